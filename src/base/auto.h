@@ -1,0 +1,30 @@
+/* Ownership bound to scope: auto_(x_free) frees at the end of the block,
+ * take() gives the pointer away before that.
+ */
+#ifndef BASE_AUTO_H
+#define BASE_AUTO_H
+
+#define auto_(fn) __attribute__((cleanup(fn##_p)))
+#define DEFINE_AUTO(type, fn)          \
+    static inline void fn##_p(type *p) \
+    {                                  \
+        fn(*p);                        \
+    }                                  \
+    _Static_assert(1, "takes the semicolon")
+
+/* Give up ownership: yields the pointer and leaves NULL behind. */
+#define take(p)                     \
+    __extension__({                 \
+        __typeof__(p) taken_ = (p); \
+        (p) = NULL;                 \
+        taken_;                     \
+    })
+
+#define n_elements(array) (sizeof(array) / sizeof *(array))
+
+/* free() and close() under the same roof: auto_(mem_free), auto_(fd_close). */
+void mem_free_p(void *p_of_pointer);
+void fd_close_p(int *fd); /* -1 is fine */
+void file_close_p(void *p_of_file);
+
+#endif

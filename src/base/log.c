@@ -1,0 +1,51 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+static enum log_level log_level_max = LOG_LEVEL_INFO;
+
+void log_set_level(enum log_level level)
+{
+    log_level_max = level;
+}
+
+void log_event(enum log_level level, const char *event, const char *format, ...)
+{
+    if (level > log_level_max)
+        return;
+
+    char line[1024];
+    int n = snprintf(line, sizeof line, "<%d>event=%s ", (int)level, event);
+    if (n < 0 || (size_t)n >= sizeof line)
+        return;
+    va_list args;
+    va_start(args, format);
+    (void)vsnprintf(line + n, sizeof line - (size_t)n, format, args);
+    va_end(args);
+    (void)fprintf(stderr, "%s\n", line);
+}
+
+struct log_text log_quote(const char *value)
+{
+    struct log_text out;
+    size_t used = 0;
+
+    out.text[used++] = '"';
+    for (const char *p = value; *p && used + 6 < sizeof out.text; p++) {
+        unsigned char c = (unsigned char)*p;
+        if (c == '"' || c == '\\') {
+            out.text[used++] = '\\';
+            out.text[used++] = (char)c;
+        } else if (c < 0x20 || c == 0x7f) {
+            int n = snprintf(out.text + used, sizeof out.text - used, "\\x%02x", c);
+            used += n > 0 ? (size_t)n : 0;
+        } else {
+            out.text[used++] = (char)c;
+        }
+    }
+    out.text[used++] = '"';
+    out.text[used] = '\0';
+    return out;
+}

@@ -1,0 +1,30 @@
+/* Daemons' log: one logfmt line per event on stderr, with journald's <N>
+ * priority before it.  Libraries and commands do not use this.
+ */
+#ifndef BASE_LOG_H
+#define BASE_LOG_H
+
+enum log_level {
+    LOG_LEVEL_ERROR = 3,
+    LOG_LEVEL_WARNING = 4,
+    LOG_LEVEL_NOTICE = 5,
+    LOG_LEVEL_INFO = 6,
+    LOG_LEVEL_DEBUG = 7,
+};
+
+/* event is one word; format gives the key=value pairs, strings through
+ * log_quote() where a peer chose them.
+ */
+void log_event(enum log_level level, const char *event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Lines above this level are dropped; LOG_LEVEL_INFO at the start. */
+void log_set_level(enum log_level level);
+
+struct log_text {
+    char text[256];
+};
+/* value in double quotes, control characters and quotes escaped, cut to fit. */
+struct log_text log_quote(const char *value);
+
+#endif

@@ -1,0 +1,237 @@
+#include "base/units.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+
+uint64_t ns_of_s(double s)
+{
+    if (!(s > 0))
+        return 0;
+    if (s >= 1.8e10)
+        return UINT64_MAX;
+    return (uint64_t)(s * 1e9 + 0.5);
+}
+
+uint32_t mw_of_w(double w)
+{
+    if (!(w > 0))
+        return 0;
+    if (w >= 4294967.0)
+        return UINT32_MAX;
+    return (uint32_t)(w * 1e3 + 0.5);
+}
+
+/* True when nothing but blanks follows. */
+static bool at_end(const char *p)
+{
+    while (isspace((unsigned char)*p))
+        p++;
+    return *p == '\0';
+}
+
+static const char *skip_blank(const char *p)
+{
+    while (isspace((unsigned char)*p))
+        p++;
+    return p;
+}
+
+int parse_u64(const char *text, uint64_t *ret, uw_error *err)
+{
+    const char *p = skip_blank(text);
+    char *end;
+
+    if (!isdigit((unsigned char)*p))
+        return fail(err, -EINVAL, "'%s' is not a whole number", text);
+    errno = 0;
+    unsigned long long v = strtoull(p, &end, 10);
+    if (!at_end(end))
+        return fail(err, -EINVAL, "'%s' is not a whole number", text);
+    if (errno == ERANGE)
+        return fail(err, -ERANGE, "'%s' is too large", text);
+    *ret = v;
+    return 0;
+}
+
+int parse_i64(const char *text, int64_t *ret, uw_error *err)
+{
+    const char *p = skip_blank(text);
+    const char *digits = *p == '-' || *p == '+' ? p + 1 : p;
+    char *end;
+
+    if (!isdigit((unsigned char)*digits))
+        return fail(err, -EINVAL, "'%s' is not a whole number", text);
+    errno = 0;
+    long long v = strtoll(p, &end, 10);
+    if (!at_end(end))
+        return fail(err, -EINVAL, "'%s' is not a whole number", text);
+    if (errno == ERANGE)
+        return fail(err, -ERANGE, "'%s' is out of range", text);
+    *ret = v;
+    return 0;
+}
+
+/* Length of the longest prefix of the form [+-]digits[.digits][e[+-]digits],
+ * or 0.  Keeps hexadecimal, "inf", "nan" out and the blank before a unit in.
+ */
+static size_t number_length(const char *p)
+{
+    const char *q = p;
+    size_t digits = 0;
+
+    if (*q == '+' || *q == '-')
+        q++;
+    for (; isdigit((unsigned char)*q); q++)
+        digits++;
+    if (*q == '.')
+        q++;
+    for (; isdigit((unsigned char)*q); q++)
+        digits++;
+    if (digits == 0)
+        return 0;
+    if (*q == 'e' || *q == 'E') {
+        const char *x = q + 1;
+        if (*x == '+' || *x == '-')
+            x++;
+        if (isdigit((unsigned char)*x)) {
+            while (isdigit((unsigned char)*x))
+                x++;
+            q = x;
+        }
+    }
+    return (size_t)(q - p);
+}
+
+/* Parse a leading number; *ret_rest is what follows it. */
+static int leading_number(const char *text, double *ret, const char **ret_rest,
+                          uw_error *err)
+{
+    const char *p = skip_blank(text);
+    char buf[64];
+    size_t n = number_length(p);
+
+    if (n == 0)
+        return fail(err, -EINVAL, "'%s' is not a number", text);
+    if (n >= sizeof buf)
+        return fail(err, -ERANGE, "'%.40s…' has too many digits", text);
+    memcpy(buf, p, n);
+    buf[n] = '\0';
+    double v = strtod(buf, NULL);
+    if (!isfinite(v))
+        return fail(err, -ERANGE, "'%s' is too large", text);
+    *ret = v;
+    *ret_rest = p + n;
+    return 0;
+}
+
+int parse_double(const char *text, double *ret, uw_error *err)
+{
+    const char *rest;
+    double v;
+
+    int r = leading_number(text, &v, &rest, err);
+    if (r < 0)
+        return r;
+    if (!at_end(rest))
+        return fail(err, -EINVAL, "'%s' is not a number", text);
+    *ret = v;
+    return 0;
+}
+
+struct unit {
+    const char *name;
+    double factor;
+};
+
+/* Number and unit of a table; -EINVAL names the units that are known. */
+static int with_unit(const char *text, const struct unit *units, size_t n, double *ret,
+                     uw_error *err)
+{
+    const char *rest;
+    double v;
+
+    int r = leading_number(text, &v, &rest, err);
+    if (r < 0)
+        return r;
+    rest = skip_blank(rest);
+    for (size_t i = 0; i < n; i++) {
+        size_t len = strlen(units[i].name);
+        if (strncmp(rest, units[i].name, len) == 0 && at_end(rest + len)) {
+            *ret = v * units[i].factor;
+            return 0;
+        }
+    }
+    if (*rest == '\0')
+        return fail(err, -EINVAL, "'%s' has no unit: write '%s %s'", text, text,
+                    units[0].name);
+    return fail(err, -EINVAL, "'%s' has no unit known here (such as %s)", text,
+                units[0].name);
+}
+
+int parse_power(const char *text, uint32_t *ret_mw, uw_error *err)
+{
+    static const struct unit units[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}};
+    double w;
+
+    int r = with_unit(text, units, n_elements(units), &w, err);
+    if (r < 0)
+        return r;
+    if (w < 0 || w > 4e6)
+        return fail(err, -ERANGE, "'%s' is outside 0 W..4000 kW", text);
+    *ret_mw = mw_of_w(w);
+    return 0;
+}
+
+int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
+{
+    static const struct unit units[] = {{"s", 1},     {"ms", 1e-3}, {"us", 1e-6},
+                                        {"ns", 1e-9}, {"min", 60},  {"h", 3600},
+                                        {"d", 86400}};
+    double s;
+
+    int r = with_unit(text, units, n_elements(units), &s, err);
+    if (r < 0)
+        return r;
+    if (s < 0 || s > 3.2e9)
+        return fail(err, -ERANGE, "'%s' is outside 0 s..100 years", text);
+    *ret_ns = ns_of_s(s);
+    return 0;
+}
+
+int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
+{
+    const char *rest;
+    double v;
+
+    int r = leading_number(text, &v, &rest, err);
+    if (r < 0)
+        return r;
+    rest = skip_blank(rest);
+    if (*rest == '%' && at_end(rest + 1)) {
+        if (!(v > 0 && v <= 100))
+            return fail(err, -ERANGE, "'%s' is outside 0%%..100%%", text);
+        *ret = (struct cap_arg){.percent = v};
+        return 0;
+    }
+    uint32_t mw = 0;
+    if (*rest == '\0') {
+        if (!(v > 0 && v <= 4e6))
+            return fail(err, -ERANGE, "'%s' is outside 0 W..4000 kW", text);
+        mw = mw_of_w(v);
+    } else {
+        r = parse_power(text, &mw, err);
+        if (r < 0)
+            return r;
+    }
+    if (mw == 0)
+        return fail(err, -ERANGE, "'%s': a cap is more than 0 W", text);
+    *ret = (struct cap_arg){.mw = mw};
+    return 0;
+}

@@ -1,0 +1,60 @@
+/* Quantities as people write them.  Caps are integers in milliwatts, times are
+ * integers in nanoseconds; everything measured or modelled is a double in W, J, s.
+ */
+#ifndef BASE_UNITS_H
+#define BASE_UNITS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "underwatt/error.h"
+
+#define NS_PER_US 1000ull
+#define NS_PER_MS 1000000ull
+#define NS_PER_S 1000000000ull
+#define MW_PER_W 1000u
+
+static inline double s_of_ns(uint64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static inline double w_of_mw(uint32_t mw)
+{
+    return (double)mw * 1e-3;
+}
+
+/* Signed difference b - a in seconds. */
+static inline double s_between(uint64_t a_ns, uint64_t b_ns)
+{
+    return (double)(int64_t)(b_ns - a_ns) * 1e-9;
+}
+
+/* Seconds and watts to their integers, rounded; negative and NaN give 0. */
+uint64_t ns_of_s(double s);
+uint32_t mw_of_w(double w);
+
+/* All parse_… functions: the whole text must fit the form (blanks at the ends
+ * are fine), else -EINVAL (not of that form) or -ERANGE (too large, too small)
+ * with a text that quotes it; *ret is written only on success.
+ */
+int parse_u64(const char *text, uint64_t *ret, uw_error *err);
+int parse_i64(const char *text, int64_t *ret, uw_error *err);
+/* Finite decimal number, the C locale's point whatever the locale. */
+int parse_double(const char *text, double *ret, uw_error *err);
+/* "300 W", "300W", "0.3 kW", "300000 mW".  A bare number is refused. */
+int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
+/* "5 s", "500 ms", "2 min", "1 h", "10 us".  A bare number is refused. */
+int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
+
+/* A cap on a command line: "250" or "250 W" (watts), or "85%" of something the
+ * caller knows.  Exactly one of the two is set, the other is 0.
+ */
+struct cap_arg {
+    uint32_t mw;
+    double percent;
+};
+int parse_cap(const char *text, struct cap_arg *ret, uw_error *err);
+
+#endif

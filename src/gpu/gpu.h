@@ -1,0 +1,161 @@
+/* Boards behind one table of functions.  Backends are dumb: they translate and
+ * never decide.  All calls block and may hang in the driver: programs make them
+ * from a worker of io/loop, one worker a board.
+ */
+#ifndef GPU_GPU_H
+#define GPU_GPU_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+#include "underwatt/error.h"
+
+/* Reads the clock of whoever calls (loop_now_ns); called around driver calls. */
+struct gpu_clock {
+    uint64_t (*now_ns)(void *user);
+    void *user;
+};
+
+struct gpu_open_opts {
+    const char *library;    /* NVML to load; NULL: the system's */
+    struct gpu_clock clock; /* mandatory */
+    void *backend_user;     /* a virtual backend's world; NULL else */
+};
+
+enum gpu_arch { /* NVML's numbers */
+                GPU_ARCH_UNKNOWN = 0,
+                GPU_ARCH_KEPLER = 2,
+                GPU_ARCH_MAXWELL = 3,
+                GPU_ARCH_PASCAL = 4,
+                GPU_ARCH_VOLTA = 5,
+                GPU_ARCH_TURING = 6,
+                GPU_ARCH_AMPERE = 7,
+                GPU_ARCH_ADA = 8,
+                GPU_ARCH_HOPPER = 9,
+                GPU_ARCH_BLACKWELL = 10,
+};
+
+/* What a board can do; a missing symbol or a "not supported" clears the bit. */
+enum gpu_ability {
+    GPU_CAN_ENERGY = 1u << 0,    /* a hardware energy counter */
+    GPU_CAN_INSTANT = 1u << 1,   /* instant power apart from the plain reading */
+    GPU_CAN_AVERAGE = 1u << 2,   /* 1 s average power */
+    GPU_CAN_LIMIT = 1u << 3,     /* power limits can be read */
+    GPU_CAN_SET_LIMIT = 1u << 4, /* … and set, rights permitting */
+    GPU_CAN_LOCK_CLOCKS = 1u << 5,
+    GPU_CAN_REASONS = 1u << 6,
+    GPU_CAN_UTIL = 1u << 7,
+    GPU_CAN_TEMP = 1u << 8,
+    GPU_CAN_CLOCKS = 1u << 9,
+    GPU_CAN_PROCS = 1u << 10,
+};
+
+struct gpu_info {
+    unsigned index; /* the driver's order on this node */
+    char uuid[96];  /* "GPU-…": stable across reboots */
+    char name[96];
+    char pci_bus_id[32]; /* "00000000:3B:00.0"; "" unknown */
+    enum gpu_arch arch;
+    uint32_t abilities; /* enum gpu_ability */
+    bool simulated;
+    bool mig_enabled; /* power belongs to the board, not to its slices */
+    bool persistence; /* only where has_persistence */
+    bool has_persistence;
+    uint32_t clock_max_mhz; /* highest SM clock; 0 unknown */
+};
+
+struct gpu_limits {
+    uint32_t min_mw, max_mw, default_mw;
+};
+
+enum gpu_sample_has {
+    GPU_HAS_POWER = 1u << 0,
+    GPU_HAS_INSTANT = 1u << 1,
+    GPU_HAS_AVERAGE = 1u << 2,
+    GPU_HAS_ENERGY = 1u << 3,
+    GPU_HAS_ENFORCED = 1u << 4,
+    GPU_HAS_REQUESTED = 1u << 5,
+    GPU_HAS_UTIL = 1u << 6,
+    GPU_HAS_TEMP = 1u << 7,
+    GPU_HAS_CLOCKS = 1u << 8,
+    GPU_HAS_REASONS = 1u << 9,
+};
+
+/* Clock-event reasons, NVML's bits. */
+enum gpu_reason {
+    GPU_REASON_IDLE = 1u << 0,
+    GPU_REASON_APP_CLOCKS = 1u << 1,
+    GPU_REASON_SW_POWER_CAP = 1u << 2,
+    GPU_REASON_HW_SLOWDOWN = 1u << 3,
+    GPU_REASON_SYNC_BOOST = 1u << 4,
+    GPU_REASON_SW_THERMAL = 1u << 5,
+    GPU_REASON_HW_THERMAL = 1u << 6,
+    GPU_REASON_HW_POWER_BRAKE = 1u << 7,
+};
+
+struct gpu_sample {
+    uint32_t has;             /* enum gpu_sample_has: which fields are real */
+    uint64_t began_ns;        /* clock before the first driver call … */
+    uint64_t at_ns;           /* … and after the last */
+    uint64_t energy_began_ns; /* clock right before the energy call … */
+    uint64_t energy_at_ns;    /* … and right after it */
+    double power_w; /* the plain reading: what it means depends on the generation */
+    double instant_w;
+    double average_w;
+    uint64_t energy_mj;    /* the raw counter; wraps and resets are the meter's matter */
+    uint32_t enforced_mw;  /* the limit in force */
+    uint32_t requested_mw; /* the limit asked for; may be above the enforced one */
+    uint32_t util_gpu, util_mem; /* percent */
+    int32_t temp_c;
+    uint32_t sm_mhz, mem_mhz;
+    uint64_t reasons; /* enum gpu_reason */
+};
+
+struct gpu_proc {
+    pid_t pid;
+    uint64_t used_bytes; /* 0 unknown */
+    bool compute;        /* else graphics */
+};
+enum { GPU_PROCS_MAX = 256 };
+
+struct gpu_dev; /* the backend's own */
+
+enum {
+    GPU_ABSENT = 1, /* open: nothing of this backend on this node, no fault */
+};
+
+/* Results of the functions below, beside 0: -ENOTSUP (the board cannot), -EPERM
+ * (the right is missing), -ERANGE (refused as out of range), -ENODEV (board
+ * lost or driver gone), -EIO (another driver error).  Text names the driver's.
+ */
+struct gpu_backend {
+    const char *name; /* "nvml", "rapl", "virtual" */
+
+    /* All of these are mandatory.  A board that fails to answer at open is
+     * listed all the same, with what is known of it.
+     */
+    int (*open)(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err);
+    void (*close)(void *lib); /* after every board; safe with a hung call elsewhere */
+    size_t (*count)(const void *lib);
+    struct gpu_dev *(*at)(void *lib, size_t i); /* borrowed until close */
+    const struct gpu_info *(*info)(const struct gpu_dev *dev);
+    /* want: enum gpu_sample_has; what cannot be had is left out of ret->has. */
+    int (*sample)(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret,
+                  uw_error *err);
+
+    /* Optional, NULL where the backend has none. */
+    int (*limits)(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err);
+    int (*set_limit)(struct gpu_dev *dev, uint32_t mw, uw_error *err);
+    int (*lock_clocks)(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
+                       uw_error *err);
+    int (*reset_clocks)(struct gpu_dev *dev, uw_error *err);
+    /* Up to GPU_PROCS_MAX; *ret_n says how many. */
+    int (*procs)(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err);
+    /* Something that changes when the driver is loaded anew; "" unknown. */
+    int (*driver_mark)(void *lib, char *ret, size_t size, uw_error *err);
+};
+
+#endif

@@ -1,0 +1,161 @@
+/* The loop: the only place that reads a clock, waits, or starts a program.
+ *
+ * One thread runs it.  There are two kinds behind one interface: the real one
+ * (libuv; simulated time = t0 + speed x (BOOTTIME - t0), speed 1 unless a
+ * simulated world says otherwise) and the virtual one (an event queue: time
+ * jumps from event to event, deterministic).  Callers cannot tell them apart.
+ *
+ * Callbacks run in the loop's thread and never block.  A callback returns 0, or
+ * a negative result that ends loop_run(), which returns it.  Every source may
+ * be freed from any callback, its own included; NULL is fine for every free.
+ */
+#ifndef IO_LOOP_H
+#define IO_LOOP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+#include "underwatt/error.h"
+
+struct loop;
+
+/* How fast the loop's clock runs against CLOCK_BOOTTIME.  {0, 1} is real time. */
+struct loop_clock {
+    uint64_t t0_ns; /* CLOCK_BOOTTIME at which both clocks agree */
+    double speed;   /* simulated seconds a real second, > 0 */
+};
+
+/* "T0_NS:SPEED", as UNDERWATT_CLOCK carries it.  NULL or "" is real time. */
+int loop_clock_parse(const char *text, struct loop_clock *ret, uw_error *err);
+
+int loop_new_real(struct loop_clock clock, struct loop **ret, uw_error *err);
+/* Time starts at start_ns; UTC is start_utc_s at that moment. */
+int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,
+                     uw_error *err);
+/* Frees every source still there.  Worker threads that hang in a call are left. */
+void loop_free(struct loop *loop);
+DEFINE_AUTO(struct loop *, loop_free);
+
+/* The loop's CLOCK_BOOTTIME.  Any thread may ask. */
+uint64_t loop_now_ns(const struct loop *loop);
+/* UTC in ns since 1970, for what goes to disk or over the wire. */
+int64_t loop_utc_ns(const struct loop *loop);
+double loop_speed(const struct loop *loop); /* 1 for real and virtual ones */
+bool loop_is_virtual(const struct loop *loop);
+
+/* Run until loop_stop(), a callback's failure, or nothing is left to wait for
+ * (0).  May be called again.
+ */
+int loop_run(struct loop *loop, uw_error *err);
+void loop_stop(struct loop *loop, int result);
+
+/* ---- timers ---- */
+
+struct loop_timer;
+typedef int (*loop_timer_fn)(struct loop_timer *timer, uint64_t now_ns, void *user);
+
+/* Fires once at at_ns (loop's time; the past means at once), then, where
+ * period_ns > 0, each period after that: due times do not drift, and periods
+ * that were missed altogether are skipped.
+ */
+int loop_timer_new(struct loop *loop, uint64_t at_ns, uint64_t period_ns,
+                   loop_timer_fn fn, void *user, struct loop_timer **ret, uw_error *err);
+void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns);
+void loop_timer_free(struct loop_timer *timer);
+
+/* ---- descriptors, signals ---- */
+
+enum { LOOP_READ = 1, LOOP_WRITE = 2 };
+struct loop_fd;
+typedef int (*loop_fd_fn)(struct loop_fd *source, int fd, int events, void *user);
+/* The descriptor stays the caller's.  -ENOTSUP on a virtual loop. */
+int loop_fd_new(struct loop *loop, int fd, int events, loop_fd_fn fn, void *user,
+                struct loop_fd **ret, uw_error *err);
+void loop_fd_free(struct loop_fd *source);
+
+struct loop_signal;
+typedef int (*loop_signal_fn)(struct loop_signal *source, int signo, void *user);
+/* On a virtual loop nothing raises one but loop_virtual_raise(). */
+int loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *user,
+                    struct loop_signal **ret, uw_error *err);
+void loop_signal_free(struct loop_signal *source);
+void loop_virtual_raise(struct loop *loop, int signo);
+
+/* ---- children ---- */
+
+struct loop_child;
+/* status: as waitpid() gives it. */
+typedef int (*loop_child_fn)(struct loop_child *child, int status, void *user);
+struct loop_child_opts {
+    const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
+    const char *const *env;  /* "NAME=value" added to or replacing ours; or NULL */
+    const int *pass_fds;     /* descriptors to keep open beyond 0..2 … */
+    size_t n_pass_fds;       /* … under the same numbers */
+    int stdin_fd, stdout_fd, stderr_fd; /* -1: ours */
+    bool own_group;                     /* a process group of its own */
+};
+/* -ENOENT or -EACCES as execvp() says it (127 and 126 to a shell).  On a
+ * virtual loop the program is what loop_virtual_programs() named.
+ */
+int loop_child_new(struct loop *loop, const struct loop_child_opts *opts,
+                   loop_child_fn fn, void *user, struct loop_child **ret, uw_error *err);
+pid_t loop_child_pid(const struct loop_child *child);
+int loop_child_kill(struct loop_child *child,
+                    int signo); /* 0, or -ESRCH once it is gone */
+/* Forgets the child; it runs on. */
+void loop_child_free(struct loop_child *child);
+
+/* A program of a virtual world: start it with this pid; it ends when it calls
+ * loop_virtual_exit(loop, pid, status).  A signal sent to it goes to kill.
+ */
+struct loop_virtual_programs {
+    int (*start)(const struct loop_child_opts *opts, pid_t pid, void *user,
+                 uw_error *err);
+    int (*kill)(pid_t pid, int signo, void *user);
+    void *user;
+};
+void loop_virtual_programs(struct loop *loop,
+                           const struct loop_virtual_programs *programs);
+void loop_virtual_exit(struct loop *loop, pid_t pid, int status);
+
+/* ---- workers: calls that may block or hang ---- */
+
+struct loop_worker;
+/* Runs in the worker's thread; the result is handed to done. */
+typedef int (*loop_work_fn)(struct loop *loop, void *work);
+/* Runs in the loop's thread.  r: what fn returned, -ETIMEDOUT when the deadline
+ * passed first (fn may still run: work must stay alive until late is called),
+ * -EBUSY when the worker hangs in an earlier call, -ECANCELED at loop_free().
+ */
+typedef int (*loop_done_fn)(struct loop *loop, void *work, int r);
+/* Called in the loop's thread when a call that had timed out returned after all. */
+typedef void (*loop_late_fn)(struct loop *loop, void *work, int r);
+
+struct loop_work {
+    loop_work_fn fn;
+    loop_done_fn done;
+    loop_late_fn late; /* or NULL */
+    void *work;
+    uint64_t deadline_ns; /* kernel time this call may take; 0: no limit */
+};
+
+/* One thread and a queue of its own (bounded: 64 calls).  On a virtual loop fn
+ * runs at once in the loop's thread and done is called after the virtual time
+ * it spent with loop_spend(); past its deadline it gets -ETIMEDOUT there too.
+ */
+int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
+                    uw_error *err);
+/* 0 or -EAGAIN (the queue is full; done is not called). */
+int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work);
+bool loop_worker_hangs(const struct loop_worker *worker);
+void loop_worker_free(struct loop_worker *worker);
+
+/* Within a loop_work_fn: this call takes ns of the loop's time.  Sleeps on a
+ * real loop, counts on a virtual one.  For simulated devices and pauses.
+ */
+void loop_spend(struct loop *loop, uint64_t ns);
+
+#endif

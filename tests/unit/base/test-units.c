@@ -1,0 +1,89 @@
+#include "base/units.h"
+
+#include <errno.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+enum { KEPT = 77 };
+
+/* clang-format off */
+static const struct { const char *text; int r; uint32_t mw; } powers[] = {
+    {"300 W", 0, 300000}, {"300W", 0, 300000}, {" 0.3 kW ", 0, 300000}, {"300000 mW", 0, 300000},
+    {"1e2 W", 0, 100000}, {".5 W", 0, 500}, {"0 W", 0, 0},
+    {"300", -EINVAL, KEPT}, {"", -EINVAL, KEPT}, {"W", -EINVAL, KEPT}, {"300 V", -EINVAL, KEPT},
+    {"0x10 W", -EINVAL, KEPT}, {"inf W", -EINVAL, KEPT}, {"nan W", -EINVAL, KEPT},
+    {"300 W x", -EINVAL, KEPT}, {"-1 W", -ERANGE, KEPT}, {"1e9 W", -ERANGE, KEPT},
+    {"1e999 W", -ERANGE, KEPT},
+};
+static const struct { const char *text; int r; uint64_t ns; } durations[] = {
+    {"5 s", 0, 5000000000}, {"500ms", 0, 500000000}, {"2 min", 0, 120000000000},
+    {"1h", 0, 3600000000000}, {"1 d", 0, 86400000000000}, {"10 us", 0, 10000}, {"7 ns", 0, 7},
+    {"5", -EINVAL, KEPT}, {"5 fortnights", -EINVAL, KEPT}, {"-5 s", -ERANGE, KEPT},
+    {"1e12 s", -ERANGE, KEPT},
+};
+static const struct { const char *text; int r; uint32_t mw; double percent; } caps[] = {
+    {"250", 0, 250000, 0}, {"250 W", 0, 250000, 0}, {"85%", 0, 0, 85}, {"85 %", 0, 0, 85},
+    {"100%", 0, 0, 100}, {"99.5%", 0, 0, 99.5},
+    {"0%", -ERANGE, KEPT, KEPT}, {"101%", -ERANGE, KEPT, KEPT}, {"-3%", -ERANGE, KEPT, KEPT},
+    {"0", -ERANGE, KEPT, KEPT}, {"0.0001", -ERANGE, KEPT, KEPT}, {"-5", -ERANGE, KEPT, KEPT},
+    {"250 V", -EINVAL, KEPT, KEPT}, {"much", -EINVAL, KEPT, KEPT},
+};
+static const struct { const char *text; int r; uint64_t v; } numbers[] = {
+    {"0", 0, 0}, {" 12 ", 0, 12}, {"18446744073709551615", 0, UINT64_MAX},
+    {"18446744073709551616", -ERANGE, KEPT}, {"-1", -EINVAL, KEPT}, {"1.5", -EINVAL, KEPT},
+    {"", -EINVAL, KEPT}, {"1x", -EINVAL, KEPT}, {"0x10", -EINVAL, KEPT},
+};
+static const struct { const char *text; int r; double v; } doubles[] = {
+    {"1.5", 0, 1.5}, {"-2e3", 0, -2000}, {" 7 ", 0, 7}, {"1.", 0, 1},
+    {"1,5", -EINVAL, KEPT}, {"0x1p3", -EINVAL, KEPT}, {"nan", -EINVAL, KEPT}, {"1e", -EINVAL, KEPT},
+    {"1e400", -ERANGE, KEPT},
+    {"1111111111111111111111111111111111111111111111111111111111111111111", -ERANGE, KEPT},
+};
+/* clang-format on */
+
+int main(void)
+{
+    uw_error err;
+
+    for (size_t i = 0; i < n_elements(powers); i++) {
+        uint32_t mw = KEPT;
+        int r = parse_power(powers[i].text, &mw, &err);
+        ok(r == powers[i].r && mw == powers[i].mw, "power '%s': %d", powers[i].text, r);
+    }
+    for (size_t i = 0; i < n_elements(durations); i++) {
+        uint64_t ns = KEPT;
+        int r = parse_duration(durations[i].text, &ns, &err);
+        ok(r == durations[i].r && ns == durations[i].ns, "duration '%s': %d",
+           durations[i].text, r);
+    }
+    for (size_t i = 0; i < n_elements(caps); i++) {
+        struct cap_arg c = {KEPT, KEPT};
+        int r = parse_cap(caps[i].text, &c, &err);
+        ok(r == caps[i].r && c.mw == caps[i].mw && c.percent == caps[i].percent,
+           "cap '%s': %d", caps[i].text, r);
+    }
+    for (size_t i = 0; i < n_elements(numbers); i++) {
+        uint64_t v = KEPT;
+        int r = parse_u64(numbers[i].text, &v, &err);
+        ok(r == numbers[i].r && v == numbers[i].v, "number '%s': %d", numbers[i].text, r);
+    }
+    for (size_t i = 0; i < n_elements(doubles); i++) {
+        double v = KEPT;
+        int r = parse_double(doubles[i].text, &v, &err);
+        ok(r == doubles[i].r && v == doubles[i].v, "double '%s': %d", doubles[i].text, r);
+    }
+    int64_t i64 = KEPT;
+    ok(parse_i64("-12", &i64, &err) == 0 && i64 == -12, "negative whole numbers");
+    ok(parse_i64("- 12", &i64, &err) == -EINVAL && i64 == -12,
+       "a sign stands at its number");
+    ok(parse_i64("99999999999999999999", &i64, &err) == -ERANGE, "too large for 64 bits");
+    (void)parse_power("300", &(uint32_t){0}, &err);
+    is_str(err.text, "'300' has no unit: write '300 W'", "the error says what to write");
+    ok(ns_of_s(-1) == 0 && ns_of_s(NAN) == 0 && ns_of_s(1e300) == UINT64_MAX,
+       "seconds saturate");
+    ok(mw_of_w(-1) == 0 && mw_of_w(NAN) == 0 && mw_of_w(1e300) == UINT32_MAX,
+       "watts saturate");
+    ok(s_between(5, 3) < 0, "time between may be negative");
+    return done();
+}
