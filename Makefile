@@ -1,0 +1,61 @@
+# The front door.  Meson builds; this installs what is missing and says what it does.
+#
+#   make demo    one training job three ways on a simulated node, in under 90 s
+#   make check   every test; ends with N passed, N failed, N skipped
+#   make help    the rest
+
+BUILD ?= build
+SETUP = tools/setup
+
+all: build
+
+help:
+	@echo "make demo      run one training job three ways on a simulated node and compare"
+	@echo "make check     every test: unit, contract, system, simulation, lint, sanitizers"
+	@echo "make quick     unit tests, and lint of what changed (under a minute)"
+	@echo "make build     build into $(BUILD)/"
+	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
+	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds"
+	@echo "make format    let clang-format write the C files"
+	@echo "make install   install (DESTDIR and PREFIX are honoured)"
+	@echo "make clean     remove the build directories"
+
+$(BUILD)/build.ninja:
+	@$(SETUP) build
+	@if [ "$$CI" = true ]; then werror=true; else werror=false; fi; \
+	    meson setup $(BUILD) -Dwerror=$$werror --prefix=$${PREFIX:-/usr/local} >$(BUILD).log 2>&1 \
+	    || { cat $(BUILD).log; exit 1; }; mv $(BUILD).log $(BUILD)/setup.log
+
+build: $(BUILD)/build.ninja
+	@$(SETUP) build
+	@echo "building into $(BUILD)/"
+	@ninja -C $(BUILD) --quiet
+
+demo: build
+	@tools/demo $(BUILD)
+
+check:
+	@$(SETUP) build check
+	@tools/check
+
+quick: build
+	@$(SETUP) check
+	@tools/quick $(BUILD)
+
+bench: build
+	@tools/bench $(BUILD)
+
+fuzz:
+	@$(SETUP) build check
+	@tools/fuzz
+
+format:
+	@find include src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+install: build
+	@meson install -C $(BUILD) --no-rebuild
+
+clean:
+	rm -rf build build-check build-asan build-tsan build-fuzz
+
+.PHONY: all help build demo check quick bench fuzz format install clean
