@@ -133,8 +133,8 @@ static int leading_number(const char *text, double *ret, const char **ret_rest,
 
 int parse_double(const char *text, double *ret, uw_error *err)
 {
-    const char *rest;
-    double v;
+    const char *rest = text;
+    double v = 0;
 
     int r = leading_number(text, &v, &rest, err);
     if (r < 0)
@@ -154,8 +154,8 @@ struct unit {
 static int with_unit(const char *text, const struct unit *units, size_t n, double *ret,
                      uw_error *err)
 {
-    const char *rest;
-    double v;
+    const char *rest = text;
+    double v = 0;
 
     int r = leading_number(text, &v, &rest, err);
     if (r < 0)
@@ -178,7 +178,7 @@ static int with_unit(const char *text, const struct unit *units, size_t n, doubl
 int parse_power(const char *text, uint32_t *ret_mw, uw_error *err)
 {
     static const struct unit units[] = {{"W", 1}, {"mW", 1e-3}, {"kW", 1e3}};
-    double w;
+    double w = 0;
 
     int r = with_unit(text, units, n_elements(units), &w, err);
     if (r < 0)
@@ -207,8 +207,8 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
 
 int parse_cap(const char *text, struct cap_arg *ret, uw_error *err)
 {
-    const char *rest;
-    double v;
+    const char *rest = text;
+    double v = 0;
 
     int r = leading_number(text, &v, &rest, err);
     if (r < 0)
