@@ -1,0 +1,218 @@
+/* What a simulated world shows: a page that the one writer (underwatt-sim)
+ * publishes and everybody else maps read-only, and the requests that go to it.
+ *
+ * Each board's readings stand behind a sequence lock of their own: odd while the
+ * writer is at it.  A reader copies, and copies again where the number moved.  A
+ * reader that is killed leaves nothing behind; a writer that is killed leaves
+ * the lock of `lock` free, by which readers tell that the world has stopped.
+ *
+ * Files of a state directory: state (this page), socket (SOCK_SEQPACKET),
+ * lock (held while the world lives), lib/libnvidia-ml.so.1 (a copy: the library
+ * finds its world beside its own file) and lib/libnvidia-ml.so, log.
+ */
+#ifndef SIM_STATE_H
+#define SIM_STATE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define SIM_MAGIC "UWSIMST1"
+enum {
+    SIM_VERSION = 1,
+    SIM_BOARDS_MAX = 64,
+    SIM_PROCS_MAX = 32, /* a board */
+    SIM_PATH_MAX = 200,
+    SIM_SOCKET_MAX = 100, /* a state directory's path: sun_path has 108 */
+    SIM_STALE_MS = 2000,  /* nothing published for so long: is the writer alive? */
+};
+
+/* Results are NVML's own numbers. */
+enum sim_result {
+    SIM_OK = 0,
+    SIM_UNINITIALIZED = 1,
+    SIM_INVALID = 2,
+    SIM_NOT_SUPPORTED = 3,
+    SIM_NO_PERMISSION = 4,
+    SIM_NOT_FOUND = 6,
+    SIM_TOO_SMALL = 7,
+    SIM_NO_DRIVER = 9,
+    SIM_TIMEOUT = 10,
+    SIM_LOST = 15,
+    SIM_IN_USE = 19,
+    SIM_NO_DATA = 21,
+    SIM_VERSION_MISMATCH = 25,
+    SIM_UNKNOWN = 999,
+};
+
+enum sim_fault_flag {
+    SIM_FAULT_LOST = 1u << 0,   /* calls answer "GPU is lost" */
+    SIM_FAULT_HANG = 1u << 1,   /* calls block until this is cleared */
+    SIM_FAULT_REFUSE = 1u << 2, /* set requests answer "no permission" */
+    SIM_FAULT_STUCK = 1u << 3,  /* the energy counter stands still */
+};
+
+enum sim_ability { /* what this generation of boards answers */
+                   SIM_HAS_ENERGY = 1u << 0,
+                   SIM_HAS_INSTANT = 1u << 1, /* fields 185 and 186 */
+                   SIM_HAS_LOCKED_CLOCKS = 1u << 2,
+};
+
+/* What never changes while the world lives. */
+struct sim_identity {
+    char uuid[96]; /* "GPU-…" */
+    char name[96];
+    char serial[32];
+    char bus_id[32]; /* "00000000:3B:00.0" */
+    uint32_t pci_bus, pci_device_id, pci_subsystem_id;
+    uint32_t arch; /* NVML's numbers */
+    uint32_t cc_major, cc_minor;
+    uint32_t abilities; /* enum sim_ability */
+    uint32_t min_mw, max_mw, default_mw;
+    uint32_t sm_max_mhz, sm_min_mhz, mem_max_mhz;
+    uint32_t sm_step_mhz;
+    uint32_t slowdown_c, shutdown_c;
+    uint32_t pcie_gen, pcie_width;
+    uint32_t cores;
+    uint64_t memory_bytes;
+    uint64_t reserved[8];
+};
+
+/* What moves.  Only 64-bit words, copied word by word. */
+struct sim_readings {
+    uint64_t at_ns;        /* simulated time of these readings */
+    uint64_t faults;       /* enum sim_fault_flag */
+    uint64_t requested_mw; /* the limit asked for … */
+    uint64_t enforced_mw;  /* … and the one in force */
+    uint64_t power_mw;     /* nvmlDeviceGetPowerUsage: by generation */
+    uint64_t instant_mw;   /* field 186 */
+    uint64_t average_mw;   /* field 185 */
+    uint64_t energy_mj;    /* since the driver's load */
+    uint64_t true_uj;      /* the plant's true energy since the world began (tests) */
+    uint64_t true_mw;      /* and its true power */
+    uint64_t sm_mhz, mem_mhz;
+    uint64_t util_gpu, util_mem; /* percent */
+    uint64_t temp_c;
+    uint64_t fan_percent;
+    uint64_t reasons; /* clock-event reasons, NVML's bits */
+    uint64_t memory_used_bytes;
+    uint64_t power_violation_ns, thermal_violation_ns; /* since the driver's load */
+    uint64_t locked_min_mhz, locked_max_mhz;           /* 0: not locked */
+    uint64_t persistence;
+    uint64_t reserved[9];
+};
+
+struct sim_proc {
+    uint64_t pid;
+    uint64_t used_bytes;
+    uint64_t util_gpu, util_mem; /* percent */
+};
+
+struct sim_procs {
+    uint64_t n;
+    uint64_t at_us; /* UTC of the utilisation samples */
+    struct sim_proc proc[SIM_PROCS_MAX];
+};
+
+struct sim_board {
+    struct sim_identity identity;
+    uint64_t readings_seq;
+    struct sim_readings readings;
+    uint64_t procs_seq;
+    struct sim_procs procs;
+} __attribute__((aligned(64)));
+
+struct sim_page {
+    char magic[8];    /* SIM_MAGIC, written last */
+    uint32_t version; /* SIM_VERSION */
+    uint32_t bytes;   /* of the whole page */
+    uint32_t n_boards;
+    uint32_t
+        sets_need_root; /* what a set request of somebody else gets, see machine file */
+    uint64_t world_id;
+    uint64_t t0_ns; /* the clock: simulated now = t0 + speed x (BOOTTIME - t0) */
+    double speed;
+    uint64_t server_pid;
+    char state_dir[SIM_PATH_MAX];
+    char driver_version[80];
+    char machine[80]; /* its name */
+    uint64_t reserved[8];
+
+    /* These move; each is one word. */
+    uint64_t load_id;     /* the driver's load; a reload makes a new one */
+    uint64_t driver_gone; /* 1 while the driver is unloaded */
+    uint64_t stopped;     /* 1: the world has ended */
+    uint64_t beat_ns;     /* CLOCK_BOOTTIME of the last publication */
+    uint64_t n_jobs;
+
+    struct sim_board board[SIM_BOARDS_MAX];
+};
+
+/* ---- requests ---- */
+
+enum sim_op {
+    SIM_OP_SET_LIMIT = 1,   /* a: mW */
+    SIM_OP_LOCK_CLOCKS = 2, /* a, b: MHz */
+    SIM_OP_RESET_CLOCKS = 3,
+    SIM_OP_PERSISTENCE = 4, /* a: 0, 1 */
+    SIM_OP_FAULT = 5,       /* text: a line of the fault script */
+    SIM_OP_JOB = 6,         /* text: the job's options; the answers are progress */
+    SIM_OP_STOP = 7,        /* whoever started the world, or root */
+};
+
+struct sim_request {
+    uint32_t version; /* SIM_VERSION */
+    uint32_t op;      /* enum sim_op */
+    uint32_t board;
+    uint32_t reserved;
+    uint64_t a, b;
+    char text[512];
+};
+
+/* The answer to a request; for a job one more whenever it got on. */
+struct sim_reply {
+    int32_t result; /* enum sim_result */
+    uint32_t phase; /* enum uw_phase */
+    uint64_t steps; /* whole training steps done */
+    uint64_t last_step_ns;
+    uint64_t total_steps;
+    uint64_t done; /* 1: the job has ended */
+    char text[200];
+};
+
+/* ---- the sequence lock ---- */
+
+/* Copies n words of what lies behind seq; false where the writer stayed at it. */
+static inline bool sim_seq_read(const uint64_t *seq, const void *from, void *to,
+                                size_t words)
+{
+    const uint64_t *src = (const uint64_t *)from;
+    uint64_t *dst = (uint64_t *)to;
+
+    for (unsigned spin = 0; spin < 1000000; spin++) {
+        uint64_t before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
+        if (before & 1)
+            continue;
+        for (size_t i = 0; i < words; i++)
+            dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
+        __atomic_thread_fence(__ATOMIC_ACQUIRE);
+        if (__atomic_load_n(seq, __ATOMIC_RELAXED) == before)
+            return true;
+    }
+    return false;
+}
+
+static inline void sim_seq_write(uint64_t *seq, void *to, const void *from, size_t words)
+{
+    const uint64_t *src = (const uint64_t *)from;
+    uint64_t *dst = (uint64_t *)to;
+    uint64_t was = __atomic_load_n(seq, __ATOMIC_RELAXED);
+
+    __atomic_store_n(seq, was + 1, __ATOMIC_RELAXED);
+    __atomic_thread_fence(__ATOMIC_RELEASE);
+    for (size_t i = 0; i < words; i++)
+        __atomic_store_n(&dst[i], src[i], __ATOMIC_RELAXED);
+    __atomic_store_n(seq, was + 2, __ATOMIC_RELEASE);
+}
+
+#endif
