@@ -1,0 +1,64 @@
+#include "core/cap/ramp.h"
+
+#include "base/units.h"
+
+void ramp_init(struct ramp *r, uint32_t cap_mw, uint32_t grain_mw, uint64_t now_ns)
+{
+    *r = (struct ramp){
+        .at_mw = cap_mw,
+        .target_mw = cap_mw,
+        .grain_mw = grain_mw ? grain_mw : 1,
+        .at_ns = now_ns,
+    };
+}
+
+void ramp_to(struct ramp *r, uint32_t target_mw, uint32_t first_mw, double rate_mw_s,
+             bool urgent, uint64_t now_ns)
+{
+    r->target_mw = target_mw;
+    r->first_mw = first_mw;
+    r->rate_mw_s = urgent ? 0 : rate_mw_s;
+    r->at_ns = now_ns;
+    r->left_mw = 0;
+    r->waiting = false;
+    if (target_mw >= r->at_mw || urgent || rate_mw_s <= 0) {
+        r->at_mw = target_mw;
+    } else if (first_mw && r->at_mw > first_mw) {
+        r->at_mw = target_mw > first_mw ? target_mw : first_mw;
+        r->waiting = r->at_mw != target_mw;
+    }
+}
+
+void ramp_checked(struct ramp *r, uint64_t now_ns)
+{
+    if (r->waiting)
+        r->at_ns = now_ns;
+    r->waiting = false;
+}
+
+uint32_t ramp_at(struct ramp *r, uint64_t now_ns)
+{
+    if (r->waiting || r->at_mw <= r->target_mw) {
+        r->at_ns = now_ns;
+        return r->at_mw;
+    }
+    double dt = s_between(r->at_ns, now_ns);
+    r->at_ns = now_ns;
+    if (dt <= 0)
+        return r->at_mw;
+    r->left_mw += r->rate_mw_s * dt;
+    if (r->left_mw >= (double)(r->at_mw - r->target_mw)) {
+        r->at_mw = r->target_mw;
+        r->left_mw = 0;
+        return r->at_mw;
+    }
+    uint32_t due = (uint32_t)r->left_mw / r->grain_mw * r->grain_mw;
+    r->at_mw -= due;
+    r->left_mw -= (double)due;
+    return r->at_mw;
+}
+
+bool ramp_arrived(const struct ramp *r)
+{
+    return r->at_mw == r->target_mw;
+}

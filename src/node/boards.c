@@ -1,0 +1,388 @@
+#include "node/boards.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+
+struct board {
+    struct boards *set;
+    struct gpu_dev *dev;
+    struct loop_worker *worker;
+    struct board_view view;
+};
+
+struct boards {
+    struct loop *loop;
+    const struct gpu_backend *backend;
+    struct gpu_open_opts opts;
+    boards_ready_fn ready;
+    void *user;
+    struct loop_worker *opener;
+    void *lib;
+    struct board *board;
+    size_t n;
+    size_t waiting; /* boards that have not answered their first questions */
+    char mark[64];
+};
+
+/* ---- one call of one board ---- */
+
+enum call_kind { CALL_FIRST, CALL_SAMPLE, CALL_PROCS };
+
+struct call {
+    struct board *board;
+    const struct gpu_backend *backend;
+    struct gpu_dev *dev;
+    enum call_kind kind;
+    uint32_t want;
+    union {
+        board_sample_fn sample;
+        board_procs_fn procs;
+    } fn;
+    void *user;
+    struct gpu_sample sample;
+    struct gpu_limits limits;
+    bool has_limits;
+    struct gpu_proc *procs;
+    size_t n_procs;
+    uw_error err;
+};
+
+static void call_free(struct call *c)
+{
+    if (!c)
+        return;
+    free(c->procs);
+    free(c);
+}
+
+/* In the worker's thread: touches the call and the device, nothing else. */
+static int call_work(struct loop *loop, void *work)
+{
+    struct call *c = work;
+    (void)loop;
+
+    switch (c->kind) {
+    case CALL_FIRST:
+        if (c->backend->limits)
+            c->has_limits = c->backend->limits(c->dev, &c->limits, &c->err) == 0;
+        return c->backend->sample(c->dev, c->want, &c->sample, &c->err);
+    case CALL_SAMPLE:
+        return c->backend->sample(c->dev, c->want, &c->sample, &c->err);
+    case CALL_PROCS:
+        if (!c->backend->procs)
+            return fail(&c->err, -ENOTSUP, "%s tells no processes", c->backend->name);
+        return c->backend->procs(c->dev, c->procs, &c->n_procs, &c->err);
+    }
+    return -EINVAL;
+}
+
+static int boards_first_done(struct boards *set)
+{
+    if (--set->waiting > 0)
+        return 0;
+    return set->ready(set, 0, NULL, set->user);
+}
+
+static void explain(struct call *c, int r, uw_error *ret)
+{
+    *ret = (uw_error){{0}};
+    if (r == -ETIMEDOUT)
+        (void)fail(ret, r, "no answer from the driver within %llu s",
+                   BOARD_DEADLINE_NS / 1000000000ull);
+    else if (r == -EBUSY)
+        (void)fail(ret, r, "an earlier call hangs in the driver");
+    else if (r == -ECANCELED)
+        (void)fail(ret, r, "given up at the end");
+    else if (r < 0)
+        *ret = c->err;
+}
+
+static int call_first_done(struct call *c, int r)
+{
+    struct board *b = c->board;
+    struct boards *set = b->set;
+
+    explain(c, r, &b->view.error);
+    bool answered = r != -ETIMEDOUT && r != -EBUSY && r != -ECANCELED;
+    if (answered) {
+        b->view.has_limits = c->has_limits;
+        b->view.limits = c->limits;
+        b->view.has_first = r == 0;
+        b->view.first = c->sample;
+    }
+    return r == -ECANCELED ? 0 : boards_first_done(set);
+}
+
+static int call_done(struct loop *loop, void *work, int r)
+{
+    struct call *c = work;
+    uw_error err;
+    int result = 0;
+    (void)loop;
+
+    explain(c, r, &err);
+    switch (c->kind) {
+    case CALL_FIRST:
+        result = call_first_done(c, r);
+        break;
+    case CALL_SAMPLE:
+        result = c->fn.sample(c->board, r, r == 0 ? &c->sample : NULL, &err, c->user);
+        break;
+    case CALL_PROCS:
+        result =
+            c->fn.procs(c->board, r, c->procs, r == 0 ? c->n_procs : 0, &err, c->user);
+        break;
+    }
+    if (r != -ETIMEDOUT) /* else the thread still writes into it: freed when late */
+        call_free(c);
+    return result;
+}
+
+static void call_late(struct loop *loop, void *work, int r)
+{
+    (void)loop;
+    (void)r;
+    call_free(work);
+}
+
+static int call_submit(struct board *b, struct call *c)
+{
+    c->board = b;
+    c->backend = b->set->backend;
+    c->dev = b->dev;
+    struct loop_work work = {
+        .fn = call_work,
+        .done = call_done,
+        .late = call_late,
+        .work = c,
+        .deadline_ns = BOARD_DEADLINE_NS,
+    };
+    int r = loop_worker_submit(b->worker, &work);
+    if (r < 0)
+        call_free(c);
+    return r;
+}
+
+int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user)
+{
+    struct call *c = calloc(1, sizeof *c);
+    if (!c)
+        return -ENOMEM;
+    c->kind = CALL_SAMPLE;
+    c->want = want;
+    c->fn.sample = fn;
+    c->user = user;
+    return call_submit(b, c);
+}
+
+int board_procs(struct board *b, board_procs_fn fn, void *user)
+{
+    struct call *c = calloc(1, sizeof *c);
+    if (!c)
+        return -ENOMEM;
+    c->procs = calloc(BOARD_PROCS_MAX, sizeof *c->procs);
+    if (!c->procs) {
+        call_free(c);
+        return -ENOMEM;
+    }
+    c->kind = CALL_PROCS;
+    c->fn.procs = fn;
+    c->user = user;
+    return call_submit(b, c);
+}
+
+/* ---- the set ---- */
+
+struct opening {
+    struct boards *set;
+    const struct gpu_backend *backend;
+    struct gpu_open_opts opts;
+    void *lib;
+    char mark[64];
+    uw_error err;
+};
+
+static int open_work(struct loop *loop, void *work)
+{
+    struct opening *o = work;
+    (void)loop;
+
+    int r = o->backend->open(&o->opts, &o->lib, &o->err);
+    if (r == 0 && o->backend->driver_mark &&
+        o->backend->driver_mark(o->lib, o->mark, sizeof o->mark, NULL) < 0)
+        o->mark[0] = '\0';
+    return r;
+}
+
+static int boards_ask_first(struct boards *set)
+{
+    enum {
+        FIRST = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE | GPU_HAS_ENERGY |
+                GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
+                GPU_HAS_CLOCKS | GPU_HAS_REASONS
+    };
+
+    set->waiting = set->n + 1;
+    for (size_t i = 0; i < set->n; i++) {
+        struct call *c = calloc(1, sizeof *c);
+        if (!c)
+            return -ENOMEM;
+        c->kind = CALL_FIRST;
+        c->want = FIRST;
+        int r = call_submit(&set->board[i], c);
+        if (r < 0)
+            return r;
+    }
+    return boards_first_done(set);
+}
+
+static int boards_fill(struct boards *set, uw_error *err)
+{
+    size_t n = set->backend->count(set->lib);
+
+    if (n > BOARDS_MAX)
+        return fail(err, -E2BIG, "%zu boards: more than %d", n, BOARDS_MAX);
+    set->board = calloc(n ? n : 1, sizeof *set->board);
+    if (!set->board)
+        return fail(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        struct board *b = &set->board[i];
+        char name[16];
+
+        (void)snprintf(name, sizeof name, "gpu%zu", i);
+        int r = loop_worker_new(set->loop, name, &b->worker, err);
+        if (r < 0)
+            return r;
+        b->set = set;
+        b->dev = set->backend->at(set->lib, i);
+        b->view.at = i;
+        b->view.info = set->backend->info(b->dev);
+        set->n = i + 1;
+    }
+    return 0;
+}
+
+static int open_done(struct loop *loop, void *work, int r)
+{
+    struct opening *o = work;
+    struct boards *set = o->set;
+    uw_error err = o->err;
+    (void)loop;
+
+    if (r == -ETIMEDOUT) { /* the thread still uses *o */
+        (void)fail(&err, r, "the driver does not answer at all");
+        return set->ready(set, r, &err, set->user);
+    }
+    if (r == -ECANCELED) {
+        free(o);
+        return 0;
+    }
+    if (r == 0) {
+        set->lib = o->lib;
+        (void)snprintf(set->mark, sizeof set->mark, "%s", o->mark);
+        r = boards_fill(set, &err);
+    }
+    free(o);
+    if (r == 0) {
+        r = boards_ask_first(set);
+        if (r < 0)
+            return fail(NULL, r, "out of memory");
+        return 0;
+    }
+    return set->ready(set, r, &err, set->user);
+}
+
+static void open_late(struct loop *loop, void *work, int r)
+{
+    struct opening *o = work;
+    (void)loop;
+
+    if (r == 0)
+        o->backend->close(o->lib);
+    free(o);
+}
+
+int boards_open(struct loop *loop, const struct gpu_backend *backend,
+                const struct gpu_open_opts *opts, boards_ready_fn fn, void *user,
+                struct boards **ret, uw_error *err)
+{
+    auto_(boards_free) struct boards *set = calloc(1, sizeof *set);
+    struct opening *o = calloc(1, sizeof *o);
+
+    if (!set || !o) {
+        free(o);
+        return fail(err, -ENOMEM, "out of memory");
+    }
+    set->loop = loop;
+    set->backend = backend;
+    set->ready = fn;
+    set->user = user;
+    *o = (struct opening){.set = set, .backend = backend, .opts = *opts};
+    int r = loop_worker_new(loop, "gpu-open", &set->opener, err);
+    if (r < 0) {
+        free(o);
+        return r;
+    }
+    struct loop_work work = {
+        .fn = open_work,
+        .done = open_done,
+        .late = open_late,
+        .work = o,
+        .deadline_ns = 10 * BOARD_DEADLINE_NS,
+    };
+    r = loop_worker_submit(set->opener, &work);
+    if (r < 0) {
+        free(o);
+        return fail(err, r, "cannot ask the driver");
+    }
+    *ret = take(set);
+    return 0;
+}
+
+void boards_free(struct boards *set)
+{
+    if (!set)
+        return;
+    bool hangs = false;
+    for (size_t i = 0; i < set->n; i++) {
+        hangs |= loop_worker_hangs(set->board[i].worker);
+        loop_worker_free(set->board[i].worker);
+    }
+    loop_worker_free(set->opener);
+    if (set->lib && !hangs) /* a thread inside the library needs it */
+        set->backend->close(set->lib);
+    free(set->board);
+    free(set);
+}
+
+size_t boards_count(const struct boards *set)
+{
+    return set->n;
+}
+
+struct board *boards_at(struct boards *set, size_t i)
+{
+    return i < set->n ? &set->board[i] : NULL;
+}
+
+struct board_view *board_view(struct board *b)
+{
+    return &b->view;
+}
+
+struct board *boards_find(struct boards *set, const char *uuid)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (strcmp(set->board[i].view.info->uuid, uuid) == 0)
+            return &set->board[i];
+    return NULL;
+}
+
+const char *boards_driver_mark(const struct boards *set)
+{
+    return set->mark;
+}

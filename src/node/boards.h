@@ -1,0 +1,66 @@
+/* The boards of this node, each behind a worker of its own: a call that hangs
+ * or fails on one never delays another.  Everything here is asynchronous: it
+ * returns at once and calls back in the loop's thread.
+ */
+#ifndef NODE_BOARDS_H
+#define NODE_BOARDS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "gpu/gpu.h"
+#include "io/loop.h"
+#include "underwatt/error.h"
+
+enum {
+    BOARDS_MAX = 64,
+    BOARD_PROCS_MAX = GPU_PROCS_MAX,
+};
+#define BOARD_DEADLINE_NS (2 * 1000000000ull) /* kernel time a driver call may take */
+
+struct boards;
+struct board;
+
+struct board_view {
+    const struct gpu_info *info; /* borrowed until boards_free */
+    size_t at;                   /* position in the set */
+    bool has_limits;
+    struct gpu_limits limits;
+    bool has_first;
+    struct gpu_sample first; /* the first sample: what was found */
+    uw_error error;          /* "" or why something above is missing */
+};
+
+/* r: 0, GPU_ABSENT (no boards of this backend) or the fault that *err tells.
+ * Called once, when every board has answered its first questions or not in time.
+ */
+typedef int (*boards_ready_fn)(struct boards *set, int r, const uw_error *err,
+                               void *user);
+
+int boards_open(struct loop *loop, const struct gpu_backend *backend,
+                const struct gpu_open_opts *opts, boards_ready_fn fn, void *user,
+                struct boards **ret, uw_error *err);
+/* Calls still under way are answered with -ECANCELED, or left when they hang. */
+void boards_free(struct boards *set);
+DEFINE_AUTO(struct boards *, boards_free);
+
+size_t boards_count(const struct boards *set);
+struct board *boards_at(struct boards *set, size_t i);
+struct board_view *board_view(struct board *b);
+/* The board of this UUID, or NULL. */
+struct board *boards_find(struct boards *set, const char *uuid);
+const char *boards_driver_mark(const struct boards *set); /* "" unknown */
+
+/* r: 0, -ETIMEDOUT, -EBUSY (an earlier call hangs), -ECANCELED or the backend's. */
+typedef int (*board_sample_fn)(struct board *b, int r, const struct gpu_sample *sample,
+                               const uw_error *err, void *user);
+/* 0, -EAGAIN (too many calls wait already) or -ENOMEM: then fn is not called. */
+int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user);
+
+typedef int (*board_procs_fn)(struct board *b, int r, const struct gpu_proc *procs,
+                              size_t n, const uw_error *err, void *user);
+int board_procs(struct board *b, board_procs_fn fn, void *user);
+
+#endif
