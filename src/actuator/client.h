@@ -1,0 +1,127 @@
+/* Caps for a command: what the engine of `run` and `sweep` asks the actuator.
+ *
+ * Asynchronous, on the caller's loop, all callbacks in its thread.  Two kinds
+ * behind one interface: a real one (a process of its own, started here, through
+ * sudo where the boards are real and we are not root) and a virtual one (the same
+ * code inside this process, on a virtual loop, over any backend).
+ *
+ * The life of a cap: start → ready → hold a board → set, set, set … → release.
+ * A timer renews the lease for as long as the loop runs; if the loop dies, hangs or
+ * is stopped, the originals come back without it within 5 s.  A request is
+ * answered exactly once, each through its callback (never from inside the
+ * call that asked), unless actuator_free() comes first: then never.
+ * A callback returns 0, or a negative result that ends the loop.
+ */
+#ifndef ACTUATOR_CLIENT_H
+#define ACTUATOR_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+#include "gpu/gpu.h"
+#include "io/loop.h"
+#include "underwatt/error.h"
+
+struct actuator;
+
+enum actuator_result {
+    ACTUATOR_DONE = 0, /* in force as asked (read back); held; restored */
+    ACTUATOR_CLAMPED,  /* written, but the driver enforces another value */
+    ACTUATOR_REFUSED,  /* out of the board's range, or it cannot: nothing changed */
+    ACTUATOR_DENIED,   /* the right to set limits is missing: nothing changed */
+    ACTUATOR_TAKEN,    /* another Underwatt holds the board: see pid */
+    ACTUATOR_YIELDED,  /* somebody else set the limit: ours ended, theirs stays */
+    ACTUATOR_UNKNOWN,  /* the call failed or hangs: the cap in force is unknown */
+    ACTUATOR_GONE,     /* not held (any more): lease over, board or actuator lost */
+    ACTUATOR_BUSY,     /* a newer set replaced this one before it was written */
+};
+/* "done", "clamped", … ; never NULL. */
+const char *actuator_result_name(enum actuator_result result);
+
+struct actuator_reply {
+    enum actuator_result result;
+    char uuid[96];
+    uint32_t enforced_mw;     /* the limit in force, read back; 0: unknown */
+    uint32_t original_mw;     /* the limit found by hold; 0: unknown */
+    struct gpu_limits limits; /* the board's range; all 0: unknown */
+    pid_t pid;                /* ACTUATOR_TAKEN: who holds it (0: unknown) */
+    char text[200];           /* one line for a human unless DONE */
+};
+typedef int (*actuator_reply_fn)(struct actuator *act, const struct actuator_reply *reply,
+                                 void *user);
+
+enum actuator_event {
+    ACTUATOR_EVENT_YIELDED, /* a board: another's limit was seen and is left alone */
+    ACTUATOR_EVENT_LEASE,   /* a board: our lease ran out (we were stopped?), the
+                               original is back; hold it again to go on */
+    ACTUATOR_EVENT_LOST,    /* a board: it hangs or is gone; restored when it can be */
+    ACTUATOR_EVENT_ENDED,   /* uuid "": the actuator is gone, its keeper restores; no
+                               further request can be made */
+};
+typedef int (*actuator_event_fn)(struct actuator *act, enum actuator_event event,
+                                 const struct actuator_reply *what, void *user);
+/* r < 0: no caps can be set; text says why in a line: which right or program is
+ * missing and the ways to get it.
+ */
+typedef int (*actuator_ready_fn)(struct actuator *act, int r, const char *text,
+                                 void *user);
+
+struct actuator_opts {
+    actuator_ready_fn on_ready; /* mandatory */
+    actuator_event_fn on_event; /* mandatory */
+    void *user;
+    /* The rest is for the real kind. */
+    const char *library; /* NVML to load, absolute; NULL: the system's */
+    const char *program; /* underwatt-actuator; NULL: beside this program, or installed */
+    bool simulated;      /* gpu_info.simulated of the boards: never needs sudo */
+};
+
+/* Start the actuator.  0: on_ready follows.  Fails when it cannot be started. */
+int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
+                         struct actuator **ret, uw_error *err);
+/* The same in this process, over the boards of an open backend (borrowed). */
+int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
+                           void *lib, const struct actuator_opts *opts,
+                           struct actuator **ret, uw_error *err);
+
+/* What follows returns 0 (an answer will come) or -EAGAIN (64 requests are
+ * waiting), -ENOTCONN (not ready, or ended), -EINVAL (no such uuid form).
+ *
+ * Hold: locks the board, notes its original limit, proves the right to set
+ * limits by writing that very limit.  DONE, REFUSED, DENIED, TAKEN, UNKNOWN, GONE.
+ */
+int actuator_hold(struct actuator *act, const char *uuid, actuator_reply_fn fn,
+                  void *user);
+/* DONE, CLAMPED, REFUSED, DENIED, YIELDED, UNKNOWN, GONE, BUSY.  Writes of a board are at
+ * least ACTUATOR_WRITE_GAP_MS apart: a set that comes sooner waits, a still newer
+ * one replaces it.
+ */
+int actuator_set_limit(struct actuator *act, const char *uuid, uint32_t mw,
+                       actuator_reply_fn fn, void *user);
+/* Lock the SM clock to a range; 0, 0 resets the lock.  Results as above. */
+int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz,
+                        uint32_t max_mhz, actuator_reply_fn fn, void *user);
+/* Original back (DONE: confirmed by read-back, in enforced_mw), lock given up.
+ * YIELDED: another's limit stays.  UNKNOWN: could not be restored yet, the actuator
+ * goes on trying.
+ */
+int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
+                     void *user);
+
+/* Kernel time. */
+enum {
+    ACTUATOR_RENEW_MS = 500,
+    ACTUATOR_LEASE_MS = 2500,
+    ACTUATOR_WRITE_GAP_MS = 50,
+};
+
+/* Ends the session: what is still held is restored by the actuator, which
+ * then ends by itself.  To have it confirmed, release each board first.
+ */
+void actuator_free(struct actuator *act);
+DEFINE_AUTO(struct actuator *, actuator_free);
+
+#endif
