@@ -149,10 +149,10 @@ static void call_late(struct loop *loop, void *work, int r)
     call_free(work);
 }
 
-static int call_submit(struct board *b, struct call *c)
+static int call_submit(const struct boards *set, struct board *b, struct call *c)
 {
     c->board = b;
-    c->backend = b->set->backend;
+    c->backend = set->backend;
     c->dev = b->dev;
     struct loop_work work = {
         .fn = call_work,
@@ -176,7 +176,7 @@ int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user)
     c->want = want;
     c->fn.sample = fn;
     c->user = user;
-    return call_submit(b, c);
+    return call_submit(b->set, b, c);
 }
 
 int board_procs(struct board *b, board_procs_fn fn, void *user)
@@ -192,7 +192,7 @@ int board_procs(struct board *b, board_procs_fn fn, void *user)
     c->kind = CALL_PROCS;
     c->fn.procs = fn;
     c->user = user;
-    return call_submit(b, c);
+    return call_submit(b->set, b, c);
 }
 
 /* ---- the set ---- */
@@ -233,7 +233,7 @@ static int boards_ask_first(struct boards *set)
             return -ENOMEM;
         c->kind = CALL_FIRST;
         c->want = FIRST;
-        int r = call_submit(&set->board[i], c);
+        int r = call_submit(set, &set->board[i], c);
         if (r < 0)
             return r;
     }
