@@ -1,0 +1,67 @@
+#include "core/optimum/change.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* Where between nothing and the change asked for the line is drawn: at a
+ * standard error of 0.25 of the change this leaves 4 standard errors of the mean
+ * of three against a false alarm.
+ */
+#define LINE 0.6
+#define NEEDS 0.25
+
+void change_init(struct change *c, double least)
+{
+    *c = (struct change){.least = least > 0 ? least : 0.05};
+}
+
+double change_needs_rse(const struct change *c)
+{
+    return NEEDS * c->least;
+}
+
+static double median3(const double v[CHANGE_RECENT])
+{
+    return fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
+}
+
+/* The newest value in, the oldest of the three into the baseline. */
+static void track_push(struct change_track *t, const struct change *c, double value)
+{
+    if (c->recent_n == CHANGE_RECENT && c->base_n < CHANGE_BASE_MAX)
+        t->base += (t->recent[CHANGE_RECENT - 1] - t->base) / (c->base_n + 1);
+    for (int i = CHANGE_RECENT - 1; i > 0; i--)
+        t->recent[i] = t->recent[i - 1];
+    t->recent[0] = value;
+}
+
+static bool track_changed(const struct change_track *t, double line)
+{
+    double mean = (t->recent[0] + t->recent[1] + t->recent[2]) / CHANGE_RECENT;
+    double a = mean - t->base, b = median3(t->recent) - t->base;
+    return (a > line && b > line) || (a < -line && b < -line);
+}
+
+int change_on_window(struct change *c, double time_s, double energy_j)
+{
+    if (!(isfinite(time_s) && time_s > 0 && isfinite(energy_j) && energy_j > 0))
+        return CHANGE_NONE;
+
+    track_push(&c->time, c, log(time_s));
+    track_push(&c->energy, c, log(energy_j));
+    if (c->recent_n == CHANGE_RECENT && c->base_n < CHANGE_BASE_MAX)
+        c->base_n++;
+    if (c->recent_n < CHANGE_RECENT)
+        c->recent_n++;
+    if (c->base_n < CHANGE_BASE_MIN)
+        return CHANGE_NONE;
+
+    double line = LINE * log1p(c->least);
+    int what = (track_changed(&c->time, line) ? CHANGE_TIME : 0) |
+               (track_changed(&c->energy, line) ? CHANGE_ENERGY : 0);
+    if (what) {
+        c->base_n = 0;
+        c->time.base = c->energy.base = 0;
+    }
+    return what;
+}

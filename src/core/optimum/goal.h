@@ -1,0 +1,72 @@
+/* What a cap is chosen for: objectives over energy E and time T of one unit of
+ * work (a step, a run), both of the whole job.  Pure.
+ *
+ *   energy      E
+ *   edp         E x T
+ *   eds:K       (K-1)/K x E/Eref + 1/K x T/Tref        (DEPO's, K = 2 by default there)
+ *   cost:ETA    ETA x E + (1-ETA) x Pmax x T           (Zeus')
+ *   slowdown:F  E where T <= F x Tref, else infinite
+ *   time        T
+ *
+ * Energy, EDS, cost, time and slowdown are one linear family: up to a factor,
+ * we x E/Eref + wt x T/Tref.  EDS(K) is cost with ETA = (K-1)/K and Pmax = Pref.
+ */
+#ifndef CORE_OPTIMUM_GOAL_H
+#define CORE_OPTIMUM_GOAL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "underwatt/error.h"
+
+enum goal_kind {
+    GOAL_ENERGY,
+    GOAL_EDP,
+    GOAL_EDS,
+    GOAL_COST,
+    GOAL_SLOWDOWN,
+    GOAL_TIME,
+};
+
+struct goal {
+    enum goal_kind kind;
+    double param; /* K, ETA or F; 0 where the kind has none */
+};
+
+/* The reference's energy and time a unit of work and the sum of the board
+ * maxima of all GPUs of the job (used by cost alone).
+ */
+struct goal_ref {
+    double energy_j, time_s, pmax_w;
+};
+
+#define GOAL_FORMS "energy, edp, eds:K, cost:ETA, slowdown:F, time"
+enum { GOAL_TEXT_MAX = 32 };
+
+/* "edp", "eds:2", "cost:0.5", "slowdown:1.1".  K in 1..1000, ETA in 0..1, F in
+ * 1..100.  -EINVAL (no such form) or -ERANGE (parameter outside its range);
+ * the text names the value and the range.
+ */
+int goal_parse(const char *text, struct goal *ret, uw_error *err);
+/* The same form back, shortest number that parses to the same; returns buf. */
+const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX]);
+
+/* The objective as defined above: J, J s, none, J, J, s.  Smaller is better. */
+double goal_value(const struct goal *g, double energy_j, double time_s,
+                  const struct goal_ref *ref);
+/* The same divided by its value at the reference: 1 there, for every goal. */
+double goal_relative(const struct goal *g, double energy_j, double time_s,
+                     const struct goal_ref *ref);
+
+/* goal_relative() as we x e + wt x t (or e x t where product is set), with
+ * e = E/Eref, t = T/Tref, and t <= bound (infinite where there is none).
+ */
+struct goal_shape {
+    double we, wt;
+    bool product;
+    double bound;
+};
+struct goal_shape goal_shape_of(const struct goal *g, const struct goal_ref *ref);
+double goal_shape_value(const struct goal_shape *s, double e, double t);
+
+#endif

@@ -1,0 +1,47 @@
+/* The search's judgement apart from its state: given what was measured, where to
+ * look next, or which cap to keep.  A function of its argument: no memory, no
+ * chance.  search.c turns it into steps and keeps the safety rules.
+ */
+#ifndef CORE_OPTIMUM_PROPOSE_H
+#define CORE_OPTIMUM_PROPOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/optimum/goal.h"
+
+enum { LEVELS_MAX = 64, PROPOSE_WHY_MAX = 160 };
+
+/* All windows at one cap, put together. */
+struct level {
+    double cap_w;
+    double log_t, log_e; /* of time and energy a unit of work; energy of one GPU */
+    double var_t, var_e; /* variances of these means */
+    unsigned windows;
+    bool stale; /* from before the job changed: tells the shape, not the level */
+};
+
+struct scene {
+    struct goal goal;
+    double pmax_w;     /* one GPU's highest cap */
+    double lo_w, hi_w; /* caps allowed now, multiples of grain_w */
+    double grain_w;
+    const struct level *levels;
+    size_t n;
+    size_t reference; /* index of the reference; not stale */
+    double hint_w;    /* best cap before a change; 0: none */
+    unsigned windows_left;
+};
+
+struct proposal {
+    bool hold;
+    double cap_w;        /* measure here, or keep this */
+    double best_w;       /* what would be kept now … */
+    double log_t, log_e; /* … and what is expected there */
+    char why[PROPOSE_WHY_MAX];
+};
+
+/* windows_left == 0 or lo_w == hi_w measured: always a hold. */
+void propose(const struct scene *scene, struct proposal *ret);
+
+#endif

@@ -1,0 +1,371 @@
+#include "core/optimum/search.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "core/optimum/propose.h"
+
+enum {
+    DEFAULT_WINDOWS = 16,
+    MISSES_MAX = 2,   /* windows at another cap than asked for before it is believed */
+    CHECK_STEPS = 2,  /* units of work at the first cap before walking on */
+    SETTLE_STEPS = 1, /* one warm-up step after a change of cap */
+};
+#define SETTLE_S 1.0
+#define STALL_STEP 0.05 /* of the demand: least way above a cap that stalled */
+#define EXACT_VAR 1e-10 /* of a window said to be exact */
+
+struct search {
+    struct search_setup setup;
+    uint32_t hard_mw;  /* SEARCH_NO_LIMIT: none */
+    uint32_t stall_mw; /* the highest cap that stalled; 0: none */
+    struct level levels[LEVELS_MAX];
+    size_t n_levels;
+    bool has_reference;
+    size_t reference;
+    double peak_w, hint_w;
+    unsigned windows, misses;
+    bool aborted, holding;
+    uint32_t best_mw;
+    double best_log_t, best_log_e;
+    struct search_step step;
+};
+
+/* ---- caps ---- */
+
+static uint32_t down_to_grain(const struct search *s, double mw)
+{
+    return (uint32_t)(floor(mw / s->setup.grain_mw + 1e-9)) * s->setup.grain_mw;
+}
+
+static uint32_t up_to_grain(const struct search *s, double mw)
+{
+    return (uint32_t)(ceil(mw / s->setup.grain_mw - 1e-9)) * s->setup.grain_mw;
+}
+
+/* The highest cap allowed: the original unless a hard limit lies below. */
+static uint32_t highest(const struct search *s)
+{
+    uint32_t hi = s->setup.original_mw;
+    if (s->hard_mw != SEARCH_NO_LIMIT && s->hard_mw < hi)
+        hi = down_to_grain(s, s->hard_mw);
+    return hi > s->setup.min_mw ? hi : s->setup.min_mw;
+}
+
+static double demand_mw(const struct search *s)
+{
+    const struct level *r = &s->levels[s->reference];
+    return exp(r->log_e - r->log_t) * MW_PER_W;
+}
+
+/* The lowest the search may name: floor, board minimum, above what stalled. */
+static uint32_t lowest(const struct search *s)
+{
+    double lo = s->setup.min_mw;
+    if (s->has_reference)
+        lo = fmax(lo, s->setup.floor * demand_mw(s));
+    if (s->stall_mw) {
+        double d = s->has_reference ? STALL_STEP * demand_mw(s) : 0;
+        lo = fmax(lo, s->stall_mw + fmax(d, s->setup.grain_mw));
+    }
+    uint32_t lo_mw = up_to_grain(s, lo), hi_mw = highest(s);
+    return lo_mw < hi_mw ? lo_mw : hi_mw;
+}
+
+/* ---- steps ---- */
+
+__attribute__((format(printf, 4, 5))) static void go(struct search *s,
+                                                     enum search_kind kind,
+                                                     uint32_t cap_mw, const char *format,
+                                                     ...)
+{
+    struct search_step *t = &s->step;
+    double peak_w = s->peak_w;
+    va_list args;
+
+    if (peak_w <= 0 && s->has_reference)
+        peak_w = demand_mw(s) / MW_PER_W;
+    uint32_t first = up_to_grain(s, SEARCH_FIRST * peak_w * MW_PER_W);
+    *t = (struct search_step){
+        .kind = kind,
+        .cap_mw = cap_mw,
+        .first_mw = first > cap_mw ? first : cap_mw,
+        .ramp_mw_s = s->setup.ramp * s->setup.default_mw,
+        .check_steps = CHECK_STEPS,
+        .settle_s = SETTLE_S,
+        .settle_steps = SETTLE_STEPS,
+    };
+    va_start(args, format);
+    (void)vsnprintf(t->why, sizeof t->why, format, args);
+    va_end(args);
+    s->holding = kind == SEARCH_HOLD;
+}
+
+static void go_reference(struct search *s)
+{
+    uint32_t hi = highest(s);
+    if (hi < s->setup.original_mw)
+        go(s, SEARCH_MEASURE, hi, "reference: the highest cap allowed (original %g W)",
+           w_of_mw(s->setup.original_mw));
+    else
+        go(s, SEARCH_MEASURE, hi, "reference: the original cap");
+}
+
+static void go_next(struct search *s)
+{
+    if (s->aborted) {
+        go(s, SEARCH_HOLD, highest(s), "%s", "given up");
+        return;
+    }
+    if (!s->has_reference) {
+        go_reference(s);
+        return;
+    }
+    struct scene scene = {
+        .goal = s->setup.goal,
+        .pmax_w = w_of_mw(s->setup.max_mw),
+        .lo_w = w_of_mw(lowest(s)),
+        .hi_w = w_of_mw(highest(s)),
+        .grain_w = w_of_mw(s->setup.grain_mw),
+        .levels = s->levels,
+        .n = s->n_levels,
+        .reference = s->reference,
+        .hint_w = s->hint_w,
+        .windows_left =
+            s->windows < s->setup.max_windows ? s->setup.max_windows - s->windows : 0,
+    };
+    struct proposal p;
+    if (s->misses >= MISSES_MAX || s->n_levels == LEVELS_MAX)
+        scene.windows_left = 0;
+    propose(&scene, &p);
+    s->best_mw = mw_of_w(p.best_w);
+    s->best_log_t = p.log_t;
+    s->best_log_e = p.log_e;
+    assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
+    go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, mw_of_w(p.cap_w), "%s", p.why);
+}
+
+/* ---- construction ---- */
+
+static int check_setup(const struct search_setup *p, uw_error *err)
+{
+    if (p->min_mw == 0 || p->min_mw > p->max_mw)
+        return fail(err, -EINVAL, "board range %" PRIu32 "..%" PRIu32 " mW is empty",
+                    p->min_mw, p->max_mw);
+    if (p->original_mw < p->min_mw || p->original_mw > p->max_mw)
+        return fail(err, -ERANGE,
+                    "original cap %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32,
+                    p->original_mw, p->min_mw, p->max_mw);
+    if (p->default_mw == 0)
+        return fail(err, -EINVAL, "default limit 0 mW is no limit");
+    if (!(p->floor >= 0 && p->floor <= 1))
+        return fail(err, -ERANGE, "soft floor %g is outside 0..1", p->floor);
+    if (!(p->ramp >= 0 && p->ramp <= 1))
+        return fail(err, -ERANGE, "ramp %g a second is outside 0..1", p->ramp);
+    if (p->max_windows > SEARCH_WINDOWS_MAX)
+        return fail(err, -ERANGE, "%u windows are more than %d", p->max_windows,
+                    SEARCH_WINDOWS_MAX);
+    return 0;
+}
+
+int search_new(const struct search_setup *setup, struct search **ret, uw_error *err)
+{
+    int r = check_setup(setup, err);
+    if (r < 0)
+        return r;
+    struct search *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail(err, -ENOMEM, "no memory for a search");
+
+    s->setup = *setup;
+    s->hard_mw = setup->hard_mw;
+    if (s->setup.grain_mw == 0)
+        s->setup.grain_mw = MW_PER_W;
+    if (s->setup.gpus == 0)
+        s->setup.gpus = 1;
+    if (!(s->setup.floor > 0))
+        s->setup.floor = SEARCH_FLOOR;
+    if (!(s->setup.ramp > 0))
+        s->setup.ramp = SEARCH_RAMP;
+    if (s->setup.max_windows == 0)
+        s->setup.max_windows = DEFAULT_WINDOWS;
+    go_next(s);
+    *ret = s;
+    return 0;
+}
+
+void search_free(struct search *s)
+{
+    free(s);
+}
+
+const struct search_step *search_step(const struct search *s)
+{
+    return &s->step;
+}
+
+/* ---- windows ---- */
+
+static bool good(double v)
+{
+    return isfinite(v) && v > 0;
+}
+
+/* Two estimates of one mean put together, by their precision. */
+static void blend(double *mean, double *var, double mean2, double var2)
+{
+    double w = *var / (*var + var2);
+    *mean += w * (mean2 - *mean);
+    *var *= 1 - w;
+}
+
+/* The level of this cap, a new one where there is none; NULL: no room. */
+static struct level *level_at(struct search *s, uint32_t cap_mw)
+{
+    for (size_t i = 0; i < s->n_levels; i++)
+        if (!s->levels[i].stale &&
+            fabs(s->levels[i].cap_w * MW_PER_W - cap_mw) < 0.5 * s->setup.grain_mw)
+            return &s->levels[i];
+    if (s->n_levels == LEVELS_MAX)
+        return NULL;
+    struct level *l = &s->levels[s->n_levels++];
+    *l = (struct level){.cap_w = w_of_mw(cap_mw)};
+    return l;
+}
+
+static void level_add(struct level *l, const struct search_window *w, unsigned gpus)
+{
+    double t = log(w->time_s), e = log(w->energy_j / gpus);
+    double vt = fmax(w->time_rse * w->time_rse, EXACT_VAR);
+    double ve = fmax(w->energy_rse * w->energy_rse, EXACT_VAR);
+
+    if (l->windows == 0) {
+        l->log_t = t;
+        l->log_e = e;
+        l->var_t = vt;
+        l->var_e = ve;
+    } else {
+        blend(&l->log_t, &l->var_t, t, vt);
+        blend(&l->log_e, &l->var_e, e, ve);
+    }
+    l->windows++;
+}
+
+int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
+{
+    if (!good(w->time_s) || !good(w->energy_j) || w->cap_mw == 0)
+        return fail(err, -EINVAL, "window at %" PRIu32 " mW: %g s, %g J: not positive",
+                    w->cap_mw, w->time_s, w->energy_j);
+    if (!(w->time_rse >= 0 && w->time_rse < 1 && w->energy_rse >= 0 && w->energy_rse < 1))
+        return fail(err, -EINVAL, "window at %" PRIu32 " mW: errors %g, %g: not in 0..1",
+                    w->cap_mw, w->time_rse, w->energy_rse);
+
+    struct level *l = level_at(s, w->cap_mw);
+    uint32_t asked = s->step.cap_mw;
+    uint32_t off = w->cap_mw > asked ? w->cap_mw - asked : asked - w->cap_mw;
+    bool hit = off <= s->setup.grain_mw;
+
+    s->windows++;
+    if (!l)
+        return 0;
+    level_add(l, w, s->setup.gpus);
+    if (!s->holding)
+        s->misses = hit ? 0 : s->misses + 1;
+    if (!s->has_reference && (hit || s->misses >= MISSES_MAX)) {
+        s->has_reference = true;
+        s->reference = (size_t)(l - s->levels);
+        s->misses = 0;
+    }
+    if (s->has_reference && l == &s->levels[s->reference] && good(w->peak_w))
+        s->peak_w = fmax(s->peak_w, w->peak_w);
+    if (!s->holding)
+        go_next(s);
+    return 0;
+}
+
+/* ---- other news ---- */
+
+void search_on_stall(struct search *s, uint32_t cap_mw)
+{
+    if (cap_mw > s->stall_mw)
+        s->stall_mw = cap_mw;
+    if (s->aborted)
+        return;
+    /* Up to the next cap at which it is known to run. */
+    uint32_t hi = highest(s), up = hi;
+    for (size_t i = 0; i < s->n_levels; i++) {
+        uint32_t mw = mw_of_w(s->levels[i].cap_w);
+        if (!s->levels[i].stale && mw >= lowest(s) && mw < up)
+            up = mw;
+    }
+    bool over = s->windows >= s->setup.max_windows;
+    go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: up again",
+       w_of_mw(cap_mw));
+}
+
+void search_on_hard_limit(struct search *s, uint32_t mw)
+{
+    uint32_t before = s->step.cap_mw;
+
+    s->hard_mw = mw;
+    if (s->holding && !s->aborted) {
+        uint32_t hi = highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
+        if (keep != before)
+            go(s, SEARCH_HOLD, keep,
+               keep < s->best_mw ? "the highest cap allowed"
+                                 : "the best cap, allowed again");
+    } else {
+        go_next(s);
+    }
+    s->step.urgent = mw != SEARCH_NO_LIMIT && before > highest(s);
+}
+
+void search_on_change(struct search *s)
+{
+    if (s->aborted)
+        return;
+    if (s->has_reference)
+        s->hint_w = w_of_mw(s->best_mw);
+    s->n_levels = 0;
+    s->has_reference = false;
+    s->peak_w = 0;
+    s->windows = s->misses = 0;
+    s->stall_mw = 0;
+    go_next(s);
+}
+
+void search_abort(struct search *s, const char *why)
+{
+    s->aborted = true;
+    go(s, SEARCH_HOLD, highest(s), "%s", why);
+}
+
+void search_result(const struct search *s, struct search_result *ret)
+{
+    *ret = (struct search_result){
+        .has_reference = s->has_reference, .peak_w = s->peak_w, .windows = s->windows};
+    for (size_t i = 0; i < s->n_levels; i++)
+        ret->caps += !s->levels[i].stale;
+    if (!s->has_reference)
+        return;
+    const struct level *r = &s->levels[s->reference];
+    ret->reference_mw = mw_of_w(r->cap_w);
+    ret->demand_w = demand_mw(s) / MW_PER_W;
+    ret->floor_mw = lowest(s);
+    ret->ref_time_s = exp(r->log_t);
+    ret->ref_energy_j = exp(r->log_e) * s->setup.gpus;
+    ret->best_mw = s->best_mw;
+    ret->best_time_s = exp(s->best_log_t);
+    ret->best_energy_j = exp(s->best_log_e) * s->setup.gpus;
+    for (size_t i = 0; i < s->n_levels; i++)
+        ret->measured |= !s->levels[i].stale && s->levels[i].windows > 0 &&
+                         mw_of_w(s->levels[i].cap_w) == s->best_mw;
+}

@@ -1,0 +1,130 @@
+/* The search for a job's best cap: a pure state machine.  It is told the boards'
+ * range and each finished window, and says which cap to go to next and how, or
+ * which to hold, and why.  It reads no clock and sets nothing.
+ *
+ *     search_new(&setup, &s, &err);
+ *     loop:
+ *         step = search_step(s);
+ *         SEARCH_MEASURE: walk to step->cap_mw as step says, wait for it to
+ *                         settle, measure whole steps of work, search_on_window()
+ *         SEARCH_HOLD:    walk there and stay; windows may still be told
+ *
+ * All GPUs of a job get the same cap; time and energy are the job's (energy of
+ * all its GPUs) a unit of work, `gpus` says how many share it.
+ *
+ * Safety (what it never does on its own account): name a cap below the soft
+ * floor, 0.50 x demand unless configured, below the board's minimum, above the
+ * original or above a hard limit; a first cap below 0.87 of the observed peak
+ * (step->first_mw), a way down steeper than the ramp; more than max_windows
+ * windows.  A hard limit may push under the soft floor, never under the board's
+ * minimum.
+ */
+#ifndef CORE_OPTIMUM_SEARCH_H
+#define CORE_OPTIMUM_SEARCH_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "core/optimum/goal.h"
+#include "underwatt/error.h"
+
+#define SEARCH_FLOOR 0.50 /* of the demand */
+#define SEARCH_FIRST 0.87 /* of the observed peak */
+#define SEARCH_RAMP 0.005 /* of the default limit a second */
+enum { SEARCH_WINDOWS_MAX = 64, SEARCH_NO_LIMIT = 0 };
+
+struct search_setup {
+    struct goal goal;
+    uint32_t min_mw, max_mw, default_mw; /* the board's; the tightest of the job's */
+    uint32_t original_mw;                /* the limit found: the reference cap */
+    uint32_t grain_mw;    /* caps are multiples of this; 0: 1000 (whole watts) */
+    uint32_t hard_mw;     /* highest cap allowed now; SEARCH_NO_LIMIT: any */
+    unsigned gpus;        /* GPUs that share time and energy; 0: 1 */
+    double floor;         /* soft floor as a fraction of the demand; 0: SEARCH_FLOOR */
+    double ramp;          /* fraction of the default limit a second; 0: SEARCH_RAMP */
+    unsigned max_windows; /* until it must hold, the reference included; 0: 16 */
+};
+
+/* A finished window of whole units of work at a settled cap. */
+struct search_window {
+    uint32_t cap_mw; /* really in force (read back), lowest of the job's GPUs */
+    double time_s;   /* a unit of work */
+    double energy_j; /* a unit of work, all GPUs of the job */
+    double time_rse; /* relative standard errors; 0: exact … */
+    double energy_rse;
+    double peak_w; /* 99th percentile of 100 ms power, the highest GPU's; 0 unknown */
+};
+
+enum search_kind {
+    SEARCH_MEASURE,
+    SEARCH_HOLD,
+};
+
+enum { SEARCH_WHY_MAX = 200 };
+
+struct search_step {
+    enum search_kind kind;
+    uint32_t cap_mw;
+    /* The way: raising is at once.  Lowering from a cap above first_mw goes to
+     * first_mw at once and stays there until check_steps units of work are
+     * done, then down by ramp_mw_s milliwatts a second; where urgent is set (a
+     * hard limit) at once all the way.
+     */
+    uint32_t first_mw;
+    double ramp_mw_s;
+    unsigned check_steps;
+    bool urgent;
+    /* A window begins when both have passed since cap_mw came into force. */
+    double settle_s;
+    unsigned settle_steps;
+    char why[SEARCH_WHY_MAX]; /* one line for a human */
+};
+
+struct search;
+
+/* -EINVAL or -ERANGE with a text that names the value and the limit; -ENOMEM. */
+int search_new(const struct search_setup *setup, struct search **ret, uw_error *err);
+void search_free(struct search *s);
+DEFINE_AUTO(struct search *, search_free);
+
+/* What to do now; valid until the next call that tells it something. */
+const struct search_step *search_step(const struct search *s);
+
+/* A window is finished, at whatever cap it was.  -EINVAL (nothing changed): a
+ * value is not finite and positive, an error is negative.  While holding, a
+ * window adds to what is known and does not end the hold.
+ */
+int search_on_window(struct search *s, const struct search_window *w, uw_error *err);
+/* The job made no progress at this cap after a step down: goes up, and never
+ * again to this cap or below.
+ */
+void search_on_stall(struct search *s, uint32_t cap_mw);
+/* Caps above mw are forbidden from now on; SEARCH_NO_LIMIT lifts it. */
+void search_on_hard_limit(struct search *s, uint32_t mw);
+/* Time or energy a unit of work has changed for good: measures the reference
+ * anew and looks around the cap that was best.
+ */
+void search_on_change(struct search *s);
+/* Give up: the step becomes a hold at the original cap (or the hard limit). */
+void search_abort(struct search *s, const char *why);
+
+/* ---- what is known ---- */
+
+struct search_result {
+    bool has_reference;
+    uint32_t reference_mw; /* the original, or the highest cap allowed then */
+    double demand_w;       /* mean power at the reference, one GPU */
+    double peak_w;
+    uint32_t floor_mw;
+    uint32_t best_mw;     /* what it would hold now */
+    double best_time_s;   /* expected there … */
+    double best_energy_j; /* … a unit of work */
+    double ref_time_s, ref_energy_j;
+    unsigned caps, windows; /* measured since the start or the last change */
+    bool measured;          /* best_mw itself was measured */
+};
+void search_result(const struct search *s, struct search_result *ret);
+
+#endif
