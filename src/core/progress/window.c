@@ -1,0 +1,137 @@
+#include "core/progress/window.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+void window_arm(struct window *w, const struct window_rule *rule, uint64_t now_ns)
+{
+    *w = (struct window){
+        .rule = *rule,
+        .state = WINDOW_SETTLING,
+        .armed_ns = now_ns,
+    };
+}
+
+void window_cancel(struct window *w)
+{
+    w->state = WINDOW_IDLE;
+}
+
+/* Back to the start of settling: the steps so far do not count. */
+static void begin_anew(struct window *w)
+{
+    if (w->state == WINDOW_OPEN)
+        w->restarts++;
+    w->state = WINDOW_SETTLING;
+    w->has_armed = false;
+}
+
+static void open_at(struct window *w, const struct step_mark *mark)
+{
+    w->state = WINDOW_OPEN;
+    w->from = *mark;
+    w->block[0] = *mark;
+    w->n_block = 1;
+    w->thin = 1;
+    w->skipped = 0;
+}
+
+/* Keep marks for the scatter of step times, every thin-th; thinner when full. */
+static void keep_mark(struct window *w, const struct step_mark *mark)
+{
+    if (mark->steps == w->block[w->n_block - 1].steps || ++w->skipped < w->thin)
+        return;
+    w->skipped = 0;
+    if (w->n_block == WINDOW_BLOCKS) {
+        for (size_t i = 0; i < WINDOW_BLOCKS / 2; i++)
+            w->block[i] = w->block[2 * i];
+        w->n_block = WINDOW_BLOCKS / 2;
+        w->thin *= 2;
+    }
+    w->block[w->n_block++] = *mark;
+}
+
+/* Standard error of the mean step time from the scatter between blocks, each
+ * weighted by its steps (batch means).
+ */
+static double scatter_rse(const struct window *w, double step_s)
+{
+    double sum = 0, total = 0;
+    unsigned n = 0;
+
+    for (unsigned i = 1; i < w->n_block; i++) {
+        double steps, seconds;
+        if (!steps_between(&w->block[i - 1], &w->block[i], &steps, &seconds))
+            continue;
+        double d = seconds / steps - step_s;
+        sum += steps * d * d;
+        total += steps;
+        n++;
+    }
+    if (n < 3)
+        return 0;
+    double variance = sum / (n - 1); /* of one step */
+    return sqrt(variance / total) / step_s;
+}
+
+static bool long_enough(struct window *w, double steps, double seconds)
+{
+    if (seconds < w->rule.least_s || steps < w->rule.least_steps)
+        return false;
+    w->time_rse = scatter_rse(w, seconds / steps);
+    return w->rule.target_rse <= 0 || w->time_rse <= w->rule.target_rse ||
+           seconds >= w->rule.most_s;
+}
+
+/* The step after this mark may begin the window. */
+static bool settled(struct window *w, const struct step_mark *mark)
+{
+    if (!w->has_armed) {
+        /* the step under way now began before: its end is where counting starts */
+        w->has_armed = true;
+        w->armed = *mark;
+        return false;
+    }
+    return mark->steps > w->armed.steps + w->rule.settle_steps &&
+           s_between(w->armed_ns, mark->at_ns) >= w->rule.settle_s;
+}
+
+enum window_state window_feed(struct window *w, const struct steps *s, uint64_t now_ns)
+{
+    double steps, seconds;
+
+    (void)now_ns;
+    if (w->state != WINDOW_SETTLING && w->state != WINDOW_OPEN)
+        return w->state = WINDOW_IDLE;
+    if (!steps_known(s)) {
+        begin_anew(w);
+        return w->state;
+    }
+    const struct step_mark *mark = &s->mark;
+    if (w->has_armed && mark->generation != w->armed.generation)
+        begin_anew(w);
+    bool training = steps_training(s);
+    if (w->state == WINDOW_SETTLING) {
+        if (!training)
+            w->has_armed = false;
+        else if (settled(w, mark))
+            open_at(w, mark);
+        return w->state;
+    }
+    keep_mark(w, mark);
+    if (!steps_between(&w->from, mark, &steps, &seconds)) {
+        if (!training)
+            begin_anew(w);
+        return w->state;
+    }
+    if (long_enough(w, steps, seconds)) {
+        w->state = WINDOW_CLOSED;
+        w->to = *mark;
+        w->steps = steps;
+        w->time_s = seconds / steps;
+    } else if (!training) {
+        begin_anew(w);
+    }
+    return w->state;
+}

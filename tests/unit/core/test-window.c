@@ -1,0 +1,112 @@
+#include "core/progress/window.h"
+
+#include "base/rng.h"
+#include "base/units.h"
+#include "tap.h"
+
+#define S(x) ((uint64_t)((x)*1e9))
+
+struct job {
+    struct steps steps;
+    struct window w;
+    double now, next, step_s, jitter;
+    uint64_t done;
+    uint32_t phase;
+    struct rng rng;
+    double last;
+};
+
+/* Run the job for so long, looking at it each 0.1 s; stops when a window closes. */
+static bool run(struct job *j, double seconds)
+{
+    double end = j->now + seconds;
+
+    while (j->now < end) {
+        j->now += 0.1;
+        while (j->phase == UW_PHASE_TRAIN && j->next <= j->now) {
+            j->done++;
+            j->last = j->next;
+            j->next += j->step_s * (1 + j->jitter * rng_normal(&j->rng));
+        }
+        if (j->phase != UW_PHASE_TRAIN)
+            j->next = j->now + j->step_s;
+        struct step_slot slot = {9, j->done, S(j->last), j->phase, true};
+        (void)steps_feed(&j->steps, &slot, 1, S(j->now));
+        if (window_feed(&j->w, &j->steps, S(j->now)) == WINDOW_CLOSED)
+            return true;
+    }
+    return false;
+}
+
+static void job_init(struct job *j, double step_s, double jitter)
+{
+    *j = (struct job){
+        .step_s = step_s, .jitter = jitter, .next = step_s, .phase = UW_PHASE_TRAIN};
+    rng_init(&j->rng, 5);
+    steps_init(&j->steps);
+}
+
+static const struct window_rule rule = {
+    .settle_s = 1, .settle_steps = 1, .least_s = 5, .least_steps = 8};
+
+int main(void)
+{
+    struct job j;
+
+    job_init(&j, 0.34, 0);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    double armed = j.now;
+    ok(run(&j, 30), "a window closes");
+    ok(j.w.from.at_ns >= S(armed + 1), "it begins after the cap has settled");
+    is_near(j.w.time_s, 0.34, 1e-6, "whole steps: the time a step is exact");
+    ok(s_between(j.w.from.at_ns, j.w.to.at_ns) >= 5 && j.w.steps >= 8,
+       "it is long enough");
+    ok(window_feed(&j.w, &j.steps, S(j.now)) == WINDOW_IDLE, "then it is over");
+
+    job_init(&j, 3, 0);
+    (void)run(&j, 10);
+    window_arm(&j.w, &rule, S(j.now));
+    ok(run(&j, 60) && j.w.steps >= 8, "long steps: as many as asked for");
+
+    job_init(&j, 0.34, 0);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    (void)run(&j, 4);
+    j.phase = UW_PHASE_VALIDATE;
+    (void)run(&j, 20);
+    ok(j.w.state == WINDOW_SETTLING && j.w.restarts == 1, "a validation throws it back");
+    j.phase = UW_PHASE_TRAIN;
+    ok(run(&j, 30), "it is done after it");
+    is_near(j.w.time_s, 0.34, 1e-6, "… and holds nothing of the pause");
+
+    job_init(&j, 0.1, 0.1);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    ok(run(&j, 30), "jitter");
+    ok(j.w.time_rse > 0.002 && j.w.time_rse < 0.05, "the scatter shows: rse %.4f",
+       j.w.time_rse);
+    struct window_rule sure = rule;
+    sure.target_rse = 0.002;
+    sure.most_s = 200;
+    window_arm(&j.w, &sure, S(j.now));
+    ok(run(&j, 300) && j.w.steps > 300, "a target makes it longer: %.0f steps",
+       j.w.steps);
+    is_near(j.w.time_s, 0.1, 0.001, "… and surer");
+    sure.most_s = 8;
+    window_arm(&j.w, &sure, S(j.now));
+    ok(run(&j, 12), "but never longer than allowed");
+
+    job_init(&j, 0.34, 0);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    (void)run(&j, 4);
+    j.done = 0;
+    (void)run(&j, 3);
+    ok(j.w.restarts == 1, "a job that begins anew throws it back");
+    ok(run(&j, 30), "… and it closes later");
+    window_arm(&j.w, &rule, S(j.now));
+    window_cancel(&j.w);
+    ok(!run(&j, 30), "a cancelled window never closes");
+    return done();
+}
