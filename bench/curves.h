@@ -1,0 +1,32 @@
+/* Recorded curves from a CSV file: header curve,cap_w,time_s,energy_j, a row a
+ * measured cap, energy of one GPU.
+ */
+#ifndef BENCH_CURVES_H
+#define BENCH_CURVES_H
+
+#include "core/optimum/pchip.h"
+
+struct record {
+    char *name;
+    struct curve *curve;
+    double min_w, max_w;          /* the lowest and the highest cap */
+    struct curve_value reference; /* at the highest cap */
+};
+
+struct records {
+    struct record *items;
+    size_t n, cap;
+};
+
+/* Curves in the order of their first rows.  Refused with "FILE:LINE: …": a row
+ * that is empty or not a number, a cap given twice, a value that is not
+ * positive, fewer than 3 rows of a curve.  -errno; on failure nothing is kept.
+ */
+int records_read(const char *path, struct records *ret, uw_error *err);
+void records_fini(struct records *r);
+static inline void records_fini_p(struct records *r)
+{
+    records_fini(r);
+}
+
+#endif

@@ -1,0 +1,231 @@
+#include "play.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "core/optimum/search.h"
+
+enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256 };
+#define PEAK 1.1 /* simulated 99th percentile of power over its mean */
+
+struct world {
+    const struct record *rec;
+    const struct play *p;
+    struct rng rng;
+    uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
+    unsigned caps, windows;
+};
+
+static struct goal_ref ref_of(const struct record *rec)
+{
+    return (struct goal_ref){rec->reference.energy_j, rec->reference.time_s, rec->max_w};
+}
+
+static double worth(const struct record *rec, const struct goal *g, double cap_w)
+{
+    struct curve_value v = curve_at(rec->curve, cap_w);
+    struct goal_ref ref = ref_of(rec);
+    return goal_value(g, v.energy_j, v.time_s, &ref);
+}
+
+double play_oracle_w(const struct record *rec, const struct goal *goal)
+{
+    double best = rec->max_w, least = worth(rec, goal, rec->max_w);
+    for (double c = floor(rec->max_w); c >= rec->min_w; c--) {
+        double v = worth(rec, goal, c);
+        if (v < least) {
+            least = v;
+            best = c;
+        }
+    }
+    return best;
+}
+
+/* One window: the curve's values with noise. */
+static struct curve_value measure(struct world *w, uint32_t cap_mw)
+{
+    struct curve_value v = curve_at(w->rec->curve, w_of_mw(cap_mw));
+    v.time_s *= fmax(0.05, 1 + w->p->noise * rng_normal(&w->rng));
+    v.energy_j *= fmax(0.05, 1 + w->p->noise * rng_normal(&w->rng));
+    v.power_w = v.energy_j / v.time_s;
+
+    w->windows++;
+    for (unsigned i = 0; i < w->caps; i++)
+        if (w->seen_mw[i] == cap_mw)
+            return v;
+    if (w->caps < CAPS_MAX)
+        w->seen_mw[w->caps++] = cap_mw;
+    return v;
+}
+
+/* What the product's machine must never say, checked on every step. */
+static int check_step(const struct search_step *t, const struct search_setup *setup,
+                      double demand_w, double peak_w, uw_error *err)
+{
+    double floor_mw = fmin(SEARCH_FLOOR * demand_w * MW_PER_W, setup->original_mw);
+    if (t->cap_mw < setup->min_mw || t->cap_mw > setup->original_mw)
+        return fail(err, -EPROTO, "cap %" PRIu32 " mW is outside the range", t->cap_mw);
+    if (t->cap_mw < floor_mw - 1)
+        return fail(err, -EPROTO, "cap %" PRIu32 " mW is below the floor %.0f", t->cap_mw,
+                    floor_mw);
+    if (t->first_mw < fmin(0.85 * peak_w * MW_PER_W, setup->original_mw) - 1)
+        return fail(err, -EPROTO, "first cap %" PRIu32 " mW is below 0.85 of the peak",
+                    t->first_mw);
+    if (t->ramp_mw_s > SEARCH_RAMP * setup->default_mw * 1.000001)
+        return fail(err, -EPROTO, "ramp %g mW/s is too steep", t->ramp_mw_s);
+    return 0;
+}
+
+static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
+{
+    uint32_t max_mw = mw_of_w(w->rec->max_w);
+    struct search_setup setup = {
+        .goal = w->p->goal,
+        .min_mw = mw_of_w(w->rec->min_w),
+        .max_mw = max_mw,
+        .default_mw = max_mw,
+        .original_mw = max_mw,
+    };
+    double demand_w = 0, peak_w = 0, pow_sum = 0;
+    auto_(search_free) struct search *s = NULL;
+    unsigned refs = 0;
+    int r = search_new(&setup, &s, err);
+    if (r < 0)
+        return r;
+
+    while (search_step(s)->kind == SEARCH_MEASURE) {
+        const struct search_step *t = search_step(s);
+        r = check_step(t, &setup, demand_w * 0.97, peak_w, err);
+        if (r < 0)
+            return r;
+        struct curve_value v = measure(w, t->cap_mw);
+        if (t->cap_mw == max_mw) {
+            pow_sum += v.power_w;
+            demand_w = pow_sum / ++refs;
+            peak_w = fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
+        }
+        struct search_window win = {
+            .cap_mw = t->cap_mw,
+            .time_s = v.time_s,
+            .energy_j = v.energy_j,
+            .time_rse = w->p->noise,
+            .energy_rse = w->p->noise,
+            .peak_w = peak_w,
+        };
+        r = search_on_window(s, &win, err);
+        if (r < 0)
+            return r;
+        if (w->windows > SEARCH_WINDOWS_MAX)
+            return fail(err, -EPROTO, "the search does not end");
+    }
+    r = check_step(search_step(s), &setup, demand_w * 0.97, peak_w, err);
+    *ret_cap_w = w_of_mw(search_step(s)->cap_mw);
+    return r;
+}
+
+static void play_scan(struct world *w, double *ret_cap_w)
+{
+    double least = INFINITY;
+    struct goal_ref ref = {0};
+    for (double c = w->rec->max_w; c >= w->rec->min_w - 1e-9; c -= SCAN_STEP_W) {
+        struct curve_value v = measure(w, mw_of_w(c));
+        if (w->windows == 1)
+            ref = (struct goal_ref){v.energy_j, v.time_s, w->rec->max_w};
+        double x = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
+        if (x < least) {
+            least = x;
+            *ret_cap_w = c;
+        }
+    }
+}
+
+static void play_golden(struct world *w, double *ret_cap_w)
+{
+    static const double gold = 0.6180339887498949;
+    double a = w->rec->min_w, b = w->rec->max_w, tol = (b - a) / GOLDEN_STEPS;
+    struct curve_value v0 = measure(w, mw_of_w(b));
+    struct goal_ref ref = {v0.energy_j, v0.time_s, w->rec->max_w};
+    double x[2] = {round(b - gold * (b - a)), round(a + gold * (b - a))}, y[2];
+
+    for (int i = 0; i < 2; i++) {
+        struct curve_value v = measure(w, mw_of_w(x[i]));
+        y[i] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
+    }
+    while (b - a > tol) {
+        /* A bound that is broken on both sides is mended upwards. */
+        int drop = y[0] < y[1] ? 1 : 0, keep = 1 - drop;
+        if (drop)
+            b = x[1];
+        else
+            a = x[0];
+        if (b - a <= tol)
+            break;
+        x[drop] = x[keep];
+        y[drop] = y[keep];
+        x[keep] = round(keep ? a + gold * (b - a) : b - gold * (b - a));
+        struct curve_value v = measure(w, mw_of_w(x[keep]));
+        y[keep] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
+    }
+    *ret_cap_w = y[0] < y[1] ? x[0] : x[1];
+    if (isinf(y[0]) && isinf(y[1]))
+        *ret_cap_w = w->rec->max_w;
+}
+
+static struct score score_of(const struct record *rec, const struct goal *g, double cap_w)
+{
+    struct curve_value v = curve_at(rec->curve, cap_w);
+    double oracle_w = play_oracle_w(rec, g);
+    struct curve_value o = curve_at(rec->curve, oracle_w);
+    struct score s = {
+        .cap_w = cap_w,
+        .slowdown = v.time_s / rec->reference.time_s,
+        .saving = 1 - v.energy_j / rec->reference.energy_j,
+        .oracle_saving = 1 - o.energy_j / rec->reference.energy_j,
+    };
+    s.broken = g->kind == GOAL_SLOWDOWN && s.slowdown > g->param;
+    s.regret = s.broken ? 0 : worth(rec, g, cap_w) / worth(rec, g, oracle_w) - 1;
+    return s;
+}
+
+/* Noise of its own for each curve and seed, whatever else is in the file. */
+static uint64_t seed_of(const char *name, uint64_t seed)
+{
+    uint64_t h = 0xcbf29ce484222325ull; /* FNV-1a */
+    for (; *name; name++)
+        h = (h ^ (unsigned char)*name) * 0x100000001b3ull;
+    return h + seed * 0x9e3779b97f4a7c15ull;
+}
+
+int play(const struct record *rec, const struct play *p, struct score *ret, uw_error *err)
+{
+    struct world w = {.rec = rec, .p = p};
+    double cap_w = rec->max_w;
+    int r = 0;
+
+    rng_init(&w.rng, seed_of(rec->name, p->seed));
+    switch (p->method) {
+    case METHOD_STATIC:
+        cap_w = fmax(round(p->share * rec->max_w), rec->min_w);
+        break;
+    case METHOD_SCAN:
+        play_scan(&w, &cap_w);
+        break;
+    case METHOD_GOLDEN:
+        play_golden(&w, &cap_w);
+        break;
+    case METHOD_SEARCH:
+    default:
+        r = play_search(&w, &cap_w, err);
+        break;
+    }
+    if (r < 0)
+        return fail_in(err, r, "%s", rec->name);
+    *ret = score_of(rec, &p->goal, cap_w);
+    ret->caps = w.caps;
+    ret->windows = w.windows;
+    return 0;
+}

@@ -1,0 +1,40 @@
+/* Methods of choosing a cap played on a recorded curve, and how well they did. */
+#ifndef BENCH_PLAY_H
+#define BENCH_PLAY_H
+
+#include <stdint.h>
+
+#include "core/optimum/goal.h"
+#include "curves.h"
+
+enum method {
+    METHOD_SEARCH,
+    METHOD_STATIC, /* a fixed share of the highest cap */
+    METHOD_SCAN,   /* every 25 W from the highest, the best measured */
+    METHOD_GOLDEN, /* golden section to 1/25 of the range */
+};
+
+struct play {
+    enum method method;
+    double share; /* METHOD_STATIC */
+    struct goal goal;
+    double noise; /* of each window's time and energy, independently */
+    uint64_t seed;
+};
+
+struct score {
+    double cap_w;
+    double regret;                /* fraction above the oracle, on the noiseless curve */
+    double slowdown;              /* time over the reference's */
+    double saving, oracle_saving; /* energy, fractions of the reference's */
+    bool broken;                  /* slowdown:F: the bound was exceeded */
+    unsigned caps, windows;
+};
+
+/* The curve's best whole watt between its lowest and highest cap. */
+double play_oracle_w(const struct record *rec, const struct goal *goal);
+/* 0, or a failure of the method (its text in err). */
+int play(const struct record *rec, const struct play *p, struct score *ret,
+         uw_error *err);
+
+#endif

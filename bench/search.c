@@ -1,0 +1,209 @@
+/* How good is the search?  Plays the product's search, with its safety rules on,
+ * on recorded curves.
+ *
+ *   search --curves FILE.csv --goal GOAL [--noise SD] [--seeds N]
+ *   search --curves FILE.csv --table [--noise SD] [--seeds N] [--json FILE|-]
+ *
+ * Between the recorded caps a curve is a monotone cubic in log time and in mean
+ * power; choices are whole watts; reference and original are the highest cap,
+ * which also stands for Pmax in cost:ETA.  Noise multiplies time and energy of
+ * each window independently; the search is told its size, as a run tells it the
+ * scatter of the steps in a window.  Oracle and regret are of the curve without
+ * noise.  Exit status: 0 done, 1 failed, 2 bad arguments or values.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "curves.h"
+#include "play.h"
+#include "stats.h"
+#include "table.h"
+
+enum { SEEDS_MAX = 1000000, EXIT_USAGE = 2 };
+#define NOISE_MAX 0.3
+
+struct opts {
+    const char *curves, *goal, *json;
+    double noise;
+    uint64_t seeds;
+    bool table;
+};
+
+static int usage(void)
+{
+    (void)fputs("usage: search --curves FILE.csv --goal GOAL [--noise SD] [--seeds N]\n"
+                "       search --curves FILE.csv --table [--noise SD] [--seeds N] "
+                "[--json FILE|-]\n",
+                stderr);
+    return EXIT_USAGE;
+}
+
+static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
+{
+    int r = 0;
+
+    switch (c) {
+    case 'c':
+        o->curves = arg;
+        break;
+    case 'g':
+        o->goal = arg;
+        break;
+    case 'j':
+        o->json = arg;
+        break;
+    case 't':
+        o->table = true;
+        break;
+    case 'n':
+        r = parse_double(arg, &o->noise, err);
+        if (r == 0 && !(o->noise >= 0 && o->noise <= NOISE_MAX))
+            r = fail(err, -ERANGE, "%s is outside 0..%g", arg, NOISE_MAX);
+        return r < 0 ? fail_in(err, r, "--noise") : 0;
+    case 's':
+        r = parse_u64(arg, &o->seeds, err);
+        if (r == 0 && (o->seeds < 1 || o->seeds > SEEDS_MAX))
+            r = fail(err, -ERANGE, "%s is outside 1..%d", arg, SEEDS_MAX);
+        return r < 0 ? fail_in(err, r, "--seeds") : 0;
+    default:
+        return fail(err, -EINVAL, "see the usage above");
+    }
+    return 0;
+}
+
+/* 0, or -errno with a text. */
+static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
+{
+    static const struct option longs[] = {
+        {"curves", required_argument, NULL, 'c'},
+        {"goal", required_argument, NULL, 'g'},
+        {"noise", required_argument, NULL, 'n'},
+        {"seeds", required_argument, NULL, 's'},
+        {"json", required_argument, NULL, 'j'},
+        {"table", no_argument, NULL, 't'},
+        {0},
+    };
+    struct opts o = {.seeds = 1};
+    int c;
+
+    while ((c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
+        int r = parse_option(c, optarg, &o, err);
+        if (r < 0)
+            return r;
+    }
+    if (optind < argc)
+        return fail(err, -EINVAL, "argument '%s' is one too many", argv[optind]);
+    if (!o.curves || (!o.goal && !o.table) || (o.goal && o.table))
+        return fail(err, -EINVAL,
+                    "--curves FILE and one of --goal GOAL, --table: missing");
+    *ret = o;
+    return 0;
+}
+
+struct columns {
+    double *regret, *slowdown;
+    double caps, windows;
+    size_t n;
+};
+
+static int print_results(const struct records *recs, const struct play *base,
+                         uint64_t seeds, struct columns *col, uw_error *err)
+{
+    for (size_t i = 0; i < recs->n; i++)
+        for (uint64_t seed = 1; seed <= seeds; seed++) {
+            struct play p = *base;
+            struct score s;
+            p.seed = seed;
+            int r = play(&recs->items[i], &p, &s, err);
+            if (r < 0)
+                return r;
+            (void)printf("%s\n{\"curve\":", col->n ? "," : "");
+            text_json(stdout, recs->items[i].name);
+            (void)printf(",\"seed\":%" PRIu64 ",\"cap_w\":%.10g,\"regret\":%.9g,"
+                         "\"slowdown\":%.9g,\"saving\":%.9g,\"oracle_saving\":%.9g,"
+                         "\"caps\":%u,\"windows\":%u}",
+                         seed, s.cap_w, s.regret, s.slowdown, s.saving, s.oracle_saving,
+                         s.caps, s.windows);
+            col->regret[col->n] = s.regret;
+            col->slowdown[col->n++] = s.slowdown;
+            col->caps += s.caps;
+            col->windows += s.windows;
+        }
+    return 0;
+}
+
+static int print_goal(const struct records *recs, const struct opts *o,
+                      const struct goal *goal, uw_error *err)
+{
+    struct play base = {.method = METHOD_SEARCH, .goal = *goal, .noise = o->noise};
+    auto_(mem_free) double *regret = calloc(recs->n * o->seeds, sizeof *regret);
+    auto_(mem_free) double *slowdown = calloc(recs->n * o->seeds, sizeof *slowdown);
+    struct columns col = {.regret = regret, .slowdown = slowdown};
+    if (!regret || !slowdown)
+        return fail(err, -ENOMEM, "no memory for %zu curves x %" PRIu64 " seeds", recs->n,
+                    o->seeds);
+
+    (void)printf("{\"results\":[");
+    int r = print_results(recs, &base, o->seeds, &col, err);
+    if (r < 0)
+        return r;
+    struct stats a = stats_of(regret, col.n), b = stats_of(slowdown, col.n);
+    (void)printf("],\n\"summary\":{\"regret\":");
+    stats_json(stdout, &a);
+    (void)printf(",\"slowdown\":");
+    stats_json(stdout, &b);
+    (void)printf(",\"caps\":{\"mean\":%.9g},\"windows\":{\"mean\":%.9g}}}\n",
+                 col.caps / (double)col.n, col.windows / (double)col.n);
+    return 0;
+}
+
+static int print_table(const struct records *recs, const struct opts *o, uw_error *err)
+{
+    struct table_opts t = {.noise = o->noise, .seeds = (unsigned)o->seeds};
+    auto_(file_close) FILE *f = NULL;
+
+    if (o->json && strcmp(o->json, "-") != 0) {
+        f = fopen(o->json, "we");
+        if (!f)
+            return fail(err, -errno, "%s: %s", o->json, strerror(errno));
+    }
+    t.json = f ? f : o->json ? stdout : NULL;
+    t.quiet = o->json && !f;
+    return table_print(recs, &t, err);
+}
+
+static int complain(const uw_error *err, int status)
+{
+    (void)fprintf(stderr, "search: %s\n", err->text);
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    auto_(records_fini) struct records recs = {0};
+    struct opts o = {0};
+    struct goal goal = {0};
+    uw_error err = {""};
+
+    if (parse_opts(argc, argv, &o, &err) < 0) {
+        (void)complain(&err, EXIT_USAGE);
+        return usage();
+    }
+    if (o.goal && goal_parse(o.goal, &goal, &err) < 0)
+        return complain(&err, EXIT_USAGE);
+    if (records_read(o.curves, &recs, &err) < 0)
+        return complain(&err, EXIT_USAGE);
+    int r = o.table ? print_table(&recs, &o, &err) : print_goal(&recs, &o, &goal, &err);
+    if (r == 0 && fflush(stdout) != 0)
+        r = fail(&err, -errno, "standard output: %s", strerror(errno));
+    return r < 0 ? complain(&err, EXIT_FAILURE) : 0;
+}

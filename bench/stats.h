@@ -1,0 +1,19 @@
+/* Mean, 95th percentile and maximum of a column of figures, and JSON bits. */
+#ifndef BENCH_STATS_H
+#define BENCH_STATS_H
+
+#include <stddef.h>
+#include <stdio.h>
+
+struct stats {
+    double mean, p95, max;
+};
+
+/* Sorts v.  p95 is interpolated between ranks; n > 0. */
+struct stats stats_of(double *v, size_t n);
+/* {"mean":…,"p95":…,"max":…} */
+void stats_json(FILE *f, const struct stats *s);
+/* The text as a JSON string, quotes included. */
+void text_json(FILE *f, const char *text);
+
+#endif

@@ -1,0 +1,148 @@
+#include "table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "stats.h"
+
+static const char *const goals[] = {"energy",        "edp",          "eds:2",
+                                    "eds:1.5",       "cost:0.5",     "slowdown:1.02",
+                                    "slowdown:1.05", "slowdown:1.1", "slowdown:1.2"};
+
+static const struct {
+    const char *name;
+    enum method method;
+    double share;
+} methods[] = {
+    {"search", METHOD_SEARCH, 0},         {"scan 25 W", METHOD_SCAN, 0},
+    {"golden section", METHOD_GOLDEN, 0}, {"static 0.90", METHOD_STATIC, 0.90},
+    {"static 0.85", METHOD_STATIC, 0.85}, {"static 0.80", METHOD_STATIC, 0.80},
+    {"static 0.75", METHOD_STATIC, 0.75},
+};
+
+struct cell {
+    struct stats regret, slowdown;
+    double within, saving, oracle_saving, caps, windows, over; /* shares and means */
+    size_t broken, n;
+};
+
+static int fill(const struct records *recs, const struct play *base, unsigned seeds,
+                struct cell *ret, uw_error *err)
+{
+    struct cell c = {.n = recs->n * seeds};
+    auto_(mem_free) double *regret = calloc(c.n, sizeof *regret);
+    auto_(mem_free) double *slow = calloc(c.n, sizeof *slow);
+    if (!regret || !slow)
+        return fail(err, -ENOMEM, "no memory for %zu results", c.n);
+
+    for (size_t i = 0; i < c.n; i++) {
+        struct play p = *base;
+        struct score s;
+        p.seed = 1 + i % seeds;
+        int r = play(&recs->items[i / seeds], &p, &s, err);
+        if (r < 0)
+            return r;
+        double n = (double)c.n;
+        regret[i] = s.regret;
+        slow[i] = s.slowdown;
+        c.within += (s.regret <= 0.01 && !s.broken) / n;
+        c.saving += s.saving / n;
+        c.oracle_saving += s.oracle_saving / n;
+        c.caps += s.caps / n;
+        c.windows += s.windows / n;
+        if (s.broken) {
+            double over = s.slowdown / p.goal.param - 1;
+            c.broken++;
+            c.over = over > c.over ? over : c.over;
+        }
+    }
+    c.regret = stats_of(regret, c.n);
+    c.slowdown = stats_of(slow, c.n);
+    *ret = c;
+    return 0;
+}
+
+static void print_row(const char *name, const struct cell *c)
+{
+    (void)printf("  %-15s %6.1f %7.2f %7.2f %7.2f %8.1f %6.2f %6.2f %8.2f %6.2f "
+                 "%5.1f/%.2f\n",
+                 name, 100 * c->within, 100 * c->regret.mean, 100 * c->regret.p95,
+                 100 * c->regret.max, 100 * c->saving, c->slowdown.mean, c->slowdown.max,
+                 c->caps, c->windows, 100.0 * (double)c->broken / (double)c->n,
+                 100 * c->over);
+}
+
+static void json_row(FILE *f, const char *name, const struct cell *c)
+{
+    (void)fprintf(f, "{\"method\":");
+    text_json(f, name);
+    (void)fprintf(f, ",\"within_1pct\":%.6g,\"regret\":", c->within);
+    stats_json(f, &c->regret);
+    (void)fprintf(f, ",\"slowdown\":");
+    stats_json(f, &c->slowdown);
+    (void)fprintf(f,
+                  ",\"saving\":{\"mean\":%.9g},\"oracle_saving\":{\"mean\":%.9g},"
+                  "\"caps\":{\"mean\":%.6g},\"windows\":{\"mean\":%.6g},"
+                  "\"broken\":%.6g,\"worst_excess\":%.6g}",
+                  c->saving, c->oracle_saving, c->caps, c->windows,
+                  (double)c->broken / (double)c->n, c->over);
+}
+
+static int print_goal(const struct records *recs, const struct table_opts *opts,
+                      const char *text, uw_error *err)
+{
+    struct play p = {.noise = opts->noise};
+    int r = goal_parse(text, &p.goal, err);
+    if (r < 0)
+        return r;
+
+    if (!opts->quiet)
+        (void)printf("%s\n", text);
+    if (opts->json)
+        (void)fprintf(opts->json, "{\"goal\":\"%s\",\"methods\":[", text);
+    for (size_t m = 0; m < n_elements(methods); m++) {
+        struct cell c;
+        p.method = methods[m].method;
+        p.share = methods[m].share;
+        r = fill(recs, &p, p.method == METHOD_STATIC ? 1 : opts->seeds, &c, err);
+        if (r < 0)
+            return r;
+        if (!opts->quiet)
+            print_row(methods[m].name, &c);
+        if (opts->json) {
+            (void)fputs(m ? "," : "", opts->json);
+            json_row(opts->json, methods[m].name, &c);
+        }
+    }
+    if (opts->json)
+        (void)fprintf(opts->json, "]}");
+    return 0;
+}
+
+int table_print(const struct records *recs, const struct table_opts *opts, uw_error *err)
+{
+    if (!opts->quiet)
+        (void)printf(
+            "%zu curves, noise %g, %u seed%s\n"
+            "                  within   regret %%                 saving  slowdown      "
+            "caps windows  bound broken\n"
+            "                   1 %%    mean     p95     max     mean %%   mean    max   "
+            "  "
+            "mean   mean  %% / worst %%\n",
+            recs->n, opts->noise, opts->seeds, opts->seeds == 1 ? "" : "s");
+    if (opts->json)
+        (void)fprintf(opts->json, "{\"curves\":%zu,\"noise\":%g,\"seeds\":%u,\"goals\":[",
+                      recs->n, opts->noise, opts->seeds);
+    for (size_t g = 0; g < n_elements(goals); g++) {
+        if (opts->json && g)
+            (void)fputc(',', opts->json);
+        int r = print_goal(recs, opts, goals[g], err);
+        if (r < 0)
+            return r;
+    }
+    if (opts->json)
+        (void)fprintf(opts->json, "]}\n");
+    return 0;
+}
