@@ -54,8 +54,9 @@ enum sim_fault_flag {
 
 enum sim_ability { /* what this generation of boards answers */
                    SIM_HAS_ENERGY = 1u << 0,
-                   SIM_HAS_INSTANT = 1u << 1, /* fields 185 and 186 */
-                   SIM_HAS_LOCKED_CLOCKS = 1u << 2,
+                   SIM_HAS_INSTANT = 1u << 1, /* field 186 */
+                   SIM_HAS_AVERAGE = 1u << 2, /* field 185 */
+                   SIM_HAS_LOCKED_CLOCKS = 1u << 3,
 };
 
 /* What never changes while the world lives. */
@@ -74,6 +75,8 @@ struct sim_identity {
     uint32_t slowdown_c, shutdown_c;
     uint32_t pcie_gen, pcie_width;
     uint32_t cores;
+    uint32_t fan; /* has one of its own */
+    uint32_t counter_period_ms;
     uint64_t memory_bytes;
     uint64_t reserved[8];
 };

@@ -1,0 +1,53 @@
+/* How a call finds its world and its board.  No locks and no threads: a process
+ * may fork at any moment, and a reader that dies leaves nothing behind.
+ */
+#ifndef SIM_NVML_ATTACH_H
+#define SIM_NVML_ATTACH_H
+
+#include "sim/nvml/abi.h"
+#include "sim/state.h"
+
+enum { NV_PATH_MAX = 512 };
+
+/* The page of the world beside this library's own file, mapped once.  SIM_OK,
+ * SIM_NO_DRIVER (none there, or it has stopped), SIM_NO_PERMISSION, or 18 (a world
+ * of another version of this library).
+ */
+int nv_world(const struct sim_page **ret);
+enum { NV_VERSION_MISMATCH = 18 };
+
+/* The state directory beside this library's own file, whether or not a world is
+ * there.  SIM_OK or SIM_NO_DRIVER.
+ */
+int nv_state_dir(char *ret, size_t size);
+
+/* True where the world's writer still lives. */
+bool nv_world_lives(const struct sim_page *page);
+
+/* nvmlInit() and nvmlShutdown(): counted. */
+int nv_init(void);
+int nv_shutdown(void);
+
+/* The page, after nvmlInit() only. */
+int nv_page(const struct sim_page **ret);
+
+/* The handle of board i; the page has checked i. */
+nv_device nv_handle_of(unsigned i);
+
+/* What never changes of a board: answers for a board that hangs, not for one
+ * that is lost.
+ */
+int nv_identity(nv_device dev, const struct sim_identity **ret);
+int nv_index(nv_device dev, unsigned *ret);
+
+/* Everything else: blocks while the board hangs. */
+int nv_readings(nv_device dev, struct sim_readings *ret);
+int nv_procs(nv_device dev, struct sim_procs *ret);
+
+/* Ask the writer; blocks until it answers (up to ten seconds). */
+int nv_request(nv_device dev, enum sim_op op, uint64_t a, uint64_t b);
+
+/* UTC in microseconds, for time stamps. */
+int64_t nv_utc_us(void);
+
+#endif
