@@ -1,0 +1,56 @@
+/* Commands of `underwatt`: each in a file of its own, all in one table. */
+#ifndef CLI_CMD_H
+#define CLI_CMD_H
+
+#include <stdbool.h>
+
+/* One line a command: X(NAME) stands for `const struct cmd cmd_NAME` in cmd-NAME.c. */
+#define CLI_COMMANDS(X) X(list)
+
+/* Exit codes are part of the interface: see underwatt(1). */
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAIL = 1,
+    EXIT_USAGE = 2,   /* bad arguments or values: nothing was changed */
+    EXIT_PARTIAL = 3, /* some boards done, some not */
+    /* Commands that start CMD end as CMD did, else with one of these. */
+    EXIT_BEFORE = 125, /* we failed before CMD started */
+    EXIT_CANNOT_RUN = 126,
+    EXIT_NOT_FOUND = 127,
+};
+
+/* What main() read from the environment and from the kernel, once.  NULL where
+ * a variable is not set.  Nothing else reads the environment.
+ */
+struct cli_env {
+    const char *nvml;                 /* UNDERWATT_NVML */
+    const char *clock;                /* UNDERWATT_CLOCK: loop_clock_parse() */
+    const char *data;                 /* UNDERWATT_DATA */
+    const char *cuda_visible_devices; /* CUDA_VISIBLE_DEVICES; "" is not NULL */
+    const char *cuda_device_order;    /* CUDA_DEVICE_ORDER */
+    const char *runtime_dir;          /* XDG_RUNTIME_DIR */
+    const char *home;                 /* HOME */
+    bool root;                        /* runs as root (never through sudo) */
+    bool dropped; /* was started through sudo and became the calling user */
+};
+
+struct cmd {
+    const char *name;
+    const char *args; /* "[OPTIONS] -- CMD [ARG…]" */
+    const char *help; /* one line, no full stop */
+    /* argv[0] is the command's name. */
+    int (*run)(const struct cli_env *env, int argc, char **argv); /* enum exit_code */
+};
+
+#define CLI_DECLARE(name) extern const struct cmd cmd_##name;
+CLI_COMMANDS(CLI_DECLARE)
+#undef CLI_DECLARE
+
+/* "underwatt: …" and a line feed on stderr; for words, never for data. */
+void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* The same, and returns code: return cli_fail(EXIT_USAGE, "…"). */
+int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* EXIT_USAGE for -EINVAL and -ERANGE (bad values), EXIT_FAIL for all else. */
+int cli_exit_of(int r);
+
+#endif

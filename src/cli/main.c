@@ -1,0 +1,122 @@
+/* underwatt: finds the command in the table and runs it.  The only place that
+ * reads the environment.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "cli/cmd.h"
+#include "cli/drop.h"
+
+#define CLI_ENTRY(name) &cmd_##name,
+static const struct cmd *const commands[] = {CLI_COMMANDS(CLI_ENTRY)};
+#undef CLI_ENTRY
+
+static void print_usage(FILE *to)
+{
+    (void)fprintf(to, "usage: underwatt COMMAND [OPTIONS] [-- CMD [ARG…]]\n\n"
+                      "Spends fewer watts on AI training.\n\nCommands:\n");
+    for (size_t i = 0; i < n_elements(commands); i++)
+        (void)fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->help);
+    (void)fprintf(to, "\nunderwatt COMMAND --help tells a command's options; "
+                      "underwatt --version the version.\n");
+}
+
+static const struct cmd *find(const char *name)
+{
+    for (size_t i = 0; i < n_elements(commands); i++) {
+        if (strcmp(commands[i]->name, name) == 0)
+            return commands[i];
+    }
+    return NULL;
+}
+
+static int unknown(const char *name)
+{
+    char known[400] = "";
+    size_t at = 0;
+
+    for (size_t i = 0; i < n_elements(commands); i++) {
+        int n = snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
+                         commands[i]->name);
+        if (n < 0 || (size_t)n >= sizeof known - at)
+            break;
+        at += (size_t)n;
+    }
+    return cli_fail(EXIT_USAGE, "unknown %s '%s': one of %s",
+                    name[0] == '-' ? "option" : "command", name, known);
+}
+
+/* Under sudo the command becomes its caller before it opens anything. */
+static int give_up_root(struct cli_env *env)
+{
+    uw_error err = {{0}};
+    uid_t uid = 0;
+
+    int r = drop_sudo(getenv("SUDO_UID"), getenv("SUDO_GID"), &uid, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "started through sudo: %s", err.text);
+    if (r == DROP_DONE) {
+        env->dropped = true;
+        cli_say("started through sudo: runs as the calling user (uid %u), not as root. "
+                "sudo has reset the environment (CUDA_VISIBLE_DEVICES, UNDERWATT_… are "
+                "gone unless sudo -E kept them); sudo is not needed here",
+                (unsigned)uid);
+    }
+    env->root = geteuid() == 0;
+    return EXIT_OK;
+}
+
+static void read_environment(struct cli_env *env)
+{
+    env->nvml = getenv("UNDERWATT_NVML");
+    env->clock = getenv("UNDERWATT_CLOCK");
+    env->data = getenv("UNDERWATT_DATA");
+    env->cuda_visible_devices = getenv("CUDA_VISIBLE_DEVICES");
+    env->cuda_device_order = getenv("CUDA_DEVICE_ORDER");
+    env->runtime_dir = getenv("XDG_RUNTIME_DIR");
+    env->home = getenv("HOME");
+}
+
+static int run_command(const struct cli_env *env, int argc, char **argv)
+{
+    const struct cmd *cmd = find(argv[0]);
+
+    if (!cmd)
+        return unknown(argv[0]);
+    int code = cmd->run(env, argc, argv);
+    if (fflush(stdout) != 0 || ferror(stdout))
+        return cli_fail(code ? code : EXIT_FAIL, "%s: cannot write to stdout", cmd->name);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct cli_env env = {0};
+
+    int code = give_up_root(&env);
+    if (code != EXIT_OK)
+        return code;
+    read_environment(&env);
+    if (argc < 2) {
+        print_usage(stderr);
+        return EXIT_USAGE;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("underwatt %s\n", UW_VERSION);
+        return EXIT_OK;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0 ||
+        (strcmp(argv[1], "help") == 0 && argc == 2)) {
+        print_usage(stdout);
+        return EXIT_OK;
+    }
+    if (strcmp(argv[1], "help") == 0 && argc == 3) { /* help CMD = CMD --help */
+        static char help[] = "--help";
+        char *words[] = {argv[2], help, NULL};
+        return run_command(&env, 2, words);
+    }
+    return run_command(&env, argc - 1, argv + 1);
+}

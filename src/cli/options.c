@@ -1,0 +1,192 @@
+#include "cli/options.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+int opt_flag(const char *text, void *ret, uw_error *err)
+{
+    (void)text;
+    (void)err;
+    *(bool *)ret = true;
+    return 0;
+}
+
+int opt_text(const char *text, void *ret, uw_error *err)
+{
+    if (!*text)
+        return fail(err, -EINVAL, "the value is empty");
+    *(const char **)ret = text;
+    return 0;
+}
+
+int opt_u64(const char *text, void *ret, uw_error *err)
+{
+    return parse_u64(text, ret, err);
+}
+
+int opt_double(const char *text, void *ret, uw_error *err)
+{
+    return parse_double(text, ret, err);
+}
+
+int opt_watts(const char *text, void *ret, uw_error *err)
+{
+    struct cap_arg cap;
+
+    int r = parse_cap(text, &cap, err);
+    if (r < 0)
+        return r;
+    if (cap.mw == 0)
+        return fail(err, -EINVAL, "'%s' is not a power in watts", text);
+    *(uint32_t *)ret = cap.mw;
+    return 0;
+}
+
+int opt_cap(const char *text, void *ret, uw_error *err)
+{
+    return parse_cap(text, ret, err);
+}
+
+int opt_duration(const char *text, void *ret, uw_error *err)
+{
+    return parse_duration(text, ret, err);
+}
+
+static void print_option(const struct opt *o)
+{
+    char left[80];
+    char letter[8] = "    ";
+
+    if (o->letter)
+        (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
+    (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->arg ? " " : "",
+                   o->arg ? o->arg : "");
+    printf("  %-26s  %s\n", left, o->help);
+}
+
+static void print_help(const struct cmd *cmd, const struct opt *opts, size_t n)
+{
+    static const struct opt help = {.name = "help", .letter = 'h', .help = "this text"};
+
+    printf("usage: underwatt %s%s%s\n\n%s.\n\n", cmd->name, *cmd->args ? " " : "",
+           cmd->args, cmd->help);
+    for (size_t i = 0; i < n; i++)
+        print_option(&opts[i]);
+    print_option(&help);
+    printf("\nMore: man underwatt-%s\n", cmd->name);
+}
+
+/* One word of the command line, taken apart. */
+struct word {
+    const char *name;
+    size_t len;
+    const char *value; /* NULL: none in this word */
+    char letter;       /* 0: a long one */
+};
+
+static struct word word_of(const char *text)
+{
+    struct word w = {0};
+
+    if (text[1] != '-') {
+        w.name = text + 1;
+        w.letter = text[1];
+        w.len = 1;
+        w.value = text[2] ? text + 2 : NULL;
+        return w;
+    }
+    w.name = text + 2;
+    w.len = strcspn(w.name, "=");
+    w.value = w.name[w.len] == '=' ? w.name + w.len + 1 : NULL;
+    return w;
+}
+
+static const struct opt *find(const struct opt *opts, size_t n, const struct word *w)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (w->letter ? opts[i].letter == w->letter
+                      : strlen(opts[i].name) == w->len &&
+                            memcmp(opts[i].name, w->name, w->len) == 0)
+            return &opts[i];
+    }
+    return NULL;
+}
+
+static bool is_help(const struct word *w)
+{
+    return w->letter == 'h' ||
+           (!w->letter && w->len == 4 && memcmp(w->name, "help", 4) == 0);
+}
+
+static int unknown(const struct cmd *cmd, const char *text)
+{
+    return cli_fail(EXIT_USAGE, "%s: unknown option '%s': see underwatt %s --help",
+                    cmd->name, text, cmd->name);
+}
+
+/* Handles argv[*i]; moves *i on over a value that stands in a word of its own. */
+static int take_option(const struct cmd *cmd, const struct opt *o, const struct word *w,
+                       char **argv, int *i)
+{
+    const char *value = w->value;
+    uw_error err = {{0}};
+
+    if (!o->arg && value)
+        return cli_fail(EXIT_USAGE, "%s: --%s takes no value, got '%s'", cmd->name,
+                        o->name, value);
+    if (o->arg && !value) {
+        value = argv[*i + 1];
+        if (!value)
+            return cli_fail(EXIT_USAGE, "%s: --%s needs a value: %s", cmd->name, o->name,
+                            o->arg);
+        (*i)++;
+    }
+    int r = o->parse(value, o->ret, &err);
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "%s: --%s: %s", cmd->name, o->name, err.text);
+    return OPTS_GO;
+}
+
+int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,
+               char **argv, struct opts_rest *ret)
+{
+    struct opts_rest rest = {0};
+    int i = 1;
+
+    for (; i < argc; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            rest.dashes = true;
+            i++;
+            break;
+        }
+        if (argv[i][0] != '-' || !argv[i][1])
+            break;
+        struct word w = word_of(argv[i]);
+        const struct opt *o = find(opts, n, &w);
+        if (!o && is_help(&w)) {
+            print_help(cmd, opts, n);
+            return EXIT_OK;
+        }
+        if (!o)
+            return unknown(cmd, argv[i]);
+        int r = take_option(cmd, o, &w, argv, &i);
+        if (r != OPTS_GO)
+            return r;
+    }
+    rest.argc = argc - i;
+    rest.argv = argv + i;
+    *ret = rest;
+    return OPTS_GO;
+}
+
+int opts_no_more(const struct cmd *cmd, const struct opts_rest *rest)
+{
+    if (rest->argc == 0)
+        return OPTS_GO;
+    return cli_fail(EXIT_USAGE, "%s: unexpected argument '%s': see underwatt %s --help",
+                    cmd->name, rest->argv[0], cmd->name);
+}

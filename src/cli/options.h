@@ -1,0 +1,79 @@
+/* Options of a command, declared as a table:
+ *
+ *     struct my my = {.runs = 5};
+ *     const struct opt opts[] = {
+ *         {"runs", 'n', "N", "runs a point (5)", opt_u64, &my.runs},
+ *         {"quiet", 'q', NULL, "say nothing", opt_flag, &my.quiet},
+ *     };
+ *     struct opts_rest rest;
+ *     int r = opts_parse(&cmd_my, opts, n_elements(opts), argc, argv, &rest);
+ *     if (r != OPTS_GO)
+ *         return r;
+ *
+ * Written as --name VALUE, --name=VALUE, -n VALUE; `--` or the first word that is
+ * no option ends them.  --help is there for every command.
+ */
+#ifndef CLI_OPTIONS_H
+#define CLI_OPTIONS_H
+
+#include <stddef.h>
+
+#include "cli/cmd.h"
+#include "underwatt/error.h"
+
+/* Writes *ret only on success; -EINVAL or -ERANGE with a text that quotes the
+ * value.  text is NULL for an option that takes none.
+ */
+typedef int (*opt_parse_fn)(const char *text, void *ret, uw_error *err);
+
+struct opt {
+    const char *name; /* without dashes */
+    char letter;      /* 0: none */
+    const char *arg;  /* what stands for the value in the help; NULL: takes none */
+    const char *help;
+    opt_parse_fn parse;
+    void *ret;
+};
+
+int opt_flag(const char *text, void *ret, uw_error *err);   /* bool */
+int opt_text(const char *text, void *ret, uw_error *err);   /* const char *: borrowed */
+int opt_u64(const char *text, void *ret, uw_error *err);    /* uint64_t */
+int opt_double(const char *text, void *ret, uw_error *err); /* double */
+/* uint32_t, mW: "250" and "250 W" are watts, "0.3 kW", "250000 mW"; no percent. */
+int opt_watts(const char *text, void *ret, uw_error *err);
+int opt_cap(const char *text, void *ret, uw_error *err);      /* struct cap_arg */
+int opt_duration(const char *text, void *ret, uw_error *err); /* uint64_t, ns */
+
+/* The same words and the same places in every command. */
+#define OPT_NVML(p_text)                                                  \
+    {                                                                     \
+        "nvml", 0, "PATH", "the NVML library to load", opt_text, (p_text) \
+    }
+#define OPT_JSON(p_text)                                                                 \
+    {                                                                                    \
+        "json", 0, "FILE|-", "write the result as JSON; - is stdout", opt_text, (p_text) \
+    }
+#define OPT_GPUS(p_text)                                                              \
+    {                                                                                 \
+        "gpus", 0, "LIST", "boards: indices, UUIDs or beginnings of UUIDs, or 'all'", \
+            opt_text, (p_text)                                                        \
+    }
+
+enum { OPTS_GO = -1 }; /* parsed: go on */
+
+/* What stands behind the options. */
+struct opts_rest {
+    int argc;
+    char **argv; /* ends with NULL */
+    bool dashes; /* a `--` stood before it */
+};
+
+/* OPTS_GO, or the exit code to return: EXIT_OK after --help, EXIT_USAGE after a
+ * line on stderr.  A repeated option overrides.
+ */
+int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,
+               char **argv, struct opts_rest *ret);
+/* For commands without arguments: OPTS_GO or EXIT_USAGE. */
+int opts_no_more(const struct cmd *cmd, const struct opts_rest *rest);
+
+#endif

@@ -1,0 +1,136 @@
+#include "cli/options.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "tap.h"
+
+static const struct cmd cmd_test = {"test", "[OPTIONS]", "Test", NULL};
+
+struct values {
+    bool quiet;
+    const char *name;
+    uint64_t runs;
+    double factor;
+    uint32_t mw;
+    struct cap_arg cap;
+    uint64_t ns;
+};
+
+/* clang-format off */
+static const struct {
+    const char *what;
+    const char *argv[8];
+    int r;
+    struct values v;
+    int rest; bool dashes;
+} cases[] = {
+    {"nothing", {"test"}, OPTS_GO, {.runs = 5}, 0, false},
+    {"flag", {"test", "--quiet"}, OPTS_GO, {.runs = 5, .quiet = true}, 0, false},
+    {"short flag", {"test", "-q"}, OPTS_GO, {.runs = 5, .quiet = true}, 0, false},
+    {"value apart", {"test", "--runs", "7"}, OPTS_GO, {.runs = 7}, 0, false},
+    {"value joined", {"test", "--runs=7"}, OPTS_GO, {.runs = 7}, 0, false},
+    {"short, apart", {"test", "-n", "7"}, OPTS_GO, {.runs = 7}, 0, false},
+    {"short, joined", {"test", "-n7"}, OPTS_GO, {.runs = 7}, 0, false},
+    {"repeated", {"test", "-n7", "-n8"}, OPTS_GO, {.runs = 8}, 0, false},
+    {"number", {"test", "--factor", "1.5"}, OPTS_GO, {.runs = 5, .factor = 1.5}, 0, false},
+    {"watts, bare", {"test", "--watts", "250"}, OPTS_GO, {.runs = 5, .mw = 250000}, 0, false},
+    {"watts, unit", {"test", "--watts=0.3 kW"}, OPTS_GO, {.runs = 5, .mw = 300000}, 0, false},
+    {"cap", {"test", "--cap", "85%"}, OPTS_GO, {.runs = 5, .cap = {0, 85}}, 0, false},
+    {"duration", {"test", "--for", "5 s"}, OPTS_GO, {.runs = 5, .ns = 5000000000}, 0, false},
+    {"CMD after --", {"test", "-q", "--", "-n", "x"}, OPTS_GO, {.runs = 5, .quiet = true}, 2, true},
+    {"CMD without --", {"test", "-q", "sh", "-q"}, OPTS_GO, {.runs = 5, .quiet = true}, 2, false},
+    {"a dash alone is a word", {"test", "-", "x"}, OPTS_GO, {.runs = 5}, 2, false},
+    {"-- as a value", {"test", "--name", "--", "x"}, OPTS_GO, {.runs = 5, .name = "--"}, 1, false},
+    {"help", {"test", "--help"}, EXIT_OK, {.runs = 5}, 0, false},
+    {"short help", {"test", "-h"}, EXIT_OK, {.runs = 5}, 0, false},
+    {"unknown", {"test", "--quie"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"unknown, longer", {"test", "--quietly"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"unknown letter", {"test", "-z"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"no value", {"test", "--runs"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"value for a flag", {"test", "--quiet=1"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"letters behind a flag", {"test", "-qn"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"empty value", {"test", "--name="}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"not a number", {"test", "--runs", "x"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"percent where watts belong", {"test", "--watts", "85%"}, EXIT_USAGE, {.runs = 5}, 0, false},
+    {"bare duration", {"test", "--for", "5"}, EXIT_USAGE, {.runs = 5}, 0, false},
+};
+/* clang-format on */
+
+static bool same(const struct values *a, const struct values *b)
+{
+    bool names =
+        a->name == b->name || (a->name && b->name && strcmp(a->name, b->name) == 0);
+    return a->quiet == b->quiet && names && a->runs == b->runs &&
+           fabs(a->factor - b->factor) < 1e-12 && a->mw == b->mw &&
+           a->cap.mw == b->cap.mw && fabs(a->cap.percent - b->cap.percent) < 1e-12 &&
+           a->ns == b->ns;
+}
+
+static void quiet(bool on)
+{
+    static int kept = -1;
+
+    (void)fflush(stdout);
+    if (on) {
+        kept = dup(STDOUT_FILENO);
+        int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+        (void)dup2(null, STDOUT_FILENO);
+        (void)close(null);
+    } else {
+        (void)dup2(kept, STDOUT_FILENO);
+        (void)close(kept);
+    }
+}
+
+static void run_case(size_t i)
+{
+    struct values v = {.runs = 5};
+    const struct opt opts[] = {
+        {"quiet", 'q', NULL, "say nothing", opt_flag, &v.quiet},
+        {"name", 0, "NAME", "a name", opt_text, &v.name},
+        {"runs", 'n', "N", "runs", opt_u64, &v.runs},
+        {"factor", 0, "F", "a factor", opt_double, &v.factor},
+        {"watts", 0, "W", "a power", opt_watts, &v.mw},
+        {"cap", 0, "W|N%", "a cap", opt_cap, &v.cap},
+        {"for", 0, "TIME", "a time", opt_duration, &v.ns},
+    };
+    struct opts_rest rest = {.argc = -7};
+    char words[8][32];
+    char *argv[9] = {0};
+    int argc = 0;
+
+    for (; argc < 8 && cases[i].argv[argc]; argc++) {
+        (void)snprintf(words[argc], sizeof words[argc], "%s", cases[i].argv[argc]);
+        argv[argc] = words[argc];
+    }
+    quiet(true); /* the help is no TAP */
+    int r = opts_parse(&cmd_test, opts, n_elements(opts), argc, argv, &rest);
+    quiet(false);
+    is_int(r, cases[i].r, "%s: returns %d", cases[i].what, cases[i].r);
+    ok(same(&v, &cases[i].v), "%s: values", cases[i].what);
+    if (r != OPTS_GO) {
+        is_int(rest.argc, -7, "%s: the rest is untouched", cases[i].what);
+        return;
+    }
+    is_int(rest.argc, cases[i].rest, "%s: words left", cases[i].what);
+    ok(rest.dashes == cases[i].dashes, "%s: dashes", cases[i].what);
+    ok(rest.argv[rest.argc] == NULL, "%s: the rest ends with NULL", cases[i].what);
+    is_int(opts_no_more(&cmd_test, &rest), cases[i].rest ? EXIT_USAGE : OPTS_GO,
+           "%s: no_more", cases[i].what);
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < n_elements(cases); i++)
+        run_case(i);
+    is_int(cli_exit_of(0), EXIT_OK, "0 is done");
+    is_int(cli_exit_of(-EINVAL), EXIT_USAGE, "a bad value is a usage error");
+    is_int(cli_exit_of(-ERANGE), EXIT_USAGE, "… so is one out of range");
+    is_int(cli_exit_of(-EIO), EXIT_FAIL, "a fault is a failure");
+    return done();
+}
