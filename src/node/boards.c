@@ -386,3 +386,13 @@ const char *boards_driver_mark(const struct boards *set)
 {
     return set->mark;
 }
+
+void *boards_lib(const struct boards *set)
+{
+    return set->lib;
+}
+
+struct loop *boards_loop(const struct boards *set)
+{
+    return set->loop;
+}

@@ -52,6 +52,9 @@ struct board_view *board_view(struct board *b);
 /* The board of this UUID, or NULL. */
 struct board *boards_find(struct boards *set, const char *uuid);
 const char *boards_driver_mark(const struct boards *set); /* "" unknown */
+/* The open library, for the virtual actuator; NULL before it is open. */
+void *boards_lib(const struct boards *set);
+struct loop *boards_loop(const struct boards *set);
 
 /* r: 0, -ETIMEDOUT, -EBUSY (an earlier call hangs), -ECANCELED or the backend's. */
 typedef int (*board_sample_fn)(struct board *b, int r, const struct gpu_sample *sample,

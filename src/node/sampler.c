@@ -1,0 +1,350 @@
+#include "node/sampler.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum {
+    WAITS_MAX = 16,
+    SLOW_PERIOD_MS = 1000, /* limits, clocks, temperature */
+    RETRY_MS = 1000,       /* after a call that failed */
+    LATE_MS = 2000,        /* a window is answered at last */
+};
+
+struct probe {               /* one board */
+    struct sampler *sampler; /* NULL: freed while a call was under way */
+    struct board *board;
+    struct meter *meter;
+    struct loop_timer *timer;
+    bool busy; /* a call is under way */
+    uint64_t slow_ns;
+    struct sampler_now now;
+};
+
+struct wait {
+    bool used;
+    uint64_t begin_ns, end_ns, late_ns;
+    sampler_window_fn fn;
+    void *user;
+};
+
+struct sampler {
+    struct loop *loop;
+    struct probe **probe;
+    size_t n;
+    struct wait wait[WAITS_MAX];
+    struct loop_timer *late;
+    struct meter_result *results;
+    uint64_t calls;
+};
+
+static int answer_waits(struct sampler *s);
+
+static void schedule(struct probe *p)
+{
+    uint64_t now = loop_now_ns(p->sampler->loop);
+    uint64_t at = meter_next(p->meter, now);
+
+    if (p->now.failures > 0 && at < now + RETRY_MS * NS_PER_MS)
+        at = now + RETRY_MS * NS_PER_MS;
+    loop_timer_set(p->timer, at, 0);
+}
+
+static void feed(struct probe *p, const struct gpu_sample *g)
+{
+    struct meter_sample m = {
+        .power_began_ns = g->began_ns,
+        .power_at_ns = g->at_ns,
+        .counter_began_ns = g->energy_began_ns,
+        .counter_at_ns = g->energy_at_ns,
+        .power_w = g->power_w,
+        .instant_w = g->instant_w,
+        .average_w = g->average_w,
+        .counter = g->energy_mj,
+    };
+    if (g->has & GPU_HAS_POWER)
+        m.has |= METER_HAS_POWER;
+    if (g->has & GPU_HAS_INSTANT)
+        m.has |= METER_HAS_INSTANT;
+    if (g->has & GPU_HAS_AVERAGE)
+        m.has |= METER_HAS_AVERAGE;
+    if (g->has & GPU_HAS_ENERGY)
+        m.has |= METER_HAS_COUNTER;
+    uw_error err;
+    int r = meter_feed(p->meter, &m, &err);
+    if (r < 0) {
+        p->now.failures++;
+        p->now.error = err;
+    }
+}
+
+/* Keep what this round did not ask for from the last one that did. */
+static void merge(struct gpu_sample *last, const struct gpu_sample *g)
+{
+    enum {
+        SLOW = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
+               GPU_HAS_CLOCKS | GPU_HAS_REASONS
+    };
+    struct gpu_sample old = *last;
+
+    *last = *g;
+    if (g->has & SLOW)
+        return;
+    last->has |= old.has & SLOW;
+    last->enforced_mw = old.enforced_mw;
+    last->requested_mw = old.requested_mw;
+    last->util_gpu = old.util_gpu;
+    last->util_mem = old.util_mem;
+    last->temp_c = old.temp_c;
+    last->sm_mhz = old.sm_mhz;
+    last->mem_mhz = old.mem_mhz;
+    last->reasons = old.reasons;
+}
+
+static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
+                           const uw_error *err, void *user)
+{
+    struct probe *p = user;
+    (void)b;
+
+    p->busy = false;
+    if (!p->sampler) {
+        free(p);
+        return 0;
+    }
+    if (r == -ECANCELED)
+        return 0;
+    if (r < 0) {
+        p->now.failures++;
+        p->now.error = *err;
+    } else {
+        p->now.failures = 0;
+        merge(&p->now.last, g);
+        feed(p, g);
+    }
+    schedule(p);
+    return answer_waits(p->sampler);
+}
+
+static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct probe *p = user;
+    uint32_t want = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE | GPU_HAS_ENERGY;
+    (void)timer;
+
+    if (p->busy)
+        return 0;
+    if (now_ns >= p->slow_ns) {
+        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
+                GPU_HAS_CLOCKS | GPU_HAS_REASONS;
+        p->slow_ns = now_ns + SLOW_PERIOD_MS * NS_PER_MS;
+    }
+    int r = board_sample(p->board, want, probe_on_sample, p);
+    if (r < 0) {
+        p->now.failures++;
+        (void)fail(&p->now.error, r, "too many calls wait for this board");
+        schedule(p);
+        return 0;
+    }
+    p->busy = true;
+    p->sampler->calls++;
+    return 0;
+}
+
+/* ---- windows ---- */
+
+static bool window_ready(const struct sampler *s, const struct wait *w)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct meter_state state;
+        meter_state(s->probe[i]->meter, &state);
+        if (state.last_ns < meter_ready(s->probe[i]->meter, w->end_ns))
+            return false;
+    }
+    return true;
+}
+
+static int window_answer(struct sampler *s, const struct wait *w)
+{
+    struct sampler_window out = {
+        .begin_ns = w->begin_ns,
+        .end_ns = w->end_ns,
+        .n = s->n,
+        .board = s->results,
+    };
+    double half2 = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        double peak;
+        int r =
+            meter_window(p->meter, w->begin_ns, w->end_ns, &s->results[i], &out.error);
+        if (r < 0) {
+            out.r = fail_in(&out.error, r, "%s", board_view(p->board)->info->uuid);
+            break;
+        }
+        out.energy_j += s->results[i].energy_j;
+        half2 += s->results[i].half_j * s->results[i].half_j;
+        out.why |= s->results[i].why;
+        if (meter_peak(p->meter, w->begin_ns, w->end_ns, &peak, NULL) == 0 &&
+            peak > out.peak_w)
+            out.peak_w = peak;
+    }
+    out.half_j = sqrt(half2);
+    out.power_w = out.energy_j / s_between(w->begin_ns, w->end_ns);
+    return w->fn(s, &out, w->user);
+}
+
+/* Answer every window that can be, or that is late; a callback may ask for more. */
+static int answer_waits(struct sampler *s)
+{
+    uint64_t now = loop_now_ns(s->loop);
+    uint64_t next = 0;
+
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait w = s->wait[i];
+        if (!w.used)
+            continue;
+        if (window_ready(s, &w) || now >= w.late_ns) {
+            s->wait[i].used = false;
+            int r = window_answer(s, &w);
+            if (r < 0)
+                return r;
+        } else if (!next || w.late_ns < next) {
+            next = w.late_ns;
+        }
+    }
+    if (next)
+        loop_timer_set(s->late, next, 0);
+    return 0;
+}
+
+static int sampler_on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    return answer_waits(user);
+}
+
+int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
+                   sampler_window_fn fn, void *user)
+{
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait *w = &s->wait[i];
+        if (w->used)
+            continue;
+        uint64_t ready = end_ns;
+        for (size_t k = 0; k < s->n; k++) {
+            uint64_t at = meter_ready(s->probe[k]->meter, end_ns);
+            if (at > ready)
+                ready = at;
+        }
+        *w = (struct wait){
+            .used = true,
+            .begin_ns = begin_ns,
+            .end_ns = end_ns,
+            .late_ns = ready + LATE_MS * NS_PER_MS,
+            .fn = fn,
+            .user = user,
+        };
+        loop_timer_set(s->late, w->late_ns, 0);
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+void sampler_mark(struct sampler *s, uint64_t at_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        meter_mark(s->probe[i]->meter, at_ns);
+        if (!s->probe[i]->busy)
+            schedule(s->probe[i]);
+    }
+}
+
+/* ---- life ---- */
+
+static int probe_new(struct sampler *s, struct board *board,
+                     const struct sampler_opts *opts, uw_error *err)
+{
+    const struct gpu_info *info = board_view(board)->info;
+    struct probe *p = calloc(1, sizeof *p);
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    s->probe[s->n++] = p;
+    struct meter_opts m = {.period_ns = opts->period_ns,
+                           .seed = opts->seed ^ info->index};
+
+    p->sampler = s;
+    p->board = board;
+    meter_model_nvidia((unsigned)info->arch, info->name, &m.model);
+    int r = meter_new(&m, &p->meter, err);
+    if (r < 0)
+        return fail_in(err, r, "%s", info->uuid);
+    return loop_timer_new(s->loop, loop_now_ns(s->loop), 0, probe_on_timer, p, &p->timer,
+                          err);
+}
+
+int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
+                const struct sampler_opts *opts, struct sampler **ret, uw_error *err)
+{
+    auto_(sampler_free) struct sampler *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory");
+    s->loop = loop;
+    s->probe = calloc(n ? n : 1, sizeof *s->probe);
+    s->results = calloc(n ? n : 1, sizeof *s->results);
+    if (!s->probe || !s->results)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = loop_timer_new(loop, UINT64_MAX, 0, sampler_on_late, s, &s->late, err);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        r = probe_new(s, boards[i], opts, err);
+    }
+    if (r < 0)
+        return r;
+    *ret = take(s);
+    return 0;
+}
+
+void sampler_free(struct sampler *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        loop_timer_free(p->timer);
+        meter_free(p->meter);
+        if (p->busy)
+            p->sampler = NULL; /* its callback frees it */
+        else
+            free(p);
+    }
+    loop_timer_free(s->late);
+    free(s->results);
+    free(s->probe);
+    free(s);
+}
+
+size_t sampler_count(const struct sampler *s)
+{
+    return s->n;
+}
+
+const struct sampler_now *sampler_board(const struct sampler *s, size_t i)
+{
+    return i < s->n ? &s->probe[i]->now : NULL;
+}
+
+struct meter *sampler_meter(struct sampler *s, size_t i)
+{
+    return i < s->n ? s->probe[i]->meter : NULL;
+}
+
+uint64_t sampler_calls(const struct sampler *s)
+{
+    return s->calls;
+}

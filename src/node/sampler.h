@@ -1,0 +1,65 @@
+/* Samples boards into meters, as often as each meter asks, and answers for the
+ * energy of windows.  One sampler a job; a board that does not answer keeps the
+ * others' pace.
+ */
+#ifndef NODE_SAMPLER_H
+#define NODE_SAMPLER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/meter/meter.h"
+#include "node/boards.h"
+
+struct sampler;
+
+struct sampler_opts {
+    uint64_t period_ns; /* mean time between samples; 0: the meter's own */
+    uint64_t seed;
+};
+
+/* What is known of one board now. */
+struct sampler_now {
+    struct gpu_sample last; /* has == 0: nothing yet */
+    unsigned failures;      /* calls that failed since the last good one */
+    uw_error error;         /* of the last that failed */
+};
+
+/* The energy of a window over all boards of the sampler. */
+struct sampler_window {
+    int r; /* 0, or -ENODATA: some board cannot say; see error */
+    uw_error error;
+    uint64_t begin_ns, end_ns;
+    size_t n;
+    const struct meter_result *board; /* n of them; borrowed for the callback */
+    double energy_j, half_j;          /* sums; half: 95 %, boards independent */
+    double power_w;                   /* mean of all boards together */
+    double peak_w; /* observed peak of the hungriest board; 0 unknown */
+    uint32_t why;  /* enum meter_why of all boards */
+};
+typedef int (*sampler_window_fn)(struct sampler *s, const struct sampler_window *w,
+                                 void *user);
+
+/* Starts sampling at once.  The boards outlive the sampler. */
+int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
+                const struct sampler_opts *opts, struct sampler **ret, uw_error *err);
+/* Windows still waited for are forgotten. */
+void sampler_free(struct sampler *s);
+DEFINE_AUTO(struct sampler *, sampler_free);
+
+/* A window will begin or end about then: see meter_mark(). */
+void sampler_mark(struct sampler *s, uint64_t at_ns);
+
+/* fn is called once, when every meter can answer at full accuracy, or 2 s (loop's
+ * time) after that should have been.  0, -EAGAIN (16 are waited for already), -ENOMEM.
+ */
+int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
+                   sampler_window_fn fn, void *user);
+
+size_t sampler_count(const struct sampler *s);
+const struct sampler_now *sampler_board(const struct sampler *s, size_t i);
+struct meter *sampler_meter(struct sampler *s, size_t i);
+/* Driver calls made so far, of all boards. */
+uint64_t sampler_calls(const struct sampler *s);
+
+#endif
