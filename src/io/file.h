@@ -1,0 +1,42 @@
+/* Whole files: bounded reads, writes that are there entirely or not at all. */
+#ifndef IO_FILE_H
+#define IO_FILE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "underwatt/error.h"
+
+/* The whole file, NUL-terminated behind its *ret_len bytes (NULL: not wanted);
+ * free() it.  -EFBIG when it holds more than max bytes, else open's and read's
+ * -errno.  Pipes and /proc files are fine; "-" is no special name here.
+ */
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+              uw_error *err);
+
+/* Replace (or make) path with these bytes: written to a temporary file beside it,
+ * synced, renamed, the folder synced.  On failure path is what it was before and
+ * the temporary file is gone.  The file's mode is `mode`, whatever the umask.
+ */
+int file_write(const char *path, const void *data, size_t len, mode_t mode,
+               uw_error *err);
+
+/* mkdir -p: each missing folder is made with `mode` (less the umask).  0 also
+ * when it is there already; -ENOTDIR when a part of it is no folder.
+ */
+int file_make_dirs(const char *path, mode_t mode, uw_error *err);
+
+/* The folder for a user's sockets and pages: $XDG_RUNTIME_DIR/NAME, or where
+ * that is not set /tmp/NAME-UID.  The caller gives the environment's value (NULL
+ * or "": not set; -EINVAL: not absolute).  Writes the path into ret.
+ */
+int file_runtime_path(const char *xdg_runtime_dir, const char *name, uid_t uid, char *ret,
+                      size_t size, uw_error *err);
+
+/* Make that folder, mode 0700, its parents' not.  -EPERM when it is there but a
+ * link, not uid's, or open to others: somebody may have laid it out for us.
+ */
+int file_private_dir(const char *path, uid_t uid, uw_error *err);
+
+#endif

@@ -1,0 +1,114 @@
+/* Strict reading of YAML files: a tree that knows its lines, so that every error
+ * begins with "machine.yaml:12: ".  Refused: anchors, aliases, merge keys, tags,
+ * duplicate keys, keys that are no plain text, a second document, more than
+ * YAML_MAX_BYTES, YAML_MAX_NODES or YAML_MAX_DEPTH.
+ */
+#ifndef IO_YAML_H
+#define IO_YAML_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "underwatt/error.h"
+
+enum {
+    YAML_MAX_BYTES = 1 << 20,
+    YAML_MAX_NODES = 100000,
+    YAML_MAX_DEPTH = 32,
+};
+
+struct yaml;      /* a document; owns all its nodes */
+struct yaml_node; /* borrowed: lives as long as its document */
+
+enum yaml_kind {
+    YAML_SCALAR,
+    YAML_SEQ,
+    YAML_MAP,
+};
+
+/* name stands before the line in errors.  An empty document's root is an empty
+ * map.  -EINVAL, -EFBIG (too large, too many nodes, too deep), -ENOMEM, or
+ * open's and read's -errno.
+ */
+int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
+              uw_error *err);
+/* name in errors: the path as given. */
+int yaml_read_file(const char *path, struct yaml **ret, uw_error *err);
+void yaml_free(struct yaml *doc);
+DEFINE_AUTO(struct yaml *, yaml_free);
+
+const struct yaml_node *yaml_root(const struct yaml *doc);
+enum yaml_kind yaml_kind(const struct yaml_node *node);
+unsigned yaml_line(const struct yaml_node *node);
+
+/* Items of a sequence or values of a map, in the file's order; 0 for a scalar. */
+size_t yaml_count(const struct yaml_node *node);
+/* NULL when i is out of range. */
+const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i);
+/* The i-th key of a map; NULL else. */
+const char *yaml_key_at(const struct yaml_node *node, size_t i);
+/* The value of a key; NULL when node is no map or has none of that name. */
+const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
+
+/* fail() with "FILE:LINE: " in front. */
+int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* 0, or -EINVAL with a text that says what stands there instead. */
+int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err);
+/* Every key of the map is one of keys (ends with NULL), else -EINVAL naming it. */
+int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_error *err);
+
+/* Scalars, through base/units.h.  -EINVAL or -ERANGE with FILE:LINE; *ret is
+ * written only on success.  Units are read where the text has them: "300 W",
+ * "32 ms"; numbers may be quoted or not.
+ */
+int yaml_text(const struct yaml_node *node, const char **ret,
+              uw_error *err); /* borrowed */
+int yaml_u64(const struct yaml_node *node, uint64_t *ret, uw_error *err);
+int yaml_double(const struct yaml_node *node, double *ret, uw_error *err);
+int yaml_bool(const struct yaml_node *node, bool *ret, uw_error *err); /* true, false */
+int yaml_power(const struct yaml_node *node, uint32_t *ret_mw, uw_error *err);
+int yaml_duration(const struct yaml_node *node, uint64_t *ret_ns, uw_error *err);
+/* With lowest and highest allowed; -ERANGE names them. */
+int yaml_u64_in(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *ret,
+                uw_error *err);
+int yaml_double_in(const struct yaml_node *node, double min, double max, double *ret,
+                   uw_error *err);
+
+struct yaml_word {
+    const char *word; /* NULL ends the table */
+    int value;
+};
+/* One of the words, else -EINVAL with the list of them. */
+int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *ret,
+              uw_error *err);
+
+/* A map read by a table into a struct: unknown keys are errors, absent ones leave
+ * the field as it is, or fail where `must` is set.
+ */
+enum yaml_type {
+    YAML_TYPE_TEXT = 1, /* const char *, borrowed from the document */
+    YAML_TYPE_U64,      /* uint64_t */
+    YAML_TYPE_DOUBLE,   /* double */
+    YAML_TYPE_BOOL,     /* bool */
+    YAML_TYPE_POWER,    /* uint32_t, mW */
+    YAML_TYPE_DURATION, /* uint64_t, ns */
+    YAML_TYPE_WORD,     /* int, from words */
+    YAML_TYPE_NODE,     /* const struct yaml_node *, for the caller to go on with */
+};
+struct yaml_key {
+    const char *key; /* NULL ends the table */
+    enum yaml_type type;
+    size_t offset; /* of the field in the struct */
+    bool must;
+    double min, max; /* of U64, DOUBLE (as it is), POWER (W), DURATION (s); both 0: any */
+    const struct yaml_word *words;
+};
+/* On failure some fields of *ret may have been written: read into a copy. */
+int yaml_read_map(const struct yaml_node *map, const struct yaml_key *keys, void *ret,
+                  uw_error *err);
+
+#endif
