@@ -1,0 +1,80 @@
+/* What a job's training steps cost: stretches of whole steps without a pause, each
+ * booked under what the tuner was doing, and what was saved against the reference.
+ * Pure.
+ */
+#ifndef NODE_ACCOUNT_H
+#define NODE_ACCOUNT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/progress/steps.h"
+
+enum stretch_kind {
+    STRETCH_REFERENCE, /* at the original cap, to know it */
+    STRETCH_SEARCH,    /* on the way and while measuring other caps */
+    STRETCH_HOLD,      /* at the cap chosen or asked for */
+    STRETCH_KINDS,
+};
+
+/* The stretch under way. */
+struct stretch {
+    bool open;
+    enum stretch_kind kind;
+    struct step_mark from, to;
+};
+
+/* A stretch that is over; its energy is asked from the meter. */
+struct stretch_done {
+    enum stretch_kind kind;
+    uint64_t begin_ns, end_ns;
+    double steps;
+};
+
+enum { STRETCH_MOST_S = 20 };
+
+/* The steps as they are now.  True when a stretch is over: *ret says which. */
+bool stretch_feed(struct stretch *s, const struct steps *steps, struct stretch_done *ret);
+/* From now on steps are of this kind.  True when that ends a stretch. */
+bool stretch_turn(struct stretch *s, enum stretch_kind kind, struct stretch_done *ret);
+
+struct account_sum {
+    double steps, time_s, energy_j, half2_j2; /* half2: squared half widths added */
+};
+
+/* A step at one cap, as the mean of several windows (weights: 1 / variance). */
+struct account_mean {
+    unsigned windows;
+    double sum_w, sum_wt, sum_we; /* weights, weighted time and energy of a step */
+    double sum_wt2, sum_we2;
+};
+/* rse: relative standard errors of the window; those under 0.1 % count as that. */
+void account_mean_add(struct account_mean *m, double time_s, double energy_j,
+                      double time_rse, double energy_rse);
+double account_mean_time(const struct account_mean *m);
+double account_mean_energy(const struct account_mean *m);
+/* Relative standard errors: the larger of what the windows claim and how they scatter. */
+double account_mean_time_rse(const struct account_mean *m);
+double account_mean_energy_rse(const struct account_mean *m);
+
+struct account {
+    struct account_sum sum[STRETCH_KINDS];
+    struct account_mean reference, hold;
+};
+
+struct account_saved {
+    bool known;            /* a reference was measured */
+    double steps;          /* training steps compared */
+    double energy_j;       /* saved against the same steps at the original cap … */
+    double half_j;         /* … 95 % */
+    double fraction, half; /* of the energy at the original cap */
+    double slowdown;       /* time over the time at the original cap */
+    double slowdown_half;
+    bool cost_known; /* a cap was held */
+    double search_s; /* time spent searching, reference included */
+    double search_steps;
+    double cost_j, cost_s; /* against holding the final cap from the first step */
+};
+void account_saved(const struct account *a, struct account_saved *ret);
+
+#endif

@@ -1,0 +1,87 @@
+#include "node/account.h"
+
+#include "base/units.h"
+#include "tap.h"
+
+#define S(x) ((uint64_t)((x)*1e9))
+
+static void feed(struct steps *s, uint64_t steps, double at, uint32_t phase, double now)
+{
+    struct step_slot slot = {3, steps, S(at), phase, true};
+    (void)steps_feed(s, &slot, 1, S(now));
+}
+
+static void stretches(void)
+{
+    struct steps s;
+    struct stretch st = {0};
+    struct stretch_done d;
+
+    steps_init(&s);
+    feed(&s, 1, 1.0, UW_PHASE_TRAIN, 1.1);
+    ok(!stretch_feed(&st, &s, &d) && !st.open,
+       "the first step may hold start-up: not counted");
+    feed(&s, 2, 2.0, UW_PHASE_TRAIN, 2.1);
+    ok(!stretch_feed(&st, &s, &d) && st.open, "a stretch opens at a step's end");
+    feed(&s, 5, 5.0, UW_PHASE_TRAIN, 5.1);
+    ok(!stretch_feed(&st, &s, &d), "goes on");
+    ok(stretch_turn(&st, STRETCH_SEARCH, &d) && d.kind == STRETCH_REFERENCE &&
+           d.steps == 3 && d.begin_ns == S(2) && d.end_ns == S(5),
+       "ends where the tuner turns");
+    feed(&s, 8, 8.0, UW_PHASE_TRAIN, 8.1);
+    ok(!stretch_feed(&st, &s, &d), "and the next begins there");
+    feed(&s, 8, 8.0, UW_PHASE_VALIDATE, 9);
+    ok(stretch_feed(&st, &s, &d) && d.kind == STRETCH_SEARCH && d.steps == 3 &&
+           d.end_ns == S(8),
+       "a pause ends it at the last step");
+    feed(&s, 9, 21.0, UW_PHASE_TRAIN, 20.5);
+    feed(&s, 9, 20.4, UW_PHASE_TRAIN, 20.6);
+    (void)stretch_feed(&st, &s, &d);
+    feed(&s, 10, 22.0, UW_PHASE_TRAIN, 22.1);
+    (void)stretch_feed(&st, &s, &d);
+    ok(st.open && st.from.at_ns >= S(20),
+       "after it, it opens at a step that holds no pause");
+    bool closed = false;
+    for (unsigned i = 0; i < 40 && !closed; i++) {
+        feed(&s, 11 + i, 23.0 + i, UW_PHASE_TRAIN, 23.1 + i);
+        closed = stretch_feed(&st, &s, &d);
+    }
+    ok(closed && s_between(d.begin_ns, d.end_ns) >= STRETCH_MOST_S && st.open,
+       "long ones are cut and go on");
+}
+
+static void saved(void)
+{
+    struct account a = {0};
+    struct account_saved s;
+
+    account_saved(&a, &s);
+    ok(!s.known && s.steps == 0, "nothing known of nothing");
+    account_mean_add(&a.reference, 1.0, 100, 0, 0);
+    account_mean_add(&a.reference, 1.0, 102, 0, 0);
+    is_near(account_mean_energy(&a.reference), 101, 1e-9, "the mean of two windows");
+    is_near(account_mean_energy_rse(&a.reference), 0.0099, 1e-4, "their scatter counts");
+    is_near(account_mean_time_rse(&a.reference), 0.001 / sqrt(2), 1e-6,
+            "or what they claim");
+    a.sum[STRETCH_REFERENCE] = (struct account_sum){10, 10, 1010, 0};
+    a.sum[STRETCH_SEARCH] = (struct account_sum){10, 11, 900, 0};
+    a.sum[STRETCH_HOLD] = (struct account_sum){80, 88, 6400, 25};
+    account_mean_add(&a.hold, 1.1, 80, 0.001, 0.001);
+    account_saved(&a, &s);
+    ok(s.known && s.steps == 100, "all steps are compared");
+    is_near(s.energy_j, 100 * 101 - 8310, 1e-9, "saved against the same steps");
+    is_near(s.fraction, 1790 / 10100.0, 1e-12, "as a fraction");
+    is_near(s.slowdown, 1.09, 1e-12, "slowdown");
+    ok(s.half_j > 190 && s.half_j < 210, "the interval holds the reference's error: %.1f",
+       s.half_j);
+    ok(s.cost_known, "the search's own cost");
+    is_near(s.cost_j, 1910 - 20 * 80, 1e-9, "in J");
+    is_near(s.cost_s, 21 - 22, 1e-9, "in s");
+}
+
+int main(void)
+{
+    stretches();
+    saved();
+    return done();
+}
