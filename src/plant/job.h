@@ -1,0 +1,82 @@
+/* A training job on one or more boards, step by step in lockstep: the slowest
+ * board sets the pace.
+ *
+ *     start-up, then each epoch: its phases in order, e.g. load, train, validate,
+ *     checkpoint
+ *
+ * Training is the workload's own step.  Validation is a step of forward passes
+ * alone (a third of the time, 0.8 of the dynamic power, no gap of its own beyond
+ * its share); load, checkpoint and start-up hold the boards at a low power for a
+ * given time.  A program can skip from event to event: plant_job_next_ns().
+ */
+#ifndef PLANT_JOB_H
+#define PLANT_JOB_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "plant/gpu.h"
+#include "underwatt/error.h"
+#include "underwatt/progress.h"
+
+struct plant_job;
+
+enum { PLANT_JOB_BOARDS_MAX = 64, PLANT_JOB_PHASES_MAX = 16 };
+
+struct plant_job_phase {
+    enum uw_phase phase; /* UW_PHASE_TRAIN, _VALIDATE, _LOAD, _CHECKPOINT, _STARTUP */
+    double s;            /* how long: load, checkpoint, startup */
+    uint32_t steps;      /* train (0: the epoch's steps left over), validate */
+};
+
+struct plant_job_opts {
+    struct plant_gpu *const *gpus; /* stay the caller's, held until plant_job_free() */
+    size_t n_gpus;
+    const char *workload; /* "resnet50": each board takes its own table's numbers */
+    uint32_t epochs;
+    uint32_t steps; /* training steps of an epoch; 0: the workload's */
+    const struct plant_job_phase *phases; /* of an epoch; n_phases 0: train alone */
+    size_t n_phases;
+    double startup_s; /* before the first epoch */
+};
+
+/* Begins at the boards' now (the latest of them, to which the others advance).
+ * -EINVAL: no such workload on a board, no boards, too many, an epoch without
+ * time; -EBUSY: a board has a job; -ENOMEM.
+ */
+int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
+                  uw_error *err);
+/* The boards become idle at their now. */
+void plant_job_free(struct plant_job *job);
+DEFINE_AUTO(struct plant_job *, plant_job_free);
+
+/* Advance the job and its boards; past its end the boards idle on. */
+void plant_job_advance(struct plant_job *job, uint64_t to_ns);
+/* When its pace or phase next changes; UINT64_MAX once done. */
+uint64_t plant_job_next_ns(const struct plant_job *job);
+/* When it would have done `steps` training steps if nothing changed: exact when
+ * that is not after plant_job_next_ns(), else call again then.  UINT64_MAX: not
+ * in this phase.
+ */
+uint64_t plant_job_when_ns(const struct plant_job *job, uint64_t steps);
+
+struct plant_job_state {
+    enum uw_phase phase;
+    uint32_t epoch;        /* from 0 */
+    uint64_t steps;        /* whole training steps done since the start */
+    uint64_t last_step_ns; /* when the last of them ended; 0 none */
+    uint64_t total_steps;
+    double exact_steps; /* with the fraction of the one under way */
+    bool done;
+    uint64_t done_ns; /* when it ended; 0 not yet */
+};
+void plant_job_state(const struct plant_job *job, struct plant_job_state *ret);
+
+/* From now on a training step costs this much more time and dynamic power (1, 1
+ * as calibrated): a lasting change for the tuner to notice.
+ */
+void plant_job_scale(struct plant_job *job, double time_scale, double power_scale);
+
+#endif
