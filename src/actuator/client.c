@@ -1,0 +1,513 @@
+#include "actuator/client.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "actuator/core.h"
+#include "actuator/guard.h"
+#include "actuator/proto.h"
+#include "base/array.h"
+#include "base/error.h"
+#include "base/units.h"
+
+enum {
+    PENDING_MAX = 64,
+    ANSWERS_MAX = 1024,     /* of a virtual actuator, until the loop's next turn */
+    RENEWS_UNANSWERED = 12, /* 6 s: it is gone or stopped, and its keeper too */
+    START_S = 30,           /* until it says hello; */
+    START_SUDO_S = 300,     /* somebody may be typing a password */
+};
+
+struct pending {
+    uint32_t seq; /* 0: free */
+    char uuid[96];
+    actuator_reply_fn fn;
+    void *user;
+};
+
+enum state { STATE_STARTING, STATE_READY, STATE_ENDED };
+
+struct actuator {
+    struct loop *loop;
+    struct actuator_opts opts;
+    enum state state;
+    unsigned depth; /* callbacks under way: memory must stay */
+    bool freed;
+    uint32_t last_seq, hello_seq;
+    struct pending pending[PENDING_MAX];
+    struct loop_timer *renew, *deadline;
+    unsigned unanswered;
+
+    /* The real kind. */
+    int fd; /* -1: virtual, or closed */
+    bool with_sudo;
+    struct loop_fd *source;
+    struct loop_child *child;
+
+    /* The virtual kind. */
+    struct guard *guard;
+    struct guard_session *session;
+    struct loop_timer *flush;
+    struct proto_answer *answer;
+    size_t n_answers, cap_answers;
+};
+
+/* ---- memory that callbacks may give up ---- */
+
+static void close_all(struct actuator *act)
+{
+    loop_timer_free(take(act->renew));
+    loop_timer_free(take(act->deadline));
+    loop_timer_free(take(act->flush));
+    loop_fd_free(take(act->source));
+    loop_child_free(take(act->child));
+    if (act->fd >= 0)
+        (void)close(act->fd);
+    act->fd = -1;
+    guard_session_free(take(act->session));
+}
+
+static void release_memory(struct actuator *act)
+{
+    guard_free(act->guard);
+    free(act->answer);
+    free(act);
+}
+
+void actuator_free(struct actuator *act)
+{
+    if (!act || act->freed)
+        return;
+    act->freed = true;
+    act->state = STATE_ENDED;
+    close_all(act);
+    if (act->depth == 0)
+        release_memory(act);
+}
+
+static void enter(struct actuator *act)
+{
+    act->depth++;
+}
+
+/* The result of a callback, once act may be gone. */
+static int leave(struct actuator *act, int r)
+{
+    if (--act->depth == 0 && act->freed)
+        release_memory(act);
+    return r;
+}
+
+/* ---- answers ---- */
+
+static int fail_start(struct actuator *act, int r, const char *text)
+{
+    act->state = STATE_ENDED;
+    close_all(act);
+    return act->opts.on_ready(act, r, text, act->opts.user);
+}
+
+/* The actuator is no more: everybody hears it. */
+static int end_session(struct actuator *act, const char *text)
+{
+    struct actuator_reply reply = {.result = ACTUATOR_GONE};
+    int r = 0;
+
+    act->state = STATE_ENDED;
+    close_all(act);
+    (void)snprintf(reply.text, sizeof reply.text, "%s", text);
+    for (size_t i = 0; r == 0 && !act->freed && i < PENDING_MAX; i++) {
+        struct pending asked = act->pending[i];
+        act->pending[i].seq = 0;
+        if (!asked.seq || !asked.fn)
+            continue;
+        memcpy(reply.uuid, asked.uuid, sizeof reply.uuid);
+        r = asked.fn(act, &reply, asked.user);
+    }
+    reply.uuid[0] = '\0';
+    if (r == 0 && !act->freed)
+        r = act->opts.on_event(act, ACTUATOR_EVENT_ENDED, &reply, act->opts.user);
+    return r;
+}
+
+static int on_hello(struct actuator *act, const struct actuator_reply *reply)
+{
+    if (act->state != STATE_STARTING)
+        return 0;
+    if (reply->result != ACTUATOR_DONE)
+        return fail_start(act, reply->result == ACTUATOR_DENIED ? -EPERM : -EIO,
+                          reply->text);
+    act->state = STATE_READY;
+    loop_timer_free(take(act->deadline));
+    return act->opts.on_ready(act, 0, "", act->opts.user);
+}
+
+static int on_event(struct actuator *act, unsigned type,
+                    const struct actuator_reply *reply)
+{
+    enum actuator_event event = type == PROTO_YIELDED      ? ACTUATOR_EVENT_YIELDED
+                                : type == PROTO_LEASE_OVER ? ACTUATOR_EVENT_LEASE
+                                                           : ACTUATOR_EVENT_LOST;
+    return act->opts.on_event(act, event, reply, act->opts.user);
+}
+
+static int on_answer(struct actuator *act, const struct proto_answer *answer)
+{
+    struct actuator_reply reply = proto_reply(answer);
+
+    act->unanswered = 0;
+    if (answer->seq == 0)
+        return on_event(act, answer->type, &reply);
+    if (answer->seq == act->hello_seq)
+        return on_hello(act, &reply);
+    for (size_t i = 0; i < PENDING_MAX; i++) {
+        struct pending asked = act->pending[i];
+        if (asked.seq != answer->seq)
+            continue;
+        act->pending[i].seq = 0;
+        return asked.fn ? asked.fn(act, &reply, asked.user) : 0;
+    }
+    return 0; /* a renewal's */
+}
+
+/* ---- requests ---- */
+
+static void take_virtual(const struct proto_answer *answer, void *user);
+
+static int send_request(struct actuator *act, const struct proto_request *request)
+{
+    if (act->session) {
+        guard_request(act->session, request);
+        return 0;
+    }
+    ssize_t n = send(act->fd, request, sizeof *request, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n < 0 && (errno == EAGAIN || errno == ENOBUFS))
+        return -EAGAIN;
+    return n == (ssize_t)sizeof *request ? 0 : -ENOTCONN;
+}
+
+static uint32_t next_seq(struct actuator *act)
+{
+    if (++act->last_seq == 0)
+        act->last_seq = 1;
+    return act->last_seq;
+}
+
+static int ask(struct actuator *act, struct proto_request request, actuator_reply_fn fn,
+               void *user)
+{
+    size_t i = 0;
+
+    if (act->state != STATE_READY)
+        return -ENOTCONN;
+    if (!core_is_uuid(request.uuid))
+        return -EINVAL;
+    while (i < PENDING_MAX && act->pending[i].seq)
+        i++;
+    if (i == PENDING_MAX)
+        return -EAGAIN;
+    request.seq = next_seq(act);
+    act->pending[i] = (struct pending){.seq = request.seq, .fn = fn, .user = user};
+    memcpy(act->pending[i].uuid, request.uuid, sizeof request.uuid);
+    int r = send_request(act, &request);
+    if (r < 0)
+        act->pending[i].seq = 0;
+    return r;
+}
+
+int actuator_hold(struct actuator *act, const char *uuid, actuator_reply_fn fn,
+                  void *user)
+{
+    return ask(act, proto_request(PROTO_HOLD, 1, uuid), fn, user);
+}
+
+int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
+                     void *user)
+{
+    return ask(act, proto_request(PROTO_RELEASE, 1, uuid), fn, user);
+}
+
+int actuator_set_limit(struct actuator *act, const char *uuid, uint32_t mw,
+                       actuator_reply_fn fn, void *user)
+{
+    struct proto_request request = proto_request(PROTO_LIMIT, 1, uuid);
+
+    request.a = mw;
+    return ask(act, request, fn, user);
+}
+
+int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz,
+                        uint32_t max_mhz, actuator_reply_fn fn, void *user)
+{
+    struct proto_request request = proto_request(PROTO_CLOCKS, 1, uuid);
+
+    request.a = min_mhz;
+    request.b = max_mhz;
+    return ask(act, request, fn, user);
+}
+
+static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct actuator *act = user;
+
+    (void)timer;
+    (void)now;
+    if (act->state != STATE_READY)
+        return 0;
+    enter(act);
+    if (++act->unanswered > RENEWS_UNANSWERED)
+        return leave(act, end_session(act, "the actuator does not answer"));
+    struct proto_request request = proto_request(PROTO_RENEW, next_seq(act), NULL);
+    (void)send_request(act, &request);
+    return leave(act, 0);
+}
+
+/* ---- the real kind ---- */
+
+static int on_readable(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct actuator *act = user;
+    struct proto_answer answer;
+    char data[sizeof answer + 1];
+    int r = 0;
+
+    (void)source;
+    (void)events;
+    enter(act);
+    while (r == 0 && !act->freed && act->fd >= 0) {
+        ssize_t n = recv(fd, data, sizeof data, MSG_DONTWAIT);
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            break;
+        if (n > 0 && proto_parse_answer(data, (size_t)n, &answer, NULL) == 0) {
+            r = on_answer(act, &answer);
+        } else if (act->state == STATE_STARTING) {
+            loop_fd_free(take(act->source)); /* how it ended tells why: see on_exit_of */
+            break;
+        } else {
+            r = end_session(act, "the actuator has ended; its keeper restores the caps");
+        }
+    }
+    return leave(act, r);
+}
+
+static int on_exit_of(struct loop_child *child, int status, void *user)
+{
+    struct actuator *act = user;
+    char text[256];
+
+    (void)child;
+    if (act->state != STATE_STARTING)
+        return 0; /* the socket tells */
+    enter(act);
+    if (act->with_sudo)
+        (void)snprintf(
+            text, sizeof text,
+            "no right to set power limits: sudo did not start the actuator "
+            "(status %d); it takes root, a sudo rule for underwatt-actuator, or "
+            "the underwatt service",
+            WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    else
+        (void)snprintf(text, sizeof text,
+                       "the actuator ended with status %d as it started",
+                       WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
+    return leave(act, fail_start(act, act->with_sudo ? -EPERM : -EIO, text));
+}
+
+static int on_start_late(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct actuator *act = user;
+
+    (void)timer;
+    (void)now;
+    if (act->state != STATE_STARTING)
+        return 0;
+    enter(act);
+    return leave(act,
+                 fail_start(act, -ETIMEDOUT,
+                            "the actuator did not start in time: does the driver hang?"));
+}
+
+static bool program_at(char *ret, size_t size, const char *dir, const char *name)
+{
+    int n = snprintf(ret, size, "%s/%s", dir, name);
+
+    return n > 0 && (size_t)n < size && access(ret, X_OK) == 0;
+}
+
+/* Beside this program, where a build has it, or where packages put it. */
+static bool find_program(char *ret, size_t size)
+{
+    char here[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+
+    here[n > 0 ? n : 0] = '\0';
+    char *slash = strrchr(here, '/');
+    if (slash)
+        *slash = '\0';
+    return (slash && (program_at(ret, size, here, "underwatt-actuator") ||
+                      program_at(ret, size, here, "../actuator/underwatt-actuator") ||
+                      program_at(ret, size, here, "../libexec/underwatt-actuator"))) ||
+           program_at(ret, size, "/usr/libexec", "underwatt-actuator") ||
+           program_at(ret, size, "/usr/sbin", "underwatt-actuator");
+}
+
+static int start_program(struct actuator *act, int socket_fd, uw_error *err)
+{
+    char found[PATH_MAX + 64];
+    const char *program = act->opts.program;
+    const char *argv[8];
+    size_t n = 0;
+
+    if (!program) {
+        if (!find_program(found, sizeof found))
+            return fail(err, -ENOENT,
+                        "underwatt-actuator is not installed beside underwatt");
+        program = found;
+    }
+    act->with_sudo = geteuid() != 0 && !act->opts.simulated;
+    if (act->with_sudo) {
+        argv[n++] = "sudo";
+        argv[n++] = "--";
+    }
+    argv[n++] = program;
+    argv[n++] = "--local";
+    if (act->opts.library) {
+        argv[n++] = "--library";
+        argv[n++] = act->opts.library;
+    }
+    argv[n] = NULL;
+    struct loop_child_opts child = {
+        .argv = argv, .stdin_fd = socket_fd, .stdout_fd = STDERR_FILENO, .stderr_fd = -1};
+    int r = loop_child_new(act->loop, &child, on_exit_of, act, &act->child, err);
+    if (r == -ENOENT && act->with_sudo)
+        return fail(
+            err, -EPERM,
+            "no right to set power limits as uid %u, and there is no sudo: run as "
+            "root, or use the underwatt service",
+            geteuid());
+    return r;
+}
+
+static int say_hello(struct actuator *act)
+{
+    act->hello_seq = next_seq(act);
+    struct proto_request hello = proto_request(PROTO_HELLO, act->hello_seq, NULL);
+
+    return send_request(act, &hello);
+}
+
+/* Kernel time to the loop's. */
+static uint64_t loop_ms(const struct loop *loop, double ms)
+{
+    return ns_of_s(ms * 1e-3 * loop_speed(loop));
+}
+
+static int start_timers(struct actuator *act, uw_error *err)
+{
+    uint64_t now = loop_now_ns(act->loop);
+    uint64_t renew_ns = loop_ms(act->loop, ACTUATOR_RENEW_MS);
+
+    return loop_timer_new(act->loop, now + renew_ns, renew_ns, on_renew_due, act,
+                          &act->renew, err);
+}
+
+static struct actuator *new_actuator(struct loop *loop, const struct actuator_opts *opts)
+{
+    struct actuator *act = calloc(1, sizeof *act);
+
+    if (act) {
+        act->loop = loop;
+        act->opts = *opts;
+        act->fd = -1;
+    }
+    return act;
+}
+
+int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
+                         struct actuator **ret, uw_error *err)
+{
+    int pair[2];
+    auto_(actuator_free) struct actuator *act = new_actuator(loop, opts);
+
+    if (!act)
+        return fail(err, -ENOMEM, "out of memory");
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail(err, -errno, "socketpair: %s", strerror(errno));
+    act->fd = pair[0];
+    int r = start_program(act, pair[1], err);
+    (void)close(pair[1]);
+    if (r == 0)
+        r = loop_fd_new(loop, act->fd, LOOP_READ, on_readable, act, &act->source, err);
+    if (r == 0)
+        r = start_timers(act, err);
+    if (r == 0)
+        r = loop_timer_new(
+            loop,
+            loop_now_ns(loop) +
+                loop_ms(loop, (act->with_sudo ? START_SUDO_S : START_S) * 1e3),
+            0, on_start_late, act, &act->deadline, err);
+    if (r < 0)
+        return r;
+    (void)say_hello(act);
+    *ret = take(act);
+    return 0;
+}
+
+/* ---- the virtual kind ---- */
+
+static void take_virtual(const struct proto_answer *answer, void *user)
+{
+    struct actuator *act = user;
+
+    if (array_grow(&act->answer, &act->cap_answers, act->n_answers, ANSWERS_MAX) < 0)
+        return; /* its request stays unanswered, as on a full socket */
+    act->answer[act->n_answers++] = *answer;
+    if (act->flush)
+        loop_timer_set(act->flush, loop_now_ns(act->loop), 0);
+}
+
+static int on_flush(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct actuator *act = user;
+    int r = 0;
+
+    (void)timer;
+    (void)now;
+    enter(act);
+    for (size_t i = 0; r == 0 && !act->freed && i < act->n_answers; i++) {
+        struct proto_answer answer = act->answer[i];
+        r = on_answer(act, &answer);
+    }
+    act->n_answers = 0;
+    return leave(act, r);
+}
+
+int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
+                           void *lib, const struct actuator_opts *opts,
+                           struct actuator **ret, uw_error *err)
+{
+    auto_(actuator_free) struct actuator *act = new_actuator(loop, opts);
+
+    if (!act)
+        return fail(err, -ENOMEM, "out of memory");
+    struct guard_opts guard = {.loop = loop, .backend = backend, .lib = lib};
+    int r = guard_new(&guard, &act->guard, err);
+    if (r == 0)
+        r = loop_timer_new(loop, loop_now_ns(loop), 0, on_flush, act, &act->flush, err);
+    if (r == 0)
+        r = guard_session_new(act->guard, getpid(), take_virtual, act, &act->session,
+                              err);
+    if (r == 0)
+        r = start_timers(act, err);
+    if (r < 0)
+        return r;
+    (void)say_hello(act);
+    *ret = take(act);
+    return 0;
+}

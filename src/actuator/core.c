@@ -1,0 +1,153 @@
+#include "actuator/core.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+
+const char *actuator_result_name(enum actuator_result result)
+{
+    static const char *const names[ACTUATOR_N_RESULTS] = {
+        [ACTUATOR_DONE] = "done",       [ACTUATOR_CLAMPED] = "clamped",
+        [ACTUATOR_REFUSED] = "refused", [ACTUATOR_DENIED] = "denied",
+        [ACTUATOR_TAKEN] = "taken",     [ACTUATOR_YIELDED] = "yielded",
+        [ACTUATOR_UNKNOWN] = "unknown", [ACTUATOR_GONE] = "gone",
+        [ACTUATOR_BUSY] = "busy",
+    };
+    return (unsigned)result < n_elements(names) ? names[result] : "?";
+}
+
+struct cap_seen core_seen(const struct gpu_sample *sample)
+{
+    struct cap_seen seen = {0};
+
+    if (sample->has & GPU_HAS_ENFORCED)
+        seen.enforced_mw = sample->enforced_mw;
+    seen.set_mw =
+        sample->has & GPU_HAS_REQUESTED ? sample->requested_mw : seen.enforced_mw;
+    if (!seen.enforced_mw)
+        seen.enforced_mw = seen.set_mw;
+    seen.readable = seen.set_mw > 0;
+    return seen;
+}
+
+enum actuator_result core_check_limit(const struct gpu_info *info,
+                                      const struct gpu_limits *limits, uint32_t mw,
+                                      uw_error *err)
+{
+    if (!(info->abilities & GPU_CAN_SET_LIMIT) || !limits->max_mw)
+        return (enum actuator_result)fail(
+            err, ACTUATOR_REFUSED, "%s: this board takes no power limit", info->uuid);
+    if (mw < limits->min_mw || mw > limits->max_mw)
+        return (enum actuator_result)fail(err, ACTUATOR_REFUSED,
+                                          "%s: %" PRIu32 " mW is outside %" PRIu32
+                                          "..%" PRIu32 " mW",
+                                          info->uuid, mw, limits->min_mw, limits->max_mw);
+    return ACTUATOR_DONE;
+}
+
+enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min_mhz,
+                                       uint32_t max_mhz, uw_error *err)
+{
+    if (!(info->abilities & GPU_CAN_LOCK_CLOCKS))
+        return (enum actuator_result)fail(err, ACTUATOR_REFUSED,
+                                          "%s: this board's clocks cannot be locked",
+                                          info->uuid);
+    if (!min_mhz && !max_mhz)
+        return ACTUATOR_DONE;
+    uint32_t top = info->clock_max_mhz ? info->clock_max_mhz : 10000;
+    if (!min_mhz || min_mhz > max_mhz || max_mhz > top)
+        return (enum actuator_result)fail(err, ACTUATOR_REFUSED,
+                                          "%s: clocks %" PRIu32 "..%" PRIu32
+                                          " MHz are outside 1..%" PRIu32 " MHz",
+                                          info->uuid, min_mhz, max_mhz, top);
+    return ACTUATOR_DONE;
+}
+
+bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen)
+{
+    return seen->readable && seen->set_mw != entry->intended_mw &&
+           seen->set_mw != entry->readback_mw;
+}
+
+enum actuator_result core_judge(uint32_t asked_mw, int r, const struct cap_seen *before,
+                                const struct cap_seen *after)
+{
+    if (r == -EPERM)
+        return ACTUATOR_DENIED;
+    if (r == -ERANGE || r == -ENOTSUP)
+        return ACTUATOR_REFUSED;
+    if (r == -ENODEV)
+        return ACTUATOR_GONE;
+    if (!after->readable)
+        return ACTUATOR_UNKNOWN;
+    if (r < 0)
+        return before->readable && after->set_mw == before->set_mw &&
+                       after->set_mw != asked_mw
+                   ? ACTUATOR_REFUSED
+                   : ACTUATOR_UNKNOWN;
+    return after->enforced_mw == asked_mw ? ACTUATOR_DONE : ACTUATOR_CLAMPED;
+}
+
+struct recovery core_recover(const struct cap_entry *entry, const char *boot,
+                             const char *driver, const struct cap_seen *seen)
+{
+    if (strcmp(entry->boot, boot) != 0)
+        return (struct recovery){.why = RECOVERY_OTHER_BOOT, .drop = true};
+    if (entry->driver[0] && driver[0] && strcmp(entry->driver, driver) != 0)
+        return (struct recovery){.why = RECOVERY_OTHER_DRIVER, .drop = true};
+    if (!seen->readable)
+        return (struct recovery){.why = RECOVERY_UNREADABLE};
+
+    struct recovery what = {.reset_clocks = entry->clocks, .drop = true};
+    if (seen->set_mw == entry->original_mw) {
+        what.why = RECOVERY_AT_ORIGINAL;
+    } else if (core_is_foreign(entry, seen)) {
+        what.why = RECOVERY_FOREIGN;
+    } else {
+        what.why = RECOVERY_RESTORE;
+        what.set_original = true;
+    }
+    return what;
+}
+
+const char *core_recovery_text(enum recovery_why why)
+{
+    switch (why) {
+    case RECOVERY_RESTORE:
+        return "the limit in force is ours";
+    case RECOVERY_AT_ORIGINAL:
+        return "the original limit is in force";
+    case RECOVERY_OTHER_BOOT:
+        return "entry dropped: the machine was started anew since";
+    case RECOVERY_OTHER_DRIVER:
+        return "entry dropped: the driver was loaded anew since";
+    case RECOVERY_FOREIGN:
+        return "entry dropped: the limit in force is not one that we set";
+    case RECOVERY_UNREADABLE:
+        return "the board does not answer, the entry stays";
+    }
+    return "?";
+}
+
+uint64_t core_retry_ns(unsigned n)
+{
+    enum { ATTEMPTS = 20 };
+
+    if (n >= ATTEMPTS)
+        return 0;
+    uint64_t ns = 100 * NS_PER_MS << (n > 6 ? 6 : n);
+    return ns > 5 * NS_PER_S ? 5 * NS_PER_S : ns;
+}
+
+bool core_is_uuid(const char *text)
+{
+    static const char good[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                               "0123456789-";
+    size_t n = strspn(text, good);
+
+    return n > 0 && n <= 80 && text[n] == '\0' && text[0] != '-';
+}

@@ -1,0 +1,80 @@
+/* The actuator's decisions: pure, no clock, no driver, no file. */
+#ifndef ACTUATOR_CORE_H
+#define ACTUATOR_CORE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "actuator/result.h"
+#include "gpu/gpu.h"
+#include "underwatt/error.h"
+
+/* What a board's journal says; see journal.h for the file. */
+struct cap_entry {
+    char uuid[96];
+    char boot[48];   /* the kernel's boot id */
+    char driver[96]; /* mark of the driver's load; "" unknown */
+    uint32_t original_mw;
+    uint32_t intended_mw; /* what we set last, or are about to set */
+    uint32_t readback_mw; /* what was set when we last looked */
+    bool clocks;          /* the SM clock was locked by us */
+};
+
+/* What a board answers about its limit. */
+struct cap_seen {
+    bool readable;
+    uint32_t set_mw; /* the limit asked for of the driver, where it tells, else … */
+    uint32_t enforced_mw; /* … the one in force */
+};
+struct cap_seen core_seen(const struct gpu_sample *sample);
+
+/* May this board be given this limit?  DONE or REFUSED, with a text that names
+ * the range.
+ */
+enum actuator_result core_check_limit(const struct gpu_info *info,
+                                      const struct gpu_limits *limits, uint32_t mw,
+                                      uw_error *err);
+/* 0, 0: a reset.  DONE or REFUSED. */
+enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min_mhz,
+                                       uint32_t max_mhz, uw_error *err);
+
+/* The limit that is set is not ours: somebody else was there. */
+bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen);
+
+/* What a write came to.  r: what the backend said; before and after: what was read
+ * right before and right after it.
+ */
+enum actuator_result core_judge(uint32_t asked_mw, int r, const struct cap_seen *before,
+                                const struct cap_seen *after);
+
+/* What to do with an entry that somebody left behind. */
+enum recovery_why {
+    RECOVERY_RESTORE, /* the limit is ours: write the original */
+    RECOVERY_AT_ORIGINAL,
+    RECOVERY_OTHER_BOOT,   /* the driver forgot our limit with the reboot … */
+    RECOVERY_OTHER_DRIVER, /* … or with its reload */
+    RECOVERY_FOREIGN,      /* a limit that we did not write: not ours to undo */
+    RECOVERY_UNREADABLE,   /* the board does not answer: the entry stays */
+};
+struct recovery {
+    enum recovery_why why;
+    bool set_original;
+    bool reset_clocks;
+    bool drop; /* once the two above are done */
+};
+struct recovery core_recover(const struct cap_entry *entry, const char *boot,
+                             const char *driver, const struct cap_seen *seen);
+/* In words, for the line that says so. */
+const char *core_recovery_text(enum recovery_why why);
+
+/* How long to wait after the n-th failed attempt to restore (n from 1); 0: give
+ * up, the entry stays for the next start.
+ */
+uint64_t core_retry_ns(unsigned n);
+
+/* A UUID as drivers print them: letters, digits, '-', 1 to 80 of them, no '-' first.
+ * It becomes a file's name.
+ */
+bool core_is_uuid(const char *text);
+
+#endif

@@ -1,0 +1,706 @@
+#include "actuator/guard.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "actuator/core.h"
+#include "actuator/work.h"
+#include "base/error.h"
+#include "base/units.h"
+
+enum {
+    SESSIONS_MAX = 16,
+    CALL_MS = 3000,     /* a job of one board, kernel time */
+    HOLD_MS = 10000,    /* the first one may wake the board up */
+    LOOK_MS = 1000,     /* how often we look for another's limit */
+    TELL_AFTER = 3,     /* failed attempts to restore before the client is told */
+    ENTRIES_MAX = 1024, /* of the journal */
+};
+
+enum job_kind { JOB_HOLD, JOB_LIMIT, JOB_CLOCKS, JOB_LOOK, JOB_RESTORE, JOB_RECOVER };
+
+struct job {
+    enum job_kind kind;
+    pid_t client;
+    uint32_t seq, a, b;
+    struct actuator_reply reply;
+};
+
+enum state {
+    STATE_FREE,
+    STATE_HOLDING,   /* a hold is in the worker */
+    STATE_HELD,      /* capped or about to be */
+    STATE_RESTORING, /* until the original is back */
+    STATE_RECOVERING /* an entry that was left behind */
+};
+
+struct charge { /* one board */
+    struct guard *guard;
+    struct loop_worker *worker;
+    struct loop_timer *timer;
+    struct held held; /* the worker's while a job is there */
+    struct job job;   /* likewise */
+    bool busy;        /* a job is in the worker … */
+    bool hangs;       /* … past its deadline */
+    bool given_up;    /* not restored after many attempts */
+    enum state state;
+    struct guard_session *session; /* NULL: gone */
+    bool lease_over;
+    struct proto_request waiting; /* the set to be done next, where seq is not 0 */
+    uint32_t release_seq;         /* the release to be answered; 0: none */
+    unsigned attempts;
+    uint64_t due_ns, next_write_ns, next_look_ns;
+};
+
+struct guard_session {
+    struct guard *guard;
+    pid_t client;
+    guard_send_fn send;
+    void *user;
+    struct loop_timer *lease;
+    bool yielded[GUARD_BOARDS_MAX];
+};
+
+struct guard {
+    struct guard_opts opts;
+    struct guard_session *session[SESSIONS_MAX];
+    size_t n;
+    struct charge charge[GUARD_BOARDS_MAX];
+};
+
+static void step(struct charge *c);
+
+static uint64_t now_ns(const struct charge *c)
+{
+    return loop_now_ns(c->guard->opts.loop);
+}
+
+static void say(struct guard *guard, const char *text)
+{
+    if (guard->opts.say && text[0])
+        guard->opts.say(text, guard->opts.user);
+}
+
+static void send_to(struct guard_session *session, enum proto_type type, uint32_t seq,
+                    const struct actuator_reply *reply)
+{
+    struct proto_answer answer = proto_answer(type, seq, reply);
+
+    if (session)
+        session->send(&answer, session->user);
+}
+
+static void refuse(struct charge *c, const struct proto_request *request,
+                   enum actuator_result result, const char *why)
+{
+    struct actuator_reply reply = {.result = result};
+
+    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", request->uuid);
+    (void)snprintf(reply.text, sizeof reply.text, "%s: %s", request->uuid, why);
+    send_to(c->session, (enum proto_type)request->type, request->seq, &reply);
+}
+
+/* ---- the worker ---- */
+
+static int run_job(struct loop *loop, void *work)
+{
+    struct charge *c = work;
+    struct job *job = &c->job;
+
+    (void)loop;
+    switch (job->kind) {
+    case JOB_HOLD:
+        work_hold(&c->held, job->client, &job->reply);
+        break;
+    case JOB_LIMIT:
+        work_limit(&c->held, job->a, &job->reply);
+        break;
+    case JOB_CLOCKS:
+        work_clocks(&c->held, job->a, job->b, &job->reply);
+        break;
+    case JOB_LOOK:
+        work_look(&c->held, &job->reply);
+        break;
+    case JOB_RESTORE:
+        work_restore(&c->held, &job->reply);
+        break;
+    case JOB_RECOVER:
+        work_recover(&c->held, &job->reply);
+        break;
+    }
+    return 0;
+}
+
+static void idle(struct guard *guard)
+{
+    if (guard->opts.on_idle && guard_is_idle(guard))
+        guard->opts.on_idle(guard->opts.user);
+}
+
+static enum proto_type type_of(enum job_kind kind)
+{
+    return kind == JOB_HOLD ? PROTO_HOLD : kind == JOB_LIMIT ? PROTO_LIMIT : PROTO_CLOCKS;
+}
+
+static void end_waiting(struct charge *c, enum actuator_result result, const char *why)
+{
+    if (c->waiting.seq)
+        refuse(c, &c->waiting, result, why);
+    c->waiting.seq = 0;
+}
+
+/* The board is nobody's any more. */
+static void set_free(struct charge *c, const struct actuator_reply *reply)
+{
+    end_waiting(c, reply->result == ACTUATOR_YIELDED ? ACTUATOR_YIELDED : ACTUATOR_GONE,
+                "not held any more");
+    if (c->release_seq)
+        send_to(c->session, PROTO_RELEASE, c->release_seq, reply);
+    else if (c->lease_over)
+        send_to(c->session, PROTO_LEASE_OVER, 0, reply);
+    c->state = STATE_FREE;
+    c->session = NULL;
+    c->lease_over = false;
+    c->release_seq = 0;
+    c->attempts = 0;
+}
+
+static void want_restore(struct charge *c)
+{
+    c->state = STATE_RESTORING;
+    c->attempts = 0;
+    c->due_ns = now_ns(c);
+    end_waiting(c, ACTUATOR_GONE, "not held any more");
+}
+
+static void after_hold(struct charge *c, const struct actuator_reply *reply)
+{
+    send_to(c->session, PROTO_HOLD, c->job.seq, reply);
+    if (reply->result != ACTUATOR_DONE) {
+        c->release_seq = 0;
+        c->lease_over = false;
+        set_free(c, reply);
+        return;
+    }
+    if (!c->session || c->lease_over || c->release_seq) {
+        want_restore(c);
+        return;
+    }
+    c->state = STATE_HELD;
+    c->next_write_ns = now_ns(c);
+    c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
+}
+
+/* A set or a look has ended. */
+static void after_call(struct charge *c, const struct actuator_reply *reply)
+{
+    struct guard_session *session = c->session;
+    bool asked = c->job.kind != JOB_LOOK;
+
+    c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
+    if (asked) {
+        c->next_write_ns = now_ns(c) + ACTUATOR_WRITE_GAP_MS * NS_PER_MS;
+        send_to(session, type_of(c->job.kind), c->job.seq, reply);
+    }
+    if (reply->result == ACTUATOR_YIELDED) {
+        say(c->guard, reply->text);
+        if (session) {
+            session->yielded[c - c->guard->charge] = true;
+            send_to(session, PROTO_YIELDED, 0, reply);
+        }
+        set_free(c, reply);
+    } else if (reply->result == ACTUATOR_GONE && c->state == STATE_HELD) {
+        say(c->guard, reply->text);
+        send_to(session, PROTO_LOST, 0, reply);
+        want_restore(c);
+    }
+}
+
+static void after_restore(struct charge *c, const struct actuator_reply *reply)
+{
+    bool gone_by = c->job.kind == JOB_RECOVER && reply->result == ACTUATOR_TAKEN;
+
+    if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED || gone_by) {
+        if (c->job.kind == JOB_RECOVER || reply->result == ACTUATOR_YIELDED)
+            say(c->guard, reply->text);
+        set_free(c, reply);
+        return;
+    }
+    uint64_t wait_ns = core_retry_ns(++c->attempts);
+    if (c->attempts == 1)
+        say(c->guard, reply->text);
+    if (c->attempts == TELL_AFTER && c->release_seq) {
+        struct actuator_reply told = *reply;
+        told.result = ACTUATOR_UNKNOWN;
+        send_to(c->session, PROTO_RELEASE, c->release_seq, &told);
+        c->release_seq = 0;
+    }
+    if (wait_ns) {
+        c->due_ns = now_ns(c) + wait_ns;
+        c->state = STATE_RESTORING;
+        return;
+    }
+    char text[256];
+    (void)snprintf(text, sizeof text,
+                   "%s: not restored, its entry waits for underwatt-actuator --recover",
+                   c->held.info->uuid);
+    say(c->guard, text);
+    c->given_up = true;
+    work_abandon(&c->held);
+    set_free(c, reply);
+}
+
+static void fold(struct charge *c)
+{
+    struct actuator_reply reply = c->job.reply;
+
+    c->busy = false;
+    switch (c->job.kind) {
+    case JOB_HOLD:
+        after_hold(c, &reply);
+        break;
+    case JOB_RESTORE:
+    case JOB_RECOVER:
+        after_restore(c, &reply);
+        break;
+    default:
+        after_call(c, &reply);
+        break;
+    }
+    step(c);
+    idle(c->guard);
+}
+
+/* The call has not come back in time: its board is out, no other one. */
+static void on_hang(struct charge *c)
+{
+    struct actuator_reply reply = {.result = ACTUATOR_UNKNOWN};
+    enum job_kind kind = c->job.kind;
+
+    c->hangs = true;
+    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", c->held.info->uuid);
+    (void)snprintf(reply.text, sizeof reply.text,
+                   "%s: a call hangs in the driver, the limit in force is unknown",
+                   c->held.info->uuid);
+    say(c->guard, reply.text);
+    if (kind == JOB_HOLD || kind == JOB_LIMIT || kind == JOB_CLOCKS)
+        send_to(c->session, type_of(kind), c->job.seq, &reply);
+    c->job.seq = 0;
+    if (c->release_seq)
+        send_to(c->session, PROTO_RELEASE, c->release_seq, &reply);
+    else if (kind != JOB_RECOVER && kind != JOB_HOLD)
+        send_to(c->session, PROTO_LOST, 0, &reply);
+    c->release_seq = 0;
+    if (c->state != STATE_RECOVERING)
+        want_restore(c);
+    idle(c->guard);
+}
+
+static int on_done(struct loop *loop, void *work, int r)
+{
+    struct charge *c = work;
+
+    (void)loop;
+    if (r == -ETIMEDOUT)
+        on_hang(c);
+    else if (r != -ECANCELED)
+        fold(c);
+    return 0;
+}
+
+/* It came back after all.  Whatever it was, the original is due. */
+static void on_late(struct loop *loop, void *work, int r)
+{
+    struct charge *c = work;
+
+    (void)loop;
+    (void)r;
+    c->hangs = false;
+    c->busy = false;
+    if (c->job.kind == JOB_RESTORE || c->job.kind == JOB_RECOVER) {
+        fold(c);
+        return;
+    }
+    if (c->held.lock_fd < 0 && !c->held.has_entry) {
+        set_free(c, &c->job.reply);
+    } else {
+        want_restore(c);
+        step(c);
+    }
+    idle(c->guard);
+}
+
+static void submit(struct charge *c, struct job job)
+{
+    struct loop_work work = {.fn = run_job, .done = on_done, .late = on_late, .work = c};
+    bool first = job.kind == JOB_HOLD || job.kind == JOB_RECOVER;
+
+    work.deadline_ns = (first ? HOLD_MS : CALL_MS) * NS_PER_MS;
+    c->job = job;
+    c->busy = true;
+    if (loop_worker_submit(c->worker, &work) < 0) {
+        c->busy = false; /* cannot be: one job at a time */
+        loop_timer_set(c->timer, now_ns(c) + LOOK_MS * NS_PER_MS, 0);
+    }
+}
+
+static void do_waiting(struct charge *c)
+{
+    struct job job = {.kind = c->waiting.type == PROTO_LIMIT ? JOB_LIMIT : JOB_CLOCKS,
+                      .seq = c->waiting.seq,
+                      .a = c->waiting.a,
+                      .b = c->waiting.b};
+
+    c->waiting.seq = 0;
+    submit(c, job);
+}
+
+/* What is due for this board now, or when to ask again. */
+static void step(struct charge *c)
+{
+    uint64_t now = now_ns(c);
+
+    if (c->busy)
+        return;
+    if (c->state == STATE_RESTORING) {
+        if (now >= c->due_ns)
+            submit(c, (struct job){.kind = JOB_RESTORE});
+        else
+            loop_timer_set(c->timer, c->due_ns, 0);
+    } else if (c->state == STATE_HELD) {
+        uint64_t wake_ns = c->next_look_ns;
+        if (c->waiting.seq && c->next_write_ns < wake_ns)
+            wake_ns = c->next_write_ns;
+        if (c->waiting.seq && now >= c->next_write_ns)
+            do_waiting(c);
+        else if (now >= c->next_look_ns)
+            submit(c, (struct job){.kind = JOB_LOOK});
+        else
+            loop_timer_set(c->timer, wake_ns, 0);
+    }
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    (void)timer;
+    (void)now;
+    step(user);
+    return 0;
+}
+
+/* ---- sessions ---- */
+
+static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct guard_session *s = user;
+    struct guard *guard = s->guard;
+
+    (void)timer;
+    (void)now;
+    for (size_t i = 0; i < guard->n; i++) {
+        struct charge *c = &guard->charge[i];
+        if (c->session != s || c->state == STATE_RESTORING)
+            continue;
+        char text[256];
+        (void)snprintf(text, sizeof text, "%s: process %d did not renew its lease",
+                       c->held.info->uuid, s->client);
+        say(guard, text);
+        c->lease_over = true;
+        if (c->state == STATE_HELD) {
+            want_restore(c);
+            step(c);
+        }
+    }
+    return 0;
+}
+
+int guard_session_new(struct guard *guard, pid_t client, guard_send_fn send, void *user,
+                      struct guard_session **ret, uw_error *err)
+{
+    size_t i = 0;
+
+    while (i < SESSIONS_MAX && guard->session[i])
+        i++;
+    if (i == SESSIONS_MAX)
+        return fail(err, -EMFILE, "%d clients are there already", SESSIONS_MAX);
+    struct guard_session *s = calloc(1, sizeof *s);
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory");
+    *s = (struct guard_session){
+        .guard = guard, .client = client, .send = send, .user = user};
+    int r = loop_timer_new(guard->opts.loop,
+                           loop_now_ns(guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS,
+                           0, on_lease_over, s, &s->lease, err);
+    if (r < 0) {
+        free(s);
+        return r;
+    }
+    guard->session[i] = s;
+    *ret = s;
+    return 0;
+}
+
+void guard_session_free(struct guard_session *session)
+{
+    if (!session)
+        return;
+    struct guard *guard = session->guard;
+
+    for (size_t i = 0; i < SESSIONS_MAX; i++)
+        if (guard->session[i] == session)
+            guard->session[i] = NULL;
+    for (size_t i = 0; i < guard->n; i++) {
+        struct charge *c = &guard->charge[i];
+        if (c->session != session)
+            continue;
+        c->session = NULL;
+        c->waiting.seq = 0;
+        c->release_seq = 0;
+        if (c->state == STATE_HELD) {
+            want_restore(c);
+            step(c);
+        }
+    }
+    loop_timer_free(session->lease);
+    free(session);
+}
+
+static struct charge *find(struct guard *guard, const char *uuid)
+{
+    for (size_t i = 0; i < guard->n; i++)
+        if (strcmp(guard->charge[i].held.info->uuid, uuid) == 0)
+            return &guard->charge[i];
+    return NULL;
+}
+
+static void ask_hold(struct guard_session *s, struct charge *c,
+                     const struct proto_request *request)
+{
+    struct charge as_asked = {.session = s};
+
+    if (c->state == STATE_FREE && s->yielded[c - s->guard->charge]) {
+        refuse(&as_asked, request, ACTUATOR_YIELDED,
+               "somebody else has set its limit, this session leaves it alone");
+    } else if (c->state != STATE_FREE) {
+        refuse(&as_asked, request,
+               c->state == STATE_RESTORING || c->hangs ? ACTUATOR_UNKNOWN
+                                                       : ACTUATOR_TAKEN,
+               c->hangs                      ? "a call hangs in the driver"
+               : c->state == STATE_RESTORING ? "its original is still being restored"
+                                             : "held already");
+    } else {
+        c->session = s;
+        c->state = STATE_HOLDING;
+        submit(c,
+               (struct job){.kind = JOB_HOLD, .client = s->client, .seq = request->seq});
+    }
+}
+
+static void ask_release(struct charge *c, const struct proto_request *request)
+{
+    if (c->release_seq) {
+        refuse(c, request, ACTUATOR_BUSY, "is being released already");
+        return;
+    }
+    c->release_seq = request->seq;
+    if (c->hangs) {
+        c->release_seq = 0;
+        refuse(c, request, ACTUATOR_UNKNOWN, "a call hangs in the driver");
+    } else if (c->state == STATE_HELD) {
+        want_restore(c);
+        step(c);
+    }
+}
+
+static void tell_status(struct guard_session *s, const struct charge *c,
+                        const struct proto_request *request)
+{
+    bool mine = c->session == s && c->state == STATE_HELD && !c->busy;
+    struct actuator_reply reply = {.result = mine ? ACTUATOR_DONE : ACTUATOR_GONE};
+
+    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", request->uuid);
+    if (mine) {
+        reply.original_mw = c->held.entry.original_mw;
+        reply.enforced_mw = c->held.entry.readback_mw;
+        reply.limits = c->held.limits;
+    }
+    send_to(s, PROTO_STATUS, request->seq, &reply);
+}
+
+static void ask_board(struct guard_session *s, struct charge *c,
+                      const struct proto_request *request)
+{
+    struct charge as_asked = {.session = s};
+
+    if (request->type == PROTO_HOLD) {
+        ask_hold(s, c, request);
+    } else if (request->type == PROTO_STATUS) {
+        tell_status(s, c, request);
+    } else if (c->session != s) {
+        bool yielded = s->yielded[c - s->guard->charge];
+        refuse(&as_asked, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
+               yielded ? "somebody else has set its limit, this session leaves it alone"
+                       : "not held");
+    } else if (request->type == PROTO_RELEASE) {
+        ask_release(c, request);
+    } else if (c->state != STATE_HELD) {
+        refuse(c, request, ACTUATOR_GONE,
+               c->hangs ? "a call hangs in the driver" : "not held");
+    } else {
+        end_waiting(c, ACTUATOR_BUSY, "a newer value came before this was written");
+        c->waiting = *request;
+        step(c);
+    }
+}
+
+void guard_request(struct guard_session *session, const struct proto_request *request)
+{
+    struct guard *guard = session->guard;
+    struct actuator_reply reply = {.result = ACTUATOR_DONE};
+
+    loop_timer_set(session->lease,
+                   loop_now_ns(guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS, 0);
+    if (request->type == PROTO_HELLO || request->type == PROTO_RENEW) {
+        send_to(session, (enum proto_type)request->type, request->seq, &reply);
+        return;
+    }
+    struct charge *c = find(guard, request->uuid);
+    if (c) {
+        ask_board(session, c, request);
+    } else {
+        struct charge nowhere = {.session = session};
+        refuse(&nowhere, request, ACTUATOR_GONE, "no such board here");
+    }
+}
+
+/* ---- the guard itself ---- */
+
+void guard_free(struct guard *guard)
+{
+    if (!guard)
+        return;
+    for (size_t i = 0; i < SESSIONS_MAX; i++)
+        guard_session_free(guard->session[i]);
+    for (size_t i = 0; i < guard->n; i++) {
+        loop_timer_free(guard->charge[i].timer);
+        loop_worker_free(guard->charge[i].worker);
+    }
+    free(guard);
+}
+
+static int charge_init(struct guard *guard, size_t i, uw_error *err)
+{
+    const struct guard_opts *o = &guard->opts;
+    struct charge *c = &guard->charge[i];
+
+    c->guard = guard;
+    c->held = (struct held){.backend = o->backend,
+                            .lib = o->lib,
+                            .dev = o->backend->at(o->lib, i),
+                            .journal = o->journal,
+                            .lock_fd = -1};
+    c->held.info = o->backend->info(c->held.dev);
+    int r = loop_worker_new(o->loop, "board", &c->worker, err);
+    if (r == 0)
+        r = loop_timer_new(o->loop, UINT64_MAX, 0, on_timer, c, &c->timer, err);
+    return r;
+}
+
+int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err)
+{
+    size_t n = opts->backend->count(opts->lib);
+
+    if (n > GUARD_BOARDS_MAX)
+        n = GUARD_BOARDS_MAX;
+    auto_(guard_free) struct guard *guard = calloc(1, sizeof *guard);
+    if (!guard)
+        return fail(err, -ENOMEM, "out of memory");
+    guard->opts = *opts;
+    for (size_t i = 0; i < n; i++) {
+        guard->n = i + 1;
+        int r = charge_init(guard, i, err);
+        if (r < 0)
+            return r;
+    }
+    *ret = take(guard);
+    return 0;
+}
+
+/* An entry of a board that is not there: only its boot can be judged. */
+static void recover_absent(struct guard *guard, const char *uuid)
+{
+    const struct journal *journal = guard->opts.journal;
+    struct cap_entry entry;
+    uw_error err = {""};
+    auto_(fd_close) int lock_fd = -1;
+    pid_t holder;
+    char text[300];
+
+    int r = journal_lock(journal, uuid, getpid(), &lock_fd, &holder, &err);
+    if (r == 0)
+        r = journal_read(journal, uuid, &entry, &err);
+    if (r == -EBADMSG) {
+        (void)journal_remove(journal, uuid, NULL);
+        say(guard, err.text);
+        return;
+    }
+    if (r != 0)
+        return;
+    struct cap_seen nothing = {0};
+    struct recovery todo = core_recover(&entry, journal->boot, "", &nothing);
+    if (todo.drop)
+        (void)journal_remove(journal, uuid, NULL);
+    (void)snprintf(text, sizeof text, "%s: not on this node now: %s", uuid,
+                   core_recovery_text(todo.why));
+    say(guard, text);
+}
+
+int guard_recover(struct guard *guard, uw_error *err)
+{
+    size_t n = 0;
+    auto_(mem_free) char(*uuids)[96] = calloc(ENTRIES_MAX, sizeof *uuids);
+
+    if (!uuids)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = journal_list(guard->opts.journal, uuids, ENTRIES_MAX, &n, err);
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        struct charge *c = find(guard, uuids[i]);
+        if (!c) {
+            recover_absent(guard, uuids[i]);
+        } else if (c->state == STATE_FREE) {
+            c->state = STATE_RECOVERING;
+            submit(c, (struct job){.kind = JOB_RECOVER});
+        }
+    }
+    return r;
+}
+
+bool guard_is_idle(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->n; i++)
+        if (guard->charge[i].state != STATE_FREE && !guard->charge[i].hangs)
+            return false;
+    return true;
+}
+
+unsigned guard_hanging(const struct guard *guard)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < guard->n; i++)
+        n += guard->charge[i].hangs;
+    return n;
+}
+
+unsigned guard_unrestored(const struct guard *guard)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < guard->n; i++)
+        n += guard->charge[i].hangs || guard->charge[i].given_up;
+    return n;
+}

@@ -1,0 +1,63 @@
+/* The guard of all boards: who holds which, leases, the rate of writes, looking
+ * after the limit in force, restoring.  Knows no socket and no process: the
+ * program feeds it requests from its socket, virtual time from the client itself.
+ * All in one loop's thread.
+ */
+#ifndef ACTUATOR_GUARD_H
+#define ACTUATOR_GUARD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "actuator/journal.h"
+#include "actuator/proto.h"
+#include "base/auto.h"
+#include "gpu/gpu.h"
+#include "io/loop.h"
+#include "underwatt/error.h"
+
+struct guard;
+struct guard_session;
+
+enum { GUARD_BOARDS_MAX = 64 };
+
+struct guard_opts {
+    struct loop *loop; /* its time must be kernel time, or virtual */
+    const struct gpu_backend *backend;
+    void *lib;                     /* open; stays the caller's */
+    const struct journal *journal; /* or NULL */
+    /* One line for a human; or NULL. */
+    void (*say)(const char *text, void *user);
+    /* Called whenever nothing is under way any more; or NULL. */
+    void (*on_idle)(void *user);
+    void *user;
+};
+
+int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err);
+/* Leaves the boards as they are: end the sessions and wait for idle before. */
+void guard_free(struct guard *guard);
+DEFINE_AUTO(struct guard *, guard_free);
+
+/* Begin to undo what the journal holds of dead holders; on_idle follows. */
+int guard_recover(struct guard *guard, uw_error *err);
+
+/* No board is held, being restored or recovered.  Boards that hang in the driver
+ * count as idle, and as unrestored.
+ */
+bool guard_is_idle(const struct guard *guard);
+/* Boards with a call that hangs in the driver. */
+unsigned guard_hanging(const struct guard *guard);
+/* Boards whose original could not be brought back (so far). */
+unsigned guard_unrestored(const struct guard *guard);
+
+typedef void (*guard_send_fn)(const struct proto_answer *answer, void *user);
+/* client: named to others who want the same board.  -EMFILE: too many sessions. */
+int guard_session_new(struct guard *guard, pid_t client, guard_send_fn send, void *user,
+                      struct guard_session **ret, uw_error *err);
+/* Answered through send, possibly at once. */
+void guard_request(struct guard_session *session, const struct proto_request *request);
+/* The client has gone: what it holds is restored.  send is not called any more. */
+void guard_session_free(struct guard_session *session);
+
+#endif

@@ -1,0 +1,67 @@
+/* What survives the actuator: per board a lock and an entry, in one directory that
+ * the actuator's user alone may write.
+ *
+ * UUID.lock is locked with flock() for as long as a board is held, and says by
+ * whom; it is never removed.  UUID.cap is the entry: written and synced before
+ * the first write to the board, removed once its original is back.  After that
+ * it is changed in place without a sync: it has a fixed size far below a page,
+ * so a killed process leaves the old or the new text, and what only a power cut
+ * could lose is void after the reboot anyway.
+ *
+ * Symbolic links, files of another owner, hard-linked ones and those that
+ * others may write are refused, never followed, never changed.
+ */
+#ifndef ACTUATOR_JOURNAL_H
+#define ACTUATOR_JOURNAL_H
+
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "actuator/core.h"
+#include "base/auto.h"
+#include "underwatt/error.h"
+
+struct journal {
+    int dir_fd;
+    char dir[256];
+    char boot[48]; /* of this kernel */
+};
+
+enum {
+    JOURNAL_NONE = 1,  /* no entry */
+    JOURNAL_TAKEN = 2, /* another process holds the lock */
+};
+
+/* Makes dir (mode 0700) where it is missing; its parent must be there. */
+int journal_open(const char *dir, struct journal *ret, uw_error *err);
+void journal_close(struct journal *journal);
+
+/* *ret_fd is the lock: closing it gives it up.  client: who is named to others.
+ * JOURNAL_TAKEN: *ret_holder is who has it, 0 if not known.
+ */
+int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
+                 int *ret_fd, pid_t *ret_holder, uw_error *err);
+
+/* All of these need the board's lock. */
+int journal_write(const struct journal *journal, const struct cap_entry *entry,
+                  uw_error *err); /* atomic, synced */
+int journal_note(const struct journal *journal, const struct cap_entry *entry,
+                 uw_error *err); /* in place, of an entry that is there */
+/* 0, JOURNAL_NONE, -EBADMSG (not an entry) or -EPERM (refused as above). */
+int journal_read(const struct journal *journal, const char *uuid, struct cap_entry *ret,
+                 uw_error *err);
+int journal_remove(const struct journal *journal, const char *uuid, uw_error *err);
+
+/* UUIDs of the entries there are, at most max of them. */
+int journal_list(const struct journal *journal, char (*ret)[96], size_t max,
+                 size_t *ret_n, uw_error *err);
+
+/* The entry as text and back; pure.  A text is always JOURNAL_BYTES long. */
+enum { JOURNAL_BYTES = 512 };
+void journal_format(const struct cap_entry *entry, char ret[JOURNAL_BYTES]);
+int journal_parse(const char *text, size_t size, struct cap_entry *ret, uw_error *err);
+
+/* Every character that a mark of a driver must not have becomes '_'. */
+void journal_clean_mark(char *mark);
+
+#endif

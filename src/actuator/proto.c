@@ -1,0 +1,120 @@
+#include "actuator/proto.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "actuator/core.h"
+#include "base/error.h"
+
+_Static_assert(sizeof(struct proto_request) == 116, "no padding on the wire");
+_Static_assert(sizeof(struct proto_answer) == 336, "no padding on the wire");
+
+static int check_head(uint32_t magic, uint16_t version, uw_error *err)
+{
+    if (magic != PROTO_MAGIC)
+        return fail(err, -EPROTO, "not a message of Underwatt's actuator");
+    if (version != PROTO_VERSION)
+        return fail(err, -EPROTO, "version %u of the protocol, this is %u", version,
+                    (unsigned)PROTO_VERSION);
+    return 0;
+}
+
+static bool takes_uuid(unsigned type)
+{
+    return type != PROTO_HELLO && type != PROTO_RENEW;
+}
+
+int proto_parse_request(const void *data, size_t size, struct proto_request *ret,
+                        uw_error *err)
+{
+    struct proto_request m;
+
+    if (size != sizeof m)
+        return fail(err, -EPROTO, "%zu bytes are no request", size);
+    memcpy(&m, data, sizeof m);
+    int r = check_head(m.magic, m.version, err);
+    if (r < 0)
+        return r;
+    if (m.type < PROTO_HELLO || m.type >= PROTO_N_REQUESTS || m.seq == 0)
+        return fail(err, -EPROTO, "no such request: type %u, seq %u", m.type, m.seq);
+    if (!memchr(m.uuid, '\0', sizeof m.uuid) ||
+        (takes_uuid(m.type) ? !core_is_uuid(m.uuid) : m.uuid[0] != '\0'))
+        return fail(err, -EPROTO, "a request of type %u with no proper UUID", m.type);
+    *ret = m;
+    return 0;
+}
+
+int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
+                       uw_error *err)
+{
+    struct proto_answer m;
+
+    if (size != sizeof m)
+        return fail(err, -EPROTO, "%zu bytes are no answer", size);
+    memcpy(&m, data, sizeof m);
+    int r = check_head(m.magic, m.version, err);
+    if (r < 0)
+        return r;
+    bool event = m.type >= PROTO_YIELDED && m.type < PROTO_N_EVENTS && m.seq == 0;
+    bool answer = m.type >= PROTO_HELLO && m.type < PROTO_N_REQUESTS && m.seq != 0;
+    if ((!event && !answer) || m.result >= ACTUATOR_N_RESULTS)
+        return fail(err, -EPROTO, "no such answer: type %u, seq %u, result %u", m.type,
+                    m.seq, m.result);
+    if (!memchr(m.uuid, '\0', sizeof m.uuid) || !memchr(m.text, '\0', sizeof m.text) ||
+        (m.uuid[0] && !core_is_uuid(m.uuid)))
+        return fail(err, -EPROTO, "an answer of type %u with broken text", m.type);
+    *ret = m;
+    return 0;
+}
+
+struct proto_request proto_request(enum proto_type type, uint32_t seq, const char *uuid)
+{
+    struct proto_request m = {.magic = PROTO_MAGIC,
+                              .version = PROTO_VERSION,
+                              .type = (uint16_t)type,
+                              .seq = seq};
+
+    (void)snprintf(m.uuid, sizeof m.uuid, "%s", uuid ? uuid : "");
+    return m;
+}
+
+struct proto_answer proto_answer(enum proto_type type, uint32_t seq,
+                                 const struct actuator_reply *reply)
+{
+    struct proto_answer m = {
+        .magic = PROTO_MAGIC,
+        .version = PROTO_VERSION,
+        .type = (uint16_t)type,
+        .seq = seq,
+        .result = reply->result,
+        .enforced_mw = reply->enforced_mw,
+        .original_mw = reply->original_mw,
+        .min_mw = reply->limits.min_mw,
+        .max_mw = reply->limits.max_mw,
+        .default_mw = reply->limits.default_mw,
+        .pid = reply->pid,
+    };
+
+    (void)snprintf(m.uuid, sizeof m.uuid, "%s", reply->uuid);
+    (void)snprintf(m.text, sizeof m.text, "%s", reply->text);
+    return m;
+}
+
+struct actuator_reply proto_reply(const struct proto_answer *answer)
+{
+    struct actuator_reply reply = {
+        .result = answer->result,
+        .enforced_mw = answer->enforced_mw,
+        .original_mw = answer->original_mw,
+        .limits = {.min_mw = answer->min_mw,
+                   .max_mw = answer->max_mw,
+                   .default_mw = answer->default_mw},
+        .pid = answer->pid,
+    };
+
+    memcpy(reply.uuid, answer->uuid, sizeof reply.uuid);
+    memcpy(reply.text, answer->text, sizeof reply.text);
+    return reply;
+}

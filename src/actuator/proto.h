@@ -1,0 +1,69 @@
+/* Messages between a client and the actuator: fixed, one a datagram of a
+ * SOCK_SEQPACKET socket, in the machine's own byte order (both ends are on it).
+ */
+#ifndef ACTUATOR_PROTO_H
+#define ACTUATOR_PROTO_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "actuator/result.h"
+#include "underwatt/error.h"
+
+enum {
+    PROTO_VERSION = 1,
+    PROTO_MAGIC = 0x55574131, /* "UWA1" */
+};
+
+enum proto_type {
+    PROTO_HELLO = 1, /* first; answered DONE, or why nothing can be done */
+    PROTO_HOLD,      /* uuid */
+    PROTO_LIMIT,     /* uuid, a: mW */
+    PROTO_CLOCKS,    /* uuid, a..b: MHz; 0, 0 resets */
+    PROTO_RENEW,     /* every message renews; this one does nothing else */
+    PROTO_RELEASE,   /* uuid */
+    PROTO_STATUS,    /* uuid: what is known of it, nothing read */
+    PROTO_N_REQUESTS,
+    /* From the actuator alone, seq 0. */
+    PROTO_YIELDED = 100,
+    PROTO_LEASE_OVER,
+    PROTO_LOST,
+    PROTO_N_EVENTS,
+};
+
+struct proto_request {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type; /* enum proto_type */
+    uint32_t seq;  /* comes back in the answer; not 0 */
+    uint32_t a, b;
+    char uuid[96]; /* "" where the type takes none */
+};
+
+struct proto_answer {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t type; /* the request's, or an event's */
+    uint32_t seq;
+    uint32_t result; /* enum actuator_result */
+    uint32_t enforced_mw, original_mw, min_mw, max_mw, default_mw;
+    int32_t pid;
+    char uuid[96];
+    char text[200];
+};
+
+/* Bytes of a peer to a message: 0, or -EPROTO with a text; *ret is written only
+ * on success, its strings end and hold nothing but what they may.
+ */
+int proto_parse_request(const void *data, size_t size, struct proto_request *ret,
+                        uw_error *err);
+int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
+                       uw_error *err);
+
+/* Messages ready to be sent.  uuid may be NULL. */
+struct proto_request proto_request(enum proto_type type, uint32_t seq, const char *uuid);
+struct proto_answer proto_answer(enum proto_type type, uint32_t seq,
+                                 const struct actuator_reply *reply);
+struct actuator_reply proto_reply(const struct proto_answer *answer);
+
+#endif

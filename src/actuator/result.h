@@ -1,0 +1,44 @@
+/* What the actuator answers, the same on the wire, in the program and in virtual
+ * time.
+ */
+#ifndef ACTUATOR_RESULT_H
+#define ACTUATOR_RESULT_H
+
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "gpu/gpu.h"
+
+enum actuator_result {
+    ACTUATOR_DONE = 0, /* in force as asked (read back); held; restored */
+    ACTUATOR_CLAMPED,  /* written, but the driver enforces another value */
+    ACTUATOR_REFUSED,  /* out of the board's range, or it cannot: nothing changed */
+    ACTUATOR_DENIED,   /* the right to set limits is missing: nothing changed */
+    ACTUATOR_TAKEN,    /* another Underwatt holds the board: see pid */
+    ACTUATOR_YIELDED,  /* somebody else set the limit: ours ended, theirs stays */
+    ACTUATOR_UNKNOWN,  /* the call failed or hangs: the cap in force is unknown */
+    ACTUATOR_GONE,     /* not held (any more): lease over, board or actuator lost */
+    ACTUATOR_BUSY,     /* a newer set replaced this one before it was written */
+    ACTUATOR_N_RESULTS,
+};
+/* "done", "clamped", … ; never NULL. */
+const char *actuator_result_name(enum actuator_result result);
+
+struct actuator_reply {
+    enum actuator_result result;
+    char uuid[96];
+    uint32_t enforced_mw;     /* the limit in force, read back; 0: unknown */
+    uint32_t original_mw;     /* the limit found by hold; 0: unknown */
+    struct gpu_limits limits; /* the board's range; all 0: unknown */
+    pid_t pid;                /* ACTUATOR_TAKEN: who holds it (0: unknown) */
+    char text[200];           /* one line for a human unless DONE */
+};
+
+/* Kernel time. */
+enum {
+    ACTUATOR_RENEW_MS = 500,
+    ACTUATOR_LEASE_MS = 2500,
+    ACTUATOR_WRITE_GAP_MS = 50,
+};
+
+#endif

@@ -1,0 +1,252 @@
+#include "actuator/server.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+enum {
+    PEERS_MAX = 16,
+    AT_ONCE = 16, /* messages of one peer before the others' turn */
+};
+
+struct peer {
+    struct server *server;
+    int fd;
+    pid_t pid;
+    struct loop_fd *source;
+    struct guard_session *session;
+    bool deaf; /* it does not take its answers */
+};
+
+struct server {
+    struct server_opts opts;
+    bool local;
+    int fd; /* listening; -1 in local mode */
+    struct loop_fd *source;
+    struct peer *peer[PEERS_MAX];
+};
+
+static void peer_free(struct peer *p)
+{
+    if (!p)
+        return;
+    guard_session_free(p->session);
+    loop_fd_free(p->source);
+    (void)close(p->fd);
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        if (p->server->peer[i] == p)
+            p->server->peer[i] = NULL;
+    free(p);
+}
+DEFINE_AUTO(struct peer *, peer_free);
+
+static void send_answer(const struct proto_answer *answer, void *user)
+{
+    struct peer *p = user;
+
+    /* Whoever does not read loses its lease soon; an answer lost is the end. */
+    if (p->deaf)
+        return;
+    ssize_t n = send(p->fd, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n != (ssize_t)sizeof *answer) {
+        p->deaf = true;
+        (void)shutdown(p->fd, SHUT_RDWR); /* wakes on_peer, which frees it */
+    }
+}
+
+static void answer_excuse(struct peer *p, const struct proto_request *request)
+{
+    struct actuator_reply reply = {.result = ACTUATOR_DENIED};
+
+    (void)snprintf(reply.text, sizeof reply.text, "%s", p->server->opts.excuse);
+    struct proto_answer answer =
+        proto_answer((enum proto_type)request->type, request->seq, &reply);
+    send_answer(&answer, p);
+}
+
+/* 1: more may be there, 0: not now, negative: it has gone or talks nonsense. */
+static int take_message(struct peer *p)
+{
+    struct proto_request request;
+    char data[sizeof request + 1];
+    uw_error err;
+
+    ssize_t n = recv(p->fd, data, sizeof data, MSG_DONTWAIT);
+    if (n < 0)
+        return errno == EAGAIN || errno == EINTR ? 0 : -errno;
+    if (n == 0)
+        return -ECONNRESET;
+    int r = proto_parse_request(data, (size_t)n, &request, &err);
+    if (r < 0) {
+        char text[300];
+        (void)snprintf(text, sizeof text, "process %d: %s", p->pid, err.text);
+        p->server->opts.say(text, p->server->opts.user);
+        return r;
+    }
+    if (p->session)
+        guard_request(p->session, &request);
+    else
+        answer_excuse(p, &request);
+    return p->deaf ? -EPIPE : 1;
+}
+
+static int on_peer(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct peer *p = user;
+    struct server *s = p->server;
+    int r = 1;
+
+    (void)source;
+    (void)fd;
+    (void)events;
+    for (int i = 0; r > 0 && i < AT_ONCE; i++)
+        r = take_message(p);
+    if (r < 0) {
+        peer_free(p);
+        if (s->local)
+            s->opts.on_gone(s->opts.user);
+    }
+    return 0;
+}
+
+/* Takes fd over, also when it fails. */
+static int peer_new(struct server *s, int fd, pid_t pid, uw_error *err)
+{
+    size_t i = 0;
+    auto_(peer_free) struct peer *p = calloc(1, sizeof *p);
+
+    if (!p) {
+        (void)close(fd);
+        return fail(err, -ENOMEM, "out of memory");
+    }
+    *p = (struct peer){.server = s, .fd = fd, .pid = pid};
+    while (i < PEERS_MAX && s->peer[i])
+        i++;
+    if (i == PEERS_MAX)
+        return fail(err, -EMFILE, "%d clients are there already", PEERS_MAX);
+    int r = 0;
+    if (s->opts.guard)
+        r = guard_session_new(s->opts.guard, pid, send_answer, p, &p->session, err);
+    if (r == 0)
+        r = loop_fd_new(s->opts.loop, fd, LOOP_READ, on_peer, p, &p->source, err);
+    if (r < 0)
+        return r;
+    s->peer[i] = take(p);
+    return 0;
+}
+
+static int on_connect(struct loop_fd *source, int listening, int events, void *user)
+{
+    struct server *s = user;
+    struct ucred who;
+    socklen_t len = sizeof who;
+    uw_error err = {""};
+    char text[300];
+
+    (void)source;
+    (void)events;
+    int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int r = 0;
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
+        (who.uid != 0 && who.uid != geteuid())) {
+        r = fail(&err, -EPERM, "a client that is not root's: refused");
+        (void)close(fd);
+    } else {
+        r = peer_new(s, fd, who.pid, &err);
+    }
+    if (r < 0) {
+        (void)snprintf(text, sizeof text, "%s", err.text);
+        s->opts.say(text, s->opts.user);
+    }
+    return 0;
+}
+
+void server_free(struct server *server)
+{
+    if (!server)
+        return;
+    for (size_t i = 0; i < PEERS_MAX; i++)
+        peer_free(server->peer[i]);
+    loop_fd_free(server->source);
+    if (server->fd >= 0)
+        (void)close(server->fd);
+    free(server);
+}
+
+static struct server *new_server(const struct server_opts *opts, int fd, bool local)
+{
+    struct server *s = calloc(1, sizeof *s);
+
+    if (s)
+        *s = (struct server){.opts = *opts, .fd = fd, .local = local};
+    return s;
+}
+
+int server_new_local(const struct server_opts *opts, int fd, struct server **ret,
+                     uw_error *err)
+{
+    struct ucred who = {0};
+    int type = 0;
+    socklen_t len = sizeof type, who_len = sizeof who;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET ||
+        getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &who_len) < 0)
+        return fail(err, -ENOTSOCK,
+                    "--local is for underwatt's use: standard input is not its socket "
+                    "(does sudo log input here?)");
+    auto_(server_free) struct server *s = new_server(opts, -1, true);
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = peer_new(s, fd, who.pid, err);
+    if (r == 0)
+        *ret = take(s);
+    return r;
+}
+
+int server_new_listening(const struct server_opts *opts, int fd, struct server **ret,
+                         uw_error *err)
+{
+    auto_(server_free) struct server *s = new_server(opts, fd, false);
+
+    if (!s) {
+        (void)close(fd);
+        return fail(err, -ENOMEM, "out of memory");
+    }
+    int r = loop_fd_new(opts->loop, fd, LOOP_READ, on_connect, s, &s->source, err);
+    if (r == 0)
+        *ret = take(s);
+    return r;
+}
+
+int server_bind(const char *path, int *ret_fd, uw_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+    auto_(fd_close) int fd =
+        socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    if (len >= sizeof address.sun_path)
+        return fail(err, -ENAMETOOLONG, "%s: too long for a socket", path);
+    memcpy(address.sun_path, path, len + 1);
+    (void)unlink(path);
+    mode_t mask = umask(0177);
+    int r = fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+                    listen(fd, PEERS_MAX) < 0
+                ? -errno
+                : 0;
+    (void)umask(mask);
+    if (r < 0)
+        return fail(err, r, "%s: %s", path, strerror(-r));
+    *ret_fd = fd;
+    fd = -1;
+    return 0;
+}

@@ -1,0 +1,344 @@
+#include "actuator/work.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static void answer(const struct held *h, struct actuator_reply *reply,
+                   enum actuator_result result, const uw_error *err)
+{
+    reply->result = result;
+    (void)snprintf(reply->uuid, sizeof reply->uuid, "%s", h->info->uuid);
+    reply->original_mw = h->has_entry ? h->entry.original_mw : 0;
+    reply->limits = h->limits;
+    (void)snprintf(reply->text, sizeof reply->text, "%s", err ? err->text : "");
+}
+
+/* What a driver's failure is to the client. */
+static enum actuator_result result_of(int r)
+{
+    switch (r) {
+    case -EPERM:
+        return ACTUATOR_DENIED;
+    case -ENOTSUP:
+    case -ERANGE:
+        return ACTUATOR_REFUSED;
+    case -ENODEV:
+        return ACTUATOR_GONE;
+    default:
+        return ACTUATOR_UNKNOWN;
+    }
+}
+
+static int look(const struct held *h, struct cap_seen *ret, uw_error *err)
+{
+    struct gpu_sample sample = {0};
+
+    int r =
+        h->backend->sample(h->dev, GPU_HAS_ENFORCED | GPU_HAS_REQUESTED, &sample, err);
+    *ret = (struct cap_seen){0};
+    if (r < 0)
+        return r;
+    *ret = core_seen(&sample);
+    if (!ret->readable)
+        return fail(err, -EIO, "%s: the power limit cannot be read", h->info->uuid);
+    return 0;
+}
+
+static void driver_mark(const struct held *h, char *ret, size_t size)
+{
+    ret[0] = '\0';
+    if (h->backend->driver_mark && h->backend->driver_mark(h->lib, ret, size, NULL) != 0)
+        ret[0] = '\0';
+    journal_clean_mark(ret);
+}
+
+void work_abandon(struct held *h)
+{
+    h->has_entry = false;
+    if (h->lock_fd >= 0)
+        (void)close(h->lock_fd);
+    h->lock_fd = -1;
+}
+
+/* The entry has done its work. */
+static void drop(struct held *h)
+{
+    if (h->has_entry && h->journal)
+        (void)journal_remove(h->journal, h->info->uuid, NULL);
+    work_abandon(h);
+}
+
+static int note(const struct held *h, uw_error *err)
+{
+    return h->journal ? journal_note(h->journal, &h->entry, err) : 0;
+}
+
+/* Somebody else has set the limit: ours is over, theirs stays. */
+static void yield_to(struct held *h, const struct cap_seen *seen,
+                     struct actuator_reply *reply)
+{
+    char mark[sizeof h->entry.driver];
+    uw_error err;
+
+    driver_mark(h, mark, sizeof mark);
+    bool reloaded = mark[0] && h->entry.driver[0] && strcmp(mark, h->entry.driver) != 0;
+    (void)fail(&err, 0, "%s: %s: it is %" PRIu32 " mW, ours was %" PRIu32 "; left alone",
+               h->info->uuid,
+               reloaded ? "the driver was loaded anew and has another limit"
+                        : "somebody else has set the limit",
+               seen->set_mw, h->entry.readback_mw);
+    if (h->entry.clocks && !reloaded && h->backend->reset_clocks)
+        (void)h->backend->reset_clocks(h->dev, NULL);
+    answer(h, reply, ACTUATOR_YIELDED, &err);
+    reply->enforced_mw = seen->enforced_mw;
+    drop(h);
+}
+
+void work_restore(struct held *h, struct actuator_reply *reply)
+{
+    char mark[sizeof h->entry.driver];
+    struct cap_seen seen, after;
+    uw_error err = {""};
+
+    if (!h->has_entry) {
+        drop(h);
+        answer(h, reply, ACTUATOR_DONE, NULL);
+        return;
+    }
+    int r = look(h, &seen, &err);
+    driver_mark(h, mark, sizeof mark);
+    struct recovery todo = core_recover(
+        &h->entry, h->journal ? h->journal->boot : h->entry.boot, mark, &seen);
+
+    after = seen;
+    if (todo.why == RECOVERY_UNREADABLE)
+        r = r < 0 ? r : -EIO;
+    else
+        r = 0;
+    if (r == 0 && todo.set_original) {
+        r = h->backend->set_limit(h->dev, h->entry.original_mw, &err);
+        if (r == 0)
+            r = look(h, &after, &err);
+        if (r == 0 && after.set_mw != h->entry.original_mw)
+            r = fail(&err, -EIO,
+                     "%s: set back to %" PRIu32 " mW, but %" PRIu32 " mW is set",
+                     h->info->uuid, h->entry.original_mw, after.set_mw);
+    }
+    if (r == 0 && todo.reset_clocks && h->backend->reset_clocks)
+        r = h->backend->reset_clocks(h->dev, &err);
+    if (r < 0) {
+        answer(h, reply, result_of(r), &err);
+        return;
+    }
+    (void)fail(&err, 0, "%s: %s", h->info->uuid, core_recovery_text(todo.why));
+    answer(h, reply,
+           todo.why == RECOVERY_RESTORE || todo.why == RECOVERY_AT_ORIGINAL
+               ? ACTUATOR_DONE
+               : ACTUATOR_YIELDED,
+           &err);
+    reply->enforced_mw = after.enforced_mw;
+    drop(h);
+}
+
+/* Locks the board and takes up the entry that is there, if one is. */
+static int adopt(struct held *h, pid_t client, struct actuator_reply *reply,
+                 uw_error *err)
+{
+    if (!h->journal)
+        return 0;
+    int r =
+        journal_lock(h->journal, h->info->uuid, client, &h->lock_fd, &reply->pid, err);
+    if (r != 0)
+        return r;
+    r = journal_read(h->journal, h->info->uuid, &h->entry, err);
+    h->has_entry = r == 0;
+    if (r == -EBADMSG) /* half of nothing: no cap can be told from it */
+        r = journal_remove(h->journal, h->info->uuid, err);
+    return r < 0 ? r : 0;
+}
+
+void work_recover(struct held *h, struct actuator_reply *reply)
+{
+    uw_error err = {""};
+
+    int r = adopt(h, getpid(), reply, &err);
+    if (r == 0 && h->has_entry) {
+        work_restore(h, reply);
+        return;
+    }
+    answer(h, reply,
+           r == JOURNAL_TAKEN ? ACTUATOR_TAKEN
+           : r < 0            ? ACTUATOR_REFUSED
+                              : ACTUATOR_DONE,
+           &err);
+    work_abandon(h);
+}
+
+/* The board is locked and nobody's: read it, write its entry, prove the right. */
+static int begin(struct held *h, uw_error *err)
+{
+    struct cap_seen seen;
+
+    if (!h->backend->set_limit || !h->backend->limits)
+        return fail(err, -ENOTSUP, "%s: this board takes no power limit", h->info->uuid);
+    int r = h->backend->limits(h->dev, &h->limits, err);
+    if (r == 0)
+        r = look(h, &seen, err);
+    if (r < 0)
+        return r;
+    if (!(h->info->abilities & GPU_CAN_SET_LIMIT))
+        return fail(err, -ENOTSUP, "%s: this board takes no power limit", h->info->uuid);
+
+    h->entry = (struct cap_entry){.original_mw = seen.set_mw,
+                                  .intended_mw = seen.set_mw,
+                                  .readback_mw = seen.set_mw};
+    (void)snprintf(h->entry.uuid, sizeof h->entry.uuid, "%s", h->info->uuid);
+    (void)snprintf(h->entry.boot, sizeof h->entry.boot, "%s",
+                   h->journal ? h->journal->boot : "virtual");
+    driver_mark(h, h->entry.driver, sizeof h->entry.driver);
+    if (h->journal)
+        r = journal_write(h->journal, &h->entry, err);
+    if (r < 0)
+        return r;
+    h->has_entry = true;
+    return h->backend->set_limit(h->dev, seen.set_mw, err);
+}
+
+void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
+{
+    uw_error err = {""};
+
+    int r = adopt(h, client, reply, &err);
+    if (r == 0 && h->has_entry) {
+        work_restore(h, reply);
+        if (h->has_entry || (h->journal && h->lock_fd >= 0))
+            r = fail(&err, -EIO, "%s: an earlier cap cannot be undone: %s", h->info->uuid,
+                     reply->text);
+        else
+            r = adopt(h, client, reply, &err);
+    }
+    if (r != 0) {
+        answer(h, reply, r == JOURNAL_TAKEN ? ACTUATOR_TAKEN : ACTUATOR_REFUSED, &err);
+        work_abandon(h);
+        return;
+    }
+
+    struct cap_seen seen;
+    r = begin(h, &err);
+    if (r == 0)
+        r = look(h, &seen, &err);
+    if (r == -EPERM)
+        (void)fail(&err, r,
+                   "%s: no right to set its power limit: that takes root (sudo), the "
+                   "underwatt service, or CAP_SYS_ADMIN where root is in a container",
+                   h->info->uuid);
+    answer(h, reply, r == 0 ? ACTUATOR_DONE : result_of(r), &err);
+    if (r == 0)
+        reply->enforced_mw = seen.enforced_mw;
+    else
+        drop(h);
+}
+
+void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
+{
+    struct cap_seen before, after = {0};
+    uw_error err = {""};
+
+    enum actuator_result result = core_check_limit(h->info, &h->limits, mw, &err);
+    if (result != ACTUATOR_DONE) {
+        answer(h, reply, result, &err);
+        reply->enforced_mw = h->entry.readback_mw;
+        return;
+    }
+    int r = look(h, &before, &err);
+    if (r < 0) {
+        answer(h, reply, r == -ENODEV ? ACTUATOR_GONE : ACTUATOR_UNKNOWN, &err);
+        return;
+    }
+    if (core_is_foreign(&h->entry, &before)) {
+        yield_to(h, &before, reply);
+        return;
+    }
+    uint32_t was_mw = h->entry.intended_mw;
+    h->entry.intended_mw = mw;
+    h->entry.readback_mw = before.set_mw;
+    r = note(h, &err);
+    if (r < 0) {
+        h->entry.intended_mw = was_mw;
+        answer(h, reply, ACTUATOR_REFUSED, &err);
+        reply->enforced_mw = before.enforced_mw;
+        return;
+    }
+    r = h->backend->set_limit(h->dev, mw, &err);
+    (void)look(h, &after, r < 0 ? NULL : &err);
+    result = core_judge(mw, r, &before, &after);
+    if (after.readable)
+        h->entry.readback_mw = after.set_mw;
+    if (result == ACTUATOR_REFUSED || result == ACTUATOR_DENIED)
+        h->entry.intended_mw = h->entry.readback_mw;
+    (void)note(h, NULL); /* the entry before the write holds good as well */
+    if (result == ACTUATOR_CLAMPED)
+        (void)fail(&err, 0, "%s: asked for %" PRIu32 " mW, %" PRIu32 " mW is in force",
+                   h->info->uuid, mw, after.enforced_mw);
+    answer(h, reply, result, &err);
+    reply->enforced_mw = after.enforced_mw;
+}
+
+void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
+                 struct actuator_reply *reply)
+{
+    struct cap_seen seen;
+    uw_error err = {""};
+    bool lock = min_mhz || max_mhz;
+
+    enum actuator_result result = core_check_clocks(h->info, min_mhz, max_mhz, &err);
+    if (result == ACTUATOR_DONE &&
+        (!h->backend->lock_clocks || !h->backend->reset_clocks))
+        result = ACTUATOR_REFUSED;
+    if (result != ACTUATOR_DONE) {
+        answer(h, reply, result, &err);
+        reply->enforced_mw = h->entry.readback_mw;
+        return;
+    }
+    int r = look(h, &seen, &err);
+    if (r == 0 && core_is_foreign(&h->entry, &seen)) {
+        yield_to(h, &seen, reply);
+        return;
+    }
+    bool was = h->entry.clocks;
+    h->entry.clocks = was || lock;
+    if (r == 0)
+        r = note(h, &err);
+    if (r == 0)
+        r = lock ? h->backend->lock_clocks(h->dev, min_mhz, max_mhz, &err)
+                 : h->backend->reset_clocks(h->dev, &err);
+    if (r == 0 && !lock) {
+        h->entry.clocks = false;
+        (void)note(h, NULL);
+    }
+    answer(h, reply, r == 0 ? ACTUATOR_DONE : result_of(r), &err);
+    reply->enforced_mw = seen.enforced_mw;
+}
+
+void work_look(struct held *h, struct actuator_reply *reply)
+{
+    struct cap_seen seen;
+    uw_error err = {""};
+
+    int r = look(h, &seen, &err);
+    if (r == 0 && core_is_foreign(&h->entry, &seen)) {
+        yield_to(h, &seen, reply);
+        return;
+    }
+    answer(h, reply,
+           r == 0         ? ACTUATOR_DONE
+           : r == -ENODEV ? ACTUATOR_GONE
+                          : ACTUATOR_UNKNOWN,
+           &err);
+    reply->enforced_mw = seen.enforced_mw;
+}

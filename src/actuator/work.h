@@ -1,0 +1,49 @@
+/* What is done to one board: blocking calls of the driver and of the journal, in
+ * the board's own worker and nowhere else.  Each tells in *reply what it came to;
+ * a reply without uuid has not been filled.
+ */
+#ifndef ACTUATOR_WORK_H
+#define ACTUATOR_WORK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "actuator/core.h"
+#include "actuator/journal.h"
+#include "actuator/result.h"
+#include "gpu/gpu.h"
+
+struct held {
+    const struct gpu_backend *backend;
+    void *lib;
+    struct gpu_dev *dev;
+    const struct gpu_info *info;
+    const struct journal *journal; /* NULL in virtual time: nothing to survive */
+
+    int lock_fd; /* -1: not locked */
+    bool has_entry;
+    struct cap_entry entry;
+    struct gpu_limits limits;
+};
+
+/* Lock, undo what an earlier holder left, note the original, prove the right to
+ * set by writing the original.  Unless DONE the board is as it was, and unlocked.
+ */
+void work_hold(struct held *h, pid_t client, struct actuator_reply *reply);
+/* YIELDED: the entry is dropped and the lock given up. */
+void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply);
+void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
+                 struct actuator_reply *reply);
+/* Is our limit still there?  DONE, YIELDED as above, UNKNOWN, GONE. */
+void work_look(struct held *h, struct actuator_reply *reply);
+/* Undo ours where it is ours, drop the entry, unlock: DONE or YIELDED.  UNKNOWN,
+ * GONE, DENIED or REFUSED: entry and lock are still there, try again.
+ */
+void work_restore(struct held *h, struct actuator_reply *reply);
+/* The same for an entry that was left behind; TAKEN: its holder lives. */
+void work_recover(struct held *h, struct actuator_reply *reply);
+/* Give the lock up, leave the entry to the next start. */
+void work_abandon(struct held *h);
+
+#endif

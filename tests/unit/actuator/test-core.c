@@ -1,0 +1,201 @@
+#include "actuator/core.h"
+
+#include <errno.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+#define W 1000u
+
+static void test_recover(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name, *boot, *driver, *now_driver;
+        uint32_t original, intended, readback;
+        bool clocks;
+        struct cap_seen seen;
+        enum recovery_why why;
+        bool set, reset, drop;
+    } cases[] = {
+        {"killed while capped", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
+         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+        {"killed before the write", "b1", "d1", "d1", 250*W, 190*W, 200*W, false,
+         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+        {"killed after the write, before the read-back", "b1", "d1", "d1", 250*W, 190*W, 200*W, false,
+         {true, 190*W, 190*W}, RECOVERY_RESTORE, true, false, true},
+        {"killed before the first write", "b1", "d1", "d1", 250*W, 250*W, 250*W, false,
+         {true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, false, true},
+        {"killed after restoring", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
+         {true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, false, true},
+        {"an administrator's newer limit", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
+         {true, 180*W, 180*W}, RECOVERY_FOREIGN, false, false, true},
+        {"the limit asked for counts, not the enforced one", "b1", "d1", "d1", 700*W, 600*W, 600*W, false,
+         {true, 600*W, 500*W}, RECOVERY_RESTORE, true, false, true},
+        {"a reboot in between", "b0", "d1", "d1", 250*W, 200*W, 200*W, true,
+         {true, 200*W, 200*W}, RECOVERY_OTHER_BOOT, false, false, true},
+        {"a reboot, the board is gone", "b0", "d1", "", 250*W, 200*W, 200*W, true,
+         {0}, RECOVERY_OTHER_BOOT, false, false, true},
+        {"a driver's reload in between", "b1", "d0", "d1", 250*W, 200*W, 200*W, true,
+         {true, 200*W, 200*W}, RECOVERY_OTHER_DRIVER, false, false, true},
+        {"no mark then", "b1", "", "d1", 250*W, 200*W, 200*W, false,
+         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+        {"no mark now", "b1", "d1", "", 250*W, 200*W, 200*W, false,
+         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+        {"the board does not answer", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
+         {0}, RECOVERY_UNREADABLE, false, false, false},
+        {"clocks locked, limit untouched", "b1", "d1", "d1", 250*W, 250*W, 250*W, true,
+         {true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, true, true},
+        {"clocks locked, limit ours", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
+         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, true, true},
+        {"clocks locked, limit another's", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
+         {true, 180*W, 180*W}, RECOVERY_FOREIGN, false, true, true},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct cap_entry e = {.original_mw = cases[i].original,
+                              .intended_mw = cases[i].intended,
+                              .readback_mw = cases[i].readback,
+                              .clocks = cases[i].clocks};
+        (void)snprintf(e.boot, sizeof e.boot, "%s", cases[i].boot);
+        (void)snprintf(e.driver, sizeof e.driver, "%s", cases[i].driver);
+        struct recovery got = core_recover(&e, "b1", cases[i].now_driver, &cases[i].seen);
+        is_int(got.why, cases[i].why, "%s: why", cases[i].name);
+        ok(got.set_original == cases[i].set, "%s: original set: %d", cases[i].name,
+           cases[i].set);
+        ok(got.reset_clocks == cases[i].reset, "%s: clocks reset: %d", cases[i].name,
+           cases[i].reset);
+        ok(got.drop == cases[i].drop, "%s: dropped: %d", cases[i].name, cases[i].drop);
+    }
+}
+
+static void test_judge(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        int r;
+        struct cap_seen before, after;
+        enum actuator_result want;
+    } cases[] = {
+        {"in force", 0, {true, 250*W, 250*W}, {true, 200*W, 200*W}, ACTUATOR_DONE},
+        {"driver enforces less", 0, {true, 250*W, 250*W}, {true, 200*W, 164*W}, ACTUATOR_CLAMPED},
+        {"driver enforces more", 0, {true, 250*W, 250*W}, {true, 210*W, 210*W}, ACTUATOR_CLAMPED},
+        {"success that did nothing", 0, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_CLAMPED},
+        {"written, cannot be read", 0, {true, 250*W, 250*W}, {0}, ACTUATOR_UNKNOWN},
+        {"no right", -EPERM, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_DENIED},
+        {"out of range", -ERANGE, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_REFUSED},
+        {"cannot", -ENOTSUP, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_REFUSED},
+        {"lost", -ENODEV, {true, 250*W, 250*W}, {0}, ACTUATOR_GONE},
+        {"refused, unchanged", -EIO, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_REFUSED},
+        {"failed, but changed", -EIO, {true, 250*W, 250*W}, {true, 200*W, 200*W}, ACTUATOR_UNKNOWN},
+        {"failed, cannot be read", -EIO, {true, 250*W, 250*W}, {0}, ACTUATOR_UNKNOWN},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < n_elements(cases); i++)
+        is_int(core_judge(200 * W, cases[i].r, &cases[i].before, &cases[i].after),
+               cases[i].want, "judge: %s", cases[i].name);
+}
+
+static void test_check(void)
+{
+    struct gpu_info info = {.uuid = "GPU-1",
+                            .abilities = GPU_CAN_SET_LIMIT | GPU_CAN_LOCK_CLOCKS,
+                            .clock_max_mhz = 1530};
+    struct gpu_limits limits = {100 * W, 300 * W, 250 * W};
+    uw_error err = {""};
+
+    is_int(core_check_limit(&info, &limits, 100 * W, &err), ACTUATOR_DONE, "the minimum");
+    is_int(core_check_limit(&info, &limits, 300 * W, &err), ACTUATOR_DONE, "the maximum");
+    is_str(err.text, "", "no text without a refusal");
+    is_int(core_check_limit(&info, &limits, 99999, &err), ACTUATOR_REFUSED, "below");
+    is_str(err.text, "GPU-1: 99999 mW is outside 100000..300000 mW",
+           "the range is named");
+    is_int(core_check_limit(&info, &limits, 300001, NULL), ACTUATOR_REFUSED, "above");
+    is_int(core_check_limit(&info, &limits, UINT32_MAX, NULL), ACTUATOR_REFUSED,
+           "far above");
+    is_int(core_check_limit(&info, &limits, 0, NULL), ACTUATOR_REFUSED, "nothing");
+    is_int(core_check_clocks(&info, 0, 0, NULL), ACTUATOR_DONE, "clocks: reset");
+    is_int(core_check_clocks(&info, 900, 1200, NULL), ACTUATOR_DONE, "clocks: a range");
+    is_int(core_check_clocks(&info, 1200, 900, &err), ACTUATOR_REFUSED,
+           "clocks: upside down");
+    is_str(err.text, "GPU-1: clocks 1200..900 MHz are outside 1..1530 MHz",
+           "… and says so");
+    is_int(core_check_clocks(&info, 900, 1531, NULL), ACTUATOR_REFUSED,
+           "clocks: too high");
+    is_int(core_check_clocks(&info, 0, 900, NULL), ACTUATOR_REFUSED,
+           "clocks: half a range");
+    info.abilities = 0;
+    is_int(core_check_limit(&info, &limits, 200 * W, NULL), ACTUATOR_REFUSED,
+           "no limits here");
+    is_int(core_check_clocks(&info, 0, 0, NULL), ACTUATOR_REFUSED, "no clocks here");
+}
+
+static void test_seen(void)
+{
+    struct gpu_sample s = {.enforced_mw = 164 * W, .requested_mw = 160 * W};
+
+    ok(!core_seen(&s).readable, "no field: not readable");
+    s.has = GPU_HAS_ENFORCED;
+    is_int(core_seen(&s).set_mw, 164 * W, "the enforced one stands in for the set one");
+    s.has |= GPU_HAS_REQUESTED;
+    is_int(core_seen(&s).set_mw, 160 * W, "what was asked for, where the driver tells");
+    is_int(core_seen(&s).enforced_mw, 164 * W, "… and what is in force");
+    s.has = GPU_HAS_REQUESTED;
+    is_int(core_seen(&s).enforced_mw, 160 * W,
+           "the set one stands in for the enforced one");
+
+    struct cap_entry e = {.intended_mw = 190 * W, .readback_mw = 200 * W};
+    struct cap_seen seen = {true, 190 * W, 190 * W};
+    ok(!core_is_foreign(&e, &seen), "what we are about to set is ours");
+    seen.set_mw = 200 * W;
+    ok(!core_is_foreign(&e, &seen), "what we have set is ours");
+    seen.set_mw = 195 * W;
+    ok(core_is_foreign(&e, &seen), "anything else is another's");
+    seen.readable = false;
+    ok(!core_is_foreign(&e, &seen), "unknown is nobody's");
+}
+
+static void test_rest(void)
+{
+    static const char *const good[] = {"GPU-3f", "0", "MIG-GPU-aa-1"};
+    static const char *const bad[] = {"", "-GPU", "GPU/1", "..", "GPU 1", "GPU-\n", "."};
+    uint64_t last = 0, sum = 0;
+
+    for (size_t i = 0; i < n_elements(good); i++)
+        ok(core_is_uuid(good[i]), "'%s' is a UUID", good[i]);
+    for (size_t i = 0; i < n_elements(bad); i++)
+        ok(!core_is_uuid(bad[i]), "UUID %zu is refused", i);
+    char long_one[96];
+    memset(long_one, 'a', sizeof long_one);
+    long_one[81] = '\0';
+    ok(!core_is_uuid(long_one), "81 characters are refused");
+    long_one[80] = '\0';
+    ok(core_is_uuid(long_one), "80 are not");
+
+    unsigned n = 1;
+    for (; core_retry_ns(n) && n < 1000; n++) {
+        last = core_retry_ns(n);
+        sum += last;
+        if (n == 3)
+            ok(sum <= 1500000000ull, "three attempts come within 1.5 s");
+    }
+    ok(n < 100, "it gives up at last");
+    ok(last == 5000000000ull && sum > 60000000000ull, "not before a minute, 5 s apart");
+    for (int i = 0; i < ACTUATOR_N_RESULTS; i++)
+        ok(strcmp(actuator_result_name((enum actuator_result)i), "?") != 0,
+           "result %d has a name", i);
+    is_str(actuator_result_name((enum actuator_result)99), "?", "no other has");
+}
+
+int main(void)
+{
+    test_recover();
+    test_judge();
+    test_check();
+    test_seen();
+    test_rest();
+    return done();
+}

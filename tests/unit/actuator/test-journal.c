@@ -1,0 +1,269 @@
+#include "actuator/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+static char top[] = "/tmp/test-journal-XXXXXX";
+static char dir[64];
+
+static struct cap_entry entry_of(const char *uuid)
+{
+    struct cap_entry e = {.boot = "5e83f33a-4bee-4777-af9a-f9a96faa9461",
+                          .driver = "535.261.03:1",
+                          .original_mw = 250000,
+                          .intended_mw = 200000,
+                          .readback_mw = 250000};
+
+    (void)snprintf(e.uuid, sizeof e.uuid, "%s", uuid);
+    return e;
+}
+
+static bool same(const struct cap_entry *a, const struct cap_entry *b)
+{
+    return strcmp(a->uuid, b->uuid) == 0 && strcmp(a->boot, b->boot) == 0 &&
+           strcmp(a->driver, b->driver) == 0 && a->original_mw == b->original_mw &&
+           a->intended_mw == b->intended_mw && a->readback_mw == b->readback_mw &&
+           a->clocks == b->clocks;
+}
+
+static void test_text(void)
+{
+    struct cap_entry e = entry_of("GPU-1"), got;
+    char text[JOURNAL_BYTES];
+
+    journal_format(&e, text);
+    is_int(journal_parse(text, sizeof text, &got, NULL), 0, "an entry is understood");
+    ok(same(&e, &got), "… as it was");
+    e.driver[0] = '\0';
+    e.clocks = true;
+    e.original_mw = e.intended_mw = e.readback_mw = UINT32_MAX;
+    memset(e.uuid, 'a', 80);
+    e.uuid[80] = '\0';
+    memset(e.boot, 'b', sizeof e.boot - 1);
+    memset(e.driver, 'd', sizeof e.driver - 1);
+    journal_format(&e, text);
+    is_int(journal_parse(text, sizeof text, &got, NULL), 0, "the largest entry fits");
+    ok(same(&e, &got), "… as it was");
+    e.driver[0] = '\0';
+    journal_format(&e, text);
+    is_int(journal_parse(text, sizeof text, &got, NULL), 0, "no mark of the driver");
+
+    /* clang-format off */
+    static const struct {
+        const char *name, *text;
+    } bad[] = {
+        {"empty", ""},
+        {"another file", "root:x:0:0:root:/root:/bin/bash\n"},
+        {"a version to come", "underwatt-cap 2\nuuid GPU-1\nboot b\ndriver d\noriginal_mw 1\nintended_mw 1\nreadback_mw 1\nclocks 0\n"},
+        {"a line missing", "underwatt-cap 1\nuuid GPU-1\nboot b\noriginal_mw 1\nintended_mw 1\nreadback_mw 1\nclocks 0\n"},
+        {"a number cut", "underwatt-cap 1\nuuid GPU-1\nboot b\ndriver d\noriginal_mw 1\nintended_mw 1\nreadback_mw 1"},
+        {"a negative number", "underwatt-cap 1\nuuid GPU-1\nboot b\ndriver d\noriginal_mw -1\nintended_mw 1\nreadback_mw 1\nclocks 0\n"},
+        {"a number too large", "underwatt-cap 1\nuuid GPU-1\nboot b\ndriver d\noriginal_mw 4294967296\nintended_mw 1\nreadback_mw 1\nclocks 0\n"},
+        {"no original", "underwatt-cap 1\nuuid GPU-1\nboot b\ndriver d\noriginal_mw 0\nintended_mw 1\nreadback_mw 1\nclocks 0\n"},
+        {"a path for a uuid", "underwatt-cap 1\nuuid ../x\nboot b\ndriver d\noriginal_mw 1\nintended_mw 1\nreadback_mw 1\nclocks 0\n"},
+        {"clocks 2", "underwatt-cap 1\nuuid GPU-1\nboot b\ndriver d\noriginal_mw 1\nintended_mw 1\nreadback_mw 1\nclocks 2\n"},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(bad); i++) {
+        struct cap_entry canary = entry_of("GPU-canary"), was = canary;
+        memset(text, ' ', sizeof text);
+        memcpy(text, bad[i].text, strlen(bad[i].text));
+        is_int(journal_parse(text, sizeof text, &canary, NULL), -EBADMSG, "%s: no entry",
+               bad[i].name);
+        ok(same(&canary, &was), "%s: result untouched", bad[i].name);
+    }
+    char mark[] = "a b\nc\x7f\x80";
+    journal_clean_mark(mark);
+    is_str(mark, "a_b_c__", "a mark is made fit for a line");
+}
+
+static int exists(const char *name)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    return access(path, F_OK) == 0;
+}
+
+static void test_files(struct journal *j)
+{
+    struct cap_entry e = entry_of("GPU-1"), got;
+    char uuids[8][96];
+    size_t n = 9;
+
+    is_int(journal_read(j, "GPU-1", &got, NULL), JOURNAL_NONE, "no entry yet");
+    is_int(journal_note(j, &e, NULL), -ENOENT, "nothing to change in place");
+    is_int(journal_write(j, &e, NULL), 0, "an entry is written");
+    ok(exists("GPU-1.cap") && !exists("GPU-1.new"), "… under its name alone");
+    is_int(journal_read(j, "GPU-1", &got, NULL), 0, "… and read");
+    ok(same(&e, &got), "… as it was");
+    e.intended_mw = 7;
+    e.readback_mw = UINT32_MAX;
+    is_int(journal_note(j, &e, NULL), 0, "it is changed in place");
+    is_int(journal_read(j, "GPU-1", &got, NULL), 0, "… and read");
+    ok(same(&e, &got), "… as it was");
+    is_int(journal_write(j, &e, NULL), 0, "it is written over");
+    struct cap_entry other = entry_of("GPU-2");
+    is_int(journal_write(j, &other, NULL), 0, "a second board");
+    is_int(journal_list(j, uuids, 8, &n, NULL), 0, "they are listed");
+    is_int(n, 2, "… both");
+    is_int(journal_list(j, uuids, 1, &n, NULL), 0, "no more than there is room for");
+    is_int(n, 1, "… one");
+    is_int(journal_remove(j, "GPU-1", NULL), 0, "one is removed");
+    is_int(journal_remove(j, "GPU-1", NULL), 0, "… or was already");
+    is_int(journal_read(j, "GPU-1", &got, NULL), JOURNAL_NONE, "… and is gone");
+    is_int(journal_read(j, "GPU-2", &got, NULL), 0, "the other is not");
+    (void)journal_remove(j, "GPU-2", NULL);
+}
+
+static void make(const char *name, const char *text, mode_t mode)
+{
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    ok(fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text) &&
+           fchmod(fd, mode) == 0 && close(fd) == 0,
+       "made %s", name);
+}
+
+static void test_refused(struct journal *j)
+{
+    struct cap_entry e = entry_of("GPU-3"), got;
+    uw_error err = {""};
+    char path[160], to[160];
+    int fd = -1;
+    pid_t pid;
+
+    (void)snprintf(path, sizeof path, "%s/GPU-3.cap", dir);
+    (void)snprintf(to, sizeof to, "%s/victim", top);
+    int victim = open(to, O_WRONLY | O_CREAT, 0600);
+    ok(victim >= 0 && write(victim, "safe", 4) == 4 && close(victim) == 0, "a victim");
+
+    ok(symlink(to, path) == 0, "an entry that is a link");
+    is_int(journal_read(j, "GPU-3", &got, &err), -EPERM, "is not read");
+    ok(strstr(err.text, "symbolic link") != NULL, "and says so: %s", err.text);
+    is_int(journal_note(j, &e, NULL), -EPERM, "is not written to");
+    is_int(journal_write(j, &e, NULL), 0, "a new entry takes its name");
+    struct stat st;
+    ok(lstat(path, &st) == 0 && S_ISREG(st.st_mode), "… it is a file");
+    ok(stat(to, &st) == 0 && st.st_size == 4, "what the link named is as it was");
+    (void)unlink(path);
+
+    (void)snprintf(path, sizeof path, "%s/GPU-3.lock", dir);
+    ok(symlink(to, path) == 0, "a lock that is a link");
+    is_int(journal_lock(j, "GPU-3", 1, &fd, &pid, &err), -EPERM, "is refused");
+    ok(stat(to, &st) == 0 && st.st_size == 4, "what the link named is as it was");
+    (void)unlink(path);
+    ok(link(to, path) == 0, "a lock with a second name");
+    is_int(journal_lock(j, "GPU-3", 1, &fd, &pid, &err), -EPERM, "is refused");
+    (void)unlink(path);
+    ok(mkfifo(path, 0600) == 0, "a lock that is a pipe");
+    is_int(journal_lock(j, "GPU-3", 1, &fd, &pid, &err), -EPERM, "is refused");
+    (void)unlink(path);
+
+    make("GPU-3.cap", "nonsense", 0600);
+    is_int(journal_read(j, "GPU-3", &got, NULL), -EBADMSG, "nonsense is no entry");
+    make("GPU-3.cap", "nonsense", 0666);
+    is_int(journal_read(j, "GPU-3", &got, NULL), -EPERM,
+           "what others may write is refused");
+    if (geteuid() == 0) {
+        make("GPU-3.cap", "nonsense", 0600);
+        (void)snprintf(path, sizeof path, "%s/GPU-3.cap", dir);
+        ok(chown(path, 65534, 65534) == 0, "an entry of another's");
+        is_int(journal_read(j, "GPU-3", &got, NULL), -EPERM, "is refused");
+    } else {
+        skip_one("an entry of another's", "takes root to make one");
+    }
+    struct cap_entry liar = entry_of("GPU-5");
+    (void)journal_write(j, &liar, NULL);
+    (void)renameat(j->dir_fd, "GPU-5.cap", j->dir_fd, "GPU-6.cap");
+    is_int(journal_read(j, "GPU-6", &got, NULL), -EBADMSG,
+           "an entry under another's name");
+}
+
+static void test_locks(struct journal *j)
+{
+    int fd = -1, other = -7;
+    pid_t holder = -7;
+    uw_error err = {""};
+
+    is_int(journal_lock(j, "GPU-1", 4321, &fd, &holder, NULL), 0, "a lock is taken");
+    ok(holder == -7, "nobody else is named");
+    is_int(journal_lock(j, "GPU-1", 99, &other, &holder, &err), JOURNAL_TAKEN,
+           "the second is refused");
+    is_int(holder, 4321, "… with the first's pid");
+    ok(strstr(err.text, "4321") != NULL, "… in words too: %s", err.text);
+    ok(other == -7, "… and gets nothing");
+    (void)close(fd);
+    is_int(journal_lock(j, "GPU-1", 99, &fd, &holder, NULL), 0, "given up, it is free");
+
+    pid_t child = fork();
+    if (child == 0) {
+        (void)close(fd);
+        int mine = -1;
+        bool taken = journal_lock(j, "GPU-1", 5, &mine, &holder, NULL) == JOURNAL_TAKEN;
+        bool alone = journal_lock(j, "GPU-2", 5, &mine, &holder, NULL) == 0;
+        _exit(taken && alone ? 0 : 1); /* its lock of GPU-2 dies with it */
+    }
+    int status = 1;
+    ok(waitpid(child, &status, 0) == child && status == 0,
+       "another process is refused too, but gets another board");
+    is_int(journal_lock(j, "GPU-2", 6, &other, &holder, NULL), 0,
+           "a dead holder's lock is free");
+    (void)close(other);
+    (void)close(fd);
+}
+
+static void test_dirs(void)
+{
+    struct journal j = {.dir_fd = -7};
+    char path[64];
+    uw_error err = {""};
+
+    (void)snprintf(path, sizeof path, "%s/loose", top);
+    ok(mkdir(path, 0700) == 0 && chmod(path, 0777) == 0, "a folder that all may write");
+    is_int(journal_open(path, &j, &err), -EPERM, "is refused");
+    ok(j.dir_fd == -7, "… result untouched");
+    (void)snprintf(path, sizeof path, "%s/link", top);
+    ok(symlink(dir, path) == 0, "a folder that is a link");
+    ok(journal_open(path, &j, &err) < 0, "is refused: %s", err.text);
+    (void)snprintf(path, sizeof path, "%s/no/where", top);
+    is_int(journal_open(path, &j, &err), -ENOENT, "no parent, no folder");
+}
+
+int main(void)
+{
+    struct journal j;
+    char command[] = "rm";
+
+    if (!mkdtemp(top))
+        return skip_all("no temporary folder");
+    (void)snprintf(dir, sizeof dir, "%s/journal", top);
+    test_text();
+    is_int(journal_open(dir, &j, NULL), 0, "the folder is made");
+    struct stat st;
+    ok(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0700, "… for its owner alone");
+    is_int((int)strlen(j.boot), 36, "the boot id is read");
+    test_files(&j);
+    test_refused(&j);
+    test_locks(&j);
+    test_dirs();
+    journal_close(&j);
+
+    pid_t child = fork();
+    if (child == 0) {
+        (void)execlp(command, command, "-rf", top, (char *)NULL);
+        _exit(1);
+    }
+    (void)waitpid(child, NULL, 0);
+    return done();
+}

@@ -1,0 +1,101 @@
+#include "actuator/proto.h"
+
+#include <errno.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+static void test_request(void)
+{
+    struct proto_request good = proto_request(PROTO_LIMIT, 7, "GPU-1"), got;
+    uw_error err = {""};
+
+    good.a = 200000;
+    is_int(proto_parse_request(&good, sizeof good, &got, &err), 0,
+           "a request is understood");
+    ok(memcmp(&good, &got, sizeof good) == 0, "… as it was");
+
+    /* clang-format off */
+    const struct {
+        const char *name;
+        size_t size;
+        struct proto_request m;
+    } bad[] = {
+        {"short", sizeof good - 1, good},
+        {"empty", 0, good},
+        {"magic", sizeof good, {.version = 1, .type = PROTO_RENEW, .seq = 1}},
+        {"version", sizeof good, {.magic = PROTO_MAGIC, .version = 2, .type = PROTO_RENEW, .seq = 1}},
+        {"type 0", sizeof good, proto_request(0, 1, NULL)},
+        {"unknown type", sizeof good, proto_request(PROTO_N_REQUESTS, 1, "GPU-1")},
+        {"an event", sizeof good, proto_request(PROTO_LEASE_OVER, 1, "GPU-1")},
+        {"no seq", sizeof good, proto_request(PROTO_RENEW, 0, NULL)},
+        {"no uuid", sizeof good, proto_request(PROTO_HOLD, 1, NULL)},
+        {"a path for a uuid", sizeof good, proto_request(PROTO_HOLD, 1, "../../etc/passwd")},
+        {"uuid where none belongs", sizeof good, proto_request(PROTO_RENEW, 1, "GPU-1")},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(bad); i++) {
+        struct proto_request canary = proto_request(PROTO_STATUS, 99, "GPU-canary");
+        struct proto_request was = canary;
+        err.text[0] = '\0';
+        is_int(proto_parse_request(&bad[i].m, bad[i].size, &canary, &err), -EPROTO,
+               "%s: refused", bad[i].name);
+        ok(err.text[0] && memcmp(&canary, &was, sizeof was) == 0,
+           "%s: says why, result untouched", bad[i].name);
+    }
+    memset(good.uuid, 'a', sizeof good.uuid);
+    is_int(proto_parse_request(&good, sizeof good, &got, NULL), -EPROTO, "endless uuid");
+    char more[sizeof good + 1] = {0};
+    memcpy(more, &got, sizeof got);
+    is_int(proto_parse_request(more, sizeof more, &got, NULL), -EPROTO,
+           "a byte too many");
+}
+
+static void test_answer(void)
+{
+    struct actuator_reply reply = {.result = ACTUATOR_TAKEN,
+                                   .uuid = "GPU-1",
+                                   .enforced_mw = 1,
+                                   .original_mw = 2,
+                                   .limits = {3, 4, 5},
+                                   .pid = 42,
+                                   .text = "held"};
+    struct proto_answer m = proto_answer(PROTO_HOLD, 7, &reply), got;
+
+    is_int(proto_parse_answer(&m, sizeof m, &got, NULL), 0, "an answer is understood");
+    struct actuator_reply back = proto_reply(&got);
+    ok(back.result == reply.result && back.enforced_mw == 1 && back.original_mw == 2 &&
+           back.limits.min_mw == 3 && back.limits.max_mw == 4 &&
+           back.limits.default_mw == 5 && back.pid == 42,
+       "its numbers are as they were");
+    is_str(back.uuid, "GPU-1", "… its uuid");
+    is_str(back.text, "held", "… its text");
+
+    struct proto_answer bad = m;
+    bad.result = ACTUATOR_N_RESULTS;
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "unknown result");
+    bad = m;
+    bad.seq = 0;
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
+           "an answer to nothing");
+    bad.type = PROTO_LOST;
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), 0, "an event");
+    bad.seq = 3;
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
+           "an event with a seq");
+    bad = m;
+    memset(bad.text, 'x', sizeof bad.text);
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "endless text");
+    bad = m;
+    bad.uuid[0] = '/';
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
+           "a path for a uuid");
+    is_int(proto_parse_answer(&m, sizeof m - 1, &got, NULL), -EPROTO, "short");
+}
+
+int main(void)
+{
+    test_request();
+    test_answer();
+    return done();
+}
