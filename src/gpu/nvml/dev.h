@@ -1,0 +1,71 @@
+/* Inside of the NVML backend. */
+#ifndef GPU_NVML_DEV_H
+#define GPU_NVML_DEV_H
+
+#include <stdatomic.h>
+
+#include "gpu/gpu.h"
+#include "gpu/nvml/abi.h"
+#include "gpu/nvml/nvml.h"
+
+enum { NVML_BOARDS_MAX = 64 };
+
+struct lib;
+
+/* Written while the library is opened, constant from then on. */
+struct gpu_dev {
+    struct lib *lib;
+    nvml_device handle; /* NULL: the board gave none */
+    struct gpu_info info;
+    uw_error error;   /* "" or why something of info is missing */
+    bool reasons_old; /* asks with the older name */
+    bool limit_v2;    /* sets limits with the newer call */
+};
+
+struct lib {
+    struct nvml_abi abi;
+    struct gpu_clock clock;
+    struct nvml_about about;
+    bool prefer_v2;   /* process lists: this driver's _v3 has another layout */
+    atomic_uint busy; /* calls under way; close() leaves what they use */
+    struct gpu_dev *dev;
+    unsigned n;
+};
+
+/* Around each use of the library by a board. */
+static inline void lib_enter(struct lib *lib)
+{
+    atomic_fetch_add(&lib->busy, 1);
+}
+
+static inline void lib_leave(struct lib *lib)
+{
+    atomic_fetch_sub(&lib->busy, 1);
+}
+
+/* 0, or why no call can be made on this board. */
+int dev_usable(const struct gpu_dev *dev, uw_error *err);
+
+/* identify.c: fills dev->handle and dev->info; blocks, and may hang. */
+void dev_identify(struct gpu_dev *dev);
+/* open.c: identifies lib->dev[0..n) side by side.  A board that stays silent is
+ * left as it is, with its text; its thread keeps lib->busy above 0.
+ */
+int lib_identify(struct lib *lib, uw_error *err);
+
+/* mark.c: see gpu_backend.driver_mark. */
+int lib_mark(const struct lib *lib, char *ret, size_t size, uw_error *err);
+
+int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret, uw_error *err);
+int dev_limits(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err);
+int dev_set_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err);
+int dev_lock_clocks(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
+                    uw_error *err);
+int dev_reset_clocks(struct gpu_dev *dev, uw_error *err);
+int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err);
+
+/* The two power fields in one call; what the board lacks stays 0 in *ret_has. */
+nvml_result dev_power_fields(const struct gpu_dev *dev, uint32_t *ret_has,
+                             double *ret_average_w, double *ret_instant_w);
+
+#endif

@@ -1,0 +1,175 @@
+#include <string.h>
+
+#include "base/error.h"
+#include "gpu/nvml/dev.h"
+
+/* One call that tells whether an ability is there: set the bit unless the board
+ * says that it cannot.  A passing failure does not take an ability away.
+ */
+static void probe(struct gpu_dev *dev, enum gpu_ability bit, nvml_result result)
+{
+    if (!nvml_is_unable(result))
+        dev->info.abilities |= (uint32_t)bit;
+}
+
+static enum gpu_arch arch_of_capability(int major, int minor)
+{
+    switch (major) {
+    case 3:
+        return GPU_ARCH_KEPLER;
+    case 5:
+        return GPU_ARCH_MAXWELL;
+    case 6:
+        return GPU_ARCH_PASCAL;
+    case 7:
+        return minor >= 5 ? GPU_ARCH_TURING : GPU_ARCH_VOLTA;
+    case 8:
+        return minor == 9 ? GPU_ARCH_ADA : GPU_ARCH_AMPERE;
+    case 9:
+        return GPU_ARCH_HOPPER;
+    case 10:
+    case 12:
+        return GPU_ARCH_BLACKWELL;
+    default:
+        return GPU_ARCH_UNKNOWN;
+    }
+}
+
+static void identify_arch(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned arch = 0;
+    int major = 0, minor = 0;
+
+    if (abi->architecture && abi->architecture(dev->handle, &arch) == NVML_OK &&
+        arch != UINT32_MAX)
+        dev->info.arch = (enum gpu_arch)arch;
+    else if (abi->compute_capability &&
+             abi->compute_capability(dev->handle, &major, &minor) == NVML_OK)
+        dev->info.arch = arch_of_capability(major, minor);
+}
+
+static void identify_bus(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    struct nvml_pci pci = {0};
+    const char *id = NULL;
+    size_t size = 0;
+
+    if (abi->pci_v3 && abi->pci_v3(dev->handle, &pci) == NVML_OK) {
+        id = pci.bus_id;
+        size = sizeof pci.bus_id;
+    } else if (abi->pci_v2 && abi->pci_v2(dev->handle, &pci) == NVML_OK) {
+        id = pci.bus_id_legacy;
+        size = sizeof pci.bus_id_legacy;
+    }
+    if (!id)
+        return;
+    size_t n = strnlen(id, size);
+    if (n >= sizeof dev->info.pci_bus_id)
+        n = sizeof dev->info.pci_bus_id - 1;
+    memcpy(dev->info.pci_bus_id, id, n);
+    dev->info.pci_bus_id[n] = '\0';
+}
+
+static void identify_modes(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned on = 0, pending = 0, mhz = 0;
+
+    if (abi->persistence && abi->persistence(dev->handle, &on) == NVML_OK) {
+        dev->info.has_persistence = true;
+        dev->info.persistence = on == 1;
+    }
+    if (abi->mig_mode && abi->mig_mode(dev->handle, &on, &pending) == NVML_OK)
+        dev->info.mig_enabled = on == 1;
+    if (abi->max_clock && abi->max_clock(dev->handle, NVML_CLOCK_SM, &mhz) == NVML_OK)
+        dev->info.clock_max_mhz = mhz;
+}
+
+static void probe_power(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned long long mj = 0;
+    unsigned a = 0, b = 0;
+    double average_w, instant_w;
+    uint32_t has = 0;
+
+    if (abi->energy)
+        probe(dev, GPU_CAN_ENERGY, abi->energy(dev->handle, &mj));
+    if (abi->field_values &&
+        dev_power_fields(dev, &has, &average_w, &instant_w) == NVML_OK) {
+        dev->info.abilities |= has & GPU_HAS_AVERAGE ? GPU_CAN_AVERAGE : 0;
+        dev->info.abilities |= has & GPU_HAS_INSTANT ? GPU_CAN_INSTANT : 0;
+    }
+    if (abi->constraints && (abi->enforced_limit || abi->requested_limit))
+        probe(dev, GPU_CAN_LIMIT, abi->constraints(dev->handle, &a, &b));
+    dev->limit_v2 = !abi->set_limit;
+    if (dev->info.abilities & GPU_CAN_LIMIT && (abi->set_limit || abi->set_limit_v2))
+        dev->info.abilities |= GPU_CAN_SET_LIMIT;
+}
+
+static void probe_rest(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned value = 0;
+    unsigned long long reasons = 0;
+    struct nvml_utilization util;
+    struct nvml_temperature temp = {.version = NVML_TEMPERATURE_V1,
+                                    .sensor = NVML_TEMPERATURE_GPU};
+
+    if (abi->clock)
+        probe(dev, GPU_CAN_CLOCKS, abi->clock(dev->handle, NVML_CLOCK_SM, &value));
+    if (abi->event_reasons)
+        probe(dev, GPU_CAN_REASONS, abi->event_reasons(dev->handle, &reasons));
+    if (!(dev->info.abilities & GPU_CAN_REASONS) && abi->throttle_reasons) {
+        dev->reasons_old = true;
+        probe(dev, GPU_CAN_REASONS, abi->throttle_reasons(dev->handle, &reasons));
+    }
+    if (abi->utilization)
+        probe(dev, GPU_CAN_UTIL, abi->utilization(dev->handle, &util));
+    if (abi->temperature_v)
+        probe(dev, GPU_CAN_TEMP, abi->temperature_v(dev->handle, &temp));
+    if (!(dev->info.abilities & GPU_CAN_TEMP) && abi->temperature)
+        probe(dev, GPU_CAN_TEMP,
+              abi->temperature(dev->handle, NVML_TEMPERATURE_GPU, &value));
+    if (abi->compute.v3 || abi->compute.v2 || abi->compute.v1)
+        dev->info.abilities |= GPU_CAN_PROCS;
+    /* A lock cannot be read, so the only sign of it is the generation that
+     * brought it (Volta).
+     */
+    if (abi->lock_clocks && abi->reset_clocks && dev->info.arch >= GPU_ARCH_VOLTA)
+        dev->info.abilities |= GPU_CAN_LOCK_CLOCKS;
+}
+
+void dev_identify(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    nvml_device handle = NULL;
+
+    nvml_result r = abi->by_index(dev->info.index, &handle);
+    if (r != NVML_OK) {
+        (void)nvml_fail(abi, r, "nvmlDeviceGetHandleByIndex", &dev->error);
+        return;
+    }
+    dev->handle = handle;
+    r = abi->uuid(handle, dev->info.uuid, sizeof dev->info.uuid);
+    if (r != NVML_OK) {
+        dev->info.uuid[0] = '\0';
+        (void)nvml_fail(abi, r, "nvmlDeviceGetUUID", &dev->error);
+    }
+    nvml_result named = abi->name(handle, dev->info.name, sizeof dev->info.name);
+    if (named != NVML_OK) {
+        dev->info.name[0] = '\0';
+        (void)nvml_fail(abi, named, "nvmlDeviceGetName", &dev->error);
+    }
+    dev->info.uuid[sizeof dev->info.uuid - 1] = '\0';
+    dev->info.name[sizeof dev->info.name - 1] = '\0';
+    if (nvml_is_fatal(r) || nvml_is_fatal(named))
+        return;
+    identify_arch(dev);
+    identify_bus(dev);
+    identify_modes(dev);
+    probe_power(dev);
+    probe_rest(dev);
+}

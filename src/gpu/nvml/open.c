@@ -1,0 +1,166 @@
+/* Asking every board who it is, side by side: a board whose first call hangs in
+ * the driver costs the others a bounded wait, once, and nothing else.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "gpu/nvml/dev.h"
+
+enum {
+    /* Without persistence mode a driver brings a board up in seconds, one after
+     * another: as long as boards keep answering, the others get more time.
+     */
+    FIRST_ANSWER_MS = 10000,
+    NEXT_ANSWER_MS = 3000,
+};
+
+struct question {
+    struct asked *asked;
+    struct gpu_dev dev; /* the thread's own until it has answered */
+    bool answered;      /* under the lock */
+};
+
+/* Shared by the threads and the one who waits; the last to leave frees it. */
+struct asked {
+    pthread_mutex_t lock;
+    unsigned users;
+    int done_fd; /* an eventfd: one for each answer */
+    struct question q[];
+};
+
+static void asked_leave(struct asked *a)
+{
+    (void)pthread_mutex_lock(&a->lock);
+    bool last = --a->users == 0;
+    (void)pthread_mutex_unlock(&a->lock);
+    if (!last)
+        return;
+    (void)pthread_mutex_destroy(&a->lock);
+    (void)close(a->done_fd);
+    free(a);
+}
+
+static void *answer(void *user)
+{
+    struct question *q = user;
+    struct asked *a = q->asked;
+    const uint64_t one = 1;
+
+    dev_identify(&q->dev);
+    lib_leave(q->dev.lib); /* from here on the library may go */
+    (void)pthread_mutex_lock(&a->lock);
+    q->answered = true;
+    (void)pthread_mutex_unlock(&a->lock);
+    (void)!write(a->done_fd, &one, sizeof one);
+    asked_leave(a);
+    return NULL;
+}
+
+/* Threads of ours take no signals: those are the program's. */
+static int start(struct question *q)
+{
+    pthread_attr_t attr;
+    pthread_t thread;
+    sigset_t all, before;
+
+    int r = pthread_attr_init(&attr);
+    if (r)
+        return -r;
+    (void)pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    r = pthread_create(&thread, &attr, answer, q);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    (void)pthread_attr_destroy(&attr);
+    return -r;
+}
+
+static struct asked *asked_new(struct lib *lib)
+{
+    struct asked *a = calloc(1, sizeof *a + lib->n * sizeof *a->q);
+
+    if (!a)
+        return NULL;
+    a->done_fd = eventfd(0, EFD_CLOEXEC);
+    if (a->done_fd < 0 || pthread_mutex_init(&a->lock, NULL) != 0) {
+        if (a->done_fd >= 0)
+            (void)close(a->done_fd);
+        free(a);
+        return NULL;
+    }
+    a->users = 1;
+    for (unsigned i = 0; i < lib->n; i++) {
+        a->q[i].asked = a;
+        a->q[i].dev = lib->dev[i];
+    }
+    return a;
+}
+
+/* How many threads run now. */
+static unsigned start_all(struct lib *lib, struct asked *a)
+{
+    unsigned started = 0;
+
+    for (unsigned i = 0; i < lib->n; i++) {
+        (void)pthread_mutex_lock(&a->lock);
+        a->users++;
+        (void)pthread_mutex_unlock(&a->lock);
+        lib_enter(lib);
+        int r = start(&a->q[i]);
+        if (r == 0) {
+            started++;
+            continue;
+        }
+        lib_leave(lib);
+        (void)pthread_mutex_lock(&a->lock);
+        a->users--;
+        (void)fail(&a->q[i].dev.error, r, "cannot start a thread for board %u: %s", i,
+                   strerror(-r));
+        a->q[i].answered = true;
+        (void)pthread_mutex_unlock(&a->lock);
+    }
+    return started;
+}
+
+static void wait_for(const struct asked *a, unsigned want)
+{
+    struct pollfd p = {.fd = a->done_fd, .events = POLLIN};
+    uint64_t have = 0, more = 0;
+
+    while (have < want) {
+        int r = poll(&p, 1, have ? NEXT_ANSWER_MS : FIRST_ANSWER_MS);
+        if (r < 0 && errno == EINTR)
+            continue;
+        if (r <= 0 || read(a->done_fd, &more, sizeof more) != (ssize_t)sizeof more)
+            return;
+        have += more;
+    }
+}
+
+int lib_identify(struct lib *lib, uw_error *err)
+{
+    struct asked *a = asked_new(lib);
+
+    if (!a)
+        return fail(err, -ENOMEM, "no memory to ask %u boards", lib->n);
+    wait_for(a, start_all(lib, a));
+    (void)pthread_mutex_lock(&a->lock);
+    for (unsigned i = 0; i < lib->n; i++) {
+        if (a->q[i].answered)
+            lib->dev[i] = a->q[i].dev;
+        else
+            (void)fail(&lib->dev[i].error, -EIO, "board %u: no answer from the driver",
+                       i);
+    }
+    (void)pthread_mutex_unlock(&a->lock);
+    asked_leave(a);
+    return 0;
+}
