@@ -38,6 +38,7 @@ void records_fini(struct records *r)
 {
     for (size_t i = 0; i < r->n; i++) {
         free(r->items[i].name);
+        free(r->items[i].cap_w);
         curve_free(r->items[i].curve);
     }
     free(r->items);
@@ -130,7 +131,12 @@ static int finish(const struct drafts *d, const char *path, struct records *ret,
         if (r < 0)
             return fail(err, r, "%s: no memory", path);
         struct record *rec = &out.items[out.n++];
-        *rec = (struct record){.name = take(c->name)};
+        *rec = (struct record){.name = take(c->name), .n = c->n};
+        rec->cap_w = calloc(c->n, sizeof *rec->cap_w);
+        if (!rec->cap_w)
+            return fail(err, -ENOMEM, "%s: no memory", path);
+        for (size_t k = 0; k < c->n; k++)
+            rec->cap_w[k] = c->points[k].cap_w;
         r = curve_new(c->points, c->n, &rec->curve, err);
         if (r < 0)
             return fail_in(err, r, "%s:%u", path, c->line);

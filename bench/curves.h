@@ -9,6 +9,8 @@
 struct record {
     char *name;
     struct curve *curve;
+    double *cap_w;                /* the recorded caps … */
+    size_t n;                     /* … and their number */
     double min_w, max_w;          /* the lowest and the highest cap */
     struct curve_value reference; /* at the highest cap */
 };

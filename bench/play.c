@@ -89,6 +89,7 @@ static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
         .max_mw = max_mw,
         .default_mw = max_mw,
         .original_mw = max_mw,
+        .prior = w->p->prior,
     };
     double demand_w = 0, peak_w = 0, pow_sum = 0;
     auto_(search_free) struct search *s = NULL;

@@ -5,6 +5,7 @@
 #include <stdint.h>
 
 #include "core/optimum/goal.h"
+#include "core/optimum/prior.h"
 #include "curves.h"
 
 enum method {
@@ -20,6 +21,7 @@ struct play {
     struct goal goal;
     double noise; /* of each window's time and energy, independently */
     uint64_t seed;
+    const struct prior *prior; /* of the search; NULL: the built-in one */
 };
 
 struct score {

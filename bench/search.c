@@ -9,7 +9,8 @@
  * which also stands for Pmax in cost:ETA.  Noise multiplies time and energy of
  * each window independently; the search is told its size, as a run tells it the
  * scatter of the steps in a window.  Oracle and regret are of the curve without
- * noise.  Exit status: 0 done, 1 failed, 2 bad arguments or values.
+ * noise.  --prior takes numbers that learn-prior printed in place of the built-in
+ * ones.  Exit status: 0 done, 1 failed, 2 bad arguments or values.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -25,6 +26,7 @@
 #include "base/units.h"
 #include "curves.h"
 #include "play.h"
+#include "priorfile.h"
 #include "stats.h"
 #include "table.h"
 
@@ -32,7 +34,8 @@ enum { SEEDS_MAX = 1000000, EXIT_USAGE = 2 };
 #define NOISE_MAX 0.3
 
 struct opts {
-    const char *curves, *goal, *json;
+    const char *curves, *goal, *json, *prior_file;
+    const struct prior *prior; /* read from prior_file; NULL: the built-in one */
     double noise;
     uint64_t seeds;
     bool table;
@@ -61,6 +64,9 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
     case 'j':
         o->json = arg;
         break;
+    case 'p':
+        o->prior_file = arg;
+        break;
     case 't':
         o->table = true;
         break;
@@ -84,13 +90,10 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
 static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
 {
     static const struct option longs[] = {
-        {"curves", required_argument, NULL, 'c'},
-        {"goal", required_argument, NULL, 'g'},
-        {"noise", required_argument, NULL, 'n'},
-        {"seeds", required_argument, NULL, 's'},
-        {"json", required_argument, NULL, 'j'},
-        {"table", no_argument, NULL, 't'},
-        {0},
+        {"curves", required_argument, NULL, 'c'}, {"goal", required_argument, NULL, 'g'},
+        {"noise", required_argument, NULL, 'n'},  {"seeds", required_argument, NULL, 's'},
+        {"json", required_argument, NULL, 'j'},   {"prior", required_argument, NULL, 'p'},
+        {"table", no_argument, NULL, 't'},        {0},
     };
     struct opts o = {.seeds = 1};
     int c;
@@ -144,7 +147,8 @@ static int print_results(const struct records *recs, const struct play *base,
 static int print_goal(const struct records *recs, const struct opts *o,
                       const struct goal *goal, uw_error *err)
 {
-    struct play base = {.method = METHOD_SEARCH, .goal = *goal, .noise = o->noise};
+    struct play base = {
+        .method = METHOD_SEARCH, .goal = *goal, .noise = o->noise, .prior = o->prior};
     auto_(mem_free) double *regret = calloc(recs->n * o->seeds, sizeof *regret);
     auto_(mem_free) double *slowdown = calloc(recs->n * o->seeds, sizeof *slowdown);
     struct columns col = {.regret = regret, .slowdown = slowdown};
@@ -168,7 +172,8 @@ static int print_goal(const struct records *recs, const struct opts *o,
 
 static int print_table(const struct records *recs, const struct opts *o, uw_error *err)
 {
-    struct table_opts t = {.noise = o->noise, .seeds = (unsigned)o->seeds};
+    struct table_opts t = {
+        .noise = o->noise, .seeds = (unsigned)o->seeds, .prior = o->prior};
     auto_(file_close) FILE *f = NULL;
 
     if (o->json && strcmp(o->json, "-") != 0) {
@@ -192,6 +197,7 @@ int main(int argc, char **argv)
     auto_(records_fini) struct records recs = {0};
     struct opts o = {0};
     struct goal goal = {0};
+    struct prior prior;
     uw_error err = {""};
 
     if (parse_opts(argc, argv, &o, &err) < 0) {
@@ -200,6 +206,11 @@ int main(int argc, char **argv)
     }
     if (o.goal && goal_parse(o.goal, &goal, &err) < 0)
         return complain(&err, EXIT_USAGE);
+    if (o.prior_file) {
+        if (prior_read(o.prior_file, &prior, &err) < 0)
+            return complain(&err, EXIT_USAGE);
+        o.prior = &prior;
+    }
     if (records_read(o.curves, &recs, &err) < 0)
         return complain(&err, EXIT_USAGE);
     int r = o.table ? print_table(&recs, &o, &err) : print_goal(&recs, &o, &goal, &err);

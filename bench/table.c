@@ -93,7 +93,7 @@ static void json_row(FILE *f, const char *name, const struct cell *c)
 static int print_goal(const struct records *recs, const struct table_opts *opts,
                       const char *text, uw_error *err)
 {
-    struct play p = {.noise = opts->noise};
+    struct play p = {.noise = opts->noise, .prior = opts->prior};
     int r = goal_parse(text, &p.goal, err);
     if (r < 0)
         return r;

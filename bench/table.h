@@ -10,8 +10,9 @@
 struct table_opts {
     double noise;
     unsigned seeds;
-    FILE *json; /* or NULL */
-    bool quiet; /* no table, the JSON alone */
+    const struct prior *prior; /* NULL: the built-in one */
+    FILE *json;                /* or NULL */
+    bool quiet;                /* no table, the JSON alone */
 };
 
 /* The table to stdout unless quiet, the same as JSON to opts->json. */

@@ -21,7 +21,10 @@ struct level {
     bool stale; /* from before the job changed: tells the shape, not the level */
 };
 
+struct prior;
+
 struct scene {
+    const struct prior *prior; /* NULL: prior_recorded */
     struct goal goal;
     double pmax_w;     /* one GPU's highest cap */
     double lo_w, hi_w; /* caps allowed now, multiples of grain_w */
@@ -42,6 +45,7 @@ struct proposal {
 };
 
 /* windows_left == 0 or lo_w == hi_w measured: always a hold. */
-void propose(const struct scene *scene, struct proposal *ret);
+struct outlook; /* room for the work, kept by the caller; no memory in it */
+void propose(const struct scene *scene, struct outlook *room, struct proposal *ret);
 
 #endif

@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "core/optimum/outlook.h"
 #include "core/optimum/propose.h"
 
 enum {
@@ -21,7 +22,7 @@ enum {
 };
 #define SETTLE_S 1.0
 #define STALL_STEP 0.05 /* of the demand: least way above a cap that stalled */
-#define EXACT_VAR 1e-10 /* of a window said to be exact */
+#define EXACT_VAR 1e-8  /* of a window said to be exact */
 
 struct search {
     struct search_setup setup;
@@ -37,6 +38,7 @@ struct search {
     uint32_t best_mw;
     double best_log_t, best_log_e;
     struct search_step step;
+    struct outlook room;
 };
 
 /* ---- caps ---- */
@@ -130,6 +132,7 @@ static void go_next(struct search *s)
         return;
     }
     struct scene scene = {
+        .prior = s->setup.prior,
         .goal = s->setup.goal,
         .pmax_w = w_of_mw(s->setup.max_mw),
         .lo_w = w_of_mw(lowest(s)),
@@ -145,7 +148,7 @@ static void go_next(struct search *s)
     struct proposal p;
     if (s->misses >= MISSES_MAX || s->n_levels == LEVELS_MAX)
         scene.windows_left = 0;
-    propose(&scene, &p);
+    propose(&scene, &s->room, &p);
     s->best_mw = mw_of_w(p.best_w);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;

@@ -35,6 +35,8 @@
 #define SEARCH_RAMP 0.005 /* of the default limit a second */
 enum { SEARCH_WINDOWS_MAX = 64, SEARCH_NO_LIMIT = 0 };
 
+struct prior; /* core/optimum/prior.h */
+
 struct search_setup {
     struct goal goal;
     uint32_t min_mw, max_mw, default_mw; /* the board's; the tightest of the job's */
@@ -45,6 +47,7 @@ struct search_setup {
     double floor;         /* soft floor as a fraction of the demand; 0: SEARCH_FLOOR */
     double ramp;          /* fraction of the default limit a second; 0: SEARCH_RAMP */
     unsigned max_windows; /* until it must hold, the reference included; 0: 16 */
+    const struct prior *prior; /* what curves look like; NULL: prior_recorded */
 };
 
 /* A finished window of whole units of work at a settled cap. */

@@ -1,0 +1,174 @@
+#include "core/optimum/model.h"
+
+#include <math.h>
+#include <string.h>
+
+#define FREE_VAR 1.0      /* of a height that nothing is known about */
+#define STALE_VAR 4e-4    /* shape before and after a change: 2 % */
+#define LEAST_ROUGH 0.002 /* a curve is never smoother than this */
+
+static double height_cov(const struct level *a, const struct level *b)
+{
+    return a->stale == b->stale ? FREE_VAR : 0;
+}
+
+/* In place; a must be positive definite, which the noise on its diagonal sees to. */
+static void cholesky(double *a, size_t n, size_t stride)
+{
+    for (size_t j = 0; j < n; j++) {
+        for (size_t i = j; i < n; i++) {
+            double v = a[i * stride + j];
+            for (size_t k = 0; k < j; k++)
+                v -= a[i * stride + k] * a[j * stride + k];
+            a[i * stride + j] = i == j ? sqrt(fmax(v, 1e-14)) : v / a[j * stride + j];
+        }
+    }
+}
+
+static void forward(const double *a, size_t n, size_t stride, double *v)
+{
+    for (size_t i = 0; i < n; i++) {
+        for (size_t k = 0; k < i; k++)
+            v[i] -= a[i * stride + k] * v[k];
+        v[i] /= a[i * stride + i];
+    }
+}
+
+static void backward(const double *a, size_t n, size_t stride, double *v)
+{
+    for (size_t i = n; i-- > 0;) {
+        for (size_t k = i + 1; k < n; k++)
+            v[i] -= a[k * stride + i] * v[k];
+        v[i] /= a[i * stride + i];
+    }
+}
+
+/* Squared roughness expected of one side, given its levels alone. */
+static double rough_of(const struct model *m, const struct prior_side *s,
+                       const struct prior_spot *spot, const double *y, const double *var)
+{
+    double a[MODEL_LEVELS * MODEL_LEVELS], l[PRIOR_ROUGHS], most = -INFINITY;
+    double sum = 0, mean = 0;
+
+    for (int k = 0; k < PRIOR_ROUGHS; k++) {
+        double v[MODEL_LEVELS], rough = fmax(s->rough[k], LEAST_ROUGH);
+        l[k] = log(s->weight[k]);
+        for (size_t i = 0; i < m->n; i++) {
+            v[i] = y[i];
+            for (size_t j = 0; j < m->n; j++)
+                a[i * MODEL_LEVELS + j] = prior_cov(s, rough, spot[i], spot[j]) +
+                                          height_cov(m->levels[i], m->levels[j]) +
+                                          (i == j ? var[i] : 0);
+        }
+        cholesky(a, m->n, MODEL_LEVELS);
+        forward(a, m->n, MODEL_LEVELS, v);
+        for (size_t i = 0; i < m->n; i++)
+            l[k] -= 0.5 * v[i] * v[i] + log(a[i * MODEL_LEVELS + i]);
+        most = fmax(most, l[k]);
+    }
+    for (int k = 0; k < PRIOR_ROUGHS; k++) {
+        double w = exp(l[k] - most), rough = fmax(s->rough[k], LEAST_ROUGH);
+        sum += w;
+        mean += w * rough * rough;
+    }
+    return mean / sum;
+}
+
+static void fit_roughness(struct model *m)
+{
+    double t[MODEL_LEVELS], p[MODEL_LEVELS], vt[MODEL_LEVELS], vp[MODEL_LEVELS];
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct level *l = m->levels[i];
+        double x = l->cap_w / m->demand_w, extra = l->stale ? STALE_VAR : 0;
+        t[i] = l->log_t - m->ref_t - prior_mean(&m->prior->t, x);
+        p[i] = l->log_e - m->ref_e - (l->log_t - m->ref_t) - prior_mean(&m->prior->p, x);
+        vt[i] = l->var_t + extra;
+        vp[i] = l->var_t + l->var_e + extra;
+    }
+    m->rough_t = sqrt(rough_of(m, &m->prior->t, m->spot_t, t, vt));
+    m->rough_p = sqrt(rough_of(m, &m->prior->p, m->spot_p, p, vp));
+}
+
+static void choose_levels(struct model *m, const struct scene *scene)
+{
+    size_t skip = scene->n > MODEL_LEVELS ? scene->n - MODEL_LEVELS : 0;
+    m->n = 0;
+    for (size_t i = 0; i < scene->n; i++) {
+        if (skip > 0 && i != scene->reference) {
+            skip--;
+            continue;
+        }
+        m->levels[m->n++] = &scene->levels[i];
+    }
+}
+
+void model_fit(struct model *m, const struct prior *prior, const struct scene *scene)
+{
+    const struct level *ref = &scene->levels[scene->reference];
+
+    *m = (struct model){.prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e};
+    m->demand_w = exp(ref->log_e - ref->log_t);
+    choose_levels(m, scene);
+    for (size_t i = 0; i < m->n; i++) {
+        double x = m->levels[i]->cap_w / m->demand_w;
+        m->spot_t[i] = prior_spot(&prior->t, x);
+        m->spot_p[i] = prior_spot(&prior->p, x);
+    }
+    fit_roughness(m);
+
+    for (size_t i = 0; i < m->n; i++) {
+        const struct level *l = m->levels[i];
+        double x = l->cap_w / m->demand_w, extra = l->stale ? STALE_VAR : 0;
+        double mt = prior_mean(&prior->t, x);
+        for (size_t j = 0; j <= i; j++) {
+            double h = height_cov(l, m->levels[j]);
+            double t = prior_cov(&prior->t, m->rough_t, m->spot_t[i], m->spot_t[j]) + h;
+            double p = prior_cov(&prior->p, m->rough_p, m->spot_p[i], m->spot_p[j]) + h;
+            double *a = &m->chol[2 * i * MODEL_ROWS + 2 * j];
+            a[0] = a[1] = a[MODEL_ROWS] = t;
+            a[MODEL_ROWS + 1] = t + p;
+        }
+        m->chol[2 * i * (MODEL_ROWS + 1)] += l->var_t + extra;
+        m->chol[(2 * i + 1) * (MODEL_ROWS + 1)] += l->var_e + extra;
+        m->alpha[2 * i] = l->log_t - m->ref_t - mt;
+        m->alpha[2 * i + 1] = l->log_e - m->ref_e - mt - prior_mean(&prior->p, x);
+    }
+    cholesky(m->chol, 2 * m->n, MODEL_ROWS);
+    forward(m->chol, 2 * m->n, MODEL_ROWS, m->alpha);
+    backward(m->chol, 2 * m->n, MODEL_ROWS, m->alpha);
+}
+
+void model_at(const struct model *m, double cap_w, struct model_spot *ret)
+{
+    double x = cap_w / m->demand_w;
+
+    ret->t = prior_spot(&m->prior->t, x);
+    ret->p = prior_spot(&m->prior->p, x);
+    ret->mean_t = prior_mean(&m->prior->t, x);
+    ret->mean_e = ret->mean_t + prior_mean(&m->prior->p, x);
+    for (size_t i = 0; i < m->n; i++) {
+        double h = m->levels[i]->stale ? 0 : FREE_VAR;
+        double t = prior_cov(&m->prior->t, m->rough_t, ret->t, m->spot_t[i]) + h;
+        double p = prior_cov(&m->prior->p, m->rough_p, ret->p, m->spot_p[i]) + h;
+        ret->row_t[2 * i] = ret->row_t[2 * i + 1] = ret->row_e[2 * i] = t;
+        ret->row_e[2 * i + 1] = t + p;
+        ret->mean_t += t * (m->alpha[2 * i] + m->alpha[2 * i + 1]);
+        ret->mean_e += t * m->alpha[2 * i] + (t + p) * m->alpha[2 * i + 1];
+    }
+    forward(m->chol, 2 * m->n, MODEL_ROWS, ret->row_t);
+    forward(m->chol, 2 * m->n, MODEL_ROWS, ret->row_e);
+}
+
+double model_cov(const struct model *m, const struct model_spot *a, struct model_mix wa,
+                 const struct model_spot *b, struct model_mix wb)
+{
+    double t = prior_cov(&m->prior->t, m->rough_t, a->t, b->t) + FREE_VAR;
+    double p = prior_cov(&m->prior->p, m->rough_p, a->p, b->p) + FREE_VAR;
+    double v = (wa.t + wa.e) * (wb.t + wb.e) * t + wa.e * wb.e * p;
+
+    for (size_t i = 0; i < 2 * m->n; i++)
+        v -= (wa.t * a->row_t[i] + wa.e * a->row_e[i]) *
+             (wb.t * b->row_t[i] + wb.e * b->row_e[i]);
+    return v;
+}

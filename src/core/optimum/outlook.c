@@ -1,0 +1,224 @@
+#include "core/optimum/outlook.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/optimum/prior.h"
+
+/* Standard errors by which the bound of slowdown:F must be kept: 99 of 100. */
+#define SURE 2.33
+
+static const struct model_mix time_alone = {1, 0};
+
+static double worth(const struct goal_shape *s, double t, double e)
+{
+    return s->product ? exp(t + e) : s->we * exp(e) + s->wt * exp(t);
+}
+
+static struct model_mix slope(const struct goal_shape *s, double t, double e)
+{
+    if (s->product)
+        return (struct model_mix){exp(t + e), exp(t + e)};
+    return (struct model_mix){s->wt * exp(t), s->we * exp(e)};
+}
+
+static bool bounded(const struct outlook *o)
+{
+    return !isinf(o->shape.bound);
+}
+
+static int ascending(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static bool is_measured(const struct outlook *o, double cap_w)
+{
+    for (size_t i = 0; i < o->model.n; i++)
+        if (!o->model.levels[i]->stale &&
+            fabs(o->model.levels[i]->cap_w - cap_w) < 0.5 * o->grain_w)
+            return true;
+    return false;
+}
+
+/* Even steps of whole grains over the allowed caps, and every measured cap. */
+static void choose_caps(struct outlook *o)
+{
+    double grains = (o->hi_w - o->lo_w) / o->grain_w;
+    double by = fmax(ceil(grains / (OUTLOOK_STEPS - 1)), 1) * o->grain_w;
+    double top = floor(o->hi_w / o->grain_w + 1e-9) * o->grain_w;
+    size_t n = 0, k = 0;
+
+    o->cap_w[n++] = o->hi_w;
+    for (double c = top; c > o->lo_w - 1e-9 && n < OUTLOOK_STEPS; c -= by)
+        o->cap_w[n++] = c;
+    for (size_t i = 0; i < o->model.n; i++) {
+        double c = o->model.levels[i]->cap_w;
+        if (!o->model.levels[i]->stale && c > o->lo_w - 1e-9 && c < o->hi_w + 1e-9 &&
+            n < OUTLOOK_CAPS)
+            o->cap_w[n++] = c;
+    }
+    qsort(o->cap_w, n, sizeof *o->cap_w, ascending);
+    for (size_t i = 0; i < n; i++) {
+        bool same = k > 0 && o->cap_w[i] - o->cap_w[k - 1] < 0.5 * o->grain_w;
+        if (!same)
+            o->cap_w[k++] = o->cap_w[i];
+    }
+    o->n = k;
+}
+
+static double excess_var(const struct outlook *o, const struct model_spot *p)
+{
+    const struct model *m = &o->model;
+    return fmax(model_cov(m, p, time_alone, p, time_alone) +
+                    model_cov(m, &o->ref, time_alone, &o->ref, time_alone) -
+                    2 * model_cov(m, p, time_alone, &o->ref, time_alone),
+                0);
+}
+
+static void make_covariances(struct outlook *o)
+{
+    const struct model *m = &o->model;
+
+    for (size_t i = 0; i < o->n; i++) {
+        const struct model_spot *p = &o->spot[i];
+        for (size_t k = 0; k <= i && !bounded(o); k++)
+            o->cov[i][k] = o->cov[k][i] =
+                model_cov(m, p, o->mix[i], &o->spot[k], o->mix[k]);
+        for (size_t k = 0; k < o->n && bounded(o); k++) {
+            const struct model_spot *q = &o->spot[k];
+            o->cov[i][k] = model_cov(m, p, o->mix[i], q, time_alone);
+            o->cov_excess[i][k] = model_cov(m, p, time_alone, q, time_alone) -
+                                  model_cov(m, &o->ref, time_alone, q, time_alone);
+        }
+        o->shown[i] = fmax(
+            bounded(o) ? model_cov(m, p, time_alone, p, time_alone) : o->cov[i][i], 0);
+    }
+}
+
+void outlook_make(struct outlook *o, const struct scene *s)
+{
+    const struct level *r = &s->levels[s->reference];
+    struct goal_ref ref = {exp(r->log_e), exp(r->log_t), s->pmax_w};
+
+    o->shape = goal_shape_of(&s->goal, &ref);
+    o->lo_w = s->lo_w;
+    o->hi_w = s->hi_w;
+    o->grain_w = s->grain_w;
+    o->var_t = r->var_t * r->windows;
+    o->var_e = r->var_e * r->windows;
+    model_fit(&o->model, s->prior ? s->prior : &prior_recorded, s);
+    model_at(&o->model, r->cap_w, &o->ref);
+    choose_caps(o);
+    for (size_t i = 0; i < o->n; i++) {
+        struct model_spot *p = &o->spot[i];
+        model_at(&o->model, o->cap_w[i], p);
+        o->value[i] = worth(&o->shape, p->mean_t, p->mean_e);
+        o->mix[i] = slope(&o->shape, p->mean_t, p->mean_e);
+        o->measured[i] = is_measured(o, o->cap_w[i]);
+        o->excess[i] = p->mean_t - o->ref.mean_t;
+        o->var[i] = bounded(o) ? excess_var(o, p) : 0;
+    }
+    make_covariances(o);
+}
+
+static bool allowed(const struct outlook *o, double excess, double var)
+{
+    return !bounded(o) || excess + SURE * sqrt(var) <= log(o->shape.bound);
+}
+
+size_t outlook_best(const struct outlook *o)
+{
+    size_t best = o->n - 1;
+    double least = INFINITY;
+
+    for (size_t i = o->n; i-- > 0;)
+        if (o->value[i] < least && allowed(o, o->excess[i], o->var[i])) {
+            least = o->value[i];
+            best = i;
+        }
+    return best;
+}
+
+/* Nodes and weights for the mean over a normal variable (Gauss and Hermite). */
+static const double nodes[] = {-3.750440, -2.366759, -1.154405, 0,
+                               1.154405,  2.366759,  3.750440};
+static const double weights[] = {0.000548, 0.030757, 0.240123, 0.457143,
+                                 0.240123, 0.030757, 0.000548};
+
+static double gain_free(const struct outlook *o, size_t c, double sd)
+{
+    double now = INFINITY, sum = 0;
+
+    for (size_t i = 0; i < o->n; i++)
+        now = fmin(now, o->value[i]);
+    for (size_t k = 0; k < sizeof nodes / sizeof *nodes; k++) {
+        double least = INFINITY, z = nodes[k] / sd;
+        for (size_t i = 0; i < o->n; i++)
+            least = fmin(least, o->value[i] + o->cov[i][c] * z);
+        sum += weights[k] * (now - least);
+    }
+    return sum;
+}
+
+/* The same where only caps whose time is surely within the bound may be kept. */
+static double gain_bounded(const struct outlook *o, size_t c, double sd)
+{
+    enum { NODES = 15 };
+    double sum = 0, total = 0, room[OUTLOOK_CAPS];
+    double now = o->value[outlook_best(o)];
+
+    for (size_t i = 0; i < o->n; i++) {
+        double b = o->cov_excess[i][c] / sd;
+        room[i] =
+            log(o->shape.bound) - o->excess[i] - SURE * sqrt(fmax(o->var[i] - b * b, 0));
+    }
+    for (int k = 0; k < NODES; k++) {
+        double z = -2.8 + 0.4 * k, w = exp(-0.5 * z * z);
+        double least = INFINITY;
+        for (size_t i = 0; i < o->n; i++)
+            if (o->cov_excess[i][c] / sd * z <= room[i])
+                least = fmin(least, o->value[i] + o->cov[i][c] / sd * z);
+        total += w;
+        sum += isinf(least) ? 0 : w * (now - least);
+    }
+    return sum / total;
+}
+
+double outlook_gain(const struct outlook *o, size_t c, unsigned windows)
+{
+    struct model_mix m = bounded(o) ? time_alone : o->mix[c];
+    double noise = (m.t * m.t * o->var_t + m.e * m.e * o->var_e) / windows;
+    double sd = sqrt(o->shown[c] + noise);
+
+    if (sd < 1e-7 || o->shown[c] < 0.01 * noise)
+        return 0;
+    return bounded(o) ? gain_bounded(o, c, sd) : gain_free(o, c, sd);
+}
+
+double outlook_refined(const struct outlook *o, size_t best, double *ret_log_t,
+                       double *ret_log_e)
+{
+    double lo = o->cap_w[best > 0 ? best - 1 : best];
+    double hi = o->cap_w[best + 1 < o->n ? best + 1 : best];
+    double at = o->cap_w[best], least = o->value[best];
+    struct model_spot keep = o->spot[best];
+
+    for (double c = ceil(lo / o->grain_w) * o->grain_w; c < hi; c += o->grain_w) {
+        struct model_spot p;
+        if (c < o->lo_w || c > o->hi_w)
+            continue;
+        model_at(&o->model, c, &p);
+        double v = worth(&o->shape, p.mean_t, p.mean_e);
+        double var = bounded(o) ? excess_var(o, &p) : 0;
+        if (v < least - 1e-7 && allowed(o, p.mean_t - o->ref.mean_t, var)) {
+            least = v;
+            at = c;
+            keep = p;
+        }
+    }
+    *ret_log_t = keep.mean_t + o->model.ref_t;
+    *ret_log_e = keep.mean_e + o->model.ref_e;
+    return at;
+}

@@ -1,0 +1,50 @@
+/* The goal's value at every cap considered, as the model expects it, and what
+ * another window at one of them would be worth: the knowledge gradient (Frazier,
+ * Powell and Dayanik 2009), for slowdown:F with the bound's certainty counted in.
+ * Pure; large (about 300 kB), so it lives in the search's own memory.
+ */
+#ifndef CORE_OPTIMUM_OUTLOOK_H
+#define CORE_OPTIMUM_OUTLOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "core/optimum/model.h"
+#include "core/optimum/propose.h"
+
+enum { OUTLOOK_STEPS = 72, OUTLOOK_CAPS = OUTLOOK_STEPS + MODEL_LEVELS };
+
+struct outlook {
+    struct model model;
+    struct goal_shape shape;
+    double lo_w, hi_w, grain_w;
+    double var_t, var_e; /* of one more window */
+    size_t n;
+    double cap_w[OUTLOOK_CAPS]; /* ascending; every measured cap is among them */
+    bool measured[OUTLOOK_CAPS];
+    struct model_spot spot[OUTLOOK_CAPS], ref;
+    double value[OUTLOOK_CAPS];         /* of the goal, 1 at the reference */
+    double excess[OUTLOOK_CAPS];        /* bound: log time over the reference's, … */
+    double var[OUTLOOK_CAPS];           /* … and its variance */
+    struct model_mix mix[OUTLOOK_CAPS]; /* how value depends on log time, energy */
+    /* Covariance of what a window at [column] shows with the value at [row], and,
+     * under a bound, with the excess at [row].  Shown: the value; under a bound
+     * the log time.
+     */
+    double cov[OUTLOOK_CAPS][OUTLOOK_CAPS];
+    double cov_excess[OUTLOOK_CAPS][OUTLOOK_CAPS];
+    double shown[OUTLOOK_CAPS]; /* variance of what is shown, without noise */
+};
+
+void outlook_make(struct outlook *o, const struct scene *scene);
+/* The cap to keep as things stand: the least value that the bound surely allows
+ * (the highest cap where none is).
+ */
+size_t outlook_best(const struct outlook *o);
+/* By how much `windows` windows at cap c are expected to lower what is kept. */
+double outlook_gain(const struct outlook *o, size_t c, unsigned windows);
+/* outlook_best() to the grain, with the expected logarithms (of the window). */
+double outlook_refined(const struct outlook *o, size_t best, double *ret_log_t,
+                       double *ret_log_e);
+
+#endif

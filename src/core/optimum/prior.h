@@ -1,0 +1,44 @@
+/* What is known of a job's curves before anything but the reference is measured:
+ * a Gaussian process for each of log time and log mean power over x = cap /
+ * demand.  Its numbers are learnt from recorded sweeps by bench/learn-prior
+ * (prior.c names the data).  Pure.
+ *
+ * Covariance of one side at x, x', with u = log x and s(x) the amplitude:
+ *     s(x) s(x') [g((u-u')/long) + share^2 g((u-u')/mid)] + rough^2 g((u-u')/short)
+ * where g is the Matern 5/2 correlation; rough is one of three, by curve: most
+ * recorded curves are smooth, a few are not, and measuring tells which.
+ */
+#ifndef CORE_OPTIMUM_PRIOR_H
+#define CORE_OPTIMUM_PRIOR_H
+
+enum { PRIOR_MEANS = 12, PRIOR_AMPS = 5, PRIOR_ROUGHS = 3 };
+#define PRIOR_MEAN_AT 0.3 /* x of the first knot of the mean … */
+#define PRIOR_MEAN_BY 0.1 /* … and from knot to knot */
+#define PRIOR_AMP_AT 0.4
+#define PRIOR_AMP_BY 0.25
+
+struct prior_side {
+    double mean[PRIOR_MEANS];   /* at knots evenly spaced in x, cubic between */
+    double log_amp[PRIOR_AMPS]; /* log s, linear between */
+    double len_long, len_mid, len_short, share;
+    double rough[PRIOR_ROUGHS], weight[PRIOR_ROUGHS];
+};
+
+struct prior {
+    struct prior_side t, p; /* log time, log power */
+};
+
+extern const struct prior prior_recorded;
+
+double prior_mean(const struct prior_side *s, double x);
+/* Weights of the mean's knots at x: mean = sum of weight x knot. */
+void prior_mean_weights(double x, double ret[PRIOR_MEANS]);
+/* One point of the kernel, worked out once. */
+struct prior_spot {
+    double u, amp;
+};
+struct prior_spot prior_spot(const struct prior_side *s, double x);
+double prior_cov(const struct prior_side *s, double rough, struct prior_spot a,
+                 struct prior_spot b);
+
+#endif
