@@ -80,6 +80,16 @@ static int check_step(const struct search_step *t, const struct search_setup *se
     return 0;
 }
 
+static void trace(const struct world *w, const struct search_step *t,
+                  const struct curve_value *v)
+{
+    const struct curve_value *r = &w->rec->reference;
+    if (w->p->trace)
+        (void)fprintf(w->p->trace, "%s: %g W time %.4f energy %.4f: %s\n", w->rec->name,
+                      w_of_mw(t->cap_mw), v->time_s / r->time_s,
+                      v->energy_j / r->energy_j, t->why);
+}
+
 static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
 {
     uint32_t max_mw = mw_of_w(w->rec->max_w);
@@ -104,6 +114,7 @@ static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
         if (r < 0)
             return r;
         struct curve_value v = measure(w, t->cap_mw);
+        trace(w, t, &v);
         if (t->cap_mw == max_mw) {
             pow_sum += v.power_w;
             demand_w = pow_sum / ++refs;
@@ -125,6 +136,8 @@ static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
     }
     r = check_step(search_step(s), &setup, demand_w * 0.97, peak_w, err);
     *ret_cap_w = w_of_mw(search_step(s)->cap_mw);
+    struct curve_value kept = curve_at(w->rec->curve, *ret_cap_w);
+    trace(w, search_step(s), &kept);
     return r;
 }
 

@@ -3,6 +3,7 @@
 #define BENCH_PLAY_H
 
 #include <stdint.h>
+#include <stdio.h>
 
 #include "core/optimum/goal.h"
 #include "core/optimum/prior.h"
@@ -21,6 +22,7 @@ struct play {
     struct goal goal;
     double noise; /* of each window's time and energy, independently */
     uint64_t seed;
+    FILE *trace;               /* each step of the search in words; NULL: none */
     const struct prior *prior; /* of the search; NULL: the built-in one */
 };
 

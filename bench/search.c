@@ -10,7 +10,8 @@
  * each window independently; the search is told its size, as a run tells it the
  * scatter of the steps in a window.  Oracle and regret are of the curve without
  * noise.  --prior takes numbers that learn-prior printed in place of the built-in
- * ones.  Exit status: 0 done, 1 failed, 2 bad arguments or values.
+ * ones; --trace tells each step on stderr.  Exit status: 0 done, 1 failed, 2 bad
+ * arguments or values.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -38,7 +39,7 @@ struct opts {
     const struct prior *prior; /* read from prior_file; NULL: the built-in one */
     double noise;
     uint64_t seeds;
-    bool table;
+    bool table, trace;
 };
 
 static int usage(void)
@@ -67,6 +68,9 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
     case 'p':
         o->prior_file = arg;
         break;
+    case 'v':
+        o->trace = true;
+        break;
     case 't':
         o->table = true;
         break;
@@ -90,10 +94,15 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
 static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
 {
     static const struct option longs[] = {
-        {"curves", required_argument, NULL, 'c'}, {"goal", required_argument, NULL, 'g'},
-        {"noise", required_argument, NULL, 'n'},  {"seeds", required_argument, NULL, 's'},
-        {"json", required_argument, NULL, 'j'},   {"prior", required_argument, NULL, 'p'},
-        {"table", no_argument, NULL, 't'},        {0},
+        {"curves", required_argument, NULL, 'c'},
+        {"goal", required_argument, NULL, 'g'},
+        {"noise", required_argument, NULL, 'n'},
+        {"seeds", required_argument, NULL, 's'},
+        {"json", required_argument, NULL, 'j'},
+        {"prior", required_argument, NULL, 'p'},
+        {"trace", no_argument, NULL, 'v'},
+        {"table", no_argument, NULL, 't'},
+        {0},
     };
     struct opts o = {.seeds = 1};
     int c;
@@ -147,8 +156,11 @@ static int print_results(const struct records *recs, const struct play *base,
 static int print_goal(const struct records *recs, const struct opts *o,
                       const struct goal *goal, uw_error *err)
 {
-    struct play base = {
-        .method = METHOD_SEARCH, .goal = *goal, .noise = o->noise, .prior = o->prior};
+    struct play base = {.method = METHOD_SEARCH,
+                        .goal = *goal,
+                        .noise = o->noise,
+                        .prior = o->prior,
+                        .trace = o->trace ? stderr : NULL};
     auto_(mem_free) double *regret = calloc(recs->n * o->seeds, sizeof *regret);
     auto_(mem_free) double *slowdown = calloc(recs->n * o->seeds, sizeof *slowdown);
     struct columns col = {.regret = regret, .slowdown = slowdown};

@@ -13,7 +13,9 @@ static const struct price {
     double new_cap, window;
 } price_free = {0.0025, 0.0003}, price_bounded = {0.0005, 0.0001};
 #define EDP_SCALE 2
-#define NEAR 0.08 /* of the demand: what is kept was measured no further away */
+#define ROUGH 0.02 /* of time: where a curve is that rough, a valley may be hidden */
+#define LOOK 0.6   /* … and this share of the demand is where to look once */
+#define NEAR 0.08  /* of the demand: what is kept was measured no further away */
 
 struct pick {
     size_t at;
@@ -47,6 +49,22 @@ static bool near_measured(const struct outlook *o, double cap_w)
     return false;
 }
 
+static double least_measured(const struct outlook *o)
+{
+    for (size_t i = 0; i < o->n; i++)
+        if (o->measured[i])
+            return o->cap_w[i];
+    return o->hi_w;
+}
+
+/* Where to look once on a rough curve; the highest cap on others. */
+static double look_down(const struct outlook *o)
+{
+    if (o->model.rough_t < ROUGH)
+        return o->hi_w;
+    return fmax(round(LOOK * o->model.demand_w / o->grain_w) * o->grain_w, o->lo_w);
+}
+
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
@@ -70,6 +88,11 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     } else if (!near_measured(o, ret->best_w)) {
         ret->hold = false;
         (void)snprintf(ret->why, sizeof ret->why, "expected best, to be verified");
+    } else if (look_down(o) < least_measured(o) - NEAR * o->model.demand_w) {
+        ret->hold = false;
+        ret->cap_w = look_down(o);
+        (void)snprintf(ret->why, sizeof ret->why,
+                       "time is uneven here: a look further down");
     } else {
         (void)snprintf(ret->why, sizeof ret->why, "no other cap promises more");
     }
