@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/auto.h"
+#include "plant/board.h"
 #include "underwatt/error.h"
 
 enum {
@@ -49,47 +49,33 @@ struct sim_fault {
 };
 #define SIM_ALL_BOARDS UINT32_MAX
 
-/* What the file may change of a board model; a value that was not given keeps
- * the model's (has: enum sim_board_has).
- */
-enum sim_board_has {
-    SIM_BOARD_GAIN = 1u << 0,
-    SIM_BOARD_NOISE = 1u << 1,
-    SIM_BOARD_IDLE = 1u << 2,
-    SIM_BOARD_COUNTER = 1u << 3,
-    SIM_BOARD_AMBIENT = 1u << 4,
-    SIM_BOARD_RESISTANCE = 1u << 5,
-    SIM_BOARD_TAU = 1u << 6,
-    SIM_BOARD_LIMIT = 1u << 7,
-    SIM_BOARD_UUID = 1u << 8,
-};
-
 struct sim_machine_board {
-    char model[24]; /* "v100", "rtx6000", "a100", "h100", "b200" */
-    uint32_t has;
-    double gain;         /* sensor's gain error: 1.03 reads 3 % high */
-    double noise_w;      /* standard deviation of a power sample */
-    double idle_w;       /* without a job */
-    bool counter_sensed; /* the counter sums what the sensor saw, not true power */
-    double ambient_c, resistance_kpw, tau_s;
-    uint32_t limit_mw; /* limit at the driver's load; default: the board's default */
-    char uuid[96];
+    struct plant_board plant; /* a board of the catalogue, as the file changed it */
+    double gain;              /* sensor's gain error: 1.03 reads 3 % high; 0: drawn */
+    double speed_noise;       /* its speed wanders by this share */
+    bool ideal;               /* no gain error, offset or noise in its sensor */
+    uint32_t limit_mw;        /* in force at the start; 0: the default limit */
+    char uuid[96];            /* "": made from the seed */
 };
 
 struct sim_machine {
     char name[80];
     char driver_version[80];
     uint64_t seed;           /* uuids, noise and sensor phases follow from it */
-    uint64_t set_latency_ns; /* how long a set request takes: about 32 ms */
+    uint64_t set_latency_ns; /* how long a set request takes; 0: as the board's model */
     enum sim_may_set may_set;
-    uint32_t uids[SIM_UIDS_MAX];
+    uint32_t uids[SIM_UIDS_MAX]; /* who may beside root, under SIM_MAY_ROOT */
     size_t n_uids;
-    bool restore_on_unload; /* unused boards forget their limit (persistence off) */
     struct sim_machine_board board[SIM_MACHINE_BOARDS_MAX];
     size_t n_boards;
     struct sim_fault fault[SIM_FAULTS_MAX];
     size_t n_faults;
 };
+
+#define SIM_DRIVER_VERSION "570.00.00-simulated"
+
+/* True for those that a duration ends: lost, hang, refuse, unload, stuck. */
+bool sim_fault_may_last(enum sim_fault_kind kind);
 
 /* count boards of one model, anyone may set limits, no faults. -EINVAL: no such
  * model (the text names those there are) or a count outside 1..64.
@@ -100,8 +86,8 @@ int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *r
 /* Read a machine file; errors say "file:line: …". */
 int sim_machine_read(const char *path, struct sim_machine *ret, uw_error *err);
 
-/* "BOARD KIND [WATTS] [for DURATION]" as `underwatt-sim fault` takes it; BOARD is
- * an index or "all".
+/* "[BOARD] KIND [WATTS] [for TIME]" as `underwatt-sim fault` takes it, where BOARD
+ * is an index or "all" (the default): "1 lost for 5s", "0 limit 200W", "reload".
  */
 int sim_fault_parse(const char *text, struct sim_fault *ret, uw_error *err);
 

@@ -11,7 +11,9 @@
  * "--gpus", "0,1", …} (or "underwatt-sim", "train", …) runs a training job with
  * the options of `underwatt-sim train`.  A job reports to the progress page that
  * UNDERWATT_PROGRESS of its environment names: a file, or VIRTUAL_PROGRESS for
- * the page in memory that virtual_world_progress() returns.
+ * the page in memory that virtual_world_progress() returns.  The pid in its slot is
+ * this process's own, so that whoever asks finds it alive; the driver's list of
+ * processes has the virtual one.
  */
 #ifndef SIM_VIRTUAL_H
 #define SIM_VIRTUAL_H
@@ -29,6 +31,9 @@
 struct virtual_world;
 
 #define VIRTUAL_PROGRESS "virtual:"
+
+/* What a call on a board that hangs takes: longer than any deadline. */
+#define VIRTUAL_HANG_NS (3600ull * 1000000000ull)
 
 /* Everything follows from the machine and the seed.  Free it before the loop. */
 int virtual_world_new(struct loop *loop, const struct sim_machine *machine, uint64_t seed,
@@ -50,7 +55,10 @@ const struct uw_progress_page *virtual_world_progress(const struct virtual_world
 double virtual_world_true_j(struct virtual_world *world, size_t board);
 double virtual_world_true_w(struct virtual_world *world, size_t board);
 
-/* One line of the fault script at once ("board: 1, lost" …: see sim/machine.h). */
+/* Who asks when limits are set (0, root, at the start): the machine may refuse. */
+void virtual_world_set_uid(struct virtual_world *world, uid_t uid);
+
+/* A fault of the script, at once (sim/machine.h; sim_fault_parse() reads one). */
 int virtual_world_fault(struct virtual_world *world, const struct sim_fault *fault,
                         uw_error *err);
 

@@ -1,0 +1,54 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "sim/main.h"
+#include "sim/statedir.h"
+
+/* What makes a process live in the world: the library before all others, its
+ * path for those who look for a name of ours, the clock, the way back to us.
+ */
+static int set_world(const struct sim_env *env, const struct sim_page *page)
+{
+    char text[4096];
+    const char *old = env->library_path;
+    bool has_old = old && *old;
+
+    int n = snprintf(text, sizeof text, "%s/lib%s%s", env->state_dir, has_old ? ":" : "",
+                     has_old ? old : "");
+    if (n < 0 || (size_t)n >= sizeof text || setenv("LD_LIBRARY_PATH", text, 1))
+        return -1;
+    (void)snprintf(text, sizeof text, "%s/lib/libnvidia-ml.so.1", env->state_dir);
+    if (setenv("UNDERWATT_NVML", text, 1))
+        return -1;
+    (void)snprintf(text, sizeof text, "%llu:%.17g", (unsigned long long)page->t0_ns,
+                   page->speed);
+    if (setenv("UNDERWATT_CLOCK", text, 1))
+        return -1;
+    return setenv("UNDERWATT_SIM_STATE", env->state_dir, 1);
+}
+
+int cmd_exec(const struct sim_env *env, int argc, char **argv)
+{
+    auto_(statedir_unmap) const struct sim_page *page = NULL;
+    uw_error err = {""};
+
+    if (argc > 0 && strcmp(argv[0], "--") == 0) {
+        argv++;
+        argc--;
+    }
+    if (argc == 0)
+        return complain(EXIT_USAGE, "exec: the program is missing: exec -- CMD…");
+    int r = statedir_map(env->state_dir, &page, &err);
+    if (r)
+        return complain(EXIT_EXEC, "%s: underwatt-sim start", err.text);
+    if (set_world(env, page))
+        return complain(EXIT_EXEC, "the environment cannot be set");
+    (void)execvp(argv[0], argv);
+    r = errno;
+    return complain(r == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT, "%s: %s", argv[0],
+                    strerror(r));
+}

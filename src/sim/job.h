@@ -1,0 +1,56 @@
+/* What a simulated training job is asked to do: the options of `underwatt-sim
+ * train`, read by the command, by the world's process and by the virtual node.
+ */
+#ifndef SIM_JOB_H
+#define SIM_JOB_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "underwatt/error.h"
+#include "underwatt/progress.h"
+
+enum {
+    JOB_PHASES_MAX = 16,
+    JOB_TEXT_MAX = 512,
+    JOB_STEPS_MAX = 100000000,
+    JOB_EPOCHS_MAX = 1000000,
+};
+
+struct sim_job_phase {
+    enum uw_phase phase;
+    double s;       /* how long: load, checkpoint, startup */
+    double percent; /* validate: of the epoch's training steps */
+};
+
+struct sim_job {
+    char workload[32];
+    uint64_t boards; /* bit i: board i; 0: every board */
+    uint32_t epochs;
+    uint32_t steps; /* training steps an epoch; 0: the workload's */
+    struct sim_job_phase phase[JOB_PHASES_MAX]; /* of each epoch, in order */
+    size_t n_phases;
+    double startup_s; /* once, before the first epoch */
+};
+
+/* args: what stands after "train".  -EINVAL with a text that names the option and
+ * what it may be; -ERANGE for a number out of its range.
+ *
+ *   --workload NAME   resnet50
+ *   --gpus 0,1        default: every board
+ *   --epochs N        1
+ *   --steps N         training steps an epoch; default: the workload's
+ *   --phases LIST     of an epoch, from startup=TIME (once), load=TIME, train,
+ *                     validate=PERCENT% (of the steps), checkpoint=TIME;
+ *                     default: load=1s,train,validate=5%,checkpoint=1s
+ */
+int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err);
+
+/* The same from one text with blanks between, as it goes over the socket. */
+int sim_job_parse_text(const char *text, struct sim_job *ret, uw_error *err);
+
+/* And the other way.  -E2BIG where it does not fit. */
+int sim_job_text(const char *const *args, size_t n, char *ret, size_t size,
+                 uw_error *err);
+
+#endif

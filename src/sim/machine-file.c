@@ -1,0 +1,386 @@
+/* Reading a machine file: docs/machine-file.md describes every key. */
+#include <errno.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "io/yaml.h"
+#include "sim/machine.h"
+
+#define W_MAX 10000.0 /* of any board here */
+#define UID_MAX 4294967294ull
+
+/* What stands for a board in the file; 0 and NULL: not given. */
+struct board_file {
+    const char *model, *uuid, *sensor;
+    uint64_t count;
+    uint32_t limit_mw, min_mw, max_mw, default_mw, idle_mw, noise_mw;
+    uint32_t offset_spread_mw;
+    double gain, gain_spread, speed_noise;
+    int counter; /* COUNTER_AS_MODEL or enum plant_counter */
+    double ambient_c, resistance_kpw, leak_per_k;
+    uint64_t tau_ns, counter_period_ns, lag_ns;
+    bool ideal;
+};
+
+enum { COUNTER_AS_MODEL = -1 };
+#define NOT_GIVEN (-1e9)
+
+static const struct yaml_word counter_words[] = {
+    {"none", PLANT_COUNTER_NONE},
+    {"true-power", PLANT_COUNTER_TRUE},
+    {"sensor", PLANT_COUNTER_SENSED},
+    {NULL, 0},
+};
+
+#define BOARD(field) offsetof(struct board_file, field)
+/* clang-format off */
+static const struct yaml_key board_keys[] = {
+    {"model", YAML_TYPE_TEXT, BOARD(model), true, 0, 0, NULL},
+    {"count", YAML_TYPE_U64, BOARD(count), false, 1, SIM_MACHINE_BOARDS_MAX, NULL},
+    {"uuid", YAML_TYPE_TEXT, BOARD(uuid), false, 0, 0, NULL},
+    {"limit", YAML_TYPE_POWER, BOARD(limit_mw), false, 1, W_MAX, NULL},
+    {"min_limit", YAML_TYPE_POWER, BOARD(min_mw), false, 1, W_MAX, NULL},
+    {"max_limit", YAML_TYPE_POWER, BOARD(max_mw), false, 1, W_MAX, NULL},
+    {"default_limit", YAML_TYPE_POWER, BOARD(default_mw), false, 1, W_MAX, NULL},
+    {"idle", YAML_TYPE_POWER, BOARD(idle_mw), false, 1, W_MAX, NULL},
+    {"sensor", YAML_TYPE_TEXT, BOARD(sensor), false, 0, 0, NULL},
+    {"gain", YAML_TYPE_DOUBLE, BOARD(gain), false, 0.5, 2, NULL},
+    {"gain_spread", YAML_TYPE_DOUBLE, BOARD(gain_spread), false, 0, 0.2, NULL},
+    {"offset_spread", YAML_TYPE_POWER, BOARD(offset_spread_mw), false, 0.001, 50, NULL},
+    {"noise", YAML_TYPE_POWER, BOARD(noise_mw), false, 0.001, 100, NULL},
+    {"ideal", YAML_TYPE_BOOL, BOARD(ideal), false, 0, 0, NULL},
+    {"lag", YAML_TYPE_DURATION, BOARD(lag_ns), false, 0.001, 5, NULL},
+    {"speed_noise", YAML_TYPE_DOUBLE, BOARD(speed_noise), false, 0, 0.2, NULL},
+    {"counter", YAML_TYPE_WORD, BOARD(counter), false, 0, 0, counter_words},
+    {"counter_period", YAML_TYPE_DURATION, BOARD(counter_period_ns), false, 0.001, 10, NULL},
+    {"ambient", YAML_TYPE_DOUBLE, BOARD(ambient_c), false, -20, 60, NULL},
+    {"thermal_resistance", YAML_TYPE_DOUBLE, BOARD(resistance_kpw), false, 0.001, 2, NULL},
+    {"thermal_tau", YAML_TYPE_DURATION, BOARD(tau_ns), false, 0.1, 3600, NULL},
+    {"leakage", YAML_TYPE_DOUBLE, BOARD(leak_per_k), false, 0, 0.05, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+/* clang-format on */
+
+struct fault_file {
+    uint64_t at_ns, for_ns;
+    const struct yaml_node *board;
+    int kind;
+    uint32_t mw;
+};
+
+static const struct yaml_word fault_words[] = {
+    {"lost", SIM_FAULT_K_LOST},       {"found", SIM_FAULT_K_FOUND},
+    {"hang", SIM_FAULT_K_HANG},       {"release", SIM_FAULT_K_RELEASE},
+    {"refuse", SIM_FAULT_K_REFUSE},   {"accept", SIM_FAULT_K_ACCEPT},
+    {"limit", SIM_FAULT_K_LIMIT},     {"reload", SIM_FAULT_K_RELOAD},
+    {"unload", SIM_FAULT_K_UNLOAD},   {"stuck", SIM_FAULT_K_STUCK},
+    {"unstuck", SIM_FAULT_K_UNSTUCK}, {NULL, 0},
+};
+
+#define FAULT(field) offsetof(struct fault_file, field)
+static const struct yaml_key fault_keys[] = {
+    {"at", YAML_TYPE_DURATION, FAULT(at_ns), true, 0, 0, NULL},
+    {"board", YAML_TYPE_NODE, FAULT(board), false, 0, 0, NULL},
+    {"fault", YAML_TYPE_WORD, FAULT(kind), true, 0, 0, fault_words},
+    {"to", YAML_TYPE_POWER, FAULT(mw), false, 1, W_MAX, NULL},
+    {"for", YAML_TYPE_DURATION, FAULT(for_ns), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+
+struct machine_file {
+    const char *name, *driver;
+    uint64_t seed, latency_ns;
+    const struct yaml_node *set_limits, *boards, *faults;
+};
+
+#define MACHINE(field) offsetof(struct machine_file, field)
+static const struct yaml_key machine_keys[] = {
+    {"name", YAML_TYPE_TEXT, MACHINE(name), false, 0, 0, NULL},
+    {"driver", YAML_TYPE_TEXT, MACHINE(driver), false, 0, 0, NULL},
+    {"seed", YAML_TYPE_U64, MACHINE(seed), false, 0, 0, NULL},
+    {"set_latency", YAML_TYPE_DURATION, MACHINE(latency_ns), false, 0, 9, NULL},
+    {"set_limits", YAML_TYPE_NODE, MACHINE(set_limits), false, 0, 0, NULL},
+    {"boards", YAML_TYPE_NODE, MACHINE(boards), true, 0, 0, NULL},
+    {"faults", YAML_TYPE_NODE, MACHINE(faults), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+
+static int copy_text(const struct yaml_node *node, const char *what, const char *text,
+                     char *to, size_t size, uw_error *err)
+{
+    size_t n = strlen(text);
+
+    if (n == 0 || n >= size)
+        return yaml_fail(node, err, -EINVAL, "%s: 1 to %zu characters", what, size - 1);
+    memcpy(to, text, n + 1);
+    return 0;
+}
+
+/* ---- boards ---- */
+
+static int read_sensor(const struct yaml_node *node, const struct board_file *f,
+                       struct sim_machine_board *b, uw_error *err)
+{
+    struct plant_sensor_spec *s = &b->plant.sensor;
+
+    if (f->sensor) {
+        const struct plant_sensor_spec *spec = plant_sensor_generation(f->sensor);
+        if (!spec)
+            return yaml_fail(node, err, -EINVAL,
+                             "sensor: '%.40s' is none of: kepler, maxwell, pascal, "
+                             "volta, turing, ga100, ampere, hopper, blackwell",
+                             f->sensor);
+        *s = *spec;
+    }
+    if (f->noise_mw)
+        s->noise_w = w_of_mw(f->noise_mw);
+    if (f->gain_spread != NOT_GIVEN)
+        s->gain_sd = f->gain_spread;
+    if (f->offset_spread_mw)
+        s->offset_sd_w = w_of_mw(f->offset_spread_mw);
+    if (f->lag_ns)
+        s->lag_ns = f->lag_ns;
+    if (f->counter != COUNTER_AS_MODEL)
+        s->counter = (enum plant_counter)f->counter;
+    if (f->counter_period_ns)
+        s->counter_period_ns = f->counter_period_ns;
+    if (s->counter != PLANT_COUNTER_NONE &&
+        (s->counter_period_ns == 0 || s->counter_step_mj == 0))
+        return yaml_fail(node, err, -EINVAL,
+                         "counter: the sensor's generation has none: give another one");
+    return 0;
+}
+
+static int read_limits(const struct yaml_node *node, const struct board_file *f,
+                       struct sim_machine_board *b, uw_error *err)
+{
+    struct plant_board *p = &b->plant;
+
+    p->min_mw = f->min_mw ? f->min_mw : p->min_mw;
+    p->max_mw = f->max_mw ? f->max_mw : p->max_mw;
+    p->default_mw = f->default_mw ? f->default_mw : p->default_mw;
+    if (p->min_mw > p->default_mw || p->default_mw > p->max_mw)
+        return yaml_fail(node, err, -EINVAL,
+                         "min_limit %u mW <= default_limit %u mW <= max_limit %u mW does "
+                         "not hold",
+                         p->min_mw, p->default_mw, p->max_mw);
+    b->limit_mw = f->limit_mw;
+    if (f->limit_mw && (f->limit_mw < p->min_mw || f->limit_mw > p->max_mw))
+        return yaml_fail(node, err, -ERANGE, "limit: %u mW is outside %u..%u mW",
+                         f->limit_mw, p->min_mw, p->max_mw);
+    return 0;
+}
+
+static void read_heat(const struct board_file *f, struct plant_board *p)
+{
+    if (f->idle_mw)
+        p->idle_w = w_of_mw(f->idle_mw);
+    if (f->ambient_c != NOT_GIVEN)
+        p->ambient_c = f->ambient_c;
+    if (f->resistance_kpw != NOT_GIVEN)
+        p->resistance_kpw = f->resistance_kpw;
+    if (f->tau_ns)
+        p->tau_s = s_of_ns(f->tau_ns);
+    if (f->leak_per_k != NOT_GIVEN)
+        p->leak_per_k = f->leak_per_k;
+}
+
+static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_error *err)
+{
+    struct board_file f = {.count = 1,
+                           .gain_spread = NOT_GIVEN,
+                           .counter = COUNTER_AS_MODEL,
+                           .ambient_c = NOT_GIVEN,
+                           .resistance_kpw = NOT_GIVEN,
+                           .leak_per_k = NOT_GIVEN};
+    struct sim_machine one;
+
+    int r = yaml_want(node, YAML_MAP, err);
+    if (!r)
+        r = yaml_read_map(node, board_keys, &f, err);
+    if (r)
+        return r;
+    uw_error why = {""};
+    if (sim_machine_builtin(f.model, 1, &one, &why))
+        return yaml_fail(yaml_get(node, "model"), err, -EINVAL, "%s", why.text);
+    if (m->n_boards + f.count > SIM_MACHINE_BOARDS_MAX)
+        return yaml_fail(node, err, -EINVAL, "more than %d boards",
+                         SIM_MACHINE_BOARDS_MAX);
+    struct sim_machine_board *b = &one.board[0];
+    b->gain = f.gain;
+    b->speed_noise = f.speed_noise;
+    b->ideal = f.ideal;
+    r = read_sensor(node, &f, b, err);
+    if (!r)
+        r = read_limits(node, &f, b, err);
+    if (!r && f.uuid && f.count > 1)
+        r = yaml_fail(node, err, -EINVAL, "uuid: %llu boards cannot share one",
+                      (unsigned long long)f.count);
+    if (!r && f.uuid && strncmp(f.uuid, "GPU-", 4) != 0)
+        r = yaml_fail(node, err, -EINVAL, "uuid: '%.40s' does not begin with GPU-",
+                      f.uuid);
+    if (!r && f.uuid)
+        r = copy_text(node, "uuid", f.uuid, b->uuid, sizeof b->uuid, err);
+    if (r)
+        return r;
+    read_heat(&f, &b->plant);
+    for (uint64_t i = 0; i < f.count; i++)
+        m->board[m->n_boards++] = *b;
+    return 0;
+}
+
+static int read_boards(const struct yaml_node *node, struct sim_machine *m, uw_error *err)
+{
+    int r = yaml_want(node, YAML_SEQ, err);
+
+    for (size_t i = 0; !r && i < yaml_count(node); i++)
+        r = read_board(yaml_at(node, i), m, err);
+    if (!r && m->n_boards == 0)
+        r = yaml_fail(node, err, -EINVAL, "boards: at least one");
+    for (size_t i = 0; !r && i < m->n_boards; i++)
+        for (size_t k = 0; !r && k < i; k++)
+            if (m->board[i].uuid[0] && strcmp(m->board[i].uuid, m->board[k].uuid) == 0)
+                r = yaml_fail(node, err, -EINVAL, "uuid: two boards have %s",
+                              m->board[i].uuid);
+    return r;
+}
+
+/* ---- faults ---- */
+
+static int read_fault_board(const struct yaml_node *node, const struct sim_machine *m,
+                            struct sim_fault *f, uw_error *err)
+{
+    const char *text = "";
+    uint64_t board;
+
+    f->board = SIM_ALL_BOARDS;
+    if (!node)
+        return 0;
+    if (yaml_kind(node) == YAML_SCALAR && yaml_text(node, &text, NULL) == 0 &&
+        strcmp(text, "all") == 0)
+        return 0;
+    int r = yaml_u64_in(node, 0, m->n_boards - 1, &board, err);
+    if (!r)
+        f->board = (unsigned)board;
+    return r;
+}
+
+static int check_fault(const struct yaml_node *node, const struct sim_machine *m,
+                       const struct sim_fault *f, uw_error *err)
+{
+    const char *name = sim_fault_names[f->kind];
+
+    if (f->for_ns && !sim_fault_may_last(f->kind))
+        return yaml_fail(node, err, -EINVAL, "%s: takes no duration (for)", name);
+    if ((f->kind == SIM_FAULT_K_LIMIT) != (f->mw != 0))
+        return yaml_fail(node, err, -EINVAL,
+                         f->mw ? "%s: takes no power (to)" : "%s: needs a power (to)",
+                         name);
+    for (size_t i = 0; f->kind == SIM_FAULT_K_LIMIT && i < m->n_boards; i++) {
+        const struct plant_board *p = &m->board[i].plant;
+        if ((f->board == SIM_ALL_BOARDS || f->board == i) &&
+            (f->mw < p->min_mw || f->mw > p->max_mw))
+            return yaml_fail(node, err, -ERANGE,
+                             "to: %u mW is outside board %zu's %u..%u mW", f->mw, i,
+                             p->min_mw, p->max_mw);
+    }
+    return 0;
+}
+
+static int read_faults(const struct yaml_node *node, struct sim_machine *m, uw_error *err)
+{
+    int r = node ? yaml_want(node, YAML_SEQ, err) : 0;
+
+    for (size_t i = 0; !r && node && i < yaml_count(node); i++) {
+        const struct yaml_node *item = yaml_at(node, i);
+        struct fault_file f = {0};
+        if (i == SIM_FAULTS_MAX)
+            return yaml_fail(item, err, -E2BIG, "more than %d faults", SIM_FAULTS_MAX);
+        r = yaml_want(item, YAML_MAP, err);
+        if (!r)
+            r = yaml_read_map(item, fault_keys, &f, err);
+        if (r)
+            return r;
+        struct sim_fault *to = &m->fault[i];
+        *to = (struct sim_fault){.at_ns = f.at_ns,
+                                 .kind = (enum sim_fault_kind)f.kind,
+                                 .mw = f.mw,
+                                 .for_ns = f.for_ns};
+        r = read_fault_board(f.board, m, to, err);
+        if (!r)
+            r = check_fault(item, m, to, err);
+        m->n_faults = i + 1;
+    }
+    return r;
+}
+
+/* ---- the rest ---- */
+
+static int read_set_limits(const struct yaml_node *node, struct sim_machine *m,
+                           uw_error *err)
+{
+    static const struct yaml_word words[] = {
+        {"root", SIM_MAY_ROOT}, {"anyone", SIM_MAY_ANYONE}, {NULL, 0}};
+    int word;
+
+    if (!node)
+        return 0;
+    if (yaml_kind(node) != YAML_SEQ) {
+        int r = yaml_word(node, words, &word, err);
+        if (!r)
+            m->may_set = (enum sim_may_set)word;
+        return r;
+    }
+    m->may_set = SIM_MAY_ROOT;
+    for (size_t i = 0; i < yaml_count(node); i++) {
+        uint64_t uid;
+        if (i == SIM_UIDS_MAX)
+            return yaml_fail(node, err, -E2BIG, "set_limits: more than %d users",
+                             SIM_UIDS_MAX);
+        int r = yaml_u64_in(yaml_at(node, i), 0, UID_MAX, &uid, err);
+        if (r)
+            return r;
+        m->uids[m->n_uids++] = (uint32_t)uid;
+    }
+    return 0;
+}
+
+static int read_machine(const struct yaml *doc, struct sim_machine *m, uw_error *err)
+{
+    const struct yaml_node *root = yaml_root(doc);
+    struct machine_file f = {
+        .name = "simulated machine", .driver = SIM_DRIVER_VERSION, .seed = 1};
+
+    int r = yaml_want(root, YAML_MAP, err);
+    if (!r)
+        r = yaml_read_map(root, machine_keys, &f, err);
+    if (!r)
+        r = copy_text(root, "name", f.name, m->name, sizeof m->name, err);
+    if (!r)
+        r = copy_text(root, "driver", f.driver, m->driver_version,
+                      sizeof m->driver_version, err);
+    if (r)
+        return r;
+    m->seed = f.seed ? f.seed : 1;
+    m->set_latency_ns = f.latency_ns;
+    m->may_set = SIM_MAY_ANYONE;
+    r = read_set_limits(f.set_limits, m, err);
+    if (!r)
+        r = read_boards(f.boards, m, err);
+    if (!r)
+        r = read_faults(f.faults, m, err);
+    return r;
+}
+
+int sim_machine_read(const char *path, struct sim_machine *ret, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+
+    memset(ret, 0, sizeof *ret);
+    int r = yaml_read_file(path, &doc, err);
+    return r ? r : read_machine(doc, ret, err);
+}

@@ -1,0 +1,44 @@
+/* The commands of underwatt-sim; main.c reads the environment, nobody else does. */
+#ifndef SIM_MAIN_H
+#define SIM_MAIN_H
+
+#include <stddef.h>
+
+#include "sim/state.h"
+
+enum exit_code {
+    EXIT_OK = 0,
+    EXIT_FAIL = 1,
+    EXIT_USAGE = 2,
+    EXIT_EXEC = 125,      /* we failed before the program started … */
+    EXIT_CANNOT = 126,    /* … it cannot be started … */
+    EXIT_NOT_FOUND = 127, /* … it is not there */
+};
+
+struct sim_env {
+    char state_dir[SIM_SOCKET_MAX * 2]; /* --state, UNDERWATT_SIM_STATE, or the default */
+    char library[512];        /* libnvidia-ml.so.1 as it was built or installed */
+    char program[512];        /* our own file */
+    const char *progress;     /* UNDERWATT_PROGRESS; NULL: not set */
+    const char *visible;      /* CUDA_VISIBLE_DEVICES */
+    const char *library_path; /* LD_LIBRARY_PATH */
+};
+
+struct sim_command {
+    const char *name, *args, *help;
+    int (*run)(const struct sim_env *env, int argc, char **argv); /* enum exit_code */
+};
+
+extern const struct sim_command sim_commands[]; /* ends with a NULL name */
+
+int cmd_start(const struct sim_env *env, int argc, char **argv);
+int cmd_status(const struct sim_env *env, int argc, char **argv);
+int cmd_stop(const struct sim_env *env, int argc, char **argv);
+int cmd_exec(const struct sim_env *env, int argc, char **argv);
+int cmd_fault(const struct sim_env *env, int argc, char **argv);
+int cmd_train(const struct sim_env *env, int argc, char **argv);
+
+/* "underwatt-sim: …" on stderr; returns code. */
+int complain(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+#endif

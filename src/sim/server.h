@@ -1,0 +1,21 @@
+/* The process that is a simulated world: advances it, publishes it, answers. */
+#ifndef SIM_SERVER_H
+#define SIM_SERVER_H
+
+#include "sim/machine.h"
+#include "underwatt/error.h"
+
+struct server_opts {
+    const struct sim_machine *machine;
+    const char *state_dir; /* absolute */
+    const char *library;   /* libnvidia-ml.so.1 to copy into the world */
+    double speed;
+    int ready_fd; /* gets one byte once clients may come; -1: nobody waits */
+};
+
+/* Runs until it is stopped (SIM_OP_STOP, SIGTERM, SIGINT); 0 then.  The state
+ * directory is empty and gone afterwards.  -EBUSY: a world runs there already.
+ */
+int server_run(const struct server_opts *opts, uw_error *err);
+
+#endif

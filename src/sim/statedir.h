@@ -1,0 +1,53 @@
+/* The files of a state directory, for whoever writes them and whoever reads. */
+#ifndef SIM_STATEDIR_H
+#define SIM_STATEDIR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/auto.h"
+#include "sim/state.h"
+#include "underwatt/error.h"
+
+/* ---- the writer's side ---- */
+
+struct statedir {
+    char path[SIM_SOCKET_MAX];
+    int lock_fd, listen_fd;
+    struct sim_page *page; /* mapped, zero but for its sizes */
+};
+
+/* Makes the directory, takes its lock, copies the library, makes page and socket.
+ * -EBUSY: a world lives there (the text has its pid); -ENAMETOOLONG.
+ */
+int statedir_make(const char *path, const char *library, struct statedir *ret,
+                  uw_error *err);
+/* The page becomes visible: everything in it must be filled. */
+int statedir_publish(struct statedir *dir, uw_error *err);
+/* Marks the page stopped and removes every file, and the directory if that is
+ * then empty.
+ */
+void statedir_remove(struct statedir *dir);
+
+/* ---- everybody else's ---- */
+
+enum { STATEDIR_NONE = 1, STATEDIR_DEAD = 2 };
+
+/* Maps the page of a living world read-only; unmap it with statedir_unmap().
+ * STATEDIR_NONE: no world there; STATEDIR_DEAD: one was killed there, its files
+ * remain.
+ */
+int statedir_map(const char *path, const struct sim_page **ret, uw_error *err);
+void statedir_unmap(const struct sim_page *page);
+DEFINE_AUTO(const struct sim_page *, statedir_unmap);
+/* Removes what a killed world left; -EBUSY where one lives. */
+int statedir_clean(const char *path, uw_error *err);
+
+/* A connection to the world's process. */
+int statedir_connect(const char *path, int *ret_fd, uw_error *err);
+/* One request, one answer; -EIO where the world has gone. */
+int statedir_ask(int fd, const struct sim_request *request, struct sim_reply *ret,
+                 uw_error *err);
+int statedir_wait(int fd, struct sim_reply *ret, uw_error *err);
+
+#endif

@@ -1,0 +1,571 @@
+#include "sim/world.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "plant/plant.h"
+#include "sim/identity.h"
+
+enum { PENDING_MAX = 2 * SIM_FAULTS_MAX, FAN_IDLE = 30, FAN_PER_K = 2, FAN_FROM_C = 45 };
+
+struct board {
+    struct plant_gpu *gpu;
+    struct sim_identity id;
+    uint64_t faults; /* enum sim_fault_flag */
+    uint32_t locked_min, locked_max;
+    bool persistence;
+    uint32_t start_mw;
+};
+
+struct job {
+    struct plant_job *plant;
+    uint64_t boards; /* bit mask */
+    pid_t pid;
+    bool used;
+};
+
+struct sim_world {
+    uint64_t start_ns, now_ns;
+    struct board board[SIM_BOARDS_MAX];
+    size_t n_boards;
+    struct job job[SIM_JOBS_MAX];
+    struct sim_fault pending[PENDING_MAX]; /* at_ns is absolute here */
+    size_t n_pending;
+    bool may_anyone;
+    uint32_t uids[SIM_UIDS_MAX];
+    size_t n_uids;
+    uint64_t load_id;
+    bool driver_gone;
+};
+
+/* ---- start and end ---- */
+
+static int board_new(const struct sim_machine_board *m, uint64_t seed, unsigned index,
+                     uint64_t start_ns, struct board *ret, uw_error *err)
+{
+    struct plant_gpu_opts opts = {
+        .board = &m->plant,
+        .seed = seed + 1000003u * (index + 1u),
+        .start_ns = start_ns,
+        .noise_sd = m->speed_noise,
+        .ideal = m->ideal,
+        /* GAIN */
+    };
+
+    sim_identity_fill(m, seed, index, &ret->id);
+    int r = plant_gpu_new(&opts, &ret->gpu, err);
+    if (r)
+        return r;
+    ret->start_mw = m->limit_mw;
+    if (ret->start_mw)
+        plant_gpu_set_cap(ret->gpu, ret->start_mw);
+    return 0;
+}
+
+int sim_world_new(const struct sim_machine *machine, uint64_t seed, uint64_t start_ns,
+                  struct sim_world **ret, uw_error *err)
+{
+    auto_(sim_world_free) struct sim_world *w = calloc(1, sizeof *w);
+    struct rng g;
+
+    if (!w)
+        return fail(err, -ENOMEM, "out of memory for a simulated world");
+    seed = seed ? seed : machine->seed;
+    rng_init(&g, seed ^ start_ns);
+    w->start_ns = start_ns;
+    w->now_ns = start_ns;
+    w->load_id = rng_u64(&g) | 1u;
+    w->may_anyone = machine->may_set == SIM_MAY_ANYONE;
+    w->n_uids = machine->n_uids;
+    memcpy(w->uids, machine->uids, sizeof w->uids);
+    for (size_t i = 0; i < machine->n_boards; i++) {
+        int r =
+            board_new(&machine->board[i], seed, (unsigned)i, start_ns, &w->board[i], err);
+        if (r)
+            return r;
+        w->n_boards++;
+    }
+    for (size_t i = 0; i < machine->n_faults; i++) {
+        w->pending[i] = machine->fault[i];
+        w->pending[i].at_ns += start_ns;
+    }
+    w->n_pending = machine->n_faults;
+    *ret = take(w);
+    return 0;
+}
+
+void sim_world_free(struct sim_world *world)
+{
+    if (!world)
+        return;
+    for (size_t i = 0; i < SIM_JOBS_MAX; i++)
+        plant_job_free(world->job[i].plant);
+    for (size_t i = 0; i < SIM_BOARDS_MAX; i++)
+        plant_gpu_free(world->board[i].gpu);
+    free(world);
+}
+
+/* ---- faults ---- */
+
+static void reload(struct sim_world *w)
+{
+    for (size_t i = 0; i < w->n_boards; i++) {
+        struct board *b = &w->board[i];
+        plant_gpu_reload(b->gpu);
+        b->locked_min = b->locked_max = 0;
+        b->persistence = false;
+    }
+    w->load_id += 2; /* stays odd: never 0 */
+    w->driver_gone = false;
+}
+
+static void set_flag(struct board *b, enum sim_fault_flag flag, bool on)
+{
+    b->faults = on ? b->faults | flag : b->faults & ~(uint64_t)flag;
+}
+
+static void hit(struct board *b, const struct sim_fault *f)
+{
+    switch (f->kind) {
+    case SIM_FAULT_K_LOST:
+    case SIM_FAULT_K_FOUND:
+        set_flag(b, SIM_FAULT_LOST, f->kind == SIM_FAULT_K_LOST);
+        break;
+    case SIM_FAULT_K_HANG:
+    case SIM_FAULT_K_RELEASE:
+        set_flag(b, SIM_FAULT_HANG, f->kind == SIM_FAULT_K_HANG);
+        break;
+    case SIM_FAULT_K_REFUSE:
+    case SIM_FAULT_K_ACCEPT:
+        set_flag(b, SIM_FAULT_REFUSE, f->kind == SIM_FAULT_K_REFUSE);
+        break;
+    case SIM_FAULT_K_STUCK:
+    case SIM_FAULT_K_UNSTUCK:
+        set_flag(b, SIM_FAULT_STUCK, f->kind == SIM_FAULT_K_STUCK);
+        plant_gpu_stick_counter(b->gpu, f->kind == SIM_FAULT_K_STUCK);
+        break;
+    case SIM_FAULT_K_LIMIT:
+        plant_gpu_set_cap(b->gpu, f->mw);
+        break;
+    default:
+        break;
+    }
+}
+
+static const enum sim_fault_kind undoing[SIM_FAULT_K_N] = {
+    [SIM_FAULT_K_LOST] = SIM_FAULT_K_FOUND,    [SIM_FAULT_K_HANG] = SIM_FAULT_K_RELEASE,
+    [SIM_FAULT_K_REFUSE] = SIM_FAULT_K_ACCEPT, [SIM_FAULT_K_UNLOAD] = SIM_FAULT_K_RELOAD,
+    [SIM_FAULT_K_STUCK] = SIM_FAULT_K_UNSTUCK,
+};
+
+static void apply(struct sim_world *w, const struct sim_fault *f)
+{
+    if (f->kind == SIM_FAULT_K_RELOAD)
+        reload(w);
+    else if (f->kind == SIM_FAULT_K_UNLOAD)
+        w->driver_gone = true;
+    else
+        for (size_t i = 0; i < w->n_boards; i++)
+            if (f->board == SIM_ALL_BOARDS || f->board == i)
+                hit(&w->board[i], f);
+    if (f->for_ns && w->n_pending < PENDING_MAX)
+        w->pending[w->n_pending++] = (struct sim_fault){
+            .at_ns = w->now_ns + f->for_ns,
+            .kind = undoing[f->kind],
+            .board = f->board,
+        };
+}
+
+static int check_fault(const struct sim_world *w, const struct sim_fault *f,
+                       uw_error *err)
+{
+    if (f->board != SIM_ALL_BOARDS && f->board >= w->n_boards)
+        return fail(err, -EINVAL, "board %u is outside 0..%zu", f->board,
+                    w->n_boards - 1);
+    for (size_t i = 0; f->kind == SIM_FAULT_K_LIMIT && i < w->n_boards; i++) {
+        const struct sim_identity *id = &w->board[i].id;
+        if ((f->board == SIM_ALL_BOARDS || f->board == i) &&
+            (f->mw < id->min_mw || f->mw > id->max_mw))
+            return fail(err, -EINVAL, "board %zu: %u mW is outside %u..%u", i, f->mw,
+                        id->min_mw, id->max_mw);
+    }
+    if (f->for_ns && w->n_pending == PENDING_MAX)
+        return fail(err, -EINVAL, "more than %d faults wait for their end", PENDING_MAX);
+    return 0;
+}
+
+int sim_world_fault(struct sim_world *world, const struct sim_fault *fault, uw_error *err)
+{
+    int r = check_fault(world, fault, err);
+
+    if (!r)
+        apply(world, fault);
+    return r;
+}
+
+/* ---- time ---- */
+
+static void advance_boards(struct sim_world *w, uint64_t to_ns)
+{
+    for (size_t i = 0; i < SIM_JOBS_MAX; i++)
+        if (w->job[i].used)
+            plant_job_advance(w->job[i].plant, to_ns);
+    for (size_t i = 0; i < w->n_boards; i++)
+        plant_gpu_advance(w->board[i].gpu, to_ns);
+    w->now_ns = to_ns;
+}
+
+/* The earliest fault that is due; n_pending where there is none. */
+static size_t next_fault(const struct sim_world *w, uint64_t now_ns)
+{
+    size_t best = w->n_pending;
+
+    for (size_t i = 0; i < w->n_pending; i++)
+        if (w->pending[i].at_ns <= now_ns &&
+            (best == w->n_pending || w->pending[i].at_ns < w->pending[best].at_ns))
+            best = i;
+    return best;
+}
+
+void sim_world_advance(struct sim_world *world, uint64_t now_ns)
+{
+    size_t i;
+
+    if (now_ns <= world->now_ns && world->n_pending == 0)
+        return;
+    while ((i = next_fault(world, now_ns)) < world->n_pending) {
+        struct sim_fault f = world->pending[i];
+        /* The order of the others is kept: faults of one moment happen as written. */
+        memmove(&world->pending[i], &world->pending[i + 1],
+                (world->n_pending - i - 1) * sizeof f);
+        world->n_pending--;
+        if (f.at_ns > world->now_ns)
+            advance_boards(world, f.at_ns);
+        apply(world, &f);
+    }
+    if (now_ns > world->now_ns)
+        advance_boards(world, now_ns);
+}
+
+uint64_t sim_world_now_ns(const struct sim_world *world)
+{
+    return world->now_ns;
+}
+
+uint64_t sim_world_next_ns(const struct sim_world *world)
+{
+    uint64_t next = UINT64_MAX;
+
+    for (size_t i = 0; i < SIM_JOBS_MAX; i++) {
+        struct plant_job_state s;
+        if (!world->job[i].used)
+            continue;
+        plant_job_state(world->job[i].plant, &s);
+        uint64_t change = plant_job_next_ns(world->job[i].plant);
+        uint64_t step = plant_job_when_ns(world->job[i].plant, s.steps + 1);
+        next = change < next ? change : next;
+        next = step < next ? step : next;
+    }
+    for (size_t i = 0; i < world->n_pending; i++)
+        if (world->pending[i].at_ns < next)
+            next = world->pending[i].at_ns;
+    return next;
+}
+
+size_t sim_world_n_jobs(const struct sim_world *world)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < SIM_JOBS_MAX; i++)
+        n += world->job[i].used;
+    return n;
+}
+
+bool sim_world_busy(const struct sim_world *world)
+{
+    return sim_world_n_jobs(world) > 0;
+}
+
+/* ---- what there is ---- */
+
+size_t sim_world_n_boards(const struct sim_world *world)
+{
+    return world->n_boards;
+}
+
+const struct sim_identity *sim_world_identity(const struct sim_world *world, size_t i)
+{
+    return &world->board[i].id;
+}
+
+static uint64_t procs_on(const struct sim_world *w, size_t i)
+{
+    uint64_t n = 0;
+
+    for (size_t j = 0; j < SIM_JOBS_MAX; j++)
+        n += w->job[j].used && (w->job[j].boards >> i & 1);
+    return n;
+}
+
+static uint64_t job_bytes(const struct board *b)
+{
+    return b->id.memory_bytes / 10 * 7;
+}
+
+static uint64_t fan_percent(const struct board *b, int temp_c)
+{
+    if (!b->id.fan)
+        return 0;
+    int percent = FAN_IDLE + FAN_PER_K * (temp_c > FAN_FROM_C ? temp_c - FAN_FROM_C : 0);
+    return (uint64_t)(percent > 100 ? 100 : percent);
+}
+
+void sim_world_readings(const struct sim_world *world, size_t i, struct sim_readings *ret)
+{
+    const struct board *b = &world->board[i];
+    struct plant_reading now;
+
+    plant_gpu_read(b->gpu, &now);
+    uint64_t cap = plant_gpu_cap_mw(b->gpu);
+    *ret = (struct sim_readings){
+        .at_ns = world->now_ns,
+        .faults = b->faults,
+        .requested_mw = cap,
+        .enforced_mw = cap,
+        .power_mw = now.power_mw,
+        .instant_mw = now.instant_mw,
+        .average_mw = now.average_mw,
+        .energy_mj = now.energy_mj,
+        .true_uj = (uint64_t)llround(plant_gpu_energy_j(b->gpu) * 1e6),
+        .true_mw = (uint64_t)llround(plant_gpu_power_w(b->gpu) * 1e3),
+        .sm_mhz = now.sm_mhz,
+        .mem_mhz = now.mem_mhz,
+        .util_gpu = now.util_gpu,
+        .util_mem = now.util_mem,
+        .temp_c = now.temp_c > 0 ? (uint64_t)now.temp_c : 0,
+        .fan_percent = fan_percent(b, now.temp_c),
+        .reasons = now.reasons,
+        .memory_used_bytes = SIM_DRIVER_BYTES + procs_on(world, i) * job_bytes(b),
+        .power_violation_ns = now.capped_ns,
+        .locked_min_mhz = b->locked_min,
+        .locked_max_mhz = b->locked_max,
+        .persistence = b->persistence,
+    };
+}
+
+void sim_world_procs(const struct sim_world *world, size_t i, uint64_t utc_us,
+                     struct sim_procs *ret)
+{
+    const struct board *b = &world->board[i];
+    struct plant_reading now;
+
+    memset(ret, 0, sizeof *ret);
+    ret->at_us = utc_us;
+    if (procs_on(world, i) == 0)
+        return;
+    plant_gpu_read(b->gpu, &now);
+    for (size_t j = 0; j < SIM_JOBS_MAX && ret->n < SIM_PROCS_MAX; j++) {
+        const struct job *job = &world->job[j];
+        if (job->used && (job->boards >> i & 1))
+            ret->proc[ret->n++] = (struct sim_proc){
+                .pid = (uint64_t)job->pid,
+                .used_bytes = job_bytes(b),
+                .util_gpu = now.util_gpu,
+                .util_mem = now.util_mem,
+            };
+    }
+}
+
+uint64_t sim_world_load_id(const struct sim_world *world)
+{
+    return world->load_id;
+}
+
+bool sim_world_driver_gone(const struct sim_world *world)
+{
+    return world->driver_gone;
+}
+
+double sim_world_true_j(const struct sim_world *world, size_t i)
+{
+    return i < world->n_boards ? plant_gpu_energy_j(world->board[i].gpu) : 0;
+}
+
+double sim_world_true_w(const struct sim_world *world, size_t i)
+{
+    return i < world->n_boards ? plant_gpu_power_w(world->board[i].gpu) : 0;
+}
+
+/* ---- requests ---- */
+
+/* SIM_OK where uid may change board i now. */
+static enum sim_result may_set(const struct sim_world *w, size_t i, uid_t uid)
+{
+    bool may = w->may_anyone || uid == 0;
+
+    if (i >= w->n_boards)
+        return SIM_INVALID;
+    if (w->driver_gone || (w->board[i].faults & SIM_FAULT_LOST))
+        return SIM_LOST;
+    for (size_t k = 0; !may && k < w->n_uids; k++)
+        may = w->uids[k] == uid;
+    return may && !(w->board[i].faults & SIM_FAULT_REFUSE) ? SIM_OK : SIM_NO_PERMISSION;
+}
+
+enum sim_result sim_world_set_limit(struct sim_world *world, size_t i, uint64_t mw,
+                                    uid_t uid)
+{
+    enum sim_result r = may_set(world, i, uid);
+
+    if (r)
+        return r;
+    const struct sim_identity *id = &world->board[i].id;
+    if (mw < id->min_mw || mw > id->max_mw)
+        return SIM_INVALID;
+    plant_gpu_set_cap(world->board[i].gpu, (uint32_t)mw);
+    return SIM_OK;
+}
+
+enum sim_result sim_world_lock_clocks(struct sim_world *world, size_t i, uint64_t min_mhz,
+                                      uint64_t max_mhz, uid_t uid)
+{
+    enum sim_result r = may_set(world, i, uid);
+
+    if (r)
+        return r;
+    struct board *b = &world->board[i];
+    if (!(b->id.abilities & SIM_HAS_LOCKED_CLOCKS))
+        return SIM_NOT_SUPPORTED;
+    if (min_mhz > max_mhz || max_mhz == 0 || max_mhz > UINT32_MAX)
+        return SIM_INVALID;
+    b->locked_min = (uint32_t)min_mhz;
+    b->locked_max = (uint32_t)max_mhz;
+    plant_gpu_lock_clocks(b->gpu, b->locked_min, b->locked_max);
+    return SIM_OK;
+}
+
+enum sim_result sim_world_reset_clocks(struct sim_world *world, size_t i, uid_t uid)
+{
+    enum sim_result r = may_set(world, i, uid);
+
+    if (r)
+        return r;
+    struct board *b = &world->board[i];
+    if (!(b->id.abilities & SIM_HAS_LOCKED_CLOCKS))
+        return SIM_NOT_SUPPORTED;
+    b->locked_min = b->locked_max = 0;
+    plant_gpu_lock_clocks(b->gpu, 0, 0);
+    return SIM_OK;
+}
+
+enum sim_result sim_world_persistence(struct sim_world *world, size_t i, bool on,
+                                      uid_t uid)
+{
+    enum sim_result r = may_set(world, i, uid);
+
+    if (!r)
+        world->board[i].persistence = on;
+    return r;
+}
+
+/* ---- jobs ---- */
+
+static int job_phases(const struct sim_job *job, uint32_t steps,
+                      struct plant_job_phase *ret)
+{
+    for (size_t i = 0; i < job->n_phases; i++) {
+        const struct sim_job_phase *p = &job->phase[i];
+        ret[i] = (struct plant_job_phase){.phase = p->phase, .s = p->s};
+        if (p->phase == UW_PHASE_VALIDATE)
+            ret[i].steps = (uint32_t)fmax(1, ceil(steps * p->percent / 100));
+    }
+    return 0;
+}
+
+static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_gpu **ret,
+                       size_t *ret_n, uw_error *err)
+{
+    uint64_t all = w->n_boards == 64 ? UINT64_MAX : (1ull << w->n_boards) - 1;
+
+    if (*mask == 0)
+        *mask = all;
+    if (*mask & ~all)
+        return fail(err, -EINVAL, "--gpus: board %d is outside 0..%zu",
+                    63 - __builtin_clzll(*mask), w->n_boards - 1);
+    *ret_n = 0;
+    for (size_t i = 0; i < w->n_boards; i++)
+        if (*mask >> i & 1)
+            ret[(*ret_n)++] = w->board[i].gpu;
+    return 0;
+}
+
+int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t pid,
+                      unsigned *ret_id, uw_error *err)
+{
+    struct plant_gpu *gpus[SIM_BOARDS_MAX];
+    struct plant_job_phase phases[JOB_PHASES_MAX];
+    uint64_t mask = job->boards;
+    size_t n = 0;
+    unsigned id = 0;
+
+    while (id < SIM_JOBS_MAX && world->job[id].used)
+        id++;
+    if (id == SIM_JOBS_MAX)
+        return fail(err, -EBUSY, "more than %d jobs", SIM_JOBS_MAX);
+    int r = pick_boards(world, &mask, gpus, &n, err);
+    if (r)
+        return r;
+    const struct plant_workload *work =
+        plant_workload_find(plant_gpu_board(gpus[0]), job->workload);
+    if (!work)
+        return fail(err, -EINVAL,
+                    "--workload: '%s' is none of: alexnet, vgg19, inception3, "
+                    "inception4, resnet50, resnet152",
+                    job->workload);
+    (void)job_phases(job, job->steps ? job->steps : work->steps, phases);
+    struct plant_job_opts opts = {
+        .gpus = gpus,
+        .n_gpus = n,
+        .workload = job->workload,
+        .epochs = job->epochs,
+        .steps = job->steps,
+        .phases = phases,
+        .n_phases = job->n_phases,
+        .startup_s = job->startup_s,
+    };
+    r = plant_job_new(&opts, &world->job[id].plant, err);
+    if (r)
+        return r;
+    world->job[id].boards = mask;
+    world->job[id].pid = pid;
+    world->job[id].used = true;
+    *ret_id = id;
+    return 0;
+}
+
+void sim_world_job_state(const struct sim_world *world, unsigned id,
+                         struct sim_job_state *ret)
+{
+    struct plant_job_state s;
+
+    plant_job_state(world->job[id].plant, &s);
+    *ret = (struct sim_job_state){.phase = s.phase,
+                                  .steps = s.steps,
+                                  .last_step_ns = s.last_step_ns,
+                                  .total_steps = s.total_steps,
+                                  .done = s.done};
+}
+
+void sim_world_job_remove(struct sim_world *world, unsigned id)
+{
+    if (id >= SIM_JOBS_MAX || !world->job[id].used)
+        return;
+    plant_job_free(world->job[id].plant);
+    world->job[id] = (struct job){.used = false};
+}

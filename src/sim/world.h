@@ -1,0 +1,83 @@
+/* The simulated node itself: boards of plant/, jobs on them, faults.  Pure: time
+ * comes in by sim_world_advance(), nothing else moves it; the real-time process
+ * and the virtual backend both stand on it.
+ */
+#ifndef SIM_WORLD_H
+#define SIM_WORLD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+#include "sim/job.h"
+#include "sim/machine.h"
+#include "sim/state.h"
+#include "underwatt/error.h"
+
+struct sim_world;
+
+enum { SIM_JOBS_MAX = 64 };
+
+/* Simulated time starts at start_ns.  seed 0: the machine's. */
+int sim_world_new(const struct sim_machine *machine, uint64_t seed, uint64_t start_ns,
+                  struct sim_world **ret, uw_error *err);
+void sim_world_free(struct sim_world *world);
+DEFINE_AUTO(struct sim_world *, sim_world_free);
+
+/* Let everything happen until now_ns; going back is ignored. */
+void sim_world_advance(struct sim_world *world, uint64_t now_ns);
+uint64_t sim_world_now_ns(const struct sim_world *world);
+/* The moment at which a job may next have something to say; UINT64_MAX: no job. */
+uint64_t sim_world_next_ns(const struct sim_world *world);
+bool sim_world_busy(const struct sim_world *world);
+size_t sim_world_n_jobs(const struct sim_world *world);
+
+size_t sim_world_n_boards(const struct sim_world *world);
+/* Borrowed; never changes. */
+const struct sim_identity *sim_world_identity(const struct sim_world *world, size_t i);
+/* As of the last advance. */
+void sim_world_readings(const struct sim_world *world, size_t i,
+                        struct sim_readings *ret);
+void sim_world_procs(const struct sim_world *world, size_t i, uint64_t utc_us,
+                     struct sim_procs *ret);
+uint64_t sim_world_load_id(const struct sim_world *world);
+bool sim_world_driver_gone(const struct sim_world *world);
+double sim_world_true_j(const struct sim_world *world, size_t i);
+double sim_world_true_w(const struct sim_world *world, size_t i);
+
+/* What clients ask for, with the uid of whoever asks. */
+enum sim_result sim_world_set_limit(struct sim_world *world, size_t i, uint64_t mw,
+                                    uid_t uid);
+enum sim_result sim_world_lock_clocks(struct sim_world *world, size_t i, uint64_t min_mhz,
+                                      uint64_t max_mhz, uid_t uid);
+enum sim_result sim_world_reset_clocks(struct sim_world *world, size_t i, uid_t uid);
+enum sim_result sim_world_persistence(struct sim_world *world, size_t i, bool on,
+                                      uid_t uid);
+
+/* At once, whatever at_ns says.  -EINVAL: no such board, a limit out of range. */
+int sim_world_fault(struct sim_world *world, const struct sim_fault *fault,
+                    uw_error *err);
+
+/* ---- jobs ---- */
+
+struct sim_job_state {
+    enum uw_phase phase;
+    uint64_t steps;        /* whole training steps done */
+    uint64_t last_step_ns; /* simulated time at which the last of them ended */
+    uint64_t total_steps;
+    bool done;
+};
+
+/* Starts now; *ret_id names it until it is removed.  -EINVAL: no such workload on
+ * such a board, no such board; -EBUSY: too many.
+ */
+int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t pid,
+                      unsigned *ret_id, uw_error *err);
+void sim_world_job_state(const struct sim_world *world, unsigned id,
+                         struct sim_job_state *ret);
+/* Its load ends at once. */
+void sim_world_job_remove(struct sim_world *world, unsigned id);
+
+#endif
