@@ -72,7 +72,7 @@ static const struct plant_board boards[] = {
         .min_mw = 100000, .max_mw = 260000, .default_mw = 260000, .idle_w = 15,
         .xmin = 0.1, .sm_min_mhz = 300, .sm_max_mhz = 2100, .sm_step_mhz = 15,
         .mem_mhz = 7001, .memory_bytes = GIB(24), .set_limit_ns = 32 * NS_PER_MS,
-        .ambient_c = 30, .resistance_kpw = 0.18, .tau_s = 40, .leak_per_k = 0.006,
+        .ambient_c = 30, .resistance_kpw = 0.15, .tau_s = 40, .leak_per_k = 0.004,
         .sensor = TURING,
     },
     {
@@ -80,7 +80,7 @@ static const struct plant_board boards[] = {
         .min_mw = 150000, .max_mw = 300000, .default_mw = 300000, .idle_w = 42,
         .xmin = 0.1, .sm_min_mhz = 135, .sm_max_mhz = 1530, .sm_step_mhz = 15,
         .mem_mhz = 877, .memory_bytes = GIB(16), .set_limit_ns = 32 * NS_PER_MS,
-        .ambient_c = 30, .resistance_kpw = 0.13, .tau_s = 30, .leak_per_k = 0.006,
+        .ambient_c = 30, .resistance_kpw = 0.13, .tau_s = 30, .leak_per_k = 0.004,
         .sensor = VOLTA,
     },
     {
@@ -88,7 +88,7 @@ static const struct plant_board boards[] = {
         .min_mw = 100000, .max_mw = 400000, .default_mw = 400000, .idle_w = 60,
         .xmin = 0.15, .sm_min_mhz = 210, .sm_max_mhz = 1410, .sm_step_mhz = 15,
         .mem_mhz = 1593, .memory_bytes = GIB(80), .set_limit_ns = 32 * NS_PER_MS,
-        .ambient_c = 30, .resistance_kpw = 0.1, .tau_s = 30, .leak_per_k = 0.006,
+        .ambient_c = 30, .resistance_kpw = 0.1, .tau_s = 30, .leak_per_k = 0.004,
         .sensor = GA100,
     },
     {
@@ -96,7 +96,7 @@ static const struct plant_board boards[] = {
         .min_mw = 200000, .max_mw = 700000, .default_mw = 700000, .idle_w = 70,
         .xmin = 0.15, .sm_min_mhz = 345, .sm_max_mhz = 1980, .sm_step_mhz = 15,
         .mem_mhz = 2619, .memory_bytes = GIB(80), .set_limit_ns = 32 * NS_PER_MS,
-        .ambient_c = 30, .resistance_kpw = 0.06, .tau_s = 30, .leak_per_k = 0.006,
+        .ambient_c = 30, .resistance_kpw = 0.06, .tau_s = 30, .leak_per_k = 0.004,
         .sensor = HOPPER,
     },
     {
@@ -104,7 +104,7 @@ static const struct plant_board boards[] = {
         .min_mw = 200000, .max_mw = 1000000, .default_mw = 1000000, .idle_w = 140,
         .xmin = 0.15, .sm_min_mhz = 120, .sm_max_mhz = 1965, .sm_step_mhz = 15,
         .mem_mhz = 3996, .memory_bytes = GIB(180), .set_limit_ns = 32 * NS_PER_MS,
-        .ambient_c = 30, .resistance_kpw = 0.045, .tau_s = 30, .leak_per_k = 0.006,
+        .ambient_c = 30, .resistance_kpw = 0.045, .tau_s = 30, .leak_per_k = 0.004,
         .sensor = HOPPER,
     },
 };

@@ -40,7 +40,7 @@ int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
 void plant_gpu_free(struct plant_gpu *gpu);
 DEFINE_AUTO(struct plant_gpu *, plant_gpu_free);
 
-/* Borrowed; changed by plant_gpu_new's caller never. */
+/* Borrowed; its own copy, with whatever the caller changed of the catalogue's. */
 const struct plant_board *plant_gpu_board(const struct plant_gpu *gpu);
 
 /* ---- time ---- */
@@ -88,7 +88,11 @@ struct plant_load {
 
 /* One step of the workload's training loop on one board. */
 struct plant_load plant_load_train(const struct plant_workload *work);
+/* Counts its steps from 0. */
 void plant_gpu_set_load(struct plant_gpu *gpu, const struct plant_load *load);
+/* The same load at another pace or price; its steps go on. */
+void plant_gpu_change_load(struct plant_gpu *gpu, const struct plant_load *load);
+const struct plant_load *plant_gpu_load(const struct plant_gpu *gpu);
 
 /* ---- the truth at plant_gpu_now_ns() ---- */
 

@@ -20,17 +20,18 @@ enum plant_plain {
 
 enum plant_counter {
     PLANT_COUNTER_NONE,
-    PLANT_COUNTER_TRUE,   /* integrates true power (times the board's gain) */
-    PLANT_COUNTER_SENSED, /* sums what the sensor saw: reading x period */
+    PLANT_COUNTER_TRUE,   /* integrates true power, times the board's gain */
+    PLANT_COUNTER_SENSED, /* sums window means x period, times the gain: what passes
+                             between the windows counts as what was in them */
 };
 
 struct plant_sensor_spec {
     uint64_t period_ns;
-    uint64_t window_ns; /* boxcar; <= period_ns */
-    double log_tau_s;   /* > 0: a first-order (log) response instead of the boxcar */
-    uint64_t lag_ns;    /* from the window's end to the reading's appearance */
-    double gain_sd;     /* boards differ: gain is 1 + N(0, gain_sd), within 2.5 sd */
-    double offset_sd_w;
+    uint64_t window_ns;     /* boxcar; <= period_ns */
+    double log_tau_s;       /* > 0: a first-order (log) response instead of the boxcar */
+    uint64_t lag_ns;        /* from the window's end to the reading's appearance */
+    double gain_sd;         /* boards differ: gain is 1 + N(0, gain_sd), within 2.5 sd */
+    double offset_sd_w;     /* of readings; the counter has none */
     double noise_w;         /* standard deviation of one reading */
     enum plant_plain plain; /* what the plain reading means */
     bool has_instant;       /* field 186 */

@@ -1,0 +1,458 @@
+#include "plant/gpu.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "plant/state.h"
+
+/* Times from the request, by a V100's answer to one 80 W step each way. */
+enum {
+    DOWN_HALF_MS = 25,
+    DOWN_UNDER_MS = 48,
+    DOWN_RETURN_MS = 80,
+    DOWN_SETTLED_MS = 110,
+    UP_FIRST_MS = 110,
+    UP_SECOND_MS = 280,
+    UP_SETTLED_MS = 340,
+    ONSET_MS = 30,  /* a burst … */
+    REPAY_MS = 200, /* … and the time in which it is paid back */
+};
+#define UNDERSHOOT 0.93
+#define BURST 1.43      /* of the cap: a B300 under a 500 ms square wave */
+#define HEAT_STEP_C 2.0 /* power follows the temperature in such steps */
+#define CLOCK_POWER 3.5 /* dynamic power goes with this power of a V100's clock */
+
+struct segment *gpu_last(const struct plant_gpu *gpu)
+{
+    return (struct segment *)&gpu->ring[(gpu->first + gpu->n - 1) % SEGMENTS];
+}
+
+/* ---- power and speed under the load ---- */
+
+static double full_w(const struct plant_gpu *gpu)
+{
+    const struct plant_load *l = &gpu->load;
+    return l->work->ps_w + l->work->d_w * l->d_scale;
+}
+
+/* Share of dynamic power that the clock lock allows. */
+static double lock_share(const struct plant_gpu *gpu)
+{
+    if (gpu->lock_max_mhz == 0 || gpu->lock_max_mhz >= gpu->board.sm_max_mhz)
+        return 1;
+    return pow((double)gpu->lock_max_mhz / gpu->board.sm_max_mhz, CLOCK_POWER);
+}
+
+/* The clock, the power and the step's time at limit_w with leak_w on top. */
+static void settle(struct plant_gpu *gpu, double limit_w, double leak_w)
+{
+    const struct plant_load *l = &gpu->load;
+    const struct plant_workload *w = l->work;
+    double d = w->d_w * l->d_scale;
+    double locked = lock_share(gpu);
+    double allowed = (w->eta * limit_w - leak_w - w->ps_w) / d;
+
+    gpu->bound = allowed < locked;
+    gpu->x = plant_share_clock(w, gpu->board.xmin, fmin(allowed, locked));
+    gpu->share = (plant_active_w(w, gpu->x) - w->ps_w) / w->d_w;
+    gpu->active_w = w->ps_w + d * gpu->share + leak_w;
+    gpu->own_step_s = l->gap_s + (l->tc_s / gpu->x + l->tm_s) * gpu->wander;
+}
+
+static void add_piece(struct wave *wave, double s, double w)
+{
+    if (s <= 0)
+        return;
+    wave->until[wave->n] = s;
+    wave->w[wave->n++] = w;
+}
+
+/* A burst at the start of compute that is paid back within it. */
+static void add_compute(const struct plant_gpu *gpu, struct wave *wave, double s,
+                        double leak_w)
+{
+    double high = fmin(BURST * gpu->cap_mw * 1e-3, full_w(gpu) + leak_w);
+    double burst = fmin(ONSET_MS * 1e-3, 0.12 * s);
+    double repay = fmin(REPAY_MS * 1e-3, s - burst);
+    double low = gpu->active_w - (high - gpu->active_w) * burst / repay;
+    bool bursts = gpu->bound && !gpu->coarse && gpu->n_stages == 0 &&
+                  gpu->load.gap_s > 1e-3 && lock_share(gpu) >= 1;
+
+    if (bursts && high > gpu->active_w) {
+        add_piece(wave, burst, high);
+        add_piece(wave, repay, low);
+        s -= burst + repay;
+    }
+    add_piece(wave, s, gpu->active_w);
+}
+
+static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
+{
+    const struct plant_load *l = &gpu->load;
+
+    *ret = (struct wave){0};
+    if (l->activity != PLANT_RUN) {
+        double w = l->activity == PLANT_IDLE ? gpu->board.idle_w : l->hold_w;
+        gpu->bound = false;
+        gpu->x = gpu->own_step_s = 0;
+        gpu->active_w = w + leak_w;
+        add_piece(ret, 1, gpu->active_w);
+        wave_finish(ret);
+        return;
+    }
+    settle(gpu, gpu->limit_w, leak_w);
+    double gap_w = l->work->gap_w + leak_w;
+    add_piece(ret, l->gap_s, gap_w);
+    add_compute(gpu, ret, gpu->own_step_s - l->gap_s, leak_w);
+    add_piece(ret, l->pace_s - gpu->own_step_s, gap_w);
+    wave_finish(ret);
+}
+
+/* ---- segments ---- */
+
+static double static_w(const struct plant_gpu *gpu)
+{
+    if (gpu->load.activity == PLANT_RUN)
+        return gpu->load.work->ps_w;
+    return gpu->board.idle_w / 2;
+}
+
+/* Leakage away from the steady temperature of this load and cap (calibrated
+ * figures are those of the steady state), and when to look at it again.
+ */
+static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
+{
+    const struct plant_board *b = &gpu->board;
+    struct wave nominal;
+
+    *ret_end_ns = UINT64_MAX;
+    if (gpu->coarse)
+        return 0;
+    make_wave(gpu, 0, &nominal);
+    double rise = b->resistance_kpw * nominal.step_j / nominal.step_s;
+    double target = gpu->ambient_c + rise;
+    double ahead = target - temp_c;
+    double felt = target;
+    if (fabs(ahead) > HEAT_STEP_C) {
+        felt = temp_c + copysign(HEAT_STEP_C / 2, ahead);
+        double s = b->tau_s * log(fabs(ahead) / (fabs(ahead) - HEAT_STEP_C));
+        *ret_end_ns = gpu->now_ns + ns_of_s(fmin(s, 3 * b->tau_s));
+    } else if (fabs(ahead) > HEAT_STEP_C / 2) {
+        felt = temp_c + ahead / 2;
+        *ret_end_ns = gpu->now_ns + ns_of_s(b->tau_s);
+    }
+    return static_w(gpu) * b->leak_per_k * (felt - (b->ambient_c + rise));
+}
+
+/* Begin a segment at now_ns, whatever has changed. */
+static void renew(struct plant_gpu *gpu)
+{
+    struct segment next = {.start_ns = gpu->now_ns};
+    bool was_bound = gpu->bound;
+
+    next.start_c = plant_gpu_temp_c(gpu);
+    if (gpu->n > 0) {
+        const struct segment *last = gpu_last(gpu);
+        double dt = s_between(last->start_ns, gpu->now_ns);
+        next.start_j = segment_energy_j(last, gpu->now_ns);
+        gpu->steps += last->rate * dt;
+        gpu->capped_ns += was_bound ? gpu->now_ns - last->start_ns : 0;
+    }
+    next.start_pos = gpu->steps - floor(gpu->steps);
+    double leak_w = leak(gpu, next.start_c, &gpu->end_ns);
+    make_wave(gpu, leak_w, &next.wave);
+    next.rate = gpu->load.activity == PLANT_RUN ? 1 / next.wave.step_s : 0;
+    next.target_c =
+        gpu->ambient_c + gpu->board.resistance_kpw * next.wave.step_j / next.wave.step_s;
+    if (gpu->n_stages > 0 && gpu->stage[0].at_ns < gpu->end_ns)
+        gpu->end_ns = gpu->stage[0].at_ns;
+    if (gpu->wander_ns < gpu->end_ns)
+        gpu->end_ns = gpu->wander_ns;
+
+    /* A segment without length is replaced. */
+    if (gpu->n > 0 && gpu_last(gpu)->start_ns == gpu->now_ns) {
+        *gpu_last(gpu) = next;
+        return;
+    }
+    if (gpu->n == SEGMENTS) {
+        gpu_see_until(gpu, gpu->ring[(gpu->first + 1) % SEGMENTS].start_ns);
+        gpu->first = (gpu->first + 1) % SEGMENTS;
+        gpu->n--;
+    }
+    gpu->n++;
+    *gpu_last(gpu) = next;
+}
+
+static void next_wander(struct plant_gpu *gpu)
+{
+    gpu->wander = fmax(0.5, 1 + gpu->noise_sd * rng_normal(&gpu->rng));
+    gpu->wander_ns += NS_PER_S;
+}
+
+void gpu_advance_alone(struct plant_gpu *gpu, uint64_t to_ns)
+{
+    while (gpu->end_ns <= to_ns) {
+        gpu->now_ns = gpu->end_ns;
+        while (gpu->n_stages > 0 && gpu->stage[0].at_ns <= gpu->now_ns) {
+            gpu->limit_w = gpu->stage[0].limit_w;
+            gpu->n_stages--;
+            for (unsigned i = 0; i < gpu->n_stages; i++)
+                gpu->stage[i] = gpu->stage[i + 1];
+        }
+        if (gpu->wander_ns <= gpu->now_ns)
+            next_wander(gpu);
+        renew(gpu);
+    }
+    if (to_ns > gpu->now_ns)
+        gpu->now_ns = to_ns;
+}
+
+void plant_gpu_advance(struct plant_gpu *gpu, uint64_t to_ns)
+{
+    if (gpu->job)
+        plant_job_advance(gpu->job, to_ns);
+    else
+        gpu_advance_alone(gpu, to_ns);
+}
+
+/* ---- life ---- */
+
+int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
+                  uw_error *err)
+{
+    auto_(plant_gpu_free) struct plant_gpu *gpu = calloc(1, sizeof *gpu);
+
+    if (!gpu)
+        return fail(err, -ENOMEM, "no memory for a simulated board");
+    gpu->board = *opts->board;
+    gpu->seed = opts->seed;
+    gpu->start_ns = gpu->now_ns = opts->start_ns;
+    gpu->noise_sd = opts->noise_sd;
+    gpu->coarse = opts->coarse;
+    gpu->ideal = opts->ideal;
+    rng_init(&gpu->rng, opts->seed);
+    gpu->wander = 1;
+    gpu->wander_ns = opts->noise_sd > 0 ? opts->start_ns : UINT64_MAX;
+    gpu->cap_mw = gpu->board.default_mw;
+    gpu->limit_w = w_of_mw(gpu->cap_mw);
+    gpu->ambient_c = gpu->board.ambient_c;
+    gpu_sensor_init(gpu);
+    if (gpu->noise_sd > 0)
+        next_wander(gpu);
+    renew(gpu);
+    *ret = take(gpu);
+    return 0;
+}
+
+void plant_gpu_free(struct plant_gpu *gpu)
+{
+    free(gpu);
+}
+
+const struct plant_board *plant_gpu_board(const struct plant_gpu *gpu)
+{
+    return &gpu->board;
+}
+
+uint64_t plant_gpu_now_ns(const struct plant_gpu *gpu)
+{
+    return gpu->now_ns;
+}
+
+uint64_t plant_gpu_next_ns(const struct plant_gpu *gpu)
+{
+    return gpu->end_ns;
+}
+
+/* ---- caps ---- */
+
+static void add_stage(struct plant_gpu *gpu, unsigned after_ms, double limit_w)
+{
+    gpu->stage[gpu->n_stages++] =
+        (struct stage){gpu->now_ns + after_ms * NS_PER_MS, limit_w};
+}
+
+void plant_gpu_set_cap(struct plant_gpu *gpu, uint32_t mw)
+{
+    double to = w_of_mw(mw), from = gpu->limit_w;
+
+    if (mw == gpu->cap_mw)
+        return;
+    gpu->cap_mw = mw;
+    gpu->n_stages = 0;
+    if (gpu->coarse || gpu->load.activity != PLANT_RUN) {
+        gpu->limit_w = to;
+        renew(gpu);
+        return;
+    }
+    /* What the load cannot reach does not count. */
+    double full = full_w(gpu) / gpu->load.work->eta;
+    from = fmin(from, full);
+    if (to >= full && from >= full) {
+        gpu->limit_w = to;
+    } else if (to < from) {
+        add_stage(gpu, DOWN_HALF_MS, (from + to) / 2);
+        add_stage(gpu, DOWN_UNDER_MS, UNDERSHOOT * to);
+        add_stage(gpu, DOWN_RETURN_MS, (1 + UNDERSHOOT) / 2 * to);
+        add_stage(gpu, DOWN_SETTLED_MS, to);
+    } else {
+        double way = fmin(to, full) - from;
+        add_stage(gpu, UP_FIRST_MS, from + 0.5 * way);
+        add_stage(gpu, UP_SECOND_MS, from + 0.95 * way);
+        add_stage(gpu, UP_SETTLED_MS, to);
+    }
+    renew(gpu);
+}
+
+uint32_t plant_gpu_cap_mw(const struct plant_gpu *gpu)
+{
+    return gpu->cap_mw;
+}
+
+void plant_gpu_lock_clocks(struct plant_gpu *gpu, uint32_t min_mhz, uint32_t max_mhz)
+{
+    gpu->lock_min_mhz = min_mhz;
+    gpu->lock_max_mhz = max_mhz;
+    renew(gpu);
+}
+
+void plant_gpu_set_ambient(struct plant_gpu *gpu, double ambient_c)
+{
+    gpu->ambient_c = ambient_c;
+    renew(gpu);
+}
+
+void plant_gpu_reload(struct plant_gpu *gpu)
+{
+    plant_gpu_set_cap(gpu, gpu->board.default_mw);
+    gpu->base_j = gpu_counted_j(gpu, gpu->now_ns);
+    gpu->capped_ns = 0;
+    gpu->counter_stuck = gpu->power_stuck = false;
+    plant_gpu_lock_clocks(gpu, 0, 0);
+    gpu->capped_ns = 0;
+}
+
+/* ---- loads ---- */
+
+struct plant_load plant_load_train(const struct plant_workload *work)
+{
+    double n = work->steps;
+    return (struct plant_load){.activity = PLANT_RUN,
+                               .work = work,
+                               .gap_s = work->gap_s / n,
+                               .tc_s = work->tc_s / n,
+                               .tm_s = work->tm_s / n,
+                               .d_scale = 1};
+}
+
+/* The controller sees the average only: a load that starts runs away for a
+ * moment, and is held down until the average is right.
+ */
+static void onset(struct plant_gpu *gpu)
+{
+    double cap = w_of_mw(gpu->cap_mw);
+    double full = full_w(gpu) / gpu->load.work->eta;
+    double over = fmin(BURST * cap, full) - cap;
+
+    if (gpu->coarse || gpu->n_stages > 0 || over <= 0)
+        return;
+    gpu->limit_w = cap + over;
+    add_stage(gpu, ONSET_MS, cap - over * ONSET_MS / REPAY_MS);
+    add_stage(gpu, ONSET_MS + REPAY_MS, cap);
+}
+
+void plant_gpu_set_load(struct plant_gpu *gpu, const struct plant_load *load)
+{
+    bool ran = gpu->load.activity == PLANT_RUN;
+
+    /* Close the old load's segment before its steps are forgotten. */
+    renew(gpu);
+    gpu->load = *load;
+    gpu->steps = 0;
+    if (load->activity != PLANT_RUN) {
+        gpu->n_stages = 0;
+        gpu->limit_w = w_of_mw(gpu->cap_mw);
+    } else if (!ran) {
+        onset(gpu);
+    }
+    renew(gpu);
+    gpu->steps = 0;
+}
+
+void plant_gpu_change_load(struct plant_gpu *gpu, const struct plant_load *load)
+{
+    renew(gpu);
+    gpu->load = *load;
+    renew(gpu);
+}
+
+const struct plant_load *plant_gpu_load(const struct plant_gpu *gpu)
+{
+    return &gpu->load;
+}
+
+/* ---- the truth ---- */
+
+double plant_gpu_energy_at_j(const struct plant_gpu *gpu, uint64_t at_ns)
+{
+    unsigned low = 0, high = gpu->n;
+
+    while (high - low > 1) {
+        unsigned mid = (low + high) / 2;
+        if (gpu->ring[(gpu->first + mid) % SEGMENTS].start_ns <= at_ns)
+            low = mid;
+        else
+            high = mid;
+    }
+    const struct segment *s = &gpu->ring[(gpu->first + low) % SEGMENTS];
+    if (s->start_ns > at_ns) /* before all memory: as if it had always been so */
+        return s->start_j - s->wave.w[0] * s_between(at_ns, s->start_ns);
+    return segment_energy_j(s, at_ns);
+}
+
+double plant_gpu_energy_j(const struct plant_gpu *gpu)
+{
+    return segment_energy_j(gpu_last(gpu), gpu->now_ns);
+}
+
+double plant_gpu_power_w(const struct plant_gpu *gpu)
+{
+    return segment_power_w(gpu_last(gpu), gpu->now_ns);
+}
+
+double plant_gpu_mean_w(const struct plant_gpu *gpu)
+{
+    const struct wave *w = &gpu_last(gpu)->wave;
+    return w->step_j / w->step_s;
+}
+
+double plant_gpu_temp_c(const struct plant_gpu *gpu)
+{
+    if (gpu->n == 0) /* has idled for ever */
+        return gpu->board.ambient_c + gpu->board.resistance_kpw * gpu->board.idle_w;
+    return segment_temp_c(gpu_last(gpu), gpu->now_ns, gpu->board.tau_s);
+}
+
+double plant_gpu_clock(const struct plant_gpu *gpu)
+{
+    return gpu->x;
+}
+
+double plant_gpu_steps(const struct plant_gpu *gpu)
+{
+    const struct segment *s = gpu_last(gpu);
+    return gpu->steps + s->rate * s_between(s->start_ns, gpu->now_ns);
+}
+
+double plant_gpu_rate(const struct plant_gpu *gpu)
+{
+    return gpu_last(gpu)->rate;
+}
+
+double plant_gpu_own_step_s(const struct plant_gpu *gpu)
+{
+    return gpu->own_step_s;
+}

@@ -1,0 +1,348 @@
+#include "plant/job.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "plant/state.h"
+
+struct plant_job {
+    struct plant_gpu *gpu[PLANT_JOB_BOARDS_MAX];
+    const struct plant_workload *work[PLANT_JOB_BOARDS_MAX];
+    size_t n;
+    struct plant_job_phase phase[PLANT_JOB_PHASES_MAX];
+    size_t n_phases;
+    uint32_t epochs, steps; /* training steps of an epoch */
+    double time_scale, power_scale;
+
+    uint64_t now_ns;
+    uint32_t epoch;
+    int at;                     /* the phase under way; -1 start-up */
+    struct plant_job_phase now; /* what it is */
+    uint64_t phase_end_ns;      /* of a phase that lasts so long */
+    double phase_steps;         /* of the current phase, done before its load changed */
+    uint64_t trained;           /* training steps of the phases that are over */
+    uint64_t counted;           /* whole training steps seen so far … */
+    uint64_t last_step_ns;      /* … and when the last ended */
+    bool done;
+    uint64_t done_ns;
+};
+
+static bool has_steps(const struct plant_job_phase *p)
+{
+    return p->phase == UW_PHASE_TRAIN || p->phase == UW_PHASE_VALIDATE;
+}
+
+/* ---- loads ---- */
+
+/* Forward passes alone: less of the clock-bound work than of the memory-bound. */
+static struct plant_load load_of(const struct plant_job *job, size_t i)
+{
+    const struct plant_workload *w = job->work[i];
+    struct plant_load l = plant_load_train(w);
+
+    l.tc_s *= job->time_scale;
+    l.tm_s *= job->time_scale;
+    l.gap_s *= job->time_scale;
+    l.d_scale *= job->power_scale;
+    switch ((int)job->now.phase) {
+    case UW_PHASE_TRAIN:
+        return l;
+    case UW_PHASE_VALIDATE:
+        l.gap_s *= 0.5;
+        l.tc_s *= 0.25;
+        l.tm_s *= 0.4;
+        l.d_scale *= 0.85;
+        return l;
+    case UW_PHASE_CHECKPOINT:
+        l.hold_w = w->gap_w + 0.05 * w->d_w;
+        break;
+    case UW_PHASE_STARTUP:
+        l.hold_w = (w->gap_w + job->gpu[i]->board.idle_w) / 2;
+        break;
+    default:
+        l.hold_w = w->gap_w;
+        break;
+    }
+    l.activity = PLANT_HOLD;
+    return l;
+}
+
+/* The slowest board's step is everybody's. */
+static void pace(struct plant_job *job)
+{
+    double slowest = 0;
+
+    if (job->done || !has_steps(&job->now))
+        return;
+    for (size_t i = 0; i < job->n; i++)
+        slowest = fmax(slowest, plant_gpu_own_step_s(job->gpu[i]));
+    for (size_t i = 0; i < job->n; i++) {
+        struct plant_load l = *plant_gpu_load(job->gpu[i]);
+        if (fabs(1 / plant_gpu_rate(job->gpu[i]) - slowest) <= 1e-12 * slowest)
+            continue;
+        l.pace_s = slowest;
+        plant_gpu_change_load(job->gpu[i], &l);
+    }
+}
+
+static double steps_now(const struct plant_job *job)
+{
+    return has_steps(&job->now) ? plant_gpu_steps(job->gpu[0]) : 0;
+}
+
+/* When `steps` of the current phase will have been done. */
+static uint64_t when(const struct plant_job *job, double steps)
+{
+    double left = steps - steps_now(job);
+    double rate = plant_gpu_rate(job->gpu[0]);
+    return left <= 0 ? job->now_ns : job->now_ns + (uint64_t)ceil(left / rate * 1e9);
+}
+
+/* ---- phases ---- */
+
+static void begin(struct plant_job *job, const struct plant_job_phase *phase)
+{
+    job->now = *phase;
+    job->phase_end_ns = has_steps(phase) ? 0 : job->now_ns + ns_of_s(phase->s);
+    for (size_t i = 0; i < job->n; i++) {
+        struct plant_load l = load_of(job, i);
+        plant_gpu_set_load(job->gpu[i], &l);
+    }
+    pace(job);
+}
+
+static void end(struct plant_job *job)
+{
+    static const struct plant_load idle = {.activity = PLANT_IDLE};
+
+    job->done = true;
+    job->done_ns = job->now_ns;
+    for (size_t i = 0; i < job->n; i++)
+        plant_gpu_set_load(job->gpu[i], &idle);
+}
+
+static void next_phase(struct plant_job *job)
+{
+    if (job->now.phase == UW_PHASE_TRAIN && job->at >= 0)
+        job->trained += job->now.steps;
+    if (++job->at == (int)job->n_phases) {
+        job->at = 0;
+        job->epoch++;
+    }
+    if (job->epoch == job->epochs)
+        end(job);
+    else
+        begin(job, &job->phase[job->at]);
+}
+
+static uint64_t phase_end(const struct plant_job *job)
+{
+    return has_steps(&job->now) ? when(job, job->now.steps) : job->phase_end_ns;
+}
+
+uint64_t plant_job_next_ns(const struct plant_job *job)
+{
+    if (job->done)
+        return UINT64_MAX;
+    uint64_t next = phase_end(job);
+    for (size_t i = 0; i < job->n; i++)
+        if (plant_gpu_next_ns(job->gpu[i]) < next)
+            next = plant_gpu_next_ns(job->gpu[i]);
+    return next;
+}
+
+/* ---- counting ---- */
+
+/* Whole training steps, and when the last ended; the rate has been the same
+ * since the last count.
+ */
+static void count(const struct plant_job *job, uint64_t *steps, uint64_t *last_ns,
+                  double *exact)
+{
+    *steps = job->counted;
+    *last_ns = job->last_step_ns;
+    *exact = (double)job->trained;
+    if (job->done || job->now.phase != UW_PHASE_TRAIN)
+        return;
+    double in_phase = fmin(steps_now(job), job->now.steps);
+    double whole = floor(in_phase + 1e-6);
+    *exact += in_phase;
+    if (job->trained + (uint64_t)whole <= job->counted)
+        return;
+    double ago = fmax(0, in_phase - whole) / plant_gpu_rate(job->gpu[0]);
+    *steps = job->trained + (uint64_t)whole;
+    *last_ns = job->now_ns - ns_of_s(ago);
+}
+
+static void note(struct plant_job *job)
+{
+    double exact;
+    count(job, &job->counted, &job->last_step_ns, &exact);
+}
+
+void plant_job_advance(struct plant_job *job, uint64_t to_ns)
+{
+    pace(job); /* a cap or a lock may have changed since */
+    while (!job->done) {
+        uint64_t next = plant_job_next_ns(job);
+        if (next > to_ns)
+            break;
+        bool ends = phase_end(job) <= next;
+        for (size_t i = 0; i < job->n; i++) {
+            /* Up to the event, not through it: the count needs the old rate. */
+            job->gpu[i]->now_ns = next;
+        }
+        job->now_ns = next;
+        note(job);
+        for (size_t i = 0; i < job->n; i++)
+            gpu_advance_alone(job->gpu[i], next);
+        if (ends)
+            next_phase(job);
+        else
+            pace(job);
+    }
+    for (size_t i = 0; i < job->n; i++)
+        gpu_advance_alone(job->gpu[i], to_ns);
+    if (to_ns > job->now_ns)
+        job->now_ns = to_ns;
+    note(job);
+}
+
+uint64_t plant_job_when_ns(const struct plant_job *job, uint64_t steps)
+{
+    if (job->done || job->now.phase != UW_PHASE_TRAIN || steps < job->trained ||
+        steps > job->trained + job->now.steps)
+        return UINT64_MAX;
+    return when(job, (double)(steps - job->trained));
+}
+
+void plant_job_state(const struct plant_job *job, struct plant_job_state *ret)
+{
+    *ret = (struct plant_job_state){
+        .phase = job->done ? UW_PHASE_UNKNOWN : job->now.phase,
+        .epoch = job->epoch,
+        .total_steps = (uint64_t)job->epochs * job->steps,
+        .done = job->done,
+        .done_ns = job->done_ns,
+    };
+    count(job, &ret->steps, &ret->last_step_ns, &ret->exact_steps);
+}
+
+void plant_job_scale(struct plant_job *job, double time_scale, double power_scale)
+{
+    note(job);
+    job->time_scale = time_scale;
+    job->power_scale = power_scale;
+    for (size_t i = 0; i < job->n && !job->done; i++) {
+        struct plant_load l = load_of(job, i);
+        plant_gpu_change_load(job->gpu[i], &l);
+    }
+    pace(job);
+}
+
+/* ---- life ---- */
+
+static int check(const struct plant_job_opts *o, uw_error *err)
+{
+    if (o->n_gpus == 0 || o->n_gpus > PLANT_JOB_BOARDS_MAX)
+        return fail(err, -EINVAL, "a job on %zu boards: 1..%d", o->n_gpus,
+                    PLANT_JOB_BOARDS_MAX);
+    if (o->epochs == 0 || o->n_phases > PLANT_JOB_PHASES_MAX)
+        return fail(err, -EINVAL, "a job of %u epochs of %zu phases: 1.. and 0..%d",
+                    o->epochs, o->n_phases, PLANT_JOB_PHASES_MAX);
+    for (size_t i = 0; i < o->n_gpus; i++) {
+        const struct plant_gpu *g = o->gpus[i];
+        if (g->job)
+            return fail(err, -EBUSY, "board %zu of the job has a job already", i);
+        if (!plant_workload_find(&g->board, o->workload))
+            return fail(err, -EINVAL, "no workload '%s' on a %s", o->workload,
+                        g->board.key);
+    }
+    return 0;
+}
+
+/* Each phase with its steps; training phases that name none share what is left. */
+static int copy_phases(struct plant_job *job, const struct plant_job_opts *o,
+                       uw_error *err)
+{
+    static const struct plant_job_phase train = {.phase = UW_PHASE_TRAIN};
+    const struct plant_job_phase *from = o->n_phases ? o->phases : &train;
+    uint64_t named = 0, open = 0;
+
+    job->n_phases = o->n_phases ? o->n_phases : 1;
+    for (size_t i = 0; i < job->n_phases; i++) {
+        job->phase[i] = from[i];
+        if (from[i].phase != UW_PHASE_TRAIN)
+            continue;
+        named += from[i].steps;
+        open += from[i].steps == 0;
+    }
+    if (named > job->steps || (open == 0 && named != job->steps) ||
+        job->steps - named < open)
+        return fail(err, -EINVAL, "training phases of %ju steps do not make %u",
+                    (uintmax_t)named, job->steps);
+    uint64_t left = job->steps - named;
+    for (size_t i = 0; i < job->n_phases; i++) {
+        struct plant_job_phase *p = &job->phase[i];
+        if (p->phase != UW_PHASE_TRAIN || p->steps)
+            continue;
+        p->steps = (uint32_t)(left / open);
+        left -= p->steps;
+        open--;
+    }
+    return 0;
+}
+
+int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
+                  uw_error *err)
+{
+    int r = check(opts, err);
+    if (r < 0)
+        return r;
+
+    auto_(plant_job_free) struct plant_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return fail(err, -ENOMEM, "no memory for a simulated job");
+    const struct plant_workload *first =
+        plant_workload_find(&opts->gpus[0]->board, opts->workload);
+    job->steps = opts->steps ? opts->steps : first->steps;
+    job->epochs = opts->epochs;
+    job->time_scale = job->power_scale = 1;
+    r = copy_phases(job, opts, err);
+    if (r < 0)
+        return r;
+
+    for (size_t i = 0; i < opts->n_gpus; i++)
+        if (opts->gpus[i]->now_ns > job->now_ns)
+            job->now_ns = opts->gpus[i]->now_ns;
+    for (size_t i = 0; i < opts->n_gpus; i++) {
+        struct plant_gpu *g = opts->gpus[i];
+        gpu_advance_alone(g, job->now_ns);
+        job->work[i] = plant_workload_find(&g->board, opts->workload);
+        job->gpu[i] = g;
+        g->job = job;
+        job->n++;
+    }
+    job->at = -1;
+    if (opts->startup_s > 0)
+        begin(job,
+              &(struct plant_job_phase){.phase = UW_PHASE_STARTUP, .s = opts->startup_s});
+    else
+        next_phase(job);
+    *ret = take(job);
+    return 0;
+}
+
+void plant_job_free(struct plant_job *job)
+{
+    if (!job)
+        return;
+    if (!job->done)
+        end(job);
+    for (size_t i = 0; i < job->n; i++)
+        job->gpu[i]->job = NULL;
+    free(job);
+}
