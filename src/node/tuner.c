@@ -1,0 +1,737 @@
+#include "node/tuner.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/cap/ramp.h"
+#include "core/optimum/change.h"
+#include "core/progress/window.h"
+
+enum tuner_state {
+    TUNER_WAIT,   /* for training to begin and warm up */
+    TUNER_WALK,   /* the cap is on its way */
+    TUNER_WINDOW, /* the cap is in force: settling, measuring */
+    TUNER_ENERGY, /* the window is over, its energy not yet known */
+    TUNER_LEFT,   /* given up: boards released, the job is only measured */
+    TUNER_OVER,
+};
+
+enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, LEAST_STEPS = 5 };
+#define Z95 1.96
+#define STALL_FACTOR 6.0
+#define STALL_LEAST_S 8.0
+
+struct tuner {
+    struct tuner_opts o;
+    enum tuner_state state;
+    struct search *search; /* NULL: a cap asked for by name */
+    struct search_step step;
+    struct loop_timer *timer;
+    struct steps steps;
+
+    struct ramp ramp;      /* of the highest cap of the boards */
+    uint32_t commanded_mw; /* last sent to the actuator */
+    uint32_t enforced_mw;  /* lowest read back of the last round */
+    unsigned pending;      /* sets under way */
+    bool refused;          /* one of them failed */
+    bool first_seen;       /* the first cap is in force since first_steps */
+    uint64_t first_steps;
+
+    struct window window;
+    double wanted_rse;
+    struct window closed; /* whose energy is asked */
+    bool energy_asked;
+    struct change change;
+    bool change_ready;
+
+    struct stretch stretch;
+    unsigned stretches; /* whose energy is asked */
+    uint64_t begun_ns;
+    struct step_mark begun;
+    bool has_begun;
+
+    struct tuner_report report;
+    struct tuner_cap caps[TUNER_CAPS_MAX];
+    tuner_done_fn done;
+    void *done_user;
+    unsigned releasing;
+};
+
+static int tuner_next(struct tuner *t);
+static int maybe_done(struct tuner *t);
+
+static void note(struct tuner *t, bool important, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static void note(struct tuner *t, bool important, const char *format, ...)
+{
+    char text[TUNER_TEXT];
+    va_list args;
+
+    if (!t->o.note)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    t->o.note(text, important, t->o.user);
+}
+
+/* ---- caps ---- */
+
+static const struct gpu_limits *limits_of(const struct tuner *t, size_t i)
+{
+    return &board_view(t->o.boards[i])->limits;
+}
+
+static const char *uuid_of(const struct tuner *t, size_t i)
+{
+    return board_view(t->o.boards[i])->info->uuid;
+}
+
+static uint32_t highest(const uint32_t *v, size_t n)
+{
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++)
+        if (v[i] > top)
+            top = v[i];
+    return top;
+}
+
+/* What board i gets when the job's highest cap is mw: a percentage keeps boards in
+ * proportion, all else is the same everywhere, never above a board's own original.
+ */
+static uint32_t cap_of_board(const struct tuner *t, size_t i, uint32_t mw)
+{
+    const struct gpu_limits *lim = limits_of(t, i);
+    uint32_t original = t->o.original_mw[i];
+
+    if (t->o.cap.percent > 0) {
+        uint32_t top = 0;
+        for (size_t k = 0; k < t->o.n; k++)
+            if (limits_of(t, k)->default_mw > top)
+                top = limits_of(t, k)->default_mw;
+        mw = mw_of_w(w_of_mw(mw) * lim->default_mw / top);
+    }
+    if (mw > original)
+        mw = original;
+    return mw < lim->min_mw ? lim->min_mw : mw;
+}
+
+static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply,
+                        void *user)
+{
+    struct tuner *t = user;
+    (void)act;
+
+    t->pending--;
+    switch (reply->result) {
+    case ACTUATOR_CLAMPED:
+        note(t, true, "%s", reply->text);
+        /* fall through */
+    case ACTUATOR_DONE:
+        if (!t->enforced_mw || reply->enforced_mw < t->enforced_mw)
+            t->enforced_mw = reply->enforced_mw;
+        break;
+    case ACTUATOR_BUSY:
+        break;
+    case ACTUATOR_YIELDED: /* the event tells it too */
+    case ACTUATOR_GONE:
+        break;
+    default:
+        t->refused = true;
+        (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", reply->text);
+    }
+    return t->state == TUNER_OVER ? maybe_done(t) : 0;
+}
+
+static int command(struct tuner *t, uint32_t mw)
+{
+    t->commanded_mw = mw;
+    t->enforced_mw = 0;
+    for (size_t i = 0; i < t->o.n; i++) {
+        int r = actuator_set_limit(t->o.actuator, uuid_of(t, i), cap_of_board(t, i, mw),
+                                   tuner_on_set, t);
+        if (r == 0)
+            t->pending++;
+        else
+            t->refused = true;
+    }
+    return 0;
+}
+
+/* ---- stretches ---- */
+
+struct stretch_ask {
+    struct tuner *t;
+    struct stretch_done d;
+};
+
+static int tuner_on_stretch(struct sampler *s, const struct sampler_window *w, void *user)
+{
+    struct stretch_ask *ask = user;
+    struct tuner *t = ask->t;
+    (void)s;
+
+    if (w->r == 0) {
+        struct account_sum *sum = &t->report.account.sum[ask->d.kind];
+        sum->steps += ask->d.steps;
+        sum->time_s += s_between(w->begin_ns, w->end_ns);
+        sum->energy_j += w->energy_j;
+        sum->half2_j2 += w->half_j * w->half_j;
+    }
+    free(ask);
+    t->stretches--;
+    return t->state == TUNER_OVER ? maybe_done(t) : 0;
+}
+
+static void book(struct tuner *t, const struct stretch_done *d)
+{
+    struct stretch_ask *ask = malloc(sizeof *ask);
+
+    if (!ask)
+        return; /* steps that are not booked are not claimed either */
+    *ask = (struct stretch_ask){t, *d};
+    if (sampler_window(t->o.sampler, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
+        free(ask);
+    else
+        t->stretches++;
+}
+
+static void turn(struct tuner *t, enum stretch_kind kind)
+{
+    struct stretch_done d;
+    if (stretch_turn(&t->stretch, kind, &d))
+        book(t, &d);
+}
+
+/* ---- what to do next ---- */
+
+/* A cap asked for by name: two reference windows, then there. */
+static void fixed_step(struct tuner *t, struct search_step *ret)
+{
+    struct account_mean *ref = &t->report.account.reference;
+    bool known = ref->windows >= REFERENCE_WINDOWS;
+
+    *ret = (struct search_step){
+        .kind = known ? SEARCH_HOLD : SEARCH_MEASURE,
+        .cap_mw = known ? t->report.held_mw : t->report.original_mw,
+        .ramp_mw_s = 1e3, /* replaced below */
+        .check_steps = 2,
+        .settle_s = 2,
+        .settle_steps = 1,
+    };
+    (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
+}
+
+static double ramp_rate(const struct tuner *t)
+{
+    double share = t->o.ramp > 0 ? t->o.ramp : SEARCH_RAMP;
+    uint32_t top = 0;
+    for (size_t i = 0; i < t->o.n; i++)
+        if (limits_of(t, i)->default_mw > top)
+            top = limits_of(t, i)->default_mw;
+    return share * top;
+}
+
+static uint32_t first_cap(const struct tuner *t, double peak_w)
+{
+    uint32_t mw = mw_of_w(peak_w * SEARCH_FIRST);
+    return mw > t->report.original_mw ? t->report.original_mw : mw;
+}
+
+static struct search_step next_step(struct tuner *t)
+{
+    struct search_step step;
+
+    if (t->search)
+        return *search_step(t->search);
+    fixed_step(t, &step);
+    step.ramp_mw_s = ramp_rate(t);
+    step.first_mw = t->step.first_mw; /* kept from the reference windows' peak */
+    return step;
+}
+
+static int tuner_next(struct tuner *t)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+    uint32_t first = t->step.first_mw;
+
+    t->step = next_step(t);
+    if (!t->search && first)
+        t->step.first_mw = first;
+    bool reference =
+        t->step.cap_mw >= t->report.original_mw && t->step.kind == SEARCH_MEASURE;
+    if (t->step.kind == SEARCH_HOLD) {
+        if (!t->report.holding || t->report.held_mw != t->step.cap_mw)
+            note(t, true, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
+        if (!t->report.holding || t->report.held_mw != t->step.cap_mw) {
+            change_init(&t->change, 0);
+            t->report.account.hold = (struct account_mean){0};
+        }
+        t->report.holding = true;
+        t->report.held_mw = t->step.cap_mw;
+        (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
+        turn(t, STRETCH_HOLD);
+    } else {
+        t->report.holding = false;
+        turn(t, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
+        note(t, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
+    }
+    ramp_to(&t->ramp, t->step.cap_mw, t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
+            now);
+    t->first_seen = false;
+    t->state = TUNER_WALK;
+    loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
+    return 0;
+}
+
+/* ---- leaving ---- */
+
+static int tuner_on_release(struct actuator *act, const struct actuator_reply *reply,
+                            void *user)
+{
+    struct tuner *t = user;
+    (void)act;
+
+    t->releasing--;
+    if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
+        reply->result != ACTUATOR_GONE) {
+        t->report.restored = false;
+        (void)snprintf(t->report.restore, sizeof t->report.restore, "%s", reply->text);
+    }
+    return t->state == TUNER_OVER ? maybe_done(t) : 0;
+}
+
+static void release_all(struct tuner *t)
+{
+    t->report.restored = true;
+    for (size_t i = 0; i < t->o.n; i++) {
+        int r = actuator_release(t->o.actuator, uuid_of(t, i), tuner_on_release, t);
+        if (r == 0) {
+            t->releasing++;
+        } else if (r != -ENOTCONN) {
+            t->report.restored = false;
+            (void)snprintf(t->report.restore, sizeof t->report.restore,
+                           "%s: cannot be released now; the lease's end restores it",
+                           uuid_of(t, i));
+        }
+    }
+}
+
+static int leave(struct tuner *t)
+{
+    if (t->state == TUNER_LEFT || t->state == TUNER_OVER)
+        return 0;
+    note(t, true, "no more caps: %s", t->report.ended);
+    window_cancel(&t->window);
+    t->state = TUNER_LEFT;
+    loop_timer_set(t->timer, UINT64_MAX, 0);
+    release_all(t);
+    return 0;
+}
+
+/* ---- the walk ---- */
+
+/* Waiting at the first cap: on once the job has done check_steps more. */
+static void check_first(struct tuner *t, uint64_t now)
+{
+    if (!t->ramp.waiting || t->commanded_mw != t->ramp.at_mw)
+        return;
+    if (!t->first_seen) {
+        t->first_seen = true;
+        t->first_steps = t->steps.mark.steps;
+        return;
+    }
+    if (!steps_known(&t->steps) ||
+        t->steps.mark.steps >= t->first_steps + t->step.check_steps + 1)
+        ramp_checked(&t->ramp, now);
+}
+
+static int arrived(struct tuner *t, uint64_t now)
+{
+    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
+    struct window_rule rule = {
+        .settle_s = t->step.settle_s,
+        .settle_steps = t->step.settle_steps,
+        .least_s = window_s,
+        .least_steps = LEAST_STEPS,
+        .target_rse = 0.003,
+        .most_s = 3 * window_s,
+    };
+
+    t->state = TUNER_WINDOW;
+    window_arm(&t->window, &rule, now);
+    return 0;
+}
+
+static int stalled(struct tuner *t, uint64_t now)
+{
+    if (t->ramp.at_mw >= t->report.original_mw ||
+        steps_late_s(&t->steps, now, STALL_FACTOR, STALL_LEAST_S) <= 0)
+        return 0;
+    t->report.stalls++;
+    note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
+    t->steps.phase_ns = now; /* judged anew from here */
+    if (t->search) {
+        search_on_stall(t->search, t->ramp.at_mw);
+        return tuner_next(t);
+    }
+    (void)snprintf(t->report.ended, sizeof t->report.ended,
+                   "the job made no progress at %.0f W", w_of_mw(t->ramp.at_mw));
+    return leave(t);
+}
+
+static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct tuner *t = user;
+    (void)timer;
+
+    if (t->state != TUNER_WALK && t->state != TUNER_WINDOW)
+        return 0;
+    if (t->refused)
+        return leave(t);
+    if (t->state == TUNER_WALK && t->pending == 0) {
+        check_first(t, now);
+        uint32_t mw = ramp_at(&t->ramp, now);
+        if (mw != t->commanded_mw)
+            return command(t, mw);
+        if (ramp_arrived(&t->ramp))
+            return arrived(t, now);
+    }
+    return stalled(t, now);
+}
+
+/* ---- windows ---- */
+
+static struct tuner_cap *cap_record(struct tuner *t, uint32_t mw)
+{
+    for (size_t i = 0; i < t->report.n_caps; i++)
+        if (t->caps[i].cap_mw == mw)
+            return &t->caps[i];
+    if (t->report.n_caps == TUNER_CAPS_MAX)
+        return NULL;
+    struct tuner_cap *c = &t->caps[t->report.n_caps++];
+    *c = (struct tuner_cap){.cap_mw = mw};
+    return c;
+}
+
+static int changed(struct tuner *t)
+{
+    t->report.changes++;
+    note(t, true, "the job has changed: looks again");
+    t->report.account.reference = (struct account_mean){0};
+    t->report.account.hold = (struct account_mean){0};
+    t->report.n_caps = 0;
+    if (t->search)
+        search_on_change(t->search);
+    return tuner_next(t);
+}
+
+/* A measured window at a cap: into the books, and to whoever decides. */
+static int judge(struct tuner *t, const struct search_window *w)
+{
+    struct account *a = &t->report.account;
+    bool hold = t->step.kind == SEARCH_HOLD;
+    bool reference = w->cap_mw >= t->report.original_mw;
+    uw_error err;
+
+    t->report.windows++;
+    struct tuner_cap *c = cap_record(t, w->cap_mw);
+    if (c)
+        account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+    if (reference) {
+        account_mean_add(&a->reference, w->time_s, w->energy_j, w->time_rse,
+                         w->energy_rse);
+        if (!t->search && w->peak_w > 0)
+            t->step.first_mw = first_cap(t, w->peak_w);
+    }
+    if (hold) {
+        account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+        if (change_on_window(&t->change, w->time_s, w->energy_j, w->time_rse,
+                             w->energy_rse))
+            return changed(t);
+    }
+    if (t->search) {
+        int r = search_on_window(t->search, w, &err);
+        if (r < 0)
+            note(t, true, "a window was left out: %s", err.text);
+    }
+    if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
+        return tuner_next(t);
+    return arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
+}
+
+static int tuner_on_energy(struct sampler *s, const struct sampler_window *w, void *user)
+{
+    struct tuner *t = user;
+    (void)s;
+
+    t->energy_asked = false;
+    if (t->state == TUNER_OVER)
+        return maybe_done(t);
+    if (t->state != TUNER_ENERGY)
+        return 0;
+    if (w->r < 0) {
+        note(t, true, "a window was lost: %s", w->error.text);
+        return arrived(t, loop_now_ns(t->o.loop));
+    }
+    struct search_window out = {
+        .cap_mw = t->enforced_mw ? t->enforced_mw : t->commanded_mw,
+        .time_s = t->closed.time_s,
+        .energy_j = w->energy_j / t->closed.steps,
+        .time_rse = t->closed.time_rse,
+        .energy_rse = w->half_j / Z95 / w->energy_j,
+        .peak_w = w->peak_w,
+    };
+    if (out.energy_rse < out.time_rse)
+        out.energy_rse = out.time_rse;
+    return judge(t, &out);
+}
+
+static int on_window(struct tuner *t, uint64_t now)
+{
+    enum window_state was = t->window.state;
+    enum window_state is = window_feed(&t->window, &t->steps, now);
+
+    if (is == WINDOW_OPEN && was != WINDOW_OPEN)
+        sampler_mark(t->o.sampler, t->window.from.at_ns);
+    if (is != WINDOW_CLOSED)
+        return 0;
+    t->closed = t->window;
+    sampler_mark(t->o.sampler, t->closed.to.at_ns);
+    int r = sampler_window(t->o.sampler, t->closed.from.at_ns, t->closed.to.at_ns,
+                           tuner_on_energy, t);
+    if (r < 0)
+        return arrived(t, now);
+    t->energy_asked = true;
+    t->state = TUNER_ENERGY;
+    return 0;
+}
+
+static int begin_when_warm(struct tuner *t, uint64_t now)
+{
+    double warm_s = t->o.warm_s > 0 ? t->o.warm_s : 10;
+
+    if (!steps_known(&t->steps) || !steps_training(&t->steps)) {
+        t->has_begun = false;
+        return 0;
+    }
+    if (!t->has_begun || t->begun.generation != t->steps.mark.generation) {
+        t->has_begun = true;
+        t->begun = t->steps.mark;
+        t->begun_ns = now;
+        return 0;
+    }
+    if (t->steps.mark.steps < t->begun.steps + WARM_STEPS ||
+        s_between(t->begun_ns, now) < warm_s)
+        return 0;
+    t->report.started = true;
+    return tuner_next(t);
+}
+
+int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
+{
+    struct stretch_done d;
+
+    t->steps = *steps;
+    if (t->report.started && t->state != TUNER_OVER &&
+        stretch_feed(&t->stretch, &t->steps, &d))
+        book(t, &d);
+    switch (t->state) {
+    case TUNER_WAIT:
+        return begin_when_warm(t, now_ns);
+    case TUNER_WINDOW:
+        return on_window(t, now_ns);
+    default:
+        return 0;
+    }
+}
+
+int tuner_cap_now(struct tuner *t)
+{
+    if (t->search || t->state != TUNER_WAIT)
+        return 0;
+    t->report.holding = true;
+    t->step = (struct search_step){
+        .kind = SEARCH_HOLD,
+        .cap_mw = t->report.held_mw,
+        .ramp_mw_s = ramp_rate(t),
+    };
+    ramp_to(&t->ramp, t->report.held_mw, 0, t->step.ramp_mw_s, false,
+            loop_now_ns(t->o.loop));
+    t->state = TUNER_WALK;
+    loop_timer_set(t->timer, loop_now_ns(t->o.loop), TICK_MS * NS_PER_MS);
+    return 0;
+}
+
+int tuner_on_event(struct tuner *t, enum actuator_event event,
+                   const struct actuator_reply *what)
+{
+    if (t->state == TUNER_OVER || t->state == TUNER_LEFT)
+        return 0;
+    (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", what->text);
+    (void)event;
+    return leave(t);
+}
+
+/* ---- life ---- */
+
+static int maybe_done(struct tuner *t)
+{
+    if (t->state != TUNER_OVER || !t->done || t->pending || t->releasing ||
+        t->stretches || t->energy_asked)
+        return 0;
+    tuner_done_fn done = t->done;
+    t->done = NULL;
+    account_saved(&t->report.account, &t->report.saved);
+    return done(t, t->done_user);
+}
+
+int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
+{
+    bool left = t->state == TUNER_LEFT;
+    struct stretch_done d;
+
+    t->done = done;
+    t->done_user = user;
+    if (t->stretch.open) {
+        enum stretch_kind other =
+            t->stretch.kind == STRETCH_HOLD ? STRETCH_SEARCH : STRETCH_HOLD;
+        if (stretch_turn(&t->stretch, other, &d))
+            book(t, &d);
+    }
+    window_cancel(&t->window);
+    loop_timer_set(t->timer, UINT64_MAX, 0);
+    t->state = TUNER_OVER;
+    if (!left)
+        release_all(t);
+    return maybe_done(t);
+}
+
+/* Tightest range of the boards; a goal needs one cap that all can have. */
+static int common_setup(const struct tuner *t, struct search_setup *ret, uw_error *err)
+{
+    struct search_setup s = {
+        .goal = t->o.goal,
+        .max_mw = UINT32_MAX,
+        .original_mw = UINT32_MAX,
+        .gpus = (unsigned)t->o.n,
+        .floor = t->o.floor,
+        .ramp = t->o.ramp,
+    };
+
+    for (size_t i = 0; i < t->o.n; i++) {
+        const struct gpu_limits *lim = limits_of(t, i);
+        if (lim->min_mw > s.min_mw)
+            s.min_mw = lim->min_mw;
+        if (lim->max_mw < s.max_mw)
+            s.max_mw = lim->max_mw;
+        if (lim->default_mw > s.default_mw)
+            s.default_mw = lim->default_mw;
+        if (t->o.original_mw[i] < s.original_mw)
+            s.original_mw = t->o.original_mw[i];
+    }
+    if (s.default_mw > s.max_mw)
+        s.default_mw = s.max_mw;
+    if (s.min_mw > s.original_mw)
+        return fail(err, -ERANGE,
+                    "the boards have no cap in common: %" PRIu32 " W at least, "
+                    "%" PRIu32 " W at most",
+                    s.min_mw / MW_PER_W, s.original_mw / MW_PER_W);
+    *ret = s;
+    return 0;
+}
+
+/* The cap asked for, as the highest of the boards. */
+static int fixed_cap(struct tuner *t, uw_error *err)
+{
+    for (size_t i = 0; i < t->o.n; i++) {
+        const struct gpu_limits *lim = limits_of(t, i);
+        uint32_t mw = t->o.cap.mw
+                          ? t->o.cap.mw
+                          : mw_of_w(w_of_mw(lim->default_mw) * t->o.cap.percent / 100);
+        if (mw < lim->min_mw || mw > lim->max_mw)
+            return fail(err, -ERANGE, "%s: a cap of %.0f W is outside %.0f..%.0f W",
+                        uuid_of(t, i), w_of_mw(mw), w_of_mw(lim->min_mw),
+                        w_of_mw(lim->max_mw));
+        if (mw > t->report.held_mw)
+            t->report.held_mw = mw;
+    }
+    if (t->report.held_mw > t->report.original_mw)
+        t->report.held_mw = t->report.original_mw;
+    return 0;
+}
+
+int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
+{
+    auto_(tuner_free) struct tuner *t = calloc(1, sizeof *t);
+
+    if (!t)
+        return fail(err, -ENOMEM, "out of memory");
+    t->o = *opts;
+    t->report.cap = t->caps;
+    t->report.original_mw = highest(opts->original_mw, opts->n);
+    int r = 0;
+    if (opts->search) {
+        struct search_setup setup;
+        r = common_setup(t, &setup, err);
+        if (r >= 0) {
+            t->report.original_mw = setup.original_mw;
+            r = search_new(&setup, &t->search, err);
+        }
+    } else {
+        r = fixed_cap(t, err);
+    }
+    if (r < 0)
+        return r;
+    steps_init(&t->steps);
+    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(opts->loop));
+    t->commanded_mw = t->report.original_mw;
+    change_init(&t->change, 0);
+    r = loop_timer_new(opts->loop, UINT64_MAX, 0, tuner_on_tick, t, &t->timer, err);
+    if (r < 0)
+        return r;
+    *ret = take(t);
+    return 0;
+}
+
+void tuner_free(struct tuner *t)
+{
+    if (!t)
+        return;
+    loop_timer_free(t->timer);
+    search_free(t->search);
+    free(t);
+}
+
+const struct tuner_report *tuner_report(struct tuner *t)
+{
+    account_saved(&t->report.account, &t->report.saved);
+    return &t->report;
+}
+
+uint32_t tuner_cap_mw(const struct tuner *t)
+{
+    return t->commanded_mw;
+}
+
+void tuner_status(const struct tuner *t, char *ret, size_t size)
+{
+    static const char *const names[] = {"waits for training", "on the way to",
+                                        "measures at",        "measures at",
+                                        "measures only",      "over"};
+    bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
+
+    if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)
+        (void)snprintf(ret, size, "%s", names[t->state]);
+    else if (hold && t->state != TUNER_WALK)
+        (void)snprintf(ret, size, "holds %.0f W", w_of_mw(t->step.cap_mw));
+    else
+        (void)snprintf(ret, size, "%s %.0f W (window %u)", names[t->state],
+                       w_of_mw(t->step.cap_mw), t->report.windows + 1);
+}

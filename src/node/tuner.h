@@ -1,0 +1,96 @@
+/* Finds and holds a job's cap while it runs: reference windows at the original
+ * cap, then the search's caps one after the other, each reached by the ramp and
+ * measured over whole steps; then holds, watches for a change, looks again.
+ * Caps are written by the actuator alone.
+ *
+ *     tuner_new() → tuner_on_steps() after each look at the job's page →
+ *     tuner_finish() when the job has ended: boards released, done called.
+ */
+#ifndef NODE_TUNER_H
+#define NODE_TUNER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "actuator/client.h"
+#include "base/units.h"
+#include "core/optimum/goal.h"
+#include "core/optimum/search.h"
+#include "core/progress/steps.h"
+#include "node/account.h"
+#include "node/boards.h"
+#include "node/sampler.h"
+
+struct tuner;
+
+enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 240 };
+
+/* One line for a human about what happens; important: worth a line of its own. */
+typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
+
+struct tuner_opts {
+    struct loop *loop;
+    struct actuator *actuator; /* its boards are held already */
+    struct sampler *sampler;   /* of the same boards in the same order */
+    struct board *const *boards;
+    const uint32_t *original_mw; /* the limit found on each */
+    size_t n;
+    bool search; /* find the best cap for goal, else go to cap */
+    struct goal goal;
+    struct cap_arg cap; /* percent: of each board's default limit */
+    double floor, ramp; /* 0: the search's own */
+    double window_s;    /* length of a window; 0: 10 s */
+    double warm_s;      /* training seen before anything is measured; 0: 10 s */
+    tuner_note_fn note;
+    void *user;
+};
+
+/* -ERANGE: a cap outside a board's range (text: GPU, value, range) or boards
+ * that have no range in common.
+ */
+int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err);
+void tuner_free(struct tuner *t);
+DEFINE_AUTO(struct tuner *, tuner_free);
+
+/* Each time the job's page was read. */
+int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
+/* What the actuator's on_event was told. */
+int tuner_on_event(struct tuner *t, enum actuator_event event,
+                   const struct actuator_reply *what);
+/* A cap asked for by name needs no progress: go there now (jobs that report none). */
+int tuner_cap_now(struct tuner *t);
+
+typedef int (*tuner_done_fn)(struct tuner *t, void *user);
+/* The job is over (or is to be left alone): stop, release every board, then call done. */
+int tuner_finish(struct tuner *t, tuner_done_fn done, void *user);
+
+struct tuner_cap { /* a cap that was measured */
+    uint32_t cap_mw;
+    struct account_mean mean;
+};
+
+struct tuner_report {
+    bool started;                /* training steps were seen */
+    bool holding;                /* a cap was chosen (or reached) */
+    uint32_t held_mw;            /* that cap */
+    uint32_t original_mw;        /* the highest original of the boards */
+    const struct tuner_cap *cap; /* caps measured, in order of first measure */
+    size_t n_caps;
+    unsigned windows, changes, stalls;
+    struct account account;
+    struct account_saved saved;
+    char why[TUNER_TEXT];     /* why this cap */
+    char ended[TUNER_TEXT];   /* "" or why caps ended early */
+    bool restored;            /* every board is back at its original, read back */
+    char restore[TUNER_TEXT]; /* else: which is not, and why */
+};
+/* Borrowed until tuner_free(). */
+const struct tuner_report *tuner_report(struct tuner *t);
+
+/* "searching: window 3 at 210 W, 41 % done" … for the live line. */
+void tuner_status(const struct tuner *t, char *ret, size_t size);
+/* The cap asked for now, mW (highest board). */
+uint32_t tuner_cap_mw(const struct tuner *t);
+
+#endif
