@@ -44,11 +44,9 @@ struct tuner {
     uint64_t first_steps;
 
     struct window window;
-    double wanted_rse;
     struct window closed; /* whose energy is asked */
     bool energy_asked;
     struct change change;
-    bool change_ready;
 
     struct stretch stretch;
     unsigned stretches; /* whose energy is asked */
@@ -252,7 +250,6 @@ static struct search_step next_step(struct tuner *t)
         return *search_step(t->search);
     fixed_step(t, &step);
     step.ramp_mw_s = ramp_rate(t);
-    step.first_mw = t->step.first_mw; /* kept from the reference windows' peak */
     return step;
 }
 
@@ -262,8 +259,8 @@ static int tuner_next(struct tuner *t)
     uint32_t first = t->step.first_mw;
 
     t->step = next_step(t);
-    if (!t->search && first)
-        t->step.first_mw = first;
+    if (!t->search)
+        t->step.first_mw = first; /* from the reference windows' peak */
     bool reference =
         t->step.cap_mw >= t->report.original_mw && t->step.kind == SEARCH_MEASURE;
     if (t->step.kind == SEARCH_HOLD) {
