@@ -449,8 +449,7 @@ static int judge(struct tuner *t, const struct search_window *w)
     }
     if (hold) {
         account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-        if (change_on_window(&t->change, w->time_s, w->energy_j, w->time_rse,
-                             w->energy_rse))
+        if (change_on_window(&t->change, w->time_s, w->energy_j))
             return changed(t);
     }
     if (t->search) {
