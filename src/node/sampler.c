@@ -20,6 +20,7 @@ struct probe {               /* one board */
     struct meter *meter;
     struct loop_timer *timer;
     bool busy; /* a call is under way */
+    bool out;  /* does not count in windows */
     uint64_t slow_ns;
     struct sampler_now now;
 };
@@ -160,6 +161,8 @@ static bool window_ready(const struct sampler *s, const struct wait *w)
 {
     for (size_t i = 0; i < s->n; i++) {
         struct meter_state state;
+        if (s->probe[i]->out)
+            continue;
         meter_state(s->probe[i]->meter, &state);
         if (state.last_ns < meter_ready(s->probe[i]->meter, w->end_ns))
             return false;
@@ -327,6 +330,12 @@ void sampler_free(struct sampler *s)
     free(s->results);
     free(s->probe);
     free(s);
+}
+
+void sampler_count_in(struct sampler *s, size_t i, bool in)
+{
+    if (i < s->n)
+        s->probe[i]->out = !in;
 }
 
 size_t sampler_count(const struct sampler *s)

@@ -31,7 +31,7 @@ struct sampler_window {
     uw_error error;
     uint64_t begin_ns, end_ns;
     size_t n;
-    const struct meter_result *board; /* n of them; borrowed for the callback */
+    const struct meter_result *board; /* one a board; borrowed for the callback */
     double energy_j, half_j;          /* sums; half: 95 %, boards independent */
     double power_w;                   /* mean of all boards together */
     double peak_w; /* observed peak of the hungriest board; 0 unknown */
@@ -55,6 +55,11 @@ void sampler_mark(struct sampler *s, uint64_t at_ns);
  */
 int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
                    sampler_window_fn fn, void *user);
+
+/* Does board i count in windows?  All do at first; one that does not is sampled all
+ * the same, its results are 0.
+ */
+void sampler_count_in(struct sampler *s, size_t i, bool in);
 
 size_t sampler_count(const struct sampler *s);
 const struct sampler_now *sampler_board(const struct sampler *s, size_t i);

@@ -674,7 +674,7 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     t->report.original_mw = highest(opts->original_mw, opts->n);
     int r = 0;
     if (opts->search) {
-        struct search_setup setup;
+        struct search_setup setup = {0};
         r = common_setup(t, &setup, err);
         if (r >= 0) {
             t->report.original_mw = setup.original_mw;

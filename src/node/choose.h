@@ -1,0 +1,24 @@
+/* Which boards a job gets. */
+#ifndef NODE_CHOOSE_H
+#define NODE_CHOOSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "gpu/gpu.h"
+#include "node/boards.h"
+
+/* The boards that --gpus (or else CUDA_VISIBLE_DEVICES) names, as use[i] of the set.
+ * 0: named; 1: nothing names any (use[] all false); -EINVAL: text says what is wrong.
+ */
+enum { CHOOSE_E_OPEN = 1 };
+int choose_named(struct boards *set, const char *gpus, const char *visible,
+                 bool pci_order, bool *use, uw_error *err);
+
+/* A process of another user among these?  Returns its pid, or 0.  Who owns a process
+ * is read from /proc; one that is gone meanwhile is nobody's.
+ */
+pid_t choose_foreign(const struct gpu_proc *procs, size_t n, uid_t uid);
+
+#endif
