@@ -1,0 +1,250 @@
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/units.h"
+#include "cli/job-run.h"
+#include "io/json.h"
+#include "node/job.h"
+
+#define J_PER_KWH 3.6e6
+
+/* "12.3 kJ" with three figures. */
+static const char *joules(double j, char *ret, size_t size)
+{
+    if (fabs(j) >= 1e6)
+        (void)snprintf(ret, size, "%.4g MJ", j / 1e6);
+    else if (fabs(j) >= 1e4)
+        (void)snprintf(ret, size, "%.4g kJ", j / 1e3);
+    else
+        (void)snprintf(ret, size, "%.4g J", j);
+    return ret;
+}
+
+static double percent_of(double part, double whole)
+{
+    return whole > 0 ? 100 * part / whole : 0;
+}
+
+static void print_boards(const struct session_result *r, FILE *to)
+{
+    char e[32], why[160];
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct session_board *b = &r->board[i];
+        if (!b->used || !r->measured)
+            continue;
+        (void)fprintf(to, "  GPU %-2u %-28.28s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
+                      b->info->index, b->info->name,
+                      joules(b->energy.energy_j, e, sizeof e),
+                      percent_of(b->energy.half_j, b->energy.energy_j), b->energy.power_w,
+                      meter_method_name(b->energy.method), b->energy.why ? "; " : "",
+                      meter_why_text(b->energy.why, why, sizeof why));
+    }
+}
+
+static void print_tuner(const struct job_run *j, const struct tuner_report *t, FILE *to)
+{
+    const struct account_saved *s = &t->saved;
+    char a[32], b[32], goal[GOAL_TEXT_MAX];
+
+    if (j->caps == SESSION_SEARCH)
+        (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
+    if (t->holding)
+        (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
+                      w_of_mw(t->original_mw), t->why);
+    else
+        (void)fprintf(to, "  cap    none was settled on before the job ended\n");
+    for (size_t i = 0; i < t->n_caps; i++) {
+        const struct tuner_cap *c = &t->cap[i];
+        (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s\n",
+                      w_of_mw(c->cap_mw), account_mean_time(&c->mean),
+                      joules(account_mean_energy(&c->mean), a, sizeof a), c->mean.windows,
+                      c->mean.windows == 1 ? "" : "s",
+                      c->cap_mw >= t->original_mw ? "  (reference)" : "");
+    }
+    if (s->known)
+        (void)fprintf(to,
+                      "  saved  %s ± %s (%.1f ± %.1f %%) in %.0f training steps, time x "
+                      "%.3f ± %.3f\n",
+                      joules(s->energy_j, a, sizeof a), joules(s->half_j, b, sizeof b),
+                      100 * s->fraction, 100 * s->half, s->steps, s->slowdown,
+                      s->slowdown_half);
+    else
+        (void)fprintf(to, "  saved  unknown: no reference window was measured\n");
+    if (s->cost_known)
+        (void)fprintf(to,
+                      "  search %.0f s, %u windows at %zu caps; cost against the held "
+                      "cap: %s, %+.1f s\n",
+                      s->search_s, t->windows, t->n_caps, joules(s->cost_j, a, sizeof a),
+                      s->cost_s);
+    if (t->changes || t->stalls)
+        (void)fprintf(to, "  looked again %u times; %u stalls\n", t->changes, t->stalls);
+    if (t->ended[0])
+        (void)fprintf(to, "  caps ended early: %s\n", t->ended);
+    if (!t->restored)
+        (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
+}
+
+void job_report_text(const struct job_run *j, const struct session_result *r, FILE *to)
+{
+    char e[32], h[32];
+
+    (void)fprintf(to, "underwatt %s%s\n", j->cmd->name,
+                  r->simulated ? " (simulated boards)" : "");
+    (void)fprintf(to, "  time   %.2f s", r->time_s);
+    if (r->steps)
+        (void)fprintf(to, ", %" PRIu64 " steps", r->steps);
+    (void)fprintf(to, "\n");
+    if (r->measured) {
+        (void)fprintf(to, "  energy %s ± %s, mean power %.1f W\n",
+                      joules(r->energy_j, e, sizeof e), joules(r->half_j, h, sizeof h),
+                      r->power_w);
+        print_boards(r, to);
+        if (j->carbon_g_per_kwh > 0)
+            (void)fprintf(to, "  carbon %.4g gCO2e at %g g/kWh\n",
+                          r->energy_j / J_PER_KWH * j->carbon_g_per_kwh,
+                          j->carbon_g_per_kwh);
+        if (j->price_per_kwh > 0)
+            (void)fprintf(to, "  cost   %.4g at %g a kWh\n",
+                          r->energy_j / J_PER_KWH * j->price_per_kwh, j->price_per_kwh);
+    } else {
+        (void)fprintf(to, "  energy unknown: %s\n", r->error.text);
+    }
+    if (r->tuner)
+        print_tuner(j, r->tuner, to);
+}
+
+/* ---- JSON ---- */
+
+static void json_boards(struct json_out *o, const struct session_result *r)
+{
+    char why[160];
+
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < r->n; i++) {
+        const struct session_board *b = &r->board[i];
+        if (!b->used)
+            continue;
+        json_out_object(o, NULL);
+        json_out_int(o, "index", b->info->index);
+        json_out_text(o, "uuid", b->info->uuid);
+        json_out_text(o, "name", b->info->name);
+        if (r->measured) {
+            json_out_double(o, "energy_j", b->energy.energy_j);
+            json_out_double(o, "half_j", b->energy.half_j);
+            json_out_double(o, "power_w", b->energy.power_w);
+            json_out_text(o, "method", meter_method_name(b->energy.method));
+            json_out_text(o, "why", meter_why_text(b->energy.why, why, sizeof why));
+        } else {
+            json_out_null(o, "energy_j");
+        }
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+static void json_caps(struct json_out *o, const struct tuner_report *t)
+{
+    json_out_array(o, "caps");
+    for (size_t i = 0; i < t->n_caps; i++) {
+        const struct account_mean *m = &t->cap[i].mean;
+        json_out_object(o, NULL);
+        json_out_int(o, "cap_mw", t->cap[i].cap_mw);
+        json_out_int(o, "windows", m->windows);
+        json_out_double(o, "step_s", account_mean_time(m));
+        json_out_double(o, "step_j", account_mean_energy(m));
+        json_out_double(o, "step_s_rse", account_mean_time_rse(m));
+        json_out_double(o, "step_j_rse", account_mean_energy_rse(m));
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+static void json_saved(struct json_out *o, const struct account_saved *s)
+{
+    if (!s->known) {
+        json_out_null(o, "saved");
+        return;
+    }
+    json_out_object(o, "saved");
+    json_out_double(o, "steps", s->steps);
+    json_out_double(o, "energy_j", s->energy_j);
+    json_out_double(o, "half_j", s->half_j);
+    json_out_double(o, "fraction", s->fraction);
+    json_out_double(o, "half", s->half);
+    json_out_double(o, "slowdown", s->slowdown);
+    json_out_double(o, "slowdown_half", s->slowdown_half);
+    json_out_end(o);
+}
+
+static void json_tuner(struct json_out *o, const struct job_run *j,
+                       const struct tuner_report *t)
+{
+    const struct account_saved *s = &t->saved;
+    char goal[GOAL_TEXT_MAX];
+
+    if (j->caps == SESSION_SEARCH)
+        json_out_text(o, "goal", goal_text(&j->goal, goal));
+    json_out_int(o, "original_mw", t->original_mw);
+    if (t->holding)
+        json_out_int(o, "held_mw", t->held_mw);
+    else
+        json_out_null(o, "held_mw");
+    json_out_text(o, "why", t->why);
+    json_caps(o, t);
+    json_saved(o, s);
+    json_out_object(o, "search");
+    json_out_double(o, "time_s", s->search_s);
+    json_out_double(o, "steps", s->search_steps);
+    json_out_int(o, "windows", t->windows);
+    json_out_int(o, "changes", t->changes);
+    json_out_int(o, "stalls", t->stalls);
+    json_out_double(o, "cost_j", s->cost_known ? s->cost_j : NAN);
+    json_out_double(o, "cost_s", s->cost_known ? s->cost_s : NAN);
+    json_out_end(o);
+    json_out_text(o, "ended", t->ended[0] ? t->ended : NULL);
+    json_out_bool(o, "restored", t->restored);
+}
+
+static void json_when(struct json_out *o, const struct session_result *r)
+{
+    char text[40];
+    struct tm tm;
+    time_t seconds = (time_t)(r->begin_utc_ns / (int64_t)NS_PER_S);
+
+    if (gmtime_r(&seconds, &tm) &&
+        strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm) > 0)
+        json_out_text(o, "begin_utc", text);
+}
+
+int job_report_json(const struct job_run *j, const struct session_result *r,
+                    const char *const *argv, const char *path, uw_error *err)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", r->simulated);
+    json_out_array(o, "command");
+    for (size_t i = 0; argv[i]; i++)
+        json_out_text(o, NULL, argv[i]);
+    json_out_end(o);
+    json_when(o, r);
+    json_out_int(o, "exit", job_exit_code(r->status));
+    json_out_double(o, "time_s", r->time_s);
+    json_out_double(o, "energy_j", r->measured ? r->energy_j : NAN);
+    json_out_double(o, "half_j", r->measured ? r->half_j : NAN);
+    json_out_double(o, "power_w", r->measured ? r->power_w : NAN);
+    if (r->measured && j->carbon_g_per_kwh > 0)
+        json_out_double(o, "carbon_g", r->energy_j / J_PER_KWH * j->carbon_g_per_kwh);
+    if (r->measured && j->price_per_kwh > 0)
+        json_out_double(o, "cost", r->energy_j / J_PER_KWH * j->price_per_kwh);
+    json_out_int(o, "steps", (int64_t)r->steps);
+    json_boards(o, r);
+    if (r->tuner)
+        json_tuner(o, j, r->tuner);
+    json_out_end(o);
+    return json_out_write(o, path, err);
+}

@@ -1,0 +1,225 @@
+#include "cli/job-run.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "gpu/nvml/nvml.h"
+#include "io/file.h"
+
+enum { LIVE_MS = 250, LINE_S = 15 };
+
+struct running {
+    struct job_run *j;
+    struct loop *loop;
+    struct session *session;
+    struct loop_timer *live;
+    bool tty, line_there;
+    uint64_t next_line_ns;
+    bool done;
+    struct session_result result; /* borrows from session */
+};
+
+static void clear_line(struct running *r)
+{
+    if (r->line_there)
+        (void)fputs("\r\033[K", stderr);
+    r->line_there = false;
+}
+
+static void on_note(const char *text, bool important, void *user)
+{
+    struct running *r = user;
+
+    if (r->j->quiet || !important)
+        return;
+    clear_line(r);
+    cli_say("%s", text);
+}
+
+/* "41 s  612 steps  0.341 s/step  1043 W  measures at 210 W" */
+static void live_text(struct running *r, char *ret, size_t size)
+{
+    struct session_now now;
+    char steps[64] = "";
+
+    session_now(r->session, &now);
+    if (now.steps > 0)
+        (void)snprintf(steps, sizeof steps, "%llu steps  %.3g s/step  ",
+                       (unsigned long long)now.steps, now.step_s);
+    (void)snprintf(ret, size, "%.0f s  %s%.0f W  %s", now.time_s, steps, now.power_w,
+                   now.status);
+}
+
+static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct running *r = user;
+    char text[200];
+    (void)timer;
+
+    if (r->j->quiet)
+        return 0;
+    if (!r->tty && now_ns < r->next_line_ns)
+        return 0;
+    live_text(r, text, sizeof text);
+    if (r->tty) {
+        (void)fprintf(stderr, "\r\033[K%s", text);
+        (void)fflush(stderr);
+        r->line_there = true;
+    } else {
+        r->next_line_ns = now_ns + (uint64_t)(LINE_S * loop_speed(r->loop) * 1e9);
+        cli_say("%s", text);
+    }
+    return 0;
+}
+
+static int on_signal(struct loop_signal *source, int signo, void *user)
+{
+    struct running *r = user;
+    (void)source;
+    session_signal(r->session, signo);
+    return 0;
+}
+
+static int on_done(struct session *s, const struct session_result *result, void *user)
+{
+    struct running *r = user;
+    (void)s;
+
+    r->result = *result;
+    r->done = true;
+    loop_stop(r->loop, 0);
+    return 0;
+}
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int exit_code(const struct running *r)
+{
+    const struct job_run *j = r->j;
+    const char *name = j->cmd->name;
+
+    switch (r->result.end) {
+    case SESSION_RAN:
+        return job_exit_code(r->result.status);
+    case SESSION_USAGE:
+        return cli_fail(EXIT_USAGE, "%s: %s", name, r->result.error.text);
+    case SESSION_NOT_FOUND:
+        return cli_fail(EXIT_NOT_FOUND, "%s", r->result.error.text);
+    case SESSION_CANNOT_RUN:
+        return cli_fail(EXIT_CANNOT_RUN, "%s", r->result.error.text);
+    case SESSION_BEFORE:
+        break;
+    }
+    return cli_fail(EXIT_BEFORE, "%s: %s", name, r->result.error.text);
+}
+
+static void write_reports(struct running *r, const char *const *argv)
+{
+    struct job_run *j = r->j;
+    uw_error err;
+
+    if (r->result.end != SESSION_RAN)
+        return;
+    FILE *to = stderr;
+    if (j->report)
+        to = fopen(j->report, "we");
+    if (!to) {
+        cli_say("%s: cannot write %s: %s", j->cmd->name, j->report, strerror(errno));
+        to = stderr;
+    }
+    if (!j->quiet || j->report)
+        job_report_text(j, &r->result, to);
+    if (to != stderr)
+        (void)fclose(to);
+    if (j->json && job_report_json(j, &r->result, argv, j->json, &err) < 0)
+        cli_say("%s: %s", j->cmd->name, err.text);
+}
+
+static int run_session(struct running *r, const char *const *argv, const char *dir)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct job_run *j = r->j;
+    struct loop_signal *source[n_elements(signals)] = {NULL};
+    uw_error err;
+    struct session_opts opts = {
+        .loop = r->loop,
+        .backend = &nvml_backend,
+        .gpu = {.library = j->nvml, .clock = {clock_of, r->loop}},
+        .gpus = j->gpus,
+        .visible = j->env->cuda_visible_devices,
+        .pci_order = !j->env->cuda_device_order ||
+                     strcmp(j->env->cuda_device_order, "PCI_BUS_ID") == 0,
+        .argv = argv,
+        .runtime_dir = dir,
+        .uid = getuid(),
+        .caps = j->caps,
+        .goal = j->goal,
+        .cap = j->cap,
+        .window_s = j->window_s,
+        .actuator_library = j->nvml,
+        .note = on_note,
+        .user = r,
+    };
+
+    int res = session_start(&opts, on_done, &r->session, &err);
+    for (size_t i = 0; i < n_elements(signals) && res >= 0; i++)
+        res = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], &err);
+    uint64_t period = (uint64_t)(LIVE_MS * 1e6 * loop_speed(r->loop));
+    if (res >= 0)
+        res = loop_timer_new(r->loop, loop_now_ns(r->loop) + period, period, on_live, r,
+                             &r->live, &err);
+    if (res >= 0)
+        res = loop_run(r->loop, &err);
+    clear_line(r);
+    int code;
+    if (res < 0 || !r->done) {
+        code = cli_fail(EXIT_BEFORE, "%s: %s", j->cmd->name,
+                        res < 0 ? err.text : "ended early");
+    } else {
+        write_reports(r, argv);
+        code = exit_code(r);
+    }
+    loop_timer_free(r->live);
+    for (size_t i = 0; i < n_elements(signals); i++)
+        loop_signal_free(source[i]);
+    session_free(r->session);
+    return code;
+}
+
+int job_run(struct job_run *j, const struct opts_rest *rest)
+{
+    struct running r = {.j = j, .tty = isatty(STDERR_FILENO) == 1};
+    struct loop_clock clock = {0, 1};
+    char dir[4096];
+    uw_error err;
+
+    if (rest->argc == 0)
+        return cli_fail(EXIT_USAGE, "%s: no command: underwatt %s %s", j->cmd->name,
+                        j->cmd->name, j->cmd->args);
+    if (j->carbon_g_per_kwh < 0 || j->price_per_kwh < 0)
+        return cli_fail(EXIT_USAGE, "%s: --carbon and --price are 0 or more",
+                        j->cmd->name);
+    int res = loop_clock_parse(j->env->clock, &clock, &err);
+    if (res < 0)
+        return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);
+    res = file_runtime_path(j->env->runtime_dir, "underwatt", getuid(), dir, sizeof dir,
+                            &err);
+    if (res >= 0)
+        res = file_private_dir(dir, getuid(), &err);
+    if (res >= 0)
+        res = loop_new_real(clock, &r.loop, &err);
+    if (res < 0)
+        return cli_fail(EXIT_BEFORE, "%s: %s", j->cmd->name, err.text);
+    int code = run_session(&r, (const char *const *)rest->argv, dir);
+    loop_free(r.loop);
+    return code;
+}
