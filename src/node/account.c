@@ -106,32 +106,49 @@ static struct account_sum add(const struct account_sum *a, const struct account_
                                 a->energy_j + b->energy_j, a->half2_j2 + b->half2_j2};
 }
 
-void account_saved(const struct account *a, struct account_saved *ret)
+/* What regime a adds: energy and time that its steps would have taken. */
+static void add_regime(const struct account *a, struct account_saved *ret,
+                       double *would_j, double *would_s, double *half2)
 {
     struct account_sum search = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
     struct account_sum all = add(&search, &a->sum[STRETCH_HOLD]);
-    double e_ref = account_mean_energy(&a->reference);
-    double t_ref = account_mean_time(&a->reference);
 
-    *ret = (struct account_saved){
-        .steps = all.steps,
-        .search_s = search.time_s,
-        .search_steps = search.steps,
-    };
+    ret->search_s += search.time_s;
+    ret->search_steps += search.steps;
     if (a->reference.windows == 0 || all.steps <= 0)
         return;
-    double e_would = all.steps * e_ref, t_would = all.steps * t_ref;
+    double e_would = all.steps * account_mean_energy(&a->reference);
+    double t_would = all.steps * account_mean_time(&a->reference);
     double e_err = Z95 * account_mean_energy_rse(&a->reference) * e_would;
+    double t_err = Z95 * account_mean_time_rse(&a->reference) * t_would;
     ret->known = true;
-    ret->energy_j = e_would - all.energy_j;
-    ret->half_j = sqrt(e_err * e_err + all.half2_j2);
-    ret->fraction = ret->energy_j / e_would;
-    ret->half = ret->half_j / e_would;
-    ret->slowdown = all.time_s / t_would;
-    ret->slowdown_half = Z95 * account_mean_time_rse(&a->reference) * ret->slowdown;
+    ret->steps += all.steps;
+    ret->energy_j += e_would - all.energy_j;
+    ret->slowdown += all.time_s;
+    ret->slowdown_half += t_err * t_err;
+    *would_j += e_would;
+    *would_s += t_would;
+    *half2 += e_err * e_err + all.half2_j2;
     if (a->hold.windows > 0) {
         ret->cost_known = true;
-        ret->cost_j = search.energy_j - search.steps * account_mean_energy(&a->hold);
-        ret->cost_s = search.time_s - search.steps * account_mean_time(&a->hold);
+        ret->cost_j += search.energy_j - search.steps * account_mean_energy(&a->hold);
+        ret->cost_s += search.time_s - search.steps * account_mean_time(&a->hold);
     }
+}
+
+void account_saved(const struct account *a, size_t n, struct account_saved *ret)
+{
+    struct account_saved out = {0};
+    double would_j = 0, would_s = 0, half2 = 0;
+
+    for (size_t i = 0; i < n; i++)
+        add_regime(&a[i], &out, &would_j, &would_s, &half2);
+    if (out.known) {
+        out.half_j = sqrt(half2);
+        out.fraction = out.energy_j / would_j;
+        out.half = out.half_j / would_j;
+        out.slowdown /= would_s;
+        out.slowdown_half = sqrt(out.slowdown_half) / would_s * out.slowdown;
+    }
+    *ret = out;
 }

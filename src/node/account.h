@@ -6,6 +6,7 @@
 #define NODE_ACCOUNT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/progress/steps.h"
@@ -57,6 +58,7 @@ double account_mean_energy(const struct account_mean *m);
 double account_mean_time_rse(const struct account_mean *m);
 double account_mean_energy_rse(const struct account_mean *m);
 
+/* One regime of the job: until it changes for good. */
 struct account {
     struct account_sum sum[STRETCH_KINDS];
     struct account_mean reference, hold;
@@ -75,6 +77,7 @@ struct account_saved {
     double search_steps;
     double cost_j, cost_s; /* against holding the final cap from the first step */
 };
-void account_saved(const struct account *a, struct account_saved *ret);
+/* Over n regimes, each compared with its own reference. */
+void account_saved(const struct account *a, size_t n, struct account_saved *ret);
 
 #endif

@@ -55,6 +55,7 @@ struct tuner {
     bool has_begun;
 
     struct tuner_report report;
+    struct account regime[TUNER_REGIMES_MAX];
     struct tuner_cap caps[TUNER_CAPS_MAX];
     tuner_done_fn done;
     void *done_user;
@@ -167,7 +168,13 @@ static int command(struct tuner *t, uint32_t mw)
 struct stretch_ask {
     struct tuner *t;
     struct stretch_done d;
+    size_t regime;
 };
+
+static struct account *account_of(struct tuner *t)
+{
+    return &t->regime[t->report.n_regimes - 1];
+}
 
 static int tuner_on_stretch(struct sampler *s, const struct sampler_window *w, void *user)
 {
@@ -176,7 +183,7 @@ static int tuner_on_stretch(struct sampler *s, const struct sampler_window *w, v
     (void)s;
 
     if (w->r == 0) {
-        struct account_sum *sum = &t->report.account.sum[ask->d.kind];
+        struct account_sum *sum = &t->regime[ask->regime].sum[ask->d.kind];
         sum->steps += ask->d.steps;
         sum->time_s += s_between(w->begin_ns, w->end_ns);
         sum->energy_j += w->energy_j;
@@ -193,7 +200,7 @@ static void book(struct tuner *t, const struct stretch_done *d)
 
     if (!ask)
         return; /* steps that are not booked are not claimed either */
-    *ask = (struct stretch_ask){t, *d};
+    *ask = (struct stretch_ask){t, *d, t->report.n_regimes - 1};
     if (sampler_window(t->o.sampler, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
         free(ask);
     else
@@ -212,7 +219,7 @@ static void turn(struct tuner *t, enum stretch_kind kind)
 /* A cap asked for by name: two reference windows, then there. */
 static void fixed_step(struct tuner *t, struct search_step *ret)
 {
-    struct account_mean *ref = &t->report.account.reference;
+    struct account_mean *ref = &account_of(t)->reference;
     bool known = ref->windows >= REFERENCE_WINDOWS;
 
     *ret = (struct search_step){
@@ -268,7 +275,7 @@ static int tuner_next(struct tuner *t)
             note(t, true, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
         if (!t->report.holding || t->report.held_mw != t->step.cap_mw) {
             change_init(&t->change, 0);
-            t->report.account.hold = (struct account_mean){0};
+            account_of(t)->hold = (struct account_mean){0};
         }
         t->report.holding = true;
         t->report.held_mw = t->step.cap_mw;
@@ -421,8 +428,10 @@ static int changed(struct tuner *t)
 {
     t->report.changes++;
     note(t, true, "the job has changed: looks again");
-    t->report.account.reference = (struct account_mean){0};
-    t->report.account.hold = (struct account_mean){0};
+    turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
+    if (t->report.n_regimes < TUNER_REGIMES_MAX)
+        t->report.n_regimes++;
+    *account_of(t) = (struct account){0};
     t->report.n_caps = 0;
     if (t->search)
         search_on_change(t->search);
@@ -432,7 +441,7 @@ static int changed(struct tuner *t)
 /* A measured window at a cap: into the books, and to whoever decides. */
 static int judge(struct tuner *t, const struct search_window *w)
 {
-    struct account *a = &t->report.account;
+    struct account *a = account_of(t);
     bool hold = t->step.kind == SEARCH_HOLD;
     bool reference = w->cap_mw >= t->report.original_mw;
     uw_error err;
@@ -584,7 +593,7 @@ static int maybe_done(struct tuner *t)
         return 0;
     tuner_done_fn done = t->done;
     t->done = NULL;
-    account_saved(&t->report.account, &t->report.saved);
+    account_saved(t->regime, t->report.n_regimes, &t->report.saved);
     return done(t, t->done_user);
 }
 
@@ -671,6 +680,8 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
         return fail(err, -ENOMEM, "out of memory");
     t->o = *opts;
     t->report.cap = t->caps;
+    t->report.account = t->regime;
+    t->report.n_regimes = 1;
     t->report.original_mw = highest(opts->original_mw, opts->n);
     int r = 0;
     if (opts->search) {
@@ -707,7 +718,7 @@ void tuner_free(struct tuner *t)
 
 const struct tuner_report *tuner_report(struct tuner *t)
 {
-    account_saved(&t->report.account, &t->report.saved);
+    account_saved(t->regime, t->report.n_regimes, &t->report.saved);
     return &t->report;
 }
 

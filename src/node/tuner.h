@@ -24,7 +24,7 @@
 
 struct tuner;
 
-enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 240 };
+enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 240, TUNER_REGIMES_MAX = 16 };
 
 /* One line for a human about what happens; important: worth a line of its own. */
 typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
@@ -78,7 +78,8 @@ struct tuner_report {
     const struct tuner_cap *cap; /* caps measured, in order of first measure */
     size_t n_caps;
     unsigned windows, changes, stalls;
-    struct account account;
+    const struct account *account; /* one a regime: the job's changes end one */
+    size_t n_regimes;
     struct account_saved saved;
     char why[TUNER_TEXT];     /* why this cap */
     char ended[TUNER_TEXT];   /* "" or why caps ended early */

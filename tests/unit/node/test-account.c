@@ -55,7 +55,7 @@ static void saved(void)
     struct account a = {0};
     struct account_saved s;
 
-    account_saved(&a, &s);
+    account_saved(&a, 1, &s);
     ok(!s.known && s.steps == 0, "nothing known of nothing");
     account_mean_add(&a.reference, 1.0, 100, 0, 0);
     account_mean_add(&a.reference, 1.0, 102, 0, 0);
@@ -67,7 +67,7 @@ static void saved(void)
     a.sum[STRETCH_SEARCH] = (struct account_sum){10, 11, 900, 0};
     a.sum[STRETCH_HOLD] = (struct account_sum){80, 88, 6400, 25};
     account_mean_add(&a.hold, 1.1, 80, 0.001, 0.001);
-    account_saved(&a, &s);
+    account_saved(&a, 1, &s);
     ok(s.known && s.steps == 100, "all steps are compared");
     is_near(s.energy_j, 100 * 101 - 8310, 1e-9, "saved against the same steps");
     is_near(s.fraction, 1790 / 10100.0, 1e-12, "as a fraction");
@@ -77,6 +77,16 @@ static void saved(void)
     ok(s.cost_known, "the search's own cost");
     is_near(s.cost_j, 1910 - 20 * 80, 1e-9, "in J");
     is_near(s.cost_s, 21 - 22, 1e-9, "in s");
+
+    struct account two[2] = {a, {0}};
+    account_mean_add(&two[1].reference, 2.0, 50, 0, 0);
+    two[1].sum[STRETCH_HOLD] = (struct account_sum){10, 20, 400, 0};
+    account_saved(two, 2, &s);
+    is_near(s.energy_j, 1790 + 100, 1e-9, "each regime against its own reference");
+    is_near(s.slowdown, (109 + 20) / (100 + 20.0), 1e-12, "in time too");
+    two[1].reference = (struct account_mean){0};
+    account_saved(two, 2, &s);
+    ok(s.steps == 100, "a regime without a reference is not compared");
 }
 
 int main(void)
