@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "gpu/nvml/nvml.h"
 #include "io/file.h"
+#include "node/job.h"
 
 enum { LIVE_MS = 250, LINE_S = 15 };
 
@@ -156,8 +157,7 @@ static int run_session(struct running *r, const char *const *argv, const char *d
         .gpu = {.library = j->nvml, .clock = {clock_of, r->loop}},
         .gpus = j->gpus,
         .visible = j->env->cuda_visible_devices,
-        .pci_order = !j->env->cuda_device_order ||
-                     strcmp(j->env->cuda_device_order, "PCI_BUS_ID") == 0,
+        .order = j->env->cuda_device_order,
         .argv = argv,
         .runtime_dir = dir,
         .uid = getuid(),

@@ -9,12 +9,16 @@
 #include "gpu/gpu.h"
 #include "node/boards.h"
 
+enum {
+    CHOOSE_E_OPEN = 1, /* nothing names any: use[] is all false */
+    CHOOSE_E_UNSURE,   /* CUDA's order of unlike boards is not known: *err tells */
+};
+
 /* The boards that --gpus (or else CUDA_VISIBLE_DEVICES) names, as use[i] of the set.
- * 0: named; 1: nothing names any (use[] all false); -EINVAL: text says what is wrong.
+ * 0 or an outcome above; -EINVAL: text says what is wrong.
  */
-enum { CHOOSE_E_OPEN = 1 };
 int choose_named(struct boards *set, const char *gpus, const char *visible,
-                 bool pci_order, bool *use, uw_error *err);
+                 const char *order, bool *use, uw_error *err);
 
 /* A process of another user among these?  Returns its pid, or 0.  Who owns a process
  * is read from /proc; one that is gone meanwhile is nobody's.

@@ -452,11 +452,12 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
     s->n = boards_count(set);
     for (size_t i = 0; i < s->n; i++)
         s->all[i] = boards_at(set, i);
-    r = choose_named(set, s->o.gpus, s->o.visible, s->o.pci_order, s->use,
-                     &s->result.error);
+    r = choose_named(set, s->o.gpus, s->o.visible, s->o.order, s->use, &s->result.error);
     if (r < 0)
         return session_end(s, SESSION_USAGE);
-    s->named = r == 0;
+    if (r == CHOOSE_E_UNSURE)
+        note(s, s->result.error.text);
+    s->named = r != CHOOSE_E_OPEN;
     if (s->n == 0) {
         (void)fail(&s->result.error, 0, "the driver knows no board");
         return session_end(s, SESSION_BEFORE);

@@ -33,7 +33,7 @@ struct session_opts {
      * CMD's processes show up.
      */
     const char *gpus, *visible;
-    bool pci_order; /* CUDA_DEVICE_ORDER=PCI_BUS_ID or unset */
+    const char *order; /* CUDA_DEVICE_ORDER */
     const char *const *argv;
     const char *runtime_dir; /* for the progress page */
     uid_t uid;               /* whose job it is */

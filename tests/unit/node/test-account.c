@@ -78,7 +78,8 @@ static void saved(void)
     is_near(s.cost_j, 1910 - 20 * 80, 1e-9, "in J");
     is_near(s.cost_s, 21 - 22, 1e-9, "in s");
 
-    struct account two[2] = {a, {0}};
+    struct account two[2] = {a, a};
+    two[1] = (struct account){0};
     account_mean_add(&two[1].reference, 2.0, 50, 0, 0);
     two[1].sum[STRETCH_HOLD] = (struct account_sum){10, 20, 400, 0};
     account_saved(two, 2, &s);
