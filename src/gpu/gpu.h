@@ -53,6 +53,13 @@ enum gpu_ability {
     GPU_CAN_PROCS = 1u << 10,
 };
 
+/* A slice of a board in MIG mode. */
+struct gpu_mig {
+    char uuid[96]; /* "MIG-…" */
+    unsigned gpu_instance, compute_instance;
+};
+enum { GPU_MIGS_MAX = 8 };
+
 struct gpu_info {
     unsigned index; /* the driver's order on this node */
     char uuid[96];  /* "GPU-…": stable across reboots */
@@ -65,6 +72,8 @@ struct gpu_info {
     bool persistence; /* only where has_persistence */
     bool has_persistence;
     uint32_t clock_max_mhz; /* highest SM clock; 0 unknown */
+    struct gpu_mig mig[GPU_MIGS_MAX];
+    unsigned n_migs;
 };
 
 struct gpu_limits {

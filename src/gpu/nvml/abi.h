@@ -145,6 +145,10 @@ struct nvml_abi {
     nvml_result (*temperature)(nvml_device, unsigned, unsigned *);
     nvml_result (*persistence)(nvml_device, unsigned *);
     nvml_result (*mig_mode)(nvml_device, unsigned *, unsigned *);
+    nvml_result (*max_migs)(nvml_device, unsigned *);
+    nvml_result (*mig)(nvml_device, unsigned, nvml_device *);
+    nvml_result (*gpu_instance)(nvml_device, unsigned *);
+    nvml_result (*compute_instance)(nvml_device, unsigned *);
     struct nvml_proc_calls compute, graphics, mps;
 };
 

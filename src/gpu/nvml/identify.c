@@ -142,6 +142,31 @@ static void probe_rest(struct gpu_dev *dev)
         dev->info.abilities |= GPU_CAN_LOCK_CLOCKS;
 }
 
+/* Numbers of slices have gaps: one that is not there is passed over. */
+static void identify_migs(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    struct gpu_info *info = &dev->info;
+    unsigned max = 0;
+
+    if (!info->mig_enabled || !abi->max_migs || !abi->mig ||
+        abi->max_migs(dev->handle, &max) != NVML_OK)
+        return;
+    for (unsigned i = 0; i < max && info->n_migs < GPU_MIGS_MAX; i++) {
+        struct gpu_mig *m = &info->mig[info->n_migs];
+        nvml_device slice = NULL;
+        if (abi->mig(dev->handle, i, &slice) != NVML_OK ||
+            abi->uuid(slice, m->uuid, sizeof m->uuid) != NVML_OK)
+            continue;
+        m->uuid[sizeof m->uuid - 1] = '\0';
+        if (abi->gpu_instance)
+            (void)abi->gpu_instance(slice, &m->gpu_instance);
+        if (abi->compute_instance)
+            (void)abi->compute_instance(slice, &m->compute_instance);
+        info->n_migs++;
+    }
+}
+
 void dev_identify(struct gpu_dev *dev)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
@@ -170,6 +195,7 @@ void dev_identify(struct gpu_dev *dev)
     identify_arch(dev);
     identify_bus(dev);
     identify_modes(dev);
+    identify_migs(dev);
     probe_power(dev);
     probe_rest(dev);
 }

@@ -87,6 +87,10 @@ API unsigned nvmlDeviceGetUUID(void *dev, char *text, unsigned size)
 {
     struct stub_board *b = at(dev);
 
+    if (b->uuid == STUB_MIG) {
+        (void)snprintf(text, size, "MIG-5c");
+        return 0;
+    }
     if (b->uuid)
         return b->uuid;
     (void)snprintf(text, size, "GPU-%08x-0000-0000-0000-00000000%04x",
@@ -333,6 +337,31 @@ API unsigned nvmlDeviceGetPersistenceMode(void *dev, unsigned *on)
 API unsigned nvmlDeviceGetMigMode(void *dev, unsigned *on, unsigned *pending)
 {
     *on = *pending = at(dev)->mig;
+    return 0;
+}
+
+/* Two slices, with a gap between them. */
+API unsigned nvmlDeviceGetMaxMigDeviceCount(void *dev, unsigned *n)
+{
+    (void)at(dev);
+    *n = 7;
+    return 0;
+}
+
+API unsigned nvmlDeviceGetMigDeviceHandleByIndex(void *dev, unsigned i, void **slice)
+{
+    static struct stub_board none;
+
+    (void)at(dev);
+    none.uuid = STUB_MIG;
+    *slice = &none;
+    return i == 1 || i == 3 ? 0 : 6;
+}
+
+API unsigned nvmlDeviceGetGpuInstanceId(void *dev, unsigned *id)
+{
+    (void)at(dev);
+    *id = 9;
     return 0;
 }
 

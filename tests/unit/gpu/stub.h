@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-enum { STUB_BOARDS = 64, STUB_PROCS = 300 };
+enum { STUB_BOARDS = 64, STUB_PROCS = 300, STUB_MIG = 12345 };
 
 struct stub_proc {
     uint32_t pid;

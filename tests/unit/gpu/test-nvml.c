@@ -271,6 +271,22 @@ static void check_broken_board(void)
     nvml_backend.close(lib);
 }
 
+static void check_mig(void)
+{
+    struct stub *stub = stub_of(GEN_535, 2);
+    uw_error err = {{0}};
+
+    stub->board[1].mig = 1;
+    void *lib = open_gen(GEN_535, 0, &err);
+    const struct gpu_info *plain = nvml_backend.info(nvml_backend.at(lib, 0));
+    const struct gpu_info *mig = nvml_backend.info(nvml_backend.at(lib, 1));
+    ok(!plain->mig_enabled && plain->n_migs == 0, "no slices without MIG mode");
+    ok(mig->mig_enabled && mig->n_migs == 2, "two slices with it");
+    is_str(mig->mig[1].uuid, "MIG-5c", "… with their names");
+    is_int(mig->mig[1].gpu_instance, 9, "… and numbers");
+    nvml_backend.close(lib);
+}
+
 static const struct {
     unsigned result;
     int r;
@@ -386,6 +402,7 @@ int main(int argc, char **argv)
     check_results();
     check_library();
     check_mark();
+    check_mig();
     check_many();
     return done();
 }

@@ -1,0 +1,321 @@
+#include "gpu/select.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum { ENTRY_MAX = 128 };
+
+struct set {
+    const struct gpu_info *const *boards;
+    size_t n;
+};
+
+/* The next entry without blanks around it; false at the end.  One that is too
+ * long to mean anything is cut.
+ */
+static bool next_entry(const char **list, char entry[ENTRY_MAX])
+{
+    const char *from = *list;
+
+    if (!from)
+        return false;
+    const char *end = strchr(from, ',');
+    *list = end ? end + 1 : NULL;
+    if (!end)
+        end = from + strlen(from);
+    while (from < end && isspace((unsigned char)*from))
+        from++;
+    while (end > from && isspace((unsigned char)end[-1]))
+        end--;
+    size_t len = (size_t)(end - from);
+    if (len >= ENTRY_MAX)
+        len = ENTRY_MAX - 1;
+    memcpy(entry, from, len);
+    entry[len] = '\0';
+    return true;
+}
+
+enum { NONE = -1, SEVERAL = -2 };
+
+/* The one board that fits, NONE or SEVERAL. */
+static long by_uuid(const struct set *s, const char *beginning)
+{
+    const size_t len = strlen(beginning);
+    long found = NONE;
+
+    for (size_t i = 0; i < s->n && len > 0; i++) {
+        const char *uuid = s->boards[i]->uuid;
+        if (strncasecmp(uuid, beginning, len) != 0)
+            continue;
+        if (uuid[len] == '\0')
+            return (long)i; /* all of it: no beginning of another */
+        found = found == NONE ? (long)i : SEVERAL;
+    }
+    return found;
+}
+
+static long by_index(const struct set *s, uint64_t index)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->boards[i]->index == index)
+            return (long)i;
+    }
+    return NONE;
+}
+
+/* "MIG-GPU-<uuid>/<gi>/<ci>" as drivers before 470 wrote it. */
+static long by_old_mig(const struct set *s, const char *id)
+{
+    const char *slash = strchr(id, '/');
+    char uuid[ENTRY_MAX];
+    unsigned gi = 0, ci = 0;
+    char rest = 0;
+
+    if (!slash || (size_t)(slash - id) >= sizeof uuid)
+        return NONE;
+    if (sscanf(slash, "/%3u/%3u%c", &gi, &ci, &rest) != 2) /* NOLINT(cert-err34-c) */
+        return NONE;
+    memcpy(uuid, id, (size_t)(slash - id));
+    uuid[slash - id] = '\0';
+    return by_uuid(s, uuid);
+}
+
+static long by_mig(const struct set *s, const char *id)
+{
+    const size_t len = strlen(id);
+    long found = NONE;
+
+    if (strncasecmp(id, "MIG-GPU-", 8) == 0)
+        return by_old_mig(s, id + 4);
+    if (len <= 4) /* "MIG-" alone is no beginning of anything */
+        return NONE;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct gpu_info *b = s->boards[i];
+        for (unsigned k = 0; k < b->n_migs && k < GPU_MIGS_MAX; k++) {
+            if (strncasecmp(b->mig[k].uuid, id, len) != 0)
+                continue;
+            if (b->mig[k].uuid[len] == '\0')
+                return (long)i;
+            found = found == NONE ? (long)i : SEVERAL;
+        }
+    }
+    return found;
+}
+
+static bool holds(const struct selection *sel, size_t board)
+{
+    for (size_t i = 0; i < sel->n; i++) {
+        if (sel->at[i] == board)
+            return true;
+    }
+    return false;
+}
+
+/* ---- a list that a person typed ---- */
+
+static int add(struct selection *sel, const struct set *s, long found, const char *entry,
+               uw_error *err)
+{
+    if (found == SEVERAL)
+        return fail(err, -EINVAL, "'%s' fits several boards: write more of the UUID",
+                    entry);
+    if (found == NONE)
+        return fail(err, -EINVAL, "no board '%s': there are %zu, see underwatt list",
+                    entry, s->n);
+    if (holds(sel, (size_t)found))
+        return fail(err, -EINVAL, "'%s': this board is in the list already", entry);
+    sel->at[sel->n++] = (size_t)found;
+    return 0;
+}
+
+static int add_range(struct selection *sel, const struct set *s, const char *entry,
+                     uw_error *err)
+{
+    const char *dash = strchr(entry, '-');
+    char text[ENTRY_MAX];
+    uint64_t from = 0, to = 0;
+
+    (void)snprintf(text, sizeof text, "%.*s", (int)(dash ? dash - entry : ENTRY_MAX - 1),
+                   entry);
+    int r = parse_u64(text, &from, err);
+    to = from;
+    if (r == 0 && dash)
+        r = parse_u64(dash + 1, &to, err);
+    if (r < 0 || from > to)
+        return fail(err, -EINVAL, "'%s' is no index and no range of indices", entry);
+    for (uint64_t i = from; i <= to; i++) {
+        r = add(sel, s, by_index(s, i), entry, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int add_entry(struct selection *sel, const struct set *s, const char *entry,
+                     uw_error *err)
+{
+    char full[ENTRY_MAX + 4];
+
+    if (!*entry)
+        return fail(err, -EINVAL, "an entry of the list is empty");
+    if (strspn(entry, "0123456789-") == strlen(entry))
+        return add_range(sel, s, entry, err);
+    if (strncasecmp(entry, "MIG-", 4) == 0) {
+        sel->mig = true;
+        return add(sel, s, by_mig(s, entry), entry, err);
+    }
+    (void)snprintf(full, sizeof full, "%s%s",
+                   strncasecmp(entry, "GPU-", 4) == 0 ? "" : "GPU-", entry);
+    return add(sel, s, strlen(full) > 4 ? by_uuid(s, full) : NONE, entry, err);
+}
+
+int select_list(const char *list, const struct gpu_info *const *boards, size_t n,
+                struct selection *ret, uw_error *err)
+{
+    const struct set s = {boards, n < SELECT_MAX ? n : SELECT_MAX};
+    struct selection sel = {0};
+    char entry[ENTRY_MAX];
+
+    if (strcmp(list, "all") == 0) {
+        for (size_t i = 0; i < s.n; i++)
+            sel.at[sel.n++] = i;
+        *ret = sel;
+        return 0;
+    }
+    while (next_entry(&list, entry)) {
+        int r = add_entry(&sel, &s, entry, err);
+        if (r < 0)
+            return r;
+    }
+    *ret = sel;
+    return 0;
+}
+
+/* ---- CUDA_VISIBLE_DEVICES ---- */
+
+/* Positions by PCI bus id, by the driver's index where that is unknown. */
+static void bus_order(const struct set *s, size_t order[SELECT_MAX])
+{
+    for (size_t i = 0; i < s->n; i++) {
+        size_t k = i;
+        for (; k > 0; k--) {
+            const struct gpu_info *a = s->boards[order[k - 1]], *b = s->boards[i];
+            int d = a->pci_bus_id[0] && b->pci_bus_id[0]
+                        ? strcasecmp(a->pci_bus_id, b->pci_bus_id)
+                        : (a->index > b->index) - (a->index < b->index);
+            if (d <= 0)
+                break;
+            order[k] = order[k - 1];
+        }
+        order[k] = i;
+    }
+}
+
+/* The number that the text begins with, as strtoul would; -1 where it has none or
+ * a negative one.
+ */
+static long cuda_ordinal(const char *entry)
+{
+    long v = 0;
+    size_t digits = 0;
+
+    if (*entry == '+')
+        entry++;
+    while (isdigit((unsigned char)entry[digits])) {
+        if (v < 1000000)
+            v = v * 10 + (entry[digits] - '0');
+        digits++;
+    }
+    return digits > 0 ? v : -1;
+}
+
+enum kind { KIND_ORDINAL, KIND_GPU, KIND_MIG };
+
+static enum kind kind_of(const char *entry)
+{
+    if (strncmp(entry, "GPU-", 4) == 0)
+        return KIND_GPU;
+    return strncmp(entry, "MIG-", 4) == 0 ? KIND_MIG : KIND_ORDINAL;
+}
+
+static long cuda_entry(const struct set *s, const size_t order[SELECT_MAX],
+                       enum kind kind, const char *entry)
+{
+    if (kind_of(entry) != kind)
+        return NONE;
+    if (kind == KIND_MIG)
+        return by_mig(s, entry);
+    if (kind == KIND_GPU)
+        return strlen(entry) > 4 ? by_uuid(s, entry) : NONE;
+    long i = cuda_ordinal(entry);
+    return i >= 0 && (size_t)i < s->n ? (long)order[i] : NONE;
+}
+
+static bool boards_differ(const struct set *s)
+{
+    for (size_t i = 1; i < s->n; i++) {
+        if (strcmp(s->boards[i]->name, s->boards[0]->name) != 0)
+            return true;
+    }
+    return false;
+}
+
+static void cuda_list(const struct set *s, const char *visible, struct selection *sel,
+                      enum kind *ret_kind)
+{
+    size_t order[SELECT_MAX];
+    char entry[ENTRY_MAX];
+    bool first = true;
+
+    bus_order(s, order);
+    while (next_entry(&visible, entry)) {
+        if (first)
+            *ret_kind = kind_of(entry);
+        first = false;
+        long found = cuda_entry(s, order, *ret_kind, entry);
+        if (found < 0) {
+            (void)snprintf(sel->stop, sizeof sel->stop, "%.60s", entry);
+            return;
+        }
+        if (holds(sel, (size_t)found)) { /* CUDA shows nothing at all then */
+            *sel = (struct selection){0};
+            (void)snprintf(sel->stop, sizeof sel->stop, "%.60s", entry);
+            return;
+        }
+        sel->at[sel->n++] = (size_t)found;
+        if (*ret_kind == KIND_MIG) {
+            sel->mig = true;
+            return;
+        }
+    }
+}
+
+int select_cuda(const char *visible, const char *order,
+                const struct gpu_info *const *boards, size_t n, struct selection *ret,
+                uw_error *err)
+{
+    const struct set s = {boards, n < SELECT_MAX ? n : SELECT_MAX};
+    struct selection sel = {0};
+    enum kind kind = KIND_GPU;
+
+    if (!visible)
+        return select_list("all", boards, n, ret, err);
+    if (*visible)
+        cuda_list(&s, visible, &sel, &kind);
+    *ret = sel;
+    if (kind != KIND_ORDINAL || sel.n == 0 || (order && strcmp(order, "PCI_BUS_ID") == 0))
+        return 0;
+    if (!boards_differ(&s) || sel.n == s.n)
+        return 0;
+    return fail(
+        err, SELECT_UNSURE,
+        "CUDA_VISIBLE_DEVICES=%.40s: the boards differ, and CUDA counts the fastest "
+        "first: use --gpus, UUIDs, or CUDA_DEVICE_ORDER=PCI_BUS_ID",
+        visible);
+}
