@@ -35,7 +35,10 @@ int loop_new_real(struct loop_clock clock, struct loop **ret, uw_error *err);
 /* Time starts at start_ns; UTC is start_utc_s at that moment. */
 int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,
                      uw_error *err);
-/* Frees every source still there.  Worker threads that hang in a call are left. */
+/* Frees every source still there, workers first (see loop_worker_free()).  Threads
+ * that hang in a call are left: they may go on using the loop's clock.  Not from a
+ * callback.
+ */
 void loop_free(struct loop *loop);
 DEFINE_AUTO(struct loop *, loop_free);
 
@@ -47,9 +50,14 @@ double loop_speed(const struct loop *loop); /* 1 for real and virtual ones */
 bool loop_is_virtual(const struct loop *loop);
 
 /* Run until loop_stop(), a callback's failure, or nothing is left to wait for
- * (0).  May be called again.
+ * (0): signals alone, idle workers, calls past their deadline and forgotten
+ * children do not keep it; on a virtual loop neither does a program that waits
+ * for nothing.  May be called again; a loop_stop() before it counts.  -EBUSY from
+ * inside a callback.  *err says no more than what -errno it was: whoever failed
+ * knows more.
  */
 int loop_run(struct loop *loop, uw_error *err);
+/* From the loop's thread; the first result given counts. */
 void loop_stop(struct loop *loop, int result);
 
 /* ---- timers ---- */
@@ -59,10 +67,12 @@ typedef int (*loop_timer_fn)(struct loop_timer *timer, uint64_t now_ns, void *us
 
 /* Fires once at at_ns (loop's time; the past means at once), then, where
  * period_ns > 0, each period after that: due times do not drift, and periods
- * that were missed altogether are skipped.
+ * that were missed altogether are skipped.  Equal times fire in the order in which
+ * they were set.  Never early; a suspended machine's time counts.
  */
 int loop_timer_new(struct loop *loop, uint64_t at_ns, uint64_t period_ns,
                    loop_timer_fn fn, void *user, struct loop_timer **ret, uw_error *err);
+/* Anew, whether it has fired or not; also from its own callback. */
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns);
 void loop_timer_free(struct loop_timer *timer);
 
@@ -71,7 +81,10 @@ void loop_timer_free(struct loop_timer *timer);
 enum { LOOP_READ = 1, LOOP_WRITE = 2 };
 struct loop_fd;
 typedef int (*loop_fd_fn)(struct loop_fd *source, int fd, int events, void *user);
-/* The descriptor stays the caller's.  -ENOTSUP on a virtual loop. */
+/* The descriptor stays the caller's, but becomes non-blocking; one source a
+ * descriptor; level-triggered.  An error or hang-up comes as the events waited for.
+ * -EPERM for what needs no waiting (files), -ENOTSUP on a virtual loop.
+ */
 int loop_fd_new(struct loop *loop, int fd, int events, loop_fd_fn fn, void *user,
                 struct loop_fd **ret, uw_error *err);
 void loop_fd_free(struct loop_fd *source);
@@ -87,7 +100,7 @@ void loop_virtual_raise(struct loop *loop, int signo);
 /* ---- children ---- */
 
 struct loop_child;
-/* status: as waitpid() gives it. */
+/* status: as waitpid() gives it.  Once; the child is still to be freed. */
 typedef int (*loop_child_fn)(struct loop_child *child, int status, void *user);
 struct loop_child_opts {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
@@ -95,21 +108,24 @@ struct loop_child_opts {
     const int *pass_fds;     /* descriptors to keep open beyond 0..2 … */
     size_t n_pass_fds;       /* … under the same numbers */
     int stdin_fd, stdout_fd, stderr_fd; /* -1: ours */
-    bool own_group;                     /* a process group of its own */
+    bool own_group; /* a process group of its own; loop_child_kill() means all of it */
 };
-/* -ENOENT or -EACCES as execvp() says it (127 and 126 to a shell).  On a
- * virtual loop the program is what loop_virtual_programs() named.
+/* -ENOENT or -EACCES as execvp() says it (127 and 126 to a shell), with argv[0] in
+ * *err.  Signals that we handle are at their default there, those that our caller
+ * ignores (nohup) stay ignored, except SIGPIPE.  On a virtual loop the program is
+ * what loop_virtual_programs() named; pids there are above any real one.
  */
 int loop_child_new(struct loop *loop, const struct loop_child_opts *opts,
                    loop_child_fn fn, void *user, struct loop_child **ret, uw_error *err);
 pid_t loop_child_pid(const struct loop_child *child);
 int loop_child_kill(struct loop_child *child,
                     int signo); /* 0, or -ESRCH once it is gone */
-/* Forgets the child; it runs on. */
+/* Forgets the child; it runs on, and is still reaped while the loop runs. */
 void loop_child_free(struct loop_child *child);
 
 /* A program of a virtual world: start it with this pid; it ends when it calls
- * loop_virtual_exit(loop, pid, status).  A signal sent to it goes to kill.
+ * loop_virtual_exit(loop, pid, status), inside start too; fn is called from the
+ * loop after that.  A signal sent to it goes to kill.
  */
 struct loop_virtual_programs {
     int (*start)(const struct loop_child_opts *opts, pid_t pid, void *user,
@@ -128,7 +144,8 @@ struct loop_worker;
 typedef int (*loop_work_fn)(struct loop *loop, void *work);
 /* Runs in the loop's thread.  r: what fn returned, -ETIMEDOUT when the deadline
  * passed first (fn may still run: work must stay alive until late is called),
- * -EBUSY when the worker hangs in an earlier call, -ECANCELED at loop_free().
+ * -EBUSY when the worker hangs in an earlier call, -ECANCELED when the worker was
+ * freed before fn was started.
  */
 typedef int (*loop_done_fn)(struct loop *loop, void *work, int r);
 /* Called in the loop's thread when a call that had timed out returned after all. */
@@ -139,22 +156,33 @@ struct loop_work {
     loop_done_fn done;
     loop_late_fn late; /* or NULL */
     void *work;
-    uint64_t deadline_ns; /* kernel time this call may take; 0: no limit */
+    uint64_t deadline_ns; /* kernel time from fn's start; 0: no limit */
 };
 
-/* One thread and a queue of its own (bounded: 64 calls).  On a virtual loop fn
- * runs at once in the loop's thread and done is called after the virtual time
- * it spent with loop_spend(); past its deadline it gets -ETIMEDOUT there too.
+/* One thread and a queue of its own (bounded: 64 calls, the running one among
+ * them).  On a virtual loop fn runs in the loop's thread, at once when the worker is
+ * idle, and done is called after the virtual time that fn spent with loop_spend();
+ * past its deadline it gets -ETIMEDOUT there too.  Only the first 15 bytes of name
+ * are kept.
  */
 int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
                     uw_error *err);
-/* 0 or -EAGAIN (the queue is full; done is not called). */
+/* 0, -EAGAIN (the queue is full) or -ECANCELED (called while it is being freed):
+ * then done is not called.  done is never called from inside submit.
+ */
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work);
+/* A call has passed its deadline and not returned. */
 bool loop_worker_hangs(const struct loop_worker *worker);
+/* Calls done for everything submitted before it returns: the running call is
+ * waited for as long as its deadline lets it, 2 s at most, then told -ETIMEDOUT
+ * (late never comes, so its work must be left alone for good); the rest -ECANCELED.
+ */
 void loop_worker_free(struct loop_worker *worker);
 
 /* Within a loop_work_fn: this call takes ns of the loop's time.  Sleeps on a
- * real loop, counts on a virtual one.  For simulated devices and pauses.
+ * real loop, counts on a virtual one: there loop_now_ns() shows it until fn returns,
+ * so another worker's call may then see an earlier time than this one did.
+ * UINT64_MAX on a virtual loop: the call never returns.
  */
 void loop_spend(struct loop *loop, uint64_t ns);
 

@@ -1,0 +1,243 @@
+/* The virtual loop: time jumps to the next timer.  What happens elsewhere (a
+ * signal, the end of a program, a worker's return) is a timer here.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/loop-inside.h"
+
+/* Above what the kernel gives, so that a real kill(2) by mistake hits nobody. */
+enum { FIRST_PID = 5000000 };
+
+static int virtual_run(struct loop *loop, uw_error *err)
+{
+    (void)err;
+    while (!loop->stopping && loop->n_counting > 0) {
+        struct loop_timer *timer = loop_timer_first(loop);
+        uint64_t now = atomic_load(&loop->now_ns);
+        if (timer->due_ns > now) {
+            now = timer->due_ns;
+            atomic_store(&loop->now_ns, now);
+        }
+        loop_timer_fire(timer, now);
+    }
+    return 0;
+}
+
+static void virtual_close(struct loop *loop)
+{
+    (void)loop;
+}
+
+static void virtual_rearm(struct loop *loop)
+{
+    (void)loop;
+}
+
+static int virtual_fd_open(struct loop_fd *source, uw_error *err)
+{
+    int fd = source->fd;
+
+    free(source);
+    return fail(err, -ENOTSUP, "descriptor %d: virtual time waits for none", fd);
+}
+
+static void virtual_fd_close(struct loop_fd *source)
+{
+    free(source);
+}
+
+/* ---- signals ---- */
+
+static int on_raised(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct loop_signal *source = user;
+    (void)timer, (void)now_ns;
+
+    return source->fn(source, source->signo, source->user);
+}
+
+static int virtual_signal_open(struct loop_signal *source, uw_error *err)
+{
+    int signo = source->signo;
+    int r = loop_timer_init(&source->raised, source->loop, on_raised, source);
+
+    if (r < 0) {
+        free(source);
+        return fail(err, r, "signal %d: out of memory", signo);
+    }
+    return 0;
+}
+
+static void virtual_signal_close(struct loop_signal *source)
+{
+    loop_timer_fini(&source->raised);
+    free(source);
+}
+
+void loop_virtual_raise(struct loop *loop, int signo)
+{
+    if (!loop_is_virtual(loop))
+        return;
+    for (struct loop_link *l = loop->signals.next; l != &loop->signals; l = l->next) {
+        struct loop_signal *source = (struct loop_signal *)(void *)l;
+        if (source->signo == signo && source->raised.at == 0)
+            loop_timer_set(&source->raised, loop_now_ns(loop), 0);
+    }
+}
+
+/* ---- programs ---- */
+
+static void virtual_child_close(struct loop_child *child)
+{
+    loop_timer_fini(&child->ended_at);
+    free(child);
+}
+
+static int on_ended(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct loop_child *child = user;
+    (void)timer, (void)now_ns;
+
+    child->ended = true;
+    if (child->fn)
+        return child->fn(child, child->status, child->user);
+    loop_link_remove(&child->link);
+    virtual_child_close(child);
+    return 0;
+}
+
+static int virtual_child_open(struct loop_child *child,
+                              const struct loop_child_opts *opts, uw_error *err)
+{
+    struct loop *loop = child->loop;
+    int r = loop_timer_init(&child->ended_at, loop, on_ended, child);
+
+    child->pid = ++loop->last_pid;
+    if (r < 0)
+        (void)fail(err, r, "%s: out of memory", opts->argv[0]);
+    else if (!loop->programs.start)
+        r = fail(err, -ENOENT, "%s: this virtual world has no programs", opts->argv[0]);
+    else
+        r = loop->programs.start(opts, child->pid, loop->programs.user, err);
+    if (r < 0) {
+        loop_link_remove(&child->link);
+        virtual_child_close(child);
+    }
+    return r;
+}
+
+static int virtual_child_kill(struct loop_child *child, int signo)
+{
+    struct loop *loop = child->loop;
+
+    if (child->ended_at.at > 0 || !loop->programs.kill)
+        return -ESRCH;
+    return loop->programs.kill(child->pid, signo, loop->programs.user);
+}
+
+static void virtual_child_forget(struct loop_child *child)
+{
+    (void)child;
+}
+
+void loop_virtual_programs(struct loop *loop,
+                           const struct loop_virtual_programs *programs)
+{
+    loop->programs = programs ? *programs : (struct loop_virtual_programs){0};
+}
+
+void loop_virtual_exit(struct loop *loop, pid_t pid, int status)
+{
+    for (struct loop_link *l = loop->children.next; l != &loop->children; l = l->next) {
+        struct loop_child *child = (struct loop_child *)(void *)l;
+        if (child->pid != pid || child->ended || child->ended_at.at > 0)
+            continue;
+        child->status = status;
+        loop_timer_set(&child->ended_at, loop_now_ns(loop), 0);
+        return;
+    }
+}
+
+/* ---- workers ---- */
+
+static int virtual_worker_open(struct loop_worker *worker, uw_error *err)
+{
+    (void)worker, (void)err;
+    return 0;
+}
+
+static void virtual_worker_start(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+    const struct loop_work *work = &worker->queue[worker->head];
+    uint64_t now = atomic_load(&loop->now_ns);
+
+    loop->spending = true;
+    loop->spent_ns = 0;
+    worker->r = work->fn(loop, work->work);
+    loop->spending = false;
+
+    uint64_t spent = loop->spent_ns;
+    worker->ends_ns = now + spent < now ? LOOP_NEVER : now + spent;
+    worker->returns.weak = false;
+    if (work->deadline_ns > 0 && spent > work->deadline_ns)
+        loop_timer_set(&worker->deadline, now + work->deadline_ns, 0);
+    else if (worker->ends_ns != LOOP_NEVER)
+        loop_timer_set(&worker->returns, worker->ends_ns, 0);
+}
+
+static void virtual_worker_deadline(struct loop_worker *worker)
+{
+    worker->returns.weak = true; /* as a hung thread: nobody waits for it */
+    if (worker->ends_ns != LOOP_NEVER)
+        loop_timer_set(&worker->returns, worker->ends_ns, 0);
+    loop_worker_timed_out(worker);
+}
+
+static int virtual_worker_finish(struct loop_worker *worker)
+{
+    return worker->returns.at > 0 ? worker->r : -ETIMEDOUT;
+}
+
+static void virtual_worker_close(struct loop_worker *worker)
+{
+    (void)worker;
+}
+
+const struct loop_ops loop_virtual_ops = {
+    .run = virtual_run,
+    .close = virtual_close,
+    .rearm = virtual_rearm,
+    .fd_open = virtual_fd_open,
+    .fd_close = virtual_fd_close,
+    .signal_open = virtual_signal_open,
+    .signal_close = virtual_signal_close,
+    .child_open = virtual_child_open,
+    .child_kill = virtual_child_kill,
+    .child_forget = virtual_child_forget,
+    .child_close = virtual_child_close,
+    .worker_open = virtual_worker_open,
+    .worker_start = virtual_worker_start,
+    .worker_deadline = virtual_worker_deadline,
+    .worker_finish = virtual_worker_finish,
+    .worker_close = virtual_worker_close,
+};
+
+int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,
+                     uw_error *err)
+{
+    struct loop *loop = loop_alloc(&loop_virtual_ops);
+
+    if (!loop)
+        return fail(err, -ENOMEM, "loop: out of memory");
+    atomic_store(&loop->now_ns, start_ns);
+    loop->start_ns = start_ns;
+    loop->start_utc_ns = start_utc_s * (int64_t)NS_PER_S;
+    loop->last_pid = FIRST_PID;
+    *ret = loop;
+    return 0;
+}

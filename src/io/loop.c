@@ -1,0 +1,319 @@
+#include "io/loop.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/loop-inside.h"
+
+static const double SPEED_MAX = 1e6;
+
+void loop_link_init(struct loop_link *head)
+{
+    head->prev = head->next = head;
+}
+
+void loop_link_add(struct loop_link *head, struct loop_link *link)
+{
+    link->prev = head->prev;
+    link->next = head;
+    head->prev->next = link;
+    head->prev = link;
+}
+
+void loop_link_remove(struct loop_link *link)
+{
+    link->prev->next = link->next;
+    link->next->prev = link->prev;
+    loop_link_init(link);
+}
+
+int loop_clock_parse(const char *text, struct loop_clock *ret, uw_error *err)
+{
+    struct loop_clock clock = {0, 1};
+    char t0[32];
+
+    if (!text || !*text) {
+        *ret = clock;
+        return 0;
+    }
+    const char *colon = strchr(text, ':');
+    if (!colon || (size_t)(colon - text) >= sizeof t0)
+        return fail(err, -EINVAL, "'%s' is no clock: T0_NS:SPEED is wanted", text);
+    memcpy(t0, text, (size_t)(colon - text));
+    t0[colon - text] = '\0';
+
+    int r = parse_u64(t0, &clock.t0_ns, err);
+    if (r >= 0)
+        r = parse_double(colon + 1, &clock.speed, err);
+    if (r < 0)
+        return fail_in(err, r, "clock '%s'", text);
+    if (!(clock.speed > 0 && clock.speed <= SPEED_MAX))
+        return fail(err, -ERANGE, "clock '%s': the speed is outside 0..%g (0 excluded)",
+                    text, SPEED_MAX);
+    *ret = clock;
+    return 0;
+}
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+uint64_t loop_kernel_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
+static uint64_t simulated_ns(const struct loop_clock *clock, uint64_t kernel_ns)
+{
+    if (clock->speed == 1)
+        return kernel_ns;
+    long double since = (long double)kernel_ns - (long double)clock->t0_ns;
+    long double t = (long double)clock->t0_ns + since * (long double)clock->speed;
+    return t > 0 ? (uint64_t)t : 0;
+}
+
+uint64_t loop_now_ns(const struct loop *loop)
+{
+    if (loop_is_virtual(loop))
+        return atomic_load(&loop->now_ns) + (loop->spending ? loop->spent_ns : 0);
+    return simulated_ns(&loop->clock, loop_kernel_ns());
+}
+
+int64_t loop_utc_ns(const struct loop *loop)
+{
+    if (loop_is_virtual(loop))
+        return loop->start_utc_ns + (int64_t)(loop_now_ns(loop) - loop->start_ns);
+
+    uint64_t kernel = loop_kernel_ns();
+    uint64_t ahead = simulated_ns(&loop->clock, kernel) - kernel; /* wraps below 0 */
+    return (int64_t)(read_clock(CLOCK_REALTIME) + ahead);
+}
+
+double loop_speed(const struct loop *loop)
+{
+    return loop->clock.speed;
+}
+
+bool loop_is_virtual(const struct loop *loop)
+{
+    return loop->ops == &loop_virtual_ops;
+}
+
+void loop_spend(struct loop *loop, uint64_t ns)
+{
+    if (loop_is_virtual(loop)) {
+        if (loop->spending)
+            loop->spent_ns = loop->spent_ns + ns < ns ? LOOP_NEVER : loop->spent_ns + ns;
+        return;
+    }
+    struct timespec until;
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    uint64_t real = (uint64_t)((long double)ns / (long double)loop->clock.speed);
+    until.tv_sec += (time_t)(real / NS_PER_S);
+    until.tv_nsec += (long)(real % NS_PER_S);
+    if (until.tv_nsec >= (long)NS_PER_S) {
+        until.tv_nsec -= (long)NS_PER_S;
+        until.tv_sec++;
+    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+void loop_took(struct loop *loop, int r)
+{
+    if (r < 0)
+        loop_stop(loop, r);
+}
+
+void loop_stop(struct loop *loop, int result)
+{
+    if (loop->stopping)
+        return;
+    loop->stopping = true;
+    loop->result = result;
+}
+
+int loop_run(struct loop *loop, uw_error *err)
+{
+    if (loop->running)
+        return fail(err, -EBUSY, "the loop runs already");
+    loop->running = true;
+    int r = loop->ops->run(loop, err);
+    loop->running = false;
+    if (r >= 0 && loop->stopping)
+        r = loop->result;
+    else if (r < 0)
+        return r;
+    loop->stopping = false;
+    loop->result = 0;
+    return r < 0 ? fail(err, r, "%s", strerror(-r)) : r;
+}
+
+struct loop *loop_alloc(const struct loop_ops *ops)
+{
+    struct loop *loop = calloc(1, sizeof *loop);
+
+    if (!loop)
+        return NULL;
+    loop->ops = ops;
+    atomic_init(&loop->refs, 1);
+    loop->clock.speed = 1;
+    loop_link_init(&loop->timers);
+    loop_link_init(&loop->fds);
+    loop_link_init(&loop->signals);
+    loop_link_init(&loop->children);
+    loop_link_init(&loop->workers);
+    return loop;
+}
+
+void loop_unref(struct loop *loop)
+{
+    if (atomic_fetch_sub(&loop->refs, 1) > 1)
+        return;
+    free(loop->heap);
+    free(loop);
+}
+
+/* The struct that a ring's next link sits in; link is the first member of each. */
+static void *first_of(struct loop_link *head)
+{
+    return head->next == head ? NULL : (void *)head->next;
+}
+
+void loop_free(struct loop *loop)
+{
+    void *source;
+
+    if (!loop)
+        return;
+    while ((source = first_of(&loop->workers)))
+        loop_worker_free(source);
+    while ((source = first_of(&loop->timers)))
+        loop_timer_free(source);
+    while ((source = first_of(&loop->fds)))
+        loop_fd_free(source);
+    while ((source = first_of(&loop->signals)))
+        loop_signal_free(source);
+    while ((source = first_of(&loop->children))) {
+        struct loop_child *child = source;
+        loop_link_remove(&child->link);
+        loop->ops->child_close(child);
+    }
+    loop->ops->close(loop);
+    loop_unref(loop);
+}
+
+/* ---- descriptors, signals, children: the part that both kinds share ---- */
+
+int loop_fd_new(struct loop *loop, int fd, int events, loop_fd_fn fn, void *user,
+                struct loop_fd **ret, uw_error *err)
+{
+    struct loop_fd *source = calloc(1, sizeof *source);
+
+    if (!source)
+        return fail(err, -ENOMEM, "descriptor %d: out of memory", fd);
+    source->loop = loop;
+    source->fn = fn;
+    source->user = user;
+    source->fd = fd;
+    source->events = events;
+    int r = loop->ops->fd_open(source, err);
+    if (r < 0)
+        return r;
+    loop_link_add(&loop->fds, &source->link);
+    *ret = source;
+    return 0;
+}
+
+void loop_fd_free(struct loop_fd *source)
+{
+    if (!source)
+        return;
+    loop_link_remove(&source->link);
+    source->loop->ops->fd_close(source);
+}
+
+int loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *user,
+                    struct loop_signal **ret, uw_error *err)
+{
+    struct loop_signal *source = calloc(1, sizeof *source);
+
+    if (!source)
+        return fail(err, -ENOMEM, "signal %d: out of memory", signo);
+    source->loop = loop;
+    source->fn = fn;
+    source->user = user;
+    source->signo = signo;
+    int r = loop->ops->signal_open(source, err);
+    if (r < 0)
+        return r;
+    loop_link_add(&loop->signals, &source->link);
+    *ret = source;
+    return 0;
+}
+
+void loop_signal_free(struct loop_signal *source)
+{
+    if (!source)
+        return;
+    loop_link_remove(&source->link);
+    source->loop->ops->signal_close(source);
+}
+
+int loop_child_new(struct loop *loop, const struct loop_child_opts *opts,
+                   loop_child_fn fn, void *user, struct loop_child **ret, uw_error *err)
+{
+    if (!opts->argv || !opts->argv[0])
+        return fail(err, -EINVAL, "no program is named");
+
+    struct loop_child *child = calloc(1, sizeof *child);
+    if (!child)
+        return fail(err, -ENOMEM, "%s: out of memory", opts->argv[0]);
+    child->loop = loop;
+    child->fn = fn;
+    child->user = user;
+    child->pidfd = -1;
+    child->own_group = opts->own_group;
+    loop_link_add(&loop->children, &child->link);
+    int r = loop->ops->child_open(child, opts, err);
+    if (r < 0)
+        return r;
+    *ret = child;
+    return 0;
+}
+
+pid_t loop_child_pid(const struct loop_child *child)
+{
+    return child->pid;
+}
+
+int loop_child_kill(struct loop_child *child, int signo)
+{
+    if (child->ended)
+        return -ESRCH;
+    return child->loop->ops->child_kill(child, signo);
+}
+
+void loop_child_free(struct loop_child *child)
+{
+    if (!child)
+        return;
+    child->fn = NULL;
+    if (!child->ended) {
+        /* Still known to the loop, which takes its exit status off the kernel. */
+        child->loop->ops->child_forget(child);
+        return;
+    }
+    loop_link_remove(&child->link);
+    child->loop->ops->child_close(child);
+}

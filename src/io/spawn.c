@@ -1,0 +1,163 @@
+/* Starting a program: fork and execvp, with exec's own error brought back. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "io/loop-inside.h"
+
+enum { ENV_MAX = 65536 };
+
+/* True when "NAME=…" entry and one of ours set the same name. */
+static bool is_replaced(const char *entry, const char *const *ours)
+{
+    size_t len = strcspn(entry, "=");
+
+    for (size_t i = 0; ours && ours[i]; i++)
+        if (strcspn(ours[i], "=") == len && memcmp(entry, ours[i], len) == 0)
+            return true;
+    return false;
+}
+
+/* The environment of this process with opts->env in it: an array to free(), whose
+ * strings are borrowed.  NULL out of memory.
+ */
+static char **merged_env(const char *const *ours)
+{
+    size_t n = 0, n_ours = 0, used = 0;
+
+    while (environ && environ[n])
+        n++;
+    while (ours && ours[n_ours])
+        n_ours++;
+    if (n + n_ours > ENV_MAX)
+        return NULL;
+    char **env = calloc(n + n_ours + 1, sizeof *env);
+    if (!env)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!is_replaced(environ[i], ours))
+            env[used++] = environ[i];
+    for (size_t i = 0; i < n_ours; i++)
+        memcpy(&env[used++], &ours[i], sizeof env[0]);
+    return env;
+}
+
+/* ---- between fork and exec: nothing but what may be called there ---- */
+
+static int place_stdio(const struct loop_child_opts *opts)
+{
+    int from[3] = {opts->stdin_fd, opts->stdout_fd, opts->stderr_fd};
+
+    for (int i = 0; i < 3; i++)
+        if (from[i] >= 0 && from[i] < 3 && from[i] != i) {
+            from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, 3);
+            if (from[i] < 0)
+                return -errno;
+        }
+    for (int i = 0; i < 3; i++) {
+        if (from[i] < 0)
+            continue;
+        if (from[i] == i ? fcntl(i, F_SETFD, 0) < 0 : dup2(from[i], i) < 0)
+            return -errno;
+    }
+    for (size_t i = 0; i < opts->n_pass_fds; i++)
+        if (fcntl(opts->pass_fds[i], F_SETFD, 0) < 0)
+            return -errno;
+    return 0;
+}
+
+/* What we handle must not be handled there; what our caller ignores (nohup)
+ * stays ignored, but for SIGPIPE, which programs like ours ignore for themselves.
+ */
+static void reset_signals(const sigset_t *mask)
+{
+    struct sigaction deflt = {.sa_handler = SIG_DFL}, old;
+
+    for (int signo = 1; signo < NSIG; signo++)
+        if (sigaction(signo, NULL, &old) == 0 &&
+            (old.sa_handler != SIG_IGN || signo == SIGPIPE))
+            (void)sigaction(signo, &deflt, NULL);
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+}
+
+__attribute__((noreturn)) static void in_child(const struct loop_child_opts *opts,
+                                               char **env, const sigset_t *mask,
+                                               int report)
+{
+    char *const *argv = (char *const *)(const void *)opts->argv;
+    int r = place_stdio(opts);
+
+    if (r >= 0 && opts->own_group && setpgid(0, 0) < 0)
+        r = -errno;
+    if (r >= 0) {
+        reset_signals(mask);
+        (void)execvpe(argv[0], argv, env);
+        r = -errno;
+    }
+    (void)!write(report, &r, sizeof r);
+    _exit(127);
+}
+
+/* ---- in the parent ---- */
+
+/* What the child could not do, or 0 once it has become the program. */
+static int read_report(int fd)
+{
+    int r = 0;
+    ssize_t n;
+
+    do {
+        n = read(fd, &r, sizeof r);
+    } while (n < 0 && errno == EINTR);
+    if (n < 0)
+        return -errno;
+    return n == (ssize_t)sizeof r ? r : 0;
+}
+
+static pid_t fork_child(const struct loop_child_opts *opts, char **env, int report)
+{
+    sigset_t all, mask;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &mask);
+    pid_t pid = fork();
+    if (pid == 0)
+        in_child(opts, env, &mask, report);
+    int e = errno;
+    (void)pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    errno = e;
+    return pid;
+}
+
+int loop_child_spawn(const struct loop_child_opts *opts, pid_t *ret, uw_error *err)
+{
+    const char *name = opts->argv[0];
+    auto_(mem_free) char **env = merged_env(opts->env);
+    int report[2];
+
+    if (!env)
+        return fail(err, -ENOMEM, "%s: out of memory", name);
+    if (pipe2(report, O_CLOEXEC) < 0)
+        return fail(err, -errno, "%s: pipe: %s", name, strerror(errno));
+    auto_(fd_close) int reads = report[0];
+    pid_t pid = fork_child(opts, env, report[1]);
+    int e = errno;
+    (void)close(report[1]);
+    if (pid < 0)
+        return fail(err, -e, "%s: fork: %s", name, strerror(e));
+
+    int r = read_report(reads);
+    if (r < 0) {
+        while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        return fail(err, r, "%s: %s", name, strerror(-r));
+    }
+    *ret = pid;
+    return 0;
+}
