@@ -47,6 +47,7 @@ struct charge { /* one board */
     bool busy;        /* a job is in the worker … */
     bool hangs;       /* … past its deadline */
     bool given_up;    /* not restored after many attempts */
+    bool no_thread;   /* the job could not be handed over: the timer folds it */
     enum state state;
     struct guard_session *session; /* NULL: gone */
     bool lease_over;
@@ -67,6 +68,7 @@ struct guard_session {
 
 struct guard {
     struct guard_opts opts;
+    bool closing;
     struct guard_session *session[SESSIONS_MAX];
     size_t n;
     struct charge charge[GUARD_BOARDS_MAX];
@@ -305,9 +307,11 @@ static int on_done(struct loop *loop, void *work, int r)
     struct charge *c = work;
 
     (void)loop;
+    if (c->guard->closing || r == -ECANCELED)
+        return 0;
     if (r == -ETIMEDOUT)
         on_hang(c);
-    else if (r != -ECANCELED)
+    else
         fold(c);
     return 0;
 }
@@ -342,9 +346,16 @@ static void submit(struct charge *c, struct job job)
     work.deadline_ns = (first ? HOLD_MS : CALL_MS) * NS_PER_MS;
     c->job = job;
     c->busy = true;
-    if (loop_worker_submit(c->worker, &work) < 0) {
-        c->busy = false; /* cannot be: one job at a time */
-        loop_timer_set(c->timer, now_ns(c) + LOOK_MS * NS_PER_MS, 0);
+    int r =
+        c->worker ? 0 : loop_worker_new(c->guard->opts.loop, "board", &c->worker, NULL);
+    if (r == 0)
+        r = loop_worker_submit(c->worker, &work);
+    if (r < 0) { /* no thread to be had */
+        c->job.reply.result = ACTUATOR_UNKNOWN;
+        (void)snprintf(c->job.reply.text, sizeof c->job.reply.text, "%s: %s",
+                       c->held.info->uuid, strerror(-r));
+        c->no_thread = true;
+        loop_timer_set(c->timer, now_ns(c), 0);
     }
 }
 
@@ -386,9 +397,16 @@ static void step(struct charge *c)
 
 static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
 {
+    struct charge *c = user;
+
     (void)timer;
     (void)now;
-    step(user);
+    if (c->no_thread) {
+        c->no_thread = false;
+        fold(c);
+    } else {
+        step(c);
+    }
     return 0;
 }
 
@@ -585,11 +603,19 @@ void guard_free(struct guard *guard)
         return;
     for (size_t i = 0; i < SESSIONS_MAX; i++)
         guard_session_free(guard->session[i]);
+    guard->closing = true;
+    bool keep = false; /* a call that hangs still uses it */
     for (size_t i = 0; i < guard->n; i++) {
-        loop_timer_free(guard->charge[i].timer);
-        loop_worker_free(guard->charge[i].worker);
+        struct charge *c = &guard->charge[i];
+        struct actuator_reply reply;
+        keep = keep || c->hangs;
+        loop_timer_free(c->timer);
+        loop_worker_free(c->worker);
+        if (loop_is_virtual(guard->opts.loop) && c->held.has_entry && !c->hangs)
+            work_restore(&c->held, &reply); /* nobody else will */
     }
-    free(guard);
+    if (!keep)
+        free(guard);
 }
 
 static int charge_init(struct guard *guard, size_t i, uw_error *err)
@@ -604,10 +630,7 @@ static int charge_init(struct guard *guard, size_t i, uw_error *err)
                             .journal = o->journal,
                             .lock_fd = -1};
     c->held.info = o->backend->info(c->held.dev);
-    int r = loop_worker_new(o->loop, "board", &c->worker, err);
-    if (r == 0)
-        r = loop_timer_new(o->loop, UINT64_MAX, 0, on_timer, c, &c->timer, err);
-    return r;
+    return loop_timer_new(o->loop, loop_now_ns(o->loop), 0, on_timer, c, &c->timer, err);
 }
 
 int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err)

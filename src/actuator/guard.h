@@ -35,7 +35,9 @@ struct guard_opts {
 };
 
 int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err);
-/* Leaves the boards as they are: end the sessions and wait for idle before. */
+/* Leaves real boards as they are: end the sessions and wait for idle before.  On
+ * a virtual loop what is held is restored.
+ */
 void guard_free(struct guard *guard);
 DEFINE_AUTO(struct guard *, guard_free);
 

@@ -57,8 +57,7 @@ int journal_open(const char *dir, struct journal *ret, uw_error *err)
     r = check_owned(&st, S_IFDIR, dir, err);
     if (r < 0)
         return r;
-    j.dir_fd = fd;
-    fd = -1;
+    j.dir_fd = fd_take(&fd);
     *ret = j;
     return 0;
 }
@@ -97,8 +96,7 @@ static int open_ours(const struct journal *j, const char *name, int flags, int *
     int r = check_owned(&st, S_IFREG, name, err);
     if (r < 0)
         return fail_in(err, r, "%s", j->dir);
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = fd_take(&fd);
     return 0;
 }
 
@@ -133,8 +131,7 @@ int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
     int n = snprintf(text, sizeof text, "%d\n", client);
     if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
         return fail(err, -EIO, "%s/%s: %s", journal->dir, name.text, strerror(errno));
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = fd_take(&fd);
     return 0;
 }
 

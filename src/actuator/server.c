@@ -246,7 +246,6 @@ int server_bind(const char *path, int *ret_fd, uw_error *err)
     (void)umask(mask);
     if (r < 0)
         return fail(err, r, "%s: %s", path, strerror(-r));
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = fd_take(&fd);
     return 0;
 }

@@ -182,7 +182,7 @@ void work_recover(struct held *h, struct actuator_reply *reply)
 /* The board is locked and nobody's: read it, write its entry, prove the right. */
 static int begin(struct held *h, uw_error *err)
 {
-    struct cap_seen seen;
+    struct cap_seen seen = {0};
 
     if (!h->backend->set_limit || !h->backend->limits)
         return fail(err, -ENOTSUP, "%s: this board takes no power limit", h->info->uuid);

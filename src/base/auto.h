@@ -25,6 +25,14 @@
 /* free() and close() under the same roof: auto_(mem_free), auto_(fd_close). */
 void mem_free_p(void *p_of_pointer);
 void fd_close_p(int *fd); /* -1 is fine */
+/* take() for descriptors: leaves -1 behind. */
+static inline int fd_take(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -1;
+    return taken;
+}
 void file_close_p(void *p_of_file);
 
 #endif

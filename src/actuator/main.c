@@ -1,0 +1,347 @@
+/* underwatt-actuator: the one process that writes caps.  See its manual page. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "actuator/guard.h"
+#include "actuator/keeper.h"
+#include "actuator/server.h"
+#include "actuator/trust.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "gpu/library.h"
+#include "gpu/nvml/nvml.h"
+#include "io/loop.h"
+
+enum {
+    OK = 0,
+    FAILED = 1,
+    USAGE = 2,
+    PARTLY = 3,
+    LISTEN_FD = 3,  /* as socket activation hands it over */
+    LINGER_S = 600, /* for boards that hang in the driver */
+    SILENT_BEATS = KEEPER_SILENT_MS / KEEPER_BEAT_MS,
+};
+
+enum mode { MODE_NONE, MODE_LOCAL, MODE_RECOVER, MODE_SERVE };
+
+enum phase { PHASE_RECOVERY, PHASE_SERVING, PHASE_ENDING };
+
+struct program {
+    enum mode mode;
+    enum phase phase;
+    const char *library; /* NULL: the system's */
+    char library_path[1024];
+
+    struct loop *loop;
+    void *lib;
+    struct journal journal;
+    struct guard *guard; /* NULL: nothing can be done, excuse says why */
+    uw_error excuse;
+    struct server *server;
+    int beat_fd; /* to the keeper; -1: none */
+    int beats_open;
+    struct loop_fd *beat_source;
+    struct loop_timer *beat_timer, *linger;
+    struct loop_signal *sigterm, *sigint;
+};
+
+static const char help[] =
+    "usage: underwatt-actuator --recover [--library PATH]\n"
+    "       underwatt-actuator --serve [--library PATH]\n"
+    "       underwatt-actuator --local [--library PATH]\n"
+    "\n"
+    "Write power caps for underwatt, one lease at a time, and put originals back.\n"
+    "  --recover        put back what a killed actuator left, and end\n"
+    "  --serve          listen on descriptor 3 (socket activation), else on\n"
+    "                   actuator.sock in the state directory\n"
+    "  --local          for underwatt's own use: serve the socket at standard input\n"
+    "  --library PATH   NVML to load instead of the system's\n";
+
+static void say(const char *text, void *user)
+{
+    (void)user;
+    (void)fprintf(stderr, "underwatt-actuator: %s\n", text);
+}
+
+/* ---- the keeper's line ---- */
+
+static void end(struct program *p);
+
+static int on_beat_due(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct program *p = user;
+
+    (void)timer;
+    (void)now;
+    if (++p->beats_open > SILENT_BEATS) {
+        say("the keeper does not answer: restoring", NULL);
+        end(p);
+    }
+    (void)send(p->beat_fd, "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return 0;
+}
+
+static int on_beat_back(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct program *p = user;
+    char bytes[16];
+
+    (void)source;
+    (void)events;
+    if (recv(fd, bytes, sizeof bytes, MSG_DONTWAIT) > 0) {
+        p->beats_open = 0;
+        return 0;
+    }
+    loop_fd_free(take(p->beat_source));
+    say("the keeper has gone: restoring", NULL);
+    end(p);
+    return 0;
+}
+
+/* ---- ending ---- */
+
+static int on_linger(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct program *p = user;
+
+    (void)timer;
+    (void)now;
+    say("a board still hangs in the driver: its entry waits for the next start", NULL);
+    loop_stop(p->loop, 0);
+    return 0;
+}
+
+static void on_idle(void *user)
+{
+    struct program *p = user;
+
+    if (p->phase == PHASE_RECOVERY ||
+        (p->phase == PHASE_ENDING && (!p->guard || guard_hanging(p->guard) == 0)))
+        loop_stop(p->loop, 0);
+}
+
+/* No more clients: restore everything, then stop. */
+static void end(struct program *p)
+{
+    if (p->phase == PHASE_ENDING)
+        return;
+    p->phase = PHASE_ENDING;
+    server_free(take(p->server));
+    (void)loop_timer_new(p->loop, loop_now_ns(p->loop) + LINGER_S * NS_PER_S, 0,
+                         on_linger, p, &p->linger, NULL);
+    if (!p->guard || guard_is_idle(p->guard))
+        on_idle(p);
+}
+
+static void on_gone(void *user)
+{
+    end(user);
+}
+
+static int on_signal(struct loop_signal *source, int signo, void *user)
+{
+    (void)source;
+    (void)signo;
+    end(user);
+    return 0;
+}
+
+/* ---- beginning ---- */
+
+static uint64_t clock_now(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int open_boards(struct program *p, uw_error *err)
+{
+    struct gpu_open_opts opts = {.library = p->library,
+                                 .clock = {.now_ns = clock_now, .user = p->loop}};
+    char dir[320];
+
+    if (p->library) {
+        int r = gpu_library_check(p->library, trust_is_privileged(), p->library_path,
+                                  sizeof p->library_path, err);
+        if (r < 0)
+            return r;
+        opts.library = p->library_path;
+    }
+    int r = nvml_backend.open(&opts, &p->lib, err);
+    if (r == GPU_ABSENT)
+        return -ENODEV;
+    if (r == 0) {
+        const struct nvml_about *about = nvml_about(p->lib);
+        r = trust_state_dir(about->simulated, about->state_dir, dir, sizeof dir, err);
+    }
+    if (r == 0)
+        r = journal_open(dir, &p->journal, err);
+    if (r < 0)
+        return r;
+
+    struct guard_opts guard = {.loop = p->loop,
+                               .backend = &nvml_backend,
+                               .lib = p->lib,
+                               .journal = &p->journal,
+                               .say = say,
+                               .on_idle = on_idle,
+                               .user = p};
+    return guard_new(&guard, &p->guard, err);
+}
+
+static int start_beating(struct program *p, uw_error *err)
+{
+    if (p->beat_fd < 0)
+        return 0;
+    int r = loop_timer_new(p->loop, 0, KEEPER_BEAT_MS * NS_PER_MS, on_beat_due, p,
+                           &p->beat_timer, err);
+    if (r == 0)
+        r = loop_fd_new(p->loop, p->beat_fd, LOOP_READ, on_beat_back, p, &p->beat_source,
+                        err);
+    return r;
+}
+
+/* Entries of dead holders first: nobody is served before. */
+static int recover(struct program *p, uw_error *err)
+{
+    int r = open_boards(p, err);
+
+    if (r == 0)
+        r = guard_recover(p->guard, err);
+    if (r == 0 && !guard_is_idle(p->guard))
+        r = loop_run(p->loop, err);
+    return r;
+}
+
+static int open_door(struct program *p, uw_error *err)
+{
+    struct server_opts opts = {.loop = p->loop,
+                               .guard = p->guard,
+                               .excuse = p->excuse.text,
+                               .say = say,
+                               .on_gone = on_gone,
+                               .user = p};
+    char path[300];
+    struct stat st;
+    int fd = LISTEN_FD;
+
+    if (p->mode == MODE_LOCAL)
+        return server_new_local(&opts, STDIN_FILENO, &p->server, err);
+    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
+        (void)snprintf(path, sizeof path, "%s/actuator.sock", p->journal.dir);
+        int r = server_bind(path, &fd, err);
+        if (r < 0)
+            return r;
+    }
+    return server_new_listening(&opts, fd, &p->server, err);
+}
+
+static int serve(struct program *p, uw_error *err)
+{
+    p->phase = PHASE_SERVING;
+    int r = open_door(p, err);
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGTERM, on_signal, p, &p->sigterm, err);
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGINT, on_signal, p, &p->sigint, err);
+    return r == 0 ? loop_run(p->loop, err) : r;
+}
+
+static int actuate(struct program *p)
+{
+    uw_error err = {""};
+
+    p->journal.dir_fd = -1;
+    int r = loop_new_real((struct loop_clock){.speed = 1}, &p->loop, &err);
+    if (r == 0)
+        r = start_beating(p, &err);
+    if (r == 0)
+        r = recover(p, &err);
+    if (r < 0 && p->loop && p->mode == MODE_LOCAL) {
+        p->excuse = err; /* the client hears it */
+        guard_free(take(p->guard));
+        r = 0;
+    }
+    if (r == 0 && p->mode != MODE_RECOVER)
+        r = serve(p, &err);
+    if (r < 0)
+        say(err.text, NULL);
+    return r < 0 ? FAILED : p->guard && guard_unrestored(p->guard) ? PARTLY : OK;
+}
+
+static int parse(struct program *p, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0) {
+            (void)fputs(help, stdout);
+            return -1;
+        }
+        if (strcmp(argv[i], "--local") == 0) {
+            p->mode = MODE_LOCAL;
+        } else if (strcmp(argv[i], "--recover") == 0) {
+            p->mode = MODE_RECOVER;
+        } else if (strcmp(argv[i], "--serve") == 0) {
+            p->mode = MODE_SERVE;
+        } else if (strcmp(argv[i], "--library") == 0 && argv[i + 1]) {
+            p->library = argv[++i];
+        } else {
+            (void)fprintf(stderr, "underwatt-actuator: '%s' is no option: see --help\n",
+                          argv[i]);
+            return USAGE;
+        }
+    }
+    if (p->mode == MODE_NONE) {
+        (void)fprintf(stderr, "underwatt-actuator: say --recover, --serve or --local\n");
+        return USAGE;
+    }
+    return 0;
+}
+
+/* Nothing of whoever started us but the arguments and descriptors 0 to 2 (3). */
+static int stand_alone(enum mode mode)
+{
+    static const struct rlimit no_core;
+
+    if (clearenv() != 0 || chdir("/") < 0)
+        return -errno;
+    (void)umask(077);
+    (void)setrlimit(RLIMIT_CORE, &no_core);
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    return close_range(mode == MODE_SERVE ? LISTEN_FD + 1 : LISTEN_FD, ~0u, 0);
+}
+
+int main(int argc, char **argv)
+{
+    struct program p = {.beat_fd = -1};
+
+    int r = parse(&p, argc, argv);
+    if (r != 0)
+        return r < 0 ? OK : r;
+    if (stand_alone(p.mode) < 0)
+        return FAILED;
+    if (p.mode == MODE_LOCAL) {
+        static char word[2][16] = {"--recover", "--library"};
+        char *recovery[] = {argv[0], word[0], p.library ? word[1] : NULL, NULL, NULL};
+        memcpy(&recovery[3], &p.library, sizeof p.library);
+        r = keeper_start(recovery, &p.beat_fd);
+        if (p.beat_fd < 0)
+            return r < 0 ? FAILED : r;
+    }
+    r = actuate(&p);
+    if (p.guard && guard_hanging(p.guard))
+        _exit(r); /* the driver's own clean-up would wait for the call that hangs */
+    server_free(p.server);
+    guard_free(p.guard);
+    loop_free(p.loop);
+    if (p.lib)
+        nvml_backend.close(p.lib);
+    journal_close(&p.journal);
+    return r;
+}

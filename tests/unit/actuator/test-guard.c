@@ -1,0 +1,509 @@
+/* The guard on a virtual loop, over boards that misbehave, with a real journal. */
+#include "actuator/guard.h"
+
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "tap.h"
+#include "unit/actuator/fake.h"
+
+static char top[] = "/tmp/test-guard-XXXXXX";
+
+/* One world a test: a loop, a guard, one session, the answers so far. */
+struct world {
+    struct loop *loop;
+    struct journal journal;
+    struct guard *guard;
+    struct guard_session *session;
+    struct loop_timer *pause;
+    struct proto_answer answer[64];
+    size_t n;
+    uint32_t seq;
+    char said[512];
+    int idles;
+};
+
+static void on_say(const char *text, void *user)
+{
+    struct world *w = user;
+
+    (void)snprintf(w->said, sizeof w->said, "%s", text);
+}
+
+static void on_idle(void *user)
+{
+    struct world *w = user;
+
+    w->idles++;
+}
+
+static void on_answer(const struct proto_answer *answer, void *user)
+{
+    struct world *w = user;
+
+    if (w->n < 64)
+        w->answer[w->n++] = *answer;
+}
+
+static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct world *w = user;
+
+    (void)timer;
+    (void)now;
+    loop_stop(w->loop, 0);
+    return 0;
+}
+
+/* Let ms of the world pass. */
+static void pass(struct world *w, unsigned ms)
+{
+    loop_timer_set(w->pause, loop_now_ns(w->loop) + ms * NS_PER_MS, 0);
+    (void)loop_run(w->loop, NULL);
+}
+
+static void guard_up(struct world *w)
+{
+    struct guard_opts opts = {.loop = w->loop,
+                              .backend = &fake_backend,
+                              .journal = &w->journal,
+                              .say = on_say,
+                              .on_idle = on_idle,
+                              .user = w};
+
+    ok(guard_new(&opts, &w->guard, NULL) == 0, "a guard");
+}
+
+static void session_up(struct world *w, pid_t client)
+{
+    ok(guard_session_new(w->guard, client, on_answer, w, &w->session, NULL) == 0,
+       "a session");
+}
+
+static struct world *begin(const char *name)
+{
+    static struct world w;
+
+    memset(&w, 0, sizeof w);
+    printf("# %s\n", name);
+    (void)loop_new_virtual(1000 * NS_PER_S, 0, &w.loop, NULL);
+    (void)loop_timer_new(w.loop, UINT64_MAX, 0, on_pause, &w, &w.pause, NULL);
+    fake_reset(w.loop);
+    if (journal_open(top, &w.journal, NULL) < 0)
+        ok(false, "the journal opens");
+    guard_up(&w);
+    session_up(&w, 77);
+    return &w;
+}
+
+/* As if the process were killed: no clean-up of any board. */
+static void die(struct world *w)
+{
+    guard_free(w->guard);
+    w->guard = NULL;
+    w->session = NULL;
+}
+
+static void finish(struct world *w)
+{
+    for (unsigned i = 0; i < 4; i++) {
+        char uuid[8];
+        (void)snprintf(uuid, sizeof uuid, "GPU-%u", i);
+        (void)journal_remove(&w->journal, uuid, NULL);
+    }
+    guard_free(w->guard);
+    loop_timer_free(w->pause);
+    loop_free(w->loop);
+    journal_close(&w->journal);
+}
+
+static uint32_t ask(struct world *w, enum proto_type type, const char *uuid, uint32_t a)
+{
+    struct proto_request request = proto_request(type, ++w->seq, uuid);
+
+    request.a = a;
+    request.b = type == PROTO_CLOCKS ? a : 0;
+    guard_request(w->session, &request);
+    return w->seq;
+}
+
+static const struct proto_answer *answer_to(struct world *w, uint32_t seq)
+{
+    static const struct proto_answer none = {.result = 999};
+
+    for (size_t i = 0; i < w->n; i++)
+        if (w->answer[i].seq == seq)
+            return &w->answer[i];
+    return &none;
+}
+
+static unsigned events(struct world *w, enum proto_type type)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < w->n; i++)
+        n += w->answer[i].seq == 0 && w->answer[i].type == type;
+    return n;
+}
+
+/* Ask, wait, expect. */
+static const struct proto_answer *expect(struct world *w, enum proto_type type,
+                                         const char *uuid, uint32_t a,
+                                         enum actuator_result want)
+{
+    static const char *const names[] = {"",       "hello", "hold",    "limit",
+                                        "clocks", "renew", "release", "status"};
+    uint32_t seq = ask(w, type, uuid, a);
+
+    pass(w, 200);
+    const struct proto_answer *got = answer_to(w, seq);
+    ok(got->result == want, "%s %s %u: %s (%s)", names[type], uuid, a,
+       actuator_result_name(want),
+       got->result == want ? got->text : actuator_result_name(got->result));
+    return got;
+}
+
+static bool has_entry(struct world *w, const char *uuid)
+{
+    struct cap_entry e;
+
+    return journal_read(&w->journal, uuid, &e, NULL) == 0;
+}
+
+static void test_life(void)
+{
+    struct world *w = begin("the life of a cap");
+    const struct proto_answer *a;
+    struct cap_entry e;
+
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_GONE);
+    expect(w, PROTO_HOLD, "GPU-9", 0, ACTUATOR_GONE);
+    a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    ok(a->original_mw == 250000 && a->min_mw == 100000 && a->max_mw == 300000 &&
+           a->default_mw == 250000 && a->enforced_mw == 250000,
+       "hold tells original, range and what is in force");
+    ok(fake_dev[0].writes == 1 && fake_dev[0].set_mw == 250000,
+       "the right was proved by writing the limit found");
+    ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && e.original_mw == 250000,
+       "the original is in the journal");
+    a = expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    is_int(a->enforced_mw, 200000, "what is enforced comes back");
+    ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && e.intended_mw == 200000 &&
+           e.readback_mw == 200000 && e.original_mw == 250000,
+       "the journal has it");
+    a = expect(w, PROTO_LIMIT, "GPU-0", 99999, ACTUATOR_REFUSED);
+    ok(strstr(a->text, "99999 mW is outside 100000..300000") != NULL, "… named");
+    ok(fake_dev[0].set_mw == 200000 && fake_dev[0].writes == 2, "nothing was written");
+    fake_dev[0].ceiling_mw = 160000;
+    a = expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_CLAMPED);
+    is_int(a->enforced_mw, 160000, "… to the value enforced");
+    fake_dev[0].ceiling_mw = 0;
+    expect(w, PROTO_CLOCKS, "GPU-0", 900, ACTUATOR_DONE);
+    ok(fake_dev[0].min_mhz == 900 && journal_read(&w->journal, "GPU-0", &e, NULL) == 0 &&
+           e.clocks,
+       "clocks locked, and in the journal");
+    expect(w, PROTO_CLOCKS, "GPU-0", 1501, ACTUATOR_REFUSED);
+    expect(w, PROTO_STATUS, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_STATUS, "GPU-1", 0, ACTUATOR_GONE);
+    a = expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_DONE);
+    ok(a->enforced_mw == 250000 && fake_dev[0].set_mw == 250000, "the original is back");
+    ok(fake_dev[0].max_mhz == 0, "clocks are reset");
+    ok(!has_entry(w, "GPU-0"), "the entry is gone");
+    expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_GONE);
+    ok(guard_is_idle(w->guard), "the guard is idle");
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    guard_session_free(w->session);
+    w->session = NULL;
+    pass(w, 100);
+    ok(!has_entry(w, "GPU-0") && guard_is_idle(w->guard),
+       "a client that goes gives all up");
+    finish(w);
+}
+
+static void test_lease(void)
+{
+    struct world *w = begin("leases");
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    for (int i = 0; i < 20; i++) {
+        pass(w, 500);
+        (void)ask(w, PROTO_RENEW, NULL, 0);
+    }
+    ok(fake_dev[0].set_mw == 200000 && events(w, PROTO_LEASE_OVER) == 0,
+       "renewed, a lease lasts");
+    pass(w, ACTUATOR_LEASE_MS - 100);
+    is_int(fake_dev[0].set_mw, 200000, "not renewed, it lasts 2.5 s");
+    pass(w, 200);
+    is_int(fake_dev[0].set_mw, 250000, "then the original is back");
+    is_int(events(w, PROTO_LEASE_OVER), 2, "the client hears it of both boards");
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_GONE);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    finish(w);
+}
+
+static void test_yield(void)
+{
+    struct world *w = begin("another writer");
+    const struct proto_answer *a;
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    fake_dev[0].set_mw = 180000;
+    unsigned writes = fake_dev[0].writes;
+    a = expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_YIELDED);
+    ok(strstr(a->text, "180000") && strstr(a->text, "200000"), "both are named");
+    is_int(a->enforced_mw, 180000, "theirs is in force");
+    is_int(events(w, PROTO_YIELDED), 1, "an event too");
+    ok(!has_entry(w, "GPU-0"), "the entry is dropped");
+    expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_YIELDED);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_YIELDED);
+    expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_YIELDED);
+    ok(fake_dev[0].set_mw == 180000 && fake_dev[0].writes == writes,
+       "nothing is written any more in this session");
+
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    expect(w, PROTO_CLOCKS, "GPU-1", 900, ACTUATOR_DONE);
+    fake_dev[1].set_mw = 250000; /* back to our original: not by us */
+    for (int i = 0; i < 3; i++) {
+        pass(w, 500);
+        (void)ask(w, PROTO_RENEW, NULL, 0);
+    }
+    is_int(events(w, PROTO_YIELDED), 2, "looking finds it within 1.5 s");
+    is_int(fake_dev[1].max_mhz, 0, "clocks that we locked are reset all the same");
+
+    expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-2", 200000, ACTUATOR_DONE);
+    fake_dev[2].set_mw = 150000;
+    expect(w, PROTO_RELEASE, "GPU-2", 0, ACTUATOR_YIELDED);
+    is_int(fake_dev[2].set_mw, 150000, "a release does not undo another's");
+
+    expect(w, PROTO_HOLD, "GPU-3", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-3", 200000, ACTUATOR_DONE);
+    fake_dev[3].set_mw = 250000;
+    fake_mark = "load-2";
+    a = expect(w, PROTO_LIMIT, "GPU-3", 190000, ACTUATOR_YIELDED);
+    ok(strstr(a->text, "driver was loaded anew") != NULL, "a reload is named: %s",
+       a->text);
+    finish(w);
+}
+
+static void test_rate(void)
+{
+    struct world *w = begin("the rate of writes");
+    uint32_t seq[10];
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    for (unsigned i = 0; i < 10; i++)
+        seq[i] = ask(w, PROTO_LIMIT, "GPU-0", 200000 + i);
+    pass(w, 200);
+    is_int(fake_dev[0].writes, 3, "ten at once: the first and the last are written");
+    is_int(answer_to(w, seq[0])->result, ACTUATOR_DONE, "the first is done");
+    for (unsigned i = 1; i < 9; i++)
+        is_int(answer_to(w, seq[i])->result, ACTUATOR_BUSY, "number %u is passed over",
+               i);
+    is_int(answer_to(w, seq[9])->result, ACTUATOR_DONE, "the last is done");
+    is_int(fake_dev[0].set_mw, 200009, "… and in force");
+    unsigned writes = fake_dev[0].writes;
+    for (unsigned i = 0; i < 100; i++) {
+        (void)ask(w, PROTO_LIMIT, "GPU-0", 150000 + i);
+        pass(w, 10);
+    }
+    ok(fake_dev[0].writes - writes <= 21, "a second of them: %u writes",
+       fake_dev[0].writes - writes);
+    finish(w);
+}
+
+static void test_faults(void)
+{
+    struct world *w = begin("faults of boards");
+
+    fake_dev[0].set_fails = -EPERM;
+    const struct proto_answer *a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DENIED);
+    ok(strstr(a->text, "sudo") && strstr(a->text, "CAP_SYS_ADMIN"), "with the ways: %s",
+       a->text);
+    ok(!has_entry(w, "GPU-0") && guard_is_idle(w->guard), "nothing is left of it");
+    fake_dev[0].set_fails = 0;
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    fake_dev[0].set_fails = -EIO;
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_REFUSED);
+    fake_dev[0].set_fails = 0;
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+
+    fake_dev[0].set_fails = -EIO; /* restoring fails for 3 s */
+    uint32_t seq = ask(w, PROTO_RELEASE, "GPU-0", 0);
+    pass(w, 3000);
+    is_int(answer_to(w, seq)->result, ACTUATOR_UNKNOWN, "the client is told");
+    ok(has_entry(w, "GPU-0") && !guard_is_idle(w->guard), "it goes on trying");
+    fake_dev[0].set_fails = 0;
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    pass(w, 5000);
+    ok(fake_dev[0].set_mw == 250000 && !has_entry(w, "GPU-0"),
+       "until the original is back");
+    ok(w->idles > 0 && guard_is_idle(w->guard), "… and then is idle");
+
+    session_up(w, 78);
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    fake_dev[1].read_fails = -ENODEV;
+    expect(w, PROTO_LIMIT, "GPU-1", 190000, ACTUATOR_GONE);
+    is_int(events(w, PROTO_LOST), 1, "a board that is lost");
+    guard_session_free(w->session);
+    pass(w, 120000);
+    ok(guard_is_idle(w->guard) && guard_unrestored(w->guard) == 1, "it gives up at last");
+    ok(has_entry(w, "GPU-1"), "the entry waits for the next start");
+    ok(strstr(w->said, "--recover") != NULL, "and it says so: %s", w->said);
+    session_up(w, 79);
+    fake_dev[1].read_fails = 0;
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    is_int(fake_dev[1].set_mw, 250000, "the next hold undoes it first");
+    finish(w);
+}
+
+static void test_hang(void)
+{
+    struct world *w = begin("a call that hangs");
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    fake_dev[0].set_takes_ns = 20 * NS_PER_S;
+    uint32_t hung = ask(w, PROTO_LIMIT, "GPU-0", 190000);
+    fake_dev[0].set_takes_ns = 0;
+    for (int i = 0; i < 8; i++) {
+        pass(w, 500);
+        (void)ask(w, PROTO_RENEW, NULL, 0);
+    }
+    is_int(answer_to(w, hung)->result, ACTUATOR_UNKNOWN, "is answered: unknown");
+    is_int(events(w, PROTO_LOST), 1, "the board is out");
+    is_int(guard_hanging(w->guard), 1, "one hangs");
+    expect(w, PROTO_LIMIT, "GPU-0", 180000, ACTUATOR_GONE);
+    expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_UNKNOWN);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_UNKNOWN);
+    expect(w, PROTO_LIMIT, "GPU-1", 170000, ACTUATOR_DONE);
+    expect(w, PROTO_RELEASE, "GPU-1", 0, ACTUATOR_DONE);
+    ok(guard_is_idle(w->guard) && guard_unrestored(w->guard) == 1,
+       "idle, but for what hangs");
+    for (int i = 0; i < 40; i++) {
+        pass(w, 500);
+        (void)ask(w, PROTO_RENEW, NULL, 0);
+    }
+    is_int(fake_dev[0].set_mw, 250000, "once it returns, the original is back");
+    ok(guard_hanging(w->guard) == 0 && guard_unrestored(w->guard) == 0, "nothing hangs");
+    ok(!has_entry(w, "GPU-0"), "the entry is gone");
+    finish(w);
+}
+
+static void test_recover(void)
+{
+    struct world *w = begin("recovery");
+    struct cap_entry e;
+    int fd = -1;
+    pid_t holder;
+
+    for (unsigned i = 0; i < 4; i++) {
+        char uuid[8];
+        (void)snprintf(uuid, sizeof uuid, "GPU-%u", i);
+        expect(w, PROTO_HOLD, uuid, 0, ACTUATOR_DONE);
+        expect(w, PROTO_LIMIT, uuid, 200000, ACTUATOR_DONE);
+    }
+    /* Killed: locks fall, entries stay (a virtual guard would tidy up). */
+    struct cap_entry kept[4];
+    for (unsigned i = 0; i < 4; i++) {
+        char uuid[8];
+        (void)snprintf(uuid, sizeof uuid, "GPU-%u", i);
+        (void)journal_read(&w->journal, uuid, &kept[i], NULL);
+    }
+    die(w);
+    (void)snprintf(kept[3].boot, sizeof kept[3].boot, "another-boot");
+    for (unsigned i = 0; i < 4; i++) {
+        fake_dev[i].set_mw = 200000;
+        (void)journal_write(&w->journal, &kept[i], NULL);
+    }
+    struct cap_entry absent = kept[0];
+    (void)snprintf(absent.uuid, sizeof absent.uuid, "GPU-absent");
+    (void)journal_write(&w->journal, &absent, NULL);
+    struct cap_entry old = kept[3];
+    (void)snprintf(old.uuid, sizeof old.uuid, "GPU-old");
+    (void)journal_write(&w->journal, &old, NULL);
+    fake_dev[1].set_mw = 170000; /* an administrator was there */
+    ok(journal_lock(&w->journal, "GPU-2", 4711, &fd, &holder, NULL) == 0,
+       "GPU-2's holder lives");
+
+    guard_up(w);
+    ok(guard_recover(w->guard, NULL) == 0, "recovery");
+    pass(w, 1000);
+    ok(guard_is_idle(w->guard), "it ends");
+    ok(fake_dev[0].set_mw == 250000 && !has_entry(w, "GPU-0"), "ours is undone");
+    ok(fake_dev[1].set_mw == 170000 && !has_entry(w, "GPU-1"),
+       "an administrator's is not");
+    ok(fake_dev[2].set_mw == 200000 && has_entry(w, "GPU-2"),
+       "nor what a living holder has");
+    ok(fake_dev[3].set_mw == 200000 && !has_entry(w, "GPU-3"), "nor after a reboot");
+    ok(has_entry(w, "GPU-absent"), "a board that is not there keeps its entry");
+    ok(!has_entry(w, "GPU-old"), "… but not one of an earlier boot");
+    (void)journal_remove(&w->journal, "GPU-absent", NULL);
+
+    session_up(w, 80);
+    const struct proto_answer *a = expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_TAKEN);
+    is_int(a->pid, 4711, "a board that is taken names its holder");
+    (void)close(fd);
+    expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DONE);
+    is_int(fake_dev[2].set_mw, 250000, "free, its entry is undone before it is held");
+    ok(journal_read(&w->journal, "GPU-2", &e, NULL) == 0 && e.original_mw == 250000,
+       "and the original is the original's");
+    finish(w);
+}
+
+static void test_many(void)
+{
+    struct world *w = begin("many sessions");
+    struct guard_session *s[20];
+    struct world other = *w;
+    int n = 1, r = 0;
+
+    while (n < 20 && r == 0) {
+        r = guard_session_new(w->guard, 90, on_answer, &other, &s[n], NULL);
+        n += r == 0;
+    }
+    ok(r == -EMFILE && n == 16, "sixteen and no more");
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    struct proto_request hold = proto_request(PROTO_HOLD, 1, "GPU-0");
+    guard_request(s[1], &hold);
+    is_int(other.answer[0].result, ACTUATOR_TAKEN, "one board, one session");
+    struct proto_request set = proto_request(PROTO_LIMIT, 2, "GPU-0");
+    set.a = 200000;
+    guard_request(s[1], &set);
+    is_int(other.answer[1].result, ACTUATOR_GONE, "others may not set it");
+    struct proto_request release = proto_request(PROTO_RELEASE, 3, "GPU-0");
+    guard_request(s[1], &release);
+    is_int(other.answer[2].result, ACTUATOR_GONE, "nor release it");
+    finish(w);
+}
+
+int main(void)
+{
+    if (!mkdtemp(top))
+        return skip_all("no temporary folder");
+    test_life();
+    test_lease();
+    test_yield();
+    test_rate();
+    test_faults();
+    test_hang();
+    test_recover();
+    test_many();
+
+    pid_t child = fork();
+    if (child == 0) {
+        (void)execlp("rm", "rm", "-rf", top, (char *)NULL);
+        _exit(1);
+    }
+    (void)waitpid(child, NULL, 0);
+    return done();
+}
