@@ -147,43 +147,58 @@ static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
     return static_w(gpu) * b->leak_per_k * (felt - (b->ambient_c + rise));
 }
 
-/* Begin a segment at now_ns, whatever has changed. */
-static void renew(struct plant_gpu *gpu)
+/* Put it at the end of the history; a segment without length is replaced. */
+static void push(struct plant_gpu *gpu, const struct segment *next)
 {
-    struct segment next = {.start_ns = gpu->now_ns};
-    bool was_bound = gpu->bound;
+    if (gpu->n == 0 || gpu_last(gpu)->start_ns != gpu->now_ns)
+        gpu->n++;
+    if (gpu->n > SEGMENTS) {
+        gpu->n--;
+        gpu_see_until(gpu, gpu->ring[(gpu->first + 1) % SEGMENTS].start_ns);
+        gpu->first = (gpu->first + 1) % SEGMENTS;
+    }
+    *gpu_last(gpu) = *next;
+}
 
-    next.start_c = plant_gpu_temp_c(gpu);
+/* Begin a segment at now_ns with this leakage, whatever else has changed. */
+static void begin(struct plant_gpu *gpu, double leak_w, bool was_bound)
+{
+    struct segment next = {.start_ns = gpu->now_ns, .start_c = plant_gpu_temp_c(gpu)};
+
     if (gpu->n > 0) {
         const struct segment *last = gpu_last(gpu);
-        double dt = s_between(last->start_ns, gpu->now_ns);
         next.start_j = segment_energy_j(last, gpu->now_ns);
-        gpu->steps += last->rate * dt;
+        gpu->steps += last->rate * s_between(last->start_ns, gpu->now_ns);
         gpu->capped_ns += was_bound ? gpu->now_ns - last->start_ns : 0;
     }
     next.start_pos = gpu->steps - floor(gpu->steps);
-    double leak_w = leak(gpu, next.start_c, &gpu->end_ns);
+    gpu->leak_w = leak_w;
     make_wave(gpu, leak_w, &next.wave);
     next.rate = gpu->load.activity == PLANT_RUN ? 1 / next.wave.step_s : 0;
     next.target_c =
         gpu->ambient_c + gpu->board.resistance_kpw * next.wave.step_j / next.wave.step_s;
+    push(gpu, &next);
+}
+
+/* The same, its leakage and its end included. */
+static void renew(struct plant_gpu *gpu)
+{
+    bool was_bound = gpu->bound;
+    double leak_w = leak(gpu, plant_gpu_temp_c(gpu), &gpu->end_ns);
+
+    begin(gpu, leak_w, was_bound);
     if (gpu->n_stages > 0 && gpu->stage[0].at_ns < gpu->end_ns)
         gpu->end_ns = gpu->stage[0].at_ns;
     if (gpu->wander_ns < gpu->end_ns)
         gpu->end_ns = gpu->wander_ns;
+}
 
-    /* A segment without length is replaced. */
-    if (gpu->n > 0 && gpu_last(gpu)->start_ns == gpu->now_ns) {
-        *gpu_last(gpu) = next;
-        return;
-    }
-    if (gpu->n == SEGMENTS) {
-        gpu_see_until(gpu, gpu->ring[(gpu->first + 1) % SEGMENTS].start_ns);
-        gpu->first = (gpu->first + 1) % SEGMENTS;
-        gpu->n--;
-    }
-    gpu->n++;
-    *gpu_last(gpu) = next;
+/* From outside, so that its job has to look at its pace. */
+static void changed(struct plant_gpu *gpu)
+{
+    renew(gpu);
+    if (gpu->job)
+        job_pace(gpu->job);
 }
 
 static void next_wander(struct plant_gpu *gpu)
@@ -285,7 +300,7 @@ void plant_gpu_set_cap(struct plant_gpu *gpu, uint32_t mw)
     gpu->n_stages = 0;
     if (gpu->coarse || gpu->load.activity != PLANT_RUN) {
         gpu->limit_w = to;
-        renew(gpu);
+        changed(gpu);
         return;
     }
     /* What the load cannot reach does not count. */
@@ -304,7 +319,7 @@ void plant_gpu_set_cap(struct plant_gpu *gpu, uint32_t mw)
         add_stage(gpu, UP_SECOND_MS, from + 0.95 * way);
         add_stage(gpu, UP_SETTLED_MS, to);
     }
-    renew(gpu);
+    changed(gpu);
 }
 
 uint32_t plant_gpu_cap_mw(const struct plant_gpu *gpu)
@@ -316,13 +331,13 @@ void plant_gpu_lock_clocks(struct plant_gpu *gpu, uint32_t min_mhz, uint32_t max
 {
     gpu->lock_min_mhz = min_mhz;
     gpu->lock_max_mhz = max_mhz;
-    renew(gpu);
+    changed(gpu);
 }
 
 void plant_gpu_set_ambient(struct plant_gpu *gpu, double ambient_c)
 {
     gpu->ambient_c = ambient_c;
-    renew(gpu);
+    changed(gpu);
 }
 
 void plant_gpu_reload(struct plant_gpu *gpu)
@@ -387,6 +402,12 @@ void plant_gpu_change_load(struct plant_gpu *gpu, const struct plant_load *load)
     renew(gpu);
     gpu->load = *load;
     renew(gpu);
+}
+
+void gpu_set_pace(struct plant_gpu *gpu, double pace_s)
+{
+    gpu->load.pace_s = pace_s;
+    begin(gpu, gpu->leak_w, gpu->bound);
 }
 
 const struct plant_load *plant_gpu_load(const struct plant_gpu *gpu)

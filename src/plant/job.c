@@ -71,7 +71,7 @@ static struct plant_load load_of(const struct plant_job *job, size_t i)
 }
 
 /* The slowest board's step is everybody's. */
-static void pace(struct plant_job *job)
+void job_pace(struct plant_job *job)
 {
     double slowest = 0;
 
@@ -79,13 +79,9 @@ static void pace(struct plant_job *job)
         return;
     for (size_t i = 0; i < job->n; i++)
         slowest = fmax(slowest, plant_gpu_own_step_s(job->gpu[i]));
-    for (size_t i = 0; i < job->n; i++) {
-        struct plant_load l = *plant_gpu_load(job->gpu[i]);
-        if (fabs(1 / plant_gpu_rate(job->gpu[i]) - slowest) <= 1e-12 * slowest)
-            continue;
-        l.pace_s = slowest;
-        plant_gpu_change_load(job->gpu[i], &l);
-    }
+    for (size_t i = 0; i < job->n; i++)
+        if (fabs(1 / plant_gpu_rate(job->gpu[i]) - slowest) > 1e-12 * slowest)
+            gpu_set_pace(job->gpu[i], slowest);
 }
 
 static double steps_now(const struct plant_job *job)
@@ -111,7 +107,7 @@ static void begin(struct plant_job *job, const struct plant_job_phase *phase)
         struct plant_load l = load_of(job, i);
         plant_gpu_set_load(job->gpu[i], &l);
     }
-    pace(job);
+    job_pace(job);
 }
 
 static void end(struct plant_job *job)
@@ -185,7 +181,6 @@ static void note(struct plant_job *job)
 
 void plant_job_advance(struct plant_job *job, uint64_t to_ns)
 {
-    pace(job); /* a cap or a lock may have changed since */
     while (!job->done) {
         uint64_t next = plant_job_next_ns(job);
         if (next > to_ns)
@@ -202,7 +197,7 @@ void plant_job_advance(struct plant_job *job, uint64_t to_ns)
         if (ends)
             next_phase(job);
         else
-            pace(job);
+            job_pace(job);
     }
     for (size_t i = 0; i < job->n; i++)
         gpu_advance_alone(job->gpu[i], to_ns);
@@ -240,7 +235,7 @@ void plant_job_scale(struct plant_job *job, double time_scale, double power_scal
         struct plant_load l = load_of(job, i);
         plant_gpu_change_load(job->gpu[i], &l);
     }
-    pace(job);
+    job_pace(job);
 }
 
 /* ---- life ---- */

@@ -52,7 +52,7 @@ struct plant_gpu {
     double steps; /* at the current segment's start */
     double x;
     double share; /* of dynamic power at x, for the clock to be shown */
-    double active_w, own_step_s;
+    double active_w, own_step_s, leak_w;
     bool bound;         /* the cap slows it */
     uint64_t capped_ns; /* until the current segment's start */
 
@@ -81,6 +81,11 @@ double segment_temp_c(const struct segment *s, uint64_t at_ns, double tau_s);
 struct segment *gpu_last(const struct plant_gpu *gpu);
 /* plant_gpu_advance() for a board alone. */
 void gpu_advance_alone(struct plant_gpu *gpu, uint64_t to_ns);
+/* Others are slower than they were: nothing changes but how long it waits. */
+void gpu_set_pace(struct plant_gpu *gpu, double pace_s);
+
+/* job.c: one of its boards has become faster or slower. */
+void job_pace(struct plant_job *job);
 
 /* read.c */
 void gpu_sensor_init(struct plant_gpu *gpu);
