@@ -21,8 +21,8 @@ struct plant_job {
     uint32_t epoch;
     int at;                     /* the phase under way; -1 start-up */
     struct plant_job_phase now; /* what it is */
+    uint64_t target;            /* its steps */
     uint64_t phase_end_ns;      /* of a phase that lasts so long */
-    double phase_steps;         /* of the current phase, done before its load changed */
     uint64_t trained;           /* training steps of the phases that are over */
     uint64_t counted;           /* whole training steps seen so far … */
     uint64_t last_step_ns;      /* … and when the last ended */
@@ -33,6 +33,11 @@ struct plant_job {
 static bool has_steps(const struct plant_job_phase *p)
 {
     return p->phase == UW_PHASE_TRAIN || p->phase == UW_PHASE_VALIDATE;
+}
+
+static uint64_t all_steps(const struct plant_job *job)
+{
+    return (uint64_t)job->epochs * job->steps;
 }
 
 /* ---- loads ---- */
@@ -102,6 +107,10 @@ static uint64_t when(const struct plant_job *job, double steps)
 static void begin(struct plant_job *job, const struct plant_job_phase *phase)
 {
     job->now = *phase;
+    job->target = phase->steps;
+    /* Nothing but training: epochs without a seam. */
+    if (job->n_phases == 1 && job->at == 0)
+        job->target *= job->epochs;
     job->phase_end_ns = has_steps(phase) ? 0 : job->now_ns + ns_of_s(phase->s);
     for (size_t i = 0; i < job->n; i++) {
         struct plant_load l = load_of(job, i);
@@ -123,10 +132,10 @@ static void end(struct plant_job *job)
 static void next_phase(struct plant_job *job)
 {
     if (job->now.phase == UW_PHASE_TRAIN && job->at >= 0)
-        job->trained += job->now.steps;
+        job->trained += job->target;
     if (++job->at == (int)job->n_phases) {
         job->at = 0;
-        job->epoch++;
+        job->epoch = job->n_phases == 1 ? job->epochs : job->epoch + 1;
     }
     if (job->epoch == job->epochs)
         end(job);
@@ -136,7 +145,7 @@ static void next_phase(struct plant_job *job)
 
 static uint64_t phase_end(const struct plant_job *job)
 {
-    return has_steps(&job->now) ? when(job, job->now.steps) : job->phase_end_ns;
+    return has_steps(&job->now) ? when(job, (double)job->target) : job->phase_end_ns;
 }
 
 uint64_t plant_job_next_ns(const struct plant_job *job)
@@ -163,7 +172,7 @@ static void count(const struct plant_job *job, uint64_t *steps, uint64_t *last_n
     *exact = (double)job->trained;
     if (job->done || job->now.phase != UW_PHASE_TRAIN)
         return;
-    double in_phase = fmin(steps_now(job), job->now.steps);
+    double in_phase = fmin(steps_now(job), (double)job->target);
     double whole = floor(in_phase + 1e-6);
     *exact += in_phase;
     if (job->trained + (uint64_t)whole <= job->counted)
@@ -209,7 +218,7 @@ void plant_job_advance(struct plant_job *job, uint64_t to_ns)
 uint64_t plant_job_when_ns(const struct plant_job *job, uint64_t steps)
 {
     if (job->done || job->now.phase != UW_PHASE_TRAIN || steps < job->trained ||
-        steps > job->trained + job->now.steps)
+        steps > job->trained + job->target)
         return UINT64_MAX;
     return when(job, (double)(steps - job->trained));
 }
@@ -219,11 +228,13 @@ void plant_job_state(const struct plant_job *job, struct plant_job_state *ret)
     *ret = (struct plant_job_state){
         .phase = job->done ? UW_PHASE_UNKNOWN : job->now.phase,
         .epoch = job->epoch,
-        .total_steps = (uint64_t)job->epochs * job->steps,
+        .total_steps = all_steps(job),
         .done = job->done,
         .done_ns = job->done_ns,
     };
     count(job, &ret->steps, &ret->last_step_ns, &ret->exact_steps);
+    if (job->n_phases == 1 && !job->done)
+        ret->epoch = (uint32_t)(ret->steps / job->steps);
 }
 
 void plant_job_scale(struct plant_job *job, double time_scale, double power_scale)
@@ -280,7 +291,7 @@ static int copy_phases(struct plant_job *job, const struct plant_job_opts *o,
         return fail(err, -EINVAL, "training phases of %ju steps do not make %u",
                     (uintmax_t)named, job->steps);
     uint64_t left = job->steps - named;
-    for (size_t i = 0; i < job->n_phases; i++) {
+    for (size_t i = 0; i < job->n_phases && open > 0; i++) {
         struct plant_job_phase *p = &job->phase[i];
         if (p->phase != UW_PHASE_TRAIN || p->steps)
             continue;

@@ -8,8 +8,8 @@
 
 enum {
     LOG_PARTS = 50,      /* of the log response's memory of LOG_TAUS taus */
-    SEEN_EXACT = 20000,  /* windows summed one by one; of more than that … */
-    SEEN_SAMPLED = 4000, /* … so many, evenly spread, stand for all */
+    SEEN_EXACT = 6000,   /* windows summed one by one; of more than that … */
+    SEEN_SAMPLED = 1000, /* … so many, evenly spread, stand for all */
 };
 #define LOG_TAUS 6.0
 #define CLOCK_POWER 3.5

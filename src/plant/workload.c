@@ -47,8 +47,6 @@ double plant_active_w(const struct plant_workload *work, double x)
 
 double plant_share_clock(const struct plant_workload *work, double xmin, double share)
 {
-    double low = xmin, high = 1;
-
     if (share >= 1)
         return 1;
     if (dynamic(work, xmin) >= share)
@@ -58,14 +56,16 @@ double plant_share_clock(const struct plant_workload *work, double xmin, double 
     double flat = share / (work->vmin * work->vmin);
     if (flat <= knee)
         return flat;
-    for (int i = 0; i < 60 && high - low > 1e-13; i++) {
-        double mid = (low + high) / 2;
-        if (dynamic(work, mid) > share)
-            high = mid;
-        else
-            low = mid;
+    /* Above it x V(x)^2 rises and is convex: Newton comes down from 1. */
+    double x = 1;
+    for (int i = 0; i < 40; i++) {
+        double v = 1 - work->s * (1 - x);
+        double step = (x * v * v - share) / (v * (v + 2 * x * work->s));
+        x -= step;
+        if (step < 1e-14)
+            break;
     }
-    return low;
+    return x;
 }
 
 double plant_clock_at(const struct plant_board *board, const struct plant_workload *work,
