@@ -15,9 +15,13 @@
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
               uw_error *err);
 
+/* A mode for file_write(): 0666 less the umask. */
+#define FILE_MODE_UMASK ((mode_t)-1)
+
 /* Replace (or make) path with these bytes: written to a temporary file beside it,
  * synced, renamed, the folder synced.  On failure path is what it was before and
  * the temporary file is gone.  The file's mode is `mode`, whatever the umask.
+ * Where path is a device or a pipe (/dev/stdout, /dev/fd/3) it is written to.
  */
 int file_write(const char *path, const void *data, size_t len, mode_t mode,
                uw_error *err);

@@ -1,7 +1,7 @@
-/* JSON out and in, over jansson.
+/* JSON out and in (reading through jansson).
  *
  * Writing: a builder that remembers its first failure, so that nobody checks each
- * call; json_write() reports it.  Keys are NULL inside arrays and for the root.
+ * call; json_out_write() reports it.  Keys are NULL inside arrays and for the root.
  *
  *     auto_(json_out_free) struct json_out *o = json_out_new();
  *     json_out_object(o, NULL);
@@ -42,7 +42,8 @@ void json_out_null(struct json_out *o, const char *key);
 
 /* Write with a newline at the end: to a path (whole or not at all, mode 0666 less
  * the umask), or to standard output where path is "-".  -ENOMEM, -EINVAL (something
- * is left open, a key is missing or there twice), or the write's -errno.
+ * is left open, or has no key where one belongs), or the write's -errno.  Keys that
+ * are there twice are the caller's own fault and not noticed.
  */
 int json_out_write(const struct json_out *o, const char *path, uw_error *err);
 /* The same on one line, to a stream (flushed). */
@@ -50,7 +51,8 @@ int json_out_line(const struct json_out *o, FILE *file, uw_error *err);
 /* The text; free() it. */
 int json_out_string(const struct json_out *o, char **ret, uw_error *err);
 
-/* Reading.  -EINVAL with FILE:LINE, -EFBIG beyond max bytes, or read's -errno. */
+/* Reading.  -EINVAL with FILE:LINE (duplicate keys too), -EFBIG beyond max bytes, or
+ * read's -errno. */
 struct json;       /* a document; owns all its values */
 struct json_value; /* borrowed: lives as long as its document */
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err);

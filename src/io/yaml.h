@@ -1,7 +1,7 @@
 /* Strict reading of YAML files: a tree that knows its lines, so that every error
  * begins with "machine.yaml:12: ".  Refused: anchors, aliases, merge keys, tags,
  * duplicate keys, keys that are no plain text, a second document, more than
- * YAML_MAX_BYTES, YAML_MAX_NODES or YAML_MAX_DEPTH.
+ * YAML_MAX_BYTES, …_NODES, …_DEPTH or …_KEYS.
  */
 #ifndef IO_YAML_H
 #define IO_YAML_H
@@ -17,6 +17,7 @@ enum {
     YAML_MAX_BYTES = 1 << 20,
     YAML_MAX_NODES = 100000,
     YAML_MAX_DEPTH = 32,
+    YAML_MAX_KEYS = 1000, /* of one map */
 };
 
 struct yaml;      /* a document; owns all its nodes */

@@ -1,0 +1,228 @@
+#include "io/file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+
+/* Read up to max + 1 bytes into a buffer that grows; 0 or -errno. */
+static int read_all(int fd, size_t max, char **ret_text, size_t *ret_len)
+{
+    size_t cap = 4096, len = 0;
+    auto_(mem_free) char *text = malloc(cap);
+
+    if (!text)
+        return -ENOMEM;
+    for (;;) {
+        ssize_t n = read(fd, text + len, cap - 1 - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+        if (len > max)
+            return -EFBIG;
+        if (cap - len > 1)
+            continue;
+        char *more = realloc(text, cap * 2);
+        if (!more)
+            return -ENOMEM;
+        text = more;
+        cap *= 2;
+    }
+    text[len] = '\0';
+    *ret_len = len;
+    *ret_text = take(text);
+    return 0;
+}
+
+int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
+              uw_error *err)
+{
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+    size_t len = 0;
+
+    if (fd < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    int r = read_all(fd, max, ret_text, &len);
+    if (r == -EFBIG)
+        return fail(err, r, "%s: larger than %zu bytes", path, max);
+    if (r < 0)
+        return fail(err, r, "%s: %s", path, strerror(-r));
+    if (ret_len)
+        *ret_len = len;
+    return 0;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+/* The folder that path lies in, as an array to free(); NULL out of memory. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (!slash)
+        return strdup(".");
+    return slash == path ? strdup("/") : strndup(path, (size_t)(slash - path));
+}
+
+static int sync_folder(const char *path)
+{
+    auto_(mem_free) char *folder = folder_of(path);
+    if (!folder)
+        return -ENOMEM;
+    auto_(fd_close) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return -errno;
+    /* Not every file system can: then there is nothing more to be done. */
+    return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
+}
+
+/* Fill the temporary file and put it in path's place; 0 or -errno. */
+static int fill_and_rename(int fd, const char *temp, const char *path, const void *data,
+                           size_t len, mode_t mode)
+{
+    int r = write_all(fd, data, len);
+
+    if (r >= 0 && fchmod(fd, mode) < 0)
+        r = -errno;
+    if (r >= 0 && fsync(fd) < 0)
+        r = -errno;
+    if (r >= 0 && rename(temp, path) < 0)
+        r = -errno;
+    if (r < 0)
+        (void)unlink(temp);
+    return r;
+}
+
+/* Of a file of ours, made as open() would. */
+static mode_t default_mode(void)
+{
+    mode_t mask = umask(077); /* the only way to ask; workers create no files */
+
+    (void)umask(mask);
+    return 0666 & ~mask;
+}
+
+/* What rename() would replace by a file: written to in place. */
+static int write_in_place(const char *path, const void *data, size_t len, uw_error *err)
+{
+    auto_(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    int r = fd < 0 ? -errno : write_all(fd, data, len);
+
+    return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+int file_write(const char *path, const void *data, size_t len, mode_t mode, uw_error *err)
+{
+    struct stat st;
+    auto_(mem_free) char *temp = NULL;
+
+    if (stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode))
+        return write_in_place(path, data, len, err);
+    if (mode == FILE_MODE_UMASK)
+        mode = default_mode();
+    if (asprintf(&temp, "%s.XXXXXX", path) < 0) {
+        temp = NULL;
+        return fail(err, -ENOMEM, "%s: out of memory", path);
+    }
+    auto_(fd_close) int fd = mkostemp(temp, O_CLOEXEC);
+    if (fd < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    int r = fill_and_rename(fd, temp, path, data, len, mode);
+    if (r >= 0)
+        r = sync_folder(path);
+    return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
+}
+
+/* One folder; 0 also when it is there. */
+static int make_dir(const char *path, mode_t mode)
+{
+    struct stat st;
+
+    if (mkdir(path, mode) == 0)
+        return 0;
+    int r = -errno;
+    /* A read-only or closed parent answers differently for what is there already. */
+    if (stat(path, &st) < 0)
+        return r;
+    return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
+}
+
+int file_make_dirs(const char *path, mode_t mode, uw_error *err)
+{
+    auto_(mem_free) char *part = strdup(path);
+
+    if (!part)
+        return fail(err, -ENOMEM, "%s: out of memory", path);
+    for (char *p = part; *p; p++) {
+        if (p == part || *p != '/')
+            continue;
+        *p = '\0';
+        int r = make_dir(part, mode);
+        if (r < 0)
+            return fail(err, r, "%s: %s", part, strerror(-r));
+        *p = '/';
+    }
+    int r = make_dir(part, mode);
+    return r < 0 ? fail(err, r, "%s: %s", part, strerror(-r)) : 0;
+}
+
+int file_runtime_path(const char *xdg_runtime_dir, const char *name, uid_t uid, char *ret,
+                      size_t size, uw_error *err)
+{
+    int n;
+
+    if (!xdg_runtime_dir || !*xdg_runtime_dir)
+        n = snprintf(ret, size, "/tmp/%s-%ju", name, (uintmax_t)uid);
+    else if (*xdg_runtime_dir != '/')
+        return fail(err, -EINVAL, "XDG_RUNTIME_DIR: '%s' is no absolute path",
+                    xdg_runtime_dir);
+    else
+        n = snprintf(ret, size, "%s/%s", xdg_runtime_dir, name);
+    if (n < 0 || (size_t)n >= size)
+        return fail(err, -ENAMETOOLONG,
+                    "the runtime directory's path has more than %zu bytes", size - 1);
+    return 0;
+}
+
+int file_private_dir(const char *path, uid_t uid, uw_error *err)
+{
+    struct stat st;
+
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (lstat(path, &st) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (S_ISLNK(st.st_mode))
+        return fail(err, -EPERM, "%s: is a link, not a folder", path);
+    if (!S_ISDIR(st.st_mode))
+        return fail(err, -ENOTDIR, "%s: is no folder", path);
+    if (st.st_uid != uid)
+        return fail(err, -EPERM, "%s: belongs to uid %ju, not to %ju", path,
+                    (uintmax_t)st.st_uid, (uintmax_t)uid);
+    if (st.st_mode & 077)
+        return fail(err, -EPERM, "%s: is open to others (mode %04o, 0700 is wanted)",
+                    path, (unsigned)st.st_mode & 07777);
+    return 0;
+}

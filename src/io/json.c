@@ -1,0 +1,147 @@
+/* Reading JSON: jansson's tree, with places and keys in what it says. */
+#include "io/json.h"
+
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/file.h"
+
+struct json {
+    json_t *root;
+};
+
+void json_free(struct json *doc)
+{
+    if (!doc)
+        return;
+    json_decref(doc->root);
+    free(doc);
+}
+
+static const json_t *tree(const struct json_value *v)
+{
+    return (const json_t *)(const void *)v;
+}
+
+static const struct json_value *value(const json_t *v)
+{
+    return (const struct json_value *)(const void *)v;
+}
+
+int json_read(const char *name, const char *text, size_t len, struct json **ret,
+              uw_error *err)
+{
+    json_error_t why;
+    auto_(json_free) struct json *doc = calloc(1, sizeof *doc);
+
+    if (!doc)
+        return fail(err, -ENOMEM, "%s: out of memory", name);
+    doc->root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
+    if (!doc->root && json_error_code(&why) == json_error_out_of_memory)
+        return fail(err, -ENOMEM, "%s: out of memory", name);
+    if (!doc->root)
+        return fail(err, -EINVAL, "%s:%d: %s", name, why.line, why.text);
+    *ret = take(doc);
+    return 0;
+}
+
+int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len;
+    int r = file_read(path, max, &text, &len, err);
+
+    return r < 0 ? r : json_read(path, text, len, ret, err);
+}
+
+const struct json_value *json_root(const struct json *doc)
+{
+    return value(doc->root);
+}
+
+const struct json_value *json_get(const struct json_value *v, const char *key)
+{
+    return v ? value(json_object_get(tree(v), key)) : NULL;
+}
+
+size_t json_count(const struct json_value *v)
+{
+    return v ? json_array_size(tree(v)) : 0;
+}
+
+const struct json_value *json_at(const struct json_value *v, size_t i)
+{
+    return v ? value(json_array_get(tree(v), i)) : NULL;
+}
+
+/* The value of a key into *ret_v; fails where it is not there. */
+static int find(const struct json_value *v, const char *key, const json_t **ret_v,
+                uw_error *err)
+{
+    const struct json_value *got = json_get(v, key);
+
+    if (!got)
+        return fail(err, -ENOENT, "key '%s' is missing", key);
+    *ret_v = tree(got);
+    return 0;
+}
+
+int json_get_double(const struct json_value *v, const char *key, double *ret,
+                    uw_error *err)
+{
+    const json_t *got = NULL;
+    int r = find(v, key, &got, err);
+
+    if (r < 0)
+        return r;
+    if (!json_is_number(got))
+        return fail(err, -EINVAL, "'%s' is no number", key);
+    *ret = json_number_value(got);
+    return 0;
+}
+
+int json_get_u64(const struct json_value *v, const char *key, uint64_t *ret,
+                 uw_error *err)
+{
+    const json_t *got = NULL;
+    int r = find(v, key, &got, err);
+
+    if (r < 0)
+        return r;
+    if (!json_is_number(got))
+        return fail(err, -EINVAL, "'%s' is no number", key);
+    if (!json_is_integer(got) || json_integer_value(got) < 0)
+        return fail(err, -ERANGE, "'%s' is no whole number from 0", key);
+    *ret = (uint64_t)json_integer_value(got);
+    return 0;
+}
+
+int json_get_bool(const struct json_value *v, const char *key, bool *ret, uw_error *err)
+{
+    const json_t *got = NULL;
+    int r = find(v, key, &got, err);
+
+    if (r < 0)
+        return r;
+    if (!json_is_boolean(got))
+        return fail(err, -EINVAL, "'%s' is neither true nor false", key);
+    *ret = json_is_true(got);
+    return 0;
+}
+
+int json_get_text(const struct json_value *v, const char *key, const char **ret,
+                  uw_error *err)
+{
+    const json_t *got = NULL;
+    int r = find(v, key, &got, err);
+
+    if (r < 0)
+        return r;
+    if (!json_is_string(got))
+        return fail(err, -EINVAL, "'%s' is no text", key);
+    *ret = json_string_value(got);
+    return 0;
+}

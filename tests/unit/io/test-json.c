@@ -1,0 +1,245 @@
+#include "io/json.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "io/file.h"
+#include "io/utf8.h"
+#include "tap.h"
+
+static void document(struct json_out *o)
+{
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", true);
+    json_out_text(o, "board", "a \"b\"\\\n\t\x01 \xc3\xa4 \xff");
+    json_out_text(o, "none", NULL);
+    json_out_array(o, "points");
+    json_out_object(o, NULL);
+    json_out_int(o, "cap_mw", -250000);
+    json_out_double(o, "time_s", 0.1);
+    json_out_end(o);
+    json_out_double(o, NULL, NAN);
+    json_out_end(o);
+    json_out_object(o, "empty");
+    json_out_end(o);
+    json_out_end(o);
+}
+
+static const char want[] =
+    "{\n"
+    "  \"simulated\": true,\n"
+    "  \"board\": \"a \\\"b\\\"\\\\\\n\\t\\u0001 \xc3\xa4 \xef\xbf\xbd\",\n"
+    "  \"none\": null,\n"
+    "  \"points\": [\n"
+    "    {\n"
+    "      \"cap_mw\": -250000,\n"
+    "      \"time_s\": 0.1\n"
+    "    },\n"
+    "    null\n"
+    "  ],\n"
+    "  \"empty\": {}\n"
+    "}";
+static const char want_line[] =
+    "{\"simulated\": true, \"board\": \"a \\\"b\\\"\\\\\\n\\t\\u0001 \xc3\xa4 "
+    "\xef\xbf\xbd\", "
+    "\"none\": null, \"points\": [{\"cap_mw\": -250000, \"time_s\": 0.1}, null], "
+    "\"empty\": {}}\n";
+
+static void writes(void)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(mem_free) char *text = NULL;
+    auto_(mem_free) char *line = NULL;
+    size_t line_len = 0;
+    uw_error err = {""};
+
+    document(o);
+    if (ok(json_out_string(o, &text, &err) == 0, "a document %s", err.text))
+        is_str(text, want, "as written");
+    FILE *file = open_memstream(&line, &line_len);
+    ok(json_out_line(o, file, &err) == 0, "on one line");
+    (void)fclose(file);
+    is_str(line, want_line, "as written");
+
+    char path[] = "/tmp/uw-test-json.XXXXXX";
+    auto_(fd_close) int fd = mkstemp(path);
+    auto_(mem_free) char *got = NULL;
+    size_t len = 0;
+    ok(fd >= 0 && json_out_write(o, path, &err) == 0, "into a file");
+    ok(file_read(path, 4096, &got, &len, NULL) == 0 && len == sizeof want &&
+           memcmp(got, want, len - 1) == 0 && got[len - 1] == '\n',
+       "whole, with a newline");
+    (void)unlink(path);
+    ok(json_out_write(o, "/no/such/folder/x", &err) == -ENOENT, "not there: %s",
+       err.text);
+    FILE *full = fopen("/dev/full", "w");
+    ok(full && json_out_line(o, full, &err) == -ENOSPC, "no space: %s", err.text);
+    if (full)
+        (void)fclose(full);
+}
+
+static void numbers(void)
+{
+    /* clang-format off */
+    static const struct { double v; const char *want; } table[] = {
+        {0, "0"}, {1, "1"}, {-2.5, "-2.5"}, {0.1, "0.1"}, {1.0 / 3, "0.3333333333333333"},
+        {0.1 + 0.2, "0.30000000000000004"}, {1e300, "1e+300"}, {INFINITY, "null"}, {-NAN, "null"},
+        {300.005, "300.005"}, {1e15, "1e+15"}, {123456789012345, "123456789012345"},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(table); i++) {
+        auto_(json_out_free) struct json_out *o = json_out_new();
+        auto_(mem_free) char *text = NULL;
+        json_out_double(o, NULL, table[i].v);
+        if (ok(json_out_string(o, &text, NULL) == 0, "a number"))
+            is_str(text, table[i].want, "in the shortest form");
+    }
+}
+
+/* Each misuse makes the whole fail, once, at the end. */
+static void misuse_key(struct json_out *o)
+{
+    json_out_object(o, NULL);
+    json_out_int(o, NULL, 1);
+    json_out_end(o);
+}
+static void misuse_array(struct json_out *o)
+{
+    json_out_array(o, NULL);
+    json_out_int(o, "a", 1);
+    json_out_end(o);
+}
+static void misuse_open(struct json_out *o)
+{
+    json_out_array(o, NULL);
+}
+static void misuse_ends(struct json_out *o)
+{
+    json_out_array(o, NULL);
+    json_out_end(o);
+    json_out_end(o);
+}
+static void misuse_roots(struct json_out *o)
+{
+    json_out_int(o, NULL, 1);
+    json_out_int(o, NULL, 1);
+}
+static void misuse_none(struct json_out *o)
+{
+    (void)o;
+}
+static void misuse_deep(struct json_out *o)
+{
+    for (int i = 0; i < 33; i++)
+        json_out_array(o, NULL);
+    for (int i = 0; i < 33; i++)
+        json_out_end(o);
+}
+
+static void misuses(void)
+{
+    static const struct {
+        const char *name;
+        void (*run)(struct json_out *o);
+    } table[] = {
+        {"no key in an object", misuse_key}, {"a key in an array", misuse_array},
+        {"left open", misuse_open},          {"an end too many", misuse_ends},
+        {"two roots", misuse_roots},         {"nothing at all", misuse_none},
+        {"too deep", misuse_deep},
+    };
+    for (size_t i = 0; i < n_elements(table); i++) {
+        auto_(json_out_free) struct json_out *o = json_out_new();
+        char *text = NULL;
+        uw_error err = {""};
+        table[i].run(o);
+        ok(json_out_string(o, &text, &err) == -EINVAL && !text && err.text[0], "%s",
+           table[i].name);
+    }
+    uw_error err = {""};
+    document(NULL);
+    ok(json_out_write(NULL, "-", &err) == -ENOMEM && err.text[0], "out of memory: %s",
+       err.text);
+}
+
+static void reads(void)
+{
+    auto_(json_free) struct json *doc = NULL;
+    struct json *none = NULL;
+    const char *text = "kept";
+    uint64_t u = 77;
+    double d = 77;
+    bool b = false;
+    uw_error err = {""};
+
+    if (!ok(json_read("f", want, sizeof want - 1, &doc, &err) == 0, "read back"))
+        return;
+    const struct json_value *root = json_root(doc), *points = json_get(root, "points");
+    ok(json_get_bool(root, "simulated", &b, &err) == 0 && b, "a truth");
+    ok(json_get_text(root, "board", &text, &err) == 0 && strncmp(text, "a \"b\"", 5) == 0,
+       "a text");
+    ok(json_count(points) == 2 && json_count(root) == 0 && json_count(NULL) == 0,
+       "counts");
+    ok(json_get_double(json_at(points, 0), "time_s", &d, &err) == 0 && d == 0.1,
+       "a number");
+    ok(json_get_double(json_at(points, 0), "cap_mw", &d, &err) == 0 && d == -250000,
+       "whole");
+    ok(!json_at(points, 2) && !json_at(NULL, 0) && !json_get(NULL, "a") &&
+           !json_get(points, "a"),
+       "what is not there");
+    ok(json_get_u64(json_at(points, 0), "cap_mw", &u, &err) == -ERANGE && u == 77,
+       "below 0: %s", err.text);
+    ok(json_get_u64(json_at(points, 0), "time_s", &u, &err) == -ERANGE && u == 77,
+       "not whole");
+    ok(json_get_u64(root, "board", &u, &err) == -EINVAL && u == 77, "no number: %s",
+       err.text);
+    ok(json_get_u64(root, "none-such", &u, &err) == -ENOENT &&
+           strstr(err.text, "none-such"),
+       "missing: %s", err.text);
+    ok(json_get_bool(root, "board", &b, &err) == -EINVAL &&
+           json_get_double(root, "board", &d, &err) == -EINVAL &&
+           json_get_text(root, "points", &text, &err) == -EINVAL,
+       "other types");
+    /* clang-format off */
+    static const struct { const char *text, *says; } bad[] = {
+        {"{\"a\": 1,\n \"b\": }", "f:2: "}, {"", "f:1: "}, {"{\"a\": 1, \"a\": 2}", "f:1: "},
+        {"[1, 2", "f:1: "}, {"[\"\xff\"]", "f:1: "}, {"1 2", "f:1: "}, {"[1e999]", "f:1: "},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(bad); i++)
+        ok(json_read("f", bad[i].text, strlen(bad[i].text), &none, &err) == -EINVAL &&
+               !none && strncmp(err.text, bad[i].says, 5) == 0,
+           "refused: %s", err.text);
+    static char deep[100000];
+    memset(deep, '[', sizeof deep);
+    ok(json_read("f", deep, sizeof deep, &none, &err) == -EINVAL && !none, "deep: %s",
+       err.text);
+    ok(json_read_file("/no/such", 10, &none, &err) == -ENOENT && !none, "no file");
+    ok(json_read_file("/proc/self/stat", 5, &none, &err) == -EFBIG && !none, "too large");
+}
+
+static void utf8(void)
+{
+    /* clang-format off */
+    static const struct { const char *text; size_t bad; } table[] = {
+        {"abc", 3}, {"\xc3\xa4", 2}, {"\xe2\x82\xac", 3}, {"\xf0\x9f\x98\x80", 4}, {"", 0},
+        {"a\x80", 1}, {"\xc0\x80", 0}, {"\xc3", 0}, {"\xe0\x80\x80", 0}, {"\xed\xa0\x80", 0},
+        {"\xf4\x90\x80\x80", 0}, {"\xf5\x80\x80\x80", 0}, {"\xf0\x80\x80\x80", 0},
+        {"\xe2\x82", 0}, {"\xe2\x82x", 0}, {"\xf4\x8f\xbf\xbf", 4}, {"ab\xffz", 2},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(table); i++)
+        is_int(utf8_bad(table[i].text, strlen(table[i].text)), table[i].bad, "UTF-8 %zu",
+               i);
+}
+
+int main(void)
+{
+    writes();
+    numbers();
+    misuses();
+    reads();
+    utf8();
+    return done();
+}
