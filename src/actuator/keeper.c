@@ -77,7 +77,10 @@ static int keep(pid_t child, int beat, char *const *recovery)
     }
     if (ended && WIFEXITED(status))
         return WEXITSTATUS(status);
-    return recover(recovery);
+    int r = recover(recovery);
+    if (!ended && waitpid(child, &status, 0) == child)
+        r = recover(recovery); /* it was stuck in the driver, with a board's lock */
+    return r;
 }
 
 int keeper_start(char *const *recovery, int *ret_beat)

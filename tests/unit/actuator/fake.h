@@ -10,13 +10,13 @@
 #include "gpu/gpu.h"
 #include "io/loop.h"
 
-struct gpu_dev {
+struct gpu_dev { // NOLINT(clang-analyzer-optin.performance.Padding)
     struct gpu_info info;
     uint32_t set_mw, ceiling_mw;            /* enforced: the lower of the two; 0: none */
     uint32_t min_mhz, max_mhz;              /* locked clocks */
     int set_fails, read_fails, reset_fails; /* results, or 0 */
-    uint64_t set_takes_ns, read_takes_ns;
     unsigned writes;
+    uint64_t set_takes_ns, read_takes_ns;
 };
 
 static struct gpu_dev fake_dev[4];
