@@ -248,6 +248,7 @@ int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
     gpu->noise_sd = opts->noise_sd;
     gpu->coarse = opts->coarse;
     gpu->ideal = opts->ideal;
+    gpu->gain = opts->gain;
     rng_init(&gpu->rng, opts->seed);
     gpu->wander = 1;
     gpu->wander_ns = opts->noise_sd > 0 ? opts->start_ns : UINT64_MAX;

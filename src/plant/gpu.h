@@ -33,6 +33,7 @@ struct plant_gpu_opts {
     double noise_sd; /* > 0: speed wanders by this share from second to second */
     bool coarse;     /* caps act at once, no bursts, no heat on power: for years */
     bool ideal;      /* the sensor has no gain error, offset or noise */
+    double gain;     /* > 0: the sensor's gain is this, not drawn */
 };
 
 int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,

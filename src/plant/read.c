@@ -31,6 +31,8 @@ void gpu_sensor_init(struct plant_gpu *gpu)
     e->phase_ns = s->period_ns ? rng_below(&g, s->period_ns) : 0;
     e->counter_phase_ns = s->counter_period_ns ? rng_below(&g, s->counter_period_ns) : 0;
     e->gain = gpu->ideal ? 1 : 1 + s->gain_sd * fmin(fmax(gain, -2.5), 2.5);
+    if (gpu->gain > 0)
+        e->gain = gpu->gain;
     e->offset_w = gpu->ideal ? 0 : s->offset_sd_w * fmin(fmax(offset, -2.5), 2.5);
     gpu->seen_k = -1;
 }

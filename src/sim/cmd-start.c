@@ -102,7 +102,7 @@ static int run_world(const struct server_opts *opts, bool detach)
     if (detach) {
         auto_(fd_close) int null = open("/dev/null", O_RDWR | O_CLOEXEC);
         if (setsid() < 0 || chdir("/") || null < 0 || dup2(null, 0) < 0 ||
-            dup2(null, 1) < 0)
+            dup2(null, 1) < 0 || dup2(null, 2) < 0)
             return EXIT_FAIL;
     }
     int r = server_run(opts, &err);

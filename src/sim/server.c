@@ -444,6 +444,8 @@ static int start(struct server *s, const struct server_opts *opts, uw_error *err
         r = statedir_make(opts->state_dir, opts->library, &s->dir, err);
     if (r)
         return r;
+    if (opts->ready_fd >= 0)
+        statedir_log(&s->dir);
     fill_page(s);
     r = listen_to_all(s, err);
     if (r)

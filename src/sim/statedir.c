@@ -26,6 +26,15 @@ struct path {
     char text[SIM_SOCKET_MAX + 64];
 };
 
+/* Give up ownership, as take() does for pointers. */
+static int take_fd(int *fd)
+{
+    int taken = *fd;
+
+    *fd = -1;
+    return taken;
+}
+
 static struct path in(const char *dir, const char *name)
 {
     struct path p;
@@ -73,8 +82,7 @@ static int take_lock(const char *dir, int *ret_fd, uw_error *err)
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
     if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n)
         return fail(err, -errno, "%s: %s", p.text, strerror(errno));
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = take_fd(&fd);
     return 0;
 }
 
@@ -158,8 +166,7 @@ static int make_socket(const char *dir, int *ret_fd, uw_error *err)
     if (fd < 0 || bind(fd, (const struct sockaddr *)&addr, sizeof addr) ||
         chmod(addr.sun_path, SOCKET_MODE) || listen(fd, BACKLOG))
         return fail(err, -errno, "%s: %s", addr.sun_path, strerror(errno));
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = take_fd(&fd);
     return 0;
 }
 
@@ -204,6 +211,17 @@ int statedir_publish(struct statedir *dir, uw_error *err)
     if (rename(in(dir->path, "state.new").text, in(dir->path, "state").text))
         return fail(err, -errno, "%s/state: %s", dir->path, strerror(errno));
     return 0;
+}
+
+void statedir_log(const struct statedir *dir)
+{
+    int fd = open(in(dir->path, "log").text, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC,
+                  FILE_MODE);
+
+    if (fd < 0)
+        return;
+    (void)dup2(fd, STDERR_FILENO);
+    (void)close(fd);
 }
 
 void statedir_remove(struct statedir *dir)
@@ -256,10 +274,19 @@ int statedir_map(const char *path, const struct sim_page **ret, uw_error *err)
     return fail(err, -EPROTO, "%s belongs to another version of underwatt-sim", path);
 }
 
+/* munmap() takes what mmap() gave, const or not. */
+static void unmap_const(const void *from, size_t size)
+{
+    void *p;
+
+    memcpy(&p, &from, sizeof p);
+    (void)munmap(p, size);
+}
+
 void statedir_unmap(const struct sim_page *page)
 {
     if (page)
-        (void)munmap((void *)(uintptr_t)page, sizeof *page);
+        unmap_const(page, sizeof *page);
 }
 
 int statedir_clean(const char *path, uw_error *err)
@@ -290,8 +317,7 @@ int statedir_connect(const char *path, int *ret_fd, uw_error *err)
     if (connect(fd, (const struct sockaddr *)&addr, sizeof addr))
         return fail(err, -errno, "no simulated world answers in %s (%s)", path,
                     strerror(errno));
-    *ret_fd = fd;
-    fd = -1;
+    *ret_fd = take_fd(&fd);
     return 0;
 }
 

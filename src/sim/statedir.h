@@ -24,6 +24,8 @@ int statedir_make(const char *path, const char *library, struct statedir *ret,
                   uw_error *err);
 /* The page becomes visible: everything in it must be filled. */
 int statedir_publish(struct statedir *dir, uw_error *err);
+/* From now on standard error goes to the directory's log. */
+void statedir_log(const struct statedir *dir);
 /* Marks the page stopped and removes every file, and the directory if that is
  * then empty.
  */

@@ -51,11 +51,11 @@ static int board_new(const struct sim_machine_board *m, uint64_t seed, unsigned 
 {
     struct plant_gpu_opts opts = {
         .board = &m->plant,
-        .seed = seed + 1000003u * (index + 1u),
+        .seed = seed + 1000003ull * (index + 1u),
         .start_ns = start_ns,
         .noise_sd = m->speed_noise,
         .ideal = m->ideal,
-        /* GAIN */
+        .gain = m->gain,
     };
 
     sim_identity_fill(m, seed, index, &ret->id);
@@ -508,7 +508,7 @@ static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_g
 int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t pid,
                       unsigned *ret_id, uw_error *err)
 {
-    struct plant_gpu *gpus[SIM_BOARDS_MAX];
+    struct plant_gpu *gpus[SIM_BOARDS_MAX] = {NULL};
     struct plant_job_phase phases[JOB_PHASES_MAX];
     uint64_t mask = job->boards;
     size_t n = 0;

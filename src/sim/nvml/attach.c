@@ -119,6 +119,15 @@ static int map_page(const struct sim_page **ret)
     return SIM_OK;
 }
 
+/* munmap() takes what mmap() gave, const or not. */
+static void unmap(const struct sim_page *page)
+{
+    void *p;
+
+    memcpy(&p, &page, sizeof p);
+    (void)munmap(p, sizeof *page);
+}
+
 int nv_world(const struct sim_page **ret)
 {
     const struct sim_page *page = __atomic_load_n(&the_page, __ATOMIC_ACQUIRE);
@@ -132,13 +141,13 @@ int nv_world(const struct sim_page **ret)
     if (r)
         return r;
     if (!nv_world_lives(fresh)) {
-        (void)munmap((void *)(uintptr_t)fresh, sizeof *fresh);
+        unmap(fresh);
         return SIM_NO_DRIVER;
     }
     /* An old page stays mapped: another thread may be reading it. */
     if (!__atomic_compare_exchange_n(&the_page, &page, fresh, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE)) {
-        (void)munmap((void *)(uintptr_t)fresh, sizeof *fresh);
+        unmap(fresh);
         fresh = page;
     }
     *ret = fresh;

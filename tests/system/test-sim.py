@@ -1,0 +1,246 @@
+#!/usr/bin/python3
+"""underwatt-sim: start, status, exec, train, fault, stop, as its users see them."""
+import os
+import pathlib
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import uwtest
+
+t = uwtest.Tap()
+HERE = pathlib.Path(__file__).resolve().parent
+NVMLC = ["/usr/bin/python3", str(HERE / "nvmlc.py")]
+SIM = uwtest.program("underwatt-sim")
+
+
+def sim(*args):
+    return subprocess.run([SIM, *map(str, args)], capture_output=True, text=True, timeout=60,
+                          stdin=subprocess.DEVNULL)
+
+
+def calls(node, *words, **kw):
+    p = node.run(*NVMLC, *words, **kw)
+    if p.returncode:
+        raise RuntimeError(p.stderr)
+    return [line.split(" ", 1) for line in p.stdout.splitlines()]
+
+
+def numbers(node, *words, **kw):
+    return [(int(r), eval(v)) for r, v in calls(node, *words, **kw)]
+
+
+def bad_input(tmp):
+    machine = tmp / "broken.yaml"
+    machine.write_text("name: x\nboards:\n  - model: v100\n    colour: red\n")
+    for args, says in [
+            (["start", "--board", "v1000"], "'v1000'"),
+            (["start", "--count", "0"], "outside 1..64"),
+            (["start", "--speed", "0"], "outside 0.01..1000"),
+            (["start", "--speed"], "a value is missing"),
+            (["start", "--colour", "red"], "'--colour' is none of"),
+            (["start", "--may-set", "me"], "'me' is none of"),
+            (["start", "--machine", str(machine)], f"{machine}:4: "),
+            (["start", "--machine", str(tmp / "none.yaml")], "none.yaml"),
+            (["start", "--machine", str(machine), "--count", "2"], "--machine names the boards"),
+            (["frobnicate"], "'frobnicate' is none of"),
+            (["train", "--workload"], "a value is missing"),
+            (["train", "--phases", "sleep"], "'sleep' is none of"),
+            (["fault", "1", "burn"], "'burn' is none of"),
+            (["exec"], "the program is missing"),
+            (["status", "--xml"], "--xml")]:
+        p = sim("--state", tmp / "w", *args)
+        t.ok(p.returncode == 2 and says in p.stderr and len(p.stderr.splitlines()) == 1
+             and not p.stdout, f"{' '.join(args[:3])}: 2, '{says}'", f"{p.returncode} {p.stderr}{p.stdout}")
+        t.ok(not (tmp / "w").exists(), "and nothing was made")
+    for args in (["status"], ["stop"], ["fault", "0", "lost"], ["train"]):
+        p = sim("--state", tmp / "w", *args)
+        t.ok(p.returncode == 1 and "simulated world" in p.stderr, f"{args[0]} without a world: 1",
+             f"{p.returncode} {p.stderr}")
+    t.equal(sim("--state", tmp / "w", "exec", "--", "true").returncode, 125,
+            "exec without a world: 125")
+
+
+def look(node):
+    p = node.sim("status")
+    t.ok(p.returncode == 0 and p.stdout.startswith("simulated: ") and p.stdout.count("(simulated)") == 4,
+         "status shows four boards and says simulated", p.stdout + p.stderr)
+    s = node.status()
+    t.ok(s["simulated"] is True and len(s["boards"]) == 4 and s["jobs"] == 0, "and so does its JSON")
+    p = node.sim("start")
+    t.ok(p.returncode == 1 and str(node.pid) in p.stderr, "a second one is refused with the first's pid",
+         p.stderr)
+    for cmd, status in ([["true"], 0], [["sh", "-c", "exit 7"], 7], [["/nowhere/at-all"], 127],
+                        [["/etc/passwd"], 126], [["sh", "-c", "kill -9 $$"], -9]):
+        t.equal(node.run(*cmd).returncode, status, f"exec -- {cmd[-1]}: its own status {status}")
+    env = node.run("env").stdout
+    for name in ("LD_LIBRARY_PATH=" + node.state + "/lib", "UNDERWATT_NVML=" + node.state + "/lib/libnvidia-ml.so.1",
+                 "UNDERWATT_CLOCK=", "UNDERWATT_SIM_STATE=" + node.state):
+        t.ok(name in env, f"exec gives {name.split('=')[0]}", env)
+    got = numbers(node, "init", ";", "count", ";", "power", 0, ";", "energy", 3, ";", "limit", 1, ";", "count")
+    t.equal(got[1], (0, 4), "a client counts four boards")
+    t.ok(10000 < got[2][1] < 100000, f"an idle board takes {got[2][1]} mW")
+
+
+def limits(node):
+    got = numbers(node, "init", ";", "set", 0, 200000, ";", "limit", 0, ";", "set", 0, 20000, ";",
+                  "limit", 0, ";", "limit", 1)
+    t.equal(got[1][0], 0, "a limit is set")
+    t.ok(got[1][1] >= 25, f"which takes a while, as a driver does: {got[1][1]} ms")
+    t.equal(got[2], (0, 200000), "and is in force")
+    t.equal(got[3][0], 2, "20 W is out of range: 2")
+    t.equal(got[4], (0, 200000), "and changes nothing")
+    t.equal(got[5], (0, node.board(1)["default_mw"]), "nor did the other board's change")
+
+
+def job(node, tmp):
+    page = tmp / "progress"
+    page.write_bytes(b"UWPROGR1" + struct.pack("<II", 1, 63) + bytes(4096 - 16))
+    p = node.train("--gpus", "1,2", "--phases", "load=500ms,train", "--steps", "1000",
+                   env={"UNDERWATT_PROGRESS": page})
+    pid = [b["pids"] for b in node.status()["boards"]]
+    t.equal(pid, [[], [p.pid], [p.pid], []], "a job shows up as a process of its boards")
+    t.equal(numbers(node, "init", ";", "pids", 1)[1], (0, [p.pid]), "for every client")
+
+    def slot():
+        return struct.unpack_from("<QQQI", page.read_bytes(), 64)
+    t.ok(uwtest.wait_for(lambda: slot()[1] >= 2), "its steps are reported")
+    t.ok(slot()[0] == p.pid and slot()[3] == 1, "under its pid, in training")
+    late = time.clock_gettime(time.CLOCK_BOOTTIME) - slot()[2] * 1e-9
+    t.ok(0 <= late < 5, f"the last one {late:.3f} s ago by CLOCK_BOOTTIME")
+    t.ok(node.board(1)["power_mw"] > 2 * node.board(0)["power_mw"], "its boards work")
+    os.kill(p.pid, signal.SIGKILL)
+    t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0, 2), "killed: its load ends")
+    t.equal(node.board(1)["pids"], [], "and it is gone from its boards")
+    t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] < 1.3 * node.board(0)["power_mw"], 3),
+         "which are idle again")
+    p = node.run("underwatt-sim", "train", "--steps", "3", "--gpus", "0")
+    t.ok(p.returncode == 0 and "simulated" in p.stdout and "3 steps" in p.stdout,
+         "a job that ends says what it did", p.stdout + p.stderr)
+    p = node.run("underwatt-sim", "train", "--gpus", "4")
+    t.ok(p.returncode == 2 and "outside 0..3" in p.stderr, "no such board: 2", p.stderr)
+    p = node.run("underwatt-sim", "train", "--workload", "gpt9")
+    t.ok(p.returncode == 2 and "gpt9" in p.stderr, "no such workload: 2", p.stderr)
+
+
+def faults(node):
+    node.fault("1", "lost")
+    got = numbers(node, "init", ";", "count", ";", "power", 1, ";", "power", 0)
+    t.equal([r for r, _ in got], [0, 0, 15, 0], "a lost board answers 15, the others answer")
+    node.fault("1", "found")
+    node.fault("0", "refuse")
+    got = numbers(node, "init", ";", "set", 0, 190000, ";", "limit", 0, ";", "set", 2, 190000)
+    t.equal([r for r, _ in got], [0, 4, 0, 0], "a refused set answers 4")
+    t.equal(got[2][1], 200000, "and changes nothing")
+    node.fault("0", "accept")
+    node.fault("0", "limit", "180W")
+    t.equal(numbers(node, "init", ";", "limit", 0)[1], (0, 180000), "somebody else sets a limit")
+    hung = node.popen(*NVMLC, "init", ";", "wait", ";", "power", 3, ";", "power", 2, stdin=subprocess.PIPE)
+    hung.stdout.readline()
+    node.fault("3", "hang")
+    hung.stdin.write("\n")
+    hung.stdin.flush()
+    hung.stdout.readline()
+    time.sleep(0.3)
+    t.ok(hung.poll() is None, "a call on a board that hangs does not return")
+    t.equal(numbers(node, "init", ";", "power", 0)[1][0], 0, "others do")
+    node.fault("3", "release")
+    t.equal(hung.stdout.readline().split()[0], "0", "until it is released")
+    before = node.board(2)["energy_mj"]
+    node.fault("reload")
+    after = node.board(2)
+    t.ok(after["energy_mj"] < before and after["limit_mw"] == after["default_mw"],
+         "a reload resets counter and limit", after)
+    p = node.sim("fault", "9", "lost")
+    t.ok(p.returncode == 2 and "outside 0..3" in p.stderr, "a fault of no board: 2", p.stderr)
+
+
+def rights(node):
+    """Started with --may-set root."""
+    got = numbers(node, "init", ";", "set", 0, 200000)
+    t.equal(got[1][0], 0, "root may set a limit")
+
+    def drop():
+        os.setgroups([])
+        os.setgid(65534)
+        os.setuid(65534)
+    got = numbers(node, "init", ";", "set", 0, 210000, ";", "limit", 0, ";", "lock", 0, 600, 900, preexec_fn=drop)
+    t.equal([r for r, _ in got], [0, 4, 0, 4], "somebody else may read, not set")
+    t.equal(got[2][1], 200000, "and changed nothing")
+    p = node.sim("fault", "0", "lost", preexec_fn=drop)
+    t.ok(p.returncode == 1, "nor make faults", p.stderr)
+    p = node.sim("stop", preexec_fn=drop)
+    t.ok(p.returncode == 1 and node.status()["pid"] == node.pid, "nor stop the world", p.stderr)
+
+
+def script():
+    machine = ("name: scripted\nseed: 5\nset_limits: anyone\nset_latency: 5 ms\nboards:\n"
+               "  - {model: a100, uuid: GPU-of-mine, limit: 300 W}\n  - {model: h100}\n"
+               "faults:\n  - {at: 20 s, board: 1, fault: lost, for: 1000 s}\n"
+               "  - {at: 20 s, board: 0, fault: limit, to: 222 W}\n")
+    with uwtest.Node(machine=machine, speed=50) as node:
+        s = node.status()
+        t.ok(s["machine"] == "scripted" and s["speed"] == 50, "a machine file")
+        t.equal(s["boards"][0]["uuid"], "GPU-of-mine", "its UUID")
+        t.equal(s["boards"][0]["limit_mw"], 300000, "its limit")
+        t.ok(uwtest.wait_for(lambda: node.board(1)["faults"] == ["lost"]), "its faults happen")
+        t.equal(node.board(0)["limit_mw"], 222000, "both of them")
+        clock = node.run("sh", "-c", "echo $UNDERWATT_CLOCK").stdout.strip()
+        t.ok(clock.endswith(":50"), f"its clock: {clock}")
+
+
+def ends(tmp):
+    node = uwtest.Node(count=2)
+    with node:
+        client = node.popen(*NVMLC, "init", ";", "power", 0, ";", "wait", ";", "power", 0, ";", "init",
+                            stdin=subprocess.PIPE)
+        training = node.train("--epochs", "9")
+        client.stdout.readline(), client.stdout.readline()
+        p = node.sim("stop")
+        t.equal(p.returncode, 0, "stop")
+        t.ok(not os.path.exists(node.state), "nothing is left of it")
+        t.ok(uwtest.wait_for(lambda: not uwtest.alive(node.pid), 2), "nor of its process")
+        client.stdin.write("\n")
+        client.stdin.flush()
+        client.stdout.readline()
+        t.equal(client.stdout.readline().split()[0], "15", "who was there sees its boards lost")
+        t.equal(client.stdout.readline().split()[0], "9", "and no driver when it looks again")
+        t.equal(training.wait(timeout=10), 1, "a job fails")
+        t.ok("has stopped" in training.stderr.read(), "and says why")
+    with uwtest.Node(count=1) as node:
+        node.kill()
+        p = node.sim("status")
+        t.ok(p.returncode == 1 and "was killed" in p.stderr, "a killed world is known as such", p.stderr)
+        p = node.sim("start", "--count", "2")
+        t.equal(p.returncode, 0, "and another can begin in its place")
+        node.pid = node.status()["pid"]
+        node.kill()
+        p = node.sim("stop")
+        t.ok(p.returncode == 0 and not os.path.exists(node.state), "stop removes what a killed one left",
+             p.stderr)
+
+
+def main():
+    import tempfile
+    with tempfile.TemporaryDirectory(prefix="uw-") as d:
+        tmp = pathlib.Path(d)
+        bad_input(tmp)
+        with uwtest.Node(count=4) as node:
+            look(node)
+            limits(node)
+            job(node, tmp)
+            faults(node)
+        if os.getuid() == 0:
+            with uwtest.Node(count=1, may_set="root") as node:
+                rights(node)
+        else:
+            t.skip("rights of others", "only root can become somebody else")
+        script()
+        ends(tmp)
+    t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

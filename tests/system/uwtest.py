@@ -1,0 +1,225 @@
+"""What system tests share: TAP, the programs of the build, a simulated node.
+
+    import uwtest
+    t = uwtest.Tap()
+    with uwtest.Node(board="v100", count=4) as node:
+        p = node.run("underwatt", "list")
+        t.ok(p.returncode == 0, "list", p.stderr)
+    t.done()
+
+A Node lives in a temporary directory of its own and is stopped by its own socket,
+else by its own pid; nothing else is ever signalled.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("UNDERWATT_BUILD", TOP / "build")).resolve()
+SANITIZED = os.environ.get("UNDERWATT_SANITIZED") == "1"
+
+
+def program(name):
+    """Where the build has it: 'underwatt', 'underwatt-actuator', 'underwatt-sim'."""
+    for path in sorted(BUILD.glob(f"src/*/{name}")):
+        if path.is_file() and os.access(path, os.X_OK):
+            return str(path)
+    raise FileNotFoundError(f"{name}: not in {BUILD}/src")
+
+
+def programs_path():
+    """PATH with the build's programs first."""
+    dirs = sorted({str(p.parent) for p in BUILD.glob("src/*/underwatt*")
+                   if p.is_file() and os.access(p, os.X_OK)})
+    return os.pathsep.join(dirs + [os.environ.get("PATH", "/usr/bin:/bin")])
+
+
+class Tap:
+    def __init__(self):
+        self.n = self.failed = 0
+
+    def ok(self, good, name, why=""):
+        self.n += 1
+        print(f"{'' if good else 'not '}ok {self.n} - {name}")
+        if not good:
+            self.failed += 1
+            for line in str(why).rstrip().splitlines()[-40:]:
+                print(f"# {line}")
+        sys.stdout.flush()
+        return bool(good)
+
+    def equal(self, got, want, name):
+        return self.ok(got == want, name, f"     got: {got!r}\nexpected: {want!r}")
+
+    def near(self, got, want, tolerance, name):
+        return self.ok(abs(got - want) <= tolerance, name,
+                       f"     got: {got}\nexpected: {want} +- {tolerance}")
+
+    def skip(self, name, why):
+        self.n += 1
+        print(f"ok {self.n} - {name} # SKIP {why}", flush=True)
+
+    def done(self):
+        print(f"1..{self.n}", flush=True)
+        sys.exit(1 if self.failed else 0)
+
+
+def skip_all(why):
+    print(f"1..0 # SKIP {why}")
+    sys.exit(0)
+
+
+def alive(pid):
+    """A process of that pid runs (one that has ended but was not waited for does not)."""
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def wait_for(what, seconds=10.0, step=0.02):
+    """The first true value of what(), or its last one after so many seconds."""
+    until = time.monotonic() + seconds
+    value = what()
+    while not value and time.monotonic() < until:
+        time.sleep(step)
+        value = what()
+    return value
+
+
+class Node:
+    """A simulated node.  machine: the text of a machine file."""
+
+    def __init__(self, board="v100", count=4, machine=None, speed=1, may_set=None, state=None):
+        self.args = ["--speed", str(speed)]
+        self.machine = machine
+        if machine is None:
+            self.args += ["--board", board, "--count", str(count)]
+        if may_set:
+            self.args += ["--may-set", may_set]
+        self.tmp = None
+        self.state = state
+        self.children = []
+
+    def __enter__(self):
+        self.tmp = tempfile.mkdtemp(prefix="uw-")
+        os.chmod(self.tmp, 0o755)  # other users of the node look in, too
+        self.state = self.state or os.path.join(self.tmp, "world")
+        if self.machine is not None:
+            path = os.path.join(self.tmp, "machine.yaml")
+            pathlib.Path(path).write_text(self.machine)
+            self.args += ["--machine", path]
+        p = self.sim("start", *self.args)
+        if p.returncode:
+            shutil.rmtree(self.tmp, ignore_errors=True)
+            raise RuntimeError(f"underwatt-sim start: {p.returncode}: {p.stderr}")
+        self.pid = self.status()["pid"]
+        return self
+
+    def __exit__(self, *exc):
+        for child in self.children:
+            if child.poll() is None:
+                child.kill()
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream:
+                    stream.close()
+        self.stop()
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    def sim(self, *args, **kw):
+        """underwatt-sim itself, about this node."""
+        kw.setdefault("timeout", 60)
+        return subprocess.run([program("underwatt-sim"), "--state", self.state, *map(str, args)],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL, **kw)
+
+    def env(self, **more):
+        env = {k: v for k, v in os.environ.items()
+               if k not in ("CUDA_VISIBLE_DEVICES", "UNDERWATT_PROGRESS", "UNDERWATT_NVML")}
+        env["PATH"] = programs_path()
+        env.update({k: str(v) for k, v in more.items()})
+        return env
+
+    def command(self, args):
+        args = [str(a) for a in args]
+        if args[0].startswith("underwatt") and "/" not in args[0]:
+            args[0] = program(args[0])
+        return [program("underwatt-sim"), "--state", self.state, "exec", "--", *args]
+
+    def run(self, *args, env=None, timeout=120, **kw):
+        """Run a program in this world to its end."""
+        kw.setdefault("stdin", subprocess.DEVNULL)
+        return subprocess.run(self.command(args), capture_output=True, text=True, timeout=timeout,
+                              env=self.env(**(env or {})), **kw)
+
+    def popen(self, *args, env=None, **kw):
+        """Start a program in this world; it is killed when the node ends."""
+        kw.setdefault("stdin", subprocess.DEVNULL)
+        kw.setdefault("stdout", subprocess.PIPE)
+        kw.setdefault("stderr", subprocess.PIPE)
+        child = subprocess.Popen(self.command(args), text=True, env=self.env(**(env or {})), **kw)
+        self.children.append(child)
+        return child
+
+    def train(self, *args, **kw):
+        """A training job in the background, once it holds its boards."""
+        before = self.status()["jobs"]
+        child = self.popen("underwatt-sim", "train", *args, **kw)
+        wait_for(lambda: self.status()["jobs"] > before or child.poll() is not None)
+        return child
+
+    def status(self):
+        p = self.sim("status", "--json")
+        if p.returncode:
+            raise RuntimeError(f"underwatt-sim status: {p.returncode}: {p.stderr}")
+        return json.loads(p.stdout)
+
+    def board(self, i):
+        return self.status()["boards"][i]
+
+    def fault(self, *words):
+        p = self.sim("fault", *words)
+        if p.returncode:
+            raise RuntimeError(f"underwatt-sim fault: {p.returncode}: {p.stderr}")
+
+    def kill(self):
+        """kill -9 of the world's own process."""
+        os.kill(self.pid, signal.SIGKILL)
+        wait_for(lambda: not alive(self.pid))
+
+    def stop(self):
+        if not os.path.isdir(self.state):
+            return
+        p = self.sim("stop")
+        if p.returncode and alive(self.pid):
+            os.kill(self.pid, signal.SIGKILL)
+
+
+def venv(*packages):
+    """Python with these packages from the registry, made once below .venv/; None
+    where the registry is out of reach (why() says it)."""
+    home = TOP / ".venv" / "clients"
+    python = home / "bin" / "python3"
+    done = home / ("with-" + "-".join(sorted(packages)))
+    if done.exists():
+        return str(python)
+    home.parent.mkdir(exist_ok=True)
+    steps = [["/usr/bin/python3", "-m", "venv", str(home)],
+             [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check",
+              "--retries", "1", "--timeout", "20", *packages]]
+    for step in steps:
+        try:
+            p = subprocess.run(step, capture_output=True, text=True, timeout=400,
+                               stdin=subprocess.DEVNULL)
+        except (OSError, subprocess.TimeoutExpired):
+            return None
+        if p.returncode:
+            return None
+    done.touch()
+    return str(python)
