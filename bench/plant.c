@@ -53,7 +53,7 @@ static int play(const struct run *run, double days)
         if (plant_gpu_new(&o, &gpu[i], NULL) < 0)
             return 1;
     }
-    for (unsigned k = 0; run->job && k < BOARDS / JOB_BOARDS; k++) {
+    for (size_t k = 0; run->job && k < BOARDS / JOB_BOARDS; k++) {
         struct plant_job_opts o = {.gpus = &gpu[k * JOB_BOARDS],
                                    .n_gpus = JOB_BOARDS,
                                    .workload = "resnet50",
@@ -76,7 +76,7 @@ static int play(const struct run *run, double days)
         joules += plant_gpu_energy_j(gpu[i]);
     printf("%-44s %8.1f board-years/s   %7.3f MWh in %.2f s\n", run->name, years / took,
            joules / 3.6e9, took);
-    for (unsigned k = 0; k < BOARDS / JOB_BOARDS; k++)
+    for (size_t k = 0; k < BOARDS / JOB_BOARDS; k++)
         plant_job_free(job[k]);
     for (unsigned i = 0; i < BOARDS; i++)
         plant_gpu_free(gpu[i]);

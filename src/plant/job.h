@@ -27,8 +27,8 @@ enum { PLANT_JOB_BOARDS_MAX = 64, PLANT_JOB_PHASES_MAX = 16 };
 
 struct plant_job_phase {
     enum uw_phase phase; /* UW_PHASE_TRAIN, _VALIDATE, _LOAD, _CHECKPOINT, _STARTUP */
-    double s;            /* how long: load, checkpoint, startup */
     uint32_t steps;      /* train (0: the epoch's steps left over), validate */
+    double s;            /* how long: load, checkpoint, startup */
 };
 
 struct plant_job_opts {

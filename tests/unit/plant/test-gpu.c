@@ -230,6 +230,25 @@ static void energy_sums(void)
     ok(plant_gpu_energy_at_j(g, AT(6)) == now, "energy now");
 }
 
+/* Whatever ends a segment in the middle of a step, the step goes on. */
+static void mid_step(void)
+{
+    struct plant_gpu_opts o = {.coarse = true};
+    auto_(plant_gpu_free) struct plant_gpu *a = board_of("v100", o);
+    auto_(plant_gpu_free) struct plant_gpu *b = board_of("v100", o);
+    double worst = 0;
+
+    train(a, "alexnet");
+    train(b, "alexnet");
+    for (int i = 1; i < 500; i++) {
+        plant_gpu_advance(a, AT(i * 0.0137));
+        plant_gpu_advance(b, AT(i * 0.0137));
+        plant_gpu_set_ambient(b, 30); /* as it was */
+        worst = fmax(worst, fabs(plant_gpu_energy_j(a) - plant_gpu_energy_j(b)));
+    }
+    ok(worst < 1e-6, "a segment that ends within a step loses nothing of it");
+}
+
 static void heat(void)
 {
     auto_(plant_gpu_free) struct plant_gpu *g =
@@ -342,6 +361,7 @@ int main(void)
     parts(0);
     parts(0.01);
     energy_sums();
+    mid_step();
     heat();
     locks();
     seeds();

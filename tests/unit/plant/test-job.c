@@ -161,6 +161,28 @@ static void conserved(void)
     node_fini(&b);
 }
 
+/* Going from step to step by plant_job_when_ns() counts each of them. */
+static void step_by_step(void)
+{
+    struct node n;
+    uint64_t late = 0, steps = 0;
+
+    node_init(&n, false);
+    struct plant_job_opts o = opts_of(&n);
+    (void)plant_job_new(&o, &n.job, NULL);
+    while (steps < 1000) {
+        uint64_t when = plant_job_when_ns(n.job, steps + 1);
+        uint64_t next = plant_job_next_ns(n.job);
+        plant_job_advance(n.job, when < next ? when : next);
+        struct plant_job_state s = state_of(n.job);
+        late += when <= next && s.steps != steps + 1;
+        late += when > next && s.steps != steps;
+        steps = s.steps;
+    }
+    is_int(late, 0, "a thousand steps, each counted at its very end");
+    node_fini(&n);
+}
+
 static void phases(void)
 {
     static const struct plant_job_phase list[] = {
@@ -264,6 +286,7 @@ int main(void)
     whole();
     slowest();
     conserved();
+    step_by_step();
     phases();
     scaled();
     refused();

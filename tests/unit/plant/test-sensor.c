@@ -74,7 +74,7 @@ static void unseen(void)
     auto_(plant_gpu_free) struct plant_gpu *g =
         board_of("ga100", (struct plant_gpu_opts){.ideal = true, .seed = 9});
     const struct plant_sensor_error *e = plant_gpu_sensor_error(g);
-    uint64_t end = START + e->phase_ns + 20 * 100 * NS_PER_MS;
+    uint64_t end = START + e->phase_ns + 2000 * NS_PER_MS;
 
     /* 300 W between the windows, 100 W within them. */
     for (int k = 0; k < 20; k++) {
@@ -91,7 +91,7 @@ static void unseen(void)
     is_near((double)(plant_gpu_read_energy_mj(g) - mj) * 1e-3, 500, 0.01,
             "the counter of what was seen: 5 s at 100 W");
     double seen = (double)mj * 1e-3, idle = plant_gpu_board(g)->idle_w;
-    double before = s_of_ns(e->phase_ns + 21 * 100 * NS_PER_MS) * idle;
+    double before = s_of_ns(e->phase_ns + 2100 * NS_PER_MS) * idle;
     is_near(seen, before + 20 * 10, 0.1 * idle + 10,
             "… and twenty times 0.1 s at 100 W, true were 250 W");
     ok(plant_gpu_energy_j(g) > seen + 500 + 250, "… which the truth is not");
