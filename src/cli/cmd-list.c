@@ -1,22 +1,315 @@
-#include "cli/cmd.h"
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "cli/absent.h"
 #include "cli/options.h"
+#include "cli/survey.h"
+#include "gpu/select.h"
+#include "io/json.h"
+
+struct list {
+    const char *gpus, *json, *nvml;
+    struct survey *s;
+    size_t at[BOARDS_MAX]; /* the boards to show */
+    size_t n;
+};
+
+static bool has(const struct survey_board *b, enum gpu_sample_has bit)
+{
+    return b->sample.has & (uint32_t)bit;
+}
+
+struct cell {
+    char text[40];
+};
+
+/* "-" where it is unknown: never 0. */
+static __attribute__((format(printf, 2, 3))) struct cell cell(bool known,
+                                                              const char *format, ...)
+{
+    struct cell c = {"-"};
+    va_list args;
+
+    if (!known)
+        return c;
+    va_start(args, format);
+    (void)vsnprintf(c.text, sizeof c.text, format, args);
+    va_end(args);
+    return c;
+}
+
+static void print_procs(const struct survey_board *b)
+{
+    enum { SHOWN = 8 };
+
+    for (size_t i = 0; i < b->n_procs && i < SHOWN; i++) {
+        const struct survey_proc *p = &b->procs[i];
+        printf("      %7d  %-12s %s\n", (int)p->proc.pid,
+               p->who.known ? p->who.user : "?",
+               p->who.known ? p->who.command : "(not visible from here)");
+    }
+    if (b->n_procs > SHOWN)
+        printf("      and %zu more\n", b->n_procs - SHOWN);
+}
+
+static void print_silent(const struct survey_board *b, const char *name)
+{
+    printf("%3u  %-32.32s %-12.12s  no answer: %s\n", b->info.index, name,
+           b->info.uuid[0] ? b->info.uuid : "-", b->error.text);
+}
+
+static struct cell limit_cell(const struct survey_board *b)
+{
+    if (has(b, GPU_HAS_ENFORCED))
+        return cell(true, "%g W", w_of_mw(b->sample.enforced_mw));
+    return cell(has(b, GPU_HAS_REQUESTED), "%g W", w_of_mw(b->sample.requested_mw));
+}
+
+static struct cell energy_cell(const struct survey_board *b)
+{
+    double j = (double)b->sample.energy_mj * 1e-3;
+
+    if (j < 10000)
+        return cell(has(b, GPU_HAS_ENERGY), "%.1f J", j);
+    return cell(has(b, GPU_HAS_ENERGY), "%.1f kJ", j * 1e-3);
+}
+
+static void print_board(const struct survey_board *b)
+{
+    char cap[96], why[80], name[80];
+
+    (void)snprintf(name, sizeof name, "%.60s%s", b->info.name[0] ? b->info.name : "?",
+                   b->info.mig_enabled ? " (MIG)" : "");
+    if (!b->answers) {
+        print_silent(b, name);
+        return;
+    }
+    struct cell power = cell(has(b, GPU_HAS_POWER), "%.1f W", b->sample.power_w);
+    struct cell range = cell(b->has_limits, "%g-%g W", w_of_mw(b->limits.min_mw),
+                             w_of_mw(b->limits.max_mw));
+    struct cell temp = cell(has(b, GPU_HAS_TEMP), "%d C", (int)b->sample.temp_c);
+    struct cell util = cell(has(b, GPU_HAS_UTIL), "%u %%", b->sample.util_gpu);
+    survey_cap(b, cap, sizeof cap);
+    survey_reasons(b, why, sizeof why);
+    printf("%3u  %-32.32s %-12.12s  %9s %8s %11s %13s %6s %6s  %s%s%s\n", b->info.index,
+           name, b->info.uuid, power.text, limit_cell(b).text, range.text,
+           energy_cell(b).text, temp.text, util.text, cap, why[0] ? "; " : "", why);
+    print_procs(b);
+}
+
+static void print_table(const struct list *l)
+{
+    if (survey_simulated(l->s))
+        printf("simulated boards (world %s, clock %s): all figures are simulated\n",
+               l->s->about.state_dir, l->s->about.clock);
+    printf("%3s  %-32s %-12s  %9s %8s %11s %13s %6s %6s  %s\n", "#", "board", "uuid",
+           "power", "limit", "range", "energy", "temp", "util", "cap; held by");
+    for (size_t i = 0; i < l->n; i++)
+        print_board(&l->s->board[l->at[i]]);
+}
+
+/* ---- JSON ---- */
+
+static void put_double(struct json_out *o, const char *key, bool known, double v)
+{
+    if (known)
+        json_out_double(o, key, v);
+    else
+        json_out_null(o, key);
+}
+
+static void put_int(struct json_out *o, const char *key, bool known, int64_t v)
+{
+    if (known)
+        json_out_int(o, key, v);
+    else
+        json_out_null(o, key);
+}
+
+static void put_text(struct json_out *o, const char *key, const char *v)
+{
+    json_out_text(o, key, v[0] ? v : NULL);
+}
+
+static void json_limit(struct json_out *o, const struct survey_board *b)
+{
+    char cap[96];
+
+    survey_cap(b, cap, sizeof cap);
+    json_out_object(o, "limit");
+    put_int(o, "enforced_mw", has(b, GPU_HAS_ENFORCED), b->sample.enforced_mw);
+    put_int(o, "requested_mw", has(b, GPU_HAS_REQUESTED), b->sample.requested_mw);
+    put_int(o, "default_mw", b->has_limits, b->limits.default_mw);
+    put_int(o, "min_mw", b->has_limits, b->limits.min_mw);
+    put_int(o, "max_mw", b->has_limits, b->limits.max_mw);
+    json_out_text(o, "why", cap);
+    json_out_end(o);
+}
+
+static void json_can(struct json_out *o, const struct survey_board *b)
+{
+    static const struct {
+        uint32_t bit;
+        const char *name;
+    } names[] = {
+        {GPU_CAN_ENERGY, "energy"},       {GPU_CAN_INSTANT, "instant"},
+        {GPU_CAN_AVERAGE, "average"},     {GPU_CAN_LIMIT, "limit"},
+        {GPU_CAN_SET_LIMIT, "set_limit"}, {GPU_CAN_LOCK_CLOCKS, "lock_clocks"},
+        {GPU_CAN_REASONS, "reasons"},     {GPU_CAN_UTIL, "utilization"},
+        {GPU_CAN_TEMP, "temperature"},    {GPU_CAN_CLOCKS, "clocks"},
+        {GPU_CAN_PROCS, "processes"},
+    };
+    json_out_object(o, "can");
+    for (size_t i = 0; i < n_elements(names); i++)
+        json_out_bool(o, names[i].name, b->info.abilities & names[i].bit);
+    json_out_end(o);
+}
+
+static void json_procs(struct json_out *o, const struct survey_board *b)
+{
+    if (!b->has_procs) {
+        json_out_null(o, "processes");
+        return;
+    }
+    json_out_array(o, "processes");
+    for (size_t i = 0; i < b->n_procs; i++) {
+        const struct survey_proc *p = &b->procs[i];
+        json_out_object(o, NULL);
+        json_out_int(o, "pid", p->proc.pid);
+        put_text(o, "user", p->who.user);
+        put_text(o, "command", p->who.command);
+        put_int(o, "memory_bytes", p->proc.used_bytes > 0, (int64_t)p->proc.used_bytes);
+        json_out_text(o, "kind", p->proc.compute ? "compute" : "graphics");
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+static void json_board(struct json_out *o, const struct survey_board *b)
+{
+    const struct gpu_info *info = &b->info;
+    const struct gpu_sample *s = &b->sample;
+    char why[80];
+
+    survey_reasons(b, why, sizeof why);
+    json_out_object(o, NULL);
+    json_out_int(o, "index", info->index);
+    put_text(o, "uuid", info->uuid);
+    put_text(o, "name", info->name);
+    put_text(o, "pci_bus_id", info->pci_bus_id);
+    json_out_bool(o, "simulated", info->simulated);
+    json_out_bool(o, "answers", b->answers);
+    put_text(o, "error", b->error.text);
+    put_double(o, "power_w", has(b, GPU_HAS_POWER), s->power_w);
+    put_double(o, "instant_w", has(b, GPU_HAS_INSTANT), s->instant_w);
+    put_double(o, "average_w", has(b, GPU_HAS_AVERAGE), s->average_w);
+    put_double(o, "energy_j", has(b, GPU_HAS_ENERGY), (double)s->energy_mj * 1e-3);
+    json_limit(o, b);
+    put_int(o, "temperature_c", has(b, GPU_HAS_TEMP), s->temp_c);
+    put_int(o, "utilization_percent", has(b, GPU_HAS_UTIL), s->util_gpu);
+    put_int(o, "memory_utilization_percent", has(b, GPU_HAS_UTIL), s->util_mem);
+    put_int(o, "sm_mhz", has(b, GPU_HAS_CLOCKS), s->sm_mhz);
+    put_int(o, "memory_mhz", has(b, GPU_HAS_CLOCKS), s->mem_mhz);
+    put_int(o, "sm_max_mhz", info->clock_max_mhz > 0, info->clock_max_mhz);
+    if (has(b, GPU_HAS_REASONS))
+        json_out_text(o, "held_by", why);
+    else
+        json_out_null(o, "held_by");
+    json_out_bool(o, "mig", info->mig_enabled);
+    if (info->has_persistence)
+        json_out_bool(o, "persistence", info->persistence);
+    else
+        json_out_null(o, "persistence");
+    json_can(o, b);
+    json_procs(o, b);
+    json_out_end(o);
+}
+
+static int write_json(const struct list *l)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    const struct nvml_about *about = &l->s->about;
+    uw_error err = {{0}};
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", survey_simulated(l->s));
+    put_text(o, "library", about->library);
+    put_text(o, "driver", about->driver_version);
+    put_text(o, "nvml", about->nvml_version);
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < l->n; i++)
+        json_board(o, &l->s->board[l->at[i]]);
+    json_out_end(o);
+    json_out_end(o);
+    int r = json_out_write(o, l->json, &err);
+    return r < 0 ? cli_fail(EXIT_FAIL, "list: %s", err.text) : EXIT_OK;
+}
+
+/* ---- ---- */
+
+static int choose(struct list *l)
+{
+    const struct gpu_info *infos[BOARDS_MAX];
+    struct selection sel;
+    uw_error err = {{0}};
+
+    for (size_t i = 0; i < l->s->n; i++)
+        infos[i] = &l->s->board[i].info;
+    int r = select_list(l->gpus ? l->gpus : "all", infos, l->s->n, &sel, &err);
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "list: --gpus: %s", err.text);
+    memcpy(l->at, sel.at, sel.n * sizeof *sel.at);
+    l->n = sel.n;
+    return EXIT_OK;
+}
+
+static int show(struct list *l)
+{
+    size_t answer = 0;
+
+    int code = choose(l);
+    if (code != EXIT_OK)
+        return code;
+    if (!l->json || strcmp(l->json, "-") != 0)
+        print_table(l);
+    if (l->json)
+        code = write_json(l);
+    if (code != EXIT_OK)
+        return code;
+    for (size_t i = 0; i < l->n; i++)
+        answer += l->s->board[l->at[i]].answers;
+    if (answer == l->n)
+        return EXIT_OK;
+    return cli_fail(answer ? EXIT_PARTIAL : EXIT_FAIL,
+                    "list: %zu of %zu boards do not answer", l->n - answer, l->n);
+}
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    const char *json = NULL, *nvml = env->nvml, *gpus = NULL;
+    struct list l = {.nvml = env->nvml};
     const struct opt opts[] = {
-        OPT_GPUS(&gpus),
-        OPT_JSON(&json),
-        OPT_NVML(&nvml),
+        OPT_GPUS(&l.gpus),
+        OPT_JSON(&l.json),
+        OPT_NVML(&l.nvml),
     };
     struct opts_rest rest;
 
-    int r = opts_parse(&cmd_list, opts, sizeof opts / sizeof *opts, argc, argv, &rest);
+    int r = opts_parse(&cmd_list, opts, n_elements(opts), argc, argv, &rest);
     if (r == OPTS_GO)
         r = opts_no_more(&cmd_list, &rest);
     if (r != OPTS_GO)
         return r;
-    return cli_fail(EXIT_FAIL, "list: not built yet");
+    auto_(survey_free) struct survey *s = NULL;
+    r = survey_new(&cmd_list, env, l.nvml, &s);
+    if (r != EXIT_OK)
+        return r;
+    if (s->r != 0)
+        return absent_say(&cmd_list, s, l.nvml);
+    l.s = s;
+    return show(&l);
 }
 
 const struct cmd cmd_list = {

@@ -5,7 +5,9 @@
 #include <stdbool.h>
 
 /* One line a command: X(NAME) stands for `const struct cmd cmd_NAME` in cmd-NAME.c. */
-#define CLI_COMMANDS(X) X(list)
+#define CLI_COMMANDS(X) \
+    X(list)             \
+    X(doctor)
 
 /* Exit codes are part of the interface: see underwatt(1). */
 enum exit_code {

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "cli/cmd.h"
 #include "cli/drop.h"
+#include "gpu/library.h"
 
 #define CLI_ENTRY(name) &cmd_##name,
 static const struct cmd *const commands[] = {CLI_COMMANDS(CLI_ENTRY)};
@@ -72,12 +73,28 @@ static int give_up_root(struct cli_env *env)
 static void read_environment(struct cli_env *env)
 {
     env->nvml = getenv("UNDERWATT_NVML");
+    if (env->nvml && !*env->nvml) /* set to nothing: the system's */
+        env->nvml = NULL;
     env->clock = getenv("UNDERWATT_CLOCK");
     env->data = getenv("UNDERWATT_DATA");
     env->cuda_visible_devices = getenv("CUDA_VISIBLE_DEVICES");
     env->cuda_device_order = getenv("CUDA_DEVICE_ORDER");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->home = getenv("HOME");
+}
+
+/* Root loads no library that somebody else could exchange.  Others may name any. */
+static int check_library(struct cli_env *env)
+{
+    static char path[4096];
+    uw_error err = {{0}};
+
+    if (!env->root || !env->nvml)
+        return EXIT_OK;
+    if (gpu_library_check(env->nvml, true, path, sizeof path, &err) < 0)
+        return cli_fail(EXIT_USAGE, "UNDERWATT_NVML: %s", err.text);
+    env->nvml = path;
+    return EXIT_OK;
 }
 
 static int run_command(const struct cli_env *env, int argc, char **argv)
@@ -100,6 +117,9 @@ int main(int argc, char **argv)
     if (code != EXIT_OK)
         return code;
     read_environment(&env);
+    code = check_library(&env);
+    if (code != EXIT_OK)
+        return code;
     if (argc < 2) {
         print_usage(stderr);
         return EXIT_USAGE;

@@ -3,9 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/library.h"
 
 int opt_flag(const char *text, void *ret, uw_error *err)
 {
@@ -54,6 +56,16 @@ int opt_cap(const char *text, void *ret, uw_error *err)
 int opt_duration(const char *text, void *ret, uw_error *err)
 {
     return parse_duration(text, ret, err);
+}
+
+int opt_library(const char *text, void *ret, uw_error *err)
+{
+    static char path[4096];
+
+    int r = gpu_library_check(text, geteuid() == 0, path, sizeof path, err);
+    if (r == 0)
+        *(const char **)ret = path;
+    return r;
 }
 
 static void print_option(const struct opt *o)

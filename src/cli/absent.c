@@ -1,0 +1,19 @@
+#include "cli/absent.h"
+
+#include "cli/doctor.h"
+
+int absent_say(const struct cmd *cmd, const struct survey *s, const char *nvml)
+{
+    struct doctor_facts facts = {.named = nvml, .survey = s, .loop_speed = 1};
+    struct findings found = {0};
+
+    machine_look("", &facts.machine);
+    facts.look_r = nvml_look(nvml, &facts.look, &facts.look_error);
+    if (facts.look_r != 0)
+        facts.survey = NULL; /* the library is what is missing */
+    doctor_judge_access(&facts, &found);
+    int code = cli_fail(EXIT_FAIL, "%s: no board can be used", cmd->name);
+    findings_print(&found, FINDING_WARN, stderr);
+    (void)fprintf(stderr, "all checks: underwatt doctor\n");
+    return code;
+}

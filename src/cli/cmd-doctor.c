@@ -1,0 +1,113 @@
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/doctor.h"
+#include "cli/energy-check.h"
+#include "cli/options.h"
+#include "gpu/rapl/rapl.h"
+
+static uint64_t no_clock(void *user)
+{
+    (void)user;
+    return 0;
+}
+
+static void look_at_rapl(struct doctor_rapl *ret)
+{
+    struct gpu_open_opts opts = {.clock = {no_clock, NULL}};
+    void *lib = NULL;
+    struct gpu_sample s;
+    uw_error err = {{0}};
+
+    ret->r = rapl_backend.open(&opts, &lib, &err);
+    if (ret->r != 0)
+        return;
+    ret->n = rapl_backend.count(lib);
+    for (size_t i = 0; i < ret->n; i++) {
+        if (rapl_backend.sample(rapl_backend.at(lib, i), GPU_HAS_ENERGY, &s, &err) == 0)
+            ret->readable++;
+        else if (!ret->error.text[0])
+            ret->error = err;
+    }
+    rapl_backend.close(lib);
+}
+
+static int report(const struct findings *found, const struct doctor_facts *f,
+                  const char *json)
+{
+    uw_error err = {{0}};
+
+    if (!json || strcmp(json, "-") != 0) {
+        if (f->look.simulated)
+            printf("simulated boards: all figures are simulated\n");
+        findings_print(found, FINDING_OK, stdout);
+    }
+    if (json) {
+        auto_(json_out_free) struct json_out *o = json_out_new();
+        json_out_object(o, NULL);
+        json_out_bool(o, "simulated", f->look.simulated);
+        findings_json(found, o, "findings");
+        json_out_end(o);
+        if (json_out_write(o, json, &err) < 0)
+            return cli_fail(EXIT_FAIL, "doctor: %s", err.text);
+    }
+    if (findings_worst(found) < FINDING_BAD)
+        return EXIT_OK;
+    if (f->survey && f->survey->r == 0 && survey_answering(f->survey) > 0)
+        return EXIT_PARTIAL;
+    return EXIT_FAIL;
+}
+
+static int examine(const struct cli_env *env, const char *nvml, const char *json)
+{
+    auto_(survey_free) struct survey *s = NULL;
+    auto_(mem_free) struct doctor_energy *energy = NULL;
+    auto_(mem_free) struct findings *found = calloc(1, sizeof *found);
+    struct doctor_facts f = {.root = env->root, .named = nvml};
+
+    if (!found)
+        return cli_fail(EXIT_FAIL, "doctor: out of memory");
+    machine_look("", &f.machine);
+    f.look_r = nvml_look(nvml, &f.look, &f.look_error);
+    int code = survey_new(&cmd_doctor, env, nvml, &s);
+    if (code != EXIT_OK)
+        return code;
+    f.loop_speed = loop_speed(s->loop);
+    if (f.look_r == 0)
+        f.survey = s;
+    if (s->r == 0) {
+        const void *lib = boards_lib(s->set);
+        for (size_t i = 0; i < n_elements(f.missing) && nvml_missing(lib, i); i++)
+            f.missing[f.n_missing++] = nvml_missing(lib, i);
+        energy = calloc(s->n ? s->n : 1, sizeof *energy);
+        uw_error err = {{0}};
+        if (energy && energy_check(s, energy, &err) == 0)
+            f.energy = energy;
+    }
+    look_at_rapl(&f.rapl);
+    doctor_judge(&f, found);
+    return report(found, &f, json);
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    const char *json = NULL, *nvml = env->nvml;
+    const struct opt opts[] = {
+        OPT_JSON(&json),
+        OPT_NVML(&nvml),
+    };
+    struct opts_rest rest;
+
+    int r = opts_parse(&cmd_doctor, opts, n_elements(opts), argc, argv, &rest);
+    if (r == OPTS_GO)
+        r = opts_no_more(&cmd_doctor, &rest);
+    return r == OPTS_GO ? examine(env, nvml, json) : r;
+}
+
+const struct cmd cmd_doctor = {
+    "doctor",
+    "[OPTIONS]",
+    "Check library, driver, rights, sensors and clock, and say what to type",
+    run,
+};

@@ -1,0 +1,425 @@
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/units.h"
+
+#define LIBRARY "libnvidia-ml.so.1"
+
+/* ---- the way to the boards ---- */
+
+static void judge_no_library(const struct doctor_facts *f, struct findings *ret)
+{
+    if (f->named) {
+        finding_add(ret, "library", FINDING_BAD, "%s", f->look_error.text);
+        finding_remedy(ret, "name another with --nvml PATH or UNDERWATT_NVML, or unset "
+                            "it for the system's own");
+        return;
+    }
+    finding_add(ret, "library", FINDING_BAD, "%s: the NVIDIA driver is not installed",
+                f->look_error.text);
+    if (f->machine.container)
+        finding_remedy(ret, "this is a container: start it with the boards, e.g. "
+                            "docker run --gpus all … (NVIDIA Container Toolkit); to try "
+                            "Underwatt without one: underwatt-sim start && underwatt-sim "
+                            "exec -- underwatt list");
+    else if (f->machine.pci_known && f->machine.nvidia_boards == 0)
+        finding_remedy(ret, "no NVIDIA board is on this machine's bus; to try Underwatt "
+                            "without one: underwatt-sim start && underwatt-sim exec -- "
+                            "underwatt list");
+    else
+        finding_remedy(ret, "Debian: add non-free and non-free-firmware to the apt "
+                            "sources, then sudo apt update && sudo apt install "
+                            "nvidia-driver, and reboot");
+}
+
+static void judge_library(const struct doctor_facts *f, struct findings *ret)
+{
+    if (f->look_r == GPU_ABSENT || f->look_r == -ENOENT) {
+        judge_no_library(f, ret);
+        return;
+    }
+    if (f->look_r < 0) {
+        finding_add(ret, "library", FINDING_BAD, "%s", f->look_error.text);
+        finding_remedy(ret, "install a driver of version 450 or newer");
+        return;
+    }
+    finding_add(ret, "library", FINDING_OK, "%s%s%s%s",
+                f->look.library[0] ? f->look.library : LIBRARY,
+                f->look.nvml_version[0] ? ", NVML " : "", f->look.nvml_version,
+                f->look.simulated ? ": simulated boards, figures are simulated" : "");
+}
+
+static void judge_bus(const struct doctor_facts *f, struct findings *ret)
+{
+    const struct machine *m = &f->machine;
+
+    if (!m->pci_known || f->look.simulated)
+        return;
+    if (m->nvidia_boards > 0)
+        finding_add(ret, "bus", FINDING_OK, "%u NVIDIA board%s on the PCI bus",
+                    m->nvidia_boards, m->nvidia_boards == 1 ? "" : "s");
+    else if (!m->wsl)
+        finding_add(ret, "bus", FINDING_NOTE, "no NVIDIA board on the PCI bus");
+}
+
+static void judge_no_driver(const struct doctor_facts *f, struct findings *ret)
+{
+    const struct machine *m = &f->machine;
+
+    finding_add(ret, "driver", FINDING_BAD, "%s", f->survey->error.text);
+    if (f->look.simulated)
+        finding_remedy(ret, "the simulated world has stopped: underwatt-sim start");
+    else if (m->nouveau)
+        finding_remedy(ret, "the nouveau driver holds the boards: blacklist it (echo "
+                            "blacklist nouveau | sudo tee /etc/modprobe.d/nouveau.conf; "
+                            "sudo update-initramfs -u) and reboot");
+    else if (m->container)
+        finding_remedy(ret, "this is a container: load the driver on its host, and start "
+                            "it with --gpus all");
+    else if (m->module)
+        finding_remedy(ret,
+                       "library and kernel module are of different versions after an "
+                       "upgrade: reboot, or sudo rmmod nvidia_uvm nvidia_drm "
+                       "nvidia_modeset nvidia && sudo modprobe nvidia");
+    else if (m->pci_known && m->nvidia_boards == 0)
+        finding_remedy(ret,
+                       "no NVIDIA board is on the bus: nothing to load a driver for; "
+                       "without one: underwatt-sim start");
+    else
+        finding_remedy(ret, "sudo modprobe nvidia; where that fails: sudo dkms status, "
+                            "sudo dmesg | grep -i nvidia");
+}
+
+static void judge_driver(const struct doctor_facts *f, struct findings *ret)
+{
+    const struct survey *s = f->survey;
+
+    if (!s)
+        return;
+    if (s->r == 0)
+        finding_add(ret, "driver", FINDING_OK, "version %s, %zu board%s",
+                    s->about.driver_version[0] ? s->about.driver_version : "unknown",
+                    s->n, s->n == 1 ? "" : "s");
+    else if (s->r == GPU_ABSENT) {
+        finding_add(ret, "driver", FINDING_BAD, "%s", s->error.text);
+        finding_remedy(ret, "%s",
+                       f->machine.container
+                           ? "this container was given none: docker run --gpus all"
+                           : "look for the reason: sudo dmesg | grep -iE "
+                             "'nvidia|NVRM|xid'");
+    } else if (s->r == -EPERM) {
+        finding_add(ret, "driver", FINDING_BAD, "%s", s->error.text);
+        finding_remedy(ret, "ls -l /dev/nvidia*: the user needs read and write there");
+    } else if (s->r == -ENODEV) {
+        judge_no_driver(f, ret);
+    } else {
+        finding_add(ret, "driver", FINDING_BAD, "%s", s->error.text);
+        finding_remedy(ret, "sudo dmesg | grep -iE 'nvidia|NVRM|xid'; nvidia-smi tells "
+                            "whether others see the boards");
+    }
+}
+
+static void judge_doors(const struct doctor_facts *f, struct findings *ret)
+{
+    const struct machine *m = &f->machine;
+
+    if (f->look.simulated || !m->module)
+        return;
+    if (m->nvidiactl == MACHINE_NODE_OPEN) {
+        finding_add(ret, "devices", FINDING_OK, "/dev/nvidiactl is open to this user");
+    } else if (m->nvidiactl == MACHINE_NODE_ABSENT) {
+        finding_add(ret, "devices", FINDING_BAD,
+                    "/dev/nvidiactl is not there though the driver is loaded");
+        finding_remedy(ret, "%s",
+                       m->container ? "docker run --gpus all …"
+                                    : "sudo nvidia-modprobe -c 0 -u");
+    } else {
+        finding_add(ret, "devices", FINDING_BAD, "/dev/nvidiactl is closed to this user");
+        if (m->node_group[0])
+            finding_remedy(ret, "sudo usermod -aG %s \"$USER\", then log in again",
+                           m->node_group);
+        else
+            finding_remedy(ret,
+                           "NVreg_DeviceFileMode in /etc/modprobe.d decides: ask the "
+                           "administrator; for now: sudo chmod 666 /dev/nvidia*");
+    }
+}
+
+void doctor_judge_access(const struct doctor_facts *f, struct findings *ret)
+{
+    judge_library(f, ret);
+    judge_bus(f, ret);
+    judge_driver(f, ret);
+    judge_doors(f, ret);
+}
+
+/* ---- the boards ---- */
+
+static const char *name_of(const struct survey_board *b)
+{
+    return b->info.name[0] ? b->info.name : "unknown";
+}
+
+static void judge_answers(const struct survey *s, struct findings *ret)
+{
+    if (survey_answering(s) == s->n)
+        finding_add(ret, "boards", FINDING_OK, "all %zu answer", s->n);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct survey_board *b = &s->board[i];
+        if (b->answers)
+            continue;
+        finding_add(ret, "boards", FINDING_BAD, "board %u (%s): %s", b->info.index,
+                    name_of(b), b->error.text);
+        finding_remedy(ret,
+                       "sudo dmesg | grep -i xid tells why; then sudo nvidia-smi "
+                       "--gpu-reset -i %u, or a reboot",
+                       b->info.index);
+    }
+}
+
+static void judge_right(const struct doctor_facts *f, struct findings *ret)
+{
+    const struct survey *s = f->survey;
+    size_t can = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct survey_board *b = &s->board[i];
+        bool able = b->info.abilities & GPU_CAN_SET_LIMIT;
+        can += able;
+        if (!able && b->answers) {
+            finding_add(ret, "caps", FINDING_WARN,
+                        "board %u (%s) cannot be capped: its driver has no power limits "
+                        "for it",
+                        b->info.index, name_of(b));
+            finding_remedy(ret, "measure and list work; run and sweep need other boards "
+                                "(--gpus)");
+        }
+    }
+    if (can == 0)
+        return;
+    if (s->about.simulated)
+        finding_add(ret, "right", FINDING_OK,
+                    "simulated boards: their world says who may set limits");
+    else if (f->root)
+        finding_add(ret, "right", FINDING_OK, "may set limits: runs as root");
+    else if (f->machine.sudo)
+        finding_add(ret, "right", FINDING_NOTE,
+                    "limits are for root to set: run and sweep start their actuator "
+                    "through sudo, which may ask for your password");
+    else {
+        finding_add(ret, "right", FINDING_BAD,
+                    "no right to set limits: that takes root, and there is no sudo");
+        finding_remedy(ret, "as root: apt install sudo && adduser USER sudo; measure and "
+                            "list work without");
+    }
+}
+
+static void judge_sensors(const struct survey *s, struct findings *ret)
+{
+    size_t good = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct survey_board *b = &s->board[i];
+        if (!b->answers)
+            continue;
+        if (!(b->sample.has & GPU_HAS_POWER)) {
+            finding_add(ret, "sensors", FINDING_BAD, "board %u (%s) tells no power",
+                        b->info.index, name_of(b));
+            finding_remedy(ret, "this board cannot be measured: leave it out (--gpus)");
+        } else if (!(b->info.abilities & GPU_CAN_ENERGY)) {
+            finding_add(ret, "sensors", FINDING_WARN,
+                        "board %u (%s) has no energy counter: energy is summed up from "
+                        "power samples, with a wider interval",
+                        b->info.index, name_of(b));
+        } else {
+            good++;
+        }
+    }
+    if (good > 0)
+        finding_add(ret, "sensors", FINDING_OK, "power and energy counter on %zu board%s",
+                    good, good == 1 ? "" : "s");
+}
+
+/* The counter and the power are independent looks at the same thing. */
+static void judge_energy(const struct doctor_facts *f, struct findings *ret)
+{
+    const double tolerance = 0.05; /* of a few seconds' look, not of the meter */
+
+    for (size_t i = 0; f->energy && i < f->survey->n; i++) {
+        const struct doctor_energy *e = &f->energy[i];
+        unsigned index = f->survey->board[i].info.index;
+        if (!e->looked)
+            continue;
+        if (e->changes == 0) {
+            finding_add(ret, "counter", FINDING_WARN,
+                        "board %u: the energy counter stood still for %.1f s", index,
+                        e->time_s);
+            finding_remedy(ret, "the meter then sums up power samples; look again: "
+                                "underwatt doctor");
+        } else if (e->changes > 1 && e->power_j > 0) {
+            double off = e->counter_j / e->power_j - 1;
+            bool good = fabs(off) <= tolerance;
+            finding_add(ret, "counter", good ? FINDING_OK : FINDING_WARN,
+                        "board %u: energy counter %+.1f %% against power over %.1f s",
+                        index, 100 * off, e->time_s);
+            if (!good)
+                finding_remedy(ret, "look again under a steady load; where it stays, the "
+                                    "meter widens its interval");
+        }
+    }
+}
+
+/* A mode that boards share: which of them, as "0, 2, 5". */
+static size_t collect(const struct survey *s, bool (*is)(const struct survey_board *),
+                      char *ret, size_t size)
+{
+    size_t n = 0, at = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < s->n; i++) {
+        if (!is(&s->board[i]))
+            continue;
+        n++;
+        int k =
+            snprintf(ret + at, size - at, "%s%u", at ? ", " : "", s->board[i].info.index);
+        if (k > 0 && (size_t)k < size - at)
+            at += (size_t)k;
+    }
+    return n;
+}
+
+static bool forgets(const struct survey_board *b)
+{
+    return b->info.has_persistence && !b->info.persistence;
+}
+
+static bool is_sliced(const struct survey_board *b)
+{
+    return b->info.mig_enabled;
+}
+
+static void judge_modes(const struct survey *s, struct findings *ret)
+{
+    char which[200];
+
+    if (collect(s, forgets, which, sizeof which) > 0) {
+        finding_add(
+            ret, "persistence", FINDING_WARN,
+            "off on board %s: limits are forgotten whenever nobody uses the board, "
+            "and each start waits for it",
+            which);
+        if (!s->about.simulated)
+            finding_remedy(ret, "sudo nvidia-smi -pm 1, or sudo systemctl enable --now "
+                                "nvidia-persistenced");
+    } else {
+        finding_add(ret, "persistence", FINDING_OK, "no board is known to have it off");
+    }
+    if (collect(s, is_sliced, which, sizeof which) > 0) {
+        finding_add(ret, "mig", FINDING_WARN,
+                    "on board %s: power, energy and caps are the whole board's, not a "
+                    "slice's",
+                    which);
+        finding_remedy(ret,
+                       "sudo nvidia-smi -i N -mig 0 where one job uses the whole board");
+    }
+}
+
+static void judge_limits(const struct survey *s, struct findings *ret)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        const struct survey_board *b = &s->board[i];
+        char cap[96];
+        if (!b->answers || !b->has_limits || !(b->sample.has & GPU_HAS_ENFORCED) ||
+            b->sample.enforced_mw == b->limits.default_mw)
+            continue;
+        survey_cap(b, cap, sizeof cap);
+        finding_add(ret, "limit", FINDING_NOTE, "board %u has %g W (%s)", b->info.index,
+                    w_of_mw(b->sample.enforced_mw), cap);
+        finding_remedy(ret,
+                       "Underwatt takes it as the original and brings it back; for the "
+                       "default: sudo nvidia-smi -i %u -pl %g",
+                       b->info.index, w_of_mw(b->limits.default_mw));
+    }
+}
+
+static void judge_writers(const struct doctor_facts *f, struct findings *ret)
+{
+    for (size_t i = 0; i < f->machine.n_writers; i++) {
+        const struct machine_writer *w = &f->machine.writer[i];
+        bool ours = strncmp(w->name, "underwatt", 9) == 0;
+        finding_add(ret, "writers", FINDING_NOTE, "%s (pid %d) runs and may set limits",
+                    w->name, (int)w->pid);
+        if (!ours)
+            finding_remedy(ret, "where it changes a limit while a job runs, Underwatt "
+                                "yields: keep one of the two from setting limits");
+    }
+    if (f->machine.n_writers == 0)
+        finding_add(ret, "writers", FINDING_OK,
+                    "no other program that is known to set limits runs");
+}
+
+static void judge_functions(const struct doctor_facts *f, struct findings *ret)
+{
+    for (size_t i = 0; i < f->n_missing; i++) {
+        finding_add(ret, "function", FINDING_WARN, "this driver's NVML has no %s",
+                    f->missing[i]);
+        finding_remedy(ret, "a newer driver may have it");
+    }
+}
+
+/* ---- the rest ---- */
+
+static void judge_rapl(const struct doctor_facts *f, struct findings *ret)
+{
+    const struct doctor_rapl *r = &f->rapl;
+
+    if (r->r != 0)
+        finding_add(ret, "cpu", FINDING_NOTE,
+                    "no RAPL counters: energy of processor and memory stays unknown");
+    else if (r->readable == r->n)
+        finding_add(ret, "cpu", FINDING_OK, "%zu RAPL counters are readable", r->n);
+    else
+        finding_add(ret, "cpu", FINDING_NOTE, "%zu of %zu RAPL counters are readable. %s",
+                    r->readable, r->n, r->error.text);
+}
+
+static void judge_clock(const struct doctor_facts *f, struct findings *ret)
+{
+    struct loop_clock world = {0, 1};
+    const bool simulated = f->survey && f->survey->about.simulated;
+
+    if (simulated && loop_clock_parse(f->survey->about.clock, &world, NULL) < 0)
+        world.speed = 1;
+    if (fabs(world.speed - f->loop_speed) > 1e-9) {
+        finding_add(
+            ret, "clock", FINDING_BAD,
+            "the simulated world runs at speed %g, this command at %g: energy and "
+            "time would be wrong",
+            world.speed, f->loop_speed);
+        finding_remedy(ret, "underwatt-sim exec -- underwatt …");
+    } else if (simulated) {
+        finding_add(ret, "clock", FINDING_OK, "simulated time, speed %g", world.speed);
+    } else {
+        finding_add(ret, "clock", FINDING_OK, "real time (CLOCK_BOOTTIME)");
+    }
+}
+
+void doctor_judge(const struct doctor_facts *f, struct findings *ret)
+{
+    doctor_judge_access(f, ret);
+    if (f->survey && f->survey->r == 0) {
+        judge_answers(f->survey, ret);
+        judge_functions(f, ret);
+        judge_right(f, ret);
+        judge_sensors(f->survey, ret);
+        judge_energy(f, ret);
+        judge_modes(f->survey, ret);
+        judge_limits(f->survey, ret);
+        judge_writers(f, ret);
+    }
+    judge_rapl(f, ret);
+    judge_clock(f, ret);
+}

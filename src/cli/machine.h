@@ -1,0 +1,36 @@
+/* What the machine itself tells about its NVIDIA boards, without NVML. */
+#ifndef CLI_MACHINE_H
+#define CLI_MACHINE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+enum machine_node { MACHINE_NODE_ABSENT, MACHINE_NODE_OPEN, MACHINE_NODE_CLOSED };
+
+enum { MACHINE_WRITERS_MAX = 8 };
+
+/* Another program that may set limits, and runs now. */
+struct machine_writer {
+    pid_t pid;
+    char name[24];
+};
+
+struct machine {
+    bool pci_known;         /* the bus could be read */
+    unsigned nvidia_boards; /* display devices of NVIDIA on it */
+    bool module;            /* the NVIDIA driver is loaded */
+    bool nouveau;           /* the other driver holds the boards */
+    bool wsl;               /* Windows' driver behind /dev/dxg */
+    bool container;
+    enum machine_node nvidiactl; /* may we open the driver's door? */
+    char node_group[40];         /* its group, where membership opens it; "" not so */
+    bool sudo;                   /* there is a sudo program */
+    struct machine_writer writer[MACHINE_WRITERS_MAX];
+    size_t n_writers;
+};
+
+/* root: "", or the folder that stands for / in tests. */
+void machine_look(const char *root, struct machine *ret);
+
+#endif
