@@ -146,6 +146,17 @@ static void bursts(void)
             0.23 * 150 * work_of(g, "resnet50")->eta, 1, "… and is paid back in 200 ms");
 }
 
+static void burst_limit(void)
+{
+    auto_(plant_gpu_free) struct plant_gpu *g =
+        board_of("h100", (struct plant_gpu_opts){0});
+
+    plant_gpu_set_cap(g, 200000);
+    busy(g);
+    is_near(power_at(g, 0.01), 1.43 * 200 * work_of(g, "resnet50")->eta, 0.1,
+            "a burst is 143 %% of the cap where the load could use more");
+}
+
 /* Whatever the bursts, the steady state is that of the tables. */
 static void steady(const char *key, const char *name, uint32_t cap_mw)
 {
@@ -311,6 +322,18 @@ static void locks(void)
     is_near(s_of_ns(r.capped_ns - capped), 2, 1e-6, "… and for how long");
 }
 
+static void lock_power(void)
+{
+    struct plant_gpu_opts o = {.coarse = true};
+    auto_(plant_gpu_free) struct plant_gpu *g = board_of("v100", o);
+    const struct plant_workload *w = work_of(g, "resnet50");
+
+    busy(g);
+    plant_gpu_lock_clocks(g, 900, 900);
+    is_near(plant_gpu_power_w(g), w->ps_w + pow(900.0 / 1530, 3.5) * w->d_w, 0.1,
+            "dynamic power goes with the locked clock to the 3.5");
+}
+
 static void seeds(void)
 {
     struct plant_gpu_opts o = {.seed = 3, .noise_sd = 0.01};
@@ -325,6 +348,9 @@ static void seeds(void)
     plant_gpu_advance(a, AT(100));
     plant_gpu_advance(b, AT(100));
     plant_gpu_advance(c, AT(100));
+    o.gain = 1.03;
+    auto_(plant_gpu_free) struct plant_gpu *d = board_of("v100", o);
+    ok(plant_gpu_sensor_error(d)->gain == 1.03, "a gain that is given is not drawn");
     ok(plant_gpu_steps(a) == plant_gpu_steps(b), "the same seed, the same work");
     ok(plant_gpu_steps(a) != plant_gpu_steps(c), "another seed, other work");
     ok(plant_gpu_read_power_mw(a) == plant_gpu_read_power_mw(b), "… and readings");
@@ -353,6 +379,7 @@ int main(void)
     caps_up();
     redirected();
     bursts();
+    burst_limit();
     steady("v100", "resnet152", 150000);
     steady("v100", "alexnet", 200000);
     steady("rtx6000", "resnet50", 155000);
@@ -364,6 +391,7 @@ int main(void)
     mid_step();
     heat();
     locks();
+    lock_power();
     seeds();
     coarse();
     return done();
