@@ -22,17 +22,22 @@
     {                                                                      \
         SENSOR(20, 20, 10), .log_tau_s = 0.2, .plain = PLANT_PLAIN_INSTANT \
     }
-#define PASCAL                                           \
-    {                                                    \
-        SENSOR(20, 10, 10), .plain = PLANT_PLAIN_INSTANT \
+/* Fields: NVML's header has 186 (instant) on all architectures that its drivers
+ * still know, 185 (average) on Ampere and newer but not on the GA100.
+ */
+#define PASCAL                                                                \
+    {                                                                         \
+        SENSOR(20, 10, 10), .plain = PLANT_PLAIN_INSTANT, .has_instant = true \
     }
-#define VOLTA                                                                \
-    {                                                                        \
-        SENSOR(20, 10, 10), .plain = PLANT_PLAIN_INSTANT, COUNTER(TRUE, 100) \
-    }
-#define TURING                                                                 \
+#define VOLTA                                                                  \
     {                                                                          \
-        SENSOR(100, 100, 20), .plain = PLANT_PLAIN_INSTANT, COUNTER(TRUE, 100) \
+        SENSOR(20, 10, 10), .plain = PLANT_PLAIN_INSTANT, .has_instant = true, \
+                            COUNTER(TRUE, 100)                                 \
+    }
+#define TURING                                                                   \
+    {                                                                            \
+        SENSOR(100, 100, 20), .plain = PLANT_PLAIN_INSTANT, .has_instant = true, \
+                              COUNTER(TRUE, 100)                                 \
     }
 /* Whether the counter integrates more than the sensor's 25 of 100 ms is not
  * published: the A100 stands for those that do not.
@@ -40,7 +45,7 @@
 #define GA100                                                                   \
     {                                                                           \
         SENSOR(100, 25, 20), .plain = PLANT_PLAIN_INSTANT, .has_instant = true, \
-                             .has_average = true, COUNTER(SENSED, 100)          \
+                             COUNTER(SENSED, 100)                               \
     }
 #define AMPERE                                                                   \
     {                                                                            \

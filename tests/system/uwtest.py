@@ -223,3 +223,70 @@ def venv(*packages):
             return None
     done.touch()
     return str(python)
+
+
+def debian_program(package, name):
+    """A program of Debian's contrib, found or unpacked below .venv/ without being
+    installed; None where it cannot be had."""
+    found = shutil.which(name)
+    if found:
+        return found
+    home = TOP / ".venv" / package
+    path = home / "root" / "usr" / "bin" / name
+    if path.exists():
+        return str(path)
+    archive = _debian_archive()
+    if not archive or not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
+        return None
+    for part in ("lists/partial", "cache/archives/partial", "root"):
+        (home / part).mkdir(parents=True, exist_ok=True)
+    (home / "sources.list").write_text(f"deb {archive[0]} {archive[1]} contrib\n")
+    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={home}/sources.list",
+           "-o", "Dir::Etc::SourceParts=-", "-o", f"Dir::State::Lists={home}/lists",
+           "-o", f"Dir::Cache={home}/cache", "-o", "Acquire::Retries=1"]
+    try:
+        for args in (["update"], ["download", package]):
+            p = subprocess.run(apt + args, cwd=home, capture_output=True, text=True, timeout=120,
+                               stdin=subprocess.DEVNULL)
+            if p.returncode:
+                return None
+        for deb in home.glob(f"{package}_*.deb"):
+            subprocess.run(["dpkg-deb", "-x", str(deb), str(home / "root")], check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return str(path) if path.exists() else None
+
+
+def _debian_archive():
+    """(URI, suite) of the archive that this machine takes 'main' from."""
+    files = [pathlib.Path("/etc/apt/sources.list")]
+    files += sorted(pathlib.Path("/etc/apt").glob("sources.list.d/*"))
+    for file in files:
+        if not file.is_file():
+            continue
+        text = file.read_text(errors="replace")
+        for block in text.split("\n\n"):
+            keys = dict(line.split(":", 1) for line in block.splitlines()
+                        if ":" in line and not line.startswith(("#", "deb ")))
+            if "main" in keys.get("Components", "").split() and keys.get("Suites"):
+                suite = keys["Suites"].split()[0]
+                if "/" not in suite and "security" not in suite:
+                    return keys["URIs"].split()[0], suite
+        for line in text.splitlines():
+            words = line.split()
+            if words[:1] == ["deb"] and "main" in words[3:] and "security" not in words[2]:
+                return words[1], words[2]
+    return None
+
+
+def zeusd():
+    """Zeus' daemon: one that was built before, or, where UNDERWATT_ZEUSD=1 asks
+    for it, built now with cargo (minutes); None else."""
+    home = TOP / ".venv" / "zeusd"
+    path = home / "bin" / "zeusd"
+    if shutil.which("zeusd"):
+        return shutil.which("zeusd")
+    if not path.exists() and os.environ.get("UNDERWATT_ZEUSD") == "1" and shutil.which("cargo"):
+        subprocess.run(["cargo", "install", "--quiet", "zeusd", "--version", "0.5.0", "--locked",
+                        "--root", str(home)], stdin=subprocess.DEVNULL, timeout=900, check=False)
+    return str(path) if path.exists() else None
