@@ -40,7 +40,8 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
     if (!doc)
         return fail(err, -ENOMEM, "%s: out of memory", name);
     doc->root = json_loadb(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &why);
-    if (!doc->root && json_error_code(&why) == json_error_out_of_memory)
+    /* jansson leaves the text empty in some of these cases. */
+    if (!doc->root && (json_error_code(&why) == json_error_out_of_memory || !why.text[0]))
         return fail(err, -ENOMEM, "%s: out of memory", name);
     if (!doc->root)
         return fail(err, -EINVAL, "%s:%d: %s", name, why.line, why.text);

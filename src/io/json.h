@@ -51,7 +51,8 @@ int json_out_line(const struct json_out *o, FILE *file, uw_error *err);
 /* The text; free() it. */
 int json_out_string(const struct json_out *o, char **ret, uw_error *err);
 
-/* Reading.  -EINVAL with FILE:LINE (duplicate keys too), -EFBIG beyond max bytes, or
+/* Reading.  -EINVAL with FILE:LINE (duplicate keys too; jansson says the
+ * same of a text that it had no memory for), -EFBIG beyond max bytes, or
  * read's -errno. */
 struct json;       /* a document; owns all its values */
 struct json_value; /* borrowed: lives as long as its document */
