@@ -88,7 +88,7 @@ struct meter_opts {
 struct meter;
 
 /* 0, -EINVAL (the model has neither counter nor reading, or is out of range) or
- * -ENOMEM.  Memory is bounded: about 1 MiB a meter.
+ * -ENOMEM.  Memory is bounded: about 1.3 MiB a meter.
  */
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err);
 void meter_free(struct meter *m); /* NULL is fine */
@@ -122,11 +122,9 @@ uint64_t meter_ready(const struct meter *m, uint64_t end_ns);
 
 enum meter_method {
     METER_NONE = 0,
-    METER_COUNTER,     /* differences of a counter of true power */
-    METER_COUNTER_FED, /* a counter that adds up what the sensor saw, folded like readings
-                        */
-    METER_INTEGRATED,  /* readings, each interval by itself */
-    METER_FOLDED,      /* readings folded on the load's period */
+    METER_COUNTER,    /* differences of a counter of true power */
+    METER_INTEGRATED, /* readings, each interval by itself */
+    METER_FOLDED,     /* readings folded on the load's period */
 };
 const char *meter_method_name(enum meter_method method); /* "counter" … */
 

@@ -17,11 +17,12 @@ static bool part_time(const char *name)
 
 void meter_model_nvidia(unsigned arch, const char *name, struct meter_model *ret)
 {
-    static const struct meter_sensor slow = {.update_s = 0.02, .response_s = 0.06},
-                                     fine = {.update_s = 0.02, .window_s = 0.01},
-                                     whole = {.update_s = 0.1, .window_s = 0.1},
-                                     part = {.update_s = 0.1, .window_s = 0.025},
-                                     second = {.update_s = 0.1, .window_s = 1.0};
+    static const struct meter_sensor
+        slow = {.update_s = 0.02, .response_s = 0.2, .lag_s = 0.01},
+        fine = {.update_s = 0.02, .window_s = 0.01, .lag_s = 0.01},
+        whole = {.update_s = 0.1, .window_s = 0.1, .lag_s = 0.02},
+        part = {.update_s = 0.1, .window_s = 0.025, .lag_s = 0.02},
+        second = {.update_s = 0.1, .window_s = 1.0, .lag_s = 0.02};
     struct meter_model m = {.counter_update_s = 0.1, .counter_unit_j = 1e-3};
 
     if (arch >= HOPPER) {
@@ -38,7 +39,8 @@ void meter_model_nvidia(unsigned arch, const char *name, struct meter_model *ret
         m.power = whole;
     } else if (arch == VOLTA || arch == PASCAL) {
         m.power = fine;
-        m.counter_update_s = arch == VOLTA ? 0.02 : 0;
+        if (arch == PASCAL)
+            m.counter_update_s = 0;
     } else if (arch == KEPLER || arch == MAXWELL) {
         m.power = slow;
         m.counter_update_s = 0;

@@ -1,0 +1,105 @@
+#include "core/meter/edges.h"
+
+#include <math.h>
+
+enum { ROUNDS = 8, ENOUGH = 6 };
+
+void edges_init(struct edges *e, double nominal_s)
+{
+    *e = (struct edges){.nominal_s = nominal_s, .period_s = nominal_s};
+}
+
+/* Least squares over targets within each bracket: the nearest bound where the line is
+ * outside of it, mildly the middle where it is inside.
+ */
+static void fit(struct edges *e)
+{
+    double p = e->period_s, f = e->phase_s, k0 = e->kept[0].k;
+
+    for (int round = 0; round < ROUNDS; round++) {
+        double sw = 0, sk = 0, skk = 0, st = 0, skt = 0;
+        for (size_t i = 0; i < e->n; i++) {
+            double k = e->kept[i].k - k0, at = f + e->kept[i].k * p, w = 1, t;
+            double width = e->kept[i].v - e->kept[i].u + 1e-4;
+            if (at < e->kept[i].u) {
+                t = e->kept[i].u;
+            } else if (at > e->kept[i].v) {
+                t = e->kept[i].v;
+            } else {
+                t = 0.5 * at + 0.25 * (e->kept[i].u + e->kept[i].v);
+                w = 0.1;
+            }
+            w *= 1e-6 / (width * width) + 0.01;
+            sw += w;
+            sk += w * k;
+            skk += w * k * k;
+            st += w * t;
+            skt += w * k * t;
+        }
+        double det = sw * skk - sk * sk;
+        if (det <= 1e-12 * sw * skk)
+            return;
+        p = (sw * skt - sk * st) / det;
+        f = (st - p * sk) / sw - k0 * p;
+    }
+    e->period_s = p;
+    e->phase_s = f;
+}
+
+static void judge(struct edges *e)
+{
+    double miss = 0, narrow = 1;
+
+    for (size_t i = 0; i < e->n; i++) {
+        double at = e->phase_s + e->kept[i].k * e->period_s;
+        double out = fmax(fmax(e->kept[i].u - at, at - e->kept[i].v), 0);
+        miss += out * out / (double)e->n;
+        narrow = fmin(narrow, e->kept[i].v - e->kept[i].u);
+    }
+    miss = sqrt(miss);
+    e->error_s = miss + fmin(narrow, e->nominal_s / (double)(e->n + 1)) / 2 + 2e-4;
+    e->locked = e->n >= ENOUGH && miss < 0.08 * e->nominal_s &&
+                fabs(e->period_s / e->nominal_s - 1) < 0.35;
+    if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* another tune: learn it anew */
+        e->n = e->next = 0;
+        e->period_s = e->nominal_s;
+    }
+}
+
+double edges_change(struct edges *e, double u, double v, double *ret_sd)
+{
+    double middle = (u + v) / 2, width = v - u;
+
+    if (width >= 0.9 * e->period_s) { /* no telling which edge */
+        double last = v - e->period_s / 2;
+        if (e->locked)
+            last = e->phase_s + e->period_s * floor((v - e->phase_s) / e->period_s);
+        *ret_sd = e->locked ? e->error_s : e->period_s / sqrt(12);
+        return fmax(last, u);
+    }
+    if (e->n == 0)
+        e->phase_s = middle;
+    e->order = round((middle - e->phase_s) / e->period_s);
+    e->kept[e->next].u = u;
+    e->kept[e->next].v = v;
+    e->kept[e->next].k = e->order;
+    e->next = (e->next + 1) % EDGES_KEPT;
+    if (e->n < EDGES_KEPT)
+        e->n++;
+    if (e->n >= 2)
+        fit(e);
+    judge(e);
+    if (!e->locked) {
+        *ret_sd = width / sqrt(12);
+        return middle;
+    }
+    *ret_sd = fmin(e->error_s, width / sqrt(12));
+    return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
+}
+
+double edges_next(const struct edges *e, double t)
+{
+    if (!e->locked)
+        return t + e->period_s;
+    return e->phase_s + e->period_s * (floor((t - e->phase_s) / e->period_s) + 1);
+}

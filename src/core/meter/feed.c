@@ -1,0 +1,315 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "core/meter/state.h"
+
+#define TOP_W 1e5 /* no board's power */
+
+int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
+{
+    const struct meter_model *model = &opts->model;
+    bool instant = model->instant.update_s > 0;
+    const struct meter_sensor *s = instant ? &model->instant : &model->power;
+
+    if (s->update_s <= 0 && model->counter_update_s <= 0)
+        return fail(err, -EINVAL, "the model has neither a power reading nor a counter");
+    if (s->update_s < 0 || s->update_s > 10 || s->window_s < 0 || s->window_s > 10 ||
+        model->counter_update_s < 0 || model->counter_update_s > 10)
+        return fail(err, -EINVAL, "the model's periods are outside 0..10 s");
+    if (model->counter_update_s > 0 && !(model->counter_unit_j > 0))
+        return fail(err, -EINVAL, "the counter's unit is %g J", model->counter_unit_j);
+
+    struct meter *m = calloc(1, sizeof *m);
+    if (!m)
+        return fail(err, -ENOMEM, "no memory for a meter");
+    m->opts = *opts;
+    if (!m->opts.period_ns)
+        m->opts.period_ns = 50000000;
+    m->sensor = *s;
+    m->sensor_has = instant ? METER_HAS_INSTANT : METER_HAS_POWER;
+    m->chunk_s = COARSE_S;
+    rng_init(&m->rng, opts->seed);
+    edges_init(&m->c_edges, fmax(model->counter_update_s, 1e-3));
+    edges_init(&m->r_edges, fmax(s->update_s, 1e-3));
+    *ret = m;
+    return 0;
+}
+
+void meter_free(struct meter *m)
+{
+    free(m);
+}
+
+double meter_s(const struct meter *m, uint64_t ns)
+{
+    return (double)(int64_t)(ns - m->origin_ns) * 1e-9;
+}
+
+void meter_event(struct meter *m, struct event e)
+{
+    if (m->n_events == EVENTS) {
+        for (size_t i = 1; i < EVENTS; i++)
+            m->events[i - 1] = m->events[i];
+        m->n_events--;
+    }
+    m->events[m->n_events++] = e;
+}
+
+const struct reading *reading_at(const struct meter *m, size_t i)
+{
+    return &m->ring[(m->head + READINGS - m->n_ring + i) % READINGS];
+}
+
+bool sensor_part_time(const struct meter *m)
+{
+    const struct meter_sensor *s = &m->sensor;
+    return s->update_s > 0 && s->response_s <= 0 && s->window_s < 0.95 * s->update_s;
+}
+
+/* ---- readings ---- */
+
+static void add_reading(struct meter *m, double end, double w)
+{
+    const struct meter_sensor *s = &m->sensor;
+    struct point p = m->r.last;
+    double step = end - p.t, old = m->w;
+
+    m->ring[m->head] = (struct reading){end, w};
+    m->head = (m->head + 1) % READINGS;
+    if (m->n_ring < READINGS)
+        m->n_ring++;
+    m->w = w;
+    m->r_top = fmax(m->r_top, w);
+    if (m->r.n == 0) {
+        series_add(&m->r, (struct point){.t = end, .dt = 0.2 * s->update_s});
+        return;
+    }
+    if (step <= 0)
+        return;
+
+    /* Readings of the whole time say what was in it; others are joined by lines,
+     * less what an exponential response still owes.
+     */
+    if (s->response_s > 0)
+        p.e += (w + old) / 2 * step + s->response_s * (w - old);
+    else if (sensor_part_time(m) || s->window_s > 1.05 * s->update_s)
+        p.e += (w + old) / 2 * step;
+    else
+        p.e += w * fmin(step, 1.5 * s->update_s) +
+               (w + old) / 2 * fmax(step - 1.5 * s->update_s, 0);
+    p.t = end;
+    p.dt = fmax(m->r_edges.locked ? m->r_edges.error_s : 0.29 * s->update_s, 1e-3);
+    series_add(&m->r, p);
+}
+
+/* Between the publication of a reading and the middle or end of what it says. */
+static double reading_lag(const struct meter *m)
+{
+    const struct meter_sensor *s = &m->sensor;
+
+    if (s->window_s > 1.05 * s->update_s) /* an average: its middle, for lines */
+        return s->lag_s + s->window_s / 2;
+    return s->lag_s;
+}
+
+static void take_reading(struct meter *m, double began, double at, double w)
+{
+    double edge, sd, T = m->sensor.update_s;
+    bool first = !m->r_any;
+
+    if (first || w != m->w) {
+        edge = first ? at - T / 2 : edges_change(&m->r_edges, m->r_same_from, at, &sd);
+        m->fresh += m->same < 200;
+        m->same = 0;
+        m->r_stuck = false;
+        m->r_changed = edge;
+        add_reading(m, edge - reading_lag(m), w);
+    } else {
+        m->same++;
+        if (at - m->r_changed > 1.5 * T) { /* the same again */
+            m->r_changed = fmax(m->r_changed + T * floor((at - m->r_changed) / T - 0.5),
+                                m->r_changed);
+            add_reading(m, m->r_changed - reading_lag(m), w);
+        }
+        if (!m->r_stuck && m->same > 100 && m->fresh > 100 && at - m->r_same_at < 1 &&
+            w > 0) {
+            m->r_stuck = true;
+            meter_event(m, (struct event){.t0 = at - m->same * 0.03,
+                                          .t1 = at,
+                                          .why = METER_WHY_STUCK});
+        }
+    }
+    if (m->r_stuck && m->n_events)
+        m->events[m->n_events - 1].t1 = at;
+    m->r_any = true;
+    m->r_same_from = began;
+    m->r_same_at = at;
+}
+
+/* ---- the counter ---- */
+
+/* What the readings say for [a, b]; the last one holds on. */
+static double read_energy(const struct meter *m, double a, double b, double *ret_sd)
+{
+    double ea, eb, sa, sb, lo, hi, last = m->r.last.t;
+
+    *ret_sd = 0.5 * m->w * (b - a);
+    if (!m->r_any || b <= a)
+        return 0;
+    if (!series_energy(&m->r, fmin(a, last), &ea, &sa) ||
+        !series_energy(&m->r, fmin(b, last), &eb, &sb))
+        return m->w * (b - a);
+    series_range(&m->r, a - 2, b, &lo, &hi);
+    double beyond = fmax(b - fmax(a, last), 0);
+    double T = m->sensor.update_s;
+    *ret_sd = sqrt(sa * sa + sb * sb) + 0.3 * (hi - lo) * beyond +
+              (sensor_part_time(m) ? 0.3 * (hi - lo) * sqrt((b - a) * T) : 0);
+    return eb - ea + m->w * beyond;
+}
+
+/* The counter says nothing about [last point, to]: the readings do. */
+static void bridge(struct meter *m, double to, uint32_t why)
+{
+    struct point p = m->c.last;
+    double sd;
+
+    if (to <= p.t)
+        return;
+    double e = read_energy(m, p.t, to, &sd);
+    if (!m->r_any)
+        sd = m->c.n > 1 ? 0.5 * (to - p.t) * m->r_top : 0;
+    meter_event(
+        m, (struct event){.t0 = p.t, .t1 = to, .sd_j = sd, .why = why, .counter = true});
+    p.e += e;
+    p.t = to;
+    p.dt = m->opts.model.counter_update_s;
+    series_add(&m->c, p);
+}
+
+/* Counts since the last poll; false: the counter started anew. */
+static bool counted(struct meter *m, uint64_t raw, double span, double *ret_j)
+{
+    const struct meter_model *model = &m->opts.model;
+    double unit = model->counter_unit_j, most = fmax(4 * m->r_top, 2000);
+
+    if (raw > m->raw) {
+        *ret_j = (double)(raw - m->raw) * unit;
+        return true;
+    }
+    if (model->counter_wrap > m->raw) {
+        *ret_j = (double)(model->counter_wrap - m->raw + raw) * unit;
+        if (*ret_j <= most * (span + 0.2)) {
+            m->wraps++;
+            return true;
+        }
+    } else if (model->counter_wrap == 0 && m->raw > UINT64_MAX - (1ull << 40)) {
+        *ret_j = ((double)(UINT64_MAX - m->raw) + (double)raw + 1) * unit;
+        m->wraps++;
+        return true;
+    }
+    m->resets++;
+    return false;
+}
+
+static void changed(struct meter *m, uint64_t raw, double at)
+{
+    const struct meter_model *model = &m->opts.model;
+    double sd, j, edge = edges_change(&m->c_edges, m->c_same_from, at, &sd);
+    struct point p = m->c.last;
+
+    edge -= model->counter_lag_s;
+    bool whole = counted(m, raw, at - m->c_changed, &j);
+    if (!m->c_moved || m->c_stuck || !whole) {
+        if (m->c_moved && whole) /* stuck until now */
+            bridge(m, edge, METER_WHY_STUCK);
+        else if (m->c_moved)
+            bridge(m, edge, METER_WHY_RESET);
+        else
+            series_add(&m->c, (struct point){.t = edge, .dt = sd});
+        m->c_moved = true;
+        m->c_stuck = false;
+    } else {
+        p.e += j;
+        p.t = edge;
+        p.dt = sd;
+        if (!m->r_any && j > 0 && edge > m->c.last.t)
+            m->r_top = fmax(m->r_top, j / fmax(edge - m->c.last.t, 0.05));
+        series_add(&m->c, p);
+    }
+    m->raw = raw;
+    m->c_changed = at;
+}
+
+static void take_counter(struct meter *m, double began, double at, uint64_t raw)
+{
+    double patience = fmax(8 * m->opts.model.counter_update_s, 1);
+
+    if (!m->c_any) {
+        m->raw = raw;
+        m->c_any = true;
+        m->c_changed = at;
+    } else if (raw != m->raw) {
+        changed(m, raw, at);
+    } else if (m->c_moved && at - m->c_changed > patience && m->w > 3 &&
+               at - m->c_same_at < patience) {
+        m->c_stuck = true;
+        bridge(m, fmin(at, m->r.last.t), METER_WHY_STUCK);
+    }
+    m->c_same_from = began;
+    m->c_same_at = at;
+}
+
+/* ---- all of it ---- */
+
+static bool good(double w)
+{
+    return isfinite(w) && w >= 0 && w < TOP_W;
+}
+
+static bool backwards(const struct meter *m, const struct meter_sample *s)
+{
+    if (s->power_at_ns < s->power_began_ns ||
+        ((s->has & METER_HAS_COUNTER) && s->counter_at_ns < s->counter_began_ns))
+        return true;
+    uint64_t at = s->power_at_ns;
+    if ((s->has & METER_HAS_COUNTER) && s->counter_at_ns > at)
+        at = s->counter_at_ns;
+    return m->any && at <= m->last_ns;
+}
+
+int meter_feed(struct meter *m, const struct meter_sample *s, uw_error *err)
+{
+    bool has_w = s->has & m->sensor_has, has_c = s->has & METER_HAS_COUNTER;
+    double w = m->sensor_has == METER_HAS_INSTANT ? s->instant_w : s->power_w;
+    int r = 0;
+
+    if (backwards(m, s)) {
+        m->refused++;
+        return fail(err, METER_E_OLD, "a sample is older than the last one");
+    }
+    uint64_t now_ns =
+        has_c && s->counter_at_ns > s->power_at_ns ? s->counter_at_ns : s->power_at_ns;
+    if (!m->any) {
+        m->origin_ns = now_ns;
+        m->next_at = 0;
+    }
+    double now = meter_s(m, now_ns), gap = m->any ? now - meter_s(m, m->last_ns) : 0;
+    if (gap > fmax(1, 20e-9 * (double)m->opts.period_ns)) {
+        m->gaps++;
+        meter_event(m, (struct event){.t0 = now - gap, .t1 = now, .why = METER_WHY_GAP});
+    }
+    if (has_w && good(w))
+        take_reading(m, meter_s(m, s->power_began_ns), meter_s(m, s->power_at_ns), w);
+    else if (has_w)
+        r = fail(err, METER_E_BAD, "%g W is no board's power", w);
+    if (has_c && m->opts.model.counter_update_s > 0)
+        take_counter(m, meter_s(m, s->counter_began_ns), meter_s(m, s->counter_at_ns),
+                     s->counter);
+    m->any = true;
+    m->last_ns = now_ns;
+    meter_judge(m, now);
+    int settled = meter_settle(m);
+    return settled < 0 ? fail(err, settled, "no memory to settle a window") : r;
+}

@@ -1,0 +1,114 @@
+/* Does the counter tell the truth, and whose? */
+#include <math.h>
+
+#include "core/meter/state.h"
+
+enum { TICKS = 100, ENOUGH = 6 };
+
+bool counter_usable(const struct meter *m)
+{
+    return m->proved && (m->class != CLASS_FED || !sensor_part_time(m));
+}
+
+/* Mean of the reading whose publication is nearest to t. */
+static bool reading_near(const struct meter *m, double t, double *ret_w)
+{
+    size_t lo = 0, hi = m->n_ring;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (reading_at(m, mid)->end < t)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    if (lo == m->n_ring || lo == 0)
+        return false;
+    const struct reading *a = reading_at(m, lo - 1), *b = reading_at(m, lo);
+    *ret_w = t - a->end < b->end - t ? a->w : b->w;
+    return true;
+}
+
+struct match {
+    double changes, misses;
+};
+
+/* Ticks that differ from the one before, and ticks that readings, shifted, miss. */
+static struct match matching(const struct meter *m, double shift)
+{
+    struct match k = {0};
+    double T = m->c_edges.period_s, last = -1;
+
+    for (size_t i = m->c.n > TICKS ? m->c.n - TICKS : 1; i < m->c.n; i++) {
+        const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
+        double c = (b->e - a->e) / T, r;
+        if (fabs(b->t - a->t - T) > 0.5 * T || !reading_near(m, b->t + shift, &r)) {
+            last = -1;
+            continue;
+        }
+        double level = 0.5 * (c + r) + 1;
+        k.changes += last >= 0 && fabs(c - last) > 0.08 * level;
+        k.misses += fabs(c - r) > 0.04 * level;
+        last = c;
+    }
+    return k;
+}
+
+/* A counter fed by a part-time sensor moves exactly with its readings; one that
+ * integrates true power is in between whenever the load changes.
+ */
+static void classify(struct meter *m)
+{
+    struct match best = {0};
+    double T = m->sensor.update_s;
+
+    for (int i = -4; i <= 4; i++) {
+        struct match k = matching(m, i * T / 4);
+        if (i == -4 || k.misses < best.misses)
+            best = k;
+    }
+    if (best.changes < ENOUGH)
+        return;
+    if (best.misses <= 0.12 * best.changes)
+        m->class = CLASS_FED;
+    else if (best.misses >= 0.3 * best.changes)
+        m->class = CLASS_TRUE;
+}
+
+static void prove(struct meter *m)
+{
+    double ca, cb, ra, rb, sd, to = fmin(m->c.last.t, m->r.last.t), from = to - 5;
+
+    if (m->c.n < 3 || m->c_stuck)
+        return;
+    if (m->opts.model.counter_true && !m->r_any) {
+        m->proved = true;
+        return;
+    }
+    if (from < series_at(&m->c, 0)->t || from < series_at(&m->r, 0)->t)
+        from = fmax(series_at(&m->c, 0)->t, series_at(&m->r, 0)->t);
+    if (to - from < 0.8 || !series_energy(&m->c, from, &ca, &sd) ||
+        !series_energy(&m->c, to, &cb, &sd) || !series_energy(&m->r, from, &ra, &sd) ||
+        !series_energy(&m->r, to, &rb, &sd) || rb - ra < 1e-3)
+        return;
+    m->mismatch = (cb - ca) / (rb - ra) - 1;
+    double allowed = sensor_part_time(m) ? 0.7 : 0.15;
+    if (m->r_stuck)
+        return;
+    if (fabs(m->mismatch) < allowed)
+        m->proved = true;
+    else if (to - from > 4)
+        m->proved = false;
+}
+
+void meter_judge(struct meter *m, double now)
+{
+    if (!m->c_any || now - m->judged < 0.5)
+        return;
+    m->judged = now;
+    prove(m);
+    if (m->opts.model.counter_true)
+        m->class = CLASS_TRUE;
+    else if (sensor_part_time(m))
+        classify(m);
+}

@@ -1,0 +1,124 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "core/meter/state.h"
+
+#define PIECE_S 0.1
+#define LOOK_BACK_S 120.0
+
+enum { PIECES = 1200 };
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Power of pieces of 100 ms: counter differences where these are energy, else the
+ * readings, each of which is a piece (those of fast sensors are joined by lines).
+ */
+static size_t pieces(const struct meter *m, double a, double b, double *ret)
+{
+    bool counter = counter_usable(m) && m->c_edges.period_s <= 1.05 * PIECE_S;
+    size_t n = 0;
+
+    if (!counter && m->sensor.update_s >= 0.95 * PIECE_S) {
+        for (size_t i = 0; i < m->n_ring && n < PIECES; i++) {
+            const struct reading *r = reading_at(m, i);
+            if (r->end - m->sensor.window_s >= a - 1e-9 && r->end <= b + 1e-9)
+                ret[n++] = r->w;
+        }
+        return n;
+    }
+    const struct series *s = counter ? &m->c : &m->r;
+    double period = m->c_edges.period_s;
+    if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* its own ticks */
+        for (size_t i = 1; i < s->n && n < PIECES; i++) {
+            const struct point *p = series_at(s, i - 1), *q = series_at(s, i);
+            if (p->t >= a - 1e-9 && q->t <= b + 1e-9)
+                ret[n++] =
+                    (q->e - p->e) / (period * fmax(round((q->t - p->t) / period), 1));
+        }
+        return n;
+    }
+    for (double t = a; t + PIECE_S <= b + 1e-9 && n < PIECES; t += PIECE_S) {
+        double e0, e1, sd;
+        if (series_energy(s, t, &e0, &sd) && series_energy(s, t + PIECE_S, &e1, &sd))
+            ret[n++] = (e1 - e0) / PIECE_S;
+    }
+    return n;
+}
+
+int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double quantile,
+                   double *ret_w, uw_error *err)
+{
+    double w[PIECES];
+
+    if (end_ns <= begin_ns || !(quantile >= 0 && quantile <= 1))
+        return fail(err, -EINVAL, "quantile %g of a window of %.1f s", quantile,
+                    meter_s(m, end_ns) - meter_s(m, begin_ns));
+    double a = meter_s(m, begin_ns), b = meter_s(m, end_ns);
+    size_t n = m->any ? pieces(m, fmax(a, b - LOOK_BACK_S), b, w) : 0;
+    if (n == 0)
+        return fail(err, -ENODATA, "no readings lie within the window of %.1f s", b - a);
+    qsort(w, n, sizeof *w, ascending);
+    *ret_w = w[(size_t)lround(quantile * (double)(n - 1))];
+    return 0;
+}
+
+int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
+               uw_error *err)
+{
+    return meter_quantile(m, begin_ns, end_ns, 0.99, ret_w, err);
+}
+
+uint64_t meter_idle_ns(struct meter *m, uint64_t now_ns, double limit_w)
+{
+    bool counter = m->n_ring == 0;
+    double now = m->any ? meter_s(m, now_ns) : 0, since = now;
+
+    if (!m->any || now < 0)
+        return 0;
+    if (counter) {
+        for (size_t i = m->c.n; i-- > 1;) {
+            const struct point *p = series_at(&m->c, i - 1), *q = series_at(&m->c, i);
+            if ((q->e - p->e) / fmax(q->t - p->t, 1e-3) > limit_w)
+                break;
+            since = p->t;
+        }
+    } else {
+        for (size_t i = m->n_ring; i-- > 0;) {
+            if (reading_at(m, i)->w > limit_w)
+                break;
+            since = reading_at(m, i)->end - m->sensor.window_s;
+        }
+    }
+    return since < now ? (uint64_t)((now - fmax(since, 0)) * 1e9) : 0;
+}
+
+const char *meter_method_name(enum meter_method method)
+{
+    static const char *const names[] = {"none", "counter", "integrated", "folded"};
+    return (unsigned)method < n_elements(names) ? names[method] : "unknown";
+}
+
+const char *meter_why_text(uint32_t why, char *ret, size_t size)
+{
+    static const char *const names[] = {"aliasing", "gap",       "reset",
+                                        "stuck",    "short",     "early",
+                                        "unproved", "irregular", "coarse"};
+    size_t used = 0;
+
+    if (size)
+        ret[0] = '\0';
+    for (size_t i = 0; i < n_elements(names); i++) {
+        if (!(why & 1u << i) || used >= size)
+            continue;
+        int n = snprintf(ret + used, size - used, "%s%s", used ? ", " : "", names[i]);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    return ret;
+}

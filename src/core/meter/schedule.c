@@ -1,0 +1,104 @@
+#include <math.h>
+
+#include "core/meter/state.h"
+
+#define BURST_S 0.003 /* between samples while an edge is hunted for */
+#define LEARN_S 1.3   /* of hunting at the start */
+
+enum { LEARN_EDGES = 10 };
+
+void meter_mark(struct meter *m, uint64_t at_ns)
+{
+    double t = m->any ? meter_s(m, at_ns) : 0;
+
+    if (!m->any)
+        return; /* the first sample is the beginning; it is learnt densely anyhow */
+    if (m->n_marks == MARKS) {
+        for (size_t i = 1; i < MARKS; i++)
+            m->marks[i - 1] = m->marks[i];
+        m->n_marks--;
+    }
+    m->marks[m->n_marks++] = (struct mark){.t = t};
+}
+
+static const struct edges *followed(const struct meter *m)
+{
+    return m->opts.model.counter_update_s > 0 && (!m->c_stuck) ? &m->c_edges
+                                                               : &m->r_edges;
+}
+
+/* Is now a moment to look closely: at the start, or round a mark whose edges are not
+ * known well?
+ */
+static bool hunting(const struct meter *m, double now)
+{
+    const struct edges *e = followed(m);
+    double period = e->period_s;
+
+    if (now < LEARN_S && (e->n < LEARN_EDGES || !e->locked))
+        return true;
+    if (e->locked && e->error_s < 0.03 * period)
+        return false;
+    for (size_t i = 0; i < m->n_marks; i++)
+        if (now >= m->marks[i].t - 0.2 * period &&
+            now <= m->marks[i].t + 1.3 * fmin(period, 0.2))
+            return true;
+    return false;
+}
+
+uint64_t meter_next(struct meter *m, uint64_t now_ns)
+{
+    if (!m->any)
+        return now_ns;
+
+    double now = meter_s(m, now_ns), last = meter_s(m, m->last_ns);
+    double period = (double)m->opts.period_ns * 1e-9, soonest;
+    const struct edges *e = followed(m);
+
+    if (hunting(m, now)) {
+        m->next_at = last + BURST_S;
+    } else if (m->next_at <= last || m->next_at > last + 2 * period) {
+        double step = period * (0.6 + 0.8 * rng_uniform(&m->rng));
+        m->next_at = last + step;
+        if (e->period_s > 0.06) /* each value is to be seen once at least */
+            m->next_at = fmin(m->next_at, last + 0.85 * e->period_s);
+    }
+    soonest = m->next_at;
+    for (size_t i = 0; i < m->n_marks; i++) /* not to sleep through a mark */
+        if (m->marks[i].t > now && m->marks[i].t < soonest && !e->locked)
+            soonest = m->marks[i].t;
+    double ns = soonest * 1e9;
+    return m->origin_ns + (uint64_t)(ns > 0 ? ns : 0);
+}
+
+uint64_t meter_ready(const struct meter *m, uint64_t end_ns)
+{
+    const struct meter_model *model = &m->opts.model;
+    double wait = 0;
+
+    if (model->counter_update_s > 0)
+        wait = m->c_edges.period_s + model->counter_lag_s;
+    if (m->sensor.update_s > 0 && !(counter_usable(m) && m->class == CLASS_TRUE))
+        wait = fmax(wait, 2 * m->sensor.update_s + m->sensor.lag_s +
+                              (m->sensor.window_s > 0.2 ? m->sensor.window_s / 2 : 0));
+    return end_ns + (uint64_t)((wait + 0.01) * 1e9);
+}
+
+void meter_state(struct meter *m, struct meter_state *ret)
+{
+    *ret = (struct meter_state){
+        .counter_proved = m->proved,
+        .counter_fed = m->class == CLASS_FED,
+        .counter_stuck = m->c_stuck,
+        .sensor_stuck = m->r_stuck,
+        .counter_update_s = m->c_edges.locked ? m->c_edges.period_s : 0,
+        .sensor_update_s = m->r_edges.locked ? m->r_edges.period_s : 0,
+        .period_s = m->period_s,
+        .mismatch = m->mismatch,
+        .resets = m->resets,
+        .wraps = m->wraps,
+        .refused = m->refused,
+        .gaps = m->gaps,
+        .last_ns = m->last_ns,
+    };
+}

@@ -1,0 +1,131 @@
+/* What a meter holds; for the files of this folder alone. */
+#ifndef CORE_METER_STATE_H
+#define CORE_METER_STATE_H
+
+#include "base/rng.h"
+#include "core/meter/edges.h"
+#include "core/meter/fold.h"
+#include "core/meter/meter.h"
+
+enum {
+    POINTS = 4096,
+    READINGS = 4096,
+    MARKS = 64,
+    EVENTS = 64,
+    COARSE = 8192,
+};
+#define COARSE_S 10.0 /* one coarse point so often; doubled when they fill up */
+#define FOLD_AROUND_S 10.0
+
+/* Energy up to a moment since the series began. */
+struct point {
+    double t, e;
+    double dt; /* standard deviation of t */
+};
+
+/* A series of points: the last ones in a ring, older ones thinned out. */
+struct series {
+    struct point p[POINTS];
+    size_t n, head; /* head: where the next goes */
+    struct point last;
+};
+
+struct reading {
+    double end; /* of the time that it averages */
+    double w;
+};
+
+/* What happened to a source within [t0, t1], and the standard deviation it adds. */
+struct event {
+    double t0, t1, sd_j;
+    uint32_t why;
+    bool counter; /* else the sensor */
+};
+
+/* A place that stays exact: both series there, once known. */
+struct mark {
+    double t;
+    bool settled;
+    double counter_j, counter_sd, read_j, read_sd, power_w;
+};
+
+/* Energy of a stretch that has left the ring, by the fold. */
+struct chunk {
+    double t0, t1, e, sd;
+    double counter_j, read_j; /* the series at t1 */
+    uint32_t why;
+};
+
+enum counter_class { CLASS_UNKNOWN, CLASS_TRUE, CLASS_FED };
+
+struct meter {
+    struct meter_opts opts;
+    struct meter_sensor sensor; /* the reading that is used */
+    uint32_t sensor_has;        /* its enum meter_has */
+    struct rng rng;
+    uint64_t origin_ns, last_ns;
+    bool any;
+
+    /* counter */
+    struct edges c_edges;
+    struct series c;
+    uint64_t raw;
+    bool c_any, c_moved, c_stuck, proved;
+    double c_same_from, c_same_at; /* the last poll that saw raw */
+    double c_changed;              /* edge of the last change */
+    double mismatch;
+    enum counter_class class;
+    double judged;
+
+    /* readings */
+    struct edges r_edges;
+    struct series r;
+    struct reading ring[READINGS];
+    size_t n_ring, head;
+    double w, r_same_from, r_same_at, r_changed;
+    double r_top;
+    unsigned same, fresh; /* polls in a row that said the same; changes seen */
+    bool r_any, r_stuck;
+
+    struct mark marks[MARKS];
+    size_t n_marks;
+    struct event events[EVENTS];
+    size_t n_events;
+    struct chunk chunks[COARSE];
+    size_t n_chunks;
+    double chunk_s;
+    double next_at; /* s; when the schedule wants the next sample */
+    double burst_until;
+    double period_s;
+    uint64_t resets, wraps, refused, gaps;
+};
+
+double meter_s(const struct meter *m, uint64_t ns);
+
+/* ---- series.c ---- */
+
+void series_add(struct series *s, struct point p);
+/* i-th oldest point of the ring. */
+const struct point *series_at(const struct series *s, size_t i);
+/* Energy at t, *ret_sd of its error; false: t lies outside of the ring. */
+bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd);
+/* Lowest and highest mean power between points within [a, b]. */
+void series_range(const struct series *s, double a, double b, double *ret_lo,
+                  double *ret_hi);
+
+/* ---- feed.c's state, judged ---- */
+
+const struct reading *reading_at(const struct meter *m, size_t i);
+void meter_event(struct meter *m, struct event e);
+/* Is the sensor blind part of the time? */
+bool sensor_part_time(const struct meter *m);
+/* Differences of the counter are energy. */
+bool counter_usable(const struct meter *m);
+void meter_judge(struct meter *m, double now);
+
+/* ---- window.c ---- */
+
+/* Settles marks and chunks that will leave the ring.  0 or -ENOMEM. */
+int meter_settle(struct meter *m);
+
+#endif

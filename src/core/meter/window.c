@@ -1,0 +1,468 @@
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "core/meter/state.h"
+
+#define BEYOND_S 2.0   /* a window may reach so far past what is known */
+#define LEAVING_S 15.0 /* what is so near to leaving the ring is settled */
+#define DIRECT_S 20.0  /* windows up to this long are folded as one */
+
+/* Energy, the standard deviation of its error, and what made it worse. */
+struct piece {
+    double e, sd, period_s;
+    uint32_t why;
+    bool folded;
+};
+
+/* ---- where differences of a series are energy ---- */
+
+static void extrapolate(const struct series *s, double t, struct piece *ret)
+{
+    const struct point *first = series_at(s, 0), *edge = &s->last;
+    double lo, hi, p;
+
+    if (t < first->t)
+        edge = first;
+    series_range(s, edge->t - 2, edge->t + 2, &lo, &hi);
+    double ea = 0, eb = 0, sd, from = fmax(edge->t - 0.3, first->t);
+    double to = fmin(from + 0.3, s->last.t);
+    (void)series_energy(s, from, &ea, &sd);
+    (void)series_energy(s, to, &eb, &sd);
+    p = to > from ? (eb - ea) / (to - from) : 0;
+    *ret = (struct piece){.e = edge->e + p * (t - edge->t),
+                          .sd = (0.4 * (hi - lo) + 0.02 * p) * fabs(t - edge->t),
+                          .why = t < first->t ? 0 : METER_WHY_EARLY};
+}
+
+static const struct mark *mark_at(const struct meter *m, double t)
+{
+    for (size_t i = 0; i < m->n_marks; i++)
+        if (m->marks[i].settled && fabs(m->marks[i].t - t) < 1e-6)
+            return &m->marks[i];
+    return NULL;
+}
+
+/* The series at t, from what is kept of times gone by. */
+static bool place_old(const struct meter *m, bool counter, double t, struct piece *ret)
+{
+    const struct mark *mark = mark_at(m, t);
+
+    if (mark) {
+        *ret = (struct piece){.e = counter ? mark->counter_j : mark->read_j,
+                              .sd = counter ? mark->counter_sd : mark->read_sd};
+        return true;
+    }
+    for (size_t i = 1; i < m->n_chunks; i++) {
+        const struct chunk *a = &m->chunks[i - 1], *b = &m->chunks[i];
+        if (t < a->t1 || t > b->t1)
+            continue;
+        double ea = counter ? a->counter_j : a->read_j,
+               eb = counter ? b->counter_j : b->read_j, x = (t - a->t1) / (b->t1 - a->t1);
+        *ret = (struct piece){.e = ea + x * (eb - ea),
+                              .sd = 0.5 * (eb - ea) * x * (1 - x),
+                              .why = METER_WHY_COARSE};
+        return true;
+    }
+    return false;
+}
+
+static bool place(const struct meter *m, bool counter, double t, struct piece *ret)
+{
+    const struct series *s = counter ? &m->c : &m->r;
+
+    if (s->n < 2)
+        return false;
+    *ret = (struct piece){0};
+    if (series_energy(s, t, &ret->e, &ret->sd))
+        return true;
+    if (t > s->last.t || (s->n < POINTS && t < series_at(s, 0)->t)) {
+        extrapolate(s, t, ret);
+        return true;
+    }
+    return place_old(m, counter, t, ret);
+}
+
+/* An average over a long time blurs the window's ends. */
+static double blur(const struct meter *m, double t)
+{
+    double lo, hi;
+
+    if (m->sensor.window_s <= 1.05 * m->sensor.update_s)
+        return 0;
+    series_range(&m->r, t - 2 * m->sensor.window_s, t + 2 * m->sensor.window_s, &lo, &hi);
+    return 0.25 * (hi - lo) * m->sensor.window_s;
+}
+
+static bool difference(const struct meter *m, bool counter, double a, double b,
+                       struct piece *ret)
+{
+    struct piece pa, pb;
+    double blurred = 0;
+
+    if (!place(m, counter, a, &pa) || !place(m, counter, b, &pb))
+        return false;
+    if (!counter)
+        blurred = hypot(blur(m, a), blur(m, b));
+    *ret = (struct piece){.e = pb.e - pa.e,
+                          .sd = hypot(hypot(pa.sd, pb.sd), blurred),
+                          .why = pa.why | pb.why};
+    return true;
+}
+
+/* ---- a part-time sensor ---- */
+
+static size_t first_after(const struct meter *m, double t)
+{
+    size_t lo = 0, hi = m->n_ring;
+
+    while (lo < hi) {
+        size_t mid = (lo + hi) / 2;
+        if (reading_at(m, mid)->end < t)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return lo;
+}
+
+/* Readings of [a, b] and of as much round it as there is room for. */
+static size_t gather(const struct meter *m, double a, double b, struct fold_obs *obs)
+{
+    size_t i = first_after(m, a), j = first_after(m, b), n = 0;
+    size_t lo = first_after(m, a - FOLD_AROUND_S), hi = first_after(m, b + FOLD_AROUND_S);
+
+    if (hi < m->n_ring)
+        hi++;
+    while (hi - lo > FOLD_MAX) { /* trim the longer side, or the window itself */
+        if (i > lo && i - lo >= (hi > j ? hi - j : 0))
+            lo++;
+        else if (hi > j)
+            hi--;
+        else
+            lo++;
+    }
+    for (; lo < hi; lo++) {
+        const struct reading *r = reading_at(m, lo);
+        obs[n++] = (struct fold_obs){r->end - m->sensor.window_s, r->end, 0, 1, r->w};
+    }
+    return n;
+}
+
+/* The largest stretch of the load's period that no reading has seen, in s. */
+static double unseen(const struct fold_obs *obs, size_t n, double period)
+{
+    bool seen[200] = {false};
+    const size_t cells = sizeof seen / sizeof *seen;
+    size_t longest = 0, run = 0;
+
+    for (size_t i = 0; i < n; i++) {
+        double from = obs[i].t0 / period * (double)cells,
+               to = obs[i].t1 / period * (double)cells;
+        for (double x = floor(from); x <= to && x < from + (double)cells; x++)
+            seen[(size_t)(x - floor(x / (double)cells) * (double)cells)] = true;
+    }
+    for (size_t i = 0; i < 2 * cells; i++) {
+        run = seen[i % cells] ? 0 : run + 1;
+        longest = run > longest ? run : longest;
+    }
+    return (double)(longest < cells ? longest : cells) / (double)cells * period;
+}
+
+static uint32_t aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
+                        double period)
+{
+    double T = m->sensor.update_s, k = round(period / T);
+
+    if (k >= 1 && k < 25 && fabs(period - k * T) <= 0.02 * k * T)
+        return METER_WHY_ALIAS;
+    return unseen(obs, n, period) > 0.4 * (T - m->sensor.window_s) ? METER_WHY_ALIAS : 0;
+}
+
+static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
+{
+    struct fold_obs obs[FOLD_MAX];
+    struct fold_set set;
+    struct piece p = {0};
+    auto_(fold_free) struct fold *f = NULL;
+    size_t n = gather(m, a, b, obs), best = 0;
+
+    if (n < 2)
+        return -ENODATA;
+    int r = fold_new(obs, n, &f);
+    if (r == 0)
+        r = fold_find(f, m->period_s, m->r_edges.locked ? m->r_edges.period_s : 0, &set);
+    if (r == 0)
+        r = fold_mixed(f, &set, a, b, &p.e, &p.sd);
+    if (r < 0)
+        return r;
+    for (size_t i = 1; i < set.n; i++)
+        if (set.fits[i].weight > set.fits[best].weight)
+            best = i;
+    m->period_s = p.period_s = set.fits[best].period_s;
+    p.folded = p.period_s > 0;
+    if (p.folded)
+        p.why |= aliases(m, obs, n, p.period_s);
+    else if (p.sd > 0.01 * p.e)
+        p.why |= METER_WHY_IRREGULAR;
+    if (b > m->ring[(m->head + READINGS - 1) % READINGS].end + m->sensor.update_s)
+        p.why |= METER_WHY_EARLY;
+    *ret = p;
+    return 0;
+}
+
+static void add(struct piece *sum, struct piece p)
+{
+    sum->e += p.e;
+    if ((sum->why | p.why) & METER_WHY_ALIAS) /* what is never seen stays unseen */
+        sum->sd += p.sd;
+    else
+        sum->sd = hypot(sum->sd, p.sd);
+    sum->why |= p.why;
+    sum->folded |= p.folded;
+    if (p.period_s > 0)
+        sum->period_s = p.period_s;
+}
+
+/* [a, b] within one chunk whose readings are gone. */
+static struct piece part_of(const struct meter *m, const struct chunk *c, double a,
+                            double b)
+{
+    double share = (b - a) / (c->t1 - c->t0);
+    const struct mark *mark = mark_at(m, a);
+    struct piece p = {.e = c->e * share, .sd = c->sd, .why = c->why};
+
+    if (share >= 1)
+        return p;
+    if (mark && b >= c->t1)
+        return (struct piece){.e = mark->read_j, .sd = mark->read_sd, .why = c->why};
+    p.sd = hypot(c->sd, 0.5 * c->e * share * (1 - share));
+    p.why |= METER_WHY_COARSE;
+    return p;
+}
+
+static int fold_long(struct meter *m, double a, double b, struct piece *ret)
+{
+    double ring = m->n_ring ? reading_at(m, 0)->end : 0;
+    struct piece sum = {0};
+
+    for (size_t i = 0; i < m->n_chunks && a < b; i++) {
+        const struct chunk *c = &m->chunks[i];
+        double to = fmin(b, c->t1);
+        if (c->t1 <= a)
+            continue;
+        bool whole = a <= c->t0 && b >= c->t1;
+        struct piece p = part_of(m, c, fmax(a, c->t0), to);
+        if (!whole && (m->n_ring < READINGS || a > ring + 1)) {
+            int r = fold_piece(m, a, to, &p);
+            if (r < 0)
+                return r;
+        }
+        add(&sum, p);
+        a = to;
+    }
+    while (a < b) { /* not settled yet */
+        double to = b - a > DIRECT_S ? a + DIRECT_S / 2 : b;
+        struct piece p;
+        int r = fold_piece(m, a, to, &p);
+        if (r < 0)
+            return r;
+        add(&sum, p);
+        a = to;
+    }
+    *ret = sum;
+    return 0;
+}
+
+static int fold_window(struct meter *m, double a, double b, struct piece *ret)
+{
+    bool in_ring = m->n_ring && (m->n_ring < READINGS || a > reading_at(m, 0)->end + 1);
+
+    if (b - a <= DIRECT_S && in_ring)
+        return fold_piece(m, a, b, ret);
+    return fold_long(m, a, b, ret);
+}
+
+/* ---- chunks and marks ---- */
+
+static void merge(struct meter *m)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i + 1 < m->n_chunks; i += 2) {
+        struct chunk a = m->chunks[i], b = m->chunks[i + 1];
+        b.t0 = a.t0;
+        b.e += a.e;
+        b.sd = (a.why | b.why) & METER_WHY_ALIAS ? a.sd + b.sd : hypot(a.sd, b.sd);
+        b.why |= a.why;
+        m->chunks[n++] = b;
+    }
+    m->n_chunks = n;
+    m->chunk_s *= 2;
+}
+
+static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, bool fold)
+{
+    struct piece p;
+
+    if (k->settled || k->t < c->t0 || k->t >= c->t1)
+        return 0;
+    k->settled = true;
+    if (place(m, true, k->t, &p)) {
+        k->counter_j = p.e;
+        k->counter_sd = p.sd;
+    }
+    if (fold) {
+        int r = fold_piece(m, k->t, c->t1, &p);
+        if (r < 0 && r != -ENODATA)
+            return r;
+        k->read_j = p.e;
+        k->read_sd = p.sd;
+    } else if (place(m, false, k->t, &p)) {
+        k->read_j = p.e;
+        k->read_sd = p.sd;
+    }
+    return 0;
+}
+
+/* The oldest moment that is kept in full; before the start while nothing was lost. */
+static double oldest(const struct meter *m)
+{
+    double t = -HUGE_VAL;
+
+    if (m->n_ring == READINGS)
+        t = fmax(reading_at(m, 0)->end, series_at(&m->r, 0)->t);
+    if (m->c.n == POINTS)
+        t = fmax(t, series_at(&m->c, 0)->t);
+    return t;
+}
+
+int meter_settle(struct meter *m)
+{
+    double from = m->n_chunks ? m->chunks[m->n_chunks - 1].t1 : 0;
+    struct chunk c = {.t0 = from, .t1 = from + m->chunk_s};
+    bool fold = sensor_part_time(m) && m->class != CLASS_TRUE && m->n_ring > 1;
+    struct piece p = {0};
+    int r = 0;
+
+    if (c.t0 > oldest(m) + LEAVING_S)
+        return 0;
+    if (fold) {
+        r = fold_piece(m, c.t0, c.t1, &p);
+        if (r < 0 && r != -ENODATA)
+            return r;
+        c.e = p.e;
+        c.sd = p.sd;
+        c.why = p.why;
+    }
+    for (size_t i = 0; i < m->n_marks; i++) {
+        r = settle_mark(m, &m->marks[i], &c, fold);
+        if (r < 0)
+            return r;
+    }
+    if (place(m, true, c.t1, &p))
+        c.counter_j = p.e;
+    if (place(m, false, c.t1, &p))
+        c.read_j = p.e;
+    if (m->n_chunks == COARSE)
+        merge(m);
+    m->chunks[m->n_chunks++] = c;
+    return 0;
+}
+
+/* ---- the answer ---- */
+
+static void add_events(const struct meter *m, bool counter, double a, double b,
+                       struct piece *p)
+{
+    double lo, hi, var = p->sd * p->sd;
+
+    for (size_t i = 0; i < m->n_events; i++) {
+        const struct event *e = &m->events[i];
+        double from = fmax(a, e->t0), to = fmin(b, e->t1);
+        if (to <= from)
+            continue;
+        if (e->why == METER_WHY_GAP) {
+            bool end_in = (a > e->t0 && a < e->t1) || (b > e->t0 && b < e->t1);
+            if (counter && !end_in)
+                continue;
+            series_range(&m->r, e->t0 - 5, e->t1 + 5, &lo, &hi);
+            if (!counter)
+                var += pow(0.4 * (hi - lo) * (to - from), 2);
+        } else if (e->counter != counter) {
+            continue;
+        } else if (e->why == METER_WHY_STUCK && !counter) {
+            var += pow(0.3 * p->e * (to - from) / (b - a), 2);
+        } else {
+            var += e->sd_j * e->sd_j;
+        }
+        p->why |= e->why;
+    }
+    p->sd = sqrt(var);
+}
+
+static bool known(const struct meter *m, bool counter, double a, double b)
+{
+    const struct series *s = counter ? &m->c : &m->r;
+
+    if (s->n < 2 || b > s->last.t + BEYOND_S)
+        return false;
+    return s->n == POINTS || a > series_at(s, 0)->t - BEYOND_S;
+}
+
+/* 95 % of a normal's mass lie within 1.96; loads are no normals. */
+static double half_of(const struct meter *m, bool counter, const struct piece *p,
+                      double length)
+{
+    double lo, hi, floor_j = 0.004 * p->e;
+
+    if (!counter && sensor_part_time(m)) {
+        series_range(&m->r, m->r.last.t - 20, m->r.last.t, &lo, &hi);
+        floor_j += (hi - lo) * (0.025 + 0.002 * length);
+    }
+    double wide = p->why & METER_WHY_ALIAS ? 3.0 : 2.3;
+    return hypot(wide * p->sd, floor_j);
+}
+
+int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
+                 struct meter_result *ret, uw_error *err)
+{
+    if (end_ns <= begin_ns)
+        return fail(err, -EINVAL, "the window ends before it begins");
+
+    double a = meter_s(m, begin_ns), b = meter_s(m, end_ns);
+    bool counter = counter_usable(m) && known(m, true, a, b);
+    struct piece p = {0};
+    int r = 0;
+
+    if (!m->any || (!counter && !known(m, false, a, b)))
+        return fail(err, -ENODATA, "the window of %.1f s lies outside of what was fed",
+                    b - a);
+    if (counter || !sensor_part_time(m))
+        r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
+    else
+        r = fold_window(m, a, b, &p);
+    if (r < 0)
+        return fail(err, r, "no energy can be told for the window of %.1f s", b - a);
+
+    double T = counter ? m->c_edges.period_s : m->sensor.update_s;
+    add_events(m, counter, a, b, &p);
+    if (b - a < 10 * T)
+        p.why |= METER_WHY_SHORT;
+    if (!counter && m->opts.model.counter_update_s > 0 && !m->proved)
+        p.why |= METER_WHY_UNPROVED;
+    double half = half_of(m, counter, &p, b - a);
+    *ret = (struct meter_result){
+        .energy_j = p.e,
+        .power_w = p.e / (b - a),
+        .half_j = half,
+        .half_w = half / (b - a),
+        .period_s = p.period_s,
+        .method = counter    ? METER_COUNTER
+                  : p.folded ? METER_FOLDED
+                             : METER_INTEGRATED,
+        .why = p.why,
+    };
+    return 0;
+}

@@ -1,0 +1,356 @@
+/* The meter on sensors written here by hand: order, wrap, reset, gap, stuck, marks,
+ * levels.  How well it does on the simulated boards' sensors is test-meter-plant.c.
+ */
+#include <errno.h>
+
+#include "base/units.h"
+#include "core/meter/meter.h"
+#include "tap.h"
+
+#define START (1000 * NS_PER_S)
+
+/* A board whose power is a function of time and whose counter is exact. */
+struct bench {
+    struct meter *m;
+    uint64_t now;
+    double low, high, period; /* a square wave, high first; period 0: high */
+    uint64_t wrap, base;      /* counts; base is added to the counter */
+    bool no_power, no_counter, counter_stuck, power_stuck;
+    uint64_t stuck_at;
+    double stuck_w, unit_j;
+};
+
+static double energy(const struct bench *b, double t)
+{
+    if (b->period <= 0)
+        return b->high * t;
+    double n = floor(t / b->period), rest = t - n * b->period;
+    double half = b->period / 2;
+    return n * half * (b->high + b->low) +
+           (rest < half ? rest * b->high : half * b->high + (rest - half) * b->low);
+}
+
+static double between(const struct bench *b, double from, double to)
+{
+    return energy(b, to) - energy(b, from);
+}
+
+static uint64_t counter(const struct bench *b, double t)
+{
+    double edge = floor(t / 0.1) * 0.1;
+    uint64_t counts = (uint64_t)(energy(b, edge) / b->unit_j) + b->base;
+    return b->wrap ? counts % b->wrap : counts;
+}
+
+static double power(const struct bench *b, double t)
+{
+    double edge = floor((t - 0.013) / 0.1) * 0.1 + 0.013;
+    if (edge < 0.1)
+        return b->high;
+    return between(b, edge - 0.1, edge) / 0.1 + 0.05 * sin(edge * 977);
+}
+
+static int poll(struct bench *b)
+{
+    double t = s_of_ns(b->now - START);
+    struct meter_sample s = {
+        .has = (b->no_power ? 0 : (unsigned)METER_HAS_POWER) |
+               (b->no_counter ? 0 : (unsigned)METER_HAS_COUNTER),
+        .power_began_ns = b->now - 100000,
+        .power_at_ns = b->now + 100000,
+        .counter_began_ns = b->now - 100000,
+        .counter_at_ns = b->now + 100000,
+        .power_w = b->power_stuck ? b->stuck_w : power(b, t),
+        .counter = b->counter_stuck ? b->stuck_at : counter(b, t),
+    };
+    return meter_feed(b->m, &s, NULL);
+}
+
+static void run_until(struct bench *b, double t)
+{
+    uint64_t end = START + ns_of_s(t);
+
+    while (b->now < end) {
+        (void)poll(b);
+        uint64_t next = meter_next(b->m, b->now);
+        b->now = next > b->now + 200001 ? next : b->now + 200001;
+    }
+}
+
+static struct bench bench_new(bool has_counter)
+{
+    struct bench b = {.now = START + 1000000,
+                      .low = 100,
+                      .high = 250,
+                      .period = 0.7,
+                      .base = 5000000,
+                      .unit_j = 1e-3};
+    struct meter_opts opts = {.seed = 3};
+
+    meter_model_nvidia(6, "Quadro RTX 6000", &opts.model);
+    opts.model.power.lag_s = 0;
+    if (!has_counter) {
+        opts.model.counter_update_s = 0;
+        b.no_counter = true;
+    }
+    uw_error err;
+    if (meter_new(&opts, &b.m, &err) < 0)
+        b.m = NULL;
+    return b;
+}
+
+static struct meter_result window(struct bench *b, double from, double to)
+{
+    struct meter_result r = {.energy_j = -1};
+    uw_error err = {0};
+
+    if (meter_window(b->m, START + ns_of_s(from), START + ns_of_s(to), &r, &err) < 0)
+        printf("# %s\n", err.text);
+    return r;
+}
+
+static void check(struct bench *b, double from, double to, double tolerance,
+                  enum meter_method method, uint32_t why, const char *name)
+{
+    struct meter_result r = window(b, from, to);
+    char text[128];
+    double want = between(b, from, to);
+
+    is_near(r.energy_j / want, 1, tolerance, "%s: energy", name);
+    ok(fabs(r.energy_j - want) <= r.half_j, "%s: the interval holds it", name);
+    is_str(meter_method_name(r.method), meter_method_name(method), name);
+    if (!ok((r.why & ~(unsigned)METER_WHY_EARLY) == why, "%s: why", name))
+        printf("# got: %s\n", meter_why_text(r.why, text, sizeof text));
+}
+
+static void test_plain(void)
+{
+    struct bench b = bench_new(true);
+    struct meter_state s;
+
+    run_until(&b, 20);
+    check(&b, 5, 15, 0.01, METER_COUNTER, 0, "ten seconds");
+    check(&b, 7.33, 9.33, 0.03, METER_COUNTER, 0, "two seconds");
+    check(&b, 7.33, 7.83, 0.12, METER_COUNTER, METER_WHY_SHORT, "half a second");
+    meter_state(b.m, &s);
+    ok(s.counter_proved && !s.counter_fed && !s.counter_stuck, "the counter is proved");
+    is_near(s.counter_update_s, 0.1, 0.002, "its period is found");
+    is_near(s.mismatch, 0, 0.03, "counter and readings agree");
+    meter_free(b.m);
+
+    b = bench_new(false);
+    run_until(&b, 20);
+    check(&b, 5, 15, 0.01, METER_INTEGRATED, 0, "no counter, ten seconds");
+    check(&b, 7.33, 9.33, 0.03, METER_INTEGRATED, 0, "no counter, two seconds");
+    meter_free(b.m);
+}
+
+static void test_order(void)
+{
+    struct bench b = bench_new(true);
+    struct meter_state before, after;
+    struct meter_sample s = {.has = METER_HAS_POWER, .power_w = 200};
+    struct meter_result r = {.energy_j = -7};
+    uw_error err;
+
+    is_int(meter_window(b.m, START, START + NS_PER_S, &r, &err), -ENODATA,
+           "nothing fed: no energy");
+    run_until(&b, 5);
+    meter_state(b.m, &before);
+    s.power_began_ns = before.last_ns - 2000000;
+    s.power_at_ns = before.last_ns - 1000000;
+    is_int(meter_feed(b.m, &s, &err), METER_E_OLD, "an old sample is refused");
+    s.power_began_ns = before.last_ns + 2000000;
+    s.power_at_ns = before.last_ns + 1000000;
+    is_int(meter_feed(b.m, &s, &err), METER_E_OLD,
+           "so is one that ends before it begins");
+    meter_state(b.m, &after);
+    is_int(after.last_ns, before.last_ns, "neither changed anything");
+    is_int(after.refused, 2, "both are counted");
+
+    s.power_at_ns = s.power_began_ns + 1000;
+    s.power_w = NAN;
+    is_int(meter_feed(b.m, &s, &err), METER_E_BAD, "NaN is no power");
+    s.power_began_ns = s.power_at_ns += NS_PER_MS;
+    s.power_w = -3;
+    is_int(meter_feed(b.m, &s, &err), METER_E_BAD, "nor is less than none");
+    b.now = s.power_at_ns + 50 * NS_PER_MS;
+    run_until(&b, 12);
+    check(&b, 2, 12, 0.01, METER_COUNTER, 0, "refused samples leave no trace");
+
+    is_int(meter_window(b.m, START + NS_PER_S, START, &r, &err), -EINVAL, "end first");
+    is_int(meter_window(b.m, START, START + 20 * NS_PER_S, &r, &err), -ENODATA,
+           "a window that is not over");
+    is_near(r.energy_j, -7, 0, "failures write nothing");
+    meter_free(b.m);
+}
+
+static void test_wrap_reset(void)
+{
+    struct meter_state s;
+    struct bench b = bench_new(true);
+    struct meter_opts opts = {.seed = 5};
+    uw_error err;
+
+    b.base = UINT64_MAX - 1000000; /* 1 kJ below the end of 64 bits */
+    run_until(&b, 20);
+    check(&b, 3, 17, 0.01, METER_COUNTER, 0, "64 bits wrap");
+    meter_state(b.m, &s);
+    is_int(s.wraps, 1, "one wrap");
+    meter_free(b.m);
+
+    b = bench_new(true);
+    meter_free(b.m);
+    meter_model_rapl(15.3e-6, 262144ull * 1000000ull, &opts.model);
+    opts.model.counter_update_s = 0.1;
+    b.unit_j = 15.3e-6;
+    b.no_power = true;
+    b.wrap = opts.model.counter_wrap = 1ull << 27; /* about 2 kJ */
+    if (meter_new(&opts, &b.m, &err) < 0)
+        return;
+    run_until(&b, 60);
+    check(&b, 3, 57, 0.01, METER_COUNTER, 0, "a short counter wraps and wraps");
+    meter_state(b.m, &s);
+    ok(s.wraps >= 4 && s.resets == 0, "%d wraps", (int)s.wraps);
+    meter_free(b.m);
+
+    b = bench_new(true);
+    run_until(&b, 9);
+    b.base = 0 - (uint64_t)(energy(&b, 9) * 1e3); /* the driver is loaded anew */
+    run_until(&b, 20);
+    check(&b, 4, 14, 0.02, METER_COUNTER, METER_WHY_RESET, "reset");
+    check(&b, 10, 20, 0.01, METER_COUNTER, 0, "after the reset");
+    meter_state(b.m, &s);
+    is_int(s.resets, 1, "one reset");
+    meter_free(b.m);
+}
+
+static void test_gap(void)
+{
+    struct bench b = bench_new(true);
+
+    run_until(&b, 10);
+    b.now += 4 * NS_PER_S;
+    run_until(&b, 24);
+    check(&b, 5, 20, 0.01, METER_COUNTER, 0, "a counter bridges a gap");
+    check(&b, 5, 12, 0.3, METER_COUNTER, METER_WHY_GAP, "a window that ends in it");
+    meter_free(b.m);
+
+    b = bench_new(false);
+    run_until(&b, 10);
+    b.now += 4 * NS_PER_S;
+    run_until(&b, 24);
+    check(&b, 5, 20, 0.2, METER_INTEGRATED, METER_WHY_GAP, "readings with a gap");
+    meter_free(b.m);
+}
+
+static void test_stuck(void)
+{
+    struct meter_state s;
+    struct bench b = bench_new(true);
+
+    run_until(&b, 10);
+    b.counter_stuck = true;
+    b.stuck_at = counter(&b, 9.9);
+    run_until(&b, 16);
+    meter_state(b.m, &s);
+    ok(s.counter_stuck, "a counter that stands still is seen");
+    check(&b, 4, 14, 0.03, METER_COUNTER, METER_WHY_STUCK, "stuck counter");
+    b.counter_stuck = false;
+    run_until(&b, 30);
+    meter_state(b.m, &s);
+    ok(!s.counter_stuck, "that it goes on, too");
+    check(&b, 4, 24, 0.03, METER_COUNTER, METER_WHY_STUCK, "it goes on");
+    check(&b, 18, 28, 0.01, METER_COUNTER, 0, "all is well again");
+    meter_free(b.m);
+
+    b = bench_new(false);
+    run_until(&b, 12);
+    b.power_stuck = true;
+    b.stuck_w = power(&b, 11.95);
+    run_until(&b, 30);
+    meter_state(b.m, &s);
+    ok(s.sensor_stuck, "a sensor that stands still is seen");
+    struct meter_result r = window(&b, 15, 25);
+    ok(r.why & METER_WHY_STUCK, "and said");
+    ok(r.half_j > 0.3 * r.energy_j, "nobody is sure of it");
+    b.power_stuck = false;
+    run_until(&b, 45);
+    check(&b, 33, 43, 0.01, METER_INTEGRATED, 0, "it moves again");
+    meter_free(b.m);
+}
+
+static void test_old(void)
+{
+    struct bench b = bench_new(true);
+
+    run_until(&b, 20);
+    meter_mark(b.m, START + ns_of_s(20.03));
+    run_until(&b, 1500);
+    check(&b, 20.03, 1480, 0.001, METER_COUNTER, 0, "a marked beginning stays exact");
+    struct meter_result r = window(&b, 33.3, 1480);
+    is_near(r.energy_j / between(&b, 33.3, 1480), 1, 0.01, "an unmarked one fades");
+    ok(r.why & METER_WHY_COARSE, "and it is said");
+    meter_free(b.m);
+}
+
+static void test_levels(void)
+{
+    struct bench b = bench_new(true);
+    double w = 0;
+    uw_error err;
+
+    b.period = 4;
+    run_until(&b, 20);
+    is_int(meter_peak(b.m, START, START + 18 * NS_PER_S, &w, &err), 0, "peak");
+    is_near(w, 250, 1, "the observed peak");
+    is_int(meter_quantile(b.m, START, START + 18 * NS_PER_S, 0.02, &w, &err), 0,
+           "quantile");
+    is_near(w, 100, 1, "and the other end");
+    is_int(meter_quantile(b.m, START, START, 0.5, &w, &err), -EINVAL, "no window");
+    is_int(meter_quantile(b.m, START + NS_PER_S, START + NS_PER_S + 1, 0.5, &w, &err),
+           -ENODATA, "nothing in it");
+    ok(meter_idle_ns(b.m, b.now, 90) == 0, "not idle");
+    b.period = 0;
+    b.base +=
+        (uint64_t)((energy(&(struct bench){.high = 250, .low = 100, .period = 4}, 20) -
+                    20 * 30) *
+                   1e3);
+    b.high = 30;
+    run_until(&b, 32);
+    is_near(s_of_ns(meter_idle_ns(b.m, b.now, 50)), 12, 0.5, "idle for so long");
+    meter_free(b.m);
+}
+
+static void test_model(void)
+{
+    struct meter_opts opts = {.seed = 1};
+    struct meter *m = NULL;
+    char text[64];
+    uw_error err;
+
+    is_int(meter_new(&opts, &m, &err), -EINVAL, "a model of nothing is refused");
+    ok(m == NULL, "and nothing is made");
+    meter_model_nvidia(7, "NVIDIA A100-SXM4-80GB", &opts.model);
+    is_near(opts.model.power.window_s, 0.025, 0, "an A100 looks 25 of 100 ms");
+    meter_model_nvidia(7, "NVIDIA GeForce RTX 3090", &opts.model);
+    is_near(opts.model.power.window_s, 0.1, 0, "its cousin all of them");
+    opts.model.counter_unit_j = 0;
+    is_int(meter_new(&opts, &m, &err), -EINVAL, "a counter without a unit");
+    is_str(meter_why_text(METER_WHY_GAP | METER_WHY_STUCK, text, sizeof text),
+           "gap, stuck", "flags by name");
+    is_str(meter_why_text(0, text, sizeof text), "", "no flags");
+}
+
+int main(void)
+{
+    test_model();
+    test_plain();
+    test_order();
+    test_wrap_reset();
+    test_gap();
+    test_stuck();
+    test_old();
+    test_levels();
+    return done();
+}
