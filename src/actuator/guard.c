@@ -137,10 +137,10 @@ static int run_job(struct loop *loop, void *work)
     return 0;
 }
 
-static void idle(struct guard *guard)
+static void tell_change(struct guard *guard)
 {
-    if (guard->opts.on_idle && guard_is_idle(guard))
-        guard->opts.on_idle(guard->opts.user);
+    if (guard->opts.on_change)
+        guard->opts.on_change(guard->opts.user);
 }
 
 static enum proto_type type_of(enum job_kind kind)
@@ -224,10 +224,12 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
 
 static void after_restore(struct charge *c, const struct actuator_reply *reply)
 {
-    bool gone_by = c->job.kind == JOB_RECOVER && reply->result == ACTUATOR_TAKEN;
+    /* Its holder lives, or the entry is refused: nothing to try again. */
+    bool not_ours = c->job.kind == JOB_RECOVER && !c->held.has_entry;
 
-    if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED || gone_by) {
-        if (c->job.kind == JOB_RECOVER || reply->result == ACTUATOR_YIELDED)
+    if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED || not_ours) {
+        if ((c->job.kind == JOB_RECOVER && reply->result != ACTUATOR_TAKEN) ||
+            reply->result == ACTUATOR_YIELDED)
             say(c->guard, reply->text);
         set_free(c, reply);
         return;
@@ -274,7 +276,7 @@ static void fold(struct charge *c)
         break;
     }
     step(c);
-    idle(c->guard);
+    tell_change(c->guard);
 }
 
 /* The call has not come back in time: its board is out, no other one. */
@@ -299,7 +301,7 @@ static void on_hang(struct charge *c)
     c->release_seq = 0;
     if (c->state != STATE_RECOVERING)
         want_restore(c);
-    idle(c->guard);
+    tell_change(c->guard);
 }
 
 static int on_done(struct loop *loop, void *work, int r)
@@ -335,7 +337,7 @@ static void on_late(struct loop *loop, void *work, int r)
         want_restore(c);
         step(c);
     }
-    idle(c->guard);
+    tell_change(c->guard);
 }
 
 static void submit(struct charge *c, struct job job)
@@ -708,6 +710,14 @@ bool guard_is_idle(const struct guard *guard)
         if (guard->charge[i].state != STATE_FREE && !guard->charge[i].hangs)
             return false;
     return true;
+}
+
+bool guard_is_recovering(const struct guard *guard)
+{
+    for (size_t i = 0; i < guard->n; i++)
+        if (guard->charge[i].state == STATE_RECOVERING && !guard->charge[i].hangs)
+            return true;
+    return false;
 }
 
 unsigned guard_hanging(const struct guard *guard)

@@ -29,8 +29,8 @@ struct guard_opts {
     const struct journal *journal; /* or NULL */
     /* One line for a human; or NULL. */
     void (*say)(const char *text, void *user);
-    /* Called whenever nothing is under way any more; or NULL. */
-    void (*on_idle)(void *user);
+    /* A job of some board has ended: ask below; or NULL. */
+    void (*on_change)(void *user);
     void *user;
 };
 
@@ -41,8 +41,10 @@ int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err);
 void guard_free(struct guard *guard);
 DEFINE_AUTO(struct guard *, guard_free);
 
-/* Begin to undo what the journal holds of dead holders; on_idle follows. */
+/* Begin to undo what the journal holds of dead holders. */
 int guard_recover(struct guard *guard, uw_error *err);
+/* Some entry has not been looked at yet (boards that hang aside). */
+bool guard_is_recovering(const struct guard *guard);
 
 /* No board is held, being restored or recovered.  Boards that hang in the driver
  * count as idle, and as unrestored.

@@ -81,7 +81,7 @@ static int on_beat_due(struct loop_timer *timer, uint64_t now, void *user)
 
     (void)timer;
     (void)now;
-    if (++p->beats_open > SILENT_BEATS) {
+    if (++p->beats_open > SILENT_BEATS && p->phase != PHASE_ENDING) {
         say("the keeper does not answer: restoring", NULL);
         end(p);
     }
@@ -119,12 +119,15 @@ static int on_linger(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
-static void on_idle(void *user)
+static void on_change(void *user)
 {
     struct program *p = user;
+    bool idle = !p->guard || guard_is_idle(p->guard);
 
-    if (p->phase == PHASE_RECOVERY ||
-        (p->phase == PHASE_ENDING && (!p->guard || guard_hanging(p->guard) == 0)))
+    if (p->phase == PHASE_RECOVERY &&
+        (idle || (p->mode != MODE_RECOVER && !guard_is_recovering(p->guard))))
+        loop_stop(p->loop, 0);
+    else if (p->phase == PHASE_ENDING && idle && (!p->guard || !guard_hanging(p->guard)))
         loop_stop(p->loop, 0);
 }
 
@@ -137,8 +140,7 @@ static void end(struct program *p)
     server_free(take(p->server));
     (void)loop_timer_new(p->loop, loop_now_ns(p->loop) + LINGER_S * NS_PER_S, 0,
                          on_linger, p, &p->linger, NULL);
-    if (!p->guard || guard_is_idle(p->guard))
-        on_idle(p);
+    on_change(p);
 }
 
 static void on_gone(void *user)
@@ -191,7 +193,7 @@ static int open_boards(struct program *p, uw_error *err)
                                .lib = p->lib,
                                .journal = &p->journal,
                                .say = say,
-                               .on_idle = on_idle,
+                               .on_change = on_change,
                                .user = p};
     return guard_new(&guard, &p->guard, err);
 }
@@ -216,7 +218,7 @@ static int recover(struct program *p, uw_error *err)
     if (r == 0)
         r = guard_recover(p->guard, err);
     if (r == 0 && !guard_is_idle(p->guard))
-        r = loop_run(p->loop, err);
+        r = loop_run(p->loop, err); /* until on_change says so */
     return r;
 }
 
@@ -269,7 +271,7 @@ static int actuate(struct program *p)
         guard_free(take(p->guard));
         r = 0;
     }
-    if (r == 0 && p->mode != MODE_RECOVER)
+    if (r == 0 && p->mode != MODE_RECOVER && p->phase != PHASE_ENDING)
         r = serve(p, &err);
     if (r < 0)
         say(err.text, NULL);

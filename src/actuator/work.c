@@ -15,7 +15,8 @@ static void answer(const struct held *h, struct actuator_reply *reply,
     (void)snprintf(reply->uuid, sizeof reply->uuid, "%s", h->info->uuid);
     reply->original_mw = h->has_entry ? h->entry.original_mw : 0;
     reply->limits = h->limits;
-    (void)snprintf(reply->text, sizeof reply->text, "%s", err ? err->text : "");
+    bool plain = result == ACTUATOR_DONE || !err;
+    (void)snprintf(reply->text, sizeof reply->text, "%s", plain ? "" : err->text);
 }
 
 /* What a driver's failure is to the client. */
@@ -168,7 +169,13 @@ void work_recover(struct held *h, struct actuator_reply *reply)
 
     int r = adopt(h, getpid(), reply, &err);
     if (r == 0 && h->has_entry) {
+        uint32_t ours_mw = h->entry.intended_mw;
         work_restore(h, reply);
+        if (reply->result == ACTUATOR_DONE)
+            (void)snprintf(reply->text, sizeof reply->text,
+                           "%s: %" PRIu32
+                           " mW put back, a killed actuator had left %" PRIu32,
+                           h->info->uuid, reply->original_mw, ours_mw);
         return;
     }
     answer(h, reply,

@@ -131,10 +131,17 @@ class Client:
             except ProcessLookupError:
                 pass
 
+    def kill_all(self):
+        """All three at once: nobody gets to react to another's end."""
+        os.kill(self.keeper, signal.SIGSTOP)
+        self.kill(self.actuator, self.keeper, self.p.pid)
+        uwtest.wait_for(lambda: all(state_of(p) in ("", "Z") for p in
+                                    (self.actuator, self.keeper, self.p.pid)), 5)
+
     def close(self):
         """Ends it, and whatever of its own was stopped."""
         for pid in (self.p.pid, self.keeper, self.actuator):
-            if pid and state_of(pid) == "T":
+            if pid and state_of(pid):
                 os.kill(pid, signal.SIGCONT)
         self.tell("quit")
         try:
@@ -142,8 +149,10 @@ class Client:
         except subprocess.TimeoutExpired:
             self.p.kill()
             self.p.wait()
+        return_by = time.monotonic() + 5
         for pid in (self.keeper, self.actuator):
-            uwtest.wait_for(lambda pid=pid: not pid or state_of(pid) in ("", "Z"), 5)
+            uwtest.wait_for(lambda pid=pid: not pid or state_of(pid) in ("", "Z"),
+                            return_by - time.monotonic())
         for stream in (self.p.stdin, self.p.stdout, self.p.stderr):
             try:
                 stream.close()
@@ -310,7 +319,7 @@ def kill_several(t, w):
 
     c = w.capped(0)
     other = w.capped(1)
-    c.kill(c.p.pid, c.keeper, c.actuator)
+    c.kill_all()
     time.sleep(0.5)
     t.equal(w.nvml.limit(0), CAP, "command, keeper and actuator killed together: nobody is left")
     p = w.recover()
@@ -324,7 +333,7 @@ def kill_several(t, w):
     c.close()
 
     c = w.capped(0)
-    c.kill(c.p.pid, c.keeper, c.actuator)
+    c.kill_all()
     time.sleep(0.2)
     nxt = w.client()
     t.ok(w.nvml.limit(0) == ORIGINAL and not w.entry(0),
@@ -348,7 +357,7 @@ def others_limits(t, w):
     w.nvml.set(0, ORIGINAL)
 
     c = w.capped(0)
-    c.kill(c.p.pid, c.keeper, c.actuator)
+    c.kill_all()
     w.nvml.set(0, 180000)
     p = w.recover()
     t.ok(w.nvml.limit(0) == 180000 and not w.entry(0) and "not one that we set" in p.stderr,
@@ -367,7 +376,7 @@ def others_limits(t, w):
 
 def other_times(t, w):
     c = w.capped(0)
-    c.kill(c.p.pid, c.keeper, c.actuator)
+    c.kill_all()
     path = w.journal / f"{w.uuid[0]}.cap"
     boot = pathlib.Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     path.write_text(path.read_text().replace(boot, boot[::-1]))
@@ -378,7 +387,7 @@ def other_times(t, w):
     w.nvml.set(0, ORIGINAL)
 
     c = w.capped(0)
-    c.kill(c.p.pid, c.keeper, c.actuator)
+    c.kill_all()
     w.node.fault("all", "reload")
     w.nvml.set(0, CAP)  # somebody's own, equal to what ours was
     p = w.recover()

@@ -32,11 +32,11 @@ static void on_say(const char *text, void *user)
     (void)snprintf(w->said, sizeof w->said, "%s", text);
 }
 
-static void on_idle(void *user)
+static void on_change(void *user)
 {
     struct world *w = user;
 
-    w->idles++;
+    w->idles += w->guard && guard_is_idle(w->guard);
 }
 
 static void on_answer(const struct proto_answer *answer, void *user)
@@ -70,7 +70,7 @@ static void guard_up(struct world *w)
                               .backend = &fake_backend,
                               .journal = &w->journal,
                               .say = on_say,
-                              .on_idle = on_idle,
+                              .on_change = on_change,
                               .user = w};
 
     ok(guard_new(&opts, &w->guard, NULL) == 0, "a guard");
@@ -436,8 +436,9 @@ static void test_recover(void)
        "GPU-2's holder lives");
 
     guard_up(w);
-    ok(guard_recover(w->guard, NULL) == 0, "recovery");
+    ok(guard_recover(w->guard, NULL) == 0 && guard_is_recovering(w->guard), "recovery");
     pass(w, 1000);
+    ok(!guard_is_recovering(w->guard), "every entry has been looked at");
     ok(guard_is_idle(w->guard), "it ends");
     ok(fake_dev[0].set_mw == 250000 && !has_entry(w, "GPU-0"), "ours is undone");
     ok(fake_dev[1].set_mw == 170000 && !has_entry(w, "GPU-1"),
