@@ -163,15 +163,15 @@ static void submit_in(struct rig *rig, uint64_t in_ns)
                          &timer, NULL);
 }
 
-/* Times out at 10, is told of at 60 ms; what waits behind it is refused. */
+/* Times out at 10, returns at 250 ms; what waits behind it is refused. */
 static void deadline(struct rig *rig)
 {
-    (void)submit(rig, 'a', MS(60), 1, MS(10));
+    (void)submit(rig, 'a', MS(250), 1, MS(10));
     (void)submit(rig, 'b', 0, 2, MS(10));
-    submit_in(rig, MS(30)); /* refused at once */
-    tick(rig, MS(35));
-    submit_in(rig, MS(150)); /* it has recovered */
-    tick(rig, MS(200));
+    submit_in(rig, MS(60)); /* refused at once */
+    tick(rig, MS(70));
+    submit_in(rig, MS(400)); /* it has recovered */
+    tick(rig, MS(500));
     (void)loop_run(rig->loop, NULL);
 }
 
@@ -187,7 +187,7 @@ static void others_go_on(struct rig *rig)
 {
     struct loop_worker *first = rig->worker;
 
-    (void)submit(rig, 'a', MS(300), 1, MS(50));
+    (void)submit(rig, 'a', MS(600), 1, MS(200));
     rig->worker = rig->other;
     (void)submit(rig, 'b', MS(1), 2, MS(1000));
     (void)submit(rig, 'c', MS(1), 3, MS(1000));
@@ -279,7 +279,7 @@ static void submit_in_done(struct rig *rig)
 /* loop_free() answers what is queued; a hung call may use the loop's clock after. */
 static void loop_free_with_hang(struct rig *rig)
 {
-    (void)submit(rig, 'a', MS(100), 1, MS(5));
+    (void)submit(rig, 'a', MS(400), 1, MS(5));
     (void)loop_run(rig->loop, NULL);
     (void)submit(rig, 'b', 0, 2, 0);
     loop_free(rig->loop);
