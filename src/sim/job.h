@@ -36,7 +36,7 @@ struct sim_job {
 /* args: what stands after "train".  -EINVAL with a text that names the option and
  * what it may be; -ERANGE for a number out of its range.
  *
- *   --workload NAME   resnet50
+ *   --workload NAME   resnet50; "none" is there and computes nothing, until killed
  *   --gpus 0,1        default: every board
  *   --epochs N        1
  *   --steps N         training steps an epoch; default: the workload's

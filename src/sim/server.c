@@ -1,6 +1,7 @@
 #include "sim/server.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@ enum {
     CLIENTS_MAX = 256,
     BUSY_TICK_MS = 4,  /* wall time between publications while something runs … */
     IDLE_TICK_MS = 20, /* … and while nothing does */
+    TICKS_A_LOOK = 10, /* how often processes are looked at */
     NO_JOB = -1,
 };
 
@@ -49,6 +51,7 @@ struct server {
     struct loop_signal *term, *interrupt;
     struct client *client[CLIENTS_MAX];
     bool busy;
+    unsigned n_ticks;
 };
 
 /* ---- publishing ---- */
@@ -158,12 +161,40 @@ static void set_pace(struct server *s, uint64_t now_ns)
     loop_timer_set(s->tick, now_ns + period, period);
 }
 
+/* A stopped process (SIGSTOP) does no steps: the kernel says so in its state. */
+static bool is_stopped(pid_t pid)
+{
+    char path[64];
+    char text[512];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (n <= 0)
+        return false;
+    text[n] = '\0';
+    const char *name_end = strrchr(text, ')');
+    return name_end &&
+           (strncmp(name_end, ") T", 3) == 0 || strncmp(name_end, ") t", 3) == 0);
+}
+
+static void look_at_processes(struct server *s)
+{
+    for (size_t i = 0; i < CLIENTS_MAX; i++) {
+        const struct client *c = s->client[i];
+        if (c && c->job != NO_JOB)
+            sim_world_job_pause(s->world, (unsigned)c->job, is_stopped(c->who.pid));
+    }
+}
+
 static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct server *s = user;
 
     (void)timer;
     step(s, now_ns);
+    if (++s->n_ticks % TICKS_A_LOOK == 0)
+        look_at_processes(s);
     set_pace(s, now_ns);
     return 0;
 }

@@ -193,9 +193,14 @@ static int on_kill(pid_t pid, int signo, void *user)
         struct program *p = &w->program[i];
         if (p->pid != pid || pid == 0)
             continue;
-        if (signo == 0 || signo == SIGCONT || signo == SIGWINCH || signo == SIGCHLD)
+        if (signo == 0 || signo == SIGWINCH || signo == SIGCHLD)
             return 0;
         update(w);
+        if (signo == SIGSTOP || signo == SIGTSTP || signo == SIGCONT) {
+            sim_world_job_pause(w->sim, p->job, signo != SIGCONT);
+            plan(w);
+            return 0;
+        }
         program_end(p, signo);
         plan(w);
         return 0;

@@ -12,6 +12,8 @@
 #include "plant/plant.h"
 #include "sim/identity.h"
 
+#define PAUSE_SCALE 1e5 /* times as long takes a step of a stopped process */
+
 enum { PENDING_MAX = 2 * SIM_FAULTS_MAX, FAN_IDLE = 30, FAN_PER_K = 2, FAN_FROM_C = 45 };
 
 struct board {
@@ -27,7 +29,7 @@ struct job {
     struct plant_job *plant;
     uint64_t boards; /* bit mask */
     pid_t pid;
-    bool used;
+    bool used, paused;
 };
 
 struct sim_world {
@@ -214,7 +216,7 @@ int sim_world_fault(struct sim_world *world, const struct sim_fault *fault, uw_e
 static void advance_boards(struct sim_world *w, uint64_t to_ns)
 {
     for (size_t i = 0; i < SIM_JOBS_MAX; i++)
-        if (w->job[i].used)
+        if (w->job[i].plant)
             plant_job_advance(w->job[i].plant, to_ns);
     for (size_t i = 0; i < w->n_boards; i++)
         plant_gpu_advance(w->board[i].gpu, to_ns);
@@ -264,7 +266,7 @@ uint64_t sim_world_next_ns(const struct sim_world *world)
 
     for (size_t i = 0; i < SIM_JOBS_MAX; i++) {
         struct plant_job_state s;
-        if (!world->job[i].used)
+        if (!world->job[i].plant)
             continue;
         plant_job_state(world->job[i].plant, &s);
         uint64_t change = plant_job_next_ns(world->job[i].plant);
@@ -476,8 +478,8 @@ enum sim_result sim_world_persistence(struct sim_world *world, size_t i, bool on
 
 /* ---- jobs ---- */
 
-static int job_phases(const struct sim_job *job, uint32_t steps,
-                      struct plant_job_phase *ret)
+static void job_phases(const struct sim_job *job, uint32_t steps,
+                       struct plant_job_phase *ret)
 {
     for (size_t i = 0; i < job->n_phases; i++) {
         const struct sim_job_phase *p = &job->phase[i];
@@ -485,7 +487,6 @@ static int job_phases(const struct sim_job *job, uint32_t steps,
         if (p->phase == UW_PHASE_VALIDATE)
             ret[i].steps = (uint32_t)fmax(1, ceil(steps * p->percent / 100));
     }
-    return 0;
 }
 
 static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_gpu **ret,
@@ -505,30 +506,19 @@ static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_g
     return 0;
 }
 
-int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t pid,
-                      unsigned *ret_id, uw_error *err)
+static int make_job(const struct sim_job *job, struct plant_gpu *const *gpus, size_t n,
+                    struct plant_job **ret, uw_error *err)
 {
-    struct plant_gpu *gpus[SIM_BOARDS_MAX] = {NULL};
     struct plant_job_phase phases[JOB_PHASES_MAX];
-    uint64_t mask = job->boards;
-    size_t n = 0;
-    unsigned id = 0;
-
-    while (id < SIM_JOBS_MAX && world->job[id].used)
-        id++;
-    if (id == SIM_JOBS_MAX)
-        return fail(err, -EBUSY, "more than %d jobs", SIM_JOBS_MAX);
-    int r = pick_boards(world, &mask, gpus, &n, err);
-    if (r)
-        return r;
     const struct plant_workload *work =
         plant_workload_find(plant_gpu_board(gpus[0]), job->workload);
+
     if (!work)
         return fail(err, -EINVAL,
                     "--workload: '%s' is none of: alexnet, vgg19, inception3, "
-                    "inception4, resnet50, resnet152",
+                    "inception4, resnet50, resnet152, none",
                     job->workload);
-    (void)job_phases(job, job->steps ? job->steps : work->steps, phases);
+    job_phases(job, job->steps ? job->steps : work->steps, phases);
     struct plant_job_opts opts = {
         .gpus = gpus,
         .n_gpus = n,
@@ -539,12 +529,29 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
         .n_phases = job->n_phases,
         .startup_s = job->startup_s,
     };
-    r = plant_job_new(&opts, &world->job[id].plant, err);
+    return plant_job_new(&opts, ret, err);
+}
+
+int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t pid,
+                      unsigned *ret_id, uw_error *err)
+{
+    struct plant_gpu *gpus[SIM_BOARDS_MAX] = {NULL};
+    struct plant_job *plant = NULL;
+    uint64_t mask = job->boards;
+    size_t n = 0;
+    unsigned id = 0;
+
+    while (id < SIM_JOBS_MAX && world->job[id].used)
+        id++;
+    if (id == SIM_JOBS_MAX)
+        return fail(err, -EBUSY, "more than %d jobs", SIM_JOBS_MAX);
+    int r = pick_boards(world, &mask, gpus, &n, err);
+    if (!r && strcmp(job->workload, "none") != 0)
+        r = make_job(job, gpus, n, &plant, err);
     if (r)
         return r;
-    world->job[id].boards = mask;
-    world->job[id].pid = pid;
-    world->job[id].used = true;
+    world->job[id] =
+        (struct job){.plant = plant, .boards = mask, .pid = pid, .used = true};
     *ret_id = id;
     return 0;
 }
@@ -554,12 +561,25 @@ void sim_world_job_state(const struct sim_world *world, unsigned id,
 {
     struct plant_job_state s;
 
+    *ret = (struct sim_job_state){.phase = UW_PHASE_UNKNOWN};
+    if (!world->job[id].plant)
+        return;
     plant_job_state(world->job[id].plant, &s);
     *ret = (struct sim_job_state){.phase = s.phase,
                                   .steps = s.steps,
                                   .last_step_ns = s.last_step_ns,
                                   .total_steps = s.total_steps,
                                   .done = s.done};
+}
+
+void sim_world_job_pause(struct sim_world *world, unsigned id, bool paused)
+{
+    struct job *job = &world->job[id];
+
+    if (!job->plant || job->paused == paused)
+        return;
+    job->paused = paused;
+    plant_job_scale(job->plant, paused ? PAUSE_SCALE : 1, paused ? 0 : 1);
 }
 
 void sim_world_job_remove(struct sim_world *world, unsigned id)

@@ -77,6 +77,10 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
                       unsigned *ret_id, uw_error *err);
 void sim_world_job_state(const struct sim_world *world, unsigned id,
                          struct sim_job_state *ret);
+/* Its process is stopped, or goes on: no step is done meanwhile, and its boards
+ * take little more than static power.
+ */
+void sim_world_job_pause(struct sim_world *world, unsigned id, bool paused);
 /* Its load ends at once. */
 void sim_world_job_remove(struct sim_world *world, unsigned id);
 

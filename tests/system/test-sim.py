@@ -111,6 +111,18 @@ def job(node, tmp):
     late = time.clock_gettime(time.CLOCK_BOOTTIME) - slot()[2] * 1e-9
     t.ok(0 <= late < 5, f"the last one {late:.3f} s ago by CLOCK_BOOTTIME")
     t.ok(node.board(1)["power_mw"] > 2 * node.board(0)["power_mw"], "its boards work")
+    os.kill(p.pid, signal.SIGSTOP)
+    t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] < 130000 and
+                         node.board(2)["power_mw"] < 130000, 3), "stopped, it computes nothing")
+    stood = slot()[1]
+    time.sleep(0.7)
+    t.ok(slot()[1] <= stood + 1, "and does no steps")
+    os.kill(p.pid, signal.SIGCONT)
+    t.ok(uwtest.wait_for(lambda: slot()[1] >= stood + 2, 5), "continued, it goes on")
+    other = node.train("--workload", "none", "--gpus", "1")
+    t.equal(node.board(1)["pids"], sorted([p.pid, other.pid]), "another process on its board")
+    other.kill()
+    t.ok(uwtest.wait_for(lambda: node.board(1)["pids"] == [p.pid], 2), "comes and goes")
     os.kill(p.pid, signal.SIGKILL)
     t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0, 2), "killed: its load ends")
     t.equal(node.board(1)["pids"], [], "and it is gone from its boards")

@@ -184,6 +184,18 @@ static void test_limit(void)
     pass(&s, 1);
     ok(sample(&s, 0).sm_mhz <= 900, "and then are");
     is_int(virtual_backend.reset_clocks(dev, &err), 0, "and unlocked");
+    is_int(loop_child_kill(s.child, SIGSTOP), 0, "stopped");
+    pass(&s, 1);
+    j0 = virtual_world_true_j(s.world, 0);
+    pass(&s, 10);
+    mean = (virtual_world_true_j(s.world, 0) - j0) / 10;
+    ok(mean < 100, "it takes %g W", mean);
+    is_int(loop_child_kill(s.child, SIGCONT), 0, "continued");
+    pass(&s, 1);
+    j0 = virtual_world_true_j(s.world, 0);
+    pass(&s, 10);
+    mean = (virtual_world_true_j(s.world, 0) - j0) / 10;
+    ok(mean > 120, "it takes %g W again", mean);
     is_int(loop_child_kill(s.child, SIGKILL), 0, "kill -9");
     pass(&s, 0.5);
     ok(s.ended && WIFSIGNALED(s.status) && WTERMSIG(s.status) == SIGKILL, "ends it so");
