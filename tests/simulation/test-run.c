@@ -1,0 +1,192 @@
+/* `underwatt run` in virtual time: the very session, tuner, meter and actuator code on
+ * simulated boards.  For each workload and goal the cap it holds is compared with the
+ * oracle of that workload's training loop (0.1 W grid over what the search may use).
+ *
+ * Usage: test-run [BOARD [WORKLOAD [GOAL]]]: all of them without.
+ */
+#include <stdlib.h>
+
+#include "actuator/client.h"
+#include "base/auto.h"
+#include "core/optimum/goal.h"
+#include "io/file.h"
+#include "node/job.h"
+#include "node/session.h"
+#include "plant/plant.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+static const char *const goals[] = {"energy",  "edp",      "eds:2",
+                                    "eds:1.5", "cost:0.5", "slowdown:1.1"};
+static bool verbose;
+
+struct world {
+    struct loop *loop;
+    struct virtual_world *sim;
+    struct session *session;
+    struct session_result result;
+    bool done;
+    char dir[64];
+};
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_done(struct session *s, const struct session_result *r, void *user)
+{
+    struct world *w = user;
+    (void)s;
+
+    w->result = *r;
+    w->done = true;
+    loop_stop(w->loop, 0);
+    return 0;
+}
+
+static void on_note(const char *text, bool important, void *user)
+{
+    struct world *w = user;
+    (void)important;
+
+    if (verbose)
+        printf("# %8.1f s  %s\n", (double)loop_now_ns(w->loop) * 1e-9, text);
+}
+
+/* What the oracle's cap gives, and what the held one does, in the goal's own measure. */
+struct verdict {
+    uint32_t held_mw, oracle_mw;
+    double regret, slowdown;
+};
+
+static struct verdict judge(const char *board_key, const char *workload,
+                            const struct goal *goal, uint32_t held_mw)
+{
+    const struct plant_board *board = plant_board_find(board_key);
+    const struct plant_workload *work = plant_workload_find(board, workload);
+    struct plant_steady ref = plant_steady_step(board, work, board->default_mw);
+    struct goal_ref gref = {ref.energy_j, ref.time_s, board->max_mw * 1e-3};
+    struct plant_steady held = plant_steady_step(board, work, held_mw);
+    struct verdict v = {.held_mw = held_mw};
+    double best = INFINITY;
+
+    for (uint32_t mw = board->min_mw; mw <= board->default_mw; mw += 100) {
+        struct plant_steady at = plant_steady_step(board, work, mw);
+        double value = goal_relative(goal, at.energy_j, at.time_s, &gref);
+        if (value < best) {
+            best = value;
+            v.oracle_mw = mw;
+        }
+    }
+    struct goal plain = *goal;
+    if (goal->kind == GOAL_SLOWDOWN) /* told apart: broken bounds and regret */
+        plain.kind = GOAL_ENERGY;
+    v.regret = goal_relative(&plain, held.energy_j, held.time_s, &gref) / best - 1;
+    v.slowdown = held.time_s / ref.time_s;
+    return v;
+}
+
+static bool run(struct world *w, const char *board, const char *workload,
+                const char *goal_text, uint64_t seed)
+{
+    static const char *const epochs = "40";
+    const char *argv[] = {"underwatt-sim", "train", "--workload", workload, "--gpus", "0",
+                          "--epochs",      epochs,  NULL};
+    struct sim_machine machine;
+    struct session_opts opts = {0};
+    uw_error err = {{0}};
+
+    int r = loop_new_virtual(1000000000, 1700000000, &w->loop, &err);
+    if (r >= 0)
+        r = sim_machine_builtin(board, 1, &machine, &err);
+    if (r >= 0)
+        r = virtual_world_new(w->loop, &machine, seed, &w->sim, &err);
+    if (r >= 0)
+        r = goal_parse(goal_text, &opts.goal, &err);
+    opts.loop = w->loop;
+    opts.backend = &virtual_backend;
+    opts.gpu =
+        (struct gpu_open_opts){.clock = {clock_of, w->loop}, .backend_user = w->sim};
+    opts.gpus = "0";
+    opts.argv = argv;
+    opts.runtime_dir = w->dir;
+    opts.caps = SESSION_SEARCH;
+    opts.note = on_note;
+    opts.user = w;
+    if (r >= 0)
+        r = session_start(&opts, on_done, &w->session, &err);
+    if (r >= 0)
+        r = loop_run(w->loop, &err);
+    if (r < 0)
+        printf("# %s\n", err.text);
+    return r >= 0 && w->done && w->result.end == SESSION_RAN && w->result.tuner;
+}
+
+static void close_world(struct world *w)
+{
+    session_free(w->session);
+    virtual_world_free(w->sim);
+    loop_free(w->loop);
+    w->session = NULL;
+    w->sim = NULL;
+    w->loop = NULL;
+    w->done = false;
+}
+
+static void one(struct world *w, const char *board, const char *workload,
+                const char *goal_text)
+{
+    struct goal goal;
+    bool ran = run(w, board, workload, goal_text, 1);
+
+    (void)goal_parse(goal_text, &goal, NULL);
+    if (!ok(ran, "%s %s %s: runs to its end", board, workload, goal_text)) {
+        printf("# %s\n", w->result.error.text);
+    } else {
+        const struct tuner_report *t = w->result.tuner;
+        struct verdict v = judge(board, workload, &goal, t->held_mw);
+        ok(t->holding && v.regret <= 0.01,
+           "%s %s %s: within 1 %% of the oracle (%.0f W, oracle %.0f W, regret %.2f %%)",
+           board, workload, goal_text, t->held_mw * 1e-3, v.oracle_mw * 1e-3,
+           100 * v.regret);
+        if (goal.kind == GOAL_SLOWDOWN)
+            ok(v.slowdown <= goal.param * 1.002,
+               "%s %s %s: the bound holds (time x %.4f)", board, workload, goal_text,
+               v.slowdown);
+        ok(t->restored, "%s %s %s: the original limit is back", board, workload,
+           goal_text);
+        if (verbose)
+            printf(
+                "# caps %zu windows %u changes %u saved %.2f +- %.2f %% search %.0f s\n",
+                t->n_caps, t->windows, t->changes, 100 * t->saved.fraction,
+                100 * t->saved.half, t->saved.search_s);
+    }
+    close_world(w);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const boards[] = {"rtx6000", "v100"};
+    struct world w = {0};
+
+    verbose = argc > 1;
+    (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
+    if (!mkdtemp(w.dir))
+        return skip_all("no temporary directory");
+    for (size_t b = 0; b < n_elements(boards); b++) {
+        if (argc > 1 && strcmp(argv[1], boards[b]) != 0)
+            continue;
+        const struct plant_workload *work;
+        const struct plant_board *board = plant_board_find(boards[b]);
+        for (size_t i = 0; (work = plant_workload_at(board, i)); i++) {
+            if (argc > 2 && strcmp(argv[2], work->name) != 0)
+                continue;
+            for (size_t g = 0; g < n_elements(goals); g++)
+                if (argc <= 3 || strcmp(argv[3], goals[g]) == 0)
+                    one(&w, boards[b], work->name, goals[g]);
+        }
+    }
+    (void)remove(w.dir);
+    return done();
+}
