@@ -88,6 +88,18 @@ static void print_tuner(const struct job_run *j, const struct tuner_report *t, F
         (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
 }
 
+static void print_cpu(const struct session_result *r, FILE *to)
+{
+    char e[32];
+
+    for (size_t i = 0; i < r->n_cpu; i++)
+        (void)fprintf(
+            to, "  CPU    %-28.28s %10s ± %4.1f %%  %7.1f W  (not in the sum above)\n",
+            r->cpu[i].info->uuid, joules(r->cpu[i].energy.energy_j, e, sizeof e),
+            percent_of(r->cpu[i].energy.half_j, r->cpu[i].energy.energy_j),
+            r->cpu[i].energy.power_w);
+}
+
 void job_report_text(const struct job_run *j, const struct session_result *r, FILE *to)
 {
     char e[32], h[32];
@@ -103,6 +115,7 @@ void job_report_text(const struct job_run *j, const struct session_result *r, FI
                       joules(r->energy_j, e, sizeof e), joules(r->half_j, h, sizeof h),
                       r->power_w);
         print_boards(r, to);
+        print_cpu(r, to);
         if (j->carbon_g_per_kwh > 0)
             (void)fprintf(to, "  carbon %.4g gCO2e at %g g/kWh\n",
                           r->energy_j / J_PER_KWH * j->carbon_g_per_kwh,
@@ -141,6 +154,20 @@ static void json_boards(struct json_out *o, const struct session_result *r)
         } else {
             json_out_null(o, "energy_j");
         }
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+static void json_cpu(struct json_out *o, const struct session_result *r)
+{
+    json_out_array(o, "cpu");
+    for (size_t i = 0; i < r->n_cpu; i++) {
+        json_out_object(o, NULL);
+        json_out_text(o, "domain", r->cpu[i].info->uuid);
+        json_out_double(o, "energy_j", r->cpu[i].energy.energy_j);
+        json_out_double(o, "half_j", r->cpu[i].energy.half_j);
+        json_out_double(o, "power_w", r->cpu[i].energy.power_w);
         json_out_end(o);
     }
     json_out_end(o);
@@ -243,6 +270,7 @@ int job_report_json(const struct job_run *j, const struct session_result *r,
         json_out_double(o, "cost", r->energy_j / J_PER_KWH * j->price_per_kwh);
     json_out_int(o, "steps", (int64_t)r->steps);
     json_boards(o, r);
+    json_cpu(o, r);
     if (r->tuner)
         json_tuner(o, j, r->tuner);
     json_out_end(o);

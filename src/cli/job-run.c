@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "gpu/nvml/nvml.h"
+#include "gpu/rapl/rapl.h"
 #include "io/file.h"
 #include "node/job.h"
 
@@ -158,6 +159,7 @@ static int run_session(struct running *r, const char *const *argv, const char *d
         .gpus = j->gpus,
         .visible = j->env->cuda_visible_devices,
         .order = j->env->cuda_device_order,
+        .cpu = &rapl_backend,
         .argv = argv,
         .runtime_dir = dir,
         .uid = getuid(),

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -283,7 +284,10 @@ static int probe_new(struct sampler *s, struct board *board,
 
     p->sampler = s;
     p->board = board;
-    meter_model_nvidia((unsigned)info->arch, info->name, &m.model);
+    if (strncmp(info->uuid, "rapl:", 5) == 0)
+        meter_model_rapl(1e-3, 0, &m.model); /* in mJ, unwrapped by its backend */
+    else
+        meter_model_nvidia((unsigned)info->arch, info->name, &m.model);
     int r = meter_new(&m, &p->meter, err);
     if (r < 0)
         return fail_in(err, r, "%s", info->uuid);

@@ -27,6 +27,7 @@ enum {
     LOOK_MS = 500,     /* which boards the job's processes hold */
     SETTLED_LOOKS = 6, /* looks without a new board until they are taken as known */
     FEED_MS = 300,     /* sampled before CMD starts */
+    CPU_MAX = 16,
 };
 
 struct session {
@@ -57,8 +58,14 @@ struct session {
     bool late_hold; /* boards were found: hold them, then tune */
     unsigned interrupts;
 
+    struct boards *cpu; /* RAPL domains, where they can be read */
+    struct board *domain[CPU_MAX];
+    size_t n_cpu;
+    struct sampler *cpu_sampler;
+
     struct session_result result;
     struct session_board out[BOARDS_MAX];
+    struct session_board cpu_out[CPU_MAX];
 };
 
 static int session_end(struct session *s, enum session_end end);
@@ -101,6 +108,31 @@ static int session_end(struct session *s, enum session_end end)
     return finish_now(s);
 }
 
+static int on_cpu_energy(struct sampler *sampler, const struct sampler_window *w,
+                         void *user)
+{
+    struct session *s = user;
+    (void)sampler;
+
+    if (w->r == 0) {
+        s->result.n_cpu = s->n_cpu;
+        s->result.cpu = s->cpu_out;
+        for (size_t i = 0; i < s->n_cpu; i++)
+            s->cpu_out[i] =
+                (struct session_board){board_view(s->domain[i])->info, true, w->board[i]};
+    }
+    return finish_now(s);
+}
+
+/* What the processor took, where the kernel lets us read it; unknown else. */
+static int ask_cpu(struct session *s)
+{
+    if (!s->cpu_sampler || sampler_window(s->cpu_sampler, s->result.begin_ns,
+                                          s->result.end_ns, on_cpu_energy, s) < 0)
+        return finish_now(s);
+    return 0;
+}
+
 static int on_energy(struct sampler *sampler, const struct sampler_window *w, void *user)
 {
     struct session *s = user;
@@ -108,7 +140,7 @@ static int on_energy(struct sampler *sampler, const struct sampler_window *w, vo
 
     if (w->r < 0) {
         s->result.error = w->error;
-        return finish_now(s);
+        return ask_cpu(s);
     }
     s->result.measured = true;
     s->result.energy_j = w->energy_j;
@@ -117,7 +149,7 @@ static int on_energy(struct sampler *sampler, const struct sampler_window *w, vo
     s->result.why = w->why;
     for (size_t i = 0; i < s->n; i++)
         s->out[i].energy = w->board[i];
-    return finish_now(s);
+    return ask_cpu(s);
 }
 
 static int ask_energy(struct session *s)
@@ -154,6 +186,8 @@ static int on_job_exit(struct job *job, int status, void *user)
     s->result.time_s = s_between(s->result.begin_ns, s->result.end_ns);
     s->result.steps = job_steps(job)->mark.steps;
     sampler_mark(s->sampler, s->result.end_ns);
+    if (s->cpu_sampler)
+        sampler_mark(s->cpu_sampler, s->result.end_ns);
     s->stage = STAGE_RELEASE;
     if (s->tuner)
         return tuner_finish(s->tuner, on_tuner_done, s);
@@ -237,6 +271,8 @@ static int start_job(struct session *s)
     s->result.begin_utc_ns = loop_utc_ns(s->o.loop);
     s->result.begin_ns = loop_now_ns(s->o.loop);
     sampler_mark(s->sampler, s->result.begin_ns);
+    if (s->cpu_sampler)
+        sampler_mark(s->cpu_sampler, s->result.begin_ns);
     int r = job_start(s->o.loop, &job, &s->job, &s->result.error);
     if (r < 0)
         return session_end(s, r == -ENOENT   ? SESSION_NOT_FOUND
@@ -259,6 +295,9 @@ static int start_sampling(struct session *s)
         s->result.error = err;
         return session_end(s, SESSION_BEFORE);
     }
+    if (s->n_cpu > 0 &&
+        sampler_new(s->o.loop, s->domain, s->n_cpu, &opts, &s->cpu_sampler, NULL) < 0)
+        s->n_cpu = 0;
     if (s->o.caps != SESSION_MEASURE && s->named) {
         r = begin_tuning(s);
         if (r < 0 || s->stage == STAGE_OVER)
@@ -438,6 +477,36 @@ static int check_foreign(struct session *s)
     return s->asking == 0 ? boards_known(s) : 0;
 }
 
+static int after_boards(struct session *s)
+{
+    if (s->named && s->o.caps != SESSION_MEASURE)
+        return check_foreign(s);
+    return boards_known(s);
+}
+
+static int on_cpu(struct boards *set, int r, const uw_error *err, void *user)
+{
+    struct session *s = user;
+    (void)err;
+
+    for (size_t i = 0; r == 0 && i < boards_count(set) && s->n_cpu < CPU_MAX; i++) {
+        if (board_view(boards_at(set, i))->first.has & GPU_HAS_ENERGY)
+            s->domain[s->n_cpu++] = boards_at(set, i);
+    }
+    return after_boards(s);
+}
+
+/* The processor's counters are extra: without them it goes on. */
+static int open_cpu(struct session *s)
+{
+    struct gpu_open_opts opts = {.clock = s->o.gpu.clock};
+
+    if (s->o.cpu && !board_view(s->all[0])->info->simulated &&
+        boards_open(s->o.loop, s->o.cpu, &opts, on_cpu, s, &s->cpu, NULL) == 0)
+        return 0;
+    return after_boards(s);
+}
+
 static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 {
     struct session *s = user;
@@ -462,9 +531,7 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
         (void)fail(&s->result.error, 0, "the driver knows no board");
         return session_end(s, SESSION_BEFORE);
     }
-    if (s->named && s->o.caps != SESSION_MEASURE)
-        return check_foreign(s);
-    return boards_known(s);
+    return open_cpu(s);
 }
 
 /* ---- which boards CMD uses, where none were named ---- */
@@ -570,6 +637,8 @@ void session_free(struct session *s)
     tuner_free(s->tuner);
     job_free(s->job);
     sampler_free(s->sampler);
+    sampler_free(s->cpu_sampler);
+    boards_free(s->cpu);
     actuator_free(s->act);
     boards_free(s->boards);
     loop_timer_free(s->timer);
