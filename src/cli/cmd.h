@@ -7,7 +7,9 @@
 /* One line a command: X(NAME) stands for `const struct cmd cmd_NAME` in cmd-NAME.c. */
 #define CLI_COMMANDS(X) \
     X(list)             \
-    X(doctor)
+    X(doctor)           \
+    X(measure)          \
+    X(run)
 
 /* Exit codes are part of the interface: see underwatt(1). */
 enum exit_code {
