@@ -19,6 +19,7 @@
 static const char *const goals[] = {"energy",  "edp",      "eds:2",
                                     "eds:1.5", "cost:0.5", "slowdown:1.1"};
 static bool verbose;
+#define JOB_S 1200.0 /* simulated time of a job at the default limit */
 
 struct world {
     struct loop *loop;
@@ -90,13 +91,17 @@ static struct verdict judge(const char *board_key, const char *workload,
 static bool run(struct world *w, const char *board, const char *workload,
                 const char *goal_text, uint64_t seed)
 {
-    static const char *const epochs = "40";
+    char epochs[16];
     const char *argv[] = {"underwatt-sim", "train", "--workload", workload, "--gpus", "0",
                           "--epochs",      epochs,  NULL};
+    const struct plant_board *b = plant_board_find(board);
+    const struct plant_workload *work = plant_workload_find(b, workload);
     struct sim_machine machine;
     struct session_opts opts = {0};
     uw_error err = {{0}};
 
+    (void)snprintf(epochs, sizeof epochs, "%.0f",
+                   ceil(JOB_S / plant_steady(b, work, b->default_mw).time_s));
     int r = loop_new_virtual(1000000000, 1700000000, &w->loop, &err);
     if (r >= 0)
         r = sim_machine_builtin(board, 1, &machine, &err);
