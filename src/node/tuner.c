@@ -44,8 +44,10 @@ struct tuner {
     uint64_t first_steps;
 
     struct window window;
-    struct window closed; /* whose energy is asked */
-    bool energy_asked;
+    struct window closed; /* whose energy is asked, piece by piece */
+    size_t pieces_asked;
+    double closed_j, closed_half2, closed_peak_w;
+    bool closed_lost;
     struct change change;
 
     struct stretch stretch;
@@ -471,61 +473,82 @@ static int judge(struct tuner *t, const struct search_window *w)
     return arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
 }
 
-static int tuner_on_energy(struct sampler *s, const struct sampler_window *w, void *user)
+/* Every piece of the window is told: judge the whole. */
+static int window_told(struct tuner *t)
 {
-    struct tuner *t = user;
-    (void)s;
-
-    t->energy_asked = false;
-    if (t->state == TUNER_OVER)
-        return maybe_done(t);
-    if (t->state != TUNER_ENERGY)
-        return 0;
-    if (w->r < 0) {
-        note(t, true, "a window was lost: %s", w->error.text);
-        return arrived(t, loop_now_ns(t->o.loop));
-    }
+    double half = sqrt(t->closed_half2);
     struct search_window out = {
         .cap_mw = t->enforced_mw ? t->enforced_mw : t->commanded_mw,
         .time_s = t->closed.time_s,
-        .energy_j = w->energy_j / t->closed.steps,
+        .energy_j = t->closed_j / t->closed.steps,
         .time_rse = t->closed.time_rse,
-        .energy_rse = w->half_j / Z95 / w->energy_j,
-        .peak_w = w->peak_w,
+        .energy_rse = half / Z95 / t->closed_j,
+        .peak_w = t->closed_peak_w,
     };
+
+    if (t->closed_lost || !(t->closed_j > 0))
+        return arrived(t, loop_now_ns(t->o.loop));
     if (out.energy_rse < out.time_rse)
         out.energy_rse = out.time_rse;
     return judge(t, &out);
 }
 
+static int tuner_on_energy(struct sampler *s, const struct sampler_window *w, void *user)
+{
+    struct tuner *t = user;
+    (void)s;
+
+    t->pieces_asked--;
+    if (t->state == TUNER_OVER)
+        return maybe_done(t);
+    if (w->r < 0) {
+        t->closed_lost = true;
+        note(t, true, "a window was lost: %s", w->error.text);
+    } else {
+        t->closed_j += w->energy_j;
+        t->closed_half2 += w->half_j * w->half_j;
+        if (w->peak_w > t->closed_peak_w)
+            t->closed_peak_w = w->peak_w;
+    }
+    return t->pieces_asked == 0 && t->state == TUNER_ENERGY ? window_told(t) : 0;
+}
+
+static int ask_window(struct tuner *t)
+{
+    t->state = TUNER_ENERGY;
+    t->closed = t->window;
+    t->closed_j = t->closed_half2 = t->closed_peak_w = 0;
+    t->closed_lost = false;
+    for (size_t i = 0; i < t->closed.n_pieces; i++) {
+        const struct window_piece *p = &t->closed.piece[i];
+        if (sampler_window(t->o.sampler, p->from.at_ns, p->to.at_ns, tuner_on_energy,
+                           t) == 0)
+            t->pieces_asked++;
+        else
+            t->closed_lost = true;
+    }
+    return t->pieces_asked == 0 ? window_told(t) : 0;
+}
+
 static int on_window(struct tuner *t, uint64_t now)
 {
     enum window_state was = t->window.state;
+    size_t pieces = t->window.n_pieces;
     enum window_state is = window_feed(&t->window, &t->steps, now);
 
     if (is == WINDOW_OPEN && was != WINDOW_OPEN)
         sampler_mark(t->o.sampler, t->window.from.at_ns);
-    if (is != WINDOW_CLOSED)
-        return 0;
-    t->closed = t->window;
-    sampler_mark(t->o.sampler, t->closed.to.at_ns);
-    int r = sampler_window(t->o.sampler, t->closed.from.at_ns, t->closed.to.at_ns,
-                           tuner_on_energy, t);
-    if (r < 0)
-        return arrived(t, now);
-    t->energy_asked = true;
-    t->state = TUNER_ENERGY;
-    return 0;
+    if (t->window.n_pieces > pieces)
+        sampler_mark(t->o.sampler, t->window.piece[t->window.n_pieces - 1].to.at_ns);
+    return is == WINDOW_CLOSED ? ask_window(t) : 0;
 }
 
 static int begin_when_warm(struct tuner *t, uint64_t now)
 {
     double warm_s = t->o.warm_s > 0 ? t->o.warm_s : 10;
 
-    if (!steps_known(&t->steps) || !steps_training(&t->steps)) {
-        t->has_begun = false;
+    if (!steps_known(&t->steps) || !steps_training(&t->steps))
         return 0;
-    }
     if (!t->has_begun || t->begun.generation != t->steps.mark.generation) {
         t->has_begun = true;
         t->begun = t->steps.mark;
@@ -589,7 +612,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
 static int maybe_done(struct tuner *t)
 {
     if (t->state != TUNER_OVER || !t->done || t->pending || t->releasing ||
-        t->stretches || t->energy_asked)
+        t->stretches || t->pieces_asked)
         return 0;
     tuner_done_fn done = t->done;
     t->done = NULL;

@@ -18,7 +18,7 @@ void window_cancel(struct window *w)
     w->state = WINDOW_IDLE;
 }
 
-/* Back to the start of settling: the steps so far do not count. */
+/* Back to settling: the steps of the piece under way do not count. */
 static void begin_anew(struct window *w)
 {
     if (w->state == WINDOW_OPEN)
@@ -27,20 +27,40 @@ static void begin_anew(struct window *w)
     w->has_armed = false;
 }
 
+static void forget_all(struct window *w)
+{
+    begin_anew(w);
+    w->n_pieces = 0;
+    w->n_block = 0;
+    w->kept_steps = w->kept_s = 0;
+}
+
 static void open_at(struct window *w, const struct step_mark *mark)
 {
     w->state = WINDOW_OPEN;
     w->from = *mark;
-    w->block[0] = *mark;
-    w->n_block = 1;
-    w->thin = 1;
-    w->skipped = 0;
+    if (w->n_block == 0) {
+        w->thin = 1;
+        w->skipped = 0;
+    }
+    if (w->n_block < WINDOW_BLOCKS)
+        w->block[w->n_block++] = *mark;
+}
+
+/* The piece from w->from to mark is over. */
+static void keep_piece(struct window *w, const struct step_mark *mark, double steps,
+                       double seconds)
+{
+    w->piece[w->n_pieces++] = (struct window_piece){w->from, *mark};
+    w->kept_steps += steps;
+    w->kept_s += seconds;
 }
 
 /* Keep marks for the scatter of step times, every thin-th; thinner when full. */
 static void keep_mark(struct window *w, const struct step_mark *mark)
 {
-    if (mark->steps == w->block[w->n_block - 1].steps || ++w->skipped < w->thin)
+    if (w->n_block == 0 || mark->steps == w->block[w->n_block - 1].steps ||
+        ++w->skipped < w->thin)
         return;
     w->skipped = 0;
     if (w->n_block == WINDOW_BLOCKS) {
@@ -50,6 +70,16 @@ static void keep_mark(struct window *w, const struct step_mark *mark)
         w->thin *= 2;
     }
     w->block[w->n_block++] = *mark;
+}
+
+/* Does a pause lie between two marks? */
+static bool across_pause(const struct window *w, const struct step_mark *a,
+                         const struct step_mark *b)
+{
+    for (size_t i = 0; i < w->n_pieces; i++)
+        if (a->at_ns <= w->piece[i].to.at_ns && b->at_ns > w->piece[i].to.at_ns)
+            return true;
+    return false;
 }
 
 /* Standard error of the mean step time from the scatter between blocks, each
@@ -62,7 +92,8 @@ static double scatter_rse(const struct window *w, double step_s)
 
     for (unsigned i = 1; i < w->n_block; i++) {
         double steps, seconds;
-        if (!steps_between(&w->block[i - 1], &w->block[i], &steps, &seconds))
+        if (!steps_between(&w->block[i - 1], &w->block[i], &steps, &seconds) ||
+            across_pause(w, &w->block[i - 1], &w->block[i]))
             continue;
         double d = seconds / steps - step_s;
         sum += steps * d * d;
@@ -97,41 +128,56 @@ static bool settled(struct window *w, const struct step_mark *mark)
            s_between(w->armed_ns, mark->at_ns) >= w->rule.settle_s;
 }
 
-enum window_state window_feed(struct window *w, const struct steps *s, uint64_t now_ns)
+/* The pause after mark: what came before it is kept as a piece, if it is long enough. */
+static void pause_at(struct window *w, const struct step_mark *mark, double steps,
+                     double seconds)
+{
+    if (seconds >= LEAST_PIECE_S && w->n_pieces < WINDOW_PIECES - 1)
+        keep_piece(w, mark, steps, seconds);
+    begin_anew(w);
+}
+
+static enum window_state feed_open(struct window *w, const struct step_mark *mark,
+                                   bool training)
 {
     double steps, seconds;
 
-    (void)now_ns;
-    if (w->state != WINDOW_SETTLING && w->state != WINDOW_OPEN)
-        return w->state = WINDOW_IDLE;
-    if (!steps_known(s)) {
-        begin_anew(w);
-        return w->state;
-    }
-    const struct step_mark *mark = &s->mark;
-    if (w->has_armed && mark->generation != w->armed.generation)
-        begin_anew(w);
-    bool training = steps_training(s);
-    if (w->state == WINDOW_SETTLING) {
-        if (!training)
-            w->has_armed = false;
-        else if (settled(w, mark))
-            open_at(w, mark);
-        return w->state;
-    }
     keep_mark(w, mark);
     if (!steps_between(&w->from, mark, &steps, &seconds)) {
         if (!training)
             begin_anew(w);
         return w->state;
     }
-    if (long_enough(w, steps, seconds)) {
+    if (long_enough(w, w->kept_steps + steps, w->kept_s + seconds)) {
+        keep_piece(w, mark, steps, seconds);
         w->state = WINDOW_CLOSED;
-        w->to = *mark;
-        w->steps = steps;
-        w->time_s = seconds / steps;
+        w->steps = w->kept_steps;
+        w->time_s = w->kept_s / w->kept_steps;
     } else if (!training) {
-        begin_anew(w);
+        pause_at(w, mark, steps, seconds);
     }
+    return w->state;
+}
+
+enum window_state window_feed(struct window *w, const struct steps *s, uint64_t now_ns)
+{
+    const struct step_mark *mark = &s->mark;
+
+    (void)now_ns;
+    if (w->state != WINDOW_SETTLING && w->state != WINDOW_OPEN)
+        return w->state = WINDOW_IDLE;
+    if (!steps_known(s)) {
+        forget_all(w);
+        return w->state;
+    }
+    if (w->has_armed && mark->generation != w->armed.generation)
+        forget_all(w);
+    bool training = steps_training(s);
+    if (w->state == WINDOW_OPEN)
+        return feed_open(w, mark, training);
+    if (!training)
+        w->has_armed = false;
+    else if (settled(w, mark))
+        open_at(w, mark);
     return w->state;
 }

@@ -2,11 +2,12 @@
  * settled cap, long enough.  Pure: fed after each steps_feed().
  *
  *     window_arm(&w, &rule, now)     the cap has just come into force
- *     window_feed(&w, &steps, now)   … until WINDOW_CLOSED: w.from, w.to, w.time_s
+ *     window_feed(&w, &steps, now)   … until WINDOW_CLOSED: w.piece[], w.time_s
  *
  * A window never holds a step that began before the cap had settled, nor a
  * validation, checkpoint or data-loading pause that the job told of; where one
- * comes too early the window is begun anew after it.
+ * comes too early the window goes on in a further piece after it.  A piece under
+ * LEAST_PIECE_S is dropped; a new generation drops them all.
  */
 #ifndef CORE_PROGRESS_WINDOW_H
 #define CORE_PROGRESS_WINDOW_H
@@ -16,7 +17,8 @@
 
 #include "core/progress/steps.h"
 
-enum { WINDOW_BLOCKS = 64 };
+enum { WINDOW_BLOCKS = 64, WINDOW_PIECES = 8 };
+#define LEAST_PIECE_S 1.5
 
 struct window_rule {
     double settle_s;       /* from arming to the first step that counts … */
@@ -40,10 +42,15 @@ struct window {
     uint64_t armed_ns;
     struct step_mark armed; /* first mark seen after arming or after a pause */
     bool has_armed;
-    struct step_mark from, to;
+    struct step_mark from; /* of the piece under way */
+    struct window_piece {
+        struct step_mark from, to;
+    } piece[WINDOW_PIECES];
+    size_t n_pieces;                       /* finished ones */
     struct step_mark block[WINDOW_BLOCKS]; /* marks inside, evenly thinned */
     unsigned n_block, thin, skipped;
-    unsigned restarts; /* pauses and new generations that threw it back */
+    double kept_steps, kept_s; /* in the finished pieces */
+    unsigned restarts;         /* pauses and new generations that threw it back */
     /* Of the closed window: */
     double steps, time_s; /* time of one step */
     double time_rse;      /* relative standard error of that; 0 unknown */

@@ -58,9 +58,9 @@ int main(void)
     window_arm(&j.w, &rule, S(j.now));
     double armed = j.now;
     ok(run(&j, 30), "a window closes");
-    ok(j.w.from.at_ns >= S(armed + 1), "it begins after the cap has settled");
+    ok(j.w.piece[0].from.at_ns >= S(armed + 1), "it begins after the cap has settled");
     is_near(j.w.time_s, 0.34, 1e-6, "whole steps: the time a step is exact");
-    ok(s_between(j.w.from.at_ns, j.w.to.at_ns) >= 5 && j.w.steps >= 8,
+    ok(s_between(j.w.piece[0].from.at_ns, j.w.piece[0].to.at_ns) >= 5 && j.w.steps >= 8,
        "it is long enough");
     ok(window_feed(&j.w, &j.steps, S(j.now)) == WINDOW_IDLE, "then it is over");
 
@@ -79,6 +79,25 @@ int main(void)
     j.phase = UW_PHASE_TRAIN;
     ok(run(&j, 30), "it is done after it");
     is_near(j.w.time_s, 0.34, 1e-6, "… and holds nothing of the pause");
+    ok(j.w.n_pieces == 2 && j.w.piece[1].from.at_ns > j.w.piece[0].to.at_ns + S(19),
+       "… in two pieces, one before and one after it");
+
+    job_init(&j, 0.1, 0.01);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    bool closed = false;
+    for (int i = 0; i < 10 && !closed; i++) {
+        j.phase = UW_PHASE_TRAIN;
+        closed = run(&j, 3);
+        j.phase = UW_PHASE_CHECKPOINT;
+        if (!closed)
+            closed = run(&j, 2);
+    }
+    ok(closed && j.w.n_pieces >= 2, "a job that pauses every 3 s: %zu pieces",
+       j.w.n_pieces);
+    is_near(j.w.time_s, 0.1, 0.001, "… its step is right");
+    ok(j.w.time_rse > 0 && j.w.time_rse < 0.004, "… and pauses are no scatter: %.4f",
+       j.w.time_rse);
 
     job_init(&j, 0.1, 0.1);
     (void)run(&j, 3);
