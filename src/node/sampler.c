@@ -12,6 +12,7 @@ enum {
     WAITS_MAX = 16,
     SLOW_PERIOD_MS = 1000, /* limits, clocks, temperature */
     RETRY_MS = 1000,       /* after a call that failed */
+    LEAST_GAP_US = 500,    /* between calls of a board */
     LATE_MS = 2000,        /* a window is answered at last */
 };
 
@@ -50,6 +51,8 @@ static void schedule(struct probe *p)
     uint64_t now = loop_now_ns(p->sampler->loop);
     uint64_t at = meter_next(p->meter, now);
 
+    if (at < now + LEAST_GAP_US * NS_PER_US)
+        at = now + LEAST_GAP_US * NS_PER_US;
     if (p->now.failures > 0 && at < now + RETRY_MS * NS_PER_MS)
         at = now + RETRY_MS * NS_PER_MS;
     loop_timer_set(p->timer, at, 0);
