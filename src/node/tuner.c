@@ -24,8 +24,8 @@ enum tuner_state {
 
 enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, LEAST_STEPS = 5 };
 #define Z95 1.96
-#define STALL_FACTOR 6.0
-#define STALL_LEAST_S 8.0
+#define STALL_FACTOR 8.0
+#define STALL_LEAST_S 15.0 /* and 2 s of the wall's clock, where simulated time is faster */
 
 struct tuner {
     struct tuner_opts o;
@@ -377,8 +377,10 @@ static int arrived(struct tuner *t, uint64_t now)
 
 static int stalled(struct tuner *t, uint64_t now)
 {
+    double least_s = fmax(STALL_LEAST_S, 2 * loop_speed(t->o.loop));
+
     if (t->ramp.at_mw >= t->report.original_mw ||
-        steps_late_s(&t->steps, now, STALL_FACTOR, STALL_LEAST_S) <= 0)
+        steps_late_s(&t->steps, now, STALL_FACTOR, least_s) <= 0)
         return 0;
     t->report.stalls++;
     note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
