@@ -33,7 +33,7 @@ struct session_opts {
      * CMD's processes show up.
      */
     const char *gpus, *visible;
-    const char *order; /* CUDA_DEVICE_ORDER */
+    const char *order;             /* CUDA_DEVICE_ORDER */
     const struct gpu_backend *cpu; /* RAPL; NULL: GPUs alone */
     const char *const *argv;
     const char *runtime_dir; /* for the progress page */
@@ -78,7 +78,7 @@ struct session_result {
     const struct session_board *board; /* every board of the node; borrowed */
     size_t n_used;
     size_t n_cpu; /* domains of the processor whose energy is known (not in energy_j) */
-    const struct session_board *cpu; /* borrowed */
+    const struct session_board *cpu;  /* borrowed */
     const struct tuner_report *tuner; /* NULL: no caps were wanted, or none began */
     uint64_t steps; /* training steps reported; 0: the job tells nothing */
 };

@@ -25,7 +25,8 @@ enum tuner_state {
 enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, LEAST_STEPS = 5 };
 #define Z95 1.96
 #define STALL_FACTOR 8.0
-#define STALL_LEAST_S 15.0 /* and 2 s of the wall's clock, where simulated time is faster */
+#define STALL_LEAST_S \
+    15.0 /* and 2 s of the wall's clock, where simulated time is faster */
 
 struct tuner {
     struct tuner_opts o;
