@@ -270,6 +270,22 @@ static int parse(struct reader *rd, const char *text, size_t len)
     return r;
 }
 
+/* What YAML allows at all: UTF-8 without control characters. */
+static int check_bytes(struct reader *rd, const char *text, size_t len)
+{
+    size_t bad = utf8_bad(text, len);
+
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)text[i];
+        if (i == bad)
+            return refuse(rd, -EINVAL, "byte 0x%02x is no UTF-8", c);
+        if (c == 0x7f || (c < 0x20 && c != '\t' && c != '\n' && c != '\r'))
+            return refuse(rd, -EINVAL, "control character 0x%02x", c);
+        rd->line += c == '\n';
+    }
+    return 0;
+}
+
 int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
               uw_error *err)
 {
@@ -283,12 +299,11 @@ int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
         return fail(err, -EFBIG, "%s: larger than %d bytes", name, YAML_MAX_BYTES);
 
     struct reader rd = {.doc = doc, .line = 1, .err = err};
-    size_t bad = utf8_bad(text, len);
-    for (size_t i = 0; bad < len && i < bad; i++)
-        rd.line += text[i] == '\n';
-    if (bad < len)
-        return refuse(&rd, -EINVAL, "byte 0x%02x is no UTF-8", (unsigned char)text[bad]);
-    int r = parse(&rd, text, len);
+    int r = check_bytes(&rd, text, len);
+    if (r < 0)
+        return r;
+    rd.line = 1;
+    r = parse(&rd, text, len);
     if (r < 0)
         return r;
     if (!doc->root || (doc->root->kind == YAML_SCALAR && !*doc->root->text)) {

@@ -7,6 +7,13 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* libfyaml 0.7.12 forgets 512 bytes on some errors in flow style; not ours to mend. */
+const char *__lsan_default_suppressions(void);
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:libfyaml.so";
+}
+
 struct fields {
     const char *name;
     uint64_t count, latency_ns;

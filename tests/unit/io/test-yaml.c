@@ -30,6 +30,7 @@ static const struct { const char *name, *text; int r; const char *says; } docume
     {"an open quote", "a: \"b\n", -EINVAL, "f.yaml:1: "},
     {"a NUL by escape", "a: \"b\\0c\"\n", -EINVAL, "f.yaml:1: a NUL byte in a text"},
     {"no UTF-8", "a: \xff\xfe\n", -EINVAL, "f.yaml:1"},
+    {"a control character", "a: b\n\x01", -EINVAL, "f.yaml:2: control character 0x01"},
     {"too deep", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", -EFBIG, "f.yaml:1: nested deeper than 32"},
     {"as deep as may be", "[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]", 0, ""},
 };
