@@ -12,13 +12,12 @@
 #include "actuator/core.h"
 #include "actuator/guard.h"
 #include "actuator/proto.h"
-#include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
 
 enum {
     PENDING_MAX = 64,
-    ANSWERS_MAX = 1024,     /* of a virtual actuator, until the loop's next turn */
+    ANSWERS_MAX = 256,      /* of a virtual actuator, until the loop's next turn */
     RENEWS_UNANSWERED = 12, /* 6 s: it is gone or stopped, and its keeper too */
     START_S = 30,           /* until it says hello; */
     START_SUDO_S = 300,     /* somebody may be typing a password */
@@ -55,7 +54,7 @@ struct actuator {
     struct guard_session *session;
     struct loop_timer *flush;
     struct proto_answer *answer;
-    size_t n_answers, cap_answers;
+    size_t n_answers;
 };
 
 /* ---- memory that callbacks may give up ---- */
@@ -159,7 +158,7 @@ static int on_event(struct actuator *act, unsigned type,
 
 static int on_answer(struct actuator *act, const struct proto_answer *answer)
 {
-    struct actuator_reply reply = proto_reply(answer);
+    struct actuator_reply reply = answer->reply;
 
     act->unanswered = 0;
     if (answer->seq == 0)
@@ -309,8 +308,7 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
         (void)snprintf(
             text, sizeof text,
             "no right to set power limits: sudo did not start the actuator "
-            "(status %d); it takes root, a sudo rule for underwatt-actuator, or "
-            "the underwatt service",
+            "(status %d); it takes root, or a sudo rule for underwatt-actuator",
             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     else
         (void)snprintf(text, sizeof text,
@@ -389,7 +387,7 @@ static int start_program(struct actuator *act, int socket_fd, uw_error *err)
         return fail(
             err, -EPERM,
             "no right to set power limits as uid %u, and there is no sudo: run as "
-            "root, or use the underwatt service",
+            "root",
             geteuid());
     return r;
 }
@@ -465,8 +463,8 @@ static void take_virtual(const struct proto_answer *answer, void *user)
 {
     struct actuator *act = user;
 
-    if (array_grow(&act->answer, &act->cap_answers, act->n_answers, ANSWERS_MAX) < 0)
-        return; /* its request stays unanswered, as on a full socket */
+    if (act->n_answers == ANSWERS_MAX)
+        return; /* cannot be: more than may be waiting and boards can tell */
     act->answer[act->n_answers++] = *answer;
     if (act->flush)
         loop_timer_set(act->flush, loop_now_ns(act->loop), 0);
@@ -497,6 +495,9 @@ int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
     if (!act)
         return fail(err, -ENOMEM, "out of memory");
     struct guard_opts guard = {.loop = loop, .backend = backend, .lib = lib};
+    act->answer = calloc(ANSWERS_MAX, sizeof *act->answer);
+    if (!act->answer)
+        return fail(err, -ENOMEM, "out of memory");
     int r = guard_new(&guard, &act->guard, err);
     if (r == 0)
         r = loop_timer_new(loop, loop_now_ns(loop), 0, on_flush, act, &act->flush, err);

@@ -536,21 +536,6 @@ static void ask_release(struct charge *c, const struct proto_request *request)
     }
 }
 
-static void tell_status(struct guard_session *s, const struct charge *c,
-                        const struct proto_request *request)
-{
-    bool mine = c->session == s && c->state == STATE_HELD && !c->busy;
-    struct actuator_reply reply = {.result = mine ? ACTUATOR_DONE : ACTUATOR_GONE};
-
-    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", request->uuid);
-    if (mine) {
-        reply.original_mw = c->held.entry.original_mw;
-        reply.enforced_mw = c->held.entry.readback_mw;
-        reply.limits = c->held.limits;
-    }
-    send_to(s, PROTO_STATUS, request->seq, &reply);
-}
-
 static void ask_board(struct guard_session *s, struct charge *c,
                       const struct proto_request *request)
 {
@@ -558,8 +543,6 @@ static void ask_board(struct guard_session *s, struct charge *c,
 
     if (request->type == PROTO_HOLD) {
         ask_hold(s, c, request);
-    } else if (request->type == PROTO_STATUS) {
-        tell_status(s, c, request);
     } else if (c->session != s) {
         bool yielded = s->yielded[c - s->guard->charge];
         refuse(&as_asked, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,

@@ -59,11 +59,13 @@ int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
         return r;
     bool event = m.type >= PROTO_YIELDED && m.type < PROTO_N_EVENTS && m.seq == 0;
     bool answer = m.type >= PROTO_HELLO && m.type < PROTO_N_REQUESTS && m.seq != 0;
-    if ((!event && !answer) || m.result >= ACTUATOR_N_RESULTS)
+    if ((!event && !answer) || (unsigned)m.reply.result >= ACTUATOR_N_RESULTS)
         return fail(err, -EPROTO, "no such answer: type %u, seq %u, result %u", m.type,
-                    m.seq, m.result);
-    if (!memchr(m.uuid, '\0', sizeof m.uuid) || !memchr(m.text, '\0', sizeof m.text) ||
-        (m.uuid[0] && !core_is_uuid(m.uuid)))
+                    m.seq, (unsigned)m.reply.result);
+    const struct actuator_reply *reply = &m.reply;
+    if (!memchr(reply->uuid, '\0', sizeof reply->uuid) ||
+        !memchr(reply->text, '\0', sizeof reply->text) ||
+        (reply->uuid[0] && !core_is_uuid(reply->uuid)))
         return fail(err, -EPROTO, "an answer of type %u with broken text", m.type);
     *ret = m;
     return 0;
@@ -83,38 +85,9 @@ struct proto_request proto_request(enum proto_type type, uint32_t seq, const cha
 struct proto_answer proto_answer(enum proto_type type, uint32_t seq,
                                  const struct actuator_reply *reply)
 {
-    struct proto_answer m = {
-        .magic = PROTO_MAGIC,
-        .version = PROTO_VERSION,
-        .type = (uint16_t)type,
-        .seq = seq,
-        .result = reply->result,
-        .enforced_mw = reply->enforced_mw,
-        .original_mw = reply->original_mw,
-        .min_mw = reply->limits.min_mw,
-        .max_mw = reply->limits.max_mw,
-        .default_mw = reply->limits.default_mw,
-        .pid = reply->pid,
-    };
-
-    (void)snprintf(m.uuid, sizeof m.uuid, "%s", reply->uuid);
-    (void)snprintf(m.text, sizeof m.text, "%s", reply->text);
-    return m;
-}
-
-struct actuator_reply proto_reply(const struct proto_answer *answer)
-{
-    struct actuator_reply reply = {
-        .result = answer->result,
-        .enforced_mw = answer->enforced_mw,
-        .original_mw = answer->original_mw,
-        .limits = {.min_mw = answer->min_mw,
-                   .max_mw = answer->max_mw,
-                   .default_mw = answer->default_mw},
-        .pid = answer->pid,
-    };
-
-    memcpy(reply.uuid, answer->uuid, sizeof reply.uuid);
-    memcpy(reply.text, answer->text, sizeof reply.text);
-    return reply;
+    return (struct proto_answer){.magic = PROTO_MAGIC,
+                                 .version = PROTO_VERSION,
+                                 .type = (uint16_t)type,
+                                 .seq = seq,
+                                 .reply = *reply};
 }

@@ -22,7 +22,6 @@ enum proto_type {
     PROTO_CLOCKS,    /* uuid, a..b: MHz; 0, 0 resets */
     PROTO_RENEW,     /* every message renews; this one does nothing else */
     PROTO_RELEASE,   /* uuid */
-    PROTO_STATUS,    /* uuid: what is known of it, nothing read */
     PROTO_N_REQUESTS,
     /* From the actuator alone, seq 0. */
     PROTO_YIELDED = 100,
@@ -45,11 +44,7 @@ struct proto_answer {
     uint16_t version;
     uint16_t type; /* the request's, or an event's */
     uint32_t seq;
-    uint32_t result; /* enum actuator_result */
-    uint32_t enforced_mw, original_mw, min_mw, max_mw, default_mw;
-    int32_t pid;
-    char uuid[96];
-    char text[200];
+    struct actuator_reply reply;
 };
 
 /* Bytes of a peer to a message: 0, or -EPROTO with a text; *ret is written only
@@ -64,6 +59,5 @@ int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
 struct proto_request proto_request(enum proto_type type, uint32_t seq, const char *uuid);
 struct proto_answer proto_answer(enum proto_type type, uint32_t seq,
                                  const struct actuator_reply *reply);
-struct actuator_reply proto_reply(const struct proto_answer *answer);
 
 #endif

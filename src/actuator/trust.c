@@ -31,7 +31,7 @@ int trust_state_dir(bool simulated, const char *state_dir, char *ret, size_t siz
     if (!simulated && geteuid() != 0)
         return fail(err, -EPERM,
                     "no right to set power limits as uid %u: that takes root "
-                    "(sudo underwatt …) or the underwatt service",
+                    "(sudo underwatt …)",
                     geteuid());
     if (simulated)
         n = snprintf(ret, size, "%s/actuator", state_dir);

@@ -240,10 +240,11 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
     if (r == 0)
         r = look(h, &seen, &err);
     if (r == -EPERM)
-        (void)fail(&err, r,
-                   "%s: no right to set its power limit: that takes root (sudo), the "
-                   "underwatt service, or CAP_SYS_ADMIN where root is in a container",
-                   h->info->uuid);
+        (void)fail(
+            &err, r,
+            "%s: no right to set its power limit: that takes root (sudo underwatt …), "
+            "and CAP_SYS_ADMIN where root is in a container",
+            h->info->uuid);
     answer(h, reply, r == 0 ? ACTUATOR_DONE : result_of(r), &err);
     if (r == 0)
         reply->enforced_mw = seen.enforced_mw;

@@ -131,7 +131,7 @@ static uint32_t ask(struct world *w, enum proto_type type, const char *uuid, uin
 
 static const struct proto_answer *answer_to(struct world *w, uint32_t seq)
 {
-    static const struct proto_answer none = {.result = 999};
+    static const struct proto_answer none = {.reply.result = ACTUATOR_N_RESULTS};
 
     for (size_t i = 0; i < w->n; i++)
         if (w->answer[i].seq == seq)
@@ -153,15 +153,16 @@ static const struct proto_answer *expect(struct world *w, enum proto_type type,
                                          const char *uuid, uint32_t a,
                                          enum actuator_result want)
 {
-    static const char *const names[] = {"",       "hello", "hold",    "limit",
-                                        "clocks", "renew", "release", "status"};
+    static const char *const names[] = {"",       "hello", "hold",   "limit",
+                                        "clocks", "renew", "release"};
     uint32_t seq = ask(w, type, uuid, a);
 
     pass(w, 200);
     const struct proto_answer *got = answer_to(w, seq);
-    ok(got->result == want, "%s %s %u: %s (%s)", names[type], uuid, a,
+    ok(got->reply.result == want, "%s %s %u: %s (%s)", names[type], uuid, a,
        actuator_result_name(want),
-       got->result == want ? got->text : actuator_result_name(got->result));
+       got->reply.result == want ? got->reply.text
+                                 : actuator_result_name(got->reply.result));
     return got;
 }
 
@@ -181,34 +182,34 @@ static void test_life(void)
     expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_GONE);
     expect(w, PROTO_HOLD, "GPU-9", 0, ACTUATOR_GONE);
     a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
-    ok(a->original_mw == 250000 && a->min_mw == 100000 && a->max_mw == 300000 &&
-           a->default_mw == 250000 && a->enforced_mw == 250000,
+    ok(a->reply.original_mw == 250000 && a->reply.limits.min_mw == 100000 &&
+           a->reply.limits.max_mw == 300000 && a->reply.limits.default_mw == 250000 &&
+           a->reply.enforced_mw == 250000,
        "hold tells original, range and what is in force");
     ok(fake_dev[0].writes == 1 && fake_dev[0].set_mw == 250000,
        "the right was proved by writing the limit found");
     ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && e.original_mw == 250000,
        "the original is in the journal");
     a = expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
-    is_int(a->enforced_mw, 200000, "what is enforced comes back");
+    is_int(a->reply.enforced_mw, 200000, "what is enforced comes back");
     ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && e.intended_mw == 200000 &&
            e.readback_mw == 200000 && e.original_mw == 250000,
        "the journal has it");
     a = expect(w, PROTO_LIMIT, "GPU-0", 99999, ACTUATOR_REFUSED);
-    ok(strstr(a->text, "99999 mW is outside 100000..300000") != NULL, "… named");
+    ok(strstr(a->reply.text, "99999 mW is outside 100000..300000") != NULL, "… named");
     ok(fake_dev[0].set_mw == 200000 && fake_dev[0].writes == 2, "nothing was written");
     fake_dev[0].ceiling_mw = 160000;
     a = expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_CLAMPED);
-    is_int(a->enforced_mw, 160000, "… to the value enforced");
+    is_int(a->reply.enforced_mw, 160000, "… to the value enforced");
     fake_dev[0].ceiling_mw = 0;
     expect(w, PROTO_CLOCKS, "GPU-0", 900, ACTUATOR_DONE);
     ok(fake_dev[0].min_mhz == 900 && journal_read(&w->journal, "GPU-0", &e, NULL) == 0 &&
            e.clocks,
        "clocks locked, and in the journal");
     expect(w, PROTO_CLOCKS, "GPU-0", 1501, ACTUATOR_REFUSED);
-    expect(w, PROTO_STATUS, "GPU-0", 0, ACTUATOR_DONE);
-    expect(w, PROTO_STATUS, "GPU-1", 0, ACTUATOR_GONE);
     a = expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_DONE);
-    ok(a->enforced_mw == 250000 && fake_dev[0].set_mw == 250000, "the original is back");
+    ok(a->reply.enforced_mw == 250000 && fake_dev[0].set_mw == 250000,
+       "the original is back");
     ok(fake_dev[0].max_mhz == 0, "clocks are reset");
     ok(!has_entry(w, "GPU-0"), "the entry is gone");
     expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_GONE);
@@ -256,8 +257,9 @@ static void test_yield(void)
     fake_dev[0].set_mw = 180000;
     unsigned writes = fake_dev[0].writes;
     a = expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_YIELDED);
-    ok(strstr(a->text, "180000") && strstr(a->text, "200000"), "both are named");
-    is_int(a->enforced_mw, 180000, "theirs is in force");
+    ok(strstr(a->reply.text, "180000") && strstr(a->reply.text, "200000"),
+       "both are named");
+    is_int(a->reply.enforced_mw, 180000, "theirs is in force");
     is_int(events(w, PROTO_YIELDED), 1, "an event too");
     ok(!has_entry(w, "GPU-0"), "the entry is dropped");
     expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_YIELDED);
@@ -288,8 +290,8 @@ static void test_yield(void)
     fake_dev[3].set_mw = 250000;
     fake_mark = "load-2";
     a = expect(w, PROTO_LIMIT, "GPU-3", 190000, ACTUATOR_YIELDED);
-    ok(strstr(a->text, "driver was loaded anew") != NULL, "a reload is named: %s",
-       a->text);
+    ok(strstr(a->reply.text, "driver was loaded anew") != NULL, "a reload is named: %s",
+       a->reply.text);
     finish(w);
 }
 
@@ -303,11 +305,11 @@ static void test_rate(void)
         seq[i] = ask(w, PROTO_LIMIT, "GPU-0", 200000 + i);
     pass(w, 200);
     is_int(fake_dev[0].writes, 3, "ten at once: the first and the last are written");
-    is_int(answer_to(w, seq[0])->result, ACTUATOR_DONE, "the first is done");
+    is_int(answer_to(w, seq[0])->reply.result, ACTUATOR_DONE, "the first is done");
     for (unsigned i = 1; i < 9; i++)
-        is_int(answer_to(w, seq[i])->result, ACTUATOR_BUSY, "number %u is passed over",
-               i);
-    is_int(answer_to(w, seq[9])->result, ACTUATOR_DONE, "the last is done");
+        is_int(answer_to(w, seq[i])->reply.result, ACTUATOR_BUSY,
+               "number %u is passed over", i);
+    is_int(answer_to(w, seq[9])->reply.result, ACTUATOR_DONE, "the last is done");
     is_int(fake_dev[0].set_mw, 200009, "… and in force");
     unsigned writes = fake_dev[0].writes;
     for (unsigned i = 0; i < 100; i++) {
@@ -325,8 +327,8 @@ static void test_faults(void)
 
     fake_dev[0].set_fails = -EPERM;
     const struct proto_answer *a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DENIED);
-    ok(strstr(a->text, "sudo") && strstr(a->text, "CAP_SYS_ADMIN"), "with the ways: %s",
-       a->text);
+    ok(strstr(a->reply.text, "sudo") && strstr(a->reply.text, "CAP_SYS_ADMIN"),
+       "with the ways: %s", a->reply.text);
     ok(!has_entry(w, "GPU-0") && guard_is_idle(w->guard), "nothing is left of it");
     fake_dev[0].set_fails = 0;
     expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
@@ -338,7 +340,7 @@ static void test_faults(void)
     fake_dev[0].set_fails = -EIO; /* restoring fails for 3 s */
     uint32_t seq = ask(w, PROTO_RELEASE, "GPU-0", 0);
     pass(w, 3000);
-    is_int(answer_to(w, seq)->result, ACTUATOR_UNKNOWN, "the client is told");
+    is_int(answer_to(w, seq)->reply.result, ACTUATOR_UNKNOWN, "the client is told");
     ok(has_entry(w, "GPU-0") && !guard_is_idle(w->guard), "it goes on trying");
     fake_dev[0].set_fails = 0;
     (void)ask(w, PROTO_RENEW, NULL, 0);
@@ -379,7 +381,7 @@ static void test_hang(void)
         pass(w, 500);
         (void)ask(w, PROTO_RENEW, NULL, 0);
     }
-    is_int(answer_to(w, hung)->result, ACTUATOR_UNKNOWN, "is answered: unknown");
+    is_int(answer_to(w, hung)->reply.result, ACTUATOR_UNKNOWN, "is answered: unknown");
     is_int(events(w, PROTO_LOST), 1, "the board is out");
     is_int(guard_hanging(w->guard), 1, "one hangs");
     expect(w, PROTO_LIMIT, "GPU-0", 180000, ACTUATOR_GONE);
@@ -452,7 +454,7 @@ static void test_recover(void)
 
     session_up(w, 80);
     const struct proto_answer *a = expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_TAKEN);
-    is_int(a->pid, 4711, "a board that is taken names its holder");
+    is_int(a->reply.pid, 4711, "a board that is taken names its holder");
     (void)close(fd);
     expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DONE);
     is_int(fake_dev[2].set_mw, 250000, "free, its entry is undone before it is held");
@@ -476,14 +478,14 @@ static void test_many(void)
     expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
     struct proto_request hold = proto_request(PROTO_HOLD, 1, "GPU-0");
     guard_request(s[1], &hold);
-    is_int(other.answer[0].result, ACTUATOR_TAKEN, "one board, one session");
+    is_int(other.answer[0].reply.result, ACTUATOR_TAKEN, "one board, one session");
     struct proto_request set = proto_request(PROTO_LIMIT, 2, "GPU-0");
     set.a = 200000;
     guard_request(s[1], &set);
-    is_int(other.answer[1].result, ACTUATOR_GONE, "others may not set it");
+    is_int(other.answer[1].reply.result, ACTUATOR_GONE, "others may not set it");
     struct proto_request release = proto_request(PROTO_RELEASE, 3, "GPU-0");
     guard_request(s[1], &release);
-    is_int(other.answer[2].result, ACTUATOR_GONE, "nor release it");
+    is_int(other.answer[2].reply.result, ACTUATOR_GONE, "nor release it");
     finish(w);
 }
 

@@ -35,7 +35,7 @@ static void test_request(void)
     };
     /* clang-format on */
     for (size_t i = 0; i < n_elements(bad); i++) {
-        struct proto_request canary = proto_request(PROTO_STATUS, 99, "GPU-canary");
+        struct proto_request canary = proto_request(PROTO_RELEASE, 99, "GPU-canary");
         struct proto_request was = canary;
         err.text[0] = '\0';
         is_int(proto_parse_request(&bad[i].m, bad[i].size, &canary, &err), -EPROTO,
@@ -63,7 +63,7 @@ static void test_answer(void)
     struct proto_answer m = proto_answer(PROTO_HOLD, 7, &reply), got;
 
     is_int(proto_parse_answer(&m, sizeof m, &got, NULL), 0, "an answer is understood");
-    struct actuator_reply back = proto_reply(&got);
+    struct actuator_reply back = got.reply;
     ok(back.result == reply.result && back.enforced_mw == 1 && back.original_mw == 2 &&
            back.limits.min_mw == 3 && back.limits.max_mw == 4 &&
            back.limits.default_mw == 5 && back.pid == 42,
@@ -72,7 +72,7 @@ static void test_answer(void)
     is_str(back.text, "held", "… its text");
 
     struct proto_answer bad = m;
-    bad.result = ACTUATOR_N_RESULTS;
+    bad.reply.result = ACTUATOR_N_RESULTS;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "unknown result");
     bad = m;
     bad.seq = 0;
@@ -84,10 +84,10 @@ static void test_answer(void)
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
            "an event with a seq");
     bad = m;
-    memset(bad.text, 'x', sizeof bad.text);
+    memset(bad.reply.text, 'x', sizeof bad.reply.text);
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "endless text");
     bad = m;
-    bad.uuid[0] = '/';
+    bad.reply.uuid[0] = '/';
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
            "a path for a uuid");
     is_int(proto_parse_answer(&m, sizeof m - 1, &got, NULL), -EPROTO, "short");

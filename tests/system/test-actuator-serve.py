@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""The actuator's listening socket, spoken to in raw bytes: who may connect, what is
+answered, what nonsense and floods do.
+"""
+import os
+import pathlib
+import signal
+import socket
+import stat
+import struct
+import subprocess
+import sys
+import time
+
+import uwtest
+
+ACTUATOR = uwtest.program("underwatt-actuator")
+MAGIC, HELLO, HOLD, LIMIT, CLOCKS, RENEW, RELEASE, LEASE_OVER = 0x55574131, 1, 2, 3, 4, 5, 6, 101
+DONE, REFUSED, TAKEN, GONE, BUSY = 0, 2, 4, 7, 8
+ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIi200s")
+
+
+class Peer:
+    def __init__(self, path):
+        self.s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.s.settimeout(5)
+        self.s.connect(path)
+        self.seq = 0
+
+    def send(self, kind, uuid="", a=0, b=0):
+        self.seq += 1
+        self.s.send(ASK.pack(MAGIC, 1, kind, self.seq, a, b, uuid.encode()))
+        return self.seq
+
+    def take(self):
+        """(type, seq, result, enforced, pid, text), or None at the end."""
+        try:
+            data = self.s.recv(4096)
+        except ConnectionError:
+            return None
+        if not data:
+            return None
+        m = TELL.unpack(data)
+        return m[2], m[3], m[4], m[6], m[11], m[12].split(b"\0")[0].decode()
+
+    def ask(self, *args, **kw):
+        try:
+            seq = self.send(*args, **kw)
+        except ConnectionError:
+            return None
+        while True:
+            m = self.take()
+            if m is None or m[1] == seq:
+                return m
+
+
+def start(node, *more, **kw):
+    library = os.path.join(node.state, "lib", "libnvidia-ml.so.1")
+    return subprocess.Popen([ACTUATOR, *(more or ("--serve",)), "--library", library],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **kw)
+
+
+def basics(t, node, path, uuid):
+    mode = os.stat(path)
+    t.equal(stat.S_IMODE(mode.st_mode), 0o600, "the socket is for its owner alone")
+    p = Peer(path)
+    t.equal(p.ask(HELLO)[2], DONE, "hello")
+    t.equal(p.ask(LIMIT, uuid(0), 200000)[2], GONE, "no cap without a hold")
+    t.equal(p.ask(HOLD, uuid(0))[2], DONE, "a hold")
+    m = p.ask(LIMIT, uuid(0), 200000)
+    t.ok(m[2] == DONE and m[3] == 200000, "a cap", m)
+    m = p.ask(LIMIT, uuid(0), 4294967295)
+    t.ok(m[2] == REFUSED and "4294967295 mW is outside" in m[5], "out of range", m)
+    t.equal(p.ask(HOLD, "GPU-none")[2], GONE, "a board that is not here")
+    q = Peer(path)
+    t.equal(q.ask(HOLD, uuid(0))[2], TAKEN, "one board, one client")
+    t.equal(q.ask(RELEASE, uuid(0))[2], GONE, "nobody releases another's")
+    t.equal(q.ask(HOLD, uuid(1))[2], DONE, "another board is free")
+    p.s.close()
+    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000, 5),
+         "a client that goes gives its cap up", node.board(0))
+    t.equal(q.ask(LIMIT, uuid(1), 200000)[2], DONE, "another's goes on")
+    time.sleep(3)
+    m = q.take()
+    t.ok(m and m[0] == LEASE_OVER, "a lease that is not renewed ends, and it is told", m)
+    t.equal(node.board(1)["limit_mw"], 250000, "with the original in force")
+    return q
+
+
+def nonsense(t, node, path, uuid):
+    good = ASK.pack(MAGIC, 1, HELLO, 1, 0, 0, b"")
+    for name, data in {"a short message": good[:-1], "a long one": good + b"x",
+                       "another protocol": b"GET / HTTP/1.1\r\n\r\n",
+                       "another version": ASK.pack(MAGIC, 2, HELLO, 1, 0, 0, b""),
+                       "an unknown request": ASK.pack(MAGIC, 1, 99, 1, 0, 0, b""),
+                       "a path for a UUID": ASK.pack(MAGIC, 1, HOLD, 1, 0, 0, b"../../etc/passwd"),
+                       "a UUID without end": ASK.pack(MAGIC, 1, HOLD, 1, 0, 0, b"a" * 96)}.items():
+        p = Peer(path)
+        p.s.send(data)
+        t.equal(p.take(), None, f"{name}: the connection is closed")
+    before = Peer(path)
+    t.equal(before.ask(HELLO)[2], DONE, "others are served all the same")
+
+    peers = []
+    for _ in range(40):
+        p = Peer(path)
+        peers.append(p if p.ask(HELLO) else None)
+    n = sum(p is not None for p in peers)
+    t.ok(8 <= n <= 16, f"sixteen clients and no more ({n} new ones)")
+    for p in peers:
+        if p:
+            p.s.close()
+    p = Peer(path)
+    t.ok(uwtest.wait_for(lambda: Peer(path).ask(HELLO), 5), "when they go, there is room again")
+
+    p = Peer(path)
+    t.equal(p.ask(HOLD, uuid(2))[2], DONE, "a hold")
+    p.s.setblocking(False)
+    n = 0
+    until = time.monotonic() + 2
+    while time.monotonic() < until:  # a flood, its answers never read
+        try:
+            p.send(LIMIT, uuid(2), 200000 + n % 1000)
+            n += 1
+        except BlockingIOError:
+            time.sleep(0.001)
+        except OSError:
+            break
+    p.s.close()
+    t.ok(n > 100, f"a flood of {n} requests")
+    t.ok(uwtest.wait_for(lambda: node.board(2)["limit_mw"] == 250000, 6),
+         "leaves the original", node.board(2))
+    t.equal(before.ask(HELLO)[2], DONE, "and the others served")
+
+
+def strangers(t, path):
+    if os.geteuid() != 0:
+        t.skip("another user is refused", "takes root to be another user")
+        return
+    script = ("import socket,sys; s=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET); "
+              "s.settimeout(5); s.connect(sys.argv[1]); print(len(s.recv(1)))")
+    def stranger():
+        return subprocess.run(["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups",
+                               "/usr/bin/python3", "-c", script, path], capture_output=True, text=True)
+    p = stranger()
+    t.ok("PermissionError" in p.stderr, "another user cannot connect", p.stderr)
+    folders = [path, os.path.dirname(path)]
+    for f in folders:
+        os.chmod(f, 0o777)
+    p = stranger()
+    for f in folders:
+        os.chmod(f, 0o700)
+    t.equal(p.stdout.strip(), "0", "and if it could, its uid is refused")
+
+
+def bad_starts(t, node):
+    p = subprocess.run([ACTUATOR, "--frobnicate"], capture_output=True, text=True)
+    t.ok(p.returncode == 2 and "--frobnicate" in p.stderr, "an unknown option", p.stderr)
+    p = subprocess.run([ACTUATOR], capture_output=True, text=True)
+    t.ok(p.returncode == 2 and "--recover" in p.stderr, "no option", p.stderr)
+    p = subprocess.run([ACTUATOR, "--help"], capture_output=True, text=True)
+    t.ok(p.returncode == 0 and "--library" in p.stdout, "--help")
+    p = start(node, "--local")
+    err = p.communicate(timeout=10)[1]
+    t.ok(p.returncode == 1 and "standard input is not its socket" in err,
+         "--local without its socket", f"{p.returncode} {err}")
+    p = subprocess.run([ACTUATOR, "--recover", "--library", "lib.so"], capture_output=True, text=True)
+    t.ok(p.returncode == 1 and "lib.so" in p.stderr, "a library that is no path", p.stderr)
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(machine="boards: [{model: v100, count: 3, limit: 250 W}]") as node:
+        bad_starts(t, node)
+        boards = node.status()["boards"]
+        path = os.path.join(node.state, "actuator", "actuator.sock")
+        server = start(node)
+        node.children.append(server)  # killed with the node, if it comes to that
+        uwtest.wait_for(lambda: os.path.exists(path), 5)
+        uuid = lambda i: boards[i]["uuid"]
+        basics(t, node, path, uuid)
+        nonsense(t, node, path, uuid)
+        strangers(t, path)
+
+        p = Peer(path)
+        p.ask(HOLD, uuid(0))
+        p.ask(LIMIT, uuid(0), 200000)
+        server.send_signal(signal.SIGTERM)
+        said = server.communicate(timeout=10)[1]
+        t.ok(server.returncode == 0 and node.board(0)["limit_mw"] == 250000,
+             "SIGTERM: originals back, then the end", f"{server.returncode} {said}")
+        t.ok(not list(pathlib.Path(node.state, "actuator").glob("*.cap")), "no entry is left")
+    t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
