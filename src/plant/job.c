@@ -251,6 +251,13 @@ void plant_job_scale(struct plant_job *job, double time_scale, double power_scal
 
 /* ---- life ---- */
 
+static const struct plant_workload *find(const struct plant_job_opts *o,
+                                         const struct plant_gpu *gpu)
+{
+    return o->find ? o->find(&gpu->board, o->workload, o->find_user)
+                   : plant_workload_find(&gpu->board, o->workload);
+}
+
 static int check(const struct plant_job_opts *o, uw_error *err)
 {
     if (o->n_gpus == 0 || o->n_gpus > PLANT_JOB_BOARDS_MAX)
@@ -263,7 +270,7 @@ static int check(const struct plant_job_opts *o, uw_error *err)
         const struct plant_gpu *g = o->gpus[i];
         if (g->job)
             return fail(err, -EBUSY, "board %zu of the job has a job already", i);
-        if (!plant_workload_find(&g->board, o->workload))
+        if (!find(o, g))
             return fail(err, -EINVAL, "no workload '%s' on a %s", o->workload,
                         g->board.key);
     }
@@ -312,8 +319,7 @@ int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
     auto_(plant_job_free) struct plant_job *job = calloc(1, sizeof *job);
     if (!job)
         return fail(err, -ENOMEM, "no memory for a simulated job");
-    const struct plant_workload *first =
-        plant_workload_find(&opts->gpus[0]->board, opts->workload);
+    const struct plant_workload *first = find(opts, opts->gpus[0]);
     job->steps = opts->steps ? opts->steps : first->steps;
     job->epochs = opts->epochs;
     job->time_scale = job->power_scale = 1;
@@ -327,7 +333,7 @@ int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
     for (size_t i = 0; i < opts->n_gpus; i++) {
         struct plant_gpu *g = opts->gpus[i];
         gpu_advance_alone(g, job->now_ns);
-        job->work[i] = plant_workload_find(&g->board, opts->workload);
+        job->work[i] = find(opts, g);
         job->gpu[i] = g;
         g->job = job;
         job->n++;

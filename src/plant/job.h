@@ -35,6 +35,12 @@ struct plant_job_opts {
     struct plant_gpu *const *gpus; /* stay the caller's, held until plant_job_free() */
     size_t n_gpus;
     const char *workload; /* "resnet50": each board takes its own table's numbers */
+    /* Where workloads are looked up; NULL: plant_workload_find().  What it returns
+     * outlives the job.
+     */
+    const struct plant_workload *(*find)(const struct plant_board *board,
+                                         const char *name, void *user);
+    void *find_user;
     uint32_t epochs;
     uint32_t steps; /* training steps of an epoch; 0: the workload's */
     const struct plant_job_phase *phases; /* of an epoch; n_phases 0: train alone */

@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "io/yaml.h"
+#include "sim/catalogue.h"
 #include "sim/machine.h"
 
 #define W_MAX 10000.0 /* of any board here */
@@ -91,10 +92,32 @@ static const struct yaml_key fault_keys[] = {
     {NULL, 0, 0, false, 0, 0, NULL},
 };
 
+struct workload_file {
+    const char *name, *like, *board;
+    uint64_t steps, gap_ns, clock_ns, memory_ns;
+    uint32_t dynamic_mw, gap_mw, static_mw;
+};
+
+#define WORKLOAD(field) offsetof(struct workload_file, field)
+#define DAY_S 86400.0
+static const struct yaml_key workload_keys[] = {
+    {"name", YAML_TYPE_TEXT, WORKLOAD(name), true, 0, 0, NULL},
+    {"like", YAML_TYPE_TEXT, WORKLOAD(like), false, 0, 0, NULL},
+    {"board", YAML_TYPE_TEXT, WORKLOAD(board), false, 0, 0, NULL},
+    {"steps", YAML_TYPE_U64, WORKLOAD(steps), false, 1, 1e8, NULL},
+    {"gap_time", YAML_TYPE_DURATION, WORKLOAD(gap_ns), false, 1e-3, DAY_S, NULL},
+    {"clock_time", YAML_TYPE_DURATION, WORKLOAD(clock_ns), false, 1e-3, DAY_S, NULL},
+    {"memory_time", YAML_TYPE_DURATION, WORKLOAD(memory_ns), false, 1e-3, DAY_S, NULL},
+    {"dynamic_power", YAML_TYPE_POWER, WORKLOAD(dynamic_mw), false, 1, W_MAX, NULL},
+    {"gap_power", YAML_TYPE_POWER, WORKLOAD(gap_mw), false, 1, W_MAX, NULL},
+    {"static_power", YAML_TYPE_POWER, WORKLOAD(static_mw), false, 1, W_MAX, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+
 struct machine_file {
     const char *name, *driver;
     uint64_t seed, latency_ns;
-    const struct yaml_node *set_limits, *boards, *faults;
+    const struct yaml_node *set_limits, *boards, *workloads, *faults;
 };
 
 #define MACHINE(field) offsetof(struct machine_file, field)
@@ -105,6 +128,7 @@ static const struct yaml_key machine_keys[] = {
     {"set_latency", YAML_TYPE_DURATION, MACHINE(latency_ns), false, 0, 9, NULL},
     {"set_limits", YAML_TYPE_NODE, MACHINE(set_limits), false, 0, 0, NULL},
     {"boards", YAML_TYPE_NODE, MACHINE(boards), true, 0, 0, NULL},
+    {"workloads", YAML_TYPE_NODE, MACHINE(workloads), false, 0, 0, NULL},
     {"faults", YAML_TYPE_NODE, MACHINE(faults), false, 0, 0, NULL},
     {NULL, 0, 0, false, 0, 0, NULL},
 };
@@ -318,6 +342,60 @@ static int read_faults(const struct yaml_node *node, struct sim_machine *m, uw_e
     return r;
 }
 
+/* ---- workloads ---- */
+
+static int read_workload(const struct yaml_node *node, struct sim_workload *w,
+                         uw_error *err)
+{
+    struct workload_file f = {.like = "resnet50"};
+
+    int r = yaml_want(node, YAML_MAP, err);
+    if (!r)
+        r = yaml_read_map(node, workload_keys, &f, err);
+    if (!r)
+        r = copy_text(node, "name", f.name, w->name, sizeof w->name, err);
+    if (!r)
+        r = copy_text(node, "like", f.like, w->like, sizeof w->like, err);
+    if (!r && f.board)
+        r = copy_text(node, "board", f.board, w->board, sizeof w->board, err);
+    if (r)
+        return r;
+    if (f.board && !plant_board_find(f.board))
+        return yaml_fail(node, err, -EINVAL, "board: no board is called '%s'", f.board);
+    if (strpbrk(w->name, " ,="))
+        return yaml_fail(node, err, -EINVAL, "name: '%s' has a blank, comma or = in it",
+                         w->name);
+    w->steps = (uint32_t)f.steps;
+    w->gap_s = s_of_ns(f.gap_ns);
+    w->clock_s = s_of_ns(f.clock_ns);
+    w->memory_s = s_of_ns(f.memory_ns);
+    w->dynamic_w = w_of_mw(f.dynamic_mw);
+    w->gap_w = w_of_mw(f.gap_mw);
+    w->static_w = w_of_mw(f.static_mw);
+    return 0;
+}
+
+static int read_workloads(const struct yaml_node *node, struct sim_machine *m,
+                          uw_error *err)
+{
+    int r = node ? yaml_want(node, YAML_SEQ, err) : 0;
+
+    for (size_t i = 0; !r && node && i < yaml_count(node); i++) {
+        const struct yaml_node *item = yaml_at(node, i);
+        if (i == SIM_WORKLOADS_MAX)
+            return yaml_fail(item, err, -E2BIG, "more than %d workloads",
+                             SIM_WORKLOADS_MAX);
+        r = read_workload(item, &m->workload[i], err);
+        m->n_workloads = i + 1;
+        /* Are its numbers there for each of the boards? */
+        static struct sim_catalogue try;
+        uw_error why = {""};
+        if (!r && sim_catalogue_fill(m, &try, &why))
+            r = yaml_fail(item, err, -EINVAL, "%s", why.text);
+    }
+    return r;
+}
+
 /* ---- the rest ---- */
 
 static int read_set_limits(const struct yaml_node *node, struct sim_machine *m,
@@ -371,6 +449,8 @@ static int read_machine(const struct yaml *doc, struct sim_machine *m, uw_error 
     r = read_set_limits(f.set_limits, m, err);
     if (!r)
         r = read_boards(f.boards, m, err);
+    if (!r)
+        r = read_workloads(f.workloads, m, err);
     if (!r)
         r = read_faults(f.faults, m, err);
     return r;

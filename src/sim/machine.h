@@ -15,6 +15,7 @@ enum {
     SIM_FAULTS_MAX = 256,
     SIM_UIDS_MAX = 32,
     SIM_MACHINE_BOARDS_MAX = 64,
+    SIM_WORKLOADS_MAX = 32,
 };
 
 enum sim_may_set {
@@ -58,6 +59,17 @@ struct sim_machine_board {
     char uuid[96];            /* "": made from the seed */
 };
 
+/* A workload that the file describes: another one's numbers, with those replaced
+ * that are not 0 (see plant/workload.h for what they mean).
+ */
+struct sim_workload {
+    char name[32], like[32];
+    char board[24]; /* a model; "": each */
+    uint32_t steps;
+    double gap_s, clock_s, memory_s; /* of an epoch */
+    double dynamic_w, gap_w, static_w;
+};
+
 struct sim_machine {
     char name[80];
     char driver_version[80];
@@ -68,6 +80,8 @@ struct sim_machine {
     size_t n_uids;
     struct sim_machine_board board[SIM_MACHINE_BOARDS_MAX];
     size_t n_boards;
+    struct sim_workload workload[SIM_WORKLOADS_MAX];
+    size_t n_workloads;
     struct sim_fault fault[SIM_FAULTS_MAX];
     size_t n_faults;
 };

@@ -10,6 +10,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "plant/plant.h"
+#include "sim/catalogue.h"
 #include "sim/identity.h"
 
 #define PAUSE_SCALE 1e5 /* times as long takes a step of a stopped process */
@@ -37,6 +38,7 @@ struct sim_world {
     struct board board[SIM_BOARDS_MAX];
     size_t n_boards;
     struct job job[SIM_JOBS_MAX];
+    struct sim_catalogue works;
     struct sim_fault pending[PENDING_MAX]; /* at_ns is absolute here */
     size_t n_pending;
     bool may_anyone;
@@ -98,6 +100,9 @@ int sim_world_new(const struct sim_machine *machine, uint64_t seed, uint64_t sta
         w->pending[i].at_ns += start_ns;
     }
     w->n_pending = machine->n_faults;
+    int r = sim_catalogue_fill(machine, &w->works, err);
+    if (r)
+        return r;
     *ret = take(w);
     return 0;
 }
@@ -506,23 +511,26 @@ static int pick_boards(const struct sim_world *w, uint64_t *mask, struct plant_g
     return 0;
 }
 
-static int make_job(const struct sim_job *job, struct plant_gpu *const *gpus, size_t n,
-                    struct plant_job **ret, uw_error *err)
+static int make_job(struct sim_world *w, const struct sim_job *job,
+                    struct plant_gpu *const *gpus, size_t n, struct plant_job **ret,
+                    uw_error *err)
 {
     struct plant_job_phase phases[JOB_PHASES_MAX];
     const struct plant_workload *work =
-        plant_workload_find(plant_gpu_board(gpus[0]), job->workload);
+        sim_catalogue_find(plant_gpu_board(gpus[0]), job->workload, &w->works);
 
     if (!work)
         return fail(err, -EINVAL,
                     "--workload: '%s' is none of: alexnet, vgg19, inception3, "
-                    "inception4, resnet50, resnet152, none",
+                    "inception4, resnet50, resnet152, none, the machine file's own",
                     job->workload);
     job_phases(job, job->steps ? job->steps : work->steps, phases);
     struct plant_job_opts opts = {
         .gpus = gpus,
         .n_gpus = n,
         .workload = job->workload,
+        .find = sim_catalogue_find,
+        .find_user = &w->works,
         .epochs = job->epochs,
         .steps = job->steps,
         .phases = phases,
@@ -547,7 +555,7 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
         return fail(err, -EBUSY, "more than %d jobs", SIM_JOBS_MAX);
     int r = pick_boards(world, &mask, gpus, &n, err);
     if (!r && strcmp(job->workload, "none") != 0)
-        r = make_job(job, gpus, n, &plant, err);
+        r = make_job(world, job, gpus, n, &plant, err);
     if (r)
         return r;
     world->job[id] =

@@ -190,6 +190,7 @@ def rights(node):
 def script():
     machine = ("name: scripted\nseed: 5\nset_limits: anyone\nset_latency: 5 ms\nboards:\n"
                "  - {model: a100, uuid: GPU-of-mine, limit: 300 W}\n  - {model: h100}\n"
+               "workloads:\n  - {name: mine, like: vgg19, steps: 10, memory_time: 1 s, clock_time: 1 s}\n"
                "faults:\n  - {at: 20 s, board: 1, fault: lost, for: 1000 s}\n"
                "  - {at: 20 s, board: 0, fault: limit, to: 222 W}\n")
     with uwtest.Node(machine=machine, speed=50) as node:
@@ -197,6 +198,8 @@ def script():
         t.ok(s["machine"] == "scripted" and s["speed"] == 50, "a machine file")
         t.equal(s["boards"][0]["uuid"], "GPU-of-mine", "its UUID")
         t.equal(s["boards"][0]["limit_mw"], 300000, "its limit")
+        p = node.run("underwatt-sim", "train", "--workload", "mine", "--gpus", "0", "--phases", "train")
+        t.ok(p.returncode == 0 and "10 steps" in p.stdout, "its workload", p.stdout + p.stderr)
         t.ok(uwtest.wait_for(lambda: node.board(1)["faults"] == ["lost"]), "its faults happen")
         t.equal(node.board(0)["limit_mw"], 222000, "both of them")
         clock = node.run("sh", "-c", "echo $UNDERWATT_CLOCK").stdout.strip()
