@@ -9,7 +9,8 @@
     X(list)             \
     X(doctor)           \
     X(measure)          \
-    X(run)
+    X(run)              \
+    X(sweep)
 
 /* Exit codes are part of the interface: see underwatt(1). */
 enum exit_code {

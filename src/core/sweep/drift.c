@@ -15,9 +15,10 @@ static double student_95(double df)
                                2.306,  2.262, 2.228, 2.201, 2.179, 2.160, 2.145,
                                2.131,  2.120, 2.110, 2.101, 2.093, 2.086};
 
+    static const size_t most = n_elements(t);
     if (df < 1)
         return INFINITY;
-    if (df <= (double)n_elements(t))
+    if (df < (double)most + 0.5)
         return t[(size_t)df - 1];
     return 1.96 + 2.4 / df; /* within 0.2 % of the table */
 }
@@ -60,7 +61,7 @@ static bool is_drift(double change, double half)
 {
     if (isinf(half))
         return fabs(change) > 0.03;
-    return fabs(change) > 0.01 && fabs(change) > half;
+    return fabs(change) > 0.01 && fabs(change) > 1.5 * half;
 }
 
 void sweep_drift(const struct sweep_run *runs, size_t n, uint32_t reference_mw,

@@ -111,8 +111,9 @@ struct sweep_drift {
     bool known;
     double time_change, energy_change;
     double time_half, energy_half; /* half width of the 95 % interval; INFINITY with 2 */
-    bool drifts; /* one of them is over 1 % and larger than its interval (over 3 %
-                    where the interval is not known) */
+    bool drifts; /* one of them is over 1 % and larger than 1.5 times its half width
+                    (chance alone does that once in some 200 sweeps); with 2 reference
+                    runs: over 3 % */
 };
 void sweep_drift(const struct sweep_run *runs, size_t n, uint32_t reference_mw,
                  struct sweep_drift *ret);

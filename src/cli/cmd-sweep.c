@@ -1,0 +1,72 @@
+#include "base/auto.h"
+#include "base/error.h"
+#include "cli/sweep.h"
+
+static int check(const struct sweep_args *a, const struct opts_rest *rest)
+{
+    if (!a->sim && rest->argc == 0)
+        return cli_fail(EXIT_USAGE,
+                        "sweep: no command: underwatt sweep [OPTIONS] -- CMD, or --sim "
+                        "BOARD --workload NAME");
+    if (a->sim && rest->argc > 0)
+        return cli_fail(EXIT_USAGE, "sweep: --sim runs no command, but '%s' is given",
+                        rest->argv[0]);
+    if (!a->sim && a->workload)
+        return cli_fail(EXIT_USAGE, "sweep: --workload goes with --sim BOARD only");
+    if (a->runs < 1 || a->runs > SWEEP_RUNS_MAX)
+        return cli_fail(EXIT_USAGE, "sweep: --runs: %llu is outside 1..%d",
+                        (unsigned long long)a->runs, SWEEP_RUNS_MAX);
+    if (!(a->noise >= 0 && a->noise <= 0.2))
+        return cli_fail(EXIT_USAGE, "sweep: --noise: %g is outside 0..0.2", a->noise);
+    return EXIT_OK;
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    struct sweep_args a = {.env = env, .step_mw = 5000, .runs = UINT64_MAX, .seed = 1};
+    const struct opt opts[] = {
+        {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from_mw},
+        {"to", 0, "W", "highest cap (the board's most)", opt_watts, &a.to_mw},
+        {"step", 0, "W", "between caps (5 W)", opt_watts, &a.step_mw},
+        {"runs", 'n', "N", "runs at each cap (5; 1 with --sim and no noise)", opt_u64,
+         &a.runs},
+        {"seed", 0, "N", "of the order of the runs (1)", opt_u64, &a.seed},
+        {"correct-drift", 0, NULL, "take a drift of the reference out of all figures",
+         opt_flag, &a.correct},
+        {"sim", 0, "BOARD", "simulate instead of running a command: rtx6000, v100, …",
+         opt_text, &a.sim},
+        {"workload", 0, "NAME", "what to simulate: resnet50, vgg19, …", opt_text,
+         &a.workload},
+        {"noise", 0, "SD", "with --sim: chance error of a run, a fraction (0)",
+         opt_double, &a.noise},
+        {"csv", 0, "FILE|-", "write the points as CSV", opt_text, &a.csv},
+        OPT_JSON(&a.json),
+        {"svg", 0, "FILE|-", "write the picture as SVG", opt_text, &a.svg},
+        {"png", 0, "FILE|-", "write the picture as PNG", opt_text, &a.png},
+        {"html", 0, "FILE|-", "write a page with picture, tables and method", opt_text,
+         &a.html},
+        {"quiet", 'q', NULL, "no progress", opt_flag, &a.quiet},
+    };
+    struct opts_rest rest;
+
+    int r = opts_parse(&cmd_sweep, opts, n_elements(opts), argc, argv, &rest);
+    if (r != OPTS_GO)
+        return r;
+    if (a.runs == UINT64_MAX)
+        a.runs = a.sim && !(a.noise > 0) ? 1 : 5;
+    int code = check(&a, &rest);
+    if (code == EXIT_OK)
+        code = sweep_outputs_check(&a);
+    if (code != EXIT_OK)
+        return code;
+    if (a.sim)
+        return sweep_simulated(&a);
+    return cli_fail(EXIT_BEFORE, "sweep: commands are not swept yet");
+}
+
+const struct cmd cmd_sweep = {
+    "sweep",
+    "[OPTIONS] -- CMD [ARG…] | --sim BOARD --workload NAME [OPTIONS]",
+    "Run CMD at many power caps: curve, best caps, Pareto front, pictures",
+    run,
+};

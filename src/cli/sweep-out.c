@@ -1,0 +1,113 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "cli/sweep.h"
+#include "io/file.h"
+
+enum { OUTPUTS = 5 };
+
+struct output {
+    const char *option, *path;
+    int (*write)(const struct view *v, FILE *to, uw_error *err);
+};
+
+static void outputs_of(const struct sweep_args *a, struct output ret[OUTPUTS])
+{
+    ret[0] = (struct output){"--csv", a->csv, view_csv};
+    ret[1] = (struct output){"--json", a->json, view_json};
+    ret[2] = (struct output){"--svg", a->svg, view_svg};
+    ret[3] = (struct output){"--png", a->png, view_png};
+    ret[4] = (struct output){"--html", a->html, view_html};
+}
+
+static bool is_stdout(const char *path)
+{
+    return path && strcmp(path, "-") == 0;
+}
+
+static int check_folder(const struct output *o)
+{
+    char folder[4096];
+    const char *slash = strrchr(o->path, '/');
+    size_t len = slash ? (size_t)(slash - o->path) + (slash == o->path) : 1;
+
+    if (o->path[0] == '\0')
+        return cli_fail(EXIT_USAGE, "sweep: %s: the path is empty", o->option);
+    if (len >= sizeof folder)
+        return cli_fail(EXIT_USAGE, "sweep: %s: the path is too long", o->option);
+    memcpy(folder, slash ? o->path : ".", len);
+    folder[len] = '\0';
+    if (access(folder, W_OK | X_OK) != 0)
+        return cli_fail(EXIT_FAIL, "sweep: %s %s: cannot write in %s: %s", o->option,
+                        o->path, folder, strerror(errno));
+    return EXIT_OK;
+}
+
+int sweep_outputs_check(const struct sweep_args *args)
+{
+    struct output all[OUTPUTS];
+    const char *first = NULL;
+
+    outputs_of(args, all);
+    for (size_t i = 0; i < OUTPUTS; i++) {
+        if (!all[i].path)
+            continue;
+        if (is_stdout(all[i].path)) {
+            if (first)
+                return cli_fail(EXIT_USAGE, "sweep: %s and %s both want standard output",
+                                first, all[i].option);
+            first = all[i].option;
+            continue;
+        }
+        int code = check_folder(&all[i]);
+        if (code != EXIT_OK)
+            return code;
+    }
+    return EXIT_OK;
+}
+
+static int write_file(const struct output *o, const struct view *v, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    FILE *mem = open_memstream(&text, &len);
+    if (!mem)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = o->write(v, mem, err);
+    if (fclose(mem) != 0 && r >= 0)
+        r = fail(err, -ENOMEM, "out of memory");
+    return r < 0 ? r : file_write(o->path, text, len, 0644, err);
+}
+
+int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
+{
+    struct output all[OUTPUTS];
+    bool table = true;
+    int code = EXIT_OK;
+
+    outputs_of(args, all);
+    for (size_t i = 0; i < OUTPUTS; i++) {
+        uw_error err = {{0}};
+        int r = 0;
+        if (!all[i].path)
+            continue;
+        if (is_stdout(all[i].path)) {
+            table = false;
+            r = all[i].write(v, stdout, &err);
+        } else {
+            r = write_file(&all[i], v, &err);
+        }
+        if (r < 0)
+            code = cli_fail(EXIT_FAIL, "sweep: %s %s: %s", all[i].option, all[i].path,
+                            err.text);
+    }
+    uw_error err = {{0}};
+    if (table && view_table(v, stdout, &err) < 0)
+        code = cli_fail(EXIT_FAIL, "sweep: %s", err.text);
+    return code;
+}

@@ -1,0 +1,170 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "cli/sweep.h"
+#include "plant/plant.h"
+
+static int unknown_board(const char *name)
+{
+    char known[200] = "";
+    size_t n = 0, at = 0;
+    const struct plant_board *boards = plant_boards(&n);
+
+    for (size_t i = 0; i < n && at < sizeof known; i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
+                               boards[i].key);
+    return cli_fail(EXIT_USAGE, "sweep: --sim: unknown board '%s': one of %s", name,
+                    known);
+}
+
+static int unknown_workload(const struct plant_board *board, const char *name)
+{
+    char known[300] = "";
+    size_t at = 0;
+
+    for (size_t i = 0; plant_workload_at(board, i) && at < sizeof known; i++)
+        at += (size_t)snprintf(known + at, sizeof known - at, "%s%s", i ? ", " : "",
+                               plant_workload_at(board, i)->name);
+    if (!name)
+        return cli_fail(EXIT_USAGE, "sweep: --sim %s needs --workload: one of %s",
+                        board->key, known);
+    return cli_fail(EXIT_USAGE, "sweep: --workload: unknown workload '%s': one of %s",
+                    name, known);
+}
+
+struct simulated {
+    const struct sweep_args *args;
+    const struct plant_board *board;
+    const struct plant_workload *work;
+};
+
+/* Without chance errors nothing is learnt from a reference in between. */
+static int plan_runs(const struct simulated *sim, const struct sweep_range *range,
+                     uint32_t **ret, size_t *ret_n, uw_error *err)
+{
+    const struct sweep_args *a = sim->args;
+    auto_(mem_free) uint32_t *caps = NULL;
+    size_t n = 0;
+
+    int r = sweep_grid(range, &caps, &n, err);
+    if (r < 0)
+        return r;
+    if (a->noise > 0)
+        return sweep_plan(caps, n, range->default_mw, (unsigned)a->runs, a->seed, ret,
+                          ret_n, err);
+    uint32_t *plan = calloc(n * a->runs, sizeof *plan);
+    if (!plan)
+        return fail(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < n * a->runs; i++)
+        plan[i] = caps[i % n];
+    *ret = plan;
+    *ret_n = n * a->runs;
+    return 0;
+}
+
+/* One epoch after the other in virtual time: the plant's closed form, each run with
+ * its own chance error where noise is asked for.
+ */
+static void play(const struct simulated *sim, const uint32_t *plan, size_t n,
+                 struct sweep_run *runs)
+{
+    struct rng g;
+    double now_s = 0;
+
+    rng_init(&g, sim->args->seed ^ 0x6e6f697365ull);
+    for (size_t i = 0; i < n; i++) {
+        struct plant_steady s = plant_steady(sim->board, sim->work, plan[i]);
+        double slow = 1 + sim->args->noise * rng_normal(&g);
+        double more = 1 + sim->args->noise * rng_normal(&g);
+        runs[i] = (struct sweep_run){
+            .cap_mw = plan[i],
+            .time_s = s.time_s * (slow > 0.01 ? slow : 0.01),
+            .energy_j = s.energy_j * (more > 0.01 ? more : 0.01),
+            .at_s = now_s,
+        };
+        now_s += runs[i].time_s;
+    }
+}
+
+static int show(const struct simulated *sim, struct sweep_run *runs, size_t n)
+{
+    const struct plant_board *board = sim->board;
+    auto_(sweep_free) struct sweep *sweep = NULL;
+    struct sweep_drift drift;
+    char note[160], method[700];
+    uw_error err;
+
+    sweep_drift(runs, n, board->default_mw, &drift);
+    if (sim->args->correct)
+        sweep_correct(runs, n, board->default_mw, &drift);
+    int r = sweep_fold(runs, n, board->default_mw, &sweep, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
+    (void)snprintf(note, sizeof note, "%s, %s", board->name,
+                   board->calibrated ? "calibrated" : "NOT calibrated");
+    (void)snprintf(
+        method, sizeof method,
+        "Simulated in virtual time: one training epoch of %u steps (batch %u) at each "
+        "cap, "
+        "by a model of a GPU under a power cap (clock, voltage, memory-bound time), in "
+        "steady state, without measuring error%s. %s",
+        sim->work->steps, sim->work->batch,
+        sim->args->noise > 0 ? " but with the chance error asked for by --noise" : "",
+        board->calibrated
+            ? "Its parameters are fitted to the sweeps published by Krzywaniak, Czarnul "
+              "and Proficz (ICCS 2022, Tables 2 and 3)."
+            : "No measurements of this board stand behind it: its range is the maker's, "
+              "its curves are typical ones.");
+    struct view v = {
+        .sweep = sweep,
+        .drift = sim->args->noise > 0 ? &drift : NULL,
+        .corrected = sim->args->correct,
+        .runs = runs,
+        .n_runs = n,
+        .simulated = true,
+        .board = board->key,
+        .board_note = note,
+        .workload = sim->work->name,
+        .label = sim->work->name,
+        .work_unit = "one epoch",
+        .least_mw = board->min_mw,
+        .boards = 1,
+        .method = method,
+    };
+    return sweep_outputs_write(sim->args, &v);
+}
+
+int sweep_simulated(const struct sweep_args *args)
+{
+    struct simulated sim = {.args = args, .board = plant_board_find(args->sim)};
+    auto_(mem_free) uint32_t *plan = NULL;
+    size_t n = 0;
+    uw_error err;
+
+    if (!sim.board)
+        return unknown_board(args->sim);
+    sim.work = args->workload ? plant_workload_find(sim.board, args->workload) : NULL;
+    if (!sim.work)
+        return unknown_workload(sim.board, args->workload);
+    struct sweep_range range = {
+        .min_mw = sim.board->min_mw,
+        .max_mw = sim.board->max_mw,
+        .default_mw = sim.board->default_mw,
+        .from_mw = args->from_mw,
+        .to_mw = args->to_mw,
+        .step_mw = args->step_mw,
+    };
+    int r = plan_runs(&sim, &range, &plan, &n, &err);
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "sweep: %s", err.text);
+    auto_(mem_free) struct sweep_run *runs = calloc(n + 1, sizeof *runs);
+    if (!runs)
+        return cli_fail(EXIT_FAIL, "sweep: out of memory");
+    play(&sim, plan, n, runs);
+    return show(&sim, runs, n);
+}

@@ -1,0 +1,112 @@
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "cli/view.h"
+
+struct row {
+    const struct view *v;
+    struct view_unit energy, time;
+    bool scatter; /* some points were measured more than once */
+};
+
+/* How sure a mean is; nothing where it is of one run. */
+static void put_se(const struct row *row, const struct sweep_point *p, double se,
+                   FILE *to)
+{
+    if (row->scatter && p->runs > 1)
+        (void)fprintf(to, "  %5.2f %%", 100 * se);
+    else if (row->scatter)
+        (void)fprintf(to, "%9s", "");
+}
+
+static void put_figures(const struct row *row, const struct sweep_point *p, FILE *to)
+{
+    const struct sweep_point *ref = &row->v->sweep->point[row->v->sweep->ref];
+    double e = p->energy_j * row->energy.scale, t = p->time_s * row->time.scale;
+    bool is_ref = p == ref;
+    char change[VIEW_TEXT], watts[VIEW_TEXT];
+
+    (void)fprintf(to, "  %9s  %8.1f W", view_watts(p->cap_mw, watts), p->power_w);
+    (void)fprintf(to, "  %9.*f %s", view_digits(e), e, row->energy.name);
+    put_se(row, p, p->energy_se_j / p->energy_j, to);
+    (void)fprintf(to, "  %8s",
+                  is_ref ? ""
+                         : view_change(p->energy_j / ref->energy_j - 1, false, change));
+    (void)fprintf(to, "  %9.*f %s", view_digits(t), t, row->time.name);
+    put_se(row, p, p->time_se_s / p->time_s, to);
+    if (!is_ref)
+        (void)fprintf(to, "  %8s",
+                      view_change(p->time_s / ref->time_s - 1, false, change));
+    (void)fputc('\n', to);
+}
+
+static void put_header(const struct row *row, FILE *to)
+{
+    int wide = 12 + (row->energy.name[1] ? 0 : -1), wide_t = row->time.name[1] ? 12 : 11;
+
+    (void)fprintf(to, "%-12s  %9s  %10s  %*s", "", "cap", "mean power", wide, "energy");
+    if (row->scatter)
+        (void)fprintf(to, "  %7s", "+-se");
+    (void)fprintf(to, "  %8s  %*s", "change", wide_t, "time");
+    if (row->scatter)
+        (void)fprintf(to, "  %7s", "+-se");
+    (void)fprintf(to, "  %8s\n", "change");
+}
+
+static void put_title(const struct view *v, FILE *to)
+{
+    char extent[160];
+
+    view_extent(v, extent, sizeof extent);
+    (void)fprintf(to, "%s%s on %s%s%s%s", v->simulated ? "SIMULATED: " : "", v->label,
+                  v->board, v->board_note[0] ? " (" : "", v->board_note,
+                  v->board_note[0] ? ")" : "");
+    if (v->boards > 1)
+        (void)fprintf(to, ", sum of %zu boards", v->boards);
+    (void)fprintf(to, ", %s\n%s\n\n", v->work_unit, extent);
+}
+
+static void put_ends(const struct view *v, FILE *to)
+{
+    const struct sweep *s = v->sweep;
+    char drift[300];
+    size_t front = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        front += s->point[i].pareto;
+    (void)fprintf(to, "\nPareto front: %zu of %zu caps.", front, s->n);
+    view_drift(v, false, drift, sizeof drift);
+    if (drift[0])
+        (void)fprintf(to, "\n%s", drift);
+    (void)fputc('\n', to);
+    for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
+        size_t at = s->optimum[g].point;
+        if (at == 0 && at != s->ref && s->point[0].cap_mw > v->least_mw)
+            (void)fprintf(to,
+                          "min %s lies at the lowest cap of the range: lower ones may be "
+                          "better.\n",
+                          view_goal_name(g));
+    }
+}
+
+int view_table(const struct view *v, FILE *to, uw_error *err)
+{
+    const struct sweep *s = v->sweep;
+    struct row row = {v, view_energy_unit(v), view_time_unit(v), false};
+    char name[VIEW_TEXT];
+
+    for (size_t i = 0; i < s->n; i++)
+        row.scatter |= s->point[i].runs > 1 && s->point[i].time_sd_s > 0;
+    put_title(v, to);
+    put_header(&row, to);
+    (void)fprintf(to, "%-12s", "default");
+    put_figures(&row, &s->point[s->ref], to);
+    for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
+        (void)snprintf(name, sizeof name, "min %s", view_goal_name(g));
+        (void)fprintf(to, "%-12s", name);
+        put_figures(&row, &s->point[s->optimum[g].point], to);
+    }
+    put_ends(v, to);
+    return ferror(to) ? fail(err, -EIO, "cannot write the table") : 0;
+}
