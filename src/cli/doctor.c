@@ -173,10 +173,16 @@ static void judge_answers(const struct survey *s, struct findings *ret)
             continue;
         finding_add(ret, "boards", FINDING_BAD, "board %u (%s): %s", b->info.index,
                     name_of(b), b->error.text);
-        finding_remedy(ret,
-                       "sudo dmesg | grep -i xid tells why; then sudo nvidia-smi "
-                       "--gpu-reset -i %u, or a reboot",
-                       b->info.index);
+        if (s->about.simulated)
+            finding_remedy(ret,
+                           "a fault of the simulated world: underwatt-sim fault %u "
+                           "release, or found",
+                           b->info.index);
+        else
+            finding_remedy(ret,
+                           "sudo dmesg | grep -i xid tells why; then sudo nvidia-smi "
+                           "--gpu-reset -i %u, or a reboot",
+                           b->info.index);
     }
 }
 
@@ -307,7 +313,7 @@ static void judge_modes(const struct survey *s, struct findings *ret)
 
     if (collect(s, forgets, which, sizeof which) > 0) {
         finding_add(
-            ret, "persistence", FINDING_WARN,
+            ret, "persistence", s->about.simulated ? FINDING_NOTE : FINDING_WARN,
             "off on board %s: limits are forgotten whenever nobody uses the board, "
             "and each start waits for it",
             which);
@@ -338,10 +344,12 @@ static void judge_limits(const struct survey *s, struct findings *ret)
         survey_cap(b, cap, sizeof cap);
         finding_add(ret, "limit", FINDING_NOTE, "board %u has %g W (%s)", b->info.index,
                     w_of_mw(b->sample.enforced_mw), cap);
-        finding_remedy(ret,
-                       "Underwatt takes it as the original and brings it back; for the "
-                       "default: sudo nvidia-smi -i %u -pl %g",
-                       b->info.index, w_of_mw(b->limits.default_mw));
+        if (!s->about.simulated)
+            finding_remedy(
+                ret,
+                "Underwatt takes it as the original and brings it back; for the "
+                "default: sudo nvidia-smi -i %u -pl %g",
+                b->info.index, w_of_mw(b->limits.default_mw));
     }
 }
 

@@ -1,0 +1,172 @@
+/* What doctor says of which facts, as a table: a finding and a word of its remedy. */
+#include "cli/doctor.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+struct world { /* what the cases change */
+    struct machine machine;
+    bool root;
+    const char *named;
+    int look_r;
+    const char *look_text;
+    bool simulated;
+    int r; /* of opening */
+    const char *text;
+    struct survey_board board[2];
+    size_t n;
+    struct doctor_energy energy[2];
+    double speed;
+};
+
+#define GOOD                                                                      \
+    {                                                                             \
+        .info = {.name = "V100",                                                  \
+                 .uuid = "GPU-0",                                                 \
+                 .abilities = GPU_CAN_ENERGY | GPU_CAN_LIMIT | GPU_CAN_SET_LIMIT, \
+                 .has_persistence = true,                                         \
+                 .persistence = true},                                            \
+        .answers = true, .has_limits = true, .limits = {150000, 300000, 300000},  \
+        .sample = {.has = GPU_HAS_POWER | GPU_HAS_ENERGY | GPU_HAS_ENFORCED,      \
+                   .enforced_mw = 300000},                                        \
+    }
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    struct world w;
+    const char *what; enum finding_state state; /* this finding … */
+    const char *text, *remedy;                  /* … with these words in it */
+} cases[] = {
+    {"no library", {.look_r = GPU_ABSENT, .look_text = "cannot load X", .machine = {.pci_known = true, .nvidia_boards = 1}},
+     "library", FINDING_BAD, "driver is not installed", "apt install nvidia-driver"},
+    {"no library, no board", {.look_r = GPU_ABSENT, .look_text = "x", .machine = {.pci_known = true}},
+     "library", FINDING_BAD, "not installed", "underwatt-sim start"},
+    {"no library in a container", {.look_r = GPU_ABSENT, .look_text = "x", .machine = {.container = true}},
+     "library", FINDING_BAD, "not installed", "docker run --gpus all"},
+    {"named library is missing", {.look_r = -ENOENT, .named = "/x", .look_text = "cannot load /x"},
+     "library", FINDING_BAD, "cannot load /x", "--nvml PATH"},
+    {"too old a library", {.look_r = -ENOTSUP, .look_text = "nvmlInit_v2 is missing"},
+     "library", FINDING_BAD, "is missing", "450 or newer"},
+    {"driver not loaded", {.r = -ENODEV, .text = "Driver Not Loaded", .machine = {.pci_known = true, .nvidia_boards = 1}},
+     "driver", FINDING_BAD, "Not Loaded", "sudo modprobe nvidia"},
+    {"driver not loaded, no board", {.r = -ENODEV, .text = "Driver Not Loaded", .machine = {.pci_known = true}},
+     "driver", FINDING_BAD, "Not Loaded", "nothing to load a driver for"},
+    {"driver not loaded in a container", {.r = -ENODEV, .text = "x", .machine = {.container = true}},
+     "driver", FINDING_BAD, "x", "on its host"},
+    {"nouveau", {.r = -ENODEV, .text = "x", .machine = {.nouveau = true}},
+     "driver", FINDING_BAD, "x", "blacklist nouveau"},
+    {"versions differ", {.r = -ENODEV, .text = "mismatch", .machine = {.module = true}},
+     "driver", FINDING_BAD, "mismatch", "reboot"},
+    {"world has stopped", {.r = -ENODEV, .text = "x", .simulated = true},
+     "driver", FINDING_BAD, "x", "underwatt-sim start"},
+    {"no board behind the driver", {.r = GPU_ABSENT, .text = "shows no board"},
+     "driver", FINDING_BAD, "no board", "dmesg"},
+    {"no permission", {.r = -EPERM, .text = "Insufficient Permissions"},
+     "driver", FINDING_BAD, "Insufficient", "/dev/nvidia"},
+    {"another fault", {.r = -EIO, .text = "Unknown Error"}, "driver", FINDING_BAD, "Unknown", "nvidia-smi"},
+    {"door closed", {.machine = {.module = true, .nvidiactl = MACHINE_NODE_CLOSED}, .n = 1, .board = {GOOD}},
+     "devices", FINDING_BAD, "closed", "NVreg_DeviceFileMode"},
+    {"door closed, for a group", {.machine = {.module = true, .nvidiactl = MACHINE_NODE_CLOSED, .node_group = "video"}},
+     "devices", FINDING_BAD, "closed", "usermod -aG video"},
+    {"no door", {.machine = {.module = true}}, "devices", FINDING_BAD, "not there", "nvidia-modprobe"},
+    {"door open", {.machine = {.module = true, .nvidiactl = MACHINE_NODE_OPEN}}, "devices", FINDING_OK, "open", ""},
+    {"all answer", {.n = 2, .board = {GOOD, GOOD}}, "boards", FINDING_OK, "all 2", ""},
+    {"one is silent", {.n = 2, .board = {GOOD, {.info = {.index = 1}, .error = {"no answer"}}}},
+     "boards", FINDING_BAD, "board 1 (unknown): no answer", "--gpu-reset -i 1"},
+    {"one is silent, simulated", {.n = 2, .simulated = true, .board = {GOOD, {.info = {.index = 1}, .error = {"no answer"}}}},
+     "boards", FINDING_BAD, "no answer", "underwatt-sim fault 1 release"},
+    {"root", {.n = 1, .board = {GOOD}, .root = true}, "right", FINDING_OK, "root", ""},
+    {"a user with sudo", {.n = 1, .board = {GOOD}, .machine = {.sudo = true}}, "right", FINDING_NOTE, "through sudo", ""},
+    {"a user without sudo", {.n = 1, .board = {GOOD}}, "right", FINDING_BAD, "no right", "apt install sudo"},
+    {"cannot be capped", {.n = 1, .board = {{.answers = true, .info = {.name = "GT 710"}}}},
+     "caps", FINDING_WARN, "GT 710", "--gpus"},
+    {"no power", {.n = 1, .board = {{.answers = true}}}, "sensors", FINDING_BAD, "tells no power", "--gpus"},
+    {"no counter", {.n = 1, .board = {{.answers = true, .sample = {.has = GPU_HAS_POWER}}}},
+     "sensors", FINDING_WARN, "no energy counter", ""},
+    {"sensors", {.n = 2, .board = {GOOD, GOOD}}, "sensors", FINDING_OK, "2 boards", ""},
+    {"counter agrees", {.n = 1, .board = {GOOD}, .energy = {{true, 9, 101, 100, 2}}},
+     "counter", FINDING_OK, "+1.0 %", ""},
+    {"counter differs", {.n = 1, .board = {GOOD}, .energy = {{true, 9, 80, 100, 2}}},
+     "counter", FINDING_WARN, "-20.0 %", "steady load"},
+    {"counter stands", {.n = 1, .board = {GOOD}, .energy = {{true, 0, 0, 0, 2.5}}},
+     "counter", FINDING_WARN, "stood still for 2.5 s", "power samples"},
+    {"persistence off", {.n = 1, .board = {{.info = {.index = 3, .has_persistence = true}}}},
+     "persistence", FINDING_WARN, "board 3", "nvidia-smi -pm 1"},
+    {"persistence on", {.n = 1, .board = {GOOD}}, "persistence", FINDING_OK, "no board", ""},
+    {"MIG", {.n = 1, .board = {{.info = {.mig_enabled = true}}}}, "mig", FINDING_WARN, "whole board", "-mig 0"},
+    {"a limit is set", {.n = 1, .board = {{.info = {.index = 0}, .answers = true, .has_limits = true,
+      .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
+     "limit", FINDING_NOTE, "250 W", "-pl 300"},
+    {"another writer", {.n = 1, .board = {GOOD}, .machine = {.n_writers = 1, .writer = {{77, "zeusd"}}}},
+     "writers", FINDING_NOTE, "zeusd (pid 77)", "yields"},
+    {"no writer", {.n = 1, .board = {GOOD}}, "writers", FINDING_OK, "no other", ""},
+    {"clock", {.n = 1, .board = {GOOD}}, "clock", FINDING_OK, "real time", ""},
+    {"another clock", {.n = 1, .simulated = true, .board = {GOOD}, .speed = 20},
+     "clock", FINDING_BAD, "at 20", "underwatt-sim exec"},
+};
+/* clang-format on */
+
+static const struct finding *find(const struct findings *in, const char *what)
+{
+    for (size_t i = 0; i < in->n; i++) {
+        if (strcmp(in->f[i].what, what) == 0)
+            return &in->f[i];
+    }
+    return NULL;
+}
+
+static void judge(const struct world *w, struct findings *ret)
+{
+    struct survey survey = {.r = w->r, .n = w->n};
+    struct survey_board boards[2];
+    struct doctor_facts f = {
+        .machine = w->machine,
+        .root = w->root,
+        .named = w->named,
+        .look_r = w->look_r,
+        .look = {.simulated = w->simulated},
+        .survey = w->look_r == 0 ? &survey : NULL,
+        .energy = w->energy,
+        .rapl = {.r = GPU_ABSENT},
+        .loop_speed = w->speed > 0 ? w->speed : 1,
+    };
+    memcpy(boards, w->board, sizeof boards);
+    survey.board = boards;
+    survey.about.simulated = w->simulated;
+    (void)snprintf(survey.about.clock, sizeof survey.about.clock, "0:1");
+    if (w->text)
+        (void)snprintf(survey.error.text, sizeof survey.error.text, "%s", w->text);
+    if (w->look_text)
+        (void)snprintf(f.look_error.text, sizeof f.look_error.text, "%s", w->look_text);
+    *ret = (struct findings){0};
+    doctor_judge(&f, ret);
+}
+
+int main(void)
+{
+    static struct findings found;
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        judge(&cases[i].w, &found);
+        const struct finding *f = find(&found, cases[i].what);
+        ok(f && f->state == cases[i].state && strstr(f->text, cases[i].text) &&
+               strstr(f->remedy, cases[i].remedy) &&
+               (cases[i].remedy[0] || f->state == FINDING_OK || !f->remedy[0]),
+           "%s", cases[i].name);
+        if (f)
+            printf("# %s -> %s\n", f->text, f->remedy);
+        bool bad_has_remedy = true;
+        for (size_t k = 0; k < found.n; k++)
+            bad_has_remedy = bad_has_remedy &&
+                             (found.f[k].state != FINDING_BAD || found.f[k].remedy[0]);
+        ok(bad_has_remedy, "%s: whatever is bad says what to do", cases[i].name);
+    }
+    found.n = FINDINGS_MAX;
+    finding_add(&found, "x", FINDING_BAD, "y");
+    is_int(found.n, FINDINGS_MAX, "findings have a bound");
+    return done();
+}
