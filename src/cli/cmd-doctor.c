@@ -77,9 +77,6 @@ static int examine(const struct cli_env *env, const char *nvml, const char *json
     if (f.look_r == 0)
         f.survey = s;
     if (s->r == 0) {
-        const void *lib = boards_lib(s->set);
-        for (size_t i = 0; i < n_elements(f.missing) && nvml_missing(lib, i); i++)
-            f.missing[f.n_missing++] = nvml_missing(lib, i);
         energy = calloc(s->n ? s->n : 1, sizeof *energy);
         uw_error err = {{0}};
         if (energy && energy_check(s, energy, &err) == 0)

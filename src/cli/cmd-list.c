@@ -146,6 +146,8 @@ static void json_limit(struct json_out *o, const struct survey_board *b)
     put_int(o, "min_mw", b->has_limits, b->limits.min_mw);
     put_int(o, "max_mw", b->has_limits, b->limits.max_mw);
     json_out_text(o, "why", cap);
+    put_int(o, "original_mw", b->held.known, b->held.original_mw);
+    put_int(o, "holder_pid", b->held.pid > 0, b->held.pid);
     json_out_end(o);
 }
 

@@ -371,9 +371,9 @@ static void judge_writers(const struct doctor_facts *f, struct findings *ret)
 
 static void judge_functions(const struct doctor_facts *f, struct findings *ret)
 {
-    for (size_t i = 0; i < f->n_missing; i++) {
+    for (size_t i = 0; i < f->look.n_missing; i++) {
         finding_add(ret, "function", FINDING_WARN, "this driver's NVML has no %s",
-                    f->missing[i]);
+                    f->look.missing[i]);
         finding_remedy(ret, "a newer driver may have it");
     }
 }
@@ -418,9 +418,9 @@ static void judge_clock(const struct doctor_facts *f, struct findings *ret)
 void doctor_judge(const struct doctor_facts *f, struct findings *ret)
 {
     doctor_judge_access(f, ret);
+    judge_functions(f, ret);
     if (f->survey && f->survey->r == 0) {
         judge_answers(f->survey, ret);
-        judge_functions(f, ret);
         judge_right(f, ret);
         judge_sensors(f->survey, ret);
         judge_energy(f, ret);

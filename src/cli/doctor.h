@@ -31,9 +31,7 @@ struct doctor_facts {
     int look_r;        /* nvml_look() */
     uw_error look_error;
     struct nvml_about look;
-    const struct survey *survey; /* NULL: not asked (no library) */
-    const char *missing[32];     /* NVML functions that this driver lacks */
-    size_t n_missing;
+    const struct survey *survey;        /* NULL: not asked (no library) */
     const struct doctor_energy *energy; /* one a board of the survey, or NULL */
     struct doctor_rapl rapl;
     double loop_speed; /* of this command's clock */

@@ -39,8 +39,14 @@ static int on_procs(struct board *b, int r, const struct gpu_proc *procs, size_t
     return one_less(s);
 }
 
-static void take_view(struct survey_board *e, const struct board_view *v)
+static void take_view(const struct survey *s, struct survey_board *e,
+                      const struct board_view *v)
 {
+    char dir[sizeof s->about.state_dir + 16] = HELD_REAL_DIR;
+
+    if (s->about.simulated)
+        (void)snprintf(dir, sizeof dir, "%s/actuator", s->about.state_dir);
+    held_look(dir, v->info->uuid, &e->held);
     e->info = *v->info;
     e->answers = v->has_first;
     e->error = v->error;
@@ -70,7 +76,7 @@ static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
     s->waiting = 1;
     for (size_t i = 0; i < n; i++) {
         struct board *b = boards_at(set, i);
-        take_view(&s->board[i], board_view(b));
+        take_view(s, &s->board[i], board_view(b));
         if (!s->board[i].answers || !(s->board[i].info.abilities & GPU_CAN_PROCS))
             continue;
         s->waiting++;
@@ -147,6 +153,12 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
     else if (enforced && asked && s->enforced_mw != s->requested_mw)
         (void)snprintf(ret, size, "%g W enforced, %g W asked for",
                        w_of_mw(s->enforced_mw), w_of_mw(s->requested_mw));
+    else if (b->held.known && b->held.pid > 0)
+        (void)snprintf(ret, size, "set by underwatt (pid %d), original %g W",
+                       (int)b->held.pid, w_of_mw(b->held.original_mw));
+    else if (b->held.known)
+        (void)snprintf(ret, size, "set by underwatt, original %g W",
+                       w_of_mw(b->held.original_mw));
     else if (!b->has_limits)
         (void)snprintf(ret, size, "%g W, default unknown", w_of_mw(mw));
     else if (mw == b->limits.default_mw)

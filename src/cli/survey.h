@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "cli/cmd.h"
+#include "cli/held.h"
 #include "cli/who.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml/nvml.h"
@@ -29,6 +30,7 @@ struct survey_board {
     bool has_procs;
     struct survey_proc *procs;
     size_t n_procs;
+    struct held held; /* by an Underwatt */
 };
 
 struct survey {
@@ -56,8 +58,8 @@ size_t survey_answering(const struct survey *s);
 /* Any of them simulated? */
 bool survey_simulated(const struct survey *s);
 
-/* What the limit in force is, and why: "default", "250 W, set; default 300 W",
- * "250 W enforced, 280 W asked for", "unknown".
+/* Why the limit in force is what it is: "default", "set; default 300 W", "set by
+ * underwatt (pid 4711), original 300 W", "250 W enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);
 /* What holds the clocks back, in words with blanks between; "" nothing known. */

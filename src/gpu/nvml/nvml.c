@@ -120,6 +120,12 @@ static int load(const char *library, struct lib **ret, uw_error *err)
     if (r == NVML_ABI_NO_LIBRARY)
         return GPU_ABSENT;
     note_path(lib);
+    struct nvml_about *about = &lib->about;
+    while (about->n_missing < NVML_MISSING_MAX &&
+           nvml_abi_missing(&lib->abi, about->n_missing)) {
+        about->missing[about->n_missing] = nvml_abi_missing(&lib->abi, about->n_missing);
+        about->n_missing++;
+    }
     *ret = take(lib);
     return 0;
 }
@@ -195,13 +201,6 @@ const struct nvml_about *nvml_about(const void *user)
     const struct lib *lib = user;
 
     return &lib->about;
-}
-
-const char *nvml_missing(const void *user, size_t i)
-{
-    const struct lib *lib = user;
-
-    return nvml_abi_missing(&lib->abi, i);
 }
 
 const char *nvml_open_error(const struct gpu_dev *dev)

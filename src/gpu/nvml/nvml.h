@@ -12,6 +12,8 @@
  */
 extern const struct gpu_backend nvml_backend;
 
+enum { NVML_MISSING_MAX = 16 };
+
 /* What is known of the library and the driver behind it, for a diagnosis. */
 struct nvml_about {
     char library[256];       /* the file that was loaded; "" unknown */
@@ -20,12 +22,13 @@ struct nvml_about {
     bool simulated;
     char clock[64];      /* of a simulated world: "T0_NS:SPEED" */
     char state_dir[256]; /* of a simulated world */
+    /* Functions that this library lacks and somebody would miss. */
+    const char *missing[NVML_MISSING_MAX];
+    size_t n_missing;
 };
 
 /* Of an open library; never blocks (all was asked at open). */
 const struct nvml_about *nvml_about(const void *lib);
-/* The i-th function that this driver lacks and somebody would miss, or NULL. */
-const char *nvml_missing(const void *lib, size_t i);
 /* Why a board that is listed gave no identity; "" where it did. */
 const char *nvml_open_error(const struct gpu_dev *dev);
 
