@@ -22,26 +22,25 @@
 enum { SEEDS_MAX = 4000 };
 
 struct row {
-    const char *name, *generation;
+    const char *name, *generation, *board_name;
     unsigned arch;
-    const char *board_name;
     enum plant_counter counter;
 };
 
 static const struct row rows[] = {
-    {"kepler", "kepler", 2, "Tesla K40m", PLANT_COUNTER_NONE},
-    {"pascal", "pascal", 4, "Tesla P100", PLANT_COUNTER_NONE},
-    {"volta", "volta", 5, "Tesla V100", PLANT_COUNTER_TRUE},
-    {"volta-sensed", "volta", 5, "Tesla V100", PLANT_COUNTER_SENSED},
-    {"turing", "turing", 6, "Quadro RTX 6000", PLANT_COUNTER_TRUE},
-    {"turing-none", "turing", 6, "Quadro RTX 6000", PLANT_COUNTER_NONE},
-    {"ga100", "ga100", 7, "NVIDIA A100", PLANT_COUNTER_SENSED},
-    {"ga100-true", "ga100", 7, "NVIDIA A100", PLANT_COUNTER_TRUE},
-    {"ampere", "ampere", 7, "NVIDIA GeForce RTX 3090", PLANT_COUNTER_TRUE},
-    {"ampere-none", "ampere", 7, "NVIDIA GeForce RTX 3090", PLANT_COUNTER_NONE},
-    {"hopper", "hopper", 9, "NVIDIA H100", PLANT_COUNTER_TRUE},
-    {"hopper-sensed", "hopper", 9, "NVIDIA H100", PLANT_COUNTER_SENSED},
-    {"blackwell", "blackwell", 10, "NVIDIA B200", PLANT_COUNTER_TRUE},
+    {"kepler", "kepler", "Tesla K40m", 2, PLANT_COUNTER_NONE},
+    {"pascal", "pascal", "Tesla P100", 4, PLANT_COUNTER_NONE},
+    {"volta", "volta", "Tesla V100", 5, PLANT_COUNTER_TRUE},
+    {"volta-sensed", "volta", "Tesla V100", 5, PLANT_COUNTER_SENSED},
+    {"turing", "turing", "Quadro RTX 6000", 6, PLANT_COUNTER_TRUE},
+    {"turing-none", "turing", "Quadro RTX 6000", 6, PLANT_COUNTER_NONE},
+    {"ga100", "ga100", "NVIDIA A100", 7, PLANT_COUNTER_SENSED},
+    {"ga100-true", "ga100", "NVIDIA A100", 7, PLANT_COUNTER_TRUE},
+    {"ampere", "ampere", "NVIDIA GeForce RTX 3090", 7, PLANT_COUNTER_TRUE},
+    {"ampere-none", "ampere", "NVIDIA GeForce RTX 3090", 7, PLANT_COUNTER_NONE},
+    {"hopper", "hopper", "NVIDIA H100", 9, PLANT_COUNTER_TRUE},
+    {"hopper-sensed", "hopper", "NVIDIA H100", 9, PLANT_COUNTER_SENSED},
+    {"blackwell", "blackwell", "NVIDIA B200", 10, PLANT_COUNTER_TRUE},
 };
 
 struct options {

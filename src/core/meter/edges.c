@@ -97,6 +97,13 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     return fmin(fmax(e->phase_s + e->order * e->period_s, u), v);
 }
 
+double edges_nearest(const struct edges *e, double t)
+{
+    if (!e->locked)
+        return t;
+    return e->phase_s + e->period_s * round((t - e->phase_s) / e->period_s);
+}
+
 double edges_next(const struct edges *e, double t)
 {
     if (!e->locked)

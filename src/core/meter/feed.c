@@ -76,7 +76,7 @@ static void add_reading(struct meter *m, double end, double w)
     struct point p = m->r.last;
     double step = end - p.t, old = m->w;
 
-    m->ring[m->head] = (struct reading){end, w};
+    m->ring[m->head] = (struct reading){.end = end, .w = w, .published = m->r_changed};
     m->head = (m->head + 1) % READINGS;
     if (m->n_ring < READINGS)
         m->n_ring++;

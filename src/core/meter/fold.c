@@ -51,7 +51,8 @@ int fold_new(const struct fold_obs *obs, size_t n, struct fold **ret)
         f->y[i] = obs[i].mean_w - f->mean;
         f->var += f->y[i] * f->y[i] / (double)n;
     }
-    f->span = obs[n - 1].t1 - obs[0].t0;
+    for (size_t i = 0; i < n; i++)
+        f->span = fmax(f->span, obs[i].t1 + (obs[i].n - 1) * obs[i].step - f->origin);
     *ret = take(f);
     return 0;
 }
@@ -339,12 +340,13 @@ static void find_peaks(struct fold *f, double tick_s, struct peak *peaks)
         top = fmin(top, 0.5 / tick_s);
     for (size_t i = 0; i < PEAKS; i++)
         peaks[i] = (struct peak){0, 2};
-    for (double hz = 1.5 / f->span; hz <= top + step; hz += step) {
+    for (size_t i = 12; (double)i * step <= top + step;
+         i++) { /* two thirds of the span */
         r[0] = r[1];
         r[1] = r[2];
-        r[2] = roughness(f, hz);
+        r[2] = roughness(f, (double)i * step);
         if (r[1] <= r[0] && r[1] < r[2])
-            keep_peak(peaks, (struct peak){hz - step, r[1]});
+            keep_peak(peaks, (struct peak){(double)(i - 1) * step, r[1]});
     }
     for (size_t i = 0; i < PEAKS; i++)
         if (peaks[i].hz > 0)
@@ -416,7 +418,7 @@ static int sharpen(struct fold *f, struct fold_fit *best, double step, int halvi
 {
     int r = 0;
 
-    for (int i = 0; i < halvings && r == 0; i++, step /= 2) {
+    for (int i = 0; i < halvings && r == 0; i++) {
         double hz = 1 / best->period_s, before = best->loglik;
         for (int sign = -1; sign <= 1 && r == 0; sign += 2) {
             struct fold_fit t = *best;
@@ -424,10 +426,8 @@ static int sharpen(struct fold *f, struct fold_fit *best, double step, int halvi
             if (t.period_s > 0)
                 r = try_fit(f, t, best);
         }
-        if (best->loglik > before && i > 0)
-            step *= 2;
-        if (best->loglik > before)
-            halvings--;
+        if (best->loglik <= before)
+            step /= 2;
     }
     return r;
 }
@@ -462,6 +462,27 @@ static int periods(struct fold *f, double hint_s, double tick_s, struct fold_set
     return r;
 }
 
+/* A fit to several periods at once is as smooth, but knows less: look for the one. */
+static int shorter(struct fold *f, double tick_s, struct fold_set *set)
+{
+    double step = 1 / (48 * f->span), top = tick_s > 0 ? 1 / tick_s : 7;
+    size_t top_fit = 0;
+
+    for (size_t i = 1; i < set->n; i++)
+        if (set->fits[i].loglik > set->fits[top_fit].loglik)
+            top_fit = i;
+    if (set->n == 0)
+        return 0;
+    double hz = 1 / set->fits[top_fit].period_s;
+    for (int k = 2; k <= 10 && k * hz < fmin(top, 7); k++) {
+        struct peak p = refine(f, (struct peak){k * hz, 2}, step);
+        int r = p.rough < 0.5 ? start_at(f, 1 / p.hz, set) : 0;
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
 static void weigh(struct fold_set *set)
 {
     double best = -HUGE_VAL, sum = 0;
@@ -485,6 +506,8 @@ int fold_find(struct fold *f, double hint_s, double tick_s, struct fold_set *ret
         r = improve(f, &best);
     if (r == 0 && f->n >= 12 && f->var > 1e-6 * f->mean * f->mean)
         r = periods(f, hint_s, tick_s, &set);
+    if (r == 0)
+        r = shorter(f, tick_s, &set);
     for (size_t i = 0; r == 0 && i < set.n; i++) {
         struct fold_fit *fit = &set.fits[i];
         r = sharpen(f, fit, 1 / (16 * f->span), 6);

@@ -3,11 +3,12 @@
 
 #include "core/meter/state.h"
 
-enum { TICKS = 100, ENOUGH = 6 };
+enum { TICKS = 300, ENOUGH = 4 };
 
 bool counter_usable(const struct meter *m)
 {
-    return m->proved && (m->class != CLASS_FED || !sensor_part_time(m));
+    return m->proved && (!sensor_part_time(m) || m->class == CLASS_TRUE ||
+                         (m->class == CLASS_UNKNOWN && !m->varies));
 }
 
 /* Mean of the reading whose publication is nearest to t. */
@@ -67,6 +68,7 @@ static void classify(struct meter *m)
         if (i == -4 || k.misses < best.misses)
             best = k;
     }
+    m->varies = best.changes > 0;
     if (best.changes < ENOUGH)
         return;
     if (best.misses <= 0.12 * best.changes)

@@ -44,7 +44,9 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
         }
         return n;
     }
-    for (double t = a; t + PIECE_S <= b + 1e-9 && n < PIECES; t += PIECE_S) {
+    size_t most = (size_t)((b - a) / PIECE_S + 1e-6);
+    for (size_t i = 0; i < most && n < PIECES; i++) {
+        double t = a + (double)i * PIECE_S;
         double e0, e1, sd;
         if (series_energy(s, t, &e0, &sd) && series_energy(s, t + PIECE_S, &e1, &sd))
             ret[n++] = (e1 - e0) / PIECE_S;

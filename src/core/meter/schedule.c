@@ -3,7 +3,7 @@
 #include "core/meter/state.h"
 
 #define BURST_S 0.003 /* between samples while an edge is hunted for */
-#define LEARN_S 1.3   /* of hunting at the start */
+#define LEARN_S 2.0   /* of hunting at the start */
 
 enum { LEARN_EDGES = 10 };
 
@@ -55,6 +55,8 @@ uint64_t meter_next(struct meter *m, uint64_t now_ns)
     double period = (double)m->opts.period_ns * 1e-9, soonest;
     const struct edges *e = followed(m);
 
+    if (sensor_part_time(m) && m->sensor.update_s < 0.05 && !counter_usable(m))
+        period = fmin(period, 1.25 * m->sensor.update_s); /* or most goes unread */
     if (hunting(m, now)) {
         m->next_at = last + BURST_S;
     } else if (m->next_at <= last || m->next_at > last + 2 * period) {

@@ -33,6 +33,7 @@ struct series {
 struct reading {
     double end; /* of the time that it averages */
     double w;
+    double published; /* about when */
 };
 
 /* What happened to a source within [t0, t1], and the standard deviation it adds. */
@@ -71,6 +72,7 @@ struct meter {
     struct series c;
     uint64_t raw;
     bool c_any, c_moved, c_stuck, proved;
+    bool varies;                   /* its ticks have differed of late */
     double c_same_from, c_same_at; /* the last poll that saw raw */
     double c_changed;              /* edge of the last change */
     double mismatch;

@@ -127,6 +127,12 @@ static size_t first_after(const struct meter *m, double t)
     return lo;
 }
 
+/* End of a reading's time, by what is known of the sensor's phase by now. */
+static double placed(const struct meter *m, const struct reading *r)
+{
+    return r->end + edges_nearest(&m->r_edges, r->published) - r->published;
+}
+
 /* Readings of [a, b] and of as much round it as there is room for. */
 static size_t gather(const struct meter *m, double a, double b, struct fold_obs *obs)
 {
@@ -135,7 +141,8 @@ static size_t gather(const struct meter *m, double a, double b, struct fold_obs 
 
     if (hi < m->n_ring)
         hi++;
-    while (hi - lo > FOLD_MAX) { /* trim the longer side, or the window itself */
+    size_t pair = j - i > FOLD_MAX / 2 && m->r_edges.locked ? 2 : 1;
+    while (hi - lo > pair * FOLD_MAX) { /* trim the longer side, or the window itself */
         if (i > lo && i - lo >= (hi > j ? hi - j : 0))
             lo++;
         else if (hi > j)
@@ -143,9 +150,11 @@ static size_t gather(const struct meter *m, double a, double b, struct fold_obs 
         else
             lo++;
     }
-    for (; lo < hi; lo++) {
-        const struct reading *r = reading_at(m, lo);
-        obs[n++] = (struct fold_obs){r->end - m->sensor.window_s, r->end, 0, 1, r->w};
+    for (; lo + pair <= hi; lo += pair) {
+        const struct reading *r = reading_at(m, lo), *q = reading_at(m, lo + pair - 1);
+        double end = placed(m, r), step = placed(m, q) - end;
+        obs[n++] = (struct fold_obs){end - m->sensor.window_s, end, step, (unsigned)pair,
+                                     (r->w + q->w) / 2};
     }
     return n;
 }
@@ -158,10 +167,11 @@ static double unseen(const struct fold_obs *obs, size_t n, double period)
     size_t longest = 0, run = 0;
 
     for (size_t i = 0; i < n; i++) {
-        double from = obs[i].t0 / period * (double)cells,
-               to = obs[i].t1 / period * (double)cells;
-        for (double x = floor(from); x <= to && x < from + (double)cells; x++)
-            seen[(size_t)(x - floor(x / (double)cells) * (double)cells)] = true;
+        double from = obs[i].t0 / period, to = obs[i].t1 / period;
+        size_t first = (size_t)((from - floor(from)) * (double)cells),
+               count = (size_t)(fmin(to - from, 1) * (double)cells) + 1;
+        for (size_t k = first; k < first + count; k++)
+            seen[k % cells] = true;
     }
     for (size_t i = 0; i < 2 * cells; i++) {
         run = seen[i % cells] ? 0 : run + 1;
@@ -170,20 +180,29 @@ static double unseen(const struct fold_obs *obs, size_t n, double period)
     return (double)(longest < cells ? longest : cells) / (double)cells * period;
 }
 
-static uint32_t aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
-                        double period)
+/* Is a part of the period out of sight?  An edge of the load may be anywhere in it. */
+static void aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
+                    double length, struct piece *p)
 {
-    double T = m->sensor.update_s, k = round(period / T);
+    double T = m->sensor.update_s, k = round(p->period_s / T), lo = HUGE_VAL, hi = 0;
+    double hidden = unseen(obs, n, p->period_s);
 
-    if (k >= 1 && k < 25 && fabs(period - k * T) <= 0.02 * k * T)
-        return METER_WHY_ALIAS;
-    return unseen(obs, n, period) > 0.4 * (T - m->sensor.window_s) ? METER_WHY_ALIAS : 0;
+    if (k >= 1 && k < 25 && fabs(p->period_s - k * T) <= 0.02 * k * T)
+        p->why |= METER_WHY_ALIAS;
+    if (hidden <= 0.25 * (T - m->sensor.window_s))
+        return;
+    for (size_t i = 0; i < n; i++) {
+        lo = fmin(lo, obs[i].mean_w);
+        hi = fmax(hi, obs[i].mean_w);
+    }
+    p->why |= METER_WHY_ALIAS;
+    p->sd = hypot(p->sd, 0.3 * (hi - lo) * hidden / p->period_s * length);
 }
 
 static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
 {
     struct fold_obs obs[FOLD_MAX];
-    struct fold_set set;
+    struct fold_set set = {0};
     struct piece p = {0};
     auto_(fold_free) struct fold *f = NULL;
     size_t n = gather(m, a, b, obs), best = 0;
@@ -203,7 +222,7 @@ static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
     m->period_s = p.period_s = set.fits[best].period_s;
     p.folded = p.period_s > 0;
     if (p.folded)
-        p.why |= aliases(m, obs, n, p.period_s);
+        aliases(m, obs, n, b - a, &p);
     else if (p.sd > 0.01 * p.e)
         p.why |= METER_WHY_IRREGULAR;
     if (b > m->ring[(m->head + READINGS - 1) % READINGS].end + m->sensor.update_s)
@@ -419,7 +438,7 @@ static double half_of(const struct meter *m, bool counter, const struct piece *p
 
     if (!counter && sensor_part_time(m)) {
         series_range(&m->r, m->r.last.t - 20, m->r.last.t, &lo, &hi);
-        floor_j += (hi - lo) * (0.025 + 0.002 * length);
+        floor_j += (hi - lo) * (0.03 + 0.002 * length);
     }
     double wide = p->why & METER_WHY_ALIAS ? 3.0 : 2.3;
     return hypot(wide * p->sd, floor_j);
