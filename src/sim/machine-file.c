@@ -464,3 +464,13 @@ int sim_machine_read(const char *path, struct sim_machine *ret, uw_error *err)
     int r = yaml_read_file(path, &doc, err);
     return r ? r : read_machine(doc, ret, err);
 }
+
+int sim_machine_read_text(const char *name, const char *text, size_t len,
+                          struct sim_machine *ret, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+
+    memset(ret, 0, sizeof *ret);
+    int r = yaml_read(name, text, len, &doc, err);
+    return r ? r : read_machine(doc, ret, err);
+}

@@ -99,6 +99,9 @@ int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *r
 
 /* Read a machine file; errors say "file:line: …". */
 int sim_machine_read(const char *path, struct sim_machine *ret, uw_error *err);
+/* The same from memory; name stands in the errors. */
+int sim_machine_read_text(const char *name, const char *text, size_t len,
+                          struct sim_machine *ret, uw_error *err);
 
 /* "[BOARD] KIND [WATTS] [for TIME]" as `underwatt-sim fault` takes it, where BOARD
  * is an index or "all" (the default): "1 lost for 5s", "0 limit 200W", "reload".
