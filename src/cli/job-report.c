@@ -36,7 +36,7 @@ static void print_boards(const struct session_result *r, FILE *to)
         const struct session_board *b = &r->board[i];
         if (!b->used || !r->measured)
             continue;
-        (void)fprintf(to, "  GPU %-2u %-28.28s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
+        (void)fprintf(to, "  GPU %-2u %-33.33s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
                       b->info->index, b->info->name,
                       joules(b->energy.energy_j, e, sizeof e),
                       percent_of(b->energy.half_j, b->energy.energy_j), b->energy.power_w,
@@ -94,7 +94,7 @@ static void print_cpu(const struct session_result *r, FILE *to)
 
     for (size_t i = 0; i < r->n_cpu; i++)
         (void)fprintf(
-            to, "  CPU    %-28.28s %10s ± %4.1f %%  %7.1f W  (not in the sum above)\n",
+            to, "  CPU    %-33.33s %10s ± %4.1f %%  %7.1f W  (not in the sum above)\n",
             r->cpu[i].info->uuid, joules(r->cpu[i].energy.energy_j, e, sizeof e),
             percent_of(r->cpu[i].energy.half_j, r->cpu[i].energy.energy_j),
             r->cpu[i].energy.power_w);
@@ -268,6 +268,8 @@ int job_report_json(const struct job_run *j, const struct session_result *r,
         json_out_double(o, "carbon_g", r->energy_j / J_PER_KWH * j->carbon_g_per_kwh);
     if (r->measured && j->price_per_kwh > 0)
         json_out_double(o, "cost", r->energy_j / J_PER_KWH * j->price_per_kwh);
+    if (!r->measured)
+        json_out_text(o, "unknown", r->error.text);
     json_out_int(o, "steps", (int64_t)r->steps);
     json_boards(o, r);
     json_cpu(o, r);

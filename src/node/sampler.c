@@ -13,7 +13,7 @@ enum {
     SLOW_PERIOD_MS = 1000, /* limits, clocks, temperature */
     RETRY_MS = 1000,       /* after a call that failed */
     LEAST_GAP_US = 500,    /* between calls of a board */
-    LATE_MS = 2000,        /* a window is answered at last */
+    LATE_MS = 2000,        /* a window is answered at last (the wall's time) */
 };
 
 struct probe {               /* one board */
@@ -253,7 +253,7 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
             .used = true,
             .begin_ns = begin_ns,
             .end_ns = end_ns,
-            .late_ns = ready + LATE_MS * NS_PER_MS,
+            .late_ns = ready + (uint64_t)(LATE_MS * 1e6 * fmax(1, loop_speed(s->loop))),
             .fn = fn,
             .user = user,
         };

@@ -287,7 +287,8 @@ static int tuner_next(struct tuner *t)
     } else {
         t->report.holding = false;
         turn(t, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
-        note(t, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
+        note(t, t->search != NULL, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
+             t->step.why);
     }
     ramp_to(&t->ramp, t->step.cap_mw, t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
             now);
