@@ -32,6 +32,11 @@ struct wait {
     uint64_t begin_ns, end_ns, late_ns;
     sampler_window_fn fn;
     void *user;
+    size_t next; /* board to be asked */
+    struct meter_result *results;
+    double peak_w;
+    int r;
+    uw_error error;
 };
 
 struct sampler {
@@ -40,7 +45,6 @@ struct sampler {
     size_t n;
     struct wait wait[WAITS_MAX];
     struct loop_timer *late;
-    struct meter_result *results;
     uint64_t calls;
 };
 
@@ -180,52 +184,79 @@ static int window_answer(struct sampler *s, const struct wait *w)
         .begin_ns = w->begin_ns,
         .end_ns = w->end_ns,
         .n = s->n,
-        .board = s->results,
+        .board = w->results,
     };
     double half2 = 0;
 
-    for (size_t i = 0; i < s->n; i++) {
-        struct probe *p = s->probe[i];
-        double peak;
-        int r =
-            meter_window(p->meter, w->begin_ns, w->end_ns, &s->results[i], &out.error);
-        if (r < 0) {
-            out.r = fail_in(&out.error, r, "%s", board_view(p->board)->info->uuid);
-            break;
-        }
-        out.energy_j += s->results[i].energy_j;
-        half2 += s->results[i].half_j * s->results[i].half_j;
-        out.why |= s->results[i].why;
-        if (meter_peak(p->meter, w->begin_ns, w->end_ns, &peak, NULL) == 0 &&
-            peak > out.peak_w)
-            out.peak_w = peak;
+    if (w->r < 0) {
+        out.r = w->r;
+        out.error = w->error;
+        return w->fn(s, &out, w->user);
     }
+    for (size_t i = 0; i < s->n; i++) {
+        out.energy_j += w->results[i].energy_j;
+        half2 += w->results[i].half_j * w->results[i].half_j;
+        out.why |= w->results[i].why;
+    }
+    out.peak_w = w->peak_w;
     out.half_j = sqrt(half2);
     out.power_w = out.energy_j / s_between(w->begin_ns, w->end_ns);
     return w->fn(s, &out, w->user);
 }
 
-/* Answer every window that can be, or that is late; a callback may ask for more. */
+/* The next board of a window that can be answered: a meter may take a while over one,
+ * so the loop gets its turn between two.
+ */
+static void window_step(struct sampler *s, struct wait *w)
+{
+    struct probe *p = s->probe[w->next++];
+    double peak;
+
+    if (p->out)
+        return;
+    w->r = meter_window(p->meter, w->begin_ns, w->end_ns, &w->results[w->next - 1],
+                        &w->error);
+    if (w->r < 0)
+        w->r = fail_in(&w->error, w->r, "%s", board_view(p->board)->info->uuid);
+    else if (meter_peak(p->meter, w->begin_ns, w->end_ns, &peak, NULL) == 0 &&
+             peak > w->peak_w)
+        w->peak_w = peak;
+}
+
+/* One step of the first window that is ready, or late. */
+static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
+{
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait *w = &s->wait[i];
+        if (!w->used || !(w->next > 0 || now >= w->late_ns || window_ready(s, w)))
+            continue;
+        *ret_more = true;
+        if (w->next < s->n && w->r >= 0) {
+            window_step(s, w);
+            return 0;
+        }
+        struct wait done = *w;
+        *w = (struct wait){0};
+        int r = window_answer(s, &done);
+        free(done.results);
+        return r;
+    }
+    return 0;
+}
+
+/* What is due now, a step at a time, or a timer for when something will be. */
 static int answer_waits(struct sampler *s)
 {
-    uint64_t now = loop_now_ns(s->loop);
-    uint64_t next = 0;
+    uint64_t now = loop_now_ns(s->loop), next = UINT64_MAX;
+    bool more = false;
 
-    for (size_t i = 0; i < WAITS_MAX; i++) {
-        struct wait w = s->wait[i];
-        if (!w.used)
-            continue;
-        if (window_ready(s, &w) || now >= w.late_ns) {
-            s->wait[i].used = false;
-            int r = window_answer(s, &w);
-            if (r < 0)
-                return r;
-        } else if (!next || w.late_ns < next) {
-            next = w.late_ns;
-        }
-    }
-    if (next)
-        loop_timer_set(s->late, next, 0);
+    int r = answer_one(s, now, &more);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < WAITS_MAX && !more; i++)
+        if (s->wait[i].used && s->wait[i].late_ns < next)
+            next = s->wait[i].late_ns;
+    loop_timer_set(s->late, more ? now : next, 0);
     return 0;
 }
 
@@ -249,15 +280,19 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
             if (at > ready)
                 ready = at;
         }
+        struct meter_result *results = calloc(s->n ? s->n : 1, sizeof *results);
+        if (!results)
+            return -ENOMEM;
         *w = (struct wait){
             .used = true,
+            .results = results,
             .begin_ns = begin_ns,
             .end_ns = end_ns,
             .late_ns = ready + (uint64_t)(LATE_MS * 1e6 * fmax(1, loop_speed(s->loop))),
             .fn = fn,
             .user = user,
         };
-        loop_timer_set(s->late, w->late_ns, 0);
+        loop_timer_set(s->late, loop_now_ns(s->loop), 0);
         return 0;
     }
     return -EAGAIN;
@@ -307,8 +342,7 @@ int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
         return fail(err, -ENOMEM, "out of memory");
     s->loop = loop;
     s->probe = calloc(n ? n : 1, sizeof *s->probe);
-    s->results = calloc(n ? n : 1, sizeof *s->results);
-    if (!s->probe || !s->results)
+    if (!s->probe)
         return fail(err, -ENOMEM, "out of memory");
     int r = loop_timer_new(loop, UINT64_MAX, 0, sampler_on_late, s, &s->late, err);
     for (size_t i = 0; i < n && r >= 0; i++) {
@@ -334,7 +368,8 @@ void sampler_free(struct sampler *s)
             free(p);
     }
     loop_timer_free(s->late);
-    free(s->results);
+    for (size_t i = 0; i < WAITS_MAX; i++)
+        free(s->wait[i].results);
     free(s->probe);
     free(s);
 }

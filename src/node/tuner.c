@@ -18,6 +18,7 @@ enum tuner_state {
     TUNER_WALK,   /* the cap is on its way */
     TUNER_WINDOW, /* the cap is in force: settling, measuring */
     TUNER_ENERGY, /* the window is over, its energy not yet known */
+    TUNER_REHOLD, /* the leases ran out (we were stopped): boards are taken again */
     TUNER_LEFT,   /* given up: boards released, the job is only measured */
     TUNER_OVER,
 };
@@ -63,6 +64,7 @@ struct tuner {
     tuner_done_fn done;
     void *done_user;
     unsigned releasing;
+    size_t leases_over; /* boards whose lease ran out */
 };
 
 static int tuner_next(struct tuner *t);
@@ -601,13 +603,61 @@ int tuner_cap_now(struct tuner *t)
     return 0;
 }
 
+static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *reply,
+                           void *user)
+{
+    struct tuner *t = user;
+    uint64_t now = loop_now_ns(t->o.loop);
+    (void)act;
+
+    t->pending--;
+    if (t->state == TUNER_OVER)
+        return maybe_done(t);
+    if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
+        (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", reply->text);
+        return leave(t);
+    }
+    if (t->pending > 0 || t->state != TUNER_REHOLD)
+        return 0;
+    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, now);
+    t->commanded_mw = t->report.original_mw;
+    return t->step.cap_mw ? tuner_next(t) : 0;
+}
+
+/* We were stopped for longer than a lease: the originals are in force.  Once every
+ * board has said so, take them again and walk back to where we were.
+ */
+static int tuner_lease_over(struct tuner *t)
+{
+    if (++t->leases_over < t->o.n)
+        return 0;
+    t->leases_over = 0;
+    note(t, true,
+         "was stopped for longer than a lease: starts from the original cap again");
+    window_cancel(&t->window);
+    turn(t, STRETCH_SEARCH);
+    t->state = t->report.started ? TUNER_REHOLD : TUNER_WAIT;
+    for (size_t i = 0; i < t->o.n; i++) {
+        int r = actuator_hold(t->o.actuator, uuid_of(t, i), tuner_on_rehold, t);
+        if (r < 0) {
+            (void)snprintf(t->report.ended, sizeof t->report.ended,
+                           "%s: the lease ran out and the actuator does not answer",
+                           uuid_of(t, i));
+            return leave(t);
+        }
+        t->pending++;
+    }
+    return 0;
+}
+
 int tuner_on_event(struct tuner *t, enum actuator_event event,
                    const struct actuator_reply *what)
 {
     if (t->state == TUNER_OVER || t->state == TUNER_LEFT)
         return 0;
+    if (event == ACTUATOR_EVENT_LEASE)
+        return tuner_lease_over(t);
     (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", what->text);
-    (void)event;
     return leave(t);
 }
 
