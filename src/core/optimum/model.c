@@ -1,11 +1,16 @@
 #include "core/optimum/model.h"
 
+#include <assert.h>
 #include <math.h>
-#include <string.h>
 
 #define FREE_VAR 1.0      /* of a height that nothing is known about */
 #define STALE_VAR 4e-4    /* shape before and after a change: 2 % */
 #define LEAST_ROUGH 0.002 /* a curve is never smoother than this */
+
+static double level_x(const struct model *m, const struct level *l)
+{
+    return l->cap_w / (l->stale ? l->demand_w : m->demand_w);
+}
 
 static double height_cov(const struct level *a, const struct level *b)
 {
@@ -80,7 +85,7 @@ static void fit_roughness(struct model *m)
 
     for (size_t i = 0; i < m->n; i++) {
         const struct level *l = m->levels[i];
-        double x = l->cap_w / m->demand_w, extra = l->stale ? STALE_VAR : 0;
+        double x = level_x(m, l), extra = l->stale ? STALE_VAR : 0;
         t[i] = l->log_t - m->ref_t - prior_mean(&m->prior->t, x);
         p[i] = l->log_e - m->ref_e - (l->log_t - m->ref_t) - prior_mean(&m->prior->p, x);
         vt[i] = l->var_t + extra;
@@ -90,28 +95,17 @@ static void fit_roughness(struct model *m)
     m->rough_p = sqrt(rough_of(m, &m->prior->p, m->spot_p, p, vp));
 }
 
-static void choose_levels(struct model *m, const struct scene *scene)
-{
-    size_t skip = scene->n > MODEL_LEVELS ? scene->n - MODEL_LEVELS : 0;
-    m->n = 0;
-    for (size_t i = 0; i < scene->n; i++) {
-        if (skip > 0 && i != scene->reference) {
-            skip--;
-            continue;
-        }
-        m->levels[m->n++] = &scene->levels[i];
-    }
-}
-
 void model_fit(struct model *m, const struct prior *prior, const struct scene *scene)
 {
     const struct level *ref = &scene->levels[scene->reference];
 
     *m = (struct model){.prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e};
     m->demand_w = exp(ref->log_e - ref->log_t);
-    choose_levels(m, scene);
+    assert(scene->n <= MODEL_LEVELS);
+    m->n = scene->n;
     for (size_t i = 0; i < m->n; i++) {
-        double x = m->levels[i]->cap_w / m->demand_w;
+        m->levels[i] = &scene->levels[i];
+        double x = level_x(m, m->levels[i]);
         m->spot_t[i] = prior_spot(&prior->t, x);
         m->spot_p[i] = prior_spot(&prior->p, x);
     }
@@ -119,7 +113,7 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
 
     for (size_t i = 0; i < m->n; i++) {
         const struct level *l = m->levels[i];
-        double x = l->cap_w / m->demand_w, extra = l->stale ? STALE_VAR : 0;
+        double x = level_x(m, l), extra = l->stale ? STALE_VAR : 0;
         double mt = prior_mean(&prior->t, x);
         for (size_t j = 0; j <= i; j++) {
             double h = height_cov(l, m->levels[j]);

@@ -13,7 +13,7 @@
 #include "core/optimum/prior.h"
 #include "core/optimum/propose.h"
 
-enum { MODEL_LEVELS = 24, MODEL_ROWS = 2 * MODEL_LEVELS };
+enum { MODEL_LEVELS = LEVELS_MAX, MODEL_ROWS = 2 * MODEL_LEVELS };
 
 struct model {
     const struct prior *prior;
@@ -33,7 +33,7 @@ struct model_spot {
     double row_t[MODEL_ROWS], row_e[MODEL_ROWS];
 };
 
-/* The levels of the scene (the newest where there are too many) under a prior. */
+/* The levels of the scene, at most MODEL_LEVELS, under a prior. */
 void model_fit(struct model *m, const struct prior *prior, const struct scene *scene);
 void model_at(const struct model *m, double cap_w, struct model_spot *ret);
 /* Covariance of at x time + ae x energy at one cap and bt x time + be x energy at

@@ -11,8 +11,10 @@
  */
 static const struct price {
     double new_cap, window;
-} price_free = {0.0025, 0.0003}, price_bounded = {0.0005, 0.0001};
+} price_free = {0.0041, 0.00005}, price_bounded = {0.0005, 0.0001};
 #define EDP_SCALE 2
+#define STEP 0.10  /* of the demand: to a neighbour … */
+#define REACH 0.20 /* … which counts up to here */
 #define ROUGH 0.02 /* of time: where a curve is that rough, a valley may be hidden */
 #define LOOK 0.6   /* … and this share of the demand is where to look once */
 #define NEAR 0.08  /* of the demand: what is kept was measured no further away */
@@ -49,6 +51,25 @@ static bool near_measured(const struct outlook *o, double cap_w)
     return false;
 }
 
+/* The climb's part: what is kept has a measured neighbour on this side (+1 above,
+ * -1 below) unless the allowed caps end there.  The cap to measure, or 0.
+ */
+static double missing_side(const struct outlook *o, double best_w, int side)
+{
+    double step = STEP * o->model.demand_w, reach = REACH * o->model.demand_w;
+    double room = side < 0 ? best_w - o->lo_w : o->hi_w - best_w;
+
+    if (room < 0.5 * step || !isinf(o->shape.bound))
+        return 0;
+    for (size_t i = 0; i < o->n; i++) {
+        double away = side * (o->cap_w[i] - best_w);
+        if (o->measured[i] && away > 0.25 * step && away <= reach)
+            return 0;
+    }
+    double to = round((best_w + side * step) / o->grain_w) * o->grain_w;
+    return fmin(fmax(to, o->lo_w), o->hi_w);
+}
+
 static double least_measured(const struct outlook *o)
 {
     for (size_t i = 0; i < o->n; i++)
@@ -65,6 +86,30 @@ static double look_down(const struct outlook *o)
     return fmax(round(LOOK * o->model.demand_w / o->grain_w) * o->grain_w, o->lo_w);
 }
 
+/* Where the model sees nothing to gain: does the climb agree?  0: it does. */
+static double climb(const struct outlook *o, double best_w, const char **ret_why)
+{
+    double below = missing_side(o, best_w, -1), above = missing_side(o, best_w, 1);
+
+    if (!near_measured(o, best_w)) {
+        *ret_why = "the expected best, to be verified";
+        return best_w;
+    }
+    if (below > 0) {
+        *ret_why = "a step below the best, to be sure";
+        return below;
+    }
+    if (above > 0) {
+        *ret_why = "a step above the best, to be sure";
+        return above;
+    }
+    if (look_down(o) < least_measured(o) - NEAR * o->model.demand_w) {
+        *ret_why = "time is uneven here: a look further down";
+        return look_down(o);
+    }
+    return 0;
+}
+
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
@@ -72,28 +117,24 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     double scale = o->value[best] * (o->shape.product ? EDP_SCALE : 1);
     struct pick p =
         best_pick(o, isinf(o->shape.bound) ? &price_free : &price_bounded, scale);
+    const char *why = "no other cap promises more";
 
-    *ret = (struct proposal){0};
+    *ret = (struct proposal){.hold = true};
     ret->best_w = outlook_refined(o, best, &ret->log_t, &ret->log_e);
-    ret->hold = true;
     ret->cap_w = ret->best_w;
     if (s->windows_left == 0) {
-        (void)snprintf(ret->why, sizeof ret->why, "as many windows as it may take");
+        why = "as many windows as it may take";
     } else if (p.net > 0) {
         ret->hold = false;
         ret->cap_w = o->cap_w[p.at];
-        (void)snprintf(ret->why, sizeof ret->why, "%s %g W should gain %.2f %%",
-                       o->measured[p.at] ? "again" : "trying", ret->cap_w,
+        (void)snprintf(ret->why, sizeof ret->why, "%s: %.2f %% to gain",
+                       o->measured[p.at] ? "once more" : "another cap",
                        100 * p.gain / o->value[best]);
-    } else if (!near_measured(o, ret->best_w)) {
-        ret->hold = false;
-        (void)snprintf(ret->why, sizeof ret->why, "expected best, to be verified");
-    } else if (look_down(o) < least_measured(o) - NEAR * o->model.demand_w) {
-        ret->hold = false;
-        ret->cap_w = look_down(o);
-        (void)snprintf(ret->why, sizeof ret->why,
-                       "time is uneven here: a look further down");
+        return;
     } else {
-        (void)snprintf(ret->why, sizeof ret->why, "no other cap promises more");
+        double to = climb(o, ret->best_w, &why);
+        ret->hold = !(to > 0);
+        ret->cap_w = ret->hold ? ret->best_w : to;
     }
+    (void)snprintf(ret->why, sizeof ret->why, "%s", why);
 }

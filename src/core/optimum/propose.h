@@ -10,7 +10,7 @@
 
 #include "core/optimum/goal.h"
 
-enum { LEVELS_MAX = 64, PROPOSE_WHY_MAX = 160 };
+enum { LEVELS_MAX = 24, PROPOSE_WHY_MAX = 160 };
 
 /* All windows at one cap, put together. */
 struct level {
@@ -18,7 +18,8 @@ struct level {
     double log_t, log_e; /* of time and energy a unit of work; energy of one GPU */
     double var_t, var_e; /* variances of these means */
     unsigned windows;
-    bool stale; /* from before the job changed: tells the shape, not the level */
+    bool stale;      /* from before the job changed: tells the shape, not the level */
+    double demand_w; /* stale: the demand of its time */
 };
 
 struct prior;
@@ -32,7 +33,6 @@ struct scene {
     const struct level *levels;
     size_t n;
     size_t reference; /* index of the reference; not stale */
-    double hint_w;    /* best cap before a change; 0: none */
     unsigned windows_left;
 };
 

@@ -32,13 +32,14 @@ struct search {
     size_t n_levels;
     bool has_reference;
     size_t reference;
-    double peak_w, hint_w;
+    double peak_w;
     unsigned windows, misses;
     bool aborted, holding;
     uint32_t best_mw;
     double best_log_t, best_log_e;
     struct search_step step;
     struct outlook room;
+    struct level old[LEVELS_MAX]; /* room to sort out in */
 };
 
 /* ---- caps ---- */
@@ -141,12 +142,11 @@ static void go_next(struct search *s)
         .levels = s->levels,
         .n = s->n_levels,
         .reference = s->reference,
-        .hint_w = s->hint_w,
         .windows_left =
             s->windows < s->setup.max_windows ? s->setup.max_windows - s->windows : 0,
     };
     struct proposal p;
-    if (s->misses >= MISSES_MAX || s->n_levels == LEVELS_MAX)
+    if (s->misses >= MISSES_MAX)
         scene.windows_left = 0;
     propose(&scene, &s->room, &p);
     s->best_mw = mw_of_w(p.best_w);
@@ -237,9 +237,14 @@ static struct level *level_at(struct search *s, uint32_t cap_mw)
         if (!s->levels[i].stale &&
             fabs(s->levels[i].cap_w * MW_PER_W - cap_mw) < 0.5 * s->setup.grain_mw)
             return &s->levels[i];
-    if (s->n_levels == LEVELS_MAX)
+    struct level *l = NULL;
+    for (size_t i = 0; i < s->n_levels && s->n_levels == LEVELS_MAX && !l; i++)
+        if (s->levels[i].stale)
+            l = &s->levels[i]; /* what is new is worth more */
+    if (!l && s->n_levels == LEVELS_MAX)
         return NULL;
-    struct level *l = &s->levels[s->n_levels++];
+    if (!l)
+        l = &s->levels[s->n_levels++];
     *l = (struct level){.cap_w = w_of_mw(cap_mw)};
     return l;
 }
@@ -277,12 +282,13 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
-    if (!l)
-        return 0;
-    level_add(l, w, s->setup.gpus);
+    if (l)
+        level_add(l, w, s->setup.gpus);
+    else
+        s->windows = s->setup.max_windows; /* more caps than it can keep: enough */
     if (!s->holding)
         s->misses = hit ? 0 : s->misses + 1;
-    if (!s->has_reference && (hit || s->misses >= MISSES_MAX)) {
+    if (l && !s->has_reference && (hit || s->misses >= MISSES_MAX)) {
         s->has_reference = true;
         s->reference = (size_t)(l - s->levels);
         s->misses = 0;
@@ -333,15 +339,23 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
 
 void search_on_change(struct search *s)
 {
+    size_t n = 0;
+
     if (s->aborted)
         return;
-    if (s->has_reference)
-        s->hint_w = w_of_mw(s->best_mw);
-    s->n_levels = 0;
+    for (size_t i = 0; i < s->n_levels && s->has_reference; i++) {
+        struct level l = s->levels[i];
+        if (l.stale)
+            continue;
+        l.stale = true;
+        l.demand_w = demand_mw(s) / MW_PER_W;
+        s->old[n++] = l;
+    }
+    memcpy(s->levels, s->old, n * sizeof *s->old);
+    s->n_levels = n;
     s->has_reference = false;
     s->peak_w = 0;
     s->windows = s->misses = 0;
-    s->stall_mw = 0;
     go_next(s);
 }
 
