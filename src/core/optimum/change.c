@@ -20,16 +20,28 @@ double change_needs_rse(const struct change *c)
     return NEEDS * c->least;
 }
 
+static double line_of(const struct change *c)
+{
+    return LINE * log1p(c->least);
+}
+
 static double median3(const double v[CHANGE_RECENT])
 {
     return fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
 }
 
-/* The newest value in, the oldest of the three into the baseline. */
+/* The newest value in, the oldest of the three into the baseline: it begins as
+ * their median and takes no more than a line's worth from any later one, so that
+ * odd windows do not move it.
+ */
 static void track_push(struct change_track *t, const struct change *c, double value)
 {
-    if (c->recent_n == CHANGE_RECENT && c->base_n < CHANGE_BASE_MAX)
-        t->base += (t->recent[CHANGE_RECENT - 1] - t->base) / (c->base_n + 1);
+    if (c->recent_n == CHANGE_RECENT && c->base_n == 0) {
+        t->base = median3(t->recent);
+    } else if (c->recent_n == CHANGE_RECENT && c->base_n < CHANGE_BASE_MAX) {
+        double off = t->recent[CHANGE_RECENT - 1] - t->base, most = line_of(c);
+        t->base += fmax(-most, fmin(off, most)) / (c->base_n + 1);
+    }
     for (int i = CHANGE_RECENT - 1; i > 0; i--)
         t->recent[i] = t->recent[i - 1];
     t->recent[0] = value;
@@ -56,12 +68,11 @@ int change_on_window(struct change *c, double time_s, double energy_j)
     if (c->base_n < CHANGE_BASE_MIN)
         return CHANGE_NONE;
 
-    double line = LINE * log1p(c->least);
+    double line = line_of(c);
     int what = (track_changed(&c->time, line) ? CHANGE_TIME : 0) |
                (track_changed(&c->energy, line) ? CHANGE_ENERGY : 0);
     if (what) {
         c->base_n = 0;
-        c->time.base = c->energy.base = 0;
     }
     return what;
 }

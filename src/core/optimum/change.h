@@ -2,9 +2,9 @@
  * by >= 5 % from what they were.  Fed with one window after the other, it says
  * so within 3 windows of the change, and falsely less than once an hour.  Pure.
  *
- * Each quantity is compared in logarithms with a baseline, the mean of up to
- * CHANGE_BASE_MAX windows older than the last three: mean and median of the last
- * three must both lie beyond 0.6 of the change asked for, on one side.  So one
+ * Each quantity is compared in logarithms with a baseline, the mean (outliers
+ * clipped) of up to CHANGE_BASE_MAX windows older than the last three: mean and median of
+ * the last three must both lie beyond 0.6 of the change asked for, on one side.  So one
  * odd window (a checkpoint, an evaluation) is no change.
  */
 #ifndef CORE_OPTIMUM_CHANGE_H

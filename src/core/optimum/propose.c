@@ -61,9 +61,9 @@ static double missing_side(const struct outlook *o, double best_w, int side)
 
     if (room < 0.5 * step || !isinf(o->shape.bound))
         return 0;
-    for (size_t i = 0; i < o->n; i++) {
-        double away = side * (o->cap_w[i] - best_w);
-        if (o->measured[i] && away > 0.25 * step && away <= reach)
+    for (size_t i = 0; i < o->model.n; i++) { /* a shape known of old counts, too */
+        double away = side * (o->model.levels[i]->cap_w - best_w);
+        if (away > 0.25 * step && away <= reach)
             return 0;
     }
     double to = round((best_w + side * step) / o->grain_w) * o->grain_w;

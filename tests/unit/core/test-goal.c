@@ -1,0 +1,116 @@
+#include "core/optimum/goal.h"
+
+#include <errno.h>
+#include <float.h>
+
+#include "base/auto.h"
+#include "tap.h"
+
+static const struct {
+    const char *text;
+    int r;
+    enum goal_kind kind;
+    double param;
+    const char *back; /* goal_text(), or words that the error must hold */
+} parses[] = {
+    {"energy", 0, GOAL_ENERGY, 0, "energy"},
+    {"edp", 0, GOAL_EDP, 0, "edp"},
+    {"eds:2", 0, GOAL_EDS, 2, "eds:2"},
+    {"eds:1.5", 0, GOAL_EDS, 1.5, "eds:1.5"},
+    {"eds:1", 0, GOAL_EDS, 1, "eds:1"},
+    {"cost:0.5", 0, GOAL_COST, 0.5, "cost:0.5"},
+    {"cost:.5", 0, GOAL_COST, 0.5, "cost:0.5"},
+    {"cost:0", 0, GOAL_COST, 0, "cost:0"},
+    {"cost:1", 0, GOAL_COST, 1, "cost:1"},
+    {"slowdown:1.1", 0, GOAL_SLOWDOWN, 1.1, "slowdown:1.1"},
+    {"slowdown:1.0123456789", 0, GOAL_SLOWDOWN, 1.0123456789, "slowdown:1.0123456789"},
+    {"time", 0, GOAL_TIME, 0, "time"},
+    {"", -EINVAL, 0, 0, "is none of energy, edp, eds:K"},
+    {"Energy", -EINVAL, 0, 0, "'Energy' is none of"},
+    {"ed", -EINVAL, 0, 0, "'ed' is none of"},
+    {"edp:2", -EINVAL, 0, 0, "edp takes no parameter"},
+    {"energy:", -EINVAL, 0, 0, "energy takes no parameter"},
+    {"eds", -EINVAL, 0, 0, "eds needs K in 1..1000"},
+    {"eds:", -EINVAL, 0, 0, "'' is not a number in 1..1000"},
+    {"eds:two", -EINVAL, 0, 0, "'two' is not a number in 1..1000"},
+    {"eds:0.9", -ERANGE, 0, 0, "K = 0.9 is outside 1..1000"},
+    {"eds:1001", -ERANGE, 0, 0, "outside 1..1000"},
+    {"cost:1.5", -ERANGE, 0, 0, "ETA = 1.5 is outside 0..1"},
+    {"cost:-0.1", -ERANGE, 0, 0, "outside 0..1"},
+    {"slowdown:0.5", -ERANGE, 0, 0, "F = 0.5 is outside 1..100"},
+    {"slowdown:1.1x", -EINVAL, 0, 0, "'1.1x' is not a number"},
+};
+
+static void test_parse(void)
+{
+    for (size_t i = 0; i < n_elements(parses); i++) {
+        struct goal g = {GOAL_TIME, 42};
+        char buf[GOAL_TEXT_MAX];
+        uw_error err = {""};
+        int r = goal_parse(parses[i].text, &g, &err);
+        is_int(r, parses[i].r, "'%s': result", parses[i].text);
+        if (parses[i].r < 0) {
+            ok(strstr(err.text, parses[i].back) != NULL, "'%s': %s", parses[i].text,
+               err.text);
+            ok(g.kind == GOAL_TIME && g.param > 41, "'%s': nothing changed",
+               parses[i].text);
+            continue;
+        }
+        ok(g.kind == parses[i].kind, "'%s': kind", parses[i].text);
+        is_near(g.param, parses[i].param, 0, "'%s': parameter", parses[i].text);
+        is_str(goal_text(&g, buf), parses[i].back, "back to text");
+    }
+}
+
+static void test_values(void)
+{
+    static const struct goal_ref ref = {.energy_j = 200, .time_s = 2, .pmax_w = 300};
+    static const struct {
+        const char *goal;
+        double value, relative; /* at 150 J, 2.1 s */
+    } cases[] = {
+        {"energy", 150, 0.75},
+        {"edp", 315, 315.0 / 400},
+        {"eds:2", 0.5 * 0.75 + 0.5 * 1.05, 0.9},
+        {"eds:1.5", (0.5 * 0.75 + 1.05) / 1.5, 0.95},
+        {"cost:0.5", 0.5 * 150 + 0.5 * 300 * 2.1, 390.0 / 400},
+        {"cost:1", 150, 0.75},
+        {"cost:0", 630, 1.05},
+        {"slowdown:1.05", 150, 0.75},
+        {"slowdown:1.04", INFINITY, INFINITY},
+        {"time", 2.1, 1.05},
+    };
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct goal g;
+        ok(goal_parse(cases[i].goal, &g, NULL) == 0, "%s", cases[i].goal);
+        double v = goal_value(&g, 150, 2.1, &ref);
+        double rel = goal_relative(&g, 150, 2.1, &ref);
+        if (isinf(cases[i].value)) {
+            ok(isinf(v) && isinf(rel), "%s: outside its bound", cases[i].goal);
+            continue;
+        }
+        is_near(v, cases[i].value, 1e-9, "%s: value", cases[i].goal);
+        is_near(rel, cases[i].relative, 1e-9, "%s: relative", cases[i].goal);
+        is_near(goal_relative(&g, 200, 2, &ref), 1, 1e-12, "%s: 1 at the reference",
+                cases[i].goal);
+    }
+}
+
+/* EDS(K) is cost with ETA = (K-1)/K and Pmax = Pref. */
+static void test_family(void)
+{
+    static const struct goal_ref ref = {.energy_j = 200, .time_s = 2, .pmax_w = 100};
+    for (double k = 1; k < 6; k += 0.5) {
+        struct goal eds = {GOAL_EDS, k}, cost = {GOAL_COST, (k - 1) / k};
+        is_near(goal_relative(&eds, 123, 2.3, &ref), goal_relative(&cost, 123, 2.3, &ref),
+                1e-12, "EDS(%g) is cost(%.3f)", k, cost.param);
+    }
+}
+
+int main(void)
+{
+    test_parse();
+    test_values();
+    test_family();
+    return done();
+}

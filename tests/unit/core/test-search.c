@@ -1,0 +1,470 @@
+#include "core/optimum/search.h"
+
+#include <errno.h>
+
+#include "base/auto.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "tap.h"
+
+/* A job on boards, for tests: time a hyperbola of the cap with a knee, power the
+ * cap below the demand.
+ */
+struct job {
+    double demand_w, knee, slope, rough, noise;
+    unsigned gpus;
+    uint32_t deaf_mw; /* the board holds this cap whatever it is told; 0: obeys */
+    double change;    /* time x this */
+    struct rng rng;
+};
+
+static double bump(const struct job *j, double cap_w)
+{
+    return j->rough * sin(cap_w * 0.21) * cos(cap_w * 0.083 + j->slope);
+}
+
+static double true_time(const struct job *j, double cap_w)
+{
+    double x = fmin(cap_w / j->demand_w, j->knee);
+    double y = j->slope * (1 / (x - 0.2) - 1 / (j->knee - 0.2));
+    return j->change * (1 + y) * (1 + bump(j, cap_w));
+}
+
+static double true_energy(const struct job *j, double cap_w)
+{
+    double p =
+        fmin(0.97 * cap_w, j->demand_w * (1 - 0.4 * fmax(0, 1.2 - cap_w / j->demand_w)));
+    return j->gpus * p * true_time(j, cap_w);
+}
+
+static double error_of(struct job *j)
+{
+    return j->noise > 0 ? j->noise * rng_normal(&j->rng) : 0;
+}
+
+static struct search_window window_at(struct job *j, uint32_t cap_mw)
+{
+    uint32_t mw = j->deaf_mw ? j->deaf_mw : cap_mw;
+    return (struct search_window){
+        .cap_mw = mw,
+        .time_s = true_time(j, w_of_mw(mw)) * (1 + error_of(j)),
+        .energy_j = true_energy(j, w_of_mw(mw)) * (1 + error_of(j)),
+        .time_rse = j->noise,
+        .energy_rse = j->noise,
+        .peak_w = 1.1 * j->demand_w,
+    };
+}
+
+static const struct search_setup v100 = {
+    .goal = {GOAL_EDP, 0},
+    .min_mw = 100000,
+    .max_mw = 300000,
+    .default_mw = 300000,
+    .original_mw = 300000,
+};
+static const struct job plain = {
+    .demand_w = 270, .knee = 1.05, .slope = 0.2, .gpus = 1, .change = 1};
+
+static struct search *search_of(const struct search_setup *setup)
+{
+    struct search *s = NULL;
+    uw_error err = {""};
+    if (search_new(setup, &s, &err) != 0)
+        ok(false, "search_new: %s", err.text);
+    return s;
+}
+
+/* Until it holds; the windows it took. */
+static unsigned run(struct search *s, struct job *j)
+{
+    unsigned n = 0;
+    while (search_step(s)->kind == SEARCH_MEASURE && n < 200) {
+        struct search_window w = window_at(j, search_step(s)->cap_mw);
+        (void)search_on_window(s, &w, NULL);
+        n++;
+    }
+    return n;
+}
+
+/* ---- what it must never do ---- */
+
+struct watch {
+    unsigned bad_range, bad_floor, bad_first, bad_ramp, bad_hard, bad_stall, endless;
+    uint32_t hard_mw, stall_mw;
+};
+
+static void look(struct watch *w, const struct search *s, const struct search_setup *u)
+{
+    const struct search_step *t = search_step(s);
+    struct search_result r;
+    search_result(s, &r);
+    uint32_t hi = u->original_mw;
+    if (w->hard_mw && w->hard_mw < hi)
+        hi = w->hard_mw > u->min_mw ? w->hard_mw : u->min_mw;
+
+    w->bad_range += t->cap_mw < u->min_mw || t->cap_mw > u->original_mw;
+    w->bad_hard += t->cap_mw > hi;
+    w->bad_ramp += t->ramp_mw_s > 0.005 * u->default_mw + 1e-9 || t->ramp_mw_s <= 0;
+    if (!r.has_reference)
+        return;
+    double floor_mw = fmin(0.5 * r.demand_w * MW_PER_W, hi - (double)u->grain_mw);
+    w->bad_floor += t->cap_mw < floor_mw - 1;
+    w->bad_first +=
+        t->first_mw < 0.85 * r.peak_w * MW_PER_W - 1 || t->first_mw < t->cap_mw;
+    w->bad_stall += w->stall_mw && t->cap_mw <= w->stall_mw && t->cap_mw < hi;
+}
+
+static const char *const goals[] = {"energy",   "edp",           "eds:2",
+                                    "cost:0.5", "slowdown:1.05", "time"};
+
+static struct job random_job(struct rng *g)
+{
+    return (struct job){
+        .demand_w = 90 + 220 * rng_uniform(g),
+        .knee = 0.7 + 0.5 * rng_uniform(g),
+        .slope = 0.05 + 0.4 * rng_uniform(g),
+        .rough = rng_below(g, 3) ? 0 : 0.05 * rng_uniform(g),
+        .noise = rng_below(g, 2) ? 0.02 * rng_uniform(g) : 0,
+        .gpus = 1 + (unsigned)rng_below(g, 8),
+        .change = 1,
+        .rng = {.s = {rng_u64(g) | 1, 2, 3, 4}},
+    };
+}
+
+static struct search_setup random_setup(struct rng *g, const struct job *j)
+{
+    static const uint32_t grains[] = {1000, 1000, 5000, 100};
+    struct search_setup u = {
+        .min_mw = 80000 + (uint32_t)rng_below(g, 50000),
+        .max_mw = 280000 + (uint32_t)rng_below(g, 100000),
+        .grain_mw = grains[rng_below(g, 4)],
+        .gpus = j->gpus,
+        .max_windows = rng_below(g, 2) ? 0 : 1 + (unsigned)rng_below(g, 20),
+    };
+    u.default_mw = u.max_mw - (uint32_t)rng_below(g, 30000);
+    u.original_mw = u.max_mw - (uint32_t)rng_below(g, 100000);
+    (void)goal_parse(goals[rng_below(g, n_elements(goals))], &u.goal, NULL);
+    return u;
+}
+
+/* Something unforeseen, sometimes. */
+static void happen(struct search *s, struct watch *w, struct job *j, struct rng *g)
+{
+    switch (rng_below(g, 24)) {
+    case 0:
+        w->hard_mw = 70000 + (uint32_t)rng_below(g, 250000);
+        search_on_hard_limit(s, w->hard_mw);
+        break;
+    case 1:
+        w->hard_mw = SEARCH_NO_LIMIT;
+        search_on_hard_limit(s, SEARCH_NO_LIMIT);
+        break;
+    case 2:
+        if (search_step(s)->cap_mw > w->stall_mw)
+            w->stall_mw = search_step(s)->cap_mw;
+        search_on_stall(s, search_step(s)->cap_mw);
+        break;
+    case 3:
+        j->change *= 1.1;
+        search_on_change(s);
+        break;
+    case 4:
+        j->deaf_mw = j->deaf_mw ? 0 : 150000;
+        break;
+    default:
+        break;
+    }
+}
+
+static void play_once(struct watch *w, struct rng *g, bool events)
+{
+    struct job j = random_job(g);
+    struct search_setup u = random_setup(g, &j);
+    auto_(search_free) struct search *s = search_of(&u);
+    unsigned n = 0, changes = 1;
+    w->hard_mw = w->stall_mw = 0;
+
+    look(w, s, &u);
+    while (search_step(s)->kind == SEARCH_MEASURE && n++ < 500) {
+        struct search_window win = window_at(&j, search_step(s)->cap_mw);
+        double before = j.change;
+        (void)search_on_window(s, &win, NULL);
+        look(w, s, &u);
+        if (events && n < 60)
+            happen(s, w, &j, g);
+        changes += j.change > before;
+        look(w, s, &u);
+    }
+    unsigned most = (u.max_windows ? u.max_windows : 16) * changes + 1;
+    w->endless += events ? n >= 500 : n > most;
+}
+
+static void test_never(bool events)
+{
+    const char *when = events ? "with events" : "undisturbed";
+    struct watch w = {0};
+    struct rng g;
+    rng_init(&g, events ? 2 : 1);
+    for (int i = 0; i < 60; i++)
+        play_once(&w, &g, events);
+    is_int(w.bad_range, 0, "%s: never outside the board's range or above the original",
+           when);
+    is_int(w.bad_floor, 0, "%s: never below half the demand", when);
+    is_int(w.bad_first, 0, "%s: first caps at 0.85 of the peak or above", when);
+    is_int(w.bad_ramp, 0, "%s: never steeper than 0.5 %% of the default a second", when);
+    is_int(w.bad_hard, 0, "%s: never above a hard limit", when);
+    is_int(w.bad_stall, 0, "%s: never again where the job stalled", when);
+    is_int(w.endless, 0, "%s: it always ends", when);
+}
+
+/* ---- what it must do ---- */
+
+static void test_finds(void)
+{
+    for (size_t i = 0; i < n_elements(goals); i++) {
+        struct search_setup u = v100;
+        struct job j = plain;
+        (void)goal_parse(goals[i], &u.goal, NULL);
+        j.gpus = u.gpus = 4;
+        auto_(search_free) struct search *s = search_of(&u);
+        unsigned n = run(s, &j);
+
+        struct goal_ref ref = {true_energy(&j, 300), true_time(&j, 300), 4 * 300};
+        double least = INFINITY, at = 0;
+        for (double c = 100; c <= 300; c++) {
+            double v = goal_value(&u.goal, true_energy(&j, c), true_time(&j, c), &ref);
+            if (v < least) {
+                least = v;
+                at = c;
+            }
+        }
+        double kept = w_of_mw(search_step(s)->cap_mw);
+        double v = goal_value(&u.goal, true_energy(&j, kept), true_time(&j, kept), &ref);
+        ok(v <= 1.01 * least, "%s: %g W where %g W is best, %u windows", goals[i], kept,
+           at, n);
+        ok(n >= 2 && n <= 10, "%s: %u windows", goals[i], n);
+    }
+}
+
+static void test_result(void)
+{
+    struct search_setup u = v100;
+    struct job j = plain;
+    struct search_result r;
+    u.gpus = j.gpus = 2;
+    auto_(search_free) struct search *s = search_of(&u);
+
+    search_result(s, &r);
+    ok(!r.has_reference && r.windows == 0, "nothing known at first");
+    is_int(search_step(s)->cap_mw, 300000, "begins at the original");
+    (void)run(s, &j);
+    search_result(s, &r);
+    ok(r.has_reference, "a reference");
+    is_int(r.reference_mw, 300000, "… at the original");
+    is_near(r.demand_w, true_energy(&j, 300) / true_time(&j, 300) / 2, 1e-6,
+            "demand of one GPU");
+    is_near(r.ref_energy_j, true_energy(&j, 300), 1e-6, "energy of the job");
+    is_near(r.peak_w, 1.1 * 270, 1e-9, "observed peak");
+    is_int(r.best_mw, search_step(s)->cap_mw, "best is what it holds");
+    double c = w_of_mw(r.best_mw);
+    is_near(r.best_time_s / true_time(&j, c), 1, 0.01, "expected time there");
+    is_near(r.best_energy_j / true_energy(&j, c), 1, 0.01, "expected energy there");
+    ok(r.caps >= 3 && r.windows >= r.caps, "%u caps, %u windows", r.caps, r.windows);
+    is_near(search_step(s)->ramp_mw_s, 1500, 1e-9, "ramp 0.5 %% of 300 W a second");
+    is_int(search_step(s)->first_mw, 259000, "first cap 0.87 x 297 W, rounded up");
+}
+
+static void test_repeats(void)
+{
+    struct job a = plain, b = plain;
+    struct search_setup u = v100;
+    u.goal = (struct goal){GOAL_SLOWDOWN, 1.05};
+    a.noise = b.noise = 0.01;
+    rng_init(&a.rng, 5);
+    rng_init(&b.rng, 5);
+    auto_(search_free) struct search *s = search_of(&u);
+    auto_(search_free) struct search *t = search_of(&u);
+    bool same = true;
+    unsigned n = 0;
+    while (search_step(s)->kind == SEARCH_MEASURE && n++ < 100) {
+        struct search_window w = window_at(&a, search_step(s)->cap_mw);
+        struct search_window v = window_at(&b, search_step(t)->cap_mw);
+        (void)search_on_window(s, &w, NULL);
+        (void)search_on_window(t, &v, NULL);
+        same &= search_step(s)->cap_mw == search_step(t)->cap_mw &&
+                search_step(s)->kind == search_step(t)->kind &&
+                strcmp(search_step(s)->why, search_step(t)->why) == 0;
+    }
+    ok(same && n > 3, "the same windows give the same steps (%u)", n);
+    struct search_result r;
+    search_result(s, &r);
+    ok(r.windows > r.caps, "noise is answered with repeats: %u windows, %u caps",
+       r.windows, r.caps);
+}
+
+static void test_stall(void)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+    struct search_window w = window_at(&j, 300000);
+    (void)search_on_window(s, &w, NULL);
+    uint32_t low = search_step(s)->cap_mw;
+    ok(low < 300000, "walks down to %u mW", low);
+    search_on_stall(s, low);
+    is_int(search_step(s)->cap_mw, 300000, "no progress there: up to where it ran");
+    ok(strstr(search_step(s)->why, "no progress at") != NULL, "… and says why");
+    (void)run(s, &j);
+    ok(search_step(s)->cap_mw > low, "holds %u mW, above what stalled",
+       search_step(s)->cap_mw);
+}
+
+static void test_hard_limit(void)
+{
+    struct job j = plain;
+    struct search_setup u = v100;
+    struct search_result r;
+    u.hard_mw = 240500;
+    auto_(search_free) struct search *s = search_of(&u);
+    is_int(search_step(s)->cap_mw, 240000, "reference at the highest cap allowed");
+    ok(strstr(search_step(s)->why, "highest cap allowed") != NULL, "… which it says");
+    (void)run(s, &j);
+    search_result(s, &r);
+    is_int(r.reference_mw, 240000, "… and remembers");
+
+    uint32_t best = search_step(s)->cap_mw;
+    search_on_hard_limit(s, 120000);
+    is_int(search_step(s)->cap_mw, 120000, "a lower limit pushes under the soft floor");
+    ok(search_step(s)->urgent, "… at once");
+    is_int(search_step(s)->kind, SEARCH_HOLD, "… and holds there");
+    search_on_hard_limit(s, 1000);
+    is_int(search_step(s)->cap_mw, 100000, "never under the board's minimum");
+    search_on_hard_limit(s, SEARCH_NO_LIMIT);
+    is_int(search_step(s)->cap_mw, best, "lifted: back to the best");
+    ok(!search_step(s)->urgent, "… in no hurry");
+}
+
+static void test_change(void)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+    unsigned first = run(s, &j);
+    uint32_t best = search_step(s)->cap_mw;
+    j.change = 1.3;
+    search_on_change(s);
+    is_int(search_step(s)->cap_mw, 300000, "a change: the reference anew");
+    unsigned again = run(s, &j);
+    ok(again < first, "the same shape again: %u windows, %u at first", again, first);
+    is_near(search_step(s)->cap_mw, best, 5000, "… and the same cap");
+    for (int i = 0; i < 20; i++) {
+        j.demand_w -= 4;
+        search_on_change(s);
+        ok(run(s, &j) <= 16, "change %d: ends", i);
+    }
+}
+
+static void test_deaf(void)
+{
+    struct job j = plain;
+    j.deaf_mw = 220000;
+    auto_(search_free) struct search *s = search_of(&v100);
+    ok(run(s, &j) <= 8, "a board that holds its own cap: ends");
+    struct search_result r;
+    search_result(s, &r);
+    is_int(r.reference_mw, 220000, "what was in force is the reference");
+}
+
+static void test_abort(void)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+    struct search_window w = window_at(&j, 300000);
+    (void)search_on_window(s, &w, NULL);
+    search_abort(s, "the user said so");
+    is_int(search_step(s)->kind, SEARCH_HOLD, "abort: holds");
+    is_int(search_step(s)->cap_mw, 300000, "… the original");
+    is_str(search_step(s)->why, "the user said so", "… and says why");
+    w = window_at(&j, 200000);
+    (void)search_on_window(s, &w, NULL);
+    search_on_change(s);
+    search_on_stall(s, 300000);
+    is_int(search_step(s)->cap_mw, 300000, "… whatever comes");
+    search_on_hard_limit(s, 200000);
+    is_int(search_step(s)->cap_mw, 200000, "… but for a hard limit");
+}
+
+static void test_refusals(void)
+{
+    static const struct {
+        struct search_setup u;
+        int r;
+        const char *words;
+    } cases[] = {
+        {{.min_mw = 0, .max_mw = 1000}, -EINVAL, "range 0..1000"},
+        {{.min_mw = 5000, .max_mw = 1000}, -EINVAL, "5000..1000"},
+        {{.min_mw = 100, .max_mw = 300, .original_mw = 301},
+         -ERANGE,
+         "301 mW is outside"},
+        {{.min_mw = 100, .max_mw = 300, .original_mw = 99}, -ERANGE, "outside 100..300"},
+        {{.min_mw = 100, .max_mw = 300, .original_mw = 300}, -EINVAL, "default limit 0"},
+        {{.min_mw = 100,
+          .max_mw = 300,
+          .original_mw = 300,
+          .default_mw = 300,
+          .floor = 2},
+         -ERANGE,
+         "floor 2 is outside"},
+        {{.min_mw = 100,
+          .max_mw = 300,
+          .original_mw = 300,
+          .default_mw = 300,
+          .ramp = -1},
+         -ERANGE,
+         "ramp -1"},
+        {{.min_mw = 100,
+          .max_mw = 300,
+          .original_mw = 300,
+          .default_mw = 300,
+          .max_windows = 65},
+         -ERANGE,
+         "65 windows"},
+    };
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct search *s = NULL;
+        uw_error err = {""};
+        is_int(search_new(&cases[i].u, &s, &err), cases[i].r, "refused: %s",
+               cases[i].words);
+        ok(strstr(err.text, cases[i].words) && !s, "says: %s", err.text);
+    }
+    static const struct search_window bad[] = {
+        {.cap_mw = 0, .time_s = 1, .energy_j = 1},
+        {.cap_mw = 300000, .time_s = 0, .energy_j = 1},
+        {.cap_mw = 300000, .time_s = 1, .energy_j = NAN},
+        {.cap_mw = 300000, .time_s = 1, .energy_j = 1, .time_rse = -1},
+        {.cap_mw = 300000, .time_s = 1, .energy_j = 1, .energy_rse = INFINITY},
+    };
+    auto_(search_free) struct search *s = search_of(&v100);
+    for (size_t i = 0; i < n_elements(bad); i++) {
+        struct search_result r;
+        uw_error err = {""};
+        is_int(search_on_window(s, &bad[i], &err), -EINVAL, "window refused: %s",
+               err.text);
+        search_result(s, &r);
+        ok(r.windows == 0, "… and not counted");
+    }
+}
+
+int main(void)
+{
+    test_never(false);
+    test_never(true);
+    test_finds();
+    test_result();
+    test_repeats();
+    test_stall();
+    test_hard_limit();
+    test_change();
+    test_deaf();
+    test_abort();
+    test_refusals();
+    return done();
+}
