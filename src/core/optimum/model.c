@@ -3,8 +3,13 @@
 #include <assert.h>
 #include <math.h>
 
-#define FREE_VAR 1.0      /* of a height that nothing is known about */
-#define STALE_VAR 4e-4    /* shape before and after a change: 2 % */
+#define FREE_VAR 1.0    /* of a height that nothing is known about */
+#define STALE_VAR 4e-4  /* shape before and after a change: 2 % */
+#define BUSY_X 1.31     /* cap over demand up to which the demand itself is the scale */
+#define PEAK 1.2        /* peak over demand of such boards */
+#define SCALE_POWER 0.7 /* of the guess from cap over demand */
+#define SCALE_SD 0.3    /* in its logarithm */
+#define SCALE_STEP 1.1
 #define LEAST_ROUGH 0.002 /* a curve is never smoother than this */
 
 static double level_x(const struct model *m, const struct level *l)
@@ -95,22 +100,19 @@ static void fit_roughness(struct model *m)
     m->rough_p = sqrt(rough_of(m, &m->prior->p, m->spot_p, p, vp));
 }
 
-void model_fit(struct model *m, const struct prior *prior, const struct scene *scene)
+/* Everything of the model at a scale of x; the log evidence of the levels. */
+static double fit_scaled(struct model *m, double demand_w)
 {
-    const struct level *ref = &scene->levels[scene->reference];
+    const struct prior *prior = m->prior;
+    double evidence = 0, misfit = 0;
 
-    *m = (struct model){.prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e};
-    m->demand_w = exp(ref->log_e - ref->log_t);
-    assert(scene->n <= MODEL_LEVELS);
-    m->n = scene->n;
+    m->demand_w = demand_w;
     for (size_t i = 0; i < m->n; i++) {
-        m->levels[i] = &scene->levels[i];
         double x = level_x(m, m->levels[i]);
         m->spot_t[i] = prior_spot(&prior->t, x);
         m->spot_p[i] = prior_spot(&prior->p, x);
     }
     fit_roughness(m);
-
     for (size_t i = 0; i < m->n; i++) {
         const struct level *l = m->levels[i];
         double x = level_x(m, l), extra = l->stale ? STALE_VAR : 0;
@@ -130,7 +132,48 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
     }
     cholesky(m->chol, 2 * m->n, MODEL_ROWS);
     forward(m->chol, 2 * m->n, MODEL_ROWS, m->alpha);
+    for (size_t i = 0; i < 2 * m->n; i++) {
+        misfit += m->alpha[i] * m->alpha[i];
+        evidence -= log(m->chol[i * (MODEL_ROWS + 1)]);
+    }
     backward(m->chol, 2 * m->n, MODEL_ROWS, m->alpha);
+    return evidence - 0.5 * misfit;
+}
+
+/* Where a cap begins to bite, the demand says for busy boards alone: with pauses
+ * between its kernels a job draws more while it works than its mean.  Where the
+ * reference cap lies far above the demand, the scale of x is found from the
+ * levels, beginning at a guess from the observed peak.
+ */
+static double best_scale(struct model *m, double demand_w, double ref_x, double peak_w)
+{
+    double guess = fmax(SCALE_POWER * log(ref_x / BUSY_X), log(peak_w / demand_w / PEAK));
+    double best = 1, most = -INFINITY;
+
+    for (double scale = 1; scale <= fmax(1, ref_x / BUSY_X); scale *= SCALE_STEP) {
+        double off = (log(scale) - fmax(guess, 0)) / SCALE_SD;
+        double e = fit_scaled(m, scale * demand_w) - 0.5 * off * off;
+        if (e > most) {
+            most = e;
+            best = scale;
+        }
+    }
+    return best;
+}
+
+void model_fit(struct model *m, const struct prior *prior, const struct scene *scene)
+{
+    const struct level *ref = &scene->levels[scene->reference];
+    double demand_w = exp(ref->log_e - ref->log_t);
+
+    *m = (struct model){.prior = prior, .ref_t = ref->log_t, .ref_e = ref->log_e};
+    assert(scene->n <= MODEL_LEVELS);
+    m->n = scene->n;
+    for (size_t i = 0; i < m->n; i++)
+        m->levels[i] = &scene->levels[i];
+    double scale =
+        best_scale(m, demand_w, ref->cap_w / demand_w, fmax(scene->peak_w, demand_w));
+    (void)fit_scaled(m, scale * demand_w);
 }
 
 void model_at(const struct model *m, double cap_w, struct model_spot *ret)

@@ -19,7 +19,8 @@ struct model {
     const struct prior *prior;
     const struct level *levels[MODEL_LEVELS]; /* borrowed */
     size_t n;
-    double demand_w, ref_t, ref_e;
+    double demand_w; /* x = cap / this: the demand, more where a job has pauses */
+    double ref_t, ref_e;
     double rough_t, rough_p; /* as far as the levels tell */
     struct prior_spot spot_t[MODEL_LEVELS], spot_p[MODEL_LEVELS];
     double chol[MODEL_ROWS * MODEL_ROWS]; /* of the rows t0, e0, t1, e1, … */

@@ -15,6 +15,9 @@ static const struct price {
 #define EDP_SCALE 2
 #define STEP 0.10  /* of the demand: to a neighbour … */
 #define REACH 0.20 /* … which counts up to here */
+#define CLIFF 0.35 /* log time above the best's, where a neighbour counts up to … */
+#define CLIFF_REACH 0.10
+#define FLAT 0.003 /* a smaller change of time and energy is none */
 #define ROUGH 0.02 /* of time: where a curve is that rough, a valley may be hidden */
 #define LOOK 0.6   /* … and this share of the demand is where to look once */
 #define NEAR 0.08  /* of the demand: what is kept was measured no further away */
@@ -51,23 +54,45 @@ static bool near_measured(const struct outlook *o, double cap_w)
     return false;
 }
 
-/* The climb's part: what is kept has a measured neighbour on this side (+1 above,
- * -1 below) unless the allowed caps end there.  The cap to measure, or 0.
- */
-static double missing_side(const struct outlook *o, double best_w, int side)
+/* Time and energy there are the reference's: the cap does not bite. */
+static bool flat(const struct outlook *o, const struct level *l)
 {
+    return fabs(l->log_t - o->model.ref_t) < FLAT &&
+           fabs(l->log_e - o->model.ref_e) < FLAT;
+}
+
+/* Time there is far above that of what would be kept: a valley may lie between. */
+static bool steep(const struct outlook *o, const struct level *l, size_t best)
+{
+    return !l->stale && l->log_t - o->model.ref_t - o->spot[best].mean_t > CLIFF;
+}
+
+/* The climb's part: what is kept has a measured neighbour on this side (+1 above,
+ * -1 below) where something changes, unless the allowed caps end there.  The cap
+ * to measure, or 0.
+ */
+static double missing_side(const struct outlook *o, size_t best, int side)
+{
+    double best_w = o->cap_w[best];
     double step = STEP * o->model.demand_w, reach = REACH * o->model.demand_w;
-    double room = side < 0 ? best_w - o->lo_w : o->hi_w - best_w;
+    double room = side < 0 ? best_w - o->lo_w : o->hi_w - best_w, from = 0;
 
     if (room < 0.5 * step || !isinf(o->shape.bound))
         return 0;
     for (size_t i = 0; i < o->model.n; i++) { /* a shape known of old counts, too */
-        double away = side * (o->model.levels[i]->cap_w - best_w);
-        if (away > 0.25 * step && away <= reach)
+        const struct level *l = o->model.levels[i];
+        double away = side * (l->cap_w - best_w);
+        if (away < 0.25 * step)
+            continue;
+        if (side < 0 && !l->stale && flat(o, l))
+            from = fmax(from, away);
+        else if (away <= (steep(o, l, best) ? CLIFF_REACH * o->model.demand_w : reach))
             return 0;
     }
-    double to = round((best_w + side * step) / o->grain_w) * o->grain_w;
-    return fmin(fmax(to, o->lo_w), o->hi_w);
+    if (from > room - 0.5 * step)
+        return 0;
+    double to = best_w + side * fmax(2 * from, step);
+    return fmin(fmax(round(to / o->grain_w) * o->grain_w, o->lo_w), o->hi_w);
 }
 
 static double least_measured(const struct outlook *o)
@@ -87,9 +112,10 @@ static double look_down(const struct outlook *o)
 }
 
 /* Where the model sees nothing to gain: does the climb agree?  0: it does. */
-static double climb(const struct outlook *o, double best_w, const char **ret_why)
+static double climb(const struct outlook *o, size_t best, double best_w,
+                    const char **ret_why)
 {
-    double below = missing_side(o, best_w, -1), above = missing_side(o, best_w, 1);
+    double below = missing_side(o, best, -1), above = missing_side(o, best, 1);
 
     if (!near_measured(o, best_w)) {
         *ret_why = "the expected best, to be verified";
@@ -132,7 +158,7 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
                        100 * p.gain / o->value[best]);
         return;
     } else {
-        double to = climb(o, ret->best_w, &why);
+        double to = climb(o, best, ret->best_w, &why);
         ret->hold = !(to > 0);
         ret->cap_w = ret->hold ? ret->best_w : to;
     }

@@ -28,6 +28,7 @@ struct scene {
     const struct prior *prior; /* NULL: prior_recorded */
     struct goal goal;
     double pmax_w;     /* one GPU's highest cap */
+    double peak_w;     /* observed at the reference; 0 unknown */
     double lo_w, hi_w; /* caps allowed now, multiples of grain_w */
     double grain_w;
     const struct level *levels;

@@ -136,6 +136,7 @@ static void go_next(struct search *s)
         .prior = s->setup.prior,
         .goal = s->setup.goal,
         .pmax_w = w_of_mw(s->setup.max_mw),
+        .peak_w = s->peak_w,
         .lo_w = w_of_mw(lowest(s)),
         .hi_w = w_of_mw(highest(s)),
         .grain_w = w_of_mw(s->setup.grain_mw),

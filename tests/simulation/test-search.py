@@ -1,0 +1,164 @@
+#!/usr/bin/python3
+"""How good the search must be: test-search.py BENCH_SEARCH PLANT_CURVES ZEUS_CURVES
+
+Plays it on the simulated boards' workloads and, where the recorded sweeps are at
+hand (UNDERWATT_DATA, else ../shared/data), on those.  TAP.
+"""
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+SEARCH, PLANT, ZEUS = sys.argv[1:4]
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+DATA = pathlib.Path(os.environ.get("UNDERWATT_DATA") or ROOT / ".." / "shared" / "data")
+FREE = ("energy", "edp", "eds:2", "eds:1.5", "cost:0.5")
+BOUNDS = (1.02, 1.05, 1.1, 1.2)
+HEADER = "curve,cap_w,time_s,energy_j\n"
+count = failed = 0
+
+
+def ok(good, name):
+    global count, failed
+    count += 1
+    failed += not good
+    print(f"{'ok' if good else 'not ok'} {count} - {name}", flush=True)
+
+
+def skip(name, why):
+    global count
+    count += 1
+    print(f"ok {count} - {name} # SKIP {why}", flush=True)
+
+
+def run(*args):
+    return subprocess.run([SEARCH, *args], capture_output=True, text=True, timeout=300)
+
+
+def play(path, goal, *args):
+    done = run("--curves", str(path), "--goal", goal, *args)
+    if done.returncode != 0:
+        sys.exit(f"Bail out! {goal}: {done.stderr}")
+    return json.loads(done.stdout)
+
+
+def test_refusals(tmp):
+    good = HEADER + "a,100,2,150\na,150,1.5,180\na,200,1.4,230\n"
+    cases = (
+        (HEADER + "a,100,2,150\n\na,200,1,180\n", ":3: the row is empty"),
+        (good + "a,x,1,200\n", ":5: cap_w: 'x' is not a number"),
+        (good + "a,250,,200\n", ":5: time_s: "),
+        (good + "a,250,nan,200\n", ":5: time_s: "),
+        (good + "a,250,1,-3\n", ":5: energy_j -3 is not above 0"),
+        (good + "a,150,1,200\n", ":5: cap 150 W of curve 'a' is given twice"),
+        (good + "a,250,1\n", ":5: not 4 columns"),
+        (good + "a,250,1,2,3\n", ":5: not 4 columns"),
+        (good + "b,100,2,150\nb,150,1.5,180\n", ":5: curve 'b' has 2 rows: 3 at least"),
+        ("cap,time\n", ":1: header"),
+        (HEADER, ":1: no curve"),
+        ("", ":1: no curve"),
+    )
+    path = tmp / "bad.csv"
+    for text, words in cases:
+        path.write_text(text)
+        r = run("--curves", str(path), "--goal", "edp")
+        ok(r.returncode == 2 and f"{path}{words}" in r.stderr and not r.stdout,
+           f"refused: {r.stderr.strip()[-70:]}")
+    path.write_text(good)
+    for args, words in ((("--goal", "speed"), "'speed' is none of"),
+                        (("--goal", "eds:0.2"), "outside 1..1000"),
+                        (("--goal", "edp", "--noise", "2"), "2 is outside 0..0.3"),
+                        (("--goal", "edp", "--noise", "x"), "'x' is not a number"),
+                        (("--goal", "edp", "--seeds", "0"), "0 is outside 1.."),
+                        (("--goal", "edp", "more"), "'more' is one too many"),
+                        ((), "missing")):
+        r = run("--curves", str(path), *args)
+        ok(r.returncode == 2 and words in r.stderr and not r.stdout, f"refused: {words}")
+    r = run("--curves", str(tmp / "absent.csv"), "--goal", "edp")
+    ok(r.returncode == 2 and "absent.csv: No such file" in r.stderr, "no such file")
+
+
+def test_form(tmp):
+    path = tmp / "odd.csv"
+    path.write_text(HEADER + 'a "b\\,100,2,150\n' + "c,210,1,180\n"
+                    'a "b\\,150,1.5,180\na "b\\,200.5,1.4,230\nc,100,2,150\nc,150,1.3,160\n')
+    got = play(path, "cost:0.5", "--noise", "0.01", "--seeds", "3")
+    ok([(r["curve"], r["seed"]) for r in got["results"]] ==
+       [(c, s) for c in ('a "b\\', "c") for s in (1, 2, 3)], "a result a curve and seed")
+    keys = {"curve", "seed", "cap_w", "regret", "slowdown", "saving", "oracle_saving",
+            "caps", "windows"}
+    ok(all(set(r) == keys for r in got["results"]), "its fields")
+    s = got["summary"]
+    ok(set(s) == {"regret", "slowdown", "caps", "windows"} and
+       set(s["regret"]) == set(s["slowdown"]) == {"mean", "p95", "max"} and
+       set(s["caps"]) == set(s["windows"]) == {"mean"}, "the summary's fields")
+    rs = [r["regret"] for r in got["results"]]
+    ok(abs(s["regret"]["mean"] - sum(rs) / 6) < 1e-8 and s["regret"]["max"] == max(rs),
+       "the summary sums up")
+    ok(all(r["regret"] >= 0 and r["windows"] >= r["caps"] >= 2 for r in got["results"]),
+       "figures that can be")
+    ok(play(path, "cost:0.5", "--noise", "0.01", "--seeds", "3") == got,
+       "the same again: the same")
+    ok(play(path, "cost:0.5", "--noise", "0.02", "--seeds", "3") != got, "noise matters")
+
+
+def quality(path, goal, *args, only=""):
+    rs = [r for r in play(path, goal, *args)["results"] if only in r["curve"]]
+    n = len(rs)
+    regret = [r["regret"] for r in rs]
+    return {"n": n, "within": 100 * sum(r <= 0.01 for r in regret) / n,
+            "mean": 100 * sum(regret) / n, "max": 100 * max(regret),
+            "caps": sum(r["caps"] for r in rs) / n,
+            "windows": sum(r["windows"] for r in rs) / n,
+            "slowest": max(r["slowdown"] for r in rs)}
+
+
+def test_bounds(path, name, most, only=""):
+    for f in BOUNDS:
+        q = quality(path, f"slowdown:{f}", only=only)
+        ok(q["slowest"] <= f * 1.002, f"{name}, slowdown:{f}: slowest {q['slowest']:.4f}")
+        ok(q["mean"] <= most, f"{name}, slowdown:{f}: mean {q['mean']:.3f} % above the "
+           f"bounded oracle <= {most} %, {q['caps']:.2f} caps")
+
+
+def test_plant(tmp):
+    path = tmp / "plant.csv"
+    with open(path, "w") as f:
+        subprocess.run([PLANT], stdout=f, check=True)
+    for board in ("rtx6000", "v100"):
+        for goal in FREE:
+            q = quality(path, goal, only=f"/{board}/")
+            ok(q["n"] == 6 and q["max"] <= 1, f"simulated {board}, {goal}: worst of "
+               f"{q['n']} {q['max']:.2f} % <= 1 %, {q['caps']:.2f} caps")
+        test_bounds(path, f"simulated {board}", 0.5, only=f"/{board}/")
+
+
+def test_recorded(tmp):
+    sweep = DATA / "zeus" / "power_sweep.csv"
+    if not sweep.exists():
+        skip("recorded sweeps", f"no {sweep}")
+        return
+    path = tmp / "zeus.csv"
+    subprocess.run([sys.executable, ZEUS, str(sweep), str(path)], check=True)
+    for goal in FREE:
+        q = quality(path, goal)
+        ok(q["n"] == 106, f"{goal}: {q['n']} curves")
+        ok(q["within"] >= 96, f"{goal}: within 1 % of the oracle {q['within']:.1f} % >= 96")
+        ok(q["mean"] <= 0.3, f"{goal}: mean regret {q['mean']:.3f} % <= 0.3")
+        ok(q["caps"] <= 5, f"{goal}: {q['caps']:.2f} caps <= 5")
+        q = quality(path, goal, "--noise", "0.01", "--seeds", "2")
+        ok(q["mean"] <= 0.5 and q["caps"] <= 5 and q["windows"] <= 12,
+           f"{goal}, 1 % noise: mean {q['mean']:.3f} %, {q['caps']:.2f} caps, "
+           f"{q['windows']:.2f} windows")
+    test_bounds(path, "recorded", 0.5)
+
+
+with tempfile.TemporaryDirectory() as folder:
+    test_refusals(pathlib.Path(folder))
+    test_form(pathlib.Path(folder))
+    test_plant(pathlib.Path(folder))
+    test_recorded(pathlib.Path(folder))
+print(f"1..{count}")
+sys.exit(1 if failed else 0)
