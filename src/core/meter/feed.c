@@ -76,6 +76,9 @@ static void add_reading(struct meter *m, double end, double w)
     struct point p = m->r.last;
     double step = end - p.t, old = m->w;
 
+    if (m->r.n && s->response_s > 0 && step < 1.75 * s->update_s)
+        return; /* the debt's noise would grow with the number of points */
+
     m->ring[m->head] = (struct reading){.end = end, .w = w, .published = m->r_changed};
     m->head = (m->head + 1) % READINGS;
     if (m->n_ring < READINGS)
