@@ -105,8 +105,9 @@ enum meter_feed_outcome {
 int meter_feed(struct meter *m, const struct meter_sample *s, uw_error *err);
 
 /* A window will begin or end, or has just begun or ended, at at_ns.  Up to 64 are
- * kept; the oldest is forgotten.  Windows may be asked for without a mark; with one
- * the sampling is dense there, and the place stays exact however old it grows.
+ * kept: the first, where a whole run begins, and the newest.  Windows may be asked for
+ * without a mark; with one the sampling is dense there, and the place stays exact however
+ * old it grows.
  */
 void meter_mark(struct meter *m, uint64_t at_ns);
 

@@ -13,8 +13,8 @@ void meter_mark(struct meter *m, uint64_t at_ns)
 
     if (!m->any)
         return; /* the first sample is the beginning; it is learnt densely anyhow */
-    if (m->n_marks == MARKS) {
-        for (size_t i = 1; i < MARKS; i++)
+    if (m->n_marks == MARKS) { /* the first stays: there the whole began */
+        for (size_t i = 2; i < MARKS; i++)
             m->marks[i - 1] = m->marks[i];
         m->n_marks--;
     }

@@ -286,6 +286,10 @@ static void test_old(void)
 
     run_until(&b, 20);
     meter_mark(b.m, START + ns_of_s(20.03));
+    for (int i = 1; i <= 80; i++) { /* more than are kept */
+        run_until(&b, 20 + 18 * i);
+        meter_mark(b.m, b.now);
+    }
     run_until(&b, 1500);
     check(&b, 20.03, 1480, 0.001, METER_COUNTER, 0, "a marked beginning stays exact");
     struct meter_result r = window(&b, 33.3, 1480);
