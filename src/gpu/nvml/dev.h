@@ -30,6 +30,7 @@ struct lib {
     atomic_uint busy; /* calls under way; close() leaves what they use */
     struct gpu_dev *dev;
     unsigned n;
+    struct lib *next_left; /* of those that could not be closed */
 };
 
 /* Around each use of the library by a board. */

@@ -161,13 +161,20 @@ static int nvml_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error 
     return 0;
 }
 
+/* Libraries with a call that hangs, for as long as the process lives. */
+static _Atomic(struct lib *) left;
+
 /* A call that hangs still uses the library and its memory: then they stay. */
 static void nvml_close(void *user)
 {
     struct lib *lib = user;
 
-    if (!lib || atomic_load(&lib->busy) > 0)
+    if (!lib)
         return;
+    if (atomic_load(&lib->busy) > 0) {
+        lib->next_left = atomic_exchange(&left, lib);
+        return;
+    }
     (void)lib->abi.shutdown();
     lib_free(lib);
 }

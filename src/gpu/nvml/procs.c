@@ -16,6 +16,7 @@ enum {
     ENTRY_ROOM = 64,
     TRIES = 4, /* the list may have grown since it was counted */
 };
+#define NO_MEMORY ((nvml_result)0xfffffffe) /* none of NVML's */
 
 /* One version of one list. */
 struct list_call {
@@ -57,7 +58,7 @@ static nvml_result fetch(struct gpu_dev *dev, const struct list_call *call,
         unsigned room = (n < 4096 ? n : 4096) + 8;
         char *raw = calloc(room, ENTRY_ROOM);
         if (!raw)
-            return r;
+            return NO_MEMORY;
         n = room;
         r = call->fn(dev->handle, &n, raw);
         if (r == NVML_OK) {
@@ -131,7 +132,10 @@ int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error
         (void)one_list(dev, &abi->graphics, false, &f);
         *ret_n = f.n;
     }
-    r = nvml_fail(abi, res, "nvmlDeviceGetComputeRunningProcesses", err);
+    if (res == NO_MEMORY)
+        r = fail(err, -ENOMEM, "no memory for the processes of a board");
+    else
+        r = nvml_fail(abi, res, "nvmlDeviceGetComputeRunningProcesses", err);
     lib_leave(dev->lib);
     return r;
 }
