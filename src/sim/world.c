@@ -23,7 +23,6 @@ struct board {
     uint64_t faults; /* enum sim_fault_flag */
     uint32_t locked_min, locked_max;
     bool persistence;
-    uint32_t start_mw;
 };
 
 struct job {
@@ -66,9 +65,9 @@ static int board_new(const struct sim_machine_board *m, uint64_t seed, unsigned 
     int r = plant_gpu_new(&opts, &ret->gpu, err);
     if (r)
         return r;
-    ret->start_mw = m->limit_mw;
-    if (ret->start_mw)
-        plant_gpu_set_cap(ret->gpu, ret->start_mw);
+    ret->persistence = true;
+    if (m->limit_mw)
+        plant_gpu_set_cap(ret->gpu, m->limit_mw);
     return 0;
 }
 
@@ -126,7 +125,7 @@ static void reload(struct sim_world *w)
         struct board *b = &w->board[i];
         plant_gpu_reload(b->gpu);
         b->locked_min = b->locked_max = 0;
-        b->persistence = false;
+        b->persistence = true;
     }
     w->load_id += 2; /* stays odd: never 0 */
     w->driver_gone = false;

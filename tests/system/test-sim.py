@@ -75,7 +75,8 @@ def look(node):
     for cmd, status in ([["true"], 0], [["sh", "-c", "exit 7"], 7], [["/nowhere/at-all"], 127],
                         [["/etc/passwd"], 126], [["sh", "-c", "kill -9 $$"], -9]):
         t.equal(node.run(*cmd).returncode, status, f"exec -- {cmd[-1]}: its own status {status}")
-    env = node.run("env").stdout
+    env = node.run("env", env={"LD_LIBRARY_PATH": "/before"}).stdout
+    t.ok(f"LD_LIBRARY_PATH={node.state}/lib:/before\n" in env, "exec keeps what stood in LD_LIBRARY_PATH", env)
     for name in ("LD_LIBRARY_PATH=" + node.state + "/lib", "UNDERWATT_NVML=" + node.state + "/lib/libnvidia-ml.so.1",
                  "UNDERWATT_CLOCK=", "UNDERWATT_SIM_STATE=" + node.state):
         t.ok(name in env, f"exec gives {name.split('=')[0]}", env)
@@ -131,6 +132,11 @@ def job(node, tmp):
     p = node.run("underwatt-sim", "train", "--steps", "3", "--gpus", "0")
     t.ok(p.returncode == 0 and "simulated" in p.stdout and "3 steps" in p.stdout,
          "a job that ends says what it did", p.stdout + p.stderr)
+    p = node.train("--phases", "train", env={"CUDA_VISIBLE_DEVICES": "3,0"})
+    t.equal([b["pids"] for b in node.status()["boards"]], [[p.pid], [], [], [p.pid]],
+            "without --gpus CUDA_VISIBLE_DEVICES says which")
+    p.kill()
+    t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0, 2), "it is gone")
     p = node.run("underwatt-sim", "train", "--gpus", "4")
     t.ok(p.returncode == 2 and "outside 0..3" in p.stderr, "no such board: 2", p.stderr)
     p = node.run("underwatt-sim", "train", "--workload", "gpt9")
