@@ -21,6 +21,8 @@
 
 enum { SEEDS_MAX = 4000 };
 
+static FILE *table; /* stdout, or stderr where that carries the JSON */
+
 struct row {
     const char *name, *generation, *board_name;
     unsigned arch;
@@ -197,11 +199,11 @@ static int ask(struct world *w, struct window *v, struct tally *t,
     double error = r.energy_j / want - 1, half = r.half_j / want;
     count(&t[in_band(w)], error, half, r.why);
     if (o->verbose)
-        printf("%4u %4.0f s L=%.4f found %.4f %s error %+.2f%% half %.2f%% %s%s%s\n",
-               seed, v->length_s, w->load.period_s, r.period_s,
-               meter_method_name(r.method), 100 * error, 100 * half,
-               meter_why_text(r.why, text, sizeof text), in_band(w) ? " (in band)" : "",
-               fabs(error) > half ? " MISSED" : "");
+        (void)fprintf(
+            table, "%4u %4.0f s L=%.4f found %.4f %s error %+.2f%% half %.2f%% %s%s%s\n",
+            seed, v->length_s, w->load.period_s, r.period_s, meter_method_name(r.method),
+            100 * error, 100 * half, meter_why_text(r.why, text, sizeof text),
+            in_band(w) ? " (in band)" : "", fabs(error) > half ? " MISSED" : "");
     return 0;
 }
 
@@ -279,10 +281,10 @@ static void print_tally(FILE *json, const char *row, double length_s, bool band,
 
     if (t->n == 0)
         return;
-    printf("%-14s %3.0f s %-4s %5u %7.2f %6.2f %6.2f %9.1f %7.2f %6.2f %6.2f %7.0f\n",
-           row, length_s, band ? "in" : "out", t->n, 100 * e.mean, 100 * e.p95,
-           100 * e.max, 100 * held, 100 * h.mean, 100 * h.p95, 100 * h.max,
-           100.0 * t->alias / t->n);
+    (void)fprintf(
+        table, "%-14s %3.0f s %-4s %5u %7.2f %6.2f %6.2f %9.1f %7.2f %6.2f %6.2f %7.0f\n",
+        row, length_s, band ? "in" : "out", t->n, 100 * e.mean, 100 * e.p95, 100 * e.max,
+        100 * held, 100 * h.mean, 100 * h.p95, 100 * h.max, 100.0 * t->alias / t->n);
     if (json)
         (void)fprintf(
             json,
@@ -312,7 +314,7 @@ static int run_row(const struct row *row, const struct options *o, FILE *json, b
             print_tally(json, row->name, i ? 10 : 2, band, &tallies[i][band], first);
             first = false;
         }
-    (void)fflush(stdout);
+    (void)fflush(table);
     return 0;
 }
 
@@ -349,6 +351,7 @@ int main(int argc, char **argv)
     bool first = true;
     int r = 0;
 
+    table = stdout;
     if (parse(argc, argv, &o) < 0) {
         (void)fprintf(stderr, "usage: meter [--seeds N] [--only ROW] [--jitter SHARE] "
                               "[--json FILE|-] [-v]\n");
@@ -362,8 +365,12 @@ int main(int argc, char **argv)
         }
         (void)fprintf(json, "[");
     }
-    printf("sensor         window band     n   error %%: mean, p95, max  held %%  half "
-           "%%: mean, p95, max alias %%\n");
+    if (json == stdout)
+        table = stderr;
+    (void)fprintf(
+        table,
+        "sensor         window band     n   error %%: mean, p95, max  held %%  half "
+        "%%: mean, p95, max alias %%\n");
     for (size_t i = 0; i < n_elements(rows) && r == 0; i++) {
         if (o.only && strcmp(o.only, rows[i].name) != 0)
             continue;
