@@ -296,7 +296,8 @@ static void print_tally(FILE *json, const char *row, double length_s, bool band,
             e.max, held, h.mean, h.p95, h.max, (double)t->alias / t->n);
 }
 
-static int run_row(const struct row *row, const struct options *o, FILE *json, bool first)
+static int run_row(const struct row *row, const struct options *o, FILE *json,
+                   bool *p_first)
 {
     static struct tally tallies[2][2];
 
@@ -311,8 +312,8 @@ static int run_row(const struct row *row, const struct options *o, FILE *json, b
     }
     for (int i = 0; i < 2; i++)
         for (int band = 0; band < 2; band++) {
-            print_tally(json, row->name, i ? 10 : 2, band, &tallies[i][band], first);
-            first = false;
+            print_tally(json, row->name, i ? 10 : 2, band, &tallies[i][band], *p_first);
+            *p_first = *p_first && tallies[i][band].n == 0;
         }
     (void)fflush(table);
     return 0;
@@ -374,8 +375,7 @@ int main(int argc, char **argv)
     for (size_t i = 0; i < n_elements(rows) && r == 0; i++) {
         if (o.only && strcmp(o.only, rows[i].name) != 0)
             continue;
-        r = run_row(&rows[i], &o, json, first);
-        first = false;
+        r = run_row(&rows[i], &o, json, &first);
     }
     if (json) {
         (void)fprintf(json, "\n]\n");
