@@ -1,0 +1,148 @@
+#!/usr/bin/python3
+"""`underwatt run` as its users see it: kill -9 and SIGSTOP of the command, the job,
+the keeper and the actuator while it measures, walks down and holds; the original
+limit is back within 5 s of wall time each time, and the job is not harmed.
+"""
+import concurrent.futures
+import os
+import pathlib
+import queue
+import signal
+import time
+
+import uwtest
+
+WITHIN_S = 5.0
+BOARDS, SPEED = 6, 10
+ORIGINAL, CAP = 250000, 200000
+MACHINE = f"boards: [{{model: v100, count: {BOARDS}, limit: {ORIGINAL // 1000} W}}]"
+
+
+def stat_of(pid):
+    """State letter and parent of a process; ('', 0) once it is gone."""
+    try:
+        rest = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        return rest[0], int(rest[1])
+    except OSError:
+        return "", 0
+
+
+def alive(pid):
+    return stat_of(pid)[0] not in ("", "Z")
+
+
+def children(pid):
+    found = {}
+    for p in pathlib.Path("/proc").iterdir():
+        if p.name.isdigit() and stat_of(int(p.name))[1] == pid:
+            try:
+                found[int(p.name)] = (p / "cmdline").read_bytes().split(b"\0")[0].decode()
+            except OSError:
+                pass
+    return found
+
+
+def child(pid, name):
+    return next((p for p, argv0 in children(pid).items() if argv0.endswith(name)), 0)
+
+
+class Run:
+    def __init__(self, node, board, cap=CAP):
+        self.node, self.board, self.cap = node, board, cap
+        self.p = node.popen("underwatt", "run", "--cap", str(cap // 1000), "--window", "2 s",
+                            "--gpus", str(board), "--", uwtest.program("underwatt-sim"), "train",
+                            "--workload", "resnet50", "--gpus", str(board), "--steps", "100000",
+                            stdout=open(os.devnull, "wb"))
+        self.pids = {"command": self.p.pid}
+        assert uwtest.wait_for(lambda: child(self.p.pid, "underwatt-sim"), 20), "no job"
+        self.pids["job"] = child(self.p.pid, "underwatt-sim")
+        self.pids["keeper"] = child(self.p.pid, "underwatt-actuator")
+        self.pids["actuator"] = child(self.pids["keeper"], "underwatt-actuator")
+        assert all(self.pids.values()), f"a process is missing: {self.pids}"
+
+    def limit(self):
+        return self.node.board(self.board)["limit_mw"]
+
+    def close(self):
+        for pid in self.pids.values():
+            if alive(pid):
+                os.kill(pid, signal.SIGCONT)
+        for name in ("job", "command"):
+            if alive(self.pids[name]):
+                os.kill(self.pids[name], signal.SIGKILL)
+        self.p.wait()
+        self.p.stderr.close()
+        for name in ("keeper", "actuator"):
+            uwtest.wait_for(lambda n=name: not alive(self.pids[n]), 6)
+
+
+# The steps of a run; each waits until it is there.
+
+def measuring(run):
+    """measuring at the original"""
+    assert run.limit() == ORIGINAL
+
+
+def walking(run):
+    """walking down"""
+    assert uwtest.wait_for(lambda: run.cap < run.limit() < ORIGINAL, 40, 0.1), run.limit()
+
+
+def holding(run):
+    """holding the cap"""
+    assert uwtest.wait_for(lambda: run.limit() == run.cap, 60, 0.1), run.limit()
+
+
+def entry_of(node, run):
+    uuid = node.board(run.board)["uuid"]
+    return os.path.exists(os.path.join(node.state, "actuator", f"{uuid}.cap"))
+
+
+def case(node, boards, step, victim, signo, cap=CAP):
+    name = f"{signal.Signals(signo).name} of the {victim}, {step.__doc__}"
+    board = boards.get()
+    run = None
+    try:
+        run = Run(node, board, cap)
+        step(run)
+        os.kill(run.pids[victim], signo)
+        t0 = time.monotonic()
+        # A stopped job that was not capped yet has nothing to give back.
+        lasting = victim == "job" and signo == signal.SIGSTOP and step is measuring
+        back = uwtest.wait_for(lambda: run.limit() == ORIGINAL and
+                               (lasting or not entry_of(node, run)), WITHIN_S, 0.1)
+        took = time.monotonic() - t0
+        unharmed = victim == "job" or alive(run.pids["job"])
+        if victim == "job" and signo == signal.SIGKILL:
+            run.p.wait(5)
+            unharmed = run.p.returncode == 128 + signal.SIGKILL
+        return back and unharmed, f"{name} ({took:.1f} s)", \
+            f"limit {run.limit()}, entry {entry_of(node, run)}, job unharmed {unharmed}"
+    except (AssertionError, RuntimeError, OSError) as e:
+        return False, name, repr(e)
+    finally:
+        if run:
+            run.close()
+        boards.put(board)
+
+
+def main():
+    t = uwtest.Tap()
+    boards = queue.Queue()
+    for i in range(BOARDS):
+        boards.put(i)
+    cases = [(step, victim, signo) for step in (measuring, walking, holding)
+             for victim in ("command", "job", "keeper", "actuator")
+             for signo in (signal.SIGKILL, signal.SIGSTOP)]
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
+            concurrent.futures.ThreadPoolExecutor(BOARDS) as pool:
+        for good, name, why in pool.map(lambda c: case(node, boards, *c), cases):
+            t.ok(good, name, why)
+    with uwtest.Node(machine=MACHINE) as node:
+        good, name, why = case(node, boards, holding, "job", signal.SIGSTOP, ORIGINAL - 6000)
+        t.ok(good, f"{name}, at the wall's speed", why)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
