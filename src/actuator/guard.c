@@ -155,6 +155,16 @@ static void end_waiting(struct charge *c, enum actuator_result result, const cha
     c->waiting.seq = 0;
 }
 
+static void tell_lease_over(struct charge *c, const struct actuator_reply *reply)
+{
+    struct actuator_reply told = *reply;
+
+    (void)snprintf(told.text, sizeof told.text,
+                   "%s: the lease was not renewed, the original is back",
+                   c->held.info->uuid);
+    send_to(c->session, PROTO_LEASE_OVER, 0, &told);
+}
+
 /* The board is nobody's any more. */
 static void set_free(struct charge *c, const struct actuator_reply *reply)
 {
@@ -163,7 +173,7 @@ static void set_free(struct charge *c, const struct actuator_reply *reply)
     if (c->release_seq)
         send_to(c->session, PROTO_RELEASE, c->release_seq, reply);
     else if (c->lease_over)
-        send_to(c->session, PROTO_LEASE_OVER, 0, reply);
+        tell_lease_over(c, reply);
     c->state = STATE_FREE;
     c->session = NULL;
     c->lease_over = false;

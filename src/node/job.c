@@ -14,6 +14,8 @@
 enum { POLL_MS = 100, ENV_MAX = 16, TREE_DEPTH = 64 };
 
 struct job {
+    pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
+    size_t n_reporters;
     struct loop *loop;
     struct job_opts opts;
     struct loop_child *child;
@@ -32,8 +34,11 @@ static int look(struct job *j, uint64_t now)
         return 0;
     if (progress_page_read(j->page, now, &read, NULL) < 0)
         read.n = 0; /* unknown progress, not a failure of ours */
+    j->n_reporters = 0;
     for (size_t i = 0; i < read.n; i++) {
         const struct progress_seen *seen = &read.slot[i];
+        if (seen->alive)
+            j->reporter[j->n_reporters++] = (pid_t)seen->pid;
         slots[i] = (struct step_slot){
             .pid = seen->pid,
             .steps = seen->steps,
@@ -153,29 +158,47 @@ const struct steps *job_steps(const struct job *j)
     return &j->steps;
 }
 
-/* The parent of a process, or 0: the second field behind the name in parentheses. */
-static pid_t parent_of(pid_t pid)
+/* State letter and parent of a process, from the fields behind the name in
+ * parentheses; '\0' and 0 where there is none.
+ */
+struct proc_stat {
+    char state;
+    pid_t parent;
+};
+
+static struct proc_stat stat_of(pid_t pid)
 {
+    struct proc_stat ret = {0};
     char path[64];
     char *text = NULL;
-    pid_t parent = 0;
 
     (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
     if (file_read(path, 4096, &text, NULL, NULL) < 0)
-        return 0;
+        return ret;
     const char *after = strrchr(text, ')');
     if (after && strlen(after) > 4) {
         char digits[16] = "";
         uint64_t v = 0;
         size_t n = strspn(after + 4, "0123456789");
+        ret.state = after[2];
         if (n < sizeof digits) {
             memcpy(digits, after + 4, n);
             if (parse_u64(digits, &v, NULL) == 0 && v <= INT32_MAX)
-                parent = (pid_t)v;
+                ret.parent = (pid_t)v;
         }
     }
     free(text);
-    return parent;
+    return ret;
+}
+
+bool job_stopped(const struct job *j)
+{
+    if (!j->running || loop_is_virtual(j->loop))
+        return false;
+    for (size_t i = 0; i < j->n_reporters; i++)
+        if (stat_of(j->reporter[i]).state != 'T')
+            return false;
+    return j->n_reporters > 0 || stat_of(job_pid(j)).state == 'T';
 }
 
 bool job_owns(const struct job *j, pid_t pid)
@@ -187,7 +210,7 @@ bool job_owns(const struct job *j, pid_t pid)
     if (loop_is_virtual(j->loop))
         return false;
     for (int i = 0; i < TREE_DEPTH && pid > 1; i++) {
-        pid = parent_of(pid);
+        pid = stat_of(pid).parent;
         if (pid == own)
             return true;
     }

@@ -46,6 +46,11 @@ const struct steps *job_steps(const struct job *job);
  */
 bool job_owns(const struct job *job, pid_t pid);
 
+/* Every process that reports on the page is stopped (T of ps; CMD's own where none
+ * does).  Reads /proc; never on a virtual loop.
+ */
+bool job_stopped(const struct job *job);
+
 /* What a shell says of that status: 0..255, 128+N for a signal. */
 int job_exit_code(int status);
 

@@ -618,6 +618,11 @@ static int session_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
         return all_fed(s, now_ns) ? start_job(s) : 0;
     if (s->stage != STAGE_RUN)
         return 0;
+    if (s->tuner) {
+        int r = tuner_on_stopped(s->tuner, job_stopped(s->job));
+        if (r < 0)
+            return r;
+    }
     if (s->tuner && !steps_known(job_steps(s->job)) && s->probe != SIZE_MAX &&
         s_between(s->result.begin_ns, now_ns) > NO_PROGRESS_S) {
         s->probe = SIZE_MAX; /* said once */

@@ -42,6 +42,7 @@ struct tuner {
     uint32_t enforced_mw;  /* lowest read back of the last round */
     unsigned pending;      /* sets under way */
     bool refused;          /* one of them failed */
+    bool stopped;          /* the job is: the originals are in force */
     bool first_seen;       /* the first cap is in force since first_steps */
     uint64_t first_steps;
 
@@ -403,7 +404,7 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
     struct tuner *t = user;
     (void)timer;
 
-    if (t->state != TUNER_WALK && t->state != TUNER_WINDOW)
+    if (t->stopped || (t->state != TUNER_WALK && t->state != TUNER_WINDOW))
         return 0;
     if (t->refused)
         return leave(t);
@@ -576,6 +577,8 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     if (t->report.started && t->state != TUNER_OVER &&
         stretch_feed(&t->stretch, &t->steps, &d))
         book(t, &d);
+    if (t->stopped)
+        return 0;
     switch (t->state) {
     case TUNER_WAIT:
         return begin_when_warm(t, now_ns);
@@ -648,6 +651,32 @@ static int tuner_lease_over(struct tuner *t)
         t->pending++;
     }
     return 0;
+}
+
+int tuner_on_stopped(struct tuner *t, bool stopped)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+
+    if (stopped == t->stopped || t->state == TUNER_LEFT || t->state == TUNER_OVER)
+        return 0;
+    t->stopped = stopped;
+    if (!t->report.started && !t->report.holding)
+        return 0;
+    if (stopped) {
+        note(t, true, "the job is stopped: no cap until it goes on");
+        window_cancel(&t->window);
+        turn(t, STRETCH_SEARCH);
+        ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
+        return command(t, t->report.original_mw);
+    }
+    note(t, true, "the job goes on");
+    t->steps.phase_ns = now; /* its stop is no stall */
+    if (t->state != TUNER_WALK && t->state != TUNER_WINDOW)
+        return 0;
+    if (t->report.started)
+        return tuner_next(t);
+    t->state = TUNER_WAIT;
+    return tuner_cap_now(t);
 }
 
 int tuner_on_event(struct tuner *t, enum actuator_event event,

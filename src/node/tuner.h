@@ -58,6 +58,11 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
 /* What the actuator's on_event was told. */
 int tuner_on_event(struct tuner *t, enum actuator_event event,
                    const struct actuator_reply *what);
+/* The job's processes are stopped (SIGSTOP, ^Z, a suspending scheduler), or go on:
+ * as long as they are the originals are in force; then the step under way begins
+ * again.
+ */
+int tuner_on_stopped(struct tuner *t, bool stopped);
 /* A cap asked for by name needs no progress: go there now (jobs that report none). */
 int tuner_cap_now(struct tuner *t);
 

@@ -13,7 +13,7 @@ import time
 import uwtest
 
 WITHIN_S = 5.0
-BOARDS, SPEED = 6, 10
+BOARDS, SPEED = 4, 10
 ORIGINAL, CAP = 250000, 200000
 MACHINE = f"boards: [{{model: v100, count: {BOARDS}, limit: {ORIGINAL // 1000} W}}]"
 
@@ -107,8 +107,8 @@ def case(node, boards, step, victim, signo, cap=CAP):
         step(run)
         os.kill(run.pids[victim], signo)
         t0 = time.monotonic()
-        # A stopped job that was not capped yet has nothing to give back.
-        lasting = victim == "job" and signo == signal.SIGSTOP and step is measuring
+        # A job that is stopped may go on: its board stays held, at the original.
+        lasting = victim == "job" and signo == signal.SIGSTOP
         back = uwtest.wait_for(lambda: run.limit() == ORIGINAL and
                                (lasting or not entry_of(node, run)), WITHIN_S, 0.1)
         took = time.monotonic() - t0
@@ -116,6 +116,9 @@ def case(node, boards, step, victim, signo, cap=CAP):
         if victim == "job" and signo == signal.SIGKILL:
             run.p.wait(5)
             unharmed = run.p.returncode == 128 + signal.SIGKILL
+        elif lasting and step is holding and back:
+            os.kill(run.pids["job"], signal.SIGCONT)
+            unharmed = uwtest.wait_for(lambda: run.limit() == cap, 60, 0.1)
         return back and unharmed, f"{name} ({took:.1f} s)", \
             f"limit {run.limit()}, entry {entry_of(node, run)}, job unharmed {unharmed}"
     except (AssertionError, RuntimeError, OSError) as e:
