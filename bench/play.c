@@ -35,7 +35,9 @@ static double worth(const struct record *rec, const struct goal *g, double cap_w
 double play_oracle_w(const struct record *rec, const struct goal *goal)
 {
     double best = rec->max_w, least = worth(rec, goal, rec->max_w);
-    for (double c = floor(rec->max_w); c >= rec->min_w; c--) {
+    long top = (long)floor(rec->max_w), bottom = (long)ceil(rec->min_w);
+    for (long w = top; w >= bottom; w--) {
+        double c = (double)w;
         double v = worth(rec, goal, c);
         if (v < least) {
             least = v;
@@ -145,7 +147,9 @@ static void play_scan(struct world *w, double *ret_cap_w)
 {
     double least = INFINITY;
     struct goal_ref ref = {0};
-    for (double c = w->rec->max_w; c >= w->rec->min_w - 1e-9; c -= SCAN_STEP_W) {
+    int n = (int)floor((w->rec->max_w - w->rec->min_w) / SCAN_STEP_W + 1e-9);
+    for (int i = 0; i <= n; i++) {
+        double c = w->rec->max_w - i * SCAN_STEP_W;
         struct curve_value v = measure(w, mw_of_w(c));
         if (w->windows == 1)
             ref = (struct goal_ref){v.energy_j, v.time_s, w->rec->max_w};

@@ -150,7 +150,9 @@ static double best_scale(struct model *m, double demand_w, double ref_x, double 
     double guess = fmax(SCALE_POWER * log(ref_x / BUSY_X), log(peak_w / demand_w / PEAK));
     double best = 1, most = -INFINITY;
 
-    for (double scale = 1; scale <= fmax(1, ref_x / BUSY_X); scale *= SCALE_STEP) {
+    int n = (int)fmax(0, log(ref_x / BUSY_X) / log(SCALE_STEP));
+    for (int i = 0; i <= n; i++) {
+        double scale = pow(SCALE_STEP, i);
         double off = (log(scale) - fmax(guess, 0)) / SCALE_SD;
         double e = fit_scaled(m, scale * demand_w) - 0.5 * off * off;
         if (e > most) {

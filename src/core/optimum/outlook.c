@@ -51,8 +51,9 @@ static void choose_caps(struct outlook *o)
     size_t n = 0, k = 0;
 
     o->cap_w[n++] = o->hi_w;
-    for (double c = top; c > o->lo_w - 1e-9 && n < OUTLOOK_STEPS; c -= by)
-        o->cap_w[n++] = c;
+    int steps = (int)floor((top - o->lo_w) / by + 1e-9);
+    for (int i = 0; i <= steps && n < OUTLOOK_STEPS; i++)
+        o->cap_w[n++] = top - i * by;
     for (size_t i = 0; i < o->model.n; i++) {
         double c = o->model.levels[i]->cap_w;
         if (!o->model.levels[i]->stale && c > o->lo_w - 1e-9 && c < o->hi_w + 1e-9 &&
@@ -205,7 +206,10 @@ double outlook_refined(const struct outlook *o, size_t best, double *ret_log_t,
     double at = o->cap_w[best], least = o->value[best];
     struct model_spot keep = o->spot[best];
 
-    for (double c = ceil(lo / o->grain_w) * o->grain_w; c < hi; c += o->grain_w) {
+    double first = ceil(lo / o->grain_w) * o->grain_w;
+    int grains = (int)floor((hi - first) / o->grain_w + 1e-9);
+    for (int i = 0; i <= grains; i++) {
+        double c = first + i * o->grain_w;
         struct model_spot p;
         if (c < o->lo_w || c > o->hi_w)
             continue;

@@ -100,7 +100,8 @@ static void test_values(void)
 static void test_family(void)
 {
     static const struct goal_ref ref = {.energy_j = 200, .time_s = 2, .pmax_w = 100};
-    for (double k = 1; k < 6; k += 0.5) {
+    for (int i = 2; i < 12; i++) {
+        double k = 0.5 * i;
         struct goal eds = {GOAL_EDS, k}, cost = {GOAL_COST, (k - 1) / k};
         is_near(goal_relative(&eds, 123, 2.3, &ref), goal_relative(&cost, 123, 2.3, &ref),
                 1e-12, "EDS(%g) is cost(%.3f)", k, cost.param);

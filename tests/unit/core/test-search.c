@@ -249,7 +249,8 @@ static void test_finds(void)
         double least = INFINITY, at = 0;
         struct search_result known;
         search_result(s, &known);
-        for (double c = w_of_mw(known.floor_mw); c <= 300; c++) {
+        for (uint32_t mw = known.floor_mw; mw <= 300000; mw += 1000) {
+            double c = w_of_mw(mw);
             double v = goal_value(&u.goal, true_energy(&j, c), true_time(&j, c), &ref);
             if (v < least) {
                 least = v;
