@@ -1,6 +1,6 @@
 /* Everything that gpu/gpu.h promises, over every backend there is: the virtual one,
  * NVML on a simulated world (argv[1] is its library; test-backends.py starts it),
- * RAPL on a made-up tree.
+ * RAPL on a made-up tree, a recorded trace.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -12,6 +12,7 @@
 #include "gpu/gpu.h"
 #include "gpu/nvml/nvml.h"
 #include "gpu/rapl/rapl.h"
+#include "gpu/replay/replay.h"
 #include "io/loop.h"
 #include "sim/virtual.h"
 #include "tap.h"
@@ -166,6 +167,35 @@ static void rapl_tear_down(void)
 
     (void)snprintf(command, sizeof command, "rm -rf %s", tree);
     (void)!system(command);
+}
+
+/* ---- a recorded trace ---- */
+
+static char trace[] = "/tmp/uw-contract-XXXXXX";
+static struct replay_opts replay_opts = {trace};
+static struct replay_opts no_trace = {"/nowhere"};
+
+/* Two boards at 200 and 300 W for twenty seconds, a row each tenth of one. */
+static bool replay_set_up(struct gpu_open_opts *opts)
+{
+    int fd = mkstemp(trace);
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "w");
+
+    if (!f)
+        return false;
+    (void)fprintf(f, "time_s,uuid,name,power_w,energy_j\n");
+    for (int i = 0; i < 200; i++)
+        (void)fprintf(f, "%.1f,GPU-a,A,200,%d\n%.1f,GPU-b,B,300,%d\n", i * 0.1,
+                      1000 + 20 * i, i * 0.1, 2000 + 30 * i);
+    (void)fclose(f);
+    *opts =
+        (struct gpu_open_opts){.clock = {real_ns, NULL}, .backend_user = &replay_opts};
+    return true;
+}
+
+static void replay_tear_down(void)
+{
+    (void)unlink(trace);
 }
 
 /* ---- what holds for all ---- */
@@ -400,6 +430,12 @@ static const struct stage stages[] = {
      rapl_tear_down,
      {.clock = {real_ns, NULL}, .backend_user = &no_rapl},
      {GPU_ABSENT, GPU_ABSENT}},
+    {&replay_backend,
+     replay_set_up,
+     real_pass,
+     replay_tear_down,
+     {.clock = {real_ns, NULL}, .backend_user = &no_trace},
+     {-ENOENT, -ENOENT}},
 };
 
 int main(int argc, char **argv)

@@ -1,0 +1,38 @@
+/* Recorded traces: through a file in memory, as the backend opens a path. */
+#include <stdint.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "gpu/replay/replay.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
+
+static uint64_t still(void *user)
+{
+    (void)user;
+    return 1;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char path[40];
+    struct replay_opts own = {path};
+    struct gpu_open_opts opts = {.clock = {still, NULL}, .backend_user = &own};
+    struct gpu_sample s;
+    void *lib = NULL;
+    uw_error err;
+    int fd = memfd_create("trace", MFD_CLOEXEC);
+
+    if (fd < 0)
+        return 0;
+    (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    if (write(fd, data, size) == (ssize_t)size &&
+        replay_backend.open(&opts, &lib, &err) == 0) {
+        for (size_t i = 0; i < replay_backend.count(lib); i++)
+            (void)replay_backend.sample(replay_backend.at(lib, i), UINT32_MAX, &s, &err);
+        replay_backend.close(lib);
+    }
+    (void)close(fd);
+    return 0;
+}
