@@ -176,6 +176,8 @@ static int run_session(struct running *r, const char *const *argv, const char *d
     for (size_t i = 0; i < n_elements(signals) && res >= 0; i++)
         res = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], &err);
     uint64_t period = (uint64_t)(LIVE_MS * 1e6 * loop_speed(r->loop));
+    r->next_line_ns =
+        loop_now_ns(r->loop) + (uint64_t)(LINE_S * loop_speed(r->loop) * 1e9);
     if (res >= 0)
         res = loop_timer_new(r->loop, loop_now_ns(r->loop) + period, period, on_live, r,
                              &r->live, &err);

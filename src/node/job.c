@@ -23,7 +23,34 @@ struct job {
     struct progress_page *page;
     struct steps steps;
     bool running;
+    uint64_t last[UW_PROGRESS_SLOTS]; /* who was alive when anybody last was */
+    size_t n_last;
 };
+
+/* At the end all are dead: those count that were alive when anybody last was, or
+ * everybody where no look was in time.
+ */
+static bool counted_last(const struct job *j, uint64_t pid)
+{
+    for (size_t i = 0; i < j->n_last; i++)
+        if (j->last[i] == pid)
+            return true;
+    return j->n_last == 0;
+}
+
+static void remember(struct job *j, const struct step_slot *slots, size_t n)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; i < n; i++)
+        live += slots[i].live;
+    if (live == 0)
+        return;
+    j->n_last = 0;
+    for (size_t i = 0; i < n; i++)
+        if (slots[i].live)
+            j->last[j->n_last++] = slots[i].pid;
+}
 
 static int look(struct job *j, uint64_t now)
 {
@@ -44,9 +71,11 @@ static int look(struct job *j, uint64_t now)
             .steps = seen->steps,
             .last_step_ns = seen->last_step_ns,
             .phase = seen->phase,
-            .live = seen->alive || loop_is_virtual(j->loop),
+            .live = seen->alive || loop_is_virtual(j->loop) ||
+                    (!j->running && counted_last(j, seen->pid)),
         };
     }
+    remember(j, slots, read.n);
     (void)steps_feed(&j->steps, slots, read.n, now);
     return j->opts.on_steps ? j->opts.on_steps(j, &j->steps, now, j->opts.user) : 0;
 }

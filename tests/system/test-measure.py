@@ -1,0 +1,228 @@
+#!/usr/bin/python3
+"""underwatt measure as its users see it: whose status, whose input and output, which
+boards, whose joules."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import time
+
+import uwtest
+
+t = uwtest.Tap()
+SIM = uwtest.program("underwatt-sim")
+# Sensors without gain error: what is measured is compared with what is true.
+MACHINE = "name: exact\nboards: [{model: v100, count: 4, ideal: true}]\n"
+
+
+def plain(*args, env=None):
+    """underwatt outside of any simulated world."""
+    clean = {k: v for k, v in os.environ.items()
+             if not k.startswith(("UNDERWATT", "SUDO", "CUDA_"))}
+    return subprocess.run([uwtest.program("underwatt"), *map(str, args)], capture_output=True,
+                          text=True, timeout=60, stdin=subprocess.DEVNULL,
+                          env={**clean, **(env or {})})
+
+
+def bad_input(node):
+    """One clear line with the thing and the value, 2, nothing on stdout, CMD not started."""
+    mark = pathlib.Path(node.tmp) / "started"
+    touch = ["--", "touch", str(mark)]
+    for args, env, says in [
+            ([], {}, ["no command", "underwatt measure"]),
+            (["--"], {}, ["no command"]),
+            (["--frob", *touch], {}, ["'--frob'"]),
+            (["--gpus", "4", *touch], {}, ["--gpus", "'4'"]),
+            (["--gpus", "0,9", *touch], {}, ["--gpus", "'9'"]),
+            (["--gpus", "blue", *touch], {}, ["--gpus", "'blue'"]),
+            (["--gpus", "", *touch], {}, ["--gpus"]),
+            (["--carbon", "-1", *touch], {}, ["--carbon", "0 or more"]),
+            (["--carbon", "much", *touch], {}, ["--carbon", "'much'"]),
+            (["--price", "-0.1", *touch], {}, ["--price", "0 or more"]),
+            (["--price", "nan", *touch], {}, ["--price", "'nan'"]),
+            (["--quiet=1", *touch], {}, ["--quiet", "'1'"]),
+            (["--json"], {}, ["--json"]),
+            (["--report", "", *touch], {}, ["--report"]),
+            (["--nvml", "/nowhere/libnvidia-ml.so.1", *touch], {}, ["--nvml", "/nowhere/libnvidia-ml.so.1"]),
+            (touch, {"CUDA_VISIBLE_DEVICES": "7"}, ["CUDA_VISIBLE_DEVICES", "'7'"]),
+            (touch, {"CUDA_VISIBLE_DEVICES": ""}, ["CUDA_VISIBLE_DEVICES"])]:
+        p = node.run("underwatt", "measure", *args, env=env)
+        name = " ".join(args).replace(str(node.tmp), "…") + "".join(f" {k}={v!r}" for k, v in env.items())
+        t.ok(p.returncode == 2 and all(s in p.stderr for s in says) and not p.stdout
+             and len(p.stderr.splitlines()) == 1 and p.stderr.startswith("underwatt: ")
+             and not mark.exists(), f"measure {name}: one line, 2, CMD not started",
+             f"{p.returncode} {p.stderr} {p.stdout}")
+    p = plain("measure", *touch, env={"UNDERWATT_CLOCK": "fast"})
+    t.ok(p.returncode == 2 and "UNDERWATT_CLOCK" in p.stderr and not mark.exists(),
+         "a broken clock: 2", p.stderr)
+    if os.path.exists("/proc/driver/nvidia"):
+        t.skip("no library", "this machine has a driver")
+    else:
+        p = plain("measure", *touch)
+        t.ok(p.returncode == 125 and "libnvidia-ml" in p.stderr and not mark.exists()
+             and len(p.stderr.splitlines()) == 1, "no library: 125, CMD not started", p.stderr)
+    for i in range(4):
+        node.fault(i, "lost")
+    p = node.run("underwatt", "measure", "--gpus", "0", "--", "sh", "-c", "exit 3")
+    t.ok(p.returncode == 3 and "unknown" in p.stderr,
+         "a board that is lost: CMD runs, its energy is unknown, not 0", f"{p.returncode} {p.stderr}")
+    for i in range(4):
+        node.fault(i, "found")
+
+
+def status(node):
+    for words, code in ((["true"], 0), (["sh", "-c", "exit 7"], 7), (["sh", "-c", "exit 255"], 255),
+                        (["sh", "-c", "kill -9 $$"], 137), (["sh", "-c", "kill -TERM $$"], 143),
+                        (["/etc/passwd"], 126), (["/"], 126), (["/nowhere/at-all"], 127),
+                        (["no-such-program-here"], 127)):
+        p = node.run("underwatt", "measure", "--", *words)
+        t.ok(p.returncode == code and not p.stdout, f"measure -- {words[-1]}: {code}",
+             f"{p.returncode} {p.stderr}")
+        if code in (126, 127):
+            t.ok(words[0] in p.stderr and len(p.stderr.splitlines()) == 1, "… in one line", p.stderr)
+        else:
+            t.ok("simulated" in p.stderr, "… and a report that says simulated", p.stderr)
+    p = node.run("underwatt", "measure", "true")
+    t.equal(p.returncode, 0, "-- may be left out")
+    p = node.run("underwatt", "measure", "sh", "-c", "echo $1 $2", "x", "--gpus", "9")
+    t.ok(p.returncode == 0 and p.stdout == "--gpus 9\n", "what follows CMD is CMD's", p.stdout + p.stderr)
+
+
+def streams(node):
+    p = node.run("underwatt", "measure", "--", "sh", "-c", "cat; echo to-stderr >&2; exit 4", stdin=None,
+                 input="from\0stdin\n")
+    t.ok(p.returncode == 4 and p.stdout == "from\0stdin\n", "stdin and stdout are CMD's own", repr(p.stdout))
+    t.ok("to-stderr\n" in p.stderr and "time " in p.stderr, "the report goes to stderr", p.stderr)
+    p = node.run("underwatt", "measure", "-q", "--", "sh", "-c", "echo out; echo err >&2")
+    t.ok(p.stdout == "out\n" and p.stderr == "err\n", "--quiet: not a word", p.stderr)
+    path = pathlib.Path(node.tmp) / "report"
+    p = node.run("underwatt", "measure", "--report", path, "--", "sh", "-c", "echo err >&2")
+    t.ok("time " in path.read_text() and "simulated" in path.read_text() and p.stderr == "err\n",
+         "--report FILE: there, not on stderr", p.stderr)
+    p = node.run("underwatt", "measure", "--report", "/nowhere/r", "--json", "/nowhere/j", "--", "sh", "-c", "exit 6")
+    t.ok(p.returncode == 6 and "/nowhere/r" in p.stderr and "/nowhere/j" in p.stderr and "time " in p.stderr,
+         "files that cannot be written: said, and the status stays CMD's", p.stderr)
+    p = node.run("underwatt", "measure", "--gpus", "0", "--json", "-", "--carbon", "400", "--price", "0.25",
+                 "-q", "--", "sleep", "1")
+    d = json.loads(p.stdout)
+    t.ok(d["simulated"] is True and d["exit"] == 0 and d["command"] == ["sleep", "1"] and d["steps"] == 0
+         and d["boards"][0]["index"] == 0 and d["boards"][0]["method"], "--json -", d)
+    kwh = d["energy_j"] / 3.6e6
+    t.ok(abs(d["carbon_g"] / (kwh * 400) - 1) < 1e-6 and abs(d["cost"] / (kwh * 0.25) - 1) < 1e-6,
+         "… with carbon and cost", d)
+    t.near(d["time_s"], 1, 0.5, "… and the time")
+    t.near(d["power_w"], d["energy_j"] / d["time_s"], 1e-6 * d["power_w"], "… mean power = energy / time")
+
+
+def signals(node):
+    catch = 'trap "echo got; exit 9" INT TERM HUP; echo ready; while :; do sleep 0.05; done'
+    for signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        p = node.popen("underwatt", "measure", "--", "bash", "-c", catch)
+        p.stdout.readline()
+        os.kill(p.pid, signo)
+        out, err = p.communicate(timeout=20)
+        t.ok(p.returncode == 9 and out == "got\n" and "time " in err,
+             f"{signo.name} reaches CMD, which has the last word", f"{p.returncode} {out} {err}")
+    p = node.popen("underwatt", "measure", "--", "bash", "-c", "echo ready; exec sleep 60")
+    p.stdout.readline()
+    time.sleep(0.2)
+    os.kill(p.pid, signal.SIGTERM)
+    out, err = p.communicate(timeout=20)
+    t.ok(p.returncode == 143 and "time " in err, "a CMD that dies of it: 143, and the report", err)
+    # As at a terminal: the whole group gets it.
+    count = 'n=0; trap "n=\\$((n+1))" INT; echo ready; for i in 1 2 3 4 5 6; do sleep 0.1; done; exit $((20+n))'
+    p = node.popen("underwatt", "measure", "--", "bash", "-c", count.replace("\\$", "$"), start_new_session=True)
+    p.stdout.readline()
+    os.killpg(p.pid, signal.SIGINT)
+    out, err = p.communicate(timeout=20)
+    t.ok(p.returncode in (21, 22) and "time " in err, "Ctrl-C at a terminal: CMD decides, the report comes", f"{p.returncode} {err}")
+
+
+def used(d):
+    return [b["index"] for b in d["boards"]]
+
+
+def measure(node, *args, env=None, cmd=None):
+    p = node.run("underwatt", "measure", "-q", "--json", os.path.join(node.tmp, "m.json"), *args, "--",
+                 *cmd, env=env)
+    if p.returncode:
+        return {"boards": [], "why": p.stderr}
+    return json.loads((pathlib.Path(node.tmp) / "m.json").read_text())
+
+
+def train(gpus, steps=8):
+    return [SIM, "train", "--workload", "resnet50", "--gpus", gpus, "--steps", str(steps), "--phases", "train"]
+
+
+def boards(node):
+    uuid = [b["uuid"] for b in node.status()["boards"]]
+    for what, args, env, cmd, want in [
+            ("found by the process", [], {}, train("2"), [2]),
+            ("a grandchild's", [], {}, ["sh", "-c", " ".join(train("3")) + "; true"], [3]),
+            ("two processes, two boards", [], {},
+             ["sh", "-c", f"{' '.join(train('0'))} & {' '.join(train('1', 6))} & wait"], [0, 1]),
+            ("--gpus, though CMD uses another", ["--gpus", "1"], {}, train("0", 3), [1]),
+            ("--gpus all", ["--gpus", "all"], {}, ["true"], [0, 1, 2, 3]),
+            ("--gpus UUIDs", ["--gpus", f"{uuid[3]},{uuid[0][:12]}"], {}, ["true"], [0, 3]),
+            ("CUDA_VISIBLE_DEVICES, indices", [], {"CUDA_VISIBLE_DEVICES": "1,2"}, ["true"], [1, 2]),
+            ("CUDA_VISIBLE_DEVICES, UUIDs", [], {"CUDA_VISIBLE_DEVICES": f"{uuid[2]},{uuid[1][:10]}"},
+             ["true"], [1, 2]),
+            ("--gpus before CUDA_VISIBLE_DEVICES", ["--gpus", "0"], {"CUDA_VISIBLE_DEVICES": "1,2"}, ["true"], [0])]:
+        d = measure(node, *args, env=env, cmd=cmd)
+        t.ok(used(d) == want and d["energy_j"] > 0, f"boards: {what}", d)
+    p = node.run("underwatt", "measure", "--json", "-", "--", "true")
+    t.ok(p.returncode == 0 and "unknown" in p.stderr, "no board named or used: said so", p.stderr)
+    d = json.loads(p.stdout)
+    t.ok(d["energy_j"] is None and d["boards"] == [], "… and null, not 0", d)
+
+
+def truth(node):
+    """Against the simulator's own count of the true joules."""
+    def now():
+        s = node.status()["boards"]
+        return [b["true_j"] for b in s], s[0]["at_ns"]
+
+    (a, a_ns), other = now(), 3
+    time.sleep(0.5)
+    b, b_ns = now()
+    idle_w = (b[other] - a[other]) / (b_ns - a_ns) * 1e9
+    (a, a_ns) = now()
+    p = node.run("underwatt", "measure", "--gpus", "0,1", "--json", "-", "-q", "--", "sh", "-c",
+                 " ".join(train("0,1", 18)) + " >/dev/null")
+    b, b_ns = now()
+    d = json.loads(p.stdout)
+    rest_s = (b_ns - a_ns) * 1e-9 - d["time_s"]
+    total = 0
+    for board in d["boards"]:
+        i = board["index"]
+        true = b[i] - a[i] - idle_w * rest_s
+        total += true
+        t.near(board["energy_j"] / true, 1, 0.03, f"GPU {i}: {board['energy_j']:.0f} J of {true:.0f} J in {d['time_s']:.1f} s")
+    t.near(d["energy_j"], total, 0.03 * total, "together")
+    t.near(d["energy_j"], sum(x["energy_j"] for x in d["boards"]), 1e-6 * total, "the sum is that of the boards used")
+    t.ok(d["half_j"] < 0.06 * d["energy_j"], f"± {100 * d['half_j'] / d['energy_j']:.2f} %")
+    t.equal(d["steps"], 18, "the job's steps are known")
+
+
+def long_job():
+    with uwtest.Node(machine=MACHINE, speed=50) as node:
+        a = node.board(0)
+        p = node.run("underwatt", "measure", "--json", "-", "-q", "--", "sh", "-c",
+                     " ".join(train("0", 900)) + " >/dev/null")
+        b = node.board(0)
+        d = json.loads(p.stdout)
+        true = b["true_j"] - a["true_j"] - 40 * ((b["at_ns"] - a["at_ns"]) * 1e-9 - d["time_s"])
+        t.ok(d["energy_j"] and abs(d["energy_j"] / true - 1) < 0.03,
+             f"{d['time_s']:.0f} simulated seconds at speed 50: {d['energy_j']} J of {true:.0f} J", p.stderr)
+
+
+with uwtest.Node(machine=MACHINE) as world:
+    bad_input(world)
+    status(world)
+    streams(world)
+    signals(world)
+    boards(world)
+    truth(world)
+long_job()
+t.done()
