@@ -1,5 +1,6 @@
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/units.h"
 #include "cli/sweep.h"
 
 static int check(const struct sweep_args *a, const struct opts_rest *rest)
@@ -18,12 +19,28 @@ static int check(const struct sweep_args *a, const struct opts_rest *rest)
                         (unsigned long long)a->runs, SWEEP_RUNS_MAX);
     if (!(a->noise >= 0 && a->noise <= 0.2))
         return cli_fail(EXIT_USAGE, "sweep: --noise: %g is outside 0..0.2", a->noise);
+    if (a->seed > INT64_MAX)
+        return cli_fail(EXIT_USAGE, "sweep: --seed: %llu is outside 0..%lld",
+                        (unsigned long long)a->seed, (long long)INT64_MAX);
+    if (a->settle_ns > 3600 * NS_PER_S)
+        return cli_fail(EXIT_USAGE, "sweep: --settle: %.6g s is outside 0..3600 s",
+                        s_of_ns(a->settle_ns));
+    if (a->sim && (a->state || a->gpus))
+        return cli_fail(EXIT_USAGE, "sweep: %s does not go with --sim",
+                        a->state ? "--state" : "--gpus");
     return EXIT_OK;
 }
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct sweep_args a = {.env = env, .step_mw = 5000, .runs = UINT64_MAX, .seed = 1};
+    struct sweep_args a = {
+        .env = env,
+        .step_mw = 5000,
+        .runs = UINT64_MAX,
+        .seed = 1,
+        .settle_ns = NS_PER_S,
+        .nvml = env->nvml,
+    };
     const struct opt opts[] = {
         {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from_mw},
         {"to", 0, "W", "highest cap (the board's most)", opt_watts, &a.to_mw},
@@ -33,6 +50,12 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"seed", 0, "N", "of the order of the runs (1)", opt_u64, &a.seed},
         {"correct-drift", 0, NULL, "take a drift of the reference out of all figures",
          opt_flag, &a.correct},
+        {"state", 0, "FILE", "keep the runs there; go on from it after an interruption",
+         opt_text, &a.state},
+        {"settle", 0, "TIME", "between a new cap and the start of CMD (1 s)",
+         opt_duration, &a.settle_ns},
+        OPT_GPUS(&a.gpus),
+        OPT_NVML(&a.nvml),
         {"sim", 0, "BOARD", "simulate instead of running a command: rtx6000, v100, …",
          opt_text, &a.sim},
         {"workload", 0, "NAME", "what to simulate: resnet50, vgg19, …", opt_text,
@@ -45,6 +68,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"png", 0, "FILE|-", "write the picture as PNG", opt_text, &a.png},
         {"html", 0, "FILE|-", "write a page with picture, tables and method", opt_text,
          &a.html},
+        {"report", 0, "FILE", "write the table there", opt_text, &a.report},
         {"quiet", 'q', NULL, "no progress", opt_flag, &a.quiet},
     };
     struct opts_rest rest;
@@ -61,7 +85,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (a.sim)
         return sweep_simulated(&a);
-    return cli_fail(EXIT_BEFORE, "sweep: commands are not swept yet");
+    return sweep_command(&a, (const char *const *)rest.argv);
 }
 
 const struct cmd cmd_sweep = {

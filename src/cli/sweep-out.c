@@ -8,7 +8,7 @@
 #include "cli/sweep.h"
 #include "io/file.h"
 
-enum { OUTPUTS = 5 };
+enum { OUTPUTS = 6 };
 
 struct output {
     const char *option, *path;
@@ -22,6 +22,7 @@ static void outputs_of(const struct sweep_args *a, struct output ret[OUTPUTS])
     ret[2] = (struct output){"--svg", a->svg, view_svg};
     ret[3] = (struct output){"--png", a->png, view_png};
     ret[4] = (struct output){"--html", a->html, view_html};
+    ret[5] = (struct output){"--report", a->report, view_table};
 }
 
 static bool is_stdout(const char *path)
@@ -87,7 +88,7 @@ static int write_file(const struct output *o, const struct view *v, uw_error *er
 int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
 {
     struct output all[OUTPUTS];
-    bool table = true;
+    bool to_stdout = args->sim != NULL;
     int code = EXIT_OK;
 
     outputs_of(args, all);
@@ -97,7 +98,7 @@ int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
         if (!all[i].path)
             continue;
         if (is_stdout(all[i].path)) {
-            table = false;
+            to_stdout = false;
             r = all[i].write(v, stdout, &err);
         } else {
             r = write_file(&all[i], v, &err);
@@ -107,7 +108,8 @@ int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
                             err.text);
     }
     uw_error err = {{0}};
-    if (table && view_table(v, stdout, &err) < 0)
+    bool table = !args->report && (args->sim ? to_stdout : !args->quiet);
+    if (table && view_table(v, to_stdout ? stdout : stderr, &err) < 0)
         code = cli_fail(EXIT_FAIL, "sweep: %s", err.text);
     return code;
 }

@@ -15,7 +15,11 @@ struct sweep_args {
     uint64_t runs, seed;
     const char *csv, *json, *svg, *png, *html; /* "-": standard output */
     bool correct;                              /* take a drift out */
+    const char *report;                        /* the table goes there */
     bool quiet;
+    /* of a command */
+    const char *gpus, *nvml, *state;
+    uint64_t settle_ns;
     /* in virtual time */
     const char *sim, *workload;
     double noise;
@@ -24,12 +28,16 @@ struct sweep_args {
 /* enum exit_code */
 int sweep_simulated(const struct sweep_args *args);
 
+/* The same for `sweep -- CMD`: an exit_code, or CMD's own where it failed. */
+int sweep_command(const struct sweep_args *args, const char *const *argv);
+
 /* Before anything is measured: can all files be written?  EXIT_USAGE where two want
  * standard output, EXIT_FAIL where a folder is not there or not ours to write.
  */
 int sweep_outputs_check(const struct sweep_args *args);
-/* Every file asked for, and the table on standard output unless one of them goes
- * there.  EXIT_OK, or EXIT_FAIL after a line about each that could not be written.
+/* Every file asked for, and the table: in args->report, else on standard output, or
+ * on standard error where CMD or one of the files has that.  EXIT_OK, or EXIT_FAIL after
+ * a line about each that could not be written.
  */
 int sweep_outputs_write(const struct sweep_args *args, const struct view *v);
 

@@ -78,6 +78,11 @@ const struct json_value *json_at(const struct json_value *v, size_t i)
     return v ? value(json_array_get(tree(v), i)) : NULL;
 }
 
+const char *json_as_text(const struct json_value *v)
+{
+    return v ? json_string_value(tree(v)) : NULL;
+}
+
 /* The value of a key into *ret_v; fails where it is not there. */
 static int find(const struct json_value *v, const char *key, const json_t **ret_v,
                 uw_error *err)

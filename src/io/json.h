@@ -68,6 +68,8 @@ const struct json_value *json_get(const struct json_value *v, const char *key);
 /* Items of an array; 0 and NULL else. */
 size_t json_count(const struct json_value *v);
 const struct json_value *json_at(const struct json_value *v, size_t i);
+/* A text, borrowed; NULL else. */
+const char *json_as_text(const struct json_value *v);
 
 /* The value of a key of an object: -ENOENT (not there), -EINVAL (another type),
  * -ERANGE (a whole number is wanted and it is none of that range), with a text

@@ -1,0 +1,299 @@
+/* `underwatt sweep -- CMD`: the engine of node/ on a real loop, its live line, its
+ * report.
+ */
+#include <errno.h>
+#include <math.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/sweep.h"
+#include "gpu/nvml/nvml.h"
+#include "node/job.h"
+#include "node/sweeper.h"
+
+enum { LIVE_MS = 250, LINE_S = 60 };
+
+struct running {
+    const struct sweep_args *args;
+    const char *const *argv;
+    struct loop *loop;
+    struct sweeper *sweeper;
+    struct loop_timer *live;
+    bool tty, line_there, done;
+    struct sweeper_result result; /* borrows from sweeper */
+};
+
+static void clear_line(struct running *r)
+{
+    if (r->line_there)
+        (void)fputs("\r\033[K", stderr);
+    r->line_there = false;
+}
+
+static void on_note(const char *text, void *user)
+{
+    struct running *r = user;
+
+    clear_line(r);
+    cli_say("sweep: %s", text);
+}
+
+/* ", about 12 min left" */
+static void left_text(const struct sweeper_now *now, char *ret, size_t size)
+{
+    double s = now->left_s;
+
+    ret[0] = '\0';
+    if (!now->left_known || now->run > now->n_plan)
+        return;
+    if (s < 90)
+        (void)snprintf(ret, size, ", about %.0f s left", s);
+    else if (s < 90 * 60)
+        (void)snprintf(ret, size, ", about %.0f min left", s / 60);
+    else
+        (void)snprintf(ret, size, ", about %.1f h left", s / 3600);
+}
+
+static void on_run(const struct sweep_run *run, size_t no, void *user)
+{
+    struct running *r = user;
+    struct sweeper_now now;
+    char left[64], watts[VIEW_TEXT];
+
+    if (r->args->quiet || r->tty)
+        return;
+    sweeper_now(r->sweeper, &now);
+    left_text(&now, left, sizeof left);
+    cli_say("run %zu of %zu: %s, %.4g s, %.5g J, mean %.1f W%s", no, now.n_plan,
+            view_watts(run->cap_mw, watts), run->time_s, run->energy_j,
+            run->energy_j / run->time_s, left);
+}
+
+static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct running *r = user;
+    struct sweeper_now now;
+    char left[64], watts[VIEW_TEXT];
+    (void)timer;
+    (void)now_ns;
+
+    sweeper_now(r->sweeper, &now);
+    if (now.run == 0)
+        return 0;
+    left_text(&now, left, sizeof left);
+    if (now.n_plan == 0)
+        (void)fprintf(stderr, "\r\033[Kfirst run, to see which boards CMD uses: %.0f s",
+                      now.time_s);
+    else
+        (void)fprintf(stderr, "\r\033[Krun %zu of %zu: %s, %.0f s, %.0f W%s", now.run,
+                      now.n_plan, view_watts(now.cap_mw, watts), now.time_s, now.power_w,
+                      left);
+    (void)fflush(stderr);
+    r->line_there = true;
+    return 0;
+}
+
+static int on_signal(struct loop_signal *source, int signo, void *user)
+{
+    struct running *r = user;
+    (void)source;
+    return sweeper_signal(r->sweeper, signo);
+}
+
+static int on_done(struct sweeper *s, const struct sweeper_result *result, void *user)
+{
+    struct running *r = user;
+    (void)s;
+
+    r->result = *result;
+    r->done = true;
+    loop_stop(r->loop, 0);
+    return 0;
+}
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+/* ---- the report ---- */
+
+static void join_words(const char *const *argv, char *ret, size_t size)
+{
+    size_t at = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; argv[i] && at < size; i++) {
+        int n = snprintf(ret + at, size - at, "%s%s", i ? " " : "", argv[i]);
+        at += n > 0 ? (size_t)n : 0;
+    }
+}
+
+static int show(const struct running *r)
+{
+    const struct sweeper_result *res = &r->result;
+    auto_(mem_free) struct sweep_run *runs = calloc(res->n_done + 1, sizeof *runs);
+    auto_(sweep_free) struct sweep *sweep = NULL;
+    struct sweep_drift drift;
+    char words[4096], label[160], note[120] = "", method[600];
+    uw_error err;
+
+    if (!runs)
+        return cli_fail(EXIT_FAIL, "sweep: out of memory");
+    memcpy(runs, res->done, res->n_done * sizeof *runs);
+    sweep_drift(runs, res->n_done, res->range.default_mw, &drift);
+    if (r->args->correct)
+        sweep_correct(runs, res->n_done, res->range.default_mw, &drift);
+    int got = sweep_fold(runs, res->n_done, res->range.default_mw, &sweep, &err);
+    if (got < 0)
+        return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
+    join_words(r->argv, words, sizeof words);
+    view_label(words, label, sizeof label);
+    if (res->n_boards > 1)
+        (void)snprintf(note, sizeof note, "%zu boards%s", res->n_boards,
+                       res->unlike ? " of several kinds" : "");
+    (void)snprintf(
+        method, sizeof method,
+        "%sWhole runs of the command at each cap, in shuffled rounds, the "
+        "default limit (the reference) before every %d of them and at the end. "
+        "Time from start to end; energy of the GPU%s from the driver's energy "
+        "counter or power readings; CPU and the rest of the machine are not in "
+        "it.%s",
+        res->simulated ? "Boards, times and energies are simulated. " : "",
+        SWEEP_REF_EVERY, res->n_boards == 1 ? "" : "s, all together,",
+        r->args->correct && drift.known ? " A drift of the reference was taken "
+                                          "out of all figures."
+                                        : "");
+    struct view v = {
+        .sweep = sweep,
+        .drift = &drift,
+        .corrected = r->args->correct,
+        .runs = runs,
+        .n_runs = res->n_done,
+        .simulated = res->simulated,
+        .board = res->board_name ? res->board_name : "unknown board",
+        .board_note = note,
+        .workload = words,
+        .label = label,
+        .work_unit = "one run of the command",
+        .least_mw = res->range.min_mw,
+        .boards = res->n_boards,
+        .method = method,
+    };
+    return sweep_outputs_write(r->args, &v);
+}
+
+static void say_rest(const struct running *r)
+{
+    const struct sweeper_result *res = &r->result;
+
+    if (!res->restored)
+        cli_say("sweep: NOT all original limits are back: %s", res->restore);
+    if (res->end == SWEEPER_DONE || res->n_done == 0)
+        return;
+    cli_say("sweep: %zu of %zu runs were made%s%s", res->n_done, res->n_plan,
+            r->args->state ? "; the same command line goes on from " : "",
+            r->args->state ? r->args->state : " (--state FILE would keep them)");
+}
+
+static int end_code(const struct running *r)
+{
+    const struct sweeper_result *res = &r->result;
+
+    switch (res->end) {
+    case SWEEPER_DONE:
+        return show(r);
+    case SWEEPER_USAGE:
+        return cli_fail(EXIT_USAGE, "sweep: %s", res->error.text);
+    case SWEEPER_NOT_FOUND:
+        return cli_fail(EXIT_NOT_FOUND, "sweep: %s", res->error.text);
+    case SWEEPER_CANNOT_RUN:
+        return cli_fail(EXIT_CANNOT_RUN, "sweep: %s", res->error.text);
+    case SWEEPER_CMD:
+        return cli_fail(job_exit_code(res->status), "sweep: %s", res->error.text);
+    case SWEEPER_INTERRUPTED:
+        return cli_fail(128 + res->signo, "sweep: interrupted by signal %d", res->signo);
+    case SWEEPER_FAILED:
+        return cli_fail(EXIT_FAIL, "sweep: %s", res->error.text);
+    case SWEEPER_BEFORE:
+    default:
+        return cli_fail(EXIT_BEFORE, "sweep: %s", res->error.text);
+    }
+}
+
+/* ---- the loop ---- */
+
+static int go(struct running *r, const struct sweeper_opts *opts, uw_error *err)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct loop_signal *source[n_elements(signals)] = {NULL};
+
+    int res = sweeper_start(opts, on_done, &r->sweeper, err);
+    for (size_t i = 0; i < n_elements(signals) && res >= 0; i++)
+        res = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], err);
+    uint64_t period = ns_of_s(LIVE_MS * 1e-3 * loop_speed(r->loop));
+    if (res >= 0 && r->tty && !r->args->quiet)
+        res = loop_timer_new(r->loop, loop_now_ns(r->loop) + period, period, on_live, r,
+                             &r->live, err);
+    if (res >= 0)
+        res = loop_run(r->loop, err);
+    clear_line(r);
+    loop_timer_free(r->live);
+    for (size_t i = 0; i < n_elements(signals); i++)
+        loop_signal_free(source[i]);
+    if (res >= 0 && !r->done)
+        res = fail(err, -EIO, "ended early");
+    return res;
+}
+
+int sweep_command(const struct sweep_args *args, const char *const *argv)
+{
+    struct running r = {.args = args, .argv = argv, .tty = isatty(STDERR_FILENO) == 1};
+    auto_(loop_free) struct loop *loop = NULL;
+    struct loop_clock clock = {0, 1};
+    uw_error err;
+
+    int res = loop_clock_parse(args->env->clock, &clock, &err);
+    if (res < 0)
+        return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);
+    res = loop_new_real(clock, &loop, &err);
+    if (res < 0)
+        return cli_fail(EXIT_BEFORE, "sweep: %s", err.text);
+    r.loop = loop;
+    struct sweeper_opts opts = {
+        .loop = loop,
+        .backend = &nvml_backend,
+        .gpu = {.library = args->nvml, .clock = {clock_of, loop}},
+        .gpus = args->gpus,
+        .visible = args->env->cuda_visible_devices,
+        .order = args->env->cuda_device_order,
+        .argv = argv,
+        .uid = getuid(),
+        .from_mw = args->from_mw,
+        .to_mw = args->to_mw,
+        .step_mw = args->step_mw,
+        .runs = (unsigned)args->runs,
+        .seed = args->seed,
+        .settle_s = s_of_ns(args->settle_ns),
+        .state_path = args->state,
+        .actuator_library = args->nvml,
+        .note = on_note,
+        .on_run = on_run,
+        .user = &r,
+    };
+    res = go(&r, &opts, &err);
+    int code;
+    if (res < 0) {
+        code = cli_fail(res == -EINVAL ? EXIT_USAGE : EXIT_BEFORE, "sweep: %s", err.text);
+    } else {
+        code = end_code(&r);
+        say_rest(&r);
+    }
+    sweeper_free(r.sweeper);
+    return code;
+}
