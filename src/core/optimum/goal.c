@@ -62,7 +62,7 @@ const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX])
             return buf;
         }
         for (int digits = 6; digits <= 17; digits++) {
-            struct goal back;
+            struct goal back = {0};
             (void)snprintf(buf, GOAL_TEXT_MAX, "%s:%.*g", forms[i].name, digits,
                            g->param);
             if (goal_parse(buf, &back, NULL) == 0 && !(back.param < g->param) &&

@@ -284,6 +284,18 @@ static void test_result(void)
             "demand of one GPU");
     is_near(r.ref_energy_j, true_energy(&j, 300), 1e-6, "energy of the job");
     is_near(r.peak_w, 300, 1e-9, "observed peak");
+}
+
+static void test_best(void)
+{
+    struct search_setup u = v100;
+    struct job j = plain;
+    struct search_result r;
+    u.gpus = j.gpus = 2;
+    auto_(search_free) struct search *s = search_of(&u);
+
+    (void)run(s, &j);
+    search_result(s, &r);
     is_int(r.best_mw, search_step(s)->cap_mw, "best is what it holds");
     double c = w_of_mw(r.best_mw);
     is_near(r.best_time_s / true_time(&j, c), 1, 0.01, "expected time there");
@@ -478,6 +490,7 @@ int main(void)
     test_never(true);
     test_finds();
     test_result();
+    test_best();
     test_repeats();
     test_stall();
     test_hard_limit();
