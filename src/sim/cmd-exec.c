@@ -45,6 +45,8 @@ int cmd_exec(const struct sim_env *env, int argc, char **argv)
     int r = statedir_map(env->state_dir, &page, &err);
     if (r)
         return complain(EXIT_EXEC, "%s: underwatt-sim start", err.text);
+    if (statedir_trust(env->state_dir, &err))
+        return complain(EXIT_EXEC, "its library is not loaded: %s", err.text);
     if (set_world(env, page))
         return complain(EXIT_EXEC, "the environment cannot be set");
     (void)execvp(argv[0], argv);

@@ -80,7 +80,8 @@ static int take_lock(const char *dir, int *ret_fd, uw_error *err)
     if (fstat(fd, &mine) || stat(p.text, &named) || mine.st_ino != named.st_ino)
         return fail(err, -EBUSY, "%s is being removed: try again", dir);
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    if (ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n)
+    /* Whatever the umask: others ask by this lock whether the world lives. */
+    if (fchmod(fd, FILE_MODE) || ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n)
         return fail(err, -errno, "%s: %s", p.text, strerror(errno));
     *ret_fd = take_fd(&fd);
     return 0;
@@ -108,7 +109,8 @@ static int copy_library(const char *dir, const char *library, uw_error *err)
     struct path final = in(dir, "lib/libnvidia-ml.so.1");
     struct path other = in(dir, "lib/libnvidia-ml.so");
 
-    if (mkdir(in(dir, "lib").text, DIR_MODE) && errno != EEXIST)
+    if ((mkdir(in(dir, "lib").text, DIR_MODE) && errno != EEXIST) ||
+        chmod(in(dir, "lib").text, DIR_MODE))
         return fail(err, -errno, "%s/lib: %s", dir, strerror(errno));
     auto_(fd_close) int from = open(library, O_RDONLY | O_CLOEXEC);
     if (from < 0)
@@ -170,11 +172,29 @@ static int make_socket(const char *dir, int *ret_fd, uw_error *err)
     return 0;
 }
 
-static int make_dirs(const char *path, uw_error *err)
+int statedir_trust(const char *path, uw_error *err)
 {
-    if (mkdir(path, DIR_MODE) && errno != EEXIST)
+    struct stat st;
+
+    if (lstat(path, &st))
         return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (!S_ISDIR(st.st_mode))
+        return fail(err, -EPERM, "%s is no folder", path);
+    if (st.st_uid != geteuid() && st.st_uid != 0)
+        return fail(err, -EPERM, "%s belongs to user %u", path, (unsigned)st.st_uid);
+    if (st.st_mode & (S_IWGRP | S_IWOTH))
+        return fail(err, -EPERM, "%s can be written by others", path);
     return 0;
+}
+
+static int make_dir(const char *path, uw_error *err)
+{
+    if (mkdir(path, DIR_MODE) == 0)
+        return chmod(path, DIR_MODE) ? fail(err, -errno, "%s: %s", path, strerror(errno))
+                                     : 0;
+    if (errno != EEXIST)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    return statedir_trust(path, err);
 }
 
 int statedir_make(const char *path, const char *library, struct statedir *ret,
@@ -187,7 +207,7 @@ int statedir_make(const char *path, const char *library, struct statedir *ret,
     if (r)
         return r;
     memcpy(dir.path, path, strlen(path) + 1);
-    r = make_dirs(path, err);
+    r = make_dir(path, err);
     if (!r)
         r = take_lock(path, &dir.lock_fd, err);
     if (r)

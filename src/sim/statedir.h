@@ -33,6 +33,11 @@ void statedir_remove(struct statedir *dir);
 
 /* ---- everybody else's ---- */
 
+/* Whoever runs a program in a world loads its library: the folder has to be ours
+ * or root's, no link, and nobody else's to write, else -EPERM.
+ */
+int statedir_trust(const char *path, uw_error *err);
+
 enum { STATEDIR_NONE = 1, STATEDIR_DEAD = 2 };
 
 /* Maps the page of a living world read-only; unmap it with statedir_unmap().

@@ -187,6 +187,19 @@ def rights(node):
     got = numbers(node, "init", ";", "set", 0, 210000, ";", "limit", 0, ";", "lock", 0, 600, 900, preexec_fn=drop)
     t.equal([r for r, _ in got], [0, 4, 0, 4], "somebody else may read, not set")
     t.equal(got[2][1], 200000, "and changed nothing")
+    p = node.sim("exec", "--", "true", preexec_fn=drop)
+    t.equal(p.returncode, 0, "who is not root may enter root's world")
+    strange = os.path.join(node.tmp, "strange")
+    os.mkdir(strange)
+    os.chown(strange, 65534, 65534)
+    p = sim("--state", strange, "start")
+    t.ok(p.returncode == 1 and "belongs to user 65534" in p.stderr and not os.listdir(strange),
+         "nobody starts a world in somebody else's folder", p.stderr)
+    os.chown(node.state, 65534, 65534)
+    p = node.run("true")
+    t.ok(p.returncode == 125 and "belongs to user 65534" in p.stderr,
+         "root does not load somebody else's library", p.stderr)
+    os.chown(node.state, 0, 0)
     p = node.sim("fault", "0", "lost", preexec_fn=drop)
     t.ok(p.returncode == 1, "nor make faults", p.stderr)
     p = node.sim("stop", preexec_fn=drop)
@@ -254,8 +267,10 @@ def main():
             job(node, tmp)
             faults(node)
         if os.getuid() == 0:
+            mask = os.umask(0o077)  # others look in whatever the umask
             with uwtest.Node(count=1, may_set="root") as node:
                 rights(node)
+            os.umask(mask)
         else:
             t.skip("rights of others", "only root can become somebody else")
         script()
