@@ -1,5 +1,6 @@
 /* underwatt-actuator: the one process that writes caps.  See its manual page. */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,10 +66,14 @@ static const char help[] =
     "  --local          for underwatt's own use: serve the socket at standard input\n"
     "  --library PATH   NVML to load instead of the system's\n";
 
+/* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
 static void say(const char *text, void *user)
 {
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
     (void)user;
-    (void)fprintf(stderr, "underwatt-actuator: %s\n", text);
+    if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
+        (void)dprintf(STDERR_FILENO, "underwatt-actuator: %s\n", text);
 }
 
 /* ---- the keeper's line ---- */
@@ -185,6 +190,8 @@ static int open_boards(struct program *p, uw_error *err)
     }
     if (r == 0)
         r = journal_open(dir, &p->journal, err);
+    if ((r == -EACCES || r == -EPERM) && geteuid() != 0)
+        return fail_in(err, -EPERM, "no right to set power limits as uid %u", geteuid());
     if (r < 0)
         return r;
 
@@ -310,7 +317,9 @@ static int parse(struct program *p, int argc, char **argv)
 static int stand_alone(enum mode mode)
 {
     static const struct rlimit no_core;
+    const struct sigaction ignore = {.sa_handler = SIG_IGN};
 
+    (void)sigaction(SIGPIPE, &ignore, NULL);
     if (clearenv() != 0 || chdir("/") < 0)
         return -errno;
     (void)umask(077);

@@ -78,10 +78,9 @@ def state_of(pid):
 class Client:
     """tests/system/actuator-hold.c: obeys lines, prints what it hears."""
 
-    def __init__(self, library, prefix=(), kind="simulated"):
+    def __init__(self, library, prefix=(), kind="simulated", stderr=subprocess.PIPE):
         self.p = subprocess.Popen([*prefix, HOLD, ACTUATOR, library, kind],
-                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                  stderr=subprocess.PIPE)
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=stderr)
         self.lines = []
         self.rest = b""
         self.keeper = self.actuator = 0
@@ -155,7 +154,8 @@ class Client:
                             return_by - time.monotonic())
         for stream in (self.p.stdin, self.p.stdout, self.p.stderr):
             try:
-                stream.close()
+                if stream:
+                    stream.close()
             except OSError:
                 pass  # what was written to the dead
 
@@ -181,8 +181,8 @@ class World:
             raise RuntimeError(f"actuator: {line!r}")
         return c
 
-    def capped(self, i, mw=CAP):
-        c = self.client()
+    def capped(self, i, mw=CAP, **kw):
+        c = self.client(**kw)
         held = c.ask("hold", self.uuid[i])
         done = c.ask("set", self.uuid[i], mw)
         if " done " not in held or " done " not in done:
@@ -403,6 +403,18 @@ def other_times(t, w):
     t.ok("driver was loaded anew" in heard, "a reload while capped is named", heard)
     c.close()
     t.ok(w.nvml.limit(0) != CAP and not w.entry(0), "and nothing is undone")
+
+    w.nvml.set(0, ORIGINAL)
+    c = w.capped(0)
+    c.kill_all()
+    w.node.fault("all", "unload")
+    p = w.recover()
+    t.ok(p.returncode == 1 and w.entry(0), "with the driver unloaded a recovery fails, and says so",
+         f"{p.returncode} {p.stderr}")
+    w.node.fault("all", "reload")
+    p = w.recover()
+    t.ok(p.returncode == 0 and not w.entry(0), "with a new one the entry is dropped", p.stderr)
+    c.close()
     for i in range(BOARDS):
         w.nvml.set(i, ORIGINAL)
 
@@ -473,6 +485,30 @@ def two_at_once(t, w):
     c.close()
 
 
+def words(t, w):
+    """Its words on standard error must cost nothing but themselves."""
+    for name in ("closed", "full"):
+        ours, theirs = os.pipe()
+        if name == "full":
+            os.set_blocking(theirs, False)
+            while True:
+                try:
+                    os.write(theirs, b"x" * 4096)
+                except BlockingIOError:
+                    break
+            os.set_blocking(theirs, True)
+        c = w.capped(0, stderr=theirs)
+        os.close(theirs)
+        if name == "closed":
+            os.close(ours)
+        os.kill(c.p.pid, signal.SIGSTOP)  # "did not renew its lease"
+        t.ok(w.back(0) is not None, f"standard error is {name}: the original comes back all the same")
+        t.ok(state_of(c.actuator) and state_of(c.keeper), "and the actuator lives on")
+        c.close()
+        if name == "full":
+            os.close(ours)
+
+
 def links(t, w):
     victim = pathlib.Path(w.node.tmp) / "victim"
     victim.write_text("safe")
@@ -510,6 +546,7 @@ def main():
         other_times(t, w)
         faults(t, w)
         two_at_once(t, w)
+        words(t, w)
         links(t, w)
     t.done()
 

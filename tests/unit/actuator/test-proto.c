@@ -70,8 +70,14 @@ static void test_answer(void)
        "its numbers are as they were");
     is_str(back.uuid, "GPU-1", "… its uuid");
     is_str(back.text, "held", "… its text");
+}
 
-    struct proto_answer bad = m;
+static void test_bad_answers(void)
+{
+    struct actuator_reply reply = {.uuid = "GPU-1", .text = "held"};
+    const struct proto_answer m = proto_answer(PROTO_HOLD, 7, &reply);
+    struct proto_answer got, bad = m;
+
     bad.reply.result = ACTUATOR_N_RESULTS;
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO, "unknown result");
     bad = m;
@@ -97,5 +103,6 @@ int main(void)
 {
     test_request();
     test_answer();
+    test_bad_answers();
     return done();
 }
