@@ -361,7 +361,8 @@ int meter_settle(struct meter *m)
 {
     double from = m->n_chunks ? m->chunks[m->n_chunks - 1].t1 : 0;
     struct chunk c = {.t0 = from, .t1 = from + m->chunk_s};
-    bool fold = sensor_part_time(m) && m->class != CLASS_TRUE && m->n_ring > 1;
+    /* readings are second to a counter that counts: no need to think hard over them */
+    bool fold = sensor_part_time(m) && !counter_usable(m) && m->n_ring > 1;
     struct piece p = {0};
     int r = 0;
 
