@@ -153,6 +153,38 @@ static void test_job(void)
     close_scene(&s);
 }
 
+static void test_phases(void)
+{
+    static const char *const argv[] = {"train", "--steps", "40", "--epochs", "2", NULL};
+    static const char *const env[] = {"UNDERWATT_PROGRESS=" VIRTUAL_PROGRESS, NULL};
+    struct scene s;
+    double highest_w[8] = {0}, s_of[8] = {0};
+    uw_error err = {""};
+
+    if (!open_scene(&s, "v100", 1))
+        return;
+    is_int(start(&s, argv, env, &err), 0, "a job of all phases %s", err.text);
+    const struct uw_progress_slot *slot = &virtual_world_progress(s.world)->slot[0];
+    for (int i = 0; i < 10000 && !s.ended; i++) {
+        unsigned phase = slot->phase & 7;
+        pass(&s, 0.02);
+        if (phase != (slot->phase & 7))
+            continue;
+        s_of[phase] += 0.02;
+        highest_w[phase] = fmax(highest_w[phase], virtual_world_true_w(s.world, 0));
+    }
+    is_int(slot->steps, 80, "two epochs of 40 steps");
+    is_near(s_of[UW_PHASE_LOAD], 2, 0.1, "two loads of a second");
+    is_near(s_of[UW_PHASE_CHECKPOINT], 2, 0.1, "two checkpoints of a second");
+    ok(s_of[UW_PHASE_VALIDATE] > 0.1 &&
+           s_of[UW_PHASE_VALIDATE] < 0.1 * s_of[UW_PHASE_TRAIN],
+       "validation %g s, training %g s", s_of[UW_PHASE_VALIDATE], s_of[UW_PHASE_TRAIN]);
+    ok(highest_w[UW_PHASE_LOAD] < 0.6 * highest_w[UW_PHASE_TRAIN],
+       "loading takes %g W, training %g W", highest_w[UW_PHASE_LOAD],
+       highest_w[UW_PHASE_TRAIN]);
+    close_scene(&s);
+}
+
 static void test_limit(void)
 {
     static const char *const argv[] = {"train", "--phases", "train", "--gpus", "0", NULL};
@@ -274,6 +306,7 @@ static void test_refused(void)
 int main(void)
 {
     test_job();
+    test_phases();
     test_limit();
     test_faults();
     test_refused();
