@@ -92,7 +92,7 @@ static int parse_point(char *const col[COLUMNS], struct curve_point *ret, uw_err
 static int add_row(struct drafts *d, char *line, unsigned no, uw_error *err)
 {
     char *col[COLUMNS];
-    struct curve_point p;
+    struct curve_point p = {0};
     struct draft *c;
 
     if (line[strspn(line, " \t")] == '\0')
@@ -145,7 +145,7 @@ static int finish(const struct drafts *d, const char *path, struct records *ret,
         rec->reference = curve_at(rec->curve, rec->max_w);
     }
     *ret = out;
-    out = (struct records){0};
+    memset(&out, 0, sizeof out); /* given away */
     return 0;
 }
 

@@ -133,7 +133,7 @@ static int print_results(const struct records *recs, const struct play *base,
     for (size_t i = 0; i < recs->n; i++)
         for (uint64_t seed = 1; seed <= seeds; seed++) {
             struct play p = *base;
-            struct score s;
+            struct score s = {0};
             p.seed = seed;
             int r = play(&recs->items[i], &p, &s, err);
             if (r < 0)
@@ -161,10 +161,10 @@ static int print_goal(const struct records *recs, const struct opts *o,
                         .noise = o->noise,
                         .prior = o->prior,
                         .trace = o->trace ? stderr : NULL};
-    auto_(mem_free) double *regret = calloc(recs->n * o->seeds, sizeof *regret);
-    auto_(mem_free) double *slowdown = calloc(recs->n * o->seeds, sizeof *slowdown);
+    auto_(mem_free) double *regret = calloc(recs->n * o->seeds + 1, sizeof *regret);
+    auto_(mem_free) double *slowdown = calloc(recs->n * o->seeds + 1, sizeof *slowdown);
     struct columns col = {.regret = regret, .slowdown = slowdown};
-    if (!regret || !slowdown)
+    if (recs->n == 0 || !regret || !slowdown)
         return fail(err, -ENOMEM, "no memory for %zu curves x %" PRIu64 " seeds", recs->n,
                     o->seeds);
 

@@ -39,7 +39,7 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
 
     for (size_t i = 0; i < c.n; i++) {
         struct play p = *base;
-        struct score s;
+        struct score s = {0};
         p.seed = 1 + i % seeds;
         int r = play(&recs->items[i / seeds], &p, &s, err);
         if (r < 0)
@@ -103,7 +103,7 @@ static int print_goal(const struct records *recs, const struct table_opts *opts,
     if (opts->json)
         (void)fprintf(opts->json, "{\"goal\":\"%s\",\"methods\":[", text);
     for (size_t m = 0; m < n_elements(methods); m++) {
-        struct cell c;
+        struct cell c = {0};
         p.method = methods[m].method;
         p.share = methods[m].share;
         r = fill(recs, &p, p.method == METHOD_STATIC ? 1 : opts->seeds, &c, err);

@@ -26,7 +26,12 @@ static void test_known(void)
     is_near(pchip_value(x, y, d, 4, -1), 0, 0, "before the first: its value");
     is_near(pchip_value(x, y, d, 4, 9), 2, 0, "after the last: its value");
     is_near(pchip_value(x, y, d, 4, 3), 2, 1e-15, "at a knot: its value");
+}
 
+static void test_line(void)
+{
+    static const double x[] = {0, 1}, y[] = {0, 1};
+    double d[2];
     pchip_slopes(x, y, 2, d);
     is_near(pchip_value(x, y, d, 2, 0.25), 0.25, 1e-15, "two knots: a line");
 }
@@ -69,6 +74,14 @@ static void test_curve(void)
         is_near(v.time_s, points[i].time_s, 1e-9, "time at a row");
         is_near(v.energy_j, points[i].energy_j, 1e-6, "energy at a row");
     }
+}
+
+static void test_between(void)
+{
+    static const struct curve_point points[] = {
+        {250, 10, 2000}, {150, 12, 1680}, {200, 10.5, 1890}};
+    auto_(curve_free) struct curve *c = NULL;
+    ok(curve_new(points, 3, &c, NULL) == 0, "the same curve");
     struct curve_value v = curve_at(c, 175);
     ok(v.time_s > 10.5 && v.time_s < 12, "time between rows");
     is_near(v.energy_j, v.time_s * v.power_w, 1e-9, "energy is power x time");
@@ -104,8 +117,10 @@ static void test_refusals(void)
 int main(void)
 {
     test_known();
+    test_line();
     test_monotone();
     test_curve();
+    test_between();
     test_refusals();
     return done();
 }
