@@ -23,6 +23,7 @@ struct probe {               /* one board */
     struct loop_timer *timer;
     bool busy; /* a call is under way */
     bool out;  /* does not count in windows */
+    bool rest; /* is not sampled */
     uint64_t slow_ns;
     struct sampler_now now;
 };
@@ -52,6 +53,8 @@ static int answer_waits(struct sampler *s);
 
 static void schedule(struct probe *p)
 {
+    if (p->rest)
+        return;
     uint64_t now = loop_now_ns(p->sampler->loop);
     uint64_t at = meter_next(p->meter, now);
 
@@ -144,7 +147,7 @@ static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     uint32_t want = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE | GPU_HAS_ENERGY;
     (void)timer;
 
-    if (p->busy)
+    if (p->busy || p->rest)
         return 0;
     if (now_ns >= p->slow_ns) {
         want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
@@ -378,6 +381,14 @@ void sampler_count_in(struct sampler *s, size_t i, bool in)
 {
     if (i < s->n)
         s->probe[i]->out = !in;
+}
+
+void sampler_rest(struct sampler *s, size_t i)
+{
+    if (i >= s->n)
+        return;
+    s->probe[i]->out = s->probe[i]->rest = true;
+    loop_timer_set(s->probe[i]->timer, UINT64_MAX, 0);
 }
 
 size_t sampler_count(const struct sampler *s)

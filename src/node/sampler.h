@@ -60,6 +60,8 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
  * the same, its results are 0.
  */
 void sampler_count_in(struct sampler *s, size_t i, bool in);
+/* Board i is none of ours for good: neither sampled nor counted. */
+void sampler_rest(struct sampler *s, size_t i);
 
 size_t sampler_count(const struct sampler *s);
 const struct sampler_now *sampler_board(const struct sampler *s, size_t i);

@@ -297,6 +297,9 @@ static int start_sampling(struct session *s)
         s->result.error = err;
         return session_end(s, SESSION_BEFORE);
     }
+    for (size_t i = 0; i < s->n && s->named; i++)
+        if (!s->use[i])
+            sampler_rest(s->sampler, i);
     if (s->n_cpu > 0 &&
         sampler_new(s->o.loop, s->domain, s->n_cpu, &opts, &s->cpu_sampler, NULL) < 0)
         s->n_cpu = 0;
