@@ -121,6 +121,9 @@ static int exit_code(const struct running *r)
     case SESSION_BEFORE:
         break;
     }
+    if (r->result.n == 0)
+        return cli_fail(EXIT_BEFORE, "%s: %s; `underwatt doctor` tells what is missing",
+                        name, r->result.error.text);
     return cli_fail(EXIT_BEFORE, "%s: %s", name, r->result.error.text);
 }
 

@@ -159,6 +159,8 @@ static void one(struct world *w, const char *board, const char *workload,
             ok(v.slowdown <= goal.param * 1.002,
                "%s %s %s: the bound holds (time x %.4f)", board, workload, goal_text,
                v.slowdown);
+        ok(t->changes == 0 && t->stalls == 0, "%s %s %s: no false alarm in %.0f s", board,
+           workload, goal_text, w->result.time_s);
         ok(t->restored, "%s %s %s: the original limit is back", board, workload,
            goal_text);
         if (verbose)
