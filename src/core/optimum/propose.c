@@ -17,6 +17,9 @@ static const struct price {
 #define REACH 0.20 /* … which counts up to here */
 #define CLIFF 0.35 /* log time above the best's, where a neighbour counts up to … */
 #define CLIFF_REACH 0.10
+#define WIDE                                                                         \
+    1.5 /* a cliff so many times lower than what was measured above it tells nothing \
+           between */
 #define FLAT 0.003 /* a smaller change of time and energy is none */
 #define ROUGH 0.02 /* of time: where a curve is that rough, a valley may be hidden */
 #define LOOK 0.6   /* … and this share of the demand is where to look once */
@@ -67,6 +70,17 @@ static bool steep(const struct outlook *o, const struct level *l, size_t best)
     return !l->stale && l->log_t - o->model.ref_t - o->spot[best].mean_t > CLIFF;
 }
 
+/* The level measured within `near` of this cap; NULL: none. */
+static const struct level *measured_near(const struct outlook *o, double cap_w,
+                                         double near_w)
+{
+    for (size_t i = 0; i < o->model.n; i++)
+        if (!o->model.levels[i]->stale &&
+            fabs(o->model.levels[i]->cap_w - cap_w) < near_w)
+            return o->model.levels[i];
+    return NULL;
+}
+
 /* The climb's part: what is kept has a measured neighbour on this side (+1 above,
  * -1 below) where something changes, unless the allowed caps end there.  The cap
  * to measure, or 0.
@@ -92,7 +106,36 @@ static double missing_side(const struct outlook *o, size_t best, int side)
     if (from > room - 0.5 * step)
         return 0;
     double to = best_w + side * fmax(2 * from, step);
+    const struct level *there = measured_near(o, to, 0.25 * step);
+    if (there) /* known already, and no neighbour: half way, or enough of it */
+        to = 0.5 * (there->cap_w + best_w);
+    if (there && measured_near(o, to, 0.25 * step))
+        return 0;
     return fmin(fmax(round(to / o->grain_w) * o->grain_w, o->lo_w), o->hi_w);
+}
+
+/* The highest cap below what would be kept that fell off a cliff, when nothing was
+ * measured for a long way above it: the middle between the two, else 0.  The model
+ * believes in smooth curves and sees no valley behind a cliff.
+ */
+static double behind_cliff(const struct outlook *o, size_t best)
+{
+    double cliff = 0, above = HUGE_VAL;
+
+    for (size_t i = 0; i < o->model.n; i++) {
+        const struct level *l = o->model.levels[i];
+        if (l->cap_w < o->cap_w[best] && steep(o, l, best))
+            cliff = fmax(cliff, l->cap_w);
+    }
+    for (size_t i = 0; i < o->model.n; i++) {
+        const struct level *l = o->model.levels[i];
+        if (!l->stale && l->cap_w > cliff)
+            above = fmin(above, l->cap_w);
+    }
+    if (cliff <= 0 || !isinf(o->shape.bound) || above < WIDE * cliff)
+        return 0;
+    return fmin(fmax(round(sqrt(cliff * above) / o->grain_w) * o->grain_w, o->lo_w),
+                o->hi_w);
 }
 
 static double least_measured(const struct outlook *o)
@@ -128,6 +171,11 @@ static double climb(const struct outlook *o, size_t best, double best_w,
     if (above > 0) {
         *ret_why = "a step above the best, to be sure";
         return above;
+    }
+    double behind = behind_cliff(o, best);
+    if (behind > 0) {
+        *ret_why = "between a cliff and the best: nothing is known there";
+        return behind;
     }
     if (look_down(o) < least_measured(o) - NEAR * o->model.demand_w) {
         *ret_why = "time is uneven here: a look further down";
