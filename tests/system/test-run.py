@@ -1,0 +1,430 @@
+#!/usr/bin/python3
+"""underwatt run with real processes on simulated boards, faster than the wall's clock:
+the cap it holds against the oracle, caps asked for, jobs that tell nothing or change,
+every fault in mid-run, who may cap what.  Each case has boards of its own; they run
+at the same time.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+import uwtest
+
+SPEED = 20
+SIM = uwtest.program("underwatt-sim")
+UW = uwtest.program("underwatt")
+V100 = 300000
+MACHINE = """
+name: many boards
+boards:
+  - {model: v100, count: 24}
+  - {model: rtx6000, count: 2}
+workloads:
+  - {name: slower, like: resnet50, memory_time: 212 s}
+"""
+NOBODY = 65534
+
+
+def train(boards, steps, workload="resnet50", phases="load=1s,train"):
+    return [SIM, "train", "--workload", workload, "--gpus", ",".join(map(str, boards)),
+            "--steps", str(steps), "--phases", phases]
+
+
+def nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+class Run:
+    """One `underwatt run`, and what it said so far."""
+
+    def __init__(self, node, boards, *args, cmd, **kw):
+        self.node, self.boards = node, boards
+        self.files = pathlib.Path(tempfile.mkdtemp(dir=node.tmp))
+        self.files.chmod(0o777)
+        self.err = open(self.files / "err", "w+")
+        self.out = open(self.files / "out", "w+")
+        self.p = node.popen("underwatt", "run", "--json", self.files / "json", "--gpus",
+                            ",".join(map(str, boards)), *args, "--", *cmd, stdout=self.out, stderr=self.err, **kw)
+
+    def limits(self):
+        all_of = self.node.status()["boards"]
+        return [all_of[i]["limit_mw"] for i in self.boards]
+
+    def said(self):
+        return (self.files / "err").read_text()
+
+    def until(self, what, seconds=60):
+        return uwtest.wait_for(lambda: what() or self.p.poll() is not None, seconds, 0.1) and what()
+
+    def end(self, seconds=90):
+        try:
+            self.p.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.p.kill()
+            self.p.wait()
+            return None
+        try:
+            self.report = json.loads((self.files / "json").read_text())
+        except (OSError, ValueError):
+            self.report = {}
+        return self.p.returncode
+
+    def back(self):
+        return uwtest.wait_for(lambda: all(mw in (V100, 260000) for mw in self.limits()), 5, 0.1)
+
+    def __repr__(self):
+        return f"exit {self.p.returncode}, limits {self.limits()}\n{self.said()[-2500:]}"
+
+
+# ---- the search against the oracle ----
+
+def oracle(board, workload):
+    """Time and energy of the training loop at each watt, without noise."""
+    p = subprocess.run([UW, "sweep", "--sim", board, "--workload", workload, "--step", "1", "--json", "-"],
+                       capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    d = json.loads(p.stdout)
+    return {x["cap_mw"]: (x["time_s"], x["energy_j"]) for x in d["points"]}
+
+
+def value(goal, e, s):
+    if goal == "energy":
+        return e
+    if goal == "edp":
+        return e * s
+    k = float(goal.split(":")[1])
+    return (k - 1) / k * e + s / k
+
+
+def searched(node, i, board, workload, goal, steps):
+    curve = oracle(board, workload)
+    t_ref, e_ref = curve[max(curve)]
+    best = min(curve, key=lambda mw: value(goal, curve[mw][1] / e_ref, curve[mw][0] / t_ref))
+    run = Run(node, [i], "--goal", goal, cmd=train([i], steps, workload))
+    code = run.end()
+    name = f"{board} {workload} {goal}"
+    yield code == 0 and "simulated training done" in (run.files / "out").read_text(), f"{name}: CMD's status", repr(run)
+    held = run.report.get("held_mw")
+    if not held:
+        yield False, f"{name}: a cap is held", repr(run)
+        return
+    t, e = curve[min(curve, key=lambda mw: abs(mw - held))]
+    v = value(goal, e / e_ref, t / t_ref)
+    regret = v / value(goal, curve[best][1] / e_ref, curve[best][0] / t_ref) - 1
+    yield regret <= 0.01, f"{name}: holds {held / 1000:.0f} W, oracle {best / 1000:.0f} W: {100 * regret:.2f} % off", repr(run)
+    s = run.report["saved"]
+    yield s and s["energy_j"] > 0 and s["half"] < 0.2 and s["slowdown"] >= 0.99, f"{name}: what was saved is told", s
+    true = 1 - e / e_ref
+    hold = [c for c in run.report["caps"] if c["cap_mw"] == held]
+    ref = [c for c in run.report["caps"] if c["cap_mw"] == max(curve)]
+    got = 1 - hold[0]["step_j"] / ref[0]["step_j"] if hold and ref else None
+    yield got is not None and abs(got - true) < 0.02, \
+        f"{name}: a step at that cap saves {100 * (got or 0):.1f} %, in truth {100 * true:.1f} %", repr(run)
+    yield run.report["restored"] and run.back() and "simulated" in run.said(), f"{name}: the original is back", repr(run)
+
+
+def several_boards(node, boards):
+    run = Run(node, boards, "--cap", "60%", cmd=train(boards, 450))
+    low = run.until(lambda: run.limits() == [180000] * len(boards))
+    yield low, "--cap 60%: 180 W of 300 W on every board of the job", repr(run)
+    yield run.end() == 0 and run.back(), "--cap 60%: the originals are back", repr(run)
+    s = run.report.get("saved")
+    yield s and 0.1 < s["fraction"] < 0.4 and s["half"] < 0.1, f"--cap 60%: what it saved: {s and s['fraction']:.3f}", repr(run)
+
+
+def fixed(node, i):
+    run = Run(node, [i], "--cap", "200", cmd=["sh", "-c", " ".join(train([i], 400)) + "; exit 11"])
+    yield run.until(lambda: run.limits() == [200000]), "--cap 200: in force", repr(run)
+    yield run.end() == 11 and run.back(), "--cap 200: CMD's status, the original is back", repr(run)
+    yield run.report.get("held_mw") == 200000 and run.report["restored"], "--cap 200: the report", repr(run)
+
+
+# ---- jobs that tell nothing, and jobs that change ----
+
+def silent(node, i, *args):
+    run = Run(node, [i], *args, cmd=["env", "-u", "UNDERWATT_PROGRESS", *train([i], 600)])
+    name = " ".join(args) + ", no progress told: "
+    if args[0] == "--cap":
+        yield run.until(lambda: run.limits() == [210000]), name + "the cap is set", repr(run)
+        yield run.end() == 0 and "no progress" in run.said() and run.back(), name + "said so; the original is back", repr(run)
+        return
+    lowest = V100
+    while run.p.poll() is None:
+        lowest = min(lowest, *run.limits())
+        time.sleep(0.2)
+    yield run.end() == 0 and lowest == V100, name + f"no cap ({lowest} mW)", repr(run)
+    yield "no progress" in run.said() and run.report["energy_j"] > 0 and run.report["held_mw"] is None, \
+        name + "said so, measured all the same", repr(run)
+
+
+JOB = """
+import mmap, os, sys, time
+t0, speed = os.environ["UNDERWATT_CLOCK"].split(":")
+t0, speed = int(t0), float(speed)
+now = lambda: t0 + int(speed * (time.clock_gettime_ns(time.CLOCK_BOOTTIME) - t0))
+with open(os.environ["UNDERWATT_PROGRESS"], "r+b") as f:
+    page = memoryview(mmap.mmap(f.fileno(), 4096)).cast("Q")
+page[8], page[11] = os.getpid(), 1
+end = now()
+for n, step in ((600, 0.5), (500, 0.6)):
+    for _ in range(n):
+        end += int(step * 1e9)
+        time.sleep(max(0, (end - now()) / speed * 1e-9))
+        page[10] = end
+        page[9] += 1
+"""
+
+
+def changes(node, i):
+    """A job of another pace from some step on: a program of our own, which draws
+    nothing, so that time alone tells."""
+    run = Run(node, [i], "--cap", "250", "--window", "5s", cmd=["/usr/bin/python3", "-c", JOB])
+    code = run.end()
+    yield code == 0 and run.report["search"]["changes"] >= 1 and "changed" in run.said(), \
+        "steps 20 % slower for good: noticed", repr(run)
+    yield run.report.get("steps") == 1100, "… with every step counted", repr(run)
+    yield run.back(), "… the original is back", repr(run)
+
+
+def changes_load(node, i):
+    """One process ends, another with another load comes: searched again."""
+    first, second = train([i], 900), train([i], 1000, "slower")
+    run = Run(node, [i], "--goal", "edp", cmd=["sh", "-c", f"{' '.join(first)} && {' '.join(second)}"])
+    held = run.until(lambda: "holds" in run.said())
+    yield held, "a job of two parts: the first cap is held", repr(run)
+    code = run.end()
+    said = run.said()
+    yield code == 0 and run.report["search"]["changes"] == 1 and "looks again" in said, \
+        "… the second part is noticed", repr(run)
+    yield "holds" in said[said.find("looks again"):], "… and searched", repr(run)
+    yield run.back(), "… the original is back", repr(run)
+
+
+# ---- faults ----
+
+def fault(node, boards, kind, undo, heard, restored=(0, 1)):
+    """It happens on the first of two boards while the cap is in force."""
+    run = Run(node, boards, "--cap", "230", "--window", "2s",
+              cmd=["sh", "-c", " ".join(train(boards, 700)) + "; exit 12"])
+    low = run.until(lambda: run.limits() == [230000] * 2)
+    if not low:
+        yield False, f"{kind}: capped", repr(run)
+        run.end()
+        return
+    node.fault(boards[0], *kind.split())
+    time.sleep(6)
+    other = run.limits()[1]
+    going = run.p.poll() is None
+    if undo:
+        node.fault(boards[0], undo)
+    code = run.end()
+    yield going and code == 12, f"{kind}: CMD goes on and has the last word", repr(run)
+    yield any(word in run.said() for word in heard), f"{kind}: told", repr(run)
+    back = uwtest.wait_for(lambda: all(run.limits()[k] == V100 for k in restored), 8, 0.1)
+    yield back, f"{kind}: the originals are back (the other board was at {other // 1000} W meanwhile)", repr(run)
+
+
+def other_writer(node, boards):
+    yield from fault(node, boards, "limit 210W", None, ["210"], restored=(1,))
+    yield node.board(boards[0])["limit_mw"] == 210000, "limit 210W: theirs stays", node.board(boards[0])
+
+
+def refused(node, boards):
+    """On the way down: it goes no further, and says why."""
+    run = Run(node, boards, "--cap", "160", "--window", "2s",
+              cmd=["sh", "-c", " ".join(train(boards, 500)) + "; exit 12"])
+    low = run.until(lambda: max(run.limits()) < 230000)
+    node.fault(boards[0], "refuse")
+    told = run.until(lambda: "no more caps" in run.said(), 10)
+    other = run.until(lambda: run.limits()[1] == V100, 5)
+    yield low and told and "ermission" in run.said(), "refuse: no further caps, and why", repr(run)
+    yield other and run.p.poll() is None, "refuse: the other board gets its original at once, CMD goes on", repr(run)
+    node.fault(boards[0], "accept")
+    yield run.back(), "refuse: the board itself when it can be set again", repr(run)
+    yield run.end() == 12, "refuse: CMD's status", repr(run)
+
+
+def refused_end(node, i):
+    """The original cannot be put back when CMD ends."""
+    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 350))
+    low = run.until(lambda: run.limits() == [230000])
+    node.fault(i, "refuse")
+    code = run.end()
+    yield low and code == 0 and run.report["restored"] is False and "NOT RESTORED" in run.said() \
+        and run.limits() == [230000], "refuse at the end: NOT RESTORED, and said so; CMD's status", repr(run)
+    node.fault(i, "accept")
+    yield run.back(), "refuse at the end: the actuator goes on until it is", repr(run)
+
+
+def reload_driver():
+    with uwtest.Node(count=2, speed=SPEED) as node:
+        yield from fault(node, [0, 1], "reload", None, ["loaded anew"])
+        node.fault("all", "limit", "280W")
+
+
+# ---- who may ----
+
+def two_at_once(node, i):
+    run = Run(node, [i], "--cap", "260", cmd=train([i], 500))
+    ready = run.until(lambda: node.board(i)["pids"])
+    mark = run.files / "started"
+    p = node.run("underwatt", "run", "--cap", "250", "--gpus", i, "--", "touch", mark)
+    yield ready and p.returncode == 125 and str(run.p.pid) in p.stderr and not mark.exists(), \
+        "a second run on a board: 125, the first's pid, CMD not started", f"{p.returncode} {p.stderr} {run.p.pid}"
+    run.p.terminate()
+    yield run.end() == 143 and run.back(), "SIGTERM ends the job of the first: 143, the original is back", repr(run)
+
+
+def foreign(node, i):
+    name = "another user's process on the board"
+    if os.geteuid() != 0:
+        yield None, name, "only root can become somebody else"
+        return
+    other = node.popen(*train([i], 100000), preexec_fn=nobody)
+    uwtest.wait_for(lambda: node.board(i)["pids"])
+    run = Run(node, [i], "--cap", "250", cmd=["true"])
+    yield run.end() == 125 and str(other.pid) in run.said() and len(run.said().splitlines()) == 1, \
+        f"{name}: 125 and its pid", repr(run)
+    m = node.run("underwatt", "measure", "--gpus", i, "--", "true")
+    yield m.returncode == 0, f"{name}: measuring is allowed", m.stderr
+    other.kill()
+
+
+class Theirs(uwtest.Node):
+    """A node of another user, where root alone may set limits."""
+
+    def __enter__(self):
+        self.home = tempfile.mkdtemp(prefix="uw-")
+        os.chmod(self.home, 0o777)
+        self.state = os.path.join(self.home, "world")
+        return super().__enter__()
+
+    def __exit__(self, *exc):
+        super().__exit__(*exc)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+    def sim(self, *args, **kw):
+        if os.geteuid() == 0:
+            kw["preexec_fn"] = nobody
+        return super().sim(*args, **kw)
+
+
+def stops_before(node, **kw):
+    for args in (["--goal", "edp"], ["--cap", "80%"]):
+        for gpus in (["--gpus", "0"], []):
+            mark = pathlib.Path(node.tmp) / "started"
+            p = node.run("underwatt", "run", *args, *gpus, "--", "touch", mark, **kw)
+            yield p.returncode == 125 and not mark.exists() and node.board(0)["limit_mw"] == V100 \
+                and all(s in p.stderr for s in ("no right", "root", "sudo")), \
+                f"run {' '.join(args + gpus)}{' of another user' if kw else ''}, no right to cap: 125, which right, " \
+                "the ways, CMD not started", f"{p.returncode} {p.stderr}"
+
+
+def no_right():
+    with uwtest.Node(count=1) as node:
+        node.fault("all", "refuse")
+        yield from stops_before(node)
+    if os.geteuid() == 0:
+        with Theirs(count=1, may_set="root") as node:
+            os.chmod(node.tmp, 0o777)
+            yield from stops_before(node, preexec_fn=nobody)
+
+
+# ---- bad input ----
+
+GOALS = ["energy", "edp", "eds:", "cost:", "slowdown:", "time"]
+
+
+def bad_input(node):
+    mark = pathlib.Path(node.tmp) / "bad-started"
+    touch = ["--gpus", "0", "--", "touch", mark]
+    before = [b["limit_mw"] for b in node.status()["boards"]]
+    for args, says in [
+            (["--goal", "fast", *touch], ["'fast'", *GOALS]),
+            (["--goal", "eds:0.5", *touch], ["0.5"]),
+            (["--goal", "eds:", *touch], ["eds"]),
+            (["--goal", "cost:2", *touch], ["2", "0..1"]),
+            (["--goal", "slowdown:0.9", *touch], ["0.9"]),
+            (["--cap", "50", *touch], ["50 W", "150..300 W"]),
+            (["--cap", "301", *touch], ["301 W", "150..300 W"]),
+            (["--cap", "20%", *touch], ["60 W", "150..300 W"]),
+            (["--cap", "lots", *touch], ["'lots'"]),
+            (["--cap", "-5", *touch], ["-5"]),
+            (["--cap", "0", *touch], ["0"]),
+            (touch, ["--goal", "--cap"]),
+            (["--goal", "edp", "--cap", "200", *touch], ["--goal", "--cap"]),
+            (["--goal", "edp", "--window", "0.1s", *touch], ["--window", "1 s..600 s"]),
+            (["--goal", "edp", "--window", "10", *touch], ["--window", "'10'"]),
+            (["--goal", "edp", "--gpus", "99", "--", "touch", mark], ["'99'"]),
+            (["--goal", "edp"], ["no command"])]:
+        p = node.run("underwatt", "run", *args)
+        name = " ".join(map(str, args)).split(" --gpus 0")[0]
+        yield p.returncode == 2 and all(s in p.stderr for s in says) and len(p.stderr.splitlines()) == 1 \
+            and not p.stdout and not mark.exists(), f"run {name}: one line, 2, CMD not started", f"{p.returncode} {p.stderr}"
+    yield before == [b["limit_mw"] for b in node.status()["boards"]], "bad input changed nothing", ""
+    p = node.run("underwatt", "run", "--cap", "290", "--gpus", "0", "--", "/nowhere/at-all")
+    yield p.returncode == 127 and node.board(0)["limit_mw"] == V100, "no such CMD: 127, the original is back", p.stderr
+    p = node.run("underwatt", "run", "--goal", "time", "--gpus", "0", "--", "sh", "-c", "kill -9 $$")
+    yield p.returncode == 137 and node.board(0)["limit_mw"] == V100, "CMD killed: 137", p.stderr
+
+
+def results(name, case, *args):
+    """All that a case finds; one that breaks off is a failure, too."""
+    found = []
+    try:
+        for one in case(*args):
+            found.append(one)
+    except (KeyError, TypeError, OSError, RuntimeError, subprocess.SubprocessError) as e:
+        found.append((False, f"{name}: broke off", repr(e)))
+    return found
+
+
+def main():
+    t = uwtest.Tap()
+    only = sys.argv[1:]
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+        cases = {
+            "changes_load": (changes_load, node, 3),
+            "oracle1": (searched, node, 0, "v100", "resnet50", "edp", 1100),
+            "oracle2": (searched, node, 1, "v100", "vgg19", "energy", 700),
+            "oracle3": (searched, node, 24, "rtx6000", "inception4", "eds:2", 700),
+            "changes": (changes, node, 4),
+            "silent-goal": (silent, node, 5, "--goal", "edp"),
+            "silent-cap": (silent, node, 6, "--cap", "210"),
+            "several": (several_boards, node, [7, 8]),
+            "fixed": (fixed, node, 9),
+            "lost": (fault, node, [10, 11], "lost", "found", ["lost"]),
+            "hang": (fault, node, [12, 13], "hang", "release", ["no answer", "does not answer", "hang"]),
+            "refuse": (refused, node, [14, 15]),
+            "refuse-end": (refused_end, node, 22),
+            "limit": (other_writer, node, [16, 17]),
+            "stuck": (fault, node, [18, 19], "stuck", "unstuck", ["stuck"]),
+            "reload": (reload_driver,),
+            "two": (two_at_once, node, 20),
+            "foreign": (foreign, node, 21),
+            "no_right": (no_right,),
+            "bad_input": (bad_input, node),
+        }
+        begin = time.monotonic()
+        with concurrent.futures.ThreadPoolExecutor(5) as pool:
+            jobs = [pool.submit(results, name, *c) for name, c in cases.items()
+                    if not only or name in only]
+            for job in jobs:
+                for good, name, why in job.result():
+                    if good is None:
+                        t.skip(name, why)
+                    else:
+                        t.ok(good, name, why)
+        print(f"# {time.monotonic() - begin:.0f} s", flush=True)
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
