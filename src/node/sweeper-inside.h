@@ -40,7 +40,8 @@ struct sweeper {
     size_t looking;   /* answers of process lists still to come */
 
     struct actuator *act;
-    struct sampler *sampler;
+    struct sampler *sampler; /* of the boards below: CMD's, or all until they are known */
+    struct board *sampled[BOARDS_MAX];
     struct job *job;
     struct loop_timer *timer; /* of the stage */
     struct loop_timer *kill;  /* CMD does not end */

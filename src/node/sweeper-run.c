@@ -145,7 +145,11 @@ static int on_energy(struct sampler *sampler, const struct sampler_window *w, vo
             (void)fail_in(&s->result.error, 0, "the energy of a run is not known");
             return sweeper_end_with(s, SWEEPER_FAILED);
         }
-        sweeper_note(s, "the energy of this run is not known: it is made again");
+        char text[300];
+        (void)snprintf(text, sizeof text,
+                       "the energy of this run is not known, it is made again: %s",
+                       w->error.text);
+        sweeper_note(s, text);
     } else if (!s->spoilt) {
         record(s, w->energy_j);
     }
@@ -166,8 +170,9 @@ int sweeper_after_hold(struct sweeper *s)
         sweeper_note(s, "the first run was not at the default limit: it has shown CMD's "
                         "boards and does not count");
     }
+    bool found = s->found_run;
     s->found_run = false;
-    return sweeper_next_run(s);
+    return found ? sweeper_start_sampling(s) : sweeper_next_run(s);
 }
 
 static int cmd_failed(struct sweeper *s, int status)

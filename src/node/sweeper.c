@@ -325,13 +325,17 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 int sweeper_start_sampling(struct sweeper *s)
 {
     struct sampler_opts opts = {0};
+    size_t n = 0;
 
     s->stage = SWEEPER_S_FEED;
-    int r = sampler_new(s->o.loop, s->all, s->n, &opts, &s->sampler, &s->result.error);
-    if (r < 0)
-        return sweeper_end_with(s, SWEEPER_BEFORE);
     for (size_t i = 0; i < s->n; i++)
-        sampler_count_in(s->sampler, i, s->use[i] || !s->named);
+        if (s->use[i] || !s->named)
+            s->sampled[n++] = s->all[i];
+    sampler_free(s->sampler);
+    s->sampler = NULL;
+    int r = sampler_new(s->o.loop, s->sampled, n, &opts, &s->sampler, &s->result.error);
+    if (r < 0)
+        return sweeper_end_with(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
     s->feed_ns = loop_now_ns(s->o.loop);
     loop_timer_set(s->timer, s->feed_ns + FEED_MS * NS_PER_MS, FEED_MS * NS_PER_MS);
     return 0;
@@ -341,8 +345,8 @@ static bool all_fed(const struct sweeper *s, uint64_t now_ns)
 {
     if (s_between(s->feed_ns, now_ns) >= FEED_MOST_S * loop_speed(s->o.loop))
         return true;
-    for (size_t i = 0; i < s->n; i++)
-        if (sampler_board(s->sampler, i)->last.has == 0 && (s->use[i] || !s->named))
+    for (size_t i = 0; i < sampler_count(s->sampler); i++)
+        if (sampler_board(s->sampler, i)->last.has == 0)
             return false;
     return true;
 }
@@ -473,9 +477,9 @@ void sweeper_now(struct sweeper *s, struct sweeper_now *ret)
     ret->running = s->stage == SWEEPER_S_RUN;
     if (ret->running)
         ret->time_s = s_between(s->begin_ns, loop_now_ns(s->o.loop));
-    for (size_t i = 0; i < s->n && s->sampler; i++) {
+    for (size_t i = 0; s->sampler && i < sampler_count(s->sampler); i++) {
         const struct gpu_sample *last = &sampler_board(s->sampler, i)->last;
-        if (s->use[i])
+        if (s->use[board_view(s->sampled[i])->at])
             ret->power_w += last->has & GPU_HAS_INSTANT ? last->instant_w : last->power_w;
     }
     ret->left_known = s->plan && at > 0;

@@ -1,0 +1,225 @@
+"""`underwatt sweep -- CMD` with real processes on a simulated node."""
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import signal
+import sys
+import time
+
+import uwtest
+
+t = uwtest.Tap()
+SPEED = 20
+TRAIN = ["underwatt-sim", "train", "--workload", "alexnet", "--gpus", "1", "--phases", "train",
+         "--steps", "300"]  # 15 s at the default limit, less than a second here
+RANGE = ["--from", "150", "--to", "300", "--step", "75", "--runs", "1"]
+
+
+def limits(node):
+    return [b["limit_mw"] for b in node.status()["boards"]]
+
+
+def all_default(node, within=5.0):
+    return uwtest.wait_for(lambda: limits(node) == [300000] * 4, within, 0.1)
+
+
+def test_whole(node, tmp):
+    out = {k: str(tmp / f"sweep.{k}") for k in ("json", "csv", "svg", "html")}
+    p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE,
+                 *[x for k, f in out.items() for x in (f"--{k}", f)], "--", *TRAIN)
+    t.equal(p.returncode, 0, "a sweep of a command: exit 0")
+    t.ok(p.stdout.count("training done") == 4 and "default" not in p.stdout,
+         "stdout is the command's own", p.stdout)
+    t.ok("SIMULATED: underwatt-sim train" in p.stderr and "min EDS(1.5)" in p.stderr,
+         "the table is on stderr", p.stderr)
+    t.ok(len(re.findall(r"run \d of 4: \d+ W, .* J, mean", p.stderr)) == 4 and
+         re.search(r"run 2 of 4.*about \d+ s left", p.stderr) and "\r" not in p.stderr,
+         "a plain line a run, with the time left", p.stderr)
+    d = json.loads(pathlib.Path(out["json"]).read_text())
+    t.ok(d["simulated"] is True and "V100" in d["board"] and
+         d["workload"] == " ".join(TRAIN), "JSON: simulated, board, workload")
+    t.equal([(x["cap_mw"], x["runs"]) for x in d["points"]],
+            [(150000, 1), (225000, 1), (300000, 2)], "JSON: caps and runs")
+    energy = [x["energy_j"] for x in d["points"]]
+    t.ok(1300 < energy[0] < energy[2] < 3900, f"JSON: energy grows with the cap: {energy}")
+    power = [x["power_w"] for x in d["points"]]
+    t.ok(100 < power[0] < power[2] < 190, f"JSON: so does mean power: {power}")
+    t.ok([r["cap_mw"] for r in d["runs"]][0] == 300000 ==
+         [r["cap_mw"] for r in d["runs"]][-1], "the default limit is first and last")
+    t.ok(limits(node) == [300000] * 4, "all limits are as found")
+    t.ok("SIMULATED" in pathlib.Path(out["svg"]).read_text() and
+         "SIMULATED" in pathlib.Path(out["html"]).read_text(), "the pictures say simulated")
+
+
+def test_found(node, tmp):
+    p = node.run("underwatt", "sweep", *RANGE, "--json", tmp / "f.json", "--", *TRAIN)
+    t.ok(p.returncode == 0 and p.stdout.count("training done") == 4,
+         "no board is named: the first run shows it, and counts", p.stderr)
+    p = node.run("underwatt", "sweep", *RANGE, "--", *TRAIN, env={"CUDA_VISIBLE_DEVICES": "1"})
+    t.ok(p.returncode == 0, "CUDA_VISIBLE_DEVICES names it", p.stderr)
+    p = node.run("underwatt", "sweep", *RANGE, "--", "true")
+    t.ok(p.returncode == 1 and "CMD was seen on no GPU" in p.stderr,
+         "a command without a board", p.stderr)
+    t.ok(limits(node) == [300000] * 4, "all limits are as found")
+
+
+def start(node, *args, **kw):
+    """A sweep that has capped its board and runs its command."""
+    child = node.popen("underwatt", "sweep", "--gpus", "1", "--step", "75", "--runs", "1", *args,
+                       "--", *TRAIN[:-1], "20000", **kw)
+    uwtest.wait_for(lambda: node.board(1)["pids"] or child.poll() is not None, 20, 0.05)
+    return child
+
+
+def test_aborts(node, tmp):
+    for name, signo in (("SIGINT", signal.SIGINT), ("SIGTERM", signal.SIGTERM)):
+        child = start(node)
+        job = node.board(1)["pids"]
+        child.send_signal(signo)
+        try:
+            code = child.wait(20)
+        except Exception:
+            code = None
+        t.equal(code, 128 + signo, f"{name}: the exit status says so")
+        t.ok(limits(node) == [300000] * 4, f"{name}: the limits are back at once")
+        t.ok(job and not any(uwtest.alive(p) for p in job), f"{name}: the command has ended")
+        t.ok("interrupted" in child.stderr.read(), f"{name}: said")
+
+
+def test_killed(node, tmp):
+    """kill -9 in a run at a low cap: the lease runs out and the original comes back."""
+    child = node.popen("underwatt", "sweep", "--gpus", "1", "--step", "75", "--runs", "1", "--to",
+                       "225", "--", *TRAIN)
+    low = uwtest.wait_for(lambda: node.board(1)["limit_mw"] < 300000, 20, 0.02)
+    t.ok(low, "kill -9: a low cap was in force")
+    name = pathlib.Path(f"/proc/{child.pid}/comm").read_text().strip()
+    children = [child.pid] if name == "underwatt" else []
+    for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        try:
+            word = stat.read_text().rsplit(")", 1)
+        except OSError:
+            continue
+        if int(word[1].split()[1]) == child.pid and word[0].endswith("(underwatt"):
+            children.append(int(stat.parent.name))
+    for pid in children:
+        os.kill(pid, signal.SIGKILL)
+    t.ok(children and all_default(node, 6), "kill -9: the limits are back within 6 s",
+         f"{children} {limits(node)}")
+    uwtest.wait_for(lambda: not node.board(1)["pids"], 20)
+
+
+def test_state(node, tmp):
+    state = tmp / "state.json"
+    args = ["underwatt", "sweep", "--gpus", "1", *RANGE, "--state", state, "--json", tmp / "s.json",
+            "--", *TRAIN]
+    child = node.popen(*args)
+    uwtest.wait_for(lambda: state.exists() and len(json.loads(state.read_text())["done"]) >= 2,
+                    30, 0.02)
+    child.send_signal(signal.SIGTERM)
+    child.wait(20)
+    err = child.stderr.read()
+    done = json.loads(state.read_text())["done"]
+    t.ok(2 <= len(done) < 4 and "goes on from" in err, f"state: {len(done)} of 4 runs are kept",
+         err)
+    p = node.run(*args)
+    t.ok(p.returncode == 0 and p.stdout.count("training done") == 4 - len(done),
+         "state: only those that are missing are made", p.stdout + p.stderr)
+    runs = json.loads((tmp / "s.json").read_text())["runs"]
+    t.ok(len(runs) == 4 and runs[:len(done)] == done, "state: the others stand as they were")
+    p = node.run(*args[:-1], "301")
+    t.ok(p.returncode == 2 and "another command: word 10 was '300', is '301'" in p.stderr and
+         p.stdout == "", "state: another command is refused, and nothing run", p.stderr)
+    state.write_text("[]")
+    p = node.run(*args)
+    t.ok(p.returncode == 2 and "is no state of a sweep" in p.stderr, "state: no state file",
+         p.stderr)
+
+
+def test_command(node, tmp):
+    script = tmp / "job.sh"
+    script.write_text("#!/bin/sh\nexit 7\n")
+    cases = [(["sh", "-c", "exit 7"], 7, "CMD ended with status 7 in run 1"),
+             (["sh", "-c", "kill -9 $$"], 137, "CMD was ended by signal 9 in run 1"),
+             (["/no/such/program"], 127, "/no/such/program"),
+             ([script], 126, "job.sh")]
+    for cmd, code, text in cases:
+        p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE, "--", *cmd)
+        t.ok(p.returncode == code and text in p.stderr,
+             f"{cmd[-1]}: {code}, {p.returncode}", p.stderr)
+    t.ok(limits(node) == [300000] * 4, "all limits are as found")
+    for args, text in ((["--gpus", "9"], "no board '9'"),
+                       (["--gpus", "1", "--from", "100"], "--from: 100 W is outside 150 W..300 W"),
+                       (["--gpus", "1", "--to", "310"], "--to: 310 W is outside 150 W..300 W")):
+        p = node.run("underwatt", "sweep", *args, "--", "touch", tmp / "touched")
+        t.ok(p.returncode == 2 and text in p.stderr and not (tmp / "touched").exists(),
+             f"sweep {' '.join(args)}: '{text}', CMD not started", p.stderr)
+
+
+def test_two(node, tmp):
+    child = start(node)
+    p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE, "--", "touch", tmp / "second")
+    t.ok(p.returncode == 125 and str(child.pid) in p.stderr and not (tmp / "second").exists(),
+         "a second sweep of the board is refused with the first's pid", f"{child.pid}\n{p.stderr}")
+    other = node.popen("underwatt-sim", "exec", "--", "true")
+    other.wait(10)
+    child.send_signal(signal.SIGTERM)
+    child.wait(20)
+    t.ok(limits(node) == [300000] * 4, "all limits are as found")
+
+
+def test_rights(tmp):
+    with uwtest.Node(board="v100", count=4, speed=SPEED, may_set="root") as node:
+        if os.getuid() != 0:
+            t.skip("without the right", "needs to be root, to become somebody else")
+            return
+        p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE, "--", "touch", tmp / "denied",
+                     user=65534, group=65534, extra_groups=[])
+        t.ok(p.returncode == 125 and not (tmp / "denied").exists(),
+             "without the right CMD is not started", f"{p.returncode} {p.stderr}")
+        t.ok("ermission" in p.stderr or "right" in p.stderr, "and it is said which is missing",
+             p.stderr)
+        train = node.train("--gpus", "2", "--workload", "vgg19", "--epochs", "50")
+        p = node.run("underwatt", "sweep", "--gpus", "2", *RANGE, "--", "touch", tmp / "foreign",
+                     user=65534, group=65534, extra_groups=[])
+        t.ok(p.returncode == 125 and not (tmp / "foreign").exists(),
+             "a board of another user's process is left alone", f"{p.returncode} {p.stderr}")
+        train.kill()
+
+
+def test_terminal(node, tmp):
+    """At a terminal there is one line that renews itself."""
+    lead, follow = pty.openpty()
+    child = node.popen("underwatt", "sweep", "--gpus", "1", *RANGE, "--", *TRAIN, stderr=follow)
+    os.close(follow)
+    text = b""
+    while child.poll() is None or select.select([lead], [], [], 0)[0]:
+        if select.select([lead], [], [], 0.1)[0]:
+            try:
+                piece = os.read(lead, 65536)
+            except OSError:
+                break
+            if not piece:
+                break
+            text += piece
+    os.close(lead)
+    child.wait(30)
+    text = text.decode()
+    t.ok(re.search("\r\033\\[Krun 2 of 4: \\d+ W, \\d+ s, \\d+ W, about \\d+ (s|min) left", text),
+         "a live line with the time left at a terminal", text[-2000:])
+    t.ok("\r\033[K" in text and "min EDP" in text and child.returncode == 0,
+         "then the table", text[-2000:])
+
+
+with uwtest.Node(board="v100", count=4, speed=SPEED, may_set="anyone") as world:
+    where = pathlib.Path(world.tmp)
+    for test in (test_whole, test_found, test_aborts, test_killed, test_state, test_command,
+                 test_two, test_terminal):
+        began = time.monotonic()
+        test(world, where)
+        print(f"# {test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+    os.chmod(where, 0o777)
+    test_rights(where)
+t.done()
