@@ -67,10 +67,14 @@ def test_found(node, tmp):
 
 
 def start(node, *args, **kw):
-    """A sweep that has capped its board and runs its command."""
-    child = node.popen("underwatt", "sweep", "--gpus", "1", "--step", "75", "--runs", "1", *args,
-                       "--", *TRAIN[:-1], "20000", **kw)
-    uwtest.wait_for(lambda: node.board(1)["pids"] or child.poll() is not None, 20, 0.05)
+    """A sweep in its second run: the board has a low cap and the command runs."""
+    child = node.popen("underwatt", "sweep", "--gpus", "1", "--to", "225", "--step", "75", "--runs",
+                       "1", *args, "--", *TRAIN, **kw)
+
+    def low():
+        board = node.board(1)
+        return board["limit_mw"] < 300000 and board["pids"]
+    t.ok(uwtest.wait_for(low, 30, 0.02), "a sweep runs its command under a low cap")
     return child
 
 
@@ -91,10 +95,7 @@ def test_aborts(node, tmp):
 
 def test_killed(node, tmp):
     """kill -9 in a run at a low cap: the lease runs out and the original comes back."""
-    child = node.popen("underwatt", "sweep", "--gpus", "1", "--step", "75", "--runs", "1", "--to",
-                       "225", "--", *TRAIN)
-    low = uwtest.wait_for(lambda: node.board(1)["limit_mw"] < 300000, 20, 0.02)
-    t.ok(low, "kill -9: a low cap was in force")
+    child = start(node)
     name = pathlib.Path(f"/proc/{child.pid}/comm").read_text().strip()
     children = [child.pid] if name == "underwatt" else []
     for stat in pathlib.Path("/proc").glob("[0-9]*/stat"):
@@ -163,8 +164,6 @@ def test_two(node, tmp):
     p = node.run("underwatt", "sweep", "--gpus", "1", *RANGE, "--", "touch", tmp / "second")
     t.ok(p.returncode == 125 and str(child.pid) in p.stderr and not (tmp / "second").exists(),
          "a second sweep of the board is refused with the first's pid", f"{child.pid}\n{p.stderr}")
-    other = node.popen("underwatt-sim", "exec", "--", "true")
-    other.wait(10)
     child.send_signal(signal.SIGTERM)
     child.wait(20)
     t.ok(limits(node) == [300000] * 4, "all limits are as found")
