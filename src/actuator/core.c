@@ -26,8 +26,8 @@ struct cap_seen core_seen(const struct gpu_sample *sample)
 
     if (sample->has & GPU_HAS_ENFORCED)
         seen.enforced_mw = sample->enforced_mw;
-    seen.set_mw =
-        sample->has & GPU_HAS_REQUESTED ? sample->requested_mw : seen.enforced_mw;
+    seen.told = sample->has & GPU_HAS_REQUESTED;
+    seen.set_mw = seen.told ? sample->requested_mw : seen.enforced_mw;
     if (!seen.enforced_mw)
         seen.enforced_mw = seen.set_mw;
     seen.readable = seen.set_mw > 0;
@@ -73,6 +73,13 @@ bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen)
            seen->set_mw != entry->readback_mw;
 }
 
+static bool is_rounding(uint32_t a_mw, uint32_t b_mw)
+{
+    enum { ROUNDING_MW = 5000 };
+
+    return (a_mw > b_mw ? a_mw - b_mw : b_mw - a_mw) <= ROUNDING_MW;
+}
+
 enum actuator_result core_judge(uint32_t asked_mw, int r, const struct cap_seen *before,
                                 const struct cap_seen *after)
 {
@@ -89,6 +96,9 @@ enum actuator_result core_judge(uint32_t asked_mw, int r, const struct cap_seen 
                        after->set_mw != asked_mw
                    ? ACTUATOR_REFUSED
                    : ACTUATOR_UNKNOWN;
+    if (after->told && after->set_mw != before->set_mw &&
+        !is_rounding(after->set_mw, asked_mw))
+        return ACTUATOR_YIELDED;
     return after->enforced_mw == asked_mw ? ACTUATOR_DONE : ACTUATOR_CLAMPED;
 }
 

@@ -23,6 +23,7 @@ struct cap_entry {
 /* What a board answers about its limit. */
 struct cap_seen {
     bool readable;
+    bool told;       /* the driver tells what was asked of it */
     uint32_t set_mw; /* the limit asked for of the driver, where it tells, else … */
     uint32_t enforced_mw; /* … the one in force */
 };
@@ -42,7 +43,8 @@ enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min
 bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen);
 
 /* What a write came to.  r: what the backend said; before and after: what was read
- * right before and right after it.
+ * right before and right after it.  A driver may round what it is asked for a
+ * little; where quite another value was asked of it since, somebody else did.
  */
 enum actuator_result core_judge(uint32_t asked_mw, int r, const struct cap_seen *before,
                                 const struct cap_seen *after);

@@ -285,6 +285,11 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     r = h->backend->set_limit(h->dev, mw, &err);
     (void)look(h, &after, r < 0 ? NULL : &err);
     result = core_judge(mw, r, &before, &after);
+    if (result == ACTUATOR_YIELDED) {
+        h->entry.readback_mw = mw;
+        yield_to(h, &after, reply);
+        return;
+    }
     if (after.readable)
         h->entry.readback_mw = after.set_mw;
     if (result == ACTUATOR_REFUSED || result == ACTUATOR_DENIED)

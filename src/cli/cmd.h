@@ -10,6 +10,7 @@
     X(doctor)           \
     X(measure)          \
     X(run)              \
+    X(cap)              \
     X(sweep)
 
 /* Exit codes are part of the interface: see underwatt(1). */

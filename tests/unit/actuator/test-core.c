@@ -19,37 +19,37 @@ static void test_recover(void)
         bool set, reset, drop;
     } cases[] = {
         {"killed while capped", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
-         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+         {true, true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
         {"killed before the write", "b1", "d1", "d1", 250*W, 190*W, 200*W, false,
-         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+         {true, true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
         {"killed after the write, before the read-back", "b1", "d1", "d1", 250*W, 190*W, 200*W, false,
-         {true, 190*W, 190*W}, RECOVERY_RESTORE, true, false, true},
+         {true, true, 190*W, 190*W}, RECOVERY_RESTORE, true, false, true},
         {"killed before the first write", "b1", "d1", "d1", 250*W, 250*W, 250*W, false,
-         {true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, false, true},
+         {true, true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, false, true},
         {"killed after restoring", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
-         {true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, false, true},
+         {true, true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, false, true},
         {"an administrator's newer limit", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
-         {true, 180*W, 180*W}, RECOVERY_FOREIGN, false, false, true},
+         {true, true, 180*W, 180*W}, RECOVERY_FOREIGN, false, false, true},
         {"the limit asked for counts, not the enforced one", "b1", "d1", "d1", 700*W, 600*W, 600*W, false,
-         {true, 600*W, 500*W}, RECOVERY_RESTORE, true, false, true},
+         {true, true, 600*W, 500*W}, RECOVERY_RESTORE, true, false, true},
         {"a reboot in between", "b0", "d1", "d1", 250*W, 200*W, 200*W, true,
-         {true, 200*W, 200*W}, RECOVERY_OTHER_BOOT, false, false, true},
+         {true, true, 200*W, 200*W}, RECOVERY_OTHER_BOOT, false, false, true},
         {"a reboot, the board is gone", "b0", "d1", "", 250*W, 200*W, 200*W, true,
          {0}, RECOVERY_OTHER_BOOT, false, false, true},
         {"a driver's reload in between", "b1", "d0", "d1", 250*W, 200*W, 200*W, true,
-         {true, 200*W, 200*W}, RECOVERY_OTHER_DRIVER, false, false, true},
+         {true, true, 200*W, 200*W}, RECOVERY_OTHER_DRIVER, false, false, true},
         {"no mark then", "b1", "", "d1", 250*W, 200*W, 200*W, false,
-         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+         {true, true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
         {"no mark now", "b1", "d1", "", 250*W, 200*W, 200*W, false,
-         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
+         {true, true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
         {"the board does not answer", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
          {0}, RECOVERY_UNREADABLE, false, false, false},
         {"clocks locked, limit untouched", "b1", "d1", "d1", 250*W, 250*W, 250*W, true,
-         {true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, true, true},
+         {true, true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, true, true},
         {"clocks locked, limit ours", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
-         {true, 200*W, 200*W}, RECOVERY_RESTORE, true, true, true},
+         {true, true, 200*W, 200*W}, RECOVERY_RESTORE, true, true, true},
         {"clocks locked, limit another's", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
-         {true, 180*W, 180*W}, RECOVERY_FOREIGN, false, true, true},
+         {true, true, 180*W, 180*W}, RECOVERY_FOREIGN, false, true, true},
     };
     /* clang-format on */
 
@@ -79,18 +79,21 @@ static void test_judge(void)
         struct cap_seen before, after;
         enum actuator_result want;
     } cases[] = {
-        {"in force", 0, {true, 250*W, 250*W}, {true, 200*W, 200*W}, ACTUATOR_DONE},
-        {"driver enforces less", 0, {true, 250*W, 250*W}, {true, 200*W, 164*W}, ACTUATOR_CLAMPED},
-        {"driver enforces more", 0, {true, 250*W, 250*W}, {true, 210*W, 210*W}, ACTUATOR_CLAMPED},
-        {"success that did nothing", 0, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_CLAMPED},
-        {"written, cannot be read", 0, {true, 250*W, 250*W}, {0}, ACTUATOR_UNKNOWN},
-        {"no right", -EPERM, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_DENIED},
-        {"out of range", -ERANGE, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_REFUSED},
-        {"cannot", -ENOTSUP, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_REFUSED},
-        {"lost", -ENODEV, {true, 250*W, 250*W}, {0}, ACTUATOR_GONE},
-        {"refused, unchanged", -EIO, {true, 250*W, 250*W}, {true, 250*W, 250*W}, ACTUATOR_REFUSED},
-        {"failed, but changed", -EIO, {true, 250*W, 250*W}, {true, 200*W, 200*W}, ACTUATOR_UNKNOWN},
-        {"failed, cannot be read", -EIO, {true, 250*W, 250*W}, {0}, ACTUATOR_UNKNOWN},
+        {"in force", 0, {true, true, 250*W, 250*W}, {true, true, 200*W, 200*W}, ACTUATOR_DONE},
+        {"driver enforces less", 0, {true, true, 250*W, 250*W}, {true, true, 200*W, 164*W}, ACTUATOR_CLAMPED},
+        {"driver enforces more", 0, {true, true, 250*W, 250*W}, {true, true, 200*W, 210*W}, ACTUATOR_CLAMPED},
+        {"success that did nothing", 0, {true, true, 250*W, 250*W}, {true, true, 250*W, 250*W}, ACTUATOR_CLAMPED},
+        {"rounded", 0, {true, true, 250*W, 250*W}, {true, true, 204*W, 204*W}, ACTUATOR_CLAMPED},
+        {"another's value since", 0, {true, true, 250*W, 250*W}, {true, true, 180*W, 180*W}, ACTUATOR_YIELDED},
+        {"another value, by a driver that does not tell", 0, {true, false, 250*W, 250*W}, {true, false, 180*W, 180*W}, ACTUATOR_CLAMPED},
+        {"written, cannot be read", 0, {true, true, 250*W, 250*W}, {0}, ACTUATOR_UNKNOWN},
+        {"no right", -EPERM, {true, true, 250*W, 250*W}, {true, true, 250*W, 250*W}, ACTUATOR_DENIED},
+        {"out of range", -ERANGE, {true, true, 250*W, 250*W}, {true, true, 250*W, 250*W}, ACTUATOR_REFUSED},
+        {"cannot", -ENOTSUP, {true, true, 250*W, 250*W}, {true, true, 250*W, 250*W}, ACTUATOR_REFUSED},
+        {"lost", -ENODEV, {true, true, 250*W, 250*W}, {0}, ACTUATOR_GONE},
+        {"refused, unchanged", -EIO, {true, true, 250*W, 250*W}, {true, true, 250*W, 250*W}, ACTUATOR_REFUSED},
+        {"failed, but changed", -EIO, {true, true, 250*W, 250*W}, {true, true, 200*W, 200*W}, ACTUATOR_UNKNOWN},
+        {"failed, cannot be read", -EIO, {true, true, 250*W, 250*W}, {0}, ACTUATOR_UNKNOWN},
     };
     /* clang-format on */
 
@@ -140,15 +143,17 @@ static void test_seen(void)
     ok(!core_seen(&s).readable, "no field: not readable");
     s.has = GPU_HAS_ENFORCED;
     is_int(core_seen(&s).set_mw, 164 * W, "the enforced one stands in for the set one");
+    ok(!core_seen(&s).told, "… but does not tell it");
     s.has |= GPU_HAS_REQUESTED;
     is_int(core_seen(&s).set_mw, 160 * W, "what was asked for, where the driver tells");
+    ok(core_seen(&s).told, "… and that it does");
     is_int(core_seen(&s).enforced_mw, 164 * W, "… and what is in force");
     s.has = GPU_HAS_REQUESTED;
     is_int(core_seen(&s).enforced_mw, 160 * W,
            "the set one stands in for the enforced one");
 
     struct cap_entry e = {.intended_mw = 190 * W, .readback_mw = 200 * W};
-    struct cap_seen seen = {true, 190 * W, 190 * W};
+    struct cap_seen seen = {true, true, 190 * W, 190 * W};
     ok(!core_is_foreign(&e, &seen), "what we are about to set is ours");
     seen.set_mw = 200 * W;
     ok(!core_is_foreign(&e, &seen), "what we have set is ours");

@@ -1,0 +1,242 @@
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "cli/absent.h"
+#include "cli/cap-hold.h"
+#include "cli/options.h"
+#include "cli/survey.h"
+#include "gpu/select.h"
+#include "io/json.h"
+
+struct cap {
+    const char *gpus, *json, *nvml;
+    uint64_t for_ns;
+    const struct cli_env *env;
+    struct survey *s;
+    size_t at[BOARDS_MAX]; /* the boards that are meant */
+    size_t n;
+};
+
+/* ---- show ---- */
+
+static void json_known(struct json_out *o, const char *key, bool known, int64_t v)
+{
+    if (known)
+        json_out_int(o, key, v);
+    else
+        json_out_null(o, key);
+}
+
+static int show_json(const struct cap *c)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    uw_error err = {""};
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", survey_simulated(c->s));
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < c->n; i++) {
+        const struct survey_board *b = &c->s->board[c->at[i]];
+        bool known = b->sample.has & GPU_HAS_ENFORCED;
+        json_out_object(o, NULL);
+        json_out_int(o, "index", b->info.index);
+        json_out_text(o, "uuid", b->info.uuid);
+        json_known(o, "enforced_mw", known, b->sample.enforced_mw);
+        json_known(o, "default_mw", b->has_limits, b->limits.default_mw);
+        json_known(o, "min_mw", b->has_limits, b->limits.min_mw);
+        json_known(o, "max_mw", b->has_limits, b->limits.max_mw);
+        json_known(o, "cap_mw", b->held.known, b->held.cap_mw);
+        json_known(o, "original_mw", b->held.known, b->held.original_mw);
+        json_known(o, "holder_pid", b->held.pid > 0, b->held.pid);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+    int r = json_out_write(o, c->json, &err);
+    return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
+}
+
+static int show(const struct cap *c)
+{
+    if (!c->json || strcmp(c->json, "-") != 0) {
+        if (survey_simulated(c->s))
+            printf("simulated boards: all figures are simulated\n");
+        for (size_t i = 0; i < c->n; i++) {
+            const struct survey_board *b = &c->s->board[c->at[i]];
+            char why[96], limit[24] = "unknown";
+            survey_cap(b, why, sizeof why);
+            if (b->sample.has & GPU_HAS_ENFORCED)
+                (void)snprintf(limit, sizeof limit, "%g W",
+                               w_of_mw(b->sample.enforced_mw));
+            printf("GPU %u  %-9s %s\n", b->info.index, limit, why);
+        }
+    }
+    return c->json ? show_json(c) : EXIT_OK;
+}
+
+/* ---- set, clear ---- */
+
+static int set_json(const struct cap *c, const struct cap_hold *h)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    uw_error err = {""};
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", h->simulated);
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < h->n; i++) {
+        const struct cap_target *t = &h->target[i];
+        json_out_object(o, NULL);
+        json_out_int(o, "index", t->index);
+        json_out_text(o, "uuid", t->uuid);
+        json_out_int(o, "cap_mw", t->cap_mw);
+        json_known(o, "enforced_mw", t->enforced_mw > 0, t->enforced_mw);
+        json_known(o, "original_mw", t->original_mw > 0, t->original_mw);
+        json_out_bool(o, "reached", t->reached);
+        json_out_bool(o, "held_to_the_end", t->reached && !t->lost);
+        json_out_bool(o, "restored", t->restored);
+        json_out_text(o, "error", t->text[0] ? t->text : NULL);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+    int r = json_out_write(o, c->json, &err);
+    return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
+}
+
+/* May this board be capped by us, at this value?  EXIT_OK, or EXIT_USAGE said. */
+static int aim(const struct cap *c, const struct survey_board *b,
+               const struct cap_arg *value, struct cap_target *ret)
+{
+    if (!b->has_limits)
+        return cli_fail(EXIT_USAGE, "cap: GPU %u takes no power limit%s%s", b->info.index,
+                        b->error.text[0] ? ": " : "", b->error.text);
+    uint32_t mw = value->mw
+                      ? value->mw
+                      : mw_of_w(w_of_mw(b->limits.default_mw) * value->percent / 100);
+    if (mw < b->limits.min_mw || mw > b->limits.max_mw)
+        return cli_fail(EXIT_USAGE, "cap: GPU %u: %g W is outside %g..%g W",
+                        b->info.index, w_of_mw(mw), w_of_mw(b->limits.min_mw),
+                        w_of_mw(b->limits.max_mw));
+    for (size_t i = 0; i < b->n_procs && !c->env->root; i++) {
+        const struct who *who = &b->procs[i].who;
+        if (who->known && who->uid != getuid())
+            return cli_fail(EXIT_USAGE,
+                            "cap: GPU %u: process %d there is %s's; only root caps it",
+                            b->info.index, (int)b->procs[i].proc.pid, who->user);
+    }
+    *ret = (struct cap_target){.index = b->info.index,
+                               .cap_mw = mw,
+                               .default_mw = b->limits.default_mw,
+                               .busy = b->n_procs > 0 || !b->has_procs};
+    (void)snprintf(ret->uuid, sizeof ret->uuid, "%s", b->info.uuid);
+    return EXIT_OK;
+}
+
+static int set(const struct cap *c, const struct cap_arg *value)
+{
+    struct cap_hold h = {.env = c->env,
+                         .library = c->nvml,
+                         .simulated = survey_simulated(c->s),
+                         .for_ns = c->for_ns};
+
+    for (size_t i = 0; value && i < c->n; i++) {
+        int code = aim(c, &c->s->board[c->at[i]], value, &h.target[i]);
+        if (code != EXIT_OK)
+            return code;
+        h.n = i + 1;
+    }
+    int code = cap_hold(&h);
+    if (code != EXIT_FAIL && value && c->json) {
+        int r = set_json(c, &h);
+        code = r == EXIT_OK ? code : r;
+    }
+    return code;
+}
+
+/* ---- ---- */
+
+static int choose(struct cap *c, bool all)
+{
+    const struct gpu_info *infos[BOARDS_MAX];
+    struct selection sel = {0};
+    uw_error err = {""};
+
+    for (size_t i = 0; i < c->s->n; i++)
+        infos[i] = &c->s->board[i].info;
+    if (!c->gpus && !all)
+        return cli_fail(EXIT_USAGE, "cap set: name the boards: --gpus LIST, or all");
+    int r = select_list(c->gpus ? c->gpus : "all", infos, c->s->n, &sel, &err);
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "cap: --gpus: %s", err.text);
+    memcpy(c->at, sel.at, sel.n * sizeof *sel.at);
+    c->n = sel.n;
+    return EXIT_OK;
+}
+
+static int act(struct cap *c, const char *what, const char *value)
+{
+    struct cap_arg arg;
+    uw_error err = {""};
+    bool setting = strcmp(what, "set") == 0;
+
+    int r = setting ? parse_cap(value, &arg, &err) : 0;
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
+    auto_(survey_free) struct survey *s = NULL;
+    r = survey_new(&cmd_cap, c->env, c->nvml, &s);
+    if (r != EXIT_OK)
+        return r;
+    if (s->r != 0)
+        return absent_say(&cmd_cap, s, c->nvml);
+    c->s = s;
+    r = choose(c, !setting);
+    if (r != EXIT_OK)
+        return r;
+    if (strcmp(what, "show") == 0)
+        return show(c);
+    return set(c, setting ? &arg : NULL);
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    struct cap c = {.env = env, .nvml = env->nvml};
+    const struct opt opts[] = {
+        OPT_GPUS(&c.gpus),
+        {"for", 0, "TIME", "set: give the boards back after this time", opt_duration,
+         &c.for_ns},
+        OPT_JSON(&c.json),
+        OPT_NVML(&c.nvml),
+    };
+    struct opts_rest rest;
+    const char *word[2] = {NULL, NULL}; /* set VALUE, wherever options stand */
+
+    for (int at = 0; at <= 2; at++) {
+        int r = opts_parse(&cmd_cap, opts, n_elements(opts), argc, argv, &rest);
+        if (r != OPTS_GO)
+            return r;
+        if (rest.argc == 0)
+            break;
+        if (at == 2)
+            return cli_fail(EXIT_USAGE, "cap: '%s': too many words", rest.argv[0]);
+        word[at] = rest.argv[0];
+        argc = rest.argc;
+        argv = rest.argv;
+    }
+    bool wants_value = word[0] && strcmp(word[0], "set") == 0;
+    bool known = word[0] && (wants_value || strcmp(word[0], "clear") == 0 ||
+                             strcmp(word[0], "show") == 0);
+    if (!known || wants_value != (word[1] != NULL))
+        return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
+    return act(&c, word[0], word[1]);
+}
+
+const struct cmd cmd_cap = {
+    "cap",
+    "set W|N% --gpus LIST [--for TIME] | clear | show",
+    "Hold boards at a cap by hand, put back what was left, show what is in force",
+    run,
+};

@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""`underwatt cap`: refuse, hold, show, yield, give back, put back what was left."""
+import json
+import os
+import signal
+import time
+
+import uwtest
+
+
+def limit(node, i):
+    return node.board(i)["limit_mw"]
+
+
+def refusals(t, node):
+    for args, text in ((("set", "200"), "--gpus"),
+                       (("set", "999", "--gpus", "0"), "999 W is outside 150..300 W"),
+                       (("set", "30%", "--gpus", "0"), "90 W is outside 150..300 W"),
+                       (("set", "many", "--gpus", "0"), "many"),
+                       (("set", "200", "--gpus", "9"), "'9'"),
+                       (("set", "--gpus", "0"), "set W"),
+                       (("show", "200"), "set W"),
+                       (("set", "200", "300", "--gpus", "0"), "set W|300"),
+                       (("frobnicate",), "set W")):
+        p = node.run("underwatt", "cap", *args)
+        said = any(word in p.stderr for word in text.split("|"))
+        t.ok(p.returncode == 2 and said and p.stderr.count("\n") == 1,
+             f"cap {' '.join(args)}: refused in a line", f"{p.returncode} {p.stderr}")
+    t.equal([limit(node, i) for i in range(2)], [300000, 300000], "nothing was changed")
+
+
+def held(node, *args):
+    p = node.popen("underwatt", "cap", "set", *args)
+    assert uwtest.wait_for(lambda: limit(node, 0) != 300000 or p.poll() is not None, 10)
+    return p
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(board="v100", count=2) as node:
+        refusals(t, node)
+        p = node.run("underwatt", "cap", "set", "80%", "--gpus", "all", "--for", "1 s", "--json", "-")
+        boards = json.loads(p.stdout)["boards"]
+        t.ok(p.returncode == 0 and all(b["enforced_mw"] == 240000 and b["restored"] and
+                                       b["held_to_the_end"] for b in boards),
+             "held for a time, then given back", p.stdout + p.stderr)
+        t.ok(json.loads(p.stdout)["simulated"] and "(simulated)" in p.stderr, "simulated says so")
+        t.equal(limit(node, 0), 300000, "the original is in force")
+
+        p = held(node, "200", "--gpus", "0")
+        show = node.run("underwatt", "cap", "show", "--json", "-")
+        b = json.loads(show.stdout)["boards"]
+        t.ok(b[0]["enforced_mw"] == 200000 and b[0]["original_mw"] == 300000 and
+             b[0]["holder_pid"] == p.pid and b[1]["holder_pid"] is None, "show", show.stdout)
+        q = node.run("underwatt", "cap", "set", "210", "--gpus", "0,1", "--for", "1 s")
+        t.ok(q.returncode == 3 and str(p.pid) in q.stderr,
+             "a board that is taken names its holder, the other is capped: 3", q.stderr)
+        p.send_signal(signal.SIGINT)
+        t.ok(p.wait(10) == 0 and limit(node, 0) == 300000, "^C gives it back", p.stderr.read())
+
+        p = held(node, "200", "--gpus", "0")
+        node.fault(0, "limit", "180W")
+        code = p.wait(10)
+        t.ok(code == 1 and limit(node, 0) == 180000, "another's limit: left alone, and the end", code)
+        node.fault(0, "limit", "300W")
+
+        p = held(node, "200", "--gpus", "0")
+        p.send_signal(signal.SIGSTOP)
+        t.ok(uwtest.wait_for(lambda: limit(node, 0) == 300000, 5), "stopped: given back")
+        p.send_signal(signal.SIGCONT)
+        t.ok(uwtest.wait_for(lambda: limit(node, 0) == 200000, 5), "going on: held again")
+        p.kill()
+        t.ok(uwtest.wait_for(lambda: limit(node, 0) == 300000, 5), "killed: given back")
+        p.wait()
+
+        p = held(node, "200", "--gpus", "0")
+        keeper = int(open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()[0])
+        actuator = int(open(f"/proc/{keeper}/task/{keeper}/children").read().split()[0])
+        os.kill(keeper, signal.SIGSTOP)
+        for pid in (actuator, keeper, p.pid):
+            os.kill(pid, signal.SIGKILL)
+        p.wait()
+        time.sleep(0.3)
+        t.equal(limit(node, 0), 200000, "command, keeper and actuator killed: a cap is left")
+        q = node.run("underwatt", "cap", "clear")
+        t.ok(q.returncode == 0 and limit(node, 0) == 300000, "cap clear puts it back", q.stderr)
+
+        job = node.train("--workload", "resnet50", "--gpus", "0", "--steps", "100000")
+        p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0")
+        seen = uwtest.wait_for(lambda: 290000 < limit(node, 0) < 300000 and limit(node, 0), 10)
+        t.ok(seen, "a board at work is walked down", limit(node, 0))
+        p.send_signal(signal.SIGTERM)
+        t.ok(p.wait(10) in (0, 1) and limit(node, 0) == 300000, "and up at once")
+        job.kill()
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
