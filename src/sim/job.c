@@ -144,6 +144,37 @@ static int parse_count(const char *text, uint32_t max, uint32_t *ret, uw_error *
     return 0;
 }
 
+/* "STEP:TIME:POWER" */
+static int parse_change(const char *text, struct sim_job *job, uw_error *err)
+{
+    char copy[64];
+    char *rest = copy;
+    double scale[2];
+    uint32_t at = 0;
+
+    if (strlen(text) >= sizeof copy)
+        return fail(err, -EINVAL, "'%.40s…' is not STEP:TIME:POWER", text);
+    memcpy(copy, text, strlen(text) + 1);
+    char *step = strsep(&rest, ":");
+    int r = parse_count(step, JOB_STEPS_MAX, &at, err);
+    for (size_t i = 0; i < 2 && r >= 0; i++) {
+        char *word = strsep(&rest, ":");
+        if (!word)
+            return fail(err, -EINVAL, "'%s' is not STEP:TIME:POWER", text);
+        r = parse_double(word, &scale[i], err);
+        if (r >= 0 && !(scale[i] >= 0.2 && scale[i] <= 5))
+            r = fail(err, -ERANGE, "%s is outside 0.2..5", word);
+    }
+    if (r >= 0 && rest)
+        r = fail(err, -EINVAL, "'%s' is not STEP:TIME:POWER", text);
+    if (r < 0)
+        return r;
+    job->change_at = at;
+    job->change_time = scale[0];
+    job->change_power = scale[1];
+    return 0;
+}
+
 static int parse_option(const char *name, const char *value, struct sim_job *job,
                         uw_error *err)
 {
@@ -162,8 +193,11 @@ static int parse_option(const char *name, const char *value, struct sim_job *job
         return parse_count(value, JOB_STEPS_MAX, &job->steps, err);
     if (strcmp(name, "--phases") == 0)
         return parse_phases(value, job, err);
-    return fail(err, -EINVAL,
-                "it is none of: --workload, --gpus, --epochs, --steps, --phases");
+    if (strcmp(name, "--change") == 0)
+        return parse_change(value, job, err);
+    return fail(
+        err, -EINVAL,
+        "it is none of: --workload, --gpus, --epochs, --steps, --phases, --change");
 }
 
 int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err)

@@ -30,7 +30,9 @@ struct sim_job {
     uint32_t steps; /* training steps an epoch; 0: the workload's */
     struct sim_job_phase phase[JOB_PHASES_MAX]; /* of each epoch, in order */
     size_t n_phases;
-    double startup_s; /* once, before the first epoch */
+    double startup_s;   /* once, before the first epoch */
+    uint32_t change_at; /* from this training step on (0: never) a step … */
+    double change_time, change_power; /* … costs so many times the time, dynamic power */
 };
 
 /* args: what stands after "train".  -EINVAL with a text that names the option and
@@ -43,6 +45,8 @@ struct sim_job {
  *   --phases LIST     of an epoch, from startup=TIME (once), load=TIME, train,
  *                     validate=PERCENT% (of the steps), checkpoint=TIME;
  *                     default: load=1s,train,validate=5%,checkpoint=1s
+ *   --change STEP:T:P from training step STEP on, a step takes T times the time at P
+ *                     times the dynamic power (each 0.2..5): a change for good
  */
 int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err);
 

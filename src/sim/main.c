@@ -18,7 +18,9 @@ const struct sim_command sim_commands[] = {
      "bring a simulated node up", cmd_start},
     {"status", "[--json]", "what runs, and what its boards do", cmd_status},
     {"exec", "-- CMD…", "run any program in that world", cmd_exec},
-    {"train", "[--workload NAME] [--gpus LIST] [--epochs N] [--steps N] [--phases LIST]",
+    {"train",
+     "[--workload NAME] [--gpus LIST] [--epochs N] [--steps N] [--phases LIST] [--change "
+     "STEP:T:P]",
      "a simulated training job", cmd_train},
     {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "let something go wrong now",
      cmd_fault},

@@ -30,6 +30,9 @@ struct job {
     uint64_t boards; /* bit mask */
     pid_t pid;
     bool used, paused;
+    uint32_t change_at;             /* step of a change for good still to come; 0: none */
+    double time_scale, power_scale; /* now … */
+    double next_time, next_power;   /* … and after the change */
 };
 
 struct sim_world {
@@ -217,11 +220,27 @@ int sim_world_fault(struct sim_world *world, const struct sim_fault *fault, uw_e
 
 /* ---- time ---- */
 
+/* A job that has come to the step of its change costs differently from here on. */
+static void change_job(struct job *job)
+{
+    struct plant_job_state s;
+
+    plant_job_state(job->plant, &s);
+    if (job->change_at == 0 || s.steps < job->change_at || job->paused)
+        return;
+    job->change_at = 0;
+    job->time_scale = job->next_time;
+    job->power_scale = job->next_power;
+    plant_job_scale(job->plant, job->time_scale, job->power_scale);
+}
+
 static void advance_boards(struct sim_world *w, uint64_t to_ns)
 {
     for (size_t i = 0; i < SIM_JOBS_MAX; i++)
-        if (w->job[i].plant)
+        if (w->job[i].plant) {
             plant_job_advance(w->job[i].plant, to_ns);
+            change_job(&w->job[i]);
+        }
     for (size_t i = 0; i < w->n_boards; i++)
         plant_gpu_advance(w->board[i].gpu, to_ns);
     w->now_ns = to_ns;
@@ -557,8 +576,17 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
         r = make_job(world, job, gpus, n, &plant, err);
     if (r)
         return r;
-    world->job[id] =
-        (struct job){.plant = plant, .boards = mask, .pid = pid, .used = true};
+    world->job[id] = (struct job){.plant = plant,
+                                  .boards = mask,
+                                  .pid = pid,
+                                  .used = true,
+                                  .change_at = job->change_at,
+                                  .time_scale = 1,
+                                  .power_scale = 1};
+    if (job->change_at) {
+        world->job[id].next_time = job->change_time;
+        world->job[id].next_power = job->change_power;
+    }
     *ret_id = id;
     return 0;
 }
@@ -586,7 +614,8 @@ void sim_world_job_pause(struct sim_world *world, unsigned id, bool paused)
     if (!job->plant || job->paused == paused)
         return;
     job->paused = paused;
-    plant_job_scale(job->plant, paused ? PAUSE_SCALE : 1, paused ? 0 : 1);
+    plant_job_scale(job->plant, paused ? PAUSE_SCALE : job->time_scale,
+                    paused ? 0 : job->power_scale);
 }
 
 void sim_world_job_remove(struct sim_world *world, unsigned id)

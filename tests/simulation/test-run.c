@@ -88,12 +88,13 @@ static struct verdict judge(const char *board_key, const char *workload,
     return v;
 }
 
+/* change: what --change of the job is told, or NULL. */
 static bool run(struct world *w, const char *board, const char *workload,
-                const char *goal_text, uint64_t seed)
+                const char *goal_text, const char *change)
 {
     char epochs[16];
     const char *argv[] = {"underwatt-sim", "train", "--workload", workload, "--gpus", "0",
-                          "--epochs",      epochs,  NULL};
+                          "--epochs",      epochs,  NULL,         NULL,     NULL};
     const struct plant_board *b = plant_board_find(board);
     const struct plant_workload *work = plant_workload_find(b, workload);
     struct sim_machine machine;
@@ -102,11 +103,15 @@ static bool run(struct world *w, const char *board, const char *workload,
 
     (void)snprintf(epochs, sizeof epochs, "%.0f",
                    ceil(JOB_S / plant_steady(b, work, b->default_mw).time_s));
+    if (change) {
+        argv[8] = "--change";
+        argv[9] = change;
+    }
     int r = loop_new_virtual(1000000000, 1700000000, &w->loop, &err);
     if (r >= 0)
         r = sim_machine_builtin(board, 1, &machine, &err);
     if (r >= 0)
-        r = virtual_world_new(w->loop, &machine, seed, &w->sim, &err);
+        r = virtual_world_new(w->loop, &machine, 1, &w->sim, &err);
     if (r >= 0)
         r = goal_parse(goal_text, &opts.goal, &err);
     opts.loop = w->loop;
@@ -143,7 +148,7 @@ static void one(struct world *w, const char *board, const char *workload,
                 const char *goal_text)
 {
     struct goal goal;
-    bool ran = run(w, board, workload, goal_text, 1);
+    bool ran = run(w, board, workload, goal_text, NULL);
 
     (void)goal_parse(goal_text, &goal, NULL);
     if (!ok(ran, "%s %s %s: runs to its end", board, workload, goal_text)) {
@@ -172,6 +177,25 @@ static void one(struct world *w, const char *board, const char *workload,
     close_world(w);
 }
 
+/* A step that costs differently for good from the middle of the job on. */
+static void changes(struct world *w, const char *change, unsigned at_least,
+                    unsigned at_most)
+{
+    bool ran = run(w, "v100", "resnet50", "edp", change);
+    const struct tuner_report *t = w->result.tuner;
+
+    if (ok(ran, "a change of %s: runs to its end", change)) {
+        ok(t->changes >= at_least && t->changes <= at_most, "… looked again %u times",
+           t->changes);
+        ok(t->holding, "… and holds a cap at the end: %.0f W", t->held_mw * 1e-3);
+        ok(t->saved.known && t->saved.fraction > 0.1 && t->saved.slowdown > 1,
+           "… what it saved is told against each regime's own reference: %.1f %%, time x "
+           "%.3f",
+           100 * t->saved.fraction, t->saved.slowdown);
+    }
+    close_world(w);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const boards[] = {"rtx6000", "v100"};
@@ -193,6 +217,12 @@ int main(int argc, char **argv)
                 if (argc <= 3 || strcmp(argv[3], goals[g]) == 0)
                     one(&w, boards[b], work->name, goals[g]);
         }
+    }
+    if (argc == 1 || strcmp(argv[1], "change") == 0) {
+        changes(&w, "2000:1.08:1", 1, 1);
+        changes(&w, "2000:1:1.12", 1, 1);
+        changes(&w, "2000:0.9:1", 1, 1);
+        changes(&w, "2000:1.015:1", 0, 0);
     }
     (void)remove(w.dir);
     return done();

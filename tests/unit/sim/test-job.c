@@ -25,6 +25,12 @@ static const struct {
     {"--phases train,validate=5", -EINVAL, "percentage"},
     {"--phases train,validate=-5%", -ERANGE, "outside 0..1000"},
     {"--phases train,,train", -EINVAL, "'' is none of"},
+    {"--change 10", -EINVAL, "STEP:TIME:POWER"},
+    {"--change 10:1.1", -EINVAL, "STEP:TIME:POWER"},
+    {"--change 10:1.1:1:1", -EINVAL, "STEP:TIME:POWER"},
+    {"--change 0:1.1:1", -ERANGE, "outside 1.."},
+    {"--change 10:9:1", -ERANGE, "outside 0.2..5"},
+    {"--change 10:x:1", -EINVAL, "'x' is not a number"},
     {"--workload aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", -EINVAL, "no workload"},
 };
 /* clang-format on */
