@@ -127,6 +127,15 @@ static uint32_t cap_of_board(const struct tuner *t, size_t i, uint32_t mw)
     return mw < lim->min_mw ? lim->min_mw : mw;
 }
 
+/* What the actuator says, with the board it is about. */
+static void of_board(const struct actuator_reply *reply, char *ret, size_t size)
+{
+    bool named = !reply->uuid[0] || strstr(reply->text, reply->uuid);
+
+    (void)snprintf(ret, size, "%s%s%s", named ? "" : reply->uuid, named ? "" : ": ",
+                   reply->text);
+}
+
 static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply,
                         void *user)
 {
@@ -149,7 +158,7 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
         break;
     default:
         t->refused = true;
-        (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", reply->text);
+        of_board(reply, t->report.ended, sizeof t->report.ended);
     }
     return t->state == TUNER_OVER ? maybe_done(t) : 0;
 }
@@ -313,7 +322,7 @@ static int tuner_on_release(struct actuator *act, const struct actuator_reply *r
     if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
         reply->result != ACTUATOR_GONE) {
         t->report.restored = false;
-        (void)snprintf(t->report.restore, sizeof t->report.restore, "%s", reply->text);
+        of_board(reply, t->report.restore, sizeof t->report.restore);
     }
     return t->state == TUNER_OVER ? maybe_done(t) : 0;
 }
@@ -467,7 +476,9 @@ static int judge(struct tuner *t, const struct search_window *w)
     }
     if (hold) {
         account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-        if (change_on_window(&t->change, w->time_s, w->energy_j))
+        /* From less sure windows it would see changes that are none. */
+        bool sure = fmax(w->time_rse, w->energy_rse) <= change_needs_rse(&t->change);
+        if (sure && change_on_window(&t->change, w->time_s, w->energy_j))
             return changed(t);
     }
     if (t->search) {
@@ -594,6 +605,7 @@ int tuner_cap_now(struct tuner *t)
     if (t->search || t->state != TUNER_WAIT)
         return 0;
     t->report.holding = true;
+    (void)snprintf(t->report.why, sizeof t->report.why, "asked for");
     t->step = (struct search_step){
         .kind = SEARCH_HOLD,
         .cap_mw = t->report.held_mw,
@@ -617,7 +629,7 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
     if (t->state == TUNER_OVER)
         return maybe_done(t);
     if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
-        (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", reply->text);
+        of_board(reply, t->report.ended, sizeof t->report.ended);
         return leave(t);
     }
     if (t->pending > 0 || t->state != TUNER_REHOLD)
@@ -686,7 +698,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
         return 0;
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t);
-    (void)snprintf(t->report.ended, sizeof t->report.ended, "%s", what->text);
+    of_board(what, t->report.ended, sizeof t->report.ended);
     return leave(t);
 }
 
@@ -701,6 +713,21 @@ static int maybe_done(struct tuner *t)
     t->done = NULL;
     account_saved(t->regime, t->report.n_regimes, &t->report.saved);
     return done(t, t->done_user);
+}
+
+/* A board that could not be released at once may have its original by now: the
+ * actuator goes on trying.
+ */
+static bool all_back(const struct tuner *t)
+{
+    for (size_t i = 0; i < t->o.n; i++) {
+        size_t at = board_view(t->o.boards[i])->at;
+        const struct sampler_now *now = sampler_board(t->o.sampler, at);
+        if (!now || now->failures > 0 || !(now->last.has & GPU_HAS_ENFORCED) ||
+            now->last.enforced_mw != t->o.original_mw[i])
+            return false;
+    }
+    return true;
 }
 
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
@@ -721,6 +748,8 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
     t->state = TUNER_OVER;
     if (!left)
         release_all(t);
+    else if (!t->report.restored && all_back(t))
+        t->report.restored = true;
     return maybe_done(t);
 }
 

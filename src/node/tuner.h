@@ -24,7 +24,7 @@
 
 struct tuner;
 
-enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 240, TUNER_REGIMES_MAX = 16 };
+enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 320, TUNER_REGIMES_MAX = 16 };
 
 /* One line for a human about what happens; important: worth a line of its own. */
 typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
@@ -32,7 +32,7 @@ typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
 struct tuner_opts {
     struct loop *loop;
     struct actuator *actuator; /* its boards are held already */
-    struct sampler *sampler;   /* of the same boards in the same order */
+    struct sampler *sampler;   /* of all boards of their set */
     struct board *const *boards;
     const uint32_t *original_mw; /* the limit found on each */
     size_t n;

@@ -226,7 +226,12 @@ def fault(node, boards, kind, undo, heard, restored=(0, 1)):
         node.fault(boards[0], undo)
     code = run.end()
     yield going and code == 12, f"{kind}: CMD goes on and has the last word", repr(run)
-    yield any(word in run.said() for word in heard), f"{kind}: told", repr(run)
+    first = node.board(boards[0])["uuid"]
+    told = [line for line in run.said().splitlines() if any(word in line for word in heard)]
+    yield told and (kind == "stuck" or any(first in line or "GPU" in line for line in told)), \
+        f"{kind}: told, and of which board", repr(run)
+    yield run.report["restored"] is True and "NOT RESTORED" not in run.said(), \
+        f"{kind}: over by the end, so the report has nothing left to tell", repr(run)
     back = uwtest.wait_for(lambda: all(run.limits()[k] == V100 for k in restored), 8, 0.1)
     yield back, f"{kind}: the originals are back (the other board was at {other // 1000} W meanwhile)", repr(run)
 
@@ -244,7 +249,9 @@ def refused(node, boards):
     node.fault(boards[0], "refuse")
     told = run.until(lambda: "no more caps" in run.said(), 10)
     other = run.until(lambda: run.limits()[1] == V100, 5)
-    yield low and told and "ermission" in run.said(), "refuse: no further caps, and why", repr(run)
+    why = f"no more caps: {node.board(boards[0])['uuid']}: "
+    yield low and told and why in run.said() and "ermission" in run.said(), \
+        "refuse: no further caps, which board, and why", repr(run)
     yield other and run.p.poll() is None, "refuse: the other board gets its original at once, CMD goes on", repr(run)
     node.fault(boards[0], "accept")
     yield run.back(), "refuse: the board itself when it can be set again", repr(run)
@@ -401,7 +408,7 @@ def main():
             "several": (several_boards, node, [7, 8]),
             "fixed": (fixed, node, 9),
             "lost": (fault, node, [10, 11], "lost", "found", ["lost"]),
-            "hang": (fault, node, [12, 13], "hang", "release", ["no answer", "does not answer", "hang"]),
+            "hang": (fault, node, [12, 13], "hang", "release", ["a call hangs"]),
             "refuse": (refused, node, [14, 15]),
             "refuse-end": (refused_end, node, 22),
             "limit": (other_writer, node, [16, 17]),
