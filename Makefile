@@ -14,6 +14,7 @@ help:
 	@echo "make check     every test: unit, contract, system, simulation, lint, sanitizers"
 	@echo "make quick     unit tests, and lint of what changed (under a minute)"
 	@echo "make build     build into $(BUILD)/"
+	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format    let clang-format write the C files"
@@ -42,6 +43,10 @@ quick: build
 	@$(SETUP) check
 	@tools/quick $(BUILD)
 
+coverage:
+	@$(SETUP) build check
+	@tools/coverage
+
 bench: build
 	@tools/bench $(BUILD)
 
@@ -56,6 +61,6 @@ install: build
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf build build-check build-asan build-tsan build-fuzz
+	rm -rf build build-check build-asan build-tsan build-fuzz build-coverage
 
-.PHONY: all help build demo check quick bench fuzz format install clean
+.PHONY: all help build demo check quick coverage bench fuzz format install clean
