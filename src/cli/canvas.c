@@ -2,6 +2,7 @@
 
 #include <cairo.h>
 #include <errno.h>
+#include <fontconfig/fontconfig.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,12 @@ void canvas_free(struct canvas *c)
     free(c);
 }
 
+void canvas_forget_fonts(void)
+{
+    cairo_debug_reset_static_data();
+    FcFini();
+}
+
 /* All drawing goes through here: nothing happens after a failure. */
 #define DRAW(c, call)        \
     do {                     \
@@ -76,6 +83,11 @@ int canvas_finish(struct canvas *c, uw_error *err)
     DRAW(c, c->kind->finish(c->self));
     return c->r < 0 ? fail(err, c->r, "cannot write the picture: %s", strerror(-c->r))
                     : 0;
+}
+
+void canvas_fail(struct canvas *c, int r)
+{
+    DRAW(c, r);
 }
 
 void canvas_line(struct canvas *c, struct spot a, struct spot b, const struct pen *pen)

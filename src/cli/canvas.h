@@ -73,7 +73,11 @@ int canvas_new_png(FILE *to, double width, double height, double scale,
 int canvas_finish(struct canvas *c, uw_error *err);
 void canvas_free(struct canvas *c);
 DEFINE_AUTO(struct canvas *, canvas_free);
+/* Fonts are kept from one canvas to the next; after the last one they may go. */
+void canvas_forget_fonts(void);
 
+/* Whoever draws lacks something (r < 0): canvas_finish() returns it. */
+void canvas_fail(struct canvas *c, int r);
 void canvas_line(struct canvas *c, struct spot a, struct spot b, const struct pen *pen);
 void canvas_path(struct canvas *c, const struct spot *spots, size_t n, bool closed,
                  const struct pen *pen);

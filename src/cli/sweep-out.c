@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "cli/canvas.h"
 #include "cli/sweep.h"
 #include "io/file.h"
 
@@ -107,6 +108,7 @@ int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
             code = cli_fail(EXIT_FAIL, "sweep: %s %s: %s", all[i].option, all[i].path,
                             err.text);
     }
+    canvas_forget_fonts();
     uw_error err = {{0}};
     bool table = !args->report && (args->sim ? to_stdout : !args->quiet);
     if (table && view_table(v, to_stdout ? stdout : stderr, &err) < 0)

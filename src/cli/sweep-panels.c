@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -149,6 +150,8 @@ static void draw_front(struct canvas *c, const struct frame *f, const struct vie
     struct spot *front = calloc(s->n, sizeof *front);
     size_t n = 0;
 
+    if (!front)
+        canvas_fail(c, -ENOMEM);
     for (size_t i = 0; front && i < s->n; i++)
         if (s->point[i].pareto)
             front[n++] = frame_spot(f, t_rel(s, i), e_rel(s, i));
@@ -303,8 +306,10 @@ void picture_trade(struct canvas *c, const struct view *v, struct box box)
     struct lines lines;
 
     frame_draw(c, &f);
-    if (!l)
+    if (!l) {
+        canvas_fail(c, -ENOMEM);
         return;
+    }
     l->bounds = (struct box){box.x + 3, box.y + 3, box.w - 6, box.h - 6};
     draw_front(c, &f, v);
     for (size_t i = 0; i < s->n; i++) {
@@ -386,8 +391,10 @@ static void draw_curve(struct canvas *c, const struct frame *f, const struct vie
     double per = (f->y.at_lo - f->y.at_hi) / (f->y.hi - f->y.lo), sd;
     struct spot *spots = calloc(s->n, sizeof *spots);
 
-    if (!spots)
+    if (!spots) {
+        canvas_fail(c, -ENOMEM);
         return;
+    }
     for (size_t i = 0; i < s->n; i++)
         spots[i] = frame_spot(f, cap_of(s, i), of(v, i, &sd));
     canvas_clip(c, f->box);
@@ -484,8 +491,10 @@ static void metric_curve(struct canvas *c, const struct frame *f, struct labels 
     double per = (f->y.at_lo - f->y.at_hi) / (f->y.hi - f->y.lo);
     struct spot *spots = calloc(s->n, sizeof *spots);
 
-    if (!spots)
+    if (!spots) {
+        canvas_fail(c, -ENOMEM);
         return;
+    }
     for (size_t i = 0; i < s->n; i++) {
         spots[i] = frame_spot(f, cap_of(s, i), sweep_value(s, goal, i));
         if (i > 0)
@@ -538,8 +547,10 @@ void picture_metrics(struct canvas *c, const struct view *v, struct box box)
     struct labels *l = calloc(1, sizeof *l);
 
     frame_draw(c, &f);
-    if (!l)
+    if (!l) {
+        canvas_fail(c, -ENOMEM);
         return;
+    }
     l->bounds = (struct box){box.x + 3, box.y + 3, box.w - 6, box.h - 6};
     for (size_t g = 1; g < SWEEP_OPTIMA; g++)
         metric_curve(c, &f, l, v, g);

@@ -192,27 +192,41 @@ static int get_numbers(const struct json_value *root, struct sweep_state *s,
     return r;
 }
 
-int sweep_state_read(const char *path, struct sweep_state **ret, uw_error *err)
+static int of_document(const char *name, const struct json *doc, struct sweep_state **ret,
+                       uw_error *err)
 {
     auto_(sweep_state_free) struct sweep_state *s = calloc(1, sizeof *s);
-    auto_(json_free) struct json *doc = NULL;
+    const struct json_value *root = json_root(doc);
 
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
-    int r = json_read_file(path, FILE_MAX, &doc, err);
-    if (r < 0)
-        return r;
-    const struct json_value *root = json_root(doc);
-    r = get_numbers(root, s, err);
+    int r = get_numbers(root, s, err);
     if (r >= 0)
         r = get_texts(root, s, err);
     if (r >= 0)
         r = get_runs(root, s, err);
     if (r < 0)
-        return fail_in(err, r == -ENOMEM ? r : -EINVAL, "%s is no state of a sweep",
-                       path);
+        return fail_in(err, r == -ENOMEM ? r : -EINVAL, "%.80s is no state of a sweep",
+                       name);
     *ret = take(s);
     return 0;
+}
+
+int sweep_state_parse(const char *name, const char *text, size_t len,
+                      struct sweep_state **ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = json_read(name, text, len, &doc, err);
+    return r < 0 ? r : of_document(name, doc, ret, err);
+}
+
+int sweep_state_read(const char *path, struct sweep_state **ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = json_read_file(path, FILE_MAX, &doc, err);
+    return r < 0 ? r : of_document(path, doc, ret, err);
 }
 
 /* ---- comparing ---- */

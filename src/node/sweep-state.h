@@ -31,6 +31,9 @@ struct sweep_state {
  * read's -errno.
  */
 int sweep_state_read(const char *path, struct sweep_state **ret, uw_error *err);
+/* The same from text; name stands for the file in what is said. */
+int sweep_state_parse(const char *name, const char *text, size_t len,
+                      struct sweep_state **ret, uw_error *err);
 /* The whole file, at once or not at all. */
 int sweep_state_write(const char *path, const struct sweep_state *state, uw_error *err);
 void sweep_state_free(struct sweep_state *state);

@@ -197,5 +197,6 @@ int main(void)
     test_odd_sweeps();
     test_full_disk();
     sweep_free(sweep);
+    canvas_forget_fonts();
     return done();
 }
