@@ -22,6 +22,9 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("UNDERWATT_BUILD", TOP / "build")).resolve()
+# Meson puts the build's libraries there: nobody is to find the simulated one outside of
+# its world.
+os.environ.pop("LD_LIBRARY_PATH", None)
 SANITIZED = os.environ.get("UNDERWATT_SANITIZED") == "1"
 
 
