@@ -247,6 +247,39 @@ static void test_lease(void)
     finish(w);
 }
 
+static void test_slow_hold(void)
+{
+    struct world *w = begin("a hold that takes long");
+
+    fake_dev[0].set_takes_ns = 400 * NS_PER_MS;
+    (void)ask(w, PROTO_HOLD, "GPU-0", 0);
+    pass(w, 100);
+    guard_session_free(w->session);
+    pass(w, 2000);
+    ok(guard_is_idle(w->guard) && !has_entry(w, "GPU-0"),
+       "its client has gone meanwhile: given back");
+
+    session_up(w, 78);
+    fake_dev[1].set_takes_ns = 2800 * NS_PER_MS;
+    uint32_t hold = ask(w, PROTO_HOLD, "GPU-1", 0);
+    pass(w, 2900);
+    is_int(answer_to(w, hold)->reply.result, ACTUATOR_DONE, "answered after the lease");
+    fake_dev[1].set_takes_ns = 0;
+    pass(w, 100);
+    ok(guard_is_idle(w->guard) && !has_entry(w, "GPU-1") &&
+           events(w, PROTO_LEASE_OVER) == 1,
+       "its lease has run out meanwhile: given back, and told");
+
+    fake_dev[2].set_takes_ns = 400 * NS_PER_MS;
+    (void)ask(w, PROTO_HOLD, "GPU-2", 0);
+    uint32_t release = ask(w, PROTO_RELEASE, "GPU-2", 0);
+    pass(w, 1000);
+    ok(answer_to(w, release)->reply.result == ACTUATOR_DONE && guard_is_idle(w->guard) &&
+           !has_entry(w, "GPU-2"),
+       "released before it was held: given back");
+    finish(w);
+}
+
 static void test_yield(void)
 {
     struct world *w = begin("another writer");
@@ -495,6 +528,7 @@ int main(void)
         return skip_all("no temporary folder");
     test_life();
     test_lease();
+    test_slow_hold();
     test_yield();
     test_rate();
     test_faults();
