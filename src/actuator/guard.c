@@ -96,14 +96,14 @@ static void send_to(struct guard_session *session, enum proto_type type, uint32_
         session->send(&answer, session->user);
 }
 
-static void refuse(struct charge *c, const struct proto_request *request,
+static void refuse(struct guard_session *session, const struct proto_request *request,
                    enum actuator_result result, const char *why)
 {
     struct actuator_reply reply = {.result = result};
 
     (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", request->uuid);
     (void)snprintf(reply.text, sizeof reply.text, "%s: %s", request->uuid, why);
-    send_to(c->session, (enum proto_type)request->type, request->seq, &reply);
+    send_to(session, (enum proto_type)request->type, request->seq, &reply);
 }
 
 /* ---- the worker ---- */
@@ -151,7 +151,7 @@ static enum proto_type type_of(enum job_kind kind)
 static void end_waiting(struct charge *c, enum actuator_result result, const char *why)
 {
     if (c->waiting.seq)
-        refuse(c, &c->waiting, result, why);
+        refuse(c->session, &c->waiting, result, why);
     c->waiting.seq = 0;
 }
 
@@ -159,9 +159,10 @@ static void tell_lease_over(struct charge *c, const struct actuator_reply *reply
 {
     struct actuator_reply told = *reply;
 
-    (void)snprintf(told.text, sizeof told.text,
-                   "%s: the lease was not renewed, the original is back",
-                   c->held.info->uuid);
+    if (reply->result == ACTUATOR_DONE)
+        (void)snprintf(told.text, sizeof told.text,
+                       "%s: the lease was not renewed, the original is back",
+                       c->held.info->uuid);
     send_to(c->session, PROTO_LEASE_OVER, 0, &told);
 }
 
@@ -342,6 +343,8 @@ static void on_late(struct loop *loop, void *work, int r)
         return;
     }
     if (c->held.lock_fd < 0 && !c->held.has_entry) {
+        if (c->session && c->job.reply.result == ACTUATOR_YIELDED)
+            c->session->yielded[c - c->guard->charge] = true;
         set_free(c, &c->job.reply);
     } else {
         want_restore(c);
@@ -364,6 +367,8 @@ static void submit(struct charge *c, struct job job)
         r = loop_worker_submit(c->worker, &work);
     if (r < 0) { /* no thread to be had */
         c->job.reply.result = ACTUATOR_UNKNOWN;
+        (void)snprintf(c->job.reply.uuid, sizeof c->job.reply.uuid, "%s",
+                       c->held.info->uuid);
         (void)snprintf(c->job.reply.text, sizeof c->job.reply.text, "%s: %s",
                        c->held.info->uuid, strerror(-r));
         c->no_thread = true;
@@ -510,13 +515,11 @@ static struct charge *find(struct guard *guard, const char *uuid)
 static void ask_hold(struct guard_session *s, struct charge *c,
                      const struct proto_request *request)
 {
-    struct charge as_asked = {.session = s};
-
     if (c->state == STATE_FREE && s->yielded[c - s->guard->charge]) {
-        refuse(&as_asked, request, ACTUATOR_YIELDED,
+        refuse(s, request, ACTUATOR_YIELDED,
                "somebody else has set its limit, this session leaves it alone");
     } else if (c->state != STATE_FREE) {
-        refuse(&as_asked, request,
+        refuse(s, request,
                c->state == STATE_RESTORING || c->hangs ? ACTUATOR_UNKNOWN
                                                        : ACTUATOR_TAKEN,
                c->hangs                      ? "a call hangs in the driver"
@@ -533,13 +536,13 @@ static void ask_hold(struct guard_session *s, struct charge *c,
 static void ask_release(struct charge *c, const struct proto_request *request)
 {
     if (c->release_seq) {
-        refuse(c, request, ACTUATOR_BUSY, "is being released already");
+        refuse(c->session, request, ACTUATOR_BUSY, "is being released already");
         return;
     }
     c->release_seq = request->seq;
     if (c->hangs) {
         c->release_seq = 0;
-        refuse(c, request, ACTUATOR_UNKNOWN, "a call hangs in the driver");
+        refuse(c->session, request, ACTUATOR_UNKNOWN, "a call hangs in the driver");
     } else if (c->state == STATE_HELD) {
         want_restore(c);
         step(c);
@@ -549,19 +552,17 @@ static void ask_release(struct charge *c, const struct proto_request *request)
 static void ask_board(struct guard_session *s, struct charge *c,
                       const struct proto_request *request)
 {
-    struct charge as_asked = {.session = s};
-
     if (request->type == PROTO_HOLD) {
         ask_hold(s, c, request);
     } else if (c->session != s) {
         bool yielded = s->yielded[c - s->guard->charge];
-        refuse(&as_asked, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
+        refuse(s, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
                yielded ? "somebody else has set its limit, this session leaves it alone"
                        : "not held");
     } else if (request->type == PROTO_RELEASE) {
         ask_release(c, request);
     } else if (c->state != STATE_HELD) {
-        refuse(c, request, ACTUATOR_GONE,
+        refuse(s, request, ACTUATOR_GONE,
                c->hangs ? "a call hangs in the driver" : "not held");
     } else {
         end_waiting(c, ACTUATOR_BUSY, "a newer value came before this was written");
@@ -582,12 +583,10 @@ void guard_request(struct guard_session *session, const struct proto_request *re
         return;
     }
     struct charge *c = find(guard, request->uuid);
-    if (c) {
+    if (c)
         ask_board(session, c, request);
-    } else {
-        struct charge nowhere = {.session = session};
-        refuse(&nowhere, request, ACTUATOR_GONE, "no such board here");
-    }
+    else
+        refuse(session, request, ACTUATOR_GONE, "no such board here");
 }
 
 /* ---- the guard itself ---- */

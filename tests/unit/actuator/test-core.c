@@ -102,38 +102,60 @@ static void test_judge(void)
                cases[i].want, "judge: %s", cases[i].name);
 }
 
-static void test_check(void)
+static const struct gpu_info board = {.uuid = "GPU-1",
+                                      .abilities =
+                                          GPU_CAN_SET_LIMIT | GPU_CAN_LOCK_CLOCKS,
+                                      .clock_max_mhz = 1530};
+
+static void test_check_limit(void)
 {
-    struct gpu_info info = {.uuid = "GPU-1",
-                            .abilities = GPU_CAN_SET_LIMIT | GPU_CAN_LOCK_CLOCKS,
-                            .clock_max_mhz = 1530};
-    struct gpu_limits limits = {100 * W, 300 * W, 250 * W};
+    static const struct {
+        uint32_t mw;
+        enum actuator_result want;
+    } cases[] = {
+        {100 * W, ACTUATOR_DONE},       {300 * W, ACTUATOR_DONE},
+        {99999, ACTUATOR_REFUSED},      {300001, ACTUATOR_REFUSED},
+        {UINT32_MAX, ACTUATOR_REFUSED}, {0, ACTUATOR_REFUSED},
+    };
+    const struct gpu_limits limits = {100 * W, 300 * W, 250 * W};
+    struct gpu_info other = board;
     uw_error err = {""};
 
-    is_int(core_check_limit(&info, &limits, 100 * W, &err), ACTUATOR_DONE, "the minimum");
-    is_int(core_check_limit(&info, &limits, 300 * W, &err), ACTUATOR_DONE, "the maximum");
+    for (size_t i = 0; i < n_elements(cases); i++)
+        is_int(core_check_limit(&board, &limits, cases[i].mw, NULL), cases[i].want,
+               "limit %u mW: %s", cases[i].mw, actuator_result_name(cases[i].want));
+    (void)core_check_limit(&board, &limits, 100 * W, &err);
     is_str(err.text, "", "no text without a refusal");
-    is_int(core_check_limit(&info, &limits, 99999, &err), ACTUATOR_REFUSED, "below");
+    (void)core_check_limit(&board, &limits, 99999, &err);
     is_str(err.text, "GPU-1: 99999 mW is outside 100000..300000 mW",
            "the range is named");
-    is_int(core_check_limit(&info, &limits, 300001, NULL), ACTUATOR_REFUSED, "above");
-    is_int(core_check_limit(&info, &limits, UINT32_MAX, NULL), ACTUATOR_REFUSED,
-           "far above");
-    is_int(core_check_limit(&info, &limits, 0, NULL), ACTUATOR_REFUSED, "nothing");
-    is_int(core_check_clocks(&info, 0, 0, NULL), ACTUATOR_DONE, "clocks: reset");
-    is_int(core_check_clocks(&info, 900, 1200, NULL), ACTUATOR_DONE, "clocks: a range");
-    is_int(core_check_clocks(&info, 1200, 900, &err), ACTUATOR_REFUSED,
-           "clocks: upside down");
-    is_str(err.text, "GPU-1: clocks 1200..900 MHz are outside 1..1530 MHz",
-           "… and says so");
-    is_int(core_check_clocks(&info, 900, 1531, NULL), ACTUATOR_REFUSED,
-           "clocks: too high");
-    is_int(core_check_clocks(&info, 0, 900, NULL), ACTUATOR_REFUSED,
-           "clocks: half a range");
-    info.abilities = 0;
-    is_int(core_check_limit(&info, &limits, 200 * W, NULL), ACTUATOR_REFUSED,
-           "no limits here");
-    is_int(core_check_clocks(&info, 0, 0, NULL), ACTUATOR_REFUSED, "no clocks here");
+    other.abilities = 0;
+    is_int(core_check_limit(&other, &limits, 200 * W, NULL), ACTUATOR_REFUSED,
+           "a board that takes none");
+}
+
+static void test_check_clocks(void)
+{
+    static const struct {
+        uint32_t min, max;
+        enum actuator_result want;
+    } cases[] = {
+        {0, 0, ACTUATOR_DONE},         {900, 1200, ACTUATOR_DONE},
+        {1530, 1530, ACTUATOR_DONE},   {1200, 900, ACTUATOR_REFUSED},
+        {900, 1531, ACTUATOR_REFUSED}, {0, 900, ACTUATOR_REFUSED},
+    };
+    struct gpu_info other = board;
+    uw_error err = {""};
+
+    for (size_t i = 0; i < n_elements(cases); i++)
+        is_int(core_check_clocks(&board, cases[i].min, cases[i].max, NULL), cases[i].want,
+               "clocks %u..%u: %s", cases[i].min, cases[i].max,
+               actuator_result_name(cases[i].want));
+    (void)core_check_clocks(&board, 1200, 900, &err);
+    is_str(err.text, "GPU-1: clocks 1200..900 MHz are outside 1..1530 MHz", "said so");
+    other.abilities = 0;
+    is_int(core_check_clocks(&other, 0, 0, NULL), ACTUATOR_REFUSED,
+           "a board whose clocks stay");
 }
 
 static void test_seen(void)
@@ -199,7 +221,8 @@ int main(void)
 {
     test_recover();
     test_judge();
-    test_check();
+    test_check_limit();
+    test_check_clocks();
     test_seen();
     test_rest();
     return done();
