@@ -626,7 +626,7 @@ static int session_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
         if (r < 0)
             return r;
     }
-    if (s->tuner && !steps_known(job_steps(s->job)) && s->probe != SIZE_MAX &&
+    if (s->tuner && job_steps(s->job)->mark.generation == 0 && s->probe != SIZE_MAX &&
         s_between(s->result.begin_ns, now_ns) > NO_PROGRESS_S) {
         s->probe = SIZE_MAX; /* said once */
         return without_progress(s);

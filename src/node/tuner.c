@@ -476,9 +476,10 @@ static int judge(struct tuner *t, const struct search_window *w)
     }
     if (hold) {
         account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-        /* From less sure windows it would see changes that are none. */
-        bool sure = fmax(w->time_rse, w->energy_rse) <= change_needs_rse(&t->change);
-        if (sure && change_on_window(&t->change, w->time_s, w->energy_j))
+        /* Energy that is less sure than the detector takes is no news of energy. */
+        bool sure = w->energy_rse <= change_needs_rse(&t->change);
+        double energy_j = sure ? w->energy_j : account_mean_energy(&a->hold);
+        if (change_on_window(&t->change, w->time_s, energy_j))
             return changed(t);
     }
     if (t->search) {

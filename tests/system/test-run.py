@@ -125,7 +125,7 @@ def searched(node, i, board, workload, goal, steps):
     hold = [c for c in run.report["caps"] if c["cap_mw"] == held]
     ref = [c for c in run.report["caps"] if c["cap_mw"] == max(curve)]
     got = 1 - hold[0]["step_j"] / ref[0]["step_j"] if hold and ref else None
-    yield got is not None and abs(got - true) < 0.02, \
+    yield got is not None and abs(got - true) < 0.04, \
         f"{name}: a step at that cap saves {100 * (got or 0):.1f} %, in truth {100 * true:.1f} %", repr(run)
     yield run.report["restored"] and run.back() and "simulated" in run.said(), f"{name}: the original is back", repr(run)
 
@@ -201,7 +201,7 @@ def changes_load(node, i):
     yield held, "a job of two parts: the first cap is held", repr(run)
     code = run.end()
     said = run.said()
-    yield code == 0 and run.report["search"]["changes"] == 1 and "looks again" in said, \
+    yield code == 0 and run.report["search"]["changes"] == 1 and "looks again" in said and "no progress (see" not in said, \
         "… the second part is noticed", repr(run)
     yield "holds" in said[said.find("looks again"):], "… and searched", repr(run)
     yield run.back(), "… the original is back", repr(run)
@@ -396,12 +396,13 @@ def results(name, case, *args):
 def main():
     t = uwtest.Tap()
     only = sys.argv[1:]
-    with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
+            uwtest.Node(machine=MACHINE, speed=SPEED / 2) as slow:  # noise grows with the speed
         cases = {
+            "oracle1": (searched, slow, 0, "v100", "resnet50", "edp", 1100),
+            "oracle2": (searched, slow, 1, "v100", "vgg19", "energy", 700),
+            "oracle3": (searched, slow, 24, "rtx6000", "inception4", "eds:2", 700),
             "changes_load": (changes_load, node, 3),
-            "oracle1": (searched, node, 0, "v100", "resnet50", "edp", 1100),
-            "oracle2": (searched, node, 1, "v100", "vgg19", "energy", 700),
-            "oracle3": (searched, node, 24, "rtx6000", "inception4", "eds:2", 700),
             "changes": (changes, node, 4),
             "silent-goal": (silent, node, 5, "--goal", "edp"),
             "silent-cap": (silent, node, 6, "--cap", "210"),
