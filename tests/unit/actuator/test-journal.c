@@ -96,8 +96,6 @@ static int exists(const char *name)
 static void test_files(struct journal *j)
 {
     struct cap_entry e = entry_of("GPU-1"), got;
-    char uuids[8][96];
-    size_t n = 9;
 
     is_int(journal_read(j, "GPU-1", &got, NULL), JOURNAL_NONE, "no entry yet");
     is_int(journal_note(j, &e, NULL), -ENOENT, "nothing to change in place");
@@ -111,7 +109,14 @@ static void test_files(struct journal *j)
     is_int(journal_read(j, "GPU-1", &got, NULL), 0, "… and read");
     ok(same(&e, &got), "… as it was");
     is_int(journal_write(j, &e, NULL), 0, "it is written over");
-    struct cap_entry other = entry_of("GPU-2");
+}
+
+static void test_list(struct journal *j)
+{
+    struct cap_entry other = entry_of("GPU-2"), got;
+    char uuids[8][96];
+    size_t n = 9;
+
     is_int(journal_write(j, &other, NULL), 0, "a second board");
     is_int(journal_list(j, uuids, 8, &n, NULL), 0, "they are listed");
     is_int(n, 2, "… both");
@@ -135,41 +140,64 @@ static void make(const char *name, const char *text, mode_t mode)
        "made %s", name);
 }
 
-static void test_refused(struct journal *j)
+static char victim[160];
+
+static bool victim_is_safe(void)
+{
+    struct stat st;
+
+    return stat(victim, &st) == 0 && st.st_size == 4;
+}
+
+static void test_links(struct journal *j)
 {
     struct cap_entry e = entry_of("GPU-3"), got;
     uw_error err = {""};
-    char path[160], to[160];
-    int fd = -1;
-    pid_t pid;
+    char path[160];
+    struct stat st;
 
+    (void)snprintf(victim, sizeof victim, "%s/victim", top);
+    int fd = open(victim, O_WRONLY | O_CREAT, 0600);
+    ok(fd >= 0 && write(fd, "safe", 4) == 4 && close(fd) == 0, "a victim");
     (void)snprintf(path, sizeof path, "%s/GPU-3.cap", dir);
-    (void)snprintf(to, sizeof to, "%s/victim", top);
-    int victim = open(to, O_WRONLY | O_CREAT, 0600);
-    ok(victim >= 0 && write(victim, "safe", 4) == 4 && close(victim) == 0, "a victim");
-
-    ok(symlink(to, path) == 0, "an entry that is a link");
+    ok(symlink(victim, path) == 0, "an entry that is a link");
     is_int(journal_read(j, "GPU-3", &got, &err), -EPERM, "is not read");
     ok(strstr(err.text, "symbolic link") != NULL, "and says so: %s", err.text);
     is_int(journal_note(j, &e, NULL), -EPERM, "is not written to");
     is_int(journal_write(j, &e, NULL), 0, "a new entry takes its name");
-    struct stat st;
     ok(lstat(path, &st) == 0 && S_ISREG(st.st_mode), "… it is a file");
-    ok(stat(to, &st) == 0 && st.st_size == 4, "what the link named is as it was");
+    ok(victim_is_safe(), "what the link named is as it was");
     (void)unlink(path);
+}
+
+static int lock_3(struct journal *j)
+{
+    pid_t pid;
+    int fd = -1;
+
+    return journal_lock(j, "GPU-3", 1, &fd, &pid, NULL);
+}
+
+static void test_odd_locks(struct journal *j)
+{
+    char path[160];
 
     (void)snprintf(path, sizeof path, "%s/GPU-3.lock", dir);
-    ok(symlink(to, path) == 0, "a lock that is a link");
-    is_int(journal_lock(j, "GPU-3", 1, &fd, &pid, &err), -EPERM, "is refused");
-    ok(stat(to, &st) == 0 && st.st_size == 4, "what the link named is as it was");
+    ok(symlink(victim, path) == 0 && lock_3(j) == -EPERM, "a lock that is a link");
+    ok(victim_is_safe(), "what the link named is as it was");
     (void)unlink(path);
-    ok(link(to, path) == 0, "a lock with a second name");
-    is_int(journal_lock(j, "GPU-3", 1, &fd, &pid, &err), -EPERM, "is refused");
+    ok(link(victim, path) == 0 && lock_3(j) == -EPERM, "a lock with a second name");
     (void)unlink(path);
-    ok(mkfifo(path, 0600) == 0, "a lock that is a pipe");
-    is_int(journal_lock(j, "GPU-3", 1, &fd, &pid, &err), -EPERM, "is refused");
+    ok(mkfifo(path, 0600) == 0 && lock_3(j) == -EPERM, "a lock that is a pipe");
     (void)unlink(path);
+}
 
+static void test_odd_entries(struct journal *j)
+{
+    struct cap_entry liar = entry_of("GPU-5"), got;
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "%s/GPU-3.cap", dir);
     make("GPU-3.cap", "nonsense", 0600);
     is_int(journal_read(j, "GPU-3", &got, NULL), -EBADMSG, "nonsense is no entry");
     make("GPU-3.cap", "nonsense", 0666);
@@ -177,13 +205,11 @@ static void test_refused(struct journal *j)
            "what others may write is refused");
     if (geteuid() == 0) {
         make("GPU-3.cap", "nonsense", 0600);
-        (void)snprintf(path, sizeof path, "%s/GPU-3.cap", dir);
         ok(chown(path, 65534, 65534) == 0, "an entry of another's");
         is_int(journal_read(j, "GPU-3", &got, NULL), -EPERM, "is refused");
     } else {
         skip_one("an entry of another's", "takes root to make one");
     }
-    struct cap_entry liar = entry_of("GPU-5");
     (void)journal_write(j, &liar, NULL);
     (void)renameat(j->dir_fd, "GPU-5.cap", j->dir_fd, "GPU-6.cap");
     is_int(journal_read(j, "GPU-6", &got, NULL), -EBADMSG,
@@ -254,7 +280,10 @@ int main(void)
     ok(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0700, "… for its owner alone");
     is_int((int)strlen(j.boot), 36, "the boot id is read");
     test_files(&j);
-    test_refused(&j);
+    test_list(&j);
+    test_links(&j);
+    test_odd_locks(&j);
+    test_odd_entries(&j);
     test_locks(&j);
     test_dirs();
     journal_close(&j);
