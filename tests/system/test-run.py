@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -276,6 +277,33 @@ def reload_driver():
         node.fault("all", "limit", "280W")
 
 
+def children(pid):
+    try:
+        return [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
+
+
+def all_killed(node, i, j):
+    """Command, keeper and actuator at once: nobody is left to restore until the next start."""
+    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 100000))
+    low = run.until(lambda: run.limits() == [230000])
+    job = node.board(i)["pids"]
+    keeper = [p for p in children(run.p.pid) if p not in job][0]
+    actuator = children(keeper)[0]
+    os.kill(keeper, signal.SIGSTOP)
+    for pid in (actuator, keeper, run.p.pid):
+        os.kill(pid, signal.SIGKILL)
+    run.p.wait()
+    time.sleep(1)
+    yield low and run.limits() == [230000] and uwtest.alive(job[0]), \
+        "command, keeper and actuator killed together: the cap is left, the job lives", repr(run)
+    p = node.run("underwatt", "run", "--cap", "290", "--gpus", j, "--", "true")
+    yield p.returncode == 0 and run.back(), "… the next start puts the original back, though its job has another board", \
+        f"{p.stderr} {run!r}"
+    os.kill(job[0], signal.SIGTERM)
+
+
 # ---- who may ----
 
 def two_at_once(node, i):
@@ -352,7 +380,7 @@ GOALS = ["energy", "edp", "eds:", "cost:", "slowdown:", "time"]
 def bad_input(node):
     mark = pathlib.Path(node.tmp) / "bad-started"
     touch = ["--gpus", "0", "--", "touch", mark]
-    before = [b["limit_mw"] for b in node.status()["boards"]]
+    before = node.board(0)["limit_mw"]  # others have cases of their own
     for args, says in [
             (["--goal", "fast", *touch], ["'fast'", *GOALS]),
             (["--goal", "eds:0.5", *touch], ["0.5"]),
@@ -375,7 +403,7 @@ def bad_input(node):
         name = " ".join(map(str, args)).split(" --gpus 0")[0]
         yield p.returncode == 2 and all(s in p.stderr for s in says) and len(p.stderr.splitlines()) == 1 \
             and not p.stdout and not mark.exists(), f"run {name}: one line, 2, CMD not started", f"{p.returncode} {p.stderr}"
-    yield before == [b["limit_mw"] for b in node.status()["boards"]], "bad input changed nothing", ""
+    yield before == node.board(0)["limit_mw"] == V100, "bad input changed nothing", ""
     p = node.run("underwatt", "run", "--cap", "290", "--gpus", "0", "--", "/nowhere/at-all")
     yield p.returncode == 127 and node.board(0)["limit_mw"] == V100, "no such CMD: 127, the original is back", p.stderr
     p = node.run("underwatt", "run", "--goal", "time", "--gpus", "0", "--", "sh", "-c", "kill -9 $$")
@@ -415,6 +443,7 @@ def main():
             "limit": (other_writer, node, [16, 17]),
             "stuck": (fault, node, [18, 19], "stuck", "unstuck", ["stuck"]),
             "reload": (reload_driver,),
+            "killed": (all_killed, node, 23, 2),
             "two": (two_at_once, node, 20),
             "foreign": (foreign, node, 21),
             "no_right": (no_right,),

@@ -178,7 +178,11 @@ class Node:
         return child
 
     def status(self):
-        p = self.sim("status", "--json")
+        for _ in range(5):  # its writer may have been put aside in mid-write
+            p = self.sim("status", "--json")
+            if "being written all the time" not in p.stderr:
+                break
+            time.sleep(0.05)
         if p.returncode:
             raise RuntimeError(f"underwatt-sim status: {p.returncode}: {p.stderr}")
         return json.loads(p.stdout)
