@@ -143,7 +143,8 @@ static int by_time(const void *a, const void *b)
     return (x->x > y->x) - (x->x < y->x);
 }
 
-static void draw_front(struct canvas *c, const struct frame *f, const struct view *v)
+static void draw_front(struct canvas *c, const struct frame *f, struct labels *l,
+                       const struct view *v)
 {
     const struct sweep *s = v->sweep;
     struct pen pen = {INK_FRONT, INK_NONE, 9, 0, 0};
@@ -157,6 +158,8 @@ static void draw_front(struct canvas *c, const struct frame *f, const struct vie
             front[n++] = frame_spot(f, t_rel(s, i), e_rel(s, i));
     if (n > 0)
         qsort(front, n, sizeof *front, by_time);
+    for (size_t i = 1; i < n; i++)
+        labels_take_line(l, front[i - 1], front[i], pen.width);
     canvas_path(c, front, n, false, &pen);
     free(front);
 }
@@ -311,7 +314,7 @@ void picture_trade(struct canvas *c, const struct view *v, struct box box)
         return;
     }
     l->bounds = (struct box){box.x + 3, box.y + 3, box.w - 6, box.h - 6};
-    draw_front(c, &f, v);
+    draw_front(c, &f, l, v);
     for (size_t i = 0; i < s->n; i++) {
         bool big = is_optimum(s, i) || i == s->ref;
         labels_take_spot(l, frame_spot(&f, t_rel(s, i), e_rel(s, i)), big ? 10 : 4);

@@ -85,13 +85,19 @@ static void draw_head(struct canvas *c, const struct view *v)
     char line[400], fitted[300], extent[160];
     double room = PICTURE_WIDTH - 2 * EDGE - (v->simulated ? 190 : 0);
 
+    char boards[VIEW_TEXT] = "";
+
     (void)snprintf(line, sizeof line, "%s on %s", v->label, v->board);
-    fit_text(c, line, 26, true, room, fitted, sizeof fitted);
+    bool long_name = canvas_text_width(c, line, 26, true) > room;
+    fit_text(c, long_name ? v->label : line, 26, true, room, fitted, sizeof fitted);
     canvas_text(c, (struct spot){EDGE, 58}, fitted,
                 &(struct type){26, INK_TEXT, ALIGN_LEFT, true, false});
     view_extent(v, extent, sizeof extent);
-    (void)snprintf(line, sizeof line, "Power cap sweep, %s%s%s. %s.", v->work_unit,
-                   v->board_note[0] ? ", " : "", v->board_note, extent);
+    if (v->boards > 1)
+        (void)snprintf(boards, sizeof boards, ", sum of %zu boards", v->boards);
+    (void)snprintf(line, sizeof line, "Power cap sweep%s%s, %s%s%s%s. %s.",
+                   long_name ? " on " : "", long_name ? v->board : "", v->work_unit,
+                   v->board_note[0] ? ", " : "", v->board_note, boards, extent);
     fit_text(c, line, 14, false, PICTURE_WIDTH - 2 * EDGE, fitted, sizeof fitted);
     canvas_text(c, (struct spot){EDGE, 86}, fitted,
                 &(struct type){14, INK_MUTED, ALIGN_LEFT, false, false});

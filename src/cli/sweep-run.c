@@ -154,9 +154,8 @@ static int show(const struct running *r)
         return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
     join_words(r->argv, words, sizeof words);
     view_label(words, label, sizeof label);
-    if (res->n_boards > 1)
-        (void)snprintf(note, sizeof note, "%zu boards%s", res->n_boards,
-                       res->unlike ? " of several kinds" : "");
+    if (res->unlike)
+        (void)snprintf(note, sizeof note, "and boards of other kinds");
     (void)snprintf(
         method, sizeof method,
         "%sWhole runs of the command at each cap, in shuffled rounds, the "
