@@ -123,10 +123,11 @@ class Client:
         self.tell(*words)
         return self.hear(f"{words[0]} {words[1]}")
 
-    def kill(self, *who):
+    def kill(self, *who, signo=signal.SIGKILL):
         for pid in who:
             try:
-                os.kill(pid, signal.SIGKILL)
+                if pid:
+                    os.kill(pid, signo)
             except ProcessLookupError:
                 pass
 
@@ -139,9 +140,7 @@ class Client:
 
     def close(self):
         """Ends it, and whatever of its own was stopped."""
-        for pid in (self.p.pid, self.keeper, self.actuator):
-            if pid and state_of(pid):
-                os.kill(pid, signal.SIGCONT)
+        self.kill(self.p.pid, self.keeper, self.actuator, signo=signal.SIGCONT)
         self.tell("quit")
         try:
             self.p.wait(5)

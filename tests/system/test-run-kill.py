@@ -46,6 +46,13 @@ def child(pid, name):
     return next((p for p, argv0 in children(pid).items() if argv0.endswith(name)), 0)
 
 
+def send(pid, signo):
+    try:
+        os.kill(pid, signo)
+    except ProcessLookupError:
+        pass
+
+
 class Run:
     def __init__(self, node, board, cap=CAP):
         self.node, self.board, self.cap = node, board, cap
@@ -65,11 +72,9 @@ class Run:
 
     def close(self):
         for pid in self.pids.values():
-            if alive(pid):
-                os.kill(pid, signal.SIGCONT)
+            send(pid, signal.SIGCONT)
         for name in ("job", "command"):
-            if alive(self.pids[name]):
-                os.kill(self.pids[name], signal.SIGKILL)
+            send(self.pids[name], signal.SIGKILL)
         self.p.wait()
         self.p.stderr.close()
         for name in ("keeper", "actuator"):
