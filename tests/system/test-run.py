@@ -284,7 +284,7 @@ def children(pid):
         return []
 
 
-def all_killed(node, i, j):
+def all_killed(node, i=0, j=1):
     """Command, keeper and actuator at once: nobody is left to restore until the next start."""
     run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 100000))
     low = run.until(lambda: run.limits() == [230000])
@@ -302,6 +302,11 @@ def all_killed(node, i, j):
     yield p.returncode == 0 and run.back(), "… the next start puts the original back, though its job has another board", \
         f"{p.stderr} {run!r}"
     os.kill(job[0], signal.SIGTERM)
+
+
+def killed():
+    with uwtest.Node(count=2, speed=SPEED) as node:  # of its own: any other start would recover, too
+        yield from all_killed(node)
 
 
 # ---- who may ----
@@ -443,7 +448,7 @@ def main():
             "limit": (other_writer, node, [16, 17]),
             "stuck": (fault, node, [18, 19], "stuck", "unstuck", ["stuck"]),
             "reload": (reload_driver,),
-            "killed": (all_killed, node, 23, 2),
+            "killed": (killed,),
             "two": (two_at_once, node, 20),
             "foreign": (foreign, node, 21),
             "no_right": (no_right,),
