@@ -55,8 +55,9 @@ static int plan_runs(const struct simulated *sim, const struct sweep_range *rang
     if (r < 0)
         return r;
     if (a->noise > 0)
-        return sweep_plan(caps, n, range->default_mw, (unsigned)a->runs, a->seed, ret,
-                          ret_n, err);
+        return sweep_plan(
+            caps, n, &(struct sweep_order){range->default_mw, (unsigned)a->runs, a->seed},
+            ret, ret_n, err);
     uint32_t *plan = calloc(n * a->runs, sizeof *plan);
     if (!plan)
         return fail(err, -ENOMEM, "out of memory");

@@ -154,8 +154,8 @@ int sweeper_make_plan(struct sweeper *s, bool must, uw_error *err)
     r = sweep_grid(&range, &caps, &n_caps, err);
     if (r < 0 || !must)
         return r;
-    r = sweep_plan(caps, n_caps, range.default_mw, s->o.runs, s->o.seed, &s->plan,
-                   &s->n_plan, err);
+    struct sweep_order order = {range.default_mw, s->o.runs, s->o.seed};
+    r = sweep_plan(caps, n_caps, &order, &s->plan, &s->n_plan, err);
     if (r >= 0)
         r = fresh_state(s, &range, &fresh, err);
     if (r >= 0 && fresh)

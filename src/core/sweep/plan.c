@@ -88,9 +88,11 @@ static size_t round_of(const uint32_t *others, size_t n, uint32_t reference_mw,
     return at;
 }
 
-int sweep_plan(const uint32_t *caps, size_t n, uint32_t reference_mw, unsigned runs,
-               uint64_t seed, uint32_t **ret, size_t *ret_n, uw_error *err)
+int sweep_plan(const uint32_t *caps, size_t n, const struct sweep_order *order,
+               uint32_t **ret, size_t *ret_n, uw_error *err)
 {
+    const uint32_t reference_mw = order->reference_mw;
+    const unsigned runs = order->runs;
     struct rng g;
     size_t n_others = 0, at = 0;
 
@@ -105,7 +107,7 @@ int sweep_plan(const uint32_t *caps, size_t n, uint32_t reference_mw, unsigned r
     for (size_t i = 0; i < n; i++)
         if (caps[i] != reference_mw)
             others[n_others++] = caps[i];
-    rng_init(&g, seed);
+    rng_init(&g, order->seed);
     for (unsigned k = 0; k < runs; k++) {
         shuffle(others, n_others, &g);
         at += round_of(others, n_others, reference_mw, plan + at);

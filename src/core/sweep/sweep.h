@@ -45,11 +45,16 @@ int sweep_grid(const struct sweep_range *range, uint32_t **ret, size_t *ret_n,
  * and the reference runs show it.  The same seed gives the same order.
  */
 enum { SWEEP_REF_EVERY = 8 };
-/* caps: ascending, reference_mw among them; 1 <= runs <= SWEEP_RUNS_MAX, else
- * -ERANGE.  *ret is free()d by the caller.
+struct sweep_order {
+    uint32_t reference_mw;
+    unsigned runs; /* a cap: 1 to SWEEP_RUNS_MAX */
+    uint64_t seed;
+};
+/* caps: ascending, the reference among them.  -ERANGE: runs.  *ret is free()d by the
+ * caller.
  */
-int sweep_plan(const uint32_t *caps, size_t n, uint32_t reference_mw, unsigned runs,
-               uint64_t seed, uint32_t **ret, size_t *ret_n, uw_error *err);
+int sweep_plan(const uint32_t *caps, size_t n, const struct sweep_order *order,
+               uint32_t **ret, size_t *ret_n, uw_error *err);
 
 /* ---- runs to points ---- */
 

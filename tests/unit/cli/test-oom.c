@@ -24,7 +24,9 @@ static int plan(void *user)
     (void)user;
 
     int r = sweep_grid(&range, &caps, &n, NULL);
-    return r < 0 ? r : sweep_plan(caps, n, W(300), 2, 1, &order, &n_order, NULL);
+    return r < 0 ? r
+                 : sweep_plan(caps, n, &(struct sweep_order){W(300), 2, 1}, &order,
+                              &n_order, NULL);
 }
 
 static int fold(void *user)

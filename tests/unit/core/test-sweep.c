@@ -71,9 +71,10 @@ static void test_plan(void)
 
     for (size_t i = 0; i < N; i++)
         caps[i] = W(150 + 5 * i);
-    is_int(sweep_plan(caps, N, W(300), RUNS, 7, &plan, &n, &err), 0, "plan: made");
-    (void)sweep_plan(caps, N, W(300), RUNS, 7, &again, &n2, &err);
-    (void)sweep_plan(caps, N, W(300), RUNS, 8, &other, &n3, &err);
+    is_int(sweep_plan(caps, N, &(struct sweep_order){W(300), RUNS, 7}, &plan, &n, &err),
+           0, "plan: made");
+    (void)sweep_plan(caps, N, &(struct sweep_order){W(300), RUNS, 7}, &again, &n2, &err);
+    (void)sweep_plan(caps, N, &(struct sweep_order){W(300), RUNS, 8}, &other, &n3, &err);
     ok(n == n2 && memcmp(plan, again, n * sizeof *plan) == 0,
        "plan: same seed, same order");
     ok(n == n3 && memcmp(plan, other, n * sizeof *plan) != 0,
@@ -99,12 +100,13 @@ static void test_plan(void)
     free(other);
 
     plan = NULL;
-    is_int(sweep_plan(caps, 1, caps[0], 3, 1, &plan, &n, &err), 0,
+    is_int(sweep_plan(caps, 1, &(struct sweep_order){caps[0], 3, 1}, &plan, &n, &err), 0,
            "plan: reference alone");
     is_int(n, 3, "plan: as many runs as asked for");
     free(plan);
     plan = caps;
-    is_int(sweep_plan(caps, N, W(300), 0, 1, &plan, &n, &err), -ERANGE, "plan: no runs");
+    is_int(sweep_plan(caps, N, &(struct sweep_order){W(300), 0, 1}, &plan, &n, &err),
+           -ERANGE, "plan: no runs");
     is_str(err.text, "--runs: 0 is outside 1..1000", "plan: says so");
     ok(plan == caps, "plan: nothing written");
 }
