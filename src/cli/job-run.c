@@ -83,8 +83,11 @@ static int on_live(struct loop_timer *timer, uint64_t now_ns, void *user)
 static int on_signal(struct loop_signal *source, int signo, void *user)
 {
     struct running *r = user;
+    bool keys = signo == SIGINT || signo == SIGQUIT;
     (void)source;
-    session_signal(r->session, signo);
+
+    /* in the terminal's foreground its keys have signalled CMD as well */
+    session_signal(r->session, signo, keys && tcgetpgrp(STDIN_FILENO) == getpgrp());
     return 0;
 }
 

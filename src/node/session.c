@@ -671,10 +671,11 @@ void session_free(struct session *s)
     free(s);
 }
 
-void session_signal(struct session *s, int signo)
+void session_signal(struct session *s, int signo, bool told)
 {
     if (s->job && job_running(s->job)) {
-        (void)job_kill(s->job, signo);
+        if (!told)
+            (void)job_kill(s->job, signo);
         return;
     }
     if ((signo == SIGINT || signo == SIGTERM) &&

@@ -92,8 +92,11 @@ int session_start(const struct session_opts *opts, session_done_fn done,
 void session_free(struct session *s);
 DEFINE_AUTO(struct session *, session_free);
 
-/* A signal for us goes to the job; a second SIGINT or SIGTERM also gives up waiting. */
-void session_signal(struct session *s, int signo);
+/* A signal for us goes to the job, unless it has had it already (told: the terminal's
+ * Ctrl-C reaches the whole group).  Without a job SIGINT and SIGTERM end the session; a
+ * second one also gives up waiting for boards to be given back.
+ */
+void session_signal(struct session *s, int signo, bool told);
 
 /* For a live line. */
 struct session_now {

@@ -637,7 +637,10 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
         return 0;
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, now);
     t->commanded_mw = t->report.original_mw;
-    return t->step.cap_mw ? tuner_next(t) : 0;
+    if (t->report.started)
+        return tuner_next(t);
+    t->state = TUNER_WAIT; /* a cap by name, and no progress to be seen */
+    return tuner_cap_now(t);
 }
 
 /* We were stopped for longer than a lease: the originals are in force.  Once every
@@ -652,7 +655,8 @@ static int tuner_lease_over(struct tuner *t)
          "was stopped for longer than a lease: starts from the original cap again");
     window_cancel(&t->window);
     turn(t, STRETCH_SEARCH);
-    t->state = t->report.started ? TUNER_REHOLD : TUNER_WAIT;
+    bool walked = t->report.started || t->step.cap_mw > 0;
+    t->state = walked ? TUNER_REHOLD : TUNER_WAIT;
     for (size_t i = 0; i < t->o.n; i++) {
         int r = actuator_hold(t->o.actuator, uuid_of(t, i), tuner_on_rehold, t);
         if (r < 0) {

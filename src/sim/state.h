@@ -13,6 +13,7 @@
 #ifndef SIM_STATE_H
 #define SIM_STATE_H
 
+#include <sched.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -194,8 +195,11 @@ static inline bool sim_seq_read(const uint64_t *seq, const void *from, void *to,
 
     for (unsigned spin = 0; spin < 1000000; spin++) {
         uint64_t before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
-        if (before & 1)
+        if (before & 1) {
+            if (spin % 64 == 63) /* its writer may wait for this very processor */
+                (void)sched_yield();
             continue;
+        }
         for (size_t i = 0; i < words; i++)
             dst[i] = __atomic_load_n(&src[i], __ATOMIC_RELAXED);
         __atomic_thread_fence(__ATOMIC_ACQUIRE);
