@@ -231,6 +231,18 @@ static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
     return 0;
 }
 
+/* As fold_piece(); where a gap left no readings, the line from the one before it to the
+ * one after.  add_events() knows the gap and widens the interval.
+ */
+static int fold_or_line(struct meter *m, double a, double b, struct piece *ret)
+{
+    int r = fold_piece(m, a, b, ret);
+
+    if (r != -ENODATA)
+        return r;
+    return difference(m, false, a, b, ret) ? 0 : -ENODATA;
+}
+
 static void add(struct piece *sum, struct piece p)
 {
     sum->e += p.e;
@@ -274,7 +286,7 @@ static int fold_long(struct meter *m, double a, double b, struct piece *ret)
         bool whole = a <= c->t0 && b >= c->t1;
         struct piece p = part_of(m, c, fmax(a, c->t0), to);
         if (!whole && (m->n_ring < READINGS || a > ring + 1)) {
-            int r = fold_piece(m, a, to, &p);
+            int r = fold_or_line(m, a, to, &p);
             if (r < 0)
                 return r;
         }
@@ -284,7 +296,7 @@ static int fold_long(struct meter *m, double a, double b, struct piece *ret)
     while (a < b) { /* not settled yet */
         double to = b - a > DIRECT_S ? a + DIRECT_S / 2 : b;
         struct piece p;
-        int r = fold_piece(m, a, to, &p);
+        int r = fold_or_line(m, a, to, &p);
         if (r < 0)
             return r;
         add(&sum, p);
@@ -299,7 +311,7 @@ static int fold_window(struct meter *m, double a, double b, struct piece *ret)
     bool in_ring = m->n_ring && (m->n_ring < READINGS || a > reading_at(m, 0)->end + 1);
 
     if (b - a <= DIRECT_S && in_ring)
-        return fold_piece(m, a, b, ret);
+        return fold_or_line(m, a, b, ret);
     return fold_long(m, a, b, ret);
 }
 
@@ -333,7 +345,7 @@ static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, b
         k->counter_sd = p.sd;
     }
     if (fold) {
-        int r = fold_piece(m, k->t, c->t1, &p);
+        int r = fold_or_line(m, k->t, c->t1, &p);
         if (r < 0 && r != -ENODATA)
             return r;
         k->read_j = p.e;
@@ -369,7 +381,7 @@ int meter_settle(struct meter *m)
     if (c.t0 > oldest(m) + LEAVING_S)
         return 0;
     if (fold) {
-        r = fold_piece(m, c.t0, c.t1, &p);
+        r = fold_or_line(m, c.t0, c.t1, &p);
         if (r < 0 && r != -ENODATA)
             return r;
         c.e = p.e;

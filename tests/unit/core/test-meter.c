@@ -244,6 +244,34 @@ static void test_gap(void)
     meter_free(b.m);
 }
 
+/* A part-time sensor whose readings stop for longer than what is folded at once. */
+static void test_long_gap(void)
+{
+    struct bench b = bench_new(false);
+    struct meter_opts opts = {.seed = 3};
+
+    meter_free(b.m);
+    meter_model_nvidia(6, "Quadro RTX 6000", &opts.model);
+    opts.model.counter_update_s = 0;
+    opts.model.power.lag_s = 0;
+    opts.model.power.window_s = opts.model.power.update_s / 2;
+    if (meter_new(&opts, &b.m, NULL) < 0)
+        b.m = NULL;
+    run_until(&b, 12);
+    b.now += ns_of_s(35);
+    run_until(&b, 70);
+    for (int settled = 0; settled < 2; settled++) {
+        struct meter_result r = window(&b, 5, 60);
+        double want = between(&b, 5, 60);
+        ok(r.why & METER_WHY_GAP, "a gap of 35 s is told");
+        ok(fabs(r.energy_j - want) <= r.half_j, "the interval holds the energy");
+        ok(r.half_j > 0.02 * want && r.half_j < 0.7 * want, "and is wide, within reason");
+        is_near(r.energy_j / want, 1, 0.25, "the readings round it fill it");
+        run_until(&b, 460); /* by then all of it is settled */
+    }
+    meter_free(b.m);
+}
+
 static void test_stuck(void)
 {
     struct meter_state s;
@@ -353,6 +381,7 @@ int main(void)
     test_order();
     test_wrap_reset();
     test_gap();
+    test_long_gap();
     test_stuck();
     test_old();
     test_levels();
