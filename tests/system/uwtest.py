@@ -96,6 +96,11 @@ def wait_for(what, seconds=10.0, step=0.02):
     return value
 
 
+def becomes_other(kw):
+    """Whether subprocess is told to become another user."""
+    return "user" in kw or "preexec_fn" in kw
+
+
 class Node:
     """A simulated node.  machine: the text of a machine file."""
 
@@ -113,6 +118,9 @@ class Node:
     def __enter__(self):
         self.tmp = tempfile.mkdtemp(prefix="uw-")
         os.chmod(self.tmp, 0o755)  # other users of the node look in, too
+        for name, mode in (("run", 0o700), ("run-other", 0o777)):
+            os.mkdir(os.path.join(self.tmp, name))
+            os.chmod(os.path.join(self.tmp, name), mode)
         self.state = self.state or os.path.join(self.tmp, "world")
         if self.machine is not None:
             path = os.path.join(self.tmp, "machine.yaml")
@@ -142,10 +150,13 @@ class Node:
         return subprocess.run([program("underwatt-sim"), "--state", self.state, *map(str, args)],
                               capture_output=True, text=True, stdin=subprocess.DEVNULL, **kw)
 
-    def env(self, **more):
+    def env(self, other=False, **more):
+        """other: for another user than the node's own."""
         env = {k: v for k, v in os.environ.items()
                if k not in ("CUDA_VISIBLE_DEVICES", "UNDERWATT_PROGRESS", "UNDERWATT_NVML")}
         env["PATH"] = programs_path()
+        # What a killed program leaves there goes with the node.
+        env["XDG_RUNTIME_DIR"] = os.path.join(self.tmp, "run-other" if other else "run")
         env.update({k: str(v) for k, v in more.items()})
         return env
 
@@ -159,14 +170,15 @@ class Node:
         """Run a program in this world to its end."""
         kw.setdefault("stdin", subprocess.DEVNULL)
         return subprocess.run(self.command(args), capture_output=True, text=True, timeout=timeout,
-                              env=self.env(**(env or {})), **kw)
+                              env=self.env(becomes_other(kw), **(env or {})), **kw)
 
     def popen(self, *args, env=None, **kw):
         """Start a program in this world; it is killed when the node ends."""
         kw.setdefault("stdin", subprocess.DEVNULL)
         kw.setdefault("stdout", subprocess.PIPE)
         kw.setdefault("stderr", subprocess.PIPE)
-        child = subprocess.Popen(self.command(args), text=True, env=self.env(**(env or {})), **kw)
+        child = subprocess.Popen(self.command(args), text=True,
+                                 env=self.env(becomes_other(kw), **(env or {})), **kw)
         self.children.append(child)
         return child
 
