@@ -166,12 +166,12 @@ static void submit_in(struct rig *rig, uint64_t in_ns)
 /* Times out at 10, returns at 250 ms; what waits behind it is refused. */
 static void deadline(struct rig *rig)
 {
-    (void)submit(rig, 'a', MS(250), 1, MS(10));
+    (void)submit(rig, 'a', MS(450), 1, MS(10));
     (void)submit(rig, 'b', 0, 2, MS(10));
     submit_in(rig, MS(60)); /* refused at once */
-    tick(rig, MS(70));
-    submit_in(rig, MS(400)); /* it has recovered */
-    tick(rig, MS(500));
+    tick(rig, MS(250));
+    submit_in(rig, MS(700)); /* it has recovered */
+    tick(rig, MS(850));
     (void)loop_run(rig->loop, NULL);
 }
 
