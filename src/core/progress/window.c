@@ -18,9 +18,15 @@ void window_cancel(struct window *w)
     w->state = WINDOW_IDLE;
 }
 
-/* Back to settling: the steps of the piece under way do not count. */
+/* Back to settling: the steps of the piece under way do not count, nor its marks: a
+ * pause lies after them that across_pause() would not know of.
+ */
 static void begin_anew(struct window *w)
 {
+    uint64_t kept_ns = w->n_pieces > 0 ? w->piece[w->n_pieces - 1].to.at_ns : 0;
+
+    while (w->n_block > 0 && w->block[w->n_block - 1].at_ns > kept_ns)
+        w->n_block--;
     if (w->state == WINDOW_OPEN)
         w->restarts++;
     w->state = WINDOW_SETTLING;

@@ -99,6 +99,17 @@ int main(void)
     ok(j.w.time_rse > 0 && j.w.time_rse < 0.004, "… and pauses are no scatter: %.4f",
        j.w.time_rse);
 
+    job_init(&j, 0.1, 0);
+    (void)run(&j, 3);
+    window_arm(&j.w, &rule, S(j.now));
+    (void)run(&j, 2);
+    ok(j.w.state == WINDOW_OPEN, "about a second of a window");
+    j.phase = UW_PHASE_CHECKPOINT;
+    (void)run(&j, 3);
+    j.phase = UW_PHASE_TRAIN;
+    ok(run(&j, 30) && j.w.n_pieces == 1, "… too short to be kept before a pause");
+    is_near(j.w.time_rse, 0, 1e-6, "… whose pause is no scatter either");
+
     job_init(&j, 0.1, 0.1);
     (void)run(&j, 3);
     window_arm(&j.w, &rule, S(j.now));
