@@ -12,6 +12,9 @@
 
 enum { CURVES_MAX = 10000, COLUMNS = 4 };
 #define HEADER "curve,cap_w,time_s,energy_j"
+#define LEAST_CAP_W 1.0 /* whole watts are chosen from; the search counts in milliwatts \
+                         */
+#define MOST_CAP_W 100000.0
 
 struct draft { /* a curve while it is read */
     char *name;
@@ -85,6 +88,9 @@ static int parse_point(char *const col[COLUMNS], struct curve_point *ret, uw_err
         if (v[i] <= 0)
             return fail(err, -EINVAL, "%s %s is not above 0", names[i], col[i]);
     }
+    if (v[1] < LEAST_CAP_W || v[1] > MOST_CAP_W)
+        return fail(err, -ERANGE, "cap_w %s is outside %g..%.0f", col[1], LEAST_CAP_W,
+                    MOST_CAP_W);
     *ret = (struct curve_point){v[1], v[2], v[3]};
     return 0;
 }

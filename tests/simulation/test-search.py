@@ -49,10 +49,19 @@ def test_refusals(tmp):
     cases = (
         (HEADER + "a,100,2,150\n\na,200,1,180\n", ":3: the row is empty"),
         (good + "a,x,1,200\n", ":5: cap_w: 'x' is not a number"),
+        (good + "a,0,1,200\n", ":5: cap_w 0 is not above 0"),
+        (good + "a,0.001,1,200\n", ":5: cap_w 0.001 is outside 1..100000"),
+        (good + "a,1e9,1,200\n", ":5: cap_w 1e9 is outside 1..100000"),
         (good + "a,250,,200\n", ":5: time_s: "),
         (good + "a,250,nan,200\n", ":5: time_s: "),
         (good + "a,250,1,-3\n", ":5: energy_j -3 is not above 0"),
         (good + "a,150,1,200\n", ":5: cap 150 W of curve 'a' is given twice"),
+        (good + "a,150.0,1,200\n", ":5: cap 150 W of curve 'a' is given twice"),
+        (good + "\n", ":5: the row is empty"),
+        (good.replace("\n", "\r\n") + "\r\n", ":5: the row is empty"),
+        (good.replace("\n", "\r\n") + "a,x,1,200\r\n", ":5: cap_w: 'x' is not a number"),
+        (HEADER + "a,100,2,150\na,150,1.5,180\n", ":2: curve 'a' has 2 rows: 3 at least"),
+        ("curve,cap,time,energy\n" + good[len(HEADER):], ":1: header 'curve,cap,time,"),
         (good + "a,250,1\n", ":5: not 4 columns"),
         (good + "a,250,1,2,3\n", ":5: not 4 columns"),
         (good + "b,100,2,150\nb,150,1.5,180\n", ":5: curve 'b' has 2 rows: 3 at least"),
@@ -62,11 +71,15 @@ def test_refusals(tmp):
     )
     path = tmp / "bad.csv"
     for text, words in cases:
-        path.write_text(text)
+        path.write_bytes(text.encode())
         r = run("--curves", str(path), "--goal", "edp")
-        ok(r.returncode == 2 and f"{path}{words}" in r.stderr and not r.stdout,
+        ok(r.returncode == 2 and r.stderr.startswith(f"search: {path}{words}") and
+           r.stderr.count("\n") == 1 and not r.stdout,
            f"refused: {r.stderr.strip()[-70:]}")
+    path.write_bytes(good.replace("\n", "\r\n").encode())
+    crlf = play(path, "edp")
     path.write_text(good)
+    ok(play(path, "edp") == crlf, "CRLF line ends: the same result")
     for args, words in ((("--goal", "speed"), "'speed' is none of"),
                         (("--goal", "eds:0.2"), "outside 1..1000"),
                         (("--goal", "edp", "--noise", "2"), "2 is outside 0..0.3"),
@@ -77,7 +90,8 @@ def test_refusals(tmp):
         r = run("--curves", str(path), *args)
         ok(r.returncode == 2 and words in r.stderr and not r.stdout, f"refused: {words}")
     r = run("--curves", str(tmp / "absent.csv"), "--goal", "edp")
-    ok(r.returncode == 2 and "absent.csv: No such file" in r.stderr, "no such file")
+    ok(r.returncode == 2 and r.stderr.count("\n") == 1 and not r.stdout and
+       "absent.csv: No such file" in r.stderr, "no such file")
 
 
 def test_form(tmp):
