@@ -11,7 +11,7 @@
  */
 static const struct price {
     double new_cap, window;
-} price_free = {0.0041, 0.00005}, price_bounded = {0.0005, 0.0001};
+} price_free = {0.00405, 0.0001}, price_bounded = {0.0005, 0.0001};
 #define EDP_SCALE 2
 #define STEP 0.10  /* of the demand: to a neighbour … */
 #define REACH 0.20 /* … which counts up to here */
@@ -138,6 +138,21 @@ static double behind_cliff(const struct outlook *o, size_t best)
                 o->hi_w);
 }
 
+/* The measured cap to keep where nothing may be measured any more: what the model
+ * believes of caps in between was never put to the test.
+ */
+static size_t best_measured(const struct outlook *o, size_t best)
+{
+    double least = HUGE_VAL;
+
+    for (size_t i = o->n; i-- > 0 && isinf(o->shape.bound);)
+        if (o->measured[i] && o->value[i] < least) {
+            least = o->value[i];
+            best = i;
+        }
+    return best;
+}
+
 static double least_measured(const struct outlook *o)
 {
     for (size_t i = 0; i < o->n; i++)
@@ -194,6 +209,8 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     const char *why = "no other cap promises more";
 
     *ret = (struct proposal){.hold = true};
+    if (s->windows_left == 0 && !o->measured[best])
+        best = best_measured(o, best);
     ret->best_w = outlook_refined(o, best, &ret->log_t, &ret->log_e);
     ret->cap_w = ret->best_w;
     if (s->windows_left == 0) {
