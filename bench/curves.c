@@ -12,8 +12,8 @@
 
 enum { CURVES_MAX = 10000, COLUMNS = 4 };
 #define HEADER "curve,cap_w,time_s,energy_j"
-#define LEAST_CAP_W 1.0 /* whole watts are chosen from; the search counts in milliwatts \
-                         */
+/* Whole watts are chosen from; the search counts in milliwatts of 32 bits. */
+#define LEAST_CAP_W 1.0
 #define MOST_CAP_W 100000.0
 
 struct draft { /* a curve while it is read */
