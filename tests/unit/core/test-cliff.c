@@ -80,7 +80,7 @@ static void test_behind(void)
         struct curve c = {182, 0.3, cliffs[i] * 182, 0.7};
         struct played p = play(&c, "cost:0.5");
         double least = HUGE_VAL;
-        for (double w = 100; w <= 260; w++)
+        for (int w = 100; w <= 260; w++)
             least = fmin(least, worth(&c, "cost:0.5", w));
         double v = worth(&c, "cost:0.5", p.kept_w);
         ok(p.behind && v <= 1.01 * least,
