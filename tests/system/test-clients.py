@@ -210,7 +210,7 @@ def ask(path, method, url, body=None):
 def zeusd(node):
     program = uwtest.zeusd()
     if not program:
-        t.skip("zeusd", "zeusd is not built: UNDERWATT_ZEUSD=1 builds it with cargo (minutes)")
+        t.skip("zeusd", "no zeusd, and no cargo that could build it")
         return
     path = os.path.join(node.tmp, "zeusd.sock")
     child = node.popen(program, "serve", "--mode", "uds", "--socket-path", path,
