@@ -58,6 +58,7 @@ format:
 	@find include src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
 install: build
+	@if [ -n "$(PREFIX)" ]; then meson configure $(BUILD) -Dprefix=$(PREFIX) && ninja -C $(BUILD) --quiet; fi
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

@@ -45,13 +45,20 @@ static void print_boards(const struct session_result *r, FILE *to)
     }
 }
 
-static void print_tuner(const struct job_run *j, const struct tuner_report *t, FILE *to)
+static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
 {
+    const struct tuner_report *t = r->tuner;
     const struct account_saved *s = &t->saved;
     char a[32], b[32], goal[GOAL_TEXT_MAX];
 
     if (j->caps == SESSION_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
+    if (r->silent)
+        (void)fprintf(
+            to,
+            "  steps  CMD reported none (UNDERWATT_PROGRESS, see underwatt-run(1)): %s\n",
+            j->caps == SESSION_SEARCH ? "it was measured, not capped"
+                                      : "what the cap saves cannot be told");
     if (t->holding)
         (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
                       w_of_mw(t->original_mw), t->why);
@@ -83,7 +90,9 @@ static void print_tuner(const struct job_run *j, const struct tuner_report *t, F
     if (t->changes || t->stalls)
         (void)fprintf(to, "  looked again %u times; %u stalls\n", t->changes, t->stalls);
     if (t->ended[0])
-        (void)fprintf(to, "  caps ended early: %s\n", t->ended);
+        (void)fprintf(
+            to, "  caps ended after %.0f s, the original was in force from then on: %s\n",
+            s_between(r->begin_ns, t->ended_ns), t->ended);
     if (!t->restored)
         (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
 }
@@ -127,7 +136,7 @@ void job_report_text(const struct job_run *j, const struct session_result *r, FI
         (void)fprintf(to, "  energy unknown: %s\n", r->error.text);
     }
     if (r->tuner)
-        print_tuner(j, r->tuner, to);
+        print_tuner(j, r, to);
 }
 
 /* ---- JSON ---- */
@@ -208,8 +217,9 @@ static void json_saved(struct json_out *o, const struct account_saved *s)
 }
 
 static void json_tuner(struct json_out *o, const struct job_run *j,
-                       const struct tuner_report *t)
+                       const struct session_result *r)
 {
+    const struct tuner_report *t = r->tuner;
     const struct account_saved *s = &t->saved;
     char goal[GOAL_TEXT_MAX];
 
@@ -233,6 +243,8 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_double(o, "cost_s", s->cost_known ? s->cost_s : NAN);
     json_out_end(o);
     json_out_text(o, "ended", t->ended[0] ? t->ended : NULL);
+    if (t->ended[0])
+        json_out_double(o, "ended_s", s_between(r->begin_ns, t->ended_ns));
     json_out_bool(o, "restored", t->restored);
 }
 
@@ -274,7 +286,7 @@ int job_report_json(const struct job_run *j, const struct session_result *r,
     json_boards(o, r);
     json_cpu(o, r);
     if (r->tuner)
-        json_tuner(o, j, r->tuner);
+        json_tuner(o, j, r);
     json_out_end(o);
     return json_out_write(o, path, err);
 }

@@ -205,6 +205,27 @@ static int run_session(struct running *r, const char *const *argv, const char *d
     return code;
 }
 
+/* Known before CMD has run for a day: can the reports be written? */
+static int check_output(const struct job_run *j, const char *option, const char *path)
+{
+    char copy[4096];
+
+    if (!path || strcmp(path, "-") == 0)
+        return EXIT_OK;
+    int n = snprintf(copy, sizeof copy, "%s", path);
+    if (n < 0 || (size_t)n >= sizeof copy)
+        return cli_fail(EXIT_USAGE, "%s: %s: the path is too long", j->cmd->name, option);
+    bool there = access(path, F_OK) == 0;
+    char *slash = strrchr(copy, '/');
+    if (slash)
+        slash[slash == copy] = '\0';
+    const char *probe = there ? path : slash ? copy : ".";
+    if (access(probe, W_OK) != 0)
+        return cli_fail(EXIT_USAGE, "%s: %s: cannot write %s: %s", j->cmd->name, option,
+                        path, strerror(errno));
+    return EXIT_OK;
+}
+
 int job_run(struct job_run *j, const struct opts_rest *rest)
 {
     struct running r = {.j = j, .tty = isatty(STDERR_FILENO) == 1};
@@ -215,9 +236,17 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (rest->argc == 0)
         return cli_fail(EXIT_USAGE, "%s: no command: underwatt %s %s", j->cmd->name,
                         j->cmd->name, j->cmd->args);
-    if (j->carbon_g_per_kwh < 0 || j->price_per_kwh < 0)
-        return cli_fail(EXIT_USAGE, "%s: --carbon and --price are 0 or more",
-                        j->cmd->name);
+    if (j->carbon_g_per_kwh < 0)
+        return cli_fail(EXIT_USAGE, "%s: --carbon %g is below 0", j->cmd->name,
+                        j->carbon_g_per_kwh);
+    if (j->price_per_kwh < 0)
+        return cli_fail(EXIT_USAGE, "%s: --price %g is below 0", j->cmd->name,
+                        j->price_per_kwh);
+    int bad = check_output(j, "--json", j->json);
+    if (bad == EXIT_OK)
+        bad = check_output(j, "--report", j->report);
+    if (bad != EXIT_OK)
+        return bad;
     int res = loop_clock_parse(j->env->clock, &clock, &err);
     if (res < 0)
         return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);

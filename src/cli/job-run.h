@@ -27,7 +27,9 @@ struct job_run {
     OPT_GPUS(&(j).gpus), OPT_JSON(&(j).json), OPT_NVML(&(j).nvml),                    \
         {"report", 0,          "FILE", "write the report there instead of to stderr", \
          opt_text, &(j).report},                                                      \
-        {"quiet", 'q', NULL, "no live line, no notes", opt_flag, &(j).quiet},         \
+        {"quiet",  'q',                                                               \
+         NULL,     "nothing on stderr: no live line, no notes, no report",            \
+         opt_flag, &(j).quiet},                                                       \
         {"carbon",   0,                                                               \
          "G",        "the grid's gCO2e per kWh, for the report",                      \
          opt_double, &(j).carbon_g_per_kwh},                                          \

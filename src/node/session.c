@@ -187,6 +187,7 @@ static int on_job_exit(struct job *job, int status, void *user)
     s->result.end_ns = loop_now_ns(s->o.loop);
     s->result.time_s = s_between(s->result.begin_ns, s->result.end_ns);
     s->result.steps = job_steps(job)->mark.steps;
+    s->result.silent = s->o.caps != SESSION_MEASURE && s->result.steps == 0;
     sampler_mark(s->sampler, s->result.end_ns);
     if (s->cpu_sampler)
         sampler_mark(s->cpu_sampler, s->result.end_ns);
@@ -595,7 +596,7 @@ static int look(struct session *s)
     return 0;
 }
 
-enum { NO_PROGRESS_S = 60 };
+enum { NO_PROGRESS_S = 30 }; /* start-up that a job may take before it tells of steps */
 
 /* Every board that answers has been sampled: a window may begin. */
 static bool all_fed(const struct session *s, uint64_t now_ns)

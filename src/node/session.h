@@ -81,6 +81,7 @@ struct session_result {
     const struct session_board *cpu;  /* borrowed */
     const struct tuner_report *tuner; /* NULL: no caps were wanted, or none began */
     uint64_t steps; /* training steps reported; 0: the job tells nothing */
+    bool silent;    /* caps were wanted, and the job never told of a step */
 };
 
 /* Called once, at the end; the loop may then be stopped. */

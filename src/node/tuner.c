@@ -348,6 +348,7 @@ static int leave(struct tuner *t)
     if (t->state == TUNER_LEFT || t->state == TUNER_OVER)
         return 0;
     note(t, true, "no more caps: %s", t->report.ended);
+    t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->window);
     t->state = TUNER_LEFT;
     loop_timer_set(t->timer, UINT64_MAX, 0);
@@ -869,9 +870,12 @@ uint32_t tuner_cap_mw(const struct tuner *t)
 
 void tuner_status(const struct tuner *t, char *ret, size_t size)
 {
-    static const char *const names[] = {"waits for training", "on the way to",
-                                        "measures at",        "measures at",
-                                        "measures only",      "over"};
+    static const char *const names[] = {"waits for training steps (UNDERWATT_PROGRESS)",
+                                        "on the way to",
+                                        "measures at",
+                                        "measures at",
+                                        "measures only",
+                                        "over"};
     bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
 
     if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)

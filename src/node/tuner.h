@@ -87,6 +87,7 @@ struct tuner_report {
     size_t n_regimes;
     struct account_saved saved;
     char why[TUNER_TEXT];     /* why this cap */
+    uint64_t ended_ns;        /* when that was; 0: not */
     char ended[TUNER_TEXT];   /* "" or why caps ended early */
     bool restored;            /* every board is back at its original, read back */
     char restore[TUNER_TEXT]; /* else: which is not, and why */

@@ -37,9 +37,9 @@ def bad_input(node):
             (["--gpus", "0,9", *touch], {}, ["--gpus", "'9'"]),
             (["--gpus", "blue", *touch], {}, ["--gpus", "'blue'"]),
             (["--gpus", "", *touch], {}, ["--gpus"]),
-            (["--carbon", "-1", *touch], {}, ["--carbon", "0 or more"]),
+            (["--carbon", "-1", *touch], {}, ["--carbon", "-1", "below 0"]),
             (["--carbon", "much", *touch], {}, ["--carbon", "'much'"]),
-            (["--price", "-0.1", *touch], {}, ["--price", "0 or more"]),
+            (["--price", "-0.1", *touch], {}, ["--price", "-0.1", "below 0"]),
             (["--price", "nan", *touch], {}, ["--price", "'nan'"]),
             (["--quiet=1", *touch], {}, ["--quiet", "'1'"]),
             (["--json"], {}, ["--json"]),
@@ -100,9 +100,12 @@ def streams(node):
     p = node.run("underwatt", "measure", "--report", path, "--", "sh", "-c", "echo err >&2")
     t.ok("time " in path.read_text() and "simulated" in path.read_text() and p.stderr == "err\n",
          "--report FILE: there, not on stderr", p.stderr)
-    p = node.run("underwatt", "measure", "--report", "/nowhere/r", "--json", "/nowhere/j", "--", "sh", "-c", "exit 6")
-    t.ok(p.returncode == 6 and "/nowhere/r" in p.stderr and "/nowhere/j" in p.stderr and "time " in p.stderr,
-         "files that cannot be written: said, and the status stays CMD's", p.stderr)
+    for option in ("--report", "--json"):
+        began = pathlib.Path(node.tmp) / "began"
+        p = node.run("underwatt", "measure", option, "/nowhere/r", "--", "touch", began)
+        t.ok(p.returncode == 2 and option in p.stderr and "/nowhere/r" in p.stderr
+             and len(p.stderr.splitlines()) == 1 and not began.exists(),
+             f"{option} that cannot be written: said before CMD is started", p.stderr)
     p = node.run("underwatt", "measure", "--gpus", "0", "--json", "-", "--carbon", "400", "--price", "0.25",
                  "-q", "--", "sleep", "1")
     d = json.loads(p.stdout)

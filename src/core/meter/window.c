@@ -45,6 +45,31 @@ static const struct mark *mark_at(const struct meter *m, double t)
 }
 
 /* The series at t, from what is kept of times gone by. */
+/* Neither in a ring nor between chunks: after the last chunk what lies between it and the
+ * ring, before the first what the mean power from there on would make of it.
+ */
+static bool place_beyond(const struct meter *m, bool counter, double t, struct piece *ret)
+{
+    const struct series *s = counter ? &m->c : &m->r;
+    const struct point *first = series_at(s, 0);
+
+    if (m->n_chunks == 0)
+        return false;
+    const struct chunk *c = &m->chunks[m->n_chunks - 1];
+    bool after = t > c->t1;
+    if (!after)
+        c = &m->chunks[0];
+    double e = counter ? c->counter_j : c->read_j, span = first->t - c->t1;
+    if (span <= 0)
+        return false;
+    double mean_w = (first->e - e) / span;
+    double inside = after ? (t - c->t1) * (first->t - t) / span : c->t1 - t;
+    *ret = (struct piece){.e = e + mean_w * (t - c->t1),
+                          .sd = 0.5 * mean_w * fmax(inside, 0),
+                          .why = METER_WHY_COARSE};
+    return true;
+}
+
 static bool place_old(const struct meter *m, bool counter, double t, struct piece *ret)
 {
     const struct mark *mark = mark_at(m, t);
@@ -65,7 +90,7 @@ static bool place_old(const struct meter *m, bool counter, double t, struct piec
                               .why = METER_WHY_COARSE};
         return true;
     }
-    return false;
+    return place_beyond(m, counter, t, ret);
 }
 
 static bool place(const struct meter *m, bool counter, double t, struct piece *ret)
@@ -475,6 +500,11 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
         r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
     else
         r = fold_window(m, a, b, &p);
+    if (r == -ENODATA) { /* what is left: the other source, as it stands */
+        counter = !counter && m->proved;
+        r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
+        p.why |= METER_WHY_GAP;
+    }
     if (r < 0)
         return fail(err, r, "no energy can be told for the window of %.1f s", b - a);
 
