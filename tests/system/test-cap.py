@@ -30,9 +30,13 @@ def refusals(t, node):
 
 
 def held(node, *args):
-    p = node.popen("underwatt", "cap", "set", *args)
-    assert uwtest.wait_for(lambda: limit(node, 0) != 300000 or p.poll() is not None, 10)
-    return p
+    for _ in range(20):
+        p = node.popen("underwatt", "cap", "set", *args)
+        assert uwtest.wait_for(lambda: limit(node, 0) != 300000 or p.poll() is not None, 10)
+        if p.poll() is None:
+            return p
+        time.sleep(0.2)  # who was just killed may still be letting go
+    raise AssertionError(p.stderr.read())
 
 
 def main():
