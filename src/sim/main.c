@@ -49,6 +49,13 @@ static int usage(FILE *to, int code)
     return code;
 }
 
+static int usage_of(const struct sim_command *c)
+{
+    (void)printf("usage: underwatt-sim [--state DIR] %s %s\n\n%s\n", c->name, c->args,
+                 c->help);
+    return EXIT_OK;
+}
+
 /* The library lies beside us in a build tree, or in ../lib… where it was installed. */
 static void find_library(struct sim_env *env)
 {
@@ -117,6 +124,8 @@ int main(int argc, char **argv)
         return complain(EXIT_USAGE,
                         "'%s' is none of: start, status, exec, train, fault, stop",
                         argv[i]);
+    if (i + 1 < argc && strcmp(argv[i + 1], "--help") == 0)
+        return usage_of(c);
     /* --state may also stand among the command's own options, but not after "--". */
     int kept = i + 1;
     for (int k = i + 1; k < argc; k++) {

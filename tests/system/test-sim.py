@@ -55,6 +55,10 @@ def bad_input(tmp):
         t.ok(p.returncode == 2 and says in p.stderr and len(p.stderr.splitlines()) == 1
              and not p.stdout, f"{' '.join(args[:3])}: 2, '{says}'", f"{p.returncode} {p.stderr}{p.stdout}")
         t.ok(not (tmp / "w").exists(), "and nothing was made")
+    for name in ("start", "status", "exec", "train", "fault", "stop"):
+        p = sim("--state", tmp / "w", name, "--help")
+        t.ok(p.returncode == 0 and f" {name} " in p.stdout.splitlines()[0] and not p.stderr
+             and not (tmp / "w").exists(), f"{name} --help: its usage", p.stdout + p.stderr)
     for args in (["status"], ["stop"], ["fault", "0", "lost"], ["train"]):
         p = sim("--state", tmp / "w", *args)
         t.ok(p.returncode == 1 and "simulated world" in p.stderr, f"{args[0]} without a world: 1",
