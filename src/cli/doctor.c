@@ -207,7 +207,7 @@ static void judge_right(const struct doctor_facts *f, struct findings *ret)
     if (can == 0)
         return;
     if (s->about.simulated)
-        finding_add(ret, "right", FINDING_OK,
+        finding_add(ret, "right", FINDING_NOTE,
                     "simulated boards: their world says who may set limits");
     else if (f->root)
         finding_add(ret, "right", FINDING_OK, "may set limits: runs as root");
@@ -358,8 +358,13 @@ static void judge_writers(const struct doctor_facts *f, struct findings *ret)
     for (size_t i = 0; i < f->machine.n_writers; i++) {
         const struct machine_writer *w = &f->machine.writer[i];
         bool ours = strncmp(w->name, "underwatt", 9) == 0;
-        finding_add(ret, "writers", FINDING_NOTE, "%s (pid %d) runs and may set limits",
-                    w->name, (int)w->pid);
+        if (ours) /* the kernel cuts its name to 15 characters */
+            finding_add(ret, "writers", FINDING_NOTE,
+                        "underwatt-actuator (pid %d), Underwatt's own, runs",
+                        (int)w->pid);
+        else
+            finding_add(ret, "writers", FINDING_NOTE,
+                        "%s (pid %d) runs and may set limits", w->name, (int)w->pid);
         if (!ours)
             finding_remedy(ret, "where it changes a limit while a job runs, Underwatt "
                                 "yields: keep one of the two from setting limits");
