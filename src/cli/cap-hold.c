@@ -162,8 +162,12 @@ static void tell(struct holding *g)
             cli_say("cap: GPU %u at %g W, was %g W%s", t->index, w_of_mw(t->enforced_mw),
                     w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "");
     }
-    cli_say("cap: held for as long as this runs; ^C gives %s back",
-            held > 1 ? "them" : "it");
+    const char *what = held > 1 ? "them" : "it";
+    if (g->h->for_ns > 0)
+        cli_say("cap: held for %g s; ^C gives %s back sooner", s_of_ns(g->h->for_ns),
+                what);
+    else
+        cli_say("cap: held for as long as this runs; ^C gives %s back", what);
 }
 
 static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
