@@ -193,7 +193,7 @@ static void say_rest(const struct running *r)
 
     if (!res->restored)
         cli_say("sweep: NOT all original limits are back: %s", res->restore);
-    if (res->end == SWEEPER_DONE || res->n_done == 0)
+    if (res->end == SWEEPER_DONE || res->end == SWEEPER_USAGE || res->n_done == 0)
         return;
     cli_say("sweep: %zu of %zu runs were made%s%s", res->n_done, res->n_plan,
             r->args->state ? "; the same command line goes on from " : "",

@@ -1,5 +1,6 @@
 #include "sim/statedir.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,11 +49,37 @@ static const char *const names[] = {
     "log",   "lib/libnvidia-ml.so", "lib",    "lib/libnvidia-ml.so.1.new",
 };
 
+/* Lock files that the actuator left in its folder and nobody holds; an entry of its
+ * journal stays (somebody's cap is to be undone), and the folder with it.
+ */
+static void remove_actuator_locks(const char *path)
+{
+    struct path folder = in(path, "actuator");
+    DIR *dir = opendir(folder.text);
+    if (!dir)
+        return;
+    struct dirent *entry;
+    while ((entry = readdir(dir))) {
+        size_t len = strlen(entry->d_name);
+        if (len < 5 || strcmp(entry->d_name + len - 5, ".lock") != 0)
+            continue;
+        int fd = openat(dirfd(dir), entry->d_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+        if (fd < 0)
+            continue;
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0)
+            (void)unlinkat(dirfd(dir), entry->d_name, 0);
+        (void)close(fd);
+    }
+    (void)closedir(dir);
+    (void)rmdir(folder.text);
+}
+
 static void remove_files(const char *dir)
 {
     for (size_t i = 0; i < n_elements(names); i++)
         (void)unlink(in(dir, names[i]).text);
     (void)rmdir(in(dir, "lib").text);
+    remove_actuator_locks(dir);
     (void)unlink(in(dir, "lock").text);
     (void)rmdir(dir);
 }
