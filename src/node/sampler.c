@@ -10,6 +10,7 @@
 
 enum {
     WAITS_MAX = 16,
+    FED_MOST_S = 4,        /* a board may not answer at all */
     SLOW_PERIOD_MS = 1000, /* limits, clocks, temperature */
     RETRY_MS = 1000,       /* after a call that failed */
     LEAST_GAP_US = 500,    /* between calls of a board */
@@ -42,6 +43,7 @@ struct wait {
 
 struct sampler {
     struct loop *loop;
+    uint64_t began_ns;
     struct probe **probe;
     size_t n;
     struct wait wait[WAITS_MAX];
@@ -344,6 +346,7 @@ int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
     s->loop = loop;
+    s->began_ns = loop_now_ns(loop);
     s->probe = calloc(n ? n : 1, sizeof *s->probe);
     if (!s->probe)
         return fail(err, -ENOMEM, "out of memory");
@@ -389,6 +392,16 @@ void sampler_rest(struct sampler *s, size_t i)
         return;
     s->probe[i]->out = s->probe[i]->rest = true;
     loop_timer_set(s->probe[i]->timer, UINT64_MAX, 0);
+}
+
+bool sampler_fed(const struct sampler *s, uint64_t now_ns)
+{
+    if (s_between(s->began_ns, now_ns) >= FED_MOST_S * loop_speed(s->loop))
+        return true;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->probe[i]->rest && s->probe[i]->now.last.has == 0)
+            return false;
+    return true;
 }
 
 size_t sampler_count(const struct sampler *s)

@@ -5,6 +5,7 @@
 #ifndef NODE_SAMPLER_H
 #define NODE_SAMPLER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -62,6 +63,11 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
 void sampler_count_in(struct sampler *s, size_t i, bool in);
 /* Board i is none of ours for good: neither sampled nor counted. */
 void sampler_rest(struct sampler *s, size_t i);
+
+/* Every board that does not rest has given a sample, or 4 s of the wall's time have
+ * passed (one may not answer): a window may begin.
+ */
+bool sampler_fed(const struct sampler *s, uint64_t now_ns);
 
 size_t sampler_count(const struct sampler *s);
 const struct sampler_now *sampler_board(const struct sampler *s, size_t i);

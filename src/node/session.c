@@ -26,8 +26,7 @@ enum stage {
 enum {
     LOOK_MS = 500,     /* which boards the job's processes hold */
     SETTLED_LOOKS = 6, /* looks without a new board until they are taken as known */
-    FEED_MS = 250,     /* sampled at least so long before CMD starts … */
-    FEED_MOST_S = 4,   /* … and at most (the wall's time): a board may not answer */
+    FEED_MS = 250,     /* sampled at least so long before CMD starts */
     CPU_MAX = 16,
 };
 
@@ -55,7 +54,6 @@ struct session {
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
     struct loop_timer *timer;
-    uint64_t feed_ns; /* sampling began */
     unsigned quiet_looks;
     bool late_hold; /* boards were found: hold them, then tune */
     unsigned interrupts;
@@ -309,8 +307,8 @@ static int start_sampling(struct session *s)
         if (r < 0 || s->stage == STAGE_OVER)
             return r;
     }
-    s->feed_ns = loop_now_ns(s->o.loop);
-    loop_timer_set(s->timer, s->feed_ns + FEED_MS * NS_PER_MS, FEED_MS * NS_PER_MS);
+    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + FEED_MS * NS_PER_MS,
+                   FEED_MS * NS_PER_MS);
     return 0;
 }
 
@@ -598,28 +596,13 @@ static int look(struct session *s)
 
 enum { NO_PROGRESS_S = 30 }; /* start-up that a job may take before it tells of steps */
 
-/* Every board that answers has been sampled: a window may begin. */
-static bool all_fed(const struct session *s, uint64_t now_ns)
-{
-    double most_s = FEED_MOST_S * loop_speed(s->o.loop);
-
-    if (s_between(s->feed_ns, now_ns) >= most_s)
-        return true;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct sampler_now *now = sampler_board(s->sampler, i);
-        if (now->last.has == 0 && (s->use[i] || !s->named))
-            return false;
-    }
-    return true;
-}
-
 static int session_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct session *s = user;
     (void)timer;
 
     if (s->stage == STAGE_FEED)
-        return all_fed(s, now_ns) ? start_job(s) : 0;
+        return sampler_fed(s->sampler, now_ns) ? start_job(s) : 0;
     if (s->stage != STAGE_RUN)
         return 0;
     if (s->tuner) {

@@ -51,7 +51,7 @@ struct sweeper {
     size_t n_plan;
     uint64_t start_ns;  /* loop's time at which this part of the sweep began … */
     double at_offset_s; /* … and how long after the sweep's own beginning */
-    uint64_t feed_ns, begin_ns, end_ns;
+    uint64_t begin_ns, end_ns;
     bool spoilt;       /* the run under way does not count */
     unsigned failures; /* runs in a row whose energy is unknown */
     bool stop;         /* end as soon as nothing is under way */

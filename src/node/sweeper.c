@@ -12,9 +12,8 @@
 #include "node/sweeper-inside.h"
 
 enum {
-    FEED_MS = 250,   /* sampled at least so long before the first run … */
-    FEED_MOST_S = 4, /* … and at most (the wall's time): a board may not answer */
-    RELEASE_S = 6,   /* waited for boards to be given back (the wall's time) */
+    FEED_MS = 250, /* sampled at least so long before the first run */
+    RELEASE_S = 6, /* waited for boards to be given back (the wall's time) */
     LOOK_FIRST_MS = 100,
     LOOK_MS = 500,
 };
@@ -336,19 +335,9 @@ int sweeper_start_sampling(struct sweeper *s)
     int r = sampler_new(s->o.loop, s->sampled, n, &opts, &s->sampler, &s->result.error);
     if (r < 0)
         return sweeper_end_with(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
-    s->feed_ns = loop_now_ns(s->o.loop);
-    loop_timer_set(s->timer, s->feed_ns + FEED_MS * NS_PER_MS, FEED_MS * NS_PER_MS);
+    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + FEED_MS * NS_PER_MS,
+                   FEED_MS * NS_PER_MS);
     return 0;
-}
-
-static bool all_fed(const struct sweeper *s, uint64_t now_ns)
-{
-    if (s_between(s->feed_ns, now_ns) >= FEED_MOST_S * loop_speed(s->o.loop))
-        return true;
-    for (size_t i = 0; i < sampler_count(s->sampler); i++)
-        if (sampler_board(s->sampler, i)->last.has == 0)
-            return false;
-    return true;
 }
 
 int sweeper_next_run(struct sweeper *s)
@@ -387,7 +376,7 @@ static int sweeper_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
 
     switch (s->stage) {
     case SWEEPER_S_FEED:
-        return all_fed(s, now_ns) ? sweeper_next_run(s) : 0;
+        return sampler_fed(s->sampler, now_ns) ? sweeper_next_run(s) : 0;
     case SWEEPER_S_SETTLE:
         return sweeper_start_cmd(s);
     case SWEEPER_S_RUN:
