@@ -1,0 +1,62 @@
+/* The arbiter: the claims of a board to one target, and why.
+ *
+ *     wanted = min(named claims, max(min(soft claims), soft floor))
+ *     target = max(min(wanted, hard claims, original), board minimum)
+ *
+ * Pure.
+ */
+#ifndef CORE_CAP_ARBITER_H
+#define CORE_CAP_ARBITER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "core/cap/claim.h"
+#include "core/cap/ramp.h"
+
+/* What bounds a board's cap beside the claims. */
+struct cap_bounds {
+    uint32_t original_mw; /* the limit found at the start */
+    uint32_t min_mw;      /* the board's minimum */
+    uint32_t floor_mw;    /* soft floor of its workload; 0: not known yet */
+};
+
+/* What decided. */
+enum cap_by {
+    CAP_BY_ORIGINAL = 0, /* no claim is under it */
+    CAP_BY_CLAIM,
+    CAP_BY_FLOOR,   /* soft claims wanted less than the soft floor */
+    CAP_BY_MINIMUM, /* … less than the board's minimum */
+};
+
+struct cap_verdict {
+    uint32_t target_mw;
+    enum cap_by by;
+    uint64_t claim;   /* id of the one that won (CAP_BY_CLAIM), or of the one that
+                       * FLOOR or MINIMUM held up; 0 with CAP_BY_ORIGINAL */
+    uint32_t most_mw; /* the lowest hard claim or the original, not under the minimum:
+                       * never above this, from the first tick */
+    bool at_once;     /* down without a ramp: a hard claim decided, or a walked one */
+};
+
+/* Of equal claims the harder kind wins, then the older. */
+void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
+                struct cap_verdict *ret);
+
+/* How boards of one class of job are walked down. */
+struct cap_class {
+    double first; /* first cap: this fraction of the observed peak, 0.85..1 */
+    double floor; /* soft floor: this fraction of the demand, 0..1 */
+    double rate;  /* ramp: this fraction of the default limit a second; 0: at once */
+};
+#define CAP_CLASS_DEFAULT \
+    ((struct cap_class){.first = 0.90, .floor = 0.50, .rate = 0.005})
+
+/* Verdict and ramp together: the cap that should be in force at now_ns.  peak_mw: the
+ * observed peak at the original cap; 0 unknown.  Never above verdict->most_mw.
+ */
+uint32_t cap_walk(struct ramp *ramp, const struct cap_verdict *verdict,
+                  const struct cap_class *cls, uint32_t default_mw, uint32_t peak_mw,
+                  uint64_t now_ns);
+
+#endif

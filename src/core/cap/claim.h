@@ -1,0 +1,56 @@
+/* Claims on one board: "this board at most N mW, because WHY, until T".  Pure: time
+ * is an argument.
+ */
+#ifndef CORE_CAP_CLAIM_H
+#define CORE_CAP_CLAIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "underwatt/error.h"
+
+enum claim_kind {
+    CLAIM_SOFT = 1, /* the search, a rule: never under the soft floor */
+    CLAIM_NAMED,    /* a cap that a person or a scheduler asked for */
+    CLAIM_HARD,     /* a budget: in force from the first tick, ramp or not */
+};
+const char *claim_kind_name(enum claim_kind kind); /* "soft", "named", "hard" */
+
+enum { CLAIMS_MAX = 32, CLAIM_TEXT = 96 };
+#define CLAIM_FOREVER UINT64_MAX
+
+struct claim {
+    uint64_t id; /* of the node; never 0 */
+    enum claim_kind kind;
+    uint32_t mw;
+    uint64_t made_ns, until_ns; /* CLAIM_FOREVER: until it is withdrawn */
+    uid_t uid;                  /* who made it … */
+    uint64_t job;               /* … for which job; 0: none */
+    bool walked;          /* the search's own: it walks down itself, so no ramp here */
+    char who[CLAIM_TEXT]; /* "user anna", "search of job 12", "budget row-3" */
+    char why[CLAIM_TEXT]; /* one line for a human */
+};
+
+/* The claims of one board, in the order in which they were made. */
+struct claims {
+    struct claim claim[CLAIMS_MAX];
+    size_t n;
+};
+
+/* Adds a claim, or replaces the one of the same id.  -EINVAL (no id, no kind, 0 mW,
+ * over before it began), -E2BIG (CLAIMS_MAX are there): nothing has changed.
+ */
+int claims_put(struct claims *c, const struct claim *claim, uw_error *err);
+bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */
+/* Drops what is over at now_ns; each is told to fn before (may be NULL).  Returns
+ * how many.
+ */
+typedef void (*claims_over_fn)(const struct claim *claim, void *user);
+size_t claims_expire(struct claims *c, uint64_t now_ns, claims_over_fn fn, void *user);
+/* When the next one is over; UINT64_MAX: none. */
+uint64_t claims_next_ns(const struct claims *c);
+const struct claim *claims_find(const struct claims *c, uint64_t id);
+
+#endif

@@ -1,0 +1,152 @@
+/* The caps of all boards of the node: who claims what, the arbiter, the ramp, the
+ * actuator, what others write.  The daemon's one way to a cap.
+ *
+ * A board is held (by the actuator) only while something asks for less than its
+ * original limit, or where boards are always held; else it is left alone.
+ */
+#ifndef NODE_CAPS_H
+#define NODE_CAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "actuator/client.h"
+#include "core/cap/arbiter.h"
+#include "io/loop.h"
+#include "node/boards.h"
+
+struct caps;
+
+/* Another writer's change of a limit, by cause. */
+enum caps_cause {
+    CAPS_CAUSE_OTHER,       /* another actor set it */
+    CAPS_CAUSE_DRIVER,      /* the driver was loaded anew */
+    CAPS_CAUSE_PERSISTENCE, /* forgotten: persistence mode is off */
+    CAPS_CAUSE_THERMAL,     /* enforced under what was asked for: heat */
+    CAPS_CAUSE_BOARD,       /* … or the board's management (BMC, power brake) */
+    CAPS_CAUSES,
+};
+const char *caps_cause_name(enum caps_cause cause); /* "other", "driver", … */
+
+enum caps_state {
+    CAPS_FREE = 0, /* nobody claims anything: the original is in force */
+    CAPS_HOLDING,  /* asked of the actuator, not answered */
+    CAPS_HELD,
+    CAPS_YIELDED,  /* another's limit is respected until the claims change or time passes
+                    */
+    CAPS_RELEASED, /* given out of hand on request (reset); see caps_take_back() */
+    CAPS_LOST,     /* the board or its actuator is gone; tried again */
+    CAPS_DENIED,   /* the right is missing: text says why; tried again seldom */
+};
+const char *caps_state_name(enum caps_state state); /* "free", … */
+
+enum caps_others { CAPS_YIELD, CAPS_REASSERT };
+
+struct caps_conf {
+    struct cap_class cls; /* where no job names another */
+    enum caps_others others;
+    uint64_t reassert_ns; /* first wait before another's change is overwritten, doubled
+                           * each time up to 64 x; 0: 10 s */
+    uint64_t yield_ns;    /* a yielded board is tried again after so long; 0: 10 min */
+    bool dry_run;         /* decide and tell, write nothing */
+    bool always_hold;     /* boards are held from the start (budgets act at once) */
+};
+
+/* What happened to a board's cap, for ledger, log and live views. */
+enum caps_event {
+    CAPS_EVENT_CLAIM,    /* claim was made or changed */
+    CAPS_EVENT_WITHDRAW, /* claim was withdrawn … */
+    CAPS_EVENT_EXPIRE,   /* … or is over */
+    CAPS_EVENT_CAP,      /* the limit in force is enforced_mw now (read back) */
+    CAPS_EVENT_FAIL,     /* a write failed: text */
+    CAPS_EVENT_OTHER,    /* another's change: cause, enforced_mw */
+    CAPS_EVENT_STATE,    /* the state changed: text */
+};
+struct caps_what {
+    enum caps_event event;
+    size_t board;
+    uint64_t at_ns;
+    const struct claim
+        *claim; /* borrowed for the call; the winner for CAP; may be NULL */
+    uint32_t target_mw, enforced_mw;
+    enum caps_cause cause;
+    const char *text;
+};
+typedef void (*caps_event_fn)(const struct caps_what *what, void *user);
+
+struct caps_opts {
+    struct loop *loop;
+    struct boards *boards;
+    struct caps_conf conf;
+    caps_event_fn on_event; /* mandatory */
+    void *user;
+};
+
+int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err);
+/* Forgets all; boards are given back by caps_end() before, else by the actuator. */
+void caps_free(struct caps *c);
+DEFINE_AUTO(struct caps *, caps_free);
+
+/* The actuator to use from now on, or NULL when it is gone: claims stay, boards are
+ * held again as soon as there is one.  Borrowed.  Its on_event goes to
+ * caps_on_actuator().
+ */
+void caps_use_actuator(struct caps *c, struct actuator *act);
+void caps_on_actuator(struct caps *c, enum actuator_event event,
+                      const struct actuator_reply *what);
+/* New settings, in force from now on. */
+void caps_configure(struct caps *c, const struct caps_conf *conf);
+
+/* A claim on a board.  id 0: a new one is given.  *ret_id (may be NULL).  -EINVAL,
+ * -E2BIG, -ERANGE (under the board's minimum and kind is not hard, or above its
+ * maximum: text names board, value and range), -ENODEV (no such board), -ENOTSUP (it
+ * cannot be capped).  Nothing changed on failure.
+ */
+int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
+               uw_error *err);
+/* -ENOENT: no such claim on that board. */
+int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err);
+/* Every claim of this job, on all boards. */
+void caps_withdraw_job(struct caps *c, uint64_t job);
+
+/* What is known of the work on a board: for floor and first cap. 0: unknown. */
+struct caps_work {
+    double demand_w, peak_w;
+    const struct cap_class *cls; /* copied; NULL: the configured one */
+    bool progressing;            /* steps were seen since the last step down */
+};
+void caps_work(struct caps *c, size_t board, const struct caps_work *work);
+/* What the sampler read: the limit in force, reasons.  Each cycle. */
+void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample);
+
+/* Let go of a board so that it can be reset; original back first.  fn is called once
+ * it is let go (r < 0: text why not).  After hold_off_ns (0: until asked) or
+ * caps_take_back() it is held again if claims want it.
+ */
+typedef void (*caps_done_fn)(int r, const char *text, void *user);
+int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
+                 void *user, uw_error *err);
+int caps_take_back(struct caps *c, size_t board, uw_error *err);
+
+/* All boards back to their originals, confirmed; fn when done or after 5 s. */
+int caps_end(struct caps *c, caps_done_fn fn, void *user);
+
+/* All about one board, for `explain`, API and metrics. */
+struct caps_view {
+    enum caps_state state;
+    bool can_cap, dry_run;
+    struct gpu_limits limits;
+    struct cap_bounds bounds;
+    struct cap_verdict verdict;
+    uint32_t ramp_mw;     /* where the ramp is: the cap that should be in force now */
+    uint32_t enforced_mw; /* last read back; 0 unknown */
+    bool ramping;
+    const struct claims *claims; /* borrowed until the loop turns */
+    struct cap_class cls;
+    uint64_t writes, failures, changes[CAPS_CAUSES];
+    char text[200]; /* why the state is what it is; "" */
+};
+void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
+
+#endif

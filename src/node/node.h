@@ -1,0 +1,94 @@
+/* The node daemon without its doors: boards, meters, jobs, claims, caps, ledger, and
+ * what may be asked of them.  One a process, all in the loop's thread; runs on the
+ * virtual loop as well.  HTTP, sockets and rights of tokens are src/node/api's.
+ */
+#ifndef NODE_NODE_H
+#define NODE_NODE_H
+
+#include "io/loop.h"
+#include "node/caps.h"
+#include "node/config.h"
+#include "node/roster.h"
+#include "node/view.h"
+
+struct node;
+
+/* On whose behalf something is asked. */
+struct node_who {
+    uid_t uid;
+    bool admin;        /* root, the admin group, a token of that scope */
+    bool may_claim;    /* false: reading alone */
+    const char *name;  /* "user anna", "token grid" for claims and the audit trail */
+    uint64_t only_job; /* a token for one job; 0: all */
+};
+
+struct node_opts {
+    struct loop *loop;
+    const struct node_config *config;        /* copied */
+    const struct gpu_backend *backend, *cpu; /* cpu: RAPL or NULL */
+    struct gpu_open_opts gpu;
+    /* A virtual world's actuator over the open boards; false: connect to the service. */
+    bool virtual_actuator;
+    int (*on_ready)(struct node *node, int r, const uw_error *err, void *user);
+    void *user;
+};
+int node_new(const struct node_opts *opts, struct node **ret, uw_error *err);
+/* Everything given back and written, then fn (5 s at most). */
+int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user);
+void node_free(struct node *node);
+DEFINE_AUTO(struct node *, node_free);
+
+/* A new configuration, already checked. */
+int node_configure(struct node *node, const struct node_config *config, uw_error *err);
+
+const struct node_view *node_look(struct node *node);
+
+/* Something happened that live views and followers want to know: one of caps' or the
+ * roster's events, or a sample round.  One listener (the API).
+ */
+enum node_event { NODE_EVENT_CAPS, NODE_EVENT_JOB, NODE_EVENT_SAMPLES };
+typedef void (*node_listen_fn)(enum node_event event, const void *what, void *user);
+void node_listen(struct node *node, node_listen_fn fn, void *user);
+
+/* What follows returns 0, -EPERM (text names who, what and why not: the API says 403),
+ * -ENOENT (no such board or job), -ERANGE, -EINVAL, -EBUSY, -E2BIG, -EAGAIN.  Boards
+ * are named by index ("0") or UUID.
+ */
+int node_board(struct node *node, const char *name, size_t *ret, uw_error *err);
+
+struct node_claim {
+    const char *board; /* index, UUID, or NULL with a job: all of its boards */
+    uint64_t job;      /* 0: none */
+    enum claim_kind kind;
+    struct cap_arg cap; /* percent: of the default limit */
+    uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
+    const char *why;
+    pid_t pid; /* ends with this process; 0: no */
+};
+int node_claim(struct node *node, const struct node_who *who,
+               const struct node_claim *ask, uint64_t *ret_id, uw_error *err);
+int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
+                  uw_error *err);
+
+struct node_job {
+    struct roster_register reg;
+    bool search; /* find the best cap for goal, else cap where it is set */
+    struct goal goal;
+    struct cap_arg cap;
+    const char *cls; /* class of caps' settings; NULL: default */
+    int page_fd;     /* the progress page, taken over; -1: none (yet) */
+};
+int node_job_begin(struct node *node, const struct node_who *who,
+                   const struct node_job *ask, uint64_t *ret_id, uw_error *err);
+/* The page of a job that runs; taken over. */
+int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
+                  uw_error *err);
+int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
+                 uw_error *err);
+
+int node_release(struct node *node, const struct node_who *who, const char *board,
+                 uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
+int node_take_back(struct node *node, const struct node_who *who, const char *board,
+                   uw_error *err);
+
+#endif

@@ -1,0 +1,83 @@
+/* Everything the node shows to anybody, as plain values: what API, metrics, live
+ * views and zeusd's API are made of.  Filled by node_look(); borrowed until the loop
+ * turns.
+ */
+#ifndef NODE_VIEW_H
+#define NODE_VIEW_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "gpu/gpu.h"
+#include "node/caps.h"
+#include "node/roster.h"
+
+/* A measured quantity that may be unknown. */
+struct view_value {
+    bool known;
+    double v;
+};
+
+enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
+
+struct view_board {
+    const struct gpu_info *info;
+    struct caps_view cap;
+    struct gpu_sample last;    /* has == 0: nothing yet */
+    struct view_value power_w; /* mean of the last second or two, from the meter */
+    double energy_j;           /* since the ledger began, from the meter: a counter */
+    double idle_j, unattributed_j, attributed_j; /* parts of it: their sum is energy_j */
+    double today_j;                              /* since midnight UTC */
+    double throttle_s[VIEW_REASONS]; /* seconds under each bit of enum gpu_reason */
+    uint64_t calls, failures;        /* driver calls of the sampler; those that failed */
+    uint64_t job[8];                 /* jobs on it */
+    size_t n_jobs;
+};
+
+/* How a job's search stands. */
+struct view_search {
+    bool on;         /* a search or a cap by name is run for the job */
+    char goal[32];   /* "edp"; "" none */
+    char state[96];  /* "waiting for steps", "reference", "measuring 210 W", "holding" */
+    uint32_t cap_mw; /* best so far, or held; 0: none yet */
+    unsigned caps, windows;
+    bool saved_known;
+    double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
+    double slowdown, slowdown_half; /* time over the time at the original cap */
+    double saved_j, saved_half_j;
+};
+
+struct view_job {
+    const struct job_entry *job;
+    double energy_j; /* attributed to it so far */
+    struct view_value half_j;
+    double time_s;
+    uint64_t steps;
+    double step_s; /* 0 unknown */
+    struct view_search search;
+};
+
+struct view_rapl {
+    const char *name; /* "package-0", "dram-0" */
+    double energy_j;
+    struct view_value power_w; /* averages of a second or more */
+};
+
+struct node_view {
+    const char *hostname, *version;
+    bool simulated, dry_run, read_only; /* read_only: no actuator */
+    char actuator[200];                 /* "" connected, else why not */
+    uint64_t now_ns, began_ns;
+    int64_t utc_ns;
+    const struct view_board *board;
+    size_t n_boards;
+    const struct view_job *job;
+    size_t n_jobs;
+    const struct view_rapl *rapl;
+    size_t n_rapl;
+    uint64_t config_loads, config_failures;
+    uint64_t ledger_rows, ledger_failures;
+};
+
+#endif
