@@ -1,0 +1,40 @@
+/* Where a job's progress page comes in: a SOCK_SEQPACKET socket beside the API's.  One
+ * packet "page JOB" with one descriptor (SCM_RIGHTS), answered "done" or "refused WHY".
+ */
+#ifndef NODE_JOBDOOR_H
+#define NODE_JOBDOOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+#include "io/loop.h"
+#include "underwatt/error.h"
+
+struct jobdoor;
+
+enum { JOBDOOR_PACKET = 64, JOBDOOR_ANSWER = 256, JOBDOOR_PEERS = 64 };
+
+/* uid: the peer's (SO_PEERCRED).  fd is the callee's, whatever it returns.  < 0: *err is
+ * told to the peer.
+ */
+typedef int (*jobdoor_page_fn)(uint64_t job, uid_t uid, int fd, uw_error *err,
+                               void *user);
+
+/* Listens at path (made anew, mode 0666; a stale socket of ours there is replaced). */
+int jobdoor_new(struct loop *loop, const char *path, jobdoor_page_fn fn, void *user,
+                struct jobdoor **ret, uw_error *err);
+/* Removes the socket's file. */
+void jobdoor_free(struct jobdoor *d);
+DEFINE_AUTO(struct jobdoor *, jobdoor_free);
+
+/* "page 12" to 12.  -EINVAL: text says what is wrong. */
+int jobdoor_parse(const char *text, size_t size, uint64_t *ret_job, uw_error *err);
+
+/* The client's side; blocks for 2 s at most: for a worker.  0, -errno of the socket,
+ * -EPERM with the daemon's words.
+ */
+int jobdoor_send(const char *path, uint64_t job, int page_fd, uw_error *err);
+
+#endif

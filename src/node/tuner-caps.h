@@ -1,0 +1,81 @@
+/* How a tuner gets its caps: a table, so that one tuner serves the command in local
+ * mode (its own actuator: tuner-local.c) and the daemon (claims: tuner-claims.c).
+ * Boards are the tuner's, by their place in tuner_opts.boards.
+ */
+#ifndef NODE_TUNER_CAPS_H
+#define NODE_TUNER_CAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "actuator/client.h"
+#include "node/boards.h"
+#include "node/caps.h"
+#include "node/sampler.h"
+
+/* Each asks; 0: fn is called exactly once, never from inside the call (actuator NULL
+ * where there is none of ours); -EAGAIN, -ENOTCONN: it is not.
+ */
+struct tuner_caps {
+    /* At most mw.  DONE: that limit is in force; CLAMPED: another one is, told in
+     * enforced_mw (in the daemon: another's claim lies lower, or a floor higher);
+     * BUSY: a newer set came before.
+     */
+    int (*set)(void *caps, size_t board, uint32_t mw, actuator_reply_fn fn, void *user);
+    /* Again, after a lease that ran out. */
+    int (*hold)(void *caps, size_t board, actuator_reply_fn fn, void *user);
+    /* The original back, nothing asked for any more. */
+    int (*release)(void *caps, size_t board, actuator_reply_fn fn, void *user);
+    /* Every board was last seen at its original limit. */
+    bool (*back)(void *caps);
+    /* A cap asked for by name is walked down by who is behind this table: the tuner
+     * asks for it once.
+     */
+    bool walks;
+};
+
+/* ---- local mode ---- */
+
+struct tuner_local {
+    struct actuator *actuator; /* holds all of these */
+    struct sampler *sampler;   /* of all boards of their set */
+    struct board *const *boards;
+    const uint32_t *original_mw;
+    size_t n;
+};
+extern const struct tuner_caps tuner_local_caps; /* caps: struct tuner_local * */
+
+/* ---- the daemon ---- */
+
+struct tuner;
+struct tuner_claims;
+
+struct tuner_claims_opts {
+    struct loop *loop;
+    struct caps *caps;
+    struct board *const *boards;
+    size_t n;
+    enum claim_kind kind; /* SOFT: the search's own, walked; NAMED: a cap by name */
+    uint64_t job;
+    uid_t uid;
+    const char *who; /* copied: "search of job 12" */
+};
+int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims **ret,
+                     uw_error *err);
+/* Claims that still stand are withdrawn; what is still asked is never answered. */
+void tuner_claims_free(struct tuner_claims *c);
+DEFINE_AUTO(struct tuner_claims *, tuner_claims_free);
+
+extern const struct tuner_caps tuner_claims_caps; /* caps: struct tuner_claims * */
+
+/* Whom to tell what happens to the caps: highest cap that others' claims allow, yields,
+ * losses (tuner_on_ceiling(), tuner_on_event()).
+ */
+void tuner_claims_tell(struct tuner_claims *c, struct tuner *tuner);
+/* Why the next claims are made, for `explain`; copied. */
+void tuner_claims_why(struct tuner_claims *c, const char *why);
+/* Each event of caps; those of other boards are left alone. */
+void tuner_claims_on_caps(struct tuner_claims *c, const struct caps_what *what);
+
+#endif
