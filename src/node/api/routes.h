@@ -1,0 +1,60 @@
+/* The HTTP/JSON interface as docs/openapi.yaml describes it: paths and methods to what
+ * the node is asked.  Handlers take the node's functions through a table, so that a
+ * test can put a made-up view behind them.
+ */
+#ifndef NODE_API_ROUTES_H
+#define NODE_API_ROUTES_H
+
+#include "base/auto.h"
+#include "io/http.h"
+#include "io/loop.h"
+#include "node/node.h"
+#include "underwatt/error.h"
+
+struct routes;
+
+/* The node as routes see it: node.h's functions, or a test's.  All but the optional
+ * ones are mandatory.
+ */
+struct routes_node {
+    const struct node_view *(*look)(void *node);
+    int (*board)(void *node, const char *name, size_t *ret, uw_error *err);
+    int (*claim)(void *node, const struct node_who *who, const struct node_claim *ask,
+                 uint64_t *ret_id, uw_error *err);
+    int (*withdraw)(void *node, const struct node_who *who, uint64_t id, uw_error *err);
+    int (*job_begin)(void *node, const struct node_who *who, const struct node_job *ask,
+                     uint64_t *ret_id, uw_error *err);
+    int (*job_end)(void *node, const struct node_who *who, uint64_t id, uw_error *err);
+    int (*release)(void *node, const struct node_who *who, const char *board,
+                   uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
+    int (*take_back)(void *node, const struct node_who *who, const char *board,
+                     uw_error *err);
+    /* Optional: the configuration read anew, by whoever runs the node. */
+    int (*reload)(void *node, uw_error *err);
+    void *node;
+};
+/* That table for a real node. */
+struct routes_node routes_node_of(struct node *node);
+
+struct routes_opts {
+    struct loop *loop;
+    struct routes_node node;
+    /* Who asks: 0, or a status to answer with (401, 403, 429) and a text. */
+    int (*who)(struct http_exchange *x, void *user, struct node_who *ret, uw_error *err);
+    void *who_user;
+    bool metrics, per_job; /* GET /metrics is there, has series of jobs … */
+    unsigned max_jobs;     /* … of so many at once */
+};
+int routes_new(const struct routes_opts *opts, struct routes **ret, uw_error *err);
+void routes_free(struct routes *r);
+DEFINE_AUTO(struct routes *, routes_free);
+
+/* An http_handler_fn with the routes as its user. */
+void routes_handle(struct http_exchange *x, void *routes);
+/* What the node tells its listener: goes to the followers of /v1/events. */
+void routes_tell(struct routes *r, enum node_event event, const void *what);
+
+/* The table: method and path ("/v1/gpus/{id}") of each; NULL when i is out of range. */
+const char *routes_at(size_t i, enum http_method *ret_method);
+
+#endif
