@@ -1,0 +1,70 @@
+/* HTTP client of the commands (libcurl): asks the daemon, follows its events.  Blocks:
+ * a command that has a loop calls it from a loop_worker.  A library of its own
+ * (httpc), so that the daemon does not carry libcurl.
+ */
+#ifndef IO_HTTPC_H
+#define IO_HTTPC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "io/json.h"
+#include "underwatt/error.h"
+
+struct httpc;
+
+struct httpc_opts {
+    const char *socket;  /* a unix socket's path; or NULL and … */
+    const char *url;     /* … "https://node7:8443" */
+    const char *ca;      /* PEM file of who signed its certificate; NULL: the system's */
+    const char *token;   /* bearer token; NULL: none */
+    uint64_t timeout_ns; /* for a whole call; 0: 10 s */
+    size_t body_max;     /* 0: 4 MiB */
+};
+/* -EINVAL (not exactly one of socket and url, a URL that is not https), -ENOMEM. */
+int httpc_new(const struct httpc_opts *opts, struct httpc **ret, uw_error *err);
+void httpc_free(struct httpc *c);
+DEFINE_AUTO(struct httpc *, httpc_free);
+
+struct httpc_reply {
+    unsigned status;
+    char type[64]; /* of the body, without parameters; "" none */
+    char *body;    /* NUL behind its len bytes; never NULL after success */
+    size_t len;
+};
+void httpc_reply_fini(struct httpc_reply *reply);
+static inline void httpc_reply_fini_p(struct httpc_reply *p)
+{
+    httpc_reply_fini(p);
+}
+
+/* One request; json: its body, or NULL.  0 whatever the status.  -ENOENT, -ECONNREFUSED
+ * (no daemon answers at PATH), -EACCES (the socket is not ours to use), -ETIMEDOUT,
+ * -EFBIG (more than body_max), -EPROTO (certificate, no HTTP), -ECANCELED, -ENOMEM.
+ */
+int httpc_call(struct httpc *c, const char *method, const char *path, const char *json,
+               struct httpc_reply *ret, uw_error *err);
+
+/* The same, JSON in and out.  body: freed; NULL: none.  *ret (may be NULL) is NULL
+ * where the answer is empty.  A status above 299 is a failure with the server's own
+ * text: 400 -EINVAL, 401 -EACCES, 403 -EPERM, 404 -ENOENT, 409 -EBUSY, 413 -EFBIG,
+ * 422 -ENOTSUP, 429 and 503 -EAGAIN, 504 -ETIMEDOUT, else -EIO.
+ */
+int httpc_ask(struct httpc *c, const char *method, const char *path,
+              struct json_out *body, struct json **ret, uw_error *err);
+
+/* Server-sent events until fn returns other than 0 (that is the result), the server
+ * closes the stream (0), or httpc_cancel() (-ECANCELED).  event: "message" where none is
+ * named.  Silence of 45 s, three of the server's heartbeats, is -ETIMEDOUT; a status
+ * other than 200 fails as httpc_ask() says.
+ */
+typedef int (*httpc_event_fn)(const char *event, const char *data, void *user);
+int httpc_follow(struct httpc *c, const char *path, httpc_event_fn fn, void *user,
+                 uw_error *err);
+
+/* From any thread: the call that runs, and each later one, ends at once. */
+void httpc_cancel(struct httpc *c);
+
+#endif
