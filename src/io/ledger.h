@@ -1,0 +1,249 @@
+/* The ledger: what this node's boards used, for whom, under which cap and by whose
+ * claim; SQLite (WAL) in one file.  Everything here may block on the disk: call it from
+ * a loop_worker (io/ledger-queue.h does), or from a command that has nothing else to
+ * do.  One thread at a time.
+ *
+ * Times are UTC in ns; energy is kept in whole microjoules, so that sums are exact
+ * whatever is rolled up.  A board is named by its index in what ledger_boards() was
+ * given.  docs/ledger.md has the schema.
+ */
+#ifndef IO_LEDGER_H
+#define IO_LEDGER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+#include "underwatt/error.h"
+
+struct ledger;
+
+enum {
+    LEDGER_VERSION = 2, /* of the schema that this program writes */
+    LEDGER_BOARDS = 64,
+    LEDGER_LABELS = 16,
+    LEDGER_TEXT = 256, /* longer texts are cut */
+};
+#define LEDGER_FOREVER INT64_MAX
+
+/* How long rows of each fineness are kept before they become the next coarser one.
+ * All 0: the defaults.
+ */
+struct ledger_keep {
+    uint64_t booked_ns; /* rows as booked (10 s), then by the minute; 0: 2 days */
+    uint64_t minute_ns; /* by the minute, then by the hour; 0: 14 days */
+    uint64_t hour_ns;   /* by the hour, then by the day (UTC); 0: 400 days */
+    uint64_t caps_ns;   /* each cap put in force; then forgotten; 0: 30 days */
+    uint64_t audit_ns;  /* claims and events; then forgotten; 0: 400 days */
+};
+
+struct ledger_opts {
+    const char *path;
+    bool read_only;      /* for reports: nothing is made, migrated or kept aside */
+    bool simulated;      /* of a simulated world: the file is marked, and never mixed */
+    const char *boot_id; /* of the kernel; mandatory unless read_only */
+    const char *version; /* of the program, for the record */
+    int64_t utc_ns;      /* now; mandatory unless read_only */
+    struct ledger_keep keep;
+    uint64_t disk_max; /* bytes; more fail as a full disk does (tests); 0: none */
+};
+
+/* LEDGER_ASIDE: the file was damaged, or was no ledger; it lies renamed beside a new,
+ * empty one, and *err says where and why (tell it to somebody).
+ */
+enum ledger_outcome { LEDGER_ASIDE = 1 };
+
+/* 0 or LEDGER_ASIDE.  -EPERM (a link, another's file, or one that others may write),
+ * -EBUSY (another daemon writes it), -ENOTSUP (of a newer version, or of another
+ * kind: simulated and real do not mix), -EBADMSG (read_only: damaged or no ledger),
+ * -ENOENT (read_only), or what the disk said.  The file is made with mode 0640, its
+ * folder is not made.
+ */
+int ledger_open(const struct ledger_opts *opts, struct ledger **ret, uw_error *err);
+/* Tells the ledger that this run ended in order. */
+void ledger_close(struct ledger *l);
+DEFINE_AUTO(struct ledger *, ledger_close);
+
+const char *ledger_path(const struct ledger *l);
+bool ledger_simulated(const struct ledger *l);
+/* Ids from here up were never used, not by runs that were killed either. */
+uint64_t ledger_first_job(const struct ledger *l);
+uint64_t ledger_first_claim(const struct ledger *l);
+
+/* The boards of this run; index i of what follows is board[i].  Known UUIDs keep their
+ * history.  -E2BIG beyond LEDGER_BOARDS.
+ */
+struct ledger_board {
+    const char *uuid, *name, *pci_bus_id; /* texts; pci_bus_id may be NULL */
+};
+int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
+                  uw_error *err);
+
+/* ---- rows ---- */
+
+enum ledger_kind { LEDGER_JOB = 1, LEDGER_IDLE, LEDGER_UNATTRIBUTED };
+enum ledger_method {
+    LEDGER_COUNTED = 1u << 0, /* the board's energy counter */
+    LEDGER_SUMMED = 1u << 1,  /* readings of power, added up */
+    LEDGER_BRIDGED = 1u << 2, /* part of it was not seen and is filled in */
+};
+
+/* Energy of one board in one interval that went to one job (or to nobody). */
+struct ledger_energy {
+    int64_t begin_utc_ns, end_utc_ns;
+    size_t board;
+    enum ledger_kind kind;
+    uint64_t job;            /* LEDGER_JOB alone */
+    uint32_t phase;          /* enum uw_phase; 0 */
+    uint32_t cap_mw;         /* in force; 0: unknown */
+    double energy_j, half_j; /* half_j: half of the 95 % interval */
+    uint32_t method;         /* enum ledger_method, or-ed */
+    bool simulated;
+};
+
+/* What the meter of one board says of the same interval: the sum of the interval's
+ * energies has to be end_j - begin_j.
+ */
+struct ledger_meter {
+    int64_t begin_utc_ns, end_utc_ns;
+    size_t board;
+    double begin_j, end_j; /* the meter's total at both ends */
+};
+
+struct ledger_label {
+    const char *key, *value;
+};
+
+/* A job, whole: written at its beginning, at changes and at its end (the newest
+ * counts; began_utc_ns, uid and source never change).
+ */
+struct ledger_job {
+    uint64_t id;
+    const char *source; /* "run", "registered", "found" */
+    const char *name, *user;
+    uid_t uid;
+    const struct ledger_label *label;
+    size_t n_labels;
+    int64_t began_utc_ns, ended_utc_ns; /* ended 0: runs */
+    uint64_t boards;                    /* bit i: board i */
+    /* To take it over after a restart. */
+    pid_t pid;          /* 0: none known */
+    uint64_t pid_start; /* its start time, /proc/PID/stat's ticks */
+    const char *goal;   /* "edp"; NULL or "": no search */
+    const char *cls;    /* class of caps' settings; NULL or "": default */
+    uint32_t named_mw;  /* cap by name; 0 */
+    /* What the search found. */
+    uint32_t cap_mw; /* best so far, or held; 0: none yet */
+    uint64_t steps;
+    bool saved_known;
+    double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
+    double slowdown, slowdown_half; /* time over the time at the original cap */
+    double saved_j, saved_half_j;
+};
+
+/* The audit trail: a claim made or changed (same id), and its end. */
+struct ledger_claim {
+    uint64_t id;
+    size_t board;
+    int64_t made_utc_ns, until_utc_ns; /* LEDGER_FOREVER */
+    uid_t uid;
+    uint64_t job;     /* 0: none */
+    const char *kind; /* "soft", "named", "hard" */
+    uint32_t mw;
+    bool walked; /* the search's own: changes overwrite, no row each */
+    const char *who, *why;
+};
+struct ledger_claim_end {
+    uint64_t id;
+    size_t board;
+    int64_t utc_ns;
+    const char *how; /* "withdrawn", "expired", "process ended", "restart" */
+};
+
+/* A cap put in force. */
+struct ledger_cap {
+    int64_t utc_ns;
+    size_t board;
+    uint32_t target_mw, enforced_mw; /* enforced 0: unknown */
+    const char *by;                  /* "claim", "floor", "minimum", "original" */
+    uint64_t claim;                  /* the one that won; 0: none */
+};
+
+/* Everything else: other writers, refused requests, configuration, restarts. */
+struct ledger_event {
+    int64_t utc_ns;
+    const char *kind; /* a word: "other-writer", "refused", "config", "start" */
+    bool has_board, has_uid;
+    size_t board;
+    uid_t uid;
+    const char *text;
+};
+
+/* ---- writing: rows are gathered (copied) and written in one transaction ---- */
+
+struct ledger_batch;
+/* NULL: out of memory. */
+struct ledger_batch *ledger_batch_new(void);
+void ledger_batch_free(struct ledger_batch *b);
+DEFINE_AUTO(struct ledger_batch *, ledger_batch_free);
+size_t ledger_batch_rows(const struct ledger_batch *b);
+
+/* 0, -ENOMEM, -E2BIG (64 Ki rows), -EINVAL (a time that runs backwards, no finite or
+ * a negative energy, a job of id 0, …): nothing was added.
+ */
+int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *row);
+int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *row);
+int ledger_add_job(struct ledger_batch *b, const struct ledger_job *row);
+int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *row);
+int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *row);
+int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
+int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
+/* Rows of equal board, kind, job, phase, cap become one, so that a disk that is full
+ * for a day costs no joule and little memory.  Returns how many rows are left.
+ */
+size_t ledger_batch_squeeze(struct ledger_batch *b);
+/* All of `from` behind all of `to`; `from` is empty then.  -ENOMEM, -E2BIG: neither
+ * has changed.
+ */
+int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from);
+
+/* All or nothing: one transaction.  -ENOSPC (the disk is full; also a limit of ours),
+ * -EBUSY, -EIO …: the ledger is as before and usable, the batch keeps its rows.
+ */
+int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
+
+/* One small step of rolling up and forgetting what is old, in a transaction of its
+ * own of at most a few ms.  1: there is more to do; 0: done for now.
+ */
+int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err);
+
+/* ---- what a daemon takes over when it starts ---- */
+
+/* Texts live as long as the call. */
+typedef int (*ledger_job_fn)(const struct ledger_job *job, const char *boot_id,
+                             void *user);
+/* Jobs that have not ended, oldest first.  fn's negative result ends it. */
+int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *err);
+typedef int (*ledger_claim_fn)(const struct ledger_claim *claim, const char *boot_id,
+                               void *user);
+/* Claims of earlier runs that were neither ended nor are over by now.  What is not
+ * claimed anew (same id and board) before ledger_claims_settle() ends as "restart".
+ */
+int ledger_open_claims(struct ledger *l, int64_t utc_ns, ledger_claim_fn fn, void *user,
+                       uw_error *err);
+int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err);
+
+/* Energy booked so far, for counters that go on after a restart. */
+struct ledger_sums {
+    double job_j, idle_j, unattributed_j, meter_j;
+};
+/* Of one board since ever, or from from_utc_ns on. */
+int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
+                      struct ledger_sums *ret, uw_error *err);
+/* What one job has had. */
+int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret_half_j,
+                      uw_error *err);
+
+#endif
