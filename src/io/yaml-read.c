@@ -19,6 +19,18 @@ int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *fo
     return fail(err, r, "%s:%u: %s", yaml_name(node), yaml_line(node), why.text);
 }
 
+int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
+                  const char *format, ...)
+{
+    uw_error why = {""};
+    va_list args;
+
+    va_start(args, format);
+    (void)vsnprintf(why.text, sizeof why.text, format, args);
+    va_end(args);
+    return fail(err, r, "%s:%u: %s", yaml_name(map), yaml_key_line(map, i), why.text);
+}
+
 /* "FILE:LINE: " before what a parser of base/units.h has said. */
 static int placed(const struct yaml_node *node, uw_error *err, int r)
 {

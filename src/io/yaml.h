@@ -56,6 +56,9 @@ const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 /* fail() with "FILE:LINE: " in front. */
 int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
+/* The same with the line of the i-th key of a map. */
+int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
+                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* 0, or -EINVAL with a text that says what stands there instead. */
 int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err);
