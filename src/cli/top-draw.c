@@ -1,0 +1,358 @@
+#include "cli/top.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    NAME = 13,  /* columns of a board's name … */
+    RIGHT = 49, /* … of what stands right of its bar */
+    BAR_LEAST = 10,
+    FEW_ROWS = 8, /* below this nothing but the boards is shown */
+    JOBS_LEAST = 4,
+};
+
+struct text {
+    char t[64];
+};
+
+/* "-" where it is unknown: never 0. */
+static struct text number(double v, const char *unit)
+{
+    struct text s = {"-"};
+
+    if (!isnan(v))
+        (void)snprintf(s.t, sizeof s.t, "%.0f%s", v, unit);
+    return s;
+}
+
+static struct text energy(double j)
+{
+    struct text s = {"-"};
+
+    if (isnan(j))
+        return s;
+    double kwh = j / 3.6e6;
+    if (kwh >= 100)
+        (void)snprintf(s.t, sizeof s.t, "%.0f kWh", kwh);
+    else if (kwh >= 0.1)
+        (void)snprintf(s.t, sizeof s.t, "%.2f kWh", kwh);
+    else
+        (void)snprintf(s.t, sizeof s.t, "%.1f kJ", j * 1e-3);
+    return s;
+}
+
+static struct text span(double seconds)
+{
+    struct text s = {"-"};
+    long v = isnan(seconds) ? -1 : lround(fmin(seconds, 1e9));
+
+    if (isinf(seconds))
+        (void)snprintf(s.t, sizeof s.t, "no end");
+    else if (v >= 86400)
+        (void)snprintf(s.t, sizeof s.t, "%ldd%02ldh", v / 86400, v / 3600 % 24);
+    else if (v >= 3600)
+        (void)snprintf(s.t, sizeof s.t, "%ld:%02ld:%02ld", v / 3600, v / 60 % 60, v % 60);
+    else if (v >= 0)
+        (void)snprintf(s.t, sizeof s.t, "%ld:%02ld", v / 60, v % 60);
+    return s;
+}
+
+static struct text percent(double v, double half)
+{
+    struct text s = {"-"};
+
+    if (!isnan(v) && !isnan(half))
+        (void)snprintf(s.t, sizeof s.t, "%.1f±%.1f %%", 100 * v, 100 * half);
+    else if (!isnan(v))
+        (void)snprintf(s.t, sizeof s.t, "%.1f %%", 100 * v);
+    return s;
+}
+
+/* What the cap does to this power. */
+static enum grid_look pressure(const struct top_board *b)
+{
+    double part = b->power_w / b->cap_w;
+
+    return part >= 0.97 ? GRID_FULL : part >= 0.90 ? GRID_NEAR : GRID_GOOD;
+}
+
+static void right(struct grid *g, unsigned row, unsigned end, enum grid_look look,
+                  const char *text)
+{
+    unsigned len = 0;
+
+    for (const char *c = text; *c; c++)
+        len += (*c & 0xc0) != 0x80;
+    (void)grid_text(g, row, end > len ? end - len : 0, look, "%s", text);
+}
+
+static void draw_title(const struct top *t, struct grid *g)
+{
+    double power = 0, cap = 0, today = 0;
+
+    for (size_t i = 0; i < t->n_boards; i++) {
+        const struct top_board *b = &t->board[i];
+        power += isnan(b->power_w) ? 0 : b->power_w;
+        cap += isnan(b->cap_w) ? 0 : b->cap_w;
+        today += isnan(b->today_j) ? 0 : b->today_j;
+    }
+    right(g, 0, g->cols, GRID_PLAIN, t->clock);
+    unsigned col =
+        grid_text(g, 0, 0, GRID_BOLD, "%s", t->host[0] ? t->host : "underwatt");
+    col = grid_text(g, 0, col + 2, GRID_PLAIN, "%zu GPU%s", t->n_boards,
+                    t->n_boards == 1 ? "" : "s");
+    col = grid_text(g, 0, col + 2, GRID_BOLD, "%.0f W", power);
+    col =
+        grid_text(g, 0, col + 1, GRID_PLAIN, "of %.0f W  today %s", cap, energy(today).t);
+    if (t->simulated)
+        col = grid_text(g, 0, col + 2, GRID_WARN, "simulated");
+    if (t->dry_run)
+        col = grid_text(g, 0, col + 2, GRID_WARN, "dry run");
+    if (t->read_only)
+        col = grid_text(g, 0, col + 2, GRID_WARN, "read only");
+    if (t->frozen)
+        (void)grid_text(g, 0, col + 2, GRID_WARN, "frozen");
+}
+
+static void draw_boards_head(struct grid *g, unsigned row, unsigned bar)
+{
+    grid_fill(g, row, 0, g->cols, GRID_HEAD);
+    (void)grid_text(g, row, 0, GRID_HEAD, "GPU NAME");
+    (void)grid_text(g, row, 4 + NAME, GRID_HEAD, "POWER AGAINST CAP");
+    unsigned at = 4 + NAME + bar;
+    right(g, row, at + 6, GRID_HEAD, "W");
+    right(g, row, at + 12, GRID_HEAD, "CAP");
+    right(g, row, at + 16, GRID_HEAD, g->ascii ? "C" : "°C");
+    right(g, row, at + 21, GRID_HEAD, "UTIL");
+    right(g, row, at + 31, GRID_HEAD, "TODAY");
+    (void)grid_text(g, row, at + 32, GRID_HEAD, "CAPPED BY");
+}
+
+static void draw_board(const struct top *t, const struct top_board *b, struct grid *g,
+                       unsigned row, unsigned bar)
+{
+    unsigned at = 4 + NAME + bar;
+    bool walking = !isnan(b->target_w) && !isnan(b->cap_w) && b->target_w < b->cap_w - 1;
+
+    right(g, row, 3, GRID_PLAIN, number(b->index, "").t);
+    grid_field(g, row, 4, NAME - 1, GRID_PLAIN, b->name);
+    if (!isnan(b->power_w) && b->max_w > 0)
+        grid_bar(g, row, 4 + NAME, bar, b->power_w / b->max_w,
+                 isnan(b->cap_w) ? -1 : b->cap_w / b->max_w, pressure(b));
+    else
+        grid_field(g, row, 4 + NAME, bar, GRID_WARN, b->text[0] ? b->text : "no answer");
+    right(g, row, at + 6, GRID_BOLD, number(b->power_w, "").t);
+    right(g, row, at + 12, walking ? GRID_NEAR : GRID_PLAIN, number(b->cap_w, "").t);
+    right(g, row, at + 16, b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,
+          number(b->temp_c, "").t);
+    right(g, row, at + 21, GRID_PLAIN, number(b->util * 100, "%").t);
+    right(g, row, at + 31, GRID_PLAIN, energy(b->today_j).t);
+    if (at + 32 < g->cols)
+        grid_field(g, row, at + 32, g->cols - at - 32, GRID_PLAIN, b->by);
+    if (b == &t->board[t->picked])
+        grid_look_at(g, row, 0, 4 + NAME - 1, GRID_PICKED);
+}
+
+/* The picked board's power over the last looks. */
+static void draw_history(const struct top *t, struct grid *g, unsigned row)
+{
+    double v[TOP_HISTORY], least = INFINITY, most = 0;
+    const struct top_board *b = &t->board[t->picked];
+
+    if (t->picked >= t->n_boards || g->cols < 30)
+        return;
+    unsigned left = grid_text(g, row, 0, GRID_PLAIN, "GPU %u ", b->index);
+    unsigned n = g->cols - left - 18;
+    if (n > TOP_HISTORY)
+        n = TOP_HISTORY;
+    for (unsigned i = 0; i < n; i++) {
+        uint64_t age = n - 1 - i;
+        v[i] = age < t->looks ? b->history_w[(t->looks - 1 - age) % TOP_HISTORY]
+                              : (double)NAN;
+        if (!isnan(v[i])) {
+            least = fmin(least, v[i]);
+            most = fmax(most, v[i]);
+        }
+    }
+    grid_spark(g, row, left, v, n, 0, b->max_w > 0 ? b->max_w : most, GRID_GOOD);
+    if (least <= most)
+        (void)grid_text(g, row, left + n + 1, GRID_DIM, "%.0f..%.0f W", least, most);
+}
+
+static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsigned end)
+{
+    const struct top_board *b = &t->board[t->picked];
+
+    if (t->picked >= t->n_boards)
+        return;
+    grid_fill(g, row, 0, g->cols, GRID_HEAD);
+    (void)grid_text(g, row, 0, GRID_HEAD, "CLAIMS ON GPU %u", b->index);
+    (void)grid_text(g, row, 18, GRID_HEAD, "AT MOST  ENDS IN  WHO AND WHY");
+    if (b->n_claims == 0 && row + 1 < end)
+        (void)grid_text(g, row + 1, 2, GRID_DIM, "none: the original limit of %s holds",
+                        number(b->original_w, " W").t);
+    for (size_t i = 0; i < b->n_claims && row + 1 + i < end; i++) {
+        const struct top_claim *c = &b->claim[i];
+        unsigned at = row + 1 + (unsigned)i;
+        enum grid_look look = c->wins ? GRID_BOLD : GRID_PLAIN;
+        (void)grid_text(g, at, 0, look, "%s %s", c->wins ? ">" : " ", c->kind);
+        right(g, at, 25, look, number(c->cap_w, " W").t);
+        right(g, at, 34, look, span(c->left_s).t);
+        unsigned col = grid_text(g, at, 36, look, "%s", c->who);
+        if (c->why[0])
+            (void)grid_text(g, at, col, look, ": %s", c->why);
+    }
+}
+
+static int compare(const struct top *t, const struct top_job *a, const struct top_job *b)
+{
+    double x = 0, y = 0;
+
+    switch (t->sort) {
+    case TOP_SORT_ENERGY:
+        x = b->energy_j, y = a->energy_j;
+        break;
+    case TOP_SORT_SAVED:
+        x = isnan(b->saved) ? -9 : b->saved, y = isnan(a->saved) ? -9 : a->saved;
+        break;
+    case TOP_SORT_TIME:
+        x = b->time_s, y = a->time_s;
+        break;
+    default:
+        break;
+    }
+    if (x < y || x > y)
+        return x < y ? -1 : 1;
+    return a->id < b->id ? -1 : a->id > b->id;
+}
+
+static void order(const struct top *t, size_t *at)
+{
+    for (size_t i = 0; i < t->n_jobs; i++) {
+        size_t k = i;
+        for (; k > 0 && compare(t, &t->job[i], &t->job[at[k - 1]]) < 0; k--)
+            at[k] = at[k - 1];
+        at[k] = i;
+    }
+}
+
+static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
+{
+    char text[32];
+    unsigned wide = g->cols > 80 ? g->cols - 80 : 0;
+    unsigned at = 15 + 13 + wide;
+
+    (void)snprintf(text, sizeof text, "%llu", (unsigned long long)j->id);
+    right(g, row, 5, GRID_PLAIN, text);
+    grid_field(g, row, 6, 8, GRID_PLAIN, j->user);
+    grid_field(g, row, 15, 12 + wide, GRID_PLAIN, j->name);
+    grid_field(g, row, at, 7, GRID_PLAIN, j->gpus);
+    grid_field(g, row, at + 8, 15, j->goal[0] ? GRID_GOOD : GRID_DIM, j->state);
+    right(g, row, at + 28, GRID_PLAIN, number(j->cap_w, "").t);
+    right(g, row, at + 39, GRID_PLAIN, percent(j->saved, NAN).t);
+    right(g, row, at + 48, GRID_PLAIN, energy(j->energy_j).t);
+    if (wide >= 10)
+        right(g, row, g->cols, GRID_PLAIN, span(j->time_s).t);
+}
+
+static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigned end)
+{
+    size_t at[TOP_JOBS] = {0};
+    unsigned wide = g->cols > 80 ? g->cols - 80 : 0, mid = 15 + 13 + wide;
+
+    grid_fill(g, row, 0, g->cols, GRID_HEAD);
+    (void)grid_text(g, row, 2, GRID_HEAD, "JOB USER     NAME");
+    (void)grid_text(g, row, mid, GRID_HEAD, "GPUS    STATE");
+    right(g, row, mid + 28, GRID_HEAD, "CAP");
+    right(g, row, mid + 39, GRID_HEAD, t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
+    right(g, row, mid + 48, GRID_HEAD, t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
+    if (wide >= 10)
+        right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
+    if (t->n_jobs == 0 && row + 1 < end)
+        (void)grid_text(g, row + 1, 2, GRID_DIM, "no job on this node");
+    order(t, at);
+    for (size_t i = t->first_job; i < t->n_jobs && ++row < end; i++)
+        draw_job(&t->job[at[i]], g, row);
+}
+
+static void draw_keys(const struct top *t, struct grid *g)
+{
+    static const struct {
+        const char *key, *does;
+    } keys[] = {{"F1", "Help  "},
+                {"F2", "Claims"},
+                {"F6", "Sort  "},
+                {"F9", "Freeze"},
+                {"F10", "Quit  "}};
+    unsigned row = g->rows - 1, col = 0;
+
+    for (size_t i = 0; i < n_elements(keys); i++) {
+        col = grid_text(g, row, col, GRID_BOLD, "%s", keys[i].key);
+        col = grid_text(g, row, col, GRID_HEAD, "%s", keys[i].does);
+    }
+    if (t->trouble[0])
+        (void)grid_text(g, row, col + 1, GRID_WARN, "%s", t->trouble);
+}
+
+static void draw_help(struct grid *g)
+{
+    static const char *const lines[] = {
+        "The bar is the board's power on a scale up to its highest limit; the stroke in",
+        "it is the cap in force.  Green: the cap leaves room.  Yellow: within 10 % of "
+        "it.",
+        "Red: held by it.  CAP in yellow: on its way down to a lower one.",
+        "CAPPED BY is the claim that decides: see F2, or underwatt explain GPU.",
+        "SAVED is measured against reference windows at the original cap.",
+        "",
+        "  up, down, k, j    pick a board          F1  h  ?  this help",
+        "  PgUp, PgDn        scroll the jobs       F2  c     claims on the board",
+        "  Home, End         first, last board     F6  s     sort jobs by id, energy,",
+        "  F9  space         freeze                          saved, time",
+        "  F10 q ^C          leave",
+    };
+
+    (void)grid_text(g, 0, 0, GRID_BOLD, "underwatt top: live view of this node's boards");
+    for (unsigned i = 0; i < n_elements(lines); i++)
+        (void)grid_text(g, 2 + i, 0, GRID_PLAIN, "%s", lines[i]);
+    (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
+}
+
+/* How many rows of boards fit, and which comes first. */
+static unsigned board_rows(const struct top *t, const struct grid *g, size_t *ret_first)
+{
+    unsigned least = g->rows < FEW_ROWS ? 3 : 3 + JOBS_LEAST + 1;
+    unsigned rows = g->rows > least ? g->rows - least : 1;
+
+    if (rows > t->n_boards)
+        rows = (unsigned)t->n_boards;
+    *ret_first = t->picked >= rows ? t->picked - rows + 1 : 0;
+    return rows;
+}
+
+void top_draw(const struct top *t, struct grid *g)
+{
+    size_t first = 0;
+
+    if (t->help) {
+        draw_help(g);
+        return;
+    }
+    unsigned bar =
+        g->cols > 4 + NAME + RIGHT + BAR_LEAST ? g->cols - 4 - NAME - RIGHT : BAR_LEAST;
+    unsigned rows = board_rows(t, g, &first);
+    draw_title(t, g);
+    draw_boards_head(g, 1, bar);
+    for (unsigned i = 0; i < rows; i++)
+        draw_board(t, &t->board[first + i], g, 2 + i, bar);
+    if (g->rows >= FEW_ROWS) {
+        draw_history(t, g, 2 + rows);
+        if (t->claims)
+            draw_claims(t, g, 3 + rows, g->rows - 1);
+        else
+            draw_jobs(t, g, 3 + rows, g->rows - 1);
+    }
+    if (g->rows > 3)
+        draw_keys(t, g);
+}

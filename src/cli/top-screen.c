@@ -1,0 +1,124 @@
+#include "cli/top-screen.h"
+
+#include <curses.h>
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+
+static SCREEN *screen;
+static bool coloured;
+static attr_t look_attr[GRID_LOOKS];
+static short look_pair[GRID_LOOKS];
+
+static void set_look(enum grid_look look, attr_t attr, short colour, short ground)
+{
+    look_attr[look] = attr;
+    look_pair[look] = 0;
+    if (coloured && (colour >= 0 || ground >= 0) &&
+        init_pair((short)look, colour, ground) == OK)
+        look_pair[look] = (short)look;
+}
+
+/* Without colours the same things are told apart by bold, reverse and underline. */
+static void set_looks(bool colour)
+{
+    coloured = colour && has_colors() && start_color() == OK;
+    if (coloured)
+        (void)use_default_colors();
+    set_look(GRID_PLAIN, A_NORMAL, -1, -1);
+    set_look(GRID_DIM, A_DIM, -1, -1);
+    set_look(GRID_BOLD, A_BOLD, -1, -1);
+    set_look(GRID_HEAD, coloured ? A_NORMAL : A_REVERSE, COLOR_BLACK, COLOR_GREEN);
+    set_look(GRID_PICKED, coloured ? A_NORMAL : A_REVERSE, COLOR_BLACK, COLOR_CYAN);
+    set_look(GRID_GOOD, A_NORMAL, COLOR_GREEN, -1);
+    set_look(GRID_NEAR, coloured ? A_NORMAL : A_BOLD, COLOR_YELLOW, -1);
+    set_look(GRID_FULL, A_BOLD, COLOR_RED, -1);
+    set_look(GRID_MARK, A_BOLD, -1, -1);
+    set_look(GRID_WARN, A_BOLD, COLOR_YELLOW, -1);
+}
+
+int screen_open(bool colour, uw_error *err)
+{
+    if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
+        return fail(err, -ENOTTY,
+                    "standard input and output are no terminal: use --once");
+    (void)setlocale(LC_CTYPE, "");
+    screen = newterm(NULL, stdout, stdin);
+    if (!screen)
+        return fail(err, -EINVAL, "TERM names no terminal that can be used: use --once");
+    (void)set_term(screen);
+    (void)cbreak();
+    (void)noecho();
+    (void)curs_set(0);
+    (void)keypad(stdscr, true);
+    set_looks(colour);
+    return 0;
+}
+
+void screen_close(void)
+{
+    if (!screen)
+        return;
+    (void)endwin();
+    delscreen(screen);
+    screen = NULL;
+}
+
+void screen_size(unsigned *ret_rows, unsigned *ret_cols, bool *ret_ascii)
+{
+    int rows = 0, cols = 0;
+
+    getmaxyx(stdscr, rows, cols);
+    *ret_rows = rows > 0 ? (unsigned)rows : 1;
+    *ret_cols = cols > 0 ? (unsigned)cols : 1;
+    *ret_ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+}
+
+void screen_show(const struct grid *g)
+{
+    for (unsigned row = 0; row < g->rows; row++) {
+        for (unsigned col = 0; col < g->cols; col++) {
+            const struct grid_cell *c = &g->cell[(size_t)row * g->cols + col];
+            wchar_t text[2] = {(wchar_t)c->code, 0};
+            cchar_t cell;
+            if (setcchar(&cell, text, look_attr[c->look], look_pair[c->look], NULL) == OK)
+                (void)mvadd_wch((int)row, (int)col, &cell);
+        }
+    }
+    (void)refresh();
+}
+
+bool screen_key(int wait_ms, enum top_key *ret)
+{
+    static const struct {
+        int key;
+        enum top_key is;
+    } keys[] = {
+        {'q', TOP_KEY_QUIT},        {'Q', TOP_KEY_QUIT},
+        {KEY_F(10), TOP_KEY_QUIT},  {3, TOP_KEY_QUIT},
+        {'h', TOP_KEY_HELP},        {'?', TOP_KEY_HELP},
+        {KEY_F(1), TOP_KEY_HELP},   {'c', TOP_KEY_CLAIMS},
+        {KEY_F(2), TOP_KEY_CLAIMS}, {'s', TOP_KEY_SORT},
+        {KEY_F(6), TOP_KEY_SORT},   {' ', TOP_KEY_FREEZE},
+        {KEY_F(9), TOP_KEY_FREEZE}, {'k', TOP_KEY_UP},
+        {KEY_UP, TOP_KEY_UP},       {'j', TOP_KEY_DOWN},
+        {KEY_DOWN, TOP_KEY_DOWN},   {KEY_PPAGE, TOP_KEY_PAGE_UP},
+        {KEY_HOME, TOP_KEY_HOME},   {KEY_NPAGE, TOP_KEY_PAGE_DOWN},
+        {KEY_END, TOP_KEY_END},
+    };
+
+    timeout(wait_ms);
+    int key = getch();
+    if (key == ERR)
+        return false;
+    *ret = TOP_KEY_OTHER;
+    for (size_t i = 0; i < n_elements(keys); i++) {
+        if (keys[i].key == key)
+            *ret = keys[i].is;
+    }
+    return true;
+}
