@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +21,8 @@ enum {
     ANSWERS_MAX = 256,      /* of a virtual actuator, until the loop's next turn */
     RENEWS_UNANSWERED = 12, /* 6 s: it is gone or stopped, and its keeper too */
     START_S = 30,           /* until it says hello; */
-    START_SUDO_S = 300,     /* somebody may be typing a password */
+    START_SUDO_S = 300,     /* somebody may be typing a password; */
+    START_SERVICE_S = 60,   /* it restores what a killed one left before */
 };
 
 struct pending {
@@ -285,6 +287,10 @@ static int on_readable(struct loop_fd *source, int fd, int events, void *user)
             break;
         if (n > 0 && proto_parse_answer(data, (size_t)n, &answer, NULL) == 0) {
             r = on_answer(act, &answer);
+        } else if (act->state == STATE_STARTING && !act->child) {
+            r = fail_start(act, -ECONNRESET,
+                           "the actuator's service has hung up: does it know this user "
+                           "(see its log, and client in actuator.yaml)?");
         } else if (act->state == STATE_STARTING) {
             loop_fd_free(take(act->source)); /* how it ended tells why: see on_exit_of */
             break;
@@ -457,6 +463,65 @@ int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
     return 0;
 }
 
+/* ---- the service ---- */
+
+/* Nobody but root and we ourselves may pass for the actuator. */
+static int check_service(int fd, const char *path, uw_error *err)
+{
+    struct ucred who = {0};
+    socklen_t len = sizeof who;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (who.uid != 0 && who.uid != geteuid())
+        return fail(err, -EPERM, "%s: uid %u listens there, not root: refused", path,
+                    who.uid);
+    return 0;
+}
+
+static int dial(const char *path, int *ret_fd, uw_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t len = strlen(path);
+
+    if (path[0] != '/' || len >= sizeof address.sun_path)
+        return fail(err, -EINVAL, "%s: not an absolute path of at most %zu bytes", path,
+                    sizeof address.sun_path - 1);
+    memcpy(address.sun_path, path, len + 1);
+    auto_(fd_close) int fd =
+        socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof address) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    int r = check_service(fd, path, err);
+    if (r == 0)
+        *ret_fd = fd_take(&fd);
+    return r;
+}
+
+int actuator_connect(struct loop *loop, const char *path,
+                     const struct actuator_opts *opts, struct actuator **ret,
+                     uw_error *err)
+{
+    auto_(actuator_free) struct actuator *act = new_actuator(loop, opts);
+
+    if (!act)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = dial(path, &act->fd, err);
+    if (r == 0)
+        r = loop_fd_new(loop, act->fd, LOOP_READ, on_readable, act, &act->source, err);
+    if (r == 0)
+        r = start_timers(act, err);
+    if (r == 0)
+        r = loop_timer_new(loop, loop_now_ns(loop) + loop_ms(loop, START_SERVICE_S * 1e3),
+                           0, on_start_late, act, &act->deadline, err);
+    if (r == 0 && say_hello(act) < 0)
+        r = fail(err, -ECONNREFUSED, "%s: hung up at once", path);
+    if (r < 0)
+        return r;
+    *ret = take(act);
+    return 0;
+}
+
 /* ---- the virtual kind ---- */
 
 static void take_virtual(const struct proto_answer *answer, void *user)
@@ -501,9 +566,9 @@ int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
     int r = guard_new(&guard, &act->guard, err);
     if (r == 0)
         r = loop_timer_new(loop, loop_now_ns(loop), 0, on_flush, act, &act->flush, err);
+    const struct guard_client self = {.pid = getpid(), .uid = geteuid()};
     if (r == 0)
-        r = guard_session_new(act->guard, getpid(), take_virtual, act, &act->session,
-                              err);
+        r = guard_session_new(act->guard, &self, take_virtual, act, &act->session, err);
     if (r == 0)
         r = start_timers(act, err);
     if (r < 0)

@@ -1,13 +1,15 @@
 /* Caps for a command: what the engine of `run` and `sweep` asks the actuator.
  *
- * Asynchronous, on the caller's loop, all callbacks in its thread.  Two kinds
- * behind one interface: a real one (a process of its own, started here, through
- * sudo where the boards are real and we are not root) and a virtual one (the same
- * code inside this process, on a virtual loop, over any backend).
+ * Asynchronous, on the caller's loop, all callbacks in its thread.  Three kinds
+ * behind one interface: a process of its own, started here (through sudo where the
+ * boards are real and we are not root); the node's service, at its socket; and a
+ * virtual one (the same code inside this process, on a virtual loop, over any
+ * backend).
  *
  * The life of a cap: start → ready → hold a board → set, set, set … → release.
  * A timer renews the lease for as long as the loop runs; if the loop dies, hangs or
- * is stopped, the originals come back without it within 5 s.  A request is
+ * is stopped, the originals come back without it within 5 s (of a service's client
+ * that is killed: once its grace is over, see actuator_connect()).  A request is
  * answered exactly once, each through its callback (never from inside the
  * call that asked), unless actuator_free() comes first: then never.
  * A callback returns 0, or a negative result that ends the loop.
@@ -36,8 +38,10 @@ enum actuator_event {
     ACTUATOR_EVENT_LEASE,   /* a board: our lease ran out (we were stopped?), the
                                original is back; hold it again to go on */
     ACTUATOR_EVENT_LOST,    /* a board: it hangs or is gone; restored when it can be */
-    ACTUATOR_EVENT_ENDED,   /* uuid "": the actuator is gone, its keeper restores; no
-                               further request can be made */
+    ACTUATOR_EVENT_ENDED,   /* uuid "": the actuator is gone, its keeper (a service's
+                               unit or starter) restores; no further request can be
+                               made: free it, from in here if need be, and connect
+                               again after a while */
 };
 typedef int (*actuator_event_fn)(struct actuator *act, enum actuator_event event,
                                  const struct actuator_reply *what, void *user);
@@ -51,7 +55,7 @@ struct actuator_opts {
     actuator_ready_fn on_ready; /* mandatory */
     actuator_event_fn on_event; /* mandatory */
     void *user;
-    /* The rest is for the real kind. */
+    /* The rest is for the process that actuator_start_local() starts. */
     const char *library; /* NVML to load, absolute; NULL: the system's */
     const char *program; /* underwatt-actuator; NULL: beside this program, or installed */
     bool simulated;      /* gpu_info.simulated of the boards: never needs sudo */
@@ -60,7 +64,24 @@ struct actuator_opts {
 /* Start the actuator.  0: on_ready follows.  Fails when it cannot be started. */
 int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
                          struct actuator **ret, uw_error *err);
-/* The same in this process, over the boards of an open backend (borrowed). */
+/* Connect to the service at this socket (absolute path).  0: on_ready follows, later
+ * where the service is only now being started.  -ENOENT, -ECONNREFUSED: nobody is
+ * there; -EACCES, -EPERM: not ours to use; -EAGAIN: too many wait.  The socket must be
+ * root's or our own uid's.
+ *
+ * Whoever dies or hangs up holding boards leaves them as they are for the service's
+ * grace (root's configuration; 10 s): their caps stay, and one who connects meanwhile
+ * as the same uid and holds such a board takes it over.  The answer is that of any
+ * hold: DONE with the limit found by the first hold in original_mw, the one in force
+ * now in enforced_mw; nothing has been written.  After the grace the originals come
+ * back.  Who is connected but does not renew (hangs, is stopped) loses the leases
+ * after ACTUATOR_LEASE_MS all the same, without grace.
+ */
+int actuator_connect(struct loop *loop, const char *path,
+                     const struct actuator_opts *opts, struct actuator **ret,
+                     uw_error *err);
+/* The same as actuator_start_local() in this process, over the boards of an open backend
+ * (borrowed). */
 int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
                            void *lib, const struct actuator_opts *opts,
                            struct actuator **ret, uw_error *err);
@@ -89,8 +110,9 @@ int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz
 int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                      void *user);
 
-/* Ends the session: what is still held is restored by the actuator, which
- * then ends by itself.  To have it confirmed, release each board first.
+/* Ends the session: what is still held is restored by the actuator (a service's:
+ * after its grace), and one that was started for us ends by itself.  To have it
+ * confirmed, release each board first.
  */
 void actuator_free(struct actuator *act);
 DEFINE_AUTO(struct actuator *, actuator_free);

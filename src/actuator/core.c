@@ -143,6 +143,46 @@ const char *core_recovery_text(enum recovery_why why)
     return "?";
 }
 
+enum core_hold core_hold(const struct core_board *board, uid_t uid)
+{
+    if (board->hangs)
+        return CORE_HOLD_HANGS;
+    if (board->restoring)
+        return CORE_HOLD_RESTORING;
+    if (board->left && board->left_uid == uid)
+        return CORE_HOLD_ADOPT;
+    if (!board->free)
+        return CORE_HOLD_TAKEN;
+    return board->yielded_to ? CORE_HOLD_YIELDED : CORE_HOLD_BEGIN;
+}
+
+const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret)
+{
+    switch (what) {
+    case CORE_HOLD_BEGIN:
+    case CORE_HOLD_ADOPT:
+        return NULL;
+    case CORE_HOLD_YIELDED:
+        *ret = ACTUATOR_YIELDED;
+        return "somebody else has set its limit, this session leaves it alone";
+    case CORE_HOLD_TAKEN:
+        *ret = ACTUATOR_TAKEN;
+        return "held already";
+    case CORE_HOLD_RESTORING:
+        *ret = ACTUATOR_UNKNOWN;
+        return "its original is still being restored";
+    case CORE_HOLD_HANGS:
+        *ret = ACTUATOR_UNKNOWN;
+        return "a call hangs in the driver";
+    }
+    return NULL;
+}
+
+enum core_left core_leave(uint64_t grace_ns, bool ending)
+{
+    return grace_ns > 0 && !ending ? CORE_LEFT_KEEP : CORE_LEFT_RESTORE;
+}
+
 uint64_t core_retry_ns(unsigned n)
 {
     enum { ATTEMPTS = 20 };

@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "actuator/result.h"
 #include "gpu/gpu.h"
@@ -68,6 +69,35 @@ struct recovery core_recover(const struct cap_entry *entry, const char *boot,
                              const char *driver, const struct cap_seen *seen);
 /* In words, for the line that says so. */
 const char *core_recovery_text(enum recovery_why why);
+
+/* A client asks to hold a board.  What is known of it, and what to do. */
+struct core_board {
+    bool free;       /* nobody's */
+    bool restoring;  /* its original is on the way back */
+    bool hangs;      /* a call hangs in the driver */
+    bool left;       /* its holder has gone, its grace runs … */
+    uid_t left_uid;  /* … and this is whose it was */
+    bool yielded_to; /* another's limit was seen there by this client's session */
+};
+enum core_hold {
+    CORE_HOLD_BEGIN, /* note the original, prove the right */
+    CORE_HOLD_ADOPT, /* take over what is in force, write nothing */
+    CORE_HOLD_YIELDED,
+    CORE_HOLD_TAKEN,
+    CORE_HOLD_RESTORING,
+    CORE_HOLD_HANGS,
+};
+enum core_hold core_hold(const struct core_board *board, uid_t uid);
+/* The answer and the text of those that are refused; NULL for the first two. */
+const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret);
+
+/* What becomes of a held board whose client has gone. */
+enum core_left {
+    CORE_LEFT_RESTORE, /* at once */
+    CORE_LEFT_KEEP,    /* for the grace */
+};
+/* ending: its release was asked for, or its lease is over. */
+enum core_left core_leave(uint64_t grace_ns, bool ending);
 
 /* How long to wait after the n-th failed attempt to restore (n from 1); 0: give
  * up, the entry stays for the next start.

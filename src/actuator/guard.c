@@ -21,7 +21,15 @@ enum {
     ENTRIES_MAX = 1024, /* of the journal */
 };
 
-enum job_kind { JOB_HOLD, JOB_LIMIT, JOB_CLOCKS, JOB_LOOK, JOB_RESTORE, JOB_RECOVER };
+enum job_kind {
+    JOB_HOLD,
+    JOB_ADOPT,
+    JOB_LIMIT,
+    JOB_CLOCKS,
+    JOB_LOOK,
+    JOB_RESTORE,
+    JOB_RECOVER,
+};
 
 struct job {
     enum job_kind kind;
@@ -32,7 +40,7 @@ struct job {
 
 enum state {
     STATE_FREE,
-    STATE_HOLDING,   /* a hold is in the worker */
+    STATE_HOLDING,   /* a hold is in the worker, or waits for its turn */
     STATE_HELD,      /* capped or about to be */
     STATE_RESTORING, /* until the original is back */
     STATE_RECOVERING /* an entry that was left behind */
@@ -50,16 +58,21 @@ struct charge { /* one board */
     bool no_thread;   /* the job could not be handed over: the timer folds it */
     enum state state;
     struct guard_session *session; /* NULL: gone */
+    uid_t uid;                     /* of whoever holds it */
+    bool left;         /* the holder has gone, nobody has taken it over yet … */
+    uint64_t grace_ns; /* … and then it is restored */
     bool lease_over;
+    uint32_t hold_seq;            /* the hold to be done next; 0: none */
+    uint32_t adopt_seq;           /* the hold that takes it over; 0: none */
     struct proto_request waiting; /* the set to be done next, where seq is not 0 */
     uint32_t release_seq;         /* the release to be answered; 0: none */
     unsigned attempts;
-    uint64_t due_ns, next_write_ns, next_look_ns;
+    uint64_t due_ns, next_hold_ns, next_write_ns, next_look_ns;
 };
 
 struct guard_session {
     struct guard *guard;
-    pid_t client;
+    struct guard_client client;
     guard_send_fn send;
     void *user;
     struct loop_timer *lease;
@@ -118,6 +131,9 @@ static int run_job(struct loop *loop, void *work)
     case JOB_HOLD:
         work_hold(&c->held, job->client, &job->reply);
         break;
+    case JOB_ADOPT:
+        work_adopt(&c->held, job->client, &job->reply);
+        break;
     case JOB_LIMIT:
         work_limit(&c->held, job->a, &job->reply);
         break;
@@ -145,7 +161,25 @@ static void tell_change(struct guard *guard)
 
 static enum proto_type type_of(enum job_kind kind)
 {
-    return kind == JOB_HOLD ? PROTO_HOLD : kind == JOB_LIMIT ? PROTO_LIMIT : PROTO_CLOCKS;
+    return kind == JOB_HOLD || kind == JOB_ADOPT ? PROTO_HOLD
+           : kind == JOB_LIMIT                   ? PROTO_LIMIT
+                                                 : PROTO_CLOCKS;
+}
+
+/* The answer to whoever asked for the job, if it is still there. */
+static void answer_job(struct charge *c, const struct actuator_reply *reply)
+{
+    if (c->job.seq)
+        send_to(c->session, type_of(c->job.kind), c->job.seq, reply);
+    c->job.seq = 0;
+}
+
+static void say_left(struct charge *c, const char *what)
+{
+    char text[256];
+
+    (void)snprintf(text, sizeof text, "%s: %s", c->held.info->uuid, what);
+    say(c->guard, text);
 }
 
 static void end_waiting(struct charge *c, enum actuator_result result, const char *why)
@@ -153,6 +187,14 @@ static void end_waiting(struct charge *c, enum actuator_result result, const cha
     if (c->waiting.seq)
         refuse(c->session, &c->waiting, result, why);
     c->waiting.seq = 0;
+}
+
+/* Whoever was about to take the board over cannot. */
+static void end_adopt(struct charge *c, const struct actuator_reply *reply)
+{
+    if (c->adopt_seq)
+        send_to(c->session, PROTO_HOLD, c->adopt_seq, reply);
+    c->adopt_seq = 0;
 }
 
 static void tell_lease_over(struct charge *c, const struct actuator_reply *reply)
@@ -171,12 +213,14 @@ static void set_free(struct charge *c, const struct actuator_reply *reply)
 {
     end_waiting(c, reply->result == ACTUATOR_YIELDED ? ACTUATOR_YIELDED : ACTUATOR_GONE,
                 "not held any more");
+    end_adopt(c, reply);
     if (c->release_seq)
         send_to(c->session, PROTO_RELEASE, c->release_seq, reply);
     else if (c->lease_over)
         tell_lease_over(c, reply);
     c->state = STATE_FREE;
     c->session = NULL;
+    c->left = false;
     c->lease_over = false;
     c->release_seq = 0;
     c->attempts = 0;
@@ -184,6 +228,12 @@ static void set_free(struct charge *c, const struct actuator_reply *reply)
 
 static void want_restore(struct charge *c)
 {
+    struct actuator_reply gone = {.result = ACTUATOR_GONE};
+
+    (void)snprintf(gone.uuid, sizeof gone.uuid, "%s", c->held.info->uuid);
+    (void)snprintf(gone.text, sizeof gone.text, "%s: not held any more", gone.uuid);
+    end_adopt(c, &gone);
+    c->left = false;
     c->state = STATE_RESTORING;
     c->attempts = 0;
     c->due_ns = now_ns(c);
@@ -192,20 +242,48 @@ static void want_restore(struct charge *c)
 
 static void after_hold(struct charge *c, const struct actuator_reply *reply)
 {
-    send_to(c->session, PROTO_HOLD, c->job.seq, reply);
+    answer_job(c, reply);
     if (reply->result != ACTUATOR_DONE) {
         c->release_seq = 0;
         c->lease_over = false;
         set_free(c, reply);
         return;
     }
-    if (!c->session || c->lease_over || c->release_seq) {
+    if ((!c->session && !c->left) || c->lease_over || c->release_seq) {
         want_restore(c);
         return;
     }
     c->state = STATE_HELD;
     c->next_write_ns = now_ns(c);
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
+}
+
+/* The board has been looked at for the one who takes it over. */
+static void after_adopt(struct charge *c, const struct actuator_reply *reply)
+{
+    bool can = c->state == STATE_HELD && c->session && c->job.seq;
+
+    c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
+    if (reply->result == ACTUATOR_YIELDED) {
+        say(c->guard, reply->text);
+        if (c->session)
+            c->session->yielded[c - c->guard->charge] = true;
+        answer_job(c, reply);
+        set_free(c, reply);
+    } else if (!can) { /* it has gone again, or its lease is over */
+        struct actuator_reply gone = *reply;
+        gone.result = ACTUATOR_GONE;
+        answer_job(c, &gone);
+    } else if (reply->result == ACTUATOR_DONE) {
+        c->left = false;
+        answer_job(c, reply);
+    } else {
+        answer_job(c, reply);
+        end_waiting(c, ACTUATOR_GONE, "not held any more");
+        c->session = NULL; /* what is left of the grace is for another try */
+        if (reply->result == ACTUATOR_GONE)
+            want_restore(c);
+    }
 }
 
 /* A set or a look has ended. */
@@ -217,18 +295,19 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
     if (asked) {
         c->next_write_ns = now_ns(c) + ACTUATOR_WRITE_GAP_MS * NS_PER_MS;
-        send_to(session, type_of(c->job.kind), c->job.seq, reply);
+        answer_job(c, reply);
     }
     if (reply->result == ACTUATOR_YIELDED) {
         say(c->guard, reply->text);
-        if (session) {
+        if (session)
             session->yielded[c - c->guard->charge] = true;
+        if (!c->left)
             send_to(session, PROTO_YIELDED, 0, reply);
-        }
         set_free(c, reply);
     } else if (reply->result == ACTUATOR_GONE && c->state == STATE_HELD) {
         say(c->guard, reply->text);
-        send_to(session, PROTO_LOST, 0, reply);
+        if (!c->left)
+            send_to(session, PROTO_LOST, 0, reply);
         want_restore(c);
     }
 }
@@ -278,6 +357,9 @@ static void fold(struct charge *c)
     case JOB_HOLD:
         after_hold(c, &reply);
         break;
+    case JOB_ADOPT:
+        after_adopt(c, &reply);
+        break;
     case JOB_RESTORE:
     case JOB_RECOVER:
         after_restore(c, &reply);
@@ -302,12 +384,11 @@ static void on_hang(struct charge *c)
                    "%s: a call hangs in the driver, the limit in force is unknown",
                    c->held.info->uuid);
     say(c->guard, reply.text);
-    if (kind == JOB_HOLD || kind == JOB_LIMIT || kind == JOB_CLOCKS)
-        send_to(c->session, type_of(kind), c->job.seq, &reply);
-    c->job.seq = 0;
+    answer_job(c, &reply);
+    end_adopt(c, &reply);
     if (c->release_seq)
         send_to(c->session, PROTO_RELEASE, c->release_seq, &reply);
-    else if (kind != JOB_RECOVER && kind != JOB_HOLD)
+    else if (kind != JOB_RECOVER && kind != JOB_HOLD && kind != JOB_ADOPT)
         send_to(c->session, PROTO_LOST, 0, &reply);
     c->release_seq = 0;
     if (c->state != STATE_RECOVERING)
@@ -387,6 +468,36 @@ static void do_waiting(struct charge *c)
     submit(c, job);
 }
 
+static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
+{
+    struct job job = {.kind = kind, .client = c->session->client.pid, .seq = *seq};
+
+    *seq = 0;
+    if (kind == JOB_HOLD)
+        c->next_hold_ns = now_ns(c) + ACTUATOR_HOLD_GAP_MS * NS_PER_MS;
+    submit(c, job);
+}
+
+/* A held board: the new holder first, then what it asked for, then a look. */
+static void step_held(struct charge *c)
+{
+    uint64_t now = now_ns(c);
+    uint64_t wake_ns = c->next_look_ns;
+
+    if (c->waiting.seq && c->next_write_ns < wake_ns)
+        wake_ns = c->next_write_ns;
+    if (c->left && c->grace_ns < wake_ns)
+        wake_ns = c->grace_ns;
+    if (c->adopt_seq)
+        do_hold(c, JOB_ADOPT, &c->adopt_seq);
+    else if (c->waiting.seq && now >= c->next_write_ns)
+        do_waiting(c);
+    else if (now >= c->next_look_ns)
+        submit(c, (struct job){.kind = JOB_LOOK});
+    else
+        loop_timer_set(c->timer, wake_ns, 0);
+}
+
 /* What is due for this board now, or when to ask again. */
 static void step(struct charge *c)
 {
@@ -394,21 +505,22 @@ static void step(struct charge *c)
 
     if (c->busy)
         return;
-    if (c->state == STATE_RESTORING) {
+    if (c->state == STATE_HELD && c->left && !c->adopt_seq && now >= c->grace_ns) {
+        say_left(c, "nobody has taken it over: restoring");
+        want_restore(c);
+    }
+    if (c->state == STATE_HOLDING) {
+        if (now >= c->next_hold_ns)
+            do_hold(c, JOB_HOLD, &c->hold_seq);
+        else
+            loop_timer_set(c->timer, c->next_hold_ns, 0);
+    } else if (c->state == STATE_RESTORING) {
         if (now >= c->due_ns)
             submit(c, (struct job){.kind = JOB_RESTORE});
         else
             loop_timer_set(c->timer, c->due_ns, 0);
     } else if (c->state == STATE_HELD) {
-        uint64_t wake_ns = c->next_look_ns;
-        if (c->waiting.seq && c->next_write_ns < wake_ns)
-            wake_ns = c->next_write_ns;
-        if (c->waiting.seq && now >= c->next_write_ns)
-            do_waiting(c);
-        else if (now >= c->next_look_ns)
-            submit(c, (struct job){.kind = JOB_LOOK});
-        else
-            loop_timer_set(c->timer, wake_ns, 0);
+        step_held(c);
     }
 }
 
@@ -442,7 +554,7 @@ static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
             continue;
         char text[256];
         (void)snprintf(text, sizeof text, "%s: process %d did not renew its lease",
-                       c->held.info->uuid, s->client);
+                       c->held.info->uuid, s->client.pid);
         say(guard, text);
         c->lease_over = true;
         if (c->state == STATE_HELD) {
@@ -453,8 +565,9 @@ static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
-int guard_session_new(struct guard *guard, pid_t client, guard_send_fn send, void *user,
-                      struct guard_session **ret, uw_error *err)
+int guard_session_new(struct guard *guard, const struct guard_client *client,
+                      guard_send_fn send, void *user, struct guard_session **ret,
+                      uw_error *err)
 {
     size_t i = 0;
 
@@ -466,7 +579,7 @@ int guard_session_new(struct guard *guard, pid_t client, guard_send_fn send, voi
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
     *s = (struct guard_session){
-        .guard = guard, .client = client, .send = send, .user = user};
+        .guard = guard, .client = *client, .send = send, .user = user};
     int r = loop_timer_new(guard->opts.loop,
                            loop_now_ns(guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS,
                            0, on_lease_over, s, &s->lease, err);
@@ -477,6 +590,49 @@ int guard_session_new(struct guard *guard, pid_t client, guard_send_fn send, voi
     guard->session[i] = s;
     *ret = s;
     return 0;
+}
+
+/* The one who holds this board, or is about to, has gone. */
+static void leave_board(struct charge *c)
+{
+    uint64_t grace_ns = c->guard->opts.grace_ns;
+    bool ending = c->release_seq || c->lease_over || c->state == STATE_RESTORING;
+
+    c->session = NULL;
+    c->waiting.seq = 0;
+    c->release_seq = 0;
+    c->adopt_seq = 0;
+    c->job.seq = 0;
+    if (c->state == STATE_HOLDING && !c->busy) { /* its turn had not come */
+        c->hold_seq = 0;
+        c->state = STATE_FREE;
+        tell_change(c->guard);
+    } else if (c->left) {
+        step(c); /* it had not taken the board over: the grace runs on */
+    } else if (core_leave(grace_ns, ending) == CORE_LEFT_KEEP) {
+        c->left = true;
+        c->grace_ns = now_ns(c) + grace_ns;
+        say_left(c, "its client has gone, the cap stays for the grace");
+        step(c);
+    } else if (c->state == STATE_HELD) {
+        want_restore(c);
+        step(c);
+    }
+}
+
+void guard_end_grace(struct guard *guard)
+{
+    guard->opts.grace_ns = 0;
+    for (size_t i = 0; i < guard->n; i++) {
+        struct charge *c = &guard->charge[i];
+        if (!c->left)
+            continue;
+        c->left = false; /* a hold that is still in the worker is undone after it */
+        if (c->state == STATE_HELD) {
+            want_restore(c);
+            step(c);
+        }
+    }
 }
 
 void guard_session_free(struct guard_session *session)
@@ -490,15 +646,8 @@ void guard_session_free(struct guard_session *session)
             guard->session[i] = NULL;
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];
-        if (c->session != session)
-            continue;
-        c->session = NULL;
-        c->waiting.seq = 0;
-        c->release_seq = 0;
-        if (c->state == STATE_HELD) {
-            want_restore(c);
-            step(c);
-        }
+        if (c->session == session)
+            leave_board(c);
     }
     loop_timer_free(session->lease);
     free(session);
@@ -515,22 +664,31 @@ static struct charge *find(struct guard *guard, const char *uuid)
 static void ask_hold(struct guard_session *s, struct charge *c,
                      const struct proto_request *request)
 {
-    if (c->state == STATE_FREE && s->yielded[c - s->guard->charge]) {
-        refuse(s, request, ACTUATOR_YIELDED,
-               "somebody else has set its limit, this session leaves it alone");
-    } else if (c->state != STATE_FREE) {
-        refuse(s, request,
-               c->state == STATE_RESTORING || c->hangs ? ACTUATOR_UNKNOWN
-                                                       : ACTUATOR_TAKEN,
-               c->hangs                      ? "a call hangs in the driver"
-               : c->state == STATE_RESTORING ? "its original is still being restored"
-                                             : "held already");
-    } else {
-        c->session = s;
-        c->state = STATE_HOLDING;
-        submit(c,
-               (struct job){.kind = JOB_HOLD, .client = s->client, .seq = request->seq});
+    const struct core_board board = {
+        .free = c->state == STATE_FREE,
+        .restoring = c->state == STATE_RESTORING,
+        .hangs = c->hangs,
+        .left = c->left && !c->session,
+        .left_uid = c->uid,
+        .yielded_to = s->yielded[c - s->guard->charge],
+    };
+    enum actuator_result result;
+    enum core_hold what = core_hold(&board, s->client.uid);
+
+    const char *refusal = core_hold_refusal(what, &result);
+    if (refusal) {
+        refuse(s, request, result, refusal);
+        return;
     }
+    c->session = s;
+    c->uid = s->client.uid;
+    if (what == CORE_HOLD_ADOPT) {
+        c->adopt_seq = request->seq;
+    } else {
+        c->state = STATE_HOLDING;
+        c->hold_seq = request->seq;
+    }
+    step(c);
 }
 
 static void ask_release(struct charge *c, const struct proto_request *request)

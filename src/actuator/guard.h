@@ -24,6 +24,10 @@ enum { GUARD_BOARDS_MAX = 64 };
 
 struct guard_opts {
     struct loop *loop; /* its time must be kernel time, or virtual */
+    /* How long a board stays held, its cap in force, when its client has gone; one of
+     * the same uid may take it over.  0: not at all.
+     */
+    uint64_t grace_ns;
     const struct gpu_backend *backend;
     void *lib;                     /* open; stays the caller's */
     const struct journal *journal; /* or NULL */
@@ -46,6 +50,9 @@ int guard_recover(struct guard *guard, uw_error *err);
 /* Some entry has not been looked at yet (boards that hang aside). */
 bool guard_is_recovering(const struct guard *guard);
 
+/* No more grace: what clients have left, and leave from now on, is restored at once. */
+void guard_end_grace(struct guard *guard);
+
 /* No board is held, being restored or recovered.  Boards that hang in the driver
  * count as idle, and as unrestored.
  */
@@ -56,12 +63,19 @@ unsigned guard_hanging(const struct guard *guard);
 unsigned guard_unrestored(const struct guard *guard);
 
 typedef void (*guard_send_fn)(const struct proto_answer *answer, void *user);
-/* client: named to others who want the same board.  -EMFILE: too many sessions. */
-int guard_session_new(struct guard *guard, pid_t client, guard_send_fn send, void *user,
-                      struct guard_session **ret, uw_error *err);
+struct guard_client {
+    pid_t pid; /* named to others who want the same board */
+    uid_t uid;
+};
+/* -EMFILE: too many sessions. */
+int guard_session_new(struct guard *guard, const struct guard_client *client,
+                      guard_send_fn send, void *user, struct guard_session **ret,
+                      uw_error *err);
 /* Answered through send, possibly at once. */
 void guard_request(struct guard_session *session, const struct proto_request *request);
-/* The client has gone: what it holds is restored.  send is not called any more. */
+/* The client has gone: what it holds is restored, at once or after the grace.  send is
+ * not called any more.
+ */
 void guard_session_free(struct guard_session *session);
 
 #endif

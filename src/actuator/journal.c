@@ -111,12 +111,24 @@ static pid_t lock_holder(int fd)
     return parse_u64(text, &pid, NULL) == 0 && pid < INT32_MAX ? (pid_t)pid : 0;
 }
 
+static int write_holder(int fd, pid_t client)
+{
+    char text[32];
+
+    int n = snprintf(text, sizeof text, "%d\n", client);
+    return ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n ? -1 : 0;
+}
+
+void journal_lock_name(int lock_fd, pid_t client)
+{
+    (void)write_holder(lock_fd, client); /* no more than a name for others */
+}
+
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
                  int *ret_fd, pid_t *ret_holder, uw_error *err)
 {
     struct file_name name = name_of(uuid, ".lock");
     auto_(fd_close) int fd = -1;
-    char text[32];
 
     int r = open_ours(journal, name.text, O_RDWR | O_CREAT, &fd, err);
     if (r < 0)
@@ -128,8 +140,7 @@ int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
         return fail(err, JOURNAL_TAKEN, "%s is held by another Underwatt, process %d",
                     uuid, *ret_holder);
     }
-    int n = snprintf(text, sizeof text, "%d\n", client);
-    if (ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n)
+    if (write_holder(fd, client) < 0)
         return fail(err, -EIO, "%s/%s: %s", journal->dir, name.text, strerror(errno));
     *ret_fd = fd_take(&fd);
     return 0;

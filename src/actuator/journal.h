@@ -42,6 +42,9 @@ void journal_close(struct journal *journal);
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
                  int *ret_fd, pid_t *ret_holder, uw_error *err);
 
+/* Another client's now: who is named to others. */
+void journal_lock_name(int lock_fd, pid_t client);
+
 /* All of these need the board's lock. */
 int journal_write(const struct journal *journal, const struct cap_entry *entry,
                   uw_error *err); /* atomic, synced */

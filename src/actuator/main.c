@@ -142,6 +142,8 @@ static void end(struct program *p)
     if (p->phase == PHASE_ENDING)
         return;
     p->phase = PHASE_ENDING;
+    if (p->guard)
+        guard_end_grace(p->guard);
     server_free(take(p->server));
     (void)loop_timer_new(p->loop, loop_now_ns(p->loop) + LINGER_S * NS_PER_S, 0,
                          on_linger, p, &p->linger, NULL);

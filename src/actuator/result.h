@@ -39,6 +39,7 @@ enum {
     ACTUATOR_RENEW_MS = 500,
     ACTUATOR_LEASE_MS = 2500,
     ACTUATOR_WRITE_GAP_MS = 50,
+    ACTUATOR_HOLD_GAP_MS = 200, /* of one board's holds; one that is sooner waits */
 };
 
 #endif

@@ -19,7 +19,7 @@ enum {
 struct peer {
     struct server *server;
     int fd;
-    pid_t pid;
+    struct guard_client who;
     struct loop_fd *source;
     struct guard_session *session;
     bool deaf; /* it does not take its answers */
@@ -86,7 +86,7 @@ static int take_message(struct peer *p)
     int r = proto_parse_request(data, (size_t)n, &request, &err);
     if (r < 0) {
         char text[300];
-        (void)snprintf(text, sizeof text, "process %d: %s", p->pid, err.text);
+        (void)snprintf(text, sizeof text, "process %d: %s", p->who.pid, err.text);
         p->server->opts.say(text, p->server->opts.user);
         return r;
     }
@@ -117,7 +117,7 @@ static int on_peer(struct loop_fd *source, int fd, int events, void *user)
 }
 
 /* Takes fd over, also when it fails. */
-static int peer_new(struct server *s, int fd, pid_t pid, uw_error *err)
+static int peer_new(struct server *s, int fd, const struct ucred *who, uw_error *err)
 {
     size_t i = 0;
     auto_(peer_free) struct peer *p = calloc(1, sizeof *p);
@@ -126,14 +126,14 @@ static int peer_new(struct server *s, int fd, pid_t pid, uw_error *err)
         (void)close(fd);
         return fail(err, -ENOMEM, "out of memory");
     }
-    *p = (struct peer){.server = s, .fd = fd, .pid = pid};
+    *p = (struct peer){.server = s, .fd = fd, .who = {who->pid, who->uid}};
     while (i < PEERS_MAX && s->peer[i])
         i++;
     if (i == PEERS_MAX)
         return fail(err, -EMFILE, "%d clients are there already", PEERS_MAX);
     int r = 0;
     if (s->opts.guard)
-        r = guard_session_new(s->opts.guard, pid, send_answer, p, &p->session, err);
+        r = guard_session_new(s->opts.guard, &p->who, send_answer, p, &p->session, err);
     if (r == 0)
         r = loop_fd_new(s->opts.loop, fd, LOOP_READ, on_peer, p, &p->source, err);
     if (r < 0)
@@ -161,7 +161,7 @@ static int on_connect(struct loop_fd *source, int listening, int events, void *u
         r = fail(&err, -EPERM, "a client that is not root's: refused");
         (void)close(fd);
     } else {
-        r = peer_new(s, fd, who.pid, &err);
+        r = peer_new(s, fd, &who, &err);
     }
     if (r < 0) {
         (void)snprintf(text, sizeof text, "%s", err.text);
@@ -206,7 +206,7 @@ int server_new_local(const struct server_opts *opts, int fd, struct server **ret
     auto_(server_free) struct server *s = new_server(opts, -1, true);
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
-    int r = peer_new(s, fd, who.pid, err);
+    int r = peer_new(s, fd, &who, err);
     if (r == 0)
         *ret = take(s);
     return r;

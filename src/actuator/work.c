@@ -252,6 +252,13 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
         drop(h);
 }
 
+void work_adopt(struct held *h, pid_t client, struct actuator_reply *reply)
+{
+    work_look(h, reply);
+    if (reply->result == ACTUATOR_DONE && h->lock_fd >= 0)
+        journal_lock_name(h->lock_fd, client);
+}
+
 void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
 {
     struct cap_seen before, after = {0};

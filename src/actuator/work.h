@@ -31,6 +31,10 @@ struct held {
  * set by writing the original.  Unless DONE the board is as it was, and unlocked.
  */
 void work_hold(struct held *h, pid_t client, struct actuator_reply *reply);
+/* Another client takes a held board over: nothing is written to it.  DONE, YIELDED as
+ * below, UNKNOWN, GONE.
+ */
+void work_adopt(struct held *h, pid_t client, struct actuator_reply *reply);
 /* YIELDED: the entry is dropped and the lock given up. */
 void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply);
 void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,

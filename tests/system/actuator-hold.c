@@ -4,7 +4,8 @@
  *     hold UUID · set UUID MW · clocks UUID MIN MAX · release UUID · quit
  *
  * Prints "ready R TEXT", "WORD UUID RESULT ENFORCED ORIGINAL PID TEXT" for answers
- * and "event NAME UUID TEXT".  Started as: actuator-hold PROGRAM LIBRARY
+ * and "event NAME UUID TEXT".  Started as: actuator-hold PROGRAM LIBRARY KIND, where KIND
+ * is "simulated" or "real", or "service": then PROGRAM is the service's socket.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -116,7 +117,9 @@ int main(int argc, char **argv)
     opts.simulated = strcmp(argv[3], "simulated") == 0;
     int r = loop_new_real((struct loop_clock){.speed = 1}, &loop, &err);
     if (r == 0)
-        r = actuator_start_local(loop, &opts, &act, &err);
+        r = strcmp(argv[3], "service") == 0
+                ? actuator_connect(loop, argv[1], &opts, &act, &err)
+                : actuator_start_local(loop, &opts, &act, &err);
     if (r == 0)
         r = loop_fd_new(loop, STDIN_FILENO, LOOP_READ, on_input, NULL, &source, &err);
     if (r == 0)

@@ -4,6 +4,7 @@ answered, what nonsense and floods do.
 """
 import os
 import pathlib
+import select
 import signal
 import socket
 import stat
@@ -15,6 +16,7 @@ import time
 import uwtest
 
 ACTUATOR = uwtest.program("underwatt-actuator")
+HOLD_CLIENT = str(uwtest.BUILD / "tests/system/actuator-hold")
 MAGIC, HELLO, HOLD, LIMIT, CLOCKS, RENEW, RELEASE, LEASE_OVER = 0x55574131, 1, 2, 3, 4, 5, 6, 101
 DONE, REFUSED, TAKEN, GONE, BUSY = 0, 2, 4, 7, 8
 ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIi200s")
@@ -154,6 +156,56 @@ def strangers(t, path):
     t.equal(p.stdout.strip(), "0", "and if it could, its uid is refused")
 
 
+class Hold:
+    """tests/system/actuator-hold.c as a client of the service."""
+
+    def __init__(self, path, prefix=()):
+        self.p = subprocess.Popen([*prefix, HOLD_CLIENT, path, "-", "service"], text=True, bufsize=1,
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def hear(self, start, seconds=5):
+        """The next line that begins so; '' if none does in time."""
+        until = time.monotonic() + seconds
+        while select.select([self.p.stdout], [], [], max(0, until - time.monotonic()))[0]:
+            line = self.p.stdout.readline()
+            if not line or line.startswith(start):
+                return line.strip()
+        return ""
+
+    def tell(self, text, seconds=5):
+        """A line to it, and its answer's words: WORD UUID RESULT ENFORCED ORIGINAL …."""
+        self.p.stdin.write(text + "\n")
+        return self.hear(" ".join(text.split()[:2]), seconds).split()
+
+
+def client(t, node, path, uuid):
+    c = Hold(path + ".none")
+    t.ok("No such file" in c.hear("failed"), "nobody is there: said at once")
+    c.p.wait()
+    stranger = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    stranger.bind(path + ".deaf")
+    c = Hold(path + ".deaf")
+    t.ok("refused" in c.hear("failed"), "nobody listens")
+    c.p.wait()
+    stranger.listen(1)
+    c = Hold(path + ".deaf")
+    peer = stranger.accept()[0]
+    peer.close()
+    t.ok("hung up" in c.hear(""), "one who hangs up before hello")
+    stranger.close()
+    c.p.stdin.close()
+    c.p.wait()
+
+    c = Hold(path)
+    t.equal(c.hear("ready"), "ready 0", "the C client is ready")
+    t.equal(c.tell(f"hold {uuid(0)}")[2:5], ["done", "250000", "250000"], "holds")
+    t.equal(c.tell(f"set {uuid(0)} 190000")[2:4], ["done", "190000"], "sets")
+    time.sleep(3)
+    t.equal(node.board(0)["limit_mw"], 190000, "renews")
+    t.equal(c.tell(f"release {uuid(0)}")[2:4], ["done", "250000"], "releases")
+    return c
+
+
 def bad_starts(t, node):
     p = subprocess.run([ACTUATOR, "--frobnicate"], capture_output=True, text=True)
     t.ok(p.returncode == 2 and "--frobnicate" in p.stderr, "an unknown option", p.stderr)
@@ -182,12 +234,16 @@ def main():
         basics(t, node, path, uuid)
         nonsense(t, node, path, uuid)
         strangers(t, path)
+        held = client(t, node, path, uuid)
 
         p = Peer(path)
         p.ask(HOLD, uuid(0))
         p.ask(LIMIT, uuid(0), 200000)
         server.send_signal(signal.SIGTERM)
         said = server.communicate(timeout=10)[1]
+        t.ok(held.hear("event ended"), "the client hears that its actuator has gone")
+        held.p.stdin.close()
+        held.p.wait()
         t.ok(server.returncode == 0 and node.board(0)["limit_mw"] == 250000,
              "SIGTERM: originals back, then the end", f"{server.returncode} {said}")
         t.ok(not list(pathlib.Path(node.state, "actuator").glob("*.cap")), "no entry is left")

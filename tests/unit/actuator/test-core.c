@@ -217,8 +217,47 @@ static void test_rest(void)
     is_str(actuator_result_name((enum actuator_result)99), "?", "no other has");
 }
 
+static void test_hold(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        struct core_board board;
+        uid_t uid;
+        enum core_hold want;
+    } cases[] = {
+        {"free", {.free = true}, 7, CORE_HOLD_BEGIN},
+        {"another's", {0}, 7, CORE_HOLD_TAKEN},
+        {"left by the same uid", {.left = true, .left_uid = 7}, 7, CORE_HOLD_ADOPT},
+        {"left by root, root comes", {.left = true}, 0, CORE_HOLD_ADOPT},
+        {"left by another uid", {.left = true, .left_uid = 8}, 7, CORE_HOLD_TAKEN},
+        {"left, root comes", {.left = true, .left_uid = 8}, 0, CORE_HOLD_TAKEN},
+        {"being restored", {.restoring = true}, 7, CORE_HOLD_RESTORING},
+        {"hangs", {.restoring = true, .hangs = true}, 7, CORE_HOLD_HANGS},
+        {"free, but hangs", {.free = true, .hangs = true}, 7, CORE_HOLD_HANGS},
+        {"another's limit was seen", {.free = true, .yielded_to = true}, 7, CORE_HOLD_YIELDED},
+        {"… and then it was another's", {.yielded_to = true}, 7, CORE_HOLD_TAKEN},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        enum actuator_result result = ACTUATOR_N_RESULTS;
+        enum core_hold got = core_hold(&cases[i].board, cases[i].uid);
+        ok(got == cases[i].want, "a board that is %s: %d", cases[i].name, (int)got);
+        bool refused = core_hold_refusal(got, &result) != NULL;
+        bool asks = got == CORE_HOLD_BEGIN || got == CORE_HOLD_ADOPT;
+        ok(refused == !asks && (result != ACTUATOR_N_RESULTS) == refused &&
+               result != ACTUATOR_DONE,
+           "… is %s", refused ? "refused" : "to be had");
+    }
+    is_int(core_leave(0, false), CORE_LEFT_RESTORE, "no grace: restored");
+    is_int(core_leave(1, false), CORE_LEFT_KEEP, "a grace: kept");
+    is_int(core_leave(1, true), CORE_LEFT_RESTORE, "its end had begun: restored");
+}
+
 int main(void)
 {
+    test_hold();
     test_recover();
     test_judge();
     test_check_limit();

@@ -23,6 +23,8 @@ struct world {
     uint32_t seq;
     char said[512];
     int idles;
+    uint64_t grace_ns; /* of guard_up() */
+    uid_t uid;         /* of session_up() */
 };
 
 static void on_say(const char *text, void *user)
@@ -67,6 +69,7 @@ static void pass(struct world *w, unsigned ms)
 static void guard_up(struct world *w)
 {
     struct guard_opts opts = {.loop = w->loop,
+                              .grace_ns = w->grace_ns,
                               .backend = &fake_backend,
                               .journal = &w->journal,
                               .say = on_say,
@@ -78,7 +81,9 @@ static void guard_up(struct world *w)
 
 static void session_up(struct world *w, pid_t client)
 {
-    ok(guard_session_new(w->guard, client, on_answer, w, &w->session, NULL) == 0,
+    const struct guard_client who = {.pid = client, .uid = w->uid};
+
+    ok(guard_session_new(w->guard, &who, on_answer, w, &w->session, NULL) == 0,
        "a session");
 }
 
@@ -496,6 +501,200 @@ static void test_recover(void)
     finish(w);
 }
 
+/* ---- the grace of a client that has gone ---- */
+
+static struct world *begin_capped(const char *name)
+{
+    struct world *w = begin(name);
+
+    die(w);
+    w->grace_ns = 10 * NS_PER_S;
+    w->uid = 1000;
+    guard_up(w);
+    session_up(w, 77);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    return w;
+}
+
+static void hang_up(struct world *w)
+{
+    guard_session_free(w->session);
+    w->session = NULL;
+}
+
+static void test_grace_ends(void)
+{
+    struct world *w = begin_capped("a client dies, nobody follows");
+
+    hang_up(w);
+    pass(w, 9900);
+    ok(fake_dev[0].set_mw == 200000 && has_entry(w, "GPU-0") && !guard_is_idle(w->guard),
+       "the cap stays for the grace");
+    pass(w, 200);
+    ok(fake_dev[0].set_mw == 250000 && !has_entry(w, "GPU-0") && guard_is_idle(w->guard),
+       "then the original is back");
+    session_up(w, 78);
+    const struct proto_answer *a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    is_int(a->reply.enforced_mw, 250000, "later it is a hold like any");
+    finish(w);
+}
+
+static void test_adopt(void)
+{
+    struct world *w = begin_capped("a client dies, another follows");
+    const struct proto_answer *a;
+
+    hang_up(w);
+    pass(w, 5000);
+    unsigned writes = fake_dev[0].writes;
+    session_up(w, 78);
+    expect(w, PROTO_LIMIT, "GPU-0", 180000, ACTUATOR_GONE);
+    a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    ok(a->reply.original_mw == 250000 && a->reply.enforced_mw == 200000,
+       "it hears the original and the limit in force");
+    is_int(fake_dev[0].writes, writes, "nothing was written");
+    for (int i = 0; i < 20; i++) {
+        pass(w, 500);
+        (void)ask(w, PROTO_RENEW, NULL, 0);
+    }
+    ok(fake_dev[0].set_mw == 200000 && fake_dev[0].writes == writes,
+       "and it is the new one's for as long as it renews");
+    expect(w, PROTO_LIMIT, "GPU-0", 180000, ACTUATOR_DONE);
+    pass(w, ACTUATOR_LEASE_MS);
+    ok(fake_dev[0].set_mw == 250000 && events(w, PROTO_LEASE_OVER) == 1,
+       "who hangs loses it at once");
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    hang_up(w);
+    fake_dev[0].read_fails = -EIO;
+    session_up(w, 79);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_UNKNOWN);
+    ok(has_entry(w, "GPU-0") && !guard_is_idle(w->guard),
+       "a board that cannot be read: the grace runs on");
+    fake_dev[0].read_fails = 0;
+    a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    is_int(a->reply.enforced_mw, 200000, "and it may be tried again");
+    pid_t holder;
+    int fd;
+    is_int(journal_lock(&w->journal, "GPU-0", 1, &fd, &holder, NULL), JOURNAL_TAKEN,
+           "it is locked");
+    is_int(holder, 79, "in the new one's name");
+    finish(w);
+}
+
+static void test_strangers(void)
+{
+    struct world *w = begin_capped("a client dies, a stranger comes");
+
+    hang_up(w);
+    w->uid = 1001;
+    session_up(w, 80);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_TAKEN);
+    expect(w, PROTO_LIMIT, "GPU-0", 150000, ACTUATOR_GONE);
+    expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_GONE);
+    is_int(fake_dev[0].set_mw, 200000, "the cap is not its to touch");
+    fake_dev[0].set_mw = 170000;
+    pass(w, 1500);
+    ok(fake_dev[0].set_mw == 170000 && !has_entry(w, "GPU-0") && guard_is_idle(w->guard),
+       "another's limit ends the grace, and stays");
+    finish(w);
+}
+
+static void test_left_at_once(void)
+{
+    struct world *w = begin_capped("who gets no grace");
+
+    pass(w, ACTUATOR_LEASE_MS + 100);
+    is_int(fake_dev[0].set_mw, 250000, "who is there and does not renew");
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    fake_dev[0].set_takes_ns = 100 * NS_PER_MS;
+    (void)ask(w, PROTO_RELEASE, "GPU-0", 0);
+    hang_up(w);
+    pass(w, 200);
+    ok(fake_dev[0].set_mw == 250000 && guard_is_idle(w->guard),
+       "who had asked for the release");
+
+    session_up(w, 81);
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    hang_up(w);
+    guard_end_grace(w->guard);
+    pass(w, 200);
+    ok(fake_dev[0].set_mw == 250000 && guard_is_idle(w->guard), "when the actuator ends");
+    finish(w);
+}
+
+/* The client dies, another takes over, and that one dies too, each after so many ms. */
+static void test_any_moment(void)
+{
+    unsigned adopted = 0, bad = 0, unanswered = 0;
+
+    for (unsigned first = 0; first <= 300; first += 20) {
+        for (unsigned second = 0; second <= 300; second += 20) {
+            struct world *w = begin("any moment");
+            die(w);
+            w->grace_ns = 10 * NS_PER_S;
+            guard_up(w);
+            session_up(w, 77);
+            fake_dev[0].set_takes_ns = 60 * NS_PER_MS;
+            fake_dev[0].read_takes_ns = 30 * NS_PER_MS;
+            (void)ask(w, PROTO_HOLD, "GPU-0", 0);
+            pass(w, 200);
+            (void)ask(w, PROTO_LIMIT, "GPU-0", 200000);
+            pass(w, first);
+            hang_up(w);
+            w->n = 0;
+            session_up(w, 78);
+            uint32_t hold = ask(w, PROTO_HOLD, "GPU-0", 0);
+            uint32_t set = ask(w, PROTO_LIMIT, "GPU-0", 180000);
+            pass(w, second);
+            bool held = answer_to(w, hold)->reply.result == ACTUATOR_DONE;
+            adopted += held;
+            bad += held && answer_to(w, hold)->reply.original_mw != 250000;
+            pass(w, 1000);
+            unanswered += answer_to(w, hold)->reply.result == ACTUATOR_N_RESULTS;
+            unanswered += answer_to(w, set)->reply.result == ACTUATOR_N_RESULTS;
+            bad += w->n != 2;
+            hang_up(w);
+            pass(w, 11000);
+            bad += fake_dev[0].set_mw != 250000 || !guard_is_idle(w->guard) ||
+                   has_entry(w, "GPU-0");
+            finish(w);
+        }
+    }
+    ok(adopted > 50, "%u of 256 had taken it over in time", adopted);
+    is_int(bad, 0, "the original is always known, and always back");
+    is_int(unanswered, 0, "every request has its one answer");
+}
+
+static void test_hold_rate(void)
+{
+    struct world *w = begin("a client that holds and lets go as fast as it can");
+    unsigned cycles = 0;
+
+    for (uint64_t until = loop_now_ns(w->loop) + 10 * NS_PER_S;
+         loop_now_ns(w->loop) < until; cycles++) {
+        w->n = 0;
+        uint32_t hold = ask(w, PROTO_HOLD, "GPU-0", 0);
+        while (answer_to(w, hold)->reply.result == ACTUATOR_N_RESULTS)
+            pass(w, 1);
+        uint32_t release = ask(w, PROTO_RELEASE, "GPU-0", 0);
+        while (answer_to(w, release)->reply.result == ACTUATOR_N_RESULTS)
+            pass(w, 1);
+    }
+    ok(cycles > 20 && fake_dev[0].writes <= 10 * 1000 / ACTUATOR_HOLD_GAP_MS + 2,
+       "%u times in 10 s, %u writes", cycles, fake_dev[0].writes);
+    (void)ask(w, PROTO_HOLD, "GPU-0", 0);
+    hang_up(w);
+    pass(w, 1000);
+    ok(guard_is_idle(w->guard), "one that goes before its turn leaves nothing");
+    finish(w);
+}
+
 static void test_many(void)
 {
     struct world *w = begin("many sessions");
@@ -504,7 +703,8 @@ static void test_many(void)
     int n = 1, r = 0;
 
     while (n < 20 && r == 0) {
-        r = guard_session_new(w->guard, 90, on_answer, &other, &s[n], NULL);
+        r = guard_session_new(w->guard, &(struct guard_client){90, 1000}, on_answer,
+                              &other, &s[n], NULL);
         n += r == 0;
     }
     ok(r == -EMFILE && n == 16, "sixteen and no more");
@@ -534,6 +734,12 @@ int main(void)
     test_faults();
     test_hang();
     test_recover();
+    test_grace_ends();
+    test_adopt();
+    test_strangers();
+    test_left_at_once();
+    test_any_moment();
+    test_hold_rate();
     test_many();
 
     pid_t child = fork();

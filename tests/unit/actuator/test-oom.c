@@ -9,6 +9,7 @@
 #include "tap.h"
 #include "unit/actuator/fake.h"
 
+static const struct guard_client client = {.pid = 1};
 static char top[] = "/tmp/test-oom-XXXXXX";
 
 static int on_ready(struct actuator *act, int r, const char *text, void *user)
@@ -50,7 +51,7 @@ static int session_and_free(void *user)
 {
     struct guard_session *session = NULL;
 
-    int r = guard_session_new(user, 1, on_answer, NULL, &session, NULL);
+    int r = guard_session_new(user, &client, on_answer, NULL, &session, NULL);
     guard_session_free(session);
     return r;
 }
@@ -80,7 +81,7 @@ static void test_hold(struct loop *loop, const struct guard_opts *opts)
         struct hold h = {.loop = loop, .result = ACTUATOR_N_RESULTS};
         struct guard_session *session = NULL;
         if (guard_new(opts, &h.guard, NULL) < 0 ||
-            guard_session_new(h.guard, 1, on_hold, &h, &session, NULL) < 0)
+            guard_session_new(h.guard, &client, on_hold, &h, &session, NULL) < 0)
             ok(false, "a session");
         oom_fail_at(nth);
         guard_request(session, &hold);
