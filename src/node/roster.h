@@ -9,8 +9,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "core/optimum/goal.h"
+#include "core/job/split.h"
 #include "io/loop.h"
+#include "io/proc.h"
 #include "node/boards.h"
 
 struct roster;
@@ -18,6 +19,7 @@ struct roster;
 enum {
     ROSTER_MAX = 256, /* jobs at once */
     LABELS_MAX = 16,
+    ROSTER_USERS = 64, /* of one board's energy */
     LABEL_KEY = 32,
     LABEL_VALUE = 64,
     JOB_NAME = 96,
@@ -41,11 +43,12 @@ struct job_entry {
     uid_t uid;
     char user[32];   /* "" unknown */
     uint64_t boards; /* bit i: board i of the set */
+    uint64_t given;  /* those of them that its registration named */
     struct label label[LABELS_MAX];
     size_t n_labels;
-    pid_t pid;       /* its first process; 0: none known */
-    unsigned n_pids; /* processes seen on its boards */
-    bool foreign;    /* found: somebody else's process is on one of its boards */
+    pid_t pid;                   /* its first process; 0: none known */
+    unsigned n_pids;             /* its processes seen on boards */
+    bool foreign;                /* somebody else's process is on one of its boards */
     uint64_t began_ns, ended_ns; /* ended 0: runs */
     int64_t began_utc_ns, ended_utc_ns;
     uint32_t phase; /* enum uw_phase */
@@ -58,12 +61,22 @@ typedef void (*roster_event_fn)(enum roster_event event, const struct job_entry 
 struct roster_opts {
     struct loop *loop;
     struct boards *boards;
-    uint64_t look_ns; /* between looks at the process lists; 0: 2 s */
-    const char *proc; /* "/proc"; tests give another */
-    uint64_t first_id;
-    roster_event_fn on_event;
+    uint64_t look_ns;  /* between looks at the process lists; 0: 2 s */
+    uint64_t rest_ns;  /* … of boards where nobody was seen; 0: 3 looks */
+    const char *proc;  /* NULL: "/proc"; tests give another */
+    proc_read_fn read; /* reads processes in place of proc's tree; NULL: none */
+    void *read_user;
+    uint64_t first_id;        /* of the first job; 0: 1 */
+    roster_event_fn on_event; /* after the change */
+    /* Who is on the board, or what a job there does, is about to change: for
+     * book_turn(), which asks roster_users() for those who were there.  May be NULL.
+     */
+    void (*on_turn)(size_t board, void *user);
     void *user;
 };
+/* Jobs are begun and found from now on; on_event is never called from inside this or
+ * roster_free().
+ */
 int roster_new(const struct roster_opts *opts, struct roster **ret, uw_error *err);
 void roster_free(struct roster *r);
 DEFINE_AUTO(struct roster *, roster_free);
@@ -80,7 +93,8 @@ struct roster_register {
     int64_t began_utc_ns;
 };
 /* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a board is
- * another user's job's), -E2BIG.
+ * another user's job's; a scheduler's registration goes before found and run ones),
+ * -EEXIST (id is there already), -E2BIG.  ROSTER_BEGIN comes before it returns.
  */
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);
@@ -89,10 +103,29 @@ const struct job_entry *roster_find(const struct roster *r, uint64_t id);
 size_t roster_count(const struct roster *r);
 const struct job_entry *roster_at(const struct roster *r, size_t i);
 
-/* May uid claim on this board?  Admin and root: always.  Else only where a job of
- * that uid owns it: a registered or run one whose registration gave it the board, or
- * a found one while every process on the board is of that uid.
+/* What the job does now (enum uw_phase): ROSTER_CHANGE where that is new. */
+void roster_phase(struct roster *r, uint64_t id, uint32_t phase);
+
+/* May uid claim on this board?  See core/job/owner.h; root always.  Who is an
+ * administrator is for the caller to know.
  */
 bool roster_may_claim(const struct roster *r, uid_t uid, size_t board);
+
+/* A board woke up (its power rose), or somebody asks who is there: look soon. */
+void roster_look(struct roster *r, size_t board);
+/* Is anybody on the board: a process, or a job that it was given to? */
+bool roster_in_use(const struct roster *r, size_t board);
+
+/* Who used the board since this was last called, for core/job/split.h: the jobs on it,
+ * and where there are processes of no job, one entry of job 0.  Their number.
+ */
+size_t roster_users(struct roster *r, size_t board,
+                    struct split_user ret[static ROSTER_USERS]);
+
+/* Looks made at process lists, and how many failed. */
+struct roster_counts {
+    uint64_t looks, failures;
+};
+void roster_counts(const struct roster *r, struct roster_counts *ret);
 
 #endif

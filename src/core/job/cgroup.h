@@ -1,0 +1,45 @@
+/* Which job a process belongs to, as the text of its /proc/PID/cgroup tells.  Pure.
+ *
+ * Paths as Slurm (cgroup v1 and v2), the kubelet (cgroupfs and systemd drivers, with
+ * docker, containerd, CRI-O), docker, podman and systemd lay them out.  What lies
+ * within a user's own slice can be laid out by that user: there nothing is taken for
+ * Slurm's or the kubelet's.
+ */
+#ifndef CORE_JOB_CGROUP_H
+#define CORE_JOB_CGROUP_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum cgroup_kind { /* the later, the more it says */
+                   CGROUP_NONE,
+                   CGROUP_SERVICE,    /* a unit of the system: id "ollama" */
+                   CGROUP_SESSION,    /* of a user: id "session-3", "app-foo" */
+                   CGROUP_PODMAN,     /* id: the container's, 12 to 64 hex digits */
+                   CGROUP_DOCKER,     /* … */
+                   CGROUP_KUBERNETES, /* id: the pod's uid, container where it is told */
+                   CGROUP_SLURM,      /* id: the job's number, step where it is told */
+};
+const char *cgroup_kind_name(enum cgroup_kind kind); /* "slurm", "k8s", "docker" … */
+
+enum { CGROUP_ID = 68 };
+
+struct cgroup_job {
+    enum cgroup_kind kind;
+    char id[CGROUP_ID];
+    char step[16];             /* Slurm: "0", "batch", "extern", "interactive"; "" */
+    char container[CGROUP_ID]; /* Kubernetes; "" unknown */
+    bool has_uid;              /* Slurm v1 and users' slices name one */
+    uint32_t uid;
+};
+
+/* The best that any of its lines ("4:memory:/slurm/uid_1000/job_42") tells; a single
+ * path without the two colons is fine, too.  kind CGROUP_NONE: nothing known there.
+ */
+void cgroup_parse(const char *text, size_t n, struct cgroup_job *ret);
+
+/* "slurm:42", "k8s:POD-UID", "docker:0123456789ab"; "" for none.  Returns ret. */
+const char *cgroup_name(const struct cgroup_job *job, char *ret, size_t size);
+
+#endif

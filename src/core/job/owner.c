@@ -1,0 +1,39 @@
+#include "core/job/owner.h"
+
+bool owner_foreign(const struct owner_board *b, uint32_t uid)
+{
+    for (size_t i = 0; i < b->n_procs; i++)
+        if (!b->proc[i].known || b->proc[i].uid != uid)
+            return true;
+    return false;
+}
+
+static bool computes_foreign(const struct owner_board *b, uint32_t uid)
+{
+    for (size_t i = 0; i < b->n_procs; i++)
+        if (b->proc[i].compute && (!b->proc[i].known || b->proc[i].uid != uid))
+            return true;
+    return false;
+}
+
+/* Has uid a job of this kind here, has another user? */
+static bool has(const struct owner_board *b, enum owner_kind kind, uint32_t uid,
+                bool other)
+{
+    for (size_t i = 0; i < b->n_jobs; i++)
+        if (b->job[i].kind == kind && (b->job[i].uid == uid) != other)
+            return true;
+    return false;
+}
+
+bool owner_may_claim(const struct owner_board *b, uint32_t uid)
+{
+    if (uid == 0 || has(b, OWNER_REGISTERED, uid, false))
+        return true;
+    if (has(b, OWNER_REGISTERED, uid, true))
+        return false;
+    if (has(b, OWNER_RUN, uid, false) && !computes_foreign(b, uid))
+        return true;
+    return has(b, OWNER_FOUND, uid, false) && b->procs_known && b->n_procs > 0 &&
+           !owner_foreign(b, uid) && !has(b, OWNER_RUN, uid, true);
+}

@@ -1,0 +1,40 @@
+/* What /proc tells of a process: read with bounds, never trusted beyond that. */
+#ifndef IO_PROC_H
+#define IO_PROC_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { PROC_CGROUP = 2048, PROC_COMM = 32 };
+
+struct proc_facts {
+    pid_t pid, ppid, session;
+    uint64_t start; /* ticks after boot: with pid, one process for ever */
+    uid_t uid;      /* the real one */
+    char comm[PROC_COMM];
+    char cgroup[PROC_CGROUP]; /* the file's text, cut at a line's end */
+    size_t n_cgroup;
+};
+
+/* How somebody else's tree of processes is read (a virtual world's). */
+typedef int (*proc_read_fn)(pid_t pid, struct proc_facts *ret, void *user);
+
+/* root: "/proc".  0; -ESRCH (no such process, or it changed while it was read), -EACCES,
+ * or -EINVAL (not what a kernel writes).  Nothing is written on failure.
+ */
+int proc_read(const char *root, pid_t pid, struct proc_facts *ret);
+
+/* /proc/PID/stat: pid, comm, ppid, session and start.  0 or -EINVAL. */
+int proc_parse_stat(const char *text, size_t n, struct proc_facts *ret);
+/* /proc/PID/status: the real uid.  0 or -EINVAL. */
+int proc_parse_status(const char *text, size_t n, uid_t *ret_uid);
+
+/* A descriptor that says when this very process ends (pidfd): start, where it is not 0,
+ * and uid are checked after it is open, so that the pid cannot have been used again in
+ * between.  The descriptor, or -ESRCH, -EPERM (not uid's), else open's.
+ */
+int proc_open_pidfd(const char *root, pid_t pid, uint64_t start, uid_t uid,
+                    struct proc_facts *ret);
+
+#endif

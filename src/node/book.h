@@ -1,0 +1,87 @@
+/* The books of the node's energy: each stretch of each board is asked of its meter once
+ * and booked to jobs, idle and unattributed, so that their sum is the meter's total.
+ *
+ * A stretch ends every interval, and where the jobs on the board, a job's phase or the
+ * cap in force change.  Stretches of a board follow each other without a gap: one whose
+ * energy the meter cannot tell (the driver hung) is bridged and says so (BOOK_LOST).
+ */
+#ifndef NODE_BOOK_H
+#define NODE_BOOK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "core/job/split.h"
+#include "node/roster.h"
+#include "node/sampler.h"
+#include "underwatt/error.h"
+
+struct book;
+
+enum book_kind { BOOK_JOB, BOOK_IDLE, BOOK_UNATTRIBUTED };
+const char *book_kind_name(enum book_kind kind); /* "job", "idle", "unattributed" */
+
+/* One line: a part of one stretch of one board. */
+struct book_row {
+    size_t board; /* of the sampler */
+    enum book_kind kind;
+    uint64_t job;    /* 0 unless BOOK_JOB */
+    uint32_t phase;  /* of the job */
+    uint32_t cap_mw; /* in force; 0 unknown */
+    uint64_t begin_ns, end_ns;
+    int64_t begin_utc_ns, end_utc_ns;
+    double energy_j, half_j; /* 95 %, gain error left out */
+    enum split_method split;
+    enum meter_method method; /* METER_NONE: not measured; energy_j is 0 */
+    uint32_t why;             /* enum meter_why */
+    bool lost;                /* the meter could not tell this stretch in time */
+};
+/* A row may come more than 2 s after its stretch ended. */
+typedef void (*book_row_fn)(const struct book_row *row, void *user);
+
+/* What was booked before this program began, for counters that go on. */
+struct book_board {
+    double energy_j, attributed_j, idle_j, unattributed_j;
+    double today_j; /* since midnight UTC of the last row */
+    double lost_s;  /* time of which no meter could tell */
+    uint64_t rows;
+};
+struct book_job {
+    uint64_t job;
+    double energy_j, half2_j2; /* half2: squared half widths added */
+    double board_s;            /* board-seconds booked */
+};
+
+struct book_opts {
+    struct loop *loop;
+    struct sampler *sampler; /* whose boards are booked; borrowed */
+    struct roster *roster;   /* NULL: nobody owns anything (RAPL domains): all of it is
+                              * unattributed while `busy` says so, else idle */
+    size_t board_at;         /* the sampler's first board is this one of the roster's */
+    uint64_t interval_ns;    /* 0: 10 s */
+    const struct book_board *before; /* one a board, or NULL: all 0 */
+    bool (*busy)(void *user);        /* without a roster: does any job run? */
+    book_row_fn on_row;
+    void *user;
+};
+int book_new(const struct book_opts *opts, struct book **ret, uw_error *err);
+/* Stretches under way are forgotten: book_end() first. */
+void book_free(struct book *b);
+DEFINE_AUTO(struct book *, book_free);
+
+/* The cap in force on a board is this from now on. */
+void book_cap(struct book *b, size_t board, uint32_t cap_mw);
+/* Something about this board's jobs is about to change: the roster's on_turn. */
+void book_turn(struct book *b, size_t board);
+/* All stretches end now; fn when all of them are booked (a few seconds at most). */
+int book_end(struct book *b, int (*fn)(struct book *b, void *user), void *user);
+
+const struct book_board *book_board(const struct book *b, size_t board);
+/* NULL: nothing was booked to it yet. */
+const struct book_job *book_job(const struct book *b, uint64_t job);
+/* A job has ended and its last row was booked: its sum is not wanted any more. */
+void book_forget(struct book *b, uint64_t job);
+
+#endif
