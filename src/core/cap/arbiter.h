@@ -32,14 +32,18 @@ enum cap_by {
 struct cap_verdict {
     uint32_t target_mw;
     enum cap_by by;
-    uint64_t claim;   /* id of the one that won (CAP_BY_CLAIM), or of the one that
-                       * FLOOR or MINIMUM held up; 0 with CAP_BY_ORIGINAL */
-    uint32_t most_mw; /* the lowest hard claim or the original, not under the minimum:
-                       * never above this, from the first tick */
-    bool at_once;     /* down without a ramp: a hard claim decided, or a walked one */
+    uint64_t claim;      /* id of the one that won (CAP_BY_CLAIM), or of the one that
+                          * FLOOR or MINIMUM held up; 0 with CAP_BY_ORIGINAL */
+    uint32_t most_mw;    /* the lowest hard claim or the original, not under the minimum:
+                          * never above this, from the first tick */
+    uint32_t at_once_mw; /* most_mw or the lowest walked claim (at the floor at least):
+                          * what is in force without a ramp, target_mw or above it */
+    bool at_once;        /* target_mw is: a hard claim decided, or a walked one */
 };
 
-/* Of equal claims the harder kind wins, then the older. */
+/* Of claims that come to the same the harder kind wins, then what asked for less, then
+ * the older.  An original under the minimum (no board has one) counts as the minimum.
+ */
 void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
                 struct cap_verdict *ret);
 
@@ -53,7 +57,9 @@ struct cap_class {
     ((struct cap_class){.first = 0.90, .floor = 0.50, .rate = 0.005})
 
 /* Verdict and ramp together: the cap that should be in force at now_ns.  peak_mw: the
- * observed peak at the original cap; 0 unknown.  Never above verdict->most_mw.
+ * observed peak at the original cap; 0 unknown, then there is no stay at a first cap.
+ * Never above verdict->at_once_mw, never under verdict->target_mw.  May be called as
+ * often as one likes: what has been walked counts, whatever changes meanwhile.
  */
 uint32_t cap_walk(struct ramp *ramp, const struct cap_verdict *verdict,
                   const struct cap_class *cls, uint32_t default_mw, uint32_t peak_mw,

@@ -18,7 +18,11 @@ enum claim_kind {
 };
 const char *claim_kind_name(enum claim_kind kind); /* "soft", "named", "hard" */
 
-enum { CLAIMS_MAX = 32, CLAIM_TEXT = 96 };
+enum {
+    CLAIMS_MAX = 32,
+    CLAIMS_HARD = 8, /* … of which soft and named ones leave so many for hard ones */
+    CLAIM_TEXT = 96,
+};
 #define CLAIM_FOREVER UINT64_MAX
 
 struct claim {
@@ -39,8 +43,9 @@ struct claims {
     size_t n;
 };
 
-/* Adds a claim, or replaces the one of the same id.  -EINVAL (no id, no kind, 0 mW,
- * over before it began), -E2BIG (CLAIMS_MAX are there): nothing has changed.
+/* Adds a claim, or replaces the one of the same id where that stands.  -EINVAL (no id,
+ * no kind, 0 mW, over before it began), -E2BIG (CLAIMS_MAX are there, or all that are
+ * not kept for hard ones): nothing has changed.
  */
 int claims_put(struct claims *c, const struct claim *claim, uw_error *err);
 bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */
@@ -49,7 +54,7 @@ bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */
  */
 typedef void (*claims_over_fn)(const struct claim *claim, void *user);
 size_t claims_expire(struct claims *c, uint64_t now_ns, claims_over_fn fn, void *user);
-/* When the next one is over; UINT64_MAX: none. */
+/* When the next one is over; CLAIM_FOREVER: none. */
 uint64_t claims_next_ns(const struct claims *c);
 const struct claim *claims_find(const struct claims *c, uint64_t id);
 

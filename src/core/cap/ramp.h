@@ -32,6 +32,21 @@ void ramp_checked(struct ramp *r, uint64_t now_ns);
 /* Time passes; the cap that should be in force at now_ns. */
 uint32_t ramp_at(struct ramp *r, uint64_t now_ns);
 
+/* As ramp_to(), for who asks all the time: what is due by now is walked first, and
+ * while the way goes on down neither a part of a grain nor a stay that has begun is
+ * lost.  Nothing happens when nothing has changed, or first_mw alone (it is a stay at
+ * the first step; one that becomes known on the way is taken up once).
+ */
+void ramp_follow(struct ramp *r, uint32_t target_mw, uint32_t first_mw, double rate_mw_s,
+                 bool urgent, uint64_t now_ns);
+
+/* Down to most_mw at once where the ramp is above it; the way on is walked as it was.
+ */
+void ramp_bound(struct ramp *r, uint32_t most_mw);
+
+/* When ramp_at() will be lower than now, if nothing else happens; UINT64_MAX: never. */
+uint64_t ramp_next_ns(const struct ramp *r);
+
 bool ramp_arrived(const struct ramp *r);
 
 #endif

@@ -1,0 +1,79 @@
+#include "core/cap/arbiter.h"
+
+#include <math.h>
+
+static uint32_t lower(uint32_t a_mw, uint32_t b_mw)
+{
+    return a_mw < b_mw ? a_mw : b_mw;
+}
+
+static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
+{
+    return a_mw > b_mw ? a_mw : b_mw;
+}
+
+/* What a claim comes to by itself: a soft one stops at the floor.  The lowest of these
+ * is the lowest of the named ones, the hard ones and max(min(soft), floor).
+ */
+static uint32_t level(const struct claim *claim, const struct cap_bounds *bounds)
+{
+    return claim->kind == CLAIM_SOFT ? higher(claim->mw, bounds->floor_mw) : claim->mw;
+}
+
+/* Does a decide, rather than b, which is before it in the list? */
+static bool wins(const struct claim *a, const struct claim *b,
+                 const struct cap_bounds *bounds)
+{
+    uint32_t a_mw = level(a, bounds), b_mw = level(b, bounds);
+
+    if (a_mw != b_mw)
+        return a_mw < b_mw;
+    if (a->kind != b->kind)
+        return a->kind > b->kind;
+    if (a->mw != b->mw)
+        return a->mw < b->mw;
+    return a->made_ns < b->made_ns;
+}
+
+void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
+                struct cap_verdict *ret)
+{
+    const uint32_t min_mw = bounds->min_mw;
+    const uint32_t original_mw = higher(bounds->original_mw, min_mw);
+    struct cap_verdict v = {
+        .target_mw = original_mw, .most_mw = original_mw, .at_once_mw = original_mw};
+    const struct claim *best = NULL;
+
+    for (size_t i = 0; i < claims->n; i++) {
+        const struct claim *claim = &claims->claim[i];
+        uint32_t mw = higher(level(claim, bounds), min_mw);
+        if (!best || wins(claim, best, bounds))
+            best = claim;
+        if (claim->kind == CLAIM_HARD)
+            v.most_mw = lower(v.most_mw, mw);
+        if (claim->kind == CLAIM_HARD || claim->walked)
+            v.at_once_mw = lower(v.at_once_mw, mw);
+    }
+    uint32_t wanted_mw = best ? level(best, bounds) : UINT32_MAX;
+    if (wanted_mw < original_mw) {
+        v.target_mw = higher(wanted_mw, min_mw);
+        v.claim = best->id;
+        v.by = wanted_mw < min_mw     ? CAP_BY_MINIMUM
+               : wanted_mw > best->mw ? CAP_BY_FLOOR
+                                      : CAP_BY_CLAIM;
+    }
+    v.at_once = v.target_mw == v.at_once_mw;
+    *ret = v;
+}
+
+uint32_t cap_walk(struct ramp *ramp, const struct cap_verdict *verdict,
+                  const struct cap_class *cls, uint32_t default_mw, uint32_t peak_mw,
+                  uint64_t now_ns)
+{
+    uint32_t first_mw = (uint32_t)lround(cls->first * (double)peak_mw);
+
+    ramp_follow(ramp, verdict->target_mw, first_mw, cls->rate * (double)default_mw,
+                verdict->at_once, now_ns);
+    ramp_bound(ramp, verdict->at_once_mw);
+    return ramp->at_mw;
+}

@@ -1,0 +1,124 @@
+#include "core/cap/claim.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/error.h"
+
+const char *claim_kind_name(enum claim_kind kind)
+{
+    switch (kind) {
+    case CLAIM_SOFT:
+        return "soft";
+    case CLAIM_NAMED:
+        return "named";
+    case CLAIM_HARD:
+        return "hard";
+    }
+    return "?";
+}
+
+static size_t position(const struct claims *c, uint64_t id)
+{
+    size_t i = 0;
+
+    while (i < c->n && c->claim[i].id != id)
+        i++;
+    return i;
+}
+
+static int check(const struct claim *claim, uw_error *err)
+{
+    if (!claim->id)
+        return fail(err, -EINVAL, "a claim needs an id");
+    if (claim->kind < CLAIM_SOFT || claim->kind > CLAIM_HARD)
+        return fail(err, -EINVAL, "%d is no kind of claim (soft, named, hard)",
+                    (int)claim->kind);
+    if (!claim->mw)
+        return fail(err, -EINVAL, "a claim of 0 mW");
+    if (claim->until_ns <= claim->made_ns)
+        return fail(err, -EINVAL, "a claim that is over before it begins");
+    return 0;
+}
+
+/* Would this claim still find a place, its own old one aside? */
+static bool has_room(const struct claims *c, const struct claim *claim)
+{
+    size_t n = 0, mild = 0;
+
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->claim[i].id == claim->id)
+            continue;
+        n++;
+        mild += c->claim[i].kind != CLAIM_HARD;
+    }
+    return claim->kind == CLAIM_HARD ? n < CLAIMS_MAX : mild < CLAIMS_MAX - CLAIMS_HARD;
+}
+
+int claims_put(struct claims *c, const struct claim *claim, uw_error *err)
+{
+    int r = check(claim, err);
+
+    if (r < 0)
+        return r;
+    size_t i = position(c, claim->id);
+    if (!has_room(c, claim) || i == CLAIMS_MAX)
+        return fail(err, -E2BIG,
+                    "%zu claims are there already: at most %d, %d of them for hard ones",
+                    c->n, CLAIMS_MAX, CLAIMS_HARD);
+    c->claim[i] = *claim;
+    c->claim[i].who[CLAIM_TEXT - 1] = '\0';
+    c->claim[i].why[CLAIM_TEXT - 1] = '\0';
+    c->n += i == c->n;
+    return 0;
+}
+
+static void drop_at(struct claims *c, size_t i)
+{
+    c->n--;
+    memmove(&c->claim[i], &c->claim[i + 1], (c->n - i) * sizeof c->claim[0]);
+}
+
+bool claims_drop(struct claims *c, uint64_t id)
+{
+    size_t i = position(c, id);
+
+    if (i == c->n)
+        return false;
+    drop_at(c, i);
+    return true;
+}
+
+size_t claims_expire(struct claims *c, uint64_t now_ns, claims_over_fn fn, void *user)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < c->n;) {
+        if (c->claim[i].until_ns == CLAIM_FOREVER || c->claim[i].until_ns > now_ns) {
+            i++;
+            continue;
+        }
+        if (fn)
+            fn(&c->claim[i], user);
+        drop_at(c, i);
+        n++;
+    }
+    return n;
+}
+
+uint64_t claims_next_ns(const struct claims *c)
+{
+    uint64_t next_ns = CLAIM_FOREVER;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (c->claim[i].until_ns < next_ns)
+            next_ns = c->claim[i].until_ns;
+    return next_ns;
+}
+
+const struct claim *claims_find(const struct claims *c, uint64_t id)
+{
+    size_t i = position(c, id);
+
+    return i < c->n ? &c->claim[i] : NULL;
+}
