@@ -18,6 +18,7 @@ help:
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format    let clang-format write the C files"
+	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR and PREFIX are honoured)"
 	@echo "make clean     remove the build directories"
 
@@ -36,7 +37,7 @@ demo: build
 	@tools/demo $(BUILD)
 
 check:
-	@$(SETUP) build check
+	@$(SETUP) build check deb
 	@tools/check
 
 quick: build
@@ -56,6 +57,10 @@ fuzz:
 
 format:
 	@find include src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
+
+deb:
+	@$(SETUP) build deb
+	@tools/deb
 
 install: build
 	@if [ -n "$(PREFIX)" ]; then meson configure $(BUILD) -Dprefix=$(PREFIX) && ninja -C $(BUILD) --quiet; fi
