@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "gpu/select.h"
 
 struct board {
     struct boards *set;
@@ -357,6 +358,33 @@ void boards_free(struct boards *set)
         set->backend->close(set->lib);
     free(set->board);
     free(set);
+}
+
+int boards_keep(struct boards *set, const char *list, uw_error *err)
+{
+    const struct gpu_info *info[BOARDS_MAX] = {NULL};
+    struct selection chosen;
+    bool keep[BOARDS_MAX] = {false};
+    size_t n = 0;
+
+    for (size_t i = 0; i < set->n; i++)
+        info[i] = set->board[i].view.info;
+    int r = select_list(list, info, set->n, &chosen, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < chosen.n; i++)
+        keep[chosen.at[i]] = true;
+    for (size_t i = 0; i < set->n; i++) {
+        if (!keep[i]) {
+            loop_worker_free(set->board[i].worker);
+            continue;
+        }
+        set->board[n] = set->board[i];
+        set->board[n].view.at = n;
+        n++;
+    }
+    set->n = n;
+    return 0;
 }
 
 size_t boards_count(const struct boards *set)

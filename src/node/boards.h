@@ -46,6 +46,12 @@ int boards_open(struct loop *loop, const struct gpu_backend *backend,
 void boards_free(struct boards *set);
 DEFINE_AUTO(struct boards *, boards_free);
 
+/* Keep those of a list as --gpus takes it (gpu/select.h) and forget the rest; their
+ * positions move up.  From the ready callback alone, before anybody holds a board.
+ * -EINVAL: nothing has changed.
+ */
+int boards_keep(struct boards *set, const char *list, uw_error *err);
+
 size_t boards_count(const struct boards *set);
 struct board *boards_at(struct boards *set, size_t i);
 struct board_view *board_view(struct board *b);

@@ -26,9 +26,14 @@ struct node_opts {
     struct loop *loop;
     const struct node_config *config;        /* copied */
     const struct gpu_backend *backend, *cpu; /* cpu: RAPL or NULL */
-    struct gpu_open_opts gpu;
+    struct gpu_open_opts gpu;                /* its library: copied */
+    const char *version;                     /* of the program; borrowed */
+    bool simulated;                          /* a world's boards: figures are marked so */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
+    /* Once: r < 0: it cannot run at all.  No boards, no actuator are no reason: the
+     * node goes on looking for them.
+     */
     int (*on_ready)(struct node *node, int r, const uw_error *err, void *user);
     void *user;
 };
@@ -40,6 +45,8 @@ DEFINE_AUTO(struct node *, node_free);
 
 /* A new configuration, already checked. */
 int node_configure(struct node *node, const struct node_config *config, uw_error *err);
+/* One that was refused: counted and written down; the old one stays. */
+void node_config_failed(struct node *node, const char *text);
 
 const struct node_view *node_look(struct node *node);
 

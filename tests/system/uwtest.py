@@ -15,6 +15,7 @@ import os
 import pathlib
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -114,6 +115,7 @@ class Node:
         self.tmp = None
         self.state = state
         self.children = []
+        self.daemons = []
 
     def __enter__(self):
         self.tmp = tempfile.mkdtemp(prefix="uw-")
@@ -134,6 +136,8 @@ class Node:
         return self
 
     def __exit__(self, *exc):
+        for daemon in self.daemons:
+            daemon.kill()
         for child in self.children:
             if child.poll() is None:
                 child.kill()
@@ -182,6 +186,14 @@ class Node:
         self.children.append(child)
         return child
 
+    def daemon(self, config="", actuator=True, args=(), wait=True, **kw):
+        """underwattd with its actuator service in this world, ready (wait); config: the
+        text of its file.  Stopped with the node, or by its own stop()."""
+        d = Daemon(self, config, actuator, args, **kw)
+        self.daemons.append(d)
+        d.start(wait=wait)
+        return d
+
     def train(self, *args, **kw):
         """A training job in the background, once it holds its boards."""
         before = self.status()["jobs"]
@@ -218,6 +230,112 @@ class Node:
         p = self.sim("stop")
         if p.returncode and alive(self.pid):
             os.kill(self.pid, signal.SIGKILL)
+
+
+class Daemon:
+    """underwattd in a Node's world, and the actuator service that it uses.  Logs go to
+    files (log(), actuator_log()); readiness comes by the service manager's protocol."""
+
+    def __init__(self, node, config="", actuator=True, args=(), env=None):
+        self.node = node
+        self.dir = tempfile.mkdtemp(prefix="daemon-", dir=node.tmp)
+        self.config = os.path.join(self.dir, "underwattd.yaml")
+        self.args = list(args)
+        self.extra_env = dict(env or {})
+        self.wants_actuator = actuator
+        self.child = self.actuator = None
+        self.socket = os.path.join(node.state, "underwattd", "underwattd.sock")
+        self.job_socket = os.path.join(node.state, "underwattd", "job.sock")
+        self.actuator_socket = os.path.join(node.state, "actuator", "actuator.sock")
+        self.ledger = os.path.join(node.state, "underwattd", "ledger.sqlite")
+        self.notes = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.notes.bind(os.path.join(self.dir, "notify"))
+        self.configure(config)
+
+    def configure(self, text):
+        pathlib.Path(self.config).write_text(text)
+
+    def _spawn(self, name, *args, env=None):
+        with open(os.path.join(self.dir, name + ".log"), "ab") as log:
+            return self.node.popen(name, *args, stdout=log, stderr=log, env=env)
+
+    def start_actuator(self):
+        self.actuator = self._spawn("underwatt-actuator", "--serve", "--library",
+                                    os.path.join(self.node.state, "lib", "libnvidia-ml.so.1"))
+        if not wait_for(lambda: self._listens(self.actuator_socket) or
+                        self.actuator.poll() is not None) or self.actuator.poll() is not None:
+            raise RuntimeError(f"underwatt-actuator: {self.actuator_log()}")
+
+    @staticmethod
+    def _listens(path):
+        """Somebody listens there; no connection is made."""
+        try:
+            with open("/proc/net/unix") as f:
+                return any(line.split()[-1] == path and line.split()[3] == "00010000"
+                           for line in f)
+        except OSError:
+            return False
+
+    def start(self, wait=True):
+        if self.wants_actuator and not (self.actuator and self.actuator.poll() is None):
+            self.start_actuator()
+        user = ["--user", "root"] if os.geteuid() == 0 else []
+        self.child = self._spawn("underwattd", *user, "--config", self.config, *self.args,
+                                 env={"NOTIFY_SOCKET": os.path.join(self.dir, "notify"),
+                                      **self.extra_env})
+        if wait and not self.told("READY=1", 20):
+            raise RuntimeError(f"underwattd is not ready: {self.log()}")
+
+    def told(self, word, seconds=10.0):
+        """Wait for a line of its notifications; those before it are dropped."""
+        until = time.monotonic() + seconds
+        while time.monotonic() < until:
+            self.notes.settimeout(0.1)
+            try:
+                if word in self.notes.recv(4096).decode().split("\n"):
+                    return True
+            except TimeoutError:
+                if self.child.poll() is not None:
+                    return False
+        return False
+
+    @property
+    def pid(self):
+        return self.child.pid
+
+    def log(self):
+        return pathlib.Path(self.dir, "underwattd.log").read_text(errors="replace")
+
+    def actuator_log(self):
+        return pathlib.Path(self.dir, "underwatt-actuator.log").read_text(errors="replace")
+
+    def reload(self, text=None):
+        """SIGHUP, once it has been dealt with."""
+        if text is not None:
+            self.configure(text)
+        os.kill(self.pid, signal.SIGHUP)
+        return self.told("RELOADING=1") and self.told("READY=1")
+
+    def stop(self, seconds=10):
+        """SIGTERM; its exit status.  The actuator goes on."""
+        self.child.terminate()
+        return self.child.wait(timeout=seconds)
+
+    def kill(self, actuator=True):
+        """kill -9 of the daemon, and SIGTERM (then -9) for its actuator."""
+        if self.child and self.child.poll() is None:
+            self.child.kill()
+        if self.child:
+            self.child.wait()
+        if actuator and self.actuator and self.actuator.poll() is None:
+            self.actuator.terminate()
+            try:
+                self.actuator.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                self.actuator.kill()
+                self.actuator.wait()
+        if actuator:
+            self.notes.close()
 
 
 def venv(*packages):

@@ -1,0 +1,402 @@
+/* underwattd: the node daemon.  Reads arguments, environment and configuration, gives
+ * up what it does not need, runs a node until it is told to end.  See underwattd(8).
+ */
+#include <errno.h>
+#include <grp.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "gpu/library.h"
+#include "gpu/nvml/nvml.h"
+#include "gpu/rapl/rapl.h"
+#include "io/file.h"
+#include "node/config.h"
+#include "node/lockfile.h"
+#include "node/node.h"
+#include "node/notify.h"
+#include "node/privileges.h"
+
+enum { OK = 0, FAILED = 1, USAGE = 2 };
+
+/* What the command line says. */
+struct args {
+    const char *config, *check, *actuator, *state, *user;
+    bool dry_run, version, help;
+};
+
+/* The world that we live in: a real node, or a simulated one. */
+struct world {
+    const char *library; /* NVML; NULL the system's */
+    char library_path[CONFIG_PATH];
+    bool simulated;
+    char state_dir[256];
+    struct loop_clock clock;
+    const char *notify; /* NOTIFY_SOCKET */
+};
+
+struct program {
+    struct args args;
+    struct world world;
+    struct node_config config;
+    const char *config_file; /* NULL: none */
+    char state_dir[CONFIG_PATH];
+    int lock_fd;
+    struct loop *loop;
+    struct loop_signal *sigterm, *sigint, *sighup;
+    struct node *node;
+    bool ready, ending;
+};
+
+static const char help[] =
+    "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR] [--user NAME]\n"
+    "                  [--dry-run]\n"
+    "       underwattd --check FILE\n"
+    "\n"
+    "The node daemon: meters every board, knows the jobs, holds every cap.\n"
+    "  --config FILE      read FILE, not /etc/underwatt/underwattd.yaml\n"
+    "  --check FILE       say whether FILE is a good configuration, and end\n"
+    "  --actuator SOCKET  where the service listens that writes caps\n"
+    "  --state DIR        ledger and lock lie there, not in /var/lib/underwatt\n"
+    "  --user NAME        started as root: become that user first\n"
+    "  --dry-run          decide and record, write no cap\n"
+    "  --version, --help\n";
+
+static int complain(int code, const char *text)
+{
+    (void)fprintf(stderr, "underwattd: %s\n", text);
+    return code;
+}
+
+/* ---- arguments and environment ---- */
+
+static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
+{
+    const struct {
+        const char *name;
+        const char **value;
+        bool *flag;
+    } options[] = {
+        {"--config", &ret->config, NULL},
+        {"--check", &ret->check, NULL},
+        {"--actuator", &ret->actuator, NULL},
+        {"--state", &ret->state, NULL},
+        {"--user", &ret->user, NULL},
+        {"--dry-run", NULL, &ret->dry_run},
+        {"--version", NULL, &ret->version},
+        {"--help", NULL, &ret->help},
+        {"-h", NULL, &ret->help},
+    };
+
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
+            k++;
+        if (k == n_elements(options))
+            return fail(err, -EINVAL, "'%.80s' is no option: see --help", argv[i]);
+        if (options[k].flag) {
+            *options[k].flag = true;
+            continue;
+        }
+        if (i + 1 == argc)
+            return fail(err, -EINVAL, "%s needs a value", argv[i]);
+        *options[k].value = argv[++i];
+    }
+    return 0;
+}
+
+/* The library that the environment or the configuration names, and whether it shows
+ * a simulated world.
+ */
+static int look_at_library(struct world *w, const char *library, uw_error *err)
+{
+    struct nvml_about about;
+
+    if (!library || !*library)
+        return 0;
+    int r = gpu_library_check(library, geteuid() == 0, w->library_path,
+                              sizeof w->library_path, err);
+    if (r < 0)
+        return r;
+    w->library = w->library_path;
+    r = nvml_look(w->library, &about, err);
+    if (r < 0)
+        return r;
+    w->simulated = r == 0 && about.simulated;
+    (void)snprintf(w->state_dir, sizeof w->state_dir, "%s",
+                   w->simulated ? about.state_dir : "");
+    return 0;
+}
+
+static int read_environment(struct world *w, uw_error *err)
+{
+    w->notify = getenv("NOTIFY_SOCKET");
+    int r = loop_clock_parse(getenv("UNDERWATT_CLOCK"), &w->clock, err);
+
+    return r < 0 ? r : look_at_library(w, getenv("UNDERWATT_NVML"), err);
+}
+
+/* ---- configuration ---- */
+
+/* The file over the defaults, the command line over both.  Nothing has changed on
+ * failure.
+ */
+static int load_config(const struct program *p, struct node_config *ret, uw_error *err)
+{
+    struct node_config c;
+    int r = node_config_init(&c, p->world.simulated ? p->world.state_dir : NULL, err);
+
+    if (r == 0 && p->args.state) {
+        int n = snprintf(c.ledger.path, sizeof c.ledger.path, "%s/ledger.sqlite",
+                         p->args.state);
+        if (n < 0 || (size_t)n >= sizeof c.ledger.path)
+            r = fail(err, -ENAMETOOLONG, "--state: too long a path");
+    }
+    if (r == 0 && p->config_file)
+        r = node_config_file(&c, p->config_file, err);
+    if (r < 0)
+        return r;
+    c.node.dry_run |= p->args.dry_run;
+    if (p->args.actuator) {
+        if (strlen(p->args.actuator) >= sizeof c.actuator_socket)
+            return fail(err, -ENAMETOOLONG,
+                        "--actuator: a socket's path has at most %zu "
+                        "bytes",
+                        sizeof c.actuator_socket - 1);
+        memset(c.actuator_socket, 0, sizeof c.actuator_socket);
+        memcpy(c.actuator_socket, p->args.actuator, strlen(p->args.actuator));
+    }
+    *ret = c;
+    return 0;
+}
+
+static int check(const struct program *p)
+{
+    struct node_config c;
+    uw_error err = {""};
+    int r = node_config_init(&c, NULL, &err);
+
+    if (r == 0)
+        r = node_config_file(&c, p->args.check, &err);
+    if (r < 0)
+        return complain(USAGE, err.text);
+    (void)printf("%s: OK\n", p->args.check);
+    return OK;
+}
+
+/* The default file may be missing. */
+static void choose_file(struct program *p)
+{
+    p->config_file = p->args.config;
+    if (!p->config_file && !p->world.simulated && access(NODE_CONFIG_FILE, F_OK) == 0)
+        p->config_file = NODE_CONFIG_FILE;
+}
+
+/* ---- a configuration read anew ---- */
+
+static void on_difference(const char *key, bool restart, void *user)
+{
+    (void)user;
+    log_event(restart ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, "config-change", "key=%s%s",
+              key, restart ? " in_force=after-restart" : " in_force=now");
+}
+
+static int reload(void *user, uw_error *err)
+{
+    struct program *p = user;
+    struct node_config new;
+    int r = load_config(p, &new, err);
+
+    if (r == 0)
+        r = node_configure(p->node, &new, err);
+    if (r < 0) {
+        node_config_failed(p->node, err->text);
+        log_event(LOG_LEVEL_ERROR, "config-refused", "reason=%s in_force=old",
+                  log_quote(err->text).text);
+        return r;
+    }
+    (void)node_config_diff(&p->config, &new, on_difference, NULL);
+    log_set_level((enum log_level) new.node.log);
+    p->config = new;
+    return 0;
+}
+
+static int on_hup(struct loop_signal *source, int signo, void *user)
+{
+    struct program *p = user;
+    uw_error err = {""};
+    (void)source;
+    (void)signo;
+
+    if (!p->ready || p->ending)
+        return 0;
+    (void)notify_reloading(p->world.notify, NULL);
+    int r = reload(p, &err);
+    (void)notify(p->world.notify,
+                 r < 0
+                     ? "READY=1\nSTATUS=The new configuration is wrong: the old one stays"
+                     : "READY=1\nSTATUS=Running",
+                 NULL);
+    return 0;
+}
+
+/* ---- beginning and end ---- */
+
+static int on_ended(struct node *node, void *user)
+{
+    struct program *p = user;
+    (void)node;
+
+    loop_stop(p->loop, 0);
+    return 0;
+}
+
+static int on_term(struct loop_signal *source, int signo, void *user)
+{
+    struct program *p = user;
+    (void)source;
+
+    if (p->ending) { /* asked twice: at once */
+        loop_stop(p->loop, 0);
+        return 0;
+    }
+    p->ending = true;
+    log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
+    (void)notify(p->world.notify, "STOPPING=1", NULL);
+    return node_end(p->node, on_ended, p);
+}
+
+static int on_ready(struct node *node, int r, const uw_error *err, void *user)
+{
+    struct program *p = user;
+    uw_error told = {""};
+    (void)node;
+
+    if (r < 0) {
+        log_event(LOG_LEVEL_ERROR, "start-failed", "reason=%s",
+                  log_quote(err->text).text);
+        return r;
+    }
+    p->ready = true;
+    if (notify(p->world.notify, "READY=1\nSTATUS=Running", &told) < 0)
+        log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
+                  log_quote(told.text).text);
+    log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d socket=%s", UW_VERSION,
+              (int)getpid(), log_quote(p->config.api.socket).text);
+    return 0;
+}
+
+static uint64_t clock_now(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int begin(struct program *p, uw_error *err)
+{
+    struct node_opts opts = {
+        .loop = p->loop,
+        .config = &p->config,
+        .backend = &nvml_backend,
+        .cpu = p->config.boards.rapl ? &rapl_backend : NULL,
+        .gpu = {.library = p->world.library,
+                .clock = {.now_ns = clock_now, .user = p->loop}},
+        .version = UW_VERSION,
+        .simulated = p->world.simulated,
+        .on_ready = on_ready,
+        .user = p,
+    };
+    int r = loop_signal_new(p->loop, SIGTERM, on_term, p, &p->sigterm, err);
+
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGINT, on_term, p, &p->sigint, err);
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGHUP, on_hup, p, &p->sighup, err);
+    return r == 0 ? node_new(&opts, &p->node, err) : r;
+}
+
+static void finish(struct program *p)
+{
+    node_free(take(p->node));
+    loop_signal_free(take(p->sigterm));
+    loop_signal_free(take(p->sigint));
+    loop_signal_free(take(p->sighup));
+    loop_free(take(p->loop));
+    if (p->lock_fd >= 0)
+        (void)close(fd_take(&p->lock_fd));
+}
+
+/* The folders that are ours, and the lock on one of them. */
+static int take_state(struct program *p, uw_error *err)
+{
+    char path[CONFIG_PATH + 32];
+    int r = 0;
+
+    (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->config.ledger.path);
+    char *slash = strrchr(p->state_dir, '/');
+    if (slash > p->state_dir)
+        *slash = '\0';
+    if (p->args.state)
+        (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->args.state);
+    r = file_make_dirs(p->state_dir, p->world.simulated ? 0755 : 0750, err);
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof path, "%s/underwattd.lock", p->state_dir);
+    return lockfile_take(path, &p->lock_fd, err);
+}
+
+static int run(struct program *p)
+{
+    uw_error err = {""};
+    int r = load_config(p, &p->config, &err);
+
+    if (r < 0)
+        return complain(USAGE, err.text);
+    log_set_level((enum log_level)p->config.node.log);
+    if (p->config.boards.library[0])
+        r = look_at_library(&p->world, p->config.boards.library, &err);
+    if (r == 0)
+        r = privileges_settle(&err);
+    if (r == 0)
+        r = take_state(p, &err);
+    if (r == 0)
+        r = loop_new_real(p->world.clock, &p->loop, &err);
+    if (r == 0)
+        r = begin(p, &err);
+    if (r == 0)
+        r = loop_run(p->loop, &err);
+    else
+        (void)complain(FAILED, err.text);
+    finish(p);
+    return r < 0 ? FAILED : OK;
+}
+
+int main(int argc, char **argv)
+{
+    static struct program p = {.lock_fd = -1};
+    uw_error err = {""};
+
+    if (parse_args(argc, argv, &p.args, &err) < 0)
+        return complain(USAGE, err.text);
+    if (p.args.help || p.args.version) {
+        (void)fputs(p.args.help ? help : "underwattd " UW_VERSION "\n", stdout);
+        return OK;
+    }
+    if (p.args.check)
+        return check(&p);
+    if (privileges_drop(p.args.user, &err) < 0)
+        return complain(FAILED, err.text);
+    /* Small and steady: one heap for all threads, given back when it is free. */
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+    (void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    if (read_environment(&p.world, &err) < 0)
+        return complain(FAILED, err.text);
+    choose_file(&p);
+    return run(&p);
+}

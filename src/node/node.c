@@ -1,0 +1,219 @@
+#include "node/node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "node/node-inside.h"
+
+static int start_boards(struct node *node, uw_error *err);
+
+void node_listen(struct node *node, node_listen_fn fn, void *user)
+{
+    node->listen = fn;
+    node->listen_user = user;
+}
+
+void node_tell(struct node *node, enum node_event event, const void *what)
+{
+    if (node->listen)
+        node->listen(event, what, node->listen_user);
+}
+
+/* ---- once a second ---- */
+
+static void count_throttling(struct node_board *b, const struct gpu_sample *s, double dt)
+{
+    for (unsigned k = 0; s->has & GPU_HAS_REASONS && k < REASON_BITS; k++)
+        if (s->reasons & (1ull << k))
+            b->throttle_s[k] += dt;
+}
+
+static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct node *node = user;
+    double dt = s_between(node->ticked_ns, now_ns);
+    (void)timer;
+
+    node->ticked_ns = now_ns;
+    for (size_t i = 0; i < node->n; i++) {
+        struct node_board *b = &node->board[i];
+        const struct sampler_now *now = sampler_board(b->sampler, 0);
+        if (now->failures == 0)
+            count_throttling(b, &now->last, dt);
+    }
+    node_tell(node, NODE_EVENT_SAMPLES, NULL);
+    return 0;
+}
+
+/* ---- boards ---- */
+
+static void close_boards(struct node *node)
+{
+    loop_timer_free(take(node->tick));
+    for (size_t i = 0; i < node->n; i++)
+        sampler_free(take(node->board[i].sampler));
+    node->n = 0;
+    node->open = false;
+    boards_free(take(node->boards));
+}
+
+static int use_boards(struct node *node, uw_error *err)
+{
+    size_t n = boards_count(node->boards);
+
+    for (size_t i = 0; i < n; i++) {
+        struct board *b = boards_at(node->boards, i);
+        struct sampler_opts opts = {.period_ns = node->config.sampling.job_ns,
+                                    .seed = i + 1};
+        int r = sampler_new(node->loop, &b, 1, &opts, &node->board[i].sampler, err);
+        if (r < 0)
+            return r;
+        node->n = i + 1;
+        const struct board_view *v = board_view(b);
+        if (v->error.text[0])
+            log_event(LOG_LEVEL_WARNING, "board-silent", "gpu=%u uuid=%s reason=%s",
+                      v->info->index, v->info->uuid, log_quote(v->error.text).text);
+    }
+    node->ticked_ns = loop_now_ns(node->loop);
+    return loop_timer_new(node->loop, node->ticked_ns + NODE_TICK_MS * NS_PER_MS,
+                          NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
+}
+
+static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct node *node = user;
+    uw_error err = {""};
+    (void)timer;
+    (void)now_ns;
+
+    close_boards(node);
+    int r = start_boards(node, &err);
+    if (r < 0)
+        loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S,
+                       0);
+    return 0;
+}
+
+/* No boards (yet): said once, looked for again and again. */
+static void no_boards(struct node *node, const uw_error *err)
+{
+    if (strcmp(node->boards_error.text, err->text) != 0)
+        log_event(LOG_LEVEL_WARNING, "no-boards", "reason=%s", log_quote(err->text).text);
+    node->boards_error = *err;
+    loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S, 0);
+}
+
+static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
+{
+    struct node *node = user;
+    uw_error why = {"no board"};
+
+    if (err)
+        why = *err;
+    if (r == 0 && node->config.boards.only[0])
+        r = boards_keep(set, node->config.boards.only, &why);
+    if (r == 0) {
+        r = use_boards(node, &why);
+        if (r < 0)
+            return r;
+        node->open = true;
+        node->boards_error = (uw_error){""};
+        log_event(LOG_LEVEL_INFO, "boards", "count=%zu simulated=%s", node->n,
+                  node->opts.simulated ? "true" : "false");
+    } else {
+        no_boards(node, &why);
+    }
+    if (node->ready)
+        return 0;
+    node->ready = true;
+    return node->opts.on_ready(node, 0, NULL, node->opts.user);
+}
+
+static int start_boards(struct node *node, uw_error *err)
+{
+    return boards_open(node->loop, node->opts.backend, &node->opts.gpu, on_boards, node,
+                       &node->boards, err);
+}
+
+/* ---- beginning and end ---- */
+
+static void settle(struct node *node, const struct node_opts *opts)
+{
+    node->opts = *opts;
+    node->config = *opts->config;
+    node->opts.config = &node->config;
+    if (opts->gpu.library) {
+        (void)snprintf(node->library, sizeof node->library, "%s", opts->gpu.library);
+        node->opts.gpu.library = node->library;
+    }
+    if (node->config.node.hostname[0])
+        memcpy(node->hostname, node->config.node.hostname, sizeof node->hostname);
+    else if (gethostname(node->hostname, sizeof node->hostname - 1) < 0)
+        (void)snprintf(node->hostname, sizeof node->hostname, "localhost");
+    node->began_ns = loop_now_ns(opts->loop);
+    node->config_loads = 1;
+}
+
+int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
+{
+    auto_(node_free) struct node *node = calloc(1, sizeof *node);
+
+    if (!node)
+        return fail(err, -ENOMEM, "out of memory");
+    node->loop = opts->loop;
+    settle(node, opts);
+    int r =
+        loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen, err);
+    if (r == 0)
+        r = start_boards(node, err);
+    if (r < 0)
+        return r;
+    *ret = take(node);
+    return 0;
+}
+
+static int on_end_due(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct node *node = user;
+    (void)timer;
+    (void)now_ns;
+
+    return node->on_end(node, node->end_user);
+}
+
+int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user)
+{
+    node->on_end = fn;
+    node->end_user = user;
+    return loop_timer_new(node->loop, 0, 0, on_end_due, node, &node->end_timer, NULL);
+}
+
+void node_free(struct node *node)
+{
+    if (!node)
+        return;
+    close_boards(node);
+    loop_timer_free(node->reopen);
+    loop_timer_free(node->end_timer);
+    free(node);
+}
+
+int node_configure(struct node *node, const struct node_config *config, uw_error *err)
+{
+    (void)err;
+    node->config = *config;
+    node->config_loads++;
+    return 0;
+}
+
+void node_config_failed(struct node *node, const char *text)
+{
+    (void)text;
+    node->config_failures++;
+}
