@@ -228,6 +228,15 @@ int actuator_hold(struct actuator *act, const char *uuid, actuator_reply_fn fn,
     return ask(act, proto_request(PROTO_HOLD, 1, uuid), fn, user);
 }
 
+int actuator_hold_again(struct actuator *act, const char *uuid, bool keep_original,
+                        actuator_reply_fn fn, void *user)
+{
+    struct proto_request request = proto_request(PROTO_HOLD, 1, uuid);
+
+    request.a = keep_original ? PROTO_AGAIN_KEEP : PROTO_AGAIN_FOUND;
+    return ask(act, request, fn, user);
+}
+
 int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                      void *user)
 {

@@ -94,6 +94,13 @@ int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
  */
 int actuator_hold(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                   void *user);
+/* Hold a board again after another's limit was left alone there (a plain hold is
+ * answered YIELDED from then on).  keep_original: the original is what it was before,
+ * and comes back at the end (unless the driver was loaded anew: it has forgotten it);
+ * else the limit found now is the original.  Results as above.
+ */
+int actuator_hold_again(struct actuator *act, const char *uuid, bool keep_original,
+                        actuator_reply_fn fn, void *user);
 /* DONE, CLAMPED, REFUSED, DENIED, YIELDED, UNKNOWN, GONE, BUSY.  Writes of a board are at
  * least ACTUATOR_WRITE_GAP_MS apart: a set that comes sooner waits, a still newer
  * one replaces it.

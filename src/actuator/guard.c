@@ -62,7 +62,8 @@ struct charge { /* one board */
     bool left;         /* the holder has gone, nobody has taken it over yet … */
     uint64_t grace_ns; /* … and then it is restored */
     bool lease_over;
-    uint32_t hold_seq;            /* the hold to be done next; 0: none */
+    uint32_t hold_seq;            /* the hold to be done next; 0: none … */
+    bool hold_keep;               /* … with the original of the one before */
     uint32_t adopt_seq;           /* the hold that takes it over; 0: none */
     struct proto_request waiting; /* the set to be done next, where seq is not 0 */
     uint32_t release_seq;         /* the release to be answered; 0: none */
@@ -473,8 +474,10 @@ static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
     struct job job = {.kind = kind, .client = c->session->client.pid, .seq = *seq};
 
     *seq = 0;
-    if (kind == JOB_HOLD)
+    if (kind == JOB_HOLD) {
         c->next_hold_ns = now_ns(c) + ACTUATOR_HOLD_GAP_MS * NS_PER_MS;
+        c->held.keep_original = c->hold_keep;
+    }
     submit(c, job);
 }
 
@@ -670,7 +673,7 @@ static void ask_hold(struct guard_session *s, struct charge *c,
         .hangs = c->hangs,
         .left = c->left && !c->session,
         .left_uid = c->uid,
-        .yielded_to = s->yielded[c - s->guard->charge],
+        .yielded_to = s->yielded[c - s->guard->charge] && request->a == PROTO_AGAIN_NO,
     };
     enum actuator_result result;
     enum core_hold what = core_hold(&board, s->client.uid);
@@ -680,6 +683,8 @@ static void ask_hold(struct guard_session *s, struct charge *c,
         refuse(s, request, result, refusal);
         return;
     }
+    c->hold_keep = request->a == PROTO_AGAIN_KEEP && s->yielded[c - s->guard->charge];
+    s->yielded[c - s->guard->charge] = false;
     c->session = s;
     c->uid = s->client.uid;
     if (what == CORE_HOLD_ADOPT) {

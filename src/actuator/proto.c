@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 _Static_assert(sizeof(struct proto_request) == 116, "no padding on the wire");
-_Static_assert(sizeof(struct proto_answer) == 336, "no padding on the wire");
+_Static_assert(sizeof(struct proto_answer) == 340, "no padding on the wire");
 
 static int check_head(uint32_t magic, uint16_t version, uw_error *err)
 {
@@ -65,7 +65,8 @@ int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
     const struct actuator_reply *reply = &m.reply;
     if (!memchr(reply->uuid, '\0', sizeof reply->uuid) ||
         !memchr(reply->text, '\0', sizeof reply->text) ||
-        (reply->uuid[0] && !core_is_uuid(reply->uuid)))
+        (reply->uuid[0] && !core_is_uuid(reply->uuid)) ||
+        (unsigned)reply->why >= ACTUATOR_N_WHYS)
         return fail(err, -EPROTO, "an answer of type %u with broken text", m.type);
     *ret = m;
     return 0;

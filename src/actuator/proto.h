@@ -17,7 +17,7 @@ enum {
 
 enum proto_type {
     PROTO_HELLO = 1, /* first; answered DONE, or why nothing can be done */
-    PROTO_HOLD,      /* uuid */
+    PROTO_HOLD,      /* uuid, a: enum proto_again */
     PROTO_LIMIT,     /* uuid, a: mW */
     PROTO_CLOCKS,    /* uuid, a..b: MHz; 0, 0 resets */
     PROTO_RENEW,     /* every message renews; this one does nothing else */
@@ -28,6 +28,13 @@ enum proto_type {
     PROTO_LEASE_OVER,
     PROTO_LOST,
     PROTO_N_EVENTS,
+};
+
+/* A hold of a board where this session has yielded to another's limit. */
+enum proto_again {
+    PROTO_AGAIN_NO = 0, /* is refused */
+    PROTO_AGAIN_FOUND,  /* what is found now is the original */
+    PROTO_AGAIN_KEEP,   /* the original is what it was, if the driver is, too */
 };
 
 struct proto_request {

@@ -24,6 +24,13 @@ enum actuator_result {
 /* "done", "clamped", … ; never NULL. */
 const char *actuator_result_name(enum actuator_result result);
 
+/* Why another's limit is there, as far as the driver tells. */
+enum actuator_why {
+    ACTUATOR_WHY_OTHER = 0, /* somebody has set it */
+    ACTUATOR_WHY_RELOADED,  /* the driver was loaded anew since */
+    ACTUATOR_N_WHYS,
+};
+
 struct actuator_reply {
     enum actuator_result result;
     char uuid[96];
@@ -31,6 +38,7 @@ struct actuator_reply {
     uint32_t original_mw;     /* the limit found by hold; 0: unknown */
     struct gpu_limits limits; /* the board's range; all 0: unknown */
     pid_t pid;                /* ACTUATOR_TAKEN: who holds it (0: unknown) */
+    enum actuator_why why;    /* of ACTUATOR_YIELDED */
     char text[200];           /* one line for a human unless DONE */
 };
 

@@ -96,6 +96,7 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
     if (h->entry.clocks && !reloaded && h->backend->reset_clocks)
         (void)h->backend->reset_clocks(h->dev, NULL);
     answer(h, reply, ACTUATOR_YIELDED, &err);
+    reply->why = reloaded ? ACTUATOR_WHY_RELOADED : ACTUATOR_WHY_OTHER;
     reply->enforced_mw = seen->enforced_mw;
     drop(h);
 }
@@ -142,6 +143,8 @@ void work_restore(struct held *h, struct actuator_reply *reply)
                ? ACTUATOR_DONE
                : ACTUATOR_YIELDED,
            &err);
+    if (todo.why == RECOVERY_OTHER_DRIVER)
+        reply->why = ACTUATOR_WHY_RELOADED;
     reply->enforced_mw = after.enforced_mw;
     drop(h);
 }
@@ -201,6 +204,7 @@ static int begin(struct held *h, uw_error *err)
     if (!(h->info->abilities & GPU_CAN_SET_LIMIT))
         return fail(err, -ENOTSUP, "%s: this board takes no power limit", h->info->uuid);
 
+    const struct cap_entry was = h->entry;
     h->entry = (struct cap_entry){.original_mw = seen.set_mw,
                                   .intended_mw = seen.set_mw,
                                   .readback_mw = seen.set_mw};
@@ -208,6 +212,9 @@ static int begin(struct held *h, uw_error *err)
     (void)snprintf(h->entry.boot, sizeof h->entry.boot, "%s",
                    h->journal ? h->journal->boot : "virtual");
     driver_mark(h, h->entry.driver, sizeof h->entry.driver);
+    if (h->keep_original && was.original_mw && strcmp(was.driver, h->entry.driver) == 0 &&
+        strcmp(was.boot, h->entry.boot) == 0)
+        h->entry.original_mw = was.original_mw;
     if (h->journal)
         r = journal_write(h->journal, &h->entry, err);
     if (r < 0)

@@ -25,6 +25,7 @@ struct held {
     bool has_entry;
     struct cap_entry entry;
     struct gpu_limits limits;
+    bool keep_original; /* hold: entry's is still the original, if the driver is, too */
 };
 
 /* Lock, undo what an earlier holder left, note the original, prove the right to

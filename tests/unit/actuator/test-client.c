@@ -138,6 +138,15 @@ static void test_life(void)
     fake_dev[1].set_mw = 180000;
     (void)pass(&s, 1500);
     ok(s.n_events == 1 && s.event == ACTUATOR_EVENT_YIELDED, "another's limit: an event");
+    EXPECT(&s, actuator_hold(s.act, "GPU-1", on_reply, &s), ACTUATOR_YIELDED);
+    EXPECT(&s, actuator_hold_again(s.act, "GPU-1", true, on_reply, &s), ACTUATOR_DONE);
+    is_int(s.reply.original_mw, 250000, "held again with its original");
+    EXPECT(&s, actuator_release(s.act, "GPU-1", on_reply, &s), ACTUATOR_DONE);
+    is_int((int)fake_dev[1].set_mw, 250000, "which comes back");
+    EXPECT(&s, actuator_hold(s.act, "GPU-1", on_reply, &s), ACTUATOR_DONE);
+    EXPECT(&s, actuator_set_limit(s.act, "GPU-1", 200000, on_reply, &s), ACTUATOR_DONE);
+    fake_dev[1].set_mw = 180000;
+    (void)pass(&s, 1500);
     finish(&s);
     is_int((int)fake_dev[1].set_mw, 180000, "and it stays");
 }

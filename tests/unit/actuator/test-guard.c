@@ -333,6 +333,57 @@ static void test_yield(void)
     finish(w);
 }
 
+/* A board with an original of 250 W, capped at 200, that somebody has set to 180. */
+static void yield_once(struct world *w, unsigned i, const char *uuid)
+{
+    expect(w, PROTO_HOLD, uuid, 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, uuid, 200000, ACTUATOR_DONE);
+    fake_dev[i].set_mw = 180000;
+    expect(w, PROTO_LIMIT, uuid, 190000, ACTUATOR_YIELDED);
+}
+
+static void test_again(void)
+{
+    struct world *w = begin("held again after another writer");
+    const struct proto_answer *a;
+    struct cap_entry e;
+
+    yield_once(w, 0, "GPU-0");
+    is_int(answer_to(w, w->seq)->reply.why, ACTUATOR_WHY_OTHER, "somebody was it");
+    a = expect(w, PROTO_HOLD, "GPU-0", PROTO_AGAIN_FOUND, ACTUATOR_DONE);
+    ok(a->reply.original_mw == 180000 && fake_dev[0].set_mw == 180000,
+       "as found: theirs is the original");
+    expect(w, PROTO_LIMIT, "GPU-0", 170000, ACTUATOR_DONE);
+    expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_DONE);
+    is_int(fake_dev[0].set_mw, 180000, "… and comes back");
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+
+    yield_once(w, 1, "GPU-1");
+    a = expect(w, PROTO_HOLD, "GPU-1", PROTO_AGAIN_KEEP, ACTUATOR_DONE);
+    ok(a->reply.original_mw == 250000 && a->reply.enforced_mw == 180000,
+       "kept: the original is what it was");
+    ok(journal_read(&w->journal, "GPU-1", &e, NULL) == 0 && e.original_mw == 250000 &&
+           e.intended_mw == 180000,
+       "… for the journal, too");
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    expect(w, PROTO_RELEASE, "GPU-1", 0, ACTUATOR_DONE);
+    is_int(fake_dev[1].set_mw, 250000, "… and comes back");
+
+    fake_dev[2].set_mw = 240000;
+    a = expect(w, PROTO_HOLD, "GPU-2", PROTO_AGAIN_KEEP, ACTUATOR_DONE);
+    is_int(a->reply.original_mw, 240000, "nothing to keep where none was yielded");
+
+    yield_once(w, 3, "GPU-3");
+    fake_mark = "load-2";
+    a = expect(w, PROTO_HOLD, "GPU-3", PROTO_AGAIN_KEEP, ACTUATOR_DONE);
+    is_int(a->reply.original_mw, 180000, "a driver loaded anew has forgotten it");
+    fake_dev[3].set_mw = 250000;
+    fake_mark = "load-3";
+    a = expect(w, PROTO_LIMIT, "GPU-3", 200000, ACTUATOR_YIELDED);
+    is_int(a->reply.why, ACTUATOR_WHY_RELOADED, "a reload is told apart");
+    finish(w);
+}
+
 static void test_rate(void)
 {
     struct world *w = begin("the rate of writes");
@@ -730,6 +781,7 @@ int main(void)
     test_lease();
     test_slow_hold();
     test_yield();
+    test_again();
     test_rate();
     test_faults();
     test_hang();
