@@ -93,7 +93,7 @@ static bool is_plain(struct text t)
     for (size_t i = 0; i < t.n; i++) {
         char c = t.p[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && !strchr("_-.@:", c))
+        if (!letter && !(c >= '0' && c <= '9') && !memchr("_-.@:", c, 5))
             return false;
     }
     return true;

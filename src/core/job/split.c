@@ -51,16 +51,16 @@ static double share_out(const struct split_user *user, size_t n, enum split_meth
             outsiders++;
             continue;
         }
-        share[i].energy_j = fmin(part, energy_j - given);
+        share[i].energy_j = fmin(part, fmax(energy_j - given, 0));
         given += share[i].energy_j;
         if (part > 0)
             last = i;
     }
     if (outsiders == 0) { /* nothing is rounded away */
-        share[last].energy_j += energy_j - given;
+        share[last].energy_j += fmax(energy_j - given, 0);
         return 0;
     }
-    return energy_j - given;
+    return fmax(energy_j - given, 0);
 }
 
 void split_energy(const struct split_user *user, size_t n, double energy_j,

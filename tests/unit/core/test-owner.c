@@ -1,0 +1,70 @@
+/* Who may claim on a board: by the jobs and the processes there. */
+#include "core/job/owner.h"
+#include "tap.h"
+
+enum { ANNA = 1000, EVE = 1001, NOBODY = 0xffff };
+
+struct who {
+    uint32_t uid;
+    char kind; /* jobs: f r s(cheduler); processes: c(ompute), g(raphics), ? */
+};
+
+static const struct {
+    const char *name;
+    struct who jobs[4], procs[4]; /* kind 0 ends */
+    bool stale;                   /* the list of processes is not known */
+    bool anna, eve;
+} cases[] = {
+    /* clang-format off */
+    {"nobody there", {{0}}, {{0}}, false, false, false},
+    {"found, alone", {{ANNA, 'f'}}, {{ANNA, 'c'}}, false, true, false},
+    {"found, two processes", {{ANNA, 'f'}}, {{ANNA, 'c'}, {ANNA, 'c'}}, false, true, false},
+    {"found, the list is old", {{ANNA, 'f'}}, {{ANNA, 'c'}}, true, false, false},
+    {"found, the list is empty", {{ANNA, 'f'}}, {{0}}, false, false, false},
+    {"found, eve starts a tiny process", {{ANNA, 'f'}, {EVE, 'f'}}, {{ANNA, 'c'}, {EVE, 'c'}}, false, false, false},
+    {"found, one that nobody can tell", {{ANNA, 'f'}}, {{ANNA, 'c'}, {NOBODY, '?'}}, false, false, false},
+    {"found, another's desktop", {{ANNA, 'f'}}, {{ANNA, 'c'}, {0, 'g'}}, false, false, false},
+    {"a process without a job", {{0}}, {{ANNA, 'g'}}, false, false, false},
+    {"run, nothing started yet", {{ANNA, 'r'}}, {{0}}, false, true, false},
+    {"run, its process", {{ANNA, 'r'}}, {{ANNA, 'c'}}, false, true, false},
+    {"run, the list is old", {{ANNA, 'r'}}, {{0}}, true, true, false},
+    {"run, eve computes there, too", {{ANNA, 'r'}}, {{ANNA, 'c'}, {EVE, 'c'}}, false, false, false},
+    {"run, eve alone computes there", {{ANNA, 'r'}, {EVE, 'f'}}, {{EVE, 'c'}}, false, false, false},
+    {"run, root's desktop is there", {{ANNA, 'r'}}, {{ANNA, 'c'}, {0, 'g'}}, false, true, false},
+    {"run, one that nobody can tell", {{ANNA, 'r'}}, {{NOBODY, '?'}}, false, false, false},
+    {"registered, nothing started", {{ANNA, 's'}}, {{0}}, false, true, false},
+    {"registered, eve starts a tiny process", {{ANNA, 's'}, {EVE, 'f'}}, {{ANNA, 'c'}, {EVE, 'c'}}, false, true, false},
+    {"registered, eve is first", {{ANNA, 's'}, {EVE, 'f'}}, {{EVE, 'c'}}, false, true, false},
+    {"registered, eve runs beside", {{ANNA, 's'}, {EVE, 'r'}}, {{0}}, false, true, false},
+    {"registered for both", {{ANNA, 's'}, {EVE, 's'}}, {{ANNA, 'c'}}, false, true, true},
+    {"both run, nothing started", {{ANNA, 'r'}, {EVE, 'r'}}, {{0}}, false, true, true},
+    /* clang-format on */
+};
+
+static enum owner_kind kind_of(char c)
+{
+    return c == 'f' ? OWNER_FOUND : c == 'r' ? OWNER_RUN : OWNER_REGISTERED;
+}
+
+int main(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct owner_job jobs[4];
+        struct owner_proc procs[4];
+        struct owner_board b = {.job = jobs, .proc = procs};
+
+        for (const struct who *w = cases[i].jobs; w->kind; w++)
+            jobs[b.n_jobs++] = (struct owner_job){kind_of(w->kind), w->uid};
+        for (const struct who *w = cases[i].procs; w->kind; w++)
+            procs[b.n_procs++] =
+                (struct owner_proc){w->kind != '?', w->uid, w->kind != 'g'};
+        b.procs_known = !cases[i].stale;
+        ok(owner_may_claim(&b, ANNA) == cases[i].anna, "%s: anna %s", cases[i].name,
+           cases[i].anna ? "may" : "may not");
+        ok(owner_may_claim(&b, EVE) == cases[i].eve, "%s: eve %s", cases[i].name,
+           cases[i].eve ? "may" : "may not");
+        ok(owner_may_claim(&b, 0), "%s: root may", cases[i].name);
+        ok(!owner_may_claim(&b, NOBODY), "%s: nobody else", cases[i].name);
+    }
+    return done();
+}
