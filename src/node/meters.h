@@ -24,15 +24,21 @@ struct meters_window {
 };
 typedef int (*meters_fn)(const struct meters_window *w, void *user);
 
+/* A thread that computes windows, one board's at a time, for all that share it. */
+struct meters_shop;
+int meters_shop_new(struct loop *loop, struct meters_shop **ret, uw_error *err);
+/* After every meters that uses it. */
+void meters_shop_free(struct meters_shop *shop);
+DEFINE_AUTO(struct meters_shop *, meters_shop_free);
+
 struct meters_opts {
     struct loop *loop;
     struct sampler *const *sampler; /* all boards of each that count in; borrowed */
     size_t n;
-    /* Windows are computed there, on copies; NULL: by the samplers, in the loop's
-     * thread.  May be shared; outlives the meters.
-     */
-    struct loop_worker *worker;
+    /* Where windows are computed; NULL: by the one sampler, in the loop's thread. */
+    struct meters_shop *shop;
 };
+/* -EINVAL: several samplers and no shop. */
 int meters_new(const struct meters_opts *opts, struct meters **ret, uw_error *err);
 /* Windows still waited for are forgotten. */
 void meters_free(struct meters *m);

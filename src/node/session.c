@@ -51,6 +51,8 @@ struct session {
     struct sampler *sampler;
     struct job *job;
     struct tuner *tuner;
+    struct tuner_local local;
+    struct meters *meters; /* what the tuner asks: the sampler */
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
     struct loop_timer *timer;
@@ -201,8 +203,8 @@ static int begin_tuning(struct session *s)
 {
     struct tuner_opts t = {
         .loop = s->o.loop,
-        .actuator = s->act,
-        .sampler = s->sampler,
+        .caps = &tuner_local_caps,
+        .caps_of = &s->local,
         .boards = s->tuned,
         .original_mw = s->tuned_original_mw,
         .search = s->o.caps == SESSION_SEARCH,
@@ -222,7 +224,13 @@ static int begin_tuning(struct session *s)
         s->tuned[t.n] = s->all[i];
         s->tuned_original_mw[t.n++] = s->original_mw[i];
     }
-    int r = tuner_new(&t, &s->tuner, &err);
+    s->local =
+        (struct tuner_local){s->act, s->sampler, s->tuned, s->tuned_original_mw, t.n};
+    struct meters_opts meters = {.loop = s->o.loop, .sampler = &s->sampler, .n = 1};
+    int r = meters_new(&meters, &s->meters, &err);
+    t.meters = s->meters;
+    if (r >= 0)
+        r = tuner_new(&t, &s->tuner, &err);
     if (r < 0) {
         s->result.error = err;
         if (s->stage == STAGE_RUN) { /* CMD runs already: it goes on uncapped */
@@ -645,6 +653,7 @@ void session_free(struct session *s)
     if (!s)
         return;
     tuner_free(s->tuner);
+    meters_free(s->meters);
     job_free(s->job);
     sampler_free(s->sampler);
     sampler_free(s->cpu_sampler);

@@ -33,6 +33,7 @@ struct tuner_caps {
      * asks for it once.
      */
     bool walks;
+    const char *lease_over; /* what has happened when caps were lost for a while */
 };
 
 /* ---- local mode ---- */
@@ -67,7 +68,10 @@ int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims *
 void tuner_claims_free(struct tuner_claims *c);
 DEFINE_AUTO(struct tuner_claims *, tuner_claims_free);
 
-extern const struct tuner_caps tuner_claims_caps; /* caps: struct tuner_claims * */
+/* caps: struct tuner_claims *; the second for a cap by name, which the ramp of caps
+ * walks.
+ */
+extern const struct tuner_caps tuner_claims_caps, tuner_named_caps;
 
 /* Whom to tell what happens to the caps: highest cap that others' claims allow, yields,
  * losses (tuner_on_ceiling(), tuner_on_event()).

@@ -1,5 +1,3 @@
-#include "node/tuner.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -9,71 +7,14 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "core/cap/ramp.h"
-#include "core/optimum/change.h"
-#include "core/progress/window.h"
+#include "node/tuner-inside.h"
 
-enum tuner_state {
-    TUNER_WAIT,   /* for training to begin and warm up */
-    TUNER_WALK,   /* the cap is on its way */
-    TUNER_WINDOW, /* the cap is in force: settling, measuring */
-    TUNER_ENERGY, /* the window is over, its energy not yet known */
-    TUNER_REHOLD, /* the leases ran out (we were stopped): boards are taken again */
-    TUNER_LEFT,   /* given up: boards released, the job is only measured */
-    TUNER_OVER,
-};
-
-enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, LEAST_STEPS = 5 };
-#define Z95 1.96
+enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3 };
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S \
     15.0 /* and 2 s of the wall's clock, where simulated time is faster */
 
-struct tuner {
-    struct tuner_opts o;
-    enum tuner_state state;
-    struct search *search; /* NULL: a cap asked for by name */
-    struct search_step step;
-    struct loop_timer *timer;
-    struct steps steps;
-
-    struct ramp ramp;      /* of the highest cap of the boards */
-    uint32_t commanded_mw; /* last sent to the actuator */
-    uint32_t enforced_mw;  /* lowest read back of the last round */
-    unsigned pending;      /* sets under way */
-    bool refused;          /* one of them failed */
-    bool stopped;          /* the job is: the originals are in force */
-    bool first_seen;       /* the first cap is in force since first_steps */
-    uint64_t first_steps;
-
-    struct window window;
-    struct window closed; /* whose energy is asked, piece by piece */
-    size_t pieces_asked;
-    double closed_j, closed_half2, closed_peak_w;
-    bool closed_lost;
-    struct change change;
-
-    struct stretch stretch;
-    unsigned stretches; /* whose energy is asked */
-    uint64_t begun_ns;
-    struct step_mark begun;
-    bool has_begun;
-
-    struct tuner_report report;
-    struct account regime[TUNER_REGIMES_MAX];
-    struct tuner_cap caps[TUNER_CAPS_MAX];
-    tuner_done_fn done;
-    void *done_user;
-    unsigned releasing;
-    size_t leases_over; /* boards whose lease ran out */
-};
-
-static int tuner_next(struct tuner *t);
-static int maybe_done(struct tuner *t);
-
-static void note(struct tuner *t, bool important, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
-static void note(struct tuner *t, bool important, const char *format, ...)
+void tuner_note(struct tuner *t, bool important, const char *format, ...)
 {
     char text[TUNER_TEXT];
     va_list args;
@@ -145,7 +86,8 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
     t->pending--;
     switch (reply->result) {
     case ACTUATOR_CLAMPED:
-        note(t, true, "%s", reply->text);
+        if (reply->text[0])
+            tuner_note(t, true, "%s", reply->text);
         /* fall through */
     case ACTUATOR_DONE:
         if (!t->enforced_mw || reply->enforced_mw < t->enforced_mw)
@@ -160,7 +102,7 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
         t->refused = true;
         of_board(reply, t->report.ended, sizeof t->report.ended);
     }
-    return t->state == TUNER_OVER ? maybe_done(t) : 0;
+    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
 static int command(struct tuner *t, uint32_t mw)
@@ -168,8 +110,7 @@ static int command(struct tuner *t, uint32_t mw)
     t->commanded_mw = mw;
     t->enforced_mw = 0;
     for (size_t i = 0; i < t->o.n; i++) {
-        int r = actuator_set_limit(t->o.actuator, uuid_of(t, i), cap_of_board(t, i, mw),
-                                   tuner_on_set, t);
+        int r = t->o.caps->set(t->o.caps_of, i, cap_of_board(t, i, mw), tuner_on_set, t);
         if (r == 0)
             t->pending++;
         else
@@ -178,55 +119,11 @@ static int command(struct tuner *t, uint32_t mw)
     return 0;
 }
 
-/* ---- stretches ---- */
-
-struct stretch_ask {
-    struct tuner *t;
-    struct stretch_done d;
-    size_t regime;
-};
-
-static struct account *account_of(struct tuner *t)
+uint32_t tuner_reference_mw(const struct tuner *t)
 {
-    return &t->regime[t->report.n_regimes - 1];
-}
-
-static int tuner_on_stretch(struct sampler *s, const struct sampler_window *w, void *user)
-{
-    struct stretch_ask *ask = user;
-    struct tuner *t = ask->t;
-    (void)s;
-
-    if (w->r == 0) {
-        struct account_sum *sum = &t->regime[ask->regime].sum[ask->d.kind];
-        sum->steps += ask->d.steps;
-        sum->time_s += s_between(w->begin_ns, w->end_ns);
-        sum->energy_j += w->energy_j;
-        sum->half2_j2 += w->half_j * w->half_j;
-    }
-    free(ask);
-    t->stretches--;
-    return t->state == TUNER_OVER ? maybe_done(t) : 0;
-}
-
-static void book(struct tuner *t, const struct stretch_done *d)
-{
-    struct stretch_ask *ask = malloc(sizeof *ask);
-
-    if (!ask)
-        return; /* steps that are not booked are not claimed either */
-    *ask = (struct stretch_ask){t, *d, t->report.n_regimes - 1};
-    if (sampler_window(t->o.sampler, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
-        free(ask);
-    else
-        t->stretches++;
-}
-
-static void turn(struct tuner *t, enum stretch_kind kind)
-{
-    struct stretch_done d;
-    if (stretch_turn(&t->stretch, kind, &d))
-        book(t, &d);
+    if (t->ceiling_mw >= t->report.original_mw)
+        return t->report.original_mw;
+    return t->ceiling_mw / MW_PER_W * MW_PER_W; /* the search asks for whole watts */
 }
 
 /* ---- what to do next ---- */
@@ -234,13 +131,12 @@ static void turn(struct tuner *t, enum stretch_kind kind)
 /* A cap asked for by name: two reference windows, then there. */
 static void fixed_step(struct tuner *t, struct search_step *ret)
 {
-    struct account_mean *ref = &account_of(t)->reference;
+    struct account_mean *ref = &tuner_account(t)->reference;
     bool known = ref->windows >= REFERENCE_WINDOWS;
 
     *ret = (struct search_step){
         .kind = known ? SEARCH_HOLD : SEARCH_MEASURE,
-        .cap_mw = known ? t->report.held_mw : t->report.original_mw,
-        .ramp_mw_s = 1e3, /* replaced below */
+        .cap_mw = known ? t->asked_mw : t->report.original_mw,
         .check_steps = 2,
         .settle_s = 2,
         .settle_steps = 1,
@@ -271,36 +167,37 @@ static struct search_step next_step(struct tuner *t)
     if (t->search)
         return *search_step(t->search);
     fixed_step(t, &step);
-    step.ramp_mw_s = ramp_rate(t);
+    if (!t->o.caps->walks) {
+        step.ramp_mw_s = ramp_rate(t);
+        step.first_mw = t->report.peak_w > 0 ? first_cap(t, t->report.peak_w) : 0;
+    }
     return step;
 }
 
-static int tuner_next(struct tuner *t)
+int tuner_next(struct tuner *t)
 {
     uint64_t now = loop_now_ns(t->o.loop);
-    uint32_t first = t->step.first_mw;
 
     t->step = next_step(t);
-    if (!t->search)
-        t->step.first_mw = first; /* from the reference windows' peak */
     bool reference =
-        t->step.cap_mw >= t->report.original_mw && t->step.kind == SEARCH_MEASURE;
+        t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
     if (t->step.kind == SEARCH_HOLD) {
         if (!t->report.holding || t->report.held_mw != t->step.cap_mw)
-            note(t, true, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
+            tuner_note(t, true, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
         if (!t->report.holding || t->report.held_mw != t->step.cap_mw) {
             change_init(&t->change, 0);
-            account_of(t)->hold = (struct account_mean){0};
+            tuner_account(t)->hold = (struct account_mean){0};
+            t->hold_at_mw = 0;
         }
         t->report.holding = true;
         t->report.held_mw = t->step.cap_mw;
         (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
-        turn(t, STRETCH_HOLD);
+        tuner_turn(t, STRETCH_HOLD);
     } else {
         t->report.holding = false;
-        turn(t, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
-        note(t, t->search != NULL, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
-             t->step.why);
+        tuner_turn(t, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
+        tuner_note(t, t->search != NULL, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
+                   t->step.why);
     }
     ramp_to(&t->ramp, t->step.cap_mw, t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
             now);
@@ -324,14 +221,14 @@ static int tuner_on_release(struct actuator *act, const struct actuator_reply *r
         t->report.restored = false;
         of_board(reply, t->report.restore, sizeof t->report.restore);
     }
-    return t->state == TUNER_OVER ? maybe_done(t) : 0;
+    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
 static void release_all(struct tuner *t)
 {
     t->report.restored = true;
     for (size_t i = 0; i < t->o.n; i++) {
-        int r = actuator_release(t->o.actuator, uuid_of(t, i), tuner_on_release, t);
+        int r = t->o.caps->release(t->o.caps_of, i, tuner_on_release, t);
         if (r == 0) {
             t->releasing++;
         } else if (r != -ENOTCONN) {
@@ -347,7 +244,7 @@ static int leave(struct tuner *t)
 {
     if (t->state == TUNER_LEFT || t->state == TUNER_OVER)
         return 0;
-    note(t, true, "no more caps: %s", t->report.ended);
+    tuner_note(t, true, "no more caps: %s", t->report.ended);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->window);
     t->state = TUNER_LEFT;
@@ -373,23 +270,6 @@ static void check_first(struct tuner *t, uint64_t now)
         ramp_checked(&t->ramp, now);
 }
 
-static int arrived(struct tuner *t, uint64_t now)
-{
-    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
-    struct window_rule rule = {
-        .settle_s = t->step.settle_s,
-        .settle_steps = t->step.settle_steps,
-        .least_s = window_s,
-        .least_steps = LEAST_STEPS,
-        .target_rse = 0.003,
-        .most_s = 3 * window_s,
-    };
-
-    t->state = TUNER_WINDOW;
-    window_arm(&t->window, &rule, now);
-    return 0;
-}
-
 static int stalled(struct tuner *t, uint64_t now)
 {
     double least_s = fmax(STALL_LEAST_S, 2 * loop_speed(t->o.loop));
@@ -398,7 +278,7 @@ static int stalled(struct tuner *t, uint64_t now)
         steps_late_s(&t->steps, now, STALL_FACTOR, least_s) <= 0)
         return 0;
     t->report.stalls++;
-    note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
+    tuner_note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
     t->steps.phase_ns = now; /* judged anew from here */
     if (t->search) {
         search_on_stall(t->search, t->ramp.at_mw);
@@ -424,143 +304,9 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         if (mw != t->commanded_mw)
             return command(t, mw);
         if (ramp_arrived(&t->ramp))
-            return arrived(t, now);
+            return tuner_arrived(t, now);
     }
     return stalled(t, now);
-}
-
-/* ---- windows ---- */
-
-static struct tuner_cap *cap_record(struct tuner *t, uint32_t mw)
-{
-    for (size_t i = 0; i < t->report.n_caps; i++)
-        if (t->caps[i].cap_mw == mw)
-            return &t->caps[i];
-    if (t->report.n_caps == TUNER_CAPS_MAX)
-        return NULL;
-    struct tuner_cap *c = &t->caps[t->report.n_caps++];
-    *c = (struct tuner_cap){.cap_mw = mw};
-    return c;
-}
-
-static int changed(struct tuner *t)
-{
-    t->report.changes++;
-    note(t, true, "the job has changed: looks again");
-    turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
-    if (t->report.n_regimes < TUNER_REGIMES_MAX)
-        t->report.n_regimes++;
-    *account_of(t) = (struct account){0};
-    t->report.n_caps = 0;
-    if (t->search)
-        search_on_change(t->search);
-    return tuner_next(t);
-}
-
-/* A measured window at a cap: into the books, and to whoever decides. */
-static int judge(struct tuner *t, const struct search_window *w)
-{
-    struct account *a = account_of(t);
-    bool hold = t->step.kind == SEARCH_HOLD;
-    bool reference = w->cap_mw >= t->report.original_mw;
-    uw_error err;
-
-    t->report.windows++;
-    struct tuner_cap *c = cap_record(t, w->cap_mw);
-    if (c)
-        account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-    if (reference) {
-        account_mean_add(&a->reference, w->time_s, w->energy_j, w->time_rse,
-                         w->energy_rse);
-        if (!t->search && w->peak_w > 0)
-            t->step.first_mw = first_cap(t, w->peak_w);
-    }
-    if (hold) {
-        account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-        /* Energy that is less sure than the detector takes is no news of energy. */
-        bool sure = w->energy_rse <= change_needs_rse(&t->change);
-        double energy_j = sure ? w->energy_j : account_mean_energy(&a->hold);
-        if (change_on_window(&t->change, w->time_s, energy_j))
-            return changed(t);
-    }
-    if (t->search) {
-        int r = search_on_window(t->search, w, &err);
-        if (r < 0)
-            note(t, true, "a window was left out: %s", err.text);
-    }
-    if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
-        return tuner_next(t);
-    return arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
-}
-
-/* Every piece of the window is told: judge the whole. */
-static int window_told(struct tuner *t)
-{
-    double half = sqrt(t->closed_half2);
-    struct search_window out = {
-        .cap_mw = t->enforced_mw ? t->enforced_mw : t->commanded_mw,
-        .time_s = t->closed.time_s,
-        .energy_j = t->closed_j / t->closed.steps,
-        .time_rse = t->closed.time_rse,
-        .energy_rse = half / Z95 / t->closed_j,
-        .peak_w = t->closed_peak_w,
-    };
-
-    if (t->closed_lost || !(t->closed_j > 0))
-        return arrived(t, loop_now_ns(t->o.loop));
-    if (out.energy_rse < out.time_rse)
-        out.energy_rse = out.time_rse;
-    return judge(t, &out);
-}
-
-static int tuner_on_energy(struct sampler *s, const struct sampler_window *w, void *user)
-{
-    struct tuner *t = user;
-    (void)s;
-
-    t->pieces_asked--;
-    if (t->state == TUNER_OVER)
-        return maybe_done(t);
-    if (w->r < 0) {
-        t->closed_lost = true;
-        note(t, true, "a window was lost: %s", w->error.text);
-    } else {
-        t->closed_j += w->energy_j;
-        t->closed_half2 += w->half_j * w->half_j;
-        if (w->peak_w > t->closed_peak_w)
-            t->closed_peak_w = w->peak_w;
-    }
-    return t->pieces_asked == 0 && t->state == TUNER_ENERGY ? window_told(t) : 0;
-}
-
-static int ask_window(struct tuner *t)
-{
-    t->state = TUNER_ENERGY;
-    t->closed = t->window;
-    t->closed_j = t->closed_half2 = t->closed_peak_w = 0;
-    t->closed_lost = false;
-    for (size_t i = 0; i < t->closed.n_pieces; i++) {
-        const struct window_piece *p = &t->closed.piece[i];
-        if (sampler_window(t->o.sampler, p->from.at_ns, p->to.at_ns, tuner_on_energy,
-                           t) == 0)
-            t->pieces_asked++;
-        else
-            t->closed_lost = true;
-    }
-    return t->pieces_asked == 0 ? window_told(t) : 0;
-}
-
-static int on_window(struct tuner *t, uint64_t now)
-{
-    enum window_state was = t->window.state;
-    size_t pieces = t->window.n_pieces;
-    enum window_state is = window_feed(&t->window, &t->steps, now);
-
-    if (is == WINDOW_OPEN && was != WINDOW_OPEN)
-        sampler_mark(t->o.sampler, t->window.from.at_ns);
-    if (t->window.n_pieces > pieces)
-        sampler_mark(t->o.sampler, t->window.piece[t->window.n_pieces - 1].to.at_ns);
-    return is == WINDOW_CLOSED ? ask_window(t) : 0;
 }
 
 static int begin_when_warm(struct tuner *t, uint64_t now)
@@ -589,14 +335,14 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     t->steps = *steps;
     if (t->report.started && t->state != TUNER_OVER &&
         stretch_feed(&t->stretch, &t->steps, &d))
-        book(t, &d);
+        tuner_book(t, &d);
     if (t->stopped)
         return 0;
     switch (t->state) {
     case TUNER_WAIT:
         return begin_when_warm(t, now_ns);
     case TUNER_WINDOW:
-        return on_window(t, now_ns);
+        return tuner_on_window(t, now_ns);
     default:
         return 0;
     }
@@ -610,14 +356,27 @@ int tuner_cap_now(struct tuner *t)
     (void)snprintf(t->report.why, sizeof t->report.why, "asked for");
     t->step = (struct search_step){
         .kind = SEARCH_HOLD,
-        .cap_mw = t->report.held_mw,
-        .ramp_mw_s = ramp_rate(t),
+        .cap_mw = t->asked_mw,
+        .ramp_mw_s = t->o.caps->walks ? 0 : ramp_rate(t),
     };
-    ramp_to(&t->ramp, t->report.held_mw, 0, t->step.ramp_mw_s, false,
-            loop_now_ns(t->o.loop));
+    t->report.held_mw = t->asked_mw;
+    ramp_to(&t->ramp, t->asked_mw, 0, t->step.ramp_mw_s, false, loop_now_ns(t->o.loop));
     t->state = TUNER_WALK;
     loop_timer_set(t->timer, loop_now_ns(t->o.loop), TICK_MS * NS_PER_MS);
     return 0;
+}
+
+int tuner_resume(struct tuner *t, uint32_t held_mw)
+{
+    if (t->state != TUNER_WAIT || t->o.n == 0)
+        return 0;
+    if (held_mw > t->report.original_mw)
+        held_mw = t->report.original_mw;
+    t->report.holding = true;
+    t->report.held_mw = held_mw;
+    (void)snprintf(t->report.why, sizeof t->report.why, "held before, goes on");
+    ramp_init(&t->ramp, held_mw, MW_PER_W, loop_now_ns(t->o.loop));
+    return command(t, held_mw);
 }
 
 static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *reply,
@@ -629,7 +388,7 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
 
     t->pending--;
     if (t->state == TUNER_OVER)
-        return maybe_done(t);
+        return tuner_maybe_done(t);
     if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
         of_board(reply, t->report.ended, sizeof t->report.ended);
         return leave(t);
@@ -652,14 +411,13 @@ static int tuner_lease_over(struct tuner *t)
     if (++t->leases_over < t->o.n)
         return 0;
     t->leases_over = 0;
-    note(t, true,
-         "was stopped for longer than a lease: starts from the original cap again");
+    tuner_note(t, true, "%s: starts from the original cap again", t->o.caps->lease_over);
     window_cancel(&t->window);
-    turn(t, STRETCH_SEARCH);
+    tuner_turn(t, STRETCH_SEARCH);
     bool walked = t->report.started || t->step.cap_mw > 0;
     t->state = walked ? TUNER_REHOLD : TUNER_WAIT;
     for (size_t i = 0; i < t->o.n; i++) {
-        int r = actuator_hold(t->o.actuator, uuid_of(t, i), tuner_on_rehold, t);
+        int r = t->o.caps->hold(t->o.caps_of, i, tuner_on_rehold, t);
         if (r < 0) {
             (void)snprintf(t->report.ended, sizeof t->report.ended,
                            "%s: the lease ran out and the actuator does not answer",
@@ -669,6 +427,12 @@ static int tuner_lease_over(struct tuner *t)
         t->pending++;
     }
     return 0;
+}
+
+/* A cap is on its way, in force, or being judged. */
+static bool on_the_way(const struct tuner *t)
+{
+    return t->state == TUNER_WALK || t->state == TUNER_WINDOW || t->state == TUNER_ENERGY;
 }
 
 int tuner_on_stopped(struct tuner *t, bool stopped)
@@ -681,20 +445,45 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
     if (!t->report.started && !t->report.holding)
         return 0;
     if (stopped) {
-        note(t, true, "the job is stopped: no cap until it goes on");
+        tuner_note(t, true, "the job is stopped: no cap until it goes on");
         window_cancel(&t->window);
-        turn(t, STRETCH_SEARCH);
+        tuner_turn(t, STRETCH_SEARCH);
         ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
         return command(t, t->report.original_mw);
     }
-    note(t, true, "the job goes on");
+    tuner_note(t, true, "the job goes on");
     t->steps.phase_ns = now; /* its stop is no stall */
-    if (t->state != TUNER_WALK && t->state != TUNER_WINDOW)
+    if (!on_the_way(t))
         return 0;
     if (t->report.started)
         return tuner_next(t);
     t->state = TUNER_WAIT;
     return tuner_cap_now(t);
+}
+
+int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
+{
+    uint32_t was = t->enforced_mw ? t->enforced_mw : t->commanded_mw;
+    uint32_t reference = tuner_reference_mw(t);
+    bool moved = t->pending == 0 && enforced_mw && enforced_mw != was;
+
+    if (ceiling_mw != t->ceiling_mw) {
+        t->ceiling_mw = ceiling_mw;
+        if (t->search)
+            search_on_hard_limit(t->search, ceiling_mw >= t->report.original_mw
+                                                ? SEARCH_NO_LIMIT
+                                                : ceiling_mw);
+    }
+    if (!on_the_way(t) || t->stopped || !t->report.started)
+        return 0;
+    bool other = (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
+                 (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference);
+    if (!moved && !other)
+        return 0;
+    if (t->pending == 0)
+        t->enforced_mw = enforced_mw;
+    window_cancel(&t->window); /* it began under another cap */
+    return tuner_next(t);
 }
 
 int tuner_on_event(struct tuner *t, enum actuator_event event,
@@ -710,7 +499,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
 
 /* ---- life ---- */
 
-static int maybe_done(struct tuner *t)
+int tuner_maybe_done(struct tuner *t)
 {
     if (t->state != TUNER_OVER || !t->done || t->pending || t->releasing ||
         t->stretches || t->pieces_asked)
@@ -719,21 +508,6 @@ static int maybe_done(struct tuner *t)
     t->done = NULL;
     account_saved(t->regime, t->report.n_regimes, &t->report.saved);
     return done(t, t->done_user);
-}
-
-/* A board that could not be released at once may have its original by now: the
- * actuator goes on trying.
- */
-static bool all_back(const struct tuner *t)
-{
-    for (size_t i = 0; i < t->o.n; i++) {
-        size_t at = board_view(t->o.boards[i])->at;
-        const struct sampler_now *now = sampler_board(t->o.sampler, at);
-        if (!now || now->failures > 0 || !(now->last.has & GPU_HAS_ENFORCED) ||
-            now->last.enforced_mw != t->o.original_mw[i])
-            return false;
-    }
-    return true;
 }
 
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
@@ -747,16 +521,16 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
         enum stretch_kind other =
             t->stretch.kind == STRETCH_HOLD ? STRETCH_SEARCH : STRETCH_HOLD;
         if (stretch_turn(&t->stretch, other, &d))
-            book(t, &d);
+            tuner_book(t, &d);
     }
     window_cancel(&t->window);
     loop_timer_set(t->timer, UINT64_MAX, 0);
     t->state = TUNER_OVER;
     if (!left)
         release_all(t);
-    else if (!t->report.restored && all_back(t))
+    else if (!t->report.restored && t->o.caps->back(t->o.caps_of))
         t->report.restored = true;
-    return maybe_done(t);
+    return tuner_maybe_done(t);
 }
 
 /* Tightest range of the boards; a goal needs one cap that all can have. */
@@ -805,12 +579,56 @@ static int fixed_cap(struct tuner *t, uw_error *err)
             return fail(err, -ERANGE, "%s: a cap of %.0f W is outside %.0f..%.0f W",
                         uuid_of(t, i), w_of_mw(mw), w_of_mw(lim->min_mw),
                         w_of_mw(lim->max_mw));
-        if (mw > t->report.held_mw)
-            t->report.held_mw = mw;
+        if (mw > t->asked_mw)
+            t->asked_mw = mw;
     }
-    if (t->report.held_mw > t->report.original_mw)
-        t->report.held_mw = t->report.original_mw;
+    if (t->asked_mw > t->report.original_mw)
+        t->asked_mw = t->report.original_mw;
     return 0;
+}
+
+/* What is known from before: regimes of other boards or of an earlier daemon, and caps
+ * that were measured with these boards, the reference first.
+ */
+static void take_known(struct tuner *t)
+{
+    const struct tuner_known *k = t->o.known;
+    size_t skip = 0;
+
+    if (!k || k->n_regimes == 0)
+        return;
+    if (k->n_regimes >= TUNER_REGIMES_MAX)
+        skip = k->n_regimes - (TUNER_REGIMES_MAX - 1);
+    t->report.n_regimes = k->n_regimes - skip;
+    memcpy(t->regime, k->regime + skip, t->report.n_regimes * sizeof *t->regime);
+    t->report.windows = k->windows;
+    t->report.changes = k->changes;
+    t->report.stalls = k->stalls;
+    if (k->n_caps == 0) { /* other boards: nothing measured there holds here */
+        t->regime[t->report.n_regimes++] = (struct account){0};
+        return;
+    }
+    t->report.reference_mw = k->reference_mw;
+    t->report.demand_w = k->demand_w;
+    t->report.peak_w = k->peak_w;
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t i = 0; i < k->n_caps && i < TUNER_CAPS_MAX; i++) {
+            const struct tuner_cap *c = &k->cap[i];
+            if ((c->cap_mw == k->reference_mw) != (pass == 0))
+                continue;
+            t->caps[t->report.n_caps++] = *c;
+            struct search_window w = {
+                .cap_mw = c->cap_mw,
+                .time_s = account_mean_time(&c->mean),
+                .energy_j = account_mean_energy(&c->mean),
+                .time_rse = account_mean_time_rse(&c->mean),
+                .energy_rse = account_mean_energy_rse(&c->mean),
+                .peak_w = pass == 0 ? k->peak_w : 0,
+            };
+            if (t->search)
+                (void)search_on_window(t->search, &w, NULL);
+        }
+    }
 }
 
 int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
@@ -820,6 +638,7 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     if (!t)
         return fail(err, -ENOMEM, "out of memory");
     t->o = *opts;
+    t->ceiling_mw = UINT32_MAX;
     t->report.cap = t->caps;
     t->report.account = t->regime;
     t->report.n_regimes = 1;
@@ -837,6 +656,8 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     }
     if (r < 0)
         return r;
+    take_known(t);
+    t->o.known = NULL;
     steps_init(&t->steps);
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(opts->loop));
     t->commanded_mw = t->report.original_mw;
@@ -874,11 +695,15 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
                                         "on the way to",
                                         "measures at",
                                         "measures at",
+                                        "takes the boards again for",
                                         "measures only",
                                         "over"};
     bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
 
-    if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)
+    if (t->state == TUNER_WAIT && t->report.holding)
+        (void)snprintf(ret, size, "holds %.0f W, waits for training steps",
+                       w_of_mw(t->report.held_mw));
+    else if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)
         (void)snprintf(ret, size, "%s", names[t->state]);
     else if (hold && t->state != TUNER_WALK)
         (void)snprintf(ret, size, "holds %.0f W", w_of_mw(t->step.cap_mw));

@@ -1,7 +1,9 @@
 /* Finds and holds a job's cap while it runs: reference windows at the original
  * cap, then the search's caps one after the other, each reached by the ramp and
  * measured over whole steps; then holds, watches for a change, looks again.
- * Caps are written by the actuator alone.
+ * Caps are asked of a table (tuner-caps.h); what counts is what came into force: where
+ * others hold a board lower, windows are booked at that cap, and the reference is the
+ * highest cap that they allow.
  *
  *     tuner_new() → tuner_on_steps() after each look at the job's page →
  *     tuner_finish() when the job has ended: boards released, done called.
@@ -13,14 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "actuator/client.h"
+#include "actuator/result.h"
 #include "base/units.h"
 #include "core/optimum/goal.h"
 #include "core/optimum/search.h"
 #include "core/progress/steps.h"
 #include "node/account.h"
 #include "node/boards.h"
-#include "node/sampler.h"
+#include "node/meters.h"
+#include "node/tuner-caps.h"
 
 struct tuner;
 
@@ -29,10 +32,29 @@ enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 320, TUNER_REGIMES_MAX = 16 };
 /* One line for a human about what happens; important: worth a line of its own. */
 typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
 
+struct tuner_cap { /* a cap that was measured */
+    uint32_t cap_mw;
+    struct account_mean mean;
+};
+
+/* What is known of the job from before; regime: its last one goes on where caps are
+ * given, and is closed where there are none (other boards).
+ */
+struct tuner_known {
+    const struct account *regime;
+    size_t n_regimes;
+    const struct tuner_cap *cap;
+    size_t n_caps;
+    uint32_t reference_mw;
+    double demand_w, peak_w;
+    unsigned windows, changes, stalls;
+};
+
 struct tuner_opts {
     struct loop *loop;
-    struct actuator *actuator; /* its boards are held already */
-    struct sampler *sampler;   /* of all boards of their set */
+    const struct tuner_caps *caps;
+    void *caps_of;         /* for caps */
+    struct meters *meters; /* of exactly these boards */
     struct board *const *boards;
     const uint32_t *original_mw; /* the limit found on each */
     size_t n;
@@ -44,6 +66,7 @@ struct tuner_opts {
     double warm_s;      /* training seen before anything is measured; 0: 10 s */
     tuner_note_fn note;
     void *user;
+    const struct tuner_known *known; /* or NULL; borrowed for tuner_new() */
 };
 
 /* -ERANGE: a cap outside a board's range (text: GPU, value, range) or boards
@@ -55,6 +78,13 @@ DEFINE_AUTO(struct tuner *, tuner_free);
 
 /* Each time the job's page was read. */
 int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
+/* Others' claims allow no cap above ceiling_mw now (UINT32_MAX: any), and enforced_mw
+ * is the lowest limit in force on the boards (0: unknown): a window that began under
+ * another one counts for nothing.
+ */
+int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
+/* Before any steps were told: goes on at a cap that was held before, at once. */
+int tuner_resume(struct tuner *t, uint32_t held_mw);
 /* What the actuator's on_event was told. */
 int tuner_on_event(struct tuner *t, enum actuator_event event,
                    const struct actuator_reply *what);
@@ -70,16 +100,14 @@ typedef int (*tuner_done_fn)(struct tuner *t, void *user);
 /* The job is over (or is to be left alone): stop, release every board, then call done. */
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user);
 
-struct tuner_cap { /* a cap that was measured */
-    uint32_t cap_mw;
-    struct account_mean mean;
-};
-
 struct tuner_report {
     bool started;                /* training steps were seen */
     bool holding;                /* a cap was chosen (or reached) */
     uint32_t held_mw;            /* that cap */
     uint32_t original_mw;        /* the highest original of the boards */
+    uint32_t reference_mw;       /* in force in the reference windows; 0: none yet.  Below
+                                  * the original: others allowed no more */
+    double demand_w, peak_w;     /* of a board, in those; 0 unknown */
     const struct tuner_cap *cap; /* caps measured, in order of first measure */
     size_t n_caps;
     unsigned windows, changes, stalls;

@@ -93,6 +93,8 @@ struct meter;
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err);
 void meter_free(struct meter *m); /* NULL is fine */
 DEFINE_AUTO(struct meter *, meter_free);
+/* All it knows now, for windows computed elsewhere; NULL: no memory. */
+struct meter *meter_clone(const struct meter *m);
 
 enum meter_feed_outcome {
     METER_E_OLD =

@@ -1,0 +1,183 @@
+#include "node/page.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/file.h"
+
+enum { POLL_MS = 100, TREE_DEPTH = 64 };
+
+struct page {
+    struct page_opts opts;
+    struct progress_page *file;
+    struct loop_timer *poll;
+    struct steps steps;
+    pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
+    size_t n_reporters;
+    bool over;
+    uint64_t last[UW_PROGRESS_SLOTS]; /* who was alive when anybody last was */
+    size_t n_last;
+};
+
+/* At the end all are dead: those count that were alive when anybody last was, or
+ * everybody where no look was in time.
+ */
+static bool counted_last(const struct page *p, uint64_t pid)
+{
+    for (size_t i = 0; i < p->n_last; i++)
+        if (p->last[i] == pid)
+            return true;
+    return p->n_last == 0;
+}
+
+static void remember(struct page *p, const struct step_slot *slots, size_t n)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; i < n; i++)
+        live += slots[i].live;
+    if (live == 0)
+        return;
+    p->n_last = 0;
+    for (size_t i = 0; i < n; i++)
+        if (slots[i].live)
+            p->last[p->n_last++] = slots[i].pid;
+}
+
+static int look(struct page *p, uint64_t now)
+{
+    struct progress_read read;
+    struct step_slot slots[UW_PROGRESS_SLOTS];
+
+    if (progress_page_read(p->file, now, &read, NULL) < 0)
+        read.n = 0; /* unknown progress, not a failure of ours */
+    p->n_reporters = 0;
+    for (size_t i = 0; i < read.n; i++) {
+        const struct progress_seen *seen = &read.slot[i];
+        if (seen->alive)
+            p->reporter[p->n_reporters++] = (pid_t)seen->pid;
+        slots[i] = (struct step_slot){
+            .pid = seen->pid,
+            .steps = seen->steps,
+            .last_step_ns = seen->last_step_ns,
+            .phase = seen->phase,
+            .live = seen->alive || loop_is_virtual(p->opts.loop) ||
+                    (p->over && counted_last(p, seen->pid)),
+        };
+    }
+    remember(p, slots, read.n);
+    (void)steps_feed(&p->steps, slots, read.n, now);
+    return p->opts.on_steps ? p->opts.on_steps(&p->steps, now, p->opts.user) : 0;
+}
+
+static int page_on_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    return look(user, now_ns);
+}
+
+int page_new(const struct page_opts *opts, struct progress_page *file, struct page **ret,
+             uw_error *err)
+{
+    auto_(page_free) struct page *p = calloc(1, sizeof *p);
+    uint64_t period = opts->poll_ns ? opts->poll_ns : POLL_MS * NS_PER_MS;
+
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    p->opts = *opts;
+    steps_init(&p->steps);
+    int r = loop_timer_new(opts->loop, loop_now_ns(opts->loop) + period, period,
+                           page_on_poll, p, &p->poll, err);
+    if (r < 0)
+        return r;
+    p->file = file;
+    *ret = take(p);
+    return 0;
+}
+
+void page_free(struct page *p)
+{
+    if (!p)
+        return;
+    loop_timer_free(p->poll);
+    progress_page_free(p->file);
+    free(p);
+}
+
+const char *page_path(const struct page *p)
+{
+    return progress_page_path(p->file);
+}
+
+const struct steps *page_steps(const struct page *p)
+{
+    return &p->steps;
+}
+
+int page_end(struct page *p)
+{
+    p->over = true;
+    loop_timer_set(p->poll, UINT64_MAX, 0);
+    return look(p, loop_now_ns(p->opts.loop));
+}
+
+/* State letter and parent of a process, from the fields behind the name in
+ * parentheses; '\0' and 0 where there is none.
+ */
+struct proc_stat {
+    char state;
+    pid_t parent;
+};
+
+static struct proc_stat stat_of(pid_t pid)
+{
+    struct proc_stat ret = {0};
+    char path[64];
+    char *text = NULL;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (file_read(path, 4096, &text, NULL, NULL) < 0)
+        return ret;
+    const char *after = strrchr(text, ')');
+    if (after && strlen(after) > 4) {
+        char digits[16] = "";
+        uint64_t v = 0;
+        size_t n = strspn(after + 4, "0123456789");
+        ret.state = after[2];
+        if (n < sizeof digits) {
+            memcpy(digits, after + 4, n);
+            if (parse_u64(digits, &v, NULL) == 0 && v <= INT32_MAX)
+                ret.parent = (pid_t)v;
+        }
+    }
+    free(text);
+    return ret;
+}
+
+bool page_stopped(const struct page *p, pid_t own)
+{
+    if (loop_is_virtual(p->opts.loop))
+        return false;
+    for (size_t i = 0; i < p->n_reporters; i++)
+        if (stat_of(p->reporter[i]).state != 'T')
+            return false;
+    return p->n_reporters > 0 || (own > 0 && stat_of(own).state == 'T');
+}
+
+bool page_owns(const struct loop *loop, pid_t own, pid_t pid)
+{
+    if (pid == own)
+        return true;
+    if (loop_is_virtual(loop))
+        return false;
+    for (int i = 0; i < TREE_DEPTH && pid > 1; i++) {
+        pid = stat_of(pid).parent;
+        if (pid == own)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,84 @@
+/* For the tuner's own files: tuner.c decides and walks, tuner-windows.c measures and
+ * keeps the books.
+ */
+#ifndef NODE_TUNER_INSIDE_H
+#define NODE_TUNER_INSIDE_H
+
+#include "core/cap/ramp.h"
+#include "core/optimum/change.h"
+#include "core/progress/window.h"
+#include "node/tuner.h"
+
+enum tuner_state {
+    TUNER_WAIT,   /* for training to begin and warm up */
+    TUNER_WALK,   /* the cap is on its way */
+    TUNER_WINDOW, /* the cap is in force: settling, measuring */
+    TUNER_ENERGY, /* the window is over, its energy not yet known */
+    TUNER_REHOLD, /* the leases ran out (we were stopped): boards are taken again */
+    TUNER_LEFT,   /* given up: boards released, the job is only measured */
+    TUNER_OVER,
+};
+
+struct tuner {
+    struct tuner_opts o;
+    enum tuner_state state;
+    struct search *search; /* NULL: a cap asked for by name */
+    struct search_step step;
+    struct loop_timer *timer;
+    struct steps steps;
+
+    uint32_t asked_mw;     /* the cap by name; 0: a search */
+    struct ramp ramp;      /* of the highest cap of the boards */
+    uint32_t commanded_mw; /* last asked for */
+    uint32_t enforced_mw;  /* lowest read back of the last round */
+    uint32_t ceiling_mw;   /* highest that others allow now; UINT32_MAX: any */
+    unsigned pending;      /* sets under way */
+    bool refused;          /* one of them failed */
+    bool stopped;          /* the job is: the originals are in force */
+    bool first_seen;       /* the first cap is in force since first_steps */
+    uint64_t first_steps;
+
+    struct window window;
+    struct window closed; /* whose energy is asked, piece by piece */
+    size_t pieces_asked;
+    double closed_j, closed_half2, closed_peak_w;
+    bool closed_lost;
+    struct change change;
+    uint32_t hold_at_mw; /* in force in the windows of the hold so far */
+
+    struct stretch stretch;
+    unsigned stretches; /* whose energy is asked */
+    uint64_t begun_ns;
+    struct step_mark begun;
+    bool has_begun;
+
+    struct tuner_report report;
+    struct account regime[TUNER_REGIMES_MAX];
+    struct tuner_cap caps[TUNER_CAPS_MAX];
+    tuner_done_fn done;
+    void *done_user;
+    unsigned releasing;
+    size_t leases_over; /* boards whose lease ran out */
+};
+
+void tuner_note(struct tuner *t, bool important, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+/* The next step of whoever decides: goes there. */
+int tuner_next(struct tuner *t);
+int tuner_maybe_done(struct tuner *t);
+/* The highest cap that may be had now: a reference. */
+uint32_t tuner_reference_mw(const struct tuner *t);
+
+/* ---- tuner-windows.c ---- */
+
+struct account *tuner_account(struct tuner *t); /* of the regime under way */
+/* A stretch that is over: its energy is asked for. */
+void tuner_book(struct tuner *t, const struct stretch_done *d);
+/* From now on steps are of this kind. */
+void tuner_turn(struct tuner *t, enum stretch_kind kind);
+/* The cap is in force: a window of its own begins. */
+int tuner_arrived(struct tuner *t, uint64_t now);
+/* New steps while a window waits or is open. */
+int tuner_on_window(struct tuner *t, uint64_t now);
+
+#endif

@@ -1,0 +1,242 @@
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "node/tuner-inside.h"
+
+enum { LEAST_STEPS = 5 };
+#define Z95 1.96
+
+/* ---- stretches ---- */
+
+struct stretch_ask {
+    struct tuner *t;
+    struct stretch_done d;
+    size_t regime;
+};
+
+struct account *tuner_account(struct tuner *t)
+{
+    return &t->regime[t->report.n_regimes - 1];
+}
+
+static int tuner_on_stretch(const struct meters_window *w, void *user)
+{
+    struct stretch_ask *ask = user;
+    struct tuner *t = ask->t;
+
+    if (w->r == 0) {
+        struct account_sum *sum = &t->regime[ask->regime].sum[ask->d.kind];
+        sum->steps += ask->d.steps;
+        sum->time_s += s_between(w->begin_ns, w->end_ns);
+        sum->energy_j += w->energy_j;
+        sum->half2_j2 += w->half_j * w->half_j;
+    }
+    free(ask);
+    t->stretches--;
+    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+}
+
+void tuner_book(struct tuner *t, const struct stretch_done *d)
+{
+    struct stretch_ask *ask = malloc(sizeof *ask);
+
+    if (!ask)
+        return; /* steps that are not booked are not claimed either */
+    *ask = (struct stretch_ask){t, *d, t->report.n_regimes - 1};
+    if (meters_window(t->o.meters, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
+        free(ask);
+    else
+        t->stretches++;
+}
+
+void tuner_turn(struct tuner *t, enum stretch_kind kind)
+{
+    struct stretch_done d;
+    if (stretch_turn(&t->stretch, kind, &d))
+        tuner_book(t, &d);
+}
+
+/* ---- windows ---- */
+
+int tuner_arrived(struct tuner *t, uint64_t now)
+{
+    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
+    struct window_rule rule = {
+        .settle_s = t->step.settle_s,
+        .settle_steps = t->step.settle_steps,
+        .least_s = window_s,
+        .least_steps = LEAST_STEPS,
+        .target_rse = 0.003,
+        .most_s = 3 * window_s,
+    };
+
+    t->state = TUNER_WINDOW;
+    window_arm(&t->window, &rule, now);
+    return 0;
+}
+
+static struct tuner_cap *cap_record(struct tuner *t, uint32_t mw)
+{
+    for (size_t i = 0; i < t->report.n_caps; i++)
+        if (t->caps[i].cap_mw == mw)
+            return &t->caps[i];
+    if (t->report.n_caps == TUNER_CAPS_MAX)
+        return NULL;
+    struct tuner_cap *c = &t->caps[t->report.n_caps++];
+    *c = (struct tuner_cap){.cap_mw = mw};
+    return c;
+}
+
+static int changed(struct tuner *t)
+{
+    t->report.changes++;
+    tuner_note(t, true, "the job has changed: looks again");
+    tuner_turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
+    if (t->report.n_regimes < TUNER_REGIMES_MAX)
+        t->report.n_regimes++;
+    *tuner_account(t) = (struct account){0};
+    t->report.reference_mw = 0;
+    t->report.n_caps = 0;
+    if (t->search)
+        search_on_change(t->search);
+    return tuner_next(t);
+}
+
+/* A window at the highest cap that may be had now.  Where others forbid the original
+ * that is a lower one; once a higher one is allowed, it is the reference.
+ */
+static void judge_reference(struct tuner *t, const struct search_window *w)
+{
+    struct account *a = tuner_account(t);
+    double boards = (double)t->o.n;
+
+    if (a->reference.windows > 0 && w->cap_mw + MW_PER_W < t->report.reference_mw)
+        return;
+    if (w->cap_mw > t->report.reference_mw + MW_PER_W)
+        a->reference = (struct account_mean){0};
+    if (a->reference.windows == 0)
+        t->report.reference_mw = w->cap_mw;
+    account_mean_add(&a->reference, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+    t->report.demand_w =
+        account_mean_energy(&a->reference) / account_mean_time(&a->reference) / boards;
+    if (w->peak_w > 0)
+        t->report.peak_w = w->peak_w;
+}
+
+/* A window of the hold.  True: the job has changed for good. */
+static bool judge_hold(struct tuner *t, const struct search_window *w)
+{
+    struct account *a = tuner_account(t);
+
+    if (t->hold_at_mw != w->cap_mw) { /* others' claims came or went */
+        if (t->hold_at_mw)
+            change_init(&t->change, 0);
+        if (t->hold_at_mw)
+            a->hold = (struct account_mean){0};
+        t->hold_at_mw = w->cap_mw;
+    }
+    account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+    /* Energy that is less sure than the detector takes is no news of energy. */
+    bool sure = w->energy_rse <= change_needs_rse(&t->change);
+    double energy_j = sure ? w->energy_j : account_mean_energy(&a->hold);
+    return change_on_window(&t->change, w->time_s, energy_j) != CHANGE_NONE;
+}
+
+/* A measured window at a cap: into the books, and to whoever decides. */
+static int judge(struct tuner *t, const struct search_window *w)
+{
+    bool hold = t->step.kind == SEARCH_HOLD;
+    uw_error err;
+
+    t->report.windows++;
+    struct tuner_cap *c = cap_record(t, w->cap_mw);
+    if (c)
+        account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+    if (w->cap_mw >= tuner_reference_mw(t))
+        judge_reference(t, w);
+    if (hold && judge_hold(t, w))
+        return changed(t);
+    if (t->search) {
+        int r = search_on_window(t->search, w, &err);
+        if (r < 0)
+            tuner_note(t, true, "a window was left out: %s", err.text);
+    }
+    if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
+        return tuner_next(t);
+    return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
+}
+
+/* Every piece of the window is told: judge the whole. */
+static int window_told(struct tuner *t)
+{
+    double half = sqrt(t->closed_half2);
+    struct search_window out = {
+        .cap_mw = t->enforced_mw ? t->enforced_mw : t->commanded_mw,
+        .time_s = t->closed.time_s,
+        .energy_j = t->closed_j / t->closed.steps,
+        .time_rse = t->closed.time_rse,
+        .energy_rse = half / Z95 / t->closed_j,
+        .peak_w = t->closed_peak_w,
+    };
+
+    if (out.cap_mw > t->ceiling_mw)
+        out.cap_mw = t->ceiling_mw; /* others' claims hold, whatever was asked for */
+    if (t->closed_lost || !(t->closed_j > 0))
+        return tuner_arrived(t, loop_now_ns(t->o.loop));
+    if (out.energy_rse < out.time_rse)
+        out.energy_rse = out.time_rse;
+    return judge(t, &out);
+}
+
+static int tuner_on_energy(const struct meters_window *w, void *user)
+{
+    struct tuner *t = user;
+
+    t->pieces_asked--;
+    if (t->state == TUNER_OVER)
+        return tuner_maybe_done(t);
+    if (w->r < 0) {
+        t->closed_lost = true;
+        if (t->state == TUNER_ENERGY)
+            tuner_note(t, true, "a window was lost: %s", w->error.text);
+    } else {
+        t->closed_j += w->energy_j;
+        t->closed_half2 += w->half_j * w->half_j;
+        if (w->peak_w > t->closed_peak_w)
+            t->closed_peak_w = w->peak_w;
+    }
+    return t->pieces_asked == 0 && t->state == TUNER_ENERGY ? window_told(t) : 0;
+}
+
+static int ask_window(struct tuner *t)
+{
+    if (t->pieces_asked > 0) /* of a window that was given up: not to be mixed */
+        return tuner_arrived(t, loop_now_ns(t->o.loop));
+    t->state = TUNER_ENERGY;
+    t->closed = t->window;
+    t->closed_j = t->closed_half2 = t->closed_peak_w = 0;
+    t->closed_lost = false;
+    for (size_t i = 0; i < t->closed.n_pieces; i++) {
+        const struct window_piece *p = &t->closed.piece[i];
+        if (meters_window(t->o.meters, p->from.at_ns, p->to.at_ns, tuner_on_energy, t) ==
+            0)
+            t->pieces_asked++;
+        else
+            t->closed_lost = true;
+    }
+    return t->pieces_asked == 0 ? window_told(t) : 0;
+}
+
+int tuner_on_window(struct tuner *t, uint64_t now)
+{
+    enum window_state was = t->window.state;
+    size_t pieces = t->window.n_pieces;
+    enum window_state is = window_feed(&t->window, &t->steps, now);
+
+    if (is == WINDOW_OPEN && was != WINDOW_OPEN)
+        meters_mark(t->o.meters, t->window.from.at_ns);
+    if (t->window.n_pieces > pieces)
+        meters_mark(t->o.meters, t->window.piece[t->window.n_pieces - 1].to.at_ns);
+    return is == WINDOW_CLOSED ? ask_window(t) : 0;
+}
