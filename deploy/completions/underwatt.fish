@@ -1,0 +1,19 @@
+# Completion of underwatt for fish.  Commands and options are asked of the program itself.
+function __underwatt_commands
+    underwatt --help 2>/dev/null | string match -r '^  [a-z-]+  .*' | string replace -r '^  ([a-z-]+) +(.*)' '$1\t$2'
+end
+function __underwatt_options
+    set -l words (commandline -opc)
+    underwatt $words[2] --help 2>/dev/null | string match -r '^ .*--[a-z-]+.*' | string replace -r '^ +(?:-[a-zA-Z], )?(--[a-z-]+)(?: [A-Z|%-]+)? +(.*)' '$1\t$2'
+end
+function __underwatt_before
+    set -l words (commandline -opc)
+    test (count $words) -gt 0; and test $words[-1] = $argv[1]
+end
+complete -c underwatt -f
+complete -c underwatt -n __fish_is_first_token -a '(__underwatt_commands)'
+complete -c underwatt -n 'not __fish_is_first_token' -a '(__underwatt_options)'
+complete -c underwatt -n '__underwatt_before --goal' -a 'energy edp eds: cost: slowdown: time'
+complete -c underwatt -n '__underwatt_before --by' -a 'job user gpu day label:'
+complete -c underwatt -n '__underwatt_before --format' -a 'text csv json html'
+complete -c underwatt -n '__fish_seen_subcommand_from cap' -a 'set clear show'
