@@ -49,6 +49,48 @@ enum actuator_result core_check_limit(const struct gpu_info *info,
     return ACTUATOR_DONE;
 }
 
+enum actuator_result core_check_board(const struct core_rules *rules, const char *uuid,
+                                      uw_error *err)
+{
+    if (!rules || !rules->listed)
+        return ACTUATOR_DONE;
+    for (size_t i = 0; i < rules->n_boards; i++)
+        if (strcmp(rules->board[i], uuid) == 0)
+            return ACTUATOR_DONE;
+    return (enum actuator_result)fail(err, ACTUATOR_REFUSED,
+                                      "%s: not among the boards that the actuator's "
+                                      "configuration allows",
+                                      uuid);
+}
+
+static uint32_t limit_of(const struct cap_arg *cap, const struct gpu_limits *limits,
+                         uint32_t otherwise_mw)
+{
+    uint32_t whole_mw = limits->default_mw ? limits->default_mw : limits->max_mw;
+
+    if (cap->mw)
+        return cap->mw;
+    return cap->percent > 0 ? mw_of_w(w_of_mw(whole_mw) * cap->percent / 100)
+                            : otherwise_mw;
+}
+
+enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,
+                                      const struct gpu_limits *limits,
+                                      uint32_t original_mw, uint32_t mw, uw_error *err)
+{
+    if (!rules || mw == original_mw)
+        return ACTUATOR_DONE;
+    uint32_t from_mw = limit_of(&rules->from, limits, limits->min_mw);
+    uint32_t to_mw = limit_of(&rules->to, limits, limits->max_mw);
+    if (mw < from_mw || mw > to_mw)
+        return (enum actuator_result)fail(
+            err, ACTUATOR_REFUSED,
+            "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32
+            " mW, the range of the actuator's configuration",
+            uuid, mw, from_mw, to_mw);
+    return ACTUATOR_DONE;
+}
+
 enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min_mhz,
                                        uint32_t max_mhz, uw_error *err)
 {

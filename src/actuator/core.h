@@ -7,6 +7,7 @@
 #include <sys/types.h>
 
 #include "actuator/result.h"
+#include "base/units.h"
 #include "gpu/gpu.h"
 #include "underwatt/error.h"
 
@@ -36,6 +37,21 @@ struct cap_seen core_seen(const struct gpu_sample *sample);
 enum actuator_result core_check_limit(const struct gpu_info *info,
                                       const struct gpu_limits *limits, uint32_t mw,
                                       uw_error *err);
+/* What root's configuration allows, beside what the board does. */
+enum { CORE_RULES_BOARDS_MAX = 64 };
+struct core_rules {
+    bool listed; /* only these boards; else all */
+    char board[CORE_RULES_BOARDS_MAX][96];
+    size_t n_boards;
+    struct cap_arg from, to; /* of the default limit; nothing set: the board's range */
+};
+/* May this board be held at all?  DONE or REFUSED.  rules may be NULL: all is. */
+enum actuator_result core_check_board(const struct core_rules *rules, const char *uuid,
+                                      uw_error *err);
+/* May it be given this limit?  The original always may. */
+enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,
+                                      const struct gpu_limits *limits,
+                                      uint32_t original_mw, uint32_t mw, uw_error *err);
 /* 0, 0: a reset.  DONE or REFUSED. */
 enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min_mhz,
                                        uint32_t max_mhz, uw_error *err);

@@ -785,6 +785,7 @@ static int charge_init(struct guard *guard, size_t i, uw_error *err)
                             .lib = o->lib,
                             .dev = o->backend->at(o->lib, i),
                             .journal = o->journal,
+                            .rules = o->rules,
                             .lock_fd = -1};
     c->held.info = o->backend->info(c->held.dev);
     return loop_timer_new(o->loop, loop_now_ns(o->loop), 0, on_timer, c, &c->timer, err);

@@ -29,8 +29,9 @@ struct guard_opts {
      */
     uint64_t grace_ns;
     const struct gpu_backend *backend;
-    void *lib;                     /* open; stays the caller's */
-    const struct journal *journal; /* or NULL */
+    void *lib;                      /* open; stays the caller's */
+    const struct journal *journal;  /* or NULL */
+    const struct core_rules *rules; /* of root's configuration; or NULL */
     /* One line for a human; or NULL. */
     void (*say)(const char *text, void *user);
     /* A job of some board has ended: ask below; or NULL. */

@@ -49,7 +49,9 @@ int journal_open(const char *dir, struct journal *ret, uw_error *err)
     int r = read_boot_id(j.boot, sizeof j.boot, err);
     if (r < 0)
         return r;
-    if (mkdir(dir, 0700) < 0 && errno != EEXIST)
+    if (mkdir(dir, 0700) == 0)
+        (void)chmod(dir, 0711); /* its socket may be another uid's */
+    else if (errno != EEXIST)
         return fail(err, -errno, "%s: %s", dir, strerror(errno));
     auto_(fd_close) int fd = open(dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &st) < 0)

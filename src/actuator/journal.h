@@ -32,7 +32,7 @@ enum {
     JOURNAL_TAKEN = 2, /* another process holds the lock */
 };
 
-/* Makes dir (mode 0700) where it is missing; its parent must be there. */
+/* Makes dir (mode 0711) where it is missing; its parent must be there. */
 int journal_open(const char *dir, struct journal *ret, uw_error *err);
 void journal_close(struct journal *journal);
 

@@ -13,6 +13,7 @@
 
 #include "actuator/guard.h"
 #include "actuator/keeper.h"
+#include "actuator/rules.h"
 #include "actuator/server.h"
 #include "actuator/trust.h"
 #include "base/error.h"
@@ -40,6 +41,8 @@ struct program {
     enum phase phase;
     const char *library; /* NULL: the system's */
     char library_path[1024];
+    const char *config; /* NULL: RULES_FILE, where the boards are real */
+    struct rules rules;
 
     struct loop *loop;
     void *lib;
@@ -56,7 +59,7 @@ struct program {
 
 static const char help[] =
     "usage: underwatt-actuator --recover [--library PATH]\n"
-    "       underwatt-actuator --serve [--library PATH]\n"
+    "       underwatt-actuator --serve [--config FILE] [--library PATH]\n"
     "       underwatt-actuator --local [--library PATH]\n"
     "\n"
     "Write power caps for underwatt, one lease at a time, and put originals back.\n"
@@ -64,6 +67,7 @@ static const char help[] =
     "  --serve          listen on descriptor 3 (socket activation), else on\n"
     "                   actuator.sock in the state directory\n"
     "  --local          for underwatt's own use: serve the socket at standard input\n"
+    "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
     "  --library PATH   NVML to load instead of the system's\n";
 
 /* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
@@ -170,6 +174,26 @@ static uint64_t clock_now(void *user)
     return loop_now_ns(user);
 }
 
+/* Root's word on what may be done.  Recovery goes on without: it undoes. */
+static int read_rules(struct program *p, uw_error *err)
+{
+    const char *path = p->config ? p->config : RULES_FILE;
+    char text[300];
+
+    p->rules = rules_default();
+    int r = rules_read_file(path, trust_is_privileged(), &p->rules, err);
+    if (r == -ENOENT && !p->config)
+        return 0;
+    if (r < 0 && p->mode == MODE_RECOVER) {
+        (void)snprintf(text, sizeof text, "%s", err->text);
+        say(text, NULL);
+        return 0;
+    }
+    if (r == 0 && p->rules.library[0] && !p->library)
+        p->library = p->rules.library;
+    return r;
+}
+
 static int open_boards(struct program *p, uw_error *err)
 {
     struct gpu_open_opts opts = {.library = p->library,
@@ -188,6 +212,8 @@ static int open_boards(struct program *p, uw_error *err)
         return -ENODEV;
     if (r == 0) {
         const struct nvml_about *about = nvml_about(p->lib);
+        if (about->simulated && !p->config)
+            p->rules = rules_default(); /* those were for real boards */
         r = trust_state_dir(about->simulated, about->state_dir, dir, sizeof dir, err);
     }
     if (r == 0)
@@ -200,7 +226,9 @@ static int open_boards(struct program *p, uw_error *err)
     struct guard_opts guard = {.loop = p->loop,
                                .backend = &nvml_backend,
                                .lib = p->lib,
+                               .grace_ns = p->mode == MODE_SERVE ? p->rules.grace_ns : 0,
                                .journal = &p->journal,
+                               .rules = &p->rules.boards,
                                .say = say,
                                .on_change = on_change,
                                .user = p};
@@ -222,8 +250,10 @@ static int start_beating(struct program *p, uw_error *err)
 /* Entries of dead holders first: nobody is served before. */
 static int recover(struct program *p, uw_error *err)
 {
-    int r = open_boards(p, err);
+    int r = read_rules(p, err);
 
+    if (r == 0)
+        r = open_boards(p, err);
     if (r == 0)
         r = guard_recover(p->guard, err);
     if (r == 0 && !guard_is_idle(p->guard))
@@ -235,6 +265,8 @@ static int open_door(struct program *p, uw_error *err)
 {
     struct server_opts opts = {.loop = p->loop,
                                .guard = p->guard,
+                               .client = p->rules.client,
+                               .n_clients = p->rules.n_clients,
                                .excuse = p->excuse.text,
                                .say = say,
                                .on_gone = on_gone,
@@ -247,7 +279,9 @@ static int open_door(struct program *p, uw_error *err)
         return server_new_local(&opts, STDIN_FILENO, &p->server, err);
     if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
         (void)snprintf(path, sizeof path, "%s/actuator.sock", p->journal.dir);
-        int r = server_bind(path, &fd, err);
+        uid_t owner =
+            geteuid() == 0 && p->rules.n_clients == 1 ? p->rules.client[0] : (uid_t)-1;
+        int r = server_bind(path, owner, &fd, err);
         if (r < 0)
             return r;
     }
@@ -302,6 +336,8 @@ static int parse(struct program *p, int argc, char **argv)
             p->mode = MODE_SERVE;
         } else if (strcmp(argv[i], "--library") == 0 && argv[i + 1]) {
             p->library = argv[++i];
+        } else if (strcmp(argv[i], "--config") == 0 && argv[i + 1]) {
+            p->config = argv[++i];
         } else {
             (void)fprintf(stderr, "underwatt-actuator: '%s' is no option: see --help\n",
                           argv[i]);

@@ -13,6 +13,7 @@
 
 enum {
     PEERS_MAX = 16,
+    STRANGERS_MAX = 32,
     AT_ONCE = 16, /* messages of one peer before the others' turn */
 };
 
@@ -31,6 +32,8 @@ struct server {
     int fd; /* listening; -1 in local mode */
     struct loop_fd *source;
     struct peer *peer[PEERS_MAX];
+    uid_t stranger[STRANGERS_MAX]; /* who has been named in the log */
+    size_t n_strangers;
 };
 
 static void peer_free(struct peer *p)
@@ -142,6 +145,32 @@ static int peer_new(struct server *s, int fd, const struct ucred *who, uw_error 
     return 0;
 }
 
+static bool is_client(const struct server *s, uid_t uid)
+{
+    for (size_t i = 0; i < s->opts.n_clients; i++)
+        if (s->opts.client[i] == uid)
+            return true;
+    return uid == 0 || uid == geteuid();
+}
+
+/* Each stranger is named once: a log is not theirs to fill. */
+static void say_stranger(struct server *s, const struct ucred *who)
+{
+    char text[160];
+
+    for (size_t i = 0; i < s->n_strangers; i++)
+        if (s->stranger[i] == who->uid)
+            return;
+    if (s->n_strangers == STRANGERS_MAX)
+        return;
+    s->stranger[s->n_strangers++] = who->uid;
+    (void)snprintf(text, sizeof text,
+                   "uid %u (process %d) may not connect: refused, now and silently from "
+                   "now on",
+                   who->uid, who->pid);
+    s->opts.say(text, s->opts.user);
+}
+
 static int on_connect(struct loop_fd *source, int listening, int events, void *user)
 {
     struct server *s = user;
@@ -155,15 +184,12 @@ static int on_connect(struct loop_fd *source, int listening, int events, void *u
     int fd = accept4(listening, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (fd < 0)
         return 0;
-    int r = 0;
-    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0 ||
-        (who.uid != 0 && who.uid != geteuid())) {
-        r = fail(&err, -EPERM, "a client that is not root's: refused");
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &len) < 0) {
         (void)close(fd);
-    } else {
-        r = peer_new(s, fd, &who, &err);
-    }
-    if (r < 0) {
+    } else if (!is_client(s, who.uid)) {
+        say_stranger(s, &who);
+        (void)close(fd);
+    } else if (peer_new(s, fd, &who, &err) < 0) {
         (void)snprintf(text, sizeof text, "%s", err.text);
         s->opts.say(text, s->opts.user);
     }
@@ -227,7 +253,7 @@ int server_new_listening(const struct server_opts *opts, int fd, struct server *
     return r;
 }
 
-int server_bind(const char *path, int *ret_fd, uw_error *err)
+int server_bind(const char *path, uid_t owner, int *ret_fd, uw_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t len = strlen(path);
@@ -240,6 +266,7 @@ int server_bind(const char *path, int *ret_fd, uw_error *err)
     (void)unlink(path);
     mode_t mask = umask(0177);
     int r = fd < 0 || bind(fd, (const struct sockaddr *)&address, sizeof address) < 0 ||
+                    (owner != (uid_t)-1 && lchown(path, owner, (gid_t)-1) < 0) ||
                     listen(fd, PEERS_MAX) < 0
                 ? -errno
                 : 0;

@@ -14,6 +14,8 @@ struct server;
 struct server_opts {
     struct loop *loop;
     struct guard *guard; /* NULL: nothing can be done, and excuse says why */
+    const uid_t *client; /* who may connect besides root and our own uid; borrowed */
+    size_t n_clients;
     const char *excuse;
     void (*say)(const char *text, void *user);
     /* Local mode: the client has gone. */
@@ -26,11 +28,15 @@ struct server_opts {
  */
 int server_new_local(const struct server_opts *opts, int fd, struct server **ret,
                      uw_error *err);
-/* Clients connect to this listening socket; root and our own uid alone. */
+/* Clients connect to this listening socket.  Others than those above are refused, once
+ * each is said so.
+ */
 int server_new_listening(const struct server_opts *opts, int fd, struct server **ret,
                          uw_error *err);
-/* PATH as a listening socket of mode 0600; an old one is replaced. */
-int server_bind(const char *path, int *ret_fd, uw_error *err);
+/* PATH as a listening socket of mode 0600; an old one is replaced.  owner: whose it is
+ * to be, where that can be done; (uid_t)-1: ours.
+ */
+int server_bind(const char *path, uid_t owner, int *ret_fd, uw_error *err);
 /* Ends the sessions. */
 void server_free(struct server *server);
 DEFINE_AUTO(struct server *, server_free);

@@ -33,7 +33,7 @@ int trust_state_dir(bool simulated, const char *state_dir, char *ret, size_t siz
     if (simulated)
         n = snprintf(ret, size, "%s/actuator", state_dir);
     else
-        n = snprintf(ret, size, "/run/underwatt");
+        n = snprintf(ret, size, "/run/underwatt-actuator");
     if (n < 0 || (size_t)n >= size)
         return fail(err, -ENAMETOOLONG, "%s: too long a path", state_dir);
     return 0;

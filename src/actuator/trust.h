@@ -10,8 +10,8 @@
 /* Root, a set-uid program, or any effective capability. */
 bool trust_is_privileged(void);
 
-/* Where journal and locks of these boards lie: /run/underwatt for real ones (root
- * alone: -EPERM), the world's own folder (state_dir) for simulated ones.
+/* Where journal and locks of these boards lie: /run/underwatt-actuator for real ones
+ * (root alone: -EPERM), the world's own folder (state_dir) for simulated ones.
  */
 int trust_state_dir(bool simulated, const char *state_dir, char *ret, size_t size,
                     uw_error *err);

@@ -227,6 +227,10 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
 {
     uw_error err = {""};
 
+    if (core_check_board(h->rules, h->info->uuid, &err) != ACTUATOR_DONE) {
+        answer(h, reply, ACTUATOR_REFUSED, &err);
+        return;
+    }
     int r = adopt(h, client, reply, &err);
     if (r == 0 && h->has_entry) {
         work_restore(h, reply);
@@ -272,6 +276,9 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     uw_error err = {""};
 
     enum actuator_result result = core_check_limit(h->info, &h->limits, mw, &err);
+    if (result == ACTUATOR_DONE)
+        result = core_check_rules(h->rules, h->info->uuid, &h->limits,
+                                  h->entry.original_mw, mw, &err);
     if (result != ACTUATOR_DONE) {
         answer(h, reply, result, &err);
         reply->enforced_mw = h->entry.readback_mw;

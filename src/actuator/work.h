@@ -19,7 +19,8 @@ struct held {
     void *lib;
     struct gpu_dev *dev;
     const struct gpu_info *info;
-    const struct journal *journal; /* NULL in virtual time: nothing to survive */
+    const struct journal *journal;  /* NULL in virtual time: nothing to survive */
+    const struct core_rules *rules; /* NULL: none */
 
     int lock_fd; /* -1: not locked */
     bool has_entry;

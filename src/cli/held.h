@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#define HELD_REAL_DIR \
-    "/run/underwatt" /* the world's folder/actuator for simulated ones */
+/* Of simulated ones: the world's folder/actuator. */
+#define HELD_REAL_DIR "/run/underwatt-actuator"
 
 struct held {
     bool known;           /* there is an entry that we may read */

@@ -56,8 +56,12 @@ class Peer:
                 return m
 
 
-def start(node, *more, **kw):
+def start(node, *more, config="", **kw):
     library = os.path.join(node.state, "lib", "libnvidia-ml.so.1")
+    if config:
+        path = os.path.join(node.state, "actuator.yaml")
+        pathlib.Path(path).write_text(config)
+        more = ("--serve", "--config", path)
     return subprocess.Popen([ACTUATOR, *(more or ("--serve",)), "--library", library],
                             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE, text=True, **kw)
@@ -150,7 +154,7 @@ def strangers(t, path):
     folders = [path, os.path.dirname(path)]
     for f in folders:
         os.chmod(f, 0o777)
-    p = stranger()
+    p, _ = stranger(), stranger()
     for f in folders:
         os.chmod(f, 0o700)
     t.equal(p.stdout.strip(), "0", "and if it could, its uid is refused")
@@ -206,6 +210,43 @@ def client(t, node, path, uuid):
     return c
 
 
+def rules(t, node, uuid, path):
+    for text, says in {"grace: 5\n": "actuator.yaml:1: ", "boards: all\nlimits: 3\n": "actuator.yaml:2: ",
+                       "clients: [nobody-at-all]\n": "nobody-at-all"}.items():
+        p = start(node, config=text)
+        err = p.communicate(timeout=10)[1]
+        t.ok(p.returncode == 1 and says in err, f"a configuration of {text!r} is refused", err)
+    if os.geteuid() == 0:
+        file = os.path.join(node.state, "actuator.yaml")
+        for mode, uid in ((0o666, 0), (0o644, 65534)):
+            os.chmod(file, mode)
+            os.chown(file, uid, 0)
+            p = start(node, "--serve", "--config", file)
+            err = p.communicate(timeout=10)[1]
+            t.ok(p.returncode == 1 and "root" in err, f"one of uid {uid}, mode {mode:o}, too", err)
+        os.unlink(file)
+    p = start(node, "--serve", "--config", "/nowhere/actuator.yaml")
+    t.ok("/nowhere/actuator.yaml" in p.communicate(timeout=10)[1] and p.returncode == 1,
+         "one that is not there, too")
+
+    server = start(node, config=f"boards: [{uuid(0)}]\nrange: {{from: 60 %, to: 240 W}}\n")
+    node.children.append(server)
+    uwtest.wait_for(lambda: os.path.exists(path), 5)
+    p = Peer(path)
+    m = p.ask(HOLD, uuid(1))
+    t.ok(m[2] == REFUSED and f"{uuid(1)}: not among the boards" in m[5], "a board that is not allowed", m)
+    t.equal(p.ask(HOLD, uuid(0))[2], DONE, "one that is")
+    m = p.ask(LIMIT, uuid(0), 170000)
+    t.ok(m[2] == REFUSED and "170000 mW is outside 180000..240000 mW" in m[5] and uuid(0) in m[5],
+         "under the range: board, value and range are named", m)
+    t.equal(p.ask(LIMIT, uuid(0), 240001)[2], REFUSED, "above it")
+    t.equal(p.ask(LIMIT, uuid(0), 180000)[2], DONE, "at its end")
+    t.equal(p.ask(LIMIT, uuid(0), 250000)[2], DONE, "the original, though above it")
+    server.send_signal(signal.SIGTERM)
+    t.equal((server.communicate(timeout=10), server.returncode)[1], 0, "and the end")
+    os.unlink(path)
+
+
 def bad_starts(t, node):
     p = subprocess.run([ACTUATOR, "--frobnicate"], capture_output=True, text=True)
     t.ok(p.returncode == 2 and "--frobnicate" in p.stderr, "an unknown option", p.stderr)
@@ -226,11 +267,12 @@ def main():
     with uwtest.Node(machine="boards: [{model: v100, count: 3, limit: 250 W}]") as node:
         bad_starts(t, node)
         boards = node.status()["boards"]
+        uuid = lambda i: boards[i]["uuid"]
         path = os.path.join(node.state, "actuator", "actuator.sock")
-        server = start(node)
+        rules(t, node, uuid, path)
+        server = start(node, config="grace: 1 s\n")
         node.children.append(server)  # killed with the node, if it comes to that
         uwtest.wait_for(lambda: os.path.exists(path), 5)
-        uuid = lambda i: boards[i]["uuid"]
         basics(t, node, path, uuid)
         nonsense(t, node, path, uuid)
         strangers(t, path)
@@ -241,6 +283,8 @@ def main():
         p.ask(LIMIT, uuid(0), 200000)
         server.send_signal(signal.SIGTERM)
         said = server.communicate(timeout=10)[1]
+        if os.geteuid() == 0:
+            t.equal(said.count("uid 65534"), 1, "a stranger is named once")
         t.ok(held.hear("event ended"), "the client hears that its actuator has gone")
         held.p.stdin.close()
         held.p.wait()

@@ -276,7 +276,8 @@ int main(void)
     test_text();
     is_int(journal_open(dir, &j, NULL), 0, "the folder is made");
     struct stat st;
-    ok(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0700, "… for its owner alone");
+    ok(stat(dir, &st) == 0 && (st.st_mode & 07777) == 0711,
+       "… its owner alone may list it");
     is_int((int)strlen(j.boot), 36, "the boot id is read");
     test_files(&j);
     test_list(&j);

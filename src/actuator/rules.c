@@ -1,0 +1,232 @@
+#include "actuator/rules.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "gpu/library.h"
+#include "io/file.h"
+#include "io/yaml.h"
+
+#define UID_MAX 4294967294ull
+
+struct rules rules_default(void)
+{
+    return (struct rules){.grace_ns = RULES_GRACE_S * NS_PER_S};
+}
+
+/* What stands in the file; NULL: not given. */
+struct rules_file {
+    const struct yaml_node *clients, *boards, *range;
+    uint64_t grace_ns;
+    const char *library;
+};
+
+#define FIELD(field) offsetof(struct rules_file, field)
+/* clang-format off */
+static const struct yaml_key file_keys[] = {
+    {"clients", YAML_TYPE_NODE, FIELD(clients), false, 0, 0, NULL},
+    {"boards", YAML_TYPE_NODE, FIELD(boards), false, 0, 0, NULL},
+    {"range", YAML_TYPE_NODE, FIELD(range), false, 0, 0, NULL},
+    {"grace", YAML_TYPE_DURATION, FIELD(grace_ns), false, 0, RULES_GRACE_MAX_S, NULL},
+    {"library", YAML_TYPE_TEXT, FIELD(library), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+/* clang-format on */
+
+/* The uid of a user in a file of passwd's form; false: not there. */
+static bool find_user(const char *users, const char *name, uid_t *ret)
+{
+    FILE *file = fopen(users, "re");
+    struct passwd entry;
+    const struct passwd *found = NULL;
+    char text[4096];
+    struct passwd *p = NULL;
+
+    while (file && !found && fgetpwent_r(file, &entry, text, sizeof text, &p) == 0)
+        if (strcmp(entry.pw_name, name) == 0)
+            found = &entry;
+    if (found)
+        *ret = found->pw_uid;
+    if (file)
+        (void)fclose(file);
+    return found;
+}
+
+static int read_client(const struct yaml_node *node, const char *users,
+                       struct rules *rules, uw_error *err)
+{
+    const char *text = NULL;
+    uint64_t n = 0;
+    uid_t uid = 0;
+    int r = yaml_text(node, &text, err);
+
+    if (r < 0)
+        return r;
+    if (parse_u64(text, &n, NULL) == 0) {
+        if (n > UID_MAX)
+            return yaml_fail(node, err, -ERANGE, "clients: %s is no uid", text);
+        uid = (uid_t)n;
+    } else if (!text[0] || !find_user(users, text, &uid)) {
+        return yaml_fail(node, err, -EINVAL,
+                         "clients: there is no user '%.40s' in %s (write its uid where "
+                         "it lives elsewhere)",
+                         text, users);
+    }
+    if (rules->n_clients == RULES_CLIENTS_MAX)
+        return yaml_fail(node, err, -E2BIG, "clients: more than %d", RULES_CLIENTS_MAX);
+    rules->client[rules->n_clients++] = uid;
+    return 0;
+}
+
+static int read_clients(const struct yaml_node *node, const char *users,
+                        struct rules *rules, uw_error *err)
+{
+    int r = 0;
+
+    if (yaml_kind(node) == YAML_SCALAR)
+        return read_client(node, users, rules, err);
+    r = yaml_want(node, YAML_SEQ, err);
+    for (size_t i = 0; r == 0 && i < yaml_count(node); i++)
+        r = read_client(yaml_at(node, i), users, rules, err);
+    return r;
+}
+
+static int read_board(const struct yaml_node *node, struct core_rules *rules,
+                      uw_error *err)
+{
+    const char *text = NULL;
+    int r = yaml_text(node, &text, err);
+
+    if (r < 0)
+        return r;
+    if (!core_is_uuid(text) || strspn(text, "0123456789") == strlen(text))
+        return yaml_fail(node, err, -EINVAL, "boards: '%.40s' is no board's UUID", text);
+    if (rules->n_boards == CORE_RULES_BOARDS_MAX)
+        return yaml_fail(node, err, -E2BIG, "boards: more than %d",
+                         CORE_RULES_BOARDS_MAX);
+    (void)snprintf(rules->board[rules->n_boards++], sizeof rules->board[0], "%s", text);
+    return 0;
+}
+
+/* "all", or a list of UUIDs: an empty one allows none. */
+static int read_boards(const struct yaml_node *node, struct core_rules *rules,
+                       uw_error *err)
+{
+    const char *text = NULL;
+    int r = 0;
+
+    if (yaml_kind(node) == YAML_SCALAR && (r = yaml_text(node, &text, err)) == 0 &&
+        strcmp(text, "all") == 0)
+        return 0;
+    if (r == 0 && yaml_kind(node) != YAML_SEQ)
+        r = yaml_fail(node, err, -EINVAL, "boards: 'all', or a list of UUIDs");
+    rules->listed = true;
+    for (size_t i = 0; r == 0 && i < yaml_count(node); i++)
+        r = read_board(yaml_at(node, i), rules, err);
+    return r;
+}
+
+/* "200 W" or "60 %": parse_cap(), but a bare number has no unit. */
+static int read_limit(const struct yaml_node *node, struct cap_arg *ret, uw_error *err)
+{
+    const char *text = NULL;
+    struct cap_arg cap = {0};
+    uw_error why = {""};
+    int r = yaml_text(node, &text, err);
+
+    if (r < 0)
+        return r;
+    if (strchr(text, '%'))
+        r = parse_cap(text, &cap, &why);
+    else
+        r = parse_power(text, &cap.mw, &why);
+    if (r < 0)
+        return yaml_fail(node, err, r, "range: %s", why.text);
+    if (cap.mw == 0 && cap.percent <= 0)
+        return yaml_fail(node, err, -ERANGE, "range: '%s': a limit is more than 0", text);
+    *ret = cap;
+    return 0;
+}
+
+static int read_range(const struct yaml_node *node, struct core_rules *rules,
+                      uw_error *err)
+{
+    struct {
+        const struct yaml_node *from, *to;
+    } range = {NULL, NULL};
+    const struct yaml_key keys[] = {
+        {"from", YAML_TYPE_NODE, 0, false, 0, 0, NULL},
+        {"to", YAML_TYPE_NODE, sizeof range.from, false, 0, 0, NULL},
+        {NULL, 0, 0, false, 0, 0, NULL},
+    };
+
+    int r = yaml_read_map(node, keys, &range, err);
+    if (r == 0 && range.from)
+        r = read_limit(range.from, &rules->from, err);
+    if (r == 0 && range.to)
+        r = read_limit(range.to, &rules->to, err);
+    if (r == 0 && ((rules->from.mw && rules->to.mw && rules->from.mw > rules->to.mw) ||
+                   (rules->from.percent > 0 && rules->to.percent > 0 &&
+                    rules->from.percent > rules->to.percent)))
+        r = yaml_fail(node, err, -ERANGE, "range: from is above to");
+    return r;
+}
+
+static int read_library(const struct yaml_node *root, const char *path,
+                        struct rules *rules, uw_error *err)
+{
+    const struct yaml_node *node = yaml_get(root, "library");
+
+    if (path[0] != '/')
+        return yaml_fail(node, err, -EINVAL, "library: '%.80s' is no absolute path",
+                         path);
+    int n = snprintf(rules->library, sizeof rules->library, "%s", path);
+    if (n < 0 || (size_t)n >= sizeof rules->library)
+        return yaml_fail(node, err, -EINVAL, "library: longer than %zu bytes",
+                         sizeof rules->library - 1);
+    return 0;
+}
+
+int rules_read(const char *name, const char *text, size_t len, const char *users,
+               struct rules *ret, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+    struct rules rules = rules_default();
+    struct rules_file file = {.grace_ns = rules.grace_ns};
+
+    int r = yaml_read(name, text, len, &doc, err);
+    if (r < 0)
+        return r;
+    const struct yaml_node *root = yaml_root(doc);
+    r = yaml_read_map(root, file_keys, &file, err);
+    if (r == 0 && file.clients)
+        r = read_clients(file.clients, users, &rules, err);
+    if (r == 0 && file.boards)
+        r = read_boards(file.boards, &rules.boards, err);
+    if (r == 0 && file.range)
+        r = read_range(file.range, &rules.boards, err);
+    if (r == 0 && file.library)
+        r = read_library(root, file.library, &rules, err);
+    rules.grace_ns = file.grace_ns;
+    if (r == 0)
+        *ret = rules;
+    return r < 0 ? r : 0;
+}
+
+int rules_read_file(const char *path, bool privileged, struct rules *ret, uw_error *err)
+{
+    char real[PATH_MAX];
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    int r = gpu_library_check(path, privileged, real, sizeof real, err);
+    if (r == 0)
+        r = file_read(real, YAML_MAX_BYTES, &text, &len, err);
+    return r == 0 ? rules_read(path, text, len, "/etc/passwd", ret, err) : r;
+}

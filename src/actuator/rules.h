@@ -1,0 +1,45 @@
+/* What root's configuration allows: underwatt-actuator.yaml(5). */
+#ifndef ACTUATOR_RULES_H
+#define ACTUATOR_RULES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "actuator/core.h"
+#include "base/units.h"
+#include "underwatt/error.h"
+
+#define RULES_FILE "/etc/underwatt/actuator.yaml"
+
+enum {
+    RULES_CLIENTS_MAX = 16,
+    RULES_GRACE_S = 10,
+    RULES_GRACE_MAX_S = 60,
+};
+
+/* Without pointers: copied by assignment. */
+struct rules {
+    uid_t client[RULES_CLIENTS_MAX]; /* who may connect besides root and our own uid */
+    size_t n_clients;
+    struct core_rules boards;
+    uint64_t grace_ns;
+    char library[512]; /* NVML; "" the system's */
+};
+
+/* Where there is no file: every board, its own range, root and our own uid alone. */
+struct rules rules_default(void);
+
+/* users: what names are looked up in, /etc/passwd's form; no other source of users is
+ * asked (their libraries have no place in a process of root's).  *ret is written
+ * only on success.  -EINVAL, -ERANGE, -E2BIG with FILE:LINE.
+ */
+int rules_read(const char *name, const char *text, size_t len, const char *users,
+               struct rules *ret, uw_error *err);
+/* privileged: the file and every folder above it must be root's alone to write.
+ * -ENOENT: not there; -EPERM, and as above.
+ */
+int rules_read_file(const char *path, bool privileged, struct rules *ret, uw_error *err);
+
+#endif
