@@ -36,6 +36,7 @@ struct cli_env {
     const char *cuda_device_order;    /* CUDA_DEVICE_ORDER */
     const char *runtime_dir;          /* XDG_RUNTIME_DIR */
     const char *home;                 /* HOME */
+    const char *socket;               /* UNDERWATT_SOCKET: the daemon's */
     bool root;                        /* runs as root (never through sudo) */
     bool dropped; /* was started through sudo and became the calling user */
 };

@@ -81,6 +81,7 @@ static void read_environment(struct cli_env *env)
     env->cuda_device_order = getenv("CUDA_DEVICE_ORDER");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->home = getenv("HOME");
+    env->socket = getenv("UNDERWATT_SOCKET");
 }
 
 /* Root loads no library that somebody else could exchange.  Others may name any. */

@@ -1,0 +1,93 @@
+#include "cli/daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "gpu/nvml/nvml.h"
+#include "node/config.h"
+
+enum { ANSWER_S = 3 };
+
+static int set_named(struct daemon_where *w, const char *path, uw_error *err)
+{
+    const char *slash = strrchr(path, '/');
+
+    if (path[0] != '/')
+        return fail(err, -EINVAL, "UNDERWATT_SOCKET: '%s' is no absolute path", path);
+    int n = snprintf(w->job_socket, sizeof w->job_socket, "%.*s/job.sock",
+                     (int)(slash - path), path);
+    if (strlen(path) >= sizeof w->socket || n < 0 || (size_t)n >= sizeof w->job_socket)
+        return fail(err, -ENAMETOOLONG,
+                    "UNDERWATT_SOCKET: a socket's path has at most "
+                    "%zu bytes",
+                    sizeof w->socket - 1);
+    memcpy(w->socket, path, strlen(path) + 1);
+    w->named = true;
+    return 0;
+}
+
+int daemon_where(const struct cli_env *env, const char *nvml, struct daemon_where *ret,
+                 uw_error *err)
+{
+    struct daemon_where w = {.named = false};
+    struct nvml_about about = {.simulated = false};
+    struct node_config c;
+
+    if (env->socket && *env->socket) {
+        int r = set_named(&w, env->socket, err);
+        if (r == 0)
+            *ret = w;
+        return r;
+    }
+    if (nvml_look(nvml, &about, NULL) != 0)
+        about.simulated = false;
+    int r = node_config_init(&c, about.simulated ? about.state_dir : NULL, err);
+    if (r < 0)
+        return r;
+    memcpy(w.socket, c.api.socket, sizeof w.socket);
+    memcpy(w.job_socket, c.api.job_socket, sizeof w.job_socket);
+    *ret = w;
+    return 0;
+}
+
+int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
+                uw_error *err)
+{
+    auto_(httpc_free) struct httpc *c = NULL;
+    auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
+    struct daemon_where w;
+
+    int r = daemon_where(env, nvml, &w, err);
+    if (r < 0)
+        return r;
+    struct httpc_opts opts = {.socket = w.socket, .timeout_ns = ANSWER_S * NS_PER_S};
+    r = httpc_new(&opts, &c, err);
+    if (r == 0)
+        r = httpc_call(c, "GET", "/healthz", NULL, &reply, err);
+    if (!w.named && (r == -ENOENT || r == -ECONNREFUSED))
+        return DAEMON_ABSENT;
+    if (r < 0)
+        return r;
+    if (reply.status >= 500 || reply.status == 404)
+        return fail(err, -EPROTO, "what answers at %s is no underwattd (status %u)",
+                    w.socket, reply.status);
+    *ret = take(c);
+    return 0;
+}
+
+int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+                struct httpc **ret)
+{
+    uw_error err = {""};
+
+    int r = daemon_open(env, nvml, ret, &err);
+    if (r == DAEMON_ABSENT)
+        return cli_fail(EXIT_FAIL,
+                        "%s: %s; this command needs the daemon: systemctl start "
+                        "underwattd, or underwatt-start (see underwattd(8))",
+                        cmd->name, err.text);
+    return r < 0 ? cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err.text) : EXIT_OK;
+}

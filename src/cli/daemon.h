@@ -1,0 +1,41 @@
+/* The daemon of this node, as commands reach it: where its sockets are, whether it
+ * answers.
+ */
+#ifndef CLI_DAEMON_H
+#define CLI_DAEMON_H
+
+#include <stdbool.h>
+
+#include "cli/cmd.h"
+#include "io/httpc.h"
+#include "underwatt/error.h"
+
+enum { DAEMON_PATH = 108 };
+
+struct daemon_where {
+    char socket[DAEMON_PATH];
+    char job_socket[DAEMON_PATH]; /* beside it: takes progress pages */
+    bool named;                   /* by UNDERWATT_SOCKET: then it must answer */
+};
+
+/* UNDERWATT_SOCKET, else the simulated world's that nvml (NULL: the system's library)
+ * belongs to, else the system's.  -EINVAL, -ENAMETOOLONG: a path that is none.
+ */
+int daemon_where(const struct cli_env *env, const char *nvml, struct daemon_where *ret,
+                 uw_error *err);
+
+enum { DAEMON_ABSENT = 1 };
+
+/* A client of the daemon once that has answered.  DAEMON_ABSENT: nobody answers where
+ * it was not named: *err says where was looked.  -EACCES: the socket is not ours to
+ * use; -ETIMEDOUT: it hangs; -ENOENT, -ECONNREFUSED: named and not there.
+ */
+int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
+                uw_error *err);
+/* For commands that cannot do without: EXIT_OK, or EXIT_FAIL after a line that says how
+ * to start it.
+ */
+int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+                struct httpc **ret);
+
+#endif
