@@ -6,10 +6,6 @@
 #define S 1000000000ull
 
 /* Until the rooms that own them are there. */
-__attribute__((weak)) const char *claim_kind_name(enum claim_kind kind)
-{
-    return kind == CLAIM_SOFT ? "soft" : kind == CLAIM_NAMED ? "named" : "hard";
-}
 __attribute__((weak)) const char *caps_cause_name(enum caps_cause cause)
 {
     static const char *const names[] = {"other", "driver", "persistence", "thermal",
@@ -46,7 +42,7 @@ static void make_board(struct made *m, size_t i)
                 .can_cap = true,
                 .limits = {100000, 300000, 300000},
                 .bounds = {300000, 100000, 120000},
-                .verdict = {300000, CAP_BY_ORIGINAL, 0, 300000, false},
+                .verdict = {.target_mw = 300000, .most_mw = 300000},
                 .ramp_mw = 300000,
                 .enforced_mw = 300000,
                 .claims = &m->claims[i],
@@ -144,7 +140,11 @@ static void make_claims(struct made *m)
                                  .why = "budget \"row 3\""};
     c->n = 2;
     v->state = CAPS_HELD;
-    v->verdict = (struct cap_verdict){150000, CAP_BY_CLAIM, 8, 150000, true};
+    v->verdict = (struct cap_verdict){.target_mw = 150000,
+                                      .by = CAP_BY_CLAIM,
+                                      .claim = 8,
+                                      .most_mw = 150000,
+                                      .at_once = true};
     v->ramp_mw = v->enforced_mw = 150000;
     m->board[0].last.enforced_mw = m->board[0].last.requested_mw = 150000;
 }
