@@ -167,8 +167,8 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.jobs.discover = true;
     c.jobs.look_ns = 2 * NS_PER_S;
     c.ledger.keep_fine_ns = 2 * 86400 * NS_PER_S;
-    c.ledger.keep_minute_ns = 60 * 86400 * NS_PER_S;
-    c.ledger.keep_hour_ns = 10 * 365 * 86400 * NS_PER_S;
+    c.ledger.keep_minute_ns = 14 * 86400 * NS_PER_S;
+    c.ledger.keep_hour_ns = 400 * 86400 * NS_PER_S;
     c.api.limits = (struct config_limits){.connections = 512,
                                           .per_client = 64,
                                           .requests = 200,
