@@ -79,6 +79,8 @@ struct caps_opts {
     struct loop *loop;
     struct boards *boards;
     struct caps_conf conf;
+    uint64_t first_id;      /* of the claims made here: new ones count up from it, and go
+                             * on above any that is given; 0: 1 */
     caps_event_fn on_event; /* mandatory */
     void *user;
 };
