@@ -3,11 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -20,6 +22,7 @@ enum { READS = 4 };
 struct progress_page {
     char *path;
     int fd;
+    bool adopted; /* no path, and not ours to remove */
     dev_t dev;
     ino_t ino;
     struct {
@@ -66,6 +69,34 @@ int progress_page_new(const char *dir, struct progress_page **ret, uw_error *err
     return 0;
 }
 
+int progress_page_adopt(int fd, struct progress_page **ret, uw_error *err)
+{
+    struct stat st;
+    struct statfs fs;
+
+    if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
+        return fail(err, -errno, "progress page: %s", strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return fail(err, -EINVAL, "progress page: it is no regular file");
+    if (fs.f_type != TMPFS_MAGIC)
+        return fail(err, -EINVAL,
+                    "progress page: it must lie in memory (a memfd, or a file in "
+                    "/dev/shm or /run)");
+    struct progress_page *page = calloc(1, sizeof *page);
+    if (!page)
+        return fail(err, -ENOMEM, "progress page: out of memory");
+    page->fd = fd;
+    page->adopted = true;
+    *ret = page;
+    return 0;
+}
+
+void progress_page_disown(struct progress_page *page)
+{
+    free(page->path);
+    free(page);
+}
+
 void progress_page_free(struct progress_page *page)
 {
     struct stat st;
@@ -73,7 +104,7 @@ void progress_page_free(struct progress_page *page)
     if (!page)
         return;
     if (page->fd >= 0) {
-        if (lstat(page->path, &st) == 0 && st.st_dev == page->dev &&
+        if (!page->adopted && lstat(page->path, &st) == 0 && st.st_dev == page->dev &&
             st.st_ino == page->ino)
             (void)unlink(page->path);
         (void)close(page->fd);
@@ -84,7 +115,7 @@ void progress_page_free(struct progress_page *page)
 
 const char *progress_page_path(const struct progress_page *page)
 {
-    return page->path;
+    return page->adopted ? "" : page->path;
 }
 
 /* What there is of the page, the rest zeroed; its length or -errno. */
@@ -159,7 +190,8 @@ int progress_page_read(struct progress_page *page, uint64_t now_ns,
     ssize_t n = read_settled(page->fd, &raw, &torn);
 
     if (n < 0)
-        return fail(err, (int)n, "%s: %s", page->path, strerror((int)-n));
+        return fail(err, (int)n, "progress page %s: %s", progress_page_path(page),
+                    strerror((int)-n));
     ret->flaws = n < (ssize_t)sizeof raw ? PROGRESS_SHORT : 0;
     ret->n = 0;
     if (n < (ssize_t)offsetof(struct uw_progress_page, slot))

@@ -18,11 +18,18 @@ struct progress_page;
  * that exists.  -errno of open and write.
  */
 int progress_page_new(const char *dir, struct progress_page **ret, uw_error *err);
+/* A page that its maker handed over (a descriptor of a regular file in memory: memfd or
+ * tmpfs, for whoever else keeps it could make a read hang).  The descriptor is taken on
+ * success.  -EINVAL: text says what is wrong with it.
+ */
+int progress_page_adopt(int fd, struct progress_page **ret, uw_error *err);
+/* The descriptor given up, the page freed. */
+void progress_page_disown(struct progress_page *page);
 /* Removes the file (unless the job has put another in its place), closes. */
 void progress_page_free(struct progress_page *page);
 DEFINE_AUTO(struct progress_page *, progress_page_free);
 
-/* For UNDERWATT_PROGRESS; borrowed. */
+/* For UNDERWATT_PROGRESS; borrowed.  "": handed over. */
 const char *progress_page_path(const struct progress_page *page);
 
 /* What is wrong with a page or a slot that was read: nothing to fail over. */

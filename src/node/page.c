@@ -118,6 +118,11 @@ const struct steps *page_steps(const struct page *p)
     return &p->steps;
 }
 
+bool page_alive(const struct page *p)
+{
+    return p->n_reporters > 0;
+}
+
 int page_end(struct page *p)
 {
     p->over = true;

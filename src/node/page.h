@@ -33,6 +33,8 @@ DEFINE_AUTO(struct page *, page_free);
 
 const char *page_path(const struct page *p); /* "": handed over */
 const struct steps *page_steps(const struct page *p);
+/* Did some process that reports live at the last look?  (False before the first.) */
+bool page_alive(const struct page *p);
 /* A last look: the job is over, who was alive when anybody last was counts as live. */
 int page_end(struct page *p);
 

@@ -680,6 +680,11 @@ void tuner_free(struct tuner *t)
 
 const struct tuner_report *tuner_report(struct tuner *t)
 {
+    struct search_result known = {0};
+
+    if (t->search)
+        search_result(t->search, &known);
+    t->report.best_mw = known.has_reference ? known.best_mw : t->asked_mw;
     account_saved(t->regime, t->report.n_regimes, &t->report.saved);
     return &t->report;
 }

@@ -104,6 +104,7 @@ struct tuner_report {
     bool started;                /* training steps were seen */
     bool holding;                /* a cap was chosen (or reached) */
     uint32_t held_mw;            /* that cap */
+    uint32_t best_mw;            /* the best so far; 0: none known yet */
     uint32_t original_mw;        /* the highest original of the boards */
     uint32_t reference_mw;       /* in force in the reference windows; 0: none yet.  Below
                                   * the original: others allowed no more */

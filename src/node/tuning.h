@@ -17,8 +17,6 @@
 
 struct tunings;
 
-enum { TUNING_STATE_MAX = 8192 };
-
 struct tunings_opts {
     struct loop *loop;
     struct boards *boards;
@@ -49,8 +47,11 @@ struct tuning_ask {
  */
 int tunings_begin(struct tunings *ts, const struct job_entry *job,
                   const struct tuning_ask *ask, uw_error *err);
-/* What a job taken over was asked for, from its saved state: -EINVAL. */
-int tuning_ask_parse(const char *state, struct tuning_ask *ret, uw_error *err);
+/* What a job taken over was asked for, from its saved state; ret->cls points to *ret_cls
+ * or is NULL.  -EINVAL and the like: written on success alone.
+ */
+int tuning_ask_parse(const char *state, struct tuning_ask *ret, struct cap_class *ret_cls,
+                     uw_error *err);
 /* The job's page, handed over (taken, on success alone).  -ENOENT, -EBUSY (it has one
  * already whose processes live), -EINVAL (no page, or not kept in memory).
  */

@@ -1,0 +1,302 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/json.h"
+#include "node/tuning-inside.h"
+
+enum { VERSION = 1, SUM_VALUES = 4, MEAN_VALUES = 5 };
+
+void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *report)
+{
+    m->known = (struct tuner_known){
+        .regime = m->regime,
+        .n_regimes = report->n_regimes,
+        .cap = m->cap,
+        .n_caps = report->n_caps,
+        .reference_mw = report->reference_mw,
+        .demand_w = report->demand_w,
+        .peak_w = report->peak_w,
+        .windows = report->windows,
+        .changes = report->changes,
+        .stalls = report->stalls,
+    };
+    memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
+    memcpy(m->cap, report->cap, report->n_caps * sizeof *m->cap);
+    m->held_mw = report->holding ? report->held_mw : 0;
+}
+
+/* ---- writing ---- */
+
+static void put_values(struct json_out *o, const char *key, const double *v, size_t n)
+{
+    json_out_object(o, key);
+    for (size_t i = 0; i < n; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "%zu", i);
+        json_out_double(o, name, v[i]);
+    }
+    json_out_end(o);
+}
+
+static void put_mean(struct json_out *o, const char *key, const struct account_mean *m)
+{
+    const double v[MEAN_VALUES] = {m->sum_w, m->sum_wt, m->sum_we, m->sum_wt2,
+                                   m->sum_we2};
+
+    json_out_object(o, key);
+    json_out_int(o, "windows", m->windows);
+    put_values(o, "sums", v, MEAN_VALUES);
+    json_out_end(o);
+}
+
+static void put_regime(struct json_out *o, const struct account *a)
+{
+    static const char *const names[STRETCH_KINDS] = {"reference_steps", "search_steps",
+                                                     "hold_steps"};
+
+    json_out_object(o, NULL);
+    for (size_t k = 0; k < STRETCH_KINDS; k++) {
+        const double v[SUM_VALUES] = {a->sum[k].steps, a->sum[k].time_s,
+                                      a->sum[k].energy_j, a->sum[k].half2_j2};
+        put_values(o, names[k], v, SUM_VALUES);
+    }
+    put_mean(o, "reference", &a->reference);
+    put_mean(o, "hold", &a->hold);
+    json_out_end(o);
+}
+
+static void put_ask(struct json_out *o, const struct tuning_ask *ask)
+{
+    char goal[GOAL_TEXT_MAX];
+
+    if (ask->search)
+        json_out_text(o, "goal", goal_text(&ask->goal, goal));
+    json_out_int(o, "cap_mw", ask->cap.mw);
+    json_out_double(o, "cap_percent", ask->cap.percent);
+    if (ask->cls) {
+        const double v[3] = {ask->cls->first, ask->cls->floor, ask->cls->rate};
+        put_values(o, "class", v, 3);
+    }
+}
+
+int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory *m,
+                       char **ret, uw_error *err)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+
+    json_out_object(o, NULL);
+    json_out_int(o, "underwatt_tuning", VERSION);
+    put_ask(o, ask);
+    json_out_int(o, "held_mw", m->held_mw);
+    json_out_int(o, "reference_mw", m->known.reference_mw);
+    json_out_double(o, "demand_w", m->known.demand_w);
+    json_out_double(o, "peak_w", m->known.peak_w);
+    json_out_int(o, "windows", m->known.windows);
+    json_out_int(o, "changes", m->known.changes);
+    json_out_int(o, "stalls", m->known.stalls);
+    json_out_array(o, "boards");
+    for (size_t i = 0; i < m->n_uuids; i++)
+        json_out_text(o, NULL, m->uuid[i]);
+    json_out_end(o);
+    json_out_array(o, "regimes");
+    for (size_t i = 0; i < m->known.n_regimes; i++)
+        put_regime(o, &m->regime[i]);
+    json_out_end(o);
+    json_out_array(o, "caps");
+    for (size_t i = 0; i < m->known.n_caps; i++) {
+        json_out_object(o, NULL);
+        json_out_int(o, "cap_mw", m->cap[i].cap_mw);
+        put_mean(o, "mean", &m->cap[i].mean);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+    return json_out_string(o, ret, err);
+}
+
+/* ---- reading ---- */
+
+static int get_values(const struct json_value *v, const char *key, double *ret, size_t n,
+                      uw_error *err)
+{
+    const struct json_value *o = json_get(v, key);
+    int r = 0;
+
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        char name[8];
+        (void)snprintf(name, sizeof name, "%zu", i);
+        r = json_get_double(o, name, &ret[i], err);
+        if (r >= 0 && !(isfinite(ret[i]) && ret[i] >= 0))
+            r = fail(err, -ERANGE, "%g is no sum", ret[i]);
+        if (r < 0)
+            r = fail_in(err, r, "%s", key);
+    }
+    return r;
+}
+
+static int get_unsigned(const struct json_value *v, const char *key, uint32_t *ret,
+                        uw_error *err)
+{
+    uint64_t n;
+
+    int r = json_get_u64(v, key, &n, err);
+    if (r < 0)
+        return r;
+    if (n > UINT32_MAX)
+        return fail(err, -ERANGE, "%s: %llu is too large", key, (unsigned long long)n);
+    *ret = (uint32_t)n;
+    return 0;
+}
+
+static int get_mean(const struct json_value *v, const char *key, struct account_mean *ret,
+                    uw_error *err)
+{
+    const struct json_value *o = json_get(v, key);
+    double s[MEAN_VALUES] = {0};
+    unsigned windows = 0;
+
+    int r = get_unsigned(o, "windows", &windows, err);
+    if (r >= 0)
+        r = get_values(o, "sums", s, MEAN_VALUES, err);
+    if (r >= 0 && windows > 0 && !(s[0] > 0 && s[1] > 0 && s[2] > 0))
+        r = fail(err, -EINVAL, "windows that weigh nothing");
+    if (r < 0)
+        return fail_in(err, r, "%s", key);
+    *ret = (struct account_mean){windows, s[0], s[1], s[2], s[3], s[4]};
+    return 0;
+}
+
+static int get_regime(const struct json_value *v, struct account *ret, uw_error *err)
+{
+    static const char *const names[STRETCH_KINDS] = {"reference_steps", "search_steps",
+                                                     "hold_steps"};
+    int r = 0;
+
+    for (size_t k = 0; k < STRETCH_KINDS && r >= 0; k++) {
+        double s[SUM_VALUES] = {0};
+        r = get_values(v, names[k], s, SUM_VALUES, err);
+        ret->sum[k] = (struct account_sum){s[0], s[1], s[2], s[3]};
+    }
+    if (r >= 0)
+        r = get_mean(v, "reference", &ret->reference, err);
+    if (r >= 0)
+        r = get_mean(v, "hold", &ret->hold, err);
+    return r;
+}
+
+static int get_cap(const struct json_value *v, struct tuner_cap *ret, uw_error *err)
+{
+    int r = get_unsigned(v, "cap_mw", &ret->cap_mw, err);
+
+    if (r >= 0)
+        r = get_mean(v, "mean", &ret->mean, err);
+    if (r >= 0 && (ret->cap_mw == 0 || ret->mean.windows == 0))
+        r = fail(err, -EINVAL, "a cap without a window");
+    return r;
+}
+
+static int get_ask(const struct json_value *root, struct tuning_ask *ret,
+                   struct cap_class *cls, uw_error *err)
+{
+    const char *goal;
+    double c[3];
+
+    *ret = (struct tuning_ask){0};
+    int r = get_unsigned(root, "cap_mw", &ret->cap.mw, err);
+    if (r >= 0)
+        r = json_get_double(root, "cap_percent", &ret->cap.percent, err);
+    if (r >= 0 && json_get(root, "goal")) {
+        ret->search = true;
+        r = json_get_text(root, "goal", &goal, err);
+        if (r >= 0)
+            r = goal_parse(goal, &ret->goal, err);
+    }
+    if (r >= 0 && !ret->search && ret->cap.mw == 0 &&
+        !(ret->cap.percent > 0 && ret->cap.percent <= 100))
+        r = fail(err, -EINVAL, "neither a goal nor a cap");
+    if (r >= 0 && json_get(root, "class")) {
+        r = get_values(root, "class", c, 3, err);
+        *cls = (struct cap_class){c[0], c[1], c[2]};
+        ret->cls = cls;
+    }
+    return r;
+}
+
+static int get_lists(const struct json_value *root, struct tuning_memory *m,
+                     uw_error *err)
+{
+    const struct json_value *regimes = json_get(root, "regimes");
+    const struct json_value *caps = json_get(root, "caps");
+    const struct json_value *boards = json_get(root, "boards");
+    int r = 0;
+
+    m->known.n_regimes = json_count(regimes);
+    m->known.n_caps = json_count(caps);
+    m->n_uuids = json_count(boards);
+    if (m->known.n_regimes > TUNER_REGIMES_MAX || m->known.n_caps > TUNER_CAPS_MAX ||
+        m->n_uuids > BOARDS_MAX)
+        return fail(err, -E2BIG, "more regimes, caps or boards than there can be");
+    for (size_t i = 0; i < m->known.n_regimes && r >= 0; i++)
+        r = get_regime(json_at(regimes, i), &m->regime[i], err);
+    for (size_t i = 0; i < m->known.n_caps && r >= 0; i++)
+        r = get_cap(json_at(caps, i), &m->cap[i], err);
+    for (size_t i = 0; i < m->n_uuids && r >= 0; i++) {
+        const char *uuid = json_as_text(json_at(boards, i));
+        if (!uuid || strlen(uuid) >= sizeof m->uuid[i])
+            return fail(err, -EINVAL, "boards: no UUID");
+        (void)snprintf(m->uuid[i], sizeof m->uuid[i], "%s", uuid);
+    }
+    return r;
+}
+
+int tuning_state_read(const char *text, struct tuning_ask *ret_ask,
+                      struct cap_class *ret_cls, struct tuning_memory *ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) struct tuning_memory *m = calloc(1, sizeof *m);
+    struct cap_class cls = {0};
+    struct tuning_ask ask;
+    uint64_t version = 0;
+
+    if (!m)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = json_read("state", text, strlen(text), &doc, err);
+    if (r < 0)
+        return r;
+    const struct json_value *root = json_root(doc);
+    r = json_get_u64(root, "underwatt_tuning", &version, err);
+    if (r >= 0 && version != VERSION)
+        r = fail(err, -EINVAL, "state of version %llu", (unsigned long long)version);
+    if (r >= 0)
+        r = get_ask(root, &ask, &cls, err);
+    if (r >= 0)
+        r = get_unsigned(root, "held_mw", &m->held_mw, err);
+    if (r >= 0)
+        r = get_unsigned(root, "reference_mw", &m->known.reference_mw, err);
+    if (r >= 0)
+        r = json_get_double(root, "demand_w", &m->known.demand_w, err);
+    if (r >= 0)
+        r = json_get_double(root, "peak_w", &m->known.peak_w, err);
+    if (r >= 0)
+        r = get_unsigned(root, "windows", &m->known.windows, err);
+    if (r >= 0)
+        r = get_unsigned(root, "changes", &m->known.changes, err);
+    if (r >= 0)
+        r = get_unsigned(root, "stalls", &m->known.stalls, err);
+    if (r >= 0)
+        r = get_lists(root, m, err);
+    if (r < 0)
+        return fail_in(err, r, "state of a search");
+    *ret = *m;
+    ret->known.regime = ret->regime;
+    ret->known.cap = ret->cap;
+    *ret_cls = cls;
+    *ret_ask = ask;
+    if (ask.cls)
+        ret_ask->cls = ret_cls;
+    return 0;
+}

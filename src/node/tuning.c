@@ -1,0 +1,634 @@
+#include "node/tuning.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "node/page.h"
+#include "node/tuning-inside.h"
+
+enum {
+    TICK_MS = 500,
+    SETTLED_S = 3,      /* without a new board until a job's boards are taken as known */
+    NO_PROGRESS_S = 30, /* start-up that a job may take before it tells of steps */
+    SAVE_S = 30,        /* between savings of what only grows */
+    ENDED_MAX = 64,     /* jobs that are over and still told about */
+    STEPS_ON = 3,       /* after a step down, until the job is seen to progress */
+};
+
+struct tuning {
+    struct tuning *next; /* in the order in which they began */
+    struct tunings *all;
+    uint64_t job;
+    uid_t uid;
+    pid_t pid;
+    struct tuning_ask ask;
+    struct cap_class cls;
+    struct page *page;
+    uint64_t began_ns;
+
+    uint64_t wanted;    /* the job's boards, as the roster has them … */
+    uint64_t wanted_ns; /* … since */
+    uint64_t boards;    /* those of the tuner; 0: none */
+    struct board *board[BOARDS_MAX];
+    uint32_t original_mw[BOARDS_MAX];
+    size_t n;
+    struct tuner *tuner;
+    struct tuner_claims *claims;
+    struct meters *meters;
+    bool closing, closed; /* the tuner is being ended; has ended */
+    bool refused;         /* no tuner for these boards: why */
+    bool silent;          /* said that the job tells of no steps */
+    bool ended;           /* the job is over */
+    bool final;           /* … and so is its tuner */
+    char why[200];
+
+    struct tuning_memory memory;
+    struct tuner_report report; /* of the last tuner, which is gone */
+    unsigned saved_windows;
+    uint32_t saved_held_mw;
+    uint64_t saved_ns;
+    uint64_t down_steps; /* steps done when a cap last went down */
+    uint32_t in_force_mw[BOARDS_MAX];
+};
+
+struct tunings {
+    struct tunings_opts o;
+    struct meters_shop *shop;
+    struct tuning *first;
+    struct loop_timer *timer;
+};
+
+static struct tuning *find(const struct tunings *ts, uint64_t job)
+{
+    for (struct tuning *t = ts->first; t; t = t->next)
+        if (t->job == job)
+            return t;
+    return NULL;
+}
+
+static void note(struct tuning *t, const char *text, bool important)
+{
+    if (t->all->o.note)
+        t->all->o.note(t->job, text, important, t->all->o.user);
+}
+
+static void soon(struct tunings *ts)
+{
+    loop_timer_set(ts->timer, loop_now_ns(ts->o.loop), TICK_MS * NS_PER_MS);
+}
+
+/* ---- state ---- */
+
+static void save(struct tuning *t)
+{
+    auto_(mem_free) char *text = NULL;
+
+    t->saved_ns = loop_now_ns(t->all->o.loop);
+    t->saved_windows = t->memory.known.windows;
+    t->saved_held_mw = t->memory.held_mw;
+    if (t->all->o.save && tuning_state_write(&t->ask, &t->memory, &text, NULL) == 0)
+        t->all->o.save(t->job, text, t->all->o.user);
+}
+
+/* What the tuner knows, kept where it outlives the tuner. */
+static void remember(struct tuning *t)
+{
+    tuning_memory_take(&t->memory, tuner_report(t->tuner));
+    t->memory.n_uuids = t->n;
+    for (size_t i = 0; i < t->n; i++)
+        (void)snprintf(t->memory.uuid[i], sizeof t->memory.uuid[i], "%s",
+                       board_view(t->board[i])->info->uuid);
+}
+
+static void save_what_grew(struct tuning *t, uint64_t now)
+{
+    const struct tuner_report *r = tuner_report(t->tuner);
+    uint32_t held = r->holding ? r->held_mw : 0;
+    bool late = s_between(t->saved_ns, now) >= SAVE_S;
+
+    if (held == t->saved_held_mw && (r->windows == t->saved_windows || !late))
+        return;
+    remember(t);
+    save(t);
+}
+
+/* Are these the boards that the memory's caps were measured on? */
+static bool same_boards(const struct tuning *t)
+{
+    if (t->memory.n_uuids != t->n)
+        return false;
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->memory.uuid[i], board_view(t->board[i])->info->uuid) != 0)
+            return false;
+    return true;
+}
+
+/* ---- a tuner's beginning and end ---- */
+
+static void on_tuner_note(const char *text, bool important, void *user)
+{
+    struct tuning *t = user;
+
+    note(t, text, important);
+    if (t->claims)
+        tuner_claims_why(t->claims, text);
+}
+
+static int tuning_on_done(struct tuner *tuner, void *user)
+{
+    struct tuning *t = user;
+    (void)tuner;
+
+    t->closed = true;
+    soon(t->all);
+    return 0;
+}
+
+static void drop_tuner(struct tuning *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        caps_work(t->all->o.caps, board_view(t->board[i])->at, &(struct caps_work){0});
+    tuner_free(take(t->tuner));
+    tuner_claims_free(take(t->claims));
+    meters_free(take(t->meters));
+    t->closing = t->closed = false;
+    t->boards = 0;
+    t->n = 0;
+}
+
+/* The tuner's boards, from the roster's bits. */
+static int take_boards(struct tuning *t, struct sampler **samplers, uw_error *err)
+{
+    struct tunings *ts = t->all;
+
+    t->n = 0;
+    for (size_t i = 0; i < boards_count(ts->o.boards) && i < BOARDS_MAX; i++) {
+        struct board *b = boards_at(ts->o.boards, i);
+        struct caps_view v;
+        if (!(t->wanted & (1ull << i)))
+            continue;
+        caps_look(ts->o.caps, i, &v);
+        struct sampler *s = ts->o.sampler(i, ts->o.user);
+        if (!v.can_cap || !s || !v.bounds.original_mw)
+            return fail(err, -ENOTSUP, "%s: it cannot be capped%s%s",
+                        board_view(b)->info->uuid, v.text[0] ? ": " : "", v.text);
+        samplers[t->n] = s;
+        t->board[t->n] = b;
+        t->original_mw[t->n] = v.bounds.original_mw;
+        t->in_force_mw[t->n++] = v.enforced_mw;
+    }
+    return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards is here");
+}
+
+static int make_claims(struct tuning *t, uw_error *err)
+{
+    char who[CLAIM_TEXT];
+    struct tuner_claims_opts opts = {
+        .loop = t->all->o.loop,
+        .caps = t->all->o.caps,
+        .boards = t->board,
+        .n = t->n,
+        .kind = t->ask.search ? CLAIM_SOFT : CLAIM_NAMED,
+        .job = t->job,
+        .uid = t->uid,
+        .who = who,
+    };
+
+    (void)snprintf(who, sizeof who, "%s of job %" PRIu64,
+                   t->ask.search ? "search" : "cap by name", t->job);
+    return tuner_claims_new(&opts, &t->claims, err);
+}
+
+static int make_tuner(struct tuning *t, uw_error *err)
+{
+    struct tunings *ts = t->all;
+    struct sampler *samplers[BOARDS_MAX];
+    struct tuner_known known = t->memory.known;
+
+    int r = take_boards(t, samplers, err);
+    if (r < 0) {
+        t->n = 0;
+        return r;
+    }
+    if (!same_boards(t))
+        known.n_caps = 0;
+    struct meters_opts meters = {ts->o.loop, samplers, t->n, ts->shop};
+    struct tuner_opts opts = {
+        .loop = ts->o.loop,
+        .caps = t->ask.search ? &tuner_claims_caps : &tuner_named_caps,
+        .boards = t->board,
+        .original_mw = t->original_mw,
+        .n = t->n,
+        .search = t->ask.search,
+        .goal = t->ask.goal,
+        .cap = t->ask.cap,
+        .floor = t->ask.cls ? t->ask.cls->floor : 0,
+        .ramp = t->ask.cls ? t->ask.cls->rate : 0,
+        .window_s = ts->o.window_s,
+        .warm_s = ts->o.warm_s,
+        .note = on_tuner_note,
+        .user = t,
+        .known = known.n_regimes ? &known : NULL,
+    };
+    r = meters_new(&meters, &t->meters, err);
+    if (r >= 0)
+        r = make_claims(t, err);
+    opts.caps_of = t->claims;
+    opts.meters = t->meters;
+    if (r >= 0)
+        r = tuner_new(&opts, &t->tuner, err);
+    if (r < 0) {
+        drop_tuner(t);
+        return r;
+    }
+    t->boards = t->wanted;
+    tuner_claims_tell(t->claims, t->tuner);
+    if (t->memory.held_mw && same_boards(t))
+        return tuner_resume(t->tuner, t->memory.held_mw);
+    return 0;
+}
+
+static int close_tuner(struct tuning *t)
+{
+    if (t->closing)
+        return 0;
+    t->closing = true;
+    return tuner_finish(t->tuner, tuning_on_done, t);
+}
+
+/* ---- each tick ---- */
+
+/* The tuner has ended: what it knew is kept, the rest goes. */
+static void after_close(struct tuning *t)
+{
+    t->report = *tuner_report(t->tuner);
+    remember(t);
+    t->report.account = t->memory.regime;
+    t->report.cap = t->memory.cap;
+    if (!t->ended) { /* for other boards: nothing held there, nothing measured */
+        t->memory.known.n_caps = 0;
+        t->memory.held_mw = 0;
+        t->memory.n_uuids = 0;
+    }
+    save(t);
+    drop_tuner(t);
+    t->final = t->ended;
+}
+
+static int without_progress(struct tuning *t)
+{
+    t->silent = true;
+    if (t->ask.search) {
+        note(t, "the job reports no progress: it is measured, not capped", true);
+        return 0;
+    }
+    note(t, "the job reports no progress: the cap is set, what it saves cannot be told",
+         true);
+    return tuner_cap_now(t->tuner);
+}
+
+/* What caps must know for floor, first cap and ramp. */
+static void tell_work(struct tuning *t)
+{
+    const struct tuner_report *r = tuner_report(t->tuner);
+    const struct steps *steps = t->page ? page_steps(t->page) : NULL;
+    struct caps_work work = {
+        .demand_w = r->demand_w,
+        .peak_w = r->peak_w,
+        .cls = t->ask.cls,
+        .progressing =
+            steps && steps_known(steps) && steps->mark.steps >= t->down_steps + STEPS_ON,
+    };
+
+    for (size_t i = 0; i < t->n; i++)
+        caps_work(t->all->o.caps, board_view(t->board[i])->at, &work);
+}
+
+static int tick_tuner(struct tuning *t, uint64_t now)
+{
+    bool told = t->page && page_steps(t->page)->mark.generation > 0;
+    int r = 0;
+
+    if (t->page)
+        r = tuner_on_stopped(t->tuner, page_stopped(t->page, t->pid));
+    if (r >= 0 && !told && !t->silent && s_between(t->began_ns, now) > NO_PROGRESS_S)
+        r = without_progress(t);
+    tell_work(t);
+    save_what_grew(t, now);
+    return r;
+}
+
+static int begin_tuner(struct tuning *t)
+{
+    uw_error err = {""};
+
+    int r = make_tuner(t, &err);
+    if (r < 0) {
+        t->refused = true;
+        (void)snprintf(t->why, sizeof t->why, "%s", err.text);
+        note(t, t->why, true);
+    }
+    return 0;
+}
+
+static int tick_one(struct tuning *t, uint64_t now)
+{
+    bool settled = s_between(t->wanted_ns, now) >= SETTLED_S;
+
+    if (t->closed)
+        after_close(t);
+    if (t->ended && !t->tuner) {
+        t->final = true;
+        return 0;
+    }
+    if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
+        return close_tuner(t);
+    if (!t->tuner && t->wanted && settled && !t->refused)
+        return begin_tuner(t);
+    return t->tuner && !t->closing ? tick_tuner(t, now) : 0;
+}
+
+static void tuning_free(struct tuning *t)
+{
+    if (t->all->o.caps)
+        drop_tuner(t);
+    page_free(t->page);
+    free(t);
+}
+
+/* Jobs that are over are told about for a while; the oldest go. */
+static void forget_oldest(struct tunings *ts)
+{
+    size_t n = 0;
+
+    for (struct tuning *t = ts->first; t; t = t->next)
+        n += t->final;
+    for (struct tuning **p = &ts->first; *p && n > ENDED_MAX;) {
+        struct tuning *t = *p;
+        if (!t->final) {
+            p = &t->next;
+            continue;
+        }
+        *p = t->next;
+        tuning_free(t);
+        n--;
+    }
+}
+
+static int tunings_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct tunings *ts = user;
+    bool alive = false;
+
+    for (struct tuning *t = ts->first; t; t = t->next) {
+        int r = tick_one(t, now_ns);
+        if (r < 0)
+            return r;
+        alive |= !t->final;
+    }
+    forget_oldest(ts);
+    if (!alive)
+        loop_timer_set(timer, UINT64_MAX, 0);
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+static int tuning_on_steps(const struct steps *steps, uint64_t now_ns, void *user)
+{
+    struct tuning *t = user;
+
+    return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
+}
+
+int tunings_begin(struct tunings *ts, const struct job_entry *job,
+                  const struct tuning_ask *ask, uw_error *err)
+{
+    if (find(ts, job->id))
+        return fail(err, -EEXIST, "job %" PRIu64 " is tuned already", job->id);
+    struct tuning *t = calloc(1, sizeof *t), **p;
+    if (!t)
+        return fail(err, -ENOMEM, "out of memory");
+    t->all = ts;
+    t->job = job->id;
+    t->uid = job->uid;
+    t->pid = job->pid;
+    t->began_ns = loop_now_ns(ts->o.loop);
+    t->wanted = job->boards;
+    t->wanted_ns = t->began_ns;
+    t->ask = *ask;
+    if (ask->cls) {
+        t->cls = *ask->cls;
+        t->ask.cls = &t->cls;
+    }
+    if (ask->state) {
+        struct tuning_ask old;
+        struct cap_class cls;
+        uw_error why;
+        if (tuning_state_read(ask->state, &old, &cls, &t->memory, &why) < 0)
+            note(t, why.text, true);
+    }
+    t->ask.state = NULL;
+    if (t->wanted) { /* named: bad values are told at once */
+        int r = make_tuner(t, err);
+        if (r < 0) {
+            free(t);
+            return r;
+        }
+    }
+    for (p = &ts->first; *p; p = &(*p)->next)
+        ;
+    *p = t;
+    loop_timer_set(ts->timer, t->began_ns + TICK_MS * NS_PER_MS, TICK_MS * NS_PER_MS);
+    return 0;
+}
+
+int tuning_ask_parse(const char *state, struct tuning_ask *ret, struct cap_class *ret_cls,
+                     uw_error *err)
+{
+    auto_(mem_free) struct tuning_memory *m = malloc(sizeof *m);
+
+    if (!m)
+        return fail(err, -ENOMEM, "out of memory");
+    return tuning_state_read(state, ret, ret_cls, m, err);
+}
+
+int tunings_page(struct tunings *ts, uint64_t job, int fd, uw_error *err)
+{
+    struct tuning *t = find(ts, job);
+    struct page_opts opts = {ts->o.loop, 0, tuning_on_steps, t};
+    struct progress_page *file;
+    struct page *page;
+
+    if (!t || t->ended)
+        return fail(err, -ENOENT, "job %" PRIu64 " is not tuned", job);
+    if (t->page && page_alive(t->page))
+        return fail(err, -EBUSY, "job %" PRIu64 " has a page whose processes live", job);
+    int r = progress_page_adopt(fd, &file, err);
+    if (r < 0)
+        return r;
+    r = page_new(&opts, file, &page, err);
+    if (r < 0) {
+        progress_page_disown(file);
+        return r;
+    }
+    page_free(t->page);
+    t->page = page;
+    return 0;
+}
+
+int tunings_on_job(struct tunings *ts, enum roster_event event,
+                   const struct job_entry *job)
+{
+    struct tuning *t = find(ts, job->id);
+
+    if (!t || t->ended)
+        return 0;
+    if (event == ROSTER_END) {
+        t->ended = true;
+        int r = t->page ? page_end(t->page) : 0;
+        soon(ts);
+        return r;
+    }
+    t->pid = job->pid;
+    if (job->boards != t->wanted && job->boards) {
+        t->wanted = job->boards;
+        t->wanted_ns = loop_now_ns(ts->o.loop);
+        t->refused = false;
+    }
+    return 0;
+}
+
+void tunings_on_caps(struct tunings *ts, const struct caps_what *what)
+{
+    for (struct tuning *t = ts->first; t; t = t->next) {
+        if (t->claims)
+            tuner_claims_on_caps(t->claims, what);
+        if (what->event != CAPS_EVENT_CAP)
+            continue;
+        for (size_t i = 0; i < t->n; i++) {
+            if (board_view(t->board[i])->at != what->board)
+                continue;
+            if (what->enforced_mw < t->in_force_mw[i] && t->page)
+                t->down_steps = page_steps(t->page)->mark.steps;
+            t->in_force_mw[i] = what->enforced_mw;
+        }
+    }
+}
+
+/* ---- what is shown ---- */
+
+static void show_report(const struct tuner_report *r, struct view_search *ret)
+{
+    ret->cap_mw = r->holding ? r->held_mw : r->best_mw;
+    ret->caps = (unsigned)r->n_caps;
+    ret->windows = r->windows;
+    ret->saved_known = r->saved.known;
+    ret->saved = r->saved.fraction;
+    ret->saved_half = r->saved.half;
+    ret->saved_j = r->saved.energy_j;
+    ret->saved_half_j = r->saved.half_j;
+    ret->slowdown = r->saved.slowdown;
+    ret->slowdown_half = r->saved.slowdown_half;
+}
+
+static void show_goal(const struct tuning *t, struct view_search *ret)
+{
+    char goal[GOAL_TEXT_MAX];
+
+    if (t->ask.search)
+        (void)snprintf(ret->goal, sizeof ret->goal, "%s", goal_text(&t->ask.goal, goal));
+    else if (t->ask.cap.mw)
+        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g W", w_of_mw(t->ask.cap.mw));
+    else
+        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%", t->ask.cap.percent);
+}
+
+bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
+{
+    struct tuning *t = find(ts, job);
+
+    *ret = (struct view_search){0};
+    if (!t)
+        return false;
+    ret->on = true;
+    show_goal(t, ret);
+    show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
+    if (t->final)
+        (void)snprintf(ret->state, sizeof ret->state, "over");
+    else if (t->refused)
+        (void)snprintf(ret->state, sizeof ret->state, "not capped: %.80s", t->why);
+    else if (!t->tuner)
+        (void)snprintf(ret->state, sizeof ret->state, "waits for its boards");
+    else if (t->silent && t->ask.search && !tuner_report(t->tuner)->started)
+        (void)snprintf(ret->state, sizeof ret->state, "reports no steps: measured only");
+    else
+        tuner_status(t->tuner, ret->state, sizeof ret->state);
+    return true;
+}
+
+const struct steps *tunings_steps(const struct tunings *ts, uint64_t job)
+{
+    const struct tuning *t = find(ts, job);
+    return t && t->page ? page_steps(t->page) : NULL;
+}
+
+const struct tuner_report *tunings_report(struct tunings *ts, uint64_t job)
+{
+    struct tuning *t = find(ts, job);
+
+    if (!t)
+        return NULL;
+    return t->tuner ? tuner_report(t->tuner) : &t->report;
+}
+
+void tunings_forget(struct tunings *ts, uint64_t job)
+{
+    for (struct tuning **p = &ts->first; *p; p = &(*p)->next) {
+        struct tuning *t = *p;
+        if (t->job != job)
+            continue;
+        *p = t->next;
+        tuning_free(t);
+        return;
+    }
+}
+
+/* ---- life ---- */
+
+int tunings_new(const struct tunings_opts *opts, struct tunings **ret, uw_error *err)
+{
+    auto_(tunings_free) struct tunings *ts = calloc(1, sizeof *ts);
+
+    if (!ts)
+        return fail(err, -ENOMEM, "out of memory");
+    ts->o = *opts;
+    int r =
+        loop_timer_new(opts->loop, UINT64_MAX, 0, tunings_on_timer, ts, &ts->timer, err);
+    if (r >= 0)
+        r = meters_shop_new(opts->loop, &ts->shop, err);
+    if (r < 0)
+        return r;
+    *ret = take(ts);
+    return 0;
+}
+
+void tunings_free(struct tunings *ts)
+{
+    if (!ts)
+        return;
+    while (ts->first) {
+        struct tuning *t = ts->first;
+        ts->first = t->next;
+        tuning_free(t);
+    }
+    loop_timer_free(ts->timer);
+    meters_shop_free(ts->shop);
+    free(ts);
+}
