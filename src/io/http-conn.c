@@ -1,0 +1,359 @@
+/* Connections: who may have one, and for how long. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "io/http-inside.h"
+
+enum {
+    ACCEPT_AT_ONCE = 64, /* then others get their turn */
+    RESERVED = 16,       /* of the connections, for root and ourselves */
+};
+static const uint64_t SWEEP_NS = 500 * NS_PER_MS;
+static const uint64_t PAUSE_NS = 100 * NS_PER_MS;
+static const unsigned STUCK = 10; /* times write_ns: a stream of which nothing is read */
+
+union address {
+    struct sockaddr sa;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    struct sockaddr_un un;
+};
+
+/* ---- who it is ---- */
+
+static int local_peer(int fd, struct http_peer *p)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+
+    if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+        return -errno;
+    p->local = true;
+    p->uid = cred.uid;
+    p->gid = cred.gid;
+    p->pid = cred.pid;
+    (void)snprintf(p->name, sizeof p->name, "uid %u pid %d", cred.uid, cred.pid);
+    return 0;
+}
+
+static int remote_peer(const union address *a, struct http_peer *p)
+{
+    const void *from = &a->in.sin_addr;
+    int family = a->sa.sa_family;
+
+    if (family == AF_INET6) {
+        from = &a->in6.sin6_addr;
+        if (IN6_IS_ADDR_V4MAPPED(&a->in6.sin6_addr)) {
+            from = &a->in6.sin6_addr.s6_addr[12];
+            family = AF_INET;
+        }
+    }
+    if ((family != AF_INET && family != AF_INET6) ||
+        !inet_ntop(family, from, p->address, sizeof p->address))
+        return -EAFNOSUPPORT;
+    p->uid = (uid_t)-1;
+    p->gid = (gid_t)-1;
+    (void)snprintf(p->name, sizeof p->name, "%s", p->address);
+    return 0;
+}
+
+static bool same_peer(const struct http_peer *a, const struct http_peer *b)
+{
+    if (a->local != b->local)
+        return false;
+    return a->local ? a->uid == b->uid : strcmp(a->address, b->address) == 0;
+}
+
+static bool privileged(const struct http_peer *p)
+{
+    return p->local && (p->uid == 0 || p->uid == geteuid());
+}
+
+void conn_refused(struct http_server *s, const struct http_peer *peer, const char *cause,
+                  const char *detail)
+{
+    char who[HTTP_PEER_MAX] = "unknown";
+
+    /* By uid, not by process: each try may come from a new one. */
+    if (peer && peer->local)
+        (void)snprintf(who, sizeof who, "uid %u", peer->uid);
+    else if (peer)
+        (void)snprintf(who, sizeof who, "%s", peer->address);
+    refuse_note(&s->refusals, &(struct refuse_what){cause, who, detail},
+                loop_now_ns(s->loop));
+    conn_sweep_start(s);
+}
+
+/* ---- bounds ---- */
+
+/* NULL: welcome. */
+static const char *one_too_many(const struct http_server *s, const struct http_peer *peer)
+{
+    unsigned same = 0;
+
+    for (const struct http_conn *c = s->conns; c; c = c->next)
+        same += same_peer(&c->peer, peer);
+    if (s->stats.connections >= s->limits.connections)
+        return "connections";
+    if (privileged(peer))
+        return NULL;
+    unsigned reserved = s->limits.connections > 2 * RESERVED ? RESERVED : 0;
+    if (s->stats.connections >= s->limits.connections - reserved)
+        return "connections";
+    if (same >= (peer->local ? s->limits.per_uid : s->limits.per_address))
+        return peer->local ? "connections of a uid" : "connections of an address";
+    return NULL;
+}
+
+bool conn_may_stream(const struct http_server *s, const struct http_peer *peer)
+{
+    unsigned same = 0, all = 0;
+
+    for (const struct http_conn *c = s->conns; c; c = c->next)
+        if (c->x && c->x->state == X_STREAM) {
+            all++;
+            same += same_peer(&c->peer, peer);
+        }
+    return all < s->limits.streams && (same < s->limits.streams / 2 || privileged(peer));
+}
+
+/* ---- accepting ---- */
+
+static int on_pause_over(struct loop_timer *timer, uint64_t now_ns, void *user);
+
+static int on_connect(struct loop_fd *source, int fd, int events, void *user)
+{
+    (void)source, (void)fd, (void)events;
+    conn_accept(user);
+    return 0;
+}
+
+int conn_listen(struct http_listener *l, uw_error *err)
+{
+    return loop_fd_new(l->server->loop, l->fd, LOOP_READ, on_connect, l, &l->source, err);
+}
+
+static int on_pause_over(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct http_listener *l = user;
+    (void)now_ns;
+
+    if (conn_listen(l, NULL) < 0) /* no memory either: later */
+        loop_timer_set(timer, loop_now_ns(l->server->loop) + PAUSE_NS, 0);
+    return 0;
+}
+
+/* Out of descriptors or memory: those who wait go on waiting, we do not spin. */
+static void pause_listening(struct http_listener *l, int why)
+{
+    struct loop *loop = l->server->loop;
+
+    conn_refused(l->server, NULL, "accept", strerror(why));
+    if (!l->pause &&
+        loop_timer_new(loop, UINT64_MAX, 0, on_pause_over, l, &l->pause, NULL) < 0)
+        return;
+    loop_fd_free(l->source);
+    l->source = NULL;
+    loop_timer_set(l->pause, loop_now_ns(loop) + PAUSE_NS, 0);
+}
+
+static void take_in(struct http_listener *l, int fd, const union address *a,
+                    socklen_t len)
+{
+    struct http_server *s = l->server;
+    struct http_peer peer = {.listener = l->id};
+    const char *many = NULL;
+
+    int r = a->sa.sa_family == AF_UNIX ? local_peer(fd, &peer) : remote_peer(a, &peer);
+    if (r == 0)
+        many = one_too_many(s, &peer);
+    struct http_conn *conn = r == 0 && !many ? calloc(1, sizeof *conn) : NULL;
+    if (!conn) {
+        s->stats.refused_connections++;
+        if (many)
+            conn_refused(s, &peer, "too many connections", many);
+        (void)close(fd);
+        return;
+    }
+    conn->server = s;
+    conn->fd = fd;
+    conn->peer = peer;
+    conn->since_ns = loop_now_ns(s->loop);
+    conn->next = s->conns;
+    if (conn->next)
+        conn->next->prev = conn;
+    s->conns = conn;
+    s->stats.connections++;
+    conn_sweep_start(s);
+    engine_add(l->engine, conn, a, len);
+}
+
+void conn_accept(struct http_listener *l)
+{
+    for (int i = 0; i < ACCEPT_AT_ONCE; i++) {
+        union address a = {0};
+        socklen_t len = sizeof a;
+        int fd = accept4(l->fd, &a.sa, &len, SOCK_CLOEXEC | SOCK_NONBLOCK);
+        if (fd < 0) {
+            if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+                pause_listening(l, errno);
+            return;
+        }
+        take_in(l, fd, &a, len);
+    }
+}
+
+/* ---- their life ---- */
+
+void conn_phase(struct http_conn *conn, enum conn_phase phase)
+{
+    conn->phase = phase;
+    conn->since_ns = loop_now_ns(conn->server->loop);
+}
+
+void conn_free(struct http_conn *conn)
+{
+    struct http_server *s = conn->server;
+
+    if (conn->prev)
+        conn->prev->next = conn->next;
+    else
+        s->conns = conn->next;
+    if (conn->next)
+        conn->next->prev = conn->prev;
+    s->stats.connections--;
+    conn->engine->conns--;
+    free(conn);
+}
+
+void conn_cut(struct http_conn *conn)
+{
+    if (conn->cut)
+        return;
+    conn->cut = true;
+    /* libmicrohttpd sees the end of file, and closes it. */
+    (void)shutdown(conn->fd, SHUT_RDWR);
+    if (conn->x)
+        exchange_gone(conn->x);
+    engine_resume(conn);
+    engine_kick(conn->engine);
+}
+
+static bool peer_left(const struct http_conn *conn)
+{
+    struct pollfd p = {.fd = conn->fd, .events = POLLRDHUP};
+
+    return poll(&p, 1, 0) == 1 && (p.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
+}
+
+static void too_slow(struct http_conn *conn, const char *cause)
+{
+    conn->server->stats.cut++;
+    if (cause)
+        conn_refused(conn->server, &conn->peer, cause, NULL);
+    conn_cut(conn);
+}
+
+static void sweep_kept(struct http_conn *conn, uint64_t age)
+{
+    struct http_exchange *x = conn->x;
+
+    if (peer_left(conn)) {
+        conn_cut(conn);
+    } else if (age >= conn->server->limits.keep_ns && x && x->state == X_KEPT) {
+        http_gone_fn gone = x->gone;
+        void *user = x->gone_user;
+        conn->server->stats.cut++;
+        if (gone)
+            gone(x, user);
+        http_fail(x, 504, "no answer in time");
+    }
+}
+
+static void sweep_stream(struct http_conn *conn, uint64_t now_ns)
+{
+    struct http_stream *stream = conn->x ? conn->x->stream : NULL;
+    const struct http_limits *limits = &conn->server->limits;
+
+    if (!stream)
+        return;
+    uint64_t since =
+        stream->moved_ns > conn->since_ns ? stream->moved_ns : conn->since_ns;
+    if (peer_left(conn)) {
+        conn_cut(conn);
+    } else if (!stream_empty(stream) && now_ns - since >= STUCK * limits->write_ns) {
+        too_slow(conn, "a stream that is not read");
+    } else if (now_ns - since >= limits->beat_ns && stream_empty(stream)) {
+        stream_beat(stream);
+        engine_resume(conn);
+    }
+}
+
+static void sweep_one(struct http_conn *conn, uint64_t now_ns)
+{
+    const struct http_limits *limits = &conn->server->limits;
+    uint64_t age = now_ns - conn->since_ns;
+
+    switch (conn->phase) {
+    case CONN_NEW:
+        if (age >= limits->request_ns)
+            too_slow(conn, "no request in time");
+        break;
+    case CONN_BODY:
+        if (age >= limits->request_ns)
+            too_slow(conn, "no whole request in time");
+        break;
+    case CONN_IDLE:
+        if (age >= limits->idle_ns)
+            too_slow(conn, NULL);
+        break;
+    case CONN_WRITING:
+        if (age >= limits->write_ns)
+            too_slow(conn, "a reply that is not read");
+        break;
+    case CONN_KEPT:
+        sweep_kept(conn, age);
+        break;
+    case CONN_STREAM:
+        sweep_stream(conn, now_ns);
+        break;
+    }
+}
+
+int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct http_server *s = user;
+    (void)timer;
+
+    now_ns = loop_now_ns(s->loop); /* never before what was noted meanwhile */
+    /* Nothing here frees a connection: engines do, when they run. */
+    for (struct http_conn *c = s->conns; c; c = c->next)
+        if (!c->cut)
+            sweep_one(c, now_ns);
+    bool more = refuse_tick(&s->refusals, now_ns);
+    if (!s->conns && !more) {
+        s->sweeping = false;
+        loop_timer_set(s->sweep, UINT64_MAX, 0);
+    }
+    return 0;
+}
+
+/* At rest nothing wakes us. */
+void conn_sweep_start(struct http_server *s)
+{
+    uint64_t period = (uint64_t)((double)SWEEP_NS * loop_speed(s->loop));
+
+    if (s->sweeping)
+        return;
+    s->sweeping = true;
+    loop_timer_set(s->sweep, loop_now_ns(s->loop) + period, period);
+}

@@ -1,0 +1,561 @@
+/* The HTTP server on a unix socket, asked byte by byte from another thread. */
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "io/http.h"
+#include "tap.h"
+
+enum { MS = 1000 * 1000 };
+
+struct rig {
+    struct loop *loop;
+    struct http_server *s;
+    struct loop_fd *wake;
+    int pipe[2];
+    char path[108];
+    void (*client)(struct rig *rig);
+    struct http_exchange *kept;
+    struct http_stream *stream;
+    struct loop_timer *timer;
+    int gone, closed, handled;
+    unsigned logged;
+    char log[4096];
+};
+
+/* ---- the handler ---- */
+
+static void on_gone(struct http_exchange *x, void *user)
+{
+    struct rig *rig = user;
+    (void)x;
+    rig->gone++;
+}
+
+static void on_closed(struct http_stream *stream, void *user)
+{
+    struct rig *rig = user;
+    (void)stream;
+    rig->closed++;
+    rig->stream = NULL;
+}
+
+static int on_later(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct rig *rig = user;
+    (void)now_ns;
+
+    loop_timer_free(timer);
+    rig->timer = NULL;
+    http_reply(rig->kept, 202, "text/plain", "later", 5, NULL);
+    return 0;
+}
+
+static int on_event(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct rig *rig = user;
+    char data[2048];
+    (void)now_ns;
+
+    if (!rig->stream) {
+        loop_timer_free(timer);
+        rig->timer = NULL;
+        return 0;
+    }
+    memset(data, 'x', sizeof data);
+    data[sizeof data - 1] = '\0';
+    for (int i = 0; i < 16; i++)
+        (void)http_stream_send(rig->stream, "e", data);
+    return 0;
+}
+
+static void begin_stream(struct rig *rig, struct http_exchange *x)
+{
+    struct http_stream_opts opts = {.events = 8, .on_closed = on_closed, .user = rig};
+    uw_error err;
+
+    if (rig->stream || http_stream_begin(x, &opts, &rig->stream, &err) < 0) {
+        http_fail(x, 429, "no stream");
+        return;
+    }
+    (void)http_stream_send(rig->stream, "hello", "1");
+    if (strcmp(http_path(x), "/flood") == 0)
+        (void)loop_timer_new(rig->loop, 0, MS, on_event, rig, &rig->timer, NULL);
+}
+
+static void handler(struct http_exchange *x, void *user)
+{
+    static const struct http_field FIELDS[] = {{"X-More", "yes"}, {NULL, NULL}};
+    struct rig *rig = user;
+    const char *path = http_path(x);
+    char text[256];
+    size_t len;
+
+    rig->handled++;
+    if (strcmp(path, "/later") == 0 || strcmp(path, "/never") == 0) {
+        rig->kept = x;
+        http_on_gone(x, on_gone, rig);
+        if (path[1] == 'l')
+            (void)loop_timer_new(rig->loop, loop_now_ns(rig->loop) + 20 * MS, 0, on_later,
+                                 rig, &rig->timer, NULL);
+    } else if (strcmp(path, "/stream") == 0 || strcmp(path, "/flood") == 0) {
+        begin_stream(rig, x);
+    } else if (strcmp(path, "/deny") == 0) {
+        http_fail(x, 403, "you may not");
+    } else {
+        (void)http_body(x, &len);
+        int n = snprintf(text, sizeof text, "%s %s %zu uid %u",
+                         http_method_name(http_method(x)), path, len, http_peer(x)->uid);
+        http_reply(x, 200, "text/plain", text, (size_t)n, FIELDS);
+    }
+}
+
+static void on_log(const char *line, void *user)
+{
+    struct rig *rig = user;
+    size_t n = strlen(rig->log);
+
+    rig->logged++;
+    (void)snprintf(rig->log + n, sizeof rig->log - n, "%s\n", line);
+}
+
+/* ---- the client ---- */
+
+static int dial(const struct rig *rig)
+{
+    struct sockaddr_un a = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", rig->path);
+    if (connect(fd, (struct sockaddr *)&a, sizeof a) < 0) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+/* Reads until the peer closes, `until` is in it, or ms have passed. */
+static size_t hear(int fd, char *text, size_t size, const char *until, int ms)
+{
+    size_t n = 0;
+
+    text[0] = '\0';
+    while (n + 1 < size && !(until && strstr(text, until))) {
+        struct pollfd p = {.fd = fd, .events = POLLIN};
+        if (poll(&p, 1, ms) != 1)
+            break;
+        ssize_t got = read(fd, text + n, size - 1 - n);
+        if (got <= 0)
+            break;
+        n += (size_t)got;
+        text[n] = '\0';
+    }
+    return n;
+}
+
+static bool say(int fd, const char *text, size_t len)
+{
+    return send(fd, text, len, MSG_NOSIGNAL) == (ssize_t)len;
+}
+
+static int drive_done(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct rig *rig = user;
+    (void)source, (void)fd, (void)events;
+    loop_stop(rig->loop, 0);
+    return 0;
+}
+
+static void *client_thread(void *user)
+{
+    struct rig *rig = user;
+
+    rig->client(rig);
+    (void)!write(rig->pipe[1], "x", 1);
+    return NULL;
+}
+
+static void drive(const char *name, void (*client)(struct rig *rig),
+                  const struct http_limits *limits)
+{
+    char dir[] = "/tmp/uw-http-XXXXXX";
+    struct rig rig = {.client = client};
+    struct http_opts opts = {.handler = handler, .log = on_log, .user = &rig};
+    struct http_unix at = {.mode = 0666, .id = 3};
+    pthread_t thread;
+    uw_error err = {""};
+
+    if (!mkdtemp(dir) || pipe(rig.pipe) < 0 ||
+        loop_new_real((struct loop_clock){0, 1}, &rig.loop, &err) < 0)
+        return;
+    (void)snprintf(rig.path, sizeof rig.path, "%s/s", dir);
+    at.path = rig.path;
+    opts.loop = rig.loop;
+    if (limits)
+        opts.limits = *limits;
+    int r = http_server_new(&opts, &rig.s, &err);
+    if (r == 0)
+        r = http_listen_unix(rig.s, &at, &err);
+    if (ok(r == 0, "%s: serves %s", name, err.text)) {
+        (void)loop_fd_new(rig.loop, rig.pipe[0], LOOP_READ, drive_done, &rig, &rig.wake,
+                          &err);
+        (void)pthread_create(&thread, NULL, client_thread, &rig);
+        (void)loop_run(rig.loop, &err);
+        (void)pthread_join(thread, NULL);
+    }
+    loop_fd_free(rig.wake);
+    loop_timer_free(rig.timer);
+    http_server_free(rig.s);
+    ok(access(rig.path, F_OK) < 0, "%s: its socket is gone", name);
+    loop_free(rig.loop);
+    (void)close(rig.pipe[0]);
+    (void)close(rig.pipe[1]);
+    (void)rmdir(dir);
+}
+
+/* ---- single requests ---- */
+
+#define H "Host: x\r\n"
+/* clang-format off */
+static const struct {
+    const char *name, *request, *want, *also;
+} requests[] = {
+    {"a request", "GET /a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 200", "GET /a 0 uid"},
+    {"its headers", "GET /a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 200", "X-More: yes"},
+    {"HTTP 1.0", "GET /a HTTP/1.0\r\n\r\n", "HTTP/1.", "GET /a 0 uid"},
+    {"a body", "POST /a HTTP/1.1\r\n" H "Content-Length: 3\r\n\r\nabc", "HTTP/1.1 200", "POST /a 3"},
+    {"a chunked body", "PUT /a HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+     "HTTP/1.1 200", "PUT /a 5"},
+    {"DELETE", "DELETE /a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 200", "DELETE /a 0"},
+    {"a reply later", "GET /later HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 202", "later"},
+    {"a refusal of the handler", "GET /deny HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 403", "you may not"},
+    {"no Host", "GET /a HTTP/1.1\r\n\r\n", "HTTP/1.1 400", ""},
+    {"two Hosts", "GET /a HTTP/1.1\r\n" H H "\r\n", "HTTP/1.1 400", "ambiguous"},
+    {"HTTP 2.0", "GET /a HTTP/2.0\r\n" H "\r\n", "", ""},
+    {"HTTP 1.2", "GET /a HTTP/1.2\r\n" H "\r\n", "HTTP/1.1 505", "served"},
+    {"TRACE", "TRACE /a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 405", "Allow: GET"},
+    {"a method of its own", "BREW /a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 405", "method"},
+    {"CONNECT", "CONNECT a:1 HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "no path"},
+    {"..", "GET /a/../b HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "not one that is served"},
+    {"an escaped ..", "GET /a/%2e%2e/b HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "path"},
+    {"an escaped /", "GET /a%2fb HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "path"},
+    {"an escaped NUL", "GET /a%00 HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "path"},
+    {"//", "GET //a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "path"},
+    {"another's URL", "GET http://x/a HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "no path"},
+    {"a key twice", "GET /a?b=1&b=2 HTTP/1.1\r\n" H "\r\n", "HTTP/1.1 400", "twice"},
+    {"two lengths", "POST /a HTTP/1.1\r\n" H "Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+     "HTTP/1.1 400", "ambiguous"},
+    {"length and chunks", "POST /a HTTP/1.1\r\n" H "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+     "HTTP/1.1 400", "ambiguous"},
+    {"an encoding unknown", "POST /a HTTP/1.1\r\n" H "Transfer-Encoding: gzip\r\n\r\nabc", "HTTP/1.1 400", "ambiguous"},
+    {"a length that is none", "POST /a HTTP/1.1\r\n" H "Content-Length: -1\r\n\r\n", "HTTP/1.1 400", ""},
+    {"a length above all", "POST /a HTTP/1.1\r\n" H "Content-Length: 99999999999999999999999\r\n\r\n", "HTTP/1.1 413", ""},
+    {"a length too large", "POST /a HTTP/1.1\r\n" H "Content-Length: 65537\r\n\r\n", "HTTP/1.1 413", "too large"},
+    {"no HTTP", "\x16\x03\x01\x02\x00\x01\r\n\r\n", "", ""},
+};
+/* clang-format on */
+
+static void each_request(struct rig *rig)
+{
+    char text[4096];
+
+    for (size_t i = 0; i < n_elements(requests); i++) {
+        int fd = dial(rig);
+        (void)say(fd, requests[i].request, strlen(requests[i].request));
+        (void)hear(fd, text, sizeof text, *requests[i].also ? requests[i].also : NULL,
+                   requests[i].want[0] ? 300 : 100);
+        size_t n = strlen(requests[i].want);
+        if (!ok(n > 0 ? strncmp(text, requests[i].want, n) == 0 &&
+                            strstr(text, requests[i].also)
+                      : !strstr(text, " 200 "),
+                "%s", requests[i].name))
+            printf("# %s\n", text);
+        (void)close(fd);
+    }
+}
+
+static void bodies_and_heads(struct rig *rig)
+{
+    static char text[300000];
+    int fd = dial(rig);
+
+    int n = snprintf(text, sizeof text,
+                     "POST /a HTTP/1.1\r\n" H "Content-Length: 65536\r\n\r\n");
+    memset(text + n, 'b', 65536);
+    ok(say(fd, text, (size_t)n + 65536) && hear(fd, text, sizeof text, "uid", 1000) > 0 &&
+           strstr(text, "POST /a 65536"),
+       "a body of 64 KiB");
+    /* The same connection goes on. */
+    static const char TWO[] = "GET /1 HTTP/1.1\r\n" H "\r\nGET /2 HTTP/1.1\r\n" H "\r\n";
+    ok(say(fd, TWO, sizeof TWO - 1) &&
+           hear(fd, text, sizeof text, "GET /2 0", 1000) > 0 &&
+           strstr(text, "GET /1 0") && strstr(text, "GET /2 0"),
+       "two requests at once");
+    (void)close(fd);
+
+    fd = dial(rig);
+    n = snprintf(text, sizeof text,
+                 "POST /a HTTP/1.1\r\n" H "Transfer-Encoding: chunked\r\n\r\n");
+    for (int i = 0; i < 17; i++) {
+        n += snprintf(text + n, sizeof text - (size_t)n, "1000\r\n");
+        memset(text + n, 'b', 4096);
+        n += 4096;
+        n += snprintf(text + n, sizeof text - (size_t)n, "\r\n");
+    }
+    n += snprintf(text + n, sizeof text - (size_t)n, "0\r\n\r\n");
+    (void)say(fd, text, (size_t)n);
+    (void)hear(fd, text, sizeof text, "too large", 1000);
+    ok(strncmp(text, "HTTP/1.1 413", 12) == 0, "chunks of 68 KiB");
+    (void)close(fd);
+
+    static const int HEADS[] = {7900, 8400, 40000};
+    for (size_t i = 0; i < n_elements(HEADS); i++) {
+        fd = dial(rig);
+        n = snprintf(text, sizeof text, "GET /a HTTP/1.1\r\n" H "X: ");
+        memset(text + n, 'h', (size_t)HEADS[i]);
+        n += HEADS[i];
+        n += snprintf(text + n, sizeof text - (size_t)n, "\r\n\r\n");
+        (void)say(fd, text, (size_t)n);
+        (void)hear(fd, text, sizeof text, "\r\n\r\n", 1000);
+        ok((strncmp(text, "HTTP/1.1 200", 12) == 0) == (i == 0) &&
+               (i != 1 || strncmp(text, "HTTP/1.1 431", 12) == 0),
+           "a header of %d bytes: %.12s", HEADS[i], text);
+        (void)close(fd);
+    }
+}
+
+/* ---- time limits ---- */
+
+static void slow_ones(struct rig *rig)
+{
+    char text[512];
+    int silent = dial(rig), half = dial(rig), body = dial(rig), idle = dial(rig),
+        drip = dial(rig), unread = dial(rig);
+
+    (void)say(half, "GET /a HT", 9);
+    (void)say(body, "POST /a HTTP/1.1\r\n" H "Content-Length: 9\r\n\r\nabc", 49);
+    (void)say(idle, "GET /a HTTP/1.1\r\n" H "\r\n", 28);
+    ok(hear(idle, text, sizeof text, "uid", 500) > 0, "one is served …");
+    for (int i = 0; i < 20; i++) { /* a byte each 100 ms */
+        struct pollfd p = {.fd = drip, .events = POLLIN};
+        if (!say(drip, &"GET /aaaaaaaaaaaaaaaaaaaaaa"[i], 1))
+            break;
+        (void)poll(&p, 1, 100);
+    }
+    ok(hear(silent, text, sizeof text, NULL, 2000) == 0,
+       "a silent connection is cut off");
+    ok(hear(half, text, sizeof text, NULL, 2000) == 0, "half a header is");
+    ok(hear(body, text, sizeof text, NULL, 2000) == 0, "half a body is");
+    ok(hear(drip, text, sizeof text, NULL, 100) == 0 && !say(drip, "x", 1),
+       "a byte now and then is");
+    ok(hear(idle, text, sizeof text, NULL, 3000) == 0, "… and an idle one after longer");
+    (void)close(silent);
+    (void)close(half);
+    (void)close(body);
+    (void)close(idle);
+    (void)close(drip);
+    (void)close(unread);
+    int fd = dial(rig);
+    (void)say(fd, "GET /never HTTP/1.1\r\n" H "\r\n", 32);
+    (void)hear(fd, text, sizeof text, "\r\n\r\n", 4000);
+    ok(strncmp(text, "HTTP/1.1 504", 12) == 0 && rig->gone == 1,
+       "no answer in time: 504");
+    (void)close(fd);
+    ok(strstr(rig->log, "no request in time") && strstr(rig->log, "no whole request"),
+       "said in the log");
+    if (!ok(rig->logged == 2, "once each"))
+        printf("# %s\n", rig->log);
+    struct http_stats st = http_stats(rig->s);
+    ok(st.cut >= 6, "counted: %ju", (uintmax_t)st.cut);
+}
+
+static void peer_goes(struct rig *rig)
+{
+    char text[512];
+    int fd = dial(rig);
+
+    (void)say(fd, "GET /never HTTP/1.1\r\n" H "\r\n", 32);
+    (void)hear(fd, text, sizeof text, NULL, 100);
+    (void)close(fd);
+    for (int i = 0; i < 30 && http_stats(rig->s).connections > 0; i++)
+        (void)poll(NULL, 0, 100);
+    is_int(rig->gone, 1, "a peer that leaves before the reply is noticed");
+    is_int(http_stats(rig->s).connections, 0, "and its connection closed");
+    fd = dial(rig);
+    (void)say(fd, "GET /never HTTP/1.1\r\n" H "\r\n", 32);
+    (void)hear(fd, text, sizeof text, NULL, 100); /* the server is freed beside it */
+}
+
+/* ---- bounds ---- */
+
+static void crowd(struct rig *rig)
+{
+    int fd[40], refused = 0;
+    char text[512];
+
+    for (size_t i = 0; i < n_elements(fd); i++)
+        fd[i] = dial(rig);
+    for (size_t i = 0; i < n_elements(fd); i++) {
+        struct pollfd p = {.fd = fd[i], .events = POLLIN};
+        refused += poll(&p, 1, i == 0 ? 200 : 0) == 1;
+    }
+    is_int(refused, 30, "ten of forty connections are kept");
+    is_int(http_stats(rig->s).refused_connections, 30, "counted");
+    is_int(rig->logged, 1, "and logged once");
+    (void)close(fd[0]);
+    for (int i = 0; i < 30 && http_stats(rig->s).connections > 9; i++)
+        (void)poll(NULL, 0, 10);
+    int again = dial(rig);
+    (void)say(again, "GET /a HTTP/1.1\r\n" H "\r\n", 28);
+    ok(hear(again, text, sizeof text, "uid", 1000) > 0,
+       "where one leaves another may come");
+    for (size_t i = 1; i < n_elements(fd); i++)
+        (void)close(fd[i]);
+    (void)close(again);
+}
+
+/* ---- streams ---- */
+
+static void streams(struct rig *rig)
+{
+    char text[4096];
+    int fd = dial(rig), second = dial(rig);
+
+    (void)say(fd, "GET /stream HTTP/1.1\r\n" H "\r\n", 33);
+    (void)hear(fd, text, sizeof text, "data: 1", 1000);
+    ok(strstr(text, "text/event-stream") && strstr(text, "event: hello\ndata: 1\n\n"),
+       "an event");
+    (void)hear(fd, text, sizeof text, ":\n\n", 3000);
+    ok(strstr(text, ":\n\n"), "a heartbeat while nothing happens");
+    (void)say(second, "GET /stream HTTP/1.1\r\n" H "\r\n", 33);
+    (void)hear(second, text, sizeof text, "no stream", 1000);
+    ok(strstr(text, "429"), "the handler refuses a second one");
+    is_int(http_stats(rig->s).streams, 1, "one stream");
+    (void)close(fd);
+    for (int i = 0; i < 30 && http_stats(rig->s).streams > 0; i++)
+        (void)poll(NULL, 0, 100);
+    ok(rig->closed == 1 && http_stats(rig->s).streams == 0, "its end is noticed");
+    (void)close(second);
+}
+
+static void slow_reader(struct rig *rig)
+{
+    static char text[1 << 20];
+    int fd = dial(rig);
+
+    (void)say(fd, "GET /flood HTTP/1.1\r\n" H "\r\n", 32);
+    (void)poll(NULL, 0, 500); /* 16 events of 2 KiB a millisecond */
+    uint64_t dropped = http_stats(rig->s).dropped_events;
+    ok(dropped > 1000, "a reader that does not read: %ju events dropped",
+       (uintmax_t)dropped);
+    int other = dial(rig);
+    (void)say(other, "GET /a HTTP/1.1\r\n" H "\r\n", 28);
+    ok(hear(other, text, sizeof text, "uid", 1000) > 0, "others are served");
+    (void)close(other);
+    (void)hear(fd, text, sizeof text, "\"dropped\": ", 2000);
+    ok(strstr(text, "event: dropped"), "it is told once it reads");
+    (void)close(fd);
+}
+
+/* ---- sockets ---- */
+
+static int listen_at(struct http_server *s, const char *path, uw_error *err)
+{
+    struct http_unix at = {.path = path, .mode = 0600, .has_gid = true, .gid = getgid()};
+
+    return http_listen_unix(s, &at, err);
+}
+
+static void test_paths(struct loop *loop)
+{
+    char dir[] = "/tmp/uw-http-XXXXXX", path[64], link[64], file[64], text[200];
+    struct http_opts opts = {.loop = loop, .handler = handler};
+    auto_(http_server_free) struct http_server *a = NULL;
+    auto_(http_server_free) struct http_server *b = NULL;
+    struct stat st;
+    uw_error err;
+
+    if (!mkdtemp(dir) || http_server_new(&opts, &a, &err) < 0 ||
+        http_server_new(&opts, &b, &err) < 0)
+        return;
+    (void)snprintf(path, sizeof path, "%s/s", dir);
+    (void)snprintf(link, sizeof link, "%s/l", dir);
+    (void)snprintf(file, sizeof file, "%s/f", dir);
+    ok(listen_at(a, path, &err) == 0 && stat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+           (st.st_mode & 07777) == 0600,
+       "a socket of mode 0600");
+    is_int(listen_at(b, path, &err), -EADDRINUSE, "somebody listens there: %s", err.text);
+    http_server_free(a);
+    a = NULL;
+    ok(lstat(path, &st) < 0, "it is removed at the end");
+
+    struct sockaddr_un stale = {.sun_family = AF_UNIX};
+    (void)snprintf(stale.sun_path, sizeof stale.sun_path, "%s", path);
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    (void)!bind(fd, (struct sockaddr *)&stale, sizeof stale);
+    (void)close(fd);
+    is_int(listen_at(b, path, &err), 0, "a stale one is replaced");
+    FILE *f = fopen(file, "w");
+    (void)fclose(f);
+    is_int(listen_at(b, file, &err), -EEXIST, "a file is not: %s", err.text);
+    (void)!symlink(file, link);
+    is_int(listen_at(b, link, &err), -EEXIST, "a link is not: %s", err.text);
+    (void)unlink(link);
+    (void)!symlink(path, link);
+    is_int(listen_at(b, link, &err), -EEXIST, "nor one to a socket");
+    is_int(listen_at(b, "s", &err), -ENAMETOOLONG, "no absolute path");
+    memset(text, 'a', sizeof text);
+    text[0] = '/';
+    text[sizeof text - 1] = '\0';
+    is_int(listen_at(b, text, &err), -ENAMETOOLONG, "too long a path");
+    (void)snprintf(text, sizeof text, "%s/no/s", dir);
+    is_int(listen_at(b, text, &err), -ENOENT, "no such folder: %s", err.text);
+    is_int(http_listen_fd(b, socket(AF_UNIX, SOCK_STREAM, 0), NULL, 1, &err), -EINVAL,
+           "a descriptor that does not listen: %s", err.text);
+    fd = socket(AF_INET, SOCK_STREAM, 0);
+    (void)listen(fd, 1);
+    is_int(http_listen_fd(b, fd, NULL, 1, &err), -EINVAL, "plain TCP: %s", err.text);
+    struct http_tls tls = {"/nowhere.pem", "/nowhere.key"};
+    is_int(http_listen_tls(b, "127.0.0.1:0", &tls, 1, &err), -ENOENT, "%s", err.text);
+    is_int(http_listen_tls(b, "localhost:0", &tls, 1, &err), -EINVAL, "%s", err.text);
+    is_int(http_listen_tls(b, "127.0.0.1:99999", &tls, 1, &err), -EINVAL, "%s", err.text);
+    is_int(http_listen_tls(b, "127.0.0.1", &tls, 1, &err), -EINVAL, "%s", err.text);
+    tls = (struct http_tls){file, file};
+    (void)chmod(file, 0644);
+    is_int(http_listen_tls(b, "127.0.0.1:0", &tls, 1, &err), -EPERM, "%s", err.text);
+    (void)chmod(file, 0600);
+    is_int(http_listen_tls(b, "127.0.0.1:0", &tls, 1, &err), -EINVAL, "%s", err.text);
+    http_server_free(b);
+    b = NULL;
+    (void)unlink(file);
+    (void)unlink(link);
+    is_int(rmdir(dir), 0, "nothing is left behind");
+}
+
+int main(void)
+{
+    static const struct http_limits quick = {.request_ns = 900ull * MS,
+                                             .idle_ns = 2000ull * MS,
+                                             .keep_ns = 1500ull * MS,
+                                             .beat_ns = 400ull * MS};
+    static const struct http_limits few = {.connections = 10};
+    auto_(loop_free) struct loop *loop = NULL;
+
+    drive("requests", each_request, NULL);
+    drive("sizes", bodies_and_heads, NULL);
+    drive("slow", slow_ones, &quick);
+    drive("gone", peer_goes, NULL);
+    drive("crowd", crowd, &few);
+    drive("streams", streams, &quick);
+    drive("slow reader", slow_reader, NULL);
+    if (loop_new_real((struct loop_clock){0, 1}, &loop, NULL) == 0)
+        test_paths(loop);
+    return done();
+}
