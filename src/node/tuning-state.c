@@ -83,6 +83,25 @@ static void put_ask(struct json_out *o, const struct tuning_ask *ask)
     }
 }
 
+static int one_line(const struct json_out *o, char **ret, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    size_t size = 0;
+    FILE *file = open_memstream(&text, &size);
+
+    if (!file)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = json_out_line(o, file, err);
+    if (fclose(file) != 0 && r >= 0)
+        r = fail(err, -ENOMEM, "out of memory");
+    if (r < 0)
+        return r;
+    if (size > 0 && text[size - 1] == '\n')
+        text[size - 1] = '\0';
+    *ret = take(text);
+    return 0;
+}
+
 int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory *m,
                        char **ret, uw_error *err)
 {
@@ -115,7 +134,7 @@ int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory 
     }
     json_out_end(o);
     json_out_end(o);
-    return json_out_string(o, ret, err);
+    return one_line(o, ret, err);
 }
 
 /* ---- reading ---- */

@@ -1,0 +1,33 @@
+/* What a daemon kept of a search: read back in full, or refused. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "node/tuning-inside.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct tuning_memory m, again;
+    struct tuning_ask ask, ask2;
+    struct cap_class cls, cls2;
+    uw_error err;
+    char *text = malloc(size + 1), *out = NULL;
+
+    if (!text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    if (tuning_state_read(text, &ask, &cls, &m, &err) >= 0) {
+        if (m.known.n_caps > TUNER_CAPS_MAX || m.known.n_regimes > TUNER_REGIMES_MAX ||
+            m.n_uuids > BOARDS_MAX)
+            __builtin_trap();
+        if (tuning_state_write(&ask, &m, &out, &err) >= 0 &&
+            tuning_state_read(out, &ask2, &cls2, &again, &err) < 0)
+            __builtin_trap();
+    }
+    free(out);
+    free(text);
+    return 0;
+}

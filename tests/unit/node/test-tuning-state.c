@@ -1,0 +1,121 @@
+/* What is kept of a search across daemons: written, read back, the same. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "node/tuning-inside.h"
+#include "tap.h"
+
+static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *caps)
+{
+    for (size_t i = 0; i < 2; i++) {
+        a[i] = (struct account){.sum = {{40, 20.25, 9000.5, 12},
+                                        {80, 41, 16000, 3},
+                                        {900.5, 470, 190000, 7}}};
+        account_mean_add(&a[i].reference, 0.5, 225, 0.003, 0.004);
+        account_mean_add(&a[i].reference, 0.51, 226, 0.003, 0.004);
+        account_mean_add(&a[i].hold, 0.52, 200, 0.002, 0.002);
+    }
+    for (size_t i = 0; i < 3; i++) {
+        caps[i].cap_mw = 300000 - (uint32_t)i * 50000;
+        account_mean_add(&caps[i].mean, 0.5 + 0.01 * (double)i, 225, 0.003, 0.004);
+    }
+    *r = (struct tuner_report){
+        .holding = true,
+        .held_mw = 200000,
+        .reference_mw = 300000,
+        .demand_w = 240.5,
+        .peak_w = 261.25,
+        .windows = 11,
+        .changes = 1,
+        .stalls = 2,
+        .account = a,
+        .n_regimes = 2,
+        .cap = caps,
+        .n_caps = 3,
+    };
+}
+
+static void there_and_back(bool search)
+{
+    static struct tuning_memory m, got;
+    struct account a[2];
+    struct tuner_cap caps[3] = {{0}};
+    struct tuner_report report;
+    struct cap_class cls = {0.88, 0.55, 0.01}, got_cls = {0};
+    struct tuning_ask ask = {.search = search, .cls = &cls}, got_ask;
+    auto_(mem_free) char *text = NULL;
+    struct account_saved want, is;
+    uw_error err = {""};
+
+    if (search)
+        ask.goal = (struct goal){GOAL_SLOWDOWN, 1.1};
+    else
+        ask.cap.percent = 85;
+    fill(&report, a, caps);
+    tuning_memory_take(&m, &report);
+    m.n_uuids = 1;
+    (void)snprintf(m.uuid[0], sizeof m.uuid[0], "GPU-a");
+    ok(tuning_state_write(&ask, &m, &text, &err) == 0 && !strchr(text, '\n'),
+       "written, on one line");
+    ok(tuning_state_read(text, &got_ask, &got_cls, &got, &err) == 0, "read back %s",
+       err.text);
+    ok(got_ask.search == search && got_ask.goal.kind == ask.goal.kind &&
+           got_ask.goal.param == ask.goal.param && got_ask.cap.percent == ask.cap.percent,
+       "what was asked for");
+    ok(got_ask.cls == &got_cls && memcmp(&cls, &got_cls, sizeof cls) == 0, "its class");
+    ok(got.held_mw == 200000 && got.known.reference_mw == 300000 &&
+           got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
+           got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
+       "what was found");
+    ok(got.n_uuids == 1 && strcmp(got.uuid[0], "GPU-a") == 0, "on which boards");
+    ok(got.known.n_caps == 3 && memcmp(got.cap, caps, sizeof caps) == 0,
+       "each cap, to the last bit");
+    account_saved(a, 2, &want);
+    account_saved(got.known.regime, got.known.n_regimes, &is);
+    ok(want.known && is.known && want.energy_j == is.energy_j &&
+           want.half_j == is.half_j && want.slowdown == is.slowdown &&
+           want.cost_j == is.cost_j,
+       "what was saved: %g J", is.energy_j);
+}
+
+static void refused(void)
+{
+    static const struct {
+        const char *text, *want;
+    } cases[] = {
+        {"", "state"},
+        {"{}", "underwatt_tuning"},
+        {"{\"underwatt_tuning\":2}", "version 2"},
+        {"{\"underwatt_tuning\":1,\"cap_mw\":0,\"cap_percent\":0}", "neither a goal nor"},
+        {"{\"underwatt_tuning\":1,\"goal\":\"speed\",\"cap_mw\":0,\"cap_percent\":0}",
+         "speed"},
+        {"{\"underwatt_tuning\":1,\"cap_mw\":-1,\"cap_percent\":0}", "cap_mw"},
+        {"{\"underwatt_tuning\":1,\"cap_mw\":99999999999,\"cap_percent\":0}",
+         "too large"},
+        {"{\"underwatt_tuning\":1,\"cap_mw\":200000,\"cap_percent\":0,\"held_mw\":0,"
+         "\"reference_mw\":0,\"demand_w\":0,\"peak_w\":0,\"windows\":0,\"changes\":0,"
+         "\"stalls\":0,\"boards\":[],\"regimes\":[],\"caps\":[{\"cap_mw\":1,\"mean\":"
+         "{\"windows\":1,\"sums\":{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0}}}]}",
+         "weigh nothing"},
+    };
+    static struct tuning_memory m;
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct tuning_ask ask;
+        struct cap_class cls;
+        uw_error err = {""};
+        memset(&m, 7, sizeof m);
+        int r = tuning_state_read(cases[i].text, &ask, &cls, &m, &err);
+        ok(r < 0 && strstr(err.text, cases[i].want) && m.held_mw == 0x07070707,
+           "refused, nothing written: %s", err.text);
+    }
+}
+
+int main(void)
+{
+    there_and_back(true);
+    there_and_back(false);
+    refused();
+    return done();
+}
