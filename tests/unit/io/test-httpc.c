@@ -1,0 +1,396 @@
+/* The commands' HTTP client against our own server: unix socket and TLS. */
+#include <errno.h>
+#include <gnutls/crypto.h>
+#include <gnutls/gnutls.h>
+#include <gnutls/x509.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "io/file.h"
+#include "io/http.h"
+#include "io/httpc-inside.h"
+#include "tap.h"
+
+/* ---- events ---- */
+
+static int on_event(const char *event, const char *data, void *user)
+{
+    char *log = user;
+    size_t n = strlen(log);
+
+    (void)snprintf(log + n, 4096 - n, "[%s|%s]", event, data);
+    return strcmp(event, "stop") == 0 ? 7 : 0;
+}
+
+/* clang-format off */
+static const struct {
+    const char *text, *want;
+    int r;
+} cases[] = {
+    {"data: 1\n\n", "[message|1]", 0},
+    {"data:1\n\n", "[message|1]", 0},
+    {"event: a\ndata: 1\ndata: 2\n\n", "[a|1\n2]", 0},
+    {"event: a\r\ndata: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", "[a|1][message|2][message|3]", 0},
+    {": beat\n\n:\n\ndata: x\n\n", "[message|x]", 0},
+    {"data\n\n", "[message|]", 0},
+    {"data: \n\n", "[message|]", 0},
+    {"event: lonely\n\n", "", 0},
+    {"id: 4\nretry: 5\nfoo\ndata: y\n\n", "[message|y]", 0},
+    {"data: never ends", "", 0},
+    {"data:  two blanks\n\n", "[message| two blanks]", 0},
+    {"event: stop\ndata: 1\n\ndata: 2\n\n", "[stop|1]", 7},
+    {"data: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n\n", "", -EFBIG},
+    {"data: aaaaaaaaaaaaaaaaaaaaaaaa\ndata: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n\n", "", -EFBIG},
+};
+/* clang-format on */
+
+static void test_events(void)
+{
+    for (size_t i = 0; i < n_elements(cases); i++)
+        for (size_t step = 1; step < 200; step = step * 5 + 1) {
+            char log[4096] = "";
+            struct events e;
+            int r = 0;
+            events_init(&e, 64, on_event, log);
+            for (size_t at = 0; r == 0 && at < strlen(cases[i].text); at += step) {
+                size_t left = strlen(cases[i].text) - at;
+                r = events_feed(&e, cases[i].text + at, left < step ? left : step);
+            }
+            events_fini(&e);
+            if (!ok(r == cases[i].r && strcmp(log, cases[i].want) == 0,
+                    "events %zu, %zu bytes at a time", i, step))
+                printf("# %d %s\n", r, log);
+        }
+}
+
+/* ---- a server ---- */
+
+struct rig {
+    struct loop *loop;
+    struct http_server *s;
+    struct loop_fd *wake;
+    struct loop_timer *timer;
+    struct http_stream *stream;
+    int pipe[2], n;
+    char dir[32], path[64], cert[64], key[64], other[64];
+    uint16_t port;
+};
+
+static void on_closed(struct http_stream *stream, void *user)
+{
+    struct rig *rig = user;
+    (void)stream;
+    rig->stream = NULL;
+}
+
+static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct rig *rig = user;
+    char text[16];
+    (void)timer, (void)now_ns;
+
+    (void)snprintf(text, sizeof text, "%d", rig->n++);
+    if (rig->stream)
+        (void)http_stream_send(rig->stream, "tick", text);
+    return 0;
+}
+
+static void handler(struct http_exchange *x, void *user)
+{
+    struct rig *rig = user;
+    const char *path = http_path(x), *token = http_header(x, "Authorization");
+    struct http_stream_opts opts = {.on_closed = on_closed, .user = rig};
+    uw_error err;
+    size_t len;
+
+    if (strcmp(path, "/echo") == 0) {
+        const char *body = http_body(x, &len);
+        http_reply(x, 200, "application/json; charset=utf-8", body, len, NULL);
+    } else if (strcmp(path, "/empty") == 0) {
+        http_reply(x, 204, NULL, NULL, 0, NULL);
+    } else if (strcmp(path, "/large") == 0) {
+        static char text[200000];
+        memset(text, ' ', sizeof text);
+        http_reply(x, 200, "text/plain", text, sizeof text, NULL);
+    } else if (strcmp(path, "/token") == 0) {
+        http_reply(x, 200, "text/plain", token ? token : "none",
+                   token ? strlen(token) : 4, NULL);
+    } else if (strcmp(path, "/events") == 0 && !rig->stream) {
+        rig->n = 0;
+        (void)http_stream_begin(x, &opts, &rig->stream, &err);
+    } else if (strcmp(path, "/keep") == 0) {
+        return;
+    } else {
+        http_fail(x, strcmp(path, "/busy") == 0 ? 409 : 404, "no such thing: %s", path);
+    }
+}
+
+static int on_wake(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct rig *rig = user;
+    (void)source, (void)fd, (void)events;
+    loop_stop(rig->loop, 0);
+    return 0;
+}
+
+static bool write_pem(const char *path, const gnutls_datum_t *pem)
+{
+    return file_write(path, pem->data, pem->size, 0600, NULL) == 0;
+}
+
+/* A key and a certificate for 127.0.0.1 that it signs itself. */
+static bool make_cert(const char *cert_path, const char *key_path)
+{
+    gnutls_x509_privkey_t key;
+    gnutls_x509_crt_t crt;
+    gnutls_datum_t pem;
+    unsigned char serial[8] = {1, 2, 3}, ip[4] = {127, 0, 0, 1};
+    time_t at = 1700000000;
+    bool good;
+
+    (void)gnutls_x509_privkey_init(&key);
+    (void)gnutls_x509_privkey_generate(
+        key, GNUTLS_PK_ECDSA, GNUTLS_CURVE_TO_BITS(GNUTLS_ECC_CURVE_SECP256R1), 0);
+    (void)gnutls_x509_crt_init(&crt);
+    (void)gnutls_x509_crt_set_version(crt, 3);
+    (void)gnutls_x509_crt_set_key(crt, key);
+    (void)gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
+    (void)gnutls_x509_crt_set_activation_time(crt, at);
+    (void)gnutls_x509_crt_set_expiration_time(crt, at + 3600l * 24 * 365 * 30);
+    (void)gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, "test", 4);
+    (void)gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, ip, 4,
+                                               GNUTLS_FSAN_SET);
+    (void)gnutls_x509_crt_set_ca_status(crt, 1);
+    good = gnutls_x509_crt_sign2(crt, crt, key, GNUTLS_DIG_SHA256, 0) == 0 &&
+           gnutls_x509_crt_export2(crt, GNUTLS_X509_FMT_PEM, &pem) == 0;
+    good = good && write_pem(cert_path, &pem);
+    gnutls_free(pem.data);
+    good = good && gnutls_x509_privkey_export2(key, GNUTLS_X509_FMT_PEM, &pem) == 0;
+    good = good && write_pem(key_path, &pem);
+    gnutls_free(pem.data);
+    gnutls_x509_crt_deinit(crt);
+    gnutls_x509_privkey_deinit(key);
+    return good;
+}
+
+/* ---- the client's part, in a thread of its own ---- */
+
+static struct httpc *client(const struct httpc_opts *opts)
+{
+    struct httpc *c = NULL;
+    uw_error err = {""};
+
+    ok(httpc_new(opts, &c, &err) == 0, "a client %s", err.text);
+    return c;
+}
+
+static void test_calls(struct httpc *c)
+{
+    struct httpc_reply reply = {0};
+    uw_error err = {""};
+
+    ok(httpc_call(c, "POST", "/echo", "{\"a\": 1}", &reply, &err) == 0 &&
+           reply.status == 200 && strcmp(reply.body, "{\"a\": 1}") == 0 &&
+           strcmp(reply.type, "application/json") == 0,
+       "a body goes there and back %s", err.text);
+    httpc_reply_fini(&reply);
+    ok(httpc_call(c, "DELETE", "/empty", NULL, &reply, &err) == 0 &&
+           reply.status == 204 && reply.len == 0 && reply.body[0] == '\0',
+       "an empty answer");
+    httpc_reply_fini(&reply);
+    ok(httpc_call(c, "GET", "/echo/../x", NULL, &reply, &err) == 0 && reply.status == 400,
+       "paths go as they are");
+    httpc_reply_fini(&reply);
+    is_int(httpc_call(c, "GET", "x", NULL, &reply, &err), -EINVAL, "no path: %s",
+           err.text);
+
+    struct json *doc = NULL;
+    struct json_out *o = json_out_new();
+    uint64_t v = 0;
+    json_out_object(o, NULL);
+    json_out_int(o, "a", 42);
+    json_out_end(o);
+    ok(httpc_ask(c, "PUT", "/echo", o, &doc, &err) == 0 &&
+           json_get_u64(json_root(doc), "a", &v, &err) == 0 && v == 42,
+       "JSON there and back");
+    json_free(doc);
+    doc = (struct json *)&v;
+    ok(httpc_ask(c, "GET", "/empty", NULL, &doc, &err) == 0 && !doc, "none of it");
+    is_int(httpc_ask(c, "GET", "/nowhere", NULL, NULL, &err), -ENOENT, "404");
+    is_str(err.text, "no such thing: /nowhere", "the server's own words");
+    is_int(httpc_ask(c, "GET", "/busy", NULL, NULL, &err), -EBUSY, "409");
+}
+
+static void test_limits(const struct rig *rig)
+{
+    struct httpc_reply reply = {0};
+    struct httpc_opts opts = {
+        .socket = rig->path, .timeout_ns = 300 * NS_PER_MS, .body_max = 100000};
+    auto_(httpc_free) struct httpc *c = client(&opts);
+    uw_error err;
+
+    is_int(httpc_call(c, "GET", "/large", NULL, &reply, &err), -EFBIG, "%s", err.text);
+    is_int(httpc_call(c, "GET", "/keep", NULL, &reply, &err), -ETIMEDOUT, "%s", err.text);
+    ok(!reply.body, "nothing is there after a failure");
+    opts.body_max = 200000;
+    auto_(httpc_free) struct httpc *d = client(&opts);
+    ok(httpc_call(d, "GET", "/large", NULL, &reply, &err) == 0 && reply.len == 200000,
+       "as large as it may be");
+    httpc_reply_fini(&reply);
+    struct httpc *e = NULL;
+    opts.url = "https://x";
+    is_int(httpc_new(&opts, &e, &err), -EINVAL, "%s", err.text);
+    opts = (struct httpc_opts){.url = "http://x"};
+    is_int(httpc_new(&opts, &e, &err), -EINVAL, "%s", err.text);
+    opts = (struct httpc_opts){.socket = "/nowhere/s"};
+    auto_(httpc_free) struct httpc *f = client(&opts);
+    is_int(httpc_call(f, "GET", "/", NULL, &reply, &err), -ENOENT, "refused");
+    is_str(err.text, "no daemon answers at /nowhere/s: No such file or directory",
+           "says where and why");
+}
+
+static int to_three(const char *event, const char *data, void *user)
+{
+    char *log = user;
+    size_t n = strlen(log);
+
+    (void)snprintf(log + n, 4096 - n, "[%s|%s]", event, data);
+    return strcmp(data, "2") == 0 ? 5 : 0;
+}
+
+static void *cancel_soon(void *user)
+{
+    (void)poll(NULL, 0, 200);
+    httpc_cancel(user);
+    return NULL;
+}
+
+static int forever(const char *event, const char *data, void *user)
+{
+    (void)event, (void)data, (void)user;
+    return 0;
+}
+
+static void test_follow(const struct rig *rig)
+{
+    struct httpc_opts opts = {.socket = rig->path};
+    auto_(httpc_free) struct httpc *c = client(&opts);
+    char log[4096] = "";
+    pthread_t thread;
+    uw_error err = {""};
+
+    is_int(httpc_follow(c, "/nowhere", to_three, log, &err), -ENOENT, "%s", err.text);
+    is_int(httpc_follow(c, "/events", to_three, log, &err), 5, "followed until enough %s",
+           err.text);
+    is_str(log, "[tick|0][tick|1][tick|2]", "what was heard");
+    for (int i = 0; i < 40 && http_stats(rig->s).streams > 0; i++)
+        (void)poll(NULL, 0, 100);
+    (void)pthread_create(&thread, NULL, cancel_soon, c);
+    is_int(httpc_follow(c, "/events", forever, NULL, &err), -ECANCELED, "%s", err.text);
+    (void)pthread_join(thread, NULL);
+    struct httpc_reply reply = {0};
+    is_int(httpc_call(c, "GET", "/empty", NULL, &reply, &err), -ECANCELED,
+           "and for good");
+}
+
+static void test_tls(const struct rig *rig)
+{
+    char url[64];
+    struct httpc_reply reply = {0};
+    uw_error err = {""};
+
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:%u/", rig->port);
+    struct httpc_opts opts = {.url = url, .ca = rig->cert, .token = "uwt_x"};
+    auto_(httpc_free) struct httpc *c = client(&opts);
+    ok(httpc_call(c, "GET", "/token", NULL, &reply, &err) == 0 && reply.status == 200,
+       "TLS %s", err.text);
+    is_str(reply.body ? reply.body : "", "Bearer uwt_x", "with a token");
+    httpc_reply_fini(&reply);
+    opts.ca = rig->other;
+    auto_(httpc_free) struct httpc *d = client(&opts);
+    is_int(httpc_call(d, "GET", "/token", NULL, &reply, &err), -EPROTO,
+           "signed by somebody else: %s", err.text);
+    opts.ca = NULL;
+    auto_(httpc_free) struct httpc *e = client(&opts);
+    is_int(httpc_call(e, "GET", "/token", NULL, &reply, &err), -EPROTO,
+           "not known to the system: %s", err.text);
+    (void)snprintf(url, sizeof url, "https://127.0.0.1:1/");
+    auto_(httpc_free) struct httpc *f = client(&opts);
+    is_int(httpc_call(f, "GET", "/token", NULL, &reply, &err), -ECONNREFUSED, "%s",
+           err.text);
+}
+
+static void *client_thread(void *user)
+{
+    struct rig *rig = user;
+    struct httpc_opts opts = {.socket = rig->path};
+
+    struct httpc *c = client(&opts);
+    test_calls(c);
+    httpc_free(c);
+    test_limits(rig);
+    test_follow(rig);
+    test_tls(rig);
+    (void)!write(rig->pipe[1], "x", 1);
+    return NULL;
+}
+
+static void with_server(struct rig *rig)
+{
+    struct http_opts opts = {.loop = rig->loop, .handler = handler, .user = rig};
+    struct http_unix at = {.path = rig->path, .mode = 0600, .id = 1};
+    struct http_tls tls = {rig->cert, rig->key};
+    pthread_t thread;
+    uw_error err = {""};
+
+    int r = http_server_new(&opts, &rig->s, &err);
+    if (r == 0)
+        r = http_listen_unix(rig->s, &at, &err);
+    if (r == 0)
+        r = http_listen_tls(rig->s, "127.0.0.1:0", &tls, 2, &err);
+    if (!ok(r == 0, "a server %s", err.text))
+        return;
+    rig->port = http_port(rig->s, 2);
+    ok(rig->port > 0 && http_port(rig->s, 1) == 0, "its port");
+    is_int(http_reload_tls(rig->s, &err), 0, "certificates anew %s", err.text);
+    (void)loop_fd_new(rig->loop, rig->pipe[0], LOOP_READ, on_wake, rig, &rig->wake, &err);
+    (void)loop_timer_new(rig->loop, 0, 20 * NS_PER_MS, on_tick, rig, &rig->timer, &err);
+    (void)pthread_create(&thread, NULL, client_thread, rig);
+    (void)loop_run(rig->loop, &err);
+    (void)pthread_join(thread, NULL);
+    (void)unlink(rig->key);
+    ok(http_reload_tls(rig->s, &err) == -ENOENT, "without the key: %s", err.text);
+    loop_timer_free(rig->timer);
+    loop_fd_free(rig->wake);
+}
+
+int main(void)
+{
+    struct rig rig = {.dir = "/tmp/uw-httpc-XXXXXX"};
+
+    test_events();
+    if (!mkdtemp(rig.dir) || pipe(rig.pipe) < 0 ||
+        loop_new_real((struct loop_clock){0, 1}, &rig.loop, NULL) < 0)
+        return 1;
+    (void)snprintf(rig.path, sizeof rig.path, "%s/s", rig.dir);
+    (void)snprintf(rig.cert, sizeof rig.cert, "%s/cert.pem", rig.dir);
+    (void)snprintf(rig.other, sizeof rig.other, "%s/other.pem", rig.dir);
+    (void)snprintf(rig.key, sizeof rig.key, "%s/key.pem", rig.dir);
+    ok(make_cert(rig.other, rig.key) && make_cert(rig.cert, rig.key), "certificates");
+    with_server(&rig);
+    http_server_free(rig.s);
+    loop_free(rig.loop);
+    (void)unlink(rig.cert);
+    (void)unlink(rig.other);
+    (void)unlink(rig.key);
+    is_int(rmdir(rig.dir), 0, "nothing is left behind");
+    return done();
+}
