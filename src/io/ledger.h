@@ -189,6 +189,7 @@ struct ledger_batch *ledger_batch_new(void);
 void ledger_batch_free(struct ledger_batch *b);
 DEFINE_AUTO(struct ledger_batch *, ledger_batch_free);
 size_t ledger_batch_rows(const struct ledger_batch *b);
+void ledger_batch_clear(struct ledger_batch *b);
 
 /* 0, -ENOMEM, -E2BIG (64 Ki rows), -EINVAL (a time that runs backwards, no finite or
  * a negative energy, a job of id 0, …): nothing was added.
@@ -200,8 +201,8 @@ int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *row);
 int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *row);
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
-/* Rows of equal board, kind, job, phase, cap become one, so that a disk that is full
- * for a day costs no joule and little memory.  Returns how many rows are left.
+/* Rows of equal hour, board, kind, job, phase, cap become one, so that a disk that is
+ * full for a day costs no joule and little memory.  Returns how many rows are left.
  */
 size_t ledger_batch_squeeze(struct ledger_batch *b);
 /* All of `from` behind all of `to`; `from` is empty then.  -ENOMEM, -E2BIG: neither

@@ -1,0 +1,354 @@
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "io/store/inside.h"
+
+enum { ROWS_MAX = 65536 };
+/* Times from 1970 to 2262 less a little, energies of a day of a thousand boards. */
+#define UTC_MAX_NS INT64_C(9000000000000000000)
+#define ENERGY_MAX_J 1e12
+
+struct ledger_batch *ledger_batch_new(void)
+{
+    return calloc(1, sizeof(struct ledger_batch));
+}
+
+static void row_fini(struct row *row)
+{
+    if (row->type != ROW_ENERGY && row->type != ROW_METER)
+        free(row->piece);
+}
+
+void ledger_batch_clear(struct ledger_batch *b)
+{
+    for (size_t i = 0; i < b->n; i++)
+        row_fini(&b->row[i]);
+    b->n = 0;
+}
+
+void ledger_batch_free(struct ledger_batch *b)
+{
+    if (!b)
+        return;
+    ledger_batch_clear(b);
+    free(b->row);
+    free(b);
+}
+
+size_t ledger_batch_rows(const struct ledger_batch *b)
+{
+    return b->n;
+}
+
+static int put(struct ledger_batch *b, const struct row *row)
+{
+    int r = array_grow(&b->row, &b->cap, b->n, ROWS_MAX);
+    if (r < 0)
+        return r;
+    b->row[b->n++] = *row;
+    return 0;
+}
+
+static bool good_time(int64_t ns)
+{
+    return ns >= 0 && ns < UTC_MAX_NS;
+}
+
+static bool good_energy(double j)
+{
+    return isfinite(j) && j >= 0 && j < ENERGY_MAX_J;
+}
+
+static int64_t uj_of_j(double j)
+{
+    return (int64_t)llround(j * 1e6);
+}
+
+int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *e)
+{
+    bool job = e->kind == LEDGER_JOB;
+    double half_j = isnan(e->half_j) ? 0 : e->half_j;
+
+    if (!good_time(e->begin_utc_ns) || !good_time(e->end_utc_ns) ||
+        e->end_utc_ns < e->begin_utc_ns || !good_energy(e->energy_j) ||
+        !good_energy(half_j) || e->board >= LEDGER_BOARDS || e->kind < LEDGER_JOB ||
+        e->kind > LEDGER_UNATTRIBUTED || job != (e->job != 0) || e->job > INT64_MAX)
+        return -EINVAL;
+    int64_t begin_ms = ms_of_ns(e->begin_utc_ns);
+    return put(b, &(struct row){.type = ROW_ENERGY,
+                                .energy = {
+                                    .begin_ms = begin_ms,
+                                    .span_ms = ms_of_ns(e->end_utc_ns) - begin_ms,
+                                    .board = e->board,
+                                    .kind = (int)e->kind,
+                                    .job = e->job,
+                                    .phase = e->phase,
+                                    .cap_mw = e->cap_mw,
+                                    .method = e->method,
+                                    .simulated = e->simulated,
+                                    .energy_uj = uj_of_j(e->energy_j),
+                                    .half_uj = uj_of_j(half_j),
+                                }});
+}
+
+int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *m)
+{
+    if (!good_time(m->begin_utc_ns) || !good_time(m->end_utc_ns) ||
+        m->end_utc_ns < m->begin_utc_ns || !good_energy(m->begin_j) ||
+        !good_energy(m->end_j) || m->end_j < m->begin_j || m->board >= LEDGER_BOARDS)
+        return -EINVAL;
+    int64_t begin_ms = ms_of_ns(m->begin_utc_ns);
+    return put(b, &(struct row){.type = ROW_METER,
+                                .meter = {
+                                    .begin_ms = begin_ms,
+                                    .span_ms = ms_of_ns(m->end_utc_ns) - begin_ms,
+                                    .board = m->board,
+                                    .energy_uj = uj_of_j(m->end_j) - uj_of_j(m->begin_j),
+                                }});
+}
+
+/* ---- rows with texts: one piece of memory, the texts behind the struct ---- */
+
+static size_t room(const char *text)
+{
+    return text ? strnlen(text, LEDGER_TEXT - 1) + 1 : 1;
+}
+
+/* Copies text to *at and moves it on; never NULL. */
+static const char *put_text(char **at, const char *text)
+{
+    char *mine = *at;
+    size_t len = room(text) - 1;
+
+    if (len)
+        memcpy(mine, text, len);
+    mine[len] = '\0';
+    *at += len + 1;
+    return mine;
+}
+
+static int put_piece(struct ledger_batch *b, enum row_type type, void *piece)
+{
+    int r = put(b, &(struct row){.type = type, .piece = piece});
+    if (r < 0)
+        free(piece);
+    return r;
+}
+
+static size_t job_room(const struct ledger_job *j)
+{
+    size_t size = sizeof *j + j->n_labels * sizeof *j->label;
+
+    size +=
+        room(j->source) + room(j->name) + room(j->user) + room(j->goal) + room(j->cls);
+    for (size_t i = 0; i < j->n_labels; i++)
+        size += room(j->label[i].key) + room(j->label[i].value);
+    return size;
+}
+
+static bool good_job(const struct ledger_job *j)
+{
+    return j->id && j->id < INT64_MAX && good_time(j->began_utc_ns) &&
+           (j->ended_utc_ns == 0 ||
+            (good_time(j->ended_utc_ns) && j->ended_utc_ns >= j->began_utc_ns)) &&
+           j->n_labels <= LEDGER_LABELS;
+}
+
+int ledger_add_job(struct ledger_batch *b, const struct ledger_job *j)
+{
+    if (!good_job(j))
+        return -EINVAL;
+    char *piece = calloc(1, job_room(j));
+    if (!piece)
+        return -ENOMEM;
+    struct ledger_job *mine = (struct ledger_job *)(void *)piece;
+    struct ledger_label *labels = (struct ledger_label *)(void *)(piece + sizeof *mine);
+    char *at = (char *)(labels + j->n_labels);
+    *mine = *j;
+    mine->source = put_text(&at, j->source);
+    mine->name = put_text(&at, j->name);
+    mine->user = put_text(&at, j->user);
+    mine->goal = put_text(&at, j->goal);
+    mine->cls = put_text(&at, j->cls);
+    for (size_t i = 0; i < j->n_labels; i++) {
+        labels[i].key = put_text(&at, j->label[i].key);
+        labels[i].value = put_text(&at, j->label[i].value);
+    }
+    mine->label = labels;
+    return put_piece(b, ROW_JOB, piece);
+}
+
+int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *c)
+{
+    if (!c->id || c->id >= INT64_MAX || c->board >= LEDGER_BOARDS ||
+        !good_time(c->made_utc_ns) || !c->kind || !c->kind[0] || c->job > INT64_MAX)
+        return -EINVAL;
+    char *piece = calloc(1, sizeof *c + room(c->kind) + room(c->who) + room(c->why));
+    if (!piece)
+        return -ENOMEM;
+    struct ledger_claim *mine = (struct ledger_claim *)(void *)piece;
+    char *at = piece + sizeof *mine;
+    *mine = *c;
+    mine->kind = put_text(&at, c->kind);
+    mine->who = put_text(&at, c->who);
+    mine->why = put_text(&at, c->why);
+    return put_piece(b, ROW_CLAIM, piece);
+}
+
+int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *c)
+{
+    if (!c->id || c->id >= INT64_MAX || c->board >= LEDGER_BOARDS ||
+        !good_time(c->utc_ns))
+        return -EINVAL;
+    char *piece = calloc(1, sizeof *c + room(c->how));
+    if (!piece)
+        return -ENOMEM;
+    struct ledger_claim_end *mine = (struct ledger_claim_end *)(void *)piece;
+    char *at = piece + sizeof *mine;
+    *mine = *c;
+    mine->how = put_text(&at, c->how);
+    return put_piece(b, ROW_CLAIM_END, piece);
+}
+
+int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *c)
+{
+    if (c->board >= LEDGER_BOARDS || !good_time(c->utc_ns) || c->claim > INT64_MAX)
+        return -EINVAL;
+    char *piece = calloc(1, sizeof *c + room(c->by));
+    if (!piece)
+        return -ENOMEM;
+    struct ledger_cap *mine = (struct ledger_cap *)(void *)piece;
+    char *at = piece + sizeof *mine;
+    *mine = *c;
+    mine->by = put_text(&at, c->by);
+    return put_piece(b, ROW_CAP, piece);
+}
+
+int ledger_add_event(struct ledger_batch *b, const struct ledger_event *e)
+{
+    if (!good_time(e->utc_ns) || !e->kind || !e->kind[0] ||
+        (e->has_board && e->board >= LEDGER_BOARDS))
+        return -EINVAL;
+    char *piece = calloc(1, sizeof *e + room(e->kind) + room(e->text));
+    if (!piece)
+        return -ENOMEM;
+    struct ledger_event *mine = (struct ledger_event *)(void *)piece;
+    char *at = piece + sizeof *mine;
+    *mine = *e;
+    mine->kind = put_text(&at, e->kind);
+    mine->text = put_text(&at, e->text);
+    return put_piece(b, ROW_EVENT, piece);
+}
+
+/* ---- many to fewer ---- */
+
+#define MS_PER_HOUR INT64_C(3600000)
+#define ORDER(a, b)                    \
+    do {                               \
+        if ((a) != (b))                \
+            return (a) < (b) ? -1 : 1; \
+    } while (0)
+
+static int64_t hour_of(const struct row *row)
+{
+    int64_t ms = row->type == ROW_METER ? row->meter.begin_ms : row->energy.begin_ms;
+    return ms / MS_PER_HOUR;
+}
+
+/* What may not become one differs in one of these. */
+static int key_order(const struct row *a, const struct row *b)
+{
+    ORDER(a->type, b->type);
+    ORDER(hour_of(a), hour_of(b));
+    if (a->type == ROW_METER) {
+        ORDER(a->meter.board, b->meter.board);
+        return 0;
+    }
+    ORDER(a->energy.board, b->energy.board);
+    ORDER(a->energy.kind, b->energy.kind);
+    ORDER(a->energy.job, b->energy.job);
+    ORDER(a->energy.phase, b->energy.phase);
+    ORDER(a->energy.cap_mw, b->energy.cap_mw);
+    ORDER(a->energy.simulated, b->energy.simulated);
+    return 0;
+}
+
+static bool merges(const struct row *row)
+{
+    return row->type == ROW_ENERGY || row->type == ROW_METER;
+}
+
+/* Energies first, by key; all others keep their places, by their addresses. */
+static int row_order(const void *va, const void *vb)
+{
+    const struct row *const *pa = va, *const *pb = vb;
+    const struct row *a = *pa, *b = *pb;
+
+    if (merges(a) && merges(b)) {
+        int order = key_order(a, b);
+        if (order)
+            return order;
+    } else {
+        ORDER(merges(b), merges(a));
+    }
+    ORDER(a, b);
+    return 0;
+}
+
+static void merge(struct row *into, const struct row *from)
+{
+    if (into->type == ROW_METER) {
+        into->meter.span_ms += from->meter.span_ms;
+        into->meter.energy_uj += from->meter.energy_uj;
+        return;
+    }
+    into->energy.span_ms += from->energy.span_ms;
+    into->energy.energy_uj += from->energy.energy_uj;
+    into->energy.half_uj += from->energy.half_uj;
+    into->energy.method |= from->energy.method;
+}
+
+size_t ledger_batch_squeeze(struct ledger_batch *b)
+{
+    auto_(mem_free) struct row **by = NULL;
+    auto_(mem_free) struct row *kept = NULL;
+    size_t n = 0;
+
+    if (b->n < 2)
+        return b->n;
+    by = calloc(b->n, sizeof(struct row *));
+    kept = calloc(b->n, sizeof *kept);
+    if (!by || !kept)
+        return b->n;
+    for (size_t i = 0; i < b->n; i++)
+        by[i] = &b->row[i];
+    qsort(by, b->n, sizeof(struct row *), row_order);
+    for (size_t i = 0; i < b->n; i++) {
+        if (n > 0 && merges(by[i]) && merges(&kept[n - 1]) &&
+            key_order(&kept[n - 1], by[i]) == 0)
+            merge(&kept[n - 1], by[i]);
+        else
+            kept[n++] = *by[i];
+    }
+    memcpy(b->row, kept, n * sizeof *kept);
+    b->n = n;
+    return n;
+}
+
+int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from)
+{
+    void *rows = to->row;
+
+    int r = array_reserve(&rows, &to->cap, to->n + from->n, sizeof *to->row, ROWS_MAX);
+    to->row = rows;
+    if (r < 0)
+        return r;
+    if (from->n)
+        memcpy(to->row + to->n, from->row, from->n * sizeof *from->row);
+    to->n += from->n;
+    from->n = 0;
+    return 0;
+}

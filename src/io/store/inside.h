@@ -1,0 +1,143 @@
+/* What the parts of the ledger share. */
+#ifndef IO_STORE_INSIDE_H
+#define IO_STORE_INSIDE_H
+
+#include <sqlite3.h>
+
+#include "io/ledger.h"
+
+/* Fineness of a row: seconds of its bucket; 0: as booked. */
+enum ledger_res { RES_BOOKED = 0, RES_MINUTE = 60, RES_HOUR = 3600, RES_DAY = 86400 };
+enum { LEDGER_RESERVE = 1000 }; /* ids kept ahead of those that were written */
+#define MS_PER_DAY INT64_C(86400000)
+#define NS_PER_MS_I INT64_C(1000000)
+
+enum ledger_stmt {
+    STMT_BEGIN,
+    STMT_COMMIT,
+    STMT_ENERGY,
+    STMT_METER,
+    STMT_JOB,
+    STMT_JOB_UNLABEL,
+    STMT_JOB_LABEL,
+    STMT_JOB_BOARD,
+    STMT_CLAIM_FIND,
+    STMT_CLAIM_TOUCH,
+    STMT_CLAIM_END,
+    STMT_CLAIM_NEW,
+    STMT_CAP,
+    STMT_EVENT,
+    STMT_META,
+    STMTS,
+};
+
+struct ledger {
+    sqlite3 *db;
+    int fd; /* holds the lock against a second writer; closed after db */
+    char *path;
+    bool read_only, simulated;
+    struct ledger_keep keep; /* never 0 */
+    int64_t run, boot;       /* ids of this run and its boot */
+    int64_t last_ms;         /* the newest time that was written */
+    uint64_t first_job, first_claim;
+    uint64_t next_job, next_claim;         /* one above all that were written */
+    uint64_t reserved_job, reserved_claim; /* in the file: no later run uses these */
+    int64_t board[LEDGER_BOARDS];          /* ids of this run's boards */
+    size_t n_boards;
+    sqlite3_stmt *stmt[STMTS];
+};
+
+/* ---- db.c ---- */
+
+/* The error of the last call as -errno, with a text. */
+int db_fail(struct ledger *l, const char *what, uw_error *err);
+/* One or more statements without parameters. */
+int db_exec(struct ledger *l, const char *sql, uw_error *err);
+int db_prepare(struct ledger *l, const char *sql, sqlite3_stmt **ret, uw_error *err);
+void db_finalize(sqlite3_stmt *stmt);
+DEFINE_AUTO(sqlite3_stmt *, db_finalize);
+/* Parameters in order, a letter each: i int64_t, z int64_t (0 is NULL), d double, o
+ * double (no number is NULL), t const char * (NULL and "" are NULL; must live on).
+ */
+void db_bind(sqlite3_stmt *stmt, const char *letters, ...);
+/* SQLITE_ROW: 1; done: 0 and reset; else -errno, reset. */
+int db_step(struct ledger *l, sqlite3_stmt *stmt, uw_error *err);
+/* Run to its end. */
+int db_run(struct ledger *l, sqlite3_stmt *stmt, uw_error *err);
+/* The first column of the first row; `otherwise` when there is none or it is NULL. */
+int db_number(struct ledger *l, const char *sql, int64_t otherwise, int64_t *ret,
+              uw_error *err);
+/* A text column, "" for NULL; borrowed until the next step. */
+const char *db_text(sqlite3_stmt *stmt, int column);
+/* NaN for NULL. */
+double db_double(sqlite3_stmt *stmt, int column);
+
+int db_begin(struct ledger *l, uw_error *err);
+int db_commit(struct ledger *l, uw_error *err);
+void db_rollback(struct ledger *l); /* also after a failed commit */
+
+/* ---- schema.c ---- */
+
+enum { APPLICATION_ID = 0x55774c31 }; /* "UwL1" */
+/* Bring a database (version 0: empty) forward to LEDGER_VERSION, a transaction a step.
+ * -ENOTSUP: it is newer than we know.
+ */
+int schema_migrate(struct ledger *l, const char *program, int64_t now_ms, uw_error *err);
+int schema_version(struct ledger *l, int *ret, uw_error *err);
+
+/* ---- meta: small values by name ---- */
+int meta_get(struct ledger *l, const char *key, int64_t otherwise, int64_t *ret,
+             uw_error *err);
+int meta_set(struct ledger *l, const char *key, int64_t value, uw_error *err);
+
+/* ---- batch.c ---- */
+
+enum row_type {
+    ROW_ENERGY,
+    ROW_METER,
+    ROW_JOB,
+    ROW_CLAIM,
+    ROW_CLAIM_END,
+    ROW_CAP,
+    ROW_EVENT,
+};
+/* Energy and meter as they are stored. */
+struct row_energy {
+    int64_t begin_ms, span_ms;
+    size_t board;
+    int kind;
+    uint64_t job;
+    uint32_t phase, cap_mw, method;
+    bool simulated;
+    int64_t energy_uj, half_uj;
+};
+struct row_meter {
+    int64_t begin_ms, span_ms;
+    size_t board;
+    int64_t energy_uj;
+};
+struct row {
+    enum row_type type;
+    union {
+        struct row_energy energy;
+        struct row_meter meter;
+        struct ledger_job *job; /* with its texts, in one piece */
+        struct ledger_claim *claim;
+        struct ledger_claim_end *claim_end;
+        struct ledger_cap *cap;
+        struct ledger_event *event;
+        void *piece; /* any of these */
+    };
+};
+struct ledger_batch {
+    struct row *row;
+    size_t n, cap;
+};
+
+/* UTC in ns to ms, downwards. */
+static inline int64_t ms_of_ns(int64_t ns)
+{
+    return ns / NS_PER_MS_I - (ns % NS_PER_MS_I < 0);
+}
+
+#endif

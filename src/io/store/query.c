@@ -1,0 +1,314 @@
+/* The parameters of a report, as they come in a URL or on a command line. */
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "io/ledger-report.h"
+
+#define NS_S INT64_C(1000000000)
+#define DAY_S INT64_C(86400)
+
+void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns)
+{
+    *q = (struct ledger_query){.by = LEDGER_BY_JOB, .to_utc_ns = now_utc_ns};
+}
+
+/* ---- times ---- */
+
+/* A point of a calendar, and whether it names a whole day. */
+struct moment {
+    int year, month, day, hour, minute, second;
+    bool date_only, has_zone;
+    int zone_min; /* east of UTC */
+};
+
+/* Exactly n digits; moves *at on. */
+static bool digits(const char **at, int n, int *ret)
+{
+    int v = 0;
+
+    for (int i = 0; i < n; i++) {
+        char c = (*at)[i];
+        if (c < '0' || c > '9')
+            return false;
+        v = v * 10 + (c - '0');
+    }
+    *at += n;
+    *ret = v;
+    return true;
+}
+
+static bool letter(const char **at, char c)
+{
+    if (**at != c)
+        return false;
+    (*at)++;
+    return true;
+}
+
+static bool read_zone(const char **at, struct moment *m)
+{
+    int hour = 0, minute = 0;
+    bool west = **at == '-';
+
+    if (letter(at, 'Z')) {
+        m->has_zone = true;
+        return true;
+    }
+    if (**at != '+' && **at != '-' && **at != ' ') /* '+' of a URL is a blank */
+        return true;
+    (*at)++;
+    if (!digits(at, 2, &hour))
+        return false;
+    (void)letter(at, ':');
+    if (!digits(at, 2, &minute) || hour > 14 || minute > 59)
+        return false;
+    m->has_zone = true;
+    m->zone_min = (west ? -1 : 1) * (hour * 60 + minute);
+    return true;
+}
+
+static bool read_clock(const char **at, struct moment *m)
+{
+    if (!letter(at, 'T') && !letter(at, ' '))
+        return false;
+    if (!digits(at, 2, &m->hour) || !letter(at, ':') || !digits(at, 2, &m->minute))
+        return false;
+    if (letter(at, ':') && !digits(at, 2, &m->second))
+        return false;
+    return m->hour < 24 && m->minute < 60 && m->second < 60 && read_zone(at, m);
+}
+
+static int month_days(int year, int month)
+{
+    static const int days[] = {31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31};
+    bool leap = (year % 4 == 0 && year % 100 != 0) || year % 400 == 0;
+
+    return days[month - 1] + (month == 2 && leap);
+}
+
+static bool read_moment(const char *text, struct moment *ret)
+{
+    struct moment m = {0};
+    const char *at = text;
+
+    if (!digits(&at, 4, &m.year) || !letter(&at, '-') || !digits(&at, 2, &m.month) ||
+        !letter(&at, '-') || !digits(&at, 2, &m.day))
+        return false;
+    if (m.year < 1970 || m.year > 2200 || m.month < 1 || m.month > 12 || m.day < 1 ||
+        m.day > month_days(m.year, m.month))
+        return false;
+    m.date_only = *at == '\0';
+    if (!m.date_only && (!read_clock(&at, &m) || *at != '\0'))
+        return false;
+    *ret = m;
+    return true;
+}
+
+/* Seconds since 1970 of a moment, in its own zone or in the query's. */
+static int64_t moment_s(const struct moment *m, bool local)
+{
+    struct tm tm = {.tm_year = m->year - 1900,
+                    .tm_mon = m->month - 1,
+                    .tm_mday = m->day,
+                    .tm_hour = m->hour,
+                    .tm_min = m->minute,
+                    .tm_sec = m->second,
+                    .tm_isdst = -1};
+
+    if (m->has_zone || !local)
+        return (int64_t)timegm(&tm) - m->zone_min * 60;
+    return (int64_t)mktime(&tm);
+}
+
+/* The day of now_s in the query's zone, `back` days before it. */
+static int64_t day_s(int64_t now_s, int64_t back, bool local)
+{
+    struct tm tm;
+    time_t at = (time_t)(now_s - back * DAY_S);
+
+    if (!local)
+        return now_s / DAY_S * DAY_S - back * DAY_S;
+    if (!localtime_r(&at, &tm))
+        return now_s;
+    tm.tm_hour = tm.tm_min = tm.tm_sec = 0;
+    tm.tm_isdst = -1;
+    return (int64_t)mktime(&tm);
+}
+
+/* "7d": so many days back. */
+static bool read_back(const char *text, int64_t *ret)
+{
+    char number[8];
+    size_t n = strlen(text);
+    uint64_t v = 0;
+
+    if (n < 2 || n > sizeof number || text[n - 1] != 'd' ||
+        !isdigit((unsigned char)*text))
+        return false;
+    memcpy(number, text, n - 1);
+    number[n - 1] = '\0';
+    if (parse_u64(number, &v, NULL) < 0 || v > 36500)
+        return false;
+    *ret = (int64_t)v;
+    return true;
+}
+
+static int read_time(const struct ledger_query *q, const char *key, const char *text,
+                     int64_t now_ns, int64_t *ret_ns, uw_error *err)
+{
+    struct moment m = {0};
+    int64_t s = 0, back = 0, now_s = now_ns / NS_S;
+    bool to = strcmp(key, "to") == 0, day = true;
+
+    if (strcmp(text, "today") == 0) {
+        s = day_s(now_s, 0, q->local);
+    } else if (strcmp(text, "yesterday") == 0) {
+        s = day_s(now_s, 1, q->local);
+    } else if (strcmp(text, "now") == 0) {
+        s = now_s;
+        day = false;
+    } else if (read_back(text, &back)) {
+        s = now_s - back * DAY_S;
+        day = false;
+    } else if (read_moment(text, &m)) {
+        s = moment_s(&m, q->local);
+        day = m.date_only;
+    } else {
+        return fail(err, -EINVAL,
+                    "%s: '%.40s' is no time: 2026-11-21, 2026-11-21T14:30, "
+                    "2026-11-21T14:30:00Z, today, yesterday or 7d",
+                    key, text);
+    }
+    if (to && day) /* that day is meant, too: to the next one's beginning */
+        s = q->local ? day_s(s + DAY_S + DAY_S / 2, 0, true) : s + DAY_S;
+    if (s < 0 || s > INT64_MAX / NS_S - 2 * DAY_S)
+        return fail(err, -ERANGE, "%s: '%.40s' is outside 1970 to 2200", key, text);
+    *ret_ns = s * NS_S;
+    return 0;
+}
+
+/* ---- ---- */
+
+static bool good_label(const char *key)
+{
+    size_t n = strlen(key);
+
+    if (n == 0 || n >= sizeof((struct ledger_query *)0)->label)
+        return false;
+    for (; *key; key++)
+        if (!isalnum((unsigned char)*key) && !strchr("_-./", *key))
+            return false;
+    return true;
+}
+
+static int set_by(struct ledger_query *q, const char *value, uw_error *err)
+{
+    static const struct {
+        const char *name;
+        enum ledger_by by;
+    } names[] = {
+        {"job", LEDGER_BY_JOB},
+        {"user", LEDGER_BY_USER},
+        {"gpu", LEDGER_BY_BOARD},
+        {"day", LEDGER_BY_DAY},
+    };
+
+    for (size_t i = 0; i < n_elements(names); i++) {
+        if (strcmp(value, names[i].name) == 0) {
+            q->by = names[i].by;
+            q->label[0] = '\0';
+            return 0;
+        }
+    }
+    if (strncmp(value, "label:", 6) == 0 && good_label(value + 6)) {
+        q->by = LEDGER_BY_LABEL;
+        (void)snprintf(q->label, sizeof q->label, "%.63s", value + 6);
+        return 0;
+    }
+    return fail(err, -EINVAL,
+                "by: '%.40s' is none of job, user, gpu, day, label:KEY (letters, digits, "
+                "_-./, 63 at most)",
+                value);
+}
+
+static int set_zone(struct ledger_query *q, const char *value, uw_error *err)
+{
+    if (strcmp(value, "utc") != 0 && strcmp(value, "local") != 0)
+        return fail(err, -EINVAL, "zone: '%.40s' is neither utc nor local", value);
+    q->local = value[0] == 'l';
+    return 0;
+}
+
+static int set_carbon(struct ledger_query *q, const char *value, uw_error *err)
+{
+    double v = 0;
+
+    int r = parse_double(value, &v, err);
+    if (r < 0)
+        return fail_in(err, r, "gco2e_kwh");
+    if (!(v >= 0 && v <= 10000))
+        return fail(err, -ERANGE, "gco2e_kwh: '%.40s' is outside 0..10000", value);
+    q->has_carbon = true;
+    q->gco2e_kwh = v;
+    return 0;
+}
+
+/* "0.30 EUR" */
+static int set_price(struct ledger_query *q, const char *value, uw_error *err)
+{
+    char number[32];
+    size_t n = strcspn(value, " "), left = strlen(value) - n;
+    const char *currency = value + n + 1;
+    double v = 0;
+
+    if (n >= sizeof number || left < 2 || left > sizeof q->currency)
+        return fail(err, -EINVAL, "price_kwh: '%.40s' is not of the form '0.30 EUR'",
+                    value);
+    for (const char *c = currency; *c; c++)
+        if (!isalpha((unsigned char)*c))
+            return fail(err, -EINVAL, "price_kwh: '%.40s' is not of the form '0.30 EUR'",
+                        value);
+    memcpy(number, value, n);
+    number[n] = '\0';
+    int r = parse_double(number, &v, err);
+    if (r < 0)
+        return fail_in(err, r, "price_kwh");
+    if (!(v >= 0 && v <= 1e6))
+        return fail(err, -ERANGE, "price_kwh: '%.40s' is outside 0..1000000", value);
+    q->has_price = true;
+    q->price_kwh = v;
+    (void)snprintf(q->currency, sizeof q->currency, "%.7s", currency);
+    return 0;
+}
+
+int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
+                     int64_t now_utc_ns, uw_error *err)
+{
+    if (strcmp(key, "by") == 0)
+        return set_by(q, value, err);
+    if (strcmp(key, "zone") == 0)
+        return set_zone(q, value, err);
+    if (strcmp(key, "from") == 0)
+        return read_time(q, key, value, now_utc_ns, &q->from_utc_ns, err);
+    if (strcmp(key, "to") == 0)
+        return read_time(q, key, value, now_utc_ns, &q->to_utc_ns, err);
+    if (strcmp(key, "gco2e_kwh") == 0)
+        return set_carbon(q, value, err);
+    if (strcmp(key, "price_kwh") == 0)
+        return set_price(q, value, err);
+    return fail(err, -ENOENT,
+                "'%.40s' is none of by, from, to, zone, gco2e_kwh, price_kwh", key);
+}
+
+int ledger_query_check(const struct ledger_query *q, uw_error *err)
+{
+    if (q->from_utc_ns >= q->to_utc_ns)
+        return fail(err, -EINVAL, "from is not before to");
+    return 0;
+}

@@ -1,0 +1,348 @@
+#include "io/ledger-queue.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum {
+    SQUEEZE_FROM = 4096, /* rows that wait because writing fails */
+    REPORTS_MAX = 16,    /* waiting at once */
+};
+
+/* One call of the writer's thread.  It owns what it works on, so that a call that
+ * never comes back can be left alone.
+ */
+struct write_work {
+    struct ledger_queue *q;
+    struct ledger *l;
+    struct ledger_batch *rows;
+    bool tidy; /* a step of rolling up instead of rows */
+    int64_t utc_ns;
+    uw_error err;
+};
+
+struct ledger_queue {
+    struct loop *loop;
+    struct loop_worker *writer, *reader;
+    struct loop_timer *flush, *tidy;
+    struct write_work *work;   /* NULL once it hangs in a call for good */
+    struct ledger_batch *open; /* what waits */
+    bool busy, again, want_tidy, closing;
+    size_t reports;
+    struct ledger_queue_opts opts;
+    struct ledger_queue_stats stats;
+};
+
+static void work_free(struct write_work *w)
+{
+    if (!w)
+        return;
+    ledger_batch_free(w->rows);
+    ledger_close(w->l);
+    free(w);
+}
+DEFINE_AUTO(struct write_work *, work_free);
+
+/* ---- the writer's thread ---- */
+
+static int write_rows(struct loop *loop, void *user)
+{
+    struct write_work *w = user;
+
+    (void)loop;
+    return w->tidy ? ledger_tidy(w->l, w->utc_ns, &w->err)
+                   : ledger_write(w->l, w->rows, &w->err);
+}
+
+/* ---- the loop's thread ---- */
+
+static void submit(struct ledger_queue *q, bool tidy);
+
+static void note_state(struct ledger_queue *q, int r, const char *text)
+{
+    bool failing = r < 0, was = q->stats.failing;
+
+    q->stats.failing = failing;
+    (void)snprintf(q->stats.text, sizeof q->stats.text, "%s", failing ? text : "");
+    if (q->opts.on_state && failing != was)
+        q->opts.on_state(failing ? r : 0, q->stats.text, q->opts.user);
+}
+
+/* What was not written waits again, before what came since; merged where it is much. */
+static void put_back(struct ledger_queue *q, struct ledger_batch *rows)
+{
+    struct ledger_batch *newer = q->open;
+
+    if (ledger_batch_rows(rows) + ledger_batch_rows(newer) > SQUEEZE_FROM) {
+        (void)ledger_batch_squeeze(rows);
+        (void)ledger_batch_squeeze(newer);
+    }
+    if (ledger_batch_join(rows, newer) < 0) {
+        q->stats.lost += ledger_batch_rows(newer);
+        ledger_batch_clear(newer);
+    }
+    q->work->rows = newer;
+    q->open = rows;
+}
+
+static void wrote(struct ledger_queue *q, int r)
+{
+    struct ledger_batch *rows = q->work->rows;
+
+    if (r >= 0) {
+        q->stats.rows += ledger_batch_rows(rows);
+        ledger_batch_clear(rows);
+        note_state(q, 0, "");
+        return;
+    }
+    q->stats.failures++;
+    if (r == -EINVAL) { /* it would never be taken */
+        q->stats.lost += ledger_batch_rows(rows);
+        ledger_batch_clear(rows);
+    } else {
+        put_back(q, rows);
+    }
+    note_state(q, r, q->work->err.text);
+}
+
+static int write_done(struct loop *loop, void *user, int r)
+{
+    struct write_work *w = user;
+    struct ledger_queue *q = w->q;
+    bool again = q->again, tidied = w->tidy;
+
+    (void)loop;
+    q->busy = q->again = false;
+    if (r == -ETIMEDOUT) { /* only while we are freed: the thread has it for good */
+        q->work = NULL;
+        return 0;
+    }
+    if (tidied)
+        q->want_tidy = r == 1;
+    else
+        wrote(q, r);
+    if (tidied && r < 0)
+        note_state(q, r, w->err.text);
+    if (q->closing)
+        return 0;
+    if (again)
+        submit(q, false);
+    else if (q->want_tidy)
+        submit(q, true);
+    return 0;
+}
+
+static void submit(struct ledger_queue *q, bool tidy)
+{
+    struct write_work *w = q->work;
+
+    if (q->busy) {
+        q->again = q->again || !tidy;
+        q->want_tidy = q->want_tidy || tidy;
+        return;
+    }
+    if (!tidy) {
+        if (ledger_batch_rows(q->open) == 0)
+            return;
+        struct ledger_batch *empty = w->rows;
+        w->rows = q->open;
+        q->open = empty;
+    }
+    w->tidy = tidy;
+    w->utc_ns = loop_utc_ns(q->loop);
+    q->busy = true;
+    int r = loop_worker_submit(
+        q->writer, &(struct loop_work){.fn = write_rows, .done = write_done, .work = w});
+    if (r < 0) {
+        q->busy = false;
+        if (!tidy)
+            put_back(q, w->rows);
+    }
+}
+
+static int on_flush(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    submit(user, false);
+    return 0;
+}
+
+static int on_tidy(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    submit(user, true);
+    return 0;
+}
+
+static int start(struct ledger_queue *q, uw_error *err)
+{
+    uint64_t now = loop_now_ns(q->loop);
+    uint64_t flush_ns = q->opts.flush_ns ? q->opts.flush_ns : 10 * NS_PER_S;
+    uint64_t tidy_ns = q->opts.tidy_ns ? q->opts.tidy_ns : 60 * NS_PER_S;
+
+    int r = loop_worker_new(q->loop, "ledger", &q->writer, err);
+    if (r >= 0)
+        r = loop_worker_new(q->loop, "report", &q->reader, err);
+    if (r >= 0)
+        r = loop_timer_new(q->loop, now + flush_ns, flush_ns, on_flush, q, &q->flush,
+                           err);
+    if (r >= 0)
+        r = loop_timer_new(q->loop, now + tidy_ns, tidy_ns, on_tidy, q, &q->tidy, err);
+    return r;
+}
+
+int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue **ret,
+                     uw_error *err)
+{
+    auto_(ledger_queue_free) struct ledger_queue *q = calloc(1, sizeof *q);
+
+    if (!q)
+        return fail(err, -ENOMEM, "out of memory");
+    q->loop = opts->loop;
+    q->opts = *opts;
+    q->work = calloc(1, sizeof *q->work);
+    q->open = ledger_batch_new();
+    if (!q->work || !q->open)
+        return fail(err, -ENOMEM, "out of memory");
+    q->work->q = q;
+    q->work->rows = ledger_batch_new();
+    if (!q->work->rows)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = start(q, err);
+    if (r < 0)
+        return r;
+    q->work->l = opts->ledger; /* ours from here on */
+    *ret = take(q);
+    return 0;
+}
+
+void ledger_queue_free(struct ledger_queue *q)
+{
+    if (!q)
+        return;
+    q->closing = true;
+    loop_timer_free(q->flush);
+    loop_timer_free(q->tidy);
+    loop_worker_free(q->reader); /* before the ledger: its locks are the process's */
+    loop_worker_free(q->writer);
+    if (q->work && q->work->l && q->open)
+        (void)ledger_write(q->work->l, q->open, NULL);
+    work_free(q->work);
+    ledger_batch_free(q->open);
+    free(q);
+}
+
+struct ledger_batch *ledger_queue_rows(struct ledger_queue *q)
+{
+    if (q->stats.failing && ledger_batch_rows(q->open) > 8 * SQUEEZE_FROM)
+        (void)ledger_batch_squeeze(q->open);
+    return q->open;
+}
+
+void ledger_queue_lost(struct ledger_queue *q)
+{
+    q->stats.lost++;
+}
+
+void ledger_queue_flush(struct ledger_queue *q)
+{
+    submit(q, false);
+}
+
+void ledger_queue_look(const struct ledger_queue *q, struct ledger_queue_stats *ret)
+{
+    *ret = q->stats;
+    ret->waiting = ledger_batch_rows(q->open);
+    if (q->busy && q->work && !q->work->tidy)
+        ret->waiting += ledger_batch_rows(q->work->rows);
+}
+
+/* ---- reports ---- */
+
+struct report_work {
+    struct ledger_queue *q;
+    char *path;
+    struct ledger_query query;
+    struct json_out *out;
+    ledger_report_fn fn;
+    void *user;
+    uw_error err;
+};
+
+static void report_work_free(struct report_work *w)
+{
+    if (!w)
+        return;
+    json_out_free(w->out);
+    free(w->path);
+    free(w);
+}
+DEFINE_AUTO(struct report_work *, report_work_free);
+
+static int make_report(struct loop *loop, void *user)
+{
+    struct report_work *w = user;
+    auto_(ledger_close) struct ledger *l = NULL;
+
+    (void)loop;
+    int r = ledger_open(&(struct ledger_opts){.path = w->path, .read_only = true}, &l,
+                        &w->err);
+    if (r < 0)
+        return r;
+    return ledger_report(l, &w->query, w->out, NULL, &w->err);
+}
+
+static int report_done(struct loop *loop, void *user, int r)
+{
+    struct report_work *w = user;
+
+    (void)loop;
+    w->q->reports--;
+    if (r < 0) {
+        w->fn(r, NULL,
+              r == -ETIMEDOUT || r == -ECANCELED || r == -EBUSY ? "the daemon is ending"
+                                                                : w->err.text,
+              w->user);
+        if (r == -ETIMEDOUT)
+            return 0; /* its thread still has it */
+    } else {
+        w->fn(0, w->out, "", w->user);
+    }
+    report_work_free(w);
+    return 0;
+}
+
+int ledger_queue_report(struct ledger_queue *q, const struct ledger_query *query,
+                        ledger_report_fn fn, void *user, uw_error *err)
+{
+    int r = ledger_query_check(query, err);
+    if (r < 0)
+        return r;
+    if (q->reports >= REPORTS_MAX)
+        return fail(err, -EAGAIN, "%d reports are being made already", REPORTS_MAX);
+    auto_(report_work_free) struct report_work *w = calloc(1, sizeof *w);
+    if (!w)
+        return fail(err, -ENOMEM, "out of memory");
+    w->q = q;
+    w->query = *query;
+    w->fn = fn;
+    w->user = user;
+    w->path = strdup(ledger_path(q->work->l));
+    w->out = json_out_new();
+    if (!w->path || !w->out)
+        return fail(err, -ENOMEM, "out of memory");
+    r = loop_worker_submit(
+        q->reader,
+        &(struct loop_work){.fn = make_report, .done = report_done, .work = w});
+    if (r < 0)
+        return fail(err, r, "no report can be made now");
+    q->reports++;
+    (void)take(w);
+    return 0;
+}

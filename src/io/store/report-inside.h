@@ -1,0 +1,33 @@
+/* What the parts of a report share. */
+#ifndef IO_STORE_REPORT_INSIDE_H
+#define IO_STORE_REPORT_INSIDE_H
+
+#include "io/ledger-report.h"
+#include "io/store/inside.h"
+
+enum { REPORT_ROWS = 10000 }; /* the greatest users of energy; the rest is one row */
+
+/* Which rows of energy and meter are meant; by index. */
+#define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
+
+struct report {
+    struct ledger *l;
+    const struct ledger_query *q;
+    struct json_out *o;
+};
+
+/* With :from, :to, :uid (-1: all), :local, :label, :rows bound. */
+int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,
+                   uw_error *err);
+/* Microjoules of a column as J; 0 for NULL. */
+double report_j(sqlite3_stmt *stmt, int column);
+/* An energy, and what it emitted and cost where that is configured. */
+void report_energy(const struct report *rep, const char *key, double j);
+void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
+
+int report_boards(const struct report *rep, const char *key, uw_error *err);
+int report_days(const struct report *rep, const char *key, uw_error *err);
+/* "rows": what was asked for. */
+int report_rows(const struct report *rep, uw_error *err);
+
+#endif

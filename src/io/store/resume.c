@@ -1,0 +1,239 @@
+/* What a daemon takes over from the runs before it. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "io/store/inside.h"
+
+static int64_t ns_of_ms(int64_t ms)
+{
+    return ms * NS_PER_MS_I;
+}
+
+/* The index of a board of this run; false: it is not among them. */
+static bool board_at(const struct ledger *l, int64_t id, size_t *ret)
+{
+    for (size_t i = 0; i < l->n_boards; i++) {
+        if (l->board[i] == id) {
+            *ret = i;
+            return true;
+        }
+    }
+    return false;
+}
+
+struct labels_read {
+    struct ledger_label label[LEDGER_LABELS];
+    char text[LEDGER_LABELS][2][LEDGER_TEXT];
+    size_t n;
+};
+
+static int read_labels(struct ledger *l, int64_t job, struct labels_read *ret,
+                       uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(l, "SELECT key, value FROM job_label WHERE job = ?", &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "i", job);
+    ret->n = 0;
+    while ((r = db_step(l, stmt, err)) > 0 && ret->n < LEDGER_LABELS) {
+        for (int k = 0; k < 2; k++)
+            (void)snprintf(ret->text[ret->n][k], LEDGER_TEXT, "%.255s", db_text(stmt, k));
+        ret->label[ret->n] =
+            (struct ledger_label){ret->text[ret->n][0], ret->text[ret->n][1]};
+        ret->n++;
+    }
+    return r < 0 ? r : 0;
+}
+
+static int read_boards(struct ledger *l, int64_t job, uint64_t *ret, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    uint64_t bits = 0;
+    size_t at = 0;
+
+    int r = db_prepare(l, "SELECT board FROM job_board WHERE job = ?", &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "i", job);
+    while ((r = db_step(l, stmt, err)) > 0)
+        if (board_at(l, sqlite3_column_int64(stmt, 0), &at))
+            bits |= UINT64_C(1) << at;
+    *ret = bits;
+    return r < 0 ? r : 0;
+}
+
+static double or_zero(sqlite3_stmt *stmt, int column)
+{
+    double v = db_double(stmt, column);
+    return isnan(v) ? 0 : v;
+}
+
+static int read_job(struct ledger *l, sqlite3_stmt *stmt, ledger_job_fn fn, void *user,
+                    uw_error *err)
+{
+    struct labels_read labels;
+    int64_t id = sqlite3_column_int64(stmt, 0);
+    struct ledger_job job = {
+        .id = (uint64_t)id,
+        .source = db_text(stmt, 1),
+        .name = db_text(stmt, 2),
+        .uid = (uid_t)sqlite3_column_int64(stmt, 3),
+        .user = db_text(stmt, 4),
+        .began_utc_ns = ns_of_ms(sqlite3_column_int64(stmt, 5)),
+        .pid = (pid_t)sqlite3_column_int64(stmt, 6),
+        .pid_start = (uint64_t)sqlite3_column_int64(stmt, 7),
+        .goal = db_text(stmt, 8),
+        .cls = db_text(stmt, 9),
+        .named_mw = (uint32_t)sqlite3_column_int64(stmt, 10),
+        .cap_mw = (uint32_t)sqlite3_column_int64(stmt, 11),
+        .steps = (uint64_t)sqlite3_column_int64(stmt, 12),
+        .saved_known = !isnan(db_double(stmt, 13)),
+        .saved = or_zero(stmt, 13),
+        .saved_half = or_zero(stmt, 14),
+        .slowdown = or_zero(stmt, 15),
+        .slowdown_half = or_zero(stmt, 16),
+        .saved_j = or_zero(stmt, 17),
+        .saved_half_j = or_zero(stmt, 18),
+    };
+
+    int r = read_labels(l, id, &labels, err);
+    if (r >= 0)
+        r = read_boards(l, id, &job.boards, err);
+    if (r < 0)
+        return r;
+    job.label = labels.label;
+    job.n_labels = labels.n;
+    return fn(&job, db_text(stmt, 19), user);
+}
+
+int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(
+        l,
+        "SELECT j.id, source, name, uid, user, began_ms, pid, pid_start, goal, class,"
+        " named_mw, cap_mw, steps, saved, saved_half, slowdown, slowdown_half, saved_j,"
+        " saved_half_j, b.boot_id FROM job j JOIN boot b ON b.id = j.boot"
+        " WHERE ended_ms IS NULL ORDER BY j.id",
+        &stmt, err);
+    while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
+        r = read_job(l, stmt, fn, user, err);
+    return r < 0 ? r : 0;
+}
+
+static int read_claim(struct ledger *l, sqlite3_stmt *stmt, ledger_claim_fn fn,
+                      void *user)
+{
+    struct ledger_claim claim = {
+        .id = (uint64_t)sqlite3_column_int64(stmt, 0),
+        .made_utc_ns = ns_of_ms(sqlite3_column_int64(stmt, 2)),
+        .until_utc_ns = LEDGER_FOREVER,
+        .uid = (uid_t)sqlite3_column_int64(stmt, 4),
+        .job = (uint64_t)sqlite3_column_int64(stmt, 5),
+        .kind = db_text(stmt, 6),
+        .mw = (uint32_t)sqlite3_column_int64(stmt, 7),
+        .walked = sqlite3_column_int64(stmt, 8) != 0,
+        .who = db_text(stmt, 9),
+        .why = db_text(stmt, 10),
+    };
+
+    if (sqlite3_column_type(stmt, 3) != SQLITE_NULL)
+        claim.until_utc_ns = ns_of_ms(sqlite3_column_int64(stmt, 3));
+    if (!board_at(l, sqlite3_column_int64(stmt, 1), &claim.board))
+        return 0; /* its board is gone */
+    return fn(&claim, db_text(stmt, 11), user);
+}
+
+int ledger_open_claims(struct ledger *l, int64_t utc_ns, ledger_claim_fn fn, void *user,
+                       uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(
+        l,
+        "SELECT c.id, board, made_ms, until_ms, uid, job, kind, mw, walked, who, why,"
+        " b.boot_id FROM claim c JOIN run r ON r.id = c.run JOIN boot b ON b.id = r.boot"
+        " WHERE c.ended_ms IS NULL AND c.run < ?1"
+        " AND (until_ms IS NULL OR until_ms > ?2) ORDER BY seq",
+        &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "ii", l->run, ms_of_ns(utc_ns));
+    while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
+        r = read_claim(l, stmt, fn, user);
+    return r < 0 ? r : 0;
+}
+
+int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(l,
+                       "UPDATE claim SET ended_ms = min(?2, ifnull(until_ms, ?2)),"
+                       " how = CASE WHEN until_ms <= ?2 THEN 'expired' ELSE 'restart' END"
+                       " WHERE ended_ms IS NULL AND run < ?1",
+                       &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "ii", l->run, ms_of_ns(utc_ns));
+    return db_run(l, stmt, err);
+}
+
+int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
+                      struct ledger_sums *ret, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    if (board >= l->n_boards)
+        return fail(err, -ENODEV, "no board %zu", board);
+    int r =
+        db_prepare(l,
+                   "SELECT sum(CASE kind WHEN 1 THEN energy_uj END),"
+                   " sum(CASE kind WHEN 2 THEN energy_uj END),"
+                   " sum(CASE kind WHEN 3 THEN energy_uj END),"
+                   " (SELECT sum(energy_uj) FROM meter WHERE res IN (0, 60, 3600, 86400)"
+                   " AND begin_ms >= ?2 AND board = ?1)"
+                   " FROM energy WHERE res IN (0, 60, 3600, 86400) AND begin_ms >= ?2"
+                   " AND board = ?1",
+                   &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "ii", l->board[board], ms_of_ns(from_utc_ns));
+    r = db_step(l, stmt, err);
+    if (r < 0)
+        return r;
+    *ret = (struct ledger_sums){
+        .job_j = or_zero(stmt, 0) * 1e-6,
+        .idle_j = or_zero(stmt, 1) * 1e-6,
+        .unattributed_j = or_zero(stmt, 2) * 1e-6,
+        .meter_j = or_zero(stmt, 3) * 1e-6,
+    };
+    return 0;
+}
+
+int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret_half_j,
+                      uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(l,
+                       "SELECT sum(energy_uj), sum(half_uj) FROM energy"
+                       " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
+                       " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
+                       " AND job = ?1",
+                       &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "i", (int64_t)job);
+    r = db_step(l, stmt, err);
+    if (r < 0)
+        return r;
+    *ret_j = or_zero(stmt, 0) * 1e-6;
+    *ret_half_j = or_zero(stmt, 1) * 1e-6;
+    return 0;
+}

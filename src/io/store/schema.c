@@ -1,0 +1,142 @@
+/* The schema and its history.  A step is never changed once it was released: the next
+ * change is the next step, and tests/data/ gains a dump of the version before.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "io/store/inside.h"
+
+static const char version_1[] =
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value INTEGER) WITHOUT ROWID;"
+    "CREATE TABLE schema_version(version INTEGER PRIMARY KEY, at_ms INTEGER NOT NULL,"
+    " program TEXT);"
+    "CREATE TABLE boot(id INTEGER PRIMARY KEY, boot_id TEXT NOT NULL UNIQUE,"
+    " first_ms INTEGER NOT NULL);"
+    "CREATE TABLE run(id INTEGER PRIMARY KEY, boot INTEGER NOT NULL REFERENCES boot,"
+    " program TEXT, began_ms INTEGER NOT NULL, ended_ms INTEGER);"
+    "CREATE TABLE board(id INTEGER PRIMARY KEY, uuid TEXT NOT NULL UNIQUE, name TEXT,"
+    " pci_bus_id TEXT, at INTEGER, first_ms INTEGER NOT NULL, last_ms INTEGER NOT NULL);"
+    "CREATE TABLE job(id INTEGER PRIMARY KEY, source TEXT, name TEXT,"
+    " uid INTEGER NOT NULL, user TEXT, began_ms INTEGER NOT NULL, ended_ms INTEGER,"
+    " boot INTEGER NOT NULL REFERENCES boot, pid INTEGER, pid_start INTEGER,"
+    " goal TEXT, named_mw INTEGER, cap_mw INTEGER, steps INTEGER, saved REAL,"
+    " saved_half REAL, slowdown REAL, slowdown_half REAL, saved_j REAL,"
+    " saved_half_j REAL);"
+    "CREATE TABLE job_label(job INTEGER NOT NULL REFERENCES job, key TEXT NOT NULL,"
+    " value TEXT, PRIMARY KEY(job, key)) WITHOUT ROWID;"
+    "CREATE TABLE job_board(job INTEGER NOT NULL REFERENCES job,"
+    " board INTEGER NOT NULL REFERENCES board, PRIMARY KEY(job, board)) WITHOUT ROWID;"
+    /* res: seconds of the bucket, 0 as booked; kind: 1 job, 2 idle, 3 unattributed */
+    "CREATE TABLE energy(res INTEGER NOT NULL, begin_ms INTEGER NOT NULL,"
+    " span_ms INTEGER NOT NULL, boot INTEGER NOT NULL, board INTEGER NOT NULL,"
+    " kind INTEGER NOT NULL, job INTEGER, phase INTEGER, cap_mw INTEGER,"
+    " energy_uj INTEGER NOT NULL, half_uj INTEGER NOT NULL, method INTEGER NOT NULL,"
+    " simulated INTEGER NOT NULL);"
+    "CREATE TABLE meter(res INTEGER NOT NULL, begin_ms INTEGER NOT NULL,"
+    " span_ms INTEGER NOT NULL, boot INTEGER NOT NULL, board INTEGER NOT NULL,"
+    " energy_uj INTEGER NOT NULL);"
+    "CREATE TABLE claim(seq INTEGER PRIMARY KEY, id INTEGER NOT NULL,"
+    " run INTEGER NOT NULL REFERENCES run, board INTEGER NOT NULL, made_ms INTEGER,"
+    " until_ms INTEGER, uid INTEGER NOT NULL, job INTEGER, kind TEXT NOT NULL,"
+    " mw INTEGER NOT NULL, walked INTEGER NOT NULL, changes INTEGER NOT NULL,"
+    " who TEXT, why TEXT, ended_ms INTEGER, how TEXT);"
+    "CREATE INDEX claim_by_id ON claim(id, board);"
+    "CREATE TABLE cap(at_ms INTEGER NOT NULL, board INTEGER NOT NULL,"
+    " target_mw INTEGER NOT NULL, enforced_mw INTEGER, by TEXT, claim INTEGER);"
+    "CREATE TABLE event(at_ms INTEGER NOT NULL, run INTEGER NOT NULL, kind TEXT NOT NULL,"
+    " board INTEGER, uid INTEGER, text TEXT);";
+
+/* Every look for old rows, and every report of some days, read the whole table; and a
+ * job taken over after a restart had lost its class of cap settings.
+ */
+static const char version_2[] = "CREATE INDEX energy_by_age ON energy(res, begin_ms);"
+                                "CREATE INDEX meter_by_age ON meter(res, begin_ms);"
+                                "ALTER TABLE job ADD COLUMN class TEXT;";
+
+static const char *const steps[LEDGER_VERSION] = {version_1, version_2};
+
+int schema_version(struct ledger *l, int *ret, uw_error *err)
+{
+    int64_t v = 0;
+
+    int r = db_number(l, "PRAGMA user_version", 0, &v, err);
+    if (r < 0)
+        return r;
+    if (v < 0 || v > LEDGER_VERSION)
+        return fail(err, -ENOTSUP,
+                    "%s: its schema has version %lld, this program knows up to %d: it "
+                    "was written by a newer underwattd; nothing was changed",
+                    l->path, (long long)v, LEDGER_VERSION);
+    *ret = (int)v;
+    return 0;
+}
+
+static int take_step(struct ledger *l, int version, const char *program, int64_t now_ms,
+                     uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *note = NULL;
+    char pragma[96];
+
+    int r = db_exec(l, steps[version - 1], err);
+    if (r < 0)
+        return r;
+    (void)snprintf(pragma, sizeof pragma,
+                   "PRAGMA user_version = %d; PRAGMA application_id = %d", version,
+                   APPLICATION_ID);
+    r = db_exec(l, pragma, err);
+    if (r >= 0)
+        r = db_prepare(l, "INSERT INTO schema_version VALUES(?, ?, ?)", &note, err);
+    if (r < 0)
+        return r;
+    db_bind(note, "iit", (int64_t)version, now_ms, program);
+    return db_run(l, note, err);
+}
+
+int schema_migrate(struct ledger *l, const char *program, int64_t now_ms, uw_error *err)
+{
+    int version = 0;
+
+    int r = schema_version(l, &version, err);
+    while (r >= 0 && version < LEDGER_VERSION) {
+        r = db_begin(l, err);
+        if (r >= 0)
+            r = take_step(l, version + 1, program, now_ms, err);
+        if (r >= 0)
+            r = db_commit(l, err);
+        if (r < 0) {
+            db_rollback(l);
+            return fail_in(err, r, "to version %d of the schema", version + 1);
+        }
+        version++;
+    }
+    return r < 0 ? r : 0;
+}
+
+int meta_get(struct ledger *l, const char *key, int64_t otherwise, int64_t *ret,
+             uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(l, "SELECT value FROM meta WHERE key = ?", &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "t", key);
+    r = db_step(l, stmt, err);
+    if (r < 0)
+        return r;
+    *ret = r > 0 ? sqlite3_column_int64(stmt, 0) : otherwise;
+    return 0;
+}
+
+int meta_set(struct ledger *l, const char *key, int64_t value, uw_error *err)
+{
+    if (!l->stmt[STMT_META]) {
+        int r = db_prepare(l, "INSERT OR REPLACE INTO meta VALUES(?, ?)",
+                           &l->stmt[STMT_META], err);
+        if (r < 0)
+            return r;
+    }
+    db_bind(l->stmt[STMT_META], "ti", key, value);
+    return db_run(l, l->stmt[STMT_META], err);
+}

@@ -1,0 +1,155 @@
+/* Rolling up: rows of one fineness that are old enough become rows of the next, their
+ * energies added in whole microjoules, so that every sum stays what it was.
+ */
+#include <errno.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/store/inside.h"
+
+enum { FORGET_ROWS = 500 }; /* in one step */
+#define MINUTES_MS(n) ((n)*INT64_C(60000))
+
+/* Up to the minute the cap is part of what makes a row; above it, its mean over time
+ * (0: unknown in part).
+ */
+static const char to_minute[] =
+    "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw,"
+    " energy_uj, half_uj, method, simulated)"
+    " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job, phase,"
+    " cap_mw, sum(energy_uj), sum(half_uj),"
+    " max(method & 1) | max(method & 2) | max(method & 4), simulated FROM energy"
+    " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"
+    " GROUP BY at, boot, board, kind, job, phase, cap_mw, simulated";
+static const char to_more[] =
+    "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw,"
+    " energy_uj, half_uj, method, simulated)"
+    " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job, phase,"
+    " CASE WHEN count(cap_mw) = count(*) AND sum(span_ms) > 0"
+    " THEN (sum(cap_mw * span_ms) + sum(span_ms) / 2) / sum(span_ms) END,"
+    " sum(energy_uj), sum(half_uj),"
+    " max(method & 1) | max(method & 2) | max(method & 4), simulated FROM energy"
+    " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"
+    " GROUP BY at, boot, board, kind, job, phase, simulated";
+static const char meter_up[] =
+    "INSERT INTO meter(res, begin_ms, span_ms, boot, board, energy_uj)"
+    " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, sum(energy_uj)"
+    " FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"
+    " GROUP BY at, boot, board";
+
+/* window_ms: as much as one step takes: some hundred rows of eight boards. */
+static const struct level {
+    enum ledger_res from, to;
+    int64_t window_ms;
+    const char *table, *oldest, *up, *drop;
+} levels[] = {
+    {RES_BOOKED, RES_MINUTE, MINUTES_MS(10), "energy",
+     "SELECT min(begin_ms) FROM energy WHERE res = 0", to_minute,
+     "DELETE FROM energy WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+    {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "energy",
+     "SELECT min(begin_ms) FROM energy WHERE res = 60", to_more,
+     "DELETE FROM energy WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+    {RES_HOUR, RES_DAY, MS_PER_DAY, "energy",
+     "SELECT min(begin_ms) FROM energy WHERE res = 3600", to_more,
+     "DELETE FROM energy WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+    {RES_BOOKED, RES_MINUTE, MINUTES_MS(30), "meter",
+     "SELECT min(begin_ms) FROM meter WHERE res = 0", meter_up,
+     "DELETE FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+    {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "meter",
+     "SELECT min(begin_ms) FROM meter WHERE res = 60", meter_up,
+     "DELETE FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+    {RES_HOUR, RES_DAY, MS_PER_DAY, "meter",
+     "SELECT min(begin_ms) FROM meter WHERE res = 3600", meter_up,
+     "DELETE FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+};
+
+static int run_window(struct ledger *l, const char *sql, const struct level *level,
+                      int64_t begin_ms, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(l, sql, &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "iiiii", begin_ms, begin_ms + level->window_ms,
+            (int64_t)level->to * 1000, (int64_t)level->to, (int64_t)level->from);
+    return db_run(l, stmt, err);
+}
+
+/* 1: a window was rolled up; 0: nothing is old enough. */
+static int roll_up(struct ledger *l, const struct level *level, int64_t keep_ms,
+                   int64_t now_ms, uw_error *err)
+{
+    int64_t oldest = -1;
+
+    int r = db_number(l, level->oldest, -1, &oldest, err);
+    if (r < 0 || oldest < 0)
+        return r;
+    int64_t begin_ms = oldest / level->window_ms * level->window_ms;
+    if (begin_ms + level->window_ms > now_ms - keep_ms)
+        return 0;
+    r = db_begin(l, err);
+    if (r >= 0)
+        r = run_window(l, level->up, level, begin_ms, err);
+    if (r >= 0)
+        r = run_window(l, level->drop, level, begin_ms, err);
+    if (r >= 0)
+        r = db_commit(l, err);
+    if (r < 0) {
+        db_rollback(l);
+        return fail_in(err, r, "rolling up %s of %d s", level->table, (int)level->from);
+    }
+    return 1;
+}
+
+/* 1: some rows were forgotten; 0: none is old enough. */
+static int forget(struct ledger *l, const char *sql, int64_t before_ms, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(l, sql, &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "ii", before_ms, (int64_t)FORGET_ROWS);
+    r = db_run(l, stmt, err);
+    return r < 0 ? r : sqlite3_changes(l->db) > 0;
+}
+
+/* Rows of these tables lie in the order of their times, so the oldest come first. */
+static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
+{
+    int64_t caps_ms = now_ms - (int64_t)(l->keep.caps_ns / NS_PER_MS);
+    int64_t audit_ms = now_ms - (int64_t)(l->keep.audit_ns / NS_PER_MS);
+
+    int r = forget(l,
+                   "DELETE FROM cap WHERE rowid IN"
+                   " (SELECT rowid FROM cap ORDER BY rowid LIMIT ?2) AND at_ms < ?1",
+                   caps_ms, err);
+    if (r == 0)
+        r = forget(l,
+                   "DELETE FROM event WHERE rowid IN"
+                   " (SELECT rowid FROM event ORDER BY rowid LIMIT ?2) AND at_ms < ?1",
+                   audit_ms, err);
+    if (r == 0)
+        r = forget(l,
+                   "DELETE FROM claim WHERE seq IN"
+                   " (SELECT seq FROM claim ORDER BY seq LIMIT ?2) AND ended_ms < ?1",
+                   audit_ms, err);
+    return r;
+}
+
+int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
+{
+    int64_t now_ms = ms_of_ns(utc_ns);
+    const struct ledger_keep *k = &l->keep;
+
+    for (size_t i = 0; i < n_elements(levels); i++) {
+        uint64_t keep_ns = levels[i].from == RES_BOOKED   ? k->booked_ns
+                           : levels[i].from == RES_MINUTE ? k->minute_ns
+                                                          : k->hour_ns;
+        int r = roll_up(l, &levels[i], (int64_t)(keep_ns / NS_PER_MS), now_ms, err);
+        if (r != 0)
+            return r;
+    }
+    return forget_old(l, now_ms, err);
+}

@@ -1,0 +1,332 @@
+#include <errno.h>
+#include <math.h>
+
+#include "base/error.h"
+#include "io/store/inside.h"
+
+static const char *const sql_of[STMTS] = {
+    [STMT_ENERGY] = "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job,"
+                    " phase, cap_mw, energy_uj, half_uj, method, simulated)"
+                    " VALUES(0, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_METER] = "INSERT INTO meter(res, begin_ms, span_ms, boot, board, energy_uj)"
+                   " VALUES(0, ?, ?, ?, ?, ?)",
+    [STMT_JOB] =
+        "INSERT INTO job(id, source, name, uid, user, began_ms, ended_ms, boot, pid,"
+        " pid_start, goal, class, named_mw, cap_mw, steps, saved, saved_half, slowdown,"
+        " slowdown_half, saved_j, saved_half_j)"
+        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " ON CONFLICT(id) DO UPDATE SET name = excluded.name, user = excluded.user,"
+        " ended_ms = excluded.ended_ms, boot = excluded.boot, pid = excluded.pid,"
+        " pid_start = excluded.pid_start, goal = excluded.goal, class = excluded.class,"
+        " named_mw = excluded.named_mw, cap_mw = excluded.cap_mw, steps = excluded.steps,"
+        " saved = excluded.saved, saved_half = excluded.saved_half,"
+        " slowdown = excluded.slowdown, slowdown_half = excluded.slowdown_half,"
+        " saved_j = excluded.saved_j, saved_half_j = excluded.saved_half_j",
+    [STMT_JOB_UNLABEL] = "DELETE FROM job_label WHERE job = ?",
+    [STMT_JOB_LABEL] = "INSERT OR REPLACE INTO job_label VALUES(?, ?, ?)",
+    [STMT_JOB_BOARD] = "INSERT OR IGNORE INTO job_board VALUES(?, ?)",
+    [STMT_CLAIM_FIND] = "SELECT seq, mw, kind, ifnull(until_ms, 0), ifnull(why, '')"
+                        " FROM claim WHERE id = ? AND board = ? AND ended_ms IS NULL"
+                        " ORDER BY seq DESC LIMIT 1",
+    [STMT_CLAIM_TOUCH] = "UPDATE claim SET run = ?2, mw = ?3, until_ms = ?4, why = ?5,"
+                         " changes = changes + ?6 WHERE seq = ?1",
+    [STMT_CLAIM_END] = "UPDATE claim SET ended_ms = ?3, how = ?4"
+                       " WHERE id = ?1 AND board = ?2 AND ended_ms IS NULL",
+    [STMT_CLAIM_NEW] = "INSERT INTO claim(id, run, board, made_ms, until_ms, uid, job,"
+                       " kind, mw, walked, changes, who, why)"
+                       " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+    [STMT_CAP] = "INSERT INTO cap VALUES(?, ?, ?, ?, ?, ?)",
+    [STMT_EVENT] = "INSERT INTO event VALUES(?, ?, ?, ?, ?, ?)",
+};
+
+/* What one transaction will change in the ledger's own state once it is committed. */
+struct writing {
+    struct ledger *l;
+    uint64_t next_job, next_claim;
+    int64_t last_ms;
+    uw_error *err;
+};
+
+static int ready(struct writing *w, enum ledger_stmt which, sqlite3_stmt **ret)
+{
+    struct ledger *l = w->l;
+
+    if (!l->stmt[which]) {
+        int r = db_prepare(l, sql_of[which], &l->stmt[which], w->err);
+        if (r < 0)
+            return r;
+    }
+    *ret = l->stmt[which];
+    return 0;
+}
+
+#define DO(w, which, ...)                         \
+    __extension__({                               \
+        sqlite3_stmt *stmt_ = NULL;               \
+        int r_ = ready((w), (which), &stmt_);     \
+        if (r_ >= 0) {                            \
+            db_bind(stmt_, __VA_ARGS__);          \
+            r_ = db_run((w)->l, stmt_, (w)->err); \
+        }                                         \
+        r_;                                       \
+    })
+
+static void seen(struct writing *w, int64_t ms)
+{
+    if (ms > w->last_ms)
+        w->last_ms = ms;
+}
+
+/* The file's id of a board of this run. */
+static int board_id(struct writing *w, size_t board, int64_t *ret)
+{
+    if (board >= w->l->n_boards)
+        return fail(w->err, -EINVAL, "%s: no board %zu: there are %zu", w->l->path, board,
+                    w->l->n_boards);
+    *ret = w->l->board[board];
+    return 0;
+}
+
+static int put_energy(struct writing *w, const struct row_energy *e)
+{
+    int64_t board = 0;
+
+    int r = board_id(w, e->board, &board);
+    if (r < 0)
+        return r;
+    seen(w, e->begin_ms + e->span_ms);
+    return DO(w, STMT_ENERGY, "iiiiizzziiii", e->begin_ms, e->span_ms, w->l->boot, board,
+              (int64_t)e->kind, (int64_t)e->job, (int64_t)e->phase, (int64_t)e->cap_mw,
+              e->energy_uj, e->half_uj, (int64_t)e->method, (int64_t)e->simulated);
+}
+
+static int put_meter(struct writing *w, const struct row_meter *m)
+{
+    int64_t board = 0;
+
+    int r = board_id(w, m->board, &board);
+    if (r < 0)
+        return r;
+    seen(w, m->begin_ms + m->span_ms);
+    return DO(w, STMT_METER, "iiiii", m->begin_ms, m->span_ms, w->l->boot, board,
+              m->energy_uj);
+}
+
+static int put_labels(struct writing *w, const struct ledger_job *j)
+{
+    int r = DO(w, STMT_JOB_UNLABEL, "i", (int64_t)j->id);
+
+    for (size_t i = 0; r >= 0 && i < j->n_labels; i++)
+        r = DO(w, STMT_JOB_LABEL, "itt", (int64_t)j->id, j->label[i].key,
+               j->label[i].value);
+    return r;
+}
+
+static int put_job(struct writing *w, const struct ledger_job *j)
+{
+    double none = (double)NAN;
+    bool known = j->saved_known;
+    int64_t id = (int64_t)j->id, ended_ms = ms_of_ns(j->ended_utc_ns);
+
+    int r = DO(w, STMT_JOB, "ittitizizzttzzzoooooo", id, j->source, j->name,
+               (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms, w->l->boot,
+               (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
+               (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps,
+               known ? j->saved : none, known ? j->saved_half : none,
+               known ? j->slowdown : none, known ? j->slowdown_half : none,
+               known ? j->saved_j : none, known ? j->saved_half_j : none);
+    if (r >= 0)
+        r = put_labels(w, j);
+    for (size_t i = 0; r >= 0 && i < w->l->n_boards; i++)
+        if (j->boards >> i & 1)
+            r = DO(w, STMT_JOB_BOARD, "ii", id, w->l->board[i]);
+    if (r >= 0 && j->id >= w->next_job)
+        w->next_job = j->id + 1;
+    seen(w, ms_of_ns(j->began_utc_ns));
+    seen(w, ended_ms);
+    return r;
+}
+
+/* A claim of that id is open: 1 (it was brought up to date, or ended so that the new
+ * one is written), 0 (none is open).
+ */
+static int put_claim_change(struct writing *w, const struct ledger_claim *c,
+                            int64_t board, int64_t until_ms)
+{
+    sqlite3_stmt *find = NULL;
+
+    int r = ready(w, STMT_CLAIM_FIND, &find);
+    if (r < 0)
+        return r;
+    db_bind(find, "ii", (int64_t)c->id, board);
+    r = db_step(w->l, find, w->err);
+    if (r <= 0)
+        return r;
+    int64_t seq = sqlite3_column_int64(find, 0);
+    bool same_mw = sqlite3_column_int64(find, 1) == c->mw;
+    bool same = same_mw && sqlite3_column_int64(find, 3) == until_ms;
+    (void)sqlite3_reset(find);
+    if (same || c->walked)
+        r = DO(w, STMT_CLAIM_TOUCH, "iiizti", seq, w->l->run, (int64_t)c->mw, until_ms,
+               c->why, (int64_t)!same_mw);
+    else
+        r = DO(w, STMT_CLAIM_END, "iiit", (int64_t)c->id, board, ms_of_ns(c->made_utc_ns),
+               "changed");
+    return r < 0 ? r : same || c->walked;
+}
+
+static int put_claim(struct writing *w, const struct ledger_claim *c)
+{
+    int64_t board = 0;
+    int64_t until_ms = c->until_utc_ns == LEDGER_FOREVER ? 0 : ms_of_ns(c->until_utc_ns);
+
+    int r = board_id(w, c->board, &board);
+    if (r >= 0)
+        r = put_claim_change(w, c, board, until_ms);
+    if (r == 0)
+        r = DO(w, STMT_CLAIM_NEW, "iiiiziztiitt", (int64_t)c->id, w->l->run, board,
+               ms_of_ns(c->made_utc_ns), until_ms, (int64_t)c->uid, (int64_t)c->job,
+               c->kind, (int64_t)c->mw, (int64_t)c->walked, c->who, c->why);
+    if (r >= 0 && c->id >= w->next_claim)
+        w->next_claim = c->id + 1;
+    seen(w, ms_of_ns(c->made_utc_ns));
+    return r < 0 ? r : 0;
+}
+
+static int put_claim_end(struct writing *w, const struct ledger_claim_end *c)
+{
+    int64_t board = 0;
+
+    int r = board_id(w, c->board, &board);
+    if (r < 0)
+        return r;
+    seen(w, ms_of_ns(c->utc_ns));
+    return DO(w, STMT_CLAIM_END, "iiit", (int64_t)c->id, board, ms_of_ns(c->utc_ns),
+              c->how);
+}
+
+static int put_cap(struct writing *w, const struct ledger_cap *c)
+{
+    int64_t board = 0;
+
+    int r = board_id(w, c->board, &board);
+    if (r < 0)
+        return r;
+    seen(w, ms_of_ns(c->utc_ns));
+    return DO(w, STMT_CAP, "iiiztz", ms_of_ns(c->utc_ns), board, (int64_t)c->target_mw,
+              (int64_t)c->enforced_mw, c->by, (int64_t)c->claim);
+}
+
+static int put_event(struct writing *w, const struct ledger_event *e)
+{
+    sqlite3_stmt *stmt = NULL;
+    int64_t board = 0;
+
+    int r = e->has_board ? board_id(w, e->board, &board) : 0;
+    if (r >= 0)
+        r = ready(w, STMT_EVENT, &stmt);
+    if (r < 0)
+        return r;
+    seen(w, ms_of_ns(e->utc_ns));
+    db_bind(stmt, "iitzit", ms_of_ns(e->utc_ns), w->l->run, e->kind, board,
+            (int64_t)e->uid, e->text);
+    if (!e->has_uid)
+        (void)sqlite3_bind_null(stmt, 5);
+    return db_run(w->l, stmt, w->err);
+}
+
+static int put_row(struct writing *w, const struct row *row)
+{
+    switch (row->type) {
+    case ROW_ENERGY:
+        return put_energy(w, &row->energy);
+    case ROW_METER:
+        return put_meter(w, &row->meter);
+    case ROW_JOB:
+        return put_job(w, row->job);
+    case ROW_CLAIM:
+        return put_claim(w, row->claim);
+    case ROW_CLAIM_END:
+        return put_claim_end(w, row->claim_end);
+    case ROW_CAP:
+        return put_cap(w, row->cap);
+    case ROW_EVENT:
+    default:
+        return put_event(w, row->event);
+    }
+}
+
+/* Ids are kept ahead of those in use, so that a killed run's are never used again. */
+static int put_reserve(struct writing *w, const char *key, uint64_t next,
+                       uint64_t *reserved)
+{
+    if (next + LEDGER_RESERVE / 2 <= *reserved)
+        return 0;
+    *reserved = next + LEDGER_RESERVE;
+    return meta_set(w->l, key, (int64_t)*reserved, w->err);
+}
+
+int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
+{
+    struct writing w = {l, l->next_job, l->next_claim, l->last_ms, err};
+    uint64_t job = l->reserved_job, claim = l->reserved_claim;
+
+    if (b->n == 0)
+        return 0;
+    int r = db_begin(l, err);
+    for (size_t i = 0; r >= 0 && i < b->n; i++)
+        r = put_row(&w, &b->row[i]);
+    if (r >= 0)
+        r = put_reserve(&w, "next_job", w.next_job, &job);
+    if (r >= 0)
+        r = put_reserve(&w, "next_claim", w.next_claim, &claim);
+    if (r >= 0)
+        r = db_commit(l, err);
+    if (r < 0) {
+        db_rollback(l);
+        return r;
+    }
+    l->next_job = w.next_job;
+    l->next_claim = w.next_claim;
+    l->reserved_job = job;
+    l->reserved_claim = claim;
+    l->last_ms = w.last_ms;
+    return 0;
+}
+
+int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
+                  uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *add = NULL;
+    int64_t ids[LEDGER_BOARDS];
+
+    if (n > LEDGER_BOARDS)
+        return fail(err, -E2BIG, "%zu boards: the ledger takes %d", n, LEDGER_BOARDS);
+    int r = db_prepare(
+        l,
+        "INSERT INTO board(uuid, name, pci_bus_id, at, first_ms, last_ms)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT(uuid) DO UPDATE SET name = ?2,"
+        " pci_bus_id = ?3, at = ?4, last_ms = ?5 RETURNING id",
+        &add, err);
+    if (r >= 0)
+        r = db_begin(l, err);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        db_bind(add, "tttii", board[i].uuid, board[i].name, board[i].pci_bus_id,
+                (int64_t)i, l->last_ms);
+        r = db_step(l, add, err);
+        if (r > 0) {
+            ids[i] = sqlite3_column_int64(add, 0);
+            r = db_run(l, add, err);
+        }
+    }
+    if (r >= 0)
+        r = db_commit(l, err);
+    if (r < 0) {
+        db_rollback(l);
+        return r;
+    }
+    for (size_t i = 0; i < n; i++)
+        l->board[i] = ids[i];
+    l->n_boards = n;
+    return 0;
+}
