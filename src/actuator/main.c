@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "actuator/guard.h"
+#include "actuator/heart.h"
 #include "actuator/keeper.h"
 #include "actuator/rules.h"
 #include "actuator/server.h"
@@ -42,7 +43,10 @@ struct program {
     const char *library; /* NULL: the system's */
     char library_path[1024];
     const char *config; /* NULL: RULES_FILE, where the boards are real */
+    const char *client; /* one more */
     struct rules rules;
+    char notify[108]; /* NOTIFY_SOCKET of a service */
+    struct heart *heart;
 
     struct loop *loop;
     void *lib;
@@ -59,7 +63,7 @@ struct program {
 
 static const char help[] =
     "usage: underwatt-actuator --recover [--library PATH]\n"
-    "       underwatt-actuator --serve [--config FILE] [--library PATH]\n"
+    "       underwatt-actuator --serve [--config FILE] [--client USER] [--library PATH]\n"
     "       underwatt-actuator --local [--library PATH]\n"
     "\n"
     "Write power caps for underwatt, one lease at a time, and put originals back.\n"
@@ -68,6 +72,7 @@ static const char help[] =
     "                   actuator.sock in the state directory\n"
     "  --local          for underwatt's own use: serve the socket at standard input\n"
     "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
+    "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
     "  --library PATH   NVML to load instead of the system's\n";
 
 /* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
@@ -146,6 +151,7 @@ static void end(struct program *p)
     if (p->phase == PHASE_ENDING)
         return;
     p->phase = PHASE_ENDING;
+    heart_stopping(p->heart);
     if (p->guard)
         guard_end_grace(p->guard);
     server_free(take(p->server));
@@ -291,11 +297,17 @@ static int open_door(struct program *p, uw_error *err)
 static int serve(struct program *p, uw_error *err)
 {
     p->phase = PHASE_SERVING;
-    int r = open_door(p, err);
+    int r = 0;
+    if (p->client)
+        r = rules_add_client(&p->rules, p->client, RULES_USERS, err);
+    if (r == 0)
+        r = open_door(p, err);
     if (r == 0)
         r = loop_signal_new(p->loop, SIGTERM, on_signal, p, &p->sigterm, err);
     if (r == 0)
         r = loop_signal_new(p->loop, SIGINT, on_signal, p, &p->sigint, err);
+    if (r == 0)
+        r = heart_ready(p->heart, err);
     return r == 0 ? loop_run(p->loop, err) : r;
 }
 
@@ -305,6 +317,8 @@ static int actuate(struct program *p)
 
     p->journal.dir_fd = -1;
     int r = loop_new_real((struct loop_clock){.speed = 1}, &p->loop, &err);
+    if (r == 0)
+        r = heart_new(p->notify, p->loop, &p->heart, &err);
     if (r == 0)
         r = start_beating(p, &err);
     if (r == 0)
@@ -338,6 +352,8 @@ static int parse(struct program *p, int argc, char **argv)
             p->library = argv[++i];
         } else if (strcmp(argv[i], "--config") == 0 && argv[i + 1]) {
             p->config = argv[++i];
+        } else if (strcmp(argv[i], "--client") == 0 && argv[i + 1]) {
+            p->client = argv[++i];
         } else {
             (void)fprintf(stderr, "underwatt-actuator: '%s' is no option: see --help\n",
                           argv[i]);
@@ -373,6 +389,9 @@ int main(int argc, char **argv)
     int r = parse(&p, argc, argv);
     if (r != 0)
         return r < 0 ? OK : r;
+    const char *notify = p.mode == MODE_SERVE ? getenv("NOTIFY_SOCKET") : NULL;
+    if (notify)
+        (void)snprintf(p.notify, sizeof p.notify, "%s", notify);
     if (stand_alone(p.mode) < 0)
         return FAILED;
     if (p.mode == MODE_LOCAL) {
@@ -387,6 +406,7 @@ int main(int argc, char **argv)
     if (p.guard && guard_hanging(p.guard))
         _exit(r); /* the driver's own clean-up would wait for the call that hangs */
     server_free(p.server);
+    heart_free(p.heart);
     guard_free(p.guard);
     loop_free(p.loop);
     if (p.lib)

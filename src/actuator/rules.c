@@ -58,30 +58,40 @@ static bool find_user(const char *users, const char *name, uid_t *ret)
     return found;
 }
 
+int rules_add_client(struct rules *rules, const char *text, const char *users,
+                     uw_error *err)
+{
+    uint64_t n = 0;
+    uid_t uid = 0;
+
+    if (parse_u64(text, &n, NULL) == 0) {
+        if (n > UID_MAX)
+            return fail(err, -ERANGE, "clients: %s is no uid", text);
+        uid = (uid_t)n;
+    } else if (!text[0] || !find_user(users, text, &uid)) {
+        return fail(
+            err, -EINVAL,
+            "clients: there is no user '%.40s' in %s (write its uid where it lives "
+            "elsewhere)",
+            text, users);
+    }
+    if (rules->n_clients == RULES_CLIENTS_MAX)
+        return fail(err, -E2BIG, "clients: more than %d", RULES_CLIENTS_MAX);
+    rules->client[rules->n_clients++] = uid;
+    return 0;
+}
+
 static int read_client(const struct yaml_node *node, const char *users,
                        struct rules *rules, uw_error *err)
 {
     const char *text = NULL;
-    uint64_t n = 0;
-    uid_t uid = 0;
-    int r = yaml_text(node, &text, err);
+    uw_error why = {""};
 
+    int r = yaml_text(node, &text, err);
     if (r < 0)
         return r;
-    if (parse_u64(text, &n, NULL) == 0) {
-        if (n > UID_MAX)
-            return yaml_fail(node, err, -ERANGE, "clients: %s is no uid", text);
-        uid = (uid_t)n;
-    } else if (!text[0] || !find_user(users, text, &uid)) {
-        return yaml_fail(node, err, -EINVAL,
-                         "clients: there is no user '%.40s' in %s (write its uid where "
-                         "it lives elsewhere)",
-                         text, users);
-    }
-    if (rules->n_clients == RULES_CLIENTS_MAX)
-        return yaml_fail(node, err, -E2BIG, "clients: more than %d", RULES_CLIENTS_MAX);
-    rules->client[rules->n_clients++] = uid;
-    return 0;
+    r = rules_add_client(rules, text, users, &why);
+    return r < 0 ? yaml_fail(node, err, r, "%s", why.text) : 0;
 }
 
 static int read_clients(const struct yaml_node *node, const char *users,
@@ -228,5 +238,5 @@ int rules_read_file(const char *path, bool privileged, struct rules *ret, uw_err
     int r = gpu_library_check(path, privileged, real, sizeof real, err);
     if (r == 0)
         r = file_read(real, YAML_MAX_BYTES, &text, &len, err);
-    return r == 0 ? rules_read(path, text, len, "/etc/passwd", ret, err) : r;
+    return r == 0 ? rules_read(path, text, len, RULES_USERS, ret, err) : r;
 }

@@ -11,6 +11,7 @@
 #include "base/units.h"
 #include "underwatt/error.h"
 
+#define RULES_USERS "/etc/passwd"
 #define RULES_FILE "/etc/underwatt/actuator.yaml"
 
 enum {
@@ -37,6 +38,9 @@ struct rules rules_default(void);
  */
 int rules_read(const char *name, const char *text, size_t len, const char *users,
                struct rules *ret, uw_error *err);
+/* One more client: a user of that file, or a uid. */
+int rules_add_client(struct rules *rules, const char *text, const char *users,
+                     uw_error *err);
 /* privileged: the file and every folder above it must be root's alone to write.
  * -ENOENT: not there; -EPERM, and as above.
  */

@@ -103,7 +103,8 @@ struct sim_readings {
     uint64_t power_violation_ns, thermal_violation_ns; /* since the driver's load */
     uint64_t locked_min_mhz, locked_max_mhz;           /* 0: not locked */
     uint64_t persistence;
-    uint64_t reserved[9];
+    uint64_t limit_writes; /* limits accepted since the world began (tests) */
+    uint64_t reserved[8];
 };
 
 struct sim_proc {

@@ -23,6 +23,7 @@ struct board {
     uint64_t faults; /* enum sim_fault_flag */
     uint32_t locked_min, locked_max;
     bool persistence;
+    uint64_t limit_writes;
 };
 
 struct job {
@@ -363,6 +364,7 @@ void sim_world_readings(const struct sim_world *world, size_t i, struct sim_read
         .faults = b->faults,
         .requested_mw = cap,
         .enforced_mw = cap,
+        .limit_writes = b->limit_writes,
         .power_mw = now.power_mw,
         .instant_mw = now.instant_mw,
         .average_mw = now.average_mw,
@@ -454,6 +456,7 @@ enum sim_result sim_world_set_limit(struct sim_world *world, size_t i, uint64_t 
     if (mw < id->min_mw || mw > id->max_mw)
         return SIM_INVALID;
     plant_gpu_set_cap(world->board[i].gpu, (uint32_t)mw);
+    world->board[i].limit_writes++;
     return SIM_OK;
 }
 
