@@ -2,7 +2,12 @@
  * actuator, what others write.  The daemon's one way to a cap.
  *
  * A board is held (by the actuator) only while something asks for less than its
- * original limit, or where boards are always held; else it is left alone.
+ * original limit (or a search is at work on it), or where boards are always held; else
+ * it is left alone.  The original is the limit that the actuator found, or while nobody
+ * holds the board the one that is set.
+ *
+ * Callbacks run in the loop's thread.  None may call back into caps but caps_look(),
+ * except caps_done_fn, which may call anything; caps_free() only from caps_end()'s.
  */
 #ifndef NODE_CAPS_H
 #define NODE_CAPS_H
@@ -30,9 +35,9 @@ enum caps_cause {
 const char *caps_cause_name(enum caps_cause cause); /* "other", "driver", … */
 
 enum caps_state {
-    CAPS_FREE = 0, /* nobody claims anything: the original is in force */
+    CAPS_FREE = 0, /* nothing wants less than the original, or this is a dry run */
     CAPS_HOLDING,  /* asked of the actuator, not answered */
-    CAPS_HELD,
+    CAPS_HELD,     /* until the actuator has confirmed that it is let go */
     CAPS_YIELDED,  /* another's limit is respected until the claims change or time passes
                     */
     CAPS_RELEASED, /* given out of hand on request (reset); see caps_take_back() */
@@ -58,9 +63,11 @@ enum caps_event {
     CAPS_EVENT_CLAIM,    /* claim was made or changed */
     CAPS_EVENT_WITHDRAW, /* claim was withdrawn … */
     CAPS_EVENT_EXPIRE,   /* … or is over */
-    CAPS_EVENT_CAP,      /* the limit in force is enforced_mw now (read back) */
+    CAPS_EVENT_CAP,      /* the limit in force is enforced_mw now (read back; 0: not
+                          * known), whoever set it; in a dry run also: target_mw is
+                          * another, and the text says that it is not written */
     CAPS_EVENT_FAIL,     /* a write failed: text */
-    CAPS_EVENT_OTHER,    /* another's change: cause, enforced_mw */
+    CAPS_EVENT_OTHER,    /* another's change: cause, enforced_mw, once for each */
     CAPS_EVENT_STATE,    /* the state changed: text */
 };
 struct caps_what {
@@ -71,7 +78,7 @@ struct caps_what {
         *claim; /* borrowed for the call; the winner for CAP; may be NULL */
     uint32_t target_mw, enforced_mw;
     enum caps_cause cause;
-    const char *text;
+    const char *text; /* "" nothing to say */
 };
 typedef void (*caps_event_fn)(const struct caps_what *what, void *user);
 
@@ -86,13 +93,17 @@ struct caps_opts {
 };
 
 int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err);
-/* Forgets all; boards are given back by caps_end() before, else by the actuator. */
+/* Forgets all; boards are given back by caps_end() before, else by the actuator.
+ * Free the actuator first: what it was asked and has not answered points here.
+ */
 void caps_free(struct caps *c);
 DEFINE_AUTO(struct caps *, caps_free);
 
-/* The actuator to use from now on, or NULL when it is gone: claims stay, boards are
- * held again as soon as there is one.  Borrowed.  Its on_event goes to
- * caps_on_actuator().
+/* The actuator to use from now on (it is ready), or NULL when it is gone: claims stay,
+ * boards are held again as soon as there is one.  A new one is asked to hold every
+ * board with a claim: where it still holds it for us (after a restart of the daemon)
+ * the ramp goes on from the cap in force.  So make known the claims first.  Borrowed,
+ * from now until the next call.  Its on_event goes to caps_on_actuator().
  */
 void caps_use_actuator(struct caps *c, struct actuator *act);
 void caps_on_actuator(struct caps *c, enum actuator_event event,
@@ -100,8 +111,8 @@ void caps_on_actuator(struct caps *c, enum actuator_event event,
 /* New settings, in force from now on. */
 void caps_configure(struct caps *c, const struct caps_conf *conf);
 
-/* A claim on a board.  id 0: a new one is given.  *ret_id (may be NULL).  -EINVAL,
- * -E2BIG, -ERANGE (under the board's minimum and kind is not hard, or above its
+/* A claim on a board.  id 0: a new one is given; made_ns 0: now.  *ret_id (may be NULL).
+ * -EINVAL, -E2BIG, -ERANGE (under the board's minimum and kind is not hard, or above its
  * maximum: text names board, value and range), -ENODEV (no such board), -ENOTSUP (it
  * cannot be capped).  Nothing changed on failure.
  */
@@ -116,22 +127,28 @@ void caps_withdraw_job(struct caps *c, uint64_t job);
 struct caps_work {
     double demand_w, peak_w;
     const struct cap_class *cls; /* copied; NULL: the configured one */
-    bool progressing;            /* steps were seen since the last step down */
+    bool counted;     /* its steps are counted: the stay at the first cap ends when they
+                       * are seen to go on, else after 30 s */
+    bool progressing; /* steps were seen since the last step down */
 };
 void caps_work(struct caps *c, size_t board, const struct caps_work *work);
 /* What the sampler read: the limit in force, reasons.  Each cycle. */
 void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample);
 
-/* Let go of a board so that it can be reset; original back first.  fn is called once
- * it is let go (r < 0: text why not).  After hold_off_ns (0: until asked) or
- * caps_take_back() it is held again if claims want it.
+/* Let go of a board so that it can be reset; original back first.  fn (may be NULL) is
+ * called once, later, when it is let go (r < 0: it is out of our hands, but the original
+ * is not confirmed: text).  After hold_off_ns (0: until asked) or caps_take_back() it is
+ * held again if claims want it.  -ENODEV, -EBUSY (is released already).
  */
 typedef void (*caps_done_fn)(int r, const char *text, void *user);
 int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
                  void *user, uw_error *err);
+/* -ENODEV, -ENOENT: it is not released. */
 int caps_take_back(struct caps *c, size_t board, uw_error *err);
 
-/* All boards back to their originals, confirmed; fn when done or after 5 s. */
+/* All boards back to their originals, confirmed; fn when done or after 5 s (r < 0: text
+ * says which are not).  Nothing is held from then on.  -EBUSY: asked already.
+ */
 int caps_end(struct caps *c, caps_done_fn fn, void *user);
 
 /* All about one board, for `explain`, API and metrics. */
@@ -143,7 +160,9 @@ struct caps_view {
     struct cap_verdict verdict;
     uint32_t ramp_mw;     /* where the ramp is: the cap that should be in force now */
     uint32_t enforced_mw; /* last read back; 0 unknown */
-    bool ramping;
+    bool ramping;         /* on the way down to verdict.target_mw … */
+    bool waiting;         /* … at the first cap, until the job is seen to go on */
+    double rate_mw_s;     /* of the way down; 0: at once */
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;
     uint64_t writes, failures, changes[CAPS_CAUSES];

@@ -1,0 +1,491 @@
+/* One board: from its claims to the limit that the actuator writes. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "node/caps-inside.h"
+
+static uint64_t now_of(const struct caps_board *b)
+{
+    return loop_now_ns(b->caps->loop);
+}
+
+const struct cap_class *caps_class(const struct caps_board *b)
+{
+    return b->has_cls ? &b->cls : &b->caps->conf.cls;
+}
+
+/* ---- telling ---- */
+
+void caps_tell(const struct caps_board *b, enum caps_event event,
+               const struct claim *claim, const char *text)
+{
+    struct caps_what what = {.event = event,
+                             .board = b->at,
+                             .at_ns = now_of(b),
+                             .claim = claim,
+                             .target_mw = b->verdict.target_mw,
+                             .enforced_mw = b->enforced_mw,
+                             .text = text};
+
+    b->caps->on_event(&what, b->caps->user);
+}
+
+void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text)
+{
+    b->enforced_mw = enforced_mw;
+    if (enforced_mw == b->told_mw)
+        return;
+    b->told_mw = enforced_mw;
+    caps_tell(b, CAPS_EVENT_CAP, claims_find(&b->claims, b->verdict.claim), text);
+}
+
+void caps_set_state(struct caps_board *b, enum caps_state state, const char *text)
+{
+    bool new = state != b->state;
+
+    b->state = state;
+    (void)snprintf(b->text, sizeof b->text, "%s", text);
+    if (new)
+        caps_tell(b, CAPS_EVENT_STATE, NULL, b->text);
+}
+
+void caps_tell_done(struct caps_board *b, int r, const char *text)
+{
+    caps_done_fn fn = b->release_fn;
+
+    b->release_fn = NULL;
+    if (fn)
+        fn(r, text, b->release_user);
+}
+
+/* ---- deciding ---- */
+
+static void tell_over(const struct claim *claim, void *user)
+{
+    struct caps_board *b = user;
+
+    caps_tell(b, CAPS_EVENT_EXPIRE, claim, "");
+    if (claim->kind != CLAIM_SOFT)
+        caps_hurry(b);
+}
+
+static void follow_ramp(struct caps_board *b, uint64_t now)
+{
+    const struct cap_class *cls = caps_class(b);
+
+    if (b->failed) /* nothing is walked that is not written */
+        b->ramp.at_ns = now;
+    (void)cap_walk(&b->ramp, &b->verdict, cls, b->limits.default_mw, b->peak_mw, now);
+    if (!b->ramp.waiting) {
+        b->stay_ns = 0;
+    } else if (!b->stay_ns) {
+        b->stay_ns = now;
+    } else if (!b->counted && now - b->stay_ns >= STAY_NS) {
+        ramp_checked(&b->ramp, now);
+        b->stay_ns = 0;
+    }
+}
+
+static void decide(struct caps_board *b, uint64_t now)
+{
+    (void)claims_expire(&b->claims, now, tell_over, b);
+    b->bounds.floor_mw = (uint32_t)lround(caps_class(b)->floor * (double)b->demand_mw);
+    cap_decide(&b->claims, &b->bounds, &b->verdict);
+    if (b->link == LINK_HELD || b->caps->conf.dry_run)
+        follow_ramp(b, now);
+}
+
+/* A search at work goes up and down all the time: its board stays held. */
+static bool is_searched(const struct caps_board *b)
+{
+    for (size_t i = 0; i < b->claims.n; i++)
+        if (b->claims.claim[i].walked)
+            return true;
+    return false;
+}
+
+/* Should the actuator hold it for us?  Where an earlier daemon may have left a cap, the
+ * limit that is set tells nothing of the original: every claim counts.
+ */
+static bool is_wanted(const struct caps_board *b)
+{
+    if (!b->can_cap || b->released || b->caps->ending || b->caps->conf.dry_run)
+        return false;
+    if (b->caps->conf.always_hold)
+        return true;
+    if (!b->sure)
+        return b->claims.n > 0;
+    return b->verdict.target_mw < b->bounds.original_mw || is_searched(b);
+}
+
+void caps_hurry(struct caps_board *b)
+{
+    b->retry_ns = 0;
+}
+
+/* ---- what the actuator answers ---- */
+
+static void try_again(struct caps_board *b, uint64_t wait_ns)
+{
+    b->retry_ns = now_of(b) + wait_ns;
+}
+
+/* 0.5 s, doubled to 32 s. */
+static uint64_t back_off(struct caps_board *b)
+{
+    return NS_PER_S / 2 << (b->attempts < 6 ? b->attempts++ : 6);
+}
+
+static void unlink_board(struct caps_board *b)
+{
+    b->link = LINK_NONE;
+    b->failed = false;
+    b->set_mw = b->asked_mw = 0;
+    b->settled_ns = now_of(b);
+    b->stay_ns = 0;
+}
+
+void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once)
+{
+    bool known = b->link == LINK_NONE && b->state == CAPS_LOST;
+
+    unlink_board(b);
+    b->sure = false;
+    if (at_once)
+        b->retry_ns = 0;
+    else if (!known)
+        try_again(b, back_off(b));
+    if (what->result == ACTUATOR_DONE)
+        b->unrestored = false;
+    caps_tell_cap(b, what->result == ACTUATOR_DONE ? what->enforced_mw : 0, what->text);
+    caps_set_state(b, CAPS_LOST, what->text);
+}
+
+void caps_cut(struct caps_board *b)
+{
+    unlink_board(b);
+    for (size_t i = 0; i < ASKS_MAX; i++)
+        b->ask[i].mw = 0;
+    b->sure = false;
+    b->again = false;
+    b->attempts = 0;
+    b->retry_ns = 0;
+}
+
+static void fail_board(struct caps_board *b, enum caps_state state,
+                       const struct actuator_reply *reply, uint64_t wait_ns)
+{
+    b->failures++;
+    try_again(b, wait_ns);
+    if (b->attempts <= 1 || state != b->state)
+        caps_tell(b, CAPS_EVENT_FAIL, NULL, reply->text);
+    caps_set_state(b, state, reply->text);
+}
+
+static void on_hold_failed(struct caps_board *b, const struct actuator_reply *reply)
+{
+    b->link = LINK_NONE;
+    switch (reply->result) {
+    case ACTUATOR_DENIED:
+    case ACTUATOR_REFUSED:
+        b->attempts = 0;
+        fail_board(b, CAPS_DENIED, reply, DENIED_NS);
+        break;
+    case ACTUATOR_YIELDED:
+        caps_on_yield(b, reply);
+        break;
+    default:
+        fail_board(b, CAPS_LOST, reply, back_off(b));
+        break;
+    }
+}
+
+static void on_held(struct caps_board *b, const struct actuator_reply *reply)
+{
+    uint64_t now = now_of(b);
+    /* Another's limit in between does not undo what had been walked. */
+    bool resumed = b->again && reply->original_mw == b->bounds.original_mw &&
+                   b->caps->conf.others == CAPS_REASSERT;
+
+    b->link = LINK_HELD;
+    b->held_ns = b->settled_ns = now;
+    b->again = false;
+    b->unrestored = true;
+    b->attempts = 0;
+    b->other_mw = 0;
+    b->sure = true;
+    if (reply->original_mw)
+        b->bounds.original_mw = reply->original_mw;
+    if (reply->limits.max_mw) {
+        b->limits = reply->limits;
+        b->bounds.min_mw = reply->limits.min_mw;
+    }
+    uint32_t at_mw = reply->enforced_mw ? reply->enforced_mw : b->bounds.original_mw;
+    b->asked_mw = at_mw;
+    b->set_mw = 0;
+    if (resumed)
+        b->ramp.at_ns = now;
+    else
+        ramp_init(&b->ramp, at_mw, GRAIN_MW, now);
+    caps_tell_cap(b, reply->enforced_mw, "");
+    caps_set_state(b, CAPS_HELD, "");
+}
+
+static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)
+{
+    struct caps_board *b = user;
+
+    if (act != b->caps->act || b->link != LINK_HOLDING)
+        return 0;
+    if (reply->result == ACTUATOR_DONE)
+        on_held(b, reply);
+    else
+        on_hold_failed(b, reply);
+    caps_step(b);
+    caps_check_end(b->caps);
+    return 0;
+}
+
+static void on_set_failed(struct caps_board *b, uint32_t mw,
+                          const struct actuator_reply *reply)
+{
+    bool denied = reply->result == ACTUATOR_DENIED;
+
+    if (mw != b->asked_mw) { /* a newer one is on its way */
+        b->failures++;
+        return;
+    }
+    b->failed = true;
+    if (reply->result == ACTUATOR_UNKNOWN)
+        b->set_mw = b->enforced_mw = 0;
+    fail_board(b, denied ? CAPS_DENIED : CAPS_HELD, reply,
+               denied ? DENIED_NS : back_off(b));
+}
+
+static void on_set_done(struct caps_board *b, uint32_t mw,
+                        const struct actuator_reply *reply)
+{
+    b->writes++;
+    b->failed = false;
+    b->attempts = 0;
+    /* Where the driver rounds, the next sample says what is set. */
+    b->set_mw = reply->result == ACTUATOR_DONE ? mw : 0;
+    caps_tell_cap(b, reply->enforced_mw, reply->text);
+    if (reply->enforced_mw > mw) {
+        b->failures++;
+        caps_tell(b, CAPS_EVENT_FAIL, NULL, reply->text);
+    }
+    caps_set_state(b, CAPS_HELD, reply->text);
+}
+
+static int on_set(struct actuator *act, const struct actuator_reply *reply, void *user)
+{
+    struct ask *ask = user;
+    struct caps_board *b = ask->board;
+    uint32_t mw = ask->mw;
+
+    if (act != b->caps->act || !mw)
+        return 0;
+    ask->mw = 0;
+    b->settled_ns = now_of(b);
+    if (b->link != LINK_HELD)
+        return 0; /* it has been let go since */
+    switch (reply->result) {
+    case ACTUATOR_BUSY:
+        break;
+    case ACTUATOR_DONE:
+    case ACTUATOR_CLAMPED:
+        on_set_done(b, mw, reply);
+        break;
+    case ACTUATOR_YIELDED:
+        caps_on_yield(b, reply);
+        break;
+    case ACTUATOR_GONE:
+        b->failures++;
+        caps_on_lost(b, reply, false);
+        break;
+    default:
+        on_set_failed(b, mw, reply);
+        break;
+    }
+    caps_step(b);
+    caps_check_end(b->caps);
+    return 0;
+}
+
+static int on_release(struct actuator *act, const struct actuator_reply *reply,
+                      void *user)
+{
+    struct caps_board *b = user;
+    int r = 0;
+
+    if (act != b->caps->act || b->link != LINK_RELEASING)
+        return 0;
+    unlink_board(b);
+    if (reply->result == ACTUATOR_YIELDED) {
+        caps_on_yield(b, reply);
+    } else if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_GONE) {
+        b->retry_ns = 0;
+        caps_tell_cap(b, reply->result == ACTUATOR_DONE ? reply->enforced_mw : 0,
+                      reply->text);
+    } else { /* the actuator goes on trying */
+        r = -EIO;
+        b->sure = false;
+        fail_board(b, CAPS_LOST, reply, back_off(b));
+    }
+    b->unrestored = r < 0;
+    caps_step(b);
+    caps_tell_done(b, r, reply->text);
+    caps_check_end(b->caps);
+    return 0;
+}
+
+/* ---- asking ---- */
+
+/* It could not even be asked: soon again. */
+static void not_asked(struct caps_board *b, int r)
+{
+    if (r == -EAGAIN) {
+        try_again(b, 20 * NS_PER_MS);
+    } else {
+        caps_set_state(b, CAPS_LOST, "the actuator is not ready");
+        try_again(b, NS_PER_S);
+    }
+}
+
+static void ask_hold(struct caps_board *b)
+{
+    struct actuator *act = b->caps->act;
+    bool keep = b->caps->conf.others == CAPS_REASSERT;
+
+    b->link = LINK_HOLDING;
+    int r = b->again ? actuator_hold_again(act, b->info->uuid, keep, on_hold, b)
+                     : actuator_hold(act, b->info->uuid, on_hold, b);
+    if (r == 0) {
+        caps_set_state(b, CAPS_HOLDING, "");
+        return;
+    }
+    b->link = LINK_NONE;
+    not_asked(b, r);
+}
+
+static void ask_release(struct caps_board *b)
+{
+    int r = actuator_release(b->caps->act, b->info->uuid, on_release, b);
+
+    if (r == 0) {
+        b->link = LINK_RELEASING;
+        return;
+    }
+    b->failed = true;
+    not_asked(b, r);
+}
+
+static size_t count_asks(const struct caps_board *b)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < ASKS_MAX; i++)
+        n += b->ask[i].mw != 0;
+    return n;
+}
+
+static void ask_limit(struct caps_board *b, uint32_t mw)
+{
+    struct ask *ask = b->ask;
+
+    if (count_asks(b) == ASKS_MAX)
+        return; /* an answer makes room, and steps again */
+    while (ask->mw)
+        ask++;
+    ask->mw = mw;
+    int r = actuator_set_limit(b->caps->act, b->info->uuid, mw, on_set, ask);
+    if (r == 0) {
+        b->asked_mw = mw;
+        b->failed = false;
+        return;
+    }
+    ask->mw = 0;
+    b->failed = true;
+    not_asked(b, r);
+}
+
+/* Nobody holds it for us: does it want to be held, and may we ask now? */
+static void step_none(struct caps_board *b, uint64_t now)
+{
+    bool waits = b->state == CAPS_YIELDED && now < b->retry_ns && !b->released;
+
+    if (b->released) {
+        caps_set_state(b, CAPS_RELEASED, "let go on request");
+    } else if (!is_wanted(b)) {
+        if (!waits || !b->claims.n)
+            caps_set_state(b, CAPS_FREE, b->caps->conf.dry_run ? "dry run" : "");
+    } else if (!b->caps->act) {
+        caps_set_state(b, CAPS_LOST, "there is no actuator");
+    } else if (now >= b->retry_ns) {
+        ask_hold(b);
+    }
+}
+
+static void step_held(struct caps_board *b, uint64_t now)
+{
+    if (b->failed && now < b->retry_ns)
+        return;
+    if (!is_wanted(b))
+        ask_release(b);
+    else if (b->failed || b->ramp.at_mw != b->asked_mw)
+        ask_limit(b, b->ramp.at_mw);
+}
+
+static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
+{
+    return a_ns < b_ns ? a_ns : b_ns;
+}
+
+/* When something is due again without anybody's doing; CLAIM_FOREVER: never. */
+static uint64_t next_ns(const struct caps_board *b, uint64_t now)
+{
+    uint64_t next = claims_next_ns(&b->claims);
+    bool tries = b->link == LINK_NONE
+                     ? is_wanted(b) && b->caps->act
+                     : b->link == LINK_HELD && b->failed && count_asks(b) < ASKS_MAX;
+
+    if (b->link == LINK_HELD || b->caps->conf.dry_run) {
+        uint64_t lower = ramp_next_ns(&b->ramp);
+        if (lower != UINT64_MAX)
+            next = sooner(next, lower > now + TICK_NS ? lower : now + TICK_NS);
+        if (b->stay_ns && !b->counted)
+            next = sooner(next, b->stay_ns + STAY_NS);
+    }
+    if (tries || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
+        next = sooner(next, b->retry_ns);
+    if (b->released && b->back_ns != CLAIM_FOREVER)
+        next = sooner(next, b->back_ns);
+    if (b->release_fn && b->link == LINK_NONE)
+        next = now;
+    return next;
+}
+
+void caps_step(struct caps_board *b)
+{
+    uint64_t now = now_of(b);
+
+    if (b->released && now >= b->back_ns)
+        b->released = false;
+    decide(b, now);
+    if (b->link == LINK_NONE)
+        step_none(b, now);
+    else if (b->link == LINK_HELD)
+        step_held(b, now);
+    if (b->caps->conf.dry_run && b->verdict.target_mw != b->dry_mw) {
+        b->dry_mw = b->verdict.target_mw;
+        caps_tell(b, CAPS_EVENT_CAP, claims_find(&b->claims, b->verdict.claim),
+                  "dry run: not written");
+    }
+    uint64_t next = next_ns(b, now);
+    if (next != CLAIM_FOREVER)
+        loop_timer_set(b->timer, next, 0);
+}

@@ -1,0 +1,125 @@
+/* What the files of caps share; nobody else includes it. */
+#ifndef NODE_CAPS_INSIDE_H
+#define NODE_CAPS_INSIDE_H
+
+#include "node/caps.h"
+
+enum { ASKS_MAX = 3 }; /* limits of one board that may be asked for at once */
+
+#define GRAIN_MW 1000u
+#define TICK_NS (100 * 1000000ull)      /* between two steps of a ramp, at least */
+#define STAY_NS (30 * 1000000000ull)    /* at a first cap, where no steps are counted */
+#define DENIED_NS (300 * 1000000000ull) /* until a missing right is asked for again */
+#define SETTLING_NS                                                      \
+    (30 * 1000000000ull) /* after a start others' changes of free boards \
+                          * are what an earlier daemon has left */
+#define END_NS (5 * 1000000000ull)
+
+struct caps_board;
+
+/* A limit that the actuator was asked for. */
+struct ask {
+    struct caps_board *board;
+    uint32_t mw; /* 0: free */
+};
+
+/* Between us and the actuator. */
+enum link { LINK_NONE, LINK_HOLDING, LINK_HELD, LINK_RELEASING };
+
+struct caps_board {
+    struct caps *caps;
+    size_t at;
+    const struct gpu_info *info;
+    bool can_cap;
+    struct gpu_limits limits;
+    struct claims claims;
+    struct cap_bounds bounds;
+    struct cap_verdict verdict;
+    struct ramp ramp;
+    struct loop_timer *timer;
+
+    struct cap_class cls; /* of its work, where has_cls */
+    bool has_cls, counted;
+    uint32_t demand_mw, peak_mw;
+    uint64_t stay_ns; /* waits at its first cap since then; 0: does not */
+
+    enum caps_state state;
+    char text[200];
+    enum link link;
+    struct ask ask[ASKS_MAX];
+    uint32_t asked_mw;    /* the last limit asked for, or found by hold */
+    uint32_t set_mw;      /* what is set, by our last write; 0: not known */
+    uint32_t enforced_mw; /* read back; 0: unknown */
+    uint32_t told_mw;     /* of the last event CAP */
+    uint32_t dry_mw;      /* the target last told in a dry run */
+    uint64_t settled_ns;  /* of the last answer: older samples say nothing */
+    bool unrestored;      /* something of ours may be in force */
+    bool sure;            /* bounds.original_mw is the actuator's word, or seen free */
+
+    /* Trying again: the hold (LINK_NONE), the limit (LINK_HELD and failed). */
+    bool failed;
+    unsigned attempts;
+    uint64_t retry_ns;
+
+    /* Other writers. */
+    bool again;         /* this session has yielded there */
+    uint32_t other_mw;  /* another's limit that was told; 0: none */
+    unsigned reasserts; /* in a row */
+    uint64_t held_ns;   /* held since */
+    bool bounded;       /* enforced is under what we set: heat, board's management */
+    uint64_t reasons;   /* of the last sample, enum gpu_reason */
+    bool told;          /* the driver tells what was asked of it */
+    uint64_t energy_mj; /* of the last sample: falls when the driver is loaded anew */
+    bool reloaded;      /* it has fallen since we last wrote */
+
+    /* Released on request. */
+    bool released;
+    uint64_t back_ns; /* CLAIM_FOREVER: until asked */
+    caps_done_fn release_fn;
+    void *release_user;
+
+    uint64_t writes, failures, changes[CAPS_CAUSES];
+};
+
+struct caps {
+    struct loop *loop;
+    struct caps_conf conf;
+    caps_event_fn on_event;
+    void *user;
+    struct actuator *act;
+    uint64_t last_id, began_ns;
+    bool ending;
+    caps_done_fn end_fn; /* NULL: not asked, or called */
+    void *end_user;
+    uint64_t end_ns;
+    struct loop_timer *end_timer;
+    size_t n;
+    struct caps_board board[];
+};
+
+/* caps-board.c: one board, from its claims to the limit. */
+
+/* Whatever is due now: expiry, verdict, ramp, requests, the next time to look. */
+void caps_step(struct caps_board *b);
+/* The claims of people or budgets have changed: no waiting for a second try. */
+void caps_hurry(struct caps_board *b);
+/* The actuator is another, or gone: what it was asked is void. */
+void caps_cut(struct caps_board *b);
+void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once);
+/* Calls what waits for a board's release, or for the end of all; the end last. */
+void caps_tell_done(struct caps_board *b, int r, const char *text);
+void caps_check_end(struct caps *c);
+const struct cap_class *caps_class(const struct caps_board *b);
+void caps_set_state(struct caps_board *b, enum caps_state state, const char *text);
+void caps_tell(const struct caps_board *b, enum caps_event event,
+               const struct claim *claim, const char *text);
+/* The limit in force is this now, read back. */
+void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text);
+
+/* caps-others.c: what others write. */
+
+/* The actuator says that another's limit is left alone there. */
+void caps_on_yield(struct caps_board *b, const struct actuator_reply *what);
+void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
+
+#endif

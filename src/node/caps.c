@@ -1,0 +1,425 @@
+#include "node/caps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "node/caps-inside.h"
+
+const char *caps_cause_name(enum caps_cause cause)
+{
+    static const char *const names[CAPS_CAUSES] = {
+        [CAPS_CAUSE_OTHER] = "other",
+        [CAPS_CAUSE_DRIVER] = "driver",
+        [CAPS_CAUSE_PERSISTENCE] = "persistence",
+        [CAPS_CAUSE_THERMAL] = "thermal",
+        [CAPS_CAUSE_BOARD] = "board",
+    };
+    return (unsigned)cause < CAPS_CAUSES ? names[cause] : "?";
+}
+
+const char *caps_state_name(enum caps_state state)
+{
+    static const char *const names[] = {
+        [CAPS_FREE] = "free",       [CAPS_HOLDING] = "holding",   [CAPS_HELD] = "held",
+        [CAPS_YIELDED] = "yielded", [CAPS_RELEASED] = "released", [CAPS_LOST] = "lost",
+        [CAPS_DENIED] = "denied",
+    };
+    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "?";
+}
+
+/* ---- all boards ---- */
+
+static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct caps_board *b = user;
+
+    (void)timer;
+    (void)now;
+    caps_step(b);
+    if (b->link == LINK_NONE)
+        caps_tell_done(b, b->unrestored ? -EIO : 0,
+                       b->unrestored ? "the actuator has not restored it yet"
+                                     : "it is not held");
+    return 0;
+}
+
+static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error *err)
+{
+    const struct board_view *view = board_view(boards_at(boards, i));
+    struct caps_board *b = &c->board[i];
+    const struct gpu_sample *first = &view->first;
+
+    *b = (struct caps_board){.caps = c, .at = i, .info = view->info, .told = true};
+    for (size_t k = 0; k < ASKS_MAX; k++)
+        b->ask[k].board = b;
+    b->can_cap = view->has_limits && view->limits.max_mw > 0 &&
+                 (view->info->abilities & GPU_CAN_SET_LIMIT);
+    b->limits = view->limits;
+    b->bounds.min_mw = view->limits.min_mw;
+    b->bounds.original_mw = view->limits.default_mw;
+    if (view->has_first && (first->has & GPU_HAS_ENFORCED) && first->enforced_mw)
+        b->bounds.original_mw = b->enforced_mw = b->told_mw = first->enforced_mw;
+    if (view->has_first && (first->has & GPU_HAS_REQUESTED) && first->requested_mw)
+        b->bounds.original_mw = first->requested_mw;
+    b->dry_mw = b->bounds.original_mw;
+    b->back_ns = CLAIM_FOREVER;
+    ramp_init(&b->ramp, b->bounds.original_mw, GRAIN_MW, c->began_ns);
+    return loop_timer_new(c->loop, c->began_ns, 0, on_timer, b, &b->timer, err);
+}
+
+int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err)
+{
+    size_t n = boards_count(opts->boards);
+    auto_(caps_free) struct caps *c = calloc(1, sizeof *c + n * sizeof c->board[0]);
+
+    if (!c)
+        return fail(err, -ENOMEM, "out of memory");
+    c->loop = opts->loop;
+    c->conf = opts->conf;
+    c->on_event = opts->on_event;
+    c->user = opts->user;
+    c->last_id = opts->first_id ? opts->first_id - 1 : 0;
+    c->began_ns = loop_now_ns(opts->loop);
+    for (size_t i = 0; i < n; i++) {
+        int r = board_init(c, i, opts->boards, err);
+        if (r < 0)
+            return r;
+        c->n = i + 1;
+    }
+    *ret = take(c);
+    return 0;
+}
+
+void caps_free(struct caps *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        loop_timer_free(c->board[i].timer);
+    loop_timer_free(c->end_timer);
+    free(c);
+}
+
+static void step_all(struct caps *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        caps_step(&c->board[i]);
+}
+
+void caps_configure(struct caps *c, const struct caps_conf *conf)
+{
+    c->conf = *conf;
+    step_all(c);
+}
+
+/* ---- the actuator ---- */
+
+void caps_use_actuator(struct caps *c, struct actuator *act)
+{
+    if (act == c->act)
+        return;
+    c->act = act;
+    for (size_t i = 0; i < c->n; i++) {
+        caps_cut(&c->board[i]);
+        caps_step(&c->board[i]);
+    }
+    for (size_t i = 0; i < c->n; i++)
+        if (c->board[i].link == LINK_NONE)
+            caps_tell_done(&c->board[i], -ENOTCONN,
+                           "the actuator has gone, and restores on its own");
+    caps_check_end(c);
+}
+
+static struct caps_board *find_board(struct caps *c, const char *uuid)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->board[i].info->uuid, uuid) == 0)
+            return &c->board[i];
+    return NULL;
+}
+
+void caps_on_actuator(struct caps *c, enum actuator_event event,
+                      const struct actuator_reply *what)
+{
+    if (event == ACTUATOR_EVENT_ENDED) {
+        caps_use_actuator(c, NULL);
+        return;
+    }
+    struct caps_board *b = find_board(c, what->uuid);
+    if (!b)
+        return;
+    if (event == ACTUATOR_EVENT_YIELDED)
+        caps_on_yield(b, what);
+    else
+        caps_on_lost(b, what, event == ACTUATOR_EVENT_LEASE);
+    caps_step(b);
+    caps_check_end(c);
+}
+
+/* ---- claims ---- */
+
+static int find_capped(struct caps *c, size_t board, struct caps_board **ret,
+                       uw_error *err)
+{
+    if (board >= c->n)
+        return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
+                    c->n);
+    struct caps_board *b = &c->board[board];
+    if (!b->can_cap)
+        return fail(err, -ENOTSUP, "%s: this board takes no power limit", b->info->uuid);
+    *ret = b;
+    return 0;
+}
+
+static int check_range(const struct caps_board *b, const struct claim *claim,
+                       uint64_t now, uw_error *err)
+{
+    bool low = claim->mw < b->limits.min_mw && claim->kind != CLAIM_HARD;
+
+    if (low || claim->mw > b->limits.max_mw)
+        return fail(err, -ERANGE,
+                    "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32 " mW",
+                    b->info->uuid, claim->mw, b->limits.min_mw, b->limits.max_mw);
+    if (claim->until_ns <= now)
+        return fail(err, -EINVAL, "%s: a claim that is over already", b->info->uuid);
+    return 0;
+}
+
+/* A renewal that asks for the same does not count as a change. */
+static bool is_news(const struct claim *old, const struct claim *claim)
+{
+    if (claim->kind == CLAIM_SOFT && (!old || old->kind == CLAIM_SOFT))
+        return false;
+    return !old || old->kind != claim->kind || old->mw != claim->mw;
+}
+
+int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
+               uw_error *err)
+{
+    uint64_t now = loop_now_ns(c->loop);
+    struct claim copy = *claim;
+    struct caps_board *b = NULL;
+
+    int r = find_capped(c, board, &b, err);
+    if (r < 0 || !b)
+        return r;
+    r = check_range(b, claim, now, err);
+    if (r < 0)
+        return r;
+    copy.id = claim->id ? claim->id : c->last_id + 1;
+    copy.made_ns = claim->made_ns ? claim->made_ns : now;
+    bool news = is_news(claims_find(&b->claims, copy.id), &copy);
+    r = claims_put(&b->claims, &copy, err);
+    if (r < 0)
+        return fail_in(err, r, "%s", b->info->uuid);
+
+    if (copy.id > c->last_id)
+        c->last_id = copy.id;
+    if (news)
+        caps_hurry(b);
+    cap_decide(&b->claims, &b->bounds, &b->verdict);
+    caps_tell(b, CAPS_EVENT_CLAIM, claims_find(&b->claims, copy.id), "");
+    caps_step(b);
+    if (ret_id)
+        *ret_id = copy.id;
+    return 0;
+}
+
+static void drop_claim(struct caps_board *b, const struct claim *claim)
+{
+    const struct claim gone = *claim;
+
+    (void)claims_drop(&b->claims, gone.id);
+    if (gone.kind != CLAIM_SOFT)
+        caps_hurry(b);
+    cap_decide(&b->claims, &b->bounds, &b->verdict);
+    caps_tell(b, CAPS_EVENT_WITHDRAW, &gone, "");
+}
+
+int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
+{
+    struct caps_board *b = board < c->n ? &c->board[board] : NULL;
+    const struct claim *claim = b ? claims_find(&b->claims, id) : NULL;
+
+    if (!claim)
+        return fail(err, -ENOENT, "there is no claim %" PRIu64 " on board %zu", id,
+                    board);
+    drop_claim(b, claim);
+    caps_step(b);
+    return 0;
+}
+
+void caps_withdraw_job(struct caps *c, uint64_t job)
+{
+    for (size_t i = 0; job && i < c->n; i++) {
+        struct caps_board *b = &c->board[i];
+        bool any = false;
+        for (size_t k = b->claims.n; k-- > 0;) {
+            if (b->claims.claim[k].job != job)
+                continue;
+            drop_claim(b, &b->claims.claim[k]);
+            any = true;
+        }
+        if (any)
+            caps_step(b);
+    }
+}
+
+/* ---- what is known of the boards ---- */
+
+void caps_work(struct caps *c, size_t board, const struct caps_work *work)
+{
+    if (board >= c->n)
+        return;
+    struct caps_board *b = &c->board[board];
+
+    b->demand_mw = mw_of_w(work->demand_w);
+    b->peak_mw = mw_of_w(work->peak_w);
+    b->counted = work->counted;
+    b->has_cls = work->cls != NULL;
+    if (work->cls)
+        b->cls = *work->cls;
+    if (work->progressing && b->ramp.waiting)
+        ramp_checked(&b->ramp, loop_now_ns(c->loop));
+    caps_step(b);
+}
+
+void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample)
+{
+    if (board < c->n)
+        caps_on_sample(&c->board[board], sample);
+}
+
+/* ---- letting go ---- */
+
+int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
+                 void *user, uw_error *err)
+{
+    uint64_t now = loop_now_ns(c->loop);
+
+    if (board >= c->n)
+        return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
+                    c->n);
+    struct caps_board *b = &c->board[board];
+    if (b->released)
+        return fail(err, -EBUSY, "%s is released already", b->info->uuid);
+    b->released = true;
+    b->back_ns = hold_off_ns && hold_off_ns < CLAIM_FOREVER - now ? now + hold_off_ns
+                                                                  : CLAIM_FOREVER;
+    b->release_fn = fn;
+    b->release_user = user;
+    b->retry_ns = 0;
+    caps_step(b);
+    return 0;
+}
+
+int caps_take_back(struct caps *c, size_t board, uw_error *err)
+{
+    if (board >= c->n)
+        return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
+                    c->n);
+    struct caps_board *b = &c->board[board];
+    if (!b->released)
+        return fail(err, -ENOENT, "%s is not released", b->info->uuid);
+    b->released = false;
+    b->sure = false; /* a reset changes what is set */
+    b->attempts = 0;
+    caps_hurry(b);
+    caps_step(b);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* The boards that are not known to have their originals back; "" none. */
+static void name_unrestored(const struct caps *c, char *ret, size_t size)
+{
+    size_t len = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->board[i].unrestored || len >= size)
+            continue;
+        int n = snprintf(ret + len, size - len, "%s%s",
+                         len ? ", " : "not confirmed: ", c->board[i].info->uuid);
+        len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+void caps_check_end(struct caps *c)
+{
+    bool over = loop_now_ns(c->loop) >= c->end_ns;
+    caps_done_fn fn = c->end_fn;
+    char text[200];
+
+    if (!fn)
+        return;
+    for (size_t i = 0; !over && i < c->n; i++)
+        if (c->board[i].link != LINK_NONE)
+            return;
+    c->end_fn = NULL;
+    name_unrestored(c, text, sizeof text);
+    fn(text[0] ? (over ? -ETIMEDOUT : -EIO) : 0, text, c->end_user);
+}
+
+static int on_end_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct caps *c = user;
+
+    if (now < c->end_ns)
+        loop_timer_set(timer, c->end_ns, 0);
+    caps_check_end(c);
+    return 0;
+}
+
+int caps_end(struct caps *c, caps_done_fn fn, void *user)
+{
+    uint64_t now = loop_now_ns(c->loop);
+
+    if (c->ending)
+        return -EBUSY;
+    int r = loop_timer_new(c->loop, now, 0, on_end_timer, c, &c->end_timer, NULL);
+    if (r < 0)
+        return r;
+    c->ending = true;
+    step_all(c);
+    c->end_fn = fn;
+    c->end_user = user;
+    c->end_ns = now + END_NS;
+    return 0;
+}
+
+/* ---- looking ---- */
+
+void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
+{
+    *ret = (struct caps_view){.dry_run = c->conf.dry_run};
+    if (board >= c->n)
+        return;
+    const struct caps_board *b = &c->board[board];
+    bool walks = b->link == LINK_HELD || c->conf.dry_run;
+
+    ret->state = b->state;
+    ret->can_cap = b->can_cap;
+    ret->limits = b->limits;
+    ret->bounds = b->bounds;
+    ret->verdict = b->verdict;
+    ret->ramp_mw = walks            ? b->ramp.at_mw
+                   : b->enforced_mw ? b->enforced_mw
+                                    : b->bounds.original_mw;
+    ret->enforced_mw = b->enforced_mw;
+    ret->ramping = walks && !ramp_arrived(&b->ramp);
+    ret->waiting = walks && b->ramp.waiting;
+    ret->rate_mw_s = ret->ramping ? b->ramp.rate_mw_s : 0;
+    ret->claims = &b->claims;
+    ret->cls = *caps_class(b);
+    ret->writes = b->writes;
+    ret->failures = b->failures;
+    memcpy(ret->changes, b->changes, sizeof ret->changes);
+    memcpy(ret->text, b->text, sizeof ret->text);
+}
