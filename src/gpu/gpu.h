@@ -130,6 +130,12 @@ struct gpu_proc {
 };
 enum { GPU_PROCS_MAX = 256 };
 
+/* What a process used of a board of late; those that used nothing are left out. */
+struct gpu_use {
+    pid_t pid;
+    uint32_t sm_percent; /* of the SMs' time, as the driver says it */
+};
+
 struct gpu_dev; /* the backend's own */
 
 enum {
@@ -163,6 +169,12 @@ struct gpu_backend {
     int (*reset_clocks)(struct gpu_dev *dev, uw_error *err);
     /* Up to GPU_PROCS_MAX; *ret_n says how many. */
     int (*procs)(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err);
+    /* Of the processes that used it since the last call (or lately, the first time): up
+     * to GPU_PROCS_MAX.  One call at a time.
+     */
+    int (*use)(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err);
+    /* Driver calls made on this board so far; any thread may ask. */
+    uint64_t (*calls)(const struct gpu_dev *dev);
     /* Something that changes when the driver is loaded anew; "" unknown. */
     int (*driver_mark)(void *lib, char *ret, size_t size, uw_error *err);
 };

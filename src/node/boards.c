@@ -12,6 +12,7 @@ struct board {
     struct boards *set;
     struct gpu_dev *dev;
     struct loop_worker *worker;
+    uint64_t calls; /* submitted; where the backend does not count its own */
     struct board_view view;
 };
 
@@ -31,7 +32,7 @@ struct boards {
 
 /* ---- one call of one board ---- */
 
-enum call_kind { CALL_FIRST, CALL_SAMPLE, CALL_PROCS };
+enum call_kind { CALL_FIRST, CALL_SAMPLE, CALL_PROCS, CALL_USE };
 
 struct call {
     struct board *board;
@@ -42,13 +43,15 @@ struct call {
     union {
         board_sample_fn sample;
         board_procs_fn procs;
+        board_use_fn use;
     } fn;
     void *user;
     struct gpu_sample sample;
     struct gpu_limits limits;
     bool has_limits;
     struct gpu_proc *procs;
-    size_t n_procs;
+    struct gpu_use *use;
+    size_t n_procs; /* of procs or use */
     uw_error err;
 };
 
@@ -57,6 +60,7 @@ static void call_free(struct call *c)
     if (!c)
         return;
     free(c->procs);
+    free(c->use);
     free(c);
 }
 
@@ -77,6 +81,11 @@ static int call_work(struct loop *loop, void *work)
         if (!c->backend->procs)
             return fail(&c->err, -ENOTSUP, "%s tells no processes", c->backend->name);
         return c->backend->procs(c->dev, c->procs, &c->n_procs, &c->err);
+    case CALL_USE:
+        if (!c->backend->use)
+            return fail(&c->err, -ENOTSUP, "%s tells no use of processes",
+                        c->backend->name);
+        return c->backend->use(c->dev, c->use, &c->n_procs, &c->err);
     }
     return -EINVAL;
 }
@@ -137,6 +146,9 @@ static int call_done(struct loop *loop, void *work, int r)
         result =
             c->fn.procs(c->board, r, c->procs, r == 0 ? c->n_procs : 0, &err, c->user);
         break;
+    case CALL_USE:
+        result = c->fn.use(c->board, r, c->use, r == 0 ? c->n_procs : 0, &err, c->user);
+        break;
     }
     if (r != -ETIMEDOUT) /* else the thread still writes into it: freed when late */
         call_free(c);
@@ -165,6 +177,8 @@ static int call_submit(const struct boards *set, struct board *b, struct call *c
     int r = loop_worker_submit(b->worker, &work);
     if (r < 0)
         call_free(c);
+    else
+        b->calls++;
     return r;
 }
 
@@ -194,6 +208,29 @@ int board_procs(struct board *b, board_procs_fn fn, void *user)
     c->fn.procs = fn;
     c->user = user;
     return call_submit(b->set, b, c);
+}
+
+int board_use(struct board *b, board_use_fn fn, void *user)
+{
+    struct call *c = calloc(1, sizeof *c);
+    if (!c)
+        return -ENOMEM;
+    c->use = calloc(BOARD_PROCS_MAX, sizeof *c->use);
+    if (!c->use) {
+        call_free(c);
+        return -ENOMEM;
+    }
+    c->kind = CALL_USE;
+    c->fn.use = fn;
+    c->user = user;
+    return call_submit(b->set, b, c);
+}
+
+uint64_t board_calls(const struct board *b)
+{
+    const struct gpu_backend *backend = b->set->backend;
+
+    return backend->calls ? backend->calls(b->dev) : b->calls;
 }
 
 /* ---- the set ---- */

@@ -72,4 +72,14 @@ typedef int (*board_procs_fn)(struct board *b, int r, const struct gpu_proc *pro
                               size_t n, const uw_error *err, void *user);
 int board_procs(struct board *b, board_procs_fn fn, void *user);
 
+/* r as above, or -ENOTSUP: the driver does not tell. */
+typedef int (*board_use_fn)(struct board *b, int r, const struct gpu_use *use, size_t n,
+                            const uw_error *err, void *user);
+int board_use(struct board *b, board_use_fn fn, void *user);
+
+/* Driver calls made on this board since it was opened: each NVML call is one; where the
+ * backend does not count, each of the calls above is.
+ */
+uint64_t board_calls(const struct board *b);
+
 #endif

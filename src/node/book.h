@@ -25,7 +25,7 @@ const char *book_kind_name(enum book_kind kind); /* "job", "idle", "unattributed
 
 /* One line: a part of one stretch of one board. */
 struct book_row {
-    size_t board; /* of the sampler */
+    size_t board;
     enum book_kind kind;
     uint64_t job;    /* 0 unless BOOK_JOB */
     uint32_t phase;  /* of the job */
@@ -40,6 +40,14 @@ struct book_row {
 };
 /* A row may come more than 2 s after its stretch ended. */
 typedef void (*book_row_fn)(const struct book_row *row, void *user);
+/* After the rows of a stretch: what the meter's total was at both ends. */
+struct book_total {
+    size_t board;
+    uint64_t begin_ns, end_ns;
+    int64_t begin_utc_ns, end_utc_ns;
+    double begin_j, end_j;
+};
+typedef void (*book_total_fn)(const struct book_total *total, void *user);
 
 /* What was booked before this program began, for counters that go on. */
 struct book_board {
@@ -56,14 +64,15 @@ struct book_job {
 
 struct book_opts {
     struct loop *loop;
-    struct sampler *sampler; /* whose boards are booked; borrowed */
-    struct roster *roster;   /* NULL: nobody owns anything (RAPL domains): all of it is
-                              * unattributed while `busy` says so, else idle */
-    size_t board_at;         /* the sampler's first board is this one of the roster's */
-    uint64_t interval_ns;    /* 0: 10 s */
+    struct sampler *const *sampler; /* one a board, of that board alone; borrowed */
+    size_t n;
+    struct roster *roster; /* NULL: nobody owns anything (RAPL domains): all of it is
+                            * unattributed while `busy` says so, else idle */
+    uint64_t interval_ns;  /* 0: 10 s */
     const struct book_board *before; /* one a board, or NULL: all 0 */
     bool (*busy)(void *user);        /* without a roster: does any job run? */
     book_row_fn on_row;
+    book_total_fn on_total; /* or NULL */
     void *user;
 };
 int book_new(const struct book_opts *opts, struct book **ret, uw_error *err);

@@ -46,9 +46,10 @@ struct job_entry {
     uint64_t given;  /* those of them that its registration named */
     struct label label[LABELS_MAX];
     size_t n_labels;
-    pid_t pid;                   /* its first process; 0: none known */
-    unsigned n_pids;             /* its processes seen on boards */
-    bool foreign;                /* somebody else's process is on one of its boards */
+    pid_t pid;          /* its first process; 0: none known */
+    uint64_t pid_start; /* … when it began: /proc/PID/stat's ticks; 0 unknown */
+    unsigned n_pids;    /* its processes seen on boards */
+    bool foreign;       /* somebody else's process is on one of its boards */
     uint64_t began_ns, ended_ns; /* ended 0: runs */
     int64_t began_utc_ns, ended_utc_ns;
     uint32_t phase; /* enum uw_phase */
@@ -89,7 +90,8 @@ struct roster_register {
     pid_t pid;       /* the job ends when this process does (pidfd); 0: by roster_end() */
     const struct label *label;
     size_t n_labels;
-    uint64_t id; /* 0: a new one; else taken over after a restart */
+    uint64_t id;        /* 0: a new one; else taken over after a restart */
+    uint64_t pid_start; /* of a job taken over: another start is another process; 0 */
     int64_t began_utc_ns;
 };
 /* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a board is

@@ -24,6 +24,7 @@ struct program {
     unsigned job;
     struct report *report;
     struct sim_job_state last;
+    struct proc_facts facts; /* whose it is, as its environment said */
 };
 
 struct virtual_world {
@@ -149,6 +150,27 @@ static int start_train(struct virtual_world *w, const struct loop_child_opts *op
     return 0;
 }
 
+static void describe(struct program *p, const struct loop_child_opts *opts)
+{
+    const char *uid = from_env(opts->env, VIRTUAL_UID);
+    const char *cgroup = from_env(opts->env, VIRTUAL_CGROUP);
+    struct proc_facts *f = &p->facts;
+    uint64_t value = 0;
+
+    if (uid && parse_u64(uid, &value, NULL) < 0)
+        value = 0;
+    *f = (struct proc_facts){
+        .pid = p->pid,
+        .ppid = 1,
+        .session = p->pid,
+        .start = loop_now_ns(p->world->loop) / (NS_PER_S / 100) + 1, /* ticks */
+        .uid = (uid_t)value,
+        .comm = "train",
+    };
+    int n = snprintf(f->cgroup, sizeof f->cgroup, "0::%s\n", cgroup ? cgroup : "/");
+    f->n_cgroup = n > 0 && (size_t)n < sizeof f->cgroup ? (size_t)n : 0;
+}
+
 static bool is_name(const char *path, const char *name)
 {
     const char *slash = strrchr(path, '/');
@@ -179,6 +201,7 @@ static int on_start(const struct loop_child_opts *opts, pid_t pid, void *user,
         return fail(err, -EAGAIN, "more than %d programs", PROGRAMS_MAX);
     struct program *p = &w->program[i];
     *p = (struct program){.world = w, .pid = pid};
+    describe(p, opts);
     int r = start_train(w, opts, args, n, p, err);
     if (r)
         *p = (struct program){.world = w};
@@ -269,6 +292,18 @@ int virtual_world_fault(struct virtual_world *world, const struct sim_fault *fau
     int r = sim_world_fault(world->sim, fault, err);
     plan(world);
     return r;
+}
+
+int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world)
+{
+    const struct virtual_world *w = world;
+
+    for (size_t i = 0; i < PROGRAMS_MAX; i++)
+        if (pid > 0 && w->program[i].pid == pid) {
+            *ret = w->program[i].facts;
+            return 0;
+        }
+    return -ESRCH;
 }
 
 void virtual_world_set_uid(struct virtual_world *world, uid_t uid)
@@ -516,6 +551,24 @@ static int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n,
     return 0;
 }
 
+static int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err)
+{
+    struct sim_readings now;
+    struct sim_procs procs;
+    size_t n = 0;
+
+    int r = now_of(dev, &now, err);
+    if (r)
+        return r;
+    sim_world_procs(dev->world->sim, dev->index, 0, &procs);
+    for (size_t i = 0; i < procs.n; i++)
+        if (procs.proc[i].util_gpu > 0)
+            ret[n++] = (struct gpu_use){.pid = (pid_t)procs.proc[i].pid,
+                                        .sm_percent = (uint32_t)procs.proc[i].util_gpu};
+    *ret_n = n;
+    return 0;
+}
+
 static int lib_driver_mark(void *lib, char *ret, size_t size, uw_error *err)
 {
     struct library *l = lib;
@@ -539,5 +592,6 @@ const struct gpu_backend virtual_backend = {
     .lock_clocks = dev_lock_clocks,
     .reset_clocks = dev_reset_clocks,
     .procs = dev_procs,
+    .use = dev_use,
     .driver_mark = lib_driver_mark,
 };

@@ -13,7 +13,8 @@
  * UNDERWATT_PROGRESS of its environment names: a file, or VIRTUAL_PROGRESS for
  * the page in memory that virtual_world_progress() returns.  The pid in its slot is
  * this process's own, so that whoever asks finds it alive; the driver's list of
- * processes has the virtual one.
+ * processes has the virtual one.  Its environment may say whose it is: VIRTUAL_UID
+ * (else root's) and VIRTUAL_CGROUP (a path, else "/").
  */
 #ifndef SIM_VIRTUAL_H
 #define SIM_VIRTUAL_H
@@ -24,6 +25,7 @@
 #include "base/auto.h"
 #include "gpu/gpu.h"
 #include "io/loop.h"
+#include "io/proc.h"
 #include "sim/machine.h"
 #include "underwatt/error.h"
 #include "underwatt/progress.h"
@@ -31,6 +33,8 @@
 struct virtual_world;
 
 #define VIRTUAL_PROGRESS "virtual:"
+#define VIRTUAL_UID "UNDERWATT_SIM_UID"
+#define VIRTUAL_CGROUP "UNDERWATT_SIM_CGROUP"
 
 /* What a call on a board that hangs takes: longer than any deadline. */
 #define VIRTUAL_HANG_NS (3600ull * 1000000000ull)
@@ -54,6 +58,9 @@ const struct uw_progress_page *virtual_world_progress(const struct virtual_world
  */
 double virtual_world_true_j(struct virtual_world *world, size_t board);
 double virtual_world_true_w(struct virtual_world *world, size_t board);
+
+/* What /proc would tell of a program (a proc_read_fn); `world` is the world. */
+int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world);
 
 /* Who asks when limits are set (0, root, at the start): the machine may refuse. */
 void virtual_world_set_uid(struct virtual_world *world, uid_t uid);

@@ -386,25 +386,34 @@ void sim_world_readings(const struct sim_world *world, size_t i, struct sim_read
     };
 }
 
+static bool computes(const struct job *job, size_t board)
+{
+    return job->used && !job->paused && job->plant && (job->boards >> board & 1);
+}
+
 void sim_world_procs(const struct sim_world *world, size_t i, uint64_t utc_us,
                      struct sim_procs *ret)
 {
     const struct board *b = &world->board[i];
     struct plant_reading now;
+    uint64_t busy = 0;
 
     memset(ret, 0, sizeof *ret);
     ret->at_us = utc_us;
     if (procs_on(world, i) == 0)
         return;
     plant_gpu_read(b->gpu, &now);
+    for (size_t j = 0; j < SIM_JOBS_MAX; j++)
+        busy += computes(&world->job[j], i);
     for (size_t j = 0; j < SIM_JOBS_MAX && ret->n < SIM_PROCS_MAX; j++) {
         const struct job *job = &world->job[j];
+        uint64_t share = computes(job, i) ? busy : 0; /* they take turns */
         if (job->used && (job->boards >> i & 1))
             ret->proc[ret->n++] = (struct sim_proc){
                 .pid = (uint64_t)job->pid,
                 .used_bytes = job_bytes(b),
-                .util_gpu = now.util_gpu,
-                .util_mem = now.util_mem,
+                .util_gpu = share ? now.util_gpu / share : 0,
+                .util_mem = share ? now.util_mem / share : 0,
             };
     }
 }

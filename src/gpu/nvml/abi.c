@@ -66,6 +66,7 @@ static const struct symbol symbols[] = {
     {AT(mps.v3), {"nvmlDeviceGetMPSComputeRunningProcesses_v3"}, false},
     {AT(mps.v2), {"nvmlDeviceGetMPSComputeRunningProcesses_v2"}, false},
     {AT(mps.v1), {"nvmlDeviceGetMPSComputeRunningProcesses"}, false},
+    {AT(proc_use), {"nvmlDeviceGetProcessUtilization"}, false},
 };
 
 /* Abilities that a person would miss, each with all the ways to it. */

@@ -22,6 +22,7 @@ enum {
     NVML_INVALID_ARGUMENT = 2,
     NVML_NOT_SUPPORTED = 3,
     NVML_NO_PERMISSION = 4,
+    NVML_NOT_FOUND = 6,
     NVML_INSUFFICIENT_SIZE = 7,
     NVML_DRIVER_NOT_LOADED = 9,
     NVML_FUNCTION_NOT_FOUND = 13,
@@ -98,6 +99,13 @@ struct nvml_proc_v2 { /* _v2 and _v3 */
 };
 _Static_assert(sizeof(struct nvml_proc_v2) == 24, "nvmlProcessInfo_v2_t");
 
+struct nvml_proc_util {
+    uint32_t pid;
+    uint64_t at_us;             /* UTC */
+    uint32_t sm, mem, enc, dec; /* percent */
+};
+_Static_assert(sizeof(struct nvml_proc_util) == 32, "nvmlProcessUtilizationSample_t");
+
 /* The three process lists of one kind, newest first. */
 struct nvml_proc_calls {
     nvml_result (*v3)(nvml_device, unsigned *, void *);
@@ -150,6 +158,8 @@ struct nvml_abi {
     nvml_result (*gpu_instance)(nvml_device, unsigned *);
     nvml_result (*compute_instance)(nvml_device, unsigned *);
     struct nvml_proc_calls compute, graphics, mps;
+    nvml_result (*proc_use)(nvml_device, struct nvml_proc_util *, unsigned *,
+                            unsigned long long);
 };
 
 enum {

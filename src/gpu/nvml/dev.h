@@ -8,18 +8,27 @@
 #include "gpu/nvml/abi.h"
 #include "gpu/nvml/nvml.h"
 
-enum { NVML_BOARDS_MAX = 64 };
+enum { NVML_BOARDS_MAX = 64, NVML_OTHERS_MAX = 16 };
 
 struct lib;
 
-/* Written while the library is opened, constant from then on. */
+/* Written while the library is opened, constant from then on, but for what is said. */
 struct gpu_dev {
     struct lib *lib;
     nvml_device handle; /* NULL: the board gave none */
     struct gpu_info info;
-    uw_error error;   /* "" or why something of info is missing */
-    bool reasons_old; /* asks with the older name */
-    bool limit_v2;    /* sets limits with the newer call */
+    uw_error error;    /* "" or why something of info is missing */
+    bool reasons_old;  /* asks with the older name */
+    bool limit_v2;     /* sets limits with the newer call */
+    bool field_limits; /* tells the two limits as fields */
+    bool field_energy; /* … and the counter */
+
+    atomic_ullong calls;
+
+    /* Of dev_procs() and dev_use(), one at a time. */
+    uint64_t procs_sum, procs_looks, use_seen_us;
+    struct gpu_proc others[NVML_OTHERS_MAX];
+    size_t n_others; /* more than there is room for: not remembered */
 };
 
 struct lib {
@@ -44,6 +53,12 @@ static inline void lib_leave(struct lib *lib)
     atomic_fetch_sub(&lib->busy, 1);
 }
 
+/* One call of the driver is made. */
+static inline void dev_count(struct gpu_dev *dev)
+{
+    atomic_fetch_add_explicit(&dev->calls, 1, memory_order_relaxed);
+}
+
 /* 0, or why no call can be made on this board. */
 int dev_usable(const struct gpu_dev *dev, uw_error *err);
 
@@ -64,6 +79,7 @@ int dev_lock_clocks(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
                     uw_error *err);
 int dev_reset_clocks(struct gpu_dev *dev, uw_error *err);
 int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err);
+int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err);
 
 /* The two power fields in one call; what the board lacks stays 0 in *ret_has. */
 nvml_result dev_power_fields(const struct gpu_dev *dev, uint32_t *ret_has,

@@ -203,6 +203,11 @@ static int nvml_driver_mark(void *user, char *ret, size_t size, uw_error *err)
     return lib_mark(user, ret, size, err);
 }
 
+static uint64_t nvml_calls(const struct gpu_dev *dev)
+{
+    return atomic_load_explicit(&dev->calls, memory_order_relaxed);
+}
+
 const struct nvml_about *nvml_about(const void *user)
 {
     const struct lib *lib = user;
@@ -245,5 +250,7 @@ const struct gpu_backend nvml_backend = {
     .lock_clocks = dev_lock_clocks,
     .reset_clocks = dev_reset_clocks,
     .procs = dev_procs,
+    .use = dev_use,
+    .calls = nvml_calls,
     .driver_mark = nvml_driver_mark,
 };

@@ -15,6 +15,10 @@ enum {
      */
     ENTRY_ROOM = 64,
     TRIES = 4, /* the list may have grown since it was counted */
+    ROOM_FIRST = 16,
+    ROOM_MORE = 8,
+    ROOM_MOST = 4096,
+    OTHERS_EVERY = 4, /* looks; the other two lists change seldom */
 };
 #define NO_MEMORY ((nvml_result)0xfffffffe) /* none of NVML's */
 
@@ -42,24 +46,22 @@ static struct list_call choose(const struct lib *lib, const struct nvml_proc_cal
     return (struct list_call){0};
 }
 
-/* Fetches the list of one version into *ret_raw (to be freed), *ret_n entries. */
+/* Fetches the list of one version into *ret_raw (to be freed), *ret_n entries.  Most
+ * lists fit into the first room: one call.
+ */
 static nvml_result fetch(struct gpu_dev *dev, const struct list_call *call,
                          char **ret_raw, unsigned *ret_n)
 {
-    unsigned n = 0;
+    nvml_result r = NVML_INSUFFICIENT_SIZE;
+    unsigned n = ROOM_FIRST - ROOM_MORE;
 
-    nvml_result r = call->fn(dev->handle, &n, NULL);
-    if (r == NVML_OK) { /* nobody runs here */
-        *ret_raw = NULL;
-        *ret_n = 0;
-        return r;
-    }
     for (int i = 0; i < TRIES && r == NVML_INSUFFICIENT_SIZE; i++) {
-        unsigned room = (n < 4096 ? n : 4096) + 8;
+        unsigned room = (n < ROOM_MOST ? n : ROOM_MOST) + ROOM_MORE;
         char *raw = calloc(room, ENTRY_ROOM);
         if (!raw)
             return NO_MEMORY;
         n = room;
+        dev_count(dev);
         r = call->fn(dev->handle, &n, raw);
         if (r == NVML_OK) {
             *ret_raw = raw;
@@ -67,6 +69,8 @@ static nvml_result fetch(struct gpu_dev *dev, const struct list_call *call,
             return r;
         }
         free(raw);
+        if (n <= room) /* it does not say how many: twice as many */
+            n = 2 * room;
     }
     return r;
 }
@@ -117,6 +121,40 @@ static nvml_result one_list(struct gpu_dev *dev, const struct nvml_proc_calls *c
     return r;
 }
 
+/* Have other processes come or gone since the last look? */
+static bool moved(struct gpu_dev *dev, const struct found *f)
+{
+    uint64_t sum = f->n + 1;
+
+    for (size_t i = 0; i < f->n; i++) /* whatever their order */
+        sum += (uint64_t)f->proc[i].pid * 0x9e3779b97f4a7c15u;
+    bool same = dev->procs_sum == sum && dev->procs_looks % OTHERS_EVERY != 0;
+    dev->procs_sum = sum;
+    dev->procs_looks = same ? dev->procs_looks + 1 : 1;
+    return !same;
+}
+
+/* MPS clients and graphics: few boards have any, so they are asked for where the first
+ * list moved or a while has passed, and remembered in between.
+ */
+static void others(struct gpu_dev *dev, struct found *f)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    size_t first = f->n;
+
+    if (!moved(dev, f) && dev->n_others <= NVML_OTHERS_MAX) {
+        for (size_t i = 0; i < dev->n_others; i++)
+            add(f, (uint32_t)dev->others[i].pid, dev->others[i].used_bytes,
+                dev->others[i].compute);
+        return;
+    }
+    (void)one_list(dev, &abi->mps, true, f);
+    (void)one_list(dev, &abi->graphics, false, f);
+    dev->n_others = f->n - first;
+    if (dev->n_others <= NVML_OTHERS_MAX)
+        memcpy(dev->others, f->proc + first, dev->n_others * sizeof *dev->others);
+}
+
 int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
@@ -128,14 +166,60 @@ int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error
     lib_enter(dev->lib);
     nvml_result res = one_list(dev, &abi->compute, true, &f);
     if (res == NVML_OK) {
-        (void)one_list(dev, &abi->mps, true, &f); /* few boards have these two */
-        (void)one_list(dev, &abi->graphics, false, &f);
+        others(dev, &f);
         *ret_n = f.n;
     }
     if (res == NO_MEMORY)
         r = fail(err, -ENOMEM, "no memory for the processes of a board");
     else
         r = nvml_fail(abi, res, "nvmlDeviceGetComputeRunningProcesses", err);
+    lib_leave(dev->lib);
+    return r;
+}
+
+/* ---- who used it ---- */
+
+/* Newest sample of each process; the driver keeps those of a second or so. */
+static size_t gather(struct gpu_dev *dev, const struct nvml_proc_util *raw, unsigned n,
+                     struct gpu_use *ret)
+{
+    uint64_t newest = dev->use_seen_us;
+    size_t found = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        if (raw[i].pid == 0 || raw[i].at_us <= dev->use_seen_us || raw[i].sm > 100)
+            continue;
+        newest = raw[i].at_us > newest ? raw[i].at_us : newest;
+        if (raw[i].sm > 0 && found < GPU_PROCS_MAX)
+            ret[found++] =
+                (struct gpu_use){.pid = (pid_t)raw[i].pid, .sm_percent = raw[i].sm};
+    }
+    dev->use_seen_us = newest;
+    return found;
+}
+
+int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned n = GPU_PROCS_MAX;
+
+    int r = dev_usable(dev, err);
+    if (r < 0)
+        return r;
+    if (!abi->proc_use)
+        return fail(err, -ENOTSUP, "this driver tells no use of processes");
+    auto_(mem_free) struct nvml_proc_util *raw = calloc(n, sizeof *raw);
+    if (!raw)
+        return fail(err, -ENOMEM, "no memory for the use of a board");
+    lib_enter(dev->lib);
+    dev_count(dev);
+    nvml_result res = abi->proc_use(dev->handle, raw, &n, dev->use_seen_us);
+    if (res == NVML_OK)
+        *ret_n = gather(dev, raw, n < GPU_PROCS_MAX ? n : GPU_PROCS_MAX, ret);
+    else if (res == NVML_NOT_FOUND) /* nobody used anything */
+        *ret_n = 0;
+    else
+        r = nvml_fail(abi, res, "nvmlDeviceGetProcessUtilization", err);
     lib_leave(dev->lib);
     return r;
 }

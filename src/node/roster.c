@@ -1,0 +1,465 @@
+#include "node/roster.h"
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/array.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "core/job/owner.h"
+#include "node/roster-inside.h"
+
+enum {
+    LOOK_S = 2,
+    REST_LOOKS = 3,
+    WAKE_MS = 500, /* between looks that somebody asked for */
+    NAMES_MAX = 1024,
+    NAME_DEADLINE_S = 30,
+};
+
+const char *job_source_name(enum job_source source)
+{
+    static const char *const names[] = {"run", "registered", "found"};
+
+    return (unsigned)source < n_elements(names) ? names[source] : "unknown";
+}
+
+int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret)
+{
+    if (r->opts.read)
+        return r->opts.read(pid, ret, r->opts.read_user);
+    return proc_read(r->opts.proc, pid, ret);
+}
+
+/* ---- names of users: the system may ask a server for them ---- */
+
+struct asking {
+    struct roster *roster;
+    struct name name;
+};
+
+static int ask_name(struct loop *loop, void *work)
+{
+    struct asking *a = work;
+    struct passwd pw, *found = NULL;
+    char room[4096];
+    (void)loop;
+
+    if (getpwuid_r(a->name.uid, &pw, room, sizeof room, &found) == 0 && found)
+        (void)snprintf(a->name.user, sizeof a->name.user, "%s", found->pw_name);
+    return 0;
+}
+
+static int name_done(struct loop *loop, void *work, int result)
+{
+    struct asking *a = work;
+    struct roster *r = a->roster;
+    (void)loop;
+
+    if (result == -ETIMEDOUT)
+        return 0; /* late frees it */
+    if (result == 0) {
+        if (array_grow(&r->name, &r->names_room, r->n_names, NAMES_MAX) == 0)
+            r->name[r->n_names++] = a->name;
+        for (size_t i = 0; i < r->n; i++) {
+            struct slot *s = r->slot[i];
+            if (s->e.uid != a->name.uid || s->e.user[0] || !a->name.user[0])
+                continue;
+            memcpy(s->e.user, a->name.user, sizeof s->e.user);
+            s->changed = true;
+        }
+    }
+    free(a);
+    if (result == 0)
+        roster_tell(r);
+    return 0;
+}
+
+static void name_late(struct loop *loop, void *work, int result)
+{
+    (void)loop;
+    (void)result;
+    free(work);
+}
+
+void roster_name_user(struct roster *r, struct slot *s)
+{
+    for (size_t i = 0; i < r->n_names; i++)
+        if (r->name[i].uid == s->e.uid) {
+            memcpy(s->e.user, r->name[i].user, sizeof s->e.user);
+            return;
+        }
+    struct asking *a = calloc(1, sizeof *a);
+    if (!a)
+        return;
+    *a = (struct asking){.roster = r, .name = {.uid = s->e.uid}};
+    struct loop_work work = {.fn = ask_name,
+                             .done = name_done,
+                             .late = name_late,
+                             .work = a,
+                             .deadline_ns = NAME_DEADLINE_S * NS_PER_S};
+    if (loop_worker_submit(r->worker, &work) < 0)
+        free(a);
+}
+
+/* ---- the jobs ---- */
+
+struct slot *roster_slot(const struct roster *r, uint64_t id)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->slot[i]->e.id == id)
+            return r->slot[i];
+    return NULL;
+}
+
+struct slot *roster_add(struct roster *r, uint64_t id)
+{
+    if (array_grow(&r->slot, &r->room, r->n, ROSTER_MAX) < 0)
+        return NULL;
+    struct slot *s = calloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->roster = r;
+    s->pidfd = -1;
+    s->is_new = true;
+    s->e.id = id ? id : r->next_id;
+    s->e.began_ns = loop_now_ns(r->opts.loop);
+    s->e.began_utc_ns = loop_utc_ns(r->opts.loop);
+    if (s->e.id >= r->next_id)
+        r->next_id = s->e.id + 1;
+    r->slot[r->n++] = s;
+    return s;
+}
+
+static void slot_free(struct slot *s)
+{
+    loop_fd_free(s->source);
+    if (s->pidfd >= 0)
+        (void)close(s->pidfd);
+    free(s);
+}
+
+bool roster_alive(const struct roster *r, const struct slot *s)
+{
+    struct proc_facts f;
+
+    if (s->e.source == JOB_FOUND || s->e.pid == 0 || s->source)
+        return true;
+    int result = roster_read(r, s->e.pid, &f);
+    return result == 0 ? f.start == s->e.pid_start : result != -ESRCH;
+}
+
+void slot_end(struct slot *s)
+{
+    struct roster *r = s->roster;
+
+    if (s->over)
+        return;
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (s->e.boards >> i & 1)
+            seat_turn(r->seat[i]);
+    s->over = true;
+    s->e.ended_ns = loop_now_ns(r->opts.loop);
+    s->e.ended_utc_ns = loop_utc_ns(r->opts.loop);
+    for (size_t i = 0; i < r->n_seats; i++) {
+        if (!(s->e.boards >> i & 1))
+            continue;
+        struct seat *seat = r->seat[i];
+        for (size_t k = 0; k < seat->n; k++)
+            if (seat->proc[k].job == s->e.id)
+                seat->proc[k].job = 0; /* who is left there is looked at anew */
+        seat_users(seat);
+        seat->next_ns = 0;
+    }
+    loop_fd_free(take(s->source));
+}
+
+static bool foreign_to(const struct seat *seat, uid_t uid)
+{
+    for (size_t i = 0; i < seat->n; i++)
+        if (!seat->proc[i].known || seat->proc[i].uid != uid)
+            return true;
+    return false;
+}
+
+static void refresh(struct roster *r, struct slot *s)
+{
+    uint64_t boards = s->e.given;
+    unsigned pids = 0;
+    bool foreign = false;
+
+    for (size_t i = 0; i < r->n_seats; i++) {
+        const struct seat *seat = r->seat[i];
+        unsigned here = 0;
+        for (size_t k = 0; k < seat->n; k++)
+            here += seat->proc[k].job == s->e.id;
+        pids += here;
+        if (here > 0)
+            boards |= 1ull << i;
+        if (boards >> i & 1)
+            foreign |= foreign_to(seat, s->e.uid);
+    }
+    if (boards != s->e.boards || foreign != s->e.foreign)
+        s->changed = true;
+    s->e.boards = boards;
+    s->e.n_pids = pids;
+    s->e.foreign = foreign;
+}
+
+void roster_refresh(struct roster *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct slot *s = r->slot[i];
+        if (s->over)
+            continue;
+        refresh(r, s);
+        if (s->e.source == JOB_FOUND && s->e.n_pids == 0)
+            slot_end(s);
+    }
+}
+
+/* One thing to be told; false: nothing (left). */
+static bool tell_one(struct roster *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct slot *s = r->slot[i];
+        if (s->is_new) {
+            s->is_new = s->changed = false;
+            r->opts.on_event(ROSTER_BEGIN, &s->e, r->opts.user);
+            return true;
+        }
+        if (s->over) {
+            memmove(r->slot + i, r->slot + i + 1, (r->n - i - 1) * sizeof *r->slot);
+            r->n--;
+            r->opts.on_event(ROSTER_END, &s->e, r->opts.user);
+            slot_free(s);
+            return true;
+        }
+        if (s->changed) {
+            s->changed = false;
+            r->opts.on_event(ROSTER_CHANGE, &s->e, r->opts.user);
+            return true;
+        }
+    }
+    return false;
+}
+
+void roster_tell(struct roster *r)
+{
+    if (r->telling) /* whoever tells goes on until nothing is left */
+        return;
+    r->telling = true;
+    while (tell_one(r))
+        ;
+    r->telling = false;
+}
+
+/* ---- time ---- */
+
+void roster_schedule(struct roster *r)
+{
+    uint64_t at = UINT64_MAX;
+
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (r->seat[i]->next_ns < at)
+            at = r->seat[i]->next_ns;
+    loop_timer_set(r->timer, at, 0);
+}
+
+static int roster_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct roster *r = user;
+    bool ended = false;
+    (void)timer;
+
+    for (size_t i = 0; i < r->n; i++)
+        if (!r->slot[i]->over && !roster_alive(r, r->slot[i])) {
+            slot_end(r->slot[i]);
+            ended = true;
+        }
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (r->seat[i]->next_ns <= now_ns)
+            seat_look(r->seat[i]);
+    if (ended) {
+        roster_refresh(r);
+        roster_tell(r);
+    }
+    roster_schedule(r);
+    return 0;
+}
+
+void roster_look(struct roster *r, size_t board)
+{
+    if (board >= r->n_seats)
+        return;
+    struct seat *s = r->seat[board];
+    uint64_t at = s->last_ns + WAKE_MS * NS_PER_MS;
+    if (at < s->next_ns) {
+        s->next_ns = at;
+        roster_schedule(r);
+    }
+}
+
+int roster_end(struct roster *r, uint64_t id, uw_error *err)
+{
+    struct slot *s = roster_slot(r, id);
+
+    if (!s || s->over)
+        return fail(err, -ENOENT, "there is no job %llu", (unsigned long long)id);
+    slot_end(s);
+    roster_refresh(r);
+    roster_tell(r);
+    roster_schedule(r);
+    return 0;
+}
+
+void roster_phase(struct roster *r, uint64_t id, uint32_t phase)
+{
+    struct slot *s = roster_slot(r, id);
+
+    if (!s || s->over || s->e.phase == phase)
+        return;
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (s->e.boards >> i & 1)
+            seat_turn(r->seat[i]);
+    s->e.phase = phase;
+    s->changed = true;
+    roster_tell(r);
+}
+
+/* ---- looking ---- */
+
+const struct job_entry *roster_find(const struct roster *r, uint64_t id)
+{
+    const struct slot *s = roster_slot(r, id);
+
+    return s ? &s->e : NULL;
+}
+
+size_t roster_count(const struct roster *r)
+{
+    return r->n;
+}
+
+const struct job_entry *roster_at(const struct roster *r, size_t i)
+{
+    return i < r->n ? &r->slot[i]->e : NULL;
+}
+
+bool roster_in_use(const struct roster *r, size_t board)
+{
+    if (board >= r->n_seats)
+        return false;
+    if (r->seat[board]->n > 0)
+        return true;
+    for (size_t i = 0; i < r->n; i++)
+        if (!r->slot[i]->over && (r->slot[i]->e.given >> board & 1))
+            return true;
+    return false;
+}
+
+static enum owner_kind owner_of(enum job_source source)
+{
+    return source == JOB_FOUND ? OWNER_FOUND
+           : source == JOB_RUN ? OWNER_RUN
+                               : OWNER_REGISTERED;
+}
+
+bool roster_may_claim(const struct roster *r, uid_t uid, size_t board)
+{
+    struct owner_job jobs[ROSTER_MAX];
+    struct owner_proc procs[BOARD_PROCS_MAX];
+    struct owner_board b = {.job = jobs, .proc = procs};
+
+    if (uid == 0)
+        return board < r->n_seats;
+    if (board >= r->n_seats)
+        return false;
+    const struct seat *s = r->seat[board];
+    for (size_t i = 0; i < r->n; i++) {
+        const struct job_entry *e = &r->slot[i]->e;
+        uint64_t on = e->source == JOB_FOUND ? e->boards : e->given;
+        if (!r->slot[i]->over && (on >> board & 1))
+            jobs[b.n_jobs++] = (struct owner_job){owner_of(e->source), e->uid};
+    }
+    for (size_t i = 0; i < s->n; i++)
+        procs[b.n_procs++] =
+            (struct owner_proc){s->proc[i].known, s->proc[i].uid, s->proc[i].compute};
+    b.procs_known = s->known && s_between(s->known_ns, loop_now_ns(r->opts.loop)) <=
+                                    3 * s_of_ns(r->opts.look_ns);
+    return owner_may_claim(&b, uid);
+}
+
+void roster_counts(const struct roster *r, struct roster_counts *ret)
+{
+    *ret = r->counts;
+}
+
+/* ---- life ---- */
+
+static int make_seats(struct roster *r, uw_error *err)
+{
+    size_t n = boards_count(r->opts.boards);
+
+    r->seat = calloc(n ? n : 1, sizeof(struct seat *));
+    if (!r->seat)
+        return fail(err, -ENOMEM, "out of memory for the jobs of %zu boards", n);
+    for (size_t i = 0; i < n; i++) {
+        struct seat *s = calloc(1, sizeof *s);
+        if (!s)
+            return fail(err, -ENOMEM, "out of memory for the jobs of %zu boards", n);
+        s->roster = r;
+        s->at = i;
+        s->board = boards_at(r->opts.boards, i);
+        s->counted_ns = loop_now_ns(r->opts.loop);
+        r->seat[r->n_seats++] = s;
+    }
+    return 0;
+}
+
+int roster_new(const struct roster_opts *opts, struct roster **ret, uw_error *err)
+{
+    auto_(roster_free) struct roster *r = calloc(1, sizeof *r);
+
+    if (!r)
+        return fail(err, -ENOMEM, "out of memory for the jobs");
+    r->opts = *opts;
+    if (!r->opts.proc)
+        r->opts.proc = "/proc";
+    if (!r->opts.look_ns)
+        r->opts.look_ns = LOOK_S * NS_PER_S;
+    if (!r->opts.rest_ns)
+        r->opts.rest_ns = REST_LOOKS * r->opts.look_ns;
+    r->next_id = opts->first_id ? opts->first_id : 1;
+    int result = make_seats(r, err);
+    if (result == 0)
+        result = loop_worker_new(opts->loop, "names", &r->worker, err);
+    if (result == 0)
+        result = loop_timer_new(opts->loop, loop_now_ns(opts->loop), 0, roster_on_timer,
+                                r, &r->timer, err);
+    if (result < 0)
+        return result;
+    *ret = take(r);
+    return 0;
+}
+
+void roster_free(struct roster *r)
+{
+    if (!r)
+        return;
+    r->telling = true; /* nobody is told any more */
+    loop_worker_free(r->worker);
+    loop_timer_free(r->timer);
+    for (size_t i = 0; i < r->n; i++)
+        slot_free(r->slot[i]);
+    for (size_t i = 0; i < r->n_seats; i++)
+        seat_free(r->seat[i]);
+    free(r->slot);
+    free(r->seat);
+    free(r->name);
+    free(r);
+}

@@ -1,0 +1,487 @@
+/* Jobs of a made-up node: found, registered, owned, ended. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "procs.h"
+
+enum { ANNA = 1000, EVE = 1001 };
+#define SLURM "/slurm/uid_1000/job_42/step_0"
+#define SESSION "/user.slice/user-1000.slice/session-3.scope"
+
+static struct {
+    unsigned begun, changed, ended, turns;
+    struct job_entry last; /* of the last event */
+} heard;
+
+static void on_event(enum roster_event event, const struct job_entry *job, void *user)
+{
+    (void)user;
+    heard.begun += event == ROSTER_BEGIN;
+    heard.changed += event == ROSTER_CHANGE;
+    heard.ended += event == ROSTER_END;
+    heard.last = *job;
+}
+
+static void on_turn(size_t board, void *user)
+{
+    (void)board;
+    (void)user;
+    heard.turns++;
+}
+
+static struct roster *begin(bool real)
+{
+    struct roster_opts opts = {.on_event = on_event, .on_turn = on_turn, .first_id = 70};
+    struct roster *r = NULL;
+    uw_error err = {{0}};
+
+    memset(&heard, 0, sizeof heard);
+    if (!fake_begin(real))
+        return NULL;
+    opts.loop = fake.loop;
+    opts.boards = fake.boards;
+    if (!real)
+        opts.read = fake_read;
+    ok(roster_new(&opts, &r, &err) == 0, "a roster");
+    return r;
+}
+
+static void end(struct roster *r)
+{
+    roster_free(r);
+    fake_end();
+}
+
+/* ---- found ---- */
+
+static void found(void)
+{
+    struct roster *r = begin(false);
+
+    fake_wait(7);
+    is_int((long)roster_count(r), 0, "found: nobody there");
+    ok(!roster_in_use(r, 0), "found: board 0 is at rest");
+    fake_process(100, 1, ANNA, SLURM);
+    fake_process(101, 100, ANNA, SLURM);
+    fake_on(0, 100, true);
+    fake_on(1, 101, true);
+    fake_wait(7);
+    is_int((long)roster_count(r), 1, "found: both processes are one job");
+    const struct job_entry *j = roster_at(r, 0);
+    is_str(j->name, "slurm:42", "  its name");
+    is_int((long)j->id, 70, "  its id");
+    is_int((long)j->boards, 3, "  its boards");
+    is_int(j->n_pids, 2, "  its processes");
+    is_int(j->uid, ANNA, "  its user");
+    is_str(job_source_name(j->source), "found", "  its source");
+    is_str(j->n_labels > 0 ? j->label[0].key : "", "slurm", "  a label");
+    is_str(j->n_labels > 0 ? j->label[0].value : "", "42", "  … and its value");
+    ok(!j->foreign, "  nobody else is there");
+    is_int(heard.begun, 1, "  begun once");
+    ok(roster_may_claim(r, ANNA, 0) && roster_may_claim(r, ANNA, 1), "  anna may claim");
+    ok(!roster_may_claim(r, ANNA, 2), "  … on her boards alone");
+    ok(!roster_may_claim(r, EVE, 0), "  eve may not");
+    ok(roster_may_claim(r, 0, 3) && !roster_may_claim(r, 0, 99), "  root may, on boards");
+
+    /* eve starts a tiny process on anna's board */
+    fake_process(200, 1, EVE, "/user.slice/user-1001.slice/session-9.scope");
+    fake_on(0, 200, true);
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 2, "eve's tiny process: a job of its own");
+    ok(roster_find(r, 70)->foreign, "  anna's job has a stranger");
+    ok(!roster_may_claim(r, ANNA, 0), "  found rights on board 0 end at once");
+    ok(roster_may_claim(r, ANNA, 1), "  … not on board 1");
+    ok(!roster_may_claim(r, EVE, 0), "  and eve gets none");
+    is_str(heard.last.name, "python", "  eve's has its program's name");
+    fake_exit(200);
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 1, "eve's is gone");
+    ok(!roster_find(r, 70)->foreign && roster_may_claim(r, ANNA, 0), "  anna may again");
+    is_int(heard.ended, 1, "  it was told");
+    ok(heard.turns >= 4, "  boards turned (%u times)", heard.turns);
+
+    fake_exit(100);
+    fake_wait(2.1);
+    is_int((long)roster_find(r, 70)->boards, 2, "one process ends: one board less");
+    fake_exit(101);
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 0, "the last one ends: the job, too");
+    ok(heard.last.ended_ns > heard.last.began_ns && heard.last.ended_utc_ns > 0,
+       "  with its times");
+    end(r);
+}
+
+static void strangers(void)
+{
+    struct roster *r = begin(false);
+
+    fake_process(100, 1, ANNA, SESSION);
+    fake_on(0, 100, true);
+    fake_on(1, 555, true); /* nobody can tell whose */
+    fake_on(2, 100, false);
+    fake_wait(7);
+    is_int((long)roster_count(r), 1, "strangers: one job");
+    is_int((long)roster_at(r, 0)->boards, 1, "  a board where it only draws is not its");
+    ok(roster_in_use(r, 1), "  a board of unknown people is in use");
+    fake_on(0, 556, false);
+    fake_wait(2.1);
+    ok(!roster_may_claim(r, ANNA, 0), "  one that cannot be told takes the right away");
+    fake_exit(556);
+    fake_on(0, 0, false);
+    fake.dev[0].proc[fake.dev[0].n - 1].pid = 300;
+    fake_process(300, 1, 0, "/system.slice/gdm.service");
+    fake_wait(2.1);
+    ok(!roster_may_claim(r, ANNA, 0), "  another's desktop does, too");
+    is_int((long)roster_count(r), 1, "  but is no job");
+    end(r);
+
+    r = begin(false);
+    fake_process(300, 1, ANNA, SESSION);
+    fake_on(0, 300, false);
+    fake_wait(7);
+    is_int((long)roster_count(r), 0, "a desktop alone is no job");
+    ok(!roster_may_claim(r, ANNA, 0), "  and gives no right");
+    end(r);
+}
+
+/* The pid is another's before the next look. */
+static void reuse(void)
+{
+    struct roster *r = begin(false);
+    uint64_t id = 0;
+    uw_error err;
+
+    struct proc_facts *f = fake_process(100, 1, ANNA, SESSION);
+    fake_on(0, 100, true);
+    fake_wait(7);
+    uint64_t first = roster_at(r, 0)->id;
+    f->uid = EVE;
+    f->start += 5;
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 1, "a pid used again: one job");
+    ok(roster_at(r, 0)->id != first && roster_at(r, 0)->uid == EVE, "  of its new owner");
+    ok(!roster_may_claim(r, ANNA, 0), "  the old one has no right left");
+
+    struct proc_facts *g = fake_process(400, 1, ANNA, SESSION);
+    struct roster_register reg = {.source = JOB_RUN,
+                                  .name = "train",
+                                  .uid = ANNA,
+                                  .boards = 2,
+                                  .pid = 400,
+                                  .pid_start = g->start + 1};
+    is_int(roster_begin(r, &reg, &id, &err), -ESRCH,
+           "taken over: another has the pid now");
+    reg.pid_start = g->start;
+    is_int(roster_begin(r, &reg, &id, &err), 0, "taken over: the same process");
+    ok(roster_may_claim(r, ANNA, 1), "  may claim");
+    g->start += 7;
+    fake_wait(2.1);
+    ok(!roster_find(r, id), "  its pid is another's: it is over");
+    ok(!roster_may_claim(r, ANNA, 1), "  and its right");
+    end(r);
+}
+
+/* ---- registered ---- */
+
+static const struct label too_many[LABELS_MAX + 1];
+static char long_name[JOB_NAME + 1];
+
+static const struct {
+    const char *name;
+    struct roster_register reg;
+    int r;
+    const char *says;
+} refused[] = {
+    /* clang-format off */
+    {"a found one", {.source = JOB_FOUND, .name = "x", .uid = ANNA, .boards = 4}, -EINVAL, "job: source 2 cannot be registered"},
+    {"no name", {.source = JOB_RUN, .uid = ANNA, .boards = 4}, -EINVAL, "job: its name needs 1 to 95 bytes"},
+    {"an empty name", {.source = JOB_RUN, .name = "", .uid = ANNA, .boards = 4}, -EINVAL, "job: its name needs 1 to 95 bytes"},
+    {"a name too long", {.source = JOB_RUN, .name = long_name, .uid = ANNA, .boards = 4}, -EINVAL, "job: its name needs 1 to 95 bytes"},
+    {"too many labels", {.source = JOB_RUN, .name = "x", .uid = ANNA, .label = too_many, .n_labels = LABELS_MAX + 1}, -E2BIG, "job: 17 labels: more than 16"},
+    {"a board that is not there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 1u << FAKES}, -EINVAL, "job x: a board beyond the 4 of this node"},
+    {"no such process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 999}, -ESRCH, "process 999: there is none, or it has ended"},
+    {"another's process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 200}, -EPERM, "process 200 is not of user 1000"},
+    {"another's board, found", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 3}, -EBUSY, "GPU 0 belongs to job 70 (python) of another user"},
+    {"another's board, registered", {.source = JOB_REGISTERED, .name = "x", .uid = ANNA, .boards = 8}, -EBUSY, "GPU 3 belongs to job 71 (batch) of another user"},
+    {"a board of people unknown", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 2}, -EBUSY, "GPU 1: process 777 of another user is there"},
+    {"an id that is there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .id = 71}, -EEXIST, "job 71 is there already"},
+    /* clang-format on */
+};
+
+static void refusals(void)
+{
+    struct roster *r = begin(false);
+    struct roster_register batch = {
+        .source = JOB_REGISTERED, .name = "batch", .uid = EVE, .boards = 8};
+    uint64_t id = 0;
+    uw_error err;
+
+    memset(long_name, 'n', JOB_NAME);
+    fake_process(200, 1, EVE, SESSION);
+    fake_on(0, 200, true);
+    fake_on(1, 777, true);
+    fake_wait(7);
+    is_int(roster_begin(r, &batch, &id, &err), 0, "a scheduler's job");
+    is_int((long)id, 71, "  its id");
+    unsigned before = heard.begun + heard.changed + heard.ended;
+    for (size_t i = 0; i < n_elements(refused); i++) {
+        uint64_t canary = 7;
+        int result = roster_begin(r, &refused[i].reg, &canary, &err);
+        is_int(result, refused[i].r, "refused: %s", refused[i].name);
+        /* users' names differ from machine to machine: the fixed part counts */
+        size_t n = strcspn(refused[i].says, ")");
+        ok(strncmp(err.text, refused[i].says, n) == 0, "  %s", err.text);
+        ok(canary == 7 && roster_count(r) == 2 &&
+               before == heard.begun + heard.changed + heard.ended,
+           "  nothing changed");
+    }
+    is_int(roster_end(r, 99, &err), -ENOENT, "no such job to end");
+    end(r);
+}
+
+static void registered(void)
+{
+    struct roster *r = begin(false);
+    struct label labels[] = {{"project", "vision"}};
+    struct roster_register reg = {.source = JOB_REGISTERED,
+                                  .name = "slurm:42",
+                                  .uid = ANNA,
+                                  .boards = 3,
+                                  .label = labels,
+                                  .n_labels = 1,
+                                  .id = 500,
+                                  .began_utc_ns = 1699999990ll * 1000000000};
+    uint64_t id = 0, other = 0;
+    uw_error err;
+
+    is_int(roster_begin(r, &reg, &id, &err), 0, "registered");
+    const struct job_entry *j = roster_find(r, id);
+    is_int((long)id, 500, "  takes its id over");
+    is_str(j->label[0].value, "vision", "  its labels");
+    is_int((long)j->boards, 3, "  its boards");
+    ok(j->began_utc_ns == reg.began_utc_ns, "  its beginning");
+    ok(roster_may_claim(r, ANNA, 0) && roster_in_use(r, 1), "  may claim at once");
+    fake_process(200, 1, EVE, SESSION);
+    fake_on(0, 200, true);
+    fake_wait(7);
+    ok(j->foreign && roster_may_claim(r, ANNA, 0), "  … also beside a tiny process");
+    ok(!roster_may_claim(r, EVE, 0), "  which gives eve nothing");
+    fake_process(100, 1, ANNA, SLURM); /* on a board that was not named */
+    fake_on(2, 100, true);
+    fake_wait(7);
+    is_int((long)j->boards, 7, "  its processes by the scheduler's name");
+    ok(!roster_may_claim(r, ANNA, 2), "  a board that it was not given");
+    reg.id = 0;
+    reg.name = "other";
+    reg.boards = 8;
+    is_int(roster_begin(r, &reg, &other, &err), 0, "another");
+    is_int((long)other, 502, "  ids go on behind the largest");
+    is_int(roster_end(r, id, &err), 0, "ended by call");
+    ok(!roster_find(r, id) && !roster_may_claim(r, ANNA, 0), "  and gone");
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 3, "  who is left on its boards is found");
+    ok(roster_may_claim(r, ANNA, 2), "  and owns them as such");
+    end(r);
+}
+
+static void runs(void)
+{
+    struct roster *r = begin(false);
+    struct roster_register reg = {.source = JOB_RUN, .name = "train", .uid = ANNA};
+    uint64_t id = 0;
+    uw_error err;
+
+    fake_process(100, 1, ANNA, SESSION);
+    fake_process(150, 100, ANNA, "/user.slice/user-1000.slice/session-4.scope");
+    fake_process(151, 150, ANNA, SESSION);
+    fake_process(190, 1, ANNA, SESSION);
+    reg.pid = 100;
+    is_int(roster_begin(r, &reg, &id, &err), 0, "run: boards to be found");
+    fake_on(1, 151, true);
+    fake_on(2, 190, true);
+    fake_wait(7);
+    is_int((long)roster_find(r, id)->boards, 2, "run: its grandchild's board");
+    is_int((long)roster_count(r), 2, "run: the other process is another job");
+    ok(roster_may_claim(r, ANNA, 2), "  which was found");
+    ok(!roster_may_claim(r, ANNA, 1), "  a board that was not named is not given");
+    roster_phase(r, id, 3);
+    is_int(roster_find(r, id)->phase, 3, "run: its phase");
+    unsigned turns = heard.turns, changed = heard.changed;
+    roster_phase(r, id, 3);
+    ok(heard.turns == turns && heard.changed == changed, "  told once");
+    fake_exit(100);
+    fake_wait(2.1);
+    ok(!roster_find(r, id), "run: it ends with its process");
+    end(r);
+}
+
+/* ---- who used what ---- */
+
+static const struct split_user *user_of(const struct split_user *u, size_t n,
+                                        uint64_t job)
+{
+    for (size_t i = 0; i < n; i++)
+        if (u[i].job == job)
+            return &u[i];
+    return NULL;
+}
+
+static void uses(void)
+{
+    struct roster *r = begin(false);
+    struct split_user u[ROSTER_USERS];
+    const struct split_user *a, *b;
+
+    fake_process(100, 1, ANNA, SLURM);
+    fake_process(200, 1, EVE, SESSION);
+    fake_on(0, 100, true);
+    fake_wait(8);
+    size_t n = roster_users(r, 0, u);
+    is_int((long)n, 1, "use: one user");
+    is_int((long)u[0].job, 70, "  its job");
+    is_int(fake.dev[0].use_calls, 0, "  the driver was not asked for its use");
+    fake_on(0, 200, true);
+    fake.dev[0].n_use = 2;
+    fake.dev[0].use[0] = (struct gpu_use){100, 60};
+    fake.dev[0].use[1] = (struct gpu_use){200, 20};
+    fake_wait(3);
+    (void)roster_users(r, 0, u);
+    fake_wait(10);
+    n = roster_users(r, 0, u);
+    is_int((long)n, 2, "use: two users");
+    a = user_of(u, n, 70);
+    b = user_of(u, n, 71);
+    ok(a && b && a->use_known && b->use_known, "  whose use is known");
+    is_near(a ? a->use_s : 0, 6, 0.01, "  60 %% of 10 s");
+    is_near(b ? b->use_s : 0, 2, 0.01, "  20 %% of 10 s");
+    is_near((double)roster_users(r, 0, u), 2, 0, "  still two");
+    is_near(u[0].use_s + u[1].use_s, 0, 1e-9, "  what was told is not told again");
+    fake_exit(200);
+    fake_wait(2.1);
+    n = roster_users(r, 0, u);
+    is_int((long)n, 2, "use: who left is told once");
+    n = roster_users(r, 0, u);
+    is_int((long)n, 1, "  and no more");
+    fake_on(0, 888, true);
+    fake.dev[0].use_fails = -EIO;
+    fake_wait(8);
+    (void)roster_users(r, 0, u);
+    fake_wait(8);
+    n = roster_users(r, 0, u);
+    b = user_of(u, n, 0);
+    ok(n == 2 && b && !b->use_known, "use: people unknown, use unknown");
+    fake.dev[0].use_fails = -ENOTSUP;
+    fake_wait(4);
+    unsigned calls = fake.dev[0].use_calls;
+    fake_wait(8);
+    is_int(fake.dev[0].use_calls, calls, "  a driver that cannot is not asked again");
+    end(r);
+}
+
+/* ---- the driver does not answer ---- */
+
+static void hangs(void)
+{
+    struct roster *r = begin(false);
+    struct roster_counts counts;
+
+    fake_process(100, 1, ANNA, SLURM);
+    fake_process(101, 1, ANNA, SLURM);
+    fake_on(0, 100, true);
+    fake_on(0, 101, true);
+    fake_wait(7);
+    fake.dev[0].procs_fails = -EIO;
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 1, "no list: the job stays");
+    ok(!roster_may_claim(r, ANNA, 0), "  found rights need a list");
+    fake_exit(101);
+    fake_wait(2.1);
+    is_int(roster_at(r, 0)->n_pids, 1, "  a process that ended is none of it");
+    fake_exit(100);
+    fake_wait(2.1);
+    is_int((long)roster_count(r), 0, "  its last process ended: so did it");
+    fake.dev[0].procs_fails = 0;
+    roster_counts(r, &counts);
+    ok(counts.failures >= 3 && counts.looks > counts.failures, "  failures are counted");
+    end(r);
+}
+
+static void rates(void)
+{
+    struct roster *r = begin(false);
+
+    fake_wait(60);
+    unsigned at_rest = fake.dev[0].procs_calls;
+    ok(at_rest >= 9 && at_rest <= 12, "at rest: %u looks in a minute", at_rest);
+    fake_process(100, 1, ANNA, SLURM);
+    fake_on(0, 100, true);
+    roster_look(r, 0);
+    fake_wait(0.6);
+    is_int((long)roster_count(r), 1, "woken: seen at once");
+    unsigned before = fake.dev[0].procs_calls, others = fake.dev[1].procs_calls;
+    fake_wait(60);
+    unsigned busy = fake.dev[0].procs_calls - before;
+    ok(busy >= 29 && busy <= 31, "in use: %u looks in a minute", busy);
+    others = fake.dev[1].procs_calls - others;
+    ok(others <= 12, "  others rest on: %u", others);
+    for (int i = 0; i < 50; i++)
+        roster_look(r, 1);
+    before = fake.dev[1].procs_calls;
+    fake_wait(0.4);
+    ok(fake.dev[1].procs_calls - before <= 1, "asked again and again: one look");
+    end(r);
+}
+
+/* ---- real processes ---- */
+
+static void real(void)
+{
+    struct roster *r;
+    struct roster_register reg = {
+        .source = JOB_RUN, .name = "child", .uid = getuid(), .boards = 2};
+    int pipes[2];
+    uint64_t id = 0;
+    uw_error err = {{0}};
+
+    if (pipe(pipes) < 0)
+        return;
+    pid_t child = fork();
+    if (child == 0) {
+        char c;
+        (void)close(pipes[1]);
+        (void)!read(pipes[0], &c, 1);
+        _exit(0);
+    }
+    r = begin(true);
+    fake_on(0, child, true);
+    roster_look(r, 0);
+    fake_wait(0.7);
+    is_int((long)roster_count(r), 1, "real: found");
+    if (roster_count(r) == 1)
+        ok(roster_at(r, 0)->uid == getuid() && roster_at(r, 0)->pid == child,
+           "  its process and user");
+    reg.pid = child;
+    is_int(roster_begin(r, &reg, &id, &err), 0, "real: registered %s", err.text);
+    (void)close(pipes[1]);
+    for (int i = 0; i < 50 && roster_find(r, id); i++)
+        fake_wait(0.02);
+    ok(!roster_find(r, id), "real: ended with its process, by its pidfd");
+    (void)waitpid(child, NULL, 0);
+    (void)close(pipes[0]);
+    end(r);
+}
+
+int main(void)
+{
+    found();
+    strangers();
+    reuse();
+    refusals();
+    registered();
+    runs();
+    uses();
+    hangs();
+    rates();
+    real();
+    return done();
+}
