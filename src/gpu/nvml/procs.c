@@ -121,38 +121,43 @@ static nvml_result one_list(struct gpu_dev *dev, const struct nvml_proc_calls *c
     return r;
 }
 
-/* Have other processes come or gone since the last look? */
-static bool moved(struct gpu_dev *dev, const struct found *f)
+/* Of a set of processes, whatever their order; never 0. */
+static uint64_t sum_of(const struct found *f)
 {
-    uint64_t sum = f->n + 1;
+    uint64_t sum = 0;
 
-    for (size_t i = 0; i < f->n; i++) /* whatever their order */
-        sum += (uint64_t)f->proc[i].pid * 0x9e3779b97f4a7c15u;
-    bool same = dev->procs_sum == sum && dev->procs_looks % OTHERS_EVERY != 0;
-    dev->procs_sum = sum;
-    dev->procs_looks = same ? dev->procs_looks + 1 : 1;
-    return !same;
+    for (size_t i = 0; i < f->n; i++) {
+        uint64_t x = (uint64_t)f->proc[i].pid * 0x9e3779b97f4a7c15u;
+        sum += x ^ x >> 29;
+    }
+    return sum | 1;
 }
 
 /* MPS clients and graphics: few boards have any, so they are asked for where the first
  * list moved or a while has passed, and remembered in between.
  */
-static void others(struct gpu_dev *dev, struct found *f)
+static nvml_result others(struct gpu_dev *dev, struct found *f)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
     size_t first = f->n;
+    uint64_t sum = sum_of(f);
 
-    if (!moved(dev, f) && dev->n_others <= NVML_OTHERS_MAX) {
+    if (dev->procs_sum == sum && ++dev->procs_looks % OTHERS_EVERY != 0 &&
+        dev->n_others <= NVML_OTHERS_MAX) {
         for (size_t i = 0; i < dev->n_others; i++)
             add(f, (uint32_t)dev->others[i].pid, dev->others[i].used_bytes,
                 dev->others[i].compute);
-        return;
+        return NVML_OK;
     }
-    (void)one_list(dev, &abi->mps, true, f);
-    (void)one_list(dev, &abi->graphics, false, f);
+    dev->procs_sum = 0; /* until both were had */
+    if (one_list(dev, &abi->mps, true, f) == NO_MEMORY ||
+        one_list(dev, &abi->graphics, false, f) == NO_MEMORY)
+        return NO_MEMORY;
+    dev->procs_sum = sum;
     dev->n_others = f->n - first;
     if (dev->n_others <= NVML_OTHERS_MAX)
         memcpy(dev->others, f->proc + first, dev->n_others * sizeof *dev->others);
+    return NVML_OK;
 }
 
 int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err)
@@ -166,7 +171,7 @@ int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error
     lib_enter(dev->lib);
     nvml_result res = one_list(dev, &abi->compute, true, &f);
     if (res == NVML_OK) {
-        others(dev, &f);
+        res = others(dev, &f);
         *ret_n = f.n;
     }
     if (res == NO_MEMORY)
