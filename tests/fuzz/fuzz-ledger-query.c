@@ -1,0 +1,52 @@
+/* Parameters of a report: "key=value" a line, as they come from anybody's URL. */
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "io/ledger-report.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
+
+#define NOW INT64_C(1795275010000000000)
+
+static void check(const struct ledger_query *q)
+{
+    if (q->by > LEDGER_BY_LABEL || q->from_utc_ns < 0 || q->to_utc_ns < 0 ||
+        strnlen(q->label, sizeof q->label) == sizeof q->label ||
+        (q->by == LEDGER_BY_LABEL) != (q->label[0] != '\0') ||
+        strnlen(q->currency, sizeof q->currency) == sizeof q->currency)
+        __builtin_trap();
+    for (const char *c = q->label; *c; c++)
+        if (*c == '\'' || *c == '"' || *c == '<' || (unsigned char)*c < ' ')
+            __builtin_trap();
+    if (q->has_carbon && !(q->gco2e_kwh >= 0 && q->gco2e_kwh <= 10000))
+        __builtin_trap();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char text[512];
+    char *rest = text, *line;
+    struct ledger_query q;
+    uw_error err = {{0}};
+
+    if (size >= sizeof text)
+        return 0;
+    memcpy(text, data, size);
+    text[size] = '\0';
+    ledger_query_init(&q, NOW);
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        char *value = strchr(line, '=');
+        if (!value)
+            continue;
+        *value++ = '\0';
+        struct ledger_query before = q;
+        int r = ledger_query_set(&q, line, value, NOW, &err);
+        if (r < 0 && memcmp(&q, &before, sizeof q) != 0)
+            __builtin_trap();
+        check(&q);
+    }
+    if (ledger_query_check(&q, &err) == 0 && q.from_utc_ns >= q.to_utc_ns)
+        __builtin_trap();
+    return 0;
+}

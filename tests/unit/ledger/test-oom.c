@@ -1,0 +1,108 @@
+/* Each allocation of ours fails once (SQLite's own are inside its library). */
+#include <errno.h>
+
+#include "help.h"
+#include "io/ledger-queue.h"
+#include "oom.h"
+
+static int op_batch(void *user)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_job job = help_job(1, 1000, "anna");
+
+    (void)user;
+    if (!b)
+        return -ENOMEM;
+    int r = 0;
+    for (int64_t i = 0; r >= 0 && i < 20; i++)
+        r = help_interval(b, i, 0, 1, 1000, 10, 0.5);
+    if (r >= 0)
+        r = ledger_add_job(b, &job);
+    if (r >= 0)
+        r = ledger_add_claim(
+            b, &(struct ledger_claim){
+                   .id = 1, .made_utc_ns = T0, .kind = "soft", .mw = 1, .who = "w"});
+    if (r >= 0)
+        r = ledger_add_claim_end(b, &(struct ledger_claim_end){1, 0, T0, "x"});
+    if (r >= 0)
+        r = ledger_add_cap(b, &(struct ledger_cap){T0, 0, 1, 1, "claim", 1});
+    if (r >= 0)
+        r = ledger_add_event(b, &(struct ledger_event){.utc_ns = T0, .kind = "x"});
+    return r;
+}
+
+static int op_open(void *user)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    uw_error err = {{0}};
+
+    int r = help_open(user, T0, &l, &err);
+    if (r < 0)
+        return r;
+    return help_boards(l, 2);
+}
+
+static int op_squeeze(void *user)
+{
+    auto_(ledger_batch_free) struct ledger_batch *a = user ? NULL : ledger_batch_new();
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    int r = a && b ? 0 : -ENOMEM;
+
+    for (int64_t i = 0; r >= 0 && i < 30; i++)
+        r = help_interval(i % 2 ? a : b, i, 0, 1, 1000, 10, 0.5);
+    if (r >= 0)
+        r = ledger_batch_join(a, b);
+    if (r >= 0)
+        (void)ledger_batch_squeeze(a); /* may leave it as it is */
+    return r;
+}
+
+static int op_report(void *user)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    struct ledger_query q;
+    uw_error err = {{0}};
+    char *text = NULL;
+
+    ledger_query_init(&q, T0 + DAY);
+    int r = ledger_open(&(struct ledger_opts){.path = help_path(user), .read_only = true},
+                        &l, &err);
+    if (r >= 0)
+        r = ledger_report(l, &q, o, NULL, &err);
+    if (r >= 0)
+        r = json_out_string(o, &text, &err);
+    free(text);
+    return r;
+}
+
+static int op_queue(void *user)
+{
+    auto_(loop_free) struct loop *loop = NULL;
+    struct ledger *l = NULL;
+    struct ledger_queue *q = NULL;
+
+    int r = loop_new_virtual(S, T0 / S, &loop, NULL);
+    if (r >= 0)
+        r = help_open(user, T0, &l, NULL);
+    if (r >= 0)
+        r = ledger_queue_new(&(struct ledger_queue_opts){.loop = loop, .ledger = l}, &q,
+                             NULL);
+    if (r < 0)
+        ledger_close(l); /* still ours */
+    ledger_queue_free(q);
+    return r;
+}
+
+int main(void)
+{
+    if (!help_begin())
+        return skip_all("no folder in /tmp");
+    oom_each("rows", op_batch, NULL);
+    oom_each_tolerant("squeeze and join", op_squeeze, NULL);
+    oom_each("open", op_open, (void *)(uintptr_t) "o.sqlite");
+    oom_each_tolerant("report", op_report, (void *)(uintptr_t) "o.sqlite");
+    oom_each_tolerant("queue", op_queue, (void *)(uintptr_t) "q.sqlite");
+    help_end();
+    return done();
+}

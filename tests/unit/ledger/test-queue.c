@@ -1,0 +1,243 @@
+/* The queue in virtual time: intervals, full disks, reports, the end. */
+#include <errno.h>
+
+#include "base/units.h"
+#include "help.h"
+#include "io/ledger-queue.h"
+#include "tap.h"
+
+struct world {
+    struct loop *loop;
+    struct ledger_queue *q;
+    int64_t i;
+    int states[8], n_states;
+    int reports, report_r;
+};
+
+static void on_state(int r, const char *text, void *user)
+{
+    struct world *w = user;
+
+    printf("# state %d %s\n", r, text);
+    w->states[w->n_states++ % 8] = r;
+}
+
+static void begin(struct world *w, const char *name, uint64_t disk_max)
+{
+    struct ledger *l = NULL;
+    uw_error err = {{0}};
+    int64_t utc_s = T0 / S;
+
+    *w = (struct world){.i = 0};
+    if (loop_new_virtual(NS_PER_S, utc_s, &w->loop, &err) < 0 ||
+        ledger_open(&(struct ledger_opts){.path = help_path(name),
+                                          .boot_id = BOOT,
+                                          .version = "test",
+                                          .simulated = true,
+                                          .utc_ns = T0,
+                                          .disk_max = disk_max},
+                    &l, &err) < 0 ||
+        help_boards(l, 1) < 0 ||
+        ledger_queue_new(
+            &(struct ledger_queue_opts){
+                .loop = w->loop, .ledger = l, .on_state = on_state, .user = w},
+            &w->q, &err) < 0)
+        ok(false, "a world: %s", err.text);
+}
+
+static void end(struct world *w)
+{
+    ledger_queue_free(w->q);
+    loop_free(w->loop);
+}
+
+static int stop(struct loop_timer *timer, uint64_t now, void *user)
+{
+    (void)timer;
+    (void)now;
+    loop_stop(user, 0);
+    return 0;
+}
+
+static void pass(struct world *w, uint64_t s)
+{
+    struct loop_timer *t = NULL;
+
+    (void)loop_timer_new(w->loop, loop_now_ns(w->loop) + s * NS_PER_S, 0, stop, w->loop,
+                         &t, NULL);
+    (void)loop_run(w->loop, NULL);
+    loop_timer_free(t);
+}
+
+static void put(struct world *w, int n)
+{
+    for (int k = 0; k < n; k++)
+        if (help_interval(ledger_queue_rows(w->q), w->i++, 0, 0, 0, 100, 1) < 0)
+            ledger_queue_lost(w->q);
+}
+
+static void test_intervals(void)
+{
+    struct world w;
+    struct ledger_queue_stats stats;
+
+    begin(&w, "q.sqlite", 0);
+    put(&w, 1);
+    ledger_queue_flush(w.q);
+    ledger_queue_look(w.q, &stats);
+    is_int(stats.waiting, 2, "a flush does not block: rows are on their way");
+    pass(&w, 1);
+    ledger_queue_look(w.q, &stats);
+    is_int(stats.rows, 2, "then they are written");
+    is_int(stats.waiting, 0, "and nothing waits");
+    put(&w, 2);
+    pass(&w, 11);
+    ledger_queue_look(w.q, &stats);
+    is_int(stats.rows, 6, "without a flush after 10 s at most");
+    for (int i = 0; i < 5; i++) {
+        put(&w, 1);
+        ledger_queue_flush(w.q);
+    }
+    pass(&w, 1);
+    ledger_queue_look(w.q, &stats);
+    is_int(stats.rows, 16, "flushes in a row lose nothing");
+    put(&w, 3);
+    end(&w);
+    is_int(help_number(help_path("q.sqlite"), "SELECT sum(energy_uj) FROM energy"),
+           11 * 100000000LL, "the end writes what waits");
+    is_int(help_number(help_path("q.sqlite"),
+                       "SELECT count(*) FROM run WHERE ended_ms IS NOT NULL"),
+           1, "and says that it ended in order");
+}
+
+static void test_tidies(void)
+{
+    struct world w;
+    struct ledger_queue_stats stats;
+
+    begin(&w, "t.sqlite", 0);
+    put(&w, 3000);
+    ledger_queue_flush(w.q);
+    pass(&w, 4 * 86400);
+    ledger_queue_look(w.q, &stats);
+    is_int(stats.rows, 6000, "rows");
+    is_int(
+        help_number(help_path("t.sqlite"), "SELECT count(*) FROM energy WHERE res = 0"),
+        0, "are rolled up in time");
+    is_int(help_number(help_path("t.sqlite"), "SELECT count(*) FROM energy"), 500,
+           "to minutes");
+    end(&w);
+}
+
+static void test_full(void)
+{
+    struct world w;
+    struct ledger_queue_stats stats;
+    int64_t most = 0;
+
+    begin(&w, "f.sqlite", 200 << 10);
+    for (int i = 0; i < 2000; i++) {
+        put(&w, 10);
+        pass(&w, 10);
+        ledger_queue_look(w.q, &stats);
+        if ((int64_t)stats.waiting > most)
+            most = (int64_t)stats.waiting;
+    }
+    ok(stats.failing && stats.failures > 100, "the disk is full: %d failures",
+       (int)stats.failures);
+    ok(strstr(stats.text, "full"), "%s", stats.text);
+    is_int(w.n_states, 1, "said once");
+    is_int(w.states[0], -ENOSPC, "why");
+    is_int(stats.lost, 0, "no row is lost");
+    ok(most < 6000, "%d rows waited at most: they are merged", (int)most);
+    sqlite3 *db = NULL;
+    (void)sqlite3_open(help_path("f.sqlite"), &db);
+    int64_t gone =
+        help_number(help_path("f.sqlite"), "SELECT sum(energy_uj) FROM energy");
+    (void)sqlite3_exec(db, "DELETE FROM energy; DELETE FROM meter", NULL, NULL, NULL);
+    (void)sqlite3_close(db);
+    pass(&w, 30);
+    ledger_queue_look(w.q, &stats);
+    ok(!stats.failing && stats.waiting == 0, "with room again all is written: %s",
+       stats.text);
+    is_int(w.n_states, 2, "said once");
+    is_int(w.states[1], 0, "that it works");
+    is_int(help_number(help_path("f.sqlite"), "SELECT sum(energy_uj) FROM energy") + gone,
+           20000 * 100000000LL, "not one joule is lost");
+    is_int(help_number(help_path("f.sqlite"), "SELECT sum(energy_uj) FROM meter"),
+           help_number(help_path("f.sqlite"), "SELECT sum(energy_uj) FROM energy"),
+           "and the sums agree");
+    end(&w);
+}
+
+static void test_never_taken(void)
+{
+    struct world w;
+    struct ledger_queue_stats stats;
+
+    begin(&w, "n.sqlite", 0);
+    (void)help_interval(ledger_queue_rows(w.q), 0, 5, 0, 0, 100, 1); /* no such board */
+    ledger_queue_flush(w.q);
+    pass(&w, 1);
+    put(&w, 1);
+    pass(&w, 20);
+    ledger_queue_look(w.q, &stats);
+    is_int(stats.lost, 2, "rows that are never taken are counted");
+    is_int(stats.rows, 2, "and block nobody");
+    end(&w);
+}
+
+static void on_report(int r, const struct json_out *report, const char *text, void *user)
+{
+    struct world *w = user;
+    char *json = NULL;
+
+    w->reports++;
+    w->report_r = r;
+    if (r == 0 && json_out_string(report, &json, NULL) == 0)
+        ok(strstr(json, "\"meter_j\":500") || strstr(json, "\"meter_j\": 500"),
+           "it tells what was written");
+    else
+        printf("# report: %d %s\n", r, text);
+    free(json);
+}
+
+static void test_reports(void)
+{
+    struct world w;
+    struct ledger_query query;
+    uw_error err = {{0}};
+
+    begin(&w, "p.sqlite", 0);
+    put(&w, 5);
+    ledger_queue_flush(w.q);
+    pass(&w, 60);
+    ledger_query_init(&query, T0 + DAY);
+    is_int(ledger_queue_report(w.q, &query, on_report, &w, &err), 0, "a report is begun");
+    is_int(w.reports, 0, "and not told from inside");
+    pass(&w, 1);
+    is_int(w.reports, 1, "but soon");
+    is_int(w.report_r, 0, "and well");
+    int r = 0, n = 0;
+    while ((r = ledger_queue_report(w.q, &query, on_report, &w, &err)) == 0 && n < 100)
+        n++;
+    is_int(r, -EAGAIN, "%d wait at most: %s", n, err.text);
+    query.from_utc_ns = query.to_utc_ns;
+    is_int(ledger_queue_report(w.q, &query, on_report, &w, &err), -EINVAL,
+           "a bad one: %s", err.text);
+    end(&w);
+    is_int(w.reports, n + 1, "each is told, at the end too");
+}
+
+int main(void)
+{
+    if (!help_begin())
+        return skip_all("no folder in /tmp");
+    test_intervals();
+    test_tidies();
+    test_full();
+    test_never_taken();
+    test_reports();
+    help_end();
+    return done();
+}

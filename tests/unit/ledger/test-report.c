@@ -1,0 +1,328 @@
+/* Reports: sums, groups, whose jobs are seen, the check against the meters; and that
+ * rolling up changes none of it.
+ */
+#include <errno.h>
+
+#include "help.h"
+#include "io/ledger-report.h"
+#include "tap.h"
+
+/* Six days of two boards: anna's job 1 on board 0 for four days, ben's job 2 for one on
+ * board 1, then nothing; 5 % of board 0 unattributed.  An interval of 10 s each minute.
+ */
+enum { DAYS = 6, A_DAY = 1440 };
+
+static void fill(struct ledger *l)
+{
+    for (int64_t day = 0; day < DAYS; day++) {
+        auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+        for (int64_t i = 0; i < A_DAY; i++) {
+            int64_t at = day * 8640 + i * 6;
+            (void)help_interval(b, at, 0, day < 4 ? 1 : 0,
+                                200000 + (uint32_t)(i % 7) * 10000,
+                                2000 + (double)(i % 13) * 0.1234567, day < 4 ? 0.95 : 1);
+            (void)help_interval(b, at, 1, day == 2 ? 2 : 0, 300000, 500.0000004, 1);
+        }
+        uw_error err = {{0}};
+        if (ledger_write(l, b, &err) < 0)
+            ok(false, "day %d is written: %s", (int)day, err.text);
+    }
+}
+
+static void put_jobs(struct ledger *l)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_job a = help_job(1, 1000, "anna"), c = help_job(2, 1001, "ben");
+    static const struct ledger_label vision[] = {{"project", "vision"}};
+
+    c.label = vision;
+    c.n_labels = 1;
+    c.boards = 2;
+    c.saved_known = false;
+    c.ended_utc_ns = T0 + 3 * DAY;
+    (void)ledger_add_job(b, &a);
+    (void)ledger_add_job(b, &c);
+    (void)ledger_write(l, b, NULL);
+}
+
+struct got {
+    struct json *doc;
+    const struct json_value *root, *rows, *totals;
+};
+
+static void get(struct ledger *l, const struct ledger_query *q, struct got *ret)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    char *text = NULL;
+    uw_error err = {{0}};
+
+    *ret = (struct got){0};
+    int r = ledger_report(l, q, o, NULL, &err);
+    if (r >= 0)
+        r = json_out_string(o, &text, &err);
+    if (r >= 0)
+        r = json_read("report", text, strlen(text), &ret->doc, &err);
+    if (r < 0) {
+        ok(false, "a report: %s", err.text);
+        free(text);
+        return;
+    }
+    free(text);
+    ret->root = json_root(ret->doc);
+    ret->rows = json_get(ret->root, "rows");
+    ret->totals = json_get(ret->root, "totals");
+}
+
+static double number(const struct json_value *v, const char *key)
+{
+    double d = (double)NAN;
+
+    (void)json_get_double(v, key, &d, NULL);
+    return d;
+}
+
+static const char *text(const struct json_value *v, const char *key)
+{
+    const char *t = json_as_text(json_get(v, key));
+    return t ? t : "(none)";
+}
+
+static struct ledger_query query(const char *by, const char *from, const char *to)
+{
+    struct ledger_query q;
+    uw_error err = {{0}};
+
+    ledger_query_init(&q, T0 + 100 * DAY);
+    int r = ledger_query_set(&q, "by", by, T0, &err);
+    if (r >= 0 && from)
+        r = ledger_query_set(&q, "from", from, T0, &err);
+    if (r >= 0 && to)
+        r = ledger_query_set(&q, "to", to, T0, &err);
+    if (r < 0)
+        ok(false, "a query: %s", err.text);
+    return q;
+}
+
+static void test_totals(struct ledger *l)
+{
+    struct got g;
+    struct ledger_query q = query("job", NULL, NULL);
+    bool holds = false;
+
+    get(l, &q, &g);
+    double meter = number(g.totals, "meter_j");
+    ok(meter > 1e7, "the meters saw %.1f J", meter);
+    is_near(number(g.totals, "attributed_j") + number(g.totals, "idle_j") +
+                number(g.totals, "unattributed_j"),
+            meter, 0.2, "the parts make it up");
+    ok(json_get_bool(g.totals, "holds", &holds, NULL) == 0 && holds,
+       "and the report says so");
+    ok(fabs(number(g.totals, "difference")) < 1e-6, "to %.2g",
+       number(g.totals, "difference"));
+    json_free(g.doc);
+    q = query("job", "2026-03-01", NULL);
+    get(l, &q, &g);
+    ok(json_get_bool(g.totals, "holds", &holds, NULL) == -EINVAL,
+       "of nothing nothing is said");
+    is_int(json_count(g.rows), 0, "no rows");
+    json_free(g.doc);
+}
+
+static void test_groups(struct ledger *l)
+{
+    struct got g;
+    struct ledger_query q = query("job", NULL, NULL);
+
+    get(l, &q, &g);
+    is_int(json_count(g.rows), 2, "two jobs");
+    const struct json_value *row = json_at(g.rows, 0);
+    is_str(text(row, "user"), "anna", "anna's used most");
+    is_near(number(row, "gpu_s"), 4.0 * A_DAY * 10, 1e-6, "for so long");
+    is_near(number(row, "saved_j"), 5000, 1e-9, "saved so much");
+    is_near(number(row, "saved_half_j"), 250, 1e-9, "give or take");
+    is_str(text(json_get(row, "labels"), "team"), "vision", "with its labels");
+    is_str(text(row, "began"), "2026-01-01T00:00:00Z", "began");
+    is_str(text(row, "ended"), "(none)", "runs");
+    ok(isnan(number(json_at(g.rows, 1), "saved_j")), "unknown is null, not 0");
+    is_near(number(json_at(g.rows, 1), "energy_j"), A_DAY * 500.0, 1e-3, "ben's energy");
+    json_free(g.doc);
+    q = query("user", NULL, NULL);
+    get(l, &q, &g);
+    is_int(json_count(g.rows), 2, "two users");
+    is_int(number(json_at(g.rows, 1), "uid"), 1001, "the second");
+    is_int(number(json_at(g.rows, 0), "jobs"), 1, "with one job");
+    json_free(g.doc);
+    q = query("label:team", NULL, NULL);
+    get(l, &q, &g);
+    is_str(text(json_at(g.rows, 0), "value"), "vision", "by a label");
+    is_str(text(json_at(g.rows, 1), "value"), "(none)", "and those without it");
+    json_free(g.doc);
+    q = query("gpu", NULL, NULL);
+    get(l, &q, &g);
+    is_int(json_count(g.rows), 2, "two boards");
+    is_str(text(json_at(g.rows, 1), "uuid"), "GPU-1", "by name");
+    is_near(number(json_at(g.rows, 1), "attributed_j"), A_DAY * 500.0, 1e-3, "to jobs");
+    is_near(number(json_at(g.rows, 1), "idle_j"), 5.0 * A_DAY * 500, 5e-3, "idle");
+    json_free(g.doc);
+    q = query("day", "2026-01-03", "2026-01-03");
+    get(l, &q, &g);
+    is_int(json_count(g.rows), 1, "one day");
+    is_str(text(json_at(g.rows, 0), "day"), "2026-01-03", "that one");
+    is_near(number(json_at(g.rows, 0), "idle_j"), 0, 1e-9, "in which nothing idled");
+    json_free(g.doc);
+}
+
+static void test_own(struct ledger *l)
+{
+    struct got g;
+    struct ledger_query q = query("job", NULL, NULL);
+    static const char *const by[] = {"job", "user", "label:project"};
+
+    for (size_t i = 0; i < n_elements(by); i++) {
+        q = query(by[i], NULL, NULL);
+        q.one_user = true;
+        q.uid = 1001;
+        get(l, &q, &g);
+        is_int(json_count(g.rows), 1, "ben sees his own by %s", by[i]);
+        is_near(number(json_at(g.rows, 0), "energy_j"), A_DAY * 500.0, 1e-3, "all of it");
+        ok(number(g.totals, "attributed_j") > A_DAY * 2000.0, "and the boards' totals");
+        json_free(g.doc);
+    }
+    q = query("job", NULL, NULL);
+    q.one_user = true;
+    q.uid = 0;
+    get(l, &q, &g);
+    is_int(json_count(g.rows), 0, "uid 0 has no jobs: it is no wildcard");
+    json_free(g.doc);
+}
+
+static void test_figures(struct ledger *l)
+{
+    struct got g;
+    struct ledger_query q = query("user", NULL, NULL);
+
+    get(l, &q, &g);
+    ok(!json_get(json_at(g.rows, 0), "gco2e") && !json_get(json_at(g.rows, 0), "cost"),
+       "no carbon and no cost where none is configured");
+    json_free(g.doc);
+    (void)ledger_query_set(&q, "gco2e_kwh", "360", T0, NULL);
+    (void)ledger_query_set(&q, "price_kwh", "0.5 EUR", T0, NULL);
+    get(l, &q, &g);
+    const struct json_value *row = json_at(g.rows, 1);
+    is_near(number(row, "gco2e"), A_DAY * 500.0 / 3.6e6 * 360, 1e-3, "grams");
+    is_near(number(row, "cost"), A_DAY * 500.0 / 3.6e6 * 0.5, 1e-6, "money");
+    is_str(text(g.root, "currency"), "EUR", "of which kind");
+    json_free(g.doc);
+}
+
+/* ---- rolling up ---- */
+
+static const char *const sums[] = {
+    "SELECT sum(energy_uj) FROM energy",
+    "SELECT sum(half_uj) FROM energy",
+    "SELECT sum(energy_uj) FROM energy WHERE job = 1",
+    "SELECT sum(energy_uj) FROM energy WHERE job = 2",
+    "SELECT sum(energy_uj) FROM energy WHERE kind = 2",
+    "SELECT sum(energy_uj) FROM energy WHERE kind = 3",
+    "SELECT sum(energy_uj) FROM energy WHERE board = 1",
+    "SELECT sum(energy_uj) FROM energy WHERE board = 2 AND kind = 2",
+    "SELECT sum(span_ms) FROM energy",
+    "SELECT sum(energy_uj) FROM meter",
+    "SELECT sum(energy_uj) FROM meter WHERE board = 2",
+};
+
+static void test_tidy(struct ledger *l, const char *path)
+{
+    int64_t before[n_elements(sums)];
+    static const struct {
+        int64_t age;
+        int64_t most;
+        const char *left;
+    } cases[] = {
+        {3 * DAY, 100000,
+         "SELECT count(*) FROM energy WHERE res = 0 AND begin_ms <"
+         " 1767225600000 + 86400000"},
+        {30 * DAY, 3000, "SELECT count(*) FROM energy WHERE res < 3600"},
+        {500 * DAY, 30, "SELECT count(*) FROM energy WHERE res < 86400"},
+    };
+    uw_error err = {{0}};
+
+    for (size_t i = 0; i < n_elements(sums); i++)
+        before[i] = help_number(path, sums[i]);
+    for (size_t k = 0; k < n_elements(cases); k++) {
+        int steps = 0, r;
+        while ((r = ledger_tidy(l, T0 + cases[k].age, &err)) == 1)
+            steps++;
+        ok(r == 0 && steps > 0, "after %d days: %d steps %s", (int)(cases[k].age / DAY),
+           steps, err.text);
+        for (size_t i = 0; i < n_elements(sums); i++)
+            is_int(help_number(path, sums[i]), before[i], "kept exactly: %s", sums[i]);
+        is_int(help_number(path, cases[k].left), 0, "nothing finer is left");
+        int64_t rows = help_number(path, "SELECT count(*) FROM energy");
+        ok(rows <= cases[k].most, "%d rows, %d at most", (int)rows, (int)cases[k].most);
+    }
+    is_int(ledger_tidy(l, T0 + 500 * DAY, &err), 0, "then there is nothing to do");
+    is_int(help_number(path,
+                       "SELECT max(cap_mw) BETWEEN 229000 AND 230100 FROM energy WHERE"
+                       " board = 1 AND job = 1"),
+           1, "a day's cap is the mean over its time");
+}
+
+static void test_forget(struct ledger *l, const char *path)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_claim c = {.id = 1,
+                             .made_utc_ns = T0,
+                             .until_utc_ns = LEDGER_FOREVER,
+                             .kind = "soft",
+                             .mw = 1000};
+
+    for (int64_t i = 0; i < 1200; i++) {
+        (void)ledger_add_cap(b,
+                             &(struct ledger_cap){T0 + i * S, 0, 1000, 1000, "claim", 1});
+        (void)ledger_add_event(b,
+                               &(struct ledger_event){.utc_ns = T0 + i * S, .kind = "x"});
+    }
+    (void)ledger_add_claim(b, &c);
+    c.id = 2;
+    (void)ledger_add_claim(b, &c);
+    (void)ledger_add_claim_end(b, &(struct ledger_claim_end){2, 0, T0 + S, "withdrawn"});
+    (void)ledger_write(l, b, NULL);
+    int steps = 0;
+    while (ledger_tidy(l, T0 + 30 * DAY + 600 * S, NULL) == 1)
+        steps++;
+    ok(steps >= 2, "forgetting takes %d steps", steps);
+    is_int(help_number(path, "SELECT count(*) FROM cap"), 600, "caps are kept 30 days");
+    is_int(help_number(path, "SELECT count(*) FROM event"), 1200, "events longer");
+    while (ledger_tidy(l, T0 + 401 * DAY, NULL) == 1)
+        ;
+    is_int(help_number(path, "SELECT count(*) FROM event"), 0, "not for ever");
+    is_int(help_number(path, "SELECT count(*) FROM claim"), 1, "ended claims neither");
+    is_int(help_number(path, "SELECT id FROM claim"), 1, "one that is in force stays");
+}
+
+int main(void)
+{
+    auto_(ledger_close) struct ledger *l = NULL, *m = NULL;
+    uw_error err = {{0}};
+
+    if (!help_begin())
+        return skip_all("no folder in /tmp");
+    is_int(help_open("r.sqlite", T0, &l, &err), 0, "a ledger %s", err.text);
+    (void)help_boards(l, 2);
+    put_jobs(l);
+    fill(l);
+    test_totals(l);
+    test_groups(l);
+    test_own(l);
+    test_figures(l);
+    test_tidy(l, help_path("r.sqlite"));
+    test_totals(l);
+    test_groups(l);
+    test_own(l);
+    (void)help_open("f.sqlite", T0, &m, &err);
+    (void)help_boards(m, 1);
+    test_forget(m, help_path("f.sqlite"));
+    help_end();
+    return done();
+}
