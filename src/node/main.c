@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -331,6 +332,31 @@ static void finish(struct program *p)
         (void)close(fd_take(&p->lock_fd));
 }
 
+/* A folder of ours that is not there yet.  In a simulated world everybody may look in:
+ * its sockets are there, too.
+ */
+static int make_dir(const struct program *p, const char *path, uw_error *err)
+{
+    if (access(path, F_OK) == 0)
+        return 0;
+    int r = file_make_dirs(path, 0755, err);
+    if (r == 0 && p->world.simulated && chmod(path, 0755) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    return r;
+}
+
+static int make_dir_of(const struct program *p, const char *path, uw_error *err)
+{
+    char dir[CONFIG_PATH];
+
+    (void)snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (!slash || slash == dir)
+        return 0;
+    *slash = '\0';
+    return make_dir(p, dir, err);
+}
+
 /* The folders that are ours, and the lock on one of them. */
 static int take_state(struct program *p, uw_error *err)
 {
@@ -343,7 +369,11 @@ static int take_state(struct program *p, uw_error *err)
         *slash = '\0';
     if (p->args.state)
         (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->args.state);
-    r = file_make_dirs(p->state_dir, p->world.simulated ? 0755 : 0750, err);
+    r = make_dir(p, p->state_dir, err);
+    if (r == 0)
+        r = make_dir_of(p, p->config.api.socket, err);
+    if (r == 0)
+        r = make_dir_of(p, p->config.api.job_socket, err);
     if (r < 0)
         return r;
     (void)snprintf(path, sizeof path, "%s/underwattd.lock", p->state_dir);

@@ -1,4 +1,7 @@
-/* What the files of node.h share. */
+/* What the files of node.h share: node.c (beginning, boards, end), node-view.c (what it
+ * shows), node-caps.c (caps, actuator), node-jobs.c (roster, searches, books),
+ * node-ledger.c (rows, what is taken over), node-ask.c (who may ask for what).
+ */
 #ifndef NODE_NODE_INSIDE_H
 #define NODE_NODE_INSIDE_H
 
@@ -6,12 +9,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/ledger-queue.h"
+#include "io/ledger.h"
+#include "node/book.h"
 #include "node/node.h"
 #include "node/sampler.h"
+#include "node/tuning.h"
 
 enum {
     NODE_TICK_MS = 1000,
-    NODE_REOPEN_S = 10, /* between looks for boards where there are none */
+    NODE_REOPEN_S = 10,   /* between looks for boards where there are none */
+    NODE_END_S = 5,       /* everything given back and written by then */
+    NODE_KEEP_JOB_S = 60, /* an ended job is shown and booked to for so long */
+    NODE_WATCHES_MAX = 256,
+    NODE_REFUSALS_MAX = 64,
     REASON_BITS = VIEW_REASONS,
 };
 
@@ -22,30 +33,134 @@ struct node_board {
     double throttle_s[REASON_BITS];
 };
 
+/* … and of a job beside the roster's. */
+struct node_job_rec {
+    uint64_t id;
+    bool asked; /* a search or a cap by name */
+    bool search;
+    struct goal goal;
+    struct cap_arg cap;
+    char cls[CONFIG_WORD];          /* "" default */
+    double before_j, before_half_j; /* booked by earlier runs */
+    struct job_entry last;          /* as it was when it ended */
+    uint64_t ended_ns;              /* 0: runs */
+};
+
+/* A claim that ends with a process. */
+struct node_watch {
+    struct node *node; /* NULL: free */
+    uint64_t claim;
+    pid_t pid;
+    int fd;
+    struct loop_fd *source;
+};
+
+/* Refusals of one cause, so that each is written down once a while. */
+struct node_refusal {
+    uid_t uid;
+    uint64_t cause, told_ns, again;
+};
+
 struct node {
     struct loop *loop;
     struct node_opts opts;
     struct node_config config;
     char library[CONFIG_PATH];
     char hostname[CONFIG_WORD];
+    char boot_id[40];
+
+    /* What hangs on the boards: opened and closed together. */
     struct boards *boards;
-    bool open;  /* boards are there */
-    bool ready; /* … and on_ready has been called */
-    uw_error boards_error;
+    bool open; /* boards are there, and everything over them */
     struct node_board board[BOARDS_MAX];
     size_t n;
+    struct caps *caps;
+    struct roster *roster;
+    struct book *book;
+    struct tunings *tunings;
+    struct ledger *ledger;      /* until the queue has it */
+    struct ledger_batch *early; /* rows until there is a queue */
+    struct ledger_queue *queue;
+    struct loop_worker *saver; /* writes searches' states */
+    struct book_board before[BOARDS_MAX];
     struct loop_timer *tick, *reopen;
+    uw_error boards_error;
+
+    struct actuator *actuator;
+    bool actuator_ready;
+    struct loop_timer *connect;
+    unsigned connects; /* in vain since the last that worked */
+    char actuator_text[200];
+
+    struct node_job_rec *job[ROSTER_MAX];
+    size_t n_jobs;
+    struct node_watch watch[NODE_WATCHES_MAX];
+    struct node_refusal refusal[NODE_REFUSALS_MAX];
+    const char *how; /* why claims are being withdrawn, for the audit trail */
+
+    bool ready, ending;
     uint64_t began_ns, ticked_ns;
     node_listen_fn listen;
     void *listen_user;
     int (*on_end)(struct node *node, void *user);
     void *end_user;
+    unsigned end_waits;
     struct loop_timer *end_timer;
     uint64_t config_loads, config_failures;
     struct view_board view_board[BOARDS_MAX];
+    struct view_job *view_job;
+    size_t cap_view_job;
     struct node_view view;
 };
 
 void node_tell(struct node *node, enum node_event event, const void *what);
+int64_t node_utc(const struct node *node, uint64_t at_ns); /* of a time of the loop */
+const struct gpu_info *node_info(const struct node *node, size_t board);
+
+/* node-caps.c */
+int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err);
+void node_caps_configure(struct node *node);
+void node_caps_seen(struct node *node); /* each tick */
+int node_actuator_start(struct node *node, uw_error *err);
+void node_actuator_stop(struct node *node);
+
+/* node-jobs.c */
+int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err);
+void node_jobs_stop(struct node *node);
+void node_jobs_tick(struct node *node, uint64_t now_ns);
+struct node_job_rec *node_job_rec(struct node *node, uint64_t id); /* or NULL */
+/* A record for a job; NULL: ROSTER_MAX are there, or out of memory. */
+struct node_job_rec *node_job_rec_new(struct node *node, uint64_t id);
+void node_job_rec_drop(struct node *node, uint64_t id);
+/* Its search or cap by name begins.  state: saved by an earlier run, or NULL. */
+int node_tuning_begin(struct node *node, const struct job_entry *job,
+                      struct node_job_rec *rec, const char *state, uw_error *err);
+
+/* node-ledger.c */
+int node_ledger_open(struct node *node, uw_error *err);
+/* The boards are known: what was booked before, jobs and claims of earlier runs. */
+int node_ledger_boards(struct node *node, uw_error *err);
+int node_ledger_take_over(struct node *node, uw_error *err);
+int node_ledger_start(struct node *node, uw_error *err); /* from now on by the queue */
+void node_ledger_stop(struct node *node);
+/* Where a search's state is kept beside the ledger. */
+void node_state_path(const struct node *node, uint64_t job, char *ret, size_t size);
+void node_ledger_energy(struct node *node, const struct book_row *row);
+void node_ledger_total(struct node *node, const struct book_total *total);
+void node_ledger_job(struct node *node, const struct job_entry *job);
+void node_ledger_caps(struct node *node, const struct caps_what *what);
+/* board SIZE_MAX, uid (uid_t)-1: of none. */
+void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t uid,
+                       const char *text);
+
+/* node-ask.c */
+void node_watches_stop(struct node *node);
+/* A claim of an earlier run that ends with a process is watched again; false: that
+ * process has ended.
+ */
+bool node_watch_again(struct node *node, const struct claim *claim);
+/* Refuse: *err has the text; written down once a cause and minute.  Returns r. */
+int node_refuse(struct node *node, const struct node_who *who, int r,
+                const uw_error *err);
 
 #endif

@@ -1,7 +1,9 @@
 /* What the node shows: node_look(). */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "gpu/select.h"
@@ -33,27 +35,82 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
                              .failures = now->failures,
                              .power_w = power_of(now, now_ns)};
     memcpy(v->throttle_s, b->throttle_s, sizeof v->throttle_s);
+    caps_look(node->caps, i, &v->cap);
+}
+
+static void look_at_job(struct node *node, const struct job_entry *job,
+                        struct view_job *v)
+{
+    const struct steps *steps = tunings_steps(node->tunings, job->id);
+    uint64_t end = job->ended_ns ? job->ended_ns : loop_now_ns(node->loop);
+
+    *v = (struct view_job){.job = job, .time_s = s_between(job->began_ns, end)};
+    if (steps) {
+        v->steps = steps->has_mark ? steps->mark.steps : 0;
+        v->step_s = steps->step_s;
+    }
+    (void)tunings_look(node->tunings, job->id, &v->search);
+    for (size_t i = 0; i < node->n && !job->ended_ns; i++) {
+        struct view_board *b = &node->view_board[i];
+        if (job->boards & (1ull << i) && b->n_jobs < n_elements(b->job))
+            b->job[b->n_jobs++] = job->id;
+    }
+}
+
+static size_t look_at_jobs(struct node *node)
+{
+    size_t n = 0, running = roster_count(node->roster);
+
+    if (array_reserve((void **)&node->view_job, &node->cap_view_job, VIEW_JOBS_MAX,
+                      sizeof *node->view_job, VIEW_JOBS_MAX) < 0)
+        return 0;
+    for (size_t i = 0; i < running && n < VIEW_JOBS_MAX; i++)
+        look_at_job(node, roster_at(node->roster, i), &node->view_job[n++]);
+    for (size_t i = 0; i < node->n_jobs && n < VIEW_JOBS_MAX; i++)
+        if (node->job[i]->ended_ns)
+            look_at_job(node, &node->job[i]->last, &node->view_job[n++]);
+    return n;
+}
+
+static void look_at_ledger(const struct node *node, struct node_view *v)
+{
+    struct ledger_queue_stats stats;
+
+    if (!node->queue)
+        return;
+    ledger_queue_look(node->queue, &stats);
+    v->ledger_rows = stats.rows;
+    v->ledger_failures = stats.failures;
 }
 
 const struct node_view *node_look(struct node *node)
 {
     uint64_t now_ns = loop_now_ns(node->loop);
 
-    for (size_t i = 0; i < node->n; i++)
+    for (size_t i = 0; i < node->n && node->open; i++)
         look_at_board(node, i, now_ns);
     node->view = (struct node_view){
         .hostname = node->hostname,
         .version = node->opts.version,
         .simulated = node->opts.simulated,
         .dry_run = node->config.node.dry_run,
+        .read_only = !node->actuator_ready,
         .now_ns = now_ns,
         .began_ns = node->began_ns,
         .utc_ns = loop_utc_ns(node->loop),
         .board = node->view_board,
-        .n_boards = node->n,
+        .n_boards = node->open ? node->n : 0,
+        .n_jobs = node->open ? look_at_jobs(node) : 0,
         .config_loads = node->config_loads,
         .config_failures = node->config_failures,
     };
+    node->view.job = node->view_job;
+    (void)snprintf(node->view.actuator, sizeof node->view.actuator, "%s",
+                   node->actuator_ready        ? ""
+                   : node->config.node.dry_run ? "dry run: none is asked for"
+                   : node->actuator_text[0]    ? node->actuator_text
+                                               : "not connected yet");
+    look_at_ledger(node, &node->view);
     return &node->view;
 }
 

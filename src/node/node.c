@@ -13,6 +13,11 @@
 
 static int start_boards(struct node *node, uw_error *err);
 
+const struct gpu_info *node_info(const struct node *node, size_t board)
+{
+    return board_view(boards_at(node->boards, board))->info;
+}
+
 void node_listen(struct node *node, node_listen_fn fn, void *user)
 {
     node->listen = fn;
@@ -47,26 +52,34 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
         if (now->failures == 0)
             count_throttling(b, &now->last, dt);
     }
+    node_caps_seen(node);
+    node_jobs_tick(node, now_ns);
     node_tell(node, NODE_EVENT_SAMPLES, NULL);
     return 0;
 }
 
-/* ---- boards ---- */
+/* ---- boards, and everything over them ---- */
 
 static void close_boards(struct node *node)
 {
     loop_timer_free(take(node->tick));
+    node->open = false;
+    node_watches_stop(node);
+    node_jobs_stop(node);
+    node_actuator_stop(node);
+    caps_free(take(node->caps));
     for (size_t i = 0; i < node->n; i++)
         sampler_free(take(node->board[i].sampler));
     node->n = 0;
-    node->open = false;
+    node_ledger_stop(node);
     boards_free(take(node->boards));
 }
 
-static int use_boards(struct node *node, uw_error *err)
+static int start_samplers(struct node *node, uw_error *err)
 {
     size_t n = boards_count(node->boards);
 
+    memset(node->board, 0, sizeof node->board);
     for (size_t i = 0; i < n; i++) {
         struct board *b = boards_at(node->boards, i);
         struct sampler_opts opts = {.period_ns = node->config.sampling.job_ns,
@@ -80,8 +93,37 @@ static int use_boards(struct node *node, uw_error *err)
             log_event(LOG_LEVEL_WARNING, "board-silent", "gpu=%u uuid=%s reason=%s",
                       v->info->index, v->info->uuid, log_quote(v->error.text).text);
     }
-    node->ticked_ns = loop_now_ns(node->loop);
-    return loop_timer_new(node->loop, node->ticked_ns + NODE_TICK_MS * NS_PER_MS,
+    return 0;
+}
+
+static int use_boards(struct node *node, uw_error *err)
+{
+    uint64_t now = loop_now_ns(node->loop), first_claim = 0, first_job = 0;
+    int r = node_ledger_open(node, err);
+
+    if (r == 0)
+        r = start_samplers(node, err);
+    if (r == 0)
+        r = node_ledger_boards(node, err);
+    if (r == 0 && node->ledger) {
+        first_claim = ledger_first_claim(node->ledger);
+        first_job = ledger_first_job(node->ledger);
+    }
+    if (r == 0)
+        r = node_caps_start(node, first_claim, err);
+    if (r == 0)
+        r = node_jobs_start(node, first_job, err);
+    if (r == 0)
+        r = node_ledger_take_over(node, err);
+    if (r == 0)
+        r = node_ledger_start(node, err);
+    if (r == 0)
+        r = node_actuator_start(node, err);
+    if (r < 0)
+        return r;
+    node->ticked_ns = now;
+    node->open = true;
+    return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
 }
 
@@ -93,8 +135,7 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)now_ns;
 
     close_boards(node);
-    int r = start_boards(node, &err);
-    if (r < 0)
+    if (start_boards(node, &err) < 0)
         loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S,
                        0);
     return 0;
@@ -113,26 +154,23 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 {
     struct node *node = user;
     uw_error why = {"no board"};
+    int result = 0;
 
-    if (err)
+    if (err && err->text[0])
         why = *err;
     if (r == 0 && node->config.boards.only[0])
         r = boards_keep(set, node->config.boards.only, &why);
-    if (r == 0) {
-        r = use_boards(node, &why);
-        if (r < 0)
-            return r;
-        node->open = true;
+    if (r != 0) {
+        no_boards(node, &why);
+    } else if ((result = use_boards(node, &why)) == 0) {
         node->boards_error = (uw_error){""};
         log_event(LOG_LEVEL_INFO, "boards", "count=%zu simulated=%s", node->n,
                   node->opts.simulated ? "true" : "false");
-    } else {
-        no_boards(node, &why);
     }
     if (node->ready)
-        return 0;
+        return result;
     node->ready = true;
-    return node->opts.on_ready(node, 0, NULL, node->opts.user);
+    return node->opts.on_ready(node, result, &why, node->opts.user);
 }
 
 static int start_boards(struct node *node, uw_error *err)
@@ -158,6 +196,8 @@ static void settle(struct node *node, const struct node_opts *opts)
         (void)snprintf(node->hostname, sizeof node->hostname, "localhost");
     node->began_ns = loop_now_ns(opts->loop);
     node->config_loads = 1;
+    for (size_t i = 0; i < n_elements(node->watch); i++)
+        node->watch[i].fd = -1;
 }
 
 int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
@@ -168,8 +208,10 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
         return fail(err, -ENOMEM, "out of memory");
     node->loop = opts->loop;
     settle(node, opts);
-    int r =
-        loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen, err);
+    int r = node_ledger_open(node, err);
+    if (r == 0)
+        r = loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen,
+                           err);
     if (r == 0)
         r = start_boards(node, err);
     if (r < 0)
@@ -178,42 +220,87 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     return 0;
 }
 
+/* Everything of the end is done, or it has taken long enough. */
+static int ended(struct node *node)
+{
+    int (*fn)(struct node * node, void *user) = node->on_end;
+
+    node->on_end = NULL;
+    return fn ? fn(node, node->end_user) : 0;
+}
+
 static int on_end_due(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
-    struct node *node = user;
     (void)timer;
     (void)now_ns;
 
-    return node->on_end(node, node->end_user);
+    return ended(user);
+}
+
+static int end_part(struct node *node)
+{
+    if (--node->end_waits > 0)
+        return 0;
+    loop_timer_set(node->end_timer, 0, 0); /* never from inside the call that asked */
+    return 0;
+}
+
+static void on_caps_end(int r, const char *text, void *user)
+{
+    struct node *node = user;
+
+    if (r < 0)
+        log_event(LOG_LEVEL_ERROR, "not-restored", "reason=%s", log_quote(text).text);
+    (void)end_part(node);
 }
 
 int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user)
 {
+    int r = loop_timer_new(node->loop, loop_now_ns(node->loop) + NODE_END_S * NS_PER_S, 0,
+                           on_end_due, node, &node->end_timer, NULL);
+
+    if (r < 0)
+        return r;
     node->on_end = fn;
     node->end_user = user;
-    return loop_timer_new(node->loop, 0, 0, on_end_due, node, &node->end_timer, NULL);
+    node->ending = true;
+    node->end_waits = 1;
+    if (node->open) {
+        node_ledger_event(node, "stop", SIZE_MAX, (uid_t)-1, node->opts.version);
+        node->end_waits++;
+        if (caps_end(node->caps, on_caps_end, node) < 0)
+            node->end_waits--;
+    }
+    return end_part(node);
 }
 
 void node_free(struct node *node)
 {
     if (!node)
         return;
+    node->ending = true;
     close_boards(node);
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
+    free(node->view_job);
     free(node);
 }
 
 int node_configure(struct node *node, const struct node_config *config, uw_error *err)
 {
-    (void)err;
+    int r = 0;
+
     node->config = *config;
     node->config_loads++;
-    return 0;
+    node_caps_configure(node);
+    if (node->open)
+        r = node_actuator_start(node, err);
+    node_ledger_event(node, "config", SIZE_MAX, (uid_t)-1, "loaded");
+    return r;
 }
 
 void node_config_failed(struct node *node, const char *text)
 {
-    (void)text;
     node->config_failures++;
+    node_ledger_event(node, "config", SIZE_MAX, (uid_t)-1, text);
 }

@@ -6,6 +6,7 @@
 #define NODE_NODE_H
 
 #include "io/loop.h"
+#include "io/proc.h"
 #include "node/caps.h"
 #include "node/config.h"
 #include "node/roster.h"
@@ -31,6 +32,8 @@ struct node_opts {
     bool simulated;                          /* a world's boards: figures are marked so */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
+    proc_read_fn read; /* a virtual world's processes; NULL: /proc */
+    void *read_user;
     /* Once: r < 0: it cannot run at all.  No boards, no actuator are no reason: the
      * node goes on looking for them.
      */

@@ -1,0 +1,477 @@
+/* What the node writes into its ledger, and what it takes over from it. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "io/file.h"
+#include "io/proc.h"
+#include "node/node-inside.h"
+
+enum { STATE_MAX = 256 * 1024 }; /* of a search */
+
+static const char *const by_names[] = {"original", "claim", "floor", "minimum"};
+
+int64_t node_utc(const struct node *node, uint64_t at_ns)
+{
+    return loop_utc_ns(node->loop) - (int64_t)(loop_now_ns(node->loop) - at_ns);
+}
+
+/* ---- opening ---- */
+
+static int read_boot_id(struct node *node, uw_error *err)
+{
+    auto_(mem_free) char *text = NULL;
+    int r = file_read("/proc/sys/kernel/random/boot_id", 256, &text, NULL, err);
+
+    if (r == 0)
+        (void)snprintf(node->boot_id, sizeof node->boot_id, "%.*s",
+                       (int)strcspn(text, "\n"), text);
+    return r;
+}
+
+int node_ledger_open(struct node *node, uw_error *err)
+{
+    const struct config_ledger *c = &node->config.ledger;
+    struct ledger_opts opts = {.path = c->path,
+                               .simulated = node->opts.simulated,
+                               .boot_id = node->boot_id,
+                               .version = node->opts.version,
+                               .utc_ns = loop_utc_ns(node->loop),
+                               .keep = {.booked_ns = c->keep_fine_ns,
+                                        .minute_ns = c->keep_minute_ns,
+                                        .hour_ns = c->keep_hour_ns}};
+    uw_error why = {""};
+    int r = 0;
+
+    if (!c->path[0] || node->ledger)
+        return 0;
+    if (!node->boot_id[0])
+        r = read_boot_id(node, err);
+    if (r == 0)
+        r = ledger_open(&opts, &node->ledger, &why);
+    if (r == LEDGER_ASIDE)
+        log_event(LOG_LEVEL_ERROR, "ledger-aside", "reason=%s", log_quote(why.text).text);
+    else if (r < 0)
+        return why.text[0] ? fail(err, r, "%s", why.text) : r;
+    node->early = ledger_batch_new();
+    return node->early ? 0 : fail(err, -ENOMEM, "out of memory");
+}
+
+static int64_t midnight(int64_t utc_ns)
+{
+    const int64_t day = 86400 * (int64_t)NS_PER_S;
+
+    return utc_ns - utc_ns % day;
+}
+
+static int read_sums(struct node *node, size_t i, uw_error *err)
+{
+    struct ledger_sums all = {0}, today = {0};
+    int64_t utc = loop_utc_ns(node->loop);
+    int r = ledger_board_sums(node->ledger, i, 0, &all, err);
+
+    if (r == 0)
+        r = ledger_board_sums(node->ledger, i, midnight(utc), &today, err);
+    if (r == 0)
+        node->before[i] = (struct book_board){
+            .energy_j = all.job_j + all.idle_j + all.unattributed_j,
+            .attributed_j = all.job_j,
+            .idle_j = all.idle_j,
+            .unattributed_j = all.unattributed_j,
+            .today_j = today.job_j + today.idle_j + today.unattributed_j};
+    return r;
+}
+
+int node_ledger_boards(struct node *node, uw_error *err)
+{
+    struct ledger_board board[BOARDS_MAX];
+    int r = 0;
+
+    memset(node->before, 0, sizeof node->before);
+    if (!node->ledger)
+        return 0;
+    for (size_t i = 0; i < node->n; i++) {
+        const struct gpu_info *info = node_info(node, i);
+        board[i] = (struct ledger_board){info->uuid, info->name, info->pci_bus_id};
+    }
+    r = ledger_boards(node->ledger, board, node->n, err);
+    for (size_t i = 0; i < node->n && r == 0; i++)
+        r = read_sums(node, i, err);
+    return r;
+}
+
+/* ---- what is taken over ---- */
+
+void node_state_path(const struct node *node, uint64_t job, char *ret, size_t size)
+{
+    (void)snprintf(
+        ret, size, "%.*s/job-%ju.json",
+        (int)(strrchr(node->config.ledger.path, '/') - node->config.ledger.path),
+        node->config.ledger.path, (uintmax_t)job);
+}
+
+static void read_ask(const struct ledger_job *job, struct node_job_rec *rec)
+{
+    if (job->cls)
+        (void)snprintf(rec->cls, sizeof rec->cls, "%s", job->cls);
+    rec->search =
+        job->goal && job->goal[0] && goal_parse(job->goal, &rec->goal, NULL) == 0;
+    rec->cap.mw = rec->search ? 0 : job->named_mw;
+    rec->asked = rec->search || rec->cap.mw;
+}
+
+/* A search that an earlier run had begun goes on where it was. */
+static void take_over_search(struct node *node, const struct job_entry *entry,
+                             struct node_job_rec *rec)
+{
+    auto_(mem_free) char *state = NULL;
+    char path[CONFIG_PATH + 40];
+    uw_error err = {""};
+
+    if (!rec->asked)
+        return;
+    node_state_path(node, entry->id, path, sizeof path);
+    (void)file_read(path, STATE_MAX, &state, NULL, NULL);
+    if (node_tuning_begin(node, entry, rec, state, &err) < 0)
+        log_event(LOG_LEVEL_WARNING, "search-lost", "job=%ju reason=%s",
+                  (uintmax_t)entry->id, log_quote(err.text).text);
+}
+
+static void end_lost_job(struct node *node, const struct ledger_job *job)
+{
+    struct ledger_job over = *job;
+
+    over.ended_utc_ns = loop_utc_ns(node->loop);
+    (void)ledger_add_job(node->early, &over);
+}
+
+static int take_over_job(const struct ledger_job *job, const char *boot_id, void *user)
+{
+    struct node *node = user;
+    struct label label[LABELS_MAX] = {0};
+    struct roster_register reg = {
+        .source = strcmp(job->source, "registered") == 0 ? JOB_REGISTERED : JOB_RUN,
+        .name = job->name,
+        .uid = job->uid,
+        .boards = job->boards,
+        .pid = job->pid,
+        .pid_start = job->pid_start,
+        .label = label,
+        .id = job->id,
+        .began_utc_ns = job->began_utc_ns};
+    uint64_t id = job->id;
+    uw_error err = {""};
+
+    for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++, reg.n_labels++) {
+        (void)snprintf(label[i].key, sizeof label[i].key, "%s", job->label[i].key);
+        (void)snprintf(label[i].value, sizeof label[i].value, "%s", job->label[i].value);
+    }
+    /* Found ones are found again; without a process nobody can say that it still runs
+     * but the scheduler, within this boot.
+     */
+    int r = -ESRCH;
+    if (strcmp(boot_id, node->boot_id) == 0 && strcmp(job->source, "found") != 0) {
+        struct node_job_rec *rec = node_job_rec_new(node, id);
+        if (!rec)
+            return 0;
+        read_ask(job, rec);
+        (void)ledger_job_energy(node->ledger, id, &rec->before_j, &rec->before_half_j,
+                                NULL);
+        r = roster_begin(node->roster, &reg, &id, &err);
+        if (r < 0)
+            node_job_rec_drop(node, job->id);
+        else
+            take_over_search(node, roster_find(node->roster, id), rec);
+    }
+    if (r < 0)
+        end_lost_job(node, job);
+    else
+        log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju name=%s", (uintmax_t)id,
+                  log_quote(job->name).text);
+    return 0;
+}
+
+static enum claim_kind kind_of(const char *name)
+{
+    for (enum claim_kind k = CLAIM_SOFT; k <= CLAIM_HARD; k++)
+        if (strcmp(claim_kind_name(k), name) == 0)
+            return k;
+    return CLAIM_NAMED;
+}
+
+static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
+{
+    struct node *node = user;
+    uint64_t now = loop_now_ns(node->loop);
+    int64_t utc = loop_utc_ns(node->loop);
+    struct claim claim = {.id = c->id,
+                          .kind = kind_of(c->kind),
+                          .mw = c->mw,
+                          .made_ns = now,
+                          .until_ns = CLAIM_FOREVER,
+                          .uid = c->uid,
+                          .job = c->job};
+    uw_error err = {""};
+
+    /* The search states its own anew. */
+    if (strcmp(boot_id, node->boot_id) != 0 || c->walked || c->board >= node->n ||
+        (c->job && !node_job_rec(node, c->job)))
+        return 0;
+    if (c->made_utc_ns < utc && (uint64_t)(utc - c->made_utc_ns) < now)
+        claim.made_ns = now - (uint64_t)(utc - c->made_utc_ns);
+    if (c->until_utc_ns != LEDGER_FOREVER)
+        claim.until_ns = now + (uint64_t)(c->until_utc_ns - utc);
+    (void)snprintf(claim.who, sizeof claim.who, "%s", c->who);
+    (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
+    if (!node_watch_again(node, &claim))
+        return 0;
+    if (caps_claim(node->caps, c->board, &claim, NULL, &err) < 0)
+        log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju reason=%s",
+                  (uintmax_t)c->id, log_quote(err.text).text);
+    return 0;
+}
+
+int node_ledger_take_over(struct node *node, uw_error *err)
+{
+    if (!node->ledger)
+        return 0;
+    int r = ledger_open_jobs(node->ledger, take_over_job, node, err);
+
+    if (r >= 0)
+        r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), take_over_claim,
+                               node, err);
+    if (r >= 0)
+        r = ledger_write(node->ledger, node->early, err);
+    if (r >= 0)
+        r = ledger_claims_settle(node->ledger, loop_utc_ns(node->loop), err);
+    return r < 0 ? r : 0;
+}
+
+/* ---- from now on ---- */
+
+static void on_state(int r, const char *text, void *user)
+{
+    (void)user;
+    if (r < 0)
+        log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory",
+                  log_quote(text).text);
+    else
+        log_event(LOG_LEVEL_NOTICE, "ledger", "state=written");
+}
+
+int node_ledger_start(struct node *node, uw_error *err)
+{
+    struct ledger_queue_opts opts = {.loop = node->loop,
+                                     .ledger = node->ledger,
+                                     .flush_ns = node->config.node.interval_ns,
+                                     .on_state = on_state,
+                                     .user = node};
+
+    if (!node->ledger)
+        return 0;
+    int r = ledger_queue_new(&opts, &node->queue, err);
+    if (r < 0)
+        return r;
+    node->ledger = NULL;
+    ledger_batch_free(take(node->early));
+    node_ledger_event(node, "start", SIZE_MAX, (uid_t)-1, node->opts.version);
+    return 0;
+}
+
+void node_ledger_stop(struct node *node)
+{
+    ledger_queue_free(take(node->queue));
+    ledger_batch_free(take(node->early));
+    ledger_close(take(node->ledger));
+}
+
+/* ---- rows ---- */
+
+static struct ledger_batch *rows(struct node *node)
+{
+    return node->queue ? ledger_queue_rows(node->queue) : node->early;
+}
+
+static void added(struct node *node, int r)
+{
+    if (r < 0 && node->queue)
+        ledger_queue_lost(node->queue);
+}
+
+void node_ledger_energy(struct node *node, const struct book_row *row)
+{
+    static const enum ledger_kind kinds[] = {[BOOK_JOB] = LEDGER_JOB,
+                                             [BOOK_IDLE] = LEDGER_IDLE,
+                                             [BOOK_UNATTRIBUTED] = LEDGER_UNATTRIBUTED};
+    struct ledger_batch *b = rows(node);
+    struct ledger_energy e = {.begin_utc_ns = row->begin_utc_ns,
+                              .end_utc_ns = row->end_utc_ns,
+                              .board = row->board,
+                              .kind = kinds[row->kind],
+                              .job = row->kind == BOOK_JOB ? row->job : 0,
+                              .phase = row->phase,
+                              .cap_mw = row->cap_mw,
+                              .energy_j = row->energy_j,
+                              .half_j = row->half_j,
+                              .simulated = node->opts.simulated};
+
+    if (!b)
+        return;
+    e.method = row->method == METER_COUNTER ? LEDGER_COUNTED : LEDGER_SUMMED;
+    if (row->lost || (row->why & (METER_WHY_GAP | METER_WHY_RESET)))
+        e.method |= LEDGER_BRIDGED;
+    added(node, ledger_add_energy(b, &e));
+}
+
+void node_ledger_total(struct node *node, const struct book_total *t)
+{
+    struct ledger_batch *b = rows(node);
+    struct ledger_meter m = {.begin_utc_ns = t->begin_utc_ns,
+                             .end_utc_ns = t->end_utc_ns,
+                             .board = t->board,
+                             .begin_j = t->begin_j,
+                             .end_j = t->end_j};
+
+    if (b)
+        added(node, ledger_add_meter(b, &m));
+}
+
+void node_ledger_job(struct node *node, const struct job_entry *job)
+{
+    struct ledger_batch *b = rows(node);
+    const struct node_job_rec *rec = node_job_rec(node, job->id);
+    struct ledger_label label[LABELS_MAX];
+    struct view_search search = {0};
+    char goal[GOAL_TEXT_MAX] = "";
+
+    if (!b)
+        return;
+    for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++)
+        label[i] = (struct ledger_label){job->label[i].key, job->label[i].value};
+    if (node->tunings)
+        (void)tunings_look(node->tunings, job->id, &search);
+    struct ledger_job row = {.id = job->id,
+                             .source = job_source_name(job->source),
+                             .name = job->name,
+                             .user = job->user,
+                             .uid = job->uid,
+                             .label = label,
+                             .n_labels =
+                                 job->n_labels < LABELS_MAX ? job->n_labels : LABELS_MAX,
+                             .began_utc_ns = job->began_utc_ns,
+                             .ended_utc_ns = job->ended_utc_ns,
+                             .boards = job->boards,
+                             .pid = job->pid,
+                             .pid_start = job->pid_start,
+                             .cap_mw = search.cap_mw,
+                             .saved_known = search.saved_known,
+                             .saved = search.saved,
+                             .saved_half = search.saved_half,
+                             .slowdown = search.slowdown,
+                             .slowdown_half = search.slowdown_half,
+                             .saved_j = search.saved_j,
+                             .saved_half_j = search.saved_half_j};
+    if (rec) {
+        row.cls = rec->cls;
+        row.goal = rec->search ? goal_text(&rec->goal, goal) : "";
+        row.named_mw = rec->search ? 0 : rec->cap.mw;
+    }
+    added(node, ledger_add_job(b, &row));
+}
+
+static void add_claim(struct node *node, struct ledger_batch *b,
+                      const struct caps_what *what)
+{
+    const struct claim *c = what->claim;
+    struct ledger_claim row = {.id = c->id,
+                               .board = what->board,
+                               .made_utc_ns = node_utc(node, c->made_ns),
+                               .until_utc_ns = c->until_ns == CLAIM_FOREVER
+                                                   ? LEDGER_FOREVER
+                                                   : node_utc(node, c->until_ns),
+                               .uid = c->uid,
+                               .job = c->job,
+                               .kind = claim_kind_name(c->kind),
+                               .mw = c->mw,
+                               .walked = c->walked,
+                               .who = c->who,
+                               .why = c->why};
+
+    added(node, ledger_add_claim(b, &row));
+}
+
+static void add_cap(struct node *node, struct ledger_batch *b,
+                    const struct caps_what *what)
+{
+    struct caps_view v;
+
+    caps_look(node->caps, what->board, &v);
+    struct ledger_cap row = {.utc_ns = node_utc(node, what->at_ns),
+                             .board = what->board,
+                             .target_mw = what->target_mw,
+                             .enforced_mw = what->enforced_mw,
+                             .by = by_names[v.verdict.by],
+                             .claim = v.verdict.claim};
+    added(node, ledger_add_cap(b, &row));
+}
+
+void node_ledger_caps(struct node *node, const struct caps_what *what)
+{
+    struct ledger_batch *b = rows(node);
+    char text[240];
+
+    if (!b)
+        return;
+    switch (what->event) {
+    case CAPS_EVENT_CLAIM:
+        add_claim(node, b, what);
+        break;
+    case CAPS_EVENT_WITHDRAW:
+    case CAPS_EVENT_EXPIRE:
+        if (!node->ending) { /* else the next run takes them over */
+            struct ledger_claim_end end = {.id = what->claim->id,
+                                           .board = what->board,
+                                           .utc_ns = node_utc(node, what->at_ns),
+                                           .how = what->event == CAPS_EVENT_EXPIRE
+                                                      ? "expired"
+                                                  : node->how ? node->how
+                                                              : "withdrawn"};
+            added(node, ledger_add_claim_end(b, &end));
+        }
+        break;
+    case CAPS_EVENT_CAP:
+        add_cap(node, b, what);
+        break;
+    case CAPS_EVENT_OTHER:
+        (void)snprintf(text, sizeof text, "%s: %.1f W in force",
+                       caps_cause_name(what->cause), w_of_mw(what->enforced_mw));
+        node_ledger_event(node, "other-writer", what->board, (uid_t)-1, text);
+        break;
+    case CAPS_EVENT_FAIL:
+        node_ledger_event(node, "cap-failed", what->board, (uid_t)-1, what->text);
+        break;
+    case CAPS_EVENT_STATE:
+        break;
+    }
+}
+
+void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t uid,
+                       const char *text)
+{
+    struct ledger_batch *b = rows(node);
+    struct ledger_event row = {.utc_ns = loop_utc_ns(node->loop),
+                               .kind = kind,
+                               .has_board = board != SIZE_MAX,
+                               .has_uid = uid != (uid_t)-1,
+                               .board = board == SIZE_MAX ? 0 : board,
+                               .uid = uid,
+                               .text = text ? text : ""};
+
+    if (b)
+        added(node, ledger_add_event(b, &row));
+}

@@ -1,0 +1,422 @@
+/* The whole node in virtual time over simulated boards: who may claim what, time, restart
+ * with take-over, reload, dry run, books.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "node/node.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+enum { ANNA = 1000, EVE = 1001, BOARDS = 4 };
+#define ORIGINAL_MW 300000u /* a V100's; its minimum is 150 W */
+
+static const struct node_who anna = {.uid = ANNA, .may_claim = true, .name = "user anna"},
+                             eve = {.uid = EVE, .may_claim = true, .name = "user eve"},
+                             root = {.uid = 0,
+                                     .admin = true,
+                                     .may_claim = true,
+                                     .name = "user root"},
+                             reader = {.uid = ANNA, .name = "token grafana"};
+
+static struct {
+    struct loop *loop;
+    struct virtual_world *sim;
+    struct loop_timer *timer;
+    struct node_config config;
+    struct node *node;
+    char dir[64];
+    bool ready, ended;
+    unsigned told[3];
+} w;
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    (void)user;
+    loop_stop(w.loop, 0);
+    return 0;
+}
+
+static void run_s(double s)
+{
+    loop_timer_set(w.timer, loop_now_ns(w.loop) + ns_of_s(s), 0);
+    (void)loop_run(w.loop, NULL);
+}
+
+static int on_ready(struct node *node, int r, const uw_error *err, void *user)
+{
+    (void)node;
+    (void)user;
+    if (r < 0)
+        printf("# not ready: %s\n", err->text);
+    w.ready = r == 0;
+    return 0;
+}
+
+static void on_told(enum node_event event, const void *what, void *user)
+{
+    (void)what;
+    (void)user;
+    w.told[event]++;
+}
+
+static bool start_node(void)
+{
+    struct node_opts opts = {.loop = w.loop,
+                             .config = &w.config,
+                             .backend = &virtual_backend,
+                             .gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim},
+                             .version = "test",
+                             .simulated = true,
+                             .virtual_actuator = true,
+                             .read = virtual_world_proc,
+                             .read_user = w.sim,
+                             .on_ready = on_ready};
+    uw_error err = {""};
+
+    w.ready = w.ended = false;
+    int r = node_new(&opts, &w.node, &err);
+    if (r < 0)
+        printf("# %s\n", err.text);
+    for (unsigned i = 0; i < 20 && r == 0 && !w.ready; i++)
+        run_s(0.5);
+    if (w.node)
+        node_listen(w.node, on_told, NULL);
+    run_s(2); /* the actuator is there, too */
+    return w.ready;
+}
+
+static bool open_world(void)
+{
+    struct sim_machine machine;
+    uw_error err = {""};
+
+    memset(&w, 0, sizeof w);
+    (void)snprintf(w.dir, sizeof w.dir, "/tmp/uw-test-node-XXXXXX");
+    int r = mkdtemp(w.dir) ? 0 : -errno;
+    if (r == 0)
+        r = loop_new_virtual(1000 * NS_PER_S, 1700000000, &w.loop, &err);
+    if (r == 0)
+        r = loop_timer_new(w.loop, UINT64_MAX, 0, on_timer, NULL, &w.timer, &err);
+    if (r == 0)
+        r = sim_machine_builtin("v100", BOARDS, &machine, &err);
+    if (r == 0)
+        r = virtual_world_new(w.loop, &machine, 1, &w.sim, &err);
+    if (r == 0)
+        r = node_config_init(&w.config, NULL, &err);
+    (void)snprintf(w.config.ledger.path, sizeof w.config.ledger.path, "%s/ledger.sqlite",
+                   w.dir);
+    if (r < 0)
+        printf("# %s\n", err.text);
+    return r == 0;
+}
+
+static void close_world(void)
+{
+    char path[128];
+    static const char *const names[] = {"ledger.sqlite", "ledger.sqlite-wal",
+                                        "ledger.sqlite-shm", "ledger.sqlite.lock"};
+
+    node_free(w.node);
+    loop_timer_free(w.timer);
+    virtual_world_free(w.sim);
+    loop_free(w.loop);
+    for (size_t i = 0; i < n_elements(names); i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", w.dir, names[i]);
+        (void)unlink(path);
+    }
+    (void)rmdir(w.dir);
+}
+
+/* A training job of that uid; its pid. */
+static int nobody_cares(struct loop_child *child, int status, void *user)
+{
+    (void)child;
+    (void)status;
+    (void)user;
+    return 0;
+}
+
+static struct loop_child *train(const char *gpus, uid_t uid)
+{
+    char owner[40], cgroup[80];
+    const char *argv[] = {"underwatt-sim", "train",  "--workload",
+                          "resnet50",      "--gpus", gpus,
+                          "--epochs",      "100000", NULL};
+    const char *env[] = {owner, cgroup, NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct loop_child *child = NULL;
+    uw_error err = {""};
+
+    (void)snprintf(owner, sizeof owner, VIRTUAL_UID "=%u", (unsigned)uid);
+    (void)snprintf(cgroup, sizeof cgroup,
+                   VIRTUAL_CGROUP "=/user.slice/user-%u.slice/session-%s.scope",
+                   (unsigned)uid, gpus);
+    if (loop_child_new(w.loop, &opts, nobody_cares, NULL, &child, &err) < 0)
+        printf("# train: %s\n", err.text);
+    return child;
+}
+
+static uint32_t in_force(size_t board)
+{
+    const struct node_view *v = node_look(w.node);
+
+    return v->n_boards > board ? v->board[board].last.enforced_mw : 0;
+}
+
+static int claim(const struct node_who *who, const char *board, enum claim_kind kind,
+                 uint32_t mw, double ttl_s, uint64_t *ret_id, uw_error *err)
+{
+    struct node_claim ask = {.board = board,
+                             .kind = kind,
+                             .cap = {.mw = mw},
+                             .ttl_ns = ns_of_s(ttl_s),
+                             .why = "a test"};
+
+    *err = (uw_error){""};
+    return node_claim(w.node, who, &ask, ret_id, err);
+}
+
+/* ---- who may what ---- */
+
+static void refuse(const struct node_who *who, const char *board, enum claim_kind kind,
+                   uint32_t mw, double ttl_s, int want, const char *words,
+                   const char *name)
+{
+    uint64_t id = 77;
+    uw_error err;
+    int r = claim(who, board, kind, mw, ttl_s, &id, &err);
+
+    if (!ok(r == want && id == 77 && strstr(err.text, words), "refused: %s", name))
+        printf("# r %d: %s\n", r, err.text);
+}
+
+static void rights(void)
+{
+    struct loop_child *job = train("0", ANNA);
+    uint64_t id = 0, hard = 0;
+    uw_error err;
+
+    w.config.caps.from.mw = 160000;
+    ok(start_node(), "rights: a node");
+    run_s(20);
+    const struct node_view *v = node_look(w.node);
+    ok(v->n_jobs == 1 && v->job[0].job->uid == ANNA, "anna's job is found");
+    ok(v->n_boards == BOARDS && !v->read_only, "four boards, an actuator");
+
+    refuse(&eve, "0", CLAIM_NAMED, 200000, 0, -EPERM, "user eve may not claim on GPU 0",
+           "eve on anna's board");
+    refuse(&anna, "1", CLAIM_NAMED, 200000, 0, -EPERM, "may not claim on GPU 1",
+           "anna where nobody is");
+    refuse(&anna, "0", CLAIM_HARD, 200000, 0, -EPERM, "no hard claim",
+           "a user's hard one");
+    refuse(&reader, "0", CLAIM_NAMED, 200000, 0, -EPERM, "may read alone",
+           "a reader's claim");
+    refuse(&anna, "0", CLAIM_NAMED, 159000, 0, -ERANGE,
+           "159 W is outside 160..300 W, which users may claim", "under what users may");
+    refuse(&anna, "0", CLAIM_NAMED, 301000, 0, -ERANGE, "301 W is outside",
+           "over what the board can");
+    refuse(&anna, "0", CLAIM_NAMED, 0, 0, -EINVAL, "names its watts", "no watts");
+    refuse(&anna, "0", CLAIM_NAMED, 200000, 100000, -ERANGE,
+           "longer than users may claim", "too long");
+    refuse(&anna, "9", CLAIM_NAMED, 200000, 0, -ENOENT, "9", "no such board");
+    refuse(&anna, "0,1", CLAIM_NAMED, 200000, 0, -ENOENT, "0,1", "two boards");
+    refuse(&anna, "0", (enum claim_kind)9, 200000, 0, -EINVAL, "soft, named or hard",
+           "no such kind");
+    refuse(&root, NULL, CLAIM_NAMED, 200000, 0, -EINVAL, "names a GPU or a job",
+           "neither board nor job");
+    run_s(3);
+    ok(in_force(0) == ORIGINAL_MW, "nothing of that moved a cap");
+
+    ok(claim(&anna, "0", CLAIM_NAMED, 200000, 0, &id, &err) == 0, "anna claims 200 W");
+    run_s(90); /* 100 W at 1.5 W/s */
+    is_int(in_force(0), 200000, "… and it is in force after its ramp");
+    ok(in_force(1) == ORIGINAL_MW, "… there alone");
+    v = node_look(w.node);
+    is_int((long long)v->board[0].cap.verdict.claim, (long long)id, "… explained by it");
+
+    ok(claim(&root, "0", CLAIM_HARD, 150000, 30, &hard, &err) == 0,
+       "root claims 150 W, hard, for 30 s");
+    run_s(2);
+    is_int(in_force(0), 150000, "… in force at once");
+    ok(node_withdraw(w.node, &eve, id, &err) == -EPERM, "eve may not withdraw it");
+    ok(node_withdraw(w.node, &anna, hard, &err) == -EPERM, "anna may not, root's");
+    ok(node_withdraw(w.node, &anna, 4711, &err) == -ENOENT, "no such claim");
+    run_s(31);
+    is_int(in_force(0), 200000, "over: anna's again");
+    ok(node_withdraw(w.node, &anna, id, &err) == 0, "anna withdraws her own");
+    run_s(4);
+    is_int(in_force(0), ORIGINAL_MW, "… the original is back");
+
+    for (unsigned i = 0; i < 8; i++)
+        (void)claim(&anna, "0", CLAIM_NAMED, 200000, 600, &id, &err);
+    refuse(&anna, "0", CLAIM_NAMED, 200000, 600, -E2BIG, "claims on it",
+           "a user's ninth claim");
+    ok(claim(&root, "0", CLAIM_HARD, 180000, 5, &hard, &err) == 0,
+       "… root finds room all the same");
+    ok(loop_child_kill(job, 9) == 0, "anna's job is killed");
+    run_s(15);
+    v = node_look(w.node);
+    is_int((long long)v->board[0].n_jobs, 0, "… and gone");
+    refuse(&anna, "0", CLAIM_NAMED, 200000, 0, -EPERM, "may not claim",
+           "anna, now that no job of hers is there");
+    ok(w.told[NODE_EVENT_SAMPLES] > 100 && w.told[NODE_EVENT_CAPS] > 5 &&
+           w.told[NODE_EVENT_JOB] >= 1,
+       "the listener heard of samples, caps and jobs (%u, %u, %u)", w.told[2], w.told[0],
+       w.told[1]);
+    loop_child_free(job);
+}
+
+/* ---- jobs, books, restart ---- */
+
+static int on_node_end(struct node *node, void *user)
+{
+    (void)node;
+    (void)user;
+    w.ended = true;
+    loop_stop(w.loop, 0);
+    return 0;
+}
+
+static uint64_t begin_job(const struct node_who *who, enum job_source source, pid_t pid,
+                          uint64_t boards, int want)
+{
+    static const struct label labels[] = {{"project", "llm"}};
+    struct node_job ask = {.reg = {.source = source,
+                                   .name = "slurm:42",
+                                   .uid = ANNA,
+                                   .boards = boards,
+                                   .pid = pid,
+                                   .label = labels,
+                                   .n_labels = 1},
+                           .page_fd = -1};
+    uint64_t id = 0;
+    uw_error err = {""};
+    int r = node_job_begin(w.node, who, &ask, &id, &err);
+
+    if (!ok(r == want, "%s begins a job (%s)", who->name, strerror(-want)))
+        printf("# r %d: %s\n", r, err.text);
+    return id;
+}
+
+static const struct view_job *find_job(const struct node_view *v, uint64_t id)
+{
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == id)
+            return &v->job[i];
+    return NULL;
+}
+
+static void books_and_restart(void)
+{
+    struct loop_child *job = train("0,1", ANNA);
+    uint64_t claim_id = 0, short_id = 0;
+    uw_error err;
+
+    ok(start_node(), "books: a node");
+    (void)begin_job(&eve, JOB_REGISTERED, 0, 3, -EPERM);
+    uint64_t id = begin_job(&root, JOB_REGISTERED, 0, 3, 0);
+    ok(claim(&anna, "1", CLAIM_NAMED, 200000, 3600, &claim_id, &err) == 0,
+       "anna may claim on what the scheduler gave her %s", err.text);
+    ok(claim(&root, "3", CLAIM_HARD, 150000, 400, &short_id, &err) == 0,
+       "root claims for 400 s");
+    run_s(300);
+    const struct node_view *v = node_look(w.node);
+    ok(find_job(v, id) != NULL, "the job is shown");
+    uint64_t rows = v->ledger_rows;
+    ok(rows > 0 && v->ledger_failures == 0, "rows were written (%" PRIu64 ")", rows);
+    is_int(in_force(1), 200000, "anna's cap is in force");
+
+    /* as by kill -9: nothing is ended in order */
+    node_free(take(w.node));
+    run_s(3);
+    ok(start_node(), "restart: a node");
+    v = node_look(w.node);
+    const struct view_job *j = find_job(v, id);
+    ok(j != NULL, "the job is taken over under its id");
+    ok(j && j->job->uid == ANNA && j->job->n_labels == 1 && j->job->boards == 3,
+       "… with user, label and boards");
+    run_s(90);
+    is_int(in_force(1), 200000, "anna's cap is in force again");
+    is_int((long long)v->board[1].cap.verdict.claim, (long long)claim_id,
+           "… by the same claim");
+    is_int(in_force(3), 150000, "root's, too");
+    run_s(60);
+    is_int(in_force(3), ORIGINAL_MW, "… and it ends when it should have ended");
+    uint64_t more = 0;
+    ok(claim(&root, "2", CLAIM_NAMED, 200000, 10, &more, &err) == 0 && more > short_id,
+       "ids go on (%" PRIu64 " after %" PRIu64 ")", more, short_id);
+
+    ok(node_job_end(w.node, &anna, id, &err) == -EPERM,
+       "anna may not end the scheduler's");
+    ok(node_job_end(w.node, &root, id, &err) == 0, "root may");
+    run_s(15);
+    ok(node_end(w.node, on_node_end, NULL) == 0, "the node is told to end");
+    for (unsigned i = 0; i < 10 && !w.ended; i++)
+        run_s(1);
+    ok(w.ended, "… and does");
+    node_free(take(w.node));
+    run_s(1);
+    ok(start_node(), "once more");
+    v = node_look(w.node);
+    ok(!find_job(v, id), "a job that has ended is not taken over");
+    is_int((long long)v->board[1].cap.verdict.claim, (long long)claim_id,
+           "anna's claim outlives an orderly restart");
+    (void)loop_child_kill(job, 9);
+    loop_child_free(job);
+}
+
+/* ---- settings ---- */
+
+static void settings(void)
+{
+    struct node_config c;
+    uint64_t id = 0;
+    uw_error err;
+
+    w.config.node.dry_run = true;
+    ok(start_node(), "dry run: a node");
+    const struct node_view *v = node_look(w.node);
+    ok(v->dry_run && v->read_only, "it says so");
+    ok(claim(&root, "0", CLAIM_HARD, 160000, 0, &id, &err) == 0, "a claim is taken");
+    run_s(5);
+    v = node_look(w.node);
+    ok(v->board[0].cap.verdict.target_mw == 160000, "… decided");
+    is_int(in_force(0), ORIGINAL_MW, "… and not written");
+
+    c = w.config;
+    c.node.dry_run = false;
+    ok(node_configure(w.node, &c, &err) == 0, "a new configuration: for real");
+    run_s(5);
+    is_int(in_force(0), 160000, "… what was claimed is in force");
+    node_config_failed(w.node, "c.yaml:3: wrong");
+    v = node_look(w.node);
+    ok(v->config_loads == 2 && v->config_failures == 1, "loads and failures are counted");
+}
+
+int main(void)
+{
+    static void (*const parts[])(void) = {rights, books_and_restart, settings};
+
+    log_set_level((enum log_level)0);
+    for (size_t i = 0; i < n_elements(parts); i++) {
+        if (!ok(open_world(), "a world"))
+            break;
+        parts[i]();
+        close_world();
+    }
+    return done();
+}
