@@ -11,7 +11,10 @@
     X(measure)          \
     X(run)              \
     X(cap)              \
-    X(sweep)
+    X(sweep)            \
+    X(explain)          \
+    X(release)          \
+    X(top)
 
 /* Exit codes are part of the interface: see underwatt(1). */
 enum exit_code {
@@ -37,6 +40,7 @@ struct cli_env {
     const char *runtime_dir;          /* XDG_RUNTIME_DIR */
     const char *home;                 /* HOME */
     const char *socket;               /* UNDERWATT_SOCKET: the daemon's */
+    bool no_color;                    /* NO_COLOR is set, to anything */
     bool root;                        /* runs as root (never through sudo) */
     bool dropped; /* was started through sudo and became the calling user */
 };

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "gpu/nvml/nvml.h"
+#include "io/file.h"
 #include "node/config.h"
 
 enum { ANSWER_S = 3 };
@@ -76,6 +77,42 @@ int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
                     w.socket, reply.status);
     *ret = take(c);
     return 0;
+}
+
+static int write_body(const char *json, const struct httpc_reply *reply, uw_error *err)
+{
+    if (strcmp(json, "-") != 0)
+        return file_write(json, reply->body, reply->len, FILE_MODE_UMASK, err);
+    if (fwrite(reply->body, 1, reply->len, stdout) != reply->len)
+        return fail(err, -EIO, "cannot write to stdout");
+    return 0;
+}
+
+int daemon_get(struct httpc *c, const char *path, const char *json, struct json **ret,
+               uw_error *err)
+{
+    auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = httpc_call(c, "GET", path, NULL, &reply, err);
+    if (r < 0)
+        return r;
+    if (reply.status >= 300) /* asked again: that says it in our words */
+        return httpc_ask(c, "GET", path, NULL, ret, err);
+    r = json_read("the daemon's answer", reply.body, reply.len, &doc, err);
+    if (r == 0 && json)
+        r = write_body(json, &reply, err);
+    if (r == 0)
+        *ret = take(doc);
+    return r;
+}
+
+bool daemon_is_board(const char *word)
+{
+    size_t n =
+        strspn(word, "0123456789abcdefABCDEFGHIJKLMNOPQRSTUVWXYZghijklmnopqrstuvwxyz-");
+
+    return n > 0 && n < 96 && word[n] == '\0';
 }
 
 int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,

@@ -32,6 +32,13 @@ enum { DAEMON_ABSENT = 1 };
  */
 int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
                 uw_error *err);
+/* GET path: the answer read into *ret, and written as it came to json (a file; "-"
+ * standard output; NULL: nowhere).  Fails as httpc_ask() does.
+ */
+int daemon_get(struct httpc *c, const char *path, const char *json, struct json **ret,
+               uw_error *err);
+/* Fit to stand in a path as a board's index or UUID. */
+bool daemon_is_board(const char *word);
 /* For commands that cannot do without: EXIT_OK, or EXIT_FAIL after a line that says how
  * to start it.
  */

@@ -147,14 +147,14 @@ void grid_bar(struct grid *g, unsigned row, unsigned col, unsigned width, double
 }
 
 void grid_spark(struct grid *g, unsigned row, unsigned col, const double *value, size_t n,
-                double lowest, double highest, enum grid_look look)
+                double highest, enum grid_look look)
 {
     static const char ascii[] = "_.:-=+*#";
 
     for (size_t i = 0; i < n; i++) {
         if (isnan(value[i]))
             continue;
-        double part = highest > lowest ? (value[i] - lowest) / (highest - lowest) : 0;
+        double part = highest > 0 ? value[i] / highest : 0;
         unsigned level = (unsigned)(within(part, 0, 0.999) * 8);
         put(g, row, col + (unsigned)i, g->ascii ? (uint32_t)ascii[level] : 0x2581 + level,
             look);

@@ -58,9 +58,9 @@ void grid_look_at(struct grid *g, unsigned row, unsigned col, unsigned width,
 /* A bar of `width` columns, value and mark as fractions of it; mark < 0: none. */
 void grid_bar(struct grid *g, unsigned row, unsigned col, unsigned width, double value,
               double mark, enum grid_look look);
-/* n values in n columns, each in lowest..highest; NaN leaves a gap. */
+/* n values in n columns on a scale from 0 to highest; NaN leaves a gap. */
 void grid_spark(struct grid *g, unsigned row, unsigned col, const double *value, size_t n,
-                double lowest, double highest, enum grid_look look);
+                double highest, enum grid_look look);
 
 /* A row as UTF-8 without blanks at its end; free() it.  NULL out of memory. */
 char *grid_row(const struct grid *g, unsigned row);

@@ -82,6 +82,8 @@ static void read_environment(struct cli_env *env)
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->home = getenv("HOME");
     env->socket = getenv("UNDERWATT_SOCKET");
+    const char *no_color = getenv("NO_COLOR");
+    env->no_color = no_color && *no_color;
 }
 
 /* Root loads no library that somebody else could exchange.  Others may name any. */

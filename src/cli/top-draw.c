@@ -176,7 +176,7 @@ static void draw_history(const struct top *t, struct grid *g, unsigned row)
             most = fmax(most, v[i]);
         }
     }
-    grid_spark(g, row, left, v, n, 0, b->max_w > 0 ? b->max_w : most, GRID_GOOD);
+    grid_spark(g, row, left, v, n, b->max_w > 0 ? b->max_w : most, GRID_GOOD);
     if (least <= most)
         (void)grid_text(g, row, left + n + 1, GRID_DIM, "%.0f..%.0f W", least, most);
 }
@@ -300,8 +300,7 @@ static void draw_help(struct grid *g)
 {
     static const char *const lines[] = {
         "The bar is the board's power on a scale up to its highest limit; the stroke in",
-        "it is the cap in force.  Green: the cap leaves room.  Yellow: within 10 % of "
-        "it.",
+        "it is the cap in force.  Green: the cap leaves room.  Yellow: close to it.",
         "Red: held by it.  CAP in yellow: on its way down to a lower one.",
         "CAPPED BY is the claim that decides: see F2, or underwatt explain GPU.",
         "SAVED is measured against reference windows at the original cap.",

@@ -83,6 +83,16 @@ const char *json_as_text(const struct json_value *v)
     return v ? json_string_value(tree(v)) : NULL;
 }
 
+bool json_as_u64(const struct json_value *v, uint64_t *ret)
+{
+    const json_t *j = v ? tree(v) : NULL;
+
+    if (!json_is_integer(j) || json_integer_value(j) < 0)
+        return false;
+    *ret = (uint64_t)json_integer_value(j);
+    return true;
+}
+
 /* The value of a key into *ret_v; fails where it is not there. */
 static int find(const struct json_value *v, const char *key, const json_t **ret_v,
                 uw_error *err)

@@ -70,6 +70,8 @@ size_t json_count(const struct json_value *v);
 const struct json_value *json_at(const struct json_value *v, size_t i);
 /* A text, borrowed; NULL else. */
 const char *json_as_text(const struct json_value *v);
+/* A whole number that is not negative; false else. */
+bool json_as_u64(const struct json_value *v, uint64_t *ret);
 
 /* The value of a key of an object: -ENOENT (not there), -EINVAL (another type),
  * -ERANGE (a whole number is wanted and it is none of that range), with a text

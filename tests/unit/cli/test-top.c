@@ -1,4 +1,5 @@
 /* The live view as text: what stands where at 80x24, narrow, wide and in ASCII. */
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -122,11 +123,11 @@ static void test_looks(void)
 {
     set_up();
     struct grid *g = drawn(24, 80, false);
-    is_int(g->cell[2 * 80 + 17].look, GRID_GOOD, "far under its cap");
-    is_int(g->cell[3 * 80 + 17].look, GRID_FULL, "held by its cap");
-    is_int(g->cell[4 * 80 + 17].look, GRID_NEAR, "close to its cap");
-    is_int(g->cell[2 * 80].look, GRID_PICKED, "the picked board");
-    is_int(g->cell[3 * 80].look, GRID_PLAIN, "another one");
+    is_int(g->cell[(size_t)2 * 80 + 17].look, GRID_GOOD, "far under its cap");
+    is_int(g->cell[(size_t)3 * 80 + 17].look, GRID_FULL, "held by its cap");
+    is_int(g->cell[(size_t)4 * 80 + 17].look, GRID_NEAR, "close to its cap");
+    is_int(g->cell[(size_t)2 * 80].look, GRID_PICKED, "the picked board");
+    is_int(g->cell[(size_t)3 * 80].look, GRID_PLAIN, "another one");
     grid_free(g);
 }
 
@@ -135,7 +136,7 @@ static void test_ascii(void)
     set_up();
     struct grid *g = drawn(24, 80, true);
     bool plain = true;
-    for (size_t i = 0; i < 24 * 80; i++)
+    for (size_t i = 0; i < (size_t)24 * 80; i++)
         plain &= g->cell[i].code < 0x7f;
     ok(plain, "nothing beyond ASCII");
     is_row(g, 2,
@@ -212,8 +213,90 @@ static void test_sizes(void)
     grid_free(g);
 }
 
+static struct json *parsed(const char *text)
+{
+    struct json *doc = NULL;
+    uw_error err = {""};
+
+    ok(json_read("test", text, strlen(text), &doc, &err) == 0, "parses %s", err.text);
+    return doc;
+}
+
+static void take_jobs_and_claims(const struct json_value *jobs,
+                                 const struct json_value *claims)
+{
+    uw_error err = {""};
+
+    ok(top_take_jobs(&t, jobs, &err) == 0, "jobs");
+    is_int(t.n_jobs, 2, "those that run");
+    is_str(t.job[0].gpus, "0-2,5,7-8", "boards in runs");
+    is_str(t.job[0].name, "(another's)", "another user's job has no name");
+    is_str(t.job[1].user, "1001", "a user without a name");
+    is_str(t.job[1].state, "found", "a job without a search tells where it is from");
+    ok(isnan(t.job[1].saved), "saved: unknown");
+    ok(top_take_claims(&t, claims, &err) == 0 && t.board[0].n_claims == 1, "claims");
+    ok(isinf(t.board[0].claim[0].left_s), "without an end");
+}
+
+/* The daemon's answers, as its OpenAPI describes them. */
+static void test_answers(void)
+{
+    static const char node[] =
+        "{\"hostname\": \"n7\", \"utc\": \"2026-11-21T20:01:02.345Z\", "
+        "\"simulated\": true, \"actuator\": {\"up\": false}}";
+    static const char gpus[] = "{\"simulated\": true, \"gpus\": [{\"gpu\": 3, \"uuid\": "
+                               "\"GPU-a\", \"name\": \"V\", "
+                               "\"power_w\": 99.5, \"temperature_c\": null, \"limits\": "
+                               "{\"enforced_mw\": 150000, "
+                               "\"max_mw\": 300000, \"original_mw\": 300000}, \"cap\": "
+                               "{\"state\": \"held\", \"by\": "
+                               "\"claim\", \"why\": \"150 W: soft claim of search of job "
+                               "4: edp\", \"target_mw\": "
+                               "140000}}]}";
+    static const char jobs[] =
+        "{\"jobs\": [{\"id\": 4, \"running\": true, \"user\": \"anna\", \"name\": null, "
+        "\"gpus\": "
+        "[0, 1, 2, 5, 7, 8], \"search\": {\"goal\": \"edp\", \"state\": \"holding\", "
+        "\"cap_mw\": "
+        "150000, \"saved\": {\"fraction\": 0.2, \"fraction_half\": 0.01}}, \"energy_j\": "
+        "5}, "
+        "{\"id\": 3, \"running\": false}, {\"id\": 5, \"running\": true, \"uid\": 1001, "
+        "\"source\": \"found\", \"search\": null, \"gpus\": []}]}";
+    static const char claims[] =
+        "{\"uuid\": \"GPU-a\", \"claims\": [{\"kind\": \"hard\", \"who\": \"budget\", "
+        "\"why\": "
+        "\"row 3\", \"cap_mw\": 150000, \"left_s\": null, \"wins\": true}]}";
+    uw_error err = {""};
+    auto_(json_free) struct json *n = parsed(node), *g = parsed(gpus), *j = parsed(jobs);
+    auto_(json_free) struct json *c = parsed(claims);
+
+    t = (struct top){.picked = 9};
+    ok(top_take_node(&t, json_root(n), &err) == 0 && t.read_only && t.simulated, "node");
+    is_str(t.clock, "20:01:02", "its clock");
+    ok(top_take_gpus(&t, json_root(g), &err) == 0 && t.n_boards == 1, "boards");
+    ok(t.picked == 0, "what was picked is there still, or the last one is");
+    is_str(t.board[0].by, "search of job 4: edp", "who decides");
+    is_near(t.board[0].cap_w, 150, 1e-9, "milliwatts become watts");
+    ok(isnan(t.board[0].temp_c) && isnan(t.board[0].util), "null and absent are unknown");
+    ok(isnan(t.board[0].history_w[0]), "no history yet");
+    top_tick(&t);
+    ok(top_take_gpus(&t, json_root(g), &err) == 0, "the same board again");
+    is_near(t.board[0].history_w[0], 99.5, 1e-9, "keeps its history");
+    take_jobs_and_claims(json_root(j), json_root(c));
+    struct top before = t;
+    ok(top_take_gpus(&t, json_root(j), &err) == -EINVAL &&
+           top_take_jobs(&t, json_root(g), &err) == -EINVAL &&
+           top_take_node(&t, json_root(g), &err) == -EINVAL,
+       "another answer is refused");
+    ok(before.n_boards == t.n_boards && before.n_jobs == t.n_jobs &&
+           strcmp(before.board[0].uuid, t.board[0].uuid) == 0 &&
+           before.job[0].id == t.job[0].id && strcmp(before.host, t.host) == 0,
+       "and nothing has changed");
+}
+
 int main(void)
 {
+    test_answers();
     test_standard();
     test_looks();
     test_ascii();

@@ -1,0 +1,160 @@
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/take.h"
+
+struct watts {
+    char t[24];
+};
+
+static struct watts watts(double w)
+{
+    struct watts s = {"unknown"};
+
+    if (!isnan(w))
+        (void)snprintf(s.t, sizeof s.t, "%.6g W", w);
+    return s;
+}
+
+static struct watts left(double s)
+{
+    struct watts t = {"withdrawn"};
+
+    if (s >= 7200)
+        (void)snprintf(t.t, sizeof t.t, "%.1f h", s / 3600);
+    else if (s >= 120)
+        (void)snprintf(t.t, sizeof t.t, "%.0f min", s / 60);
+    else if (!isnan(s))
+        (void)snprintf(t.t, sizeof t.t, "%.0f s", s);
+    return t;
+}
+
+static void print_claims(const struct json_value *claims)
+{
+    if (json_count(claims) == 0) {
+        printf("  claims     none\n");
+        return;
+    }
+    printf("  claims     at most   kind   ends       who and why\n");
+    for (size_t i = 0; i < json_count(claims); i++) {
+        const struct json_value *c = json_at(claims, i);
+        const char *why = take_text(c, "why");
+        bool ends = !isnan(take_number(c, "left_s"));
+        printf("    %s %-4llu %9s   %-5s  %s%-*s  %s%s%s\n",
+               take_bool(c, "wins") ? ">" : " ", (unsigned long long)take_u64(c, "id"),
+               watts(take_mw(c, "cap_mw")).t, take_text(c, "kind"), ends ? "in " : "",
+               ends ? 6 : 9, left(take_number(c, "left_s")).t, take_text(c, "who"),
+               *why ? ": " : "", why);
+    }
+}
+
+/* Where on the ramp: only while there is a way to go. */
+static void print_ramp(const struct json_value *v)
+{
+    const struct json_value *cap = json_get(v, "cap"), *cls = json_get(v, "class");
+    double at = take_mw(cap, "ramp_mw"), target = take_mw(cap, "target_mw");
+    double rate = take_number(cls, "rate_w_s");
+
+    if (!take_bool(cap, "ramping") || isnan(at) || isnan(target))
+        return;
+    printf("  ramp       at %s on the way to %s", watts(at).t, watts(target).t);
+    if (rate > 0)
+        printf(", %.3g W a second, %.0f s to go", rate, (at - target) / rate);
+    printf("\n");
+}
+
+static void print_others(const struct json_value *v)
+{
+    static const char *const causes[] = {"other", "driver", "persistence", "thermal",
+                                         "board"};
+    static const char *const words[] = {"another actor", "a driver reload",
+                                        "persistence mode off", "heat",
+                                        "board management"};
+    const struct json_value *others = json_get(v, "other_writers");
+    bool any = false;
+
+    for (size_t i = 0; i < n_elements(causes); i++) {
+        uint64_t n = take_u64(others, causes[i]);
+        if (n > 0)
+            printf("%s %llu by %s",
+                   any ? "," : "  changed    from outside:", (unsigned long long)n,
+                   words[i]);
+        any |= n > 0;
+    }
+    if (any)
+        printf("\n");
+}
+
+static void print_board(const struct json_value *v)
+{
+    const struct json_value *cap = json_get(v, "cap"), *bounds = json_get(v, "bounds");
+    const struct json_value *cls = json_get(v, "class");
+    const char *text = take_text(cap, "text");
+
+    printf("GPU %llu  %s%s\n", (unsigned long long)take_u64(v, "gpu"),
+           take_text(v, "uuid"),
+           take_bool(v, "dry_run") ? "  (dry run: nothing is written)" : "");
+    printf("  in force   %s\n", watts(take_mw(v, "enforced_mw")).t);
+    printf("  target     %s\n", take_text(cap, "why"));
+    print_ramp(v);
+    print_claims(json_get(v, "claims"));
+    printf("  floor      %s", isnan(take_mw(v, "floor_mw"))
+                                  ? "not known yet"
+                                  : watts(take_mw(v, "floor_mw")).t);
+    printf(" (%.0f %% of the demand)\n", 100 * take_number(cls, "floor"));
+    printf("  original   %s, board %s to %s, default %s\n",
+           watts(take_mw(bounds, "original_mw")).t, watts(take_mw(bounds, "min_mw")).t,
+           watts(take_mw(bounds, "max_mw")).t, watts(take_mw(bounds, "default_mw")).t);
+    printf("  state      %s%s%s\n", take_text(cap, "state"), *text ? ": " : "", text);
+    print_others(v);
+}
+
+static int explain(struct httpc *daemon, const char *board, const char *json)
+{
+    auto_(json_free) struct json *doc = NULL;
+    char path[160];
+    uw_error err = {""};
+
+    if (!daemon_is_board(board))
+        return cli_fail(EXIT_USAGE, "explain: '%s' is no index and no UUID of a GPU",
+                        board);
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", board);
+    int r = daemon_get(daemon, path, json, &doc, &err);
+    if (r < 0)
+        return cli_fail(r == -ENOENT ? EXIT_USAGE : cli_exit_of(r), "explain: %s",
+                        err.text);
+    if (!json || strcmp(json, "-") != 0)
+        print_board(json_root(doc));
+    return EXIT_OK;
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    const char *nvml = env->nvml, *json = NULL;
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    const struct opt opts[] = {
+        OPT_JSON(&json),
+        OPT_NVML(&nvml),
+    };
+    struct opts_rest rest;
+
+    int code = opts_parse(&cmd_explain, opts, n_elements(opts), argc, argv, &rest);
+    if (code != OPTS_GO)
+        return code;
+    if (rest.argc != 1)
+        return cli_fail(EXIT_USAGE, "explain: say which GPU: underwatt explain 0");
+    code = daemon_need(&cmd_explain, env, nvml, &daemon);
+    return code == EXIT_OK ? explain(daemon, rest.argv[0], json) : code;
+}
+
+const struct cmd cmd_explain = {
+    "explain",
+    "[OPTIONS] GPU",
+    "Why a board's cap is what it is: claims, winner, floor, ramp",
+    run,
+};

@@ -1,0 +1,83 @@
+#include <errno.h>
+#include <stdio.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+
+struct release {
+    const char *nvml;
+    uint64_t for_ns;
+    bool take_back;
+};
+
+/* One board: EXIT_OK, or EXIT_… after a line. */
+static int one(struct httpc *daemon, const struct release *o, const char *board)
+{
+    auto_(json_free) struct json *doc = NULL;
+    auto_(json_out_free) struct json_out *body = NULL;
+    char path[160], time[40];
+    uw_error err = {""};
+
+    if (!daemon_is_board(board))
+        return cli_fail(EXIT_USAGE, "release: '%s' is no index and no UUID of a GPU",
+                        board);
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s/%s", board,
+                   o->take_back ? "take-back" : "release");
+    if (o->for_ns) {
+        body = json_out_new();
+        (void)snprintf(time, sizeof time, "%.3f s", s_of_ns(o->for_ns));
+        json_out_object(body, NULL);
+        json_out_text(body, "for", time);
+        json_out_end(body);
+    }
+    int r = httpc_ask(daemon, "POST", path, take(body), &doc, &err);
+    if (r < 0)
+        return cli_fail(r == -ENOENT ? EXIT_USAGE : cli_exit_of(r), "release: GPU %s: %s",
+                        board, err.text);
+    printf("GPU %s: %s\n", board,
+           o->take_back ? "taken back"
+                        : "original limit back, handles closed: it may be reset now");
+    return EXIT_OK;
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    struct release o = {.nvml = env->nvml};
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    const struct opt opts[] = {
+        {"for", 0, "TIME", "take it back by itself after this time", opt_duration,
+         &o.for_ns},
+        {"take-back", 0, NULL, "the reset is done: hold it again where claims want it",
+         opt_flag, &o.take_back},
+        OPT_NVML(&o.nvml),
+    };
+    struct opts_rest rest;
+    int done = 0, worst = EXIT_OK;
+
+    int code = opts_parse(&cmd_release, opts, n_elements(opts), argc, argv, &rest);
+    if (code != OPTS_GO)
+        return code;
+    if (rest.argc < 1)
+        return cli_fail(EXIT_USAGE, "release: say which GPU: underwatt release 0");
+    if (o.take_back && o.for_ns)
+        return cli_fail(EXIT_USAGE, "release: --for and --take-back do not go together");
+    code = daemon_need(&cmd_release, env, o.nvml, &daemon);
+    for (int i = 0; code == EXIT_OK && i < rest.argc; i++) {
+        int r = one(daemon, &o, rest.argv[i]);
+        done += r == EXIT_OK;
+        worst = r != EXIT_OK ? r : worst;
+    }
+    return code != EXIT_OK    ? code
+           : worst == EXIT_OK ? EXIT_OK
+           : done             ? EXIT_PARTIAL
+                              : worst;
+}
+
+const struct cmd cmd_release = {
+    "release",
+    "[OPTIONS] GPU…",
+    "Let go of boards so that they can be reset, or take them back",
+    run,
+};

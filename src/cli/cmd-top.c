@@ -1,0 +1,162 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/top-screen.h"
+#include "cli/top.h"
+#include "io/loop.h"
+
+enum { ONCE_COLS = 100, DELAY_LEAST_MS = 200, DELAY_MOST_MS = 60000, CALL_MS = 1500 };
+
+struct view {
+    struct httpc *daemon;
+    struct loop *loop; /* for its clock */
+    struct top *top;
+    uint64_t delay_ns, next_ns;
+};
+
+typedef int (*take_fn)(struct top *t, const struct json_value *v, uw_error *err);
+
+static int take_one(struct view *v, const char *path, take_fn fn, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = httpc_ask(v->daemon, "GET", path, NULL, &doc, err);
+    return r < 0 ? r : fn(v->top, json_root(doc), err);
+}
+
+/* All that the view shows, asked anew; what fails is told in it. */
+static int look(struct view *v, uw_error *err)
+{
+    struct top *t = v->top;
+    char path[160];
+
+    int r = take_one(v, "/v1/node", top_take_node, err);
+    if (r == 0)
+        r = take_one(v, "/v1/gpus", top_take_gpus, err);
+    if (r == 0)
+        r = take_one(v, "/v1/jobs", top_take_jobs, err);
+    if (r == 0 && t->claims && t->n_boards > 0) {
+        (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain",
+                       t->board[t->picked].uuid);
+        r = take_one(v, path, top_take_claims, err);
+    }
+    t->trouble[0] = '\0';
+    if (r < 0)
+        (void)snprintf(t->trouble, sizeof t->trouble, "%.199s", err->text);
+    else
+        top_tick(t);
+    return r;
+}
+
+static int draw(struct view *v)
+{
+    unsigned rows = 0, cols = 0;
+    bool ascii = false;
+
+    screen_size(&rows, &cols, &ascii);
+    auto_(grid_free) struct grid *g = grid_new(rows, cols, ascii);
+    if (!g)
+        return -ENOMEM;
+    top_draw(v->top, g);
+    screen_show(g);
+    return 0;
+}
+
+static int watch(struct view *v, const struct cli_env *env, bool mono)
+{
+    uw_error err = {""};
+
+    int r = screen_open(!mono && !env->no_color, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "top: %s", err.text);
+    for (;;) {
+        uint64_t now = loop_now_ns(v->loop);
+        enum top_key key = TOP_KEY_OTHER;
+        if (now >= v->next_ns) {
+            if (!v->top->frozen)
+                (void)look(v, &err);
+            v->next_ns = loop_now_ns(v->loop) + v->delay_ns;
+            now = loop_now_ns(v->loop);
+        }
+        r = draw(v);
+        if (r < 0)
+            break;
+        if (!screen_key((int)((v->next_ns - now) / NS_PER_MS) + 1, &key))
+            continue;
+        if (top_key(v->top, key))
+            break;
+        if (v->top->claims)
+            v->next_ns = now; /* of the board picked now */
+    }
+    screen_close();
+    return r < 0 ? cli_fail(EXIT_FAIL, "top: out of memory") : EXIT_OK;
+}
+
+/* One look as plain text, for scripts and letters. */
+static int once(struct view *v)
+{
+    uw_error err = {""};
+
+    if (look(v, &err) < 0)
+        return cli_fail(EXIT_FAIL, "top: %s", err.text);
+    size_t rows = 6 + v->top->n_boards + v->top->n_jobs + (v->top->n_jobs == 0);
+    auto_(grid_free) struct grid *g = grid_new((unsigned)rows, ONCE_COLS, true);
+    if (!g)
+        return cli_fail(EXIT_FAIL, "top: out of memory");
+    top_draw(v->top, g);
+    for (unsigned row = 0; row + 1 < g->rows; row++) {
+        auto_(mem_free) char *text = grid_row(g, row);
+        if (!text)
+            return cli_fail(EXIT_FAIL, "top: out of memory");
+        (void)puts(text);
+    }
+    return EXIT_OK;
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    const char *nvml = env->nvml;
+    bool just_once = false, mono = false;
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(loop_free) struct loop *loop = NULL;
+    auto_(mem_free) struct top *top = calloc(1, sizeof *top);
+    struct view v = {.delay_ns = NS_PER_S, .top = top};
+    uw_error err = {""};
+    const struct opt opts[] = {
+        {"delay", 'd', "TIME", "between looks (1 s)", opt_duration, &v.delay_ns},
+        {"once", 0, NULL, "one look as plain text, then end", opt_flag, &just_once},
+        {"mono", 0, NULL, "no colours (NO_COLOR does the same)", opt_flag, &mono},
+        OPT_NVML(&nvml),
+    };
+    struct opts_rest rest;
+
+    int code = opts_parse(&cmd_top, opts, n_elements(opts), argc, argv, &rest);
+    if (code == OPTS_GO)
+        code = opts_no_more(&cmd_top, &rest);
+    if (code != OPTS_GO)
+        return code;
+    if (v.delay_ns < DELAY_LEAST_MS * NS_PER_MS || v.delay_ns > DELAY_MOST_MS * NS_PER_MS)
+        return cli_fail(EXIT_USAGE, "top: --delay: %g s is outside 0.2..60 s",
+                        s_of_ns(v.delay_ns));
+    code = daemon_need(&cmd_top, env, nvml, &daemon);
+    if (code != EXIT_OK)
+        return code;
+    if (!top || loop_new_real((struct loop_clock){.speed = 1}, &loop, &err) < 0)
+        return cli_fail(EXIT_FAIL, "top: out of memory");
+    v.daemon = daemon;
+    v.loop = loop;
+    return just_once ? once(&v) : watch(&v, env, mono);
+}
+
+const struct cmd cmd_top = {
+    "top",
+    "[OPTIONS]",
+    "Live view of boards, power against cap, jobs and claims",
+    run,
+};

@@ -1,0 +1,83 @@
+#include "cli/take.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+double take_number(const struct json_value *v, const char *key)
+{
+    double got = (double)NAN;
+
+    (void)json_get_double(v, key, &got, NULL);
+    return got;
+}
+
+double take_mw(const struct json_value *v, const char *key)
+{
+    return take_number(v, key) * 1e-3;
+}
+
+uint64_t take_u64(const struct json_value *v, const char *key)
+{
+    uint64_t got = 0;
+
+    (void)json_get_u64(v, key, &got, NULL);
+    return got;
+}
+
+bool take_bool(const struct json_value *v, const char *key)
+{
+    bool got = false;
+
+    (void)json_get_bool(v, key, &got, NULL);
+    return got;
+}
+
+const char *take_text(const struct json_value *v, const char *key)
+{
+    const char *got = json_as_text(json_get(v, key));
+
+    return got ? got : "";
+}
+
+void take_copy(const struct json_value *v, const char *key, char *ret, size_t size)
+{
+    (void)snprintf(ret, size, "%s", take_text(v, key));
+}
+
+/* "0-3" or "5" behind a comma; false: it no longer fits. */
+static bool add_run(char *ret, size_t size, uint64_t from, uint64_t to)
+{
+    size_t at = strlen(ret);
+    int n = snprintf(ret + at, size - at, from == to ? "%s%u" : "%s%u-%u", at ? "," : "",
+                     (unsigned)from, (unsigned)to);
+
+    if (n < 0 || (size_t)n >= size - at) {
+        ret[at] = '\0';
+        return false;
+    }
+    return true;
+}
+
+void take_boards(const struct json_value *array, char *ret, size_t size)
+{
+    uint64_t bits = 0;
+
+    for (size_t i = 0; i < json_count(array); i++) {
+        uint64_t index = 0;
+        if (json_as_u64(json_at(array, i), &index) && index < 64)
+            bits |= 1ull << index;
+    }
+    ret[0] = '\0';
+    for (unsigned i = 0; i < 64; i++) {
+        unsigned from = i;
+        if (!(bits >> i & 1))
+            continue;
+        while (i < 63 && bits >> (i + 1) & 1)
+            i++;
+        if (!add_run(ret, size, from, i))
+            return;
+    }
+    if (!ret[0])
+        (void)snprintf(ret, size, "-");
+}

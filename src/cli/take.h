@@ -1,0 +1,23 @@
+/* Fields of the daemon's answers, where a missing or null one is an unknown. */
+#ifndef CLI_TAKE_H
+#define CLI_TAKE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/json.h"
+
+double take_number(const struct json_value *v, const char *key); /* NaN unknown */
+/* A limit of the API, mW, in W; NaN unknown. */
+double take_mw(const struct json_value *v, const char *key);
+uint64_t take_u64(const struct json_value *v, const char *key); /* 0 unknown */
+bool take_bool(const struct json_value *v, const char *key);    /* false unknown */
+/* Borrowed; "" unknown. */
+const char *take_text(const struct json_value *v, const char *key);
+/* Copied, cut to fit; "" unknown. */
+void take_copy(const struct json_value *v, const char *key, char *ret, size_t size);
+/* An array of board indices as "0-3,5"; "-" none. */
+void take_boards(const struct json_value *array, char *ret, size_t size);
+
+#endif

@@ -1,0 +1,172 @@
+#include "cli/top.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/take.h"
+
+int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
+{
+    const char *host = take_text(node, "hostname"), *utc = take_text(node, "utc");
+
+    if (!*host || strlen(utc) < 19)
+        return fail(err, -EINVAL, "the daemon's answer has no hostname or no time");
+    (void)snprintf(t->host, sizeof t->host, "%s", host);
+    (void)snprintf(t->clock, sizeof t->clock, "%.8s", utc + 11);
+    t->simulated = take_bool(node, "simulated");
+    t->dry_run = take_bool(node, "dry_run");
+    t->read_only = !take_bool(json_get(node, "actuator"), "up");
+    return 0;
+}
+
+/* Who decides, in a word or few: cap.why is "215 W: soft claim of WHO: why". */
+static void take_by(struct top_board *b, const struct json_value *cap)
+{
+    static const char of[] = " claim of ";
+    const char *by = take_text(cap, "by"), *why = take_text(cap, "why");
+    const char *who = strstr(why, of);
+
+    if (strcmp(by, "claim") == 0 && who)
+        by = who + sizeof of - 1;
+    else if (strcmp(by, "floor") == 0)
+        by = "soft floor";
+    else if (strcmp(by, "minimum") == 0)
+        by = "the board's minimum";
+    (void)snprintf(b->by, sizeof b->by, "%s", by);
+    if (strcmp(b->state, "held") != 0 && strcmp(b->state, "free") != 0 && b->state[0])
+        (void)snprintf(b->by, sizeof b->by, "%.15s: %.70s", b->state, by);
+}
+
+static void take_board(struct top_board *b, const struct json_value *v)
+{
+    const struct json_value *cap = json_get(v, "cap"), *limits = json_get(v, "limits");
+
+    b->index = (unsigned)take_u64(v, "gpu");
+    take_copy(v, "uuid", b->uuid, sizeof b->uuid);
+    take_copy(v, "name", b->name, sizeof b->name);
+    take_copy(cap, "state", b->state, sizeof b->state);
+    take_by(b, cap);
+    take_copy(cap, "text", b->text, sizeof b->text);
+    b->power_w = take_number(v, "power_w");
+    b->cap_w = take_mw(limits, "enforced_mw");
+    b->target_w = take_mw(cap, "target_mw");
+    b->original_w = take_mw(limits, "original_mw");
+    if (isnan(b->original_w))
+        b->original_w = b->cap_w;
+    b->max_w = take_mw(limits, "max_mw");
+    b->temp_c = take_number(v, "temperature_c");
+    b->util = take_number(v, "utilization");
+    b->clock_mhz = take_number(v, "sm_mhz");
+    b->today_j = take_number(v, "today_j");
+}
+
+/* The board of this UUID as it was, with its history; NULL: new. */
+static const struct top_board *known(const struct top *t, const struct json_value *v)
+{
+    for (size_t i = 0; i < t->n_boards; i++) {
+        if (strcmp(t->board[i].uuid, take_text(v, "uuid")) == 0)
+            return &t->board[i];
+    }
+    return NULL;
+}
+
+int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
+{
+    const struct json_value *list = json_get(gpus, "gpus");
+    auto_(mem_free) struct top_board *board = calloc(TOP_BOARDS, sizeof *board);
+    size_t n = json_count(list);
+
+    if (!board)
+        return fail(err, -ENOMEM, "out of memory");
+    if (!list)
+        return fail(err, -EINVAL, "the daemon's answer has no list of boards");
+    if (n > TOP_BOARDS)
+        n = TOP_BOARDS;
+    for (size_t i = 0; i < n; i++) {
+        const struct json_value *v = json_at(list, i);
+        const struct top_board *old = known(t, v);
+        if (!*take_text(v, "uuid"))
+            return fail(err, -EINVAL, "the daemon's answer has a board without a UUID");
+        if (old)
+            board[i] = *old;
+        else
+            for (size_t k = 0; k < TOP_HISTORY; k++)
+                board[i].history_w[k] = (double)NAN;
+        take_board(&board[i], v);
+    }
+    memcpy(t->board, board, sizeof t->board);
+    t->n_boards = n;
+    if (t->picked >= n)
+        t->picked = n ? n - 1 : 0;
+    return 0;
+}
+
+static void take_job(struct top_job *j, const struct json_value *v)
+{
+    const struct json_value *search = json_get(v, "search");
+    const struct json_value *saved = json_get(search, "saved");
+    const char *name = take_text(v, "name");
+
+    *j = (struct top_job){.id = take_u64(v, "id")};
+    take_copy(v, "user", j->user, sizeof j->user);
+    if (!j->user[0])
+        (void)snprintf(j->user, sizeof j->user, "%.0f", take_number(v, "uid"));
+    (void)snprintf(j->name, sizeof j->name, "%s", *name ? name : "(another's)");
+    take_boards(json_get(v, "gpus"), j->gpus, sizeof j->gpus);
+    take_copy(search, "state", j->state, sizeof j->state);
+    if (!j->state[0])
+        (void)snprintf(j->state, sizeof j->state, "%s", take_text(v, "source"));
+    take_copy(search, "goal", j->goal, sizeof j->goal);
+    j->cap_w = take_mw(search, "cap_mw");
+    j->saved = take_number(saved, "fraction");
+    j->saved_half = take_number(saved, "fraction_half");
+    j->energy_j = take_number(v, "energy_j");
+    j->time_s = take_number(v, "time_s");
+}
+
+int top_take_jobs(struct top *t, const struct json_value *jobs, uw_error *err)
+{
+    const struct json_value *list = json_get(jobs, "jobs");
+    size_t n = 0;
+
+    if (!list)
+        return fail(err, -EINVAL, "the daemon's answer has no list of jobs");
+    for (size_t i = 0; i < json_count(list) && n < TOP_JOBS; i++) {
+        if (take_bool(json_at(list, i), "running"))
+            take_job(&t->job[n++], json_at(list, i));
+    }
+    t->n_jobs = n;
+    if (t->first_job >= n)
+        t->first_job = 0;
+    return 0;
+}
+
+int top_take_claims(struct top *t, const struct json_value *explain, uw_error *err)
+{
+    const struct json_value *list = json_get(explain, "claims");
+    const struct top_board *known_board = known(t, explain);
+
+    if (!list)
+        return fail(err, -EINVAL, "the daemon's answer has no list of claims");
+    if (!known_board)
+        return 0; /* gone meanwhile */
+    struct top_board *b = &t->board[known_board - t->board];
+    b->n_claims = 0;
+    for (size_t i = 0; i < json_count(list) && i < TOP_CLAIMS; i++) {
+        const struct json_value *v = json_at(list, i);
+        struct top_claim *c = &b->claim[b->n_claims++];
+        *c = (struct top_claim){.cap_w = take_mw(v, "cap_mw"),
+                                .left_s = take_number(v, "left_s"),
+                                .wins = take_bool(v, "wins")};
+        if (isnan(c->left_s))
+            c->left_s = (double)INFINITY;
+        take_copy(v, "kind", c->kind, sizeof c->kind);
+        take_copy(v, "who", c->who, sizeof c->who);
+        take_copy(v, "why", c->why, sizeof c->why);
+    }
+    return 0;
+}
