@@ -122,6 +122,7 @@ struct http_exchange {
     struct http_target target;
     unsigned refused; /* status, before any handler */
     const char *why;
+    char cause[48]; /* for the log; "": the status */
     char *body;
     size_t body_len, body_cap;
     bool begun, too_large;

@@ -234,17 +234,16 @@ static bool is_refusal(unsigned status)
     }
 }
 
-static void fail_with(struct http_exchange *x, unsigned status, const char *text)
+void http_fail_fields(struct http_exchange *x, unsigned status,
+                      const struct http_field *headers, const char *text)
 {
-    static const struct http_field ALLOW[] = {{"Allow", "GET, POST, PUT, PATCH, DELETE"},
-                                              {NULL, NULL}};
     struct json_out *o = json_out_new();
     char *body = NULL, cause[16];
 
     if (is_refusal(status) && x->server) {
         (void)snprintf(cause, sizeof cause, "%u", status);
         x->server->stats.refused++;
-        conn_refused(x->server, x->peer, cause, text);
+        conn_refused(x->server, x->peer, *x->cause ? x->cause : cause, text);
     }
     json_out_object(o, NULL);
     json_out_text(o, "error", text);
@@ -252,18 +251,24 @@ static void fail_with(struct http_exchange *x, unsigned status, const char *text
     if (json_out_string(o, &body, NULL) < 0)
         http_reply(x, status, NULL, NULL, 0, NULL);
     else
-        http_reply(x, status, "application/json", body, strlen(body),
-                   status == 405 && x->refused ? ALLOW : NULL);
+        http_reply(x, status, "application/json", body, strlen(body), headers);
     json_out_free(o);
     free(body);
 }
 
 void exchange_refuse(struct http_exchange *x, unsigned status, const char *why)
 {
+    static const struct http_field ALLOW[] = {{"Allow", "GET, POST, PUT, PATCH, DELETE"},
+                                              {NULL, NULL}};
+
     x->refused = status;
+    http_fail_fields(x, status, status == 405 ? ALLOW : NULL, why);
     x->reply.close = true;
-    fail_with(x, status, why);
-    x->reply.close = true;
+}
+
+void http_cause(struct http_exchange *x, const char *cause)
+{
+    (void)snprintf(x->cause, sizeof x->cause, "%s", cause);
 }
 
 void http_fail(struct http_exchange *x, unsigned status, const char *format, ...)
@@ -274,7 +279,7 @@ void http_fail(struct http_exchange *x, unsigned status, const char *format, ...
     va_start(args, format);
     (void)vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fail_with(x, status, text);
+    http_fail_fields(x, status, NULL, text);
 }
 
 unsigned http_status(int r)
@@ -297,8 +302,8 @@ unsigned http_status(int r)
 
 void http_fail_r(struct http_exchange *x, int r, const uw_error *err)
 {
-    fail_with(x, http_status(r),
-              err && *err->text ? err->text : strerror(r < 0 ? -r : r));
+    http_fail_fields(x, http_status(r), NULL,
+                     err && *err->text ? err->text : strerror(r < 0 ? -r : r));
 }
 
 void http_on_gone(struct http_exchange *x, http_gone_fn fn, void *user)

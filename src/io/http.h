@@ -169,6 +169,11 @@ void http_reply_json(struct http_exchange *x, unsigned status, struct json_out *
 /* {"error": "…"}; 400, 401, 403, 405, 413 and 429 are logged as refused. */
 void http_fail(struct http_exchange *x, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+/* What the log calls the refusal that follows; the peer is not told. */
+void http_cause(struct http_exchange *x, const char *cause);
+/* The same with headers: Retry-After, WWW-Authenticate. */
+void http_fail_fields(struct http_exchange *x, unsigned status,
+                      const struct http_field *headers, const char *text);
 /* The same for a result of ours and its text: see http_status(). */
 void http_fail_r(struct http_exchange *x, int r, const uw_error *err);
 /* -EINVAL, -ERANGE: 400; -EPERM, -EACCES: 403; -ENOENT, -ENODEV: 404; -EBUSY, -EEXIST,

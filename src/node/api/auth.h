@@ -28,13 +28,15 @@ struct auth_opts {
     struct loop *loop;
     const char *admin_group; /* NULL or "": root alone */
     const char *tokens;      /* file of tokens; NULL: none are taken */
-    auth_lookup_fn lookup;   /* NULL: the system's (getpwuid_r, getgrouplist) */
+    double requests; /* a second, of each uid and token; 0: 100.  Root has no bound */
+    auth_lookup_fn lookup; /* NULL: the system's (getpwuid_r, getgrouplist) */
 };
 int auth_new(const struct auth_opts *opts, struct auth **ret, uw_error *err);
 void auth_free(struct auth *a);
 DEFINE_AUTO(struct auth *, auth_free);
-/* A new admin group; what is remembered of users is forgotten. */
-int auth_configure(struct auth *a, const char *admin_group, uw_error *err);
+/* A new admin group and rate; what is remembered of users is forgotten. */
+int auth_configure(struct auth *a, const char *admin_group, double requests,
+                   uw_error *err);
 
 struct auth_who {
     struct node_who node; /* its name is name below */
@@ -48,9 +50,10 @@ struct auth_who {
  * Retry-After) and fn is not called; nor is it when the peer goes before.
  *
  * Local: uid as SO_PEERCRED has it; root and the admin group are admin, everybody may
- * claim (node_claim() decides where).  A token on a local connection is refused rather
- * than looked at: it would lend its rights to the uid.  Remote: "Authorization: Bearer
- * uwt_…".
+ * claim (node_claim() decides where).  A token that comes over a local connection is not
+ * looked at.  Remote: "Authorization: Bearer uwt_…" and nothing else; an address
+ * that fails at it ten times in a row is told to wait (one that has a valid token is
+ * served all the same: nobody can keep it out).
  */
 typedef void (*auth_fn)(struct http_exchange *x, const struct auth_who *who, void *user);
 void auth_ask(struct auth *a, struct http_exchange *x, auth_fn fn, void *user);

@@ -18,7 +18,7 @@
 
 enum token_scope {
     TOKEN_READ = 1,
-    TOKEN_CLAIM, /* claims on one job (job), or on all jobs of a user (uid) */
+    TOKEN_CLAIM, /* claims on all jobs of a user (uid), or on one of them (job) */
     TOKEN_ADMIN,
 };
 const char *token_scope_name(enum token_scope scope); /* "read", "claim", "admin" */
@@ -57,8 +57,9 @@ int tokens_save(const char *path, const struct tokens *tokens, uw_error *err);
 const struct token *tokens_find(const struct tokens *tokens, const char *text,
                                 int64_t now_s, const char **ret_why);
 
-/* ---- for `underwattd --token-…`: change the file, under a lock; a running daemon
- * sees it at the next request that bears a token ---- */
+/* ---- for `underwattd --token-…`: change the file, under a lock beside it and as the
+ * owner of its folder where root asks; a running daemon sees it at the next request
+ * that bears a token.  They may block ---- */
 
 struct token_ask {
     const char *name;
