@@ -19,6 +19,7 @@
 #include "gpu/rapl/rapl.h"
 #include "io/file.h"
 #include "node/config.h"
+#include "node/doors.h"
 #include "node/lockfile.h"
 #include "node/node.h"
 #include "node/notify.h"
@@ -39,7 +40,8 @@ struct world {
     bool simulated;
     char state_dir[256];
     struct loop_clock clock;
-    const char *notify; /* NOTIFY_SOCKET */
+    const char *notify;   /* NOTIFY_SOCKET */
+    uint64_t watchdog_ns; /* of kernel time; 0: none */
 };
 
 struct program {
@@ -52,6 +54,8 @@ struct program {
     struct loop *loop;
     struct loop_signal *sigterm, *sigint, *sighup;
     struct node *node;
+    struct doors *doors;
+    struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
     bool ready, ending;
 };
 
@@ -137,7 +141,12 @@ static int look_at_library(struct world *w, const char *library, uw_error *err)
 
 static int read_environment(struct world *w, uw_error *err)
 {
+    const char *watchdog = getenv("WATCHDOG_USEC");
+    uint64_t us = 0;
+
     w->notify = getenv("NOTIFY_SOCKET");
+    if (watchdog && parse_u64(watchdog, &us, NULL) == 0 && us < UINT64_MAX / NS_PER_US)
+        w->watchdog_ns = us * NS_PER_US;
     int r = loop_clock_parse(getenv("UNDERWATT_CLOCK"), &w->clock, err);
 
     return r < 0 ? r : look_at_library(w, getenv("UNDERWATT_NVML"), err);
@@ -215,6 +224,8 @@ static int reload(void *user, uw_error *err)
     int r = load_config(p, &new, err);
 
     if (r == 0)
+        r = doors_configure(p->doors, &new, err);
+    if (r == 0)
         r = node_configure(p->node, &new, err);
     if (r < 0) {
         node_config_failed(p->node, err->text);
@@ -249,6 +260,27 @@ static int on_hup(struct loop_signal *source, int signo, void *user)
 
 /* ---- beginning and end ---- */
 
+static int on_beat(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    const struct program *p = user;
+    (void)timer;
+    (void)now_ns;
+
+    (void)notify(p->world.notify, "WATCHDOG=1", NULL);
+    return 0;
+}
+
+/* Twice as often as it is asked for, in the kernel's time. */
+static int start_beating(struct program *p, uw_error *err)
+{
+    uint64_t period = ns_of_s(s_of_ns(p->world.watchdog_ns) / 2 * loop_speed(p->loop));
+
+    if (p->world.watchdog_ns == 0 || p->beat)
+        return 0;
+    return loop_timer_new(p->loop, loop_now_ns(p->loop) + period, period, on_beat, p,
+                          &p->beat, err);
+}
+
 static int on_ended(struct node *node, void *user)
 {
     struct program *p = user;
@@ -268,6 +300,7 @@ static int on_term(struct loop_signal *source, int signo, void *user)
         return 0;
     }
     p->ending = true;
+    doors_close(take(p->doors));
     log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
     (void)notify(p->world.notify, "STOPPING=1", NULL);
     return node_end(p->node, on_ended, p);
@@ -277,11 +310,14 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
 {
     struct program *p = user;
     uw_error told = {""};
-    (void)node;
 
+    if (r == 0)
+        r = doors_open(p->loop, node, &p->config, reload, p, &p->doors, &told);
+    if (r == 0)
+        r = start_beating(p, &told);
     if (r < 0) {
         log_event(LOG_LEVEL_ERROR, "start-failed", "reason=%s",
-                  log_quote(err->text).text);
+                  log_quote(told.text[0] ? told.text : err->text).text);
         return r;
     }
     p->ready = true;
@@ -323,7 +359,9 @@ static int begin(struct program *p, uw_error *err)
 
 static void finish(struct program *p)
 {
+    doors_close(take(p->doors));
     node_free(take(p->node));
+    loop_timer_free(take(p->beat));
     loop_signal_free(take(p->sigterm));
     loop_signal_free(take(p->sigint));
     loop_signal_free(take(p->sighup));
