@@ -17,6 +17,9 @@
 
 enum { TOLD_MAX = 4096 };
 
+/* What the boards are found at, in watts; 0: their default limit. */
+static double scene_found_w;
+
 struct told {
     enum caps_event event;
     size_t board;
@@ -185,6 +188,8 @@ __attribute__((unused)) static struct scene *scene_boards(const char *name,
     if (r == 0)
         r = sim_machine_builtin("v100", boards, &s->machine, &err);
     s->machine.set_latency_ns = 32 * NS_PER_MS;
+    for (unsigned i = 0; i < boards && scene_found_w > 0; i++)
+        s->machine.board[i].limit_mw = W(scene_found_w);
     if (r == 0)
         r = virtual_world_new(s->loop, &s->machine, 7, &s->world, &err);
     struct gpu_open_opts opts = {.clock = {scene_clock, s->loop},
@@ -321,7 +326,8 @@ __attribute__((unused)) static unsigned told(const struct scene *s, enum caps_ev
     return n;
 }
 
-static const struct told *last_told(const struct scene *s, enum caps_event event)
+__attribute__((unused)) static const struct told *last_told(const struct scene *s,
+                                                            enum caps_event event)
 {
     static const struct told none = {.text = "never"};
 
