@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/doctor-daemon.h"
 #include "cli/doctor.h"
 #include "cli/energy-check.h"
 #include "cli/options.h"
@@ -64,6 +65,7 @@ static int examine(const struct cli_env *env, const char *nvml, const char *json
     auto_(survey_free) struct survey *s = NULL;
     auto_(mem_free) struct doctor_energy *energy = NULL;
     auto_(mem_free) struct findings *found = calloc(1, sizeof *found);
+    struct doctor_daemon daemon;
     struct doctor_facts f = {.root = env->root, .named = nvml};
 
     if (!found)
@@ -84,6 +86,8 @@ static int examine(const struct cli_env *env, const char *nvml, const char *json
     }
     look_at_rapl(&f.rapl);
     doctor_judge(&f, found);
+    doctor_daemon_look(env, nvml, &daemon);
+    doctor_daemon_judge(&daemon, UW_VERSION, found);
     return report(found, &f, json);
 }
 

@@ -1,0 +1,188 @@
+#include "cli/doctor-daemon.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/daemon.h"
+#include "cli/take.h"
+
+static const char *const causes[DOCTOR_CAUSES] = {"other", "driver", "persistence",
+                                                  "thermal", "board"};
+
+static int look_at_board(struct httpc *c, const struct json_value *board,
+                         struct doctor_daemon *ret)
+{
+    auto_(json_free) struct json *doc = NULL;
+    const char *state = take_text(json_get(board, "cap"), "state");
+    char path[160];
+
+    ret->yielded += strcmp(state, "yielded") == 0;
+    ret->lost += strcmp(state, "lost") == 0;
+    ret->denied += strcmp(state, "denied") == 0;
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", take_text(board, "uuid"));
+    int r = httpc_ask(c, "GET", path, NULL, &doc, &ret->error);
+    const struct json_value *others = json_get(json_root(doc), "other_writers");
+    for (size_t i = 0; r == 0 && i < DOCTOR_CAUSES; i++)
+        ret->changes[i] += take_u64(others, causes[i]);
+    return r;
+}
+
+static int look_at_boards(struct httpc *c, struct doctor_daemon *ret)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = httpc_ask(c, "GET", "/v1/gpus", NULL, &doc, &ret->error);
+    if (r < 0)
+        return r;
+    const struct json_value *list = json_get(json_root(doc), "gpus");
+    for (size_t i = 0; r == 0 && i < json_count(list); i++)
+        r = look_at_board(c, json_at(list, i), ret);
+    return r;
+}
+
+void doctor_daemon_look(const struct cli_env *env, const char *nvml,
+                        struct doctor_daemon *ret)
+{
+    auto_(httpc_free) struct httpc *c = NULL;
+    auto_(json_free) struct json *doc = NULL;
+
+    *ret = (struct doctor_daemon){.looked = true};
+    ret->r = daemon_open(env, nvml, &c, &ret->error);
+    if (ret->r != 0)
+        return;
+    ret->r = httpc_ask(c, "GET", "/v1/node", NULL, &doc, &ret->error);
+    if (ret->r < 0)
+        return;
+    const struct json_value *v = json_root(doc), *act = json_get(v, "actuator");
+    const struct json_value *you = json_get(v, "you");
+    ret->simulated = take_bool(v, "simulated");
+    ret->dry_run = take_bool(v, "dry_run");
+    ret->actuator_up = take_bool(act, "up");
+    take_copy(act, "why", ret->why, sizeof ret->why);
+    take_copy(v, "version", ret->version, sizeof ret->version);
+    take_copy(you, "name", ret->you, sizeof ret->you);
+    ret->may_claim = take_bool(you, "may_claim");
+    ret->admin = take_bool(you, "admin");
+    ret->boards = take_u64(v, "gpus");
+    ret->jobs = take_u64(v, "jobs");
+    ret->config_failures = take_u64(json_get(v, "config"), "failures");
+    ret->ledger_failures = take_u64(json_get(v, "ledger"), "failures");
+    ret->r = look_at_boards(c, ret);
+}
+
+static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
+{
+    if (d->r == DAEMON_ABSENT) {
+        finding_add(ret, "daemon", FINDING_NOTE,
+                    "%s: commands work by themselves, without jobs, ledger and metrics",
+                    d->error.text);
+        finding_remedy(ret, "sudo systemctl enable --now underwattd; without systemd: "
+                            "underwatt-start");
+    } else if (d->r == -EACCES) {
+        finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
+        finding_remedy(ret, "its socket is not for this user: see api.socket in "
+                            "underwattd.yaml(5)");
+    } else {
+        finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
+        finding_remedy(ret, "journalctl -u underwattd; sudo systemctl restart underwattd "
+                            "(caps and jobs are taken over)");
+    }
+}
+
+static void judge_rights(const struct doctor_daemon *d, struct findings *ret)
+{
+    if (!d->actuator_up) {
+        finding_add(ret, "actuator", FINDING_BAD, "the daemon can set no caps: %s",
+                    d->why[0] ? d->why : "no actuator");
+        finding_remedy(ret, "sudo systemctl enable --now underwatt-actuator.socket; "
+                            "journalctl -u underwatt-actuator");
+    } else if (d->denied > 0) {
+        finding_add(ret, "actuator", FINDING_BAD, "%u board%s may not be capped",
+                    d->denied, d->denied == 1 ? "" : "s");
+        finding_remedy(ret,
+                       "underwatt explain GPU says why; see underwatt-actuator.yaml(5)");
+    } else {
+        finding_add(ret, "actuator", FINDING_OK, "answers the daemon%s",
+                    d->dry_run ? "; dry run: nothing is written" : "");
+    }
+    if (d->lost > 0) {
+        finding_add(ret, "boards", FINDING_BAD, "%u board%s the daemon has lost", d->lost,
+                    d->lost == 1 ? "" : "s");
+        finding_remedy(ret, "underwatt explain GPU says why; a board that hangs needs a "
+                            "reset: underwatt-release(1)");
+    }
+}
+
+/* Who else sets limits, as the daemon counted it. */
+static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
+{
+    static const struct {
+        enum finding_state state;
+        const char *what, *remedy;
+    } by[DOCTOR_CAUSES] = {
+        {FINDING_WARN, "by another program",
+         "stop the other writer (nvidia-smi in a timer, DCGM's configuration), or set "
+         "caps.other_writers to reassert"},
+        {FINDING_NOTE, "by a driver reload",
+         "keep the driver loaded: nvidia-persistenced"},
+        {FINDING_WARN, "because persistence mode is off",
+         "sudo nvidia-smi -pm 1, or run "
+         "nvidia-persistenced"},
+        {FINDING_WARN, "by heat", "look after the cooling"},
+        {FINDING_WARN, "by the board's management",
+         "a management controller or a power brake limits the board: ask who runs it"},
+    };
+
+    for (size_t i = 0; i < DOCTOR_CAUSES; i++) {
+        if (d->changes[i] == 0)
+            continue;
+        finding_add(ret, "writers", by[i].state, "limits were changed %llu time%s %s",
+                    (unsigned long long)d->changes[i], d->changes[i] == 1 ? "" : "s",
+                    by[i].what);
+        finding_remedy(ret, "%s", by[i].remedy);
+    }
+    if (d->yielded > 0)
+        finding_add(ret, "writers", FINDING_WARN, "%u board%s left to another's limit",
+                    d->yielded, d->yielded == 1 ? " is" : "s are");
+}
+
+void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
+                         struct findings *ret)
+{
+    if (!d->looked)
+        return;
+    if (d->r != 0) {
+        judge_absent(d, ret);
+        return;
+    }
+    finding_add(ret, "daemon", FINDING_OK,
+                "underwattd %s: %llu board%s, %llu job%s; you are %s%s", d->version,
+                (unsigned long long)d->boards, d->boards == 1 ? "" : "s",
+                (unsigned long long)d->jobs, d->jobs == 1 ? "" : "s", d->you,
+                d->admin       ? " (administrator)"
+                : d->may_claim ? ""
+                               : " (may look only)");
+    if (strcmp(d->version, version) != 0) {
+        finding_add(ret, "daemon", FINDING_WARN, "it is version %s, this command %s",
+                    d->version, version);
+        finding_remedy(ret, "sudo systemctl restart underwattd (caps and jobs are taken "
+                            "over)");
+    }
+    judge_rights(d, ret);
+    judge_writers(d, ret);
+    if (d->config_failures > 0) {
+        finding_add(
+            ret, "config", FINDING_WARN,
+            "%llu configuration%s refused since it started; the old one is in force",
+            (unsigned long long)d->config_failures,
+            d->config_failures == 1 ? " was" : "s were");
+        finding_remedy(ret, "underwattd --check /etc/underwatt/underwattd.yaml");
+    }
+    if (d->ledger_failures > 0) {
+        finding_add(ret, "ledger", FINDING_BAD, "%llu write%s to the ledger failed",
+                    (unsigned long long)d->ledger_failures,
+                    d->ledger_failures == 1 ? "" : "s");
+        finding_remedy(ret, "df -h /var/lib/underwatt; journalctl -u underwattd");
+    }
+}

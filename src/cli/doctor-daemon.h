@@ -1,0 +1,33 @@
+/* The node daemon as `underwatt doctor` judges it.  Facts are pure values; only
+ * doctor_daemon_look() asks anybody.
+ */
+#ifndef CLI_DOCTOR_DAEMON_H
+#define CLI_DOCTOR_DAEMON_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "cli/cmd.h"
+#include "cli/findings.h"
+
+enum { DOCTOR_CAUSES = 5 };
+
+struct doctor_daemon {
+    bool looked;
+    int r;          /* of daemon_open() … */
+    uw_error error; /* … or of what was asked afterwards */
+    bool simulated, dry_run, actuator_up, may_claim, admin;
+    char version[32], why[200], you[96]; /* why: no cap can be set */
+    uint64_t config_failures, ledger_failures, boards, jobs;
+    uint64_t changes[DOCTOR_CAUSES]; /* from outside: other, driver, persistence,
+                                      * thermal, board */
+    unsigned yielded, lost, denied;  /* boards in these states */
+};
+
+void doctor_daemon_look(const struct cli_env *env, const char *nvml,
+                        struct doctor_daemon *ret);
+/* version: this command's own. */
+void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
+                         struct findings *ret);
+
+#endif

@@ -1,0 +1,75 @@
+/* What doctor says of the daemon: facts in, findings out. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "cli/daemon.h"
+#include "cli/doctor-daemon.h"
+#include "tap.h"
+
+#define UP                                                                     \
+    .looked = true, .actuator_up = true, .version = "1.0", .you = "user anna", \
+    .may_claim = true
+
+/* clang-format off */
+static const struct {
+    const char *name;
+    struct doctor_daemon d;
+    const char *what; enum finding_state state; /* this finding … */
+    const char *text, *remedy;                  /* … with these words in it; NULL: none such */
+} cases[] = {
+    {"nobody answers", {.looked = true, .r = DAEMON_ABSENT, .error = {"no daemon at X"}},
+     "daemon", FINDING_NOTE, "no daemon at X", "systemctl enable --now underwattd"},
+    {"it hangs", {.looked = true, .r = -ETIMEDOUT, .error = {"no answer within 3 s"}},
+     "daemon", FINDING_BAD, "no answer", "journalctl -u underwattd"},
+    {"not ours to ask", {.looked = true, .r = -EACCES, .error = {"X: Permission denied"}},
+     "daemon", FINDING_BAD, "denied", "api.socket"},
+    {"all is well", {UP, .boards = 8, .jobs = 1}, "daemon", FINDING_OK, "8 boards, 1 job; you are user anna", ""},
+    {"an administrator", {UP, .admin = true}, "daemon", FINDING_OK, "(administrator)", ""},
+    {"a reader", {.looked = true, .actuator_up = true, .version = "1.0", .you = "token x"},
+     "daemon", FINDING_OK, "(may look only)", ""},
+    {"another version", {.looked = true, .actuator_up = true, .version = "0.9", .may_claim = true},
+     "daemon", FINDING_WARN, "version 0.9, this command 1.0", "restart underwattd"},
+    {"the actuator answers", {UP}, "actuator", FINDING_OK, "answers the daemon", ""},
+    {"a dry run", {UP, .dry_run = true}, "actuator", FINDING_OK, "nothing is written", ""},
+    {"no actuator", {.looked = true, .version = "1.0", .why = "no one at Y"},
+     "actuator", FINDING_BAD, "can set no caps: no one at Y", "underwatt-actuator.socket"},
+    {"boards denied", {UP, .denied = 2}, "actuator", FINDING_BAD, "2 boards may not", "explain"},
+    {"boards lost", {UP, .lost = 1}, "boards", FINDING_BAD, "1 board the daemon", "underwatt-release(1)"},
+    {"another writer", {UP, .changes = {3}}, "writers", FINDING_WARN, "3 times by another", "reassert"},
+    {"reloads", {UP, .changes = {0, 1}}, "writers", FINDING_NOTE, "1 time by a driver reload", "persistenced"},
+    {"no persistence", {UP, .changes = {0, 0, 1}}, "writers", FINDING_WARN, "persistence", "nvidia-smi -pm 1"},
+    {"heat", {UP, .changes = {0, 0, 0, 7}}, "writers", FINDING_WARN, "7 times by heat", "cooling"},
+    {"management", {UP, .changes = {0, 0, 0, 0, 2}}, "writers", FINDING_WARN, "management", "who runs it"},
+    {"yielded", {UP, .yielded = 1}, "writers", FINDING_WARN, "1 board is left", ""},
+    {"nobody else writes", {UP}, "writers", FINDING_OK, NULL, NULL},
+    {"a wrong file", {UP, .config_failures = 1}, "config", FINDING_WARN, "1 configuration was refused", "--check"},
+    {"a full disk", {UP, .ledger_failures = 4}, "ledger", FINDING_BAD, "4 writes", "df -h"},
+    {"not looked", {.r = -EIO}, "daemon", FINDING_OK, NULL, NULL},
+};
+/* clang-format on */
+
+int main(void)
+{
+    struct findings *found = calloc(1, sizeof *found);
+
+    for (size_t i = 0; found && i < n_elements(cases); i++) {
+        bool hit = false;
+        found->n = 0;
+        doctor_daemon_judge(&cases[i].d, "1.0", found);
+        for (size_t k = 0; k < found->n; k++) {
+            const struct finding *f = &found->f[k];
+            if (cases[i].text)
+                hit |= strcmp(f->what, cases[i].what) == 0 &&
+                       f->state == cases[i].state && strstr(f->text, cases[i].text) &&
+                       (*cases[i].remedy ? strstr(f->remedy, cases[i].remedy) != NULL
+                                         : !f->remedy[0]);
+            else
+                hit |= strcmp(f->what, cases[i].what) == 0;
+        }
+        if (!ok(hit == (cases[i].text != NULL), "%s", cases[i].name))
+            findings_print(found, FINDING_OK, stdout);
+    }
+    free(found);
+    return done();
+}
