@@ -10,11 +10,31 @@ enum { REPORT_ROWS = 10000 }; /* the greatest users of energy; the rest is one r
 /* Which rows of energy and meter are meant; by index. */
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
 
+enum { REPORT_PIECES = 200 };
+struct report_cap {
+    int64_t least_mw, most_mw, span_ms; /* span 0: nothing is known of this piece */
+    double sum;                         /* of mW x ms */
+};
+struct report_caps {
+    int64_t begin_ms, piece_ms;
+    int64_t board[LEDGER_BOARDS]; /* ids */
+    size_t n;
+    struct report_cap *piece; /* REPORT_PIECES a board */
+};
+
 struct report {
     struct ledger *l;
     const struct ledger_query *q;
     struct json_out *o;
+    unsigned method;
+    bool simulated;
+    struct report_caps caps;
 };
+
+/* Reads the span's rows once: fills method, simulated, caps, and the temporary table
+ * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms).
+ */
+int report_gather(struct report *rep, uw_error *err);
 
 /* With :from, :to, :uid (-1: all), :local, :label, :rows bound. */
 int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,

@@ -3,9 +3,9 @@
 #include "io/store/report-inside.h"
 
 /* Of attributed energy: who, how much, how long. */
-#define OF_JOBS                                                     \
-    " FROM energy e LEFT JOIN job j ON j.id = e.job WHERE kind = 1" \
-    " AND (:uid < 0 OR j.uid = :uid) AND " IN_SPAN
+#define OF_JOBS                                                   \
+    " FROM part e LEFT JOIN job j ON j.id = e.job WHERE kind = 1" \
+    " AND (:uid < 0 OR j.uid = :uid)"
 #define FIGURES " sum(energy_uj), sum(half_uj), sum(span_ms), "
 
 static void put_figures(const struct report *rep, sqlite3_stmt *stmt, int column)

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -83,43 +84,28 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
 /* ---- totals ---- */
 
 struct totals {
-    int64_t uj[4]; /* by enum ledger_kind */
-    int64_t half_uj, meter_uj;
-    unsigned method;
-    bool simulated, any;
+    int64_t uj[4]; /* by enum ledger_kind; 0: the meters */
+    int64_t half_uj;
 };
 
 static int read_totals(const struct report *rep, struct totals *ret, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *e = NULL, *m = NULL;
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
     struct totals t = {0};
 
     int r = report_prepare(
-        rep,
-        "SELECT kind, sum(energy_uj), sum(half_uj),"
-        " max(method & 1) | max(method & 2) | max(method & 4), max(simulated)"
-        " FROM energy WHERE " IN_SPAN " GROUP BY kind",
-        &e, err);
-    while (r >= 0 && (r = db_step(rep->l, e, err)) > 0) {
-        int kind = sqlite3_column_int(e, 0);
-        if (kind < LEDGER_JOB || kind > LEDGER_UNATTRIBUTED)
+        rep, "SELECT kind, sum(energy_uj), sum(half_uj) FROM part GROUP BY kind", &stmt,
+        err);
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        int kind = sqlite3_column_int(stmt, 0);
+        if (kind < 0 || kind > LEDGER_UNATTRIBUTED)
             continue;
-        t.uj[kind] = sqlite3_column_int64(e, 1);
-        t.half_uj += sqlite3_column_int64(e, 2);
-        t.method |= (unsigned)sqlite3_column_int(e, 3);
-        t.simulated |= sqlite3_column_int(e, 4) != 0;
-        t.any = true;
+        t.uj[kind] = sqlite3_column_int64(stmt, 1);
+        t.half_uj += sqlite3_column_int64(stmt, 2);
     }
     if (r >= 0)
-        r = report_prepare(rep, "SELECT sum(energy_uj) FROM meter WHERE " IN_SPAN, &m,
-                           err);
-    if (r >= 0)
-        r = db_step(rep->l, m, err);
-    if (r < 0)
-        return r;
-    t.meter_uj = sqlite3_column_int64(m, 0);
-    *ret = t;
-    return 0;
+        *ret = t;
+    return r;
 }
 
 static void put_method(struct json_out *o, unsigned method)
@@ -138,8 +124,8 @@ static void put_totals(const struct report *rep, const struct totals *t)
 {
     struct json_out *o = rep->o;
     int64_t sum = t->uj[LEDGER_JOB] + t->uj[LEDGER_IDLE] + t->uj[LEDGER_UNATTRIBUTED];
-    int64_t off = sum - t->meter_uj;
-    double fraction = t->meter_uj > 0 ? (double)off / (double)t->meter_uj : (double)NAN;
+    int64_t off = sum - t->uj[0];
+    double fraction = t->uj[0] > 0 ? (double)off / (double)t->uj[0] : (double)NAN;
 
     json_out_object(o, "totals");
     json_out_double(o, "attributed_j", (double)t->uj[LEDGER_JOB] * 1e-6);
@@ -147,25 +133,26 @@ static void put_totals(const struct report *rep, const struct totals *t)
     json_out_double(o, "unattributed_j", (double)t->uj[LEDGER_UNATTRIBUTED] * 1e-6);
     report_energy(rep, "energy_j", (double)sum * 1e-6);
     json_out_double(o, "half_j", (double)t->half_uj * 1e-6);
-    json_out_double(o, "meter_j", (double)t->meter_uj * 1e-6);
+    json_out_double(o, "meter_j", (double)t->uj[0] * 1e-6);
     json_out_double(o, "difference_j", (double)off * 1e-6);
     json_out_double(o, "difference", fraction);
-    if (sum == 0 && t->meter_uj == 0)
+    if (sum == 0 && t->uj[0] == 0)
         json_out_null(o, "holds");
     else
         json_out_bool(o, "holds", fabs(fraction) <= SUM_TOLERANCE);
-    put_method(o, t->method);
+    put_method(o, rep->method);
     json_out_end(o);
 }
 
-static void put_head(const struct report *rep, const struct totals *t)
+static void put_head(const struct report *rep)
 {
     static const char *const by[] = {"job", "user", "gpu", "day", "label"};
     const struct ledger_query *q = rep->q;
     struct json_out *o = rep->o;
 
-    json_out_bool(o, "simulated", rep->l->simulated || t->simulated);
+    json_out_bool(o, "simulated", rep->l->simulated || rep->simulated);
     json_out_text(o, "by", by[q->by]);
+    json_out_int(o, "rows_max", REPORT_ROWS);
     json_out_text(o, "label", q->by == LEDGER_BY_LABEL ? q->label : NULL);
     json_out_text(o, "zone", q->local ? "local" : "utc");
     put_time(o, "from", ms_of_ns(q->from_utc_ns));
@@ -201,21 +188,17 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     " sum(CASE kind WHEN 1 THEN energy_uj END), sum(CASE kind WHEN 2 THEN"     \
     " energy_uj END), sum(CASE kind WHEN 3 THEN energy_uj END), sum(CASE kind" \
     " WHEN 0 THEN energy_uj END)"
-/* Energies of all kinds, and the meters' as kind 0. */
-#define ALL_KINDS                                                          \
-    " (SELECT begin_ms, board, kind, energy_uj FROM energy WHERE " IN_SPAN \
-    " UNION ALL SELECT begin_ms, board, 0, energy_uj FROM meter WHERE " IN_SPAN ")"
-
 int report_boards(const struct report *rep, const char *key, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
     struct json_out *o = rep->o;
 
-    int r = report_prepare(rep,
-                           "SELECT b.at, b.uuid, b.name," PARTS " FROM" ALL_KINDS
-                           " e LEFT JOIN board b ON b.id = e.board GROUP BY e.board"
-                           " ORDER BY b.at, b.id",
-                           &stmt, err);
+    int r =
+        report_prepare(rep,
+                       "SELECT b.at, b.uuid, b.name," PARTS
+                       " FROM part e LEFT JOIN board b ON b.id = e.board GROUP BY e.board"
+                       " ORDER BY b.at, b.id",
+                       &stmt, err);
     if (r < 0)
         return r;
     json_out_array(o, key);
@@ -237,10 +220,9 @@ int report_days(const struct report *rep, const char *key, uw_error *err)
     struct json_out *o = rep->o;
 
     int r = report_prepare(rep,
-                           "SELECT CASE WHEN :local THEN date(begin_ms / 1000,"
-                           " 'unixepoch', 'localtime') ELSE date(begin_ms / 1000,"
-                           " 'unixepoch') END AS day," PARTS " FROM" ALL_KINDS
-                           " GROUP BY day ORDER BY day LIMIT 4000",
+                           "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
+                           " day % 100)," PARTS " FROM part GROUP BY day ORDER BY day"
+                           " LIMIT 4000",
                            &stmt, err);
     if (r < 0)
         return r;
@@ -255,62 +237,62 @@ int report_days(const struct report *rep, const char *key, uw_error *err)
     return r;
 }
 
-/* Mean, least and most of the cap in force, in at most REPORT_CAPS pieces of time. */
+/* Seconds since 1970; mean, least and most of the cap in mW. */
+static void put_pieces(struct json_out *o, const struct report_caps *c, size_t board)
+{
+    json_out_array(o, "points");
+    for (size_t i = 0; i < REPORT_PIECES; i++) {
+        const struct report_cap *p = &c->piece[board * REPORT_PIECES + i];
+        if (p->span_ms == 0)
+            continue;
+        json_out_array(o, NULL);
+        json_out_int(o, NULL, (c->begin_ms + (int64_t)i * c->piece_ms) / 1000);
+        json_out_int(o, NULL, llround(p->sum / (double)p->span_ms));
+        json_out_int(o, NULL, p->least_mw);
+        json_out_int(o, NULL, p->most_mw);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+/* The caps in force, in pieces of time: how long, and each board's. */
 static int put_caps(const struct report *rep, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    const struct report_caps *c = &rep->caps;
     struct json_out *o = rep->o;
 
-    int r = report_prepare(
-        rep,
-        "WITH s AS (SELECT min(begin_ms) AS a, max(begin_ms) AS z FROM energy WHERE"
-        " cap_mw > 0 AND " IN_SPAN "), p AS (SELECT a, max(60000, (z - a) / 200 + 1)"
-        " AS piece FROM s) SELECT e.board, b.at, b.uuid, p.a + (e.begin_ms - p.a)"
-        " / p.piece * p.piece AS at_ms, CAST(round(sum(cap_mw * 1.0 * span_ms) /"
-        " max(1, sum(span_ms))) AS INTEGER), min(cap_mw), max(cap_mw) FROM energy e, p"
-        " LEFT JOIN board b ON b.id = e.board WHERE cap_mw > 0 AND span_ms > 0 AND"
-        " " IN_SPAN " GROUP BY e.board, at_ms ORDER BY e.board, at_ms",
-        &stmt, err);
-    int64_t board = -1;
-    if (r < 0)
-        return r;
+    int r = db_prepare(rep->l, "SELECT at, uuid FROM board WHERE id = ?", &stmt, err);
+    json_out_int(o, "caps_piece_s", c->piece_ms / 1000);
     json_out_array(o, "caps");
-    while ((r = db_step(rep->l, stmt, err)) > 0) {
-        if (sqlite3_column_int64(stmt, 0) != board) {
-            if (board >= 0) {
-                json_out_end(o);
-                json_out_end(o);
-            }
-            board = sqlite3_column_int64(stmt, 0);
-            json_out_object(o, NULL);
-            json_out_int(o, "gpu", sqlite3_column_int64(stmt, 1));
-            json_out_text(o, "uuid", db_text(stmt, 2));
-            json_out_array(o, "points");
-        }
-        json_out_array(o, NULL); /* seconds since 1970, mean, least, most in mW */
-        json_out_int(o, NULL, sqlite3_column_int64(stmt, 3) / 1000);
-        for (int i = 4; i < 7; i++)
-            json_out_int(o, NULL, sqlite3_column_int64(stmt, i));
+    for (size_t i = 0; r >= 0 && i < c->n; i++) {
+        db_bind(stmt, "i", c->board[i]);
+        r = db_step(rep->l, stmt, err);
+        if (r < 0)
+            break;
+        json_out_object(o, NULL);
+        json_out_int(o, "gpu", sqlite3_column_int64(stmt, 0));
+        json_out_text(o, "uuid", db_text(stmt, 1));
+        put_pieces(o, c, i);
         json_out_end(o);
-    }
-    if (board >= 0) {
-        json_out_end(o);
-        json_out_end(o);
+        (void)sqlite3_reset(stmt);
     }
     json_out_end(o);
     return r;
 }
 
 /* All of it, as of one moment: a transaction keeps the daemon's writes out. */
-static int put_report(const struct report *rep, const char *key, uw_error *err)
+static int put_report(struct report *rep, const char *key, uw_error *err)
 {
     struct totals totals;
 
-    int r = read_totals(rep, &totals, err);
+    int r = report_gather(rep, err);
+    if (r >= 0)
+        r = read_totals(rep, &totals, err);
     if (r < 0)
         return r;
     json_out_object(rep->o, key);
-    put_head(rep, &totals);
+    put_head(rep);
     put_totals(rep, &totals);
     r = report_rows(rep, err);
     if (r >= 0)
@@ -327,7 +309,7 @@ static int put_report(const struct report *rep, const char *key, uw_error *err)
 int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_out *o,
                   const char *key, uw_error *err)
 {
-    struct report rep = {l, q, o};
+    struct report rep = {.l = l, .q = q, .o = o};
 
     int r = ledger_query_check(q, err);
     if (r < 0)
@@ -336,6 +318,7 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
     if (r < 0)
         return r;
     r = put_report(&rep, key, err);
-    db_rollback(l);
+    db_rollback(l); /* the temporary table goes with it */
+    free(rep.caps.piece);
     return r < 0 ? r : 0;
 }

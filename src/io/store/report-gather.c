@@ -1,0 +1,253 @@
+/* One way through the rows of the span: energies by day, board, kind and job into a
+ * temporary table (small: what the rest of a report asks), caps over time into pieces.
+ * SQLite would sort hundreds of thousands of rows for that, five times a report.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/error.h"
+#include "io/store/report-inside.h"
+
+enum { PARTS_MAX = 1 << 20, HOUR_MS = 3600000 };
+
+struct part {
+    int32_t day; /* 20261121; 0: this place is free */
+    int8_t kind; /* enum ledger_kind; 0: the meter */
+    int64_t board, job, uj, half_uj, span_ms;
+};
+
+struct parts {
+    struct part *part; /* a hash table */
+    size_t size, n;    /* size: a power of two */
+    bool local;
+    int64_t hour; /* of the last day asked for */
+    int32_t day;
+};
+
+static void parts_fini(struct parts *p)
+{
+    free(p->part);
+}
+
+static size_t slot_of(const struct parts *p, const struct part *key)
+{
+    uint64_t h = (uint64_t)key->day * UINT64_C(0x9e3779b97f4a7c15);
+
+    h = (h ^ (uint64_t)key->job ^ (uint64_t)key->board << 40 ^
+         (uint64_t)key->kind << 56) *
+        UINT64_C(0xff51afd7ed558ccd);
+    size_t at = (size_t)(h ^ h >> 32) & (p->size - 1);
+    for (;; at = (at + 1) & (p->size - 1)) {
+        const struct part *q = &p->part[at];
+        if (q->day == 0 || (q->day == key->day && q->kind == key->kind &&
+                            q->board == key->board && q->job == key->job))
+            return at;
+    }
+}
+
+static int grow(struct parts *p)
+{
+    struct parts old = *p;
+
+    if (p->size >= PARTS_MAX)
+        return -E2BIG;
+    p->size = old.size ? 2 * old.size : 1024;
+    p->part = calloc(p->size, sizeof *p->part);
+    if (!p->part) {
+        *p = old;
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < old.size; i++)
+        if (old.part[i].day)
+            p->part[slot_of(p, &old.part[i])] = old.part[i];
+    free(old.part);
+    return 0;
+}
+
+/* The date of a moment, in the report's zone. */
+static int32_t day_of(struct parts *p, int64_t ms)
+{
+    int64_t hour = ms / HOUR_MS;
+    time_t at = (time_t)(ms / 1000);
+    struct tm tm;
+
+    if (p->day && hour == p->hour)
+        return p->day;
+    if (!(p->local ? localtime_r(&at, &tm) : gmtime_r(&at, &tm)))
+        return 19700101;
+    p->hour = hour;
+    p->day = (tm.tm_year + 1900) * 10000 + (tm.tm_mon + 1) * 100 + tm.tm_mday;
+    return p->day;
+}
+
+static int add(struct parts *p, int64_t begin_ms, const struct part *row)
+{
+    struct part key = *row;
+
+    if (2 * (p->n + 1) > p->size) {
+        int r = grow(p);
+        if (r < 0)
+            return r;
+    }
+    key.day = day_of(p, begin_ms);
+    struct part *q = &p->part[slot_of(p, &key)];
+    if (q->day == 0) {
+        *q = key;
+        p->n++;
+        return 0;
+    }
+    q->uj += row->uj;
+    q->half_uj += row->half_uj;
+    q->span_ms += row->span_ms;
+    return 0;
+}
+
+/* ---- caps over time ---- */
+
+/* Index of a board among those with caps; false: there are too many. */
+static bool caps_board(struct report_caps *c, int64_t board, size_t *ret)
+{
+    size_t i = 0;
+
+    while (i < c->n && c->board[i] != board)
+        i++;
+    if (i == LEDGER_BOARDS)
+        return false;
+    if (i == c->n)
+        c->board[c->n++] = board;
+    *ret = i;
+    return true;
+}
+
+static void caps_add(struct report_caps *c, int64_t board, int64_t begin_ms,
+                     int64_t span_ms, int64_t mw)
+{
+    int64_t at = (begin_ms - c->begin_ms) / c->piece_ms;
+    size_t i = 0;
+
+    if (mw <= 0 || span_ms <= 0 || at < 0 || at >= REPORT_PIECES ||
+        !caps_board(c, board, &i))
+        return;
+    struct report_cap *p = &c->piece[i * REPORT_PIECES + (size_t)at];
+    if (p->span_ms == 0 || mw < p->least_mw)
+        p->least_mw = mw;
+    if (mw > p->most_mw)
+        p->most_mw = mw;
+    p->sum += (double)mw * (double)span_ms;
+    p->span_ms += span_ms;
+}
+
+/* Pieces over the time that has any rows. */
+static int caps_begin(struct report *rep, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    struct report_caps *c = &rep->caps;
+
+    int r = report_prepare(
+        rep,
+        "SELECT min(a), max(z) FROM (SELECT min(begin_ms) AS a, max(begin_ms) AS z FROM"
+        " energy WHERE res = 0 AND begin_ms >= :from AND begin_ms < :to UNION ALL SELECT"
+        " min(begin_ms), max(begin_ms) FROM energy WHERE res = 60 AND begin_ms >= :from"
+        " AND begin_ms < :to UNION ALL SELECT min(begin_ms), max(begin_ms) FROM energy"
+        " WHERE res = 3600 AND begin_ms >= :from AND begin_ms < :to UNION ALL SELECT"
+        " min(begin_ms), max(begin_ms) FROM energy WHERE res = 86400 AND begin_ms >="
+        " :from AND begin_ms < :to)",
+        &stmt, err);
+    if (r >= 0)
+        r = db_step(rep->l, stmt, err);
+    if (r < 0)
+        return r;
+    c->begin_ms = sqlite3_column_int64(stmt, 0);
+    int64_t most = sqlite3_column_int64(stmt, 1) - c->begin_ms;
+    c->piece_ms = most / REPORT_PIECES + 1;
+    if (c->piece_ms < 60000)
+        c->piece_ms = 60000;
+    c->piece = calloc((size_t)LEDGER_BOARDS * REPORT_PIECES, sizeof *c->piece);
+    return c->piece ? 0 : fail(err, -ENOMEM, "out of memory");
+}
+
+/* ---- the way through ---- */
+
+static int read_energy(struct report *rep, struct parts *p, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(rep,
+                           "SELECT begin_ms, span_ms, board, kind, job, energy_uj,"
+                           " half_uj, method, simulated, cap_mw FROM energy WHERE"
+                           " " IN_SPAN,
+                           &stmt, err);
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        int64_t begin_ms = sqlite3_column_int64(stmt, 0);
+        struct part row = {
+            .span_ms = sqlite3_column_int64(stmt, 1),
+            .board = sqlite3_column_int64(stmt, 2),
+            .kind = (int8_t)sqlite3_column_int(stmt, 3),
+            .job = sqlite3_column_int64(stmt, 4),
+            .uj = sqlite3_column_int64(stmt, 5),
+            .half_uj = sqlite3_column_int64(stmt, 6),
+        };
+        rep->method |= (unsigned)sqlite3_column_int(stmt, 7);
+        rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
+        caps_add(&rep->caps, row.board, begin_ms, row.span_ms,
+                 sqlite3_column_int64(stmt, 9));
+        r = add(p, begin_ms, &row);
+        if (r < 0)
+            return fail(err, r, "out of memory for the report");
+    }
+    return r;
+}
+
+static int read_meter(struct report *rep, struct parts *p, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(
+        rep, "SELECT begin_ms, board, energy_uj FROM meter WHERE " IN_SPAN, &stmt, err);
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        struct part row = {.board = sqlite3_column_int64(stmt, 1),
+                           .uj = sqlite3_column_int64(stmt, 2)};
+        r = add(p, sqlite3_column_int64(stmt, 0), &row);
+        if (r < 0)
+            return fail(err, r, "out of memory for the report");
+    }
+    return r;
+}
+
+static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_exec(rep->l,
+                    "CREATE TEMP TABLE part(day INTEGER, board INTEGER, kind INTEGER,"
+                    " job INTEGER, energy_uj INTEGER, half_uj INTEGER, span_ms INTEGER)",
+                    err);
+    if (r >= 0)
+        r = db_prepare(rep->l, "INSERT INTO temp.part VALUES(?, ?, ?, ?, ?, ?, ?)", &stmt,
+                       err);
+    for (size_t i = 0; r >= 0 && i < p->size; i++) {
+        const struct part *q = &p->part[i];
+        if (!q->day)
+            continue;
+        db_bind(stmt, "iiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind, q->job,
+                q->uj, q->half_uj, q->span_ms);
+        r = db_run(rep->l, stmt, err);
+    }
+    return r;
+}
+
+int report_gather(struct report *rep, uw_error *err)
+{
+    struct parts p = {.local = rep->q->local};
+
+    int r = caps_begin(rep, err);
+    if (r >= 0)
+        r = read_energy(rep, &p, err);
+    if (r >= 0)
+        r = read_meter(rep, &p, err);
+    if (r >= 0)
+        r = write_parts(rep, &p, err);
+    parts_fini(&p);
+    return r < 0 ? r : 0;
+}
