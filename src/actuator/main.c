@@ -15,6 +15,7 @@
 #include "actuator/heart.h"
 #include "actuator/keeper.h"
 #include "actuator/rules.h"
+#include "actuator/sandbox.h"
 #include "actuator/server.h"
 #include "actuator/trust.h"
 #include "base/error.h"
@@ -53,6 +54,7 @@ struct program {
     struct journal journal;
     struct guard *guard; /* NULL: nothing can be done, excuse says why */
     uw_error excuse;
+    int listen_fd;
     struct server *server;
     int beat_fd; /* to the keeper; -1: none */
     int beats_open;
@@ -253,13 +255,50 @@ static int start_beating(struct program *p, uw_error *err)
     return r;
 }
 
-/* Entries of dead holders first: nobody is served before. */
-static int recover(struct program *p, uw_error *err)
+/* The service's socket: the one that was handed over, or our own. */
+static int open_listener(struct program *p, uw_error *err)
+{
+    char path[300];
+    struct stat st;
+
+    if (p->client) {
+        int r = rules_add_client(&p->rules, p->client, RULES_USERS, err);
+        if (r < 0)
+            return r;
+    }
+    p->listen_fd = LISTEN_FD;
+    if (fstat(LISTEN_FD, &st) == 0 && S_ISSOCK(st.st_mode))
+        return 0;
+    (void)snprintf(path, sizeof path, "%s/actuator.sock", p->journal.dir);
+    uid_t owner =
+        geteuid() == 0 && p->rules.n_clients == 1 ? p->rules.client[0] : (uid_t)-1;
+    return server_bind(path, owner, &p->listen_fd, err);
+}
+
+/* Nobody has been heard and no worker has been started: what is open stays open, the rest
+ * is given up.
+ */
+static int lock_down(struct program *p, uw_error *err)
 {
     int r = read_rules(p, err);
 
     if (r == 0)
         r = open_boards(p, err);
+    if (r < 0 || p->mode != MODE_SERVE)
+        return r;
+    r = open_listener(p, err);
+    if (r == 0)
+        r = sandbox_drop_capabilities(err);
+    if (r == 0)
+        r = sandbox_filter(err);
+    return r;
+}
+
+/* Entries of dead holders first: nobody is served before. */
+static int recover(struct program *p, uw_error *err)
+{
+    int r = lock_down(p, err);
+
     if (r == 0)
         r = guard_recover(p->guard, err);
     if (r == 0 && !guard_is_idle(p->guard))
@@ -277,31 +316,16 @@ static int open_door(struct program *p, uw_error *err)
                                .say = say,
                                .on_gone = on_gone,
                                .user = p};
-    char path[300];
-    struct stat st;
-    int fd = LISTEN_FD;
 
-    if (p->mode == MODE_LOCAL)
-        return server_new_local(&opts, STDIN_FILENO, &p->server, err);
-    if (fstat(fd, &st) < 0 || !S_ISSOCK(st.st_mode)) {
-        (void)snprintf(path, sizeof path, "%s/actuator.sock", p->journal.dir);
-        uid_t owner =
-            geteuid() == 0 && p->rules.n_clients == 1 ? p->rules.client[0] : (uid_t)-1;
-        int r = server_bind(path, owner, &fd, err);
-        if (r < 0)
-            return r;
-    }
-    return server_new_listening(&opts, fd, &p->server, err);
+    return p->mode == MODE_LOCAL
+               ? server_new_local(&opts, STDIN_FILENO, &p->server, err)
+               : server_new_listening(&opts, p->listen_fd, &p->server, err);
 }
 
 static int serve(struct program *p, uw_error *err)
 {
     p->phase = PHASE_SERVING;
-    int r = 0;
-    if (p->client)
-        r = rules_add_client(&p->rules, p->client, RULES_USERS, err);
-    if (r == 0)
-        r = open_door(p, err);
+    int r = open_door(p, err);
     if (r == 0)
         r = loop_signal_new(p->loop, SIGTERM, on_signal, p, &p->sigterm, err);
     if (r == 0)

@@ -19,7 +19,7 @@ ACTUATOR = uwtest.program("underwatt-actuator")
 HOLD_CLIENT = str(uwtest.BUILD / "tests/system/actuator-hold")
 MAGIC, HELLO, HOLD, LIMIT, CLOCKS, RENEW, RELEASE, LEASE_OVER = 0x55574131, 1, 2, 3, 4, 5, 6, 101
 DONE, REFUSED, TAKEN, GONE, BUSY = 0, 2, 4, 7, 8
-ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIi200s")
+ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIiI200s")
 
 
 class Peer:
@@ -43,7 +43,7 @@ class Peer:
         if not data:
             return None
         m = TELL.unpack(data)
-        return m[2], m[3], m[4], m[6], m[11], m[12].split(b"\0")[0].decode()
+        return m[2], m[3], m[4], m[6], m[11], m[13].split(b"\0")[0].decode()
 
     def ask(self, *args, **kw):
         try:

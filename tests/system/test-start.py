@@ -135,6 +135,20 @@ class Start:
         t.equal(self.node.board(0)["limit_mw"], ORIGINAL, f"{what}: with the original in force")
 
 
+def sandboxed(t, pid):
+    """Every thread of the actuator: one capability at most, no new rights, the filter."""
+    tasks = list(pathlib.Path(f"/proc/{pid}/task").iterdir())
+    bad = []
+    for task in tasks:
+        words = dict(line.split(":\t", 1) for line in (task / "status").read_text().splitlines() if ":\t" in line)
+        caps = [int(words[k], 16) & ~(1 << 21) for k in ("CapInh", "CapPrm", "CapEff", "CapAmb")]
+        if os.geteuid() == 0:
+            caps.append(int(words["CapBnd"], 16) & ~(1 << 21))
+        if any(caps) or words["NoNewPrivs"] != "1" or (words["Seccomp"] != "2" and not uwtest.SANITIZED):
+            bad.append((task.name, caps, words["NoNewPrivs"], words["Seccomp"]))
+    t.ok(len(tasks) > 1 and not bad, f"all {len(tasks)} threads of the actuator are locked down", bad)
+
+
 def life(t, node, user):
     s = Start(node, *(["--user", user] if user else []), "--", "--config", "x.yaml")
     first = s.hear("start")
@@ -149,6 +163,7 @@ def life(t, node, user):
     t.ok(stat.S_IMODE(st.st_mode) == 0o600 and st.st_uid == want_uid, "the socket is that user's alone")
     t.ok(s.hear("set") and s.capped(), "it holds a cap", s.said())
 
+    sandboxed(t, s.pid_of("actuator"))
     writes = node.board(0)["limit_writes"]
     daemon = s.pid_of("daemon")
     os.kill(daemon, signal.SIGKILL)
