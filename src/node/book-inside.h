@@ -1,0 +1,59 @@
+/* Inside of the books; for book*.c alone. */
+#ifndef NODE_BOOK_INSIDE_H
+#define NODE_BOOK_INSIDE_H
+
+#include "node/book.h"
+
+struct part_of { /* of a stretch: one user */
+    struct split_user user;
+    uint32_t phase;
+};
+
+struct stretch_of {
+    struct stretch_of *next;
+    uint64_t begin_ns, end_ns;
+    uint32_t cap_mw;
+    bool unsure; /* who was there when is not known */
+    unsigned tries;
+    size_t n;
+    struct part_of part[];
+};
+
+struct account_of { /* one board */
+    struct book *book;
+    size_t at;
+    struct sampler *sampler;
+    bool open, unsure;
+    uint64_t begin_ns; /* of the stretch under way */
+    uint32_t cap_mw;
+    struct stretch_of *first; /* that waits for its energy, oldest first */
+    size_t n_waiting;
+    bool asking; /* its sampler is */
+    uint64_t ask_ns;
+    int64_t day; /* of today_j */
+    struct book_board sum;
+};
+
+struct book {
+    struct book_opts opts;
+    uint64_t interval_ns;
+    struct account_of *account;
+    size_t n;
+    struct book_job *job;
+    size_t n_jobs, jobs_room;
+    struct loop_timer *timer;
+    uint64_t turn_ns; /* all stretches end */
+    bool ending;
+    uint64_t end_by_ns;
+    int (*on_end)(struct book *b, void *user);
+    void *on_end_user;
+};
+
+/* A job's sum, made where there is none; NULL: no memory. */
+struct book_job *book_job_at(struct book *b, uint64_t job);
+
+/* book-rows.c: books a stretch; m NULL: its energy cannot be told. */
+void book_rows(struct account_of *a, const struct stretch_of *s,
+               const struct meter_result *m);
+
+#endif
