@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <jansson.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,20 @@ size_t json_count(const struct json_value *v)
 const struct json_value *json_at(const struct json_value *v, size_t i)
 {
     return v ? value(json_array_get(tree(v), i)) : NULL;
+}
+
+int json_each(const struct json_value *v, json_each_fn fn, void *user)
+{
+    json_t *object = (json_t *)(uintptr_t)tree(v); /* its iterators want it so */
+
+    if (!v || !json_is_object(object))
+        return -EINVAL;
+    for (void *i = json_object_iter(object); i; i = json_object_iter_next(object, i)) {
+        int r = fn(json_object_iter_key(i), value(json_object_iter_value(i)), user);
+        if (r != 0)
+            return r;
+    }
+    return 0;
 }
 
 const char *json_as_text(const struct json_value *v)

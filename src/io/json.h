@@ -68,6 +68,11 @@ const struct json_value *json_get(const struct json_value *v, const char *key);
 /* Items of an array; 0 and NULL else. */
 size_t json_count(const struct json_value *v);
 const struct json_value *json_at(const struct json_value *v, size_t i);
+/* fn for each key of an object, in the text's order; ends where fn returns other than
+ * 0, and returns that.  -EINVAL where v is no object.
+ */
+typedef int (*json_each_fn)(const char *key, const struct json_value *v, void *user);
+int json_each(const struct json_value *v, json_each_fn fn, void *user);
 /* A text, borrowed; NULL else. */
 const char *json_as_text(const struct json_value *v);
 /* A whole number that is not negative; false else. */

@@ -2,6 +2,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "node/api/metrics-inside.h"
+#include "node/api/show.h"
 
 typedef void (*board_fn)(struct metrics_render *r, const struct view_board *b,
                          struct metrics_slice l);
@@ -113,14 +114,10 @@ static void gpu_changes(struct metrics_render *r, const struct view_board *b,
 static void gpu_throttle(struct metrics_render *r, const struct view_board *b,
                          struct metrics_slice l)
 {
-    static const char *const reasons[VIEW_REASONS] = {
-        "idle",       "application_clocks", "sw_power_cap", "hw_slowdown",
-        "sync_boost", "sw_thermal",         "hw_thermal",   "hw_power_brake"};
-
     if (!(b->last.has & GPU_HAS_REASONS))
         return;
     for (size_t i = 0; i < VIEW_REASONS; i++)
-        metrics_series(r, l, "reason", reasons[i], b->throttle_s[i]);
+        metrics_series(r, l, "reason", show_reason(i), b->throttle_s[i]);
 }
 
 static void gpu_temperature(struct metrics_render *r, const struct view_board *b,

@@ -1,0 +1,89 @@
+/* Jobs as JSON: names, labels and processes for those alone who may see them. */
+#include "node/api/show.h"
+
+static void saved(struct json_out *o, const struct view_search *s)
+{
+    if (!s->saved_known) {
+        json_out_null(o, "saved");
+        return;
+    }
+    json_out_object(o, "saved");
+    json_out_double(o, "fraction", s->saved);
+    json_out_double(o, "fraction_half", s->saved_half);
+    json_out_double(o, "energy_j", s->saved_j);
+    json_out_double(o, "energy_half_j", s->saved_half_j);
+    json_out_double(o, "slowdown", s->slowdown);
+    json_out_double(o, "slowdown_half", s->slowdown_half);
+    json_out_end(o);
+}
+
+static void search(struct json_out *o, const struct view_search *s)
+{
+    if (!s->on) {
+        json_out_null(o, "search");
+        return;
+    }
+    json_out_object(o, "search");
+    json_out_text(o, "goal", s->goal[0] ? s->goal : NULL);
+    json_out_text(o, "state", s->state);
+    show_mw(o, "cap_mw", s->cap_mw);
+    json_out_int(o, "caps", s->caps);
+    json_out_int(o, "windows", s->windows);
+    saved(o, s);
+    json_out_end(o);
+}
+
+static void labels(struct json_out *o, const struct job_entry *e)
+{
+    json_out_object(o, "labels");
+    for (size_t i = 0; i < e->n_labels; i++)
+        json_out_text(o, e->label[i].key, e->label[i].value);
+    json_out_end(o);
+}
+
+static void whose(struct json_out *o, const struct job_entry *e,
+                  const struct node_who *who)
+{
+    bool mine = show_mine(who, e);
+
+    json_out_text(o, "source", job_source_name(e->source));
+    json_out_text(o, "user", e->user[0] ? e->user : NULL);
+    json_out_int(o, "uid", e->uid);
+    json_out_bool(o, "yours", who->uid == e->uid);
+    json_out_text(o, "name", mine ? e->name : NULL);
+    if (mine)
+        labels(o, e);
+    else
+        json_out_null(o, "labels");
+    if (mine && e->pid > 0)
+        json_out_int(o, "pid", e->pid);
+    else
+        json_out_null(o, "pid");
+}
+
+void show_job(struct json_out *o, const char *key, const struct node_view *v,
+              const struct view_job *j, const struct node_who *who)
+{
+    const struct job_entry *e = j->job;
+
+    json_out_object(o, key);
+    json_out_int(o, "id", (int64_t)e->id);
+    whose(o, e, who);
+    show_boards(o, "gpus", v, e->boards);
+    json_out_text(o, "phase", show_phase(e->phase));
+    json_out_bool(o, "running", e->ended_ns == 0);
+    json_out_int(o, "processes", e->n_pids);
+    json_out_bool(o, "foreign", e->foreign);
+    show_utc(o, "began_utc", e->began_utc_ns);
+    if (e->ended_ns)
+        show_utc(o, "ended_utc", e->ended_utc_ns);
+    else
+        json_out_null(o, "ended_utc");
+    json_out_double(o, "time_s", j->time_s);
+    json_out_double(o, "energy_j", j->energy_j);
+    show_value(o, "half_j", &j->half_j);
+    json_out_int(o, "steps", (int64_t)j->steps);
+    show_maybe(o, "step_s", j->step_s > 0, j->step_s);
+    search(o, &j->search);
+    json_out_end(o);
+}
