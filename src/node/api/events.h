@@ -1,8 +1,8 @@
 /* Live values: server-sent events for `underwatt top` and whoever else follows.
  *
- * Events: "samples" (boards, jobs, claims; at most one a second, rendered once for all
- * followers), "cap", "claim", "job".  A follower names what it wants; what it may see
- * of other people's jobs is decided as for GET /v1/jobs.
+ * Events: "samples" (boards and jobs; at most one a second, rendered once for all
+ * followers), "cap", "claim", "job".  A follower names the kinds that it wants.  They
+ * hold nothing that only some may see: names and labels of jobs are GET /v1/jobs'.
  */
 #ifndef NODE_API_EVENTS_H
 #define NODE_API_EVENTS_H
@@ -31,14 +31,15 @@ struct events_opts {
     void *node;
 };
 int events_new(const struct events_opts *opts, struct events **ret, uw_error *err);
-void events_free(struct events *e); /* its streams are ended */
+/* Streams that are still there are the server's: it is freed before. */
+void events_free(struct events *e);
 DEFINE_AUTO(struct events *, events_free);
 
 /* A follower from now on: x becomes a stream; the first "samples" comes at once.  On
  * failure x is still to be replied to.
  */
-int events_follow(struct events *e, struct http_exchange *x, const struct node_who *who,
-                  uint32_t kinds, uw_error *err);
+int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
+                  uw_error *err);
 /* What the node tells its listener: goes to whoever follows. */
 void events_tell(struct events *e, enum node_event event, const void *what);
 size_t events_followers(const struct events *e);

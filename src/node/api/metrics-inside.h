@@ -16,7 +16,7 @@ struct metrics_other {
     uint64_t job;
     double energy_j;
 };
-enum { METRICS_DOMAINS = 32, METRICS_BOARDS = 64 };
+enum { METRICS_BOARDS = 64 };
 
 struct metrics {
     struct text out;

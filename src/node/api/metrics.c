@@ -145,7 +145,9 @@ static void board_labels(struct text *t, const struct view_board *b, const char 
 
 static bool sees(const struct metrics_opts *opts, const struct job_entry *job)
 {
-    return opts->all || job->uid == opts->uid;
+    if (opts->all)
+        return true;
+    return opts->only_job ? job->id == opts->only_job : job->uid == opts->uid;
 }
 
 static void job_labels(const struct metrics_render *r, struct text *t,
@@ -274,6 +276,17 @@ static void keep_cpu(struct metrics *m, const struct node_view *v)
         m->cpu[i] = (struct metrics_shown){.has_power = v->rapl[i].power_w.known,
                                            .energy_j = v->rapl[i].energy_j,
                                            .power_w = v->rapl[i].power_w.v};
+}
+
+size_t metrics_rapl(struct metrics *m, const struct node_view *view,
+                    struct view_rapl ret[METRICS_DOMAINS])
+{
+    keep_cpu(m, view);
+    for (size_t i = 0; i < m->n_cpu; i++)
+        ret[i] = (struct view_rapl){.name = view->rapl[i].name,
+                                    .energy_j = m->cpu[i].energy_j,
+                                    .power_w = {m->cpu[i].has_power, m->cpu[i].power_w}};
+    return m->n_cpu;
 }
 
 static void cpu_series(struct metrics_render *r, size_t i, double v)

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/auto.h"
 #include "node/view.h"
@@ -22,8 +23,9 @@ struct metrics;
 struct metrics_opts {
     bool per_job;      /* series of jobs at all */
     unsigned max_jobs; /* of their own; the rest is summed under job="other" */
-    bool all;          /* names of everybody's jobs, else of uid's alone */
-    uid_t uid;
+    bool all;          /* names of everybody's jobs, else … */
+    uid_t uid;         /* … of uid's alone … */
+    uint64_t only_job; /* … or of this one; 0: uid counts */
 };
 #define METRICS_DEFAULT ((struct metrics_opts){.per_job = true, .max_jobs = 64})
 
@@ -35,6 +37,13 @@ DEFINE_AUTO(struct metrics *, metrics_free);
 int metrics_render(struct metrics *m, const struct node_view *view,
                    const struct metrics_opts *opts, const char **ret, size_t *ret_len,
                    uw_error *err);
+
+/* The RAPL domains as anybody may see them: renewed once a second at most.  Returns how
+ * many.
+ */
+enum { METRICS_DOMAINS = 32 };
+size_t metrics_rapl(struct metrics *m, const struct node_view *view,
+                    struct view_rapl ret[METRICS_DOMAINS]);
 
 /* The table: name, type and help of each family; NULL when i is out of range. */
 const char *metrics_family(size_t i, const char **ret_type, const char **ret_help);

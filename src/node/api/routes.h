@@ -7,11 +7,20 @@
 
 #include "base/auto.h"
 #include "io/http.h"
+#include "io/ledger-queue.h"
 #include "io/loop.h"
+#include "node/api/auth.h"
 #include "node/node.h"
 #include "underwatt/error.h"
 
 struct routes;
+
+/* What of the ledger: the words of the query, NULL where they are left out. */
+struct routes_report {
+    const char *by, *zone, *from, *to;
+    bool one_user; /* uid's jobs alone */
+    uid_t uid;
+};
 
 /* The node as routes see it: node.h's functions, or a test's.  All but the optional
  * ones are mandatory.
@@ -29,32 +38,35 @@ struct routes_node {
                    uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
     int (*take_back)(void *node, const struct node_who *who, const char *board,
                      uw_error *err);
-    /* Optional: the configuration read anew, by whoever runs the node. */
-    int (*reload)(void *node, uw_error *err);
+    /* Optional. */
+    int (*report)(void *node, const struct routes_report *ask, ledger_report_fn fn,
+                  void *user, uw_error *err);
+    int (*reload)(void *node, uw_error *err); /* by whoever runs the node */
     void *node;
 };
-/* That table for a real node. */
-struct routes_node routes_node_of(struct node *node);
 
 struct routes_opts {
     struct loop *loop;
     struct routes_node node;
-    /* Who asks: 0, or a status to answer with (401, 403, 429) and a text. */
-    int (*who)(struct http_exchange *x, void *user, struct node_who *ret, uw_error *err);
-    void *who_user;
+    /* Who asks: auth_ask(), or a test's. */
+    void (*ask)(void *auth, struct http_exchange *x, auth_fn fn, void *user);
+    void *auth;
     bool metrics, per_job; /* GET /metrics is there, has series of jobs … */
     unsigned max_jobs;     /* … of so many at once */
 };
 int routes_new(const struct routes_opts *opts, struct routes **ret, uw_error *err);
+/* Exchanges that wait are the server's: it is freed before. */
 void routes_free(struct routes *r);
 DEFINE_AUTO(struct routes *, routes_free);
+/* Of opts: metrics, per_job, max_jobs. */
+void routes_configure(struct routes *r, const struct routes_opts *opts);
 
 /* An http_handler_fn with the routes as its user. */
 void routes_handle(struct http_exchange *x, void *routes);
 /* What the node tells its listener: goes to the followers of /v1/events. */
 void routes_tell(struct routes *r, enum node_event event, const void *what);
 
-/* The table: method and path ("/v1/gpus/{id}") of each; NULL when i is out of range. */
+/* The table: method and path ("/v1/gpus/{gpu}") of each; NULL when i is out of range. */
 const char *routes_at(size_t i, enum http_method *ret_method);
 
 #endif

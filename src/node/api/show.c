@@ -181,11 +181,10 @@ static void show_sums(struct json_out *o, const struct node_view *v)
     json_out_double(o, "today_j", today_j);
 }
 
-static void show_rapl(struct json_out *o, const struct node_view *v,
-                      const struct view_rapl *rapl)
+static void show_rapl(struct json_out *o, const struct view_rapl *rapl, size_t n)
 {
     json_out_array(o, "rapl");
-    for (size_t i = 0; i < v->n_rapl; i++) {
+    for (size_t i = 0; i < n; i++) {
         json_out_object(o, NULL);
         json_out_text(o, "name", rapl[i].name);
         json_out_double(o, "energy_j", rapl[i].energy_j);
@@ -196,7 +195,7 @@ static void show_rapl(struct json_out *o, const struct node_view *v,
 }
 
 void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who,
-               const struct view_rapl *rapl)
+               const struct view_rapl *rapl, size_t n_rapl)
 {
     json_out_object(o, NULL);
     json_out_text(o, "hostname", v->hostname);
@@ -210,7 +209,7 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
     show_utc(o, "utc", v->utc_ns);
     show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - v->began_ns));
     show_sums(o, v);
-    show_rapl(o, v, rapl);
+    show_rapl(o, rapl, n_rapl);
     counts(o, "config", "loads", v->config_loads, v->config_failures);
     counts(o, "ledger", "rows", v->ledger_rows, v->ledger_failures);
     json_out_object(o, "you");

@@ -234,6 +234,48 @@ static void utf8(void)
                i);
 }
 
+static int join(const char *key, const struct json_value *v, void *user)
+{
+    char *text = user;
+    uint64_t n = 0;
+
+    if (!json_as_u64(v, &n))
+        return -ERANGE;
+    size_t len = strlen(text);
+    (void)snprintf(text + len, 64 - len, "%s=%d ", key, (int)n);
+    return n == 9 ? 1 : 0;
+}
+
+static void each(void)
+{
+    static const struct {
+        const char *text, *want;
+        int r;
+    } cases[] = {
+        {"{\"b\": 1, \"a\": 2}", "b=1 a=2 ", 0},
+        {"{}", "", 0},
+        {"{\"b\": 9, \"a\": 2}", "b=9 ", 1},
+        {"[1]", "", -EINVAL},
+        {"{\"b\": -1}", "", -ERANGE},
+        {"{\"b\": 1.0}", "", -ERANGE},
+        {"{\"b\": \"1\"}", "", -ERANGE},
+        {"1", "", -EINVAL},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        auto_(json_free) struct json *doc = NULL;
+        char text[64] = "";
+        if (json_read("f", cases[i].text, strlen(cases[i].text), &doc, NULL) < 0)
+            continue;
+        int r = json_each(json_root(doc), join, text);
+        ok(r == cases[i].r && strcmp(text, cases[i].want) == 0, "each key of %s: %d '%s'",
+           cases[i].text, r, text);
+    }
+    ok(json_each(NULL, join, NULL) == -EINVAL, "no value is no object");
+    uint64_t n = 7;
+    ok(!json_as_u64(NULL, &n) && n == 7, "nor a number");
+}
+
 int main(void)
 {
     writes();
@@ -241,5 +283,6 @@ int main(void)
     misuses();
     reads();
     utf8();
+    each();
     return done();
 }

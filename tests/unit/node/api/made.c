@@ -75,7 +75,7 @@ static void make_board(struct made *m, size_t i)
 static void make_job(struct made *m, size_t i, size_t n_boards)
 {
     struct job_entry *e = &m->entry[i];
-    size_t on = i % n_boards;
+    size_t on = n_boards ? i % n_boards : 0;
 
     *e = (struct job_entry){.id = 100 + i,
                             .source = i % 2 ? JOB_RUN : JOB_FOUND,
@@ -85,7 +85,7 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
                             .pid = (pid_t)(4000 + i),
                             .n_pids = 1,
                             .began_ns = 10 * S,
-                            .began_utc_ns = 1760000010ll * (int64_t)S};
+                            .began_utc_ns = 1760000010LL * (int64_t)S};
     (void)snprintf(e->name, sizeof e->name, "secret-%zu", i);
     (void)snprintf(e->user, sizeof e->user, "user%zu", i);
     (void)snprintf(e->label[0].key, sizeof e->label[0].key, "project");
@@ -110,6 +110,8 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
                                                 .slowdown_half = 0.01,
                                                 .saved_j = 260,
                                                 .saved_half_j = 25};
+    if (n_boards == 0)
+        return;
     m->board[on].job[m->board[on].n_jobs++ % 8] = e->id;
     if (m->board[on].n_jobs > 8)
         m->board[on].n_jobs = 8;
@@ -165,7 +167,7 @@ void made_init(struct made *m, size_t n_boards, size_t n_jobs)
                                  .simulated = true,
                                  .now_ns = 100 * S,
                                  .began_ns = 5 * S,
-                                 .utc_ns = 1760000100ll * (int64_t)S,
+                                 .utc_ns = 1760000100LL * (int64_t)S,
                                  .board = m->board,
                                  .n_boards = n_boards,
                                  .job = m->job,

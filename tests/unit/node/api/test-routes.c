@@ -1,0 +1,413 @@
+/* The routes over a made-up node: statuses, what reaches the node, who sees what. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tap.h"
+#include "try.h"
+
+static struct fake f;
+
+/* The answer's body of the last request; its status. */
+static char *answer;
+static char location[64], type[64];
+static unsigned ask(const char *method, const char *target, const char *body)
+{
+    auto_(http_try_free) struct http_try *t = fake_ask(&f, method, target, body);
+    size_t len = 0;
+
+    free(answer);
+    answer = NULL;
+    location[0] = type[0] = '\0';
+    if (!t)
+        return 0;
+    const char *text = http_try_body(t, &len);
+    answer = strndup(text ? text : "", len);
+    const char *field = http_try_header(t, "Location");
+    (void)snprintf(location, sizeof location, "%s", field ? field : "");
+    field = http_try_header(t, "Content-Type");
+    (void)snprintf(type, sizeof type, "%s", field ? field : "");
+    return http_try_status(t);
+}
+
+static bool says(const char *what)
+{
+    return answer && strstr(answer, what);
+}
+
+/* clang-format off */
+static const struct { const char *method, *target, *body; unsigned status; const char *says; } statuses_of[] = {
+    {"GET", "/healthz", NULL, 200, "ok"},
+    {"POST", "/healthz", NULL, 405, "GET"},
+    {"GET", "/v1/node", NULL, 200, "made-host"},
+    {"GET", "/v1/node?x=1", NULL, 400, "x"},
+    {"GET", "/v1/node", "{}", 400, "takes no body"},
+    {"GET", "/v1/gpus", NULL, 200, "GPU-00000000"},
+    {"GET", "/v1/gpus/0", NULL, 200, "GPU-00000000"},
+    {"GET", "/v1/gpus/GPU-00000000-0000-0000-0000-000000000007", NULL, 200, "\"gpu\": 7"},
+    {"GET", "/v1/gpus/8", NULL, 404, "no board '8'"},
+    {"GET", "/v1/gpus/0/explain", NULL, 200, "budget \\\"row 3\\\""},
+    {"GET", "/v1/gpus/9/explain", NULL, 404, "no board '9'"},
+    {"GET", "/v1/gpus/0/", NULL, 400, NULL},
+    {"GET", "/v1/gpus/0/explain/x", NULL, 404, "openapi"},
+    {"GET", "/v1", NULL, 404, "openapi"},
+    {"GET", "/", NULL, 404, "openapi"},
+    {"GET", "/v1/Node", NULL, 404, "openapi"},
+    {"POST", "/v1/node", "{}", 405, "GET"},
+    {"DELETE", "/v1/claims", NULL, 405, "GET, POST"},
+    {"PUT", "/v1/jobs/1", "{}", 405, "GET, DELETE"},
+    {"GET", "/v1/claims", NULL, 200, "search of job 100"},
+    {"GET", "/v1/claims?gpu=0&job=100", NULL, 200, "search of job 100"},
+    {"GET", "/v1/claims?gpu=9", NULL, 404, "no board '9'"},
+    {"GET", "/v1/claims?job=x", NULL, 400, "job: 'x'"},
+    {"GET", "/v1/claims?job=0", NULL, 400, "job: 0"},
+    {"GET", "/v1/claims?user=x", NULL, 400, "user"},
+    {"GET", "/v1/jobs", NULL, 200, "secret-1"},
+    {"GET", "/v1/jobs/101", NULL, 200, "secret-1"},
+    {"GET", "/v1/jobs/1", NULL, 404, "job 1 "},
+    {"GET", "/v1/jobs/x", NULL, 400, "'x' is no job"},
+    {"GET", "/v1/jobs/0", NULL, 400, "'0' is no job"},
+    {"GET", "/v1/jobs/-1", NULL, 400, "'-1' is no job"},
+    {"GET", "/v1/jobs/18446744073709551616", NULL, 400, "is no job"},
+    {"DELETE", "/v1/jobs/101", NULL, 204, NULL},
+    {"DELETE", "/v1/jobs/x", NULL, 400, "'x' is no job"},
+    {"DELETE", "/v1/claims/7", NULL, 204, NULL},
+    {"DELETE", "/v1/claims/x", NULL, 400, "'x' is no claim"},
+    {"POST", "/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\"}", 201, "77"},
+    {"POST", "/v1/claims", "{", 400, NULL},
+    {"POST", "/v1/claims", "[]", 400, "no JSON object"},
+    {"POST", "/v1/claims", NULL, 400, NULL},
+    {"POST", "/v1/jobs", "{\"name\": \"x\"}", 201, "88"},
+    {"POST", "/v1/gpus/0/release", NULL, 200, "released"},
+    {"POST", "/v1/gpus/0/release", "{\"for\": \"10 min\"}", 200, "released"},
+    {"POST", "/v1/gpus/0/release", "{\"for\": 10}", 400, "unit"},
+    {"POST", "/v1/gpus/0/release", "{\"until\": \"10 min\"}", 400, "'until'"},
+    {"POST", "/v1/gpus/8/release", NULL, 404, "no board '8'"},
+    {"POST", "/v1/gpus/0/take-back", NULL, 200, "holding"},
+    {"POST", "/v1/gpus/0/take-back", "{}", 400, "takes no body"},
+    {"POST", "/v1/gpus/8/take-back", NULL, 404, "no board '8'"},
+    {"GET", "/v1/report?by=user&zone=local&from=7d", NULL, 200, "user"},
+    {"GET", "/v1/report?b=user", NULL, 400, "b"},
+    {"GET", "/v1/events?what=samples,joy", NULL, 400, "'joy' is none of"},
+    {"GET", "/v1/events?what=", NULL, 400, "is none of"},
+    {"GET", "/v1/events?what=samples,", NULL, 400, "is none of"},
+    {"POST", "/v1/reload", NULL, 200, "true"},
+    {"GET", "/openapi.yaml", NULL, 200, "openapi: 3.1"},
+    {"GET", "/metrics", NULL, 200, "underwatt_gpu_power_watts"},
+};
+/* clang-format on */
+
+static void statuses(void)
+{
+    for (size_t i = 0; i < n_elements(statuses_of); i++) {
+        unsigned got =
+            ask(statuses_of[i].method, statuses_of[i].target, statuses_of[i].body);
+        if (!ok(got == statuses_of[i].status &&
+                    (!statuses_of[i].says || says(statuses_of[i].says)),
+                "%s %s %s: %u", statuses_of[i].method, statuses_of[i].target,
+                statuses_of[i].body ? statuses_of[i].body : "", statuses_of[i].status))
+            printf("# %u %s\n", got, answer ? answer : "");
+        if (got >= 400 && got != 405 && !says("{\"error\": \""))
+            ok(says("\"error\""), "the answer says what is wrong");
+    }
+}
+
+/* What the node is asked is what the request said. */
+static void reaches(void)
+{
+    (void)ask(
+        "POST", "/v1/claims",
+        "{\"gpu\": 3, \"cap\": \"0.25 kW\", \"kind\": \"hard\", \"for\": \"10 min\","
+        " \"why\": \"heat\", \"pid\": 12}");
+    ok(strcmp(f.board, "3") == 0 && f.claim.cap.mw == 250000 &&
+           f.claim.kind == CLAIM_HARD && f.claim.ttl_ns == 600 * 1000000000ull &&
+           strcmp(f.why, "heat") == 0 && f.claim.pid == 12 && f.claim.job == 0,
+       "a claim, every word of it");
+    is_str(location, "/v1/claims/77", "and where it is");
+    (void)ask("POST", "/v1/claims", "{\"job\": 101, \"cap\": \"85%\"}");
+    ok(!f.claim.board && f.claim.job == 101 && f.claim.cap.percent == 85 &&
+           f.claim.cap.mw == 0 && f.claim.kind == CLAIM_NAMED && f.claim.ttl_ns == 0,
+       "a claim on a job's boards in percent, named where nothing else is said");
+    (void)ask("POST", "/v1/jobs",
+              "{\"name\": \"slurm:1\", \"source\": \"registered\", \"gpus\": [0, \"2\","
+              " \"GPU-00000000-0000-0000-0000-000000000005\"], \"pid\": 9, \"uid\": 1003,"
+              " \"labels\": {\"project\": \"x\", \"q\": \"\"}, \"goal\": \"eds:2\","
+              " \"class\": \"debug\"}");
+    ok(strcmp(f.name, "slurm:1") == 0 && f.job.reg.source == JOB_REGISTERED &&
+           f.job.reg.boards == (1u | 4u | 32u) && f.job.reg.pid == 9 &&
+           f.job.reg.uid == 1003 && f.job.reg.n_labels == 2 && f.job.search &&
+           f.job.goal.kind == GOAL_EDS && f.job.page_fd == -1,
+       "a job, every word of it");
+    ok(strcmp(f.label[0].key, "project") == 0 && strcmp(f.label[0].value, "x") == 0 &&
+           strcmp(f.label[1].key, "q") == 0,
+       "and its labels");
+    is_str(location, "/v1/jobs/88", "and where it is");
+    (void)ask("POST", "/v1/jobs", "{\"cap\": \"200 W\"}");
+    ok(!f.job.search && f.job.cap.mw == 200000 && f.job.reg.uid == 0 &&
+           f.job.reg.boards == 0 && f.job.reg.source == JOB_RUN,
+       "a job with a cap by name, the asker's own");
+    (void)ask("DELETE", "/v1/claims/4711", NULL);
+    ok(f.id == 4711 && strcmp(f.last, "withdraw") == 0, "which claim is withdrawn");
+    (void)ask("POST", "/v1/gpus/0/release", "{\"for\": \"90 s\"}");
+    ok(f.hold_off_ns == 90 * 1000000000ull, "how long a board is let go");
+    (void)ask("GET", "/v1/report?by=label:project&to=today", NULL);
+    ok(strcmp(f.report_by, "label:project") == 0 && !f.report.zone && !f.report.one_user,
+       "what the report is of");
+}
+
+/* Bodies that are refused before the node hears of them. */
+static void bodies(void)
+{
+    /* clang-format off */
+    static const struct { const char *path, *body, *says; } cases[] = {
+        {"/v1/claims", "{\"gpu\": 0}", "'cap' wants a text"},
+        {"/v1/claims", "{\"cap\": \"250 W\"}", "neither 'gpu' nor 'job'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": 250}", "with a unit"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250\"}", "unit"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"-250 W\"}", "'cap'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"0 W\"}", "is no cap"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"0%\"}", "'cap'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"nan%\"}", "'cap'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"kind\": \"soft \"}", "none of: soft, named, hard"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"for\": \"10\"}", "'for'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"for\": \"0 s\"}", "is no time"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"for\": 10}", "unit"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"ttl\": \"10 s\"}", "no key 'ttl'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": 0}", "outside 1.."},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": \"1\"}", "'pid' is no number"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": 4294967297}", "outside 1.."},
+        {"/v1/claims", "{\"gpu\": -1, \"cap\": \"250 W\"}", "neither an index nor a UUID"},
+        {"/v1/claims", "{\"gpu\": \"\", \"cap\": \"250 W\"}", "'gpu' is empty"},
+        {"/v1/claims", "{\"gpu\": [0], \"cap\": \"250 W\"}", "neither an index nor a UUID"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"job\": 1.5}", "'job'"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"gpu\": 1}", "duplicate"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"why\": \"a\\nb\"}", "control character"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"why\": \"0123456789012345678901234567890123456789"
+            "0123456789012345678901234567890123456789012345678901234567890\"}", "95 at most"},
+        {"/v1/jobs", "{\"goal\": \"speed\"}", "'goal'"},
+        {"/v1/jobs", "{\"goal\": \"edp\", \"cap\": \"200 W\"}", "two ways"},
+        {"/v1/jobs", "{\"gpus\": 0}", "list of 1 to 64"},
+        {"/v1/jobs", "{\"gpus\": []}", "list of 1 to 64"},
+        {"/v1/jobs", "{\"gpus\": [0, 0]}", "twice"},
+        {"/v1/jobs", "{\"gpus\": [{}]}", "'gpus' wants"},
+        {"/v1/jobs", "{\"labels\": []}", "'labels' is no object"},
+        {"/v1/jobs", "{\"labels\": {\"a\": 1}}", "'a' is no text"},
+        {"/v1/jobs", "{\"labels\": {\"\": \"a\"}}", "1 to 31 bytes"},
+        {"/v1/jobs", "{\"labels\": {\"a\": \"0123456789012345678901234567890123456789012345678901234567890123\"}}", "63 at most"},
+        {"/v1/jobs", "{\"source\": \"found\"}", "none of: run, registered"},
+        {"/v1/jobs", "{\"uid\": 4294967295}", "outside 0.."},
+        {"/v1/jobs", "{\"user\": \"root\"}", "no key 'user'"},
+    };
+    /* clang-format on */
+    unsigned calls = f.calls;
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        unsigned got = ask("POST", cases[i].path, cases[i].body);
+        if (!ok(got == 400 && says(cases[i].says), "refused: %s", cases[i].body))
+            printf("# %u %s\n", got, answer);
+    }
+    ok(ask("POST", "/v1/jobs", "{\"gpus\": [9]}") == 404 && says("no board '9'"),
+       "a board that is not there");
+    char many[1024] = "{\"labels\": {";
+    for (int i = 0; i < 17; i++) {
+        size_t n = strlen(many);
+        (void)snprintf(many + n, sizeof many - n, "%s\"k%d\": \"v\"", i ? ", " : "", i);
+    }
+    size_t n = strlen(many);
+    (void)snprintf(many + n, sizeof many - n, "}}");
+    ok(ask("POST", "/v1/jobs", many) == 400 && says("more than 16"), "17 labels");
+    is_int(f.calls - calls, 0, "the node heard of none");
+}
+
+static void failures(void)
+{
+    static const struct {
+        int r;
+        unsigned status;
+    } cases[] = {{-EPERM, 403},  {-ENOENT, 404},  {-ERANGE, 400},
+                 {-EINVAL, 400}, {-EBUSY, 409},   {-E2BIG, 409},
+                 {-EAGAIN, 503}, {-ENOTSUP, 422}, {-EIO, 500}};
+    static const char *const asks[][3] = {
+        {"POST", "/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\"}"},
+        {"DELETE", "/v1/claims/7", NULL},
+        {"POST", "/v1/jobs", "{}"},
+        {"DELETE", "/v1/jobs/100", NULL},
+        {"POST", "/v1/gpus/0/release", NULL},
+        {"POST", "/v1/gpus/0/take-back", NULL},
+        {"GET", "/v1/report", NULL},
+        {"POST", "/v1/reload", NULL},
+    };
+
+    f.text = "nobody may claim on GPU-x: 4 W";
+    for (size_t i = 0; i < n_elements(asks); i++) {
+        bool all = true;
+        for (size_t k = 0; k < n_elements(cases); k++) {
+            f.r = cases[k].r;
+            unsigned got = ask(asks[i][0], asks[i][1], asks[i][2]);
+            all &= got == cases[k].status && says("GPU-x: 4 W");
+        }
+        ok(all, "%s %s: each failure of the node has its status and its text", asks[i][0],
+           asks[i][1]);
+    }
+    f.r = 0;
+    f.text = NULL;
+}
+
+static void rights(void)
+{
+    unsigned calls = f.calls;
+
+    f.refuse = 401;
+    ok(ask("GET", "/v1/node", NULL) == 401 && ask("GET", "/metrics", NULL) == 401 &&
+           ask("POST", "/v1/jobs", "{}") == 401 && ask("GET", "/v1/nothing", NULL) == 401,
+       "who is nobody learns nothing, not even what there is");
+    ok(ask("GET", "/healthz", NULL) == 200, "but whether the daemon lives");
+    f.refuse = 0;
+
+    fake_as(&f, AS_USER1);
+    ok(ask("POST", "/v1/reload", NULL) == 403 && says("user1"),
+       "a user may not reload the configuration");
+    ok(ask("POST", "/v1/jobs", "{\"uid\": 0}") == 403, "nor register for another");
+    is_int(f.calls - calls, 0, "the node was not asked");
+    ok(ask("POST", "/v1/jobs", "{\"uid\": 1001}") == 201, "but for itself");
+
+    (void)ask("GET", "/v1/jobs", NULL);
+    ok(says("secret-1") && says("hidden-1") && !says("secret-2") && !says("hidden-2"),
+       "a user sees name and labels of its own job alone");
+    ok(says("\"user\": \"user2\"") && says("\"energy_j\": 1002.5"),
+       "and of the others whose they are and their energy");
+    (void)ask("GET", "/v1/jobs/102", NULL);
+    ok(says("\"name\": null") && says("\"labels\": null") && says("\"pid\": null"),
+       "one of another's: neither name, labels nor process");
+    (void)ask("GET", "/metrics", NULL);
+    ok(says("secret-1") && !says("secret-2"), "the same in the metrics");
+    (void)ask("GET", "/v1/report", NULL);
+    ok(f.report.one_user && f.report.uid == 1001, "the same in the report");
+
+    fake_as(&f, AS_STRANGER);
+    (void)ask("GET", "/v1/jobs", NULL);
+    ok(!says("secret-") && !says("hidden-"), "a stranger sees no name");
+    fake_as(&f, AS_READER);
+    (void)ask("GET", "/v1/jobs", NULL);
+    ok(says("secret-0") && says("secret-7"), "a token that may only read sees all");
+    (void)ask("GET", "/v1/report", NULL);
+    ok(!f.report.one_user, "in the report, too");
+    ok(ask("POST", "/v1/jobs", "{}") == 400 && says("'uid' is missing"),
+       "without a user there is no job");
+    fake_as(&f, AS_JOB_TOKEN);
+    (void)ask("GET", "/v1/jobs", NULL);
+    ok(says("secret-2") && !says("secret-1"), "a job's token sees that job");
+    calls = f.calls;
+    ok(ask("POST", "/v1/claims", "{\"job\": 102, \"cap\": \"250 W\", \"pid\": 1}") ==
+               400 &&
+           says("unix socket") && f.calls == calls,
+       "a process is named by those alone who are here");
+    fake_as(&f, AS_ADMIN);
+}
+
+static void later(void)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+
+    f.hold = true;
+    struct http_try *t = fake_ask(&f, "POST", "/v1/gpus/0/release", NULL);
+    is_int(http_try_status(t), 0, "release: no answer before it is done");
+    f.done(-EBUSY, "the board hangs", f.user);
+    is_int(http_try_status(t), 409, "then why not");
+    http_try_free(t);
+
+    t = fake_ask(&f, "POST", "/v1/gpus/0/release", NULL);
+    http_try_free(t); /* the peer goes */
+    f.done(0, "", f.user);
+    ok(true, "a peer that went is not answered");
+
+    t = fake_ask(&f, "GET", "/v1/report", NULL);
+    is_int(http_try_status(t), 0, "report: no answer before it is made");
+    f.report_done(-ENOENT, NULL, "there is no label 'x'", f.user);
+    is_int(http_try_status(t), 404, "then why not");
+    http_try_free(t);
+    t = fake_ask(&f, "GET", "/v1/report", NULL);
+    http_try_free(t);
+    json_out_object(o, NULL);
+    json_out_end(o);
+    f.report_done(0, o, "", f.user);
+    ok(true, "nor is a peer that went");
+    f.hold = false;
+}
+
+/* ---- for the test against docs/openapi.yaml ---- */
+
+static void dump(const char *method, const char *target, const char *body)
+{
+    struct json_out *o = json_out_new();
+    unsigned status = ask(method, target, body);
+
+    json_out_object(o, NULL);
+    json_out_text(o, "method", method);
+    json_out_text(o, "target", target);
+    json_out_text(o, "request", body);
+    json_out_int(o, "status", status);
+    json_out_text(o, "type", type);
+    json_out_text(o, "body", answer);
+    json_out_end(o);
+    (void)json_out_line(o, stdout, NULL);
+    json_out_free(o);
+}
+
+static int routes(void)
+{
+    enum http_method method;
+    const char *path;
+
+    for (size_t i = 0; (path = routes_at(i, &method)); i++)
+        printf("%s %s\n", http_method_name(method), path);
+    return 0;
+}
+
+/* Each line of standard input is a request: METHOD TARGET [BODY]. */
+static int serve(void)
+{
+    char line[4096];
+
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *rest = line, *method = strsep(&rest, " "), *target = strsep(&rest, " ");
+        if (!target)
+            return 2;
+        if (strcmp(method, "AS") == 0)
+            fake_as(&f, target[0] == 'a' ? AS_ADMIN : AS_USER1);
+        else if (strcmp(method, "EMPTY") == 0)
+            made_init(&f.made, 0, 0);
+        else if (strcmp(method, "BARE") == 0)
+            for (size_t i = 0; i < f.made.view.n_boards; i++)
+                f.made.board[i] = (struct view_board){.info = &f.made.info[i]};
+        else if (strcmp(method, "FAIL") == 0)
+            f.r = target[0] == 'p' ? -EPERM : target[0] == 'b' ? -EBUSY : 0;
+        else
+            dump(method, target, rest);
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--routes") == 0)
+        return routes();
+    if (fake_new(&f, 8, 8) < 0)
+        return 1;
+    if (argc == 2 && strcmp(argv[1], "--serve") == 0) {
+        int r = serve();
+        fake_free(&f);
+        free(answer);
+        return r;
+    }
+    statuses();
+    reaches();
+    bodies();
+    failures();
+    rights();
+    later();
+    fake_free(&f);
+    free(answer);
+    return done();
+}
