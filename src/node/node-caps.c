@@ -60,6 +60,8 @@ static void on_caps(const struct caps_what *what, void *user)
     struct node *node = user;
 
     log_caps(node, what);
+    if (what->event == CAPS_EVENT_CAP)
+        node_book_cap(node, what->board, what->enforced_mw);
     node_ledger_caps(node, what);
     if (node->tunings)
         tunings_on_caps(node->tunings, what);

@@ -136,6 +136,15 @@ void node_job_rec_drop(struct node *node, uint64_t id);
 int node_tuning_begin(struct node *node, const struct job_entry *job,
                       struct node_job_rec *rec, const char *state, uw_error *err);
 
+/* node-book.c: each stretch of each board, to jobs, idle and the rest */
+int node_book_start(struct node *node, uw_error *err);
+void node_book_stop(struct node *node);
+void node_book_turn(struct node *node, size_t board);
+void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw);
+void node_book_forget(struct node *node, uint64_t job);
+void node_book_board(struct node *node, size_t i, struct view_board *ret);
+void node_book_job(struct node *node, uint64_t id, struct view_job *ret);
+
 /* node-ledger.c */
 int node_ledger_open(struct node *node, uw_error *err);
 /* The boards are known: what was booked before, jobs and claims of earlier runs. */

@@ -28,6 +28,7 @@ static void forget(struct node *node, size_t at)
 
     if (node->tunings)
         tunings_forget(node->tunings, id);
+    node_book_forget(node, id);
     free(node->job[at]);
     node->job[at] = node->job[--node->n_jobs];
 }
@@ -208,6 +209,11 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
     node_tell(node, NODE_EVENT_JOB, job);
 }
 
+static void on_turn(size_t board, void *user)
+{
+    node_book_turn(user, board);
+}
+
 /* ---- beginning and end ---- */
 
 int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
@@ -219,6 +225,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                  .read_user = node->opts.read_user,
                                  .first_id = first_job,
                                  .on_event = on_job,
+                                 .on_turn = on_turn,
                                  .user = node};
     struct tunings_opts tunings = {.loop = node->loop,
                                    .boards = node->boards,
@@ -230,6 +237,8 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
     int r = roster_new(&roster, &node->roster, err);
 
     if (r == 0)
+        r = node_book_start(node, err);
+    if (r == 0)
         r = loop_worker_new(node->loop, "saver", &node->saver, err);
     return r == 0 ? tunings_new(&tunings, &node->tunings, err) : r;
 }
@@ -237,6 +246,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
 void node_jobs_stop(struct node *node)
 {
     tunings_free(take(node->tunings));
+    node_book_stop(node);
     roster_free(take(node->roster));
     loop_worker_free(take(node->saver));
     while (node->n_jobs > 0)

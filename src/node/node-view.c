@@ -36,6 +36,7 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
                              .power_w = power_of(now, now_ns)};
     memcpy(v->throttle_s, b->throttle_s, sizeof v->throttle_s);
     caps_look(node->caps, i, &v->cap);
+    node_book_board(node, i, v);
 }
 
 static void look_at_job(struct node *node, const struct job_entry *job,
@@ -45,6 +46,7 @@ static void look_at_job(struct node *node, const struct job_entry *job,
     uint64_t end = job->ended_ns ? job->ended_ns : loop_now_ns(node->loop);
 
     *v = (struct view_job){.job = job, .time_s = s_between(job->began_ns, end)};
+    node_book_job(node, job->id, v);
     if (steps) {
         v->steps = steps->has_mark ? steps->mark.steps : 0;
         v->step_s = steps->step_s;

@@ -254,6 +254,12 @@ static void on_caps_end(int r, const char *text, void *user)
     (void)end_part(node);
 }
 
+static int on_book_end(struct book *b, void *user)
+{
+    (void)b;
+    return end_part(user);
+}
+
 int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user)
 {
     int r = loop_timer_new(node->loop, loop_now_ns(node->loop) + NODE_END_S * NS_PER_S, 0,
@@ -269,6 +275,9 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
         node_ledger_event(node, "stop", SIZE_MAX, (uid_t)-1, node->opts.version);
         node->end_waits++;
         if (caps_end(node->caps, on_caps_end, node) < 0)
+            node->end_waits--;
+        node->end_waits++;
+        if (book_end(node->book, on_book_end, node) < 0)
             node->end_waits--;
     }
     return end_part(node);

@@ -1,0 +1,83 @@
+/* The books of the node's energy, on their way to ledger and views. */
+#include <math.h>
+
+#include "node/node-inside.h"
+
+static void on_row(const struct book_row *row, void *user)
+{
+    node_ledger_energy(user, row);
+}
+
+static void on_total(const struct book_total *total, void *user)
+{
+    node_ledger_total(user, total);
+}
+
+int node_book_start(struct node *node, uw_error *err)
+{
+    struct sampler *sampler[BOARDS_MAX];
+    struct book_opts opts = {.loop = node->loop,
+                             .sampler = sampler,
+                             .n = node->n,
+                             .roster = node->roster,
+                             .interval_ns = node->config.node.interval_ns,
+                             .before = node->before,
+                             .on_row = on_row,
+                             .on_total = on_total,
+                             .user = node};
+
+    for (size_t i = 0; i < node->n; i++)
+        sampler[i] = node->board[i].sampler;
+    return book_new(&opts, &node->book, err);
+}
+
+void node_book_stop(struct node *node)
+{
+    book_free(take(node->book));
+}
+
+void node_book_turn(struct node *node, size_t board)
+{
+    if (node->book)
+        book_turn(node->book, board);
+}
+
+void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw)
+{
+    if (node->book)
+        book_cap(node->book, board, enforced_mw);
+}
+
+void node_book_forget(struct node *node, uint64_t job)
+{
+    if (node->book)
+        book_forget(node->book, job);
+}
+
+void node_book_board(struct node *node, size_t i, struct view_board *ret)
+{
+    const struct book_board *b = book_board(node->book, i);
+
+    ret->energy_j = b->energy_j;
+    ret->idle_j = b->idle_j;
+    ret->unattributed_j = b->unattributed_j;
+    ret->attributed_j = b->attributed_j;
+    ret->today_j = b->today_j;
+}
+
+void node_book_job(struct node *node, uint64_t id, struct view_job *ret)
+{
+    const struct book_job *b = book_job(node->book, id);
+    const struct node_job_rec *rec = node_job_rec(node, id);
+    double half2 = 0;
+
+    if (b) {
+        ret->energy_j += b->energy_j;
+        half2 += b->half2_j2;
+    }
+    if (rec) {
+        ret->energy_j += rec->before_j;
+        half2 += rec->before_half_j * rec->before_half_j;
+    }
+    ret->half_j = (struct view_value){.known = b != NULL, .v = sqrt(half2)};
+}
