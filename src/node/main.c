@@ -340,7 +340,7 @@ static int begin(struct program *p, uw_error *err)
         .loop = p->loop,
         .config = &p->config,
         .backend = &nvml_backend,
-        .cpu = p->config.boards.rapl ? &rapl_backend : NULL,
+        .cpu = p->config.boards.rapl && !p->world.simulated ? &rapl_backend : NULL,
         .gpu = {.library = p->world.library,
                 .clock = {.now_ns = clock_now, .user = p->loop}},
         .version = UW_VERSION,

@@ -86,6 +86,8 @@ struct node {
     struct loop_timer *tick, *reopen;
     uw_error boards_error;
 
+    struct node_cpu *cpu; /* processors; NULL: not looked at */
+
     struct actuator *actuator;
     bool actuator_ready;
     struct loop_timer *connect;
@@ -161,6 +163,11 @@ void node_ledger_caps(struct node *node, const struct caps_what *what);
 /* board SIZE_MAX, uid (uid_t)-1: of none. */
 void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t uid,
                        const char *text);
+
+/* node-rapl.c */
+int node_rapl_start(struct node *node, uw_error *err);
+void node_rapl_stop(struct node *node);
+const struct view_rapl *node_rapl_look(struct node *node, size_t *ret_n);
 
 /* node-ask.c */
 void node_watches_stop(struct node *node);

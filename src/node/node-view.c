@@ -107,6 +107,7 @@ const struct node_view *node_look(struct node *node)
         .config_failures = node->config_failures,
     };
     node->view.job = node->view_job;
+    node->view.rapl = node_rapl_look(node, &node->view.n_rapl);
     (void)snprintf(node->view.actuator, sizeof node->view.actuator, "%s",
                    node->actuator_ready        ? ""
                    : node->config.node.dry_run ? "dry run: none is asked for"

@@ -213,6 +213,8 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
         r = loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen,
                            err);
     if (r == 0)
+        r = node_rapl_start(node, err);
+    if (r == 0)
         r = start_boards(node, err);
     if (r < 0)
         return r;
@@ -289,6 +291,7 @@ void node_free(struct node *node)
         return;
     node->ending = true;
     close_boards(node);
+    node_rapl_stop(node);
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
     free(node->view_job);

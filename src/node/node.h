@@ -27,6 +27,7 @@ struct node_opts {
     struct loop *loop;
     const struct node_config *config;        /* copied */
     const struct gpu_backend *backend, *cpu; /* cpu: RAPL or NULL */
+    void *cpu_user;                          /* its backend_user */
     struct gpu_open_opts gpu;                /* its library: copied */
     const char *version;                     /* of the program; borrowed */
     bool simulated;                          /* a world's boards: figures are marked so */
