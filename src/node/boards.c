@@ -452,6 +452,16 @@ const char *boards_driver_mark(const struct boards *set)
     return set->mark;
 }
 
+bool boards_outdated(const struct boards *set)
+{
+    char mark[sizeof set->mark];
+
+    if (!set->lib || !set->mark[0])
+        return false;
+    return set->backend->driver_mark(set->lib, mark, sizeof mark, NULL) < 0 ||
+           strcmp(mark, set->mark) != 0;
+}
+
 void *boards_lib(const struct boards *set)
 {
     return set->lib;

@@ -58,6 +58,10 @@ struct board_view *board_view(struct board *b);
 /* The board of this UUID, or NULL. */
 struct board *boards_find(struct boards *set, const char *uuid);
 const char *boards_driver_mark(const struct boards *set); /* "" unknown */
+/* The driver was loaded anew, or unloaded, since they were opened: what is held of them
+ * is worth nothing, open them again.  Never blocks.
+ */
+bool boards_outdated(const struct boards *set);
 /* The open library, for the virtual actuator; NULL before it is open. */
 void *boards_lib(const struct boards *set);
 struct loop *boards_loop(const struct boards *set);

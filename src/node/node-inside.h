@@ -20,6 +20,7 @@ enum {
     NODE_TICK_MS = 1000,
     NODE_REOPEN_S = 10,   /* between looks for boards where there are none */
     NODE_END_S = 5,       /* everything given back and written by then */
+    NODE_MARK_S = 5,      /* between looks whether the driver was loaded anew */
     NODE_KEEP_JOB_S = 60, /* an ended job is shown and booked to for so long */
     NODE_WATCHES_MAX = 256,
     NODE_REFUSALS_MAX = 64,
@@ -101,7 +102,7 @@ struct node {
     const char *how; /* why claims are being withdrawn, for the audit trail */
 
     bool ready, ending;
-    uint64_t began_ns, ticked_ns;
+    uint64_t began_ns, ticked_ns, marked_ns;
     node_listen_fn listen;
     void *listen_user;
     int (*on_end)(struct node *node, void *user);

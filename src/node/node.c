@@ -39,11 +39,30 @@ static void count_throttling(struct node_board *b, const struct gpu_sample *s, d
             b->throttle_s[k] += dt;
 }
 
+/* Another load of the driver: begin anew with what the ledger has, as after a restart. */
+static bool reopen(struct node *node, uint64_t now_ns)
+{
+    if (node->ending || s_between(node->marked_ns, now_ns) < NODE_MARK_S)
+        return false;
+    node->marked_ns = now_ns;
+    if (!boards_outdated(node->boards))
+        return false;
+    log_event(LOG_LEVEL_WARNING, "driver-reload", "was=%s",
+              log_quote(boards_driver_mark(node->boards)).text);
+    node_ledger_event(node, "driver-reload", SIZE_MAX, (uid_t)-1,
+                      boards_driver_mark(node->boards));
+    loop_timer_set(node->reopen, 0, 0);
+    return true;
+}
+
 static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct node *node = user;
     double dt = s_between(node->ticked_ns, now_ns);
     (void)timer;
+
+    if (reopen(node, now_ns))
+        return 0;
 
     node->ticked_ns = now_ns;
     for (size_t i = 0; i < node->n; i++) {

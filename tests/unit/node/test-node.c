@@ -462,6 +462,69 @@ static void processors(void)
     (void)rmdir(tree);
 }
 
+/* ---- trouble ---- */
+
+static void fault(const char *text)
+{
+    struct sim_fault f;
+    uw_error err = {""};
+    int r = sim_fault_parse(text, &f, &err);
+
+    if (r == 0)
+        r = virtual_world_fault(w.sim, &f, &err);
+    if (r < 0)
+        printf("# fault %s: %s\n", text, err.text);
+}
+
+static void trouble(void)
+{
+    uint64_t claims[2] = {0}, calls = 0;
+    uw_error err;
+
+    ok(start_node(), "trouble: a node");
+    (void)claim(&root, "0", CLAIM_HARD, 200000, 0, &claims[0], &err);
+    (void)claim(&root, "1", CLAIM_HARD, 200000, 0, &claims[1], &err);
+    run_s(5);
+    fault("1 hang for 60s");
+    run_s(10);
+    const struct node_view *v = node_look(w.node);
+    ok(v->board[1].failures > 0, "a board hangs");
+    calls = v->board[0].calls;
+    run_s(10);
+    v = node_look(w.node);
+    ok(v->board[0].calls > calls + 20, "… the others are sampled on");
+    ok(claim(&root, "2", CLAIM_HARD, 180000, 0, NULL, &err) == 0, "… and capped");
+    run_s(3);
+    is_int(in_force(2), 180000, "… at once");
+    run_s(60);
+    fault("3 lost for 20s");
+    run_s(10);
+    v = node_look(w.node);
+    ok(v->board[3].failures > 0 && v->board[0].failures == 0, "a board is lost, alone");
+    run_s(30);
+    v = node_look(w.node);
+    ok(v->n_boards == BOARDS && v->board[3].failures == 0, "… and found again");
+
+    fault("reload");
+    run_s(10);
+    ok(in_force(0) == 200000 && in_force(1) == 200000,
+       "the driver is loaded anew: claims are in force again (%u, %u mW)", in_force(0),
+       in_force(1));
+    v = node_look(w.node);
+    is_int((long long)v->board[0].cap.verdict.claim, (long long)claims[0],
+           "… by the claims that were there");
+    ok(v->board[1].failures == 0, "… and the board that hung answers a new worker");
+    fault("unload");
+    run_s(20);
+    v = node_look(w.node);
+    ok(v->n_boards == 0 || v->board[0].failures > 0, "the driver is gone");
+    fault("reload");
+    run_s(30);
+    v = node_look(w.node);
+    ok(v->n_boards == BOARDS, "… and back, with its boards");
+    is_int(in_force(0), 200000, "… and their caps");
+}
+
 /* ---- settings ---- */
 
 static void settings(void)
@@ -492,7 +555,7 @@ static void settings(void)
 
 int main(void)
 {
-    static void (*const parts[])(void) = {rights, books_and_restart, processors,
+    static void (*const parts[])(void) = {rights, books_and_restart, processors, trouble,
                                           settings};
 
     log_set_level((enum log_level)0);
