@@ -2,7 +2,7 @@
  * large it gets, how long the slowest step of rolling up blocks, how long reports take,
  * and whether the sums still hold.  Prints JSON; exits 1 where a bound is broken.
  *
- *     ledger [DAYS [BOARDS [FOLDER]]]      365 8 /tmp
+ *     ledger [DAYS [BOARDS [FOLDER]]]      365 8; in FOLDER the file stays
  *
  * Every board has a job of two to ten hours at a time with pauses between them, a fifth
  * of them shared by two jobs; each job begins with a search (40 caps, a ramp of 20
@@ -346,8 +346,8 @@ int main(int argc, char **argv)
         (void)fprintf(stderr, "ledger: [DAYS [BOARDS [FOLDER]]]\n");
         return 2;
     }
-    (void)snprintf(dir, sizeof dir, "%s/uw-bench-XXXXXX", argc > 3 ? argv[3] : "/tmp");
-    if (!mkdtemp(dir))
+    (void)snprintf(dir, sizeof dir, "%s", argc > 3 ? argv[3] : "/tmp/uw-bench-XXXXXX");
+    if (argc <= 3 && !mkdtemp(dir))
         return 1;
     (void)snprintf(path, sizeof path, "%s/ledger.sqlite", dir);
     y.n_boards = boards;
@@ -365,7 +365,9 @@ int main(int argc, char **argv)
     ledger_close(y.l);
     ledger_batch_free(y.rows);
     loop_free(y.loop);
-    (void)unlink(path);
-    (void)rmdir(dir);
+    if (argc <= 3) {
+        (void)unlink(path);
+        (void)rmdir(dir);
+    }
     return r < 0 ? 1 : 0;
 }

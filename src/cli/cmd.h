@@ -14,6 +14,7 @@
     X(sweep)            \
     X(explain)          \
     X(release)          \
+    X(report)           \
     X(top)
 
 /* Exit codes are part of the interface: see underwatt(1). */

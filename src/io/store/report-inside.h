@@ -42,7 +42,7 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
 /* Microjoules of a column as J; 0 for NULL. */
 double report_j(sqlite3_stmt *stmt, int column);
 /* An energy, and what it emitted and cost where that is configured. */
-void report_energy(const struct report *rep, const char *key, double j);
+void report_put_energy(const struct report *rep, const char *key, double j);
 void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
 
 int report_boards(const struct report *rep, const char *key, uw_error *err);

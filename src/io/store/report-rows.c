@@ -13,7 +13,7 @@ static void put_figures(const struct report *rep, sqlite3_stmt *stmt, int column
     double j = report_j(stmt, column);
     double s = (double)sqlite3_column_int64(stmt, column + 2) * 1e-3;
 
-    report_energy(rep, "energy_j", j);
+    report_put_energy(rep, "energy_j", j);
     json_out_double(rep->o, "half_j", report_j(stmt, column + 1));
     json_out_double(rep->o, "gpu_s", s);
     json_out_double(rep->o, "mean_w", s > 0 ? j / s : (double)NAN);

@@ -40,7 +40,7 @@ double report_j(sqlite3_stmt *stmt, int column)
     return (double)sqlite3_column_int64(stmt, column) * 1e-6;
 }
 
-void report_energy(const struct report *rep, const char *key, double j)
+void report_put_energy(const struct report *rep, const char *key, double j)
 {
     json_out_double(rep->o, key, j);
     if (rep->q->has_carbon)
@@ -131,7 +131,7 @@ static void put_totals(const struct report *rep, const struct totals *t)
     json_out_double(o, "attributed_j", (double)t->uj[LEDGER_JOB] * 1e-6);
     json_out_double(o, "idle_j", (double)t->uj[LEDGER_IDLE] * 1e-6);
     json_out_double(o, "unattributed_j", (double)t->uj[LEDGER_UNATTRIBUTED] * 1e-6);
-    report_energy(rep, "energy_j", (double)sum * 1e-6);
+    report_put_energy(rep, "energy_j", (double)sum * 1e-6);
     json_out_double(o, "half_j", (double)t->half_uj * 1e-6);
     json_out_double(o, "meter_j", (double)t->uj[0] * 1e-6);
     json_out_double(o, "difference_j", (double)off * 1e-6);
@@ -178,9 +178,9 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     json_out_double(o, "attributed_j", report_j(stmt, column));
     json_out_double(o, "idle_j", report_j(stmt, column + 1));
     json_out_double(o, "unattributed_j", report_j(stmt, column + 2));
-    report_energy(rep, "energy_j",
-                  report_j(stmt, column) + report_j(stmt, column + 1) +
-                      report_j(stmt, column + 2));
+    report_put_energy(rep, "energy_j",
+                      report_j(stmt, column) + report_j(stmt, column + 1) +
+                          report_j(stmt, column + 2));
     json_out_double(o, "meter_j", report_j(stmt, column + 3));
 }
 

@@ -1,0 +1,271 @@
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/report.h"
+#include "io/file.h"
+#include "io/ledger-report.h"
+#include "io/loop.h"
+
+enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
+
+struct args {
+    const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
+    const char *format, *output, *ledger, *nvml;
+};
+
+static const struct format {
+    const char *name;
+    int (*write)(const struct json_value *report, FILE *to, uw_error *err);
+} formats[] = {
+    {"text", report_text}, {"csv", report_csv}, {"html", report_html}, {"json", NULL}};
+
+struct param {
+    const char *key, *value;
+};
+enum { PARAMS = 6 };
+
+/* "zone" first: it says what the times mean. */
+static void params_of(const struct args *a, struct param ret[PARAMS])
+{
+    ret[0] = (struct param){"zone", a->zone};
+    ret[1] = (struct param){"by", a->by};
+    ret[2] = (struct param){"from", a->from};
+    ret[3] = (struct param){"to", a->to};
+    ret[4] = (struct param){"gco2e_kwh", a->gco2e};
+    ret[5] = (struct param){"price_kwh", a->price};
+}
+
+static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *ret,
+                    uw_error *err)
+{
+    struct param params[PARAMS];
+    int r = 0;
+
+    params_of(a, params);
+    ledger_query_init(ret, now_ns);
+    for (size_t i = 0; r == 0 && i < PARAMS; i++) {
+        if (params[i].value)
+            r = ledger_query_set(ret, params[i].key, params[i].value, now_ns, err);
+    }
+    return r < 0 ? r : ledger_query_check(ret, err);
+}
+
+/* UTC; a simulated world's where its clock says so. */
+static int now_of(const struct cli_env *env, int64_t *ret, uw_error *err)
+{
+    auto_(loop_free) struct loop *loop = NULL;
+    struct loop_clock clock;
+
+    int r = loop_clock_parse(env->clock, &clock, err);
+    if (r == 0)
+        r = loop_new_real(clock, &loop, err);
+    if (r == 0)
+        *ret = loop_utc_ns(loop);
+    return r;
+}
+
+/* ---- from the file ---- */
+
+static int from_file(const struct args *a, const struct ledger_query *q, char **ret,
+                     uw_error *err)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    const struct ledger_opts opts = {.path = a->ledger, .read_only = true};
+
+    int r = ledger_open(&opts, &l, err);
+    if (r < 0)
+        return r;
+    r = ledger_report(l, q, o, NULL, err);
+    return r < 0 ? r : json_out_string(o, ret, err);
+}
+
+/* ---- from the daemon ---- */
+
+static bool put_char(char *path, size_t *n, char c)
+{
+    if (*n + 1 >= PATH_BYTES)
+        return false;
+    path[(*n)++] = c;
+    path[*n] = '\0';
+    return true;
+}
+
+/* Percent-encoded, whatever is no letter and no digit. */
+static bool put_value(char *path, size_t *n, const char *text)
+{
+    static const char hex[] = "0123456789ABCDEF", plain[] = "-._~:";
+    bool good = true;
+
+    for (; *text && good; text++) {
+        unsigned char c = (unsigned char)*text;
+        if ((c >= '0' && c <= '9') || ((c | 32) >= 'a' && (c | 32) <= 'z') ||
+            strchr(plain, c))
+            good = put_char(path, n, (char)c);
+        else
+            good = put_char(path, n, '%') && put_char(path, n, hex[c >> 4]) &&
+                   put_char(path, n, hex[c & 15]);
+    }
+    return good;
+}
+
+static int path_of(const struct args *a, char ret[PATH_BYTES], uw_error *err)
+{
+    struct param params[PARAMS];
+    size_t n = 0;
+    bool good = put_value(ret, &n, ""), first = true;
+
+    params_of(a, params);
+    for (const char *c = "/v1/report"; *c; c++)
+        good = good && put_char(ret, &n, *c);
+    for (size_t i = 0; i < PARAMS; i++) {
+        if (!params[i].value)
+            continue;
+        good = good && put_char(ret, &n, first ? '?' : '&') &&
+               put_value(ret, &n, params[i].key) && put_char(ret, &n, '=') &&
+               put_value(ret, &n, params[i].value);
+        first = false;
+    }
+    return good ? 0 : fail(err, -EINVAL, "the options are too long");
+}
+
+/* DAEMON_ABSENT where nobody answers. */
+static int from_daemon(const struct cli_env *env, const struct args *a, char **ret,
+                       uw_error *err)
+{
+    auto_(httpc_free) struct httpc *probe = NULL, *c = NULL;
+    auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
+    auto_(json_free) struct json *doc = NULL;
+    struct daemon_where where;
+    char path[PATH_BYTES];
+
+    int r = daemon_open(env, a->nvml, &probe, err);
+    if (r != 0)
+        return r;
+    r = path_of(a, path, err);
+    if (r == 0)
+        r = daemon_where(env, a->nvml, &where, err);
+    const struct httpc_opts opts = {.socket = where.socket,
+                                    .timeout_ns = ANSWER_S * NS_PER_S,
+                                    .body_max = REPORT_BYTES};
+    if (r == 0)
+        r = httpc_new(&opts, &c, err);
+    if (r == 0)
+        r = httpc_call(c, "GET", path, NULL, &reply, err);
+    if (r == 0 && reply.status >= 300) /* asked again: that says it in our words */
+        return httpc_ask(c, "GET", path, NULL, &doc, err);
+    if (r < 0)
+        return r;
+    *ret = take(reply.body);
+    return 0;
+}
+
+/* ---- ---- */
+
+static int put_out(const struct args *a, const char *text, size_t len, uw_error *err)
+{
+    if (a->output && strcmp(a->output, "-") != 0)
+        return file_write(a->output, text, len, FILE_MODE_UMASK, err);
+    if (fwrite(text, 1, len, stdout) != len || fflush(stdout) != 0)
+        return fail(err, -EIO, "cannot write to standard output");
+    return 0;
+}
+
+static int show(const struct args *a, const struct format *format, const char *json,
+                uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+
+    int r = json_read("the report", json, strlen(json), &doc, err);
+    if (r == 0)
+        r = report_check(json_root(doc), err);
+    if (r < 0)
+        return r;
+    if (!format->write)
+        return put_out(a, json, strlen(json), err);
+    FILE *mem = open_memstream(&text, &len);
+    if (!mem)
+        return fail(err, -ENOMEM, "out of memory");
+    r = format->write(json_root(doc), mem, err);
+    if (fclose(mem) != 0 && r >= 0)
+        r = fail(err, -ENOMEM, "out of memory");
+    return r < 0 ? r : put_out(a, text, len, err);
+}
+
+static const struct format *format_of(const char *name)
+{
+    for (size_t i = 0; i < n_elements(formats); i++)
+        if (strcmp(name, formats[i].name) == 0)
+            return &formats[i];
+    return NULL;
+}
+
+static int report(const struct cli_env *env, const struct args *a)
+{
+    auto_(mem_free) char *json = NULL;
+    const struct format *format = format_of(a->format);
+    struct ledger_query q;
+    int64_t now_ns = 0;
+    uw_error err = {""};
+
+    if (!format)
+        return cli_fail(EXIT_USAGE,
+                        "report: --format: '%s' is none of text, csv, json, html",
+                        a->format);
+    int r = now_of(env, &now_ns, &err);
+    if (r == 0)
+        r = query_of(a, now_ns, &q, &err);
+    if (r == 0)
+        r = a->ledger ? from_file(a, &q, &json, &err) : from_daemon(env, a, &json, &err);
+    if (r == DAEMON_ABSENT)
+        return cli_fail(EXIT_FAIL, "report: %s; without the daemon: --ledger FILE",
+                        err.text);
+    if (r == 0)
+        r = show(a, format, json, &err);
+    return r < 0 ? cli_fail(cli_exit_of(r), "report: %s", err.text) : EXIT_OK;
+}
+
+static int run(const struct cli_env *env, int argc, char **argv)
+{
+    struct args a = {.format = "text", .nvml = env->nvml};
+    const struct opt opts[] = {
+        {"by", 'b', "WHAT", "job (the default), user, gpu, day or label:KEY", opt_text,
+         &a.by},
+        {"from", 0, "TIME", "from then on: 2026-11-21, 2026-11-21T14:30, today, 7d",
+         opt_text, &a.from},
+        {"to", 0, "TIME", "until then; a date alone includes its day", opt_text, &a.to},
+        {"zone", 0, "utc|local", "of dates and days (utc)", opt_text, &a.zone},
+        {"format", 'f', "FORMAT", "text (the default), csv, json or html", opt_text,
+         &a.format},
+        {"output", 'o', "FILE|-", "write there instead of to standard output", opt_text,
+         &a.output},
+        {"ledger", 0, "FILE", "read this ledger instead of asking the daemon", opt_text,
+         &a.ledger},
+        {"gco2e-kwh", 0, "G", "grams of CO2 equivalent a kWh, for emissions", opt_text,
+         &a.gco2e},
+        {"price-kwh", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,
+         &a.price},
+        OPT_NVML(&a.nvml),
+    };
+    struct opts_rest rest;
+
+    int r = opts_parse(&cmd_report, opts, n_elements(opts), argc, argv, &rest);
+    if (r == OPTS_GO)
+        r = opts_no_more(&cmd_report, &rest);
+    return r != OPTS_GO ? r : report(env, &a);
+}
+
+const struct cmd cmd_report = {
+    "report",
+    "[--by WHAT] [--from TIME] [--to TIME] [OPTIONS]",
+    "Tell who used how much energy, out of the ledger",
+    run,
+};

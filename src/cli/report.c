@@ -1,0 +1,126 @@
+#include "cli/report.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/take.h"
+#include "cli/view.h"
+
+#define J_PER_KWH 3.6e6
+
+int report_check(const struct json_value *report, uw_error *err)
+{
+    static const char *const arrays[] = {"rows", "gpus", "days", "caps"};
+
+    for (size_t i = 0; i < n_elements(arrays); i++)
+        if (!json_get(report, arrays[i]))
+            return fail(err, -EINVAL, "the answer is no report: it has no '%s'",
+                        arrays[i]);
+    if (!json_get(report, "totals") || !*take_text(report, "by"))
+        return fail(err, -EINVAL, "the answer is no report: it has no totals");
+    return 0;
+}
+
+struct report_unit report_unit(const struct json_value *report)
+{
+    double j = take_number(json_get(report, "totals"), "energy_j");
+
+    if (j >= J_PER_KWH)
+        return (struct report_unit){1 / J_PER_KWH, "kWh"};
+    if (j >= 3600)
+        return (struct report_unit){1 / 3600.0, "Wh"};
+    return (struct report_unit){1, "J"};
+}
+
+const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT])
+{
+    double v = j * unit.scale;
+
+    if (isnan(j))
+        (void)snprintf(ret, REPORT_TEXT, "-");
+    else
+        (void)snprintf(ret, REPORT_TEXT, "%.*f", view_digits(fabs(v)), v);
+    return ret;
+}
+
+/* Of jobs that were measured: what part of the energy at the original cap. */
+const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT])
+{
+    double saved = take_number(row, "saved"), half = take_number(row, "saved_half");
+
+    if (isnan(saved) || isnan(half))
+        (void)snprintf(ret, REPORT_TEXT, "-");
+    else
+        (void)snprintf(ret, REPORT_TEXT, "%.1f \u00b1 %.1f %%", saved * 100, half * 100);
+    return ret;
+}
+
+bool report_has_parts(const struct json_value *report)
+{
+    const char *by = take_text(report, "by");
+
+    return strcmp(by, "gpu") == 0 || strcmp(by, "day") == 0;
+}
+
+void report_name(const struct json_value *report, const struct json_value *row, char *ret,
+                 size_t size)
+{
+    const char *by = take_text(report, "by");
+    char raw[300];
+
+    if (strcmp(by, "job") == 0)
+        (void)snprintf(raw, sizeof raw, "%llu %.200s",
+                       (unsigned long long)take_u64(row, "job"), take_text(row, "name"));
+    else if (strcmp(by, "gpu") == 0)
+        (void)snprintf(raw, sizeof raw, "%llu %.200s",
+                       (unsigned long long)take_u64(row, "gpu"), take_text(row, "uuid"));
+    else if (strcmp(by, "day") == 0)
+        (void)snprintf(raw, sizeof raw, "%.20s", take_text(row, "day"));
+    else if (strcmp(by, "label") == 0)
+        (void)snprintf(raw, sizeof raw, "%.200s",
+                       *take_text(row, "value") ? take_text(row, "value")
+                                                : "(without it)");
+    else if (*take_text(row, "user"))
+        (void)snprintf(raw, sizeof raw, "%.200s", take_text(row, "user"));
+    else
+        (void)snprintf(raw, sizeof raw, "uid %llu",
+                       (unsigned long long)take_u64(row, "uid"));
+    view_label(raw, ret, size);
+}
+
+/* "2026-11-21T14:30:00Z" as "2026-11-21 14:30" */
+static void put_moment(const char *iso, char ret[24])
+{
+    if (strncmp(iso, "1970-01-01T00:00", 16) == 0)
+        (void)snprintf(ret, 24, "the beginning");
+    else
+        (void)snprintf(ret, 24, "%.10s %.5s", iso, strlen(iso) > 11 ? iso + 11 : "");
+}
+
+void report_title(const struct json_value *report, char *ret, size_t size)
+{
+    char from[24], to[24], label[100];
+    const char *by = take_text(report, "by");
+
+    put_moment(take_text(report, "from"), from);
+    put_moment(take_text(report, "to"), to);
+    view_label(take_text(report, "label"), label, sizeof label);
+    (void)snprintf(ret, size, "Energy by %s%s%s, %s to %s UTC",
+                   strcmp(by, "gpu") == 0 ? "GPU" : by, label[0] ? " " : "", label, from,
+                   to);
+}
+
+void report_sum(const struct json_value *report, char *ret, size_t size)
+{
+    const struct json_value *t = json_get(report, "totals");
+    double off = take_number(t, "difference");
+
+    if (isnan(off))
+        (void)snprintf(ret, size, "The meters saw nothing.");
+    else
+        (void)snprintf(ret, size,
+                       "The parts are %.4f %% off what the meters saw: %s 0.1 %%.",
+                       100 * fabs(off), take_bool(t, "holds") ? "within" : "MORE THAN");
+}

@@ -1,0 +1,174 @@
+/* A report as text, CSV and page: from JSON as the ledger writes it, hostile names and
+ * unknown figures among it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "cli/report.h"
+#include "tap.h"
+
+#define TAIL                                                                             \
+    "\"totals\":{\"attributed_j\":9e6,\"idle_j\":1e6,\"unattributed_j\":0,\"energy_j\":" \
+    "1e7,\"gco2e\":1000,\"cost\":1.39,\"half_j\":1,\"meter_j\":1e7,\"difference_j\":0,"  \
+    "\"difference\":0.00001,"                                                            \
+    "\"holds\":true,\"method\":[\"counter\"]},\"gpus\":[],\"caps_piece_s\":60,\"caps\":" \
+    "["                                                                                  \
+    "{\"gpu\":0,\"uuid\":\"GPU-0\",\"points\":[[1767225600,200000,150000,250000],"       \
+    "[1767225660,210000,210000,210000],[1767229260,210000,210000,210000]]}],\"days\":["  \
+    "{\"day\":\"2026-01-01\",\"attributed_j\":9e6,\"idle_j\":1e6,\"unattributed_j\":0,"  \
+    "\"energy_j\":1e7,\"meter_j\":1e7}],\"from\":\"1970-01-01T00:00:00Z\",\"to\":"       \
+    "\"2026-01-02T00:00:00Z\",\"only_uid\":null,\"simulated\":true}"
+
+static const char by_job[] =
+    "{\"by\":\"job\",\"rows\":[{\"job\":7,\"name\":\"<script>alert(1)</"
+    "script>\",\"user\":"
+    "\"=HYPERLINK(\\\"x\\\")\",\"uid\":1000,\"energy_j\":9e6,\"half_j\":90000,\"gpu_s\":"
+    "36000,\"mean_w\":250,\"saved_j\":null,\"saved\":null,\"saved_half\":null},"
+    "{\"job\":8,\"name\":\"a,b\\nc\\u001b[31m \\\"d\\\"\",\"user\":\"anna\",\"uid\":1000,"
+    "\"energy_j\":0,\"half_j\":0,\"gpu_s\":0,\"mean_w\":null,\"saved_j\":5000,\"saved\":"
+    "0.18,\"saved_half\":0.012}]," TAIL;
+static const char by_day[] =
+    "{\"by\":\"day\",\"rows\":[{\"day\":\"2026-01-01\",\"attributed_j\":9e6,\"idle_j\":"
+    "1e6,"
+    "\"unattributed_j\":0,\"energy_j\":1e7,\"meter_j\":1e7}]," TAIL;
+static const char by_user[] =
+    "{\"by\":\"user\",\"gco2e_kwh\":360,\"price_kwh\":0.5,\"currency\":\"EUR\",\"rows\":["
+    "{"
+    "\"user\":\"\",\"uid\":4242,\"jobs\":3,\"energy_j\":3.6e6,\"gco2e\":360,\"cost\":0.5,"
+    "\"half_j\":1,\"gpu_s\":1,\"mean_w\":1,\"saved_j\":null}]," TAIL;
+static const char empty[] =
+    "{\"by\":\"user\",\"rows\":[],\"days\":[],\"caps\":[],\"gpus\":[],"
+    "\"totals\":{\"attributed_j\":0,\"energy_j\":0,\"difference\":null,"
+    "\"holds\":null},\"only_uid\":1000,\"from\":\"x\",\"to\":\"\"}";
+
+typedef int (*view_fn)(const struct json_value *report, FILE *to, uw_error *err);
+
+static char *show(const char *json, view_fn view)
+{
+    auto_(json_free) struct json *doc = NULL;
+    uw_error err = {{0}};
+    char *text = NULL;
+    size_t len = 0;
+
+    int r = json_read("report", json, strlen(json), &doc, &err);
+    if (r == 0)
+        r = report_check(json_root(doc), &err);
+    FILE *mem = open_memstream(&text, &len);
+    if (r == 0 && mem)
+        r = view(json_root(doc), mem, &err);
+    if (mem)
+        (void)fclose(mem);
+    ok(r == 0, "a view is made %s", err.text);
+    return text;
+}
+
+static void has(const char *text, const char *part)
+{
+    if (!ok(strstr(text, part) != NULL, "has '%s'", part))
+        printf("# %.2000s\n", text);
+}
+
+static void has_not(const char *text, const char *part)
+{
+    ok(strstr(text, part) == NULL, "has no '%s'", part);
+}
+
+static void test_text(void)
+{
+    auto_(mem_free) char *job = show(by_job, report_text);
+    auto_(mem_free) char *day = show(by_day, report_text);
+    auto_(mem_free) char *user = show(by_user, report_text);
+    auto_(mem_free) char *none = show(empty, report_text);
+    char *rest = NULL, *line;
+
+    has(job, "Energy by job, the beginning to 2026-01-02 00:00 UTC\n");
+    has(job, "SIMULATED");
+    has(job, "18.0 ± 1.2 %");
+    has(job, "within 0.1 %");
+    has_not(job, "\033");
+    has_not(job, "nan");
+    has(day, "2026-01-01                  2.500      0.278        0.000      2.778      "
+             "2.778");
+    has(user, "uid 4242");
+    has(user, " g CO2e at 360 g/kWh");
+    has_not(job, "CO2e");
+    has(none, "No energy is booked there.");
+    has(none, "Jobs of uid 1000 alone");
+    has(none, "The meters saw nothing.");
+    has_not(none, "SIMULATED");
+    int longest = 0;
+    rest = job;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        int n = 0;
+        for (const char *c = line; *c; c++)
+            n += ((unsigned char)*c & 0xc0) != 0x80;
+        longest = n > longest ? n : longest;
+    }
+    ok(longest <= 80, "%d columns, 80 at most", longest);
+}
+
+static void test_csv(void)
+{
+    auto_(mem_free) char *job = show(by_job, report_csv);
+    auto_(mem_free) char *user = show(by_user, report_csv);
+
+    has(job,
+        "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,cap_mw,"
+        "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,simulated\n");
+    has(job,
+        "\n7,<script>alert(1)</script>,\"'=HYPERLINK(\"\"x\"\")\",1000,,,,9000000,90000,"
+        "36000,250,,,,,,,,,1\n");
+    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,"); /* data as it is: quoted */
+    has(user, ",saved_half_j,gco2e,cost,simulated\n");
+    has(user, ",360,0.5,1\n");
+}
+
+static void test_html(void)
+{
+    auto_(mem_free) char *job = show(by_job, report_html);
+    auto_(mem_free) char *day = show(by_day, report_html);
+    auto_(mem_free) char *user = show(by_user, report_html);
+    auto_(mem_free) char *none = show(empty, report_html);
+
+    has_not(job, "<script");
+    has(job, "&lt;script&gt;alert(1)");
+    has(job, "SIMULATED.");
+    has(job, "Caps in force over time");
+    has(job, "Energy by day");
+    has_not(job, "nan");
+    has_not(job, "http://www.w3.org/1999"); /* nothing from elsewhere */
+    has_not(day, "NaN");
+    has(user, "<th>EUR</th>");
+    has(none, "No energy is booked there.");
+    has_not(none, "<svg");
+    size_t svgs = 0;
+    for (const char *at = job; (at = strstr(at, "<svg")) != NULL; at++)
+        svgs++;
+    is_int(svgs, 6, "three pictures in two widths");
+}
+
+static void test_no_report(void)
+{
+    static const char *const cases[] = {
+        "[]", "{}", "{\"by\":\"job\"}",
+        "{\"rows\":[],\"gpus\":[],\"days\":[],\"caps\":[]}",
+        "{\"rows\":[],\"gpus\":[],\"days\":[],\"caps\":[],\"totals\":{}}"};
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        auto_(json_free) struct json *doc = NULL;
+        uw_error err = {{0}};
+        (void)json_read("x", cases[i], strlen(cases[i]), &doc, &err);
+        is_int(report_check(json_root(doc), &err), -EINVAL, "%s: %s", cases[i], err.text);
+    }
+}
+
+int main(void)
+{
+    test_text();
+    test_csv();
+    test_html();
+    test_no_report();
+    canvas_forget_fonts();
+    return done();
+}
