@@ -5,11 +5,13 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "node/api/api.h"
 #include "node/jobdoor.h"
 
 struct doors {
     struct node *node;
     struct jobdoor *jobs;
+    struct api *api;
 };
 
 /* A job's page, from whoever's process it is: the job has to be theirs. */
@@ -28,6 +30,7 @@ void doors_close(struct doors *d)
 {
     if (!d)
         return;
+    api_free(d->api);
     jobdoor_free(d->jobs);
     free(d);
 }
@@ -36,8 +39,6 @@ int doors_open(struct loop *loop, struct node *node, const struct node_config *c
                doors_reload_fn reload, void *user, struct doors **ret, uw_error *err)
 {
     auto_(doors_close) struct doors *d = calloc(1, sizeof *d);
-    (void)reload;
-    (void)user;
 
     if (!d)
         return fail(err, -ENOMEM, "out of memory");
@@ -45,16 +46,16 @@ int doors_open(struct loop *loop, struct node *node, const struct node_config *c
     int r = 0;
     if (config->api.job_socket[0])
         r = jobdoor_new(loop, config->api.job_socket, on_page, d, &d->jobs, err);
+    if (r == 0)
+        r = api_new(loop, node, config, &d->api, err);
     if (r < 0)
         return r;
+    api_on_reload(d->api, reload, user);
     *ret = take(d);
     return 0;
 }
 
 int doors_configure(struct doors *d, const struct node_config *config, uw_error *err)
 {
-    (void)d;
-    (void)config;
-    (void)err;
-    return 0;
+    return api_configure(d->api, config, err);
 }

@@ -475,3 +475,11 @@ void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t 
     if (b)
         added(node, ledger_add_event(b, &row));
 }
+
+int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,
+                void *user, uw_error *err)
+{
+    if (!node->queue)
+        return fail(err, -ENOTSUP, "this node keeps no ledger");
+    return ledger_queue_report(node->queue, query, fn, user, err);
+}

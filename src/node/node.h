@@ -5,6 +5,7 @@
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
 
+#include "io/ledger-queue.h"
 #include "io/loop.h"
 #include "io/proc.h"
 #include "node/caps.h"
@@ -96,6 +97,12 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
                   uw_error *err);
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err);
+
+/* A report of all that is in the ledger up to now, made in another thread; fn is called
+ * once, never from inside.  -ENOTSUP: this node keeps no ledger.
+ */
+int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,
+                void *user, uw_error *err);
 
 int node_release(struct node *node, const struct node_who *who, const char *board,
                  uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
