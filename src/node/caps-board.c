@@ -126,233 +126,16 @@ void caps_hurry(struct caps_board *b)
     b->retry_ns = 0;
 }
 
-/* ---- what the actuator answers ---- */
-
-static void try_again(struct caps_board *b, uint64_t wait_ns)
-{
-    b->retry_ns = now_of(b) + wait_ns;
-}
-
-/* 0.5 s, doubled to 32 s. */
-static uint64_t back_off(struct caps_board *b)
-{
-    return NS_PER_S / 2 << (b->attempts < 6 ? b->attempts++ : 6);
-}
-
-static void unlink_board(struct caps_board *b)
-{
-    b->link = LINK_NONE;
-    b->failed = false;
-    b->set_mw = b->asked_mw = 0;
-    b->settled_ns = now_of(b);
-    b->stay_ns = 0;
-}
-
-void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once)
-{
-    bool known = b->link == LINK_NONE && b->state == CAPS_LOST;
-
-    unlink_board(b);
-    b->sure = false;
-    if (at_once)
-        b->retry_ns = 0;
-    else if (!known)
-        try_again(b, back_off(b));
-    if (what->result == ACTUATOR_DONE)
-        b->unrestored = false;
-    caps_tell_cap(b, what->result == ACTUATOR_DONE ? what->enforced_mw : 0, what->text);
-    caps_set_state(b, CAPS_LOST, what->text);
-}
-
-void caps_cut(struct caps_board *b)
-{
-    unlink_board(b);
-    for (size_t i = 0; i < ASKS_MAX; i++)
-        b->ask[i].mw = 0;
-    b->sure = false;
-    b->again = false;
-    b->attempts = 0;
-    b->retry_ns = 0;
-}
-
-static void fail_board(struct caps_board *b, enum caps_state state,
-                       const struct actuator_reply *reply, uint64_t wait_ns)
-{
-    b->failures++;
-    try_again(b, wait_ns);
-    if (b->attempts <= 1 || state != b->state)
-        caps_tell(b, CAPS_EVENT_FAIL, NULL, reply->text);
-    caps_set_state(b, state, reply->text);
-}
-
-static void on_hold_failed(struct caps_board *b, const struct actuator_reply *reply)
-{
-    b->link = LINK_NONE;
-    switch (reply->result) {
-    case ACTUATOR_DENIED:
-    case ACTUATOR_REFUSED:
-        b->attempts = 0;
-        fail_board(b, CAPS_DENIED, reply, DENIED_NS);
-        break;
-    case ACTUATOR_YIELDED:
-        caps_on_yield(b, reply);
-        break;
-    default:
-        fail_board(b, CAPS_LOST, reply, back_off(b));
-        break;
-    }
-}
-
-static void on_held(struct caps_board *b, const struct actuator_reply *reply)
-{
-    uint64_t now = now_of(b);
-    /* Another's limit in between does not undo what had been walked. */
-    bool resumed = b->again && reply->original_mw == b->bounds.original_mw &&
-                   b->caps->conf.others == CAPS_REASSERT;
-
-    b->link = LINK_HELD;
-    b->held_ns = b->settled_ns = now;
-    b->again = false;
-    b->unrestored = true;
-    b->attempts = 0;
-    b->other_mw = 0;
-    b->sure = true;
-    if (reply->original_mw)
-        b->bounds.original_mw = reply->original_mw;
-    if (reply->limits.max_mw) {
-        b->limits = reply->limits;
-        b->bounds.min_mw = reply->limits.min_mw;
-    }
-    uint32_t at_mw = reply->enforced_mw ? reply->enforced_mw : b->bounds.original_mw;
-    b->asked_mw = at_mw;
-    b->set_mw = 0;
-    if (resumed)
-        b->ramp.at_ns = now;
-    else
-        ramp_init(&b->ramp, at_mw, GRAIN_MW, now);
-    caps_tell_cap(b, reply->enforced_mw, "");
-    caps_set_state(b, CAPS_HELD, "");
-}
-
-static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)
-{
-    struct caps_board *b = user;
-
-    if (act != b->caps->act || b->link != LINK_HOLDING)
-        return 0;
-    if (reply->result == ACTUATOR_DONE)
-        on_held(b, reply);
-    else
-        on_hold_failed(b, reply);
-    caps_step(b);
-    caps_check_end(b->caps);
-    return 0;
-}
-
-static void on_set_failed(struct caps_board *b, uint32_t mw,
-                          const struct actuator_reply *reply)
-{
-    bool denied = reply->result == ACTUATOR_DENIED;
-
-    if (mw != b->asked_mw) { /* a newer one is on its way */
-        b->failures++;
-        return;
-    }
-    b->failed = true;
-    if (reply->result == ACTUATOR_UNKNOWN)
-        b->set_mw = b->enforced_mw = 0;
-    fail_board(b, denied ? CAPS_DENIED : CAPS_HELD, reply,
-               denied ? DENIED_NS : back_off(b));
-}
-
-static void on_set_done(struct caps_board *b, uint32_t mw,
-                        const struct actuator_reply *reply)
-{
-    b->writes++;
-    b->failed = false;
-    b->attempts = 0;
-    /* Where the driver rounds, the next sample says what is set. */
-    b->set_mw = reply->result == ACTUATOR_DONE ? mw : 0;
-    caps_tell_cap(b, reply->enforced_mw, reply->text);
-    if (reply->enforced_mw > mw) {
-        b->failures++;
-        caps_tell(b, CAPS_EVENT_FAIL, NULL, reply->text);
-    }
-    caps_set_state(b, CAPS_HELD, reply->text);
-}
-
-static int on_set(struct actuator *act, const struct actuator_reply *reply, void *user)
-{
-    struct ask *ask = user;
-    struct caps_board *b = ask->board;
-    uint32_t mw = ask->mw;
-
-    if (act != b->caps->act || !mw)
-        return 0;
-    ask->mw = 0;
-    b->settled_ns = now_of(b);
-    if (b->link != LINK_HELD)
-        return 0; /* it has been let go since */
-    switch (reply->result) {
-    case ACTUATOR_BUSY:
-        break;
-    case ACTUATOR_DONE:
-    case ACTUATOR_CLAMPED:
-        on_set_done(b, mw, reply);
-        break;
-    case ACTUATOR_YIELDED:
-        caps_on_yield(b, reply);
-        break;
-    case ACTUATOR_GONE:
-        b->failures++;
-        caps_on_lost(b, reply, false);
-        break;
-    default:
-        on_set_failed(b, mw, reply);
-        break;
-    }
-    caps_step(b);
-    caps_check_end(b->caps);
-    return 0;
-}
-
-static int on_release(struct actuator *act, const struct actuator_reply *reply,
-                      void *user)
-{
-    struct caps_board *b = user;
-    int r = 0;
-
-    if (act != b->caps->act || b->link != LINK_RELEASING)
-        return 0;
-    unlink_board(b);
-    if (reply->result == ACTUATOR_YIELDED) {
-        caps_on_yield(b, reply);
-    } else if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_GONE) {
-        b->retry_ns = 0;
-        caps_tell_cap(b, reply->result == ACTUATOR_DONE ? reply->enforced_mw : 0,
-                      reply->text);
-    } else { /* the actuator goes on trying */
-        r = -EIO;
-        b->sure = false;
-        fail_board(b, CAPS_LOST, reply, back_off(b));
-    }
-    b->unrestored = r < 0;
-    caps_step(b);
-    caps_tell_done(b, r, reply->text);
-    caps_check_end(b->caps);
-    return 0;
-}
-
 /* ---- asking ---- */
 
 /* It could not even be asked: soon again. */
 static void not_asked(struct caps_board *b, int r)
 {
     if (r == -EAGAIN) {
-        try_again(b, 20 * NS_PER_MS);
+        caps_try_again(b, 20 * NS_PER_MS);
     } else {
         caps_set_state(b, CAPS_LOST, "the actuator is not ready");
-        try_again(b, NS_PER_S);
+        caps_try_again(b, NS_PER_S);
     }
 }
 
@@ -362,8 +145,8 @@ static void ask_hold(struct caps_board *b)
     bool keep = b->caps->conf.others == CAPS_REASSERT;
 
     b->link = LINK_HOLDING;
-    int r = b->again ? actuator_hold_again(act, b->info->uuid, keep, on_hold, b)
-                     : actuator_hold(act, b->info->uuid, on_hold, b);
+    int r = b->again ? actuator_hold_again(act, b->info->uuid, keep, caps_on_hold, b)
+                     : actuator_hold(act, b->info->uuid, caps_on_hold, b);
     if (r == 0) {
         caps_set_state(b, CAPS_HOLDING, "");
         return;
@@ -374,7 +157,7 @@ static void ask_hold(struct caps_board *b)
 
 static void ask_release(struct caps_board *b)
 {
-    int r = actuator_release(b->caps->act, b->info->uuid, on_release, b);
+    int r = actuator_release(b->caps->act, b->info->uuid, caps_on_release, b);
 
     if (r == 0) {
         b->link = LINK_RELEASING;
@@ -402,9 +185,10 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
     while (ask->mw)
         ask++;
     ask->mw = mw;
-    int r = actuator_set_limit(b->caps->act, b->info->uuid, mw, on_set, ask);
+    int r = actuator_set_limit(b->caps->act, b->info->uuid, mw, caps_on_set, ask);
     if (r == 0) {
         b->asked_mw = mw;
+        b->asked_ns = now_of(b);
         b->failed = false;
         return;
     }
@@ -430,13 +214,21 @@ static void step_none(struct caps_board *b, uint64_t now)
     }
 }
 
+/* One more step of a ramp, that nobody waits for. */
+static bool is_gradual(const struct caps_board *b)
+{
+    return !ramp_arrived(&b->ramp) && b->ramp.at_mw < b->asked_mw &&
+           b->ramp.at_mw != b->verdict.at_once_mw;
+}
+
 static void step_held(struct caps_board *b, uint64_t now)
 {
     if (b->failed && now < b->retry_ns)
         return;
     if (!is_wanted(b))
         ask_release(b);
-    else if (b->failed || b->ramp.at_mw != b->asked_mw)
+    else if (b->failed || (b->ramp.at_mw != b->asked_mw &&
+                           (!is_gradual(b) || now >= b->asked_ns + TICK_NS)))
         ask_limit(b, b->ramp.at_mw);
 }
 
@@ -457,6 +249,9 @@ static uint64_t next_ns(const struct caps_board *b, uint64_t now)
         uint64_t lower = ramp_next_ns(&b->ramp);
         if (lower != UINT64_MAX)
             next = sooner(next, lower > now + TICK_NS ? lower : now + TICK_NS);
+        if (b->link == LINK_HELD && b->ramp.at_mw != b->asked_mw && !b->failed &&
+            count_asks(b) < ASKS_MAX)
+            next = sooner(next, b->asked_ns + TICK_NS);
         if (b->stay_ns && !b->counted)
             next = sooner(next, b->stay_ns + STAY_NS);
     }

@@ -48,6 +48,7 @@ struct caps_board {
     enum link link;
     struct ask ask[ASKS_MAX];
     uint32_t asked_mw;    /* the last limit asked for, or found by hold */
+    uint64_t asked_ns;    /* when that was */
     uint32_t set_mw;      /* what is set, by our last write; 0: not known */
     uint32_t enforced_mw; /* read back; 0: unknown */
     uint32_t told_mw;     /* of the last event CAP */
@@ -103,9 +104,6 @@ struct caps {
 void caps_step(struct caps_board *b);
 /* The claims of people or budgets have changed: no waiting for a second try. */
 void caps_hurry(struct caps_board *b);
-/* The actuator is another, or gone: what it was asked is void. */
-void caps_cut(struct caps_board *b);
-void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once);
 /* Calls what waits for a board's release, or for the end of all; the end last. */
 void caps_tell_done(struct caps_board *b, int r, const char *text);
 void caps_check_end(struct caps *c);
@@ -115,6 +113,17 @@ void caps_tell(const struct caps_board *b, enum caps_event event,
                const struct claim *claim, const char *text);
 /* The limit in force is this now, read back. */
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text);
+
+/* caps-answers.c: what the actuator answers. */
+
+int caps_on_hold(struct actuator *act, const struct actuator_reply *reply, void *user);
+int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *user);
+int caps_on_release(struct actuator *act, const struct actuator_reply *reply, void *user);
+void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once);
+/* The actuator is another, or gone: what it was asked is void. */
+void caps_cut(struct caps_board *b);
+/* Not before so long a time. */
+void caps_try_again(struct caps_board *b, uint64_t wait_ns);
 
 /* caps-others.c: what others write. */
 

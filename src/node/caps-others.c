@@ -187,8 +187,8 @@ static void compare_yielded(struct caps_board *b, const struct seen *seen)
 /* Under what is set: counted when it begins. */
 static void compare_bound(struct caps_board *b, const struct seen *seen)
 {
-    bool bounded = b->told && seen->enforced_mw < seen->set_mw &&
-                   !is_near(seen->enforced_mw, seen->set_mw);
+    bool bounded =
+        seen->enforced_mw < seen->set_mw && !is_near(seen->enforced_mw, seen->set_mw);
 
     if (bounded && !b->bounded)
         tell_other(b, bound_cause(b->reasons), seen->enforced_mw);

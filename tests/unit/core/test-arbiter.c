@@ -194,7 +194,8 @@ static void test_first(void)
     is_at(&b, 10, 180, "it becomes known: to the first cap at once");
     is_at(&b, 20, 180, "… and a stay");
     put(&b, 1, NAMED, 130);
-    is_at(&b, 30, 180, "which another target does not end");
+    is_at(&b, 30, 180, "which another target");
+    is_at(&b, 40, 180, "… does not end");
 
     b = board_at_300();
     b.cls.rate = 0;

@@ -34,6 +34,14 @@ static void table(void)
     ramp_init(&r, W(300), 1000, S(0));
     ramp_to(&r, W(280), W(270), 1500, false, S(0));
     ok(r.at_mw == W(280) && ramp_arrived(&r), "a target above the first cap at once");
+    ramp_to(&r, W(200), 0, 1500, false, S(0));
+    ramp_bound(&r, W(260));
+    ok(r.at_mw == W(260) && r.target_mw == W(200), "a bound on the way: at once");
+    ramp_bound(&r, W(270));
+    ok(r.at_mw == W(260), "… and never up");
+    ramp_bound(&r, W(190));
+    ok(r.at_mw == W(190) && ramp_arrived(&r), "… nor back to a target above it");
+    ramp_init(&r, W(300), 1000, S(0));
     ramp_to(&r, W(150) + 7, 0, 1500, false, S(0));
     ok(ramp_at(&r, S(500)) == W(150) + 7, "the target is kept to the milliwatt");
 }

@@ -285,6 +285,17 @@ __attribute__((unused)) static struct caps_view look(struct scene *s, size_t boa
     return v;
 }
 
+/* Of all causes. */
+__attribute__((unused)) static uint64_t changes(struct scene *s, size_t board)
+{
+    struct caps_view v = look(s, board);
+    uint64_t n = 0;
+
+    for (int i = 0; i < CAPS_CAUSES; i++)
+        n += v.changes[i];
+    return n;
+}
+
 /* What the driver says is set, whoever set it. */
 __attribute__((unused)) static uint32_t limit_of(struct scene *s, size_t board)
 {

@@ -223,8 +223,7 @@ static void test_left_over(void)
         caps_seen(s->caps, 1, &sample);
     }
     struct caps_view v = look(s, 1);
-    ok(v.bounds.original_mw == W(300) && v.changes[CAPS_CAUSE_OTHER] == 0 &&
-           v.enforced_mw == W(300),
+    ok(v.bounds.original_mw == W(300) && changes(s, 1) == 0 && v.enforced_mw == W(300),
        "the actuator's own restoring is nobody's change");
     sample.enforced_mw = sample.requested_mw = W(250);
     sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
@@ -294,6 +293,23 @@ static void test_in_flight(void)
     scene_free(s);
 }
 
+/* One that fails while a newer one is on its way is not asked for again. */
+static void test_overtaken(void)
+{
+    struct scene *s = begin_held("a limit that fails, overtaken");
+
+    claim(s, 0, CLAIM_HARD, 190);
+    claim(s, 0, CLAIM_HARD, 180);
+    answer(s, 2, ACTUATOR_UNKNOWN, 0, "it broke");
+    pass(s, 0.7);
+    is_asked(4, LIMIT, W(180), "nothing new");
+    answer(s, 3, ACTUATOR_DONE, W(180), "");
+    pass(s, 10);
+    is_asked(4, LIMIT, W(180), "nor later");
+    ok(look(s, 0).failures == 1 && look(s, 0).enforced_mw == W(180), "counted");
+    scene_free(s);
+}
+
 static void test_clamped(void)
 {
     struct scene *s = begin_held("limits that the driver changes");
@@ -319,6 +335,9 @@ static void test_clamped(void)
     caps_seen(s->caps, 0, &sample);
     caps_seen(s->caps, 0, &sample);
     is_int(look(s, 0).changes[CAPS_CAUSE_OTHER], 0, "rounded by the driver: nobody else");
+    sample.requested_mw = W(162);
+    caps_seen(s->caps, 0, &sample);
+    is_int(look(s, 0).changes[CAPS_CAUSE_OTHER], 1, "then another value is somebody's");
     scene_free(s);
 }
 
@@ -453,13 +472,30 @@ static void test_late(void)
     caps_use_actuator(s->caps, &other);
     is_int(other.n, 2, "another is asked to hold both");
     uint64_t writes = look(s, 0).writes;
+    act = &other;
+    answer(s, 0, ACTUATOR_DONE, W(300), "");
+    is_asked(3, LIMIT, W(180), "held by the other, and asked for the same");
+    act = &stub;
     answer(s, 2, ACTUATOR_DONE, W(180), "");
     answer(s, 3, ACTUATOR_DONE, W(300), "");
-    ok(look(s, 0).state == CAPS_HOLDING && look(s, 1).state == CAPS_HOLDING &&
+    ok(look(s, 0).enforced_mw == W(300) && look(s, 1).state == CAPS_HOLDING &&
            look(s, 0).writes == writes,
        "the first one's answers count no more");
     caps_use_actuator(s->caps, &other);
-    is_int(other.n, 2, "the same again is no news");
+    is_int(other.n, 3, "the same again is no news");
+    scene_free(s);
+}
+
+static void test_reloaded(void)
+{
+    struct scene *s = begin_held("a reload, known to the actuator alone");
+    struct actuator_reply reply = {
+        .result = ACTUATOR_YIELDED, .enforced_mw = W(250), .why = ACTUATOR_WHY_RELOADED};
+
+    (void)snprintf(reply.uuid, sizeof reply.uuid, "%s",
+                   board_view(boards_at(s->boards, 0))->info->uuid);
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_YIELDED, &reply);
+    ok(changes(s, 0) == 1 && look(s, 0).changes[CAPS_CAUSE_DRIVER] == 1, "told apart");
     scene_free(s);
 }
 
@@ -492,12 +528,14 @@ int main(void)
     test_left_over();
     test_not_asked();
     test_in_flight();
+    test_overtaken();
     test_clamped();
     test_unknown();
     test_refused();
     test_hold();
     test_events();
     test_late();
+    test_reloaded();
     test_range();
     return done();
 }

@@ -38,9 +38,7 @@ static void test_actuator(void)
     pass(s, 10);
     is_limit(s, 0, 180, "to its target");
     is_state(s, 1, CAPS_FREE, "the other is left alone");
-    ok(look(s, 0).changes[CAPS_CAUSE_OTHER] == 0 &&
-           look(s, 1).changes[CAPS_CAUSE_OTHER] == 0,
-       "no other writer was seen in all this");
+    ok(changes(s, 0) == 0 && changes(s, 1) == 0, "no other writer was seen in all this");
     scene_free(s);
 }
 
@@ -164,6 +162,28 @@ static void test_release(void)
     is_limit(s, 0, 180, "held again by itself");
     release(s, 2, 0, -ENODEV, "no such board");
     take_back(s, 2, -ENODEV, "no such board");
+    scene_free(s);
+}
+
+/* A reset forgets the limit that was found. */
+static void test_reset(void)
+{
+    scene_found_w = 250;
+    struct scene *s = scene_new("a reset", 1, &conf);
+    scene_found_w = 0;
+
+    pass(s, 60);
+    claim(s, 0, CLAIM_HARD, 260);
+    pass(s, 1);
+    is_state(s, 0, CAPS_FREE, "nothing is wanted under the limit found");
+    release(s, 0, 0, 0, "asked");
+    pass(s, 1);
+    fault(s, "0 limit 300W");
+    pass(s, 1);
+    take_back(s, 0, 0, "taken back");
+    pass(s, 1);
+    is_limit(s, 0, 260, "what was not needed before is now");
+    is_int(changes(s, 0), 0, "a reset is no other writer");
     scene_free(s);
 }
 
@@ -332,6 +352,7 @@ int main(void)
     test_right();
     test_board();
     test_release();
+    test_reset();
     test_release_early();
     test_release_lost();
     test_end();

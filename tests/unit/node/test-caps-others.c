@@ -9,16 +9,6 @@ static const struct caps_conf yields = {.cls = CLS, .yield_ns = 60 * NS_PER_S};
 static const struct caps_conf reasserts = {
     .cls = CLS, .others = CAPS_REASSERT, .reassert_ns = 10 * NS_PER_S};
 
-static uint64_t changes(struct scene *s, size_t board)
-{
-    struct caps_view v = look(s, board);
-    uint64_t n = 0;
-
-    for (int i = 0; i < CAPS_CAUSES; i++)
-        n += v.changes[i];
-    return n;
-}
-
 static void test_yield(void)
 {
     struct scene *s = scene_new("yield to another's limit", 1, &yields);
@@ -82,12 +72,25 @@ static void test_news(void)
     (void)caps_claim(s->caps, 0, &same, NULL, NULL);
     pass(s, 0.5);
     is_limit(s, 0, 210, "a budget's new value is");
+    claim_for(s, 0, CLAIM_NAMED, 205, 10);
+    pass(s, 1);
     fault(s, "0 limit 250W");
     pass(s, 1.5);
     is_state(s, 0, CAPS_YIELDED, "theirs again");
+    pass(s, 8);
+    is_limit(s, 0, 210, "a claim by name that is over is news, too");
+    uint64_t named = claim(s, 0, CLAIM_NAMED, 220);
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "and again");
+    withdraw(s, 0, named);
+    pass(s, 0.5);
+    is_limit(s, 0, 210, "one that is withdrawn as well");
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
     fault(s, "0 limit 240W");
     pass(s, 1.5);
-    ok(changes(s, 0) == 3 && look(s, 0).bounds.original_mw == W(240),
+    ok(changes(s, 0) == 5 && look(s, 0).bounds.original_mw == W(240),
        "and another of theirs, counted");
     caps_withdraw(s->caps, 0, soft.id, NULL);
     withdraw(s, 0, id);

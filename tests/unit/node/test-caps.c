@@ -141,6 +141,23 @@ static void test_ramp(void)
     scene_free(s);
 }
 
+static void test_fast(void)
+{
+    struct caps_conf fast = CONF;
+    fast.cls.rate = 0.2;
+    struct scene *s = scene_new("a ramp of 60 W a second", 1, &fast);
+
+    claim(s, 0, CLAIM_NAMED, 180);
+    pass(s, 1);
+    is_near(w_of_mw(limit_of(s, 0)), 245, 8, "half-way after a second");
+    pass(s, 1.3);
+    is_limit(s, 0, 180, "there after two");
+    uint64_t writes = look(s, 0).writes;
+    ok(writes >= 15 && writes <= 21, "in at most ten writes a second: %u",
+       (unsigned)writes);
+    scene_free(s);
+}
+
 static void test_first(void)
 {
     struct scene *s = scene_new("first cap and floor", 3, &conf);
@@ -279,6 +296,7 @@ int main(void)
     test_life();
     test_refused();
     test_ramp();
+    test_fast();
     test_first();
     test_search();
     test_expiry();
