@@ -189,7 +189,8 @@ static int read_rules(struct program *p, uw_error *err)
     char text[300];
 
     p->rules = rules_default();
-    int r = rules_read_file(path, trust_is_privileged(), &p->rules, err);
+    int r = rules_read_file(path, trust_is_privileged(),
+                            p->mode == MODE_SERVE ? RULES_USERS : NULL, &p->rules, err);
     if (r == -ENOENT && !p->config)
         return 0;
     if (r < 0 && p->mode == MODE_RECOVER) {

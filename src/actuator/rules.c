@@ -68,6 +68,8 @@ int rules_add_client(struct rules *rules, const char *text, const char *users,
         if (n > UID_MAX)
             return fail(err, -ERANGE, "clients: %s is no uid", text);
         uid = (uid_t)n;
+    } else if (!users) {
+        return 0;
     } else if (!text[0] || !find_user(users, text, &uid)) {
         return fail(
             err, -EINVAL,
@@ -229,7 +231,8 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
     return r < 0 ? r : 0;
 }
 
-int rules_read_file(const char *path, bool privileged, struct rules *ret, uw_error *err)
+int rules_read_file(const char *path, bool privileged, const char *users,
+                    struct rules *ret, uw_error *err)
 {
     char real[PATH_MAX];
     auto_(mem_free) char *text = NULL;
@@ -238,5 +241,5 @@ int rules_read_file(const char *path, bool privileged, struct rules *ret, uw_err
     int r = gpu_library_check(path, privileged, real, sizeof real, err);
     if (r == 0)
         r = file_read(real, YAML_MAX_BYTES, &text, &len, err);
-    return r == 0 ? rules_read(path, text, len, RULES_USERS, ret, err) : r;
+    return r == 0 ? rules_read(path, text, len, users, ret, err) : r;
 }

@@ -32,9 +32,10 @@ struct rules {
 /* Where there is no file: every board, its own range, root and our own uid alone. */
 struct rules rules_default(void);
 
-/* users: what names are looked up in, /etc/passwd's form; no other source of users is
- * asked (their libraries have no place in a process of root's).  *ret is written
- * only on success.  -EINVAL, -ERANGE, -E2BIG with FILE:LINE.
+/* users: what names of clients are looked up in (NULL: they are not, nobody is served),
+ * /etc/passwd's form; no other source of users is asked (their libraries have no place in
+ * a process of root's).  *ret is written only on success.  -EINVAL, -ERANGE, -E2BIG with
+ * FILE:LINE.
  */
 int rules_read(const char *name, const char *text, size_t len, const char *users,
                struct rules *ret, uw_error *err);
@@ -44,6 +45,7 @@ int rules_add_client(struct rules *rules, const char *text, const char *users,
 /* privileged: the file and every folder above it must be root's alone to write.
  * -ENOENT: not there; -EPERM, and as above.
  */
-int rules_read_file(const char *path, bool privileged, struct rules *ret, uw_error *err);
+int rules_read_file(const char *path, bool privileged, const char *users,
+                    struct rules *ret, uw_error *err);
 
 #endif

@@ -36,6 +36,8 @@ static void test_whole(void)
     ok(!r.n_clients && !r.boards.listed && r.grace_ns == 10 * NS_PER_S && !r.library[0],
        "is the defaults");
     is_int(parse("clients: watt\nboards: all\ngrace: 0 s\n", &r, &err), 0, "one client");
+    is_int(rules_read("x", "clients: nobody-here\n", 21, NULL, &(struct rules){0}, &err),
+           0, "where nobody is served no name is looked up");
     ok(r.n_clients == 1 && r.client[0] == 990 && !r.boards.listed && r.grace_ns == 0,
        "by its name, with no grace");
 }
@@ -130,16 +132,17 @@ static void test_file(void)
 
     if (fd < 0 || write(fd, "grace: 3 s\n", 11) != 11)
         ok(false, "a file is written");
-    is_int(rules_read_file(path, false, &r, &err), 0,
+    is_int(rules_read_file(path, false, users, &r, &err), 0,
            "without privilege, anybody's file");
     is_int((int)(r.grace_ns / NS_PER_S), 3, "is read");
     r.grace_ns = 7;
-    is_int(rules_read_file(path, true, &r, &err), -EPERM,
+    is_int(rules_read_file(path, true, users, &r, &err), -EPERM,
            "with privilege, none that lies where everybody may write: %s", err.text);
     ok(r.grace_ns == 7, "nothing is changed");
     (void)close(fd);
     (void)unlink(path);
-    is_int(rules_read_file(path, false, &r, &err), -ENOENT, "one that is not there");
+    is_int(rules_read_file(path, false, users, &r, &err), -ENOENT,
+           "one that is not there");
 }
 
 int main(void)

@@ -1,0 +1,82 @@
+#!/usr/bin/python3
+"""The units: nothing that systemd does not know, little that they could do.
+
+Arguments: the folder of the configured units, the folder of the sources.
+"""
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+import uwtest
+
+MOST = 2.0  # systemd-analyze security: 0 is nothing, 10 is everything
+
+
+def run(*args):
+    p = subprocess.run(args, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+    return p.returncode, p.stdout + p.stderr
+
+
+def main():
+    t = uwtest.Tap()
+    units = sorted(pathlib.Path(sys.argv[1]).glob("underwatt*.*"))
+    units = [u for u in units if u.suffix in (".service", ".socket")]
+    t.equal([u.name for u in units], ["underwatt-actuator.service", "underwatt-actuator.socket",
+                                      "underwatt-recover.service", "underwattd.service"], "the units")
+    for u in units:
+        text = u.read_text()
+        t.ok("@" not in re.sub(r"@[a-z-]+(?=\s|$)|^#.*", "", text, flags=re.M), f"{u.name}: every path is filled in")
+        for path in re.findall(r"^Exec(?:Start|StopPost)=-?(/\S+)", text, re.M):
+            t.ok(pathlib.Path(path).name in ("underwatt-actuator", "underwattd") and
+                 uwtest.program(pathlib.Path(path).name), f"{u.name}: starts {path}, which is built")
+    if not shutil.which("systemd-analyze"):
+        t.skip("what the services could do", "no systemd-analyze here")
+        t.done()
+
+    for u in units:
+        if u.suffix != ".service":
+            continue
+        code, said = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(u))
+        m = re.search(r"Overall exposure level for \S+: ([0-9.]+)", said)
+        t.ok(m and float(m.group(1)) <= MOST, f"{u.name}: exposure {m and m.group(1)} of at most {MOST}",
+             f"{code} {said}")
+    with tempfile.TemporaryDirectory() as tmp:  # a unit that is open is told from ours
+        loose = pathlib.Path(tmp, "loose.service")
+        loose.write_text("[Service]\nExecStart=/bin/true\n")
+        _, said = run("systemd-analyze", "security", "--offline=true", "--no-pager", str(loose))
+        m = re.search(r"Overall exposure level for \S+: ([0-9.]+)", said)
+        t.ok(m and float(m.group(1)) > MOST, "one that is open is told from them", said)
+        copies = []  # with programs that are there
+        for u in units:
+            copy = pathlib.Path(tmp, u.name)
+            copy.write_text(re.sub(r"=(-?)\S*/(underwatt\S*)", lambda m: f"={m.group(1)}{uwtest.program(m.group(2))}"
+                                   if m.group(2) in ("underwattd", "underwatt-actuator") else m.group(0),
+                                   u.read_text()))
+            copies.append(str(copy))
+        code, said = run("systemd-analyze", "verify", "--man=no", *copies)
+        ours = [line for line in said.splitlines() if "underwatt" in line]
+        t.ok(code == 0 and not ours, "systemd finds nothing to say about them", said)
+        broken = pathlib.Path(tmp, "broken.service")
+        broken.write_text("[Service]\nExecStart=/bin/true\nProtectSistem=strict\n")
+        _, said = run("systemd-analyze", "verify", "--man=no", str(broken))
+        t.ok("ProtectSistem" in said, "it would say so", said)
+    source = pathlib.Path(sys.argv[2])
+    if shutil.which("systemd-sysusers"):
+        with tempfile.TemporaryDirectory() as root:
+            pathlib.Path(root, "etc").mkdir()
+            code, said = run("systemd-sysusers", f"--root={root}", str(source / "sysusers.conf"))
+            passwd = pathlib.Path(root, "etc", "passwd")
+            t.ok(code == 0 and "underwatt:" in (passwd.read_text() if passwd.exists() else ""),
+                 "the user is made", said)
+            group = pathlib.Path(root, "etc", "group").read_text() if code == 0 else ""
+            t.ok("underwatt-admin:" in group, "and the administrators' group", said)
+    else:
+        t.skip("the user is made", "no systemd-sysusers here")
+    t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
