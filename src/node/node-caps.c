@@ -92,10 +92,10 @@ void node_caps_seen(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++) {
         const struct sampler_now *now = sampler_board(node->board[i].sampler, 0);
-        if (now->last.has == 0 || now->last.at_ns == node->board[i].seen_ns)
-            continue;
-        node->board[i].seen_ns = now->last.at_ns;
-        caps_seen(node->caps, i, &now->last);
+        if (now->full.has == 0 || now->full.at_ns == node->board[i].seen_ns)
+            continue; /* limits of an older round would look like another's change */
+        node->board[i].seen_ns = now->full.at_ns;
+        caps_seen(node->caps, i, &now->full);
     }
 }
 

@@ -96,17 +96,19 @@ static void feed(struct probe *p, const struct gpu_sample *g)
 }
 
 /* Keep what this round did not ask for from the last one that did. */
-static void merge(struct gpu_sample *last, const struct gpu_sample *g)
+static void merge(struct sampler_now *now, const struct gpu_sample *g)
 {
     enum {
         SLOW = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
                GPU_HAS_CLOCKS | GPU_HAS_REASONS
     };
-    struct gpu_sample old = *last;
+    struct gpu_sample *last = &now->last, old = *last;
 
     *last = *g;
-    if (g->has & SLOW)
+    if (g->has & SLOW) {
+        now->full = *g;
         return;
+    }
     last->has |= old.has & SLOW;
     last->enforced_mw = old.enforced_mw;
     last->requested_mw = old.requested_mw;
@@ -136,7 +138,7 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         p->now.error = *err;
     } else {
         p->now.failures = 0;
-        merge(&p->now.last, g);
+        merge(&p->now, g);
         feed(p, g);
     }
     schedule(p);

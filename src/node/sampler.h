@@ -21,7 +21,9 @@ struct sampler_opts {
 
 /* What is known of one board now. */
 struct sampler_now {
-    struct gpu_sample last; /* has == 0: nothing yet */
+    struct gpu_sample last; /* has == 0: nothing yet; what a round did not ask for is kept
+                             * from one before */
+    struct gpu_sample full; /* the last round that asked for everything, as it was */
     unsigned failures;      /* calls that failed since the last good one */
     uw_error error;         /* of the last that failed */
 };

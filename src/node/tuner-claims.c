@@ -303,14 +303,16 @@ void tuner_claims_on_caps(struct tuner_claims *c, const struct caps_what *what)
 
 /* ---- what the tuner asks ---- */
 
-/* The claim on board i: at most mw, or none. */
+/* The claim on board i: at most mw, or none.  A search states one at the original, too:
+ * its boards stay held.
+ */
 static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *err)
 {
     struct slot *s = &c->slot[i];
     struct caps_view v;
 
     caps_look(c->o.caps, s->at, &v);
-    if (mw == 0 || mw >= v.bounds.original_mw) {
+    if (mw == 0 || (mw >= v.bounds.original_mw && c->o.kind == CLAIM_NAMED)) {
         uint64_t id = s->id;
         s->id = 0;
         if (id)
@@ -320,7 +322,7 @@ static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *
     struct claim claim = {
         .id = s->id,
         .kind = c->o.kind,
-        .mw = mw,
+        .mw = mw < v.bounds.original_mw ? mw : v.bounds.original_mw,
         .made_ns = loop_now_ns(c->o.loop),
         .until_ns = CLAIM_FOREVER,
         .uid = c->o.uid,
@@ -349,7 +351,10 @@ static int ask(struct tuner_claims *c, enum ask_kind kind, size_t board, uint32_
     a->mw = mw;
     a->fn = fn;
     a->user = user;
-    a->r = state_claim(c, board, mw, &err);
+    if (kind != ASK_HOLD)
+        a->r = state_claim(c, board, mw, &err);
+    else if (c->slot[board].id && c->o.kind == CLAIM_SOFT)
+        a->r = state_claim(c, board, UINT32_MAX, &err);
     if (a->r < 0)
         (void)snprintf(a->text, sizeof a->text, "%s", err.text);
     soon(c);

@@ -629,6 +629,8 @@ static void take_known(struct tuner *t)
                 (void)search_on_window(t->search, &w, NULL);
         }
     }
+    if (t->search && t->report.n_caps > 0)
+        search_on_found(t->search, k->held_mw);
 }
 
 int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)

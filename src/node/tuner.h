@@ -46,6 +46,7 @@ struct tuner_known {
     const struct tuner_cap *cap;
     size_t n_caps;
     uint32_t reference_mw;
+    uint32_t held_mw; /* with these boards; 0: none was */
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
 };

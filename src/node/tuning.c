@@ -218,6 +218,8 @@ static int make_tuner(struct tuning *t, uw_error *err)
     }
     if (!same_boards(t))
         known.n_caps = 0;
+    else
+        known.held_mw = t->memory.held_mw;
     struct meters_opts meters = {ts->o.loop, samplers, t->n, ts->shop};
     struct tuner_opts opts = {
         .loop = ts->o.loop,
@@ -302,6 +304,7 @@ static void tell_work(struct tuning *t)
         .demand_w = r->demand_w,
         .peak_w = r->peak_w,
         .cls = t->ask.cls,
+        .counted = steps && steps_known(steps),
         .progressing =
             steps && steps_known(steps) && steps->mark.steps >= t->down_steps + STEPS_ON,
     };

@@ -360,6 +360,22 @@ void search_on_change(struct search *s)
     go_next(s);
 }
 
+void search_on_found(struct search *s, uint32_t cap_mw)
+{
+    uint32_t hi = highest(s), keep = cap_mw < hi ? cap_mw : hi;
+
+    if (s->aborted || cap_mw == 0)
+        return;
+    s->windows = s->setup.max_windows;
+    s->best_mw = cap_mw;
+    for (size_t i = 0; i < s->n_levels; i++)
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
+            s->best_log_t = s->levels[i].log_t;
+            s->best_log_e = s->levels[i].log_e;
+        }
+    go(s, SEARCH_HOLD, keep, "%s", "found before");
+}
+
 void search_abort(struct search *s, const char *why)
 {
     s->aborted = true;

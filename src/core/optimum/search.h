@@ -110,6 +110,10 @@ void search_on_hard_limit(struct search *s, uint32_t mw);
  * anew and looks around the cap that was best.
  */
 void search_on_change(struct search *s);
+/* A cap that was found before (by a search that this one was told the windows of): holds
+ * it and looks no further, until a change.
+ */
+void search_on_found(struct search *s, uint32_t cap_mw);
 /* Give up: the step becomes a hold at the original cap (or the hard limit). */
 void search_abort(struct search *s, const char *why);
 

@@ -1,0 +1,734 @@
+/* The daemon's searches in virtual time: jobs, pages, samplers, claims, ramp, actuator
+ * and meters as they are, on eight simulated boards.
+ *
+ * Usage: test-tuning [CASE]: all without.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "io/progress.h"
+#include "node/tuning.h"
+#include "plant/plant.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+enum { BOARDS = 8, JOBS = 3, STATE = 65536 };
+static bool verbose;
+
+struct play {
+    const char *workload, *boards, *goal, *cap;
+    double seconds;
+    bool mute; /* it has no page */
+};
+
+struct run {
+    struct scene *scene;
+    struct job_entry entry;
+    struct progress_page *page;
+    struct loop_child *child;
+    char state[STATE];
+    unsigned saves;
+    double ended_s;
+};
+
+struct scene {
+    struct loop *loop;
+    struct virtual_world *world;
+    struct boards *boards;
+    struct sampler *sampler[BOARDS];
+    struct actuator *act;
+    struct caps *caps;
+    struct tunings *tunings;
+    struct loop_timer *pause, *tick;
+    struct run run[JOBS];
+    size_t n_runs;
+    char said[4096];
+    bool open, ready;
+};
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct scene *s = user;
+    (void)timer;
+    (void)now;
+
+    loop_stop(s->loop, 0);
+    return 0;
+}
+
+static void pass(struct scene *s, double seconds)
+{
+    loop_timer_set(s->pause, loop_now_ns(s->loop) + ns_of_s(seconds), 0);
+    int r = loop_run(s->loop, NULL);
+    if (r < 0)
+        ok(false, "the loop runs: %d", r);
+}
+
+static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct scene *s = user;
+    (void)timer;
+    (void)now;
+
+    for (size_t i = 0; i < BOARDS; i++)
+        caps_seen(s->caps, i, &sampler_board(s->sampler[i], 0)->full);
+    return 0;
+}
+
+static void on_caps(const struct caps_what *what, void *user)
+{
+    struct scene *s = user;
+
+    if (s->tunings)
+        tunings_on_caps(s->tunings, what);
+    if (verbose && what->event != CAPS_EVENT_CAP)
+        printf("# %8.1f s  board %zu event %d claim %.0f W enforced %.0f W %s\n",
+               (double)what->at_ns * 1e-9, what->board, (int)what->event,
+               what->claim ? w_of_mw(what->claim->mw) : 0, w_of_mw(what->enforced_mw),
+               what->text);
+}
+
+static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
+{
+    struct scene *s = user;
+    (void)set;
+    (void)err;
+
+    s->open = r == 0;
+    loop_stop(s->loop, 0);
+    return 0;
+}
+
+static int on_ready(struct actuator *act, int r, const char *text, void *user)
+{
+    struct scene *s = user;
+    (void)text;
+
+    s->ready = r == 0;
+    if (s->ready)
+        caps_use_actuator(s->caps, act);
+    return 0;
+}
+
+static int on_event(struct actuator *act, enum actuator_event event,
+                    const struct actuator_reply *what, void *user)
+{
+    struct scene *s = user;
+    (void)act;
+
+    caps_on_actuator(s->caps, event, what);
+    return 0;
+}
+
+static struct sampler *sampler_of(size_t board, void *user)
+{
+    struct scene *s = user;
+    return board < BOARDS ? s->sampler[board] : NULL;
+}
+
+static void on_save(uint64_t job, const char *state, void *user)
+{
+    struct scene *s = user;
+    struct run *r = &s->run[job - 1];
+
+    r->saves++;
+    (void)snprintf(r->state, sizeof r->state, "%s", state);
+}
+
+static void on_note(uint64_t job, const char *text, bool important, void *user)
+{
+    struct scene *s = user;
+    size_t n = strlen(s->said);
+    (void)important;
+
+    (void)snprintf(s->said + n, sizeof s->said - n, "%llu: %s\n", (unsigned long long)job,
+                   text);
+    if (verbose)
+        printf("# %8.1f s  job %llu: %s\n", (double)loop_now_ns(s->loop) * 1e-9,
+               (unsigned long long)job, text);
+}
+
+static int new_tunings(struct scene *s, uw_error *err)
+{
+    struct tunings_opts opts = {
+        .loop = s->loop,
+        .boards = s->boards,
+        .caps = s->caps,
+        .sampler = sampler_of,
+        .save = on_save,
+        .note = on_note,
+        .user = s,
+    };
+    return tunings_new(&opts, &s->tunings, err);
+}
+
+static bool scene_open(struct scene *s)
+{
+    struct sim_machine machine;
+    uw_error err = {""};
+
+    *s = (struct scene){0};
+    int r = loop_new_virtual(1000000000, 1700000000, &s->loop, &err);
+    if (r >= 0)
+        r = sim_machine_builtin("v100", BOARDS, &machine, &err);
+    if (r >= 0)
+        r = virtual_world_new(s->loop, &machine, 1, &s->world, &err);
+    struct gpu_open_opts gpu = {.clock = {clock_of, s->loop}, .backend_user = s->world};
+    if (r >= 0)
+        r = boards_open(s->loop, &virtual_backend, &gpu, on_boards, s, &s->boards, &err);
+    if (r >= 0)
+        r = loop_timer_new(s->loop, UINT64_MAX, 0, on_pause, s, &s->pause, &err);
+    if (r >= 0)
+        r = loop_run(s->loop, &err);
+    struct caps_opts caps = {.loop = s->loop,
+                             .boards = s->boards,
+                             .conf = {.cls = CAP_CLASS_DEFAULT},
+                             .on_event = on_caps,
+                             .user = s};
+    if (r >= 0)
+        r = caps_new(&caps, &s->caps, &err);
+    for (size_t i = 0; i < BOARDS && r >= 0; i++) {
+        struct board *b = boards_at(s->boards, i);
+        struct sampler_opts opts = {.seed = i + 1};
+        r = sampler_new(s->loop, &b, 1, &opts, &s->sampler[i], &err);
+    }
+    struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event, .user = s};
+    if (r >= 0)
+        r = actuator_start_virtual(s->loop, &virtual_backend, boards_lib(s->boards), &act,
+                                   &s->act, &err);
+    if (r >= 0)
+        r = loop_timer_new(s->loop, loop_now_ns(s->loop) + NS_PER_S, NS_PER_S, on_tick, s,
+                           &s->tick, &err);
+    if (r >= 0)
+        r = new_tunings(s, &err);
+    if (r >= 0)
+        pass(s, 2);
+    return ok(r >= 0 && s->open && s->ready, "the node is there %s", err.text);
+}
+
+static void scene_close(struct scene *s)
+{
+    tunings_free(s->tunings);
+    for (size_t i = 0; i < s->n_runs; i++) {
+        loop_child_free(s->run[i].child);
+        progress_page_free(s->run[i].page);
+    }
+    loop_timer_free(s->tick);
+    for (size_t i = 0; i < BOARDS; i++)
+        sampler_free(s->sampler[i]);
+    actuator_free(s->act);
+    caps_free(s->caps);
+    boards_free(s->boards);
+    loop_timer_free(s->pause);
+    virtual_world_free(s->world);
+    loop_free(s->loop);
+}
+
+static int on_exit_of(struct loop_child *child, int status, void *user)
+{
+    struct run *r = user;
+    struct scene *s = r->scene;
+    (void)child;
+
+    r->ended_s = (double)loop_now_ns(s->loop) * 1e-9;
+    if (status != 0)
+        printf("# job %llu ended with %d\n", (unsigned long long)r->entry.id, status);
+    return s->tunings ? tunings_on_job(s->tunings, ROSTER_END, &r->entry) : 0;
+}
+
+static int start_program(struct scene *s, struct run *r, const struct play *p,
+                         uw_error *err)
+{
+    const struct plant_board *b = plant_board_find("v100");
+    const struct plant_workload *work = plant_workload_find(b, p->workload);
+    char epochs[16], page[300];
+    const char *argv[] = {"underwatt-sim", "train",  "--workload",
+                          p->workload,     "--gpus", p->boards,
+                          "--epochs",      epochs,   NULL};
+    const char *env[] = {page, NULL};
+
+    (void)snprintf(epochs, sizeof epochs, "%.0f",
+                   ceil(p->seconds / plant_steady(b, work, b->default_mw).time_s));
+    (void)snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
+                   progress_page_path(r->page));
+    struct loop_child_opts child = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    return loop_child_new(s->loop, &child, on_exit_of, r, &r->child, err);
+}
+
+static int hand_over(struct scene *s, struct run *r, uw_error *err)
+{
+    int fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC);
+    int got = tunings_page(s->tunings, r->entry.id, fd, err);
+
+    if (got < 0)
+        (void)close(fd);
+    return got;
+}
+
+static int ask_of(const struct play *p, struct tuning_ask *ret, uw_error *err)
+{
+    *ret = (struct tuning_ask){.search = p->goal != NULL};
+    return p->goal ? goal_parse(p->goal, &ret->goal, err)
+                   : parse_cap(p->cap, &ret->cap, err);
+}
+
+static bool begin(struct scene *s, const struct play *p)
+{
+    struct run *r = &s->run[s->n_runs];
+    struct tuning_ask ask;
+    uw_error err = {""};
+
+    r->scene = s;
+    r->entry = (struct job_entry){.id = ++s->n_runs, .uid = 1000};
+    for (const char *c = p->boards; *c; c++)
+        if (*c != ',')
+            r->entry.boards |= 1ull << (*c - '0');
+    int got = progress_page_new("/dev/shm", &r->page, &err);
+    if (got >= 0)
+        got = ask_of(p, &ask, &err);
+    if (got >= 0)
+        got = tunings_begin(s->tunings, &r->entry, &ask, &err);
+    if (got >= 0)
+        got = start_program(s, r, p, &err);
+    if (got >= 0 && !p->mute)
+        got = hand_over(s, r, &err);
+    return ok(got >= 0, "%s on %s: begins %s", p->workload, p->boards, err.text);
+}
+
+static const struct tuner_report *report_of(struct scene *s, size_t i)
+{
+    return tunings_report(s->tunings, s->run[i].entry.id);
+}
+
+static uint32_t in_force(const struct scene *s, size_t board)
+{
+    struct caps_view v;
+    caps_look(s->caps, board, &v);
+    return v.enforced_mw;
+}
+
+static size_t claims_on(const struct scene *s, size_t board)
+{
+    struct caps_view v;
+    caps_look(s->caps, board, &v);
+    return v.claims->n;
+}
+
+static uint64_t put_claim(struct scene *s, size_t board, enum claim_kind kind,
+                          uint32_t mw)
+{
+    struct claim claim = {.kind = kind, .mw = mw, .until_ns = CLAIM_FOREVER};
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    (void)snprintf(claim.who, sizeof claim.who, "budget");
+    int r = caps_claim(s->caps, board, &claim, &id, &err);
+    ok(r == 0, "a claim of %.0f W on board %zu %s", w_of_mw(mw), board, err.text);
+    return id;
+}
+
+static void wait_for_hold(struct scene *s, size_t i)
+{
+    for (int k = 0; k < 240 && !report_of(s, i)->holding; k++)
+        pass(s, 5);
+}
+
+/* ---- several at once ---- */
+
+static const struct play three[JOBS] = {
+    {.workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 900},
+    {.workload = "vgg19", .boards = "2,3,4,5", .goal = "energy", .seconds = 900},
+    {.workload = "alexnet", .boards = "6,7", .goal = "slowdown:1.1", .seconds = 900},
+};
+
+static uint32_t alone(const struct play *p, double *ret_saved)
+{
+    struct scene s;
+    uint32_t held = 0;
+
+    if (scene_open(&s) && begin(&s, p)) {
+        pass(&s, 850);
+        held = report_of(&s, 0)->holding ? report_of(&s, 0)->held_mw : 0;
+        *ret_saved = report_of(&s, 0)->saved.fraction;
+    }
+    scene_close(&s);
+    return held;
+}
+
+static void several(void)
+{
+    struct view_search view;
+    uint32_t held[JOBS] = {0}, own;
+    double saved[JOBS] = {0}, saved_alone = 0;
+    struct scene s;
+
+    if (!scene_open(&s)) {
+        scene_close(&s);
+        return;
+    }
+    for (size_t i = 0; i < JOBS; i++)
+        (void)begin(&s, &three[i]);
+    pass(&s, 850);
+    for (size_t i = 0; i < JOBS; i++) {
+        const struct tuner_report *r = report_of(&s, i);
+        held[i] = r->holding ? r->held_mw : 0;
+        saved[i] = r->saved.fraction;
+        ok(tunings_look(s.tunings, i + 1, &view) && view.on && view.cap_mw == held[i] &&
+               strcmp(view.goal, three[i].goal) == 0 && view.saved_known &&
+               strstr(view.state, "holds"),
+           "job %zu is told about: %s, %s, %.0f W, saved %.1f +- %.1f %%", i + 1,
+           view.goal, view.state, w_of_mw(view.cap_mw), 100 * view.saved,
+           100 * view.saved_half);
+        ok(s.run[i].saves > 1 && s.run[i].saves < 60, "… its state was kept %u times",
+           s.run[i].saves);
+    }
+    for (size_t b = 0; b < BOARDS; b++) {
+        size_t job = b < 2 ? 0 : b < 6 ? 1 : 2;
+        ok(in_force(&s, b) == held[job], "board %zu is at its job's %.0f W", b,
+           w_of_mw(held[job]));
+    }
+    pass(&s, 600);
+    for (size_t i = 0; i < JOBS; i++)
+        ok(s.run[i].ended_s > 0 && tunings_look(s.tunings, i + 1, &view) &&
+               strcmp(view.state, "over") == 0 && view.saved_known,
+           "job %zu is over, what it saved is still told: %.1f %%", i + 1,
+           100 * view.saved);
+    for (size_t b = 0; b < BOARDS; b++)
+        ok(in_force(&s, b) == 300000 && claims_on(&s, b) == 0,
+           "board %zu has its original back, and no claim", b);
+    scene_close(&s);
+    for (size_t i = 0; i < JOBS; i++) {
+        own = alone(&three[i], &saved_alone);
+        ok(own > 0 && fabs((double)held[i] / own - 1) <= 0.01,
+           "job %zu finds the cap that it finds alone: %.0f W, %.0f W (saved %.1f, "
+           "%.1f %%)",
+           i + 1, w_of_mw(held[i]), w_of_mw(own), 100 * saved[i], 100 * saved_alone);
+    }
+}
+
+/* ---- others' claims ---- */
+
+static void budgets(void)
+{
+    const struct play play = {
+        .workload = "vgg19", .boards = "0,1", .goal = "edp", .seconds = 2400};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    uint64_t hard = put_claim(&s, 1, CLAIM_HARD, 220000);
+    wait_for_hold(&s, 0);
+    const struct tuner_report *r = report_of(&s, 0);
+    ok(r->holding && r->reference_mw == 220000 && r->held_mw <= 220000,
+       "a budget of 220 W: the reference is %.0f W, %.0f W is held",
+       w_of_mw(r->reference_mw), w_of_mw(r->held_mw));
+    bool above = false;
+    for (size_t i = 0; i < r->n_caps; i++)
+        above |= r->cap[i].cap_mw > 220000;
+    ok(!above, "… and no window counts as one above it");
+
+    uint32_t held = r->held_mw;
+    uint64_t lower = put_claim(&s, 0, CLAIM_HARD, 160000);
+    pass(&s, 60);
+    r = report_of(&s, 0);
+    ok(in_force(&s, 0) == 160000 && r->holding && r->held_mw == 160000,
+       "a lower budget is held instead: %.0f W, \"%s\"", w_of_mw(r->held_mw), r->why);
+    ok(in_force(&s, 1) == 160000, "… on all boards of the job");
+    ok(caps_withdraw(s.caps, 0, lower, NULL) == 0, "(it goes)");
+    pass(&s, 60);
+    r = report_of(&s, 0);
+    ok(r->holding && r->held_mw == held && in_force(&s, 0) == held,
+       "the best cap is held again: %.0f W", w_of_mw(r->held_mw));
+    ok(caps_withdraw(s.caps, 1, hard, NULL) == 0, "(the first one goes, too)");
+    pass(&s, 120);
+    r = report_of(&s, 0);
+    ok(r->changes == 0 && r->stalls == 0 && r->saved.known,
+       "none of this is taken for a change of the job");
+    scene_close(&s);
+}
+
+static double edp_of(const char *workload, uint32_t mw)
+{
+    const struct plant_board *b = plant_board_find("v100");
+    struct plant_steady step = plant_steady_step(b, plant_workload_find(b, workload), mw);
+    return step.energy_j * step.time_s;
+}
+
+static double best_edp(const char *workload)
+{
+    double best = INFINITY;
+
+    for (uint32_t mw = 150000; mw <= 300000; mw += 1000)
+        best = fmin(best, edp_of(workload, mw));
+    return best;
+}
+
+/* A person's claim while the search measures: what was in force counts. */
+static void meddling(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0", .goal = "edp", .seconds = 1500};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    for (int i = 0; i < 40; i++) {
+        uint64_t id;
+        struct claim claim = {
+            .kind = CLAIM_HARD, .mw = 170000, .until_ns = CLAIM_FOREVER};
+        pass(&s, 7);
+        if (caps_claim(s.caps, 0, &claim, &id, NULL) == 0) {
+            pass(&s, 2);
+            (void)caps_withdraw(s.caps, 0, id, NULL);
+        }
+    }
+    wait_for_hold(&s, 0);
+    const struct tuner_report *r = report_of(&s, 0);
+    double worse = edp_of(play.workload, r->held_mw) / best_edp(play.workload) - 1;
+    ok(r->holding && worse <= 0.01,
+       "budgets that come and go every 9 s: %.0f W, %.2f %% over the best",
+       w_of_mw(r->held_mw), 100 * worse);
+    scene_close(&s);
+}
+
+/* ---- a cap by name ---- */
+
+static void named(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "2,3", .cap = "60%", .seconds = 900};
+    struct caps_view v;
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    caps_look(s.caps, 2, &v);
+    ok(v.claims->n == 1 && v.claims->claim[0].kind == CLAIM_NAMED &&
+           !v.claims->claim[0].walked && v.claims->claim[0].mw == 180000 &&
+           v.claims->claim[0].uid == 1000 && v.claims->claim[0].job == 1,
+       "a claim by name, which caps walk: %s", v.claims->claim[0].who);
+    ok(v.ramping && v.enforced_mw > 180000, "… gradually: at %.0f W",
+       w_of_mw(v.enforced_mw));
+    pass(&s, 400);
+    const struct tuner_report *r = report_of(&s, 0);
+    ok(in_force(&s, 2) == 180000 && in_force(&s, 3) == 180000, "it is in force");
+    ok(r->holding && r->held_mw == 180000 && r->saved.known && r->saved.fraction > 0.05 &&
+           r->reference_mw == 300000,
+       "what it saves is told: %.1f %%", 100 * r->saved.fraction);
+    ok(r->demand_w > 150 && r->demand_w < 300 && r->peak_w >= r->demand_w,
+       "demand %.0f W and peak %.0f W are known", r->demand_w, r->peak_w);
+    scene_close(&s);
+}
+
+static void refused(void)
+{
+    struct job_entry job = {.id = 1, .boards = 1, .uid = 1000};
+    struct tuning_ask ask = {.cap = {.mw = 40000}};
+    uw_error err = {""};
+    struct scene s;
+
+    if (scene_open(&s)) {
+        ok(tunings_begin(s.tunings, &job, &ask, &err) == -ERANGE &&
+               strstr(err.text, "40 W is outside 150..300 W"),
+           "a cap out of range is refused: %s", err.text);
+        ok(!tunings_report(s.tunings, 1) && claims_on(&s, 0) == 0, "… nothing stays");
+        ok(tunings_page(s.tunings, 1, 0, &err) == -ENOENT, "no page for no job: %s",
+           err.text);
+    }
+    scene_close(&s);
+}
+
+/* ---- jobs that tell nothing, lose boards, or outlive a daemon ---- */
+
+static void silent(void)
+{
+    const struct play by_goal = {.workload = "resnet50",
+                                 .boards = "0",
+                                 .goal = "edp",
+                                 .seconds = 300,
+                                 .mute = true};
+    const struct play by_name = {.workload = "resnet50",
+                                 .boards = "1",
+                                 .cap = "200 W",
+                                 .seconds = 300,
+                                 .mute = true};
+    struct view_search view;
+    struct scene s;
+
+    if (scene_open(&s) && begin(&s, &by_goal) && begin(&s, &by_name)) {
+        pass(&s, 150);
+        ok(claims_on(&s, 0) == 0 && in_force(&s, 0) == 300000,
+           "a job that tells of no steps is not searched");
+        ok(tunings_look(s.tunings, 1, &view) && strstr(view.state, "no steps"),
+           "… and that is told: %s", view.state);
+        ok(in_force(&s, 1) == 200000, "a cap by name comes all the same");
+    }
+    scene_close(&s);
+}
+
+static void boards_change(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 2000};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    struct account_saved before = report_of(&s, 0)->saved;
+    s.run[0].entry.boards = 1;
+    (void)tunings_on_job(s.tunings, ROSTER_CHANGE, &s.run[0].entry);
+    pass(&s, 20);
+    ok(claims_on(&s, 1) == 0 && in_force(&s, 1) == 300000,
+       "a board that the job has lost gets its original back");
+    ok(report_of(&s, 0)->n_regimes == 2 &&
+           report_of(&s, 0)->saved.energy_j >= 0.98 * before.energy_j,
+       "what was saved there is kept: %.0f J, %.0f J", before.energy_j,
+       report_of(&s, 0)->saved.energy_j);
+    wait_for_hold(&s, 0);
+    ok(report_of(&s, 0)->holding && in_force(&s, 0) == report_of(&s, 0)->held_mw &&
+           in_force(&s, 1) == 300000,
+       "the search goes on with what is left: %.0f W",
+       w_of_mw(report_of(&s, 0)->held_mw));
+    scene_close(&s);
+}
+
+static void restart(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 2000};
+    struct tuning_ask ask;
+    struct cap_class cls;
+    uw_error err = {""};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    pass(&s, 100);
+    struct tuner_report before = *report_of(&s, 0);
+    tunings_free(take(s.tunings));
+    ok(claims_on(&s, 0) == 0, "(a daemon goes, and its claims)");
+    ok(new_tunings(&s, &err) == 0 &&
+           tuning_ask_parse(s.run[0].state, &ask, &cls, &err) == 0 && ask.search &&
+           ask.goal.kind == GOAL_EDP,
+       "another reads what was kept %s", err.text);
+    ask.state = s.run[0].state;
+    ok(tunings_begin(s.tunings, &s.run[0].entry, &ask, &err) == 0,
+       "and takes the job over %s", err.text);
+    pass(&s, 3);
+    ok(in_force(&s, 0) == before.held_mw && in_force(&s, 1) == before.held_mw,
+       "the cap found is held at once, without a page: %.0f W", w_of_mw(before.held_mw));
+    ok(report_of(&s, 0)->saved.known &&
+           report_of(&s, 0)->saved.energy_j > 0.7 * before.saved.energy_j,
+       "what was saved is kept: %.0f J of %.0f J", report_of(&s, 0)->saved.energy_j,
+       before.saved.energy_j);
+    ok(hand_over(&s, &s.run[0], &err) == 0, "the client hands the page over again");
+    pass(&s, 300);
+    const struct tuner_report *r = report_of(&s, 0);
+    ok(r->holding && fabs((double)r->held_mw / before.held_mw - 1) <= 0.02 &&
+           r->windows > before.windows && r->saved.energy_j > before.saved.energy_j,
+       "it goes on from what is known: %.0f W, %u windows after %u, %.0f J",
+       w_of_mw(r->held_mw), r->windows, before.windows, r->saved.energy_j);
+    scene_close(&s);
+}
+
+static void others_write(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 900};
+    struct sim_fault fault;
+    uw_error err = {""};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    int r = sim_fault_parse("0 limit 210W", &fault, &err);
+    if (r >= 0)
+        r = virtual_world_fault(s.world, &fault, &err);
+    ok(r >= 0, "(somebody else sets board 0 to 210 W) %s", err.text);
+    pass(&s, 60);
+    ok(in_force(&s, 0) == 210000, "theirs stays: %.0f W", w_of_mw(in_force(&s, 0)));
+    ok(in_force(&s, 1) == 300000 && claims_on(&s, 1) == 0,
+       "the job's other board has its original back");
+    ok(report_of(&s, 0)->ended[0], "and the job says why: %s", report_of(&s, 0)->ended);
+    scene_close(&s);
+}
+
+static void actuator_goes(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 1500};
+    struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event};
+    uw_error err = {""};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    caps_use_actuator(s.caps, NULL);
+    actuator_free(take(s.act));
+    pass(&s, 40);
+    ok(in_force(&s, 0) == 300000 && !report_of(&s, 0)->ended[0],
+       "without an actuator the originals are in force, the search waits");
+    act.user = &s;
+    int r = actuator_start_virtual(s.loop, &virtual_backend, boards_lib(s.boards), &act,
+                                   &s.act, &err);
+    pass(&s, 200);
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(r == 0 && t->holding && t->held_mw == held && in_force(&s, 0) == held &&
+           in_force(&s, 1) == held,
+       "it is back, and so is the cap: %.0f W %s", w_of_mw(t->held_mw), t->ended);
+    scene_close(&s);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {
+        {"several", several},      {"budgets", budgets},
+        {"meddling", meddling},    {"named", named},
+        {"refused", refused},      {"silent", silent},
+        {"boards", boards_change}, {"restart", restart},
+        {"others", others_write},  {"actuator", actuator_goes},
+    };
+    struct statfs fs;
+
+    verbose = argc > 1;
+    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
+        return skip_all("/dev/shm is no tmpfs");
+    for (size_t i = 0; i < n_elements(cases); i++)
+        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0)
+            cases[i].run();
+    return done();
+}
