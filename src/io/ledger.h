@@ -216,7 +216,7 @@ int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from);
 int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
 
 /* One small step of rolling up and forgetting what is old, in a transaction of its
- * own of at most a few ms.  1: there is more to do; 0: done for now.
+ * own of some hundred rows.  1: there is more to do; 0: done for now.
  */
 int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err);
 
