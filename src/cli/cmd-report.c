@@ -159,7 +159,9 @@ static int from_daemon(const struct cli_env *env, const struct args *a, char **r
     if (r == 0)
         r = httpc_call(c, "GET", path, NULL, &reply, err);
     if (r == 0 && reply.status >= 300) /* asked again: that says it in our words */
-        return httpc_ask(c, "GET", path, NULL, &doc, err);
+        r = httpc_ask(c, "GET", path, NULL, &doc, err);
+    if (r == 0 && reply.status >= 300)
+        r = fail(err, -EAGAIN, "the daemon answered %u, then it did not", reply.status);
     if (r < 0)
         return r;
     *ret = take(reply.body);
@@ -228,7 +230,7 @@ static int report(const struct cli_env *env, const struct args *a)
     if (r == DAEMON_ABSENT)
         return cli_fail(EXIT_FAIL, "report: %s; without the daemon: --ledger FILE",
                         err.text);
-    if (r == 0)
+    if (r == 0 && json)
         r = show(a, format, json, &err);
     return r < 0 ? cli_fail(cli_exit_of(r), "report: %s", err.text) : EXIT_OK;
 }

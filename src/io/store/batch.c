@@ -246,33 +246,42 @@ int ledger_add_event(struct ledger_batch *b, const struct ledger_event *e)
 /* ---- many to fewer ---- */
 
 #define MS_PER_HOUR INT64_C(3600000)
-#define ORDER(a, b)                    \
-    do {                               \
-        if ((a) != (b))                \
-            return (a) < (b) ? -1 : 1; \
-    } while (0)
-
 static int64_t hour_of(const struct row *row)
 {
     int64_t ms = row->type == ROW_METER ? row->meter.begin_ms : row->energy.begin_ms;
     return ms / MS_PER_HOUR;
 }
 
+enum { KEYS = 8 };
+
 /* What may not become one differs in one of these. */
+static void key_of(const struct row *row, uint64_t ret[KEYS])
+{
+    bool meter = row->type == ROW_METER;
+    const struct row_energy *e = &row->energy;
+    const uint64_t key[KEYS] = {
+        (uint64_t)row->type,
+        (uint64_t)hour_of(row),
+        meter ? row->meter.board : e->board,
+        meter ? 0 : (uint64_t)e->kind,
+        meter ? 0 : e->job,
+        meter ? 0 : e->phase,
+        meter ? 0 : e->cap_mw,
+        meter ? 0 : e->simulated,
+    };
+
+    memcpy(ret, key, sizeof key);
+}
+
 static int key_order(const struct row *a, const struct row *b)
 {
-    ORDER(a->type, b->type);
-    ORDER(hour_of(a), hour_of(b));
-    if (a->type == ROW_METER) {
-        ORDER(a->meter.board, b->meter.board);
-        return 0;
-    }
-    ORDER(a->energy.board, b->energy.board);
-    ORDER(a->energy.kind, b->energy.kind);
-    ORDER(a->energy.job, b->energy.job);
-    ORDER(a->energy.phase, b->energy.phase);
-    ORDER(a->energy.cap_mw, b->energy.cap_mw);
-    ORDER(a->energy.simulated, b->energy.simulated);
+    uint64_t x[KEYS], y[KEYS];
+
+    key_of(a, x);
+    key_of(b, y);
+    for (int i = 0; i < KEYS; i++)
+        if (x[i] != y[i])
+            return x[i] < y[i] ? -1 : 1;
     return 0;
 }
 
@@ -291,11 +300,10 @@ static int row_order(const void *va, const void *vb)
         int order = key_order(a, b);
         if (order)
             return order;
-    } else {
-        ORDER(merges(b), merges(a));
+    } else if (merges(a) != merges(b)) {
+        return merges(a) ? -1 : 1;
     }
-    ORDER(a, b);
-    return 0;
+    return a == b ? 0 : a < b ? -1 : 1;
 }
 
 static void merge(struct row *into, const struct row *from)

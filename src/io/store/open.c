@@ -19,7 +19,7 @@ enum { BUSY_MS = 2000, PAGE_BYTES = 4096 };
 
 static uint64_t days(unsigned n)
 {
-    return n * 86400 * NS_PER_S;
+    return (uint64_t)n * 86400 * NS_PER_S;
 }
 
 static uint64_t or_else(uint64_t v, uint64_t otherwise)
@@ -327,7 +327,7 @@ static char *constant_uri(const char *path)
 
     if (!uri)
         return NULL;
-    memcpy(uri, "file:", 5);
+    (void)snprintf(uri, 6, "file:");
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)path[i];
         if (isalnum(c) || strchr("/._-", c)) {
@@ -338,7 +338,7 @@ static char *constant_uri(const char *path)
         uri[n++] = hex[c >> 4];
         uri[n++] = hex[c & 15];
     }
-    memcpy(uri + n, "?immutable=1", sizeof "?immutable=1");
+    (void)snprintf(uri + n, 3 * len + 32 - n, "?immutable=1");
     return uri;
 }
 

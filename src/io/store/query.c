@@ -122,7 +122,7 @@ static int64_t moment_s(const struct moment *m, bool local)
                     .tm_isdst = -1};
 
     if (m->has_zone || !local)
-        return (int64_t)timegm(&tm) - m->zone_min * 60;
+        return (int64_t)timegm(&tm) - (int64_t)m->zone_min * 60;
     return (int64_t)mktime(&tm);
 }
 

@@ -240,7 +240,7 @@ void ledger_queue_free(struct ledger_queue *q)
 
 struct ledger_batch *ledger_queue_rows(struct ledger_queue *q)
 {
-    if (q->stats.failing && ledger_batch_rows(q->open) > 8 * SQUEEZE_FROM)
+    if (q->stats.failing && ledger_batch_rows(q->open) > (size_t)8 * SQUEEZE_FROM)
         (void)ledger_batch_squeeze(q->open);
     return q->open;
 }

@@ -122,24 +122,42 @@ static int put_labels(struct writing *w, const struct ledger_job *j)
     return r;
 }
 
-static int put_job(struct writing *w, const struct ledger_job *j)
+/* What the search found; NaN (NULL in the file) where it is not known. */
+static int put_job_row(struct writing *w, const struct ledger_job *j, int64_t ended_ms)
 {
     double none = (double)NAN;
-    bool known = j->saved_known;
-    int64_t id = (int64_t)j->id, ended_ms = ms_of_ns(j->ended_utc_ns);
+    const double found[] = {j->saved,         j->saved_half, j->slowdown,
+                            j->slowdown_half, j->saved_j,    j->saved_half_j};
+    double v[n_elements(found)];
 
-    int r = DO(w, STMT_JOB, "ittitizizzttzzzoooooo", id, j->source, j->name,
-               (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms, w->l->boot,
-               (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
-               (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps,
-               known ? j->saved : none, known ? j->saved_half : none,
-               known ? j->slowdown : none, known ? j->slowdown_half : none,
-               known ? j->saved_j : none, known ? j->saved_half_j : none);
-    if (r >= 0)
-        r = put_labels(w, j);
+    for (size_t i = 0; i < n_elements(found); i++)
+        v[i] = j->saved_known ? found[i] : none;
+    return DO(w, STMT_JOB, "ittitizizzttzzzoooooo", (int64_t)j->id, j->source, j->name,
+              (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms, w->l->boot,
+              (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
+              (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps, v[0], v[1],
+              v[2], v[3], v[4], v[5]);
+}
+
+static int put_job_boards(struct writing *w, const struct ledger_job *j)
+{
+    int r = 0;
+
     for (size_t i = 0; r >= 0 && i < w->l->n_boards; i++)
         if (j->boards >> i & 1)
-            r = DO(w, STMT_JOB_BOARD, "ii", id, w->l->board[i]);
+            r = DO(w, STMT_JOB_BOARD, "ii", (int64_t)j->id, w->l->board[i]);
+    return r;
+}
+
+static int put_job(struct writing *w, const struct ledger_job *j)
+{
+    int64_t ended_ms = ms_of_ns(j->ended_utc_ns);
+
+    int r = put_job_row(w, j, ended_ms);
+    if (r >= 0)
+        r = put_labels(w, j);
+    if (r >= 0)
+        r = put_job_boards(w, j);
     if (r >= 0 && j->id >= w->next_job)
         w->next_job = j->id + 1;
     seen(w, ms_of_ns(j->began_utc_ns));
@@ -298,7 +316,7 @@ int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
                   uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *add = NULL;
-    int64_t ids[LEDGER_BOARDS];
+    int64_t ids[LEDGER_BOARDS] = {0};
 
     if (n > LEDGER_BOARDS)
         return fail(err, -E2BIG, "%zu boards: the ledger takes %d", n, LEDGER_BOARDS);

@@ -90,7 +90,9 @@ static int read_query(const struct routes_report *ask, int64_t now_ns,
     } words[] = {{"zone", ask->zone}, /* first: the others are read in it */
                  {"by", ask->by},
                  {"from", ask->from},
-                 {"to", ask->to}};
+                 {"to", ask->to},
+                 {"gco2e_kwh", ask->gco2e_kwh},
+                 {"price_kwh", ask->price_kwh}};
     int r = 0;
 
     ledger_query_init(q, now_ns);

@@ -231,6 +231,8 @@ void route_report(struct ask *a)
                                 .zone = http_query(a->x, "zone"),
                                 .from = http_query(a->x, "from"),
                                 .to = http_query(a->x, "to"),
+                                .gco2e_kwh = http_query(a->x, "gco2e_kwh"),
+                                .price_kwh = http_query(a->x, "price_kwh"),
                                 .one_user = !show_all(a->who),
                                 .uid = a->who->uid};
     uw_error err = {""};

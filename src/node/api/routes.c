@@ -18,7 +18,7 @@ struct route {
     const char *path;
     route_fn fn;
     enum body body;
-    const char *query[5];
+    const char *query[8];
 };
 
 /* clang-format off */
@@ -38,7 +38,8 @@ static const struct route table[] = {
     {HTTP_POST, "/v1/jobs", route_job_begin, BODY_MUST, {NULL}},
     {HTTP_GET, "/v1/jobs/{id}", route_job, BODY_NONE, {NULL}},
     {HTTP_DELETE, "/v1/jobs/{id}", route_job_end, BODY_NONE, {NULL}},
-    {HTTP_GET, "/v1/report", route_report, BODY_NONE, {"by", "zone", "from", "to", NULL}},
+    {HTTP_GET, "/v1/report", route_report, BODY_NONE,
+     {"by", "zone", "from", "to", "gco2e_kwh", "price_kwh", NULL}},
     {HTTP_GET, "/v1/events", route_events, BODY_NONE, {"what", NULL}},
     {HTTP_POST, "/v1/reload", route_reload, BODY_NONE, {NULL}},
 };

@@ -17,7 +17,7 @@ struct routes;
 
 /* What of the ledger: the words of the query, NULL where they are left out. */
 struct routes_report {
-    const char *by, *zone, *from, *to;
+    const char *by, *zone, *from, *to, *gco2e_kwh, *price_kwh;
     bool one_user; /* uid's jobs alone */
     uid_t uid;
 };

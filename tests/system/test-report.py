@@ -1,0 +1,88 @@
+"""The ledger as its readers see it: `underwatt report` through the daemon and from the
+file, sums against the meters, whose jobs are shown, what a killed daemon leaves."""
+import json
+import os
+import sqlite3
+
+import uwtest
+
+t = uwtest.Tap()
+
+
+def report(node, *args, **kw):
+    p = node.run("underwatt", "report", "--format", "json", *args, **kw)
+    return (json.loads(p.stdout) if p.returncode == 0 else None), p
+
+
+def sums(file):
+    """Energy and meters in the file, as whole microjoules, and whether it is whole."""
+    with sqlite3.connect(f"file:{file}?mode=ro", uri=True) as db:
+        db.execute("PRAGMA busy_timeout = 5000")
+        one = lambda sql: db.execute(sql).fetchone()[0]
+        return (one("SELECT ifnull(sum(energy_uj), 0) FROM energy"),
+                one("SELECT ifnull(sum(energy_uj), 0) FROM meter"), one("PRAGMA integrity_check"))
+
+
+def holds(energy, meter):
+    return meter > 0 and abs(energy - meter) <= 0.001 * meter
+
+
+with uwtest.Node(board="v100", count=2, speed=20) as node:
+    d = node.daemon("node:\n  interval: 5 s\n")
+    child = node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")
+    booked = uwtest.wait_for(
+        lambda: (report(node)[0] or {"rows": []})["rows"] and sums(d.ledger)[0] > 20e9, 20)
+    t.ok(booked, "a job that was found shows in the report", d.log())
+    r, p = report(node)
+    t.ok(r and r["simulated"] and r["totals"]["holds"], "simulated, and the sums hold", p)
+    t.ok(r and r["rows"] and r["rows"][0]["uid"] == os.geteuid() and r["rows"][0]["energy_j"] > 0,
+         "with its user and energy", p)
+    t.ok(r and r["totals"]["idle_j"] > 0, "the board without a job idles", p)
+    r, p = report(node, "--by", "gpu")
+    t.ok(r and len(r["rows"]) == 2 and r["rows"][1]["attributed_j"] == 0, "by GPU: one has none", p)
+    r, p = report(node, "--by", "day", "--gco2e-kwh", "360", "--price-kwh", "0.5 EUR")
+    t.ok(r and r["rows"] and r["currency"] == "EUR" and
+         abs(r["rows"][0]["gco2e"] - r["rows"][0]["energy_j"] / 1e4) < 1e-6 * r["rows"][0]["gco2e"],
+         "by day, with emissions and costs", p)
+    p = node.run("underwatt", "report", "--from", "soon")
+    t.ok(p.returncode == 2 and "'soon' is no time" in p.stderr, "a time that is none", p)
+    p = node.run("underwatt", "report", "--format", "pdf")
+    t.ok(p.returncode == 2 and "'pdf' is none of" in p.stderr, "a format that is none", p)
+    if os.geteuid() == 0:
+        p = node.run("underwatt", "report", "--format", "json", user=65534, group=65534,
+                     extra_groups=[])
+        other = json.loads(p.stdout) if p.returncode == 0 else {}
+        t.ok(other.get("only_uid") == 65534 and other["rows"] == [] and
+             other["totals"]["attributed_j"] > 0, "another user sees sums, not this one's jobs", p)
+    else:
+        t.skip("another user sees sums, not this one's jobs", "needs root")
+
+    # Killed at once: the file is whole, its sums hold, the next run goes on.
+    before = sums(d.ledger)
+    d.kill(actuator=False)
+    after = sums(d.ledger)
+    t.ok(after[2] == "ok" and after[0] >= before[0] and holds(after[0], after[1]),
+         "kill -9: the file is whole and its sums hold", after)
+    r, p = report(node, "--ledger", d.ledger)
+    t.ok(r and r["totals"]["holds"] and r["rows"], "the report is read from the file", p)
+    job = r["rows"][0]["job"] if r and r["rows"] else 0
+    p = node.run("underwatt", "report")
+    t.ok(p.returncode == 1 and "--ledger" in p.stderr, "without the daemon it says how", p)
+    for form, word in (("text", "Energy by user"), ("csv", "user,uid,jobs"), ("html", "<svg")):
+        out = os.path.join(node.tmp, "report." + form)
+        p = node.run("underwatt", "report", "--by", "user", "--ledger", d.ledger, "--format", form,
+                     "--output", out)
+        t.ok(p.returncode == 0 and word in open(out).read(), f"as {form}", p)
+    d.start()
+    more = uwtest.wait_for(lambda: sums(d.ledger)[0] > after[0] + 5e9, 20)
+    last = sums(d.ledger)
+    t.ok(more and holds(last[0], last[1]), "the next run goes on, and the sums hold", last)
+    r, p = report(node)
+    ids = [row["job"] for row in r["rows"]] if r else []
+    t.ok(len(ids) == len(set(ids)) and job in ids, "no id of a job comes twice", ids)
+    child.kill()
+    t.equal(d.stop(), 0, "ends in order")
+    with sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True) as db:
+        ended = db.execute("SELECT ended_ms IS NOT NULL FROM run ORDER BY id").fetchall()
+    t.equal(ended, [(0,), (1,)], "the ledger knows which run ended in order")
+t.done()
