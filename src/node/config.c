@@ -154,9 +154,9 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.node.interval_ns = 10 * NS_PER_S;
     c.node.log = LOG_LEVEL_INFO;
     c.boards.rapl = true;
-    c.sampling.rest_ns = NS_PER_S;
-    c.sampling.job_ns = 100 * NS_PER_MS;
-    c.sampling.search_ns = 50 * NS_PER_MS;
+    c.sampling.rest_ns = 3 * NS_PER_S;
+    c.sampling.job_ns = 500 * NS_PER_MS;
+    c.sampling.search_ns = 200 * NS_PER_MS;
     c.caps.longest_ns = 86400 * NS_PER_S;
     c.caps.others = CAPS_YIELD;
     c.caps.reassert_ns = 10 * NS_PER_S;

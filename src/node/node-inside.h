@@ -31,6 +31,7 @@ enum {
 struct node_board {
     struct sampler *sampler;
     uint64_t seen_ns; /* the sample that was told to caps last */
+    double rest_w;    /* power when nobody was on it; 0 unknown */
     double throttle_s[REASON_BITS];
 };
 
@@ -138,6 +139,9 @@ void node_job_rec_drop(struct node *node, uint64_t id);
 /* Its search or cap by name begins.  state: saved by an earlier run, or NULL. */
 int node_tuning_begin(struct node *node, const struct job_entry *job,
                       struct node_job_rec *rec, const char *state, uw_error *err);
+
+/* A search wants windows of this board. */
+bool node_is_searched(struct node *node, size_t board);
 
 /* node-book.c: each stretch of each board, to jobs, idle and the rest */
 int node_book_start(struct node *node, uw_error *err);

@@ -158,6 +158,19 @@ int node_tuning_begin(struct node *node, const struct job_entry *job,
     return r;
 }
 
+bool node_is_searched(struct node *node, size_t board)
+{
+    for (size_t i = 0; i < node->n_jobs; i++) {
+        const struct node_job_rec *rec = node->job[i];
+        const struct job_entry *job = rec->asked && rec->search && !rec->ended_ns
+                                          ? roster_find(node->roster, rec->id)
+                                          : NULL;
+        if (job && job->boards & (1ull << board))
+            return true;
+    }
+    return false;
+}
+
 /* ---- the roster ---- */
 
 static void begin_found(struct node *node, const struct job_entry *job,

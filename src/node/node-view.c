@@ -1,5 +1,6 @@
 /* What the node shows: node_look(). */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,11 +13,12 @@
 enum { FRESH_S = 5 };
 
 /* Power as the board itself averages it, where its last word is fresh. */
-static struct view_value power_of(const struct sampler_now *now, uint64_t now_ns)
+static struct view_value power_of(const struct sampler_now *now, double fresh_s,
+                                  uint64_t now_ns)
 {
     struct view_value v = {0};
 
-    if (now->last.has == 0 || s_between(now->last.at_ns, now_ns) > FRESH_S)
+    if (now->last.has == 0 || s_between(now->last.at_ns, now_ns) > fresh_s)
         return v;
     v.known = now->last.has & (GPU_HAS_AVERAGE | GPU_HAS_POWER);
     v.v = now->last.has & GPU_HAS_AVERAGE ? now->last.average_w : now->last.power_w;
@@ -28,12 +30,13 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
     struct node_board *b = &node->board[i];
     struct view_board *v = &node->view_board[i];
     const struct sampler_now *now = sampler_board(b->sampler, 0);
+    double fresh_s = fmax(FRESH_S, 3 * s_of_ns(node->config.sampling.rest_ns));
 
     *v = (struct view_board){.info = board_view(boards_at(node->boards, i))->info,
                              .last = now->last,
-                             .calls = sampler_calls(b->sampler),
+                             .calls = board_calls(boards_at(node->boards, i)),
                              .failures = now->failures,
-                             .power_w = power_of(now, now_ns)};
+                             .power_w = power_of(now, fresh_s, now_ns)};
     memcpy(v->throttle_s, b->throttle_s, sizeof v->throttle_s);
     caps_look(node->caps, i, &v->cap);
     node_book_board(node, i, v);

@@ -11,6 +11,12 @@
 #include "base/units.h"
 #include "node/node-inside.h"
 
+enum {
+    SLOW_S = 2,       /* between looks at limits, clocks, temperature … */
+    SLOW_REST_S = 15, /* … of a board where nobody is and nothing is claimed */
+    WAKE_W = 5,
+};
+
 static int start_boards(struct node *node, uw_error *err);
 
 const struct gpu_info *node_info(const struct node *node, size_t board)
@@ -37,6 +43,33 @@ static void count_throttling(struct node_board *b, const struct gpu_sample *s, d
     for (unsigned k = 0; s->has & GPU_HAS_REASONS && k < REASON_BITS; k++)
         if (s->reasons & (1ull << k))
             b->throttle_s[k] += dt;
+}
+
+/* Who is on a board, and what is wanted of it, say how often it is looked at.  A board at
+ * rest whose power rises wakes the roster.
+ */
+static void pace(struct node *node, size_t i)
+{
+    const struct config_sampling *c = &node->config.sampling;
+    struct node_board *b = &node->board[i];
+    const struct sampler_now *now = sampler_board(b->sampler, 0);
+    bool used = roster_in_use(node->roster, i);
+    struct caps_view cap;
+
+    caps_look(node->caps, i, &cap);
+    if (!used && now->last.has & GPU_HAS_POWER) {
+        if (b->rest_w > 0 && now->last.power_w > 1.15 * b->rest_w + WAKE_W)
+            roster_look(node->roster, i);
+        b->rest_w = now->last.power_w;
+    } else if (used) {
+        b->rest_w = 0;
+    }
+    uint64_t period = !used                       ? c->rest_ns
+                      : node_is_searched(node, i) ? c->search_ns
+                                                  : c->job_ns;
+    sampler_pace(b->sampler, period,
+                 used || cap.state != CAPS_FREE ? SLOW_S * NS_PER_S
+                                                : SLOW_REST_S * NS_PER_S);
 }
 
 /* Another load of the driver: begin anew with what the ledger has, as after a restart. */
@@ -70,6 +103,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
         const struct sampler_now *now = sampler_board(b->sampler, 0);
         if (now->failures == 0)
             count_throttling(b, &now->last, dt);
+        pace(node, i);
     }
     node_caps_seen(node);
     node_jobs_tick(node, now_ns);

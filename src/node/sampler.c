@@ -12,6 +12,7 @@ enum {
     WAITS_MAX = 16,
     FED_MOST_S = 4,        /* a board may not answer at all */
     SLOW_PERIOD_MS = 1000, /* limits, clocks, temperature */
+    POWER_PERIOD_MS = 900, /* readings beside a proved counter */
     RETRY_MS = 1000,       /* after a call that failed */
     LEAST_GAP_US = 500,    /* between calls of a board */
     LATE_MS = 2000,        /* a window is answered at last (the wall's time) */
@@ -22,10 +23,10 @@ struct probe {               /* one board */
     struct board *board;
     struct meter *meter;
     struct loop_timer *timer;
-    bool busy; /* a call is under way */
-    bool out;  /* does not count in windows */
-    bool rest; /* is not sampled */
-    uint64_t slow_ns;
+    bool busy;                  /* a call is under way */
+    bool out;                   /* does not count in windows */
+    bool rest;                  /* is not sampled */
+    uint64_t slow_ns, power_ns; /* limits … and power are wanted then */
     struct sampler_now now;
 };
 
@@ -49,6 +50,7 @@ struct sampler {
     struct wait wait[WAITS_MAX];
     struct loop_timer *late;
     uint64_t calls;
+    uint64_t pace_ns, pace_slow_ns; /* 0: the meters' own */
 };
 
 static int answer_waits(struct sampler *s);
@@ -99,12 +101,19 @@ static void feed(struct probe *p, const struct gpu_sample *g)
 static void merge(struct sampler_now *now, const struct gpu_sample *g)
 {
     enum {
+        POWER = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE,
         SLOW = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
                GPU_HAS_CLOCKS | GPU_HAS_REASONS
     };
     struct gpu_sample *last = &now->last, old = *last;
 
     *last = *g;
+    if (!(g->has & POWER)) {
+        last->has |= old.has & POWER;
+        last->power_w = old.power_w;
+        last->instant_w = old.instant_w;
+        last->average_w = old.average_w;
+    }
     if (g->has & SLOW) {
         now->full = *g;
         return;
@@ -145,19 +154,45 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     return answer_waits(p->sampler);
 }
 
+/* Is the counter enough this time? */
+static bool lean(const struct probe *p, uint64_t now_ns)
+{
+    struct meter_state state;
+
+    if (p->sampler->pace_ns == 0 || now_ns >= p->power_ns)
+        return false;
+    meter_state(p->meter, &state);
+    return state.counter_proved && !state.counter_fed && !state.counter_stuck;
+}
+
+static uint32_t wanted(struct probe *p, uint64_t now_ns)
+{
+    const struct sampler *s = p->sampler;
+    uint64_t slow = s->pace_ns ? s->pace_slow_ns : SLOW_PERIOD_MS * NS_PER_MS;
+    uint32_t want = GPU_HAS_ENERGY;
+
+    if (!lean(p, now_ns)) {
+        want |= GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
+        p->power_ns =
+            now_ns + (s->pace_ns >= METER_REST_NS ? s->pace_ns * 3 / 2
+                                                  : POWER_PERIOD_MS * NS_PER_MS);
+    }
+    if (now_ns >= p->slow_ns) {
+        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
+                GPU_HAS_CLOCKS | GPU_HAS_REASONS;
+        p->slow_ns = now_ns + slow;
+    }
+    return want;
+}
+
 static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct probe *p = user;
-    uint32_t want = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE | GPU_HAS_ENERGY;
     (void)timer;
 
     if (p->busy || p->rest)
         return 0;
-    if (now_ns >= p->slow_ns) {
-        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
-                GPU_HAS_CLOCKS | GPU_HAS_REASONS;
-        p->slow_ns = now_ns + SLOW_PERIOD_MS * NS_PER_MS;
-    }
+    uint32_t want = wanted(p, now_ns);
     int r = board_sample(p->board, want, probe_on_sample, p);
     if (r < 0) {
         p->now.failures++;
@@ -394,6 +429,25 @@ void sampler_rest(struct sampler *s, size_t i)
         return;
     s->probe[i]->out = s->probe[i]->rest = true;
     loop_timer_set(s->probe[i]->timer, UINT64_MAX, 0);
+}
+
+void sampler_pace(struct sampler *s, uint64_t period_ns, uint64_t slow_ns)
+{
+    uint64_t now = loop_now_ns(s->loop);
+
+    if (s->pace_ns == period_ns && s->pace_slow_ns == slow_ns)
+        return;
+    s->pace_ns = period_ns;
+    s->pace_slow_ns = slow_ns;
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        meter_pace(p->meter, period_ns);
+        if (p->slow_ns > now + slow_ns)
+            p->slow_ns = now + slow_ns;
+        p->power_ns = 0;
+        if (!p->busy)
+            schedule(p);
+    }
 }
 
 bool sampler_fed(const struct sampler *s, uint64_t now_ns)

@@ -66,6 +66,13 @@ void sampler_count_in(struct sampler *s, size_t i, bool in);
 /* Board i is none of ours for good: neither sampled nor counted. */
 void sampler_rest(struct sampler *s, size_t i);
 
+/* For a sampler that runs for ever: from now on samples period_ns apart on average and
+ * limits, clocks, temperature slow_ns apart; of a board whose energy counter has proved
+ * itself the power readings are taken once a second (at rest: every other time) alone.
+ * See meter_pace().
+ */
+void sampler_pace(struct sampler *s, uint64_t period_ns, uint64_t slow_ns);
+
 /* Every board that does not rest has given a sample, or 4 s of the wall's time have
  * passed (one may not answer): a window may begin.
  */

@@ -118,6 +118,14 @@ void meter_mark(struct meter *m, uint64_t at_ns);
  */
 uint64_t meter_next(struct meter *m, uint64_t now_ns);
 
+/* Another pace from now on, for a meter that runs for ever: a mean time of period_ns
+ * between samples, and no more than that where a counter of true power has proved
+ * itself.  From METER_REST_NS on the board is taken to be at rest: marks are not hunted
+ * for, and a part-time sensor is not read more often either.
+ */
+#define METER_REST_NS 1000000000ull
+void meter_pace(struct meter *m, uint64_t period_ns);
+
 /* From then on what is needed for a window that ends at end_ns has been published;
  * a sample taken at or after it must be fed first.
  */

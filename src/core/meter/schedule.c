@@ -46,6 +46,26 @@ static bool hunting(const struct meter *m, double now)
     return false;
 }
 
+void meter_pace(struct meter *m, uint64_t period_ns)
+{
+    m->paced = true;
+    if (m->opts.period_ns != period_ns)
+        m->next_at = 0; /* anew */
+    m->opts.period_ns = period_ns;
+}
+
+/* Is the pace all that counts: each value need not be seen once? */
+static bool at_ease(const struct meter *m)
+{
+    return m->paced && (m->opts.period_ns >= METER_REST_NS ||
+                        (counter_usable(m) && m->class == CLASS_TRUE));
+}
+
+static bool at_rest(const struct meter *m, double now)
+{
+    return m->paced && m->opts.period_ns >= METER_REST_NS && now > LEARN_S;
+}
+
 uint64_t meter_next(struct meter *m, uint64_t now_ns)
 {
     if (!m->any)
@@ -55,14 +75,16 @@ uint64_t meter_next(struct meter *m, uint64_t now_ns)
     double period = (double)m->opts.period_ns * 1e-9, soonest;
     const struct edges *e = followed(m);
 
-    if (sensor_part_time(m) && m->sensor.update_s < 0.05 && !counter_usable(m))
+    if (sensor_part_time(m) && m->sensor.update_s < 0.05 && !counter_usable(m) &&
+        !at_rest(m, now))
         period = fmin(period, 1.25 * m->sensor.update_s); /* or most goes unread */
-    if (hunting(m, now)) {
+    if (!at_rest(m, now) && hunting(m, now)) {
         m->next_at = last + BURST_S;
     } else if (m->next_at <= last || m->next_at > last + 2 * period) {
         double step = period * (0.6 + 0.8 * rng_uniform(&m->rng));
         m->next_at = last + step;
-        if (e->period_s > 0.06) /* each value is to be seen once at least */
+        if (e->period_s > 0.06 &&
+            !at_ease(m)) /* each value is to be seen once at least */
             m->next_at = fmin(m->next_at, last + 0.85 * e->period_s);
     }
     soonest = m->next_at;

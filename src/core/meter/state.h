@@ -66,6 +66,7 @@ struct meter {
     struct rng rng;
     uint64_t origin_ns, last_ns;
     bool any;
+    bool paced; /* meter_pace() was called */
 
     /* counter */
     struct edges c_edges;
