@@ -529,6 +529,7 @@ void tunings_on_caps(struct tunings *ts, const struct caps_what *what)
 
 static void show_report(const struct tuner_report *r, struct view_search *ret)
 {
+    ret->report = r;
     ret->cap_mw = r->holding ? r->held_mw : r->best_mw;
     ret->caps = (unsigned)r->n_caps;
     ret->windows = r->windows;

@@ -13,6 +13,8 @@
 #include "node/caps.h"
 #include "node/roster.h"
 
+struct tuner_report; /* node/tuner.h */
+
 /* A measured quantity that may be unknown. */
 struct view_value {
     bool known;
@@ -46,6 +48,7 @@ struct view_search {
     double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
     double slowdown, slowdown_half; /* time over the time at the original cap */
     double saved_j, saved_half_j;
+    const struct tuner_report *report; /* all of it; NULL: nothing yet */
 };
 
 struct view_job {

@@ -166,7 +166,7 @@ void route_job(struct ask *a)
     for (size_t i = 0; i < v->n_jobs; i++)
         if (v->job[i].job->id == id) {
             struct json_out *o = json_out_new();
-            show_job(o, NULL, v, &v->job[i], a->who);
+            show_whole_job(o, v, &v->job[i], a->who);
             http_reply_json(a->x, 200, o);
             return;
         }

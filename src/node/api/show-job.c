@@ -1,5 +1,6 @@
 /* Jobs as JSON: names, labels and processes for those alone who may see them. */
 #include "node/api/show.h"
+#include "node/tuner.h"
 
 static void saved(struct json_out *o, const struct view_search *s)
 {
@@ -17,7 +18,45 @@ static void saved(struct json_out *o, const struct view_search *s)
     json_out_end(o);
 }
 
-static void search(struct json_out *o, const struct view_search *s)
+static void caps(struct json_out *o, const struct tuner_report *r)
+{
+    json_out_array(o, "caps");
+    for (size_t i = 0; i < r->n_caps; i++) {
+        const struct account_mean *m = &r->cap[i].mean;
+        json_out_object(o, NULL);
+        json_out_int(o, "cap_mw", r->cap[i].cap_mw);
+        json_out_int(o, "windows", m->windows);
+        json_out_double(o, "step_s", account_mean_time(m));
+        json_out_double(o, "step_j", account_mean_energy(m));
+        json_out_double(o, "step_s_rse", account_mean_time_rse(m));
+        json_out_double(o, "step_j_rse", account_mean_energy_rse(m));
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+/* What a report at a job's end is made of. */
+static void details(struct json_out *o, const struct tuner_report *r)
+{
+    json_out_object(o, "details");
+    json_out_int(o, "original_mw", r->original_mw);
+    show_mw(o, "reference_mw", r->reference_mw);
+    show_mw(o, "held_mw", r->holding ? r->held_mw : 0);
+    json_out_text(o, "why", r->why);
+    caps(o, r);
+    json_out_double(o, "steps", r->saved.steps);
+    json_out_double(o, "search_s", r->saved.search_s);
+    json_out_double(o, "search_steps", r->saved.search_steps);
+    show_maybe(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
+    show_maybe(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
+    json_out_int(o, "changes", r->changes);
+    json_out_int(o, "stalls", r->stalls);
+    json_out_text(o, "ended", r->ended[0] ? r->ended : NULL);
+    json_out_text(o, "not_restored", r->restore[0] ? r->restore : NULL);
+    json_out_end(o);
+}
+
+static void search(struct json_out *o, const struct view_search *s, bool whole)
 {
     if (!s->on) {
         json_out_null(o, "search");
@@ -30,6 +69,8 @@ static void search(struct json_out *o, const struct view_search *s)
     json_out_int(o, "caps", s->caps);
     json_out_int(o, "windows", s->windows);
     saved(o, s);
+    if (whole && s->report)
+        details(o, s->report);
     json_out_end(o);
 }
 
@@ -61,8 +102,8 @@ static void whose(struct json_out *o, const struct job_entry *e,
         json_out_null(o, "pid");
 }
 
-void show_job(struct json_out *o, const char *key, const struct node_view *v,
-              const struct view_job *j, const struct node_who *who)
+static void put_job(struct json_out *o, const char *key, const struct node_view *v,
+                    const struct view_job *j, const struct node_who *who, bool whole)
 {
     const struct job_entry *e = j->job;
 
@@ -84,6 +125,18 @@ void show_job(struct json_out *o, const char *key, const struct node_view *v,
     show_value(o, "half_j", &j->half_j);
     json_out_int(o, "steps", (int64_t)j->steps);
     show_maybe(o, "step_s", j->step_s > 0, j->step_s);
-    search(o, &j->search);
+    search(o, &j->search, whole);
     json_out_end(o);
+}
+
+void show_job(struct json_out *o, const char *key, const struct node_view *v,
+              const struct view_job *j, const struct node_who *who)
+{
+    put_job(o, key, v, j, who, false);
+}
+
+void show_whole_job(struct json_out *o, const struct node_view *v,
+                    const struct view_job *j, const struct node_who *who)
+{
+    put_job(o, NULL, v, j, who, true);
 }

@@ -48,5 +48,8 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                 const struct claim *c);
 void show_job(struct json_out *o, const char *key, const struct node_view *v,
               const struct view_job *j, const struct node_who *who);
+/* The same with all that its search knows. */
+void show_whole_job(struct json_out *o, const struct node_view *v,
+                    const struct view_job *j, const struct node_who *who);
 
 #endif
