@@ -110,6 +110,10 @@ static void test_board(void)
     is_state(s, 0, CAPS_LOST, "tried again, in vain");
     ok(look(s, 0).failures < 12, "and not all the time: %u",
        (unsigned)look(s, 0).failures);
+    fault(s, "0 release");
+    pass(s, 4000);
+    is_state(s, 0, CAPS_HELD, "it comes back after all: held again");
+    is_limit(s, 0, 180, "its claim is in force");
     scene_free(s);
 }
 
