@@ -11,7 +11,7 @@ struct metrics_shown {
     bool has_power;
     double energy_j, power_w;
 };
-/* A job beyond the bound, and what of it is in job="other" already. */
+/* A job beyond the bound, and what of it is in job_id="other" already. */
 struct metrics_other {
     uint64_t job;
     double energy_j;

@@ -72,7 +72,7 @@ static void put_job_boards(struct metrics_render *r)
         (void)snprintf(id, sizeof id, "%" PRIu64, job->id);
         for (size_t k = 0; k < r->v->n_boards; k++)
             if (job->boards >> k & 1)
-                metrics_series_u64(r, metrics_board(r, k), "job", id, 1);
+                metrics_series_u64(r, metrics_board(r, k), "job_id", id, 1);
     }
 }
 

@@ -33,7 +33,7 @@
     X(GPU_JOBS, "underwatt_gpu_jobs", "gauge", "Jobs on the board.") \
     X(DRIVER_CALLS, "underwatt_driver_calls_total", "counter", "Driver calls made to sample the board.") \
     X(DRIVER_FAILURES, "underwatt_driver_failures_total", "counter", "Driver calls that failed.") \
-    X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job=\"other\" is the sum of those beyond the bound.") \
+    X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job_id=\"other\" is the sum of those beyond the bound.") \
     X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "How long the job has run.") \
     X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job told of.") \
     X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \

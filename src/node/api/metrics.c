@@ -153,7 +153,7 @@ static bool sees(const struct metrics_opts *opts, const struct job_entry *job)
 static void job_labels(const struct metrics_render *r, struct text *t,
                        const struct job_entry *job)
 {
-    metrics_label_u64(t, "job", job->id);
+    metrics_label_u64(t, "job_id", job->id);
     if (job->user[0])
         metrics_label(t, ",user", job->user);
     else
@@ -182,7 +182,7 @@ static int put_labels(struct metrics_render *r)
         job_labels(r, t, r->v->job[i].job);
     }
     m->job_at[r->jobs] = t->len;
-    metrics_label(t, "job", "other");
+    metrics_label(t, "job_id", "other");
     metrics_label(t, ",hostname", r->v->hostname);
     if (r->v->simulated)
         text_put(t, ",simulated=\"1\"");

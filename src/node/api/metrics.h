@@ -22,7 +22,7 @@ struct metrics;
 /* What the reader may see: see docs/man/underwattd-api.5.scd. */
 struct metrics_opts {
     bool per_job;      /* series of jobs at all */
-    unsigned max_jobs; /* of their own; the rest is summed under job="other" */
+    unsigned max_jobs; /* of their own; the rest is summed under job_id="other" */
     bool all;          /* names of everybody's jobs, else … */
     uid_t uid;         /* … of uid's alone … */
     uint64_t only_job; /* … or of this one; 0: uid counts */

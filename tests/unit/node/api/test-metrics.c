@@ -52,8 +52,8 @@ static const char *render(struct metrics *m, const struct metrics_opts *opts)
     "gpu=\"0\",UUID=\"GPU-00000000-0000-0000-0000-000000000000\",pci_bus_id=" \
     "\"00000000:10:00.0\",modelName=\"Made V100\",hostname=\"made-host\","    \
     "simulated=\"1\""
-#define JOB1                                                                       \
-    "job=\"101\",user=\"user1\",source=\"run\",name=\"secret-1\",hostname=\"made-" \
+#define JOB1                                                                          \
+    "job_id=\"101\",user=\"user1\",source=\"run\",name=\"secret-1\",hostname=\"made-" \
     "host\",simulated=\"1\""
 
 static void values(void)
@@ -91,7 +91,7 @@ static void values(void)
         {"underwatt_job_saved_lower_ratio{" JOB1 "}", "0.19"},
         {"underwatt_job_saved_upper_ratio{" JOB1 "}", "0.23"},
         {"underwatt_job_slowdown_ratio{" JOB1 "}", "1.04"},
-        {"underwatt_job_gpu_info{" BOARD0 ",job=\"100\"}", "1"},
+        {"underwatt_job_gpu_info{" BOARD0 ",job_id=\"100\"}", "1"},
         {"underwatt_cpu_power_watts{domain=\"package-0\",hostname=\"made-host\"}", "80.5"},
         {"underwatt_cpu_energy_joules_total{domain=\"dram-0\",hostname=\"made-host\"}", "400"},
     };
@@ -110,7 +110,7 @@ static void values(void)
     ok(!value(text,
               "underwatt_cpu_power_watts{domain=\"dram-0\",hostname=\"made-host\"}"),
        "an unknown power is left out");
-    ok(!strstr(text, "{job=\"other\""), "no sum where nothing is beyond the bound");
+    ok(!strstr(text, "{job_id=\"other\""), "no sum where nothing is beyond the bound");
 }
 
 /* Each family once, HELP before TYPE before its series, all of them of the table. */
@@ -224,7 +224,7 @@ static void who_sees(void)
 
 static void bound(void)
 {
-    static const char other[] = "underwatt_job_energy_joules_total{job=\"other\","
+    static const char other[] = "underwatt_job_energy_joules_total{job_id=\"other\","
                                 "hostname=\"made-host\",simulated=\"1\"}";
     auto_(metrics_free) struct metrics *m = NULL;
     struct metrics_opts opts = METRICS_DEFAULT;

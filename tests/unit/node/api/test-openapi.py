@@ -2,19 +2,20 @@
 is in the file and the other way round, and every answer is of the status, content type
 and JSON schema that the file gives it.  test-openapi.py TEST-API-ROUTES OPENAPI.yaml"""
 import json
+import pathlib
 import re
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
 try:
-    import jsonschema
-    import yaml
+    from openapi import Spec, norm
 except ImportError as e:
     print(f"1..0 # SKIP {e} (Debian: python3-jsonschema, python3-yaml)")
     sys.exit(0)
 
 exe, path = sys.argv[1:]
-spec = yaml.safe_load(open(path, encoding="utf-8"))
+spec = Spec(path)
 n = failed = 0
 
 
@@ -27,67 +28,15 @@ def ok(good, name, why=""):
         print(f"# {line}")
 
 
-METHODS = ("get", "post", "put", "patch", "delete")
-
-
-def norm(p):
-    return re.sub(r"{\w+}", "{}", p)
-
-
-in_file = {f"{m.upper()} {norm(p)}" for p, item in spec["paths"].items() for m in METHODS if m in item}
+in_file = spec.operations()
 in_code = {norm(line) for line in
            subprocess.run([exe, "--routes"], capture_output=True, text=True, check=True).stdout.splitlines()}
 ok(in_code - in_file == set(), "every route is in the file", in_code - in_file)
 ok(in_file - in_code == set(), "the file has no route that is none", in_file - in_code)
 
 
-def resolve(node):
-    while isinstance(node, dict) and "$ref" in node and len(node) == 1:
-        at = spec
-        for part in node["$ref"][2:].split("/"):
-            at = at[part]
-        node = at
-    return node
-
-
-def validator(schema):
-    # One document: the file's own components.
-    return jsonschema.Draft202012Validator({**schema, "components": spec["components"]},
-                                           format_checker=jsonschema.FormatChecker())
-
-
-def operation(method, target):
-    p = target.split("?")[0]
-    for pattern, item in spec["paths"].items():
-        if re.fullmatch(re.sub(r"{\w+}", "[^/]+", pattern), p) and method.lower() in item:
-            return item[method.lower()]
-    return None
-
-
 def judge(a):
-    """What is wrong with an answer; None: nothing."""
-    op = operation(a["method"], a["target"])
-    if op is None:
-        return "no such operation in the file"
-    answer = resolve(op["responses"].get(str(a["status"])))
-    if answer is None:
-        return f"the file has no {a['status']} there"
-    content = answer.get("content")
-    if content is None:
-        return None if not a["body"] else "a body where the file has none"
-    if a["type"] not in content:
-        return f"{a['type']} is not among {list(content)}"
-    if a["type"] == "application/json":
-        schema = content["application/json"]["schema"]
-        for e in validator(schema).iter_errors(json.loads(a["body"])):
-            return f"{list(e.absolute_path)}: {e.message}"
-    return None
-
-
-def request_ok(method, target, body):
-    op = operation(method, target)
-    schema = resolve(op).get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
-    return not list(validator(schema).iter_errors(json.loads(body)))
+    return spec.judge(a["method"], a["target"], a["status"], a["type"], a["body"])
 
 
 def play(lines):
@@ -126,25 +75,23 @@ for name, lines in (("an administrator", reads + writes), ("a user", ["AS user"]
                     ("what is not of the form", [f"POST {p} {b}" for p, b in BAD])):
     for a in play(lines):
         why = judge(a)
-        seen.add(f"{a['method']} {norm_path}" if (norm_path := next(
-            (norm(p) for p in spec["paths"] if re.fullmatch(re.sub(r"{\w+}", "[^/]+", p), a["target"].split("?")[0])),
-            None)) else "?")
+        seen.add(f"{a['method']} {spec.find(a['method'], a['target'])[0]}")
         if name == "what is not of the form" and a["status"] != 400:
             why = f"{a['status']}, not 400"
         if why or name == "an administrator":
             ok(not why, f"{name}: {a['method']} {a['target']} {a['status']}", f"{why}\n{a['body'][:500]}")
     ok(True, f"{name}: all")
 ok(seen == in_file, "every operation of the file was asked", in_file - seen)
-ok(all(request_ok("POST", p, b) for p, b in POSTS), "the file allows the bodies that are taken",
-   [b for p, b in POSTS if not request_ok("POST", p, b)])
-ok(not any(request_ok("POST", p, b) for p, b in BAD), "and none of those that are refused",
-   [b for p, b in BAD if request_ok("POST", p, b)])
+ok(all(spec.takes("POST", p, b) for p, b in POSTS), "the file allows the bodies that are taken",
+   [b for p, b in POSTS if not spec.takes("POST", p, b)])
+ok(not any(spec.takes("POST", p, b) for p, b in BAD), "and none of those that are refused",
+   [b for p, b in BAD if spec.takes("POST", p, b)])
 
 # Events have schemas of their own.
 for a in play(["GET /v1/events", "AS user", "GET /v1/events?what=samples", "BARE x", "GET /v1/events"]):
     for event, data in re.findall(r"event: (\w+)\ndata: (.*)\n", a["body"]):
-        errors = list(validator({"$ref": "#/components/schemas/Samples"}).iter_errors(json.loads(data)))
-        ok(event == "samples" and not errors, f"{event} is what the file says", errors)
+        why = spec.wrong("Samples", json.loads(data))
+        ok(event == "samples" and not why, f"{event} is what the file says", why)
 
 # The test would notice: an answer with a key too many, one too few, another type.
 gpu = json.loads(play(["GET /v1/gpus/0"])[0]["body"])

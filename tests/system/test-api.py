@@ -1,0 +1,278 @@
+"""The daemon's HTTP interface as the world sees it: answers judged by docs/openapi.yaml,
+metrics by promtool, a real Prometheus that scrapes over TLS with a token, dcgm-exporter's
+files, live events."""
+import hashlib
+import http.client
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.parse
+import urllib.request
+
+import uwtest
+
+sys.path.insert(0, str(uwtest.TOP / "tests"))
+try:
+    from openapi import Spec
+except ImportError as e:
+    uwtest.skip_all(f"{e} (Debian: python3-jsonschema, python3-yaml)")
+
+t = uwtest.Tap()
+spec = Spec(uwtest.TOP / "docs" / "openapi.yaml")
+
+
+class Unix(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=20)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(20)
+        self.sock.connect(self.path)
+
+
+def ask(d, method, target, body=None, judged=True):
+    """(status, JSON or text); judged by the file."""
+    c = Unix(d.socket)
+    c.request(method, target, json.dumps(body) if body is not None else None,
+              {"Content-Type": "application/json"} if body is not None else {})
+    r = c.getresponse()
+    text = r.read().decode()
+    kind = r.getheader("Content-Type") or ""
+    if judged:
+        why = spec.judge(method, target, r.status, kind, text)
+        t.ok(not why, f"{method} {target}: {r.status} is as the file has it", f"{why}\n{text[:600]}")
+    c.close()
+    return r.status, json.loads(text) if kind == "application/json" and text else text
+
+
+def value(metrics, series):
+    """The value of the first series that begins so."""
+    for line in metrics.splitlines():
+        if line.startswith(series):
+            return float(line.rsplit(" ", 1)[1])
+    return None
+
+
+def reads(d, uuid):
+    for target in ("/healthz", "/openapi.yaml", "/v1/node", "/v1/gpus", "/v1/gpus/1", f"/v1/gpus/{uuid}", "/v1/gpus/9",
+                   "/v1/gpus/0/explain", "/v1/claims", "/v1/claims?gpu=0", "/v1/jobs", "/v1/jobs/4711",
+                   "/v1/report", "/v1/report?by=day&zone=local", "/v1/report?by=moon", "/v1/node?x=1"):
+        ask(d, "GET", target)
+
+
+def writes(d):
+    status, made = ask(d, "POST", "/v1/claims", {"gpu": 1, "cap": "200 W", "kind": "hard", "for": "10 min", "why": "test"})
+    t.equal(status, 201, "a claim is made")
+    for body in ({"gpu": 1, "cap": "20 W"}, {"gpu": 1, "cap": "2 kW"}, {"gpu": 1, "cap": "200"}, {"gpu": 7, "cap": "200 W"}):
+        status, answer = ask(d, "POST", "/v1/claims", body)
+        t.ok(status in (400, 404), f"{body}: refused: {answer.get('error')}", answer)
+    enforced = uwtest.wait_for(lambda: d.node.board(1)["limit_mw"] == 200000 if "limit_mw" in d.node.board(1)
+                               else ask(d, "GET", "/v1/gpus/1", judged=False)[1]["limits"]["enforced_mw"] == 200000)
+    t.ok(enforced, "the board has that limit", d.log())
+    _, why = ask(d, "GET", "/v1/gpus/1/explain")
+    t.ok(why["cap"]["by"] == "claim" and why["cap"]["claim"] == made["id"] and "test" in why["cap"]["why"] and
+         [c["wins"] for c in why["claims"]] == [True], "explain says which claim won and why", why)
+    t.equal(ask(d, "POST", "/v1/gpus/1/release", {"for": "10 min"})[1]["state"], "released", "released on request")
+    t.equal(ask(d, "POST", "/v1/gpus/1/release", {"for": 10})[0], 400, "a bare number has no unit")
+    t.equal(ask(d, "POST", "/v1/gpus/1/take-back")[0], 200, "taken back")
+    t.equal(ask(d, "DELETE", f"/v1/claims/{made['id']}")[0], 204, "withdrawn")
+    t.equal(ask(d, "DELETE", f"/v1/claims/{made['id']}")[0], 404, "it is not there a second time")
+    t.equal(ask(d, "POST", "/v1/reload")[0], 200, "the configuration is read anew")
+
+
+def jobs(d, mapping):
+    status, made = ask(d, "POST", "/v1/jobs", {"name": "slurm:4711", "source": "registered", "gpus": [0],
+                                               "labels": {"project": "x"}})
+    t.equal(status, 201, "a job is registered")
+    _, job = ask(d, "GET", f"/v1/jobs/{made['id']}")
+    t.ok(job["name"] == "slurm:4711" and job["gpus"] == [0] and job["labels"] == {"project": "x"}, "it is there", job)
+    t.ok(uwtest.wait_for(lambda: (mapping / "0").read_text() == "4711\n"), "dcgm-exporter's file has it")
+    t.equal((mapping / "1").read_text(), "", "the other board's is empty")
+    t.equal(ask(d, "DELETE", f"/v1/jobs/{made['id']}")[0], 204, "it ends")
+    t.ok(uwtest.wait_for(lambda: (mapping / "0").read_text() == ""), "and the file is empty")
+
+
+def events(d):
+    c = Unix(d.socket)
+    c.request("GET", "/v1/events")
+    r = c.getresponse()
+    t.ok(r.status == 200 and r.getheader("Content-Type").startswith("text/event-stream"), "events are a stream")
+    ask(d, "POST", "/v1/claims", {"gpu": 0, "cap": "250 W", "kind": "hard", "for": "2 s", "why": "seen live"}, judged=False)
+    schemas = {"samples": "Samples", "cap": "CapEvent", "claim": "ClaimEvent", "job": "JobEvent"}
+    seen, name, until = {}, "", time.monotonic() + 6
+    while time.monotonic() < until and not (seen.get("samples", 0) >= 3 and seen.get("claim", 0) >= 2 and "cap" in seen):
+        line = r.fp.readline().decode().rstrip("\n")
+        if line.startswith("event: "):
+            name = line[7:]
+        elif line.startswith("data: "):
+            why = spec.wrong(schemas[name], json.loads(line[6:])) if name in schemas else f"unknown event {name}"
+            if why:
+                t.ok(False, f"event {name}", f"{why}\n{line}")
+            seen[name] = seen.get(name, 0) + 1
+    c.close()
+    t.ok(seen.get("samples", 0) >= 3 and "cap" in seen and seen.get("claim", 0) >= 2,
+         "samples, the claim made and expired, and the cap came, as the file has them", seen)
+
+
+def metrics(d):
+    _, text = ask(d, "GET", "/metrics")
+    tool = shutil.which("promtool")
+    if tool:
+        p = subprocess.run([tool, "check", "metrics"], input=text.replace(",modelName=", ",model_name="),
+                           capture_output=True, text=True, timeout=60)
+        t.ok(p.returncode == 0 and not p.stderr, "promtool has nothing to say", p.stdout + p.stderr)
+    else:
+        t.skip("promtool has nothing to say", "no promtool (Debian: prometheus)")
+    t.ok(value(text, 'underwatt_gpu_power_watts{gpu="0"') > 20, "a board's power")
+    t.ok(value(text, 'underwatt_gpu_power_limit_watts{gpu="0"') is not None and 'simulated="1"' in text,
+         "its limits, marked as simulated")
+    c, took = Unix(d.socket), []
+    for _ in range(300):
+        began = time.perf_counter()
+        c.request("GET", "/metrics")
+        c.getresponse().read()
+        took.append(time.perf_counter() - began)
+    c.close()
+    print(f"# a scrape: median {sorted(took)[150] * 1e3:.2f} ms, p99 {sorted(took)[297] * 1e3:.2f} ms (simulated boards, Python's clock)")
+
+
+def certificate(folder):
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+                    "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", "key.pem", "-out", "cert.pem"], cwd=folder, check=True, capture_output=True)
+    (folder / "key.pem").chmod(0o600)
+
+
+def token(folder):
+    """A token that may only read, as docs of node/api/token.h have the file."""
+    text = "uwt_1a2b3c4d_" + "5" * 64
+    now = int(time.time())
+    (folder / "tokens").write_text("underwatt-tokens 1\n1a2b3c4d prometheus read - - "
+                                   f"{now - 10} {now + 86400} {hashlib.sha256(text.encode()).hexdigest()}\n")
+    (folder / "tokens").chmod(0o600)
+    (folder / "token").write_text(text)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Prometheus:
+    """The real one, on a loopback port, scraping the daemon over TLS."""
+
+    def __init__(self, folder, target):
+        self.port = free_port()
+        rules = uwtest.TOP / "deploy" / "prometheus" / "underwatt.rules.yml"
+        (folder / "prometheus.yml").write_text(json.dumps({  # JSON is YAML
+            "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
+            "rule_files": [str(rules)],
+            "scrape_configs": [{
+                "job_name": "underwatt", "scheme": "https", "static_configs": [{"targets": [target]}],
+                "authorization": {"credentials_file": str(folder / "token")},
+                "tls_config": {"ca_file": str(folder / "cert.pem")}}]}))
+        with open(folder / "prometheus.log", "wb") as log:
+            self.child = subprocess.Popen(
+                ["prometheus", "--config.file", folder / "prometheus.yml", "--storage.tsdb.path", folder / "tsdb",
+                 f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log, stdin=subprocess.DEVNULL)
+        self.folder = folder
+
+    def api(self, path, **query):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/api/v1/{path}?{urllib.parse.urlencode(query)}",
+                                        timeout=5) as r:
+                return json.load(r)["data"]
+        except OSError:
+            return None
+
+    def query(self, q):
+        got = self.api("query", query=q)
+        return [(r["metric"], float(r["value"][1])) for r in got["result"]] if got else []
+
+    def stop(self):
+        self.child.terminate()
+        try:
+            self.child.wait(timeout=10)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            self.child.wait()
+
+
+def scraped(d, folder, target):
+    if not shutil.which("prometheus"):
+        t.skip("a real Prometheus", "none here (Debian: prometheus)")
+        return
+    p = Prometheus(folder, target)
+    try:
+        up = uwtest.wait_for(lambda: any(v == 1 for _, v in p.query("up")), 20, 0.2)
+        t.ok(up, "Prometheus scrapes over TLS with its token",
+             f"{p.api('targets')}\n{(folder / 'prometheus.log').read_text()[-2000:]}\n{d.log()[-1000:]}")
+        if not up:
+            return
+        power = uwtest.wait_for(lambda: p.query("underwatt_gpu_power_watts"), 10, 0.2)
+        t.ok(len(power) == 2 and all(v > 20 and m["simulated"] == "1" for m, v in power), "series of both boards arrive", power)
+        join = p.query('underwatt_gpu_power_watts / on (UUID, hostname) group_left '
+                       'underwatt_gpu_power_limit_watts{kind="enforced"}')
+        t.ok(len(join) == 2 and all(0 < v < 1.2 for _, v in join), "power over limit, joined on UUID", join)
+        by_user = uwtest.wait_for(lambda: p.query(
+            'sum by (user) (underwatt_job_gpu_info * on (UUID, hostname) group_left underwatt_gpu_power_watts '
+            '* on (job_id, hostname) group_left (user) (underwatt_job_energy_joules_total * 0 + 1))'), 15, 0.3)
+        t.ok(by_user and by_user[0][1] > 20, "W by user, as docs/metrics.md has it", by_user)
+        groups = (p.api("rules") or {}).get("groups", [])
+        uwtest.wait_for(lambda: all(r["health"] == "ok" for g in (p.api("rules") or {"groups": []})["groups"]
+                                    for r in g["rules"]), 10, 0.3)
+        rules = [r for g in (p.api("rules") or {"groups": []})["groups"] for r in g["rules"]]
+        t.ok(groups and rules and all(r["health"] == "ok" and r["state"] == "inactive" for r in rules),
+             "our alerts are evaluated and quiet", [(r["name"], r["health"], r["state"]) for r in rules])
+    finally:
+        p.stop()
+
+
+def refused_elsewhere(port, folder):
+    """Over TLS without a token there is nothing but the daemon's life."""
+    import ssl
+    context = ssl.create_default_context(cafile=folder / "cert.pem")
+    for target, header, want in (("/metrics", {}, 401), ("/v1/node", {"Authorization": "Bearer x"}, 401), ("/healthz", {}, 200)):
+        c = http.client.HTTPSConnection("127.0.0.1", port, context=context, timeout=10)
+        c.request("GET", target, headers=header)
+        t.equal(c.getresponse().status, want, f"{target} over TLS without a token: {want}")
+        c.close()
+
+
+with uwtest.Node(board="v100", count=2) as node:
+    folder = pathlib.Path(node.tmp, "api")
+    mapping = folder / "mapping"
+    mapping.mkdir(parents=True)
+    certificate(folder)
+    token(folder)
+    port = free_port()
+    d = node.daemon(f"""
+api:
+  tcp:
+    listen: 127.0.0.1:{port}
+    certificate: {folder}/cert.pem
+    key: {folder}/key.pem
+    tokens: {folder}/tokens
+metrics:
+  hpc_job_mapping_dir: {mapping}
+""")
+    reads(d, node.board(1)["uuid"])
+    writes(d)
+    jobs(d, mapping)
+    events(d)
+    metrics(d)
+    refused_elsewhere(port, folder)
+    child = node.train("--gpus", "0", "--steps", "100000")
+    scraped(d, folder, f"127.0.0.1:{port}")
+    t.equal(d.stop(), 0, "ends with 0 while it is being scraped")
+    t.ok(re.search("Sanitizer", d.log()) is None, "without a word of a sanitizer", d.log())
+t.done()
