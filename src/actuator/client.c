@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "actuator/core.h"
+#include "actuator/counters.h"
 #include "actuator/guard.h"
 #include "actuator/proto.h"
 #include "base/error.h"
@@ -44,9 +46,15 @@ struct actuator {
     struct pending pending[PENDING_MAX];
     struct loop_timer *renew, *deadline;
     unsigned unanswered;
+    struct {
+        uint32_t seq, next; /* seq 0: not asked */
+        actuator_counter_fn fn;
+        void *user;
+    } counters;
 
     /* The real kind. */
-    int fd; /* -1: virtual, or closed */
+    int fd;     /* -1: virtual, or closed */
+    int got_fd; /* came with the answer that is being looked at; -1 */
     bool with_sudo;
     struct loop_fd *source;
     struct loop_child *child;
@@ -131,6 +139,10 @@ static int end_session(struct actuator *act, const char *text)
         memcpy(reply.uuid, asked.uuid, sizeof reply.uuid);
         r = asked.fn(act, &reply, asked.user);
     }
+    if (r == 0 && !act->freed && act->counters.seq) {
+        act->counters.seq = 0;
+        r = act->counters.fn(act, NULL, -1, act->counters.user);
+    }
     reply.uuid[0] = '\0';
     if (r == 0 && !act->freed)
         r = act->opts.on_event(act, ACTUATOR_EVENT_ENDED, &reply, act->opts.user);
@@ -158,6 +170,26 @@ static int on_event(struct actuator *act, unsigned type,
     return act->opts.on_event(act, event, reply, act->opts.user);
 }
 
+static int ask_counter(struct actuator *act);
+
+static int on_counter(struct actuator *act, const struct actuator_reply *reply)
+{
+    struct stat st;
+    int r = 0;
+
+    act->counters.seq = 0;
+    bool good = reply->result == ACTUATOR_DONE && act->got_fd >= 0 &&
+                counters_is_zone(reply->text) && fstat(act->got_fd, &st) == 0 &&
+                S_ISREG(st.st_mode);
+    if (good)
+        r = act->counters.fn(act, reply->text, fd_take(&act->got_fd), act->counters.user);
+    if (r < 0 || act->freed)
+        return r;
+    if (good && act->counters.next < COUNTERS_MAX && ask_counter(act) == 0)
+        return 0;
+    return act->counters.fn(act, NULL, -1, act->counters.user);
+}
+
 static int on_answer(struct actuator *act, const struct proto_answer *answer)
 {
     struct actuator_reply reply = answer->reply;
@@ -167,6 +199,8 @@ static int on_answer(struct actuator *act, const struct proto_answer *answer)
         return on_event(act, answer->type, &reply);
     if (answer->seq == act->hello_seq)
         return on_hello(act, &reply);
+    if (answer->seq == act->counters.seq)
+        return on_counter(act, &reply);
     for (size_t i = 0; i < PENDING_MAX; i++) {
         struct pending asked = act->pending[i];
         if (asked.seq != answer->seq)
@@ -262,6 +296,30 @@ int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz
     return ask(act, request, fn, user);
 }
 
+static int ask_counter(struct actuator *act)
+{
+    struct proto_request request = proto_request(PROTO_COUNTER, next_seq(act), NULL);
+
+    request.a = act->counters.next++;
+    act->counters.seq = request.seq;
+    int r = act->session ? -ENOTCONN : send_request(act, &request);
+    if (r < 0)
+        act->counters.seq = 0;
+    return r;
+}
+
+int actuator_counters(struct actuator *act, actuator_counter_fn fn, void *user)
+{
+    if (act->state != STATE_READY)
+        return -ENOTCONN;
+    if (act->counters.seq)
+        return -EBUSY;
+    act->counters.next = 0;
+    act->counters.fn = fn;
+    act->counters.user = user;
+    return ask_counter(act);
+}
+
 static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct actuator *act = user;
@@ -280,6 +338,28 @@ static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
 
 /* ---- the real kind ---- */
 
+/* A message, and the descriptor that came with it in *ret_fd (-1: none). */
+static ssize_t receive(int fd, void *data, size_t size, int *ret_fd)
+{
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec vector = {.iov_base = data, .iov_len = size};
+    struct msghdr message = {.msg_iov = &vector,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+
+    ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
+    *ret_fd = -1;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+    return n;
+}
+
 static int on_readable(struct loop_fd *source, int fd, int events, void *user)
 {
     struct actuator *act = user;
@@ -291,7 +371,7 @@ static int on_readable(struct loop_fd *source, int fd, int events, void *user)
     (void)events;
     enter(act);
     while (r == 0 && !act->freed && act->fd >= 0) {
-        ssize_t n = recv(fd, data, sizeof data, MSG_DONTWAIT);
+        ssize_t n = receive(fd, data, sizeof data, &act->got_fd);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             break;
         if (n > 0 && proto_parse_answer(data, (size_t)n, &answer, NULL) == 0) {
@@ -306,6 +386,8 @@ static int on_readable(struct loop_fd *source, int fd, int events, void *user)
         } else {
             r = end_session(act, "the actuator has ended; its keeper restores the caps");
         }
+        fd_close_p(&act->got_fd);
+        act->got_fd = -1;
     }
     return leave(act, r);
 }
@@ -437,7 +519,7 @@ static struct actuator *new_actuator(struct loop *loop, const struct actuator_op
     if (act) {
         act->loop = loop;
         act->opts = *opts;
-        act->fd = -1;
+        act->fd = act->got_fd = -1;
     }
     return act;
 }

@@ -117,6 +117,15 @@ int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz
 int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                      void *user);
 
+/* The energy counters of processors and memory (RAPL), which root alone may open, from
+ * the service.  fn is called for each, with its zone ("intel-rapl:0:1") and a descriptor
+ * of its energy_uj, which is fn's to close; at last with NULL and -1, then never again.
+ * Returns 0, -ENOTCONN, -EBUSY (asked already), -EAGAIN.
+ */
+typedef int (*actuator_counter_fn)(struct actuator *act, const char *zone, int fd,
+                                   void *user);
+int actuator_counters(struct actuator *act, actuator_counter_fn fn, void *user);
+
 /* Ends the session: what is still held is restored by the actuator (a service's:
  * after its grace), and one that was started for us ends by itself.  To have it
  * confirmed, release each board first.

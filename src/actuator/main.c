@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "actuator/counters.h"
 #include "actuator/guard.h"
 #include "actuator/heart.h"
 #include "actuator/keeper.h"
@@ -22,6 +23,7 @@
 #include "base/units.h"
 #include "gpu/library.h"
 #include "gpu/nvml/nvml.h"
+#include "gpu/rapl/rapl.h"
 #include "io/loop.h"
 
 enum {
@@ -55,6 +57,7 @@ struct program {
     struct guard *guard; /* NULL: nothing can be done, excuse says why */
     uw_error excuse;
     int listen_fd;
+    struct counters counters; /* of real nodes, for the daemon */
     struct server *server;
     int beat_fd; /* to the keeper; -1: none */
     int beats_open;
@@ -287,6 +290,8 @@ static int lock_down(struct program *p, uw_error *err)
         r = open_boards(p, err);
     if (r < 0 || p->mode != MODE_SERVE)
         return r;
+    if (!nvml_about(p->lib)->simulated)
+        counters_open(RAPL_ROOT, &p->counters);
     r = open_listener(p, err);
     if (r == 0)
         r = sandbox_drop_capabilities(err);
@@ -313,6 +318,7 @@ static int open_door(struct program *p, uw_error *err)
                                .guard = p->guard,
                                .client = p->rules.client,
                                .n_clients = p->rules.n_clients,
+                               .counters = &p->counters,
                                .excuse = p->excuse.text,
                                .say = say,
                                .on_gone = on_gone,
@@ -431,6 +437,7 @@ int main(int argc, char **argv)
     if (p.guard && guard_hanging(p.guard))
         _exit(r); /* the driver's own clean-up would wait for the call that hangs */
     server_free(p.server);
+    counters_close(&p.counters);
     heart_free(p.heart);
     guard_free(p.guard);
     loop_free(p.loop);

@@ -23,7 +23,7 @@ static int check_head(uint32_t magic, uint16_t version, uw_error *err)
 
 static bool takes_uuid(unsigned type)
 {
-    return type != PROTO_HELLO && type != PROTO_RENEW;
+    return type != PROTO_HELLO && type != PROTO_RENEW && type != PROTO_COUNTER;
 }
 
 int proto_parse_request(const void *data, size_t size, struct proto_request *ret,

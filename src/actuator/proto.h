@@ -22,6 +22,8 @@ enum proto_type {
     PROTO_CLOCKS,    /* uuid, a..b: MHz; 0, 0 resets */
     PROTO_RENEW,     /* every message renews; this one does nothing else */
     PROTO_RELEASE,   /* uuid */
+    PROTO_COUNTER,   /* a: which; DONE with its zone in text and its descriptor beside
+                      * it (SCM_RIGHTS), GONE past the last one */
     PROTO_N_REQUESTS,
     /* From the actuator alone, seq 0. */
     PROTO_YIELDED = 100,

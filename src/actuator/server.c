@@ -50,6 +50,12 @@ static void peer_free(struct peer *p)
 }
 DEFINE_AUTO(struct peer *, peer_free);
 
+static void go_deaf(struct peer *p)
+{
+    p->deaf = true;
+    (void)shutdown(p->fd, SHUT_RDWR); /* wakes on_peer, which frees it */
+}
+
 static void send_answer(const struct proto_answer *answer, void *user)
 {
     struct peer *p = user;
@@ -58,10 +64,8 @@ static void send_answer(const struct proto_answer *answer, void *user)
     if (p->deaf)
         return;
     ssize_t n = send(p->fd, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n != (ssize_t)sizeof *answer) {
-        p->deaf = true;
-        (void)shutdown(p->fd, SHUT_RDWR); /* wakes on_peer, which frees it */
-    }
+    if (n != (ssize_t)sizeof *answer)
+        go_deaf(p);
 }
 
 static void answer_excuse(struct peer *p, const struct proto_request *request)
@@ -72,6 +76,36 @@ static void answer_excuse(struct peer *p, const struct proto_request *request)
     struct proto_answer answer =
         proto_answer((enum proto_type)request->type, request->seq, &reply);
     send_answer(&answer, p);
+}
+
+/* A counter's descriptor, beside its zone's name. */
+static void send_counter(struct peer *p, const struct proto_request *request)
+{
+    const struct counters *counters = p->server->opts.counters;
+    bool there = counters && request->a < counters->n;
+    struct actuator_reply reply = {.result = there ? ACTUATOR_DONE : ACTUATOR_GONE};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {.head = {.cmsg_len = CMSG_LEN(sizeof(int)),
+                          .cmsg_level = SOL_SOCKET,
+                          .cmsg_type = SCM_RIGHTS}};
+
+    (void)snprintf(reply.text, sizeof reply.text, "%s",
+                   there ? counters->at[request->a].zone : "no such counter");
+    struct proto_answer answer = proto_answer(PROTO_COUNTER, request->seq, &reply);
+    if (!there) {
+        send_answer(&answer, p);
+        return;
+    }
+    memcpy(CMSG_DATA(&control.head), &counters->at[request->a].fd, sizeof(int));
+    struct iovec data = {.iov_base = &answer, .iov_len = sizeof answer};
+    struct msghdr message = {.msg_iov = &data,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    if (sendmsg(p->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof answer)
+        go_deaf(p);
 }
 
 /* 1: more may be there, 0: not now, negative: it has gone or talks nonsense. */
@@ -93,7 +127,9 @@ static int take_message(struct peer *p)
         p->server->opts.say(text, p->server->opts.user);
         return r;
     }
-    if (p->session)
+    if (request.type == PROTO_COUNTER)
+        send_counter(p, &request);
+    else if (p->session)
         guard_request(p->session, &request);
     else
         answer_excuse(p, &request);

@@ -54,6 +54,7 @@ struct program {
     struct loop *loop;
     struct loop_signal *sigterm, *sigint, *sighup;
     struct node *node;
+    struct rapl_opts rapl;
     struct doors *doors;
     struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
     bool ready, ending;
@@ -336,11 +337,16 @@ static uint64_t clock_now(void *user)
 
 static int begin(struct program *p, uw_error *err)
 {
+    p->rapl.given = rapl_given_new();
+    if (!p->rapl.given)
+        return fail(err, -ENOMEM, "out of memory");
     struct node_opts opts = {
         .loop = p->loop,
         .config = &p->config,
         .backend = &nvml_backend,
         .cpu = p->config.boards.rapl && !p->world.simulated ? &rapl_backend : NULL,
+        .cpu_user = &p->rapl,
+        .cpu_given = p->rapl.given,
         .gpu = {.library = p->world.library,
                 .clock = {.now_ns = clock_now, .user = p->loop}},
         .version = UW_VERSION,
@@ -361,6 +367,7 @@ static void finish(struct program *p)
 {
     doors_close(take(p->doors));
     node_free(take(p->node));
+    rapl_given_free(take(p->rapl.given));
     loop_timer_free(take(p->beat));
     loop_signal_free(take(p->sigterm));
     loop_signal_free(take(p->sigint));

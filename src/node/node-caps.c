@@ -147,6 +147,7 @@ static int on_actuator_ready(struct actuator *act, int r, const char *text, void
     node->actuator_text[0] = '\0';
     if (node->caps)
         caps_use_actuator(node->caps, act);
+    node_rapl_ask(node, act);
     return 0;
 }
 

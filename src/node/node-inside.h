@@ -172,6 +172,8 @@ void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t 
 /* node-rapl.c */
 int node_rapl_start(struct node *node, uw_error *err);
 void node_rapl_stop(struct node *node);
+/* Ask this actuator for descriptors of counters that root alone may open. */
+void node_rapl_ask(struct node *node, struct actuator *act);
 const struct view_rapl *node_rapl_look(struct node *node, size_t *ret_n);
 
 /* node-ask.c */

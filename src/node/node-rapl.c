@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "gpu/rapl/rapl.h"
 #include "node/node-inside.h"
 
 enum {
@@ -130,6 +131,26 @@ void node_rapl_stop(struct node *node)
     loop_timer_free(c->timer);
     boards_free(c->set);
     free(c);
+}
+
+/* One of the counters; what could not be read is tried again at once. */
+static int on_counter(struct actuator *act, const char *zone, int fd, void *user)
+{
+    struct node *node = user;
+    struct node_cpu *c = node->cpu;
+    (void)act;
+
+    if (zone && rapl_given_put(node->opts.cpu_given, zone, fd) < 0)
+        log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "zone=%s reason=refused", zone);
+    for (size_t i = 0; c && i < c->n; i++)
+        c->domain[i].wait_ns = 0;
+    return 0;
+}
+
+void node_rapl_ask(struct node *node, struct actuator *act)
+{
+    if (node->cpu && node->opts.cpu_given)
+        (void)actuator_counters(act, on_counter, node);
 }
 
 const struct view_rapl *node_rapl_look(struct node *node, size_t *ret_n)

@@ -29,9 +29,10 @@ struct node_opts {
     const struct node_config *config;        /* copied */
     const struct gpu_backend *backend, *cpu; /* cpu: RAPL or NULL */
     void *cpu_user;                          /* its backend_user */
-    struct gpu_open_opts gpu;                /* its library: copied */
-    const char *version;                     /* of the program; borrowed */
-    bool simulated;                          /* a world's boards: figures are marked so */
+    struct rapl_given *cpu_given; /* takes what the actuator hands over; NULL: none */
+    struct gpu_open_opts gpu;     /* its library: copied */
+    const char *version;          /* of the program; borrowed */
+    bool simulated;               /* a world's boards: figures are marked so */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
     proc_read_fn read; /* a virtual world's processes; NULL: /proc */

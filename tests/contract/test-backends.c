@@ -114,8 +114,8 @@ static void virtual_tear_down(void)
 /* ---- RAPL on a made-up tree ---- */
 
 static char tree[] = "/tmp/uw-contract-XXXXXX";
-static struct rapl_opts rapl_opts = {tree};
-static struct rapl_opts no_rapl = {"/nowhere"};
+static struct rapl_opts rapl_opts = {.root = tree};
+static struct rapl_opts no_rapl = {.root = "/nowhere"};
 static unsigned long long rapl_uj = 262143328000;
 
 static void put(const char *zone, const char *file, const char *text)

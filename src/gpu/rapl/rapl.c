@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +16,18 @@
 
 enum { ZONES_MAX = 64, NAME_MAX_LEN = 64 };
 
+struct rapl_given {
+    pthread_mutex_t lock;
+    struct {
+        char zone[NAME_MAX_LEN];
+        int fd; /* -1: taken up by the backend */
+    } at[ZONES_MAX];
+    size_t n;
+};
+
 struct gpu_dev {
     struct gpu_clock clock;
+    struct rapl_given *given; /* or NULL */
     struct gpu_info info;
     char zone[NAME_MAX_LEN]; /* "intel-rapl:0:1" */
     char path[300];          /* of its counter */
@@ -30,6 +41,65 @@ struct lib {
     struct gpu_dev *dev;
     size_t n, cap;
 };
+
+struct rapl_given *rapl_given_new(void)
+{
+    struct rapl_given *g = calloc(1, sizeof *g);
+
+    if (g)
+        (void)pthread_mutex_init(&g->lock, NULL);
+    return g;
+}
+
+void rapl_given_free(struct rapl_given *given)
+{
+    for (size_t i = 0; given && i < given->n; i++)
+        if (given->at[i].fd >= 0)
+            (void)close(given->at[i].fd);
+    if (given)
+        (void)pthread_mutex_destroy(&given->lock);
+    free(given);
+}
+
+int rapl_given_put(struct rapl_given *given, const char *zone, int fd)
+{
+    auto_(fd_close) int mine = fd;
+    size_t i = 0;
+    int r = 0;
+
+    if (strlen(zone) >= NAME_MAX_LEN)
+        return -EINVAL;
+    (void)pthread_mutex_lock(&given->lock);
+    while (i < given->n && strcmp(given->at[i].zone, zone) != 0)
+        i++;
+    if (i == ZONES_MAX) {
+        r = -E2BIG;
+    } else {
+        if (i == given->n) {
+            (void)snprintf(given->at[given->n++].zone, NAME_MAX_LEN, "%s", zone);
+            given->at[i].fd = -1;
+        }
+        if (given->at[i].fd >= 0)
+            (void)close(given->at[i].fd);
+        given->at[i].fd = fd_take(&mine);
+    }
+    (void)pthread_mutex_unlock(&given->lock);
+    return r;
+}
+
+/* The descriptor that was given for this zone, if one was. */
+static void take_given(struct gpu_dev *dev)
+{
+    struct rapl_given *g = dev->given;
+
+    if (dev->fd >= 0 || !g)
+        return;
+    (void)pthread_mutex_lock(&g->lock);
+    for (size_t i = 0; i < g->n; i++)
+        if (g->at[i].fd >= 0 && strcmp(g->at[i].zone, dev->zone) == 0)
+            dev->fd = fd_take(&g->at[i].fd);
+    (void)pthread_mutex_unlock(&g->lock);
+}
 
 static void rapl_close(void *user)
 {
@@ -173,6 +243,7 @@ static int rapl_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error 
     for (size_t i = 0; i < lib->n; i++) {
         lib->dev[i].info.index = (unsigned)i;
         lib->dev[i].clock = opts->clock;
+        lib->dev[i].given = own ? own->given : NULL;
     }
     *ret_lib = take(lib);
     return 0;
@@ -202,8 +273,8 @@ static int refused(const struct gpu_dev *dev, int r, uw_error *err)
     if (r == -EACCES || r == -EPERM)
         return fail(
             err, -EPERM,
-            "%s: for root only (fine-grained power is a side channel); to measure "
-            "the CPU too, let a group read it: chgrp GROUP FILE && chmod g+r FILE",
+            "%s: for root only (fine-grained power is a side channel); underwattd gets "
+            "it from the actuator; for others: chgrp GROUP FILE && chmod g+r FILE",
             dev->path);
     return fail(err, r == -ENOENT || r == -ENODEV ? -ENODEV : -EIO, "%s: %s", dev->path,
                 strerror(-r));
@@ -228,6 +299,7 @@ static int rapl_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *re
 
     s.began_ns = s.energy_began_ns = dev->clock.now_ns(dev->clock.user);
     if (want & GPU_HAS_ENERGY) {
+        take_given(dev);
         int r = dev->fd < 0 ? dev->fd : read_fd(dev->fd, text, sizeof text);
         if (r < 0)
             return refused(dev, r, err);

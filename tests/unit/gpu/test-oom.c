@@ -58,7 +58,7 @@ static void put(const char *file, const char *text)
 
 static int rapl_op(void *user)
 {
-    struct rapl_opts own = {tree};
+    struct rapl_opts own = {.root = tree};
     struct gpu_open_opts opts = {.clock = {still, NULL}, .backend_user = &own};
     struct gpu_sample s;
     void *lib = NULL;

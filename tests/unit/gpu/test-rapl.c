@@ -87,7 +87,7 @@ static void check_counter(void *lib)
 
 static void check_permission(void)
 {
-    struct rapl_opts own = {root};
+    struct rapl_opts own = {.root = root};
     struct gpu_open_opts opts = {.clock = {tick, NULL}, .backend_user = &own};
     char path[200];
     void *lib = NULL;
@@ -131,7 +131,7 @@ int main(void)
                                        "rapl:package-1", "rapl:package-1:dram"};
     if (!mkdtemp(root))
         return skip_all("no room in /tmp");
-    struct rapl_opts own = {root};
+    struct rapl_opts own = {.root = root};
     struct gpu_open_opts opts = {.clock = {tick, NULL}, .backend_user = &own};
     void *lib = NULL;
     uw_error err = {{0}};
