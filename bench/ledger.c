@@ -169,7 +169,7 @@ static int put_energy(struct year *y, size_t at, int64_t i, int64_t step)
                        b->second ? 0.1 * j : 0};
     uint64_t jobs[3] = {b->job, b->second, 0};
     int64_t begin = T0 + i * INTERVAL_S * S, end = begin + step * INTERVAL_S * S;
-    bool search = b->job && i - b->began < SEARCH_CAPS * 3;
+    bool search = b->job && i - b->began < (int64_t)SEARCH_CAPS * 3;
     int r = 0;
 
     for (int k = 0; r >= 0 && k < 3; k++) {

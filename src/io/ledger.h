@@ -240,7 +240,9 @@ int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err);
 struct ledger_sums {
     double job_j, idle_j, unattributed_j, meter_j;
 };
-/* Of one board since ever, or from from_utc_ns on. */
+/* Of one board since ever (0: the whole file is read, once for all boards), or from
+ * from_utc_ns on.
+ */
 int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
                       struct ledger_sums *ret, uw_error *err);
 /* What one job has had. */

@@ -31,6 +31,12 @@ enum ledger_stmt {
     STMTS,
 };
 
+/* Of all boards; by enum ledger_kind, 0: the meter. */
+struct sums_read {
+    bool known;
+    int64_t from_ms, uj[LEDGER_BOARDS][LEDGER_UNATTRIBUTED + 1];
+};
+
 struct ledger {
     sqlite3 *db;
     int fd; /* holds the lock against a second writer; closed after db */
@@ -45,6 +51,7 @@ struct ledger {
     int64_t board[LEDGER_BOARDS];          /* ids of this run's boards */
     size_t n_boards;
     sqlite3_stmt *stmt[STMTS];
+    struct sums_read sums[2]; /* what ledger_board_sums() read: of ever, of since */
 };
 
 /* ---- db.c ---- */

@@ -184,34 +184,68 @@ int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err)
     return db_run(l, stmt, err);
 }
 
-int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
-                      struct ledger_sums *ret, uw_error *err)
+/* One way through a table for all boards at once, in the order of the file where
+ * everything is wanted; SQLite's own GROUP BY would sort it.
+ */
+static int add_sums(struct ledger *l, const char *sql, struct sums_read *sums,
+                    uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
+    int r = db_prepare(l, sql, &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "i", sums->from_ms);
+    while ((r = db_step(l, stmt, err)) > 0) {
+        int64_t kind = sqlite3_column_int64(stmt, 1);
+        size_t at = 0;
+        if (kind >= 0 && kind <= LEDGER_UNATTRIBUTED &&
+            board_at(l, sqlite3_column_int64(stmt, 0), &at))
+            sums->uj[at][kind] += sqlite3_column_int64(stmt, 2);
+    }
+    return r;
+}
+
+static int read_sums(struct ledger *l, struct sums_read *sums, int64_t from_ms,
+                     uw_error *err)
+{
+    static const char *const all[] = {
+        "SELECT board, kind, energy_uj FROM energy NOT INDEXED WHERE begin_ms >= ?",
+        "SELECT board, 0, energy_uj FROM meter NOT INDEXED WHERE begin_ms >= ?"};
+    static const char *const some[] = {
+        "SELECT board, kind, energy_uj FROM energy WHERE res IN (0, 60, 3600, 86400)"
+        " AND begin_ms >= ?",
+        "SELECT board, 0, energy_uj FROM meter WHERE res IN (0, 60, 3600, 86400)"
+        " AND begin_ms >= ?"};
+    const char *const *sql = from_ms > 0 ? some : all;
+
+    *sums = (struct sums_read){.from_ms = from_ms};
+    int r = add_sums(l, sql[0], sums, err);
+    if (r >= 0)
+        r = add_sums(l, sql[1], sums, err);
+    sums->known = r >= 0;
+    return r;
+}
+
+int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
+                      struct ledger_sums *ret, uw_error *err)
+{
+    int64_t from_ms = from_utc_ns > 0 ? ms_of_ns(from_utc_ns) : 0;
+
     if (board >= l->n_boards)
         return fail(err, -ENODEV, "no board %zu", board);
-    int r =
-        db_prepare(l,
-                   "SELECT sum(CASE kind WHEN 1 THEN energy_uj END),"
-                   " sum(CASE kind WHEN 2 THEN energy_uj END),"
-                   " sum(CASE kind WHEN 3 THEN energy_uj END),"
-                   " (SELECT sum(energy_uj) FROM meter WHERE res IN (0, 60, 3600, 86400)"
-                   " AND begin_ms >= ?2 AND board = ?1)"
-                   " FROM energy WHERE res IN (0, 60, 3600, 86400) AND begin_ms >= ?2"
-                   " AND board = ?1",
-                   &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "ii", l->board[board], ms_of_ns(from_utc_ns));
-    r = db_step(l, stmt, err);
-    if (r < 0)
-        return r;
+    struct sums_read *sums = &l->sums[from_ms > 0];
+    if (!sums->known || sums->from_ms != from_ms) {
+        int r = read_sums(l, sums, from_ms, err);
+        if (r < 0)
+            return r;
+    }
+    const int64_t *uj = sums->uj[board];
     *ret = (struct ledger_sums){
-        .job_j = or_zero(stmt, 0) * 1e-6,
-        .idle_j = or_zero(stmt, 1) * 1e-6,
-        .unattributed_j = or_zero(stmt, 2) * 1e-6,
-        .meter_j = or_zero(stmt, 3) * 1e-6,
+        .job_j = (double)uj[LEDGER_JOB] * 1e-6,
+        .idle_j = (double)uj[LEDGER_IDLE] * 1e-6,
+        .unattributed_j = (double)uj[LEDGER_UNATTRIBUTED] * 1e-6,
+        .meter_j = (double)uj[0] * 1e-6,
     };
     return 0;
 }

@@ -291,6 +291,7 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
 
     if (b->n == 0)
         return 0;
+    l->sums[0].known = l->sums[1].known = false;
     int r = db_begin(l, err);
     for (size_t i = 0; r >= 0 && i < b->n; i++)
         r = put_row(&w, &b->row[i]);
@@ -346,5 +347,6 @@ int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
     for (size_t i = 0; i < n; i++)
         l->board[i] = ids[i];
     l->n_boards = n;
+    l->sums[0].known = l->sums[1].known = false;
     return 0;
 }
