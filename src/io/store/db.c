@@ -32,6 +32,7 @@ int db_fail(struct ledger *l, const char *what, uw_error *err)
     int code = l->db ? sqlite3_extended_errcode(l->db) : SQLITE_NOMEM;
     const char *text = l->db ? sqlite3_errmsg(l->db) : "out of memory";
 
+    l->damaged |= errno_of(code) == -EBADMSG;
     return fail(err, errno_of(code), "%s: %s%s%s (SQLite %d)", l->path, what,
                 what[0] ? ": " : "", text, code);
 }

@@ -42,6 +42,7 @@ struct ledger {
     int fd; /* holds the lock against a second writer; closed after db */
     char *path;
     bool read_only, simulated;
+    bool damaged;            /* seen while it was used: the next run has to look */
     struct ledger_keep keep; /* never 0 */
     int64_t run, boot;       /* ids of this run and its boot */
     int64_t last_ms;         /* the newest time that was written */

@@ -115,9 +115,13 @@ static int check_pages(struct ledger *l, uw_error *err)
         return DAMAGED;
     if (r < 0)
         return r;
-    if (r > 0 && strcmp(db_text(stmt, 0), "ok") != 0)
-        return fail(err, DAMAGED, "%s: %.*s", l->path,
-                    (int)strcspn(db_text(stmt, 0), "\n"), db_text(stmt, 0));
+    if (r > 0 && strcmp(db_text(stmt, 0), "ok") != 0) {
+        const char *text = db_text(stmt, 0);
+        if (*text == '*') /* "*** in database main ***", then what it is */
+            text += strcspn(text, "\n");
+        text += *text == '\n';
+        return fail(err, DAMAGED, "%s: %.*s", l->path, (int)strcspn(text, "\n"), text);
+    }
     return 0;
 }
 
@@ -412,7 +416,7 @@ void ledger_close(struct ledger *l)
 {
     auto_(db_finalize) sqlite3_stmt *end = NULL;
 
-    if (l && !l->read_only && db_begin(l, NULL) >= 0) {
+    if (l && !l->read_only && !l->damaged && db_begin(l, NULL) >= 0) {
         int r = db_prepare(l, "UPDATE run SET ended_ms = ? WHERE id = ?", &end, NULL);
         if (r >= 0) {
             db_bind(end, "ii", l->last_ms, l->run);

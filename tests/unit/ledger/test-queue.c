@@ -202,6 +202,17 @@ static void on_report(int r, const struct json_out *report, const char *text, vo
     free(json);
 }
 
+static void on_any_report(int r, const struct json_out *report, const char *text,
+                          void *user)
+{
+    struct world *w = user;
+
+    (void)r;
+    (void)report;
+    (void)text;
+    w->reports++;
+}
+
 static void test_reports(void)
 {
     struct world w;
@@ -229,6 +240,57 @@ static void test_reports(void)
     is_int(w.reports, n + 1, "each is told, at the end too");
 }
 
+/* ---- threads: the real loop ---- */
+
+static int on_beat(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct world *w = user;
+    struct ledger_query query;
+
+    (void)timer;
+    (void)now;
+    put(w, 1);
+    if (w->i % 3 == 0)
+        ledger_queue_flush(w->q);
+    ledger_query_init(&query, T0 + DAY);
+    if (w->i % 10 == 0)
+        (void)ledger_queue_report(w->q, &query, on_any_report, w, NULL);
+    if (w->i == 200)
+        loop_stop(w->loop, 0);
+    return 0;
+}
+
+static void test_threads(void)
+{
+    struct world w = {.i = 0};
+    struct ledger *l = NULL;
+    struct loop_timer *beat = NULL;
+    uw_error err = {{0}};
+
+    int r = loop_new_real((struct loop_clock){0, 1}, &w.loop, &err);
+    if (r >= 0)
+        r = help_open("real.sqlite", T0, &l, &err);
+    (void)help_boards(l, 1);
+    const struct ledger_queue_opts opts = {.loop = w.loop,
+                                           .ledger = l,
+                                           .flush_ns = 5 * NS_PER_MS,
+                                           .tidy_ns = 7 * NS_PER_MS,
+                                           .on_state = on_state,
+                                           .user = &w};
+    if (r >= 0)
+        r = ledger_queue_new(&opts, &w.q, &err);
+    if (r >= 0)
+        r = loop_timer_new(w.loop, 0, NS_PER_MS, on_beat, &w, &beat, &err);
+    if (r >= 0)
+        r = loop_run(w.loop, &err);
+    is_int(r, 0, "a real loop with real threads %s", err.text);
+    loop_timer_free(beat);
+    end(&w);
+    is_int(help_number(help_path("real.sqlite"), "SELECT sum(energy_uj) FROM energy"),
+           200 * 100000000LL, "all of it is written");
+    is_int(w.reports, 20, "each report is told");
+}
+
 int main(void)
 {
     if (!help_begin())
@@ -238,6 +300,7 @@ int main(void)
     test_full();
     test_never_taken();
     test_reports();
+    test_threads();
     help_end();
     return done();
 }
