@@ -105,7 +105,8 @@ static int once(struct view *v)
 
     if (look(v, &err) < 0)
         return cli_fail(EXIT_FAIL, "top: %s", err.text);
-    size_t rows = 6 + v->top->n_boards + v->top->n_jobs + (v->top->n_jobs == 0);
+    size_t jobs = v->top->n_jobs > 4 ? v->top->n_jobs : 4;
+    size_t rows = 6 + v->top->n_boards + jobs;
     auto_(grid_free) struct grid *g = grid_new((unsigned)rows, ONCE_COLS, true);
     if (!g)
         return cli_fail(EXIT_FAIL, "top: out of memory");
@@ -114,7 +115,8 @@ static int once(struct view *v)
         auto_(mem_free) char *text = grid_row(g, row);
         if (!text)
             return cli_fail(EXIT_FAIL, "top: out of memory");
-        (void)puts(text);
+        if (*text)
+            (void)puts(text);
     }
     return EXIT_OK;
 }

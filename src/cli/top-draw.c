@@ -11,6 +11,7 @@ enum {
     BAR_LEAST = 10,
     FEW_ROWS = 8, /* below this nothing but the boards is shown */
     JOBS_LEAST = 4,
+    TIME = 10,
 };
 
 struct text {
@@ -238,10 +239,21 @@ static void order(const struct top *t, size_t *at)
     }
 }
 
+/* Wider than 80 columns: first the time, then longer names. */
+static bool job_has_time(const struct grid *g)
+{
+    return g->cols >= 80 + TIME;
+}
+
+static unsigned job_name_more(const struct grid *g)
+{
+    return job_has_time(g) ? g->cols - 80 - TIME : 0;
+}
+
 static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
 {
     char text[32];
-    unsigned wide = g->cols > 80 ? g->cols - 80 : 0;
+    unsigned wide = job_name_more(g);
     unsigned at = 15 + 13 + wide;
 
     (void)snprintf(text, sizeof text, "%llu", (unsigned long long)j->id);
@@ -253,14 +265,14 @@ static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
     right(g, row, at + 28, GRID_PLAIN, number(j->cap_w, "").t);
     right(g, row, at + 39, GRID_PLAIN, percent(j->saved, NAN).t);
     right(g, row, at + 48, GRID_PLAIN, energy(j->energy_j).t);
-    if (wide >= 10)
+    if (job_has_time(g))
         right(g, row, g->cols, GRID_PLAIN, span(j->time_s).t);
 }
 
 static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigned end)
 {
     size_t at[TOP_JOBS] = {0};
-    unsigned wide = g->cols > 80 ? g->cols - 80 : 0, mid = 15 + 13 + wide;
+    unsigned mid = 15 + 13 + job_name_more(g);
 
     grid_fill(g, row, 0, g->cols, GRID_HEAD);
     (void)grid_text(g, row, 2, GRID_HEAD, "JOB USER     NAME");
@@ -268,7 +280,7 @@ static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigne
     right(g, row, mid + 28, GRID_HEAD, "CAP");
     right(g, row, mid + 39, GRID_HEAD, t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
     right(g, row, mid + 48, GRID_HEAD, t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
-    if (wide >= 10)
+    if (job_has_time(g))
         right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
     if (t->n_jobs == 0 && row + 1 < end)
         (void)grid_text(g, row + 1, 2, GRID_DIM, "no job on this node");
