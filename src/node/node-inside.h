@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/meter/mean.h"
 #include "io/ledger-queue.h"
 #include "io/ledger.h"
 #include "node/book.h"
@@ -31,7 +32,9 @@ enum {
 struct node_board {
     struct sampler *sampler;
     uint64_t seen_ns; /* the sample that was told to caps last */
-    double rest_w;    /* power when nobody was on it; 0 unknown */
+    struct mean_power mean;
+    double rest_w;  /* power when nobody was on it; 0 unknown */
+    bool rest_busy; /* the driver told of use when nobody was on it */
     double throttle_s[REASON_BITS];
 };
 

@@ -1,6 +1,5 @@
 /* What the node shows: node_look(). */
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,31 +11,21 @@
 
 enum { FRESH_S = 5 };
 
-/* Power as the board itself averages it, where its last word is fresh. */
-static struct view_value power_of(const struct sampler_now *now, double fresh_s,
-                                  uint64_t now_ns)
-{
-    struct view_value v = {0};
-
-    if (now->last.has == 0 || s_between(now->last.at_ns, now_ns) > fresh_s)
-        return v;
-    v.known = now->last.has & (GPU_HAS_AVERAGE | GPU_HAS_POWER);
-    v.v = now->last.has & GPU_HAS_AVERAGE ? now->last.average_w : now->last.power_w;
-    return v;
-}
-
 static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
 {
     struct node_board *b = &node->board[i];
     struct view_board *v = &node->view_board[i];
     const struct sampler_now *now = sampler_board(b->sampler, 0);
-    double fresh_s = fmax(FRESH_S, 3 * s_of_ns(node->config.sampling.rest_ns));
+    uint64_t fresh_ns = 3 * node->config.sampling.rest_ns;
 
     *v = (struct view_board){.info = board_view(boards_at(node->boards, i))->info,
                              .last = now->last,
                              .calls = board_calls(boards_at(node->boards, i)),
-                             .failures = now->failures,
-                             .power_w = power_of(now, fresh_s, now_ns)};
+                             .failures = now->failures};
+    if (fresh_ns < FRESH_S * NS_PER_S)
+        fresh_ns = FRESH_S * NS_PER_S;
+    v->power_w.known =
+        mean_known(&b->mean, now_ns > fresh_ns ? now_ns - fresh_ns : 0, &v->power_w.v);
     memcpy(v->throttle_s, b->throttle_s, sizeof v->throttle_s);
     caps_look(node->caps, i, &v->cap);
     node_book_board(node, i, v);

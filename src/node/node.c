@@ -45,24 +45,51 @@ static void count_throttling(struct node_board *b, const struct gpu_sample *s, d
             b->throttle_s[k] += dt;
 }
 
-/* Who is on a board, and what is wanted of it, say how often it is looked at.  A board at
- * rest whose power rises wakes the roster.
- */
+static void mean_of(struct node_board *b)
+{
+    const struct gpu_sample *s = &sampler_board(b->sampler, 0)->last;
+    bool counted = s->has & GPU_HAS_ENERGY;
+
+    if (s->has & GPU_HAS_AVERAGE)
+        mean_reading(&b->mean, s->average_w);
+    else if (s->has & GPU_HAS_POWER)
+        mean_reading(&b->mean, s->power_w);
+    if (s->has)
+        mean_tick(&b->mean, counted, s->energy_mj, counted ? s->energy_at_ns : s->at_ns);
+}
+
+/* Nobody is on a board; its power rises, or it begins to work: who is that? */
+static void watch_rest(struct node *node, size_t i)
+{
+    struct node_board *b = &node->board[i];
+    const struct gpu_sample *s = &sampler_board(b->sampler, 0)->last;
+    bool busy = s->has & GPU_HAS_UTIL && s->util_gpu > 0;
+    double w = 0;
+
+    if (mean_known(&b->mean, 0, &w)) {
+        if (b->rest_w > 0 && w > 1.15 * b->rest_w + WAKE_W)
+            roster_look(node->roster, i);
+        b->rest_w = w;
+    }
+    if (busy && !b->rest_busy)
+        roster_look(node->roster, i);
+    b->rest_busy = busy;
+}
+
+/* Who is on a board, and what is wanted of it, say how often it is looked at. */
 static void pace(struct node *node, size_t i)
 {
     const struct config_sampling *c = &node->config.sampling;
     struct node_board *b = &node->board[i];
-    const struct sampler_now *now = sampler_board(b->sampler, 0);
     bool used = roster_in_use(node->roster, i);
     struct caps_view cap;
 
     caps_look(node->caps, i, &cap);
-    if (!used && now->last.has & GPU_HAS_POWER) {
-        if (b->rest_w > 0 && now->last.power_w > 1.15 * b->rest_w + WAKE_W)
-            roster_look(node->roster, i);
-        b->rest_w = now->last.power_w;
-    } else if (used) {
+    if (!used) {
+        watch_rest(node, i);
+    } else {
         b->rest_w = 0;
+        b->rest_busy = false;
     }
     uint64_t period = !used                       ? c->rest_ns
                       : node_is_searched(node, i) ? c->search_ns
@@ -103,6 +130,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
         const struct sampler_now *now = sampler_board(b->sampler, 0);
         if (now->failures == 0)
             count_throttling(b, &now->last, dt);
+        mean_of(b);
         pace(node, i);
     }
     node_caps_seen(node);
