@@ -183,40 +183,30 @@ static int look_at_path(const char *path, const struct sockaddr_un *a, uw_error 
     return fail(err, -EADDRINUSE, "%s: %s", path, strerror(errno));
 }
 
-/* Bound under a name of its own beside path, made what it is to be, then renamed: at no
- * time is there a socket of other rights, and a stale one is replaced in one step.
+/* Nobody can connect until it is what it is to be: it is made with mode 0600 less, and
+ * a backlog comes last.  bind() follows no link at the path's end.
  */
-static int bind_and_rename(int fd, const struct http_unix *at, struct stat *ret,
-                           uw_error *err)
+static int bind_unix(int fd, const struct http_unix *at, const struct sockaddr_un *a,
+                     struct stat *ret, uw_error *err)
 {
-    struct sockaddr_un a = {.sun_family = AF_UNIX};
-    const char *slash = strrchr(at->path, '/');
-    int dir = (int)(slash - at->path);
-
-    int n =
-        snprintf(a.sun_path, sizeof a.sun_path, "%.*s/.uw%d", dir, at->path, getpid());
-    if (n < 0 || (size_t)n >= sizeof a.sun_path)
-        return fail(err, -ENAMETOOLONG, "%s: longer than a socket's path may be",
-                    at->path);
-    (void)unlink(a.sun_path);
+    if (unlink(at->path) < 0 && errno != ENOENT) /* stale: look_at_path() has seen it */
+        return fail(err, -errno, "%s: %s", at->path, strerror(errno));
     mode_t old = umask(0177);
-    int r = bind(fd, (const struct sockaddr *)&a, sizeof a);
+    int r = bind(fd, (const struct sockaddr *)a, sizeof *a);
     int why = errno;
     (void)umask(old);
     if (r < 0)
         return fail(err, -why, "%s: %s", at->path, strerror(why));
-    r = at->has_gid ? chown(a.sun_path, (uid_t)-1, at->gid) : 0;
+    r = at->has_gid ? lchown(at->path, (uid_t)-1, at->gid) : 0;
     if (r == 0)
-        r = chmod(a.sun_path, at->mode);
+        r = chmod(at->path, at->mode);
+    if (r == 0)
+        r = lstat(at->path, ret);
     if (r == 0)
         r = listen(fd, BACKLOG);
-    if (r == 0)
-        r = lstat(a.sun_path, ret);
-    if (r == 0)
-        r = rename(a.sun_path, at->path);
     if (r < 0) {
         why = errno;
-        (void)unlink(a.sun_path);
+        (void)unlink(at->path);
         return fail(err, -why, "%s: %s", at->path, strerror(why));
     }
     return 0;
@@ -243,7 +233,7 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
         return fail(err, -errno, "socket: %s", strerror(errno));
     r = listener_new(s, fd, at->id, &l, err);
     if (r == 0)
-        r = bind_and_rename(fd, at, &st, err);
+        r = bind_unix(fd, at, &a, &st, err);
     if (r < 0)
         return r;
     l->dev = (uint64_t)st.st_dev;

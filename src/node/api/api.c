@@ -12,14 +12,16 @@
 #include "node/api/auth.h"
 #include "node/api/mapping.h"
 #include "node/api/routes.h"
+#include "node/api/zeusd.h"
 
-enum { DOOR_UNIX = 1, DOOR_TCP };
+enum { DOOR_UNIX = 1, DOOR_TCP, DOOR_ZEUSD };
 
 struct api {
     struct loop *loop;
     struct node *node;
     struct auth *auth;
     struct routes *routes;
+    struct zeusd *zeusd; /* NULL: not served */
     struct http_server *server;
     struct mapping *mapping;
     struct loop_timer *map_soon;
@@ -185,6 +187,8 @@ static void on_node(enum node_event event, const void *what, void *user)
     struct api *api = user;
 
     routes_tell(api->routes, event, what);
+    if (api->zeusd)
+        zeusd_tell(api->zeusd, event);
     if (event == NODE_EVENT_JOB && api->mapping)
         loop_timer_set(api->map_soon, loop_now_ns(api->loop), 0);
 }
@@ -195,14 +199,32 @@ static void on_log(const char *line, void *user)
     log_event(LOG_LEVEL_WARNING, "http", "text=%s", log_quote(line).text);
 }
 
+/* ---- requests ---- */
+
+static void on_zeusd(struct http_exchange *x, const struct auth_who *who, void *user)
+{
+    const struct api *api = user;
+    zeusd_handle(api->zeusd, x, &who->node);
+}
+
+static void on_request(struct http_exchange *x, void *user)
+{
+    struct api *api = user;
+
+    if (http_peer(x)->listener == DOOR_ZEUSD)
+        auth_ask(api->auth, x, on_zeusd, api);
+    else
+        routes_handle(x, api->routes);
+}
+
 /* ---- life ---- */
 
 static int open_server(struct api *api, const struct config_limits *l, uw_error *err)
 {
     struct http_opts opts = {.loop = api->loop,
-                             .handler = routes_handle,
+                             .handler = on_request,
                              .log = on_log,
-                             .user = api->routes,
+                             .user = api,
                              .limits = {.connections = (unsigned)l->connections,
                                         .per_uid = (unsigned)l->per_client,
                                         .per_address = (unsigned)l->per_client,
@@ -210,6 +232,18 @@ static int open_server(struct api *api, const struct config_limits *l, uw_error 
                                         .idle_ns = l->idle_ns}};
 
     return http_server_new(&opts, &api->server, err);
+}
+
+static int open_zeusd(struct api *api, const char *path, uw_error *err)
+{
+    struct zeusd_node node = {
+        .look = look, .claim = claim, .withdraw = withdraw, .node = api};
+    struct http_unix at = {.path = path, .mode = 0666, .id = DOOR_ZEUSD};
+    int r = zeusd_new(api->loop, &node, &api->zeusd, err);
+
+    if (r == 0)
+        r = http_listen_unix(api->server, &at, err);
+    return r < 0 ? fail_in(err, r, "zeusd.socket") : 0;
 }
 
 static int open_doors(struct api *api, const struct config_api *c, uw_error *err)
@@ -247,6 +281,8 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
         r = open_mapping(api, config->metrics.hpc_dir, err);
     if (r == 0)
         r = open_doors(api, &config->api, err);
+    if (r == 0 && config->zeusd_socket[0])
+        r = open_zeusd(api, config->zeusd_socket, err);
     if (r < 0)
         return r;
     api->node = node;
@@ -265,6 +301,7 @@ void api_free(struct api *api)
     loop_timer_free(api->map_soon);
     mapping_free(api->mapping);
     routes_free(api->routes);
+    zeusd_free(api->zeusd);
     auth_free(api->auth);
     free(api);
 }

@@ -25,6 +25,14 @@ static bool power_mw(const struct view_board *b, uint32_t *ret)
     return true;
 }
 
+/* Read back after each write and with the samples: caps know it first. */
+static uint32_t limit_mw(const struct view_board *b)
+{
+    if (b->cap.enforced_mw > 0)
+        return b->cap.enforced_mw;
+    return b->last.has & GPU_HAS_REQUESTED ? b->last.requested_mw : 0;
+}
+
 /* The counter as it was last read, carried forward with the board's power: Zeus takes
  * differences of it over seconds.  Never goes back, unless the counter itself did.
  */
@@ -76,7 +84,7 @@ static const char *put_board(struct zeusd *z, struct text *t, const struct node_
         text_put_u64(t, mw);
         return NULL;
     case ZR_LIMIT:
-        mw = b->last.has & GPU_HAS_REQUESTED ? b->last.requested_mw : b->cap.enforced_mw;
+        mw = limit_mw(b);
         if (mw == 0)
             return b->info->abilities & GPU_CAN_LIMIT ? SILENT : CANNOT;
         put_number(t, "{\"power_limit_mw\":", mw);

@@ -19,16 +19,19 @@ static enum outcome look_at(const struct view_board *b, bool late, unsigned *ret
 {
     const struct caps_view *c = &b->cap;
 
-    *ret_status = 500;
-    if (c->dry_run || c->state == CAPS_FREE || c->state == CAPS_YIELDED)
-        return IN_FORCE; /* nothing wants less, or another's limit is respected */
-    if (c->state == CAPS_DENIED) {
-        *ret_status = 403;
+    const bool there = c->state == CAPS_FREE
+                           ? c->verdict.target_mw >= c->bounds.original_mw
+                           : c->enforced_mw == c->verdict.target_mw;
+
+    *ret_status = c->state == CAPS_DENIED ? 403 : 500;
+    if (there || c->dry_run || c->state == CAPS_YIELDED)
+        return IN_FORCE; /* yielded: another's limit is respected */
+    if (c->state == CAPS_DENIED)
         return FAILED;
-    }
-    if (c->state == CAPS_HELD && c->enforced_mw == c->ramp_mw)
-        return !c->ramping || late ? IN_FORCE : NOT_YET; /* else the ramp walks there */
-    return late ? FAILED : NOT_YET;
+    if (!late)
+        return NOT_YET;
+    /* The ramp is on its way. */
+    return c->state == CAPS_HELD && c->enforced_mw == c->ramp_mw ? IN_FORCE : FAILED;
 }
 
 /* true: x is answered. */

@@ -207,18 +207,22 @@ static void test_set(struct rig *rig)
     is_int(rig->withdrawn, 0, "the first one replaces none");
 
     cap->state = CAPS_HOLDING;
-    cap->enforced_mw = 300000;
+    cap->enforced_mw = cap->ramp_mw = 300000;
+    cap->verdict.target_mw = 180000;
     t = ask(rig, "POST", SET("1", "180000", "true"));
     is_int(rig->withdrawn, 1, "the second one does");
     pass(rig->loop, 100 * NS_PER_MS);
     is_int(http_try_status(t), 0, "who blocks waits …");
-    cap->state = CAPS_HELD;
+    cap->state = CAPS_HELD; /* but at the limit that was found there */
+    pass(rig->loop, 100 * NS_PER_MS);
+    is_int(http_try_status(t), 0, "… and waits …");
     cap->enforced_mw = cap->ramp_mw = 180000;
     pass(rig->loop, 100 * NS_PER_MS);
     is_int(http_try_status(t), 200, "… until it is in force");
     http_try_free(t);
 
     cap->ramping = true;
+    cap->verdict.target_mw = 150000;
     t = ask(rig, "POST", SET("1", "150000", "true"));
     pass(rig->loop, 2900 * NS_PER_MS);
     is_int(http_try_status(t), 0, "on a ramp …");
@@ -246,6 +250,7 @@ static void test_set(struct rig *rig)
     http_try_free(t);
     pass(rig->loop, 4 * NS_PER_S); /* nobody is there any more */
     cap->state = CAPS_FREE;
+    cap->enforced_mw = cap->verdict.target_mw = 300000;
     cap->text[0] = '\0';
 }
 
@@ -407,6 +412,8 @@ int main(void)
         rig.made->board[i].last.at_ns = NS_PER_S;
         rig.made->board[i].last.power_w = 211.5;
         rig.made->board[i].last.requested_mw = 300000;
+        rig.made->board[i].cap.enforced_mw = 300000;
+        rig.made->board[i].cap.verdict.target_mw = 300000;
         rig.made->info[i].abilities &= ~(uint32_t)GPU_CAN_ENERGY;
         rig.made->board[i].last.has &= ~(uint32_t)GPU_HAS_ENERGY;
         rig.made->info[i].has_persistence = true;
@@ -426,6 +433,7 @@ int main(void)
     test_energy(&rig);
     test_cpus(&rig);
     rig.made->board[0].cap.state = CAPS_HOLDING;
+    rig.made->board[0].cap.verdict.target_mw = 200000;
     struct http_try *a = ask(&rig, "POST", SET("0", "200000", "true")),
                     *b = ask(&rig, "GET", "/gpu/stream_power");
     zeusd_free(rig.z);
