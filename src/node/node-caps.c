@@ -27,6 +27,17 @@ static struct caps_conf conf_of(const struct node_config *c)
                               .always_hold = c->caps.always_hold};
 }
 
+static void log_state(const struct node *node, const struct caps_what *what)
+{
+    const struct gpu_info *info = node_info(node, what->board);
+    struct caps_view v;
+
+    caps_look(node->caps, what->board, &v);
+    log_event(LOG_LEVEL_INFO, "cap-state", "gpu=%u uuid=%s state=%s text=%s", info->index,
+              info->uuid, caps_state_name(v.state),
+              log_quote(what->text ? what->text : "").text);
+}
+
 static void log_caps(const struct node *node, const struct caps_what *what)
 {
     const struct gpu_info *info = node_info(node, what->board);
@@ -42,8 +53,7 @@ static void log_caps(const struct node *node, const struct caps_what *what)
                   caps_cause_name(what->cause), what->enforced_mw);
         break;
     case CAPS_EVENT_STATE:
-        log_event(LOG_LEVEL_INFO, "cap-state", "gpu=%u uuid=%s text=%s", info->index,
-                  info->uuid, log_quote(what->text ? what->text : "").text);
+        log_state(node, what);
         break;
     case CAPS_EVENT_CAP:
         log_event(LOG_LEVEL_DEBUG, "cap",

@@ -86,6 +86,8 @@ struct node {
     struct ledger *ledger;      /* until the queue has it */
     struct ledger_batch *early; /* rows until there is a queue */
     struct ledger_queue *queue;
+    struct loop_timer *flush;
+    bool flushing;             /* … is due */
     struct loop_worker *saver; /* writes searches' states */
     struct book_board before[BOARDS_MAX];
     struct loop_timer *tick, *reopen;

@@ -12,7 +12,10 @@
 #include "io/proc.h"
 #include "node/node-inside.h"
 
-enum { STATE_MAX = 256 * 1024 }; /* of a search */
+enum {
+    STATE_MAX = 256 * 1024, /* of a search */
+    FLUSH_MS = 20,
+};
 
 static const char *const by_names[] = {"original", "claim", "floor", "minimum"};
 
@@ -264,6 +267,18 @@ static void on_state(int r, const char *text, void *user)
         log_event(LOG_LEVEL_NOTICE, "ledger", "state=written");
 }
 
+static int on_flush(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct node *node = user;
+    (void)timer;
+    (void)now_ns;
+
+    node->flushing = false;
+    if (node->queue)
+        ledger_queue_flush(node->queue);
+    return 0;
+}
+
 int node_ledger_start(struct node *node, uw_error *err)
 {
     struct ledger_queue_opts opts = {.loop = node->loop,
@@ -278,6 +293,10 @@ int node_ledger_start(struct node *node, uw_error *err)
     if (r < 0)
         return r;
     node->ledger = NULL;
+    node->flushing = false;
+    r = loop_timer_new(node->loop, UINT64_MAX, 0, on_flush, node, &node->flush, err);
+    if (r < 0)
+        return r;
     ledger_batch_free(take(node->early));
     node_ledger_event(node, "start", SIZE_MAX, (uid_t)-1, node->opts.version);
     return 0;
@@ -285,6 +304,7 @@ int node_ledger_start(struct node *node, uw_error *err)
 
 void node_ledger_stop(struct node *node)
 {
+    loop_timer_free(take(node->flush));
     ledger_queue_free(take(node->queue));
     ledger_batch_free(take(node->early));
     ledger_close(take(node->ledger));
@@ -301,6 +321,15 @@ static void added(struct node *node, int r)
 {
     if (r < 0 && node->queue)
         ledger_queue_lost(node->queue);
+}
+
+/* What a restart takes over is written at once, several rows together. */
+static void flush_soon(struct node *node)
+{
+    if (!node->flush || node->flushing)
+        return;
+    node->flushing = true;
+    loop_timer_set(node->flush, loop_now_ns(node->loop) + FLUSH_MS * NS_PER_MS, 0);
 }
 
 void node_ledger_energy(struct node *node, const struct book_row *row)
@@ -382,6 +411,7 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
         row.named_mw = rec->search ? 0 : rec->cap.mw;
     }
     added(node, ledger_add_job(b, &row));
+    flush_soon(node);
 }
 
 static void add_claim(struct node *node, struct ledger_batch *b,
@@ -403,6 +433,8 @@ static void add_claim(struct node *node, struct ledger_batch *b,
                                .why = c->why};
 
     added(node, ledger_add_claim(b, &row));
+    if (!c->walked)
+        flush_soon(node);
 }
 
 static void add_cap(struct node *node, struct ledger_batch *b,
@@ -442,6 +474,8 @@ void node_ledger_caps(struct node *node, const struct caps_what *what)
                                                   : node->how ? node->how
                                                               : "withdrawn"};
             added(node, ledger_add_claim_end(b, &end));
+            if (!what->claim->walked)
+                flush_soon(node);
         }
         break;
     case CAPS_EVENT_CAP:

@@ -28,6 +28,10 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
         mean_known(&b->mean, now_ns > fresh_ns ? now_ns - fresh_ns : 0, &v->power_w.v);
     memcpy(v->throttle_s, b->throttle_s, sizeof v->throttle_s);
     caps_look(node->caps, i, &v->cap);
+    if (v->cap.state == CAPS_HELD && v->cap.enforced_mw) { /* newer than a sample's */
+        v->last.has |= GPU_HAS_ENFORCED;
+        v->last.enforced_mw = v->cap.enforced_mw;
+    }
     node_book_board(node, i, v);
 }
 

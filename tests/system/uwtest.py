@@ -10,6 +10,7 @@
 A Node lives in a temporary directory of its own and is stopped by its own socket,
 else by its own pid; nothing else is ever signalled.
 """
+import http.client
 import json
 import os
 import pathlib
@@ -308,6 +309,22 @@ class Daemon:
 
     def actuator_log(self):
         return pathlib.Path(self.dir, "underwatt-actuator.log").read_text(errors="replace")
+
+    def ask(self, method, path, body=None, seconds=20):
+        """One request to the daemon's API: status and answer (JSON where it is that)."""
+        data = b"" if body is None else json.dumps(body).encode()
+        head = f"{method} {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        if body is not None:
+            head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
+        with socket.socket(socket.AF_UNIX) as s:
+            s.settimeout(seconds)
+            s.connect(self.socket)
+            s.sendall(head.encode() + b"\r\n" + data)
+            answer = http.client.HTTPResponse(s, method=method)
+            answer.begin()
+            text = answer.read().decode()
+            status, kind = answer.status, answer.getheader("Content-Type", "")
+        return status, json.loads(text) if kind.startswith("application/json") else text
 
     def reload(self, text=None):
         """SIGHUP, once it has been dealt with."""
