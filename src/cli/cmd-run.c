@@ -1,9 +1,30 @@
+#include <errno.h>
+#include <string.h>
+
 #include "base/auto.h"
+#include "base/error.h"
 #include "cli/job-run.h"
 
 static int opt_goal(const char *text, void *ret, uw_error *err)
 {
     return goal_parse(text, ret, err);
+}
+
+static int opt_label(const char *text, void *ret, uw_error *err)
+{
+    struct job_labels *l = ret;
+    const char *equals = strchr(text, '=');
+    size_t key = equals ? (size_t)(equals - text) : 0;
+
+    if (key == 0 || key >= LABEL_KEY || strlen(equals + 1) >= LABEL_VALUE)
+        return fail(err, -EINVAL,
+                    "'%s' is not KEY=VALUE with 1 to %d and up to %d characters", text,
+                    LABEL_KEY - 1, LABEL_VALUE - 1);
+    if (l->n == LABELS_MAX)
+        return fail(err, -ERANGE, "'%s': more than %d labels", text, LABELS_MAX);
+    memcpy(l->label[l->n].key, text, key);
+    (void)snprintf(l->label[l->n++].value, LABEL_VALUE, "%s", equals + 1);
+    return 0;
 }
 
 static int run(const struct cli_env *env, int argc, char **argv)
@@ -18,6 +39,13 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"window", 0, "TIME", "length of a measuring window (10 s)", opt_duration,
          &window_ns},
         JOB_RUN_OPTS(j),
+        {"name", 0, "NAME", "what the daemon calls the job (CMD's name)", opt_text,
+         &j.name},
+        {"label", 0, "KEY=VALUE", "a label of the job, for reports; may be repeated",
+         opt_label, &j.labels},
+        {"class", 0, "NAME", "class of the daemon's settings for caps", opt_text, &j.cls},
+        {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
+         &j.local},
     };
     struct opts_rest rest;
 

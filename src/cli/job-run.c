@@ -9,6 +9,8 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/daemon.h"
+#include "cli/job-daemon.h"
 #include "gpu/nvml/nvml.h"
 #include "gpu/rapl/rapl.h"
 #include "io/file.h"
@@ -130,13 +132,11 @@ static int exit_code(const struct running *r)
     return cli_fail(EXIT_BEFORE, "%s: %s", name, r->result.error.text);
 }
 
-static void write_reports(struct running *r, const char *const *argv)
+void job_reports(struct job_run *j, const struct session_result *result,
+                 const char *const *argv)
 {
-    struct job_run *j = r->j;
     uw_error err;
 
-    if (r->result.end != SESSION_RAN)
-        return;
     FILE *to = stderr;
     if (j->report)
         to = fopen(j->report, "we");
@@ -145,10 +145,10 @@ static void write_reports(struct running *r, const char *const *argv)
         to = stderr;
     }
     if (!j->quiet || j->report)
-        job_report_text(j, &r->result, to);
+        job_report_text(j, result, to);
     if (to != stderr)
         (void)fclose(to);
-    if (j->json && job_report_json(j, &r->result, argv, j->json, &err) < 0)
+    if (j->json && job_report_json(j, result, argv, j->json, &err) < 0)
         cli_say("%s: %s", j->cmd->name, err.text);
 }
 
@@ -195,7 +195,8 @@ static int run_session(struct running *r, const char *const *argv, const char *d
         code = cli_fail(EXIT_BEFORE, "%s: %s", j->cmd->name,
                         res < 0 ? err.text : "ended early");
     } else {
-        write_reports(r, argv);
+        if (r->result.end == SESSION_RAN)
+            job_reports(j, &r->result, argv);
         code = exit_code(r);
     }
     loop_timer_free(r->live);
@@ -226,6 +227,21 @@ static int check_output(const struct job_run *j, const char *option, const char 
     return EXIT_OK;
 }
 
+/* With the daemon where one answers (and caps are wanted): its exit code, else < 0. */
+static int with_daemon(struct job_run *j, const struct opts_rest *rest)
+{
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    uw_error err = {""};
+
+    if (j->caps == SESSION_MEASURE || j->local)
+        return -1;
+    int r = daemon_open(j->env, j->nvml, &daemon, &err);
+    if (r < 0)
+        return cli_fail(EXIT_BEFORE, "%s: %s (--local runs without the daemon)",
+                        j->cmd->name, err.text);
+    return r == DAEMON_ABSENT ? -1 : job_daemon_run(j, rest, daemon);
+}
+
 int job_run(struct job_run *j, const struct opts_rest *rest)
 {
     struct running r = {.j = j, .tty = isatty(STDERR_FILENO) == 1};
@@ -247,6 +263,12 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
         bad = check_output(j, "--report", j->report);
     if (bad != EXIT_OK)
         return bad;
+    int done = with_daemon(j, rest);
+    if (done >= 0)
+        return done;
+    if (j->cls)
+        return cli_fail(EXIT_USAGE, "%s: --class wants the daemon, which does not answer",
+                        j->cmd->name);
     int res = loop_clock_parse(j->env->clock, &clock, &err);
     if (res < 0)
         return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);

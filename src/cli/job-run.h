@@ -6,6 +6,7 @@
 
 #include "cli/cmd.h"
 #include "cli/options.h"
+#include "node/roster.h"
 #include "node/session.h"
 
 struct job_run {
@@ -21,6 +22,13 @@ struct job_run {
     struct goal goal;
     struct cap_arg cap;
     double window_s;
+    /* for the daemon */
+    bool local; /* --local: without it */
+    const char *name, *cls;
+    struct job_labels {
+        struct label label[LABELS_MAX];
+        size_t n;
+    } labels;
 };
 
 #define JOB_RUN_OPTS(j)                                                               \
@@ -41,6 +49,9 @@ struct job_run {
 /* Runs CMD (rest->argv); the command's exit code. */
 int job_run(struct job_run *j, const struct opts_rest *rest);
 
+/* Both reports, where they are wanted. */
+void job_reports(struct job_run *j, const struct session_result *result,
+                 const char *const *argv);
 /* The report as text and as JSON: cli/job-report.c. */
 void job_report_text(const struct job_run *j, const struct session_result *r, FILE *to);
 int job_report_json(const struct job_run *j, const struct session_result *r,

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "cli/cmd.h"
 #include "cli/drop.h"
+#include "cli/gate.h"
 #include "gpu/library.h"
 
 #define CLI_ENTRY(name) &cmd_##name,
@@ -116,6 +117,8 @@ int main(int argc, char **argv)
 {
     struct cli_env env = {0};
 
+    if (argc > 2 && strcmp(argv[1], GATE_WORD) == 0)
+        return gate_run(argc - 2, argv + 2);
     int code = give_up_root(&env);
     if (code != EXIT_OK)
         return code;

@@ -1,0 +1,30 @@
+#include "cli/gate.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdint.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/cmd.h"
+
+int gate_run(int argc, char **argv)
+{
+    uint64_t number = 0;
+    char go;
+    ssize_t n;
+
+    if (argc < 2 || parse_u64(argv[0], &number, NULL) < 0 || number > INT_MAX)
+        return EXIT_BEFORE;
+    int fd = (int)number;
+    do {
+        n = read(fd, &go, 1);
+    } while (n < 0 && errno == EINTR);
+    if (n != 1 || fcntl(fd, F_SETFD, FD_CLOEXEC) < 0)
+        return EXIT_BEFORE;
+    (void)execvp(argv[1], argv + 1);
+    int why = errno;
+    (void)!write(fd, &why, sizeof why);
+    return why == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+}

@@ -1,0 +1,111 @@
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/job-daemon.h"
+#include "cli/take.h"
+
+static double or_0(double v)
+{
+    return isfinite(v) ? v : 0;
+}
+
+static uint32_t mw_of(const struct json_value *v, const char *key)
+{
+    return mw_of_w(or_0(take_mw(v, key)));
+}
+
+/* A mean that shows the same values and errors as the daemon's. */
+static struct account_mean mean_of(const struct json_value *v)
+{
+    double t = or_0(take_number(v, "step_s")), e = or_0(take_number(v, "step_j"));
+    double rse =
+        fmax(or_0(take_number(v, "step_s_rse")), or_0(take_number(v, "step_j_rse")));
+    double w = rse > 0 ? 1 / (rse * rse) : 1;
+
+    return (struct account_mean){
+        .windows = (unsigned)take_u64(v, "windows"),
+        .sum_w = w,
+        .sum_wt = w * t,
+        .sum_we = w * e,
+        .sum_wt2 = w * t * t,
+        .sum_we2 = w * e * e,
+    };
+}
+
+static void take_saved(const struct json_value *search, const struct json_value *details,
+                       struct account_saved *ret)
+{
+    const struct json_value *s = json_get(search, "saved");
+    double cost_j = take_number(details, "cost_j");
+
+    *ret = (struct account_saved){
+        .known = isfinite(take_number(s, "fraction")),
+        .steps = or_0(take_number(details, "steps")),
+        .energy_j = or_0(take_number(s, "energy_j")),
+        .half_j = or_0(take_number(s, "energy_half_j")),
+        .fraction = or_0(take_number(s, "fraction")),
+        .half = or_0(take_number(s, "fraction_half")),
+        .slowdown = or_0(take_number(s, "slowdown")),
+        .slowdown_half = or_0(take_number(s, "slowdown_half")),
+        .cost_known = isfinite(cost_j),
+        .search_s = or_0(take_number(details, "search_s")),
+        .search_steps = or_0(take_number(details, "search_steps")),
+        .cost_j = or_0(cost_j),
+        .cost_s = or_0(take_number(details, "cost_s")),
+    };
+}
+
+static void take_report(const struct json_value *search, struct job_answer *a)
+{
+    const struct json_value *d = json_get(search, "details");
+    const struct json_value *caps = json_get(d, "caps");
+    struct tuner_report *r = &a->report;
+
+    r->cap = a->cap;
+    r->original_mw = mw_of(d, "original_mw");
+    r->reference_mw = mw_of(d, "reference_mw");
+    r->held_mw = mw_of(d, "held_mw");
+    r->holding = r->held_mw > 0;
+    r->windows = (unsigned)take_u64(search, "windows");
+    r->changes = (unsigned)take_u64(d, "changes");
+    r->stalls = (unsigned)take_u64(d, "stalls");
+    take_copy(d, "why", r->why, sizeof r->why);
+    take_copy(d, "ended", r->ended, sizeof r->ended);
+    take_copy(d, "not_restored", r->restore, sizeof r->restore);
+    r->restored = !r->restore[0];
+    for (size_t i = 0; i < json_count(caps) && r->n_caps < TUNER_CAPS_MAX; i++) {
+        const struct json_value *c = json_at(caps, i);
+        a->cap[r->n_caps++] = (struct tuner_cap){mw_of(c, "cap_mw"), mean_of(c)};
+    }
+    take_saved(search, d, &r->saved);
+}
+
+void job_answer(const struct json *doc, struct job_answer *ret)
+{
+    const struct json_value *job = doc ? json_root(doc) : NULL;
+    const struct json_value *search = json_get(job, "search");
+    struct session_result *r = &ret->result;
+
+    *ret = (struct job_answer){.result = {.end = SESSION_RAN}};
+    if (!job) {
+        (void)fail(&r->error, 0, "the daemon did not tell it");
+        return;
+    }
+    r->time_s = or_0(take_number(job, "time_s"));
+    r->energy_j = or_0(take_number(job, "energy_j"));
+    r->half_j = or_0(take_number(job, "half_j"));
+    r->measured = r->energy_j > 0 && r->time_s > 0;
+    if (r->measured)
+        r->power_w = r->energy_j / r->time_s;
+    else
+        (void)fail(&r->error, 0, "no energy was attributed to the job");
+    r->steps = take_u64(job, "steps");
+    if (json_get(search, "details")) {
+        take_report(search, ret);
+        r->tuner = &ret->report;
+        r->silent = r->steps == 0;
+    }
+}

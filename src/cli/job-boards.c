@@ -1,0 +1,60 @@
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/job-daemon.h"
+#include "cli/take.h"
+#include "gpu/select.h"
+
+/* The daemon's boards as a list to select from. */
+static size_t read_boards(const struct json *doc, struct gpu_info *info,
+                          const struct gpu_info **list, struct job_boards *ret)
+{
+    const struct json_value *gpus = json_get(json_root(doc), "gpus");
+    size_t n = 0;
+
+    for (size_t i = 0; i < json_count(gpus) && n < JOB_BOARDS_MAX; i++) {
+        const struct json_value *g = json_at(gpus, i);
+        struct gpu_info *b = &info[n];
+        b->index = (unsigned)take_u64(g, "gpu");
+        take_copy(g, "uuid", b->uuid, sizeof b->uuid);
+        take_copy(g, "name", b->name, sizeof b->name);
+        take_copy(g, "pci_bus_id", b->pci_bus_id, sizeof b->pci_bus_id);
+        ret->simulated |= take_bool(g, "simulated");
+        list[n++] = b;
+    }
+    return n;
+}
+
+int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards *ret,
+               uw_error *err)
+{
+    const char *visible = j->env->cuda_visible_devices;
+    const struct gpu_info *list[JOB_BOARDS_MAX];
+    auto_(json_free) struct json *doc = NULL;
+    auto_(mem_free) struct gpu_info *info = calloc(JOB_BOARDS_MAX, sizeof *info);
+    struct selection sel = {0};
+    uw_error why = {""};
+
+    *ret = (struct job_boards){0};
+    if (!info)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = httpc_ask(daemon, "GET", "/v1/gpus", NULL, &doc, err);
+    if (r < 0)
+        return r;
+    size_t n = read_boards(doc, info, list, ret);
+    if (j->gpus)
+        r = select_list(j->gpus, list, n, &sel, err);
+    else if (visible)
+        r = select_cuda(visible, j->env->cuda_device_order, list, n, &sel, &why);
+    if (r < 0)
+        return r;
+    if (r == SELECT_UNSURE)
+        (void)snprintf(ret->note, sizeof ret->note, "%s", why.text);
+    for (size_t i = 0; i < sel.n; i++)
+        (void)snprintf(ret->uuid[i], sizeof ret->uuid[i], "%s", list[sel.at[i]]->uuid);
+    ret->n = sel.n;
+    return 0;
+}

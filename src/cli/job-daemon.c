@@ -1,0 +1,536 @@
+#include "cli/job-daemon.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <linux/magic.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "cli/daemon.h"
+#include "cli/gate.h"
+#include "cli/take.h"
+#include "io/file.h"
+#include "io/progress.h"
+#include "node/job.h"
+#include "node/jobdoor.h"
+
+enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
+
+struct remote;
+
+/* A look at the job, in the worker's thread: what it may touch. */
+struct look {
+    struct remote *remote;
+    uint64_t id;
+    bool again; /* the daemon did not answer the last time */
+    bool over;  /* CMD has ended */
+    struct json *doc;
+    uw_error err;
+};
+
+struct remote {
+    struct job_run *j;
+    const char *const *argv;
+    struct httpc *daemon;
+    struct daemon_where where;
+    struct job_boards boards;
+    struct loop *loop;
+    struct loop_worker *worker;
+    struct loop_timer *timer;
+    struct progress_page *page; /* NULL: there is no place for one */
+    int page_fd;
+    struct loop_child *child;
+    int gate;
+    struct loop_fd *gate_source;
+    int exec_errno; /* of a CMD that could not be executed */
+
+    uint64_t id;
+    struct look look;
+    bool looking, lost;
+    struct json *doc; /* of the last look that was answered */
+    char said[400];   /* the last state that was worth a line */
+
+    bool ended;
+    int status;
+    uint64_t begin_ns, end_ns, next_line_ns;
+    int64_t begin_utc_ns;
+    bool tty, line_there;
+};
+
+static void say(struct remote *r, const char *text)
+{
+    if (r->j->quiet)
+        return;
+    if (r->line_there)
+        (void)fputs("\r\033[K", stderr);
+    r->line_there = false;
+    cli_say("%s", text);
+}
+
+static uint64_t wall_ms(const struct remote *r, double ms)
+{
+    return (uint64_t)(ms * 1e6 * loop_speed(r->loop));
+}
+
+/* ---- asking the daemon (before the loop runs, or in the worker) ---- */
+
+static struct json_out *describe(const struct remote *r, pid_t pid)
+{
+    const struct job_run *j = r->j;
+    const char *slash = strrchr(r->argv[0], '/');
+    struct json_out *o = json_out_new();
+    char name[JOB_NAME], cap[64], goal[GOAL_TEXT_MAX];
+
+    json_out_object(o, NULL);
+    (void)snprintf(name, sizeof name, "%.*s", JOB_NAME - 1,
+                   j->name ? j->name
+                   : slash ? slash + 1
+                           : r->argv[0]);
+    json_out_text(o, "name", name);
+    json_out_text(o, "source", "run");
+    json_out_int(o, "pid", pid);
+    if (r->boards.n > 0) {
+        json_out_array(o, "gpus");
+        for (size_t i = 0; i < r->boards.n; i++)
+            json_out_text(o, NULL, r->boards.uuid[i]);
+        json_out_end(o);
+    }
+    if (j->labels.n > 0) {
+        json_out_object(o, "labels");
+        for (size_t i = 0; i < j->labels.n; i++)
+            json_out_text(o, j->labels.label[i].key, j->labels.label[i].value);
+        json_out_end(o);
+    }
+    if (j->cls)
+        json_out_text(o, "class", j->cls);
+    if (j->caps == SESSION_SEARCH) {
+        json_out_text(o, "goal", goal_text(&j->goal, goal));
+    } else {
+        (void)snprintf(cap, sizeof cap, j->cap.mw ? "%.10g W" : "%.10g%%",
+                       j->cap.mw ? w_of_mw(j->cap.mw) : j->cap.percent);
+        json_out_text(o, "cap", cap);
+    }
+    json_out_end(o);
+    return o;
+}
+
+static int begin_job(struct remote *r, pid_t pid, uint64_t *ret_id, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int got = httpc_ask(r->daemon, "POST", "/v1/jobs", describe(r, pid), &doc, err);
+    if (got < 0)
+        return got;
+    *ret_id = take_u64(doc ? json_root(doc) : NULL, "id");
+    return *ret_id ? 0 : fail(err, -EPROTO, "the daemon gave the job no number");
+}
+
+static int look_at(struct look *l)
+{
+    struct remote *r = l->remote;
+    auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, l->id);
+    int got = httpc_call(r->daemon, "GET", path, NULL, &reply, &l->err);
+    if (got < 0)
+        return got;
+    if (reply.status == 404 && !l->over) { /* a daemon that knows nothing of it */
+        got = begin_job(r, loop_child_pid(r->child), &l->id, &l->err);
+        l->again = true;
+    } else if (reply.status != 200) {
+        return fail(&l->err, -EIO, "the daemon answers with status %u", reply.status);
+    } else {
+        got = json_read("answer", reply.body, reply.len, &l->doc, &l->err);
+    }
+    if (got >= 0 && l->again && r->page && !l->over) /* it may have the page still */
+        (void)jobdoor_send(r->where.job_socket, l->id, r->page_fd, NULL);
+    return got;
+}
+
+static int look_work(struct loop *loop, void *work)
+{
+    (void)loop;
+    return look_at(work);
+}
+
+/* ---- what is shown ---- */
+
+static void say_state(struct remote *r, const struct json_value *search)
+{
+    const char *state = take_text(search, "state");
+    const char *why = take_text(json_get(search, "details"), "why");
+    char text[400];
+
+    if (strncmp(state, "holds", 5) != 0 && strncmp(state, "not capped", 10) != 0 &&
+        strncmp(state, "reports no", 10) != 0)
+        return;
+    (void)snprintf(text, sizeof text, "%s%s%.200s", state,
+                   *why && *state == 'h' ? ": " : "", *state == 'h' ? why : "");
+    if (strcmp(text, r->said) == 0)
+        return;
+    memcpy(r->said, text, sizeof r->said);
+    say(r, text);
+}
+
+static void live_text(const struct remote *r, char *ret, size_t size)
+{
+    const struct json_value *job = r->doc ? json_root(r->doc) : NULL;
+    uint64_t n = take_u64(job, "steps");
+    double step_s = take_number(job, "step_s");
+    const char *state = take_text(json_get(job, "search"), "state");
+    char steps[64] = "";
+
+    if (n > 0)
+        (void)snprintf(steps, sizeof steps, "%" PRIu64 " steps  %.3g s/step  ", n,
+                       step_s);
+    (void)snprintf(ret, size, "%.0f s  %s%s",
+                   s_between(r->begin_ns, loop_now_ns(r->loop)), steps,
+                   r->lost ? "the daemon does not answer" : state);
+}
+
+static void live_line(struct remote *r, uint64_t now)
+{
+    char text[300];
+
+    if (r->j->quiet || r->ended || (!r->tty && now < r->next_line_ns))
+        return;
+    live_text(r, text, sizeof text);
+    if (r->tty) {
+        (void)fprintf(stderr, "\r\033[K%s", text);
+        (void)fflush(stderr);
+        r->line_there = true;
+    } else {
+        r->next_line_ns = now + wall_ms(r, LINE_S * 1e3);
+        cli_say("%s", text);
+    }
+}
+
+/* ---- while CMD runs ---- */
+
+static bool is_over(const struct json *doc)
+{
+    const struct json_value *job = doc ? json_root(doc) : NULL;
+    const char *state = take_text(json_get(job, "search"), "state");
+
+    return job && !take_bool(job, "running") && (!*state || strcmp(state, "over") == 0);
+}
+
+static int look_done(struct loop *loop, void *work, int got)
+{
+    struct look *l = work;
+    struct remote *r = l->remote;
+    char text[300];
+    (void)loop;
+
+    r->looking = false;
+    if (l->id != r->id) {
+        (void)snprintf(text, sizeof text,
+                       "the daemon is another: job %" PRIu64 " goes on there as %" PRIu64,
+                       r->id, l->id);
+        say(r, text);
+        r->id = l->id;
+    }
+    if (got < 0) {
+        if (!r->lost && !r->ended) {
+            (void)snprintf(text, sizeof text,
+                           "the daemon does not answer (%.150s): CMD runs on",
+                           l->err.text);
+            say(r, text);
+        }
+        r->lost = true;
+        return 0;
+    }
+    if (r->lost)
+        say(r, "the daemon answers again");
+    r->lost = false;
+    if (l->doc) {
+        json_free(r->doc);
+        r->doc = take(l->doc);
+        say_state(r, json_get(json_root(r->doc), "search"));
+    }
+    if (r->ended && l->over && is_over(r->doc))
+        loop_stop(r->loop, 0);
+    return 0;
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct remote *r = user;
+    struct loop_work work = {.fn = look_work, .done = look_done, .work = &r->look};
+    (void)timer;
+
+    live_line(r, now_ns);
+    if (r->ended && now_ns - r->end_ns >= wall_ms(r, (r->lost ? LOST_S : LAST_S) * 1e3))
+        loop_stop(r->loop, 0);
+    if (r->looking || r->gate >= 0)
+        return 0;
+    r->look = (struct look){.remote = r, .id = r->id, .again = r->lost, .over = r->ended};
+    r->looking = loop_worker_submit(r->worker, &work) == 0;
+    return 0;
+}
+
+/* CMD has ended, and it is known whether it was one: the last looks. */
+static void at_end(struct remote *r)
+{
+    uint64_t period = wall_ms(r, LAST_LOOK_MS);
+
+    if (r->exec_errno)
+        loop_stop(r->loop, 0);
+    else
+        loop_timer_set(r->timer, loop_now_ns(r->loop) + period / 4, period);
+}
+
+static int on_child(struct loop_child *child, int status, void *user)
+{
+    struct remote *r = user;
+    (void)child;
+
+    r->status = status;
+    r->ended = true;
+    r->end_ns = loop_now_ns(r->loop);
+    if (r->gate < 0)
+        at_end(r);
+    return 0;
+}
+
+static int on_signal(struct loop_signal *source, int signo, void *user)
+{
+    struct remote *r = user;
+    bool keys = signo == SIGINT || signo == SIGQUIT;
+    (void)source;
+
+    if (r->ended) {
+        if (signo == SIGINT || signo == SIGTERM)
+            loop_stop(r->loop, 0);
+        return 0;
+    }
+    /* in the terminal's foreground its keys have signalled CMD as well */
+    if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())
+        (void)loop_child_kill(r->child, signo);
+    return 0;
+}
+
+/* ---- CMD's start ---- */
+
+static void close_gate(struct remote *r)
+{
+    loop_fd_free(take(r->gate_source));
+    if (r->gate >= 0)
+        (void)close(r->gate);
+    r->gate = -1;
+}
+
+/* Its end: CMD is executed.  An int: it is not, that is why. */
+static int on_gate(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct remote *r = user;
+    int why = 0;
+    (void)source;
+    (void)events;
+
+    ssize_t n = read(fd, &why, sizeof why);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n == (ssize_t)sizeof why)
+        r->exec_errno = why;
+    close_gate(r);
+    if (r->ended)
+        at_end(r);
+    return 0;
+}
+
+/* The process that becomes CMD, waiting. */
+static int start_child(struct remote *r, uw_error *err)
+{
+    auto_(mem_free) const char **argv = NULL;
+    char page[4200], number[16];
+    const char *env[] = {page, NULL};
+    size_t n = 0;
+    int pair[2];
+
+    while (r->argv[n])
+        n++;
+    argv = calloc(n + 4, sizeof *argv);
+    if (!argv)
+        return fail(err, -ENOMEM, "out of memory");
+    memcpy(argv + 3, r->argv, n * sizeof *argv);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+        return fail(err, -errno, "socketpair: %s", strerror(errno));
+    auto_(fd_close) int theirs = pair[1];
+    r->gate = pair[0];
+    (void)snprintf(number, sizeof number, "%d", theirs);
+    argv[0] = "/proc/self/exe";
+    argv[1] = GATE_WORD;
+    argv[2] = number;
+    if (r->page)
+        (void)snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
+                       progress_page_path(r->page));
+    struct loop_child_opts child = {
+        .argv = argv,
+        .env = r->page ? env : NULL,
+        .pass_fds = &theirs,
+        .n_pass_fds = 1,
+        .stdin_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+    };
+    return loop_child_new(r->loop, &child, on_child, r, &r->child, err);
+}
+
+static bool in_memory(const char *dir)
+{
+    struct statfs fs;
+    return statfs(dir, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
+}
+
+/* The daemon takes pages that lie in memory alone. */
+static void make_page(struct remote *r)
+{
+    char dir[4096];
+    uw_error err = {""};
+
+    int got = file_runtime_path(r->j->env->runtime_dir, "underwatt", getuid(), dir,
+                                sizeof dir, &err);
+    if (got < 0 || file_private_dir(dir, getuid(), &err) < 0 || !in_memory(dir)) {
+        (void)snprintf(dir, sizeof dir, "/dev/shm/underwatt-%u", (unsigned)getuid());
+        got = file_private_dir(dir, getuid(), &err);
+    }
+    if (got >= 0)
+        got = progress_page_new(dir, &r->page, &err);
+    if (got >= 0)
+        r->page_fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (got < 0 || r->page_fd < 0) {
+        say(r, err.text[0] ? err.text : "no progress page");
+        progress_page_free(take(r->page));
+    }
+}
+
+static int go(struct remote *r, uw_error *err)
+{
+    uw_error why = {""};
+
+    int got = begin_job(r, loop_child_pid(r->child), &r->id, err);
+    if (got < 0)
+        return got;
+    if (r->page && jobdoor_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
+        say(r, why.text);
+    r->begin_ns = loop_now_ns(r->loop);
+    r->begin_utc_ns = loop_utc_ns(r->loop);
+    r->next_line_ns = r->begin_ns + wall_ms(r, LINE_S * 1e3);
+    got = loop_fd_new(r->loop, r->gate, LOOP_READ, on_gate, r, &r->gate_source, err);
+    if (got >= 0 && write(r->gate, "g", 1) != 1)
+        got = fail(err, -errno, "the process of CMD has gone");
+    return got;
+}
+
+/* ---- the whole ---- */
+
+static void write_reports(struct remote *r)
+{
+    struct job_run *j = r->j;
+    struct job_answer a;
+
+    job_answer(r->doc, &a);
+    a.result.status = r->status;
+    a.result.simulated = r->boards.simulated;
+    a.result.begin_ns = r->begin_ns;
+    a.result.end_ns = r->end_ns;
+    a.result.begin_utc_ns = r->begin_utc_ns;
+    a.result.time_s = s_between(r->begin_ns, r->end_ns);
+    if (r->lost && a.report.n_caps == 0)
+        (void)fail(&a.result.error, 0, "the daemon does not answer");
+    job_reports(j, &a.result, r->argv);
+}
+
+static int before(struct remote *r, int got, const uw_error *err)
+{
+    const char *name = r->j->cmd->name;
+
+    close_gate(r); /* who waits behind it ends */
+    return cli_fail(got == -EINVAL || got == -ERANGE ? EXIT_USAGE : EXIT_BEFORE,
+                    "%s: %s (--local runs without the daemon)", name, err->text);
+}
+
+static int run(struct remote *r)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    struct loop_signal *source[n_elements(signals)] = {NULL};
+    uint64_t period = wall_ms(r, LOOK_MS);
+    uw_error err = {""};
+    int code;
+
+    int got = loop_worker_new(r->loop, "daemon", &r->worker, &err);
+    if (got >= 0)
+        got = loop_timer_new(r->loop, loop_now_ns(r->loop) + period / 4, period, on_timer,
+                             r, &r->timer, &err);
+    for (size_t i = 0; i < n_elements(signals) && got >= 0; i++)
+        got = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], &err);
+    if (got >= 0)
+        got = start_child(r, &err);
+    if (got >= 0)
+        got = go(r, &err);
+    if (got < 0) {
+        code = before(r, got, &err);
+    } else if ((got = loop_run(r->loop, &err)) < 0 || !r->ended) {
+        code = cli_fail(EXIT_BEFORE, "%s: %s", r->j->cmd->name,
+                        got < 0 ? err.text : "ended early");
+    } else if (r->exec_errno) {
+        code = cli_fail(r->exec_errno == ENOENT ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN,
+                        "%s: %s", r->argv[0], strerror(r->exec_errno));
+    } else {
+        if (r->line_there)
+            (void)fputs("\r\033[K", stderr);
+        write_reports(r);
+        code = job_exit_code(r->status);
+    }
+    httpc_cancel(r->daemon); /* a look that hangs */
+    for (size_t i = 0; i < n_elements(signals); i++)
+        loop_signal_free(source[i]);
+    loop_timer_free(r->timer);
+    loop_worker_free(r->worker);
+    loop_child_free(r->child);
+    return code;
+}
+
+int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc *daemon)
+{
+    struct remote r = {.j = j,
+                       .argv = (const char *const *)rest->argv,
+                       .daemon = daemon,
+                       .page_fd = -1,
+                       .gate = -1,
+                       .tty = isatty(STDERR_FILENO) == 1};
+    struct loop_clock clock = {0, 1};
+    uw_error err = {""};
+
+    int got = daemon_where(j->env, j->nvml, &r.where, &err);
+    if (got >= 0)
+        got = loop_clock_parse(j->env->clock, &clock, &err);
+    if (got >= 0)
+        got = job_boards(daemon, j, &r.boards, &err);
+    if (got >= 0)
+        got = loop_new_real(clock, &r.loop, &err);
+    if (got < 0)
+        return before(&r, got, &err);
+    if (r.boards.note[0])
+        say(&r, r.boards.note);
+    make_page(&r);
+    int code = run(&r);
+    close_gate(&r);
+    json_free(r.look.doc);
+    json_free(r.doc);
+    if (r.page_fd >= 0)
+        (void)close(r.page_fd);
+    progress_page_free(r.page);
+    loop_free(r.loop);
+    return code;
+}
