@@ -62,8 +62,9 @@ static void fail_board(struct caps_board *b, enum caps_state state,
 {
     b->failures++;
     caps_try_again(b, wait_ns);
-    if (b->attempts <= 1 || state != b->state)
+    if (b->failed_with != reply->result)
         caps_tell(b, CAPS_EVENT_FAIL, NULL, reply->text);
+    b->failed_with = reply->result;
     caps_set_state(b, state, reply->text);
 }
 
@@ -73,7 +74,6 @@ static void on_hold_failed(struct caps_board *b, const struct actuator_reply *re
     switch (reply->result) {
     case ACTUATOR_DENIED:
     case ACTUATOR_REFUSED:
-        b->attempts = 0;
         fail_board(b, CAPS_DENIED, reply, DENIED_NS);
         break;
     case ACTUATOR_YIELDED:
@@ -97,6 +97,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
     b->again = false;
     b->unrestored = true;
     b->attempts = 0;
+    b->failed_with = ACTUATOR_DONE;
     b->other_mw = 0;
     b->sure = true;
     if (reply->original_mw)
@@ -153,6 +154,7 @@ static void on_set_done(struct caps_board *b, uint32_t mw,
     b->writes++;
     b->failed = false;
     b->attempts = 0;
+    b->failed_with = ACTUATOR_DONE;
     /* Where the driver rounds, the next sample says what is set. */
     b->set_mw = reply->result == ACTUATOR_DONE ? mw : 0;
     caps_tell_cap(b, reply->enforced_mw, reply->text);

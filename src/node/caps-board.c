@@ -148,7 +148,9 @@ static void ask_hold(struct caps_board *b)
     int r = b->again ? actuator_hold_again(act, b->info->uuid, keep, caps_on_hold, b)
                      : actuator_hold(act, b->info->uuid, caps_on_hold, b);
     if (r == 0) {
-        caps_set_state(b, CAPS_HOLDING, "");
+        /* A second try is told when it is answered otherwise. */
+        if (b->failed_with == ACTUATOR_DONE && !b->again)
+            caps_set_state(b, CAPS_HOLDING, "");
         return;
     }
     b->link = LINK_NONE;

@@ -59,6 +59,7 @@ struct caps_board {
 
     /* Trying again: the hold (LINK_NONE), the limit (LINK_HELD and failed). */
     bool failed;
+    enum actuator_result failed_with; /* told once; DONE: nothing has failed */
     unsigned attempts;
     uint64_t retry_ns;
 

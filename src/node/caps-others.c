@@ -174,14 +174,16 @@ static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t
     return true;
 }
 
-/* Another's limit is left alone, and is another now. */
-static void compare_yielded(struct caps_board *b, const struct seen *seen)
+/* Another's limit is left alone.  True when it is another, and our original now. */
+static bool compare_yielded(struct caps_board *b, const struct seen *seen)
 {
     if (seen->set_mw == b->other_mw)
-        return;
+        return false;
     (void)note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
-    if (b->caps->conf.others == CAPS_YIELD)
-        b->bounds.original_mw = seen->set_mw;
+    if (b->caps->conf.others != CAPS_YIELD)
+        return false;
+    b->bounds.original_mw = seen->set_mw;
+    return true;
 }
 
 /* Under what is set: counted when it begins. */
@@ -223,7 +225,7 @@ static void compare(struct caps_board *b, const struct seen *seen, uint64_t at_n
     else if (b->state == CAPS_FREE || b->state == CAPS_DENIED)
         another = compare_free(b, seen, at_ns);
     else if (b->state == CAPS_YIELDED)
-        compare_yielded(b, seen);
+        another = compare_yielded(b, seen);
     compare_bound(b, seen);
     caps_tell_cap(b, seen->enforced_mw, "");
     b->reloaded = false; /* what it explains came with it */

@@ -36,7 +36,7 @@ const char *caps_cause_name(enum caps_cause cause); /* "other", "driver", … */
 
 enum caps_state {
     CAPS_FREE = 0, /* nothing wants less than the original, or this is a dry run */
-    CAPS_HOLDING,  /* asked of the actuator, not answered */
+    CAPS_HOLDING,  /* asked of the actuator for the first time, not answered */
     CAPS_HELD,     /* until the actuator has confirmed that it is let go */
     CAPS_YIELDED,  /* another's limit is respected until the claims change or time passes
                     */
@@ -66,9 +66,9 @@ enum caps_event {
     CAPS_EVENT_CAP,      /* the limit in force is enforced_mw now (read back; 0: not
                           * known), whoever set it; in a dry run also: target_mw is
                           * another, and the text says that it is not written */
-    CAPS_EVENT_FAIL,     /* a write failed: text */
-    CAPS_EVENT_OTHER,    /* another's change: cause, enforced_mw, once for each */
-    CAPS_EVENT_STATE,    /* the state changed: text */
+    CAPS_EVENT_FAIL,  /* a hold or a write failed: text; once for each reason in a row */
+    CAPS_EVENT_OTHER, /* another's change: cause, enforced_mw, once for each */
+    CAPS_EVENT_STATE, /* the state changed: text */
 };
 struct caps_what {
     enum caps_event event;
