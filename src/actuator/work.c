@@ -79,6 +79,22 @@ static int note(const struct held *h, uw_error *err)
     return h->journal ? journal_note(h->journal, &h->entry, err) : 0;
 }
 
+/* The entry is of the driver that is written to.  One that was loaded anew and has the
+ * very limit that we had found looks as if nothing had been: an entry of the one before
+ * would be dropped at the end, with a limit of ours in force.
+ */
+static void renew_mark(struct held *h)
+{
+    char mark[sizeof h->entry.driver];
+
+    driver_mark(h, mark, sizeof mark);
+    if (!mark[0] || strcmp(mark, h->entry.driver) == 0)
+        return;
+    if (h->entry.driver[0])
+        h->entry.clocks = false; /* it has forgotten the lock */
+    memcpy(h->entry.driver, mark, sizeof mark);
+}
+
 /* Somebody else has set the limit: ours is over, theirs stays. */
 static void yield_to(struct held *h, const struct cap_seen *seen,
                      struct actuator_reply *reply)
@@ -293,6 +309,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
         yield_to(h, &before, reply);
         return;
     }
+    renew_mark(h);
     uint32_t was_mw = h->entry.intended_mw;
     h->entry.intended_mw = mw;
     h->entry.readback_mw = before.set_mw;
@@ -313,6 +330,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     }
     if (after.readable)
         h->entry.readback_mw = after.set_mw;
+    renew_mark(h);
     if (result == ACTUATOR_REFUSED || result == ACTUATOR_DENIED)
         h->entry.intended_mw = h->entry.readback_mw;
     (void)note(h, NULL); /* the entry before the write holds good as well */
@@ -344,6 +362,7 @@ void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
         yield_to(h, &seen, reply);
         return;
     }
+    renew_mark(h);
     bool was = h->entry.clocks;
     h->entry.clocks = was || lock;
     if (r == 0)

@@ -17,6 +17,7 @@ struct gpu_dev { // NOLINT(clang-analyzer-optin.performance.Padding)
     int set_fails, read_fails, reset_fails; /* results, or 0 */
     unsigned writes;
     uint64_t set_takes_ns, read_takes_ns;
+    const char *mark_in_set; /* the driver is loaded anew right before a set; or NULL */
 };
 
 static struct gpu_dev fake_dev[4];
@@ -94,6 +95,9 @@ static int fake_limits(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *er
 static int fake_set_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err)
 {
     dev->writes++;
+    if (dev->mark_in_set)
+        fake_mark = dev->mark_in_set;
+    dev->mark_in_set = NULL;
     loop_spend(fake_loop, dev->set_takes_ns);
     if (dev->set_fails)
         return fail(err, dev->set_fails, "%s: the driver says no", dev->info.uuid);

@@ -384,6 +384,40 @@ static void test_again(void)
     finish(w);
 }
 
+/* The driver's default is the very limit that we had found: nothing shows the reload. */
+static void test_unseen_reload(void)
+{
+    struct world *w = begin("the driver is loaded anew, unseen");
+    struct cap_entry e;
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_CLOCKS, "GPU-0", 900, ACTUATOR_DONE);
+    fake_mark = "load-2";
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 &&
+           strcmp(e.driver, "load-2") == 0 && !e.clocks && e.original_mw == 250000,
+       "the entry is of the driver that has our limit");
+    expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_DONE);
+    is_int(fake_dev[0].set_mw, 250000, "the original is back");
+
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    fake_dev[1].mark_in_set = "load-3";
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    expect(w, PROTO_RELEASE, "GPU-1", 0, ACTUATOR_DONE);
+    is_int(fake_dev[1].set_mw, 250000,
+           "… where it was loaded in the middle of a write, too");
+
+    expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DONE);
+    fake_mark = "load-4";
+    expect(w, PROTO_LIMIT, "GPU-2", 200000, ACTUATOR_DONE);
+    die(w);
+    guard_up(w);
+    (void)guard_recover(w->guard, NULL);
+    pass(w, 200);
+    is_int(fake_dev[2].set_mw, 250000, "… and after the actuator is killed");
+    finish(w);
+}
+
 static void test_rate(void)
 {
     struct world *w = begin("the rate of writes");
@@ -782,6 +816,7 @@ int main(void)
     test_slow_hold();
     test_yield();
     test_again();
+    test_unseen_reload();
     test_rate();
     test_faults();
     test_hang();

@@ -288,7 +288,7 @@ static void play(struct round *r, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)time(NULL), rounds = 200;
+    uint64_t seed = (uint64_t)time(NULL), rounds = 60;
     unsigned long looks = 0, held = 0;
 
     if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||
