@@ -187,6 +187,7 @@ static void take_in(struct http_listener *l, int fd, const union address *a,
     conn->server = s;
     conn->fd = fd;
     conn->peer = peer;
+    conn->fresh = true;
     conn->since_ns = loop_now_ns(s->loop);
     conn->next = s->conns;
     if (conn->next)
@@ -217,6 +218,7 @@ void conn_accept(struct http_listener *l)
 void conn_phase(struct http_conn *conn, enum conn_phase phase)
 {
     conn->phase = phase;
+    conn->fresh = true;
     conn->since_ns = loop_now_ns(conn->server->loop);
 }
 
@@ -246,6 +248,29 @@ void conn_cut(struct http_conn *conn)
         exchange_gone(conn->x);
     engine_resume(conn);
     engine_kick(conn->engine);
+}
+
+/* The end of what the peer has sent, and nothing left to read before it. */
+static bool at_end(const struct http_conn *conn)
+{
+    char c;
+
+    return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+}
+
+/* libmicrohttpd waits for edges: where the end of file came together with the last
+ * bytes, there is no other one.
+ */
+void conn_look(struct http_engine *e)
+{
+    for (struct http_conn *c = e->server->conns; c; c = c->next) {
+        if (c->engine != e || !c->fresh || !c->mhd || c->cut)
+            continue;
+        c->fresh = false;
+        if ((c->phase == CONN_NEW || c->phase == CONN_IDLE || c->phase == CONN_BODY) &&
+            at_end(c))
+            conn_cut(c);
+    }
 }
 
 static bool peer_left(const struct http_conn *conn)

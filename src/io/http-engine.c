@@ -360,6 +360,8 @@ static void run(struct http_engine *e)
         more = MHD_get_timeout(e->mhd, &ms) == MHD_YES && ms == 0;
     }
     e->running = false;
+    if (!more)
+        conn_look(e);
     if (e->retired && e->conns == 0)
         finish(e);
     else if (more)

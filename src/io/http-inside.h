@@ -164,6 +164,7 @@ struct http_conn {
     uint64_t since_ns;
     struct http_exchange *x;
     bool suspended, cut;
+    bool fresh; /* in this phase: not looked at yet whether the peer has left */
 };
 
 /* One libmicrohttpd daemon: all plain connections, or those of one certificate. */
@@ -224,6 +225,8 @@ int conn_listen(struct http_listener *l, uw_error *err); /* l->fd listens alread
 void conn_accept(struct http_listener *l);
 void conn_phase(struct http_conn *conn, enum conn_phase phase);
 void conn_cut(struct http_conn *conn);
+/* Those who had left before their last bytes were read. */
+void conn_look(struct http_engine *e);
 void conn_free(struct http_conn *conn);
 void conn_refused(struct http_server *s, const struct http_peer *peer, const char *cause,
                   const char *detail);

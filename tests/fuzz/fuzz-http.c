@@ -1,0 +1,112 @@
+/* Bytes of a request, as somebody sends them who then closes: into the server over a
+ * socket.  Whatever reaches the handler is sound.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "io/http.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct loop *loop;
+static struct http_server *server;
+static struct sockaddr_un address = {.sun_family = AF_UNIX};
+static socklen_t address_len;
+
+/* What the house behind relies on. */
+static void handler(struct http_exchange *x, void *user)
+{
+    const char *path = http_path(x), *value;
+    size_t len, n = http_query_count(x);
+    const char *body = http_body(x, &len);
+    (void)user;
+
+    assert(http_method(x) >= HTTP_GET && http_method(x) <= HTTP_DELETE);
+    assert(path[0] == '/' && strlen(path) <= HTTP_PATH_MAX && !strstr(path, "//"));
+    assert(!strstr(path, "/../") && !strstr(path, "/./") && !strchr(path, '\\'));
+    for (const char *p = path; *p != '\0'; p++)
+        assert((unsigned char)*p >= 0x20 && (unsigned char)*p < 0x7f);
+    assert(n <= HTTP_QUERY_MAX && len <= 64 * 1024 && body[len] == '\0');
+    for (size_t i = 0; i < n; i++) {
+        const char *key = http_query_at(x, i, &value);
+        assert(*key != '\0' && http_query(x, key) == value);
+    }
+    (void)http_header(x, "Authorization");
+    http_reply(x, 200, "text/plain", path, strlen(path), NULL);
+}
+
+/* The client's side: reads until the server has closed. */
+static int on_reply(struct loop_fd *source, int fd, int events, void *user)
+{
+    bool *closed = user;
+    char reply[4096];
+    ssize_t got;
+    (void)source, (void)events;
+
+    do
+        got = recv(fd, reply, sizeof reply, 0);
+    while (got > 0);
+    if (got == 0 || errno != EAGAIN) {
+        *closed = true;
+        loop_stop(loop, 0);
+    }
+    return 0;
+}
+
+static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer, (void)now_ns, (void)user;
+    loop_stop(loop, 0);
+    return 0;
+}
+
+static void start(void)
+{
+    struct http_opts opts = {.handler = handler};
+    uw_error err;
+
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "uw-fuzz-%d",
+                     getpid());
+    address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    if (loop_new_real((struct loop_clock){0, 1}, &loop, &err) < 0)
+        abort();
+    opts.loop = loop;
+    if (http_server_new(&opts, &server, &err) < 0 || fd < 0 ||
+        bind(fd, (struct sockaddr *)&address, address_len) < 0 || listen(fd, 8) < 0 ||
+        http_listen_fd(server, fd, NULL, 1, &err) < 0)
+        abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct loop_fd *source = NULL;
+    struct loop_timer *late = NULL;
+    bool closed = false;
+
+    if (!server)
+        start();
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, address_len) < 0 ||
+        loop_fd_new(loop, fd, LOOP_READ, on_reply, &closed, &source, NULL) < 0 ||
+        loop_timer_new(loop, loop_now_ns(loop) + 4 * NS_PER_S, 0, on_late, NULL, &late,
+                       NULL) < 0)
+        abort();
+    (void)send(fd, data, size, MSG_NOSIGNAL);
+    (void)shutdown(fd, SHUT_WR);
+    (void)loop_run(loop, NULL);
+    assert(closed); /* at once, whatever it was sent */
+    loop_timer_free(late);
+    loop_fd_free(source);
+    (void)close(fd);
+    return 0;
+}

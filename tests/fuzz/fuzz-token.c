@@ -1,0 +1,33 @@
+/* The file of tokens: read, and where it is one, looked at for the text behind it. */
+#include <assert.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "node/api/token.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char NO_TOKEN[] = "uwt_0a1b2c3d_0123456789abcdef0123456789abcdef"
+                                   "0123456789abcdef0123456789abcdef";
+    auto_(mem_free) struct tokens *t = calloc(1, sizeof *t);
+    const char *why = NULL;
+    uw_error err;
+
+    if (!t || tokens_read("fuzz", (const char *)data, size, t, &err) < 0)
+        return 0;
+    assert(t->n <= TOKENS_MAX);
+    for (size_t i = 0; i < t->n; i++) {
+        const struct token *one = &t->token[i];
+        assert(one->scope >= TOKEN_READ && one->scope <= TOKEN_ADMIN && *one->name);
+        assert((one->scope == TOKEN_CLAIM) == (one->uid != (uid_t)-1));
+        assert(one->job == 0 || one->scope == TOKEN_CLAIM);
+    }
+    /* Nobody has a text to the hashes of a corpus. */
+    assert(!tokens_find(t, NO_TOKEN, 0, &why) && why);
+    return 0;
+}
