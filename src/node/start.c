@@ -36,7 +36,8 @@ enum {
     LISTEN_FD = 3, /* the actuator's, as socket activation has it */
     ARGS_MAX = 64,
     BACKLOG = 16,
-    WATCHDOG_MS = 3000,
+    ACTUATOR_SILENT_MS = 3000,
+    DAEMON_SILENT_MS = 10000, /* its leases are over long before */
     BACKOFF_MS = 100,
     BACKOFF_MAX_MS = 30000,
     STEADY_S = 60, /* who has run so long starts with a short wait again */
@@ -57,6 +58,8 @@ struct service {
     size_t n_args;
     struct loop_child *child; /* NULL: does not run */
     struct loop_timer *again; /* its next start */
+    struct loop_timer *watchdog;
+    unsigned silent_ms; /* without a sign of life for so long it is killed */
     uint64_t started_ns;
     unsigned backoff_ms;
 };
@@ -74,9 +77,9 @@ struct program {
 
     struct loop *loop;
     struct loop_signal *sigterm, *sigint, *sighup;
-    int watch_fd; /* the actuator's heart is heard here */
+    int watch_fd; /* their hearts are heard here */
     struct loop_fd *watch_source;
-    struct loop_timer *watchdog, *deadline;
+    struct loop_timer *deadline;
     bool ending;
     int result;
 };
@@ -177,8 +180,7 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
 
     loop_child_free(child);
     s->child = NULL;
-    if (s == &p->service[ACTUATOR])
-        loop_timer_set(p->watchdog, UINT64_MAX, 0);
+    loop_timer_set(s->watchdog, UINT64_MAX, 0);
     if (p->ending) {
         if (s == &p->service[DAEMON] || !p->service[DAEMON].child)
             go_on_ending(p);
@@ -214,7 +216,7 @@ static int start_service(struct service *s)
     const char *env[] = {notify, watchdog, NULL};
     bool actuator = s == &p->service[ACTUATOR];
     struct loop_child_opts opts = {.argv = s->argv,
-                                   .env = actuator ? env : NULL,
+                                   .env = env,
                                    .pass_fds = &listening,
                                    .n_pass_fds = actuator ? 1 : 0,
                                    .stdin_fd = -1,
@@ -224,7 +226,7 @@ static int start_service(struct service *s)
     uw_error err = {""};
 
     (void)snprintf(notify, sizeof notify, "NOTIFY_SOCKET=%s", p->watch_name);
-    (void)snprintf(watchdog, sizeof watchdog, "WATCHDOG_USEC=%d", WATCHDOG_MS * 1000);
+    (void)snprintf(watchdog, sizeof watchdog, "WATCHDOG_USEC=%u", s->silent_ms * 1000);
     s->started_ns = loop_now_ns(p->loop);
     int r = loop_child_new(p->loop, &opts, on_exit_of, s, &s->child, &err);
     if (r < 0) { /* no process, no memory: that may pass */
@@ -278,7 +280,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     return 0;
 }
 
-/* ---- the actuator's heart: the service manager's protocol ---- */
+/* ---- hearts: the service manager's protocol ---- */
 
 /* One datagram; -1: none is there.  *ret_pid: who sent it. */
 static ssize_t take_note(int fd, char *text, size_t size, pid_t *ret_pid)
@@ -309,7 +311,6 @@ static ssize_t take_note(int fd, char *text, size_t size, pid_t *ret_pid)
 static int on_note(struct loop_fd *source, int fd, int events, void *user)
 {
     struct program *p = user;
-    const struct loop_child *child = p->service[ACTUATOR].child;
     char text[256];
     pid_t pid;
 
@@ -317,23 +318,25 @@ static int on_note(struct loop_fd *source, int fd, int events, void *user)
     (void)events;
     while (take_note(fd, text, sizeof text, &pid) >= 0) {
         bool beats = strstr(text, "WATCHDOG=1") || strstr(text, "READY=1");
-        if (beats && child && pid == loop_child_pid(child))
-            loop_timer_set(p->watchdog, loop_now_ns(p->loop) + WATCHDOG_MS * NS_PER_MS,
-                           0);
+        for (int i = ACTUATOR; beats && i <= DAEMON; i++) {
+            const struct service *s = &p->service[i];
+            if (s->child && loop_child_pid(s->child) == pid)
+                loop_timer_set(s->watchdog,
+                               loop_now_ns(p->loop) + s->silent_ms * NS_PER_MS, 0);
+        }
     }
     return 0;
 }
 
 static int on_silence(struct loop_timer *timer, uint64_t now, void *user)
 {
-    struct program *p = user;
+    struct service *s = user;
 
     (void)timer;
     (void)now;
-    if (p->service[ACTUATOR].child) {
-        say("the actuator has been silent for %d ms: killed, the next one restores",
-            WATCHDOG_MS);
-        (void)loop_child_kill(p->service[ACTUATOR].child, SIGKILL);
+    if (s->child) {
+        say("%s has been silent for %u ms: killed", s->name, s->silent_ms);
+        (void)loop_child_kill(s->child, SIGKILL);
     }
     return 0;
 }
@@ -348,18 +351,14 @@ static int open_watch(struct program *p, uw_error *err)
     if (p->watch_fd < 0 ||
         bind(p->watch_fd, (const struct sockaddr *)&address, len) < 0 ||
         setsockopt(p->watch_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
-        return fail(err, -errno, "a socket for the actuator's heart: %s",
-                    strerror(errno));
+        return fail(err, -errno, "a socket for sd_notify(3): %s", strerror(errno));
     len = sizeof address;
     (void)getsockname(p->watch_fd, (struct sockaddr *)&address, &len);
     len -= (socklen_t)offsetof(struct sockaddr_un, sun_path);
     (void)snprintf(p->watch_name, sizeof p->watch_name, "@%.*s", (int)len - 1,
                    address.sun_path + 1);
-    int r =
-        loop_fd_new(p->loop, p->watch_fd, LOOP_READ, on_note, p, &p->watch_source, err);
-    if (r == 0)
-        r = loop_timer_new(p->loop, UINT64_MAX, 0, on_silence, p, &p->watchdog, err);
-    return r;
+    return loop_fd_new(p->loop, p->watch_fd, LOOP_READ, on_note, p, &p->watch_source,
+                       err);
 }
 
 /* ---- beginning ---- */
@@ -463,11 +462,13 @@ static int choose_socket(struct program *p, const char *library, uid_t uid, uw_e
         return fail(err, -EPERM, "that takes root: power limits are root's to set");
     if (!p->socket)
         r = make_dir(dir, 0711, geteuid(), err);
-    if (r == 0 && !about.simulated)
+    if (r == 0 && about.simulated) {
+        (void)snprintf(dir, sizeof dir, "%s/underwattd", about.state_dir);
+        return make_dir(dir, 0755, uid, err);
+    }
+    if (r == 0)
         r = make_dir(RUN_DIR, 0755, uid, err);
-    if (r == 0 && !about.simulated)
-        r = make_dir(LEDGER_DIR, 0750, uid, err);
-    return r;
+    return r == 0 ? make_dir(LEDGER_DIR, 0750, uid, err) : r;
 }
 
 /* The socket on descriptor 3, for uid alone. */
@@ -513,7 +514,10 @@ static void set_service(struct program *p, int which, const char *name, const ch
 {
     struct service *s = &p->service[which];
 
-    *s = (struct service){.program = p, .name = name};
+    *s = (struct service){.program = p,
+                          .name = name,
+                          .silent_ms =
+                              which == ACTUATOR ? ACTUATOR_SILENT_MS : DAEMON_SILENT_MS};
     add(s, p->self);
     add(s, "--become");
     add(s, user);
@@ -604,6 +608,8 @@ static int run(struct program *p, uw_error *err)
     for (int i = ACTUATOR; r == 0 && i <= DAEMON; i++) {
         struct service *s = &p->service[i];
         r = loop_timer_new(p->loop, UINT64_MAX, 0, on_again, s, &s->again, err);
+        if (r == 0)
+            r = loop_timer_new(p->loop, UINT64_MAX, 0, on_silence, s, &s->watchdog, err);
         if (r == 0)
             r = start_service(s);
     }

@@ -197,8 +197,10 @@ static void test_filter(void)
 
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (pipe2(gate, O_CLOEXEC) < 0 ||
-        pthread_create(&early, NULL, early_main, &result) != 0)
+        pthread_create(&early, NULL, early_main, &result) != 0) {
         ok(false, "a thread before the filter");
+        return;
+    }
     is_int(sandbox_filter(&err), 0, "the filter is loaded %s", err.text);
     in_child(early, &result);
 }

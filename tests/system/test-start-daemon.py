@@ -1,0 +1,118 @@
+#!/usr/bin/python3
+"""The whole house on a node without systemd: underwatt-start, the real daemon as a user of
+its own, the real actuator.  A claim outlives whoever is killed, and its cap does not move.
+"""
+import http.client
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import time
+
+import uwtest
+
+ORIGINAL, CAP = 250000, 200000
+USER, UID = ("nobody", 65534) if os.geteuid() == 0 else ("", os.geteuid())
+
+
+class House:
+    def __init__(self, node):
+        self.node = node
+        self.socket = os.path.join(node.state, "underwattd", "underwattd.sock")
+        self.log = pathlib.Path(node.tmp, "house.log")
+        config = pathlib.Path(node.tmp, "underwattd.yaml")
+        config.write_text("node: {interval: 1 s}\n")
+        with open(self.log, "w", encoding="ascii") as log:
+            self.p = node.popen("underwatt-start", *(["--user", USER] if USER else []), "--", "--config", config,
+                                stdout=log, stderr=log)
+
+    def ask(self, path, body=None):
+        """The answer's JSON; {} if there is none."""
+        link = http.client.HTTPConnection("node", timeout=5)
+        try:
+            link.sock = socket.socket(socket.AF_UNIX)
+            link.sock.settimeout(5)
+            link.sock.connect(self.socket)
+            link.request("POST" if body else "GET", path, json.dumps(body) if body else None,
+                         {"Content-Type": "application/json"} if body else {})
+            return json.loads(link.getresponse().read())
+        except (OSError, ValueError, http.client.HTTPException):
+            return {}
+        finally:
+            link.close()
+
+    def pid(self, name):
+        """Of the program that was started last under that name; 0: it does not run."""
+        try:
+            pids = pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split()
+            found = [int(p) for p in pids if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == name[:15]]
+        except OSError:
+            found = []
+        return found[0] if found else 0
+
+    def claims(self):
+        return self.ask("/v1/claims").get("claims", [])
+
+    def limit(self, mw, seconds):
+        return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == mw, seconds)
+
+
+def moves(node, seconds):
+    """Limits and writes of the board in this time, each once."""
+    seen = []
+    until = time.monotonic() + seconds
+    while time.monotonic() < until:
+        b = node.board(0)
+        if (b["limit_mw"], b["limit_writes"]) not in seen:
+            seen.append((b["limit_mw"], b["limit_writes"]))
+        time.sleep(0.05)
+    return seen
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(machine="boards: [{model: v100, count: 2, limit: 250 W}]") as node:
+        h = House(node)
+        if not t.ok(uwtest.wait_for(lambda: h.ask("/v1/node"), 20), "the daemon answers",
+                    h.log.read_text()):
+            t.done()
+        uid = os.stat(f"/proc/{h.pid('underwattd')}").st_uid
+        t.ok(uid == UID, f"as uid {UID}", uid)
+        t.ok(os.stat(f"/proc/{h.pid('underwatt-actuator')}").st_uid == os.geteuid(), "its actuator as ours")
+        made = h.ask("/v1/claims", {"gpu": "0", "cap": "200 W", "kind": "hard", "for": "600 s", "why": "a test"})
+        t.ok(made.get("id"), "a claim is made", f"{made} {h.log.read_text()}")
+        t.ok(h.limit(CAP, 5), "and is in force", f"{node.board(0)} {h.log.read_text()}")
+        time.sleep(2.5)  # the ledger has it
+
+        writes = node.board(0)["limit_writes"]
+        daemon = h.pid("underwattd")
+        os.kill(daemon, signal.SIGKILL)
+        seen = moves(node, 4)
+        t.equal(seen, [(CAP, writes)], "kill -9 of the daemon: the cap does not move, nothing is written")
+        t.ok(h.pid("underwattd") not in (0, daemon) and [c["id"] for c in h.claims()] == [made.get("id")],
+             "the next one has the claim", f"{h.claims()} {h.log.read_text()}")
+        t.equal(moves(node, 8), [(CAP, writes)], "nor when the grace would be over: it has taken the board over")
+
+        os.kill(h.pid("underwattd"), signal.SIGSTOP)
+        t.ok(h.limit(ORIGINAL, 5), "SIGSTOP: its lease is over", node.board(0))
+        os.kill(h.pid("underwattd"), signal.SIGCONT)
+        t.ok(h.limit(CAP, 5), "SIGCONT: it holds the board again", h.log.read_text())
+        os.kill(h.pid("underwatt-actuator"), signal.SIGKILL)
+        t.ok(uwtest.wait_for(lambda: "put back" in h.log.read_text(), 5) and h.limit(CAP, 5),
+             "kill -9 of the actuator: originals back, then the claim again", h.log.read_text())
+        daemon = h.pid("underwattd")
+        os.kill(daemon, signal.SIGSTOP)
+        t.ok(uwtest.wait_for(lambda: h.pid("underwattd") not in (0, daemon), 14) and h.limit(CAP, 5),
+             "a daemon that hangs is killed in time, and the next one has the claim", h.log.read_text())
+
+        h.p.send_signal(signal.SIGTERM)
+        t.equal(h.p.wait(timeout=30), 0, "SIGTERM ends all")
+        t.ok(node.board(0)["limit_mw"] == ORIGINAL and not list(pathlib.Path(node.state, "actuator").glob("*.cap")),
+             "originals back, no entry left", node.board(0))
+    t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
