@@ -13,6 +13,7 @@
     X(cap)              \
     X(sweep)            \
     X(explain)          \
+    X(jobs)             \
     X(release)          \
     X(report)           \
     X(top)

@@ -64,13 +64,20 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
                       w_of_mw(t->original_mw), t->why);
     else
         (void)fprintf(to, "  cap    none was settled on before the job ended\n");
+    if (t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw)
+        (void)fprintf(to,
+                      "  from   %.0f W, not the original: others' claims allowed no more "
+                      "in the reference windows\n",
+                      w_of_mw(t->reference_mw));
     for (size_t i = 0; i < t->n_caps; i++) {
         const struct tuner_cap *c = &t->cap[i];
         (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s\n",
                       w_of_mw(c->cap_mw), account_mean_time(&c->mean),
                       joules(account_mean_energy(&c->mean), a, sizeof a), c->mean.windows,
                       c->mean.windows == 1 ? "" : "s",
-                      c->cap_mw >= t->original_mw ? "  (reference)" : "");
+                      c->cap_mw >= (t->reference_mw ? t->reference_mw : t->original_mw)
+                          ? "  (reference)"
+                          : "");
     }
     if (s->known)
         (void)fprintf(to,
@@ -226,6 +233,10 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     if (j->caps == SESSION_SEARCH)
         json_out_text(o, "goal", goal_text(&j->goal, goal));
     json_out_int(o, "original_mw", t->original_mw);
+    if (t->reference_mw)
+        json_out_int(o, "reference_mw", t->reference_mw);
+    else
+        json_out_null(o, "reference_mw");
     if (t->holding)
         json_out_int(o, "held_mw", t->held_mw);
     else

@@ -1,0 +1,198 @@
+#!/usr/bin/python3
+"""underwatt run as a client of underwattd, with real processes, faster than the wall's
+clock: several searches at once, clients and daemons that are killed, values that are
+refused before CMD starts, and never two writers.  Each case has boards of its own.
+"""
+import concurrent.futures
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+
+import uwtest
+
+SPEED = 20
+SIM = uwtest.program("underwatt-sim")
+ORIGINAL = 300000
+
+
+def train(boards, steps, workload="resnet50"):
+    return [SIM, "train", "--workload", workload, "--gpus", boards, "--steps", str(steps),
+            "--phases", "load=1s,train"]
+
+
+class Run:
+    """An `underwatt run`, and what it said so far."""
+
+    count = 0
+
+    def __init__(self, node, *args, **kw):
+        Run.count += 1
+        self.files = pathlib.Path(node.tmp, f"run-{Run.count}")
+        self.files.mkdir()
+        with open(self.files / "err", "w") as err, open(self.files / "out", "w") as out:
+            self.p = node.popen("underwatt", "run", "--json", self.files / "json", *args,
+                                stdout=out, stderr=err, **kw)
+
+    def said(self):
+        return (self.files / "err").read_text()
+
+    def report(self):
+        return json.loads((self.files / "json").read_text())
+
+
+def jobs(node, *args):
+    p = node.run("underwatt", "jobs", "--json", "-", *args)
+    return json.loads(p.stdout)["jobs"] if p.returncode == 0 else []
+
+
+def job_of(node, name):
+    return next((j for j in jobs(node) if j["name"] == name and j["running"]), None)
+
+
+def holds(node, name):
+    job = job_of(node, name)
+    return job if job and job["search"] and job["search"]["state"].startswith("holds") else None
+
+
+def limit(node, i):
+    return node.board(i)["limit_mw"]
+
+
+def wait(what, seconds=60):
+    return uwtest.wait_for(what, seconds, 0.2)
+
+
+def refused(t, node, _):
+    for args, code, word in ((["--cap", "20 W", "--gpus", "0"], 2, "outside 150"),
+                             (["--cap", "200 W", "--gpus", "99"], 2, "99"),
+                             (["--goal", "edp", "--class", "nobody", "--gpus", "0"], 2, "nobody"),
+                             (["--goal", "edp", "--label", "=x"], 2, "KEY=VALUE")):
+        mark = os.path.join(node.tmp, "started")
+        p = node.run("underwatt", "run", *args, "--", "touch", mark)
+        t.ok(p.returncode == code and word in p.stderr and not os.path.exists(mark),
+             f"{' '.join(args)}: {code}, and CMD was not started", f"{p.returncode} {p.stderr}")
+    p = node.run("underwatt", "run", "--goal", "edp", "--gpus", "0", "--", "/nowhere/cmd")
+    t.ok(p.returncode == 127 and "/nowhere/cmd: No such file" in p.stderr, "no such CMD: 127",
+         f"{p.returncode} {p.stderr}")
+    p = node.run("underwatt", "run", "--goal", "edp", "--gpus", "0", "--", "/etc/passwd")
+    t.equal(p.returncode, 126, "a CMD that cannot be run: 126")
+    p = node.run("underwatt", "run", "-q", "--goal", "edp", "--gpus", "0", "--", "sh", "-c",
+                 "cat; exit 41", stdin=None, input="its own input\n")
+    t.ok(p.returncode == 41 and p.stdout == "its own input\n", "input, output and exit status are CMD's own",
+         f"{p.returncode} {p.stdout!r} {p.stderr}")
+    p = node.run("underwatt", "run", "-q", "--goal", "edp", "--gpus", "0", "--", "sh", "-c", "kill -TERM $$")
+    t.equal(p.returncode, 143, "a signal that ended it is told as a shell does")
+
+
+def several(t, node, _):
+    """Two searches and a cap by name; one client is killed."""
+    runs = [Run(node, "--goal", "edp", "--gpus", "0,1", "--name", "one", "--label", "team=vision",
+                "--", *train("0,1", 1600)),
+            Run(node, "--goal", "energy", "--gpus", "2", "--name", "two", "--", *train("2", 900, "vgg19")),
+            Run(node, "--cap", "60%", "--gpus", "3", "--name", "three", "--", *train("3", 1300))]
+    t.ok(wait(lambda: len([j for j in jobs(node) if j["running"]]) == 3, 10), "three jobs at once")
+    one = wait(lambda: holds(node, "one"))
+    t.ok(one and one["labels"] == {"team": "vision"} and one["gpus"] == [0, 1] and one["source"] == "run",
+         "the first holds a cap", jobs(node))
+    if not one:
+        print("# " + runs[0].said().replace("\n", "\n# "))
+        return
+    cap = one["search"]["cap_mw"]
+    t.ok(limit(node, 0) == limit(node, 1) == cap and one["search"]["saved"]["fraction"] > 0.1,
+         f"… of {cap / 1e3:.0f} W, in force on both boards, and it saves {one['search']['saved']}")
+    table = node.run("underwatt", "jobs").stdout
+    t.ok("one" in table and "holds" in table and "edp" in table and "±" in table and f"{cap // 1000} W" in table,
+         "`underwatt jobs` shows state, goal, cap and what was saved", table)
+
+    p = node.run("underwatt", "run", "--local", "--goal", "edp", "--gpus", "0", "--", "true")
+    t.ok(p.returncode == 125 and "held" in p.stderr and limit(node, 0) == cap,
+         "--local is refused where the daemon holds the board: never two writers", f"{p.returncode} {p.stderr}")
+
+    steps = one["steps"]
+    runs[0].p.kill()
+    runs[0].p.wait()
+    t.ok(wait(lambda: (job_of(node, "one") or {}).get("steps", 0) > steps + 50, 20),
+         "the client is killed: CMD runs on, its steps are counted", jobs(node))
+    t.ok(holds(node, "one") and limit(node, 0) == cap, "… its cap stays")
+    t.ok(wait(lambda: not job_of(node, "one")), "the job ends when CMD ends")
+    t.ok(wait(lambda: limit(node, 0) == limit(node, 1) == ORIGINAL, 10), "… and its boards are given back")
+    ended = [j for j in jobs(node) if j["name"] == "one"]
+    t.ok(len(ended) == 1 and not ended[0]["running"] and ended[0]["search"]["state"] == "over"
+         and ended[0]["steps"] == 1600, "… after all of its steps", ended)
+
+    for run, name in ((runs[1], "two"), (runs[2], "three")):
+        t.equal(run.p.wait(90), 0, f"{name} ends well")
+        r = run.report()
+        t.ok(r["held_mw"] and r["saved"] and r["saved"]["fraction"] > 0 and r["restored"] and r["simulated"]
+             and r["energy_j"] > 0 and len(r["caps"]) >= 2 and r["steps"] in (900, 1300),
+             f"… and its report is whole: {r['held_mw'] / 1e3:.0f} W, saved {r['saved']['fraction']:.3f}", r)
+        t.ok("saved" in run.said() and "simulated boards" in run.said(), "… as text, too", run.said())
+    t.equal(runs[2].report()["held_mw"], 180000, "60 % of 300 W was held")
+    t.ok(wait(lambda: limit(node, 2) == limit(node, 3) == ORIGINAL, 10), "all boards have their originals")
+
+
+def daemon_dies(t, node, d):
+    run = Run(node, "--goal", "edp", "--gpus", "4", "--name", "lasting", "--", *train("4", 1800))
+    job = wait(lambda: holds(node, "lasting"))
+    t.ok(job, "a job holds a cap", run.said())
+    if not job:
+        return
+    cap, saved = job["search"]["cap_mw"], job["search"]["saved"]["energy_j"]
+    d.kill(actuator=False)
+    t.ok(wait(lambda: "does not answer" in run.said(), 10) and run.p.poll() is None,
+         "the daemon is killed: CMD runs on, and that is said", run.said())
+    d.start()
+    limits = set()
+    job = wait(lambda: limits.add(limit(node, 4)) or holds(node, "lasting"))
+    t.ok(limits == {cap}, "… and the cap has not moved meanwhile", limits)
+    t.ok(job and abs(job["search"]["cap_mw"] - cap) <= 0.05 * cap,
+         f"another takes the job over, {cap / 1e3:.0f} W is held again", [job, run.said()])
+    t.ok(job and job["search"]["saved"] and job["search"]["saved"]["energy_j"] > 0.5 * saved,
+         "… what it had saved is known", [job, saved])
+    t.ok(wait(lambda: "answers again" in run.said(), 10), "the client says that it is back", run.said())
+    steps = (job or {}).get("steps", 0)
+    t.ok(wait(lambda: (job_of(node, "lasting") or {}).get("steps", 0) > steps + 20, 20),
+         "… and has handed the page over again", jobs(node))
+    t.equal(run.p.wait(90), 0, "CMD ends well")
+    r = run.report()
+    t.ok(r["saved"] and r["saved"]["energy_j"] > saved and r["steps"] == 1800, "the report has the whole run", r)
+    t.ok(wait(lambda: limit(node, 4) == ORIGINAL, 10), "the board has its original back")
+
+
+def found(t, node, _):
+    """A job whose boards are found."""
+    run = Run(node, "--goal", "edp", "--name", "found", "--", *train("5", 1200))
+    job = wait(lambda: (lambda j: j and j["gpus"] == [5] and j)(job_of(node, "found")), 20)
+    t.ok(job, "boards that were not named are found by CMD's processes", jobs(node))
+    job = wait(lambda: holds(node, "found"))
+    t.ok(job and limit(node, 5) == job["search"]["cap_mw"], "… and capped", jobs(node))
+    os.kill(job["pid"], signal.SIGTERM) if job else None
+    t.equal(run.p.wait(30), 143, "CMD is ended")
+
+
+def play(t, name, board_count, cases):
+    """Cases of one node, one after the other."""
+    with uwtest.Node(board="v100", count=board_count, speed=SPEED) as node:
+        d = node.daemon()
+        for case in cases:
+            began = time.monotonic()
+            case(t, node, d)
+            print(f"# {case.__name__}: {time.monotonic() - began:.0f} s", flush=True)
+        if t.failed:
+            print(f"# {name}: " + d.log()[-6000:].replace("\n", "\n# "))
+
+
+def main():
+    t = uwtest.Tap()
+    nodes = {"jobs": (6, [refused, found, several]), "restart": (5, [daemon_dies])}
+    wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        for f in [pool.submit(play, t, n, *nodes[n]) for n in wanted]:
+            f.result()
+    t.done()
+
+
+main()
