@@ -102,10 +102,10 @@ void node_caps_seen(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++) {
         const struct sampler_now *now = sampler_board(node->board[i].sampler, 0);
-        if (now->full.has == 0 || now->full.at_ns == node->board[i].seen_ns)
+        if (now->limits.has == 0 || now->limits.at_ns == node->board[i].seen_ns)
             continue; /* limits of an older round would look like another's change */
-        node->board[i].seen_ns = now->full.at_ns;
-        caps_seen(node->caps, i, &now->full);
+        node->board[i].seen_ns = now->limits.at_ns;
+        caps_seen(node->caps, i, &now->limits);
     }
 }
 

@@ -12,8 +12,7 @@
 #include "node/node-inside.h"
 
 enum {
-    SLOW_S = 2,       /* between looks at limits, clocks, temperature … */
-    SLOW_REST_S = 15, /* … of a board where nobody is and nothing is claimed */
+    HISTORY_S = 180, /* of a meter: windows are asked for sooner */
     WAKE_W = 5,
 };
 
@@ -79,24 +78,19 @@ static void watch_rest(struct node *node, size_t i)
 /* Who is on a board, and what is wanted of it, say how often it is looked at. */
 static void pace(struct node *node, size_t i)
 {
-    const struct config_sampling *c = &node->config.sampling;
     struct node_board *b = &node->board[i];
-    bool used = roster_in_use(node->roster, i);
     struct caps_view cap;
+    enum sampler_rate rate = SAMPLER_REST;
 
     caps_look(node->caps, i, &cap);
-    if (!used) {
-        watch_rest(node, i);
-    } else {
+    if (roster_in_use(node->roster, i)) {
+        rate = node_is_searched(node, i) ? SAMPLER_SEARCH : SAMPLER_JOB;
         b->rest_w = 0;
         b->rest_busy = false;
+    } else {
+        watch_rest(node, i);
     }
-    uint64_t period = !used                       ? c->rest_ns
-                      : node_is_searched(node, i) ? c->search_ns
-                                                  : c->job_ns;
-    sampler_pace(b->sampler, period,
-                 used || cap.state != CAPS_FREE ? SLOW_S * NS_PER_S
-                                                : SLOW_REST_S * NS_PER_S);
+    sampler_rate(b->sampler, 0, rate, cap.state != CAPS_FREE);
 }
 
 /* Another load of the driver: begin anew with what the ledger has, as after a restart. */
@@ -163,8 +157,12 @@ static int start_samplers(struct node *node, uw_error *err)
     memset(node->board, 0, sizeof node->board);
     for (size_t i = 0; i < n; i++) {
         struct board *b = boards_at(node->boards, i);
-        struct sampler_opts opts = {.period_ns = node->config.sampling.job_ns,
-                                    .seed = i + 1};
+        const struct config_sampling *c = &node->config.sampling;
+        struct sampler_opts opts = {.period_ns = c->job_ns,
+                                    .rest_ns = c->rest_ns,
+                                    .search_ns = c->search_ns,
+                                    .seed = i + 1,
+                                    .history_s = HISTORY_S};
         int r = sampler_new(node->loop, &b, 1, &opts, &node->board[i].sampler, err);
         if (r < 0)
             return r;

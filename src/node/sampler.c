@@ -10,12 +10,24 @@
 
 enum {
     WAITS_MAX = 16,
-    FED_MOST_S = 4,        /* a board may not answer at all */
-    SLOW_PERIOD_MS = 1000, /* limits, clocks, temperature */
-    POWER_PERIOD_MS = 900, /* readings beside a proved counter */
-    RETRY_MS = 1000,       /* after a call that failed */
-    LEAST_GAP_US = 500,    /* between calls of a board */
-    LATE_MS = 2000,        /* a window is answered at last (the wall's time) */
+    FED_MOST_S = 4, /* a board may not answer at all */
+    REST_MS = 1000,
+    SEARCH_MS = 100,
+    METER_PERIOD_MS = 50,
+    HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
+    RETRY_MS = 1000,    /* after a call that failed */
+    LEAST_GAP_US = 500, /* between calls of a board */
+    LATE_MS = 2000,     /* a window is answered at last (the wall's time) */
+};
+
+/* What is asked seldom, and how often at each rate. */
+enum group { GROUP_POWER, GROUP_ENERGY, GROUP_LIMITS, GROUP_STATE, GROUP_CLOCKS, GROUPS };
+static const uint32_t group_ms[][GROUPS] = {
+    /* power where the counter is what counts, the counter where it is not */
+    [SAMPLER_ALL] = {0, 0, 1000, 1000, 1000},
+    [SAMPLER_REST] = {10000, 10000, 10000, 10000, 30000},
+    [SAMPLER_JOB] = {1000, 5000, 2000, 2000, 4000},
+    [SAMPLER_SEARCH] = {2000, 5000, 3000, 6000, 12000},
 };
 
 struct probe {               /* one board */
@@ -23,10 +35,14 @@ struct probe {               /* one board */
     struct board *board;
     struct meter *meter;
     struct loop_timer *timer;
-    bool busy;                  /* a call is under way */
-    bool out;                   /* does not count in windows */
-    bool rest;                  /* is not sampled */
-    uint64_t slow_ns, power_ns; /* limits … and power are wanted then */
+    bool busy; /* a call is under way */
+    bool out;  /* does not count in windows */
+    bool rest; /* is not sampled */
+    enum sampler_rate rate;
+    bool held;
+    bool instant; /* the meter uses this reading, else the plain one */
+    uint32_t asked;
+    uint64_t due_ns[GROUPS];
     struct sampler_now now;
 };
 
@@ -49,8 +65,7 @@ struct sampler {
     size_t n;
     struct wait wait[WAITS_MAX];
     struct loop_timer *late;
-    uint64_t calls;
-    uint64_t pace_ns, pace_slow_ns; /* 0: the meters' own */
+    struct sampler_opts opts;
 };
 
 static int answer_waits(struct sampler *s);
@@ -97,36 +112,43 @@ static void feed(struct probe *p, const struct gpu_sample *g)
     }
 }
 
-/* Keep what this round did not ask for from the last one that did. */
-static void merge(struct sampler_now *now, const struct gpu_sample *g)
+/* Keep what this round did not ask for from the ones that did. */
+static void merge(struct sampler_now *now, const struct gpu_sample *g, uint32_t asked)
 {
-    enum {
-        POWER = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE,
-        SLOW = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
-               GPU_HAS_CLOCKS | GPU_HAS_REASONS
-    };
     struct gpu_sample *last = &now->last, old = *last;
+    uint32_t keep = old.has & ~asked & ~g->has;
 
     *last = *g;
-    if (!(g->has & POWER)) {
-        last->has |= old.has & POWER;
+    if (asked & GPU_HAS_ENFORCED)
+        now->limits = *g;
+    last->has |= keep;
+    if (keep & GPU_HAS_POWER)
         last->power_w = old.power_w;
+    if (keep & GPU_HAS_INSTANT)
         last->instant_w = old.instant_w;
+    if (keep & GPU_HAS_AVERAGE)
         last->average_w = old.average_w;
+    if (keep & GPU_HAS_ENERGY) {
+        last->energy_mj = old.energy_mj;
+        last->energy_began_ns = old.energy_began_ns;
+        last->energy_at_ns = old.energy_at_ns;
     }
-    if (g->has & SLOW) {
-        now->full = *g;
-        return;
+    if (keep & GPU_HAS_ENFORCED)
+        last->enforced_mw = old.enforced_mw;
+    if (keep & GPU_HAS_REQUESTED)
+        last->requested_mw = old.requested_mw;
+    if (keep & GPU_HAS_UTIL) {
+        last->util_gpu = old.util_gpu;
+        last->util_mem = old.util_mem;
     }
-    last->has |= old.has & SLOW;
-    last->enforced_mw = old.enforced_mw;
-    last->requested_mw = old.requested_mw;
-    last->util_gpu = old.util_gpu;
-    last->util_mem = old.util_mem;
-    last->temp_c = old.temp_c;
-    last->sm_mhz = old.sm_mhz;
-    last->mem_mhz = old.mem_mhz;
-    last->reasons = old.reasons;
+    if (keep & GPU_HAS_TEMP)
+        last->temp_c = old.temp_c;
+    if (keep & GPU_HAS_CLOCKS) {
+        last->sm_mhz = old.sm_mhz;
+        last->mem_mhz = old.mem_mhz;
+    }
+    if (keep & GPU_HAS_REASONS)
+        last->reasons = old.reasons;
 }
 
 static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
@@ -147,41 +169,49 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         p->now.error = *err;
     } else {
         p->now.failures = 0;
-        merge(&p->now, g);
+        merge(&p->now, g, p->asked);
         feed(p, g);
     }
     schedule(p);
     return answer_waits(p->sampler);
 }
 
-/* Is the counter enough this time? */
-static bool lean(const struct probe *p, uint64_t now_ns)
+static bool due(struct probe *p, enum group g, uint64_t now_ns)
 {
-    struct meter_state state;
-
-    if (p->sampler->pace_ns == 0 || now_ns >= p->power_ns)
+    if (now_ns < p->due_ns[g])
         return false;
-    meter_state(p->meter, &state);
-    return state.counter_proved && !state.counter_fed && !state.counter_stuck;
+    uint32_t ms = group_ms[p->rate][g];
+    if (g == GROUP_LIMITS && p->held && ms > HELD_MS)
+        ms = HELD_MS;
+    p->due_ns[g] = now_ns + ms * NS_PER_MS;
+    return true;
 }
 
+/* What this round asks for. */
 static uint32_t wanted(struct probe *p, uint64_t now_ns)
 {
-    const struct sampler *s = p->sampler;
-    uint64_t slow = s->pace_ns ? s->pace_slow_ns : SLOW_PERIOD_MS * NS_PER_MS;
-    uint32_t want = GPU_HAS_ENERGY;
+    struct meter_state state;
+    uint32_t want = 0;
 
-    if (!lean(p, now_ns)) {
-        want |= GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
-        p->power_ns =
-            now_ns + (s->pace_ns >= METER_REST_NS ? s->pace_ns * 3 / 2
-                                                  : POWER_PERIOD_MS * NS_PER_MS);
+    if (p->rate == SAMPLER_ALL)
+        want = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE | GPU_HAS_ENERGY;
+    else {
+        meter_state(p->meter, &state);
+        bool counts = state.counter_used && !state.counter_stuck;
+        if (!state.counter_fed || due(p, GROUP_ENERGY, now_ns))
+            want |= GPU_HAS_ENERGY;
+        /* Fields cost nothing beside each other; the plain reading is a call. */
+        if (p->instant && (!counts || p->rate != SAMPLER_REST))
+            want |= GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
+        else if (!counts || due(p, GROUP_POWER, now_ns))
+            want |= p->instant ? GPU_HAS_INSTANT | GPU_HAS_AVERAGE : GPU_HAS_POWER;
     }
-    if (now_ns >= p->slow_ns) {
-        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_UTIL | GPU_HAS_TEMP |
-                GPU_HAS_CLOCKS | GPU_HAS_REASONS;
-        p->slow_ns = now_ns + slow;
-    }
+    if (due(p, GROUP_LIMITS, now_ns))
+        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS;
+    if (due(p, GROUP_STATE, now_ns))
+        want |= GPU_HAS_UTIL | GPU_HAS_TEMP;
+    if (due(p, GROUP_CLOCKS, now_ns))
+        want |= GPU_HAS_CLOCKS;
     return want;
 }
 
@@ -200,8 +230,8 @@ static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
         schedule(p);
         return 0;
     }
+    p->asked = want;
     p->busy = true;
-    p->sampler->calls++;
     return 0;
 }
 
@@ -360,7 +390,8 @@ static int probe_new(struct sampler *s, struct board *board,
         return fail(err, -ENOMEM, "out of memory");
     s->probe[s->n++] = p;
     struct meter_opts m = {.period_ns = opts->period_ns,
-                           .seed = opts->seed ^ info->index};
+                           .seed = opts->seed ^ info->index,
+                           .history_s = opts->history_s};
 
     p->sampler = s;
     p->board = board;
@@ -368,6 +399,9 @@ static int probe_new(struct sampler *s, struct board *board,
         meter_model_rapl(1e-3, 0, &m.model); /* in mJ, unwrapped by its backend */
     else
         meter_model_nvidia((unsigned)info->arch, info->name, &m.model);
+    if (!(info->abilities & GPU_CAN_INSTANT)) /* an older driver: the plain reading */
+        m.model.instant = (struct meter_sensor){0};
+    p->instant = m.model.instant.update_s > 0;
     int r = meter_new(&m, &p->meter, err);
     if (r < 0)
         return fail_in(err, r, "%s", info->uuid);
@@ -383,6 +417,7 @@ int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
     s->loop = loop;
+    s->opts = *opts;
     s->began_ns = loop_now_ns(loop);
     s->probe = calloc(n ? n : 1, sizeof *s->probe);
     if (!s->probe)
@@ -423,31 +458,37 @@ void sampler_count_in(struct sampler *s, size_t i, bool in)
         s->probe[i]->out = !in;
 }
 
+static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
+{
+    uint64_t rest = s->opts.rest_ns, search = s->opts.search_ns, own = s->opts.period_ns;
+
+    if (rate == SAMPLER_REST)
+        return rest ? rest : REST_MS * NS_PER_MS;
+    if (rate == SAMPLER_SEARCH)
+        return search ? search : SEARCH_MS * NS_PER_MS;
+    return own ? own : METER_PERIOD_MS * NS_PER_MS;
+}
+
+void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held)
+{
+    if (i >= s->n || (s->probe[i]->rate == rate && s->probe[i]->held == held))
+        return;
+    struct probe *p = s->probe[i];
+    p->rate = rate;
+    p->held = held;
+    for (size_t g = 0; g < GROUPS; g++) /* not to wait for what was planned seldom */
+        p->due_ns[g] = 0;
+    meter_pace(p->meter, period_of(s, rate));
+    if (!p->busy)
+        schedule(p);
+}
+
 void sampler_rest(struct sampler *s, size_t i)
 {
     if (i >= s->n)
         return;
     s->probe[i]->out = s->probe[i]->rest = true;
     loop_timer_set(s->probe[i]->timer, UINT64_MAX, 0);
-}
-
-void sampler_pace(struct sampler *s, uint64_t period_ns, uint64_t slow_ns)
-{
-    uint64_t now = loop_now_ns(s->loop);
-
-    if (s->pace_ns == period_ns && s->pace_slow_ns == slow_ns)
-        return;
-    s->pace_ns = period_ns;
-    s->pace_slow_ns = slow_ns;
-    for (size_t i = 0; i < s->n; i++) {
-        struct probe *p = s->probe[i];
-        meter_pace(p->meter, period_ns);
-        if (p->slow_ns > now + slow_ns)
-            p->slow_ns = now + slow_ns;
-        p->power_ns = 0;
-        if (!p->busy)
-            schedule(p);
-    }
 }
 
 bool sampler_fed(const struct sampler *s, uint64_t now_ns)
@@ -477,5 +518,9 @@ struct meter *sampler_meter(struct sampler *s, size_t i)
 
 uint64_t sampler_calls(const struct sampler *s)
 {
-    return s->calls;
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        sum += board_calls(s->probe[i]->board);
+    return sum;
 }

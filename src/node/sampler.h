@@ -14,18 +14,29 @@
 
 struct sampler;
 
+/* How much is asked of a board. */
+enum sampler_rate {
+    SAMPLER_ALL,    /* everything, limits and clocks once a second: commands */
+    SAMPLER_REST,   /* nobody computes: 2 driver calls a second at most */
+    SAMPLER_JOB,    /* a job does */
+    SAMPLER_SEARCH, /* its best cap is searched for: 15 driver calls a second at most */
+};
+
 struct sampler_opts {
     uint64_t period_ns; /* mean time between samples; 0: the meter's own */
+    uint64_t rest_ns;   /* … of SAMPLER_REST; 0: 1 s */
+    uint64_t search_ns; /* … of SAMPLER_SEARCH; 0: 100 ms */
     uint64_t seed;
+    double history_s; /* see struct meter_opts */
 };
 
 /* What is known of one board now. */
 struct sampler_now {
-    struct gpu_sample last; /* has == 0: nothing yet; what a round did not ask for is kept
-                             * from one before */
-    struct gpu_sample full; /* the last round that asked for everything, as it was */
-    unsigned failures;      /* calls that failed since the last good one */
-    uw_error error;         /* of the last that failed */
+    struct gpu_sample last; /* has == 0: nothing yet.  What the last round did not ask for
+                             * is from an earlier one */
+    struct gpu_sample limits; /* the last round that asked for limits, as it was */
+    unsigned failures;        /* calls that failed since the last good one */
+    uw_error error;           /* of the last that failed */
 };
 
 /* The energy of a window over all boards of the sampler. */
@@ -63,15 +74,12 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
  * the same, its results are 0.
  */
 void sampler_count_in(struct sampler *s, size_t i, bool in);
+/* From now on; all boards begin with SAMPLER_ALL.  held: its limits are watched more
+ * closely than the rate wants, as somebody's cap is in force there.  See meter_pace().
+ */
+void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held);
 /* Board i is none of ours for good: neither sampled nor counted. */
 void sampler_rest(struct sampler *s, size_t i);
-
-/* For a sampler that runs for ever: from now on samples period_ns apart on average and
- * limits, clocks, temperature slow_ns apart; of a board whose energy counter has proved
- * itself the power readings are taken once a second (at rest: every other time) alone.
- * See meter_pace().
- */
-void sampler_pace(struct sampler *s, uint64_t period_ns, uint64_t slow_ns);
 
 /* Every board that does not rest has given a sample, or 4 s of the wall's time have
  * passed (one may not answer): a window may begin.
@@ -81,7 +89,7 @@ bool sampler_fed(const struct sampler *s, uint64_t now_ns);
 size_t sampler_count(const struct sampler *s);
 const struct sampler_now *sampler_board(const struct sampler *s, size_t i);
 struct meter *sampler_meter(struct sampler *s, size_t i);
-/* Driver calls made so far, of all boards. */
+/* Driver calls made so far on all of its boards, whoever made them (board_calls()). */
 uint64_t sampler_calls(const struct sampler *s);
 
 #endif

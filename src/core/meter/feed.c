@@ -21,8 +21,16 @@ int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
     if (model->counter_update_s > 0 && !(model->counter_unit_j > 0))
         return fail(err, -EINVAL, "the counter's unit is %g J", model->counter_unit_j);
 
-    struct meter *m = calloc(1, sizeof *m);
-    if (!m)
+    auto_(meter_free) struct meter *m = calloc(1, sizeof *m);
+    double keep_s =
+        opts->history_s > 0 ? fmax(opts->history_s, HISTORY_LEAST_S) : HUGE_VAL;
+    if (!m || !series_init(&m->c, keep_s) || !series_init(&m->r, keep_s))
+        return fail(err, -ENOMEM, "no memory for a meter");
+    m->ring = malloc(FEW * sizeof *m->ring);
+    m->at = (struct ring){.room = FEW, .keep_s = keep_s};
+    m->chunks = malloc(COARSE_FEW * sizeof *m->chunks);
+    m->chunks_room = COARSE_FEW;
+    if (!m->ring || !m->chunks)
         return fail(err, -ENOMEM, "no memory for a meter");
     m->opts = *opts;
     if (!m->opts.period_ns)
@@ -33,12 +41,18 @@ int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
     rng_init(&m->rng, opts->seed);
     edges_init(&m->c_edges, fmax(model->counter_update_s, 1e-3));
     edges_init(&m->r_edges, fmax(s->update_s, 1e-3));
-    *ret = m;
+    *ret = take(m);
     return 0;
 }
 
 void meter_free(struct meter *m)
 {
+    if (!m)
+        return;
+    free(m->c.p);
+    free(m->r.p);
+    free(m->ring);
+    free(m->chunks);
     free(m);
 }
 
@@ -59,7 +73,7 @@ void meter_event(struct meter *m, struct event e)
 
 const struct reading *reading_at(const struct meter *m, size_t i)
 {
-    return &m->ring[(m->head + READINGS - m->n_ring + i) % READINGS];
+    return &m->ring[ring_at(&m->at, i)];
 }
 
 bool sensor_part_time(const struct meter *m)
@@ -70,22 +84,29 @@ bool sensor_part_time(const struct meter *m)
 
 /* ---- readings ---- */
 
+static void keep_reading(struct meter *m, struct reading r)
+{
+    double old = m->at.n ? r.end - reading_at(m, 0)->end : 0;
+    void *items = m->ring;
+    size_t at = ring_next(&m->at, &items, sizeof r, old);
+
+    m->ring = items;
+    m->ring[at] = r;
+}
+
 static void add_reading(struct meter *m, double end, double w)
 {
     const struct meter_sensor *s = &m->sensor;
     struct point p = m->r.last;
     double step = end - p.t, old = m->w;
 
-    if (m->r.n && s->response_s > 0 && step < 1.75 * s->update_s)
+    if (m->r.at.n && s->response_s > 0 && step < 1.75 * s->update_s)
         return; /* the debt's noise would grow with the number of points */
 
-    m->ring[m->head] = (struct reading){.end = end, .w = w, .published = m->r_changed};
-    m->head = (m->head + 1) % READINGS;
-    if (m->n_ring < READINGS)
-        m->n_ring++;
+    keep_reading(m, (struct reading){.end = end, .w = w, .published = m->r_changed});
     m->w = w;
     m->r_top = fmax(m->r_top, w);
-    if (m->r.n == 0) {
+    if (m->r.at.n == 0) {
         series_add(&m->r, (struct point){.t = end, .dt = 0.2 * s->update_s});
         return;
     }
@@ -182,7 +203,7 @@ static void bridge(struct meter *m, double to, uint32_t why)
         return;
     double e = read_energy(m, p.t, to, &sd);
     if (!m->r_any)
-        sd = m->c.n > 1 ? 0.5 * (to - p.t) * m->r_top : 0;
+        sd = m->c.at.n > 1 ? 0.5 * (to - p.t) * m->r_top : 0;
     meter_event(
         m, (struct event){.t0 = p.t, .t1 = to, .sd_j = sd, .why = why, .counter = true});
     p.e += e;
@@ -247,7 +268,8 @@ static void changed(struct meter *m, uint64_t raw, double at)
 
 static void take_counter(struct meter *m, double began, double at, uint64_t raw)
 {
-    double patience = fmax(8 * m->opts.model.counter_update_s, 1);
+    double period = (double)m->opts.period_ns * 1e-9;
+    double patience = fmax(fmax(8 * m->opts.model.counter_update_s, 1), 3 * period);
 
     if (!m->c_any) {
         m->raw = raw;

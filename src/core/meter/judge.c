@@ -9,6 +9,8 @@ enum { TICKS = 300, ENOUGH = 4 };
  * rows volta and volta-sensed), so only slower sensors have to be told apart.
  */
 #define FAST_S 0.05
+/* Readings a second that are too few to doubt a counter that has proved itself. */
+#define SPARSE 4.0
 
 bool counter_usable(const struct meter *m)
 {
@@ -20,7 +22,7 @@ bool counter_usable(const struct meter *m)
 /* Mean of the reading whose publication is nearest to t. */
 static bool reading_near(const struct meter *m, double t, double *ret_w)
 {
-    size_t lo = 0, hi = m->n_ring;
+    size_t lo = 0, hi = m->at.n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -29,7 +31,7 @@ static bool reading_near(const struct meter *m, double t, double *ret_w)
         else
             hi = mid;
     }
-    if (lo == m->n_ring || lo == 0)
+    if (lo == m->at.n || lo == 0)
         return false;
     const struct reading *a = reading_at(m, lo - 1), *b = reading_at(m, lo);
     *ret_w = t - a->end < b->end - t ? a->w : b->w;
@@ -46,7 +48,7 @@ static struct match matching(const struct meter *m, double shift)
     struct match k = {0};
     double T = m->c_edges.period_s, last = -1;
 
-    for (size_t i = m->c.n > TICKS ? m->c.n - TICKS : 1; i < m->c.n; i++) {
+    for (size_t i = m->c.at.n > TICKS ? m->c.at.n - TICKS : 1; i < m->c.at.n; i++) {
         const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
         double c = (b->e - a->e) / T, r;
         if (fabs(b->t - a->t - T) > 0.5 * T || !reading_near(m, b->t + shift, &r)) {
@@ -83,11 +85,21 @@ static void classify(struct meter *m)
         m->class = CLASS_TRUE;
 }
 
+/* Readings since t; few say little about a load that varies. */
+static size_t readings_since(const struct meter *m, double t)
+{
+    size_t n = 0;
+
+    while (n < m->at.n && reading_at(m, m->at.n - 1 - n)->end >= t)
+        n++;
+    return n;
+}
+
 static void prove(struct meter *m)
 {
     double ca, cb, ra, rb, sd, to = fmin(m->c.last.t, m->r.last.t), from = to - 5;
 
-    if (m->c.n < 3 || m->c_stuck)
+    if (m->c.at.n < 3 || m->c_stuck)
         return;
     if (m->opts.model.counter_true && !m->r_any) {
         m->proved = true;
@@ -98,6 +110,8 @@ static void prove(struct meter *m)
     if (to - from < 0.8 || !series_energy(&m->c, from, &ca, &sd) ||
         !series_energy(&m->c, to, &cb, &sd) || !series_energy(&m->r, from, &ra, &sd) ||
         !series_energy(&m->r, to, &rb, &sd) || rb - ra < 1e-3)
+        return;
+    if (m->proved && (double)readings_since(m, from) < SPARSE * (to - from))
         return;
     m->mismatch = (cb - ca) / (rb - ra) - 1;
     double allowed = sensor_part_time(m) ? 0.7 : 0.15;

@@ -26,7 +26,7 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     size_t n = 0;
 
     if (!counter && m->sensor.update_s >= 0.95 * PIECE_S) {
-        for (size_t i = 0; i < m->n_ring && n < PIECES; i++) {
+        for (size_t i = 0; i < m->at.n && n < PIECES; i++) {
             const struct reading *r = reading_at(m, i);
             if (r->end - m->sensor.window_s >= a - 1e-9 && r->end <= b + 1e-9)
                 ret[n++] = r->w;
@@ -36,7 +36,7 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     const struct series *s = counter ? &m->c : &m->r;
     double period = m->c_edges.period_s;
     if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* its own ticks */
-        for (size_t i = 1; i < s->n && n < PIECES; i++) {
+        for (size_t i = 1; i < s->at.n && n < PIECES; i++) {
             const struct point *p = series_at(s, i - 1), *q = series_at(s, i);
             if (p->t >= a - 1e-9 && q->t <= b + 1e-9)
                 ret[n++] =
@@ -79,20 +79,20 @@ int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_
 
 uint64_t meter_idle_ns(struct meter *m, uint64_t now_ns, double limit_w)
 {
-    bool counter = m->n_ring == 0;
+    bool counter = m->at.n == 0;
     double now = m->any ? meter_s(m, now_ns) : 0, since = now;
 
     if (!m->any || now < 0)
         return 0;
     if (counter) {
-        for (size_t i = m->c.n; i-- > 1;) {
+        for (size_t i = m->c.at.n; i-- > 1;) {
             const struct point *p = series_at(&m->c, i - 1), *q = series_at(&m->c, i);
             if ((q->e - p->e) / fmax(q->t - p->t, 1e-3) > limit_w)
                 break;
             since = p->t;
         }
     } else {
-        for (size_t i = m->n_ring; i-- > 0;) {
+        for (size_t i = m->at.n; i-- > 0;) {
             if (reading_at(m, i)->w > limit_w)
                 break;
             since = reading_at(m, i)->end - m->sensor.window_s;

@@ -124,5 +124,6 @@ void meter_state(struct meter *m, struct meter_state *ret)
         .refused = m->refused,
         .gaps = m->gaps,
         .last_ns = m->last_ns,
+        .counter_used = counter_usable(m),
     };
 }

@@ -1,29 +1,71 @@
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "core/meter/state.h"
 
+/* The ring's content from its oldest on, in twice the room. */
+static bool grow(struct ring *r, void **items, size_t size)
+{
+    size_t first = ring_at(r, 0), tail = r->room - first;
+    char *more = malloc(2 * r->room * size), *old = *items;
+
+    if (!more)
+        return false;
+    memcpy(more, old + first * size, tail * size);
+    memcpy(more + tail * size, old, first * size);
+    free(old);
+    *items = more;
+    r->head = r->n;
+    r->room *= 2;
+    return true;
+}
+
+size_t ring_next(struct ring *r, void **items, size_t size, double oldest_s)
+{
+    bool may_grow = r->room < POINTS && (!r->full || oldest_s <= r->keep_s);
+
+    if (r->n == r->room && !(may_grow && grow(r, items, size)))
+        r->full = true;
+    size_t at = r->head;
+    r->head = (r->head + 1) % r->room;
+    if (r->n < r->room)
+        r->n++;
+    if (r->n == r->room && (r->room >= POINTS || oldest_s > r->keep_s))
+        r->full = true; /* told before the first one goes: it can still be settled */
+    return at;
+}
+
+bool series_init(struct series *s, double keep_s)
+{
+    s->p = malloc(FEW * sizeof *s->p);
+    s->at = (struct ring){.room = FEW, .keep_s = keep_s};
+    return s->p;
+}
+
 void series_add(struct series *s, struct point p)
 {
-    if (s->n && p.t <= s->last.t) { /* two edges in one: the later tells all */
-        s->head = (s->head + POINTS - 1) % POINTS;
-        s->n--;
+    if (s->at.n && p.t <= s->last.t) { /* two edges in one: the later tells all */
+        s->at.head = (s->at.head + s->at.room - 1) % s->at.room;
+        s->at.n--;
         p.t = s->last.t;
     }
-    s->p[s->head] = s->last = p;
-    s->head = (s->head + 1) % POINTS;
-    if (s->n < POINTS)
-        s->n++;
+    double old = s->at.n ? p.t - series_at(s, 0)->t : 0;
+    void *items = s->p;
+    size_t at = ring_next(&s->at, &items, sizeof p, old);
+    s->p = items;
+    s->p[at] = s->last = p;
 }
 
 const struct point *series_at(const struct series *s, size_t i)
 {
-    return &s->p[(s->head + POINTS - s->n + i) % POINTS];
+    return &s->p[ring_at(&s->at, i)];
 }
 
 /* Number of points at or before t. */
 static size_t before(const struct series *s, double t)
 {
-    size_t lo = 0, hi = s->n;
+    size_t lo = 0, hi = s->at.n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -48,7 +90,7 @@ void series_range(const struct series *s, double a, double b, double *ret_lo,
     size_t i = before(s, a), end = before(s, b);
     double lo = HUGE_VAL, hi = 0;
 
-    for (i = i < 1 ? 1 : i; i < s->n && i <= end; i++) {
+    for (i = i < 1 ? 1 : i; i < s->at.n && i <= end; i++) {
         lo = fmin(lo, mean_w(s, i));
         hi = fmax(hi, mean_w(s, i));
     }
@@ -60,9 +102,9 @@ bool series_energy(const struct series *s, double t, double *ret_j, double *ret_
 {
     size_t i = before(s, t);
 
-    if (s->n < 2 || i == 0 || (i == s->n && t > s->last.t))
+    if (s->at.n < 2 || i == 0 || (i == s->at.n && t > s->last.t))
         return false;
-    if (i == s->n)
+    if (i == s->at.n)
         i--;
 
     /* Within the tick the board is taken to go between the lowest and the highest
@@ -71,7 +113,7 @@ bool series_energy(const struct series *s, double t, double *ret_j, double *ret_
     const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
     double len = b->t - a->t, x = (t - a->t) / len, p = mean_w(s, i), lo, hi;
     double previous = i > 1 ? mean_w(s, i - 1) : p;
-    double following = i + 1 < s->n ? mean_w(s, i + 1) : p;
+    double following = i + 1 < s->at.n ? mean_w(s, i + 1) : p;
 
     series_range(s, t - 2, t + 2, &lo, &hi);
     double swing = fmax(hi - lo, 1e-6), f = (p - lo) / swing;

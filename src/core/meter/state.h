@@ -8,14 +8,16 @@
 #include "core/meter/meter.h"
 
 enum {
-    POINTS = 4096,
-    READINGS = 4096,
+    POINTS = 4096, /* of series and readings at most … */
+    FEW = 128,     /* … and at first */
     MARKS = 64,
     EVENTS = 64,
-    COARSE = 8192,
+    COARSE = 8192, /* chunks at most … */
+    COARSE_FEW = 32,
 };
 #define COARSE_S 10.0 /* one coarse point so often; doubled when they fill up */
 #define FOLD_AROUND_S 10.0
+#define HISTORY_LEAST_S 60.0
 
 /* Energy up to a moment since the series began. */
 struct point {
@@ -23,10 +25,17 @@ struct point {
     double dt; /* standard deviation of t */
 };
 
+/* A ring that grows while what it would lose is younger than keep_s. */
+struct ring {
+    size_t room, n, head; /* head: where the next goes */
+    double keep_s;
+    bool full; /* the next one takes the oldest one's place, or one did */
+};
+
 /* A series of points: the last ones in a ring, older ones thinned out. */
 struct series {
-    struct point p[POINTS];
-    size_t n, head; /* head: where the next goes */
+    struct point *p;
+    struct ring at;
     struct point last;
 };
 
@@ -83,8 +92,8 @@ struct meter {
     /* readings */
     struct edges r_edges;
     struct series r;
-    struct reading ring[READINGS];
-    size_t n_ring, head;
+    struct reading *ring;
+    struct ring at;
     double w, r_same_from, r_same_at, r_changed;
     double r_top;
     unsigned same, fresh; /* polls in a row that said the same; changes seen */
@@ -94,8 +103,9 @@ struct meter {
     size_t n_marks;
     struct event events[EVENTS];
     size_t n_events;
-    struct chunk chunks[COARSE];
-    size_t n_chunks;
+    struct chunk *chunks;
+    size_t n_chunks, chunks_room;
+    bool chunks_lost;
     double chunk_s;
     double next_at; /* s; when the schedule wants the next sample */
     double burst_until;
@@ -107,6 +117,18 @@ double meter_s(const struct meter *m, uint64_t ns);
 
 /* ---- series.c ---- */
 
+/* Room for one entry of `size` more, oldest_s old the one that would be lost: where it
+ * goes.  Grows where it may and memory is there.
+ */
+size_t ring_next(struct ring *r, void **items, size_t size, double oldest_s);
+/* Place of the i-th oldest. */
+static inline size_t ring_at(const struct ring *r, size_t i)
+{
+    return (r->head + r->room - r->n + i) % r->room;
+}
+
+/* false: no memory. */
+bool series_init(struct series *s, double keep_s);
 void series_add(struct series *s, struct point p);
 /* i-th oldest point of the ring. */
 const struct point *series_at(const struct series *s, size_t i);

@@ -1,5 +1,6 @@
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -97,12 +98,12 @@ static bool place(const struct meter *m, bool counter, double t, struct piece *r
 {
     const struct series *s = counter ? &m->c : &m->r;
 
-    if (s->n < 2)
+    if (s->at.n < 2)
         return false;
     *ret = (struct piece){0};
     if (series_energy(s, t, &ret->e, &ret->sd))
         return true;
-    if (t > s->last.t || (s->n < POINTS && t < series_at(s, 0)->t)) {
+    if (t > s->last.t || (!s->at.full && t < series_at(s, 0)->t)) {
         extrapolate(s, t, ret);
         return true;
     }
@@ -140,7 +141,7 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
 
 static size_t first_after(const struct meter *m, double t)
 {
-    size_t lo = 0, hi = m->n_ring;
+    size_t lo = 0, hi = m->at.n;
 
     while (lo < hi) {
         size_t mid = (lo + hi) / 2;
@@ -164,7 +165,7 @@ static size_t gather(const struct meter *m, double a, double b, struct fold_obs 
     size_t i = first_after(m, a), j = first_after(m, b), n = 0;
     size_t lo = first_after(m, a - FOLD_AROUND_S), hi = first_after(m, b + FOLD_AROUND_S);
 
-    if (hi < m->n_ring)
+    if (hi < m->at.n)
         hi++;
     size_t pair = j - i > FOLD_MAX / 2 && m->r_edges.locked ? 2 : 1;
     while (hi - lo > pair * FOLD_MAX) { /* trim the longer side, or the window itself */
@@ -250,7 +251,7 @@ static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
         aliases(m, obs, n, b - a, &p);
     else if (p.sd > 0.01 * p.e)
         p.why |= METER_WHY_IRREGULAR;
-    if (b > m->ring[(m->head + READINGS - 1) % READINGS].end + m->sensor.update_s)
+    if (b > reading_at(m, m->at.n - 1)->end + m->sensor.update_s)
         p.why |= METER_WHY_EARLY;
     *ret = p;
     return 0;
@@ -300,7 +301,7 @@ static struct piece part_of(const struct meter *m, const struct chunk *c, double
 
 static int fold_long(struct meter *m, double a, double b, struct piece *ret)
 {
-    double ring = m->n_ring ? reading_at(m, 0)->end : 0;
+    double ring = m->at.n ? reading_at(m, 0)->end : 0;
     struct piece sum = {0};
 
     for (size_t i = 0; i < m->n_chunks && a < b; i++) {
@@ -310,7 +311,7 @@ static int fold_long(struct meter *m, double a, double b, struct piece *ret)
             continue;
         bool whole = a <= c->t0 && b >= c->t1;
         struct piece p = part_of(m, c, fmax(a, c->t0), to);
-        if (!whole && (m->n_ring < READINGS || a > ring + 1)) {
+        if (!whole && (!m->at.full || a > ring + 1)) {
             int r = fold_or_line(m, a, to, &p);
             if (r < 0)
                 return r;
@@ -333,7 +334,7 @@ static int fold_long(struct meter *m, double a, double b, struct piece *ret)
 
 static int fold_window(struct meter *m, double a, double b, struct piece *ret)
 {
-    bool in_ring = m->n_ring && (m->n_ring < READINGS || a > reading_at(m, 0)->end + 1);
+    bool in_ring = m->at.n && (!m->at.full || a > reading_at(m, 0)->end + 1);
 
     if (b - a <= DIRECT_S && in_ring)
         return fold_or_line(m, a, b, ret);
@@ -358,9 +359,48 @@ static void merge(struct meter *m)
     m->chunk_s *= 2;
 }
 
+/* Room for one chunk more: by need, then old ones are merged, or forgotten where the
+ * history is short.
+ */
+static bool chunk_room(struct meter *m)
+{
+    if (m->n_chunks < m->chunks_room)
+        return true;
+    if (m->opts.history_s > 0) {
+        size_t half = m->n_chunks / 2;
+        if ((double)half * m->chunk_s >= m->opts.history_s) {
+            memmove(m->chunks, m->chunks + half,
+                    (m->n_chunks - half) * sizeof *m->chunks);
+            m->n_chunks -= half;
+            m->chunks_lost = true;
+            return true;
+        }
+    }
+    if (m->chunks_room == COARSE) {
+        merge(m);
+        return true;
+    }
+    struct chunk *more = realloc(m->chunks, 2 * m->chunks_room * sizeof *more);
+    if (!more)
+        return false;
+    m->chunks = more;
+    m->chunks_room *= 2;
+    return true;
+}
+
+/* Energy of what leaves the ring, by a sensor that looks part of the time.  With a short
+ * history windows never reach that far back: no need to think hard over it.
+ */
+static int settle_piece(struct meter *m, double a, double b, struct piece *ret)
+{
+    if (m->opts.history_s <= 0)
+        return fold_or_line(m, a, b, ret);
+    return difference(m, false, a, b, ret) ? 0 : -ENODATA;
+}
+
 static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, bool fold)
 {
-    struct piece p;
+    struct piece p = {0};
 
     if (k->settled || k->t < c->t0 || k->t >= c->t1)
         return 0;
@@ -370,7 +410,7 @@ static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, b
         k->counter_sd = p.sd;
     }
     if (fold) {
-        int r = fold_or_line(m, k->t, c->t1, &p);
+        int r = settle_piece(m, k->t, c->t1, &p);
         if (r < 0 && r != -ENODATA)
             return r;
         k->read_j = p.e;
@@ -387,9 +427,9 @@ static double oldest(const struct meter *m)
 {
     double t = -HUGE_VAL;
 
-    if (m->n_ring == READINGS)
+    if (m->at.full)
         t = fmax(reading_at(m, 0)->end, series_at(&m->r, 0)->t);
-    if (m->c.n == POINTS)
+    if (m->c.at.full)
         t = fmax(t, series_at(&m->c, 0)->t);
     return t;
 }
@@ -399,14 +439,14 @@ int meter_settle(struct meter *m)
     double from = m->n_chunks ? m->chunks[m->n_chunks - 1].t1 : 0;
     struct chunk c = {.t0 = from, .t1 = from + m->chunk_s};
     /* readings are second to a counter that counts: no need to think hard over them */
-    bool fold = sensor_part_time(m) && !counter_usable(m) && m->n_ring > 1;
+    bool fold = sensor_part_time(m) && !counter_usable(m) && m->at.n > 1;
     struct piece p = {0};
     int r = 0;
 
     if (c.t0 > oldest(m) + LEAVING_S)
         return 0;
     if (fold) {
-        r = fold_or_line(m, c.t0, c.t1, &p);
+        r = settle_piece(m, c.t0, c.t1, &p);
         if (r < 0 && r != -ENODATA)
             return r;
         c.e = p.e;
@@ -422,8 +462,8 @@ int meter_settle(struct meter *m)
         c.counter_j = p.e;
     if (place(m, false, c.t1, &p))
         c.read_j = p.e;
-    if (m->n_chunks == COARSE)
-        merge(m);
+    if (!chunk_room(m))
+        return -ENOMEM;
     m->chunks[m->n_chunks++] = c;
     return 0;
 }
@@ -463,9 +503,10 @@ static bool known(const struct meter *m, bool counter, double a, double b)
 {
     const struct series *s = counter ? &m->c : &m->r;
 
-    if (s->n < 2 || b > s->last.t + BEYOND_S)
+    if (s->at.n < 2 || b > s->last.t + BEYOND_S ||
+        (m->chunks_lost && a < m->chunks[0].t0))
         return false;
-    return s->n == POINTS || a > series_at(s, 0)->t - BEYOND_S;
+    return s->at.full || a > series_at(s, 0)->t - BEYOND_S;
 }
 
 /* 95 % of a normal's mass lie within 1.96; loads are no normals. */

@@ -36,8 +36,11 @@ enum {
     NVML_CLOCK_SM = 1,
     NVML_CLOCK_MEM = 2,
     NVML_TEMPERATURE_GPU = 0,
+    NVML_FI_TOTAL_ENERGY = 83,
     NVML_FI_POWER_AVERAGE = 185,
     NVML_FI_POWER_INSTANT = 186,
+    NVML_FI_POWER_CURRENT_LIMIT = 190, /* the one in force, whoever set it */
+    NVML_FI_POWER_REQUESTED_LIMIT = 192,
 };
 
 struct nvml_field_value {

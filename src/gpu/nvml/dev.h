@@ -81,8 +81,9 @@ int dev_reset_clocks(struct gpu_dev *dev, uw_error *err);
 int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err);
 int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err);
 
-/* The two power fields in one call; what the board lacks stays 0 in *ret_has. */
-nvml_result dev_power_fields(const struct gpu_dev *dev, uint32_t *ret_has,
-                             double *ret_average_w, double *ret_instant_w);
+/* These of energy, instant and average power and the two limits (enum gpu_sample_has) as
+ * fields, in one call; what the board lacks is left out of ret->has.
+ */
+nvml_result dev_fields(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret);
 
 #endif

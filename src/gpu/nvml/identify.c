@@ -3,6 +3,8 @@
 #include "base/error.h"
 #include "gpu/nvml/dev.h"
 
+enum { FIELD_FAR_MJ = 10000000 }; /* what a board may take between two calls, at most */
+
 /* One call that tells whether an ability is there: set the bit unless the board
  * says that it cannot.  A passing failure does not take an ability away.
  */
@@ -87,21 +89,39 @@ static void identify_modes(struct gpu_dev *dev)
         dev->info.clock_max_mhz = mhz;
 }
 
+/* Fields that say what a call of their own says; those that do not are not used. */
+static void probe_fields(struct gpu_dev *dev, unsigned long long mj)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    struct gpu_sample s = {0};
+    unsigned mw = 0;
+
+    if (!abi->field_values ||
+        dev_fields(dev, GPU_HAS_AVERAGE | GPU_HAS_INSTANT, &s) != NVML_OK)
+        return;
+    dev->info.abilities |= s.has & GPU_HAS_AVERAGE ? GPU_CAN_AVERAGE : 0;
+    dev->info.abilities |= s.has & GPU_HAS_INSTANT ? GPU_CAN_INSTANT : 0;
+    if (dev_fields(dev, GPU_HAS_ENERGY | GPU_HAS_ENFORCED | GPU_HAS_REQUESTED, &s) !=
+        NVML_OK)
+        return;
+    dev->field_energy = dev->info.abilities & GPU_CAN_ENERGY && s.has & GPU_HAS_ENERGY &&
+                        s.energy_mj >= mj && s.energy_mj - mj < FIELD_FAR_MJ;
+    dev->field_limits =
+        s.has & GPU_HAS_ENFORCED && s.has & GPU_HAS_REQUESTED && abi->enforced_limit &&
+        abi->requested_limit && abi->enforced_limit(dev->handle, &mw) == NVML_OK &&
+        mw == s.enforced_mw && abi->requested_limit(dev->handle, &mw) == NVML_OK &&
+        mw == s.requested_mw;
+}
+
 static void probe_power(struct gpu_dev *dev)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
     unsigned long long mj = 0;
     unsigned a = 0, b = 0;
-    double average_w, instant_w;
-    uint32_t has = 0;
 
     if (abi->energy)
         probe(dev, GPU_CAN_ENERGY, abi->energy(dev->handle, &mj));
-    if (abi->field_values &&
-        dev_power_fields(dev, &has, &average_w, &instant_w) == NVML_OK) {
-        dev->info.abilities |= has & GPU_HAS_AVERAGE ? GPU_CAN_AVERAGE : 0;
-        dev->info.abilities |= has & GPU_HAS_INSTANT ? GPU_CAN_INSTANT : 0;
-    }
+    probe_fields(dev, mj);
     if (abi->constraints && (abi->enforced_limit || abi->requested_limit))
         probe(dev, GPU_CAN_LIMIT, abi->constraints(dev->handle, &a, &b));
     dev->limit_v2 = !abi->set_limit;

@@ -18,7 +18,7 @@ enum {
     ROOM_FIRST = 16,
     ROOM_MORE = 8,
     ROOM_MOST = 4096,
-    OTHERS_EVERY = 4, /* looks; the other two lists change seldom */
+    OTHERS_EVERY = 8, /* looks; the other two lists change seldom */
 };
 #define NO_MEMORY ((nvml_result)0xfffffffe) /* none of NVML's */
 

@@ -11,6 +11,10 @@ int dev_usable(const struct gpu_dev *dev, uw_error *err)
                 dev->error.text[0] ? dev->error.text : "no answer from the driver");
 }
 
+/* One call of the driver, counted. */
+#define CALL(dev, fn, ...) \
+    (dev_count(dev), (dev)->lib->abi.fn((dev)->handle, __VA_ARGS__))
+
 /* One sample under way. */
 struct job {
     struct gpu_dev *dev;
@@ -32,44 +36,86 @@ static bool good(struct job *j, nvml_result r, const char *call)
     return false;
 }
 
-static double field_w(const struct nvml_field_value *v)
+static double field_number(const struct nvml_field_value *v)
 {
-    double mw = 0;
-
     switch (v->type) {
     case NVML_VALUE_DOUBLE:
-        mw = v->value.d;
-        break;
+        return v->value.d;
     case NVML_VALUE_UINT:
-        mw = (double)v->value.u32;
-        break;
+        return (double)v->value.u32;
     default:
-        mw = (double)v->value.u64;
-        break;
+        return (double)v->value.u64;
     }
-    return mw * 1e-3;
 }
 
-nvml_result dev_power_fields(const struct gpu_dev *dev, uint32_t *ret_has,
-                             double *ret_average_w, double *ret_instant_w)
+/* The counter's; 2^53 mJ are too few for no driver, but let it be exact. */
+static uint64_t field_count(const struct nvml_field_value *v)
 {
-    struct nvml_field_value v[2] = {{.field = NVML_FI_POWER_AVERAGE},
-                                    {.field = NVML_FI_POWER_INSTANT}};
+    switch (v->type) {
+    case NVML_VALUE_DOUBLE:
+        return v->value.d > 0 ? (uint64_t)v->value.d : 0;
+    case NVML_VALUE_UINT:
+        return v->value.u32;
+    default:
+        return v->value.u64;
+    }
+}
 
-    nvml_result r = dev->lib->abi.field_values(dev->handle, 2, v);
-    if (r != NVML_OK)
-        return r;
-    if (v[0].result == NVML_OK) {
-        *ret_average_w = field_w(&v[0]);
-        *ret_has |= GPU_HAS_AVERAGE;
+static const struct {
+    uint32_t has;
+    uint32_t field;
+} field_of[] = {
+    {GPU_HAS_ENERGY, NVML_FI_TOTAL_ENERGY},
+    {GPU_HAS_INSTANT, NVML_FI_POWER_INSTANT},
+    {GPU_HAS_AVERAGE, NVML_FI_POWER_AVERAGE},
+    {GPU_HAS_ENFORCED, NVML_FI_POWER_CURRENT_LIMIT},
+    {GPU_HAS_REQUESTED, NVML_FI_POWER_REQUESTED_LIMIT},
+};
+
+static void put_field(struct gpu_sample *s, uint32_t has,
+                      const struct nvml_field_value *v)
+{
+    switch (has) {
+    case GPU_HAS_ENERGY:
+        s->energy_mj = field_count(v);
+        break;
+    case GPU_HAS_INSTANT:
+        s->instant_w = field_number(v) * 1e-3;
+        break;
+    case GPU_HAS_AVERAGE:
+        s->average_w = field_number(v) * 1e-3;
+        break;
+    case GPU_HAS_ENFORCED:
+        s->enforced_mw = (uint32_t)field_count(v);
+        break;
+    default:
+        s->requested_mw = (uint32_t)field_count(v);
+        break;
     }
-    if (v[1].result == NVML_OK) {
-        *ret_instant_w = field_w(&v[1]);
-        *ret_has |= GPU_HAS_INSTANT;
+    s->has |= has;
+}
+
+nvml_result dev_fields(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret)
+{
+    struct nvml_field_value v[n_elements(field_of)];
+    uint32_t has[n_elements(field_of)];
+    nvml_result fatal = NVML_OK;
+    int n = 0;
+
+    for (size_t i = 0; i < n_elements(field_of); i++)
+        if (want & field_of[i].has) {
+            v[n] = (struct nvml_field_value){.field = field_of[i].field};
+            has[n++] = field_of[i].has;
+        }
+    dev_count(dev);
+    nvml_result r = dev->lib->abi.field_values(dev->handle, n, v);
+    for (int i = 0; r == NVML_OK && i < n; i++) {
+        if (v[i].result == NVML_OK)
+            put_field(ret, has[i], &v[i]);
+        else if (nvml_is_fatal(v[i].result))
+            fatal = v[i].result;
     }
-    if (nvml_is_fatal(v[0].result))
-        return v[0].result;
-    return nvml_is_fatal(v[1].result) ? v[1].result : NVML_OK;
+    return r == NVML_OK ? fatal : r;
 }
 
 static uint64_t now(const struct job *j)
@@ -79,6 +125,34 @@ static uint64_t now(const struct job *j)
     return clock->now_ns(clock->user);
 }
 
+/* What this board tells as fields, all of it in one call. */
+static uint32_t as_fields(const struct job *j, uint32_t want)
+{
+    const uint32_t can = j->dev->info.abilities;
+    uint32_t fields = 0;
+
+    fields |= can & GPU_CAN_INSTANT ? want & GPU_HAS_INSTANT : 0;
+    fields |= can & GPU_CAN_AVERAGE ? want & GPU_HAS_AVERAGE : 0;
+    if (j->dev->field_limits)
+        fields |= want & (GPU_HAS_ENFORCED | GPU_HAS_REQUESTED);
+    if (fields && j->dev->field_energy) /* alone it has a call of its own */
+        fields |= want & GPU_HAS_ENERGY;
+    return fields;
+}
+
+static void take_fields(struct job *j, uint32_t fields)
+{
+    uint64_t began = now(j);
+
+    if (!fields)
+        return;
+    (void)good(j, dev_fields(j->dev, fields, &j->s), "nvmlDeviceGetFieldValues");
+    if (j->s.has & fields & GPU_HAS_ENERGY) {
+        j->s.energy_began_ns = began;
+        j->s.energy_at_ns = now(j);
+    }
+}
+
 static void take_energy(struct job *j, uint32_t want)
 {
     unsigned long long mj = 0;
@@ -86,7 +160,7 @@ static void take_energy(struct job *j, uint32_t want)
     if (!(want & GPU_HAS_ENERGY) || !(j->dev->info.abilities & GPU_CAN_ENERGY))
         return;
     j->s.energy_began_ns = now(j);
-    nvml_result r = j->abi->energy(j->dev->handle, &mj);
+    nvml_result r = CALL(j->dev, energy, &mj);
     j->s.energy_at_ns = now(j);
     if (!good(j, r, "nvmlDeviceGetTotalEnergyConsumption"))
         return;
@@ -96,20 +170,12 @@ static void take_energy(struct job *j, uint32_t want)
 
 static void take_power(struct job *j, uint32_t want)
 {
-    const uint32_t fields = want & (GPU_HAS_INSTANT | GPU_HAS_AVERAGE);
-    const bool can = j->dev->info.abilities & (GPU_CAN_INSTANT | GPU_CAN_AVERAGE);
     unsigned mw = 0;
 
     if (want & GPU_HAS_POWER &&
-        good(j, j->abi->power_usage(j->dev->handle, &mw), "nvmlDeviceGetPowerUsage")) {
+        good(j, CALL(j->dev, power_usage, &mw), "nvmlDeviceGetPowerUsage")) {
         j->s.power_w = mw * 1e-3;
         j->s.has |= GPU_HAS_POWER;
-    }
-    if (fields && can) {
-        uint32_t has = 0;
-        nvml_result r = dev_power_fields(j->dev, &has, &j->s.average_w, &j->s.instant_w);
-        (void)good(j, r, "nvmlDeviceGetFieldValues");
-        j->s.has |= has & fields;
     }
 }
 
@@ -118,13 +184,12 @@ static void take_limits(struct job *j, uint32_t want)
     unsigned mw = 0;
 
     if (want & GPU_HAS_ENFORCED && j->abi->enforced_limit &&
-        good(j, j->abi->enforced_limit(j->dev->handle, &mw),
-             "nvmlDeviceGetEnforcedPowerLimit")) {
+        good(j, CALL(j->dev, enforced_limit, &mw), "nvmlDeviceGetEnforcedPowerLimit")) {
         j->s.enforced_mw = mw;
         j->s.has |= GPU_HAS_ENFORCED;
     }
     if (want & GPU_HAS_REQUESTED && j->abi->requested_limit &&
-        good(j, j->abi->requested_limit(j->dev->handle, &mw),
+        good(j, CALL(j->dev, requested_limit, &mw),
              "nvmlDeviceGetPowerManagementLimit")) {
         j->s.requested_mw = mw;
         j->s.has |= GPU_HAS_REQUESTED;
@@ -139,12 +204,12 @@ static nvml_result read_temperature(const struct job *j, int32_t *ret)
     nvml_result r = NVML_FUNCTION_NOT_FOUND;
 
     if (j->abi->temperature_v) {
-        r = j->abi->temperature_v(j->dev->handle, &v);
+        r = CALL(j->dev, temperature_v, &v);
         if (r == NVML_OK)
             *ret = v.temperature_c;
     }
     if (j->abi->temperature && nvml_is_unable(r)) {
-        r = j->abi->temperature(j->dev->handle, NVML_TEMPERATURE_GPU, &c);
+        r = CALL(j->dev, temperature, NVML_TEMPERATURE_GPU, &c);
         if (r == NVML_OK)
             *ret = (int32_t)c;
     }
@@ -158,8 +223,7 @@ static void take_state(struct job *j, uint32_t want)
     unsigned sm = 0, mem = 0;
 
     if (want & GPU_HAS_UTIL && can & GPU_CAN_UTIL &&
-        good(j, j->abi->utilization(j->dev->handle, &util),
-             "nvmlDeviceGetUtilizationRates")) {
+        good(j, CALL(j->dev, utilization, &util), "nvmlDeviceGetUtilizationRates")) {
         j->s.util_gpu = util.gpu;
         j->s.util_mem = util.memory;
         j->s.has |= GPU_HAS_UTIL;
@@ -168,10 +232,8 @@ static void take_state(struct job *j, uint32_t want)
         good(j, read_temperature(j, &j->s.temp_c), "nvmlDeviceGetTemperature"))
         j->s.has |= GPU_HAS_TEMP;
     if (want & GPU_HAS_CLOCKS && can & GPU_CAN_CLOCKS &&
-        good(j, j->abi->clock(j->dev->handle, NVML_CLOCK_SM, &sm),
-             "nvmlDeviceGetClockInfo") &&
-        good(j, j->abi->clock(j->dev->handle, NVML_CLOCK_MEM, &mem),
-             "nvmlDeviceGetClockInfo")) {
+        good(j, CALL(j->dev, clock, NVML_CLOCK_SM, &sm), "nvmlDeviceGetClockInfo") &&
+        good(j, CALL(j->dev, clock, NVML_CLOCK_MEM, &mem), "nvmlDeviceGetClockInfo")) {
         j->s.sm_mhz = sm;
         j->s.mem_mhz = mem;
         j->s.has |= GPU_HAS_CLOCKS;
@@ -184,8 +246,8 @@ static void take_reasons(struct job *j, uint32_t want)
 
     if (!(want & GPU_HAS_REASONS) || !(j->dev->info.abilities & GPU_CAN_REASONS))
         return;
-    nvml_result r = j->dev->reasons_old ? j->abi->throttle_reasons(j->dev->handle, &bits)
-                                        : j->abi->event_reasons(j->dev->handle, &bits);
+    nvml_result r = j->dev->reasons_old ? CALL(j->dev, throttle_reasons, &bits)
+                                        : CALL(j->dev, event_reasons, &bits);
     if (!good(j, r, "nvmlDeviceGetCurrentClocksEventReasons"))
         return;
     j->s.reasons = bits;
@@ -201,10 +263,15 @@ int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret, uw_er
     if (r < 0)
         return r;
     lib_enter(dev->lib);
+    const uint32_t fields = as_fields(&j, want);
     j.s.began_ns = now(&j);
-    take_energy(&j, want);
-    take_power(&j, want);
-    take_limits(&j, want);
+    take_energy(&j, want & ~fields);
+    take_fields(&j, fields);
+    if (!nvml_is_fatal(j.bad)) { /* fields that failed by themselves, too */
+        take_energy(&j, want & fields & ~j.s.has);
+        take_limits(&j, want & ~j.s.has);
+        take_power(&j, want);
+    }
     take_state(&j, want);
     take_reasons(&j, want);
     j.s.at_ns = now(&j);
