@@ -81,7 +81,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
     (void)now;
 
     for (size_t i = 0; i < BOARDS; i++)
-        caps_seen(s->caps, i, &sampler_board(s->sampler[i], 0)->full);
+        caps_seen(s->caps, i, &sampler_board(s->sampler[i], 0)->limits);
     return 0;
 }
 
