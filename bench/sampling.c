@@ -51,7 +51,7 @@ static long pss_kib(void)
 
     while (f && fgets(line, sizeof line, f))
         if (strncmp(line, "Pss:", 4) == 0)
-            kib = strtol(line + 4, NULL, 10);
+            (void)sscanf(line + 4, "%ld", &kib);
     if (f)
         (void)fclose(f);
     return kib;
