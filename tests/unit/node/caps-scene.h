@@ -39,6 +39,7 @@ struct scene {
     struct loop_timer *pause, *sampling;
     struct sim_machine machine;
     bool open, ready;
+    bool asked[BOARDS_MAX]; /* for a sample that has not come */
     int ready_r;
     struct told told[TOLD_MAX];
     size_t n_told;
@@ -112,6 +113,7 @@ __attribute__((unused)) static int scene_on_sample(struct board *b, int r,
     struct scene *s = user;
 
     (void)err;
+    s->asked[board_view(b)->at] = false;
     if (r == 0 && s->caps)
         caps_seen(s->caps, board_view(b)->at, sample);
     return 0;
@@ -125,7 +127,9 @@ __attribute__((unused)) static int scene_on_sampling(struct loop_timer *timer,
     (void)timer;
     (void)now;
     for (size_t i = 0; i < boards_count(s->boards); i++)
-        (void)board_sample(boards_at(s->boards, i), ~0u, scene_on_sample, s);
+        if (!s->asked[i])
+            s->asked[i] =
+                board_sample(boards_at(s->boards, i), ~0u, scene_on_sample, s) == 0;
     return 0;
 }
 

@@ -93,7 +93,7 @@ static void do_fault(struct round *r)
 {
     static const char *const kinds[] = {"lost", "refuse", "hang"};
     unsigned s = 1 + (unsigned)rng_below(&r->g, 20);
-    size_t kind = rng_below(&r->g, 3);
+    size_t kind = rng_below(&r->g, r->hung ? 2 : 3); /* an hour, so once a round */
     char text[64];
 
     (void)snprintf(text, sizeof text, "%u %s for %us", (unsigned)rng_below(&r->g, BOARDS),
