@@ -396,7 +396,7 @@ static int open_reading(const struct ledger_opts *o, struct ledger **ret, uw_err
     if (version < LEDGER_VERSION)
         r = older(l, err);
     if (r >= 0)
-        r = db_exec(l, "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -2048", err);
+        r = db_exec(l, "PRAGMA temp_store = MEMORY; PRAGMA cache_size = -512", err);
     if (r >= 0)
         r = check_kind(l, err);
     if (r < 0)

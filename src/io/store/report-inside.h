@@ -5,7 +5,7 @@
 #include "io/ledger-report.h"
 #include "io/store/inside.h"
 
-enum { REPORT_ROWS = 10000 }; /* the greatest users of energy; the rest is one row */
+enum { REPORT_ROWS = 5000 }; /* the greatest users of energy; the rest is one row */
 
 /* Which rows of energy and meter are meant; by index. */
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
