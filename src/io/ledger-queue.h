@@ -18,7 +18,10 @@ struct ledger_queue_opts {
     struct ledger *ledger; /* taken over on success; closed by ledger_queue_free() */
     uint64_t flush_ns;     /* between flushes nobody asked for; 0: 10 s */
     uint64_t tidy_ns;      /* between looks for what to roll up; 0: 60 s */
-    /* A write failed (text), or works again (r == 0).  Or NULL. */
+    /* A write failed (r < 0, text), or works again (r == 0); LEDGER_ASIDE: the file was
+     * damaged, is kept aside (text: where) and a new one is written: jobs that run are
+     * to be told to it again.  Or NULL.
+     */
     void (*on_state)(int r, const char *text, void *user);
     void *user;
 };

@@ -72,6 +72,13 @@ bool ledger_simulated(const struct ledger *l);
 uint64_t ledger_first_job(const struct ledger *l);
 uint64_t ledger_first_claim(const struct ledger *l);
 
+/* After -EBADMSG (the file is damaged): it is kept aside and *l goes on in a new one,
+ * with the same boards and with ids that go on; what the old one held is not in it.
+ * LEDGER_ASIDE (*err: where it lies), or -errno: try again later; until then every
+ * write is -EBADMSG.  *l itself may have moved.
+ */
+int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err);
+
 /* The boards of this run; index i of what follows is board[i].  Known UUIDs keep their
  * history.  -E2BIG beyond LEDGER_BOARDS.
  */

@@ -257,14 +257,24 @@ int node_ledger_take_over(struct node *node, uw_error *err)
 
 /* ---- from now on ---- */
 
+/* A new file knows nothing of the jobs that run. */
+static void tell_jobs(struct node *node)
+{
+    for (size_t i = 0; i < roster_count(node->roster); i++)
+        node_ledger_job(node, roster_at(node->roster, i));
+}
+
 static void on_state(int r, const char *text, void *user)
 {
-    (void)user;
-    if (r < 0)
+    if (r == LEDGER_ASIDE) {
+        log_event(LOG_LEVEL_ERROR, "ledger-aside", "reason=%s", log_quote(text).text);
+        tell_jobs(user);
+    } else if (r < 0) {
         log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory",
                   log_quote(text).text);
-    else
+    } else {
         log_event(LOG_LEVEL_NOTICE, "ledger", "state=written");
+    }
 }
 
 static int on_flush(struct loop_timer *timer, uint64_t now_ns, void *user)

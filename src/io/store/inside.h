@@ -51,6 +51,9 @@ struct ledger {
     uint64_t reserved_job, reserved_claim; /* in the file: no later run uses these */
     int64_t board[LEDGER_BOARDS];          /* ids of this run's boards */
     size_t n_boards;
+    char *board_text[LEDGER_BOARDS][3]; /* UUID, name, bus id: for ledger_renew() */
+    char boot_id[64], program[64];
+    uint64_t disk_max;
     sqlite3_stmt *stmt[STMTS];
     struct sums_read sums[2]; /* what ledger_board_sums() read: of ever, of since */
 };

@@ -46,6 +46,16 @@ static void close_db(struct ledger *l)
     l->db = NULL;
 }
 
+static void boards_free(char *text[LEDGER_BOARDS][3])
+{
+    for (size_t i = 0; i < LEDGER_BOARDS; i++) {
+        for (int k = 0; k < 3; k++) {
+            free(text[i][k]);
+            text[i][k] = NULL;
+        }
+    }
+}
+
 /* Without this run's last words. */
 static void abandon(struct ledger *l)
 {
@@ -53,6 +63,7 @@ static void abandon(struct ledger *l)
         return;
     close_db(l);
     fd_close_p(&l->fd); /* after the database: closing drops SQLite's locks */
+    boards_free(l->board_text);
     free(l->path);
     free(l);
 }
@@ -247,6 +258,9 @@ static int try_open(const struct ledger_opts *o, const char *path, struct ledger
         return fail(err, -ENOMEM, "out of memory");
     l->fd = -1;
     l->simulated = o->simulated;
+    (void)snprintf(l->boot_id, sizeof l->boot_id, "%s", o->boot_id);
+    (void)snprintf(l->program, sizeof l->program, "%s", o->version ? o->version : "");
+    l->disk_max = o->disk_max;
     l->keep = o->keep;
     keep_defaults(&l->keep);
     l->path = strdup(path);
@@ -299,6 +313,74 @@ static int open_writing(const struct ledger_opts *o, struct ledger **ret, uw_err
     if (r > 0)
         return fail(err, -EBADMSG, "%s: a new file is damaged at once", path);
     return fail(err, LEDGER_ASIDE, "%.80s; it is kept as %.90s", why.text, name.text);
+}
+
+/* ---- going on after damage ---- */
+
+/* Ids of the new file go on where those of the old one were. */
+static int keep_ids(struct ledger *l, const struct ledger *old, uw_error *err)
+{
+    l->first_job = old->first_job;
+    l->first_claim = old->first_claim;
+    l->next_job = old->next_job;
+    l->next_claim = old->next_claim;
+    l->reserved_job = old->reserved_job;
+    l->reserved_claim = old->reserved_claim;
+    int r = db_begin(l, err);
+    if (r >= 0)
+        r = meta_set(l, "next_job", (int64_t)l->reserved_job, err);
+    if (r >= 0)
+        r = meta_set(l, "next_claim", (int64_t)l->reserved_claim, err);
+    if (r >= 0)
+        r = db_commit(l, err);
+    if (r < 0)
+        db_rollback(l);
+    return r;
+}
+
+static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err)
+{
+    struct ledger_board boards[LEDGER_BOARDS];
+
+    for (size_t i = 0; i < old->n_boards; i++)
+        boards[i] = (struct ledger_board){old->board_text[i][0], old->board_text[i][1],
+                                          old->board_text[i][2]};
+    return ledger_boards(l, boards, old->n_boards, err);
+}
+
+int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err)
+{
+    auto_(abandon) struct ledger *fresh = NULL;
+    struct ledger *old = *l;
+    const struct ledger_opts opts = {.path = old->path,
+                                     .simulated = old->simulated,
+                                     .boot_id = old->boot_id,
+                                     .version = old->program,
+                                     .utc_ns = utc_ns,
+                                     .keep = old->keep,
+                                     .disk_max = old->disk_max};
+    uw_error name = {{0}};
+
+    old->damaged = true;
+    close_db(old);
+    fd_close_p(&old->fd);
+    old->fd = -1;
+    int r = guard_aside(old->path, "damaged", ms_of_ns(utc_ns), &name);
+    if (r < 0 && r != -ENOENT)
+        return fail(err, r, "%s", name.text);
+    r = try_open(&opts, old->path, &fresh, err);
+    if (r > 0)
+        return -EBADMSG;
+    if (r >= 0)
+        r = keep_ids(fresh, old, err);
+    if (r >= 0)
+        r = keep_boards(fresh, old, err);
+    if (r < 0)
+        return r;
+    (void)fail(err, 0, "%.80s is damaged; it is kept as %.90s", old->path, name.text);
+    *l = take(fresh);
+    abandon(old);
+    return LEDGER_ASIDE;
 }
 
 /* ---- for reports ---- */

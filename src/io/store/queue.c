@@ -20,7 +20,8 @@ struct write_work {
     struct ledger_queue *q;
     struct ledger *l;
     struct ledger_batch *rows;
-    bool tidy; /* a step of rolling up instead of rows */
+    bool tidy;    /* a step of rolling up instead of rows */
+    bool renewed; /* the file was damaged and is a new one */
     int64_t utc_ns;
     uw_error err;
 };
@@ -29,7 +30,8 @@ struct ledger_queue {
     struct loop *loop;
     struct loop_worker *writer, *reader;
     struct loop_timer *flush, *tidy;
-    struct write_work *work;   /* NULL once it hangs in a call for good */
+    struct write_work *work; /* NULL once it hangs in a call for good */
+    char *path;
     struct ledger_batch *open; /* what waits */
     bool busy, again, want_tidy, closing;
     size_t reports;
@@ -54,8 +56,16 @@ static int write_rows(struct loop *loop, void *user)
     struct write_work *w = user;
 
     (void)loop;
-    return w->tidy ? ledger_tidy(w->l, w->utc_ns, &w->err)
-                   : ledger_write(w->l, w->rows, &w->err);
+    int r = w->tidy ? ledger_tidy(w->l, w->utc_ns, &w->err)
+                    : ledger_write(w->l, w->rows, &w->err);
+    if (r != -EBADMSG)
+        return r;
+    r = ledger_renew(&w->l, w->utc_ns, &w->err);
+    if (r != LEDGER_ASIDE)
+        return r;
+    w->renewed = true;
+    uw_error err = {{0}}; /* w->err tells of the old file */
+    return w->tidy ? 0 : ledger_write(w->l, w->rows, &err);
 }
 
 /* ---- the loop's thread ---- */
@@ -121,6 +131,9 @@ static int write_done(struct loop *loop, void *user, int r)
         q->work = NULL;
         return 0;
     }
+    if (w->renewed && q->opts.on_state && !q->closing)
+        q->opts.on_state(LEDGER_ASIDE, w->err.text, q->opts.user);
+    w->renewed = false;
     if (tidied)
         q->want_tidy = r == 1;
     else
@@ -208,7 +221,8 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
     q->opts = *opts;
     q->work = calloc(1, sizeof *q->work);
     q->open = ledger_batch_new();
-    if (!q->work || !q->open)
+    q->path = strdup(ledger_path(opts->ledger));
+    if (!q->work || !q->open || !q->path)
         return fail(err, -ENOMEM, "out of memory");
     q->work->q = q;
     q->work->rows = ledger_batch_new();
@@ -235,6 +249,7 @@ void ledger_queue_free(struct ledger_queue *q)
         (void)ledger_write(q->work->l, q->open, NULL);
     work_free(q->work);
     ledger_batch_free(q->open);
+    free(q->path);
     free(q);
 }
 
@@ -333,7 +348,7 @@ int ledger_queue_report(struct ledger_queue *q, const struct ledger_query *query
     w->query = *query;
     w->fn = fn;
     w->user = user;
-    w->path = strdup(ledger_path(q->work->l));
+    w->path = strdup(q->path);
     w->out = json_out_new();
     if (!w->path || !w->out)
         return fail(err, -ENOMEM, "out of memory");

@@ -143,6 +143,8 @@ int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
     int64_t now_ms = ms_of_ns(utc_ns);
     const struct ledger_keep *k = &l->keep;
 
+    if (!l->db)
+        return 0;
     for (size_t i = 0; i < n_elements(levels); i++) {
         uint64_t keep_ns = levels[i].from == RES_BOOKED   ? k->booked_ns
                            : levels[i].from == RES_MINUTE ? k->minute_ns

@@ -1,5 +1,7 @@
 #include <errno.h>
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "io/store/inside.h"
@@ -291,6 +293,9 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
 
     if (b->n == 0)
         return 0;
+    if (!l->db)
+        return fail(err, -EBADMSG, "%s: was damaged, and no new one is made yet",
+                    l->path);
     l->sums[0].known = l->sums[1].known = false;
     int r = db_begin(l, err);
     for (size_t i = 0; r >= 0 && i < b->n; i++)
@@ -310,6 +315,21 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
     l->reserved_job = job;
     l->reserved_claim = claim;
     l->last_ms = w.last_ms;
+    return 0;
+}
+
+/* The texts of a board, for ledger_renew(). */
+static int keep_text(struct ledger *l, size_t at, const struct ledger_board *board)
+{
+    const char *const text[3] = {board->uuid, board->name, board->pci_bus_id};
+
+    for (int k = 0; k < 3; k++) {
+        char *copy = text[k] ? strdup(text[k]) : NULL;
+        if (text[k] && !copy)
+            return -ENOMEM;
+        free(l->board_text[at][k]);
+        l->board_text[at][k] = copy;
+    }
     return 0;
 }
 
@@ -344,8 +364,11 @@ int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
         db_rollback(l);
         return r;
     }
-    for (size_t i = 0; i < n; i++)
+    for (size_t i = 0; i < n; i++) {
         l->board[i] = ids[i];
+        if (keep_text(l, i, &board[i]) < 0)
+            return fail(err, -ENOMEM, "out of memory");
+    }
     l->n_boards = n;
     l->sums[0].known = l->sums[1].known = false;
     return 0;

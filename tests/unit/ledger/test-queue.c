@@ -1,5 +1,6 @@
 /* The queue in virtual time: intervals, full disks, reports, the end. */
 #include <errno.h>
+#include <fcntl.h>
 
 #include "base/units.h"
 #include "help.h"
@@ -240,6 +241,53 @@ static void test_reports(void)
     is_int(w.reports, n + 1, "each is told, at the end too");
 }
 
+/* The file's pages are overwritten while it is in use. */
+static void test_damaged(void)
+{
+    struct world w;
+    struct ledger_queue_stats stats;
+    char junk[4096];
+
+    begin(&w, "dam.sqlite", 0);
+    put(&w, 400);
+    ledger_queue_flush(w.q);
+    pass(&w, 1);
+    const char *path = help_path("dam.sqlite");
+    sqlite3 *db = NULL;
+    (void)sqlite3_open(path, &db); /* what lies in the WAL goes into the file */
+    (void)sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    (void)sqlite3_close(db);
+    int64_t page = help_number(path, "SELECT rootpage FROM sqlite_master WHERE name ="
+                                     " 'energy_by_age'");
+    int fd = open(path, O_WRONLY);
+    memset(junk, 0x5a, sizeof junk);
+    ok(pwrite(fd, junk, sizeof junk, (page - 1) * 4096) == (ssize_t)sizeof junk,
+       "a page is hit");
+    (void)close(fd);
+    db = NULL; /* a write by another makes the writer read its pages anew */
+    (void)sqlite3_open(path, &db);
+    (void)sqlite3_exec(db, "INSERT INTO event VALUES(1, 1, 'x', NULL, NULL, NULL)", NULL,
+                       NULL, NULL);
+    (void)sqlite3_close(db);
+    put(&w, 7);
+    ledger_queue_flush(w.q);
+    pass(&w, 30);
+    ledger_queue_look(w.q, &stats);
+    is_int(w.n_states, 1, "it is told once");
+    is_int(w.states[0], LEDGER_ASIDE, "that the file is kept aside");
+    ok(!stats.failing && stats.waiting == 0 && stats.lost == 0, "and all goes on: %s",
+       stats.text);
+    is_int(help_number(path, "SELECT sum(energy_uj) FROM energy"), 7 * 100000000LL,
+           "in a new file");
+    ok(help_number(path, "SELECT value FROM meta WHERE key = 'next_job'") >= 1000,
+       "with ids that go on");
+    is_int(help_number(path, "SELECT count(*) FROM board WHERE uuid = 'GPU-0'"), 1,
+           "and its boards");
+    end(&w);
+    begin(&w, "dam.sqlite", 0);
+    end(&w);
+}
+
 /* ---- threads: the real loop ---- */
 
 static int on_beat(struct loop_timer *timer, uint64_t now, void *user)
@@ -300,6 +348,7 @@ int main(void)
     test_full();
     test_never_taken();
     test_reports();
+    test_damaged();
     test_threads();
     help_end();
     return done();
