@@ -5,24 +5,6 @@
 
 #define S 1000000000ull
 
-/* Until the rooms that own them are there. */
-__attribute__((weak)) const char *caps_cause_name(enum caps_cause cause)
-{
-    static const char *const names[] = {"other", "driver", "persistence", "thermal",
-                                        "board"};
-    return names[cause];
-}
-__attribute__((weak)) const char *caps_state_name(enum caps_state state)
-{
-    static const char *const names[] = {"free",     "holding", "held",  "yielded",
-                                        "released", "lost",    "denied"};
-    return names[state];
-}
-__attribute__((weak)) const char *job_source_name(enum job_source source)
-{
-    return source == JOB_RUN ? "run" : source == JOB_REGISTERED ? "registered" : "found";
-}
-
 static void make_board(struct made *m, size_t i)
 {
     struct gpu_info *info = &m->info[i];

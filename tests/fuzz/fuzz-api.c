@@ -1,0 +1,193 @@
+/* Requests of any content through routes and bodies, over a node that takes what it is
+ * asked only where it is of the form that node.h promises.  "WHO METHOD TARGET\nBODY".
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "node/api/routes.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct gpu_info info = {.index = 0, .uuid = "GPU-1", .name = "x"};
+static struct claims none;
+static struct view_board boards[1];
+static struct job_entry entry = {.id = 3, .source = JOB_RUN, .name = "n", .uid = 7};
+static struct view_job jobs[1];
+static struct node_view view;
+
+static void must(bool good)
+{
+    if (!good)
+        abort();
+}
+
+static const struct node_view *look(void *node)
+{
+    (void)node;
+    return &view;
+}
+
+static int board(void *node, const char *name, size_t *ret, uw_error *err)
+{
+    (void)node;
+    must(*name && strlen(name) < 256);
+    *ret = 0;
+    return strcmp(name, "0") == 0 || strcmp(name, info.uuid) == 0
+               ? 0
+               : fail(err, -ENOENT, "no board '%s'", name);
+}
+
+/* The one of them that is set is sound. */
+static void must_cap(const struct cap_arg *cap)
+{
+    must((cap->mw > 0) != (cap->percent > 0) && cap->percent == cap->percent);
+}
+
+static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
+                 uint64_t *ret_id, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+    must(ask->board || ask->job);
+    must(ask->kind >= CLAIM_SOFT && ask->kind <= CLAIM_HARD && ask->why && ask->pid >= 0);
+    must(strlen(ask->why) < CLAIM_TEXT);
+    must_cap(&ask->cap);
+    *ret_id = 1;
+    return 0;
+}
+
+static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+    must(id > 0);
+    return id & 1 ? 0 : -ENOENT;
+}
+
+static int job_begin(void *node, const struct node_who *who, const struct node_job *ask,
+                     uint64_t *ret_id, uw_error *err)
+{
+    const struct roster_register *reg = &ask->reg;
+    (void)node;
+    (void)err;
+
+    must(reg->name && strlen(reg->name) < JOB_NAME && reg->n_labels <= LABELS_MAX);
+    must(reg->boards <= 1 && reg->pid >= 0 && reg->uid != (uid_t)-1 &&
+         ask->page_fd == -1);
+    must(who->admin || reg->uid == who->uid);
+    for (size_t i = 0; i < reg->n_labels; i++)
+        must(memchr(reg->label[i].key, 0, LABEL_KEY) &&
+             memchr(reg->label[i].value, 0, LABEL_VALUE) && reg->label[i].key[0]);
+    if (ask->cap.mw > 0 || ask->cap.percent != 0)
+        must_cap(&ask->cap);
+    *ret_id = 2;
+    return 0;
+}
+
+static int release(void *node, const struct node_who *who, const char *name,
+                   uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)name;
+    (void)err;
+    fn(hold_off_ns > 1000000000 ? -EBUSY : 0, "it hangs", user);
+    return 0;
+}
+
+static int take_back(void *node, const struct node_who *who, const char *name,
+                     uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)name;
+    (void)err;
+    return 0;
+}
+
+static struct auth_who who;
+
+static void ask(void *auth, struct http_exchange *x, auth_fn fn, void *user)
+{
+    (void)auth;
+    fn(x, &who, user);
+}
+
+static void set_up(uint8_t as)
+{
+    who = (struct auth_who){
+        .node = {.uid = as & 1 ? 7 : (uid_t)-1, .admin = as & 2, .may_claim = as & 4},
+        .name = "fuzz",
+        .local = as & 8};
+    who.node.name = who.name;
+    boards[0] = (struct view_board){.info = &info, .cap = {.claims = &none}};
+    jobs[0] = (struct view_job){.job = &entry};
+    view = (struct node_view){.hostname = "h",
+                              .version = "v",
+                              .now_ns = 5,
+                              .board = boards,
+                              .n_boards = 1,
+                              .job = jobs,
+                              .n_jobs = 1};
+}
+
+/* What came back is one answer, and JSON where it says so. */
+static void judge(struct http_try *t)
+{
+    auto_(json_free) struct json *doc = NULL;
+    size_t len = 0;
+    unsigned status = http_try_status(t);
+    const char *type = http_try_header(t, "Content-Type");
+    const char *body = http_try_body(t, &len);
+
+    must(status >= 200 && status < 600 && status != 500);
+    if (!type || strcmp(type, "application/json") != 0)
+        return;
+    must(json_read("answer", body, len, &doc, NULL) == 0);
+    if (status >= 400)
+        must(json_get(json_root(doc), "error") != NULL);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const struct http_field json[] = {{"Content-Type", "application/json"},
+                                             {NULL, NULL}};
+    static const struct routes_node node = {.look = look,
+                                            .board = board,
+                                            .claim = claim,
+                                            .withdraw = withdraw,
+                                            .job_begin = job_begin,
+                                            .job_end = withdraw,
+                                            .release = release,
+                                            .take_back = take_back};
+    auto_(loop_free) struct loop *loop = NULL;
+    struct routes_opts opts = {.node = node, .ask = ask, .metrics = true, .max_jobs = 4};
+    struct routes *routes = NULL;
+    struct http_try *t = NULL;
+
+    if (size < 1)
+        return 0;
+    auto_(mem_free) char *text = strndup((const char *)data + 1, size - 1);
+    if (!text || loop_new_virtual(1, 0, &loop, NULL) < 0)
+        return 0;
+    set_up(data[0]);
+    opts.loop = loop;
+    char *body = text, *line = strsep(&body, "\n"), *method = strsep(&line, " ");
+    struct http_try_ask a = {.method = method,
+                             .target = line ? line : "/",
+                             .body = body,
+                             .headers = json,
+                             .peer = {.local = who.local, .uid = 7}};
+    if (routes_new(&opts, &routes, NULL) == 0 &&
+        http_try_new(loop, routes_handle, routes, &a, &t) == 0)
+        judge(t);
+    http_try_free(t);
+    routes_free(routes);
+    return 0;
+}
