@@ -102,6 +102,8 @@ static int narrow(struct ask *a, struct narrow *ret, uw_error *err)
     const char *gpu = http_query(a->x, "gpu"), *job = http_query(a->x, "job");
     int r = 0;
 
+    if (gpu && !*gpu)
+        return fail(err, -EINVAL, "gpu: neither an index nor a UUID");
     if (gpu) {
         r = ask_node(a)->board(ask_node(a)->node, gpu, &ret->at, err);
         ret->board = r == 0;
