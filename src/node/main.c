@@ -24,6 +24,7 @@
 #include "node/node.h"
 #include "node/notify.h"
 #include "node/privileges.h"
+#include "node/token-command.h"
 
 enum { OK = 0, FAILED = 1, USAGE = 2 };
 
@@ -31,6 +32,7 @@ enum { OK = 0, FAILED = 1, USAGE = 2 };
 struct args {
     const char *config, *check, *actuator, *state, *user;
     bool dry_run, version, help;
+    struct token_words token;
 };
 
 /* The world that we live in: a real node, or a simulated one. */
@@ -64,6 +66,10 @@ static const char help[] =
     "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR] [--user NAME]\n"
     "                  [--dry-run]\n"
     "       underwattd --check FILE\n"
+    "       underwattd --token-new NAME --token-scope read|claim|admin [--token-user "
+    "USER]\n"
+    "                  [--token-job ID] [--token-for TIME]\n"
+    "       underwattd --token-list | --token-revoke NAME\n"
     "\n"
     "The node daemon: meters every board, knows the jobs, holds every cap.\n"
     "  --config FILE      read FILE, not /etc/underwatt/underwattd.yaml\n"
@@ -72,6 +78,8 @@ static const char help[] =
     "  --state DIR        ledger and lock lie there, not in /var/lib/underwatt\n"
     "  --user NAME        started as root: become that user first\n"
     "  --dry-run          decide and record, write no cap\n"
+    "  --token-new NAME   make a token for the network and print it, once\n"
+    "  --token-list, --token-revoke NAME\n"
     "  --version, --help\n";
 
 static int complain(int code, const char *text)
@@ -94,6 +102,13 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
         {"--actuator", &ret->actuator, NULL},
         {"--state", &ret->state, NULL},
         {"--user", &ret->user, NULL},
+        {"--token-new", &ret->token.make, NULL},
+        {"--token-revoke", &ret->token.revoke, NULL},
+        {"--token-scope", &ret->token.scope, NULL},
+        {"--token-user", &ret->token.user, NULL},
+        {"--token-job", &ret->token.job, NULL},
+        {"--token-for", &ret->token.ttl, NULL},
+        {"--token-list", NULL, &ret->token.list},
         {"--dry-run", NULL, &ret->dry_run},
         {"--version", NULL, &ret->version},
         {"--help", NULL, &ret->help},
@@ -451,6 +466,26 @@ static int run(struct program *p)
     return r < 0 ? FAILED : OK;
 }
 
+/* As the user named, else as the owner of the file's folder. */
+static int tokens(struct program *p)
+{
+    auto_(loop_free) struct loop *loop = NULL;
+    uw_error err = {""};
+    int r = p->args.user ? privileges_drop(p->args.user, &err) : 0;
+
+    if (r == 0)
+        r = read_environment(&p->world, &err);
+    choose_file(p);
+    if (r == 0)
+        r = load_config(p, &p->config, &err);
+    if (r == 0)
+        r = loop_new_real(p->world.clock, &loop, &err);
+    if (r == 0)
+        r = token_command(&p->args.token, p->config.api.tcp.tokens,
+                          loop_utc_ns(loop) / (int64_t)NS_PER_S, &err);
+    return r == 0 ? OK : complain(r == -EINVAL ? USAGE : FAILED, err.text);
+}
+
 int main(int argc, char **argv)
 {
     static struct program p = {.lock_fd = -1};
@@ -464,6 +499,8 @@ int main(int argc, char **argv)
     }
     if (p.args.check)
         return check(&p);
+    if (token_wanted(&p.args.token))
+        return tokens(&p);
     if (privileges_drop(p.args.user, &err) < 0)
         return complain(FAILED, err.text);
     /* Small and steady: one heap for all threads, given back when it is free. */
