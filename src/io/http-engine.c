@@ -55,6 +55,8 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
     x->conn = conn;
     x->peer = &conn->peer;
     conn->x = x;
+    x->line = uri ? uri : "";
+    x->line_len = strlen(x->line);
     x->refused = http_target_parse(uri ? uri : "", &x->target, &x->why);
     return x;
 }
@@ -98,6 +100,9 @@ static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
     if (strcmp(version, "HTTP/1.1") != 0 && strcmp(version, "HTTP/1.0") != 0) {
         x->refused = 505;
         x->why = "HTTP 1.0 and 1.1 are served";
+    } else if (version != x->line + x->line_len + 1) {
+        x->refused = 400; /* the target went on behind a NUL */
+        x->why = "the request line is broken";
     } else if (size && size->header_size > limits->head_bytes) {
         x->refused = 431;
         x->why = "the header is too large";

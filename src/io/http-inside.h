@@ -120,6 +120,8 @@ struct http_exchange {
     enum exchange_state state;
     enum http_method method;
     struct http_target target;
+    const char *line; /* the target in libmicrohttpd's buffer, until the header is read */
+    size_t line_len;
     unsigned refused; /* status, before any handler */
     const char *why;
     char cause[48]; /* for the log; "": the status */
