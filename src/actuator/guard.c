@@ -245,6 +245,10 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
 {
     answer_job(c, reply);
     if (reply->result != ACTUATOR_DONE) {
+        struct actuator_reply gone = *reply;
+        gone.result = ACTUATOR_GONE; /* to a release that came meanwhile */
+        if (c->release_seq)
+            send_to(c->session, PROTO_RELEASE, c->release_seq, &gone);
         c->release_seq = 0;
         c->lease_over = false;
         set_free(c, reply);
@@ -474,10 +478,9 @@ static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
     struct job job = {.kind = kind, .client = c->session->client.pid, .seq = *seq};
 
     *seq = 0;
-    if (kind == JOB_HOLD) {
-        c->next_hold_ns = now_ns(c) + ACTUATOR_HOLD_GAP_MS * NS_PER_MS;
+    c->next_hold_ns = now_ns(c) + ACTUATOR_HOLD_GAP_MS * NS_PER_MS;
+    if (kind == JOB_HOLD)
         c->held.keep_original = c->hold_keep;
-    }
     submit(c, job);
 }
 
@@ -487,13 +490,15 @@ static void step_held(struct charge *c)
     uint64_t now = now_ns(c);
     uint64_t wake_ns = c->next_look_ns;
 
-    if (c->waiting.seq && c->next_write_ns < wake_ns)
+    if (c->waiting.seq && !c->adopt_seq && c->next_write_ns < wake_ns)
         wake_ns = c->next_write_ns;
-    if (c->left && c->grace_ns < wake_ns)
+    if (c->left && !c->adopt_seq && c->grace_ns < wake_ns)
         wake_ns = c->grace_ns;
-    if (c->adopt_seq)
+    if (c->adopt_seq && c->next_hold_ns < wake_ns)
+        wake_ns = c->next_hold_ns;
+    if (c->adopt_seq && now >= c->next_hold_ns)
         do_hold(c, JOB_ADOPT, &c->adopt_seq);
-    else if (c->waiting.seq && now >= c->next_write_ns)
+    else if (c->waiting.seq && !c->adopt_seq && now >= c->next_write_ns)
         do_waiting(c);
     else if (now >= c->next_look_ns)
         submit(c, (struct job){.kind = JOB_LOOK});
