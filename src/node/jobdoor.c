@@ -116,7 +116,7 @@ static void answer(const struct peer *p, int r, const uw_error *err)
 static int take_page(const struct peer *p, const char *text, ssize_t n, int flags, int fd,
                      size_t n_fds, uw_error *err)
 {
-    uint64_t job;
+    uint64_t job = 0;
     int r = 0;
 
     if (flags & (MSG_TRUNC | MSG_CTRUNC))

@@ -76,7 +76,8 @@ struct node {
 
     /* What hangs on the boards: opened and closed together. */
     struct boards *boards;
-    bool open; /* boards are there, and everything over them */
+    struct folds *folds; /* where windows of the meters are computed */
+    bool open;           /* boards are there, and everything over them */
     struct node_board board[BOARDS_MAX];
     size_t n;
     struct caps *caps;

@@ -145,6 +145,7 @@ static void close_boards(struct node *node)
     caps_free(take(node->caps));
     for (size_t i = 0; i < node->n; i++)
         sampler_free(take(node->board[i].sampler));
+    folds_free(take(node->folds));
     node->n = 0;
     node_ledger_stop(node);
     boards_free(take(node->boards));
@@ -155,15 +156,17 @@ static int start_samplers(struct node *node, uw_error *err)
     size_t n = boards_count(node->boards);
 
     memset(node->board, 0, sizeof node->board);
-    for (size_t i = 0; i < n; i++) {
+    int r = folds_new(node->loop, &node->folds, err);
+    for (size_t i = 0; i < n && r >= 0; i++) {
         struct board *b = boards_at(node->boards, i);
         const struct config_sampling *c = &node->config.sampling;
         struct sampler_opts opts = {.period_ns = c->job_ns,
                                     .rest_ns = c->rest_ns,
                                     .search_ns = c->search_ns,
                                     .seed = i + 1,
-                                    .history_s = HISTORY_S};
-        int r = sampler_new(node->loop, &b, 1, &opts, &node->board[i].sampler, err);
+                                    .history_s = HISTORY_S,
+                                    .folds = node->folds};
+        r = sampler_new(node->loop, &b, 1, &opts, &node->board[i].sampler, err);
         if (r < 0)
             return r;
         node->n = i + 1;
@@ -172,7 +175,7 @@ static int start_samplers(struct node *node, uw_error *err)
             log_event(LOG_LEVEL_WARNING, "board-silent", "gpu=%u uuid=%s reason=%s",
                       v->info->index, v->info->uuid, log_quote(v->error.text).text);
     }
-    return 0;
+    return r;
 }
 
 static int use_boards(struct node *node, uw_error *err)

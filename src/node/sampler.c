@@ -65,10 +65,13 @@ struct sampler {
     size_t n;
     struct wait wait[WAITS_MAX];
     struct loop_timer *late;
+    struct fold_ask fold; /* of … */
+    struct wait *folding; /* … one board of this window; NULL: none */
     struct sampler_opts opts;
 };
 
 static int answer_waits(struct sampler *s);
+static int on_folded(struct fold_ask *ask, void *user);
 
 static void schedule(struct probe *p)
 {
@@ -286,6 +289,16 @@ static void window_step(struct sampler *s, struct wait *w)
 
     if (p->out)
         return;
+    if (s->opts.folds) {
+        s->fold = (struct fold_ask){.meter = p->meter,
+                                    .begin_ns = w->begin_ns,
+                                    .end_ns = w->end_ns,
+                                    .done = on_folded,
+                                    .user = s};
+        s->folding = w;
+        folds_add(s->opts.folds, &s->fold);
+        return;
+    }
     w->r = meter_window(p->meter, w->begin_ns, w->end_ns, &w->results[w->next - 1],
                         &w->error);
     if (w->r < 0)
@@ -295,9 +308,29 @@ static void window_step(struct sampler *s, struct wait *w)
         w->peak_w = peak;
 }
 
+static int on_folded(struct fold_ask *ask, void *user)
+{
+    struct sampler *s = user;
+    struct wait *w = s->folding;
+    const struct probe *p = s->probe[w->next - 1];
+
+    s->folding = NULL;
+    w->r = ask->r;
+    if (ask->r < 0) {
+        w->error = ask->error;
+        w->r = fail_in(&w->error, w->r, "%s", board_view(p->board)->info->uuid);
+    } else {
+        w->results[w->next - 1] = ask->result;
+        w->peak_w = fmax(w->peak_w, ask->peak_w);
+    }
+    return answer_waits(s);
+}
+
 /* One step of the first window that is ready, or late. */
 static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
 {
+    if (s->folding)
+        return 0;
     for (size_t i = 0; i < WAITS_MAX; i++) {
         struct wait *w = &s->wait[i];
         if (!w->used || !(w->next > 0 || now >= w->late_ns || window_ready(s, w)))
@@ -305,6 +338,7 @@ static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
         *ret_more = true;
         if (w->next < s->n && w->r >= 0) {
             window_step(s, w);
+            *ret_more = !s->folding;
             return 0;
         }
         struct wait done = *w;
@@ -325,7 +359,7 @@ static int answer_waits(struct sampler *s)
     int r = answer_one(s, now, &more);
     if (r < 0)
         return r;
-    for (size_t i = 0; i < WAITS_MAX && !more; i++)
+    for (size_t i = 0; i < WAITS_MAX && !more && !s->folding; i++)
         if (s->wait[i].used && s->wait[i].late_ns < next)
             next = s->wait[i].late_ns;
     loop_timer_set(s->late, more ? now : next, 0);
@@ -368,6 +402,22 @@ int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
         return 0;
     }
     return -EAGAIN;
+}
+
+void sampler_forget(struct sampler *s, const void *user)
+{
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait *w = &s->wait[i];
+        if (!w->used || w->user != user)
+            continue;
+        if (s->folding == w) {
+            folds_forget(s->opts.folds, &s->fold);
+            s->folding = NULL;
+            loop_timer_set(s->late, loop_now_ns(s->loop), 0);
+        }
+        free(w->results);
+        *w = (struct wait){0};
+    }
 }
 
 void sampler_mark(struct sampler *s, uint64_t at_ns)
@@ -446,6 +496,8 @@ void sampler_free(struct sampler *s)
             free(p);
     }
     loop_timer_free(s->late);
+    if (s->folding)
+        folds_forget(s->opts.folds, &s->fold);
     for (size_t i = 0; i < WAITS_MAX; i++)
         free(s->wait[i].results);
     free(s->probe);

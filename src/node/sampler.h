@@ -11,6 +11,7 @@
 
 #include "core/meter/meter.h"
 #include "node/boards.h"
+#include "node/folds.h"
 
 struct sampler;
 
@@ -27,7 +28,8 @@ struct sampler_opts {
     uint64_t rest_ns;   /* … of SAMPLER_REST; 0: 1 s */
     uint64_t search_ns; /* … of SAMPLER_SEARCH; 0: 100 ms */
     uint64_t seed;
-    double history_s; /* see struct meter_opts */
+    double history_s;    /* see struct meter_opts */
+    struct folds *folds; /* windows are computed there, beside the loop; NULL: here */
 };
 
 /* What is known of one board now. */
@@ -69,6 +71,9 @@ void sampler_mark(struct sampler *s, uint64_t at_ns);
  */
 int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
                    sampler_window_fn fn, void *user);
+
+/* Windows asked with this user are not answered. */
+void sampler_forget(struct sampler *s, const void *user);
 
 /* Does board i count in windows?  All do at first; one that does not is sampled all
  * the same, its results are 0.

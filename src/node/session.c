@@ -226,8 +226,7 @@ static int begin_tuning(struct session *s)
     }
     s->local =
         (struct tuner_local){s->act, s->sampler, s->tuned, s->tuned_original_mw, t.n};
-    struct meters_opts meters = {.loop = s->o.loop, .sampler = &s->sampler, .n = 1};
-    int r = meters_new(&meters, &s->meters, &err);
+    int r = meters_new(&s->sampler, 1, &s->meters, &err);
     t.meters = s->meters;
     if (r >= 0)
         r = tuner_new(&t, &s->tuner, &err);

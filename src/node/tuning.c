@@ -59,7 +59,6 @@ struct tuning {
 
 struct tunings {
     struct tunings_opts o;
-    struct meters_shop *shop;
     struct tuning *first;
     struct loop_timer *timer;
 };
@@ -220,7 +219,6 @@ static int make_tuner(struct tuning *t, uw_error *err)
         known.n_caps = 0;
     else
         known.held_mw = t->memory.held_mw;
-    struct meters_opts meters = {ts->o.loop, samplers, t->n, ts->shop};
     struct tuner_opts opts = {
         .loop = ts->o.loop,
         .caps = t->ask.search ? &tuner_claims_caps : &tuner_named_caps,
@@ -238,7 +236,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .user = t,
         .known = known.n_regimes ? &known : NULL,
     };
-    r = meters_new(&meters, &t->meters, err);
+    r = meters_new(samplers, t->n, &t->meters, err);
     if (r >= 0)
         r = make_claims(t, err);
     opts.caps_of = t->claims;
@@ -615,8 +613,6 @@ int tunings_new(const struct tunings_opts *opts, struct tunings **ret, uw_error 
     ts->o = *opts;
     int r =
         loop_timer_new(opts->loop, UINT64_MAX, 0, tunings_on_timer, ts, &ts->timer, err);
-    if (r >= 0)
-        r = meters_shop_new(opts->loop, &ts->shop, err);
     if (r < 0)
         return r;
     *ret = take(ts);
@@ -633,6 +629,5 @@ void tunings_free(struct tunings *ts)
         tuning_free(t);
     }
     loop_timer_free(ts->timer);
-    meters_shop_free(ts->shop);
     free(ts);
 }

@@ -40,6 +40,7 @@ struct scene {
     struct loop *loop;
     struct virtual_world *world;
     struct boards *boards;
+    struct folds *folds;
     struct sampler *sampler[BOARDS];
     struct actuator *act;
     struct caps *caps;
@@ -197,9 +198,11 @@ static bool scene_open(struct scene *s)
                              .user = s};
     if (r >= 0)
         r = caps_new(&caps, &s->caps, &err);
+    if (r >= 0)
+        r = folds_new(s->loop, &s->folds, &err);
     for (size_t i = 0; i < BOARDS && r >= 0; i++) {
         struct board *b = boards_at(s->boards, i);
-        struct sampler_opts opts = {.seed = i + 1};
+        struct sampler_opts opts = {.seed = i + 1, .folds = s->folds};
         r = sampler_new(s->loop, &b, 1, &opts, &s->sampler[i], &err);
     }
     struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event, .user = s};
@@ -226,6 +229,7 @@ static void scene_close(struct scene *s)
     loop_timer_free(s->tick);
     for (size_t i = 0; i < BOARDS; i++)
         sampler_free(s->sampler[i]);
+    folds_free(s->folds);
     actuator_free(s->act);
     caps_free(s->caps);
     boards_free(s->boards);

@@ -100,7 +100,9 @@ static int send_raw(struct client *c)
         char buf[CMSG_SPACE(8 * sizeof(int))];
         struct cmsghdr align;
     } control = {{0}};
-    struct iovec iov = {(void *)(uintptr_t)c->text, strlen(c->text)};
+    char text[100];
+    int len = snprintf(text, sizeof text, "%s", c->text);
+    struct iovec iov = {text, (size_t)len};
     struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
     auto_(fd_close) int fd = open_client();
 
