@@ -100,6 +100,60 @@ def jobs(d, mapping):
     t.ok(uwtest.wait_for(lambda: (mapping / "0").read_text() == ""), "and the file is empty")
 
 
+OTHER = r"""
+import http.client, json, socket, sys
+class Unix(http.client.HTTPConnection):
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(sys.argv[1])
+for method, target, body in json.loads(sys.argv[2]):
+    c = Unix("localhost", timeout=20)
+    c.request(method, target, body, {"Content-Type": "application/json"} if body else {})
+    r = c.getresponse()
+    print(json.dumps([r.status, r.getheader("Content-Type") or "", r.read().decode()]))
+    c.close()
+"""
+
+
+def others(d):
+    """Somebody else of this machine: energy and caps yes, names and other people's boards no."""
+    if os.geteuid() != 0:
+        t.skip("what another user sees", "needs root to become another")
+        return
+    _, made = ask(d, "POST", "/v1/jobs", {"name": "hush:1", "source": "registered", "gpus": [0], "uid": 1,
+                                          "labels": {"project": "quiet"}}, judged=False)
+    asks = [("GET", "/v1/jobs", None), ("GET", "/metrics", None), ("GET", f"/v1/jobs/{made['id']}", None),
+            ("GET", "/v1/report", None), ("GET", "/v1/gpus/0", None), ("GET", "/v1/node", None),
+            ("POST", "/v1/claims", '{"gpu": 0, "cap": "200 W"}'), ("POST", "/v1/gpus/0/release", None),
+            ("POST", "/v1/jobs", '{"name": "mine", "uid": 1}'), ("DELETE", f"/v1/jobs/{made['id']}", None),
+            ("POST", "/v1/reload", None)]
+    p = subprocess.run([sys.executable, "-c", OTHER, d.socket, json.dumps(asks)], user=65534, group=65534, extra_groups=[],
+                       capture_output=True, text=True, timeout=60, cwd="/")
+    answers = [json.loads(line) for line in p.stdout.splitlines()]
+    if not t.equal(len(answers), len(asks), "another user is answered"):
+        print("#", p.stderr[-500:].replace("\n", "\n# "))
+        return
+    for (method, target, _), (status, kind, text) in zip(asks, answers):
+        why = spec.judge(method, target, status, kind, text)
+        t.ok(not why, f"another user: {method} {target}: {status} is as the file has it", f"{why}\n{text[:300]}")
+    t.ok(not any("hush" in text or "quiet" in text for _, _, text in answers), "no name or label of another's job in any of it",
+         [text[:300] for _, _, text in answers if "hush" in text or "quiet" in text])
+    t.ok(f'job_id="{made["id"]}",user="' in answers[1][2], "but that it is there, and whose")
+    t.equal([status for status, _, _ in answers], [200] * 6 + [403] * 5, "what it may see, and that it may do nothing")
+    t.equal(ask(d, "DELETE", f"/v1/jobs/{made['id']}", judged=False)[0], 204, "the job was left alone")
+
+
+def valid():
+    """The file itself, judged by the registry's validator of OpenAPI."""
+    python = uwtest.venv("openapi-spec-validator")
+    if not python:
+        t.skip("docs/openapi.yaml is valid OpenAPI 3.1", "the package registry is out of reach")
+        return
+    p = subprocess.run([python, "-m", "openapi_spec_validator", uwtest.TOP / "docs" / "openapi.yaml"],
+                       capture_output=True, text=True, timeout=60)
+    t.ok(p.returncode == 0, "docs/openapi.yaml is valid OpenAPI 3.1", p.stdout + p.stderr)
+
+
 def events(d):
     c = Unix(d.socket)
     c.request("GET", "/v1/events")
@@ -248,6 +302,7 @@ def refused_elsewhere(port, folder):
         c.close()
 
 
+valid()
 with uwtest.Node(board="v100", count=2) as node:
     folder = pathlib.Path(node.tmp, "api")
     mapping = folder / "mapping"
@@ -268,6 +323,7 @@ metrics:
     reads(d, node.board(1)["uuid"])
     writes(d)
     jobs(d, mapping)
+    others(d)
     events(d)
     metrics(d)
     refused_elsewhere(port, folder)
