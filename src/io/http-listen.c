@@ -45,6 +45,12 @@ static void apply(struct http_limits *l, double speed)
     l->body_bytes = l->body_bytes ? l->body_bytes : 64 * 1024;
 }
 
+void http_server_limits(struct http_server *s, const struct http_limits *limits)
+{
+    s->limits = *limits;
+    apply(&s->limits, loop_speed(s->loop));
+}
+
 int http_server_new(const struct http_opts *opts, struct http_server **ret, uw_error *err)
 {
     auto_(http_server_free) struct http_server *s = calloc(1, sizeof *s);
@@ -56,8 +62,7 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret, uw_e
     s->loop = opts->loop;
     s->handler = opts->handler;
     s->user = opts->user;
-    s->limits = opts->limits;
-    apply(&s->limits, loop_speed(opts->loop));
+    http_server_limits(s, &opts->limits);
     s->refusals.fn = opts->log;
     s->refusals.user = opts->user;
     int r = loop_timer_new(s->loop, UINT64_MAX, 0, conn_sweep, s, &s->sweep, err);

@@ -92,6 +92,9 @@ int http_server_new(const struct http_opts *opts, struct http_server **ret,
 void http_server_free(struct http_server *s);
 DEFINE_AUTO(struct http_server *, http_server_free);
 
+/* Other limits, for whatever begins from now on. */
+void http_server_limits(struct http_server *s, const struct http_limits *limits);
+
 struct http_unix {
     const char *path; /* absolute, <= 107 bytes; its folder must be there */
     mode_t mode;      /* 0666: SO_PEERCRED decides */

@@ -219,17 +219,32 @@ static void on_request(struct http_exchange *x, void *user)
 
 /* ---- life ---- */
 
+static struct http_limits limits_of(const struct config_limits *l)
+{
+    return (struct http_limits){.connections = (unsigned)l->connections,
+                                .per_uid = (unsigned)l->per_client,
+                                .per_address = (unsigned)l->per_client,
+                                .streams = (unsigned)l->followers,
+                                .idle_ns = l->idle_ns};
+}
+
+static struct auth_opts auth_opts(const struct api *api, const struct node_config *config)
+{
+    const char *tokens = config->api.tcp.tokens;
+
+    return (struct auth_opts){.loop = api->loop,
+                              .admin_group = config->node.admin_group,
+                              .tokens = tokens[0] ? tokens : NULL,
+                              .requests = (double)config->api.limits.requests};
+}
+
 static int open_server(struct api *api, const struct config_limits *l, uw_error *err)
 {
     struct http_opts opts = {.loop = api->loop,
                              .handler = on_request,
                              .log = on_log,
                              .user = api,
-                             .limits = {.connections = (unsigned)l->connections,
-                                        .per_uid = (unsigned)l->per_client,
-                                        .per_address = (unsigned)l->per_client,
-                                        .streams = (unsigned)l->followers,
-                                        .idle_ns = l->idle_ns}};
+                             .limits = limits_of(l)};
 
     return http_server_new(&opts, &api->server, err);
 }
@@ -262,15 +277,11 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
             struct api **ret, uw_error *err)
 {
     auto_(api_free) struct api *api = calloc(1, sizeof *api);
-    const struct config_tcp *tcp = &config->api.tcp;
 
     if (!api)
         return fail(err, -ENOMEM, "out of memory");
     api->loop = loop;
-    struct auth_opts auth = {.loop = loop,
-                             .admin_group = config->node.admin_group,
-                             .tokens = tcp->tokens[0] ? tcp->tokens : NULL,
-                             .requests = (double)config->api.limits.requests};
+    struct auth_opts auth = auth_opts(api, config);
     struct routes_opts routes = routes_opts(api, config);
     int r = auth_new(&auth, &api->auth, err);
     if (r == 0)
@@ -311,12 +322,16 @@ int api_configure(struct api *api, const struct node_config *config, uw_error *e
     struct routes_opts routes = routes_opts(api, config);
     int r = api->tcp ? http_reload_tls(api->server, err) : 0;
 
+    struct auth_opts auth = auth_opts(api, config);
+    struct http_limits limits = limits_of(&config->api.limits);
+
     if (r == 0)
-        r = auth_configure(api->auth, config->node.admin_group,
-                           (double)config->api.limits.requests, err);
-    if (r == 0)
-        routes_configure(api->routes, &routes);
-    return r;
+        r = auth_configure(api->auth, &auth, err);
+    if (r < 0)
+        return r;
+    http_server_limits(api->server, &limits);
+    routes_configure(api->routes, &routes);
+    return 0;
 }
 
 void api_on_reload(struct api *api, api_reload_fn fn, void *user)

@@ -105,11 +105,30 @@ static void set_rates(struct auth *a, double requests)
     a->failures.rate = FAILURES;
 }
 
-static int set_group(struct auth *a, const char *group, uw_error *err)
+int auth_configure(struct auth *a, const struct auth_opts *opts, uw_error *err)
 {
-    if (group && strlen(group) >= sizeof a->group)
-        return fail(err, -EINVAL, "'%.64s' is too long for a group", group);
-    (void)snprintf(a->group, sizeof a->group, "%s", group ? group : "");
+    const char *group = opts->admin_group ? opts->admin_group : "";
+    auto_(mem_free) struct tokens *tokens = calloc(1, sizeof *tokens);
+    char *path = opts->tokens ? strdup(opts->tokens) : NULL;
+    int r = 0;
+
+    if (!tokens || (opts->tokens && !path))
+        r = fail(err, -ENOMEM, "out of memory");
+    else if (strlen(group) >= sizeof a->group)
+        r = fail(err, -EINVAL, "'%.64s' is too long for a group", group);
+    else if (path)
+        r = tokens_load(path, tokens, err);
+    if (r < 0) {
+        free(path);
+        return r;
+    }
+    free(a->tokens_path);
+    a->tokens_path = path;
+    a->tokens = *tokens;
+    a->tokens_known = false;
+    (void)snprintf(a->group, sizeof a->group, "%s", group);
+    set_rates(a, opts->requests);
+    a->n_known = 0;
     return 0;
 }
 
@@ -121,19 +140,9 @@ int auth_new(const struct auth_opts *opts, struct auth **ret, uw_error *err)
         return fail(err, -ENOMEM, "out of memory");
     a->loop = opts->loop;
     a->lookup = opts->lookup ? opts->lookup : system_lookup;
-    set_rates(a, opts->requests);
-    int r = set_group(a, opts->admin_group, err);
-    if (r < 0)
-        return r;
-    if (opts->tokens) {
-        a->tokens_path = strdup(opts->tokens);
-        if (!a->tokens_path)
-            return fail(err, -ENOMEM, "out of memory");
-        r = tokens_load(a->tokens_path, &a->tokens, err);
-        if (r < 0)
-            return r;
-    }
-    r = loop_worker_new(a->loop, "users", &a->worker, err);
+    int r = auth_configure(a, opts, err);
+    if (r == 0)
+        r = loop_worker_new(a->loop, "users", &a->worker, err);
     if (r < 0)
         return r;
     *ret = take(a);
@@ -154,18 +163,6 @@ void auth_free(struct auth *a)
     loop_worker_free(a->worker);
     free(a->tokens_path);
     free(a);
-}
-
-int auth_configure(struct auth *a, const char *admin_group, double requests,
-                   uw_error *err)
-{
-    int r = set_group(a, admin_group, err);
-
-    if (r < 0)
-        return r;
-    set_rates(a, requests);
-    a->n_known = 0;
-    return 0;
 }
 
 /* ---- answers ---- */

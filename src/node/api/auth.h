@@ -34,9 +34,10 @@ struct auth_opts {
 int auth_new(const struct auth_opts *opts, struct auth **ret, uw_error *err);
 void auth_free(struct auth *a);
 DEFINE_AUTO(struct auth *, auth_free);
-/* A new admin group and rate; what is remembered of users is forgotten. */
-int auth_configure(struct auth *a, const char *admin_group, double requests,
-                   uw_error *err);
+/* Group, rate and tokens' file anew (the rest of opts is not looked at); what is
+ * remembered of users is forgotten.  On failure all is as it was.
+ */
+int auth_configure(struct auth *a, const struct auth_opts *opts, uw_error *err);
 
 struct auth_who {
     struct node_who node; /* its name is name below */

@@ -222,6 +222,7 @@ struct rig {
     char name[96];
     int told;
     struct auth *auth;
+    const char *tokens;
 };
 static struct rig *rig_now; /* lookups have no user data */
 
@@ -306,7 +307,8 @@ static void test_local(struct rig *rig)
        "nobody known");
     pass(rig->loop, 11 * NS_PER_S);
     ok(local(rig, 1000, 1) == 200 && rig->lookups == 4, "asked again after ten seconds");
-    (void)auth_configure(rig->auth, "staff", 0, NULL);
+    struct auth_opts other = {.admin_group = "staff", .tokens = rig->tokens};
+    is_int(auth_configure(rig->auth, &other, NULL), 0, "configured anew");
     ok(local(rig, 1001, 1) == 200 && !rig->who.node.admin, "another admin group");
     int passed = 0;
     for (int i = 0; i < 300; i++)
@@ -420,6 +422,7 @@ static void test_doors(const char *path)
         .admin_group = "wheel", .tokens = path, .lookup = made_lookup};
 
     rig_now = &rig;
+    rig.tokens = path;
     if (loop_new_virtual(NS_PER_S, 1700000000, &rig.loop, &err) < 0)
         return;
     opts.loop = rig.loop;
