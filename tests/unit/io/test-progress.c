@@ -5,8 +5,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -233,6 +236,54 @@ static void in_c(const char *doc, const char *include)
     (void)unlink(program);
 }
 
+/* Pages that somebody else made: a descriptor is all there is. */
+static void handed_over(void)
+{
+    struct uw_progress_page raw = {
+        .version = UW_PROGRESS_VERSION,
+        .slots = UW_PROGRESS_SLOTS,
+        .slot = {{(uint64_t)getpid(), 7, 90, UW_PHASE_TRAIN, {0}}}};
+    struct progress_page *page = NULL;
+    struct progress_read got;
+    uw_error err = {""};
+    char path[100];
+    int ends[2];
+
+    memcpy(raw.magic, UW_PROGRESS_MAGIC, sizeof raw.magic);
+    int fd = memfd_create("page", MFD_CLOEXEC);
+    ok(write(fd, &raw, sizeof raw) == (ssize_t)sizeof raw &&
+           progress_page_adopt(fd, &page, &err) == 0,
+       "a page in memory is taken %s", err.text);
+    is_str(progress_page_path(page), "", "… it has no path here");
+    ok(progress_page_read(page, 100, &got, NULL) == 0 && got.n == 1 &&
+           got.slot[0].steps == 7 && got.slot[0].alive && got.flaws == 0,
+       "… and is read");
+    ok(ftruncate(fd, 70) == 0 && progress_page_read(page, 100, &got, NULL) == 0 &&
+           got.n == 0 && (got.flaws & PROGRESS_SHORT),
+       "… cut by its job: that is all");
+    progress_page_free(page);
+    ok(fcntl(fd, F_GETFD) < 0, "it is closed with the page");
+
+    (void)snprintf(path, sizeof path, "%s/slow", dir);
+    fd = open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    struct statfs fs;
+    if (fstatfs(fd, &fs) == 0 && fs.f_type == TMPFS_MAGIC)
+        skip_one("a file that is not in memory", "/tmp is a tmpfs");
+    else
+        ok(progress_page_adopt(fd, &page, &err) == -EINVAL &&
+               strstr(err.text, "in memory") && fcntl(fd, F_GETFD) >= 0,
+           "a file that is not in memory is refused, and stays its owner's: %s",
+           err.text);
+    (void)close(fd);
+    (void)unlink(path);
+    ok(pipe(ends) == 0 && progress_page_adopt(ends[0], &page, &err) == -EINVAL,
+       "a pipe is refused: %s", err.text);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    ok(progress_page_adopt(ends[0], &page, &err) == -EBADF, "so is no descriptor: %s",
+       err.text);
+}
+
 int main(int argc, char **argv)
 {
     auto_(mem_free) char *doc = NULL;
@@ -241,6 +292,7 @@ int main(int argc, char **argv)
     if (!ok(argc == 3 && mkdtemp(dir), "arguments: DOC INCLUDE"))
         return done();
     life();
+    handed_over();
     if (ok(file_read(argv[1], 1 << 20, &doc, NULL, &err) == 0, "%s %s", argv[1],
            err.text)) {
         in_python(doc);
