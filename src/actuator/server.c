@@ -10,10 +10,13 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/units.h"
 
 enum {
     PEERS_MAX = 16,
     STRANGERS_MAX = 32,
+    LINES_MAX = 20, /* that clients can cause in … */
+    LINES_S = 60,
     AT_ONCE = 16, /* messages of one peer before the others' turn */
 };
 
@@ -34,7 +37,24 @@ struct server {
     struct peer *peer[PEERS_MAX];
     uid_t stranger[STRANGERS_MAX]; /* who has been named in the log */
     size_t n_strangers;
+    uint64_t lines_until_ns;
+    unsigned lines;
 };
+
+/* A log is not clients' to fill, not even the daemon's. */
+static void say(struct server *s, const char *text)
+{
+    uint64_t now = loop_now_ns(s->opts.loop);
+
+    if (now >= s->lines_until_ns) {
+        s->lines = 0;
+        s->lines_until_ns = now + LINES_S * NS_PER_S;
+    }
+    if (s->lines < LINES_MAX)
+        s->opts.say(text, s->opts.user);
+    if (++s->lines == LINES_MAX)
+        s->opts.say("clients cause more such lines: not told for a minute", s->opts.user);
+}
 
 static void peer_free(struct peer *p)
 {
@@ -124,7 +144,7 @@ static int take_message(struct peer *p)
     if (r < 0) {
         char text[300];
         (void)snprintf(text, sizeof text, "process %d: %s", p->who.pid, err.text);
-        p->server->opts.say(text, p->server->opts.user);
+        say(p->server, text);
         return r;
     }
     if (request.type == PROTO_COUNTER)
@@ -227,7 +247,7 @@ static int on_connect(struct loop_fd *source, int listening, int events, void *u
         (void)close(fd);
     } else if (peer_new(s, fd, &who, &err) < 0) {
         (void)snprintf(text, sizeof text, "%s", err.text);
-        s->opts.say(text, s->opts.user);
+        say(s, text);
     }
     return 0;
 }

@@ -108,6 +108,10 @@ def nonsense(t, node, path, uuid):
     before = Peer(path)
     t.equal(before.ask(HELLO)[2], DONE, "others are served all the same")
 
+    for _ in range(60):
+        p = Peer(path)
+        p.s.send(b"nonsense")
+        p.take()
     peers = []
     for _ in range(40):
         p = Peer(path)
@@ -283,6 +287,8 @@ def main():
         p.ask(LIMIT, uuid(0), 200000)
         server.send_signal(signal.SIGTERM)
         said = server.communicate(timeout=10)[1]
+        t.ok(said.count("are no request") <= 20 and "not told for a minute" in said,
+             "nonsense does not fill the log", len(said.splitlines()))
         if os.geteuid() == 0:
             t.equal(said.count("uid 65534"), 1, "a stranger is named once")
         t.ok(held.hear("event ended"), "the client hears that its actuator has gone")

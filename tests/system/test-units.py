@@ -32,6 +32,9 @@ def main():
         for path in re.findall(r"^Exec(?:Start|StopPost)=-?(/\S+)", text, re.M):
             t.ok(pathlib.Path(path).name in ("underwatt-actuator", "underwattd") and
                  uwtest.program(pathlib.Path(path).name), f"{u.name}: starts {path}, which is built")
+    for u in units:  # sockets come before basic.target, services after it: a circle else
+        before = " ".join(re.findall(r"^Before=(.*)", u.read_text(), re.M))
+        t.ok(u.suffix == ".socket" or ".socket" not in before, f"{u.name}: before no socket", before)
     if not shutil.which("systemd-analyze"):
         t.skip("what the services could do", "no systemd-analyze here")
         t.done()
