@@ -20,6 +20,8 @@
 enum {
     NODE_TICK_MS = 1000,
     NODE_REOPEN_S = 10,   /* between looks for boards where there are none */
+    NODE_SILENT_S = 30,   /* until boards are opened again as one said nothing … */
+    NODE_REOPENS_MAX = 9, /* … doubled so often: 4 h at last */
     NODE_END_S = 5,       /* everything given back and written by then */
     NODE_MARK_S = 5,      /* between looks whether the driver was loaded anew */
     NODE_KEEP_JOB_S = 60, /* an ended job is shown and booked to for so long */
@@ -79,7 +81,8 @@ struct node {
     struct folds *folds; /* where windows of the meters are computed */
     bool open;           /* boards are there, and everything over them */
     struct node_board board[BOARDS_MAX];
-    size_t n;
+    size_t n, silent; /* … of which so many said nothing when they were opened */
+    unsigned reopens; /* for their sake, one after the other */
     struct caps *caps;
     struct roster *roster;
     struct book *book;

@@ -250,7 +250,8 @@ int node_ledger_take_over(struct node *node, uw_error *err)
                                node, err);
     if (r >= 0)
         r = ledger_write(node->ledger, node->early, err);
-    if (r >= 0)
+    /* Claims on a board that says nothing wait for it in the ledger. */
+    if (r >= 0 && node->silent == 0)
         r = ledger_claims_settle(node->ledger, loop_utc_ns(node->loop), err);
     return r < 0 ? r : 0;
 }

@@ -156,6 +156,7 @@ static int start_samplers(struct node *node, uw_error *err)
     size_t n = boards_count(node->boards);
 
     memset(node->board, 0, sizeof node->board);
+    node->silent = 0;
     int r = folds_new(node->loop, &node->folds, err);
     for (size_t i = 0; i < n && r >= 0; i++) {
         struct board *b = boards_at(node->boards, i);
@@ -171,11 +172,27 @@ static int start_samplers(struct node *node, uw_error *err)
             return r;
         node->n = i + 1;
         const struct board_view *v = board_view(b);
+        node->silent += v->error.text[0] != '\0';
         if (v->error.text[0])
             log_event(LOG_LEVEL_WARNING, "board-silent", "gpu=%u uuid=%s reason=%s",
                       v->info->index, v->info->uuid, log_quote(v->error.text).text);
     }
     return r;
+}
+
+/* A board that said nothing when all were opened is not even known by name: open all
+ * again after a while, each time after twice as long.
+ */
+static void plan_reopen(struct node *node)
+{
+    if (node->silent == 0) {
+        node->reopens = 0;
+        return;
+    }
+    uint64_t wait_s = (uint64_t)NODE_SILENT_S << node->reopens;
+    if (node->reopens < NODE_REOPENS_MAX)
+        node->reopens++;
+    loop_timer_set(node->reopen, loop_now_ns(node->loop) + wait_s * NS_PER_S, 0);
 }
 
 static int use_boards(struct node *node, uw_error *err)
@@ -205,6 +222,7 @@ static int use_boards(struct node *node, uw_error *err)
         return r;
     node->ticked_ns = now;
     node->open = true;
+    plan_reopen(node);
     return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
 }
