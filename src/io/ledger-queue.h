@@ -39,6 +39,9 @@ void ledger_queue_lost(struct ledger_queue *q);
 /* The interval is complete: write it now.  Never blocks. */
 void ledger_queue_flush(struct ledger_queue *q);
 
+/* How long rows are kept from the next look on; 0: the defaults. */
+void ledger_queue_keep(struct ledger_queue *q, const struct ledger_keep *keep);
+
 struct ledger_queue_stats {
     uint64_t rows;     /* written */
     uint64_t failures; /* flushes that failed */

@@ -222,6 +222,8 @@ int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from);
  */
 int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
 
+/* How long rows are kept from now on; 0: the defaults. */
+void ledger_keep(struct ledger *l, const struct ledger_keep *keep);
 /* One small step of rolling up and forgetting what is old, in a transaction of its
  * own of some hundred rows.  1: there is more to do; 0: done for now.
  */

@@ -172,6 +172,8 @@ void node_ledger_stop(struct node *node);
 void node_state_path(const struct node *node, uint64_t job, char *ret, size_t size);
 void node_ledger_energy(struct node *node, const struct book_row *row);
 void node_ledger_total(struct node *node, const struct book_total *total);
+/* How long rows are kept, once the configuration was read anew. */
+void node_ledger_configure(struct node *node);
 void node_ledger_job(struct node *node, const struct job_entry *job);
 void node_ledger_caps(struct node *node, const struct caps_what *what);
 /* board SIZE_MAX, uid (uid_t)-1: of none. */

@@ -37,6 +37,21 @@ static int read_boot_id(struct node *node, uw_error *err)
     return r;
 }
 
+static struct ledger_keep keep_of(const struct node_config *config)
+{
+    return (struct ledger_keep){.booked_ns = config->ledger.keep_fine_ns,
+                                .minute_ns = config->ledger.keep_minute_ns,
+                                .hour_ns = config->ledger.keep_hour_ns};
+}
+
+void node_ledger_configure(struct node *node)
+{
+    const struct ledger_keep keep = keep_of(&node->config);
+
+    if (node->queue)
+        ledger_queue_keep(node->queue, &keep);
+}
+
 int node_ledger_open(struct node *node, uw_error *err)
 {
     const struct config_ledger *c = &node->config.ledger;
@@ -45,9 +60,7 @@ int node_ledger_open(struct node *node, uw_error *err)
                                .boot_id = node->boot_id,
                                .version = node->opts.version,
                                .utc_ns = loop_utc_ns(node->loop),
-                               .keep = {.booked_ns = c->keep_fine_ns,
-                                        .minute_ns = c->keep_minute_ns,
-                                        .hour_ns = c->keep_hour_ns}};
+                               .keep = keep_of(&node->config)};
     uw_error why = {""};
     int r = 0;
 

@@ -405,6 +405,7 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
     node->config = *config;
     node->config_loads++;
     node_caps_configure(node);
+    node_ledger_configure(node);
     if (node->open)
         r = node_actuator_start(node, err);
     node_ledger_event(node, "config", SIZE_MAX, (uid_t)-1, "loaded");

@@ -517,6 +517,12 @@ void ledger_close(struct ledger *l)
     abandon(l);
 }
 
+void ledger_keep(struct ledger *l, const struct ledger_keep *keep)
+{
+    l->keep = *keep;
+    keep_defaults(&l->keep);
+}
+
 const char *ledger_path(const struct ledger *l)
 {
     return l->path;

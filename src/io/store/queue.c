@@ -20,8 +20,10 @@ struct write_work {
     struct ledger_queue *q;
     struct ledger *l;
     struct ledger_batch *rows;
-    bool tidy;    /* a step of rolling up instead of rows */
-    bool renewed; /* the file was damaged and is a new one */
+    bool tidy; /* a step of rolling up instead of rows */
+    struct ledger_keep keep;
+    bool has_keep; /* it is new */
+    bool renewed;  /* the file was damaged and is a new one */
     int64_t utc_ns;
     uw_error err;
 };
@@ -34,6 +36,8 @@ struct ledger_queue {
     char *path;
     struct ledger_batch *open; /* what waits */
     bool busy, again, want_tidy, closing;
+    struct ledger_keep keep;
+    bool has_keep;
     size_t reports;
     struct ledger_queue_opts opts;
     struct ledger_queue_stats stats;
@@ -56,6 +60,8 @@ static int write_rows(struct loop *loop, void *user)
     struct write_work *w = user;
 
     (void)loop;
+    if (w->has_keep)
+        ledger_keep(w->l, &w->keep);
     int r = w->tidy ? ledger_tidy(w->l, w->utc_ns, &w->err)
                     : ledger_write(w->l, w->rows, &w->err);
     if (r != -EBADMSG)
@@ -142,7 +148,7 @@ static int write_done(struct loop *loop, void *user, int r)
         note_state(q, r, w->err.text);
     if (q->closing)
         return 0;
-    if (again)
+    if (again && ledger_batch_rows(q->open) > 0)
         submit(q, false);
     else if (q->want_tidy)
         submit(q, true);
@@ -166,6 +172,9 @@ static void submit(struct ledger_queue *q, bool tidy)
         q->open = empty;
     }
     w->tidy = tidy;
+    w->has_keep = q->has_keep;
+    w->keep = q->keep;
+    q->has_keep = false;
     w->utc_ns = loop_utc_ns(q->loop);
     q->busy = true;
     int r = loop_worker_submit(
@@ -268,6 +277,12 @@ void ledger_queue_lost(struct ledger_queue *q)
 void ledger_queue_flush(struct ledger_queue *q)
 {
     submit(q, false);
+}
+
+void ledger_queue_keep(struct ledger_queue *q, const struct ledger_keep *keep)
+{
+    q->keep = *keep;
+    q->has_keep = true;
 }
 
 void ledger_queue_look(const struct ledger_queue *q, struct ledger_queue_stats *ret)

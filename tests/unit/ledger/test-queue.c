@@ -127,6 +127,10 @@ static void test_tidies(void)
         0, "are rolled up in time");
     is_int(help_number(help_path("t.sqlite"), "SELECT count(*) FROM energy"), 500,
            "to minutes");
+    ledger_queue_keep(w.q, &(struct ledger_keep){.minute_ns = 3600 * NS_PER_S});
+    pass(&w, 300);
+    is_int(help_number(help_path("t.sqlite"), "SELECT count(*) FROM energy"), 9,
+           "kept shorter from now on: to hours");
     end(&w);
 }
 
