@@ -231,6 +231,22 @@ static int find_boards(struct node *node, struct asking *a, uw_error *err)
     return 0;
 }
 
+/* The job by which uid may claim on a board, rather one that was registered; 0: none. */
+static uint64_t job_by_which(const struct node *node, uid_t uid, size_t board)
+{
+    uint64_t found = 0;
+
+    for (size_t i = 0; i < roster_count(node->roster); i++) {
+        const struct job_entry *job = roster_at(node->roster, i);
+        if (job->ended_ns || job->uid != uid || !(job->boards >> board & 1))
+            continue;
+        if (job->source != JOB_FOUND)
+            return job->id;
+        found = job->id;
+    }
+    return found;
+}
+
 static int check_rights(struct node *node, struct asking *a, size_t board, uw_error *err)
 {
     const struct node_who *who = a->who;
@@ -248,6 +264,8 @@ static int check_rights(struct node *node, struct asking *a, size_t board, uw_er
                     "%s may not claim on GPU %u (%s): no job of that user "
                     "has it alone",
                     name_of(who), info->index, info->uuid);
+    if (!a->claim.job) /* it ends with the job that gives the right */
+        a->claim.job = job_by_which(node, uid, board);
     caps_look(node->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++) {
         users += v.claims->claim[i].kind != CLAIM_HARD && !v.claims->claim[i].walked;

@@ -212,6 +212,11 @@ static void books_and_restart(void)
        "anna may not end the scheduler's");
     ok(node_job_end(w.node, &root, id, &err) == 0, "root may");
     run_s(15);
+    is_int((long long)node_look(w.node)->board[1].cap.verdict.claim, 0,
+           "anna's claim ends with the job that gave her the right");
+    uint64_t kept = 0;
+    ok(claim(&root, "1", CLAIM_NAMED, 210000, 3600, &kept, &err) == 0, "root claims");
+    run_s(1);
     ok(node_end(w.node, on_node_end, NULL) == 0, "the node is told to end");
     for (unsigned i = 0; i < 10 && !w.ended; i++)
         run_s(1);
@@ -221,8 +226,8 @@ static void books_and_restart(void)
     ok(start_node(), "once more");
     v = node_look(w.node);
     ok(!find_job(v, id), "a job that has ended is not taken over");
-    is_int((long long)v->board[1].cap.verdict.claim, (long long)claim_id,
-           "anna's claim outlives an orderly restart");
+    is_int((long long)v->board[1].cap.verdict.claim, (long long)kept,
+           "root's claim outlives an orderly restart");
     (void)loop_child_kill(job, 9);
     loop_child_free(job);
 }
