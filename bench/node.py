@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+"""What the daemon costs and how fast it is, on a simulated node.
+
+    build/bench/node [--json FILE] [--seconds N] [--claims N] [--scrapes N]
+
+Prints one JSON object: processor and memory of underwattd and underwatt-actuator with
+8 boards at 10 Hz, four jobs and a scrape every 5 s; driver calls a board and second at
+rest and under a search; claim to actuator over N claims; an over-budget claim to eight
+written limits with 32 ms a driver call; /metrics with 8 jobs.  Beside it zeusd, where it
+can be had, with the same request.  Everything is measured from outside the programs;
+the boards are simulated.
+"""
+import argparse
+import http.client
+import json
+import os
+import pathlib
+import platform
+import re
+import socket
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve()
+BUILD = HERE.parents[1] if (HERE.parents[1] / "build.ninja").exists() else HERE.parents[1] / "build"
+os.environ.setdefault("UNDERWATT_BUILD", str(BUILD))
+SOURCE = next(p for p in (HERE.parents[1], *HERE.parents, pathlib.Path.cwd())
+              if (p / "tests/system/uwtest.py").exists())
+sys.path.insert(0, str(SOURCE / "tests/system"))
+import uwtest  # noqa: E402
+
+TICK = os.sysconf("SC_CLK_TCK")
+CONFIG = """
+sampling:
+  rest: 100 ms
+  job: 100 ms
+  search: 100 ms
+api:
+  limits:
+    requests: 100000
+"""
+QUICK = "api:\n  limits:\n    requests: 100000\n"
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+def machine():
+    cpu = next((l.split(":", 1)[1].strip() for l in open("/proc/cpuinfo") if l.startswith("model name")), "?")
+    return {"cpu": cpu, "cores": os.cpu_count(), "kernel": platform.release()}
+
+
+class Local(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=30)
+        self.path = path
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.settimeout(30)
+        self.sock.connect(self.path)
+
+
+def ask(conn, method, path, body=None):
+    conn.request(method, path, json.dumps(body) if body is not None else None,
+                 {"Content-Type": "application/json"} if body is not None else {})
+    r = conn.getresponse()
+    text = r.read().decode()
+    if r.status >= 300:
+        raise RuntimeError(f"{method} {path}: {r.status} {text}")
+    return json.loads(text) if "json" in (r.getheader("Content-Type") or "") else text
+
+
+def cpu_s(pids):
+    total = 0
+    for pid in pids:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / TICK
+
+
+def pss_kib(pid):
+    text = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+    return int(re.search(r"^Pss:\s+(\d+)", text, re.M).group(1))
+
+
+def calls(conn):
+    """Driver calls so far, of all boards."""
+    text = ask(conn, "GET", "/metrics")
+    return sum(float(m) for m in re.findall(r"^underwatt_driver_calls_total\{.*\} (\S+)$", text, re.M))
+
+
+def programs(d):
+    return {"underwattd": d.pid, "underwatt-actuator": d.actuator.pid}
+
+
+def load(seconds):
+    """Processor and memory under the load of the issue."""
+    with uwtest.Node(board="v100", count=8) as node:
+        d = node.daemon(CONFIG)
+        conn = Local(d.socket)
+        for i in range(4):
+            node.train("--gpus", f"{2 * i},{2 * i + 1}", "--epochs", "1000")
+        time.sleep(10)  # the jobs are found, the meters have proved their counters
+        pids = programs(d)
+        before, began = {n: cpu_s([p]) for n, p in pids.items()}, time.monotonic()
+        n_calls = calls(conn)
+        for _ in range(max(1, int(seconds / 5))):
+            time.sleep(5)
+            ask(conn, "GET", "/metrics")
+        took = time.monotonic() - began
+        after = {n: cpu_s([p]) for n, p in pids.items()}
+        jobs = len(ask(conn, "GET", "/v1/jobs")["jobs"])
+        return {"seconds": round(took, 1), "jobs": jobs,
+                "core_percent": {n: round(100 * (after[n] - before[n]) / took, 3) for n in pids},
+                "core_percent_all": round(100 * sum(after[n] - before[n] for n in pids) / took, 3),
+                "pss_mib": {n: round(pss_kib(p) / 1024, 2) for n, p in pids.items()},
+                "pss_mib_all": round(sum(pss_kib(p) for p in pids.values()) / 1024, 2),
+                "driver_calls_per_gpu_s": round((calls(conn) - n_calls) / took / 8, 2)}
+
+
+def need(seconds):
+    """Driver calls a board and second at rest and under a search, default rates."""
+    with uwtest.Node(board="v100", count=2) as node:
+        d = node.daemon(QUICK)
+        conn = Local(d.socket)
+        time.sleep(20)
+        n, began = calls(conn), time.monotonic()
+        time.sleep(seconds)
+        rest = (calls(conn) - n) / (time.monotonic() - began) / 2
+        run = node.popen("underwatt", "run", "--goal", "edp", "--quiet", "--", "underwatt-sim", "train",
+                         "--gpus", "0,1", "--epochs", "1000")
+        time.sleep(20)
+        n, began = calls(conn), time.monotonic()
+        time.sleep(seconds)
+        search = (calls(conn) - n) / (time.monotonic() - began) / 2
+        states = [j["search"]["state"] for j in ask(conn, "GET", "/v1/jobs")["jobs"] if j["search"]]
+        run.kill()
+        return {"rest_calls_per_gpu_s": round(rest, 2), "search_calls_per_gpu_s": round(search, 2),
+                "search_state": states}
+
+
+def latency(claims, scrapes):
+    """Claim to the actuator's door; /metrics with 8 boards and 8 jobs."""
+    tool = pathlib.Path(os.environ["UNDERWATT_BUILD"]) / "bench" / "node-latency"
+    with uwtest.Node(board="v100", count=8) as node:
+        door = os.path.join(node.tmp, "door.sock")
+        first = node.daemon(QUICK)
+        uuids = [g["uuid"] for g in ask(Local(first.socket), "GET", "/v1/gpus")["gpus"]]
+        first.stop_daemon() if hasattr(first, "stop_daemon") else first.stop()
+        d = node.daemon(QUICK + f"actuator:\n  socket: {door}\ncaps:\n  always_hold: true\n", wait=False)
+        t = subprocess.Popen([str(tool), d.actuator_socket, door, d.socket, str(claims), str(scrapes), *uuids],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert t.stdout.readline().strip() == "ready"
+        uwtest.wait_for(lambda: os.path.exists(d.socket), 20)
+        conn = Local(d.socket)
+        uwtest.wait_for(lambda: all(g["cap"]["state"] == "held" for g in ask(conn, "GET", "/v1/gpus")["gpus"]), 20)
+        sleepers = [subprocess.Popen(["sleep", "10000"]) for _ in range(8)]
+        try:
+            for i, s in enumerate(sleepers):
+                ask(conn, "POST", "/v1/jobs", {"name": f"bench-{i}", "gpus": [i], "pid": s.pid})
+            out, _ = t.communicate("go\n", timeout=60 + claims * 0.05 + scrapes * 0.05)
+        finally:
+            for s in sleepers:
+                s.kill()
+                s.wait()
+        return json.loads(out.splitlines()[-1])
+
+
+def over_budget(rounds):
+    """Hard claims on eight boards at once until all eight limits were written and read back."""
+    text = "boards:\n" + "  - {model: v100, count: 8}\n" + "set_latency: 32 ms\n"
+    with uwtest.Node(machine=text) as node:
+        d = node.daemon(QUICK + "caps:\n  always_hold: true\n")
+        conn = Local(d.socket)
+        uwtest.wait_for(lambda: all(g["cap"]["state"] == "held" for g in ask(conn, "GET", "/v1/gpus")["gpus"]), 30)
+        times = []
+        for k in range(rounds):
+            want = 150000 + 1000 * (k % 20)
+            time.sleep(0.3)
+            began = time.monotonic()
+            ids = [ask(conn, "POST", "/v1/claims", {"gpu": i, "kind": "hard", "cap": f"{want} mW", "for": "60 s",
+                                                    "why": "budget"})["id"] for i in range(8)]
+            while {g["limits"]["enforced_mw"] for g in ask(conn, "GET", "/v1/gpus")["gpus"]} != {want} and \
+                    time.monotonic() < began + 5:
+                pass  # the daemon tells what was read back
+            times.append(1000 * (time.monotonic() - began))
+            for i in ids:
+                ask(conn, "DELETE", f"/v1/claims/{i}")
+        times.sort()
+        return {"rounds": rounds, "p50_ms": round(times[rounds // 2], 2), "max_ms": round(times[-1], 2)}
+
+
+def stats(ms):
+    ms.sort()
+    return {"n": len(ms), "p50_ms": round(ms[len(ms) // 2], 3), "p99_ms": round(ms[len(ms) * 99 // 100], 3)}
+
+
+def timed(path, request, n):
+    conn, ms = Local(path), []
+    for _ in range(n):
+        began = time.monotonic()
+        ask(conn, "GET", request)
+        ms.append(1000 * (time.monotonic() - began))
+    return stats(ms)
+
+
+def zeusd(n):
+    """zeusd and our door in its manner, the same request in the same world."""
+    program = uwtest.zeusd()
+    if not program:
+        return {"skipped": "no zeusd, and no cargo that could build it"}
+    with uwtest.Node(board="v100", count=8) as node:
+        ours = os.path.join(node.tmp, "zeus.sock")
+        theirs = os.path.join(node.tmp, "zeusd.sock")
+        d = node.daemon(QUICK + f"zeusd:\n  socket: {ours}\n")
+        child = node.popen(program, "serve", "--mode", "uds", "--socket-path", theirs, "--enable", "gpu-read")
+        uwtest.wait_for(lambda: os.path.exists(theirs) and os.path.exists(ours), 20)
+        request = "/gpu/get_power"
+        out = {}
+        for name, path, pids in (("zeusd", theirs, [child.pid]), ("underwattd", ours, [d.pid])):
+            before = cpu_s(pids)
+            out[name] = timed(path, request, n)
+            out[name]["cpu_ms_per_request"] = round(1000 * (cpu_s(pids) - before) / n, 4)
+            out[name]["pss_mib"] = round(sum(pss_kib(p) for p in pids) / 1024, 2)
+        return {"request": f"GET {request}", **out}
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--json", default="-")
+    p.add_argument("--seconds", type=float, default=60)
+    p.add_argument("--claims", type=int, default=10000)
+    p.add_argument("--scrapes", type=int, default=1000)
+    p.add_argument("--only", default="", help="one of load, need, latency, over_budget, zeusd")
+    a = p.parse_args()
+    parts = {"load": lambda: load(a.seconds), "need": lambda: need(a.seconds / 2),
+             "latency": lambda: latency(a.claims, a.scrapes), "over_budget": lambda: over_budget(50),
+             "zeusd": lambda: zeusd(a.scrapes)}
+    result = {"machine": machine(), "simulated": True, "command": " ".join(sys.argv)}
+    for name, part in parts.items():
+        if a.only and name != a.only:
+            continue
+        say(f"{name} …")
+        result[name] = part()
+        say(json.dumps(result[name]))
+    text = json.dumps(result, indent=2) + "\n"
+    if a.json == "-":
+        sys.stdout.write(text)
+    else:
+        pathlib.Path(a.json).write_text(text)
+
+
+main()
