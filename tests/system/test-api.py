@@ -188,6 +188,8 @@ def metrics(d):
     t.ok(value(text, 'underwatt_gpu_power_watts{gpu="0"') > 20, "a board's power")
     t.ok(value(text, 'underwatt_gpu_power_limit_watts{gpu="0"') is not None and 'simulated="1"' in text,
          "its limits, marked as simulated")
+    t.ok(value(text, "underwatt_http_requests_total") > 20 and value(text, "underwatt_http_refused_total") > 3,
+         "how many requests were answered and refused", [line for line in text.splitlines() if "_http_" in line])
     c, took = Unix(d.socket), []
     for _ in range(300):
         began = time.perf_counter()

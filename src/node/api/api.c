@@ -246,7 +246,10 @@ static int open_server(struct api *api, const struct config_limits *l, uw_error 
                              .user = api,
                              .limits = limits_of(l)};
 
-    return http_server_new(&opts, &api->server, err);
+    int r = http_server_new(&opts, &api->server, err);
+    if (r == 0)
+        routes_behind(api->routes, api->server);
+    return r;
 }
 
 static int open_zeusd(struct api *api, const char *path, uw_error *err)

@@ -14,6 +14,10 @@
     X(CONFIG_FAILURES, "underwatt_config_failures_total", "counter", "Configurations that were refused; the old one stayed.") \
     X(LEDGER_ROWS, "underwatt_ledger_rows_total", "counter", "Rows written to the ledger.") \
     X(LEDGER_FAILURES, "underwatt_ledger_failures_total", "counter", "Writes to the ledger that failed.") \
+    X(HTTP_REQUESTS, "underwatt_http_requests_total", "counter", "Requests that were answered or refused.") \
+    X(HTTP_REFUSED, "underwatt_http_refused_total", "counter", "Requests and connections that were refused or cut off.") \
+    X(HTTP_CONNECTIONS, "underwatt_http_connections", "gauge", "Connections that are open.") \
+    X(HTTP_FOLLOWERS, "underwatt_http_followers", "gauge", "Streams of live events that are open.") \
     X(JOBS, "underwatt_jobs", "gauge", "Jobs that run, by where they were learnt of.") \
     X(GPU_INFO, "underwatt_gpu_info", "gauge", "Always 1; what is known of the board itself.") \
     X(GPU_POWER, "underwatt_gpu_power_watts", "gauge", "Mean power of the board over the last second or two.") \

@@ -251,6 +251,7 @@ static void put_jobs(struct metrics_render *r)
 static void put_node(struct metrics_render *r)
 {
     const struct node_view *v = r->v;
+    const struct metrics_http *http = r->opts->http;
 
     put_build(r);
     double up = s_of_ns(v->now_ns - v->began_ns);
@@ -261,6 +262,12 @@ static void put_node(struct metrics_render *r)
     put_plain(r, METRICS_CONFIG_FAILURES, (double)v->config_failures);
     put_plain(r, METRICS_LEDGER_ROWS, (double)v->ledger_rows);
     put_plain(r, METRICS_LEDGER_FAILURES, (double)v->ledger_failures);
+    if (http) {
+        put_plain(r, METRICS_HTTP_REQUESTS, (double)http->requests);
+        put_plain(r, METRICS_HTTP_REFUSED, (double)http->refused);
+        put_plain(r, METRICS_HTTP_CONNECTIONS, http->connections);
+        put_plain(r, METRICS_HTTP_FOLLOWERS, http->followers);
+    }
     put_jobs(r);
 }
 

@@ -19,6 +19,12 @@
 
 struct metrics;
 
+/* How the doors fare. */
+struct metrics_http {
+    uint64_t requests, refused;
+    unsigned connections, followers;
+};
+
 /* What the reader may see: see docs/man/underwattd-api.5.scd. */
 struct metrics_opts {
     bool per_job;      /* series of jobs at all */
@@ -26,6 +32,7 @@ struct metrics_opts {
     bool all;          /* names of everybody's jobs, else … */
     uid_t uid;         /* … of uid's alone … */
     uint64_t only_job; /* … or of this one; 0: uid counts */
+    const struct metrics_http *http; /* NULL: left out */
 };
 #define METRICS_DEFAULT ((struct metrics_opts){.per_job = true, .max_jobs = 64})
 

@@ -11,6 +11,7 @@ struct routes {
     struct routes_opts opts;
     struct metrics *metrics;
     struct events *events;
+    const struct http_server *server; /* or NULL */
 };
 
 /* One request whose asker is known. */

@@ -14,6 +14,16 @@ static const struct node_view *look(struct ask *a)
     return ask_node(a)->look(ask_node(a)->node);
 }
 
+static struct metrics_http figures(const struct routes *r)
+{
+    struct http_stats s = http_stats(r->server);
+
+    return (struct metrics_http){.requests = s.requests,
+                                 .refused = s.refused + s.refused_connections + s.cut,
+                                 .connections = s.connections,
+                                 .followers = s.streams};
+}
+
 void route_metrics(struct ask *a)
 {
     const struct routes_opts *opts = &a->r->opts;
@@ -22,10 +32,15 @@ void route_metrics(struct ask *a)
                              .all = show_all(a->who),
                              .uid = a->who->uid,
                              .only_job = a->who->only_job};
+    struct metrics_http http;
     const char *text = NULL;
     size_t len = 0;
     uw_error err = {""};
 
+    if (a->r->server) {
+        http = figures(a->r);
+        m.http = &http;
+    }
     if (!opts->metrics) {
         http_fail(a->x, 404, "metrics are switched off (metrics.on)");
         return;

@@ -237,6 +237,11 @@ void routes_configure(struct routes *r, const struct routes_opts *opts)
     r->opts.max_jobs = opts->max_jobs;
 }
 
+void routes_behind(struct routes *r, const struct http_server *server)
+{
+    r->server = server;
+}
+
 void routes_tell(struct routes *r, enum node_event event, const void *what)
 {
     events_tell(r->events, event, what);

@@ -58,6 +58,8 @@ int routes_new(const struct routes_opts *opts, struct routes **ret, uw_error *er
 /* Exchanges that wait are the server's: it is freed before. */
 void routes_free(struct routes *r);
 DEFINE_AUTO(struct routes *, routes_free);
+/* The server that they are behind, for its figures in the metrics. */
+void routes_behind(struct routes *r, const struct http_server *server);
 /* Of opts: metrics, per_job, max_jobs. */
 void routes_configure(struct routes *r, const struct routes_opts *opts);
 

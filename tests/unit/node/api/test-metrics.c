@@ -7,6 +7,7 @@
 #include "oom.h"
 
 static struct made made;
+static const struct metrics_http http = {1234, 5, 6, 7};
 
 /* The value behind a series, or NULL. */
 static const char *value(const char *text, const char *series)
@@ -63,6 +64,10 @@ static void values(void)
         {"underwatt_build_info{version=\"0.1.0\",hostname=\"made-host\",simulated=\"1\"}", "1"},
         {"underwatt_start_time_seconds{hostname=\"made-host\"}", "1760000005"},
         {"underwatt_actuator_up{hostname=\"made-host\"}", "1"},
+        {"underwatt_http_requests_total{hostname=\"made-host\"}", "1234"},
+        {"underwatt_http_refused_total{hostname=\"made-host\"}", "5"},
+        {"underwatt_http_connections{hostname=\"made-host\"}", "6"},
+        {"underwatt_http_followers{hostname=\"made-host\"}", "7"},
         {"underwatt_jobs{source=\"run\",hostname=\"made-host\"}", "4"},
         {"underwatt_jobs{source=\"registered\",hostname=\"made-host\"}", "0"},
         {"underwatt_gpu_info{" BOARD0 "}", "1"},
@@ -100,6 +105,7 @@ static void values(void)
     struct metrics_opts opts = METRICS_DEFAULT;
 
     opts.all = true;
+    opts.http = &http;
     made_init(&made, 8, 8);
     ok(metrics_new(&m, NULL) == 0, "a renderer");
     const char *text = render(m, &opts);
@@ -122,6 +128,7 @@ static void shape(void)
     char head[512];
 
     made_init(&made, 8, 8);
+    opts.http = &http;
     (void)metrics_new(&m, NULL);
     const char *text = render(m, &opts);
     bool once = true, last = text[strlen(text) - 1] == '\n';
@@ -157,6 +164,7 @@ static void unknown(void)
         "underwatt_job_saved_ratio",
         "underwatt_job_cap_watts",
         "underwatt_cpu_",
+        "underwatt_http_",
         "underwatt_job_steps_total",
         "pci_bus_id",
     };
@@ -306,6 +314,7 @@ static int print(void)
 
     made_init(&made, 8, 8);
     opts.all = true;
+    opts.http = &http;
     opts.max_jobs = 6;
     if (metrics_new(&m, NULL) < 0 ||
         metrics_render(m, &made.view, &opts, &text, &len, NULL) < 0)
