@@ -14,6 +14,9 @@ enum {
     REST_MS = 1000,
     SEARCH_MS = 100,
     METER_PERIOD_MS = 50,
+    GRID_MS = 50,
+    GRID_REST_MS = 500,
+    DENSE_MS = 15,      /* sooner than that: an edge is hunted for */
     HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
     RETRY_MS = 1000,    /* after a call that failed */
     LEAST_GAP_US = 500, /* between calls of a board */
@@ -73,12 +76,39 @@ struct sampler {
 static int answer_waits(struct sampler *s);
 static int on_folded(struct fold_ask *ask, void *user);
 
+/* Moments that all samplers share, so that a node wakes up once for all of its boards:
+ * one in each GRID, jittered, lest a load's or a sensor's own rhythm be met.
+ */
+static uint64_t shared_moment(uint64_t at, uint64_t grid_ns)
+{
+    for (uint64_t k = at / grid_ns;; k++) {
+        uint64_t x = (k + 1) * 0x9e3779b97f4a7c15u;
+        x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
+        uint64_t moment = k * grid_ns + (x >> 33) % (grid_ns / 10 * 6);
+        if (moment >= at)
+            return moment;
+    }
+}
+
+static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
+{
+    struct meter_state state;
+
+    meter_state(p->meter, &state);
+    if (p->rate == SAMPLER_ALL || !state.counter_used || state.counter_stuck ||
+        at < now + DENSE_MS * NS_PER_MS)
+        return at;
+    uint64_t grid = (p->rate == SAMPLER_REST ? GRID_REST_MS : GRID_MS) * NS_PER_MS;
+    uint64_t soonest = at - grid / 5; /* the mean stays what was wanted */
+    return shared_moment(soonest > now + grid / 2 ? soonest : now + grid / 2, grid);
+}
+
 static void schedule(struct probe *p)
 {
     if (p->rest)
         return;
     uint64_t now = loop_now_ns(p->sampler->loop);
-    uint64_t at = meter_next(p->meter, now);
+    uint64_t at = align(p, now, meter_next(p->meter, now));
 
     if (at < now + LEAST_GAP_US * NS_PER_US)
         at = now + LEAST_GAP_US * NS_PER_US;

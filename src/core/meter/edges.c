@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-enum { ROUNDS = 8, ENOUGH = 6 };
+enum { ROUNDS = 8, ENOUGH = 6, SELDOM = 8 };
 
 void edges_init(struct edges *e, double nominal_s)
 {
@@ -86,9 +86,12 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     e->next = (e->next + 1) % EDGES_KEPT;
     if (e->n < EDGES_KEPT)
         e->n++;
-    if (e->n >= 2)
-        fit(e);
-    judge(e);
+    /* One more among many moves the line little: now and then will do. */
+    if (e->n < EDGES_KEPT || !e->locked || e->next % SELDOM == 0) {
+        if (e->n >= 2)
+            fit(e);
+        judge(e);
+    }
     if (!e->locked) {
         *ret_sd = width / sqrt(12);
         return middle;
