@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/units.h"
-#include "core/meter/meter.h"
+#include "core/meter/state.h"
 #include "tap.h"
 
 #define START (1000 * NS_PER_S)
@@ -374,9 +374,59 @@ static void test_model(void)
     is_str(meter_why_text(0, text, sizeof text), "", "no flags");
 }
 
+/* A short history says the same of what lies within it, forgets the rest, and keeps
+ * little.
+ */
+static void test_history(void)
+{
+    struct bench b = bench_new(true), all = bench_new(true);
+    struct meter_opts opts = {.seed = 3, .history_s = 60};
+    static const double from[] = {545, 560, 595}, to[] = {590, 599, 598.5};
+
+    meter_free(b.m);
+    meter_model_nvidia(6, "Quadro RTX 6000", &opts.model);
+    opts.model.power.lag_s = 0;
+    if (meter_new(&opts, &b.m, NULL) < 0)
+        b.m = NULL;
+    run_until(&b, 600);
+    run_until(&all, 600);
+    for (size_t i = 0; i < sizeof from / sizeof *from; i++) {
+        struct meter_result r = window(&b, from[i], to[i]),
+                            s = window(&all, from[i], to[i]);
+        ok(r.energy_j > 0 && fabs(r.energy_j / s.energy_j - 1) < 1e-9 &&
+               fabs(r.half_j / s.half_j - 1) < 1e-9,
+           "a history of 60 s: %.1f s within it are the same", to[i] - from[i]);
+    }
+    ok(window(&b, 10, 50).energy_j < 0, "a history of 60 s: what is older is forgotten");
+    check(&all, 10, 50, 0.01, METER_COUNTER, METER_WHY_COARSE, "a long history: is not");
+    ok(b.m->c.at.room <= 2048 && b.m->at.room <= 2048 && b.m->chunks_room <= 64,
+       "a history of 60 s: %zu points, %zu chunks are kept", b.m->c.at.room,
+       b.m->chunks_room);
+    struct meter *copy = meter_clone(b.m), *kept = b.m;
+    double energy_j = window(&b, 560, 599).energy_j;
+    b.m = copy;
+    ok(copy && window(&b, 560, 599).energy_j == energy_j, "a clone says the same");
+    b.m = kept;
+    run_until(&b, 650);
+    b.m = copy;
+    ok(window(&b, 560, 599).energy_j == energy_j, "  whatever becomes of the other");
+    meter_free(copy);
+    b.m = kept;
+
+    /* at rest, then quick again: the room grows back */
+    meter_pace(b.m, 2 * NS_PER_S);
+    run_until(&b, 1000);
+    meter_pace(b.m, 50000000);
+    run_until(&b, 1100);
+    check(&b, 1045, 1095, 0.01, METER_COUNTER, 0, "after a rest");
+    meter_free(b.m);
+    meter_free(all.m);
+}
+
 int main(void)
 {
     test_model();
+    test_history();
     test_plain();
     test_order();
     test_wrap_reset();

@@ -118,6 +118,14 @@ static void check_sample(enum gen gen, struct gpu_dev *dev)
     }
     is_int(nvml_backend.sample(dev, GPU_HAS_POWER, &s, &err), 0, "%s: power alone", name);
     is_int(s.has, GPU_HAS_POWER, "%s: only what was asked for", name);
+    uint64_t calls = nvml_backend.calls(dev);
+    is_int(nvml_backend.sample(dev, GPU_HAS_POWER, &s, &err), 0, "%s: again", name);
+    is_int((long)(nvml_backend.calls(dev) - calls), 1, "%s: one call was made", name);
+    if (s.has & GPU_HAS_ENERGY) {
+        calls = nvml_backend.calls(dev);
+        is_int(nvml_backend.sample(dev, GPU_HAS_ENERGY, &s, &err), 0, "%s: energy", name);
+        is_int((long)(nvml_backend.calls(dev) - calls), 1, "%s: one call, too", name);
+    }
 }
 
 static void check_limits(enum gen gen, struct gpu_dev *dev, struct stub *stub)
