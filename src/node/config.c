@@ -53,7 +53,7 @@ enum { LIVE = false, RESTART = true };
 static const struct key keys[] = {
     {"node.admin_group", TEXT, AT(node.admin_group), 0, 0, LIVE, NULL},
     {"node.hostname", TEXT, AT(node.hostname), 0, 0, RESTART, NULL},
-    {"node.interval", DURATION, AT(node.interval_ns), 1, 600, LIVE, NULL},
+    {"node.interval", DURATION, AT(node.interval_ns), 1, 600, RESTART, NULL},
     {"node.log", WORD, AT(node.log), 0, 0, LIVE, log_words},
     {"node.dry_run", BOOL, AT(node.dry_run), 0, 0, LIVE, NULL},
     {"boards.only", LIST, AT(boards.only), 0, 0, RESTART, NULL},

@@ -406,6 +406,9 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
     node->config_loads++;
     node_caps_configure(node);
     node_ledger_configure(node);
+    for (size_t i = 0; i < node->n; i++)
+        sampler_periods(node->board[i].sampler, config->sampling.job_ns,
+                        config->sampling.rest_ns, config->sampling.search_ns);
     if (node->open)
         r = node_actuator_start(node, err);
     node_ledger_event(node, "config", SIZE_MAX, (uid_t)-1, "loaded");

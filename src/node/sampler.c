@@ -565,6 +565,20 @@ void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held
         schedule(p);
 }
 
+void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
+                     uint64_t search_ns)
+{
+    s->opts.period_ns = period_ns;
+    s->opts.rest_ns = rest_ns;
+    s->opts.search_ns = search_ns;
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        meter_pace(p->meter, period_of(s, p->rate));
+        if (!p->busy)
+            schedule(p);
+    }
+}
+
 void sampler_rest(struct sampler *s, size_t i)
 {
     if (i >= s->n)

@@ -83,6 +83,9 @@ void sampler_count_in(struct sampler *s, size_t i, bool in);
  * closely than the rate wants, as somebody's cap is in force there.  See meter_pace().
  */
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held);
+/* Other periods (as in sampler_opts) from now on. */
+void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
+                     uint64_t search_ns);
 /* Board i is none of ours for good: neither sampled nor counted. */
 void sampler_rest(struct sampler *s, size_t i);
 

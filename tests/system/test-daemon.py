@@ -38,9 +38,9 @@ with uwtest.Node(board="v100", count=2) as node:
     t.ok("event=config-refused" in d.log() and "underwattd.yaml:2:" in d.log(),
          "… refused with file and line", d.log())
     t.ok(d.child.poll() is None, "… and the daemon runs on", d.log())
-    t.ok(d.reload("node:\n  interval: 7 s\napi:\n  job_socket: /tmp/other.sock\n"),
+    t.ok(d.reload("node:\n  interval: 7 s\n  log: info\napi:\n  job_socket: /tmp/other.sock\n"),
          "a good file is read", d.log())
-    t.ok("key=node.interval in_force=now" in d.log(), "… what is in force is told", d.log())
+    t.ok("key=node.log in_force=now" in d.log(), "… what is in force is told", d.log())
     t.ok("key=api.job_socket in_force=after-restart" in d.log(),
          "… and what needs a restart", d.log())
     t.equal(d.stop(), 0, "SIGTERM: ends with 0")
@@ -104,7 +104,8 @@ with uwtest.Node(board="v100", count=3) as node:
     d.actuator.wait()
     t.ok(uwtest.wait_for(lambda: not d.ask("GET", "/v1/node")[1]["actuator"]["up"]),
          "the actuator is gone: told", d.log())
-    t.ok(d.ask("GET", "/v1/gpus/0")[1]["power_w"] > 10, "… and boards are read on")
+    t.ok(uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1]["power_w"] or 0) > 10),
+         "… and boards are read on", d.log())
     d.start_actuator()
     t.ok(becomes(node, 0, 200000, 20), "it is back: the cap, too", d.log())
     status, _ = d.ask("DELETE", f"/v1/claims/{made['id']}")

@@ -24,7 +24,7 @@ static const struct {
 } good[] = {
     {"node.admin_group", "node: {admin_group: wheel}", false},
     {"node.hostname", "node: {hostname: n1.example.org}", true},
-    {"node.interval", "node:\n  interval: 1 min", false},
+    {"node.interval", "node:\n  interval: 1 min", true},
     {"node.log", "node: {log: debug}", false},
     {"node.dry_run", "node: {dry_run: true}", false},
     {"boards.only", "boards: {only: [0, 2-3, GPU-1234]}", true},
@@ -243,6 +243,17 @@ static void worlds(void)
        "too deep a world: nothing is written");
 }
 
+/* A key's line says "restart" where, and only where, a reload is not enough. */
+static void restart_is_told(const char *key, const char *line)
+{
+    const char *end = strchr(line, '\n'), *word = strstr(line, "restart)");
+    bool told = word && end && word < end;
+
+    for (size_t i = 0; i < n_elements(good); i++)
+        if (strcmp(good[i].key, key) == 0 && told != good[i].restart)
+            ok(false, "%s: the page is wrong about a restart", key);
+}
+
 /* The page has each key, and no other. */
 static void page(const char *path)
 {
@@ -258,6 +269,8 @@ static void page(const char *path)
         at = at ? at : strstr(text, want);
         if (!ok(at != NULL, "%s is in the manual page", node_config_key(i)))
             all = false;
+        else
+            restart_is_told(node_config_key(i), at + 1);
     }
     for (char *p = text; p && (p = strstr(p, "\n*")) != NULL; p += 2) {
         size_t len = strcspn(p + 2, "* \n"), i = 0;

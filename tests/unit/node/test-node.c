@@ -374,6 +374,13 @@ static void calls(void)
     is_near(seen_j / true_j, 1, 0.03, "its energy is known, too");
     (void)loop_child_kill(job, 9);
     loop_child_free(job);
+    run_s(60);
+    struct node_config config = w.config;
+    config.sampling.rest_ns = 500 * NS_PER_MS;
+    config.sampling.job_ns = config.sampling.search_ns = 100 * NS_PER_MS;
+    uw_error err = {""};
+    ok(node_configure(w.node, &config, &err) == 0 && calls_a_second(2, 60) > 1.5,
+       "a board at rest is asked more often when the configuration says so");
 }
 
 /* ---- settings ---- */
