@@ -5,7 +5,8 @@
 
 #include "base/error.h"
 
-struct job { /* in the thread */
+struct job {             /* in the thread; its own, should it outlive us */
+    struct folds *folds; /* for the loop's thread */
     struct meter *copy;
     uint64_t begin_ns, end_ns;
     struct meter_result result;
@@ -14,11 +15,12 @@ struct job { /* in the thread */
 };
 
 struct folds {
+    struct loop *loop;
+    struct loop_timer *late;
     struct loop_worker *worker;
     struct fold_ask *first; /* in the order in which they came; the first is served */
     bool busy;
     bool lost; /* whoever asked for what is computed has forgotten it */
-    struct job job;
 };
 
 static void serve(struct folds *f);
@@ -28,51 +30,89 @@ static int compute(struct loop *loop, void *work)
     struct job *j = work;
     (void)loop;
 
-    if (!j->copy)
-        return fail(&j->error, -ENOMEM, "out of memory");
     int r = meter_window(j->copy, j->begin_ns, j->end_ns, &j->result, &j->error);
     if (r >= 0)
         (void)meter_peak(j->copy, j->begin_ns, j->end_ns, &j->peak_w, NULL);
     return r;
 }
 
-static int computed(struct loop *loop, void *work, int r)
+static void job_free(struct job *j)
 {
-    struct folds *f = (struct folds *)((char *)work - offsetof(struct folds, job));
-    struct fold_ask *ask = f->first;
-    (void)loop;
+    meter_free(j->copy);
+    free(j);
+}
 
-    meter_free(take(f->job.copy));
-    f->busy = false;
-    if (f->lost || !ask || r == -ECANCELED) {
-        f->lost = false;
-        if (r != -ECANCELED)
-            serve(f);
-        return 0;
-    }
+/* The first one's answer. */
+static int answer(struct folds *f, int r, const struct job *j)
+{
+    struct fold_ask *ask = f->first;
+
     f->first = ask->next;
     ask->r = r;
-    ask->error = f->job.error;
-    ask->result = f->job.result;
-    ask->peak_w = f->job.peak_w;
-    serve(f);
+    if (j) {
+        ask->error = j->error;
+        ask->result = j->result;
+        ask->peak_w = j->peak_w;
+    } else {
+        (void)fail(&ask->error, r, "out of memory");
+    }
     return ask->done(ask, ask->user);
+}
+
+static int computed(struct loop *loop, void *work, int r)
+{
+    struct job *j = work;
+    struct folds *f = j->folds;
+    bool told = !f->lost && f->first;
+    (void)loop;
+
+    f->busy = f->lost = false;
+    if (r == -ETIMEDOUT) /* we are being freed, and it goes on: left to itself */
+        return 0;
+    if (r == -ECANCELED)
+        told = false;
+    int ret = told ? answer(f, r, j) : 0;
+    job_free(j);
+    if (r != -ECANCELED && !f->busy)
+        serve(f);
+    return ret;
 }
 
 static void serve(struct folds *f)
 {
     const struct fold_ask *ask = f->first;
-    struct loop_work work = {.fn = compute, .done = computed, .work = &f->job};
+    struct loop_work work = {.fn = compute, .done = computed};
 
     if (f->busy || !ask)
         return;
-    f->job = (struct job){.copy = meter_clone(ask->meter),
-                          .begin_ns = ask->begin_ns,
-                          .end_ns = ask->end_ns};
+    struct job *j = calloc(1, sizeof *j);
+    if (j)
+        j->copy = meter_clone(ask->meter);
+    if (!j || !j->copy) {
+        free(j);
+        loop_timer_set(f->late, loop_now_ns(f->loop), 0);
+        return;
+    }
+    j->folds = f;
+    j->begin_ns = ask->begin_ns;
+    j->end_ns = ask->end_ns;
+    work.work = j;
     /* it refuses when it is being freed alone: nobody waits any more */
     f->busy = loop_worker_submit(f->worker, &work) == 0;
     if (!f->busy)
-        meter_free(take(f->job.copy));
+        job_free(j);
+}
+
+/* There was no memory for a copy: the first one is told so. */
+static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct folds *f = user;
+    (void)timer;
+    (void)now_ns;
+
+    int r = !f->busy && f->first ? answer(f, -ENOMEM, NULL) : 0;
+    serve(f);
+    return r;
 }
 
 void folds_add(struct folds *f, struct fold_ask *ask)
@@ -103,7 +143,10 @@ int folds_new(struct loop *loop, struct folds **ret, uw_error *err)
 
     if (!f)
         return fail(err, -ENOMEM, "out of memory");
-    int r = loop_worker_new(loop, "folds", &f->worker, err);
+    f->loop = loop;
+    int r = loop_timer_new(loop, UINT64_MAX, 0, on_late, f, &f->late, err);
+    if (r >= 0)
+        r = loop_worker_new(loop, "folds", &f->worker, err);
     if (r < 0)
         return r;
     *ret = take(f);
@@ -116,5 +159,6 @@ void folds_free(struct folds *f)
         return;
     f->first = NULL;
     loop_worker_free(f->worker);
+    loop_timer_free(f->late);
     free(f);
 }

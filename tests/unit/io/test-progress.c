@@ -26,7 +26,7 @@ static void put_slot(const struct progress_page *page, unsigned i, uint64_t pid,
     struct uw_progress_slot slot = {pid, steps, at_ns, phase, {0}};
     auto_(fd_close) int fd = open(progress_page_path(page), O_WRONLY | O_CLOEXEC);
 
-    if (pwrite(fd, &slot, sizeof slot, 64 * (i + 1)) != (ssize_t)sizeof slot)
+    if (pwrite(fd, &slot, sizeof slot, 64 * (off_t)(i + 1)) != (ssize_t)sizeof slot)
         printf("# the slot could not be written\n");
 }
 
@@ -68,7 +68,7 @@ static void lies(struct progress_page *page)
     ok(progress_page_read(page, 100, &got, NULL) == 0 && got.slot[0].flaws == 0,
        "fewer steps of another process are no lie");
 
-    ok(truncate(progress_page_path(page), 64 * 5) == 0 &&
+    ok(truncate(progress_page_path(page), 320) == 0 &&
            progress_page_read(page, 200, &got, NULL) == 0 && got.n == 2 &&
            got.flaws == PROGRESS_SHORT,
        "cut: what is left is read");
