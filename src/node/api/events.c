@@ -10,6 +10,10 @@
 #include "base/units.h"
 #include "node/api/show.h"
 
+/* Above the samples of 64 boards and 256 jobs: 150 KiB where each job is on each board.
+ */
+enum { QUEUE_BYTES = 256 * 1024 };
+
 struct follower {
     struct follower *next;
     struct events *e;
@@ -315,7 +319,8 @@ int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
                   uw_error *err)
 {
     struct follower *f = calloc(1, sizeof *f);
-    struct http_stream_opts opts = {.on_closed = on_closed, .user = f};
+    struct http_stream_opts opts = {
+        .bytes = QUEUE_BYTES, .on_closed = on_closed, .user = f};
 
     if (!f)
         return fail(err, -ENOMEM, "no memory to follow events");

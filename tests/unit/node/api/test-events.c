@@ -137,6 +137,36 @@ static void tell(void)
     http_try_free(jobs);
 }
 
+/* The most boards and jobs that there can be are still one event. */
+static void largest(void)
+{
+    static struct view_board board[64];
+    static struct view_job job[VIEW_JOBS_MAX];
+    static struct job_entry entry[VIEW_JOBS_MAX];
+
+    for (size_t i = 0; i < n_elements(board); i++) {
+        board[i] = f.made.board[0];
+        board[i].n_jobs = n_elements(board[i].job);
+    }
+    for (size_t i = 0; i < n_elements(job); i++) {
+        job[i] = f.made.job[1];
+        entry[i] = f.made.entry[1];
+        entry[i].boards = UINT64_MAX;
+        memset(entry[i].user, 'u', sizeof entry[i].user - 1);
+        memset(job[i].search.state, 's', sizeof job[i].search.state - 1);
+        job[i].job = &entry[i];
+    }
+    f.made.view.board = board;
+    f.made.view.n_boards = n_elements(board);
+    f.made.view.job = job;
+    f.made.view.n_jobs = n_elements(job);
+    struct http_try *t = fake_ask(&f, "GET", "/v1/events?what=samples", NULL);
+    const char *text = sent(t);
+    is_int(count(text, "event: samples\n"), 1, "64 boards and 256 jobs: %zu bytes",
+           strlen(text));
+    http_try_free(t);
+}
+
 static void kinds(void)
 {
     uint32_t got = 0;
@@ -159,6 +189,7 @@ int main(void)
     samples();
     tell();
     kinds();
+    largest();
     fake_free(&f);
     return done();
 }
