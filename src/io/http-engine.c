@@ -143,14 +143,14 @@ static ssize_t on_pull(void *cls, uint64_t at, char *buf, size_t max)
 
 static struct MHD_Response *make_response(struct http_exchange *x)
 {
+    static char EMPTY[1];
     struct http_reply *r = &x->reply;
 
     if (x->state == X_STREAM)
         return MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, STREAM_BLOCK, on_pull,
                                                  x, NULL);
     if (r->len == 0)
-        return MHD_create_response_from_buffer(0, (void *)(uintptr_t) "",
-                                               MHD_RESPMEM_PERSISTENT);
+        return MHD_create_response_from_buffer(0, EMPTY, MHD_RESPMEM_PERSISTENT);
     /* The text is x's and x outlives the response. */
     return MHD_create_response_from_buffer(r->len, r->body, MHD_RESPMEM_PERSISTENT);
 }
@@ -244,6 +244,8 @@ static void call(struct http_exchange *x)
     x->server->handler(x, x->server->user);
 }
 
+/* libmicrohttpd wants eight parameters. */
+/* NOLINTNEXTLINE(readability-function-size) */
 static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const char *url,
                                   const char *method, const char *version,
                                   const char *data, size_t *len, void **request)
@@ -421,6 +423,7 @@ void engine_free(struct http_engine *e)
 
 static struct MHD_Daemon *start(struct http_engine *e)
 {
+    static char PRIORITIES[] = "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2";
     unsigned flags = MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_SUSPEND_RESUME |
                      MHD_USE_ERROR_LOG | (e->cert ? MHD_USE_TLS : 0);
     struct MHD_OptionItem plain[] = {
@@ -435,8 +438,7 @@ static struct MHD_Daemon *start(struct http_engine *e)
     struct MHD_OptionItem tls[] = {
         {MHD_OPTION_HTTPS_MEM_CERT, 0, e->cert},
         {MHD_OPTION_HTTPS_MEM_KEY, 0, e->key},
-        {MHD_OPTION_HTTPS_PRIORITIES, 0,
-         (void *)(uintptr_t) "SECURE128:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2"},
+        {MHD_OPTION_HTTPS_PRIORITIES, 0, PRIORITIES},
         {MHD_OPTION_END, 0, NULL},
     };
 

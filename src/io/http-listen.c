@@ -42,7 +42,7 @@ static void apply(struct http_limits *l, double speed)
     l->per_address = l->per_address ? l->per_address : 16;
     l->streams = l->streams ? l->streams : 64;
     l->head_bytes = l->head_bytes ? l->head_bytes : 8192;
-    l->body_bytes = l->body_bytes ? l->body_bytes : 64 * 1024;
+    l->body_bytes = l->body_bytes ? l->body_bytes : 64 * 1024ul;
 }
 
 void http_server_limits(struct http_server *s, const struct http_limits *limits)
@@ -222,7 +222,7 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     auto_(listener_free) struct http_listener *l = NULL;
     struct http_engine *engine = NULL;
-    struct stat st;
+    struct stat st = {0};
 
     if (at->path[0] != '/' || strlen(at->path) >= sizeof a.sun_path)
         return fail(err, -ENAMETOOLONG, "'%s' is no absolute path of up to %zu bytes",
@@ -239,7 +239,7 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
     r = listener_new(s, fd, at->id, &l, err);
     if (r == 0)
         r = bind_unix(fd, at, &a, &st, err);
-    if (r < 0)
+    if (r < 0 || !l)
         return r;
     l->dev = (uint64_t)st.st_dev;
     l->ino = (uint64_t)st.st_ino;
@@ -274,7 +274,8 @@ static int tls_engine(struct http_server *s, const char *cert_path, const char *
     if (r < 0)
         return r;
     r = engine_new(s, cert, key, ret, err);
-    explicit_bzero(key, strlen(key));
+    if (key)
+        explicit_bzero(key, strlen(key));
     return r < 0 ? fail_in(err, r, "%s, %s", cert_path, key_path) : 0;
 }
 
@@ -366,7 +367,7 @@ int http_listen_tls(struct http_server *s, const char *address,
     int r = bind_tcp(address, &fd, err);
     if (r == 0)
         r = listener_new(s, fd, id, &l, err);
-    if (r < 0)
+    if (r < 0 || !l)
         return r;
     l->port = port_of(fd);
     return with_tls(&l, tls, err);
@@ -381,7 +382,7 @@ int http_listen_fd(struct http_server *s, int fd, const struct http_tls *tls, un
     socklen_t len = sizeof domain, len2 = sizeof listens;
 
     int r = listener_new(s, fd, id, &l, err);
-    if (r < 0)
+    if (r < 0 || !l)
         return r;
     if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
         getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len2) < 0 || !listens)

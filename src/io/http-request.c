@@ -74,7 +74,9 @@ static bool decode(char *text, bool path)
         if (*from != '%') {
             if (!plain(*from))
                 return false;
-            *to++ = (*from == '+' && !path) ? ' ' : *from;
+            *to++ = *from;
+            if (*from == '+' && !path)
+                to[-1] = ' ';
             continue;
         }
         int c = escape(from);
@@ -82,7 +84,7 @@ static bool decode(char *text, bool path)
             return false;
         if (path && (c == '/' || c == '\\' || c == '.' || c == '%' || c >= 0x80))
             return false;
-        *to++ = (char)c;
+        *to++ = (char)(unsigned char)c;
         from += 2;
     }
     *to = '\0';

@@ -70,31 +70,33 @@ static bool drop_oldest(struct http_stream *stream)
     return true;
 }
 
+static size_t put(char *to, const char *bytes, size_t n)
+{
+    memcpy(to, bytes, n);
+    return n;
+}
+
 /* "event: …", then each line of data as "data: …", then an empty line. */
 static size_t format(char *to, const char *event, const char *data)
 {
     size_t at = 0;
 
     if (event) {
-        size_t n = strcspn(event, "\r\n");
-        memcpy(to, "event: ", 7);
-        memcpy(to + 7, event, n);
-        to[7 + n] = '\n';
-        at = 8 + n;
+        at += put(to + at, "event: ", 7);
+        at += put(to + at, event, strcspn(event, "\r\n"));
+        at += put(to + at, "\n", 1);
     }
     for (bool more = true; more;) {
         size_t n = strcspn(data, "\r\n");
-        memcpy(to + at, "data: ", 6);
-        memcpy(to + at + 6, data, n);
-        to[at + 6 + n] = '\n';
-        at += 7 + n;
+        at += put(to + at, "data: ", 6);
+        at += put(to + at, data, n);
+        at += put(to + at, "\n", 1);
         more = data[n] != '\0';
         data += n + more;
         if (more && data[-1] == '\r' && *data == '\n')
             data++;
     }
-    to[at] = '\n';
-    return at + 1;
+    return at + put(to + at, "\n", 1);
 }
 
 int stream_push(struct http_stream *stream, const char *event, const char *data)

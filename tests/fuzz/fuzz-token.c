@@ -1,5 +1,4 @@
 /* The file of tokens: read, and where it is one, looked at for the text behind it. */
-#include <assert.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -9,6 +8,12 @@
 #include "node/api/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void must(bool good)
+{
+    if (!good)
+        abort();
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -20,14 +25,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!t || tokens_read("fuzz", (const char *)data, size, t, &err) < 0)
         return 0;
-    assert(t->n <= TOKENS_MAX);
+    must(t->n <= TOKENS_MAX);
     for (size_t i = 0; i < t->n; i++) {
         const struct token *one = &t->token[i];
-        assert(one->scope >= TOKEN_READ && one->scope <= TOKEN_ADMIN && *one->name);
-        assert((one->scope == TOKEN_CLAIM) == (one->uid != (uid_t)-1));
-        assert(one->job == 0 || one->scope == TOKEN_CLAIM);
+        must(one->scope >= TOKEN_READ && one->scope <= TOKEN_ADMIN && *one->name);
+        must((one->scope == TOKEN_CLAIM) == (one->uid != (uid_t)-1));
+        must(one->job == 0 || one->scope == TOKEN_CLAIM);
     }
     /* Nobody has a text to the hashes of a corpus. */
-    assert(!tokens_find(t, NO_TOKEN, 0, &why) && why);
+    must(!tokens_find(t, NO_TOKEN, 0, &why) && why);
     return 0;
 }

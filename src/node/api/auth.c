@@ -112,9 +112,11 @@ int auth_configure(struct auth *a, const struct auth_opts *opts, uw_error *err)
     char *path = opts->tokens ? strdup(opts->tokens) : NULL;
     int r = 0;
 
-    if (!tokens || (opts->tokens && !path))
-        r = fail(err, -ENOMEM, "out of memory");
-    else if (strlen(group) >= sizeof a->group)
+    if (!tokens || (opts->tokens && !path)) {
+        free(path);
+        return fail(err, -ENOMEM, "out of memory");
+    }
+    if (strlen(group) >= sizeof a->group)
         r = fail(err, -EINVAL, "'%.64s' is too long for a group", group);
     else if (path)
         r = tokens_load(path, tokens, err);

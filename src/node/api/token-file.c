@@ -147,7 +147,7 @@ int token_new(const char *path, const struct token_ask *ask, int64_t now_s,
     int r = check(ask, err);
     if (r == 0)
         r = change_begin(path, &c, err);
-    if (r < 0)
+    if (r < 0 || !c.tokens)
         return r;
     drop_expired(c.tokens, now_s);
     if (by_name(c.tokens, ask->name))
@@ -184,7 +184,7 @@ int token_list(const char *path, int64_t now_s, FILE *out, uw_error *err)
     auto_(change_end) struct change c = {.lock = -1};
 
     int r = change_begin(path, &c, err);
-    if (r < 0)
+    if (r < 0 || !c.tokens)
         return r;
     (void)fprintf(out, "%-8s  %-*s  %-5s  %10s  %6s  %-16s  %s\n", "id", TOKEN_NAME - 1,
                   "name", "scope", "uid", "job", "made (UTC)", "until");
@@ -209,7 +209,7 @@ int token_revoke(const char *path, const char *name_or_id, uw_error *err)
     auto_(change_end) struct change c = {.lock = -1};
 
     int r = change_begin(path, &c, err);
-    if (r < 0)
+    if (r < 0 || !c.tokens)
         return r;
     const struct token *found = by_name(c.tokens, name_or_id);
     if (!found)

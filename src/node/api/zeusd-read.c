@@ -14,9 +14,14 @@ static const uint64_t CARRY_NS = 5 * NS_PER_S;
 
 /* ---- boards ---- */
 
+/* The mean of the last second or two: boards are asked for their power itself far less
+ * often than for their energy.
+ */
 static bool power_mw(const struct view_board *b, uint32_t *ret)
 {
-    if (b->last.has & GPU_HAS_INSTANT)
+    if (b->power_w.known)
+        *ret = mw_of_w(b->power_w.v);
+    else if (b->last.has & GPU_HAS_INSTANT)
         *ret = mw_of_w(b->last.instant_w);
     else if (b->last.has & GPU_HAS_POWER)
         *ret = mw_of_w(b->last.power_w);

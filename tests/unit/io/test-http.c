@@ -103,8 +103,8 @@ static void handler(struct http_exchange *x, void *user)
         rig->kept = x;
         http_on_gone(x, on_gone, rig);
         if (path[1] == 'l')
-            (void)loop_timer_new(rig->loop, loop_now_ns(rig->loop) + 20 * MS, 0, on_later,
-                                 rig, &rig->timer, NULL);
+            (void)loop_timer_new(rig->loop, loop_now_ns(rig->loop) + 20 * NS_PER_MS, 0,
+                                 on_later, rig, &rig->timer, NULL);
     } else if (strcmp(path, "/stream") == 0 || strcmp(path, "/flood") == 0) {
         begin_stream(rig, x);
     } else if (strcmp(path, "/deny") == 0) {
@@ -481,70 +481,141 @@ static int listen_at(struct http_server *s, const char *path, uw_error *err)
     return http_listen_unix(s, &at, err);
 }
 
-static void test_paths(struct loop *loop)
+/* A folder of a test's own, and names in it. */
+struct place {
+    char dir[32], path[64], link[64], file[64];
+};
+
+static void place_init(struct place *p)
 {
-    char dir[] = "/tmp/uw-http-XXXXXX", path[64], link[64], file[64], text[200];
-    struct http_opts opts = {.loop = loop, .handler = handler};
+    *p = (struct place){.dir = "/tmp/uw-http-XXXXXX"};
+    if (!mkdtemp(p->dir))
+        abort();
+    (void)snprintf(p->path, sizeof p->path, "%s/s", p->dir);
+    (void)snprintf(p->link, sizeof p->link, "%s/l", p->dir);
+    (void)snprintf(p->file, sizeof p->file, "%s/f", p->dir);
+    FILE *f = fopen(p->file, "w");
+    if (f)
+        (void)fclose(f);
+}
+
+static void place_fini(struct place *p)
+{
+    (void)unlink(p->file);
+    (void)unlink(p->link);
+    is_int(rmdir(p->dir), 0, "nothing is left behind");
+}
+
+static void leave_stale(const char *path)
+{
+    struct sockaddr_un stale = {.sun_family = AF_UNIX};
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+    (void)snprintf(stale.sun_path, sizeof stale.sun_path, "%s", path);
+    (void)!bind(fd, (struct sockaddr *)&stale, sizeof stale);
+    (void)close(fd);
+}
+
+static void test_sockets(const struct http_opts *opts)
+{
     auto_(http_server_free) struct http_server *a = NULL;
     auto_(http_server_free) struct http_server *b = NULL;
+    struct place p;
     struct stat st;
     uw_error err;
 
-    if (!mkdtemp(dir) || http_server_new(&opts, &a, &err) < 0 ||
-        http_server_new(&opts, &b, &err) < 0)
+    place_init(&p);
+    if (http_server_new(opts, &a, &err) < 0 || http_server_new(opts, &b, &err) < 0)
         return;
-    (void)snprintf(path, sizeof path, "%s/s", dir);
-    (void)snprintf(link, sizeof link, "%s/l", dir);
-    (void)snprintf(file, sizeof file, "%s/f", dir);
-    ok(listen_at(a, path, &err) == 0 && stat(path, &st) == 0 && S_ISSOCK(st.st_mode) &&
+    int r = listen_at(a, p.path, &err);
+    ok(r == 0 && stat(p.path, &st) == 0 && S_ISSOCK(st.st_mode) &&
            (st.st_mode & 07777) == 0600,
        "a socket of mode 0600");
-    is_int(listen_at(b, path, &err), -EADDRINUSE, "somebody listens there: %s", err.text);
+    is_int(listen_at(b, p.path, &err), -EADDRINUSE, "somebody listens there: %s",
+           err.text);
     http_server_free(a);
     a = NULL;
-    ok(lstat(path, &st) < 0, "it is removed at the end");
+    ok(lstat(p.path, &st) < 0, "it is removed at the end");
+    leave_stale(p.path);
+    is_int(listen_at(b, p.path, &err), 0, "a stale one is replaced");
+    http_server_free(b);
+    b = NULL;
+    place_fini(&p);
+}
 
-    struct sockaddr_un stale = {.sun_family = AF_UNIX};
-    (void)snprintf(stale.sun_path, sizeof stale.sun_path, "%s", path);
-    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
-    (void)!bind(fd, (struct sockaddr *)&stale, sizeof stale);
-    (void)close(fd);
-    is_int(listen_at(b, path, &err), 0, "a stale one is replaced");
-    FILE *f = fopen(file, "w");
-    (void)fclose(f);
-    is_int(listen_at(b, file, &err), -EEXIST, "a file is not: %s", err.text);
-    (void)!symlink(file, link);
-    is_int(listen_at(b, link, &err), -EEXIST, "a link is not: %s", err.text);
-    (void)unlink(link);
-    (void)!symlink(path, link);
-    is_int(listen_at(b, link, &err), -EEXIST, "nor one to a socket");
-    is_int(listen_at(b, "s", &err), -ENAMETOOLONG, "no absolute path");
+static void test_no_sockets(const struct http_opts *opts)
+{
+    auto_(http_server_free) struct http_server *s = NULL;
+    struct place p;
+    char text[200];
+    uw_error err;
+
+    place_init(&p);
+    if (http_server_new(opts, &s, &err) < 0)
+        return;
+    is_int(listen_at(s, p.file, &err), -EEXIST, "a file is not: %s", err.text);
+    (void)!symlink(p.file, p.link);
+    is_int(listen_at(s, p.link, &err), -EEXIST, "a link is not: %s", err.text);
+    (void)unlink(p.link);
+    leave_stale(p.path);
+    (void)!symlink(p.path, p.link);
+    is_int(listen_at(s, p.link, &err), -EEXIST, "nor one to a socket");
+    (void)unlink(p.path);
+    is_int(listen_at(s, "s", &err), -ENAMETOOLONG, "no absolute path");
     memset(text, 'a', sizeof text);
     text[0] = '/';
     text[sizeof text - 1] = '\0';
-    is_int(listen_at(b, text, &err), -ENAMETOOLONG, "too long a path");
-    (void)snprintf(text, sizeof text, "%s/no/s", dir);
-    is_int(listen_at(b, text, &err), -ENOENT, "no such folder: %s", err.text);
-    is_int(http_listen_fd(b, socket(AF_UNIX, SOCK_STREAM, 0), NULL, 1, &err), -EINVAL,
+    is_int(listen_at(s, text, &err), -ENAMETOOLONG, "too long a path");
+    (void)snprintf(text, sizeof text, "%s/no/s", p.dir);
+    is_int(listen_at(s, text, &err), -ENOENT, "no such folder: %s", err.text);
+    place_fini(&p);
+}
+
+static void test_descriptors(const struct http_opts *opts)
+{
+    auto_(http_server_free) struct http_server *s = NULL;
+    uw_error err;
+
+    if (http_server_new(opts, &s, &err) < 0)
+        return;
+    is_int(http_listen_fd(s, socket(AF_UNIX, SOCK_STREAM, 0), NULL, 1, &err), -EINVAL,
            "a descriptor that does not listen: %s", err.text);
-    fd = socket(AF_INET, SOCK_STREAM, 0);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
     (void)listen(fd, 1);
-    is_int(http_listen_fd(b, fd, NULL, 1, &err), -EINVAL, "plain TCP: %s", err.text);
-    struct http_tls tls = {"/nowhere.pem", "/nowhere.key"};
-    is_int(http_listen_tls(b, "127.0.0.1:0", &tls, 1, &err), -ENOENT, "%s", err.text);
-    is_int(http_listen_tls(b, "localhost:0", &tls, 1, &err), -EINVAL, "%s", err.text);
-    is_int(http_listen_tls(b, "127.0.0.1:99999", &tls, 1, &err), -EINVAL, "%s", err.text);
-    is_int(http_listen_tls(b, "127.0.0.1", &tls, 1, &err), -EINVAL, "%s", err.text);
-    tls = (struct http_tls){file, file};
-    (void)chmod(file, 0644);
-    is_int(http_listen_tls(b, "127.0.0.1:0", &tls, 1, &err), -EPERM, "%s", err.text);
-    (void)chmod(file, 0600);
-    is_int(http_listen_tls(b, "127.0.0.1:0", &tls, 1, &err), -EINVAL, "%s", err.text);
-    http_server_free(b);
-    b = NULL;
-    (void)unlink(file);
-    (void)unlink(link);
-    is_int(rmdir(dir), 0, "nothing is left behind");
+    is_int(http_listen_fd(s, fd, NULL, 1, &err), -EINVAL, "plain TCP: %s", err.text);
+}
+
+static void test_tls_words(const struct http_opts *opts)
+{
+    static const struct {
+        const char *address;
+        bool there;
+        mode_t mode;
+        int r;
+    } CASES[] = {
+        {"127.0.0.1:0", false, 0600, -ENOENT},
+        {"localhost:0", true, 0600, -EINVAL},
+        {"127.0.0.1:99999", true, 0600, -EINVAL},
+        {"127.0.0.1", true, 0600, -EINVAL},
+        {":0", true, 0600, -EINVAL},
+        {"127.0.0.1:0", true, 0644, -EPERM},
+        {"127.0.0.1:0", true, 0600, -EINVAL}, /* an empty certificate */
+    };
+    auto_(http_server_free) struct http_server *s = NULL;
+    struct place p;
+    uw_error err = {""};
+
+    place_init(&p);
+    if (http_server_new(opts, &s, &err) < 0)
+        return;
+    for (size_t i = 0; i < n_elements(CASES); i++) {
+        const char *file = CASES[i].there ? p.file : "/nowhere.pem";
+        struct http_tls tls = {file, file};
+        (void)chmod(p.file, CASES[i].mode);
+        is_int(http_listen_tls(s, CASES[i].address, &tls, 1, &err), CASES[i].r, "%s",
+               err.text);
+    }
+    place_fini(&p);
 }
 
 int main(void)
@@ -563,7 +634,13 @@ int main(void)
     drive("crowd", crowd, &few);
     drive("streams", streams, &quick);
     drive("slow reader", slow_reader, NULL);
-    if (loop_new_real((struct loop_clock){0, 1}, &loop, NULL) == 0)
-        test_paths(loop);
+    struct http_opts opts = {.handler = handler};
+    if (loop_new_real((struct loop_clock){0, 1}, &loop, NULL) < 0)
+        return 1;
+    opts.loop = loop;
+    test_sockets(&opts);
+    test_no_sockets(&opts);
+    test_descriptors(&opts);
+    test_tls_words(&opts);
     return done();
 }

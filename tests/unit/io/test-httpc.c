@@ -149,9 +149,9 @@ static bool write_pem(const char *path, const gnutls_datum_t *pem)
 /* A key and a certificate for 127.0.0.1 that it signs itself. */
 static bool make_cert(const char *cert_path, const char *key_path)
 {
-    gnutls_x509_privkey_t key;
-    gnutls_x509_crt_t crt;
-    gnutls_datum_t pem;
+    gnutls_x509_privkey_t key = NULL;
+    gnutls_x509_crt_t crt = NULL;
+    gnutls_datum_t pem = {NULL, 0};
     unsigned char serial[8] = {1, 2, 3}, ip[4] = {127, 0, 0, 1};
     time_t at = 1700000000;
     bool good;
@@ -164,7 +164,7 @@ static bool make_cert(const char *cert_path, const char *key_path)
     (void)gnutls_x509_crt_set_key(crt, key);
     (void)gnutls_x509_crt_set_serial(crt, serial, sizeof serial);
     (void)gnutls_x509_crt_set_activation_time(crt, at);
-    (void)gnutls_x509_crt_set_expiration_time(crt, at + 3600l * 24 * 365 * 30);
+    (void)gnutls_x509_crt_set_expiration_time(crt, at + 3600L * 24 * 365 * 30);
     (void)gnutls_x509_crt_set_dn_by_oid(crt, GNUTLS_OID_X520_COMMON_NAME, 0, "test", 4);
     (void)gnutls_x509_crt_set_subject_alt_name(crt, GNUTLS_SAN_IPADDRESS, ip, 4,
                                                GNUTLS_FSAN_SET);

@@ -127,12 +127,53 @@ static void test_many(void)
 
 /* ---- tokens ---- */
 
+static void test_forged(const struct tokens *t, const char *text)
+{
+    char bad[TOKEN_TEXT];
+    const char *why = NULL;
+
+    (void)memcpy(bad, text, sizeof bad);
+    bad[TOKEN_TEXT - 2] = bad[TOKEN_TEXT - 2] == '0' ? '1' : '0';
+    ok(!tokens_find(t, bad, 1001, &why) && strcmp(why, "forged") == 0, "forged");
+    bad[5] = bad[5] == '0' ? '1' : '0';
+    ok(!tokens_find(t, bad, 1001, &why) && strcmp(why, "no such token") == 0, "unknown");
+    bad[TOKEN_TEXT - 2] = '\0';
+    ok(!tokens_find(t, bad, 1001, &why) && !tokens_find(t, "", 1001, &why) &&
+           strcmp(why, "not of a token's form") == 0,
+       "no token");
+}
+
+static void test_again(const char *path, const struct token_ask *ask, const char *text)
+{
+    auto_(mem_free) struct tokens *t = calloc(1, sizeof *t);
+    char second[TOKEN_TEXT] = "untouched";
+    uw_error err = {""};
+
+    auto_(mem_free) char *kept = NULL;
+    size_t len;
+    ok(file_read(path, 65536, &kept, &len, &err) == 0 && !strstr(kept, text + 13),
+       "the file does not hold it");
+    is_int(token_new(path, ask, 1000, second, &err), -EEXIST, "%s", err.text);
+    is_str(second, "untouched", "nothing was made");
+    is_int(token_new(path, ask, 1100, second, &err), 0,
+           "but where the old one is over, another may have its name");
+    is_int(token_revoke(path, "nobody", &err), -ENOENT, "%s", err.text);
+    is_int(token_revoke(path, "grid", &err), 0, "revoked");
+    ok(tokens_load(path, t, &err) == 0 && t->n == 0, "none is left");
+    (void)chmod(path, 0640);
+    is_int(tokens_load(path, t, &err), -EPERM, "%s", err.text);
+    (void)unlink(path);
+    ok(symlink("/etc/passwd", path) == 0 && tokens_load(path, t, &err) == -EPERM, "%s",
+       err.text);
+    (void)unlink(path);
+}
+
 static void test_tokens(const char *path)
 {
     auto_(mem_free) struct tokens *t = calloc(1, sizeof *t);
     struct token_ask ask = {
         .name = "grid", .scope = TOKEN_CLAIM, .uid = 1000, .job = 7, .ttl_s = 100};
-    char text[TOKEN_TEXT], second[TOKEN_TEXT] = "untouched", bad[TOKEN_TEXT];
+    char text[TOKEN_TEXT];
     const char *why = NULL;
     struct stat st;
     uw_error err = {""};
@@ -146,34 +187,9 @@ static void test_tokens(const char *path)
            !why,
        "found until its last second");
     ok(!tokens_find(t, text, 1100, &why) && strcmp(why, "expired") == 0, "then over");
-    (void)memcpy(bad, text, sizeof bad);
-    bad[TOKEN_TEXT - 2] = bad[TOKEN_TEXT - 2] == '0' ? '1' : '0';
-    ok(!tokens_find(t, bad, 1001, &why) && strcmp(why, "forged") == 0, "forged");
-    bad[5] = bad[5] == '0' ? '1' : '0';
-    ok(!tokens_find(t, bad, 1001, &why) && strcmp(why, "no such token") == 0, "unknown");
-    bad[TOKEN_TEXT - 2] = '\0';
-    ok(!tokens_find(t, bad, 1001, &why) && !tokens_find(t, "", 1001, &why) &&
-           strcmp(why, "not of a token's form") == 0,
-       "no token");
-    auto_(mem_free) char *kept = NULL;
-    size_t len;
-    ok(file_read(path, 65536, &kept, &len, &err) == 0 && !strstr(kept, text + 13),
-       "the file does not hold it");
-    is_int(token_new(path, &ask, 1000, second, &err), -EEXIST, "%s", err.text);
-    is_str(second, "untouched", "nothing was made");
-    is_int(token_new(path, &ask, 1100, second, &err), 0,
-           "but where the old one is over, another may have its name");
-    is_int(token_revoke(path, "nobody", &err), -ENOENT, "%s", err.text);
-    is_int(token_revoke(path, "grid", &err), 0, "revoked");
-    ok(tokens_load(path, t, &err) == 0 && t->n == 0, "none is left");
-    (void)chmod(path, 0640);
-    is_int(tokens_load(path, t, &err), -EPERM, "%s", err.text);
-    (void)unlink(path);
-    ok(symlink("/etc/passwd", path) == 0 && tokens_load(path, t, &err) == -EPERM, "%s",
-       err.text);
-    (void)unlink(path);
+    test_forged(t, text);
+    test_again(path, &ask, text);
 }
-
 /* clang-format off */
 static const struct {
     const char *name;
@@ -370,12 +386,31 @@ static unsigned remote(struct rig *rig, const char *address, const char *auth)
     return status;
 }
 
+static void test_refused_tokens(struct rig *rig, const char *path, const char *reader,
+                                const char *admin)
+{
+    char basic[128], forged[128];
+
+    (void)snprintf(basic, sizeof basic, "Basic %.77s", admin + 7);
+    is_int(remote(rig, "192.0.2.1", basic), 401, "not as Basic");
+    (void)snprintf(forged, sizeof forged, "%s", admin);
+    forged[40] = forged[40] == '0' ? '1' : '0';
+    is_int(remote(rig, "192.0.2.1", forged), 401, "forged");
+    is_int(token_revoke(path, "a", NULL), 0, "revoked …");
+    is_int(remote(rig, "192.0.2.1", admin), 401, "… is refused at once");
+    int late = 0;
+    for (int i = 0; i < 20; i++)
+        late += remote(rig, "192.0.2.9", forged) == 429;
+    is_int(late, 10, "who fails ten times is told to wait");
+    is_int(remote(rig, "192.0.2.9", reader), 200, "but not with a good token");
+}
+
 static void test_remote(struct rig *rig, const char *path)
 {
     struct token_ask read = {.name = "r", .scope = TOKEN_READ, .uid = (uid_t)-1},
                      claim = {.name = "c", .scope = TOKEN_CLAIM, .uid = 1000, .job = 9},
                      admin = {.name = "a", .scope = TOKEN_ADMIN, .uid = (uid_t)-1};
-    char text[3][TOKEN_TEXT], bearer[3][128], basic[128], forged[128];
+    char text[3][TOKEN_TEXT], bearer[3][128];
     int64_t now_s = loop_utc_ns(rig->loop) / (int64_t)NS_PER_S;
 
     is_int(remote(rig, "192.0.2.1", NULL), 401, "no token");
@@ -394,19 +429,8 @@ static void test_remote(struct rig *rig, const char *path)
            rig->who.node.only_job == 9,
        "claims for a job");
     ok(remote(rig, "192.0.2.1", bearer[2]) == 200 && rig->who.node.admin, "admin");
-    (void)snprintf(basic, sizeof basic, "Basic %.77s", text[2]);
-    is_int(remote(rig, "192.0.2.1", basic), 401, "not as Basic");
-    (void)snprintf(forged, sizeof forged, "%s", bearer[2]);
-    forged[40] = forged[40] == '0' ? '1' : '0';
-    is_int(remote(rig, "192.0.2.1", forged), 401, "forged");
-    is_int(token_revoke(path, "a", NULL), 0, "revoked …");
-    is_int(remote(rig, "192.0.2.1", bearer[2]), 401, "… is refused at once");
-    int late = 0;
-    for (int i = 0; i < 20; i++)
-        late += remote(rig, "192.0.2.9", forged) == 429;
-    is_int(late, 10, "who fails ten times is told to wait");
-    is_int(remote(rig, "192.0.2.9", bearer[0]), 200, "but not with a good token");
-    pass(rig->loop, 91 * 86400 * NS_PER_S);
+    test_refused_tokens(rig, path, bearer[0], bearer[2]);
+    pass(rig->loop, 91ull * 86400 * NS_PER_S);
     is_int(remote(rig, "192.0.2.2", bearer[0]), 401, "expired");
     (void)chmod(path, 0666);
     is_int(remote(rig, "192.0.2.3", bearer[1]), 401,

@@ -300,7 +300,7 @@ static void test_streams(struct rig *rig)
        "what is known comes at once");
     zeusd_tell(rig->z, NODE_EVENT_SAMPLES);
     is_str(http_try_body(t, NULL), "", "nothing while nothing changes");
-    b->last.power_w = 123.4;
+    b->power_w.v = 123.4;
     zeusd_tell(rig->z, NODE_EVENT_SAMPLES);
     text = http_try_body(t, NULL);
     ok(strstr(text, "\"gpu_id\":0,\"power_mw\":123400}") && !strstr(text, "\"gpu_id\":1"),
@@ -308,8 +308,8 @@ static void test_streams(struct rig *rig)
     struct http_try *one = ask(rig, "GET", "/gpu/stream_power?gpu_ids=1");
     ok(!strstr(http_try_body(one, NULL), "\"gpu_id\":0"), "of one board alone");
     http_try_free(t);
-    b->last.power_w = 200;
-    rig->made->board[1].last.power_w = 99;
+    b->power_w.v = 200;
+    rig->made->board[1].power_w.v = 99;
     zeusd_tell(rig->z, NODE_EVENT_SAMPLES);
     ok(strstr(http_try_body(one, NULL), "\"gpu_id\":1,\"power_mw\":99000}"),
        "others go on when one goes");
@@ -323,7 +323,7 @@ static void test_energy(struct rig *rig)
     static const char TARGET[] = "/gpu/get_cumulative_energy?gpu_ids=0";
     const uint64_t start = loop_now_ns(rig->loop);
 
-    last->power_w = 100;
+    rig->made->board[0].power_w.v = 100;
     last->energy_mj = 6000000;
     last->energy_at_ns = start;
     for (int i = 0; i < 4; i++) {
@@ -410,7 +410,7 @@ int main(void)
     for (int i = 0; i < 2; i++) {
         rig.made->board[i].last.began_ns = NS_PER_S;
         rig.made->board[i].last.at_ns = NS_PER_S;
-        rig.made->board[i].last.power_w = 211.5;
+        rig.made->board[i].power_w = (struct view_value){true, 211.5};
         rig.made->board[i].last.requested_mw = 300000;
         rig.made->board[i].cap.enforced_mw = 300000;
         rig.made->board[i].cap.verdict.target_mw = 300000;
