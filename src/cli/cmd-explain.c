@@ -23,7 +23,7 @@ static struct watts watts(double w)
 
 static struct watts left(double s)
 {
-    struct watts t = {"withdrawn"};
+    struct watts t = {"no end"};
 
     if (s >= 7200)
         (void)snprintf(t.t, sizeof t.t, "%.1f h", s / 3600);

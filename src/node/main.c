@@ -26,7 +26,7 @@
 #include "node/privileges.h"
 #include "node/token-command.h"
 
-enum { OK = 0, FAILED = 1, USAGE = 2 };
+enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: start me anew */ };
 
 /* What the command line says. */
 struct args {
@@ -54,7 +54,8 @@ struct program {
     char state_dir[CONFIG_PATH];
     int lock_fd;
     struct loop *loop;
-    struct loop_signal *sigterm, *sigint, *sighup;
+    struct loop_signal *sigterm, *sigint, *sigusr2, *sighup;
+    bool again; /* ended for a restart: caps stay */
     struct node *node;
     struct rapl_opts rapl;
     struct doors *doors;
@@ -306,6 +307,9 @@ static int on_ended(struct node *node, void *user)
     return 0;
 }
 
+/* SIGTERM and SIGINT give everything back; SIGUSR2 leaves caps to the actuator's grace,
+ * for the next daemon to take over.
+ */
 static int on_term(struct loop_signal *source, int signo, void *user)
 {
     struct program *p = user;
@@ -316,8 +320,11 @@ static int on_term(struct loop_signal *source, int signo, void *user)
         return 0;
     }
     p->ending = true;
+    p->again = signo == SIGUSR2;
     doors_close(take(p->doors));
     log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
+    if (p->again)
+        node_leave_caps(p->node);
     (void)notify(p->world.notify, "STOPPING=1", NULL);
     return node_end(p->node, on_ended, p);
 }
@@ -374,6 +381,8 @@ static int begin(struct program *p, uw_error *err)
     if (r == 0)
         r = loop_signal_new(p->loop, SIGINT, on_term, p, &p->sigint, err);
     if (r == 0)
+        r = loop_signal_new(p->loop, SIGUSR2, on_term, p, &p->sigusr2, err);
+    if (r == 0)
         r = loop_signal_new(p->loop, SIGHUP, on_hup, p, &p->sighup, err);
     return r == 0 ? node_new(&opts, &p->node, err) : r;
 }
@@ -386,6 +395,7 @@ static void finish(struct program *p)
     loop_timer_free(take(p->beat));
     loop_signal_free(take(p->sigterm));
     loop_signal_free(take(p->sigint));
+    loop_signal_free(take(p->sigusr2));
     loop_signal_free(take(p->sighup));
     loop_free(take(p->loop));
     if (p->lock_fd >= 0)
@@ -463,7 +473,7 @@ static int run(struct program *p)
     else
         (void)complain(FAILED, err.text);
     finish(p);
-    return r < 0 ? FAILED : OK;
+    return r < 0 ? FAILED : p->again ? AGAIN : OK;
 }
 
 /* As the user named, else as the owner of the file's folder. */

@@ -111,7 +111,7 @@ struct node {
     struct node_refusal refusal[NODE_REFUSALS_MAX];
     const char *how; /* why claims are being withdrawn, for the audit trail */
 
-    bool ready, ending;
+    bool ready, ending, leave_caps;
     uint64_t began_ns, ticked_ns, marked_ns;
     node_listen_fn listen;
     void *listen_user;

@@ -376,13 +376,18 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
     if (node->open) {
         node_ledger_event(node, "stop", SIZE_MAX, (uid_t)-1, node->opts.version);
         node->end_waits++;
-        if (caps_end(node->caps, on_caps_end, node) < 0)
+        if (node->leave_caps || caps_end(node->caps, on_caps_end, node) < 0)
             node->end_waits--;
         node->end_waits++;
         if (book_end(node->book, on_book_end, node) < 0)
             node->end_waits--;
     }
     return end_part(node);
+}
+
+void node_leave_caps(struct node *node)
+{
+    node->leave_caps = true;
 }
 
 void node_free(struct node *node)

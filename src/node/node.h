@@ -46,6 +46,10 @@ struct node_opts {
 int node_new(const struct node_opts *opts, struct node **ret, uw_error *err);
 /* Everything given back and written, then fn (5 s at most). */
 int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user);
+/* node_end() will leave caps in force: the actuator's grace holds them for the next
+ * daemon, and gives them back where none comes.
+ */
+void node_leave_caps(struct node *node);
 void node_free(struct node *node);
 DEFINE_AUTO(struct node *, node_free);
 

@@ -95,6 +95,12 @@ def main():
              "the next one has the claim", f"{h.claims()} {h.log.read_text()}")
         t.equal(moves(node, 8), [(CAP, writes)], "nor when the grace would be over: it has taken the board over")
 
+        daemon = h.pid("underwattd")
+        os.kill(daemon, signal.SIGUSR2)
+        t.equal(moves(node, 8), [(CAP, writes)], "an orderly restart (SIGUSR2): nothing moves either")
+        t.ok(h.pid("underwattd") not in (0, daemon) and [c["id"] for c in h.claims()] == [made.get("id")],
+             "and the next one has the claim", f"{h.claims()} {h.log.read_text()}")
+
         os.kill(h.pid("underwattd"), signal.SIGSTOP)
         t.ok(h.limit(ORIGINAL, 5), "SIGSTOP: its lease is over", node.board(0))
         os.kill(h.pid("underwattd"), signal.SIGCONT)
