@@ -76,6 +76,17 @@ struct sampler {
 static int answer_waits(struct sampler *s);
 static int on_folded(struct fold_ask *ask, void *user);
 
+static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
+{
+    uint64_t rest = s->opts.rest_ns, search = s->opts.search_ns, own = s->opts.period_ns;
+
+    if (rate == SAMPLER_REST)
+        return rest ? rest : REST_MS * NS_PER_MS;
+    if (rate == SAMPLER_SEARCH)
+        return search ? search : SEARCH_MS * NS_PER_MS;
+    return own ? own : METER_PERIOD_MS * NS_PER_MS;
+}
+
 /* Moments that all samplers share, so that a node wakes up once for all of its boards:
  * one in each GRID, jittered, lest a load's or a sensor's own rhythm be met.
  */
@@ -99,8 +110,11 @@ static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
         at < now + DENSE_MS * NS_PER_MS)
         return at;
     uint64_t grid = (p->rate == SAMPLER_REST ? GRID_REST_MS : GRID_MS) * NS_PER_MS;
-    uint64_t soonest = at - grid / 5; /* the mean stays what was wanted */
-    return shared_moment(soonest > now + grid / 2 ? soonest : now + grid / 2, grid);
+    uint64_t mean = now + period_of(p->sampler, p->rate) - grid * 11 / 20;
+    uint64_t soonest = at - grid / 5;
+    if (soonest < mean) /* a counter need not be seen at each of its ticks */
+        soonest = mean;
+    return shared_moment(soonest, grid);
 }
 
 static void schedule(struct probe *p)
@@ -538,17 +552,6 @@ void sampler_count_in(struct sampler *s, size_t i, bool in)
 {
     if (i < s->n)
         s->probe[i]->out = !in;
-}
-
-static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
-{
-    uint64_t rest = s->opts.rest_ns, search = s->opts.search_ns, own = s->opts.period_ns;
-
-    if (rate == SAMPLER_REST)
-        return rest ? rest : REST_MS * NS_PER_MS;
-    if (rate == SAMPLER_SEARCH)
-        return search ? search : SEARCH_MS * NS_PER_MS;
-    return own ? own : METER_PERIOD_MS * NS_PER_MS;
 }
 
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held)

@@ -63,6 +63,21 @@ static struct match matching(const struct meter *m, double shift)
     return k;
 }
 
+/* Readings since t; few say little about a load that varies. */
+static size_t readings_since(const struct meter *m, double t)
+{
+    size_t n = 0;
+
+    while (n < m->at.n && reading_at(m, m->at.n - 1 - n)->end >= t)
+        n++;
+    return n;
+}
+
+static bool sparse(const struct meter *m, double since)
+{
+    return (double)readings_since(m, since) < SPARSE * (m->r.last.t - since);
+}
+
 /* A counter fed by a part-time sensor moves exactly with its readings; one that
  * integrates true power is in between whenever the load changes.
  */
@@ -77,22 +92,12 @@ static void classify(struct meter *m)
             best = k;
     }
     m->varies = best.changes > 0;
-    if (best.changes < ENOUGH)
+    if (best.changes < ENOUGH || sparse(m, m->r.last.t - 5))
         return;
     if (best.misses <= 0.12 * best.changes)
         m->class = CLASS_FED;
     else if (best.misses >= 0.3 * best.changes)
         m->class = CLASS_TRUE;
-}
-
-/* Readings since t; few say little about a load that varies. */
-static size_t readings_since(const struct meter *m, double t)
-{
-    size_t n = 0;
-
-    while (n < m->at.n && reading_at(m, m->at.n - 1 - n)->end >= t)
-        n++;
-    return n;
 }
 
 static void prove(struct meter *m)
@@ -111,7 +116,7 @@ static void prove(struct meter *m)
         !series_energy(&m->c, to, &cb, &sd) || !series_energy(&m->r, from, &ra, &sd) ||
         !series_energy(&m->r, to, &rb, &sd) || rb - ra < 1e-3)
         return;
-    if (m->proved && (double)readings_since(m, from) < SPARSE * (to - from))
+    if (m->proved && sparse(m, from))
         return;
     m->mismatch = (cb - ca) / (rb - ra) - 1;
     double allowed = sensor_part_time(m) ? 0.7 : 0.15;
@@ -125,7 +130,9 @@ static void prove(struct meter *m)
 
 void meter_judge(struct meter *m, double now)
 {
-    if (!m->c_any || now - m->judged < 0.5)
+    bool known = m->paced && m->proved && m->class != CLASS_UNKNOWN;
+
+    if (!m->c_any || now - m->judged < (known ? 4 : 0.5))
         return;
     m->judged = now;
     prove(m);
