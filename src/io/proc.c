@@ -14,19 +14,12 @@
 
 enum { TEXT_MAX = 4096, PATH_ROOM = 256, STAT_START = 22, STAT_SESSION = 6 };
 
-static void close_fd(int fd)
-{
-    if (fd >= 0)
-        (void)close(fd);
-}
-DEFINE_AUTO(int, close_fd);
-
 /* Up to size bytes of a file of the folder; a longer one is cut. */
 static int read_some(int dir, const char *name, char *ret, size_t size, size_t *ret_n)
 {
     size_t n = 0;
 
-    auto_(close_fd) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    auto_(fd_close) int fd = openat(dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return errno == ENOENT ? -ESRCH : -errno;
     while (n < size) {
@@ -152,8 +145,8 @@ static void tidy(char *text)
 static int read_all(int dir, pid_t pid, struct proc_facts *ret)
 {
     char text[TEXT_MAX];
-    size_t n;
-    struct proc_facts f = {0}, again;
+    size_t n = 0;
+    struct proc_facts f = {0}, again = {0};
 
     int r = read_some(dir, "stat", text, sizeof text, &n);
     if (r == 0)
@@ -189,7 +182,7 @@ int proc_read(const char *root, pid_t pid, struct proc_facts *ret)
     if (pid <= 0 || n < 0 || (size_t)n >= sizeof path)
         return -EINVAL;
     /* All through one folder: where the pid is used again it answers no more. */
-    auto_(close_fd) int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    auto_(fd_close) int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return errno == ENOENT ? -ESRCH : -errno;
     return read_all(dir, pid, ret);
@@ -198,9 +191,9 @@ int proc_read(const char *root, pid_t pid, struct proc_facts *ret)
 int proc_open_pidfd(const char *root, pid_t pid, uint64_t start, uid_t uid,
                     struct proc_facts *ret)
 {
-    struct proc_facts f;
+    struct proc_facts f = {0};
 
-    auto_(close_fd) int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
+    auto_(fd_close) int fd = (int)syscall(SYS_pidfd_open, pid, 0u);
     if (fd < 0)
         return -errno;
     int r = proc_read(root, pid, &f); /* it is this one while fd is not readable */
@@ -214,7 +207,5 @@ int proc_open_pidfd(const char *root, pid_t pid, uint64_t start, uid_t uid,
     if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) != 0)
         return -ESRCH;
     *ret = f;
-    int kept = fd;
-    fd = -1;
-    return kept;
+    return fd_take(&fd);
 }

@@ -93,7 +93,8 @@ static bool is_plain(struct text t)
     for (size_t i = 0; i < t.n; i++) {
         char c = t.p[i];
         bool letter = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-        if (!letter && !(c >= '0' && c <= '9') && !memchr("_-.@:", c, 5))
+        if (!letter && !(c >= '0' && c <= '9') && c != '_' && c != '-' && c != '.' &&
+            c != '@' && c != ':')
             return false;
     }
     return true;
@@ -192,7 +193,9 @@ static bool pod_uid(struct text t, char ret[static CGROUP_ID])
     if (t.n != POD_UID && t.n != POD_UID - 4)
         return false;
     for (size_t i = 0; i < t.n; i++) {
-        char c = t.p[i] == '_' ? '-' : t.p[i];
+        char c = t.p[i];
+        if (c == '_')
+            c = '-';
         dashes += c == '-';
         if (c != '-' && !is_hex(c))
             return false;

@@ -28,7 +28,8 @@ size_t ring_next(struct ring *r, void **items, size_t size, double oldest_s)
     if (r->n == r->room && !(may_grow && grow(r, items, size)))
         r->full = true;
     size_t at = r->head;
-    r->head = (r->head + 1) % r->room;
+    if (++r->head >= r->room)
+        r->head = 0;
     if (r->n < r->room)
         r->n++;
     if (r->n == r->room && (r->room >= POINTS || oldest_s > r->keep_s))
@@ -46,7 +47,7 @@ bool series_init(struct series *s, double keep_s)
 void series_add(struct series *s, struct point p)
 {
     if (s->at.n && p.t <= s->last.t) { /* two edges in one: the later tells all */
-        s->at.head = (s->at.head + s->at.room - 1) % s->at.room;
+        s->at.head = (s->at.head ? s->at.head : s->at.room) - 1;
         s->at.n--;
         p.t = s->last.t;
     }

@@ -124,7 +124,8 @@ size_t ring_next(struct ring *r, void **items, size_t size, double oldest_s);
 /* Place of the i-th oldest. */
 static inline size_t ring_at(const struct ring *r, size_t i)
 {
-    return (r->head + r->room - r->n + i) % r->room;
+    size_t at = r->head + r->room - r->n + i; /* below twice the room */
+    return at >= r->room ? at - r->room : at;
 }
 
 /* false: no memory. */

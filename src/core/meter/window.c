@@ -380,11 +380,12 @@ static bool chunk_room(struct meter *m)
         merge(m);
         return true;
     }
-    struct chunk *more = realloc(m->chunks, 2 * m->chunks_room * sizeof *more);
+    size_t room = m->chunks_room ? 2 * m->chunks_room : COARSE_FEW;
+    struct chunk *more = realloc(m->chunks, room * sizeof *more);
     if (!more)
         return false;
     m->chunks = more;
-    m->chunks_room *= 2;
+    m->chunks_room = room;
     return true;
 }
 
