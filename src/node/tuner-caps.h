@@ -33,7 +33,8 @@ struct tuner_caps {
      * asks for it once.
      */
     bool walks;
-    const char *lease_over; /* what has happened when caps were lost for a while */
+    const char *lease_over; /* what has happened when a lease ran out; NULL: the event's
+                             * text says it */
 };
 
 /* ---- local mode ---- */

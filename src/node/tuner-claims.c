@@ -238,6 +238,8 @@ static int tell(struct tuner_claims *c, size_t i, enum actuator_event event,
     struct actuator_reply reply = {.result = ACTUATOR_GONE, .enforced_mw = in_force(v)};
 
     (void)stuck(v, &reply);
+    if (!reply.text[0])
+        reply_text(&reply, reply.result, "the caps were lost");
     (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", uuid_of(c, i));
     return tuner_on_event(c->tuner, event, &reply);
 }
@@ -391,9 +393,8 @@ static bool claims_back(void *caps)
     return true;
 }
 
-#define COMMON                                                         \
-    .set = claims_set, .hold = claims_hold, .release = claims_release, \
-    .back = claims_back, .lease_over = "the caps were lost for a while"
+#define COMMON \
+    .set = claims_set, .hold = claims_hold, .release = claims_release, .back = claims_back
 
 const struct tuner_caps tuner_claims_caps = {COMMON};
 const struct tuner_caps tuner_named_caps = {COMMON, .walks = true};

@@ -406,12 +406,14 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
 /* We were stopped for longer than a lease: the originals are in force.  Once every
  * board has said so, take them again and walk back to where we were.
  */
-static int tuner_lease_over(struct tuner *t)
+static int tuner_lease_over(struct tuner *t, const char *text)
 {
     if (++t->leases_over < t->o.n)
         return 0;
     t->leases_over = 0;
-    tuner_note(t, true, "%s: starts from the original cap again", t->o.caps->lease_over);
+    if (t->o.caps->lease_over)
+        text = t->o.caps->lease_over;
+    tuner_note(t, true, "%s: starts from the original cap again", text);
     window_cancel(&t->window);
     tuner_turn(t, STRETCH_SEARCH);
     bool walked = t->report.started || t->step.cap_mw > 0;
@@ -492,7 +494,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
     if (t->state == TUNER_OVER || t->state == TUNER_LEFT)
         return 0;
     if (event == ACTUATOR_EVENT_LEASE)
-        return tuner_lease_over(t);
+        return tuner_lease_over(t, what->text);
     of_board(what, t->report.ended, sizeof t->report.ended);
     return leave(t);
 }
@@ -702,7 +704,7 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
                                         "on the way to",
                                         "measures at",
                                         "measures at",
-                                        "takes the boards again for",
+                                        "",
                                         "measures only",
                                         "over"};
     bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
@@ -710,6 +712,8 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
     if (t->state == TUNER_WAIT && t->report.holding)
         (void)snprintf(ret, size, "holds %.0f W, waits for training steps",
                        w_of_mw(t->report.held_mw));
+    else if (t->state == TUNER_REHOLD)
+        (void)snprintf(ret, size, "waits for its boards");
     else if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)
         (void)snprintf(ret, size, "%s", names[t->state]);
     else if (hold && t->state != TUNER_WALK)

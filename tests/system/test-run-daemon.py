@@ -87,6 +87,26 @@ def refused(t, node, _):
     t.equal(p.returncode, 143, "a signal that ended it is told as a shell does")
 
 
+def other_writer(t, node, _):
+    """A command in local mode has the board: the daemon's job waits, and says for whom."""
+    local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", *train("5", 900))
+    t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds its cap",
+         local.said())
+    run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sleep", "60")
+    state = wait(lambda: (lambda j: j and "waits for its boards" in j["search"]["state"] and j["search"]["state"])(
+        job_of(node, "waiting")), 20)
+    t.ok(state, "the daemon's job waits for the board", jobs(node))
+    p = node.run("underwatt", "explain", "5")
+    t.ok("held by another Underwatt, process" in p.stdout, "`underwatt explain` says who has it", p.stdout)
+    t.equal(limit(node, 5), 200000, "it keeps its cap")
+    t.equal(local.p.wait(60), 0, "the local run ends")
+    t.ok(wait(lambda: limit(node, 5) == 160000, 60), "then it is the daemon's turn", [limit(node, 5), jobs(node)])
+    job = job_of(node, "waiting")
+    if job:
+        os.kill(job["pid"], signal.SIGTERM)
+    t.equal(run.p.wait(30), 143, "CMD is ended")
+
+
 def several(t, node, _):
     """Two searches and a cap by name; one client is killed."""
     runs = [Run(node, "--goal", "edp", "--gpus", "0,1", "--name", "one", "--label", "team=vision",
@@ -169,7 +189,13 @@ def found(t, node, _):
     t.ok(job, "boards that were not named are found by CMD's processes", jobs(node))
     job = wait(lambda: holds(node, "found"))
     t.ok(job and limit(node, 5) == job["search"]["cap_mw"], "… and capped", jobs(node))
-    os.kill(job["pid"], signal.SIGTERM) if job else None
+    if not job:
+        return
+    os.kill(job["pid"], signal.SIGSTOP)
+    t.ok(wait(lambda: limit(node, 5) == ORIGINAL, 10), "while CMD is stopped there is no cap", limit(node, 5))
+    os.kill(job["pid"], signal.SIGCONT)
+    t.ok(wait(lambda: limit(node, 5) == job["search"]["cap_mw"], 30), "… and it comes back with CMD", jobs(node))
+    os.kill(job["pid"], signal.SIGTERM)
     t.equal(run.p.wait(30), 143, "CMD is ended")
 
 
@@ -187,7 +213,7 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    nodes = {"jobs": (6, [refused, found, several]), "restart": (5, [daemon_dies])}
+    nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for f in [pool.submit(play, t, n, *nodes[n]) for n in wanted]:
