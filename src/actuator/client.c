@@ -60,12 +60,25 @@ struct actuator {
     struct loop_child *child;
 
     /* The virtual kind. */
-    struct guard *guard;
+    struct guard *guard; /* its own, or NULL: the service's */
+    const struct actuator_virtual *service;
+    uint64_t life; /* … of it that this session is of */
     struct guard_session *session;
     struct loop_timer *flush;
     struct proto_answer *answer;
     size_t n_answers;
 };
+
+/* The guard of a virtual service has gone, and its sessions with it. */
+static bool service_gone(const struct actuator *act)
+{
+    return act->service && (!act->service->guard || act->service->life != act->life);
+}
+
+static bool service_stopped(const struct actuator *act)
+{
+    return act->service && act->service->stopped;
+}
 
 /* ---- memory that callbacks may give up ---- */
 
@@ -79,6 +92,8 @@ static void close_all(struct actuator *act)
     if (act->fd >= 0)
         (void)close(act->fd);
     act->fd = -1;
+    if (service_gone(act))
+        act->session = NULL;
     guard_session_free(take(act->session));
 }
 
@@ -218,6 +233,10 @@ static void take_virtual(const struct proto_answer *answer, void *user);
 static int send_request(struct actuator *act, const struct proto_request *request)
 {
     if (act->session) {
+        if (service_gone(act))
+            return -ENOTCONN;
+        if (service_stopped(act))
+            return -EAGAIN;
         guard_request(act->session, request);
         return 0;
     }
@@ -325,10 +344,17 @@ static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
     struct actuator *act = user;
 
     (void)timer;
-    (void)now;
-    if (act->state != STATE_READY)
+    if (act->state == STATE_ENDED || service_stopped(act))
         return 0;
     enter(act);
+    if (service_gone(act))
+        return leave(act, act->state == STATE_STARTING
+                              ? fail_start(act, -ECONNREFUSED, "the actuator has gone")
+                              : end_session(act, "the actuator has gone"));
+    if (act->state != STATE_READY)
+        return leave(act, 0);
+    if (act->n_answers)
+        loop_timer_set(act->flush, now, 0);
     if (++act->unanswered > RENEWS_UNANSWERED)
         return leave(act, end_session(act, "the actuator does not answer"));
     struct proto_request request = proto_request(PROTO_RENEW, next_seq(act), NULL);
@@ -633,6 +659,8 @@ static int on_flush(struct loop_timer *timer, uint64_t now, void *user)
 
     (void)timer;
     (void)now;
+    if (service_stopped(act))
+        return 0; /* the renewal that comes after it looks again */
     enter(act);
     for (size_t i = 0; r == 0 && !act->freed && i < act->n_answers; i++) {
         struct proto_answer answer = act->answer[i];
@@ -640,6 +668,21 @@ static int on_flush(struct loop_timer *timer, uint64_t now, void *user)
     }
     act->n_answers = 0;
     return leave(act, r);
+}
+
+/* A session with the guard, and what an answer needs to come back. */
+static int join_guard(struct actuator *act, struct guard *guard, uw_error *err)
+{
+    const struct guard_client self = {.pid = getpid(), .uid = geteuid()};
+
+    act->answer = calloc(ANSWERS_MAX, sizeof *act->answer);
+    if (!act->answer)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = loop_timer_new(act->loop, loop_now_ns(act->loop), 0, on_flush, act,
+                           &act->flush, err);
+    if (r == 0)
+        r = guard_session_new(guard, &self, take_virtual, act, &act->session, err);
+    return r < 0 ? r : start_timers(act, err);
 }
 
 int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
@@ -651,20 +694,32 @@ int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
     if (!act)
         return fail(err, -ENOMEM, "out of memory");
     struct guard_opts guard = {.loop = loop, .backend = backend, .lib = lib};
-    act->answer = calloc(ANSWERS_MAX, sizeof *act->answer);
-    if (!act->answer)
-        return fail(err, -ENOMEM, "out of memory");
     int r = guard_new(&guard, &act->guard, err);
     if (r == 0)
-        r = loop_timer_new(loop, loop_now_ns(loop), 0, on_flush, act, &act->flush, err);
-    const struct guard_client self = {.pid = getpid(), .uid = geteuid()};
-    if (r == 0)
-        r = guard_session_new(act->guard, &self, take_virtual, act, &act->session, err);
-    if (r == 0)
-        r = start_timers(act, err);
+        r = join_guard(act, act->guard, err);
     if (r < 0)
         return r;
     (void)say_hello(act);
+    *ret = take(act);
+    return 0;
+}
+
+int actuator_connect_virtual(struct loop *loop, const struct actuator_virtual *service,
+                             const struct actuator_opts *opts, struct actuator **ret,
+                             uw_error *err)
+{
+    if (!service->guard)
+        return fail(err, -ECONNREFUSED, "the virtual actuator does not run");
+    auto_(actuator_free) struct actuator *act = new_actuator(loop, opts);
+    if (!act)
+        return fail(err, -ENOMEM, "out of memory");
+    act->service = service;
+    act->life = service->life;
+    int r = join_guard(act, service->guard, err);
+    if (r < 0)
+        return r;
+    if (say_hello(act) < 0)
+        return fail(err, -EAGAIN, "the virtual actuator does not listen");
     *ret = take(act);
     return 0;
 }

@@ -86,6 +86,23 @@ int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
                            void *lib, const struct actuator_opts *opts,
                            struct actuator **ret, uw_error *err);
 
+/* A service in this process, on a virtual loop: its guard (actuator/guard.h) outlives who
+ * is connected, so that grace and take-over happen in virtual time, too.
+ */
+struct guard;
+struct actuator_virtual {
+    struct guard *guard; /* NULL: it does not run */
+    uint64_t life;       /* another number for each other guard */
+    bool stopped;        /* neither side hears the other, as if a client were stopped:
+                          * no renewals, -EAGAIN for requests; answers wait */
+};
+/* Connect to it; borrowed for longer than *ret lives.  -ECONNREFUSED: nobody is there.
+ * When its guard has gone, ACTUATOR_EVENT_ENDED comes with the next renewal.
+ */
+int actuator_connect_virtual(struct loop *loop, const struct actuator_virtual *service,
+                             const struct actuator_opts *opts, struct actuator **ret,
+                             uw_error *err);
+
 /* What follows returns 0 (an answer will come) or -EAGAIN (64 requests are
  * waiting), -ENOTCONN (not ready, or ended), -EINVAL (no such uuid form).
  *

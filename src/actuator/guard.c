@@ -775,6 +775,8 @@ void guard_free(struct guard *guard)
         loop_worker_free(c->worker);
         if (loop_is_virtual(guard->opts.loop) && c->held.has_entry && !c->hangs)
             work_restore(&c->held, &reply); /* nobody else will */
+        if (loop_is_virtual(guard->opts.loop) && !c->hangs)
+            work_abandon(&c->held); /* a process that ends gives up its locks, too */
     }
     if (!keep)
         free(guard);

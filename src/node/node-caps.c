@@ -193,6 +193,9 @@ static int connect_actuator(struct node *node, uw_error *err)
                                  .user = node,
                                  .simulated = node->opts.simulated};
 
+    if (node->opts.service)
+        return actuator_connect_virtual(node->loop, node->opts.service, &opts,
+                                        &node->actuator, err);
     if (node->opts.virtual_actuator)
         return actuator_start_virtual(node->loop, node->opts.backend,
                                       boards_lib(node->boards), &opts, &node->actuator,

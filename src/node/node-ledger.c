@@ -66,7 +66,9 @@ int node_ledger_open(struct node *node, uw_error *err)
 
     if (!c->path[0] || node->ledger)
         return 0;
-    if (!node->boot_id[0])
+    if (!node->boot_id[0] && node->opts.boot_id)
+        (void)snprintf(node->boot_id, sizeof node->boot_id, "%s", node->opts.boot_id);
+    else if (!node->boot_id[0])
         r = read_boot_id(node, err);
     if (r == 0)
         r = ledger_open(&opts, &node->ledger, &why);

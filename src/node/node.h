@@ -35,7 +35,9 @@ struct node_opts {
     bool simulated;               /* a world's boards: figures are marked so */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
-    proc_read_fn read; /* a virtual world's processes; NULL: /proc */
+    const struct actuator_virtual *service; /* … or a virtual service; NULL: none */
+    const char *boot_id; /* of a virtual world; borrowed; NULL: the kernel's */
+    proc_read_fn read;   /* a virtual world's processes; NULL: /proc */
     void *read_user;
     /* Once: r < 0: it cannot run at all.  No boards, no actuator are no reason: the
      * node goes on looking for them.
