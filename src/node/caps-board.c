@@ -225,9 +225,12 @@ static bool is_gradual(const struct caps_board *b)
 
 static void step_held(struct caps_board *b, uint64_t now)
 {
-    if (b->failed && now < b->retry_ns)
+    bool wanted = is_wanted(b);
+
+    /* A right that is missing is asked for seldom; the original is asked for at once. */
+    if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED))
         return;
-    if (!is_wanted(b))
+    if (!wanted)
         ask_release(b);
     else if (b->failed || (b->ramp.at_mw != b->asked_mw &&
                            (!is_gradual(b) || now >= b->asked_ns + TICK_NS)))
