@@ -31,6 +31,7 @@ struct caps_board {
     size_t at;
     const struct gpu_info *info;
     bool can_cap;
+    bool silent; /* it did not answer: whether it takes a limit is not known */
     struct gpu_limits limits;
     struct claims claims;
     struct cap_bounds bounds;

@@ -59,6 +59,8 @@ static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error 
         b->ask[k].board = b;
     b->can_cap = view->has_limits && view->limits.max_mw > 0 &&
                  (view->info->abilities & GPU_CAN_SET_LIMIT);
+    b->silent = !view->has_limits && !view->has_first &&
+                (view->info->abilities & GPU_CAN_SET_LIMIT);
     b->limits = view->limits;
     b->bounds.min_mw = view->limits.min_mw;
     b->bounds.original_mw = view->limits.default_mw;
@@ -163,16 +165,21 @@ void caps_on_actuator(struct caps *c, enum actuator_event event,
 
 /* ---- claims ---- */
 
-static int find_capped(struct caps *c, size_t board, struct caps_board **ret,
-                       uw_error *err)
+static int find_capped(struct caps *c, size_t board, const struct claim *claim,
+                       struct caps_board **ret, uw_error *err)
 {
     if (board >= c->n)
         return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
                     c->n);
     struct caps_board *b = &c->board[board];
+    *ret = b;
+    /* A claim of an earlier run waits until the board is opened anew. */
+    if (b->silent)
+        return claim->id
+                   ? 0
+                   : fail(err, -EAGAIN, "%s: this board does not answer", b->info->uuid);
     if (!b->can_cap)
         return fail(err, -ENOTSUP, "%s: this board takes no power limit", b->info->uuid);
-    *ret = b;
     return 0;
 }
 
@@ -181,7 +188,7 @@ static int check_range(const struct caps_board *b, const struct claim *claim,
 {
     bool low = claim->mw < b->limits.min_mw && claim->kind != CLAIM_HARD;
 
-    if (low || claim->mw > b->limits.max_mw)
+    if (!b->silent && (low || claim->mw > b->limits.max_mw))
         return fail(err, -ERANGE,
                     "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32 " mW",
                     b->info->uuid, claim->mw, b->limits.min_mw, b->limits.max_mw);
@@ -205,7 +212,7 @@ int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t
     struct claim copy = *claim;
     struct caps_board *b = NULL;
 
-    int r = find_capped(c, board, &b, err);
+    int r = find_capped(c, board, claim, &b, err);
     if (r < 0 || !b)
         return r;
     r = check_range(b, claim, now, err);

@@ -93,18 +93,43 @@ static void pace(struct node *node, size_t i)
     sampler_rate(b->sampler, 0, rate, cap.state != CAPS_FREE);
 }
 
-/* Another load of the driver: begin anew with what the ledger has, as after a restart. */
-static bool reopen(struct node *node, uint64_t now_ns)
+/* A board that was silent when all were opened answers now: its limits are not known. */
+static bool has_come_back(struct node *node)
 {
-    if (node->ending || s_between(node->marked_ns, now_ns) < NODE_MARK_S)
-        return false;
-    node->marked_ns = now_ns;
+    for (size_t i = 0; i < node->n; i++) {
+        const struct board_view *v = board_view(boards_at(node->boards, i));
+        const struct sampler_now *now = sampler_board(node->board[i].sampler, 0);
+        if (v->has_first || v->has_limits || now->failures || !now->last.has)
+            continue;
+        log_event(LOG_LEVEL_NOTICE, "board-back", "gpu=%u uuid=%s", v->info->index,
+                  v->info->uuid);
+        node_ledger_event(node, "board-back", i, (uid_t)-1, "it answers");
+        return true;
+    }
+    return false;
+}
+
+static bool was_reloaded(struct node *node)
+{
     if (!boards_outdated(node->boards))
         return false;
     log_event(LOG_LEVEL_WARNING, "driver-reload", "was=%s",
               log_quote(boards_driver_mark(node->boards)).text);
     node_ledger_event(node, "driver-reload", SIZE_MAX, (uid_t)-1,
                       boards_driver_mark(node->boards));
+    return true;
+}
+
+/* Another load of the driver, or a board that is back: begin anew with what the ledger
+ * has, as after a restart.
+ */
+static bool reopen(struct node *node, uint64_t now_ns)
+{
+    if (node->ending || s_between(node->marked_ns, now_ns) < NODE_MARK_S)
+        return false;
+    node->marked_ns = now_ns;
+    if (!was_reloaded(node) && !has_come_back(node))
+        return false;
     loop_timer_set(node->reopen, 0, 0);
     return true;
 }
