@@ -65,6 +65,10 @@ int ledger_open(const struct ledger_opts *opts, struct ledger **ret, uw_error *e
 /* Tells the ledger that this run ended in order. */
 void ledger_close(struct ledger *l);
 DEFINE_AUTO(struct ledger *, ledger_close);
+/* Rows are lost: closes it as if this run had been killed, so that ids which stood in
+ * them are never given again.
+ */
+void ledger_abandon(struct ledger *l);
 
 const char *ledger_path(const struct ledger *l);
 bool ledger_simulated(const struct ledger *l);

@@ -57,7 +57,7 @@ static void boards_free(char *text[LEDGER_BOARDS][3])
 }
 
 /* Without this run's last words. */
-static void abandon(struct ledger *l)
+void ledger_abandon(struct ledger *l)
 {
     if (!l)
         return;
@@ -67,7 +67,7 @@ static void abandon(struct ledger *l)
     free(l->path);
     free(l);
 }
-DEFINE_AUTO(struct ledger *, abandon);
+DEFINE_AUTO(struct ledger *, ledger_abandon);
 
 static int connect_db(struct ledger *l, const char *name, int flags, uw_error *err)
 {
@@ -251,7 +251,7 @@ static int begin(struct ledger *l, const struct ledger_opts *o, uw_error *err)
 static int try_open(const struct ledger_opts *o, const char *path, struct ledger **ret,
                     uw_error *err)
 {
-    auto_(abandon) struct ledger *l = calloc(1, sizeof *l);
+    auto_(ledger_abandon) struct ledger *l = calloc(1, sizeof *l);
     bool alien = false;
 
     if (!l)
@@ -350,7 +350,7 @@ static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err
 
 int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err)
 {
-    auto_(abandon) struct ledger *fresh = NULL;
+    auto_(ledger_abandon) struct ledger *fresh = NULL;
     struct ledger *old = *l;
     const struct ledger_opts opts = {.path = old->path,
                                      .simulated = old->simulated,
@@ -379,7 +379,7 @@ int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err)
         return r;
     (void)fail(err, 0, "%.80s is damaged; it is kept as %.90s", old->path, name.text);
     *l = take(fresh);
-    abandon(old);
+    ledger_abandon(old);
     return LEDGER_ASIDE;
 }
 
@@ -452,7 +452,7 @@ static int connect_reading(struct ledger *l, uw_error *err)
 
 static int open_reading(const struct ledger_opts *o, struct ledger **ret, uw_error *err)
 {
-    auto_(abandon) struct ledger *l = calloc(1, sizeof *l);
+    auto_(ledger_abandon) struct ledger *l = calloc(1, sizeof *l);
     int version = 0;
 
     if (!l)
@@ -514,7 +514,7 @@ void ledger_close(struct ledger *l)
             db_rollback(l);
     }
     db_finalize(take(end)); /* before its database */
-    abandon(l);
+    ledger_abandon(l);
 }
 
 void ledger_keep(struct ledger *l, const struct ledger_keep *keep)

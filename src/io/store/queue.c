@@ -254,8 +254,9 @@ void ledger_queue_free(struct ledger_queue *q)
     loop_timer_free(q->tidy);
     loop_worker_free(q->reader); /* before the ledger: its locks are the process's */
     loop_worker_free(q->writer);
-    if (q->work && q->work->l && q->open)
-        (void)ledger_write(q->work->l, q->open, NULL);
+    if (q->work && q->work->l && q->open && ledger_write(q->work->l, q->open, NULL) < 0 &&
+        ledger_batch_rows(q->open))
+        ledger_abandon(take(q->work->l));
     work_free(q->work);
     ledger_batch_free(q->open);
     free(q->path);
