@@ -5,14 +5,18 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/absent.h"
+#include "cli/list-daemon.h"
 #include "cli/options.h"
 #include "cli/survey.h"
+#include "cli/take.h"
 #include "gpu/select.h"
 #include "io/json.h"
 
 struct list {
     const char *gpus, *json, *nvml;
+    bool local;
     struct survey *s;
+    struct list_daemon daemon;
     size_t at[BOARDS_MAX]; /* the boards to show */
     size_t n;
 };
@@ -77,9 +81,20 @@ static struct cell energy_cell(const struct survey_board *b)
     return cell(has(b, GPU_HAS_ENERGY), "%.1f kJ", j * 1e-3);
 }
 
-static void print_board(const struct survey_board *b)
+/* By the daemon where it has a hand in it. */
+static void board_cap(const struct list *l, const struct survey_board *b, char *ret,
+                      size_t size)
 {
-    char cap[96], why[80], name[80];
+    const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
+
+    if (!known || !list_daemon_cap(known, ret, size))
+        survey_cap(b, ret, size);
+}
+
+static void print_board(const struct list *l, const struct survey_board *b)
+{
+    const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
+    char cap[320], why[80], name[80], jobs[160];
 
     (void)snprintf(name, sizeof name, "%.60s%s", b->info.name[0] ? b->info.name : "?",
                    b->info.mig_enabled ? " (MIG)" : "");
@@ -92,11 +107,13 @@ static void print_board(const struct survey_board *b)
                              w_of_mw(b->limits.max_mw));
     struct cell temp = cell(has(b, GPU_HAS_TEMP), "%d C", (int)b->sample.temp_c);
     struct cell util = cell(has(b, GPU_HAS_UTIL), "%u %%", b->sample.util_gpu);
-    survey_cap(b, cap, sizeof cap);
+    board_cap(l, b, cap, sizeof cap);
     survey_reasons(b, why, sizeof why);
-    printf("%3u  %-32.32s %-12.12s  %9s %8s %11s %13s %6s %6s  %s%s%s\n", b->info.index,
-           name, b->info.uuid, power.text, limit_cell(b).text, range.text,
-           energy_cell(b).text, temp.text, util.text, cap, why[0] ? "; " : "", why);
+    list_daemon_jobs(&l->daemon, known, jobs, sizeof jobs);
+    printf("%3u  %-32.32s %-12.12s  %9s %8s %11s %13s %6s %6s  %s%s%s%s%s\n",
+           b->info.index, name, b->info.uuid, power.text, limit_cell(b).text, range.text,
+           energy_cell(b).text, temp.text, util.text, cap, why[0] ? "; " : "", why,
+           jobs[0] ? "; " : "", jobs);
     print_procs(b);
 }
 
@@ -108,7 +125,7 @@ static void print_table(const struct list *l)
     printf("%3s  %-32s %-12s  %9s %8s %11s %13s %6s %6s  %s\n", "#", "board", "uuid",
            "power", "limit", "range", "energy", "temp", "util", "cap; held by");
     for (size_t i = 0; i < l->n; i++)
-        print_board(&l->s->board[l->at[i]]);
+        print_board(l, &l->s->board[l->at[i]]);
 }
 
 /* ---- JSON ---- */
@@ -134,11 +151,12 @@ static void put_text(struct json_out *o, const char *key, const char *v)
     json_out_text(o, key, v[0] ? v : NULL);
 }
 
-static void json_limit(struct json_out *o, const struct survey_board *b)
+static void json_limit(struct json_out *o, const struct list *l,
+                       const struct survey_board *b)
 {
-    char cap[96];
+    char cap[320];
 
-    survey_cap(b, cap, sizeof cap);
+    board_cap(l, b, cap, sizeof cap);
     json_out_object(o, "limit");
     put_int(o, "enforced_mw", has(b, GPU_HAS_ENFORCED), b->sample.enforced_mw);
     put_int(o, "requested_mw", has(b, GPU_HAS_REQUESTED), b->sample.requested_mw);
@@ -190,7 +208,28 @@ static void json_procs(struct json_out *o, const struct survey_board *b)
     json_out_end(o);
 }
 
-static void json_board(struct json_out *o, const struct survey_board *b)
+/* null: no daemon that knows the board. */
+static void json_daemon(struct json_out *o, const struct list *l,
+                        const struct survey_board *b)
+{
+    const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
+    const struct json_value *jobs = json_get(known, "jobs");
+    uint64_t id = 0;
+
+    put_int(o, "claims", known != NULL, (int64_t)take_u64(known, "claims"));
+    if (!known) {
+        json_out_null(o, "jobs");
+        return;
+    }
+    json_out_array(o, "jobs");
+    for (size_t i = 0; i < json_count(jobs); i++)
+        if (json_as_u64(json_at(jobs, i), &id))
+            json_out_int(o, NULL, (int64_t)id);
+    json_out_end(o);
+}
+
+static void json_board(struct json_out *o, const struct list *l,
+                       const struct survey_board *b)
 {
     const struct gpu_info *info = &b->info;
     const struct gpu_sample *s = &b->sample;
@@ -209,7 +248,7 @@ static void json_board(struct json_out *o, const struct survey_board *b)
     put_double(o, "instant_w", has(b, GPU_HAS_INSTANT), s->instant_w);
     put_double(o, "average_w", has(b, GPU_HAS_AVERAGE), s->average_w);
     put_double(o, "energy_j", has(b, GPU_HAS_ENERGY), (double)s->energy_mj * 1e-3);
-    json_limit(o, b);
+    json_limit(o, l, b);
     put_int(o, "temperature_c", has(b, GPU_HAS_TEMP), s->temp_c);
     put_int(o, "utilization_percent", has(b, GPU_HAS_UTIL), s->util_gpu);
     put_int(o, "memory_utilization_percent", has(b, GPU_HAS_UTIL), s->util_mem);
@@ -226,6 +265,7 @@ static void json_board(struct json_out *o, const struct survey_board *b)
     else
         json_out_null(o, "persistence");
     json_can(o, b);
+    json_daemon(o, l, b);
     json_procs(o, b);
     json_out_end(o);
 }
@@ -243,7 +283,7 @@ static int write_json(const struct list *l)
     put_text(o, "nvml", about->nvml_version);
     json_out_array(o, "boards");
     for (size_t i = 0; i < l->n; i++)
-        json_board(o, &l->s->board[l->at[i]]);
+        json_board(o, l, &l->s->board[l->at[i]]);
     json_out_end(o);
     json_out_end(o);
     int r = json_out_write(o, l->json, &err);
@@ -294,6 +334,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct list l = {.nvml = env->nvml};
     const struct opt opts[] = {
         OPT_GPUS(&l.gpus),
+        {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
+         &l.local},
         OPT_JSON(&l.json),
         OPT_NVML(&l.nvml),
     };
@@ -311,7 +353,11 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (s->r != 0)
         return absent_say(&cmd_list, s, l.nvml);
     l.s = s;
-    return show(&l);
+    if (!l.local)
+        list_daemon_ask(env, l.nvml, &l.daemon);
+    r = show(&l);
+    list_daemon_fini(&l.daemon);
+    return r;
 }
 
 const struct cmd cmd_list = {

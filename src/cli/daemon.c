@@ -57,6 +57,12 @@ int daemon_where(const struct cli_env *env, const char *nvml, struct daemon_wher
 int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
                 uw_error *err)
 {
+    return daemon_open_within(env, nvml, ANSWER_S * NS_PER_S, ret, err);
+}
+
+int daemon_open_within(const struct cli_env *env, const char *nvml, uint64_t timeout_ns,
+                       struct httpc **ret, uw_error *err)
+{
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
     struct daemon_where w;
@@ -64,7 +70,7 @@ int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
     int r = daemon_where(env, nvml, &w, err);
     if (r < 0)
         return r;
-    struct httpc_opts opts = {.socket = w.socket, .timeout_ns = ANSWER_S * NS_PER_S};
+    struct httpc_opts opts = {.socket = w.socket, .timeout_ns = timeout_ns};
     r = httpc_new(&opts, &c, err);
     if (r == 0)
         r = httpc_call(c, "GET", "/healthz", NULL, &reply, err);

@@ -5,6 +5,7 @@
 #define CLI_DAEMON_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "cli/cmd.h"
 #include "io/httpc.h"
@@ -32,6 +33,9 @@ enum { DAEMON_ABSENT = 1 };
  */
 int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
                 uw_error *err);
+/* The same, where an answer may take timeout_ns at most. */
+int daemon_open_within(const struct cli_env *env, const char *nvml, uint64_t timeout_ns,
+                       struct httpc **ret, uw_error *err);
 /* GET path: the answer read into *ret, and written as it came to json (a file; "-"
  * standard output; NULL: nowhere).  Fails as httpc_ask() does.
  */
