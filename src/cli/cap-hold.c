@@ -8,6 +8,7 @@
 #include "actuator/client.h"
 #include "base/auto.h"
 #include "base/units.h"
+#include "cli/who.h"
 #include "core/cap/ramp.h"
 #include "core/optimum/search.h"
 #include "io/loop.h"
@@ -201,6 +202,18 @@ static void begin_walk(struct holding *g, size_t i, uint32_t original_mw)
     g->commanded_mw[i] = 0;
 }
 
+static bool is_daemons(pid_t pid)
+{
+    struct who who;
+
+    who_is("", pid, &who);
+    if (!who.known)
+        return false;
+    who.command[strcspn(who.command, " ")] = '\0';
+    const char *slash = strrchr(who.command, '/');
+    return strcmp(slash ? slash + 1 : who.command, "underwattd") == 0;
+}
+
 static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)
 {
     struct holding *g = user;
@@ -216,6 +229,10 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
         begin_walk(g, i, reply->original_mw);
     } else {
         lose(g, i, reply->text);
+        if (reply->result == ACTUATOR_TAKEN && is_daemons(reply->pid))
+            cli_say("cap: process %d is the node's daemon: without --local it is "
+                    "asked",
+                    (int)reply->pid);
     }
     stop_when_done(g);
     return 0;
@@ -285,17 +302,17 @@ static int start(struct holding *g, uw_error *err)
     return r;
 }
 
-static int exit_code(const struct holding *g)
+int cap_hold_code(const struct cap_hold *h)
 {
     size_t good = 0;
 
-    for (size_t i = 0; i < g->h->n; i++) {
-        const struct cap_target *t = &g->h->target[i];
+    for (size_t i = 0; i < h->n; i++) {
+        const struct cap_target *t = &h->target[i];
         good += t->reached && !t->lost && t->restored;
     }
-    if (g->failed || (good == 0 && g->h->n > 0))
+    if (good == 0 && h->n > 0)
         return EXIT_FAIL;
-    return good == g->h->n ? EXIT_OK : EXIT_PARTIAL;
+    return good == h->n ? EXIT_OK : EXIT_PARTIAL;
 }
 
 int cap_hold(struct cap_hold *h)
@@ -315,7 +332,9 @@ int cap_hold(struct cap_hold *h)
         r = start(&g, &err);
     if (r == 0)
         r = loop_run(g.loop, &err);
-    int code = r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : exit_code(&g);
+    int code = r < 0      ? cli_fail(EXIT_FAIL, "cap: %s", err.text)
+               : g.failed ? EXIT_FAIL
+                          : cap_hold_code(h);
     for (size_t i = 0; i < n_elements(signals); i++)
         loop_signal_free(source[i]);
     loop_timer_free(g.tick);

@@ -13,7 +13,8 @@ struct cap_target {
     unsigned index;
     char uuid[96];
     uint32_t cap_mw, default_mw;
-    bool busy; /* a process works there: walked down to the cap, not set at once */
+    bool busy;      /* a process works there: walked down to the cap, not set at once */
+    uint64_t claim; /* with the daemon: its number; 0 none */
     /* What came of it. */
     uint32_t original_mw, enforced_mw; /* 0: unknown */
     bool reached;                      /* the cap was in force … */
@@ -36,5 +37,7 @@ struct cap_hold {
  * Says what happens on stderr.
  */
 int cap_hold(struct cap_hold *h);
+/* That exit code, of what came of the boards. */
+int cap_hold_code(const struct cap_hold *h);
 
 #endif

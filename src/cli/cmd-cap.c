@@ -5,7 +5,9 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/absent.h"
+#include "cli/cap-daemon.h"
 #include "cli/cap-hold.h"
+#include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/survey.h"
 #include "gpu/select.h"
@@ -13,7 +15,9 @@
 
 struct cap {
     const char *gpus, *json, *nvml;
+    const char *why;
     uint64_t for_ns;
+    bool local, detach;
     const struct cli_env *env;
     struct survey *s;
     size_t at[BOARDS_MAX]; /* the boards that are meant */
@@ -98,6 +102,7 @@ static int set_json(const struct cap *c, const struct cap_hold *h)
         json_out_bool(o, "reached", t->reached);
         json_out_bool(o, "held_to_the_end", t->reached && !t->lost);
         json_out_bool(o, "restored", t->restored);
+        json_known(o, "claim", t->claim > 0, (int64_t)t->claim);
         json_out_text(o, "error", t->text[0] ? t->text : NULL);
         json_out_end(o);
     }
@@ -157,9 +162,53 @@ static int set(const struct cap *c, const struct cap_arg *value)
     return code;
 }
 
+/* ---- with the daemon ---- */
+
+static int with_daemon(const struct cap *c, const char *what, const struct cap_arg *value,
+                       struct httpc *daemon)
+{
+    struct cap_remote o = {.env = c->env,
+                           .nvml = c->nvml,
+                           .daemon = daemon,
+                           .gpus = c->gpus,
+                           .json = c->json,
+                           .why = c->why,
+                           .detach = c->detach};
+    struct cap_hold h = {.env = c->env, .library = c->nvml, .for_ns = c->for_ns};
+
+    if (strcmp(what, "show") == 0)
+        return cap_daemon_show(&o);
+    if (strcmp(what, "clear") == 0)
+        return cap_daemon_clear(&o);
+    int code = cap_daemon_set(&o, value, &h);
+    if (code != EXIT_FAIL && code != EXIT_USAGE && c->json) {
+        int r = set_json(c, &h);
+        code = r == EXIT_OK ? code : r;
+    }
+    return code;
+}
+
+/* *ret NULL: do without it.  EXIT_OK, or EXIT_… after a line. */
+static int find_daemon(const struct cap *c, const char *what, struct httpc **ret)
+{
+    uw_error err = {""};
+
+    *ret = NULL;
+    if (c->local)
+        return EXIT_OK;
+    int r = daemon_open(c->env, c->nvml, ret, &err);
+    if (r >= 0)
+        return EXIT_OK;
+    if (strcmp(what, "show") != 0)
+        return cli_fail(EXIT_FAIL, "cap %s: %s (--local does without the daemon)", what,
+                        err.text);
+    cli_say("cap show: %s; shown without it", err.text);
+    return EXIT_OK;
+}
+
 /* ---- ---- */
 
-static int choose(struct cap *c, bool all)
+static int choose(struct cap *c)
 {
     const struct gpu_info *infos[BOARDS_MAX];
     struct selection sel = {0};
@@ -167,8 +216,6 @@ static int choose(struct cap *c, bool all)
 
     for (size_t i = 0; i < c->s->n; i++)
         infos[i] = &c->s->board[i].info;
-    if (!c->gpus && !all)
-        return cli_fail(EXIT_USAGE, "cap set: name the boards: --gpus LIST, or all");
     int r = select_list(c->gpus ? c->gpus : "all", infos, c->s->n, &sel, &err);
     if (r < 0)
         return cli_fail(EXIT_USAGE, "cap: --gpus: %s", err.text);
@@ -179,13 +226,22 @@ static int choose(struct cap *c, bool all)
 
 static int act(struct cap *c, const char *what, const char *value)
 {
-    struct cap_arg arg;
+    struct cap_arg arg = {.mw = 0};
     uw_error err = {""};
     bool setting = strcmp(what, "set") == 0;
 
     int r = setting ? parse_cap(value, &arg, &err) : 0;
     if (r < 0)
         return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
+    if (setting && !c->gpus)
+        return cli_fail(EXIT_USAGE, "cap set: name the boards: --gpus LIST, or all");
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    r = find_daemon(c, what, &daemon);
+    if (r != EXIT_OK || daemon)
+        return daemon ? with_daemon(c, what, &arg, daemon) : r;
+    if (c->detach)
+        return cli_fail(EXIT_USAGE, "cap set: --detach leaves the cap to the daemon%s",
+                        c->local ? ": not with --local" : ", which does not run");
     auto_(survey_free) struct survey *s = NULL;
     r = survey_new(&cmd_cap, c->env, c->nvml, &s);
     if (r != EXIT_OK)
@@ -193,7 +249,7 @@ static int act(struct cap *c, const char *what, const char *value)
     if (s->r != 0)
         return absent_say(&cmd_cap, s, c->nvml);
     c->s = s;
-    r = choose(c, !setting);
+    r = choose(c);
     if (r != EXIT_OK)
         return r;
     if (strcmp(what, "show") == 0)
@@ -208,6 +264,12 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_GPUS(&c.gpus),
         {"for", 0, "TIME", "set: give the boards back after this time", opt_duration,
          &c.for_ns},
+        {"why", 0, "TEXT", "set: the reason that others are shown, with the daemon",
+         opt_text, &c.why},
+        {"detach", 0, NULL, "set: leave it to the daemon and return", opt_flag,
+         &c.detach},
+        {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
+         &c.local},
         OPT_JSON(&c.json),
         OPT_NVML(&c.nvml),
     };
@@ -236,7 +298,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 
 const struct cmd cmd_cap = {
     "cap",
-    "set W|N% --gpus LIST [--for TIME] | clear | show",
+    "set W|N% --gpus LIST [--for TIME] [--detach] | clear | show",
     "Hold boards at a cap by hand, put back what was left, show what is in force",
     run,
 };

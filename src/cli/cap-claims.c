@@ -1,0 +1,250 @@
+/* `underwatt cap show` and `clear` with the daemon. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "cli/cap-daemon.h"
+#include "cli/take.h"
+#include "gpu/select.h"
+
+/* ---- boards ---- */
+
+void cap_boards_fini(struct cap_boards *b)
+{
+    json_free(b->doc);
+    *b = (struct cap_boards){.n = 0};
+}
+
+int cap_boards_get(const struct cap_remote *o, struct cap_boards *ret)
+{
+    const struct gpu_info *list[BOARDS_MAX];
+    auto_(mem_free) struct gpu_info *info = calloc(BOARDS_MAX, sizeof *info);
+    auto_(json_free) struct json *doc = NULL;
+    struct selection sel = {0};
+    uw_error err = {""};
+
+    if (!info)
+        return cli_fail(EXIT_FAIL, "cap: out of memory");
+    int r = httpc_ask(o->daemon, "GET", "/v1/gpus", NULL, &doc, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "cap: %s", err.text);
+    const struct json_value *gpus = json_get(json_root(doc), "gpus");
+    size_t n = json_count(gpus) < BOARDS_MAX ? json_count(gpus) : BOARDS_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const struct json_value *g = json_at(gpus, i);
+        info[i].index = (unsigned)take_u64(g, "gpu");
+        take_copy(g, "uuid", info[i].uuid, sizeof info[i].uuid);
+        list[i] = &info[i];
+    }
+    r = select_list(o->gpus ? o->gpus : "all", list, n, &sel, &err);
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "cap: --gpus: %s", err.text);
+    for (size_t i = 0; i < sel.n; i++)
+        ret->at[i] = json_at(gpus, sel.at[i]);
+    ret->n = sel.n;
+    ret->simulated = take_bool(json_root(doc), "simulated");
+    ret->doc = take(doc);
+    return EXIT_OK;
+}
+
+static bool among(const struct cap_boards *b, const char *uuid)
+{
+    for (size_t i = 0; i < b->n; i++)
+        if (strcmp(take_text(b->at[i], "uuid"), uuid) == 0)
+            return true;
+    return false;
+}
+
+static int get_claims(const struct cap_remote *o, struct json **ret)
+{
+    uw_error err = {""};
+
+    int r = httpc_ask(o->daemon, "GET", "/v1/claims", NULL, ret, &err);
+    return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
+}
+
+/* ---- clear ---- */
+
+/* Made by hand by who is called so: searches and budgets have other names. */
+static bool is_mine(const struct json_value *claim, const char *name)
+{
+    const char *who = take_text(claim, "who");
+    size_t n = strlen(name);
+
+    return n > 0 && strncmp(who, name, n) == 0 && (who[n] == '\0' || who[n] == ',') &&
+           !take_bool(claim, "walked");
+}
+
+static int withdraw(const struct cap_remote *o, const struct json_value *claim)
+{
+    uint64_t id = take_u64(claim, "id"), gpu = take_u64(claim, "gpu");
+    char path[64];
+    uw_error err = {""};
+
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
+    int r = httpc_ask(o->daemon, "DELETE", path, NULL, NULL, &err);
+    if (r < 0 && r != -ENOENT) /* it may be over by now */
+        return cli_fail(EXIT_FAIL, "cap: GPU %" PRIu64 ": %s", gpu, err.text);
+    cli_say("cap: GPU %" PRIu64 ": claim %" PRIu64 " (%g W) withdrawn", gpu, id,
+            take_mw(claim, "cap_mw"));
+    return EXIT_OK;
+}
+
+int cap_daemon_clear(const struct cap_remote *o)
+{
+    auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
+    auto_(json_free) struct json *node = NULL, *doc = NULL;
+    char name[64];
+    uw_error err = {""};
+    size_t bad = 0, good = 0;
+
+    int code = cap_boards_get(o, &boards);
+    if (code == EXIT_OK)
+        code = get_claims(o, &doc);
+    if (code != EXIT_OK)
+        return code;
+    int r = httpc_ask(o->daemon, "GET", "/v1/node", NULL, &node, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "cap: %s", err.text);
+    take_copy(json_get(json_root(node), "you"), "name", name, 49); /* as claims have it */
+    const struct json_value *claims = json_get(json_root(doc), "claims");
+    for (size_t i = 0; i < json_count(claims); i++) {
+        const struct json_value *claim = json_at(claims, i);
+        if (!is_mine(claim, name) || !among(&boards, take_text(claim, "uuid")))
+            continue;
+        code = withdraw(o, claim);
+        bad += code != EXIT_OK;
+        good += code == EXIT_OK;
+    }
+    if (bad + good == 0)
+        cli_say("cap: %s has no claims there", name);
+    return bad == 0 ? EXIT_OK : good ? EXIT_PARTIAL : EXIT_FAIL;
+}
+
+/* ---- show ---- */
+
+static void print_claim(const struct json_value *c)
+{
+    double left_s = take_number(c, "left_s");
+    const char *why = take_text(c, "why");
+    char ends[48] = "";
+
+    if (!isnan(left_s))
+        (void)snprintf(ends, sizeof ends, ", %.0f s left", left_s);
+    printf("      %s claim %" PRIu64 ": %s, at most %g W, %s%s%s%s\n",
+           take_bool(c, "wins") ? ">" : " ", take_u64(c, "id"), take_text(c, "kind"),
+           take_mw(c, "cap_mw"), take_text(c, "who"), *why ? ": " : "", why, ends);
+}
+
+static void print_board(const struct json_value *g, const struct json_value *claims)
+{
+    const struct json_value *cap = json_get(g, "cap");
+    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+    double w = take_mw(json_get(g, "limits"), "enforced_mw");
+    char limit[24] = "unknown";
+
+    if (!isnan(w))
+        (void)snprintf(limit, sizeof limit, "%g W", w);
+    printf("GPU %" PRIu64 "  %-9s %s", take_u64(g, "gpu"), limit, take_text(cap, "why"));
+    if (take_bool(cap, "ramping"))
+        printf("; on the way down");
+    else if (strcmp(state, "free") != 0 && strcmp(state, "held") != 0)
+        printf("; %s%s%s", state, *text ? ": " : "", text);
+    printf("\n");
+    for (size_t i = 0; i < json_count(claims); i++)
+        if (take_u64(json_at(claims, i), "gpu") == take_u64(g, "gpu"))
+            print_claim(json_at(claims, i));
+}
+
+static void json_mw(struct json_out *o, const char *key, const struct json_value *v,
+                    const char *from)
+{
+    uint64_t mw = take_u64(v, from);
+
+    if (mw > 0)
+        json_out_int(o, key, (int64_t)mw);
+    else
+        json_out_null(o, key);
+}
+
+static void json_claim(struct json_out *o, const struct json_value *c)
+{
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)take_u64(c, "id"));
+    json_out_text(o, "kind", take_text(c, "kind"));
+    json_out_int(o, "cap_mw", (int64_t)take_u64(c, "cap_mw"));
+    json_out_text(o, "who", take_text(c, "who"));
+    json_out_text(o, "why", take_text(c, "why"));
+    json_mw(o, "job", c, "job");
+    json_out_bool(o, "wins", take_bool(c, "wins"));
+    json_out_double(o, "left_s", take_number(c, "left_s"));
+    json_out_end(o);
+}
+
+static void json_board(struct json_out *o, const struct json_value *g,
+                       const struct json_value *claims)
+{
+    const struct json_value *cap = json_get(g, "cap"), *limits = json_get(g, "limits");
+    bool capped = strcmp(take_text(cap, "state"), "free") != 0;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "index", (int64_t)take_u64(g, "gpu"));
+    json_out_text(o, "uuid", take_text(g, "uuid"));
+    json_mw(o, "enforced_mw", limits, "enforced_mw");
+    json_mw(o, "default_mw", limits, "default_mw");
+    json_mw(o, "min_mw", limits, "min_mw");
+    json_mw(o, "max_mw", limits, "max_mw");
+    json_mw(o, "cap_mw", capped ? cap : NULL, "target_mw");
+    json_mw(o, "original_mw", capped ? limits : NULL, "original_mw");
+    json_out_null(o, "holder_pid");
+    json_out_text(o, "state", take_text(cap, "state"));
+    json_out_text(o, "why", take_text(cap, "why"));
+    json_out_array(o, "claims");
+    for (size_t i = 0; i < json_count(claims); i++)
+        if (take_u64(json_at(claims, i), "gpu") == take_u64(g, "gpu"))
+            json_claim(o, json_at(claims, i));
+    json_out_end(o);
+    json_out_end(o);
+}
+
+static int show_json(const struct cap_remote *o, const struct cap_boards *b,
+                     const struct json_value *claims)
+{
+    auto_(json_out_free) struct json_out *out = json_out_new();
+    uw_error err = {""};
+
+    json_out_object(out, NULL);
+    json_out_bool(out, "simulated", b->simulated);
+    json_out_bool(out, "daemon", true);
+    json_out_array(out, "boards");
+    for (size_t i = 0; i < b->n; i++)
+        json_board(out, b->at[i], claims);
+    json_out_end(out);
+    json_out_end(out);
+    int r = json_out_write(out, o->json, &err);
+    return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
+}
+
+int cap_daemon_show(const struct cap_remote *o)
+{
+    auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
+    auto_(json_free) struct json *doc = NULL;
+
+    int code = cap_boards_get(o, &boards);
+    if (code == EXIT_OK)
+        code = get_claims(o, &doc);
+    if (code != EXIT_OK)
+        return code;
+    const struct json_value *claims = json_get(json_root(doc), "claims");
+    if (!o->json || strcmp(o->json, "-") != 0) {
+        if (boards.simulated)
+            printf("simulated boards: all figures are simulated\n");
+        for (size_t i = 0; i < boards.n; i++)
+            print_board(boards.at[i], claims);
+    }
+    return o->json ? show_json(o, &boards, claims) : EXIT_OK;
+}

@@ -1,0 +1,550 @@
+/* `underwatt cap set` with the daemon: a claim on each board, looked after until
+ * somebody says enough.
+ */
+#include "cli/cap-daemon.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "cli/daemon.h"
+#include "cli/take.h"
+#include "io/loop.h"
+
+enum { FIRST_LOOK_MS = 100, LOOK_MS = 300, HELD_LOOK_MS = 2000 };
+enum { BACK_LOOK_MS = 50, BACK_MS = 5000 };
+
+/* A look at boards and claims, in the worker's thread: what it may touch. */
+struct look {
+    const struct cap_remote *o;
+    const struct cap_hold *h;
+    uint64_t claim[BOARDS_MAX]; /* 0: not looked after any more */
+    double left_s;              /* of --for; 0: no end */
+    bool again;                 /* the daemon did not answer the last time */
+    struct json *gpus, *claims;
+    uw_error err;
+};
+
+struct remote_hold {
+    const struct cap_remote *o;
+    struct cap_hold *h;
+    const struct cap_arg *cap;
+    struct loop *loop;
+    struct loop_worker *worker;
+    struct loop_timer *tick, *enough;
+    struct look look;
+    uint64_t begin_ns;
+    char said[BOARDS_MAX][240]; /* the last trouble with each board */
+    bool looking, silent, told, line_there, tty;
+    bool ending, again; /* … and a signal has come since */
+};
+
+/* ---- asking (before the loop runs, or in the worker) ---- */
+
+static struct json_out *claim_body(const struct cap_remote *o, const struct cap_hold *h,
+                                   size_t i, double for_s)
+{
+    const struct cap_target *t = &h->target[i];
+    struct json_out *body = json_out_new();
+    char text[48];
+
+    json_out_object(body, NULL);
+    json_out_text(body, "gpu", t->uuid);
+    (void)snprintf(text, sizeof text, "%.10g W", w_of_mw(t->cap_mw));
+    json_out_text(body, "cap", text);
+    json_out_text(body, "why", o->why ? o->why : "underwatt cap");
+    (void)snprintf(text, sizeof text, "%.3f s", for_s);
+    if (for_s > 0)
+        json_out_text(body, "for", text);
+    if (!o->detach)
+        json_out_int(body, "pid", getpid());
+    json_out_end(body);
+    return body;
+}
+
+static int claim(const struct cap_remote *o, const struct cap_hold *h, size_t i,
+                 double for_s, uint64_t *ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r =
+        httpc_ask(o->daemon, "POST", "/v1/claims", claim_body(o, h, i, for_s), &doc, err);
+    if (r < 0)
+        return r;
+    *ret = take_u64(doc ? json_root(doc) : NULL, "id");
+    return *ret ? 0 : fail(err, -EPROTO, "the daemon gave the claim no number");
+}
+
+static const struct json_value *by_key(const struct json_value *array, const char *key,
+                                       uint64_t value)
+{
+    for (size_t i = 0; i < json_count(array); i++)
+        if (take_u64(json_at(array, i), key) == value)
+            return json_at(array, i);
+    return NULL;
+}
+
+static int look_work(struct loop *loop, void *work)
+{
+    struct look *l = work;
+    (void)loop;
+
+    int r = httpc_ask(l->o->daemon, "GET", "/v1/claims", NULL, &l->claims, &l->err);
+    const struct json_value *claims =
+        r < 0 ? NULL : json_get(json_root(l->claims), "claims");
+    /* A daemon that knows nothing of them, as its ledger is another. */
+    for (size_t i = 0; i < l->h->n && r >= 0 && l->again; i++)
+        if (l->claim[i] && !by_key(claims, "id", l->claim[i]))
+            r = claim(l->o, l->h, i, l->left_s, &l->claim[i], &l->err);
+    if (r >= 0 && l->again) {
+        json_free(take(l->claims));
+        r = httpc_ask(l->o->daemon, "GET", "/v1/claims", NULL, &l->claims, &l->err);
+    }
+    if (r >= 0)
+        r = httpc_ask(l->o->daemon, "GET", "/v1/gpus", NULL, &l->gpus, &l->err);
+    return r;
+}
+
+/* ---- what is seen ---- */
+
+static void clear_line(struct remote_hold *g)
+{
+    if (g->line_there)
+        (void)fputs("\r\033[K", stderr);
+    g->line_there = false;
+}
+
+static void trouble(struct remote_hold *g, size_t i, const char *text)
+{
+    if (strcmp(g->said[i], text) == 0)
+        return;
+    (void)snprintf(g->said[i], sizeof g->said[i], "%s", text);
+    clear_line(g);
+    if (text[0])
+        cli_say("cap: GPU %u: %s", g->h->target[i].index, text);
+}
+
+static void lose(struct remote_hold *g, size_t i, const char *text)
+{
+    struct cap_target *t = &g->h->target[i];
+
+    t->lost = true;
+    t->claim = 0;
+    (void)snprintf(t->text, sizeof t->text, "%s", text);
+    trouble(g, i, text);
+}
+
+/* In force now?  What holds it up is said. */
+static void see(struct remote_hold *g, size_t i, const struct json_value *gpu)
+{
+    struct cap_target *t = &g->h->target[i];
+    const struct json_value *cap = json_get(gpu, "cap"),
+                            *limits = json_get(gpu, "limits");
+    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+    bool held = strcmp(state, "held") == 0 || strcmp(state, "free") == 0;
+    char line[240] = "";
+
+    t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");
+    if (!t->original_mw)
+        t->original_mw = (uint32_t)take_u64(limits, "original_mw");
+    if (strcmp(state, "denied") == 0) {
+        lose(g, i, *text ? text : "the daemon may not set its limit");
+        return;
+    }
+    bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw;
+    if (!held && strcmp(state, "holding") != 0)
+        (void)snprintf(line, sizeof line, "%s%s%.180s", state, *text ? ": " : "", text);
+    else if (!there && take_bool(cap, "ramping"))
+        (void)snprintf(line, sizeof line, "on the way down to %g W", w_of_mw(t->cap_mw));
+    else if (!there && *text)
+        (void)snprintf(line, sizeof line, "not at %g W yet: %.180s", w_of_mw(t->cap_mw),
+                       text);
+    trouble(g, i, line);
+    t->reached |= there;
+    t->lost = t->reached && !there;
+}
+
+static bool all_reached(const struct remote_hold *g)
+{
+    size_t held = 0, reached = 0;
+
+    for (size_t i = 0; i < g->h->n; i++) {
+        held += g->h->target[i].claim > 0;
+        reached += g->h->target[i].claim > 0 && g->h->target[i].reached;
+    }
+    return held > 0 && reached == held;
+}
+
+static void tell(struct remote_hold *g, const struct json_value *gpus)
+{
+    size_t n = 0;
+
+    if (g->told || !all_reached(g))
+        return;
+    g->told = true;
+    clear_line(g);
+    for (size_t i = 0; i < g->h->n; i++) {
+        const struct cap_target *t = &g->h->target[i];
+        const struct json_value *gpu = by_key(gpus, "gpu", t->index);
+        const struct json_value *cap = json_get(gpu, "cap");
+        bool ours = take_u64(cap, "claim") == t->claim || t->enforced_mw == t->cap_mw;
+        if (!t->claim)
+            continue;
+        n++;
+        cli_say(
+            "cap: GPU %u at %g W, was %g W%s%s%s%s", t->index, w_of_mw(t->enforced_mw),
+            w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "",
+            ours ? "" : "; lower than asked: ", ours ? "" : take_text(cap, "why"), "");
+    }
+    const char *what = n > 1 ? "them" : "it";
+    if (g->h->for_ns > 0)
+        cli_say("cap: held for %g s; ^C gives %s back sooner", s_of_ns(g->h->for_ns),
+                what);
+    else
+        cli_say("cap: held for as long as this runs; ^C gives %s back", what);
+}
+
+static void live_line(struct remote_hold *g)
+{
+    if (!g->tty || g->told)
+        return;
+    (void)fputs("\r\033[Kcap:", stderr);
+    for (size_t i = 0; i < g->h->n && i < 4; i++) {
+        const struct cap_target *t = &g->h->target[i];
+        (void)fprintf(stderr, " GPU %u %g W (to %g W)", t->index, w_of_mw(t->enforced_mw),
+                      w_of_mw(t->cap_mw));
+    }
+    (void)fflush(stderr);
+    g->line_there = true;
+}
+
+static void on_silence(struct remote_hold *g, const char *why)
+{
+    if (!g->silent) {
+        clear_line(g);
+        cli_say("cap: the daemon does not answer (%.150s): its actuator keeps the "
+                "boards for its grace alone; asked again",
+                why);
+    }
+    g->silent = true;
+}
+
+static void on_answer(struct remote_hold *g, const struct look *l)
+{
+    const struct json_value *claims = json_get(json_root(l->claims), "claims");
+    const struct json_value *gpus = json_get(json_root(l->gpus), "gpus");
+    size_t left = 0;
+
+    if (g->silent)
+        cli_say("cap: the daemon answers again");
+    g->silent = false;
+    for (size_t i = 0; i < g->h->n; i++) {
+        struct cap_target *t = &g->h->target[i];
+        if (!t->claim)
+            continue;
+        t->claim = l->claim[i];
+        if (by_key(claims, "id", t->claim))
+            see(g, i, by_key(gpus, "gpu", t->index));
+        else
+            lose(g, i, "its claim is withdrawn or over");
+        left += t->claim > 0;
+    }
+    tell(g, gpus);
+    live_line(g);
+    if (left == 0)
+        loop_stop(g->loop, 0);
+}
+
+static uint64_t wall_ms(const struct remote_hold *g, double ms)
+{
+    return (uint64_t)(ms * 1e6 * loop_speed(g->loop));
+}
+
+static int look_done(struct loop *loop, void *work, int r)
+{
+    struct look *l = work;
+    struct remote_hold *g =
+        (struct remote_hold *)((char *)l - offsetof(struct remote_hold, look));
+    double ms = g->told ? HELD_LOOK_MS : LOOK_MS;
+
+    g->looking = false;
+    if (r < 0 && !g->ending)
+        on_silence(g, l->err.text);
+    else if (!g->ending)
+        on_answer(g, l);
+    json_free(take(l->claims));
+    json_free(take(l->gpus));
+    loop_timer_set(g->tick, loop_now_ns(loop) + wall_ms(g, ms), 0);
+    return 0;
+}
+
+static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct remote_hold *g = user;
+    struct loop_work work = {.fn = look_work, .done = look_done, .work = &g->look};
+    double spent_s = s_between(g->begin_ns, now);
+    (void)timer;
+
+    if (g->looking)
+        return 0;
+    g->look = (struct look){.o = g->o, .h = g->h, .again = g->silent};
+    if (g->h->for_ns > 0)
+        g->look.left_s = fmax(s_of_ns(g->h->for_ns) - spent_s, 1);
+    for (size_t i = 0; i < g->h->n; i++)
+        g->look.claim[i] = g->h->target[i].claim;
+    g->looking = loop_worker_submit(g->worker, &work) == 0;
+    return 0;
+}
+
+static int on_enough(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct remote_hold *g = user;
+    (void)timer;
+    (void)now;
+    loop_stop(g->loop, 0);
+    return 0;
+}
+
+static int on_signal(struct loop_signal *source, int signo, void *user)
+{
+    struct remote_hold *g = user;
+    (void)source;
+    (void)signo;
+    g->again = g->ending; /* asked twice: the claims end with us */
+    loop_stop(g->loop, 0);
+    return 0;
+}
+
+/* ---- giving back ---- */
+
+static int withdraw(struct httpc *daemon, uint64_t id, uw_error *err)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
+    int r = httpc_ask(daemon, "DELETE", path, NULL, NULL, err);
+    return r == -ENOENT ? 0 : r; /* over by now */
+}
+
+/* What is claimed now is in force, or what was found before.  sure: it has looked so
+ * for a while (who holds boards always, lets go of none).
+ */
+static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
+{
+    auto_(json_free) struct json *doc = NULL;
+    char path[160];
+
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", t->uuid);
+    if (httpc_ask(daemon, "GET", path, NULL, &doc, NULL) < 0)
+        return false;
+    const struct json_value *all = json_root(doc), *cap = json_get(all, "cap");
+    uint64_t original_mw = take_u64(json_get(all, "bounds"), "original_mw");
+    uint64_t target_mw = take_u64(cap, "target_mw");
+    bool there = take_u64(all, "enforced_mw") == target_mw;
+    const char *state = take_text(cap, "state");
+
+    if (strcmp(state, "held") != 0) /* let go of, confirmed; or another's */
+        return strcmp(state, "free") == 0 || strcmp(state, "yielded") == 0 ||
+               strcmp(state, "released") == 0;
+    if (target_mw < original_mw) /* another claim's, or on the way there */
+        return there || take_bool(cap, "ramping");
+    return there && sure;
+}
+
+/* Until the time is over, or a signal. */
+static void pause_ms(struct remote_hold *g, double ms)
+{
+    struct loop_timer *timer = NULL;
+    uint64_t at = loop_now_ns(g->loop) + wall_ms(g, ms);
+
+    if (loop_timer_new(g->loop, at, 0, on_enough, g, &timer, NULL) == 0)
+        (void)loop_run(g->loop, NULL);
+    loop_timer_free(timer);
+}
+
+static void give_back_one(struct remote_hold *g, struct httpc *daemon, size_t i)
+{
+    struct cap_target *t = &g->h->target[i];
+    uw_error err = {""};
+
+    int r = t->claim ? withdraw(daemon, t->claim, &err) : 0;
+    if (r < 0) {
+        cli_say("cap: GPU %u: %s", t->index, err.text);
+        return;
+    }
+    for (int ms = 0; !t->restored && !g->again && ms < BACK_MS; ms += BACK_LOOK_MS) {
+        t->restored = is_back(daemon, t, ms > BACK_MS / 4);
+        if (!t->restored)
+            pause_ms(g, BACK_LOOK_MS);
+    }
+    if (!t->restored)
+        cli_say("cap: GPU %u: it is not confirmed that the limit before is back",
+                t->index);
+}
+
+static void give_back(struct remote_hold *g)
+{
+    auto_(httpc_free) struct httpc *daemon = NULL;
+    uw_error err = {""};
+
+    int r = daemon_open(g->o->env, g->o->nvml, &daemon, &err); /* the other may hang */
+    if (r != 0)
+        cli_say("cap: the daemon does not answer%s%s: its claims end with this process",
+                r < 0 ? ": " : "", r < 0 ? err.text : "");
+    for (size_t i = 0; i < g->h->n && r == 0; i++)
+        give_back_one(g, daemon, i);
+}
+
+/* ---- the whole ---- */
+
+/* What was asked for on each board, in mW. */
+static int aim(struct remote_hold *g, const struct cap_boards *b)
+{
+    struct cap_hold *h = g->h;
+
+    h->simulated = b->simulated;
+    for (size_t i = 0; i < b->n; i++) {
+        const struct json_value *limits = json_get(b->at[i], "limits");
+        struct cap_target t = {.index = (unsigned)take_u64(b->at[i], "gpu"),
+                               .default_mw = (uint32_t)take_u64(limits, "default_mw"),
+                               .original_mw = (uint32_t)take_u64(limits, "original_mw")};
+        double min_w = take_mw(limits, "min_mw"), max_w = take_mw(limits, "max_mw");
+        if (!take_bool(b->at[i], "can_cap") || !t.default_mw || isnan(min_w + max_w))
+            return cli_fail(EXIT_USAGE, "cap: GPU %u takes no power limit", t.index);
+        t.cap_mw = g->cap->mw ? g->cap->mw
+                              : mw_of_w(w_of_mw(t.default_mw) * g->cap->percent / 100);
+        double w = w_of_mw(t.cap_mw);
+        if (w < min_w || w > max_w)
+            return cli_fail(EXIT_USAGE, "cap: GPU %u: %g W is outside %g..%g W", t.index,
+                            w, min_w, max_w);
+        take_copy(b->at[i], "uuid", t.uuid, sizeof t.uuid);
+        h->target[i] = t;
+        h->n = i + 1;
+    }
+    return EXIT_OK;
+}
+
+static int claim_all(struct remote_hold *g)
+{
+    struct cap_hold *h = g->h;
+    uw_error err = {""};
+    int r = 0;
+
+    for (size_t i = 0; i < h->n && r >= 0; i++) {
+        r = claim(g->o, h, i, s_of_ns(h->for_ns), &h->target[i].claim, &err);
+        if (r < 0)
+            cli_say("cap: GPU %u: %s", h->target[i].index, err.text);
+    }
+    if (r >= 0)
+        return EXIT_OK;
+    for (size_t i = 0; i < h->n; i++)
+        if (h->target[i].claim)
+            (void)withdraw(g->o->daemon, h->target[i].claim, NULL);
+    return cli_exit_of(r);
+}
+
+static int start(struct remote_hold *g, uw_error *err)
+{
+    uint64_t now = loop_now_ns(g->loop);
+
+    g->begin_ns = now;
+    int r = loop_worker_new(g->loop, "daemon", &g->worker, err);
+    if (r == 0)
+        r = loop_timer_new(g->loop, now + wall_ms(g, FIRST_LOOK_MS), 0, on_tick, g,
+                           &g->tick, err);
+    if (r == 0 && g->h->for_ns)
+        r = loop_timer_new(g->loop, now + g->h->for_ns, 0, on_enough, g, &g->enough, err);
+    return r;
+}
+
+static int hold(struct remote_hold *g)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
+    struct loop_signal *source[n_elements(signals)] = {NULL};
+    uw_error err = {""};
+    int r = 0;
+
+    for (size_t i = 0; i < n_elements(signals) && r == 0; i++)
+        r = loop_signal_new(g->loop, signals[i], on_signal, g, &source[i], &err);
+    int code = r == 0 ? claim_all(g) : EXIT_FAIL;
+    if (r == 0 && code == EXIT_OK)
+        r = start(g, &err);
+    if (r == 0 && code == EXIT_OK)
+        r = loop_run(g->loop, &err);
+    bool begun = code == EXIT_OK;
+    if (r < 0)
+        code = cli_fail(EXIT_FAIL, "cap: %s", err.text);
+    g->ending = true;
+    httpc_cancel(g->o->daemon); /* a look that hangs */
+    loop_worker_free(g->worker);
+    loop_timer_free(g->tick);
+    loop_timer_free(g->enough);
+    clear_line(g);
+    json_free(g->look.claims);
+    json_free(g->look.gpus);
+    if (begun)
+        give_back(g);
+    for (size_t i = 0; i < n_elements(signals); i++)
+        loop_signal_free(source[i]);
+    return code == EXIT_OK ? cap_hold_code(g->h) : code;
+}
+
+/* The claims are the daemon's: nobody stays. */
+static int leave(struct remote_hold *g)
+{
+    struct cap_hold *h = g->h;
+
+    int code = claim_all(g);
+    for (size_t i = 0; i < h->n && code == EXIT_OK; i++)
+        cli_say("cap: GPU %u: claim %" PRIu64 ", at most %g W, left to the daemon; "
+                "`underwatt cap clear --gpus %u` withdraws it",
+                h->target[i].index, h->target[i].claim, w_of_mw(h->target[i].cap_mw),
+                h->target[i].index);
+    return code;
+}
+
+static void say_ability(const struct cap_remote *o)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    if (httpc_ask(o->daemon, "GET", "/v1/node", NULL, &doc, NULL) < 0)
+        return;
+    const struct json_value *node = json_root(doc), *act = json_get(node, "actuator");
+    if (take_bool(node, "dry_run"))
+        cli_say("cap: the daemon runs dry: claims are recorded, no limit is set");
+    else if (!take_bool(act, "up"))
+        cli_say("cap: the daemon can set no limit now: %s", take_text(act, "why"));
+}
+
+int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
+                   struct cap_hold *h)
+{
+    auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
+    struct remote_hold g = {
+        .o = o, .h = h, .cap = cap, .tty = isatty(STDERR_FILENO) == 1};
+    struct loop_clock clock = {0, 1};
+    uw_error err = {""};
+
+    int code = cap_boards_get(o, &boards);
+    if (code == EXIT_OK)
+        code = aim(&g, &boards);
+    if (code != EXIT_OK)
+        return code;
+    say_ability(o);
+    if (o->detach)
+        return leave(&g);
+    int r = loop_clock_parse(o->env->clock, &clock, &err);
+    if (r == 0)
+        r = loop_new_real(clock, &g.loop, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "cap: %s", err.text);
+    code = hold(&g);
+    loop_free(g.loop);
+    return code;
+}
