@@ -17,42 +17,60 @@ enum {
     USER_CLAIMS_MAX = 8,               /* of one user's on a board … */
     USERS_CLAIMS_MAX = CLAIMS_MAX - 8, /* … and of all users': the rest is for others */
     TOLD_AGAIN_S = 60,
+    USER_REFUSALS_MAX = 8, /* causes of one user's told of in that time */
 };
 
 /* ---- refusals ---- */
 
+/* The same for texts that differ in their numbers alone: who tries them all is told of
+ * once.
+ */
 static uint64_t cause_of(const char *text)
 {
     uint64_t h = 1469598103934665603ull; /* FNV-1a */
 
     for (const char *p = text; *p; p++)
-        h = (h ^ (unsigned char)*p) * 1099511628211ull;
+        if (*p < '0' || *p > '9')
+            h = (h ^ (unsigned char)*p) * 1099511628211ull;
     return h;
 }
 
-static struct node_refusal *refusal_of(struct node *node, uid_t uid, uint64_t cause)
+static bool told_lately(const struct node_refusal *f, uint64_t now)
+{
+    return f->told_ns && s_between(f->told_ns, now) < TOLD_AGAIN_S;
+}
+
+/* Where to count it; NULL: so many were told of lately that this one is not. */
+static struct node_refusal *refusal_of(struct node *node, uid_t uid, uint64_t cause,
+                                       uint64_t now)
 {
     struct node_refusal *oldest = &node->refusal[0];
+    unsigned of_uid = 0;
 
     for (size_t i = 0; i < n_elements(node->refusal); i++) {
         struct node_refusal *f = &node->refusal[i];
         if (f->told_ns && f->uid == uid && f->cause == cause)
             return f;
+        of_uid += f->uid == uid && told_lately(f, now);
         if (f->told_ns < oldest->told_ns)
             oldest = f;
     }
+    if (of_uid >= USER_REFUSALS_MAX || told_lately(oldest, now))
+        return NULL;
     *oldest = (struct node_refusal){.uid = uid, .cause = cause};
     return oldest;
 }
 
 int node_refuse(struct node *node, const struct node_who *who, int r, const uw_error *err)
 {
-    struct node_refusal *f = refusal_of(node, who->uid, cause_of(err->text));
     uint64_t now = loop_now_ns(node->loop);
+    struct node_refusal *f = refusal_of(node, who->uid, cause_of(err->text), now);
     char text[320];
 
-    if (f->told_ns && s_between(f->told_ns, now) < TOLD_AGAIN_S) {
-        f->again++;
+    if (!f || told_lately(f, now)) {
+        node->refused_untold++;
+        if (f)
+            f->again++;
         return r;
     }
     (void)snprintf(text, sizeof text, "%s: %s", who->name ? who->name : "somebody",

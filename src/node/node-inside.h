@@ -109,7 +109,8 @@ struct node {
     size_t n_jobs;
     struct node_watch watch[NODE_WATCHES_MAX];
     struct node_refusal refusal[NODE_REFUSALS_MAX];
-    const char *how; /* why claims are being withdrawn, for the audit trail */
+    uint64_t refused_untold; /* counted alone */
+    const char *how;         /* why claims are being withdrawn, for the audit trail */
 
     bool ready, ending, leave_caps;
     uint64_t began_ns, ticked_ns, marked_ns;

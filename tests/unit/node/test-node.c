@@ -63,7 +63,17 @@ static void rights(void)
            "no such kind");
     refuse(&root, NULL, CLAIM_NAMED, 200000, 0, -EINVAL, "names a GPU or a job",
            "neither board nor job");
-    run_s(3);
+    run_s(11);
+    uint64_t rows = node_look(w.node)->ledger_rows;
+    for (unsigned i = 0; i < 500; i++) {
+        struct node_claim ask = {.job = 1000 + i, .cap = {.mw = 200000}};
+        ask.kind = CLAIM_NAMED;
+        (void)node_claim(w.node, &eve, &ask, NULL, &err);
+    }
+    run_s(11);
+    rows = node_look(w.node)->ledger_rows - rows;
+    ok(rows < 100,
+       "500 refusals of one cause are not 500 rows of the ledger (%" PRIu64 ")", rows);
     ok(in_force(0) == ORIGINAL_MW, "nothing of that moved a cap");
 
     ok(claim(&anna, "0", CLAIM_NAMED, 200000, 0, &id, &err) == 0, "anna claims 200 W");
