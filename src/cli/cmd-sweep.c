@@ -85,6 +85,9 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (a.sim)
         return sweep_simulated(&a);
+    code = sweep_check_daemon(&a);
+    if (code != EXIT_OK)
+        return code;
     return sweep_command(&a, (const char *const *)rest.argv);
 }
 

@@ -31,6 +31,11 @@ int sweep_simulated(const struct sweep_args *args);
 /* The same for `sweep -- CMD`: an exit_code, or CMD's own where it failed. */
 int sweep_command(const struct sweep_args *args, const char *const *argv);
 
+/* A board that the daemon caps is refused, with what to do about it: EXIT_OK, or
+ * EXIT_BEFORE after a line.  Where boards are not named yet their locks see to it.
+ */
+int sweep_check_daemon(const struct sweep_args *args);
+
 /* Before anything is measured: can all files be written?  EXIT_USAGE where two want
  * standard output, EXIT_FAIL where a folder is not there or not ours to write.
  */

@@ -203,6 +203,28 @@ def others(node, d):
     job.kill()
 
 
+def swept(node, d):
+    """A sweep is refused where the daemon caps a board, and has it once it is released."""
+    sweep = ("underwatt", "sweep", "-q", "--gpus", "0", "--from", "250", "--to", "260", "--step", "10", "-n", "1",
+             "--settle", "10 ms", "--json", "-", "--", "sleep", "0.3")
+    node.run("underwatt", "cap", "set", "200", "--gpus", "0", "--why", "too loud", "--detach")
+    t.ok(becomes(node, 0, 200000), "a board that the daemon caps")
+    writes = node.board(0)["limit_writes"]
+    p = node.run(*sweep)
+    t.ok(p.returncode == 125 and "too loud" in p.stderr and "underwatt release 0" in p.stderr and
+         p.stderr.count("\n") == 1, "sweep: refused with the reason and the way", f"{p.returncode} {p.stderr}")
+    t.equal([limit(node, 0), node.board(0)["limit_writes"]], [200000, writes], "… nothing was written")
+    p = node.run("underwatt", "release", "0")
+    t.ok(p.returncode == 0 and becomes(node, 0, ORIGINAL), "released", p.stderr)
+    p = node.run(*sweep)
+    points = {x["cap_mw"] for x in json.loads(p.stdout)["points"]} if p.returncode == 0 else set()
+    t.ok(points >= {250000, 260000}, "sweep: has it now", f"{p.returncode} {p.stderr}")
+    t.equal(limit(node, 0), ORIGINAL, "… and gives it back")
+    node.run("underwatt", "release", "--take-back", "0")
+    t.ok(becomes(node, 0, 200000, 20), "taken back: the claim is in force again", d.log()[-800:])
+    node.run("underwatt", "cap", "clear")
+
+
 def ramp(node):
     d = node.daemon("")
     node.train("--gpus", "0", "--epochs", "100000")
@@ -222,6 +244,7 @@ def main():
         by_hand(node, d)
         left_to_it(node, d)
         listed(node)
+        swept(node, d)
         others(node, d)
         goes_away(node, d)
     with uwtest.Node(board="v100", count=1) as node:
