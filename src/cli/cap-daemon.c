@@ -157,7 +157,9 @@ static void see(struct remote_hold *g, size_t i, const struct json_value *gpu)
         lose(g, i, *text ? text : "the daemon may not set its limit");
         return;
     }
-    bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw;
+    /* read by the sampler, which may be a moment behind the ramp */
+    bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
+                 take_u64(cap, "ramp_mw") <= t->cap_mw;
     if (!held && strcmp(state, "holding") != 0)
         (void)snprintf(line, sizeof line, "%s%s%.180s", state, *text ? ": " : "", text);
     else if (!there && take_bool(cap, "ramping"))

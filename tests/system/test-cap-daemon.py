@@ -162,6 +162,13 @@ def goes_away(node, d):
     t.ok(h.says("answers again") and becomes(node, 0, 200000) and len(claims(d)) == 1,
          "… the next one has the claim", h.said())
     d.kill(actuator=False)
+    for suffix in ("", "-wal", "-shm"):
+        pathlib.Path(d.ledger + suffix).unlink(missing_ok=True)
+    uwtest.wait_for(lambda: h.said().count("does not answer") == 2)
+    d.start()
+    t.ok(uwtest.wait_for(lambda: h.said().count("answers again") == 2) and len(claims(d)) == 1 and
+         becomes(node, 0, 200000), "one without its ledger is given the claim anew", h.said())
+    d.kill(actuator=False)
     code = h.end(signal.SIGINT)
     t.ok(code == 1 and "end with this process" in h.said(), "^C while there is none: said", h.said())
     t.ok(becomes(node, 0, ORIGINAL, 20), "… the actuator puts the original back")
