@@ -13,6 +13,7 @@
 #include "base/units.h"
 
 enum {
+    RETRY_S = 60, /* between attempts of a service, once the quick ones are over */
     SESSIONS_MAX = 16,
     CALL_MS = 3000,     /* a job of one board, kernel time */
     HOLD_MS = 10000,    /* the first one may wake the board up */
@@ -330,6 +331,8 @@ static void after_restore(struct charge *c, const struct actuator_reply *reply)
         return;
     }
     uint64_t wait_ns = core_retry_ns(++c->attempts);
+    if (!wait_ns && c->guard->opts.keep_trying)
+        wait_ns = RETRY_S * NS_PER_S;
     if (c->attempts == 1)
         say(c->guard, reply->text);
     if (c->attempts == TELL_AFTER && c->release_seq) {
@@ -873,6 +876,18 @@ bool guard_is_idle(const struct guard *guard)
         if (guard->charge[i].state != STATE_FREE && !guard->charge[i].hangs)
             return false;
     return true;
+}
+
+void guard_ending(struct guard *guard)
+{
+    guard->opts.keep_trying = false;
+    for (size_t i = 0; i < guard->n; i++) {
+        struct charge *c = &guard->charge[i];
+        if (c->state == STATE_RESTORING && !c->busy && !core_retry_ns(c->attempts)) {
+            c->due_ns = now_ns(c); /* a last time */
+            step(c);
+        }
+    }
 }
 
 bool guard_is_recovering(const struct guard *guard)

@@ -32,6 +32,10 @@ struct guard_opts {
     void *lib;                      /* open; stays the caller's */
     const struct journal *journal;  /* or NULL */
     const struct core_rules *rules; /* of root's configuration; or NULL */
+    /* A service, which is not started anew: an original that cannot be brought back is
+     * tried for as long as it runs, until guard_ending(); else 20 times.
+     */
+    bool keep_trying;
     /* One line for a human; or NULL. */
     void (*say)(const char *text, void *user);
     /* A job of some board has ended: ask below; or NULL. */
@@ -45,6 +49,9 @@ int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err);
  */
 void guard_free(struct guard *guard);
 DEFINE_AUTO(struct guard *, guard_free);
+
+/* The program is to end: nothing is tried for ever any more. */
+void guard_ending(struct guard *guard);
 
 /* Begin to undo what the journal holds of dead holders. */
 int guard_recover(struct guard *guard, uw_error *err);

@@ -239,6 +239,7 @@ static int open_boards(struct program *p, uw_error *err)
                                .backend = &nvml_backend,
                                .lib = p->lib,
                                .grace_ns = p->mode == MODE_SERVE ? p->rules.grace_ns : 0,
+                               .keep_trying = p->mode == MODE_SERVE,
                                .journal = &p->journal,
                                .rules = &p->rules.boards,
                                .say = say,

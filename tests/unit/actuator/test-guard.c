@@ -23,6 +23,7 @@ struct world {
     uint32_t seq;
     char said[512];
     int idles;
+    bool keep_trying;
     uint64_t grace_ns; /* of guard_up() */
     uid_t uid;         /* of session_up() */
 };
@@ -70,6 +71,7 @@ static void guard_up(struct world *w)
 {
     struct guard_opts opts = {.loop = w->loop,
                               .grace_ns = w->grace_ns,
+                              .keep_trying = w->keep_trying,
                               .backend = &fake_backend,
                               .journal = &w->journal,
                               .say = on_say,
@@ -490,6 +492,42 @@ static void test_faults(void)
     finish(w);
 }
 
+/* A service runs for months: what it cannot restore today it restores once it can. */
+static void test_keeps_trying(void)
+{
+    struct world *w = begin("a service keeps trying");
+
+    guard_free(w->guard);
+    w->keep_trying = true;
+    guard_up(w);
+    session_up(w, 80);
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    fake_dev[1].set_fails = -ENODEV;
+    guard_session_free(w->session);
+    pass(w, 3600000);
+    ok(!guard_is_idle(w->guard) && has_entry(w, "GPU-1"), "an hour later it still tries");
+    fake_dev[1].set_fails = 0;
+    pass(w, 65000);
+    is_int(fake_dev[1].set_mw, 250000, "and a minute after it can the original is back");
+    ok(guard_is_idle(w->guard) && !has_entry(w, "GPU-1"), "nothing is left of it");
+
+    session_up(w, 81);
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    fake_dev[1].set_fails = -ENODEV;
+    guard_session_free(w->session);
+    pass(w, 300000);
+    guard_ending(w->guard);
+    pass(w, 5000);
+    ok(guard_is_idle(w->guard) && guard_unrestored(w->guard) == 1 &&
+           has_entry(w, "GPU-1"),
+       "told to end it tries a last time, and the entry waits for the next start");
+    fake_dev[1].set_fails = 0;
+    session_up(w, 82);
+    finish(w);
+}
+
 static void test_hang(void)
 {
     struct world *w = begin("a call that hangs");
@@ -819,6 +857,7 @@ int main(void)
     test_unseen_reload();
     test_rate();
     test_faults();
+    test_keeps_trying();
     test_hang();
     test_recover();
     test_grace_ends();

@@ -3,12 +3,10 @@
  *
  * Usage: test-node-caps-random [SEED [ROUNDS]]
  */
-#include <time.h>
-
 #include "base/rng.h"
 #include "unit/node/caps-scene.h"
 
-enum { BOARDS = 3, EVENTS = 120, FOREIGN_MAX = 256, OURS_MAX = 64 };
+enum { HANG_S = 10, BOARDS = 3, EVENTS = 120, FOREIGN_MAX = 256, OURS_MAX = 64 };
 
 struct ours {
     size_t board;
@@ -100,6 +98,8 @@ static void do_fault(struct round *r)
                    kinds[kind], s);
     r->hung = r->hung || kind == 2;
     fault(r->s, text);
+    if (kind == 2)
+        s += HANG_S; /* that is how long it takes until a hang is known for one */
     if (now_of(r) + s * NS_PER_S > r->fault_ns)
         r->fault_ns = now_of(r) + s * NS_PER_S;
 }
@@ -288,7 +288,7 @@ static void play(struct round *r, uint64_t seed)
 
 int main(int argc, char **argv)
 {
-    uint64_t seed = (uint64_t)time(NULL), rounds = 60;
+    uint64_t seed = 1, rounds = 60; /* the same in every run; others by hand */
     unsigned long looks = 0, held = 0;
 
     if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||
