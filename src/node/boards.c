@@ -20,7 +20,7 @@ struct boards {
     struct loop *loop;
     const struct gpu_backend *backend;
     struct gpu_open_opts opts;
-    boards_ready_fn ready;
+    boards_ready_fn ready; /* NULL: it is being freed */
     void *user;
     struct loop_worker *opener;
     void *lib;
@@ -92,7 +92,7 @@ static int call_work(struct loop *loop, void *work)
 
 static int boards_first_done(struct boards *set)
 {
-    if (--set->waiting > 0)
+    if (--set->waiting > 0 || !set->ready)
         return 0;
     return set->ready(set, 0, NULL, set->user);
 }
@@ -311,11 +311,15 @@ static int open_done(struct loop *loop, void *work, int r)
     uw_error err = o->err;
     (void)loop;
 
+    if (r == -ETIMEDOUT && !set->ready)
+        return 0;
     if (r == -ETIMEDOUT) { /* the thread still uses *o */
         (void)fail(&err, r, "the driver does not answer at all");
         return set->ready(set, r, &err, set->user);
     }
-    if (r == -ECANCELED) {
+    if (r == -ECANCELED || !set->ready) {
+        if (r == 0)
+            o->backend->close(o->lib);
         free(o);
         return 0;
     }
@@ -386,6 +390,7 @@ void boards_free(struct boards *set)
     if (!set)
         return;
     bool hangs = false;
+    set->ready = NULL; /* calls under way are told that they are late: to nobody */
     for (size_t i = 0; i < set->n; i++) {
         hangs |= loop_worker_hangs(set->board[i].worker);
         loop_worker_free(set->board[i].worker);
