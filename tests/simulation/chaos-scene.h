@@ -8,8 +8,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <math.h>
+#include <signal.h>
 #include <sqlite3.h>
+#include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -505,7 +508,8 @@ static void begin_run(struct round *r, struct run *run)
 
 /* ---- a round ---- */
 
-static bool open_round(struct round *r, uint64_t seed)
+/* n_boards 0: as many as the seed says. */
+static bool open_round(struct round *r, uint64_t seed, size_t n_boards)
 {
     struct sim_machine machine;
     struct gpu_open_opts gpu = {0};
@@ -514,6 +518,8 @@ static bool open_round(struct round *r, uint64_t seed)
     *r = (struct round){0};
     rng_init(&r->g, seed);
     r->n_boards = 2 + below(r, 3) + (below(r, 4) == 0 ? below(r, 5) : 0);
+    if (n_boards)
+        r->n_boards = n_boards;
     r->may_hang = below(r, 8) == 0;
     (void)snprintf(r->dir, sizeof r->dir, "%s/uw-test-chaos-XXXXXX",
                    access("/dev/shm", W_OK) == 0 ? "/dev/shm" : "/tmp");

@@ -436,7 +436,7 @@ static void last_looks(struct round *r)
 
 static void play(struct round *r, uint64_t seed)
 {
-    if (!open_round(r, seed))
+    if (!open_round(r, seed, 0))
         bad(r, "no world");
     begin_life(r);
     for (int i = 0; i < EVENTS && !r->bad[0]; i++) {
