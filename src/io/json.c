@@ -81,7 +81,7 @@ const struct json_value *json_at(const struct json_value *v, size_t i)
 
 int json_each(const struct json_value *v, json_each_fn fn, void *user)
 {
-    json_t *object = (json_t *)(uintptr_t)tree(v); /* its iterators want it so */
+    json_t *object = (json_t *)tree(v); /* its iterators want it so */
 
     if (!v || !json_is_object(object))
         return -EINVAL;

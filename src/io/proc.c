@@ -73,19 +73,14 @@ static const char *skip(const char *p, const char *end, int n)
 
 int proc_parse_stat(const char *text, size_t n, struct proc_facts *ret)
 {
-    const char *end = text + n, *p = text, *open, *close = NULL;
+    const char *end = text + n, *p = text, *open, *close;
     struct proc_facts f = {0};
     enum { PPID = 4 };
 
     if (!pid_number(&p, end, &f.pid) || end - p < 2 || p[0] != ' ' || p[1] != '(')
         return -EINVAL;
     open = p + 2;
-    for (const char *q = end; q > open;
-         q--) /* a name may hold ") 1 (": the last counts */
-        if (q[-1] == ')') {
-            close = q - 1;
-            break;
-        }
+    close = memrchr(open, ')', (size_t)(end - open)); /* a name may hold ") 1 (" */
     if (!close)
         return -EINVAL;
     size_t len = (size_t)(close - open);

@@ -7,6 +7,8 @@
 /* The ring's content from its oldest on, in twice the room. */
 static bool grow(struct ring *r, void **items, size_t size)
 {
+    if (r->room == 0 || size == 0)
+        return false;
     size_t first = ring_at(r, 0), tail = r->room - first;
     char *more = malloc(2 * r->room * size), *old = *items;
 
