@@ -247,7 +247,8 @@ static int write_year(struct year *y, int64_t days)
     char uuid[LEDGER_BOARDS][48];
 
     for (size_t i = 0; i < y->n_boards; i++) {
-        (void)snprintf(uuid[i], sizeof uuid[i], "GPU-00000000-0000-0000-0000-%012u", (unsigned)i);
+        (void)snprintf(uuid[i], sizeof uuid[i], "GPU-00000000-0000-0000-0000-%012u",
+                       (unsigned)i);
         boards[i] = board;
         boards[i].uuid = uuid[i];
     }
