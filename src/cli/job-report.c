@@ -8,6 +8,7 @@
 #include "cli/job-run.h"
 #include "io/json.h"
 #include "node/job.h"
+#include "node/tuner-json.h"
 
 #define J_PER_KWH 3.6e6
 
@@ -189,23 +190,6 @@ static void json_cpu(struct json_out *o, const struct session_result *r)
     json_out_end(o);
 }
 
-static void json_caps(struct json_out *o, const struct tuner_report *t)
-{
-    json_out_array(o, "caps");
-    for (size_t i = 0; i < t->n_caps; i++) {
-        const struct account_mean *m = &t->cap[i].mean;
-        json_out_object(o, NULL);
-        json_out_int(o, "cap_mw", t->cap[i].cap_mw);
-        json_out_int(o, "windows", m->windows);
-        json_out_double(o, "step_s", account_mean_time(m));
-        json_out_double(o, "step_j", account_mean_energy(m));
-        json_out_double(o, "step_s_rse", account_mean_time_rse(m));
-        json_out_double(o, "step_j_rse", account_mean_energy_rse(m));
-        json_out_end(o);
-    }
-    json_out_end(o);
-}
-
 static void json_saved(struct json_out *o, const struct account_saved *s)
 {
     if (!s->known) {
@@ -242,7 +226,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     else
         json_out_null(o, "held_mw");
     json_out_text(o, "why", t->why);
-    json_caps(o, t);
+    tuner_caps_json(t, o);
     json_saved(o, s);
     json_out_object(o, "search");
     json_out_double(o, "time_s", s->search_s);

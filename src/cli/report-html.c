@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "cli/canvas-inside.h"
+#include "cli/html.h"
 #include "cli/report.h"
 #include "cli/take.h"
 
@@ -27,24 +28,6 @@ static const char style[] =
     "th{color:var(--i4);font-weight:600}\n"
     "p{max-width:75ch}.muted{color:var(--i4)}\n"
     ".stamp{color:var(--i13);font-weight:700;letter-spacing:.04em}\n";
-
-static void put_theme(bool dark, FILE *to)
-{
-    for (int i = 0; i < INKS; i++)
-        (void)fprintf(to, "--i%d:%s;", i, ink_colour((enum ink)i, dark));
-}
-
-static void put_style(FILE *to)
-{
-    (void)fputs("<style>\n:root{color-scheme:light dark;", to);
-    put_theme(false, to);
-    (void)fputs("}\n@media(prefers-color-scheme:dark){:root{", to);
-    put_theme(true, to);
-    (void)fputs("}}\n", to);
-    for (int i = 0; i < INKS; i++)
-        (void)fprintf(to, ".f%d{fill:var(--i%d)}.s%d{stroke:var(--i%d)}", i, i, i, i);
-    (void)fprintf(to, "\n%s</style>\n", style);
-}
 
 static int put_picture(const struct report_picture *p, const struct json_value *report,
                        double width, FILE *to, uw_error *err)
@@ -264,7 +247,7 @@ int report_html(const struct json_value *report, FILE *to, uw_error *err)
         (void)fputs("Simulated: ", to);
     (void)canvas_escape(to, title);
     (void)fputs("</title>\n", to);
-    put_style(to);
+    html_put_style(style, to);
     (void)fputs("</head>\n<body>\n<main>\n", to);
     int r = put_body(report, to, err);
     if (r < 0)

@@ -4,6 +4,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "cli/canvas-inside.h"
+#include "cli/html.h"
 #include "cli/sweep-picture.h"
 #include "cli/view.h"
 
@@ -67,24 +68,6 @@ static const char script[] =
     "r.addEventListener('pointerenter',()=>light(r.dataset.i));"
     "r.addEventListener('pointerleave',()=>light(null))}\n"
     "})();\n";
-
-static void put_theme(bool dark, FILE *to)
-{
-    for (int i = 0; i < INKS; i++)
-        (void)fprintf(to, "--i%d:%s;", i, ink_colour((enum ink)i, dark));
-}
-
-static void put_style(FILE *to)
-{
-    (void)fputs("<style>\n:root{color-scheme:light dark;", to);
-    put_theme(false, to);
-    (void)fputs("}\n@media(prefers-color-scheme:dark){:root{", to);
-    put_theme(true, to);
-    (void)fputs("}}\n", to);
-    for (int i = 0; i < INKS; i++)
-        (void)fprintf(to, ".f%d{fill:var(--i%d)}.s%d{stroke:var(--i%d)}", i, i, i, i);
-    (void)fprintf(to, "\n%s</style>\n", style);
-}
 
 static void put_cells(const struct view *v, size_t point, FILE *to)
 {
@@ -218,7 +201,7 @@ int view_html(const struct view *v, FILE *to, uw_error *err)
     (void)fputs(" on ", to);
     (void)canvas_escape(to, v->board);
     (void)fputs(", power cap sweep</title>\n", to);
-    put_style(to);
+    html_put_style(style, to);
     (void)fputs("</head>\n<body>\n<h1>Power cap sweep of ", to);
     (void)canvas_escape(to, v->label);
     (void)fputs("</h1>\n<main>\n", to);

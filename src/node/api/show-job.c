@@ -1,6 +1,6 @@
 /* Jobs as JSON: names, labels and processes for those alone who may see them. */
 #include "node/api/show.h"
-#include "node/tuner.h"
+#include "node/tuner-json.h"
 
 static void saved(struct json_out *o, const struct view_search *s)
 {
@@ -18,23 +18,6 @@ static void saved(struct json_out *o, const struct view_search *s)
     json_out_end(o);
 }
 
-static void caps(struct json_out *o, const struct tuner_report *r)
-{
-    json_out_array(o, "caps");
-    for (size_t i = 0; i < r->n_caps; i++) {
-        const struct account_mean *m = &r->cap[i].mean;
-        json_out_object(o, NULL);
-        json_out_int(o, "cap_mw", r->cap[i].cap_mw);
-        json_out_int(o, "windows", m->windows);
-        json_out_double(o, "step_s", account_mean_time(m));
-        json_out_double(o, "step_j", account_mean_energy(m));
-        json_out_double(o, "step_s_rse", account_mean_time_rse(m));
-        json_out_double(o, "step_j_rse", account_mean_energy_rse(m));
-        json_out_end(o);
-    }
-    json_out_end(o);
-}
-
 /* What a report at a job's end is made of. */
 static void details(struct json_out *o, const struct tuner_report *r)
 {
@@ -43,7 +26,7 @@ static void details(struct json_out *o, const struct tuner_report *r)
     show_mw(o, "reference_mw", r->reference_mw);
     show_mw(o, "held_mw", r->holding ? r->held_mw : 0);
     json_out_text(o, "why", r->why);
-    caps(o, r);
+    tuner_caps_json(r, o);
     json_out_double(o, "steps", r->saved.steps);
     json_out_double(o, "search_s", r->saved.search_s);
     json_out_double(o, "search_steps", r->saved.search_steps);

@@ -1,0 +1,18 @@
+#include "node/tuner-json.h"
+
+void tuner_caps_json(const struct tuner_report *r, struct json_out *o)
+{
+    json_out_array(o, "caps");
+    for (size_t i = 0; i < r->n_caps; i++) {
+        const struct account_mean *m = &r->cap[i].mean;
+        json_out_object(o, NULL);
+        json_out_int(o, "cap_mw", r->cap[i].cap_mw);
+        json_out_int(o, "windows", m->windows);
+        json_out_double(o, "step_s", account_mean_time(m));
+        json_out_double(o, "step_j", account_mean_energy(m));
+        json_out_double(o, "step_s_rse", account_mean_time_rse(m));
+        json_out_double(o, "step_j_rse", account_mean_energy_rse(m));
+        json_out_end(o);
+    }
+    json_out_end(o);
+}

@@ -1,0 +1,11 @@
+/* What a tuner measured, as JSON: the same in the API and in `run --json`. */
+#ifndef NODE_TUNER_JSON_H
+#define NODE_TUNER_JSON_H
+
+#include "io/json.h"
+#include "node/tuner.h"
+
+/* The array "caps": each cap with its steps' time and energy. */
+void tuner_caps_json(const struct tuner_report *r, struct json_out *o);
+
+#endif
