@@ -38,7 +38,8 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
                         board, err.text);
     printf("GPU %s: %s\n", board,
            o->take_back ? "taken back"
-                        : "original limit back, handles closed: it may be reset now");
+                        : "original limit back, left alone; the services keep the driver "
+                          "open: stop them for a reset (underwatt-release(1))");
     return EXIT_OK;
 }
 
@@ -78,6 +79,6 @@ static int run(const struct cli_env *env, int argc, char **argv)
 const struct cmd cmd_release = {
     "release",
     "[OPTIONS] GPU…",
-    "Let go of boards so that they can be reset, or take them back",
+    "Let go of boards: originals back, left alone; or take them back",
     run,
 };
