@@ -1,0 +1,15 @@
+/* What telemetry shows of a board's work at one time.  Pure values. */
+#ifndef CORE_PROGRESS_ACTIVITY_H
+#define CORE_PROGRESS_ACTIVITY_H
+
+#include <stdint.h>
+
+struct activity {
+    uint64_t at_ns;
+    double power_w;
+    double sm_util,
+        mem_util;  /* percent of the time, as the driver says it; NAN unknown */
+    double sm_mhz; /* NAN unknown */
+};
+
+#endif
