@@ -50,6 +50,9 @@ static void print_claims(const struct json_value *claims)
                watts(take_mw(c, "cap_mw")).t, take_text(c, "kind"), ends ? "in " : "",
                ends ? 6 : 9, left(take_number(c, "left_s")).t, take_text(c, "who"),
                *why ? ": " : "", why);
+        const char *state = take_text(c, "state");
+        if (*state && strcmp(state, "in force") != 0)
+            printf("           %s\n", state);
     }
 }
 

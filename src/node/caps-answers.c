@@ -21,6 +21,24 @@ static uint64_t back_off(struct caps_board *b)
     return NS_PER_S / 2 << (b->attempts < 6 ? b->attempts++ : 6);
 }
 
+/* A budget's claim allows less than what is in force, as far as that is known. */
+static bool is_overspent(const struct caps_board *b)
+{
+    return b->verdict.most_mw < b->bounds.original_mw &&
+           (!b->enforced_mw || b->enforced_mw > b->verdict.most_mw);
+}
+
+/* Until a right that is missing is asked for again: soon for a budget, seldom for what
+ * only saves.
+ */
+static uint64_t denied_ns(struct caps_board *b)
+{
+    if (is_overspent(b))
+        return back_off(b);
+    uint64_t ns = DENIED_NS << (b->attempts < 6 ? b->attempts++ : 6);
+    return ns < DENIED_MOST_NS ? ns : DENIED_MOST_NS;
+}
+
 static void unlink_board(struct caps_board *b)
 {
     b->link = LINK_NONE;
@@ -74,7 +92,7 @@ static void on_hold_failed(struct caps_board *b, const struct actuator_reply *re
     switch (reply->result) {
     case ACTUATOR_DENIED:
     case ACTUATOR_REFUSED:
-        fail_board(b, CAPS_DENIED, reply, DENIED_NS);
+        fail_board(b, CAPS_DENIED, reply, denied_ns(b));
         break;
     case ACTUATOR_YIELDED:
         caps_on_yield(b, reply);
@@ -145,7 +163,7 @@ static void on_set_failed(struct caps_board *b, uint32_t mw,
     if (reply->result == ACTUATOR_UNKNOWN)
         b->set_mw = b->enforced_mw = 0;
     fail_board(b, denied ? CAPS_DENIED : CAPS_HELD, reply,
-               denied ? DENIED_NS : back_off(b));
+               denied ? denied_ns(b) : back_off(b));
 }
 
 static void on_set_done(struct caps_board *b, uint32_t mw,

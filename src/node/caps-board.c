@@ -124,6 +124,7 @@ static bool is_wanted(const struct caps_board *b)
 void caps_hurry(struct caps_board *b)
 {
     b->retry_ns = 0;
+    b->attempts = 0;
 }
 
 /* ---- asking ---- */

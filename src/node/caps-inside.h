@@ -7,9 +7,10 @@
 enum { ASKS_MAX = 3 }; /* limits of one board that may be asked for at once */
 
 #define GRAIN_MW 1000u
-#define TICK_NS (100 * 1000000ull)      /* between two steps of a ramp, at least */
-#define STAY_NS (30 * 1000000000ull)    /* at a first cap, where no steps are counted */
-#define DENIED_NS (300 * 1000000000ull) /* until a missing right is asked for again */
+#define TICK_NS (100 * 1000000ull)     /* between two steps of a ramp, at least */
+#define STAY_NS (30 * 1000000000ull)   /* at a first cap, where no steps are counted */
+#define DENIED_NS (30 * 1000000000ull) /* until a missing right is asked for again … */
+#define DENIED_MOST_NS (300 * 1000000000ull) /* … doubled up to */
 #define SETTLING_NS                                                      \
     (30 * 1000000000ull) /* after a start others' changes of free boards \
                           * are what an earlier daemon has left */

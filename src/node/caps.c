@@ -422,6 +422,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->enforced_mw = b->enforced_mw;
     ret->ramping = walks && !ramp_arrived(&b->ramp);
     ret->waiting = walks && b->ramp.waiting;
+    ret->failed = b->failed;
     ret->rate_mw_s = ret->ramping ? b->ramp.rate_mw_s : 0;
     ret->claims = &b->claims;
     ret->cls = *caps_class(b);
@@ -429,4 +430,35 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->failures = b->failures;
     memcpy(ret->changes, b->changes, sizeof ret->changes);
     memcpy(ret->text, b->text, sizeof ret->text);
+}
+
+/* The least that this claim can bring about. */
+static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
+{
+    uint32_t mw = claim->mw;
+
+    if (claim->kind == CLAIM_SOFT && mw < v->bounds.floor_mw)
+        mw = v->bounds.floor_mw;
+    return mw < v->bounds.min_mw ? v->bounds.min_mw : mw;
+}
+
+enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
+                             char *text, size_t size)
+{
+    bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
+    bool stays = held && !v->ramping && v->text[0]; /* as the driver has rounded it */
+
+    if (v->enforced_mw && v->enforced_mw <= least_mw(v, claim)) {
+        (void)snprintf(text, size, "in force");
+        return CAPS_MET;
+    }
+    if (v->dry_run || v->failed || stays || (!held && v->state != CAPS_HOLDING)) {
+        (void)snprintf(text, size, "not in force: %s",
+                       v->dry_run   ? "dry run"
+                       : v->text[0] ? v->text
+                                    : caps_state_name(v->state));
+        return CAPS_NOT_MET;
+    }
+    (void)snprintf(text, size, "on the way");
+    return CAPS_COMING;
 }

@@ -42,7 +42,8 @@ enum caps_state {
                     */
     CAPS_RELEASED, /* given out of hand on request (reset); see caps_take_back() */
     CAPS_LOST,     /* the board or its actuator is gone; tried again */
-    CAPS_DENIED,   /* the right is missing: text says why; tried again seldom */
+    CAPS_DENIED,   /* the right is missing: text says why; tried again, soon where a
+                    * hard claim is not in force */
 };
 const char *caps_state_name(enum caps_state state); /* "free", … */
 
@@ -162,6 +163,7 @@ struct caps_view {
     uint32_t enforced_mw; /* last read back; 0 unknown */
     bool ramping;         /* on the way down to verdict.target_mw … */
     bool waiting;         /* … at the first cap, until the job is seen to go on */
+    bool failed;          /* the limit asked for last was not set: text */
     double rate_mw_s;     /* of the way down; 0: at once */
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;
@@ -169,5 +171,16 @@ struct caps_view {
     char text[200]; /* why the state is what it is; "" */
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
+
+/* What became of a claim of the view's. */
+enum caps_met {
+    CAPS_MET,     /* the limit in force is no higher than it wants, or than soft floor
+                   * and board's minimum let it have */
+    CAPS_COMING,  /* asked for, or on the ramp */
+    CAPS_NOT_MET, /* text says why */
+};
+/* The text, for people: "in force", "on the way", "not in force: WHY". */
+enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
+                             char *text, size_t size);
 
 #endif

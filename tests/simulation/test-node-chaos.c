@@ -324,7 +324,7 @@ static void look_at_due(struct round *r, size_t i, const struct view_board *b)
             bad(r, "board %zu: claim %" PRIu64 " is lost", i, o->id);
         if (!calm || o->kind != CLAIM_HARD || now_of(r) < o->made_ns + NS_PER_S ||
             b->cap.state == CAPS_YIELDED || b->cap.state == CAPS_RELEASED ||
-            b->cap.state == CAPS_DENIED) /* tried again after 300 s */
+            b->cap.state == CAPS_DENIED) /* tried again after up to 32 s */
             continue;
         r->calm++;
         uint32_t mw = limit_of(r, i);

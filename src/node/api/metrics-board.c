@@ -68,8 +68,15 @@ static void gpu_limit(struct metrics_render *r, const struct view_board *b,
             metrics_series(r, l, "kind", limits[i].kind, w_of_mw(limits[i].mw));
 }
 
-static void gpu_claims(struct metrics_render *r, const struct view_board *b,
-                       struct metrics_slice l)
+static bool is_unmet(const struct caps_view *v, const struct claim *c)
+{
+    char text[8];
+
+    return caps_claim_met(v, c, text, sizeof text) == CAPS_NOT_MET;
+}
+
+static void count_claims(struct metrics_render *r, const struct view_board *b,
+                         struct metrics_slice l, bool unmet)
 {
     static const enum claim_kind kinds[] = {CLAIM_SOFT, CLAIM_NAMED, CLAIM_HARD};
 
@@ -78,9 +85,22 @@ static void gpu_claims(struct metrics_render *r, const struct view_board *b,
     for (size_t k = 0; k < n_elements(kinds); k++) {
         uint64_t n = 0;
         for (size_t i = 0; i < b->cap.claims->n; i++)
-            n += b->cap.claims->claim[i].kind == kinds[k];
+            n += b->cap.claims->claim[i].kind == kinds[k] &&
+                 (!unmet || is_unmet(&b->cap, &b->cap.claims->claim[i]));
         metrics_series_u64(r, l, "kind", claim_kind_name(kinds[k]), n);
     }
+}
+
+static void gpu_claims(struct metrics_render *r, const struct view_board *b,
+                       struct metrics_slice l)
+{
+    count_claims(r, b, l, false);
+}
+
+static void gpu_unmet(struct metrics_render *r, const struct view_board *b,
+                      struct metrics_slice l)
+{
+    count_claims(r, b, l, true);
 }
 
 static void gpu_state(struct metrics_render *r, const struct view_board *b,
@@ -180,6 +200,7 @@ void metrics_put_boards(struct metrics_render *r)
         {METRICS_GPU_SPLIT, gpu_split},
         {METRICS_GPU_LIMIT, gpu_limit},
         {METRICS_GPU_CLAIMS, gpu_claims},
+        {METRICS_GPU_UNMET, gpu_unmet},
         {METRICS_GPU_STATE, gpu_state},
         {METRICS_GPU_WRITES, gpu_writes},
         {METRICS_GPU_WRITE_FAILURES, gpu_write_failures},

@@ -25,6 +25,7 @@
     X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by whose it was; the kinds add up to the whole.") \
     X(GPU_LIMIT, "underwatt_gpu_power_limit_watts", "gauge", "Power limits of the board: what it was asked for, what is in force, where it is to go, and its bounds.") \
     X(GPU_CLAIMS, "underwatt_gpu_claims", "gauge", "Claims on the board's cap, by kind.") \
+    X(GPU_UNMET, "underwatt_gpu_claims_unmet", "gauge", "Claims that are not in force and not on the way, by kind.") \
     X(GPU_STATE, "underwatt_gpu_cap_state", "gauge", "1 for the state that the board's cap is in.") \
     X(GPU_WRITES, "underwatt_gpu_cap_writes_total", "counter", "Limits written by us.") \
     X(GPU_WRITE_FAILURES, "underwatt_gpu_cap_failures_total", "counter", "Limits that could not be written.") \

@@ -146,6 +146,7 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                 const struct claim *c)
 {
     const struct view_board *b = &v->board[i];
+    char state[240];
     int64_t boot_utc_ns = v->utc_ns - (int64_t)v->now_ns;
 
     json_out_object(o, NULL);
@@ -164,6 +165,8 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
     json_out_bool(o, "walked", c->walked);
     json_out_bool(o, "wins",
                   b->cap.verdict.by == CAP_BY_CLAIM && b->cap.verdict.claim == c->id);
+    (void)caps_claim_met(&b->cap, c, state, sizeof state);
+    json_out_text(o, "state", state);
     show_utc(o, "made_utc", boot_utc_ns + (int64_t)c->made_ns);
     if (c->until_ns == CLAIM_FOREVER) {
         json_out_null(o, "until_utc");

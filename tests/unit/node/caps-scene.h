@@ -357,6 +357,19 @@ __attribute__((unused)) static void is_state(struct scene *s, size_t board,
        v.text[0] ? ": " : "", v.text);
 }
 
+/* What became of a claim, in words that begin so. */
+__attribute__((unused)) static void is_met(struct scene *s, size_t board, uint64_t id,
+                                           enum caps_met met, const char *begins)
+{
+    struct caps_view v = look(s, board);
+    const struct claim *c = claims_find(v.claims, id);
+    char text[240] = "no such claim";
+    bool same = c && caps_claim_met(&v, c, text, sizeof text) == met &&
+                strncmp(text, begins, strlen(begins)) == 0;
+
+    ok(same, "claim %ju: %s (%s...)", (uintmax_t)id, text, begins);
+}
+
 /* How many events of this kind so far. */
 __attribute__((unused)) static unsigned told(const struct scene *s, enum caps_event event)
 {

@@ -389,10 +389,10 @@ static void test_refused(void)
     is_asked(4, LIMIT, W(160), "tried again");
     answer(s, 3, ACTUATOR_DENIED, W(200), "no right");
     is_state(s, 0, CAPS_DENIED, "the right is missing");
-    pass(s, 290);
-    is_int(act->n, 4, "not asked for long");
-    pass(s, 15);
-    is_asked(5, LIMIT, W(160), "then again");
+    pass(s, 0.9);
+    is_int(act->n, 4, "not asked at once");
+    pass(s, 0.2);
+    is_asked(5, LIMIT, W(160), "then again: it is a budget's");
     answer(s, 4, ACTUATOR_DONE, W(160), "");
     is_state(s, 0, CAPS_HELD, "and all is well");
     scene_free(s);

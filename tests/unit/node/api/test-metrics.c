@@ -116,6 +116,15 @@ static void values(void)
     ok(!value(text,
               "underwatt_cpu_power_watts{domain=\"dram-0\",hostname=\"made-host\"}"),
        "an unknown power is left out");
+    is_str(value(text, "underwatt_gpu_claims_unmet{" BOARD0 ",kind=\"hard\"}"), "0",
+           "a claim in force is met");
+    made.board[0].cap.state = CAPS_DENIED;
+    made.board[0].cap.enforced_mw = 200000;
+    text = render(m, &opts);
+    is_str(value(text, "underwatt_gpu_claims_unmet{" BOARD0 ",kind=\"hard\"}"), "1",
+           "one that is denied is not");
+    is_str(value(text, "underwatt_gpu_claims_unmet{" BOARD0 ",kind=\"soft\"}"), "0",
+           "one of less is");
     ok(!strstr(text, "{job_id=\"other\""), "no sum where nothing is beyond the bound");
 }
 
