@@ -1,9 +1,10 @@
-/* stop and fault: one request each. */
+/* stop, fault and reset: one request each. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/units.h"
 #include "sim/machine.h"
 #include "sim/main.h"
 #include "sim/statedir.h"
@@ -65,4 +66,26 @@ int cmd_fault(const struct sim_env *env, int argc, char **argv)
     if (reply.result == SIM_INVALID)
         return complain(EXIT_USAGE, "fault: %s", reply.text);
     return reply.result ? complain(EXIT_FAIL, "fault: %s", reply.text) : EXIT_OK;
+}
+
+int cmd_reset(const struct sim_env *env, int argc, char **argv)
+{
+    struct sim_request q = {.version = SIM_VERSION, .op = SIM_OP_RESET};
+    auto_(fd_close) int fd = -1;
+    struct sim_reply reply = {0};
+    uw_error err = {""};
+    uint64_t board = 0;
+
+    if (argc != 1 || parse_u64(argv[0], &board, &err) || board >= SIM_BOARDS_MAX)
+        return complain(EXIT_USAGE, "reset: names one board, 0 to %d",
+                        SIM_BOARDS_MAX - 1);
+    q.board = (uint32_t)board;
+    int r = statedir_connect(env->state_dir, &fd, &err);
+    if (!r)
+        r = statedir_ask(fd, &q, &reply, &err);
+    if (r)
+        return complain(EXIT_FAIL, "%s", err.text);
+    if (reply.result == SIM_INVALID)
+        return complain(EXIT_USAGE, "reset: %s", reply.text);
+    return reply.result ? complain(EXIT_FAIL, "reset: %s", reply.text) : EXIT_OK;
 }

@@ -68,6 +68,7 @@ static void board_json(struct json_out *o, unsigned i, const struct sim_board *b
     json_out_int(o, "power_mw", (int64_t)now->power_mw);
     json_out_int(o, "limit_mw", (int64_t)now->enforced_mw);
     json_out_int(o, "limit_writes", (int64_t)now->limit_writes);
+    json_out_text(o, "pci_bus_id", b->identity.bus_id);
     json_out_int(o, "default_mw", b->identity.default_mw);
     json_out_int(o, "min_mw", b->identity.min_mw);
     json_out_int(o, "max_mw", b->identity.max_mw);

@@ -24,6 +24,7 @@ const struct sim_command sim_commands[] = {
      "a simulated training job", cmd_train},
     {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "let something go wrong now",
      cmd_fault},
+    {"reset", "BOARD", "reset a board that nobody has open", cmd_reset},
     {"stop", "", "end it and leave nothing behind", cmd_stop},
     {NULL, NULL, NULL, NULL},
 };
@@ -122,7 +123,8 @@ int main(int argc, char **argv)
         c++;
     if (!c->name)
         return complain(EXIT_USAGE,
-                        "'%s' is none of: start, status, exec, train, fault, stop",
+                        "'%s' is none of: start, status, exec, train, fault, "
+                        "reset, stop",
                         argv[i]);
     if (i + 1 < argc && strcmp(argv[i + 1], "--help") == 0)
         return usage_of(c);

@@ -36,6 +36,7 @@ int cmd_status(const struct sim_env *env, int argc, char **argv);
 int cmd_stop(const struct sim_env *env, int argc, char **argv);
 int cmd_exec(const struct sim_env *env, int argc, char **argv);
 int cmd_fault(const struct sim_env *env, int argc, char **argv);
+int cmd_reset(const struct sim_env *env, int argc, char **argv);
 int cmd_train(const struct sim_env *env, int argc, char **argv);
 
 /* "underwatt-sim: …" on stderr; returns code. */

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "io/loop.h"
+#include "sim/reset.h"
 #include "sim/state.h"
 #include "sim/statedir.h"
 #include "sim/world.h"
@@ -231,6 +232,23 @@ static void do_fault(struct client *c, const struct sim_request *q)
         log_event(LOG_LEVEL_NOTICE, "fault", "fault=%s", log_quote(q->text).text);
 }
 
+static void do_reset(struct client *c, const struct sim_request *q)
+{
+    struct server *s = c->server;
+    uw_error err = {""};
+
+    if (!owns_world(c)) {
+        (void)fail(&err, 0, "only who started the world may do that");
+        refuse(c, SIM_NO_PERMISSION, &err);
+        return;
+    }
+    enum sim_result r = reset_board(s->world, s->dir.path, q->board, &err);
+    if (r)
+        refuse(c, r, &err);
+    else
+        log_event(LOG_LEVEL_NOTICE, "reset", "board=%u", q->board);
+}
+
 static void do_job(struct client *c, const struct sim_request *q)
 {
     struct sim_job job;
@@ -321,6 +339,9 @@ static void handle(struct client *c, const struct sim_request *q, uint64_t now_n
         break;
     case SIM_OP_STOP:
         do_stop(c);
+        break;
+    case SIM_OP_RESET:
+        do_reset(c, q);
         break;
     default: {
         c->reply.result = do_board(c, q);

@@ -7,8 +7,9 @@
  * the lock of `lock` free, by which readers tell that the world has stopped.
  *
  * Files of a state directory: state (this page), socket (SOCK_SEQPACKET),
- * lock (held while the world lives), lib/libnvidia-ml.so.1 (a copy: the library
- * finds its world beside its own file) and lib/libnvidia-ml.so, log.
+ * lock (held while the world lives), users (a lock for each board that a process has
+ * open), lib/libnvidia-ml.so.1 (a copy: the library finds its world beside its own file)
+ * and lib/libnvidia-ml.so, log.
  */
 #ifndef SIM_STATE_H
 #define SIM_STATE_H
@@ -163,6 +164,7 @@ enum sim_op {
     SIM_OP_FAULT = 5,       /* text: a line of the fault script */
     SIM_OP_JOB = 6,         /* text: the job's options; the answers are progress */
     SIM_OP_STOP = 7,        /* whoever started the world, or root */
+    SIM_OP_RESET = 8,       /* likewise; the board alone */
 };
 
 struct sim_request {
@@ -184,6 +186,12 @@ struct sim_reply {
     uint64_t done; /* 1: the job has ended */
     char text[200];
 };
+
+/* The byte of `users` that a process locks while it has a board open. */
+static inline uint64_t sim_users_at(uint64_t board, uint64_t pid)
+{
+    return board << 32 | pid;
+}
 
 /* ---- the sequence lock ---- */
 

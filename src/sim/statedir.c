@@ -47,6 +47,7 @@ static struct path in(const char *dir, const char *name)
 static const char *const names[] = {
     "state", "state.new",           "socket", "lib/libnvidia-ml.so.1",
     "log",   "lib/libnvidia-ml.so", "lib",    "lib/libnvidia-ml.so.1.new",
+    "users",
 };
 
 /* Lock files that the actuator left in its folder and nobody holds; an entry of its
@@ -171,6 +172,19 @@ static int make_page(const char *dir, struct sim_page **ret, uw_error *err)
     return 0;
 }
 
+/* Empty: what counts are the locks on it. */
+static int make_users(const char *dir, uw_error *err)
+{
+    struct path p = in(dir, "users");
+
+    (void)unlink(p.text); /* locks of those who knew an earlier world */
+    auto_(fd_close) int fd =
+        open(p.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
+    if (fd < 0 || fchmod(fd, FILE_MODE))
+        return fail(err, -errno, "%s: %s", p.text, strerror(errno));
+    return 0;
+}
+
 static int address(const char *dir, struct sockaddr_un *ret, uw_error *err)
 {
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
@@ -240,6 +254,8 @@ int statedir_make(const char *path, const char *library, struct statedir *ret,
     if (r)
         return r;
     r = copy_library(path, library, err);
+    if (!r)
+        r = make_users(path, err);
     if (!r)
         r = make_page(path, &dir.page, err);
     if (!r)

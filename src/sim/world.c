@@ -123,16 +123,29 @@ void sim_world_free(struct sim_world *world)
 
 /* ---- faults ---- */
 
+static void begin_anew(struct board *b)
+{
+    plant_gpu_reload(b->gpu);
+    b->locked_min = b->locked_max = 0;
+    b->persistence = true;
+}
+
 static void reload(struct sim_world *w)
 {
-    for (size_t i = 0; i < w->n_boards; i++) {
-        struct board *b = &w->board[i];
-        plant_gpu_reload(b->gpu);
-        b->locked_min = b->locked_max = 0;
-        b->persistence = true;
-    }
+    for (size_t i = 0; i < w->n_boards; i++)
+        begin_anew(&w->board[i]);
     w->load_id += 2; /* stays odd: never 0 */
     w->driver_gone = false;
+}
+
+void sim_world_reset(struct sim_world *world, size_t i)
+{
+    struct board *b = &world->board[i];
+
+    begin_anew(b);
+    if (b->faults & SIM_FAULT_STUCK)
+        plant_gpu_stick_counter(b->gpu, false);
+    b->faults = 0;
 }
 
 static void set_flag(struct board *b, enum sim_fault_flag flag, bool on)

@@ -56,6 +56,11 @@ enum sim_result sim_world_reset_clocks(struct sim_world *world, size_t i, uid_t 
 enum sim_result sim_world_persistence(struct sim_world *world, size_t i, bool on,
                                       uid_t uid);
 
+/* A reset of board i, which nobody has open: limit, counter and lock of the clocks are as
+ * after a load of the driver, and what was wrong with it is over.
+ */
+void sim_world_reset(struct sim_world *world, size_t i);
+
 /* At once, whatever at_ns says.  -EINVAL: no such board, a limit out of range. */
 int sim_world_fault(struct sim_world *world, const struct sim_fault *fault,
                     uw_error *err);

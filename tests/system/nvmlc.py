@@ -16,6 +16,12 @@ def handle(i):
     return r, dev
 
 
+def by_bus(bus):
+    dev, mw = ctypes.c_void_p(), u(0)
+    r = lib.nvmlDeviceGetHandleByPciBusId_v2(bus.encode(), ctypes.byref(dev))
+    return r or lib.nvmlDeviceGetPowerUsage(dev, ctypes.byref(mw)), mw.value
+
+
 def get(name, i, kind=u):
     r, dev = handle(i)
     v = kind(0)
@@ -45,6 +51,8 @@ def set_limit(i, mw):
 
 CALLS = {
     "init": lambda: (lib.nvmlInit_v2(), 0),
+    "init-bare": lambda: (lib.nvmlInitWithFlags(u(2)), 0),  # NVML_INIT_FLAG_NO_ATTACH
+    "bus": by_bus,
     "shutdown": lambda: (lib.nvmlShutdown(), 0),
     "count": lambda: (lambda n: (lib.nvmlDeviceGetCount_v2(ctypes.byref(n)), n.value))(u(0)),
     "power": lambda i: get("nvmlDeviceGetPowerUsage", i),

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""underwatt-sim: start, status, exec, train, fault, stop, as its users see them."""
+"""underwatt-sim: start, status, exec, train, fault, reset, stop, as its users see them."""
 import os
 import pathlib
 import signal
@@ -55,11 +55,11 @@ def bad_input(tmp):
         t.ok(p.returncode == 2 and says in p.stderr and len(p.stderr.splitlines()) == 1
              and not p.stdout, f"{' '.join(args[:3])}: 2, '{says}'", f"{p.returncode} {p.stderr}{p.stdout}")
         t.ok(not (tmp / "w").exists(), "and nothing was made")
-    for name in ("start", "status", "exec", "train", "fault", "stop"):
+    for name in ("start", "status", "exec", "train", "fault", "reset", "stop"):
         p = sim("--state", tmp / "w", name, "--help")
         t.ok(p.returncode == 0 and f" {name} " in p.stdout.splitlines()[0] and not p.stderr
              and not (tmp / "w").exists(), f"{name} --help: its usage", p.stdout + p.stderr)
-    for args in (["status"], ["stop"], ["fault", "0", "lost"], ["train"]):
+    for args in (["status"], ["stop"], ["fault", "0", "lost"], ["reset", "0"], ["train"]):
         p = sim("--state", tmp / "w", *args)
         t.ok(p.returncode == 1 and "simulated world" in p.stderr, f"{args[0]} without a world: 1",
              f"{p.returncode} {p.stderr}")
@@ -179,6 +179,53 @@ def faults(node):
     t.ok(p.returncode == 2 and "outside 0..3" in p.stderr, "a fault of no board: 2", p.stderr)
 
 
+def resets(node):
+    """A reset is for a board that nobody has open; who has is named."""
+    def refused(board, *pids):
+        p = node.sim("reset", board)
+        return p.returncode == 1 and f"board {board} is in use by" in p.stderr and \
+            all(f"{pid} (" in p.stderr for pid in pids)
+
+    def client(*words):
+        c = node.popen(*NVMLC, *words, stdin=subprocess.PIPE)
+        c.stdout.readline()
+        return c
+
+    def go_on(c, lines):
+        c.stdin.write("\n")
+        c.stdin.flush()
+        return [c.stdout.readline().split() for _ in range(lines)][-1]
+
+    node.run(*NVMLC, "init", ";", "set", 3, 150000)
+    all_open = client("init", ";", "wait", ";", "shutdown", ";", "wait")
+    bare = client("init-bare", ";", "wait", ";", "bus", node.board(0)["pci_bus_id"], ";", "wait", ";", "power", 3,
+                  ";", "wait")
+    t.ok(all(refused(i, all_open.pid) for i in range(4)), "nvmlInit opens every board")
+    t.equal(node.board(3)["limit_mw"], 150000, "a refused reset changes nothing")
+    go_on(all_open, 2)
+    t.equal(node.sim("reset", "3").returncode, 0, "after nvmlShutdown, and beside NO_ATTACH, it is done")
+    b = node.board(3)
+    t.ok(b["limit_mw"] == b["default_mw"] and b["energy_mj"] < 60000, "limit and counter begin anew", b)
+    t.equal(go_on(bare, 2)[0], "0", "a handle by bus id")
+    t.ok(refused(0, bare.pid) and node.sim("reset", "1").returncode == 0, "opens its board alone")
+    t.equal(go_on(bare, 2)[0], "0", "a handle by index opens another")
+    t.ok(refused(3, bare.pid), "… which cannot be reset any more")
+    bare.kill()
+    bare.wait()
+    t.equal(node.sim("reset", "3").returncode, 0, "whoever is killed lets go")
+    job = node.train("--gpus", "2")
+    t.ok(uwtest.wait_for(lambda: node.board(2)["pids"], 5) and refused(2, job.pid), "a job has its board open")
+    job.kill()
+    t.ok(uwtest.wait_for(lambda: node.sim("reset", "2").returncode == 0, 5), "until it ends")
+    node.fault("2", "lost")
+    t.ok(node.sim("reset", "2").returncode == 0 and numbers(node, "init", ";", "power", 2)[1][0] == 0,
+         "a reset brings a lost board back")
+    for args in ((), ("all",), ("64",), ("0", "1")):
+        t.equal(node.sim("reset", *args).returncode, 2, f"reset {args}: 2")
+    t.equal(node.sim("reset", "9").returncode, 2, "no such board: 2")
+    all_open.kill()
+
+
 def rights(node):
     """Started with --may-set root."""
     got = numbers(node, "init", ";", "set", 0, 200000)
@@ -191,6 +238,9 @@ def rights(node):
     got = numbers(node, "init", ";", "set", 0, 210000, ";", "limit", 0, ";", "lock", 0, 600, 900, preexec_fn=drop)
     t.equal([r for r, _ in got], [0, 4, 0, 4], "somebody else may read, not set")
     t.equal(got[2][1], 200000, "and changed nothing")
+    p = node.sim("reset", "0", preexec_fn=drop)
+    t.ok(p.returncode == 1 and "only who started" in p.stderr and node.board(0)["limit_mw"] == 200000,
+         "nor may they reset", p.stderr)
     p = node.sim("exec", "--", "true", preexec_fn=drop)
     t.equal(p.returncode, 0, "who is not root may enter root's world")
     strange = os.path.join(node.tmp, "strange")
@@ -270,6 +320,7 @@ def main():
             limits(node)
             job(node, tmp)
             faults(node)
+            resets(node)
         if os.getuid() == 0:
             mask = os.umask(0o077)  # others look in whatever the umask
             with uwtest.Node(count=1, may_set="root") as node:

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "sim/nvml/users.h"
+
 struct nv_handle {
     char unused;
 };
@@ -154,16 +156,20 @@ int nv_world(const struct sim_page **ret)
     return SIM_OK;
 }
 
-int nv_init(void)
+int nv_init(bool attach)
 {
     const struct sim_page *page;
 
     int r = nv_world(&page);
     if (!r && __atomic_load_n(&page->driver_gone, __ATOMIC_RELAXED))
         r = SIM_NO_DRIVER;
-    if (!r)
-        (void)__atomic_add_fetch(&n_init, 1, __ATOMIC_ACQ_REL);
-    return r;
+    if (r)
+        return r;
+    if (__atomic_add_fetch(&n_init, 1, __ATOMIC_ACQ_REL) == 1)
+        users_begin(page);
+    if (attach)
+        users_attach_all(page);
+    return SIM_OK;
 }
 
 int nv_shutdown(void)
@@ -175,6 +181,8 @@ int nv_shutdown(void)
             return SIM_UNINITIALIZED;
     } while (!__atomic_compare_exchange_n(&n_init, &n, n - 1, false, __ATOMIC_ACQ_REL,
                                           __ATOMIC_ACQUIRE));
+    if (n == 1)
+        users_end();
     return SIM_OK;
 }
 
@@ -198,7 +206,8 @@ static int board_of(nv_device dev, const struct sim_page **ret_page,
 
     if (r)
         return r;
-    if (dev < handles || dev >= handles + (*ret_page)->n_boards)
+    if (dev < handles || dev >= handles + (*ret_page)->n_boards ||
+        !users_has((unsigned)(dev - handles)))
         return SIM_INVALID;
     *ret = &(*ret_page)->board[dev - handles];
     return SIM_OK;

@@ -25,13 +25,15 @@ int nv_state_dir(char *ret, size_t size);
 bool nv_world_lives(const struct sim_page *page);
 
 /* nvmlInit() and nvmlShutdown(): counted. */
-int nv_init(void);
+int nv_init(bool attach);
 int nv_shutdown(void);
 
 /* The page, after nvmlInit() only. */
 int nv_page(const struct sim_page **ret);
 
-/* The handle of board i; the page has checked i. */
+/* The handle of board i; the page has checked i.  It takes calls once the board is
+ * attached (users.h).
+ */
 nv_device nv_handle_of(unsigned i);
 
 /* What never changes of a board: answers for a board that hangs, not for one

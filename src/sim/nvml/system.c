@@ -5,9 +5,10 @@
 
 #include "sim/nvml/attach.h"
 #include "sim/nvml/calls.h"
+#include "sim/nvml/users.h"
 #include "underwatt/sim.h"
 
-enum { CUDA_VERSION = 12040 };
+enum { CUDA_VERSION = 12040, NO_ATTACH = 2 };
 
 int nv_text(char *to, unsigned size, const char *from)
 {
@@ -23,18 +24,17 @@ int nv_text(char *to, unsigned size, const char *from)
 
 NVML_API int nvmlInit_v2(void)
 {
-    return nv_init();
+    return nv_init(true);
 }
 
 NVML_API int nvmlInit(void)
 {
-    return nv_init();
+    return nv_init(true);
 }
 
 NVML_API int nvmlInitWithFlags(unsigned flags)
 {
-    (void)flags; /* "no GPUs is fine", "do not attach": both hold here */
-    return nv_init();
+    return nv_init(!(flags & NO_ATTACH)); /* "no GPUs is fine" holds here */
 }
 
 NVML_API int nvmlShutdown(void)
@@ -166,6 +166,7 @@ static int by_index(unsigned index, nv_device *ret)
         return r;
     if (!ret || index >= page->n_boards)
         return SIM_INVALID;
+    users_attach(index);
     r = nv_identity(nv_handle_of(index), &id);
     if (!r)
         *ret = nv_handle_of(index);
@@ -201,8 +202,10 @@ static bool same_text(const char *asked, const char *have)
     return strcmp(asked, have) == 0;
 }
 
+/* searches: the boards that it passes are attached, too. */
 static int by_text(const char *text, size_t offset,
-                   bool (*same)(const char *asked, const char *have), nv_device *ret)
+                   bool (*same)(const char *asked, const char *have), bool searches,
+                   nv_device *ret)
 {
     const struct sim_page *page;
 
@@ -211,30 +214,33 @@ static int by_text(const char *text, size_t offset,
         return r;
     if (!ret || !text)
         return SIM_INVALID;
-    for (unsigned i = 0; i < page->n_boards; i++)
+    for (unsigned i = 0; i < page->n_boards; i++) {
+        if (searches)
+            users_attach(i);
         if (same(text, (const char *)&page->board[i].identity + offset))
             return by_index(i, ret);
+    }
     return SIM_NOT_FOUND;
 }
 
 NVML_API int nvmlDeviceGetHandleByUUID(const char *uuid, nv_device *ret)
 {
-    return by_text(uuid, offsetof(struct sim_identity, uuid), same_text, ret);
+    return by_text(uuid, offsetof(struct sim_identity, uuid), same_text, true, ret);
 }
 
 NVML_API int nvmlDeviceGetHandleBySerial(const char *serial, nv_device *ret)
 {
-    return by_text(serial, offsetof(struct sim_identity, serial), same_text, ret);
+    return by_text(serial, offsetof(struct sim_identity, serial), same_text, true, ret);
 }
 
 NVML_API int nvmlDeviceGetHandleByPciBusId(const char *bus, nv_device *ret)
 {
-    return by_text(bus, offsetof(struct sim_identity, bus_id), same_bus, ret);
+    return by_text(bus, offsetof(struct sim_identity, bus_id), same_bus, false, ret);
 }
 
 NVML_API int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nv_device *ret)
 {
-    return by_text(bus, offsetof(struct sim_identity, bus_id), same_bus, ret);
+    return by_text(bus, offsetof(struct sim_identity, bus_id), same_bus, false, ret);
 }
 
 NVML_API int nvmlUnitGetCount(unsigned *ret)

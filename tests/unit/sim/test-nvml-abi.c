@@ -317,6 +317,25 @@ static void test_numbers(void)
     ok(mhz[0] == 1530 && mhz[93] == 135, "from the highest to the lowest");
 }
 
+/* A handle takes calls once its board is attached. */
+static void test_attaching(void)
+{
+    unsigned mw = 0;
+    void *dev = NULL, *other = handle(1);
+
+    (void)call("nvmlShutdown", NULL, NULL, NULL);
+    is_int(call("nvmlInitWithFlags", (void *)2, NULL, NULL), 0,
+           "init, attaching nothing");
+    is_int(call("nvmlDeviceGetPowerUsage", other, &mw, NULL), 2, "an old handle: 2");
+    is_int(call("nvmlDeviceGetHandleByPciBusId_v2", (void *)"0000:3a:00.0", &dev, NULL),
+           0, "a handle by bus id");
+    is_int(call("nvmlDeviceGetPowerUsage", dev, &mw, NULL), 0, "takes calls");
+    is_int(call("nvmlDeviceGetPowerUsage", other, &mw, NULL), 2, "the other board's not");
+    is_int(call("nvmlDeviceGetHandleByUUID", (void *)"GPU-0001", &dev, NULL), 0,
+           "a handle by UUID");
+    is_int(call("nvmlDeviceGetPowerUsage", other, &mw, NULL), 0, "attaches it");
+}
+
 static void test_faults(void)
 {
     unsigned mw = 0;
@@ -379,6 +398,7 @@ int main(int argc, char **argv)
     test_processes();
     test_structs();
     test_numbers();
+    test_attaching();
     test_faults();
     test_end();
     remove_world();

@@ -1,0 +1,110 @@
+#include "sim/reset.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+
+enum { NAMED_MAX = 6 };
+
+struct users {
+    uint64_t pid[SIM_PROCS_MAX];
+    size_t n;
+};
+
+static void add(struct users *u, uint64_t pid)
+{
+    for (size_t i = 0; i < u->n; i++)
+        if (u->pid[i] == pid)
+            return;
+    if (u->n < n_elements(u->pid))
+        u->pid[u->n++] = pid;
+}
+
+/* Each lock of the board's range names its process by where it stands. */
+static int ask_locks(const char *state_dir, size_t board, struct users *ret,
+                     uw_error *err)
+{
+    char path[SIM_PATH_MAX + 16];
+    uint64_t from = sim_users_at(board, 0);
+    const uint64_t end = sim_users_at(board + 1, 0);
+
+    (void)snprintf(path, sizeof path, "%s/users", state_dir);
+    auto_(fd_close) int fd = open(path, O_RDWR | O_CLOEXEC);
+    if (fd < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    while (from < end && ret->n < n_elements(ret->pid)) {
+        struct flock lock = {.l_type = F_WRLCK,
+                             .l_whence = SEEK_SET,
+                             .l_start = (off_t)from,
+                             .l_len = (off_t)(end - from)};
+        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+            return fail(err, -errno, "%s: %s", path, strerror(errno));
+        if (lock.l_type == F_UNLCK)
+            return 0;
+        add(ret, (uint64_t)lock.l_start - sim_users_at(board, 0));
+        from = (uint64_t)lock.l_start + 1;
+    }
+    return 0;
+}
+
+static void ask_jobs(const struct sim_world *world, size_t board, struct users *ret)
+{
+    struct sim_procs procs;
+
+    sim_world_procs(world, board, 0, &procs);
+    for (size_t i = 0; i < procs.n; i++)
+        add(ret, procs.proc[i].pid);
+}
+
+static void name_of(uint64_t pid, char *ret, size_t size)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/proc/%llu/comm", (unsigned long long)pid);
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, ret, size - 1);
+    ret[n > 0 ? n : 0] = '\0';
+    ret[strcspn(ret, "\n")] = '\0';
+}
+
+static void name_users(const struct users *u, char *ret, size_t size)
+{
+    size_t at = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < u->n && i < NAMED_MAX && at < size; i++) {
+        char name[24];
+        name_of(u->pid[i], name, sizeof name);
+        int n = snprintf(ret + at, size - at, "%s%llu (%s)", i ? ", " : "",
+                         (unsigned long long)u->pid[i], name[0] ? name : "?");
+        at += n > 0 ? (size_t)n : 0;
+    }
+    if (u->n > NAMED_MAX && at < size)
+        (void)snprintf(ret + at, size - at, " and %zu more", u->n - NAMED_MAX);
+}
+
+enum sim_result reset_board(struct sim_world *world, const char *state_dir, size_t board,
+                            uw_error *err)
+{
+    struct users users = {.n = 0};
+    char text[160];
+
+    if (board >= sim_world_n_boards(world))
+        return (enum sim_result)fail(err, SIM_INVALID, "board %zu is outside 0..%zu",
+                                     board, sim_world_n_boards(world) - 1);
+    if (ask_locks(state_dir, board, &users, err) < 0)
+        return SIM_UNKNOWN;
+    ask_jobs(world, board, &users);
+    if (users.n) {
+        name_users(&users, text, sizeof text);
+        return (enum sim_result)fail(err, SIM_IN_USE, "board %zu is in use by %s", board,
+                                     text);
+    }
+    sim_world_reset(world, board);
+    return SIM_OK;
+}
