@@ -6,53 +6,9 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "gpu/nvml/nvml.h"
 #include "io/file.h"
-#include "node/config.h"
 
 enum { ANSWER_S = 3 };
-
-static int set_named(struct daemon_where *w, const char *path, uw_error *err)
-{
-    const char *slash = strrchr(path, '/');
-
-    if (path[0] != '/')
-        return fail(err, -EINVAL, "UNDERWATT_SOCKET: '%s' is no absolute path", path);
-    int n = snprintf(w->job_socket, sizeof w->job_socket, "%.*s/job.sock",
-                     (int)(slash - path), path);
-    if (strlen(path) >= sizeof w->socket || n < 0 || (size_t)n >= sizeof w->job_socket)
-        return fail(err, -ENAMETOOLONG,
-                    "UNDERWATT_SOCKET: a socket's path has at most "
-                    "%zu bytes",
-                    sizeof w->socket - 1);
-    memcpy(w->socket, path, strlen(path) + 1);
-    w->named = true;
-    return 0;
-}
-
-int daemon_where(const struct cli_env *env, const char *nvml, struct daemon_where *ret,
-                 uw_error *err)
-{
-    struct daemon_where w = {.named = false};
-    struct nvml_about about = {.simulated = false};
-    struct node_config c;
-
-    if (env->socket && *env->socket) {
-        int r = set_named(&w, env->socket, err);
-        if (r == 0)
-            *ret = w;
-        return r;
-    }
-    if (nvml_look(nvml, &about, NULL) != 0)
-        about.simulated = false;
-    int r = node_config_init(&c, about.simulated ? about.state_dir : NULL, err);
-    if (r < 0)
-        return r;
-    memcpy(w.socket, c.api.socket, sizeof w.socket);
-    memcpy(w.job_socket, c.api.job_socket, sizeof w.job_socket);
-    *ret = w;
-    return 0;
-}
 
 int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
                 uw_error *err)
@@ -65,9 +21,9 @@ int daemon_open_within(const struct cli_env *env, const char *nvml, uint64_t tim
 {
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
-    struct daemon_where w;
+    struct node_where w;
 
-    int r = daemon_where(env, nvml, &w, err);
+    int r = node_where(env->socket, nvml, &w, err);
     if (r < 0)
         return r;
     struct httpc_opts opts = {.socket = w.socket, .timeout_ns = timeout_ns};

@@ -1,6 +1,4 @@
-/* The daemon of this node, as commands reach it: where its sockets are, whether it
- * answers.
- */
+/* The daemon of this node, as commands reach it (node/where.h: where its sockets are). */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
 
@@ -9,27 +7,15 @@
 
 #include "cli/cmd.h"
 #include "io/httpc.h"
+#include "node/where.h"
 #include "underwatt/error.h"
-
-enum { DAEMON_PATH = 108 };
-
-struct daemon_where {
-    char socket[DAEMON_PATH];
-    char job_socket[DAEMON_PATH]; /* beside it: takes progress pages */
-    bool named;                   /* by UNDERWATT_SOCKET: then it must answer */
-};
-
-/* UNDERWATT_SOCKET, else the simulated world's that nvml (NULL: the system's library)
- * belongs to, else the system's.  -EINVAL, -ENAMETOOLONG: a path that is none.
- */
-int daemon_where(const struct cli_env *env, const char *nvml, struct daemon_where *ret,
-                 uw_error *err);
 
 enum { DAEMON_ABSENT = 1 };
 
-/* A client of the daemon once that has answered.  DAEMON_ABSENT: nobody answers where
- * it was not named: *err says where was looked.  -EACCES: the socket is not ours to
- * use; -ETIMEDOUT: it hangs; -ENOENT, -ECONNREFUSED: named and not there.
+/* A client of the daemon, at node_where(env->socket), once that has answered.
+ * DAEMON_ABSENT: nobody answers where it was not named: *err says where was looked.
+ * -EACCES: the socket is not ours to use; -ETIMEDOUT: it hangs; -ENOENT, -ECONNREFUSED:
+ * named and not there.
  */
 int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
                 uw_error *err);

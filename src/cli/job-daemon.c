@@ -40,7 +40,7 @@ struct remote {
     struct job_run *j;
     const char *const *argv;
     struct httpc *daemon;
-    struct daemon_where where;
+    struct node_where where;
     struct job_boards boards;
     struct loop *loop;
     struct loop_worker *worker;
@@ -512,7 +512,7 @@ int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc
     struct loop_clock clock = {0, 1};
     uw_error err = {""};
 
-    int got = daemon_where(j->env, j->nvml, &r.where, &err);
+    int got = node_where(j->env->socket, j->nvml, &r.where, &err);
     if (got >= 0)
         got = loop_clock_parse(j->env->clock, &clock, &err);
     if (got >= 0)

@@ -104,6 +104,10 @@ static void put_total(const struct entry *e, double begin_j)
         .end_utc_ns = e->row.end_utc_ns,
         .begin_j = begin_j,
         .end_j = e->a->sum.energy_j,
+        .half_j = e->half_j,
+        .method = e->row.method,
+        .why = e->row.why,
+        .lost = e->row.lost,
     };
 
     if (b->opts.on_total)

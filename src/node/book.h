@@ -46,6 +46,10 @@ struct book_total {
     uint64_t begin_ns, end_ns;
     int64_t begin_utc_ns, end_utc_ns;
     double begin_j, end_j;
+    double half_j; /* of their difference; 95 %, gain error left out */
+    enum meter_method method;
+    uint32_t why; /* enum meter_why */
+    bool lost;    /* the meter could not tell */
 };
 typedef void (*book_total_fn)(const struct book_total *total, void *user);
 

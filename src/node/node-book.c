@@ -10,7 +10,11 @@ static void on_row(const struct book_row *row, void *user)
 
 static void on_total(const struct book_total *total, void *user)
 {
-    node_ledger_total(user, total);
+    struct node *node = user;
+
+    node_ledger_total(node, total);
+    if (node->windows)
+        windows_total(node->windows, total);
 }
 
 int node_book_start(struct node *node, uw_error *err)

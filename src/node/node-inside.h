@@ -1,6 +1,7 @@
 /* What the files of node.h share: node.c (beginning, boards, end), node-view.c (what it
  * shows), node-caps.c (caps, actuator), node-jobs.c (roster, searches, books),
- * node-ledger.c (rows, what is taken over), node-ask.c (who may ask for what).
+ * node-ledger.c (rows, what is taken over), node-windows.c (clients' windows), node-ask.c
+ * (who may ask for what).
  */
 #ifndef NODE_NODE_INSIDE_H
 #define NODE_NODE_INSIDE_H
@@ -16,6 +17,7 @@
 #include "node/node.h"
 #include "node/sampler.h"
 #include "node/tuning.h"
+#include "node/windows.h"
 
 enum {
     NODE_TICK_MS = 1000,
@@ -86,6 +88,7 @@ struct node {
     struct caps *caps;
     struct roster *roster;
     struct book *book;
+    struct windows *windows;
     struct tunings *tunings;
     struct ledger *ledger;      /* until the queue has it */
     struct ledger_batch *early; /* rows until there is a queue */
@@ -161,6 +164,10 @@ void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw);
 void node_book_forget(struct node *node, uint64_t job);
 void node_book_board(struct node *node, size_t i, struct view_board *ret);
 void node_book_job(struct node *node, uint64_t id, struct view_job *ret);
+
+/* node-windows.c: windows that clients hold open */
+int node_windows_start(struct node *node, uw_error *err);
+void node_windows_stop(struct node *node);
 
 /* node-ledger.c */
 int node_ledger_open(struct node *node, uw_error *err);

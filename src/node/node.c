@@ -165,6 +165,7 @@ static void close_boards(struct node *node)
     loop_timer_free(take(node->tick));
     node->open = false;
     node_watches_stop(node);
+    node_windows_stop(node);
     node_jobs_stop(node);
     node_actuator_stop(node);
     caps_free(take(node->caps));
@@ -241,6 +242,8 @@ static int use_boards(struct node *node, uw_error *err)
         r = node_ledger_take_over(node, err);
     if (r == 0)
         r = node_ledger_start(node, err);
+    if (r == 0)
+        r = node_windows_start(node, err);
     if (r == 0)
         r = node_actuator_start(node, err);
     if (r < 0)

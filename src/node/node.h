@@ -12,6 +12,7 @@
 #include "node/config.h"
 #include "node/roster.h"
 #include "node/view.h"
+#include "node/windows.h"
 
 struct node;
 
@@ -104,6 +105,16 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
                   uw_error *err);
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err);
+
+/* Windows of the boards' energy: see node/windows.h.  Who may only read holds none
+ * (-EPERM); -EAGAIN: no boards are open.
+ */
+int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
+                      uw_error *err);
+int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
+                    window_fn fn, void *user, uw_error *err);
+int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
+                     uw_error *err);
 
 /* A report of all that is in the ledger up to now, made in another thread; fn is called
  * once, never from inside.  -ENOTSUP: this node keeps no ledger.

@@ -84,6 +84,26 @@ static int take_back(void *user, const struct node_who *who, const char *name,
     return node_take_back(api->node, who, name, err);
 }
 
+static int window_begin(void *user, const struct node_who *who, uint64_t *ret_id,
+                        uw_error *err)
+{
+    const struct api *api = user;
+    return node_window_begin(api->node, who, ret_id, err);
+}
+
+static int window_end(void *user, const struct node_who *who, uint64_t id, window_fn fn,
+                      void *fn_user, uw_error *err)
+{
+    const struct api *api = user;
+    return node_window_end(api->node, who, id, fn, fn_user, err);
+}
+
+static int window_drop(void *user, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    const struct api *api = user;
+    return node_window_drop(api->node, who, id, err);
+}
+
 static int read_query(const struct routes_report *ask, int64_t now_ns,
                       struct ledger_query *q, uw_error *err)
 {
@@ -142,6 +162,9 @@ static struct routes_opts routes_opts(struct api *api, const struct node_config 
                                          .job_end = job_end,
                                          .release = release,
                                          .take_back = take_back,
+                                         .window_begin = window_begin,
+                                         .window_end = window_end,
+                                         .window_drop = window_drop,
                                          .report = report,
                                          .reload = reload,
                                          .node = api},

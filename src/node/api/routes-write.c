@@ -249,6 +249,65 @@ void route_report(struct ask *a)
         never(l, r, &err);
 }
 
+/* ---- windows ---- */
+
+void route_window_begin(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+    int r = ask_node(a)->window_begin(ask_node(a)->node, a->who, &id, &err);
+
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+    else
+        ask_made(a, "/v1/windows", id);
+}
+
+static void on_window(int r, const struct window_result *result, const char *text,
+                      void *user)
+{
+    struct later *l = user;
+    struct http_exchange *x = l->x;
+    struct routes *routes = l->r;
+    uw_error err = {""};
+
+    free(l);
+    if (!x)
+        return;
+    http_on_gone(x, NULL, NULL);
+    if (r < 0) {
+        http_fail_r(x, fail(&err, r, "%s", text), &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    show_window(o, routes->opts.node.look(routes->opts.node.node), result);
+    http_reply_json(x, 200, o);
+}
+
+void route_window_end(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (!ask_id(a, "window", &id))
+        return;
+    struct later *l = later(a, 0);
+    if (!l)
+        return;
+    int r = ask_node(a)->window_end(ask_node(a)->node, a->who, id, on_window, l, &err);
+    if (r < 0)
+        never(l, r, &err);
+}
+
+void route_window_drop(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (ask_id(a, "window", &id))
+        empty(a, ask_node(a)->window_drop(ask_node(a)->node, a->who, id, &err), &err);
+}
+
 void route_reload(struct ask *a)
 {
     static const char done[] = "{\"reloaded\": true}\n";

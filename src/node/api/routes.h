@@ -38,6 +38,12 @@ struct routes_node {
                    uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
     int (*take_back)(void *node, const struct node_who *who, const char *board,
                      uw_error *err);
+    int (*window_begin)(void *node, const struct node_who *who, uint64_t *ret_id,
+                        uw_error *err);
+    int (*window_end)(void *node, const struct node_who *who, uint64_t id, window_fn fn,
+                      void *user, uw_error *err);
+    int (*window_drop)(void *node, const struct node_who *who, uint64_t id,
+                       uw_error *err);
     /* Optional. */
     int (*report)(void *node, const struct routes_report *ask, ledger_report_fn fn,
                   void *user, uw_error *err);

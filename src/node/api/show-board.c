@@ -178,3 +178,34 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
     }
     json_out_end(o);
 }
+
+void show_window(struct json_out *o, const struct node_view *v,
+                 const struct window_result *w)
+{
+    double time_s = s_between(w->begin_ns, w->end_ns);
+    char why[128];
+
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)w->begin_ns);
+    show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - w->begin_ns));
+    show_utc(o, "ended_utc", v->utc_ns - (int64_t)(v->now_ns - w->end_ns));
+    json_out_double(o, "time_s", time_s);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_array(o, "gpus");
+    for (size_t i = 0; i < w->n && i < v->n_boards; i++) {
+        const struct window_board *b = &w->board[i];
+        bool known = b->r == 0;
+        json_out_object(o, NULL);
+        json_out_int(o, "gpu", v->board[i].info->index);
+        json_out_text(o, "uuid", v->board[i].info->uuid);
+        show_maybe(o, "energy_j", known, b->energy_j);
+        show_maybe(o, "half_j", known, b->half_j);
+        show_maybe(o, "power_w", known && time_s > 0, b->energy_j / time_s);
+        json_out_text(o, "method", known ? meter_method_name(b->method) : NULL);
+        json_out_text(o, "why",
+                      known ? meter_why_text(b->why, why, sizeof why) : b->error.text);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+}

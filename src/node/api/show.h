@@ -44,6 +44,9 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
                const struct view_rapl *rapl, size_t n_rapl);
 void show_gpu(struct json_out *o, const char *key, const struct node_view *v, size_t i);
 void show_explain(struct json_out *o, const struct node_view *v, size_t i);
+/* Energy of boards whose meters could not tell is null, with the reason. */
+void show_window(struct json_out *o, const struct node_view *v,
+                 const struct window_result *w);
 void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                 const struct claim *c);
 void show_job(struct json_out *o, const char *key, const struct node_view *v,

@@ -62,7 +62,8 @@ BAD = [("/v1/claims", b) for b in ('{"gpu": 0, "cap": 250}', '{"gpu": 0}', '{"gp
     ("/v1/jobs", b) for b in ('{"user": "x"}', '{"gpus": 0}', '{"labels": {"a": 1}}', '{"source": "found"}')] + [
         ("/v1/gpus/0/release", '{"until": "x"}'), ("/v1/gpus/0/release", '{"for": 1}')]
 PLAIN = ["POST /v1/gpus/0/take-back", "POST /v1/gpus/0/release", "POST /v1/reload", "DELETE /v1/claims/7",
-         "DELETE /v1/jobs/100", "DELETE /v1/jobs/x", "POST /v1/gpus/99/release", "POST /v1/gpus/99/take-back"]
+         "DELETE /v1/jobs/100", "DELETE /v1/jobs/x", "POST /v1/windows", "POST /v1/windows/99/end",
+         "POST /v1/windows/x/end", "DELETE /v1/windows/99", "POST /v1/gpus/99/release", "POST /v1/gpus/99/take-back"]
 reads = [f"GET {g}" for g in GETS]
 writes = [f"POST {p} {b}" for p, b in POSTS] + PLAIN
 

@@ -93,6 +93,12 @@ static const struct { const char *method, *target, *body; unsigned status; const
     {"GET", "/v1/events?what=samples,joy", NULL, 400, "'joy' is none of"},
     {"GET", "/v1/events?what=", NULL, 400, "is none of"},
     {"GET", "/v1/events?what=samples,", NULL, 400, "is none of"},
+    {"POST", "/v1/windows", NULL, 201, "99"},
+    {"POST", "/v1/windows", "{}", 400, "takes no body"},
+    {"GET", "/v1/windows", NULL, 405, "POST"},
+    {"POST", "/v1/windows/99/end", NULL, 200, "\"energy_j\": 4000"},
+    {"POST", "/v1/windows/x/end", NULL, 400, "'x' is no window"},
+    {"DELETE", "/v1/windows/99", NULL, 204, NULL},
     {"POST", "/v1/reload", NULL, 200, "true"},
     {"GET", "/openapi.yaml", NULL, 200, "openapi: 3.1"},
     {"GET", "/metrics", NULL, 200, "underwatt_gpu_power_watts"},
@@ -144,6 +150,13 @@ static void reaches(void)
            strcmp(f.label[1].key, "q") == 0,
        "and its labels");
     is_str(location, "/v1/jobs/88", "and where it is");
+    (void)ask("POST", "/v1/windows", NULL);
+    is_str(location, "/v1/windows/99", "where a window is");
+    (void)ask("POST", "/v1/windows/4712/end", NULL);
+    ok(f.id == 4712 && says("\"time_s\": 40") &&
+           says("\"began_utc\": \"2025-10-09T08:54:10") && says("\"power_w\": 100") &&
+           says("\"why\": \"short\"") && says("\"energy_j\": null") && says("it hung"),
+       "which window ends, what it took, and what is not known");
     (void)ask("POST", "/v1/jobs", "{\"cap\": \"200 W\"}");
     ok(!f.job.search && f.job.cap.mw == 200000 && f.job.reg.uid == 0 &&
            f.job.reg.boards == 0 && f.job.reg.source == JOB_RUN,
@@ -237,6 +250,9 @@ static void failures(void)
         {"POST", "/v1/gpus/0/release", NULL},
         {"POST", "/v1/gpus/0/take-back", NULL},
         {"GET", "/v1/report", NULL},
+        {"POST", "/v1/windows", NULL},
+        {"POST", "/v1/windows/7/end", NULL},
+        {"DELETE", "/v1/windows/7", NULL},
         {"POST", "/v1/reload", NULL},
     };
 
@@ -334,6 +350,16 @@ static void later(void)
     json_out_end(o);
     f.report_done(0, o, "", f.user);
     ok(true, "nor is a peer that went");
+
+    t = fake_ask(&f, "POST", "/v1/windows/9/end", NULL);
+    is_int(http_try_status(t), 0, "a window: no answer before its energy is known");
+    f.window_done(-EAGAIN, NULL, "the boards are opened anew", f.user);
+    is_int(http_try_status(t), 503, "then why not");
+    http_try_free(t);
+    t = fake_ask(&f, "POST", "/v1/windows/9/end", NULL);
+    http_try_free(t);
+    f.window_done(-EAGAIN, NULL, "the boards are opened anew", f.user);
+    ok(true, "nor is one that waited for that");
     f.hold = false;
 }
 

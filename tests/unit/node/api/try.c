@@ -133,6 +133,50 @@ static int report(void *node, const struct routes_report *ask, ledger_report_fn 
     return r;
 }
 
+static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id,
+                        uw_error *err)
+{
+    (void)who;
+    *ret_id = 99;
+    return called(node, "window_begin", err);
+}
+
+/* Of 40 s before the view's time; what the last board did is not known. */
+static int window_end(void *node, const struct node_who *who, uint64_t id, window_fn fn,
+                      void *user, uw_error *err)
+{
+    struct fake *f = node;
+    struct window_board board[MADE_BOARDS] = {{.r = 0}};
+    struct window_result result = {
+        .begin_ns = 50000000000, .end_ns = 90000000000, .n = f->made.view.n_boards};
+    (void)who;
+
+    f->id = id;
+    f->window_done = fn;
+    f->user = user;
+    int r = called(f, "window_end", err);
+    for (size_t i = 0; i < result.n; i++)
+        board[i] = (struct window_board){.energy_j = 4000,
+                                         .half_j = 2.5,
+                                         .method = METER_COUNTER,
+                                         .why = METER_WHY_SHORT};
+    if (result.n > 1)
+        board[result.n - 1].r = fail(&board[result.n - 1].error, -ENODATA, "it hung");
+    result.board = board;
+    if (r == 0 && !f->hold)
+        fn(0, &result, NULL, user);
+    return r;
+}
+
+static int window_drop(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    f->id = id;
+    return called(f, "window_drop", err);
+}
+
 static int reload(void *node, uw_error *err)
 {
     return called(node, "reload", err);
@@ -182,6 +226,9 @@ int fake_new(struct fake *f, size_t boards, size_t jobs)
                                         .job_end = job_end,
                                         .release = release,
                                         .take_back = take_back,
+                                        .window_begin = window_begin,
+                                        .window_end = window_end,
+                                        .window_drop = window_drop,
                                         .report = report,
                                         .reload = reload,
                                         .node = f},

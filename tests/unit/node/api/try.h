@@ -28,8 +28,9 @@ struct fake {
     char report_by[64];
     caps_done_fn done;
     ledger_report_fn report_done;
+    window_fn window_done;
     void *user;
-    bool hold; /* release and report answer when the test says so */
+    bool hold; /* release, report and windows answer when the test says so */
 };
 
 /* Who: admin, user1 (uid 1001), a stranger (uid 4711), a reader's and a job's token. */

@@ -1,0 +1,331 @@
+/* Windows that clients hold open, in virtual time: as exact as the sampler's own, longer
+ * than what meters remember, whose they are, what is not known.
+ */
+#include "node/windows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+enum { HISTORY_S = 60, ANNA = 1001, BERT = 1002 };
+
+static struct {
+    struct loop *loop;
+    struct virtual_world *sim;
+    struct boards *boards;
+    struct sampler *sampler;
+    struct book *book;
+    struct windows *windows;
+    struct loop_child *child;
+    bool ready;
+    unsigned answers;
+    int r;
+    double time_s;
+    struct window_board got;
+    struct sampler_window own;
+    struct meter_result own_result;
+} w;
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
+{
+    (void)set;
+    (void)err;
+    (void)user;
+    w.ready = r == 0;
+    loop_stop(w.loop, 0);
+    return 0;
+}
+
+static int on_stop(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    (void)user;
+    loop_stop(w.loop, 0);
+    return 0;
+}
+
+static void wait_s(double s)
+{
+    struct loop_timer *timer = NULL;
+    uw_error err;
+
+    if (loop_timer_new(w.loop, loop_now_ns(w.loop) + ns_of_s(s), 0, on_stop, NULL, &timer,
+                       &err) == 0)
+        (void)loop_run(w.loop, &err);
+    loop_timer_free(timer);
+}
+
+static void on_row(const struct book_row *row, void *user)
+{
+    (void)row;
+    (void)user;
+}
+
+static void on_total(const struct book_total *total, void *user)
+{
+    (void)user;
+    if (w.windows)
+        windows_total(w.windows, total);
+}
+
+static void on_window(int r, const struct window_result *result, const char *text,
+                      void *user)
+{
+    (void)text;
+    (void)user;
+    w.answers++;
+    w.r = r;
+    if (r == 0) {
+        w.time_s = s_between(result->begin_ns, result->end_ns);
+        w.got = result->board[0];
+    }
+}
+
+static int on_own(struct sampler *s, const struct sampler_window *window, void *user)
+{
+    (void)s;
+    (void)user;
+    w.own = *window;
+    if (window->r == 0)
+        w.own_result = window->board[0];
+    return 0;
+}
+
+static int on_exit_of(struct loop_child *child, int status, void *user)
+{
+    (void)child;
+    (void)status;
+    (void)user;
+    return 0;
+}
+
+static bool begin(const char *model)
+{
+    struct sim_machine machine;
+    uw_error err = {{0}};
+
+    memset(&w, 0, sizeof w);
+    int r = loop_new_virtual(1000000000, 1700000000, &w.loop, &err);
+    if (r == 0)
+        r = sim_machine_builtin(model, 1, &machine, &err);
+    if (r == 0) {
+        machine.board[0].ideal = true;
+        r = virtual_world_new(w.loop, &machine, 3, &w.sim, &err);
+    }
+    struct gpu_open_opts gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim};
+    if (r == 0)
+        r = boards_open(w.loop, &virtual_backend, &gpu, on_ready, NULL, &w.boards, &err);
+    if (r == 0)
+        r = loop_run(w.loop, &err);
+    struct board *b = w.boards ? boards_at(w.boards, 0) : NULL;
+    struct sampler_opts opts = {.period_ns = 100 * NS_PER_MS, .history_s = HISTORY_S};
+    if (r == 0)
+        r = sampler_new(w.loop, &b, 1, &opts, &w.sampler, &err);
+    struct book_opts book = {.loop = w.loop,
+                             .sampler = &w.sampler,
+                             .n = 1,
+                             .on_row = on_row,
+                             .on_total = on_total};
+    if (r == 0)
+        r = book_new(&book, &w.book, &err);
+    struct windows_opts windows = {.loop = w.loop, .sampler = &w.sampler, .n = 1};
+    if (r == 0)
+        r = windows_new(&windows, &w.windows, &err);
+    return ok(r == 0 && w.ready, "%s: a board %s", model, err.text);
+}
+
+static void end(void)
+{
+    loop_child_free(w.child);
+    windows_free(w.windows);
+    book_free(w.book);
+    sampler_free(w.sampler);
+    boards_free(w.boards);
+    virtual_world_free(w.sim);
+    loop_free(w.loop);
+}
+
+static void train(void)
+{
+    const char *argv[] = {"underwatt-sim", "train", "--workload", "resnet50",
+                          "--epochs",      "1000",  NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    uw_error err = {{0}};
+
+    ok(loop_child_new(w.loop, &opts, on_exit_of, NULL, &w.child, &err) == 0,
+       "a job begins %s", err.text);
+}
+
+static uint64_t open_one(uid_t uid)
+{
+    uint64_t id = 0;
+    uw_error err;
+
+    return windows_begin(w.windows, uid, &id, &err) == 0 ? id : 0;
+}
+
+static int close_one(uid_t uid, uint64_t id)
+{
+    uw_error err;
+
+    return windows_end(w.windows, uid, id, on_window, NULL, &err);
+}
+
+/* A window of s seconds, as the plant has it. */
+static void exact(const char *model, double s)
+{
+    double true_j = virtual_world_true_j(w.sim, 0);
+    uint64_t id = open_one(ANNA), from = loop_now_ns(w.loop);
+
+    w.answers = 0;
+    wait_s(s);
+    true_j = virtual_world_true_j(w.sim, 0) - true_j;
+    int r = close_one(ANNA, id);
+    uint64_t to = loop_now_ns(w.loop);
+    if (s < HISTORY_S)
+        (void)sampler_window(w.sampler, from, to, on_own, NULL);
+    is_int(w.answers, 0, "%s: %.1f s: never answered from inside", model, s);
+    wait_s(5);
+    ok(r == 0 && w.answers == 1 && w.r == 0 && w.got.r == 0, "%s: %.1f s: answered %s",
+       model, s, w.got.error.text);
+    is_near(w.time_s, s, 1e-3, "%s: %.1f s: its time", model, s);
+    ok(fabs(w.got.energy_j - true_j) <= w.got.half_j,
+       "%s: %.1f s: %.1f J +- %.1f J (%s), true %.1f J", model, s, w.got.energy_j,
+       w.got.half_j, meter_method_name(w.got.method), true_j);
+    ok(w.got.half_j < 0.03 * true_j + 100, "%s: %.1f s: an interval that says something",
+       model, s);
+    if (s < HISTORY_S)
+        ok(fabs(w.got.energy_j - w.own_result.energy_j) <=
+               w.got.half_j + w.own_result.half_j,
+           "%s: %.1f s: %.1f J +- %.1f J by the sampler", model, s, w.own_result.energy_j,
+           w.own_result.half_j);
+}
+
+static void lengths(const char *model)
+{
+    if (!begin(model)) {
+        end();
+        return;
+    }
+    wait_s(20);
+    train();
+    wait_s(20);
+    exact(model, 2.5);
+    exact(model, 12);
+    exact(model, 40);
+    exact(model, 10.0 * HISTORY_S + 3.3); /* what meters remember, many times over */
+    is_int(windows_count(w.windows), 0, "%s: none is left", model);
+    end();
+}
+
+static void whose(void)
+{
+    uw_error err;
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t a = open_one(ANNA), b = open_one(ANNA), c = open_one(BERT);
+    ok(a && a < b && b < c, "each has a number of its own, at one moment too");
+    is_int(windows_end(w.windows, BERT, a, on_window, NULL, &err), -ENOENT,
+           "another's: %s", err.text);
+    is_int(windows_drop(w.windows, BERT, a, &err), -ENOENT, "nor may it be dropped");
+    is_int(close_one(ANNA, 12), -ENOENT, "one that never was");
+    is_int(windows_drop(w.windows, ANNA, a, &err), 0, "its own is dropped");
+    is_int(close_one(ANNA, a), -ENOENT, "and gone");
+    wait_s(1);
+    is_int(close_one(WINDOWS_ANYBODY, c), 0, "an administrator ends anybody's");
+    is_int(close_one(BERT, c), -EALREADY, "it ends once");
+    is_int(windows_drop(w.windows, BERT, c, &err), -EALREADY, "and is not dropped then");
+    wait_s(5);
+    is_int(w.answers, 1, "one answer");
+
+    /* The bounds. */
+    for (int i = 1; i < WINDOWS_PER_UID; i++)
+        (void)open_one(ANNA);
+    is_int(windows_count(w.windows), WINDOWS_PER_UID, "as many as a user may hold");
+    c = open_one(BERT);
+    (void)open_one(ANNA);
+    is_int(close_one(ANNA, b), -ENOENT, "one more: its own oldest is gone");
+    wait_s(1);
+    is_int(close_one(BERT, c), 0, "another's is not");
+    uid_t uid = 2000;
+    while (windows_count(w.windows) < WINDOWS_MAX && uid < 4000)
+        (void)open_one(uid++);
+    is_int(windows_begin(w.windows, 5000, &a, &err), -EBUSY, "a bound for all: %s",
+           err.text);
+    end();
+}
+
+static void many(void)
+{
+    uint64_t id[40];
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    for (int i = 0; i < 40; i++)
+        id[i] = open_one(ANNA);
+    wait_s(25);
+    bool good = true;
+    for (int i = 0; i < 40; i++)
+        good &= close_one(ANNA, id[i]) == 0;
+    wait_s(10);
+    ok(good && w.answers == 40, "40 that end at once, more than a sampler takes: %u",
+       w.answers);
+    id[0] = open_one(ANNA);
+    wait_s(2);
+    (void)close_one(ANNA, id[0]);
+    windows_free(take(w.windows));
+    ok(w.answers == 41 && w.r == -EAGAIN, "who waits when the boards go is told");
+    end();
+}
+
+/* Nobody can tell what a board that hangs for long takes. */
+static void lost(void)
+{
+    struct sim_fault fault;
+    uw_error err = {{0}};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t id = open_one(ANNA);
+    wait_s(15);
+    memset(&fault, 0, sizeof fault);
+    fault.kind = SIM_FAULT_K_HANG;
+    ok(virtual_world_fault(w.sim, &fault, &err) == 0, "the board hangs %s", err.text);
+    wait_s(30);
+    (void)close_one(ANNA, id);
+    wait_s(20);
+    ok(w.answers == 1 && w.r == 0 && w.got.r == -ENODATA,
+       "its energy is not known, which is said: %s", w.got.error.text);
+    end();
+}
+
+int main(void)
+{
+    lengths("v100");
+    lengths("h100");
+    whose();
+    many();
+    lost();
+    return done();
+}
