@@ -70,6 +70,7 @@ struct caps_board {
     uint32_t other_mw;  /* another's limit that was told; 0: none */
     unsigned reasserts; /* in a row */
     uint64_t held_ns;   /* held since */
+    uint64_t forgot_ns; /* persistence mode had been off then; 0: never */
     bool bounded;       /* enforced is under what we set: heat, board's management */
     uint64_t reasons;   /* of the last sample, enum gpu_reason */
     bool told;          /* the driver tells what was asked of it */

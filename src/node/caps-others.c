@@ -91,6 +91,18 @@ static enum caps_cause note_other(struct caps_board *b, uint32_t mw,
     return cause;
 }
 
+/* Nobody's will: what we had set is gone, and is set again at once.  Persistence mode
+ * may be a guess; where the default limit is back soon after, somebody wants it.
+ */
+static bool is_forgotten(struct caps_board *b, enum caps_cause cause, uint64_t now)
+{
+    if (cause != CAPS_CAUSE_PERSISTENCE)
+        return cause == CAPS_CAUSE_DRIVER;
+    bool again = b->forgot_ns && now - b->forgot_ns < yield_ns(b);
+    b->forgot_ns = now;
+    return !again;
+}
+
 /* How long theirs stays, and what is our original from now on. */
 static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t mw,
                           uint64_t now)
@@ -101,6 +113,8 @@ static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t 
         b->bounds.original_mw = mw;
         b->sure = true;
     }
+    if (is_forgotten(b, cause, now))
+        return 0;
     if (!reassert)
         return yield_ns(b);
     if (b->held_ns && now - b->held_ns > reassert_ns(b) << REASSERT_DOUBLINGS)
@@ -116,7 +130,7 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     uint32_t mw = what->enforced_mw;
     char text[200];
 
-    if (b->link == LINK_NONE && b->state == CAPS_YIELDED)
+    if (b->link == LINK_HOLDING || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
         return; /* the answer and the event tell the same */
     enum caps_cause cause = note_other(b, mw, what->why);
     uint64_t wait_ns = yield_for(b, cause, mw, now);
@@ -131,6 +145,11 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     b->retry_ns = now + wait_ns;
     if (mw)
         caps_tell_cap(b, mw, "");
+    if (!wait_ns) {
+        (void)snprintf(text, sizeof text, "%s: set again at once", cause_text(cause));
+        caps_set_state(b, CAPS_HOLDING, text);
+        return;
+    }
     (void)snprintf(text, sizeof text, "%s: %" PRIu32 " mW; %s in %.0f s",
                    cause_text(cause), mw,
                    b->caps->conf.others == CAPS_REASSERT ? "overwritten" : "tried again",

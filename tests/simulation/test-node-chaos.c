@@ -323,7 +323,8 @@ static void look_at_due(struct round *r, size_t i, const struct view_board *b)
         if (!has_claim(b->cap.claims, o->id))
             bad(r, "board %zu: claim %" PRIu64 " is lost", i, o->id);
         if (!calm || o->kind != CLAIM_HARD || now_of(r) < o->made_ns + NS_PER_S ||
-            b->cap.state == CAPS_YIELDED || b->cap.state == CAPS_RELEASED ||
+            (b->cap.state == CAPS_YIELDED && r->n_foreign > 0) ||
+            b->cap.state == CAPS_RELEASED ||
             b->cap.state == CAPS_DENIED) /* tried again after up to 32 s */
             continue;
         r->calm++;

@@ -496,6 +496,24 @@ static void test_reloaded(void)
                    board_view(boards_at(s->boards, 0))->info->uuid);
     caps_on_actuator(s->caps, ACTUATOR_EVENT_YIELDED, &reply);
     ok(changes(s, 0) == 1 && look(s, 0).changes[CAPS_CAUSE_DRIVER] == 1, "told apart");
+    is_state(s, 0, CAPS_HOLDING, "nobody to yield to");
+    is_asked(3, AGAIN_FOUND, 0, "held again at once");
+    caps_on_actuator(s->caps, ACTUATOR_EVENT_YIELDED, &reply);
+    ok(act->n == 3 && changes(s, 0) == 1, "the same again is no news");
+    answer(s, 2, ACTUATOR_DONE, W(250), "");
+    is_asked(4, LIMIT, W(200), "and set");
+    scene_free(s);
+
+    s = begin("a reload while nobody was there to see it", 0, &conf);
+    scene_actuator(s);
+    claim(s, 0, CLAIM_HARD, 200);
+    is_asked(1, HOLD, 0, "taken over from an earlier daemon");
+    struct asked *q = &act->asked[0];
+    (void)q->fn(act, &reply, q->user);
+    is_int(look(s, 0).changes[CAPS_CAUSE_DRIVER], 1, "told apart");
+    is_asked(2, AGAIN_FOUND, 0, "held again at once");
+    answer(s, 1, ACTUATOR_DONE, W(250), "");
+    is_asked(3, LIMIT, W(200), "and set");
     scene_free(s);
 }
 

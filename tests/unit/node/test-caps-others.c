@@ -163,13 +163,31 @@ static void test_reload(void)
     claim(s, 0, CLAIM_HARD, 200);
     pass(s, 3);
     fault(s, "reload");
-    pass(s, 2);
+    pass(s, 1.5);
     struct caps_view v = look(s, 0);
     ok(v.changes[CAPS_CAUSE_DRIVER] == 1 && changes(s, 0) == 1, "known by its cause: %s",
        last_told(s, CAPS_EVENT_OTHER)->text);
-    pass(s, 11);
-    is_limit(s, 0, 200, "asserted again");
+    is_limit(s, 0, 200, "asserted again at once");
     is_int(changes(s, 1), 0, "a board at its original lost nothing");
+    scene_free(s);
+
+    s = scene_new("the driver is loaded anew, others are yielded to", 1, &yields);
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    for (int i = 1; i <= 2; i++) {
+        pass(s, 3);
+        fault(s, "reload");
+        pass(s, 1.5);
+        is_limit(s, 0, 200, "no one to yield to: asserted again at once");
+        is_int(look(s, 0).changes[CAPS_CAUSE_DRIVER], i, "counted as what it is");
+    }
+    unsigned yielded = 0;
+    for (size_t i = 0; i < s->n_told; i++)
+        yielded += s->told[i].state == CAPS_YIELDED;
+    is_int(yielded, 0, "nobody was told of another writer");
+    is_state(s, 0, CAPS_HELD, "held");
+    withdraw(s, 0, id);
+    pass(s, 1);
+    is_limit(s, 0, 300, "what the new driver had is the original");
     scene_free(s);
 
     s = scene_new("forgotten without persistence mode", 1, &yields);
@@ -179,10 +197,17 @@ static void test_reload(void)
     claim(s, 0, CLAIM_HARD, 200);
     pass(s, 3);
     fault(s, "0 limit 300W");
-    pass(s, 2);
+    pass(s, 1.5);
     is_int(look(s, 0).changes[CAPS_CAUSE_PERSISTENCE], 1, "the default is back: %s",
            last_told(s, CAPS_EVENT_OTHER)->text);
-    pass(s, 60);
+    is_limit(s, 0, 200, "set again at once");
+    pass(s, 30);
+    fault(s, "0 limit 300W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "soon after: somebody may want it");
+    is_int(look(s, 0).changes[CAPS_CAUSE_PERSISTENCE], 2, "the cause is the same");
+    pass(s, 61);
+    is_limit(s, 0, 200, "tried again after the time configured");
     fault(s, "0 limit 250W");
     pass(s, 2);
     is_int(look(s, 0).changes[CAPS_CAUSE_OTHER], 1, "another value is somebody's");
