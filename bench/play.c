@@ -32,10 +32,10 @@ static double worth(const struct record *rec, const struct goal *g, double cap_w
     return goal_value(g, v.energy_j, v.time_s, &ref);
 }
 
-double play_oracle_w(const struct record *rec, const struct goal *goal)
+double play_oracle_w(const struct record *rec, const struct goal *goal, double from_w)
 {
     double best = rec->max_w, least = worth(rec, goal, rec->max_w);
-    long top = (long)floor(rec->max_w), bottom = (long)ceil(rec->min_w);
+    long top = (long)floor(rec->max_w), bottom = (long)ceil(from_w);
     for (long w = top; w >= bottom; w--) {
         double c = (double)w;
         double v = worth(rec, goal, c);
@@ -196,7 +196,9 @@ static void play_golden(struct world *w, double *ret_cap_w)
 static struct score score_of(const struct record *rec, const struct goal *g, double cap_w)
 {
     struct curve_value v = curve_at(rec->curve, cap_w);
-    double oracle_w = play_oracle_w(rec, g);
+    double oracle_w = play_oracle_w(rec, g, rec->min_w);
+    double floor_w = fmax(rec->min_w, SEARCH_FLOOR * rec->reference.power_w);
+    double allowed_w = play_oracle_w(rec, g, fmin(floor_w, rec->max_w));
     struct curve_value o = curve_at(rec->curve, oracle_w);
     struct score s = {
         .cap_w = cap_w,
@@ -206,6 +208,8 @@ static struct score score_of(const struct record *rec, const struct goal *g, dou
     };
     s.broken = g->kind == GOAL_SLOWDOWN && s.slowdown > g->param;
     s.regret = s.broken ? 0 : worth(rec, g, cap_w) / worth(rec, g, oracle_w) - 1;
+    s.regret_allowed = s.broken ? 0 : worth(rec, g, cap_w) / worth(rec, g, allowed_w) - 1;
+    s.regret_allowed = fmax(s.regret_allowed, 0); /* the floor follows a noisy demand */
     return s;
 }
 

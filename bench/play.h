@@ -29,14 +29,15 @@ struct play {
 struct score {
     double cap_w;
     double regret;                /* fraction above the oracle, on the noiseless curve */
+    double regret_allowed;        /* the same, of an oracle that keeps the soft floor */
     double slowdown;              /* time over the reference's */
     double saving, oracle_saving; /* energy, fractions of the reference's */
     bool broken;                  /* slowdown:F: the bound was exceeded */
     unsigned caps, windows;
 };
 
-/* The curve's best whole watt between its lowest and highest cap. */
-double play_oracle_w(const struct record *rec, const struct goal *goal);
+/* The curve's best whole watt between from_w and its highest cap. */
+double play_oracle_w(const struct record *rec, const struct goal *goal, double from_w);
 /* 0, or a failure of the method (its text in err). */
 int play(const struct record *rec, const struct play *p, struct score *ret,
          uw_error *err);

@@ -9,9 +9,10 @@
  * which also stands for Pmax in cost:ETA.  Noise multiplies time and energy of
  * each window independently; the search is told its size, as a run tells it the
  * scatter of the steps in a window.  Oracle and regret are of the curve without
- * noise.  --prior takes numbers that learn-prior printed in place of the built-in
- * ones; --trace tells each step on stderr.  Exit status: 0 done, 1 failed, 2 bad
- * arguments or values.
+ * noise and over its whole range; regret_allowed is against an oracle that keeps
+ * the search's soft floor, too.  --prior takes numbers that learn-prior printed in place
+ * of the built-in ones; --trace tells each step on stderr.  Exit status: 0 done, 1
+ * failed, 2 bad arguments or values.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -122,7 +123,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
 }
 
 struct columns {
-    double *regret, *slowdown;
+    double *regret, *allowed, *slowdown;
     double caps, windows;
     size_t n;
 };
@@ -141,11 +142,13 @@ static int print_results(const struct records *recs, const struct play *base,
             (void)printf("%s\n{\"curve\":", col->n ? "," : "");
             text_json(stdout, recs->items[i].name);
             (void)printf(",\"seed\":%" PRIu64 ",\"cap_w\":%.10g,\"regret\":%.9g,"
-                         "\"slowdown\":%.9g,\"saving\":%.9g,\"oracle_saving\":%.9g,"
+                         "\"regret_allowed\":%.9g,\"slowdown\":%.9g,\"saving\":%.9g,"
+                         "\"oracle_saving\":%.9g,"
                          "\"caps\":%u,\"windows\":%u}",
-                         seed, s.cap_w, s.regret, s.slowdown, s.saving, s.oracle_saving,
-                         s.caps, s.windows);
+                         seed, s.cap_w, s.regret, s.regret_allowed, s.slowdown, s.saving,
+                         s.oracle_saving, s.caps, s.windows);
             col->regret[col->n] = s.regret;
+            col->allowed[col->n] = s.regret_allowed;
             col->slowdown[col->n++] = s.slowdown;
             col->caps += s.caps;
             col->windows += s.windows;
@@ -162,9 +165,10 @@ static int print_goal(const struct records *recs, const struct opts *o,
                         .prior = o->prior,
                         .trace = o->trace ? stderr : NULL};
     auto_(mem_free) double *regret = calloc(recs->n * o->seeds + 1, sizeof *regret);
+    auto_(mem_free) double *allowed = calloc(recs->n * o->seeds + 1, sizeof *allowed);
     auto_(mem_free) double *slowdown = calloc(recs->n * o->seeds + 1, sizeof *slowdown);
-    struct columns col = {.regret = regret, .slowdown = slowdown};
-    if (recs->n == 0 || !regret || !slowdown)
+    struct columns col = {.regret = regret, .allowed = allowed, .slowdown = slowdown};
+    if (recs->n == 0 || !regret || !allowed || !slowdown)
         return fail(err, -ENOMEM, "no memory for %zu curves x %" PRIu64 " seeds", recs->n,
                     o->seeds);
 
@@ -173,8 +177,11 @@ static int print_goal(const struct records *recs, const struct opts *o,
     if (r < 0)
         return r;
     struct stats a = stats_of(regret, col.n), b = stats_of(slowdown, col.n);
+    struct stats f = stats_of(allowed, col.n);
     (void)printf("],\n\"summary\":{\"regret\":");
     stats_json(stdout, &a);
+    (void)printf(",\"regret_allowed\":");
+    stats_json(stdout, &f);
     (void)printf(",\"slowdown\":");
     stats_json(stdout, &b);
     (void)printf(",\"caps\":{\"mean\":%.9g},\"windows\":{\"mean\":%.9g}}}\n",

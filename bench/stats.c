@@ -9,16 +9,21 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
+double quantile_of(const double *v, size_t n, double share)
+{
+    double at = share * (double)(n - 1);
+    size_t k = (size_t)at;
+    return k + 1 < n ? v[k] + (at - (double)k) * (v[k + 1] - v[k]) : v[n - 1];
+}
+
 struct stats stats_of(double *v, size_t n)
 {
     struct stats s = {0};
-    double at = 0.95 * (double)(n - 1);
-    size_t k = (size_t)at;
 
     qsort(v, n, sizeof *v, ascending);
     for (size_t i = 0; i < n; i++)
         s.mean += v[i] / (double)n;
-    s.p95 = k + 1 < n ? v[k] + (at - (double)k) * (v[k + 1] - v[k]) : v[n - 1];
+    s.p95 = quantile_of(v, n, 0.95);
     s.max = v[n - 1];
     return s;
 }

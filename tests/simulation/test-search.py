@@ -101,12 +101,12 @@ def test_form(tmp):
     got = play(path, "cost:0.5", "--noise", "0.01", "--seeds", "3")
     ok([(r["curve"], r["seed"]) for r in got["results"]] ==
        [(c, s) for c in ('a "b\\', "c") for s in (1, 2, 3)], "a result a curve and seed")
-    keys = {"curve", "seed", "cap_w", "regret", "slowdown", "saving", "oracle_saving",
-            "caps", "windows"}
+    keys = {"curve", "seed", "cap_w", "regret", "regret_allowed", "slowdown", "saving",
+            "oracle_saving", "caps", "windows"}
     ok(all(set(r) == keys for r in got["results"]), "its fields")
     s = got["summary"]
-    ok(set(s) == {"regret", "slowdown", "caps", "windows"} and
-       set(s["regret"]) == set(s["slowdown"]) == {"mean", "p95", "max"} and
+    ok(set(s) == {"regret", "regret_allowed", "slowdown", "caps", "windows"} and
+       set(s["regret"]) == set(s["regret_allowed"]) == set(s["slowdown"]) == {"mean", "p95", "max"} and
        set(s["caps"]) == set(s["windows"]) == {"mean"}, "the summary's fields")
     rs = [r["regret"] for r in got["results"]]
     ok(abs(s["regret"]["mean"] - sum(rs) / 6) < 1e-8 and s["regret"]["max"] == max(rs),
