@@ -142,9 +142,9 @@ struct ledger_job {
     /* To take it over after a restart. */
     pid_t pid;          /* 0: none known */
     uint64_t pid_start; /* its start time, /proc/PID/stat's ticks */
-    const char *goal;   /* "edp"; NULL or "": no search */
+    const char *goal;   /* "edp"; "cap 85%" of each board; NULL or "": neither */
     const char *cls;    /* class of caps' settings; NULL or "": default */
-    uint32_t named_mw;  /* cap by name; 0 */
+    uint32_t named_mw;  /* cap by name in watts; 0 */
     /* What the search found. */
     uint32_t cap_mw; /* best so far, or held; 0: none yet */
     uint64_t steps;

@@ -493,17 +493,42 @@ static int check_job(struct node *node, const struct node_who *who,
     return node->open ? 0 : fail(err, -EAGAIN, "no GPU is there (yet)");
 }
 
+/* A percentage comes to other watts on each board, and goes no further than the board:
+ * true where it would.
+ */
+static bool is_cut(const struct node *node, const struct cap_arg *cap, size_t board,
+                   struct cap_arg *ret)
+{
+    const struct board_view *b = board_view(boards_at(node->boards, board));
+    uint32_t mw = cap_of_limits(cap, &b->limits);
+
+    *ret = *cap;
+    if (cap->percent > 0 && b->has_limits)
+        *ret = (struct cap_arg){.mw = mw};
+    return cap->percent > 0 &&
+           mw_of_w(w_of_mw(b->limits.default_mw) * cap->percent / 100) < mw;
+}
+
 /* A cap by name within what its asker may claim, on each board that it may be for. */
 static int check_job_cap(struct node *node, const struct node_who *who,
-                         const struct node_job *ask, uint32_t *ret_mw, uw_error *err)
+                         const struct node_job *ask, uw_error *err)
 {
-    struct node_claim as = {.cap = ask->cap};
+    struct node_claim as;
     struct asking a = {.who = who, .ask = &as};
+    size_t n = 0, cut = 0;
+    uint32_t mw = 0;
     int r = 0;
 
-    for (size_t i = 0; i < node->n && r == 0; i++)
-        if (!ask->reg.boards || (ask->reg.boards & (1ull << i)))
-            r = check_limit(node, &a, i, ret_mw, err);
+    for (size_t i = 0; i < node->n && r == 0; i++) {
+        if (ask->reg.boards && !(ask->reg.boards & (1ull << i)))
+            continue;
+        n++;
+        cut += is_cut(node, &ask->cap, i, &as.cap);
+        r = check_limit(node, &a, i, &mw, err);
+    }
+    if (r == 0 && cut == n && n > 0)
+        return fail(err, -ERANGE, "%g %% of its default limit is less than any board can",
+                    ask->cap.percent);
     return r;
 }
 
@@ -512,12 +537,11 @@ static int begin_job(struct node *node, const struct node_who *who,
 {
     struct roster_register reg = ask->reg;
     bool capped = !ask->search && (ask->cap.mw || ask->cap.percent > 0);
-    uint32_t mw = 0;
     uint64_t id = 0;
     int r = check_job(node, who, ask, err);
 
     if (r == 0 && capped)
-        r = check_job_cap(node, who, ask, &mw, err);
+        r = check_job_cap(node, who, ask, err);
     if (r < 0)
         return r;
     reg.id = 0;
@@ -531,7 +555,7 @@ static int begin_job(struct node *node, const struct node_who *who,
     }
     rec->search = ask->search;
     rec->goal = ask->goal;
-    rec->cap.mw = capped ? mw : 0;
+    rec->cap = capped ? ask->cap : (struct cap_arg){0};
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
     if (ask->search || capped)
         r = node_tuning_begin(node, roster_find(node->roster, id), rec, NULL, err);

@@ -17,6 +17,9 @@ enum {
     FLUSH_MS = 20,
 };
 
+/* What stands for a goal where a percentage is asked for by name: "cap 85%". */
+#define CAP_GOAL "cap "
+
 static const char *const by_names[] = {"original", "claim", "floor", "minimum"};
 
 int64_t node_utc(const struct node *node, uint64_t at_ns)
@@ -140,7 +143,9 @@ static void read_ask(const struct ledger_job *job, struct node_job_rec *rec)
     rec->search =
         job->goal && job->goal[0] && goal_parse(job->goal, &rec->goal, NULL) == 0;
     rec->cap.mw = rec->search ? 0 : job->named_mw;
-    rec->asked = rec->search || rec->cap.mw;
+    if (job->goal && strncmp(job->goal, CAP_GOAL, strlen(CAP_GOAL)) == 0)
+        (void)parse_cap(job->goal + strlen(CAP_GOAL), &rec->cap, NULL);
+    rec->asked = rec->search || rec->cap.mw || rec->cap.percent > 0;
 }
 
 /* A search that an earlier run had begun goes on where it was. */
@@ -222,6 +227,21 @@ static enum claim_kind kind_of(const char *name)
     return CLAIM_NAMED;
 }
 
+/* A job's cap by name, which its tuning has stated anew already. */
+static bool is_stated(const struct node *node, const struct ledger_claim *c)
+{
+    struct caps_view v;
+
+    if (!c->job || strncmp(c->who, TUNING_NAMED, strlen(TUNING_NAMED)) != 0)
+        return false;
+    caps_look(node->caps, c->board, &v);
+    for (size_t i = 0; i < v.claims->n; i++)
+        if (v.claims->claim[i].job == c->job &&
+            strcmp(v.claims->claim[i].who, c->who) == 0)
+            return true;
+    return false;
+}
+
 static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
 {
     struct node *node = user;
@@ -238,7 +258,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
 
     /* The search states its own anew. */
     if (strcmp(boot_id, node->boot_id) != 0 || c->walked || c->board >= node->n ||
-        (c->job && !node_job_rec(node, c->job)))
+        (c->job && !node_job_rec(node, c->job)) || is_stated(node, c))
         return 0;
     if (c->made_utc_ns < utc && (uint64_t)(utc - c->made_utc_ns) < now)
         claim.made_ns = now - (uint64_t)(utc - c->made_utc_ns);
@@ -433,7 +453,9 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
                              .saved_half_j = search.saved_half_j};
     if (rec) {
         row.cls = rec->cls;
-        row.goal = rec->search ? goal_text(&rec->goal, goal) : "";
+        if (!rec->search && rec->cap.percent > 0)
+            (void)snprintf(goal, sizeof goal, CAP_GOAL "%.12g%%", rec->cap.percent);
+        row.goal = rec->search ? goal_text(&rec->goal, goal) : goal;
         row.named_mw = rec->search ? 0 : rec->cap.mw;
     }
     added(node, ledger_add_job(b, &row));

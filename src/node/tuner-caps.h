@@ -62,6 +62,7 @@ struct tuner_claims_opts {
     uint64_t job;
     uid_t uid;
     const char *who; /* copied: "search of job 12" */
+    double percent;  /* of each board's default limit, as asked for: claims say so; 0 */
 };
 int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims **ret,
                      uw_error *err);

@@ -305,6 +305,31 @@ void tuner_claims_on_caps(struct tuner_claims *c, const struct caps_what *what)
 
 /* ---- what the tuner asks ---- */
 
+/* What a percentage came to on this board, and why. */
+static void why_percent(const struct tuner_claims *c, const struct caps_view *v,
+                        uint32_t mw, char ret[CLAIM_TEXT])
+{
+    double default_w = w_of_mw(v->limits.default_mw);
+    uint32_t plain_mw = mw_of_w(default_w * c->o.percent / 100);
+
+    (void)snprintf(ret, CLAIM_TEXT, "%g %% of this board's default limit, %g W%s",
+                   c->o.percent, default_w,
+                   mw > plain_mw ? ", raised to its minimum" : "");
+}
+
+/* A cap by name that an earlier daemon had stated for the job is taken over, not stated
+ * a second time.
+ */
+static uint64_t find_own(const struct tuner_claims *c, const struct caps_view *v)
+{
+    for (size_t i = 0; i < v->claims->n && c->o.kind == CLAIM_NAMED; i++) {
+        const struct claim *k = &v->claims->claim[i];
+        if (k->job == c->o.job && k->kind == CLAIM_NAMED && strcmp(k->who, c->who) == 0)
+            return k->id;
+    }
+    return 0;
+}
+
 /* The claim on board i: at most mw, or none.  A search states one at the original, too:
  * its boards stay held.
  */
@@ -314,6 +339,8 @@ static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *
     struct caps_view v;
 
     caps_look(c->o.caps, s->at, &v);
+    if (!s->id)
+        s->id = find_own(c, &v);
     if (mw == 0 || (mw >= v.bounds.original_mw && c->o.kind == CLAIM_NAMED)) {
         uint64_t id = s->id;
         s->id = 0;
@@ -333,6 +360,8 @@ static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *
     };
     memcpy(claim.who, c->who, sizeof claim.who);
     memcpy(claim.why, c->why, sizeof claim.why);
+    if (c->o.percent > 0)
+        why_percent(c, &v, mw, claim.why);
     return caps_claim(c->o.caps, s->at, &claim, &s->id, err);
 }
 

@@ -48,8 +48,21 @@ static uint32_t highest(const uint32_t *v, size_t n)
     return top;
 }
 
-/* What board i gets when the job's highest cap is mw: a percentage keeps boards in
- * proportion, all else is the same everywhere, never above a board's own original.
+uint32_t cap_of_limits(const struct cap_arg *cap, const struct gpu_limits *limits)
+{
+    uint32_t mw = cap->mw;
+
+    if (mw)
+        return mw;
+    mw = mw_of_w(w_of_mw(limits->default_mw) * cap->percent / 100);
+    if (mw < limits->min_mw)
+        return limits->min_mw;
+    return mw > limits->max_mw ? limits->max_mw : mw;
+}
+
+/* What board i gets when the job's highest cap is mw: a percentage is each board's own,
+ * and keeps boards in proportion on the way there; all else is the same everywhere,
+ * never above a board's own original.
  */
 static uint32_t cap_of_board(const struct tuner *t, size_t i, uint32_t mw)
 {
@@ -57,11 +70,12 @@ static uint32_t cap_of_board(const struct tuner *t, size_t i, uint32_t mw)
     uint32_t original = t->o.original_mw[i];
 
     if (t->o.cap.percent > 0) {
-        uint32_t top = 0;
+        uint32_t top = 0, own = cap_of_limits(&t->o.cap, lim);
         for (size_t k = 0; k < t->o.n; k++)
             if (limits_of(t, k)->default_mw > top)
                 top = limits_of(t, k)->default_mw;
-        mw = mw_of_w(w_of_mw(mw) * lim->default_mw / top);
+        uint32_t way = mw_of_w(w_of_mw(mw) * lim->default_mw / top);
+        mw = mw <= t->asked_mw || way < own ? own : way;
     }
     if (mw > original)
         mw = original;
@@ -572,20 +586,27 @@ static int common_setup(const struct tuner *t, struct search_setup *ret, uw_erro
 /* The cap asked for, as the highest of the boards. */
 static int fixed_cap(struct tuner *t, uw_error *err)
 {
+    size_t outside = 0;
+    bool lowers = false;
+
     for (size_t i = 0; i < t->o.n; i++) {
         const struct gpu_limits *lim = limits_of(t, i);
-        uint32_t mw = t->o.cap.mw
-                          ? t->o.cap.mw
-                          : mw_of_w(w_of_mw(lim->default_mw) * t->o.cap.percent / 100);
-        if (mw < lim->min_mw || mw > lim->max_mw)
+        uint32_t own = cap_of_limits(&t->o.cap, lim), mw = own;
+        if (!t->o.cap.mw)
+            mw = mw_of_w(w_of_mw(lim->default_mw) * t->o.cap.percent / 100);
+        outside += mw < lim->min_mw || mw > lim->max_mw;
+        if (outside == (t->o.cap.mw ? 1 : t->o.n))
             return fail(err, -ERANGE, "%s: a cap of %.0f W is outside %.0f..%.0f W",
                         uuid_of(t, i), w_of_mw(mw), w_of_mw(lim->min_mw),
                         w_of_mw(lim->max_mw));
-        if (mw > t->asked_mw)
-            t->asked_mw = mw;
+        if (own > t->asked_mw)
+            t->asked_mw = own;
+        lowers |= own < t->o.original_mw[i];
     }
-    if (t->asked_mw > t->report.original_mw)
-        t->asked_mw = t->report.original_mw;
+    /* Where one board's own is above its original, the others' are below theirs. */
+    uint32_t most = t->report.original_mw - (t->o.cap.percent > 0 && lowers);
+    if (t->asked_mw > most)
+        t->asked_mw = most;
     return 0;
 }
 

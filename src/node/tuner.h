@@ -51,6 +51,11 @@ struct tuner_known {
     unsigned windows, changes, stalls;
 };
 
+/* What a cap by name comes to on a board of these limits: a percentage is of its default
+ * limit, and never outside its range; watts are what they are.
+ */
+uint32_t cap_of_limits(const struct cap_arg *cap, const struct gpu_limits *limits);
+
 struct tuner_opts {
     struct loop *loop;
     const struct tuner_caps *caps;
@@ -61,7 +66,7 @@ struct tuner_opts {
     size_t n;
     bool search; /* find the best cap for goal, else go to cap */
     struct goal goal;
-    struct cap_arg cap; /* percent: of each board's default limit */
+    struct cap_arg cap; /* percent: of each board's default limit, within its range */
     double floor, ramp; /* 0: the search's own */
     double window_s;    /* length of a window; 0: 10 s */
     double warm_s;      /* training seen before anything is measured; 0: 10 s */
@@ -70,8 +75,8 @@ struct tuner_opts {
     const struct tuner_known *known; /* or NULL; borrowed for tuner_new() */
 };
 
-/* -ERANGE: a cap outside a board's range (text: GPU, value, range) or boards
- * that have no range in common.
+/* -ERANGE: a cap outside a board's range (text: GPU, value, range; a percentage: outside
+ * every board's) or boards that have no range in common.
  */
 int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err);
 void tuner_free(struct tuner *t);

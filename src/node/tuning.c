@@ -197,10 +197,11 @@ static int make_claims(struct tuning *t, uw_error *err)
         .job = t->job,
         .uid = t->uid,
         .who = who,
+        .percent = t->ask.search ? 0 : t->ask.cap.percent,
     };
 
     (void)snprintf(who, sizeof who, "%s of job %" PRIu64,
-                   t->ask.search ? "search" : "cap by name", t->job);
+                   t->ask.search ? "search" : TUNING_NAMED, t->job);
     return tuner_claims_new(&opts, &t->claims, err);
 }
 

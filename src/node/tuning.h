@@ -17,6 +17,9 @@
 
 struct tunings;
 
+/* Who states a cap by name: "cap by name of job 12". */
+#define TUNING_NAMED "cap by name"
+
 struct tunings_opts {
     struct loop *loop;
     struct boards *boards;

@@ -98,6 +98,9 @@ __attribute__((unused)) static bool start_node(void)
     return w.ready;
 }
 
+/* Boards of other kinds than V100: a machine file's text; NULL: V100. */
+static const char *scene_boards;
+
 __attribute__((unused)) static bool open_world(void)
 {
     struct sim_machine machine;
@@ -111,7 +114,9 @@ __attribute__((unused)) static bool open_world(void)
     if (r == 0)
         r = loop_timer_new(w.loop, UINT64_MAX, 0, on_timer, NULL, &w.timer, &err);
     if (r == 0)
-        r = sim_machine_builtin("v100", BOARDS, &machine, &err);
+        r = scene_boards ? sim_machine_read_text("scene", scene_boards,
+                                                 strlen(scene_boards), &machine, &err)
+                         : sim_machine_builtin("v100", BOARDS, &machine, &err);
     if (r == 0)
         r = virtual_world_new(w.loop, &machine, 1, &w.sim, &err);
     if (r == 0)

@@ -423,13 +423,65 @@ static void settings(void)
     ok(v->config_loads == 2 && v->config_failures == 1, "loads and failures are counted");
 }
 
+/* ---- percent of boards that differ ---- */
+
+static uint64_t cap_job(double percent, int want)
+{
+    struct node_job ask = {
+        .reg = {.source = JOB_REGISTERED, .name = "slurm:43", .uid = ANNA, .boards = 6},
+        .cap = {.percent = percent},
+        .page_fd = -1};
+    uint64_t id = 0;
+    uw_error err = {""};
+    int r = node_job_begin(w.node, &root, &ask, &id, &err);
+
+    if (!ok(r == want, "a job at %g %% (%s)", percent, strerror(-want)))
+        printf("# r %d: %s\n", r, err.text);
+    return id;
+}
+
+static void is_claimed(size_t board, uint32_t mw, const char *why)
+{
+    const struct claims *c = node_look(w.node)->board[board].cap.claims;
+
+    is_int(in_force(board), mw, "GPU %zu: its own", board);
+    is_str(c->n == 1 ? c->claim[0].why : "(no claim)", why, "and says what it is of");
+}
+
+static void mixed(void)
+{
+    ok(start_node(), "boards that differ: a node");
+    uint64_t id = cap_job(85, 0);
+    run_s(120);
+    is_claimed(1, 255000, "85 % of this board's default limit, 300 W");
+    is_claimed(2, 221000, "85 % of this board's default limit, 260 W");
+    is_int(in_force(0), ORIGINAL_MW, "a board of no job's is left alone");
+    node_free(take(w.node));
+    run_s(3);
+    ok(start_node(), "restart: a node");
+    run_s(120);
+    is_claimed(1, 255000, "85 % of this board's default limit, 300 W");
+    is_claimed(2, 221000, "85 % of this board's default limit, 260 W");
+    uw_error err = {""};
+    ok(node_job_end(w.node, &root, id, &err) == 0, "the job ends");
+    run_s(10);
+    (void)cap_job(10, -ERANGE);
+    (void)cap_job(40, 0);
+    run_s(160);
+    is_claimed(1, 150000,
+               "40 % of this board's default limit, 300 W, raised to its minimum");
+    is_claimed(2, 104000, "40 % of this board's default limit, 260 W");
+}
+
 int main(void)
 {
     static void (*const parts[])(void) = {rights, books_and_restart, processors, trouble,
-                                          calls,  settings};
+                                          calls,  settings,          mixed};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {
+        if (parts[i] == mixed)
+            scene_boards = "boards: [{model: v100, count: 2}, {model: rtx6000}]\n";
         if (!ok(open_world(), "a world"))
             break;
         parts[i]();
