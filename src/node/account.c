@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#include "base/auto.h"
 #include "base/units.h"
 
 #define LEAST_RSE 0.001
@@ -106,49 +107,148 @@ static struct account_sum add(const struct account_sum *a, const struct account_
                                 a->energy_j + b->energy_j, a->half2_j2 + b->half2_j2};
 }
 
-/* What regime a adds: energy and time that its steps would have taken. */
+static double squared(double v)
+{
+    return v * v;
+}
+
+/* Steps that are compared with the mean of the reference windows, all of them: one error
+ * for all.
+ */
+static void compare_with_mean(const struct account *a, struct account_past *p)
+{
+    double time_s = p->mean_steps * account_mean_time(&a->reference);
+    double energy_j = p->mean_steps * account_mean_energy(&a->reference);
+
+    p->would_s += time_s;
+    p->would_j += energy_j;
+    p->would_half2_s2 += squared(Z95 * account_mean_time_rse(&a->reference) * time_s);
+    p->would_half2_j2 += squared(Z95 * account_mean_energy_rse(&a->reference) * energy_j);
+}
+
+/* The hold under way, and what it would have taken. */
+static struct account_past hold_of(const struct account *a)
+{
+    const struct account_sum *hold = &a->sum[STRETCH_HOLD];
+    struct account_past out = {.steps = hold->steps,
+                               .time_s = hold->time_s,
+                               .energy_j = hold->energy_j,
+                               .half2_j2 = hold->half2_j2};
+    struct counterfactual_said said = counterfactual_said(&a->pairs);
+
+    if (said.pairs == 0) {
+        out.mean_steps = hold->steps;
+        return out;
+    }
+    out.would_s = hold->time_s * said.time;
+    out.would_j = hold->energy_j * said.energy;
+    out.would_half2_s2 = squared(hold->time_s * said.time_half);
+    out.would_half2_j2 = squared(hold->energy_j * said.energy_half);
+    return out;
+}
+
+static void past_add(struct account_past *to, const struct account_past *p)
+{
+    to->steps += p->steps;
+    to->mean_steps += p->mean_steps;
+    to->time_s += p->time_s;
+    to->energy_j += p->energy_j;
+    to->half2_j2 += p->half2_j2;
+    to->would_s += p->would_s;
+    to->would_j += p->would_j;
+    to->would_half2_s2 += p->would_half2_s2;
+    to->would_half2_j2 += p->would_half2_j2;
+}
+
+void account_hold_anew(struct account *a)
+{
+    struct account_past p = hold_of(a);
+
+    if (a->reference.windows > 0)
+        past_add(&a->past, &p);
+    a->past_pairs += a->pairs.pairs;
+    a->pairs.pairs = 0;
+    a->pairs.t = a->pairs.e = (struct pair_sums){0};
+    a->pairs.before.known = false; /* a reference without its hold yet serves the next */
+    a->sum[STRETCH_HOLD] = (struct account_sum){0};
+    a->hold = (struct account_mean){0};
+}
+
+void account_reference_anew(struct account *a)
+{
+    account_hold_anew(a);
+    compare_with_mean(a, &a->past);
+    a->past.mean_steps = 0;
+    a->reference = (struct account_mean){0};
+    a->pairs.reference.known = false;
+}
+
+double account_time_s(const struct account *a)
+{
+    double s = a->past.time_s;
+
+    for (size_t k = 0; k < STRETCH_KINDS; k++)
+        s += a->sum[k].time_s;
+    return s;
+}
+
+/* What regime a adds to all of it. */
 static void add_regime(const struct account *a, struct account_saved *ret,
-                       double *would_j, double *would_s, double *half2)
+                       struct account_past *all)
 {
     struct account_sum search = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
-    struct account_sum all = add(&search, &a->sum[STRETCH_HOLD]);
+    const struct account_sum *visit = &a->sum[STRETCH_VISIT];
 
     ret->search_s += search.time_s;
     ret->search_steps += search.steps;
-    if (a->reference.windows == 0 || all.steps <= 0)
+    ret->visits_s += visit->time_s;
+    ret->pairs += a->pairs.pairs + a->past_pairs;
+    if (a->reference.windows == 0 || account_time_s(a) <= 0)
         return;
-    double e_would = all.steps * account_mean_energy(&a->reference);
-    double t_would = all.steps * account_mean_time(&a->reference);
-    double e_err = Z95 * account_mean_energy_rse(&a->reference) * e_would;
-    double t_err = Z95 * account_mean_time_rse(&a->reference) * t_would;
     ret->known = true;
-    ret->steps += all.steps;
-    ret->energy_j += e_would - all.energy_j;
-    ret->slowdown += all.time_s;
-    ret->slowdown_half += t_err * t_err;
-    *would_j += e_would;
-    *would_s += t_would;
-    *half2 += e_err * e_err + all.half2_j2;
+    struct account_past parts[] = {
+        {.steps = search.steps,
+         .time_s = search.time_s,
+         .energy_j = search.energy_j,
+         .half2_j2 = search.half2_j2,
+         .mean_steps = search.steps},
+        {.steps = visit->steps, /* they are what the others are compared with */
+         .time_s = visit->time_s,
+         .energy_j = visit->energy_j,
+         .would_s = visit->time_s,
+         .would_j = visit->energy_j},
+        hold_of(a),
+        a->past,
+    };
+    struct account_past regime = {0};
+    for (size_t i = 0; i < n_elements(parts); i++)
+        past_add(&regime, &parts[i]);
+    compare_with_mean(a, &regime);
+    past_add(all, &regime);
     if (a->hold.windows > 0) {
         ret->cost_known = true;
         ret->cost_j += search.energy_j - search.steps * account_mean_energy(&a->hold);
         ret->cost_s += search.time_s - search.steps * account_mean_time(&a->hold);
+        ret->visits_cost_j +=
+            visit->energy_j - visit->steps * account_mean_energy(&a->hold);
     }
 }
 
 void account_saved(const struct account *a, size_t n, struct account_saved *ret)
 {
     struct account_saved out = {0};
-    double would_j = 0, would_s = 0, half2 = 0;
+    struct account_past all = {0};
 
     for (size_t i = 0; i < n; i++)
-        add_regime(&a[i], &out, &would_j, &would_s, &half2);
+        add_regime(&a[i], &out, &all);
     if (out.known) {
-        out.half_j = sqrt(half2);
-        out.fraction = out.energy_j / would_j;
-        out.half = out.half_j / would_j;
-        out.slowdown /= would_s;
-        out.slowdown_half = sqrt(out.slowdown_half) / would_s * out.slowdown;
+        out.steps = all.steps;
+        out.energy_j = all.would_j - all.energy_j;
+        out.half_j = sqrt(all.would_half2_j2 + all.half2_j2);
+        out.fraction = out.energy_j / all.would_j;
+        out.half = out.half_j / all.would_j;
+        out.slowdown = all.time_s / all.would_s;
+        out.slowdown_half = sqrt(all.would_half2_s2) / all.would_s * out.slowdown;
     }
     *ret = out;
 }

@@ -9,12 +9,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "core/optimum/counterfactual.h"
 #include "core/progress/steps.h"
 
 enum stretch_kind {
     STRETCH_REFERENCE, /* at the original cap, to know it */
     STRETCH_SEARCH,    /* on the way and while measuring other caps */
     STRETCH_HOLD,      /* at the cap chosen or asked for */
+    STRETCH_VISIT,     /* at the reference cap once more, out of a hold */
     STRETCH_KINDS,
 };
 
@@ -58,11 +60,30 @@ double account_mean_energy(const struct account_mean *m);
 double account_mean_time_rse(const struct account_mean *m);
 double account_mean_energy_rse(const struct account_mean *m);
 
-/* One regime of the job: until it changes for good. */
+/* Holds that are over, with what their steps would have taken at the reference cap. */
+struct account_past {
+    double steps, time_s, energy_j, half2_j2;
+    double mean_steps; /* of these: compared with the mean of the reference windows; not
+                          in … */
+    double would_s, would_j, would_half2_s2, would_half2_j2;
+};
+
+/* One regime of the job: until it changes for good.  sum[STRETCH_HOLD], hold and pairs
+ * belong to the cap that is held now.
+ */
 struct account {
     struct account_sum sum[STRETCH_KINDS];
     struct account_mean reference, hold;
+    struct counterfactual pairs;
+    unsigned past_pairs;
+    struct account_past past;
 };
+/* Another cap is held from now on. */
+void account_hold_anew(struct account *a);
+/* The reference will be another one: holds so far stay as they were compared. */
+void account_reference_anew(struct account *a);
+/* Seconds of training steps that are booked. */
+double account_time_s(const struct account *a);
 
 struct account_saved {
     bool known;            /* a reference was measured */
@@ -76,8 +97,13 @@ struct account_saved {
     double search_s; /* time spent searching, reference included */
     double search_steps;
     double cost_j, cost_s; /* against holding the final cap from the first step */
+    unsigned pairs;       /* windows at the reference cap that holds were compared with */
+    double visits_s;      /* time at that cap, out of holds … */
+    double visits_cost_j; /* … and what that cost */
 };
-/* Over n regimes, each compared with its own reference. */
+/* Over n regimes.  Steps of a hold are compared with the reference windows next to it
+ * (counterfactual.h), those before it with the ones measured at its start.
+ */
 void account_saved(const struct account *a, size_t n, struct account_saved *ret);
 
 #endif

@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "core/optimum/counterfactual.h"
 #include "io/yaml.h"
 
 /* ---- the keys ---- */
@@ -22,6 +23,7 @@ enum type {
     WORD,
     LIMIT,   /* watts or percent */
     GOAL,    /* "none" or a goal */
+    PERCENT, /* a double, 1 % is 0.01 */
     CLASSES, /* maps by name */
 };
 
@@ -29,7 +31,7 @@ struct key {
     const char *key;
     enum type type;
     size_t at, size;
-    double min, max; /* COUNT, DURATION (s) */
+    double min, max; /* COUNT, DURATION (s), PERCENT */
     bool restart;
     const struct yaml_word *words;
 };
@@ -73,6 +75,7 @@ static const struct key keys[] = {
     {"jobs.discover", BOOL, AT(jobs.discover), 0, 0, RESTART, NULL},
     {"jobs.look", DURATION, AT(jobs.look_ns), 0.5, 60, RESTART, NULL},
     {"search.found_jobs", GOAL, AT(search), 0, 0, LIVE, NULL},
+    {"search.reference_share", PERCENT, AT(reference_share), 0, 5, RESTART, NULL},
     {"ledger.path", PATH, AT(ledger.path), 0, 0, RESTART, NULL},
     {"ledger.keep.fine", DURATION, AT(ledger.keep_fine_ns), 3600, 100 * YEAR_S, LIVE, NULL},
     {"ledger.keep.minute", DURATION, AT(ledger.keep_minute_ns), 3600, 100 * YEAR_S, LIVE, NULL},
@@ -158,6 +161,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.sampling.rest_ns = 3 * NS_PER_S;
     c.sampling.job_ns = 500 * NS_PER_MS;
     c.sampling.search_ns = 200 * NS_PER_MS;
+    c.reference_share = VISITS_SHARE;
     c.caps.longest_ns = 86400 * NS_PER_S;
     c.caps.others = CAPS_YIELD;
     c.caps.reassert_ns = 10 * NS_PER_S;
@@ -304,8 +308,8 @@ static int read_goal(const struct place *p, struct config_search *field)
 }
 
 /* "90 %" with what follows the percent sign ("/s" of a rate). */
-static int read_percent(const struct place *p, const char *what, const char *after,
-                        const struct key *range, double *ret)
+static int read_percent(const struct place *p, const char *after, const struct key *range,
+                        double *ret)
 {
     const char *text = NULL;
     char number[32];
@@ -315,21 +319,20 @@ static int read_percent(const struct place *p, const char *what, const char *aft
     if (r < 0)
         return r;
     const char *sign = strchr(text, '%');
-    if (!sign || strcmp(sign + 1, after) != 0 || (size_t)(sign - text) >= sizeof number)
+    size_t len = sign ? (size_t)(sign - text) : sizeof number;
+    bool form = sign && strcmp(sign + 1, after) == 0 && len < sizeof number;
+    if (form) {
+        memcpy(number, text, len);
+        number[len] = '\0';
+        form = parse_double(number, &v, NULL) >= 0;
+    }
+    if (!form)
         return yaml_fail(p->node, p->err, -EINVAL,
-                         "%s.%s: '%.40s' is not of the form "
-                         "'%g %%%s'",
-                         p->key, what, text, range->max, after);
-    memcpy(number, text, (size_t)(sign - text));
-    number[sign - text] = '\0';
-    if (parse_double(number, &v, NULL) < 0)
-        return yaml_fail(p->node, p->err, -EINVAL,
-                         "%s.%s: '%.40s' is not of the form "
-                         "'%g %%%s'",
-                         p->key, what, text, range->max, after);
+                         "%s: '%.40s' is not of the form '%g %%%s'", p->key, text,
+                         range->max, after);
     if (!(v >= range->min && v <= range->max))
-        return yaml_fail(p->node, p->err, -ERANGE, "%s.%s: %g %% is outside %g..%g %%",
-                         p->key, what, v, range->min, range->max);
+        return yaml_fail(p->node, p->err, -ERANGE, "%s: %g %% is outside %g..%g %%",
+                         p->key, v, range->min, range->max);
     *ret = v / 100;
     return 0;
 }
@@ -344,16 +347,18 @@ static int read_class(const struct place *p, struct cap_class *cls)
     for (size_t i = 0; r == 0 && i < yaml_count(p->node); i++) {
         const char *name = yaml_key_at(p->node, i);
         const char *text = NULL;
-        struct place at = {yaml_at(p->node, i), p->key, p->err};
+        char key[200];
+        struct place at = {yaml_at(p->node, i), key, p->err};
+        (void)snprintf(key, sizeof key, "%s.%s", p->key, name);
         if (strcmp(name, "first") == 0)
-            r = read_percent(&at, name, "", &first, &cls->first);
+            r = read_percent(&at, "", &first, &cls->first);
         else if (strcmp(name, "floor") == 0)
-            r = read_percent(&at, name, "", &floor, &cls->floor);
+            r = read_percent(&at, "", &floor, &cls->floor);
         else if ((r = yaml_text(at.node, &text, p->err)) == 0 &&
                  strcmp(text, "at once") == 0)
             cls->rate = 0;
         else if (r == 0)
-            r = read_percent(&at, name, "/s", &ramp, &cls->rate);
+            r = read_percent(&at, "/s", &ramp, &cls->rate);
     }
     return r;
 }
@@ -407,6 +412,8 @@ static int read_value(const struct place *p, const struct key *k, struct node_co
         return read_limit(p, field);
     case GOAL:
         return read_goal(p, &c->search);
+    case PERCENT:
+        return read_percent(p, "", k, (double *)(void *)field);
     case CLASSES:
         return read_classes(p, &c->caps);
     }

@@ -111,6 +111,7 @@ struct node_config {
     struct config_caps caps;
     struct config_jobs jobs;
     struct config_search search;
+    double reference_share; /* of a job's time, to measure what is saved; 0: none */
     struct config_ledger ledger;
     struct config_api api;
     struct config_metrics metrics;

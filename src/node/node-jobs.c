@@ -275,6 +275,9 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                    .boards = node->boards,
                                    .caps = node->caps,
                                    .sampler = sampler_of,
+                                   .visits_share = node->config.reference_share > 0
+                                                       ? node->config.reference_share
+                                                       : -1,
                                    .save = on_save,
                                    .note = on_note,
                                    .user = node};

@@ -212,6 +212,7 @@ static int begin_tuning(struct session *s)
         .cap = s->o.cap,
         .window_s = s->o.window_s,
         .warm_s = s->o.warm_s,
+        .visits_share = s->o.visits_share,
         .note = s->o.note,
         .user = s->o.user,
     };

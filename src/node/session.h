@@ -43,6 +43,7 @@ struct session_opts {
     struct goal goal;
     struct cap_arg cap;
     double window_s, warm_s;                         /* 0: the tuner's own */
+    double visits_share;                             /* see struct tuner_opts */
     const char *actuator_library, *actuator_program; /* see actuator/client.h */
 
     tuner_note_fn note; /* lines for a human */

@@ -35,7 +35,10 @@ struct tuner {
     unsigned pending;      /* sets under way */
     bool refused;          /* one of them failed */
     bool stopped;          /* the job is: the originals are in force */
-    bool first_seen;       /* the first cap is in force since first_steps */
+    bool visiting;         /* a hold is left for a look at the reference cap, since … */
+    uint64_t visit_ns;
+    bool warm; /* … and comes back to it as warm as it was there */
+    bool first_seen; /* the first cap is in force since first_steps */
     uint64_t first_steps;
 
     struct window window;
@@ -66,8 +69,14 @@ void tuner_note(struct tuner *t, bool important, const char *format, ...)
 /* The next step of whoever decides: goes there. */
 int tuner_next(struct tuner *t);
 int tuner_maybe_done(struct tuner *t);
+/* A window of a hold is told: a look at the reference cap, if one is due (else 0 and
+ * t->visiting stays false).
+ */
+int tuner_visit(struct tuner *t);
 /* The highest cap that may be had now: a reference. */
 uint32_t tuner_reference_mw(const struct tuner *t);
+/* The look at the reference cap is over, with or without a window. */
+void tuner_visit_over(struct tuner *t);
 
 /* ---- tuner-windows.c ---- */
 

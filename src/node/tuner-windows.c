@@ -93,6 +93,7 @@ static int changed(struct tuner *t)
     t->report.changes++;
     tuner_note(t, true, "the job has changed: looks again");
     tuner_turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
+    counterfactual_break(&tuner_account(t)->pairs);
     if (t->report.n_regimes < TUNER_REGIMES_MAX)
         t->report.n_regimes++;
     *tuner_account(t) = (struct account){0};
@@ -114,7 +115,7 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
     if (a->reference.windows > 0 && w->cap_mw + MW_PER_W < t->report.reference_mw)
         return;
     if (w->cap_mw > t->report.reference_mw + MW_PER_W)
-        a->reference = (struct account_mean){0};
+        account_reference_anew(a);
     if (a->reference.windows == 0)
         t->report.reference_mw = w->cap_mw;
     account_mean_add(&a->reference, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
@@ -133,14 +134,29 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
         if (t->hold_at_mw)
             change_init(&t->change, 0);
         if (t->hold_at_mw)
-            a->hold = (struct account_mean){0};
+            account_hold_anew(a);
         t->hold_at_mw = w->cap_mw;
     }
     account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+    (void)counterfactual_on_hold(&a->pairs, w->time_s, w->energy_j, w->time_rse,
+                                 w->energy_rse);
     /* Energy that is less sure than the detector takes is no news of energy. */
     bool sure = w->energy_rse <= change_needs_rse(&t->change);
     double energy_j = sure ? w->energy_j : account_mean_energy(&a->hold);
     return change_on_window(&t->change, w->time_s, energy_j) != CHANGE_NONE;
+}
+
+/* The reference once more, next to windows of the hold.  A higher cap than the
+ * reference's of before (others allow more now) begins anew.
+ */
+static void judge_visit(struct tuner *t, const struct search_window *w)
+{
+    if (w->cap_mw > t->report.reference_mw + MW_PER_W)
+        judge_reference(t, w);
+    else if (w->cap_mw + MW_PER_W >= t->report.reference_mw)
+        counterfactual_on_reference(&tuner_account(t)->pairs, w->time_s, w->energy_j,
+                                    w->time_rse, w->energy_rse);
+    tuner_visit_over(t);
 }
 
 /* A measured window at a cap: into the books, and to whoever decides. */
@@ -153,7 +169,9 @@ static int judge(struct tuner *t, const struct search_window *w)
     struct tuner_cap *c = cap_record(t, w->cap_mw);
     if (c)
         account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-    if (w->cap_mw >= tuner_reference_mw(t))
+    if (t->visiting)
+        judge_visit(t, w);
+    else if (w->cap_mw >= tuner_reference_mw(t))
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t);
@@ -164,6 +182,9 @@ static int judge(struct tuner *t, const struct search_window *w)
     }
     if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
         return tuner_next(t);
+    int r = tuner_visit(t);
+    if (r < 0 || t->visiting)
+        return r;
     return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
 }
 

@@ -9,7 +9,12 @@
 #include "base/error.h"
 #include "node/tuner-inside.h"
 
-enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3 };
+enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, VISIT_STEPS = 2 };
+/* A board that was capped is cool and leaks less: it takes a minute or two to be as warm as
+ * it would have been (time constants of 20 to 60 s).
+ */
+#define VISIT_SETTLE_S 60.0
+#define VISIT_MOST 2 /* times what a visit takes at the least, then it is given up */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S \
     15.0 /* and 2 s of the wall's clock, where simulated time is faster */
@@ -174,10 +179,35 @@ static uint32_t first_cap(const struct tuner *t, double peak_w)
     return mw > t->report.original_mw ? t->report.original_mw : mw;
 }
 
+/* To the reference cap and back: raised at once. */
+static struct search_step visit_step(const struct tuner *t)
+{
+    return (struct search_step){
+        .kind = SEARCH_MEASURE,
+        .cap_mw = tuner_reference_mw(t),
+        .settle_s = VISIT_SETTLE_S,
+        .settle_steps = VISIT_STEPS,
+        .why = "what is saved: the reference once more",
+    };
+}
+
+void tuner_visit_over(struct tuner *t)
+{
+    if (!t->visiting)
+        return;
+    t->visiting = false;
+    t->warm = true;
+    visits_made(&t->report.visits, s_between(t->visit_ns, loop_now_ns(t->o.loop)));
+}
+
 static struct search_step next_step(struct tuner *t)
 {
     struct search_step step;
 
+    if (t->visiting && tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
+        tuner_visit_over(t); /* others allow it no more */
+    if (t->visiting)
+        return visit_step(t);
     if (t->search)
         return *search_step(t->search);
     fixed_step(t, &step);
@@ -196,17 +226,23 @@ int tuner_next(struct tuner *t)
     bool reference =
         t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
     if (t->step.kind == SEARCH_HOLD) {
+        if (t->warm) /* what is compared with the visit is as cool as before it */
+            t->step.settle_s = fmax(t->step.settle_s, VISIT_SETTLE_S);
+        t->warm = false;
         if (!t->report.holding || t->report.held_mw != t->step.cap_mw)
             tuner_note(t, true, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
         if (!t->report.holding || t->report.held_mw != t->step.cap_mw) {
             change_init(&t->change, 0);
-            tuner_account(t)->hold = (struct account_mean){0};
+            account_hold_anew(tuner_account(t));
             t->hold_at_mw = 0;
         }
         t->report.holding = true;
         t->report.held_mw = t->step.cap_mw;
         (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
         tuner_turn(t, STRETCH_HOLD);
+    } else if (t->visiting) {
+        tuner_turn(t, STRETCH_VISIT);
+        tuner_note(t, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
     } else {
         t->report.holding = false;
         tuner_turn(t, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
@@ -303,6 +339,28 @@ static int stalled(struct tuner *t, uint64_t now)
     return leave(t);
 }
 
+/* A look at the reference takes this long at the least. */
+static double visit_least_s(const struct tuner *t)
+{
+    return VISIT_SETTLE_S + (t->o.window_s > 0 ? t->o.window_s : 10);
+}
+
+int tuner_visit(struct tuner *t)
+{
+    double trained_s = 0;
+
+    if (!t->search || tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
+        tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
+        return 0;
+    for (size_t i = 0; i < t->report.n_regimes; i++)
+        trained_s += account_time_s(&t->regime[i]);
+    if (!visits_due(&t->report.visits, trained_s, visit_least_s(t)))
+        return 0;
+    t->visiting = true;
+    t->visit_ns = loop_now_ns(t->o.loop);
+    return tuner_next(t);
+}
+
 static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct tuner *t = user;
@@ -312,6 +370,11 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         return 0;
     if (t->refused)
         return leave(t);
+    if (t->visiting && s_between(t->visit_ns, now) > VISIT_MOST * visit_least_s(t)) {
+        tuner_visit_over(t); /* a pause of the job, or steps that are too long */
+        window_cancel(&t->window);
+        return tuner_next(t);
+    }
     if (t->state == TUNER_WALK && t->pending == 0) {
         check_first(t, now);
         uint32_t mw = ramp_at(&t->ramp, now);
@@ -428,6 +491,7 @@ static int tuner_lease_over(struct tuner *t, const char *text)
     if (t->o.caps->lease_over)
         text = t->o.caps->lease_over;
     tuner_note(t, true, "%s: starts from the original cap again", text);
+    tuner_visit_over(t);
     window_cancel(&t->window);
     tuner_turn(t, STRETCH_SEARCH);
     bool walked = t->report.started || t->step.cap_mw > 0;
@@ -462,6 +526,7 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return 0;
     if (stopped) {
         tuner_note(t, true, "the job is stopped: no cap until it goes on");
+        tuner_visit_over(t);
         window_cancel(&t->window);
         tuner_turn(t, STRETCH_SEARCH);
         ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
@@ -616,8 +681,11 @@ static int fixed_cap(struct tuner *t, uw_error *err)
 static void take_known(struct tuner *t)
 {
     const struct tuner_known *k = t->o.known;
+    double share = t->o.visits_share;
     size_t skip = 0;
 
+    share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
+    t->report.visits.share = share;
     if (!k || k->n_regimes == 0)
         return;
     if (k->n_regimes >= TUNER_REGIMES_MAX)
@@ -627,6 +695,8 @@ static void take_known(struct tuner *t)
     t->report.windows = k->windows;
     t->report.changes = k->changes;
     t->report.stalls = k->stalls;
+    t->report.visits = k->visits;
+    t->report.visits.share = share;
     if (k->n_caps == 0) { /* other boards: nothing measured there holds here */
         t->regime[t->report.n_regimes++] = (struct account){0};
         return;
@@ -710,6 +780,11 @@ const struct tuner_report *tuner_report(struct tuner *t)
     if (t->search)
         search_result(t->search, &known);
     t->report.best_mw = known.has_reference ? known.best_mw : t->asked_mw;
+    t->report.modelled = known.has_reference && known.ref_energy_j > 0;
+    if (t->report.modelled) {
+        t->report.model_saving = 1 - known.best_energy_j / known.ref_energy_j;
+        t->report.model_slowdown = known.best_time_s / known.ref_time_s;
+    }
     account_saved(t->regime, t->report.n_regimes, &t->report.saved);
     return &t->report;
 }

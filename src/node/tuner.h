@@ -17,6 +17,7 @@
 
 #include "actuator/result.h"
 #include "base/units.h"
+#include "core/optimum/counterfactual.h"
 #include "core/optimum/goal.h"
 #include "core/optimum/search.h"
 #include "core/progress/steps.h"
@@ -49,6 +50,7 @@ struct tuner_known {
     uint32_t held_mw; /* with these boards; 0: none was */
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
+    struct visits visits; /* its share is not used */
 };
 
 /* What a cap by name comes to on a board of these limits: a percentage is of its default
@@ -70,6 +72,11 @@ struct tuner_opts {
     double floor, ramp; /* 0: the search's own */
     double window_s;    /* length of a window; 0: 10 s */
     double warm_s;      /* training seen before anything is measured; 0: 10 s */
+    /* While a cap that was searched for is held, the reference cap is looked at again for
+     * this part of the job's time, so that what is saved is measured (counterfactual.h);
+     * 0: VISITS_SHARE, below 0: never.
+     */
+    double visits_share;
     tuner_note_fn note;
     void *user;
     const struct tuner_known *known; /* or NULL; borrowed for tuner_new() */
@@ -118,6 +125,10 @@ struct tuner_report {
     const struct tuner_cap *cap; /* caps measured, in order of first measure */
     size_t n_caps;
     unsigned windows, changes, stalls;
+    struct visits visits;
+    bool modelled; /* what the search's model says of the cap it would hold: */
+    double model_saving,
+        model_slowdown;            /* part of the reference's energy; time over its */
     const struct account *account; /* one a regime: the job's changes end one */
     size_t n_regimes;
     struct account_saved saved;

@@ -8,7 +8,14 @@
 #include "io/json.h"
 #include "node/tuning-inside.h"
 
-enum { VERSION = 1, SUM_VALUES = 4, MEAN_VALUES = 5 };
+enum { VERSION = 1, SUM_VALUES = 4, MEAN_VALUES = 5, PAIR_VALUES = 6, PAST_VALUES = 9 };
+
+static const char *const stretch_names[STRETCH_KINDS] = {
+    [STRETCH_REFERENCE] = "reference_steps",
+    [STRETCH_SEARCH] = "search_steps",
+    [STRETCH_HOLD] = "hold_steps",
+    [STRETCH_VISIT] = "visit_steps",
+};
 
 void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *report)
 {
@@ -23,6 +30,7 @@ void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *repo
         .windows = report->windows,
         .changes = report->changes,
         .stalls = report->stalls,
+        .visits = report->visits,
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
     memcpy(m->cap, report->cap, report->n_caps * sizeof *m->cap);
@@ -53,19 +61,35 @@ static void put_mean(struct json_out *o, const char *key, const struct account_m
     json_out_end(o);
 }
 
+/* Reference windows out of holds, and holds that are over. */
+static void put_pairs(struct json_out *o, const struct account *a)
+{
+    const struct counterfactual *c = &a->pairs;
+    const struct account_past *p = &a->past;
+    const double sums[PAIR_VALUES] = {c->t.w, c->t.wd, c->t.wdd,
+                                      c->e.w, c->e.wd, c->e.wdd};
+    const double past[PAST_VALUES] = {
+        p->steps,   p->time_s,  p->energy_j,       p->half2_j2,       p->mean_steps,
+        p->would_s, p->would_j, p->would_half2_s2, p->would_half2_j2,
+    };
+
+    json_out_int(o, "pairs", c->pairs);
+    put_values(o, "pair_sums", sums, PAIR_VALUES);
+    json_out_int(o, "past_pairs", a->past_pairs);
+    put_values(o, "past", past, PAST_VALUES);
+}
+
 static void put_regime(struct json_out *o, const struct account *a)
 {
-    static const char *const names[STRETCH_KINDS] = {"reference_steps", "search_steps",
-                                                     "hold_steps"};
-
     json_out_object(o, NULL);
     for (size_t k = 0; k < STRETCH_KINDS; k++) {
         const double v[SUM_VALUES] = {a->sum[k].steps, a->sum[k].time_s,
                                       a->sum[k].energy_j, a->sum[k].half2_j2};
-        put_values(o, names[k], v, SUM_VALUES);
+        put_values(o, stretch_names[k], v, SUM_VALUES);
     }
     put_mean(o, "reference", &a->reference);
     put_mean(o, "hold", &a->hold);
+    put_pairs(o, a);
     json_out_end(o);
 }
 
@@ -117,6 +141,9 @@ int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory 
     json_out_int(o, "windows", m->known.windows);
     json_out_int(o, "changes", m->known.changes);
     json_out_int(o, "stalls", m->known.stalls);
+    json_out_int(o, "visits", m->known.visits.n);
+    json_out_double(o, "visits_s", m->known.visits.spent_s);
+    json_out_double(o, "visit_s", m->known.visits.last_s);
     json_out_array(o, "boards");
     for (size_t i = 0; i < m->n_uuids; i++)
         json_out_text(o, NULL, m->uuid[i]);
@@ -139,8 +166,8 @@ int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory 
 
 /* ---- reading ---- */
 
-static int get_values(const struct json_value *v, const char *key, double *ret, size_t n,
-                      uw_error *err)
+static int get_signed_values(const struct json_value *v, const char *key, double *ret,
+                             size_t n, uw_error *err)
 {
     const struct json_value *o = json_get(v, key);
     int r = 0;
@@ -149,11 +176,22 @@ static int get_values(const struct json_value *v, const char *key, double *ret, 
         char name[8];
         (void)snprintf(name, sizeof name, "%zu", i);
         r = json_get_double(o, name, &ret[i], err);
-        if (r >= 0 && !(isfinite(ret[i]) && ret[i] >= 0))
+        if (r >= 0 && !isfinite(ret[i]))
             r = fail(err, -ERANGE, "%g is no sum", ret[i]);
         if (r < 0)
             r = fail_in(err, r, "%s", key);
     }
+    return r;
+}
+
+static int get_values(const struct json_value *v, const char *key, double *ret, size_t n,
+                      uw_error *err)
+{
+    int r = get_signed_values(v, key, ret, n, err);
+
+    for (size_t i = 0; i < n && r >= 0; i++)
+        if (ret[i] < 0)
+            r = fail(err, -ERANGE, "%s: %g is no sum", key, ret[i]);
     return r;
 }
 
@@ -189,21 +227,49 @@ static int get_mean(const struct json_value *v, const char *key, struct account_
     return 0;
 }
 
+/* None in states of before they were kept. */
+static int get_pairs(const struct json_value *v, struct account *ret, uw_error *err)
+{
+    struct counterfactual *c = &ret->pairs;
+    double s[PAIR_VALUES] = {0}, p[PAST_VALUES] = {0};
+
+    if (!json_get(v, "pairs"))
+        return 0;
+    int r = get_unsigned(v, "pairs", &c->pairs, err);
+    if (r >= 0)
+        r = get_unsigned(v, "past_pairs", &ret->past_pairs, err);
+    if (r >= 0)
+        r = get_signed_values(v, "pair_sums", s, PAIR_VALUES, err);
+    if (r >= 0 && c->pairs > 0 && !(s[0] > 0 && s[3] > 0))
+        r = fail(err, -EINVAL, "pairs that weigh nothing");
+    if (r >= 0)
+        r = get_values(v, "past", p, PAST_VALUES, err);
+    if (r < 0)
+        return r;
+    c->t = (struct pair_sums){s[0], s[1], s[2]};
+    c->e = (struct pair_sums){s[3], s[4], s[5]};
+    ret->past =
+        (struct account_past){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]};
+    return 0;
+}
+
 static int get_regime(const struct json_value *v, struct account *ret, uw_error *err)
 {
-    static const char *const names[STRETCH_KINDS] = {"reference_steps", "search_steps",
-                                                     "hold_steps"};
     int r = 0;
 
     for (size_t k = 0; k < STRETCH_KINDS && r >= 0; k++) {
         double s[SUM_VALUES] = {0};
-        r = get_values(v, names[k], s, SUM_VALUES, err);
+        if (k == STRETCH_VISIT && !json_get(v, stretch_names[k]))
+            continue; /* of before there were visits */
+        r = get_values(v, stretch_names[k], s, SUM_VALUES, err);
         ret->sum[k] = (struct account_sum){s[0], s[1], s[2], s[3]};
     }
     if (r >= 0)
         r = get_mean(v, "reference", &ret->reference, err);
     if (r >= 0)
         r = get_mean(v, "hold", &ret->hold, err);
+    if (r >= 0)
+        r = get_pairs(v, ret, err);
     return r;
 }
 
@@ -242,6 +308,21 @@ static int get_ask(const struct json_value *root, struct tuning_ask *ret,
         *cls = (struct cap_class){c[0], c[1], c[2]};
         ret->cls = cls;
     }
+    return r;
+}
+
+static int get_visits(const struct json_value *root, struct visits *ret, uw_error *err)
+{
+    if (!json_get(root, "visits")) /* of before there were any */
+        return 0;
+    int r = get_unsigned(root, "visits", &ret->n, err);
+    if (r >= 0)
+        r = json_get_double(root, "visits_s", &ret->spent_s, err);
+    if (r >= 0)
+        r = json_get_double(root, "visit_s", &ret->last_s, err);
+    if (r >= 0 && !(ret->spent_s >= 0 && ret->last_s >= 0))
+        r = fail(err, -ERANGE, "visits_s: %g s and visit_s: %g s cannot be", ret->spent_s,
+                 ret->last_s);
     return r;
 }
 
@@ -306,6 +387,8 @@ int tuning_state_read(const char *text, struct tuning_ask *ret_ask,
         r = get_unsigned(root, "changes", &m->known.changes, err);
     if (r >= 0)
         r = get_unsigned(root, "stalls", &m->known.stalls, err);
+    if (r >= 0)
+        r = get_visits(root, &m->known.visits, err);
     if (r >= 0)
         r = get_lists(root, m, err);
     if (r < 0)

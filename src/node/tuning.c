@@ -233,6 +233,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .ramp = t->ask.cls ? t->ask.cls->rate : 0,
         .window_s = ts->o.window_s,
         .warm_s = ts->o.warm_s,
+        .visits_share = ts->o.visits_share,
         .note = on_tuner_note,
         .user = t,
         .known = known.n_regimes ? &known : NULL,

@@ -90,9 +90,67 @@ static void saved(void)
     ok(s.steps == 100, "a regime without a reference is not compared");
 }
 
+/* A job whose steps grow dearer: what was measured at its start says too little. */
+static void measured_again(void)
+{
+    struct account a = {0};
+    struct account_saved s;
+    double level = 1, spent_j = 0, would_j = 0;
+
+    for (unsigned i = 0; i < 2; i++)
+        account_mean_add(&a.reference, 1.0, 100, 0.001, 0.001);
+    a.sum[STRETCH_REFERENCE] = (struct account_sum){20, 20, 2000, 0};
+    for (unsigned i = 0; i < 100; i++) {
+        level *= 1.002;
+        if (i % 20 == 10) {
+            counterfactual_on_reference(&a.pairs, level, 100 * level, 0.001, 0.001);
+            a.sum[STRETCH_VISIT].steps += 10;
+            a.sum[STRETCH_VISIT].time_s += 10 * level;
+            a.sum[STRETCH_VISIT].energy_j += 1000 * level;
+            continue;
+        }
+        (void)counterfactual_on_hold(&a.pairs, 1.1 * level, 80 * level, 0.001, 0.001);
+        account_mean_add(&a.hold, 1.1 * level, 80 * level, 0.001, 0.001);
+        a.sum[STRETCH_HOLD].steps += 10;
+        a.sum[STRETCH_HOLD].time_s += 11 * level;
+        a.sum[STRETCH_HOLD].energy_j += 800 * level;
+        spent_j += 800 * level;
+        would_j += 1000 * level;
+    }
+    account_saved(&a, 1, &s);
+    is_int(s.pairs, 5, "five windows at the reference cap, out of the hold");
+    is_near(s.energy_j, would_j - spent_j, s.half_j,
+            "what was saved lies within: %.0f +- %.0f", s.energy_j, s.half_j);
+    ok(s.half_j < 0.01 * would_j && s.half_j > 0, "and is well known");
+    ok(fabs(960 * 100 - spent_j - s.energy_j) > 5 * s.half_j,
+       "the start's windows alone would be far off");
+    is_near(s.visits_s, a.sum[STRETCH_VISIT].time_s, 1e-9,
+            "time at the reference is told");
+    ok(s.visits_cost_j > 0, "and what it cost");
+
+    double before_j = s.energy_j;
+    account_hold_anew(&a);
+    account_saved(&a, 1, &s);
+    is_near(s.energy_j, before_j, 1e-6, "another cap: what was saved before stays");
+    ok(s.pairs == 5 && a.pairs.pairs == 0,
+       "and nothing of it is compared with the new cap");
+    a.sum[STRETCH_HOLD] = (struct account_sum){10, 12, 700, 0};
+    account_saved(&a, 1, &s);
+    is_near(s.energy_j, before_j + 10 * 100 - 700, 1e-6,
+            "until then the mean of the reference serves");
+    account_reference_anew(&a);
+    account_saved(&a, 1, &s);
+    ok(!s.known, "without a reference nothing is told");
+    account_mean_add(&a.reference, 1.0, 90, 0, 0);
+    account_saved(&a, 1, &s);
+    is_near(s.energy_j, before_j + 10 * 100 - 700 - 20 * 10, 1e-6,
+            "holds of before stay as they were compared");
+}
+
 int main(void)
 {
     stretches();
     saved();
+    measured_again();
     return done();
 }

@@ -15,6 +15,14 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
         account_mean_add(&a[i].reference, 0.5, 225, 0.003, 0.004);
         account_mean_add(&a[i].reference, 0.51, 226, 0.003, 0.004);
         account_mean_add(&a[i].hold, 0.52, 200, 0.002, 0.002);
+        counterfactual_on_reference(&a[i].pairs, 0.5, 225, 0.003, 0.004);
+        (void)counterfactual_on_hold(&a[i].pairs, 0.53, 201, 0.002, 0.002);
+        account_hold_anew(&a[i]);
+        a[i].sum[STRETCH_HOLD] = (struct account_sum){500.5, 270, 100000, 7};
+        a[i].sum[STRETCH_VISIT] = (struct account_sum){30, 15, 6700, 2};
+        counterfactual_on_reference(&a[i].pairs, 0.5, 225, 0.003, 0.004);
+        (void)counterfactual_on_hold(&a[i].pairs, 0.52, 200, 0.002, 0.002);
+        account_mean_add(&a[i].hold, 0.52, 200, 0.002, 0.002);
     }
     for (size_t i = 0; i < 3; i++) {
         caps[i].cap_mw = 300000 - (uint32_t)i * 50000;
@@ -33,6 +41,7 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
         .n_regimes = 2,
         .cap = caps,
         .n_caps = 3,
+        .visits = {.share = 0.005, .spent_s = 42.5, .last_s = 14.25, .n = 3},
     };
 }
 
@@ -70,6 +79,9 @@ static void there_and_back(bool search)
            got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
            got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
        "what was found");
+    ok(got.known.visits.n == 3 && got.known.visits.spent_s == 42.5 &&
+           got.known.visits.last_s == 14.25,
+       "the visits to the reference");
     ok(got.n_uuids == 1 && strcmp(got.uuid[0], "GPU-a") == 0, "on which boards");
     bool same = got.known.n_caps == 3;
     for (size_t i = 0; i < 3 && same; i++)
@@ -82,7 +94,8 @@ static void there_and_back(bool search)
     account_saved(got.known.regime, got.known.n_regimes, &is);
     ok(want.known && is.known && want.energy_j == is.energy_j &&
            want.half_j == is.half_j && want.slowdown == is.slowdown &&
-           want.cost_j == is.cost_j,
+           want.cost_j == is.cost_j && want.pairs == 4 && is.pairs == 4 &&
+           want.visits_s == is.visits_s,
        "what was saved: %g J", is.energy_j);
 }
 
