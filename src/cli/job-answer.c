@@ -55,6 +55,9 @@ static void take_saved(const struct json_value *search, const struct json_value 
         .search_steps = or_0(take_number(details, "search_steps")),
         .cost_j = or_0(cost_j),
         .cost_s = or_0(take_number(details, "cost_s")),
+        .pairs = (unsigned)take_u64(details, "pairs"),
+        .visits_s = or_0(take_number(details, "visits_s")),
+        .visits_cost_j = or_0(take_number(details, "visits_cost_j")),
     };
 }
 
@@ -72,6 +75,9 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->windows = (unsigned)take_u64(search, "windows");
     r->changes = (unsigned)take_u64(d, "changes");
     r->stalls = (unsigned)take_u64(d, "stalls");
+    r->modelled = isfinite(take_number(d, "model_saving"));
+    r->model_saving = or_0(take_number(d, "model_saving"));
+    r->model_slowdown = or_0(take_number(d, "model_slowdown"));
     take_copy(d, "why", r->why, sizeof r->why);
     take_copy(d, "ended", r->ended, sizeof r->ended);
     take_copy(d, "not_restored", r->restore, sizeof r->restore);

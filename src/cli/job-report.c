@@ -89,6 +89,19 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
                       s->slowdown_half);
     else
         (void)fprintf(to, "  saved  unknown: no reference window was measured\n");
+    if (s->known && s->pairs > 0)
+        (void)fprintf(
+            to,
+            "         against %u look%s at the original cap out of the hold, %.0f s, "
+            "which cost %s\n",
+            s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
+            joules(s->visits_cost_j, a, sizeof a));
+    else if (s->known)
+        (void)fprintf(to, "         against windows at the start alone\n");
+    if (s->known && t->modelled)
+        (void)fprintf(
+            to, "  model  says %.1f %% of the energy for time x %.3f at the cap held\n",
+            100 * t->model_saving, t->model_slowdown);
     if (s->cost_known)
         (void)fprintf(to,
                       "  search %.0f s, %u windows at %zu caps; cost against the held "
@@ -204,6 +217,9 @@ static void json_saved(struct json_out *o, const struct account_saved *s)
     json_out_double(o, "half", s->half);
     json_out_double(o, "slowdown", s->slowdown);
     json_out_double(o, "slowdown_half", s->slowdown_half);
+    json_out_int(o, "pairs", s->pairs);
+    json_out_double(o, "visits_s", s->visits_s);
+    json_out_double(o, "visits_cost_j", s->visits_cost_j);
     json_out_end(o);
 }
 
@@ -228,6 +244,14 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_text(o, "why", t->why);
     tuner_caps_json(t, o);
     json_saved(o, s);
+    if (t->modelled) {
+        json_out_object(o, "model");
+        json_out_double(o, "saving", t->model_saving);
+        json_out_double(o, "slowdown", t->model_slowdown);
+        json_out_end(o);
+    } else {
+        json_out_null(o, "model");
+    }
     json_out_object(o, "search");
     json_out_double(o, "time_s", s->search_s);
     json_out_double(o, "steps", s->search_steps);

@@ -32,6 +32,11 @@ static void details(struct json_out *o, const struct tuner_report *r)
     json_out_double(o, "search_steps", r->saved.search_steps);
     show_maybe(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
     show_maybe(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
+    json_out_int(o, "pairs", r->saved.pairs);
+    json_out_double(o, "visits_s", r->saved.visits_s);
+    show_maybe(o, "visits_cost_j", r->saved.cost_known, r->saved.visits_cost_j);
+    show_maybe(o, "model_saving", r->modelled, r->model_saving);
+    show_maybe(o, "model_slowdown", r->modelled, r->model_slowdown);
     json_out_int(o, "changes", r->changes);
     json_out_int(o, "stalls", r->stalls);
     json_out_text(o, "ended", r->ended[0] ? r->ended : NULL);
