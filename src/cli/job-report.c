@@ -46,11 +46,41 @@ static void print_boards(const struct session_result *r, FILE *to)
     }
 }
 
+static void print_saved(const struct tuner_report *t, FILE *to)
+{
+    const struct account_saved *s = &t->saved;
+    char a[32], b[32];
+
+    if (!s->known) {
+        (void)fprintf(to, "  saved  unknown: no reference window was measured\n");
+        return;
+    }
+    (void)fprintf(to,
+                  "  saved  %s ± %s (%.1f ± %.1f %%) in %.0f training steps, time x "
+                  "%.3f ± %.3f\n",
+                  joules(s->energy_j, a, sizeof a), joules(s->half_j, b, sizeof b),
+                  100 * s->fraction, 100 * s->half, s->steps, s->slowdown,
+                  s->slowdown_half);
+    if (s->pairs > 0)
+        (void)fprintf(
+            to,
+            "         against %u look%s at the original cap out of the hold, %.0f s, "
+            "which cost %s\n",
+            s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
+            joules(s->visits_cost_j, a, sizeof a));
+    else
+        (void)fprintf(to, "         against windows at the start alone\n");
+    if (t->modelled)
+        (void)fprintf(
+            to, "  model  says %.1f %% of the energy for time x %.3f at the cap held\n",
+            100 * t->model_saving, t->model_slowdown);
+}
+
 static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
     const struct account_saved *s = &t->saved;
-    char a[32], b[32], goal[GOAL_TEXT_MAX];
+    char a[32], goal[GOAL_TEXT_MAX];
 
     if (j->caps == SESSION_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
@@ -80,28 +110,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
                           ? "  (reference)"
                           : "");
     }
-    if (s->known)
-        (void)fprintf(to,
-                      "  saved  %s ± %s (%.1f ± %.1f %%) in %.0f training steps, time x "
-                      "%.3f ± %.3f\n",
-                      joules(s->energy_j, a, sizeof a), joules(s->half_j, b, sizeof b),
-                      100 * s->fraction, 100 * s->half, s->steps, s->slowdown,
-                      s->slowdown_half);
-    else
-        (void)fprintf(to, "  saved  unknown: no reference window was measured\n");
-    if (s->known && s->pairs > 0)
-        (void)fprintf(
-            to,
-            "         against %u look%s at the original cap out of the hold, %.0f s, "
-            "which cost %s\n",
-            s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
-            joules(s->visits_cost_j, a, sizeof a));
-    else if (s->known)
-        (void)fprintf(to, "         against windows at the start alone\n");
-    if (s->known && t->modelled)
-        (void)fprintf(
-            to, "  model  says %.1f %% of the energy for time x %.3f at the cap held\n",
-            100 * t->model_saving, t->model_slowdown);
+    print_saved(t, to);
     if (s->cost_known)
         (void)fprintf(to,
                       "  search %.0f s, %u windows at %zu caps; cost against the held "

@@ -37,7 +37,7 @@ struct tuner {
     bool stopped;          /* the job is: the originals are in force */
     bool visiting;         /* a hold is left for a look at the reference cap, since … */
     uint64_t visit_ns;
-    bool warm; /* … and comes back to it as warm as it was there */
+    bool warm;       /* … and comes back to it as warm as it was there */
     bool first_seen; /* the first cap is in force since first_steps */
     uint64_t first_steps;
 

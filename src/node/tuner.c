@@ -10,8 +10,8 @@
 #include "node/tuner-inside.h"
 
 enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, VISIT_STEPS = 2 };
-/* A board that was capped is cool and leaks less: it takes a minute or two to be as warm as
- * it would have been (time constants of 20 to 60 s).
+/* A board that was capped is cool and leaks less: it takes a minute or two to be as warm
+ * as it would have been (time constants of 20 to 60 s).
  */
 #define VISIT_SETTLE_S 60.0
 #define VISIT_MOST 2 /* times what a visit takes at the least, then it is given up */
