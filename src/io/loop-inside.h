@@ -68,16 +68,19 @@ struct loop_child {
 
 enum { WORKER_QUEUE = 64 };
 
-/* What the worker's thread shares with the loop's; freed by the last of them. */
+/* A call of a worker on its way through a lane's thread; under the loop's lock. */
 struct worker_call {
-    pthread_mutex_t lock;
-    pthread_cond_t wake; /* either side: something below has changed */
-    struct loop *loop;   /* referenced */
+    struct worker_call *next;   /* among those that wait, or have returned */
+    struct loop_worker *worker; /* NULL: freed meanwhile, the thread frees the call */
     struct loop_work work;
     enum { CALL_NONE, CALL_WAITING, CALL_RUNS, CALL_RETURNED } state;
+    bool told; /* among those that are told now, by the loop's thread alone */
     int r;
-    bool quit; /* the loop's side is gone: tell nobody, end */
-    int refs;
+    uint64_t took_ns; /* the kernel's time, as began_ns */
+};
+
+struct call_list {
+    struct worker_call *first, *last;
 };
 
 struct loop_worker {
@@ -93,8 +96,10 @@ struct loop_worker {
     struct loop_timer refuse;   /* answers what is queued behind a hang */
     unsigned calling;           /* callbacks on the stack that still use this */
     bool freed;
+    bool shared;               /* one thread with others, while its calls return soon */
     struct worker_call *call;  /* real */
-    pthread_t thread;          /* real */
+    struct lane *lane;         /* real: whose thread makes its calls */
+    unsigned in_time;          /* real: calls in a row, in a lane that it did not share */
     struct loop_timer returns; /* virtual: when the call returns */
     int r;                     /* virtual: and what */
     uint64_t ends_ns;          /* virtual: LOOP_NEVER: it does not return */
@@ -141,10 +146,19 @@ struct loop {
     uv_loop_t uv;
     int timer_fd;
     uv_poll_t timer_poll;
-    uv_async_t returned; /* a worker's call has */
-    size_t n_calls;      /* running ones: keep loop_run() waiting */
-    uint64_t armed_ns;   /* what timer_fd is set to; LOOP_NEVER: nothing */
-    bool firing;
+    int returned_fd; /* an eventfd: calls of workers have returned */
+    uv_poll_t returned_poll;
+    size_t n_calls;    /* running ones: keep loop_run() waiting */
+    uint64_t armed_ns; /* what timer_fd is set to; LOOP_NEVER: nothing */
+    uv_prepare_t before_wait;
+    pthread_mutex_t lock;    /* of all lanes */
+    pthread_cond_t answered; /* a call has returned and `awaited` is set */
+    bool awaited;
+    struct call_list answers;   /* calls that have returned and were not told yet */
+    struct call_list telling;   /* … and are told now */
+    struct lane *common;        /* of the workers that share a thread; NULL: none do */
+    struct loop_timer patience; /* … when its call should have returned */
+    uint64_t patience_ns;       /* LOOP_PATIENCE_NS, but in tests */
 
     /* virtual */
     _Atomic uint64_t now_ns;
@@ -183,7 +197,18 @@ void loop_worker_returned(struct loop_worker *worker, int r);
 /* … has passed its deadline. */
 void loop_worker_timed_out(struct loop_worker *worker);
 
-/* child.c: fork and exec. */
+/* lanes.c: workers of the real loop. */
+int lane_worker_open(struct loop_worker *worker, uw_error *err);
+void lane_worker_start(struct loop_worker *worker);
+void lane_worker_deadline(struct loop_worker *worker);
+int lane_worker_finish(struct loop_worker *worker);
+void lane_worker_close(struct loop_worker *worker);
+void lanes_start(
+    struct loop *loop); /* before the loop waits: calls that were handed over */
+void lanes_look(struct loop *loop); /* tell what has returned */
+void lanes_fini(struct loop *loop);
+
+/* spawn.c: fork and exec. */
 int loop_child_spawn(const struct loop_child_opts *opts, pid_t *ret, uw_error *err);
 
 #endif

@@ -173,6 +173,13 @@ struct loop *loop_alloc(const struct loop_ops *ops)
     loop_link_init(&loop->signals);
     loop_link_init(&loop->children);
     loop_link_init(&loop->workers);
+    loop->patience_ns = LOOP_PATIENCE_NS;
+    (void)pthread_mutex_init(&loop->lock, NULL);
+    pthread_condattr_t attr;
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&loop->answered, &attr);
+    (void)pthread_condattr_destroy(&attr);
     return loop;
 }
 
@@ -180,6 +187,8 @@ void loop_unref(struct loop *loop)
 {
     if (atomic_fetch_sub(&loop->refs, 1) > 1)
         return;
+    (void)pthread_cond_destroy(&loop->answered);
+    (void)pthread_mutex_destroy(&loop->lock);
     free(loop->heap);
     free(loop);
 }

@@ -167,6 +167,17 @@ struct loop_work {
  */
 int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
                     uw_error *err);
+/* A worker as above, but all of these share one thread, in the order of submission,
+ * and what they have done together is told together: for calls that are many, short and
+ * may hang all the same.  One that takes longer than LOOP_PATIENCE_NS (kernel time)
+ * keeps the thread for itself, and the others go on in a fresh one: nobody is delayed
+ * longer than that by another's call.  After 64 calls in time it shares again.  A call
+ * that has not begun is cancelled by loop_worker_free() even where nothing is ahead of
+ * it; a deadline is LOOP_PATIENCE_NS at least, or 0.
+ */
+#define LOOP_PATIENCE_NS 50000000ull
+int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_worker **ret,
+                           uw_error *err);
 /* 0, -EAGAIN (the queue is full) or -ECANCELED (called while it is being freed):
  * then done is not called.  done is never called from inside submit.
  */

@@ -112,14 +112,15 @@ static void fini_timers(struct loop_worker *worker)
     loop_timer_fini(&worker->returns);
 }
 
-int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
-                    uw_error *err)
+static int worker_new(struct loop *loop, const char *name, bool shared,
+                      struct loop_worker **ret, uw_error *err)
 {
     struct loop_worker *worker = calloc(1, sizeof *worker);
 
     if (!worker)
         return fail(err, -ENOMEM, "worker %s: out of memory", name);
     worker->loop = loop;
+    worker->shared = shared;
     (void)snprintf(worker->name, sizeof worker->name, "%.15s", name);
     int r = loop_timer_init(&worker->deadline, loop, on_deadline, worker);
     if (r >= 0)
@@ -138,6 +139,18 @@ int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **re
     loop_link_add(&loop->workers, &worker->link);
     *ret = worker;
     return 0;
+}
+
+int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
+                    uw_error *err)
+{
+    return worker_new(loop, name, false, ret, err);
+}
+
+int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_worker **ret,
+                           uw_error *err)
+{
+    return worker_new(loop, name, true, ret, err);
 }
 
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work)

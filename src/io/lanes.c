@@ -1,0 +1,518 @@
+/* Workers of the real loop: lanes, a thread each and the calls that wait for it.
+ *
+ * A worker of its own has a lane of its own; shared workers have the common one.  A
+ * call that outlasts LOOP_PATIENCE_NS there keeps its thread and makes that lane its
+ * worker's own, while the others' go over to a fresh one.  One lock a loop guards
+ * calls and lanes; the queue behind a call is the loop's own (worker.c).
+ */
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/loop-inside.h"
+
+/* How long loop_worker_free() waits for a call that may still return. */
+static const uint64_t FINISH_NS = 2 * NS_PER_S;
+/* Calls in a row that make a slow worker one of the common lane again. */
+enum { TRUSTED = 64 };
+
+struct lane {
+    struct loop *loop; /* its thread holds a reference */
+    size_t members;    /* workers */
+    pthread_t thread;
+    pthread_cond_t wake; /* a call waits, or quit */
+    struct call_list waiting;
+    struct worker_call *runs;
+    uint64_t began_ns; /* … the kernel's time */
+    bool quit;
+    bool left; /* a call hangs in it for good: the thread frees the lane */
+};
+
+static void list_add(struct call_list *list, struct worker_call *call)
+{
+    call->next = NULL;
+    if (list->last)
+        list->last->next = call;
+    else
+        list->first = call;
+    list->last = call;
+}
+
+static void list_remove(struct call_list *list, struct worker_call *call)
+{
+    struct worker_call *before = NULL;
+
+    for (struct worker_call *c = list->first; c != call; c = c->next)
+        before = c;
+    if (before)
+        before->next = call->next;
+    else
+        list->first = call->next;
+    if (list->last == call)
+        list->last = before;
+}
+
+/* ---- in a lane's thread, under the lock ---- */
+
+static void lane_call(struct lane *lane)
+{
+    struct loop *loop = lane->loop;
+    struct worker_call *call = lane->waiting.first;
+    struct loop_work work = call->work;
+
+    list_remove(&lane->waiting, call);
+    call->state = CALL_RUNS;
+    lane->runs = call;
+    lane->began_ns = loop_kernel_ns();
+    (void)pthread_mutex_unlock(&loop->lock);
+    int r = work.fn(loop, work.work);
+    (void)pthread_mutex_lock(&loop->lock);
+    lane->runs = NULL;
+    if (!call->worker) {
+        free(call);
+        return;
+    }
+    call->r = r;
+    call->took_ns = loop_kernel_ns() - lane->began_ns;
+    call->state = CALL_RETURNED;
+    list_add(&loop->answers, call);
+    if (loop->awaited)
+        (void)pthread_cond_signal(&loop->answered);
+}
+
+static void lane_free(struct lane *lane)
+{
+    (void)pthread_cond_destroy(&lane->wake);
+    free(lane);
+}
+
+static void *lane_main(void *user)
+{
+    struct lane *lane = user;
+    struct loop *loop = lane->loop;
+
+    (void)pthread_mutex_lock(&loop->lock);
+    while (!lane->quit) {
+        if (!lane->waiting.first) {
+            (void)pthread_cond_wait(&lane->wake, &loop->lock);
+            continue;
+        }
+        lane_call(lane);
+        if (lane->waiting.first || lane->quit)
+            continue;
+        /* Whoever closes an idle lane waits for this thread: the loop is still there. */
+        (void)pthread_mutex_unlock(&loop->lock);
+        (void)!write(loop->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
+        (void)pthread_mutex_lock(&loop->lock);
+    }
+    bool left = lane->left;
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (left)
+        lane_free(lane);
+    loop_unref(loop);
+    return NULL;
+}
+
+/* ---- lanes, in the loop's thread ---- */
+
+/* All signals stay with the loop's thread. */
+static int start_thread(struct lane *lane, const char *name)
+{
+    sigset_t all, old;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &old);
+    atomic_fetch_add(&lane->loop->refs, 1);
+    int r = pthread_create(&lane->thread, NULL, lane_main, lane);
+    (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (r == 0)
+        (void)pthread_setname_np(lane->thread, name);
+    else
+        loop_unref(lane->loop);
+    return -r;
+}
+
+static int lane_new(struct loop *loop, const char *name, struct lane **ret)
+{
+    struct lane *lane = calloc(1, sizeof *lane);
+
+    if (!lane)
+        return -ENOMEM;
+    lane->loop = loop;
+    (void)pthread_cond_init(&lane->wake, NULL);
+    int r = start_thread(lane, name);
+    if (r < 0) {
+        lane_free(lane);
+        return r;
+    }
+    *ret = lane;
+    return 0;
+}
+
+/* Waits for its thread, unless that hangs. */
+static void lane_close(struct lane *lane)
+{
+    struct loop *loop = lane->loop;
+
+    (void)pthread_mutex_lock(&loop->lock);
+    lane->quit = true;
+    bool left = lane->left = lane->runs;
+    if (left)
+        (void)pthread_detach(lane->thread);
+    (void)pthread_cond_signal(&lane->wake);
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (left)
+        return;
+    (void)pthread_join(lane->thread, NULL);
+    lane_free(lane);
+}
+
+static void lane_leave(struct lane *lane)
+{
+    struct loop *loop = lane->loop;
+
+    if (--lane->members > 0)
+        return;
+    if (loop->common == lane) {
+        loop->common = NULL;
+        loop_timer_disarm(&loop->patience);
+    }
+    lane_close(lane);
+}
+
+/* ---- the common lane ---- */
+
+static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user);
+
+/* As a time of the loop's clock. */
+static uint64_t after(const struct loop *loop, uint64_t ns)
+{
+    long double takes = (long double)ns * (long double)loop->clock.speed;
+
+    return loop_now_ns(loop) + (takes < 9e18L ? (uint64_t)takes : (uint64_t)INT64_MAX);
+}
+
+static int common_join(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+    int r = loop->patience.loop
+                ? 0
+                : loop_timer_init(&loop->patience, loop, on_patience, loop);
+
+    if (r >= 0 && !loop->common)
+        r = lane_new(loop, "shared", &loop->common);
+    if (r < 0)
+        return r;
+    worker->lane = loop->common;
+    worker->lane->members++;
+    return 0;
+}
+
+static void own_lane(struct lane *lane, struct worker_call *call)
+{
+    struct loop *loop = lane->loop;
+    struct loop_worker *worker = call->worker;
+    uint64_t deadline = call->work.deadline_ns;
+    uint64_t took = loop_kernel_ns() - lane->began_ns;
+
+    lane->members = 1;
+    worker->in_time = 0;
+    if (deadline > 0)
+        loop_timer_set(&worker->deadline,
+                       after(loop, took < deadline ? deadline - took : 0), 0);
+}
+
+/* The other workers of a lane that was the common one until now. */
+static void go_over(struct lane *old, struct lane *fresh, const struct loop_worker *but)
+{
+    struct loop *loop = old->loop;
+
+    for (struct loop_link *l = loop->workers.next; l != &loop->workers; l = l->next) {
+        struct loop_worker *worker = (struct loop_worker *)(void *)l;
+        if (worker->lane != old || worker == but)
+            continue;
+        worker->lane = fresh;
+        fresh->members++;
+    }
+}
+
+/* Leave the common lane to the call that hangs in it, if it still does, and go on with
+ * the others in a fresh one.  True when that was done; false as well when there is no
+ * memory or no thread.
+ */
+static bool common_split(struct loop *loop, const struct worker_call *hung)
+{
+    struct lane *old = loop->common, *fresh;
+
+    if (lane_new(loop, "shared", &fresh) < 0)
+        return false;
+    (void)pthread_mutex_lock(&loop->lock);
+    struct worker_call *call = old->runs;
+    bool hangs = call && call == hung;
+    if (hangs) {
+        fresh->waiting = old->waiting;
+        old->waiting = (struct call_list){NULL, NULL};
+        go_over(old, fresh, call->worker);
+        if (call->worker)
+            own_lane(old, call);
+        else
+            old->members = 0;
+        (void)pthread_cond_signal(&fresh->wake);
+    }
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (!hangs) {
+        lane_close(fresh);
+        return false;
+    }
+    loop->common = fresh;
+    if (fresh->members == 0) {
+        loop->common = NULL;
+        lane_close(fresh);
+    }
+    if (old->members == 0)
+        lane_close(old);
+    return true;
+}
+
+/* The call in the common lane has had its time, or another one has begun since. */
+static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct loop *loop = user;
+    uint64_t left = loop->patience_ns;
+    (void)now_ns;
+
+    if (!loop->common)
+        return 0;
+    (void)pthread_mutex_lock(&loop->lock);
+    const struct lane *lane = loop->common;
+    const struct worker_call *call = lane->runs;
+    bool idle = !call && !lane->waiting.first;
+    uint64_t took = call ? loop_kernel_ns() - lane->began_ns : 0;
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (idle)
+        return 0;
+    if (took >= loop->patience_ns)
+        (void)common_split(loop, call);
+    else
+        left -= took;
+    loop_timer_set(timer, after(loop, left), 0);
+    lanes_look(loop); /* what was done before that call */
+    return 0;
+}
+
+/* A worker that has a lane of its own because a call of it was slow. */
+static void lane_trust(struct loop_worker *worker)
+{
+    struct lane *own = worker->lane;
+
+    worker->in_time =
+        worker->call->took_ns < worker->loop->patience_ns ? worker->in_time + 1 : 0;
+    if (worker->in_time < TRUSTED || common_join(worker) < 0)
+        return;
+    lane_leave(own);
+}
+
+/* ---- workers ---- */
+
+static int own_join(struct loop_worker *worker)
+{
+    int r = lane_new(worker->loop, worker->name, &worker->lane);
+
+    if (r >= 0)
+        worker->lane->members = 1;
+    return r;
+}
+
+int lane_worker_open(struct loop_worker *worker, uw_error *err)
+{
+    struct worker_call *call = calloc(1, sizeof *call);
+
+    if (!call)
+        return fail(err, -ENOMEM, "worker %s: out of memory", worker->name);
+    int r = worker->shared ? common_join(worker) : own_join(worker);
+    if (r < 0) {
+        free(call);
+        return fail(err, r, "worker %s: %s", worker->name, strerror(-r));
+    }
+    call->worker = worker;
+    worker->call = call;
+    return 0;
+}
+
+static void count_call(struct loop *loop, int by)
+{
+    loop->n_calls += (size_t)by;
+    if (loop->n_calls > 0)
+        uv_ref((uv_handle_t *)&loop->returned_poll);
+    else
+        uv_unref((uv_handle_t *)&loop->returned_poll);
+}
+
+void lane_worker_start(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+    const struct loop_work *work = &worker->queue[worker->head];
+    struct lane *lane = worker->lane;
+    bool shares = lane == loop->common;
+
+    assert(!shares || work->deadline_ns == 0 || work->deadline_ns >= LOOP_PATIENCE_NS);
+    if (!shares && work->deadline_ns > 0)
+        loop_timer_set(&worker->deadline, after(loop, work->deadline_ns), 0);
+    if (shares && loop->patience.at == 0)
+        loop_timer_set(&loop->patience, after(loop, loop->patience_ns), 0);
+    count_call(loop, 1);
+    (void)pthread_mutex_lock(&loop->lock);
+    worker->call->work = *work;
+    worker->call->told = false;
+    worker->call->state = CALL_WAITING;
+    list_add(&lane->waiting, worker->call);
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (!shares)
+        (void)pthread_cond_signal(&lane->wake);
+}
+
+void lanes_start(struct loop *loop)
+{
+    if (!loop->common)
+        return;
+    (void)pthread_mutex_lock(&loop->lock);
+    bool waits = loop->common->waiting.first;
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (waits) /* not under the lock, which the thread would only wait for */
+        (void)pthread_cond_signal(&loop->common->wake);
+}
+
+/* The call has returned, its result is in it, and its worker is idle again. */
+static bool take_result(struct worker_call *call)
+{
+    struct loop *loop = call->worker->loop;
+
+    if (call->state != CALL_RETURNED)
+        return false;
+    call->state = CALL_NONE;
+    list_remove(call->told ? &loop->telling : &loop->answers, call);
+    return true;
+}
+
+static void tell_returned(struct loop_worker *worker)
+{
+    if (!worker->hangs)
+        count_call(worker->loop, -1);
+    if (worker->shared && worker->lane != worker->loop->common)
+        lane_trust(worker);
+    loop_worker_returned(worker, worker->call->r);
+}
+
+void lanes_look(struct loop *loop)
+{
+    struct call_list *telling = &loop->telling;
+
+    /* All at once; not those that come meanwhile: others want their turn. */
+    (void)pthread_mutex_lock(&loop->lock);
+    for (struct worker_call *c = loop->answers.first; c; c = c->next)
+        c->told = true;
+    *telling = loop->answers;
+    loop->answers = (struct call_list){NULL, NULL};
+    bool idle = loop->common && !loop->common->runs && !loop->common->waiting.first;
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (idle)
+        loop_timer_disarm(&loop->patience);
+    while (telling->first) { /* a callback may free any worker */
+        struct loop_worker *worker = telling->first->worker;
+        (void)take_result(telling->first);
+        tell_returned(worker);
+    }
+}
+
+void lane_worker_deadline(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+
+    (void)pthread_mutex_lock(&loop->lock);
+    bool has = take_result(worker->call);
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (has) { /* in the nick of time */
+        tell_returned(worker);
+        return;
+    }
+    count_call(loop, -1);
+    loop_worker_timed_out(worker);
+}
+
+/* What is left of the time that the running call may be waited for, as a moment. */
+static struct timespec finish_until(const struct loop_worker *worker)
+{
+    const struct worker_call *call = worker->call;
+    uint64_t left = FINISH_NS, deadline = call->work.deadline_ns;
+    struct timespec until = {0};
+
+    if (deadline > 0) {
+        uint64_t took =
+            call->state == CALL_RUNS ? loop_kernel_ns() - worker->lane->began_ns : 0;
+        uint64_t rest = took < deadline ? deadline - took : 0;
+        left = rest < left ? rest : left;
+    }
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    left += (uint64_t)until.tv_nsec;
+    until.tv_sec += (time_t)(left / NS_PER_S);
+    until.tv_nsec = (long)(left % NS_PER_S);
+    return until;
+}
+
+int lane_worker_finish(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+    struct worker_call *call = worker->call;
+    int r = -ETIMEDOUT;
+
+    (void)pthread_mutex_lock(&loop->lock);
+    if (call->state == CALL_WAITING && worker->lane == loop->common) {
+        list_remove(&worker->lane->waiting, call);
+        call->state = CALL_NONE;
+        r = -ECANCELED;
+    } else {
+        struct timespec until = finish_until(worker);
+        loop->awaited = true;
+        while (call->state != CALL_RETURNED &&
+               pthread_cond_timedwait(&loop->answered, &loop->lock, &until) != ETIMEDOUT)
+            ;
+        loop->awaited = false;
+        if (take_result(call))
+            r = call->r;
+    }
+    (void)pthread_mutex_unlock(&loop->lock);
+    count_call(loop, -1);
+    return r;
+}
+
+void lane_worker_close(struct loop_worker *worker)
+{
+    struct loop *loop = worker->loop;
+    struct worker_call *call = worker->call;
+
+    if (!call)
+        return;
+    (void)pthread_mutex_lock(&loop->lock);
+    bool hangs = call->state == CALL_RUNS;
+    if (hangs)
+        call->worker = NULL;
+    else
+        (void)take_result(call); /* late, and nobody is told */
+    (void)pthread_mutex_unlock(&loop->lock);
+    if (!hangs)
+        free(call);
+    if (hangs && worker->lane == loop->common && common_split(loop, call))
+        return; /* it was our lane, too */
+    lane_leave(worker->lane);
+}
+
+void lanes_fini(struct loop *loop)
+{
+    loop_timer_fini(&loop->patience);
+}
