@@ -27,6 +27,7 @@ struct boards {
     struct board *board;
     size_t n;
     size_t waiting; /* boards that have not answered their first questions */
+    bool left;      /* being freed, a call was given up that is still in the driver */
     char mark[64];
 };
 
@@ -135,6 +136,7 @@ static int call_done(struct loop *loop, void *work, int r)
     (void)loop;
 
     explain(c, r, &err);
+    c->board->set->left |= r == -ETIMEDOUT && !c->board->set->ready;
     switch (c->kind) {
     case CALL_FIRST:
         result = call_first_done(c, r);
@@ -292,7 +294,7 @@ static int boards_fill(struct boards *set, uw_error *err)
         char name[16];
 
         (void)snprintf(name, sizeof name, "gpu%zu", i);
-        int r = loop_worker_new(set->loop, name, &b->worker, err);
+        int r = loop_worker_new_shared(set->loop, name, &b->worker, err);
         if (r < 0)
             return r;
         b->set = set;
@@ -396,7 +398,7 @@ void boards_free(struct boards *set)
         loop_worker_free(set->board[i].worker);
     }
     loop_worker_free(set->opener);
-    if (set->lib && !hangs) /* a thread inside the library needs it */
+    if (set->lib && !hangs && !set->left) /* a thread inside the library needs it */
         set->backend->close(set->lib);
     free(set->board);
     free(set);

@@ -1,6 +1,7 @@
-/* The boards of this node, each behind a worker of its own: a call that hangs
- * or fails on one never delays another.  Everything here is asynchronous: it
- * returns at once and calls back in the loop's thread.
+/* The boards of this node, each behind a worker: a call that hangs or fails on one
+ * never delays another for longer than LOOP_PATIENCE_NS, as those that behave share one
+ * thread (io/loop.h).  Everything here is asynchronous: it returns at once and calls
+ * back in the loop's thread.
  */
 #ifndef NODE_BOARDS_H
 #define NODE_BOARDS_H
