@@ -15,8 +15,6 @@ enum {
     SEARCH_MS = 100,
     METER_PERIOD_MS = 50,
     GRID_MS = 50,
-    GRID_REST_MS = 500,
-    DENSE_MS = 15,      /* sooner than that: an edge is hunted for */
     HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
     RETRY_MS = 1000,    /* after a call that failed */
     LEAST_GAP_US = 500, /* between calls of a board */
@@ -87,34 +85,43 @@ static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
     return own ? own : METER_PERIOD_MS * NS_PER_MS;
 }
 
-/* Moments that all samplers share, so that a node wakes up once for all of its boards:
- * one in each GRID, jittered, lest a load's or a sensor's own rhythm be met.
- */
-static uint64_t shared_moment(uint64_t at, uint64_t grid_ns)
+static uint64_t scatter(uint64_t k)
 {
-    for (uint64_t k = at / grid_ns;; k++) {
-        uint64_t x = (k + 1) * 0x9e3779b97f4a7c15u;
-        x = (x ^ x >> 31) * 0xbf58476d1ce4e5b9u;
-        uint64_t moment = k * grid_ns + (x >> 33) % (grid_ns / 10 * 6);
+    uint64_t x = (k + 1) * 0x9e3779b97f4a7c15u;
+
+    return (x ^ x >> 31) * 0xbf58476d1ce4e5b9u >> 33;
+}
+
+/* Moments that all samplers share, so that a node wakes up once for all of its boards:
+ * one in each stretch of n GRIDs, at one of the moments of stretches of one, jittered
+ * lest a load's or a sensor's own rhythm be met.
+ */
+static uint64_t shared_moment(uint64_t at, uint64_t n)
+{
+    static const uint64_t grid = GRID_MS * NS_PER_MS;
+    uint64_t slots = n > 1 ? n * 6 / 10 : 1;
+
+    for (uint64_t k = at / (n * grid);; k++) {
+        uint64_t slot = k * n + scatter(k) % slots;
+        uint64_t moment = slot * grid + scatter(slot) % (grid / 10 * 6);
         if (moment >= at)
             return moment;
     }
 }
 
+/* Of a counter that has proved itself not each tick need be seen: the meter's own
+ * moments give way to the shared ones, but where it hunts for an edge.
+ */
 static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
 {
+    uint64_t period = period_of(p->sampler, p->rate), n = period / (GRID_MS * NS_PER_MS);
     struct meter_state state;
 
     meter_state(p->meter, &state);
-    if (p->rate == SAMPLER_ALL || !state.counter_used || state.counter_stuck ||
-        at < now + DENSE_MS * NS_PER_MS)
+    if (p->rate == SAMPLER_ALL || !state.counter_used || state.counter_stuck || n == 0 ||
+        state.intent)
         return at;
-    uint64_t grid = (p->rate == SAMPLER_REST ? GRID_REST_MS : GRID_MS) * NS_PER_MS;
-    uint64_t mean = now + period_of(p->sampler, p->rate) - grid * 11 / 20;
-    uint64_t soonest = at - grid / 5;
-    if (soonest < mean) /* a counter need not be seen at each of its ticks */
-        soonest = mean;
-    return shared_moment(soonest, grid);
+    return shared_moment(now + period - n * GRID_MS * NS_PER_MS * 11 / 20, n);
 }
 
 static void schedule(struct probe *p)

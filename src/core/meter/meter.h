@@ -203,6 +203,7 @@ struct meter_state {
     uint64_t resets, wraps, refused, gaps;
     uint64_t last_ns;  /* of the last sample taken */
     bool counter_used; /* windows are counter differences now; readings are second */
+    bool intent;       /* an edge is hunted for: meter_next() is to be kept to */
 };
 void meter_state(struct meter *m, struct meter_state *ret);
 

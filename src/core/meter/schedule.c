@@ -66,6 +66,19 @@ static bool at_rest(const struct meter *m, double now)
     return m->paced && m->opts.period_ns >= METER_REST_NS && now > LEARN_S;
 }
 
+/* Is the moment of the next sample of weight, and not the pace alone? */
+static bool intent(const struct meter *m)
+{
+    double now = m->any ? meter_s(m, m->last_ns) : 0;
+
+    if (at_rest(m, now))
+        return false;
+    bool ahead = false;
+    for (size_t i = 0; i < m->n_marks; i++)
+        ahead |= m->marks[i].t > now;
+    return hunting(m, now) || (ahead && !followed(m)->locked);
+}
+
 uint64_t meter_next(struct meter *m, uint64_t now_ns)
 {
     if (!m->any)
@@ -125,5 +138,6 @@ void meter_state(struct meter *m, struct meter_state *ret)
         .gaps = m->gaps,
         .last_ns = m->last_ns,
         .counter_used = counter_usable(m),
+        .intent = intent(m),
     };
 }
