@@ -379,6 +379,7 @@ static int start_child(struct remote *r, uw_error *err)
         .env = r->page ? env : NULL,
         .pass_fds = &theirs,
         .n_pass_fds = 1,
+        .inherit = true,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,

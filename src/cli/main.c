@@ -11,6 +11,7 @@
 #include "cli/drop.h"
 #include "cli/gate.h"
 #include "gpu/library.h"
+#include "io/loop.h"
 
 #define CLI_ENTRY(name) &cmd_##name,
 static const struct cmd *const commands[] = {CLI_COMMANDS(CLI_ENTRY)};
@@ -119,6 +120,7 @@ int main(int argc, char **argv)
 
     if (argc > 2 && strcmp(argv[1], GATE_WORD) == 0)
         return gate_run(argc - 2, argv + 2);
+    loop_child_keep_inherited();
     int code = give_up_root(&env);
     if (code != EXIT_OK)
         return code;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/socket.h>
 #include <time.h>
 
 #include "base/array.h"
@@ -56,6 +57,14 @@ static int copy(char **to, const char *from)
     return from && !*to ? -ENOMEM : 0;
 }
 
+/* CMD must not get it. */
+static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *at)
+{
+    (void)user;
+    (void)purpose;
+    return socket(at->family, at->socktype | SOCK_CLOEXEC, at->protocol);
+}
+
 static bool set_where(struct httpc *c)
 {
     bool good = true;
@@ -79,6 +88,7 @@ static bool set_up(struct httpc *c)
            curl_easy_setopt(c->easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(c->easy, CURLOPT_PROTOCOLS_STR,
                             c->socket ? "http" : "https") == CURLE_OK &&
+           curl_easy_setopt(c->easy, CURLOPT_OPENSOCKETFUNCTION, on_socket) == CURLE_OK &&
            curl_easy_setopt(c->easy, CURLOPT_FOLLOWLOCATION, 0L) == CURLE_OK &&
            curl_easy_setopt(c->easy, CURLOPT_PATH_AS_IS, 1L) == CURLE_OK &&
            curl_easy_setopt(c->easy, CURLOPT_USERAGENT, "underwatt") == CURLE_OK &&

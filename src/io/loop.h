@@ -107,11 +107,17 @@ struct loop_child_opts {
     const char *const *env;  /* "NAME=value" added to or replacing ours; or NULL */
     const int *pass_fds;     /* descriptors to keep open beyond 0..2 … */
     size_t n_pass_fds;       /* … under the same numbers */
+    bool inherit; /* those that our caller gave us, too: loop_child_keep_inherited() */
     int stdin_fd, stdout_fd, stderr_fd; /* -1: ours */
     bool own_group; /* a process group of its own; loop_child_kill() means all of it */
 };
+/* First thing in main(): what is open beyond 0..2 now is our caller's, and goes on to
+ * children with inherit (a make's job server, an MPI's PMI).
+ */
+void loop_child_keep_inherited(void);
 /* -ENOENT or -EACCES as execvp() says it (127 and 126 to a shell), with argv[0] in
- * *err.  Signals that we handle are at their default there, those that our caller
+ * *err.  No descriptor of ours is open there but those named above, whatever library
+ * opened it.  Signals that we handle are at their default there, those that our caller
  * ignores (nohup) stay ignored, except SIGPIPE.  On a virtual loop the program is
  * what loop_virtual_programs() named; pids there are above any real one.
  */

@@ -1,9 +1,11 @@
 /* Starting a program: fork and execvp, with exec's own error brought back. */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +13,22 @@
 #include "base/error.h"
 #include "io/loop-inside.h"
 
-enum { ENV_MAX = 65536 };
+enum {
+    ENV_MAX = 65536,
+    INHERITED_MAX = 1024, /* higher ones do not go on */
+    DESCRIPTORS_MAX = 1 << 20,
+};
+
+/* What this process was started with: of the process, as descriptors are. */
+static bool inherited[INHERITED_MAX];
+
+void loop_child_keep_inherited(void)
+{
+    for (int fd = 3; fd < INHERITED_MAX; fd++) {
+        int flags = fcntl(fd, F_GETFD);
+        inherited[fd] = flags >= 0 && !(flags & FD_CLOEXEC);
+    }
+}
 
 /* True when "NAME=…" entry and one of ours set the same name. */
 static bool is_replaced(const char *entry, const char *const *ours)
@@ -66,6 +83,30 @@ static int place_stdio(const struct loop_child_opts *opts)
         if (from[i] == i ? fcntl(i, F_SETFD, 0) < 0 : dup2(from[i], i) < 0)
             return -errno;
     }
+    return 0;
+}
+
+/* exec closes all beyond 0..2. */
+static void close_on_exec(void)
+{
+    struct rlimit most = {.rlim_cur = DESCRIPTORS_MAX};
+
+    if (close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) == 0)
+        return;
+    (void)getrlimit(RLIMIT_NOFILE, &most); /* a kernel older than 5.11 */
+    for (int fd = 3; fd < DESCRIPTORS_MAX && (rlim_t)fd < most.rlim_cur; fd++)
+        (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+}
+
+/* Libraries open descriptors as they like (libcurl's connections to the daemon carry the
+ * rights of whoever made them): the program gets those alone that are meant for it.
+ */
+static int place_others(const struct loop_child_opts *opts)
+{
+    close_on_exec();
+    for (int fd = 3; fd < INHERITED_MAX && opts->inherit; fd++)
+        if (inherited[fd])
+            (void)fcntl(fd, F_SETFD, 0);
     for (size_t i = 0; i < opts->n_pass_fds; i++)
         if (fcntl(opts->pass_fds[i], F_SETFD, 0) < 0)
             return -errno;
@@ -93,6 +134,8 @@ __attribute__((noreturn)) static void in_child(const struct loop_child_opts *opt
     char *const *argv = (char *const *)(const void *)opts->argv;
     int r = place_stdio(opts);
 
+    if (r >= 0)
+        r = place_others(opts);
     if (r >= 0 && opts->own_group && setpgid(0, 0) < 0)
         r = -errno;
     if (r >= 0) {

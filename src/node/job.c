@@ -59,6 +59,7 @@ static int start_child(struct job *j, uw_error *err)
     struct loop_child_opts child = {
         .argv = j->opts.argv,
         .env = env,
+        .inherit = true,
         .stdin_fd = -1,
         .stdout_fd = -1,
         .stderr_fd = -1,

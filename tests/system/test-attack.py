@@ -40,6 +40,16 @@ except OSError as e:
     got = got if "got" in dir() and got else ("errno %d" % (e.errno or 110)).encode()
 sys.stdout.buffer.write(got)
 """
+# The descriptors of a program that a command of ours has started.
+DESCRIPTORS = """
+import os
+for f in os.listdir("/proc/self/fd"):
+    try:
+        if int(f) > 2 and not os.readlink("/proc/self/fd/" + f).startswith("/proc/"): print(f, os.readlink("/proc/self/fd/" + f))
+    except OSError:
+        pass
+print("end")
+"""
 
 
 def as_user(uid, code, *args, data="", timeout=60):
@@ -337,6 +347,14 @@ sys.stdin.readline()
         t.ok(gone, "and no longer once another's process is there, too", h.get(0, "/v1/claims"))
         guest.kill()
         guest.wait()
+        # --- what a command's program may lay hands on: the command's connections speak for whoever started it
+        for words in (["run", "--gpus", "3", "--goal", "edp"], ["run", "--gpus", "3", "--cap", "290"], ["measure", "--gpus", "3"],
+                      ["run", "--local", "--gpus", "3", "--goal", "edp"],
+                      ["sweep", "--gpus", "3", "--from", "290", "--to", "300", "--step", "10", "--runs", "1"]):
+            p = node.run("underwatt", *words, "--", PYTHON, "-c", DESCRIPTORS, timeout=60)
+            uwtest.wait_for(lambda: boards(node)[3][0] == 300000, 10)
+            before = boards(node)
+            attempt(f"descriptors of underwatt {' '.join(words[:2])}'s program", p.stdout.startswith("end\n"), p.stdout + p.stderr)
         # --- what was written about it
         log = h.log()
         t.ok("\x1b" not in log, "nothing moves the cursor of who reads the log")

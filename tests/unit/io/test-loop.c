@@ -616,6 +616,43 @@ static void child_descriptors(void)
     loop_free(rig.loop);
 }
 
+/* A library's descriptor, without close-on-exec: the program does not get it.  What our
+ * caller gave us goes on where that is asked for.
+ */
+static void child_leaks(void)
+{
+    struct rig rig = {0};
+    char script[128];
+    int ours, theirs = open("/dev/null", O_RDONLY);
+
+    for (int fd = 3; fd < 64; fd++) /* the harness's own */
+        if (fd != theirs)
+            (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
+    loop_child_keep_inherited();
+    ours = open("/dev/null", O_RDONLY);
+    if (!ok(theirs > 2 && ours > 2 &&
+                loop_new_real((struct loop_clock){0, 1}, &rig.loop, NULL) == 0,
+            "descriptors and a loop"))
+        return;
+    (void)snprintf(script, sizeof script,
+                   "test -e /dev/fd/%d && exit 1; test -e /dev/fd/%d", ours, theirs);
+    const char *argv[] = {"sh", "-c", script, NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1, .inherit = true};
+    (void)start(&rig, &opts);
+    (void)loop_run(rig.loop, NULL);
+    is_str(rig.log, "exit 0 gone", "the caller's goes on, ours does not");
+    rig.log[0] = '\0';
+    (void)snprintf(script, sizeof script, "! test -e /dev/fd/%d", theirs);
+    opts.inherit = false;
+    (void)start(&rig, &opts);
+    (void)loop_run(rig.loop, NULL);
+    is_str(rig.log, "exit 0 gone", "and the caller's only where it is asked for");
+    (void)close(ours);
+    (void)close(theirs);
+    loop_free(rig.loop);
+}
+
 /* What a caller like nohup ignores stays ignored; SIGPIPE does not. */
 static void child_signals(void)
 {
@@ -646,6 +683,7 @@ int main(void)
     virtual_clock();
     descriptors();
     child_descriptors();
+    child_leaks();
     child_signals();
     return done();
 }
