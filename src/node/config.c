@@ -87,10 +87,10 @@ static const struct key keys[] = {
     {"api.tcp.key", PATH, AT(api.tcp.key), 0, 0, RESTART, NULL},
     {"api.tcp.tokens", PATH, AT(api.tcp.tokens), 0, 0, LIVE, NULL},
     {"api.limits.connections", COUNT, AT(api.limits.connections), 8, 65536, RESTART, NULL},
-    {"api.limits.per_client", COUNT, AT(api.limits.per_client), 4, 65536, RESTART, NULL},
+    {"api.limits.per_client", COUNT, AT(api.limits.per_client), 4, 65536, LIVE, NULL},
     {"api.limits.requests", COUNT, AT(api.limits.requests), 1, 1e6, LIVE, NULL},
     {"api.limits.followers", COUNT, AT(api.limits.followers), 1, 1024, LIVE, NULL},
-    {"api.limits.idle", DURATION, AT(api.limits.idle_ns), 1, 3600, RESTART, NULL},
+    {"api.limits.idle", DURATION, AT(api.limits.idle_ns), 1, 3600, LIVE, NULL},
     {"metrics.enabled", BOOL, AT(metrics.on), 0, 0, LIVE, NULL},
     {"metrics.per_job", BOOL, AT(metrics.per_job), 0, 0, LIVE, NULL},
     {"metrics.max_jobs", COUNT, AT(metrics.max_jobs), 1, 256, LIVE, NULL},
@@ -103,6 +103,14 @@ static const struct key keys[] = {
 const char *node_config_key(size_t i)
 {
     return i < n_elements(keys) ? keys[i].key : NULL;
+}
+
+bool node_config_needs_restart(const char *key)
+{
+    for (size_t i = 0; i < n_elements(keys); i++)
+        if (strcmp(keys[i].key, key) == 0)
+            return keys[i].restart;
+    return false;
 }
 
 /* ---- defaults ---- */
@@ -596,6 +604,15 @@ size_t node_config_diff(const struct node_config *from, const struct node_config
             fn(k->key, k->restart, user);
     }
     return n;
+}
+
+void node_config_take_live(struct node_config *config, const struct node_config *from)
+{
+    for (size_t i = 0; i < n_elements(keys); i++)
+        if (!keys[i].restart)
+            memcpy((char *)config + keys[i].at, (const char *)from + keys[i].at,
+                   keys[i].size);
+    config->caps.n_classes = from->caps.n_classes; /* of caps.classes */
 }
 
 const struct cap_class *node_config_class(const struct node_config *config,

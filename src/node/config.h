@@ -141,6 +141,9 @@ typedef void (*config_diff_fn)(const char *key, bool restart, void *user);
 size_t node_config_diff(const struct node_config *from, const struct node_config *to,
                         config_diff_fn fn, void *user);
 
+/* Takes over what is in force at once; a key that needs a restart stays what it was. */
+void node_config_take_live(struct node_config *config, const struct node_config *from);
+
 /* How a class of jobs is walked; NULL: there is none of that name. */
 const struct cap_class *node_config_class(const struct node_config *config,
                                           const char *name);
@@ -153,5 +156,6 @@ void node_config_range(const struct node_config *config, const struct gpu_limits
  * caps.classes stands for its maps ("caps.classes.NAME.first" …).
  */
 const char *node_config_key(size_t i);
+bool node_config_needs_restart(const char *key);
 
 #endif

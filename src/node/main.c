@@ -237,13 +237,15 @@ static void on_difference(const char *key, bool restart, void *user)
 static int reload(void *user, uw_error *err)
 {
     struct program *p = user;
-    struct node_config new;
+    struct node_config new, live = p->config;
     int r = load_config(p, &new, err);
 
+    if (r == 0) {
+        node_config_take_live(&live, &new);
+        r = doors_configure(p->doors, &live, err);
+    }
     if (r == 0)
-        r = doors_configure(p->doors, &new, err);
-    if (r == 0)
-        r = node_configure(p->node, &new, err);
+        r = node_configure(p->node, &live, err);
     if (r < 0) {
         node_config_failed(p->node, err->text);
         log_event(LOG_LEVEL_ERROR, "config-refused", "reason=%s in_force=old",
@@ -252,7 +254,7 @@ static int reload(void *user, uw_error *err)
     }
     (void)node_config_diff(&p->config, &new, on_difference, NULL);
     log_set_level((enum log_level) new.node.log);
-    p->config = new;
+    p->config = live; /* the rest is told of each time */
     return 0;
 }
 

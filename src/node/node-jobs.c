@@ -265,6 +265,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
     struct roster_opts roster = {.loop = node->loop,
                                  .boards = node->boards,
                                  .look_ns = node->config.jobs.look_ns,
+                                 .no_found = !node->config.jobs.discover,
                                  .read = node->opts.read,
                                  .read_user = node->opts.read_user,
                                  .first_id = first_job,

@@ -435,7 +435,8 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
 {
     int r = 0;
 
-    node->config = *config;
+    node_config_take_live(&node->config, config);
+    config = &node->config;
     node->config_loads++;
     node_caps_configure(node);
     node_ledger_configure(node);

@@ -56,7 +56,7 @@ void node_leave_caps(struct node *node);
 void node_free(struct node *node);
 DEFINE_AUTO(struct node *, node_free);
 
-/* A new configuration, already checked. */
+/* A new configuration, already checked; keys that need a restart stay what they were. */
 int node_configure(struct node *node, const struct node_config *config, uw_error *err);
 /* One that was refused: counted and written down; the old one stays. */
 void node_config_failed(struct node *node, const char *text);

@@ -88,7 +88,7 @@ static void add_label(struct job_entry *e, const char *key, const char *value)
 static struct slot *make_found(struct roster *r, const struct proc_facts *f,
                                const struct cgroup_job *group, const struct job_key *key)
 {
-    struct slot *job = roster_add(r, 0);
+    struct slot *job = r->opts.no_found ? NULL : roster_add(r, 0);
 
     if (!job)
         return NULL;

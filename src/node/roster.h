@@ -64,6 +64,7 @@ struct roster_opts {
     struct boards *boards;
     uint64_t look_ns;  /* between looks at the process lists; 0: 2 s */
     uint64_t rest_ns;  /* … of boards where nobody was seen; 0: 3 looks */
+    bool no_found;     /* processes of no registered job are nobody's */
     const char *proc;  /* NULL: "/proc"; tests give another */
     proc_read_fn read; /* reads processes in place of proc's tree; NULL: none */
     void *read_user;

@@ -2,7 +2,9 @@
 alone, ends."""
 import os
 import pathlib
+import socket
 import subprocess
+import sys
 
 import uwtest
 
@@ -50,6 +52,135 @@ with uwtest.Node(board="v100", count=2) as node:
         t.ok(True, "starts again over its old lock file")
     except RuntimeError as e:
         t.ok(False, "starts again over its old lock file", e)
+
+# Every key, changed: the log says what is in force and what waits for a restart, and the
+# doors do as they are told.  (What a reload does inside the node: test-node-reload.c.)
+KEYS = """node/interval 7 s|node/hostname other|boards/only [0]|boards/library /lib/x.so|boards/rapl false
+sampling/rest 2 s|sampling/job 300 ms|sampling/search 100 ms|node/dry_run true
+caps/users/from 60 %|caps/users/to 90 %|caps/users/longest 2 h|caps/other_writers reassert|caps/reassert_after 20 s
+caps/yield_for 5 min|caps/always_hold true|caps/classes {a: {floor: 60 %}}|jobs/discover false|jobs/look 5 s
+search/found_jobs edp|ledger/path /tmp/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
+api/socket /tmp/u.sock|api/job_socket /tmp/j.sock|api/tcp/listen localhost:1|api/tcp/certificate /c|api/tcp/key /k
+api/tcp/tokens /t|api/limits/connections 100|api/limits/per_client 5|api/limits/requests 3
+api/limits/followers 1|api/limits/idle 1 s|metrics/per_job false|metrics/max_jobs 1|metrics/enabled false
+metrics/hpc_job_mapping_dir /tmp|zeusd/socket /tmp/z.sock|actuator/socket /tmp/a.sock|node/log debug
+node/admin_group nogroup"""
+PAGE = (uwtest.TOP / "docs/man/underwattd.yaml.5.scd").read_text()
+
+
+def nested(key, value):
+    for part in reversed(key.split(".")):
+        value = f"{{{part}: {value}}}"
+    return value[1:-1] + "\n"
+
+
+def connect(d, text=b""):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(d.socket)
+    s.sendall(text)
+    return s
+
+
+def is_idle_shut(d):
+    """A connection that asks no more is closed long before the 30 s that are the default."""
+    with connect(d, b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n") as s:
+        try:
+            while s.recv(4096):
+                pass
+            return True
+        except TimeoutError:
+            return False
+
+
+def follow(d):
+    s = connect(d, b"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    return s, s.recv(12)[-3:]
+
+
+def second_follower(d):
+    a, b = follow(d), follow(d)
+    a[0].close()
+    b[0].close()
+    return a[1] == b"200" and b[1] != b"200"
+
+
+# Whom limits are for: root is spared.
+NOBODY = """import json, socket, sys
+def ask(path):
+    s = socket.socket(socket.AF_UNIX)
+    s.settimeout(20)
+    s.connect(sys.argv[1])
+    s.sendall(b"GET " + path + b" HTTP/1.0\\r\\nHost: localhost\\r\\n\\r\\n")
+    text = b""
+    while part := s.recv(65536):
+        text += part
+    return text.decode()
+def doors():
+    shut, all = 0, []
+    for i in range(10):
+        all.append(socket.socket(socket.AF_UNIX))
+        all[-1].settimeout(1)
+        try:
+            all[-1].connect(sys.argv[1])
+            all[-1].sendall(b"GET /healthz HTTP/1.1\\r\\nHost: localhost\\r\\n\\r\\n")
+            shut += b" 200 " not in all[-1].recv(64)
+        except OSError:
+            shut += 1
+    return shut > 0
+print(%s)"""
+
+
+def nobody(d, what):
+    p = subprocess.run([sys.executable, "-c", NOBODY % what, d.socket], user=65534, group=65534, extra_groups=[],
+                       capture_output=True, text=True, timeout=60)
+    return p.stdout.strip() == "True"
+
+
+def metrics(d):
+    return d.ask("GET", "/metrics")[1]
+
+
+def debug_line(d):
+    before = d.log().count("<7>")
+    d.ask("POST", "/v1/claims", {"gpu": "1", "kind": "hard", "cap": "190 W", "for": "1 s"})
+    return uwtest.wait_for(lambda: d.log().count("<7>") > before, 3)
+
+
+DOORS = {
+    "metrics.enabled": lambda d: d.ask("GET", "/metrics")[0] == 404,
+    "metrics.per_job": lambda d: 'user="' not in metrics(d),
+    "metrics.max_jobs": lambda d: 'job_id="other"' in metrics(d),
+    "api.limits.followers": second_follower,
+    "api.limits.idle": is_idle_shut,
+    "node.log": debug_line,
+}
+if os.geteuid() == 0:
+    DOORS["node.admin_group"] = lambda d: nobody(d, "'\"admin\": true' in ask(b'/v1/node')")
+    DOORS["api.limits.requests"] = lambda d: nobody(d, "any(' 429 ' in ask(b'/v1/node') for _ in range(30))")
+    DOORS["api.limits.per_client"] = lambda d: nobody(d, "doors()")
+with uwtest.Node(board="v100", count=2) as node:
+    d = node.daemon("")
+    jobs = [node.train("--gpus", str(i), "--epochs", "1000", start_new_session=True) for i in range(2)]
+    t.ok(uwtest.wait_for(lambda: len(d.ask("GET", "/v1/jobs")[1]["jobs"]) == 2, 20), "two jobs are found", d.log())
+    for key, value in (k.split(" ", 1) for line in KEYS.split("\n") for k in line.split("|")):
+        key = key.replace("/", ".")
+        line = next(l for l in PAGE.split("\n") if l.startswith(f"*{key}*"))
+        when = "after-restart" if line.endswith("restart)") else "now"
+        text = nested(key, value)
+        if key == "api.tcp.listen":
+            text = "api: {tcp: {listen: 'localhost:1', certificate: /c, key: /k, tokens: /t}}\n"
+        before = len(d.log())
+        works = DOORS.get(key)
+        was = works(d) if works and key not in ("node.log", "api.limits.idle", "api.limits.followers") else False
+        d.reload(text)
+        t.ok(f"key={key} in_force={when}" in d.log()[before:], f"{key}: in force {when}", d.log()[before:])
+        if works:
+            t.ok(not was and works(d), f"… and it is: {value}", d.log()[before:])
+    t.equal(sorted(k for k in DOORS if f"*{k}*" not in PAGE), [], "the page knows them all")
+    for job in jobs:
+        job.kill()
+        job.wait()
 
 # Caps: given back at the end, kept over a kill, taken over by the next one.
 def limit(node, i):

@@ -55,10 +55,10 @@ static const struct {
     {"api.tcp.key", "api: {tcp: {key: /etc/k.pem}}", true},
     {"api.tcp.tokens", "api: {tcp: {tokens: /etc/t}}", false},
     {"api.limits.connections", "api: {limits: {connections: 100}}", true},
-    {"api.limits.per_client", "api: {limits: {per_client: 10}}", true},
+    {"api.limits.per_client", "api: {limits: {per_client: 10}}", false},
     {"api.limits.requests", "api: {limits: {requests: 7}}", false},
     {"api.limits.followers", "api: {limits: {followers: 7}}", false},
-    {"api.limits.idle", "api: {limits: {idle: 7 s}}", true},
+    {"api.limits.idle", "api: {limits: {idle: 7 s}}", false},
     {"metrics.enabled", "metrics: {enabled: false}", false},
     {"metrics.per_job", "metrics: {per_job: false}", false},
     {"metrics.max_jobs", "metrics: {max_jobs: 5}", false},
@@ -247,6 +247,23 @@ static void worlds(void)
        "too deep a world: nothing is written");
 }
 
+/* A reload takes over what is marked so, and nothing else. */
+static void live(void)
+{
+    for (size_t i = 0; i < n_elements(good); i++) {
+        struct node_config c, new;
+        struct diff d = {0};
+        uw_error err = {""};
+        (void)node_config_init(&c, NULL, &err);
+        (void)node_config_init(&new, NULL, &err);
+        (void)read_text(&new, good[i].text, &err);
+        node_config_take_live(&c, &new);
+        size_t n = node_config_diff(&c, &new, on_diff, &d);
+        ok(n == good[i].restart, "%s: %s", good[i].key,
+           good[i].restart ? "stays what it was" : "is taken over");
+    }
+}
+
 /* A key's line says "restart" where, and only where, a reload is not enough. */
 static void restart_is_told(const char *key, const char *line)
 {
@@ -295,6 +312,7 @@ int main(int argc, char **argv)
     every_error();
     values();
     worlds();
+    live();
     if (argc > 1)
         page(argv[1]);
     return done();
