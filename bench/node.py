@@ -6,11 +6,13 @@
 Prints one JSON object: processor and memory of underwattd and underwatt-actuator with
 8 boards at 10 Hz, four jobs and a scrape every 5 s; driver calls a board and second at
 rest and under a search; claim to actuator over N claims; an over-budget claim to eight
-written limits with 32 ms a driver call; /metrics with 8 jobs.  Beside it zeusd, where it
-can be had, with the same request.  Everything is measured from outside the programs;
-the boards are simulated.
+written limits with 32 ms a driver call; /metrics with 8 jobs.  Beside it, where they can
+be had: Zeus' PowerMonitor and a poller in nvidia-smi's manner over the same boards at the
+same rate (zeus, polling), and zeusd with the same request.  Everything is measured from
+outside the programs; the boards are simulated.
 """
 import argparse
+import contextlib
 import http.client
 import json
 import os
@@ -39,6 +41,15 @@ sampling:
 api:
   limits:
     requests: 100000
+"""
+PERIOD_S = 0.1
+POWER_MONITOR = """
+import time
+from zeus.monitor.power import PowerMonitor
+if __name__ == "__main__":
+    m = PowerMonitor(gpu_indices=list(range(8)), update_period=%s)
+    print("ready", flush=True)
+    time.sleep(100000)
 """
 QUICK = "api:\n  limits:\n    requests: 100000\n"
 
@@ -73,12 +84,40 @@ def ask(conn, method, path, body=None):
     return json.loads(text) if "json" in (r.getheader("Content-Type") or "") else text
 
 
-def cpu_s(pids):
+def cpu_s(pids, children=False):
+    """Processor time so far; children: and of those that they have waited for."""
     total = 0
     for pid in pids:
         fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
         total += int(fields[11]) + int(fields[12])
+        if children:
+            total += int(fields[13]) + int(fields[14])
     return total / TICK
+
+
+def thread_cpu_s(pid):
+    """Processor time of the threads that live, to the nanosecond; by name."""
+    out = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        name, ns = (task / "comm").read_text().strip(), int((task / "schedstat").read_text().split()[0])
+        out[name] = out.get(name, 0) + ns * 1e-9
+    return out
+
+
+def wakeups(pid):
+    """Times that a thread of it has waited."""
+    return sum(int(re.search(r"^voluntary_ctxt_switches:\s+(\d+)", (t / "status").read_text(), re.M).group(1))
+               for t in pathlib.Path(f"/proc/{pid}/task").iterdir())
+
+
+def tree(pid):
+    """The process and all that stem from it."""
+    found, new = [], [pid]
+    while new:
+        found += new
+        new = [int(k) for p in new for t in pathlib.Path(f"/proc/{p}/task").iterdir()
+               for k in (t / "children").read_text().split()]
+    return found
 
 
 def pss_kib(pid):
@@ -96,29 +135,88 @@ def programs(d):
     return {"underwattd": d.pid, "underwatt-actuator": d.actuator.pid}
 
 
+@contextlib.contextmanager
+def busy_node():
+    """8 boards with four jobs of two, each in a session of its own."""
+    with uwtest.Node(board="v100", count=8) as node:
+        for i in range(4):
+            node.train("--gpus", f"{2 * i},{2 * i + 1}", "--epochs", "1000", start_new_session=True)
+        yield node
+
+
 def load(seconds):
     """Processor and memory under the load of the issue."""
-    with uwtest.Node(board="v100", count=8) as node:
+    with busy_node() as node:
         d = node.daemon(CONFIG)
         conn = Local(d.socket)
-        for i in range(4):
-            node.train("--gpus", f"{2 * i},{2 * i + 1}", "--epochs", "1000")
         time.sleep(10)  # the jobs are found, the meters have proved their counters
         pids = programs(d)
-        before, began = {n: cpu_s([p]) for n, p in pids.items()}, time.monotonic()
-        n_calls = calls(conn)
+        before, began = {n: thread_cpu_s(p) for n, p in pids.items()}, time.monotonic()
+        n_calls, woken = calls(conn), sum(wakeups(p) for p in pids.values())
         for _ in range(max(1, int(seconds / 5))):
             time.sleep(5)
             ask(conn, "GET", "/metrics")
         took = time.monotonic() - began
-        after = {n: cpu_s([p]) for n, p in pids.items()}
+        woken = sum(wakeups(p) for p in pids.values()) - woken
+        used = {n: {t: s - before[n].get(t, 0) for t, s in thread_cpu_s(p).items()} for n, p in pids.items()}
         jobs = len(ask(conn, "GET", "/v1/jobs")["jobs"])
-        return {"seconds": round(took, 1), "jobs": jobs,
-                "core_percent": {n: round(100 * (after[n] - before[n]) / took, 3) for n in pids},
-                "core_percent_all": round(100 * sum(after[n] - before[n] for n in pids) / took, 3),
+        if jobs != 4:
+            raise RuntimeError(f"four jobs were started, {jobs} are known")
+        each = {n: round(100 * sum(t.values()) / took, 3) for n, t in used.items()}
+        return {"seconds": round(took, 1), "jobs": jobs, "load_average": round(os.getloadavg()[0], 2),
+                "core_percent": each,
+                "core_percent_all": round(100 * sum(sum(t.values()) for t in used.values()) / took, 3),
+                "core_percent_threads": {t: round(100 * s / took, 3) for t, s in used["underwattd"].items()
+                                         if s > 1e-5 * took},
+                "wakeups_per_s": round(woken / took, 1),
                 "pss_mib": {n: round(pss_kib(p) / 1024, 2) for n, p in pids.items()},
                 "pss_mib_all": round(sum(pss_kib(p) for p in pids.values()) / 1024, 2),
                 "driver_calls_per_gpu_s": round((calls(conn) - n_calls) / took / 8, 2)}
+
+
+def watched(node, seconds, *argv, children=False, ready=None):
+    """Processor and memory of a program and all that stems from it, over the same boards."""
+    child = node.popen(*argv, stdout=subprocess.PIPE if ready else subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    if ready and child.stdout.readline().strip() != ready:
+        raise RuntimeError(f"{argv[0]} did not start")
+    time.sleep(5)
+    pids = tree(child.pid)
+    before, began = cpu_s(pids[:1] if children else pids, children), time.monotonic()
+    pss = []
+    for _ in range(10):
+        time.sleep(seconds / 10)
+        try:
+            pss.append(sum(pss_kib(p) for p in tree(child.pid)))
+        except (OSError, AttributeError):
+            pass  # one of them ended meanwhile
+    took = time.monotonic() - began
+    used = cpu_s(pids[:1] if children else pids, children) - before
+    child.kill()
+    return {"core_percent": round(100 * used / took, 3), "processes": len(pids),
+            "pss_mib": round(sorted(pss)[len(pss) // 2] / 1024, 2) if pss else None,
+            "load_average": round(os.getloadavg()[0], 2)}
+
+
+def zeus(seconds):
+    """Zeus' PowerMonitor at the same rate: power alone, no jobs, no energy by job."""
+    python = uwtest.venv(*uwtest.ZEUS)
+    if not python:
+        return {"skipped": "no zeus: the package registry is out of reach"}
+    with busy_node() as node:
+        script = os.path.join(node.tmp, "monitor.py")
+        pathlib.Path(script).write_text(POWER_MONITOR % PERIOD_S)
+        return watched(node, seconds, python, script, ready="ready")
+
+
+def polling(seconds):
+    """In nvidia-smi's manner at the same rate: one process that goes on, and one a query."""
+    tool = pathlib.Path(os.environ["UNDERWATT_BUILD"]) / "bench" / "polling"
+    if not tool.exists():
+        return {"skipped": f"{tool} is not built"}
+    with busy_node() as node:
+        loop = f"while :; do {tool} 0 1; sleep {PERIOD_S}; done"
+        return {"long_lived": watched(node, seconds, tool, round(1000 * PERIOD_S)),
+                "one_a_query": watched(node, seconds, "sh", "-c", loop, children=True)}
 
 
 def need(seconds):
@@ -234,11 +332,14 @@ def main():
     p.add_argument("--seconds", type=float, default=60)
     p.add_argument("--claims", type=int, default=10000)
     p.add_argument("--scrapes", type=int, default=1000)
-    p.add_argument("--only", default="", help="one of load, need, latency, over_budget, zeusd")
+    p.add_argument("--only", default="", help="one of load, zeus, polling, need, latency, over_budget, zeusd")
     a = p.parse_args()
-    parts = {"load": lambda: load(a.seconds), "need": lambda: need(a.seconds / 2),
+    parts = {"load": lambda: load(a.seconds), "zeus": lambda: zeus(a.seconds / 2),
+             "polling": lambda: polling(a.seconds / 2), "need": lambda: need(a.seconds / 2),
              "latency": lambda: latency(a.claims, a.scrapes), "over_budget": lambda: over_budget(50),
              "zeusd": lambda: zeusd(a.scrapes)}
+    if a.only and a.only not in parts:
+        p.error(f"--only {a.only}: one of {', '.join(parts)} is wanted")
     result = {"machine": machine(), "simulated": True, "command": " ".join(sys.argv)}
     for name, part in parts.items():
         if a.only and name != a.only:

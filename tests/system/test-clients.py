@@ -228,7 +228,7 @@ def zeusd(node):
 
 
 def main():
-    python = uwtest.venv("nvidia-ml-py==13.615.71", "zeus==0.16.0")
+    python = uwtest.venv(*uwtest.ZEUS)
     with uwtest.Node(board="v100", count=4) as node:
         node.train("--gpus", "0,1", "--epochs", "20", "--phases", "train")
         if python:

@@ -27,6 +27,8 @@ BUILD = pathlib.Path(os.environ.get("UNDERWATT_BUILD", TOP / "build")).resolve()
 # Meson puts the build's libraries there: nobody is to find the simulated one outside of
 # its world.
 os.environ.pop("LD_LIBRARY_PATH", None)
+# Clients of NVML, as tests and benchmarks have them.
+ZEUS = ("nvidia-ml-py==13.615.71", "zeus==0.16.0")
 SANITIZED = os.environ.get("UNDERWATT_SANITIZED") == "1"
 
 
