@@ -103,9 +103,13 @@ void job_answer(const struct json *doc, struct job_answer *ret)
     r->time_s = or_0(take_number(job, "time_s"));
     r->energy_j = or_0(take_number(job, "energy_j"));
     r->half_j = or_0(take_number(job, "half_j"));
-    r->measured = r->energy_j > 0 && r->time_s > 0;
+    r->measured = take_bool(job, "settled") && r->energy_j > 0 && r->time_s > 0;
     if (r->measured)
         r->power_w = r->energy_j / r->time_s;
+    else if (!take_bool(job, "settled"))
+        (void)fail(
+            &r->error, 0,
+            "its last seconds are not booked yet: `underwatt report` has them later");
     else
         (void)fail(&r->error, 0, "no energy was attributed to the job");
     r->steps = take_u64(job, "steps");

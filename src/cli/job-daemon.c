@@ -30,7 +30,7 @@ struct remote;
 struct look {
     struct remote *remote;
     uint64_t id;
-    bool again; /* the daemon did not answer the last time */
+    bool again; /* the daemon did not answer the last time, or has not got the page */
     bool over;  /* CMD has ended */
     struct json *doc;
     uw_error err;
@@ -55,6 +55,7 @@ struct remote {
     uint64_t id;
     struct look look;
     bool looking, lost;
+    bool pageless;    /* the daemon said that it has not got the page */
     struct json *doc; /* of the last look that was answered */
     char said[400];   /* the last state that was worth a line */
 
@@ -221,7 +222,7 @@ static bool is_over(const struct json *doc)
     const struct json_value *job = doc ? json_root(doc) : NULL;
     const char *state = take_text(json_get(job, "search"), "state");
 
-    return job && !take_bool(job, "running") && (!*state || strcmp(state, "over") == 0);
+    return job && take_bool(job, "settled") && (!*state || strcmp(state, "over") == 0);
 }
 
 static int look_done(struct loop *loop, void *work, int got)
@@ -255,7 +256,9 @@ static int look_done(struct loop *loop, void *work, int got)
     if (l->doc) {
         json_free(r->doc);
         r->doc = take(l->doc);
-        say_state(r, json_get(json_root(r->doc), "search"));
+        const struct json_value *search = json_get(json_root(r->doc), "search");
+        r->pageless = json_get(search, "page") && !take_bool(search, "page");
+        say_state(r, search);
     }
     if (r->ended && l->over && is_over(r->doc))
         loop_stop(r->loop, 0);
@@ -273,7 +276,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
         loop_stop(r->loop, 0);
     if (r->looking || r->gate >= 0)
         return 0;
-    r->look = (struct look){.remote = r, .id = r->id, .again = r->lost, .over = r->ended};
+    r->look = (struct look){
+        .remote = r, .id = r->id, .again = r->lost || r->pageless, .over = r->ended};
     r->looking = loop_worker_submit(r->worker, &work) == 0;
     return 0;
 }

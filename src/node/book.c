@@ -339,6 +339,16 @@ struct book_job *book_job_at(struct book *b, uint64_t job)
     return &b->job[b->n_jobs++];
 }
 
+bool book_settled(const struct book *b, uint64_t job)
+{
+    for (size_t i = 0; i < b->n; i++)
+        for (const struct stretch_of *s = b->account[i].first; s; s = s->next)
+            for (size_t k = 0; k < s->n; k++)
+                if (s->part[k].user.job == job)
+                    return false;
+    return true;
+}
+
 void book_forget(struct book *b, uint64_t job)
 {
     for (size_t i = 0; i < b->n_jobs; i++)

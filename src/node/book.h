@@ -94,6 +94,9 @@ int book_end(struct book *b, int (*fn)(struct book *b, void *user), void *user);
 const struct book_board *book_board(const struct book *b, size_t board);
 /* NULL: nothing was booked to it yet. */
 const struct book_job *book_job(const struct book *b, uint64_t job);
+/* No stretch with this job in it waits for its energy: after the job's end, all is
+ * booked. */
+bool book_settled(const struct book *b, uint64_t job);
 /* A job has ended and its last row was booked: its sum is not wanted any more. */
 void book_forget(struct book *b, uint64_t job);
 

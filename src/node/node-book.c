@@ -75,6 +75,7 @@ void node_book_job(struct node *node, uint64_t id, struct view_job *ret)
     const struct node_job_rec *rec = node_job_rec(node, id);
     double half2 = 0;
 
+    ret->settled = ret->job->ended_ns && book_settled(node->book, id);
     if (b) {
         ret->energy_j += b->energy_j;
         half2 += b->half2_j2;

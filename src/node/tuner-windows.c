@@ -140,9 +140,12 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
     account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
     (void)counterfactual_on_hold(&a->pairs, w->time_s, w->energy_j, w->time_rse,
                                  w->energy_rse);
-    /* Energy that is less sure than the detector takes is no news of energy. */
-    bool sure = w->energy_rse <= change_needs_rse(&t->change);
-    double energy_j = sure ? w->energy_j : account_mean_energy(&a->hold);
+    /* What is less sure than the detector takes is no news. */
+    double needs = change_needs_rse(&t->change);
+    if (w->time_rse > needs)
+        return false;
+    double energy_j =
+        w->energy_rse <= needs ? w->energy_j : account_mean_energy(&a->hold);
     return change_on_window(&t->change, w->time_s, energy_j) != CHANGE_NONE;
 }
 

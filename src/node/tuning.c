@@ -562,6 +562,7 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
     if (!t)
         return false;
     ret->on = true;
+    ret->page = t->page != NULL;
     show_goal(t, ret);
     show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
     if (t->final)

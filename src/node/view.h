@@ -44,6 +44,7 @@ struct view_search {
     char state[96];  /* "waiting for steps", "reference", "measuring 210 W", "holding" */
     uint32_t cap_mw; /* best so far, or held; 0: none yet */
     unsigned caps, windows;
+    bool page; /* the job's page is here: its steps are counted */
     bool saved_known;
     double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
     double slowdown, slowdown_half; /* time over the time at the original cap */
@@ -53,6 +54,7 @@ struct view_search {
 
 struct view_job {
     const struct job_entry *job;
+    bool settled;    /* it has ended, and all of its energy is booked */
     double energy_j; /* attributed to it so far */
     struct view_value half_j;
     double time_s;

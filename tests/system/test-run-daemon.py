@@ -182,6 +182,47 @@ def daemon_dies(t, node, d):
     t.ok(wait(lambda: limit(node, 4) == ORIGINAL, 10), "the board has its original back")
 
 
+def quick_restarts(t, node, d):
+    """A service manager brings the daemon back before anybody has noticed."""
+    run = Run(node, "--goal", "edp", "--gpus", "3", "--name", "steady", "--", *train("3", 2600))
+    job = wait(lambda: holds(node, "steady"))
+    t.ok(job, "a job holds a cap", run.said())
+    if not job:
+        return
+    cap, saved = job["search"]["cap_mw"], job["search"]["saved"]["energy_j"]
+    for _ in range(3):
+        d.kill(actuator=False)
+        d.start()
+        steps = (wait(lambda: job_of(node, "steady")) or {}).get("steps", 0)
+        t.ok(wait(lambda: (lambda j: j and j["search"]["page"] and j["steps"] > steps + 10)(
+            job_of(node, "steady")), 20), "restarted at once: the page is handed over again", jobs(node))
+    job = wait(lambda: holds(node, "steady"))
+    t.ok(job and abs(job["search"]["cap_mw"] - cap) <= 0.05 * cap and job["search"]["saved"]["energy_j"] > 0.5 * saved,
+         "… the search and what it saved go on", [job, run.said()])
+    t.ok(job and wait(lambda: limit(node, 3) == job["search"]["cap_mw"], 30), "… the cap shown is the one in force",
+         [job, limit(node, 3)])
+    claims = [c for c in d.ask("GET", "/v1/claims")[1]["claims"] if c["job"] == (job or {}).get("id")]
+    t.equal(len(claims), 1, "… by one claim")
+    t.equal(run.p.wait(90), 0, "CMD ends well")
+
+
+def whole_energy(t, node, _):
+    """What `run` prints is what the job used, to its last second."""
+    report = os.path.join(node.tmp, "measured.json")
+    p = node.run("underwatt", "measure", "--gpus", "1", "--json", report, "--", *train("1", 60))
+    used = json.loads(pathlib.Path(report).read_text())["energy_j"] if p.returncode == 0 else 0
+    run = Run(node, "--cap", "100%", "--gpus", "2", "--name", "whole", "--", *train("2", 60))
+    t.equal(run.p.wait(90), 0, "a short job ends")
+    energy = run.report()["energy_j"]
+    t.ok(used and energy and abs(energy - used) <= 0.04 * used,
+         f"… its report has all of its energy: {energy:.0f} J, measured alone {used:.0f} J", run.said())
+
+    def booked():
+        rows = json.loads(node.run("underwatt", "report", "--format", "json").stdout)["rows"]
+        return any(r["name"] == "whole" and abs(r["energy_j"] - energy) <= 0.002 * energy for r in rows)
+    t.ok(wait(booked, 20), "… and so has the ledger")
+
+
 def found(t, node, _):
     """A job whose boards are found."""
     run = Run(node, "--goal", "edp", "--name", "found", "--", *train("5", 1200))
@@ -201,7 +242,7 @@ def found(t, node, _):
 
 def play(t, name, board_count, cases):
     """Cases of one node, one after the other."""
-    with uwtest.Node(board="v100", count=board_count, speed=SPEED) as node:
+    with uwtest.Node(board="v100", count=board_count, speed=3 if name == "slow" else SPEED) as node:
         d = node.daemon()
         for case in cases:
             began = time.monotonic()
@@ -213,7 +254,8 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies])}
+    nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]),
+             "slow": (3, [whole_energy])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for f in [pool.submit(play, t, n, *nodes[n]) for n in wanted]:

@@ -56,6 +56,7 @@ static void search(struct json_out *o, const struct view_search *s, bool whole)
     show_mw(o, "cap_mw", s->cap_mw);
     json_out_int(o, "caps", s->caps);
     json_out_int(o, "windows", s->windows);
+    json_out_bool(o, "page", s->page);
     saved(o, s);
     if (whole && s->report)
         details(o, s->report);
@@ -111,6 +112,7 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     json_out_double(o, "time_s", j->time_s);
     json_out_double(o, "energy_j", j->energy_j);
     show_value(o, "half_j", &j->half_j);
+    json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
     show_maybe(o, "step_s", j->step_s > 0, j->step_s);
     search(o, &j->search, whole);
