@@ -1,11 +1,23 @@
-/* libunderwatt: read power and energy of this node's boards.
+/* libunderwatt: power and energy of this node's boards, and how a program takes part in
+ * their management.
  *
- * Return values: 0 or a documented positive outcome on success, -errno on
- * failure.  On failure *err (may be NULL) holds one line for a human.
- * Out-parameters are written only on success.  Threads: one context per thread, or
- * the caller's lock; a context keeps a thread of its own that samples the boards.
- * Nothing here aborts, exits, prints or reads the environment.  Units: in the names
- * (mW, W, J, s).  C99 and C++.
+ * Where the node daemon, underwattd(8), runs, a context is its client: no thread, no
+ * descriptor and no driver call of its own, a request (under a millisecond) a call.
+ * Where none runs it reads the boards itself (local mode), which begins a thread; jobs
+ * and claims are the daemon's and are refused there with -ENOTSUP.
+ *
+ * Return values: 0 or a documented positive outcome on success, -errno on failure.  On
+ * failure *err (may be NULL) holds one line for a human.  Out-parameters are written only
+ * on success.  Threads: one context per thread, or the caller's lock.  fork(): a
+ * daemon's client goes on in the child; a local context does not (-ECHILD), and the
+ * child need not free it.  Nothing here aborts, exits, prints, raises SIGPIPE or leaves a
+ * descriptor open over exec; of the environment UNDERWATT_SOCKET alone is read, when a
+ * context is opened.  Units: in the names (mW, W, J, s).  C99 and C++.
+ *
+ * With the daemon each function that asks it may fail with -ECONNREFUSED (it does not
+ * run), -ETIMEDOUT (no answer within 10 s), -EAGAIN (asked too often, or not now: ask
+ * again), -EACCES (its socket is not this user's to use), -EPROTO (what answers is no
+ * underwattd of this version) or -ENOMEM.
  *
  *     uw_ctx *ctx;
  *     uw_window *win;
@@ -42,23 +54,36 @@ typedef struct uw_ctx uw_ctx;
 typedef struct uw_device uw_device;
 typedef struct uw_window uw_window;
 
+enum uw_flags {
+    UW_LOCAL = 1,  /* read the boards here, whether a daemon runs or not */
+    UW_DAEMON = 2, /* the daemon or nothing: -ECONNREFUSED where none runs */
+};
+
 /* NULL stands for all defaults.  Set size to sizeof(uw_options); what a later version
  * adds is then 0.
  */
 typedef struct uw_options {
     size_t size;
-    const char *nvml; /* the NVML library to load; NULL: the system's libnvidia-ml.so.1 */
-    const char
-        *clock; /* of a sped-up simulated node, as UNDERWATT_CLOCK has it; or NULL */
+    const char *nvml;   /* the NVML library to load; NULL: the system's libnvidia-ml.so.1.
+                         * A simulated one leads to its own world's daemon. */
+    const char *clock;  /* of a sped-up simulated node, as UNDERWATT_CLOCK has it; or
+                         * NULL.  Local mode alone. */
+    unsigned flags;     /* enum uw_flags; 0: the daemon where it runs, else local */
+    const char *socket; /* the daemon's; NULL: UNDERWATT_SOCKET, else the usual place. One
+                         * that was named must answer. */
 } uw_options;
 
 /* Version of the library that is loaded, "0.1.0". */
 UW_API const char *uw_version(void);
 
-/* Open every board the node has and begin to sample them.  -ENODEV: no library, no
- * driver or no board, the text says which.  Free *ret_ctx with uw_ctx_free().
+/* Every board the node has; in local mode they are sampled from now on.  -ENODEV: no
+ * library, no driver or no board, the text says which.  -EINVAL: options that are none (a
+ * flag that is not known, too, and what a later version of this header added).  Free
+ * *ret_ctx with uw_ctx_free().
  */
 UW_API int uw_ctx_open(const uw_options *opts, uw_ctx **ret_ctx, uw_error *err);
+/* 1: a client of the daemon; 0: local mode. */
+UW_API int uw_ctx_has_daemon(const uw_ctx *ctx);
 /* Frees its devices and ends its windows; NULL is fine. */
 UW_API void uw_ctx_free(uw_ctx *ctx);
 
@@ -77,13 +102,18 @@ typedef struct uw_limits {
 
 /* -ENOTSUP: the board's limits cannot be read.  -ETIMEDOUT: the driver hangs. */
 UW_API int uw_device_limits(uw_device *dev, uw_limits *ret, uw_error *err);
-/* The driver's newest reading, the instant one where the board has both. */
+/* The driver's newest reading, the instant one where the board has both; with the daemon
+ * the mean of the last second or two.  -ENODATA: the daemon does not know it now.
+ */
 UW_API int uw_device_power(uw_device *dev, double *ret_w, uw_error *err);
 
-/* A window of time, over all boards.  It begins now. */
+/* A window of time, over all boards.  It begins now.  With the daemon: a user may hold
+ * 128 of them open, the oldest is lost then.
+ */
 UW_API int uw_window_begin(uw_ctx *ctx, uw_window **ret, uw_error *err);
-/* It ends now; waits (about 0.3 s, at most 4 s) until its energy can be told.
- * -EALREADY: it has ended before.
+/* It ends now; waits until its energy can be told: about 0.3 s, at most 4 s in local mode
+ * and 10 s with the daemon (boards at rest are read every 3 s).  -EALREADY: it has ended
+ * before.  After another failure it has not ended and may be ended again.
  */
 UW_API int uw_window_end(uw_window *win, uw_error *err);
 
@@ -96,11 +126,69 @@ typedef struct uw_energy {
 } uw_energy;
 
 /* Of an ended window.  -EINVAL: not ended, or a device of another context; -ENODATA:
- * the board told nothing about that time.
+ * the board told nothing about that time, or the daemon that had seen its beginning was
+ * restarted.
  */
 UW_API int uw_window_energy(const uw_window *win, const uw_device *dev, uw_energy *ret,
                             uw_error *err);
 UW_API void uw_window_free(uw_window *win); /* NULL is fine */
+
+/* ---- with the daemon alone: claims and jobs (-ENOTSUP in local mode) ---- */
+
+/* "This board at most cap_mw, because of why (NULL: nothing said), for for_s seconds (0:
+ * no end of its own)."  The daemon folds all claims on a board into one cap and walks
+ * there; see underwatt-explain(1).  A claim ends with uw_claim_withdraw(), at its time,
+ * and when this process ends, however it does.  It is asked for on boards of this user's
+ * own jobs: -EPERM else.  -ERANGE: outside of what users may claim (the text has the
+ * range), or for longer.  -E2BIG: too many on this board.  -EINVAL: for_s is negative or
+ * no number, why is longer than 95 bytes or has a control character.
+ */
+UW_API int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *why,
+                           uint64_t *ret_id, uw_error *err);
+/* -ENOENT: there is none of that number (any more).  -EPERM: somebody else's. */
+UW_API int uw_claim_withdraw(uw_ctx *ctx, uint64_t id, uw_error *err);
+
+typedef struct uw_job uw_job;
+
+typedef struct uw_label {
+    const char *key, *value; /* 1 to 31 bytes, 0 to 63 */
+} uw_label;
+
+/* Set size to sizeof(uw_job_options); 0 and NULL stand for defaults. */
+typedef struct uw_job_options {
+    size_t size;
+    const char *name; /* up to 95 bytes; shown to this user and administrators */
+    const uw_label *labels;
+    size_t n_labels; /* 16 at most */
+    uw_device *const
+        *devices; /* its boards; NULL: those on which this process shows up */
+    size_t n_devices;
+    const char *goal; /* "edp", "energy", "slowdown:1.05", … as underwatt-run(1) has it:
+                       * its best cap is searched for, by the steps that it reports */
+} uw_job_options;
+
+/* This process, with those that it starts, is a job from now on: its energy is booked
+ * to it, and the daemon ends it when this process ends.  -EPERM, -EBUSY: a board is
+ * another's.  -EINVAL: a name, label or goal that is none.  -E2BIG: too many jobs.
+ */
+UW_API int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret,
+                        uw_error *err);
+/* The daemon's number of it, as underwatt-jobs(1) and reports show it. */
+UW_API uint64_t uw_job_id(const uw_job *job);
+/* Of a job with a goal: a step has ended, and phase is what comes now (UW_PHASE_TRAIN
+ * where nothing else is to be said).  A few stores in memory, no call of the daemon: for
+ * every iteration.  Of several processes (after fork) each counts by itself, and the
+ * slowest is the job's progress; one thread a process.  NULL is fine.
+ */
+UW_API void uw_job_step(uw_job *job, enum uw_phase phase);
+/* Tell a daemon that was restarted of the job's steps, and of the job if it does not know
+ * it (its number is another then).  To be called now and then, as at an epoch's end.
+ */
+UW_API int uw_job_renew(uw_job *job, uw_error *err);
+/* It ends now, its claims too.  -ENOENT: the daemon knows no such job any more. */
+UW_API int uw_job_end(uw_job *job, uw_error *err);
+/* Does not end it: then it ends with this process.  NULL is fine. */
+UW_API void uw_job_free(uw_job *job);
 
 #ifdef __cplusplus
 }

@@ -15,6 +15,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "io/answer.h"
 #include "io/httpc-inside.h"
 
 enum { BODY_MAX = 4 * 1024 * 1024, ERROR_MAX = 64 * 1024 };
@@ -356,36 +357,6 @@ int httpc_call(struct httpc *c, const char *method, const char *path, const char
     return 0;
 }
 
-static int errno_of(unsigned status)
-{
-    static const struct {
-        unsigned status;
-        int r;
-    } MAP[] = {
-        {400, -EINVAL}, {401, -EACCES},    {403, -EPERM},   {404, -ENOENT},
-        {409, -EBUSY},  {413, -EFBIG},     {422, -ENOTSUP}, {429, -EAGAIN},
-        {503, -EAGAIN}, {504, -ETIMEDOUT},
-    };
-
-    for (size_t i = 0; i < n_elements(MAP); i++)
-        if (MAP[i].status == status)
-            return MAP[i].r;
-    return -EIO;
-}
-
-/* The server's own words where it has any. */
-static int refused(unsigned status, const char *body, size_t len, uw_error *err)
-{
-    auto_(json_free) struct json *doc = NULL;
-    const char *text = NULL;
-
-    if (len > 0 && json_read("answer", body, len, &doc, NULL) == 0)
-        text = json_as_text(json_get(json_root(doc), "error"));
-    if (text)
-        return fail(err, errno_of(status), "%s", text);
-    return fail(err, errno_of(status), "the daemon answers with status %u", status);
-}
-
 int httpc_ask(struct httpc *c, const char *method, const char *path,
               struct json_out *body, struct json **ret, uw_error *err)
 {
@@ -401,7 +372,7 @@ int httpc_ask(struct httpc *c, const char *method, const char *path,
     if (r < 0)
         return r;
     if (reply.status > 299)
-        r = refused(reply.status, reply.body, reply.len, err);
+        r = answer_refused(reply.status, reply.body, reply.len, err);
     else if (ret && reply.len > 0)
         r = json_read("answer", reply.body, reply.len, ret, err);
     else if (ret)
@@ -419,7 +390,7 @@ int httpc_follow(struct httpc *c, const char *path, httpc_event_fn fn, void *use
     events_init(&events, c->body_max, fn, user);
     int r = perform(&t, "GET", path, NULL, err);
     if (r == 0 && status_of(c) != 200)
-        r = refused(status_of(c), t.body ? t.body : "", t.len, err);
+        r = answer_refused(status_of(c), t.body ? t.body : "", t.len, err);
     events_fini(&events);
     free(t.body);
     return r;

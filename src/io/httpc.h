@@ -48,9 +48,7 @@ int httpc_call(struct httpc *c, const char *method, const char *path, const char
                struct httpc_reply *ret, uw_error *err);
 
 /* The same, JSON in and out.  body: freed; NULL: none.  *ret (may be NULL) is NULL
- * where the answer is empty.  A status above 299 is a failure with the server's own
- * text: 400 -EINVAL, 401 -EACCES, 403 -EPERM, 404 -ENOENT, 409 -EBUSY, 413 -EFBIG,
- * 422 -ENOTSUP, 429 and 503 -EAGAIN, 504 -ETIMEDOUT, else -EIO.
+ * where the answer is empty.  A status above 299 is a failure: see answer_refused().
  */
 int httpc_ask(struct httpc *c, const char *method, const char *path,
               struct json_out *body, struct json **ret, uw_error *err);

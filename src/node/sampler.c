@@ -18,6 +18,7 @@ enum {
     HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
     RETRY_MS = 1000,    /* after a call that failed */
     LEAST_GAP_US = 500, /* between calls of a board */
+    SOON_GAP_MS = 100,  /* between samples of a board at rest, whoever asks */
     LATE_MS = 2000,     /* a window is answered at last (the wall's time) */
 };
 
@@ -44,6 +45,7 @@ struct probe {               /* one board */
     bool instant; /* the meter uses this reading, else the plain one */
     uint32_t asked;
     uint64_t due_ns[GROUPS];
+    uint64_t soon_ns; /* somebody wants a sample then; 0: nobody */
     struct sampler_now now;
 };
 
@@ -131,6 +133,8 @@ static void schedule(struct probe *p)
     uint64_t now = loop_now_ns(p->sampler->loop);
     uint64_t at = align(p, now, meter_next(p->meter, now));
 
+    if (p->soon_ns && p->soon_ns < at)
+        at = p->soon_ns;
     if (at < now + LEAST_GAP_US * NS_PER_US)
         at = now + LEAST_GAP_US * NS_PER_US;
     if (p->now.failures > 0 && at < now + RETRY_MS * NS_PER_MS)
@@ -218,6 +222,8 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     }
     if (r == -ECANCELED)
         return 0;
+    if (r < 0 || g->began_ns >= p->soon_ns)
+        p->soon_ns = 0;
     if (r < 0) {
         p->now.failures++;
         p->now.error = *err;
@@ -477,6 +483,22 @@ void sampler_mark(struct sampler *s, uint64_t at_ns)
         meter_mark(s->probe[i]->meter, at_ns);
         if (!s->probe[i]->busy)
             schedule(s->probe[i]);
+    }
+}
+
+void sampler_soon(struct sampler *s, uint64_t at_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        uint64_t soonest = p->now.last.at_ns + SOON_GAP_MS * NS_PER_MS;
+        if (p->rate != SAMPLER_REST)
+            continue;
+        soonest = at_ns > soonest ? at_ns : soonest;
+        if (!p->soon_ns || soonest < p->soon_ns)
+            p->soon_ns = soonest;
+        p->due_ns[GROUP_POWER] = p->due_ns[GROUP_ENERGY] = 0;
+        if (!p->busy)
+            schedule(p);
     }
 }
 

@@ -66,6 +66,11 @@ DEFINE_AUTO(struct sampler *, sampler_free);
 /* A window will begin or end about then: see meter_mark(). */
 void sampler_mark(struct sampler *s, uint64_t at_ns);
 
+/* Boards at rest, which marks do not wake: one sample at at_ns, or as soon after the last
+ * one as is decent.
+ */
+void sampler_soon(struct sampler *s, uint64_t at_ns);
+
 /* fn is called once, when every meter can answer at full accuracy, or 2 s (loop's
  * time) after that should have been.  0, -EAGAIN (16 are waited for already), -ENOMEM.
  */

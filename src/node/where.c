@@ -13,12 +13,14 @@ static int set_named(struct node_where *w, const char *path, uw_error *err)
     const char *slash = strrchr(path, '/');
 
     if (path[0] != '/')
-        return fail(err, -EINVAL, "UNDERWATT_SOCKET: '%s' is no absolute path", path);
+        return fail(err, -EINVAL,
+                    "the daemon's socket (UNDERWATT_SOCKET): '%s' is no absolute path",
+                    path);
     int n = snprintf(w->job_socket, sizeof w->job_socket, "%.*s/job.sock",
                      (int)(slash - path), path);
     if (strlen(path) >= sizeof w->socket || n < 0 || (size_t)n >= sizeof w->job_socket)
         return fail(err, -ENAMETOOLONG,
-                    "UNDERWATT_SOCKET: a socket's path has at most "
+                    "the daemon's socket (UNDERWATT_SOCKET): a path has at most "
                     "%zu bytes",
                     sizeof w->socket - 1);
     memcpy(w->socket, path, strlen(path) + 1);

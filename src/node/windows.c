@@ -14,6 +14,7 @@
 enum {
     ASKING_MAX = 8, /* of a board's sampler at once: books and searches ask it too */
     RETRY_MS = 50,
+    FED_MOST_S = 8, /* a board that gives no sample for so long does not answer */
 };
 
 /* A stretch of one board that its meter is asked for. */
@@ -132,10 +133,27 @@ static int windows_on_piece(struct sampler *s, const struct sampler_window *answ
     return 0;
 }
 
-/* False: its sampler has enough to do. */
+/* Has the meter all that it wants for a window that ends then, or will it never?  A board
+ * at rest gives its samples seldom.
+ */
+static bool is_fed(struct windows *w, const struct piece *p)
+{
+    struct meter *m = sampler_meter(w->sampler[p->board], 0);
+    uint64_t now = loop_now_ns(w->loop), ready = meter_ready(m, p->end_ns);
+    struct meter_state state;
+
+    meter_state(m, &state);
+    if (state.last_ns >= ready ||
+        s_between(p->end_ns, now) > FED_MOST_S * fmax(1, loop_speed(w->loop)))
+        return true;
+    sampler_soon(w->sampler[p->board], ready > now ? ready : now);
+    return false;
+}
+
+/* False: not yet; its sampler has enough to do. */
 static bool ask_piece(struct windows *w, struct piece *p)
 {
-    if (w->asking[p->board] >= ASKING_MAX)
+    if (w->asking[p->board] >= ASKING_MAX || !is_fed(w, p))
         return false;
     int r =
         sampler_window(w->sampler[p->board], p->begin_ns, p->end_ns, windows_on_piece, p);
@@ -251,6 +269,7 @@ int windows_begin(struct windows *w, uid_t uid, uint64_t *ret_id, uw_error *err)
     for (size_t i = 0; i < w->n; i++) {
         win->part[i].upto_ns = win->begin_ns;
         sampler_mark(w->sampler[i], win->begin_ns);
+        sampler_soon(w->sampler[i], win->begin_ns);
     }
     while (*at)
         at = &(*at)->next;
@@ -288,6 +307,7 @@ int windows_end(struct windows *w, uid_t uid, uint64_t id, window_fn fn, void *u
     win->user = user;
     for (size_t i = 0; i < w->n; i++) {
         sampler_mark(w->sampler[i], win->end_ns);
+        sampler_soon(w->sampler[i], win->end_ns);
         want(w, win, i, win->part[i].upto_ns, win->end_ns);
     }
     soon(w);

@@ -1,37 +1,16 @@
 #!/usr/bin/python3
-"""libunderwatt as a stranger uses it: the public header and the shared library alone,
-C99, in a simulated world.
+"""libunderwatt in local mode as a stranger uses it: the public header and the shared library alone,
+C99, in a simulated world without a daemon.
 """
 import os
-import pathlib
 import shutil
-import subprocess
 import tempfile
 import time
 
+import libuser
 import uwtest
 
-HERE = pathlib.Path(__file__).resolve().parent
 MACHINE = "name: exact\nboards: [{model: v100, count: 2, ideal: true}, {model: rtx6000, ideal: true}]\n"
-
-
-def build(t, folder):
-    """With every warning as an error, and no header but the installed ones."""
-    cc = os.environ.get("CC", "cc").split()
-    inside = pathlib.Path(folder) / "include" / "underwatt"
-    inside.mkdir(parents=True)
-    for name in ("underwatt.h", "error.h", "progress.h"):
-        shutil.copy(uwtest.TOP / "include" / "underwatt" / name, inside)
-    exe = pathlib.Path(folder) / "lib-watch"
-    p = subprocess.run([*cc, "-std=c99", "-pedantic-errors", "-Wall", "-Wextra", "-Werror", f"-I{folder}/include",
-                        str(HERE / "lib-watch.c"), "-o", str(exe), f"-L{uwtest.BUILD}/src/lib", "-lunderwatt",
-                        f"-Wl,-rpath,{uwtest.BUILD}/src/lib"], capture_output=True, text=True, timeout=120)
-    t.ok(p.returncode == 0, "a C99 program compiles against the installed headers alone", p.stderr)
-    nm = subprocess.run(["nm", "-D", "--defined-only", f"{uwtest.BUILD}/src/lib/libunderwatt.so"],
-                        capture_output=True, text=True, timeout=60).stdout.split("\n")
-    names = [line.split()[2] for line in nm if len(line.split()) == 3 and line.split()[1] != "A"]
-    t.ok(len(names) >= 14 and all(n.startswith("uw_") for n in names), f"{len(names)} names are visible, all uw_…", names)
-    return exe
 
 
 def watch(t, node, exe):
@@ -85,7 +64,8 @@ def main():
     if uwtest.SANITIZED:
         uwtest.skip_all("the library is instrumented, the program would not be")
     with tempfile.TemporaryDirectory(prefix="uw-") as folder:
-        exe = build(t, folder)
+        libuser.names(t)
+        exe = libuser.build(t, folder, "lib-watch")
         with uwtest.Node(machine=MACHINE) as node:
             watch(t, node, exe)
             trouble(t, node, exe)

@@ -4,6 +4,6 @@
 extern "C" int header_is_cpp(void);
 extern "C" int header_is_cpp(void)
 {
-    uw_options o = {sizeof o, nullptr, nullptr};
+    uw_options o = {sizeof o, nullptr, nullptr, UW_DAEMON, nullptr};
     return uw_device_count(nullptr) == 0 && o.size > 0;
 }

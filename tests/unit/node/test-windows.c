@@ -229,6 +229,51 @@ static void lengths(const char *model)
     end();
 }
 
+/* A daemon's boards at rest give a sample every few seconds. */
+static void rest(const char *model)
+{
+    if (!begin(model)) {
+        end();
+        return;
+    }
+    wait_s(20);
+    sampler_periods(w.sampler, 500 * NS_PER_MS, 3 * NS_PER_S, 200 * NS_PER_MS);
+    sampler_rate(w.sampler, 0, SAMPLER_REST, false);
+    wait_s(20);
+    exact(model, 3.1);
+    exact(model, 14.7);
+    wait_s(10);
+    uint64_t before = sampler_calls(w.sampler);
+    for (int i = 0; i < 50; i++) {
+        (void)close_one(ANNA, open_one(ANNA));
+        wait_s(0.02);
+    }
+    uint64_t calls = sampler_calls(w.sampler) - before;
+    ok(calls <= 14, "%s: 50 windows in a second: %u calls of the driver", model,
+       (unsigned)calls);
+    wait_s(10);
+    before = sampler_calls(w.sampler);
+    wait_s(30);
+    calls = sampler_calls(w.sampler) - before;
+    ok(calls <= 16, "%s: … and in the 30 s after them %u", model, (unsigned)calls);
+
+    /* A job that begins within one, on a board that was at rest. */
+    double true_j = virtual_world_true_j(w.sim, 0);
+    uint64_t id = open_one(ANNA);
+    wait_s(1.3);
+    train();
+    wait_s(2.2);
+    sampler_rate(w.sampler, 0, SAMPLER_JOB, false); /* as the roster finds it */
+    wait_s(20);
+    true_j = virtual_world_true_j(w.sim, 0) - true_j;
+    (void)close_one(ANNA, id);
+    wait_s(5);
+    ok(w.got.r == 0 && fabs(w.got.energy_j - true_j) <= w.got.half_j,
+       "%s: a job begins within: %.1f J +- %.1f J, true %.1f J", model, w.got.energy_j,
+       w.got.half_j, true_j);
+    end();
+}
+
 static void whose(void)
 {
     uw_error err;
@@ -324,6 +369,8 @@ int main(void)
 {
     lengths("v100");
     lengths("h100");
+    rest("v100");
+    rest("h100");
     whose();
     many();
     lost();

@@ -1,0 +1,15 @@
+/* What a status of the daemon's HTTP interface means to who asked, for all clients. */
+#ifndef IO_ANSWER_H
+#define IO_ANSWER_H
+
+#include <stddef.h>
+
+#include "underwatt/error.h"
+
+/* A status above 299 as a failure with the server's own text, where body has one: 400
+ * -EINVAL, 401 -EACCES, 403 -EPERM, 404 -ENOENT, 409 -EBUSY, 413 -EFBIG, 422 -ENOTSUP,
+ * 429 and 503 -EAGAIN, 504 -ETIMEDOUT, else -EIO.
+ */
+int answer_refused(unsigned status, const char *body, size_t len, uw_error *err);
+
+#endif

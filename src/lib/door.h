@@ -1,0 +1,38 @@
+/* The library's way to the daemon: one HTTP request over its unix socket a call, on a
+ * connection of its own, so that nothing is open between calls and a fork shares nothing.
+ * docs/decisions/0005 says why this is not libcurl.
+ */
+#ifndef LIB_DOOR_H
+#define LIB_DOOR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/json.h"
+#include "underwatt/error.h"
+
+enum { DOOR_ANSWER_MAX = 4 << 20 };
+
+struct door {
+    const char *socket;
+    uint64_t timeout_ns; /* for a whole call */
+};
+
+/* body: freed; NULL: none.  *ret (may be NULL) is NULL where the answer is empty.
+ * -ECONNREFUSED (nobody answers there, or there is no such socket), -EACCES, -ETIMEDOUT,
+ * -EFBIG, -EPROTO, -ENOMEM; a status above 299: see answer_refused().
+ */
+int door_ask(const struct door *door, const char *method, const char *path,
+             struct json_out *body, struct json **ret, uw_error *err);
+
+struct door_answer {
+    unsigned status;
+    const char *body; /* in the text */
+    size_t len;
+};
+/* A whole answer of HTTP/1.x as it was read until the server closed.  -EPROTO: it is
+ * none, or was cut short; *err says which.
+ */
+int door_parse(const char *text, size_t len, struct door_answer *ret, uw_error *err);
+
+#endif

@@ -1,0 +1,296 @@
+/* Jobs that a program registers for itself, and the page on which it tells its steps. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "lib/inside.h"
+#include "node/jobdoor.h"
+#include "node/roster.h"
+
+struct uw_job {
+    uw_ctx *ctx;
+    uint64_t id;
+    /* What it was registered with. */
+    pid_t owner; /* whose end is the job's */
+    char name[JOB_NAME], goal[LIB_TEXT];
+    struct label label[LABELS_MAX];
+    size_t n_labels;
+    uw_device **device;
+    size_t n_devices;
+
+    int fd; /* of the page, for a daemon that was restarted */
+    struct uw_progress_page *page;
+    struct uw_progress_slot *slot; /* of process pid */
+    pid_t pid;
+};
+
+DEFINE_AUTO(uw_job *, uw_job_free);
+
+/* ---- its page ---- */
+
+static int new_page(uw_job *job, uw_error *err)
+{
+    static const struct uw_progress_page empty = {
+        .magic = {'U', 'W', 'P', 'R', 'O', 'G', 'R', '1'},
+        .version = UW_PROGRESS_VERSION,
+        .slots = UW_PROGRESS_SLOTS};
+    void *at = MAP_FAILED;
+
+    job->fd = memfd_create("underwatt-progress", MFD_CLOEXEC);
+    if (job->fd >= 0 && ftruncate(job->fd, UW_PROGRESS_BYTES) == 0)
+        at =
+            mmap(NULL, UW_PROGRESS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, job->fd, 0);
+    if (at == MAP_FAILED)
+        return fail(err, -errno, "progress page: %s", strerror(errno));
+    job->page = at;
+    memcpy(job->page, &empty, sizeof empty);
+    return 0;
+}
+
+/* A slot of this process' own: the first that is free. */
+static struct uw_progress_slot *take_slot(struct uw_progress_page *page, pid_t pid)
+{
+    for (size_t i = 0; i < UW_PROGRESS_SLOTS; i++) {
+        uint64_t none = 0;
+        if (__atomic_compare_exchange_n(&page->slot[i].pid, &none, (uint64_t)pid, 0,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+            return &page->slot[i];
+    }
+    return NULL;
+}
+
+void uw_job_step(uw_job *job, enum uw_phase phase)
+{
+    struct timespec t;
+    pid_t pid = getpid();
+
+    if (!job)
+        return;
+    if (job->pid != pid) { /* the first step, or that of a child */
+        job->slot = take_slot(job->page, pid);
+        job->pid = pid;
+    }
+    if (!job->slot || clock_gettime(CLOCK_BOOTTIME, &t) < 0)
+        return;
+    __atomic_store_n(&job->slot->phase, (uint32_t)phase, __ATOMIC_RELAXED);
+    __atomic_store_n(&job->slot->last_step_ns,
+                     (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec,
+                     __ATOMIC_RELAXED);
+    __atomic_store_n(&job->slot->steps, job->slot->steps + 1, __ATOMIC_RELEASE);
+}
+
+/* ---- registration ---- */
+
+static int keep_text(char *to, size_t size, const char *what, const char *text,
+                     uw_error *err)
+{
+    size_t n = text ? strlen(text) : 0;
+
+    if (n >= size)
+        return fail(err, -EINVAL, "%s has %zu bytes: %zu at most", what, n, size - 1);
+    if (n > 0)
+        memcpy(to, text, n + 1);
+    return 0;
+}
+
+static int keep_labels(uw_job *job, const uw_job_options *o, uw_error *err)
+{
+    int r = 0;
+
+    if (o->n_labels > LABELS_MAX)
+        return fail(err, -EINVAL, "%zu labels: %d at most", o->n_labels, LABELS_MAX);
+    for (size_t i = 0; i < o->n_labels && r == 0; i++) {
+        const uw_label *l = &o->labels[i];
+        if (!l->key || !l->key[0])
+            return fail(err, -EINVAL, "label %zu has no key", i);
+        r = keep_text(job->label[i].key, sizeof job->label[i].key, "a label's key",
+                      l->key, err);
+        if (r == 0)
+            r = keep_text(job->label[i].value, sizeof job->label[i].value,
+                          "a label's value", l->value, err);
+        job->n_labels = i + 1;
+    }
+    return r;
+}
+
+static int keep_devices(uw_job *job, const uw_job_options *o, uw_error *err)
+{
+    if (o->n_devices == 0)
+        return 0;
+    job->device = calloc(o->n_devices, sizeof(uw_device *));
+    if (!job->device)
+        return fail(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; i < o->n_devices; i++) {
+        if (!o->devices[i] || o->devices[i]->ctx != job->ctx)
+            return fail(err, -EINVAL, "device %zu is NULL or another context's", i);
+        job->device[i] = o->devices[i];
+    }
+    job->n_devices = o->n_devices;
+    return 0;
+}
+
+static int keep(uw_job *job, const uw_job_options *opts, uw_error *err)
+{
+    uw_job_options o = {.size = 0};
+
+    if (!opts)
+        return 0;
+    if (opts->size == 0 || opts->size > sizeof o)
+        return fail(err, -EINVAL, "uw_job_options.size is %zu: set it to %zu", opts->size,
+                    sizeof o);
+    memcpy(&o, opts, opts->size);
+    if ((o.n_labels && !o.labels) || (o.n_devices && !o.devices))
+        return fail(err, -EINVAL, "uw_job_options: a count without its array");
+    int r = keep_text(job->name, sizeof job->name, "name", o.name, err);
+    if (r == 0)
+        r = keep_text(job->goal, sizeof job->goal, "goal", o.goal, err);
+    if (r == 0)
+        r = keep_labels(job, &o, err);
+    return r == 0 ? keep_devices(job, &o, err) : r;
+}
+
+static struct json_out *describe(const uw_job *job)
+{
+    struct json_out *o = json_out_new();
+
+    json_out_object(o, NULL);
+    if (job->name[0])
+        json_out_text(o, "name", job->name);
+    json_out_text(o, "source", "run");
+    json_out_int(o, "pid", job->owner);
+    if (job->n_devices > 0) {
+        json_out_array(o, "gpus");
+        for (size_t i = 0; i < job->n_devices; i++)
+            json_out_text(o, NULL, job->device[i]->id);
+        json_out_end(o);
+    }
+    if (job->n_labels > 0) {
+        json_out_object(o, "labels");
+        for (size_t i = 0; i < job->n_labels; i++)
+            json_out_text(o, job->label[i].key, job->label[i].value);
+        json_out_end(o);
+    }
+    if (job->goal[0])
+        json_out_text(o, "goal", job->goal);
+    json_out_end(o);
+    return o;
+}
+
+static int register_job(uw_job *job, const struct door *door, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = door_ask(door, "POST", "/v1/jobs", describe(job), &doc, err);
+    if (r < 0)
+        return r;
+    if (!doc || json_get_u64(json_root(doc), "id", &job->id, NULL) < 0)
+        return fail(err, -EPROTO, "the daemon gave the job no number");
+    return 0;
+}
+
+/* Steps are looked at where they steer a search. */
+static int send_page(const uw_job *job, uw_error *err)
+{
+    if (!job->goal[0])
+        return 0;
+    return jobdoor_send(lib_job_socket(job->ctx), job->id, job->fd, err);
+}
+
+static void path_of(const uw_job *job, char *ret, size_t size)
+{
+    (void)snprintf(ret, size, "/v1/jobs/%" PRIu64, job->id);
+}
+
+int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret, uw_error *err)
+{
+    const struct door *door = NULL;
+    char path[64];
+
+    if (!ctx || !ret)
+        return fail(err, -EINVAL, "ctx or ret is NULL");
+    int r = lib_remote(ctx, "a job", &door, err);
+    if (r < 0)
+        return r;
+    auto_(uw_job_free) uw_job *job = calloc(1, sizeof *job);
+    if (!job)
+        return fail(err, -ENOMEM, "out of memory");
+    job->ctx = ctx;
+    job->owner = getpid();
+    job->fd = -1;
+    r = keep(job, opts, err);
+    if (r == 0)
+        r = new_page(job, err);
+    if (r == 0)
+        r = register_job(job, door, err);
+    if (r < 0)
+        return r;
+    r = send_page(job, err);
+    if (r < 0) {
+        path_of(job, path, sizeof path);
+        (void)door_ask(door, "DELETE", path, NULL, NULL, NULL);
+        return r;
+    }
+    *ret = take(job);
+    return 0;
+}
+
+uint64_t uw_job_id(const uw_job *job)
+{
+    return job ? job->id : 0;
+}
+
+int uw_job_renew(uw_job *job, uw_error *err)
+{
+    const struct door *door = NULL;
+    auto_(json_free) struct json *doc = NULL;
+    bool running = false;
+    char path[64];
+
+    if (!job)
+        return fail(err, -EINVAL, "job is NULL");
+    int r = lib_remote(job->ctx, "a job", &door, err);
+    if (r < 0)
+        return r;
+    path_of(job, path, sizeof path);
+    r = door_ask(door, "GET", path, NULL, &doc, err);
+    if (r == 0 && doc)
+        (void)json_get_bool(json_root(doc), "running", &running, NULL);
+    if (r == -ENOENT || (r == 0 && !running))
+        r = register_job(job, door, err);
+    return r < 0 ? r : send_page(job, err);
+}
+
+int uw_job_end(uw_job *job, uw_error *err)
+{
+    const struct door *door = NULL;
+    char path[64];
+
+    if (!job)
+        return fail(err, -EINVAL, "job is NULL");
+    int r = lib_remote(job->ctx, "a job", &door, err);
+    if (r < 0)
+        return r;
+    path_of(job, path, sizeof path);
+    return door_ask(door, "DELETE", path, NULL, NULL, err);
+}
+
+void uw_job_free(uw_job *job)
+{
+    if (!job)
+        return;
+    if (job->page)
+        (void)munmap(job->page, UW_PROGRESS_BYTES);
+    if (job->fd >= 0)
+        (void)close(job->fd);
+    free(job->device);
+    free(job);
+}

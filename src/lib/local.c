@@ -1,0 +1,360 @@
+/* Local mode: a thread of its own runs the loop that samples the boards; the caller's
+ * thread asks it through a mailbox and waits.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "gpu/nvml/nvml.h"
+#include "io/loop.h"
+#include "lib/inside.h"
+#include "node/boards.h"
+#include "node/sampler.h"
+
+enum ask_kind { ASK_NOTHING, ASK_LIMITS, ASK_POWER, ASK_BEGIN, ASK_END, ASK_QUIT };
+
+/* The mailbox: one request at a time, the caller waits for `answered`. */
+struct ask {
+    enum ask_kind kind;
+    size_t dev;
+    uw_window *win;
+    bool answered;
+    int r;
+    uw_error err;
+    uw_limits limits;
+    double power_w;
+};
+
+struct local {
+    uw_ctx ctx;
+    pthread_t thread;
+    bool running;
+    pthread_mutex_t lock;
+    pthread_cond_t wake;
+    int bell; /* eventfd: the mailbox has something */
+    struct ask ask;
+
+    /* The thread's own. */
+    struct loop *loop;
+    struct loop_fd *ear;
+    struct boards *boards;
+    struct sampler *sampler;
+    struct board *board[BOARDS_MAX];
+    uw_device device[BOARDS_MAX];
+};
+
+static void answer(struct local *l, int r, const uw_error *err)
+{
+    (void)pthread_mutex_lock(&l->lock);
+    l->ask.r = r;
+    if (err)
+        l->ask.err = *err;
+    l->ask.answered = true;
+    (void)pthread_cond_broadcast(&l->wake);
+    (void)pthread_mutex_unlock(&l->lock);
+}
+
+/* ---- in the context's thread ---- */
+
+static int on_limits(struct board *b, int r, const struct gpu_sample *s,
+                     const uw_error *err, void *user)
+{
+    struct local *l = user;
+    const struct board_view *v = board_view(b);
+
+    if (r == 0 && !v->has_limits) {
+        uw_error none;
+        r = fail(&none, -ENOTSUP, "%s: its limits cannot be read", v->info->uuid);
+        answer(l, r, &none);
+        return 0;
+    }
+    if (r == 0) {
+        l->ask.limits = (uw_limits){
+            .min_mw = v->limits.min_mw,
+            .max_mw = v->limits.max_mw,
+            .default_mw = v->limits.default_mw,
+            .enforced_mw = s->has & GPU_HAS_ENFORCED ? s->enforced_mw : 0,
+        };
+    }
+    answer(l, r, err);
+    return 0;
+}
+
+static int on_power(struct board *b, int r, const struct gpu_sample *s,
+                    const uw_error *err, void *user)
+{
+    struct local *l = user;
+
+    if (r == 0 && !(s->has & (GPU_HAS_INSTANT | GPU_HAS_POWER))) {
+        uw_error none;
+        r = fail(&none, -ENOTSUP, "%s: it tells no power", board_view(b)->info->uuid);
+        answer(l, r, &none);
+        return 0;
+    }
+    if (r == 0)
+        l->ask.power_w = s->has & GPU_HAS_INSTANT ? s->instant_w : s->power_w;
+    answer(l, r, err);
+    return 0;
+}
+
+static int on_window(struct sampler *s, const struct sampler_window *w, void *user)
+{
+    struct local *l = user;
+    uw_window *win = l->ask.win;
+    (void)s;
+
+    for (size_t i = 0; i < l->ctx.n; i++) {
+        const struct meter_result *m = &w->board[i];
+        win->board[i] = (struct lib_energy){.r = w->r, .err = w->error};
+        if (w->r == 0)
+            win->board[i].energy =
+                (uw_energy){.time_s = s_between(win->begin_ns, win->end_ns),
+                            .energy_j = m->energy_j,
+                            .half_j = m->half_j,
+                            .power_w = m->power_w,
+                            .method = meter_method_name(m->method)};
+    }
+    answer(l, 0, NULL);
+    return 0;
+}
+
+static void serve(struct local *l, struct ask *a)
+{
+    uw_error err = {{0}};
+    int r = 0;
+
+    switch (a->kind) {
+    case ASK_LIMITS:
+        r = board_sample(l->board[a->dev], GPU_HAS_ENFORCED, on_limits, l);
+        break;
+    case ASK_POWER:
+        r = board_sample(l->board[a->dev], GPU_HAS_POWER | GPU_HAS_INSTANT, on_power, l);
+        break;
+    case ASK_BEGIN:
+        a->win->begin_ns = loop_now_ns(l->loop);
+        sampler_mark(l->sampler, a->win->begin_ns);
+        answer(l, 0, NULL);
+        break;
+    case ASK_END:
+        a->win->end_ns = loop_now_ns(l->loop);
+        sampler_mark(l->sampler, a->win->end_ns);
+        r = sampler_window(l->sampler, a->win->begin_ns, a->win->end_ns, on_window, l);
+        break;
+    case ASK_QUIT:
+        loop_stop(l->loop, 0);
+        break;
+    case ASK_NOTHING:
+        break;
+    }
+    if (r < 0)
+        answer(l, fail(&err, r, "too much is asked of this context at once"), &err);
+}
+
+static int on_bell(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct local *l = user;
+    uint64_t rings;
+    (void)source;
+    (void)events;
+
+    if (read(fd, &rings, sizeof rings) == (ssize_t)sizeof rings)
+        serve(l, &l->ask);
+    return 0;
+}
+
+static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
+{
+    struct local *l = user;
+    struct sampler_opts opts = {0};
+    uw_error text = {{0}};
+
+    if (r == GPU_ABSENT) {
+        answer(l, fail(&text, -ENODEV, "no NVIDIA library on this node"), &text);
+        return 0;
+    }
+    if (r == 0 && boards_count(set) == 0)
+        r = fail(&text, -ENODEV, "the driver knows no board");
+    else if (r < 0 && err)
+        text = *err;
+    if (r == 0) {
+        l->ctx.n = boards_count(set);
+        l->ctx.device = l->device;
+        for (size_t i = 0; i < l->ctx.n; i++) {
+            l->board[i] = boards_at(set, i);
+            const struct gpu_info *info = board_view(l->board[i])->info;
+            l->device[i] =
+                (uw_device){&l->ctx, i, info->uuid, info->name, info->simulated};
+        }
+        r = sampler_new(l->loop, l->board, l->ctx.n, &opts, &l->sampler, &text);
+    }
+    answer(l, r, &text);
+    return 0;
+}
+
+static void *thread_main(void *user)
+{
+    struct local *l = user;
+    uw_error err;
+
+    int r = loop_run(l->loop, &err);
+    if (r < 0)
+        answer(l, r, &err);
+    return NULL;
+}
+
+/* ---- in the caller's thread ---- */
+
+/* Ask and wait; fields of the request are set by the caller before. */
+static int ask(struct local *l, enum ask_kind kind, size_t dev, uw_window *win,
+               uw_error *err)
+{
+    static const uint64_t ring = 1;
+
+    (void)pthread_mutex_lock(&l->lock);
+    l->ask = (struct ask){.kind = kind, .dev = dev, .win = win};
+    ssize_t n = write(l->bell, &ring, sizeof ring);
+    while (n == (ssize_t)sizeof ring && !l->ask.answered && kind != ASK_QUIT)
+        (void)pthread_cond_wait(&l->wake, &l->lock);
+    int r = n == (ssize_t)sizeof ring ? l->ask.r : -EIO;
+    if (r < 0 && err)
+        *err = l->ask.err;
+    (void)pthread_mutex_unlock(&l->lock);
+    return r;
+}
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int begin(struct local *l, const uw_options *opts, uw_error *err)
+{
+    struct loop_clock clock = {0, 1};
+
+    int r = opts->clock ? loop_clock_parse(opts->clock, &clock, err) : 0;
+    if (r >= 0)
+        r = loop_new_real(clock, &l->loop, err);
+    if (r < 0)
+        return r;
+    l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (l->bell < 0)
+        return fail(err, -errno, "no descriptor left");
+    r = loop_fd_new(l->loop, l->bell, LOOP_READ, on_bell, l, &l->ear, err);
+    if (r < 0)
+        return r;
+    struct gpu_open_opts gpu = {opts->nvml, {clock_of, l->loop}, NULL};
+    r = boards_open(l->loop, &nvml_backend, &gpu, on_boards, l, &l->boards, err);
+    if (r < 0)
+        return r;
+    r = -pthread_create(&l->thread, NULL, thread_main, l);
+    if (r < 0)
+        return fail(err, r, "no thread left");
+    l->running = true;
+    return 0;
+}
+
+/* The threads that begin here take none of the program's signals. */
+static int begin_quietly(struct local *l, const uw_options *opts, uw_error *err)
+{
+    sigset_t all, before;
+
+    (void)sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    int r = begin(l, opts, err);
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return r;
+}
+
+static struct local *local_of(uw_ctx *ctx)
+{
+    return (struct local *)ctx;
+}
+
+static void local_close(uw_ctx *ctx)
+{
+    struct local *l = local_of(ctx);
+
+    if (l->running) {
+        (void)ask(l, ASK_QUIT, 0, NULL, NULL);
+        (void)pthread_join(l->thread, NULL);
+    }
+    sampler_free(l->sampler);
+    boards_free(l->boards);
+    loop_fd_free(l->ear);
+    loop_free(l->loop);
+    if (l->bell >= 0)
+        (void)close(l->bell);
+    (void)pthread_cond_destroy(&l->wake);
+    (void)pthread_mutex_destroy(&l->lock);
+    free(l);
+}
+
+static int local_limits(uw_device *dev, uw_limits *ret, uw_error *err)
+{
+    struct local *l = local_of(dev->ctx);
+    int r = ask(l, ASK_LIMITS, dev->at, NULL, err);
+
+    if (r == 0)
+        *ret = l->ask.limits;
+    return r;
+}
+
+static int local_power(uw_device *dev, double *ret_w, uw_error *err)
+{
+    struct local *l = local_of(dev->ctx);
+    int r = ask(l, ASK_POWER, dev->at, NULL, err);
+
+    if (r == 0)
+        *ret_w = l->ask.power_w;
+    return r;
+}
+
+static int local_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
+{
+    return ask(local_of(ctx), ASK_BEGIN, 0, win, err);
+}
+
+static int local_end(uw_ctx *ctx, uw_window *win, uw_error *err)
+{
+    return ask(local_of(ctx), ASK_END, 0, win, err);
+}
+
+static const struct lib_mode local_mode = {
+    1, local_close, local_limits, local_power, local_begin, local_end,
+};
+
+int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err)
+{
+    struct local *l = calloc(1, sizeof *l);
+
+    if (!l)
+        return fail(err, -ENOMEM, "out of memory");
+    l->ctx.mode = &local_mode;
+    l->bell = -1;
+    (void)pthread_mutex_init(&l->lock, NULL);
+    (void)pthread_cond_init(&l->wake, NULL);
+    int r = begin_quietly(l, opts, err);
+    if (r >= 0) { /* the first answer is that of the boards */
+        (void)pthread_mutex_lock(&l->lock);
+        while (!l->ask.answered)
+            (void)pthread_cond_wait(&l->wake, &l->lock);
+        r = l->ask.r;
+        if (r < 0 && err)
+            *err = l->ask.err;
+        (void)pthread_mutex_unlock(&l->lock);
+    }
+    if (r < 0) {
+        local_close(&l->ctx);
+        return r;
+    }
+    *ret = &l->ctx;
+    return 0;
+}

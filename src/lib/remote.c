@@ -1,0 +1,323 @@
+/* A context that is the daemon's client: a request a call, nothing open between two. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "core/meter/meter.h"
+#include "lib/inside.h"
+#include "node/boards.h"
+
+enum { ANSWER_S = 10, FIRST_ANSWER_S = 3, WHY_MAX = 95 };
+
+struct remote {
+    uw_ctx ctx;
+    struct door door;
+    struct node_where where;
+    uw_device device[BOARDS_MAX];
+    char id[BOARDS_MAX][LIB_TEXT], name[BOARDS_MAX][LIB_TEXT];
+};
+
+static const struct lib_mode remote_mode;
+
+static const struct remote *remote_of(const uw_ctx *ctx)
+{
+    return (const struct remote *)ctx;
+}
+
+int lib_remote(const uw_ctx *ctx, const char *what, const struct door **ret,
+               uw_error *err)
+{
+    if (ctx->mode != &remote_mode)
+        return fail(err, -ENOTSUP,
+                    "%s is for the daemon, which was not there when this context was "
+                    "opened: systemctl start underwattd, or underwatt-start (see "
+                    "underwattd(8))",
+                    what);
+    if (ret)
+        *ret = &remote_of(ctx)->door;
+    return 0;
+}
+
+const char *lib_job_socket(const uw_ctx *ctx)
+{
+    return remote_of(ctx)->where.job_socket;
+}
+
+/* ---- boards ---- */
+
+static uint32_t mw_at(const struct json_value *v, const char *key)
+{
+    uint64_t mw = 0;
+
+    return json_as_u64(json_get(v, key), &mw) && mw <= UINT32_MAX ? (uint32_t)mw : 0;
+}
+
+static int ask_board(const uw_device *dev, struct json **ret, uw_error *err)
+{
+    char path[LIB_TEXT + 16];
+
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s", dev->id);
+    int r = door_ask(&remote_of(dev->ctx)->door, "GET", path, NULL, ret, err);
+    if (r == -ENOENT)
+        return fail(err, -ENODEV, "the daemon has no board %s any more", dev->id);
+    return r;
+}
+
+static int remote_limits(uw_device *dev, uw_limits *ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = ask_board(dev, &doc, err);
+    if (r < 0)
+        return r;
+    const struct json_value *v = doc ? json_get(json_root(doc), "limits") : NULL;
+    uw_limits l = {.min_mw = mw_at(v, "min_mw"),
+                   .max_mw = mw_at(v, "max_mw"),
+                   .default_mw = mw_at(v, "default_mw"),
+                   .enforced_mw = mw_at(v, "enforced_mw")};
+    if (!l.min_mw || !l.max_mw)
+        return fail(err, -ENOTSUP, "%s: its limits cannot be read", dev->id);
+    *ret = l;
+    return 0;
+}
+
+static int remote_power(uw_device *dev, double *ret_w, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    double w;
+
+    int r = ask_board(dev, &doc, err);
+    if (r < 0)
+        return r;
+    if (!doc || json_get_double(json_root(doc), "power_w", &w, NULL) < 0)
+        return fail(err, -ENODATA, "%s: the daemon does not know its power now", dev->id);
+    *ret_w = w;
+    return 0;
+}
+
+/* ---- windows ---- */
+
+static int remote_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+
+    int r = door_ask(&remote_of(ctx)->door, "POST", "/v1/windows", NULL, &doc, err);
+    if (r == -ENOENT)
+        return fail(err, -EPROTO, "this daemon keeps no windows: it is older than %s",
+                    UW_VERSION);
+    if (r < 0)
+        return r;
+    if (!doc || json_get_u64(json_root(doc), "id", &win->id, NULL) < 0)
+        return fail(err, -EPROTO, "the daemon gave the window no number");
+    return 0;
+}
+
+const char *lib_method(const char *name)
+{
+    for (int m = METER_NONE; name && m <= METER_FOLDED; m++)
+        if (strcmp(name, meter_method_name((enum meter_method)m)) == 0)
+            return meter_method_name((enum meter_method)m);
+    return meter_method_name(METER_NONE);
+}
+
+static void read_board(const struct json_value *v, const char *id, double time_s,
+                       struct lib_energy *ret)
+{
+    uw_energy e = {.time_s = time_s};
+    const char *why = json_as_text(json_get(v, "why"));
+
+    if (json_get_double(v, "energy_j", &e.energy_j, NULL) < 0 ||
+        json_get_double(v, "half_j", &e.half_j, NULL) < 0 ||
+        json_get_double(v, "power_w", &e.power_w, NULL) < 0) {
+        ret->r = fail(&ret->err, -ENODATA, "%s: %s", id,
+                      why && *why ? why : "the daemon does not know");
+        return;
+    }
+    e.method = lib_method(json_as_text(json_get(v, "method")));
+    *ret = (struct lib_energy){.r = 0, .energy = e};
+}
+
+int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
+{
+    const struct json_value *gpus = json_get(doc, "gpus");
+    double time_s = 0;
+
+    if (!gpus || json_get_double(doc, "time_s", &time_s, NULL) < 0 || time_s <= 0)
+        return fail(err, -EPROTO, "the daemon's answer is no window");
+    for (size_t i = 0; i < win->ctx->n; i++) {
+        const char *id = win->ctx->device[i].id;
+        struct lib_energy *e = &win->board[i];
+        e->r = fail(&e->err, -ENODATA, "%s: the daemon has that board no more", id);
+        for (size_t k = 0; k < json_count(gpus); k++) {
+            const struct json_value *v = json_at(gpus, k);
+            const char *uuid = json_as_text(json_get(v, "uuid"));
+            if (uuid && strcmp(uuid, id) == 0)
+                read_board(v, id, time_s, e);
+        }
+    }
+    return 0;
+}
+
+/* A daemon that answers and knows no such window is not the one that began it, or has
+ * opened its boards anew.
+ */
+static void lost(uw_window *win)
+{
+    for (size_t i = 0; i < win->ctx->n; i++)
+        win->board[i].r = fail(&win->board[i].err, -ENODATA,
+                               "the daemon does not know this window any more: it was "
+                               "restarted, its driver was loaded anew, or more windows "
+                               "were begun than it keeps");
+}
+
+static int remote_end(uw_ctx *ctx, uw_window *win, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/v1/windows/%" PRIu64 "/end", win->id);
+    int r = door_ask(&remote_of(ctx)->door, "POST", path, NULL, &doc, err);
+    if (r == -ENOENT) {
+        lost(win);
+        return 0;
+    }
+    if (r < 0)
+        return r;
+    return lib_read_window(doc ? json_root(doc) : NULL, win, err);
+}
+
+/* ---- claims ---- */
+
+static int check_why(const char *why, uw_error *err)
+{
+    if (why && strlen(why) > WHY_MAX)
+        return fail(err, -EINVAL, "why has %zu bytes: %d at most", strlen(why), WHY_MAX);
+    return 0;
+}
+
+int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *why,
+                    uint64_t *ret_id, uw_error *err)
+{
+    const struct door *door = NULL;
+    auto_(json_free) struct json *doc = NULL;
+    char text[48];
+
+    if (!dev || !ret_id)
+        return fail(err, -EINVAL, "dev or ret_id is NULL");
+    int r = lib_remote(dev->ctx, "capping", &door, err);
+    if (r == 0)
+        r = check_why(why, err);
+    if (r < 0)
+        return r;
+    if (cap_mw == 0 || !isfinite(for_s) || for_s < 0)
+        return fail(err, -EINVAL, "a cap of %" PRIu32 " mW for %g s is none", cap_mw,
+                    for_s);
+    struct json_out *o = json_out_new();
+    json_out_object(o, NULL);
+    json_out_text(o, "gpu", dev->id);
+    (void)snprintf(text, sizeof text, "%" PRIu32 " mW", cap_mw);
+    json_out_text(o, "cap", text);
+    json_out_text(o, "kind", "named");
+    if (for_s > 0) {
+        (void)snprintf(text, sizeof text, "%.9g s", for_s);
+        json_out_text(o, "for", text);
+    }
+    if (why)
+        json_out_text(o, "why", why);
+    json_out_int(o, "pid", getpid());
+    json_out_end(o);
+    r = door_ask(door, "POST", "/v1/claims", o, &doc, err);
+    if (r < 0)
+        return r;
+    if (!doc || json_get_u64(json_root(doc), "id", ret_id, NULL) < 0)
+        return fail(err, -EPROTO, "the daemon gave the claim no number");
+    return 0;
+}
+
+int uw_claim_withdraw(uw_ctx *ctx, uint64_t id, uw_error *err)
+{
+    const struct door *door = NULL;
+    char path[64];
+
+    if (!ctx)
+        return fail(err, -EINVAL, "ctx is NULL");
+    int r = lib_remote(ctx, "a claim", &door, err);
+    if (r < 0)
+        return r;
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
+    return door_ask(door, "DELETE", path, NULL, NULL, err);
+}
+
+/* ---- opening ---- */
+
+static void remote_close(uw_ctx *ctx)
+{
+    free(ctx); /* its first member */
+}
+
+static const struct lib_mode remote_mode = {
+    0, remote_close, remote_limits, remote_power, remote_begin, remote_end,
+};
+
+static int read_boards(struct remote *c, const struct json_value *gpus, uw_error *err)
+{
+    size_t n = json_count(gpus);
+
+    if (n == 0)
+        return fail(err, -ENODEV, "the daemon at %s knows no board (yet)",
+                    c->where.socket);
+    for (size_t i = 0; i < n && i < BOARDS_MAX; i++) {
+        const struct json_value *v = json_at(gpus, i);
+        const char *uuid = json_as_text(json_get(v, "uuid"));
+        const char *name = json_as_text(json_get(v, "name"));
+        bool simulated = false;
+        if (!uuid || !name || strlen(uuid) >= LIB_TEXT ||
+            json_get_bool(v, "simulated", &simulated, NULL) < 0)
+            return fail(err, -EPROTO, "what answers at %s is no underwattd",
+                        c->where.socket);
+        (void)snprintf(c->id[i], LIB_TEXT, "%s", uuid);
+        (void)snprintf(c->name[i], LIB_TEXT, "%s", name);
+        c->device[i] = (uw_device){&c->ctx, i, c->id[i], c->name[i], simulated};
+        c->ctx.n = i + 1;
+    }
+    return 0;
+}
+
+static int look(struct remote *c, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    const struct door first = {c->where.socket, FIRST_ANSWER_S * NS_PER_S};
+
+    int r = door_ask(&first, "GET", "/v1/gpus", NULL, &doc, err);
+    if (!c->where.named && r == -ECONNREFUSED)
+        return LIB_ABSENT;
+    if (r < 0)
+        return r;
+    return read_boards(c, doc ? json_get(json_root(doc), "gpus") : NULL, err);
+}
+
+int lib_remote_open(const struct node_where *where, uw_ctx **ret, uw_error *err)
+{
+    struct remote *c = calloc(1, sizeof *c);
+
+    if (!c)
+        return fail(err, -ENOMEM, "out of memory");
+    c->where = *where;
+    c->door = (struct door){c->where.socket, ANSWER_S * NS_PER_S};
+    c->ctx.mode = &remote_mode;
+    c->ctx.device = c->device;
+    int r = look(c, err);
+    if (r != 0) {
+        free(c);
+        return r;
+    }
+    *ret = &c->ctx;
+    return 0;
+}

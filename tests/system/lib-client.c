@@ -1,0 +1,161 @@
+/* A program of somebody else that uses libunderwatt with or without the daemon, told
+ * what to do on stdin, a word a line; each is answered by a line on stdout (end: one a
+ * board).  C99, the public header alone.  lib-client NVML|- FLAGS
+ */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "underwatt/underwatt.h"
+
+static uw_ctx *ctx;
+static uw_window *win;
+static uw_job *job;
+
+static void say(int r, const char *good, const uw_error *err)
+{
+    if (r < 0)
+        printf("%d %s\n", r, err->text);
+    else
+        printf("0 %s\n", good);
+}
+
+static int end(uw_error *err)
+{
+    int r = uw_window_end(win, err);
+    if (r < 0) {
+        say(r, "", err);
+        return r;
+    }
+    for (size_t i = 0; i < uw_device_count(ctx); i++) {
+        uw_energy e;
+        r = uw_window_energy(win, uw_device_at(ctx, i), &e, err);
+        if (r < 0)
+            say(r, "", err);
+        else
+            printf("0 %.6f %.4f %.4f %s\n", e.time_s, e.energy_j, e.half_j, e.method);
+    }
+    uw_window_free(win);
+    win = NULL;
+    return 0;
+}
+
+static int claim(char *words, char *text, size_t size, uw_error *err)
+{
+    unsigned dev = 0, mw = 0;
+    double for_s = 0;
+    uint64_t id = 0;
+
+    if (sscanf(words, "%u %u %lf", &dev, &mw, &for_s) != 3)
+        return -1;
+    int r = uw_device_claim(uw_device_at(ctx, dev), mw, for_s, "a test", &id, err);
+    (void)snprintf(text, size, "%" PRIu64, id);
+    return r;
+}
+
+static int begin_job(const char *goal, char *text, size_t size, uw_error *err)
+{
+    uw_device *dev = uw_device_at(ctx, 0);
+    uw_label label[2] = {{"project", "tests"}, {"run", "7"}};
+    uw_job_options o;
+
+    memset(&o, 0, sizeof o);
+    o.size = sizeof o;
+    o.name = "lib-client";
+    o.labels = label;
+    o.n_labels = 2;
+    o.devices = &dev;
+    o.n_devices = 1;
+    o.goal = *goal ? goal : NULL;
+    int r = uw_job_begin(ctx, &o, &job, err);
+    (void)snprintf(text, size, "%" PRIu64, uw_job_id(job));
+    return r;
+}
+
+static int steps(long n)
+{
+    while (n-- > 0)
+        uw_job_step(job, UW_PHASE_TRAIN);
+    return 0;
+}
+
+/* In a child: does the context go on there? */
+static int forked(char *text, size_t size)
+{
+    int status = 0;
+    (void)fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        double w;
+        uw_error err = {""};
+        int r = uw_device_power(uw_device_at(ctx, 0), &w, &err);
+        uw_job_step(job, UW_PHASE_TRAIN);
+        uw_ctx_free(ctx);
+        _exit(r == 0 ? 0 : -r);
+    }
+    (void)waitpid(pid, &status, 0);
+    (void)snprintf(text, size, "%d", WIFEXITED(status) ? WEXITSTATUS(status) : -1);
+    return 0;
+}
+
+static int obey(char *line)
+{
+    uw_error err = {""};
+    char text[64] = "", *words = strchr(line, ' ');
+    int r = -1;
+
+    words = words ? words + 1 : line + strlen(line);
+    if (strncmp(line, "begin", 5) == 0)
+        r = uw_window_begin(ctx, &win, &err);
+    else if (strncmp(line, "end", 3) == 0)
+        return end(&err);
+    else if (strncmp(line, "claim", 5) == 0)
+        r = claim(words, text, sizeof text, &err);
+    else if (strncmp(line, "withdraw", 8) == 0)
+        r = uw_claim_withdraw(ctx, strtoul(words, NULL, 10), &err);
+    else if (strncmp(line, "job", 3) == 0)
+        r = begin_job(words, text, sizeof text, &err);
+    else if (strncmp(line, "steps", 5) == 0)
+        r = steps(atol(words));
+    else if (strncmp(line, "renew", 5) == 0)
+        r = uw_job_renew(job, &err);
+    else if (strncmp(line, "over", 4) == 0)
+        r = uw_job_end(job, &err);
+    else if (strncmp(line, "fork", 4) == 0)
+        r = forked(text, sizeof text);
+    say(r, text, &err);
+    return r;
+}
+
+int main(int argc, char **argv)
+{
+    uw_options opts;
+    uw_error err;
+    char line[256];
+
+    if (argc != 3)
+        return 2;
+    memset(&opts, 0, sizeof opts);
+    opts.size = sizeof opts;
+    opts.nvml = strcmp(argv[1], "-") == 0 ? NULL : argv[1];
+    opts.flags = (unsigned)atol(argv[2]);
+    (void)setvbuf(stdout, NULL, _IOLBF, 0);
+    int r = uw_ctx_open(&opts, &ctx, &err);
+    if (r < 0) {
+        say(r, "", &err);
+        return 1;
+    }
+    printf("0 %d %u\n", uw_ctx_has_daemon(ctx), (unsigned)uw_device_count(ctx));
+    while (fgets(line, sizeof line, stdin)) {
+        line[strcspn(line, "\n")] = '\0';
+        (void)obey(line);
+    }
+    uw_job_free(job);
+    uw_window_free(win);
+    uw_ctx_free(ctx);
+    return 0;
+}
