@@ -139,9 +139,10 @@ UW_API void uw_window_free(uw_window *win); /* NULL is fine */
  * no end of its own)."  The daemon folds all claims on a board into one cap and walks
  * there; see underwatt-explain(1).  A claim ends with uw_claim_withdraw(), at its time,
  * and when this process ends, however it does.  It is asked for on boards of this user's
- * own jobs: -EPERM else.  -ERANGE: outside of what users may claim (the text has the
- * range), or for longer.  -E2BIG: too many on this board.  -EINVAL: for_s is negative or
- * no number, why is longer than 95 bytes or has a control character.
+ * own jobs: -EPERM else.  -EINVAL: outside of what users may claim (the text has the
+ * range), or for longer; for_s is negative or no number, why is longer than 95 bytes or
+ * has a control character.  -EBUSY: too many on this board.  -ENOTSUP: it cannot be
+ * capped.
  */
 UW_API int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *why,
                            uint64_t *ret_id, uw_error *err);
@@ -169,7 +170,7 @@ typedef struct uw_job_options {
 
 /* This process, with those that it starts, is a job from now on: its energy is booked
  * to it, and the daemon ends it when this process ends.  -EPERM, -EBUSY: a board is
- * another's.  -EINVAL: a name, label or goal that is none.  -E2BIG: too many jobs.
+ * another's, or there are too many jobs.  -EINVAL: a name, label or goal that is none.
  */
 UW_API int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret,
                         uw_error *err);
