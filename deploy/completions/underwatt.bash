@@ -42,7 +42,7 @@ _underwatt() {
     --goal|-g)
         COMPREPLY=($(compgen -W "energy edp eds: cost: slowdown: time" -- "$cur")); return ;;
     --by)
-        COMPREPLY=($(compgen -W "job user gpu day label:" -- "$cur")); return ;;
+        COMPREPLY=($(compgen -W "job user gpu cpu day label:" -- "$cur")); return ;;
     --format)
         COMPREPLY=($(compgen -W "text csv json html" -- "$cur")); return ;;
     --gpus)

@@ -14,6 +14,6 @@ complete -c underwatt -f
 complete -c underwatt -n __fish_is_first_token -a '(__underwatt_commands)'
 complete -c underwatt -n 'not __fish_is_first_token' -a '(__underwatt_options)'
 complete -c underwatt -n '__underwatt_before --goal' -a 'energy edp eds: cost: slowdown: time'
-complete -c underwatt -n '__underwatt_before --by' -a 'job user gpu day label:'
+complete -c underwatt -n '__underwatt_before --by' -a 'job user gpu cpu day label:'
 complete -c underwatt -n '__underwatt_before --format' -a 'text csv json html'
 complete -c underwatt -n '__fish_seen_subcommand_from cap' -a 'set clear show'

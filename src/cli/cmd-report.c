@@ -239,7 +239,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct args a = {.format = "text", .nvml = env->nvml};
     const struct opt opts[] = {
-        {"by", 'b', "WHAT", "job (the default), user, gpu, day or label:KEY", opt_text,
+        {"by", 'b', "WHAT", "job (the default), user, gpu, cpu, day or label:KEY", opt_text,
          &a.by},
         {"from", 0, "TIME", "from then on: 2026-11-21, 2026-11-21T14:30, today, 7d",
          opt_text, &a.from},

@@ -96,6 +96,8 @@ static void put_row(const struct json_value *report, const struct json_value *ro
         put_energy(row, "saved_j", unit, to);
         if (job)
             put_cell(report_saved(row, text), to);
+        if (report_cpu(report))
+            put_energy(row, "cpu_j", unit, to);
     }
     if (json_get(report, "gco2e_kwh"))
         put_number(take_number(row, "gco2e"), 1, to);
@@ -111,7 +113,8 @@ static void put_head_row(const struct json_value *report, struct report_unit uni
     bool job = strcmp(by, "job") == 0;
 
     (void)fputs("<tr><th>", to);
-    (void)canvas_escape(to, strcmp(by, "label") == 0 ? take_text(report, "label") : by);
+    (void)canvas_escape(to, strcmp(by, "label") == 0 ? take_text(report, "label")
+                                                     : report_by(report));
     (void)fputs("</th>", to);
     if (report_has_parts(report))
         (void)fprintf(to,
@@ -124,6 +127,8 @@ static void put_head_row(const struct json_value *report, struct report_unit uni
                       "<th>&plusmn; %s</th><th>saved, %s</th>%s",
                       job ? "user" : "jobs", unit.name, unit.name, unit.name,
                       job ? "<th>saved</th>" : "");
+    if (!report_has_parts(report) && report_cpu(report))
+        (void)fprintf(to, "<th>processors, %s</th>", unit.name);
     if (json_get(report, "gco2e_kwh"))
         (void)fputs("<th>g CO2e</th>", to);
     if (json_get(report, "price_kwh")) {
@@ -153,7 +158,8 @@ static void put_table(const struct json_value *report, FILE *to)
                       json_count(rows) - ROWS);
 }
 
-static void put_totals(const struct json_value *report, FILE *to)
+/* Sums of boards, or of processors. */
+static void put_sums(const char *title, const struct json_value *t, FILE *to)
 {
     static const struct {
         const char *key, *name;
@@ -162,14 +168,13 @@ static void put_totals(const struct json_value *report, FILE *to)
                  {"unattributed_j", "unattributed"},
                  {"energy_j", "sum"},
                  {"meter_j", "meters"}};
-    const struct json_value *t = json_get(report, "totals");
-    struct report_unit unit = report_unit(report);
     double all = take_number(t, "energy_j");
+    struct report_unit unit = report_unit_of(all);
     char text[200];
 
     (void)fprintf(to,
-                  "<h2>Sums</h2>\n<table>\n<tr><th></th><th>%s</th><th>share</th></tr>\n",
-                  unit.name);
+                  "<h2>%s</h2>\n<table>\n<tr><th></th><th>%s</th><th>share</th></tr>\n",
+                  title, unit.name);
     for (size_t i = 0; i < n_elements(lines); i++) {
         double j = take_number(t, lines[i].key);
         (void)fprintf(to, "<tr><td>%s</td>", lines[i].name);
@@ -180,7 +185,7 @@ static void put_totals(const struct json_value *report, FILE *to)
             (void)fputs("<td></td></tr>\n", to);
     }
     (void)fputs("</table>\n<p>", to);
-    report_sum(report, text, sizeof text);
+    report_sum(t, text, sizeof text);
     (void)canvas_escape(to, text);
     (void)fputs("</p>\n", to);
 }
@@ -201,8 +206,14 @@ static void put_method(const struct json_value *report, FILE *to)
     (void)fputs(". Half widths are of 95 % intervals, added up as if all errors had one "
                 "sign. What was saved is of whole jobs, against the cap that the board "
                 "had before. Unattributed is what no job on a shared board can be "
-                "charged with.</p>\n",
+                "charged with.",
                 to);
+    if (report_cpu(report))
+        (void)fputs(
+            " Processors' energy (RAPL) is the node's: a job's only while that job "
+            "alone had all of the node, and in no sum of boards.",
+            to);
+    (void)fputs("</p>\n", to);
 }
 
 static int put_body(const struct json_value *report, FILE *to, uw_error *err)
@@ -228,7 +239,9 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
     }
     (void)fputs("<h2>Figures</h2>\n", to);
     put_table(report, to);
-    put_totals(report, to);
+    put_sums("Sums", json_get(report, "totals"), to);
+    if (report_cpu(report))
+        put_sums("Processors and their memory, beside the GPUs", report_cpu(report), to);
     put_method(report, to);
     return 0;
 }

@@ -169,10 +169,7 @@ static void bars_draw(struct canvas *c, const struct json_value *report, double 
     for (size_t i = 0; i < n; i++)
         most = fmax(most, take_number(json_at(rows, i), "energy_j"));
     view_label(take_text(report, "label"), note, sizeof note);
-    (void)snprintf(title, sizeof title, "Energy by %s %s",
-                   strcmp(take_text(report, "by"), "gpu") == 0 ? "GPU"
-                                                               : take_text(report, "by"),
-                   note);
+    (void)snprintf(title, sizeof title, "Energy by %s %s", report_by(report), note);
     note[0] = '\0';
     if (json_count(rows) > n)
         (void)snprintf(note, sizeof note, "the %zu that used most, of %zu", n,

@@ -33,11 +33,10 @@ static void put(FILE *to, const char *text, int width, bool right)
 static void put_parts(const struct json_value *report, struct report_unit unit, FILE *to)
 {
     const struct json_value *rows = json_get(report, "rows");
-    bool gpu = strcmp(take_text(report, "by"), "gpu") == 0;
     static const char *const keys[] = {"attributed_j", "idle_j", "unattributed_j",
                                        "energy_j", "meter_j"};
 
-    (void)fprintf(to, "%-22s %10s %10s %12s %10s %10s\n", gpu ? "GPU" : "day", "to jobs",
+    (void)fprintf(to, "%-22s %10s %10s %12s %10s %10s\n", report_by(report), "to jobs",
                   "idle", "unattributed", "sum", "meter");
     for (size_t i = 0; i < json_count(rows) && i < SHOWN; i++) {
         const struct json_value *row = json_at(rows, i);
@@ -128,10 +127,11 @@ static void put_costs(const struct json_value *report, FILE *to)
                       currency);
 }
 
-static void put_totals(const struct json_value *report, struct report_unit unit, FILE *to)
+static void put_totals(const struct json_value *report, FILE *to)
 {
     const struct json_value *t = json_get(report, "totals");
     double all = take_number(t, "energy_j");
+    struct report_unit unit = report_unit_of(all);
     char text[200];
 
     (void)fputc('\n', to);
@@ -141,7 +141,26 @@ static void put_totals(const struct json_value *report, struct report_unit unit,
     put_share("sum", all, 0, unit, to);
     put_share("meters", take_number(t, "meter_j"), 0, unit, to);
     put_costs(report, to);
-    report_sum(report, text, sizeof text);
+    report_sum(t, text, sizeof text);
+    (void)fprintf(to, "%s\n", text);
+}
+
+/* Beside the boards, in no sum of theirs. */
+static void put_cpu(const struct json_value *report, FILE *to)
+{
+    const struct json_value *cpu = report_cpu(report);
+    double all = take_number(cpu, "energy_j");
+    struct report_unit unit = report_unit_of(all);
+    char text[200];
+
+    if (!cpu)
+        return;
+    (void)fprintf(to, "\nProcessors and their memory, beside the GPUs:\n");
+    put_share("to jobs", take_number(cpu, "attributed_j"), all, unit, to);
+    put_share("idle", take_number(cpu, "idle_j"), all, unit, to);
+    put_share("unattributed", take_number(cpu, "unattributed_j"), all, unit, to);
+    put_share("sum", all, 0, unit, to);
+    report_sum(cpu, text, sizeof text);
     (void)fprintf(to, "%s\n", text);
 }
 
@@ -167,7 +186,8 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
         put_users(report, unit, to);
     if (n > SHOWN)
         (void)fprintf(to, "… and %zu more: --format csv has them\n", n - SHOWN);
-    put_totals(report, unit, to);
+    put_totals(report, to);
+    put_cpu(report, to);
     return ferror(to) ? fail(err, -EIO, "cannot write the report") : 0;
 }
 
@@ -201,37 +221,40 @@ struct column {
 static const struct column *columns_of(const char *by, size_t *ret_n)
 {
     static const struct column job[] = {
-        {"job", false},          {"name", true},        {"user", true},
-        {"uid", false},          {"source", true},      {"began", true},
-        {"ended", true},         {"energy_j", false},   {"half_j", false},
-        {"gpu_s", false},        {"mean_w", false},     {"goal", true},
-        {"cap_mw", false},       {"saved_j", false},    {"saved_half_j", false},
-        {"saved", false},        {"saved_half", false}, {"slowdown", false},
-        {"slowdown_half", false}};
+        {"job", false},           {"name", true},        {"user", true},
+        {"uid", false},           {"source", true},      {"began", true},
+        {"ended", true},          {"energy_j", false},   {"half_j", false},
+        {"gpu_s", false},         {"mean_w", false},     {"goal", true},
+        {"cap_mw", false},        {"saved_j", false},    {"saved_half_j", false},
+        {"saved", false},         {"saved_half", false}, {"slowdown", false},
+        {"slowdown_half", false}, {"cpu_j", false}};
     static const struct column user[] = {
-        {"user", true},      {"uid", false},     {"jobs", false},
-        {"energy_j", false}, {"half_j", false},  {"gpu_s", false},
-        {"mean_w", false},   {"saved_j", false}, {"saved_half_j", false}};
-    static const struct column label[] = {{"value", true},     {"jobs", false},
-                                          {"energy_j", false}, {"half_j", false},
-                                          {"gpu_s", false},    {"mean_w", false},
-                                          {"saved_j", false},  {"saved_half_j", false}};
+        {"user", true},          {"uid", false},   {"jobs", false},   {"energy_j", false},
+        {"half_j", false},       {"gpu_s", false}, {"mean_w", false}, {"saved_j", false},
+        {"saved_half_j", false}, {"cpu_j", false}};
+    static const struct column label[] = {
+        {"value", true},    {"jobs", false},         {"energy_j", false},
+        {"half_j", false},  {"gpu_s", false},        {"mean_w", false},
+        {"saved_j", false}, {"saved_half_j", false}, {"cpu_j", false}};
     static const struct column gpu[] = {{"gpu", false},      {"uuid", true},
                                         {"name", true},      {"attributed_j", false},
                                         {"idle_j", false},   {"unattributed_j", false},
                                         {"energy_j", false}, {"meter_j", false}};
     static const struct column day[] = {{"day", true},       {"attributed_j", false},
                                         {"idle_j", false},   {"unattributed_j", false},
-                                        {"energy_j", false}, {"meter_j", false}};
+                                        {"energy_j", false}, {"meter_j", false},
+                                        {"cpu_j", false}};
+    static const struct column cpu[] = {{"domain", true},          {"kind", true},
+                                        {"attributed_j", false},   {"idle_j", false},
+                                        {"unattributed_j", false}, {"energy_j", false},
+                                        {"meter_j", false}};
     static const struct {
         const char *by;
         const struct column *column;
         size_t n;
-    } all[] = {{"job", job, n_elements(job)},
-               {"user", user, n_elements(user)},
-               {"label", label, n_elements(label)},
-               {"gpu", gpu, n_elements(gpu)},
-               {"day", day, n_elements(day)}};
+    } all[] = {{"job", job, n_elements(job)},       {"user", user, n_elements(user)},
+               {"label", label, n_elements(label)}, {"gpu", gpu, n_elements(gpu)},
+               {"cpu", cpu, n_elements(cpu)},       {"day", day, n_elements(day)}};
 
     for (size_t i = 0; i < n_elements(all); i++) {
         if (strcmp(by, all[i].by) == 0) {

@@ -23,15 +23,35 @@ int report_check(const struct json_value *report, uw_error *err)
     return 0;
 }
 
-struct report_unit report_unit(const struct json_value *report)
+struct report_unit report_unit_of(double j)
 {
-    double j = take_number(json_get(report, "totals"), "energy_j");
-
     if (j >= J_PER_KWH)
         return (struct report_unit){1 / J_PER_KWH, "kWh"};
     if (j >= 3600)
         return (struct report_unit){1 / 3600.0, "Wh"};
     return (struct report_unit){1, "J"};
+}
+
+struct report_unit report_unit(const struct json_value *report)
+{
+    bool cpu = strcmp(take_text(report, "by"), "cpu") == 0;
+
+    return report_unit_of(
+        take_number(json_get(report, cpu ? "cpu" : "totals"), "energy_j"));
+}
+
+const struct json_value *report_cpu(const struct json_value *report)
+{
+    const struct json_value *cpu = json_get(report, "cpu");
+
+    return take_number(cpu, "meter_j") > 0 ? cpu : NULL;
+}
+
+const char *report_by(const struct json_value *report)
+{
+    const char *by = take_text(report, "by");
+
+    return strcmp(by, "gpu") == 0 ? "GPU" : strcmp(by, "cpu") == 0 ? "processor" : by;
 }
 
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT])
@@ -61,7 +81,7 @@ bool report_has_parts(const struct json_value *report)
 {
     const char *by = take_text(report, "by");
 
-    return strcmp(by, "gpu") == 0 || strcmp(by, "day") == 0;
+    return strcmp(by, "gpu") == 0 || strcmp(by, "cpu") == 0 || strcmp(by, "day") == 0;
 }
 
 void report_name(const struct json_value *report, const struct json_value *row, char *ret,
@@ -76,6 +96,8 @@ void report_name(const struct json_value *report, const struct json_value *row, 
     else if (strcmp(by, "gpu") == 0)
         (void)snprintf(raw, sizeof raw, "%llu %.200s",
                        (unsigned long long)take_u64(row, "gpu"), take_text(row, "uuid"));
+    else if (strcmp(by, "cpu") == 0)
+        (void)snprintf(raw, sizeof raw, "%.200s", take_text(row, "domain"));
     else if (strcmp(by, "day") == 0)
         (void)snprintf(raw, sizeof raw, "%.20s", take_text(row, "day"));
     else if (strcmp(by, "label") == 0)
@@ -102,25 +124,22 @@ static void put_moment(const char *iso, char ret[24])
 void report_title(const struct json_value *report, char *ret, size_t size)
 {
     char from[24], to[24], label[100];
-    const char *by = take_text(report, "by");
 
     put_moment(take_text(report, "from"), from);
     put_moment(take_text(report, "to"), to);
     view_label(take_text(report, "label"), label, sizeof label);
-    (void)snprintf(ret, size, "Energy by %s%s%s, %s to %s UTC",
-                   strcmp(by, "gpu") == 0 ? "GPU" : by, label[0] ? " " : "", label, from,
-                   to);
+    (void)snprintf(ret, size, "Energy by %s%s%s, %s to %s UTC", report_by(report),
+                   label[0] ? " " : "", label, from, to);
 }
 
-void report_sum(const struct json_value *report, char *ret, size_t size)
+void report_sum(const struct json_value *totals, char *ret, size_t size)
 {
-    const struct json_value *t = json_get(report, "totals");
-    double off = take_number(t, "difference");
+    double off = take_number(totals, "difference");
 
     if (isnan(off))
         (void)snprintf(ret, size, "The meters saw nothing.");
     else
-        (void)snprintf(ret, size,
-                       "The parts are %.4f %% off what the meters saw: %s 0.1 %%.",
-                       100 * fabs(off), take_bool(t, "holds") ? "within" : "MORE THAN");
+        (void)snprintf(
+            ret, size, "The parts are %.4f %% off what the meters saw: %s 0.1 %%.",
+            100 * fabs(off), take_bool(totals, "holds") ? "within" : "MORE THAN");
 }

@@ -30,18 +30,27 @@ struct report_unit {
     const char *name;
 };
 struct report_unit report_unit(const struct json_value *report);
+/* … for a sum of so much. */
+struct report_unit report_unit_of(double j);
+/* Sums of processors and their memory; NULL: none was counted. */
+const struct json_value *report_cpu(const struct json_value *report);
 /* "12.34" in that unit; "-" where it is unknown. */
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT]);
 /* "18.2 ± 1.2 %", "-" where it is unknown. */
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT]);
-/* What a row is called: its job, user, board, day or label's value. */
+/* What a row is called: its job, user, board, domain, day or label's value. */
 void report_name(const struct json_value *report, const struct json_value *row, char *ret,
                  size_t size);
 /* "Energy by job, 2026-11-01 00:00 to 2026-11-21 14:30 UTC" */
 void report_title(const struct json_value *report, char *ret, size_t size);
-/* Whether the parts make up what the meters saw, in a sentence. */
-void report_sum(const struct json_value *report, char *ret, size_t size);
-/* Rows have the three parts (by gpu, by day), not one energy and what was saved. */
+/* Whether the parts make up what the meters saw, in a sentence.  totals: of boards or of
+ * processors.
+ */
+void report_sum(const struct json_value *totals, char *ret, size_t size);
+/* What the rows are of: "GPU", "processor", "job" … */
+const char *report_by(const struct json_value *report);
+/* Rows have the three parts (by gpu, by cpu, by day), not one energy and what was saved.
+ */
 bool report_has_parts(const struct json_value *report);
 
 /* ---- pictures: drawn at a width in CSS pixels; false: there is nothing to draw ---- */

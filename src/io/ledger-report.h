@@ -13,6 +13,7 @@ enum ledger_by {
     LEDGER_BY_BOARD,
     LEDGER_BY_DAY,
     LEDGER_BY_LABEL,
+    LEDGER_BY_DOMAIN, /* processors and their memory */
 };
 
 struct ledger_query {
@@ -23,6 +24,7 @@ struct ledger_query {
     /* Whose jobs may be seen.  Boards' totals are everybody's. */
     bool one_user;
     uid_t uid;
+    double domain_step_j; /* energy of RAPL domains is told in whole steps; 0: exactly */
     /* Only where they are configured: grams of CO2 equivalent and money a kWh. */
     bool has_carbon, has_price;
     double gco2e_kwh, price_kwh;
@@ -31,12 +33,12 @@ struct ledger_query {
 
 /* By job, everything up to now. */
 void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns);
-/* One parameter as it comes in a URL or on a command line: "by" (job, user, gpu, day,
- * label:KEY), "zone" (utc, local), "from", "to".  Times: 2026-11-21, 2026-11-21T14:30,
- * 2026-11-21T14:30:00Z or with +01:00, "today", "yesterday", "7d" (so many days ago).
- * A date alone, or a time without a zone, is in the query's zone: set "zone" first.
- * "to" a date alone includes that day.  -EINVAL, -ERANGE (text names key and value),
- * -ENOENT (no such key): nothing changed.
+/* One parameter as it comes in a URL or on a command line: "by" (job, user, gpu, cpu,
+ * day, label:KEY), "zone" (utc, local), "from", "to".  Times: 2026-11-21,
+ * 2026-11-21T14:30, 2026-11-21T14:30:00Z or with +01:00, "today", "yesterday", "7d" (so
+ * many days ago). A date alone, or a time without a zone, is in the query's zone: set
+ * "zone" first. "to" a date alone includes that day.  -EINVAL, -ERANGE (text names key
+ * and value), -ENOENT (no such key): nothing changed.
  */
 int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
                      int64_t now_utc_ns, uw_error *err);

@@ -1,11 +1,12 @@
-/* The ledger: what this node's boards used, for whom, under which cap and by whose
- * claim; SQLite (WAL) in one file.  Everything here may block on the disk: call it from
- * a loop_worker (io/ledger-queue.h does), or from a command that has nothing else to
- * do.  One thread at a time.
+/* The ledger: what this node's boards and processors used, for whom, under which cap and
+ * by whose claim; SQLite (WAL) in one file.  Everything here may block on the disk: call
+ * it from a loop_worker (io/ledger-queue.h does), or from a command that has nothing else
+ * to do.  One thread at a time.
  *
  * Times are UTC in ns; energy is kept in whole microjoules, so that sums are exact
  * whatever is rolled up.  A board is named by its index in what ledger_boards() was
- * given.  docs/ledger.md has the schema.
+ * given, a processor or its memory by LEDGER_DOMAIN(its index in ledger_domains()).
+ * docs/ledger.md has the schema.
  */
 #ifndef IO_LEDGER_H
 #define IO_LEDGER_H
@@ -21,12 +22,15 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 2, /* of the schema that this program writes */
+    LEDGER_VERSION = 3, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
+    LEDGER_DOMAINS = 16,
+    LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
     LEDGER_LABELS = 16,
     LEDGER_TEXT = 256, /* longer texts are cut */
 };
 #define LEDGER_FOREVER INT64_MAX
+#define LEDGER_DOMAIN(i) ((size_t)LEDGER_BOARDS + (i))
 
 /* How long rows of each fineness are kept before they become the next coarser one.
  * All 0: the defaults.
@@ -91,6 +95,15 @@ struct ledger_board {
 };
 int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
                   uw_error *err);
+/* RAPL domains of this run, beside the boards: the file keeps them apart, and no sum of
+ * boards has them in it.  -E2BIG beyond LEDGER_DOMAINS.
+ */
+struct ledger_domain {
+    const char *uuid, *name; /* "rapl:package-0"; "CPU package-0" */
+    bool memory;             /* of a package, not the package */
+};
+int ledger_domains(struct ledger *l, const struct ledger_domain *domain, size_t n,
+                   uw_error *err);
 
 /* ---- rows ---- */
 
@@ -101,7 +114,7 @@ enum ledger_method {
     LEDGER_BRIDGED = 1u << 2, /* part of it was not seen and is filled in */
 };
 
-/* Energy of one board in one interval that went to one job (or to nobody). */
+/* Energy of one board (or domain) in one interval that went to one job (or to nobody). */
 struct ledger_energy {
     int64_t begin_utc_ns, end_utc_ns;
     size_t board;
@@ -258,7 +271,7 @@ struct ledger_sums {
  */
 int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
                       struct ledger_sums *ret, uw_error *err);
-/* What one job has had. */
+/* What one job has had on boards. */
 int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret_half_j,
                       uw_error *err);
 

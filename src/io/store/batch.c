@@ -74,7 +74,7 @@ int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *e)
 
     if (!good_time(e->begin_utc_ns) || !good_time(e->end_utc_ns) ||
         e->end_utc_ns < e->begin_utc_ns || !good_energy(e->energy_j) ||
-        !good_energy(half_j) || e->board >= LEDGER_BOARDS || e->kind < LEDGER_JOB ||
+        !good_energy(half_j) || e->board >= LEDGER_PLACES || e->kind < LEDGER_JOB ||
         e->kind > LEDGER_UNATTRIBUTED || job != (e->job != 0) || e->job > INT64_MAX)
         return -EINVAL;
     int64_t begin_ms = ms_of_ns(e->begin_utc_ns);
@@ -98,7 +98,7 @@ int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *m)
 {
     if (!good_time(m->begin_utc_ns) || !good_time(m->end_utc_ns) ||
         m->end_utc_ns < m->begin_utc_ns || !good_energy(m->begin_j) ||
-        !good_energy(m->end_j) || m->end_j < m->begin_j || m->board >= LEDGER_BOARDS)
+        !good_energy(m->end_j) || m->end_j < m->begin_j || m->board >= LEDGER_PLACES)
         return -EINVAL;
     int64_t begin_ms = ms_of_ns(m->begin_utc_ns);
     return put(b, &(struct row){.type = ROW_METER,

@@ -31,10 +31,13 @@ enum ledger_stmt {
     STMTS,
 };
 
-/* Of all boards; by enum ledger_kind, 0: the meter. */
+/* What a row of the table of boards is. */
+enum place_kind { PLACE_GPU = 1, PLACE_PACKAGE, PLACE_MEMORY };
+
+/* Of all boards and domains; by enum ledger_kind, 0: the meter. */
 struct sums_read {
     bool known;
-    int64_t from_ms, uj[LEDGER_BOARDS][LEDGER_UNATTRIBUTED + 1];
+    int64_t from_ms, uj[LEDGER_PLACES][LEDGER_UNATTRIBUTED + 1];
 };
 
 struct ledger {
@@ -49,9 +52,10 @@ struct ledger {
     uint64_t first_job, first_claim;
     uint64_t next_job, next_claim;         /* one above all that were written */
     uint64_t reserved_job, reserved_claim; /* in the file: no later run uses these */
-    int64_t board[LEDGER_BOARDS];          /* ids of this run's boards */
-    size_t n_boards;
-    char *board_text[LEDGER_BOARDS][3]; /* UUID, name, bus id: for ledger_renew() */
+    int64_t board[LEDGER_PLACES];          /* ids of this run's boards, then domains */
+    size_t n_boards, n_domains;
+    char *board_text[LEDGER_PLACES][3]; /* UUID, name, bus id: for ledger_renew() */
+    enum place_kind place_kind[LEDGER_PLACES];
     char boot_id[64], program[64];
     uint64_t disk_max;
     sqlite3_stmt *stmt[STMTS];
@@ -144,6 +148,12 @@ struct ledger_batch {
     struct row *row;
     size_t n, cap;
 };
+
+/* A board or a domain of this run. */
+static inline bool place_is_known(const struct ledger *l, size_t at)
+{
+    return at < l->n_boards || (at >= LEDGER_BOARDS && at - LEDGER_BOARDS < l->n_domains);
+}
 
 /* UTC in ns to ms, downwards. */
 static inline int64_t ms_of_ns(int64_t ns)

@@ -46,9 +46,9 @@ static void close_db(struct ledger *l)
     l->db = NULL;
 }
 
-static void boards_free(char *text[LEDGER_BOARDS][3])
+static void boards_free(char *text[LEDGER_PLACES][3])
 {
-    for (size_t i = 0; i < LEDGER_BOARDS; i++) {
+    for (size_t i = 0; i < LEDGER_PLACES; i++) {
         for (int k = 0; k < 3; k++) {
             free(text[i][k]);
             text[i][k] = NULL;
@@ -341,11 +341,19 @@ static int keep_ids(struct ledger *l, const struct ledger *old, uw_error *err)
 static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err)
 {
     struct ledger_board boards[LEDGER_BOARDS];
+    struct ledger_domain domains[LEDGER_DOMAINS];
 
     for (size_t i = 0; i < old->n_boards; i++)
         boards[i] = (struct ledger_board){old->board_text[i][0], old->board_text[i][1],
                                           old->board_text[i][2]};
-    return ledger_boards(l, boards, old->n_boards, err);
+    for (size_t i = 0; i < old->n_domains; i++) {
+        size_t at = LEDGER_DOMAIN(i);
+        domains[i] =
+            (struct ledger_domain){old->board_text[at][0], old->board_text[at][1],
+                                   old->place_kind[at] == PLACE_MEMORY};
+    }
+    int r = ledger_boards(l, boards, old->n_boards, err);
+    return r < 0 ? r : ledger_domains(l, domains, old->n_domains, err);
 }
 
 int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err)

@@ -213,10 +213,8 @@ static int set_by(struct ledger_query *q, const char *value, uw_error *err)
         const char *name;
         enum ledger_by by;
     } names[] = {
-        {"job", LEDGER_BY_JOB},
-        {"user", LEDGER_BY_USER},
-        {"gpu", LEDGER_BY_BOARD},
-        {"day", LEDGER_BY_DAY},
+        {"job", LEDGER_BY_JOB},    {"user", LEDGER_BY_USER}, {"gpu", LEDGER_BY_BOARD},
+        {"cpu", LEDGER_BY_DOMAIN}, {"day", LEDGER_BY_DAY},
     };
 
     for (size_t i = 0; i < n_elements(names); i++) {
@@ -232,8 +230,8 @@ static int set_by(struct ledger_query *q, const char *value, uw_error *err)
         return 0;
     }
     return fail(err, -EINVAL,
-                "by: '%.40s' is none of job, user, gpu, day, label:KEY (letters, digits, "
-                "_-./, 63 at most)",
+                "by: '%.40s' is none of job, user, gpu, cpu, day, label:KEY (letters, "
+                "digits, _-./, 63 at most)",
                 value);
 }
 

@@ -1,5 +1,5 @@
-/* One way through the rows of the span: energies by day, board, kind and job into a
- * temporary table (small: what the rest of a report asks), caps over time into pieces.
+/* One way through the rows of the span: energies by day, board, kind and job into
+ * temporary tables (small: what the rest of a report asks), caps over time into pieces.
  * SQLite would sort hundreds of thousands of rows for that, five times a report.
  */
 #include <errno.h>
@@ -14,6 +14,7 @@ enum { PARTS_MAX = 1 << 20, HOUR_MS = 3600000 };
 struct part {
     int32_t day; /* 20261121; 0: this place is free */
     int8_t kind; /* enum ledger_kind; 0: the meter */
+    bool domain; /* not a board */
     int64_t board, job, uj, half_uj, span_ms;
 };
 
@@ -169,14 +170,16 @@ static int caps_begin(struct report *rep, uw_error *err)
 
 /* ---- the way through ---- */
 
+#define IS_DOMAIN "board IN (SELECT id FROM board WHERE kind > 1)"
+
 static int read_energy(struct report *rep, struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
     int r = report_prepare(rep,
                            "SELECT begin_ms, span_ms, board, kind, job, energy_uj,"
-                           " half_uj, method, simulated, cap_mw FROM energy WHERE"
-                           " " IN_SPAN,
+                           " half_uj, method, simulated, cap_mw, " IS_DOMAIN
+                           " FROM energy WHERE " IN_SPAN,
                            &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         int64_t begin_ms = sqlite3_column_int64(stmt, 0);
@@ -187,8 +190,10 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
             .job = sqlite3_column_int64(stmt, 4),
             .uj = sqlite3_column_int64(stmt, 5),
             .half_uj = sqlite3_column_int64(stmt, 6),
+            .domain = sqlite3_column_int(stmt, 10) != 0,
         };
-        rep->method |= (unsigned)sqlite3_column_int(stmt, 7);
+        unsigned *method = row.domain ? &rep->domain_method : &rep->method;
+        *method |= (unsigned)sqlite3_column_int(stmt, 7);
         rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
         caps_add(&rep->caps, row.board, begin_ms, row.span_ms,
                  sqlite3_column_int64(stmt, 9));
@@ -204,10 +209,12 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
     int r = report_prepare(
-        rep, "SELECT begin_ms, board, energy_uj FROM meter WHERE " IN_SPAN, &stmt, err);
+        rep, "SELECT begin_ms, board, energy_uj, " IS_DOMAIN " FROM meter WHERE " IN_SPAN,
+        &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         struct part row = {.board = sqlite3_column_int64(stmt, 1),
-                           .uj = sqlite3_column_int64(stmt, 2)};
+                           .uj = sqlite3_column_int64(stmt, 2),
+                           .domain = sqlite3_column_int(stmt, 3) != 0};
         r = add(p, sqlite3_column_int64(stmt, 0), &row);
         if (r < 0)
             return fail(err, r, "out of memory for the report");
@@ -215,21 +222,29 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
     return r;
 }
 
+#define COLUMNS                                                                  \
+    "(day INTEGER, board INTEGER, kind INTEGER, job INTEGER, energy_uj INTEGER," \
+    " half_uj INTEGER, span_ms INTEGER);"
 static int write_parts(struct report *rep, const struct parts *p, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    auto_(db_finalize) sqlite3_stmt *board = NULL, *domain = NULL;
 
-    int r = db_exec(rep->l,
-                    "CREATE TEMP TABLE part(day INTEGER, board INTEGER, kind INTEGER,"
-                    " job INTEGER, energy_uj INTEGER, half_uj INTEGER, span_ms INTEGER)",
-                    err);
+    int r =
+        db_exec(rep->l,
+                "CREATE TEMP TABLE part" COLUMNS "CREATE TEMP TABLE domain_part" COLUMNS
+                "CREATE INDEX temp.domain_by_job ON domain_part(job)",
+                err);
     if (r >= 0)
-        r = db_prepare(rep->l, "INSERT INTO temp.part VALUES(?, ?, ?, ?, ?, ?, ?)", &stmt,
-                       err);
+        r = db_prepare(rep->l, "INSERT INTO temp.part VALUES(?, ?, ?, ?, ?, ?, ?)",
+                       &board, err);
+    if (r >= 0)
+        r = db_prepare(rep->l, "INSERT INTO temp.domain_part VALUES(?, ?, ?, ?, ?, ?, ?)",
+                       &domain, err);
     for (size_t i = 0; r >= 0 && i < p->size; i++) {
         const struct part *q = &p->part[i];
         if (!q->day)
             continue;
+        sqlite3_stmt *stmt = q->domain ? domain : board;
         db_bind(stmt, "iiiiiii", (int64_t)q->day, q->board, (int64_t)q->kind, q->job,
                 q->uj, q->half_uj, q->span_ms);
         r = db_run(rep->l, stmt, err);

@@ -26,13 +26,14 @@ struct report {
     struct ledger *l;
     const struct ledger_query *q;
     struct json_out *o;
-    unsigned method;
+    unsigned method, domain_method;
     bool simulated;
     struct report_caps caps;
 };
 
-/* Reads the span's rows once: fills method, simulated, caps, and the temporary table
- * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms).
+/* Reads the span's rows once: fills the methods, simulated, caps, and the temporary table
+ * part(day, board, kind (0: the meter), job, energy_uj, half_uj, span_ms) of boards, and
+ * domain_part, the same of RAPL domains: no query can add up both by mistake.
  */
 int report_gather(struct report *rep, uw_error *err);
 
@@ -45,7 +46,10 @@ double report_j(sqlite3_stmt *stmt, int column);
 void report_put_energy(const struct report *rep, const char *key, double j);
 void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
 
+/* Microjoules of a domain as whoever asks may see them. */
+double report_domain_j(const struct report *rep, int64_t uj);
 int report_boards(const struct report *rep, const char *key, uw_error *err);
+int report_domains(const struct report *rep, const char *key, uw_error *err);
 int report_days(const struct report *rep, const char *key, uw_error *err);
 /* "rows": what was asked for. */
 int report_rows(const struct report *rep, uw_error *err);

@@ -7,6 +7,10 @@
     " FROM part e LEFT JOIN job j ON j.id = e.job WHERE kind = 1" \
     " AND (:uid < 0 OR j.uid = :uid)"
 #define FIGURES " sum(energy_uj), sum(half_uj), sum(span_ms), "
+/* What a job that had the node alone used beside its boards. */
+#define OF_DOMAINS                                                 \
+    "(SELECT sum(d.energy_uj) FROM domain_part d WHERE d.kind = 1" \
+    " AND d.job = e.job)"
 
 static void put_figures(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
@@ -17,6 +21,15 @@ static void put_figures(const struct report *rep, sqlite3_stmt *stmt, int column
     json_out_double(rep->o, "half_j", report_j(stmt, column + 1));
     json_out_double(rep->o, "gpu_s", s);
     json_out_double(rep->o, "mean_w", s > 0 ? j / s : (double)NAN);
+}
+
+static void put_domains(const struct report *rep, sqlite3_stmt *stmt, int column)
+{
+    if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
+        json_out_null(rep->o, "cpu_j");
+    else
+        json_out_double(rep->o, "cpu_j",
+                        report_domain_j(rep, sqlite3_column_int64(stmt, column)));
 }
 
 /* What was saved, of whole jobs: the energy, and half of its interval. */
@@ -76,6 +89,7 @@ static void put_job(const struct report *rep, sqlite3_stmt *stmt)
         json_out_null(o, "cap_mw");
     else
         json_out_int(o, "cap_mw", sqlite3_column_int64(stmt, 17));
+    put_domains(rep, stmt, 18);
 }
 
 static int rows_by_job(const struct report *rep, uw_error *err)
@@ -86,7 +100,7 @@ static int rows_by_job(const struct report *rep, uw_error *err)
         rep,
         "SELECT e.job," FIGURES "j.name, j.user, j.uid, j.source, j.began_ms,"
         " j.ended_ms, j.saved_j, j.saved_half_j, j.saved, j.saved_half, j.slowdown,"
-        " j.slowdown_half, j.goal, j.cap_mw" OF_JOBS
+        " j.slowdown_half, j.goal, j.cap_mw, " OF_DOMAINS OF_JOBS
         " GROUP BY e.job ORDER BY 2 DESC, e.job LIMIT :rows",
         &stmt, err);
     if (r >= 0)
@@ -110,19 +124,20 @@ static int rows_by_job(const struct report *rep, uw_error *err)
 }
 
 /* Saved energy of the jobs of a group: a job counts once however many rows it has. */
-#define PER_JOB                                                               \
-    " FROM (SELECT e.job AS job, sum(energy_uj) AS uj, sum(half_uj) AS half," \
-    " sum(span_ms) AS span" OF_JOBS " GROUP BY e.job) g"                      \
+#define PER_JOB                                                                     \
+    " FROM (SELECT e.job AS job, sum(energy_uj) AS uj, sum(half_uj) AS half,"       \
+    " sum(span_ms) AS span, " OF_DOMAINS " AS domains" OF_JOBS " GROUP BY e.job) g" \
     " LEFT JOIN job j ON j.id = g.job"
 #define GROUPED                                                 \
     " sum(uj), sum(half), sum(span), count(*), sum(j.saved_j)," \
-    " sum(j.saved_half_j)"
+    " sum(j.saved_half_j), sum(domains)"
 
 static void put_group(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
     put_figures(rep, stmt, column);
     json_out_int(rep->o, "jobs", sqlite3_column_int64(stmt, column + 3));
     put_saved(rep->o, stmt, column + 4);
+    put_domains(rep, stmt, column + 6);
 }
 
 static int rows_by_user(const struct report *rep, uw_error *err)
@@ -170,6 +185,8 @@ int report_rows(const struct report *rep, uw_error *err)
     switch (rep->q->by) {
     case LEDGER_BY_BOARD:
         return report_boards(rep, "rows", err);
+    case LEDGER_BY_DOMAIN:
+        return report_domains(rep, "rows", err);
     case LEDGER_BY_DAY:
         return report_days(rep, "rows", err);
     default:

@@ -35,6 +35,13 @@ void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int co
         put_time(o, key, sqlite3_column_int64(stmt, column));
 }
 
+double report_domain_j(const struct report *rep, int64_t uj)
+{
+    double j = (double)uj * 1e-6, step_j = rep->q->domain_step_j;
+
+    return step_j > 0 ? floor(j / step_j) * step_j : j;
+}
+
 double report_j(sqlite3_stmt *stmt, int column)
 {
     return (double)sqlite3_column_int64(stmt, column) * 1e-6;
@@ -88,14 +95,13 @@ struct totals {
     int64_t half_uj;
 };
 
-static int read_totals(const struct report *rep, struct totals *ret, uw_error *err)
+static int read_totals(const struct report *rep, const char *sql, struct totals *ret,
+                       uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
     struct totals t = {0};
 
-    int r = report_prepare(
-        rep, "SELECT kind, sum(energy_uj), sum(half_uj) FROM part GROUP BY kind", &stmt,
-        err);
+    int r = report_prepare(rep, sql, &stmt, err);
     while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
         int kind = sqlite3_column_int(stmt, 0);
         if (kind < 0 || kind > LEDGER_UNATTRIBUTED)
@@ -119,34 +125,40 @@ static void put_method(struct json_out *o, unsigned method)
     json_out_end(o);
 }
 
-/* The three parts have to make up what the meters saw. */
-static void put_totals(const struct report *rep, const struct totals *t)
+static double total_j(const struct report *rep, bool domains, int64_t uj)
+{
+    return domains ? report_domain_j(rep, uj) : (double)uj * 1e-6;
+}
+
+/* The three parts have to make up what the meters saw, of boards or of domains. */
+static void put_totals(const struct report *rep, bool domains, const struct totals *t)
 {
     struct json_out *o = rep->o;
     int64_t sum = t->uj[LEDGER_JOB] + t->uj[LEDGER_IDLE] + t->uj[LEDGER_UNATTRIBUTED];
     int64_t off = sum - t->uj[0];
     double fraction = t->uj[0] > 0 ? (double)off / (double)t->uj[0] : (double)NAN;
 
-    json_out_object(o, "totals");
-    json_out_double(o, "attributed_j", (double)t->uj[LEDGER_JOB] * 1e-6);
-    json_out_double(o, "idle_j", (double)t->uj[LEDGER_IDLE] * 1e-6);
-    json_out_double(o, "unattributed_j", (double)t->uj[LEDGER_UNATTRIBUTED] * 1e-6);
-    report_put_energy(rep, "energy_j", (double)sum * 1e-6);
-    json_out_double(o, "half_j", (double)t->half_uj * 1e-6);
-    json_out_double(o, "meter_j", (double)t->uj[0] * 1e-6);
-    json_out_double(o, "difference_j", (double)off * 1e-6);
+    json_out_object(o, domains ? "cpu" : "totals");
+    json_out_double(o, "attributed_j", total_j(rep, domains, t->uj[LEDGER_JOB]));
+    json_out_double(o, "idle_j", total_j(rep, domains, t->uj[LEDGER_IDLE]));
+    json_out_double(o, "unattributed_j",
+                    total_j(rep, domains, t->uj[LEDGER_UNATTRIBUTED]));
+    report_put_energy(rep, "energy_j", total_j(rep, domains, sum));
+    json_out_double(o, "half_j", total_j(rep, domains, t->half_uj));
+    json_out_double(o, "meter_j", total_j(rep, domains, t->uj[0]));
+    json_out_double(o, "difference_j", total_j(rep, domains, off));
     json_out_double(o, "difference", fraction);
     if (sum == 0 && t->uj[0] == 0)
         json_out_null(o, "holds");
     else
         json_out_bool(o, "holds", fabs(fraction) <= SUM_TOLERANCE);
-    put_method(o, rep->method);
+    put_method(o, domains ? rep->domain_method : rep->method);
     json_out_end(o);
 }
 
 static void put_head(const struct report *rep)
 {
-    static const char *const by[] = {"job", "user", "gpu", "day", "label"};
+    static const char *const by[] = {"job", "user", "gpu", "day", "label", "cpu"};
     const struct ledger_query *q = rep->q;
     struct json_out *o = rep->o;
 
@@ -169,7 +181,7 @@ static void put_head(const struct report *rep)
     }
 }
 
-/* ---- boards, days, caps: everybody's, for totals and pictures ---- */
+/* ---- boards, domains, days, caps: everybody's, for totals and pictures ---- */
 
 static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
 {
@@ -184,9 +196,9 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     json_out_double(o, "meter_j", report_j(stmt, column + 3));
 }
 
-#define PARTS                                                                  \
-    " sum(CASE kind WHEN 1 THEN energy_uj END), sum(CASE kind WHEN 2 THEN"     \
-    " energy_uj END), sum(CASE kind WHEN 3 THEN energy_uj END), sum(CASE kind" \
+#define PARTS                                                                      \
+    " sum(CASE e.kind WHEN 1 THEN energy_uj END), sum(CASE e.kind WHEN 2 THEN"     \
+    " energy_uj END), sum(CASE e.kind WHEN 3 THEN energy_uj END), sum(CASE e.kind" \
     " WHEN 0 THEN energy_uj END)"
 int report_boards(const struct report *rep, const char *key, uw_error *err)
 {
@@ -214,6 +226,42 @@ int report_boards(const struct report *rep, const char *key, uw_error *err)
     return r;
 }
 
+/* A column of PARTS. */
+static double domain_j(const struct report *rep, sqlite3_stmt *stmt, int column)
+{
+    return report_domain_j(rep, sqlite3_column_int64(stmt, column));
+}
+
+int report_domains(const struct report *rep, const char *key, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    struct json_out *o = rep->o;
+
+    int r = report_prepare(
+        rep,
+        "SELECT b.name, b.kind," PARTS
+        ", sum(CASE WHEN e.kind > 0 THEN energy_uj END) FROM domain_part e"
+        " JOIN board b ON b.id = e.board GROUP BY e.board ORDER BY b.at, b.id",
+        &stmt, err);
+    if (r < 0)
+        return r;
+    json_out_array(o, key);
+    while ((r = db_step(rep->l, stmt, err)) > 0) {
+        json_out_object(o, NULL);
+        json_out_text(o, "domain", db_text(stmt, 0));
+        json_out_text(o, "kind",
+                      sqlite3_column_int(stmt, 1) == PLACE_MEMORY ? "memory" : "package");
+        json_out_double(o, "attributed_j", domain_j(rep, stmt, 2));
+        json_out_double(o, "idle_j", domain_j(rep, stmt, 3));
+        json_out_double(o, "unattributed_j", domain_j(rep, stmt, 4));
+        report_put_energy(rep, "energy_j", domain_j(rep, stmt, 6));
+        json_out_double(o, "meter_j", domain_j(rep, stmt, 5));
+        json_out_end(o);
+    }
+    json_out_end(o);
+    return r;
+}
+
 int report_days(const struct report *rep, const char *key, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -221,8 +269,9 @@ int report_days(const struct report *rep, const char *key, uw_error *err)
 
     int r = report_prepare(rep,
                            "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
-                           " day % 100)," PARTS " FROM part GROUP BY day ORDER BY day"
-                           " LIMIT 4000",
+                           " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
+                           " domain_part d WHERE d.day = e.day AND d.kind > 0)"
+                           " FROM part e GROUP BY day ORDER BY day LIMIT 4000",
                            &stmt, err);
     if (r < 0)
         return r;
@@ -231,6 +280,11 @@ int report_days(const struct report *rep, const char *key, uw_error *err)
         json_out_object(o, NULL);
         json_out_text(o, "day", db_text(stmt, 0));
         put_parts(rep, stmt, 1);
+        if (sqlite3_column_type(stmt, 5) == SQLITE_NULL)
+            json_out_null(o, "cpu_j");
+        else
+            json_out_double(o, "cpu_j",
+                            report_domain_j(rep, sqlite3_column_int64(stmt, 5)));
         json_out_end(o);
     }
     json_out_end(o);
@@ -284,19 +338,29 @@ static int put_caps(const struct report *rep, uw_error *err)
 /* All of it, as of one moment: a transaction keeps the daemon's writes out. */
 static int put_report(struct report *rep, const char *key, uw_error *err)
 {
-    struct totals totals;
+    struct totals boards, domains;
 
     int r = report_gather(rep, err);
     if (r >= 0)
-        r = read_totals(rep, &totals, err);
+        r = read_totals(
+            rep, "SELECT kind, sum(energy_uj), sum(half_uj) FROM part GROUP BY kind",
+            &boards, err);
+    if (r >= 0)
+        r = read_totals(
+            rep,
+            "SELECT kind, sum(energy_uj), sum(half_uj) FROM domain_part GROUP BY kind",
+            &domains, err);
     if (r < 0)
         return r;
     json_out_object(rep->o, key);
     put_head(rep);
-    put_totals(rep, &totals);
+    put_totals(rep, false, &boards);
+    put_totals(rep, true, &domains);
     r = report_rows(rep, err);
     if (r >= 0)
         r = report_boards(rep, "gpus", err);
+    if (r >= 0)
+        r = report_domains(rep, "cpus", err);
     if (r >= 0)
         r = report_days(rep, "days", err);
     if (r >= 0)
@@ -318,7 +382,7 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
     if (r < 0)
         return r;
     r = put_report(&rep, key, err);
-    db_rollback(l); /* the temporary table goes with it */
+    db_rollback(l); /* the temporary tables go with it */
     free(rep.caps.piece);
     return r < 0 ? r : 0;
 }

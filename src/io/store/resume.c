@@ -14,8 +14,8 @@ static int64_t ns_of_ms(int64_t ms)
 /* The index of a board of this run; false: it is not among them. */
 static bool board_at(const struct ledger *l, int64_t id, size_t *ret)
 {
-    for (size_t i = 0; i < l->n_boards; i++) {
-        if (l->board[i] == id) {
+    for (size_t i = 0; i < LEDGER_PLACES; i++) {
+        if (place_is_known(l, i) && l->board[i] == id) {
             *ret = i;
             return true;
         }
@@ -60,7 +60,7 @@ static int read_boards(struct ledger *l, int64_t job, uint64_t *ret, uw_error *e
         return r;
     db_bind(stmt, "i", job);
     while ((r = db_step(l, stmt, err)) > 0)
-        if (board_at(l, sqlite3_column_int64(stmt, 0), &at))
+        if (board_at(l, sqlite3_column_int64(stmt, 0), &at) && at < LEDGER_BOARDS)
             bits |= UINT64_C(1) << at;
     *ret = bits;
     return r < 0 ? r : 0;
@@ -232,7 +232,7 @@ int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
 {
     int64_t from_ms = from_utc_ns > 0 ? ms_of_ns(from_utc_ns) : 0;
 
-    if (board >= l->n_boards)
+    if (!place_is_known(l, board))
         return fail(err, -ENODEV, "no board %zu", board);
     struct sums_read *sums = &l->sums[from_ms > 0];
     if (!sums->known || sums->from_ms != from_ms) {
@@ -259,7 +259,8 @@ int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret
                        "SELECT sum(energy_uj), sum(half_uj) FROM energy"
                        " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
                        " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
-                       " AND job = ?1",
+                       " AND job = ?1"
+                       " AND board IN (SELECT id FROM board WHERE kind = 1)",
                        &stmt, err);
     if (r < 0)
         return r;

@@ -54,7 +54,13 @@ static const char version_2[] = "CREATE INDEX energy_by_age ON energy(res, begin
                                 "CREATE INDEX meter_by_age ON meter(res, begin_ms);"
                                 "ALTER TABLE job ADD COLUMN class TEXT;";
 
-static const char *const steps[LEDGER_VERSION] = {version_1, version_2};
+/* Processors and their memory have rows as boards have: kind 1 board (GPU), 2 package of
+ * a processor, 3 its memory.
+ */
+static const char version_3[] =
+    "ALTER TABLE board ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;";
+
+static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {

@@ -82,7 +82,7 @@ static void seen(struct writing *w, int64_t ms)
 /* The file's id of a board of this run. */
 static int board_id(struct writing *w, size_t board, int64_t *ret)
 {
-    if (board >= w->l->n_boards)
+    if (!place_is_known(w->l, board))
         return fail(w->err, -EINVAL, "%s: no board %zu: there are %zu", w->l->path, board,
                     w->l->n_boards);
     *ret = w->l->board[board];
@@ -318,58 +318,98 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
     return 0;
 }
 
-/* The texts of a board, for ledger_renew(). */
-static int keep_text(struct ledger *l, size_t at, const struct ledger_board *board)
-{
-    const char *const text[3] = {board->uuid, board->name, board->pci_bus_id};
+/* One of them, as the tables have it. */
+struct place {
+    const char *text[3]; /* UUID, name, bus id */
+    enum place_kind kind;
+};
 
+/* Its texts, for ledger_renew(). */
+static int keep_place(struct ledger *l, size_t at, const struct place *place)
+{
     for (int k = 0; k < 3; k++) {
-        char *copy = text[k] ? strdup(text[k]) : NULL;
-        if (text[k] && !copy)
+        char *copy = place->text[k] ? strdup(place->text[k]) : NULL;
+        if (place->text[k] && !copy)
             return -ENOMEM;
         free(l->board_text[at][k]);
         l->board_text[at][k] = copy;
     }
+    l->place_kind[at] = place->kind;
+    return 0;
+}
+
+/* The file's ids of n places, in one transaction. */
+static int place_ids(struct ledger *l, const struct place *place, size_t n, int64_t *ret,
+                     uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *add = NULL;
+
+    int r = db_prepare(
+        l,
+        "INSERT INTO board(uuid, name, pci_bus_id, at, first_ms, last_ms, kind)"
+        " VALUES(?1, ?2, ?3, ?4, ?5, ?5, ?6) ON CONFLICT(uuid) DO UPDATE SET name = ?2,"
+        " pci_bus_id = ?3, at = ?4, last_ms = ?5, kind = ?6 RETURNING id",
+        &add, err);
+    if (r >= 0)
+        r = db_begin(l, err);
+    for (size_t i = 0; r >= 0 && i < n; i++) {
+        db_bind(add, "tttiii", place[i].text[0], place[i].text[1], place[i].text[2],
+                (int64_t)i, l->last_ms, (int64_t)place[i].kind);
+        r = db_step(l, add, err);
+        if (r > 0) {
+            ret[i] = sqlite3_column_int64(add, 0);
+            r = db_run(l, add, err);
+        }
+    }
+    if (r >= 0)
+        r = db_commit(l, err);
+    if (r < 0)
+        db_rollback(l);
+    return r;
+}
+
+/* From index `first` on; *ret_n: how many there are now. */
+static int put_places(struct ledger *l, size_t first, const struct place *place, size_t n,
+                      size_t *ret_n, uw_error *err)
+{
+    int64_t ids[LEDGER_BOARDS] = {0};
+
+    int r = place_ids(l, place, n, ids, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        l->board[first + i] = ids[i];
+        if (keep_place(l, first + i, &place[i]) < 0)
+            return fail(err, -ENOMEM, "out of memory");
+    }
+    *ret_n = n;
+    l->sums[0].known = l->sums[1].known = false;
     return 0;
 }
 
 int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
                   uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *add = NULL;
-    int64_t ids[LEDGER_BOARDS] = {0};
+    struct place place[LEDGER_BOARDS];
 
     if (n > LEDGER_BOARDS)
         return fail(err, -E2BIG, "%zu boards: the ledger takes %d", n, LEDGER_BOARDS);
-    int r = db_prepare(
-        l,
-        "INSERT INTO board(uuid, name, pci_bus_id, at, first_ms, last_ms)"
-        " VALUES(?1, ?2, ?3, ?4, ?5, ?5) ON CONFLICT(uuid) DO UPDATE SET name = ?2,"
-        " pci_bus_id = ?3, at = ?4, last_ms = ?5 RETURNING id",
-        &add, err);
-    if (r >= 0)
-        r = db_begin(l, err);
-    for (size_t i = 0; r >= 0 && i < n; i++) {
-        db_bind(add, "tttii", board[i].uuid, board[i].name, board[i].pci_bus_id,
-                (int64_t)i, l->last_ms);
-        r = db_step(l, add, err);
-        if (r > 0) {
-            ids[i] = sqlite3_column_int64(add, 0);
-            r = db_run(l, add, err);
-        }
-    }
-    if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0) {
-        db_rollback(l);
-        return r;
-    }
-    for (size_t i = 0; i < n; i++) {
-        l->board[i] = ids[i];
-        if (keep_text(l, i, &board[i]) < 0)
-            return fail(err, -ENOMEM, "out of memory");
-    }
-    l->n_boards = n;
-    l->sums[0].known = l->sums[1].known = false;
-    return 0;
+    for (size_t i = 0; i < n; i++)
+        place[i] = (struct place){{board[i].uuid, board[i].name, board[i].pci_bus_id},
+                                  PLACE_GPU};
+    return put_places(l, 0, place, n, &l->n_boards, err);
+}
+
+int ledger_domains(struct ledger *l, const struct ledger_domain *domain, size_t n,
+                   uw_error *err)
+{
+    struct place place[LEDGER_DOMAINS];
+
+    if (n > LEDGER_DOMAINS)
+        return fail(err, -E2BIG, "%zu RAPL domains: the ledger takes %d", n,
+                    LEDGER_DOMAINS);
+    for (size_t i = 0; i < n; i++)
+        place[i] = (struct place){{domain[i].uuid, domain[i].name, NULL},
+                                  domain[i].memory ? PLACE_MEMORY : PLACE_PACKAGE};
+    return put_places(l, LEDGER_BOARDS, place, n, &l->n_domains, err);
 }

@@ -37,6 +37,20 @@ static const char by_user[] =
     "{"
     "\"user\":\"\",\"uid\":4242,\"jobs\":3,\"energy_j\":3.6e6,\"gco2e\":360,\"cost\":0.5,"
     "\"half_j\":1,\"gpu_s\":1,\"mean_w\":1,\"saved_j\":null}]," TAIL;
+#define CPU                                                                           \
+    "\"cpu\":{\"attributed_j\":3.6e6,\"idle_j\":0,\"unattributed_j\":1.8e6,\"energy_" \
+    "j\":"                                                                            \
+    "5.4e6,\"half_j\":1,\"meter_j\":5.4e6,\"difference_j\":0,\"difference\":0,"       \
+    "\"holds\":true,\"method\":[\"counter\"]},"
+static const char by_cpu[] =
+    "{\"by\":\"cpu\"," CPU
+    "\"rows\":[{\"domain\":\"package-0\",\"kind\":\"package\",\"attributed_j\":3.6e6,"
+    "\"idle_j\":0,\"unattributed_j\":1.8e6,\"energy_j\":5.4e6,\"meter_j\":5.4e6}]," TAIL;
+static const char cpu_by_user[] =
+    "{\"by\":\"user\"," CPU "\"rows\":[{\"user\":\"anna\",\"uid\":1000,\"jobs\":1,"
+    "\"energy_j\":9e6,\"half_j\":1,\"gpu_s\":1,\"mean_w\":1,\"saved_j\":null,\"cpu_j\":3."
+    "6e6}"
+    "]," TAIL;
 static const char empty[] =
     "{\"by\":\"user\",\"rows\":[],\"days\":[],\"caps\":[],\"gpus\":[],"
     "\"totals\":{\"attributed_j\":0,\"energy_j\":0,\"difference\":null,"
@@ -80,6 +94,7 @@ static void test_text(void)
     auto_(mem_free) char *day = show(by_day, report_text);
     auto_(mem_free) char *user = show(by_user, report_text);
     auto_(mem_free) char *none = show(empty, report_text);
+    auto_(mem_free) char *cpu = show(by_cpu, report_text);
     char *rest = NULL, *line;
 
     has(job, "Energy by job, the beginning to 2026-01-02 00:00 UTC\n");
@@ -97,6 +112,11 @@ static void test_text(void)
     has(none, "Jobs of uid 1000 alone");
     has(none, "The meters saw nothing.");
     has_not(none, "SIMULATED");
+    has(cpu, "Energy by processor, ");
+    has(cpu, "package-0                   1.000      0.000        0.500      1.500      "
+             "1.500");
+    has(cpu, "Processors and their memory, beside the GPUs:");
+    has_not(job, "Processors");
     int longest = 0;
     rest = job;
     while ((line = strsep(&rest, "\n")) != NULL) {
@@ -112,15 +132,21 @@ static void test_csv(void)
 {
     auto_(mem_free) char *job = show(by_job, report_csv);
     auto_(mem_free) char *user = show(by_user, report_csv);
+    auto_(mem_free) char *cpu = show(by_cpu, report_csv);
+    auto_(mem_free) char *beside = show(cpu_by_user, report_csv);
+
+    has(cpu, "domain,kind,attributed_j,idle_j,unattributed_j,energy_j,meter_j,simulated\n"
+             "package-0,package,3600000,0,1800000,5400000,5400000,1\n");
+    has(beside, ",3600000,1\n");
 
     has(job,
         "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,cap_mw,"
-        "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,simulated\n");
+        "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,cpu_j,simulated\n");
     has(job,
         "\n7,<script>alert(1)</script>,\"'=HYPERLINK(\"\"x\"\")\",1000,,,,9000000,90000,"
-        "36000,250,,,,,,,,,1\n");
+        "36000,250,,,,,,,,,,1\n");
     has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,"); /* data as it is: quoted */
-    has(user, ",saved_half_j,gco2e,cost,simulated\n");
+    has(user, ",saved_half_j,cpu_j,gco2e,cost,simulated\n");
     has(user, ",360,0.5,1\n");
 }
 
@@ -130,6 +156,14 @@ static void test_html(void)
     auto_(mem_free) char *day = show(by_day, report_html);
     auto_(mem_free) char *user = show(by_user, report_html);
     auto_(mem_free) char *none = show(empty, report_html);
+    auto_(mem_free) char *cpu = show(by_cpu, report_html);
+    auto_(mem_free) char *beside = show(cpu_by_user, report_html);
+
+    has(cpu, "<td>package-0</td>");
+    has(beside, "<th>processors, kWh</th>");
+    has(beside, "<td>1.000</td></tr>");
+    has(beside, "<h2>Processors and their memory, beside the GPUs</h2>");
+    has_not(user, "rocessors");
 
     has_not(job, "<script");
     has(job, "&lt;script&gt;alert(1)");

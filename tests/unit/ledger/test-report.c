@@ -301,9 +301,117 @@ static void test_forget(struct ledger *l, const char *path)
     is_int(help_number(path, "SELECT id FROM claim"), 1, "one that is in force stays");
 }
 
+/* ---- processors ---- */
+
+/* Two days of a board, a package and its memory, an interval of 10 s each minute: job 1
+ * alone on the first day, on the second it is not, then nobody.
+ */
+static void fill_domains(struct ledger *l)
+{
+    static const struct ledger_domain domains[] = {
+        {"rapl:package-0", "package-0", false},
+        {"rapl:package-0:dram", "dram-0", true},
+    };
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_job a = help_job(1, 1000, "anna");
+    static const double watts[] = {80.123456, 6.5};
+
+    is_int(ledger_domains(l, domains, 2, NULL), 0, "a package and its memory");
+    (void)ledger_add_job(b, &a);
+    for (int64_t i = 0; i < 2 * A_DAY; i++) {
+        bool first = i < A_DAY;
+        (void)help_interval(b, i * 6, 0, 1, 300000, 3000, 1);
+        for (size_t d = 0; d < 2; d++)
+            (void)help_interval(b, i * 6, LEDGER_DOMAIN(d), first ? 1 : 0, 0,
+                                watts[d] * 10, first ? 1 : 0.25);
+    }
+    uw_error err = {{0}};
+    is_int(ledger_write(l, b, &err), 0, "written %s", err.text);
+}
+
+static void test_domains(struct ledger *l)
+{
+    struct got g;
+    struct ledger_query q = query("job", NULL, NULL);
+    bool holds = false;
+    double had = 0, half = 0;
+    const double package = 801.23456 * A_DAY, memory = 65.0 * A_DAY;
+
+    get(l, &q, &g);
+    const struct json_value *cpu = json_get(g.root, "cpu"), *row = json_at(g.rows, 0);
+    is_near(number(g.totals, "energy_j"), 3000.0 * 2 * A_DAY, 1e-3,
+            "sums of boards have no processor in them");
+    is_near(number(g.totals, "meter_j"), 3000.0 * 2 * A_DAY, 1e-3, "nor have the meters");
+    is_near(number(row, "energy_j"), 3000.0 * 2 * A_DAY, 1e-3, "nor has the job");
+    is_near(number(row, "gpu_s"), 10.0 * 2 * A_DAY, 1e-6, "nor its hours of GPUs");
+    is_near(number(row, "cpu_j"), package + memory, 0.01, "it stands beside: alone");
+    is_near(number(cpu, "attributed_j"), package + memory, 0.01, "to jobs");
+    is_near(number(cpu, "idle_j"), 0.25 * (package + memory), 0.01, "idle");
+    is_near(number(cpu, "unattributed_j"), 0.75 * (package + memory), 0.01, "the rest");
+    is_near(number(cpu, "meter_j"), 2 * (package + memory), 0.01, "what was counted");
+    ok(json_get_bool(cpu, "holds", &holds, NULL) == 0 && holds &&
+           fabs(number(cpu, "difference")) < 1e-6,
+       "the parts make it up: %.2g", number(cpu, "difference"));
+    const struct json_value *days = json_get(g.root, "days");
+    is_near(number(json_at(days, 1), "cpu_j"), package + memory, 0.01, "of one day");
+    is_near(number(json_at(days, 1), "energy_j"), 3000.0 * A_DAY, 1e-3, "… the boards");
+    is_int(json_count(json_get(g.root, "gpus")), 1, "no processor is called a GPU");
+    json_free(g.doc);
+    is_int(ledger_job_energy(l, 1, &had, &half, NULL), 0, "what a restart takes over");
+    is_near(had, 3000.0 * 2 * A_DAY, 1e-3, "is of boards, too");
+    struct ledger_sums sums_of = {0};
+    is_int(ledger_board_sums(l, LEDGER_DOMAIN(1), 0, &sums_of, NULL), 0, "of a domain");
+    is_near(sums_of.meter_j, 2 * memory, 0.01, "its own sum");
+
+    q = query("cpu", NULL, NULL);
+    get(l, &q, &g);
+    is_int(json_count(g.rows), 2, "a row each");
+    is_str(text(json_at(g.rows, 0), "domain"), "package-0", "the package");
+    is_str(text(json_at(g.rows, 0), "kind"), "package", "is one");
+    is_str(text(json_at(g.rows, 1), "kind"), "memory", "memory is memory");
+    is_near(number(json_at(g.rows, 0), "energy_j"), 2 * package, 0.01, "its energy");
+    is_near(number(json_at(g.rows, 1), "attributed_j"), memory, 0.01, "a job's");
+    json_free(g.doc);
+
+    q = query("user", "2026-01-02", NULL);
+    get(l, &q, &g);
+    ok(isnan(number(json_at(g.rows, 0), "cpu_j")), "none of it is his: null, not 0");
+    json_free(g.doc);
+    q = query("user", NULL, NULL);
+    get(l, &q, &g);
+    is_near(number(json_at(g.rows, 0), "cpu_j"), package + memory, 0.01, "by user");
+    json_free(g.doc);
+    q = query("label:team", NULL, NULL);
+    q.domain_step_j = 1000;
+    get(l, &q, &g);
+    is_near(number(json_at(g.rows, 0), "cpu_j"), floor((package + memory) / 1000) * 1000,
+            1e-6, "in whole steps for some");
+    ok(fmod(number(json_get(g.root, "cpu"), "idle_j"), 1000) == 0 &&
+           fmod(number(json_at(json_get(g.root, "cpus"), 0), "unattributed_j"), 1000) ==
+               0 &&
+           fmod(number(json_at(json_get(g.root, "days"), 0), "cpu_j"), 1000) == 0,
+       "everywhere");
+    is_near(number(g.totals, "energy_j"), 3000.0 * 2 * A_DAY, 1e-3, "boards exactly");
+    json_free(g.doc);
+}
+
+static void domains(struct ledger *l)
+{
+    uw_error err = {{0}};
+
+    fill_domains(l);
+    test_domains(l);
+    while (ledger_tidy(l, T0 + 500 * DAY, &err) == 1)
+        ;
+    is_int(help_number(help_path("c.sqlite"), "SELECT count(*) FROM energy WHERE"
+                                              " res < 86400"),
+           0, "rolled up as boards are");
+    test_domains(l);
+}
+
 int main(void)
 {
-    auto_(ledger_close) struct ledger *l = NULL, *m = NULL;
+    auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL;
     uw_error err = {{0}};
 
     if (!help_begin())
@@ -323,6 +431,9 @@ int main(void)
     (void)help_open("f.sqlite", T0, &m, &err);
     (void)help_boards(m, 1);
     test_forget(m, help_path("f.sqlite"));
+    (void)help_open("c.sqlite", T0, &c, &err);
+    (void)help_boards(c, 1);
+    domains(c);
     help_end();
     return done();
 }
