@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/auto.h"
@@ -19,30 +20,49 @@ bool counters_is_zone(const char *name)
            strspn(name + head, "0123456789:") == strlen(name + head);
 }
 
-/* What the zone counts: a package or its memory, nothing that is part of them. */
-static bool is_wanted(int dir, const char *zone)
+/* Nobody else can have put it there. */
+static bool is_ours(int fd, mode_t type, uid_t owner)
 {
-    char path[COUNTERS_NAME + 16], name[32];
+    struct stat st;
 
-    (void)snprintf(path, sizeof path, "%.63s/name", zone);
-    auto_(fd_close) int fd = openat(dir, path, O_RDONLY | O_CLOEXEC);
+    return fstat(fd, &st) == 0 && (st.st_mode & S_IFMT) == type &&
+           (st.st_uid == 0 || st.st_uid == owner) && !(st.st_mode & (S_IWGRP | S_IWOTH));
+}
+
+/* What the zone counts: a package or its memory, nothing that is part of them. */
+static bool is_wanted(int zone)
+{
+    char name[32];
+
+    auto_(fd_close) int fd =
+        openat(zone, "name", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     ssize_t n = fd < 0 ? -1 : read(fd, name, sizeof name - 1);
     name[n > 0 ? n : 0] = '\0';
     return strncmp(name, "package-", 8) == 0 || strcmp(name, "dram\n") == 0;
 }
 
-void counters_open(const char *root, struct counters *ret)
+/* The counter of a zone; -1: none that is to be handed on. */
+static int open_zone(int dir, const char *name, uid_t owner)
 {
-    char path[COUNTERS_NAME + 16];
+    auto_(fd_close) int zone = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+    if (zone < 0 || !is_ours(zone, S_IFDIR, owner) || !is_wanted(zone))
+        return -1;
+    auto_(fd_close) int fd =
+        openat(zone, "energy_uj", O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    return fd >= 0 && is_ours(fd, S_IFREG, owner) ? fd_take(&fd) : -1;
+}
+
+void counters_open(const char *root, uid_t owner, struct counters *ret)
+{
     DIR *dir = opendir(root);
 
     *ret = (struct counters){.n = 0};
     for (const struct dirent *d = dir ? readdir(dir) : NULL; d && ret->n < COUNTERS_MAX;
          d = readdir(dir)) {
-        if (!counters_is_zone(d->d_name) || !is_wanted(dirfd(dir), d->d_name))
+        if (!counters_is_zone(d->d_name))
             continue;
-        (void)snprintf(path, sizeof path, "%.63s/energy_uj", d->d_name);
-        int fd = openat(dirfd(dir), path, O_RDONLY | O_CLOEXEC);
+        int fd = open_zone(dirfd(dir), d->d_name, owner);
         if (fd < 0)
             continue;
         (void)snprintf(ret->at[ret->n].zone, COUNTERS_NAME, "%.63s", d->d_name);

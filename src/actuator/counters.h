@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { COUNTERS_MAX = 16, COUNTERS_NAME = 64 };
 
@@ -18,8 +19,11 @@ struct counters {
     size_t n;
 };
 
-/* Packages and their DRAM below this folder (gpu/rapl's RAPL_ROOT); none is no fault. */
-void counters_open(const char *root, struct counters *ret);
+/* Packages and their DRAM below this folder (gpu/rapl's RAPL_ROOT); none is no fault.  A
+ * zone whose folder or counter is neither root's nor owner's, or that others may write,
+ * is left out: it could be a link to a file that is nobody's business.
+ */
+void counters_open(const char *root, uid_t owner, struct counters *ret);
 void counters_close(struct counters *c);
 
 /* "intel-rapl:" and numbers with colons: it is made part of no path, but shown. */

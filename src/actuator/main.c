@@ -1,5 +1,6 @@
 /* underwatt-actuator: the one process that writes caps.  See its manual page. */
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -280,6 +281,25 @@ static int open_listener(struct program *p, uw_error *err)
     return server_bind(path, owner, &p->listen_fd, err);
 }
 
+/* The processors' counters: the kernel's, of real nodes, or those of a folder that root's
+ * word names and that root alone can have written.
+ */
+static int open_counters(struct program *p, uw_error *err)
+{
+    char root[PATH_MAX] = RAPL_ROOT;
+    bool named = p->rules.powercap[0];
+    uid_t owner = trust_is_privileged() ? 0 : geteuid();
+
+    if (named) {
+        int r = gpu_folder_check(p->rules.powercap, owner, root, sizeof root, err);
+        if (r < 0)
+            return fail_in(err, r, "powercap");
+    }
+    if (named || !nvml_about(p->lib)->simulated)
+        counters_open(root, owner, &p->counters);
+    return 0;
+}
+
 /* Nobody has been heard and no worker has been started: what is open stays open, the rest
  * is given up.
  */
@@ -291,9 +311,9 @@ static int lock_down(struct program *p, uw_error *err)
         r = open_boards(p, err);
     if (r < 0 || p->mode != MODE_SERVE)
         return r;
-    if (!nvml_about(p->lib)->simulated)
-        counters_open(RAPL_ROOT, &p->counters);
-    r = open_listener(p, err);
+    r = open_counters(p, err);
+    if (r == 0)
+        r = open_listener(p, err);
     if (r == 0)
         r = sandbox_drop_capabilities(err);
     if (r == 0)

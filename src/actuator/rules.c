@@ -24,7 +24,7 @@ struct rules rules_default(void)
 struct rules_file {
     const struct yaml_node *clients, *boards, *range;
     uint64_t grace_ns;
-    const char *library;
+    const char *library, *powercap;
 };
 
 #define FIELD(field) offsetof(struct rules_file, field)
@@ -35,6 +35,7 @@ static const struct yaml_key file_keys[] = {
     {"range", YAML_TYPE_NODE, FIELD(range), false, 0, 0, NULL},
     {"grace", YAML_TYPE_DURATION, FIELD(grace_ns), false, 0, RULES_GRACE_MAX_S, NULL},
     {"library", YAML_TYPE_TEXT, FIELD(library), false, 0, 0, NULL},
+    {"powercap", YAML_TYPE_TEXT, FIELD(powercap), false, 0, 0, NULL},
     {NULL, 0, 0, false, 0, 0, NULL},
 };
 /* clang-format on */
@@ -190,19 +191,24 @@ static int read_range(const struct yaml_node *node, struct core_rules *rules,
     return r;
 }
 
+static int read_path(const struct yaml_node *root, const char *key, const char *path,
+                     char *ret, size_t size, uw_error *err)
+{
+    const struct yaml_node *node = yaml_get(root, key);
+
+    if (path[0] != '/')
+        return yaml_fail(node, err, -EINVAL, "%s: '%.80s' is no absolute path", key,
+                         path);
+    int n = snprintf(ret, size, "%s", path);
+    if (n < 0 || (size_t)n >= size)
+        return yaml_fail(node, err, -EINVAL, "%s: longer than %zu bytes", key, size - 1);
+    return 0;
+}
+
 static int read_library(const struct yaml_node *root, const char *path,
                         struct rules *rules, uw_error *err)
 {
-    const struct yaml_node *node = yaml_get(root, "library");
-
-    if (path[0] != '/')
-        return yaml_fail(node, err, -EINVAL, "library: '%.80s' is no absolute path",
-                         path);
-    int n = snprintf(rules->library, sizeof rules->library, "%s", path);
-    if (n < 0 || (size_t)n >= sizeof rules->library)
-        return yaml_fail(node, err, -EINVAL, "library: longer than %zu bytes",
-                         sizeof rules->library - 1);
-    return 0;
+    return read_path(root, "library", path, rules->library, sizeof rules->library, err);
 }
 
 int rules_read(const char *name, const char *text, size_t len, const char *users,
@@ -225,6 +231,9 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
         r = read_range(file.range, &rules.boards, err);
     if (r == 0 && file.library)
         r = read_library(root, file.library, &rules, err);
+    if (r == 0 && file.powercap)
+        r = read_path(root, "powercap", file.powercap, rules.powercap,
+                      sizeof rules.powercap, err);
     rules.grace_ns = file.grace_ns;
     if (r == 0)
         *ret = rules;

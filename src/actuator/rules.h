@@ -26,7 +26,8 @@ struct rules {
     size_t n_clients;
     struct core_rules boards;
     uint64_t grace_ns;
-    char library[512]; /* NVML; "" the system's */
+    char library[512];  /* NVML; "" the system's */
+    char powercap[512]; /* the processors' counters; "" the kernel's */
 };
 
 /* Where there is no file: every board, its own range, root and our own uid alone. */

@@ -239,8 +239,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     struct args a = {.format = "text", .nvml = env->nvml};
     const struct opt opts[] = {
-        {"by", 'b', "WHAT", "job (the default), user, gpu, cpu, day or label:KEY", opt_text,
-         &a.by},
+        {"by", 'b', "WHAT", "job (the default), user, gpu, cpu, day or label:KEY",
+         opt_text, &a.by},
         {"from", 0, "TIME", "from then on: 2026-11-21, 2026-11-21T14:30, today, 7d",
          opt_text, &a.from},
         {"to", 0, "TIME", "until then; a date alone includes its day", opt_text, &a.to},

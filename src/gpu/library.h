@@ -1,9 +1,10 @@
-/* Which NVML library a program may load. */
+/* Which NVML library a program may load, and which folder it may believe. */
 #ifndef GPU_LIBRARY_H
 #define GPU_LIBRARY_H
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "underwatt/error.h"
 
@@ -16,5 +17,11 @@
  * checked is what *ret names.  -EINVAL (not absolute), -ENOENT …, -EPERM.
  */
 int gpu_library_check(const char *path, bool root, char *ret, size_t size, uw_error *err);
+
+/* The same for a folder whose files are believed: it and every folder above it are root's
+ * or owner's, and writable for nobody else.
+ */
+int gpu_folder_check(const char *path, uid_t owner, char *ret, size_t size,
+                     uw_error *err);
 
 #endif

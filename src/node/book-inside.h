@@ -24,6 +24,8 @@ struct account_of { /* one board */
     size_t at;
     struct sampler *sampler;
     bool open, unsure;
+    bool seen;         /* `who` was asked in the stretch under way … */
+    uint64_t who;      /* … and said this */
     uint64_t begin_ns; /* of the stretch under way */
     uint32_t cap_mw;
     struct stretch_of *first; /* that waits for its energy, oldest first */

@@ -80,6 +80,15 @@ static void lengthen(struct account_of *a, const struct stretch_of *s)
     }
 }
 
+static void see(struct account_of *a)
+{
+    const struct book_opts *o = &a->book->opts;
+    uint64_t who = o->who ? o->who(o->user) : BOOK_NOBODY;
+
+    a->who = a->seen && a->who != who ? BOOK_SOMEBODY : who;
+    a->seen = true;
+}
+
 /* Who was there in the stretch that ends now.  NULL: no memory. */
 static struct stretch_of *gather(struct account_of *a, uint64_t now)
 {
@@ -87,10 +96,14 @@ static struct stretch_of *gather(struct account_of *a, uint64_t now)
     struct split_user user[ROSTER_USERS];
     size_t n = 0;
 
-    if (b->opts.roster)
+    if (b->opts.roster) {
         n = roster_users(b->opts.roster, a->at, user);
-    else if (b->opts.busy && b->opts.busy(b->opts.user))
-        user[n++] = (struct split_user){0}; /* somebody, but nobody can tell who */
+    } else {
+        see(a);
+        if (a->who != BOOK_NOBODY)
+            user[n++] = (struct split_user){.job = a->who == BOOK_SOMEBODY ? 0 : a->who};
+        a->seen = false;
+    }
     struct stretch_of *s = calloc(1, sizeof *s + n * sizeof *s->part);
     if (!s)
         return NULL;
@@ -98,8 +111,9 @@ static struct stretch_of *gather(struct account_of *a, uint64_t now)
         .begin_ns = a->begin_ns, .end_ns = now, .cap_mw = a->cap_mw, .n = n};
     s->unsure = a->unsure;
     for (size_t i = 0; i < n; i++) {
-        const struct job_entry *job =
-            user[i].job ? roster_find(b->opts.roster, user[i].job) : NULL;
+        const struct job_entry *job = user[i].job && b->opts.roster
+                                          ? roster_find(b->opts.roster, user[i].job)
+                                          : NULL;
         s->part[i] = (struct part_of){user[i], job ? job->phase : 0};
     }
     return s;
@@ -284,6 +298,13 @@ void book_turn(struct book *b, size_t board)
     open_account(&b->account[board]);
     turn(&b->account[board]);
     (void)book_schedule(b);
+}
+
+void book_see(struct book *b)
+{
+    for (size_t i = 0; i < b->n && !b->opts.roster; i++)
+        if (b->account[i].open)
+            see(&b->account[i]);
 }
 
 void book_cap(struct book *b, size_t board, uint32_t cap_mw)

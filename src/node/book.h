@@ -66,15 +66,22 @@ struct book_job {
     double board_s;            /* board-seconds booked */
 };
 
+#define BOOK_NOBODY 0
+#define BOOK_SOMEBODY UINT64_MAX
+
 struct book_opts {
     struct loop *loop;
     struct sampler *const *sampler; /* one a board, of that board alone; borrowed */
     size_t n;
-    struct roster *roster; /* NULL: nobody owns anything (RAPL domains): all of it is
-                            * unattributed while `busy` says so, else idle */
+    struct roster *roster; /* NULL: nobody owns a part of it (RAPL domains): `who` says
+                            * whose all of it is */
     uint64_t interval_ns;  /* 0: 10 s */
     const struct book_board *before; /* one a board, or NULL: all 0 */
-    bool (*busy)(void *user);        /* without a roster: does any job run? */
+    /* Without a roster: the job that has all of the node to itself now, BOOK_NOBODY
+     * (idle) or BOOK_SOMEBODY (unattributed).  A stretch in which that was not the same
+     * whenever it was asked (book_see()) is unattributed.
+     */
+    uint64_t (*who)(void *user);
     book_row_fn on_row;
     book_total_fn on_total; /* or NULL */
     void *user;
@@ -88,6 +95,8 @@ DEFINE_AUTO(struct book *, book_free);
 void book_cap(struct book *b, size_t board, uint32_t cap_mw);
 /* Something about this board's jobs is about to change: the roster's on_turn. */
 void book_turn(struct book *b, size_t board);
+/* Without a roster: ask who it is now.  Once a second or so. */
+void book_see(struct book *b);
 /* All stretches end now; fn when all of them are booked (a few seconds at most). */
 int book_end(struct book *b, int (*fn)(struct book *b, void *user), void *user);
 

@@ -64,6 +64,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.node.interval_ns = 10 * NS_PER_S;
     c.node.log = LOG_LEVEL_INFO;
     c.boards.rapl = true;
+    c.boards.rapl_ns = 2 * NS_PER_S;
     c.sampling.rest_ns = 3 * NS_PER_S;
     c.sampling.job_ns = 500 * NS_PER_MS;
     c.sampling.search_ns = 200 * NS_PER_MS;

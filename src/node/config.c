@@ -59,6 +59,8 @@ static const struct key keys[] = {
     {"boards.only", LIST, AT(boards.only), 0, 0, RESTART, NULL},
     {"boards.library", PATH, AT(boards.library), 0, 0, RESTART, NULL},
     {"boards.rapl", BOOL, AT(boards.rapl), 0, 0, RESTART, NULL},
+    {"boards.rapl_period", DURATION, AT(boards.rapl_ns), 1, 60, LIVE, NULL},
+    {"boards.powercap", PATH, AT(boards.powercap), 0, 0, RESTART, NULL},
     {"sampling.rest", DURATION, AT(sampling.rest_ns), 0.05, 10, LIVE, NULL},
     {"sampling.job", DURATION, AT(sampling.job_ns), 0.02, 10, LIVE, NULL},
     {"sampling.search", DURATION, AT(sampling.search_ns), 0.02, 10, LIVE, NULL},

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 #include <grp.h>
+#include <limits.h>
 #include <malloc.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +59,7 @@ struct program {
     bool again; /* ended for a restart: caps stay */
     struct node *node;
     struct rapl_opts rapl;
+    char powercap[PATH_MAX]; /* its root, where one is named */
     struct doors *doors;
     struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
     bool ready, ending;
@@ -359,8 +361,21 @@ static uint64_t clock_now(void *user)
     return loop_now_ns(user);
 }
 
+/* In a simulated world only those of a folder that the configuration names. */
+static bool with_processors(const struct program *p)
+{
+    return p->config.boards.rapl && (!p->world.simulated || p->powercap[0]);
+}
+
 static int begin(struct program *p, uw_error *err)
 {
+    if (p->config.boards.powercap[0]) {
+        int checked = gpu_folder_check(p->config.boards.powercap, geteuid(), p->powercap,
+                                       sizeof p->powercap, err);
+        if (checked < 0)
+            return fail_in(err, checked, "boards.powercap");
+        p->rapl.root = p->powercap;
+    }
     p->rapl.given = rapl_given_new();
     if (!p->rapl.given)
         return fail(err, -ENOMEM, "out of memory");
@@ -368,7 +383,7 @@ static int begin(struct program *p, uw_error *err)
         .loop = p->loop,
         .config = &p->config,
         .backend = &nvml_backend,
-        .cpu = p->config.boards.rapl && !p->world.simulated ? &rapl_backend : NULL,
+        .cpu = with_processors(p) ? &rapl_backend : NULL,
         .cpu_user = &p->rapl,
         .cpu_given = p->rapl.given,
         .gpu = {.library = p->world.library,

@@ -44,6 +44,7 @@ void node_book_turn(struct node *node, size_t board)
 {
     if (node->book)
         book_turn(node->book, board);
+    node_rapl_turn(node);
 }
 
 void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw)
@@ -56,6 +57,7 @@ void node_book_forget(struct node *node, uint64_t job)
 {
     if (node->book)
         book_forget(node->book, job);
+    node_rapl_forget(node, job);
 }
 
 void node_book_board(struct node *node, size_t i, struct view_board *ret)

@@ -188,9 +188,23 @@ void node_ledger_caps(struct node *node, const struct caps_what *what);
 void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t uid,
                        const char *text);
 
-/* node-rapl.c */
+/* node.c: opens the boards for the first time; from then on by itself. */
+int node_boards_begin(struct node *node, uw_error *err);
+
+/* node-rapl.c: processors, opened once, before the boards; booked while there is a
+ * ledger, which comes and goes with the boards.
+ */
 int node_rapl_start(struct node *node, uw_error *err);
 void node_rapl_stop(struct node *node);
+/* What the ledger calls them; returns how many. */
+size_t node_rapl_domains(const struct node *node,
+                         struct ledger_domain ret[LEDGER_DOMAINS]);
+void node_rapl_books_start(struct node *node);
+void node_rapl_books_stop(struct node *node);
+/* Ends all stretches; returns how many times fn will be called with the node. */
+unsigned node_rapl_books_end(struct node *node, int (*fn)(struct book *b, void *user));
+void node_rapl_turn(struct node *node); /* jobs are about to change */
+void node_rapl_forget(struct node *node, uint64_t job);
 /* Ask this actuator for descriptors of counters that root alone may open. */
 void node_rapl_ask(struct node *node, struct actuator *act);
 const struct view_rapl *node_rapl_look(struct node *node, size_t *ret_n);

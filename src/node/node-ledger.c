@@ -111,6 +111,7 @@ static int read_sums(struct node *node, size_t i, uw_error *err)
 int node_ledger_boards(struct node *node, uw_error *err)
 {
     struct ledger_board board[BOARDS_MAX];
+    struct ledger_domain domain[LEDGER_DOMAINS];
     int r = 0;
 
     memset(node->before, 0, sizeof node->before);
@@ -121,6 +122,8 @@ int node_ledger_boards(struct node *node, uw_error *err)
         board[i] = (struct ledger_board){info->uuid, info->name, info->pci_bus_id};
     }
     r = ledger_boards(node->ledger, board, node->n, err);
+    if (r == 0)
+        r = ledger_domains(node->ledger, domain, node_rapl_domains(node, domain), err);
     for (size_t i = 0; i < node->n && r == 0; i++)
         r = read_sums(node, i, err);
     return r;

@@ -172,6 +172,7 @@ static void close_boards(struct node *node)
     for (size_t i = 0; i < node->n; i++)
         sampler_free(take(node->board[i].sampler));
     folds_free(take(node->folds));
+    node_rapl_books_stop(node);
     node->n = 0;
     node_ledger_stop(node);
     boards_free(take(node->boards));
@@ -250,6 +251,7 @@ static int use_boards(struct node *node, uw_error *err)
         return r;
     node->ticked_ns = now;
     node->open = true;
+    node_rapl_books_start(node);
     plan_reopen(node);
     return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
@@ -307,6 +309,11 @@ static int start_boards(struct node *node, uw_error *err)
                        &node->boards, err);
 }
 
+int node_boards_begin(struct node *node, uw_error *err)
+{
+    return start_boards(node, err);
+}
+
 /* ---- beginning and end ---- */
 
 static void settle(struct node *node, const struct node_opts *opts)
@@ -340,9 +347,9 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     if (r == 0)
         r = loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen,
                            err);
-    if (r == 0)
-        r = node_rapl_start(node, err);
-    if (r == 0)
+    if (r == 0 && opts->cpu)
+        r = node_rapl_start(node, err); /* then the boards */
+    else if (r == 0)
         r = start_boards(node, err);
     if (r < 0)
         return r;
@@ -409,6 +416,7 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
         node->end_waits++;
         if (book_end(node->book, on_book_end, node) < 0)
             node->end_waits--;
+        node->end_waits += node_rapl_books_end(node, on_book_end);
     }
     return end_part(node);
 }

@@ -63,10 +63,19 @@ struct view_job {
     struct view_search search;
 };
 
+/* Fine-grained power of a processor tells what others compute on it (CVE-2020-8694), so
+ * the kernel shows its counters to root alone: everybody sees whole joules, renewed once
+ * a boards.rapl_period.  `exact` is for administrators alone.
+ */
+#define VIEW_RAPL_STEP_J 1.0 /* the ledger's reports keep to it, too */
 struct view_rapl {
     const char *name; /* "package-0", "dram-0" */
     double energy_j;
-    struct view_value power_w; /* averages of a second or more */
+    struct view_value power_w; /* mean of the last period */
+    struct {
+        double energy_j;
+        struct view_value power_w; /* means of a second or so */
+    } exact;
 };
 
 struct node_view {

@@ -15,6 +15,8 @@
 #include "base/units.h"
 
 enum { ZONES_MAX = 64, NAME_MAX_LEN = 64 };
+#define MOST_W 2000.0 /* no package's power */
+#define LATE_S 0.2    /* the counter may have moved so long before the last look */
 
 struct rapl_given {
     pthread_mutex_t lock;
@@ -33,7 +35,7 @@ struct gpu_dev {
     char path[300];          /* of its counter */
     int fd;                  /* of its counter, or -errno */
     uint64_t range_uj;
-    uint64_t last_uj, total_uj;
+    uint64_t last_uj, total_uj, last_ns;
     bool started;
 };
 
@@ -280,14 +282,41 @@ static int refused(const struct gpu_dev *dev, int r, uw_error *err)
                 strerror(-r));
 }
 
-/* What the counter gained since the last look, its wrap mended. */
-static uint64_t gain_uj(const struct gpu_dev *dev, uint64_t uj)
+/* What the counter gained since the last look, its wrap mended; false: nobody can tell.
+ * After a suspend it may have begun anew, or have wrapped more than once.
+ */
+static bool gained(const struct gpu_dev *dev, uint64_t uj, uint64_t now_ns,
+                   uint64_t *ret_uj)
 {
+    double most_uj = MOST_W * (s_between(dev->last_ns, now_ns) + LATE_S) * 1e6;
+
+    if (dev->range_uj && most_uj >= (double)dev->range_uj)
+        return false;
     if (uj >= dev->last_uj)
-        return uj - dev->last_uj;
-    if (dev->range_uj > dev->last_uj)
-        return dev->range_uj - dev->last_uj + uj;
-    return uj; /* began anew, and its range is unknown */
+        *ret_uj = uj - dev->last_uj;
+    else if (dev->range_uj > dev->last_uj)
+        *ret_uj = dev->range_uj - dev->last_uj + uj;
+    else
+        return false;
+    return uj >= dev->last_uj || (double)*ret_uj <= most_uj;
+}
+
+/* The total that goes on; where it cannot, it falls to 0, as a counter does that begins
+ * anew: the meter bridges that and says so.
+ */
+static void count(struct gpu_dev *dev, uint64_t uj, uint64_t now_ns)
+{
+    uint64_t gain = 0;
+
+    if (!dev->started)
+        dev->total_uj = uj;
+    else if (gained(dev, uj, now_ns, &gain))
+        dev->total_uj += gain;
+    else
+        dev->total_uj = 0;
+    dev->last_uj = uj;
+    dev->last_ns = now_ns;
+    dev->started = true;
 }
 
 static int rapl_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret,
@@ -307,9 +336,7 @@ static int rapl_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *re
         r = parse_u64(text, &uj, err);
         if (r < 0)
             return fail_in(err, -EIO, "%s", dev->path);
-        dev->total_uj = dev->started ? dev->total_uj + gain_uj(dev, uj) : uj;
-        dev->last_uj = uj;
-        dev->started = true;
+        count(dev, uj, s.energy_at_ns);
         s.energy_mj = dev->total_uj / 1000;
         s.has = GPU_HAS_ENERGY;
     }

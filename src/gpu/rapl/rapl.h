@@ -31,7 +31,9 @@ struct rapl_opts {
 
 /* open(): GPU_ABSENT where there is no such tree.  info.uuid is "rapl:package-0",
  * "rapl:package-0:dram".  The kernel's counter wraps at max_energy_range_uj; what
- * sample() gives does not, as long as it is called once a wrap (minutes).  A
+ * sample() gives does not.  Where nobody can tell (the counter fell by more than a wrap
+ * of a possible power explains, or the last look was so long ago that it may have wrapped
+ * twice) it falls to 0, as any counter that begins anew: that is the meter's matter.  A
  * counter that we may not read is listed, and each sample says what is needed, until a
  * descriptor of it is given.
  */

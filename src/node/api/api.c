@@ -123,6 +123,7 @@ static int read_query(const struct routes_report *ask, int64_t now_ns,
             r = ledger_query_set(q, words[i].key, words[i].value, now_ns, err);
     q->one_user = ask->one_user;
     q->uid = ask->uid;
+    q->domain_step_j = ask->exact ? 0 : VIEW_RAPL_STEP_J;
     return r < 0 ? r : ledger_query_check(q, err);
 }
 

@@ -6,11 +6,6 @@
 #include "node/api/metrics.h"
 #include "node/api/text.h"
 
-/* What a RAPL domain showed last: renewed once a second at most, whoever asks. */
-struct metrics_shown {
-    bool has_power;
-    double energy_j, power_w;
-};
 /* A job beyond the bound, and what of it is in job_id="other" already. */
 struct metrics_other {
     uint64_t job;
@@ -23,9 +18,6 @@ struct metrics {
     struct text label;                   /* label sets of boards and jobs … */
     size_t board_at[METRICS_BOARDS + 1]; /* … board i's from here to the next's … */
     size_t job_at[VIEW_JOBS_MAX + 2];    /* … and so on; "other" behind the last */
-    struct metrics_shown cpu[METRICS_DOMAINS];
-    size_t n_cpu;
-    uint64_t cpu_ns; /* when they were renewed; 0: never */
     struct metrics_other other[VIEW_JOBS_MAX];
     size_t n_other;
     double other_j; /* never falls: it is a counter */

@@ -9,8 +9,6 @@
 #include "base/units.h"
 #include "node/api/metrics-inside.h"
 
-enum { KEPT_NS = 1000000000 };
-
 static const struct {
     const char *name, *type, *help;
 } family[] = {
@@ -273,29 +271,6 @@ static void put_node(struct metrics_render *r)
 
 /* ---- CPU and memory ---- */
 
-static void keep_cpu(struct metrics *m, const struct node_view *v)
-{
-    if (m->cpu_ns && v->now_ns - m->cpu_ns < KEPT_NS && m->n_cpu == v->n_rapl)
-        return;
-    m->cpu_ns = v->now_ns;
-    m->n_cpu = v->n_rapl < METRICS_DOMAINS ? v->n_rapl : METRICS_DOMAINS;
-    for (size_t i = 0; i < m->n_cpu; i++)
-        m->cpu[i] = (struct metrics_shown){.has_power = v->rapl[i].power_w.known,
-                                           .energy_j = v->rapl[i].energy_j,
-                                           .power_w = v->rapl[i].power_w.v};
-}
-
-size_t metrics_rapl(struct metrics *m, const struct node_view *view,
-                    struct view_rapl ret[METRICS_DOMAINS])
-{
-    keep_cpu(m, view);
-    for (size_t i = 0; i < m->n_cpu; i++)
-        ret[i] = (struct view_rapl){.name = view->rapl[i].name,
-                                    .energy_j = m->cpu[i].energy_j,
-                                    .power_w = {m->cpu[i].has_power, m->cpu[i].power_w}};
-    return m->n_cpu;
-}
-
 static void cpu_series(struct metrics_render *r, size_t i, double v)
 {
     struct text *t = &r->m->label;
@@ -309,16 +284,15 @@ static void cpu_series(struct metrics_render *r, size_t i, double v)
 
 static void put_cpu(struct metrics_render *r)
 {
-    const struct metrics *m = r->m;
+    const struct node_view *v = r->v;
 
-    keep_cpu(r->m, r->v);
     metrics_begin(r, METRICS_CPU_POWER);
-    for (size_t i = 0; i < m->n_cpu; i++)
-        if (m->cpu[i].has_power)
-            cpu_series(r, i, m->cpu[i].power_w);
+    for (size_t i = 0; i < v->n_rapl; i++)
+        if (v->rapl[i].power_w.known)
+            cpu_series(r, i, v->rapl[i].power_w.v);
     metrics_begin(r, METRICS_CPU_ENERGY);
-    for (size_t i = 0; i < m->n_cpu; i++)
-        cpu_series(r, i, m->cpu[i].energy_j);
+    for (size_t i = 0; i < v->n_rapl; i++)
+        cpu_series(r, i, v->rapl[i].energy_j);
 }
 
 int metrics_render(struct metrics *m, const struct node_view *view,

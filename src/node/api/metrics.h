@@ -45,13 +45,6 @@ int metrics_render(struct metrics *m, const struct node_view *view,
                    const struct metrics_opts *opts, const char **ret, size_t *ret_len,
                    uw_error *err);
 
-/* The RAPL domains as anybody may see them: renewed once a second at most.  Returns how
- * many.
- */
-enum { METRICS_DOMAINS = 32 };
-size_t metrics_rapl(struct metrics *m, const struct node_view *view,
-                    struct view_rapl ret[METRICS_DOMAINS]);
-
 /* The table: name, type and help of each family; NULL when i is out of range. */
 const char *metrics_family(size_t i, const char **ret_type, const char **ret_help);
 

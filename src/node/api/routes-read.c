@@ -60,11 +60,8 @@ void route_openapi(struct ask *a)
 void route_node(struct ask *a)
 {
     struct json_out *o = json_out_new();
-    const struct node_view *v = look(a);
-    struct view_rapl rapl[METRICS_DOMAINS];
-    size_t n = metrics_rapl(a->r->metrics, v, rapl);
 
-    show_node(o, v, a->who, rapl, n);
+    show_node(o, look(a), a->who);
     http_reply_json(a->x, 200, o);
 }
 

@@ -234,6 +234,7 @@ void route_report(struct ask *a)
                                 .gco2e_kwh = http_query(a->x, "gco2e_kwh"),
                                 .price_kwh = http_query(a->x, "price_kwh"),
                                 .one_user = !show_all(a->who),
+                                .exact = a->who->admin,
                                 .uid = a->who->uid};
     uw_error err = {""};
 

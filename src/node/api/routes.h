@@ -20,6 +20,7 @@ struct routes_report {
     const char *by, *zone, *from, *to, *gco2e_kwh, *price_kwh;
     bool one_user; /* uid's jobs alone */
     uid_t uid;
+    bool exact; /* processors' energy finer than everybody may see it */
 };
 
 /* The node as routes see it: node.h's functions, or a test's.  All but the optional

@@ -181,21 +181,22 @@ static void show_sums(struct json_out *o, const struct node_view *v)
     json_out_double(o, "today_j", today_j);
 }
 
-static void show_rapl(struct json_out *o, const struct view_rapl *rapl, size_t n)
+/* What the kernel shows to root alone is the administrators' alone here. */
+static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
 {
     json_out_array(o, "rapl");
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < v->n_rapl; i++) {
+        const struct view_rapl *d = &v->rapl[i];
         json_out_object(o, NULL);
-        json_out_text(o, "name", rapl[i].name);
-        json_out_double(o, "energy_j", rapl[i].energy_j);
-        show_value(o, "power_w", &rapl[i].power_w);
+        json_out_text(o, "name", d->name);
+        json_out_double(o, "energy_j", exact ? d->exact.energy_j : d->energy_j);
+        show_value(o, "power_w", exact ? &d->exact.power_w : &d->power_w);
         json_out_end(o);
     }
     json_out_end(o);
 }
 
-void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who,
-               const struct view_rapl *rapl, size_t n_rapl)
+void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who)
 {
     json_out_object(o, NULL);
     json_out_text(o, "hostname", v->hostname);
@@ -209,7 +210,7 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
     show_utc(o, "utc", v->utc_ns);
     show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - v->began_ns));
     show_sums(o, v);
-    show_rapl(o, rapl, n_rapl);
+    show_rapl(o, v, who->admin);
     counts(o, "config", "loads", v->config_loads, v->config_failures);
     counts(o, "ledger", "rows", v->ledger_rows, v->ledger_failures);
     json_out_object(o, "you");

@@ -40,8 +40,7 @@ struct view_value show_power(const struct node_view *v);
 
 /* ---- bodies: an object under key (NULL: the root, or an item of an array) ---- */
 
-void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who,
-               const struct view_rapl *rapl, size_t n_rapl);
+void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who);
 void show_gpu(struct json_out *o, const char *key, const struct node_view *v, size_t i);
 void show_explain(struct json_out *o, const struct node_view *v, size_t i);
 /* Energy of boards whose meters could not tell is null, with the reason. */

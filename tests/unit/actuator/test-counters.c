@@ -45,7 +45,7 @@ static void test_open(void)
     struct counters c;
     char found[200] = "";
 
-    counters_open("/nowhere", &c);
+    counters_open("/nowhere", geteuid(), &c);
     is_int((int)c.n, 0, "no tree is no fault");
     make_zone("intel-rapl:0", "package-0", "1000000");
     make_zone("intel-rapl:0:0", "core", "1");
@@ -53,7 +53,7 @@ static void test_open(void)
     make_zone("intel-rapl:1", "psys", "1");
     make_zone("intel-rapl-mmio:0", "package-0", "1");
     make_zone("intel-rapl:evil", "package-0", "1");
-    counters_open(tree, &c);
+    counters_open(tree, geteuid(), &c);
     is_int((int)c.n, 2, "packages and their memory, nothing else");
     for (size_t i = 0; i < c.n; i++)
         (void)snprintf(found + strlen(found), 80, "%s ", c.at[i].zone);
@@ -65,6 +65,55 @@ static void test_open(void)
                                       "rapl:0",      "intel-rapl:..",  ""};
     for (size_t i = 0; i < n_elements(bad); i++)
         ok(!counters_is_zone(bad[i]), "'%s' is no zone", bad[i]);
+}
+
+/* What others can have put there is handed to nobody. */
+static void test_others(void)
+{
+    char zone[100], counter[120], elsewhere[100];
+    struct counters c;
+    static const char *const what[] = {
+        "a link to another file",          "a pipe",
+        "a counter that others may write", "a zone that others may write",
+        "a link to such a zone",           "another user's counter"};
+
+    for (size_t i = 0; i < n_elements(what); i++) {
+        make_zone("intel-rapl:7", "package-7", "1000000");
+        (void)snprintf(zone, sizeof zone, "%s/intel-rapl:7", tree);
+        (void)snprintf(counter, sizeof counter, "%s/energy_uj", zone);
+        (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", top);
+        counters_open(tree, geteuid(), &c);
+        size_t before = c.n;
+        counters_close(&c);
+        int r = i == 5 && geteuid() != 0 ? -1 : 0;
+        if (i == 0)
+            r = unlink(counter) < 0 ? -1 : symlink("/etc/passwd", counter);
+        else if (i == 1)
+            r = unlink(counter) < 0 ? -1 : mkfifo(counter, 0644);
+        else if (i == 2)
+            r = chmod(counter, 0666);
+        else if (i == 3)
+            r = chmod(zone, 0777);
+        else if (i == 4)
+            r = chmod(zone, 0777) < 0 || rename(zone, elsewhere) < 0
+                    ? -1
+                    : symlink(elsewhere, zone);
+        else if (r == 0)
+            r = chown(counter, 65534, 65534);
+        counters_open(tree, geteuid(), &c);
+        if (r < 0)
+            skip_one(what[i], "takes root");
+        else
+            is_int((long long)c.n, (long long)before - 1, "%s is left out", what[i]);
+        counters_close(&c);
+        (void)unlink(counter);
+        (void)unlink(zone); /* where it is a link */
+        if (rename(elsewhere, zone) < 0)
+            (void)chmod(zone, 0755);
+        (void)chmod(zone, 0755);
+    }
+    (void)snprintf(counter, sizeof counter, "%s/name", zone);
+    (void)unlink(counter);
 }
 
 /* ---- service and client in one loop ---- */
@@ -157,7 +206,7 @@ static void up(struct world *w)
 
     (void)loop_new_real((struct loop_clock){.speed = 1}, &w->loop, NULL);
     fake_reset(w->loop);
-    counters_open(tree, &w->counters);
+    counters_open(tree, geteuid(), &w->counters);
     w->given = rapl_given_new();
     struct guard_opts guard = {.loop = w->loop, .backend = &fake_backend};
     ok(guard_new(&guard, &w->guard, NULL) == 0, "a guard");
@@ -280,6 +329,7 @@ int main(void)
     (void)snprintf(socket_path, sizeof socket_path, "%s/sock", top);
     (void)mkdir(tree, 0755);
     test_open();
+    test_others();
     test_hand_over();
     test_frees();
     test_given();

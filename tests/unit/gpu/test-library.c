@@ -66,6 +66,40 @@ static void check_as_root(void)
     }
 }
 
+static void check_folder(void)
+{
+    static const struct {
+        const char *what;
+        mode_t top, folder;
+        uid_t top_uid, folder_uid, owner;
+        int r;
+    } cases[] = {
+        {"a folder of root's", 0755, 0755, 0, 0, 0, 0},
+        {"one of the owner's", 0755, 0755, 0, 1, 1, 0},
+        {"one of another's", 0755, 0755, 0, 2, 1, -EPERM},
+        {"one of a user's, to root", 0755, 0755, 0, 1, 0, -EPERM},
+        {"one below another's", 0755, 0755, 2, 1, 1, -EPERM},
+        {"one for a group", 0755, 0775, 0, 0, 0, -EPERM},
+        {"one for all", 0755, 0777, 0, 0, 0, -EPERM},
+        {"one for all, sticky", 0755, 01777, 0, 0, 0, -EPERM},
+    };
+    char real[PATH_MAX];
+    uw_error err = {{0}};
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        (void)chmod(top, cases[i].top);
+        (void)chmod(folder, cases[i].folder);
+        (void)!chown(top, cases[i].top_uid, 0);
+        (void)!chown(folder, cases[i].folder_uid, 0);
+        is_int(gpu_folder_check(folder, cases[i].owner, real, sizeof real, &err),
+               cases[i].r, "%s", cases[i].what);
+        reset();
+    }
+    is_int(gpu_folder_check(file, 0, real, sizeof real, &err), -EPERM, "a file is none");
+    is_int(gpu_folder_check("lib", 0, real, sizeof real, &err), -EINVAL, "no path");
+    is_int(gpu_folder_check("/nowhere", 0, real, sizeof real, &err), -ENOENT, "nowhere");
+}
+
 int main(void)
 {
     char real[PATH_MAX];
@@ -86,9 +120,10 @@ int main(void)
     is_str(real, file, "… is followed");
     is_int(gpu_library_check(file, false, real, 5, &err), -ENAMETOOLONG, "no room");
     is_int(check(folder, true, &err), -EPERM, "a folder is no library");
-    if (geteuid() == 0)
+    if (geteuid() == 0) {
         check_as_root();
-    else
+        check_folder();
+    } else
         is_int(check(file, true, &err), -EPERM, "a user's file is nothing for root");
     (void)unlink(link_to);
     (void)unlink(file);

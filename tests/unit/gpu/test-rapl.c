@@ -78,6 +78,20 @@ static void check_counter(void *lib)
     put("intel-rapl:0", "energy_uj", "1999150");
     (void)rapl_backend.sample(dev, GPU_HAS_ENERGY, &s, &err);
     is_int(s.energy_mj, 262145328, "… and counts on");
+    put("intel-rapl:0", "energy_uj", "1000");
+    (void)rapl_backend.sample(dev, GPU_HAS_ENERGY, &s, &err);
+    is_int(s.energy_mj, 0, "a fall that no wrap explains: it began anew");
+    put("intel-rapl:0", "energy_uj", "2001000");
+    (void)rapl_backend.sample(dev, GPU_HAS_ENERGY, &s, &err);
+    is_int(s.energy_mj, 2000, "… and counts from there");
+    ticks += UINT64_C(130) * 1000000000;
+    put("intel-rapl:0", "energy_uj", "26002001000");
+    (void)rapl_backend.sample(dev, GPU_HAS_ENERGY, &s, &err);
+    is_int(s.energy_mj, 26002000, "130 s later it cannot have wrapped twice");
+    ticks += UINT64_C(131) * 1000000000;
+    put("intel-rapl:0", "energy_uj", "52002001000");
+    (void)rapl_backend.sample(dev, GPU_HAS_ENERGY, &s, &err);
+    is_int(s.energy_mj, 0, "after 131 s nobody can tell: anew");
     put("intel-rapl:0", "energy_uj", "rubbish");
     s.has = 7;
     is_int(rapl_backend.sample(dev, GPU_HAS_ENERGY, &s, &err), -EIO,

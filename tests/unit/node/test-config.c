@@ -30,6 +30,8 @@ static const struct {
     {"boards.only", "boards: {only: [0, 2-3, GPU-1234]}", true},
     {"boards.library", "boards: {library: /opt/libnvidia-ml.so.1}", true},
     {"boards.rapl", "boards: {rapl: false}", true},
+    {"boards.rapl_period", "boards: {rapl_period: 5 s}", false},
+    {"boards.powercap", "boards: {powercap: /opt/powercap}", true},
     {"sampling.rest", "sampling: {rest: 4 s}", false},
     {"sampling.job", "sampling: {job: 300 ms}", false},
     {"sampling.search", "sampling: {search: 100 ms}", false},

@@ -242,52 +242,6 @@ static void books_and_restart(void)
     loop_child_free(job);
 }
 
-/* ---- processors ---- */
-
-static void put(const char *file, const char *text)
-{
-    char path[160];
-
-    (void)snprintf(path, sizeof path, "%s/rapl/intel-rapl:0/%s", w.dir, file);
-    FILE *f = fopen(path, "w");
-    if (!f)
-        return;
-    (void)fprintf(f, "%s\n", text);
-    (void)fclose(f);
-}
-
-static void processors(void)
-{
-    char tree[100], zone[120], path[160];
-    static const char *const files[] = {"name", "max_energy_range_uj", "energy_uj"};
-    struct rapl_opts opts = {.root = tree};
-
-    (void)snprintf(tree, sizeof tree, "%s/rapl", w.dir);
-    (void)snprintf(zone, sizeof zone, "%s/intel-rapl:0", tree);
-    (void)mkdir(tree, 0700);
-    (void)mkdir(zone, 0700);
-    put("name", "package-0");
-    put("max_energy_range_uj", "262143328850");
-    put("energy_uj", "1000000");
-    w.cpu = &opts;
-    ok(start_node(), "processors: a node");
-    put("energy_uj", "101000000");
-    run_s(1);
-    const struct node_view *v = node_look(w.node);
-    ok(v->n_rapl == 1 && strcmp(v->rapl[0].name, "package-0") == 0, "one package");
-    is_near(v->n_rapl ? v->rapl[0].energy_j : 0, 100, 1e-6, "its energy");
-    ok(v->n_rapl && v->rapl[0].power_w.known && v->rapl[0].power_w.v > 50 &&
-           v->rapl[0].power_w.v < 110,
-       "its power, of a second or more");
-    node_free(take(w.node));
-    for (size_t i = 0; i < n_elements(files); i++) {
-        (void)snprintf(path, sizeof path, "%s/%s", zone, files[i]);
-        (void)unlink(path);
-    }
-    (void)rmdir(zone);
-    (void)rmdir(tree);
-}
-
 /* ---- trouble ---- */
 
 static void trouble(void)
@@ -475,7 +429,7 @@ static void mixed(void)
 
 int main(void)
 {
-    static void (*const parts[])(void) = {rights, books_and_restart, processors, trouble,
+    static void (*const parts[])(void) = {rights, books_and_restart, trouble,
                                           calls,  settings,          mixed};
 
     log_set_level((enum log_level)0);

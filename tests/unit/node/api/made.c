@@ -142,8 +142,9 @@ void made_init(struct made *m, size_t n_boards, size_t n_jobs)
         make_job(m, i, n_boards);
     if (n_boards > 0)
         make_claims(m);
-    m->rapl[0] = (struct view_rapl){"package-0", 5000.25, {true, 80.5}};
-    m->rapl[1] = (struct view_rapl){"dram-0", 400, {false, 0}};
+    m->rapl[0] =
+        (struct view_rapl){"package-0", 5000, {true, 80.5}, {5000.25, {true, 81.75}}};
+    m->rapl[1] = (struct view_rapl){"dram-0", 400, {false, 0}, {400.5, {false, 0}}};
     m->view = (struct node_view){.hostname = "made-host",
                                  .version = "0.1.0",
                                  .simulated = true,

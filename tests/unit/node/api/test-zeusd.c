@@ -353,9 +353,9 @@ static void test_energy(struct rig *rig)
 
 static void test_cpus(struct rig *rig)
 {
-    struct view_rapl rapl[] = {{"package-0", 12.5, {true, 30.25}},
-                               {"dram-0", 3.25, {true, 4}},
-                               {"package-1", 1, {true, 20}}};
+    struct view_rapl rapl[] = {{"package-0", 12, {true, 30.25}, {12.5, {true, 30}}},
+                               {"dram-0", 3, {true, 4}, {3.25, {true, 5}}},
+                               {"package-1", 1, {true, 20}, {1.5, {true, 21}}}};
 
     rig->made->view.rapl = rapl;
     rig->made->view.n_rapl = 3;
@@ -368,13 +368,13 @@ static void test_cpus(struct rig *rig)
     http_try_free(t);
     t = ask(rig, "GET", "/cpu/get_cumulative_energy?cpu=true&dram=true");
     is_str(http_try_body(t, NULL),
-           "{\"0\":{\"cpu_energy_uj\":12500000,\"dram_energy_uj\":3250000},"
+           "{\"0\":{\"cpu_energy_uj\":12000000,\"dram_energy_uj\":3000000},"
            "\"1\":{\"cpu_energy_uj\":1000000,\"dram_energy_uj\":null}}",
            "their energy");
     http_try_free(t);
     t = ask(rig, "GET", "/cpu/get_cumulative_energy?cpu_ids=0&cpu=false&dram=true");
     is_str(http_try_body(t, NULL),
-           "{\"0\":{\"cpu_energy_uj\":null,\"dram_energy_uj\":3250000}}", "in part");
+           "{\"0\":{\"cpu_energy_uj\":null,\"dram_energy_uj\":3000000}}", "in part");
     http_try_free(t);
     t = ask(rig, "GET", "/cpu/get_cumulative_energy?cpu=true");
     is_str(http_try_body(t, NULL), "Query deserialize error: missing field `dram`",
