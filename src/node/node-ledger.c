@@ -296,18 +296,32 @@ int node_ledger_take_over(struct node *node, uw_error *err)
 
 /* ---- from now on ---- */
 
-/* A new file knows nothing of the jobs that run. */
-static void tell_jobs(struct node *node)
+static void add_claim(struct node *node, struct ledger_batch *b,
+                      const struct caps_what *what);
+
+/* A new file knows nothing of the jobs that run, nor of the claims that are in force: a
+ * restart would end the ones and forget the others.
+ */
+static void restate(struct node *node)
 {
     for (size_t i = 0; i < roster_count(node->roster); i++)
         node_ledger_job(node, roster_at(node->roster, i));
+    for (size_t i = 0; i < node->n; i++) {
+        struct caps_view v;
+        caps_look(node->caps, i, &v);
+        for (size_t k = 0; k < v.claims->n; k++)
+            add_claim(node, ledger_queue_rows(node->queue),
+                      &(struct caps_what){.event = CAPS_EVENT_CLAIM,
+                                          .board = i,
+                                          .claim = &v.claims->claim[k]});
+    }
 }
 
 static void on_state(int r, const char *text, void *user)
 {
     if (r == LEDGER_ASIDE) {
         log_event(LOG_LEVEL_ERROR, "ledger-aside", "reason=%s", log_quote(text).text);
-        tell_jobs(user);
+        restate(user);
     } else if (r < 0) {
         log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory",
                   log_quote(text).text);

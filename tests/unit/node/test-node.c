@@ -1,6 +1,8 @@
 /* The whole node in virtual time over simulated boards: who may claim what, time, restart
  * with take-over, reload, dry run, books.
  */
+#include <fcntl.h>
+#include <sqlite3.h>
 #include <sys/stat.h>
 
 #include "node-scene.h"
@@ -242,6 +244,84 @@ static void books_and_restart(void)
     loop_child_free(job);
 }
 
+/* ---- a ledger that is damaged while it is used ---- */
+
+/* Its pages are overwritten; a write by another makes the writer read them anew. */
+static void damage_ledger(const char *path)
+{
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+    char junk[4096];
+    off_t page = 0;
+
+    (void)sqlite3_open(path, &db);
+    (void)sqlite3_exec(db, "PRAGMA wal_checkpoint(TRUNCATE)", NULL, NULL, NULL);
+    if (sqlite3_prepare_v2(db,
+                           "SELECT rootpage FROM sqlite_master WHERE name ="
+                           " 'energy_by_age'",
+                           -1, &stmt, NULL) == SQLITE_OK &&
+        sqlite3_step(stmt) == SQLITE_ROW)
+        page = sqlite3_column_int64(stmt, 0);
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    memset(junk, 0x5a, sizeof junk);
+    ok(page > 0 &&
+           pwrite(fd, junk, sizeof junk, (page - 1) * 4096) == (ssize_t)sizeof junk,
+       "a page is hit");
+    (void)close(fd);
+    db = NULL;
+    (void)sqlite3_open(path, &db);
+    (void)sqlite3_exec(db, "INSERT INTO event VALUES(1, 1, 'x', NULL, NULL, NULL)", NULL,
+                       NULL, NULL);
+    (void)sqlite3_close(db);
+}
+
+static void damaged(void)
+{
+    struct loop_child *job = train("0,1", ANNA);
+    char path[128], command[200];
+    uint64_t named = 0, hard = 0, over = 0;
+    uw_error err;
+
+    (void)snprintf(path, sizeof path, "%s/ledger.sqlite", w.dir);
+    ok(start_node(), "a damaged ledger: a node");
+    uint64_t id = begin_job(&root, JOB_REGISTERED, 0, 3, 0);
+    ok(claim(&anna, "1", CLAIM_NAMED, 200000, 3600, &named, &err) == 0 &&
+           claim(&root, "3", CLAIM_HARD, 150000, 400, &hard, &err) == 0 &&
+           claim(&root, "2", CLAIM_HARD, 150000, 400, &over, &err) == 0,
+       "three claims");
+    run_s(30);
+    ok(node_withdraw(w.node, &root, over, &err) == 0, "one is withdrawn");
+    run_s(30);
+    damage_ledger(path);
+    run_s(40);
+    (void)snprintf(command, sizeof command, "ls %s.damaged-* >/dev/null 2>&1", path);
+    ok(system(command) == 0, "the old file is kept aside");
+    is_int(in_force(1), 200000, "no cap has moved");
+
+    node_free(take(w.node)); /* as by kill -9 */
+    run_s(3);
+    ok(start_node(), "restart: a node");
+    run_s(90);
+    const struct node_view *v = node_look(w.node);
+    const struct view_job *j = find_job(v, id);
+    ok(j && !j->job->ended_ns && j->job->uid == ANNA && j->job->n_labels == 1,
+       "the job is taken over out of the new file");
+    is_int((long long)v->board[1].cap.verdict.claim, (long long)named,
+           "anna's claim, too");
+    is_int((long long)v->board[3].cap.verdict.claim, (long long)hard, "and root's");
+    is_int((long long)v->board[2].cap.verdict.claim, 0, "not the one that was withdrawn");
+    is_int(in_force(1), 200000, "the cap is in force");
+    run_s(240);
+    is_int(in_force(3), ORIGINAL_MW, "root's claim ends when it should have ended");
+    (void)loop_child_kill(job, 9);
+    loop_child_free(job);
+    node_free(take(w.node));
+    (void)snprintf(command, sizeof command, "rm -f %s.damaged-*", path);
+    (void)!system(command);
+}
+
 /* ---- trouble ---- */
 
 static void trouble(void)
@@ -429,7 +509,7 @@ static void mixed(void)
 
 int main(void)
 {
-    static void (*const parts[])(void) = {rights, books_and_restart, trouble,
+    static void (*const parts[])(void) = {rights, books_and_restart, damaged, trouble,
                                           calls,  settings,          mixed};
 
     log_set_level((enum log_level)0);
