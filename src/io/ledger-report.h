@@ -16,6 +16,16 @@ enum ledger_by {
     LEDGER_BY_DOMAIN, /* processors and their memory */
 };
 
+/* All 0: exactly.  Else energies in whole steps, and of whole periods of UTC alone, none
+ * that ends after until_utc_ns: however often it is asked and with whatever from and to,
+ * nothing finer can be had.
+ */
+struct ledger_coarse {
+    double step_j;
+    uint64_t period_ns;
+    int64_t until_utc_ns;
+};
+
 struct ledger_query {
     enum ledger_by by;
     char label[64]; /* LEDGER_BY_LABEL's key */
@@ -24,7 +34,7 @@ struct ledger_query {
     /* Whose jobs may be seen.  Boards' totals are everybody's. */
     bool one_user;
     uid_t uid;
-    double domain_step_j; /* energy of RAPL domains is told in whole steps; 0: exactly */
+    struct ledger_coarse domains; /* how finely RAPL domains are told */
     /* Only where they are configured: grams of CO2 equivalent and money a kWh. */
     bool has_carbon, has_price;
     double gco2e_kwh, price_kwh;

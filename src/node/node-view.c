@@ -99,6 +99,7 @@ const struct node_view *node_look(struct node *node)
         .board = node->view_board,
         .n_boards = node->open ? node->n : 0,
         .n_jobs = node->open ? look_at_jobs(node) : 0,
+        .rapl_ns = node->config.boards.rapl_ns,
         .config_loads = node->config_loads,
         .config_failures = node->config_failures,
     };

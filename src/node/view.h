@@ -90,6 +90,7 @@ struct node_view {
     size_t n_jobs;
     const struct view_rapl *rapl;
     size_t n_rapl;
+    uint64_t rapl_ns; /* boards.rapl_period */
     uint64_t config_loads, config_failures;
     uint64_t ledger_rows, ledger_failures;
 };

@@ -172,6 +172,21 @@ static int caps_begin(struct report *rep, uw_error *err)
 
 #define IS_DOMAIN "board IN (SELECT id FROM board WHERE kind > 1)"
 
+/* Is a domain's row of that time to be told? */
+static bool is_told(const struct report *rep, int64_t begin_ms)
+{
+    const struct ledger_query *q = rep->q;
+    int64_t period_ms = (int64_t)(q->domains.period_ns / (uint64_t)NS_PER_MS_I);
+
+    if (period_ms == 0)
+        return true;
+    int64_t from_ms = ms_of_ns(q->from_utc_ns) + period_ms - 1;
+    int64_t to_ms = ms_of_ns(q->to_utc_ns), until_ms = ms_of_ns(q->domains.until_utc_ns);
+    to_ms = until_ms < to_ms ? until_ms : to_ms;
+    return begin_ms >= from_ms - from_ms % period_ms &&
+           begin_ms < to_ms - to_ms % period_ms;
+}
+
 static int read_energy(struct report *rep, struct parts *p, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
@@ -192,6 +207,8 @@ static int read_energy(struct report *rep, struct parts *p, uw_error *err)
             .half_uj = sqlite3_column_int64(stmt, 6),
             .domain = sqlite3_column_int(stmt, 10) != 0,
         };
+        if (row.domain && !is_told(rep, begin_ms))
+            continue;
         unsigned *method = row.domain ? &rep->domain_method : &rep->method;
         *method |= (unsigned)sqlite3_column_int(stmt, 7);
         rep->simulated |= sqlite3_column_int(stmt, 8) != 0;
@@ -215,6 +232,8 @@ static int read_meter(struct report *rep, struct parts *p, uw_error *err)
         struct part row = {.board = sqlite3_column_int64(stmt, 1),
                            .uj = sqlite3_column_int64(stmt, 2),
                            .domain = sqlite3_column_int(stmt, 3) != 0};
+        if (row.domain && !is_told(rep, sqlite3_column_int64(stmt, 0)))
+            continue;
         r = add(p, sqlite3_column_int64(stmt, 0), &row);
         if (r < 0)
             return fail(err, r, "out of memory for the report");

@@ -37,7 +37,7 @@ void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int co
 
 double report_domain_j(const struct report *rep, int64_t uj)
 {
-    double j = (double)uj * 1e-6, step_j = rep->q->domain_step_j;
+    double j = (double)uj * 1e-6, step_j = rep->q->domains.step_j;
 
     return step_j > 0 ? floor(j / step_j) * step_j : j;
 }

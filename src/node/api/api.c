@@ -15,6 +15,7 @@
 #include "node/api/zeusd.h"
 
 enum { DOOR_UNIX = 1, DOOR_TCP, DOOR_ZEUSD };
+enum { RAPL_LATE_S = 15 }; /* a row of a processor is in the ledger by then */
 
 struct api {
     struct loop *loop;
@@ -123,7 +124,6 @@ static int read_query(const struct routes_report *ask, int64_t now_ns,
             r = ledger_query_set(q, words[i].key, words[i].value, now_ns, err);
     q->one_user = ask->one_user;
     q->uid = ask->uid;
-    q->domain_step_j = ask->exact ? 0 : VIEW_RAPL_STEP_J;
     return r < 0 ? r : ledger_query_check(q, err);
 }
 
@@ -132,7 +132,14 @@ static int report(void *user, const struct routes_report *ask, ledger_report_fn 
 {
     const struct api *api = user;
     struct ledger_query q;
-    int r = read_query(ask, loop_utc_ns(api->loop), &q, err);
+    int64_t now_ns = loop_utc_ns(api->loop);
+    int r = read_query(ask, now_ns, &q, err);
+
+    /* Of what may still be on its way into the ledger nothing is told. */
+    if (r >= 0 && !ask->exact)
+        q.domains =
+            (struct ledger_coarse){VIEW_RAPL_STEP_J, node_look(api->node)->rapl_ns,
+                                   now_ns - RAPL_LATE_S * (int64_t)NS_PER_S};
 
     return r < 0 ? r : node_report(api->node, &q, fn, fn_user, err);
 }

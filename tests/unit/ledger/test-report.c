@@ -382,7 +382,7 @@ static void test_domains(struct ledger *l)
     is_near(number(json_at(g.rows, 0), "cpu_j"), package + memory, 0.01, "by user");
     json_free(g.doc);
     q = query("label:team", NULL, NULL);
-    q.domain_step_j = 1000;
+    q.domains.step_j = 1000;
     get(l, &q, &g);
     is_near(number(json_at(g.rows, 0), "cpu_j"), floor((package + memory) / 1000) * 1000,
             1e-6, "in whole steps for some");
@@ -395,12 +395,40 @@ static void test_domains(struct ledger *l)
     json_free(g.doc);
 }
 
+/* Whole periods alone, whatever is asked for. */
+static void test_periods(struct ledger *l)
+{
+    static const struct {
+        const char *from, *to;
+        int64_t until_s;
+        unsigned hours;
+    } cases[] = {
+        {"2026-01-01T00:00:00Z", "2026-01-01T03:00:00Z", 864000, 3},
+        {"2026-01-01T00:00:10Z", "2026-01-01T03:59:50Z", 864000, 2},
+        {"2026-01-01T00:00:00Z", "2026-01-01T06:00:00Z", 3 * 3600 + 3599, 3},
+        {"2026-01-01T00:10:00Z", "2026-01-01T00:50:00Z", 864000, 0},
+    };
+    struct got g;
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct ledger_query q = query("cpu", cases[i].from, cases[i].to);
+        q.domains =
+            (struct ledger_coarse){1, UINT64_C(3600000000000), T0 + cases[i].until_s * S};
+        get(l, &q, &g);
+        is_near(number(json_get(g.root, "cpu"), "meter_j"),
+                floor(60 * 866.23456 * cases[i].hours), 1, "%s to %s: %u h",
+                cases[i].from, cases[i].to, cases[i].hours);
+        json_free(g.doc);
+    }
+}
+
 static void domains(struct ledger *l)
 {
     uw_error err = {{0}};
 
     fill_domains(l);
     test_domains(l);
+    test_periods(l);
     while (ledger_tidy(l, T0 + 500 * DAY, &err) == 1)
         ;
     is_int(help_number(help_path("c.sqlite"), "SELECT count(*) FROM energy WHERE"
