@@ -551,7 +551,9 @@ static int begin_job(struct node *node, const struct node_who *who,
     struct node_job_rec *rec = node_job_rec(node, id);
     if (!rec) {
         (void)roster_end(node->roster, id, NULL);
-        return fail(err, -E2BIG, "%d jobs are there already", ROSTER_MAX);
+        return node->n_jobs < n_elements(node->job)
+                   ? fail(err, -ENOMEM, "out of memory for a job")
+                   : fail(err, -E2BIG, "%d jobs are there already", ROSTER_MAX);
     }
     rec->search = ask->search;
     rec->goal = ask->goal;
@@ -573,12 +575,13 @@ int node_job_begin(struct node *node, const struct node_who *who,
 {
     int page = ask->page_fd;
     uw_error why = {""};
-    int r = begin_job(node, who, ask, ret_id, &why);
+    uint64_t id = 0;
+    int r = begin_job(node, who, ask, &id, &why);
 
     if (r == 0 && page >= 0) {
-        r = tunings_page(node->tunings, *ret_id, page, &why);
+        r = tunings_page(node->tunings, id, page, &why);
         if (r < 0)
-            (void)roster_end(node->roster, *ret_id, NULL);
+            (void)roster_end(node->roster, id, NULL);
         else
             page = -1;
     }
@@ -588,6 +591,7 @@ int node_job_begin(struct node *node, const struct node_who *who,
         (void)fail(err, r, "%s", why.text);
         return node_refuse(node, who, r, &why);
     }
+    *ret_id = id;
     return 0;
 }
 

@@ -252,8 +252,12 @@ static int make_tuner(struct tuning *t, uw_error *err)
     t->boards = t->wanted;
     tuner_claims_tell(t->claims, t->tuner);
     if (t->memory.held_mw && same_boards(t))
-        return tuner_resume(t->tuner, t->memory.held_mw);
-    return 0;
+        r = tuner_resume(t->tuner, t->memory.held_mw);
+    if (r < 0) { /* nobody has it: it must not outlive the tuning */
+        (void)fail(err, r, "the cap that was held cannot be held again");
+        drop_tuner(t);
+    }
+    return r < 0 ? r : 0;
 }
 
 static int close_tuner(struct tuning *t)
@@ -332,6 +336,8 @@ static int begin_tuner(struct tuning *t)
     uw_error err = {""};
 
     int r = make_tuner(t, &err);
+    if (r == -ENOMEM) /* that may pass: the next tick tries again */
+        return 0;
     if (r < 0) {
         t->refused = true;
         (void)snprintf(t->why, sizeof t->why, "%s", err.text);
@@ -434,7 +440,12 @@ int tunings_begin(struct tunings *ts, const struct job_entry *job,
         struct tuning_ask old;
         struct cap_class cls;
         uw_error why;
-        if (tuning_state_read(ask->state, &old, &cls, &t->memory, &why) < 0)
+        int r = tuning_state_read(ask->state, &old, &cls, &t->memory, &why);
+        if (r == -ENOMEM) { /* its caps would be lost for want of memory */
+            free(t);
+            return fail(err, r, "%s", why.text);
+        }
+        if (r < 0)
             note(t, why.text, true);
     }
     t->ask.state = NULL;
