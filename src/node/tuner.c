@@ -495,6 +495,11 @@ static int tuner_lease_over(struct tuner *t, const char *text)
     window_cancel(&t->window);
     tuner_turn(t, STRETCH_SEARCH);
     bool walked = t->report.started || t->step.cap_mw > 0;
+    if (!t->report.started) { /* what was held before is in force no more */
+        t->report.holding = false;
+        ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
+        t->commanded_mw = t->report.original_mw;
+    }
     t->state = walked ? TUNER_REHOLD : TUNER_WAIT;
     for (size_t i = 0; i < t->o.n; i++) {
         int r = t->o.caps->hold(t->o.caps_of, i, tuner_on_rehold, t);

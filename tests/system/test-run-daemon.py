@@ -206,6 +206,29 @@ def quick_restarts(t, node, d):
     t.equal(run.p.wait(90), 0, "CMD ends well")
 
 
+def both_die(t, node, d):
+    """Daemon and actuator: nothing is capped meanwhile, and what is shown is in force again."""
+    run = Run(node, "--goal", "edp", "--gpus", "2", "--name", "again", "--", *train("2", 9000))
+    job = wait(lambda: holds(node, "again"))
+    t.ok(job, "a job holds a cap", run.said())
+    d.actuator.kill()
+    d.actuator.wait()
+    d.kill(actuator=False)
+    d.start()
+    told = []
+
+    def agree():
+        j = holds(node, "again")
+        told[:] = [j and j["search"], limit(node, 2)]
+        return j and limit(node, 2) == j["search"]["cap_mw"] < ORIGINAL
+    t.ok(wait(agree, 60), "both are killed: it holds a cap again, and the one shown is in force",
+         [told, d.ask("GET", "/v1/claims"), node.run("underwatt", "explain", "2").stdout])
+    job = job_of(node, "again")
+    if job:
+        os.kill(job["pid"], signal.SIGTERM)
+    t.equal(run.p.wait(30), 143, "CMD is ended")
+
+
 def whole_energy(t, node, _):
     """What `run` prints is what the job used, to its last second."""
     report = os.path.join(node.tmp, "measured.json")
@@ -254,7 +277,7 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]), "both": (3, [both_die]),
              "slow": (3, [whole_energy])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:
