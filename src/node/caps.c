@@ -119,6 +119,17 @@ void caps_configure(struct caps *c, const struct caps_conf *conf)
     step_all(c);
 }
 
+void caps_count_on(struct caps *c, size_t board, const struct caps_view *was)
+{
+    if (board >= c->n)
+        return;
+    struct caps_board *b = &c->board[board];
+
+    b->writes = was->writes;
+    b->failures = was->failures;
+    memcpy(b->changes, was->changes, sizeof b->changes);
+}
+
 /* ---- the actuator ---- */
 
 void caps_use_actuator(struct caps *c, struct actuator *act)

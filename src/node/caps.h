@@ -172,6 +172,9 @@ struct caps_view {
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
 
+/* Counts go on from those of an earlier set of caps. */
+void caps_count_on(struct caps *c, size_t board, const struct caps_view *was);
+
 /* What became of a claim of the view's. */
 enum caps_met {
     CAPS_MET,     /* the limit in force is no higher than it wants, or than soft floor

@@ -456,8 +456,9 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
         caps_look(node->caps, i, &v);
         found = claims_find(v.claims, id);
     }
-    int r = found ? may_withdraw(who, found, &why)
-                  : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
+    int r = found         ? may_withdraw(who, found, &why)
+            : !node->open ? fail(&why, -EAGAIN, "no GPU is there (yet)")
+                          : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
     if (r < 0) {
         (void)fail(err, r, "%s", why.text);
         return r == -EPERM ? node_refuse(node, who, r, &why) : r;
@@ -653,6 +654,8 @@ static int may_hand_out(struct node *node, const struct node_who *who, const cha
             : fail(&why, -EPERM, "%s may not release GPUs: that is for administrators",
                    name_of(who));
 
+    if (r == 0 && !node->open)
+        r = fail(&why, -EAGAIN, "no GPU is there (yet)");
     if (r < 0)
         (void)fail(err, r, "%s", why.text);
     return r == -EPERM ? node_refuse(node, who, r, &why) : r;

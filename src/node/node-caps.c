@@ -87,7 +87,12 @@ int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err)
                              .on_event = on_caps,
                              .user = node};
 
-    return caps_new(&opts, &node->caps, err);
+    int r = caps_new(&opts, &node->caps, err);
+    for (size_t i = 0; r == 0 && i < node->n_kept; i++)
+        for (size_t k = 0; k < node->n; k++)
+            if (strcmp(node->kept[i].info.uuid, node_info(node, k)->uuid) == 0)
+                caps_count_on(node->caps, k, &node->view_board[i].cap);
+    return r;
 }
 
 void node_caps_configure(struct node *node)

@@ -42,6 +42,12 @@ struct node_board {
     double throttle_s[REASON_BITS];
 };
 
+/* What is shown of a board while all are opened anew. */
+struct node_kept {
+    struct gpu_info info;
+    struct claims claims;
+};
+
 /* … and of a job beside the roster's. */
 struct node_job_rec {
     uint64_t id;
@@ -98,6 +104,8 @@ struct node {
     struct loop_worker *saver; /* writes searches' states */
     struct book_board before[BOARDS_MAX];
     struct loop_timer *tick, *reopen;
+    struct node_kept *kept; /* NULL: they are open, or never were */
+    size_t n_kept;
     uw_error boards_error;
 
     struct node_cpu *cpu; /* processors; NULL: not looked at */
@@ -133,6 +141,12 @@ struct node {
 void node_tell(struct node *node, enum node_event event, const void *what);
 int64_t node_utc(const struct node *node, uint64_t at_ns); /* of a time of the loop */
 const struct gpu_info *node_info(const struct node *node, size_t board);
+
+/* node-view.c: the boards are to be closed for a while: what is known of them, and their
+ * claims, stays in view until node_keep_no_more().
+ */
+void node_keep(struct node *node);
+void node_keep_no_more(struct node *node);
 
 /* node-caps.c */
 int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err);

@@ -1,6 +1,7 @@
 /* What the node shows: node_look(). */
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/array.h"
@@ -33,6 +34,47 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
         v->last.enforced_mw = v->cap.enforced_mw;
     }
     node_book_board(node, i, v);
+}
+
+/* As long as they are away: what they are and what is claimed, nothing that is read. */
+static void await_board(struct node *node, size_t i)
+{
+    struct view_board *v = &node->view_board[i];
+
+    v->info = &node->kept[i].info;
+    v->cap.claims = &node->kept[i].claims;
+    v->cap.state = CAPS_LOST;
+    v->cap.enforced_mw = 0;
+    v->cap.ramping = v->cap.waiting = v->cap.failed = false;
+    (void)snprintf(v->cap.text, sizeof v->cap.text, "waiting for the boards");
+    v->last = (struct gpu_sample){0};
+    v->power_w.known = false;
+    v->n_jobs = 0;
+}
+
+void node_keep(struct node *node)
+{
+    if (!node->open || node->kept)
+        return;
+    struct node_kept *kept = calloc(node->n, sizeof *kept);
+    if (!kept)
+        return; /* they are out of view for a moment */
+    (void)node_look(node);
+    for (size_t i = 0; i < node->n; i++) {
+        kept[i].info = *node->view_board[i].info;
+        kept[i].claims = *node->view_board[i].cap.claims;
+    }
+    node->kept = kept;
+    node->n_kept = node->n;
+    for (size_t i = 0; i < node->n_kept; i++)
+        await_board(node, i);
+}
+
+void node_keep_no_more(struct node *node)
+{
+    free(node->kept);
+    node->kept = NULL;
+    node->n_kept = 0;
 }
 
 static void look_at_job(struct node *node, const struct job_entry *job,
@@ -97,7 +139,7 @@ const struct node_view *node_look(struct node *node)
         .began_ns = node->began_ns,
         .utc_ns = loop_utc_ns(node->loop),
         .board = node->view_board,
-        .n_boards = node->open ? node->n : 0,
+        .n_boards = node->open ? node->n : node->n_kept,
         .n_jobs = node->open ? look_at_jobs(node) : 0,
         .rapl_ns = node->config.boards.rapl_ns,
         .config_loads = node->config_loads,
@@ -119,9 +161,11 @@ int node_board(struct node *node, const char *name, size_t *ret, uw_error *err)
     const struct gpu_info *info[BOARDS_MAX] = {NULL};
     struct selection chosen;
 
-    for (size_t i = 0; i < node->n; i++)
-        info[i] = board_view(boards_at(node->boards, i))->info;
-    if (select_list(name, info, node->n, &chosen, err) < 0)
+    size_t n = node->open ? node->n : node->n_kept;
+
+    for (size_t i = 0; i < n; i++)
+        info[i] = node->open ? node_info(node, i) : &node->kept[i].info;
+    if (select_list(name, info, n, &chosen, err) < 0)
         return -ENOENT;
     if (chosen.n != 1)
         return fail(err, -ENOENT, "'%.60s' is no single board", name);

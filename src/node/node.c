@@ -252,6 +252,7 @@ static int use_boards(struct node *node, uw_error *err)
     node->ticked_ns = now;
     node->open = true;
     node_rapl_books_start(node);
+    node_keep_no_more(node);
     plan_reopen(node);
     return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
@@ -264,6 +265,7 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
     (void)now_ns;
 
+    node_keep(node);
     close_boards(node);
     if (start_boards(node, &err) < 0)
         loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S,
@@ -433,6 +435,7 @@ void node_free(struct node *node)
     node->ending = true;
     close_boards(node);
     node_rapl_stop(node);
+    node_keep_no_more(node);
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
     free(node->view_job);

@@ -77,10 +77,95 @@ static void foreign(void)
     close_scene();
 }
 
+/* The claims are in view while nobody can say a thing about the boards. */
+static void ask_while_away(void)
+{
+    const struct caps_view *v = cap(0);
+    uw_error err = {""};
+    size_t at = 9;
+    char text[200];
+
+    ok(node_board(r.node, "1", &at, &err) == 0 && at == 1, "a board is known by name");
+    is_int(node_release(r.node, &root, "0", 0, NULL, NULL, &err), -EAGAIN,
+           "what has to be done to one waits: %s", err.text);
+    is_int(node_withdraw(r.node, &root, 1, &err), -EAGAIN, "a withdrawal, too");
+    (void)caps_claim_met(v, &v->claims->claim[0], text, sizeof text);
+    is_str(text, "not in force: waiting for the boards", "the claim says so");
+}
+
+static void waiting(void)
+{
+    unsigned without = 0, shown = 0;
+
+    open_scene("boards are opened anew, which takes its time");
+    begin_life(&r);
+    claim(0, CLAIM_HARD, 200000);
+    pass(&r, 5);
+    fault(&r, "0 limit 230W");
+    pass(&r, 3);
+    uint64_t others = changes(0, CAPS_CAUSE_OTHER);
+    is_int((long long)others, 1, "another writer was counted");
+    fault(&r, "reload");
+    fault(&r, "1 hang for 20s");
+    r.may_default = r.hung = true;
+    for (int i = 0; i < 200; i++) {
+        pass(&r, 0.1);
+        const struct node_view *v = node_look(r.node);
+        without += v->n_boards == 0 || v->board[0].cap.claims->n != 1;
+        if (v->n_boards == 2 &&
+            strcmp(v->board[0].cap.text, "waiting for the boards") == 0 && shown++ == 0)
+            ask_while_away();
+    }
+    is_int(without, 0, "the claim is there in each look");
+    ok(shown > 10, "it waited for the boards (%u looks)", shown);
+    pass(&r, 30);
+    is_int(limit_of(&r, 0), 200000, "the boards are back: in force");
+    ok(changes(0, CAPS_CAUSE_OTHER) == others, "counts go on");
+    close_scene();
+}
+
+/* A job whose page died with its client: the cap that was found is held blind for a
+ * while, no longer.
+ */
+static void blind(void)
+{
+    open_scene("daemon and client die, the job lives");
+    begin_life(&r);
+    for (int i = 0; i < 40 && !r.run[0].job; i++) {
+        end_run(&r, &r.run[0]);
+        begin_run(&r, &r.run[0]);
+    }
+    uint64_t job = r.run[0].job;
+    const struct node_view *v = node_look(r.node);
+    size_t at = v->n_jobs && v->job[0].job->boards & 1 ? 0 : 1;
+    for (int i = 0; i < 400 && !strstr(node_look(r.node)->job[0].search.state, "holds");
+         i++)
+        pass(&r, 5);
+    pass(&r, 60);
+    uint32_t held = limit_of(&r, at);
+    ok(job && held && held < ORIGINAL_MW, "a cap is found and held: %u mW", held);
+    kill_node(&r);
+    r.run[0].job = 0; /* nobody hands the page over */
+    begin_life(&r);
+    pass(&r, 5);
+    is_int(limit_of(&r, at), held, "held on for a moment");
+    pass(&r, 40);
+    is_int(limit_of(&r, at), ORIGINAL_MW, "no progress is known: no cap of the search's");
+    ok(strstr(node_look(r.node)->job[0].search.state, "measured only"), "told: %s",
+       node_look(r.node)->job[0].search.state);
+    r.run[0].job = job;
+    hand_over(&r, &r.run[0]);
+    pass(&r, 120);
+    ok(limit_of(&r, at) < ORIGINAL_MW, "the page is back: so is the cap, %u mW",
+       limit_of(&r, at));
+    close_scene();
+}
+
 int main(void)
 {
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
     reloaded();
     foreign();
+    waiting();
     return done();
 }
