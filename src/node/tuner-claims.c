@@ -12,6 +12,7 @@ enum {
     POLL_MS = 200,   /* while an answer is due; events come in between */
     CLAMP_MS = 3000, /* a limit that stays another than asked for is believed */
     LATE_MS = 30000,
+    FIRST_S = 10, /* for an actuator to be found */
 };
 #define HOLD_LATE_NS (600 * NS_PER_S)
 
@@ -44,6 +45,7 @@ struct tuner_claims {
     struct loop_timer *timer;
     struct tuner *tuner;
     bool lost; /* said, and not yet held again */
+    uint64_t began_ns;
     uint32_t ceiling_mw, enforced_mw;
 };
 
@@ -255,12 +257,21 @@ static int tell_lost(struct tuner_claims *c, const struct caps_view *v)
     return r;
 }
 
+/* A search that was taken over stays as it is until the actuator has been asked: its cap
+ * may be in force for the grace.
+ */
+static bool awaits_first(const struct tuner_claims *c)
+{
+    return c->o.kind == CLAIM_SOFT && !tuner_report(c->tuner)->started &&
+           s_between(c->began_ns, loop_now_ns(c->o.loop)) < FIRST_S;
+}
+
 static int tell_states(struct tuner_claims *c)
 {
     for (size_t i = 0; i < c->o.n; i++) {
         struct caps_view v;
         caps_look(c->o.caps, c->slot[i].at, &v);
-        if (v.state == CAPS_LOST && !c->lost)
+        if (v.state == CAPS_LOST && !c->lost && !awaits_first(c))
             return tell_lost(c, &v);
         bool over =
             v.state == CAPS_YIELDED || v.state == CAPS_RELEASED || v.state == CAPS_DENIED;
@@ -441,6 +452,7 @@ int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims *
         return fail(err, -E2BIG, "%zu boards are more than %d", opts->n, BOARDS_MAX);
     c->o = *opts;
     c->ceiling_mw = UINT32_MAX;
+    c->began_ns = loop_now_ns(opts->loop);
     (void)snprintf(c->who, sizeof c->who, "%s", opts->who);
     for (size_t i = 0; i < opts->n; i++)
         c->slot[i].at = board_view(opts->boards[i])->at;

@@ -456,6 +456,17 @@ int tuner_resume(struct tuner *t, uint32_t held_mw)
     return command(t, held_mw);
 }
 
+int tuner_blind(struct tuner *t)
+{
+    if (!t->search || t->state != TUNER_WAIT || !t->report.holding)
+        return 0;
+    tuner_note(t, true,
+               "no step is told of since: back to the original cap until one is");
+    t->report.holding = false;
+    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
+    return command(t, t->report.original_mw);
+}
+
 static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *reply,
                            void *user)
 {
@@ -476,7 +487,9 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
     t->commanded_mw = t->report.original_mw;
     if (t->report.started)
         return tuner_next(t);
-    t->state = TUNER_WAIT; /* a cap by name, and no progress to be seen */
+    t->state = TUNER_WAIT; /* a cap by name, or resumed, and no progress to be seen */
+    if (t->search && t->report.holding)
+        return tuner_resume(t, t->report.held_mw);
     return tuner_cap_now(t);
 }
 

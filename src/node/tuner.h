@@ -98,6 +98,10 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
 int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
 /* Before any steps were told: goes on at a cap that was held before, at once. */
 int tuner_resume(struct tuner *t, uint32_t held_mw);
+/* A search that was resumed, and whose job tells of no steps: whether it goes on cannot
+ * be seen, so the originals are back until it tells.
+ */
+int tuner_blind(struct tuner *t);
 /* What the actuator's on_event was told. */
 int tuner_on_event(struct tuner *t, enum actuator_event event,
                    const struct actuator_reply *what);

@@ -292,7 +292,7 @@ static int without_progress(struct tuning *t)
     t->silent = true;
     if (t->ask.search) {
         note(t, "the job reports no progress: it is measured, not capped", true);
-        return 0;
+        return tuner_blind(t->tuner);
     }
     note(t, "the job reports no progress: the cap is set, what it saves cannot be told",
          true);

@@ -167,5 +167,6 @@ int main(void)
     reloaded();
     foreign();
     waiting();
+    blind();
     return done();
 }
