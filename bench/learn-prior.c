@@ -89,8 +89,8 @@ static double factor(const struct points *c, const struct prior_side *s, double 
         spot[i] = prior_spot(s, c->x[i]);
     for (size_t i = 0; i < c->n; i++)
         for (size_t j = 0; j < c->n; j++)
-            a[i * c->n + j] =
-                prior_cov(s, rough, spot[i], spot[j]) + LEVEL_VAR + (i == j ? JITTER : 0);
+            a[i * c->n + j] = prior_cov(s, rough, &spot[i], &spot[j]) + LEVEL_VAR +
+                              (i == j ? JITTER : 0);
     return cholesky(a, c->n);
 }
 

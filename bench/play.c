@@ -10,6 +10,8 @@
 #include "core/optimum/search.h"
 
 enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256 };
+#define WINDOW_S 10.0
+#define HOUR_S 3600.0
 #define PEAK 1.1 /* simulated 99th percentile of power over its mean */
 
 struct world {
@@ -18,6 +20,7 @@ struct world {
     struct rng rng;
     uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
     unsigned caps, windows;
+    double spent; /* sum of the goal's true values at the caps of the windows */
 };
 
 static struct goal_ref ref_of(const struct record *rec)
@@ -30,6 +33,13 @@ static double worth(const struct record *rec, const struct goal *g, double cap_w
     struct curve_value v = curve_at(rec->curve, cap_w);
     struct goal_ref ref = ref_of(rec);
     return goal_value(g, v.energy_j, v.time_s, &ref);
+}
+
+/* The same where a bound does not count: what a moment there costs. */
+static double unbounded(const struct record *rec, const struct goal *g, double cap_w)
+{
+    struct goal energy = {.kind = GOAL_ENERGY};
+    return worth(rec, g->kind == GOAL_SLOWDOWN ? &energy : g, cap_w);
 }
 
 double play_oracle_w(const struct record *rec, const struct goal *goal, double from_w)
@@ -56,6 +66,7 @@ static struct curve_value measure(struct world *w, uint32_t cap_mw)
     v.power_w = v.energy_j / v.time_s;
 
     w->windows++;
+    w->spent += unbounded(w->rec, &w->p->goal, w_of_mw(cap_mw));
     for (unsigned i = 0; i < w->caps; i++)
         if (w->seen_mw[i] == cap_mw)
             return v;
@@ -247,6 +258,8 @@ int play(const struct record *rec, const struct play *p, struct score *ret, uw_e
     if (r < 0)
         return fail_in(err, r, "%s", rec->name);
     *ret = score_of(rec, &p->goal, cap_w);
+    ret->cost =
+        (w.spent / unbounded(rec, &p->goal, cap_w) - w.windows) * WINDOW_S / HOUR_S;
     ret->caps = w.caps;
     ret->windows = w.windows;
     return 0;

@@ -33,6 +33,7 @@ struct score {
     double slowdown;              /* time over the reference's */
     double saving, oracle_saving; /* energy, fractions of the reference's */
     bool broken;                  /* slowdown:F: the bound was exceeded */
+    double cost; /* of the windows, 10 s each, over the kept cap: share of an hour's */
     unsigned caps, windows;
 };
 

@@ -25,7 +25,7 @@ static const struct {
 struct cell {
     struct stats regret, allowed, slowdown, over;
     double over_p99;
-    double within, saving, oracle_saving, caps, windows; /* shares and means */
+    double within, saving, oracle_saving, caps, windows, cost; /* shares and means */
     size_t broken, n;
 };
 
@@ -56,6 +56,7 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
         c.oracle_saving += s.oracle_saving / n;
         c.caps += s.caps / n;
         c.windows += s.windows / n;
+        c.cost += s.cost / n;
         if (s.broken) {
             over[i] = s.slowdown / p.goal.param - 1;
             c.broken++;
@@ -73,11 +74,11 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
 static void print_row(const char *name, const struct cell *c)
 {
     (void)printf("  %-15s %6.1f %7.2f %7.2f %7.2f %7.2f %7.2f %8.1f %6.1f %6.2f %6.2f "
-                 "%8.2f %6.2f %5.1f/%.2f/%.2f\n",
+                 "%8.2f %6.2f %5.2f %5.1f/%.2f/%.2f\n",
                  name, 100 * c->within, 100 * c->regret.mean, 100 * c->regret.p95,
                  100 * c->regret.max, 100 * c->allowed.mean, 100 * c->allowed.max,
                  100 * c->saving, 100 * c->saving / c->oracle_saving, c->slowdown.mean,
-                 c->slowdown.max, c->caps, c->windows,
+                 c->slowdown.max, c->caps, c->windows, 100 * c->cost,
                  100.0 * (double)c->broken / (double)c->n, 100 * c->over_p99,
                  100 * c->over.max);
 }
@@ -92,12 +93,13 @@ static void json_row(FILE *f, const char *name, const struct cell *c)
     stats_json(f, &c->allowed);
     (void)fprintf(f, ",\"slowdown\":");
     stats_json(f, &c->slowdown);
-    (void)fprintf(f,
-                  ",\"saving\":{\"mean\":%.9g},\"oracle_saving\":{\"mean\":%.9g},"
-                  "\"caps\":{\"mean\":%.6g},\"windows\":{\"mean\":%.6g},"
-                  "\"broken\":%.6g,\"excess_p99\":%.6g,\"worst_excess\":%.6g}",
-                  c->saving, c->oracle_saving, c->caps, c->windows,
-                  (double)c->broken / (double)c->n, c->over_p99, c->over.max);
+    (void)fprintf(
+        f,
+        ",\"saving\":{\"mean\":%.9g},\"oracle_saving\":{\"mean\":%.9g},"
+        "\"caps\":{\"mean\":%.6g},\"windows\":{\"mean\":%.6g},\"cost_hour\":%.6g,"
+        "\"broken\":%.6g,\"excess_p99\":%.6g,\"worst_excess\":%.6g}",
+        c->saving, c->oracle_saving, c->caps, c->windows, c->cost,
+        (double)c->broken / (double)c->n, c->over_p99, c->over.max);
 }
 
 static int print_goal(const struct records *recs, const struct table_opts *opts,
@@ -137,10 +139,10 @@ int table_print(const struct records *recs, const struct table_opts *opts, uw_er
         (void)printf("%zu curves, noise %g, %u seed%s\n"
                      "                  within   regret %%                 floor kept    "
                      "  saving of "
-                     "oracle's slowdown      caps windows  bound broken\n"
+                     "oracle's slowdown      caps windows cost  bound broken\n"
                      "                   1 %%    mean     p95     max    mean     max    "
                      " mean %%     "
-                     "%%   mean    max     mean   mean  %% / p99 %% / worst %%\n",
+                     "%%   mean    max     mean   mean  %%/h  %% / p99 %% / worst %%\n",
                      recs->n, opts->noise, opts->seeds, opts->seeds == 1 ? "" : "s");
     if (opts->json)
         (void)fprintf(opts->json, "{\"curves\":%zu,\"noise\":%g,\"seeds\":%u,\"goals\":[",

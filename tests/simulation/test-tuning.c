@@ -610,6 +610,7 @@ static void boards_change(void)
        "what was saved there is kept: %.0f J, %.0f J", before.energy_j,
        report_of(&s, 0)->saved.energy_j);
     wait_for_hold(&s, 0);
+    pass(&s, 60); /* the way down */
     ok(report_of(&s, 0)->holding && in_force(&s, 0) == report_of(&s, 0)->held_mw &&
            in_force(&s, 1) == 300000,
        "the search goes on with what is left: %.0f W",

@@ -66,7 +66,7 @@ static double rough_of(const struct model *m, const struct prior_side *s,
         for (size_t i = 0; i < m->n; i++) {
             v[i] = y[i];
             for (size_t j = 0; j < m->n; j++)
-                a[i * MODEL_LEVELS + j] = prior_cov(s, rough, spot[i], spot[j]) +
+                a[i * MODEL_LEVELS + j] = prior_cov(s, rough, &spot[i], &spot[j]) +
                                           height_cov(m->levels[i], m->levels[j]) +
                                           (i == j ? var[i] : 0);
         }
@@ -119,8 +119,8 @@ static double fit_scaled(struct model *m, double demand_w)
         double mt = prior_mean(&prior->t, x);
         for (size_t j = 0; j <= i; j++) {
             double h = height_cov(l, m->levels[j]);
-            double t = prior_cov(&prior->t, m->rough_t, m->spot_t[i], m->spot_t[j]) + h;
-            double p = prior_cov(&prior->p, m->rough_p, m->spot_p[i], m->spot_p[j]) + h;
+            double t = prior_cov(&prior->t, m->rough_t, &m->spot_t[i], &m->spot_t[j]) + h;
+            double p = prior_cov(&prior->p, m->rough_p, &m->spot_p[i], &m->spot_p[j]) + h;
             double *a = &m->chol[2 * i * MODEL_ROWS + 2 * j];
             a[0] = a[1] = a[MODEL_ROWS] = t;
             a[MODEL_ROWS + 1] = t + p;
@@ -188,8 +188,8 @@ void model_at(const struct model *m, double cap_w, struct model_spot *ret)
     ret->mean_e = ret->mean_t + prior_mean(&m->prior->p, x);
     for (size_t i = 0; i < m->n; i++) {
         double h = m->levels[i]->stale ? 0 : FREE_VAR;
-        double t = prior_cov(&m->prior->t, m->rough_t, ret->t, m->spot_t[i]) + h;
-        double p = prior_cov(&m->prior->p, m->rough_p, ret->p, m->spot_p[i]) + h;
+        double t = prior_cov(&m->prior->t, m->rough_t, &ret->t, &m->spot_t[i]) + h;
+        double p = prior_cov(&m->prior->p, m->rough_p, &ret->p, &m->spot_p[i]) + h;
         ret->row_t[2 * i] = ret->row_t[2 * i + 1] = ret->row_e[2 * i] = t;
         ret->row_e[2 * i + 1] = t + p;
         ret->mean_t += t * (m->alpha[2 * i] + m->alpha[2 * i + 1]);
@@ -202,8 +202,8 @@ void model_at(const struct model *m, double cap_w, struct model_spot *ret)
 double model_cov(const struct model *m, const struct model_spot *a, struct model_mix wa,
                  const struct model_spot *b, struct model_mix wb)
 {
-    double t = prior_cov(&m->prior->t, m->rough_t, a->t, b->t) + FREE_VAR;
-    double p = prior_cov(&m->prior->p, m->rough_p, a->p, b->p) + FREE_VAR;
+    double t = prior_cov(&m->prior->t, m->rough_t, &a->t, &b->t) + FREE_VAR;
+    double p = prior_cov(&m->prior->p, m->rough_p, &a->p, &b->p) + FREE_VAR;
     double v = (wa.t + wa.e) * (wb.t + wb.e) * t + wa.e * wb.e * p;
 
     for (size_t i = 0; i < 2 * m->n; i++)

@@ -1,7 +1,7 @@
 /* The goal's value at every cap considered, as the model expects it, and what
  * another window at one of them would be worth: the knowledge gradient (Frazier,
  * Powell and Dayanik 2009), for slowdown:F with the bound's certainty counted in.
- * Pure; large (about 300 kB), so it lives in the search's own memory.
+ * Pure; large (about 200 kB), so it lives in the search's own memory.
  */
 #ifndef CORE_OPTIMUM_OUTLOOK_H
 #define CORE_OPTIMUM_OUTLOOK_H
@@ -12,11 +12,17 @@
 #include "core/optimum/model.h"
 #include "core/optimum/propose.h"
 
-enum { OUTLOOK_STEPS = 72, OUTLOOK_CAPS = OUTLOOK_STEPS + MODEL_LEVELS };
+enum {
+    OUTLOOK_STEPS = 56,
+    OUTLOOK_FINE = 8,
+    OUTLOOK_CAPS = OUTLOOK_STEPS + OUTLOOK_FINE + MODEL_LEVELS
+};
 
 struct outlook {
     struct model model;
     struct goal_shape shape;
+    double log_bound, slack;
+    size_t best; /* outlook_best() */
     double lo_w, hi_w, grain_w;
     double var_t, var_e; /* of one more window */
     size_t n;
@@ -27,8 +33,8 @@ struct outlook {
     double excess[OUTLOOK_CAPS];        /* bound: log time over the reference's, … */
     double var[OUTLOOK_CAPS];           /* … and its variance */
     struct model_mix mix[OUTLOOK_CAPS]; /* how value depends on log time, energy */
-    /* Covariance of what a window at [column] shows with the value at [row], and,
-     * under a bound, with the excess at [row].  Shown: the value; under a bound
+    /* Covariance of what a window at [row] shows with the value at [column], and,
+     * under a bound, with the excess at [column].  Shown: the value; under a bound
      * the log time.
      */
     double cov[OUTLOOK_CAPS][OUTLOOK_CAPS];
@@ -41,6 +47,8 @@ void outlook_make(struct outlook *o, const struct scene *scene);
  * (the highest cap where none is).
  */
 size_t outlook_best(const struct outlook *o);
+/* Whether the bound surely allows cap i; always where there is none. */
+bool outlook_allows(const struct outlook *o, size_t i);
 /* By how much `windows` windows at cap c are expected to lower what is kept. */
 double outlook_gain(const struct outlook *o, size_t c, unsigned windows);
 /* outlook_best() to the grain, with the expected logarithms (of the window). */

@@ -3,6 +3,9 @@
 #include <math.h>
 #include <string.h>
 
+#define ROOT5 2.23606797749979
+#define U_MOST 4.0 /* |log x|: exponentials of it over a length stay finite */
+
 /* Learnt by `bench/learn-prior --curves zeus.csv --source` from the 106 saturated
  * sweeps of ML.ENERGY Zeus (NSDI 2023, SOSP 2024, JIT profiles; V100, A40, RTX
  * 6000, P100, A100) that tools/zeus-curves selects.
@@ -67,25 +70,36 @@ double prior_mean(const struct prior_side *s, double x)
 
 struct prior_spot prior_spot(const struct prior_side *s, double x)
 {
+    const double len[PRIOR_SCALES] = {s->len_long, s->len_mid, s->len_short};
     double at = clamp((x - PRIOR_AMP_AT) / PRIOR_AMP_BY, 0, PRIOR_AMPS - 1);
     int i = (int)fmin(at, PRIOR_AMPS - 2);
     double f = at - i;
-    return (struct prior_spot){log(x),
-                               exp((1 - f) * s->log_amp[i] + f * s->log_amp[i + 1])};
+    struct prior_spot p = {
+        .u = clamp(log(x), -U_MOST, U_MOST),
+        .amp = exp((1 - f) * s->log_amp[i] + f * s->log_amp[i + 1]),
+    };
+
+    for (int k = 0; k < PRIOR_SCALES; k++) {
+        p.up[k] = exp(ROOT5 * p.u / len[k]);
+        p.down[k] = 1 / p.up[k];
+    }
+    return p;
 }
 
-static double matern52(double r)
+/* Matern 5/2 of two points at the k-th length; low.u <= high.u. */
+static double matern52(const struct prior_spot *low, const struct prior_spot *high,
+                       double len, int k)
 {
-    double a = 2.23606797749979 * fabs(r);
-    return (1 + a + a * a / 3) * exp(-a);
+    double a = ROOT5 * (high->u - low->u) / len;
+    return (1 + a + a * a / 3) * high->down[k] * low->up[k];
 }
 
-double prior_cov(const struct prior_side *s, double rough, struct prior_spot a,
-                 struct prior_spot b)
+double prior_cov(const struct prior_side *s, double rough, const struct prior_spot *a,
+                 const struct prior_spot *b)
 {
-    double d = a.u - b.u;
-    return a.amp * b.amp *
-               (matern52(d / s->len_long) +
-                s->share * s->share * matern52(d / s->len_mid)) +
-           rough * rough * matern52(d / s->len_short);
+    const struct prior_spot *low = a->u < b->u ? a : b, *high = a->u < b->u ? b : a;
+    return a->amp * b->amp *
+               (matern52(low, high, s->len_long, 0) +
+                s->share * s->share * matern52(low, high, s->len_mid, 1)) +
+           rough * rough * matern52(low, high, s->len_short, 2);
 }

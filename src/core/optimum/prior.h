@@ -33,12 +33,16 @@ extern const struct prior prior_recorded;
 double prior_mean(const struct prior_side *s, double x);
 /* Weights of the mean's knots at x: mean = sum of weight x knot. */
 void prior_mean_weights(double x, double ret[PRIOR_MEANS]);
-/* One point of the kernel, worked out once. */
+/* One point of the kernel, worked out once: covariances need no exponential then,
+ * since exp(-|u - u'| / len) = exp(-max / len) x exp(min / len).
+ */
+enum { PRIOR_SCALES = 3 };
 struct prior_spot {
     double u, amp;
+    double up[PRIOR_SCALES], down[PRIOR_SCALES]; /* exp(+-sqrt(5) u / len) */
 };
 struct prior_spot prior_spot(const struct prior_side *s, double x);
-double prior_cov(const struct prior_side *s, double rough, struct prior_spot a,
-                 struct prior_spot b);
+double prior_cov(const struct prior_side *s, double rough, const struct prior_spot *a,
+                 const struct prior_spot *b);
 
 #endif

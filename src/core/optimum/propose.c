@@ -11,7 +11,9 @@
  */
 static const struct price {
     double new_cap, window;
-} price_free = {0.00405, 0.0001}, price_bounded = {0.0005, 0.0001};
+} price_single = {0.005, 0.0001},   /* energy, EDP */
+    price_mixed = {0.0065, 0.0001}, /* sums of energy and time: shallower valleys */
+    price_bounded = {0.004, 0.0003};
 #define EDP_SCALE 2
 #define STEP 0.10  /* of the demand: to a neighbour … */
 #define REACH 0.20 /* … which counts up to here */
@@ -21,15 +23,49 @@ static const struct price {
     1.5 /* a cliff so many times lower than what was measured above it tells nothing \
            between */
 #define FLAT 0.003 /* a smaller change of time and energy is none */
-#define ROUGH 0.02 /* of time: where a curve is that rough, a valley may be hidden */
-#define LOOK 0.6   /* … and this share of the demand is where to look once */
 #define NEAR 0.08  /* of the demand: what is kept was measured no further away */
+/* Where nothing promises more, a gap between measured caps is looked into when it is
+ * wider than this share of the demand and the model's value there is not worse than
+ * what would be kept by more than this.  `low` stands for the gap down to the lowest
+ * allowed cap, which counts for more: nothing is known of its far end.
+ */
+static const struct gaps {
+    double wide, hope, low_hope;
+} gaps_even = {0.29, 0.03, 0.12}, /* most curves */
+    gaps_uneven = {0.14, 0.10, 0.20}, gaps_bounded = {0.20, -0.02, 0.10};
+#define LOW_WEIGHT 1.5
+#define LOW_AT 0.75 /* of the way down */
+/* Roughness beyond which a curve is uneven: more than most recorded ones have.  That of
+ * power counts for less, as time jumps with a board's regime and power with any.
+ */
+#define UNEVEN 0.022
+#define ROUGH_POWER 0.4
+enum { UNEVEN_LEVELS = 3 }; /* until then roughness is the prior's alone */
+#define VERIFY 0.001 /* bounded: gain at a cap not measured that is worth a window */
+
+/* The level measured within `near` of this cap; NULL: none. */
+static const struct level *measured_near(const struct outlook *o, double cap_w,
+                                         double near_w)
+{
+    for (size_t i = 0; i < o->model.n; i++)
+        if (!o->model.levels[i]->stale &&
+            fabs(o->model.levels[i]->cap_w - cap_w) < near_w)
+            return o->model.levels[i];
+    return NULL;
+}
 
 struct pick {
     size_t at;
     unsigned windows;
     double net, gain;
 };
+
+static const struct price *price_of(const struct outlook *o)
+{
+    if (!isinf(o->shape.bound))
+        return &price_bounded;
+    return o->shape.product || !(o->shape.wt > 0) ? &price_single : &price_mixed;
+}
 
 static struct pick best_pick(const struct outlook *o, const struct price *price,
                              double scale)
@@ -68,17 +104,6 @@ static bool flat(const struct outlook *o, const struct level *l)
 static bool steep(const struct outlook *o, const struct level *l, size_t best)
 {
     return !l->stale && l->log_t - o->model.ref_t - o->spot[best].mean_t > CLIFF;
-}
-
-/* The level measured within `near` of this cap; NULL: none. */
-static const struct level *measured_near(const struct outlook *o, double cap_w,
-                                         double near_w)
-{
-    for (size_t i = 0; i < o->model.n; i++)
-        if (!o->model.levels[i]->stale &&
-            fabs(o->model.levels[i]->cap_w - cap_w) < near_w)
-            return o->model.levels[i];
-    return NULL;
 }
 
 /* The climb's part: what is kept has a measured neighbour on this side (+1 above,
@@ -138,35 +163,92 @@ static double behind_cliff(const struct outlook *o, size_t best)
                 o->hi_w);
 }
 
-/* The measured cap to keep where nothing may be measured any more: what the model
- * believes of caps in between was never put to the test.
+/* The best of the measured caps, by the model; under a bound of those that it allows
+ * (the highest cap where none is).
  */
-static size_t best_measured(const struct outlook *o, size_t best)
+static size_t best_measured(const struct outlook *o)
 {
     double least = HUGE_VAL;
+    size_t best = o->n - 1;
 
-    for (size_t i = o->n; i-- > 0 && isinf(o->shape.bound);)
-        if (o->measured[i] && o->value[i] < least) {
+    for (size_t i = o->n; i-- > 0;)
+        if (o->measured[i] && o->value[i] < least && outlook_allows(o, i)) {
             least = o->value[i];
             best = i;
         }
     return best;
 }
 
-static double least_measured(const struct outlook *o)
+static size_t nearest(const struct outlook *o, double cap_w)
 {
-    for (size_t i = 0; i < o->n; i++)
-        if (o->measured[i])
-            return o->cap_w[i];
-    return o->hi_w;
+    size_t at = 0;
+    for (size_t i = 1; i < o->n; i++)
+        if (fabs(o->cap_w[i] - cap_w) < fabs(o->cap_w[at] - cap_w))
+            at = i;
+    return at;
 }
 
-/* Where to look once on a rough curve; the highest cap on others. */
-static double look_down(const struct outlook *o)
+/* Where the curve is known least: inside the widest gap between measured caps, down
+ * to the lowest allowed, that may hide something better.  0: none.
+ */
+static double widest_gap(const struct outlook *o, size_t best, const struct gaps *g)
 {
-    if (o->model.rough_t < ROUGH)
-        return o->hi_w;
-    return fmax(round(LOOK * o->model.demand_w / o->grain_w) * o->grain_w, o->lo_w);
+    double widest = g->wide * o->model.demand_w, at = 0, below_w = o->lo_w;
+    double scale = o->shape.product ? EDP_SCALE : 1;
+    bool lowest = true;
+
+    for (size_t i = 0; i < o->n; i++) {
+        if (!o->measured[i])
+            continue;
+        double gap = o->cap_w[i] - below_w, wide = lowest ? LOW_WEIGHT * gap : gap;
+        double mid = o->cap_w[i] - (lowest ? LOW_AT : 0.5) * gap;
+        double v = o->value[nearest(o, mid)];
+        double hope = 1 + scale * (lowest ? g->low_hope : g->hope);
+        if (lowest)
+            v = fmin(v, o->value[i]);
+        if (wide > widest && v < o->value[best] * hope) {
+            widest = wide;
+            at = mid;
+        }
+        below_w = o->cap_w[i];
+        lowest = false;
+    }
+    return at > 0 ? fmin(fmax(round(at / o->grain_w) * o->grain_w, o->lo_w), o->hi_w) : 0;
+}
+
+/* Model criticism: what was measured is not what smooth curves do. */
+static bool uneven(const struct outlook *o)
+{
+    return o->model.n >= UNEVEN_LEVELS &&
+           hypot(o->model.rough_t, ROUGH_POWER * o->model.rough_p) > UNEVEN;
+}
+
+/* A look where little is known, for curves of two valleys or with a dip.  0: none. */
+static double look(const struct outlook *o, size_t best, const char **ret_why)
+{
+    bool odd = uneven(o), bounded = !isinf(o->shape.bound);
+
+    if (bounded && !odd)
+        return 0;
+    double at = widest_gap(o, best,
+                           bounded ? &gaps_bounded
+                           : odd   ? &gaps_uneven
+                                   : &gaps_even);
+    if (at > 0)
+        *ret_why = odd ? "an uneven curve: a look where it is known least"
+                       : "a look where the curve is known least";
+    return at;
+}
+
+/* What would be kept was not measured: nowhere near, or, under a bound, not itself
+ * though it is better than what was.
+ */
+static bool unverified(const struct outlook *o, size_t best, double best_w)
+{
+    if (!near_measured(o, best_w))
+        return true;
+    return !isinf(o->shape.bound) && !o->measured[best] &&
+           o->value[best_measured(o)] - o->value[best] > VERIFY;
 }
 
 /* Where the model sees nothing to gain: does the climb agree?  0: it does. */
@@ -175,7 +257,7 @@ static double climb(const struct outlook *o, size_t best, double best_w,
 {
     double below = missing_side(o, best, -1), above = missing_side(o, best, 1);
 
-    if (!near_measured(o, best_w)) {
+    if (unverified(o, best, best_w)) {
         *ret_why = "the expected best, to be verified";
         return best_w;
     }
@@ -192,27 +274,30 @@ static double climb(const struct outlook *o, size_t best, double best_w,
         *ret_why = "between a cliff and the best: nothing is known there";
         return behind;
     }
-    if (look_down(o) < least_measured(o) - NEAR * o->model.demand_w) {
-        *ret_why = "time is uneven here: a look further down";
-        return look_down(o);
-    }
-    return 0;
+    return look(o, best, ret_why);
+}
+
+/* Under a bound nothing is kept that was not measured. */
+static void keep_measured(const struct outlook *o, struct proposal *ret)
+{
+    size_t best = best_measured(o);
+    ret->best_w = o->cap_w[best];
+    ret->log_t = o->spot[best].mean_t + o->model.ref_t;
+    ret->log_e = o->spot[best].mean_e + o->model.ref_e;
 }
 
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
-    size_t best = outlook_best(o);
+    size_t best = o->best;
     double scale = o->value[best] * (o->shape.product ? EDP_SCALE : 1);
-    struct pick p =
-        best_pick(o, isinf(o->shape.bound) ? &price_free : &price_bounded, scale);
+    struct pick p = best_pick(o, price_of(o), scale);
     const char *why = "no other cap promises more";
 
     *ret = (struct proposal){.hold = true};
     if (s->windows_left == 0 && !o->measured[best])
-        best = best_measured(o, best);
+        best = best_measured(o);
     ret->best_w = outlook_refined(o, best, &ret->log_t, &ret->log_e);
-    ret->cap_w = ret->best_w;
     if (s->windows_left == 0) {
         why = "as many windows as it may take";
     } else if (p.net > 0) {
@@ -225,7 +310,11 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     } else {
         double to = climb(o, best, ret->best_w, &why);
         ret->hold = !(to > 0);
-        ret->cap_w = ret->hold ? ret->best_w : to;
+        ret->cap_w = to;
     }
+    if (ret->hold && !isinf(o->shape.bound))
+        keep_measured(o, ret);
+    if (ret->hold)
+        ret->cap_w = ret->best_w;
     (void)snprintf(ret->why, sizeof ret->why, "%s", why);
 }

@@ -15,7 +15,7 @@
 #include "core/optimum/propose.h"
 
 enum {
-    DEFAULT_WINDOWS = 16,
+    DEFAULT_WINDOWS = 24,
     MISSES_MAX = 2,   /* windows at another cap than asked for before it is believed */
     CHECK_STEPS = 2,  /* units of work at the first cap before walking on */
     SETTLE_STEPS = 1, /* one warm-up step after a change of cap */

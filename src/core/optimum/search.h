@@ -12,6 +12,10 @@
  * All GPUs of a job get the same cap; time and energy are the job's (energy of
  * all its GPUs) a unit of work, `gpus` says how many share it.
  *
+ * slowdown:F: where windows have errors, a cap is kept only if its time is expected
+ * within F and, 99 times of 100, within F and 0.2 % of it; where they have none,
+ * only if it was measured within F.
+ *
  * Safety (what it never does on its own account): name a cap below the soft
  * floor, 0.50 x demand unless configured, below the board's minimum, above the
  * original or above a hard limit; a first cap below 0.87 of the observed peak
@@ -46,7 +50,7 @@ struct search_setup {
     unsigned gpus;        /* GPUs that share time and energy; 0: 1 */
     double floor;         /* soft floor as a fraction of the demand; 0: SEARCH_FLOOR */
     double ramp;          /* fraction of the default limit a second; 0: SEARCH_RAMP */
-    unsigned max_windows; /* until it must hold, the reference included; 0: 16 */
+    unsigned max_windows; /* until it must hold, the reference included; 0: 24 */
     const struct prior *prior; /* what curves look like; NULL: prior_recorded */
 };
 

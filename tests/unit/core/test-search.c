@@ -128,7 +128,8 @@ static void look(struct watch *w, const struct search *s, const struct search_se
     w->bad_floor += t->cap_mw < floor_mw - 1;
     w->bad_first +=
         t->first_mw < 0.85 * r.peak_w * MW_PER_W - 1 || t->first_mw < t->cap_mw;
-    w->bad_stall += w->stall_mw && t->cap_mw <= w->stall_mw && t->cap_mw < hi;
+    w->bad_stall +=
+        w->stall_mw && t->cap_mw <= w->stall_mw && t->cap_mw + u->grain_mw <= hi;
 }
 
 static const char *const goals[] = {"energy",   "edp",           "eds:2",
@@ -211,7 +212,7 @@ static void play_once(struct watch *w, struct rng *g, bool events)
         changes += j.change > before;
         look(w, s, &u);
     }
-    unsigned most = (u.max_windows ? u.max_windows : 16) * changes + 1;
+    unsigned most = (u.max_windows ? u.max_windows : 24) * changes + 1;
     w->endless += events ? n >= 500 : n > most;
 }
 
