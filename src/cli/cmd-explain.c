@@ -56,6 +56,14 @@ static void print_claims(const struct json_value *claims)
     }
 }
 
+static void print_withdrawn(const struct json_value *lost)
+{
+    const char *text = take_text(lost, "text");
+
+    if (*text)
+        printf("  withdrawn  %s  %s\n", take_text(lost, "utc"), text);
+}
+
 /* Where on the ramp: only while there is a way to go. */
 static void print_ramp(const struct json_value *v)
 {
@@ -106,6 +114,8 @@ static void print_board(const struct json_value *v)
     printf("  target     %s\n", take_text(cap, "why"));
     print_ramp(v);
     print_claims(json_get(v, "claims"));
+    if (json_get(v, "withdrawn"))
+        print_withdrawn(json_get(v, "withdrawn"));
     printf("  floor      %s", isnan(take_mw(v, "floor_mw"))
                                   ? "not known yet"
                                   : watts(take_mw(v, "floor_mw")).t);

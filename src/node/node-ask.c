@@ -61,26 +61,32 @@ static struct node_refusal *refusal_of(struct node *node, uid_t uid, uint64_t ca
     return oldest;
 }
 
-int node_refuse(struct node *node, const struct node_who *who, int r, const uw_error *err)
+void node_say_once(struct node *node, enum node_say what, size_t board, uid_t uid,
+                   const char *who, const uw_error *why)
 {
+    static const char *const names[] = {"refused", "withdrawn"};
     uint64_t now = loop_now_ns(node->loop);
-    struct node_refusal *f = refusal_of(node, who->uid, cause_of(err->text), now);
+    struct node_refusal *f = refusal_of(node, uid, cause_of(why->text) + board, now);
     char text[320];
 
     if (!f || told_lately(f, now)) {
         node->refused_untold++;
         if (f)
             f->again++;
-        return r;
+        return;
     }
-    (void)snprintf(text, sizeof text, "%s: %s", who->name ? who->name : "somebody",
-                   err->text);
-    log_event(LOG_LEVEL_WARNING, "refused", "uid=%u who=%s reason=%s again=%" PRIu64,
-              (unsigned)who->uid, log_quote(who->name ? who->name : "").text,
-              log_quote(err->text).text, f->again);
-    node_ledger_event(node, "refused", SIZE_MAX, who->uid, text);
+    (void)snprintf(text, sizeof text, "%s: %s", who ? who : "somebody", why->text);
+    log_event(LOG_LEVEL_WARNING, names[what], "uid=%u who=%s reason=%s again=%" PRIu64,
+              (unsigned)uid, log_quote(who ? who : "").text, log_quote(why->text).text,
+              f->again);
+    node_ledger_event(node, names[what], board, uid, text);
     f->told_ns = now ? now : 1;
     f->again = 0;
+}
+
+int node_refuse(struct node *node, const struct node_who *who, int r, const uw_error *err)
+{
+    node_say_once(node, NODE_SAY_REFUSED, SIZE_MAX, who->uid, who->name, err);
     return r;
 }
 
@@ -284,6 +290,11 @@ static int check_rights(struct node *node, struct asking *a, size_t board, uw_er
                     name_of(who), info->index, info->uuid);
     if (!a->claim.job) /* it ends with the job that gives the right */
         a->claim.job = job_by_which(node, uid, board);
+    if (!a->claim.job)
+        return fail(err, -EPERM,
+                    "%s may not claim on GPU %u (%s): no job of theirs is "
+                    "there",
+                    name_of(who), info->index, info->uuid);
     caps_look(node->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++) {
         users += v.claims->claim[i].kind != CLAIM_HARD && !v.claims->claim[i].walked;
@@ -382,6 +393,7 @@ static int fill_claim(struct node *node, struct asking *a, uw_error *err)
 
     c->kind = a->ask->kind;
     c->uid = a->who->uid;
+    c->admin = a->who->admin;
     (void)snprintf(c->why, sizeof c->why, "%s", a->ask->why ? a->ask->why : "");
     if (!a->ask->pid)
         return 0;
@@ -556,6 +568,7 @@ static int begin_job(struct node *node, const struct node_who *who,
                    ? fail(err, -ENOMEM, "out of memory for a job")
                    : fail(err, -E2BIG, "%d jobs are there already", ROSTER_MAX);
     }
+    rec->admin = who->admin;
     rec->search = ask->search;
     rec->goal = ask->goal;
     rec->cap = capped ? ask->cap : (struct cap_arg){0};

@@ -68,14 +68,17 @@ static void log_caps(const struct node *node, const struct caps_what *what)
 static void on_caps(const struct caps_what *what, void *user)
 {
     struct node *node = user;
+    struct caps_what told = *what;
 
+    if (what->event == CAPS_EVENT_WITHDRAW && node->how)
+        told.text = node->how;
     log_caps(node, what);
     if (what->event == CAPS_EVENT_CAP)
         node_book_cap(node, what->board, what->enforced_mw);
-    node_ledger_caps(node, what);
+    node_ledger_caps(node, &told);
     if (node->tunings)
         tunings_on_caps(node->tunings, what);
-    node_tell(node, NODE_EVENT_CAPS, what);
+    node_tell(node, NODE_EVENT_CAPS, &told);
 }
 
 int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err)

@@ -1,7 +1,7 @@
 /* What the files of node.h share: node.c (beginning, boards, end), node-view.c (what it
  * shows), node-caps.c (caps, actuator), node-jobs.c (roster, searches, books),
  * node-ledger.c (rows, what is taken over), node-windows.c (clients' windows), node-ask.c
- * (who may ask for what).
+ * (who may ask for what), node-rights.c (rights that are lost).
  */
 #ifndef NODE_NODE_INSIDE_H
 #define NODE_NODE_INSIDE_H
@@ -32,6 +32,13 @@ enum {
     REASON_BITS = VIEW_REASONS,
 };
 
+/* The claim that was last withdrawn because its user had lost the right to it. */
+struct node_lost {
+    uint64_t at_ns; /* 0: none was */
+    uint64_t id;
+    char text[240];
+};
+
 /* What the node keeps of a board beside the others' parts. */
 struct node_board {
     struct sampler *sampler;
@@ -40,6 +47,7 @@ struct node_board {
     double rest_w;  /* power when nobody was on it; 0 unknown */
     bool rest_busy; /* the driver told of use when nobody was on it */
     double throttle_s[REASON_BITS];
+    struct node_lost lost;
 };
 
 /* What is shown of a board while all are opened anew. */
@@ -51,6 +59,7 @@ struct node_kept {
 /* … and of a job beside the roster's. */
 struct node_job_rec {
     uint64_t id;
+    bool admin; /* an administrator began it: its caps need no other right */
     bool asked; /* a search or a cap by name */
     bool search;
     struct goal goal;
@@ -202,6 +211,11 @@ void node_ledger_caps(struct node *node, const struct caps_what *what);
 void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t uid,
                        const char *text);
 
+/* node-rights.c: claims whose user has lost the right to them are withdrawn here; after
+ * each look at who is on the board, and when a job begins or changes.
+ */
+void node_rights_check(struct node *node, size_t board);
+
 /* node.c: opens the boards for the first time; from then on by itself. */
 int node_boards_begin(struct node *node, uw_error *err);
 
@@ -229,6 +243,11 @@ void node_watches_stop(struct node *node);
  * process has ended.
  */
 bool node_watch_again(struct node *node, const struct claim *claim);
+/* What is said to the log and the ledger, once a cause, board and minute for each user.
+ */
+enum node_say { NODE_SAY_REFUSED, NODE_SAY_WITHDRAWN };
+void node_say_once(struct node *node, enum node_say what, size_t board, uid_t uid,
+                   const char *who, const uw_error *why);
 /* Refuse: *err has the text; written down once a cause and minute.  Returns r. */
 int node_refuse(struct node *node, const struct node_who *who, int r,
                 const uw_error *err);

@@ -201,35 +201,6 @@ static void end_job(struct node *node, const struct job_entry *job,
               log_quote(job->name).text);
 }
 
-/* Its user's claims where somebody else's process is on the board now: the right to them
- * is gone.
- */
-static void drop_claims(struct node *node, const struct job_entry *job, size_t board)
-{
-    uint64_t id[CLAIMS_MAX];
-    size_t n = 0;
-    struct caps_view v;
-
-    caps_look(node->caps, board, &v);
-    for (size_t i = 0; i < v.claims->n; i++) {
-        const struct claim *c = &v.claims->claim[i];
-        if (c->job == job->id && c->uid == job->uid && c->kind != CLAIM_HARD &&
-            !c->walked)
-            id[n++] = c->id;
-    }
-    node->how = "right lost";
-    for (size_t i = 0; i < n; i++)
-        (void)caps_withdraw(node->caps, board, id[i], NULL);
-    node->how = NULL;
-}
-
-static void check_claims(struct node *node, const struct job_entry *job)
-{
-    for (size_t i = 0; i < node->n && job->source == JOB_FOUND && job->foreign; i++)
-        if (!roster_may_claim(node->roster, job->uid, i))
-            drop_claims(node, job, i);
-}
-
 static void on_job(enum roster_event event, const struct job_entry *job, void *user)
 {
     struct node *node = user;
@@ -246,16 +217,22 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
     if (node->tunings)
         (void)tunings_on_job(node->tunings, event, job);
     node_ledger_job(node, job);
-    if (event == ROSTER_CHANGE && node->caps)
-        check_claims(node, job);
     if (event == ROSTER_END && rec)
         end_job(node, job, rec);
+    for (size_t i = 0; i < node->n; i++)
+        if (job->boards >> i & 1)
+            node_rights_check(node, i);
     node_tell(node, NODE_EVENT_JOB, job);
 }
 
 static void on_turn(size_t board, void *user)
 {
     node_book_turn(user, board);
+}
+
+static void on_look(size_t board, void *user)
+{
+    node_rights_check(user, board);
 }
 
 /* ---- beginning and end ---- */
@@ -271,6 +248,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                  .first_id = first_job,
                                  .on_event = on_job,
                                  .on_turn = on_turn,
+                                 .on_look = on_look,
                                  .user = node};
     struct tunings_opts tunings = {.loop = node->loop,
                                    .boards = node->boards,

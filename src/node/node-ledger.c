@@ -256,7 +256,8 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
                           .made_ns = now,
                           .until_ns = CLAIM_FOREVER,
                           .uid = c->uid,
-                          .job = c->job};
+                          .job = c->job,
+                          .admin = c->job == 0}; /* users' always have one */
     uw_error err = {""};
 
     /* The search states its own anew. */
@@ -531,13 +532,13 @@ void node_ledger_caps(struct node *node, const struct caps_what *what)
     case CAPS_EVENT_WITHDRAW:
     case CAPS_EVENT_EXPIRE:
         if (!node->ending) { /* else the next run takes them over */
-            struct ledger_claim_end end = {.id = what->claim->id,
-                                           .board = what->board,
-                                           .utc_ns = node_utc(node, what->at_ns),
-                                           .how = what->event == CAPS_EVENT_EXPIRE
-                                                      ? "expired"
-                                                  : node->how ? node->how
-                                                              : "withdrawn"};
+            struct ledger_claim_end end = {
+                .id = what->claim->id,
+                .board = what->board,
+                .utc_ns = node_utc(node, what->at_ns),
+                .how = what->event == CAPS_EVENT_EXPIRE ? "expired"
+                       : what->text && *what->text      ? what->text
+                                                        : "withdrawn"};
             added(node, ledger_add_claim_end(b, &end));
             if (!what->claim->walked)
                 flush_soon(node);

@@ -10,7 +10,7 @@
 #include "gpu/select.h"
 #include "node/node-inside.h"
 
-enum { FRESH_S = 5 };
+enum { FRESH_S = 5, LOST_S = 3600 };
 
 static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
 {
@@ -27,6 +27,10 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
         fresh_ns = FRESH_S * NS_PER_S;
     v->power_w.known =
         mean_known(&b->mean, now_ns > fresh_ns ? now_ns - fresh_ns : 0, &v->power_w.v);
+    if (b->lost.at_ns && s_between(b->lost.at_ns, now_ns) < LOST_S) {
+        v->lost_ns = b->lost.at_ns;
+        v->lost_text = b->lost.text;
+    }
     memcpy(v->throttle_s, b->throttle_s, sizeof v->throttle_s);
     caps_look(node->caps, i, &v->cap);
     if (v->cap.state == CAPS_HELD && v->cap.enforced_mw) { /* newer than a sample's */

@@ -217,6 +217,8 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
     roster_refresh(r);
     roster_tell(r);
     roster_schedule(r);
+    if (r->opts.on_look)
+        r->opts.on_look(s->at, r->opts.user);
     return 0;
 }
 

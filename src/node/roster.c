@@ -369,29 +369,49 @@ static enum owner_kind owner_of(enum job_source source)
                                : OWNER_REGISTERED;
 }
 
-bool roster_may_claim(const struct roster *r, uid_t uid, size_t board)
-{
+/* A board as the rule sees it. */
+struct owned {
     struct owner_job jobs[ROSTER_MAX];
-    struct owner_proc procs[BOARD_PROCS_MAX];
-    struct owner_board b = {.job = jobs, .proc = procs};
+    struct owner_proc procs[BOARD_PROCS_MAX + 1];
+    struct owner_board b;
+};
 
-    if (uid == 0)
-        return board < r->n_seats;
-    if (board >= r->n_seats)
-        return false;
+static const struct owner_board *look_at_owners(const struct roster *r, size_t board,
+                                                struct owned *ret)
+{
     const struct seat *s = r->seat[board];
+    struct owner_board *b = &ret->b;
+
+    *b = (struct owner_board){.job = ret->jobs, .proc = ret->procs};
     for (size_t i = 0; i < r->n; i++) {
         const struct job_entry *e = &r->slot[i]->e;
-        uint64_t on = e->source == JOB_FOUND ? e->boards : e->given;
-        if (!r->slot[i]->over && (on >> board & 1))
-            jobs[b.n_jobs++] = (struct owner_job){owner_of(e->source), e->uid};
+        bool given = e->source != JOB_FOUND && (e->given >> board & 1);
+        if (!r->slot[i]->over && (e->boards >> board & 1))
+            ret->jobs[b->n_jobs++] =
+                (struct owner_job){given ? owner_of(e->source) : OWNER_FOUND, e->uid};
     }
     for (size_t i = 0; i < s->n; i++)
-        procs[b.n_procs++] =
+        ret->procs[b->n_procs++] =
             (struct owner_proc){s->proc[i].known, s->proc[i].uid, s->proc[i].compute};
-    b.procs_known = s->known && s_between(s->known_ns, loop_now_ns(r->opts.loop)) <=
-                                    3 * s_of_ns(r->opts.look_ns);
-    return owner_may_claim(&b, uid);
+    if (s->n == BOARD_PROCS_MAX) /* who else is there nobody can tell */
+        ret->procs[b->n_procs++] = (struct owner_proc){.compute = true};
+    b->procs_known = s->known && s_between(s->known_ns, loop_now_ns(r->opts.loop)) <=
+                                     3 * s_of_ns(r->opts.look_ns);
+    return b;
+}
+
+bool roster_may_claim(const struct roster *r, uid_t uid, size_t board)
+{
+    struct owned o;
+
+    return board < r->n_seats && owner_may_claim(look_at_owners(r, board, &o), uid);
+}
+
+bool roster_keeps_claim(const struct roster *r, uid_t uid, size_t board)
+{
+    struct owned o;
+
+    return board < r->n_seats && owner_keeps_claim(look_at_owners(r, board, &o), uid);
 }
 
 void roster_counts(const struct roster *r, struct roster_counts *ret)

@@ -74,6 +74,8 @@ struct roster_opts {
      * book_turn(), which asks roster_users() for those who were there.  May be NULL.
      */
     void (*on_turn)(size_t board, void *user);
+    /* A board's processes were looked at, and what that changed was told. */
+    void (*on_look)(size_t board, void *user);
     void *user;
 };
 /* Jobs are begun and found from now on; on_event is never called from inside this or
@@ -113,6 +115,9 @@ void roster_phase(struct roster *r, uint64_t id, uint32_t phase);
  * administrator is for the caller to know.
  */
 bool roster_may_claim(const struct roster *r, uid_t uid, size_t board);
+
+/* May what uid claimed on this board stand?  As above. */
+bool roster_keeps_claim(const struct roster *r, uid_t uid, size_t board);
 
 /* A board woke up (its power rose), or somebody asks who is there: look soon. */
 void roster_look(struct roster *r, size_t board);

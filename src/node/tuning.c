@@ -35,6 +35,7 @@ struct tuning {
     uint64_t wanted;    /* the job's boards, as the roster has them … */
     uint64_t wanted_ns; /* … since */
     uint64_t boards;    /* those of the tuner; 0: none */
+    uint64_t barred;    /* where its user may not claim now */
     struct board *board[BOARDS_MAX];
     uint32_t original_mw[BOARDS_MAX];
     size_t n;
@@ -277,7 +278,9 @@ static void after_close(struct tuning *t)
     remember(t);
     t->report.account = t->memory.regime;
     t->report.cap = t->memory.cap;
-    if (!t->ended) { /* for other boards: nothing held there, nothing measured */
+    if (!t->ended &&
+        t->wanted !=
+            t->boards) { /* for other boards: nothing held there, nothing measured */
         t->memory.known.n_caps = 0;
         t->memory.held_mw = 0;
         t->memory.n_uuids = 0;
@@ -358,7 +361,7 @@ static int tick_one(struct tuning *t, uint64_t now)
     }
     if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
         return close_tuner(t);
-    if (!t->tuner && t->wanted && settled && !t->refused)
+    if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred))
         return begin_tuner(t);
     return t->tuner && !t->closing ? tick_tuner(t, now) : 0;
 }
@@ -519,6 +522,22 @@ int tunings_on_job(struct tunings *ts, enum roster_event event,
     return 0;
 }
 
+void tunings_bar(struct tunings *ts, uint64_t job, size_t board, bool barred)
+{
+    struct tuning *t = find(ts, job);
+    uint64_t bit = 1ull << board;
+
+    if (!t || t->ended || ((t->barred & bit) != 0) == barred)
+        return;
+    t->barred ^= bit;
+    t->wanted_ns = loop_now_ns(ts->o.loop);
+    if (!barred || !(t->boards & bit) || !t->tuner)
+        return;
+    note(t, "another user computes on a board of the job: no cap until it has gone",
+         false);
+    (void)close_tuner(t);
+}
+
 void tunings_on_caps(struct tunings *ts, const struct caps_what *what)
 {
     for (struct tuning *t = ts->first; t; t = t->next) {
@@ -565,6 +584,13 @@ static void show_goal(const struct tuning *t, struct view_search *ret)
         (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%", t->ask.cap.percent);
 }
 
+static unsigned first_barred(const struct tuning *t)
+{
+    size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
+
+    return board_view(boards_at(t->all->o.boards, at))->info->index;
+}
+
 bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
 {
     struct tuning *t = find(ts, job);
@@ -580,6 +606,9 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
         (void)snprintf(ret->state, sizeof ret->state, "over");
     else if (t->refused)
         (void)snprintf(ret->state, sizeof ret->state, "not capped: %.80s", t->why);
+    else if (t->wanted & t->barred)
+        (void)snprintf(ret->state, sizeof ret->state,
+                       "not capped: another user computes on GPU %u", first_barred(t));
     else if (!t->tuner)
         (void)snprintf(ret->state, sizeof ret->state, "waits for its boards");
     else if (t->silent && t->ask.search && !tuner_report(t->tuner)->started)

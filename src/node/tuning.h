@@ -64,6 +64,11 @@ int tunings_page(struct tunings *ts, uint64_t job, int fd, uw_error *err);
 /* What the roster tells: boards gained or lost, the end. */
 int tunings_on_job(struct tunings *ts, enum roster_event event,
                    const struct job_entry *job);
+/* Its user has lost the right to claim on this board (barred), or has it again: nothing
+ * of a job stands anywhere while it is barred on one of its boards, and what was learnt
+ * is kept.
+ */
+void tunings_bar(struct tunings *ts, uint64_t job, size_t board, bool barred);
 /* What caps tells. */
 void tunings_on_caps(struct tunings *ts, const struct caps_what *what);
 

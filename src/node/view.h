@@ -35,6 +35,8 @@ struct view_board {
     uint64_t calls, failures;        /* driver calls of the sampler; those that failed */
     uint64_t job[8];                 /* jobs on it */
     size_t n_jobs;
+    uint64_t lost_ns; /* when a claim's right was lost last; 0: none within the hour */
+    const char *lost_text; /* … which, whose and why */
 };
 
 /* How a job's search stands. */

@@ -618,6 +618,42 @@ static void boards_change(void)
     scene_close(&s);
 }
 
+/* Somebody else computes on one of two boards: both are let go at once, and what was
+ * found holds again when he has gone.
+ */
+static void barred(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 2000};
+    struct view_search view;
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    unsigned caps = (unsigned)report_of(&s, 0)->n_caps;
+    tunings_bar(s.tunings, s.run[0].entry.id, 1, true);
+    ok(claims_on(&s, 0) == 0 && claims_on(&s, 1) == 0,
+       "no claim of a search stands where its user has lost the right");
+    pass(&s, 60);
+    ok(in_force(&s, 0) == 300000 && in_force(&s, 1) == 300000 && claims_on(&s, 1) == 0,
+       "the originals are back, and stay");
+    ok(tunings_look(s.tunings, s.run[0].entry.id, &view) &&
+           strcmp(view.state, "not capped: another user computes on GPU 1") == 0,
+       "%s", view.state);
+    tunings_bar(s.tunings, s.run[0].entry.id, 1, false);
+    pass(&s, 60);
+    wait_for_hold(&s, 0);
+    ok(report_of(&s, 0)->held_mw == held && in_force(&s, 1) == held &&
+           report_of(&s, 0)->n_caps >= caps,
+       "he has gone: %.0f W again, with what was measured (%zu caps, %u before)",
+       w_of_mw(held), report_of(&s, 0)->n_caps, caps);
+    scene_close(&s);
+}
+
 static void restart(void)
 {
     const struct play play = {
@@ -721,10 +757,9 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"several", several},      {"budgets", budgets},
-        {"meddling", meddling},    {"named", named},
-        {"refused", refused},      {"silent", silent},
-        {"boards", boards_change}, {"restart", restart},
+        {"several", several},      {"budgets", budgets},        {"meddling", meddling},
+        {"named", named},          {"refused", refused},        {"silent", silent},
+        {"boards", boards_change}, {"barred", barred},          {"restart", restart},
         {"others", others_write},  {"actuator", actuator_goes},
     };
     struct statfs fs;

@@ -347,6 +347,25 @@ sys.stdin.readline()
         t.ok(gone, "and no longer once another's process is there, too", h.get(0, "/v1/claims"))
         guest.kill()
         guest.wait()
+        # --- boards named before anybody comes: whoever computes there is not ruled from beside
+        squat = subprocess.Popen(["sleep", "1000"], user=BERT, group=BERT, extra_groups=[])
+        status, text = h.ask(BERT, "POST", "/v1/jobs", {"name": "squat", "gpus": [3], "pid": squat.pid, "cap": "290 W"})
+        t.ok(status == 201, "bert may run a job on an idle board", text)
+        status, text = h.ask(BERT, "POST", "/v1/claims", {"gpu": 3, "cap": "285 W", "for": "1 h", "why": "squat"})
+        t.ok(status == 201 and uwtest.wait_for(lambda: boards(node)[3][0] == 285000, 60), "and cap it", text)
+        guest = node.train("--gpus", "3", "--epochs", "100000", user=ANNA, group=ANNA, extra_groups=[])
+        gone = uwtest.wait_for(lambda: boards(node)[3][0] == 300000 and
+                               not [c for c in h.get(0, "/v1/claims")["claims"] if c["gpu"] == 3], 15, 0.2)
+        before = boards(node)
+        attempt("to cap whoever comes to a board that one has named", bool(gone), h.get(0, "/v1/claims"))
+        claimed("… by another claim", [403], gpu=3, cap="280 W")
+        lost = h.get(BERT, "/v1/gpus/3/explain").get("withdrawn") or {}
+        t.ok("another user computes there" in lost.get("text", ""), "explain says why", lost)
+        t.equal(sum("event=withdrawn" in l and f"uid={BERT}" in l and "GPU 3" in l for l in h.log().splitlines()), 1,
+                "and so does the log, once")
+        for p in (guest, squat):
+            p.kill()
+            p.wait()
         # --- what a command's program may lay hands on: the command's connections speak for whoever started it
         for words in (["run", "--gpus", "3", "--goal", "edp"], ["run", "--gpus", "3", "--cap", "290"], ["measure", "--gpus", "3"],
                       ["run", "--local", "--gpus", "3", "--goal", "edp"],

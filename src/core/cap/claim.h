@@ -32,6 +32,7 @@ struct claim {
     uint64_t made_ns, until_ns; /* CLAIM_FOREVER: until it is withdrawn */
     uid_t uid;                  /* who made it … */
     uint64_t job;               /* … for which job; 0: none */
+    bool admin;           /* an administrator made it: it needs no job on the board */
     bool walked;          /* the search's own: it walks down itself, so no ramp here */
     char who[CLAIM_TEXT]; /* "user anna", "search of job 12", "budget row-3" */
     char why[CLAIM_TEXT]; /* one line for a human */

@@ -26,7 +26,7 @@ static bool has(const struct owner_board *b, enum owner_kind kind, uint32_t uid,
     return false;
 }
 
-bool owner_may_claim(const struct owner_board *b, uint32_t uid)
+bool owner_keeps_claim(const struct owner_board *b, uint32_t uid)
 {
     if (uid == 0 || has(b, OWNER_REGISTERED, uid, false))
         return true;
@@ -34,6 +34,13 @@ bool owner_may_claim(const struct owner_board *b, uint32_t uid)
         return false;
     if (has(b, OWNER_RUN, uid, false) && !computes_foreign(b, uid))
         return true;
-    return has(b, OWNER_FOUND, uid, false) && b->procs_known && b->n_procs > 0 &&
-           !owner_foreign(b, uid) && !has(b, OWNER_RUN, uid, true);
+    return has(b, OWNER_FOUND, uid, false) && !owner_foreign(b, uid);
+}
+
+bool owner_may_claim(const struct owner_board *b, uint32_t uid)
+{
+    bool certain = uid == 0 || has(b, OWNER_REGISTERED, uid, false) ||
+                   has(b, OWNER_RUN, uid, false) || (b->procs_known && b->n_procs > 0);
+
+    return certain && owner_keeps_claim(b, uid);
 }

@@ -7,7 +7,8 @@
 #include <stdint.h>
 
 enum owner_kind {
-    OWNER_FOUND,      /* a job found through the process list */
+    OWNER_FOUND,      /* a job found through the process list, or one whose processes
+                       * show up where it was given nothing */
     OWNER_RUN,        /* `underwatt run`: its user named the board */
     OWNER_REGISTERED, /* a scheduler or an administrator gave it the board */
 };
@@ -33,10 +34,16 @@ struct owner_board {
 
 /* Root always.  Registered: yes.  Run: unless a scheduler gave the board to somebody
  * else or another user computes on it.  Found: only while the list is known, not
- * empty, every process on it (graphics, too) is that user's and no other user's job
- * is there.
+ * empty, every process on it (graphics, too) is that user's and no scheduler gave it to
+ * somebody else.  Where a run job only names the board and another computes there alone,
+ * the right is the other's.
  */
 bool owner_may_claim(const struct owner_board *b, uint32_t uid);
+
+/* May what uid claimed here stand?  While the right to claim does: but a list of
+ * processes that cannot be had for the moment takes nothing away.
+ */
+bool owner_keeps_claim(const struct owner_board *b, uint32_t uid);
 
 /* Is somebody on the board who is not uid, or may not be? */
 bool owner_foreign(const struct owner_board *b, uint32_t uid);

@@ -215,6 +215,7 @@ static char *claim_text(const struct node_view *v, const struct caps_what *what,
     json_out_text(o, "who", c->who);
     json_out_text(o, "why", c->why);
     id_or_null(o, "job", c->job);
+    json_out_text(o, "how", what->text && *what->text ? what->text : NULL);
     json_out_end(o);
     return line(o);
 }

@@ -133,6 +133,14 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     for (size_t k = 0; c->claims && k < c->claims->n; k++)
         show_claim(o, v, i, &c->claims->claim[k]);
     json_out_end(o);
+    if (b->lost_ns) {
+        json_out_object(o, "withdrawn");
+        show_utc(o, "utc", v->utc_ns - (int64_t)(v->now_ns - b->lost_ns));
+        json_out_text(o, "text", b->lost_text);
+        json_out_end(o);
+    } else {
+        json_out_null(o, "withdrawn");
+    }
     json_out_object(o, "other_writers");
     for (int k = 0; k < CAPS_CAUSES; k++)
         json_out_int(o, caps_cause_name((enum caps_cause)k), (int64_t)c->changes[k]);

@@ -270,12 +270,20 @@ static void registered(void)
     fake_on(2, 100, true);
     fake_wait(7);
     is_int((long)j->boards, 7, "  its processes by the scheduler's name");
-    ok(!roster_may_claim(r, ANNA, 2), "  a board that it was not given");
+    ok(roster_may_claim(r, ANNA, 2), "  a board that it was not given: as one found");
+    fake_process(201, 1, EVE, SESSION);
+    fake_on(2, 201, true);
+    fake_wait(7);
+    ok(!roster_may_claim(r, ANNA, 2) && !roster_keeps_claim(r, ANNA, 2) &&
+           roster_keeps_claim(r, ANNA, 0),
+       "  no longer beside a tiny process, unlike where it was given");
+    fake_exit(201);
+    fake_wait(7);
     reg.id = 0;
     reg.name = "other";
     reg.boards = 8;
     is_int(roster_begin(r, &reg, &other, &err), 0, "another");
-    is_int((long)other, 502, "  ids go on behind the largest");
+    is_int((long)other, 503, "  ids go on behind the largest");
     is_int(roster_end(r, id, &err), 0, "ended by call");
     ok(!roster_find(r, id) && !roster_may_claim(r, ANNA, 0), "  and gone");
     fake_wait(2.1);
@@ -303,7 +311,7 @@ static void runs(void)
     is_int((long)roster_find(r, id)->boards, 2, "run: its grandchild's board");
     is_int((long)roster_count(r), 2, "run: the other process is another job");
     ok(roster_may_claim(r, ANNA, 2), "  which was found");
-    ok(!roster_may_claim(r, ANNA, 1), "  a board that was not named is not given");
+    ok(roster_may_claim(r, ANNA, 1), "  on a board that was not named as one found");
     roster_phase(r, id, 3);
     is_int(roster_find(r, id)->phase, 3, "run: its phase");
     unsigned turns = heard.turns, changed = heard.changed;

@@ -1,0 +1,159 @@
+/* A claim holds only while the right to it does: boards that were named before anybody
+ * else came are no weapon.
+ */
+#include "node-scene.h"
+
+enum { ANNA = 1000, BERT = 1001 };
+
+static const struct node_who root = {.admin = true, .may_claim = true, .name = "root"};
+static const struct node_who chief = {
+    .uid = 1002, .admin = true, .may_claim = true, .name = "user chief"};
+static const struct node_who bert = {.uid = BERT, .may_claim = true, .name = "user bert"};
+static const struct node_who anna = {.uid = ANNA, .may_claim = true, .name = "user anna"};
+
+static uint64_t begin(const struct node_who *who, const struct node_job *ask)
+{
+    struct node_job copy = *ask;
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    copy.reg.name = "sleep";
+    copy.page_fd = -1;
+    if (!ok(node_job_begin(w.node, who, &copy, &id, &err) == 0, "%s begins a job",
+            who->name))
+        printf("# %s\n", err.text);
+    return id;
+}
+
+static unsigned claims_of(uid_t uid, size_t board)
+{
+    const struct claims *c = node_look(w.node)->board[board].cap.claims;
+    unsigned n = 0;
+
+    for (size_t i = 0; i < c->n; i++)
+        n += c->claim[i].uid == uid;
+    return n;
+}
+
+static const struct view_search *search_of(uint64_t job)
+{
+    const struct node_view *v = node_look(w.node);
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == job)
+            return &v->job[i].search;
+    return NULL;
+}
+
+/* Bert sleeps on all boards and caps them in each way there is. */
+static void squatting(void)
+{
+    struct loop_child *his = train("2", BERT), *hers = NULL;
+    pid_t pid = loop_child_pid(his);
+    struct node_job run = {
+        .reg = {.source = JOB_RUN, .uid = BERT, .boards = 1, .pid = pid},
+        .cap = {.percent = 60}};
+    uint64_t id = 0, late = 0;
+    uw_error err;
+
+    ok(start_node(), "a node");
+    run_s(10);
+    uint64_t capped = begin(&bert, &run);
+    run.reg.boards = 8;
+    run.cap.percent = 0;
+    (void)begin(&bert, &run);
+    ok(claim(&bert, "3", CLAIM_NAMED, 160000, 3600, &id, &err) == 0, "bert claims on 3");
+    ok(claim(&bert, "0", CLAIM_SOFT, 170000, 3600, &id, &err) == 0, "and, softly, on 0");
+    ok(claim(&root, "3", CLAIM_NAMED, 290000, 3600, &id, &err) == 0, "root on 3, too");
+    ok(claim(&chief, "3", CLAIM_NAMED, 280000, 3600, &id, &err) == 0, "and the chief");
+    run_s(120);
+    ok(in_force(0) <= 180000 && in_force(3) == 160000, "he has his caps: %u, %u mW",
+       in_force(0), in_force(3));
+    hers = train("0,3", ANNA);
+    run_s(8);
+    ok(claims_of(BERT, 0) == 0 && claims_of(BERT, 3) == 0,
+       "anna trains there: none of his claims stands");
+    is_int(in_force(0), ORIGINAL_MW, "the original is back");
+    is_int(in_force(3), 280000, "where others claim, theirs");
+    ok(claims_of(0, 3) == 1 && claims_of(chief.uid, 3) == 1, "administrators' stand");
+    const struct view_board *b = &node_look(w.node)->board[3];
+    ok(b->lost_ns && strstr(b->lost_text, "user bert") && strstr(b->lost_text, "160 W"),
+       "and it is told why: %s", b->lost_ns ? b->lost_text : "(not)");
+    ok(strncmp(search_of(capped)->state, "not capped: another user computes on GPU 0",
+               42) == 0,
+       "his job's cap by name waits: %s", search_of(capped)->state);
+    ok(claim(&bert, "3", CLAIM_NAMED, 160000, 60, &late, &err) == -EPERM,
+       "he may not claim there again");
+    ok(claim(&anna, "0", CLAIM_NAMED, 290000, 60, &late, &err) == 0,
+       "she may, who computes there alone");
+    (void)loop_child_kill(hers, 9);
+    run_s(150);
+    ok(claims_of(ANNA, 0) == 0 && claims_of(BERT, 0) == 1 && in_force(0) == 180000,
+       "she has gone: his job's cap by name is walked to again");
+    (void)loop_child_kill(his, 9);
+    run_s(10);
+    loop_child_free(hers);
+    loop_child_free(his);
+}
+
+/* Those that an administrator began or a scheduler registered keep theirs. */
+static void registered(void)
+{
+    struct loop_child *his = train("2", BERT), *hers = NULL;
+    pid_t pid = loop_child_pid(his);
+    struct node_job job = {
+        .reg = {.source = JOB_REGISTERED, .uid = BERT, .boards = 1, .pid = pid},
+        .cap = {.percent = 60}};
+    uint64_t id = 0;
+    uw_error err;
+
+    ok(start_node(), "a node");
+    run_s(10);
+    (void)begin(&root, &job);
+    job.reg.source = JOB_RUN;
+    job.reg.boards = 2;
+    (void)begin(&chief, &job);
+    ok(claim(&bert, "0", CLAIM_NAMED, 170000, 3600, &id, &err) == 0, "bert claims");
+    run_s(120);
+    hers = train("0,1", ANNA);
+    run_s(8);
+    ok(claims_of(BERT, 0) == 2 && in_force(0) == 170000, "a scheduler's job keeps both");
+    ok(claims_of(BERT, 1) == 1 && in_force(1) == 180000, "an administrator's its cap");
+    (void)loop_child_kill(hers, 9);
+    (void)loop_child_kill(his, 9);
+    run_s(10);
+    loop_child_free(hers);
+    loop_child_free(his);
+}
+
+/* A scheduler gives the board to somebody else. */
+static void given_away(void)
+{
+    struct loop_child *his = train("2", BERT);
+    struct node_job job = {.reg = {.source = JOB_REGISTERED, .uid = ANNA, .boards = 4}};
+    uint64_t id = 0;
+    uw_error err;
+
+    ok(start_node(), "a node");
+    run_s(10);
+    ok(claim(&bert, "2", CLAIM_NAMED, 200000, 3600, &id, &err) == 0, "bert claims");
+    (void)begin(&root, &job);
+    ok(claims_of(BERT, 2) == 0, "the board is given to anna: his claim ends at once");
+    (void)loop_child_kill(his, 9);
+    run_s(10);
+    loop_child_free(his);
+}
+
+int main(void)
+{
+    static void (*const parts[])(void) = {squatting, registered, given_away};
+
+    log_set_level((enum log_level)0);
+    for (size_t i = 0; i < n_elements(parts); i++) {
+        if (!ok(open_world(), "a world"))
+            break;
+        parts[i]();
+        close_world();
+    }
+    return done();
+}
