@@ -1,0 +1,131 @@
+#include "follow.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+
+enum { ANSWERS = 1024 };
+#define ASK_GROWTH 1.1 /* asked again when so much more time has passed … */
+#define ASK_LEAST_S 1.0
+#define SAME 0.05       /* answers this close are of one period */
+#define RIGHT 0.02      /* … and this close are right */
+#define LEAST_SHARE 0.2 /* of the time in which it was asked */
+
+const char *why_word(enum period_why why)
+{
+    static const char *const words[] = {"found", "few", "flat", "none", "alias", "mixed"};
+
+    return words[why];
+}
+
+struct answer {
+    struct period_found found;
+    double at_s, weight;
+};
+
+static double cpu_now_s(void)
+{
+    struct timespec t;
+
+    (void)clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+static bool agree(const struct answer *a, const struct answer *b, double within)
+{
+    return a->found.period_s > 0 && b->found.period_s > 0 &&
+           fabs(a->found.period_s / b->found.period_s - 1) < within;
+}
+
+static double sharpness(const struct answer *a)
+{
+    return a->found.confidence / (a->found.rse + 1e-3);
+}
+
+/* The best of the answers that most of the time agree on; NULL: no such. */
+static const struct answer *agreed(const struct answer *a, unsigned n, double *ret_share)
+{
+    const struct answer *best = NULL, *middle = NULL;
+    double asked = 0, known = 0, most = 0;
+
+    for (unsigned i = 0; i < n; i++) {
+        double support = 0;
+        asked += a[i].weight;
+        known += a[i].found.period_s > 0 ? a[i].weight : 0;
+        for (unsigned k = 0; k < n; k++)
+            support += agree(&a[k], &a[i], SAME) ? a[k].weight : 0;
+        if (support > most * 1.001) {
+            most = support;
+            middle = &a[i];
+        }
+    }
+    if (!middle || most < LEAST_SHARE * asked || most < 0.5 * known)
+        return NULL;
+    for (unsigned i = 0; i < n; i++)
+        if (agree(&a[i], middle, SAME) && (!best || sharpness(&a[i]) > sharpness(best)))
+            best = &a[i];
+    *ret_share = most / known;
+    return best;
+}
+
+static void conclude(const struct answer *a, unsigned n, struct follow *ret)
+{
+    double share;
+    const struct answer *best = agreed(a, n, &share);
+
+    if (!best) {
+        ret->why = n == 0 ? PERIOD_FEW : a[n - 1].found.why;
+        if (ret->why == PERIOD_FOUND)
+            ret->why = PERIOD_NONE;
+        return;
+    }
+    ret->why = PERIOD_FOUND;
+    ret->period_s = best->found.period_s;
+    ret->rse = best->found.rse;
+    ret->confidence = best->found.confidence * sqrt(share);
+    for (unsigned i = n; i-- > 0;) {
+        if (a[i].found.period_s <= 0)
+            continue;
+        if (!agree(&a[i], best, RIGHT))
+            break;
+        ret->periods_needed = a[i].found.periods;
+    }
+}
+
+int follow(const struct activity *a, size_t n, struct follow *ret, uw_error *err)
+{
+    auto_(period_free) struct period *p = NULL;
+    auto_(mem_free) struct answer *answers = calloc(ANSWERS, sizeof *answers);
+    int r = period_new(1, &p);
+    if (r < 0 || !answers)
+        return fail(err, -ENOMEM, "no memory for a period estimator");
+
+    unsigned asked = 0;
+    double next_s = ASK_LEAST_S, last_s = 0;
+    double whole_s = s_between(a[0].at_ns, a[n - 1].at_ns);
+    *ret = (struct follow){0};
+    for (size_t i = 0; i < n; i++) {
+        double at_s = s_between(a[0].at_ns, a[i].at_ns);
+        period_feed(p, 0, &a[i]);
+        if ((at_s < next_s && i + 1 < n) || asked == ANSWERS)
+            continue;
+        struct answer *ans = &answers[asked++];
+        double began = cpu_now_s();
+        period_find(p, &ans->found);
+        ret->cpu_s += cpu_now_s() - began;
+        ans->at_s = at_s;
+        ans->weight =
+            (at_s - last_s) * (ans->found.period_s > 0 ? ans->found.confidence : 1);
+        last_s = at_s;
+        next_s = fmin(at_s * ASK_GROWTH, at_s + fmax(60, whole_s / 500));
+        next_s = fmax(next_s, at_s + 0.2);
+    }
+    ret->asked = asked;
+    conclude(answers, asked, ret);
+    return 0;
+}

@@ -1,0 +1,193 @@
+#include "core/progress/period.h"
+
+#include <errno.h>
+
+#include "base/rng.h"
+#include "base/units.h"
+#include "tap.h"
+
+/* A board's power at t, and what is known of it. */
+struct signal {
+    double period_s, second_s; /* 0: none */
+    unsigned micro;            /* micro-batches in a period; 0: one block */
+    double depth_w, noise_w, walk_w;
+};
+
+static double power_at(const struct signal *g, double t)
+{
+    double w = 300;
+
+    if (g->period_s > 0) {
+        double phase = t / g->period_s - floor(t / g->period_s);
+        if (g->micro == 0) {
+            w -= phase < 0.7 ? 0 : g->depth_w;
+        } else {
+            double each = 0.88 / g->micro, in = fmod(phase, each) / each;
+            w -= phase > 0.88 ? g->depth_w : in > 0.8 ? 0.6 * g->depth_w : 0;
+        }
+    }
+    if (g->second_s > 0)
+        w -= fmod(t, g->second_s) < 0.5 * g->second_s ? 0 : g->depth_w;
+    return w;
+}
+
+static void feed(struct period *p, unsigned board, const struct signal *g, double from_s,
+                 double to_s, double rate_hz, struct rng *rng)
+{
+    double walk = 0;
+
+    double t = from_s;
+
+    while (t < to_s) {
+        walk += g->walk_w * rng_normal(rng);
+        struct activity a = {ns_of_s(t),
+                             power_at(g, t) + walk + g->noise_w * rng_normal(rng), NAN,
+                             NAN, NAN};
+        period_feed(p, board, &a);
+        t += (1 + 0.1 * (rng_uniform(rng) - 0.5)) / rate_hz;
+    }
+}
+
+static struct period_found find(const struct signal *g, double s, double rate_hz,
+                                uint64_t seed)
+{
+    struct period *p;
+    struct period_found f;
+    struct rng rng;
+
+    rng_init(&rng, seed);
+    if (period_new(1, &p) < 0)
+        return (struct period_found){.why = PERIOD_FEW};
+    feed(p, 0, g, 100, 100 + s, rate_hz, &rng);
+    period_find(p, &f);
+    period_free(p);
+    return f;
+}
+
+static void known(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        struct signal g;
+        double s, rate_hz;
+    } cases[] = {
+        {"1 s, twelve of them", {.period_s = 1, .depth_w = 100, .noise_w = 2}, 12, 10},
+        {"7.3 s, four and a half", {.period_s = 7.3, .depth_w = 60, .noise_w = 2}, 33, 10},
+        {"60 s, four and a bit", {.period_s = 60, .depth_w = 60, .noise_w = 3}, 255, 10},
+        {"0.35 s at 10 Hz", {.period_s = 0.35, .depth_w = 100, .noise_w = 2}, 20, 10},
+        {"a swing under the noise", {.period_s = 4.1, .depth_w = 6, .noise_w = 6}, 120, 10},
+        {"4 micro-batches", {.period_s = 8, .micro = 4, .depth_w = 80, .noise_w = 2}, 45, 10},
+        {"8 micro-batches", {.period_s = 12, .micro = 8, .depth_w = 80, .noise_w = 2}, 80, 10},
+        {"at 1 Hz", {.period_s = 20, .depth_w = 80, .noise_w = 2}, 200, 1},
+        {"at 50 Hz", {.period_s = 2.5, .depth_w = 80, .noise_w = 6}, 40, 50},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct period_found f = find(&cases[i].g, cases[i].s, cases[i].rate_hz, i + 1);
+        ok(f.why == PERIOD_FOUND, "%s: found", cases[i].name);
+        is_near(f.period_s, cases[i].g.period_s, 0.01 * cases[i].g.period_s,
+                "%s: within 1 %%", cases[i].name);
+        ok(f.confidence > 0.3 && f.rse < 0.015 && f.periods >= 2.8,
+           "%s: confidence %.2f, error %.4f, %.1f periods", cases[i].name, f.confidence,
+           f.rse, f.periods);
+    }
+}
+
+static void unknown(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        struct signal g;
+        double s;
+        enum period_why why;
+    } cases[] = {
+        {"two periods are too few", {.period_s = 10, .depth_w = 60, .noise_w = 2}, 20, PERIOD_NONE},
+        {"half a second", {.period_s = 1, .depth_w = 60}, 0.5, PERIOD_FEW},
+        {"constant", {.depth_w = 0}, 60, PERIOD_FLAT},
+        {"white noise", {.noise_w = 9}, 200, PERIOD_NONE},
+        {"a random walk", {.walk_w = 3}, 200, PERIOD_NONE},
+        {"two jobs", {.period_s = 3, .second_s = 4.5, .depth_w = 60, .noise_w = 1}, 60, PERIOD_MIXED},
+        {"faster than the samples tell", {.period_s = 0.12, .depth_w = 60, .noise_w = 1}, 60, PERIOD_ALIAS},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct period_found f = find(&cases[i].g, cases[i].s, 10, i + 1);
+        ok(f.period_s == 0 && f.confidence == 0, "%s: unknown (%g s)", cases[i].name,
+           f.period_s);
+        is_int(f.why, cases[i].why, "%s: why", cases[i].name);
+    }
+}
+
+static void changes(void)
+{
+    struct signal g = {.period_s = 2, .depth_w = 80, .noise_w = 4};
+    struct period_found before, after, none = {.why = PERIOD_NONE};
+    struct period *p;
+    struct rng rng;
+    double change, se;
+
+    rng_init(&rng, 7);
+    if (period_new(2, &p) < 0)
+        return;
+    for (unsigned b = 0; b < 2; b++) {
+        g.period_s = 2;
+        feed(p, b, &g, 100, 140, 10, &rng);
+        g.period_s = 2.04;
+        feed(p, b, &g, 140, 180, 10, &rng);
+    }
+    period_near(p, 100 * NS_PER_S, 140 * NS_PER_S, 2, &before);
+    period_near(p, 140 * NS_PER_S, 180 * NS_PER_S, 2, &after);
+    ok(period_change(&before, &after, &change, &se), "both spans have a period");
+    is_near(change, 0.02, 0.004, "2 %% slower is seen");
+    ok(se < 0.004, "with an error of %.4f", se);
+    ok(!period_change(&before, &none, &change, &se), "unknown is no change");
+    after.period_s = 2 * before.period_s;
+    ok(!period_change(&before, &after, &change, &se), "nor is another unit of work");
+    period_near(p, 150 * NS_PER_S, 152 * NS_PER_S, 2, &after);
+    ok(after.why != PERIOD_FOUND, "one cycle is none");
+
+    struct period *copy;
+    struct period_found a, b;
+    if (period_copy(p, &copy) == 0) {
+        period_find(p, &a);
+        period_forget(p);
+        period_find(copy, &b);
+        ok(a.why == b.why && a.period_s == b.period_s && a.rse == b.rse &&
+               a.confidence == b.confidence,
+           "a copy answers the same");
+        period_find(p, &b);
+        ok(b.why == PERIOD_FEW, "what was forgotten is not known");
+        period_free(copy);
+    }
+    period_free(p);
+}
+
+static void edges(void)
+{
+    struct period *p = NULL;
+    struct activity a = {NS_PER_S, 100, 50, NAN, 1000};
+
+    ok(period_new(0, &p) == -EINVAL && period_new(PERIOD_BOARDS + 1, &p) == -EINVAL,
+       "no boards, too many");
+    ok(period_new(1, &p) == 0, "one");
+    ok(isnan(period_busy(p, 0, 9 * NS_PER_S)), "nothing seen: busy is unknown");
+    period_feed(p, 0, &a);
+    a.at_ns += NS_PER_S;
+    a.sm_mhz = 2000;
+    period_feed(p, 0, &a);
+    is_near(period_busy(p, 0, 9 * NS_PER_S), 0.375, 1e-6,
+            "half the time at 1 and 2 GHz of 2");
+    period_free(p);
+    period_free(NULL);
+}
+
+int main(void)
+{
+    known();
+    unknown();
+    changes();
+    edges();
+    return done();
+}
