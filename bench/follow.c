@@ -12,8 +12,9 @@
 enum { ANSWERS = 1024 };
 #define ASK_GROWTH 1.1 /* asked again when so much more time has passed … */
 #define ASK_LEAST_S 1.0
-#define SAME 0.05       /* answers this close are of one period */
-#define RIGHT 0.02      /* … and this close are right */
+#define SAME 0.05  /* answers this close are of one period */
+#define RIGHT 0.02 /* … and this close are right */
+#define CYCLES_TO_KNOW 3.1
 #define LEAST_SHARE 0.2 /* of the time in which it was asked */
 
 const char *why_word(enum period_why why)
@@ -44,32 +45,48 @@ static bool agree(const struct answer *a, const struct answer *b, double within)
 
 static double sharpness(const struct answer *a)
 {
-    return a->found.confidence / (a->found.rse + 1e-3);
+    return a->found.confidence * a->found.periods / (a->found.rse + 1e-3);
 }
 
-/* The best of the answers that most of the time agree on; NULL: no such. */
-static const struct answer *agreed(const struct answer *a, unsigned n, double *ret_share)
+/* The share of an answer's period among those given since it could be known, by time;
+ * *ret_known: among those that knew one.
+ */
+static double share_of(const struct answer *a, unsigned n, const struct answer *of,
+                       double *ret_known)
 {
-    const struct answer *best = NULL, *middle = NULL;
-    double asked = 0, known = 0, most = 0;
+    double support = 0, known = 0, asked = 0;
 
     for (unsigned i = 0; i < n; i++) {
-        double support = 0;
+        if (a[i].at_s < CYCLES_TO_KNOW * of->found.period_s)
+            continue;
         asked += a[i].weight;
         known += a[i].found.period_s > 0 ? a[i].weight : 0;
-        for (unsigned k = 0; k < n; k++)
-            support += agree(&a[k], &a[i], SAME) ? a[k].weight : 0;
-        if (support > most * 1.001) {
-            most = support;
-            middle = &a[i];
-        }
+        support += agree(&a[i], of, SAME) ? a[i].weight : 0;
     }
-    if (!middle || most < LEAST_SHARE * asked || most < 0.5 * known)
-        return NULL;
-    for (unsigned i = 0; i < n; i++)
-        if (agree(&a[i], middle, SAME) && (!best || sharpness(&a[i]) > sharpness(best)))
+    *ret_known = known > 0 ? support / known : 0;
+    return asked > 0 ? support / asked : 0;
+}
+
+/* The longest period that most answers agree on since it could be known: before, the
+ * parts of a step are all there is to see.  The sharpest of its answers; NULL: no such.
+ */
+static const struct answer *agreed(const struct answer *a, unsigned n, double *ret_share)
+{
+    const struct answer *best = NULL, *longest = NULL;
+
+    for (unsigned i = 0; i < n; i++) {
+        double known;
+        if (a[i].found.period_s <= 0 ||
+            (longest && a[i].found.period_s < longest->found.period_s))
+            continue;
+        if (share_of(a, n, &a[i], &known) < LEAST_SHARE || known < 0.5)
+            continue;
+        longest = &a[i];
+        *ret_share = known;
+    }
+    for (unsigned i = 0; longest && i < n; i++)
+        if (agree(&a[i], longest, SAME) && (!best || sharpness(&a[i]) > sharpness(best)))
             best = &a[i];
-    *ret_share = most / known;
     return best;
 }
 
@@ -84,8 +101,16 @@ static void conclude(const struct answer *a, unsigned n, struct follow *ret)
             ret->why = PERIOD_NONE;
         return;
     }
+    double sum = 0, weight = 0;
+    for (unsigned i = 0; i < n; i++)
+        if (agree(&a[i], best, RIGHT)) {
+            double rse = hypot(a[i].found.rse, 0.002);
+            double w = a[i].found.confidence * pow(a[i].found.periods / rse, 2);
+            sum += w * a[i].found.period_s;
+            weight += w;
+        }
     ret->why = PERIOD_FOUND;
-    ret->period_s = best->found.period_s;
+    ret->period_s = sum / weight;
     ret->rse = best->found.rse;
     ret->confidence = best->found.confidence * sqrt(share);
     for (unsigned i = n; i-- > 0;) {

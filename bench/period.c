@@ -44,7 +44,8 @@ static int trace_file(const char *path, struct follow *ret, uw_error *err)
     return follow(t.items, t.n, ret, err);
 }
 
-static void print_follow(const struct follow *f)
+/* error: what the file could not be read for; NULL: it was. */
+static void print_follow(const struct follow *f, const char *error)
 {
     bool known = f->why == PERIOD_FOUND;
 
@@ -54,7 +55,9 @@ static void print_follow(const struct follow *f)
     print_number("periods_needed", known && f->periods_needed > 0, f->periods_needed);
     (void)printf(",");
     print_number("rse", known, f->rse);
-    (void)printf(",\"why\":\"%s\"}", why_word(f->why));
+    (void)printf(",\"why\":");
+    text_json(stdout, error ? error : why_word(f->why));
+    (void)printf("}");
 }
 
 static int is_csv(const struct dirent *e)
@@ -79,18 +82,18 @@ static int trace_folder(const char *path, uw_error *err)
     (void)printf("{");
     for (int i = 0; i < n; i++) {
         auto_(mem_free) char *file = NULL;
-        struct follow f;
-        if (r == 0 && asprintf(&file, "%s/%s", path, names[i]->d_name) < 0)
-            r = fail(err, -ENOMEM, "no memory");
-        if (r == 0)
-            r = trace_file(file, &f, err);
-        if (r == 0) {
-            (void)printf("%s\n", i ? "," : "");
-            text_json(stdout, names[i]->d_name);
-            (void)printf(":");
-            print_follow(&f);
-            known += f.why == PERIOD_FOUND;
-        }
+        struct follow f = {.why = PERIOD_FEW};
+        uw_error why = {0};
+        int one = asprintf(&file, "%s/%s", path, names[i]->d_name) < 0
+                      ? fail(&why, -ENOMEM, "no memory")
+                      : trace_file(file, &f, &why);
+        (void)printf("%s\n", i ? "," : "");
+        text_json(stdout, names[i]->d_name);
+        (void)printf(":");
+        print_follow(&f, one < 0 ? why.text : NULL);
+        known += f.why == PERIOD_FOUND;
+        if (one < 0 && r == 0)
+            r = fail(err, one, "%s", why.text);
         free(names[i]);
     }
     free(names);
@@ -111,7 +114,7 @@ static int trace(const char *path, uw_error *err)
         return trace_folder(path, err);
     int r = trace_file(path, &f, err);
     if (r == 0) {
-        print_follow(&f);
+        print_follow(&f, NULL);
         (void)printf("\n");
     }
     return r;

@@ -245,7 +245,7 @@ static int play_shape(struct player *p)
     }
     if (r == 0)
         r = play_cycles(p, start, &mean);
-    if (r == 0 && s->shape != SHAPE_FAST)
+    if (r == 0 && (s->shape != SHAPE_FAST || s->period_s > 0.1))
         p->out->truth_s = mean;
     return r;
 }

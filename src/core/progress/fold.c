@@ -117,37 +117,41 @@ static struct place place_of(uint64_t t_ns, uint64_t step, unsigned knots)
 
 void fold_fit(const struct series *s, double hz, unsigned knots, struct fold *ret)
 {
-    double diag[FOLD_KNOTS] = {0}, next[FOLD_KNOTS] = {0};
+    double diag[FOLD_KNOTS] = {0}, next[FOLD_KNOTS] = {0}, rhs[FOLD_KNOTS] = {0};
+    double d[FOLD_KNOTS] = {0}, e[FOLD_KNOTS] = {0};
     uint64_t step = step_of(hz);
     double sum = 0, sq = 0;
 
-    *ret = (struct fold){.hz = hz, .knots = knots};
     for (size_t i = 0; i < s->n; i++) {
         struct place p = place_of(s->t[i], step, knots);
         double x = s->x[i], left = 1 - p.frac;
         diag[p.k] += left * left;
         diag[p.next] += p.frac * p.frac;
         next[p.k] += left * p.frac;
-        ret->w[p.k] += left * x;
-        ret->w[p.next] += p.frac * x;
+        rhs[p.k] += left * x;
+        rhs[p.next] += p.frac * x;
         sum += x;
         sq += x * x;
     }
+    *ret = (struct fold){.hz = hz,
+                         .knots = knots,
+                         .within = sq,
+                         .total = s->n > 0 ? sq - sum * sum / (double)s->n : 0,
+                         .freedom = knots - 1,
+                         .rest = (double)s->n - knots};
     /* a little stiffness carries the profile over knots without samples */
     double stiff = 1e-3 * (double)s->n / knots + 1e-9;
     for (unsigned k = 0; k < knots; k++) {
-        diag[k] += 2 * stiff + 1e-9;
-        next[k] -= stiff;
+        d[k] = diag[k] + 2 * stiff + 1e-9;
+        e[k] = next[k] - stiff;
+        ret->w[k] = rhs[k];
     }
-    solve_cyclic(knots, diag, next, ret->w);
-    for (size_t i = 0; i < s->n; i++) {
-        struct place p = place_of(s->t[i], step, knots);
-        double e = s->x[i] - ret->w[p.k] * (1 - p.frac) - ret->w[p.next] * p.frac;
-        ret->within += e * e;
+    solve_cyclic(knots, d, e, ret->w);
+    for (unsigned k = 0; k < knots; k++) {
+        double w = ret->w[k], after = ret->w[k + 1 < knots ? k + 1 : 0];
+        ret->within += w * (diag[k] * w + 2 * next[k] * after - 2 * rhs[k]);
     }
-    ret->total = s->n > 0 ? sq - sum * sum / (double)s->n : 0;
-    ret->freedom = knots - 1;
-    ret->rest = (double)s->n - knots;
+    ret->within = fmax(ret->within, 1e-9 * sq);
 }
 
 double fold_at(const struct fold *f, uint64_t t_ns)

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { FOLD_MOST = 512, FOLD_KNOTS_LEAST = 4, FOLD_KNOTS = 48, FOLD_PARTS = 8 };
+enum { FOLD_MOST = 512, FOLD_KNOTS_LEAST = 3, FOLD_KNOTS = 48, FOLD_PARTS = 8 };
 
 /* One signal over a span, mean near 0. */
 struct series {

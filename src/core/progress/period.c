@@ -8,10 +8,11 @@
 #include "base/units.h"
 #include "core/progress/repeat.h"
 
-enum { LEVELS = 7, WINDOWS = 32 };
+enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96 };
 #define SHRINK 0.7        /* each span against the one before */
 #define MOST_CYCLES 100.0 /* in the finest level's spans; a level up … */
 #define MOST_CYCLES_UP 45.0
+#define REPEATED_S 0.09
 #define CLOSEST_S 0.01 /* samples closer than this are left out */
 
 struct sample {
@@ -95,6 +96,18 @@ static void push(struct level *l, const struct sample *s)
     l->ring[(l->first + l->n - 1) % FOLD_MOST] = *s;
 }
 
+static bool same(float a, float b)
+{
+    return a == b || (isnan(a) && isnan(b));
+}
+
+/* The sensor has nothing new yet (the slowest have after 100 ms). */
+static bool is_repeated(const struct sample *last, const struct sample *s)
+{
+    return s_between(last->at_ns, s->at_ns) < REPEATED_S && same(last->power, s->power) &&
+           same(last->sm, s->sm) && same(last->mem, s->mem);
+}
+
 void period_feed(struct period *p, unsigned board, const struct activity *a)
 {
     struct level *l = p->level[board];
@@ -104,6 +117,8 @@ void period_feed(struct period *p, unsigned board, const struct activity *a)
     p->mhz_most = fmax(p->mhz_most, a->sm_mhz);
     struct sample s = {a->at_ns, (float)a->power_w, (float)a->sm_util, (float)a->mem_util,
                        (float)(a->sm_util / 100 * a->sm_mhz)};
+    if (l->n > 0 && is_repeated(sample_at(l, l->n - 1), &s))
+        return;
     push(l, &s);
     for (unsigned k = 1; k < LEVELS; k++, l++) {
         struct sample half = l->half;
@@ -241,10 +256,29 @@ static unsigned choose(const struct repeat *r, unsigned n)
             continue;
         double ratio = r[i].hz / r[at].hz;
         double left = 1 - r[at].explained, better = 1 - r[i].explained;
-        if ((ratio < 1.2 || ratio > PERIOD_PARTS + 0.7) && left > 1.6 * better + 0.03)
+        if ((ratio < 1.2 || ratio > PERIOD_PARTS + 0.7) && left > 2 * better + 0.05)
             at = i;
     }
     return at;
+}
+
+/* What the newest samples, as they came, say against a period. */
+static bool is_too_fast(const struct period *p, const struct span *span, double hz)
+{
+    const struct level *l = p->level[0];
+    unsigned n = l->n < FAST_SAMPLES ? l->n : FAST_SAMPLES;
+    uint64_t newest = sample_at(l, l->n - 1)->at_ns;
+    struct view v;
+
+    if (n < FAST_SAMPLES / 4)
+        return false;
+    view_of(p, 0, sample_at(l, l->n - n)->at_ns, newest, &v);
+    if (v.n > 0 && repeat_is_too_fast(&v))
+        return true;
+    if (span->level == 0)
+        return false;
+    view_of(p, 0, sample_at(l, 0)->at_ns, newest, &v);
+    return v.n > 0 && v.span_s * hz > 3 && repeat_has_fraction(&v, hz);
 }
 
 void period_find(const struct period *p, struct period_found *ret)
@@ -261,20 +295,19 @@ void period_find(const struct period *p, struct period_found *ret)
         if (v.n > 0)
             repeat_find(&v, 1 / PERIOD_MOST_S, fmin(span[i].most_hz, 1 / PERIOD_LEAST_S),
                         &r[i]);
-        if (r[i].why > PERIOD_NONE) {
-            /* shorter spans cannot tell better */
-            ret->why = r[i].why;
-            n = i;
-            break;
-        }
         found += r[i].why == PERIOD_FOUND;
         if (i == 0)
             ret->why = r[i].why;
     }
-    if (found > 0) {
-        unsigned at = choose(r, n);
-        tell(&r[at], &span[at], ret);
-    }
+    if (found == 0)
+        return;
+    unsigned at = choose(r, n);
+    view_of(p, span[at].level, span[at].from_ns, span[at].to_ns, &v);
+    if (is_too_fast(p, &span[at], r[at].hz) || repeat_is_alias(&v, r[at].hz))
+        r[at].why = PERIOD_ALIAS;
+    else if (repeat_is_mixture(&v, r[at].hz))
+        r[at].why = PERIOD_MIXED;
+    tell(&r[at], &span[at], ret);
 }
 
 void period_near(const struct period *p, uint64_t from_ns, uint64_t to_ns, double near_s,

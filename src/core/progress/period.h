@@ -29,7 +29,7 @@
 #include "base/auto.h"
 #include "core/progress/activity.h"
 
-#define PERIOD_LEAST_S 0.2
+#define PERIOD_LEAST_S 0.1
 #define PERIOD_MOST_S 120.0
 enum { PERIOD_BOARDS = 64, PERIOD_PARTS = 8 };
 

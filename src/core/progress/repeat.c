@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-enum { CANDIDATES = 16, SHORTEST = 6, ALIASES = 4 };
+enum { CANDIDATES = 16, SHORTEST = 6, ALIASES = 4, MOST_FRACTION = 16 };
 #define LEAST_CYCLES 2.9
 #define STEPS_A_TURN 8.0 /* of the scan: phase at the span's end moves by 1/8 */
 #define LEAST_SURPRISE 7.5
@@ -22,7 +22,7 @@ static int by_time(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static double median_gap_s(const struct series *s)
+static double typical_gap_s(const struct series *s)
 {
     uint64_t gap[FOLD_MOST];
 
@@ -31,7 +31,17 @@ static double median_gap_s(const struct series *s)
     for (size_t i = 1; i < s->n; i++)
         gap[i - 1] = s->t[i] - s->t[i - 1];
     qsort(gap, s->n - 1, sizeof *gap, by_time);
-    return s_of_ns(gap[(s->n - 1) / 2]);
+    /* times may jitter and samples be missing: whole multiples of the median count so */
+    uint64_t median = gap[(s->n - 1) / 2];
+    double sum = 0, times = 0;
+    for (size_t i = 0; i + 1 < s->n; i++) {
+        double k = round((double)gap[i] / (double)median);
+        if (k < 1 || k > 3)
+            continue;
+        sum += s_of_ns(gap[i]);
+        times += k;
+    }
+    return times > 0 ? sum / times : s_of_ns(median);
 }
 
 void view_finish(struct view *v)
@@ -39,7 +49,7 @@ void view_finish(struct view *v)
     v->span_s = v->dt_s = 0;
     for (unsigned c = 0; c < v->n; c++) {
         struct series *s = &v->s[c];
-        double dt = median_gap_s(s);
+        double dt = typical_gap_s(s);
         v->span_s = fmax(v->span_s, s_between(s->t[0], s->t[s->n - 1]));
         v->dt_s = v->dt_s > 0 ? fmin(v->dt_s, dt) : dt;
     }
@@ -355,7 +365,9 @@ static void prove(const struct view *v, double hz, struct repeat *ret)
         off /= weight;
         double most = 0.5 / v->span_s;
         ret->hz += fmin(most, fmax(-most, off));
-        ret->rse = sqrt(var) / hz;
+        /* an edge is seen to a part of the time between samples */
+        double edge = 0.5 * v->dt_s / (v->span_s * sqrt(fmax(1, ret->cycles)));
+        ret->rse = hypot(sqrt(var) / hz, edge);
     }
     if (ret->surprise >= LEAST_SURPRISE && ret->cycles >= LEAST_CYCLES - 0.1)
         ret->why = PERIOD_FOUND;
@@ -375,19 +387,64 @@ static bool explains_more(const struct view *v, double hz, double longer_hz)
         unsigned knots = knots_of(&s, longer_hz, FOLD_KNOTS);
         unsigned fewer = (unsigned)lround(knots * longer_hz / hz);
         fold_judge(&s, longer_hz, knots, samples, &b);
-        /* at least 8: where samples are few the detail of the shorter is an alias that
-         * the longer would be given the merit of
+        /* Where samples are few, detail of the shorter appears as an alias that a
+         * multiple of it would be given the merit of.
          */
-        fold_fit(&s, hz, fewer < 12 ? 12 : fewer, &a);
+        double ratio = hz / longer_hz;
+        if (fabs(ratio - round(ratio)) < 0.05 && fewer < 12)
+            fewer = 12;
+        fold_fit(&s, hz, fewer < FOLD_KNOTS_LEAST ? FOLD_KNOTS_LEAST : fewer, &a);
         double more = fmax(1, b.freedom - fmin(a.freedom, b.freedom * longer_hz / hz));
         if (b.rest < 1 || b.within <= 0)
             continue;
-        double ratio = (a.within - b.within) / b.within * b.rest / more;
-        double gain = fold_unexplained(&a) / fold_unexplained(&b);
-        if (gain > 1.2 && fold_surprise(ratio, more, b.rest) > 4)
+        double f = (a.within - b.within) / b.within * b.rest / more;
+        double left = fold_unexplained(&b), extra = fold_unexplained(&a) - left;
+        if ((extra > 0.06 * (1 - left) || extra > 0.5 * left) &&
+            fold_surprise(f, more, b.rest) > 4)
             return true;
     }
     return false;
+}
+
+/* Power of the profile's h-th harmonic. */
+static double harmonic(const struct fold *f, unsigned h)
+{
+    double re = 0, im = 0;
+
+    for (unsigned k = 0; k < f->knots; k++) {
+        re += f->w[k] * cos(2 * M_PI * h * k / f->knots);
+        im += f->w[k] * sin(2 * M_PI * h * k / f->knots);
+    }
+    return re * re + im * im;
+}
+
+/* The one that has the most. */
+static unsigned strongest(const struct view *v, double hz)
+{
+    struct fold f;
+    unsigned at = 1;
+
+    fold_fit(&v->s[0], hz, knots_of(&v->s[0], hz, FOLD_KNOTS), &f);
+    for (unsigned h = 2; h <= f.knots / 2; h++)
+        if (harmonic(&f, h) > harmonic(&f, at))
+            at = h;
+    return at;
+}
+
+/* Its first harmonic's share: a common multiple of two patterns has none. */
+static double first_share(const struct fold *f)
+{
+    double sum = 0;
+
+    for (unsigned h = 1; h <= f->knots / 2; h++)
+        sum += harmonic(f, h);
+    return sum > 0 ? harmonic(f, 1) / sum : 1;
+}
+
+/* Knots of a pattern that comes k times in a period. */
+static unsigned knots_of_part(unsigned knots, unsigned k)
+{
+    return knots / k < 8 ? (knots < 8 ? knots : 8) : knots / k;
 }
 
 /* What is left of s when patterns of a and b turns in a period are taken out. */
@@ -399,7 +456,7 @@ static double left_by_two(const struct series *s, double hz, unsigned knots, uns
 
     for (int pass = 0; pass < 6; pass++) {
         unsigned k = pass % 2 ? b : a;
-        fold_fit(&rest, hz * k, knots / k, &part);
+        fold_fit(&rest, hz * k, knots_of_part(knots, k), &part);
         for (size_t i = 0; i < rest.n; i++)
             rest.x[i] -= (float)fold_at(&part, rest.t[i]);
     }
@@ -409,22 +466,29 @@ static double left_by_two(const struct series *s, double hz, unsigned knots, uns
 static bool is_sum_of_two(const struct series *s, double hz, unsigned knots,
                           const struct fold *whole)
 {
-    for (unsigned a = 2; a <= 7; a++)
-        for (unsigned b = a + 1; b <= 9; b++) {
-            if (b % a == 0 || knots / b < FOLD_KNOTS_LEAST)
+    enum { MOST_A = 16, MOST_B = 40 };
+    double explained[MOST_B + 1] = {0}, all = whole->total - whole->within;
+    struct fold part;
+
+    /* what has no three samples in a cycle may be an alias of anything */
+    for (unsigned k = 2; k <= MOST_B && 3 * k <= samples_in_cycle(s, hz); k++) {
+        fold_fit(s, hz * k, knots_of_part(knots, k), &part);
+        explained[k] = (part.total - part.within) / all;
+    }
+    for (unsigned a = 2; a <= MOST_A; a++)
+        for (unsigned b = a + 1; b <= MOST_B; b++) {
+            if (b % a == 0 || explained[b] <= 0 || explained[a] + explained[b] < 0.9)
                 continue;
             double left = left_by_two(s, hz, knots, a, b);
-            double explained = (whole->total - left) / (whole->total - whole->within);
-            if (explained > 0.98 || (explained > 0.95 && left < 1.4 * whole->within))
+            double both = (whole->total - left) / all;
+            if (both > 0.98 || (both > 0.95 && left < 1.4 * whole->within) ||
+                (both > 0.9 && first_share(whole) < 0.008))
                 return true;
         }
     return false;
 }
 
-/* Is the pattern at hz no more than two shorter ones laid over each other, whose common
- * multiple it is?  Two jobs on a board are, a step is not.
- */
-static bool is_mixture(const struct view *v, double hz)
+bool repeat_is_mixture(const struct view *v, double hz)
 {
     struct series s;
     struct fold whole;
@@ -440,62 +504,16 @@ static bool is_mixture(const struct view *v, double hz)
     return false;
 }
 
-/* The best score with few knots or many. */
-static double best_at(const struct view *v, double hz)
+static double score_at(const struct view *v, double hz, unsigned knots)
 {
-    double best = fine_at(v, hz);
+    double sum = 0;
 
-    for (unsigned knots = FOLD_KNOTS_LEAST; knots <= 12; knots += 4) {
-        double sum = 0;
-        for (unsigned c = 0; c < v->n; c++) {
-            struct fold f;
-            fold_fit(&v->s[c], hz, knots, &f);
-            sum -= (double)v->s[c].n * log(fmin(1.2, fold_unexplained(&f)));
-        }
-        best = fmax(best, sum);
+    for (unsigned c = 0; c < v->n; c++) {
+        struct fold f;
+        fold_fit(&v->s[c], hz, knots, &f);
+        sum -= (double)v->s[c].n * log(fmin(1.2, fold_unexplained(&f)));
     }
-    return best;
-}
-
-/* The harmonic of the profile that has the most power. */
-static unsigned strongest(const struct view *v, double hz)
-{
-    struct fold f;
-    double most = 0;
-    unsigned at = 1;
-
-    fold_fit(&v->s[0], hz, knots_of(&v->s[0], hz, FOLD_KNOTS), &f);
-    for (unsigned h = 1; h <= f.knots / 2; h++) {
-        double re = 0, im = 0;
-        for (unsigned k = 0; k < f.knots; k++) {
-            re += f.w[k] * cos(2 * M_PI * h * k / f.knots);
-            im += f.w[k] * sin(2 * M_PI * h * k / f.knots);
-        }
-        if (re * re + im * im > most) {
-            most = re * re + im * im;
-            at = h;
-        }
-    }
-    return at;
-}
-
-/* Does a frequency that these samples show as hz, or as the harmonic of it that carries
- * the pattern, explain more than hz itself?
- */
-static bool is_alias(const struct view *v, double hz)
-{
-    double base = best_at(v, hz), rate = 1 / v->dt_s, shown = hz * strongest(v, hz);
-
-    for (int k = 1; k <= ALIASES; k++)
-        for (int sign = -1; sign <= 1; sign += 2) {
-            double middle = k * rate + sign * shown, top = -INFINITY;
-            /* the rate is not known to the last digit */
-            for (int i = -12; i <= 12; i++)
-                top = fmax(top, fine_at(v, middle + i / (STEPS_A_TURN * v->span_s)));
-            if (top > base + 12 && top > 1.15 * base)
-                return true;
-        }
-    return false;
+    return sum;
 }
 
 static double explained_at(const struct view *v, double hz)
@@ -510,29 +528,97 @@ static double explained_at(const struct view *v, double hz)
     return best;
 }
 
-/* A multiple of the period repeats as well: go to the fraction that explains as much.
- * False: one does nearly, and is not sure by itself.
+static bool clearly_above(double score, double base)
+{
+    return score > base + 15 && score > 1.1 * base;
+}
+
+/* The best near hz; the rate of samples is not known to the last digit. */
+static double top_near(const struct view *v, double hz)
+{
+    double top = 0;
+
+    for (int i = -8; i <= 8; i++)
+        top = fmax(top, score_at(v, fmax(0.1 / v->span_s, hz + i / (6 * v->span_s)), 12));
+    return top;
+}
+
+/* Does a frequency that would be shown at hz explain more, with a profile as fine?  What
+ * times jitter by tells them apart; where they do not, the two are the same.
  */
-static bool shortest(const struct view *v, double most_hz, struct repeat *r)
+static bool is_shown_alias(const struct view *v, double hz)
+{
+    double base = fmax(fine_at(v, hz), top_near(v, hz)), rate = 1 / v->dt_s;
+
+    for (int k = 1; k < ALIASES; k++)
+        for (int sign = -1; sign <= 1; sign += 2)
+            if (clearly_above(top_near(v, k * rate + sign * hz), base))
+                return true;
+    return false;
+}
+
+bool repeat_is_alias(const struct view *v, double hz)
+{
+    unsigned h = strongest(v, hz);
+
+    return is_shown_alias(v, hz) || (h > 1 && is_shown_alias(v, h * hz));
+}
+
+bool repeat_is_too_fast(const struct view *v)
+{
+    double base = 0, at = 0, beyond = 0, rate = 1 / v->dt_s, step = 0.25 / v->span_s;
+
+    for (unsigned i = 2; i * step < (ALIASES - 0.5) * rate; i++) {
+        double hz = i * step, score = score_at(v, hz, FOLD_KNOTS_LEAST);
+        if (hz > 0.55 * rate) {
+            beyond = fmax(beyond, score);
+        } else if (score > base) {
+            base = score;
+            at = hz;
+        }
+    }
+    return clearly_above(beyond, base) || (at > 0 && base > 40 && is_shown_alias(v, at));
+}
+
+/* A fraction of the period that these samples show and that explains as much. */
+bool repeat_has_fraction(const struct view *v, double hz)
+{
+    double whole = explained_at(v, hz);
+
+    for (unsigned k = 2; k <= MOST_FRACTION && hz * k < 0.42 / v->dt_s; k++) {
+        double score, part = sharpen(v, hz * k, &score);
+        if (explained_at(v, part) > 0.7 * whole && !explains_more(v, part, hz))
+            return true;
+    }
+    return false;
+}
+
+/* A multiple of the period repeats as well: go to the fraction that explains as much.
+ * PERIOD_NONE: one does nearly, and is not sure by itself; PERIOD_ALIAS: it is shorter
+ * than what is looked for.
+ */
+static enum period_why shortest(const struct view *v, double most_hz, struct repeat *r)
 {
     double whole = explained_at(v, r->hz);
 
-    for (unsigned k = PERIOD_PARTS; k >= 2; k--) {
+    for (unsigned k = MOST_FRACTION; k >= 2; k--) {
         double hz = r->hz * k, score;
         struct repeat part;
-        if (hz > most_hz)
+        if (hz > 0.42 / v->dt_s || (k > PERIOD_PARTS && hz <= most_hz))
             continue;
         hz = sharpen(v, hz, &score);
         if (explained_at(v, hz) < 0.7 * whole || explains_more(v, hz, r->hz))
             continue;
+        if (hz > most_hz)
+            return PERIOD_ALIAS;
         prove(v, hz, &part);
         if (part.surprise < LEAST_SURPRISE - 2.5)
-            return false;
+            return PERIOD_NONE;
         part.why = PERIOD_FOUND;
         *r = part;
-        return true;
+        return PERIOD_FOUND;
     }
-    return true;
+    return PERIOD_FOUND;
 }
 
 /* Is there a longer period that explains more? */
@@ -558,7 +644,7 @@ void repeat_find(const struct view *v, double least_hz, double most_hz,
         return;
     }
     least_hz = fmax(least_hz, LEAST_CYCLES / v->span_s);
-    most_hz = fmin(most_hz, 0.46 / v->dt_s);
+    most_hz = fmin(most_hz, 0.42 / v->dt_s);
     unsigned n = candidates(v, least_hz, most_hz, c);
     for (unsigned i = 0; i < n; i++)
         prove(v, c[i].hz, &c[i].r);
@@ -568,18 +654,13 @@ void repeat_find(const struct view *v, double least_hz, double most_hz,
     if (!cur)
         return;
     struct repeat found = cur->r;
-    if (!shortest(v, most_hz, &found)) {
-        ret->why = PERIOD_NONE;
+    ret->why = shortest(v, most_hz, &found);
+    if (ret->why != PERIOD_FOUND)
         return;
-    }
     for (int pass = 0; pass < 2; pass++) {
         prove(v, found.hz, ret);
         if (ret->why == PERIOD_FOUND)
             found = *ret;
     }
     *ret = found;
-    if (is_alias(v, found.hz))
-        ret->why = PERIOD_ALIAS;
-    else if (is_mixture(v, found.hz))
-        ret->why = PERIOD_MIXED;
 }

@@ -16,7 +16,7 @@ struct view {
     unsigned n;
     struct series s[VIEW_SERIES];
     double total[VIEW_SERIES];
-    double span_s, dt_s; /* dt_s: median time between samples */
+    double span_s, dt_s; /* dt_s: typical time between samples */
 };
 
 struct repeat {
@@ -32,6 +32,20 @@ struct repeat {
 /* The period among least_hz..most_hz. */
 void repeat_find(const struct view *v, double least_hz, double most_hz,
                  struct repeat *ret);
+
+/* Does a frequency that these samples show as hz (or as the harmonic of it that carries
+ * the pattern) explain more than hz itself?  Known only where samples are not evenly
+ * spaced.
+ */
+bool repeat_is_alias(const struct view *v, double hz);
+/* Does a fraction of the period, seen in finer samples, explain as much? */
+bool repeat_has_fraction(const struct view *v, double hz);
+/* Does one that they cannot show explain more than any that they can? */
+bool repeat_is_too_fast(const struct view *v);
+/* Is the pattern at hz no more than two shorter ones laid over each other, whose common
+ * multiple it is?  Two jobs on a board are, a step is not.
+ */
+bool repeat_is_mixture(const struct view *v, double hz);
 
 /* The signals' mean goes, and what moves slower than width_s; total and dt_s are set. */
 void view_finish(struct view *v);
