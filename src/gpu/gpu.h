@@ -19,10 +19,20 @@ struct gpu_clock {
     void *user;
 };
 
+struct gpu_info;
+
 struct gpu_open_opts {
     const char *library;    /* NVML to load; NULL: the system's */
     struct gpu_clock clock; /* mandatory */
     void *backend_user;     /* a virtual backend's world; NULL else */
+    /* All boards of the node as an earlier opening told them, in its order, and a bit
+     * for each that must not be touched, as if attach() had let go of it: such a board
+     * is listed as it is known here.  Borrowed until open() has returned; NULL, 0, 0:
+     * whatever the driver shows.  Backends without attach() pass it over.
+     */
+    const struct gpu_info *known;
+    size_t n_known;
+    uint64_t away;
 };
 
 enum gpu_arch { /* NVML's numbers */
@@ -150,7 +160,8 @@ struct gpu_backend {
     const char *name; /* "nvml", "rapl", "virtual" */
 
     /* All of these are mandatory.  A board that fails to answer at open is
-     * listed all the same, with what is known of it.
+     * listed all the same, with what is known of it.  -ESTALE: other boards are there
+     * than opts knows of.
      */
     int (*open)(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err);
     void (*close)(void *lib); /* after every board; safe with a hung call elsewhere */
@@ -175,6 +186,14 @@ struct gpu_backend {
     int (*use)(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err);
     /* Driver calls made on this board so far; any thread may ask. */
     uint64_t (*calls)(const struct gpu_dev *dev);
+    /* Let go of the boards in away (a bit each), so that they can be reset, and attach
+     * all others.  Boards and infos stay where they are; calls on one that is away fail
+     * with -ENODEV and reach no driver.  No other call may be made meanwhile.  -EBUSY (a
+     * call of before hangs in the driver) and -ENOTSUP (this driver lets go of all or
+     * none): nothing has changed.  Another fault: the driver was let go of and does not
+     * come back; calls on all boards fail.  NULL: boards are never attached.
+     */
+    int (*attach)(void *lib, uint64_t away, uw_error *err);
     /* Something that changes when the driver is loaded anew; "" unknown. */
     int (*driver_mark)(void *lib, char *ret, size_t size, uw_error *err);
 };

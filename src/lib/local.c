@@ -250,7 +250,7 @@ static int begin(struct local *l, const uw_options *opts, uw_error *err)
     r = loop_fd_new(l->loop, l->bell, LOOP_READ, on_bell, l, &l->ear, err);
     if (r < 0)
         return r;
-    struct gpu_open_opts gpu = {opts->nvml, {clock_of, l->loop}, NULL};
+    struct gpu_open_opts gpu = {opts->nvml, {clock_of, l->loop}, NULL, NULL, 0, 0};
     r = boards_open(l->loop, &nvml_backend, &gpu, on_boards, l, &l->boards, err);
     if (r < 0)
         return r;

@@ -25,31 +25,50 @@ static void add(struct users *u, uint64_t pid)
         u->pid[u->n++] = pid;
 }
 
-/* Each lock of the board's range names its process by where it stands. */
+struct range {
+    uint64_t from, end;
+};
+
+/* Each lock of the board's range names its process by where it stands; the kernel tells
+ * any one of a range, so what lies before and behind it is asked next.
+ */
+static int ask_ranges(int fd, struct range first, struct users *ret)
+{
+    struct range todo[2 * SIM_PROCS_MAX] = {first};
+    size_t n = 1;
+
+    while (n > 0 && n < n_elements(todo) && ret->n < n_elements(ret->pid)) {
+        struct range r = todo[--n];
+        struct flock lock = {.l_type = F_WRLCK,
+                             .l_whence = SEEK_SET,
+                             .l_start = (off_t)r.from,
+                             .l_len = (off_t)(r.end - r.from)};
+        if (r.from >= r.end)
+            continue;
+        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
+            return -errno;
+        if (lock.l_type == F_UNLCK)
+            continue;
+        add(ret, (uint64_t)lock.l_start & UINT32_MAX);
+        todo[n++] = (struct range){r.from, (uint64_t)lock.l_start};
+        todo[n++] = (struct range){(uint64_t)lock.l_start + 1, r.end};
+    }
+    return 0;
+}
+
 static int ask_locks(const char *state_dir, size_t board, struct users *ret,
                      uw_error *err)
 {
     char path[SIM_PATH_MAX + 16];
-    uint64_t from = sim_users_at(board, 0);
-    const uint64_t end = sim_users_at(board + 1, 0);
 
     (void)snprintf(path, sizeof path, "%s/users", state_dir);
     auto_(fd_close) int fd = open(path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return fail(err, -errno, "%s: %s", path, strerror(errno));
-    while (from < end && ret->n < n_elements(ret->pid)) {
-        struct flock lock = {.l_type = F_WRLCK,
-                             .l_whence = SEEK_SET,
-                             .l_start = (off_t)from,
-                             .l_len = (off_t)(end - from)};
-        if (fcntl(fd, F_OFD_GETLK, &lock) < 0)
-            return fail(err, -errno, "%s: %s", path, strerror(errno));
-        if (lock.l_type == F_UNLCK)
-            return 0;
-        add(ret, (uint64_t)lock.l_start - sim_users_at(board, 0));
-        from = (uint64_t)lock.l_start + 1;
-    }
-    return 0;
+    int r = fd < 0 ? -errno
+                   : ask_ranges(fd,
+                                (struct range){sim_users_at(board, 0),
+                                               sim_users_at(board + 1, 0)},
+                                ret);
+    return r < 0 ? fail(err, r, "%s: %s", path, strerror(-r)) : 0;
 }
 
 static void ask_jobs(const struct sim_world *world, size_t board, struct users *ret)

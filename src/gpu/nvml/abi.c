@@ -27,6 +27,8 @@ static const struct symbol symbols[] = {
     {AT(name), {"nvmlDeviceGetName"}, true},
     {AT(power_usage), {"nvmlDeviceGetPowerUsage"}, true},
 
+    {AT(init_flags), {"nvmlInitWithFlags"}, false},
+    {AT(by_bus), {"nvmlDeviceGetHandleByPciBusId_v2", "nvmlDeviceGetHandleByPciBusId"}, false},
     {AT(error_string), {"nvmlErrorString"}, false},
     {AT(driver_version), {"nvmlSystemGetDriverVersion"}, false},
     {AT(nvml_version), {"nvmlSystemGetNVMLVersion"}, false},

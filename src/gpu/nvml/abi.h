@@ -33,6 +33,7 @@ enum {
 };
 
 enum {
+    NVML_INIT_NO_ATTACH = 2,
     NVML_CLOCK_SM = 1,
     NVML_CLOCK_MEM = 2,
     NVML_TEMPERATURE_GPU = 0,
@@ -130,6 +131,8 @@ struct nvml_abi {
     nvml_result (*name)(nvml_device, char *, unsigned);
     nvml_result (*power_usage)(nvml_device, unsigned *);
 
+    nvml_result (*init_flags)(unsigned);
+    nvml_result (*by_bus)(const char *, nvml_device *);
     const char *(*error_string)(nvml_result);
     nvml_result (*driver_version)(char *, unsigned);
     nvml_result (*nvml_version)(char *, unsigned);

@@ -12,10 +12,12 @@ enum { NVML_BOARDS_MAX = 64, NVML_OTHERS_MAX = 16 };
 
 struct lib;
 
-/* Written while the library is opened, constant from then on, but for what is said. */
+/* Written while the library is opened, or boards are attached; constant else, but for
+ * what is said.
+ */
 struct gpu_dev {
     struct lib *lib;
-    nvml_device handle; /* NULL: the board gave none */
+    nvml_device handle; /* NULL: the board gave none, or is away */
     struct gpu_info info;
     uw_error error;    /* "" or why something of info is missing */
     bool reasons_old;  /* asks with the older name */
@@ -37,6 +39,7 @@ struct lib {
     struct nvml_about about;
     bool prefer_v2;   /* process lists: this driver's _v3 has another layout */
     atomic_uint busy; /* calls under way; close() leaves what they use */
+    bool begun;       /* nvmlInit() is to be undone */
     struct gpu_dev *dev;
     unsigned n;
     struct lib *next_left; /* of those that could not be closed */
@@ -64,10 +67,26 @@ int dev_usable(const struct gpu_dev *dev, uw_error *err);
 
 /* identify.c: fills dev->handle and dev->info; blocks, and may hang. */
 void dev_identify(struct gpu_dev *dev);
-/* open.c: identifies lib->dev[0..n) side by side.  A board that stays silent is
- * left as it is, with its text; its thread keeps lib->busy above 0.
+/* The handle alone. */
+void dev_take_handle(struct gpu_dev *dev);
+/* open.c: has fn ask lib->dev[0..n) side by side, but for those in away.  A board that
+ * stays silent is left as it is, with its text; its thread keeps lib->busy above 0.
  */
-int lib_identify(struct lib *lib, uw_error *err);
+int lib_ask(struct lib *lib, void (*fn)(struct gpu_dev *dev), uint64_t away,
+            uw_error *err);
+
+/* attach.c: see gpu_backend.attach. */
+int lib_attach(struct lib *lib, uint64_t away, uw_error *err);
+/* Begin with the boards that opts knows; identifies those that are not away. */
+int lib_begin_known(struct lib *lib, const struct gpu_open_opts *opts, uw_error *err);
+/* nvml.c: what the driver says of itself, once it is begun. */
+void lib_note_versions(struct lib *lib);
+/* nvml.c: what earlier openings could not close, once their calls have come back.
+ * False: one still hangs.
+ */
+bool lib_close_left(void);
+/* identify.c: no handle, and why. */
+void dev_put_away(struct gpu_dev *dev);
 
 /* mark.c: see gpu_backend.driver_mark. */
 int lib_mark(const struct lib *lib, char *ret, size_t size, uw_error *err);

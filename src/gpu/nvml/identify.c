@@ -1,3 +1,4 @@
+#include <errno.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -187,18 +188,40 @@ static void identify_migs(struct gpu_dev *dev)
     }
 }
 
+/* The bus id initialises its board alone; an index, too, but it may count otherwise. */
+void dev_take_handle(struct gpu_dev *dev)
+{
+    const struct nvml_abi *abi = &dev->lib->abi;
+    bool by_bus = abi->by_bus && dev->info.pci_bus_id[0];
+    nvml_device handle = NULL;
+
+    nvml_result r = by_bus ? abi->by_bus(dev->info.pci_bus_id, &handle)
+                           : abi->by_index(dev->info.index, &handle);
+    dev->handle = r == NVML_OK ? handle : NULL;
+    dev->error = (uw_error){""};
+    (void)nvml_fail(
+        abi, r, by_bus ? "nvmlDeviceGetHandleByPciBusId" : "nvmlDeviceGetHandleByIndex",
+        &dev->error);
+}
+
+void dev_put_away(struct gpu_dev *dev)
+{
+    dev->handle = NULL;
+    (void)fail(&dev->error, -ENODEV, "board %u is released: the driver is not open on it",
+               dev->info.index);
+}
+
 void dev_identify(struct gpu_dev *dev)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
-    nvml_device handle = NULL;
 
-    nvml_result r = abi->by_index(dev->info.index, &handle);
-    if (r != NVML_OK) {
-        (void)nvml_fail(abi, r, "nvmlDeviceGetHandleByIndex", &dev->error);
+    dev_take_handle(dev);
+    if (!dev->handle)
         return;
-    }
-    dev->handle = handle;
-    r = abi->uuid(handle, dev->info.uuid, sizeof dev->info.uuid);
+    nvml_device handle = dev->handle;
+    dev->info.abilities = 0; /* what is known is what it is now */
+    dev->info.n_migs = 0;
+    nvml_result r = abi->uuid(handle, dev->info.uuid, sizeof dev->info.uuid);
     if (r != NVML_OK) {
         dev->info.uuid[0] = '\0';
         (void)nvml_fail(abi, r, "nvmlDeviceGetUUID", &dev->error);

@@ -61,7 +61,7 @@ static bool has_odd_v3(const char *driver)
     return parse_u64(digits, &minor, NULL) == 0 && minor < 104;
 }
 
-static void note_versions(struct lib *lib)
+void lib_note_versions(struct lib *lib)
 {
     struct nvml_about *about = &lib->about;
     const struct nvml_abi *abi = &lib->abi;
@@ -95,7 +95,7 @@ static int start(struct lib *lib, uw_error *err)
     nvml_result r = abi->init();
     if (r != NVML_OK)
         return nvml_fail(abi, r, "nvmlInit", err);
-    note_versions(lib);
+    lib_note_versions(lib);
     r = abi->count(&n);
     if (r == NVML_OK && n > 0) {
         lib->n = n < NVML_BOARDS_MAX ? n : NVML_BOARDS_MAX;
@@ -130,35 +130,23 @@ static int load(const char *library, struct lib **ret, uw_error *err)
     return 0;
 }
 
-static int nvml_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err)
+/* All boards that the driver shows. */
+static int begin_all(struct lib *lib, uw_error *err)
 {
-    auto_(lib_free) struct lib *lib = NULL;
+    int r = start(lib, err);
 
-    int r = load(opts->library, &lib, err);
-    if (r != 0 || !lib)
-        return r;
-    note_simulated(lib);
-    lib->clock = opts->clock;
-    r = start(lib, err);
     if (r != 0)
         return r;
+    lib->begun = true;
     lib->dev = calloc(lib->n, sizeof *lib->dev);
-    if (!lib->dev) {
-        (void)lib->abi.shutdown();
+    if (!lib->dev)
         return fail(err, -ENOMEM, "no memory for %u boards", lib->n);
-    }
     for (unsigned i = 0; i < lib->n; i++) {
         lib->dev[i].lib = lib;
         lib->dev[i].info.index = i;
         lib->dev[i].info.simulated = lib->about.simulated;
     }
-    r = lib_identify(lib, err);
-    if (r < 0) {
-        (void)lib->abi.shutdown();
-        return r;
-    }
-    *ret_lib = take(lib);
-    return 0;
+    return lib_ask(lib, dev_identify, 0, err);
 }
 
 /* Libraries with a call that hangs, for as long as the process lives. */
@@ -175,8 +163,50 @@ static void nvml_close(void *user)
         lib->next_left = atomic_exchange(&left, lib);
         return;
     }
-    (void)lib->abi.shutdown();
+    if (lib->begun)
+        (void)lib->abi.shutdown();
     lib_free(lib);
+}
+
+static int nvml_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err)
+{
+    auto_(lib_free) struct lib *lib = NULL;
+
+    int r = load(opts->library, &lib, err);
+    if (r != 0 || !lib)
+        return r;
+    note_simulated(lib);
+    lib->clock = opts->clock;
+    if (!opts->away || !opts->n_known)
+        r = begin_all(lib, err);
+    else if (driver_is_absent(lib))
+        r = fail(err, -ENODEV, "the NVIDIA driver is not loaded");
+    else
+        r = lib_begin_known(lib, opts, err);
+    if (r == 0)
+        *ret_lib = take(lib);
+    else if (lib->begun)
+        nvml_close(take(lib));
+    return r;
+}
+
+bool lib_close_left(void)
+{
+    struct lib *lib = atomic_exchange(&left, NULL);
+    bool hangs = false;
+
+    while (lib) {
+        struct lib *next = lib->next_left;
+        hangs = hangs || atomic_load(&lib->busy) > 0;
+        nvml_close(lib); /* … which keeps it again where it hangs */
+        lib = next;
+    }
+    return !hangs;
+}
+
+static int nvml_attach(void *user, uint64_t away, uw_error *err)
+{
+    return lib_attach(user, away, err);
 }
 
 static size_t nvml_count(const void *user)
@@ -252,5 +282,6 @@ const struct gpu_backend nvml_backend = {
     .procs = dev_procs,
     .use = dev_use,
     .calls = nvml_calls,
+    .attach = nvml_attach,
     .driver_mark = nvml_driver_mark,
 };

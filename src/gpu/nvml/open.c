@@ -1,4 +1,4 @@
-/* Asking every board who it is, side by side: a board whose first call hangs in
+/* Asking every board, side by side: a board whose first call hangs in
  * the driver costs the others a bounded wait, once, and nothing else.
  */
 #include <errno.h>
@@ -33,6 +33,7 @@ struct asked {
     pthread_mutex_t lock;
     unsigned users;
     int done_fd; /* an eventfd: one for each answer */
+    void (*fn)(struct gpu_dev *dev);
     struct question q[];
 };
 
@@ -54,7 +55,7 @@ static void *answer(void *user)
     struct asked *a = q->asked;
     const uint64_t one = 1;
 
-    dev_identify(&q->dev);
+    a->fn(&q->dev);
     lib_leave(q->dev.lib); /* from here on the library may go */
     (void)pthread_mutex_lock(&a->lock);
     q->answered = true;
@@ -105,11 +106,16 @@ static struct asked *asked_new(struct lib *lib)
 }
 
 /* How many threads run now. */
-static unsigned start_all(struct lib *lib, struct asked *a)
+static unsigned start_all(struct lib *lib, struct asked *a, uint64_t away)
 {
     unsigned started = 0;
 
     for (unsigned i = 0; i < lib->n; i++) {
+        if (away >> i & 1) {
+            dev_put_away(&a->q[i].dev);
+            a->q[i].answered = true;
+            continue;
+        }
         (void)pthread_mutex_lock(&a->lock);
         a->users++;
         (void)pthread_mutex_unlock(&a->lock);
@@ -145,13 +151,15 @@ static void wait_for(const struct asked *a, unsigned want)
     }
 }
 
-int lib_identify(struct lib *lib, uw_error *err)
+int lib_ask(struct lib *lib, void (*fn)(struct gpu_dev *dev), uint64_t away,
+            uw_error *err)
 {
     struct asked *a = asked_new(lib);
 
     if (!a)
         return fail(err, -ENOMEM, "no memory to ask %u boards", lib->n);
-    wait_for(a, start_all(lib, a));
+    a->fn = fn;
+    wait_for(a, start_all(lib, a, away));
     (void)pthread_mutex_lock(&a->lock);
     for (unsigned i = 0; i < lib->n; i++) {
         if (a->q[i].answered)

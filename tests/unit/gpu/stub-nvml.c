@@ -65,6 +65,7 @@ API unsigned INIT(void)
 API unsigned nvmlShutdown(void)
 {
     atomic_fetch_add(&stub.shutdowns, 1);
+    atomic_store(&stub.attached, 0);
     return 0;
 }
 
@@ -80,8 +81,27 @@ API unsigned BY_INDEX(unsigned i, void **dev)
         return 2;
     struct stub_board *b = at(&stub.board[i]);
     *dev = b;
+    atomic_fetch_or(&stub.attached, 1ull << i);
     return b->by_index;
 }
+
+#if GEN_450
+API unsigned nvmlInitWithFlags(unsigned flags)
+{
+    atomic_fetch_add(&stub.inits, 1);
+    atomic_store(&stub.bare, flags == 2);
+    return stub.init;
+}
+
+API unsigned nvmlDeviceGetHandleByPciBusId_v2(const char *bus, void **dev)
+{
+    unsigned i = 0;
+
+    if (sscanf(bus, "00000000:%2X:00.0", &i) != 1 || i >= stub.n)
+        return 6;
+    return BY_INDEX(i, dev);
+}
+#endif
 
 API unsigned nvmlDeviceGetUUID(void *dev, char *text, unsigned size)
 {

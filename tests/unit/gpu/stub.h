@@ -32,6 +32,8 @@ struct stub {
     unsigned init;
     unsigned n;
     atomic_int inits, shutdowns;
+    atomic_int bare; /* begun without attaching */
+    atomic_uint_least64_t attached;
     uint64_t load_id;
     const char *driver;
     unsigned last_call_v2; /* the limit was set with the newer function */
