@@ -296,6 +296,12 @@ int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn f
     return ask(act, proto_request(PROTO_RELEASE, 1, uuid), fn, user);
 }
 
+int actuator_detach(struct actuator *act, const char *uuid, actuator_reply_fn fn,
+                    void *user)
+{
+    return ask(act, proto_request(PROTO_DETACH, 1, uuid), fn, user);
+}
+
 int actuator_set_limit(struct actuator *act, const char *uuid, uint32_t mw,
                        actuator_reply_fn fn, void *user)
 {

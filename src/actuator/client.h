@@ -134,6 +134,14 @@ int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz
 int actuator_release(struct actuator *act, const char *uuid, actuator_reply_fn fn,
                      void *user);
 
+/* The actuator has no more handle of this board, which nobody holds and whose original is
+ * back: it can be reset.  The next hold takes it back.  DONE, BUSY (held, being restored,
+ * or a call hangs in the driver: text names the board), REFUSED (this driver lets go of
+ * all boards or none): nothing has changed.
+ */
+int actuator_detach(struct actuator *act, const char *uuid, actuator_reply_fn fn,
+                    void *user);
+
 /* The energy counters of processors and memory (RAPL), which root alone may open, from
  * the service.  fn is called for each, with its zone ("intel-rapl:0:1") and a descriptor
  * of its energy_uj, which is fn's to close; at last with NULL and -1, then never again.

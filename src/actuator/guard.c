@@ -8,102 +8,31 @@
 #include <unistd.h>
 
 #include "actuator/core.h"
-#include "actuator/work.h"
+#include "actuator/guard-inside.h"
 #include "base/error.h"
 #include "base/units.h"
 
 enum {
-    RETRY_S = 60, /* between attempts of a service, once the quick ones are over */
-    SESSIONS_MAX = 16,
+    RETRY_S = 60,       /* between attempts of a service, once the quick ones are over */
     CALL_MS = 3000,     /* a job of one board, kernel time */
-    HOLD_MS = 10000,    /* the first one may wake the board up */
     LOOK_MS = 1000,     /* how often we look for another's limit */
     TELL_AFTER = 3,     /* failed attempts to restore before the client is told */
     ENTRIES_MAX = 1024, /* of the journal */
 };
-
-enum job_kind {
-    JOB_HOLD,
-    JOB_ADOPT,
-    JOB_LIMIT,
-    JOB_CLOCKS,
-    JOB_LOOK,
-    JOB_RESTORE,
-    JOB_RECOVER,
-};
-
-struct job {
-    enum job_kind kind;
-    pid_t client;
-    uint32_t seq, a, b;
-    struct actuator_reply reply;
-};
-
-enum state {
-    STATE_FREE,
-    STATE_HOLDING,   /* a hold is in the worker, or waits for its turn */
-    STATE_HELD,      /* capped or about to be */
-    STATE_RESTORING, /* until the original is back */
-    STATE_RECOVERING /* an entry that was left behind */
-};
-
-struct charge { /* one board */
-    struct guard *guard;
-    struct loop_worker *worker;
-    struct loop_timer *timer;
-    struct held held; /* the worker's while a job is there */
-    struct job job;   /* likewise */
-    bool busy;        /* a job is in the worker … */
-    bool hangs;       /* … past its deadline */
-    bool given_up;    /* not restored after many attempts */
-    bool no_thread;   /* the job could not be handed over: the timer folds it */
-    enum state state;
-    struct guard_session *session; /* NULL: gone */
-    uid_t uid;                     /* of whoever holds it */
-    bool left;         /* the holder has gone, nobody has taken it over yet … */
-    uint64_t grace_ns; /* … and then it is restored */
-    bool lease_over;
-    uint32_t hold_seq;            /* the hold to be done next; 0: none … */
-    bool hold_keep;               /* … with the original of the one before */
-    uint32_t adopt_seq;           /* the hold that takes it over; 0: none */
-    struct proto_request waiting; /* the set to be done next, where seq is not 0 */
-    uint32_t release_seq;         /* the release to be answered; 0: none */
-    unsigned attempts;
-    uint64_t due_ns, next_hold_ns, next_write_ns, next_look_ns;
-};
-
-struct guard_session {
-    struct guard *guard;
-    struct guard_client client;
-    guard_send_fn send;
-    void *user;
-    struct loop_timer *lease;
-    bool yielded[GUARD_BOARDS_MAX];
-};
-
-struct guard {
-    struct guard_opts opts;
-    bool closing;
-    struct guard_session *session[SESSIONS_MAX];
-    size_t n;
-    struct charge charge[GUARD_BOARDS_MAX];
-};
-
-static void step(struct charge *c);
 
 static uint64_t now_ns(const struct charge *c)
 {
     return loop_now_ns(c->guard->opts.loop);
 }
 
-static void say(struct guard *guard, const char *text)
+void guard_say(struct guard *guard, const char *text)
 {
     if (guard->opts.say && text[0])
         guard->opts.say(text, guard->opts.user);
 }
 
-static void send_to(struct guard_session *session, enum proto_type type, uint32_t seq,
-                    const struct actuator_reply *reply)
+void guard_send(struct guard_session *session, enum proto_type type, uint32_t seq,
+                const struct actuator_reply *reply)
 {
     struct proto_answer answer = proto_answer(type, seq, reply);
 
@@ -111,14 +40,14 @@ static void send_to(struct guard_session *session, enum proto_type type, uint32_
         session->send(&answer, session->user);
 }
 
-static void refuse(struct guard_session *session, const struct proto_request *request,
-                   enum actuator_result result, const char *why)
+void guard_refuse(struct guard_session *session, const struct proto_request *request,
+                  enum actuator_result result, const char *why)
 {
     struct actuator_reply reply = {.result = result};
 
     (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", request->uuid);
     (void)snprintf(reply.text, sizeof reply.text, "%s: %s", request->uuid, why);
-    send_to(session, (enum proto_type)request->type, request->seq, &reply);
+    guard_send(session, (enum proto_type)request->type, request->seq, &reply);
 }
 
 /* ---- the worker ---- */
@@ -155,7 +84,7 @@ static int run_job(struct loop *loop, void *work)
     return 0;
 }
 
-static void tell_change(struct guard *guard)
+void guard_tell(struct guard *guard)
 {
     if (guard->opts.on_change)
         guard->opts.on_change(guard->opts.user);
@@ -172,7 +101,7 @@ static enum proto_type type_of(enum job_kind kind)
 static void answer_job(struct charge *c, const struct actuator_reply *reply)
 {
     if (c->job.seq)
-        send_to(c->session, type_of(c->job.kind), c->job.seq, reply);
+        guard_send(c->session, type_of(c->job.kind), c->job.seq, reply);
     c->job.seq = 0;
 }
 
@@ -181,13 +110,13 @@ static void say_left(struct charge *c, const char *what)
     char text[256];
 
     (void)snprintf(text, sizeof text, "%s: %s", c->held.info->uuid, what);
-    say(c->guard, text);
+    guard_say(c->guard, text);
 }
 
 static void end_waiting(struct charge *c, enum actuator_result result, const char *why)
 {
     if (c->waiting.seq)
-        refuse(c->session, &c->waiting, result, why);
+        guard_refuse(c->session, &c->waiting, result, why);
     c->waiting.seq = 0;
 }
 
@@ -195,7 +124,7 @@ static void end_waiting(struct charge *c, enum actuator_result result, const cha
 static void end_adopt(struct charge *c, const struct actuator_reply *reply)
 {
     if (c->adopt_seq)
-        send_to(c->session, PROTO_HOLD, c->adopt_seq, reply);
+        guard_send(c->session, PROTO_HOLD, c->adopt_seq, reply);
     c->adopt_seq = 0;
 }
 
@@ -207,7 +136,7 @@ static void tell_lease_over(struct charge *c, const struct actuator_reply *reply
         (void)snprintf(told.text, sizeof told.text,
                        "%s: the lease was not renewed, the original is back",
                        c->held.info->uuid);
-    send_to(c->session, PROTO_LEASE_OVER, 0, &told);
+    guard_send(c->session, PROTO_LEASE_OVER, 0, &told);
 }
 
 /* The board is nobody's any more. */
@@ -217,7 +146,7 @@ static void set_free(struct charge *c, const struct actuator_reply *reply)
                 "not held any more");
     end_adopt(c, reply);
     if (c->release_seq)
-        send_to(c->session, PROTO_RELEASE, c->release_seq, reply);
+        guard_send(c->session, PROTO_RELEASE, c->release_seq, reply);
     else if (c->lease_over)
         tell_lease_over(c, reply);
     c->state = STATE_FREE;
@@ -249,7 +178,7 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
         struct actuator_reply gone = *reply;
         gone.result = ACTUATOR_GONE; /* to a release that came meanwhile */
         if (c->release_seq)
-            send_to(c->session, PROTO_RELEASE, c->release_seq, &gone);
+            guard_send(c->session, PROTO_RELEASE, c->release_seq, &gone);
         c->release_seq = 0;
         c->lease_over = false;
         set_free(c, reply);
@@ -271,7 +200,7 @@ static void after_adopt(struct charge *c, const struct actuator_reply *reply)
 
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
     if (reply->result == ACTUATOR_YIELDED) {
-        say(c->guard, reply->text);
+        guard_say(c->guard, reply->text);
         if (c->session)
             c->session->yielded[c - c->guard->charge] = true;
         answer_job(c, reply);
@@ -304,16 +233,16 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
         answer_job(c, reply);
     }
     if (reply->result == ACTUATOR_YIELDED) {
-        say(c->guard, reply->text);
+        guard_say(c->guard, reply->text);
         if (session)
             session->yielded[c - c->guard->charge] = true;
         if (!c->left)
-            send_to(session, PROTO_YIELDED, 0, reply);
+            guard_send(session, PROTO_YIELDED, 0, reply);
         set_free(c, reply);
     } else if (reply->result == ACTUATOR_GONE && c->state == STATE_HELD) {
-        say(c->guard, reply->text);
+        guard_say(c->guard, reply->text);
         if (!c->left)
-            send_to(session, PROTO_LOST, 0, reply);
+            guard_send(session, PROTO_LOST, 0, reply);
         want_restore(c);
     }
 }
@@ -326,7 +255,7 @@ static void after_restore(struct charge *c, const struct actuator_reply *reply)
     if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED || not_ours) {
         if ((c->job.kind == JOB_RECOVER && reply->result != ACTUATOR_TAKEN) ||
             reply->result == ACTUATOR_YIELDED)
-            say(c->guard, reply->text);
+            guard_say(c->guard, reply->text);
         set_free(c, reply);
         return;
     }
@@ -334,11 +263,11 @@ static void after_restore(struct charge *c, const struct actuator_reply *reply)
     if (!wait_ns && c->guard->opts.keep_trying)
         wait_ns = RETRY_S * NS_PER_S;
     if (c->attempts == 1)
-        say(c->guard, reply->text);
+        guard_say(c->guard, reply->text);
     if (c->attempts == TELL_AFTER && c->release_seq) {
         struct actuator_reply told = *reply;
         told.result = ACTUATOR_UNKNOWN;
-        send_to(c->session, PROTO_RELEASE, c->release_seq, &told);
+        guard_send(c->session, PROTO_RELEASE, c->release_seq, &told);
         c->release_seq = 0;
     }
     if (wait_ns) {
@@ -350,7 +279,7 @@ static void after_restore(struct charge *c, const struct actuator_reply *reply)
     (void)snprintf(text, sizeof text,
                    "%s: not restored, its entry waits for underwatt-actuator --recover",
                    c->held.info->uuid);
-    say(c->guard, text);
+    guard_say(c->guard, text);
     c->given_up = true;
     work_abandon(&c->held);
     set_free(c, reply);
@@ -376,8 +305,9 @@ static void fold(struct charge *c)
         after_call(c, &reply);
         break;
     }
-    step(c);
-    tell_change(c->guard);
+    guard_step(c);
+    guard_move_next(c->guard, NULL);
+    guard_tell(c->guard);
 }
 
 /* The call has not come back in time: its board is out, no other one. */
@@ -391,17 +321,18 @@ static void on_hang(struct charge *c)
     (void)snprintf(reply.text, sizeof reply.text,
                    "%s: a call hangs in the driver, the limit in force is unknown",
                    c->held.info->uuid);
-    say(c->guard, reply.text);
+    guard_say(c->guard, reply.text);
     answer_job(c, &reply);
     end_adopt(c, &reply);
     if (c->release_seq)
-        send_to(c->session, PROTO_RELEASE, c->release_seq, &reply);
+        guard_send(c->session, PROTO_RELEASE, c->release_seq, &reply);
     else if (kind != JOB_RECOVER && kind != JOB_HOLD && kind != JOB_ADOPT)
-        send_to(c->session, PROTO_LOST, 0, &reply);
+        guard_send(c->session, PROTO_LOST, 0, &reply);
     c->release_seq = 0;
     if (c->state != STATE_RECOVERING)
         want_restore(c);
-    tell_change(c->guard);
+    guard_move_next(c->guard, c);
+    guard_tell(c->guard);
 }
 
 static int on_done(struct loop *loop, void *work, int r)
@@ -437,9 +368,9 @@ static void on_late(struct loop *loop, void *work, int r)
         set_free(c, &c->job.reply);
     } else {
         want_restore(c);
-        step(c);
+        guard_step(c);
     }
-    tell_change(c->guard);
+    guard_tell(c->guard);
 }
 
 static void submit(struct charge *c, struct job job)
@@ -510,11 +441,11 @@ static void step_held(struct charge *c)
 }
 
 /* What is due for this board now, or when to ask again. */
-static void step(struct charge *c)
+void guard_step(struct charge *c)
 {
     uint64_t now = now_ns(c);
 
-    if (c->busy)
+    if (c->busy || c->guard->moving.on)
         return;
     if (c->state == STATE_HELD && c->left && !c->adopt_seq && now >= c->grace_ns) {
         say_left(c, "nobody has taken it over: restoring");
@@ -545,7 +476,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
         c->no_thread = false;
         fold(c);
     } else {
-        step(c);
+        guard_step(c);
     }
     return 0;
 }
@@ -566,11 +497,11 @@ static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
         char text[256];
         (void)snprintf(text, sizeof text, "%s: process %d did not renew its lease",
                        c->held.info->uuid, s->client.pid);
-        say(guard, text);
+        guard_say(guard, text);
         c->lease_over = true;
         if (c->state == STATE_HELD) {
             want_restore(c);
-            step(c);
+            guard_step(c);
         }
     }
     return 0;
@@ -617,17 +548,17 @@ static void leave_board(struct charge *c)
     if (c->state == STATE_HOLDING && !c->busy) { /* its turn had not come */
         c->hold_seq = 0;
         c->state = STATE_FREE;
-        tell_change(c->guard);
+        guard_tell(c->guard);
     } else if (c->left) {
-        step(c); /* it had not taken the board over: the grace runs on */
+        guard_step(c); /* it had not taken the board over: the grace runs on */
     } else if (core_leave(grace_ns, ending) == CORE_LEFT_KEEP) {
         c->left = true;
         c->grace_ns = now_ns(c) + grace_ns;
         say_left(c, "its client has gone, the cap stays for the grace");
-        step(c);
+        guard_step(c);
     } else if (c->state == STATE_HELD) {
         want_restore(c);
-        step(c);
+        guard_step(c);
     }
 }
 
@@ -641,7 +572,7 @@ void guard_end_grace(struct guard *guard)
         c->left = false; /* a hold that is still in the worker is undone after it */
         if (c->state == STATE_HELD) {
             want_restore(c);
-            step(c);
+            guard_step(c);
         }
     }
 }
@@ -655,6 +586,8 @@ void guard_session_free(struct guard_session *session)
     for (size_t i = 0; i < SESSIONS_MAX; i++)
         if (guard->session[i] == session)
             guard->session[i] = NULL;
+    if (guard->moving.session == session)
+        guard->moving.session = NULL;
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];
         if (c->session == session)
@@ -688,7 +621,7 @@ static void ask_hold(struct guard_session *s, struct charge *c,
 
     const char *refusal = core_hold_refusal(what, &result);
     if (refusal) {
-        refuse(s, request, result, refusal);
+        guard_refuse(s, request, result, refusal);
         return;
     }
     c->hold_keep = request->a == PROTO_AGAIN_KEEP && s->yielded[c - s->guard->charge];
@@ -700,23 +633,25 @@ static void ask_hold(struct guard_session *s, struct charge *c,
     } else {
         c->state = STATE_HOLDING;
         c->hold_seq = request->seq;
+        if (s->guard->away & guard_bit(c) && !s->guard->moving.on)
+            guard_move(s->guard, c, s->guard->away & ~guard_bit(c), s, 0);
     }
-    step(c);
+    guard_step(c);
 }
 
 static void ask_release(struct charge *c, const struct proto_request *request)
 {
     if (c->release_seq) {
-        refuse(c->session, request, ACTUATOR_BUSY, "is being released already");
+        guard_refuse(c->session, request, ACTUATOR_BUSY, "is being released already");
         return;
     }
     c->release_seq = request->seq;
     if (c->hangs) {
         c->release_seq = 0;
-        refuse(c->session, request, ACTUATOR_UNKNOWN, "a call hangs in the driver");
+        guard_refuse(c->session, request, ACTUATOR_UNKNOWN, "a call hangs in the driver");
     } else if (c->state == STATE_HELD) {
         want_restore(c);
-        step(c);
+        guard_step(c);
     }
 }
 
@@ -725,20 +660,23 @@ static void ask_board(struct guard_session *s, struct charge *c,
 {
     if (request->type == PROTO_HOLD) {
         ask_hold(s, c, request);
+    } else if (request->type == PROTO_DETACH) {
+        guard_ask_detach(s, c, request);
     } else if (c->session != s) {
         bool yielded = s->yielded[c - s->guard->charge];
-        refuse(s, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
-               yielded ? "somebody else has set its limit, this session leaves it alone"
-                       : "not held");
+        guard_refuse(s, request, yielded ? ACTUATOR_YIELDED : ACTUATOR_GONE,
+                     yielded
+                         ? "somebody else has set its limit, this session leaves it alone"
+                         : "not held");
     } else if (request->type == PROTO_RELEASE) {
         ask_release(c, request);
     } else if (c->state != STATE_HELD) {
-        refuse(s, request, ACTUATOR_GONE,
-               c->hangs ? "a call hangs in the driver" : "not held");
+        guard_refuse(s, request, ACTUATOR_GONE,
+                     c->hangs ? "a call hangs in the driver" : "not held");
     } else {
         end_waiting(c, ACTUATOR_BUSY, "a newer value came before this was written");
         c->waiting = *request;
-        step(c);
+        guard_step(c);
     }
 }
 
@@ -750,14 +688,14 @@ void guard_request(struct guard_session *session, const struct proto_request *re
     loop_timer_set(session->lease,
                    loop_now_ns(guard->opts.loop) + ACTUATOR_LEASE_MS * NS_PER_MS, 0);
     if (request->type == PROTO_HELLO || request->type == PROTO_RENEW) {
-        send_to(session, (enum proto_type)request->type, request->seq, &reply);
+        guard_send(session, (enum proto_type)request->type, request->seq, &reply);
         return;
     }
     struct charge *c = find(guard, request->uuid);
     if (c)
         ask_board(session, c, request);
     else
-        refuse(session, request, ACTUATOR_GONE, "no such board here");
+        guard_refuse(session, request, ACTUATOR_GONE, "no such board here");
 }
 
 /* ---- the guard itself ---- */
@@ -769,7 +707,8 @@ void guard_free(struct guard *guard)
     for (size_t i = 0; i < SESSIONS_MAX; i++)
         guard_session_free(guard->session[i]);
     guard->closing = true;
-    bool keep = false; /* a call that hangs still uses it */
+    bool keep = guard->mover && loop_worker_hangs(guard->mover); /* it is still used */
+    loop_worker_free(guard->mover);
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];
         struct actuator_reply reply;
@@ -836,7 +775,7 @@ static void recover_absent(struct guard *guard, const char *uuid)
         r = journal_read(journal, uuid, &entry, &err);
     if (r == -EBADMSG) {
         (void)journal_remove(journal, uuid, NULL);
-        say(guard, err.text);
+        guard_say(guard, err.text);
         return;
     }
     if (r != 0)
@@ -847,7 +786,7 @@ static void recover_absent(struct guard *guard, const char *uuid)
         (void)journal_remove(journal, uuid, NULL);
     (void)snprintf(text, sizeof text, "%s: not on this node now: %s", uuid,
                    core_recovery_text(todo.why));
-    say(guard, text);
+    guard_say(guard, text);
 }
 
 int guard_recover(struct guard *guard, uw_error *err)
@@ -885,7 +824,7 @@ void guard_ending(struct guard *guard)
         struct charge *c = &guard->charge[i];
         if (c->state == STATE_RESTORING && !c->busy && !core_retry_ns(c->attempts)) {
             c->due_ns = now_ns(c); /* a last time */
-            step(c);
+            guard_step(c);
         }
     }
 }
@@ -900,7 +839,7 @@ bool guard_is_recovering(const struct guard *guard)
 
 unsigned guard_hanging(const struct guard *guard)
 {
-    unsigned n = 0;
+    unsigned n = guard->mover && loop_worker_hangs(guard->mover);
 
     for (size_t i = 0; i < guard->n; i++)
         n += guard->charge[i].hangs;

@@ -40,6 +40,10 @@ struct guard_opts {
     void (*say)(const char *text, void *user);
     /* A job of some board has ended: ask below; or NULL. */
     void (*on_change)(void *user);
+    /* The driver was let go of for a board's sake and does not come back: nothing can be
+     * restored by this process, the next one recovers from the journal; or NULL.
+     */
+    void (*on_broken)(const char *text, void *user);
     void *user;
 };
 

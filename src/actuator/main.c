@@ -166,6 +166,17 @@ static void end(struct program *p)
     on_change(p);
 }
 
+/* The unit, starter or keeper begins another, which recovers from the journal. */
+static void on_broken(const char *text, void *user)
+{
+    struct program *p = user;
+
+    say(text, NULL);
+    if (p->mode == MODE_LOCAL) /* its keeper recovers what was killed */
+        (void)raise(SIGKILL);
+    loop_stop(p->loop, -EIO);
+}
+
 static void on_gone(void *user)
 {
     end(user);
@@ -245,6 +256,7 @@ static int open_boards(struct program *p, uw_error *err)
                                .rules = &p->rules.boards,
                                .say = say,
                                .on_change = on_change,
+                               .on_broken = on_broken,
                                .user = p};
     return guard_new(&guard, &p->guard, err);
 }
@@ -382,7 +394,7 @@ static int actuate(struct program *p)
     }
     if (r == 0 && p->mode != MODE_RECOVER && p->phase != PHASE_ENDING)
         r = serve(p, &err);
-    if (r < 0)
+    if (r < 0 && err.text[0])
         say(err.text, NULL);
     return r < 0 ? FAILED : p->guard && guard_unrestored(p->guard) ? PARTLY : OK;
 }

@@ -24,6 +24,7 @@ enum proto_type {
     PROTO_RELEASE,   /* uuid */
     PROTO_COUNTER,   /* a: which; DONE with its zone in text and its descriptor beside
                       * it (SCM_RIGHTS), GONE past the last one */
+    PROTO_DETACH, /* uuid: let go of the driver's handle; the next hold takes it back */
     PROTO_N_REQUESTS,
     /* From the actuator alone, seq 0. */
     PROTO_YIELDED = 100,
