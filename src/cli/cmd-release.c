@@ -6,6 +6,8 @@
 #include "cli/daemon.h"
 #include "cli/options.h"
 
+enum { ANSWER_S = 60 }; /* boards that wake up when they are attached anew take seconds */
+
 struct release {
     const char *nvml;
     uint64_t for_ns;
@@ -37,9 +39,10 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
         return cli_fail(r == -ENOENT ? EXIT_USAGE : cli_exit_of(r), "release: GPU %s: %s",
                         board, err.text);
     printf("GPU %s: %s\n", board,
-           o->take_back ? "taken back"
-                        : "original limit back, left alone; the services keep the driver "
-                          "open: stop them for a reset (underwatt-release(1))");
+           o->take_back
+               ? "taken back"
+               : "released: original limit back, the driver let go of; it can be "
+                 "reset (underwatt-release(1))");
     return EXIT_OK;
 }
 
@@ -64,7 +67,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return cli_fail(EXIT_USAGE, "release: say which GPU: underwatt release 0");
     if (o.take_back && o.for_ns)
         return cli_fail(EXIT_USAGE, "release: --for and --take-back do not go together");
-    code = daemon_need(&cmd_release, env, o.nvml, &daemon);
+    code = daemon_need_within(&cmd_release, env, o.nvml, ANSWER_S * NS_PER_S, &daemon);
     for (int i = 0; code == EXIT_OK && i < rest.argc; i++) {
         int r = one(daemon, &o, rest.argv[i]);
         done += r == EXIT_OK;

@@ -80,9 +80,16 @@ bool daemon_is_board(const char *word)
 int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
                 struct httpc **ret)
 {
+    return daemon_need_within(cmd, env, nvml, 0, ret);
+}
+
+int daemon_need_within(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+                       uint64_t timeout_ns, struct httpc **ret)
+{
     uw_error err = {""};
 
-    int r = daemon_open(env, nvml, ret, &err);
+    int r = timeout_ns ? daemon_open_within(env, nvml, timeout_ns, ret, &err)
+                       : daemon_open(env, nvml, ret, &err);
     if (r == DAEMON_ABSENT)
         return cli_fail(EXIT_FAIL,
                         "%s: %s; this command needs the daemon: systemctl start "

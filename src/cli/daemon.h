@@ -34,5 +34,8 @@ bool daemon_is_board(const char *word);
  */
 int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
                 struct httpc **ret);
+/* The same, where an answer may take timeout_ns at most; 0: as usual. */
+int daemon_need_within(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+                       uint64_t timeout_ns, struct httpc **ret);
 
 #endif

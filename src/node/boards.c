@@ -16,18 +16,29 @@ struct board {
     struct board_view view;
 };
 
+/* Letting go of some, in the opener's worker. */
+struct moving {
+    boards_attach_fn fn; /* NULL: nothing is under way */
+    void *user;
+    uint64_t away;     /* positions in the set */
+    struct move *move; /* NULL: it is in the worker, no call is under way any more */
+    struct call *first, **last; /* calls that wait for it */
+};
+
 struct boards {
     struct loop *loop;
     const struct gpu_backend *backend;
-    struct gpu_open_opts opts;
+    uint64_t away;         /* of the backend's devices, at the beginning */
     boards_ready_fn ready; /* NULL: it is being freed */
     void *user;
     struct loop_worker *opener;
     void *lib;
     struct board *board;
     size_t n;
-    size_t waiting; /* boards that have not answered their first questions */
-    bool left;      /* being freed, a call was given up that is still in the driver */
+    size_t waiting;   /* boards that have not answered their first questions */
+    bool left;        /* being freed, a call was given up that is still in the driver */
+    size_t under_way; /* calls in the workers, but for those that hang */
+    struct moving moving;
     char mark[64];
 };
 
@@ -54,7 +65,10 @@ struct call {
     struct gpu_use *use;
     size_t n_procs; /* of procs or use */
     uw_error err;
+    struct call *next; /* of those that wait while boards are let go of */
 };
+
+static void moving_next(struct boards *set, const struct board *hung);
 
 static void call_free(struct call *c)
 {
@@ -135,6 +149,8 @@ static int call_done(struct loop *loop, void *work, int r)
     int result = 0;
     (void)loop;
 
+    c->board->set->under_way--;
+    moving_next(c->board->set, r == -ETIMEDOUT ? c->board : NULL);
     explain(c, r, &err);
     c->board->set->left |= r == -ETIMEDOUT && !c->board->set->ready;
     switch (c->kind) {
@@ -164,11 +180,10 @@ static void call_late(struct loop *loop, void *work, int r)
     call_free(work);
 }
 
-static int call_submit(const struct boards *set, struct board *b, struct call *c)
+/* To its worker. */
+static int call_start(struct call *c)
 {
-    c->board = b;
-    c->backend = set->backend;
-    c->dev = b->dev;
+    struct board *b = c->board;
     struct loop_work work = {
         .fn = call_work,
         .done = call_done,
@@ -177,10 +192,28 @@ static int call_submit(const struct boards *set, struct board *b, struct call *c
         .deadline_ns = BOARD_DEADLINE_NS,
     };
     int r = loop_worker_submit(b->worker, &work);
+    if (r == 0) {
+        b->calls++;
+        b->set->under_way++;
+    }
+    return r;
+}
+
+static int call_submit(struct boards *set, struct board *b, struct call *c)
+{
+    struct moving *m = &set->moving;
+
+    c->board = b;
+    c->backend = set->backend;
+    c->dev = b->dev;
+    if (m->fn) {
+        *m->last = c;
+        m->last = &c->next;
+        return 0;
+    }
+    int r = call_start(c);
     if (r < 0)
         call_free(c);
-    else
-        b->calls++;
     return r;
 }
 
@@ -233,6 +266,155 @@ uint64_t board_calls(const struct board *b)
     const struct gpu_backend *backend = b->set->backend;
 
     return backend->calls ? backend->calls(b->dev) : b->calls;
+}
+
+/* ---- letting go of boards ---- */
+
+struct move {
+    struct boards *set;
+    const struct gpu_backend *backend;
+    void *lib;
+    uint64_t away; /* of the backend's devices */
+    int r;         /* < 0: it is not even tried */
+    uw_error err;
+};
+
+static int move_work(struct loop *loop, void *work)
+{
+    struct move *m = work;
+    (void)loop;
+
+    if (m->r < 0)
+        return m->r;
+    return m->backend->attach ? m->backend->attach(m->lib, m->away, &m->err) : 0;
+}
+
+/* A call that has waited in vain. */
+static int call_refuse(struct call *c, int r)
+{
+    c->board->set->under_way++; /* as if it had been there */
+    return call_done(c->board->set->loop, c, r);
+}
+
+/* Calls go on, first those that have waited. */
+static int move_end(struct boards *set, int r, const uw_error *err)
+{
+    struct moving m = set->moving;
+    bool stands = r == 0 || r == -EBUSY || r == -ENOTSUP;
+
+    set->moving = (struct moving){.fn = NULL};
+    for (size_t i = 0; r == 0 && i < set->n; i++)
+        set->board[i].view.away = m.away >> i & 1;
+    int result = m.fn(set, r, err, m.user);
+    while (m.first) {
+        struct call *c = m.first;
+        m.first = c->next;
+        int failed = stands ? call_start(c) : fail(&c->err, -EIO, "%s", err->text);
+        if (failed < 0)
+            failed = call_refuse(c, failed);
+        result = failed < 0 ? failed : result;
+    }
+    return result;
+}
+
+static int move_done(struct loop *loop, void *work, int r)
+{
+    struct move *m = work;
+    struct boards *set = m->set;
+    uw_error err = m->err;
+    (void)loop;
+
+    if (r == -ETIMEDOUT)
+        (void)fail(&err, r, "the driver hangs while a board is let go of");
+    else
+        free(m); /* else the thread still writes into it */
+    if (r == -ECANCELED || !set->ready)
+        return 0;
+    return move_end(set, r, &err);
+}
+
+static void move_late(struct loop *loop, void *work, int r)
+{
+    (void)loop;
+    (void)r;
+    free(work);
+}
+
+static void move_start(struct boards *set)
+{
+    struct loop_work work = {
+        .fn = move_work,
+        .done = move_done,
+        .late = move_late,
+        .work = take(set->moving.move),
+        .deadline_ns = 10 * BOARD_DEADLINE_NS,
+    };
+
+    (void)loop_worker_submit(set->opener, &work); /* has nothing else to do */
+}
+
+static int name_hung(const struct board *b, uw_error *err)
+{
+    return fail(err, -EBUSY, "GPU %u (%s): a call hangs in the driver",
+                b->view.info->index, b->view.info->uuid);
+}
+
+/* A call has ended, or hangs on that board: can it begin, or can it not? */
+static void moving_next(struct boards *set, const struct board *hung)
+{
+    struct moving *m = &set->moving;
+
+    if (!m->fn || !m->move || !set->ready)
+        return;
+    if (hung)
+        m->move->r = name_hung(hung, &m->move->err);
+    if (hung || set->under_way == 0)
+        move_start(set);
+}
+
+int boards_hang(const struct boards *set, uw_error *err)
+{
+    for (size_t i = 0; i < set->n; i++)
+        if (loop_worker_hangs(set->board[i].worker))
+            return name_hung(&set->board[i], err);
+    return 0;
+}
+
+int boards_attach(struct boards *set, uint64_t away, boards_attach_fn fn, void *user,
+                  uw_error *err)
+{
+    struct moving *m = &set->moving;
+
+    if (m->fn)
+        return fail(err, -EBUSY, "another board is being let go of");
+    int r = boards_hang(set, err);
+    if (r < 0)
+        return r;
+    struct move *move = calloc(1, sizeof *move);
+    if (!move)
+        return fail(err, -ENOMEM, "no memory to let go of a board");
+    *move = (struct move){.set = set, .backend = set->backend, .lib = set->lib};
+    for (size_t i = 0; i < set->n; i++)
+        if (away >> i & 1)
+            move->away |= 1ull << set->board[i].view.info->index;
+    *m = (struct moving){
+        .fn = fn, .user = user, .away = away, .move = move, .last = &m->first};
+    moving_next(set, NULL);
+    return 0;
+}
+
+int boards_all(const struct boards *set, struct gpu_info **ret, size_t *ret_n)
+{
+    size_t n = set->lib ? set->backend->count(set->lib) : 0;
+    struct gpu_info *info = calloc(n ? n : 1, sizeof *info);
+
+    if (!info)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        info[i] = *set->backend->info(set->backend->at(set->lib, i));
+    *ret = info;
+    *ret_n = n;
+    return 0;
 }
 
 /* ---- the set ---- */
@@ -301,6 +483,7 @@ static int boards_fill(struct boards *set, uw_error *err)
         b->dev = set->backend->at(set->lib, i);
         b->view.at = i;
         b->view.info = set->backend->info(b->dev);
+        b->view.away = set->away >> i & 1;
         set->n = i + 1;
     }
     return 0;
@@ -363,6 +546,7 @@ int boards_open(struct loop *loop, const struct gpu_backend *backend,
     }
     set->loop = loop;
     set->backend = backend;
+    set->away = backend->attach && opts->n_known ? opts->away : 0;
     set->ready = fn;
     set->user = user;
     *o = (struct opening){.set = set, .backend = backend, .opts = *opts};
@@ -393,10 +577,17 @@ void boards_free(struct boards *set)
         return;
     bool hangs = false;
     set->ready = NULL; /* calls under way are told that they are late: to nobody */
+    free(set->moving.move);
+    while (set->moving.first) {
+        struct call *c = set->moving.first;
+        set->moving.first = c->next;
+        (void)call_refuse(c, -ECANCELED);
+    }
     for (size_t i = 0; i < set->n; i++) {
         hangs |= loop_worker_hangs(set->board[i].worker);
         loop_worker_free(set->board[i].worker);
     }
+    hangs |= loop_worker_hangs(set->opener);
     loop_worker_free(set->opener);
     if (set->lib && !hangs && !set->left) /* a thread inside the library needs it */
         set->backend->close(set->lib);

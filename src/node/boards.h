@@ -31,6 +31,7 @@ struct board_view {
     struct gpu_limits limits;
     bool has_first;
     struct gpu_sample first; /* the first sample: what was found */
+    bool away;               /* let go of: see boards_attach() */
     uw_error error;          /* "" or why something above is missing */
 };
 
@@ -52,6 +53,24 @@ DEFINE_AUTO(struct boards *, boards_free);
  * -EINVAL: nothing has changed.
  */
 int boards_keep(struct boards *set, const char *list, uw_error *err);
+
+/* Let go of these boards of the set (a bit each) so that they can be reset, and attach
+ * all others again.  Calls wait meanwhile, those on a board that is away fail from then
+ * on.  fn is called once, never from inside: 0; -EBUSY (a call hangs on a board that the
+ * text names), -ENOTSUP (the driver lets go of all or none): nothing has changed;
+ * another fault: the set is worth nothing, open it anew (not from fn).  Itself 0, -EBUSY
+ * (as above, or it is at it already), -ENOMEM, -EAGAIN.
+ */
+typedef int (*boards_attach_fn)(struct boards *set, int r, const uw_error *err,
+                                void *user);
+int boards_attach(struct boards *set, uint64_t away, boards_attach_fn fn, void *user,
+                  uw_error *err);
+/* 0, or -EBUSY: a call hangs on a board that the text names. */
+int boards_hang(const struct boards *set, uw_error *err);
+/* All boards of the driver, also those that boards_keep() has forgotten, as gpu_open_opts
+ * takes them.  Free *ret.
+ */
+int boards_all(const struct boards *set, struct gpu_info **ret, size_t *ret_n);
 
 size_t boards_count(const struct boards *set);
 struct board *boards_at(struct boards *set, size_t i);

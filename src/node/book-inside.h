@@ -23,7 +23,7 @@ struct account_of { /* one board */
     struct book *book;
     size_t at;
     struct sampler *sampler;
-    bool open, unsure;
+    bool open, unsure, away;
     bool seen;         /* `who` was asked in the stretch under way … */
     uint64_t who;      /* … and said this */
     uint64_t begin_ns; /* of the stretch under way */

@@ -149,7 +149,7 @@ static void open_account(struct account_of *a)
 {
     struct meter_state state;
 
-    if (a->open || a->book->ending)
+    if (a->open || a->away || a->book->ending)
         return;
     meter_state(sampler_meter(a->sampler, 0), &state);
     if (state.last_ns == 0)
@@ -313,6 +313,27 @@ void book_cap(struct book *b, size_t board, uint32_t cap_mw)
         return;
     book_turn(b, board);
     b->account[board].cap_mw = cap_mw;
+}
+
+void book_away(struct book *b, size_t board, bool away)
+{
+    struct account_of *a = board < b->n ? &b->account[board] : NULL;
+
+    if (!a || a->away == away)
+        return;
+    if (away) {
+        turn(a);
+        a->open = false;
+    }
+    a->away = away;
+    if (!away)
+        open_account(a);
+    (void)book_schedule(b);
+}
+
+bool book_board_settled(const struct book *b, size_t board)
+{
+    return board >= b->n || !b->account[board].first;
 }
 
 int book_end(struct book *b, int (*fn)(struct book *b, void *user), void *user)

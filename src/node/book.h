@@ -97,6 +97,12 @@ void book_cap(struct book *b, size_t board, uint32_t cap_mw);
 void book_turn(struct book *b, size_t board);
 /* Without a roster: ask who it is now.  Once a second or so. */
 void book_see(struct book *b);
+/* A board is let go of: its stretch ends, none begins until it is back.  What it takes
+ * meanwhile is in no book.
+ */
+void book_away(struct book *b, size_t board, bool away);
+/* No stretch of this board waits for its energy. */
+bool book_board_settled(const struct book *b, size_t board);
 /* All stretches end now; fn when all of them are booked (a few seconds at most). */
 int book_end(struct book *b, int (*fn)(struct book *b, void *user), void *user);
 

@@ -315,6 +315,20 @@ void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample)
 
 /* ---- letting go ---- */
 
+static uint64_t back_at(uint64_t now, uint64_t hold_off_ns)
+{
+    return hold_off_ns && hold_off_ns < CLAIM_FOREVER - now ? now + hold_off_ns
+                                                            : CLAIM_FOREVER;
+}
+
+void caps_back_after(struct caps *c, size_t board, uint64_t hold_off_ns)
+{
+    if (board >= c->n || !c->board[board].released)
+        return;
+    c->board[board].back_ns = back_at(loop_now_ns(c->loop), hold_off_ns);
+    caps_step(&c->board[board]);
+}
+
 int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
                  void *user, uw_error *err)
 {
@@ -327,8 +341,7 @@ int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_f
     if (b->released)
         return fail(err, -EBUSY, "%s is released already", b->info->uuid);
     b->released = true;
-    b->back_ns = hold_off_ns && hold_off_ns < CLAIM_FOREVER - now ? now + hold_off_ns
-                                                                  : CLAIM_FOREVER;
+    b->back_ns = back_at(now, hold_off_ns);
     b->release_fn = fn;
     b->release_user = user;
     b->retry_ns = 0;
@@ -424,6 +437,8 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
 
     ret->state = b->state;
     ret->can_cap = b->can_cap;
+    ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
+    ret->back_ns = b->back_ns;
     ret->limits = b->limits;
     ret->bounds = b->bounds;
     ret->verdict = b->verdict;

@@ -144,6 +144,8 @@ void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample);
 typedef void (*caps_done_fn)(int r, const char *text, void *user);
 int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
                  void *user, uw_error *err);
+/* A released board is taken back so long from now; 0: when asked for. */
+void caps_back_after(struct caps *c, size_t board, uint64_t hold_off_ns);
 /* -ENODEV, -ENOENT: it is not released. */
 int caps_take_back(struct caps *c, size_t board, uw_error *err);
 
@@ -156,6 +158,8 @@ int caps_end(struct caps *c, caps_done_fn fn, void *user);
 struct caps_view {
     enum caps_state state;
     bool can_cap, dry_run;
+    bool let_go;      /* released, and nothing of ours is in force there */
+    uint64_t back_ns; /* … until then; CLAIM_FOREVER: until it is taken back */
     struct gpu_limits limits;
     struct cap_bounds bounds;
     struct cap_verdict verdict;

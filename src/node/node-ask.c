@@ -681,7 +681,7 @@ int node_release(struct node *node, const struct node_who *who, const char *boar
     int r = may_hand_out(node, who, board, &at, err);
 
     if (r == 0)
-        r = caps_release(node->caps, at, hold_off_ns, fn, user, err);
+        r = node_away_release(node, at, hold_off_ns, fn, user, err);
     if (r == 0)
         node_ledger_event(node, "release", at, who->uid, name_of(who));
     return r;
@@ -695,6 +695,8 @@ int node_take_back(struct node *node, const struct node_who *who, const char *bo
 
     if (r == 0)
         r = caps_take_back(node->caps, at, err);
+    if (r == 0)
+        node_away_kick(node);
     if (r == 0)
         node_ledger_event(node, "take-back", at, who->uid, name_of(who));
     return r;

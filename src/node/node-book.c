@@ -53,6 +53,12 @@ void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw)
         book_cap(node->book, board, enforced_mw);
 }
 
+void node_book_away(struct node *node, size_t board, bool away)
+{
+    if (node->book)
+        book_away(node->book, board, away);
+}
+
 void node_book_forget(struct node *node, uint64_t job)
 {
     if (node->book)

@@ -39,8 +39,29 @@ struct node_lost {
     char text[240];
 };
 
+/* A board on its way out of our hands and back (node-away.c). */
+struct node_leaving {
+    enum {
+        AWAY_HERE = 0,
+        AWAY_BOOKING,   /* let go by caps, until what it has taken is booked */
+        AWAY_ACTUATOR,  /* until the actuator has let go of the driver on it … */
+        AWAY_DRIVER,    /* … and we have */
+        AWAY_GONE,      /* it can be reset */
+        AWAY_RETURNING, /* attached, until it has given a sample */
+    } phase;
+    bool unseen; /* was away when all were opened: nothing is known of it but who it is */
+    bool asked;  /* the actuator, and has not answered */
+    uint64_t since_ns;
+    uint64_t hold_off_ns; /* it comes back so long after it went; 0: when asked for */
+    uint64_t energy_mj;   /* its counter when it went; 0 unknown */
+    caps_done_fn fn;      /* to be told once; NULL: none */
+    void *user;
+    struct node *node;
+};
+
 /* What the node keeps of a board beside the others' parts. */
 struct node_board {
+    struct node_leaving away;
     struct sampler *sampler;
     uint64_t seen_ns; /* the sample that was told to caps last */
     struct mean_power mean;
@@ -117,6 +138,18 @@ struct node {
     size_t n_kept;
     uw_error boards_error;
 
+    /* Boards that are released; bits of the driver's order and of ours. */
+    struct {
+        uint64_t devices;       /* the driver is not open on these … */
+        struct gpu_info *known; /* … of all these */
+        size_t n_known;
+        int64_t until_utc_ns[BOARDS_MAX]; /* as was kept; -1: until asked */
+        uint64_t actuator; /* ours: the actuator that is connected has let go of them */
+        bool moving;       /* boards_attach() is under way … */
+        uint64_t asked;    /* … with these of ours */
+        struct loop_timer *timer;
+    } away;
+
     struct node_cpu *cpu; /* processors; NULL: not looked at */
 
     struct actuator *actuator;
@@ -176,6 +209,12 @@ void node_job_rec_drop(struct node *node, uint64_t id);
 int node_tuning_begin(struct node *node, const struct job_entry *job,
                       struct node_job_rec *rec, const char *state, uw_error *err);
 
+/* Writes text to a file beside the ledger, soon; NULL: removes it.  fn (may be NULL) once
+ * that is done, or cannot be.
+ */
+void node_save(struct node *node, const char *path, const char *text,
+               void (*fn)(struct node *node));
+
 /* A search wants windows of this board. */
 bool node_is_searched(struct node *node, size_t board);
 
@@ -185,8 +224,25 @@ void node_book_stop(struct node *node);
 void node_book_turn(struct node *node, size_t board);
 void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw);
 void node_book_forget(struct node *node, uint64_t job);
+void node_book_away(struct node *node, size_t board, bool away);
 void node_book_board(struct node *node, size_t i, struct view_board *ret);
 void node_book_job(struct node *node, uint64_t id, struct view_job *ret);
+
+/* node-away.c: boards that are released */
+int node_away_start(struct node *node, uw_error *err); /* with what an earlier run kept */
+void node_away_opts(const struct node *node, struct gpu_open_opts *opts);
+int node_away_open(struct node *node, uw_error *err); /* the boards are there, and caps */
+void node_away_close(struct node *node);
+/* Whatever is due: each tick, and soon after node_away_kick(). */
+void node_away_step(struct node *node);
+void node_away_kick(struct node *node);
+void node_away_actuator_gone(struct node *node);
+/* What was kept of an earlier run is of another machine, say. */
+void node_away_forget(struct node *node, const char *why);
+bool node_is_away(const struct node *node, size_t board);
+/* caps_release(), and then the handles; fn when they are given up, or cannot be. */
+int node_away_release(struct node *node, size_t board, uint64_t hold_off_ns,
+                      caps_done_fn fn, void *user, uw_error *err);
 
 /* node-windows.c: windows that clients hold open */
 int node_windows_start(struct node *node, uw_error *err);

@@ -76,6 +76,8 @@ struct node_job_rec *node_job_rec_new(struct node *node, uint64_t id)
 struct saving {
     char path[CONFIG_PATH + 40];
     char *text; /* NULL: to be removed */
+    struct node *node;
+    void (*fn)(struct node *node);
 };
 
 static void saving_free(struct saving *s)
@@ -99,24 +101,48 @@ static int save_work(struct loop *loop, void *work)
 
 static int save_done(struct loop *loop, void *work, int r)
 {
+    const struct saving *s = work;
+    void (*fn)(struct node * node) = s->fn;
+    struct node *node = s->node;
     (void)loop;
+
     if (r != -ETIMEDOUT)
         saving_free(work);
+    if (fn)
+        fn(node);
     return 0;
+}
+
+void node_save(struct node *node, const char *path, const char *text,
+               void (*fn)(struct node *node))
+{
+    auto_(saving_free) struct saving *s = calloc(1, sizeof *s);
+
+    if (!s || !node->saver || !node->config.ledger.path[0]) {
+        if (fn)
+            fn(node);
+        return;
+    }
+    s->node = node;
+    s->fn = fn;
+    (void)snprintf(s->path, sizeof s->path, "%s", path);
+    if (text)
+        s->text = strdup(text);
+    struct loop_work work = {.fn = save_work, .done = save_done, .work = s};
+    if ((!text || s->text) && loop_worker_submit(node->saver, &work) == 0)
+        (void)take(s);
+    else if (fn)
+        fn(node);
 }
 
 static void save_state(struct node *node, uint64_t job, const char *text)
 {
-    auto_(saving_free) struct saving *s = calloc(1, sizeof *s);
+    char path[CONFIG_PATH + 40];
 
-    if (!s || !node->saver || !node->config.ledger.path[0])
+    if (!node->config.ledger.path[0])
         return;
-    node_state_path(node, job, s->path, sizeof s->path);
-    if (text && !(s->text = strdup(text)))
-        return;
-    struct loop_work work = {.fn = save_work, .done = save_done, .work = s};
-    if (loop_worker_submit(node->saver, &work) == 0)
-        (void)take(s);
+    node_state_path(node, job, path, sizeof path);
+    node_save(node, path, text, NULL);
 }
 
 static struct sampler *sampler_of(size_t board, void *user)

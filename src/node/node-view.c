@@ -23,9 +23,16 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
                              .last = now->last,
                              .calls = board_calls(boards_at(node->boards, i)),
                              .failures = now->failures};
+    if (node_is_away(node, i) ||
+        b->away.phase == AWAY_RETURNING) { /* what was last seen there is none of now */
+        v->last = (struct gpu_sample){0};
+        v->failures = 0;
+        now_ns = 0;
+    }
     if (fresh_ns < FRESH_S * NS_PER_S)
         fresh_ns = FRESH_S * NS_PER_S;
     v->power_w.known =
+        now_ns &&
         mean_known(&b->mean, now_ns > fresh_ns ? now_ns - fresh_ns : 0, &v->power_w.v);
     if (b->lost.at_ns && s_between(b->lost.at_ns, now_ns) < LOST_S) {
         v->lost_ns = b->lost.at_ns;

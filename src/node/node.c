@@ -147,12 +147,15 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     for (size_t i = 0; i < node->n; i++) {
         struct node_board *b = &node->board[i];
         const struct sampler_now *now = sampler_board(b->sampler, 0);
+        if (node_is_away(node, i))
+            continue;
         if (now->failures == 0)
             count_throttling(b, &now->last, dt);
         mean_of(b);
         pace(node, i);
     }
     node_caps_seen(node);
+    node_away_step(node);
     node_jobs_tick(node, now_ns);
     node_tell(node, NODE_EVENT_SAMPLES, NULL);
     return 0;
@@ -163,6 +166,8 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 static void close_boards(struct node *node)
 {
     loop_timer_free(take(node->tick));
+    if (node->boards)
+        node_away_close(node);
     node->open = false;
     node_watches_stop(node);
     node_windows_stop(node);
@@ -199,8 +204,9 @@ static int start_samplers(struct node *node, uw_error *err)
             return r;
         node->n = i + 1;
         const struct board_view *v = board_view(b);
-        node->silent += v->error.text[0] != '\0';
-        if (v->error.text[0])
+        bool silent = v->error.text[0] && !v->away;
+        node->silent += silent;
+        if (silent)
             log_event(LOG_LEVEL_WARNING, "board-silent", "gpu=%u uuid=%s reason=%s",
                       v->info->index, v->info->uuid, log_quote(v->error.text).text);
     }
@@ -239,6 +245,8 @@ static int use_boards(struct node *node, uw_error *err)
         r = node_caps_start(node, first_claim, err);
     if (r == 0)
         r = node_jobs_start(node, first_job, err);
+    if (r == 0)
+        r = node_away_open(node, err);
     if (r == 0)
         r = node_ledger_take_over(node, err);
     if (r == 0)
@@ -292,6 +300,8 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
         why = *err;
     if (r == 0 && node->config.boards.only[0])
         r = boards_keep(set, node->config.boards.only, &why);
+    if ((r == -ESTALE || r == -ENOTSUP) && node->away.devices)
+        node_away_forget(node, why.text);
     if (r != 0) {
         no_boards(node, &why);
     } else if ((result = use_boards(node, &why)) == 0) {
@@ -307,7 +317,10 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 
 static int start_boards(struct node *node, uw_error *err)
 {
-    return boards_open(node->loop, node->opts.backend, &node->opts.gpu, on_boards, node,
+    struct gpu_open_opts opts = node->opts.gpu;
+
+    node_away_opts(node, &opts);
+    return boards_open(node->loop, node->opts.backend, &opts, on_boards, node,
                        &node->boards, err);
 }
 
@@ -349,6 +362,8 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     if (r == 0)
         r = loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen,
                            err);
+    if (r == 0)
+        r = node_away_start(node, err);
     if (r == 0 && opts->cpu)
         r = node_rapl_start(node, err); /* then the boards */
     else if (r == 0)
@@ -439,6 +454,7 @@ void node_free(struct node *node)
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
     free(node->view_job);
+    free(node->away.known);
     free(node);
 }
 

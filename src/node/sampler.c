@@ -611,6 +611,32 @@ void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
     }
 }
 
+void sampler_refresh(struct sampler *s, size_t i)
+{
+    struct probe *p = i < s->n ? s->probe[i] : NULL;
+
+    if (!p || p->rest)
+        return;
+    for (size_t g = 0; g < GROUPS; g++)
+        p->due_ns[g] = 0;
+    if (!p->busy)
+        loop_timer_set(p->timer, loop_now_ns(s->loop), 0);
+}
+
+void sampler_away(struct sampler *s, size_t i, bool away)
+{
+    struct probe *p = i < s->n ? s->probe[i] : NULL;
+
+    if (!p || p->rest == away)
+        return;
+    p->rest = away;
+    loop_timer_set(p->timer, UINT64_MAX, 0);
+    if (away)
+        return;
+    p->now.failures = 0;
+    sampler_refresh(s, i); /* all of it may be another */
+}
+
 void sampler_rest(struct sampler *s, size_t i)
 {
     if (i >= s->n)

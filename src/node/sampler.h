@@ -91,6 +91,10 @@ void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held
 /* Other periods (as in sampler_opts) from now on. */
 void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
                      uint64_t search_ns);
+/* Board i is sampled now, and everything of it. */
+void sampler_refresh(struct sampler *s, size_t i);
+/* Board i is let go of: it is not sampled until it is back. */
+void sampler_away(struct sampler *s, size_t i, bool away);
 /* Board i is none of ours for good: neither sampled nor counted. */
 void sampler_rest(struct sampler *s, size_t i);
 

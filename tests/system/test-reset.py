@@ -1,0 +1,185 @@
+#!/usr/bin/python3
+"""A board is released so that it can be reset, and taken back: who has it open when, and
+what the other boards notice of it (nothing)."""
+import json
+import os
+import sqlite3
+
+import uwtest
+
+t = uwtest.Tap()
+ORIGINAL = 300000
+CONFIG = "node: {interval: 1 s}\ncaps:\n  classes:\n    default: {ramp: at once}\n"
+
+
+def gpu(d, i):
+    return d.ask("GET", "/v1/gpus")[1]["gpus"][i]
+
+
+def claim(d, i, watts, **more):
+    return d.ask("POST", "/v1/claims", {"gpu": i, "cap": f"{watts} W", "kind": "named", "for": "10 min", **more})[0]
+
+
+def becomes(node, i, mw, seconds=10):
+    return uwtest.wait_for(lambda: node.board(i)["limit_mw"] == mw, seconds)
+
+
+def release(node, *args):
+    return node.run("underwatt", "release", *args)
+
+
+def booked(d, board):
+    """The stretches of this board in the ledger: begin and end in ms."""
+    with sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True) as db:
+        return db.execute("SELECT DISTINCT begin_ms, begin_ms + span_ms FROM energy JOIN board ON board.id = board "
+                          "WHERE board.at = ? AND res = 0 ORDER BY begin_ms", (board,)).fetchall()
+
+
+def refused(node, i, *pids):
+    p = node.sim("reset", i)
+    good = p.returncode == 1 and "in use by" in p.stderr and all(f"{pid} (" in p.stderr for pid in pids)
+    return t.ok(good, f"a reset of board {i} is refused, {len(pids)} processes named", p.stderr)
+
+
+def back_and_forth(node, d):
+    job = node.train("--gpus", "0", "--epochs", "99")
+    t.equal(claim(d, 0, 200), 201, "a cap on board 0, where a job runs")
+    t.equal(claim(d, 3, 180), 201, "and one on board 3")
+    t.ok(becomes(node, 0, 200000) and becomes(node, 3, 180000), "both in force")
+    refused(node, 3, d.pid, d.actuator.pid)
+    t.ok(uwtest.wait_for(lambda: gpu(d, 0)["energy_j"] > 0 and gpu(d, 3)["energy_j"] > 0, 20), "energy is booked")
+    writes, first = node.board(0)["limit_writes"], gpu(d, 0)
+    p = release(node, 3)
+    t.ok(p.returncode == 0 and "can be reset" in p.stdout, "released", p.stdout + p.stderr)
+    t.equal(node.board(3)["limit_mw"], ORIGINAL, "its original limit is back")
+    g = gpu(d, 3)
+    t.ok(g["cap"]["state"] == "released" and g["uuid"] == node.board(3)["uuid"] and g["pci_bus_id"] and
+         g["power_w"] is None and g["limits"]["enforced_mw"] is None and g["temperature_c"] is None,
+         "shown as released, with who it is, and nothing that is not known", g)
+    p = node.run("underwatt", "list")
+    t.ok("released" in p.stdout, "list says so", p.stdout + p.stderr)
+    p = node.run("underwatt", "explain", "3")
+    t.ok("released" in p.stdout, "explain says so", p.stdout + p.stderr)
+    text = d.ask("GET", "/metrics")[1]
+    line = [s for s in text.splitlines() if 'state="released"' in s and s.endswith(" 1")]
+    t.ok(len(line) == 1 and 'gpu="3"' in line[0], "metrics say so", line)
+    t.ok(not any(s.startswith("underwatt_gpu_power_watts{") and 'gpu="3"' in s for s in text.splitlines()),
+         "and tell no power of it")
+    before = gpu(d, 3)["energy_j"]
+    p = node.sim("reset", "3")
+    t.equal(p.returncode, 0, f"the reset works {p.stderr}")
+    refused(node, 0, d.pid, d.actuator.pid, job.pid)
+    t.equal(claim(d, 0, 190), 201, "meanwhile board 0 gets another cap")
+    t.ok(becomes(node, 0, 190000), "which comes into force")
+    t.equal(claim(d, 3, 170), 201, "and somebody claims on the one that is away")
+    after = gpu(d, 3)
+    t.ok(after["cap"]["state"] == "released" and after["energy_j"] == before and
+         node.board(3)["limit_mw"] == ORIGINAL, "nothing is written there, nothing booked", after)
+    p = release(node, "--take-back", 3)
+    t.ok(p.returncode == 0 and "taken back" in p.stdout, "taken back", p.stdout + p.stderr)
+    t.ok(becomes(node, 3, 170000), "the claim comes into force")
+    t.ok(uwtest.wait_for(lambda: gpu(d, 3)["power_w"] is not None), "it is measured again", d.log())
+    t.ok(uwtest.wait_for(lambda: "event=taken-back gpu=3" in d.log()) and "reset=true" in d.log(),
+         "and its reset was noticed", d.log())
+    t.ok(uwtest.wait_for(lambda: gpu(d, 3)["energy_j"] > before), "its energy is booked from now on")
+    refused(node, 3, d.pid, d.actuator.pid)
+    t.equal(node.board(0)["limit_writes"] - writes, 1, "board 0 was written to once, for its new cap")
+    t.ok(uwtest.wait_for(lambda: gpu(d, 0)["energy_j"] > first["energy_j"]), "its energy goes on")
+    changes = d.ask("GET", "/v1/gpus/0/explain")[1]["other_writers"]
+    t.ok(not any(changes.values()), "nobody else was seen at work there", changes)
+    job.kill()
+    job.wait()
+
+
+def books(node, d):
+    """Board 0: no stretch is lost, none counted twice."""
+    d.stop()
+    rows = booked(d, 0)
+    gaps = [b[0] - a[1] for a, b in zip(rows, rows[1:]) if b[0] != a[0]]
+    t.ok(rows and all(g == 0 for g in gaps), "board 0's stretches follow each other without a gap", gaps)
+    three = booked(d, 3)
+    gaps = [b[0] - a[1] for a, b in zip(three, three[1:]) if b[0] != a[0]]
+    t.ok(sum(g > 0 for g in gaps) == 1 and all(g >= 0 for g in gaps), "board 3's but for the time it was away", gaps)
+
+
+def killed(node):
+    """kill -9 of daemon and of actuator while a board is released: it stays alone."""
+    d = node.daemon(CONFIG)
+    t.equal(claim(d, 0, 200), 201, "a cap on board 0")
+    t.equal(claim(d, 3, 180), 201, "and one on board 3")
+    t.ok(becomes(node, 0, 200000) and becomes(node, 3, 180000), "in force")
+    t.equal(release(node, 3).returncode, 0, "board 3 is released")
+    writes = node.board(0)["limit_writes"]
+    d.child.kill()
+    d.child.wait()
+    d.start()
+    t.ok(uwtest.wait_for(lambda: gpu(d, 0)["cap"]["state"] == "held"), "killed and begun again, it takes board 0 over")
+    g = gpu(d, 3)
+    t.ok(g["cap"]["state"] == "released" and g["uuid"] == node.board(3)["uuid"], "board 3 is still released", g)
+    p = node.sim("reset", "3")
+    t.equal(p.returncode, 0, f"and nobody has it open {p.stderr}")
+    t.equal(node.board(0)["limit_writes"], writes, "board 0's cap was not written again")
+    d.actuator.kill()
+    d.actuator.wait()
+    d.start_actuator()
+    t.ok(becomes(node, 0, 200000, 30), "the actuator killed, too: board 0's cap comes back")
+    t.ok(uwtest.wait_for(lambda: node.sim("reset", "3").returncode == 0, 20), "it lets go of board 3 again",
+         d.actuator_log())
+    t.equal(release(node, "--take-back", 3).returncode, 0, "taken back")
+    t.ok(becomes(node, 3, 180000, 20), "its claim of before comes into force", d.log())
+    t.ok(becomes(node, 0, 200000), "board 0's stays")
+    t.equal(node.sim("reset", "3").returncode, 1, "and it cannot be reset any more")
+    p = release(node, "--for", "1 s", 2)
+    t.equal(p.returncode, 0, f"another one, for a second {p.stderr}")
+    t.ok(uwtest.wait_for(lambda: gpu(d, 2)["power_w"] is not None and node.sim("reset", "2").returncode == 1, 20),
+         "it is back by itself")
+    return d
+
+
+def hanging(node, d):
+    """Nothing is let go of under a call that hangs."""
+    t.equal(claim(d, 1, 200), 201, "a cap on board 1")
+    t.ok(becomes(node, 1, 200000), "in force")
+    node.fault(2, "hang")
+    t.ok(uwtest.wait_for(lambda: gpu(d, 2)["power_w"] is None, 30), "a call hangs on board 2")
+    status, answer = d.ask("POST", "/v1/gpus/1/release")
+    t.ok(status == 409 and node.board(2)["uuid"] in json.dumps(answer) and "hangs" in json.dumps(answer),
+         "a release of board 1 is refused, and names board 2", (status, answer))
+    t.equal(gpu(d, 1)["cap"]["state"], "held", "it stays held")
+    t.equal(node.board(1)["limit_mw"], 200000, "its cap in force")
+    node.fault(2, "release")
+    t.ok(uwtest.wait_for(lambda: release(node, 1).returncode == 0, 20), "once it answers, board 1 is released",
+         d.log())
+    t.equal(node.sim("reset", "1").returncode, 0, "and can be reset")
+    t.equal(release(node, "--take-back", 1).returncode, 0, "taken back")
+    t.ok(becomes(node, 1, 200000), "its cap is in force again")
+
+
+def others(node, d):
+    """Who is no administrator has no business with it."""
+    def drop():
+        os.setgroups([])
+        os.setgid(61003)
+        os.setuid(61003)
+    for args in ((3,), ("--take-back", 3)):
+        p = node.run("underwatt", "release", *map(str, args), preexec_fn=drop)
+        t.ok(p.returncode != 0 and "administrators" in p.stderr, "another user may not", p.stderr)
+    t.equal(node.sim("reset", "3").returncode, 1, "nothing was let go of")
+
+
+def main():
+    with uwtest.Node(count=4) as node:
+        d = node.daemon(CONFIG)
+        back_and_forth(node, d)
+        books(node, d)
+    with uwtest.Node(count=4) as node:
+        d = killed(node)
+        hanging(node, d)
+        if os.geteuid() == 0:
+            others(node, d)
+        else:
+            t.skip("rights of others", "only root can become somebody else")
+    t.done()
+
+
+main()
