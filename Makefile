@@ -6,6 +6,10 @@
 
 BUILD ?= build
 SETUP = tools/setup
+# Configuration lies in /etc, except where everything lies in a prefix of its own.
+INTO = $(or $(PREFIX),/usr/local)
+ETC = $(or $(SYSCONFDIR),$(if $(filter /usr /usr/local,$(INTO)),/etc,$(INTO)/etc))
+DIRS = --prefix=$(INTO) --sysconfdir=$(ETC)
 
 all: build
 
@@ -19,13 +23,13 @@ help:
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds"
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
-	@echo "make install   install (DESTDIR and PREFIX are honoured)"
+	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
 	@echo "make clean     remove the build directories"
 
 $(BUILD)/build.ninja:
 	@$(SETUP) build
 	@if [ "$$CI" = true ]; then werror=true; else werror=false; fi; \
-	    meson setup $(BUILD) -Dwerror=$$werror --prefix=$${PREFIX:-/usr/local} >$(BUILD).log 2>&1 \
+	    meson setup $(BUILD) -Dwerror=$$werror $(DIRS) >$(BUILD).log 2>&1 \
 	    || { cat $(BUILD).log; exit 1; }; mv $(BUILD).log $(BUILD)/setup.log
 
 build: $(BUILD)/build.ninja
@@ -63,7 +67,7 @@ deb:
 	@tools/deb
 
 install: build
-	@if [ -n "$(PREFIX)" ]; then meson configure $(BUILD) -Dprefix=$(PREFIX) && ninja -C $(BUILD) --quiet; fi
+	@if [ -n "$(PREFIX)$(SYSCONFDIR)" ]; then meson configure $(BUILD) $(DIRS) && ninja -C $(BUILD) --quiet; fi
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:

@@ -12,7 +12,7 @@
 #include "underwatt/error.h"
 
 #define RULES_USERS "/etc/passwd"
-#define RULES_FILE "/etc/underwatt/actuator.yaml"
+#define RULES_FILE UNDERWATT_ETC "/actuator.yaml"
 
 enum {
     RULES_CLIENTS_MAX = 16,

@@ -177,7 +177,7 @@ void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
             "%llu configuration%s refused since it started; the old one is in force",
             (unsigned long long)d->config_failures,
             d->config_failures == 1 ? " was" : "s were");
-        finding_remedy(ret, "underwattd --check /etc/underwatt/underwattd.yaml");
+        finding_remedy(ret, "underwattd --check " UNDERWATT_ETC "/underwattd.yaml");
     }
     if (d->ledger_failures > 0) {
         finding_add(ret, "ledger", FINDING_BAD, "%llu write%s to the ledger failed",

@@ -17,7 +17,7 @@
 #include "node/caps.h"
 #include "underwatt/error.h"
 
-#define NODE_CONFIG_FILE "/etc/underwatt/underwattd.yaml"
+#define NODE_CONFIG_FILE UNDERWATT_ETC "/underwattd.yaml"
 
 enum {
     CONFIG_PATH = 512,
@@ -135,6 +135,11 @@ int node_config_world_dir(const char *world, char *ret, size_t size, uw_error *e
 int node_config_read(struct node_config *config, const char *name, const char *text,
                      size_t len, uw_error *err);
 int node_config_file(struct node_config *config, const char *path, uw_error *err);
+
+/* What the machine has to have besides: dcgm-exporter's folder.  -ENOENT, -ENOTDIR … with
+ * the key: the daemon runs without, and says so.
+ */
+int node_config_folders(const struct node_config *config, uw_error *err);
 
 /* What differs: fn is called for each key ("api.socket", "caps.classes"); restart: in
  * force only after a restart.  Returns how many differ.

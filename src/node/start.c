@@ -94,7 +94,7 @@ static const char help[] =
     "  --user NAME             underwattd's user, as root (default: underwatt)\n"
     "  --socket PATH           of the actuator, instead of\n"
     "                          " ACTUATOR_DIR "/actuator.sock\n"
-    "  --actuator-config FILE  instead of /etc/underwatt/actuator.yaml\n"
+    "  --actuator-config FILE  instead of " UNDERWATT_ETC "/actuator.yaml\n"
     "  --actuator PROGRAM, --daemon PROGRAM\n"
     "                          instead of those beside this program\n"
     "  OPTION…                 for underwattd: see its --help\n";

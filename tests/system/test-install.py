@@ -1,0 +1,108 @@
+#!/usr/bin/python3
+"""`meson install`, into a folder: what an administrator finds and may edit.
+
+Arguments: the folder of the sources of the units.
+"""
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import tempfile
+
+import uwtest
+
+t = uwtest.Tap()
+
+
+def run(*args, **kw):
+    return subprocess.run(args, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, **kw)
+
+
+def uncommented(text):
+    """The example with every key in force; words after the values stay comments."""
+    return re.sub(r"^# (?=( *)[a-z_]+:( |$)(?!FILE))", "", text, flags=re.M)
+
+
+def check(path):
+    p = run(uwtest.program("underwattd"), "--check", str(path))
+    return p.returncode, p.stdout + p.stderr
+
+
+def config_dir():
+    options = json.loads(run("meson", "introspect", "--buildoptions", str(uwtest.BUILD)).stdout)
+    value = {o["name"]: o["value"] for o in options}
+    return pathlib.Path(value["prefix"]) / value["sysconfdir"] / "underwatt"
+
+
+def installed(tmp):
+    root = tmp / "root"
+    install = ["meson", "install", "-C", str(uwtest.BUILD), "--no-rebuild", "--destdir", str(root)]
+    p = run(*install, umask=0o077)
+    if not t.ok(p.returncode == 0, "it installs into a folder", p.stdout[-2000:] + p.stderr[-2000:]):
+        return
+    etc = root / str(config_dir()).lstrip("/")
+    names = sorted(f.name for f in etc.iterdir()) if etc.is_dir() else []
+    t.equal(names, ["actuator.yaml", "underwattd.yaml"], f"configuration lies in {config_dir()}")
+    t.ok(all(stat.S_IMODE((etc / n).stat().st_mode) == 0o644 for n in names)
+         and stat.S_IMODE(etc.stat().st_mode) == 0o755, "which the daemon's user can read, whatever root's umask")
+    for name in ("underwattd", "underwatt-actuator", "underwatt-start"):
+        said = run(uwtest.program(name), "--help").stdout
+        t.ok(str(config_dir()) in said, f"{name} --help names that folder", said)
+    code, said = check(etc / "underwattd.yaml")
+    t.ok(code == 0, "the example is a good configuration", said)
+    text = uncommented((etc / "underwattd.yaml").read_text())
+    t.ok(len(re.findall(r"^ *[a-z_]+:", text, re.M)) >= 20, "it shows keys", text)
+    (tmp / "job-map").mkdir()
+    (tmp / "all.yaml").write_text(text.replace("/run/dcgm-job-map", str(tmp / "job-map")))
+    code, said = check(tmp / "all.yaml")
+    t.ok(code == 0, "and stays one with every # taken away", said)
+    (etc / "actuator.yaml").write_text("clients: alice\n")
+    os.chmod(etc / "actuator.yaml", 0o600)
+    (etc / "underwattd.yaml").unlink()
+    (etc / "underwattd.yaml").symlink_to("/nowhere/managed.yaml")
+    p = run(*install)
+    t.ok(p.returncode == 0 and (etc / "actuator.yaml").read_text() == "clients: alice\n"
+         and stat.S_IMODE((etc / "actuator.yaml").stat().st_mode) == 0o600, "an edited file survives the next one",
+         p.stdout[-2000:] + p.stderr[-2000:])
+    t.ok((etc / "underwattd.yaml").is_symlink(), "and so does a link to nowhere")
+
+
+def elsewhere(tmp, source):
+    """The folder that is named, and no other."""
+    p = run(str(source / "install-config"), str(tmp / "opt/etc/underwatt"), str(source / "actuator.yaml"))
+    t.ok(p.returncode == 0 and (tmp / "opt/etc/underwatt/actuator.yaml").is_file(), "another folder is honoured",
+         p.stderr)
+    said = run("make", "-n", "install", "PREFIX=/opt/uw", "BUILD=" + str(uwtest.BUILD), cwd=uwtest.TOP).stdout
+    t.ok("--prefix=/opt/uw --sysconfdir=/opt/uw/etc" in said, "a prefix of its own has its own etc", said)
+    said = run("make", "-n", "install", "PREFIX=/usr", "SYSCONFDIR=/srv/etc", "BUILD=" + str(uwtest.BUILD),
+               cwd=uwtest.TOP).stdout
+    t.ok("--prefix=/usr --sysconfdir=/srv/etc" in said, "SYSCONFDIR is honoured", said)
+
+
+def readme():
+    """What the README tells to type names what is there."""
+    text = (uwtest.TOP / "README.md").read_text()
+    part = text.split("## On a node that several people share", 1)[1].split("\n## ", 1)[0]
+    for word in ("make install", "ldconfig", "systemd-sysusers", "systemd-tmpfiles --create", "daemon-reload",
+                 "useradd --system", "underwattd --check /etc/underwatt/underwattd.yaml", "systemctl enable --now"):
+        t.ok(word in part, f"the README says {word}")
+    units = set(re.findall(r"systemctl (?:enable --now|status|restart) ([a-z -]+?)(?:  |$)", part, re.M))
+    for unit in {u for line in units for u in line.split()}:
+        t.ok(any((uwtest.TOP / "deploy/systemd").glob(f"{unit}.*")), f"there is a unit {unit}")
+
+
+def main():
+    if not shutil.which("meson"):
+        uwtest.skip_all("meson: not installed")
+    with tempfile.TemporaryDirectory(prefix="uw-install-") as tmp:
+        installed(pathlib.Path(tmp))
+        elsewhere(pathlib.Path(tmp), pathlib.Path(sys.argv[1]))
+    readme()
+    t.done()
+
+
+main()
