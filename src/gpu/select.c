@@ -134,8 +134,13 @@ static int add(struct selection *sel, const struct set *s, long found, const cha
     return 0;
 }
 
-static int add_range(struct selection *sel, const struct set *s, const char *entry,
-                     uw_error *err)
+static bool is_range(const char *entry)
+{
+    return strspn(entry, "0123456789-") == strlen(entry);
+}
+
+static int parse_range(const char *entry, uint64_t *ret_from, uint64_t *ret_to,
+                       uw_error *err)
 {
     const char *dash = strchr(entry, '-');
     char text[ENTRY_MAX];
@@ -148,7 +153,33 @@ static int add_range(struct selection *sel, const struct set *s, const char *ent
     if (r == 0 && dash)
         r = parse_u64(dash + 1, &to, err);
     if (r < 0 || from > to)
-        return fail(err, -EINVAL, "'%s' is no index and no range of indices", entry);
+        return fail(err, -EINVAL, "'%.60s' is no index and no range of indices", entry);
+    *ret_from = from;
+    *ret_to = to;
+    return 0;
+}
+
+int select_check(const char *entry, uw_error *err)
+{
+    uint64_t from = 0, to = 0;
+
+    if (!*entry)
+        return fail(err, -EINVAL, "an entry of the list is empty");
+    if (is_range(entry))
+        return parse_range(entry, &from, &to, err);
+    if (strchr(entry, ',') || strlen(entry) >= ENTRY_MAX)
+        return fail(err, -EINVAL, "'%.60s' is no single board", entry);
+    return 0;
+}
+
+static int add_range(struct selection *sel, const struct set *s, const char *entry,
+                     uw_error *err)
+{
+    uint64_t from = 0, to = 0;
+    int r = parse_range(entry, &from, &to, err);
+
+    if (r < 0)
+        return r;
     for (uint64_t i = from; i <= to; i++) {
         r = add(sel, s, by_index(s, i), entry, err);
         if (r < 0)
@@ -164,7 +195,7 @@ static int add_entry(struct selection *sel, const struct set *s, const char *ent
 
     if (!*entry)
         return fail(err, -EINVAL, "an entry of the list is empty");
-    if (strspn(entry, "0123456789-") == strlen(entry))
+    if (is_range(entry))
         return add_range(sel, s, entry, err);
     if (strncasecmp(entry, "MIG-", 4) == 0) {
         sel->mig = true;

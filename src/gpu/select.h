@@ -29,6 +29,10 @@ struct selection {
 int select_list(const char *list, const struct gpu_info *const *boards, size_t n,
                 struct selection *ret, uw_error *err);
 
+/* Whether one entry of such a list could name boards of some machine.  -EINVAL as above.
+ */
+int select_check(const char *entry, uw_error *err);
+
 enum {
     /* The entries are indices in CUDA's default order (fastest first) and the
      * boards differ: which board is meant is not known.  *ret follows the order of

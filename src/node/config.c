@@ -1,12 +1,15 @@
 #include "node/config.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "gpu/select.h"
 #include "io/yaml.h"
 
 /* ---- the keys ---- */
@@ -142,6 +145,9 @@ static int read_text(const struct place *p, const struct key *k, char *field)
     if (k->type != TEXT && text[0] && text[0] != '/')
         return yaml_fail(p->node, p->err, -EINVAL, "%s: '%.60s' is no absolute path",
                          p->key, text);
+    if (!text[0] && k->at == offsetof(struct node_config, node.hostname))
+        return yaml_fail(p->node, p->err, -EINVAL,
+                         "%s: is empty: leave it out for the machine's own name", p->key);
     memset(field, 0, k->size);
     (void)snprintf(field, k->size, "%s", text);
     return 0;
@@ -161,9 +167,10 @@ static int read_list(const struct place *p, const struct key *k, char *field)
         r = yaml_text(item, &text, p->err);
         if (r < 0)
             return r;
-        if (!*text || strchr(text, ','))
-            return yaml_fail(item, p->err, -EINVAL, "%s: '%.60s' is no single board",
-                             p->key, text);
+        uw_error why = {""};
+        r = select_check(text, &why);
+        if (r < 0)
+            return yaml_fail(item, p->err, r, "%s: %s", p->key, why.text);
         int n = snprintf(field + used, k->size - used, "%s%s", used > 0 ? "," : "", text);
         if (n < 0 || (size_t)n >= k->size - used)
             return yaml_fail(item, p->err, -EINVAL, "%s: longer than %zu bytes", p->key,
@@ -413,17 +420,26 @@ static const struct yaml_node *node_of(const struct yaml_node *root, const char 
 }
 
 /* What no key can say alone. */
-static int check_whole(const struct yaml_node *root, const struct node_config *c,
-                       uw_error *err)
+static int check_caps(const struct yaml_node *root, const struct config_caps *caps,
+                      uw_error *err)
 {
-    const struct config_caps *caps = &c->caps;
-    const struct config_tcp *tcp = &c->api.tcp;
+    bool percent = caps->from.percent > 0;
 
     if ((caps->from.mw && caps->to.mw && caps->from.mw > caps->to.mw) ||
-        (caps->from.percent > 0 && caps->to.percent > 0 &&
-         caps->from.percent > caps->to.percent))
-        return yaml_fail(node_of(root, "caps.users.from"), err, -ERANGE,
-                         "caps.users.from is above caps.users.to");
+        (percent && caps->to.percent > 0 && caps->from.percent > caps->to.percent))
+        return yaml_fail(
+            node_of(root, "caps.users.from"), err, -ERANGE,
+            "caps.users.from is above caps.users.to (%g%s, %g%s)",
+            percent ? caps->from.percent : w_of_mw(caps->from.mw), percent ? " %" : " W",
+            percent ? caps->to.percent : w_of_mw(caps->to.mw), percent ? " %" : " W");
+    return 0;
+}
+
+static int check_api(const struct yaml_node *root, const struct config_api *api,
+                     uw_error *err)
+{
+    const struct config_tcp *tcp = &api->tcp;
+
     if (tcp->listen[0] && !strrchr(tcp->listen, ':'))
         return yaml_fail(node_of(root, "api.tcp.listen"), err, -EINVAL,
                          "api.tcp.listen: '%.60s' is not of the form HOST:PORT",
@@ -434,10 +450,20 @@ static int check_whole(const struct yaml_node *root, const struct node_config *c
                          !tcp->certificate[0] ? "certificate"
                          : !tcp->key[0]       ? "key"
                                               : "tokens");
-    if (!c->api.socket[0] || !c->ledger.path[0])
-        return yaml_fail(node_of(root, c->ledger.path[0] ? "api.socket" : "ledger.path"),
-                         err, -EINVAL, "%s may not be empty",
-                         c->ledger.path[0] ? "api.socket" : "ledger.path");
+    if (!api->socket[0])
+        return yaml_fail(node_of(root, "api.socket"), err, -EINVAL,
+                         "api.socket may not be empty");
+    if (api->limits.connections < api->limits.per_client)
+        return yaml_fail(node_of(root, "api.limits"), err, -ERANGE,
+                         "api.limits: connections (%" PRIu64
+                         ") of everybody are fewer than per_client (%" PRIu64 ")",
+                         api->limits.connections, api->limits.per_client);
+    return 0;
+}
+
+static int check_times(const struct yaml_node *root, const struct node_config *c,
+                       uw_error *err)
+{
     if (c->sampling.search_ns > c->sampling.job_ns ||
         c->sampling.job_ns > c->sampling.rest_ns)
         return yaml_fail(node_of(root, "sampling"), err, -ERANGE,
@@ -447,9 +473,28 @@ static int check_whole(const struct yaml_node *root, const struct node_config *c
                          s_of_ns(c->sampling.rest_ns));
     if (c->ledger.keep_fine_ns > c->ledger.keep_minute_ns ||
         c->ledger.keep_minute_ns > c->ledger.keep_hour_ns)
-        return yaml_fail(node_of(root, "ledger.keep"), err, -ERANGE,
-                         "ledger.keep: fine <= minute <= hour does not hold");
+        return yaml_fail(
+            node_of(root, "ledger.keep"), err, -ERANGE,
+            "ledger.keep: fine <= minute <= hour does not hold (%g d, %g d, %g d)",
+            s_of_ns(c->ledger.keep_fine_ns) / DAY_S,
+            s_of_ns(c->ledger.keep_minute_ns) / DAY_S,
+            s_of_ns(c->ledger.keep_hour_ns) / DAY_S);
     return 0;
+}
+
+static int check_whole(const struct yaml_node *root, const struct node_config *c,
+                       uw_error *err)
+{
+    int r = check_caps(root, &c->caps, err);
+
+    if (r == 0)
+        r = check_api(root, &c->api, err);
+    if (r == 0)
+        r = check_times(root, c, err);
+    if (r == 0 && !c->ledger.path[0])
+        r = yaml_fail(node_of(root, "ledger.path"), err, -EINVAL,
+                      "ledger.path may not be empty");
+    return r;
 }
 
 static int read_document(struct node_config *config, const struct yaml *doc,
@@ -480,6 +525,20 @@ int node_config_file(struct node_config *config, const char *path, uw_error *err
     int r = yaml_read_file(path, &doc, err);
 
     return r < 0 ? r : read_document(config, doc, err);
+}
+
+int node_config_folders(const struct node_config *config, uw_error *err)
+{
+    const char *dir = config->metrics.hpc_dir;
+    struct stat st;
+    int r = 0;
+
+    if (dir[0] && stat(dir, &st) < 0)
+        r = -errno;
+    else if (dir[0] && !S_ISDIR(st.st_mode))
+        r = -ENOTDIR;
+    return r < 0 ? fail(err, r, "metrics.hpc_job_mapping_dir: %s: %s", dir, strerror(-r))
+                 : 0;
 }
 
 /* ---- asking ---- */

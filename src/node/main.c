@@ -75,7 +75,7 @@ static const char help[] =
     "       underwattd --token-list | --token-revoke NAME\n"
     "\n"
     "The node daemon: meters every board, knows the jobs, holds every cap.\n"
-    "  --config FILE      read FILE, not /etc/underwatt/underwattd.yaml\n"
+    "  --config FILE      read FILE, not " NODE_CONFIG_FILE "\n"
     "  --check FILE       say whether FILE is a good configuration, and end\n"
     "  --actuator SOCKET  where the service listens that writes caps\n"
     "  --state DIR        ledger and lock lie there, not in /var/lib/underwatt\n"
@@ -213,6 +213,8 @@ static int check(const struct program *p)
 
     if (r == 0)
         r = node_config_file(&c, p->args.check, &err);
+    if (r == 0 && (r = node_config_folders(&c, &err)) < 0)
+        r = fail_in(&err, r, "%s", p->args.check);
     if (r < 0)
         return complain(USAGE, err.text);
     (void)printf("%s: OK\n", p->args.check);

@@ -16,6 +16,9 @@ with uwtest.Node(board="v100", count=2) as node:
     for text, code, words in (
             ("", 0, "OK"),
             ("node:\n  interval: 5 s\n", 0, "OK"),
+            ("metrics:\n  hpc_job_mapping_dir: /nowhere\n", 2,
+             "c.yaml: metrics.hpc_job_mapping_dir: /nowhere: No such file"),
+            ("metrics:\n  hpc_job_mapping_dir: /tmp\n", 0, "OK"),
             ("node:\n  interval: 5\n", 2, "c.yaml:2: "),
             ("node:\n  intervall: 5 s\n", 2, "c.yaml:2: unknown key 'intervall'")):
         file.write_text(text)
@@ -47,8 +50,11 @@ with uwtest.Node(board="v100", count=2) as node:
          "… and what needs a restart", d.log())
     t.equal(d.stop(), 0, "SIGTERM: ends with 0")
     t.ok(d.told("STOPPING=1", 1), "… and told the service manager so")
+    d.configure("metrics:\n  hpc_job_mapping_dir: /nowhere/at/all\n")
     try:
         d.start()
+        t.ok(uwtest.wait_for(lambda: "event=hpc-mapping-failed" in d.log()) and d.child.poll() is None,
+             "without dcgm-exporter's folder it says so and runs", d.log())
         t.ok(True, "starts again over its old lock file")
     except RuntimeError as e:
         t.ok(False, "starts again over its old lock file", e)

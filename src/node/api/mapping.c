@@ -37,10 +37,6 @@ int mapping_new(const char *dir, struct mapping **ret, uw_error *err)
     m->path = strdup(dir);
     if (!m->path)
         return fail(err, -ENOMEM, "no memory");
-    m->dir = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (m->dir < 0)
-        return fail(err, -errno, "%s: %s (dcgm-exporter's folder of jobs)", dir,
-                    strerror(errno));
     *ret = take(m);
     return 0;
 }
@@ -150,6 +146,11 @@ int mapping_update(struct mapping *m, const struct node_view *view, uw_error *er
     size_t n = view->n_boards < BOARDS ? view->n_boards : BOARDS;
     int first = 0;
 
+    if (m->dir < 0)
+        m->dir = open(m->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (m->dir < 0)
+        return fail(err, -errno, "%s: %s (dcgm-exporter's folder of jobs)", m->path,
+                    strerror(errno));
     for (size_t i = 0; i < n; i++) {
         int r = update_one(m, view, i, first == 0 ? err : NULL);
         if (first == 0)
@@ -157,6 +158,10 @@ int mapping_update(struct mapping *m, const struct node_view *view, uw_error *er
     }
     if (n > m->n)
         m->n = n;
+    if (first < 0) { /* a folder removed and made anew is another one */
+        (void)close(m->dir);
+        m->dir = -1;
+    }
     return first;
 }
 
@@ -165,7 +170,7 @@ void mapping_free(struct mapping *m)
     if (!m)
         return;
     for (size_t i = 0; i < m->n; i++) {
-        if (m->file[i].text && m->file[i].text[0])
+        if (m->dir >= 0 && m->file[i].text && m->file[i].text[0])
             (void)put(m, m->file[i].index, "", NULL);
         free(m->file[i].text);
     }

@@ -13,7 +13,7 @@
 
 struct mapping;
 
-/* dir: absolute, and there. */
+/* dir: absolute; looked for at each update while it is not there. -ENOMEM. */
 int mapping_new(const char *dir, struct mapping **ret, uw_error *err);
 /* Empties the files that have jobs in them. */
 void mapping_free(struct mapping *m);

@@ -53,6 +53,18 @@ static void remove_all(void)
     (void)rmdir(dir);
 }
 
+static void take_away(const char *name)
+{
+    char path[128];
+
+    for (int i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s/%d", dir, name, i);
+        (void)unlink(path);
+    }
+    (void)snprintf(path, sizeof path, "%s/%s", dir, name);
+    (void)rmdir(path);
+}
+
 static void plain(void)
 {
     auto_(mapping_free) struct mapping *m = NULL;
@@ -96,10 +108,22 @@ static void failing(void)
     uw_error err = {""};
 
     (void)snprintf(victim, sizeof victim, "%s/x", dir);
-    ok(mapping_new("/nowhere/at/all", &m, &err) == -ENOENT && !m &&
-           strstr(err.text, "/nowhere/at/all"),
-       "a folder that is not there: %s", err.text);
     made_init(&made, 2, 2);
+    (void)snprintf(path, sizeof path, "%s/later", dir);
+    ok(mapping_new(path, &m, &err) == 0 &&
+           mapping_update(m, &made.view, &err) == -ENOENT && strstr(err.text, path),
+       "a folder that is not there: %s", err.text);
+    (void)mkdir(path, 0755);
+    ok(mapping_update(m, &made.view, NULL) == 0, "once it is there");
+    holds("later/0", "100\n", "its files are written");
+    take_away("later");
+    made.entry[0].id = 400;
+    ok(mapping_update(m, &made.view, NULL) < 0, "a folder taken away");
+    (void)mkdir(path, 0755);
+    ok(mapping_update(m, &made.view, NULL) == 0, "and made anew");
+    holds("later/0", "400\n", "is written to");
+    mapping_free(take(m));
+    take_away("later");
     (void)mapping_new(dir, &m, NULL);
     (void)mapping_update(m, &made.view, NULL);
     /* A folder in the file's place: rename fails, the other board is written. */
