@@ -20,7 +20,7 @@ help:
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
-	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds"
+	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, 1,000 chaos rounds"
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
@@ -71,6 +71,6 @@ install: build
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf build build-check build-asan build-tsan build-fuzz build-coverage
+	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage
 
 .PHONY: all help build demo check quick coverage bench fuzz format install clean
