@@ -40,6 +40,7 @@ enum {
     DAEMON_SILENT_MS = 10000, /* its leases are over long before */
     BACKOFF_MS = 100,
     BACKOFF_MAX_MS = 30000,
+    NOTES_AT_ONCE = 64,
     STEADY_S = 60, /* who has run so long starts with a short wait again */
     DAEMON_END_S = 10,
     ACTUATOR_END_S = 30,
@@ -69,8 +70,10 @@ struct program {
     const char *user, *socket, *actuator, *actuator_config, *daemon;
     char **daemon_args; /* ends with NULL */
 
-    char self[PATH_MAX], parent[16], uid[16], watch_name[64];
+    char self[PATH_MAX], parent[16], uid[16];
+    uid_t daemon_uid;
     char socket_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    char watch_name[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char library[PATH_MAX]; /* "": the system's */
     char found[2][PATH_MAX + 64];
     struct service service[2]; /* the actuator, the daemon */
@@ -316,7 +319,8 @@ static int on_note(struct loop_fd *source, int fd, int events, void *user)
 
     (void)source;
     (void)events;
-    while (take_note(fd, text, sizeof text, &pid) >= 0) {
+    for (int k = 0; k < NOTES_AT_ONCE && take_note(fd, text, sizeof text, &pid) >= 0;
+         k++) {
         bool beats = strstr(text, "WATCHDOG=1") || strstr(text, "READY=1");
         for (int i = ACTUATOR; beats && i <= DAEMON; i++) {
             const struct service *s = &p->service[i];
@@ -341,22 +345,32 @@ static int on_silence(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
+/* Beside the actuator's socket, in a folder that is ours alone to write: for the daemon's
+ * user and root's group (an actuator without CAP_DAC_OVERRIDE).  An abstract name would
+ * be everybody's to send to, and a full queue looks like a daemon that hangs.
+ */
 static int open_watch(struct program *p, uw_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    socklen_t len = sizeof address.sun_family; /* the kernel finds a name */
-    int on = 1;
+    int on = 1,
+        n = snprintf(p->watch_name, sizeof p->watch_name, "%s.notify", p->socket_path);
 
+    if (n < 0 || (size_t)n >= sizeof p->watch_name)
+        return fail(err, -ENAMETOOLONG, "%s.notify: longer than a socket's path may be",
+                    p->socket_path);
+    memcpy(address.sun_path, p->watch_name, sizeof p->watch_name);
     p->watch_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (p->watch_fd < 0 ||
-        bind(p->watch_fd, (const struct sockaddr *)&address, len) < 0 ||
-        setsockopt(p->watch_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) < 0)
-        return fail(err, -errno, "a socket for sd_notify(3): %s", strerror(errno));
-    len = sizeof address;
-    (void)getsockname(p->watch_fd, (struct sockaddr *)&address, &len);
-    len -= (socklen_t)offsetof(struct sockaddr_un, sun_path);
-    (void)snprintf(p->watch_name, sizeof p->watch_name, "@%.*s", (int)len - 1,
-                   address.sun_path + 1);
+    (void)unlink(p->watch_name);
+    mode_t mask = umask(0117);
+    bool good =
+        p->watch_fd >= 0 &&
+        bind(p->watch_fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+        (geteuid() != 0 || lchown(p->watch_name, p->daemon_uid, 0) == 0) &&
+        setsockopt(p->watch_fd, SOL_SOCKET, SO_PASSCRED, &on, sizeof on) == 0;
+    int e = errno;
+    (void)umask(mask);
+    if (!good)
+        return fail(err, -e, "%s: %s", p->watch_name, strerror(e));
     return loop_fd_new(p->loop, p->watch_fd, LOOP_READ, on_note, p, &p->watch_source,
                        err);
 }
@@ -586,6 +600,7 @@ static int prepare(struct program *p, const char *library, uw_error *err)
         return fail(err, -errno, "/proc/self/exe: %s", strerror(errno));
     (void)snprintf(p->parent, sizeof p->parent, "%d", getpid());
     (void)snprintf(p->uid, sizeof p->uid, "%u", uid);
+    p->daemon_uid = uid;
     set_services(p);
     return 0;
 }
@@ -637,5 +652,7 @@ int main(int argc, char **argv)
         say("%s", err.text);
     loop_free(p.loop);
     (void)unlink(p.socket_path);
+    if (p.watch_name[0])
+        (void)unlink(p.watch_name);
     return r < 0 ? FAILED : p.result;
 }
