@@ -47,6 +47,7 @@ struct remote {
     struct loop_timer *timer;
     struct progress_page *page; /* NULL: there is no place for one */
     int page_fd;
+    char *own_dir; /* made for the page alone; or NULL */
     struct loop_child *child;
     int gate;
     struct loop_fd *gate_source;
@@ -407,7 +408,9 @@ static void make_page(struct remote *r)
                                 sizeof dir, &err);
     if (got < 0 || file_private_dir(dir, getuid(), &err) < 0 || !in_memory(dir)) {
         (void)snprintf(dir, sizeof dir, "/dev/shm/underwatt-%u", (unsigned)getuid());
-        got = file_private_dir(dir, getuid(), &err);
+        got = file_own_dir(dir, sizeof dir, getuid(), &err);
+        if (got == 1)
+            r->own_dir = strdup(dir);
     }
     if (got >= 0)
         got = progress_page_new(dir, &r->page, &err);
@@ -536,6 +539,9 @@ int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc
     if (r.page_fd >= 0)
         (void)close(r.page_fd);
     progress_page_free(r.page);
+    if (r.own_dir)
+        (void)rmdir(r.own_dir);
+    free(r.own_dir);
     loop_free(r.loop);
     return code;
 }

@@ -275,12 +275,15 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     res = file_runtime_path(j->env->runtime_dir, "underwatt", getuid(), dir, sizeof dir,
                             &err);
     if (res >= 0)
-        res = file_private_dir(dir, getuid(), &err);
+        res = file_own_dir(dir, sizeof dir, getuid(), &err);
+    bool own = res == 1;
     if (res >= 0)
         res = loop_new_real(clock, &r.loop, &err);
     if (res < 0)
         return cli_fail(EXIT_BEFORE, "%s: %s", j->cmd->name, err.text);
     int code = run_session(&r, (const char *const *)rest->argv, dir);
     loop_free(r.loop);
+    if (own)
+        (void)rmdir(dir);
     return code;
 }

@@ -226,3 +226,15 @@ int file_private_dir(const char *path, uid_t uid, uw_error *err)
                     path, (unsigned)st.st_mode & 07777);
     return 0;
 }
+
+int file_own_dir(char *path, size_t size, uid_t uid, uw_error *err)
+{
+    size_t len = strlen(path);
+    int r = file_private_dir(path, uid, err);
+
+    if (r != -EPERM && r != -ENOTDIR)
+        return r;
+    if (snprintf(path + len, size - len, "-XXXXXX") >= (int)(size - len))
+        return fail(err, -ENAMETOOLONG, "%.*s: the path is too long", (int)len, path);
+    return mkdtemp(path) ? 1 : fail(err, -errno, "%s: %s", path, strerror(errno));
+}

@@ -42,5 +42,10 @@ int file_runtime_path(const char *xdg_runtime_dir, const char *name, uid_t uid, 
  * link, not uid's, or open to others: somebody may have laid it out for us.
  */
 int file_private_dir(const char *path, uid_t uid, uw_error *err);
+/* The same, and where path is somebody else's (anybody can take a name in /tmp or
+ * /dev/shm) a new one "PATH-XXXXXX", written into path.  1: that one, to be removed by
+ * the caller.
+ */
+int file_own_dir(char *path, size_t size, uid_t uid, uw_error *err);
 
 #endif

@@ -136,6 +136,21 @@ static void folders(void)
        "a link: %s", err.text);
     ok(file_private_dir(at("a"), getuid(), &err) == -ENOTDIR, "a file: %s", err.text);
     ok(file_private_dir(at("no/p"), getuid(), &err) == -ENOENT, "no parent is made");
+    char own[300], taken[300];
+    (void)snprintf(own, sizeof own, "%s", at("p2"));
+    ok(file_own_dir(own, sizeof own, getuid(), &err) == 0 && strcmp(own, at("p2")) == 0,
+       "one's own folder");
+    (void)chmod(own, 0777);
+    (void)snprintf(taken, sizeof taken, "%s", own);
+    ok(file_own_dir(own, sizeof own, getuid(), &err) == 1 &&
+           strncmp(own, taken, strlen(taken)) == 0 && strlen(own) == strlen(taken) + 7 &&
+           mode_of(own) == 0700,
+       "another where that name is taken: %s", own + strlen(own) - 9);
+    (void)rmdir(own);
+    (void)snprintf(own, sizeof own, "%s", taken);
+    ok(file_own_dir(own, strlen(taken) + 4, getuid(), &err) == -ENAMETOOLONG,
+       "no room for its name");
+    (void)rmdir(taken);
 }
 
 int main(void)
