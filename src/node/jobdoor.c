@@ -170,19 +170,43 @@ static int on_peer(struct loop_fd *source, int fd, int events, void *user)
     return 0;
 }
 
-/* A place for one more; where there is none, who has been here longest goes. */
-static size_t free_place(struct jobdoor *d)
+static size_t peers_of(const struct jobdoor *d, uid_t uid)
 {
-    size_t oldest = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < JOBDOOR_PEERS; i++)
+        n += d->peer[i] && d->peer[i]->uid == uid;
+    return n;
+}
+
+static bool goes_before(const struct peer *p, const struct peer *than)
+{
+    return !than || p->came < than->came;
+}
+
+/* A place for one more of uid's.  A user with many gives up the one who has been here
+ * longest; where all places are taken, whoever has the most does: no user can keep
+ * others out.
+ */
+static size_t free_place(struct jobdoor *d, uid_t uid)
+{
+    bool full = peers_of(d, uid) >= JOBDOOR_USER_PEERS;
+    size_t most = 0, at = SIZE_MAX;
 
     for (size_t i = 0; i < JOBDOOR_PEERS; i++) {
-        if (!d->peer[i])
+        if (!d->peer[i] && !full)
             return i;
-        if (d->peer[i]->came < d->peer[oldest]->came)
-            oldest = i;
+        if (d->peer[i] && peers_of(d, d->peer[i]->uid) > most)
+            most = peers_of(d, d->peer[i]->uid);
     }
-    peer_free(d->peer[oldest]);
-    return oldest;
+    for (size_t i = 0; i < JOBDOOR_PEERS; i++) {
+        const struct peer *p = d->peer[i];
+        if (p && (full ? p->uid == uid : peers_of(d, p->uid) == most) &&
+            goes_before(p, at == SIZE_MAX ? NULL : d->peer[at]))
+            at = i;
+    }
+    peer_free(d->peer[at]);
+    return at;
 }
 
 static int accept_one(struct jobdoor *d)
@@ -203,7 +227,7 @@ static int accept_one(struct jobdoor *d)
     if (loop_fd_new(d->loop, fd, LOOP_READ, on_peer, p, &p->source, NULL) < 0)
         peer_free(p);
     else
-        d->peer[free_place(d)] = p;
+        d->peer[free_place(d, p->uid)] = p;
     return 0;
 }
 

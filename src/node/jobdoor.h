@@ -14,7 +14,12 @@
 
 struct jobdoor;
 
-enum { JOBDOOR_PACKET = 64, JOBDOOR_ANSWER = 256, JOBDOOR_PEERS = 64 };
+enum {
+    JOBDOOR_PACKET = 64,
+    JOBDOOR_ANSWER = 256,
+    JOBDOOR_PEERS = 64,
+    JOBDOOR_USER_PEERS = 16, /* of one user: for the next one the oldest goes */
+};
 
 /* uid: the peer's (SO_PEERCRED).  fd is the callee's, whatever it returns.  < 0: *err is
  * told to the peer.
