@@ -125,6 +125,7 @@ struct http_exchange {
     unsigned refused; /* status, before any handler */
     const char *why;
     char cause[48]; /* for the log; "": the status */
+    bool told;      /* written down already */
     char *body;
     size_t body_len, body_cap;
     bool begun, too_large;

@@ -243,7 +243,8 @@ void http_fail_fields(struct http_exchange *x, unsigned status,
     if (is_refusal(status) && x->server) {
         (void)snprintf(cause, sizeof cause, "%u", status);
         x->server->stats.refused++;
-        conn_refused(x->server, x->peer, *x->cause ? x->cause : cause, text);
+        if (!x->told)
+            conn_refused(x->server, x->peer, *x->cause ? x->cause : cause, text);
     }
     json_out_object(o, NULL);
     json_out_text(o, "error", text);
@@ -264,6 +265,11 @@ void exchange_refuse(struct http_exchange *x, unsigned status, const char *why)
     x->refused = status;
     http_fail_fields(x, status, status == 405 ? ALLOW : NULL, why);
     x->reply.close = true;
+}
+
+void http_told(struct http_exchange *x)
+{
+    x->told = true;
 }
 
 void http_cause(struct http_exchange *x, const char *cause)

@@ -174,6 +174,10 @@ void http_fail(struct http_exchange *x, unsigned status, const char *format, ...
     __attribute__((format(printf, 3, 4)));
 /* What the log calls the refusal that follows; the peer is not told. */
 void http_cause(struct http_exchange *x, const char *cause);
+/* The refusal that follows has been written down by whoever refused: it is counted, and
+ * not logged once more.
+ */
+void http_told(struct http_exchange *x);
 /* The same with headers: Retry-After, WWW-Authenticate. */
 void http_fail_fields(struct http_exchange *x, unsigned status,
                       const struct http_field *headers, const char *text);

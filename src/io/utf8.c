@@ -1,6 +1,9 @@
 #include "io/utf8.h"
 
-#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "base/auto.h"
 
 size_t utf8_char(const char *text, size_t len)
 {
@@ -42,4 +45,33 @@ size_t utf8_bad(const char *text, size_t len)
         i += n;
     }
     return i;
+}
+
+static uint32_t code_of(const char *text, size_t n)
+{
+    static const unsigned char bits[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
+    uint32_t code = (unsigned char)text[0] & bits[n];
+
+    for (size_t i = 1; i < n; i++)
+        code = code << 6 | ((unsigned char)text[i] & 0x3f);
+    return code;
+}
+
+bool utf8_is_plain(const char *text)
+{
+    static const struct {
+        uint32_t from, to;
+    } bad[] = {{0, 0x1f},        {0x7f, 0x9f},     {0x61c, 0x61c},
+               {0x200e, 0x200f}, {0x2028, 0x202e}, {0x2066, 0x2069}};
+
+    for (size_t n = 0; *text; text += n) {
+        n = utf8_char(text, strnlen(text, 4));
+        if (n == 0)
+            return false;
+        uint32_t code = code_of(text, n);
+        for (size_t i = 0; i < n_elements(bad); i++)
+            if (code >= bad[i].from && code <= bad[i].to)
+                return false;
+    }
+    return true;
 }

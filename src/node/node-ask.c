@@ -41,23 +41,23 @@ static bool told_lately(const struct node_refusal *f, uint64_t now)
 }
 
 /* Where to count it; NULL: so many were told of lately that this one is not. */
-static struct node_refusal *refusal_of(struct node *node, uid_t uid, uint64_t cause,
-                                       uint64_t now)
+static struct node_refusal *refusal_of(struct node *node, enum node_say what, uid_t uid,
+                                       uint64_t cause, uint64_t now)
 {
     struct node_refusal *oldest = &node->refusal[0];
     unsigned of_uid = 0;
 
     for (size_t i = 0; i < n_elements(node->refusal); i++) {
         struct node_refusal *f = &node->refusal[i];
-        if (f->told_ns && f->uid == uid && f->cause == cause)
+        if (f->told_ns && f->what == what && f->uid == uid && f->cause == cause)
             return f;
-        of_uid += f->uid == uid && told_lately(f, now);
+        of_uid += f->what == what && f->uid == uid && told_lately(f, now);
         if (f->told_ns < oldest->told_ns)
             oldest = f;
     }
     if (of_uid >= USER_REFUSALS_MAX || told_lately(oldest, now))
         return NULL;
-    *oldest = (struct node_refusal){.uid = uid, .cause = cause};
+    *oldest = (struct node_refusal){.what = what, .uid = uid, .cause = cause};
     return oldest;
 }
 
@@ -66,7 +66,8 @@ void node_say_once(struct node *node, enum node_say what, size_t board, uid_t ui
 {
     static const char *const names[] = {"refused", "withdrawn"};
     uint64_t now = loop_now_ns(node->loop);
-    struct node_refusal *f = refusal_of(node, uid, cause_of(why->text) + board, now);
+    struct node_refusal *f =
+        refusal_of(node, what, uid, cause_of(why->text) + board, now);
     char text[320];
 
     if (!f || told_lately(f, now)) {
@@ -221,6 +222,14 @@ static const char *name_of(const struct node_who *who)
     return who->name ? who->name : "somebody";
 }
 
+/* A token for one job is its user's alone: a ledger begun anew counts jobs from 1 again,
+ * and another's may have that number by now.
+ */
+static bool is_own_job(const struct node_who *who, const struct job_entry *job)
+{
+    return job->uid == who->uid && (!who->only_job || who->only_job == job->id);
+}
+
 /* The boards that are meant, and the job that the claim is for. */
 static int find_boards(struct node *node, struct asking *a, uw_error *err)
 {
@@ -232,7 +241,7 @@ static int find_boards(struct node *node, struct asking *a, uw_error *err)
         job = roster_find(node->roster, a->claim.job);
         if (!job)
             return fail(err, -ENOENT, "there is no job %" PRIu64, a->claim.job);
-        if (!a->who->admin && !a->who->only_job && job->uid != a->who->uid)
+        if (!a->who->admin && !is_own_job(a->who, job))
             return fail(err, -EPERM,
                         "%s may not claim for job %" PRIu64 ": it is another user's",
                         name_of(a->who), a->claim.job);
@@ -281,8 +290,6 @@ static int check_rights(struct node *node, struct asking *a, size_t board, uw_er
 
     if (who->admin)
         return 0;
-    if (who->only_job) /* for that job, as its user */
-        uid = roster_find(node->roster, who->only_job)->uid;
     if (!roster_may_claim(node->roster, uid, board))
         return fail(err, -EPERM,
                     "%s may not claim on GPU %u (%s): no job of that user "
@@ -451,7 +458,7 @@ static int may_withdraw(const struct node_who *who, const struct claim *c, uw_er
         return fail(err, -EPERM, "%s may read alone", name_of(who));
     if (who->admin)
         return 0;
-    if (who->only_job ? c->job == who->only_job : c->uid == who->uid && !c->walked)
+    if (c->uid == who->uid && !c->walked && (!who->only_job || c->job == who->only_job))
         return 0;
     return fail(err, -EPERM, "%s may not withdraw claim %" PRIu64 ": it is not theirs",
                 name_of(who), c->id);
@@ -616,8 +623,7 @@ static int own_job(struct node *node, const struct node_who *who, uint64_t id,
 
     if (!job)
         return fail(err, -ENOENT, "there is no job %" PRIu64, id);
-    if (who->may_claim &&
-        (who->admin || (who->only_job ? who->only_job == id : job->uid == who->uid)))
+    if (who->may_claim && (who->admin || is_own_job(who, job)))
         return 0;
     return fail(err, -EPERM, "%s may not touch job %" PRIu64 ": it is another user's",
                 name_of(who), id);

@@ -100,8 +100,11 @@ struct node_watch {
     struct loop_fd *source;
 };
 
+enum node_say { NODE_SAY_REFUSED, NODE_SAY_WITHDRAWN };
+
 /* Refusals of one cause, so that each is written down once a while. */
 struct node_refusal {
+    enum node_say what;
     uid_t uid;
     uint64_t cause, told_ns, again;
 };
@@ -301,7 +304,6 @@ void node_watches_stop(struct node *node);
 bool node_watch_again(struct node *node, const struct claim *claim);
 /* What is said to the log and the ledger, once a cause, board and minute for each user.
  */
-enum node_say { NODE_SAY_REFUSED, NODE_SAY_WITHDRAWN };
 void node_say_once(struct node *node, enum node_say what, size_t board, uid_t uid,
                    const char *who, const uw_error *why);
 /* Refuse: *err has the text; written down once a cause and minute.  Returns r. */

@@ -14,6 +14,11 @@ static int check_text(const struct roster_register *reg, uw_error *err)
                     (int)reg->source);
     if (!reg->name || !reg->name[0] || strlen(reg->name) >= JOB_NAME)
         return fail(err, -EINVAL, "job: its name needs 1 to %d bytes", JOB_NAME - 1);
+    if (reg->source == JOB_RUN && cgroup_is_name(reg->name))
+        return fail(err, -EINVAL,
+                    "job: '%s' is a name that a scheduler gives: no 'slurm:', 'k8s:', "
+                    "'docker:' or 'podman:' before it",
+                    reg->name);
     if (reg->n_labels > LABELS_MAX)
         return fail(err, -E2BIG, "job: %zu labels: more than %d", reg->n_labels,
                     LABELS_MAX);
@@ -35,8 +40,9 @@ static int check_boards(const struct roster *r, const struct roster_register *re
         if (r->slot[i]->over || e->uid == reg->uid || both == 0 ||
             (reg->source == JOB_REGISTERED && e->source != JOB_REGISTERED))
             continue;
-        return fail(err, -EBUSY, "GPU %d belongs to job %llu (%s) of %s",
-                    __builtin_ctzll(both), (unsigned long long)e->id, e->name,
+        /* What it is called is its user's own matter. */
+        return fail(err, -EBUSY, "GPU %d belongs to job %llu of %s",
+                    __builtin_ctzll(both), (unsigned long long)e->id,
                     e->user[0] ? e->user : "another user");
     }
     return 0;
@@ -157,8 +163,13 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
         result = check_procs(r, reg, err);
     if (result == 0)
         result = check_process(r, reg, &f, &fd, err);
-    if (result < 0)
+    if (result == 0 && reg->source == JOB_RUN && !reg->id)
+        result = roster_room(r, JOB_RUN, reg->uid, err);
+    if (result < 0) {
+        if (fd >= 0)
+            (void)close(fd);
         return result;
+    }
     struct slot *s = r->n < ROSTER_MAX ? roster_add(r, reg->id) : NULL;
     if (!s) {
         if (fd >= 0)

@@ -2,6 +2,7 @@
 #ifndef NODE_ROSTER_INSIDE_H
 #define NODE_ROSTER_INSIDE_H
 
+#include "base/rate.h"
 #include "core/job/cgroup.h"
 #include "node/roster.h"
 
@@ -73,6 +74,7 @@ struct roster {
     struct loop_timer *timer;
     uint64_t next_id;
     struct roster_counts counts;
+    struct rates begun[2];              /* run jobs and found ones, a bucket a user */
     bool telling;                       /* events are being told */
     struct seen fresh[BOARD_PROCS_MAX]; /* of the list that is being taken over */
 };
@@ -83,6 +85,10 @@ struct slot *roster_slot(const struct roster *r, uint64_t id);
 void slot_end(struct slot *s);
 /* A new job, not told yet.  NULL: no memory, or too many. */
 struct slot *roster_add(struct roster *r, uint64_t id);
+/* May uid have one more job that no scheduler knows?  0, -E2BIG, -EAGAIN; once it is
+ * asked for the job is taken to begin.
+ */
+int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *err);
 /* Its name, once it is known. */
 void roster_name_user(struct roster *r, struct slot *s);
 /* Is its first process still there?  Jobs without one are. */

@@ -88,8 +88,9 @@ static void add_label(struct job_entry *e, const char *key, const char *value)
 static struct slot *make_found(struct roster *r, const struct proc_facts *f,
                                const struct cgroup_job *group, const struct job_key *key)
 {
-    struct slot *job = r->opts.no_found ? NULL : roster_add(r, 0);
-
+    if (r->opts.no_found || roster_room(r, JOB_FOUND, f->uid, NULL) < 0)
+        return NULL; /* its energy is no job's, until there is room */
+    struct slot *job = roster_add(r, 0);
     if (!job)
         return NULL;
     job->key = *key;
@@ -104,6 +105,8 @@ static struct slot *make_found(struct roster *r, const struct proc_facts *f,
         add_label(&job->e, "container", group->container);
     } else {
         (void)snprintf(job->e.name, sizeof job->e.name, "%s", f->comm);
+        if (cgroup_is_name(job->e.name)) /* a program calls itself what it likes */
+            *strchr(job->e.name, ':') = '_';
     }
     roster_name_user(r, job);
     return job;

@@ -135,6 +135,32 @@ struct slot *roster_add(struct roster *r, uint64_t id)
     return s;
 }
 
+int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *err)
+{
+    size_t kept = source == JOB_RUN ? ROSTER_KEPT : ROSTER_KEPT / 2, own = 0;
+    struct rates *begun = &r->begun[source == JOB_RUN];
+    uint64_t now = loop_now_ns(r->opts.loop), wait_ns = 0;
+
+    for (size_t i = 0; i < r->n; i++)
+        own += !r->slot[i]->over && r->slot[i]->e.source == source &&
+               r->slot[i]->e.uid == uid;
+    if (r->n >= ROSTER_MAX - kept)
+        return fail(err, -E2BIG, "%zu jobs are there: no more than %zu of users", r->n,
+                    ROSTER_MAX - kept);
+    if (uid == 0)
+        return 0;
+    if (own >= ROSTER_USER_MAX)
+        return fail(err, -E2BIG, "user %ld has %zu jobs, and may have no more than %d",
+                    (long)uid, own, ROSTER_USER_MAX);
+    begun->rate = (struct rate){.per_s = 1e3 / ROSTER_BEGIN_MS, .burst = ROSTER_BEGINS};
+    if (!bucket_take(rates_bucket(begun, uid, now), &begun->rate, now, &wait_ns))
+        return fail(err, -EAGAIN,
+                    "user %ld begins too many jobs: %d at once, then one in %g s; the "
+                    "next in %.1f s",
+                    (long)uid, ROSTER_BEGINS, ROSTER_BEGIN_MS / 1e3, s_of_ns(wait_ns));
+    return 0;
+}
+
 static void slot_free(struct slot *s)
 {
     loop_fd_free(s->source);

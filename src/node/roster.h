@@ -17,7 +17,11 @@
 struct roster;
 
 enum {
-    ROSTER_MAX = 256, /* jobs at once */
+    ROSTER_MAX = 256,       /* jobs at once */
+    ROSTER_KEPT = 64,       /* … of which run ones leave so many, found ones half */
+    ROSTER_USER_MAX = 32,   /* of one user's, run; and as many found (root: any number) */
+    ROSTER_BEGINS = 32,     /* of one user's run jobs at once … */
+    ROSTER_BEGIN_MS = 2000, /* … then one in this time; and found ones alike */
     LABELS_MAX = 16,
     ROSTER_USERS = 64, /* of one board's energy */
     LABEL_KEY = 32,
@@ -99,7 +103,8 @@ struct roster_register {
 };
 /* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a board is
  * another user's job's; a scheduler's registration goes before found and run ones),
- * -EEXIST (id is there already), -E2BIG.  ROSTER_BEGIN comes before it returns.
+ * -EEXIST (id is there already), -E2BIG (too many, or too many of this user's), -EAGAIN
+ * (this user begins too many in a short time).  ROSTER_BEGIN comes before it returns.
  */
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);

@@ -140,10 +140,24 @@ def main():
             status, text = h.ask(uid, method, path, body, door)
             attempt(name, status in want, f"{status} {text[:300]}")
 
+        def once(name, uid, method, path, body, reason):
+            """The attempt is one line of the log."""
+            old = len(h.log())
+            status, text = h.ask(uid, method, path, body)
+            uwtest.wait_for(lambda: "refused" in h.log()[old:], 2)
+            lines = [l for l in h.log()[old:].splitlines() if "event=refused" in l or "event=http" in l]
+            attempt(name, status == 403 and len(lines) == 1 and reason in lines[0], f"{status} {text}\n{lines}")
+
         def claimed(name, want, **body):
             asked(name, want, "POST", "/v1/claims", {"cap": "200 W", "for": "60 s", **body})
 
         uuid = h.get(0, "/v1/gpus")["gpus"][0]["uuid"]
+        # --- one line a refusal
+        once("a cap on another's board: one line", BERT, "POST", "/v1/claims", {"gpu": 0, "cap": "200 W"}, "may not claim")
+        once("to withdraw another's claim: one line", BERT, "DELETE", f"/v1/claims/{claim}", None, "may not withdraw")
+        once("to end another's job: one line", BERT, "DELETE", f"/v1/jobs/{job}", None, "may not touch")
+        once("to have a board released: one line", BERT, "POST", "/v1/gpus/2/release", {}, "may not release")
+        once("to have the configuration read: one line", BERT, "POST", "/v1/reload", None, "configuration")
         # --- other people's boards
         claimed("a cap on another's board", [403], gpu=0)
         claimed("… by its UUID", [403], gpu=uuid)
@@ -177,9 +191,35 @@ def main():
                            ("a board that is not there", {"gpus": [9], "pid": mine.pid}),
                            ("seventeen labels", {"gpus": [2], "pid": mine.pid,
                                                  "labels": {f"k{i}": "v" for i in range(17)}}),
-                           ("a name that moves the cursor", {"gpus": [2], "pid": mine.pid, "name": "\x1b[2Jroot"})):
+                           ("a name that moves the cursor", {"gpus": [2], "pid": mine.pid, "name": "\x1b[2Jroot"}),
+                           ("… with one byte of C1", {"gpus": [2], "pid": mine.pid, "name": "\x9b2Jroot"}),
+                           ("a name that turns what follows", {"gpus": [2], "pid": mine.pid, "name": "a\u202etoor"}),
+                           ("a label that moves the cursor", {"gpus": [2], "pid": mine.pid, "labels": {"k": "\x1b[2J"}}),
+                           ("a label of two lines", {"gpus": [2], "pid": mine.pid, "labels": {"k": "a\nuid=0"}}),
+                           ("a label's key that turns", {"gpus": [2], "pid": mine.pid, "labels": {"k\u2066": "v"}}),
+                           ("a job in Slurm's name", {"gpus": [2], "pid": mine.pid, "name": "slurm:4711"}),
+                           ("… in Kubernetes'", {"gpus": [2], "pid": mine.pid, "name": "k8s:0-1-2"})):
             status, text = h.ask(BERT, "POST", "/v1/jobs", {"name": "x", **body})
             attempt(name, status in (400, 403, 404, 409), f"{status} {text[:300]}")
+        # --- all places for jobs
+        taken = [h.ask(BERT, "POST", "/v1/jobs", {"name": "many", "pid": mine.pid}) for _ in range(40)]
+        made = [json.loads(text)["id"] for status, text in taken if status == 201]
+        attempt("forty jobs of one user", 0 < len(made) <= 32 and taken[-1][0] == 409, taken[-1])
+        status, text = h.ask(ANNA, "POST", "/v1/jobs", {"name": "TOPSECRET", "gpus": [0], "pid": sleeper.pid})
+        t.ok(status == 201, "anna finds a place all the same", text)
+        hers = json.loads(text).get("id")
+        for i in made:
+            h.ask(BERT, "DELETE", f"/v1/jobs/{i}")
+        lines = len(h.log().splitlines())
+        for _ in range(40):
+            status, text = h.ask(BERT, "POST", "/v1/jobs", {"name": "many", "pid": mine.pid})
+            if status == 201:
+                h.ask(BERT, "DELETE", f"/v1/jobs/{json.loads(text)['id']}")
+        attempt("to begin and end jobs for ever", status == 503 and len(h.log().splitlines()) - lines < 40,
+                f"{status} {text} {len(h.log().splitlines()) - lines} lines")
+        status, text = h.ask(BERT, "POST", "/v1/jobs", {"name": "x", "gpus": [0], "pid": mine.pid})
+        attempt("to be told what another's job is called", status == 409 and "TOPSECRET" not in text, f"{status} {text}")
+        h.ask(ANNA, "DELETE", f"/v1/jobs/{hers}")
         # --- a tiny process on another's board, to own it
         tiny = node.train("--gpus", "1", "--workload", "none", user=BERT, group=BERT, extra_groups=[])
         claimed("a tiny process on another's board", [403], gpu=1)
@@ -215,7 +255,29 @@ except OSError as e:
             p = as_user(BERT, page, h.job_socket, packet, fds)
             attempt(name, "done" not in p.stdout and ("refused" in p.stdout or "errno" in p.stdout or p.stdout == "b''\n"),
                     p.stdout + p.stderr)
+        early = subprocess.Popen([PYTHON, "-c", """
+import socket, sys
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); s.settimeout(5)
+s.connect(sys.argv[1]); print("in", flush=True); sys.stdin.readline(); s.send(b"page 1")
+print(s.recv(1000))
+""", h.job_socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=ANNA, group=ANNA, extra_groups=[])
+        early.stdout.readline()
+        crowd = as_user(BERT, "import socket,sys,time\nheld=[]\nfor i in range(200):\n s=socket.socket(socket.AF_UNIX,"
+                        "socket.SOCK_SEQPACKET); s.connect(sys.argv[1]); held.append(s); time.sleep(0.002)\nprint(len(held))",
+                        h.job_socket)
+        said = early.communicate("\n", timeout=30)[0]
+        attempt("to crowd others out at the page's door", "refused" in said, f"{said} {crowd.stdout} {crowd.stderr}")
         # --- other doors
+        ours = {h.p.pid, h.child("underwattd"), h.child("underwatt-actuator")}
+        inodes = {os.readlink(f"/proc/{p}/fd/{f}")[8:-1] for p in ours for f in os.listdir(f"/proc/{p}/fd")
+                  if os.readlink(f"/proc/{p}/fd/{f}").startswith("socket:")}
+        named = {l.split()[6]: l.split()[7] for l in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]
+                 if len(l.split()) > 7}
+        attempt("no name that anybody may send to", not [n for i, n in named.items() if i in inodes and n.startswith("@")], named)
+        got = as_user(BERT, "import socket,sys\ns=socket.socket(socket.AF_UNIX,socket.SOCK_DGRAM)\n"
+                      "try:\n s.sendto(b'READY=1',sys.argv[1]); print('sent')\nexcept OSError as e: print(e.errno)",
+                      h.actuator + ".notify").stdout
+        attempt("to fill the queue of the daemon's signs of life", got.strip() == "13", got)
         for uid, who in ((BERT, "bert"), (ANNA, "anna")):
             got = as_user(uid, "import socket,sys\ns=socket.socket(socket.AF_UNIX,socket.SOCK_SEQPACKET)\n"
                           "try:\n s.connect(sys.argv[1]); print('in')\nexcept OSError as e: print(e.errno)", h.actuator).stdout

@@ -405,3 +405,14 @@ const char *cgroup_name(const struct cgroup_job *job, char *ret, size_t size)
         (void)snprintf(ret, size, "%s:%.*s", cgroup_kind_name(job->kind), most, job->id);
     return ret;
 }
+
+bool cgroup_is_name(const char *name)
+{
+    for (enum cgroup_kind k = CGROUP_PODMAN; k <= CGROUP_SLURM; k++) {
+        const char *word = cgroup_kind_name(k);
+        size_t n = strlen(word);
+        if (strncmp(name, word, n) == 0 && name[n] == ':')
+            return true;
+    }
+    return false;
+}

@@ -41,5 +41,9 @@ void cgroup_parse(const char *text, size_t n, struct cgroup_job *ret);
 
 /* "slurm:42", "k8s:POD-UID", "docker:0123456789ab"; "" for none.  Returns ret. */
 const char *cgroup_name(const struct cgroup_job *job, char *ret, size_t size);
+/* Does a name look like a scheduler's or a container's: "slurm:…", "k8s:…", "docker:…",
+ * "podman:…"?
+ */
+bool cgroup_is_name(const char *name);
 
 #endif

@@ -26,21 +26,33 @@ static bool has(const struct owner_board *b, enum owner_kind kind, uint32_t uid,
     return false;
 }
 
+/* The right of a job that named the board. */
+static bool named(const struct owner_board *b, uint32_t uid)
+{
+    return uid == 0 || has(b, OWNER_REGISTERED, uid, false) ||
+           (has(b, OWNER_RUN, uid, false) && !computes_foreign(b, uid));
+}
+
+/* A scheduler gave it to others alone. */
+static bool given_away(const struct owner_board *b, uint32_t uid)
+{
+    return uid != 0 && has(b, OWNER_REGISTERED, uid, true) &&
+           !has(b, OWNER_REGISTERED, uid, false);
+}
+
 bool owner_keeps_claim(const struct owner_board *b, uint32_t uid)
 {
-    if (uid == 0 || has(b, OWNER_REGISTERED, uid, false))
-        return true;
-    if (has(b, OWNER_REGISTERED, uid, true))
+    bool there = has(b, OWNER_FOUND, uid, false) || b->n_procs > 0;
+
+    if (given_away(b, uid))
         return false;
-    if (has(b, OWNER_RUN, uid, false) && !computes_foreign(b, uid))
-        return true;
-    return has(b, OWNER_FOUND, uid, false) && !owner_foreign(b, uid);
+    return named(b, uid) || (there && !owner_foreign(b, uid));
 }
 
 bool owner_may_claim(const struct owner_board *b, uint32_t uid)
 {
-    bool certain = uid == 0 || has(b, OWNER_REGISTERED, uid, false) ||
-                   has(b, OWNER_RUN, uid, false) || (b->procs_known && b->n_procs > 0);
-
-    return certain && owner_keeps_claim(b, uid);
+    if (given_away(b, uid))
+        return false;
+    return named(b, uid) || (has(b, OWNER_FOUND, uid, false) && b->procs_known &&
+                             b->n_procs > 0 && !owner_foreign(b, uid));
 }

@@ -41,7 +41,8 @@ struct owner_board {
 bool owner_may_claim(const struct owner_board *b, uint32_t uid);
 
 /* May what uid claimed here stand?  While the right to claim does: but a list of
- * processes that cannot be had for the moment takes nothing away.
+ * processes that cannot be had for the moment takes nothing away, nor does it that
+ * processes of uid's alone are there, and their job is not told yet.
  */
 bool owner_keeps_claim(const struct owner_board *b, uint32_t uid);
 

@@ -12,8 +12,8 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
+#include "base/rate.h"
 #include "base/units.h"
-#include "node/api/rate.h"
 
 enum { USERS_MAX = 256, GROUPS_MAX = 1024, NSS_BYTES = 64 * 1024, GROUP_NAME = 64 };
 static const uint64_t KEEP_NS = 10 * NS_PER_S;

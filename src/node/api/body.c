@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "io/utf8.h"
 
 struct only {
     const char *const *keys;
@@ -57,9 +58,8 @@ static int text(const struct json_value *v, const char *key, size_t max, const c
     if (strlen(got) > max)
         return fail(err, -ERANGE, "'%s' has %zu bytes, %zu at most", key, strlen(got),
                     max);
-    for (const char *p = got; *p; p++)
-        if ((unsigned char)*p < 0x20 || *p == 0x7f)
-            return fail(err, -EINVAL, "'%s' holds a control character", key);
+    if (!utf8_is_plain(got))
+        return fail(err, -EINVAL, "'%s' holds a control character", key);
     *ret = got;
     return 0;
 }
@@ -225,6 +225,8 @@ static int take_label(const char *key, const struct json_value *v, void *user)
 
     if (ask->reg.n_labels == LABELS_MAX)
         return fail(t->err, -E2BIG, "'labels' has more than %d of them", LABELS_MAX);
+    if (!utf8_is_plain(key) || (value && !utf8_is_plain(value)))
+        return fail(t->err, -EINVAL, "'labels' holds a control character");
     if (!*key || strlen(key) >= LABEL_KEY)
         return fail(t->err, -ERANGE, "'labels': a key has 1 to %d bytes, '%.60s' has %zu",
                     LABEL_KEY - 1, key, strlen(key));

@@ -92,12 +92,26 @@ static bool is_plain(const char *id)
     return *id != '\0';
 }
 
-static void put_job(struct text *t, const struct job_entry *job)
+/* Slurm's number of a job, as Slurm or the process' cgroup says it: what a user calls a
+ * job does not count.  NULL: it has none.
+ */
+static const char *slurm_id(const struct job_entry *job)
 {
     static const char slurm[] = "slurm:";
-    const char *id = job->name + sizeof slurm - 1;
 
-    if (strncmp(job->name, slurm, sizeof slurm - 1) == 0 && is_plain(id))
+    if (job->source == JOB_REGISTERED && strncmp(job->name, slurm, sizeof slurm - 1) == 0)
+        return job->name + sizeof slurm - 1;
+    for (size_t i = 0; job->source == JOB_FOUND && i < job->n_labels; i++)
+        if (strcmp(job->label[i].key, "slurm") == 0)
+            return job->label[i].value;
+    return NULL;
+}
+
+static void put_job(struct text *t, const struct job_entry *job)
+{
+    const char *id = slurm_id(job);
+
+    if (id && is_plain(id))
         text_put(t, id);
     else
         text_put_u64(t, job->id);

@@ -145,7 +145,7 @@ static bool sees(const struct metrics_opts *opts, const struct job_entry *job)
 {
     if (opts->all)
         return true;
-    return opts->only_job ? job->id == opts->only_job : job->uid == opts->uid;
+    return job->uid == opts->uid && (!opts->only_job || job->id == opts->only_job);
 }
 
 static void job_labels(const struct metrics_render *r, struct text *t,

@@ -31,7 +31,7 @@ struct metrics_opts {
     unsigned max_jobs; /* of their own; the rest is summed under job_id="other" */
     bool all;          /* names of everybody's jobs, else … */
     uid_t uid;         /* … of uid's alone … */
-    uint64_t only_job; /* … or of this one; 0: uid counts */
+    uint64_t only_job; /* … or of them this one; 0: all */
     const struct metrics_http *http; /* NULL: left out */
 };
 #define METRICS_DEFAULT ((struct metrics_opts){.per_job = true, .max_jobs = 64})

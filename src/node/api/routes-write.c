@@ -10,10 +10,17 @@
 #include "node/api/routes-inside.h"
 #include "node/api/show.h"
 
+/* What the node refuses it has written down itself, with who wanted what. */
+static void node_failed(struct http_exchange *x, int r, const uw_error *err)
+{
+    http_told(x);
+    http_fail_r(x, r, err);
+}
+
 static void empty(struct ask *a, int r, const uw_error *err)
 {
     if (r < 0)
-        http_fail_r(a->x, r, err);
+        node_failed(a->x, r, err);
     else
         http_reply(a->x, 204, NULL, NULL, 0, NULL);
 }
@@ -37,10 +44,13 @@ void route_claim(struct ask *a)
 
     if (r == 0)
         r = check_pid(a, c.ask.pid, &err);
-    if (r == 0)
-        r = ask_node(a)->claim(ask_node(a)->node, a->who, &c.ask, &id, &err);
-    if (r < 0)
+    if (r < 0) {
         http_fail_r(a->x, r, &err);
+        return;
+    }
+    r = ask_node(a)->claim(ask_node(a)->node, a->who, &c.ask, &id, &err);
+    if (r < 0)
+        node_failed(a->x, r, &err);
     else
         ask_made(a, "/v1/claims", id);
 }
@@ -71,10 +81,13 @@ void route_job_begin(struct ask *a)
     if (r == 0 && j.has_uid && j.ask.reg.uid != a->who->uid && !a->who->admin)
         r = fail(&err, -EPERM, "%s may register jobs of its own, not of uid %u",
                  a->who->name, (unsigned)j.ask.reg.uid);
-    if (r == 0)
-        r = ask_node(a)->job_begin(ask_node(a)->node, a->who, &j.ask, &id, &err);
-    if (r < 0)
+    if (r < 0) {
         http_fail_r(a->x, r, &err);
+        return;
+    }
+    r = ask_node(a)->job_begin(ask_node(a)->node, a->who, &j.ask, &id, &err);
+    if (r < 0)
+        node_failed(a->x, r, &err);
     else
         ask_made(a, "/v1/jobs", id);
 }
@@ -128,7 +141,7 @@ static void never(struct later *l, int r, const uw_error *err)
 
     http_on_gone(x, NULL, NULL);
     free(l);
-    http_fail_r(x, r, err);
+    node_failed(x, r, err);
 }
 
 static void reply_state(struct routes *r, struct http_exchange *x, size_t board)
@@ -199,7 +212,7 @@ void route_take_back(struct ask *a)
         return;
     int r = ask_node(a)->take_back(ask_node(a)->node, a->who, a->part, &err);
     if (r < 0)
-        http_fail_r(a->x, r, &err);
+        node_failed(a->x, r, &err);
     else
         reply_state(a->r, a->x, board);
 }

@@ -18,7 +18,7 @@ bool show_mine(const struct node_who *who, const struct job_entry *job)
 {
     if (show_all(who))
         return true;
-    return who->only_job ? who->only_job == job->id : who->uid == job->uid;
+    return who->uid == job->uid && (!who->only_job || who->only_job == job->id);
 }
 
 const char *show_time(int64_t utc_ns, char buf[SHOW_TIME])

@@ -144,9 +144,70 @@ static void given_away(void)
     loop_child_free(his);
 }
 
+/* Another job of the same user's takes a board over from one, and gives it back. */
+static void passed_on(void)
+{
+    struct loop_child *hers = train("0,3", ANNA), *also = train("1", ANNA);
+    struct node_job run = {
+        .reg = {
+            .source = JOB_RUN, .uid = ANNA, .boards = 1, .pid = loop_child_pid(also)}};
+    uint64_t id = 0;
+    uw_error err;
+
+    ok(start_node(), "a node");
+    run_s(10);
+    ok(claim(&anna, "0", CLAIM_NAMED, 290000, 600, &id, &err) == 0, "anna claims");
+    uint64_t second = begin(&anna, &run);
+    run_s(5);
+    ok(node_job_end(w.node, &anna, second, &err) == 0 && claims_of(ANNA, 0) == 1,
+       "her claim stands when a job that was given its board ends");
+    run_s(10);
+    ok(claims_of(ANNA, 0) == 1, "and after the next look");
+    (void)loop_child_kill(hers, 9);
+    (void)loop_child_kill(also, 9);
+    run_s(10);
+    loop_child_free(hers);
+    loop_child_free(also);
+}
+
+/* A token for a job is its user's: ids of a ledger begun anew are used again. */
+static void tokens(void)
+{
+    struct loop_child *his = train("2", BERT), *hers = train("0", ANNA);
+    struct node_job run = {
+        .reg = {
+            .source = JOB_RUN, .uid = ANNA, .boards = 1, .pid = loop_child_pid(hers)}};
+    struct node_who token = {.uid = BERT, .may_claim = true, .name = "token bert"};
+    struct node_claim ask = {.kind = CLAIM_NAMED, .cap = {.mw = 200000}};
+    uint64_t id = 0, late = 0;
+    uw_error err;
+
+    ok(start_node(), "a node");
+    run_s(10);
+    token.only_job = ask.job = begin(&anna, &run);
+    ok(claim(&anna, "0", CLAIM_NAMED, 290000, 60, &id, &err) == 0, "anna claims");
+    ok(node_claim(w.node, &token, &ask, &late, &err) == -EPERM,
+       "bert's token for her job may not claim for it: %s", err.text);
+    ok(claim(&token, "0", CLAIM_NAMED, 200000, 60, &late, &err) == -EPERM,
+       "nor on its board: %s", err.text);
+    ok(node_withdraw(w.node, &token, id, &err) == -EPERM, "nor withdraw: %s", err.text);
+    ok(node_job_end(w.node, &token, ask.job, &err) == -EPERM, "nor end it: %s", err.text);
+    token.uid = ANNA;
+    ok(node_claim(w.node, &token, &ask, &late, &err) == 0 &&
+           node_withdraw(w.node, &token, late, &err) == 0,
+       "anna's may claim and withdraw %s", err.text);
+    ok(node_job_end(w.node, &token, ask.job, &err) == 0, "and end it");
+    (void)loop_child_kill(his, 9);
+    (void)loop_child_kill(hers, 9);
+    run_s(10);
+    loop_child_free(his);
+    loop_child_free(hers);
+}
+
 int main(void)
 {
-    static void (*const parts[])(void) = {squatting, registered, given_away};
+    static void (*const parts[])(void) = {squatting, registered, given_away, tokens,
+                                          passed_on};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {

@@ -201,8 +201,8 @@ static const struct {
     {"a board that is not there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 1u << FAKES}, -EINVAL, "job x: a board beyond the 4 of this node"},
     {"no such process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 999}, -ESRCH, "process 999: there is none, or it has ended"},
     {"another's process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 200}, -EPERM, "process 200 is not of user 1000"},
-    {"another's board, found", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 3}, -EBUSY, "GPU 0 belongs to job 70 (python) of another user"},
-    {"another's board, registered", {.source = JOB_REGISTERED, .name = "x", .uid = ANNA, .boards = 8}, -EBUSY, "GPU 3 belongs to job 71 (batch) of another user"},
+    {"another's board, found", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 3}, -EBUSY, "GPU 0 belongs to job 70 of "},
+    {"another's board, registered", {.source = JOB_REGISTERED, .name = "x", .uid = ANNA, .boards = 8}, -EBUSY, "GPU 3 belongs to job 71 of "},
     {"a board of people unknown", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 2}, -EBUSY, "GPU 1: process 777 of another user is there"},
     {"an id that is there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .id = 71}, -EEXIST, "job 71 is there already"},
     /* clang-format on */
@@ -229,7 +229,7 @@ static void refusals(void)
         int result = roster_begin(r, &refused[i].reg, &canary, &err);
         is_int(result, refused[i].r, "refused: %s", refused[i].name);
         /* users' names differ from machine to machine: the fixed part counts */
-        size_t n = strcspn(refused[i].says, ")");
+        size_t n = strlen(refused[i].says);
         ok(strncmp(err.text, refused[i].says, n) == 0, "  %s", err.text);
         ok(canary == 7 && roster_count(r) == 2 &&
                before == heard.begun + heard.changed + heard.ended,
@@ -320,6 +320,49 @@ static void runs(void)
     fake_exit(100);
     fake_wait(2.1);
     ok(!roster_find(r, id), "run: it ends with its process");
+    end(r);
+}
+
+/* One user cannot take all places, nor begin jobs for ever. */
+static void crowds(void)
+{
+    struct roster *r = begin(false);
+    struct roster_register reg = {.source = JOB_RUN, .name = "many", .uid = EVE};
+    uint64_t id = 0, other = 0;
+    unsigned n = 0;
+    uw_error err;
+
+    while (n < ROSTER_MAX && roster_begin(r, &reg, &id, &err) == 0)
+        n++;
+    is_int((long)n, ROSTER_USER_MAX, "a crowd: so many of one user's");
+    is_int(roster_begin(r, &reg, &other, &err), -E2BIG, "  no more: %s", err.text);
+    reg.uid = ANNA;
+    is_int(roster_begin(r, &reg, &other, &err), 0, "  another user's");
+    reg.uid = EVE;
+    for (uint64_t i = id - n + 1; i <= id; i++)
+        (void)roster_end(r, i, NULL);
+    is_int((long)roster_count(r), 1, "  all ended");
+    is_int(roster_begin(r, &reg, &other, &err), -EAGAIN, "  not at once: %s", err.text);
+    reg.source = JOB_REGISTERED;
+    is_int(roster_begin(r, &reg, &other, &err), 0, "  a scheduler's at once");
+    reg.source = JOB_RUN;
+    fake_wait(2.1);
+    is_int(roster_begin(r, &reg, &other, &err), 0, "  one after a while");
+    is_int(roster_begin(r, &reg, &other, &err), -EAGAIN, "  and no other");
+    for (uid_t uid = 2000; roster_count(r) < ROSTER_MAX - ROSTER_KEPT; uid++) {
+        reg.uid = uid;
+        if (roster_begin(r, &reg, &other, &err) < 0)
+            break;
+    }
+    reg.uid = 3000;
+    is_int(roster_begin(r, &reg, &other, &err), -E2BIG, "  places that are kept: %s",
+           err.text);
+    fake_process(100, 1, ANNA, SLURM);
+    fake_on(0, 100, true);
+    fake_wait(8);
+    is_int((long)roster_count(r), ROSTER_MAX - ROSTER_KEPT + 1, "  for found ones");
+    reg.source = JOB_REGISTERED;
+    is_int(roster_begin(r, &reg, &other, &err), 0, "  and registered ones");
     end(r);
 }
 
@@ -487,6 +530,7 @@ int main(void)
     refusals();
     registered();
     runs();
+    crowds();
     uses();
     hangs();
     rates();

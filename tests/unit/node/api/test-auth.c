@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/rate.h"
 #include "base/units.h"
 #include "io/file.h"
 #include "node/api/auth.h"
-#include "node/api/rate.h"
 #include "node/api/token-inside.h"
 #include "tap.h"
 

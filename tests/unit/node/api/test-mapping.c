@@ -71,6 +71,7 @@ static void plain(void)
 
     made_init(&made, 2, 3); /* jobs 100 and 102 on board 0, 101 on board 1 */
     (void)snprintf(made.entry[2].name, JOB_NAME, "slurm:4711_3");
+    made.entry[2].source = JOB_REGISTERED;
     ok(mapping_new(dir, &m, NULL) == 0 && mapping_update(m, &made.view, NULL) == 0,
        "files are written");
     holds("0", "100\n4711_3\n", "a job a line, Slurm's by its own id");
@@ -87,6 +88,30 @@ static void plain(void)
     (void)mapping_update(m, &made.view, NULL);
     holds("0", "102\n", "a name that is no plain word stands as our number");
     holds("1", "", "a board without a job: empty, as the file may be being read");
+}
+
+/* Slurm's number is not a user's to say. */
+static void forged(void)
+{
+    auto_(mapping_free) struct mapping *m = NULL;
+    struct job_entry *job = &made.entry[0];
+
+    made_init(&made, 1, 1);
+    (void)mapping_new(dir, &m, NULL);
+    (void)snprintf(job->name, JOB_NAME, "slurm:4711");
+    job->label[0] = (struct label){"slurm", "4711"};
+    job->n_labels = 1;
+    job->source = JOB_RUN;
+    (void)mapping_update(m, &made.view, NULL);
+    holds("0", "100\n", "a run job calls itself and its label slurm's: our number");
+    job->n_labels = 0;
+    job->source = JOB_FOUND;
+    (void)mapping_update(m, &made.view, NULL);
+    holds("0", "100\n", "a program calls itself so: our number");
+    job->label[0] = (struct label){"slurm", "4712"};
+    job->n_labels = 1;
+    (void)mapping_update(m, &made.view, NULL);
+    holds("0", "4712\n", "its cgroup says so: Slurm's");
 }
 
 static void end(void)
@@ -154,6 +179,7 @@ int main(void)
     if (!mkdtemp(dir))
         return 1;
     plain();
+    forged();
     end();
     failing();
     remove_all();

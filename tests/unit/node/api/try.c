@@ -204,7 +204,7 @@ void fake_as(struct fake *f, enum fake_who who)
         [AS_USER1] = {"user user1", 1001, false, true, true, 0},
         [AS_STRANGER] = {"user nobody", 4711, false, true, true, 0},
         [AS_READER] = {"token grafana", (uid_t)-1, false, false, false, 0},
-        [AS_JOB_TOKEN] = {"token job", (uid_t)-1, false, true, false, 102},
+        [AS_JOB_TOKEN] = {"token job", 1002, false, true, false, 102},
     };
 
     f->who = (struct auth_who){.node = {.uid = rows[who].uid,

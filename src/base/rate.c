@@ -1,5 +1,5 @@
 /* Token buckets. */
-#include "node/api/rate.h"
+#include "base/rate.h"
 
 #include "base/units.h"
 

@@ -1,8 +1,8 @@
 /* How often somebody may ask: token buckets, and a bounded table of them.  Pure: time is
  * an argument.
  */
-#ifndef NODE_API_RATE_H
-#define NODE_API_RATE_H
+#ifndef BASE_RATE_H
+#define BASE_RATE_H
 
 #include <stdbool.h>
 #include <stddef.h>
