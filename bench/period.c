@@ -123,11 +123,12 @@ static int trace(const char *path, uw_error *err)
 /* ---- simulated ones ---- */
 
 struct options {
-    const char *trace, *only, *json, *generation, *dump;
+    const char *trace, *only, *json;
     bool self, verbose;
     unsigned seeds;
-    double periods; /* length of the traces */
 };
+
+static FILE *table; /* for people */
 
 static const char *const generations[] = {"kepler", "pascal", "volta",          "turing",
                                           "ga100",  "ampere", "hopper-instant", "hopper"};
@@ -158,82 +159,312 @@ static struct scene draw(enum shape shape, const char *generation, double period
     return s;
 }
 
+enum { ERRORS = 4096, BANDS = 10, LENGTHS = 2 };
+static const double lengths[LENGTHS] = {4,
+                                        20}; /* periods in a trace, and up to one more */
+
 struct tally {
     unsigned n, right, unknown, wrong;
-    double error[4096], needed[4096];
+    double error[ERRORS], needed[ERRORS];
     unsigned n_error;
 };
 
-static void count(struct tally *t, const struct scene *s, const struct scene_trace *tr,
-                  const struct follow *f, bool verbose)
-{
-    double error = tr->truth_s > 0 ? fabs(f->period_s / tr->truth_s - 1) : INFINITY;
+/* All that --self adds up. */
+struct tallies {
+    struct tally shape[LENGTHS][SHAPES];
+    struct tally
+        generation[n_elements(generations)]; /* the longer traces with a period */
+    struct {
+        unsigned n, right;
+    } band[BANDS]; /* answers by their confidence, traces without a period too */
+    double cpu_s;
+    unsigned asked;
+};
 
-    if (tr->other_s > 0)
-        error = fmin(fabs(f->period_s / s->period_s - 1),
-                     fabs(f->period_s / tr->other_s - 1));
+static void tell(const struct scene *s, const struct scene_trace *tr, double error,
+                 const struct follow *f)
+{
+    (void)fprintf(stderr,
+                  "%-9s %-14s seed %3llu P %7.3f true %7.3f got %7.3f (%5.2f%% rse "
+                  "%.2f%%) conf %.2f %s need %.1f | len %.0f depth %.2f noise %.3f "
+                  "wander %.3f rate %g cpu/ask %.1f ms\n",
+                  shape_name(s->shape), s->generation, (unsigned long long)s->seed,
+                  s->period_s, tr->truth_s, f->period_s, error * 100, f->rse * 100,
+                  f->confidence, why_word(f->why), f->periods_needed, s->length_s,
+                  s->depth, s->noise, s->wander, s->rate_hz, 1e3 * f->cpu_s / f->asked);
+}
+
+static void count(struct tally *t, double error, const struct follow *f)
+{
     t->n++;
     if (f->why != PERIOD_FOUND) {
         t->unknown++;
     } else if (error <= 0.02) {
         t->right++;
-        if (t->n_error < 4096) {
+        if (t->n_error < ERRORS) {
             t->needed[t->n_error] = f->periods_needed;
             t->error[t->n_error++] = error;
         }
     } else {
         t->wrong++;
     }
-    if (verbose)
-        (void)fprintf(stderr,
-                      "%-9s %-14s seed %3llu P %7.3f true %7.3f got %7.3f (%5.2f%% rse "
-                      "%.2f%%) conf %.2f %s need %.1f | len %.0f depth %.2f noise %.3f "
-                      "wander %.3f rate %g cpu/ask %.1f ms\n",
-                      shape_name(s->shape), s->generation, (unsigned long long)s->seed,
-                      s->period_s, tr->truth_s, f->period_s, error * 100, f->rse * 100,
-                      f->confidence, why_word(f->why), f->periods_needed, s->length_s,
-                      s->depth, s->noise, s->wander, s->rate_hz,
-                      1e3 * f->cpu_s / f->asked);
+}
+
+static double error_of(const struct scene *s, const struct scene_trace *tr, double got_s)
+{
+    if (tr->other_s > 0)
+        return fmin(fabs(got_s / s->period_s - 1), fabs(got_s / tr->other_s - 1));
+    return tr->truth_s > 0 ? fabs(got_s / tr->truth_s - 1) : INFINITY;
+}
+
+static int play_one(const struct options *o, unsigned length, enum shape shape, size_t g,
+                    unsigned seed, struct tallies *t, uw_error *err)
+{
+    struct scene s = draw(shape, generations[g], lengths[length], seed);
+    struct scene_trace tr = {0};
+    struct follow f = {0};
+    int r = scene_play(&s, &tr, err);
+
+    if (r == 0 && tr.n > 0)
+        r = follow(tr.items, tr.n, &f, err);
+    if (r < 0)
+        return r;
+    double error = error_of(&s, &tr, f.period_s);
+    count(&t->shape[length][shape], error, &f);
+    if (lengths[length] > 10 && shape < SHAPES_KNOWN)
+        count(&t->generation[g], error, &f);
+    if (f.why == PERIOD_FOUND) {
+        int band = (int)(f.confidence * BANDS);
+        band = band < BANDS ? band : BANDS - 1;
+        t->band[band].n++;
+        t->band[band].right += error <= 0.02;
+    }
+    t->cpu_s += f.cpu_s;
+    t->asked += f.asked;
+    if (o->verbose)
+        tell(&s, &tr, error, &f);
+    scene_trace_free(&tr);
+    return 0;
+}
+
+static void print_tally(FILE *json, const char *name, struct tally *t)
+{
+    struct stats e = {0}, w = {0};
+    double n = fmax(1, t->n), median = 0;
+
+    if (t->n_error > 0) {
+        e = stats_of(t->error, t->n_error);
+        w = stats_of(t->needed, t->n_error);
+        median = t->error[t->n_error / 2];
+    }
+    (void)fprintf(
+        table, "%-14s %4u  %5.1f %6.1f %6.1f   %5.2f %5.2f %5.2f   %5.1f %5.1f\n", name,
+        t->n, 100 * t->right / n, 100 * t->unknown / n, 100 * t->wrong / n, 100 * median,
+        100 * e.p95, 100 * e.max, w.mean, w.p95);
+    if (!json)
+        return;
+    (void)fprintf(json,
+                  "{\"name\":\"%s\",\"n\":%u,\"right\":%.4g,\"unknown\":%.4g,"
+                  "\"wrong\":%.4g,\"median_error\":%.4g,\"error\":",
+                  name, t->n, t->right / n, t->unknown / n, t->wrong / n, median);
+    stats_json(json, &e);
+    (void)fprintf(json, ",\"periods_needed\":");
+    stats_json(json, &w);
+    (void)fprintf(json, "}");
+}
+
+static void comma(FILE *json, bool after_another)
+{
+    if (json && after_another)
+        (void)fputc(',', json);
+}
+
+static void words(FILE *json, const char *text)
+{
+    if (json)
+        (void)fputs(text, json);
+}
+
+static void print_shapes(FILE *json, struct tallies *t)
+{
+    for (unsigned l = 0; l < LENGTHS; l++) {
+        (void)fprintf(
+            table,
+            "traces of %g to %g periods\n                  n  right unknown wrong "
+            "%%  median  p95   max %%   needed p95\n",
+            lengths[l], lengths[l] + 1);
+        comma(json, l > 0);
+        if (json)
+            (void)fprintf(json, "{\"periods\":%g,\"shapes\":[", lengths[l]);
+        for (enum shape k = 0; k < SHAPES; k++) {
+            comma(json, k > 0);
+            print_tally(json, shape_name(k), &t->shape[l][k]);
+        }
+        words(json, "]}");
+    }
+}
+
+static void print_reliability(FILE *json, const struct tallies *t)
+{
+    (void)fprintf(table, "confidence      answers  right %%\n");
+    for (int b = 0; b < BANDS; b++) {
+        double share = t->band[b].n ? (double)t->band[b].right / t->band[b].n : 0;
+        (void)fprintf(table, "%.1f to %.1f      %6u  %6.1f\n", b / (double)BANDS,
+                      (b + 1) / (double)BANDS, t->band[b].n, 100 * share);
+        comma(json, b > 0);
+        if (json)
+            (void)fprintf(json, "{\"from\":%.1f,\"n\":%u,\"right\":%.4g}",
+                          b / (double)BANDS, t->band[b].n, share);
+    }
+}
+
+static void print_tallies(FILE *json, struct tallies *t)
+{
+    double ms = 1e3 * t->cpu_s / fmax(1, t->asked);
+
+    words(json, "\"traces\":[");
+    print_shapes(json, t);
+    words(json, "],\"generations\":[");
+    (void)fprintf(table, "by sensor, the longer traces with a period\n");
+    for (size_t g = 0; g < n_elements(generations); g++) {
+        comma(json, g > 0);
+        print_tally(json, generations[g], &t->generation[g]);
+    }
+    words(json, "],\"reliability\":[");
+    print_reliability(json, t);
+    (void)fprintf(table, "%.1f ms of a core a question\n", ms);
+    if (json)
+        (void)fprintf(json, "],\"question_ms\":%.3g", ms);
+}
+
+/* ---- a slower job under a new cap ---- */
+
+static int change_of(const struct scene *s, double *ret_change, double *ret_se,
+                     uw_error *err)
+{
+    auto_(period_free) struct period *p = NULL;
+    struct scene_trace tr = {0};
+    struct period_found before, after;
+    int r = scene_play(s, &tr, err);
+
+    if (r == 0 && period_new(1, &p) < 0)
+        r = fail(err, -ENOMEM, "no memory for a period estimator");
+    if (r < 0) {
+        scene_trace_free(&tr);
+        return r;
+    }
+    uint64_t middle = ns_of_s(s->slower_at_s), settle = 2 * NS_PER_S;
+    for (size_t i = 0; i < tr.n; i++)
+        period_feed(p, 0, &tr.items[i]);
+    period_near(p, settle, middle, s->period_s, &before);
+    period_near(p, middle + settle, ns_of_s(s->length_s), s->period_s, &after);
+    scene_trace_free(&tr);
+    return period_change(&before, &after, ret_change, ret_se);
+}
+
+/* How often a change is seen: by 1 % and more, and by 2.33 standard errors. */
+static int play_changes(const struct options *o, double slower, FILE *json, uw_error *err)
+{
+    static const enum shape shapes[] = {SHAPE_STEP, SHAPE_THREE, SHAPE_ACCUM4,
+                                        SHAPE_PAIR};
+    unsigned n = 0, known = 0, seen = 0, held = 0, n_error = 0;
+    static double error[ERRORS];
+
+    for (size_t g = 0; g < n_elements(generations); g++)
+        for (size_t k = 0; k < n_elements(shapes) * o->seeds; k++) {
+            double change, se;
+            unsigned seed = (unsigned)(k * n_elements(generations) + g + 1);
+            struct scene s =
+                draw(shapes[k % n_elements(shapes)], generations[g], 20, seed);
+            s.period_s = fmax(0.5, fmin(20, s.period_s));
+            s.depth = fmax(s.depth, 0.1);
+            s.wander = fmin(s.wander, 0.005);
+            s.slower_at_s = fmax(30, 15 * s.period_s);
+            s.length_s = 2 * s.slower_at_s + 2;
+            s.slower = slower;
+            int r = change_of(&s, &change, &se, err);
+            if (r < 0)
+                return r;
+            n++;
+            if (r == 0)
+                continue;
+            known++;
+            seen += fabs(change) >= 0.01 && fabs(change) >= 2.33 * se;
+            held += fabs(change - slower) <= 2 * se + 1e-4;
+            if (n_error < ERRORS)
+                error[n_error++] = fabs(change - slower);
+        }
+    struct stats e = {0};
+    if (n_error > 0)
+        e = stats_of(error, n_error);
+    double of = fmax(1, known);
+    (void)fprintf(table,
+                  "%4.1f %% slower: n %u, known %.1f %%, of those seen %.1f %%, within "
+                  "2 se %.1f %%, error median %.2f p95 %.2f %%\n",
+                  100 * slower, n, 100.0 * known / n, 100 * seen / of, 100 * held / of,
+                  100 * error[n_error / 2], 100 * e.p95);
+    if (json)
+        (void)fprintf(json,
+                      "{\"slower\":%g,\"n\":%u,\"known\":%.4g,\"seen\":%.4g,"
+                      "\"within_2se\":%.4g,\"median_error\":%.4g,\"error\":",
+                      slower, n, (double)known / n, seen / of, held / of,
+                      error[n_error / 2]);
+    if (json) {
+        stats_json(json, &e);
+        (void)fputc('}', json);
+    }
+    return 0;
+}
+
+static int play_all(const struct options *o, struct tallies *t, uw_error *err)
+{
+    for (unsigned l = 0; l < LENGTHS; l++)
+        for (enum shape k = 0; k < SHAPES; k++) {
+            if (o->only && strcmp(o->only, shape_name(k)) != 0)
+                continue;
+            for (unsigned i = 0; i < o->seeds * n_elements(generations); i++) {
+                int r = play_one(o, l, k, i % n_elements(generations), i + 1, t, err);
+                if (r < 0)
+                    return r;
+            }
+        }
+    return 0;
+}
+
+static int print_all(const struct options *o, FILE *json, uw_error *err)
+{
+    static const double slower[] = {0, 0.02, 0.05};
+    static struct tallies t;
+    int r = play_all(o, &t, err);
+
+    if (r < 0)
+        return r;
+    if (json)
+        (void)fprintf(json, "{\"simulated\":true,\"seeds\":%u,", o->seeds);
+    print_tallies(json, &t);
+    words(json, ",\"changes\":[");
+    for (size_t i = 0; r == 0 && i < n_elements(slower); i++) {
+        comma(json, i > 0);
+        r = play_changes(o, slower[i], json, err);
+    }
+    words(json, "]}\n");
+    return r;
 }
 
 static int self(const struct options *o, uw_error *err)
 {
-    static struct tally t;
+    FILE *json = NULL;
 
-    for (enum shape shape = 0; shape < SHAPES; shape++) {
-        if (o->only && strcmp(o->only, shape_name(shape)) != 0)
-            continue;
-        t = (struct tally){0};
-        for (size_t g = 0; g < n_elements(generations); g++) {
-            if (o->generation && strcmp(o->generation, generations[g]) != 0)
-                continue;
-            for (unsigned k = 0; k < o->seeds; k++) {
-                struct scene s = draw(shape, generations[g], o->periods,
-                                      k * n_elements(generations) + g + 1);
-                struct scene_trace tr = {0};
-                struct follow f = {0};
-                int r = scene_play(&s, &tr, err);
-                if (r == 0 && tr.n > 0)
-                    r = follow(tr.items, tr.n, &f, err);
-                if (r < 0)
-                    return r;
-                count(&t, &s, &tr, &f, o->verbose);
-                scene_trace_free(&tr);
-            }
-        }
-        struct stats e = {0}, w = {0};
-        if (t.n_error > 0) {
-            e = stats_of(t.error, t.n_error);
-            w = stats_of(t.needed, t.n_error);
-        }
-        (void)printf("%-9s n %4u right %5.1f %% unknown %5.1f %% wrong %5.1f %%  error "
-                     "mean %.2f p95 %.2f max %.2f %%  needed mean %.1f p95 %.1f\n",
-                     shape_name(shape), t.n, 100.0 * t.right / t.n,
-                     100.0 * t.unknown / t.n, 100.0 * t.wrong / t.n, 100 * e.mean,
-                     100 * e.p95, 100 * e.max, w.mean, w.p95);
-        (void)fflush(stdout);
+    if (o->json) {
+        json = strcmp(o->json, "-") == 0 ? stdout : fopen(o->json, "we");
+        if (!json)
+            return fail(err, -errno, "%s: %s", o->json, strerror(errno));
     }
-    return 0;
+    table = json == stdout ? stderr : stdout;
+    int r = print_all(o, json, err);
+    if (json && json != stdout && fclose(json) != 0 && r == 0)
+        r = fail(err, -errno, "%s: %s", o->json, strerror(errno));
+    return r;
 }
 
 static int parse(int argc, char **argv, struct options *o)
@@ -251,16 +482,11 @@ static int parse(int argc, char **argv, struct options *o)
             o->trace = argv[++i];
         else if (strcmp(a, "--only") == 0)
             o->only = argv[++i];
-        else if (strcmp(a, "--generation") == 0)
-            o->generation = argv[++i];
         else if (strcmp(a, "--json") == 0)
             o->json = argv[++i];
         else if (strcmp(a, "--seeds") == 0 && parse_u64(next, &n, NULL) == 0 && n > 0 &&
                  ++i)
             o->seeds = (unsigned)n;
-        else if (strcmp(a, "--periods") == 0 &&
-                 parse_double(next, &o->periods, NULL) == 0 && ++i)
-            continue;
         else
             return -EINVAL;
     }
@@ -269,7 +495,7 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.seeds = 5, .periods = 20};
+    struct options o = {.seeds = 5};
     uw_error err = {0};
 
     if (parse(argc, argv, &o) < 0) {

@@ -174,11 +174,13 @@ static int play_cycles(struct player *p, double from_s, double *ret_mean_s)
     for (; r == 0 && t < s->length_s; k++) {
         struct cycle c;
         double scale = s->period_s * fmax(0.5, 1 + s->wander * rng_normal(&p->work));
+        bool slow = s->slower_at_s > 0 && t >= s->slower_at_s;
+        scale *= slow ? 1 + s->slower : 1;
         cycle_of(s, k, &p->work, &c);
         double began = t;
         for (unsigned i = 0; r == 0 && i < c.n; i++) {
             t += c.share[i] * scale;
-            r = hold(p, level_w(s, c.level[i]), t);
+            r = hold(p, level_w(s, c.level[i]) * (slow ? 0.9 : 1), t);
         }
         plain_s +=
             s->shape >= SHAPE_HICCUP && s->shape <= SHAPE_PAUSES ? scale : t - began;

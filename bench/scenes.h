@@ -45,6 +45,8 @@ struct scene {
     double wander;          /* of a step's time, relative */
     double rate_hz, jitter; /* of reading; jitter relative to the time between */
     bool whole_watts;
+    double slower,
+        slower_at_s; /* from then on cycles take so much longer, at less power */
     uint64_t seed;
 };
 

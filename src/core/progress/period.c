@@ -13,6 +13,9 @@ enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96 };
 #define MOST_CYCLES 100.0 /* in the finest level's spans; a level up … */
 #define MOST_CYCLES_UP 45.0
 #define REPEATED_S 0.09
+#define ALIAS_SAMPLES 8.0
+#define ALIAS_TRUST 0.65
+#define MOST_READING 1e6
 #define CLOSEST_S 0.01 /* samples closer than this are left out */
 
 struct sample {
@@ -108,6 +111,12 @@ static bool is_repeated(const struct sample *last, const struct sample *s)
            same(last->sm, s->sm) && same(last->mem, s->mem);
 }
 
+/* As a float; NAN where it is no reading of a board. */
+static float believable(double x)
+{
+    return x >= 0 && x <= MOST_READING ? (float)x : NAN;
+}
+
 void period_feed(struct period *p, unsigned board, const struct activity *a)
 {
     struct level *l = p->level[board];
@@ -115,8 +124,8 @@ void period_feed(struct period *p, unsigned board, const struct activity *a)
     if (l->n > 0 && s_between(sample_at(l, l->n - 1)->at_ns, a->at_ns) < CLOSEST_S)
         return;
     p->mhz_most = fmax(p->mhz_most, a->sm_mhz);
-    struct sample s = {a->at_ns, (float)a->power_w, (float)a->sm_util, (float)a->mem_util,
-                       (float)(a->sm_util / 100 * a->sm_mhz)};
+    struct sample s = {a->at_ns, believable(a->power_w), believable(a->sm_util),
+                       believable(a->mem_util), believable(a->sm_util / 100 * a->sm_mhz)};
     if (l->n > 0 && is_repeated(sample_at(l, l->n - 1), &s))
         return;
     push(l, &s);
@@ -221,11 +230,12 @@ static unsigned spans(const struct period *p, struct span *ret)
 
 /* ---- findings ---- */
 
+/* Fitted by eye to bench/period --self, whose table says how often it is right. */
 static double confidence_of(const struct repeat *r)
 {
-    double sure = 1 - exp(-(r->surprise - 5) / 4);
-    double enough = 1 - exp(-(r->cycles - 1.5) / 1.5);
-    double sharp = exp(-pow(r->rse / 0.015, 2));
+    double sure = 1 - exp(-(r->surprise - 3) / 4);
+    double enough = 1 - exp(-(r->cycles - 1) / 1.1);
+    double sharp = exp(-pow(r->rse / 0.025, 2));
 
     return fmax(0.05, fmin(0.99, sure * enough * sharp));
 }
@@ -273,7 +283,7 @@ static bool is_too_fast(const struct period *p, const struct span *span, double 
     if (n < FAST_SAMPLES / 4)
         return false;
     view_of(p, 0, sample_at(l, l->n - n)->at_ns, newest, &v);
-    if (v.n > 0 && repeat_is_too_fast(&v))
+    if (v.n > 0 && v.span_s < 4 * n * v.dt_s && repeat_is_too_fast(&v))
         return true;
     if (span->level == 0)
         return false;
@@ -308,6 +318,11 @@ void period_find(const struct period *p, struct period_found *ret)
     else if (repeat_is_mixture(&v, r[at].hz))
         r[at].why = PERIOD_MIXED;
     tell(&r[at], &span[at], ret);
+    /* A sensor that looks at fixed moments shows what is far faster as this, however the
+     * reader's times jitter: the more often the fewer samples a cycle has.
+     */
+    if (ret->period_s > 0 && ret->period_s < ALIAS_SAMPLES * v.dt_s)
+        ret->confidence *= ALIAS_TRUST;
 }
 
 void period_near(const struct period *p, uint64_t from_ns, uint64_t to_ns, double near_s,

@@ -6,7 +6,13 @@
 
 #include "base/units.h"
 
-enum { CANDIDATES = 16, SHORTEST = 6, ALIASES = 4, MOST_FRACTION = 16 };
+enum {
+    CANDIDATES = 16,
+    SHORTEST = 6,
+    ALIASES = 4,
+    MOST_FRACTION = 16,
+    MOST_STEPS = 4096
+};
 #define LEAST_CYCLES 2.9
 #define STEPS_A_TURN 8.0 /* of the scan: phase at the span's end moves by 1/8 */
 #define LEAST_SURPRISE 7.5
@@ -167,7 +173,7 @@ static unsigned candidates(const struct view *v, double least_hz, double most_hz
     double score[3] = {-INFINITY, -INFINITY, -INFINITY};
     unsigned n = 0;
 
-    unsigned steps = (unsigned)fmax(0, (most_hz - least_hz) / step + 1);
+    unsigned steps = (unsigned)fmin(MOST_STEPS, fmax(0, (most_hz - least_hz) / step + 1));
     for (unsigned i = 0; i <= steps; i++) {
         double hz = least_hz + i * step;
         score[0] = score[1];
@@ -580,7 +586,6 @@ bool repeat_is_too_fast(const struct view *v)
     return clearly_above(beyond, base) || (at > 0 && base > 40 && is_shown_alias(v, at));
 }
 
-/* A fraction of the period that these samples show and that explains as much. */
 bool repeat_has_fraction(const struct view *v, double hz)
 {
     double whole = explained_at(v, hz);

@@ -34,8 +34,7 @@ void repeat_find(const struct view *v, double least_hz, double most_hz,
                  struct repeat *ret);
 
 /* Does a frequency that these samples show as hz (or as the harmonic of it that carries
- * the pattern) explain more than hz itself?  Known only where samples are not evenly
- * spaced.
+ * the pattern) explain more than hz itself?  Only uneven samples can tell.
  */
 bool repeat_is_alias(const struct view *v, double hz);
 /* Does a fraction of the period, seen in finer samples, explain as much? */
