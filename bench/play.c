@@ -103,21 +103,54 @@ static void trace(const struct world *w, const struct search_step *t,
                       v->energy_j / r->energy_j, t->why);
 }
 
-static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
+static struct search_setup setup_of(const struct record *rec, const struct play *p)
 {
-    uint32_t max_mw = mw_of_w(w->rec->max_w);
-    struct search_setup setup = {
-        .goal = w->p->goal,
-        .min_mw = mw_of_w(w->rec->min_w),
+    uint32_t max_mw = mw_of_w(rec->max_w);
+    return (struct search_setup){
+        .goal = p->goal,
+        .min_mw = mw_of_w(rec->min_w),
         .max_mw = max_mw,
         .default_mw = max_mw,
         .original_mw = max_mw,
-        .prior = w->p->prior,
+        .prior = p->prior,
     };
+}
+
+/* What an earlier run of the job at p->earlier measured, told to s. */
+static int remember(const struct play *p, struct search *s, uw_error *err)
+{
+    struct world w = {.rec = p->earlier, .p = p};
+    struct search_setup setup = setup_of(p->earlier, p);
+    auto_(search_free) struct search *old = NULL;
+    int r = search_new(&setup, &old, err);
+
+    rng_init(&w.rng, p->seed + 0x5eed);
+    while (r == 0 && search_step(old)->kind == SEARCH_MEASURE) {
+        uint32_t cap_mw = search_step(old)->cap_mw;
+        struct curve_value v = measure(&w, cap_mw);
+        struct search_window win = {.cap_mw = cap_mw,
+                                    .time_s = v.time_s,
+                                    .energy_j = v.energy_j,
+                                    .time_rse = p->noise,
+                                    .energy_rse = p->noise,
+                                    .peak_w = p->earlier->reference.power_w};
+        r = search_on_window(old, &win, err);
+        if (r == 0)
+            r = search_on_earlier(s, &win, p->earlier->reference.power_w, err);
+    }
+    return r;
+}
+
+static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
+{
+    struct search_setup setup = setup_of(w->rec, w->p);
+    uint32_t max_mw = setup.max_mw;
     double demand_w = 0, peak_w = 0, pow_sum = 0;
     auto_(search_free) struct search *s = NULL;
     unsigned refs = 0;
     int r = search_new(&setup, &s, err);
+    if (r == 0 && w->p->earlier)
+        r = remember(w->p, s, err);
     if (r < 0)
         return r;
 

@@ -24,6 +24,10 @@ struct play {
     uint64_t seed;
     FILE *trace;               /* each step of the search in words; NULL: none */
     const struct prior *prior; /* of the search; NULL: the built-in one */
+    /* A search of this curve, with other noise, came before, and its windows are told;
+     * NULL: none.  It may be another job's curve: what is remembered may be wrong.
+     */
+    const struct record *earlier;
 };
 
 struct score {

@@ -40,6 +40,7 @@ struct opts {
     const struct prior *prior; /* read from prior_file; NULL: the built-in one */
     double noise;
     uint64_t seeds;
+    uint64_t earlier; /* 0: none, n: the search remembers the curve n - 1 further on */
     bool table, trace;
 };
 
@@ -80,6 +81,11 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
         if (r == 0 && !(o->noise >= 0 && o->noise <= NOISE_MAX))
             r = fail(err, -ERANGE, "%s is outside 0..%g", arg, NOISE_MAX);
         return r < 0 ? fail_in(err, r, "--noise") : 0;
+    case 'e':
+        o->earlier = 1 + (uint64_t)(strcmp(arg, "other") == 0);
+        if (o->earlier == 1 && strcmp(arg, "same") != 0)
+            return fail(err, -EINVAL, "--history %s is neither same nor other", arg);
+        break;
     case 's':
         r = parse_u64(arg, &o->seeds, err);
         if (r == 0 && (o->seeds < 1 || o->seeds > SEEDS_MAX))
@@ -99,6 +105,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
         {"goal", required_argument, NULL, 'g'},
         {"noise", required_argument, NULL, 'n'},
         {"seeds", required_argument, NULL, 's'},
+        {"history", required_argument, NULL, 'e'},
         {"json", required_argument, NULL, 'j'},
         {"prior", required_argument, NULL, 'p'},
         {"trace", no_argument, NULL, 'v'},
@@ -129,13 +136,15 @@ struct columns {
 };
 
 static int print_results(const struct records *recs, const struct play *base,
-                         uint64_t seeds, struct columns *col, uw_error *err)
+                         const struct opts *o, struct columns *col, uw_error *err)
 {
     for (size_t i = 0; i < recs->n; i++)
-        for (uint64_t seed = 1; seed <= seeds; seed++) {
+        for (uint64_t seed = 1; seed <= o->seeds; seed++) {
             struct play p = *base;
             struct score s = {0};
             p.seed = seed;
+            if (o->earlier)
+                p.earlier = &recs->items[(i + o->earlier - 1) % recs->n];
             int r = play(&recs->items[i], &p, &s, err);
             if (r < 0)
                 return r;
@@ -173,7 +182,7 @@ static int print_goal(const struct records *recs, const struct opts *o,
                     o->seeds);
 
     (void)printf("{\"results\":[");
-    int r = print_results(recs, &base, o->seeds, &col, err);
+    int r = print_results(recs, &base, o, &col, err);
     if (r < 0)
         return r;
     struct stats a = stats_of(regret, col.n), b = stats_of(slowdown, col.n);

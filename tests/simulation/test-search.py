@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""How good the search must be: test-search.py BENCH_SEARCH PLANT_CURVES ZEUS_CURVES
+"""How good the search must be: test-search.py BENCH_SEARCH PLANT_CURVES ZEUS_CURVES HARD_CURVES
 
 Plays it on the simulated boards' workloads and, where the recorded sweeps are at
 hand (UNDERWATT_DATA, else ../shared/data), on those.  TAP.
@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 
-SEARCH, PLANT, ZEUS = sys.argv[1:4]
+SEARCH, PLANT, ZEUS, HARD = sys.argv[1:5]
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DATA = pathlib.Path(os.environ.get("UNDERWATT_DATA") or ROOT / ".." / "shared" / "data")
 FREE = ("energy", "edp", "eds:2", "eds:1.5", "cost:0.5")
@@ -149,6 +149,31 @@ def test_plant(tmp):
         test_bounds(path, f"simulated {board}", 0.5, only=f"/{board}/")
 
 
+def test_hard(tmp):
+    """Curves generated to be hard: other ones than the search was made with (seed 1)."""
+    path = tmp / "hard.csv"
+    with open(path, "w") as f:
+        subprocess.run([HARD, "--seed", "7", "--each", "10"], stdout=f, check=True)
+    for goal in FREE:
+        rs = play(path, goal)["results"]
+        regret = [100 * r["regret_allowed"] for r in rs]
+        ok(len(rs) == 100 and sum(regret) <= 0.4 * len(rs), f"hard curves, {goal}: mean "
+           f"{sum(regret) / len(rs):.3f} % above the oracle that keeps the floor <= 0.4 %")
+    for f in BOUNDS:
+        rs = play(path, f"slowdown:{f}")["results"]
+        ok(all(r["slowdown"] <= f * 1.002 for r in rs), f"hard curves, slowdown:{f}: slowest "
+           f"{max(r['slowdown'] for r in rs):.4f}")
+
+
+def test_bounds_noise(path):
+    for f in (1.05, 1.1):
+        rs = play(path, f"slowdown:{f}", "--noise", "0.01", "--seeds", "2")["results"]
+        over = sorted(max(0, r["slowdown"] / f - 1) for r in rs)[int(0.99 * len(rs)) - 1]
+        share = sum(r["saving"] for r in rs) / sum(r["oracle_saving"] for r in rs)
+        ok(over <= 0.004 and share >= 0.79, f"slowdown:{f}, 1 % noise: p99 of overshoot "
+           f"{100 * over:.2f} %, {100 * share:.1f} % of the oracle's saving")
+
+
 def test_recorded(tmp):
     sweep = DATA / "zeus" / "power_sweep.csv"
     if not sweep.exists():
@@ -167,12 +192,14 @@ def test_recorded(tmp):
            f"{goal}, 1 % noise: mean {q['mean']:.3f} %, {q['caps']:.2f} caps, "
            f"{q['windows']:.2f} windows")
     test_bounds(path, "recorded", 0.5)
+    test_bounds_noise(path)
 
 
 with tempfile.TemporaryDirectory() as folder:
     test_refusals(pathlib.Path(folder))
     test_form(pathlib.Path(folder))
     test_plant(pathlib.Path(folder))
+    test_hard(pathlib.Path(folder))
     test_recorded(pathlib.Path(folder))
 print(f"1..{count}")
 sys.exit(1 if failed else 0)

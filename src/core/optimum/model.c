@@ -3,8 +3,13 @@
 #include <assert.h>
 #include <math.h>
 
-#define FREE_VAR 1.0    /* of a height that nothing is known about */
-#define STALE_VAR 4e-4  /* shape before and after a change: 2 % */
+#include "base/auto.h"
+
+#define FREE_VAR 1.0 /* of a height that nothing is known about */
+/* Shape before and after a change: off by 2, 6 or 30 %, whichever the levels like best.
+ */
+enum { VERIFIED = 3 }; /* levels of this run that must agree */
+static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
 #define BUSY_X 1.31     /* cap over demand up to which the demand itself is the scale */
 #define PEAK 1.2        /* peak over demand of such boards */
 #define SCALE_POWER 0.7 /* of the guess from cap over demand */
@@ -90,7 +95,7 @@ static void fit_roughness(struct model *m)
 
     for (size_t i = 0; i < m->n; i++) {
         const struct level *l = m->levels[i];
-        double x = level_x(m, l), extra = l->stale ? STALE_VAR : 0;
+        double x = level_x(m, l), extra = l->stale ? m->stale_var : 0;
         t[i] = l->log_t - m->ref_t - prior_mean(&m->prior->t, x);
         p[i] = l->log_e - m->ref_e - (l->log_t - m->ref_t) - prior_mean(&m->prior->p, x);
         vt[i] = l->var_t + extra;
@@ -115,7 +120,7 @@ static double fit_scaled(struct model *m, double demand_w)
     fit_roughness(m);
     for (size_t i = 0; i < m->n; i++) {
         const struct level *l = m->levels[i];
-        double x = level_x(m, l), extra = l->stale ? STALE_VAR : 0;
+        double x = level_x(m, l), extra = l->stale ? m->stale_var : 0;
         double mt = prior_mean(&prior->t, x);
         for (size_t j = 0; j <= i; j++) {
             double h = height_cov(l, m->levels[j]);
@@ -163,6 +168,26 @@ static double best_scale(struct model *m, double demand_w, double ref_x, double 
     return best;
 }
 
+/* How far to believe what was measured before: as the evidence of all levels says. */
+static void doubt_old(struct model *m, double demand_w)
+{
+    double most = -INFINITY, keep = stale_vars[0];
+    size_t old = 0;
+
+    for (size_t i = 0; i < m->n; i++)
+        old += m->levels[i]->stale;
+    for (size_t k = 0; k < n_elements(stale_vars) && old; k++) {
+        m->stale_var = stale_vars[k];
+        double e = fit_scaled(m, demand_w);
+        if (e > most) {
+            most = e;
+            keep = stale_vars[k];
+        }
+    }
+    m->stale_var = keep;
+    m->agrees = !(keep > stale_vars[0]) && m->n - old >= VERIFIED;
+}
+
 void model_fit(struct model *m, const struct prior *prior, const struct scene *scene)
 {
     const struct level *ref = &scene->levels[scene->reference];
@@ -173,8 +198,11 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
     m->n = scene->n;
     for (size_t i = 0; i < m->n; i++)
         m->levels[i] = &scene->levels[i];
+    m->stale_var = stale_vars[0];
+    m->agrees = true;
     double scale =
         best_scale(m, demand_w, ref->cap_w / demand_w, fmax(scene->peak_w, demand_w));
+    doubt_old(m, scale * demand_w);
     (void)fit_scaled(m, scale * demand_w);
 }
 

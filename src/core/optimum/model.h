@@ -2,12 +2,14 @@
  * any cap are expected to be, and how surely.  Pure.
  *
  * Times and energies are logarithms relative to the reference's measured ones.
- * Levels from before a change of the job tell the shape alone: they have a free
- * height of their own and a looser fit.
+ * Levels from before a change of the job, or from an earlier run, tell the shape
+ * alone: they have a free height of their own and a looser fit, the looser the less
+ * this run's levels agree with them.
  */
 #ifndef CORE_OPTIMUM_MODEL_H
 #define CORE_OPTIMUM_MODEL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "core/optimum/prior.h"
@@ -21,6 +23,8 @@ struct model {
     size_t n;
     double demand_w; /* x = cap / this: the demand, more where a job has pauses */
     double ref_t, ref_e;
+    double stale_var; /* how far old levels' shape is off, squared … */
+    bool agrees;      /* … and whether they fit three of this run as old levels can */
     double rough_t, rough_p; /* as far as the levels tell */
     struct prior_spot spot_t[MODEL_LEVELS], spot_p[MODEL_LEVELS];
     double chol[MODEL_ROWS * MODEL_ROWS]; /* of the rows t0, e0, t1, e1, … */

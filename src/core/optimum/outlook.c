@@ -38,13 +38,23 @@ static int ascending(const void *a, const void *b)
     return (*x > *y) - (*x < *y);
 }
 
-static bool is_measured(const struct outlook *o, double cap_w)
+static const struct level *level_of(const struct outlook *o, double cap_w)
 {
     for (size_t i = 0; i < o->model.n; i++)
         if (!o->model.levels[i]->stale &&
             fabs(o->model.levels[i]->cap_w - cap_w) < 0.5 * o->grain_w)
-            return true;
-    return false;
+            return o->model.levels[i];
+    return NULL;
+}
+
+/* What the windows of one cap surely say by themselves, whatever a smooth model makes
+ * of a stair between two neighbours.
+ */
+static double surely_seen(const struct outlook *o, const struct level *l)
+{
+    if (!l || fabs(l->cap_w - o->ref_level.cap_w) < 0.5 * o->grain_w)
+        return -INFINITY;
+    return l->log_t - o->ref_level.log_t - SURE * sqrt(l->var_t + o->ref_level.var_t);
 }
 
 /* Ascending, each once. */
@@ -120,6 +130,8 @@ static bool allowed(const struct outlook *o, double excess, double var)
 
 bool outlook_allows(const struct outlook *o, size_t i)
 {
+    if (bounded(o) && o->seen_excess[i] > o->log_bound + o->slack)
+        return false;
     return allowed(o, o->excess[i], o->var[i]);
 }
 
@@ -129,7 +141,7 @@ size_t outlook_best(const struct outlook *o)
     double least = INFINITY;
 
     for (size_t i = o->n; i-- > 0;)
-        if (o->value[i] < least && allowed(o, o->excess[i], o->var[i])) {
+        if (o->value[i] < least && outlook_allows(o, i)) {
             least = o->value[i];
             best = i;
         }
@@ -144,7 +156,9 @@ static void fill(struct outlook *o)
         model_at(&o->model, o->cap_w[i], p);
         o->value[i] = worth(&o->shape, p->mean_t, p->mean_e);
         o->mix[i] = slope(&o->shape, p->mean_t, p->mean_e);
-        o->measured[i] = is_measured(o, o->cap_w[i]);
+        const struct level *l = level_of(o, o->cap_w[i]);
+        o->measured[i] = l != NULL;
+        o->seen_excess[i] = surely_seen(o, l);
         o->excess[i] = p->mean_t - o->ref.mean_t;
         o->var[i] = bounded(o) ? excess_var(o, p) : 0;
     }
@@ -173,6 +187,7 @@ void outlook_make(struct outlook *o, const struct scene *s)
 
     o->shape = goal_shape_of(&s->goal, &ref);
     o->log_bound = log(o->shape.bound);
+    o->ref_level = *r;
     o->lo_w = s->lo_w;
     o->hi_w = s->hi_w;
     o->grain_w = s->grain_w;

@@ -22,6 +22,7 @@ struct outlook {
     struct model model;
     struct goal_shape shape;
     double log_bound, slack;
+    struct level ref_level;
     size_t best; /* outlook_best() */
     double lo_w, hi_w, grain_w;
     double var_t, var_e; /* of one more window */
@@ -30,6 +31,7 @@ struct outlook {
     bool measured[OUTLOOK_CAPS];
     struct model_spot spot[OUTLOOK_CAPS], ref;
     double value[OUTLOOK_CAPS];         /* of the goal, 1 at the reference */
+    double seen_excess[OUTLOOK_CAPS];   /* log time over the reference's, at least */
     double excess[OUTLOOK_CAPS];        /* bound: log time over the reference's, … */
     double var[OUTLOOK_CAPS];           /* … and its variance */
     struct model_mix mix[OUTLOOK_CAPS]; /* how value depends on log time, energy */

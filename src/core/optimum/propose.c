@@ -121,7 +121,7 @@ static double missing_side(const struct outlook *o, size_t best, int side)
     for (size_t i = 0; i < o->model.n; i++) { /* a shape known of old counts, too */
         const struct level *l = o->model.levels[i];
         double away = side * (l->cap_w - best_w);
-        if (away < 0.25 * step)
+        if (away < 0.25 * step || (l->stale && !o->model.agrees))
             continue;
         if (side < 0 && !l->stale && flat(o, l))
             from = fmax(from, away);
@@ -223,12 +223,21 @@ static bool uneven(const struct outlook *o)
            hypot(o->model.rough_t, ROUGH_POWER * o->model.rough_p) > UNEVEN;
 }
 
+/* Earlier levels looked around already, and this run's agree with them. */
+static bool old_agrees(const struct outlook *o)
+{
+    bool old = false;
+    for (size_t i = 0; i < o->model.n; i++)
+        old |= o->model.levels[i]->stale;
+    return old && o->model.agrees;
+}
+
 /* A look where little is known, for curves of two valleys or with a dip.  0: none. */
 static double look(const struct outlook *o, size_t best, const char **ret_why)
 {
     bool odd = uneven(o), bounded = !isinf(o->shape.bound);
 
-    if (bounded && !odd)
+    if (!odd && (bounded || old_agrees(o)))
         return 0;
     double at = widest_gap(o, best,
                            bounded ? &gaps_bounded

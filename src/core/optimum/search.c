@@ -268,7 +268,7 @@ static void level_add(struct level *l, const struct search_window *w, unsigned g
     l->windows++;
 }
 
-int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
+static int check_window(const struct search_window *w, uw_error *err)
 {
     if (!good(w->time_s) || !good(w->energy_j) || w->cap_mw == 0)
         return fail(err, -EINVAL, "window at %" PRIu32 " mW: %g s, %g J: not positive",
@@ -276,6 +276,14 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (!(w->time_rse >= 0 && w->time_rse < 1 && w->energy_rse >= 0 && w->energy_rse < 1))
         return fail(err, -EINVAL, "window at %" PRIu32 " mW: errors %g, %g: not in 0..1",
                     w->cap_mw, w->time_rse, w->energy_rse);
+    return 0;
+}
+
+int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
+{
+    int r = check_window(w, err);
+    if (r < 0)
+        return r;
 
     struct level *l = level_at(s, w->cap_mw);
     uint32_t asked = s->step.cap_mw;
@@ -298,6 +306,32 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
         s->peak_w = fmax(s->peak_w, w->peak_w);
     if (!s->holding)
         go_next(s);
+    return 0;
+}
+
+int search_on_earlier(struct search *s, const struct search_window *w, double demand_w,
+                      uw_error *err)
+{
+    int r = check_window(w, err);
+    if (r < 0)
+        return r;
+    if (!good(demand_w))
+        return fail(err, -EINVAL, "demand %g W is not positive", demand_w);
+    if (s->windows > 0 || s->has_reference)
+        return fail(err, -EINVAL, "%u windows of this run came before", s->windows);
+
+    struct level *l = NULL;
+    for (size_t i = 0; i < s->n_levels && !l; i++)
+        if (fabs(s->levels[i].cap_w * MW_PER_W - w->cap_mw) < 0.5 * s->setup.grain_mw)
+            l = &s->levels[i];
+    if (!l && s->n_levels == SEARCH_EARLIER_MAX)
+        return 0;
+    if (!l) {
+        l = &s->levels[s->n_levels++];
+        *l = (struct level){.cap_w = w_of_mw(w->cap_mw), .stale = true};
+    }
+    l->demand_w = demand_w;
+    level_add(l, w, s->setup.gpus);
     return 0;
 }
 

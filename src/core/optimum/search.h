@@ -37,7 +37,7 @@
 #define SEARCH_FLOOR 0.50 /* of the demand */
 #define SEARCH_FIRST 0.87 /* of the observed peak */
 #define SEARCH_RAMP 0.005 /* of the default limit a second */
-enum { SEARCH_WINDOWS_MAX = 64, SEARCH_NO_LIMIT = 0 };
+enum { SEARCH_WINDOWS_MAX = 64, SEARCH_EARLIER_MAX = 10, SEARCH_NO_LIMIT = 0 };
 
 struct prior; /* core/optimum/prior.h */
 
@@ -104,6 +104,15 @@ const struct search_step *search_step(const struct search *s);
  * window adds to what is known and does not end the hold.
  */
 int search_on_window(struct search *s, const struct search_window *w, uw_error *err);
+/* A window of an earlier run of the same job, told before any of this run: it tells the
+ * shape of the curve, never its height, and no more than this run's windows bear out;
+ * no cap is kept that was not measured near in this run.  demand_w: one GPU's mean
+ * power at the reference then.  -EINVAL (nothing changed): as search_on_window(),
+ * demand_w is not positive, or a window of this run was told before.  Of more than
+ * SEARCH_EARLIER_MAX caps the first count.
+ */
+int search_on_earlier(struct search *s, const struct search_window *w, double demand_w,
+                      uw_error *err);
 /* The job made no progress at this cap after a step down: goes up, and never
  * again to this cap or below.
  */

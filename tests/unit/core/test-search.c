@@ -485,6 +485,66 @@ static void test_refusals(void)
     }
 }
 
+/* ---- an earlier run ---- */
+
+/* A search that is told the windows of an earlier run of `was`; how many it takes. */
+static unsigned after(const struct job *was, const struct job *now, double *ret_excess)
+{
+    struct search_setup u = v100;
+    struct job a = *was, b = *now;
+    auto_(search_free) struct search *old = search_of(&u);
+    auto_(search_free) struct search *s = search_of(&u);
+    double demand_w = true_energy(&a, 300) / true_time(&a, 300);
+
+    while (search_step(old)->kind == SEARCH_MEASURE) {
+        struct search_window w = window_at(&a, search_step(old)->cap_mw);
+        (void)search_on_window(old, &w, NULL);
+        if (search_on_earlier(s, &w, demand_w, NULL) != 0)
+            return 0;
+    }
+    unsigned n = run(s, &b);
+    double least = INFINITY, kept = w_of_mw(search_step(s)->cap_mw);
+    for (int w = 155; w <= 300; w++)
+        least = fmin(least, true_energy(&b, w) * true_time(&b, w));
+    *ret_excess = true_energy(&b, kept) * true_time(&b, kept) / least - 1;
+    return n;
+}
+
+static void test_earlier(void)
+{
+    struct job j = plain, other = plain;
+    struct search_setup u = v100;
+    struct search_window w = window_at(&j, 250000), bad = w;
+    auto_(search_free) struct search *s = search_of(&u);
+    double excess = 1;
+    uw_error err = {""};
+
+    unsigned alone = run(s, &j), n = after(&j, &j, &excess);
+    ok(n >= 3 && n < alone && excess < 0.01,
+       "an earlier run saves windows (%u of %u), %.2f %% above the least", n, alone,
+       100 * excess);
+    other.clocked = 0.7; /* what is remembered is another job's */
+    n = after(&other, &j, &excess);
+    ok(n >= 3 && excess < 0.02, "a wrong memory: %u windows, %.2f %% above the least", n,
+       100 * excess);
+
+    is_int(search_on_earlier(s, &w, 250, &err), -EINVAL, "too late: %s", err.text);
+    auto_(search_free) struct search *t = search_of(&u);
+    is_int(search_on_earlier(t, &w, 0, &err), -EINVAL, "no demand: %s", err.text);
+    bad.time_s = 0;
+    is_int(search_on_earlier(t, &bad, 250, &err), -EINVAL, "no time: %s", err.text);
+    for (uint32_t i = 0; i < SEARCH_EARLIER_MAX + 5; i++) {
+        w.cap_mw = 300000 - i * 5000;
+        if (search_on_earlier(t, &w, 250, &err) != 0)
+            ok(false, "%s", err.text);
+    }
+    struct search_result r;
+    search_result(t, &r);
+    ok(r.windows == 0 && r.caps == 0 && !r.has_reference, "nothing counts as measured");
+    ok(search_step(t)->kind == SEARCH_MEASURE && search_step(t)->cap_mw == 300000,
+       "the reference comes first all the same");
+}
+
 int main(void)
 {
     test_never(false);
@@ -499,5 +559,6 @@ int main(void)
     test_deaf();
     test_abort();
     test_refusals();
+    test_earlier();
     return done();
 }
