@@ -69,7 +69,8 @@ struct program {
 
 static const char help[] =
     "usage: underwatt-actuator --recover [--library PATH]\n"
-    "       underwatt-actuator --serve [--config FILE] [--client USER] [--library PATH]\n"
+    "       underwatt-actuator --serve [--config FILE] [--client USER]\n"
+    "                          [--library PATH]\n"
     "       underwatt-actuator --local [--library PATH]\n"
     "\n"
     "Write power caps for underwatt, one lease at a time, and put originals back.\n"

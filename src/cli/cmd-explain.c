@@ -5,25 +5,22 @@
 
 #include "base/auto.h"
 #include "cli/daemon.h"
+#include "cli/figures.h"
 #include "cli/options.h"
 #include "cli/take.h"
 
-struct watts {
-    char t[24];
-};
-
-static struct watts watts(double w)
+static struct figure watts(double w)
 {
-    struct watts s = {"unknown"};
-
-    if (!isnan(w))
-        (void)snprintf(s.t, sizeof s.t, "%.6g W", w);
-    return s;
+    return isnan(w) ? (struct figure){"unknown"} : figure_watts(w);
 }
 
-static struct watts left(double s)
+/* A claim without a time of its own ends with its job, or when it is withdrawn. */
+static struct figure left(double s, bool job)
 {
-    struct watts t = {"no end"};
+    struct figure t = {"open"};
+
+    if (job)
+        (void)snprintf(t.t, sizeof t.t, "with job");
 
     if (s >= 7200)
         (void)snprintf(t.t, sizeof t.t, "%.1f h", s / 3600);
@@ -40,16 +37,25 @@ static void print_claims(const struct json_value *claims)
         printf("  claims     none\n");
         return;
     }
-    printf("  claims     at most   kind   ends       who and why\n");
+    printf("  claims     at most   kind   ends        who and why\n");
     for (size_t i = 0; i < json_count(claims); i++) {
         const struct json_value *c = json_at(claims, i);
         const char *why = take_text(c, "why");
-        bool ends = !isnan(take_number(c, "left_s"));
-        printf("    %s %-4llu %9s   %-5s  %s%-*s  %s%s%s\n",
-               take_bool(c, "wins") ? ">" : " ", (unsigned long long)take_u64(c, "id"),
-               watts(take_mw(c, "cap_mw")).t, take_text(c, "kind"), ends ? "in " : "",
-               ends ? 6 : 9, left(take_number(c, "left_s")).t, take_text(c, "who"),
-               *why ? ": " : "", why);
+        bool job = take_u64(c, "job") > 0;
+        char text[400];
+        unsigned at = 0;
+        if (!isnan(take_number(c, "left_s")))
+            (void)snprintf(text, sizeof text, "in %s",
+                           left(take_number(c, "left_s"), job).t);
+        else
+            (void)snprintf(text, sizeof text, "%s", left((double)NAN, job).t);
+        at = (unsigned)printf("    %s %-4llu %9s   %-5s  %-10s  ",
+                              take_bool(c, "wins") ? ">" : " ",
+                              (unsigned long long)take_u64(c, "id"),
+                              watts(take_mw(c, "cap_mw")).t, take_text(c, "kind"), text);
+        (void)snprintf(text, sizeof text, "%.150s%s%.240s", take_text(c, "who"),
+                       *why ? ": " : "", why);
+        text_wrap(stdout, at, at, text);
         const char *state = take_text(c, "state");
         if (*state && strcmp(state, "in force") != 0)
             printf("           %s\n", state);
@@ -111,7 +117,8 @@ static void print_board(const struct json_value *v)
            take_text(v, "uuid"),
            take_bool(v, "dry_run") ? "  (dry run: nothing is written)" : "");
     printf("  in force   %s\n", watts(take_mw(v, "enforced_mw")).t);
-    printf("  target     %s\n", take_text(cap, "why"));
+    (void)fputs("  target     ", stdout);
+    text_wrap(stdout, 13, 13, take_text(cap, "why"));
     print_ramp(v);
     print_claims(json_get(v, "claims"));
     if (json_get(v, "withdrawn"))

@@ -1,127 +1,16 @@
 /* `underwatt jobs`: the daemon's jobs, how their searches stand, what they have saved. */
-#include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
 #include "cli/daemon.h"
+#include "cli/jobs-text.h"
 #include "cli/options.h"
-#include "cli/take.h"
 
 struct jobs {
     const char *nvml, *json;
     bool all;
 };
-
-struct cell {
-    char t[96];
-};
-
-static struct cell time_of(double s)
-{
-    struct cell c = {"-"};
-
-    if (s >= 36000)
-        (void)snprintf(c.t, sizeof c.t, "%.1f h", s / 3600);
-    else if (s >= 600)
-        (void)snprintf(c.t, sizeof c.t, "%.0f min", s / 60);
-    else if (!isnan(s))
-        (void)snprintf(c.t, sizeof c.t, "%.0f s", s);
-    return c;
-}
-
-static struct cell energy_of(double j)
-{
-    struct cell c = {"-"};
-
-    if (j >= 3.6e6)
-        (void)snprintf(c.t, sizeof c.t, "%.4g kWh", j / 3.6e6);
-    else if (!isnan(j))
-        (void)snprintf(c.t, sizeof c.t, "%.4g kJ", j / 1e3);
-    return c;
-}
-
-/* "18.2 +- 1.1 %, time x 1.04": of the energy at the original cap. */
-static struct cell saved_of(const struct json_value *search)
-{
-    const struct json_value *s = json_get(search, "saved");
-    double fraction = take_number(s, "fraction");
-    struct cell c = {"-"};
-
-    if (!isnan(fraction))
-        (void)snprintf(c.t, sizeof c.t, "%.1f ± %.1f %%, time x %.3f", 100 * fraction,
-                       100 * take_number(s, "fraction_half"), take_number(s, "slowdown"));
-    return c;
-}
-
-static struct cell cap_of(const struct json_value *search)
-{
-    double w = take_mw(search, "cap_mw");
-    struct cell c = {"-"};
-
-    if (!isnan(w))
-        (void)snprintf(c.t, sizeof c.t, "%.6g W", w);
-    return c;
-}
-
-/* Names of other people's jobs are not told. */
-static struct cell name_of(const struct json_value *job)
-{
-    const char *name = take_text(job, "name"), *user = take_text(job, "user");
-    struct cell c;
-
-    if (*user)
-        (void)snprintf(c.t, sizeof c.t, "%.20s", user);
-    else
-        (void)snprintf(c.t, sizeof c.t, "uid %" PRIu64, take_u64(job, "uid"));
-    if (*name) {
-        size_t n = strlen(c.t);
-        (void)snprintf(c.t + n, sizeof c.t - n, ": %.24s", name);
-    }
-    return c;
-}
-
-static void print_job(const struct json_value *job)
-{
-    const struct json_value *search = json_get(job, "search");
-    const char *state = take_text(search, "state"), *goal = take_text(search, "goal");
-    char boards[64];
-
-    take_boards(json_get(job, "gpus"), boards, sizeof boards);
-    printf("%-5" PRIu64 " %-24.46s %-7s %8s %11s %8" PRIu64 "  %-12s %-8s %-30s %s\n",
-           take_u64(job, "id"), name_of(job).t, boards,
-           time_of(take_number(job, "time_s")).t,
-           energy_of(take_number(job, "energy_j")).t, take_u64(job, "steps"),
-           *goal    ? goal
-           : *state ? "cap by name"
-                    : "-",
-           cap_of(search).t, saved_of(search).t,
-           !take_bool(job, "running") ? "over"
-           : *state                   ? state
-                                      : "runs");
-}
-
-static void print_jobs(const struct json_value *root, bool all)
-{
-    const struct json_value *jobs = json_get(root, "jobs");
-    size_t shown = 0;
-
-    for (size_t i = 0; i < json_count(jobs); i++) {
-        const struct json_value *job = json_at(jobs, i);
-        if (!all && !take_bool(job, "running"))
-            continue;
-        if (shown++ == 0)
-            printf("%-5s %-24s %-7s %8s %11s %8s  %-12s %-8s %-30s %s\n", "JOB",
-                   "USER: NAME", "GPUS", "TIME", "ENERGY", "STEPS", "GOAL", "CAP",
-                   "SAVED", "STATE");
-        print_job(job);
-    }
-    if (shown == 0)
-        printf("no job%s\n", all ? "" : " runs");
-    else if (take_bool(root, "simulated"))
-        printf("(simulated boards)\n");
-}
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
@@ -132,7 +21,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_NVML(&j.nvml),
     };
     auto_(httpc_free) struct httpc *daemon = NULL;
-    auto_(json_free) struct json *doc = NULL;
+    auto_(json_free) struct json *doc = NULL, *gpus = NULL;
     struct opts_rest rest;
     uw_error err = {""};
 
@@ -147,14 +36,18 @@ static int run(const struct cli_env *env, int argc, char **argv)
     r = daemon_get(daemon, "/v1/jobs", j.json, &doc, &err);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "jobs: %s", err.text);
-    if (!j.json || strcmp(j.json, "-") != 0)
-        print_jobs(json_root(doc), j.all);
+    if (j.json && strcmp(j.json, "-") == 0)
+        return EXIT_OK;
+    r = httpc_ask(daemon, "GET", "/v1/gpus", NULL, &gpus, &err);
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "jobs: %s", err.text);
+    jobs_text(json_root(doc), json_root(gpus), j.all, stdout);
     return EXIT_OK;
 }
 
 const struct cmd cmd_jobs = {
     "jobs",
     "[OPTIONS]",
-    "Show the daemon's jobs: state, goal, best cap, energy, what was saved",
+    "Show the daemon's jobs: state, goal, cap, energy, what was saved",
     run,
 };

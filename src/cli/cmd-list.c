@@ -5,6 +5,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/absent.h"
+#include "cli/figures.h"
 #include "cli/list-daemon.h"
 #include "cli/options.h"
 #include "cli/survey.h"
@@ -20,6 +21,8 @@ struct list {
     size_t at[BOARDS_MAX]; /* the boards to show */
     size_t n;
 };
+
+enum { UNDER = 19 }; /* where the second line of a board goes on */
 
 static bool has(const struct survey_board *b, enum gpu_sample_has bit)
 {
@@ -45,40 +48,53 @@ static __attribute__((format(printf, 2, 3))) struct cell cell(bool known,
     return c;
 }
 
+/* "/usr/bin/python3 train.py" as "python3 train.py" */
+static const char *without_folder(const char *command)
+{
+    const char *name = command;
+
+    for (const char *c = command; *c && *c != ' '; c++)
+        if (*c == '/')
+            name = c + 1;
+    return name;
+}
+
 static void print_procs(const struct survey_board *b)
 {
     enum { SHOWN = 8 };
 
     for (size_t i = 0; i < b->n_procs && i < SHOWN; i++) {
         const struct survey_proc *p = &b->procs[i];
-        printf("      %7d  %-12s %s\n", (int)p->proc.pid,
+        printf("     %7d  %-12s %.53s\n", (int)p->proc.pid,
                p->who.known ? p->who.user : "?",
-               p->who.known ? p->who.command : "(not visible from here)");
+               p->who.known ? without_folder(p->who.command) : "(not visible from here)");
     }
     if (b->n_procs > SHOWN)
-        printf("      and %zu more\n", b->n_procs - SHOWN);
+        printf("     and %zu more\n", b->n_procs - SHOWN);
 }
 
 static void print_silent(const struct survey_board *b, const char *name)
 {
-    printf("%3u  %-32.32s %-12.12s  no answer: %s\n", b->info.index, name,
-           b->info.uuid[0] ? b->info.uuid : "-", b->error.text);
+    char text[300];
+
+    printf("%3u  %s\n     %.12s  ", b->info.index, name,
+           b->info.uuid[0] ? b->info.uuid : "-");
+    (void)snprintf(text, sizeof text, "no answer: %s", b->error.text);
+    text_wrap(stdout, UNDER, 5, text);
 }
 
 static struct cell limit_cell(const struct survey_board *b)
 {
     if (has(b, GPU_HAS_ENFORCED))
-        return cell(true, "%g W", w_of_mw(b->sample.enforced_mw));
-    return cell(has(b, GPU_HAS_REQUESTED), "%g W", w_of_mw(b->sample.requested_mw));
+        return cell(true, "%s", figure_watts(w_of_mw(b->sample.enforced_mw)).t);
+    return cell(has(b, GPU_HAS_REQUESTED), "%s",
+                figure_watts(w_of_mw(b->sample.requested_mw)).t);
 }
 
 static struct cell energy_cell(const struct survey_board *b)
 {
-    double j = (double)b->sample.energy_mj * 1e-3;
-
-    if (j < 10000)
-        return cell(has(b, GPU_HAS_ENERGY), "%.1f J", j);
-    return cell(has(b, GPU_HAS_ENERGY), "%.1f kJ", j * 1e-3);
+    return cell(has(b, GPU_HAS_ENERGY), "%s",
+                figure_joules((double)b->sample.energy_mj * 1e-3).t);
 }
 
 /* By the daemon where it has a hand in it. */
@@ -94,36 +110,42 @@ static void board_cap(const struct list *l, const struct survey_board *b, char *
 static void print_board(const struct list *l, const struct survey_board *b)
 {
     const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
-    char cap[320], why[80], name[80], jobs[160];
+    char cap[320], why[80], name[80], jobs[160], text[600];
 
-    (void)snprintf(name, sizeof name, "%.60s%s", b->info.name[0] ? b->info.name : "?",
+    /* " (simulated)": said above the table */
+    const char *end = l->s->about.simulated ? strstr(b->info.name, " (") : NULL;
+    (void)snprintf(name, sizeof name, "%.*s%s", end ? (int)(end - b->info.name) : 60,
+                   b->info.name[0] ? b->info.name : "?",
                    b->info.mig_enabled ? " (MIG)" : "");
     if (!b->answers) {
         print_silent(b, name);
         return;
     }
-    struct cell power = cell(has(b, GPU_HAS_POWER), "%.1f W", b->sample.power_w);
-    struct cell range = cell(b->has_limits, "%g-%g W", w_of_mw(b->limits.min_mw),
+    struct cell power =
+        cell(has(b, GPU_HAS_POWER), "%s", figure_watts(b->sample.power_w).t);
+    struct cell range = cell(b->has_limits, "%.0f-%.0f", w_of_mw(b->limits.min_mw),
                              w_of_mw(b->limits.max_mw));
     struct cell temp = cell(has(b, GPU_HAS_TEMP), "%d C", (int)b->sample.temp_c);
     struct cell util = cell(has(b, GPU_HAS_UTIL), "%u %%", b->sample.util_gpu);
     board_cap(l, b, cap, sizeof cap);
     survey_reasons(b, why, sizeof why);
     list_daemon_jobs(&l->daemon, known, jobs, sizeof jobs);
-    printf("%3u  %-32.32s %-12.12s  %9s %8s %11s %13s %6s %6s  %s%s%s%s%s\n",
-           b->info.index, name, b->info.uuid, power.text, limit_cell(b).text, range.text,
-           energy_cell(b).text, temp.text, util.text, cap, why[0] ? "; " : "", why,
-           jobs[0] ? "; " : "", jobs);
+    printf("%3u  %-25.25s %8s %8s %9s %9s %5s %5s\n", b->info.index, name, power.text,
+           limit_cell(b).text, range.text, energy_cell(b).text, temp.text, util.text);
+    printf("     %-12.12s  ", b->info.uuid);
+    (void)snprintf(text, sizeof text, "%s%s%s%s%s", cap, why[0] ? "; " : "", why,
+                   jobs[0] ? "; " : "", jobs);
+    text_wrap(stdout, UNDER, UNDER, text);
     print_procs(b);
 }
 
 static void print_table(const struct list *l)
 {
     if (survey_simulated(l->s))
-        printf("simulated boards (world %s, clock %s): all figures are simulated\n",
+        printf("simulated boards: all figures are simulated\nworld %s, clock %s\n",
                l->s->about.state_dir, l->s->about.clock);
-    printf("%3s  %-32s %-12s  %9s %8s %11s %13s %6s %6s  %s\n", "#", "board", "uuid",
-           "power", "limit", "range", "energy", "temp", "util", "cap; held by");
+    printf("%3s  %-25s %8s %8s %9s %9s %5s %5s\n     %-12s  %s\n", "#", "board", "power",
+           "limit", "range, W", "energy", "temp", "util", "uuid", "cap; held by; jobs");
     for (size_t i = 0; i < l->n; i++)
         print_board(l, &l->s->board[l->at[i]]);
 }

@@ -53,7 +53,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     const struct opt opts[] = {
         {"for", 0, "TIME", "take it back by itself after this time", opt_duration,
          &o.for_ns},
-        {"take-back", 0, NULL, "the reset is done: hold it again where claims want it",
+        {"take-back", 0, NULL, "after the reset: hold it again where claims want it",
          opt_flag, &o.take_back},
         OPT_NVML(&o.nvml),
     };

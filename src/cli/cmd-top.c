@@ -6,12 +6,18 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/daemon.h"
+#include "cli/figures.h"
 #include "cli/options.h"
 #include "cli/top-screen.h"
 #include "cli/top.h"
 #include "io/loop.h"
 
-enum { ONCE_COLS = 100, DELAY_LEAST_MS = 200, DELAY_MOST_MS = 60000, CALL_MS = 1500 };
+enum {
+    ONCE_COLS = TEXT_COLUMNS,
+    DELAY_LEAST_MS = 200,
+    DELAY_MOST_MS = 60000,
+    CALL_MS = 1500
+};
 
 struct view {
     struct httpc *daemon;

@@ -77,6 +77,14 @@ bool daemon_is_board(const char *word)
     return n > 0 && n < 96 && word[n] == '\0';
 }
 
+const char *daemon_local_hint(int r)
+{
+    return r == -ETIMEDOUT || r == -ECONNREFUSED || r == -ECONNRESET || r == -EPIPE ||
+                   r == -EPROTO
+               ? " (--local runs without the daemon)"
+               : "";
+}
+
 int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
                 struct httpc **ret)
 {

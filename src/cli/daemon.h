@@ -29,6 +29,10 @@ int daemon_get(struct httpc *c, const char *path, const char *json, struct json 
                uw_error *err);
 /* Fit to stand in a path as a board's index or UUID. */
 bool daemon_is_board(const char *word);
+/* " (--local …)" where no daemon answered (r: the fault); "" after its refusal, which
+ * nobody is told to go round.
+ */
+const char *daemon_local_hint(int r);
 /* For commands that cannot do without: EXIT_OK, or EXIT_FAIL after a line that says how
  * to start it.
  */

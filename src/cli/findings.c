@@ -2,6 +2,8 @@
 
 #include <stdarg.h>
 
+#include "cli/figures.h"
+
 static const char *const state_names[] = {"ok", "note", "warn", "bad"};
 
 void finding_add(struct findings *to, const char *what, enum finding_state state,
@@ -47,7 +49,8 @@ void findings_print(const struct findings *of, enum finding_state from, FILE *to
         const struct finding *f = &of->f[i];
         if (f->state < from)
             continue;
-        (void)fprintf(to, "%-4s  %-11s  %s\n", state_names[f->state], f->what, f->text);
+        (void)fprintf(to, "%-4s  %-11s  ", state_names[f->state], f->what);
+        text_wrap(to, 19, 19, f->text);
         if (f->remedy[0])
             (void)fprintf(to, "      %-11s  -> %s\n", "", f->remedy);
     }

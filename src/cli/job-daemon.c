@@ -465,7 +465,7 @@ static int before(struct remote *r, int got, const uw_error *err)
 
     close_gate(r); /* who waits behind it ends */
     return cli_fail(got == -EINVAL || got == -ERANGE ? EXIT_USAGE : EXIT_BEFORE,
-                    "%s: %s (--local runs without the daemon)", name, err->text);
+                    "%s: %s%s", name, err->text, daemon_local_hint(got));
 }
 
 static int run(struct remote *r)

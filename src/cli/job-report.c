@@ -5,24 +5,13 @@
 #include <time.h>
 
 #include "base/units.h"
+#include "cli/figures.h"
 #include "cli/job-run.h"
 #include "io/json.h"
 #include "node/job.h"
 #include "node/tuner-json.h"
 
 #define J_PER_KWH 3.6e6
-
-/* "12.3 kJ" with three figures. */
-static const char *joules(double j, char *ret, size_t size)
-{
-    if (fabs(j) >= 1e6)
-        (void)snprintf(ret, size, "%.4g MJ", j / 1e6);
-    else if (fabs(j) >= 1e4)
-        (void)snprintf(ret, size, "%.4g kJ", j / 1e3);
-    else
-        (void)snprintf(ret, size, "%.4g J", j);
-    return ret;
-}
 
 static double percent_of(double part, double whole)
 {
@@ -31,15 +20,14 @@ static double percent_of(double part, double whole)
 
 static void print_boards(const struct session_result *r, FILE *to)
 {
-    char e[32], why[160];
+    char why[160];
 
     for (size_t i = 0; i < r->n; i++) {
         const struct session_board *b = &r->board[i];
         if (!b->used || !r->measured)
             continue;
         (void)fprintf(to, "  GPU %-2u %-33.33s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
-                      b->info->index, b->info->name,
-                      joules(b->energy.energy_j, e, sizeof e),
+                      b->info->index, b->info->name, figure_joules(b->energy.energy_j).t,
                       percent_of(b->energy.half_j, b->energy.energy_j), b->energy.power_w,
                       meter_method_name(b->energy.method), b->energy.why ? "; " : "",
                       meter_why_text(b->energy.why, why, sizeof why));
@@ -49,25 +37,23 @@ static void print_boards(const struct session_result *r, FILE *to)
 static void print_saved(const struct tuner_report *t, FILE *to)
 {
     const struct account_saved *s = &t->saved;
-    char a[32], b[32];
 
     if (!s->known) {
         (void)fprintf(to, "  saved  unknown: no reference window was measured\n");
         return;
     }
     (void)fprintf(to,
-                  "  saved  %s ± %s (%.1f ± %.1f %%) in %.0f training steps, time x "
+                  "  saved  %s (%.1f ± %.1f %%) in %.0f training steps, time x "
                   "%.3f ± %.3f\n",
-                  joules(s->energy_j, a, sizeof a), joules(s->half_j, b, sizeof b),
-                  100 * s->fraction, 100 * s->half, s->steps, s->slowdown,
-                  s->slowdown_half);
+                  figure_joules_within(s->energy_j, s->half_j).t, 100 * s->fraction,
+                  100 * s->half, s->steps, s->slowdown, s->slowdown_half);
     if (s->pairs > 0)
         (void)fprintf(
             to,
             "         against %u look%s at the original cap out of the hold, %.0f s, "
             "which cost %s\n",
             s->pairs, s->pairs == 1 ? "" : "s", s->visits_s,
-            joules(s->visits_cost_j, a, sizeof a));
+            figure_joules(s->visits_cost_j).t);
     else
         (void)fprintf(to, "         against windows at the start alone\n");
     if (t->modelled)
@@ -80,7 +66,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
 {
     const struct tuner_report *t = r->tuner;
     const struct account_saved *s = &t->saved;
-    char a[32], goal[GOAL_TEXT_MAX];
+    char goal[GOAL_TEXT_MAX];
 
     if (j->caps == SESSION_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
@@ -104,7 +90,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
         const struct tuner_cap *c = &t->cap[i];
         (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s\n",
                       w_of_mw(c->cap_mw), account_mean_time(&c->mean),
-                      joules(account_mean_energy(&c->mean), a, sizeof a), c->mean.windows,
+                      figure_joules(account_mean_energy(&c->mean)).t, c->mean.windows,
                       c->mean.windows == 1 ? "" : "s",
                       c->cap_mw >= (t->reference_mw ? t->reference_mw : t->original_mw)
                           ? "  (reference)"
@@ -115,11 +101,15 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
         (void)fprintf(to,
                       "  search %.0f s, %u windows at %zu caps; cost against the held "
                       "cap: %s, %+.1f s\n",
-                      s->search_s, t->windows, t->n_caps, joules(s->cost_j, a, sizeof a),
+                      s->search_s, t->windows, t->n_caps, figure_joules(s->cost_j).t,
                       s->cost_s);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  looked again %u times; %u stalls\n", t->changes, t->stalls);
-    if (t->ended[0])
+    if (t->ended[0] && !t->ended_ns) /* the daemon tells no time */
+        (void)fprintf(to,
+                      "  caps ended before the job, the original was in force then: %s\n",
+                      t->ended);
+    else if (t->ended[0])
         (void)fprintf(
             to, "  caps ended after %.0f s, the original was in force from then on: %s\n",
             s_between(r->begin_ns, t->ended_ns), t->ended);
@@ -129,20 +119,16 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
 
 static void print_cpu(const struct session_result *r, FILE *to)
 {
-    char e[32];
-
     for (size_t i = 0; i < r->n_cpu; i++)
         (void)fprintf(
             to, "  CPU    %-33.33s %10s ± %4.1f %%  %7.1f W  (not in the sum above)\n",
-            r->cpu[i].info->uuid, joules(r->cpu[i].energy.energy_j, e, sizeof e),
+            r->cpu[i].info->uuid, figure_joules(r->cpu[i].energy.energy_j).t,
             percent_of(r->cpu[i].energy.half_j, r->cpu[i].energy.energy_j),
             r->cpu[i].energy.power_w);
 }
 
 void job_report_text(const struct job_run *j, const struct session_result *r, FILE *to)
 {
-    char e[32], h[32];
-
     (void)fprintf(to, "underwatt %s%s\n", j->cmd->name,
                   r->simulated ? " (simulated boards)" : "");
     (void)fprintf(to, "  time   %.2f s", r->time_s);
@@ -150,9 +136,9 @@ void job_report_text(const struct job_run *j, const struct session_result *r, FI
         (void)fprintf(to, ", %" PRIu64 " steps", r->steps);
     (void)fprintf(to, "\n");
     if (r->measured) {
-        (void)fprintf(to, "  energy %s ± %s, mean power %.1f W\n",
-                      joules(r->energy_j, e, sizeof e), joules(r->half_j, h, sizeof h),
-                      r->power_w);
+        (void)fprintf(to, "  energy %s, mean power %s\n",
+                      figure_joules_within(r->energy_j, r->half_j).t,
+                      figure_watts(r->power_w).t);
         print_boards(r, to);
         print_cpu(r, to);
         if (j->carbon_g_per_kwh > 0)
@@ -272,7 +258,8 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_end(o);
     json_out_text(o, "ended", t->ended[0] ? t->ended : NULL);
     if (t->ended[0])
-        json_out_double(o, "ended_s", s_between(r->begin_ns, t->ended_ns));
+        json_out_double(o, "ended_s",
+                        t->ended_ns ? s_between(r->begin_ns, t->ended_ns) : NAN);
     json_out_bool(o, "restored", t->restored);
 }
 

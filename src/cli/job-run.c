@@ -237,8 +237,8 @@ static int with_daemon(struct job_run *j, const struct opts_rest *rest)
         return -1;
     int r = daemon_open(j->env, j->nvml, &daemon, &err);
     if (r < 0)
-        return cli_fail(EXIT_BEFORE, "%s: %s (--local runs without the daemon)",
-                        j->cmd->name, err.text);
+        return cli_fail(EXIT_BEFORE, "%s: %s%s", j->cmd->name, err.text,
+                        daemon_local_hint(r));
     return r == DAEMON_ABSENT ? -1 : job_daemon_run(j, rest, daemon);
 }
 

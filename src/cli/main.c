@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "cli/cmd.h"
 #include "cli/drop.h"
+#include "cli/figures.h"
 #include "cli/gate.h"
 #include "gpu/library.h"
 #include "io/loop.h"
@@ -22,9 +23,10 @@ static void print_usage(FILE *to)
     (void)fprintf(to, "usage: underwatt COMMAND [OPTIONS] [-- CMD [ARG…]]\n\n"
                       "Spends fewer watts on AI training.\n\nCommands:\n");
     for (size_t i = 0; i < n_elements(commands); i++)
-        (void)fprintf(to, "  %-10s  %s\n", commands[i]->name, commands[i]->help);
-    (void)fprintf(to, "\nunderwatt COMMAND --help tells a command's options; "
-                      "underwatt --version the version.\n");
+        text_wrap(to, (unsigned)fprintf(to, "  %-8s  ", commands[i]->name), 12,
+                  commands[i]->help);
+    (void)fprintf(to, "\nunderwatt COMMAND --help tells a command's options, "
+                      "underwatt --version\nthe version.\n");
 }
 
 static const struct cmd *find(const char *name)

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/figures.h"
 #include "gpu/library.h"
 
 int opt_flag(const char *text, void *ret, uw_error *err)
@@ -77,15 +78,19 @@ static void print_option(const struct opt *o)
         (void)snprintf(letter, sizeof letter, "-%c, ", o->letter);
     (void)snprintf(left, sizeof left, "%s--%s%s%s", letter, o->name, o->arg ? " " : "",
                    o->arg ? o->arg : "");
-    printf("  %-26s  %s\n", left, o->help);
+    unsigned at = 2 + (unsigned)printf("  %-26s", left);
+    (void)fputs("  ", stdout);
+    text_wrap(stdout, at, 30, o->help);
 }
 
 static void print_help(const struct cmd *cmd, const struct opt *opts, size_t n)
 {
     static const struct opt help = {.name = "help", .letter = 'h', .help = "this text"};
 
-    printf("usage: underwatt %s%s%s\n\n%s.\n\n", cmd->name, *cmd->args ? " " : "",
-           cmd->args, cmd->help);
+    unsigned at =
+        (unsigned)printf("usage: underwatt %s%s", cmd->name, *cmd->args ? " " : "");
+    text_wrap(stdout, at, at, cmd->args);
+    printf("\n%s.\n\n", cmd->help);
     for (size_t i = 0; i < n; i++)
         print_option(&opts[i]);
     print_option(&help);

@@ -3,26 +3,17 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "cli/figures.h"
 #include "cli/report.h"
 #include "cli/take.h"
 #include "cli/view.h"
 
-enum { COLUMNS = 80, SHOWN = 1000 };
-
-/* Columns that text takes on a terminal; CJK and the like count as one. */
-static int columns(const char *text)
-{
-    int n = 0;
-
-    for (; *text; text++)
-        n += ((unsigned char)*text & 0xc0) != 0x80;
-    return n;
-}
+enum { SHOWN = 1000 };
 
 /* Text in a field of so many columns, whatever its bytes. */
 static void put(FILE *to, const char *text, int width, bool right)
 {
-    int pad = width - columns(text);
+    int pad = width - (int)text_columns(text);
 
     if (right)
         (void)fprintf(to, "%*s%s", pad > 0 ? pad : 0, "", text);

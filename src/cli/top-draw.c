@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/figures.h"
+
 enum {
     NAME = 13,  /* columns of a board's name … */
     RIGHT = 49, /* … of what stands right of its bar */
@@ -28,29 +30,13 @@ static struct text number(double v, const char *unit)
     return s;
 }
 
-static struct text energy(double j)
-{
-    struct text s = {"-"};
-
-    if (isnan(j))
-        return s;
-    double kwh = j / 3.6e6;
-    if (kwh >= 100)
-        (void)snprintf(s.t, sizeof s.t, "%.0f kWh", kwh);
-    else if (kwh >= 0.1)
-        (void)snprintf(s.t, sizeof s.t, "%.2f kWh", kwh);
-    else
-        (void)snprintf(s.t, sizeof s.t, "%.1f kJ", j * 1e-3);
-    return s;
-}
-
 static struct text span(double seconds)
 {
     struct text s = {"-"};
     long v = isnan(seconds) ? -1 : lround(fmin(seconds, 1e9));
 
     if (isinf(seconds))
-        (void)snprintf(s.t, sizeof s.t, "no end");
+        (void)snprintf(s.t, sizeof s.t, "open");
     else if (v >= 86400)
         (void)snprintf(s.t, sizeof s.t, "%ldd%02ldh", v / 86400, v / 3600 % 24);
     else if (v >= 3600)
@@ -82,10 +68,8 @@ static enum grid_look pressure(const struct top_board *b)
 static void right(struct grid *g, unsigned row, unsigned end, enum grid_look look,
                   const char *text)
 {
-    unsigned len = 0;
+    unsigned len = text_columns(text);
 
-    for (const char *c = text; *c; c++)
-        len += (*c & 0xc0) != 0x80;
     (void)grid_text(g, row, end > len ? end - len : 0, look, "%s", text);
 }
 
@@ -99,14 +83,13 @@ static void draw_title(const struct top *t, struct grid *g)
         cap += isnan(b->cap_w) ? 0 : b->cap_w;
         today += isnan(b->today_j) ? 0 : b->today_j;
     }
-    right(g, 0, g->cols, GRID_PLAIN, t->clock);
     unsigned col =
         grid_text(g, 0, 0, GRID_BOLD, "%s", t->host[0] ? t->host : "underwatt");
     col = grid_text(g, 0, col + 2, GRID_PLAIN, "%zu GPU%s", t->n_boards,
                     t->n_boards == 1 ? "" : "s");
     col = grid_text(g, 0, col + 2, GRID_BOLD, "%.0f W", power);
-    col =
-        grid_text(g, 0, col + 1, GRID_PLAIN, "of %.0f W  today %s", cap, energy(today).t);
+    col = grid_text(g, 0, col + 1, GRID_PLAIN, "of %.0f W  today %s", cap,
+                    figure_joules(today).t);
     if (t->simulated)
         col = grid_text(g, 0, col + 2, GRID_WARN, "simulated");
     if (t->dry_run)
@@ -114,7 +97,12 @@ static void draw_title(const struct top *t, struct grid *g)
     if (t->read_only)
         col = grid_text(g, 0, col + 2, GRID_WARN, "read only");
     if (t->frozen)
-        (void)grid_text(g, 0, col + 2, GRID_WARN, "frozen");
+        col = grid_text(g, 0, col + 2, GRID_WARN, "frozen");
+    if (t->trouble[0])
+        col = grid_text(g, 0, col + 2, GRID_WARN, "old figures");
+    unsigned len = (unsigned)strlen(t->clock);
+    if (col + 2 + len <= g->cols)
+        right(g, 0, g->cols, t->trouble[0] ? GRID_WARN : GRID_PLAIN, t->clock);
 }
 
 static void draw_boards_head(struct grid *g, unsigned row, unsigned bar)
@@ -149,7 +137,7 @@ static void draw_board(const struct top *t, const struct top_board *b, struct gr
     right(g, row, at + 16, b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,
           number(b->temp_c, "").t);
     right(g, row, at + 21, GRID_PLAIN, number(b->util * 100, "%").t);
-    right(g, row, at + 31, GRID_PLAIN, energy(b->today_j).t);
+    right(g, row, at + 31, GRID_PLAIN, figure_joules(b->today_j).t);
     if (at + 32 < g->cols)
         grid_field(g, row, at + 32, g->cols - at - 32, GRID_PLAIN, b->by);
     if (b == &t->board[t->picked])
@@ -200,7 +188,8 @@ static void draw_claims(const struct top *t, struct grid *g, unsigned row, unsig
         enum grid_look look = c->wins ? GRID_BOLD : GRID_PLAIN;
         (void)grid_text(g, at, 0, look, "%s %s", c->wins ? ">" : " ", c->kind);
         right(g, at, 25, look, number(c->cap_w, " W").t);
-        right(g, at, 34, look, span(c->left_s).t);
+        right(g, at, 34, look,
+              isinf(c->left_s) && c->of_job ? "with job" : span(c->left_s).t);
         unsigned col = grid_text(g, at, 36, look, "%s", c->who);
         if (c->why[0])
             (void)grid_text(g, at, col, look, ": %s", c->why);
@@ -239,6 +228,12 @@ static void order(const struct top *t, size_t *at)
     }
 }
 
+/* Whole columns alone. */
+static bool job_has_energy(const struct grid *g)
+{
+    return g->cols >= 76;
+}
+
 /* Wider than 80 columns: first the time, then longer names. */
 static bool job_has_time(const struct grid *g)
 {
@@ -263,8 +258,10 @@ static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
     grid_field(g, row, at, 7, GRID_PLAIN, j->gpus);
     grid_field(g, row, at + 8, 15, j->goal[0] ? GRID_GOOD : GRID_DIM, j->state);
     right(g, row, at + 28, GRID_PLAIN, number(j->cap_w, "").t);
-    right(g, row, at + 39, GRID_PLAIN, percent(j->saved, NAN).t);
-    right(g, row, at + 48, GRID_PLAIN, energy(j->energy_j).t);
+    if (job_has_energy(g)) {
+        right(g, row, at + 39, GRID_PLAIN, percent(j->saved, NAN).t);
+        right(g, row, at + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
+    }
     if (job_has_time(g))
         right(g, row, g->cols, GRID_PLAIN, span(j->time_s).t);
 }
@@ -278,8 +275,12 @@ static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigne
     (void)grid_text(g, row, 2, GRID_HEAD, "JOB USER     NAME");
     (void)grid_text(g, row, mid, GRID_HEAD, "GPUS    STATE");
     right(g, row, mid + 28, GRID_HEAD, "CAP");
-    right(g, row, mid + 39, GRID_HEAD, t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
-    right(g, row, mid + 48, GRID_HEAD, t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
+    if (job_has_energy(g)) {
+        right(g, row, mid + 39, GRID_HEAD,
+              t->sort == TOP_SORT_SAVED ? "*SAVED" : "SAVED");
+        right(g, row, mid + 48, GRID_HEAD,
+              t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
+    }
     if (job_has_time(g))
         right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
     if (t->n_jobs == 0 && row + 1 < end)
@@ -300,12 +301,14 @@ static void draw_keys(const struct top *t, struct grid *g)
                 {"F10", "Quit  "}};
     unsigned row = g->rows - 1, col = 0;
 
+    if (t->trouble[0]) {
+        (void)grid_text(g, row, 0, GRID_WARN, "%s", t->trouble);
+        return;
+    }
     for (size_t i = 0; i < n_elements(keys); i++) {
         col = grid_text(g, row, col, GRID_BOLD, "%s", keys[i].key);
         col = grid_text(g, row, col, GRID_HEAD, "%s", keys[i].does);
     }
-    if (t->trouble[0])
-        (void)grid_text(g, row, col + 1, GRID_WARN, "%s", t->trouble);
 }
 
 static void draw_help(struct grid *g)
@@ -364,6 +367,8 @@ void top_draw(const struct top *t, struct grid *g)
         else
             draw_jobs(t, g, 3 + rows, g->rows - 1);
     }
+    for (unsigned row = 1; t->trouble[0] && row < g->rows; row++)
+        grid_look_at(g, row, 0, g->cols, GRID_DIM);
     if (g->rows > 3)
         draw_keys(t, g);
 }

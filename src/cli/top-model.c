@@ -161,7 +161,8 @@ int top_take_claims(struct top *t, const struct json_value *explain, uw_error *e
         struct top_claim *c = &b->claim[b->n_claims++];
         *c = (struct top_claim){.cap_w = take_mw(v, "cap_mw"),
                                 .left_s = take_number(v, "left_s"),
-                                .wins = take_bool(v, "wins")};
+                                .wins = take_bool(v, "wins"),
+                                .of_job = take_u64(v, "job") > 0};
         if (isnan(c->left_s))
             c->left_s = (double)INFINITY;
         take_copy(v, "kind", c->kind, sizeof c->kind);

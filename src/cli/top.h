@@ -23,8 +23,8 @@ enum {
 /* NaN stands for unknown in all of these. */
 struct top_claim {
     char kind[12], who[TOP_TEXT], why[TOP_TEXT];
-    double cap_w, left_s; /* left: infinite until withdrawn */
-    bool wins;
+    double cap_w, left_s; /* left: infinite without a time of its own … */
+    bool wins, of_job;    /* … of a job: until that ends, else until withdrawn */
 };
 
 struct top_board {

@@ -66,12 +66,11 @@ struct program {
 };
 
 static const char help[] =
-    "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR] [--user NAME]\n"
-    "                  [--dry-run]\n"
+    "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR]\n"
+    "                  [--user NAME] [--dry-run]\n"
     "       underwattd --check FILE\n"
-    "       underwattd --token-new NAME --token-scope read|claim|admin [--token-user "
-    "USER]\n"
-    "                  [--token-job ID] [--token-for TIME]\n"
+    "       underwattd --token-new NAME --token-scope read|claim|admin\n"
+    "                  [--token-user USER] [--token-job ID] [--token-for TIME]\n"
     "       underwattd --token-list | --token-revoke NAME\n"
     "\n"
     "The node daemon: meters every board, knows the jobs, holds every cap.\n"

@@ -91,7 +91,8 @@ enum { ACTUATOR, DAEMON };
 
 static const char help[] =
     "usage: underwatt-start [--user NAME] [--socket PATH] [--actuator PROGRAM]\n"
-    "                       [--actuator-config FILE] [--daemon PROGRAM] [-- OPTION…]\n"
+    "                       [--actuator-config FILE] [--daemon PROGRAM]\n"
+    "                       [-- OPTION…]\n"
     "\n"
     "Run underwatt-actuator as root and underwattd as its own user, without systemd.\n"
     "  --user NAME             underwattd's user, as root (default: underwatt)\n"

@@ -118,13 +118,17 @@ static int run_world(const struct server_opts *opts, bool detach)
 
 static void welcome(const struct sim_env *env, const struct sim_machine *m, double speed)
 {
+    const char *option = env->named ? " --state " : "";
+    const char *dir = env->named ? env->state_dir : "";
+
     printf("simulated node up: %zu board%s (%s), clock at %g x real time\n", m->n_boards,
            m->n_boards == 1 ? "" : "s", m->name, speed);
     printf("  state    %s\n", env->state_dir);
-    printf("  look     underwatt-sim exec -- underwatt list\n");
-    printf("  train    underwatt-sim exec -- underwatt-sim train --workload resnet50 "
-           "--gpus 0\n");
-    printf("  end      underwatt-sim stop\n");
+    printf("  look     underwatt-sim%s%s exec -- underwatt list\n", option, dir);
+    printf("  train    underwatt-sim%s%s exec -- \\\n"
+           "               underwatt-sim train --workload resnet50 --gpus 0\n",
+           option, dir);
+    printf("  end      underwatt-sim%s%s stop\n", option, dir);
 }
 
 /* Waits until the world is there or has said why not. */

@@ -14,13 +14,14 @@
 
 const struct sim_command sim_commands[] = {
     {"start",
-     "[--board NAME] [--count N] [--machine FILE] [--speed F] [--may-set root|anyone]",
+     "[--board NAME] [--count N] [--machine FILE] [--speed F]\n"
+     "          [--may-set root|anyone]",
      "bring a simulated node up", cmd_start},
     {"status", "[--json]", "what runs, and what its boards do", cmd_status},
     {"exec", "-- CMD…", "run any program in that world", cmd_exec},
     {"train",
-     "[--workload NAME] [--gpus LIST] [--epochs N] [--steps N] [--phases LIST] [--change "
-     "STEP:T:P]",
+     "[--workload NAME] [--gpus LIST] [--epochs N] [--steps N]\n"
+     "          [--phases LIST] [--change STEP:T:P]",
      "a simulated training job", cmd_train},
     {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "let something go wrong now",
      cmd_fault},
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
     argv[kept] = NULL;
     if (find_state(state, &env, &err))
         return complain(EXIT_USAGE, "%s", err.text);
+    env.named = state != NULL;
     find_library(&env);
     return c->run(&env, kept - i - 1, argv + i + 1);
 }

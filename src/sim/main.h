@@ -2,6 +2,7 @@
 #ifndef SIM_MAIN_H
 #define SIM_MAIN_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "sim/state.h"
@@ -19,6 +20,7 @@ struct sim_env {
     char state_dir[SIM_SOCKET_MAX * 2]; /* --state, UNDERWATT_SIM_STATE, or the default */
     char library[512];        /* libnvidia-ml.so.1 as it was built or installed */
     char program[512];        /* our own file */
+    bool named;               /* … by --state */
     const char *progress;     /* UNDERWATT_PROGRESS; NULL: not set */
     const char *visible;      /* CUDA_VISIBLE_DEVICES */
     const char *library_path; /* LD_LIBRARY_PATH */

@@ -41,6 +41,12 @@ for args in (["list", "--help"], ["help", "list"], ["doctor", "-h"]):
     p = plain(*args)
     t.ok(p.returncode == 0 and "usage: underwatt" in p.stdout and "--json" in p.stdout,
          " ".join(args))
+COMMANDS = ("list", "doctor", "measure", "run", "cap", "sweep", "explain", "jobs", "release", "report", "top")
+for words in (["underwatt"], ["underwattd"], ["underwatt-actuator"], ["underwatt-start"], ["underwatt-sim"],
+              *(["underwatt", c] for c in COMMANDS)):
+    p = subprocess.run([uwtest.program(words[0]), *words[1:], "--help"], capture_output=True, text=True)
+    wide = [line for line in p.stdout.splitlines() if len(line) > 80]
+    t.ok(p.returncode == 0 and p.stdout and not wide, f"{' '.join(words)} --help fits 80 columns", wide or p)
 for args, word in ((["list", "--frob"], "--frob"), (["list", "x"], "'x'"),
                    (["list", "--json"], "--json"), (["list", "--nvml", "/nowhere/x"], "/nowhere/x"),
                    (["list", "--nvml", "x.so"], "x.so")):
@@ -71,6 +77,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
     t.ok(p.returncode == 0 and not p.stderr, "list: 0", p.stderr)
     t.ok("simulated" in p.stdout.splitlines()[0], "… says that all is simulated", p.stdout)
     t.equal(p.stdout.count("Tesla V100"), 4, "… four boards")
+    t.ok(all(len(line) <= 80 for line in p.stdout.splitlines()), "… in 80 columns", p.stdout)
 
     def boards():
         q = node.run("underwatt", "list", "--json", "-")

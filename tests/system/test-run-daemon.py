@@ -72,6 +72,7 @@ def refused(t, node, _):
                              (["--goal", "edp", "--label", "=x"], 2, "KEY=VALUE")):
         mark = os.path.join(node.tmp, "started")
         p = node.run("underwatt", "run", *args, "--", "touch", mark)
+        t.ok("--local" not in p.stderr, "nobody is told to go round a refusal", p.stderr)
         t.ok(p.returncode == code and word in p.stderr and not os.path.exists(mark),
              f"{' '.join(args)}: {code}, and CMD was not started", f"{p.returncode} {p.stderr}")
     p = node.run("underwatt", "run", "--goal", "edp", "--gpus", "0", "--", "/nowhere/cmd")
@@ -124,6 +125,7 @@ def several(t, node, _):
     t.ok(limit(node, 0) == limit(node, 1) == cap and one["search"]["saved"]["fraction"] > 0.1,
          f"… of {cap / 1e3:.0f} W, in force on both boards, and it saves {one['search']['saved']}")
     table = node.run("underwatt", "jobs").stdout
+    t.ok(all(len(line) <= 80 for line in table.splitlines()), "`underwatt jobs` fits 80 columns", table)
     t.ok("one" in table and "holds" in table and "edp" in table and "±" in table and f"{cap // 1000} W" in table,
          "`underwatt jobs` shows state, goal, cap and what was saved", table)
 

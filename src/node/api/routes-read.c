@@ -42,7 +42,7 @@ void route_metrics(struct ask *a)
         m.http = &http;
     }
     if (!opts->metrics) {
-        http_fail(a->x, 404, "metrics are switched off (metrics.on)");
+        http_fail(a->x, 404, "metrics are switched off (metrics.enabled)");
         return;
     }
     int r = metrics_render(a->r->metrics, look(a), &m, &text, &len, &err);

@@ -43,6 +43,7 @@ static void set_up(void)
                                              .why = "edp",
                                              .cap_w = 215,
                                              .left_s = INFINITY,
+                                             .of_job = true,
                                              .wins = true};
     t.board[1].claim[1] = (struct top_claim){
         .kind = "named", .who = "user anna", .why = "", .cap_w = 250, .left_s = 3599};
@@ -96,27 +97,52 @@ static void test_standard(void)
     set_up();
     struct grid *g = drawn(24, 80, false);
     is_row(g, 0,
-           "node1  4 GPUs  555 W of 730 W  today 6.00 kWh  simulated"
+           "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  simulated"
            "                14:03:22",
            "the title sums up");
     is_row(g, 1,
            "GPU NAME         POWER AGAINST CAP  W   CAP  °C UTIL     TODAY CAPPED BY",
            "the head");
     is_row(g, 2,
-           "  0 Tesla V100-… ███████······│   150   300  61  98%  2.00 kWh original",
+           "  0 Tesla V100-… ███████······│   150   300  61  98%  7.200 MJ original",
            "half of the bar, the stroke at its end");
-    ok(row_has(g, 3, "210   215  61  98%  2.00 kWh search of job 12"), "a capped board");
+    ok(row_has(g, 3, "210   215  61  98%  7.200 MJ search of job 12"), "a capped board");
     ok(row_has(g, 5, "the driver ha"), "a silent board tells why instead of a bar");
     ok(row_has(g, 5, "-     -   -    -         -"), "and unknown is '-', never 0");
     ok(row_has(g, 6, "GPU 0 "), "history of the picked board");
     ok(row_has(g, 6, "▅▅▅▅▅▅▅▅▅▅ 150..150 W"), "ten looks at half of its power");
     ok(row_has(g, 7, "JOB USER     NAME"), "the jobs follow");
     is_row(g, 8,
-           "   12 anna     train-0.py   1-2     holding          215     10.0 % 3.00 kWh",
+           "   12 anna     train-0.py   1-2     holding          215     10.0 % 10.80 MJ",
            "a job");
-    ok(row_has(g, 10, "         - 1.00 kWh"), "unknown savings are '-'");
+    ok(row_has(g, 10, "         - 3.600 MJ"), "unknown savings are '-'");
     ok(row_has(g, 23, "F1Help  F2ClaimsF6Sort  F9FreezeF10Quit"), "keys");
     grid_free(g);
+}
+
+/* 60 columns: whole columns alone; trouble: said in full, old figures marked. */
+static void test_narrow_and_trouble(void)
+{
+    set_up();
+    struct grid *g = drawn(24, 60, true);
+    is_row(g, 0, "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  simulated",
+           "the clock gives way");
+    is_row(g, 7, "  JOB USER     NAME         GPUS    STATE            CAP",
+           "a head without what does not fit");
+    is_row(g, 8, "   12 anna     train-0.py   1-2     holding          215", "a job");
+    grid_free(g);
+    (void)snprintf(t.trouble, sizeof t.trouble,
+                   "/run/underwatt/underwattd.sock: GET /v1/node: no answer in 1.5 s");
+    g = drawn(24, 80, true);
+    is_row(g, 23, "/run/underwatt/underwattd.sock: GET /v1/node: no answer in 1.5 s",
+           "trouble has the row of the keys");
+    is_row(g, 0,
+           "node1  4 GPUs  555 W of 730 W  today 21.60 MJ  simulated  old figures  "
+           " 14:03:22",
+           "and the figures are called old");
+    is_int(g->cell[(size_t)3 * 80 + 60].look, GRID_DIM, "and stand back");
+    grid_free(g);
+    t.trouble[0] = '\0';
 }
 
 static void test_looks(void)
@@ -140,7 +166,7 @@ static void test_ascii(void)
         plain &= g->cell[i].code < 0x7f;
     ok(plain, "nothing beyond ASCII");
     is_row(g, 2,
-           "  0 Tesla V100-~ #######......|   150   300  61  98%  2.00 kWh original",
+           "  0 Tesla V100-~ #######......|   150   300  61  98%  7.200 MJ original",
            "the same bar");
     grid_free(g);
 }
@@ -152,7 +178,7 @@ static void test_claims(void)
     (void)top_key(&t, TOP_KEY_CLAIMS);
     struct grid *g = drawn(24, 80, false);
     ok(row_has(g, 7, "CLAIMS ON GPU 1"), "claims of the picked board");
-    is_row(g, 8, "> soft              215 W   no end  search of job 12: edp",
+    is_row(g, 8, "> soft              215 W with job  search of job 12: edp",
            "the winner");
     is_row(g, 9, "  named             250 W    59:59  user anna", "the other");
     grid_free(g);
@@ -298,6 +324,7 @@ int main(void)
 {
     test_answers();
     test_standard();
+    test_narrow_and_trouble();
     test_looks();
     test_ascii();
     test_claims();

@@ -1,0 +1,95 @@
+#include "cli/figures.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "cli/view.h"
+
+struct scale {
+    double factor;
+    const char *unit;
+};
+
+static struct scale scale_of(double j)
+{
+    static const struct scale scales[] = {{1e9, "GJ"}, {1e6, "MJ"}, {1e3, "kJ"}};
+
+    for (size_t i = 0; i < sizeof scales / sizeof *scales; i++)
+        if (fabs(j) >= 0.99995 * scales[i].factor)
+            return scales[i];
+    return (struct scale){1, "J"};
+}
+
+struct figure figure_joules(double j)
+{
+    struct figure f = {"-"};
+    struct scale s = scale_of(j);
+
+    if (!isnan(j))
+        (void)snprintf(f.t, sizeof f.t, "%.*f %s", view_digits(fabs(j) / s.factor),
+                       j / s.factor, s.unit);
+    return f;
+}
+
+struct figure figure_joules_within(double j, double half_j)
+{
+    struct figure f = {"-"};
+    struct scale s = scale_of(j);
+    int n = view_digits(fabs(j) / s.factor);
+
+    if (!isnan(j) && !isnan(half_j))
+        (void)snprintf(f.t, sizeof f.t, "%.*f ± %.*f %s", n, j / s.factor, n,
+                       half_j / s.factor, s.unit);
+    return f;
+}
+
+struct figure figure_watts(double w)
+{
+    struct figure f = {"-"};
+
+    if (fabs(w) >= 9999.5)
+        (void)snprintf(f.t, sizeof f.t, "%.0f W", w);
+    else if (!isnan(w))
+        (void)snprintf(f.t, sizeof f.t, "%.4g W", fabs(w) < 0.0005 ? 0 : w);
+    return f;
+}
+
+unsigned text_columns(const char *text)
+{
+    unsigned n = 0;
+
+    for (; *text; text++)
+        n += ((unsigned char)*text & 0xc0) != 0x80;
+    return n;
+}
+
+static unsigned columns_of(const char *text, size_t len)
+{
+    unsigned n = 0;
+
+    for (size_t i = 0; i < len; i++)
+        n += ((unsigned char)text[i] & 0xc0) != 0x80;
+    return n;
+}
+
+void text_wrap(FILE *to, unsigned at, unsigned indent, const char *text)
+{
+    bool first = true; /* of its line */
+
+    while (*text) {
+        size_t len = strcspn(text, " ");
+        unsigned n = columns_of(text, len);
+        if (!first && at + 1 + n > TEXT_COLUMNS) {
+            (void)fprintf(to, "\n%*s", (int)indent, "");
+            at = indent;
+            first = true;
+        }
+        (void)fprintf(to, "%s%.*s", first ? "" : " ", (int)len, text);
+        at += n + !first;
+        first = false;
+        text += len;
+        text += strspn(text, " ");
+    }
+    (void)fputc('\n', to);
+}

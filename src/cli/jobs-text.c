@@ -1,0 +1,176 @@
+#include "cli/jobs-text.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <string.h>
+
+#include "cli/figures.h"
+#include "cli/take.h"
+
+enum { NAME = 22, INDENT = 6 };
+
+static struct figure time_of(double s)
+{
+    struct figure f = {"-"};
+
+    if (s >= 36000)
+        (void)snprintf(f.t, sizeof f.t, "%.1f h", s / 3600);
+    else if (s >= 600)
+        (void)snprintf(f.t, sizeof f.t, "%.0f min", s / 60);
+    else if (!isnan(s))
+        (void)snprintf(f.t, sizeof f.t, "%.0f s", s);
+    return f;
+}
+
+/* Of the energy at the original cap. */
+static struct figure saved_of(const struct json_value *saved)
+{
+    double fraction = take_number(saved, "fraction");
+    struct figure f = {"-"};
+
+    if (!isnan(fraction))
+        (void)snprintf(f.t, sizeof f.t, "%.1f ± %.1f %%", 100 * fraction,
+                       100 * take_number(saved, "fraction_half"));
+    return f;
+}
+
+static double cap_of_board(const struct json_value *gpus, uint64_t index)
+{
+    const struct json_value *list = json_get(gpus, "gpus");
+
+    for (size_t i = 0; i < json_count(list); i++)
+        if (take_u64(json_at(list, i), "gpu") == index)
+            return take_mw(json_get(json_at(list, i), "limits"), "enforced_mw");
+    return (double)NAN;
+}
+
+/* In force on its boards: "184 W", "150-184 W" where they differ. */
+static struct figure cap_of(const struct json_value *job, const struct json_value *gpus)
+{
+    const struct json_value *boards = json_get(job, "gpus");
+    double least = INFINITY, most = 0;
+    struct figure f = {"-"};
+
+    for (size_t i = 0; i < json_count(boards); i++) {
+        uint64_t index = 0;
+        double w = json_as_u64(json_at(boards, i), &index) ? cap_of_board(gpus, index)
+                                                           : (double)NAN;
+        if (isnan(w))
+            return f;
+        least = fmin(least, w);
+        most = fmax(most, w);
+    }
+    if (most > 0 && most - least < 0.5)
+        return figure_watts(most);
+    if (most > 0)
+        (void)snprintf(f.t, sizeof f.t, "%.0f-%.0f W", least, most);
+    return f;
+}
+
+/* Text in a field of so many columns, cut with '~'. */
+static void field(FILE *to, const char *text, unsigned width, bool right)
+{
+    unsigned n = text_columns(text), pad = n < width ? width - n : 0;
+
+    if (right)
+        (void)fprintf(to, "%*s", (int)pad, "");
+    for (unsigned col = 0; *text; col++) {
+        bool cut = n > width && col == width - 1;
+        if (cut) {
+            (void)fputc('~', to);
+            break;
+        }
+        do
+            (void)fputc(*text++, to);
+        while (((unsigned char)*text & 0xc0) == 0x80);
+    }
+    if (!right)
+        (void)fprintf(to, "%*s", (int)pad, "");
+}
+
+static void row(FILE *to, const char *name, const char *const cells[6])
+{
+    static const unsigned widths[6] = {7, 8, 9, 9, 13, 0};
+
+    field(to, name, NAME, false);
+    for (size_t i = 0; cells[i]; i++) {
+        (void)fputc(' ', to);
+        field(to, cells[i], widths[i], i > 0);
+    }
+    (void)fputc('\n', to);
+}
+
+/* Names of other people's jobs are not told. */
+static void name_of(const struct json_value *job, char *ret, size_t size)
+{
+    const char *name = take_text(job, "name"), *user = take_text(job, "user");
+    int n = *user ? snprintf(ret, size, "%s", user)
+                  : snprintf(ret, size, "uid %" PRIu64, take_u64(job, "uid"));
+
+    if (*name && n > 0 && (size_t)n < size)
+        (void)snprintf(ret + n, size - (size_t)n, ": %s", name);
+}
+
+/* "edp: holds 184 W, 612 steps, time x 1.041" */
+static void put_search(const struct json_value *job, FILE *to)
+{
+    const struct json_value *search = json_get(job, "search");
+    const char *state = take_text(search, "state"), *goal = take_text(search, "goal");
+    double slowdown = take_number(json_get(search, "saved"), "slowdown");
+    uint64_t steps = take_u64(job, "steps");
+    char text[400], slow[40] = "", done[40] = "";
+
+    if (!*state)
+        state = "measured only";
+    if (!take_bool(job, "running"))
+        state = "over";
+    if (steps > 0)
+        (void)snprintf(done, sizeof done, ", %" PRIu64 " step%s", steps,
+                       steps == 1 ? "" : "s");
+    if (!isnan(slowdown))
+        (void)snprintf(slow, sizeof slow, ", time x %.3f", slowdown);
+    (void)snprintf(text, sizeof text, "%s%s%.250s%s%s", goal, *goal ? ": " : "", state,
+                   done, slow);
+    (void)fprintf(to, "%*s", INDENT, "");
+    text_wrap(to, INDENT, INDENT, text);
+}
+
+static void put_job(const struct json_value *job, const struct json_value *gpus, FILE *to)
+{
+    char boards[64], name[200];
+    struct figure time = time_of(take_number(job, "time_s"));
+    struct figure energy = figure_joules(take_number(job, "energy_j"));
+    struct figure cap = {"-"};
+    struct figure saved = saved_of(json_get(json_get(job, "search"), "saved"));
+
+    if (take_bool(job, "running"))
+        cap = cap_of(job, gpus);
+    name_of(job, name, sizeof name);
+    take_boards(json_get(job, "gpus"), boards, sizeof boards);
+    (void)fprintf(to, "%5" PRIu64 " ", take_u64(job, "id"));
+    row(to, name, (const char *const[6]){boards, time.t, energy.t, cap.t, saved.t, NULL});
+    put_search(job, to);
+}
+
+void jobs_text(const struct json_value *jobs, const struct json_value *gpus, bool all,
+               FILE *to)
+{
+    const struct json_value *list = json_get(jobs, "jobs");
+    size_t shown = 0;
+
+    for (size_t i = 0; i < json_count(list); i++) {
+        const struct json_value *job = json_at(list, i);
+        if (!all && !take_bool(job, "running"))
+            continue;
+        if (shown++ == 0) {
+            (void)fputs("  JOB ", to);
+            row(to, "USER: NAME",
+                (const char *const[6]){"GPUS", "TIME", "ENERGY", "CAP", "SAVED", NULL});
+        }
+        put_job(job, gpus, to);
+    }
+    if (shown == 0)
+        (void)fprintf(to, "no job%s\n", all ? "" : " runs");
+    else if (take_bool(jobs, "simulated"))
+        (void)fprintf(to, "(simulated boards)\n");
+}

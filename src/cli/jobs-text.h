@@ -1,0 +1,16 @@
+/* The table of `underwatt jobs`, in 80 columns: two lines a job. */
+#ifndef CLI_JOBS_TEXT_H
+#define CLI_JOBS_TEXT_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "io/json.h"
+
+/* jobs, gpus: the daemon's answers to GET /v1/jobs and /v1/gpus; gpus, which has the caps
+ * in force, may be NULL: unknown then.  all: those that have ended, too.
+ */
+void jobs_text(const struct json_value *jobs, const struct json_value *gpus, bool all,
+               FILE *to);
+
+#endif

@@ -1,0 +1,167 @@
+/* Figures as people read them, lines of 80 columns, and the table of jobs. */
+#include <math.h>
+#include <stdlib.h>
+
+#include "cli/figures.h"
+#include "cli/jobs-text.h"
+#include "tap.h"
+
+static void figures(void)
+{
+    static const struct {
+        double j;
+        const char *text;
+    } joules[] = {
+        {0, "0.000 J"},      {5.835, "5.835 J"},   {582.1, "582.1 J"},
+        {999.94, "999.9 J"}, {999.96, "1.000 kJ"}, {4582, "4.582 kJ"},
+        {67510, "67.51 kJ"}, {176000, "176.0 kJ"}, {999960, "1.000 MJ"},
+        {7.2e6, "7.200 MJ"}, {3.2e10, "32.00 GJ"}, {-4582, "-4.582 kJ"},
+        {4e13, "40000 GJ"},  {(double)NAN, "-"},
+    };
+    static const struct {
+        double w;
+        const char *text;
+    } watts[] = {
+        {0, "0 W"},     {-0.0001, "0 W"},   {41.23, "41.23 W"},   {236.934, "236.9 W"},
+        {300, "300 W"}, {1033.2, "1033 W"}, {12345.6, "12346 W"}, {(double)NAN, "-"},
+    };
+
+    for (size_t i = 0; i < n_elements(joules); i++)
+        is_str(figure_joules(joules[i].j).t, joules[i].text, joules[i].text);
+    for (size_t i = 0; i < n_elements(watts); i++)
+        is_str(figure_watts(watts[i].w).t, watts[i].text, watts[i].text);
+    is_str(figure_joules_within(67510, 4582).t, "67.51 ± 4.58 kJ",
+           "an interval in the unit of its figure");
+    is_str(figure_joules_within((double)NAN, 1).t, "-", "unknown");
+}
+
+/* What fn writes. */
+static char *written(void (*fn)(FILE *to, const void *what), const void *what)
+{
+    char *text = NULL;
+    size_t n = 0;
+    FILE *to = open_memstream(&text, &n);
+
+    if (!to)
+        return NULL;
+    fn(to, what);
+    (void)fclose(to);
+    return text;
+}
+
+static void wrap_it(FILE *to, const void *what)
+{
+    (void)fputs("0123456789", to);
+    text_wrap(to, 10, 4, what);
+}
+
+static void wrapped(void)
+{
+    static const struct {
+        const char *text, *want, *name;
+    } cases[] = {
+        {"", "0123456789\n", "nothing"},
+        {" a  b", "0123456789 a b\n", "blanks count once"},
+        {"aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaaa",
+         "0123456789aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa "
+         "aaaaaaaaaa\n",
+         "80 columns fit"},
+        {"aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaaaa",
+         "0123456789aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa\n"
+         "    aaaaaaaaaaa\n",
+         "81 do not"},
+        {"aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa ääääääaaaa",
+         "0123456789aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa aaaaaaaaa "
+         "ääääääaaaa\n",
+         "columns count, not bytes"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        char *got = written(wrap_it, cases[i].text);
+        is_str(got ? got : "(none)", cases[i].want, cases[i].name);
+        free(got);
+    }
+}
+
+static const char jobs_answer[] =
+    "{\"simulated\": true, \"jobs\": ["
+    "{\"id\": 1, \"user\": \"anna\", \"uid\": 7, \"name\": "
+    "\"a-training-with-a-long-name\","
+    " \"gpus\": [0, 1], \"running\": true, \"time_s\": 482, \"energy_j\": 167400,"
+    " \"steps\": 612, \"search\": {\"goal\": \"edp\", \"state\": \"holds 270 W\","
+    " \"cap_mw\": 270000, \"saved\": {\"fraction\": 0.225, \"fraction_half\": 0.011,"
+    " \"slowdown\": 1.041}}},"
+    "{\"id\": 12345, \"user\": null, \"uid\": 1002, \"gpus\": [2], \"running\": true,"
+    " \"time_s\": 40000, \"energy_j\": null, \"search\": null},"
+    "{\"id\": 3, \"user\": \"bob\", \"uid\": 8, \"name\": \"x\", \"gpus\": [],"
+    " \"running\": false, \"time_s\": 9, \"energy_j\": 5, \"steps\": 1, \"search\": "
+    "null}]}";
+static const char gpus_answer[] =
+    "{\"gpus\": [{\"gpu\": 0, \"limits\": {\"enforced_mw\": 160000}},"
+    "{\"gpu\": 1, \"limits\": {\"enforced_mw\": 270000}},"
+    "{\"gpu\": 2, \"limits\": {\"enforced_mw\": 236934}}]}";
+
+struct answers {
+    const struct json_value *jobs, *gpus;
+    bool all;
+};
+
+static void write_jobs(FILE *to, const void *what)
+{
+    const struct answers *a = what;
+
+    jobs_text(a->jobs, a->gpus, a->all, to);
+}
+
+static void is_table(const struct answers *a, const char *want, const char *name)
+{
+    char *got = written(write_jobs, a);
+
+    is_str(got ? got : "(none)", want, name);
+    free(got);
+}
+
+static void jobs(void)
+{
+    struct json *j = NULL, *g = NULL, *none = NULL;
+
+    if (json_read("jobs", jobs_answer, sizeof jobs_answer - 1, &j, NULL) < 0 ||
+        json_read("gpus", gpus_answer, sizeof gpus_answer - 1, &g, NULL) < 0 ||
+        json_read("none", "{\"jobs\": []}", 12, &none, NULL) < 0) {
+        ok(false, "the answers are JSON");
+        return;
+    }
+    struct answers a = {json_root(j), json_root(g), false};
+    is_table(
+        &a,
+        "  JOB USER: NAME             GPUS        TIME    ENERGY       CAP         "
+        "SAVED\n"
+        "    1 anna: a-training-with~ 0-1        482 s  167.4 kJ 160-270 W  "
+        "22.5 ± 1.1 %\n"
+        "      edp: holds 270 W, 612 steps, time x 1.041\n"
+        "12345 uid 1002               2         11.1 h         -   236.9 W             "
+        "-\n"
+        "      measured only\n"
+        "(simulated boards)\n",
+        "the caps are those in force, in 80 columns");
+    a.all = true;
+    a.gpus = NULL;
+    char *got = written(write_jobs, &a);
+    ok(got && strstr(got, "    3 bob: x") && strstr(got, "over, 1 step\n"),
+       "those that have ended, too");
+    ok(got && !strstr(got, " W "), "a cap that is not known is not told");
+    free(got);
+    a = (struct answers){json_root(none), NULL, false};
+    is_table(&a, "no job runs\n", "none");
+    json_free(j);
+    json_free(g);
+    json_free(none);
+}
+
+int main(void)
+{
+    figures();
+    wrapped();
+    jobs();
+    return done();
+}
