@@ -1,0 +1,100 @@
+/* What a board's telemetry has looked like so far, at every time scale at once: the
+ * recent samples, and the empirical envelope of their sliding means (the least and the
+ * most that any window of 0.1 to 51 s has held; network calculus calls the pair
+ * arrival curves, Le Boudec and Thiran 2001).  However strongly power swings with the
+ * iteration, it stays inside once a few periods were seen, whatever the phase and the
+ * jitter of the steps; a dip longer than the usual gap, or a shift of the mean, leaves
+ * it at the scale where it shows first.  A second pair, of the highest and lowest mean
+ * within eight windows, shows swings that became smaller.
+ *
+ * Bounds learn what is at least two buckets old, so a shift cannot creep into them
+ * while it passes through the window that is to find it.  Pure; O(scales) a sample.
+ */
+#ifndef CORE_PROGRESS_ENVELOPE_H
+#define CORE_PROGRESS_ENVELOPE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/progress/activity.h"
+
+enum channel { CHANNEL_POWER, CHANNEL_SM, CHANNEL_MEM, CHANNELS };
+enum { HISTORY_SAMPLES = 4096, SCALES = 11, BUCKETS_BACK = 8, BUCKETS = 11 };
+
+/* The newest samples, with running integrals; a reading stands for the time before it. */
+struct history {
+    uint64_t at_ns[HISTORY_SAMPLES];
+    double value[CHANNELS][HISTORY_SAMPLES];
+    double sum[CHANNELS][HISTORY_SAMPLES]; /* unit x seconds */
+    uint64_t n;             /* ever taken; sample i lies at i % HISTORY_SAMPLES */
+    bool known[CHANNELS];   /* seen at least once */
+    double noise[CHANNELS]; /* see history_noise() */
+    double step_s;          /* mean time between samples */
+    double fresh_s;         /* … between readings that differ */
+    uint64_t changed_ns;
+};
+
+void history_init(struct history *h);
+/* False: not later than the last one, or no power; left out. */
+bool history_add(struct history *h, const struct activity *a);
+uint64_t history_first(const struct history *h); /* oldest index kept */
+uint64_t history_at_ns(const struct history *h, uint64_t i);
+/* Standard deviation of a reading near that level, estimated: of power relative to it. */
+double history_noise(const struct history *h, enum channel c, double level);
+double history_value(const struct history *h, enum channel c, uint64_t i);
+/* First index at or after at_ns; h->n if none. */
+uint64_t history_find(const struct history *h, uint64_t at_ns);
+/* Mean over (from, to]; from < to, both inside what is kept (clamped else). */
+double history_mean(const struct history *h, enum channel c, uint64_t from_ns,
+                    uint64_t to_ns);
+
+/* Seconds of window k; 0: the single reading. */
+double scale_s(int k);
+
+enum edge { EDGE_OVER, EDGE_UNDER, EDGE_TOP_FELL, EDGE_BOTTOM_ROSE, EDGES };
+
+struct bound {
+    double now, before;  /* this generation's extreme and the last one's */
+    uint64_t moved;      /* bucket of the last move worth its name */
+    unsigned generation; /* 0: nothing learned */
+};
+
+struct watch {
+    double top[BUCKETS], bottom[BUCKETS]; /* by bucket */
+    uint64_t bucket, visit; /* finished ones: ever, and at this visit's begin */
+    uint64_t end_ns;        /* of the open bucket; 0: none open */
+    struct bound bound[EDGES];
+};
+
+struct envelope {
+    uint64_t from_ns; /* windows begin here or later */
+    struct watch watch[CHANNELS][SCALES];
+};
+
+struct breach {
+    double excess; /* over the margin, in margins; <= 0: none */
+    enum channel channel;
+    int scale;
+    enum edge edge;
+};
+
+void envelope_init(struct envelope *e, uint64_t from_ns);
+/* The same regime again, from from_ns on. */
+void envelope_resume(struct envelope *e, uint64_t from_ns);
+/* Sample i against the bounds (period_s: known period of an iteration or 0;
+ * swings: has it been this regime for so long that its swings must show?).
+ * raw: single readings alone, learned or not fully.
+ */
+struct breach envelope_test(const struct envelope *e, const struct history *h, uint64_t i,
+                            bool swings, double period_s);
+void envelope_learn(struct envelope *e, const struct history *h, uint64_t i);
+/* Could the samples [from, to) be of this regime?  Tested with windows inside them alone.
+ */
+bool envelope_fits(const struct envelope *e, const struct history *h, uint64_t from,
+                   uint64_t to);
+/* Least and most of single readings learned; false: none yet. */
+bool envelope_range(const struct envelope *e, enum channel c, double *ret_low,
+                    double *ret_high);
+
+#endif

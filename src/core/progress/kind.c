@@ -1,0 +1,53 @@
+#include "core/progress/kind.h"
+
+#include <math.h>
+
+#define PAUSE_SHARE 0.35
+#define CHANGE_SHARE 0.85
+#define FLOOR_SHARE 0.06
+#define IDLE_S 45.0
+#define VALIDATE_S 180.0
+#define FLOOR_MOST 0.25 /* of training's power, where nothing lower was seen */
+#define WORKING_SM 50.0
+
+const char *phase_kind_name(enum phase_kind kind)
+{
+    static const char *const names[PHASE_KINDS] = {"unknown",  "startup", "train",
+                                                   "validate", "load",    "checkpoint",
+                                                   "idle",     "change"};
+    return names[kind];
+}
+
+static bool works(const struct look *l, const struct look_back *b)
+{
+    bool swings = l->high_w - l->low_w > 10 * l->noise_w + 0.15 * l->level_w;
+
+    if (!isnan(l->sm))
+        return l->sm >= WORKING_SM || (swings && l->sm >= WORKING_SM / 2);
+    return swings || l->level_w >= 1.5 * b->first_w;
+}
+
+static enum phase_kind pause_kind(const struct look *l, double share)
+{
+    if (l->lasted_s >= IDLE_S)
+        return PHASE_IDLE;
+    if (!isnan(l->sm))
+        return l->sm > 8 ? PHASE_LOAD : PHASE_CHECKPOINT;
+    return share < FLOOR_SHARE ? PHASE_CHECKPOINT : PHASE_LOAD;
+}
+
+enum phase_kind phase_guess(const struct look *l, const struct look_back *b)
+{
+    if (b->train_w <= 0) {
+        if (works(l, b))
+            return PHASE_TRAIN;
+        return PHASE_STARTUP;
+    }
+    double floor = fmin(b->floor_w, FLOOR_MOST * b->train_w);
+    double share = (l->level_w - floor) / fmax(b->train_w - floor, 1);
+    if (share < PAUSE_SHARE)
+        return pause_kind(l, share);
+    if (share < CHANGE_SHARE)
+        return l->lasted_s < VALIDATE_S ? PHASE_VALIDATE : PHASE_CHANGE;
+    return b->after_train ? PHASE_CHANGE : PHASE_TRAIN;
+}

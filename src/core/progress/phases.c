@@ -1,0 +1,531 @@
+#include "core/progress/phases.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "core/progress/envelope.h"
+#include "core/progress/kind.h"
+#include "core/progress/onset.h"
+
+enum { REGIMES = 8, VISITS = 16, LEAST_BUCKETS = 5, OWN_PATTERN = 5 };
+#define STILL_SD 4.0
+#define CROSSING_SD 5.0
+#define SETTLE_S 2.0
+#define TRIAL_S 8.0
+#define FIRST_S 8.0 /* of a trace: a step may be under way */
+#define CYCLE_MOST_S 65.0
+#define GAP_S 5.0
+#define TRAIN_AFTER_S 30.0 /* a change is the training to compare with from then on */
+
+struct regime {
+    bool used;
+    unsigned id;
+    struct envelope envelope;
+    enum phase_kind kind;
+    double cycle_s; /* of a long step that was taken for phases; 0 none */
+    uint64_t last_ns;
+};
+
+/* A stay in a regime. */
+struct visit {
+    unsigned id; /* of the regime */
+    uint64_t onset_ns, fired_ns, event;
+    double dwell_s;
+    bool plain;     /* without a pattern of its own */
+    double level_w; /* while it kept still */
+};
+
+struct phases {
+    struct history history;
+    struct regime regime[REGIMES];
+    unsigned ids;
+    int now; /* index of the regime */
+    bool settling, trial, has_event;
+    int left;         /* regime left, while settling */
+    double direction; /* of the shift that is settling */
+    uint64_t begin;   /* first sample of this visit that counts */
+    uint64_t begin_ns;
+    unsigned pending;
+    uint64_t pending_ns, jump_ns;
+    struct breach breach; /* that is pending */
+    uint64_t next_guess_ns;
+    struct visit visit[VISITS]; /* the newest last */
+    unsigned visits;
+    struct phase_event event[PHASES_EVENTS];
+    uint64_t events;
+    struct look_back past;
+    double low, high, sum, n, sm_sum, mem_sum; /* of this visit, since begin */
+    int side;                                  /* of the running mean: -1, 1; 0 not yet */
+    unsigned crossings;                        /* of it, in this visit */
+    double still, still_sum; /* of them: readings that moved by no more than noise */
+    bool corrected;
+};
+
+int phases_new(struct phases **ret)
+{
+    struct phases *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return -ENOMEM;
+    history_init(&p->history);
+    p->past.floor_w = INFINITY;
+    *ret = p;
+    return 0;
+}
+
+void phases_free(struct phases *p)
+{
+    free(p);
+}
+
+uint64_t phases_events(const struct phases *p)
+{
+    return p->events;
+}
+
+const struct phase_event *phases_event(const struct phases *p, uint64_t no)
+{
+    if (no >= p->events || no + PHASES_EVENTS < p->events)
+        return NULL;
+    return &p->event[no % PHASES_EVENTS];
+}
+
+enum phase_kind phases_now(const struct phases *p)
+{
+    return p->history.n ? p->regime[p->now].kind : PHASE_UNKNOWN;
+}
+
+static struct visit *newest(struct phases *p)
+{
+    return &p->visit[p->visits - 1];
+}
+
+static struct look look_now(const struct phases *p)
+{
+    const struct history *h = &p->history;
+    const struct visit *v = &p->visit[p->visits - 1];
+    uint64_t now = history_at_ns(h, h->n - 1);
+    double level = p->n > 0 ? p->sum / p->n : history_value(h, CHANNEL_POWER, h->n - 1);
+
+    return (struct look){
+        .level_w = level,
+        .low_w = p->still > 0.5 * p->n ? p->low : 0.5 * level,
+        .high_w = p->still > 0.5 * p->n ? p->high : 1.5 * level,
+        .noise_w = history_noise(h, CHANNEL_POWER, level),
+        .sm = h->known[CHANNEL_SM] && p->n > 0 ? p->sm_sum / p->n : NAN,
+        .mem = h->known[CHANNEL_MEM] && p->n > 0 ? p->mem_sum / p->n : NAN,
+        .lasted_s = s_of_ns(now - v->onset_ns),
+    };
+}
+
+static bool is_flat(const struct look *l)
+{
+    return l->high_w - l->low_w < 10 * l->noise_w + 0.06 * l->level_w;
+}
+
+static void name_event(struct phases *p, enum phase_kind kind)
+{
+    struct regime *g = &p->regime[p->now];
+    const struct visit *v = newest(p);
+
+    g->kind = kind;
+    if (!p->has_event || v->event + PHASES_EVENTS < p->events)
+        return;
+    struct phase_event *e = &p->event[v->event % PHASES_EVENTS];
+    if (e->kind != kind) {
+        e->kind = kind;
+        p->corrected = true;
+    }
+}
+
+/* What the regime is taken for now that so much of it was seen. */
+static void guess(struct phases *p, bool ends)
+{
+    struct look l = look_now(p);
+    struct regime *g = &p->regime[p->now];
+    bool back = p->has_event && p->event[newest(p)->event % PHASES_EVENTS].back;
+
+    if (p->n == 0 || p->trial)
+        return;
+    if (p->visits == 1 && p->past.first_w <= 0 && l.lasted_s > 1)
+        p->past.first_w = l.level_w;
+    if (ends || l.lasted_s > 2)
+        p->past.floor_w = fmin(p->past.floor_w, l.level_w);
+    if (g->kind == PHASE_TRAIN && !ends) {
+        p->past.train_w = l.level_w;
+        return;
+    }
+    bool lasting = back && g->kind != PHASE_CHECKPOINT && g->kind != PHASE_LOAD;
+    enum phase_kind kind =
+        lasting || g->kind == PHASE_TRAIN ? g->kind : phase_guess(&l, &p->past);
+    if (p->visits == 1 && kind == PHASE_TRAIN && l.lasted_s < 3 && !ends)
+        return;
+    name_event(p, kind);
+    if (kind == PHASE_TRAIN || (kind == PHASE_CHANGE && l.lasted_s >= TRAIN_AFTER_S))
+        p->past.train_w = l.level_w;
+}
+
+static void count_sample(struct phases *p, uint64_t i)
+{
+    double v = history_value(&p->history, CHANNEL_POWER, i);
+
+    double before = history_value(&p->history, CHANNEL_POWER, i > 0 ? i - 1 : 0);
+
+    if (fabs(v - before) <= STILL_SD * history_noise(&p->history, CHANNEL_POWER, v)) {
+        p->low = p->still > 0 ? fmin(p->low, v) : v;
+        p->high = p->still > 0 ? fmax(p->high, v) : v;
+        p->still_sum += v;
+        p->still++;
+    }
+    double mean = p->n > 0 ? p->sum / p->n : v;
+    double slack =
+        CROSSING_SD * history_noise(&p->history, CHANNEL_POWER, mean) + 0.02 * mean;
+    if (fabs(v - mean) > slack && (v > mean ? 1 : -1) != p->side) {
+        p->side = v > mean ? 1 : -1;
+        p->crossings++;
+    }
+    p->sum += v;
+    p->sm_sum += history_value(&p->history, CHANNEL_SM, i);
+    p->mem_sum += history_value(&p->history, CHANNEL_MEM, i);
+    p->n++;
+}
+
+static int regime_slot(struct phases *p)
+{
+    int oldest = -1;
+
+    for (int i = 0; i < REGIMES; i++) {
+        if (!p->regime[i].used)
+            return i;
+        if (i != p->now && i != p->left &&
+            (oldest < 0 || p->regime[i].last_ns < p->regime[oldest].last_ns))
+            oldest = i;
+    }
+    return oldest;
+}
+
+/* A regime of its own, learned from sample `from` on. */
+static void begin_fresh(struct phases *p, uint64_t from)
+{
+    int slot = regime_slot(p);
+    struct regime *g = &p->regime[slot];
+
+    *g = (struct regime){.used = true, .id = ++p->ids};
+    p->now = slot;
+    p->trial = false;
+    newest(p)->id = g->id;
+    if (p->has_event)
+        p->event[newest(p)->event % PHASES_EVENTS].back = false;
+    envelope_init(&g->envelope, history_at_ns(&p->history, from));
+    for (uint64_t i = from; i < p->history.n; i++)
+        envelope_learn(&g->envelope, &p->history, i);
+}
+
+/* Another regime than `but` that the samples from `from` on could be of: -1 none. */
+static int find_known(const struct phases *p, uint64_t from, int but)
+{
+    int best = -1;
+
+    for (int i = 0; i < REGIMES; i++) {
+        const struct regime *g = &p->regime[i];
+        if (!g->used || i == but ||
+            g->envelope.watch[CHANNEL_POWER][0].bucket < LEAST_BUCKETS)
+            continue;
+        if (envelope_fits(&g->envelope, &p->history, from, p->history.n) &&
+            (best < 0 || g->last_ns > p->regime[best].last_ns))
+            best = i;
+    }
+    return best;
+}
+
+static void restart_sums(struct phases *p, uint64_t from)
+{
+    p->begin = from;
+    p->begin_ns = history_at_ns(&p->history, from);
+    p->side = 0;
+    p->crossings = 0;
+    p->n = p->still = p->still_sum = p->sum = p->sm_sum = p->mem_sum = 0;
+    for (uint64_t i = from; i < p->history.n; i++)
+        count_sample(p, i);
+}
+
+static bool alike(double a, double b, double slack_s)
+{
+    return fabs(a - b) <= 0.2 * fmax(a, b) + slack_s;
+}
+
+static double slack_w(const struct phases *p, double level_w)
+{
+    return STILL_SD * history_noise(&p->history, CHANNEL_POWER, level_w) + 0.03 * level_w;
+}
+
+static bool same_level(const struct phases *p, const struct visit *a,
+                       const struct visit *b)
+{
+    return fabs(a->level_w - b->level_w) <= slack_w(p, fmax(a->level_w, b->level_w));
+}
+
+/* The levels of a long step, taken for phases, come round again: how many of them. */
+static unsigned cycle_of(const struct phases *p)
+{
+    unsigned n = p->visits - 1;
+    double level = history_value(&p->history, CHANNEL_POWER, p->history.n - 1);
+    double slack = 2 * p->history.step_s;
+
+    for (unsigned q = 2; q <= 4 && q + 1 <= n; q++) {
+        const struct visit *v = p->visit;
+        bool regular = alike(v[n - 1].dwell_s, v[n - 1 - q].dwell_s, slack);
+        bool again = q + 2 <= n && alike(v[n - 2].dwell_s, v[n - 2 - q].dwell_s, slack);
+        bool levels = same_level(p, &v[n - 1], &v[n - 1 - q]) &&
+                      fabs(level - v[n - q].level_w) <= slack_w(p, level);
+        bool same = regular && (levels || again);
+        double period = s_between(v[n - q].onset_ns, v[n].onset_ns);
+        for (unsigned i = n - q; i < n; i++)
+            same = same && v[i].plain;
+        if (same && period <= CYCLE_MOST_S)
+            return q;
+    }
+    return 0;
+}
+
+static void drop_regime(struct phases *p, unsigned id)
+{
+    for (int i = 0; i < REGIMES; i++)
+        if (p->regime[i].id == id)
+            p->regime[i].used = false;
+}
+
+/* One regime of what was taken for several; their events are withdrawn. */
+static void merge_cycle(struct phases *p, unsigned q)
+{
+    unsigned n = p->visits - 1, from = n - q;
+    uint64_t now = history_at_ns(&p->history, p->history.n - 1);
+
+    double cycle_s = s_between(p->visit[n - q].onset_ns, p->visit[n].onset_ns);
+    while (from > 1 && p->visit[from - 2].plain &&
+           same_level(p, &p->visit[from - 2], &p->visit[from - 2 + q])) {
+        double dwell = p->visit[from - 2].dwell_s, whole = p->visit[from - 2 + q].dwell_s;
+        double slack = 2 * p->history.step_s;
+        /* The trace may begin inside one. */
+        if (!alike(dwell, whole, slack) && (from > 2 || dwell > whole + slack))
+            break;
+        from--;
+    }
+    for (unsigned i = from; i <= n; i++)
+        if (p->visit[i].event + PHASES_EVENTS >= p->events)
+            p->event[p->visit[i].event % PHASES_EVENTS].withdrawn_ns = now;
+    for (unsigned i = n - q; i < n; i++)
+        drop_regime(p, p->visit[i].id);
+    p->visits = from;
+    p->has_event = from > 1;
+    p->corrected = true;
+    uint64_t begin = history_find(&p->history, newest(p)->onset_ns);
+    p->left = -1;
+    p->now = -1;
+    begin_fresh(p, begin);
+    p->regime[p->now].cycle_s = cycle_s;
+    restart_sums(p, begin);
+    p->regime[p->now].kind = PHASE_UNKNOWN;
+    guess(p, false);
+}
+
+/* The shift has settled: a regime known, on trial, or a new one. */
+static void begin_visit(struct phases *p)
+{
+    uint64_t from = p->history.n - 1;
+    int known = find_known(p, from, p->left);
+
+    p->settling = false;
+    p->pending = 0;
+    p->next_guess_ns = 0;
+    if (known >= 0) {
+        p->now = known;
+        p->trial = true;
+        newest(p)->id = p->regime[known].id;
+        envelope_resume(&p->regime[known].envelope, history_at_ns(&p->history, from));
+        p->event[newest(p)->event % PHASES_EVENTS].back = true;
+        name_event(p, p->regime[known].kind);
+    } else {
+        begin_fresh(p, from);
+    }
+    p->left = -1;
+    restart_sums(p, from);
+    unsigned q = cycle_of(p);
+    if (q > 0)
+        merge_cycle(p, q);
+    else
+        guess(p, false);
+}
+
+static void fire(struct phases *p, const struct breach *b)
+{
+    const struct history *h = &p->history;
+    uint64_t now = history_at_ns(h, h->n - 1);
+    struct onset o = onset_find(h, p->begin_ns, b);
+
+    guess(p, true);
+    struct visit *v = newest(p);
+    struct look l = look_now(p);
+    p->past.after_train =
+        p->regime[p->now].kind == PHASE_TRAIN || p->regime[p->now].kind == PHASE_CHANGE;
+    v->dwell_s = s_between(v->onset_ns, o.at_ns);
+    v->plain = p->crossings < OWN_PATTERN;
+    v->level_w = p->still > 0 ? p->still_sum / p->still : l.level_w;
+    p->regime[p->now].last_ns = now;
+    if (p->visits == VISITS)
+        memmove(p->visit, p->visit + 1, sizeof *p->visit * --p->visits);
+    struct phase_event e = {.onset_ns = o.at_ns, .fired_ns = now};
+    p->visit[p->visits++] =
+        (struct visit){.onset_ns = o.at_ns, .fired_ns = now, .event = p->events};
+    l = (struct look){.level_w = o.level_w,
+                      .low_w = o.level_w,
+                      .high_w = o.level_w,
+                      .noise_w = history_noise(h, CHANNEL_POWER, o.level_w),
+                      .sm = h->known[CHANNEL_SM] ? history_value(h, CHANNEL_SM, h->n - 1)
+                                                 : NAN,
+                      .mem = NAN};
+    e.kind = e.first_kind = phase_guess(&l, &p->past);
+    p->event[p->events++ % PHASES_EVENTS] = e;
+    p->has_event = true;
+    p->corrected = true;
+    p->left = p->now;
+    p->settling = true;
+    p->direction = o.up ? 1 : -1;
+    p->pending = 0;
+}
+
+/* On trial and it does not hold: another one that does, or a new one. */
+static void trial_failed(struct phases *p)
+{
+    int other = find_known(p, p->begin, p->now);
+
+    p->pending = 0;
+    p->next_guess_ns = 0;
+    if (other >= 0) {
+        p->now = other;
+        newest(p)->id = p->regime[other].id;
+        envelope_resume(&p->regime[other].envelope, p->begin_ns);
+        name_event(p, p->regime[other].kind);
+    } else {
+        begin_fresh(p, p->begin > history_first(&p->history)
+                           ? p->begin
+                           : history_first(&p->history));
+        guess(p, false);
+    }
+}
+
+/* Up out of a pause that is too young for bounds, into something known. */
+static bool jumped(const struct phases *p, struct breach *ret)
+{
+    const struct history *h = &p->history;
+    struct look l = look_now(p);
+    enum phase_kind kind = p->regime[p->now].kind;
+    double v = history_value(h, CHANNEL_POWER, h->n - 1);
+    double slack = 6 * l.noise_w + 0.1 * l.level_w + 3;
+
+    if (p->trial ||
+        (kind != PHASE_LOAD && kind != PHASE_CHECKPOINT && kind != PHASE_IDLE))
+        return false;
+    if (p->n < 3 || !is_flat(&l) || v <= l.high_w + slack ||
+        find_known(p, h->n - 1, p->now) < 0)
+        return false;
+    *ret = (struct breach){1, CHANNEL_POWER, 0, EDGE_OVER};
+    return true;
+}
+
+static bool still_moving(const struct phases *p)
+{
+    const struct history *h = &p->history;
+    double step = history_value(h, CHANNEL_POWER, h->n - 1) -
+                  history_value(h, CHANNEL_POWER, h->n - 2);
+    double since =
+        s_between(newest((struct phases *)p)->fired_ns, history_at_ns(h, h->n - 1));
+
+    if (since < 0.9 * h->fresh_s && since < SETTLE_S)
+        return true;
+    return since < SETTLE_S &&
+           p->direction * step >
+               3 * history_noise(h, CHANNEL_POWER,
+                                 history_value(h, CHANNEL_POWER, h->n - 1));
+}
+
+static void watch_sample(struct phases *p, double period_s)
+{
+    struct history *h = &p->history;
+    uint64_t i = h->n - 1, now = history_at_ns(h, i);
+    struct regime *g = &p->regime[p->now];
+    if (period_s <= 0)
+        period_s = g->cycle_s;
+    struct breach b = envelope_test(&g->envelope, h, i, !p->trial, period_s);
+
+    bool early = p->visits == 1 && s_of_ns(now - p->begin_ns) < FIRST_S;
+    if (early || (b.excess <= 0 && !jumped(p, &b))) {
+        p->pending = 0;
+        count_sample(p, i);
+        if (!p->trial)
+            envelope_learn(&g->envelope, h, i);
+        return;
+    }
+    if (p->pending++ == 0)
+        p->pending_ns = now;
+    if (p->pending == 1 || b.excess > p->breach.excess)
+        p->breach = b;
+    if (p->pending < 2 || s_of_ns(now - p->pending_ns) < 0.9 * h->fresh_s)
+        return;
+    if (p->trial && s_of_ns(now - p->begin_ns) < fmax(TRIAL_S, 2 * period_s))
+        trial_failed(p);
+    else
+        fire(p, &p->breach);
+}
+
+static void guess_later(struct phases *p, uint64_t now)
+{
+    double lasted = s_of_ns(now - newest(p)->onset_ns);
+
+    if (now < p->next_guess_ns)
+        return;
+    guess(p, false);
+    p->next_guess_ns = now + (uint64_t)(fmax(0.5, lasted * 0.1) * 1e9);
+}
+
+static void first_sample(struct phases *p)
+{
+    p->visits = 1;
+    p->visit[0] = (struct visit){.onset_ns = history_at_ns(&p->history, 0)};
+    p->left = -1;
+    p->now = -1;
+    begin_fresh(p, 0);
+    restart_sums(p, 0);
+}
+
+bool phases_feed(struct phases *p, const struct activity *a, double period_s)
+{
+    struct history *h = &p->history;
+    uint64_t before = h->n ? history_at_ns(h, h->n - 1) : 0;
+
+    if (!history_add(h, a))
+        return false;
+    p->corrected = false;
+    if (h->n == 1) {
+        first_sample(p);
+        return false;
+    }
+    if (s_of_ns(a->at_ns - before) > fmax(GAP_S, 20 * h->step_s))
+        envelope_resume(&p->regime[p->now].envelope, a->at_ns);
+    if (p->settling) {
+        if (still_moving(p))
+            return false;
+        begin_visit(p);
+        return p->corrected;
+    }
+    watch_sample(p, period_s);
+    if (p->trial && !p->settling &&
+        s_of_ns(a->at_ns - p->begin_ns) >= fmax(TRIAL_S, 2 * period_s))
+        p->trial = false;
+    if (!p->settling)
+        guess_later(p, a->at_ns);
+    return p->corrected;
+}
