@@ -308,6 +308,13 @@ int cap_hold_code(const struct cap_hold *h)
 
     for (size_t i = 0; i < h->n; i++) {
         const struct cap_target *t = &h->target[i];
+        if (!t->reached && !t->lost)
+            cli_say("cap: GPU %u: ended before it was down at %g W", t->index,
+                    w_of_mw(t->cap_mw));
+    }
+
+    for (size_t i = 0; i < h->n; i++) {
+        const struct cap_target *t = &h->target[i];
         good += t->reached && !t->lost && t->restored;
     }
     if (good == 0 && h->n > 0)

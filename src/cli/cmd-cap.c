@@ -291,7 +291,12 @@ static int run(const struct cli_env *env, int argc, char **argv)
     bool wants_value = word[0] && strcmp(word[0], "set") == 0;
     bool known = word[0] && (wants_value || strcmp(word[0], "clear") == 0 ||
                              strcmp(word[0], "show") == 0);
-    if (!known || wants_value != (word[1] != NULL))
+    if (word[0] && !known)
+        return cli_fail(EXIT_USAGE,
+                        "cap: '%s' is none of: set W (or set N%%), clear, show", word[0]);
+    if (known && !wants_value && word[1])
+        return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", word[1], word[0]);
+    if (!known || !word[1] == wants_value)
         return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
     return act(&c, word[0], word[1]);
 }

@@ -342,9 +342,15 @@ static void judge_limits(const struct survey *s, struct findings *ret)
             b->sample.enforced_mw == b->limits.default_mw)
             continue;
         survey_cap(b, cap, sizeof cap);
-        finding_add(ret, "limit", FINDING_NOTE, "board %u has %g W (%s)", b->info.index,
+        finding_add(ret, "limit", b->held.gone ? FINDING_WARN : FINDING_NOTE,
+                    "board %u has %g W (%s)", b->info.index,
                     w_of_mw(b->sample.enforced_mw), cap);
-        if (!s->about.simulated)
+        if (b->held.gone)
+            finding_remedy(ret, "underwatt cap clear --gpus %u brings the original back",
+                           b->info.index);
+        else if (b->held.known)
+            continue; /* whoever holds it brings it back */
+        else if (!s->about.simulated)
             finding_remedy(
                 ret,
                 "Underwatt takes it as the original and brings it back; for the "
@@ -353,11 +359,27 @@ static void judge_limits(const struct survey *s, struct findings *ret)
     }
 }
 
+/* An actuator that writes to other boards than these. */
+static bool is_of_another_world(const struct doctor_facts *f,
+                                const struct machine_writer *w)
+{
+    const struct nvml_about *about = f->survey ? &f->survey->about : &f->look;
+
+    if (!w->library[0]) /* the system's */
+        return about->simulated;
+    return about->library[0] && strcmp(w->library, about->library) != 0;
+}
+
 static void judge_writers(const struct doctor_facts *f, struct findings *ret)
 {
+    size_t n = 0;
+
     for (size_t i = 0; i < f->machine.n_writers; i++) {
         const struct machine_writer *w = &f->machine.writer[i];
         bool ours = strncmp(w->name, "underwatt", 9) == 0;
+        if (ours && is_of_another_world(f, w))
+            continue;
+        n++;
         if (ours) /* the kernel cuts its name to 15 characters */
             finding_add(ret, "writers", FINDING_NOTE,
                         "underwatt-actuator (pid %d), Underwatt's own, runs",
@@ -369,7 +391,7 @@ static void judge_writers(const struct doctor_facts *f, struct findings *ret)
             finding_remedy(ret, "where it changes a limit while a job runs, Underwatt "
                                 "yields: keep one of the two from setting limits");
     }
-    if (f->machine.n_writers == 0)
+    if (n == 0)
         finding_add(ret, "writers", FINDING_OK,
                     "no other program that is known to set limits runs");
 }

@@ -1,5 +1,7 @@
 #include "cli/held.h"
 
+#include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,4 +42,5 @@ void held_look(const char *dir, const char *uuid, struct held *ret)
                          .pid = holder(dir, uuid),
                          .original_mw = entry.original_mw,
                          .cap_mw = entry.intended_mw};
+    ret->gone = ret->pid > 0 && kill(ret->pid, 0) < 0 && errno == ESRCH;
 }

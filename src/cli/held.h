@@ -11,7 +11,8 @@
 
 struct held {
     bool known;           /* there is an entry that we may read */
-    pid_t pid;            /* whose cap it is; 0 unknown */
+    pid_t pid;            /* whose cap it is; 0 unknown … */
+    bool gone;            /* … and no longer there: the cap was left behind */
     uint32_t original_mw; /* comes back at the end */
     uint32_t cap_mw;
 };

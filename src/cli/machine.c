@@ -11,6 +11,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
+#include "io/file.h"
 
 enum { PATH_LEN = 512 };
 
@@ -93,6 +94,23 @@ static bool sets_limits(const char *comm)
     return false;
 }
 
+static void look_for_library(const char *root, const char *pid, struct machine_writer *w)
+{
+    char path[PATH_LEN];
+    auto_(mem_free) char *text = NULL;
+    size_t len = 0;
+    bool next = false;
+
+    (void)snprintf(path, sizeof path, "%s/proc/%.20s/cmdline", root, pid);
+    if (file_read(path, 65536, &text, &len, NULL) < 0)
+        return;
+    for (size_t at = 0; at < len; at += strlen(text + at) + 1) {
+        if (next)
+            (void)snprintf(w->library, sizeof w->library, "%s", text + at);
+        next = strcmp(text + at, "--library") == 0;
+    }
+}
+
 static void look_at_programs(const char *root, struct machine *m)
 {
     char path[PATH_LEN], comm[24];
@@ -110,6 +128,7 @@ static void look_at_programs(const char *root, struct machine *m)
         struct machine_writer *w = &m->writer[m->n_writers++];
         w->pid = (pid_t)pid;
         (void)snprintf(w->name, sizeof w->name, "%s", comm);
+        look_for_library(root, e->d_name, w);
     }
 }
 

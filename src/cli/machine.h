@@ -14,6 +14,7 @@ enum { MACHINE_WRITERS_MAX = 8 };
 struct machine_writer {
     pid_t pid;
     char name[24];
+    char library[256]; /* after --library on its command line; "" none */
 };
 
 struct machine {

@@ -153,6 +153,9 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
     else if (enforced && asked && s->enforced_mw != s->requested_mw)
         (void)snprintf(ret, size, "%g W enforced, %g W asked for",
                        w_of_mw(s->enforced_mw), w_of_mw(s->requested_mw));
+    else if (b->held.known && b->held.gone)
+        (void)snprintf(ret, size, "left by underwatt (process %d is gone), original %g W",
+                       (int)b->held.pid, w_of_mw(b->held.original_mw));
     else if (b->held.known && b->held.pid > 0)
         (void)snprintf(ret, size, "set by underwatt (pid %d), original %g W",
                        (int)b->held.pid, w_of_mw(b->held.original_mw));

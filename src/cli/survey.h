@@ -59,7 +59,8 @@ size_t survey_answering(const struct survey *s);
 bool survey_simulated(const struct survey *s);
 
 /* Why the limit in force is what it is: "default", "set; default 300 W", "set by
- * underwatt (pid 4711), original 300 W", "250 W enforced, 280 W asked for", "unknown".
+ * underwatt (pid 4711), original 300 W", "left by underwatt (process 4711 is gone), …",
+ * "250 W enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);
 /* What holds the clocks back, in words with blanks between; "" nothing known. */

@@ -32,6 +32,20 @@ static const struct json_value *value(const json_t *v)
     return (const struct json_value *)(const void *)v;
 }
 
+/* Without jansson's own names. */
+static const char *in_words(const json_error_t *why)
+{
+    switch (json_error_code(why)) {
+    case json_error_stack_overflow:
+        return "nested deeper than 2048 levels";
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        return "a text has the character \\u0000";
+    default:
+        return why->text;
+    }
+}
+
 int json_read(const char *name, const char *text, size_t len, struct json **ret,
               uw_error *err)
 {
@@ -45,7 +59,7 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
     if (!doc->root && (json_error_code(&why) == json_error_out_of_memory || !why.text[0]))
         return fail(err, -ENOMEM, "%s: out of memory", name);
     if (!doc->root)
-        return fail(err, -EINVAL, "%s:%d: %s", name, why.line, why.text);
+        return fail(err, -EINVAL, "%s:%d: %s", name, why.line, in_words(&why));
     *ret = take(doc);
     return 0;
 }

@@ -156,15 +156,15 @@ static int read_text(const struct place *p, const struct key *k, char *field)
 static int read_list(const struct place *p, const struct key *k, char *field)
 {
     size_t used = 0;
-    int r = yaml_want(p->node, YAML_SEQ, p->err);
 
-    if (r < 0)
-        return r;
+    if (yaml_kind(p->node) != YAML_SEQ)
+        return yaml_fail(p->node, p->err, -EINVAL,
+                         "%s: a list is wanted here, as in [0, 2-3]", p->key);
     memset(field, 0, k->size);
     for (size_t i = 0; i < yaml_count(p->node); i++) {
         const struct yaml_node *item = yaml_at(p->node, i);
         const char *text = NULL;
-        r = yaml_text(item, &text, p->err);
+        int r = yaml_text(item, &text, p->err);
         if (r < 0)
             return r;
         uw_error why = {""};

@@ -57,6 +57,7 @@ def refusals(node, d):
                              (("set", "30%", "--gpus", "0"), 2, "90 W is outside 150..300 W"),
                              (("set", "200", "--gpus", "9"), 2, "'9'"),
                              (("set", "200"), 2, "--gpus"),
+                             (("frob",), 2, "'frob' is none of"), (("show", "200"), 2, "'200': show takes no value"),
                              (("set", "200", "--gpus", "0", "--why", "x" * 200), 2, "why")):
         p = node.run("underwatt", "cap", *args)
         t.ok(p.returncode == code and word in p.stderr and p.stderr.count("\n") == 1,

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import subprocess
 import time
 
 import uwtest
@@ -19,9 +20,9 @@ def refusals(t, node):
                        (("set", "many", "--gpus", "0"), "many"),
                        (("set", "200", "--gpus", "9"), "'9'"),
                        (("set", "--gpus", "0"), "set W"),
-                       (("show", "200"), "set W"),
+                       (("show", "200"), "no value"),
                        (("set", "200", "300", "--gpus", "0"), "set W|300"),
-                       (("frobnicate",), "set W")):
+                       (("frobnicate",), "none of: set W")):
         p = node.run("underwatt", "cap", *args)
         said = any(word in p.stderr for word in text.split("|"))
         t.ok(p.returncode == 2 and said and p.stderr.count("\n") == 1,
@@ -91,11 +92,13 @@ def main():
         t.ok(q.returncode == 0 and limit(node, 0) == 300000, "cap clear puts it back", q.stderr)
 
         job = node.train("--workload", "resnet50", "--gpus", "0", "--steps", "100000")
-        p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0")
+        p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0", stderr=subprocess.PIPE)
         seen = uwtest.wait_for(lambda: 290000 < limit(node, 0) < 300000 and limit(node, 0), 10)
         t.ok(seen, "a board at work is walked down", limit(node, 0))
         p.send_signal(signal.SIGTERM)
-        t.ok(p.wait(10) in (0, 1) and limit(node, 0) == 300000, "and up at once")
+        said = p.communicate(timeout=10)[1]
+        t.ok(p.returncode == 1 and limit(node, 0) == 300000, "and up at once")
+        t.ok("GPU 0: ended before it was down at 200 W" in said, "and says that it was not there yet", said)
         job.kill()
     t.done()
 

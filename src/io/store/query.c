@@ -304,9 +304,25 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
                 "'%.40s' is none of by, from, to, zone, gco2e_kwh, price_kwh", key);
 }
 
+struct utc {
+    char t[32];
+};
+
+static struct utc utc_text(int64_t utc_ns)
+{
+    struct utc u = {"?"};
+    struct tm tm;
+    time_t s = (time_t)(utc_ns / (int64_t)NS_PER_S);
+
+    if (gmtime_r(&s, &tm))
+        (void)strftime(u.t, sizeof u.t, "%Y-%m-%dT%H:%M:%SZ", &tm);
+    return u;
+}
+
 int ledger_query_check(const struct ledger_query *q, uw_error *err)
 {
     if (q->from_utc_ns >= q->to_utc_ns)
-        return fail(err, -EINVAL, "from is not before to");
+        return fail(err, -EINVAL, "from (%s) is not before to (%s)",
+                    utc_text(q->from_utc_ns).t, utc_text(q->to_utc_ns).t);
     return 0;
 }

@@ -316,20 +316,21 @@ static int put_caps(const struct report *rep, uw_error *err)
     const struct report_caps *c = &rep->caps;
     struct json_out *o = rep->o;
 
-    int r = db_prepare(rep->l, "SELECT at, uuid FROM board WHERE id = ?", &stmt, err);
+    int r =
+        db_prepare(rep->l, "SELECT at, uuid, id FROM board ORDER BY at, id", &stmt, err);
     json_out_int(o, "caps_piece_s", c->piece_ms / 1000);
     json_out_array(o, "caps");
-    for (size_t i = 0; r >= 0 && i < c->n; i++) {
-        db_bind(stmt, "i", c->board[i]);
-        r = db_step(rep->l, stmt, err);
-        if (r < 0)
-            break;
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        size_t i = 0;
+        while (i < c->n && c->board[i] != sqlite3_column_int64(stmt, 2))
+            i++;
+        if (i == c->n)
+            continue;
         json_out_object(o, NULL);
         json_out_int(o, "gpu", sqlite3_column_int64(stmt, 0));
         json_out_text(o, "uuid", db_text(stmt, 1));
         put_pieces(o, c, i);
         json_out_end(o);
-        (void)sqlite3_reset(stmt);
     }
     json_out_end(o);
     return r;

@@ -91,6 +91,13 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
                        target_w, c ? c->who : "a claim", c ? w_of_mw(c->mw) : 0.0);
         break;
     default:
+        if (cap->state == CAPS_YIELDED) {
+            (void)snprintf(
+                buf, size,
+                "%g W: somebody else's limit, left alone; no claim is under it",
+                target_w);
+            break;
+        }
         (void)snprintf(buf, size,
                        "%g W: the limit found at the start, no claim is under it",
                        target_w);

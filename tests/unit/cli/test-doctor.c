@@ -101,9 +101,17 @@ static const struct {
     {"a limit is set", {.n = 1, .board = {{.info = {.index = 0}, .answers = true, .has_limits = true,
       .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
      "limit", FINDING_NOTE, "250 W", "-pl 300"},
-    {"another writer", {.n = 1, .board = {GOOD}, .machine = {.n_writers = 1, .writer = {{77, "zeusd"}}}},
+    {"a limit that is held", {.n = 1, .board = {{.answers = true, .has_limits = true, .held = {.known = true, .pid = 4711, .original_mw = 300000},
+      .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
+     "limit", FINDING_NOTE, "set by underwatt (pid 4711)", ""},
+    {"a limit that was left behind", {.n = 1, .board = {{.info = {.index = 2}, .answers = true, .has_limits = true, .held = {.known = true, .pid = 4711, .gone = true, .original_mw = 300000},
+      .limits = {150000, 300000, 300000}, .sample = {.has = GPU_HAS_ENFORCED, .enforced_mw = 250000}}}},
+     "limit", FINDING_WARN, "process 4711 is gone", "underwatt cap clear --gpus 2"},
+    {"the actuator of a world", {.n = 1, .board = {GOOD}, .simulated = true, .machine = {.n_writers = 1, .writer = {{78, "underwatt-actua", "/other/lib.so"}}}},
+     "writers", FINDING_OK, "no other program", ""},
+    {"another writer", {.n = 1, .board = {GOOD}, .machine = {.n_writers = 1, .writer = {{77, "zeusd", ""}}}},
      "writers", FINDING_NOTE, "zeusd (pid 77)", "yields"},
-    {"our own writer", {.n = 1, .board = {GOOD}, .machine = {.n_writers = 1, .writer = {{78, "underwatt-actua"}}}},
+    {"our own writer", {.n = 1, .board = {GOOD}, .machine = {.n_writers = 1, .writer = {{78, "underwatt-actua", ""}}}},
      "writers", FINDING_NOTE, "underwatt-actuator (pid 78), Underwatt's own", ""},
     {"simulated right", {.n = 1, .simulated = true, .board = {{.info = {.abilities = GPU_CAN_SET_LIMIT}, .answers = true}}},
      "right", FINDING_NOTE, "their world says", ""},
@@ -141,6 +149,8 @@ static void judge(const struct world *w, struct findings *ret)
     memcpy(boards, w->board, sizeof boards);
     survey.board = boards;
     survey.about.simulated = w->simulated;
+    struct nvml_about *about = &survey.about;
+    (void)snprintf(about->library, sizeof about->library, "/our/lib.so");
     (void)snprintf(survey.about.clock, sizeof survey.about.clock, "0:1");
     if (w->text)
         (void)snprintf(survey.error.text, sizeof survey.error.text, "%s", w->text);

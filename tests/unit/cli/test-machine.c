@@ -90,12 +90,15 @@ int main(void)
     PUT("/dev/nvidiactl", "");
     PUT("/usr/bin/sudo", "");
     PUT("/proc/123/comm", "nv-hostengine\n");
+    PUT("/proc/123/cmdline", "nv-hostengine\0-n\0--library\0/world/lib.so\0--serve\0");
     PUT("/proc/124/comm", "bash\n");
     machine_look(root, &m);
     ok(m.pci_known && m.nvidia_boards == 1, "one board on the bus");
     ok(m.module && m.nvidiactl == MACHINE_NODE_OPEN && m.sudo, "driver, door, sudo");
     ok(m.n_writers == 1 && m.writer[0].pid == 123, "one program that may set limits");
     is_str(m.writer[0].name, "nv-hostengine", "… by name");
+    const struct machine_writer *w = m.writer;
+    is_str(w->library, "/world/lib.so", "… and by the library it was told");
     check_clean();
     check_who();
     char command[100];

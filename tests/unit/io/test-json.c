@@ -213,8 +213,10 @@ static void reads(void)
            "refused: %s", err.text);
     static char deep[100000];
     memset(deep, '[', sizeof deep);
-    ok(json_read("f", deep, sizeof deep, &none, &err) == -EINVAL && !none, "deep: %s",
-       err.text);
+    ok(json_read("f", deep, sizeof deep, &none, &err) == -EINVAL && !none, "deep");
+    is_str(err.text, "f:1: nested deeper than 2048 levels", "in words");
+    ok(json_read("f", "[\"\\u0000\"]", 10, &none, &err) == -EINVAL && !none, "a NUL");
+    is_str(err.text, "f:1: a text has the character \\u0000", "in words");
     ok(json_read_file("/no/such", 10, &none, &err) == -ENOENT && !none, "no file");
     ok(json_read_file("/proc/self/stat", 5, &none, &err) == -EFBIG && !none, "too large");
 }

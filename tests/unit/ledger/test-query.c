@@ -126,9 +126,11 @@ static void test_good(void)
     ok(q.has_price && q.price_kwh == 0.30 && strcmp(q.currency, "EUR") == 0, "is kept");
     is_int(ledger_query_set(&q, "gco2e_kwh", "380", NOW, &err), 0, "an intensity");
     ok(q.has_carbon && q.gco2e_kwh == 380, "is kept");
-    q.from_utc_ns = q.to_utc_ns;
-    is_int(ledger_query_check(&q, &err), -EINVAL, "nothing between from and to: %s",
-           err.text);
+    q.from_utc_ns = q.to_utc_ns = 1763812800 * 1000000000ll;
+    is_int(ledger_query_check(&q, &err), -EINVAL, "nothing between from and to");
+    is_str(err.text,
+           "from (2025-11-22T12:00:00Z) is not before to (2025-11-22T12:00:00Z)",
+           "both are told");
 }
 
 int main(void)

@@ -87,7 +87,7 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"no bool", "node: {dry_run: yes}", -EINVAL, "'yes' is none of: false, true"},
     {"a list where a value is", "node: {hostname: [a]}", -EINVAL, "c.yaml:1:"},
     {"too long a text", "node: {admin_group: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}", -EINVAL, "node.admin_group: longer than 63 bytes"},
-    {"boards as a text", "boards: {only: '0,1'}", -EINVAL, "c.yaml:1: a list"},
+    {"boards as a text", "boards: {only: '0,1'}", -EINVAL, "c.yaml:1: boards.only: a list is wanted"},
     {"a range of boards upside down", "boards: {only: [7-3]}", -EINVAL, "c.yaml:1: boards.only: '7-3' is no index and no range"},
     {"an empty board", "boards: {only: ['']}", -EINVAL, "boards.only: an entry of the list is empty"},
     {"an empty hostname", "node:\n  hostname: ''", -EINVAL, "c.yaml:2: node.hostname: is empty"},
