@@ -437,9 +437,28 @@ static void domains(struct ledger *l)
     test_domains(l);
 }
 
+/* Boards whose rows came in another order stand by their index. */
+static void test_order(struct ledger *l)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    struct ledger_query q = query("gpu", NULL, NULL);
+    struct got g;
+    static const size_t came[] = {1, 0, 2};
+
+    for (size_t i = 0; i < 3; i++)
+        (void)help_interval(b, (int64_t)i, came[i], 0, 300000, 100, 1);
+    is_int(ledger_write(l, b, NULL), 0, "three boards, the second first");
+    get(l, &q, &g);
+    const struct json_value *caps = json_get(g.root, "caps");
+    is_int(json_count(caps), 3, "caps of three boards");
+    for (size_t i = 0; i < json_count(caps); i++)
+        is_int(number(json_at(caps, i), "gpu"), (int)i, "in their order");
+    json_free(g.doc);
+}
+
 int main(void)
 {
-    auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL;
+    auto_(ledger_close) struct ledger *l = NULL, *m = NULL, *c = NULL, *o = NULL;
     uw_error err = {{0}};
 
     if (!help_begin())
@@ -462,6 +481,9 @@ int main(void)
     (void)help_open("c.sqlite", T0, &c, &err);
     (void)help_boards(c, 1);
     domains(c);
+    (void)help_open("o.sqlite", T0, &o, &err);
+    (void)help_boards(o, 3);
+    test_order(o);
     help_end();
     return done();
 }
