@@ -2,7 +2,7 @@
  * simulated ones whose phases are known.
  *
  *     phases --trace FILE.csv [--events FILE.csv]
- *     phases --self [--seeds N] [--only PLOT] [--json FILE|-] [-v]
+ *     phases --self [--seeds N] [--first SEED] [--only PLOT] [--json FILE|-] [-v]
  *     phases --self --only PLOT --seed N --dump FILE     one simulated trace, and
  * FILE.events
  */
@@ -22,7 +22,7 @@
 struct options {
     const char *trace, *events, *only, *json, *dump;
     bool self, verbose;
-    uint64_t seeds, seed;
+    uint64_t seeds, seed, first; /* first: seed of the first trace */
 };
 
 static void print_number(FILE *f, const char *key, bool known, double v)
@@ -180,14 +180,15 @@ static int self(const struct options *o, FILE *f, uw_error *err)
 {
     const char *comma = "";
 
-    (void)fprintf(f, "{\"seeds\":%llu,\"rows\":[", (unsigned long long)o->seeds);
+    (void)fprintf(f, "{\"seeds\":%llu,\"first\":%llu,\"rows\":[",
+                  (unsigned long long)o->seeds, (unsigned long long)o->first);
     for (enum plot plot = 0; plot < PLOTS; plot++) {
         struct score score = {0};
         if (o->only && strcmp(o->only, plot_name(plot)) != 0)
             continue;
         for (uint64_t k = 0; k < o->seeds * n_elements(generations); k++) {
-            struct schedule s =
-                schedule_draw(plot, generations[k % n_elements(generations)], k + 1);
+            struct schedule s = schedule_draw(
+                plot, generations[k % n_elements(generations)], o->first + k);
             if (o->seed > 0 && s.seed != o->seed)
                 continue;
             int r = one(o, &s, &score, err);
@@ -225,6 +226,9 @@ static int parse(int argc, char **argv, struct options *o)
         else if (strcmp(a, "--seeds") == 0 && parse_u64(next, &o->seeds, NULL) == 0 &&
                  o->seeds > 0)
             i++;
+        else if (strcmp(a, "--first") == 0 && parse_u64(next, &o->first, NULL) == 0 &&
+                 o->first > 0)
+            i++;
         else if (strcmp(a, "--seed") == 0 && parse_u64(next, &o->seed, NULL) == 0 &&
                  o->seed > 0)
             i++;
@@ -239,16 +243,16 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.seeds = 2};
+    struct options o = {.seeds = 2, .first = 1};
     uw_error err = {0};
     FILE *f = stdout;
     int r;
 
     if (parse(argc, argv, &o) < 0) {
-        (void)fprintf(
-            stderr,
-            "usage: phases --trace FILE.csv [--events FILE.csv] | --self [--seeds N] "
-            "[--only PLOT [--seed N [--dump FILE]]] [--json FILE|-] [-v]\n");
+        (void)fprintf(stderr,
+                      "usage: phases --trace FILE.csv [--events FILE.csv] | --self "
+                      "[--seeds N] [--first SEED] "
+                      "[--only PLOT [--seed N [--dump FILE]]] [--json FILE|-] [-v]\n");
         return 2;
     }
     if (o.json && strcmp(o.json, "-") != 0 && !(f = fopen(o.json, "we"))) {

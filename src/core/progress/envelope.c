@@ -10,10 +10,11 @@
 #define LEAST_BUCKET_S 0.375
 #define LONGEST_S \
     130.0 /* a bound that moved is believed again after so long at the latest */
-#define MARGIN_SD 4.5
+#define MARGIN_SD 5.0
 #define SWING_MARGIN 2
 #define YOUNG_BUCKETS 6       /* the extremes of few windows are not yet the regime's */
-#define MARGIN_WIDTH 0.06     /* of the envelope's own width */
+#define MARGIN_WIDTH 0.07     /* of the envelope's own width */
+#define MARGIN_ENDS 0.25      /* of a sample's share of the window, times the swing */
 #define MARGIN_LEVEL 0.004    /* of the level */
 #define DRIFT_PER_S 0.0003    /* of the level: warming is no change */
 #define NOISE_QUANTILE 0.25   /* of the differences between readings … */
@@ -179,7 +180,8 @@ static double margin(const struct watch *w, const struct history *h, enum channe
     double level = c == CHANNEL_POWER ? fabs(high + low) / 2 : 0;
 
     return MARGIN_SD * history_noise(h, c, high) / sqrt(n) + MARGIN_WIDTH * (high - low) +
-           (MARGIN_LEVEL + DRIFT_PER_S * s) * level + least[c];
+           MARGIN_ENDS * w->swing / (n + 1) + (MARGIN_LEVEL + DRIFT_PER_S * s) * level +
+           least[c];
 }
 
 static void bound_take(struct bound *b, double v, double slack, uint64_t bucket, int k)
@@ -275,16 +277,26 @@ static double window_value(const struct history *h, enum channel c, uint64_t i, 
                   : history_mean(h, c, from, history_at_ns(h, i));
 }
 
+static double swing_of(const struct envelope *e, enum channel c)
+{
+    double low, high;
+
+    return envelope_range(e, c, &low, &high) ? high - low : 0;
+}
+
 void envelope_learn(struct envelope *e, const struct history *h, uint64_t i)
 {
     for (int k = 0; k < SCALES; k++) {
         uint64_t from;
         if (!window_of(h, e->from_ns, i, k, &from))
             continue;
-        for (enum channel c = 0; c < CHANNELS; c++)
-            if (h->known[c])
-                watch_learn(&e->watch[c][k], h, c, k, history_at_ns(h, i),
-                            window_value(h, c, i, k, from));
+        for (enum channel c = 0; c < CHANNELS; c++) {
+            struct watch *w = &e->watch[c][k];
+            if (!h->known[c])
+                continue;
+            w->swing = k > 0 ? swing_of(e, c) : 0;
+            watch_learn(w, h, c, k, history_at_ns(h, i), window_value(h, c, i, k, from));
+        }
     }
 }
 

@@ -64,6 +64,7 @@ struct watch {
     double top[BUCKETS], bottom[BUCKETS]; /* by bucket */
     uint64_t bucket, visit; /* finished ones: ever, and at this visit's begin */
     uint64_t end_ns;        /* of the open bucket; 0: none open */
+    double swing; /* of single readings: what a window's ends may hold or miss */
     struct bound bound[EDGES];
 };
 

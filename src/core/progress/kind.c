@@ -2,6 +2,7 @@
 
 #include <math.h>
 
+#define ABOVE_FIRST 1.5
 #define PAUSE_SHARE 0.35
 #define CHANGE_SHARE 0.85
 #define FLOOR_SHARE 0.06
@@ -24,7 +25,7 @@ static bool works(const struct look *l, const struct look_back *b)
 
     if (!isnan(l->sm))
         return l->sm >= WORKING_SM || (swings && l->sm >= WORKING_SM / 2);
-    return swings || l->level_w >= 1.5 * b->first_w;
+    return swings || l->level_w >= ABOVE_FIRST * b->first_w;
 }
 
 static enum phase_kind pause_kind(const struct look *l, double share)
@@ -43,6 +44,8 @@ enum phase_kind phase_guess(const struct look *l, const struct look_back *b)
             return PHASE_TRAIN;
         return PHASE_STARTUP;
     }
+    if (l->level_w >= ABOVE_FIRST * b->train_w)
+        return PHASE_TRAIN; /* what was taken for training was not */
     double floor = fmin(b->floor_w, FLOOR_MOST * b->train_w);
     double share = (l->level_w - floor) / fmax(b->train_w - floor, 1);
     if (share < PAUSE_SHARE)

@@ -1,12 +1,15 @@
 /* The kind of a phase, guessed from levels and how long they last.  Pure.
  *
- * start-up: before anything that looks like training.  Training: the first regime that
- * swings, or works at half of the SMs or more, or draws 1.5 times what the trace began
- * with. After that, relative to training's mean power above the lowest mean seen: under
- * 0.35: a pause; idle from 45 s on (or at once at the floor with idle SMs known), loading
- * where SMs work a little, else a checkpoint; without utilisation near the floor a
- * checkpoint, above it loading; 0.35..0.85: validation, until it has lasted 180 s: then
- * change; above:      change.
+ * Start-up is what comes before anything that looks like training.  Training: the first
+ * regime that swings, or works at half of the SMs or more, or draws 1.5 times what the
+ * trace began with; what draws 1.5 times as much as that is training instead.  After
+ * that, relative to training's mean power above the lowest mean seen:
+ *
+ * - under 0.35 a pause: idle from 45 s on; before, loading where the SMs work a little,
+ *   else a checkpoint (without utilisation: near the floor a checkpoint, above it
+ *   loading);
+ * - 0.35 to 0.85: validation, until it has lasted 180 s: then change;
+ * - above: change where training was left for it, else (after a pause) training.
  */
 #ifndef CORE_PROGRESS_KIND_H
 #define CORE_PROGRESS_KIND_H

@@ -44,6 +44,7 @@ struct phases {
     unsigned ids;
     int now; /* index of the regime */
     bool settling, trial, has_event;
+    bool returned;    /* this visit is of a regime seen before */
     int left;         /* regime left, while settling */
     double direction; /* of the shift that is settling */
     uint64_t begin;   /* first sample of this visit that counts */
@@ -57,6 +58,7 @@ struct phases {
     struct phase_event event[PHASES_EVENTS];
     uint64_t events;
     struct look_back past;
+    double cycle_s;                            /* of the last such step of all regimes */
     double low, high, sum, n, sm_sum, mem_sum; /* of this visit, since begin */
     int side;                                  /* of the running mean: -1, 1; 0 not yet */
     unsigned crossings;                        /* of it, in this visit */
@@ -215,13 +217,21 @@ static void begin_fresh(struct phases *p, uint64_t from)
 
     *g = (struct regime){.used = true, .id = ++p->ids};
     p->now = slot;
-    p->trial = false;
+    p->trial = p->returned = false;
     newest(p)->id = g->id;
     if (p->has_event)
         p->event[newest(p)->event % PHASES_EVENTS].back = false;
     envelope_init(&g->envelope, history_at_ns(&p->history, from));
     for (uint64_t i = from; i < p->history.n; i++)
         envelope_learn(&g->envelope, &p->history, i);
+}
+
+/* Training is what a job returns to, else what it did last. */
+static bool likelier(const struct regime *a, const struct regime *b)
+{
+    bool a_trains = a->kind == PHASE_TRAIN, b_trains = b->kind == PHASE_TRAIN;
+
+    return a_trains != b_trains ? a_trains : a->last_ns > b->last_ns;
 }
 
 /* Another regime than `but` that the samples from `from` on could be of: -1 none. */
@@ -234,8 +244,9 @@ static int find_known(const struct phases *p, uint64_t from, int but)
         if (!g->used || i == but ||
             g->envelope.watch[CHANNEL_POWER][0].bucket < LEAST_BUCKETS)
             continue;
-        if (envelope_fits(&g->envelope, &p->history, from, p->history.n) &&
-            (best < 0 || g->last_ns > p->regime[best].last_ns))
+        if (best >= 0 && !likelier(g, &p->regime[best]))
+            continue;
+        if (envelope_fits(&g->envelope, &p->history, from, p->history.n))
             best = i;
     }
     return best;
@@ -291,11 +302,12 @@ static unsigned cycle_of(const struct phases *p)
     return 0;
 }
 
-static void drop_regime(struct phases *p, unsigned id)
+static struct regime *regime_of(struct phases *p, unsigned id)
 {
     for (int i = 0; i < REGIMES; i++)
-        if (p->regime[i].id == id)
-            p->regime[i].used = false;
+        if (p->regime[i].used && p->regime[i].id == id)
+            return &p->regime[i];
+    return NULL;
 }
 
 /* One regime of what was taken for several; their events are withdrawn. */
@@ -317,8 +329,14 @@ static void merge_cycle(struct phases *p, unsigned q)
     for (unsigned i = from; i <= n; i++)
         if (p->visit[i].event + PHASES_EVENTS >= p->events)
             p->event[p->visit[i].event % PHASES_EVENTS].withdrawn_ns = now;
-    for (unsigned i = n - q; i < n; i++)
-        drop_regime(p, p->visit[i].id);
+    for (unsigned i = n - q; i < n; i++) {
+        struct regime *g = regime_of(p, p->visit[i].id);
+        /* A part of the step is no measure of training. */
+        if (g && g->kind == PHASE_TRAIN)
+            p->past.train_w = 0;
+        if (g)
+            g->used = false;
+    }
     p->visits = from;
     p->has_event = from > 1;
     p->corrected = true;
@@ -326,7 +344,7 @@ static void merge_cycle(struct phases *p, unsigned q)
     p->left = -1;
     p->now = -1;
     begin_fresh(p, begin);
-    p->regime[p->now].cycle_s = cycle_s;
+    p->regime[p->now].cycle_s = p->cycle_s = cycle_s;
     restart_sums(p, begin);
     p->regime[p->now].kind = PHASE_UNKNOWN;
     guess(p, false);
@@ -343,7 +361,7 @@ static void begin_visit(struct phases *p)
     p->next_guess_ns = 0;
     if (known >= 0) {
         p->now = known;
-        p->trial = true;
+        p->trial = p->returned = true;
         newest(p)->id = p->regime[known].id;
         envelope_resume(&p->regime[known].envelope, history_at_ns(&p->history, from));
         p->event[newest(p)->event % PHASES_EVENTS].back = true;
@@ -457,8 +475,9 @@ static void watch_sample(struct phases *p, double period_s)
     struct history *h = &p->history;
     uint64_t i = h->n - 1, now = history_at_ns(h, i);
     struct regime *g = &p->regime[p->now];
+    bool training = g->kind == PHASE_TRAIN || g->kind == PHASE_CHANGE;
     if (period_s <= 0)
-        period_s = g->cycle_s;
+        period_s = g->cycle_s > 0 ? g->cycle_s : training ? p->cycle_s : 0;
     struct breach b = envelope_test(&g->envelope, h, i, !p->trial, period_s);
 
     bool early = p->visits == 1 && s_of_ns(now - p->begin_ns) < FIRST_S;
@@ -475,7 +494,9 @@ static void watch_sample(struct phases *p, double period_s)
         p->breach = b;
     if (p->pending < 2 || s_of_ns(now - p->pending_ns) < 0.9 * h->fresh_s)
         return;
-    if (p->trial && s_of_ns(now - p->begin_ns) < fmax(TRIAL_S, 2 * period_s))
+    /* A scale that could not be seen before now is still a part of the trial. */
+    double trial_s = fmax(fmax(TRIAL_S, 2 * period_s), 2 * scale_s(p->breach.scale));
+    if (p->returned && s_of_ns(now - p->begin_ns) < trial_s)
         trial_failed(p);
     else
         fire(p, &p->breach);
