@@ -188,7 +188,7 @@ static int read_number(const struct place *p, const struct key *k, void *field)
 
     if (r < 0)
         return r;
-    double at = time ? s_of_ns(v) : (double)v;
+    double at = time ? (double)v / NS_PER_S : (double)v; /* exact at the bounds */
     if (at < k->min || at > k->max)
         return out_of_range(p, at, k, time ? " s" : "");
     memcpy(field, &v, sizeof v);

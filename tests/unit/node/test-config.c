@@ -44,7 +44,7 @@ static const struct {
     {"caps.always_hold", "caps: {always_hold: true}", false},
     {"caps.classes", "caps: {classes: {slow: {ramp: 0.1 %/s}}}", false},
     {"jobs.discover", "jobs: {discover: false}", true},
-    {"jobs.look", "jobs: {look: 5 s}", true},
+    {"jobs.look", "jobs: {look: 60 s}", true},
     {"search.found_jobs", "search: {found_jobs: 'slowdown:1.1'}", false},
     {"search.reference_share", "search: {reference_share: 1 %}", true},
     {"ledger.path", "ledger: {path: /srv/l.sqlite}", true},
