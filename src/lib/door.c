@@ -81,7 +81,7 @@ static unsigned read_status(const char *text, size_t len)
 
 int door_parse(const char *text, size_t len, struct door_answer *ret, uw_error *err)
 {
-    const char *end = len ? memmem(text, len, "\r\n\r\n", 4) : NULL;
+    const char *end = text && len ? memmem(text, len, "\r\n\r\n", 4) : NULL;
     struct door_answer a = {.status = read_status(text, len)};
     uint64_t length = UINT64_MAX;
 
