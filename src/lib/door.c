@@ -68,7 +68,7 @@ static unsigned read_status(const char *text, size_t len)
 {
     unsigned status = 0;
 
-    if (len < 12 || memcmp(text, "HTTP/1.", 7) != 0 || text[8] != ' ' ||
+    if (!text || len < 12 || memcmp(text, "HTTP/1.", 7) != 0 || text[8] != ' ' ||
         (len > 12 && text[12] != ' ' && text[12] != '\r'))
         return 0;
     for (int i = 9; i < 12; i++) {
