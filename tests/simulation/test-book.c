@@ -441,15 +441,6 @@ static void trouble(void)
     close_world();
 }
 
-/* Calls that hang for good are left, with what they use (io/loop.h): no leak of ours.
- * LeakSanitizer asks this.
- */
-int __lsan_is_turned_off(void); /* NOLINT: its name */
-int __lsan_is_turned_off(void)  /* NOLINT: its name */
-{
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     uint64_t seed = 1;

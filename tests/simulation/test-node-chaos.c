@@ -453,15 +453,6 @@ static void play(struct round *r, uint64_t seed)
     close_round(r);
 }
 
-/* Calls that hang for good are left, with what they use (io/loop.h): no leak of ours.
- * LeakSanitizer asks this.
- */
-int __lsan_is_turned_off(void); /* NOLINT: its name */
-int __lsan_is_turned_off(void)  /* NOLINT: its name */
-{
-    return 1;
-}
-
 int main(int argc, char **argv)
 {
     static struct round r;
