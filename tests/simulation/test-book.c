@@ -11,15 +11,13 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "node/book.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "world.h"
 
 enum { BOARDS = 4, PROGRAMS = 12 };
 
 static struct {
-    struct loop *loop;
-    struct virtual_world *sim;
-    struct boards *boards;
+    struct world world;
     struct sampler *sampler[BOARDS];
     struct roster *roster;
     struct book *book;
@@ -34,11 +32,6 @@ static struct {
     double first_true_j[BOARDS], last_true_j[BOARDS]; /* < 0: not yet */
     unsigned rows, gaps, backwards, odd_totals, negative, orphans;
 } w;
-
-static uint64_t clock_of(void *user)
-{
-    return loop_now_ns(user);
-}
 
 /* ---- what the books tell ---- */
 
@@ -84,7 +77,7 @@ static void on_turn(size_t board, void *user)
     if (!w.book)
         return;
     if (w.first_true_j[board] < 0)
-        w.first_true_j[board] = virtual_world_true_j(w.sim, board);
+        w.first_true_j[board] = virtual_world_true_j(w.world.sim, board);
     book_turn(w.book, board);
 }
 
@@ -125,7 +118,7 @@ static void start_one(struct loop_child **at)
         .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     uw_error err = {{0}};
 
-    if (loop_child_new(w.loop, &opts, on_program, at, at, &err) < 0) {
+    if (loop_child_new(w.world.loop, &opts, on_program, at, at, &err) < 0) {
         *at = NULL;
         printf("# %s\n", err.text);
     }
@@ -146,66 +139,35 @@ static int on_churn(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 /* ---- the node ---- */
 
-static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
-{
-    (void)set;
-    (void)err;
-    (void)user;
-    w.ready = r == 0;
-    loop_stop(w.loop, 0);
-    return 0;
-}
-
-static int on_stop(struct loop_timer *timer, uint64_t now_ns, void *user)
-{
-    (void)timer;
-    (void)now_ns;
-    (void)user;
-    loop_stop(w.loop, 0);
-    return 0;
-}
-
 static void wait_s(double s)
 {
-    struct loop_timer *timer = NULL;
-    uw_error err;
-
-    if (loop_timer_new(w.loop, loop_now_ns(w.loop) + ns_of_s(s), 0, on_stop, NULL, &timer,
-                       &err) == 0)
-        (void)loop_run(w.loop, &err);
-    loop_timer_free(timer);
+    world_wait_s(&w.world, s);
 }
 
 static int start_node(const struct book_board *before, uint64_t first_id, uw_error *err)
 {
-    struct gpu_open_opts gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim};
-    struct roster_opts roster = {.loop = w.loop,
+    struct roster_opts roster = {.loop = w.world.loop,
                                  .read = virtual_world_proc,
-                                 .read_user = w.sim,
+                                 .read_user = w.world.sim,
                                  .first_id = first_id,
                                  .on_event = on_event,
                                  .on_turn = on_turn};
-    struct book_opts book = {.loop = w.loop,
+    struct book_opts book = {.loop = w.world.loop,
                              .sampler = w.sampler,
                              .n = BOARDS,
                              .before = before,
                              .on_row = on_row,
                              .on_total = on_total};
 
-    w.ready = false;
     for (size_t i = 0; i < BOARDS; i++)
         w.first_true_j[i] = -1;
-    int r = boards_open(w.loop, &virtual_backend, &gpu, on_ready, NULL, &w.boards, err);
-    if (r == 0)
-        r = loop_run(w.loop, err);
-    if (r == 0 && !w.ready)
-        r = -EIO;
+    int r = world_open_boards(&w.world, err);
     for (size_t i = 0; i < BOARDS && r == 0; i++) {
-        struct board *b = boards_at(w.boards, i);
+        struct board *b = boards_at(w.world.boards, i);
         struct sampler_opts opts = {.period_ns = 100 * NS_PER_MS, .seed = i};
-        r = sampler_new(w.loop, &b, 1, &opts, &w.sampler[i], err);
+        r = sampler_new(w.world.loop, &b, 1, &opts, &w.sampler[i], err);
     }
-    roster.boards = w.boards;
+    roster.boards = w.world.boards;
     if (r == 0)
         r = roster_new(&roster, &w.roster, err);
     book.roster = w.roster;
@@ -219,7 +181,7 @@ static int on_end(struct book *b, void *user)
     (void)b;
     (void)user;
     w.ended = true;
-    loop_stop(w.loop, 0);
+    loop_stop(w.world.loop, 0);
     return 0;
 }
 
@@ -229,9 +191,9 @@ static void stop_node(void)
 
     w.ended = false;
     for (size_t i = 0; i < BOARDS; i++)
-        w.last_true_j[i] = virtual_world_true_j(w.sim, i);
+        w.last_true_j[i] = virtual_world_true_j(w.world.sim, i);
     if (w.book && book_end(w.book, on_end, NULL) == 0)
-        (void)loop_run(w.loop, &err);
+        (void)loop_run(w.world.loop, &err);
     ok(w.ended, "the books are closed");
 }
 
@@ -241,7 +203,7 @@ static void free_node(void)
     roster_free(take(w.roster));
     for (size_t i = 0; i < BOARDS; i++)
         sampler_free(take(w.sampler[i]));
-    boards_free(take(w.boards));
+    boards_free(take(w.world.boards));
 }
 
 static void fault(const char *text)
@@ -249,7 +211,8 @@ static void fault(const char *text)
     struct sim_fault f;
     uw_error err = {{0}};
 
-    if (sim_fault_parse(text, &f, &err) < 0 || virtual_world_fault(w.sim, &f, &err) < 0)
+    if (sim_fault_parse(text, &f, &err) < 0 ||
+        virtual_world_fault(w.world.sim, &f, &err) < 0)
         ok(false, "fault %s: %s", text, err.text);
 }
 
@@ -259,7 +222,7 @@ static void note_truth(void)
 {
     for (size_t i = 0; i < BOARDS; i++)
         if (w.first_true_j[i] < 0)
-            w.first_true_j[i] = virtual_world_true_j(w.sim, i);
+            w.first_true_j[i] = virtual_world_true_j(w.world.sim, i);
 }
 
 static void check_rows(const char *when)
@@ -305,18 +268,9 @@ static void check_truth(const char *when, const double *before_j, double allowed
 
 static int open_world(const char *model, uint64_t seed, uw_error *err)
 {
-    struct sim_machine machine;
-
     memset(&w, 0, sizeof w);
     rng_init(&w.rng, seed);
-    int r = loop_new_virtual(1000000000, 1700000003, &w.loop, err);
-    if (r == 0)
-        r = sim_machine_builtin(model, BOARDS, &machine, err);
-    for (size_t i = 0; i < BOARDS && r == 0; i++)
-        machine.board[i].ideal = true; /* a gain is nothing that books could mend */
-    if (r == 0)
-        r = virtual_world_new(w.loop, &machine, seed, &w.sim, err);
-    return r;
+    return world_new(&w.world, model, BOARDS, seed, err);
 }
 
 static void close_world(void)
@@ -325,8 +279,7 @@ static void close_world(void)
     loop_timer_free(w.churn);
     for (size_t i = 0; i < PROGRAMS; i++)
         loop_child_free(w.program[i]);
-    virtual_world_free(w.sim);
-    loop_free(w.loop);
+    world_close(&w.world);
 }
 
 static void life(const char *model, uint64_t seed, double hours, double allowed)
@@ -344,8 +297,8 @@ static void life(const char *model, uint64_t seed, double hours, double allowed)
     }
     wait_s(1.05);
     note_truth();
-    if (loop_timer_new(w.loop, loop_now_ns(w.loop) + 30 * NS_PER_S, 0, on_churn, NULL,
-                       &w.churn, &err) < 0)
+    if (loop_timer_new(w.world.loop, loop_now_ns(w.world.loop) + 30 * NS_PER_S, 0,
+                       on_churn, NULL, &w.churn, &err) < 0)
         return;
     for (double h = 0; h < hours; h += 0.25) {
         wait_s(900);

@@ -5,53 +5,20 @@
 
 #include "base/auto.h"
 #include "base/units.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "world.h"
 
 static struct {
-    struct loop *loop;
-    struct virtual_world *sim;
-    struct boards *boards;
+    struct world world;
     struct sampler *sampler;
     struct loop_child *child;
-    bool ready;
     struct sampler_window window;
     struct meter_result result;
 } w;
 
-static uint64_t clock_of(void *user)
-{
-    return loop_now_ns(user);
-}
-
-static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
-{
-    (void)set;
-    (void)err;
-    (void)user;
-    w.ready = r == 0;
-    loop_stop(w.loop, 0);
-    return 0;
-}
-
-static int on_stop(struct loop_timer *timer, uint64_t now_ns, void *user)
-{
-    (void)timer;
-    (void)now_ns;
-    (void)user;
-    loop_stop(w.loop, 0);
-    return 0;
-}
-
 static void wait_s(double s)
 {
-    struct loop_timer *timer = NULL;
-    uw_error err;
-
-    if (loop_timer_new(w.loop, loop_now_ns(w.loop) + ns_of_s(s), 0, on_stop, NULL, &timer,
-                       &err) == 0)
-        (void)loop_run(w.loop, &err);
-    loop_timer_free(timer);
+    world_wait_s(&w.world, s);
 }
 
 static int on_window(struct sampler *s, const struct sampler_window *window, void *user)
@@ -61,7 +28,7 @@ static int on_window(struct sampler *s, const struct sampler_window *window, voi
     w.window = *window;
     if (window->r == 0)
         w.result = window->board[0];
-    loop_stop(w.loop, 0);
+    loop_stop(w.world.loop, 0);
     return 0;
 }
 
@@ -75,36 +42,24 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
 
 static bool begin(const char *model, double history_s)
 {
-    struct sim_machine machine;
     uw_error err = {{0}};
 
     memset(&w, 0, sizeof w);
-    int r = loop_new_virtual(1000000000, 1700000000, &w.loop, &err);
+    int r = world_new(&w.world, model, 1, 3, &err);
     if (r == 0)
-        r = sim_machine_builtin(model, 1, &machine, &err);
-    if (r == 0) {
-        machine.board[0].ideal = true;
-        r = virtual_world_new(w.loop, &machine, 3, &w.sim, &err);
-    }
-    struct gpu_open_opts gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim};
-    if (r == 0)
-        r = boards_open(w.loop, &virtual_backend, &gpu, on_ready, NULL, &w.boards, &err);
-    if (r == 0)
-        r = loop_run(w.loop, &err);
-    struct board *b = w.boards ? boards_at(w.boards, 0) : NULL;
+        r = world_open_boards(&w.world, &err);
+    struct board *b = w.world.boards ? boards_at(w.world.boards, 0) : NULL;
     struct sampler_opts opts = {.period_ns = 100 * NS_PER_MS, .history_s = history_s};
     if (r == 0)
-        r = sampler_new(w.loop, &b, 1, &opts, &w.sampler, &err);
-    return ok(r == 0 && w.ready, "%s: a board %s", model, err.text);
+        r = sampler_new(w.world.loop, &b, 1, &opts, &w.sampler, &err);
+    return ok(r == 0, "%s: a board %s", model, err.text);
 }
 
 static void end(void)
 {
     loop_child_free(w.child);
     sampler_free(w.sampler);
-    boards_free(w.boards);
-    virtual_world_free(w.sim);
-    loop_free(w.loop);
+    world_close(&w.world);
 }
 
 static void train(void)
@@ -115,7 +70,7 @@ static void train(void)
         .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     uw_error err = {{0}};
 
-    ok(loop_child_new(w.loop, &opts, on_exit_of, NULL, &w.child, &err) == 0,
+    ok(loop_child_new(w.world.loop, &opts, on_exit_of, NULL, &w.child, &err) == 0,
        "a job begins %s", err.text);
 }
 
@@ -130,7 +85,8 @@ static double count(double s)
 
 static double limits_age(void)
 {
-    return s_between(sampler_board(w.sampler, 0)->limits.at_ns, loop_now_ns(w.loop));
+    return s_between(sampler_board(w.sampler, 0)->limits.at_ns,
+                     loop_now_ns(w.world.loop));
 }
 
 static void rates(const char *model, double allowed)
@@ -144,8 +100,8 @@ static void rates(const char *model, double allowed)
     wait_s(10); /* it learns its sensors */
     sampler_rate(w.sampler, 0, SAMPLER_REST, false);
     wait_s(3);
-    uint64_t from = loop_now_ns(w.loop);
-    double true_j = virtual_world_true_j(w.sim, 0);
+    uint64_t from = loop_now_ns(w.world.loop);
+    double true_j = virtual_world_true_j(w.world.sim, 0);
     rest = count(40);
     ok(rest >= 0.8 && rest <= 1.15, "%s: at rest %.2f samples a second", model, rest);
     for (int i = 0; i < 12; i++) {
@@ -177,8 +133,8 @@ static void rates(const char *model, double allowed)
     wait_s(5);
     sampler_rate(w.sampler, 0, SAMPLER_REST, false);
     wait_s(10);
-    uint64_t to = loop_now_ns(w.loop);
-    true_j = virtual_world_true_j(w.sim, 0) - true_j;
+    uint64_t to = loop_now_ns(w.world.loop);
+    true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
     ok(sampler_window(w.sampler, from, to, on_window, NULL) == 0, "%s: a window", model);
     wait_s(10);
     ok(w.window.r == 0 && fabs(w.result.energy_j / true_j - 1) <= allowed,

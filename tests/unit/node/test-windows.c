@@ -8,20 +8,17 @@
 
 #include "base/auto.h"
 #include "base/units.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "world.h"
 
 enum { HISTORY_S = 60, ANNA = 1001, BERT = 1002 };
 
 static struct {
-    struct loop *loop;
-    struct virtual_world *sim;
-    struct boards *boards;
+    struct world world;
     struct sampler *sampler;
     struct book *book;
     struct windows *windows;
     struct loop_child *child;
-    bool ready;
     unsigned answers;
     int r;
     double time_s;
@@ -30,39 +27,9 @@ static struct {
     struct meter_result own_result;
 } w;
 
-static uint64_t clock_of(void *user)
-{
-    return loop_now_ns(user);
-}
-
-static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
-{
-    (void)set;
-    (void)err;
-    (void)user;
-    w.ready = r == 0;
-    loop_stop(w.loop, 0);
-    return 0;
-}
-
-static int on_stop(struct loop_timer *timer, uint64_t now_ns, void *user)
-{
-    (void)timer;
-    (void)now_ns;
-    (void)user;
-    loop_stop(w.loop, 0);
-    return 0;
-}
-
 static void wait_s(double s)
 {
-    struct loop_timer *timer = NULL;
-    uw_error err;
-
-    if (loop_timer_new(w.loop, loop_now_ns(w.loop) + ns_of_s(s), 0, on_stop, NULL, &timer,
-                       &err) == 0)
-        (void)loop_run(w.loop, &err);
-    loop_timer_free(timer);
+    world_wait_s(&w.world, s);
 }
 
 static void on_row(const struct book_row *row, void *user)
@@ -111,37 +78,27 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
 
 static bool begin(const char *model)
 {
-    struct sim_machine machine;
     uw_error err = {{0}};
 
     memset(&w, 0, sizeof w);
-    int r = loop_new_virtual(1000000000, 1700000000, &w.loop, &err);
+    int r = world_new(&w.world, model, 1, 3, &err);
     if (r == 0)
-        r = sim_machine_builtin(model, 1, &machine, &err);
-    if (r == 0) {
-        machine.board[0].ideal = true;
-        r = virtual_world_new(w.loop, &machine, 3, &w.sim, &err);
-    }
-    struct gpu_open_opts gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim};
-    if (r == 0)
-        r = boards_open(w.loop, &virtual_backend, &gpu, on_ready, NULL, &w.boards, &err);
-    if (r == 0)
-        r = loop_run(w.loop, &err);
-    struct board *b = w.boards ? boards_at(w.boards, 0) : NULL;
+        r = world_open_boards(&w.world, &err);
+    struct board *b = w.world.boards ? boards_at(w.world.boards, 0) : NULL;
     struct sampler_opts opts = {.period_ns = 100 * NS_PER_MS, .history_s = HISTORY_S};
     if (r == 0)
-        r = sampler_new(w.loop, &b, 1, &opts, &w.sampler, &err);
-    struct book_opts book = {.loop = w.loop,
+        r = sampler_new(w.world.loop, &b, 1, &opts, &w.sampler, &err);
+    struct book_opts book = {.loop = w.world.loop,
                              .sampler = &w.sampler,
                              .n = 1,
                              .on_row = on_row,
                              .on_total = on_total};
     if (r == 0)
         r = book_new(&book, &w.book, &err);
-    struct windows_opts windows = {.loop = w.loop, .sampler = &w.sampler, .n = 1};
+    struct windows_opts windows = {.loop = w.world.loop, .sampler = &w.sampler, .n = 1};
     if (r == 0)
         r = windows_new(&windows, &w.windows, &err);
-    return ok(r == 0 && w.ready, "%s: a board %s", model, err.text);
+    return ok(r == 0, "%s: a board %s", model, err.text);
 }
 
 static void end(void)
@@ -150,9 +107,7 @@ static void end(void)
     windows_free(w.windows);
     book_free(w.book);
     sampler_free(w.sampler);
-    boards_free(w.boards);
-    virtual_world_free(w.sim);
-    loop_free(w.loop);
+    world_close(&w.world);
 }
 
 static void train(void)
@@ -163,7 +118,7 @@ static void train(void)
         .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
     uw_error err = {{0}};
 
-    ok(loop_child_new(w.loop, &opts, on_exit_of, NULL, &w.child, &err) == 0,
+    ok(loop_child_new(w.world.loop, &opts, on_exit_of, NULL, &w.child, &err) == 0,
        "a job begins %s", err.text);
 }
 
@@ -185,14 +140,14 @@ static int close_one(uid_t uid, uint64_t id)
 /* A window of s seconds, as the plant has it. */
 static void exact(const char *model, double s)
 {
-    double true_j = virtual_world_true_j(w.sim, 0);
-    uint64_t id = open_one(ANNA), from = loop_now_ns(w.loop);
+    double true_j = virtual_world_true_j(w.world.sim, 0);
+    uint64_t id = open_one(ANNA), from = loop_now_ns(w.world.loop);
 
     w.answers = 0;
     wait_s(s);
-    true_j = virtual_world_true_j(w.sim, 0) - true_j;
+    true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
     int r = close_one(ANNA, id);
-    uint64_t to = loop_now_ns(w.loop);
+    uint64_t to = loop_now_ns(w.world.loop);
     if (s < HISTORY_S)
         (void)sampler_window(w.sampler, from, to, on_own, NULL);
     is_int(w.answers, 0, "%s: %.1f s: never answered from inside", model, s);
@@ -258,14 +213,14 @@ static void rest(const char *model)
     ok(calls <= 16, "%s: … and in the 30 s after them %u", model, (unsigned)calls);
 
     /* A job that begins within one, on a board that was at rest. */
-    double true_j = virtual_world_true_j(w.sim, 0);
+    double true_j = virtual_world_true_j(w.world.sim, 0);
     uint64_t id = open_one(ANNA);
     wait_s(1.3);
     train();
     wait_s(2.2);
     sampler_rate(w.sampler, 0, SAMPLER_JOB, false); /* as the roster finds it */
     wait_s(20);
-    true_j = virtual_world_true_j(w.sim, 0) - true_j;
+    true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
     (void)close_one(ANNA, id);
     wait_s(5);
     ok(w.got.r == 0 && fabs(w.got.energy_j - true_j) <= w.got.half_j,
@@ -356,7 +311,8 @@ static void lost(void)
     wait_s(15);
     memset(&fault, 0, sizeof fault);
     fault.kind = SIM_FAULT_K_HANG;
-    ok(virtual_world_fault(w.sim, &fault, &err) == 0, "the board hangs %s", err.text);
+    ok(virtual_world_fault(w.world.sim, &fault, &err) == 0, "the board hangs %s",
+       err.text);
     wait_s(30);
     (void)close_one(ANNA, id);
     wait_s(20);
