@@ -35,7 +35,7 @@ struct segment *gpu_last(const struct plant_gpu *gpu)
 static double full_w(const struct plant_gpu *gpu)
 {
     const struct plant_load *l = &gpu->load;
-    return l->work->ps_w + l->work->d_w * l->d_scale;
+    return gpu->trait.power * (l->work->ps_w + l->work->d_w * l->d_scale);
 }
 
 /* Share of dynamic power that the clock lock allows. */
@@ -51,15 +51,17 @@ static void settle(struct plant_gpu *gpu, double limit_w, double leak_w)
 {
     const struct plant_load *l = &gpu->load;
     const struct plant_workload *w = l->work;
-    double d = w->d_w * l->d_scale;
+    double ps_w = gpu->trait.power * w->ps_w;
+    double d = gpu->trait.power * w->d_w * l->d_scale;
     double locked = lock_share(gpu);
-    double allowed = (w->eta * limit_w - leak_w - w->ps_w) / d;
+    double allowed = (w->eta * limit_w - leak_w - ps_w) / d;
 
     gpu->bound = allowed < locked;
     gpu->x = plant_share_clock(w, gpu->board.xmin, fmin(allowed, locked));
     gpu->share = (plant_active_w(w, gpu->x) - w->ps_w) / w->d_w;
-    gpu->active_w = w->ps_w + d * gpu->share + leak_w;
-    gpu->own_step_s = l->gap_s + (l->tc_s / gpu->x + l->tm_s) * gpu->wander;
+    gpu->active_w = ps_w + d * gpu->share + leak_w;
+    gpu->own_step_s =
+        l->gap_s + (l->tc_s / gpu->x + l->tm_s) * gpu->wander * gpu->trait.work;
 }
 
 static void add_piece(struct wave *wave, double s, double w)
@@ -89,6 +91,15 @@ static void add_compute(const struct plant_gpu *gpu, struct wave *wave, double s
     add_piece(wave, s, gpu->active_w);
 }
 
+/* Power while it waits for the others, which its cap holds as well. */
+static double waiting_w(const struct plant_gpu *gpu, double leak_w)
+{
+    const struct plant_workload *w = gpu->load.work;
+    double spins = gpu->trait.power * (w->ps_w + gpu->trait.spin * w->d_w) + leak_w;
+
+    return gpu->trait.spin > 0 ? fmin(spins, gpu->active_w) : w->gap_w + leak_w;
+}
+
 static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
 {
     const struct plant_load *l = &gpu->load;
@@ -107,7 +118,7 @@ static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
     double gap_w = l->work->gap_w + leak_w;
     add_piece(ret, l->gap_s, gap_w);
     add_compute(gpu, ret, gpu->own_step_s - l->gap_s, leak_w);
-    add_piece(ret, l->pace_s - gpu->own_step_s, gap_w);
+    add_piece(ret, l->pace_s - gpu->own_step_s, waiting_w(gpu, leak_w));
     wave_finish(ret);
 }
 
@@ -116,7 +127,7 @@ static void make_wave(struct plant_gpu *gpu, double leak_w, struct wave *ret)
 static double static_w(const struct plant_gpu *gpu)
 {
     if (gpu->load.activity == PLANT_RUN)
-        return gpu->load.work->ps_w;
+        return gpu->trait.power * gpu->load.work->ps_w;
     return gpu->board.idle_w / 2;
 }
 
@@ -235,6 +246,15 @@ void plant_gpu_advance(struct plant_gpu *gpu, uint64_t to_ns)
 
 /* ---- life ---- */
 
+static struct plant_trait trait_of(const struct plant_trait *t)
+{
+    return (struct plant_trait){
+        .power = t->power > 0 ? t->power : 1,
+        .work = t->work > 0 ? t->work : 1,
+        .spin = fmax(0, t->spin),
+    };
+}
+
 int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
                   uw_error *err)
 {
@@ -249,6 +269,7 @@ int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
     gpu->coarse = opts->coarse;
     gpu->ideal = opts->ideal;
     gpu->gain = opts->gain;
+    gpu->trait = trait_of(&opts->trait);
     rng_init(&gpu->rng, opts->seed);
     gpu->wander = 1;
     gpu->wander_ns = opts->noise_sd > 0 ? opts->start_ns : UINT64_MAX;
@@ -338,6 +359,12 @@ void plant_gpu_lock_clocks(struct plant_gpu *gpu, uint32_t min_mhz, uint32_t max
 void plant_gpu_set_ambient(struct plant_gpu *gpu, double ambient_c)
 {
     gpu->ambient_c = ambient_c;
+    changed(gpu);
+}
+
+void plant_gpu_set_trait(struct plant_gpu *gpu, const struct plant_trait *trait)
+{
+    gpu->trait = trait_of(trait);
     changed(gpu);
 }
 

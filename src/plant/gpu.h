@@ -26,6 +26,15 @@
 
 struct plant_gpu;
 
+/* What sets boards of one model and one job apart; 0: as the tables have it. */
+struct plant_trait {
+    double power; /* draws so many times as much at the same clock: silicon, a hot slot */
+    double work;  /* share of the job's work a step, 1 each: a pipeline's stage */
+    double spin;  /* while it waits for others its kernels spin: utilisation 100 %, and
+                   * this share of dynamic power on top of static power; 0: it waits
+                   * asleep, at the workload's gap_w */
+};
+
 struct plant_gpu_opts {
     const struct plant_board *board; /* copied */
     uint64_t seed;                   /* gain, offset, phases, noise follow from it */
@@ -34,6 +43,7 @@ struct plant_gpu_opts {
     bool coarse;     /* caps act at once, no bursts, no heat on power: for years */
     bool ideal;      /* the sensor has no gain error, offset or noise */
     double gain;     /* > 0: the sensor's gain is this, not drawn */
+    struct plant_trait trait;
 };
 
 int plant_gpu_new(const struct plant_gpu_opts *opts, struct plant_gpu **ret,
@@ -63,6 +73,8 @@ void plant_gpu_set_cap(struct plant_gpu *gpu, uint32_t mw);
 uint32_t plant_gpu_cap_mw(const struct plant_gpu *gpu);
 /* SM clocks as the driver reports them; 0, 0 takes the lock away. */
 void plant_gpu_lock_clocks(struct plant_gpu *gpu, uint32_t min_mhz, uint32_t max_mhz);
+/* Another hot slot, another split of the work. */
+void plant_gpu_set_trait(struct plant_gpu *gpu, const struct plant_trait *trait);
 /* The driver is loaded anew: default cap, no lock, counter at 0. */
 void plant_gpu_reload(struct plant_gpu *gpu);
 /* The energy counter stands still, or goes on from where it belongs. */

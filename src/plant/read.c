@@ -212,6 +212,13 @@ static uint32_t clock_mhz(const struct plant_gpu *gpu)
     return b->sm_min_mhz + steps * b->sm_step_mhz;
 }
 
+/* Share of a step in which nothing but the kernel that waits for others runs. */
+static double spins(const struct plant_gpu *gpu)
+{
+    double step_s = gpu_last(gpu)->wave.step_s;
+    return gpu->trait.spin > 0 ? fmax(0, step_s - gpu->own_step_s) / step_s : 0;
+}
+
 static void utilisation(const struct plant_gpu *gpu, struct plant_reading *ret)
 {
     const struct plant_load *l = &gpu->load;
@@ -220,7 +227,7 @@ static void utilisation(const struct plant_gpu *gpu, struct plant_reading *ret)
         return;
     double busy = (gpu->own_step_s - l->gap_s) / gpu_last(gpu)->wave.step_s;
     double memory = busy * 0.8 * l->tm_s / (l->tm_s + l->tc_s / gpu->x);
-    ret->util_gpu = (uint32_t)(100 * busy + 0.5);
+    ret->util_gpu = (uint32_t)(100 * (busy + spins(gpu)) + 0.5);
     ret->util_mem = (uint32_t)(100 * memory + 0.5);
 }
 

@@ -37,7 +37,8 @@ struct plant_gpu {
     uint64_t seed, start_ns, now_ns, end_ns; /* end_ns: of the current segment */
     double noise_sd;
     bool coarse, ideal;
-    double gain; /* > 0: given */
+    double gain;              /* > 0: given */
+    struct plant_trait trait; /* without zeros but in spin */
     struct rng rng;
     double wander; /* this second's factor on time */
     uint64_t wander_ns;

@@ -21,6 +21,7 @@ struct board_file {
     uint32_t limit_mw, min_mw, max_mw, default_mw, idle_mw, noise_mw;
     uint32_t offset_spread_mw;
     double gain, gain_spread, speed_noise;
+    struct plant_trait trait;
     int counter; /* COUNTER_AS_MODEL or enum plant_counter */
     double ambient_c, resistance_kpw, leak_per_k;
     uint64_t tau_ns, counter_period_ns, lag_ns;
@@ -56,6 +57,9 @@ static const struct yaml_key board_keys[] = {
     {"ideal", YAML_TYPE_BOOL, BOARD(ideal), false, 0, 0, NULL},
     {"lag", YAML_TYPE_DURATION, BOARD(lag_ns), false, 0.001, 5, NULL},
     {"speed_noise", YAML_TYPE_DOUBLE, BOARD(speed_noise), false, 0, 0.2, NULL},
+    {"power_factor", YAML_TYPE_DOUBLE, BOARD(trait.power), false, 0.5, 2, NULL},
+    {"work", YAML_TYPE_DOUBLE, BOARD(trait.work), false, 0.1, 10, NULL},
+    {"spin", YAML_TYPE_DOUBLE, BOARD(trait.spin), false, 0, 1, NULL},
     {"counter", YAML_TYPE_WORD, BOARD(counter), false, 0, 0, counter_words},
     {"counter_period", YAML_TYPE_DURATION, BOARD(counter_period_ns), false, 0.001, 10, NULL},
     {"ambient", YAML_TYPE_DOUBLE, BOARD(ambient_c), false, -20, 60, NULL},
@@ -237,6 +241,7 @@ static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_er
     struct sim_machine_board *b = &one.board[0];
     b->gain = f.gain;
     b->speed_noise = f.speed_noise;
+    b->trait = f.trait;
     b->ideal = f.ideal;
     r = read_sensor(node, &f, b, err);
     if (!r)

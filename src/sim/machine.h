@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "plant/board.h"
+#include "plant/gpu.h"
 #include "underwatt/error.h"
 
 enum {
@@ -54,6 +55,7 @@ struct sim_machine_board {
     struct plant_board plant; /* a board of the catalogue, as the file changed it */
     double gain;              /* sensor's gain error: 1.03 reads 3 % high; 0: drawn */
     double speed_noise;       /* its speed wanders by this share */
+    struct plant_trait trait; /* what sets it apart from others of its model */
     bool ideal;               /* no gain error, offset or noise in its sensor */
     uint32_t limit_mw;        /* in force at the start; 0: the default limit */
     char uuid[96];            /* "": made from the seed */

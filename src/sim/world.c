@@ -63,6 +63,7 @@ static int board_new(const struct sim_machine_board *m, uint64_t seed, unsigned 
         .noise_sd = m->speed_noise,
         .ideal = m->ideal,
         .gain = m->gain,
+        .trait = m->trait,
     };
 
     sim_identity_fill(m, seed, index, &ret->id);

@@ -271,6 +271,49 @@ static void scaled(void)
     node_fini(&n);
 }
 
+/* Boards that differ: the slowest sets the pace, the others spin or sleep. */
+static void unequal(void)
+{
+    struct node n;
+    struct plant_reading seen;
+    double own[BOARDS], mean[BOARDS];
+
+    node_init(&n, true);
+    for (unsigned i = 0; i < BOARDS; i++) {
+        plant_gpu_set_cap(n.gpu[i], 200000);
+        plant_gpu_set_trait(n.gpu[i], &(struct plant_trait){.power = 1 + 0.05 * i,
+                                                            .spin = i == 0 ? 0.5 : 0});
+    }
+    struct plant_job_opts o = opts_of(&n);
+    (void)plant_job_new(&o, &n.job, NULL);
+    plant_job_advance(n.job, START + 20 * NS_PER_S);
+    for (unsigned i = 0; i < BOARDS; i++) {
+        own[i] = plant_gpu_own_step_s(n.gpu[i]);
+        mean[i] = plant_gpu_mean_w(n.gpu[i]);
+    }
+    ok(own[0] < own[1] && own[1] < own[2] && own[2] < own[3],
+       "under one cap who draws more is slower: %.4f < … < %.4f s", own[0], own[3]);
+    for (unsigned i = 0; i < BOARDS; i++)
+        is_near(plant_gpu_rate(n.gpu[i]), 1 / own[3], 1e-9, "board %u keeps the pace", i);
+    ok(mean[1] < mean[2] && mean[2] < mean[3], "who waits draws less: %.1f < %.1f < %.1f",
+       mean[1], mean[2], mean[3]);
+    plant_gpu_read(n.gpu[0], &seen);
+    uint32_t spins = seen.util_gpu;
+    plant_gpu_read(n.gpu[1], &seen);
+    ok(spins > seen.util_gpu, "who spins seems busy: %u %% against %u %%", spins,
+       seen.util_gpu);
+    plant_gpu_set_trait(n.gpu[0], &(struct plant_trait){.power = 1});
+    ok(plant_gpu_mean_w(n.gpu[0]) < mean[0],
+       "… and draws more than asleep: %.1f < %.1f W", plant_gpu_mean_w(n.gpu[0]),
+       mean[0]);
+
+    plant_gpu_set_trait(n.gpu[0], &(struct plant_trait){.work = 1.5});
+    ok(plant_gpu_own_step_s(n.gpu[0]) > own[3], "a larger stage takes longer");
+    is_near(plant_gpu_rate(n.gpu[3]), 1 / plant_gpu_own_step_s(n.gpu[0]), 1e-9,
+            "… and is who sets the pace from then on");
+    node_fini(&n);
+}
+
 static void refused(void)
 {
     static const struct plant_job_phase wrong[] = {{.phase = UW_PHASE_TRAIN, .steps = 9}};
@@ -311,6 +354,7 @@ int main(void)
     step_by_step();
     phases();
     scaled();
+    unequal();
     refused();
     return done();
 }

@@ -43,6 +43,9 @@ static const struct {
     {"boards:\n  - {model: v100, limit: 2500 W}\n", 2, "2500000 mW is outside"},
     {"boards:\n  - {model: v100, min_limit: 290 W, default_limit: 200 W}\n", 2, "does not hold"},
     {"boards:\n  - {model: v100, gain: 3}\n", 2, "gain"},
+    {"boards:\n  - {model: v100, power_factor: 3}\n", 2, "power_factor"},
+    {"boards:\n  - {model: v100, work: 0}\n", 2, "work"},
+    {"boards:\n  - {model: v100, spin: 1.1}\n", 2, "spin"},
     {"boards:\n  - {model: v100, sensor: fermi}\n", 2, "'fermi' is none of"},
     {"boards:\n  - {model: v100, counter: some}\n", 2, "some"},
     {"boards:\n  - {model: v100, uuid: GPU-1, count: 2}\n", 2, "share"},
@@ -73,7 +76,8 @@ static const char good[] =
     "set_latency: 5 ms\n"
     "set_limits: [0, 1000]\n"
     "boards:\n"
-    "  - {model: v100, count: 2, limit: 200 W, gain: 1.03, idle: 33 W, ambient: 12.5}\n"
+    "  - {model: v100, count: 2, limit: 200 W, gain: 1.03, idle: 33 W, ambient: 12.5, "
+    "power_factor: 1.05, work: 1.2, spin: 0.3}\n"
     "  - {model: a100, uuid: GPU-mine, counter: true-power, sensor: hopper, ideal: "
     "true}\n"
     "workloads:\n"
@@ -96,6 +100,9 @@ static void test_good(struct sim_machine *m)
     is_int(m->n_boards, 3, "three boards");
     ok(m->board[1].limit_mw == 200000 && m->board[2].limit_mw == 0, "limits");
     is_near(m->board[0].gain, 1.03, 1e-12, "gain");
+    is_near(m->board[0].trait.power, 1.05, 1e-12, "power_factor");
+    is_near(m->board[0].trait.work, 1.2, 1e-12, "work");
+    is_near(m->board[0].trait.spin, 0.3, 1e-12, "spin");
     is_near(m->board[0].plant.idle_w, 33, 1e-9, "idle power");
     is_near(m->board[0].plant.ambient_c, 12.5, 1e-9, "air");
     is_str(m->board[2].uuid, "GPU-mine", "UUID");
