@@ -10,6 +10,7 @@
 A Node lives in a temporary directory of its own and is stopped by its own socket,
 else by its own pid; nothing else is ever signalled.
 """
+import fcntl
 import http.client
 import json
 import os
@@ -443,6 +444,14 @@ def zeusd():
     if shutil.which("zeusd"):
         return shutil.which("zeusd")
     if not path.exists() and os.environ.get("UNDERWATT_ZEUSD") != "0" and shutil.which("cargo"):
-        subprocess.run(["cargo", "install", "--quiet", "zeusd", "--version", "0.5.0", "--locked",
-                        "--root", str(home)], stdin=subprocess.DEVNULL, timeout=900, check=False)
+        home.mkdir(parents=True, exist_ok=True)
+        with open(home / ".lock", "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)    # another may be at it: one build is enough
+            if not path.exists():
+                subprocess.run(["cargo", "install", "--quiet", "zeusd", "--version", "0.5.0", "--locked",
+                                "--root", str(home)], stdin=subprocess.DEVNULL, timeout=900, check=False)
     return str(path) if path.exists() else None
+
+
+if __name__ == "__main__" and sys.argv[1:] == ["zeusd"]:
+    print(zeusd() or "no zeusd")
