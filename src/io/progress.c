@@ -118,6 +118,11 @@ const char *progress_page_path(const struct progress_page *page)
     return page->adopted ? "" : page->path;
 }
 
+int progress_page_fd(const struct progress_page *page)
+{
+    return page->fd;
+}
+
 /* What there is of the page, the rest zeroed; its length or -errno. */
 static ssize_t read_once(int fd, struct uw_progress_page *ret)
 {

@@ -32,6 +32,8 @@ DEFINE_AUTO(struct progress_page *, progress_page_free);
 /* For UNDERWATT_PROGRESS; borrowed.  "": handed over. */
 const char *progress_page_path(const struct progress_page *page);
 
+int progress_page_fd(const struct progress_page *page); /* borrowed */
+
 /* What is wrong with a page or a slot that was read: nothing to fail over. */
 enum progress_flaw {
     PROGRESS_SHORT = 1u << 0,  /* the file was cut: the slots beyond are not there */

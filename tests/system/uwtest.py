@@ -388,30 +388,39 @@ def debian_program(package, name):
     found = shutil.which(name)
     if found:
         return found
-    home = TOP / ".venv" / package
-    path = home / "root" / "usr" / "bin" / name
-    if path.exists():
-        return str(path)
+    root = debian_unpacked("contrib", package)
+    path = root and root / "usr" / "bin" / name
+    return str(path) if path and path.exists() else None
+
+
+def debian_unpacked(component, *packages):
+    """The folder below .venv/ in which packages of contrib or non-free lie unpacked,
+    without being installed; None where they cannot be had."""
+    home = TOP / ".venv" / packages[0]
+    done = home / ("with-" + "-".join(sorted(packages)))
+    if done.exists():
+        return home / "root"
     archive = _debian_archive()
     if not archive or not shutil.which("apt-get") or not shutil.which("dpkg-deb"):
         return None
     for part in ("lists/partial", "cache/archives/partial", "root"):
         (home / part).mkdir(parents=True, exist_ok=True)
-    (home / "sources.list").write_text(f"deb {archive[0]} {archive[1]} contrib\n")
+    (home / "sources.list").write_text(f"deb {archive[0]} {archive[1]} {component}\n")
     apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={home}/sources.list",
            "-o", "Dir::Etc::SourceParts=-", "-o", f"Dir::State::Lists={home}/lists",
            "-o", f"Dir::Cache={home}/cache", "-o", "Acquire::Retries=1"]
     try:
-        for args in (["update"], ["download", package]):
+        for args in (["update"], ["download", *packages]):
             p = subprocess.run(apt + args, cwd=home, capture_output=True, text=True, timeout=120,
                                stdin=subprocess.DEVNULL)
             if p.returncode:
                 return None
-        for deb in home.glob(f"{package}_*.deb"):
+        for deb in home.glob("*.deb"):
             subprocess.run(["dpkg-deb", "-x", str(deb), str(home / "root")], check=True, timeout=60)
     except (OSError, subprocess.SubprocessError):
         return None
-    return str(path) if path.exists() else None
+    done.touch()
+    return home / "root"
 
 
 def _debian_archive():
