@@ -124,7 +124,11 @@ int actuator_hold_again(struct actuator *act, const char *uuid, bool keep_origin
  */
 int actuator_set_limit(struct actuator *act, const char *uuid, uint32_t mw,
                        actuator_reply_fn fn, void *user);
-/* Lock the SM clock to a range; 0, 0 resets the lock.  Results as above. */
+/* Lock the SM clock to a range; 0, 0 resets a lock of ours (clocks that we never locked
+ * are never reset).  Root's configuration must allow it (clocks), else REFUSED.  Results
+ * as above; locked_mhz is the lock of ours that is there now.  No driver can be asked for
+ * a lock: DONE means written, not seen.  It waits for its turn apart from limits.
+ */
 int actuator_set_clocks(struct actuator *act, const char *uuid, uint32_t min_mhz,
                         uint32_t max_mhz, actuator_reply_fn fn, void *user);
 /* Original back (DONE: confirmed by read-back, in enforced_mw), lock given up.

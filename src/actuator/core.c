@@ -91,7 +91,30 @@ enum actuator_result core_check_rules(const struct core_rules *rules, const char
     return ACTUATOR_DONE;
 }
 
-enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min_mhz,
+static enum actuator_result check_clock_rules(const struct core_rules *rules,
+                                              const char *uuid, uint32_t max_mhz,
+                                              uint32_t top_mhz, uw_error *err)
+{
+    if (!rules)
+        return ACTUATOR_DONE;
+    if (!rules->clocks)
+        return (enum actuator_result)fail(
+            err, ACTUATOR_REFUSED,
+            "%s: the actuator's configuration does not allow locked clocks (clocks)",
+            uuid);
+    uint32_t from_mhz = rules->clocks_from_mhz ? rules->clocks_from_mhz : 1;
+    uint32_t to_mhz = rules->clocks_to_mhz ? rules->clocks_to_mhz : top_mhz;
+    if (max_mhz < from_mhz || max_mhz > to_mhz)
+        return (enum actuator_result)fail(
+            err, ACTUATOR_REFUSED,
+            "%s: a clock of %" PRIu32 " MHz is outside %" PRIu32 "..%" PRIu32
+            " MHz, the range of the actuator's configuration",
+            uuid, max_mhz, from_mhz, to_mhz);
+    return ACTUATOR_DONE;
+}
+
+enum actuator_result core_check_clocks(const struct core_rules *rules,
+                                       const struct gpu_info *info, uint32_t min_mhz,
                                        uint32_t max_mhz, uw_error *err)
 {
     if (!(info->abilities & GPU_CAN_LOCK_CLOCKS))
@@ -106,7 +129,29 @@ enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min
                                           "%s: clocks %" PRIu32 "..%" PRIu32
                                           " MHz are outside 1..%" PRIu32 " MHz",
                                           info->uuid, min_mhz, max_mhz, top);
-    return ACTUATOR_DONE;
+    return check_clock_rules(rules, info->uuid, max_mhz, top, err);
+}
+
+enum actuator_result core_judge_clocks(int r, bool *ret_locked)
+{
+    switch (r) {
+    case 0:
+        *ret_locked = true;
+        return ACTUATOR_DONE;
+    case -EPERM:
+        *ret_locked = false;
+        return ACTUATOR_DENIED;
+    case -ERANGE:
+    case -ENOTSUP:
+        *ret_locked = false;
+        return ACTUATOR_REFUSED;
+    case -ENODEV:
+        *ret_locked = true;
+        return ACTUATOR_GONE;
+    default:
+        *ret_locked = true; /* nobody can tell: it is reset in the end */
+        return ACTUATOR_UNKNOWN;
+    }
 }
 
 bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen)

@@ -44,6 +44,9 @@ struct core_rules {
     char board[CORE_RULES_BOARDS_MAX][96];
     size_t n_boards;
     struct cap_arg from, to; /* of the default limit; nothing set: the board's range */
+    bool clocks;             /* SM clocks may be locked … */
+    uint32_t clocks_from_mhz, clocks_to_mhz; /* … to an upper end between these; 0: the
+                                              * board's */
 };
 /* May this board be held at all?  DONE or REFUSED.  rules may be NULL: all is. */
 enum actuator_result core_check_board(const struct core_rules *rules, const char *uuid,
@@ -52,9 +55,14 @@ enum actuator_result core_check_board(const struct core_rules *rules, const char
 enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,
                                       const struct gpu_limits *limits,
                                       uint32_t original_mw, uint32_t mw, uw_error *err);
-/* 0, 0: a reset.  DONE or REFUSED. */
-enum actuator_result core_check_clocks(const struct gpu_info *info, uint32_t min_mhz,
+/* May its SM clocks be locked to this range?  0, 0: a reset, which always may be where
+ * they can be locked at all.  DONE or REFUSED.
+ */
+enum actuator_result core_check_clocks(const struct core_rules *rules,
+                                       const struct gpu_info *info, uint32_t min_mhz,
                                        uint32_t max_mhz, uw_error *err);
+/* What a lock came to; r: what the backend said.  *ret_locked: it may be in force. */
+enum actuator_result core_judge_clocks(int r, bool *ret_locked);
 
 /* The limit that is set is not ours: somebody else was there. */
 bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen);

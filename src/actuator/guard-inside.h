@@ -37,6 +37,8 @@ enum state {
     STATE_RECOVERING /* an entry that was left behind */
 };
 
+enum { SET_LIMIT, SET_CLOCKS, N_SETS }; /* each waits for its turn by itself */
+
 struct charge { /* one board */
     struct guard *guard;
     struct loop_worker *worker;
@@ -53,11 +55,11 @@ struct charge { /* one board */
     bool left;         /* the holder has gone, nobody has taken it over yet … */
     uint64_t grace_ns; /* … and then it is restored */
     bool lease_over;
-    uint32_t hold_seq;            /* the hold to be done next; 0: none … */
-    bool hold_keep;               /* … with the original of the one before */
-    uint32_t adopt_seq;           /* the hold that takes it over; 0: none */
-    struct proto_request waiting; /* the set to be done next, where seq is not 0 */
-    uint32_t release_seq;         /* the release to be answered; 0: none */
+    uint32_t hold_seq;                    /* the hold to be done next; 0: none … */
+    bool hold_keep;                       /* … with the original of the one before */
+    uint32_t adopt_seq;                   /* the hold that takes it over; 0: none */
+    struct proto_request waiting[N_SETS]; /* sets to be done next, where seq is not 0 */
+    uint32_t release_seq;                 /* the release to be answered; 0: none */
     unsigned attempts;
     uint64_t due_ns, next_hold_ns, next_write_ns, next_look_ns;
 };

@@ -115,9 +115,20 @@ static void say_left(struct charge *c, const char *what)
 
 static void end_waiting(struct charge *c, enum actuator_result result, const char *why)
 {
-    if (c->waiting.seq)
-        guard_refuse(c->session, &c->waiting, result, why);
-    c->waiting.seq = 0;
+    for (size_t i = 0; i < N_SETS; i++) {
+        if (c->waiting[i].seq)
+            guard_refuse(c->session, &c->waiting[i], result, why);
+        c->waiting[i].seq = 0;
+    }
+}
+
+/* The set that has its turn; NULL: none waits.  Limits, which budgets need, go first. */
+static struct proto_request *next_set(struct charge *c)
+{
+    for (size_t i = 0; i < N_SETS; i++)
+        if (c->waiting[i].seq)
+            return &c->waiting[i];
+    return NULL;
 }
 
 /* Whoever was about to take the board over cannot. */
@@ -396,14 +407,14 @@ static void submit(struct charge *c, struct job job)
     }
 }
 
-static void do_waiting(struct charge *c)
+static void do_waiting(struct charge *c, struct proto_request *set)
 {
-    struct job job = {.kind = c->waiting.type == PROTO_LIMIT ? JOB_LIMIT : JOB_CLOCKS,
-                      .seq = c->waiting.seq,
-                      .a = c->waiting.a,
-                      .b = c->waiting.b};
+    struct job job = {.kind = set->type == PROTO_LIMIT ? JOB_LIMIT : JOB_CLOCKS,
+                      .seq = set->seq,
+                      .a = set->a,
+                      .b = set->b};
 
-    c->waiting.seq = 0;
+    set->seq = 0;
     submit(c, job);
 }
 
@@ -423,8 +434,9 @@ static void step_held(struct charge *c)
 {
     uint64_t now = now_ns(c);
     uint64_t wake_ns = c->next_look_ns;
+    struct proto_request *set = c->adopt_seq ? NULL : next_set(c);
 
-    if (c->waiting.seq && !c->adopt_seq && c->next_write_ns < wake_ns)
+    if (set && c->next_write_ns < wake_ns)
         wake_ns = c->next_write_ns;
     if (c->left && !c->adopt_seq && c->grace_ns < wake_ns)
         wake_ns = c->grace_ns;
@@ -432,8 +444,8 @@ static void step_held(struct charge *c)
         wake_ns = c->next_hold_ns;
     if (c->adopt_seq && now >= c->next_hold_ns)
         do_hold(c, JOB_ADOPT, &c->adopt_seq);
-    else if (c->waiting.seq && !c->adopt_seq && now >= c->next_write_ns)
-        do_waiting(c);
+    else if (set && now >= c->next_write_ns)
+        do_waiting(c, set);
     else if (now >= c->next_look_ns)
         submit(c, (struct job){.kind = JOB_LOOK});
     else
@@ -541,7 +553,8 @@ static void leave_board(struct charge *c)
     bool ending = c->release_seq || c->lease_over || c->state == STATE_RESTORING;
 
     c->session = NULL;
-    c->waiting.seq = 0;
+    for (size_t i = 0; i < N_SETS; i++)
+        c->waiting[i].seq = 0;
     c->release_seq = 0;
     c->adopt_seq = 0;
     c->job.seq = 0;
@@ -674,8 +687,12 @@ static void ask_board(struct guard_session *s, struct charge *c,
         guard_refuse(s, request, ACTUATOR_GONE,
                      c->hangs ? "a call hangs in the driver" : "not held");
     } else {
-        end_waiting(c, ACTUATOR_BUSY, "a newer value came before this was written");
-        c->waiting = *request;
+        struct proto_request *set =
+            &c->waiting[request->type == PROTO_LIMIT ? SET_LIMIT : SET_CLOCKS];
+        if (set->seq)
+            guard_refuse(s, set, ACTUATOR_BUSY,
+                         "a newer value came before this was written");
+        *set = *request;
         guard_step(c);
     }
 }

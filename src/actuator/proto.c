@@ -9,7 +9,7 @@
 #include "base/error.h"
 
 _Static_assert(sizeof(struct proto_request) == 116, "no padding on the wire");
-_Static_assert(sizeof(struct proto_answer) == 340, "no padding on the wire");
+_Static_assert(sizeof(struct proto_answer) == 344, "no padding on the wire");
 
 static int check_head(uint32_t magic, uint16_t version, uw_error *err)
 {

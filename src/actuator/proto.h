@@ -11,7 +11,7 @@
 #include "underwatt/error.h"
 
 enum {
-    PROTO_VERSION = 1,
+    PROTO_VERSION = 2,
     PROTO_MAGIC = 0x55574131, /* "UWA1" */
 };
 

@@ -37,6 +37,7 @@ struct actuator_reply {
     uint32_t enforced_mw;     /* the limit in force, read back; 0: unknown */
     uint32_t original_mw;     /* the limit found by hold; 0: unknown */
     struct gpu_limits limits; /* the board's range; all 0: unknown */
+    uint32_t locked_mhz;      /* SM clocks are locked by us to at most this; 0: are not */
     pid_t pid;                /* ACTUATOR_TAKEN: who holds it (0: unknown) */
     enum actuator_why why;    /* of ACTUATOR_YIELDED */
     char text[200];           /* one line for a human unless DONE */

@@ -22,7 +22,7 @@ struct rules rules_default(void)
 
 /* What stands in the file; NULL: not given. */
 struct rules_file {
-    const struct yaml_node *clients, *boards, *range;
+    const struct yaml_node *clients, *boards, *range, *clocks;
     uint64_t grace_ns;
     const char *library, *powercap;
 };
@@ -33,6 +33,7 @@ static const struct yaml_key file_keys[] = {
     {"clients", YAML_TYPE_NODE, FIELD(clients), false, 0, 0, NULL},
     {"boards", YAML_TYPE_NODE, FIELD(boards), false, 0, 0, NULL},
     {"range", YAML_TYPE_NODE, FIELD(range), false, 0, 0, NULL},
+    {"clocks", YAML_TYPE_NODE, FIELD(clocks), false, 0, 0, NULL},
     {"grace", YAML_TYPE_DURATION, FIELD(grace_ns), false, 0, RULES_GRACE_MAX_S, NULL},
     {"library", YAML_TYPE_TEXT, FIELD(library), false, 0, 0, NULL},
     {"powercap", YAML_TYPE_TEXT, FIELD(powercap), false, 0, 0, NULL},
@@ -191,6 +192,52 @@ static int read_range(const struct yaml_node *node, struct core_rules *rules,
     return r;
 }
 
+static int read_clock(const struct yaml_node *node, uint32_t *ret, uw_error *err)
+{
+    const char *text = NULL;
+    uw_error why = {""};
+
+    int r = yaml_text(node, &text, err);
+    if (r < 0)
+        return r;
+    r = parse_clock(text, ret, &why);
+    return r < 0 ? yaml_fail(node, err, r, "clocks: %s", why.text) : 0;
+}
+
+/* "off", "all", or a range for the upper end of a lock. */
+static int read_clocks(const struct yaml_node *node, struct core_rules *rules,
+                       uw_error *err)
+{
+    struct {
+        const struct yaml_node *from, *to;
+    } range = {NULL, NULL};
+    const struct yaml_key keys[] = {
+        {"from", YAML_TYPE_NODE, 0, false, 0, 0, NULL},
+        {"to", YAML_TYPE_NODE, sizeof range.from, false, 0, 0, NULL},
+        {NULL, 0, 0, false, 0, 0, NULL},
+    };
+    const char *text = NULL;
+    int r = 0;
+
+    if (yaml_kind(node) == YAML_SCALAR) {
+        r = yaml_text(node, &text, err);
+        rules->clocks = r == 0 && strcmp(text, "all") == 0;
+        if (r == 0 && !rules->clocks && strcmp(text, "off") != 0)
+            r = yaml_fail(node, err, -EINVAL,
+                          "clocks: 'off', 'all', or a map of from and to");
+        return r;
+    }
+    r = yaml_read_map(node, keys, &range, err);
+    if (r == 0 && range.from)
+        r = read_clock(range.from, &rules->clocks_from_mhz, err);
+    if (r == 0 && range.to)
+        r = read_clock(range.to, &rules->clocks_to_mhz, err);
+    if (r == 0 && rules->clocks_to_mhz && rules->clocks_from_mhz > rules->clocks_to_mhz)
+        r = yaml_fail(node, err, -ERANGE, "clocks: from is above to");
+    rules->clocks = r == 0;
+    return r;
+}
+
 static int read_path(const struct yaml_node *root, const char *key, const char *path,
                      char *ret, size_t size, uw_error *err)
 {
@@ -229,6 +276,8 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
         r = read_boards(file.boards, &rules.boards, err);
     if (r == 0 && file.range)
         r = read_range(file.range, &rules.boards, err);
+    if (r == 0 && file.clocks)
+        r = read_clocks(file.clocks, &rules.boards, err);
     if (r == 0 && file.library)
         r = read_library(root, file.library, &rules, err);
     if (r == 0 && file.powercap)

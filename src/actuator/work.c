@@ -15,6 +15,7 @@ static void answer(const struct held *h, struct actuator_reply *reply,
     (void)snprintf(reply->uuid, sizeof reply->uuid, "%s", h->info->uuid);
     reply->original_mw = h->has_entry ? h->entry.original_mw : 0;
     reply->limits = h->limits;
+    reply->locked_mhz = h->locked_mhz;
     bool plain = result == ACTUATOR_DONE || !err;
     (void)snprintf(reply->text, sizeof reply->text, "%s", plain ? "" : err->text);
 }
@@ -61,6 +62,7 @@ static void driver_mark(const struct held *h, char *ret, size_t size)
 void work_abandon(struct held *h)
 {
     h->has_entry = false;
+    h->locked_mhz = 0;
     if (h->lock_fd >= 0)
         (void)close(h->lock_fd);
     h->lock_fd = -1;
@@ -90,8 +92,10 @@ static void renew_mark(struct held *h)
     driver_mark(h, mark, sizeof mark);
     if (!mark[0] || strcmp(mark, h->entry.driver) == 0)
         return;
-    if (h->entry.driver[0])
-        h->entry.clocks = false; /* it has forgotten the lock */
+    if (h->entry.driver[0]) { /* it has forgotten the lock */
+        h->entry.clocks = false;
+        h->locked_mhz = 0;
+    }
     memcpy(h->entry.driver, mark, sizeof mark);
 }
 
@@ -109,12 +113,17 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
                reloaded ? "the driver was loaded anew and has another limit"
                         : "somebody else has set the limit",
                seen->set_mw, h->entry.readback_mw);
+    int r = 0;
     if (h->entry.clocks && !reloaded && h->backend->reset_clocks)
-        (void)h->backend->reset_clocks(h->dev, NULL);
-    answer(h, reply, ACTUATOR_YIELDED, &err);
+        r = h->backend->reset_clocks(h->dev, NULL);
+    if (r == 0)
+        h->locked_mhz = 0;
+    /* A lock of ours must not stay behind: the restore tries again. */
+    answer(h, reply, r == 0 ? ACTUATOR_YIELDED : ACTUATOR_GONE, &err);
     reply->why = reloaded ? ACTUATOR_WHY_RELOADED : ACTUATOR_WHY_OTHER;
     reply->enforced_mw = seen->enforced_mw;
-    drop(h);
+    if (r == 0)
+        drop(h);
 }
 
 void work_restore(struct held *h, struct actuator_reply *reply)
@@ -153,7 +162,9 @@ void work_restore(struct held *h, struct actuator_reply *reply)
         answer(h, reply, result_of(r), &err);
         return;
     }
-    (void)fail(&err, 0, "%s: %s", h->info->uuid, core_recovery_text(todo.why));
+    h->locked_mhz = 0;
+    (void)fail(&err, 0, "%s: %s%s", h->info->uuid, core_recovery_text(todo.why),
+               todo.reset_clocks ? "; our clock lock is reset" : "");
     answer(h, reply,
            todo.why == RECOVERY_RESTORE || todo.why == RECOVERY_AT_ORIGINAL
                ? ACTUATOR_DONE
@@ -189,12 +200,14 @@ void work_recover(struct held *h, struct actuator_reply *reply)
     int r = adopt(h, getpid(), reply, &err);
     if (r == 0 && h->has_entry) {
         uint32_t ours_mw = h->entry.intended_mw;
+        bool clocks = h->entry.clocks;
         work_restore(h, reply);
         if (reply->result == ACTUATOR_DONE)
             (void)snprintf(reply->text, sizeof reply->text,
                            "%s: %" PRIu32
-                           " mW put back, a killed actuator had left %" PRIu32,
-                           h->info->uuid, reply->original_mw, ours_mw);
+                           " mW put back%s, a killed actuator had left %" PRIu32,
+                           h->info->uuid, reply->original_mw,
+                           clocks ? " and the clock lock reset" : "", ours_mw);
         return;
     }
     answer(h, reply,
@@ -341,40 +354,75 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     reply->enforced_mw = after.enforced_mw;
 }
 
+/* The lock is in the journal before it is made: whoever finds the entry resets it. */
+static int lock(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
+                enum actuator_result *ret, uw_error *err)
+{
+    bool was = h->entry.clocks, locked = was;
+    uint32_t was_mhz = h->locked_mhz;
+
+    h->entry.clocks = true;
+    int r = note(h, err);
+    if (r < 0) {
+        h->entry.clocks = was;
+        *ret = ACTUATOR_REFUSED;
+        return r;
+    }
+    r = h->backend->lock_clocks(h->dev, min_mhz, max_mhz, err);
+    *ret = core_judge_clocks(r, &locked);
+    renew_mark(h); /* one that was loaded anew meanwhile may have taken it */
+    h->entry.clocks = was || locked;
+    h->locked_mhz = locked ? max_mhz : was_mhz;
+    (void)note(h, NULL); /* the entry before the write holds good as well */
+    return r;
+}
+
+static int unlock(struct held *h, enum actuator_result *ret, uw_error *err)
+{
+    int r = h->entry.clocks ? h->backend->reset_clocks(h->dev, err) : 0;
+
+    *ret = r == 0 ? ACTUATOR_DONE : result_of(r);
+    if (r < 0)
+        return r;
+    h->entry.clocks = false;
+    h->locked_mhz = 0;
+    (void)note(h, NULL); /* an entry that says more than is true costs one reset */
+    return 0;
+}
+
 void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
                  struct actuator_reply *reply)
 {
     struct cap_seen seen;
     uw_error err = {""};
-    bool lock = min_mhz || max_mhz;
 
-    enum actuator_result result = core_check_clocks(h->info, min_mhz, max_mhz, &err);
+    enum actuator_result result =
+        core_check_clocks(h->rules, h->info, min_mhz, max_mhz, &err);
     if (result == ACTUATOR_DONE &&
-        (!h->backend->lock_clocks || !h->backend->reset_clocks))
+        (!h->backend->lock_clocks || !h->backend->reset_clocks)) {
+        (void)fail(&err, 0, "%s: this board's clocks cannot be locked", h->info->uuid);
         result = ACTUATOR_REFUSED;
+    }
     if (result != ACTUATOR_DONE) {
         answer(h, reply, result, &err);
         reply->enforced_mw = h->entry.readback_mw;
         return;
     }
     int r = look(h, &seen, &err);
-    if (r == 0 && core_is_foreign(&h->entry, &seen)) {
+    if (r < 0) {
+        answer(h, reply, r == -ENODEV ? ACTUATOR_GONE : ACTUATOR_UNKNOWN, &err);
+        return;
+    }
+    if (core_is_foreign(&h->entry, &seen)) {
         yield_to(h, &seen, reply);
         return;
     }
     renew_mark(h);
-    bool was = h->entry.clocks;
-    h->entry.clocks = was || lock;
-    if (r == 0)
-        r = note(h, &err);
-    if (r == 0)
-        r = lock ? h->backend->lock_clocks(h->dev, min_mhz, max_mhz, &err)
-                 : h->backend->reset_clocks(h->dev, &err);
-    if (r == 0 && !lock) {
-        h->entry.clocks = false;
-        (void)note(h, NULL);
-    }
-    answer(h, reply, r == 0 ? ACTUATOR_DONE : result_of(r), &err);
+    if (max_mhz)
+        (void)lock(h, min_mhz, max_mhz, &result, &err);
+    else
+        (void)unlock(h, &result, &err);
+    answer(h, reply, result, &err);
     reply->enforced_mw = seen.enforced_mw;
 }
 

@@ -25,6 +25,7 @@ struct held {
     int lock_fd; /* -1: not locked */
     bool has_entry;
     struct cap_entry entry;
+    uint32_t locked_mhz; /* the upper end of our lock; 0: none, or an earlier holder's */
     struct gpu_limits limits;
     bool keep_original; /* hold: entry's is still the original, if the driver is, too */
 };
@@ -37,8 +38,11 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply);
  * below, UNKNOWN, GONE.
  */
 void work_adopt(struct held *h, pid_t client, struct actuator_reply *reply);
-/* YIELDED: the entry is dropped and the lock given up. */
+/* YIELDED: the entry is dropped and the lock given up.  (GONE, where another's limit was
+ * seen and our clock lock could not be reset: restoring goes on trying.)
+ */
 void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply);
+/* 0, 0: reset, of a lock of ours; clocks that we never locked are never reset. */
 void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
                  struct actuator_reply *reply);
 /* Is our limit still there?  DONE, YIELDED as above, UNKNOWN, GONE. */

@@ -189,6 +189,20 @@ int parse_power(const char *text, uint32_t *ret_mw, uw_error *err)
     return 0;
 }
 
+int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err)
+{
+    static const struct unit units[] = {{"MHz", 1}, {"GHz", 1e3}, {"kHz", 1e-3}};
+    double mhz = 0;
+
+    int r = with_unit(text, units, n_elements(units), &mhz, err);
+    if (r < 0)
+        return r;
+    if (mhz < 1 || mhz > 1e4)
+        return fail(err, -ERANGE, "'%s' is outside 1 MHz..10 GHz", text);
+    *ret_mhz = (uint32_t)(mhz + 0.5);
+    return 0;
+}
+
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err)
 {
     static const struct unit units[] = {{"s", 1},     {"ms", 1e-3}, {"us", 1e-6},

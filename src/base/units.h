@@ -48,6 +48,9 @@ int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
 /* "5 s", "500 ms", "2 min", "1 h", "10 us".  A bare number is refused. */
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 
+/* "1200 MHz", "1.2 GHz", in whole MHz.  A bare number is refused. */
+int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err);
+
 /* A cap on a command line: "250" or "250 W" (watts), or "85%" of something the
  * caller knows.  Exactly one of the two is set, the other is 0.
  */

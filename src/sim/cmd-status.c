@@ -79,6 +79,7 @@ static void board_json(struct json_out *o, unsigned i, const struct sim_board *b
     json_out_int(o, "temp_c", (int64_t)now->temp_c);
     json_out_int(o, "sm_mhz", (int64_t)now->sm_mhz);
     json_out_int(o, "locked_max_mhz", (int64_t)now->locked_max_mhz);
+    json_out_int(o, "clock_resets", (int64_t)now->clock_resets);
     json_out_array(o, "pids");
     for (uint64_t k = 0; k < procs->n; k++)
         json_out_int(o, NULL, (int64_t)procs->proc[k].pid);

@@ -104,8 +104,9 @@ struct sim_readings {
     uint64_t power_violation_ns, thermal_violation_ns; /* since the driver's load */
     uint64_t locked_min_mhz, locked_max_mhz;           /* 0: not locked */
     uint64_t persistence;
-    uint64_t limit_writes; /* limits accepted since the world began (tests) */
-    uint64_t reserved[8];
+    uint64_t limit_writes; /* limits accepted since the world began (tests) … */
+    uint64_t clock_resets; /* … and resets of clock locks */
+    uint64_t reserved[7];
 };
 
 struct sim_proc {

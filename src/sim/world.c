@@ -23,7 +23,7 @@ struct board {
     uint64_t faults; /* enum sim_fault_flag */
     uint32_t locked_min, locked_max;
     bool persistence;
-    uint64_t limit_writes;
+    uint64_t limit_writes, clock_resets;
 };
 
 struct job {
@@ -379,6 +379,7 @@ void sim_world_readings(const struct sim_world *world, size_t i, struct sim_read
         .requested_mw = cap,
         .enforced_mw = cap,
         .limit_writes = b->limit_writes,
+        .clock_resets = b->clock_resets,
         .power_mw = now.power_mw,
         .instant_mw = now.instant_mw,
         .average_mw = now.average_mw,
@@ -511,6 +512,7 @@ enum sim_result sim_world_reset_clocks(struct sim_world *world, size_t i, uid_t 
     if (!(b->id.abilities & SIM_HAS_LOCKED_CLOCKS))
         return SIM_NOT_SUPPORTED;
     b->locked_min = b->locked_max = 0;
+    b->clock_resets++;
     plant_gpu_lock_clocks(b->gpu, 0, 0);
     return SIM_OK;
 }

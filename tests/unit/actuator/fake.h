@@ -15,6 +15,9 @@ struct gpu_dev { // NOLINT(clang-analyzer-optin.performance.Padding)
     uint32_t set_mw, ceiling_mw;            /* enforced: the lower of the two; 0: none */
     uint32_t min_mhz, max_mhz;              /* locked clocks */
     int set_fails, read_fails, reset_fails; /* results, or 0 */
+    int lock_fails;
+    bool lock_takes; /* … and the lock is in force all the same */
+    unsigned resets; /* of clocks */
     unsigned writes;
     uint64_t set_takes_ns, read_takes_ns;
     const char *mark_in_set; /* the driver is loaded anew right before a set; or NULL */
@@ -108,14 +111,17 @@ static int fake_set_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err)
 static int fake_lock(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
                      uw_error *err)
 {
-    (void)err;
-    dev->min_mhz = min_mhz;
-    dev->max_mhz = max_mhz;
-    return 0;
+    if (!dev->lock_fails || dev->lock_takes) {
+        dev->min_mhz = min_mhz;
+        dev->max_mhz = max_mhz;
+    }
+    return dev->lock_fails ? fail(err, dev->lock_fails, "%s: no lock", dev->info.uuid)
+                           : 0;
 }
 
 static int fake_unlock(struct gpu_dev *dev, uw_error *err)
 {
+    dev->resets++;
     if (dev->reset_fails)
         return fail(err, dev->reset_fails, "%s: clocks stay", dev->info.uuid);
     dev->min_mhz = dev->max_mhz = 0;

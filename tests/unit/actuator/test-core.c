@@ -148,14 +148,35 @@ static void test_check_clocks(void)
     uw_error err = {""};
 
     for (size_t i = 0; i < n_elements(cases); i++)
-        is_int(core_check_clocks(&board, cases[i].min, cases[i].max, NULL), cases[i].want,
-               "clocks %u..%u: %s", cases[i].min, cases[i].max,
+        is_int(core_check_clocks(NULL, &board, cases[i].min, cases[i].max, NULL),
+               cases[i].want, "clocks %u..%u: %s", cases[i].min, cases[i].max,
                actuator_result_name(cases[i].want));
-    (void)core_check_clocks(&board, 1200, 900, &err);
+    (void)core_check_clocks(NULL, &board, 1200, 900, &err);
     is_str(err.text, "GPU-1: clocks 1200..900 MHz are outside 1..1530 MHz", "said so");
     other.abilities = 0;
-    is_int(core_check_clocks(&other, 0, 0, NULL), ACTUATOR_REFUSED,
+    is_int(core_check_clocks(NULL, &other, 0, 0, NULL), ACTUATOR_REFUSED,
            "a board whose clocks stay");
+}
+
+static void test_judge_clocks(void)
+{
+    static const struct {
+        int r;
+        enum actuator_result want;
+        bool locked;
+    } cases[] = {
+        {0, ACTUATOR_DONE, true},           {-EPERM, ACTUATOR_DENIED, false},
+        {-ERANGE, ACTUATOR_REFUSED, false}, {-ENOTSUP, ACTUATOR_REFUSED, false},
+        {-ENODEV, ACTUATOR_GONE, true},     {-EIO, ACTUATOR_UNKNOWN, true},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        bool locked = !cases[i].locked;
+        enum actuator_result got = core_judge_clocks(cases[i].r, &locked);
+        ok(got == cases[i].want && locked == cases[i].locked,
+           "a lock that came to %d: %s, %s", cases[i].r, actuator_result_name(got),
+           locked ? "to be reset" : "nothing to undo");
+    }
 }
 
 static void test_seen(void)
@@ -262,6 +283,7 @@ int main(void)
     test_judge();
     test_check_limit();
     test_check_clocks();
+    test_judge_clocks();
     test_seen();
     test_rest();
     return done();

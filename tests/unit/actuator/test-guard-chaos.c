@@ -41,6 +41,7 @@ struct world {
     struct guard *guard;
     struct loop_timer *pause;
     struct client client[CLIENTS];
+    bool locks[BOARDS];   /* somebody has asked for a clock lock there */
     bool foreign[BOARDS]; /* somebody else has written a limit there */
     unsigned holds, adopted, strange;
 };
@@ -134,7 +135,14 @@ static void trouble(struct world *w, unsigned board)
 {
     struct gpu_dev *dev = &fake_dev[board];
 
-    switch (below(w, 6)) {
+    switch (below(w, 8)) {
+    case 6:
+        dev->lock_fails = below(w, 2) ? -EPERM : -EIO;
+        dev->lock_takes = dev->lock_fails == -EIO && below(w, 2);
+        break;
+    case 7:
+        dev->reset_fails = -EIO;
+        break;
     case 0:
         dev->set_mw = 150000 + below(w, 100) * 1000 + 7;
         w->foreign[board] = true;
@@ -149,7 +157,7 @@ static void trouble(struct world *w, unsigned board)
         dev->set_takes_ns = below(w, 2) ? 60 * NS_PER_MS : 4 * NS_PER_S;
         break;
     default:
-        dev->set_fails = dev->read_fails = 0;
+        dev->set_fails = dev->read_fails = dev->lock_fails = dev->reset_fails = 0;
         dev->set_takes_ns = 0;
         break;
     }
@@ -185,7 +193,12 @@ static void step(struct world *w)
         ask(c, PROTO_RELEASE, board, 0);
         break;
     case 6:
-        ask(c, PROTO_CLOCKS, board, below(w, 2) * 900);
+        if (board != BOARDS - 1) { /* of the last one clocks are never locked */
+            ask(c, PROTO_CLOCKS, board, below(w, 2) * 900);
+            w->locks[board] = true;
+        } else {
+            ask(c, PROTO_CLOCKS, board, 0);
+        }
         break;
     default:
         ask(c, PROTO_LIMIT, board, 90000 + below(w, 22) * 10000);
@@ -228,6 +241,7 @@ static const char *finish(struct world *w)
 
     for (unsigned i = 0; i < BOARDS; i++) {
         fake_dev[i].set_fails = fake_dev[i].read_fails = 0;
+        fake_dev[i].lock_fails = fake_dev[i].reset_fails = 0;
         fake_dev[i].set_takes_ns = 0;
     }
     pass(w, 30000);
@@ -249,8 +263,10 @@ static const char *finish(struct world *w)
         if (w->foreign[i] && fake_dev[i].set_mw % 1000 != 7 &&
             fake_dev[i].set_mw != ORIGINAL_MW)
             bad = "a limit of ours is left where another's had been";
-        if (fake_dev[i].max_mhz && !w->foreign[i])
+        if (fake_dev[i].max_mhz)
             bad = "clocks are locked";
+        if (fake_dev[i].resets && !w->locks[i])
+            bad = "clocks that were never locked were reset";
     }
     if (w->strange)
         bad = "an answer too many";

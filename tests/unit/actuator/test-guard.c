@@ -845,6 +845,59 @@ static void test_many(void)
     finish(w);
 }
 
+/* Clocks: in the journal before they are locked, reset by whoever lets go, tried again
+ * where that fails; never reset where they were never locked.
+ */
+static void test_clocks(void)
+{
+    struct world *w = begin("clocks");
+    struct cap_entry e;
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_CLOCKS, "GPU-0", 0, ACTUATOR_DONE);
+    is_int(fake_dev[0].resets, 0, "no lock, no reset");
+    fake_dev[0].lock_fails = -EPERM;
+    expect(w, PROTO_CLOCKS, "GPU-0", 900, ACTUATOR_DENIED);
+    ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && !e.clocks,
+       "a lock that was denied is not noted");
+    fake_dev[0].lock_fails = -EIO;
+    fake_dev[0].lock_takes = true;
+    expect(w, PROTO_CLOCKS, "GPU-0", 900, ACTUATOR_UNKNOWN);
+    ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && e.clocks,
+       "one that may have been made is");
+    fake_dev[0].lock_fails = 0;
+    const struct proto_answer *a = expect(w, PROTO_CLOCKS, "GPU-0", 1200, ACTUATOR_DONE);
+    is_int((int)a->reply.locked_mhz, 1200, "the answer tells the lock");
+    a = expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    ok(a->reply.locked_mhz == 1200 && fake_dev[0].max_mhz == 1200, "a limit leaves it");
+    a = expect(w, PROTO_CLOCKS, "GPU-0", 0, ACTUATOR_DONE);
+    ok(a->reply.locked_mhz == 0 && fake_dev[0].max_mhz == 0, "reset on request");
+
+    /* Both at once: neither takes the other's place. */
+    uint32_t limit = ask(w, PROTO_LIMIT, "GPU-0", 210000);
+    uint32_t clocks = ask(w, PROTO_CLOCKS, "GPU-0", 1000);
+    pass(w, 300);
+    ok(answer_to(w, limit)->reply.result == ACTUATOR_DONE &&
+           answer_to(w, clocks)->reply.result == ACTUATOR_DONE &&
+           fake_dev[0].set_mw == 210000 && fake_dev[0].max_mhz == 1000,
+       "a limit and a clock that come at once are both written");
+
+    /* Another's limit, and the reset fails: ours stays ours until it is gone. */
+    fake_dev[0].reset_fails = -EIO;
+    fake_dev[0].set_mw = 180000;
+    expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_GONE);
+    ok(has_entry(w, "GPU-0"), "the entry stays");
+    fake_dev[0].reset_fails = 0;
+    pass(w, 2000);
+    ok(!has_entry(w, "GPU-0") && fake_dev[0].max_mhz == 0 && fake_dev[0].set_mw == 180000,
+       "until the lock is reset; their limit is left alone");
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
+    expect(w, PROTO_RELEASE, "GPU-1", 0, ACTUATOR_DONE);
+    is_int(fake_dev[1].resets, 0, "a board that was never locked is never reset");
+    finish(w);
+}
+
 int main(void)
 {
     if (!mkdtemp(top))
@@ -855,6 +908,7 @@ int main(void)
     test_yield();
     test_again();
     test_unseen_reload();
+    test_clocks();
     test_rate();
     test_faults();
     test_keeps_trying();

@@ -24,7 +24,7 @@ static void test_request(void)
         {"short", sizeof good - 1, good},
         {"empty", 0, good},
         {"magic", sizeof good, {.version = 1, .type = PROTO_RENEW, .seq = 1}},
-        {"version", sizeof good, {.magic = PROTO_MAGIC, .version = 2, .type = PROTO_RENEW, .seq = 1}},
+        {"version", sizeof good, {.magic = PROTO_MAGIC, .version = PROTO_VERSION + 1, .type = PROTO_RENEW, .seq = 1}},
         {"type 0", sizeof good, proto_request(0, 1, NULL)},
         {"unknown type", sizeof good, proto_request(PROTO_N_REQUESTS, 1, "GPU-1")},
         {"an event", sizeof good, proto_request(PROTO_LEASE_OVER, 1, "GPU-1")},

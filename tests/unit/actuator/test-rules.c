@@ -64,6 +64,12 @@ static void test_bad(void)
         {"range: {from: 100 %, to: 50 %}\n", -ERANGE, "from is above to"},
         {"range: {from: 300 W, to: 200 W}\n", -ERANGE, "from is above to"},
         {"range: {least: 200 W}\n", -EINVAL, "'least'"},
+        {"clocks: on\n", -EINVAL, "actuator.yaml:1: clocks: 'off', 'all', or a map"},
+        {"clocks: {from: 900}\n", -EINVAL, "actuator.yaml:1: clocks: '900'"},
+        {"clocks: {to: 0 MHz}\n", -ERANGE, "actuator.yaml:1: clocks: '0 MHz'"},
+        {"clocks: {from: 1.2 GHz, to: 900 MHz}\n", -ERANGE, "clocks: from is above to"},
+        {"clocks: {at: 900 MHz}\n", -EINVAL, "'at'"},
+        {"clocks: [900 MHz]\n", -EINVAL, "actuator.yaml:1: "},
         {"grace: 10\n", -EINVAL, "actuator.yaml:1: "},
         {"grace: 61 s\n", -ERANGE, "actuator.yaml:1: "},
         {"grace: -1 s\n", -ERANGE, "actuator.yaml:1: "},
@@ -80,6 +86,40 @@ static void test_bad(void)
         ok(got == cases[i].r && strstr(err.text, cases[i].says), "%.30s: %d %s",
            cases[i].text, got, err.text);
         ok(r.grace_ns == 7 && r.n_clients == 3, "… nothing is changed");
+    }
+}
+
+static void test_clocks_allowed(void)
+{
+    static const struct gpu_info board = {
+        .uuid = "GPU-1", .abilities = GPU_CAN_LOCK_CLOCKS, .clock_max_mhz = 1410};
+    /* clang-format off */
+    static const struct {
+        const char *text;
+        uint32_t min, max;
+        enum actuator_result want;
+        const char *says;
+    } cases[] = {
+        {"", 210, 900, ACTUATOR_REFUSED, "GPU-1: the actuator's configuration does not allow locked clocks"},
+        {"", 0, 0, ACTUATOR_DONE, ""}, /* a reset may always be */
+        {"clocks: off", 210, 900, ACTUATOR_REFUSED, "does not allow"},
+        {"clocks: all", 210, 900, ACTUATOR_DONE, ""},
+        {"clocks: all", 210, 1425, ACTUATOR_REFUSED, "outside 1..1410 MHz"},
+        {"clocks: {from: 900 MHz}", 210, 900, ACTUATOR_DONE, ""},
+        {"clocks: {from: 900 MHz}", 210, 899, ACTUATOR_REFUSED, "899 MHz is outside 900..1410 MHz"},
+        {"clocks: {to: 1.2 GHz}", 210, 1200, ACTUATOR_DONE, ""},
+        {"clocks: {to: 1.2 GHz}", 210, 1201, ACTUATOR_REFUSED, "outside 1..1200 MHz, the range of the actuator"},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct rules r;
+        uw_error err = {""};
+        is_int(parse(cases[i].text, &r, &err), 0, "'%s'", cases[i].text);
+        enum actuator_result got =
+            core_check_clocks(&r.boards, &board, cases[i].min, cases[i].max, &err);
+        ok(got == cases[i].want && strstr(err.text, cases[i].says), "%u..%u: %s %s",
+           cases[i].min, cases[i].max, actuator_result_name(got), err.text);
     }
 }
 
@@ -116,6 +156,7 @@ static void test_allowed(void)
         ok(got == cases[i].want && strstr(err.text, cases[i].says), "%s: %s %s",
            cases[i].name, actuator_result_name(got), err.text);
     }
+    test_clocks_allowed();
     (void)parse("boards: [GPU-1]", &r, NULL);
     is_int(core_check_board(&r.boards, "GPU-1", &err), ACTUATOR_DONE,
            "a board of the list");

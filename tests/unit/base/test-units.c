@@ -22,6 +22,11 @@ static const struct { const char *text; int r; uint64_t ns; } durations[] = {
     {"5", -EINVAL, KEPT}, {"5 fortnights", -EINVAL, KEPT}, {"-5 s", -ERANGE, KEPT},
     {"1e12 s", -ERANGE, KEPT},
 };
+static const struct { const char *text; int r; uint32_t mhz; } clocks[] = {
+    {"1200 MHz", 0, 1200}, {"1200MHz", 0, 1200}, {" 1.2 GHz ", 0, 1200}, {"1200000 kHz", 0, 1200},
+    {"1200", -EINVAL, KEPT}, {"1200 W", -EINVAL, KEPT}, {"", -EINVAL, KEPT}, {"0 MHz", -ERANGE, KEPT},
+    {"-5 MHz", -ERANGE, KEPT}, {"11 GHz", -ERANGE, KEPT}, {"1200 mhz", -EINVAL, KEPT},
+};
 static const struct { const char *text; int r; uint32_t mw; double percent; } caps[] = {
     {"250", 0, 250000, 0}, {"250 W", 0, 250000, 0}, {"85%", 0, 0, 85}, {"85 %", 0, 0, 85},
     {"100%", 0, 0, 100}, {"99.5%", 0, 0, 99.5},
@@ -56,6 +61,11 @@ int main(void)
         int r = parse_duration(durations[i].text, &ns, &err);
         ok(r == durations[i].r && ns == durations[i].ns, "duration '%s': %d",
            durations[i].text, r);
+    }
+    for (size_t i = 0; i < n_elements(clocks); i++) {
+        uint32_t mhz = KEPT;
+        int r = parse_clock(clocks[i].text, &mhz, &err);
+        ok(r == clocks[i].r && mhz == clocks[i].mhz, "clock '%s': %d", clocks[i].text, r);
     }
     for (size_t i = 0; i < n_elements(caps); i++) {
         struct cap_arg c = {KEPT, KEPT};
