@@ -46,9 +46,10 @@ def inside(debs, script):
 if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
     uwtest.skip_all("unshare --mount is not allowed here")
 
+os.nice(19)    # a whole build: let those that run beside it go first
 with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     p = subprocess.run([str(TOP / "tools/deb"), tmp], stdin=subprocess.DEVNULL, capture_output=True, text=True,
-                       timeout=900)
+                       timeout=1700)
     if not t.ok(p.returncode == 0, "the packages build", p.stdout[-3000:] + p.stderr[-3000:]):
         t.done()
     debs = pathlib.Path(tmp)
