@@ -82,6 +82,7 @@ struct gpu_info {
     bool persistence; /* only where has_persistence */
     bool has_persistence;
     uint32_t clock_max_mhz; /* highest SM clock; 0 unknown */
+    uint32_t clock_min_mhz; /* lowest that it may be locked to; 0 unknown */
     struct gpu_mig mig[GPU_MIGS_MAX];
     unsigned n_migs;
 };
@@ -175,6 +176,9 @@ struct gpu_backend {
     /* Optional, NULL where the backend has none. */
     int (*limits)(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err);
     int (*set_limit)(struct gpu_dev *dev, uint32_t mw, uw_error *err);
+    /* SM clocks stay within this range until a reset, whoever asks for either; no driver
+     * can be asked whether they are locked.  It snaps to a clock that the board has.
+     */
     int (*lock_clocks)(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
                        uw_error *err);
     int (*reset_clocks)(struct gpu_dev *dev, uw_error *err);

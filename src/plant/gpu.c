@@ -43,7 +43,10 @@ static double lock_share(const struct plant_gpu *gpu)
 {
     if (gpu->lock_max_mhz == 0 || gpu->lock_max_mhz >= gpu->board.sm_max_mhz)
         return 1;
-    return pow((double)gpu->lock_max_mhz / gpu->board.sm_max_mhz, CLOCK_POWER);
+    const struct plant_workload *w = gpu->load.work;
+    double x = (double)gpu->lock_max_mhz / gpu->board.sm_max_mhz;
+    return gpu->board.calibrated ? pow(x, CLOCK_POWER)
+                                 : (plant_active_w(w, x) - w->ps_w) / w->d_w;
 }
 
 /* The clock, the power and the step's time at limit_w with leak_w on top. */

@@ -200,8 +200,10 @@ static uint32_t clock_mhz(const struct plant_gpu *gpu)
     const struct plant_board *b = &gpu->board;
     double mhz = b->sm_min_mhz;
 
-    /* Clocks that fit the power, as a V100's do; the model's x is not meant so. */
-    if (gpu->load.activity == PLANT_RUN)
+    /* Else clocks that fit the power, as a V100's do: the model's x is not meant so. */
+    if (gpu->load.activity == PLANT_RUN && !b->calibrated)
+        mhz = b->sm_max_mhz * gpu->x;
+    else if (gpu->load.activity == PLANT_RUN)
         mhz = b->sm_max_mhz * pow(gpu->share, 1 / CLOCK_POWER);
     else if (gpu->load.activity == PLANT_HOLD)
         mhz = b->sm_max_mhz * 0.9;

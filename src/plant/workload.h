@@ -13,7 +13,8 @@
  * energy-performance trade-offs in training of deep convolutional neural networks
  * for image recognition", ICCS 2022, Tables 2 and 3) by bench/fit-plant.  Nine
  * numbers are not identified by six to ten figures: time and energy over the cap
- * are calibrated, clocks are not.
+ * are calibrated, clocks are not.  On the other boards x is the SM clock relative to the
+ * highest: locks and what they cost are as believable as the voltage curve.
  */
 #ifndef PLANT_WORKLOAD_H
 #define PLANT_WORKLOAD_H

@@ -11,10 +11,9 @@ static const struct {
     uint64_t flag;
     const char *name;
 } flags[] = {
-    {SIM_FAULT_LOST, "lost"},
-    {SIM_FAULT_HANG, "hang"},
-    {SIM_FAULT_REFUSE, "refuse"},
-    {SIM_FAULT_STUCK, "stuck"},
+    {SIM_FAULT_LOST, "lost"},     {SIM_FAULT_HANG, "hang"},
+    {SIM_FAULT_REFUSE, "refuse"}, {SIM_FAULT_STUCK, "stuck"},
+    {SIM_FAULT_IGNORE, "ignore"},
 };
 
 static void print_board(unsigned i, const struct sim_board *b,

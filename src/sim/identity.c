@@ -30,9 +30,10 @@ static void make_uuid(uint64_t seed, unsigned index, char *ret, size_t size)
                    (unsigned)(b >> 52), (unsigned long long)b & 0xffffffffffffull);
 }
 
-static uint32_t abilities(const struct plant_board *p)
+static uint32_t abilities(const struct sim_machine_board *board)
 {
-    uint32_t can = SIM_HAS_LOCKED_CLOCKS;
+    const struct plant_board *p = &board->plant;
+    uint32_t can = board->no_clock_locks ? 0 : SIM_HAS_LOCKED_CLOCKS;
 
     if (p->sensor.counter != PLANT_COUNTER_NONE)
         can |= SIM_HAS_ENERGY;
@@ -60,7 +61,7 @@ void sim_identity_fill(const struct sim_machine_board *board, uint64_t seed,
     ret->pci_bus = FIRST_BUS + index;
     (void)snprintf(ret->bus_id, sizeof ret->bus_id, "00000000:%02X:00.0", ret->pci_bus);
     ret->arch = p->arch;
-    ret->abilities = abilities(p);
+    ret->abilities = abilities(board);
     ret->min_mw = p->min_mw;
     ret->max_mw = p->max_mw;
     ret->default_mw = p->default_mw;

@@ -25,7 +25,7 @@ struct board_file {
     int counter; /* COUNTER_AS_MODEL or enum plant_counter */
     double ambient_c, resistance_kpw, leak_per_k;
     uint64_t tau_ns, counter_period_ns, lag_ns;
-    bool ideal;
+    bool ideal, clock_locks;
 };
 
 enum { COUNTER_AS_MODEL = -1 };
@@ -55,6 +55,7 @@ static const struct yaml_key board_keys[] = {
     {"offset_spread", YAML_TYPE_POWER, BOARD(offset_spread_mw), false, 0.001, 50, NULL},
     {"noise", YAML_TYPE_POWER, BOARD(noise_mw), false, 0.001, 100, NULL},
     {"ideal", YAML_TYPE_BOOL, BOARD(ideal), false, 0, 0, NULL},
+    {"clock_locks", YAML_TYPE_BOOL, BOARD(clock_locks), false, 0, 0, NULL},
     {"lag", YAML_TYPE_DURATION, BOARD(lag_ns), false, 0.001, 5, NULL},
     {"speed_noise", YAML_TYPE_DOUBLE, BOARD(speed_noise), false, 0, 0.2, NULL},
     {"power_factor", YAML_TYPE_DOUBLE, BOARD(trait.power), false, 0.5, 2, NULL},
@@ -83,7 +84,8 @@ static const struct yaml_word fault_words[] = {
     {"refuse", SIM_FAULT_K_REFUSE},   {"accept", SIM_FAULT_K_ACCEPT},
     {"limit", SIM_FAULT_K_LIMIT},     {"reload", SIM_FAULT_K_RELOAD},
     {"unload", SIM_FAULT_K_UNLOAD},   {"stuck", SIM_FAULT_K_STUCK},
-    {"unstuck", SIM_FAULT_K_UNSTUCK}, {NULL, 0},
+    {"unstuck", SIM_FAULT_K_UNSTUCK}, {"ignore", SIM_FAULT_K_IGNORE},
+    {"heed", SIM_FAULT_K_HEED},       {NULL, 0},
 };
 
 #define FAULT(field) offsetof(struct fault_file, field)
@@ -220,6 +222,7 @@ static void read_heat(const struct board_file *f, struct plant_board *p)
 static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_error *err)
 {
     struct board_file f = {.count = 1,
+                           .clock_locks = true,
                            .gain_spread = NOT_GIVEN,
                            .counter = COUNTER_AS_MODEL,
                            .ambient_c = NOT_GIVEN,
@@ -243,6 +246,7 @@ static int read_board(const struct yaml_node *node, struct sim_machine *m, uw_er
     b->speed_noise = f.speed_noise;
     b->trait = f.trait;
     b->ideal = f.ideal;
+    b->no_clock_locks = !f.clock_locks;
     r = read_sensor(node, &f, b, err);
     if (!r)
         r = read_limits(node, &f, b, err);

@@ -14,7 +14,8 @@ const char *const sim_fault_names[SIM_FAULT_K_N] = {
     [SIM_FAULT_K_REFUSE] = "refuse",   [SIM_FAULT_K_ACCEPT] = "accept",
     [SIM_FAULT_K_LIMIT] = "limit",     [SIM_FAULT_K_RELOAD] = "reload",
     [SIM_FAULT_K_UNLOAD] = "unload",   [SIM_FAULT_K_STUCK] = "stuck",
-    [SIM_FAULT_K_UNSTUCK] = "unstuck",
+    [SIM_FAULT_K_UNSTUCK] = "unstuck", [SIM_FAULT_K_IGNORE] = "ignore",
+    [SIM_FAULT_K_HEED] = "heed",
 };
 
 static int unknown_board(const char *model, uw_error *err)
@@ -63,7 +64,7 @@ static int parse_kind(const char *word, enum sim_fault_kind *ret, uw_error *err)
         }
     return fail(err, -EINVAL,
                 "'%.40s' is none of: lost, found, hang, release, refuse, accept, limit, "
-                "reload, unload, stuck, unstuck",
+                "reload, unload, stuck, unstuck, ignore, heed",
                 word);
 }
 
@@ -71,7 +72,7 @@ bool sim_fault_may_last(enum sim_fault_kind kind)
 {
     return kind == SIM_FAULT_K_LOST || kind == SIM_FAULT_K_HANG ||
            kind == SIM_FAULT_K_REFUSE || kind == SIM_FAULT_K_UNLOAD ||
-           kind == SIM_FAULT_K_STUCK;
+           kind == SIM_FAULT_K_STUCK || kind == SIM_FAULT_K_IGNORE;
 }
 
 /* What may follow the kind: watts for "limit", "for TIME" for those that end. */

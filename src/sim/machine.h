@@ -36,6 +36,8 @@ enum sim_fault_kind {
     SIM_FAULT_K_UNLOAD,  /* the driver is unloaded … (K_RELOAD brings it back) */
     SIM_FAULT_K_STUCK,   /* the energy counter stands still … */
     SIM_FAULT_K_UNSTUCK, /* … and jumps to where it belongs */
+    SIM_FAULT_K_IGNORE,  /* clock locks are accepted and not obeyed … */
+    SIM_FAULT_K_HEED,    /* … and obeyed again */
     SIM_FAULT_K_N,
 };
 
@@ -47,7 +49,7 @@ struct sim_fault {
     enum sim_fault_kind kind;
     unsigned board;  /* SIM_ALL_BOARDS: each */
     uint32_t mw;     /* SIM_FAULT_K_LIMIT */
-    uint64_t for_ns; /* > 0: undone after so long (lost, hang, refuse, unload, stuck) */
+    uint64_t for_ns; /* > 0: undone after so long (sim_fault_may_last) */
 };
 #define SIM_ALL_BOARDS UINT32_MAX
 
@@ -56,6 +58,7 @@ struct sim_machine_board {
     double gain;              /* sensor's gain error: 1.03 reads 3 % high; 0: drawn */
     double speed_noise;       /* its speed wanders by this share */
     struct plant_trait trait; /* what sets it apart from others of its model */
+    bool no_clock_locks;      /* requests to lock clocks answer "not supported" */
     bool ideal;               /* no gain error, offset or noise in its sensor */
     uint32_t limit_mw;        /* in force at the start; 0: the default limit */
     char uuid[96];            /* "": made from the seed */
@@ -90,7 +93,7 @@ struct sim_machine {
 
 #define SIM_DRIVER_VERSION "570.00.00-simulated"
 
-/* True for those that a duration ends: lost, hang, refuse, unload, stuck. */
+/* True for those that a duration ends: lost, hang, refuse, unload, stuck, ignore. */
 bool sim_fault_may_last(enum sim_fault_kind kind);
 
 /* count boards of one model, anyone may set limits, no faults. -EINVAL: no such

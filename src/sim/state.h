@@ -52,6 +52,7 @@ enum sim_fault_flag {
     SIM_FAULT_HANG = 1u << 1,   /* calls block until this is cleared */
     SIM_FAULT_REFUSE = 1u << 2, /* set requests answer "no permission" */
     SIM_FAULT_STUCK = 1u << 3,  /* the energy counter stands still */
+    SIM_FAULT_IGNORE = 1u << 4, /* clock locks are accepted and not obeyed */
 };
 
 enum sim_ability { /* what this generation of boards answers */

@@ -333,6 +333,7 @@ static void fill_info(const struct sim_identity *id, unsigned index, struct gpu_
         .simulated = true,
         .has_persistence = true,
         .clock_max_mhz = id->sm_max_mhz,
+        .clock_min_mhz = id->sm_min_mhz,
     };
     memcpy(ret->uuid, id->uuid, sizeof ret->uuid);
     memcpy(ret->name, id->name, sizeof ret->name);

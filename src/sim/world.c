@@ -154,6 +154,14 @@ static void set_flag(struct board *b, enum sim_fault_flag flag, bool on)
     b->faults = on ? b->faults | flag : b->faults & ~(uint64_t)flag;
 }
 
+/* What was locked, as far as the board obeys. */
+static void apply_lock(struct board *b)
+{
+    bool deaf = b->faults & SIM_FAULT_IGNORE;
+
+    plant_gpu_lock_clocks(b->gpu, deaf ? 0 : b->locked_min, deaf ? 0 : b->locked_max);
+}
+
 static void hit(struct board *b, const struct sim_fault *f)
 {
     switch (f->kind) {
@@ -174,6 +182,11 @@ static void hit(struct board *b, const struct sim_fault *f)
         set_flag(b, SIM_FAULT_STUCK, f->kind == SIM_FAULT_K_STUCK);
         plant_gpu_stick_counter(b->gpu, f->kind == SIM_FAULT_K_STUCK);
         break;
+    case SIM_FAULT_K_IGNORE:
+    case SIM_FAULT_K_HEED:
+        set_flag(b, SIM_FAULT_IGNORE, f->kind == SIM_FAULT_K_IGNORE);
+        apply_lock(b);
+        break;
     case SIM_FAULT_K_LIMIT:
         plant_gpu_set_cap(b->gpu, f->mw);
         break;
@@ -185,7 +198,7 @@ static void hit(struct board *b, const struct sim_fault *f)
 static const enum sim_fault_kind undoing[SIM_FAULT_K_N] = {
     [SIM_FAULT_K_LOST] = SIM_FAULT_K_FOUND,    [SIM_FAULT_K_HANG] = SIM_FAULT_K_RELEASE,
     [SIM_FAULT_K_REFUSE] = SIM_FAULT_K_ACCEPT, [SIM_FAULT_K_UNLOAD] = SIM_FAULT_K_RELOAD,
-    [SIM_FAULT_K_STUCK] = SIM_FAULT_K_UNSTUCK,
+    [SIM_FAULT_K_STUCK] = SIM_FAULT_K_UNSTUCK, [SIM_FAULT_K_IGNORE] = SIM_FAULT_K_HEED,
 };
 
 static void apply(struct sim_world *w, const struct sim_fault *f)
@@ -498,7 +511,7 @@ enum sim_result sim_world_lock_clocks(struct sim_world *world, size_t i, uint64_
         return SIM_INVALID;
     b->locked_min = (uint32_t)min_mhz;
     b->locked_max = (uint32_t)max_mhz;
-    plant_gpu_lock_clocks(b->gpu, b->locked_min, b->locked_max);
+    apply_lock(b);
     return SIM_OK;
 }
 
@@ -513,7 +526,7 @@ enum sim_result sim_world_reset_clocks(struct sim_world *world, size_t i, uid_t 
         return SIM_NOT_SUPPORTED;
     b->locked_min = b->locked_max = 0;
     b->clock_resets++;
-    plant_gpu_lock_clocks(b->gpu, 0, 0);
+    apply_lock(b);
     return SIM_OK;
 }
 

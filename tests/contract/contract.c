@@ -186,7 +186,13 @@ static void test_limit(struct scene *s)
     is_int(sample(s, 2).requested_mw, lim.min_mw, "as requested");
     is_int(sample(s, 1).enforced_mw, lim.default_mw, "on that board alone");
     is_int(s->b->set_limit(at(s, 2), lim.default_mw, &err), 0, "and back");
+    const struct gpu_info *info = s->b->info(at(s, 2));
+    ok((info->abilities & GPU_CAN_LOCK_CLOCKS) && info->clock_min_mhz > 0 &&
+           info->clock_min_mhz < info->clock_max_mhz,
+       "clocks can be locked to %u..%u MHz", info->clock_min_mhz, info->clock_max_mhz);
     is_int(s->b->lock_clocks(at(s, 2), 600, 900, &err), 0, "clocks locked %s", err.text);
+    is_int(s->b->lock_clocks(at(s, 2), 900, 600, &err), -ERANGE, "not upside down: %s",
+           err.text);
     is_int(s->b->reset_clocks(at(s, 2), &err), 0, "and reset %s", err.text);
 }
 

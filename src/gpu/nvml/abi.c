@@ -48,6 +48,8 @@ static const struct symbol symbols[] = {
     {AT(reset_clocks), {"nvmlDeviceResetGpuLockedClocks"}, false},
     {AT(clock), {"nvmlDeviceGetClockInfo"}, false},
     {AT(max_clock), {"nvmlDeviceGetMaxClockInfo"}, false},
+    {AT(memory_clocks), {"nvmlDeviceGetSupportedMemoryClocks"}, false},
+    {AT(sm_clocks), {"nvmlDeviceGetSupportedGraphicsClocks"}, false},
     {AT(event_reasons), {"nvmlDeviceGetCurrentClocksEventReasons"}, false},
     {AT(throttle_reasons), {"nvmlDeviceGetCurrentClocksThrottleReasons"}, false},
     {AT(utilization), {"nvmlDeviceGetUtilizationRates"}, false},

@@ -151,6 +151,8 @@ struct nvml_abi {
     nvml_result (*lock_clocks)(nvml_device, unsigned, unsigned);
     nvml_result (*reset_clocks)(nvml_device);
     nvml_result (*clock)(nvml_device, unsigned, unsigned *);
+    nvml_result (*memory_clocks)(nvml_device, unsigned *, unsigned *);
+    nvml_result (*sm_clocks)(nvml_device, unsigned, unsigned *, unsigned *);
     nvml_result (*max_clock)(nvml_device, unsigned, unsigned *);
     nvml_result (*event_reasons)(nvml_device, unsigned long long *);
     nvml_result (*throttle_reasons)(nvml_device, unsigned long long *);

@@ -75,6 +75,28 @@ static void identify_bus(struct gpu_dev *dev)
     dev->info.pci_bus_id[n] = '\0';
 }
 
+/* The lowest clock that goes with the highest memory clock: both lists are in the
+ * driver's order, which it does not promise.
+ */
+static void identify_clocks(struct gpu_dev *dev)
+{
+    enum { MEMORY_MAX = 32, SM_MAX = 512 };
+    const struct nvml_abi *abi = &dev->lib->abi;
+    unsigned memory[MEMORY_MAX], sm[SM_MAX], n = MEMORY_MAX, top = 0;
+
+    if (!abi->memory_clocks || !abi->sm_clocks || !abi->lock_clocks ||
+        abi->memory_clocks(dev->handle, &n, memory) != NVML_OK || n == 0)
+        return;
+    for (unsigned i = 0; i < n && i < MEMORY_MAX; i++)
+        top = memory[i] > top ? memory[i] : top;
+    n = SM_MAX;
+    if (abi->sm_clocks(dev->handle, top, &n, sm) != NVML_OK)
+        return;
+    for (unsigned i = 0; i < n && i < SM_MAX; i++)
+        if (sm[i] && (!dev->info.clock_min_mhz || sm[i] < dev->info.clock_min_mhz))
+            dev->info.clock_min_mhz = sm[i];
+}
+
 static void identify_modes(struct gpu_dev *dev)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
@@ -88,6 +110,7 @@ static void identify_modes(struct gpu_dev *dev)
         dev->info.mig_enabled = on == 1;
     if (abi->max_clock && abi->max_clock(dev->handle, NVML_CLOCK_SM, &mhz) == NVML_OK)
         dev->info.clock_max_mhz = mhz;
+    identify_clocks(dev);
 }
 
 /* Fields that say what a call of their own says; those that do not are not used. */

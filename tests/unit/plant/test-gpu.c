@@ -334,6 +334,30 @@ static void lock_power(void)
             "dynamic power goes with the locked clock to the 3.5");
 }
 
+/* On boards that are not calibrated the clock that shows is the model's. */
+static void lock_speed(void)
+{
+    auto_(plant_gpu_free) struct plant_gpu *g =
+        board_of("a100", (struct plant_gpu_opts){.coarse = true, .ideal = true});
+    const struct plant_workload *w = work_of(g, "resnet50");
+    const struct plant_load *l = plant_gpu_load(g);
+    struct plant_reading r;
+
+    busy(g);
+    plant_gpu_lock_clocks(g, 210, 1005);
+    plant_gpu_read(g, &r);
+    is_int((int)r.sm_mhz, 1005, "the lock shows");
+    double x = 1005.0 / 1410;
+    is_near(plant_gpu_clock(g), x, 1e-9, "… is the model's clock");
+    is_near(plant_gpu_own_step_s(g), l->gap_s + l->tc_s / x + l->tm_s, 1e-9,
+            "… and sets the speed of clock-bound work");
+    is_near(plant_gpu_power_w(g), plant_active_w(w, x), 1e-6, "… and power by voltage");
+    plant_gpu_set_cap(g, (uint32_t)(1000 * (plant_active_w(w, 0.6) / w->eta)));
+    plant_gpu_read(g, &r);
+    is_near(r.sm_mhz, 0.6 * 1410, 8, "a cap that wants less than the lock goes on down");
+    ok(r.reasons & PLANT_REASON_POWER_CAP, "… and says so");
+}
+
 static void seeds(void)
 {
     struct plant_gpu_opts o = {.seed = 3, .noise_sd = 0.01};
@@ -392,6 +416,7 @@ int main(void)
     heat();
     locks();
     lock_power();
+    lock_speed();
     seeds();
     coarse();
     return done();
