@@ -174,6 +174,26 @@ def test_bounds_noise(path):
            f"{100 * over:.2f} %, {100 * share:.1f} % of the oracle's saving")
 
 
+def test_memory(path):
+    """An earlier run's curve helps where it is right, and costs little where it is not."""
+    noise = ("--noise", "0.01", "--seeds", "2")
+    for goal in FREE:
+        alone, same = quality(path, goal), quality(path, goal, "--history", "same")
+        other = quality(path, goal, "--history", "other")
+        ok(same["caps"] < alone["caps"] - 0.3 and same["mean"] <= alone["mean"] + 0.02,
+           f"{goal}: remembered: {same['caps']:.2f} caps for {alone['caps']:.2f}")
+        ok(other["mean"] <= 0.3 and other["caps"] <= 5,
+           f"{goal}: remembered wrongly: mean {other['mean']:.3f} %, {other['caps']:.2f} caps")
+        other = quality(path, goal, "--history", "other", *noise)
+        ok(other["mean"] <= 0.5 and other["windows"] <= 12,
+           f"{goal}, 1 % noise: remembered wrongly: mean {other['mean']:.3f} %")
+    for goal in ("slowdown:1.02", "slowdown:1.05", "slowdown:1.1", "slowdown:1.2"):
+        done = play(path, goal, "--history", "other")
+        f = float(goal.split(":")[1])
+        most = max(r["slowdown"] / f - 1 for r in done["results"])
+        ok(most <= 0.0001, f"{goal}: remembered wrongly: broken by {100 * most:.3f} % at most")
+
+
 def test_recorded(tmp):
     sweep = DATA / "zeus" / "power_sweep.csv"
     if not sweep.exists():
@@ -193,6 +213,7 @@ def test_recorded(tmp):
            f"{q['windows']:.2f} windows")
     test_bounds(path, "recorded", 0.5)
     test_bounds_noise(path)
+    test_memory(path)
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -6,9 +6,15 @@
 #include "base/auto.h"
 
 #define FREE_VAR 1.0 /* of a height that nothing is known about */
-/* Shape before and after a change: off by 2, 6 or 30 %, whichever the levels like best.
+/* So many levels of now must agree with old ones, and the evidence that they are off by
+ * no more than the least of stale_vars be so much more (its logarithm) than for any
+ * other. What an earlier run left may be another job's: a stricter test.
  */
-enum { VERIFIED = 3 }; /* levels of this run that must agree */
+static const struct trust {
+    size_t levels;
+    double evidence;
+} trust_changed = {3, 0}, trust_earlier = {4, 3};
+/* Shape before and after: off by 0.5, 2, 6 or 30 %, whichever the levels like best. */
 static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
 #define BUSY_X 1.31     /* cap over demand up to which the demand itself is the scale */
 #define PEAK 1.2        /* peak over demand of such boards */
@@ -169,9 +175,9 @@ static double best_scale(struct model *m, double demand_w, double ref_x, double 
 }
 
 /* How far to believe what was measured before: as the evidence of all levels says. */
-static void doubt_old(struct model *m, double demand_w)
+static void doubt_old(struct model *m, double demand_w, const struct trust *trust)
 {
-    double most = -INFINITY, keep = stale_vars[0];
+    double most = -INFINITY, keep = stale_vars[0], first = 0, next = -INFINITY;
     size_t old = 0;
 
     for (size_t i = 0; i < m->n; i++)
@@ -179,13 +185,19 @@ static void doubt_old(struct model *m, double demand_w)
     for (size_t k = 0; k < n_elements(stale_vars) && old; k++) {
         m->stale_var = stale_vars[k];
         double e = fit_scaled(m, demand_w);
+        if (k == 0)
+            first = e;
+        else
+            next = fmax(next, e);
         if (e > most) {
             most = e;
             keep = stale_vars[k];
         }
     }
     m->stale_var = keep;
-    m->agrees = !(keep > stale_vars[0]) && m->n - old >= VERIFIED;
+    m->evidence = first - next;
+    m->verified = m->n - old >= trust->levels;
+    m->agrees = m->verified && m->evidence > trust->evidence;
 }
 
 void model_fit(struct model *m, const struct prior *prior, const struct scene *scene)
@@ -202,7 +214,7 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
     m->agrees = true;
     double scale =
         best_scale(m, demand_w, ref->cap_w / demand_w, fmax(scene->peak_w, demand_w));
-    doubt_old(m, scale * demand_w);
+    doubt_old(m, scale * demand_w, scene->earlier ? &trust_earlier : &trust_changed);
     (void)fit_scaled(m, scale * demand_w);
 }
 

@@ -23,8 +23,10 @@ struct model {
     size_t n;
     double demand_w; /* x = cap / this: the demand, more where a job has pauses */
     double ref_t, ref_e;
-    double stale_var; /* how far old levels' shape is off, squared … */
-    bool agrees;      /* … and whether they fit three of this run as old levels can */
+    double stale_var;        /* how far old levels' shape is off, squared … */
+    double evidence;         /* … for the least of these, over any other */
+    bool verified;           /* enough levels of now to tell … */
+    bool agrees;             /* … and they fit the old ones */
     double rough_t, rough_p; /* as far as the levels tell */
     struct prior_spot spot_t[MODEL_LEVELS], spot_p[MODEL_LEVELS];
     double chol[MODEL_ROWS * MODEL_ROWS]; /* of the rows t0, e0, t1, e1, … */

@@ -34,6 +34,7 @@ struct scene {
     const struct level *levels;
     size_t n;
     size_t reference; /* index of the reference; not stale */
+    bool earlier; /* the stale ones are of an earlier run, which may be another job's */
     unsigned windows_left;
 };
 

@@ -21,8 +21,9 @@ enum {
     SETTLE_STEPS = 1, /* one warm-up step after a change of cap */
 };
 #define SETTLE_S 1.0
-#define STALL_STEP 0.05 /* of the demand: least way above a cap that stalled */
-#define EXACT_VAR 1e-8  /* of a window said to be exact */
+#define STALL_STEP 0.05    /* of the demand: least way above a cap that stalled */
+#define BOUND_EVIDENCE 6.0 /* that an earlier run fits, for a bound to rest on it */
+#define EXACT_VAR 1e-8     /* of a window said to be exact */
 
 struct search {
     struct search_setup setup;
@@ -35,6 +36,8 @@ struct search {
     double peak_w;
     unsigned windows, misses;
     bool aborted, holding;
+    bool earlier; /* levels of an earlier run are among them … */
+    bool denied;  /* … were, and did not fit */
     uint32_t best_mw;
     double best_log_t, best_log_e;
     struct search_step step;
@@ -122,6 +125,48 @@ static void go_reference(struct search *s)
         go(s, SEARCH_MEASURE, hi, "reference: the original cap");
 }
 
+/* The levels of this run alone; the index of the reference among them. */
+static size_t fresh_levels(const struct search *s, struct level *ret, size_t *ret_n)
+{
+    size_t n = 0, reference = 0;
+
+    for (size_t i = 0; i < s->n_levels; i++) {
+        if (s->levels[i].stale)
+            continue;
+        if (i == s->reference)
+            reference = n;
+        ret[n++] = s->levels[i];
+    }
+    *ret_n = n;
+    return reference;
+}
+
+/* What an earlier run left may be another job's: it may say where to measure next, but
+ * not that this is enough before this run's own levels have borne it out, for the promise
+ * of a bound all the more; where they do not it is forgotten.
+ */
+static void propose_doubting(struct search *s, struct scene *scene, struct proposal *ret)
+{
+    propose(scene, &s->room, ret);
+    bool verified = s->room.model.verified, denied = verified && !s->room.model.agrees;
+    bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
+    bool enough = verified && (!bounded || s->room.model.evidence > BOUND_EVIDENCE);
+
+    if (!s->earlier || (!denied && (enough || !ret->hold)))
+        return;
+    scene->reference = fresh_levels(s, s->old, &scene->n);
+    if (denied) {
+        memcpy(s->levels, s->old, scene->n * sizeof *s->old);
+        s->n_levels = scene->n;
+        s->reference = scene->reference;
+        s->earlier = false;
+        s->denied = true;
+    }
+    scene->levels = s->old;
+    scene->earlier = false;
+    propose(scene, &s->room, ret);
+}
+
 static void go_next(struct search *s)
 {
     if (s->aborted) {
@@ -143,13 +188,14 @@ static void go_next(struct search *s)
         .levels = s->levels,
         .n = s->n_levels,
         .reference = s->reference,
+        .earlier = s->earlier,
         .windows_left =
             s->windows < s->setup.max_windows ? s->setup.max_windows - s->windows : 0,
     };
     struct proposal p;
     if (s->misses >= MISSES_MAX)
         scene.windows_left = 0;
-    propose(&scene, &s->room, &p);
+    propose_doubting(s, &scene, &p);
     s->best_mw = mw_of_w(p.best_w);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
@@ -329,6 +375,7 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
     if (!l) {
         l = &s->levels[s->n_levels++];
         *l = (struct level){.cap_w = w_of_mw(w->cap_mw), .stale = true};
+        s->earlier = true;
     }
     l->demand_w = demand_w;
     level_add(l, w, s->setup.gpus);
@@ -389,6 +436,7 @@ void search_on_change(struct search *s)
     memcpy(s->levels, s->old, n * sizeof *s->old);
     s->n_levels = n;
     s->has_reference = false;
+    s->earlier = false;
     s->peak_w = 0;
     s->windows = s->misses = 0;
     go_next(s);
@@ -418,8 +466,12 @@ void search_abort(struct search *s, const char *why)
 
 void search_result(const struct search *s, struct search_result *ret)
 {
-    *ret = (struct search_result){
-        .has_reference = s->has_reference, .peak_w = s->peak_w, .windows = s->windows};
+    *ret = (struct search_result){.has_reference = s->has_reference,
+                                  .peak_w = s->peak_w,
+                                  .windows = s->windows,
+                                  .memory = s->denied    ? SEARCH_MEMORY_DENIED
+                                            : s->earlier ? SEARCH_MEMORY_KEPT
+                                                         : SEARCH_MEMORY_NONE};
     for (size_t i = 0; i < s->n_levels; i++)
         ret->caps += !s->levels[i].stale;
     if (!s->has_reference)

@@ -105,8 +105,9 @@ const struct search_step *search_step(const struct search *s);
  */
 int search_on_window(struct search *s, const struct search_window *w, uw_error *err);
 /* A window of an earlier run of the same job, told before any of this run: it tells the
- * shape of the curve, never its height, and no more than this run's windows bear out;
- * no cap is kept that was not measured near in this run.  demand_w: one GPU's mean
+ * shape of the curve, never its height, and no more than this run's windows bear out:
+ * once four caps of this run tell, all that does not fit them is forgotten.  No cap is
+ * kept that was not measured near in this run.  demand_w: one GPU's mean
  * power at the reference then.  -EINVAL (nothing changed): as search_on_window(),
  * demand_w is not positive, or a window of this run was told before.  Of more than
  * SEARCH_EARLIER_MAX caps the first count.
@@ -132,6 +133,13 @@ void search_abort(struct search *s, const char *why);
 
 /* ---- what is known ---- */
 
+enum search_memory { /* of an earlier run */
+                     SEARCH_MEMORY_NONE,
+                     SEARCH_MEMORY_KEPT, /* there is one, and nothing speaks against it */
+                     SEARCH_MEMORY_DENIED, /* this run's caps did not fit it: it is
+                                              forgotten */
+};
+
 struct search_result {
     bool has_reference;
     uint32_t reference_mw; /* the original, or the highest cap allowed then */
@@ -144,6 +152,7 @@ struct search_result {
     double ref_time_s, ref_energy_j;
     unsigned caps, windows; /* measured since the start or the last change */
     bool measured;          /* best_mw itself was measured */
+    enum search_memory memory;
 };
 void search_result(const struct search *s, struct search_result *ret);
 

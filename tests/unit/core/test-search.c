@@ -488,7 +488,8 @@ static void test_refusals(void)
 /* ---- an earlier run ---- */
 
 /* A search that is told the windows of an earlier run of `was`; how many it takes. */
-static unsigned after(const struct job *was, const struct job *now, double *ret_excess)
+static unsigned after(const struct job *was, const struct job *now, double *ret_excess,
+                      enum search_memory *ret_memory)
 {
     struct search_setup u = v100;
     struct job a = *was, b = *now;
@@ -507,6 +508,9 @@ static unsigned after(const struct job *was, const struct job *now, double *ret_
     for (int w = 155; w <= 300; w++)
         least = fmin(least, true_energy(&b, w) * true_time(&b, w));
     *ret_excess = true_energy(&b, kept) * true_time(&b, kept) / least - 1;
+    struct search_result r;
+    search_result(s, &r);
+    *ret_memory = r.memory;
     return n;
 }
 
@@ -517,16 +521,19 @@ static void test_earlier(void)
     struct search_window w = window_at(&j, 250000), bad = w;
     auto_(search_free) struct search *s = search_of(&u);
     double excess = 1;
+    enum search_memory memory = SEARCH_MEMORY_NONE;
     uw_error err = {""};
 
-    unsigned alone = run(s, &j), n = after(&j, &j, &excess);
+    unsigned alone = run(s, &j), n = after(&j, &j, &excess, &memory);
     ok(n >= 3 && n < alone && excess < 0.01,
        "an earlier run saves windows (%u of %u), %.2f %% above the least", n, alone,
        100 * excess);
+    is_int(memory, SEARCH_MEMORY_KEPT, "which is kept");
     other.clocked = 0.7; /* what is remembered is another job's */
-    n = after(&other, &j, &excess);
+    n = after(&other, &j, &excess, &memory);
     ok(n >= 3 && excess < 0.02, "a wrong memory: %u windows, %.2f %% above the least", n,
        100 * excess);
+    is_int(memory, SEARCH_MEMORY_DENIED, "which is found out");
 
     is_int(search_on_earlier(s, &w, 250, &err), -EINVAL, "too late: %s", err.text);
     auto_(search_free) struct search *t = search_of(&u);
