@@ -1,0 +1,326 @@
+#include "core/progress/launches.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+
+enum {
+    RESTS = 40,      /* newest ones that are kept */
+    REST_LEAST = 12, /* before a number is believed */
+    SURE_OF = 10,    /* so many of them must tell */
+    APART = 8,       /* rests within an iteration, at most */
+    STEPS_AT_ONCE = 4,
+    FITS = 32, /* over so many rests the confidence is taken */
+};
+#define FIT_SHARE 0.75   /* of the rests have one just so many launches further … */
+#define CLEAR_SHARE 0.9  /* … or rather so many, then a shorter step is no better */
+#define CHANCE_MOST 0.1  /* … where chance would give no more than that */
+#define TOLERANCE 0.002  /* of a step's launches */
+#define PAUSE_STEPS 2.5  /* so many steps' launches without a fit are no step */
+#define LOST_STEPS 400.0 /* … and so many: it is another job now */
+#define FEW_S 30.0       /* no word on what is not found before */
+
+struct rest {
+    uint64_t launches;
+    uint64_t at_ns; /* when the last of them was launched */
+};
+
+struct process {
+    struct launch_count last;
+    uint64_t fed_ns, first_ns, rise_ns,
+        before_ns; /* the last rise lies between the two */
+    bool resting, seen;
+    struct rest rest[RESTS]; /* oldest first */
+    size_t n_rests;
+
+    uint64_t step; /* launches of one; 0: not known */
+    size_t gap;    /* rests that it is made of */
+    size_t since;  /* rests since the mark */
+    uint64_t steps;
+    struct rest mark; /* the end of the last step */
+    bool paused;
+    double fit; /* share of the steps that came one by one, smoothed */
+};
+
+struct launches {
+    struct process process[LAUNCHES_PROCESSES];
+    size_t n;
+};
+
+int launches_new(struct launches **ret)
+{
+    *ret = calloc(1, sizeof **ret);
+    return *ret ? 0 : -ENOMEM;
+}
+
+void launches_free(struct launches *l)
+{
+    free(l);
+}
+
+/* ---- a step's launches ---- */
+
+static bool near(uint64_t a, uint64_t b, uint64_t step)
+{
+    uint64_t d = a > b ? a - b : b - a;
+    return (double)d <= TOLERANCE * (double)step;
+}
+
+/* The rest just so many launches after rest i; 0: none. */
+static size_t rest_after(const struct process *p, size_t i, uint64_t step)
+{
+    for (size_t j = i + 1; j < p->n_rests && j <= i + APART; j++)
+        if (near(p->rest[j].launches, p->rest[i].launches + step, step))
+            return j;
+    return 0;
+}
+
+/* The share of rests that are followed by one that lies so many launches further (the
+ * last step's cannot be); 0 where too few can tell, or where rests lie so close that
+ * chance would do it: the next rest is anywhere with the odds of one in their distance.
+ */
+static double share_of(const struct process *p, uint64_t step)
+{
+    uint64_t begin = p->rest[0].launches, end = p->rest[p->n_rests - 1].launches;
+    double apart = (double)(end - begin) / (double)(p->n_rests - 1);
+    unsigned all = 0, good = 0;
+
+    if ((1 + 2 * TOLERANCE * (double)step) / apart > CHANCE_MOST)
+        return 0;
+    for (size_t i = 0; i + 1 < p->n_rests && p->rest[i].launches + step <= end; i++) {
+        all++;
+        good += rest_after(p, i, step) > 0;
+    }
+    return all >= SURE_OF ? (double)good / all : 0;
+}
+
+/* The smallest number of launches after which the rests come again; 0: none. */
+static uint64_t find_step(const struct process *p)
+{
+    uint64_t best = 0, clear = 0;
+
+    if (p->n_rests < REST_LEAST)
+        return 0;
+    for (size_t i = p->n_rests - REST_LEAST; i + 1 < p->n_rests; i++)
+        for (size_t j = i + 1; j < p->n_rests && j <= i + APART; j++) {
+            uint64_t step = p->rest[j].launches - p->rest[i].launches;
+            double share = share_of(p, step);
+            if (share >= FIT_SHARE && (best == 0 || step < best))
+                best = step;
+            if (share >= CLEAR_SHARE && (clear == 0 || step < clear))
+                clear = step;
+        }
+    return clear ? clear : best;
+}
+
+/* How many rests a step is mostly made of. */
+static size_t gap_of(const struct process *p, uint64_t step)
+{
+    unsigned n[APART + 1] = {0};
+    size_t best = 1;
+
+    for (size_t i = 0; i + 1 < p->n_rests; i++) {
+        size_t j = rest_after(p, i, step);
+        if (j > 0)
+            n[j - i]++;
+    }
+    for (size_t k = 1; k <= APART; k++)
+        if (n[k] > n[best])
+            best = k;
+    return best;
+}
+
+/* The newest pair of rests a step apart: where counting begins. */
+static void begin(struct process *p, uint64_t step)
+{
+    for (size_t i = p->n_rests - 1; i-- > 0;) {
+        size_t j = rest_after(p, i, step);
+        if (j == 0)
+            continue;
+        p->step = step;
+        p->gap = gap_of(p, step);
+        p->mark = p->rest[j];
+        p->since = p->n_rests - 1 - j;
+        p->paused = false;
+        p->fit = share_of(p, step);
+        return;
+    }
+}
+
+static void forget(struct process *p)
+{
+    p->step = 0;
+    p->n_rests = 0;
+    p->first_ns = p->fed_ns;
+}
+
+/* ---- rests ---- */
+
+static void step_to(struct process *p, const struct rest *r, uint64_t steps)
+{
+    p->steps += steps;
+    p->mark = *r;
+    p->since = 0;
+    p->paused = false;
+    p->fit += ((steps == 1 ? 1.0 : 0.0) - p->fit) / FITS;
+}
+
+/* A rest that is no step after the last: where a step before it lies another, with as
+ * many rests between as a step has, it ends a step after a pause or a longer one.  (A
+ * validation's rests can lie so, too, but with more of them between.)
+ */
+static void odd_rest(struct process *p, const struct rest *r)
+{
+    double behind = (double)(r->launches - p->mark.launches) / (double)p->step;
+
+    if (p->since > p->gap && p->n_rests > p->gap &&
+        near(p->rest[p->n_rests - 1 - p->gap].launches + p->step, r->launches, p->step)) {
+        double steps = round(behind);
+        step_to(p, r, steps >= 1 && steps <= STEPS_AT_ONCE ? (uint64_t)steps : 1);
+        return;
+    }
+    if (behind > PAUSE_STEPS)
+        p->paused = true;
+    if (behind > LOST_STEPS)
+        forget(p);
+}
+
+static void on_rest(struct process *p, const struct rest *r)
+{
+    if (p->n_rests == RESTS) {
+        for (size_t i = 1; i < RESTS; i++)
+            p->rest[i - 1] = p->rest[i];
+        p->n_rests--;
+    }
+    p->rest[p->n_rests++] = *r;
+    if (p->step == 0) {
+        uint64_t step = find_step(p);
+        if (step)
+            begin(p, step);
+        return;
+    }
+    p->since++;
+    for (uint64_t k = 1; k <= STEPS_AT_ONCE && !p->paused; k++)
+        if (p->since <= k * p->gap + 1 &&
+            near(r->launches, p->mark.launches + k * p->step, p->step)) {
+            step_to(p, r, k);
+            return;
+        }
+    odd_rest(p, r);
+}
+
+/* ---- feeding ---- */
+
+static void feed_one(struct process *p, const struct launch_count *c, uint64_t now_ns)
+{
+    if (!p->seen || c->launches < p->last.launches) {
+        *p = (struct process){.seen = true, .last = *c};
+        p->first_ns = p->fed_ns = p->rise_ns = p->before_ns = now_ns;
+        return;
+    }
+    if (c->launches > p->last.launches) {
+        p->before_ns = p->fed_ns;
+        p->rise_ns = now_ns;
+        p->resting = false;
+    } else if (!p->resting && p->rise_ns > p->before_ns) {
+        const struct rest r = {c->launches,
+                               p->before_ns + (p->rise_ns - p->before_ns) / 2};
+        p->resting = true;
+        on_rest(p, &r);
+    }
+    p->last = *c;
+    p->fed_ns = now_ns;
+}
+
+static struct process *find(struct launches *l, const struct launch_count *c)
+{
+    for (size_t i = 0; i < l->n; i++)
+        if (l->process[i].last.pid == c->pid &&
+            l->process[i].last.since_ns == c->since_ns)
+            return &l->process[i];
+    return NULL;
+}
+
+static void keep(struct launches *l, const struct launch_count *c, size_t n)
+{
+    size_t kept = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct launch_count *mine = &l->process[i].last;
+        bool there = false;
+        for (size_t k = 0; k < n && !there; k++)
+            there = c[k].pid == mine->pid && c[k].since_ns == mine->since_ns;
+        if (there && kept != i)
+            l->process[kept] = l->process[i];
+        kept += there;
+    }
+    l->n = kept;
+}
+
+void launches_feed(struct launches *l, const struct launch_count *c, size_t n,
+                   uint64_t now_ns)
+{
+    assert(n <= LAUNCHES_PROCESSES);
+    keep(l, c, n);
+    for (size_t i = 0; i < n; i++) {
+        struct process *p = find(l, &c[i]);
+        if (!p && l->n == LAUNCHES_PROCESSES)
+            continue;
+        if (!p) {
+            p = &l->process[l->n++];
+            p->seen = false;
+        }
+        feed_one(p, &c[i], now_ns);
+    }
+}
+
+/* ---- what is known ---- */
+
+size_t launches_slots(const struct launches *l, struct step_slot *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < l->n; i++) {
+        const struct process *p = &l->process[i];
+        if (p->step == 0)
+            continue;
+        ret[n++] = (struct step_slot){
+            .pid = p->last.pid,
+            .steps = p->steps,
+            .last_step_ns = p->mark.at_ns,
+            .phase = p->paused ? UW_PHASE_VALIDATE : UW_PHASE_TRAIN,
+            .live = p->last.live,
+        };
+    }
+    return n;
+}
+
+static enum launches_why why_not(const struct process *p)
+{
+    if (s_between(p->first_ns, p->fed_ns) < FEW_S)
+        return LAUNCHES_FEW;
+    return p->n_rests < REST_LEAST ? LAUNCHES_RESTLESS : LAUNCHES_UNEVEN;
+}
+
+void launches_state(const struct launches *l, struct launches_found *ret)
+{
+    *ret = (struct launches_found){.why = LAUNCHES_NOBODY};
+    for (size_t i = 0; i < l->n; i++) {
+        const struct process *p = &l->process[i];
+        ret->processes++;
+        if (p->step == 0) {
+            if (ret->found == 0)
+                ret->why = why_not(p);
+            continue;
+        }
+        if (ret->found++ == 0) {
+            ret->why = LAUNCHES_FOUND;
+            ret->launches = p->step;
+            ret->confidence = p->fit;
+        }
+        ret->confidence = fmin(ret->confidence, p->fit);
+    }
+}
