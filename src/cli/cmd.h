@@ -39,6 +39,7 @@ struct cli_env {
     const char *data;                 /* UNDERWATT_DATA */
     const char *cuda_visible_devices; /* CUDA_VISIBLE_DEVICES; "" is not NULL */
     const char *cuda_device_order;    /* CUDA_DEVICE_ORDER */
+    const char *cuda_injection;       /* CUDA_INJECTION64_PATH */
     const char *runtime_dir;          /* XDG_RUNTIME_DIR */
     const char *home;                 /* HOME */
     const char *socket;               /* UNDERWATT_SOCKET: the daemon's */

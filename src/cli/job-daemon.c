@@ -18,6 +18,7 @@
 #include "cli/gate.h"
 #include "cli/take.h"
 #include "io/file.h"
+#include "io/launches.h"
 #include "io/progress.h"
 #include "node/job.h"
 #include "node/jobdoor.h"
@@ -358,8 +359,8 @@ static int start_child(struct remote *r, uw_error *err)
 {
     auto_(mem_free) const char **argv = NULL;
     char page[4200], number[16];
-    const char *env[] = {page, NULL};
-    size_t n = 0;
+    const char *env[3] = {NULL};
+    size_t n = 0, n_env = 0;
     int pair[2];
 
     while (r->argv[n])
@@ -379,9 +380,13 @@ static int start_child(struct remote *r, uw_error *err)
     if (r->page)
         (void)snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
                        progress_page_path(r->page));
+    if (r->page)
+        env[n_env++] = page;
+    if (r->page && r->j->inject.env[0])
+        env[n_env++] = r->j->inject.env;
     struct loop_child_opts child = {
         .argv = argv,
-        .env = r->page ? env : NULL,
+        .env = env,
         .pass_fds = &theirs,
         .n_pass_fds = 1,
         .inherit = true,
@@ -414,6 +419,8 @@ static void make_page(struct remote *r)
     }
     if (got >= 0)
         got = progress_page_new(dir, &r->page, &err);
+    if (got >= 0 && r->j->inject.env[0])
+        got = launches_add(r->page, &err);
     if (got >= 0)
         r->page_fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (got < 0 || r->page_fd < 0) {

@@ -168,6 +168,7 @@ static int run_session(struct running *r, const char *const *argv, const char *d
         .cpu = &rapl_backend,
         .argv = argv,
         .runtime_dir = dir,
+        .inject = j->inject.env[0] ? j->inject.env : NULL,
         .uid = getuid(),
         .caps = j->caps,
         .goal = j->goal,
@@ -263,6 +264,10 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
         bad = check_output(j, "--report", j->report);
     if (bad != EXIT_OK)
         return bad;
+    if (inject_prepare(j->env, j->count_launches, &j->inject, &err) < 0)
+        return cli_fail(EXIT_BEFORE, "%s: --count-launches: %s", j->cmd->name, err.text);
+    if (j->inject.note && !j->quiet)
+        cli_say("%s", j->inject.note);
     int done = with_daemon(j, rest);
     if (done >= 0)
         return done;

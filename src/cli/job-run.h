@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "cli/cmd.h"
+#include "cli/inject.h"
 #include "cli/options.h"
 #include "node/roster.h"
 #include "node/session.h"
@@ -22,6 +23,8 @@ struct job_run {
     struct goal goal;
     struct cap_arg cap;
     double window_s;
+    bool count_launches; /* --count-launches */
+    struct inject inject;
     /* for the daemon */
     bool local; /* --local: without it */
     const char *name, *cls;

@@ -83,6 +83,7 @@ static void read_environment(struct cli_env *env)
     env->data = getenv("UNDERWATT_DATA");
     env->cuda_visible_devices = getenv("CUDA_VISIBLE_DEVICES");
     env->cuda_device_order = getenv("CUDA_DEVICE_ORDER");
+    env->cuda_injection = getenv("CUDA_INJECTION64_PATH");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->home = getenv("HOME");
     env->socket = getenv("UNDERWATT_SOCKET");

@@ -51,6 +51,7 @@ int launches_read(const struct progress_page *page, struct launches_read *ret)
             .state = slot->state,
             .cupti = slot->cupti,
             .result = slot->result,
+            .alive = progress_alive(slot->pid),
         };
         memcpy(seen->kernels, slot->kernels, sizeof seen->kernels);
         memcpy(seen->graphs, slot->graphs, sizeof seen->graphs);

@@ -5,6 +5,7 @@
 #ifndef IO_LAUNCHES_H
 #define IO_LAUNCHES_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -21,6 +22,7 @@ struct launches_seen {
     uint64_t pid, since_ns;
     uint32_t state; /* enum uw_launches_state, or what the job says */
     uint32_t cupti, result;
+    bool alive; /* a process of that pid exists (seen from here) */
     uint64_t kernels[UW_LAUNCHES_STREAMS], graphs[UW_LAUNCHES_GRAPHS];
 };
 struct launches_read {

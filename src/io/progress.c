@@ -159,7 +159,7 @@ static ssize_t read_settled(int fd, struct uw_progress_page *ret, uint64_t *ret_
     return n;
 }
 
-static bool is_alive(uint64_t pid)
+bool progress_alive(uint64_t pid)
 {
     if (pid == 0 || pid > INT_MAX)
         return false;
@@ -169,7 +169,7 @@ static bool is_alive(uint64_t pid)
 static void look_at_slot(struct progress_page *page, const struct uw_progress_slot *slot,
                          uint64_t now_ns, struct progress_seen *seen)
 {
-    seen->alive = is_alive(slot->pid);
+    seen->alive = progress_alive(slot->pid);
     seen->pid = slot->pid;
     seen->steps = slot->steps;
     seen->last_step_ns = slot->last_step_ns;

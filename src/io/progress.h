@@ -34,6 +34,9 @@ const char *progress_page_path(const struct progress_page *page);
 
 int progress_page_fd(const struct progress_page *page); /* borrowed */
 
+/* A process of that pid exists, seen from here. */
+bool progress_alive(uint64_t pid);
+
 /* What is wrong with a page or a slot that was read: nothing to fail over. */
 enum progress_flaw {
     PROGRESS_SHORT = 1u << 0,  /* the file was cut: the slots beyond are not there */

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 
 #include "base/error.h"
-#include "io/progress.h"
+#include "io/launches.h"
 #include "node/page.h"
 
 enum { ENV_MAX = 16 };
@@ -40,7 +40,7 @@ static int job_on_child(struct loop_child *child, int status, void *user)
 
 static int start_child(struct job *j, uw_error *err)
 {
-    const char *env[ENV_MAX + 2] = {NULL};
+    const char *env[ENV_MAX + 3] = {NULL};
     char page[4200];
     size_t n = 0;
 
@@ -54,7 +54,8 @@ static int start_child(struct job *j, uw_error *err)
             snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s", page_path(j->page));
         if (len < 0 || (size_t)len >= sizeof page)
             return fail(err, -ENAMETOOLONG, "the path of the progress page is too long");
-        env[n] = page;
+        env[n++] = page;
+        env[n++] = j->opts.inject;
     }
     struct loop_child_opts child = {
         .argv = j->opts.argv,
@@ -75,7 +76,10 @@ static int make_page(struct job *j, uw_error *err)
     int r = progress_page_new(j->opts.runtime_dir, &file, err);
     if (r < 0)
         return r;
-    r = page_new(&opts, file, &j->page, err);
+    if (j->opts.inject)
+        r = launches_add(file, err);
+    if (r >= 0)
+        r = page_new(&opts, file, &j->page, err);
     if (r < 0)
         progress_page_free(file);
     return r;

@@ -19,6 +19,7 @@ struct job;
 struct job_opts {
     const char *const *argv;
     const char *runtime_dir; /* an existing folder of ours for the page; NULL: no page */
+    const char *inject;      /* "NAME=value" that makes CMD count launches; or NULL */
     const char *const *env;  /* more "NAME=value" for CMD, ends with NULL; or NULL */
     uint64_t poll_ns;        /* between looks at the page; 0: 100 ms */
     /* After each look; both may be NULL. */

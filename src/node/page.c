@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "io/file.h"
+#include "io/launches.h"
 
 enum { POLL_MS = 100, TREE_DEPTH = 64 };
 
@@ -18,6 +19,8 @@ struct page {
     struct steps steps;
     pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
     size_t n_reporters;
+    struct launches *launches; /* NULL: no room for them */
+    struct loop_timer *quick;
     bool over;
     uint64_t last[UW_PROGRESS_SLOTS]; /* who was alive when anybody last was */
     size_t n_last;
@@ -48,6 +51,23 @@ static void remember(struct page *p, const struct step_slot *slots, size_t n)
             p->last[p->n_last++] = slots[i].pid;
 }
 
+static size_t told_slots(const struct progress_read *read, struct step_slot *ret)
+{
+    for (size_t i = 0; i < read->n; i++) {
+        const struct progress_seen *seen = &read->slot[i];
+        ret[i] = (struct step_slot){
+            .pid = seen->pid,
+            .steps = seen->steps,
+            .last_step_ns = seen->last_step_ns,
+            .phase = seen->phase,
+            .live = seen->alive,
+        };
+    }
+    return read->n;
+}
+
+_Static_assert((int)LAUNCHES_PROCESSES <= (int)UW_PROGRESS_SLOTS, "one table for both");
+
 static int look(struct page *p, uint64_t now)
 {
     struct progress_read read;
@@ -55,23 +75,65 @@ static int look(struct page *p, uint64_t now)
 
     if (progress_page_read(p->file, now, &read, NULL) < 0)
         read.n = 0; /* unknown progress, not a failure of ours */
+    size_t n = told_slots(&read, slots);
+    if (n == 0 && p->launches)
+        n = launches_slots(p->launches, slots);
     p->n_reporters = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (slots[i].live)
+            p->reporter[p->n_reporters++] = (pid_t)slots[i].pid;
+        slots[i].live = slots[i].live || loop_is_virtual(p->opts.loop) ||
+                        (p->over && counted_last(p, slots[i].pid));
+    }
+    remember(p, slots, n);
+    (void)steps_feed(&p->steps, slots, n, now);
+    return p->opts.on_steps ? p->opts.on_steps(&p->steps, now, p->opts.user) : 0;
+}
+
+static uint64_t sum(const uint64_t *of, size_t n)
+{
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += of[i];
+    return all;
+}
+
+static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct page *p = user;
+    struct launch_count count[UW_LAUNCHES_SLOTS];
+    struct launches_read read;
+    (void)timer;
+
+    if (launches_read(p->file, &read) != 0)
+        read.n = 0;
     for (size_t i = 0; i < read.n; i++) {
-        const struct progress_seen *seen = &read.slot[i];
-        if (seen->alive)
-            p->reporter[p->n_reporters++] = (pid_t)seen->pid;
-        slots[i] = (struct step_slot){
+        const struct launches_seen *seen = &read.slot[i];
+        count[i] = (struct launch_count){
             .pid = seen->pid,
-            .steps = seen->steps,
-            .last_step_ns = seen->last_step_ns,
-            .phase = seen->phase,
-            .live = seen->alive || loop_is_virtual(p->opts.loop) ||
-                    (p->over && counted_last(p, seen->pid)),
+            .since_ns = seen->since_ns,
+            .launches = sum(seen->kernels, UW_LAUNCHES_STREAMS) +
+                        sum(seen->graphs, UW_LAUNCHES_GRAPHS),
+            .live = seen->alive,
         };
     }
-    remember(p, slots, read.n);
-    (void)steps_feed(&p->steps, slots, read.n, now);
-    return p->opts.on_steps ? p->opts.on_steps(&p->steps, now, p->opts.user) : 0;
+    launches_feed(p->launches, count, read.n, now_ns);
+    return 0;
+}
+
+/* Launches are looked at more often: their rests are short. */
+static int begin_launches(struct page *p, uw_error *err)
+{
+    uint64_t period = LAUNCHES_POLL_MS * NS_PER_MS;
+    struct launches_read read;
+
+    if (launches_read(p->file, &read) != 0)
+        return 0;
+    if (launches_new(&p->launches) < 0)
+        return fail(err, -ENOMEM, "out of memory");
+    return loop_timer_new(p->opts.loop, loop_now_ns(p->opts.loop) + period, period,
+                          page_on_quick, p, &p->quick, err);
 }
 
 static int page_on_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -92,9 +154,13 @@ int page_new(const struct page_opts *opts, struct progress_page *file, struct pa
     steps_init(&p->steps);
     int r = loop_timer_new(opts->loop, loop_now_ns(opts->loop) + period, period,
                            page_on_poll, p, &p->poll, err);
-    if (r < 0)
-        return r;
     p->file = file;
+    if (r >= 0)
+        r = begin_launches(p, err);
+    if (r < 0) {
+        p->file = NULL; /* it stays the caller's */
+        return r;
+    }
     *ret = take(p);
     return 0;
 }
@@ -104,6 +170,8 @@ void page_free(struct page *p)
     if (!p)
         return;
     loop_timer_free(p->poll);
+    loop_timer_free(p->quick);
+    launches_free(p->launches);
     progress_page_free(p->file);
     free(p);
 }
@@ -123,10 +191,19 @@ bool page_alive(const struct page *p)
     return p->n_reporters > 0;
 }
 
+bool page_launches(const struct page *p, struct launches_found *ret)
+{
+    if (p->launches)
+        launches_state(p->launches, ret);
+    return p->launches;
+}
+
 int page_end(struct page *p)
 {
     p->over = true;
     loop_timer_set(p->poll, UINT64_MAX, 0);
+    if (p->quick)
+        loop_timer_set(p->quick, UINT64_MAX, 0);
     return look(p, loop_now_ns(p->opts.loop));
 }
 

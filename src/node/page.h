@@ -1,6 +1,7 @@
 /* A job's progress as the node sees it: its page read again and again, the steps of its
  * processes, whether they are stopped.  The page was made here (`underwatt run` in local
- * mode) or handed over by its maker (the daemon).
+ * mode) or handed over by its maker (the daemon).  Where nobody tells steps and the page
+ * has room for launches, the steps are those that the launches show.
  */
 #ifndef NODE_PAGE_H
 #define NODE_PAGE_H
@@ -10,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "core/progress/launches.h"
 #include "core/progress/steps.h"
 #include "io/loop.h"
 #include "io/progress.h"
@@ -35,6 +37,8 @@ const char *page_path(const struct page *p); /* "": handed over */
 const struct steps *page_steps(const struct page *p);
 /* Did some process that reports live at the last look?  (False before the first.) */
 bool page_alive(const struct page *p);
+/* What the launches show; false: the page has no room for them. */
+bool page_launches(const struct page *p, struct launches_found *ret);
 /* A last look: the job is over, who was alive when anybody last was counts as live. */
 int page_end(struct page *p);
 

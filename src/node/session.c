@@ -272,6 +272,7 @@ static int start_job(struct session *s)
     struct job_opts job = {
         .argv = s->o.argv,
         .runtime_dir = s->o.runtime_dir,
+        .inject = s->o.inject,
         .on_steps = on_job_steps,
         .on_exit = on_job_exit,
         .user = s,

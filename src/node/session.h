@@ -37,6 +37,7 @@ struct session_opts {
     const struct gpu_backend *cpu; /* RAPL; NULL: GPUs alone */
     const char *const *argv;
     const char *runtime_dir; /* for the progress page */
+    const char *inject;      /* see struct job_opts */
     uid_t uid;               /* whose job it is */
 
     enum session_caps caps;
