@@ -70,6 +70,15 @@ static void put_number(double v, int digits, FILE *to)
     put_cell(text, to);
 }
 
+static void put_percent(double part, FILE *to)
+{
+    char text[32] = "-";
+
+    if (!isnan(part))
+        (void)snprintf(text, sizeof text, "%.1f %%", 100 * part);
+    put_cell(text, to);
+}
+
 static void put_row(const struct json_value *report, const struct json_value *row,
                     struct report_unit unit, FILE *to)
 {
@@ -96,6 +105,8 @@ static void put_row(const struct json_value *report, const struct json_value *ro
         put_energy(row, "saved_j", unit, to);
         if (job)
             put_cell(report_saved(row, text), to);
+        if (job)
+            put_percent(take_number(row, "model_saved"), to);
         if (report_cpu(report))
             put_energy(row, "cpu_j", unit, to);
     }
@@ -126,7 +137,7 @@ static void put_head_row(const struct json_value *report, struct report_unit uni
                       "<th>%s</th><th>GPU hours</th><th>mean W</th><th>%s</th>"
                       "<th>&plusmn; %s</th><th>saved, %s</th>%s",
                       job ? "user" : "jobs", unit.name, unit.name, unit.name,
-                      job ? "<th>saved</th>" : "");
+                      job ? "<th>saved, measured</th><th>the model says</th>" : "");
     if (!report_has_parts(report) && report_cpu(report))
         (void)fprintf(to, "<th>processors, %s</th>", unit.name);
     if (json_get(report, "gco2e_kwh"))
@@ -205,7 +216,8 @@ static void put_method(const struct json_value *report, FILE *to)
     }
     (void)fputs(". Half widths are of 95 % intervals, added up as if all errors had one "
                 "sign. What was saved is of whole jobs, against the cap that the board "
-                "had before. Unattributed is what no job on a shared board can be "
+                "had before: measured, and beside it the word of the search's model. "
+                "Unattributed is what no job on a shared board can be "
                 "charged with.",
                 to);
     if (report_cpu(report))

@@ -212,13 +212,14 @@ struct column {
 static const struct column *columns_of(const char *by, size_t *ret_n)
 {
     static const struct column job[] = {
-        {"job", false},           {"name", true},        {"user", true},
-        {"uid", false},           {"source", true},      {"began", true},
-        {"ended", true},          {"energy_j", false},   {"half_j", false},
-        {"gpu_s", false},         {"mean_w", false},     {"goal", true},
-        {"cap_mw", false},        {"saved_j", false},    {"saved_half_j", false},
-        {"saved", false},         {"saved_half", false}, {"slowdown", false},
-        {"slowdown_half", false}, {"cpu_j", false}};
+        {"job", false},           {"name", true},           {"user", true},
+        {"uid", false},           {"source", true},         {"began", true},
+        {"ended", true},          {"energy_j", false},      {"half_j", false},
+        {"gpu_s", false},         {"mean_w", false},        {"goal", true},
+        {"cap_mw", false},        {"saved_j", false},       {"saved_half_j", false},
+        {"saved", false},         {"saved_half", false},    {"slowdown", false},
+        {"slowdown_half", false}, {"cpu_j", false},         {"looks", false},
+        {"model_saved", false},   {"model_slowdown", false}};
     static const struct column user[] = {
         {"user", true},          {"uid", false},   {"jobs", false},   {"energy_j", false},
         {"half_j", false},       {"gpu_s", false}, {"mean_w", false}, {"saved_j", false},

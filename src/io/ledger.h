@@ -22,12 +22,17 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 3, /* of the schema that this program writes */
+    LEDGER_VERSION = 4, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
     LEDGER_LABELS = 16,
     LEDGER_TEXT = 256, /* longer texts are cut */
+    LEDGER_SAME = 40,
+    LEDGER_MODEL = 96,
+    LEDGER_SEARCH_CAPS = 10,
+    LEDGER_SEARCHES = 512,     /* that are kept, the newest … */
+    LEDGER_USER_SEARCHES = 64, /* … and of one user */
 };
 #define LEDGER_FOREVER INT64_MAX
 #define LEDGER_DOMAIN(i) ((size_t)LEDGER_BOARDS + (i))
@@ -41,6 +46,7 @@ struct ledger_keep {
     uint64_t hour_ns;   /* by the hour, then by the day (UTC); 0: 400 days */
     uint64_t caps_ns;   /* each cap put in force; then forgotten; 0: 30 days */
     uint64_t audit_ns;  /* claims and events; then forgotten; 0: 400 days */
+    uint64_t search_ns; /* what searches measured; then forgotten; 0: 90 days */
 };
 
 struct ledger_opts {
@@ -165,6 +171,30 @@ struct ledger_job {
     double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
     double slowdown, slowdown_half; /* time over the time at the original cap */
     double saved_j, saved_half_j;
+    unsigned looks;   /* windows at the reference cap that holds were compared with */
+    bool model_known; /* beside what was measured: what the search's model says */
+    double model_saved, model_slowdown;
+    const char *command; /* what makes it the same as another job; NULL or "": unknown */
+};
+
+/* What a search measured, for the next run of the same job: kept by user, `same`, model
+ * and number of boards; the newest counts.
+ */
+struct ledger_search_cap {
+    uint32_t cap_mw;
+    unsigned windows;
+    double step_s, step_j, step_s_rse, step_j_rse; /* of all boards; relative errors */
+};
+struct ledger_search {
+    uid_t uid;
+    char same[LEDGER_SAME], model[LEDGER_MODEL];
+    unsigned boards;
+    uint64_t job; /* whose search it was */
+    int64_t utc_ns;
+    uint32_t reference_mw;
+    double demand_w; /* of a board there */
+    size_t n;        /* caps, the reference first */
+    struct ledger_search_cap cap[LEDGER_SEARCH_CAPS];
 };
 
 /* The audit trail: a claim made or changed (same id), and its end. */
@@ -225,6 +255,7 @@ int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *row);
 int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *row);
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
+int ledger_add_search(struct ledger_batch *b, const struct ledger_search *row);
 /* Rows of equal hour, board, kind, job, phase, cap become one, so that a disk that is
  * full for a day costs no joule and little memory.  Returns how many rows are left.
  */
@@ -261,6 +292,10 @@ typedef int (*ledger_claim_fn)(const struct ledger_claim *claim, const char *boo
 int ledger_open_claims(struct ledger *l, int64_t utc_ns, ledger_claim_fn fn, void *user,
                        uw_error *err);
 int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err);
+
+typedef int (*ledger_search_fn)(const struct ledger_search *search, void *user);
+/* What searches measured, oldest first. */
+int ledger_searches(struct ledger *l, ledger_search_fn fn, void *user, uw_error *err);
 
 /* Energy booked so far, for counters that go on after a restart. */
 struct ledger_sums {

@@ -469,6 +469,12 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
                              .slowdown_half = search.slowdown_half,
                              .saved_j = search.saved_j,
                              .saved_half_j = search.saved_half_j};
+    if (search.report) {
+        row.looks = search.report->saved.pairs;
+        row.model_known = search.report->modelled;
+        row.model_saved = search.report->model_saving;
+        row.model_slowdown = search.report->model_slowdown;
+    }
     if (rec) {
         row.cls = rec->cls;
         if (!rec->search && rec->cap.percent > 0)

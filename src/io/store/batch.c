@@ -142,8 +142,8 @@ static size_t job_room(const struct ledger_job *j)
 {
     size_t size = sizeof *j + j->n_labels * sizeof *j->label;
 
-    size +=
-        room(j->source) + room(j->name) + room(j->user) + room(j->goal) + room(j->cls);
+    size += room(j->source) + room(j->name) + room(j->user) + room(j->goal) +
+            room(j->cls) + room(j->command);
     for (size_t i = 0; i < j->n_labels; i++)
         size += room(j->label[i].key) + room(j->label[i].value);
     return size;
@@ -173,6 +173,7 @@ int ledger_add_job(struct ledger_batch *b, const struct ledger_job *j)
     mine->user = put_text(&at, j->user);
     mine->goal = put_text(&at, j->goal);
     mine->cls = put_text(&at, j->cls);
+    mine->command = put_text(&at, j->command);
     for (size_t i = 0; i < j->n_labels; i++) {
         labels[i].key = put_text(&at, j->label[i].key);
         labels[i].value = put_text(&at, j->label[i].value);
@@ -241,6 +242,34 @@ int ledger_add_event(struct ledger_batch *b, const struct ledger_event *e)
     mine->kind = put_text(&at, e->kind);
     mine->text = put_text(&at, e->text);
     return put_piece(b, ROW_EVENT, piece);
+}
+
+static bool good_search(const struct ledger_search *s)
+{
+    bool good = s->same[0] && s->model[0] && s->boards > 0 && s->n > 0 &&
+                s->n <= LEDGER_SEARCH_CAPS && good_time(s->utc_ns) &&
+                s->reference_mw > 0 && s->job <= INT64_MAX && isfinite(s->demand_w) &&
+                s->demand_w > 0;
+
+    for (size_t i = 0; good && i < s->n; i++) {
+        const struct ledger_search_cap *c = &s->cap[i];
+        good = c->cap_mw > 0 && isfinite(c->step_s) && c->step_s > 0 &&
+               isfinite(c->step_j) && c->step_j > 0 && c->step_s_rse >= 0 &&
+               c->step_s_rse < 1 && c->step_j_rse >= 0 && c->step_j_rse < 1;
+    }
+    return good;
+}
+
+int ledger_add_search(struct ledger_batch *b, const struct ledger_search *s)
+{
+    if (!good_search(s))
+        return -EINVAL;
+    struct ledger_search *mine = malloc(sizeof *mine);
+    if (!mine)
+        return -ENOMEM;
+    *mine = *s;
+    mine->same[sizeof mine->same - 1] = mine->model[sizeof mine->model - 1] = '\0';
+    return put_piece(b, ROW_SEARCH, mine);
 }
 
 /* ---- many to fewer ---- */

@@ -27,6 +27,12 @@ enum ledger_stmt {
     STMT_CLAIM_NEW,
     STMT_CAP,
     STMT_EVENT,
+    STMT_SEARCH_DROP,
+    STMT_SEARCH,
+    STMT_SEARCH_CAP,
+    STMT_SEARCH_USER,
+    STMT_SEARCH_ALL,
+    STMT_SEARCH_ORPHANS,
     STMT_META,
     STMTS,
 };
@@ -115,6 +121,7 @@ enum row_type {
     ROW_CLAIM_END,
     ROW_CAP,
     ROW_EVENT,
+    ROW_SEARCH,
 };
 /* Energy and meter as they are stored. */
 struct row_energy {
@@ -141,6 +148,7 @@ struct row {
         struct ledger_claim_end *claim_end;
         struct ledger_cap *cap;
         struct ledger_event *event;
+        struct ledger_search *search;
         void *piece; /* any of these */
     };
 };

@@ -34,6 +34,7 @@ static void keep_defaults(struct ledger_keep *k)
     k->hour_ns = or_else(k->hour_ns, days(400));
     k->caps_ns = or_else(k->caps_ns, days(30));
     k->audit_ns = or_else(k->audit_ns, days(400));
+    k->search_ns = or_else(k->search_ns, days(90));
 }
 
 static void close_db(struct ledger *l)

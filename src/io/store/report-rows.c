@@ -65,6 +65,19 @@ static int put_job_boards(const struct report *rep, sqlite3_stmt *boards, int64_
     return r;
 }
 
+/* What the search's model says beside what was measured, and at how many looks out of
+ * the hold that was.
+ */
+static void put_model(struct json_out *o, sqlite3_stmt *stmt, int column)
+{
+    if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
+        json_out_null(o, "looks");
+    else
+        json_out_int(o, "looks", sqlite3_column_int64(stmt, column));
+    json_out_double(o, "model_saved", db_double(stmt, column + 1));
+    json_out_double(o, "model_slowdown", db_double(stmt, column + 2));
+}
+
 static void put_job(const struct report *rep, sqlite3_stmt *stmt)
 {
     struct json_out *o = rep->o;
@@ -90,6 +103,7 @@ static void put_job(const struct report *rep, sqlite3_stmt *stmt)
     else
         json_out_int(o, "cap_mw", sqlite3_column_int64(stmt, 17));
     put_domains(rep, stmt, 18);
+    put_model(o, stmt, 19);
 }
 
 static int rows_by_job(const struct report *rep, uw_error *err)
@@ -100,7 +114,8 @@ static int rows_by_job(const struct report *rep, uw_error *err)
         rep,
         "SELECT e.job," FIGURES "j.name, j.user, j.uid, j.source, j.began_ms,"
         " j.ended_ms, j.saved_j, j.saved_half_j, j.saved, j.saved_half, j.slowdown,"
-        " j.slowdown_half, j.goal, j.cap_mw, " OF_DOMAINS OF_JOBS
+        " j.slowdown_half, j.goal, j.cap_mw, " OF_DOMAINS
+        ", j.looks, j.model_saved, j.model_slowdown" OF_JOBS
         " GROUP BY e.job ORDER BY 2 DESC, e.job LIMIT :rows",
         &stmt, err);
     if (r >= 0)

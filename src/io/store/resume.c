@@ -98,6 +98,11 @@ static int read_job(struct ledger *l, sqlite3_stmt *stmt, ledger_job_fn fn, void
         .slowdown_half = or_zero(stmt, 16),
         .saved_j = or_zero(stmt, 17),
         .saved_half_j = or_zero(stmt, 18),
+        .looks = (unsigned)sqlite3_column_int64(stmt, 20),
+        .model_known = !isnan(db_double(stmt, 21)),
+        .model_saved = or_zero(stmt, 21),
+        .model_slowdown = or_zero(stmt, 22),
+        .command = db_text(stmt, 23),
     };
 
     int r = read_labels(l, id, &labels, err);
@@ -118,11 +123,60 @@ int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *e
         l,
         "SELECT j.id, source, name, uid, user, began_ms, pid, pid_start, goal, class,"
         " named_mw, cap_mw, steps, saved, saved_half, slowdown, slowdown_half, saved_j,"
-        " saved_half_j, b.boot_id FROM job j JOIN boot b ON b.id = j.boot"
+        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command FROM job "
+        "j JOIN boot b ON b.id = j.boot"
         " WHERE ended_ms IS NULL ORDER BY j.id",
         &stmt, err);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
         r = read_job(l, stmt, fn, user, err);
+    return r < 0 ? r : 0;
+}
+
+static void read_search(sqlite3_stmt *stmt, struct ledger_search *ret)
+{
+    *ret = (struct ledger_search){
+        .uid = (uid_t)sqlite3_column_int64(stmt, 1),
+        .boards = (unsigned)sqlite3_column_int64(stmt, 4),
+        .job = (uint64_t)sqlite3_column_int64(stmt, 5),
+        .utc_ns = ns_of_ms(sqlite3_column_int64(stmt, 6)),
+        .reference_mw = (uint32_t)sqlite3_column_int64(stmt, 7),
+        .demand_w = or_zero(stmt, 8),
+    };
+    (void)snprintf(ret->same, sizeof ret->same, "%s", db_text(stmt, 2));
+    (void)snprintf(ret->model, sizeof ret->model, "%s", db_text(stmt, 3));
+}
+
+int ledger_searches(struct ledger *l, ledger_search_fn fn, void *user, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    struct ledger_search s = {0};
+    int64_t of = 0;
+
+    int r = db_prepare(l,
+                       "SELECT id, uid, same, model, boards, job, at_ms, reference_mw,"
+                       " demand_w, cap_mw, windows, step_s, step_j, step_s_rse,"
+                       " step_j_rse FROM search JOIN search_cap ON search = id"
+                       " ORDER BY at_ms, id, cap_mw = reference_mw DESC, cap_mw DESC",
+                       &stmt, err);
+    while (r >= 0 && (r = db_step(l, stmt, err)) > 0) {
+        int64_t id = sqlite3_column_int64(stmt, 0);
+        if (s.n == 0 || id != of) {
+            r = s.n > 0 ? fn(&s, user) : 0;
+            read_search(stmt, &s);
+            of = id;
+        }
+        if (s.n < LEDGER_SEARCH_CAPS)
+            s.cap[s.n++] = (struct ledger_search_cap){
+                .cap_mw = (uint32_t)sqlite3_column_int64(stmt, 9),
+                .windows = (unsigned)sqlite3_column_int64(stmt, 10),
+                .step_s = or_zero(stmt, 11),
+                .step_j = or_zero(stmt, 12),
+                .step_s_rse = or_zero(stmt, 13),
+                .step_j_rse = or_zero(stmt, 14),
+            };
+    }
+    if (r >= 0 && s.n > 0)
+        r = fn(&s, user);
     return r < 0 ? r : 0;
 }
 

@@ -60,7 +60,26 @@ static const char version_2[] = "CREATE INDEX energy_by_age ON energy(res, begin
 static const char version_3[] =
     "ALTER TABLE board ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;";
 
-static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3};
+/* What a job saved stood there as measured alone, without the model's word beside it nor
+ * against how many looks at the reference cap; and a search began anew however often the
+ * same job had run.
+ */
+static const char version_4[] =
+    "ALTER TABLE job ADD COLUMN looks INTEGER;"
+    "ALTER TABLE job ADD COLUMN model_saved REAL;"
+    "ALTER TABLE job ADD COLUMN model_slowdown REAL;"
+    "ALTER TABLE job ADD COLUMN command TEXT;"
+    "CREATE TABLE search(id INTEGER PRIMARY KEY, uid INTEGER NOT NULL,"
+    " same TEXT NOT NULL, model TEXT NOT NULL, boards INTEGER NOT NULL, job INTEGER,"
+    " at_ms INTEGER NOT NULL, reference_mw INTEGER NOT NULL, demand_w REAL NOT NULL,"
+    " UNIQUE(uid, same, model, boards));"
+    "CREATE TABLE search_cap(search INTEGER NOT NULL REFERENCES search,"
+    " cap_mw INTEGER NOT NULL, windows INTEGER NOT NULL, step_s REAL NOT NULL,"
+    " step_j REAL NOT NULL, step_s_rse REAL NOT NULL, step_j_rse REAL NOT NULL,"
+    " PRIMARY KEY(search, cap_mw)) WITHOUT ROWID;";
+
+static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3,
+                                                  version_4};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {

@@ -119,6 +119,7 @@ static int forget(struct ledger *l, const char *sql, int64_t before_ms, uw_error
 static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
 {
     int64_t caps_ms = now_ms - (int64_t)(l->keep.caps_ns / NS_PER_MS);
+    int64_t search_ms = now_ms - (int64_t)(l->keep.search_ns / NS_PER_MS);
     int64_t audit_ms = now_ms - (int64_t)(l->keep.audit_ns / NS_PER_MS);
 
     int r = forget(l,
@@ -135,6 +136,16 @@ static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
                    "DELETE FROM claim WHERE seq IN"
                    " (SELECT seq FROM claim ORDER BY seq LIMIT ?2) AND ended_ms < ?1",
                    audit_ms, err);
+    if (r == 0)
+        r = forget(l,
+                   "DELETE FROM search WHERE id IN (SELECT id FROM search WHERE"
+                   " at_ms < ?1 LIMIT ?2)",
+                   search_ms, err);
+    if (r == 0)
+        r = forget(l,
+                   "DELETE FROM search_cap WHERE ?1 > 0 AND search IN (SELECT search FROM"
+                   " search_cap WHERE search NOT IN (SELECT id FROM search) LIMIT ?2)",
+                   1, err);
     return r;
 }
 

@@ -15,15 +15,18 @@ static const char *const sql_of[STMTS] = {
     [STMT_JOB] =
         "INSERT INTO job(id, source, name, uid, user, began_ms, ended_ms, boot, pid,"
         " pid_start, goal, class, named_mw, cap_mw, steps, saved, saved_half, slowdown,"
-        " slowdown_half, saved_j, saved_half_j)"
-        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        " slowdown_half, saved_j, saved_half_j, looks, model_saved, model_slowdown,"
+        " command) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?)"
         " ON CONFLICT(id) DO UPDATE SET name = excluded.name, user = excluded.user,"
         " ended_ms = excluded.ended_ms, boot = excluded.boot, pid = excluded.pid,"
         " pid_start = excluded.pid_start, goal = excluded.goal, class = excluded.class,"
         " named_mw = excluded.named_mw, cap_mw = excluded.cap_mw, steps = excluded.steps,"
         " saved = excluded.saved, saved_half = excluded.saved_half,"
         " slowdown = excluded.slowdown, slowdown_half = excluded.slowdown_half,"
-        " saved_j = excluded.saved_j, saved_half_j = excluded.saved_half_j",
+        " saved_j = excluded.saved_j, saved_half_j = excluded.saved_half_j,"
+        " looks = excluded.looks, model_saved = excluded.model_saved,"
+        " model_slowdown = excluded.model_slowdown, command = excluded.command",
     [STMT_JOB_UNLABEL] = "DELETE FROM job_label WHERE job = ?",
     [STMT_JOB_LABEL] = "INSERT OR REPLACE INTO job_label VALUES(?, ?, ?)",
     [STMT_JOB_BOARD] = "INSERT OR IGNORE INTO job_board VALUES(?, ?)",
@@ -39,6 +42,19 @@ static const char *const sql_of[STMTS] = {
                        " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
     [STMT_CAP] = "INSERT INTO cap VALUES(?, ?, ?, ?, ?, ?)",
     [STMT_EVENT] = "INSERT INTO event VALUES(?, ?, ?, ?, ?, ?)",
+    [STMT_SEARCH_DROP] = "DELETE FROM search WHERE uid = ? AND same = ? AND model = ?"
+                         " AND boards = ?",
+    [STMT_SEARCH] = "INSERT INTO search(uid, same, model, boards, job, at_ms,"
+                    " reference_mw, demand_w) VALUES(?, ?, ?, ?, ?, ?, ?, ?)",
+    [STMT_SEARCH_CAP] = "INSERT OR REPLACE INTO search_cap"
+                        " VALUES(?, ?, ?, ?, ?, ?, ?)",
+    [STMT_SEARCH_USER] = "DELETE FROM search WHERE id IN (SELECT id FROM search"
+                         " WHERE uid = ? ORDER BY at_ms DESC, id DESC"
+                         " LIMIT -1 OFFSET ?)",
+    [STMT_SEARCH_ALL] = "DELETE FROM search WHERE id IN (SELECT id FROM search"
+                        " ORDER BY at_ms DESC, id DESC LIMIT -1 OFFSET ?)",
+    [STMT_SEARCH_ORPHANS] = "DELETE FROM search_cap WHERE search NOT IN"
+                            " (SELECT id FROM search)",
 };
 
 /* What one transaction will change in the ledger's own state once it is committed. */
@@ -134,11 +150,13 @@ static int put_job_row(struct writing *w, const struct ledger_job *j, int64_t en
 
     for (size_t i = 0; i < n_elements(found); i++)
         v[i] = j->saved_known ? found[i] : none;
-    return DO(w, STMT_JOB, "ittitizizzttzzzoooooo", (int64_t)j->id, j->source, j->name,
-              (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms, w->l->boot,
-              (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
+    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozoot", (int64_t)j->id, j->source,
+              j->name, (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms,
+              w->l->boot, (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
               (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps, v[0], v[1],
-              v[2], v[3], v[4], v[5]);
+              v[2], v[3], v[4], v[5], (int64_t)j->looks,
+              j->model_known ? j->model_saved : none,
+              j->model_known ? j->model_slowdown : none, j->command);
 }
 
 static int put_job_boards(struct writing *w, const struct ledger_job *j)
@@ -255,6 +273,57 @@ static int put_event(struct writing *w, const struct ledger_event *e)
     return db_run(w->l, stmt, w->err);
 }
 
+static int put_search_caps(struct writing *w, const struct ledger_search *s, int64_t id)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && i < s->n; i++)
+        r = DO(w, STMT_SEARCH_CAP, "iiidddd", id, (int64_t)s->cap[i].cap_mw,
+               (int64_t)s->cap[i].windows, s->cap[i].step_s, s->cap[i].step_j,
+               s->cap[i].step_s_rse, s->cap[i].step_j_rse);
+    return r;
+}
+
+static int drop_orphans(struct writing *w)
+{
+    return DO(w, STMT_SEARCH_ORPHANS, "");
+}
+
+/* An earlier one of the same job: its id may be used again, so its caps go first. */
+static int drop_search(struct writing *w, const struct ledger_search *s)
+{
+    int r = DO(w, STMT_SEARCH_DROP, "itti", (int64_t)s->uid, s->same, s->model,
+               (int64_t)s->boards);
+    return r < 0 ? r : drop_orphans(w);
+}
+
+/* The oldest make room. */
+static int drop_old_searches(struct writing *w, uid_t uid)
+{
+    int r = DO(w, STMT_SEARCH_USER, "ii", (int64_t)uid, (int64_t)LEDGER_USER_SEARCHES);
+
+    if (r >= 0)
+        r = DO(w, STMT_SEARCH_ALL, "i", (int64_t)LEDGER_SEARCHES);
+    return r < 0 ? r : drop_orphans(w);
+}
+
+static int put_search(struct writing *w, const struct ledger_search *s)
+{
+    int64_t at_ms = ms_of_ns(s->utc_ns);
+
+    int r = drop_search(w, s);
+    if (r >= 0)
+        r = DO(w, STMT_SEARCH, "ittiziid", (int64_t)s->uid, s->same, s->model,
+               (int64_t)s->boards, (int64_t)s->job, at_ms, (int64_t)s->reference_mw,
+               s->demand_w);
+    if (r >= 0)
+        r = put_search_caps(w, s, sqlite3_last_insert_rowid(w->l->db));
+    if (r >= 0)
+        r = drop_old_searches(w, s->uid);
+    seen(w, at_ms);
+    return r;
+}
+
 static int put_row(struct writing *w, const struct row *row)
 {
     switch (row->type) {
@@ -270,6 +339,8 @@ static int put_row(struct writing *w, const struct row *row)
         return put_claim_end(w, row->claim_end);
     case ROW_CAP:
         return put_cap(w, row->cap);
+    case ROW_SEARCH:
+        return put_search(w, row->search);
     case ROW_EVENT:
     default:
         return put_event(w, row->event);

@@ -27,7 +27,8 @@ static const char by_job[] =
     "36000,\"mean_w\":250,\"saved_j\":null,\"saved\":null,\"saved_half\":null},"
     "{\"job\":8,\"name\":\"a,b\\nc\\u001b[31m \\\"d\\\"\",\"user\":\"anna\",\"uid\":1000,"
     "\"energy_j\":0,\"half_j\":0,\"gpu_s\":0,\"mean_w\":null,\"saved_j\":5000,\"saved\":"
-    "0.18,\"saved_half\":0.012}]," TAIL;
+    "0.18,\"saved_half\":0.012,\"slowdown\":1.04,\"slowdown_half\":0.01,\"looks\":9,"
+    "\"model_saved\":0.191,\"model_slowdown\":1.05}]," TAIL;
 static const char by_day[] =
     "{\"by\":\"day\",\"rows\":[{\"day\":\"2026-01-01\",\"attributed_j\":9e6,\"idle_j\":"
     "1e6,"
@@ -141,11 +142,13 @@ static void test_csv(void)
 
     has(job,
         "job,name,user,uid,source,began,ended,energy_j,half_j,gpu_s,mean_w,goal,cap_mw,"
-        "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,cpu_j,simulated\n");
+        "saved_j,saved_half_j,saved,saved_half,slowdown,slowdown_half,cpu_j,looks,"
+        "model_saved,model_slowdown,simulated\n");
     has(job,
         "\n7,<script>alert(1)</script>,\"'=HYPERLINK(\"\"x\"\")\",1000,,,,9000000,90000,"
-        "36000,250,,,,,,,,,,1\n");
-    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,"); /* data as it is: quoted */
+        "36000,250,,,,,,,,,,,,,1\n");
+    has(job, ",0.18,0.012,1.04,0.01,,9,0.191,1.05,1\n"); /* both, measured first */
+    has(job, "8,\"a,b\nc\033[31m \"\"d\"\"\",anna,");    /* data as it is: quoted */
     has(user, ",saved_half_j,cpu_j,gco2e,cost,simulated\n");
     has(user, ",360,0.5,1\n");
 }
@@ -159,6 +162,8 @@ static void test_html(void)
     auto_(mem_free) char *cpu = show(by_cpu, report_html);
     auto_(mem_free) char *beside = show(cpu_by_user, report_html);
 
+    has(job, "<th>saved, measured</th><th>the model says</th>");
+    has(job, "<td>19.1 %</td>");
     has(cpu, "<td>package-0</td>");
     has(beside, "<th>processors, kWh</th>");
     has(beside, "<td>1.000</td></tr>");

@@ -166,7 +166,12 @@ __attribute__((unused)) static struct ledger_job help_job(uint64_t id, uid_t uid
                                .slowdown = 1.05,
                                .slowdown_half = 0.004,
                                .saved_j = 5000,
-                               .saved_half_j = 250};
+                               .saved_half_j = 250,
+                               .looks = 12,
+                               .model_known = true,
+                               .model_saved = 0.21,
+                               .model_slowdown = 1.06,
+                               .command = "0123456789abcdef"};
 }
 
 #endif

@@ -44,6 +44,11 @@ static void test_rows(void)
                     "vision"),
        "labels are kept");
     ok(help_text_is(path, "SELECT class FROM job", "batch"), "and the class of caps");
+    ok(help_text_is(path,
+                    "SELECT printf('%d %.2f %.2f %s', looks, model_saved,"
+                    " model_slowdown, command) FROM job",
+                    "12 0.21 1.06 0123456789abcdef"),
+       "beside what was measured the model's word");
     is_int(help_number(path, "SELECT uid FROM event WHERE kind = 'refused'"), 1001,
            "who was refused");
     struct ledger_sums sums = {0};
@@ -459,6 +464,105 @@ static void test_damage_inside(void)
     ledger_close(l);
 }
 
+/* ---- what searches measured ---- */
+
+static struct ledger_search search_of(uid_t uid, const char *same, int64_t utc_ns,
+                                      double step_s)
+{
+    struct ledger_search s = {.uid = uid,
+                              .model = "Board A",
+                              .boards = 2,
+                              .job = 7,
+                              .utc_ns = utc_ns,
+                              .reference_mw = 300000,
+                              .demand_w = 240.5,
+                              .n = 2,
+                              .cap = {{300000, 2, step_s, 500.25, 0.002, 0.003},
+                                      {210000, 9, step_s * 1.05, 410, 0.001, 0.001}}};
+
+    (void)snprintf(s.same, sizeof s.same, "%s", same);
+    return s;
+}
+
+struct searches_seen {
+    size_t n;
+    struct ledger_search last;
+};
+
+static int on_search(const struct ledger_search *s, void *user)
+{
+    struct searches_seen *seen = user;
+
+    seen->n++;
+    seen->last = *s;
+    return 0;
+}
+
+static int write_search(struct ledger *l, const struct ledger_search *s)
+{
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+
+    int r = ledger_add_search(b, s);
+    return r < 0 ? r : ledger_write(l, b, NULL);
+}
+
+static void test_searches(void)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    const char *path = help_path("s.sqlite");
+    struct ledger_search s = search_of(1000, "a", T0, 0.5), bad = s;
+    struct searches_seen seen = {0};
+    uw_error err = {{0}};
+
+    (void)help_open("s.sqlite", T0, &l, &err);
+    is_int(write_search(l, &s), 0, "a search is written");
+    s = search_of(1000, "a", T0 + DAY, 0.25);
+    is_int(write_search(l, &s), 0, "the same job's next");
+    is_int(ledger_searches(l, on_search, &seen, &err), 0, "they are read");
+    is_int(seen.n, 1, "one of them, %s", "the newest");
+    ok(seen.last.uid == 1000 && strcmp(seen.last.same, "a") == 0 &&
+           strcmp(seen.last.model, "Board A") == 0 && seen.last.boards == 2 &&
+           seen.last.job == 7 && seen.last.utc_ns == T0 + DAY &&
+           seen.last.reference_mw == 300000,
+       "whose it is");
+    is_int(seen.last.n, 2, "with its caps");
+    ok(memcmp(seen.last.cap, s.cap, 2 * sizeof *s.cap) == 0, "as they were");
+    is_int(help_number(path, "SELECT count(*) FROM search_cap"), 2, "no others are left");
+    for (int i = 0; i < LEDGER_USER_SEARCHES + 5; i++) {
+        char same[LEDGER_SAME];
+        (void)snprintf(same, sizeof same, "job %d", i);
+        s = search_of(1001, same, T0 + 2 * DAY + i * S, 1);
+        if (write_search(l, &s) != 0)
+            ok(false, "search %d", i);
+    }
+    is_int(help_number(path, "SELECT count(*) FROM search WHERE uid = 1001"),
+           LEDGER_USER_SEARCHES, "a user has so many at the most");
+    is_int(help_number(path, "SELECT count(*) FROM search WHERE uid = 1000"), 1,
+           "and pushes nobody else's out");
+    is_int(help_number(path, "SELECT count(*) FROM search WHERE same = 'job 4'"), 0,
+           "the oldest went");
+    for (int i = 0; i < LEDGER_SEARCHES; i++) {
+        s = search_of((uid_t)(2000 + i), "x", T0 + 3 * DAY, 1);
+        if (write_search(l, &s) != 0)
+            ok(false, "user %d", i);
+    }
+    is_int(help_number(path, "SELECT count(*) FROM search"), LEDGER_SEARCHES,
+           "all users together so many");
+    is_int(help_number(path, "SELECT count(*) FROM search_cap"), 2 * LEDGER_SEARCHES,
+           "with their caps");
+    while (ledger_tidy(l, T0 + 3 * DAY + 91 * DAY, &err) == 1)
+        ;
+    is_int(help_number(path, "SELECT count(*) FROM search"), 0, "after 90 days: none");
+    is_int(help_number(path, "SELECT count(*) FROM search_cap"), 0, "nor a cap");
+    bad.cap[1].step_j = 0;
+    is_int(write_search(l, &bad), -EINVAL, "a step of no energy is refused");
+    bad = search_of(1000, "", T0, 1);
+    is_int(write_search(l, &bad), -EINVAL, "and a job that is like none");
+    bad = search_of(1000, "a", T0, 1);
+    bad.n = LEDGER_SEARCH_CAPS + 1;
+    is_int(write_search(l, &bad), -EINVAL, "and more caps than there can be");
+}
+
 /* ---- versions ---- */
 
 static void test_versions(const char *data)
@@ -466,7 +570,7 @@ static void test_versions(const char *data)
     static const struct {
         const char *name;
         int version;
-    } dumps[] = {{"ledger-v1.sql", 1}, {"ledger-v2.sql", 2}};
+    } dumps[] = {{"ledger-v1.sql", 1}, {"ledger-v2.sql", 2}, {"ledger-v3.sql", 3}};
     struct ledger *l = NULL;
     uw_error err = {{0}};
 
@@ -529,7 +633,7 @@ static void test_newer(void)
     (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
     (void)sqlite3_close(db);
     is_int(help_open("n.sqlite", T0, &l, &err), -ENOTSUP, "a newer one is refused");
-    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 3"), "%s", err.text);
+    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 4"), "%s", err.text);
     is_int(count_aside("^n.sqlite.d"), 0, "and stays where it is");
 }
 
@@ -648,6 +752,7 @@ int main(int argc, char **argv)
     test_guard();
     test_aside();
     test_damage_inside();
+    test_searches();
     test_versions(argc > 1 ? argv[1] : "tests/data");
     test_newer();
     test_kinds();

@@ -27,6 +27,15 @@ static int op_batch(void *user)
     if (r >= 0)
         r = ledger_add_cap(b, &(struct ledger_cap){T0, 0, 1, 1, "claim", 1});
     if (r >= 0)
+        r = ledger_add_search(b, &(struct ledger_search){.same = "a",
+                                                         .model = "m",
+                                                         .boards = 1,
+                                                         .utc_ns = T0,
+                                                         .reference_mw = 1,
+                                                         .demand_w = 1,
+                                                         .n = 1,
+                                                         .cap = {{1, 1, 1, 1, 0, 0}}});
+    if (r >= 0)
         r = ledger_add_event(b, &(struct ledger_event){.utc_ns = T0, .kind = "x"});
     return r;
 }

@@ -140,6 +140,9 @@ static void test_groups(struct ledger *l)
     is_near(number(row, "gpu_s"), 4.0 * A_DAY * 10, 1e-6, "for so long");
     is_near(number(row, "saved_j"), 5000, 1e-9, "saved so much");
     is_near(number(row, "saved_half_j"), 250, 1e-9, "give or take");
+    is_near(number(row, "looks"), 12, 0, "measured against so many looks");
+    is_near(number(row, "model_saved"), 0.21, 1e-9, "the model's word beside it");
+    is_near(number(row, "model_slowdown"), 1.06, 1e-9, "of time, too");
     is_str(text(json_get(row, "labels"), "team"), "vision", "with its labels");
     is_str(text(row, "began"), "2026-01-01T00:00:00Z", "began");
     is_str(text(row, "ended"), "(none)", "runs");
