@@ -8,14 +8,24 @@
 #include "base/units.h"
 #include "core/progress/repeat.h"
 
-enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96 };
+enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96, BLOCKS = 64, BLOCK_SAMPLES = 16 };
 #define SHRINK 0.7        /* each span against the one before */
 #define MOST_CYCLES 100.0 /* in the finest level's spans; a level up … */
 #define MOST_CYCLES_UP 45.0
 #define REPEATED_S 0.09
 #define ALIAS_SAMPLES 8.0
+#define ALIAS_SAMPLES_PART 12.0 /* of a sensor that looks part of the time */
 #define ALIAS_TRUST 0.65
+#define ALIAS_SAMPLES_FINE 6.0 /* … of one that is always fresh, read unevenly */
+#define ALIAS_MARGIN 1.3
+#define FINE_S 0.025 /* no step is as short as such a sensor's moments */
+#define JITTER 0.03  /* of the times of reading, to tell aliases by */
 #define MOST_READING 1e6
+#define ENOUGH_CYCLES                                                \
+    40.0 /* finer samples of so many count for more than longer ones \
+          */
+#define BLOCK_S 1.0
+#define ALIKE 0.1
 #define CLOSEST_S 0.01 /* samples closer than this are left out */
 
 struct sample {
@@ -29,11 +39,12 @@ struct level {
     unsigned first, n;
     struct sample half;
     bool has_half;
-    double gap_s; /* smoothed */
+    double gap_s, off_s; /* smoothed: between samples; from that */
 };
 
 struct period {
     unsigned boards;
+    struct period_sensor sensor;
     double mhz_most;
     struct level level[][LEVELS]; /* of each board */
 };
@@ -67,6 +78,11 @@ void period_free(struct period *p)
     free(p);
 }
 
+void period_sensor(struct period *p, const struct period_sensor *sensor)
+{
+    p->sensor = *sensor;
+}
+
 void period_forget(struct period *p)
 {
     memset(p->level, 0, p->boards * sizeof *p->level);
@@ -89,6 +105,8 @@ static void push(struct level *l, const struct sample *s)
 {
     if (l->n > 0) {
         double gap = s_between(sample_at(l, l->n - 1)->at_ns, s->at_ns);
+        if (l->n > 1)
+            l->off_s += 0.05 * (fmin(fabs(gap - l->gap_s), l->gap_s) - l->off_s);
         l->gap_s =
             l->n == 1 ? gap : l->gap_s + 0.1 * (fmin(gap, 4 * l->gap_s) - l->gap_s);
     }
@@ -291,6 +309,93 @@ static bool is_too_fast(const struct period *p, const struct span *span, double 
     return v.n > 0 && v.span_s * hz > 3 && repeat_has_fraction(&v, hz);
 }
 
+/* ---- what a sensor's fixed moments hide ---- */
+
+/* The amplitude of a frequency in one board's power, and its mean. */
+static double amplitude(const struct level *l, uint64_t from_ns, uint64_t to_ns,
+                        double hz, double *ret_mean)
+{
+    double sum = 0, re = 0, im = 0, n = 0;
+
+    for (int pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i < l->n; i++) {
+            const struct sample *s = sample_at(l, i);
+            if (s->at_ns < from_ns || s->at_ns > to_ns || isnan(s->power))
+                continue;
+            double turn = 2 * M_PI * hz * s_between(from_ns, s->at_ns);
+            if (pass == 0) {
+                sum += s->power;
+                n++;
+            } else {
+                re += (s->power - sum / n) * cos(turn);
+                im += (s->power - sum / n) * sin(turn);
+            }
+        }
+    *ret_mean = n > 0 ? sum / n : 0;
+    return n > 0 ? 2 * hypot(re, im) / n : 0;
+}
+
+/* The most that anything faster than the sensor's moments could show as hz: a load that
+ * switches between nothing and the most it may draw has the largest amplitude of any with
+ * this mean, and the sensor's window weakens it.
+ */
+static double most_as_alias(const struct period_sensor *s, double mean_w, double hz)
+{
+    double top = fmax(s->most_w, mean_w), turn = M_PI * hz * s->window_s;
+    double weak = 1 / (M_PI * s->window_s / s->update_s - turn);
+
+    if (fabs(s->window_s / s->update_s - 1) < 0.05) /* the zeros of its response */
+        weak *= sin(turn);
+    return 2 / M_PI * top * sin(M_PI * mean_w / top) * weak;
+}
+
+/* Is the pattern's strongest harmonic, on any board, too large to be anything else? */
+static bool is_surely_real(const struct period *p, const struct period_found *f,
+                           unsigned level)
+{
+    for (unsigned b = 0; b < p->boards; b++) {
+        double top = 0, at_hz = 0, at_mean_w = 0;
+        for (unsigned h = 1; h / f->period_s * p->sensor.update_s < 0.4; h++) {
+            double hz = h / f->period_s, mean_w;
+            double seen =
+                amplitude(&p->level[b][level], f->from_ns, f->to_ns, hz, &mean_w);
+            if (seen <= top)
+                continue;
+            top = seen;
+            at_hz = hz;
+            at_mean_w = mean_w;
+        }
+        if (top > 0 && top > ALIAS_MARGIN * most_as_alias(&p->sensor, at_mean_w, at_hz))
+            return true;
+    }
+    return false;
+}
+
+/* A sensor that looks at fixed moments shows what is far faster as this, however the
+ * reader's times jitter: the more often the fewer samples a cycle has.
+ */
+static bool may_be_alias(const struct period *p, const struct period_found *f,
+                         double dt_s)
+{
+    const struct period_sensor *s = &p->sensor;
+    const struct level *all = p->level[0];
+    unsigned level = 0;
+
+    if (s->update_s <= 0)
+        return f->period_s < ALIAS_SAMPLES * dt_s;
+    if (s->update_s <= FINE_S && s->update_s < 0.6 * all[0].gap_s &&
+        all[0].off_s > JITTER * all[0].gap_s)
+        return f->period_s <
+               ALIAS_SAMPLES_FINE * all[0].gap_s; /* else told apart above */
+    double moment_s = fmax(s->update_s, all[0].gap_s);
+    if (s->window_s < 0.9 * s->update_s || s->most_w <= 0)
+        return f->period_s < ALIAS_SAMPLES_PART * moment_s;
+    while (level + 1 < LEVELS && all[level].n == FOLD_MOST &&
+           sample_at(&all[level], 0)->at_ns > f->from_ns)
+        level++;
+    return !is_surely_real(p, f, level);
+}
+
 void period_find(const struct period *p, struct period_found *ret)
 {
     struct span span[WINDOWS];
@@ -318,27 +423,120 @@ void period_find(const struct period *p, struct period_found *ret)
     else if (repeat_is_mixture(&v, r[at].hz))
         r[at].why = PERIOD_MIXED;
     tell(&r[at], &span[at], ret);
-    /* A sensor that looks at fixed moments shows what is far faster as this, however the
-     * reader's times jitter: the more often the fewer samples a cycle has.
-     */
-    if (ret->period_s > 0 && ret->period_s < ALIAS_SAMPLES * v.dt_s)
+    if (ret->period_s > 0 && may_be_alias(p, ret, v.dt_s))
         ret->confidence *= ALIAS_TRUST;
+}
+
+/* The finest level that reaches back to from_ns, or shows many cycles at the least. */
+static unsigned level_for(const struct level *all, uint64_t from_ns, uint64_t to_ns,
+                          double period_s)
+{
+    unsigned k = 0;
+
+    while (k + 1 < LEVELS && all[k].n == FOLD_MOST) {
+        uint64_t first_ns = sample_at(&all[k], 0)->at_ns;
+        if (first_ns <= from_ns || s_between(first_ns, to_ns) > ENOUGH_CYCLES * period_s)
+            break;
+        k++;
+    }
+    return k;
+}
+
+void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
+                    double least_s, double most_s, struct period_found *ret)
+{
+    const struct level *all = p->level[0];
+    struct span span = {level_for(all, from_ns, to_ns, most_s), from_ns, to_ns, 0};
+    struct view v;
+    struct repeat r;
+
+    if (all[span.level].n > 0 && sample_at(&all[span.level], 0)->at_ns > from_ns)
+        span.from_ns = sample_at(&all[span.level], 0)->at_ns;
+    view_of(p, span.level, span.from_ns, to_ns, &v);
+    repeat_find(&v, 1 / most_s, 1 / least_s, &r);
+    if (r.why == PERIOD_FOUND && repeat_is_part(&v, r.hz))
+        r.why = PERIOD_NONE;
+    tell(&r, &span, ret);
 }
 
 void period_near(const struct period *p, uint64_t from_ns, uint64_t to_ns, double near_s,
                  struct period_found *ret)
 {
-    const struct level *all = p->level[0];
-    struct span span = {0, from_ns, to_ns, 0};
-    struct view v;
-    struct repeat r;
+    period_between(p, from_ns, to_ns, near_s / 1.25, near_s / 0.8, ret);
+}
 
-    while (span.level + 1 < LEVELS && all[span.level].n == FOLD_MOST &&
-           sample_at(&all[span.level], 0)->at_ns > from_ns)
-        span.level++;
-    view_of(p, span.level, from_ns, to_ns, &v);
-    repeat_find(&v, 0.8 / near_s, 1.25 / near_s, &r);
-    tell(&r, &span, ret);
+/* ---- cycles alike ---- */
+
+struct blocks { /* each of whole cycles */
+    unsigned n;
+    double s; /* a block's length */
+    double mean_w[BLOCKS], samples[BLOCKS];
+};
+
+static int by_value(const void *a, const void *b)
+{
+    const double *x = a, *y = b;
+    return (*x > *y) - (*x < *y);
+}
+
+static void fill_blocks(const struct level *l, uint64_t from_ns, uint64_t to_ns,
+                        struct blocks *ret)
+{
+    for (unsigned i = 0; i < l->n; i++) {
+        const struct sample *s = sample_at(l, i);
+        if (s->at_ns < from_ns || s->at_ns >= to_ns || isnan(s->power))
+            continue;
+        unsigned k = (unsigned)(s_between(from_ns, s->at_ns) / ret->s);
+        if (k >= ret->n)
+            continue;
+        ret->samples[k]++;
+        ret->mean_w[k] += (s->power - ret->mean_w[k]) / ret->samples[k];
+    }
+}
+
+/* Mean power of the typical block; 0: none holds a sample. */
+static double typical_w(const struct blocks *b)
+{
+    double w[BLOCKS];
+    unsigned n = 0;
+
+    for (unsigned k = 0; k < b->n; k++)
+        if (b->samples[k] > 0)
+            w[n++] = b->mean_w[k];
+    if (n == 0)
+        return 0;
+    qsort(w, n, sizeof *w, by_value);
+    return w[n / 2];
+}
+
+bool period_run(const struct period *p, uint64_t from_ns, uint64_t to_ns, double period_s,
+                uint64_t *ret_from_ns, uint64_t *ret_to_ns)
+{
+    struct blocks b = {0};
+    unsigned run = 0, best = 0, end = 0;
+    double dt_s = p->level[0][0].gap_s, span_s = s_between(from_ns, to_ns);
+
+    double cycles = ceil(
+        fmax(fmax(BLOCK_SAMPLES * dt_s, BLOCK_S), 1.01 * span_s / BLOCKS) / period_s);
+    b.s = fmax(1, cycles) * period_s;
+    b.n = (unsigned)fmin(BLOCKS, span_s / b.s);
+    for (unsigned i = 0; i < p->boards; i++)
+        fill_blocks(&p->level[i][level_for(p->level[i], from_ns, to_ns, period_s)],
+                    from_ns, to_ns, &b);
+    double typical = typical_w(&b);
+    for (unsigned k = 0; k < b.n; k++) {
+        bool alike = b.samples[k] > 0 && fabs(b.mean_w[k] - typical) <= ALIKE * typical;
+        run = alike ? run + 1 : 0;
+        if (run > best) {
+            best = run;
+            end = k + 1;
+        }
+    }
+    if (best == 0)
+        return false;
+    *ret_from_ns = from_ns + ns_of_s((end - best) * b.s);
+    *ret_to_ns = from_ns + ns_of_s(end * b.s);
+    return true;
 }
 
 bool period_change(const struct period_found *before, const struct period_found *after,

@@ -59,6 +59,17 @@ int period_copy(const struct period *p, struct period **ret);
 void period_free(struct period *p);
 DEFINE_AUTO(struct period *, period_free);
 
+/* How the boards' readings of power come about (see meter.h), where it is known. Readings
+ * of a sensor that looks at fixed moments cannot tell a period from a far shorter one;
+ * one that averages all the time between can, as it shows the shorter one much weakened.
+ */
+struct period_sensor {
+    double update_s; /* a new reading this often; 0: not known */
+    double window_s; /* the mean of so long a time */
+    double most_w;   /* no board draws more; 0: not known */
+};
+void period_sensor(struct period *p, const struct period_sensor *sensor);
+
 /* A sample of one board; one that is not later than its last is left out. */
 void period_feed(struct period *p, unsigned board, const struct activity *a);
 /* Something else begins: what was fed counts no more. */
@@ -71,6 +82,15 @@ void period_find(const struct period *p, struct period_found *ret);
  */
 void period_near(const struct period *p, uint64_t from_ns, uint64_t to_ns, double near_s,
                  struct period_found *ret);
+/* The same where it is known to lie between two lengths. */
+void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
+                    double least_s, double most_s, struct period_found *ret);
+
+/* The longest run of whole cycles between two moments, all of which draw what the typical
+ * one does (no pause of the job, no start-up, no other cap).  False: there is none.
+ */
+bool period_run(const struct period *p, uint64_t from_ns, uint64_t to_ns, double period_s,
+                uint64_t *ret_from_ns, uint64_t *ret_to_ns);
 
 /* By how much slower after is than before, relative (0.02: a step takes 2 % longer), and
  * the standard error of that.  False: one of them is unknown, or they are not the same

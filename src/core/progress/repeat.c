@@ -11,6 +11,7 @@ enum {
     SHORTEST = 6,
     ALIASES = 4,
     MOST_FRACTION = 16,
+    MOST_MULTIPLE = 4,
     MOST_STEPS = 4096
 };
 #define LEAST_CYCLES 2.9
@@ -595,6 +596,14 @@ bool repeat_has_fraction(const struct view *v, double hz)
         if (explained_at(v, part) > 0.7 * whole && !explains_more(v, part, hz))
             return true;
     }
+    return false;
+}
+
+bool repeat_is_part(const struct view *v, double hz)
+{
+    for (unsigned k = 2; k <= MOST_MULTIPLE && v->span_s * hz >= LEAST_CYCLES * k; k++)
+        if (explains_more(v, hz, hz / k))
+            return true;
     return false;
 }
 

@@ -39,6 +39,8 @@ void repeat_find(const struct view *v, double least_hz, double most_hz,
 bool repeat_is_alias(const struct view *v, double hz);
 /* Does a fraction of the period, seen in finer samples, explain as much? */
 bool repeat_has_fraction(const struct view *v, double hz);
+/* Does a multiple of the period explain more, so that it is no more than a part? */
+bool repeat_is_part(const struct view *v, double hz);
 /* Does one that they cannot show explain more than any that they can? */
 bool repeat_is_too_fast(const struct view *v);
 /* Is the pattern at hz no more than two shorter ones laid over each other, whose common

@@ -183,9 +183,104 @@ static void edges(void)
     period_free(NULL);
 }
 
+/* Where the period is known to lie: half of it is no answer, and twice neither. */
+static void between(void)
+{
+    const struct signal g = {.period_s = 0.8, .depth_w = 120, .noise_w = 3};
+    struct period_found f;
+    struct period *p;
+    struct rng rng;
+
+    rng_init(&rng, 5);
+    if (!ok(period_new(1, &p) == 0, "an estimator"))
+        return;
+    feed(p, 0, &g, 100, 130, 20, &rng);
+    period_between(p, ns_of_s(110), ns_of_s(130), 0.6, 1.2, &f);
+    ok(f.why == PERIOD_FOUND && fabs(f.period_s / 0.8 - 1) < 0.01 && f.confidence > 0.9,
+       "0.8 s between 0.6 and 1.2: %g s, sure to %.2f", f.period_s, f.confidence);
+    period_between(p, ns_of_s(110), ns_of_s(130), 0.3, 0.6, &f);
+    ok(f.why != PERIOD_FOUND, "… between 0.3 and 0.6: unknown, not half of it");
+    period_between(p, ns_of_s(110), ns_of_s(130), 1.2, 1.9, &f);
+    ok(f.why != PERIOD_FOUND, "… between 1.2 and 1.9: unknown, not twice it");
+    period_free(p);
+}
+
+/* Even cycles: 10 s of a pause in the middle. */
+static void runs(void)
+{
+    const struct signal g = {.period_s = 0.8, .depth_w = 120, .noise_w = 3},
+                        none = {.depth_w = 0, .noise_w = 3};
+    uint64_t from = 7, to = 7;
+    struct period *p;
+    struct rng rng;
+
+    rng_init(&rng, 6);
+    if (!ok(period_new(1, &p) == 0, "an estimator"))
+        return;
+    ok(!period_run(p, ns_of_s(100), ns_of_s(120), 0.8, &from, &to) && from == 7 &&
+           to == 7,
+       "nothing was seen: no run, nothing written");
+    feed(p, 0, &g, 100, 116, 10, &rng);
+    feed(p, 0, &none, 116, 122, 10, &rng);
+    feed(p, 0, &g, 122, 130, 10, &rng);
+    ok(period_run(p, ns_of_s(100), ns_of_s(130), 0.8, &from, &to), "a run");
+    ok(from >= ns_of_s(100) && from < ns_of_s(101) && to > ns_of_s(112) &&
+           to < ns_of_s(117),
+       "… before the level changed: %g to %g s", s_of_ns(from), s_of_ns(to));
+    double cycles = s_between(from, to) / 0.8;
+    ok(fabs(cycles - round(cycles)) < 1e-6, "… of whole cycles: %g", cycles);
+    period_free(p);
+}
+
+/* What a sensor of 0.1 s makes of a load that switches between 250 and 20 W. */
+static struct period_found through(double period_s, double window_s,
+                                   const struct period_sensor *sensor)
+{
+    struct period_found f = {.why = PERIOD_FEW};
+    struct period *p;
+
+    if (period_new(1, &p) < 0)
+        return f;
+    period_sensor(p, sensor);
+    for (unsigned i = 0; i < 300; i++) {
+        double t = 0.1 * i, sum = 0;
+        for (unsigned k = 0; k < 200; k++) {
+            double phase = (t - window_s * k / 200) / period_s;
+            sum += phase - floor(phase) < 0.5 ? 250 : 20;
+        }
+        struct activity a = {ns_of_s(t + 100), sum / 200 + (i * 7 % 5) * 0.2, NAN, NAN,
+                             NAN};
+        period_feed(p, 0, &a);
+    }
+    period_find(p, &f);
+    period_free(p);
+    return f;
+}
+
+static void sensors(void)
+{
+    const struct period_sensor whole = {0.1, 0.1, 260}, part = {0.1, 0.025, 260};
+    struct period_found f = through(0.55, 0.1, &whole);
+
+    ok(f.why == PERIOD_FOUND && f.confidence > 0.7 && fabs(f.period_s / 0.55 - 1) < 0.02,
+       "5.5 readings a cycle of a sensor that averages: %g s, sure to %.2f", f.period_s,
+       f.confidence);
+    f = through(0.1132, 0.1, &whole);
+    ok(f.confidence < 0.7,
+       "1.1 of them look like a period of %g s, of little confidence: %.2f", f.period_s,
+       f.confidence);
+    f = through(0.55, 0.025, &part);
+    ok(f.confidence < 0.7,
+       "5.5 readings of one that looks part of the time could be anything: %.2f",
+       f.confidence);
+}
+
 int main(void)
 {
     known();
+    between();
+    runs();
+    sensors();
     unknown();
     changes();
     edges();
