@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/job-daemon.h"
 #include "cli/take.h"
+#include "node/tuner-json.h"
 
 static double or_0(double v)
 {
@@ -61,6 +62,21 @@ static void take_saved(const struct json_value *search, const struct json_value 
     };
 }
 
+static void take_progress(const struct json_value *d, struct tuner_report *r)
+{
+    static const enum tuner_by all[] = {TUNER_BY_STEPS, TUNER_BY_PERIOD,
+                                        TUNER_BY_NOTHING};
+    const char *by = take_text(d, "progress");
+
+    for (size_t i = 0; i < n_elements(all); i++)
+        if (strcmp(by, tuner_by_name(all[i])) == 0)
+            r->by = all[i];
+    r->period_s = or_0(take_number(d, "period_s"));
+    r->confidence = or_0(take_number(d, "period_confidence"));
+    take_copy(d, "period_unknown", r->unknown, sizeof r->unknown);
+    r->busy = take_number(d, "busy");
+}
+
 static void take_report(const struct json_value *search, struct job_answer *a)
 {
     const struct json_value *d = json_get(search, "details");
@@ -79,6 +95,7 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->model_saving = or_0(take_number(d, "model_saving"));
     r->model_slowdown = or_0(take_number(d, "model_slowdown"));
     take_copy(d, "why", r->why, sizeof r->why);
+    take_progress(d, r);
     take_copy(d, "ended", r->ended, sizeof r->ended);
     take_copy(d, "not_restored", r->restore, sizeof r->restore);
     r->restored = !r->restore[0];

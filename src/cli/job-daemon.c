@@ -174,7 +174,7 @@ static void say_state(struct remote *r, const struct json_value *search)
     char text[400];
 
     if (strncmp(state, "holds", 5) != 0 && strncmp(state, "not capped", 10) != 0 &&
-        strncmp(state, "reports no", 10) != 0)
+        strncmp(state, "no steps", 8) != 0)
         return;
     (void)snprintf(text, sizeof text, "%s%s%.200s", state,
                    *why && *state == 'h' ? ": " : "", *state == 'h' ? why : "");

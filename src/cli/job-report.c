@@ -62,6 +62,37 @@ static void print_saved(const struct tuner_report *t, FILE *to)
             100 * t->model_saving, t->model_slowdown);
 }
 
+/* What stood for the steps of a job that told of none. */
+static void print_progress(const struct job_run *j, const struct session_result *r,
+                           FILE *to)
+{
+    const struct tuner_report *t = r->tuner;
+
+    if (t->by == TUNER_BY_PERIOD)
+        (void)fprintf(to,
+                      "  steps  CMD told of none%s: one period of its power stands for a "
+                      "step (%.3g s, confidence %.2f)\n",
+                      r->silent ? "" : " at first", t->period_s, t->confidence);
+    else if (!r->silent)
+        return;
+    else if (j->caps == SESSION_SEARCH)
+        (void)fprintf(
+            to,
+            "  steps  CMD told of none (UNDERWATT_PROGRESS, see "
+            "underwatt-run(1)), and no period of its power\n         was sure%s%s\n",
+            t->unknown[0] ? ": " : "", t->unknown);
+    else
+        (void)fprintf(to,
+                      "  steps  CMD told of none (UNDERWATT_PROGRESS, see "
+                      "underwatt-run(1)): what the cap\n         saves cannot be told\n");
+    if (t->by != TUNER_BY_PERIOD && isfinite(t->busy))
+        (void)fprintf(
+            to,
+            "  active %.0f %% of its boards' SM time and clock: it says that they "
+            "worked, not how fast\n",
+            100 * t->busy);
+}
+
 static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -70,12 +101,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
 
     if (j->caps == SESSION_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
-    if (r->silent)
-        (void)fprintf(
-            to,
-            "  steps  CMD reported none (UNDERWATT_PROGRESS, see underwatt-run(1)): %s\n",
-            j->caps == SESSION_SEARCH ? "it was measured, not capped"
-                                      : "what the cap saves cannot be told");
+    print_progress(j, r, to);
     if (t->holding)
         (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
                       w_of_mw(t->original_mw), t->why);
@@ -237,6 +263,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     else
         json_out_null(o, "held_mw");
     json_out_text(o, "why", t->why);
+    tuner_progress_json(t, o);
     tuner_caps_json(t, o);
     json_saved(o, s);
     if (t->modelled) {

@@ -42,10 +42,12 @@ struct probe {               /* one board */
     bool rest; /* is not sampled */
     enum sampler_rate rate;
     bool held;
-    bool instant; /* the meter uses this reading, else the plain one */
+    struct meter_sensor sensor; /* of the reading below */
+    bool instant;               /* the meter uses this reading, else the plain one */
     uint32_t asked;
     uint64_t due_ns[GROUPS];
     uint64_t soon_ns; /* somebody wants a sample then; 0: nobody */
+    struct sampler_ear *ears;
     struct sampler_now now;
 };
 
@@ -231,6 +233,8 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
         p->now.failures = 0;
         merge(&p->now, g, p->asked);
         feed(p, g);
+        for (struct sampler_ear *e = p->ears; e; e = e->next)
+            e->fn(e->board, g, e->user);
     }
     schedule(p);
     return answer_waits(p->sampler);
@@ -263,7 +267,7 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
         /* Fields cost nothing beside each other; the plain reading is a call. */
         if (p->instant && (!counts || p->rate != SAMPLER_REST))
             want |= GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
-        else if (!counts || due(p, GROUP_POWER, now_ns))
+        else if (!counts || p->ears || due(p, GROUP_POWER, now_ns))
             want |= p->instant ? GPU_HAS_INSTANT | GPU_HAS_AVERAGE : GPU_HAS_POWER;
     }
     if (due(p, GROUP_LIMITS, now_ns))
@@ -525,6 +529,7 @@ static int probe_new(struct sampler *s, struct board *board,
     if (!(info->abilities & GPU_CAN_INSTANT)) /* an older driver: the plain reading */
         m.model.instant = (struct meter_sensor){0};
     p->instant = m.model.instant.update_s > 0;
+    p->sensor = p->instant ? m.model.instant : m.model.power;
     int r = meter_new(&m, &p->meter, err);
     if (r < 0)
         return fail_in(err, r, "%s", info->uuid);
@@ -653,6 +658,26 @@ bool sampler_fed(const struct sampler *s, uint64_t now_ns)
         if (!s->probe[i]->rest && s->probe[i]->now.last.has == 0)
             return false;
     return true;
+}
+
+const struct meter_sensor *sampler_sensor(const struct sampler *s, size_t i)
+{
+    return &s->probe[i]->sensor;
+}
+
+void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear)
+{
+    ear->next = s->probe[i]->ears;
+    s->probe[i]->ears = ear;
+}
+
+void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear)
+{
+    for (struct sampler_ear **e = &s->probe[i]->ears; *e; e = &(*e)->next)
+        if (*e == ear) {
+            *e = ear->next;
+            return;
+        }
 }
 
 size_t sampler_count(const struct sampler *s)

@@ -103,6 +103,23 @@ void sampler_rest(struct sampler *s, size_t i);
  */
 bool sampler_fed(const struct sampler *s, uint64_t now_ns);
 
+/* Somebody who hears every sample of board i, until sampler_deaf() or the sampler's end.
+ * What the round did not ask for is not in s->has.  While anybody listens, power is read
+ * each round.
+ */
+struct sampler_ear {
+    void (*fn)(size_t board, const struct gpu_sample *s, void *user);
+    void *user;
+    size_t board;
+    struct sampler_ear *next; /* for sampler.c */
+};
+/* How the power that is heard comes about: the instant reading where the board has one,
+ * else the plain one.
+ */
+const struct meter_sensor *sampler_sensor(const struct sampler *s, size_t i);
+void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear);
+void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear);
+
 size_t sampler_count(const struct sampler *s);
 const struct sampler_now *sampler_board(const struct sampler *s, size_t i);
 struct meter *sampler_meter(struct sampler *s, size_t i);

@@ -53,6 +53,7 @@ struct session {
     struct tuner *tuner;
     struct tuner_local local;
     struct meters *meters; /* what the tuner asks: the sampler */
+    struct pulse *pulse;
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
     struct loop_timer *timer;
@@ -216,12 +217,15 @@ static int begin_tuning(struct session *s)
         .note = s->o.note,
         .user = s->o.user,
     };
+    struct pulse_board heard[BOARDS_MAX];
     uw_error err;
 
     for (size_t i = 0; i < s->n; i++) {
         sampler_count_in(s->sampler, i, s->use[i]);
         if (!s->held[i])
             continue;
+        heard[t.n] = (struct pulse_board){s->sampler, i,
+                                          w_of_mw(board_view(s->all[i])->limits.max_mw)};
         s->tuned[t.n] = s->all[i];
         s->tuned_original_mw[t.n++] = s->original_mw[i];
     }
@@ -229,6 +233,11 @@ static int begin_tuning(struct session *s)
         (struct tuner_local){s->act, s->sampler, s->tuned, s->tuned_original_mw, t.n};
     int r = meters_new(&s->sampler, 1, &s->meters, &err);
     t.meters = s->meters;
+    if (r >= 0 && s->o.caps == SESSION_SEARCH) {
+        struct pulse_opts pulse = {.loop = s->o.loop, .board = heard, .n = t.n};
+        r = pulse_new(&pulse, &s->pulse, &err);
+    }
+    t.pulse = s->pulse;
     if (r >= 0)
         r = tuner_new(&t, &s->tuner, &err);
     if (r < 0) {
@@ -248,6 +257,10 @@ static int without_progress(struct session *s)
     if (s->o.caps == SESSION_FIXED) {
         note(s, "CMD reports no progress: the cap is set, what it saves cannot be told");
         return tuner_cap_now(s->tuner);
+    }
+    if (tuner_listen(s->tuner)) {
+        note(s, "CMD tells of no steps: looks for a period in its boards' power");
+        return 0;
     }
     note(s, "CMD reports no progress (see UNDERWATT_PROGRESS in underwatt-run(1)): it is "
             "measured, not capped");
@@ -654,6 +667,7 @@ void session_free(struct session *s)
     if (!s)
         return;
     tuner_free(s->tuner);
+    pulse_free(s->pulse);
     meters_free(s->meters);
     job_free(s->job);
     sampler_free(s->sampler);

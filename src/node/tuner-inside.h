@@ -39,7 +39,7 @@ struct tuner {
     uint64_t visit_ns;
     bool warm;       /* … and comes back to it as warm as it was there */
     bool first_seen; /* the first cap is in force since first_steps */
-    uint64_t first_steps;
+    uint64_t first_steps, first_ns;
 
     struct window window;
     struct window closed; /* whose energy is asked, piece by piece */
@@ -48,6 +48,19 @@ struct tuner {
     bool closed_lost;
     struct change change;
     uint32_t hold_at_mw; /* in force in the windows of the hold so far */
+
+    /* Progress without steps, see tuner-pulse.c: */
+    bool known_by_period; /* what is known from before */
+    bool listening;       /* no steps are told of: for a period */
+    bool beat;            /* one period stands for a step */
+    bool safe;            /* none is sure: the static cap */
+    uint64_t listen_ns;   /* since when, at this cap */
+    double heard_s;       /* a period seen once, to be seen again */
+    double beat_s;        /* the last that was sure … */
+    uint32_t beat_mw;     /* … at this cap */
+    double beat_ref_s;    /* at the reference of this regime; 0: not known yet */
+    uint64_t beat_ns;     /* until then stretches are booked; 0: none is */
+    unsigned deaf;        /* windows in a row without a period */
 
     struct stretch stretch;
     unsigned stretches; /* whose energy is asked */
@@ -75,19 +88,39 @@ int tuner_maybe_done(struct tuner *t);
 int tuner_visit(struct tuner *t);
 /* The highest cap that may be had now: a reference. */
 uint32_t tuner_reference_mw(const struct tuner *t);
+/* Goes to a cap without progress to be seen, and holds it. */
+int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
+/* The original cap, at once. */
+int tuner_to_original(struct tuner *t);
 /* The look at the reference cap is over, with or without a window. */
 void tuner_visit_over(struct tuner *t);
 
 /* ---- tuner-windows.c ---- */
 
 struct account *tuner_account(struct tuner *t); /* of the regime under way */
-/* A stretch that is over: its energy is asked for. */
-void tuner_book(struct tuner *t, const struct stretch_done *d);
+/* A stretch that is over: its energy is asked for.  It is left out where its mean power
+ * is not between least_w and most_w (0: any).
+ */
+void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
+                double most_w);
+/* t->window is closed: its energy is asked for, then it is judged. */
+int tuner_ask_window(struct tuner *t);
+/* The job's steps cost something else now, for good: what was measured ends here. */
+void tuner_new_regime(struct tuner *t);
 /* From now on steps are of this kind. */
 void tuner_turn(struct tuner *t, enum stretch_kind kind);
 /* The cap is in force: a window of its own begins. */
 int tuner_arrived(struct tuner *t, uint64_t now);
 /* New steps while a window waits or is open. */
 int tuner_on_window(struct tuner *t, uint64_t now);
+
+/* ---- tuner-pulse.c ---- */
+
+/* In place of a window of steps: listens for the period at this cap. */
+void tuner_hear_window(struct tuner *t, uint64_t now);
+/* Steps are told of after all: true where the period counted so far. */
+bool tuner_on_told(struct tuner *t);
+/* At the original cap, or on the way there: listens as at first. */
+void tuner_listen_anew(struct tuner *t);
 
 #endif

@@ -8,4 +8,11 @@
 /* The array "caps": each cap with its steps' time and energy. */
 void tuner_caps_json(const struct tuner_report *r, struct json_out *o);
 
+/* What stood for the job's progress: "progress", "period_s", "period_confidence",
+ * "period_unknown", "busy".
+ */
+void tuner_progress_json(const struct tuner_report *r, struct json_out *o);
+/* "steps", "period", "unknown" */
+const char *tuner_by_name(enum tuner_by by);
+
 #endif

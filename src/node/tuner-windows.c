@@ -12,8 +12,16 @@ enum { LEAST_STEPS = 5 };
 struct stretch_ask {
     struct tuner *t;
     struct stretch_done d;
+    double least_w, most_w;
     size_t regime;
 };
+
+static bool in_bounds(const struct stretch_ask *ask, const struct meters_window *w)
+{
+    double power_w = w->energy_j / s_between(w->begin_ns, w->end_ns);
+
+    return power_w >= ask->least_w && (ask->most_w <= 0 || power_w <= ask->most_w);
+}
 
 struct account *tuner_account(struct tuner *t)
 {
@@ -25,7 +33,7 @@ static int tuner_on_stretch(const struct meters_window *w, void *user)
     struct stretch_ask *ask = user;
     struct tuner *t = ask->t;
 
-    if (w->r == 0) {
+    if (w->r == 0 && in_bounds(ask, w)) {
         struct account_sum *sum = &t->regime[ask->regime].sum[ask->d.kind];
         sum->steps += ask->d.steps;
         sum->time_s += s_between(w->begin_ns, w->end_ns);
@@ -37,13 +45,14 @@ static int tuner_on_stretch(const struct meters_window *w, void *user)
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
-void tuner_book(struct tuner *t, const struct stretch_done *d)
+void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
+                double most_w)
 {
     struct stretch_ask *ask = malloc(sizeof *ask);
 
     if (!ask)
         return; /* steps that are not booked are not claimed either */
-    *ask = (struct stretch_ask){t, *d, t->report.n_regimes - 1};
+    *ask = (struct stretch_ask){t, *d, least_w, most_w, t->report.n_regimes - 1};
     if (meters_window(t->o.meters, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
         free(ask);
     else
@@ -54,7 +63,7 @@ void tuner_turn(struct tuner *t, enum stretch_kind kind)
 {
     struct stretch_done d;
     if (stretch_turn(&t->stretch, kind, &d))
-        tuner_book(t, &d);
+        tuner_book(t, &d, 0, 0);
 }
 
 /* ---- windows ---- */
@@ -73,6 +82,8 @@ int tuner_arrived(struct tuner *t, uint64_t now)
 
     t->state = TUNER_WINDOW;
     window_arm(&t->window, &rule, now);
+    if (t->beat || t->safe)
+        tuner_hear_window(t, now);
     return 0;
 }
 
@@ -88,10 +99,8 @@ static struct tuner_cap *cap_record(struct tuner *t, uint32_t mw)
     return c;
 }
 
-static int changed(struct tuner *t)
+void tuner_new_regime(struct tuner *t)
 {
-    t->report.changes++;
-    tuner_note(t, true, "the job has changed: looks again");
     tuner_turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
     counterfactual_break(&tuner_account(t)->pairs);
     if (t->report.n_regimes < TUNER_REGIMES_MAX)
@@ -99,8 +108,16 @@ static int changed(struct tuner *t)
     *tuner_account(t) = (struct account){0};
     t->report.reference_mw = 0;
     t->report.n_caps = 0;
+    t->beat_ref_s = 0;
     if (t->search)
         search_on_change(t->search);
+}
+
+static int changed(struct tuner *t)
+{
+    t->report.changes++;
+    tuner_note(t, true, "the job has changed: looks again");
+    tuner_new_regime(t);
     return tuner_next(t);
 }
 
@@ -233,7 +250,7 @@ static int tuner_on_energy(const struct meters_window *w, void *user)
     return t->pieces_asked == 0 && t->state == TUNER_ENERGY ? window_told(t) : 0;
 }
 
-static int ask_window(struct tuner *t)
+int tuner_ask_window(struct tuner *t)
 {
     if (t->pieces_asked > 0) /* of a window that was given up: not to be mixed */
         return tuner_arrived(t, loop_now_ns(t->o.loop));
@@ -262,5 +279,5 @@ int tuner_on_window(struct tuner *t, uint64_t now)
         meters_mark(t->o.meters, t->window.from.at_ns);
     if (t->window.n_pieces > pieces)
         meters_mark(t->o.meters, t->window.piece[t->window.n_pieces - 1].to.at_ns);
-    return is == WINDOW_CLOSED ? ask_window(t) : 0;
+    return is == WINDOW_CLOSED ? tuner_ask_window(t) : 0;
 }

@@ -253,6 +253,7 @@ int tuner_next(struct tuner *t)
             now);
     t->first_seen = false;
     t->state = TUNER_WALK;
+    pulse_rest(t->o.pulse);
     loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
     return 0;
 }
@@ -297,6 +298,7 @@ static int leave(struct tuner *t)
     tuner_note(t, true, "no more caps: %s", t->report.ended);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->window);
+    pulse_rest(t->o.pulse);
     t->state = TUNER_LEFT;
     loop_timer_set(t->timer, UINT64_MAX, 0);
     release_all(t);
@@ -313,8 +315,11 @@ static void check_first(struct tuner *t, uint64_t now)
     if (!t->first_seen) {
         t->first_seen = true;
         t->first_steps = t->steps.mark.steps;
+        t->first_ns = now;
         return;
     }
+    if (t->beat && s_between(t->first_ns, now) < (t->step.check_steps + 1) * t->beat_s)
+        return;
     if (!steps_known(&t->steps) ||
         t->steps.mark.steps >= t->first_steps + t->step.check_steps + 1)
         ramp_checked(&t->ramp, now);
@@ -402,6 +407,9 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
         s_between(t->begun_ns, now) < warm_s)
         return 0;
     t->report.started = true;
+    if (t->known_by_period) /* other units */
+        tuner_new_regime(t);
+    t->known_by_period = false;
     return tuner_next(t);
 }
 
@@ -410,9 +418,11 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     struct stretch_done d;
 
     t->steps = *steps;
-    if (t->report.started && t->state != TUNER_OVER &&
+    if (steps_known(steps) && tuner_on_told(t))
+        return 0;
+    if (t->report.started && !t->beat && t->state != TUNER_OVER &&
         stretch_feed(&t->stretch, &t->steps, &d))
-        tuner_book(t, &d);
+        tuner_book(t, &d, 0, 0);
     if (t->stopped)
         return 0;
     switch (t->state) {
@@ -425,22 +435,35 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     }
 }
 
+int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+
+    t->report.holding = true;
+    (void)snprintf(t->report.why, sizeof t->report.why, "%s", why);
+    t->step = (struct search_step){
+        .kind = SEARCH_HOLD,
+        .cap_mw = mw,
+        .ramp_mw_s = t->o.caps->walks ? 0 : ramp_rate(t),
+    };
+    t->report.held_mw = mw;
+    ramp_to(&t->ramp, mw, 0, t->step.ramp_mw_s, false, now);
+    t->state = TUNER_WALK;
+    loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
+    return 0;
+}
+
 int tuner_cap_now(struct tuner *t)
 {
     if (t->search || t->state != TUNER_WAIT)
         return 0;
-    t->report.holding = true;
-    (void)snprintf(t->report.why, sizeof t->report.why, "asked for");
-    t->step = (struct search_step){
-        .kind = SEARCH_HOLD,
-        .cap_mw = t->asked_mw,
-        .ramp_mw_s = t->o.caps->walks ? 0 : ramp_rate(t),
-    };
-    t->report.held_mw = t->asked_mw;
-    ramp_to(&t->ramp, t->asked_mw, 0, t->step.ramp_mw_s, false, loop_now_ns(t->o.loop));
-    t->state = TUNER_WALK;
-    loop_timer_set(t->timer, loop_now_ns(t->o.loop), TICK_MS * NS_PER_MS);
-    return 0;
+    return tuner_hold_unseen(t, t->asked_mw, "asked for");
+}
+
+int tuner_to_original(struct tuner *t)
+{
+    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
+    return command(t, t->report.original_mw);
 }
 
 int tuner_resume(struct tuner *t, uint32_t held_mw)
@@ -463,8 +486,7 @@ int tuner_blind(struct tuner *t)
     tuner_note(t, true,
                "no step is told of since: back to the original cap until one is");
     t->report.holding = false;
-    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
-    return command(t, t->report.original_mw);
+    return tuner_to_original(t);
 }
 
 static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *reply,
@@ -487,6 +509,10 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
     t->commanded_mw = t->report.original_mw;
     if (t->report.started)
         return tuner_next(t);
+    if (t->listening) {
+        tuner_listen_anew(t);
+        return 0;
+    }
     t->state = TUNER_WAIT; /* a cap by name, or resumed, and no progress to be seen */
     if (t->search && t->report.holding)
         return tuner_resume(t, t->report.held_mw);
@@ -556,6 +582,10 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return 0;
     if (t->report.started)
         return tuner_next(t);
+    if (t->listening) {
+        tuner_listen_anew(t);
+        return 0;
+    }
     t->state = TUNER_WAIT;
     return tuner_cap_now(t);
 }
@@ -620,9 +650,10 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
         enum stretch_kind other =
             t->stretch.kind == STRETCH_HOLD ? STRETCH_SEARCH : STRETCH_HOLD;
         if (stretch_turn(&t->stretch, other, &d))
-            tuner_book(t, &d);
+            tuner_book(t, &d, 0, 0);
     }
     window_cancel(&t->window);
+    pulse_rest(t->o.pulse);
     loop_timer_set(t->timer, UINT64_MAX, 0);
     t->state = TUNER_OVER;
     if (!left)
@@ -712,6 +743,7 @@ static void take_known(struct tuner *t)
     memcpy(t->regime, k->regime + skip, t->report.n_regimes * sizeof *t->regime);
     t->report.windows = k->windows;
     t->report.changes = k->changes;
+    t->known_by_period = k->by_period;
     t->report.stalls = k->stalls;
     t->report.visits = k->visits;
     t->report.visits.share = share;
@@ -755,6 +787,7 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     t->report.cap = t->caps;
     t->report.account = t->regime;
     t->report.n_regimes = 1;
+    t->report.busy = NAN;
     t->report.original_mw = highest(opts->original_mw, opts->n);
     int r = 0;
     if (opts->search) {
@@ -823,7 +856,14 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
                                         "over"};
     bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
 
-    if (t->state == TUNER_WAIT && t->report.holding)
+    if (t->state == TUNER_WAIT && t->listening && !t->report.holding)
+        (void)snprintf(ret, size, "%s",
+                       t->safe ? "no steps, no period: not capped"
+                               : "tells of no steps: listens for a period");
+    else if (t->safe && t->state == TUNER_WINDOW)
+        (void)snprintf(ret, size, "no steps, no period: safe cap %.0f W",
+                       w_of_mw(t->report.held_mw));
+    else if (t->state == TUNER_WAIT && t->report.holding)
         (void)snprintf(ret, size, "holds %.0f W, waits for training steps",
                        w_of_mw(t->report.held_mw));
     else if (t->state == TUNER_REHOLD)

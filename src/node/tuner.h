@@ -7,6 +7,10 @@
  *
  *     tuner_new() → tuner_on_steps() after each look at the job's page →
  *     tuner_finish() when the job has ended: boards released, done called.
+ *
+ * A job that tells of no steps: tuner_listen().  One period of its boards' power then
+ * stands for a step; where none is sure it gets the safe static cap, or none.  Steps that
+ * are told later win: what was measured by the period is a regime of its own, and ends.
  */
 #ifndef NODE_TUNER_H
 #define NODE_TUNER_H
@@ -24,6 +28,7 @@
 #include "node/account.h"
 #include "node/boards.h"
 #include "node/meters.h"
+#include "node/pulse.h"
 #include "node/tuner-caps.h"
 
 struct tuner;
@@ -51,6 +56,7 @@ struct tuner_known {
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
     struct visits visits; /* its share is not used */
+    bool by_period;       /* steps are periods of its power */
 };
 
 /* What a cap by name comes to on a board of these limits: a percentage is of its default
@@ -62,7 +68,8 @@ struct tuner_opts {
     struct loop *loop;
     const struct tuner_caps *caps;
     void *caps_of;         /* for caps */
-    struct meters *meters; /* of exactly these boards */
+    struct meters *meters; /* of exactly these boards … */
+    struct pulse *pulse;   /* … and so is this; NULL: steps alone count */
     struct board *const *boards;
     const uint32_t *original_mw; /* the limit found on each */
     size_t n;
@@ -96,6 +103,10 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
  * another one counts for nothing.
  */
 int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
+/* No steps are told of: from now on the period of the boards' power counts, once it is
+ * sure.  False: there is no pulse, or no search.
+ */
+bool tuner_listen(struct tuner *t);
 /* Before any steps were told: goes on at a cap that was held before, at once. */
 int tuner_resume(struct tuner *t, uint32_t held_mw);
 /* A search that was resumed, and whose job tells of no steps: whether it goes on cannot
@@ -117,8 +128,19 @@ typedef int (*tuner_done_fn)(struct tuner *t, void *user);
 /* The job is over (or is to be left alone): stop, release every board, then call done. */
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user);
 
+/* What stands for a job's progress. */
+enum tuner_by {
+    TUNER_BY_STEPS,   /* what the job tells */
+    TUNER_BY_PERIOD,  /* of its boards' power */
+    TUNER_BY_NOTHING, /* neither: the safe static cap at most */
+};
+
 struct tuner_report {
-    bool started;                /* training steps were seen */
+    enum tuner_by by;
+    double period_s, confidence; /* the last that was sure; 0: none was */
+    char unknown[80];            /* "" or why no period is sure now */
+    double busy;                 /* see period_busy(), while none is; NAN unknown */
+    bool started;                /* training steps were seen, or their period */
     bool holding;                /* a cap was chosen (or reached) */
     uint32_t held_mw;            /* that cap */
     uint32_t best_mw;            /* the best so far; 0: none known yet */

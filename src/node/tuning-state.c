@@ -31,6 +31,7 @@ void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *repo
         .changes = report->changes,
         .stalls = report->stalls,
         .visits = report->visits,
+        .by_period = report->by == TUNER_BY_PERIOD,
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
     memcpy(m->cap, report->cap, report->n_caps * sizeof *m->cap);
@@ -144,6 +145,7 @@ int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory 
     json_out_int(o, "visits", m->known.visits.n);
     json_out_double(o, "visits_s", m->known.visits.spent_s);
     json_out_double(o, "visit_s", m->known.visits.last_s);
+    json_out_bool(o, "by_period", m->known.by_period);
     json_out_array(o, "boards");
     for (size_t i = 0; i < m->n_uuids; i++)
         json_out_text(o, NULL, m->uuid[i]);
@@ -389,6 +391,8 @@ int tuning_state_read(const char *text, struct tuning_ask *ret_ask,
         r = get_unsigned(root, "stalls", &m->known.stalls, err);
     if (r >= 0)
         r = get_visits(root, &m->known.visits, err);
+    if (r >= 0 && json_get(root, "by_period")) /* of before there was another way */
+        r = json_get_bool(root, "by_period", &m->known.by_period, err);
     if (r >= 0)
         r = get_lists(root, m, err);
     if (r < 0)

@@ -42,6 +42,7 @@ struct tuning {
     struct tuner *tuner;
     struct tuner_claims *claims;
     struct meters *meters;
+    struct pulse *pulse;
     bool closing, closed; /* the tuner is being ended; has ended */
     bool refused;         /* no tuner for these boards: why */
     bool silent;          /* said that the job tells of no steps */
@@ -62,6 +63,7 @@ struct tunings {
     struct tunings_opts o;
     struct tuning *first;
     struct loop_timer *timer;
+    struct loop_worker *worker; /* of all pulses */
 };
 
 static struct tuning *find(const struct tunings *ts, uint64_t job)
@@ -156,6 +158,7 @@ static void drop_tuner(struct tuning *t)
         caps_work(t->all->o.caps, board_view(t->board[i])->at, &(struct caps_work){0});
     tuner_free(take(t->tuner));
     tuner_claims_free(take(t->claims));
+    pulse_free(take(t->pulse));
     meters_free(take(t->meters));
     t->closing = t->closed = false;
     t->boards = 0;
@@ -206,6 +209,18 @@ static int make_claims(struct tuning *t, uw_error *err)
     return tuner_claims_new(&opts, &t->claims, err);
 }
 
+static int make_pulse(struct tuning *t, struct sampler *const *samplers, uw_error *err)
+{
+    struct pulse_board heard[BOARDS_MAX];
+    struct pulse_opts opts = {
+        .loop = t->all->o.loop, .worker = t->all->worker, .board = heard, .n = t->n};
+
+    for (size_t i = 0; i < t->n; i++)
+        heard[i] = (struct pulse_board){samplers[i], 0,
+                                        w_of_mw(board_view(t->board[i])->limits.max_mw)};
+    return t->ask.search ? pulse_new(&opts, &t->pulse, err) : 0;
+}
+
 static int make_tuner(struct tuning *t, uw_error *err)
 {
     struct tunings *ts = t->all;
@@ -244,6 +259,9 @@ static int make_tuner(struct tuning *t, uw_error *err)
         r = make_claims(t, err);
     opts.caps_of = t->claims;
     opts.meters = t->meters;
+    if (r >= 0)
+        r = make_pulse(t, samplers, err);
+    opts.pulse = t->pulse;
     if (r >= 0)
         r = tuner_new(&opts, &t->tuner, err);
     if (r < 0) {
@@ -294,8 +312,9 @@ static int without_progress(struct tuning *t)
 {
     t->silent = true;
     if (t->ask.search) {
-        note(t, "the job reports no progress: it is measured, not capped", true);
-        return tuner_blind(t->tuner);
+        note(t, "the job tells of no steps: looks for a period in its boards' power",
+             true);
+        return tuner_listen(t->tuner) ? 0 : tuner_blind(t->tuner);
     }
     note(t, "the job reports no progress: the cap is set, what it saves cannot be told",
          true);
@@ -611,8 +630,6 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
                        "not capped: another user computes on GPU %u", first_barred(t));
     else if (!t->tuner)
         (void)snprintf(ret->state, sizeof ret->state, "waits for its boards");
-    else if (t->silent && t->ask.search && !tuner_report(t->tuner)->started)
-        (void)snprintf(ret->state, sizeof ret->state, "reports no steps: measured only");
     else
         tuner_status(t->tuner, ret->state, sizeof ret->state);
     return true;
@@ -658,6 +675,9 @@ int tunings_new(const struct tunings_opts *opts, struct tunings **ret, uw_error 
         loop_timer_new(opts->loop, UINT64_MAX, 0, tunings_on_timer, ts, &ts->timer, err);
     if (r < 0)
         return r;
+    r = loop_worker_new(opts->loop, "pulse", &ts->worker, err);
+    if (r < 0)
+        return r;
     *ret = take(ts);
     return 0;
 }
@@ -671,6 +691,7 @@ void tunings_free(struct tunings *ts)
         ts->first = t->next;
         tuning_free(t);
     }
+    loop_worker_free(ts->worker);
     loop_timer_free(ts->timer);
     free(ts);
 }

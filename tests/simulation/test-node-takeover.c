@@ -151,7 +151,7 @@ static void blind(void)
     is_int(limit_of(&r, at), held, "held on for a moment");
     pass(&r, 40);
     is_int(limit_of(&r, at), ORIGINAL_MW, "no progress is known: no cap of the search's");
-    ok(strstr(node_look(r.node)->job[0].search.state, "measured only"), "told: %s",
+    ok(strstr(node_look(r.node)->job[0].search.state, "no steps"), "told: %s",
        node_look(r.node)->job[0].search.state);
     r.run[0].job = job;
     hand_over(&r, &r.run[0]);

@@ -567,8 +567,13 @@ static void silent(void)
     const struct play by_goal = {.workload = "resnet50",
                                  .boards = "0",
                                  .goal = "edp",
-                                 .seconds = 300,
+                                 .seconds = 900,
                                  .mute = true};
+    const struct play too_fast = {.workload = "alexnet",
+                                  .boards = "2",
+                                  .goal = "edp",
+                                  .seconds = 900,
+                                  .mute = true};
     const struct play by_name = {.workload = "resnet50",
                                  .boards = "1",
                                  .cap = "200 W",
@@ -577,13 +582,35 @@ static void silent(void)
     struct view_search view;
     struct scene s;
 
-    if (scene_open(&s) && begin(&s, &by_goal) && begin(&s, &by_name)) {
-        pass(&s, 150);
+    if (scene_open(&s) && begin(&s, &by_goal) && begin(&s, &by_name) &&
+        begin(&s, &too_fast)) {
+        pass(&s, 36);
         ok(claims_on(&s, 0) == 0 && in_force(&s, 0) == 300000,
-           "a job that tells of no steps is not searched");
+           "a job that tells of no steps is not capped at first");
         ok(tunings_look(s.tunings, 1, &view) && strstr(view.state, "no steps"),
            "… and that is told: %s", view.state);
+        pass(&s, 164);
         ok(in_force(&s, 1) == 200000, "a cap by name comes all the same");
+        ok(in_force(&s, 2) >= 240000 && in_force(&s, 2) < 300000 &&
+               tunings_look(s.tunings, 3, &view) && strstr(view.state, "safe cap"),
+           "where no period is sure: %s", view.state);
+        const struct tuner_report *safe = report_of(&s, 2);
+        ok(safe->by == TUNER_BY_NOTHING && safe->unknown[0], "… for: %s", safe->unknown);
+        wait_for_hold(&s, 0);
+        pass(&s, 2);
+        const struct tuner_report *r = report_of(&s, 0);
+        ok(r->by == TUNER_BY_PERIOD && r->confidence >= PULSE_SURE,
+           "the period stands for its steps: %.4g s, sure to %.2f", r->period_s,
+           r->confidence);
+        is_near(r->held_mw, 174000, 12000, "… and finds the cap: %.0f W",
+                w_of_mw(r->held_mw));
+        ok((strstr(s.run[0].state, "\"by_period\":true") ||
+            strstr(s.run[0].state, "\"by_period\": true")),
+           "… which is kept with its state");
+        ok(hand_over(&s, &s.run[0], NULL) == 0, "now it tells of its steps");
+        pass(&s, 60);
+        ok(report_of(&s, 0)->by == TUNER_BY_STEPS && report_of(&s, 0)->n_regimes == 2,
+           "they win, in a regime of their own");
     }
     scene_close(&s);
 }

@@ -150,7 +150,8 @@ def fixed(node, i):
 # ---- jobs that tell nothing, and jobs that change ----
 
 def silent(node, i, *args):
-    run = Run(node, [i], *args, cmd=["env", "-u", "UNDERWATT_PROGRESS", *train([i], 600)])
+    work, steps = ("resnet50", 600) if args[0] == "--cap" else ("alexnet", 5400)  # steps of 0.05 s: no sensor shows them
+    run = Run(node, [i], *args, cmd=["env", "-u", "UNDERWATT_PROGRESS", *train([i], steps, work, "train")])
     name = " ".join(args) + ", no progress told: "
     if args[0] == "--cap":
         yield run.until(lambda: run.limits() == [210000]), name + "the cap is set", repr(run)
@@ -160,9 +161,25 @@ def silent(node, i, *args):
     while run.p.poll() is None:
         lowest = min(lowest, *run.limits())
         time.sleep(0.2)
-    yield run.end() == 0 and lowest == V100, name + f"no cap ({lowest} mW)", repr(run)
-    yield "no progress" in run.said() and run.report["energy_j"] > 0 and run.report["held_mw"] is None, \
-        name + "said so, measured all the same", repr(run)
+    bound = args[1].startswith("slowdown")
+    yield run.end() == 0 and (lowest == V100 if bound else 0.8 * V100 <= lowest < V100) and run.back(), \
+        name + f"{'no' if bound else 'the safe'} cap ({lowest} mW)", repr(run)
+    yield "tells of no steps" in run.said() and "progress is unknown" in run.said() and run.report["progress"] == "unknown" \
+        and run.report["period_unknown"] and run.report["saved"] is None, name + "said so, and why", repr(run)
+
+
+def unseen(node, i):
+    """Not a line of the job is changed: the period of its power stands for its steps."""
+    run = Run(node, [i], "--goal", "edp",
+              cmd=["env", "-u", "UNDERWATT_PROGRESS", *train([i], 520, "vgg19", "train")])
+    name = "a job that tells of no steps: "
+    yield run.end(150) == 0 and run.back(), name + "ends, the original is back", repr(run)
+    r = run.report
+    yield r["steps"] == 0 and r["progress"] == "period" and r["period_confidence"] >= 0.7 and "stands for a step" in run.said(), \
+        name + "searched by its period", repr(run)
+    yield 0.85 < (r["period_s"] or 0) < 1.3, name + f"which is that of its steps, 0.884 s and more: {r['period_s']}", repr(run)
+    yield min(c["cap_mw"] for c in r["caps"]) < 220000 and r["saved"] and r["saved"]["fraction"] > 0, \
+        name + "caps were measured by it, and what they save", repr(run)
 
 
 JOB = """
@@ -438,6 +455,8 @@ def main():
             "changes_load": (changes_load, node, 3),
             "changes": (changes, node, 4),
             "silent-goal": (silent, node, 5, "--goal", "edp"),
+            "silent-bound": (silent, node, 23, "--goal", "slowdown:1.1"),
+            "unseen": (unseen, slow, 25),
             "silent-cap": (silent, node, 6, "--cap", "210"),
             "several": (several_boards, node, [7, 8]),
             "fixed": (fixed, node, 9),

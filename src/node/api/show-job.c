@@ -26,6 +26,7 @@ static void details(struct json_out *o, const struct tuner_report *r)
     show_mw(o, "reference_mw", r->reference_mw);
     show_mw(o, "held_mw", r->holding ? r->held_mw : 0);
     json_out_text(o, "why", r->why);
+    tuner_progress_json(r, o);
     tuner_caps_json(r, o);
     json_out_double(o, "steps", r->saved.steps);
     json_out_double(o, "search_s", r->saved.search_s);

@@ -1,0 +1,148 @@
+/* One `underwatt run` in virtual time: the very session, tuner, meter and actuator code
+ * on simulated boards, and what an oracle of the training loop would have held.
+ */
+#ifndef RUN_SCENE_H
+#define RUN_SCENE_H
+
+#include <stdlib.h>
+
+#include "actuator/client.h"
+#include "base/auto.h"
+#include "core/optimum/goal.h"
+#include "io/file.h"
+#include "node/job.h"
+#include "node/session.h"
+#include "plant/plant.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+static bool verbose;
+#define JOB_S 1200.0 /* simulated time of a job at the default limit */
+
+struct world {
+    struct loop *loop;
+    struct virtual_world *sim;
+    struct session *session;
+    struct session_result result;
+    bool done;
+    char dir[64];
+    double visits_share; /* of opts; 0: the tuner's own */
+    bool mute;           /* the job has no page: it tells of no steps */
+};
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_done(struct session *s, const struct session_result *r, void *user)
+{
+    struct world *w = user;
+    (void)s;
+
+    w->result = *r;
+    w->done = true;
+    loop_stop(w->loop, 0);
+    return 0;
+}
+
+static void on_note(const char *text, bool important, void *user)
+{
+    struct world *w = user;
+    (void)important;
+
+    if (verbose)
+        printf("# %8.1f s  %s\n", (double)loop_now_ns(w->loop) * 1e-9, text);
+}
+
+/* What the oracle's cap gives, and what the held one does, in the goal's own measure. */
+struct verdict {
+    uint32_t held_mw, oracle_mw;
+    double regret, slowdown;
+};
+
+static struct verdict judge(const char *board_key, const char *workload,
+                            const struct goal *goal, uint32_t held_mw)
+{
+    const struct plant_board *board = plant_board_find(board_key);
+    const struct plant_workload *work = plant_workload_find(board, workload);
+    struct plant_steady ref = plant_steady_step(board, work, board->default_mw);
+    struct goal_ref gref = {ref.energy_j, ref.time_s, board->max_mw * 1e-3};
+    struct plant_steady held = plant_steady_step(board, work, held_mw);
+    struct verdict v = {.held_mw = held_mw};
+    double best = INFINITY;
+
+    for (uint32_t mw = board->min_mw; mw <= board->default_mw; mw += 100) {
+        struct plant_steady at = plant_steady_step(board, work, mw);
+        double value = goal_relative(goal, at.energy_j, at.time_s, &gref);
+        if (value < best) {
+            best = value;
+            v.oracle_mw = mw;
+        }
+    }
+    struct goal plain = *goal;
+    if (goal->kind == GOAL_SLOWDOWN) /* told apart: broken bounds and regret */
+        plain.kind = GOAL_ENERGY;
+    v.regret = goal_relative(&plain, held.energy_j, held.time_s, &gref) / best - 1;
+    v.slowdown = held.time_s / ref.time_s;
+    return v;
+}
+
+/* change: what --change of the job is told, or NULL. */
+static bool run_for(struct world *w, const char *board, const char *workload,
+                    const char *goal_text, const char *change, double job_s)
+{
+    char epochs[16];
+    const char *argv[] = {"underwatt-sim", "train", "--workload", workload, "--gpus", "0",
+                          "--epochs",      epochs,  NULL,         NULL,     NULL};
+    const struct plant_board *b = plant_board_find(board);
+    const struct plant_workload *work = plant_workload_find(b, workload);
+    struct sim_machine machine;
+    struct session_opts opts = {0};
+    uw_error err = {{0}};
+
+    (void)snprintf(epochs, sizeof epochs, "%.0f",
+                   ceil(job_s / plant_steady(b, work, b->default_mw).time_s));
+    if (change) {
+        argv[8] = "--change";
+        argv[9] = change;
+    }
+    int r = loop_new_virtual(1000000000, 1700000000, &w->loop, &err);
+    if (r >= 0)
+        r = sim_machine_builtin(board, 1, &machine, &err);
+    if (r >= 0)
+        r = virtual_world_new(w->loop, &machine, 1, &w->sim, &err);
+    if (r >= 0)
+        r = goal_parse(goal_text, &opts.goal, &err);
+    opts.loop = w->loop;
+    opts.backend = &virtual_backend;
+    opts.gpu =
+        (struct gpu_open_opts){.clock = {clock_of, w->loop}, .backend_user = w->sim};
+    opts.gpus = "0";
+    opts.argv = argv;
+    opts.runtime_dir = w->mute ? NULL : w->dir;
+    opts.caps = SESSION_SEARCH;
+    opts.visits_share = w->visits_share;
+    opts.note = on_note;
+    opts.user = w;
+    if (r >= 0)
+        r = session_start(&opts, on_done, &w->session, &err);
+    if (r >= 0)
+        r = loop_run(w->loop, &err);
+    if (r < 0)
+        printf("# %s\n", err.text);
+    return r >= 0 && w->done && w->result.end == SESSION_RAN && w->result.tuner;
+}
+
+static void close_world(struct world *w)
+{
+    session_free(w->session);
+    virtual_world_free(w->sim);
+    loop_free(w->loop);
+    w->session = NULL;
+    w->sim = NULL;
+    w->loop = NULL;
+    w->done = false;
+}
+
+#endif

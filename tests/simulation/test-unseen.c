@@ -1,0 +1,148 @@
+/* `underwatt run` of jobs that tell of no steps, in virtual time: what the period of
+ * their boards' power leads to, against the oracle that knows their training loop.
+ *
+ * Usage: test-unseen [BOARD [WORKLOAD [GOAL]]]: all of them without; test-unseen change.
+ */
+#include "run-scene.h"
+
+static const char *const goals[] = {"energy",  "edp",      "eds:2",
+                                    "eds:1.5", "cost:0.5", "slowdown:1.1"};
+
+/* Is it the step's time at the cap held, or that of a whole epoch (the least unit that
+ * sensors show where steps are shorter than they can)?
+ */
+static bool is_unit(const struct plant_workload *work, double step_s, double period_s)
+{
+    return fabs(period_s / step_s - 1) <= 0.02 ||
+           (period_s > 0.95 * work->steps * step_s &&
+            period_s < 1.3 * work->steps * step_s);
+}
+
+static unsigned seen; /* runs in which a step's period was */
+
+static void by_period(const struct world *w, const char *board, const char *workload,
+                      const struct goal *goal)
+{
+    const struct tuner_report *t = w->result.tuner;
+    const struct plant_board *b = plant_board_find(board);
+    const struct plant_workload *work = plant_workload_find(b, workload);
+    char name[GOAL_TEXT_MAX];
+    uint32_t mw = t->holding ? t->held_mw : t->original_mw;
+    double step_s = plant_steady_step(b, work, mw).time_s;
+    struct verdict v = judge(board, workload, goal, mw);
+
+    (void)goal_text(goal, name);
+    ok(is_unit(work, step_s, t->period_s) || !t->holding,
+       "%s %s %s: the period %.4g s is right (a step takes %.4g s)", board, workload,
+       name, t->period_s, step_s);
+    if (t->period_s > 10 * step_s) { /* windows of minutes: the job is too short */
+        ok(v.slowdown <= 1.002 || t->holding, "%s %s %s: no harm", board, workload, name);
+        return;
+    }
+    ok(t->holding && v.regret <= 0.02,
+       "%s %s %s: within 2 %% of the oracle (%.0f W, oracle %.0f W, regret %.2f %%)",
+       board, workload, name, t->held_mw * 1e-3, v.oracle_mw * 1e-3, 100 * v.regret);
+    if (goal->kind == GOAL_SLOWDOWN)
+        ok(v.slowdown <= goal->param * 1.002, "%s %s %s: the bound holds (time x %.4f)",
+           board, workload, name, v.slowdown);
+    ok(t->changes == 0 && t->stalls == 0, "%s %s %s: no false alarm in %.0f s", board,
+       workload, name, w->result.time_s);
+    ok(t->saved.known, "%s %s %s: what it saved is known: %.1f +- %.1f %%", board,
+       workload, name, 100 * t->saved.fraction, 100 * t->saved.half);
+}
+
+static void by_nothing(const struct world *w, const char *board, const char *workload,
+                       const struct goal *goal)
+{
+    const struct tuner_report *t = w->result.tuner;
+    const struct plant_board *b = plant_board_find(board);
+    char name[GOAL_TEXT_MAX];
+
+    (void)goal_text(goal, name);
+    ok(t->unknown[0] != '\0', "%s %s %s: no period: %s", board, workload, name,
+       t->unknown);
+    if (goal->kind == GOAL_SLOWDOWN)
+        ok(!t->holding, "… and a bound that cannot be kept in view: no cap");
+    else
+        ok(t->holding && t->held_mw >= 0.8 * b->default_mw && strstr(t->why, "safe"),
+           "… the safe cap: %.0f W, %s", t->held_mw * 1e-3, t->why);
+    ok(!t->saved.known, "… nothing is claimed to be saved");
+}
+
+static void one(struct world *w, const char *board, const char *workload,
+                const char *goal_text)
+{
+    struct goal goal;
+    bool ran = run_for(w, board, workload, goal_text, NULL, JOB_S);
+
+    (void)goal_parse(goal_text, &goal, NULL);
+    if (!ok(ran, "%s %s %s: runs to its end", board, workload, goal_text)) {
+        printf("# %s\n", w->result.error.text);
+    } else {
+        const struct tuner_report *t = w->result.tuner;
+        ok(t->restored, "%s %s %s: the original limit is back", board, workload,
+           goal_text);
+        if (t->by == TUNER_BY_PERIOD)
+            by_period(w, board, workload, &goal);
+        else
+            by_nothing(w, board, workload, &goal);
+        seen += t->by == TUNER_BY_PERIOD && t->period_s < 10;
+        if (verbose)
+            printf("# caps %zu windows %u saved %.2f +- %.2f %% search %.0f s\n",
+                   t->n_caps, t->windows, 100 * t->saved.fraction, 100 * t->saved.half,
+                   t->saved.search_s);
+    }
+    close_world(w);
+}
+
+/* A step that takes other time for good from the middle of the job on. */
+static void changes(struct world *w, const char *change, unsigned at_least,
+                    unsigned at_most)
+{
+    bool ran = run_for(w, "v100", "resnet50", "edp", change, JOB_S);
+    const struct tuner_report *t = w->result.tuner;
+
+    if (ok(ran, "a change of %s: runs to its end", change)) {
+        ok(t->changes >= at_least && t->changes <= at_most, "… looked again %u times",
+           t->changes);
+        ok(t->holding && t->by == TUNER_BY_PERIOD,
+           "… and holds a cap at the end: %.0f W, by the period", t->held_mw * 1e-3);
+    }
+    close_world(w);
+}
+
+int main(int argc, char **argv)
+{
+    static const char *const boards[] = {"rtx6000", "v100"};
+    struct world w = {.mute = true};
+
+    verbose = argc > 1;
+    (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
+    if (!mkdtemp(w.dir))
+        return skip_all("no temporary directory");
+    for (size_t b = 0; b < n_elements(boards); b++) {
+        if (argc > 1 && strcmp(argv[1], boards[b]) != 0)
+            continue;
+        const struct plant_workload *work;
+        const struct plant_board *board = plant_board_find(boards[b]);
+        for (size_t i = 0; (work = plant_workload_at(board, i)); i++) {
+            if (argc > 2 && strcmp(argv[2], work->name) != 0)
+                continue;
+            for (size_t g = 0; g < n_elements(goals); g++)
+                if (argc <= 3 || strcmp(argv[3], goals[g]) == 0)
+                    one(&w, boards[b], work->name, goals[g]);
+        }
+    }
+    if (argc == 1 || strcmp(argv[1], "change") == 0) {
+        changes(&w, "2000:1.08:1", 1, 1);
+        changes(&w, "2000:2:1", 1, 1);
+        changes(&w, "2000:1.015:1", 0, 0);
+    }
+    if (argc == 1)
+        ok(seen == 10 * n_elements(goals),
+           "ten of twelve workloads: %u runs by their steps' "
+           "period",
+           seen);
+    (void)remove(w.dir);
+    return done();
+}
