@@ -64,6 +64,8 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
         echo "version: $(underwatt --version)"
         underwatt-sim --state /tmp/world start --board v100 --count 2 >/dev/null
         echo "boards: $(underwatt-sim --state /tmp/world exec -- underwatt list | grep -c V100)"
+        underwatt-sim --state /tmp/world exec -- underwatt run --local --cap 60% --gpus 0 --quiet --count-launches -- \
+            sh -c 'test -r "$CUDA_INJECTION64_PATH" && echo "injects: yes"' || true
         underwatt-sim --state /tmp/world stop >/dev/null
         printf '#include <underwatt/underwatt.h>\n#include <stdio.h>\nint main(void){puts(uw_version());return 0;}\n' >/tmp/x.c
         cc /tmp/x.c -o /tmp/x $(pkg-config --cflags --libs underwatt) && echo "library: $(/tmp/x)"
@@ -82,6 +84,7 @@ with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
          out[-3000:] + p.stderr[-2000:])
     t.ok("version: underwatt 0.1.0" in out, "underwatt runs", out)
     t.ok("boards: 2" in out, "the packaged simulator shows boards to the packaged command", out)
+    t.ok("injects: yes" in out, "the packaged command finds the packaged injection library", out + p.stderr)
     t.ok("library: 0.1.0" in out, "a program builds against the packaged library", out)
     t.ok("left: " not in out, "nothing is left after purge", out)
 t.done()

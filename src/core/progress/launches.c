@@ -8,31 +8,32 @@
 #include "base/units.h"
 
 enum {
-    RESTS = 40,      /* newest ones that are kept */
-    REST_LEAST = 12, /* before a number is believed */
-    SURE_OF = 10,    /* so many of them must tell */
-    APART = 8,       /* rests within an iteration, at most */
-    STEPS_AT_ONCE = 4,
-    FITS = 32, /* over so many rests the confidence is taken */
+    RESTS = 40,         /* newest ones that are kept */
+    REST_LEAST = 12,    /* before a number is believed */
+    SURE_OF = 10,       /* so many of them must tell */
+    APART = 5,          /* rests within an iteration, at most */
+    STEPS_AT_ONCE = 64, /* rests can be too short to be seen */
+    FITS = 32,          /* over so many rests the confidence is taken */
+    PARTS = 3 * APART,  /* as many steps may be taken for one */
 };
 #define FIT_SHARE 0.75   /* of the rests have one just so many launches further … */
 #define CLEAR_SHARE 0.9  /* … or rather so many, then a shorter step is no better */
 #define CHANCE_MOST 0.1  /* … where chance would give no more than that */
-#define TOLERANCE 0.002  /* of a step's launches */
+#define TOLERANCE 0.002  /* of the launches between two rests */
 #define PAUSE_STEPS 2.5  /* so many steps' launches without a fit are no step */
 #define LOST_STEPS 400.0 /* … and so many: it is another job now */
+#define FIT_LEAST 0.6    /* below that the steps are given up */
 #define FEW_S 30.0       /* no word on what is not found before */
 
 struct rest {
     uint64_t launches;
-    uint64_t at_ns; /* when the last of them was launched */
+    uint64_t at_ns; /* when it was over: the result was there */
 };
 
 struct process {
     struct launch_count last;
-    uint64_t fed_ns, first_ns, rise_ns,
-        before_ns; /* the last rise lies between the two */
-    bool resting, seen;
+    uint64_t fed_ns, first_ns;
+    bool resting, risen, seen;
     struct rest rest[RESTS]; /* oldest first */
     size_t n_rests;
 
@@ -40,9 +41,9 @@ struct process {
     size_t gap;    /* rests that it is made of */
     size_t since;  /* rests since the mark */
     uint64_t steps;
-    struct rest mark; /* the end of the last step */
-    bool paused;
-    double fit; /* share of the steps that came one by one, smoothed */
+    struct rest mark;    /* the end of the last step */
+    bool paused, strict; /* … a clear pattern or none: one has been given up */
+    double fit;          /* share of the steps that came one by one, smoothed */
 };
 
 struct launches {
@@ -63,17 +64,25 @@ void launches_free(struct launches *l)
 
 /* ---- a step's launches ---- */
 
-static bool near(uint64_t a, uint64_t b, uint64_t step)
+/* apart: how many launches lie between two rests. */
+static bool near(uint64_t a, uint64_t b, double apart)
 {
     uint64_t d = a > b ? a - b : b - a;
-    return (double)d <= TOLERANCE * (double)step;
+    return (double)d <= TOLERANCE * apart;
+}
+
+static double apart_of(const struct process *p)
+{
+    uint64_t begin = p->rest[0].launches, end = p->rest[p->n_rests - 1].launches;
+    return (double)(end - begin) / (double)(p->n_rests - 1);
 }
 
 /* The rest just so many launches after rest i; 0: none. */
 static size_t rest_after(const struct process *p, size_t i, uint64_t step)
 {
+    double apart = fmin(apart_of(p), (double)step);
     for (size_t j = i + 1; j < p->n_rests && j <= i + APART; j++)
-        if (near(p->rest[j].launches, p->rest[i].launches + step, step))
+        if (near(p->rest[j].launches, p->rest[i].launches + step, apart))
             return j;
     return 0;
 }
@@ -84,17 +93,38 @@ static size_t rest_after(const struct process *p, size_t i, uint64_t step)
  */
 static double share_of(const struct process *p, uint64_t step)
 {
-    uint64_t begin = p->rest[0].launches, end = p->rest[p->n_rests - 1].launches;
-    double apart = (double)(end - begin) / (double)(p->n_rests - 1);
+    uint64_t end = p->rest[p->n_rests - 1].launches;
+    double apart = apart_of(p);
     unsigned all = 0, good = 0;
 
-    if ((1 + 2 * TOLERANCE * (double)step) / apart > CHANCE_MOST)
+    if ((1 + 2 * TOLERANCE * apart) / apart > CHANCE_MOST)
         return 0;
     for (size_t i = 0; i + 1 < p->n_rests && p->rest[i].launches + step <= end; i++) {
         all++;
         good += rest_after(p, i, step) > 0;
     }
     return all >= SURE_OF ? (double)good / all : 0;
+}
+
+/* Where rests are missed, two or three steps may be taken for one: then every distance
+ * between rests is a multiple of the half or the third of it, and many are just that.
+ */
+static uint64_t undivided(const struct process *p, uint64_t step)
+{
+    for (uint64_t m = PARTS; m >= 2; m--) {
+        double part = (double)step / (double)m;
+        size_t good = 0, one = 0;
+        for (size_t i = 1; i < p->n_rests; i++) {
+            double n = (double)(p->rest[i].launches - p->rest[i - 1].launches) / part;
+            bool whole = fabs(n - round(n)) <= TOLERANCE && round(n) >= 1;
+            good += whole;
+            one += whole && n < 1.5;
+        }
+        if ((double)good >= CLEAR_SHARE * (double)(p->n_rests - 1) && 3 * one >= good &&
+            (1 + 2 * TOLERANCE * part) / part <= CHANCE_MOST)
+            return (uint64_t)round(part);
+    }
+    return step;
 }
 
 /* The smallest number of launches after which the rests come again; 0: none. */
@@ -108,12 +138,12 @@ static uint64_t find_step(const struct process *p)
         for (size_t j = i + 1; j < p->n_rests && j <= i + APART; j++) {
             uint64_t step = p->rest[j].launches - p->rest[i].launches;
             double share = share_of(p, step);
-            if (share >= FIT_SHARE && (best == 0 || step < best))
+            if (!p->strict && share >= FIT_SHARE && (best == 0 || step < best))
                 best = step;
             if (share >= CLEAR_SHARE && (clear == 0 || step < clear))
                 clear = step;
         }
-    return clear ? clear : best;
+    return clear || best ? undivided(p, clear ? clear : best) : 0;
 }
 
 /* How many rests a step is mostly made of. */
@@ -165,21 +195,35 @@ static void step_to(struct process *p, const struct rest *r, uint64_t steps)
     p->mark = *r;
     p->since = 0;
     p->paused = false;
-    p->fit += ((steps == 1 ? 1.0 : 0.0) - p->fit) / FITS;
+}
+
+/* A rest that came where it should, or where none should be. */
+static void judge(struct process *p, bool good)
+{
+    p->fit += ((good ? 1.0 : 0.0) - p->fit) / FITS;
+    if (p->fit >= FIT_LEAST)
+        return;
+    p->strict = true;
+    forget(p);
 }
 
 /* A rest that is no step after the last: where a step before it lies another, with as
  * many rests between as a step has, it ends a step after a pause or a longer one.  (A
- * validation's rests can lie so, too, but with more of them between.)
+ * validation's rests can lie so, too, but with more of them between; and those within a
+ * step do, before its end.)
  */
 static void odd_rest(struct process *p, const struct rest *r)
 {
     double behind = (double)(r->launches - p->mark.launches) / (double)p->step;
 
-    if (p->since > p->gap && p->n_rests > p->gap &&
-        near(p->rest[p->n_rests - 1 - p->gap].launches + p->step, r->launches, p->step)) {
+    if (behind >= 2 - TOLERANCE && p->since > p->gap && p->n_rests > p->gap &&
+        near(p->rest[p->n_rests - 1 - p->gap].launches + p->step, r->launches,
+             (double)p->step / (double)p->gap)) {
         double steps = round(behind);
-        step_to(p, r, steps >= 1 && steps <= STEPS_AT_ONCE ? (uint64_t)steps : 1);
+        bool pause = p->paused;
+        step_to(p, r, steps <= PAUSE_STEPS + 1 ? (uint64_t)steps : 1);
+        if (!pause)
+            judge(p, false);
         return;
     }
     if (behind > PAUSE_STEPS)
@@ -205,8 +249,10 @@ static void on_rest(struct process *p, const struct rest *r)
     p->since++;
     for (uint64_t k = 1; k <= STEPS_AT_ONCE && !p->paused; k++)
         if (p->since <= k * p->gap + 1 &&
-            near(r->launches, p->mark.launches + k * p->step, p->step)) {
+            near(r->launches, p->mark.launches + k * p->step,
+                 (double)p->step / (double)p->gap)) {
             step_to(p, r, k);
+            judge(p, true);
             return;
         }
     odd_rest(p, r);
@@ -218,18 +264,17 @@ static void feed_one(struct process *p, const struct launch_count *c, uint64_t n
 {
     if (!p->seen || c->launches < p->last.launches) {
         *p = (struct process){.seen = true, .last = *c};
-        p->first_ns = p->fed_ns = p->rise_ns = p->before_ns = now_ns;
+        p->first_ns = p->fed_ns = now_ns;
         return;
     }
-    if (c->launches > p->last.launches) {
-        p->before_ns = p->fed_ns;
-        p->rise_ns = now_ns;
-        p->resting = false;
-    } else if (!p->resting && p->rise_ns > p->before_ns) {
-        const struct rest r = {c->launches,
-                               p->before_ns + (p->rise_ns - p->before_ns) / 2};
+    if (c->launches == p->last.launches) {
         p->resting = true;
-        on_rest(p, &r);
+    } else {
+        const struct rest r = {p->last.launches, p->fed_ns + (now_ns - p->fed_ns) / 2};
+        if (p->resting && p->risen)
+            on_rest(p, &r);
+        p->resting = false;
+        p->risen = true;
     }
     p->last = *c;
     p->fed_ns = now_ns;

@@ -3,12 +3,12 @@
  *
  * A training process launches the work of an iteration and then waits for its result, so
  * its count stands still for a moment once an iteration, and rises by the same number
- * from one such rest to the one of the next iteration.  That number is looked for, and
- * where it comes again and again (3 of 4 rests, of at least ten, are followed by one
- * that lies just so many launches further, and chance would give 1 of 10) each of its
- * returns is a step.  Launches in between that do not fit (a validation, a log of every
- * tenth step) are a pause or a longer step; a process that never rests, or rests
- * anywhere, has no steps: unknown beats wrong.
+ * from one such rest to the one of the next iteration.  A step ends where its rest does.
+ * That number is looked for, and where it comes again and again (3 of 4 rests, of at
+ * least ten, are followed by one that lies just so many launches further, and chance
+ * would give 1 of 10) each of its returns is a step.  Launches in between that do not fit
+ * (a validation, a log of every tenth step) are a pause or a longer step; a process that
+ * never rests, or rests anywhere, has no steps: unknown beats wrong.
  *
  *     launches_feed()    every LAUNCHES_POLL_MS: some 100 ns a process
  *     launches_slots()   what struct steps takes, beside or instead of told slots
