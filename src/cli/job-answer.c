@@ -135,4 +135,5 @@ void job_answer(const struct json *doc, struct job_answer *ret)
         r->tuner = &ret->report;
         r->silent = r->steps == 0;
     }
+    take_copy(search, "launches", r->launches, sizeof r->launches);
 }

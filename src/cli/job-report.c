@@ -102,6 +102,8 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
     if (j->caps == SESSION_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
     print_progress(j, r, to);
+    if (r->launches[0])
+        (void)fprintf(to, "  count  %s\n", r->launches);
     if (t->holding)
         (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
                       w_of_mw(t->original_mw), t->why);
@@ -325,6 +327,7 @@ int job_report_json(const struct job_run *j, const struct session_result *r,
     if (!r->measured)
         json_out_text(o, "unknown", r->error.text);
     json_out_int(o, "steps", (int64_t)r->steps);
+    json_out_text(o, "launches", r->launches[0] ? r->launches : NULL);
     json_boards(o, r);
     json_cpu(o, r);
     if (r->tuner)

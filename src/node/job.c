@@ -8,7 +8,6 @@
 
 #include "base/error.h"
 #include "io/launches.h"
-#include "node/page.h"
 
 enum { ENV_MAX = 16 };
 
@@ -134,6 +133,13 @@ const struct steps *job_steps(const struct job *j)
 {
     static const struct steps none;
     return j->page ? page_steps(j->page) : &none;
+}
+
+void job_launches(const struct job *j, char ret[PAGE_LAUNCHES])
+{
+    ret[0] = '\0';
+    if (j->page)
+        page_launches(j->page, ret);
 }
 
 bool job_stopped(const struct job *j)

@@ -12,6 +12,7 @@
 #include "base/auto.h"
 #include "core/progress/steps.h"
 #include "io/loop.h"
+#include "node/page.h"
 #include "underwatt/error.h"
 
 struct job;
@@ -41,6 +42,9 @@ pid_t job_pid(const struct job *job);
 int job_kill(struct job *job, int signo);
 bool job_running(const struct job *job);
 const struct steps *job_steps(const struct job *job);
+
+/* What its launches show, see page_launches(). */
+void job_launches(const struct job *job, char ret[PAGE_LAUNCHES]);
 
 /* Is pid the job's process or a descendant of it?  Reads /proc; on a virtual loop
  * only the job's own pid counts.

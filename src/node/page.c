@@ -1,6 +1,7 @@
 #include "node/page.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,10 @@ struct page {
     size_t n_reporters;
     struct launches *launches; /* NULL: no room for them */
     struct loop_timer *quick;
+    unsigned counting; /* processes whose launches are counted … */
+    uint32_t aside;    /* … the CUptiResult of one that CUPTI refused; 0: none … */
+    bool absent;       /* … one found no CUPTI */
+    bool told;         /* steps are */
     bool over;
     uint64_t last[UW_PROGRESS_SLOTS]; /* who was alive when anybody last was */
     size_t n_last;
@@ -76,6 +81,7 @@ static int look(struct page *p, uint64_t now)
     if (progress_page_read(p->file, now, &read, NULL) < 0)
         read.n = 0; /* unknown progress, not a failure of ours */
     size_t n = told_slots(&read, slots);
+    p->told = n > 0;
     if (n == 0 && p->launches)
         n = launches_slots(p->launches, slots);
     p->n_reporters = 0;
@@ -99,6 +105,14 @@ static uint64_t sum(const uint64_t *of, size_t n)
     return all;
 }
 
+static void note_state(struct page *p, const struct launches_seen *seen)
+{
+    p->counting += seen->state == UW_LAUNCHES_ALONE || seen->state == UW_LAUNCHES_SHARED;
+    p->absent = p->absent || seen->state == UW_LAUNCHES_ABSENT;
+    if (seen->state == UW_LAUNCHES_ASIDE)
+        p->aside = seen->result;
+}
+
 static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct page *p = user;
@@ -108,8 +122,10 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     if (launches_read(p->file, &read) != 0)
         read.n = 0;
+    p->counting = 0;
     for (size_t i = 0; i < read.n; i++) {
         const struct launches_seen *seen = &read.slot[i];
+        note_state(p, seen);
         count[i] = (struct launch_count){
             .pid = seen->pid,
             .since_ns = seen->since_ns,
@@ -191,11 +207,42 @@ bool page_alive(const struct page *p)
     return p->n_reporters > 0;
 }
 
-bool page_launches(const struct page *p, struct launches_found *ret)
+/* The words where nobody's launches are known. */
+static const char *not_counted(const struct page *p, char *ret, size_t size)
 {
-    if (p->launches)
-        launches_state(p->launches, ret);
-    return p->launches;
+    if (p->aside)
+        (void)snprintf(ret, size,
+                       "no launches counted: CUPTI answers %u (has a profiler taken it?)",
+                       p->aside);
+    else
+        (void)snprintf(ret, size, "no launches counted: %s",
+                       p->absent ? "no CUPTI was found"
+                                 : "no process of it has begun CUDA with our library");
+    return ret;
+}
+
+void page_launches(const struct page *p, char ret[PAGE_LAUNCHES])
+{
+    static const char *const words[] = {
+        [LAUNCHES_NOBODY] = "no launches counted",
+        [LAUNCHES_FEW] = "launches counted: too few so far to show steps",
+        [LAUNCHES_RESTLESS] = "launches counted: they never rest, and show no steps",
+        [LAUNCHES_UNEVEN] = "launches counted: nothing in them repeats, no steps show",
+    };
+    struct launches_found found;
+
+    ret[0] = '\0';
+    if (!p->launches)
+        return;
+    launches_state(p->launches, &found);
+    if (p->counting == 0)
+        (void)not_counted(p, ret, PAGE_LAUNCHES);
+    else if (found.why != LAUNCHES_FOUND)
+        (void)snprintf(ret, PAGE_LAUNCHES, "%s", words[found.why]);
+    else
+        (void)snprintf(ret, PAGE_LAUNCHES,
+                       "%" PRIu64 " launches a step, confidence %.2f%s", found.launches,
+                       found.confidence, p->told ? " (but steps are told)" : "");
 }
 
 int page_end(struct page *p)

@@ -37,8 +37,10 @@ const char *page_path(const struct page *p); /* "": handed over */
 const struct steps *page_steps(const struct page *p);
 /* Did some process that reports live at the last look?  (False before the first.) */
 bool page_alive(const struct page *p);
-/* What the launches show; false: the page has no room for them. */
-bool page_launches(const struct page *p, struct launches_found *ret);
+/* What the launches show so far, in words for a human; "": the page has no room for them.
+ */
+enum { PAGE_LAUNCHES = 96 };
+void page_launches(const struct page *p, char ret[PAGE_LAUNCHES]);
 /* A last look: the job is over, who was alive when anybody last was counts as live. */
 int page_end(struct page *p);
 

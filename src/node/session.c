@@ -189,6 +189,7 @@ static int on_job_exit(struct job *job, int status, void *user)
     s->result.time_s = s_between(s->result.begin_ns, s->result.end_ns);
     s->result.steps = job_steps(job)->mark.steps;
     s->result.silent = s->o.caps != SESSION_MEASURE && s->result.steps == 0;
+    job_launches(job, s->result.launches);
     sampler_mark(s->sampler, s->result.end_ns);
     if (s->cpu_sampler)
         sampler_mark(s->cpu_sampler, s->result.end_ns);

@@ -15,6 +15,7 @@
 #include "gpu/gpu.h"
 #include "io/loop.h"
 #include "node/boards.h"
+#include "node/page.h"
 #include "node/tuner.h"
 
 struct session;
@@ -82,8 +83,9 @@ struct session_result {
     size_t n_cpu; /* domains of the processor whose energy is known (not in energy_j) */
     const struct session_board *cpu;  /* borrowed */
     const struct tuner_report *tuner; /* NULL: no caps were wanted, or none began */
-    uint64_t steps; /* training steps reported; 0: the job tells nothing */
-    bool silent;    /* caps were wanted, and the job never told of a step */
+    uint64_t steps;               /* training steps reported; 0: the job tells nothing */
+    char launches[PAGE_LAUNCHES]; /* what they showed; "": nobody asked to count */
+    bool silent;                  /* caps were wanted, and the job never told of a step */
 };
 
 /* Called once, at the end; the loop may then be stopped. */

@@ -619,6 +619,8 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
         return false;
     ret->on = true;
     ret->page = t->page != NULL;
+    if (t->page)
+        page_launches(t->page, ret->launches);
     show_goal(t, ret);
     show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
     if (t->final)

@@ -46,7 +46,8 @@ struct view_search {
     char state[96];  /* "waiting for steps", "reference", "measuring 210 W", "holding" */
     uint32_t cap_mw; /* best so far, or held; 0: none yet */
     unsigned caps, windows;
-    bool page; /* the job's page is here: its steps are counted */
+    bool page;         /* the job's page is here: its steps are counted */
+    char launches[96]; /* what they show, in words; "": nobody asked to count */
     bool saved_known;
     double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
     double slowdown, slowdown_half; /* time over the time at the original cap */

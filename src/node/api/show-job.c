@@ -58,6 +58,7 @@ static void search(struct json_out *o, const struct view_search *s, bool whole)
     json_out_int(o, "caps", s->caps);
     json_out_int(o, "windows", s->windows);
     json_out_bool(o, "page", s->page);
+    json_out_text(o, "launches", s->launches[0] ? s->launches : NULL);
     saved(o, s);
     if (whole && s->report)
         details(o, s->report);
