@@ -63,6 +63,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     (void)snprintf(c.node.admin_group, sizeof c.node.admin_group, "underwatt-admin");
     c.node.interval_ns = 10 * NS_PER_S;
     c.node.log = LOG_LEVEL_INFO;
+    c.node.realtime = true;
     c.boards.rapl = true;
     c.boards.rapl_ns = 2 * NS_PER_S;
     c.sampling.rest_ns = 3 * NS_PER_S;

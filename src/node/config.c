@@ -59,6 +59,7 @@ static const struct key keys[] = {
     {"node.interval", DURATION, AT(node.interval_ns), 1, 600, RESTART, NULL},
     {"node.log", WORD, AT(node.log), 0, 0, LIVE, log_words},
     {"node.dry_run", BOOL, AT(node.dry_run), 0, 0, LIVE, NULL},
+    {"node.realtime", BOOL, AT(node.realtime), 0, 0, RESTART, NULL},
     {"boards.only", LIST, AT(boards.only), 0, 0, RESTART, NULL},
     {"boards.library", PATH, AT(boards.library), 0, 0, RESTART, NULL},
     {"boards.rapl", BOOL, AT(boards.rapl), 0, 0, RESTART, NULL},

@@ -39,6 +39,7 @@ struct config_node {
     uint64_t interval_ns;          /* the ledger's */
     int log;                       /* enum log_level */
     bool dry_run;
+    bool realtime; /* the loop before everybody of the normal class, where allowed */
 };
 
 struct config_boards {

@@ -25,6 +25,7 @@
 #include "node/node.h"
 #include "node/notify.h"
 #include "node/privileges.h"
+#include "node/realtime.h"
 #include "node/token-command.h"
 
 enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: start me anew */ };
@@ -352,8 +353,10 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     if (notify(p->world.notify, "READY=1\nSTATUS=Running", &told) < 0)
         log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
                   log_quote(told.text).text);
-    log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d socket=%s", UW_VERSION,
-              (int)getpid(), log_quote(p->config.api.socket).text);
+    bool realtime = p->config.node.realtime && realtime_begin() == 0;
+    log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d class=%s socket=%s",
+              UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
+              log_quote(p->config.api.socket).text);
     return 0;
 }
 

@@ -27,6 +27,7 @@ static const struct {
     {"node.interval", "node:\n  interval: 1 min", true},
     {"node.log", "node: {log: debug}", false},
     {"node.dry_run", "node: {dry_run: true}", false},
+    {"node.realtime", "node: {realtime: false}", true},
     {"boards.only", "boards: {only: [0, 2-3, GPU-1234]}", true},
     {"boards.library", "boards: {library: /opt/libnvidia-ml.so.1}", true},
     {"boards.rapl", "boards: {rapl: false}", true},
