@@ -8,6 +8,7 @@
 
 #include "base/auto.h"
 #include "cli/cap-daemon.h"
+#include "cli/cap-read.h"
 #include "cli/take.h"
 #include "gpu/select.h"
 
@@ -69,16 +70,6 @@ static int get_claims(const struct cap_remote *o, struct json **ret)
 
 /* ---- clear ---- */
 
-/* Made by hand by who is called so: searches and budgets have other names. */
-static bool is_mine(const struct json_value *claim, const char *name)
-{
-    const char *who = take_text(claim, "who");
-    size_t n = strlen(name);
-
-    return n > 0 && strncmp(who, name, n) == 0 && (who[n] == '\0' || who[n] == ',') &&
-           !take_bool(claim, "walked");
-}
-
 static int withdraw(const struct cap_remote *o, const struct json_value *claim)
 {
     uint64_t id = take_u64(claim, "id"), gpu = take_u64(claim, "gpu");
@@ -114,7 +105,7 @@ int cap_daemon_clear(const struct cap_remote *o)
     const struct json_value *claims = json_get(json_root(doc), "claims");
     for (size_t i = 0; i < json_count(claims); i++) {
         const struct json_value *claim = json_at(claims, i);
-        if (!is_mine(claim, name) || !among(&boards, take_text(claim, "uuid")))
+        if (!cap_read_mine(claim, name) || !among(&boards, take_text(claim, "uuid")))
             continue;
         code = withdraw(o, claim);
         bad += code != EXIT_OK;

@@ -13,6 +13,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "cli/cap-read.h"
 #include "cli/daemon.h"
 #include "cli/take.h"
 #include "io/loop.h"
@@ -143,33 +144,12 @@ static void lose(struct remote_hold *g, size_t i, const char *text)
 /* In force now?  What holds it up is said. */
 static void see(struct remote_hold *g, size_t i, const struct json_value *gpu)
 {
-    struct cap_target *t = &g->h->target[i];
-    const struct json_value *cap = json_get(gpu, "cap"),
-                            *limits = json_get(gpu, "limits");
-    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
-    bool held = strcmp(state, "held") == 0 || strcmp(state, "free") == 0;
-    char line[240] = "";
+    char line[sizeof g->said[0]];
 
-    t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");
-    if (!t->original_mw)
-        t->original_mw = (uint32_t)take_u64(limits, "original_mw");
-    if (strcmp(state, "denied") == 0) {
-        lose(g, i, *text ? text : "the daemon may not set its limit");
-        return;
-    }
-    /* read by the sampler, which may be a moment behind the ramp */
-    bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
-                 take_u64(cap, "ramp_mw") <= t->cap_mw;
-    if (!held && strcmp(state, "holding") != 0)
-        (void)snprintf(line, sizeof line, "%s%s%.180s", state, *text ? ": " : "", text);
-    else if (!there && take_bool(cap, "ramping"))
-        (void)snprintf(line, sizeof line, "on the way down to %g W", w_of_mw(t->cap_mw));
-    else if (!there && *text)
-        (void)snprintf(line, sizeof line, "not at %g W yet: %.180s", w_of_mw(t->cap_mw),
-                       text);
-    trouble(g, i, line);
-    t->reached |= there;
-    t->lost = t->reached && !there;
+    if (cap_read_board(gpu, &g->h->target[i], line, sizeof line))
+        trouble(g, i, line);
+    else
+        lose(g, i, line);
 }
 
 static bool all_reached(const struct remote_hold *g)
@@ -334,9 +314,6 @@ static int withdraw(struct httpc *daemon, uint64_t id, uw_error *err)
     return r == -ENOENT ? 0 : r; /* over by now */
 }
 
-/* What is claimed now is in force, or what was found before.  sure: it has looked so
- * for a while (who holds boards always, lets go of none).
- */
 static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
 {
     auto_(json_free) struct json *doc = NULL;
@@ -345,18 +322,7 @@ static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", t->uuid);
     if (httpc_ask(daemon, "GET", path, NULL, &doc, NULL) < 0)
         return false;
-    const struct json_value *all = json_root(doc), *cap = json_get(all, "cap");
-    uint64_t original_mw = take_u64(json_get(all, "bounds"), "original_mw");
-    uint64_t target_mw = take_u64(cap, "target_mw");
-    bool there = take_u64(all, "enforced_mw") == target_mw;
-    const char *state = take_text(cap, "state");
-
-    if (strcmp(state, "held") != 0) /* let go of, confirmed; or another's */
-        return strcmp(state, "free") == 0 || strcmp(state, "yielded") == 0 ||
-               strcmp(state, "released") == 0;
-    if (target_mw < original_mw) /* another claim's, or on the way there */
-        return there || take_bool(cap, "ramping");
-    return there && sure;
+    return cap_read_back(json_root(doc), sure);
 }
 
 /* Until the time is over, or a signal. */
@@ -405,28 +371,16 @@ static void give_back(struct remote_hold *g)
 
 /* ---- the whole ---- */
 
-/* What was asked for on each board, in mW. */
+/* What was asked for on each board. */
 static int aim(struct remote_hold *g, const struct cap_boards *b)
 {
     struct cap_hold *h = g->h;
+    uw_error err = {""};
 
     h->simulated = b->simulated;
     for (size_t i = 0; i < b->n; i++) {
-        const struct json_value *limits = json_get(b->at[i], "limits");
-        struct cap_target t = {.index = (unsigned)take_u64(b->at[i], "gpu"),
-                               .default_mw = (uint32_t)take_u64(limits, "default_mw"),
-                               .original_mw = (uint32_t)take_u64(limits, "original_mw")};
-        double min_w = take_mw(limits, "min_mw"), max_w = take_mw(limits, "max_mw");
-        if (!take_bool(b->at[i], "can_cap") || !t.default_mw || isnan(min_w + max_w))
-            return cli_fail(EXIT_USAGE, "cap: GPU %u takes no power limit", t.index);
-        t.cap_mw = g->cap->mw ? g->cap->mw
-                              : mw_of_w(w_of_mw(t.default_mw) * g->cap->percent / 100);
-        double w = w_of_mw(t.cap_mw);
-        if (w < min_w || w > max_w)
-            return cli_fail(EXIT_USAGE, "cap: GPU %u: %g W is outside %g..%g W", t.index,
-                            w, min_w, max_w);
-        take_copy(b->at[i], "uuid", t.uuid, sizeof t.uuid);
-        h->target[i] = t;
+        if (cap_read_target(b->at[i], g->cap, &h->target[i], &err) < 0)
+            return cli_fail(EXIT_USAGE, "cap: %s", err.text);
         h->n = i + 1;
     }
     return EXIT_OK;

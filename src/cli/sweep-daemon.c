@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "cli/cap-read.h"
 #include "cli/daemon.h"
 #include "cli/job-daemon.h"
 #include "cli/sweep.h"
@@ -13,10 +14,9 @@
 static int check_board(const struct json_value *gpu)
 {
     const struct json_value *cap = json_get(gpu, "cap");
-    const char *state = take_text(cap, "state");
     uint64_t at = take_u64(gpu, "gpu");
 
-    if (!*state || strcmp(state, "free") == 0 || strcmp(state, "released") == 0)
+    if (cap_read_left_alone(gpu))
         return EXIT_OK;
     return cli_fail(
         EXIT_BEFORE,

@@ -1,0 +1,93 @@
+#include "cli/cap-read.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "cli/take.h"
+
+int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
+                    struct cap_target *ret, uw_error *err)
+{
+    const struct json_value *limits = json_get(gpu, "limits");
+    struct cap_target t = {.index = (unsigned)take_u64(gpu, "gpu"),
+                           .default_mw = (uint32_t)take_u64(limits, "default_mw"),
+                           .original_mw = (uint32_t)take_u64(limits, "original_mw")};
+    double min_w = take_mw(limits, "min_mw"), max_w = take_mw(limits, "max_mw");
+
+    if (!take_bool(gpu, "can_cap") || !t.default_mw || isnan(min_w + max_w))
+        return fail(err, -ENOTSUP, "GPU %u takes no power limit", t.index);
+    t.cap_mw = cap->mw ? cap->mw : mw_of_w(w_of_mw(t.default_mw) * cap->percent / 100);
+    double w = w_of_mw(t.cap_mw);
+    if (w < min_w || w > max_w)
+        return fail(err, -ERANGE, "GPU %u: %g W is outside %g..%g W", t.index, w, min_w,
+                    max_w);
+    take_copy(gpu, "uuid", t.uuid, sizeof t.uuid);
+    *ret = t;
+    return 0;
+}
+
+bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *line,
+                    size_t size)
+{
+    const struct json_value *cap = json_get(gpu, "cap"),
+                            *limits = json_get(gpu, "limits");
+    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+    bool held = strcmp(state, "held") == 0 || strcmp(state, "free") == 0;
+
+    line[0] = '\0';
+    t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");
+    if (!t->original_mw)
+        t->original_mw = (uint32_t)take_u64(limits, "original_mw");
+    if (strcmp(state, "denied") == 0) {
+        (void)snprintf(line, size, "%s",
+                       *text ? text : "the daemon may not set its limit");
+        return false;
+    }
+    /* read by the sampler, which may be a moment behind the ramp */
+    bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
+                 take_u64(cap, "ramp_mw") <= t->cap_mw;
+    if (!held && strcmp(state, "holding") != 0)
+        (void)snprintf(line, size, "%s%s%.180s", state, *text ? ": " : "", text);
+    else if (!there && take_bool(cap, "ramping"))
+        (void)snprintf(line, size, "on the way down to %g W", w_of_mw(t->cap_mw));
+    else if (!there && *text)
+        (void)snprintf(line, size, "not at %g W yet: %.180s", w_of_mw(t->cap_mw), text);
+    t->reached |= there;
+    t->lost = t->reached && !there;
+    return true;
+}
+
+bool cap_read_back(const struct json_value *explain, bool sure)
+{
+    const struct json_value *cap = json_get(explain, "cap");
+    uint64_t original_mw = take_u64(json_get(explain, "bounds"), "original_mw");
+    uint64_t target_mw = take_u64(cap, "target_mw");
+    bool there = take_u64(explain, "enforced_mw") == target_mw;
+    const char *state = take_text(cap, "state");
+
+    if (strcmp(state, "held") != 0) /* let go of, confirmed; or another's */
+        return strcmp(state, "free") == 0 || strcmp(state, "yielded") == 0 ||
+               strcmp(state, "released") == 0;
+    if (target_mw < original_mw) /* another claim's, or on the way there */
+        return there || take_bool(cap, "ramping");
+    return there && sure;
+}
+
+bool cap_read_mine(const struct json_value *claim, const char *name)
+{
+    const char *who = take_text(claim, "who");
+    size_t n = strlen(name);
+
+    return n > 0 && strncmp(who, name, n) == 0 && (who[n] == '\0' || who[n] == ',') &&
+           !take_bool(claim, "walked");
+}
+
+bool cap_read_left_alone(const struct json_value *gpu)
+{
+    const char *state = take_text(json_get(gpu, "cap"), "state");
+
+    return !*state || strcmp(state, "free") == 0 || strcmp(state, "released") == 0;
+}

@@ -1,0 +1,192 @@
+/* What `underwatt cap`, and a sweep beside the daemon, make of the daemon's answers. */
+#include "cli/cap-read.h"
+
+#include <errno.h>
+
+#include "tap.h"
+
+static struct json *doc_of(const char *text)
+{
+    struct json *doc = NULL;
+    uw_error err = {""};
+
+    if (json_read("answer", text, strlen(text), &doc, &err) < 0)
+        printf("# %s\n", err.text);
+    return doc;
+}
+
+#define LIMITS                                                                      \
+    "\"limits\": {\"default_mw\": 300000, \"min_mw\": 100000, \"max_mw\": 350000, " \
+    "\"original_mw\": 280000}"
+#define BOARD "{\"gpu\": 3, \"uuid\": \"GPU-a\", \"can_cap\": true, " LIMITS "}"
+
+static void targets(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name, *board;
+        struct cap_arg cap;
+        int r;
+        uint32_t mw; /* else the error's text */
+        const char *text;
+    } cases[] = {
+        {"watts", BOARD, {.mw = 210000}, 0, 210000, NULL},
+        {"percent, of the default limit", BOARD, {.percent = 70}, 0, 210000, NULL},
+        {"the lowest", BOARD, {.mw = 100000}, 0, 100000, NULL},
+        {"the highest", BOARD, {.mw = 350000}, 0, 350000, NULL},
+        {"under the lowest", BOARD, {.mw = 99999}, -ERANGE, 0, "GPU 3: 99.999 W is outside 100..350 W"},
+        {"above the highest", BOARD, {.mw = 350001}, -ERANGE, 0, "GPU 3: 350.001 W is outside 100..350 W"},
+        {"percent beyond the range", BOARD, {.percent = 20}, -ERANGE, 0, "GPU 3: 60 W is outside 100..350 W"},
+        {"cannot be capped", "{\"gpu\": 3, \"can_cap\": false, " LIMITS "}", {.mw = 210000}, -ENOTSUP, 0, "GPU 3 takes no power limit"},
+        {"no limits known", "{\"gpu\": 3, \"can_cap\": true, \"limits\": {\"default_mw\": 300000, \"min_mw\": null, \"max_mw\": null}}", {.mw = 210000}, -ENOTSUP, 0, "GPU 3 takes no power limit"},
+        {"no default known", "{\"gpu\": 3, \"can_cap\": true, \"limits\": {\"min_mw\": 100000, \"max_mw\": 350000}}", {.percent = 70}, -ENOTSUP, 0, "GPU 3 takes no power limit"},
+        {"no board at all", "[]", {.mw = 210000}, -ENOTSUP, 0, "GPU 0 takes no power limit"},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        auto_(json_free) struct json *doc = doc_of(cases[i].board);
+        struct cap_target t = {.index = 77, .uuid = "canary"};
+        uw_error err = {""};
+        int r = cap_read_target(json_root(doc), &cases[i].cap, &t, &err);
+        is_int(r, cases[i].r, "target: %s", cases[i].name);
+        if (cases[i].r < 0) {
+            is_str(err.text, cases[i].text, cases[i].name);
+            ok(t.index == 77 && strcmp(t.uuid, "canary") == 0, "%s: nothing is written",
+               cases[i].name);
+            continue;
+        }
+        is_int(t.cap_mw, cases[i].mw, "%s: its cap", cases[i].name);
+        ok(t.index == 3 && strcmp(t.uuid, "GPU-a") == 0 && t.original_mw == 280000 &&
+               t.default_mw == 300000 && !t.claim && !t.reached,
+           "%s: the rest of it", cases[i].name);
+    }
+}
+
+/* Of a claim of 210 W. */
+static void boards(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name, *board;
+        bool was, may, reached, lost; /* was: reached before */
+        const char *line;
+    } cases[] = {
+        {"in force", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": 210000}}", false, true, true, false, ""},
+        {"lower than asked for", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 150000}, \"limits\": {\"enforced_mw\": 150000}}", false, true, true, false, ""},
+        {"still held, and free for us", "{\"cap\": {\"state\": \"free\", \"ramp_mw\": 200000}, \"limits\": {\"enforced_mw\": 200000}}", false, true, true, false, ""},
+        {"on the way", "{\"cap\": {\"state\": \"held\", \"ramping\": true, \"ramp_mw\": 250000}, \"limits\": {\"enforced_mw\": 250000}}", false, true, false, false, "on the way down to 210 W"},
+        {"the ramp is there, the board not", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 210000, \"text\": \"try 2\"}, \"limits\": {\"enforced_mw\": 250000}}", false, true, false, false, "not at 210 W yet: try 2"},
+        {"the board was there before the ramp", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 250000, \"ramping\": true}, \"limits\": {\"enforced_mw\": 210000}}", false, true, false, false, "on the way down to 210 W"},
+        {"lost again", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 250000}, \"limits\": {\"enforced_mw\": 250000}}", true, true, true, true, ""},
+        {"yielded", "{\"cap\": {\"state\": \"yielded\", \"ramp_mw\": 210000, \"text\": \"another set 300 W\"}, \"limits\": {\"enforced_mw\": 300000}}", true, true, true, true, "yielded: another set 300 W"},
+        {"yielded, and low all the same", "{\"cap\": {\"state\": \"yielded\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": 200000}}", false, true, true, false, "yielded"},
+        {"being written", "{\"cap\": {\"state\": \"holding\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": 300000}}", false, true, false, false, ""},
+        {"limit unknown", "{\"cap\": {\"state\": \"held\", \"ramp_mw\": 210000}, \"limits\": {\"enforced_mw\": null}}", false, true, false, false, ""},
+        {"not in the answer", "null", true, true, true, true, ""},
+        {"denied", "{\"cap\": {\"state\": \"denied\", \"text\": \"the driver said no\"}, \"limits\": {\"enforced_mw\": 300000}}", false, false, false, false, "the driver said no"},
+        {"denied, no reason", "{\"cap\": {\"state\": \"denied\"}}", false, false, false, false, "the daemon may not set its limit"},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[300];
+        (void)snprintf(text, sizeof text, "[%s]", cases[i].board);
+        auto_(json_free) struct json *doc = doc_of(text);
+        struct cap_target t = {.cap_mw = 210000, .reached = cases[i].was};
+        char line[240] = "canary";
+        bool may = cap_read_board(json_at(json_root(doc), 0), &t, line, sizeof line);
+        ok(may == cases[i].may, "board: %s", cases[i].name);
+        ok(t.reached == cases[i].reached && t.lost == cases[i].lost,
+           "%s: reached %d, lost %d", cases[i].name, t.reached, t.lost);
+        is_str(line, cases[i].line, cases[i].name);
+    }
+    auto_(json_free) struct json *doc =
+        doc_of("{\"cap\": {\"state\": \"held\"}, \"limits\": {\"original_mw\": 250000}}");
+    struct cap_target t = {.cap_mw = 210000, .original_mw = 280000}, u = {.cap_mw = 1};
+    char line[8];
+    (void)cap_read_board(json_root(doc), &t, line, sizeof line);
+    (void)cap_read_board(json_root(doc), &u, line, sizeof line);
+    ok(t.original_mw == 280000 && u.original_mw == 250000,
+       "the limit found first is kept, one that was unknown taken");
+}
+
+static void back(void)
+{
+    /* clang-format off */
+    static const struct { const char *name, *explain; bool at_once, later; } cases[] = {
+        {"let go of", "{\"enforced_mw\": 1, \"cap\": {\"state\": \"free\"}}", true, true},
+        {"another's", "{\"cap\": {\"state\": \"yielded\"}}", true, true},
+        {"released", "{\"cap\": {\"state\": \"released\"}}", true, true},
+        {"being written", "{\"cap\": {\"state\": \"holding\", \"target_mw\": 300000}, \"enforced_mw\": 300000, \"bounds\": {\"original_mw\": 300000}}", false, false},
+        {"denied", "{\"cap\": {\"state\": \"denied\"}}", false, false},
+        {"held at the original: only if it stays so", "{\"cap\": {\"state\": \"held\", \"target_mw\": 300000}, \"enforced_mw\": 300000, \"bounds\": {\"original_mw\": 300000}}", false, true},
+        {"not there yet", "{\"cap\": {\"state\": \"held\", \"target_mw\": 300000}, \"enforced_mw\": 210000, \"bounds\": {\"original_mw\": 300000}}", false, false},
+        {"another claim's", "{\"cap\": {\"state\": \"held\", \"target_mw\": 250000}, \"enforced_mw\": 250000, \"bounds\": {\"original_mw\": 300000}}", true, true},
+        {"on the way to another claim's", "{\"cap\": {\"state\": \"held\", \"target_mw\": 250000, \"ramping\": true}, \"enforced_mw\": 260000, \"bounds\": {\"original_mw\": 300000}}", true, true},
+        {"another claim's, not there", "{\"cap\": {\"state\": \"held\", \"target_mw\": 250000}, \"enforced_mw\": 260000, \"bounds\": {\"original_mw\": 300000}}", false, false},
+        {"an answer with nothing in it", "{}", false, false},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        auto_(json_free) struct json *doc = doc_of(cases[i].explain);
+        ok(cap_read_back(json_root(doc), false) == cases[i].at_once, "back: %s",
+           cases[i].name);
+        ok(cap_read_back(json_root(doc), true) == cases[i].later, "%s, after a while",
+           cases[i].name);
+    }
+}
+
+static void mine(void)
+{
+    /* clang-format off */
+    static const struct { const char *name, *claim, *me; bool mine; } cases[] = {
+        {"mine", "{\"who\": \"anna\", \"walked\": false}", "anna", true},
+        {"mine, of a process", "{\"who\": \"anna, pid 12\", \"walked\": false}", "anna", true},
+        {"a search's", "{\"who\": \"anna\", \"walked\": true}", "anna", false},
+        {"another's who begins alike", "{\"who\": \"annabel\"}", "anna", false},
+        {"another's", "{\"who\": \"bert\"}", "anna", false},
+        {"a job's", "{\"who\": \"job 3\"}", "anna", false},
+        {"nobody's", "{}", "anna", false},
+        {"I have no name", "{\"who\": \"\"}", "", false},
+        {"no name, and a comma", "{\"who\": \", pid 1\"}", "", false},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        auto_(json_free) struct json *doc = doc_of(cases[i].claim);
+        ok(cap_read_mine(json_root(doc), cases[i].me) == cases[i].mine, "claim: %s",
+           cases[i].name);
+    }
+}
+
+static void left_alone(void)
+{
+    static const struct {
+        const char *state;
+        bool alone;
+    } cases[] = {{"free", true},     {"released", true}, {"held", false},
+                 {"holding", false}, {"yielded", false}, {"denied", false}};
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "{\"cap\": {\"state\": \"%s\"}}",
+                       cases[i].state);
+        auto_(json_free) struct json *doc = doc_of(text);
+        ok(cap_read_left_alone(json_root(doc)) == cases[i].alone,
+           "a sweep on a board: %s", cases[i].state);
+    }
+    auto_(json_free) struct json *bare = doc_of("{\"gpu\": 1}");
+    ok(cap_read_left_alone(json_root(bare)), "a board without caps");
+}
+
+int main(void)
+{
+    targets();
+    boards();
+    back();
+    mine();
+    left_alone();
+    return done();
+}
