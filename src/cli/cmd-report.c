@@ -83,7 +83,7 @@ static int from_file(const struct args *a, const struct ledger_query *q, char **
     if (r < 0)
         return r;
     r = ledger_report(l, q, o, NULL, err);
-    return r < 0 ? r : json_out_string(o, ret, err);
+    return r < 0 ? r : json_out_rows(o, ret, err);
 }
 
 /* ---- from the daemon ---- */

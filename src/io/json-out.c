@@ -252,27 +252,64 @@ int json_out_write(const struct json_out *o, const char *path, uw_error *err)
     return file_write(path, text, o->len + 1, FILE_MODE_UMASK, err);
 }
 
+/* Which of the layout's line breaks stay: none, or those of a table. */
+enum layout { ONE_LINE, ROWS };
+
+/* A line that begins so deep, with the character before and after its indent: does it?
+ * `array`: the root's key that it belongs to has an array.
+ */
+static bool stays(enum layout layout, size_t depth, char next, bool array)
+{
+    bool end = next == '}' || next == ']';
+
+    return layout == ROWS && (depth == 0 || (depth == 1 && (!end || array)) ||
+                              (depth == 2 && array && !end));
+}
+
 /* The layout's line breaks and indents lie outside strings, where \n is escaped. */
-int json_out_line(const struct json_out *o, FILE *file, uw_error *err)
+static int join(const struct json_out *o, enum layout layout, char **ret, uw_error *err)
 {
     int r = check(o, err);
 
     if (r < 0)
         return r;
-    auto_(mem_free) char *line = malloc(o->len + 1);
-    if (!line)
+    char *out = malloc(o->len + 1);
+    if (!out)
         return fail(err, -ENOMEM, "JSON: out of memory");
+    bool array = false;
     size_t n = 0;
     for (const char *p = o->text; *p;) {
         if (*p != '\n') {
-            line[n++] = *p++;
+            out[n++] = *p++;
             continue;
         }
-        p += 1 + strspn(p + 1, " ");
-        if (n > 0 && line[n - 1] == ',')
-            line[n++] = ' ';
+        size_t indent = strspn(p + 1, " "), depth = indent / 2;
+        char next = p[1 + indent];
+        if (depth == 2 && n > 0 && (out[n - 1] == '[' || out[n - 1] == '{'))
+            array = out[n - 1] == '[';
+        size_t keep = stays(layout, depth, next, array) ? 1 + indent : 0;
+        memcpy(out + n, p, keep);
+        n += keep;
+        p += 1 + indent;
+        if (keep == 0 && n > 0 && out[n - 1] == ',')
+            out[n++] = ' ';
     }
-    return write_stream(line, n, file, err);
+    out[n] = '\0';
+    *ret = out;
+    return 0;
+}
+
+int json_out_line(const struct json_out *o, FILE *file, uw_error *err)
+{
+    auto_(mem_free) char *line = NULL;
+    int r = join(o, ONE_LINE, &line, err);
+
+    return r < 0 ? r : write_stream(line, strlen(line), file, err);
+}
+
+int json_out_rows(const struct json_out *o, char **ret, uw_error *err)
+{
+    return join(o, ROWS, ret, err);
 }
 
 int json_out_string(const struct json_out *o, char **ret, uw_error *err)

@@ -50,6 +50,10 @@ int json_out_write(const struct json_out *o, const char *path, uw_error *err);
 int json_out_line(const struct json_out *o, FILE *file, uw_error *err);
 /* The text; free() it. */
 int json_out_string(const struct json_out *o, char **ret, uw_error *err);
+/* The same, for tables: each key of the root on a line, or, where its value is an array,
+ * each of its items.
+ */
+int json_out_rows(const struct json_out *o, char **ret, uw_error *err);
 
 /* Reading.  -EINVAL with FILE:LINE (duplicate keys too; jansson says the
  * same of a text that it had no memory for), -EFBIG beyond max bytes, or

@@ -229,7 +229,7 @@ static void on_report(int r, const struct json_out *report, const char *text, vo
         return;
     http_on_gone(x, NULL, NULL);
     if (r == 0)
-        r = json_out_string(report, &body, &err);
+        r = json_out_rows(report, &body, &err);
     else
         (void)fail(&err, r, "%s", text);
     if (body)

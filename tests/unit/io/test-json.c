@@ -47,6 +47,56 @@ static const char want_line[] =
     "\"none\": null, \"points\": [{\"cap_mw\": -250000, \"time_s\": 0.1}, null], "
     "\"empty\": {}}\n";
 
+/* Objects under the root on a line, the items of its arrays on one each. */
+static const char want_rows[] = "{\n"
+                                "  \"totals\": {\"a\": 1, \"b\": [2, 3], \"c\": {}},\n"
+                                "  \"rows\": [\n"
+                                "    {\"name\": \"x\\n  ]\", \"at\": [4, {\"d\": 5}]},\n"
+                                "    6\n"
+                                "  ],\n"
+                                "  \"none\": [],\n"
+                                "  \"last\": {\"e\": 7}\n"
+                                "}";
+
+static void rows(void)
+{
+    auto_(json_out_free) struct json_out *o = json_out_new();
+    auto_(mem_free) char *text = NULL;
+    uw_error err = {""};
+
+    json_out_object(o, NULL);
+    json_out_object(o, "totals");
+    json_out_int(o, "a", 1);
+    json_out_array(o, "b");
+    json_out_int(o, NULL, 2);
+    json_out_int(o, NULL, 3);
+    json_out_end(o);
+    json_out_object(o, "c");
+    json_out_end(o);
+    json_out_end(o);
+    json_out_array(o, "rows");
+    json_out_object(o, NULL);
+    json_out_text(o, "name", "x\n  ]");
+    json_out_array(o, "at");
+    json_out_int(o, NULL, 4);
+    json_out_object(o, NULL);
+    json_out_int(o, "d", 5);
+    json_out_end(o);
+    json_out_end(o);
+    json_out_end(o);
+    json_out_int(o, NULL, 6);
+    json_out_end(o);
+    json_out_array(o, "none");
+    json_out_end(o);
+    json_out_object(o, "last");
+    json_out_int(o, "e", 7);
+    json_out_end(o);
+    ok(json_out_rows(o, &text, &err) == -EINVAL && !text, "not ended yet: %s", err.text);
+    json_out_end(o);
+    if (ok(json_out_rows(o, &text, &err) == 0, "as a table"))
+        is_str(text, want_rows, "as written");
+}
+
 static void writes(void)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -307,6 +357,7 @@ int main(void)
         ok(utf8_is_plain(texts[k].text) == texts[k].plain, "plain text %zu: %s", k,
            texts[k].plain ? "yes" : "no");
     writes();
+    rows();
     numbers();
     misuses();
     reads();
