@@ -86,6 +86,12 @@ def writes(d):
     t.equal(ask(d, "DELETE", f"/v1/claims/{made['id']}")[0], 204, "withdrawn")
     t.equal(ask(d, "DELETE", f"/v1/claims/{made['id']}")[0], 404, "it is not there a second time")
     t.equal(ask(d, "POST", "/v1/reload")[0], 200, "the configuration is read anew")
+    good = pathlib.Path(d.config).read_text()
+    pathlib.Path(d.config).write_text(good + "\nno_such_key: 1\n")
+    t.equal(ask(d, "POST", "/v1/reload")[0], 400, "a wrong one is refused")
+    t.equal([line.split()[0] for line in d.log().splitlines() if "no_such_key" in line], ["<3>event=config-refused"],
+            "and told once")
+    pathlib.Path(d.config).write_text(good)
 
 
 def jobs(d, mapping):

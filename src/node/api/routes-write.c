@@ -337,8 +337,10 @@ void route_reload(struct ask *a)
         return;
     }
     int r = ask_node(a)->reload(ask_node(a)->node, &err);
-    if (r < 0)
+    if (r < 0) {
+        http_told(a->x); /* config-refused says it */
         http_fail_r(a->x, r, &err);
-    else
-        http_reply(a->x, 200, "application/json", done, sizeof done - 1, NULL);
+        return;
+    }
+    http_reply(a->x, 200, "application/json", done, sizeof done - 1, NULL);
 }
