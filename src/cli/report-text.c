@@ -184,17 +184,23 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
 
 /* ---- CSV ---- */
 
-/* RFC 4180; a leading sign of a formula is no formula here. */
+/* RFC 4180.  A spreadsheet takes a field with one of these in front for a formula; fields
+ * also begin where its own separator is another.
+ */
+#define FORMULA "=+-@\t\r\n"
+#define APART ",;\t\"\r\n"
+
 static void put_quoted(FILE *to, const char *text)
 {
-    bool plain = strcspn(text, ",\"\r\n") == strlen(text) && !strchr("=+-@", text[0]);
+    bool formula = text[0] && strchr(FORMULA, text[0]);
+    bool plain = strcspn(text, APART) == strlen(text) && !formula;
 
-    if (plain || !text[0]) {
+    if (plain) {
         (void)fputs(text, to);
         return;
     }
     (void)fputc('"', to);
-    if (strchr("=+-@", text[0]))
+    if (formula)
         (void)fputc('\'', to);
     for (; *text; text++) {
         if (*text == '"')

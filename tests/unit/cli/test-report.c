@@ -129,6 +129,31 @@ static void test_text(void)
     ok(longest <= 80, "%d columns, 80 at most", longest);
 }
 
+/* What begins a formula in some spreadsheet, at the field's begin or behind a separator.
+ */
+static void test_csv_formulas(void)
+{
+    /* clang-format off */
+    static const struct { const char *json, *csv; } cases[] = {
+        {"plain", "\nplain,"}, {"", "\n,"}, {"a=1", "\na=1,"}, {"3-4", "\n3-4,"},
+        {"=1+1", "\n\"'=1+1\","}, {"+1", "\n\"'+1\","}, {"-1", "\n\"'-1\","}, {"@x", "\n\"'@x\","},
+        {"\\t=1", "\n\"'\t=1\","}, {"\\r=1", "\n\"'\r=1\","}, {"\\n=1", "\n\"'\n=1\","},
+        {"a;=1", "\n\"a;=1\","}, {"a\\t=1", "\n\"a\t=1\","}, {"=a,\\\"b", "\n\"'=a,\"\"b\","},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        char json[2000];
+        (void)snprintf(json, sizeof json,
+                       "{\"by\":\"label\",\"rows\":[{\"value\":\"%s\",\"jobs\":1,"
+                       "\"energy_j\":-5}]," TAIL,
+                       cases[i].json);
+        auto_(mem_free) char *csv = show(json, report_csv);
+        ok(strstr(csv, cases[i].csv), "field %zu is written as it has to be", i);
+        ok(strstr(csv, ",1,-5,"), "and a number as a number");
+    }
+}
+
 static void test_csv(void)
 {
     auto_(mem_free) char *job = show(by_job, report_csv);
@@ -206,6 +231,7 @@ int main(void)
 {
     test_text();
     test_csv();
+    test_csv_formulas();
     test_html();
     test_no_report();
     canvas_forget_fonts();
