@@ -320,7 +320,7 @@ def zeusd(n):
     """zeusd and our door in its manner, the same request in the same world."""
     program = uwtest.zeusd()
     if not program:
-        return {"skipped": "no zeusd, and no cargo that could build it"}
+        return {"skipped": uwtest.zeusd_missing()}
     with uwtest.Node(board="v100", count=8) as node:
         ours = os.path.join(node.tmp, "zeus.sock")
         theirs = os.path.join(node.tmp, "zeusd.sock")

@@ -210,7 +210,7 @@ def ask(path, method, url, body=None):
 def zeusd(node):
     program = uwtest.zeusd()
     if not program:
-        t.skip("zeusd", "no zeusd, and no cargo that could build it")
+        t.skip("zeusd", uwtest.zeusd_missing())
         return
     path = os.path.join(node.tmp, "zeusd.sock")
     child = node.popen(program, "serve", "--mode", "uds", "--socket-path", path,

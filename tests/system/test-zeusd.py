@@ -272,7 +272,7 @@ def main():
                 compare(theirs, ours)
                 out_of_range(theirs, ours)
         else:
-            t.skip("the real zeusd", "no zeusd, and no cargo that could build it")
+            t.skip("the real zeusd", uwtest.zeusd_missing())
         refused(node, ours)
         if python:
             zeus(node, ours, python)

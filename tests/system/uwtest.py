@@ -445,9 +445,18 @@ def _debian_archive():
     return None
 
 
+def zeusd_missing():
+    """Why zeusd() found none."""
+    if os.environ.get("UNDERWATT_ZEUSD") == "0":
+        return "no zeusd here, and UNDERWATT_ZEUSD=0 forbids building it"
+    if not shutil.which("cargo"):
+        return "no zeusd here, and no cargo that could build it"
+    return "no zeusd here, and cargo could not build it"
+
+
 def zeusd():
     """Zeus' daemon: one that was built before, or built now where cargo is at hand (two
-    minutes; UNDERWATT_ZEUSD=0 spares them); None else."""
+    minutes; UNDERWATT_ZEUSD=0 spares them); None else: zeusd_missing()."""
     home = TOP / ".venv" / "zeusd"
     path = home / "bin" / "zeusd"
     if shutil.which("zeusd"):
