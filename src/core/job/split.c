@@ -14,11 +14,12 @@ const char *split_method_name(enum split_method method)
 static enum split_method choose(const struct split_user *user, size_t n)
 {
     size_t jobs = 0;
-    bool known = true;
+    bool known = true, used = false;
 
     for (size_t i = 0; i < n; i++) {
         jobs += user[i].job != 0;
         known &= user[i].use_known && isfinite(user[i].use_s) && user[i].use_s >= 0;
+        used |= user[i].use_s > 0;
     }
     if (n == 0)
         return SPLIT_IDLE;
@@ -26,7 +27,7 @@ static enum split_method choose(const struct split_user *user, size_t n)
         return SPLIT_UNATTRIBUTED;
     if (n == 1)
         return SPLIT_SOLE;
-    return known ? SPLIT_USE : SPLIT_EQUAL;
+    return known && used ? SPLIT_USE : SPLIT_EQUAL;
 }
 
 static double weight(const struct split_user *u, enum split_method method)

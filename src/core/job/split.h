@@ -9,10 +9,10 @@
 #include <stdint.h>
 
 enum split_method {
-    SPLIT_IDLE,         /* no job: all of it is idle */
-    SPLIT_SOLE,         /* one job, alone: all of it is the job's */
-    SPLIT_USE,          /* by the SM time of each process, as the driver tells it */
-    SPLIT_EQUAL,        /* the driver tells no use: each that is there the same */
+    SPLIT_IDLE,  /* no job: all of it is idle */
+    SPLIT_SOLE,  /* one job, alone: all of it is the job's */
+    SPLIT_USE,   /* by the SM time of each process, as the driver tells it */
+    SPLIT_EQUAL, /* no use, or none that the driver tells: each that is there the same */
     SPLIT_UNATTRIBUTED, /* nobody can say: no job is known, but processes are there */
 };
 const char *split_method_name(enum split_method method); /* "idle", "sole" … */
@@ -34,10 +34,11 @@ struct split { /* Σ share + idle_j + unattributed_j is the energy; none is nega
     double idle_j, unattributed_j;
 };
 
-/* One user alone that is a job: sole.  Several: in proportion to their SM time where it
- * is known of all of them; what those of no job used is unattributed, and all of it
- * where nobody used anything.  Where the use of one is not known: equal parts, that of
- * no job unattributed.  Nobody: idle.  Only users of no job: unattributed.
+/* One user alone that is a job: sole, though it sleep.  Several: in proportion to their
+ * SM time where it is known of all of them; what those of no job used is unattributed.
+ * Where the use of one is not known, or nobody used anything (who holds a board pays for
+ * what it takes at rest): equal parts, that of no job unattributed.  Nobody: idle.  Only
+ * users of no job: unattributed.
  *
  * share: n entries, one a user, in their order (0 J for job 0).
  */
