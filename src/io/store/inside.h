@@ -55,6 +55,7 @@ struct ledger {
     struct ledger_keep keep; /* never 0 */
     int64_t run, boot;       /* ids of this run and its boot */
     int64_t last_ms;         /* the newest time that was written */
+    int64_t jobs_tidied;     /* jobs up to this id were looked at, and are kept */
     uint64_t first_job, first_claim;
     uint64_t next_job, next_claim;         /* one above all that were written */
     uint64_t reserved_job, reserved_claim; /* in the file: no later run uses these */

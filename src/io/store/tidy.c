@@ -7,7 +7,7 @@
 #include "base/units.h"
 #include "io/store/inside.h"
 
-enum { FORGET_ROWS = 500 }; /* in one step */
+enum { FORGET_ROWS = 500, FORGET_JOBS = 100 }; /* in one step */
 #define MINUTES_MS(n) ((n)*INT64_C(60000))
 
 /* Up to the minute the cap is part of what makes a row; above it, its mean over time
@@ -149,6 +149,78 @@ static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
     return r;
 }
 
+/* Jobs up to which one may be forgotten in one step: ended so long ago, all of them.  0:
+ * none.
+ */
+static int jobs_to(struct ledger *l, int64_t before_ms, int64_t *ret, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = db_prepare(
+        l,
+        "SELECT max(id) FROM (SELECT id FROM job WHERE id > ?1 AND id < coalesce("
+        "(SELECT id FROM job WHERE id > ?1 AND (ended_ms IS NULL OR ended_ms >= ?2)"
+        " ORDER BY id LIMIT 1), 9223372036854775807) ORDER BY id LIMIT ?3)",
+        &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "iii", l->jobs_tidied, before_ms, (int64_t)FORGET_JOBS);
+    r = db_step(l, stmt, err);
+    if (r < 0)
+        return r;
+    *ret = r > 0 ? sqlite3_column_int64(stmt, 0) : 0;
+    return 0;
+}
+
+/* A job's rows of energy begin between its begin, less a bucket, and its end. */
+#define NO_ENERGY                                                           \
+    "(SELECT id FROM job j WHERE id > ?1 AND id <= ?2 AND NOT EXISTS"       \
+    " (SELECT 1 FROM energy WHERE res IN (0, 60, 3600, 86400) AND begin_ms" \
+    " BETWEEN j.began_ms - 86400000 AND j.ended_ms AND job = j.id))"
+
+static int drop_jobs(struct ledger *l, int64_t to, uw_error *err)
+{
+    static const char *const drop[] = {
+        "DELETE FROM job_label WHERE job IN " NO_ENERGY,
+        "DELETE FROM job_board WHERE job IN " NO_ENERGY,
+        "DELETE FROM job WHERE id IN " NO_ENERGY,
+    };
+    int r = 0;
+
+    for (size_t i = 0; i < n_elements(drop) && r >= 0; i++) {
+        auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+        r = db_prepare(l, drop[i], &stmt, err);
+        if (r < 0)
+            return r;
+        db_bind(stmt, "ii", l->jobs_tidied, to);
+        r = db_run(l, stmt, err);
+    }
+    return r;
+}
+
+/* Jobs without any energy are nobody's business once their claims and events are
+ * forgotten; the others stay, as their rows do.  1: some were looked at.
+ */
+static int forget_jobs(struct ledger *l, int64_t now_ms, uw_error *err)
+{
+    int64_t before_ms = now_ms - (int64_t)(l->keep.audit_ns / NS_PER_MS), to = 0;
+
+    int r = jobs_to(l, before_ms, &to, err);
+    if (r < 0 || to == 0)
+        return r;
+    r = db_begin(l, err);
+    if (r >= 0)
+        r = drop_jobs(l, to, err);
+    if (r >= 0)
+        r = db_commit(l, err);
+    if (r < 0) {
+        db_rollback(l);
+        return fail_in(err, r, "forgetting jobs");
+    }
+    l->jobs_tidied = to;
+    return 1;
+}
+
 int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
 {
     int64_t now_ms = ms_of_ns(utc_ns);
@@ -164,5 +236,6 @@ int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
         if (r != 0)
             return r;
     }
-    return forget_old(l, now_ms, err);
+    int r = forget_old(l, now_ms, err);
+    return r != 0 ? r : forget_jobs(l, now_ms, err);
 }

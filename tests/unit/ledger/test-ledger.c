@@ -739,6 +739,62 @@ static void test_file_limit(void)
     is_int(status, 0, "RLIMIT_FSIZE: a clear failure, then it goes on");
 }
 
+/* ---- what is forgotten ---- */
+
+/* 250 jobs, each of an hour, one after the other from T0 on: each tenth has energy, of
+ * each fineness that there is; the last one runs.
+ */
+static void test_jobs_forgotten(void)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    auto_(ledger_batch_free) struct ledger_batch *b = ledger_batch_new();
+    const char *path = help_path("jobs.sqlite");
+    const uint64_t n = 250;
+    uw_error err = {{0}};
+
+    (void)help_open("jobs.sqlite", T0, &l, &err);
+    (void)help_boards(l, 1);
+    uint64_t first = ledger_first_job(l);
+    for (uint64_t k = 0; k < n; k++) {
+        struct ledger_job job = help_job(first + k, 1000, "anna");
+        job.began_utc_ns = T0 + (int64_t)k * 3600 * S;
+        job.ended_utc_ns = k + 1 < n ? job.began_utc_ns + 3600 * S : 0;
+        (void)ledger_add_job(b, &job);
+        if (k % 10 == 0)
+            (void)help_interval(b, (int64_t)k * 360, 0, first + k, 0, 100, 1);
+    }
+    is_int(ledger_write(l, b, &err), 0, "250 jobs %s", err.text);
+    int64_t sum = help_number(path, "SELECT sum(energy_uj) FROM energy");
+
+    while (ledger_tidy(l, T0 + 400 * DAY, &err) == 1)
+        ;
+    is_int(help_number(path, "SELECT count(*) FROM job"), (int64_t)n, "all are young");
+    /* the first 99 ended 400 days ago: 10 of them have energy */
+    while (ledger_tidy(l, T0 + 400 * DAY + 99 * 3600 * S + 1 * S, &err) == 1)
+        ;
+    is_int(help_number(path, "SELECT count(*) FROM job"), (int64_t)n - 89,
+           "those that have none are forgotten once they are old enough");
+    is_int(help_number(path, "SELECT count(DISTINCT job) FROM energy"), 25,
+           "all that have some are there");
+    is_int(help_number(path, "SELECT count(*) FROM energy e JOIN job j ON j.id = e.job"),
+           help_number(path, "SELECT count(*) FROM energy WHERE job IS NOT NULL"),
+           "and every row's job with its row");
+    while (ledger_tidy(l, T0 + 900 * DAY, &err) == 1)
+        ;
+    is_int(help_number(path, "SELECT count(*) FROM job"), 26,
+           "by the day, too; the one that runs stays");
+    is_int(help_number(path, "SELECT count(*) FROM job_label"), 2 * 26, "labels");
+    is_int(help_number(path, "SELECT count(*) FROM job_board"), 26, "boards");
+    is_int(help_number(path, "SELECT sum(energy_uj) FROM energy"), sum,
+           "no joule is lost");
+    ledger_close(take(l));
+    is_int(help_open("jobs.sqlite", T0 + 900 * DAY, &l, &err), 0, "again %s", err.text);
+    ok(ledger_first_job(l) >= first + n, "ids of the forgotten are not given again");
+    while (ledger_tidy(l, T0 + 900 * DAY, &err) == 1)
+        ;
+    is_int(help_number(path, "SELECT count(*) FROM job"), 26, "nothing more goes");
+}
+
 int main(int argc, char **argv)
 {
     if (!help_begin())
@@ -756,6 +812,7 @@ int main(int argc, char **argv)
     test_versions(argc > 1 ? argv[1] : "tests/data");
     test_newer();
     test_kinds();
+    test_jobs_forgotten();
     test_full();
     test_file_limit();
     help_end();
