@@ -114,6 +114,8 @@ struct node_config {
     struct config_caps caps;
     struct config_jobs jobs;
     struct config_search search;
+    double
+        slack; /* time a job may lose so that boards that wait get fewer watts; 0: off */
     double reference_share; /* of a job's time, to measure what is saved; 0: none */
     struct config_ledger ledger;
     struct config_api api;

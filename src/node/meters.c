@@ -36,8 +36,12 @@ static void drop(struct meters *m, struct ask *a)
 static int on_window(struct sampler *s, const struct sampler_window *w, void *user)
 {
     struct ask *a = user;
-    (void)s;
+    size_t first = 0;
 
+    for (size_t k = 0; k < a->meters->n && a->meters->sampler[k] != s; k++)
+        first += sampler_count(a->meters->sampler[k]);
+    for (size_t i = 0; w->r == 0 && i < w->n && first + i < BOARDS_MAX; i++)
+        a->out.board_j[first + i] = w->board[i].energy_j;
     if (w->r < 0) {
         a->out.r = w->r;
         a->out.error = w->error;

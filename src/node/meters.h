@@ -16,9 +16,10 @@ struct meters_window {
     int r; /* 0, or -ENODATA, -ENOMEM: some board cannot say; see error */
     uw_error error;
     uint64_t begin_ns, end_ns;
-    double energy_j, half_j; /* sums; half: 95 %, boards independent */
-    double peak_w;           /* observed peak of the hungriest board; 0 unknown */
-    uint32_t why;            /* enum meter_why of all boards */
+    double energy_j, half_j;    /* sums; half: 95 %, boards independent */
+    double board_j[BOARDS_MAX]; /* of each board, in the order of the samplers' boards */
+    double peak_w;              /* observed peak of the hungriest board; 0 unknown */
+    uint32_t why;               /* enum meter_why of all boards */
 };
 typedef int (*meters_fn)(const struct meters_window *w, void *user);
 

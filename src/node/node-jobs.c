@@ -283,6 +283,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                    .visits_share = node->config.reference_share > 0
                                                        ? node->config.reference_share
                                                        : -1,
+                                   .slack = node->config.slack,
                                    .save = on_save,
                                    .note = on_note,
                                    .user = node};

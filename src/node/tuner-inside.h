@@ -7,6 +7,7 @@
 #include "core/cap/ramp.h"
 #include "core/optimum/change.h"
 #include "core/progress/window.h"
+#include "core/slack/slack.h"
 #include "node/tuner.h"
 
 enum tuner_state {
@@ -19,6 +20,15 @@ enum tuner_state {
     TUNER_OVER,
 };
 
+/* Other caps than the one held, for boards that wait (tuner-slack.c). */
+struct tuner_slack {
+    struct slack *machine; /* NULL: none under way */
+    bool out;              /* not tried again in this hold */
+    uint32_t held_mw;      /* the cap of all boards that it began at */
+    uint32_t cap_mw[BOARDS_MAX];
+    uint32_t from_mw[BOARDS_MAX]; /* on the way down: from here */
+};
+
 struct tuner {
     struct tuner_opts o;
     enum tuner_state state;
@@ -27,15 +37,17 @@ struct tuner {
     struct loop_timer *timer;
     struct steps steps;
 
-    uint32_t asked_mw;     /* the cap by name; 0: a search */
-    struct ramp ramp;      /* of the highest cap of the boards */
-    uint32_t commanded_mw; /* last asked for */
-    uint32_t enforced_mw;  /* lowest read back of the last round */
-    uint32_t ceiling_mw;   /* highest that others allow now; UINT32_MAX: any */
-    unsigned pending;      /* sets under way */
-    bool refused;          /* one of them failed */
-    bool stopped;          /* the job is: the originals are in force */
-    bool visiting;         /* a hold is left for a look at the reference cap, since … */
+    uint32_t asked_mw;           /* the cap by name; 0: a search */
+    struct ramp ramp;            /* of the highest cap of the boards */
+    uint32_t commanded_mw;       /* last asked for */
+    uint32_t enforced_mw;        /* lowest read back of the last round */
+    uint32_t ceiling_mw;         /* highest that others allow now; UINT32_MAX: any */
+    uint32_t got_mw[BOARDS_MAX]; /* each board's, last read back */
+    struct tuner_slack slack;
+    unsigned pending; /* sets under way */
+    bool refused;     /* one of them failed */
+    bool stopped;     /* the job is: the originals are in force */
+    bool visiting;    /* a hold is left for a look at the reference cap, since … */
     uint64_t visit_ns;
     bool warm;       /* … and comes back to it as warm as it was there */
     bool first_seen; /* the first cap is in force since first_steps */
@@ -44,7 +56,7 @@ struct tuner {
     struct window window;
     struct window closed; /* whose energy is asked, piece by piece */
     size_t pieces_asked;
-    double closed_j, closed_half2, closed_peak_w;
+    double closed_j, closed_half2, closed_peak_w, closed_board_j[BOARDS_MAX];
     bool closed_lost;
     struct change change;
     uint32_t hold_at_mw; /* in force in the windows of the hold so far */
@@ -94,6 +106,31 @@ int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
 int tuner_to_original(struct tuner *t);
 /* The look at the reference cap is over, with or without a window. */
 void tuner_visit_over(struct tuner *t);
+
+/* The cap of each board is asked for, on the way to mw. */
+int tuner_command(struct tuner *t, uint32_t mw);
+double tuner_ramp_rate(const struct tuner *t);
+
+/* ---- tuner-slack.c ---- */
+
+/* A window of a hold is told.  *ret_moved: boards are on their way to other caps, or
+ * back.
+ */
+int tuner_slack_on_window(struct tuner *t, const struct search_window *w,
+                          bool *ret_moved);
+/* What board i gets while the ramp is at mw. */
+uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw);
+/* Where the ramp has to go for the tuner's step: lower than its cap in a hold with slack.
+ * A step that is not that hold ends slack.
+ */
+uint32_t tuner_slack_target(struct tuner *t);
+/* Boards have different caps now. */
+bool tuner_slack_moved(const struct tuner *t);
+/* A look at the reference cap would be in its way. */
+bool tuner_slack_measures(const struct tuner *t);
+/* The job made no progress.  True: boards had different caps; they will not. */
+bool tuner_slack_stall(struct tuner *t);
+void tuner_slack_end(struct tuner *t);
 
 /* ---- tuner-windows.c ---- */
 

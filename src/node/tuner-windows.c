@@ -1,5 +1,6 @@
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "node/tuner-inside.h"
@@ -186,7 +187,8 @@ static int judge(struct tuner *t, const struct search_window *w)
     uw_error err;
 
     t->report.windows++;
-    struct tuner_cap *c = cap_record(t, w->cap_mw);
+    bool one = !tuner_slack_moved(t) || t->visiting; /* cap of all boards */
+    struct tuner_cap *c = one ? cap_record(t, w->cap_mw) : NULL;
     if (c)
         account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
     if (t->visiting)
@@ -195,14 +197,18 @@ static int judge(struct tuner *t, const struct search_window *w)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t);
-    if (t->search) {
+    if (t->search && one) {
         int r = search_on_window(t->search, w, &err);
         if (r < 0)
             tuner_note(t, true, "a window was left out: %s", err.text);
     }
     if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
         return tuner_next(t);
-    int r = tuner_visit(t);
+    bool moved;
+    int r = tuner_slack_on_window(t, w, &moved);
+    if (r < 0 || moved)
+        return r;
+    r = tuner_visit(t);
     if (r < 0 || t->visiting)
         return r;
     return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
@@ -243,6 +249,8 @@ static int tuner_on_energy(const struct meters_window *w, void *user)
             tuner_note(t, true, "a window was lost: %s", w->error.text);
     } else {
         t->closed_j += w->energy_j;
+        for (size_t i = 0; i < t->o.n; i++)
+            t->closed_board_j[i] += w->board_j[i];
         t->closed_half2 += w->half_j * w->half_j;
         if (w->peak_w > t->closed_peak_w)
             t->closed_peak_w = w->peak_w;
@@ -257,6 +265,7 @@ int tuner_ask_window(struct tuner *t)
     t->state = TUNER_ENERGY;
     t->closed = t->window;
     t->closed_j = t->closed_half2 = t->closed_peak_w = 0;
+    memset(t->closed_board_j, 0, sizeof t->closed_board_j);
     t->closed_lost = false;
     for (size_t i = 0; i < t->closed.n_pieces; i++) {
         const struct window_piece *p = &t->closed.piece[i];

@@ -74,6 +74,7 @@ static uint32_t cap_of_board(const struct tuner *t, size_t i, uint32_t mw)
     const struct gpu_limits *lim = limits_of(t, i);
     uint32_t original = t->o.original_mw[i];
 
+    mw = tuner_slack_cap(t, i, mw);
     if (t->o.cap.percent > 0) {
         uint32_t top = 0, own = cap_of_limits(&t->o.cap, lim);
         for (size_t k = 0; k < t->o.n; k++)
@@ -111,6 +112,9 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
     case ACTUATOR_DONE:
         if (!t->enforced_mw || reply->enforced_mw < t->enforced_mw)
             t->enforced_mw = reply->enforced_mw;
+        for (size_t i = 0; i < t->o.n; i++)
+            if (strcmp(uuid_of(t, i), reply->uuid) == 0)
+                t->got_mw[i] = reply->enforced_mw;
         break;
     case ACTUATOR_BUSY:
         break;
@@ -124,7 +128,7 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
-static int command(struct tuner *t, uint32_t mw)
+int tuner_command(struct tuner *t, uint32_t mw)
 {
     t->commanded_mw = mw;
     t->enforced_mw = 0;
@@ -163,7 +167,7 @@ static void fixed_step(struct tuner *t, struct search_step *ret)
     (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
 }
 
-static double ramp_rate(const struct tuner *t)
+double tuner_ramp_rate(const struct tuner *t)
 {
     double share = t->o.ramp > 0 ? t->o.ramp : SEARCH_RAMP;
     uint32_t top = 0;
@@ -212,7 +216,7 @@ static struct search_step next_step(struct tuner *t)
         return *search_step(t->search);
     fixed_step(t, &step);
     if (!t->o.caps->walks) {
-        step.ramp_mw_s = ramp_rate(t);
+        step.ramp_mw_s = tuner_ramp_rate(t);
         step.first_mw = t->report.peak_w > 0 ? first_cap(t, t->report.peak_w) : 0;
     }
     return step;
@@ -249,8 +253,8 @@ int tuner_next(struct tuner *t)
         tuner_note(t, t->search != NULL, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
                    t->step.why);
     }
-    ramp_to(&t->ramp, t->step.cap_mw, t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
-            now);
+    ramp_to(&t->ramp, tuner_slack_target(t), t->step.first_mw, t->step.ramp_mw_s,
+            t->step.urgent, now);
     t->first_seen = false;
     t->state = TUNER_WALK;
     pulse_rest(t->o.pulse);
@@ -335,6 +339,8 @@ static int stalled(struct tuner *t, uint64_t now)
     t->report.stalls++;
     tuner_note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
     t->steps.phase_ns = now; /* judged anew from here */
+    if (tuner_slack_stall(t))
+        return tuner_next(t);
     if (t->search) {
         search_on_stall(t->search, t->ramp.at_mw);
         return tuner_next(t);
@@ -354,7 +360,8 @@ int tuner_visit(struct tuner *t)
 {
     double trained_s = 0;
 
-    if (!t->search || tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
+    if (!t->search || tuner_slack_measures(t) ||
+        tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
         tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
         return 0;
     for (size_t i = 0; i < t->report.n_regimes; i++)
@@ -384,7 +391,7 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         check_first(t, now);
         uint32_t mw = ramp_at(&t->ramp, now);
         if (mw != t->commanded_mw)
-            return command(t, mw);
+            return tuner_command(t, mw);
         if (ramp_arrived(&t->ramp))
             return tuner_arrived(t, now);
     }
@@ -439,12 +446,13 @@ int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why)
 {
     uint64_t now = loop_now_ns(t->o.loop);
 
+    tuner_slack_end(t);
     t->report.holding = true;
     (void)snprintf(t->report.why, sizeof t->report.why, "%s", why);
     t->step = (struct search_step){
         .kind = SEARCH_HOLD,
         .cap_mw = mw,
-        .ramp_mw_s = t->o.caps->walks ? 0 : ramp_rate(t),
+        .ramp_mw_s = t->o.caps->walks ? 0 : tuner_ramp_rate(t),
     };
     t->report.held_mw = mw;
     ramp_to(&t->ramp, mw, 0, t->step.ramp_mw_s, false, now);
@@ -462,8 +470,9 @@ int tuner_cap_now(struct tuner *t)
 
 int tuner_to_original(struct tuner *t)
 {
+    tuner_slack_end(t);
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
-    return command(t, t->report.original_mw);
+    return tuner_command(t, t->report.original_mw);
 }
 
 int tuner_resume(struct tuner *t, uint32_t held_mw)
@@ -476,7 +485,7 @@ int tuner_resume(struct tuner *t, uint32_t held_mw)
     t->report.held_mw = held_mw;
     (void)snprintf(t->report.why, sizeof t->report.why, "held before, goes on");
     ramp_init(&t->ramp, held_mw, MW_PER_W, loop_now_ns(t->o.loop));
-    return command(t, held_mw);
+    return tuner_command(t, held_mw);
 }
 
 int tuner_blind(struct tuner *t)
@@ -574,7 +583,7 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         window_cancel(&t->window);
         tuner_turn(t, STRETCH_SEARCH);
         ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
-        return command(t, t->report.original_mw);
+        return tuner_command(t, t->report.original_mw);
     }
     tuner_note(t, true, "the job goes on");
     t->steps.phase_ns = now; /* its stop is no stall */
@@ -820,6 +829,7 @@ void tuner_free(struct tuner *t)
     if (!t)
         return;
     loop_timer_free(t->timer);
+    slack_free(t->slack.machine);
     search_free(t->search);
     free(t);
 }

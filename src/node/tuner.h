@@ -84,6 +84,11 @@ struct tuner_opts {
      * 0: VISITS_SHARE, below 0: never.
      */
     double visits_share;
+    /* A searched cap that is held on several boards goes lower on those that wait for
+     * others, while the job's time grows by no more than this part (core/slack); 0:
+     * never.
+     */
+    double slack;
     tuner_note_fn note;
     void *user;
     const struct tuner_known *known; /* or NULL; borrowed for tuner_new() */

@@ -250,6 +250,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .window_s = ts->o.window_s,
         .warm_s = ts->o.warm_s,
         .visits_share = ts->o.visits_share,
+        .slack = ts->o.slack,
         .note = on_tuner_note,
         .user = t,
         .known = known.n_regimes ? &known : NULL,

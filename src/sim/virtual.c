@@ -285,6 +285,14 @@ double virtual_world_true_w(struct virtual_world *world, size_t board)
     return sim_world_true_w(world->sim, board);
 }
 
+void virtual_world_set_trait(struct virtual_world *world, size_t board,
+                             const struct plant_trait *trait)
+{
+    update(world);
+    sim_world_set_trait(world->sim, board, trait);
+    plan(world);
+}
+
 int virtual_world_fault(struct virtual_world *world, const struct sim_fault *fault,
                         uw_error *err)
 {

@@ -59,6 +59,12 @@ const struct uw_progress_page *virtual_world_progress(const struct virtual_world
 double virtual_world_true_j(struct virtual_world *world, size_t board);
 double virtual_world_true_w(struct virtual_world *world, size_t board);
 
+/* What sets a board apart from others of its model from now on: a hot slot, another split
+ * of its job's work.
+ */
+void virtual_world_set_trait(struct virtual_world *world, size_t board,
+                             const struct plant_trait *trait);
+
 /* What /proc would tell of a program (a proc_read_fn); `world` is the world. */
 int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world);
 

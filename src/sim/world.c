@@ -456,6 +456,13 @@ bool sim_world_driver_gone(const struct sim_world *world)
     return world->driver_gone;
 }
 
+void sim_world_set_trait(struct sim_world *world, size_t i,
+                         const struct plant_trait *trait)
+{
+    if (i < world->n_boards)
+        plant_gpu_set_trait(world->board[i].gpu, trait);
+}
+
 double sim_world_true_j(const struct sim_world *world, size_t i)
 {
     return i < world->n_boards ? plant_gpu_energy_j(world->board[i].gpu) : 0;

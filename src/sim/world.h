@@ -44,6 +44,9 @@ void sim_world_procs(const struct sim_world *world, size_t i, uint64_t utc_us,
                      struct sim_procs *ret);
 uint64_t sim_world_load_id(const struct sim_world *world);
 bool sim_world_driver_gone(const struct sim_world *world);
+/* What sets board i apart from now on. */
+void sim_world_set_trait(struct sim_world *world, size_t i,
+                         const struct plant_trait *trait);
 double sim_world_true_j(const struct sim_world *world, size_t i);
 double sim_world_true_w(const struct sim_world *world, size_t i);
 

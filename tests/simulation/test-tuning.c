@@ -19,6 +19,9 @@
 
 enum { BOARDS = 8, JOBS = 3, STATE = 65536 };
 static bool verbose;
+/* Of the next scene: what sets its boards apart, and search.slack. */
+static const struct plant_trait *traits;
+static double slack;
 
 struct play {
     const char *workload, *boards, *goal, *cap;
@@ -166,6 +169,7 @@ static int new_tunings(struct scene *s, uw_error *err)
         .boards = s->boards,
         .caps = s->caps,
         .sampler = sampler_of,
+        .slack = slack,
         .save = on_save,
         .note = on_note,
         .user = s,
@@ -182,6 +186,8 @@ static bool scene_open(struct scene *s)
     int r = loop_new_virtual(1000000000, 1700000000, &s->loop, &err);
     if (r >= 0)
         r = sim_machine_builtin("v100", BOARDS, &machine, &err);
+    for (size_t i = 0; traits && i < BOARDS; i++)
+        machine.board[i].trait = traits[i];
     if (r >= 0)
         r = virtual_world_new(s->loop, &machine, 1, &s->world, &err);
     struct gpu_open_opts gpu = {.clock = {clock_of, s->loop}, .backend_user = s->world};
@@ -778,6 +784,132 @@ static void actuator_goes(void)
     scene_close(&s);
 }
 
+/* ---- slack ---- */
+
+/* A pipeline of four stages whose boards wait spinning, and four boards of another kind.
+ */
+static const struct plant_trait stages[BOARDS] = {
+    {1, 1.00, 0.3}, {1, 0.84, 0.3}, {1, 0.92, 0.3}, {1, 0.88, 0.3}};
+
+struct pace {
+    double step_s, step_j; /* of the boards 0 to 3 */
+};
+
+/* The next so many seconds as they truly were. */
+static struct pace pace_of(struct scene *s, double seconds)
+{
+    struct step_mark from = tunings_steps(s->tunings, 1)->mark, to;
+    double energy_j = 0, steps, took_s;
+
+    for (size_t i = 0; i < 4; i++)
+        energy_j -= virtual_world_true_j(s->world, i);
+    pass(s, seconds);
+    for (size_t i = 0; i < 4; i++)
+        energy_j += virtual_world_true_j(s->world, i);
+    to = tunings_steps(s->tunings, 1)->mark;
+    if (!steps_between(&from, &to, &steps, &took_s))
+        return (struct pace){0, 0};
+    return (struct pace){took_s / steps, energy_j / steps * took_s / seconds};
+}
+
+/* The job's pace with slack or without: first as it is, then after board 1 has become
+ * the largest stage.
+ */
+static void pipeline(const char *goal, double share, bool change, struct pace *ret,
+                     uint32_t *ret_mw)
+{
+    struct play play = {.workload = "vgg19", .boards = "0,1,2,3", .seconds = 5000};
+    static const struct plant_trait larger = {1, 1.10, 0.3};
+    struct scene s;
+
+    play.goal = goal;
+    traits = stages;
+    slack = share;
+    if (scene_open(&s) && begin(&s, &play)) {
+        wait_for_hold(&s, 0);
+        pass(&s, 600);
+        for (size_t i = 0; i < 4; i++)
+            ret_mw[i] = in_force(&s, i);
+        ret_mw[4] = report_of(&s, 0)->held_mw;
+        ret[0] = pace_of(&s, 250);
+        if (change) {
+            virtual_world_set_trait(s.world, 1, &larger);
+            ret[1] = pace_of(&s, 800);
+            ret[2] = pace_of(&s, 250);
+        }
+        ok(report_of(&s, 0)->stalls == 0 && !report_of(&s, 0)->ended[0],
+           "%s, %.0f %%: no stall, and caps go on %s", goal, 100 * share,
+           report_of(&s, 0)->ended);
+        if (share > 0)
+            ok(strstr(s.said, "slack: ") != NULL, "… and says what it does");
+    }
+    scene_close(&s);
+    traits = NULL;
+    slack = 0;
+}
+
+static void waits_for_one(void)
+{
+    static const char *const goals[] = {"edp", "slowdown:1.05"};
+    struct pace with[3] = {{0}}, without[3] = {{0}};
+    uint32_t mw[5] = {0}, plain[5] = {0};
+
+    for (size_t k = 0; k < n_elements(goals); k++) {
+        pipeline(goals[k], 0.01, k == 0, with, mw);
+        pipeline(goals[k], 0, k == 0, without, plain);
+        double time = with[0].step_s / without[0].step_s;
+        double saved = 1 - with[0].step_j / without[0].step_j;
+        ok(mw[0] > mw[1] && mw[0] <= mw[4],
+           "%s: the largest stage keeps its watts: %.0f, %.0f, %.0f, %.0f W of %.0f W",
+           goals[k], w_of_mw(mw[0]), w_of_mw(mw[1]), w_of_mw(mw[2]), w_of_mw(mw[3]),
+           w_of_mw(mw[4]));
+        ok(plain[0] == plain[1] && plain[0] == plain[4], "… without slack all have one");
+        ok(saved >= 0.03, "… energy saved on top: %.1f %%", 100 * saved);
+        ok(time <= 1.012, "… at no more than the time allowed: %+.2f %%",
+           100 * (time - 1));
+        if (k > 0)
+            continue;
+        ok(with[1].step_s <= 1.02 * without[1].step_s,
+           "another stage becomes the largest: the minutes after it %+.2f %%",
+           100 * (with[1].step_s / without[1].step_s - 1));
+        ok(with[2].step_s <= 1.012 * without[2].step_s &&
+               with[2].step_j <= 0.985 * without[2].step_j,
+           "… and then %+.2f %% in time, %.1f %% energy saved",
+           100 * (with[2].step_s / without[2].step_s - 1),
+           100 * (1 - with[2].step_j / without[2].step_j));
+    }
+}
+
+/* A board of four leaves, another falls off: the others are not kept low for it. */
+static void one_leaves(void)
+{
+    const struct play play = {
+        .workload = "vgg19", .boards = "0,1,2,3", .goal = "edp", .seconds = 3000};
+    struct scene s;
+
+    traits = stages;
+    slack = 0.01;
+    if (scene_open(&s) && begin(&s, &play)) {
+        wait_for_hold(&s, 0);
+        pass(&s, 300);
+        ok(in_force(&s, 1) < in_force(&s, 0), "(boards have different caps)");
+        s.run[0].entry.boards = 7;
+        (void)tunings_on_job(s.tunings, ROSTER_CHANGE, &s.run[0].entry);
+        pass(&s, 10);
+        for (size_t i = 0; i < 4; i++)
+            ok(in_force(&s, i) == 300000, "board %zu has its original back: %.0f W", i,
+               w_of_mw(in_force(&s, i)));
+        wait_for_hold(&s, 0);
+        pass(&s, 300);
+        ok(in_force(&s, 1) < in_force(&s, 0) && in_force(&s, 3) == 300000,
+           "those that are left are looked at anew: %.0f, %.0f, %.0f W",
+           w_of_mw(in_force(&s, 0)), w_of_mw(in_force(&s, 1)), w_of_mw(in_force(&s, 2)));
+    }
+    scene_close(&s);
+    traits = NULL;
+    slack = 0;
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -787,7 +919,8 @@ int main(int argc, char **argv)
         {"several", several},      {"budgets", budgets},        {"meddling", meddling},
         {"named", named},          {"refused", refused},        {"silent", silent},
         {"boards", boards_change}, {"barred", barred},          {"restart", restart},
-        {"others", others_write},  {"actuator", actuator_goes},
+        {"others", others_write},  {"actuator", actuator_goes}, {"slack", waits_for_one},
+        {"leaves", one_leaves},
     };
     struct statfs fs;
 

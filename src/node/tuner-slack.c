@@ -1,0 +1,189 @@
+/* Slack between the boards of a job whose searched cap is held: core/slack/slack.h says
+ * which board gets which cap, here they are walked to and their windows told.  Never
+ * above the cap that is held; the ramp is the hold's, from the highest board that goes
+ * down to the lowest.
+ */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "core/slack/slack.h"
+#include "node/tuner-inside.h"
+
+#define BOUND_SLIP 0.002
+
+static bool wanted(const struct tuner *t)
+{
+    return t->o.slack > 0 && t->search && t->o.n >= 2 && t->o.n <= SLACK_BOARDS_MAX &&
+           t->o.goal.kind != GOAL_TIME && !t->slack.out && t->step.kind == SEARCH_HOLD &&
+           !t->visiting && !t->beat; /* a period is no measure of one per cent */
+}
+
+bool tuner_slack_moved(const struct tuner *t)
+{
+    for (size_t i = 0; t->slack.machine && i < t->o.n; i++)
+        if (t->slack.cap_mw[i] != t->slack.held_mw)
+            return true;
+    return false;
+}
+
+bool tuner_slack_measures(const struct tuner *t)
+{
+    const struct slack_step *step;
+
+    if (!t->slack.machine)
+        return false;
+    step = slack_step(t->slack.machine);
+    return step->kind != SLACK_HOLD || step->reference;
+}
+
+uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw)
+{
+    const struct tuner_slack *s = &t->slack;
+
+    if (!s->machine || t->visiting || t->stopped || t->step.kind != SEARCH_HOLD)
+        return mw;
+    uint32_t high = s->from_mw[i] > s->cap_mw[i] ? s->from_mw[i] : s->cap_mw[i];
+    if (mw < s->cap_mw[i])
+        return s->cap_mw[i];
+    return mw > high ? high : mw;
+}
+
+void tuner_slack_end(struct tuner *t)
+{
+    slack_free(t->slack.machine);
+    t->slack = (struct tuner_slack){0};
+}
+
+bool tuner_slack_stall(struct tuner *t)
+{
+    if (!tuner_slack_moved(t))
+        return false;
+    tuner_slack_end(t);
+    t->slack.out = true;
+    return true;
+}
+
+static uint32_t lowest(const uint32_t *v, size_t n)
+{
+    uint32_t low = UINT32_MAX;
+
+    for (size_t i = 0; i < n; i++)
+        if (v[i] < low)
+            low = v[i];
+    return low;
+}
+
+uint32_t tuner_slack_target(struct tuner *t)
+{
+    struct tuner_slack *s = &t->slack;
+
+    if (t->visiting)
+        return t->step.cap_mw;
+    if (t->step.kind != SEARCH_HOLD || (s->machine && t->step.cap_mw != s->held_mw))
+        tuner_slack_end(t);
+    if (!s->machine)
+        return t->step.cap_mw;
+    for (size_t i = 0; i < t->o.n; i++)
+        s->from_mw[i] = t->o.original_mw[i]; /* back from wherever it was */
+    return lowest(s->cap_mw, t->o.n);
+}
+
+/* No more than the goal's own bound has left; what the search may break it by is left in
+ * any case (core/optimum/search.h).
+ */
+static double allowance(const struct tuner *t)
+{
+    const struct account *a = &t->regime[t->report.n_regimes - 1];
+    double most = t->o.slack;
+
+    if (t->o.goal.kind == GOAL_SLOWDOWN && a->reference.windows && a->hold.windows) {
+        double so_far = account_mean_time(&a->hold) / account_mean_time(&a->reference);
+        most = fmin(most, t->o.goal.param / so_far - 1);
+    }
+    return fmax(BOUND_SLIP, most);
+}
+
+static bool begin(struct tuner *t)
+{
+    struct slack_range range[SLACK_BOARDS_MAX];
+    struct slack_setup setup = {
+        .board = range, .n = t->o.n, .allowance = allowance(t), .grain_mw = MW_PER_W};
+    struct search_result known;
+    uw_error err;
+
+    search_result(t->search, &known);
+    t->slack.held_mw = t->step.cap_mw;
+    for (size_t i = 0; i < t->o.n; i++) {
+        uint32_t least = board_view(t->o.boards[i])->limits.min_mw;
+        if (least < known.floor_mw)
+            least = known.floor_mw;
+        if (least > t->slack.held_mw)
+            least = t->slack.held_mw;
+        range[i] = (struct slack_range){least, t->slack.held_mw, t->slack.held_mw};
+        t->slack.cap_mw[i] = t->slack.from_mw[i] = t->slack.held_mw;
+    }
+    if (slack_new(&setup, &t->slack.machine, &err) >= 0)
+        return true;
+    tuner_note(t, true, "slack: not looked for: %s", err.text);
+    t->slack.out = true;
+    return false;
+}
+
+/* To the caps of the machine's step: up at once, down by the ramp. */
+static int go(struct tuner *t)
+{
+    const struct slack_step *step = slack_step(t->slack.machine);
+    uint64_t now = loop_now_ns(t->o.loop);
+    uint32_t high = 0;
+
+    tuner_note(t, step->kind == SLACK_MEASURE, "%s", step->why);
+    for (size_t i = 0; i < t->o.n; i++) {
+        t->slack.from_mw[i] = t->slack.cap_mw[i];
+        t->slack.cap_mw[i] = step->cap_mw[i];
+        if (t->slack.cap_mw[i] < t->slack.from_mw[i] && t->slack.from_mw[i] > high)
+            high = t->slack.from_mw[i];
+    }
+    uint32_t low = lowest(t->slack.cap_mw, t->o.n);
+    change_init(&t->change, 0);
+    account_hold_anew(tuner_account(t));
+    t->hold_at_mw = 0;
+    ramp_init(&t->ramp, high ? high : low, MW_PER_W, now);
+    ramp_to(&t->ramp, low, 0, tuner_ramp_rate(t), false, now);
+    t->first_seen = false;
+    t->state = TUNER_WALK;
+    return tuner_command(t, t->ramp.at_mw);
+}
+
+static bool same_caps(const struct tuner *t)
+{
+    return memcmp(slack_step(t->slack.machine)->cap_mw, t->slack.cap_mw,
+                  t->o.n * sizeof *t->slack.cap_mw) == 0;
+}
+
+int tuner_slack_on_window(struct tuner *t, const struct search_window *w, bool *ret_moved)
+{
+    struct slack_seen seen[SLACK_BOARDS_MAX];
+    double took_s = t->closed.time_s * t->closed.steps;
+    uw_error err;
+
+    *ret_moved = false;
+    if (!wanted(t) || (!t->slack.machine && !begin(t)))
+        return 0;
+    for (size_t i = 0; i < t->o.n; i++)
+        seen[i] = (struct slack_seen){.cap_w = w_of_mw(t->got_mw[i]),
+                                      .power_w = t->closed_board_j[i] / took_s};
+    struct slack_window window = {w->time_s, w->time_rse, seen};
+    if (slack_on_window(t->slack.machine, &window, &err) < 0) {
+        tuner_note(t, true, "slack: over: %s", err.text);
+        *ret_moved = tuner_slack_moved(t);
+        tuner_slack_end(t);
+        t->slack.out = true;
+        return *ret_moved ? tuner_next(t) : 0;
+    }
+    if (same_caps(t))
+        return 0;
+    *ret_moved = true;
+    return go(t);
+}
