@@ -3,11 +3,14 @@
  *     cuda-parts init          cuInit(0) of libcuda.so.1; prints its answer
  *     cuda-parts fork|exec     the same, then a child (another program) does it again
  *     cuda-parts names LIB     do the ids of cuda/cupti.h have their names there?
+ *     cuda-parts inject LIB    InitializeInjection() of it; prints whether this process
+ *                              runs with another's rights (set-uid)
  *     cuda-parts page FILE     a page with room for launches, as `underwatt run` makes it
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,6 +81,21 @@ static int names(const char *path)
     return wrong > 0;
 }
 
+static int inject(const char *path)
+{
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    void *at = lib ? dlsym(lib, "InitializeInjection") : NULL;
+    int (*fn)(void);
+
+    if (!at) {
+        printf("%s: %s\n", path, dlerror());
+        return 1;
+    }
+    memcpy(&fn, &at, sizeof at);
+    printf("%d secure %lu\n", fn(), getauxval(AT_SECURE));
+    return 0;
+}
+
 static int page(const char *dir)
 {
     struct progress_page *p = NULL;
@@ -101,6 +119,8 @@ int main(int argc, char **argv)
         return init_twice(argv[0], what[0] == 'e');
     if (strcmp(what, "names") == 0 && argc > 2)
         return names(argv[2]);
+    if (strcmp(what, "inject") == 0 && argc > 2)
+        return inject(argv[2]);
     if (strcmp(what, "page") == 0 && argc > 2)
         return page(argv[2]);
     return 2;

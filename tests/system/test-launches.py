@@ -104,6 +104,28 @@ def page_troubles():
     t.ok(p.returncode == 0 and not p.stderr, "no page: harmless", p)
 
 
+def set_uid():
+    """A program with another's rights reads none of its caller's environment."""
+    with tempfile.TemporaryDirectory(prefix="uw-setuid-") as home:
+        for folder in (home, tmp):
+            os.chmod(folder, 0o755)
+        program = pathlib.Path(shutil.copy(parts, home))
+        library = shutil.copy(LIBRARY, home)
+        for secure in (0, 1):
+            page = new_page()
+            os.chmod(page, 0o666)
+            if secure:
+                os.chown(program, 65534, 65534)
+                program.chmod(0o4755)
+            p = subprocess.run([program, "inject", library], env={**os.environ, "UNDERWATT_PROGRESS": page},
+                               capture_output=True, text=True, timeout=60)
+            if secure and "secure 0" in p.stdout:
+                t.skip("a set-uid program counts nothing", "set-uid has no effect in the temporary folder")
+                continue
+            t.ok(p.returncode == 0 and p.stdout == f"1 secure {secure}\n", "the driver is told that all is well", p)
+            t.equal(len(slots(page)), 1 - secure, "… a set-uid program takes no slot" if secure else "… a slot is taken")
+
+
 def train(steps, gpu):
     return [job, "200", SIM, "train", "--workload", "resnet50", "--gpus", str(gpu), "--steps", str(steps)]
 
@@ -141,6 +163,10 @@ try:
     counting()
     many()
     page_troubles()
+    if os.geteuid() == 0:
+        set_uid()
+    else:
+        t.skip("a set-uid program counts nothing", "root is needed to make one")
     with uwtest.Node(board="v100", count=4, speed=SPEED) as node:
         environment(node)
         steps(node, 0, "local", 300, "--local")
