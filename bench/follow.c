@@ -120,9 +120,14 @@ static void conclude(const struct answer *a, unsigned n, struct follow *ret)
             break;
         ret->periods_needed = a[i].found.periods;
     }
+    if (ret->confidence < FOLLOW_SURE) {
+        ret->why = PERIOD_NONE;
+        ret->period_s = 0;
+    }
 }
 
-int follow(const struct activity *a, size_t n, struct follow *ret, uw_error *err)
+int follow(const struct activity *a, size_t n, const struct period_sensor *sensor,
+           struct follow *ret, uw_error *err)
 {
     auto_(period_free) struct period *p = NULL;
     auto_(mem_free) struct answer *answers = calloc(ANSWERS, sizeof *answers);
@@ -130,6 +135,8 @@ int follow(const struct activity *a, size_t n, struct follow *ret, uw_error *err
     if (r < 0 || !answers)
         return fail(err, -ENOMEM, "no memory for a period estimator");
 
+    if (sensor)
+        period_sensor(p, sensor);
     unsigned asked = 0;
     double next_s = ASK_LEAST_S, last_s = 0;
     double whole_s = s_between(a[0].at_ns, a[n - 1].at_ns);

@@ -19,8 +19,12 @@ struct follow {
     double cpu_s; /* of the questions */
 };
 
-/* n > 0 samples of one board. */
-int follow(const struct activity *a, size_t n, struct follow *ret, uw_error *err);
+/* Below this confidence it is unknown, as the tuner has it (node/pulse.h). */
+#define FOLLOW_SURE 0.7
+
+/* n > 0 samples of one board; sensor: NULL, not known. */
+int follow(const struct activity *a, size_t n, const struct period_sensor *sensor,
+           struct follow *ret, uw_error *err);
 
 const char *why_word(enum period_why why);
 

@@ -2,7 +2,10 @@
  * simulated ones whose period is known.
  *
  *     period --trace FILE.csv|FOLDER
- *     period --self [--seeds N] [--only SHAPE] [--json FILE|-] [-v]
+ *     period --self [--seeds N] [--only SHAPE] [--blind] [--json FILE|-] [-v]
+ *
+ * Below a confidence of 0.7 a period is unknown.  --blind: the estimator is not told what
+ * sensor it hears, as with recorded traces.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -41,7 +44,7 @@ static int trace_file(const char *path, struct follow *ret, uw_error *err)
         *ret = (struct follow){.why = PERIOD_FEW};
         return 0;
     }
-    return follow(t.items, t.n, ret, err);
+    return follow(t.items, t.n, NULL, ret, err);
 }
 
 /* error: what the file could not be read for; NULL: it was. */
@@ -124,7 +127,7 @@ static int trace(const char *path, uw_error *err)
 
 struct options {
     const char *trace, *only, *json;
-    bool self, verbose;
+    bool self, verbose, blind;
     unsigned seeds;
 };
 
@@ -226,7 +229,7 @@ static int play_one(const struct options *o, unsigned length, enum shape shape, 
     int r = scene_play(&s, &tr, err);
 
     if (r == 0 && tr.n > 0)
-        r = follow(tr.items, tr.n, &f, err);
+        r = follow(tr.items, tr.n, o->blind ? NULL : &tr.sensor, &f, err);
     if (r < 0)
         return r;
     double error = error_of(&s, &tr, f.period_s);
@@ -476,6 +479,8 @@ static int parse(int argc, char **argv, struct options *o)
             o->self = true;
         else if (strcmp(a, "-v") == 0)
             o->verbose = true;
+        else if (strcmp(a, "--blind") == 0)
+            o->blind = true;
         else if (!next)
             return -EINVAL;
         else if (strcmp(a, "--trace") == 0)
@@ -501,7 +506,7 @@ int main(int argc, char **argv)
     if (parse(argc, argv, &o) < 0) {
         (void)fprintf(stderr,
                       "usage: period --trace FILE.csv|FOLDER | --self [--seeds N] "
-                      "[--only SHAPE] [--json FILE|-] [-v]\n");
+                      "[--only SHAPE] [--blind] [--json FILE|-] [-v]\n");
         return 2;
     }
     int r = o.trace ? trace(o.trace, &err) : self(&o, &err);

@@ -265,6 +265,12 @@ int scene_play(const struct scene *s, struct scene_trace *ret, uw_error *err)
     if (!sensor)
         return fail(err, -EINVAL, "no sensor generation '%s'", generation);
     board.sensor = *sensor;
+    bool mean = sensor->plain == PLANT_PLAIN_AVERAGE && generation == s->generation;
+    ret->sensor = (struct period_sensor){
+        s_of_ns(sensor->period_ns),
+        sensor->log_tau_s > 0 ? 0
+                              : s_of_ns(mean ? sensor->average_ns : sensor->window_ns),
+        w_of_mw(board.max_mw)};
     struct plant_gpu_opts opts = {
         .board = &board, .seed = s->seed, .start_ns = 99 * NS_PER_S, .coarse = true};
     int r = plant_gpu_new(&opts, &gpu, err);

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "core/progress/activity.h"
+#include "core/progress/period.h"
 #include "underwatt/error.h"
 
 enum shape {
@@ -53,8 +54,9 @@ struct scene {
 struct scene_trace {
     struct activity *items;
     size_t n;
-    double truth_s; /* the mean time of the pattern; 0: none could be told */
-    double other_s; /* SHAPE_TWO_JOBS: either is right; 0 */
+    double truth_s;              /* the mean time of the pattern; 0: none could be told */
+    struct period_sensor sensor; /* that it was read from */
+    double other_s;              /* SHAPE_TWO_JOBS: either is right; 0 */
 };
 
 const char *shape_name(enum shape shape);

@@ -344,8 +344,9 @@ static double most_as_alias(const struct period_sensor *s, double mean_w, double
     double top = fmax(s->most_w, mean_w), turn = M_PI * hz * s->window_s;
     double weak = 1 / (M_PI * s->window_s / s->update_s - turn);
 
-    if (fabs(s->window_s / s->update_s - 1) < 0.05) /* the zeros of its response */
-        weak *= sin(turn);
+    double ratio = s->window_s / s->update_s;
+    if (fabs(ratio - round(ratio)) < 0.05) /* the zeros of its response */
+        weak *= fabs(sin(turn));
     return 2 / M_PI * top * sin(M_PI * mean_w / top) * weak;
 }
 
@@ -354,11 +355,12 @@ static bool is_surely_real(const struct period *p, const struct period_found *f,
                            unsigned level)
 {
     for (unsigned b = 0; b < p->boards; b++) {
+        const struct level *l = &p->level[b][level];
         double top = 0, at_hz = 0, at_mean_w = 0;
-        for (unsigned h = 1; h / f->period_s * p->sensor.update_s < 0.4; h++) {
+        double most_hz = fmin(0.4 / p->sensor.update_s, 0.45 / fmax(1e-3, l->gap_s));
+        for (unsigned h = 1; h / f->period_s < most_hz; h++) {
             double hz = h / f->period_s, mean_w;
-            double seen =
-                amplitude(&p->level[b][level], f->from_ns, f->to_ns, hz, &mean_w);
+            double seen = amplitude(l, f->from_ns, f->to_ns, hz, &mean_w);
             if (seen <= top)
                 continue;
             top = seen;

@@ -17,6 +17,8 @@ enum {
 #define LEAST_CYCLES 2.9
 #define STEPS_A_TURN 8.0 /* of the scan: phase at the span's end moves by 1/8 */
 #define LEAST_SURPRISE 7.5
+#define LEAST_SURPRISE_FEW 10.0 /* noise that wanders repeats itself a few times, too */
+#define FEW_CYCLES 4.0
 
 struct candidate {
     double hz, score;
@@ -376,7 +378,8 @@ static void prove(const struct view *v, double hz, struct repeat *ret)
         double edge = 0.5 * v->dt_s / (v->span_s * sqrt(fmax(1, ret->cycles)));
         ret->rse = hypot(sqrt(var) / hz, edge);
     }
-    if (ret->surprise >= LEAST_SURPRISE && ret->cycles >= LEAST_CYCLES - 0.1)
+    double least = ret->cycles < FEW_CYCLES ? LEAST_SURPRISE_FEW : LEAST_SURPRISE;
+    if (ret->surprise >= least && ret->cycles >= LEAST_CYCLES - 0.1)
         ret->why = PERIOD_FOUND;
 }
 
