@@ -1,6 +1,6 @@
 /* What sampling costs: driver calls a board and second, this process' CPU and memory, at
  * each rate, with the daemon's roster beside it.  One JSON object a line.  Started in a
- * world (simulated or real) as: sampling LIBRARY rest|job|search|all SECONDS
+ * world (simulated or real) as: sampling LIBRARY rest|job|search|listen|all SECONDS
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,6 +19,8 @@ static struct {
     struct loop *loop;
     struct boards *set;
     struct sampler *sampler[BOARDS_MAX];
+    bool heard; /* … as for a job that tells of no steps */
+    struct sampler_ear ear[BOARDS_MAX];
     struct roster *roster;
     enum sampler_rate rate;
     const char *name;
@@ -109,6 +111,13 @@ static void on_event(enum roster_event event, const struct job_entry *job, void 
     (void)user;
 }
 
+static void on_heard(size_t board, const struct gpu_sample *s, void *user)
+{
+    (void)board;
+    (void)s;
+    (void)user;
+}
+
 static int on_ready(struct boards *boards, int r, const uw_error *err, void *user)
 {
     struct roster_opts roster = {.loop = b.loop, .boards = boards, .on_event = on_event};
@@ -128,6 +137,8 @@ static int on_ready(struct boards *boards, int r, const uw_error *err, void *use
         r = sampler_new(b.loop, &board, 1, &opts, &b.sampler[i], &text);
         if (r == 0)
             sampler_rate(b.sampler[i], 0, b.rate, false);
+        if (r == 0 && b.heard)
+            sampler_hear(b.sampler[i], 0, &b.ear[i]);
     }
     if (r == 0)
         r = roster_new(&roster, &b.roster, &text);
@@ -141,7 +152,7 @@ static int on_ready(struct boards *boards, int r, const uw_error *err, void *use
 
 int main(int argc, char **argv)
 {
-    static const char *const rates[] = {"all", "rest", "job", "search"};
+    static const char *const rates[] = {"all", "rest", "job", "search", "listen"};
     struct boards *boards = NULL;
     uw_error err = {{0}};
     size_t rate = 0;
@@ -150,10 +161,14 @@ int main(int argc, char **argv)
         rate++;
     if (argc != 4 || rate == n_elements(rates) ||
         parse_double(argv[3], &b.seconds, &err) < 0) {
-        (void)fprintf(stderr, "usage: sampling LIBRARY rest|job|search|all SECONDS\n");
+        (void)fprintf(stderr,
+                      "usage: sampling LIBRARY rest|job|search|listen|all SECONDS\n");
         return 2;
     }
-    b.rate = (enum sampler_rate)rate;
+    b.heard = strcmp(rates[rate], "listen") == 0;
+    for (size_t i = 0; b.heard && i < BOARDS_MAX; i++)
+        b.ear[i].fn = on_heard;
+    b.rate = b.heard ? SAMPLER_SEARCH : (enum sampler_rate)rate;
     b.name = rates[rate];
     int r = loop_new_real((struct loop_clock){0, 1}, &b.loop, &err);
     struct gpu_open_opts opts = {.library = argv[1], .clock = {clock_of, b.loop}};

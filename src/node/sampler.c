@@ -15,6 +15,7 @@ enum {
     SEARCH_MS = 100,
     METER_PERIOD_MS = 50,
     GRID_MS = 50,
+    HEARD_MS = 500,     /* between readings of the counter of a board that is heard */
     HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
     RETRY_MS = 1000,    /* after a call that failed */
     LEAST_GAP_US = 500, /* between calls of a board */
@@ -247,6 +248,8 @@ static bool due(struct probe *p, enum group g, uint64_t now_ns)
     uint32_t ms = group_ms[p->rate][g];
     if (g == GROUP_LIMITS && p->held && ms > HELD_MS)
         ms = HELD_MS;
+    if (g == GROUP_ENERGY && p->ears && ms > HEARD_MS)
+        ms = HEARD_MS;
     p->due_ns[g] = now_ns + ms * NS_PER_MS;
     return true;
 }
@@ -262,7 +265,9 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     else {
         meter_state(p->meter, &state);
         bool counts = state.counter_used && !state.counter_stuck;
-        if (!state.counter_fed || due(p, GROUP_ENERGY, now_ns))
+        /* where power is a call of its own and heard each round */
+        bool spare = p->ears && counts && !p->instant && !state.intent;
+        if ((!state.counter_fed && !spare) || due(p, GROUP_ENERGY, now_ns))
             want |= GPU_HAS_ENERGY;
         /* Fields cost nothing beside each other; the plain reading is a call. */
         if (p->instant && (!counts || p->rate != SAMPLER_REST))
