@@ -62,7 +62,7 @@ static void tell_known(struct tuner *t, const struct pulse_heard *h)
     t->report.confidence = h->confidence;
 }
 
-/* For any period, in what is heard from now on. */
+/* For any period (anew: in what is heard from now on), or for that of a hold resumed. */
 static void listen(struct tuner *t, bool anew, double every_s)
 {
     struct pulse_want want = {
@@ -74,6 +74,14 @@ static void listen(struct tuner *t, bool anew, double every_s)
         .user = t,
     };
 
+    const struct account_mean *hold = &tuner_account(t)->hold;
+
+    if (!anew && t->known_by_period && t->report.holding && hold->windows > 0) {
+        want.least_s = account_mean_time(hold) / NEAR;
+        want.most_s = account_mean_time(hold) * NEAR;
+        want.from_ns = loop_now_ns(t->o.loop);
+        want.first_s = every_s;
+    }
     t->heard_s = 0;
     pulse_listen(t->o.pulse, &want);
 }
@@ -201,8 +209,11 @@ static int heard_waiting(struct tuner *t, const struct pulse_heard *h)
         tell_unknown(t, h);
         if (s_between(t->listen_ns, h->at_ns) < UNKNOWN_S)
             return 0;
-        if (t->report.holding && !t->safe) /* resumed, or lost while it held */
-            return tuner_blind(t);
+        if (t->report.holding && !t->safe) { /* resumed, and not seen again */
+            int r = tuner_blind(t);
+            tuner_listen_anew(t);
+            return r;
+        }
         return t->safe ? 0 : go_safe(t, h->at_ns);
     }
     if (t->heard_s > 0 && fabs(h->period_s / t->heard_s - 1) <= SAME + 3 * h->rse)

@@ -265,10 +265,39 @@ def found(t, node, _):
     t.equal(run.p.wait(30), 143, "CMD is ended")
 
 
+def unseen(t, node, d):
+    """A job that tells of no steps, and one that the daemon found by itself: by their periods."""
+    run = Run(node, "--goal", "edp", "--gpus", "0", "--name", "quiet", "--", "env", "-u", "UNDERWATT_PROGRESS",
+              *train("0", 560, "vgg19"))
+    alone = node.train("--workload", "vgg19", "--gpus", "1", "--steps", "560", "--phases", "train")
+
+    def by_period():
+        all_of = [d.ask("GET", f"/v1/jobs/{j['id']}")[1] for j in jobs(node)]
+        return all_of if len(all_of) == 2 and all(
+            ((j.get("search") or {}).get("details") or {}).get("progress") == "period" for j in all_of) else None
+    found_all = wait(by_period, 60)
+    t.ok(found_all, "both are searched by the period of their boards' power", [run.said(), jobs(node)])
+    for job in found_all or []:
+        how = job["search"]["details"]
+        t.ok(0.85 < how["period_s"] < 1.5 and how["period_confidence"] >= 0.7 and job["steps"] == 0,
+             f"… that of their steps, 0.88 s and more: {how['period_s']:.3f} s ({job['source']})", how)
+    t.ok(wait(lambda: limit(node, 0) < 220000 and limit(node, 1) < 220000, 60), "… and capped",
+         [limit(node, 0), limit(node, 1), jobs(node)])
+    t.equal(run.p.wait(150), 0, "the one ends well")
+    r = run.report()
+    t.ok(r["progress"] == "period" and r["saved"] and r["restored"] and r["steps"] == 0
+         and "stands for a step" in run.said(), "… its report says by what it was searched", [r, run.said()])
+    alone.terminate()
+    alone.wait()
+    t.ok(wait(lambda: limit(node, 0) == limit(node, 1) == 260000, 30), "all boards have their originals")
+
+
 def play(t, name, board_count, cases):
     """Cases of one node, one after the other."""
-    with uwtest.Node(board="v100", count=board_count, speed=3 if name == "slow" else SPEED) as node:
-        d = node.daemon()
+    quiet = name == "quiet"
+    with uwtest.Node(board="rtx6000" if quiet else "v100", count=board_count,
+                     speed=3 if name == "slow" else 10 if quiet else SPEED) as node:
+        d = node.daemon("search: {found_jobs: edp}\n" if quiet else "")
         for case in cases:
             began = time.monotonic()
             case(t, node, d)
@@ -280,7 +309,7 @@ def play(t, name, board_count, cases):
 def main():
     t = uwtest.Tap()
     nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]), "both": (3, [both_die]),
-             "slow": (3, [whole_energy])}
+             "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:
         for f in [pool.submit(play, t, n, *nodes[n]) for n in wanted]:
