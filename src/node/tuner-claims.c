@@ -175,6 +175,17 @@ static bool set_answered(struct tuner_claims *c, struct claims_ask *a,
     return true;
 }
 
+static bool any_lost(const struct tuner_claims *c)
+{
+    for (size_t i = 0; i < c->o.n; i++) {
+        struct caps_view v;
+        caps_look(c->o.caps, c->slot[i].at, &v);
+        if (v.state == CAPS_LOST)
+            return true;
+    }
+    return false;
+}
+
 static bool hold_answered(struct tuner_claims *c, struct claims_ask *a,
                           const struct caps_view *v, struct actuator_reply *reply)
 {
@@ -187,7 +198,7 @@ static bool hold_answered(struct tuner_claims *c, struct claims_ask *a,
             reply_text(reply, ACTUATOR_GONE, v->text);
         return now - a->still_ns >= HOLD_LATE_NS;
     }
-    c->lost = false;
+    c->lost = any_lost(c); /* another board may be: not told a second time */
     (void)stuck(v, reply);
     return true;
 }

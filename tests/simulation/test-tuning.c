@@ -921,6 +921,24 @@ static void one_leaves(void)
         ok(in_force(&s, 1) < in_force(&s, 0) && in_force(&s, 3) == 300000,
            "those that are left are looked at anew: %.0f, %.0f, %.0f W",
            w_of_mw(in_force(&s, 0)), w_of_mw(in_force(&s, 1)), w_of_mw(in_force(&s, 2)));
+        struct sim_fault fault;
+        uw_error err = {""};
+        int r = sim_fault_parse("2 lost", &fault, &err);
+        if (r >= 0)
+            r = virtual_world_fault(s.world, &fault, &err);
+        pass(&s, 60);
+        ok(r >= 0 && in_force(&s, 0) == 300000 && in_force(&s, 1) == 300000,
+           "a board falls off the bus: the others have their originals, %.0f and %.0f W "
+           "%s",
+           w_of_mw(in_force(&s, 0)), w_of_mw(in_force(&s, 1)), err.text);
+        r = sim_fault_parse("2 found", &fault, &err);
+        if (r >= 0)
+            r = virtual_world_fault(s.world, &fault, &err);
+        pass(&s, 200);
+        ok(r >= 0 && in_force(&s, 0) < 300000 && in_force(&s, 1) < in_force(&s, 0) &&
+               in_force(&s, 2) < 300000,
+           "it is back, and so are the caps: %.0f, %.0f, %.0f W",
+           w_of_mw(in_force(&s, 0)), w_of_mw(in_force(&s, 1)), w_of_mw(in_force(&s, 2)));
     }
     scene_close(&s);
     traits = NULL;
