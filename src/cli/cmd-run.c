@@ -47,6 +47,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"label", 0, "KEY=VALUE", "a label of the job, for reports; may be repeated",
          opt_label, &j.labels},
         {"class", 0, "NAME", "class of the daemon's settings for caps", opt_text, &j.cls},
+        {"no-history", 0, NULL, "begin anew, and leave nothing for the next run",
+         opt_flag, &j.no_history},
         {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
          &j.local},
     };

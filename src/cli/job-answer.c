@@ -94,6 +94,10 @@ static void take_report(const struct json_value *search, struct job_answer *a)
     r->modelled = isfinite(take_number(d, "model_saving"));
     r->model_saving = or_0(take_number(d, "model_saving"));
     r->model_slowdown = or_0(take_number(d, "model_slowdown"));
+    r->earlier_job = take_u64(d, "earlier_job");
+    r->memory = !r->earlier_job                  ? SEARCH_MEMORY_NONE
+                : take_bool(d, "earlier_denied") ? SEARCH_MEMORY_DENIED
+                                                 : SEARCH_MEMORY_KEPT;
     take_copy(d, "why", r->why, sizeof r->why);
     take_progress(d, r);
     take_copy(d, "ended", r->ended, sizeof r->ended);

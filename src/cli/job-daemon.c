@@ -22,6 +22,7 @@
 #include "io/progress.h"
 #include "node/job.h"
 #include "node/jobdoor.h"
+#include "node/same.h"
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
 
@@ -85,6 +86,18 @@ static uint64_t wall_ms(const struct remote *r, double ms)
 
 /* ---- asking the daemon (before the loop runs, or in the worker) ---- */
 
+/* What makes this run the same as another, unless the user wants none remembered. */
+static void put_command(struct json_out *o, const struct remote *r)
+{
+    auto_(mem_free) char *dir = get_current_dir_name();
+    char command[SAME_TEXT] = "";
+
+    if (dir && !r->j->no_history)
+        same_command(r->argv, dir, command);
+    if (command[0])
+        json_out_text(o, "command", command);
+}
+
 static struct json_out *describe(const struct remote *r, pid_t pid)
 {
     const struct job_run *j = r->j;
@@ -114,6 +127,7 @@ static struct json_out *describe(const struct remote *r, pid_t pid)
     }
     if (j->cls)
         json_out_text(o, "class", j->cls);
+    put_command(o, r);
     if (j->caps == SESSION_SEARCH) {
         json_out_text(o, "goal", goal_text(&j->goal, goal));
     } else {

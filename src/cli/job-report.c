@@ -93,6 +93,16 @@ static void print_progress(const struct job_run *j, const struct session_result 
             100 * t->busy);
 }
 
+static void print_memory(const struct tuner_report *t, FILE *to)
+{
+    if (t->earlier_job && t->memory == SEARCH_MEMORY_DENIED)
+        (void)fprintf(to, "  memory job %" PRIu64 "'s caps did not fit: forgotten\n",
+                      t->earlier_job);
+    else if (t->earlier_job)
+        (void)fprintf(to, "  memory went by job %" PRIu64 ", the last run of this one\n",
+                      t->earlier_job);
+}
+
 static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -131,6 +141,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
                       "cap: %s, %+.1f s\n",
                       s->search_s, t->windows, t->n_caps, figure_joules(s->cost_j).t,
                       s->cost_s);
+    print_memory(t, to);
     if (t->changes || t->stalls)
         (void)fprintf(to, "  looked again %u times; %u stalls\n", t->changes, t->stalls);
     if (t->ended[0] && !t->ended_ns) /* the daemon tells no time */

@@ -27,6 +27,7 @@ struct job_run {
     struct inject inject;
     /* for the daemon */
     bool local; /* --local: without it */
+    bool no_history;
     const char *name, *cls;
     struct job_labels {
         struct label label[LABELS_MAX];

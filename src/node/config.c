@@ -80,6 +80,7 @@ static const struct key keys[] = {
     {"jobs.look", DURATION, AT(jobs.look_ns), 0.5, 60, RESTART, NULL},
     {"search.found_jobs", GOAL, AT(search), 0, 0, LIVE, NULL},
     {"search.slack", PERCENT, AT(slack), 0, 5, RESTART, NULL},
+    {"search.history", DURATION, AT(history_ns), 0, 10 * YEAR_S, LIVE, NULL},
     {"search.reference_share", PERCENT, AT(reference_share), 0, 5, RESTART, NULL},
     {"ledger.path", PATH, AT(ledger.path), 0, 0, RESTART, NULL},
     {"ledger.keep.fine", DURATION, AT(ledger.keep_fine_ns), 3600, 100 * YEAR_S, LIVE, NULL},

@@ -116,6 +116,7 @@ struct node_config {
     struct config_search search;
     double
         slack; /* time a job may lose so that boards that wait get fewer watts; 0: off */
+    uint64_t history_ns;    /* what searches measured is kept; 0: not at all */
     double reference_share; /* of a job's time, to measure what is saved; 0: none */
     struct config_ledger ledger;
     struct config_api api;

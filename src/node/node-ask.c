@@ -580,6 +580,7 @@ static int begin_job(struct node *node, const struct node_who *who,
     rec->goal = ask->goal;
     rec->cap = capped ? ask->cap : (struct cap_arg){0};
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
+    same_job(ask->command, ask->reg.label, ask->reg.n_labels, rec->same);
     if (ask->search || capped)
         r = node_tuning_begin(node, roster_find(node->roster, id), rec, NULL, err);
     if (r < 0) {

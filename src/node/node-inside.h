@@ -14,7 +14,9 @@
 #include "io/ledger-queue.h"
 #include "io/ledger.h"
 #include "node/book.h"
+#include "node/history.h"
 #include "node/node.h"
+#include "node/same.h"
 #include "node/sampler.h"
 #include "node/tuning.h"
 #include "node/windows.h"
@@ -86,6 +88,7 @@ struct node_job_rec {
     struct goal goal;
     struct cap_arg cap;
     char cls[CONFIG_WORD];          /* "" default */
+    char same[SAME_TEXT];           /* what makes it the same as another; "" nothing */
     double before_j, before_half_j; /* booked by earlier runs */
     struct job_entry last;          /* as it was when it ended */
     uint64_t ended_ns;              /* 0: runs */
@@ -134,6 +137,7 @@ struct node {
     struct ledger_queue *queue;
     struct loop_timer *flush;
     bool flushing;             /* … is due */
+    struct history *history;   /* what searches measured */
     struct loop_worker *saver; /* writes searches' states */
     struct book_board before[BOARDS_MAX];
     struct loop_timer *tick, *reopen;
@@ -221,6 +225,13 @@ void node_save(struct node *node, const char *path, const char *text,
 /* A search wants windows of this board. */
 bool node_is_searched(struct node *node, size_t board);
 
+/* node-history.c: what the last run of a job measured, for its next */
+int node_history_start(struct node *node, uw_error *err);
+bool node_history_earlier(uint64_t job, uint64_t boards, struct tuner_earlier *ret,
+                          void *user);
+void node_history_learnt(uint64_t job, uint64_t boards, const struct tuner_report *r,
+                         void *user);
+
 /* node-book.c: each stretch of each board, to jobs, idle and the rest */
 int node_book_start(struct node *node, uw_error *err);
 void node_book_stop(struct node *node);
@@ -265,6 +276,7 @@ void node_ledger_total(struct node *node, const struct book_total *total);
 /* How long rows are kept, once the configuration was read anew. */
 void node_ledger_configure(struct node *node);
 void node_ledger_job(struct node *node, const struct job_entry *job);
+void node_ledger_search(struct node *node, const struct ledger_search *s);
 void node_ledger_caps(struct node *node, const struct caps_what *what);
 /* board SIZE_MAX, uid (uid_t)-1: of none. */
 void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t uid,

@@ -285,6 +285,8 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                                        : -1,
                                    .slack = node->config.slack,
                                    .save = on_save,
+                                   .earlier = node_history_earlier,
+                                   .learnt = node_history_learnt,
                                    .note = on_note,
                                    .user = node};
     int r = roster_new(&roster, &node->roster, err);

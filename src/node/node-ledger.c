@@ -44,7 +44,9 @@ static struct ledger_keep keep_of(const struct node_config *config)
 {
     return (struct ledger_keep){.booked_ns = config->ledger.keep_fine_ns,
                                 .minute_ns = config->ledger.keep_minute_ns,
-                                .hour_ns = config->ledger.keep_hour_ns};
+                                .hour_ns = config->ledger.keep_hour_ns,
+                                .search_ns =
+                                    config->history_ns ? config->history_ns : NS_PER_MS};
 }
 
 void node_ledger_configure(struct node *node)
@@ -143,6 +145,8 @@ static void read_ask(const struct ledger_job *job, struct node_job_rec *rec)
 {
     if (job->cls)
         (void)snprintf(rec->cls, sizeof rec->cls, "%s", job->cls);
+    if (job->command)
+        (void)snprintf(rec->same, sizeof rec->same, "%s", job->command);
     rec->search =
         job->goal && job->goal[0] && goal_parse(job->goal, &rec->goal, NULL) == 0;
     rec->cap.mw = rec->search ? 0 : job->named_mw;
@@ -280,10 +284,12 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
 
 int node_ledger_take_over(struct node *node, uw_error *err)
 {
-    if (!node->ledger)
-        return 0;
-    int r = ledger_open_jobs(node->ledger, take_over_job, node, err);
+    int r = node_history_start(node, err);
 
+    if (!node->ledger)
+        return r;
+    if (r >= 0)
+        r = ledger_open_jobs(node->ledger, take_over_job, node, err);
     if (r >= 0)
         r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), take_over_claim,
                                node, err);
@@ -305,6 +311,8 @@ static void add_claim(struct node *node, struct ledger_batch *b,
  */
 static void restate(struct node *node)
 {
+    for (size_t i = 0; i < history_count(node->history); i++)
+        node_ledger_search(node, history_at(node->history, i));
     for (size_t i = 0; i < roster_count(node->roster); i++)
         node_ledger_job(node, roster_at(node->roster, i));
     for (size_t i = 0; i < node->n; i++) {
@@ -477,6 +485,7 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
     }
     if (rec) {
         row.cls = rec->cls;
+        row.command = rec->same;
         if (!rec->search && rec->cap.percent > 0)
             (void)snprintf(goal, sizeof goal, CAP_GOAL "%.12g%%", rec->cap.percent);
         row.goal = rec->search ? goal_text(&rec->goal, goal) : goal;
@@ -484,6 +493,14 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
     }
     added(node, ledger_add_job(b, &row));
     flush_soon(node);
+}
+
+void node_ledger_search(struct node *node, const struct ledger_search *s)
+{
+    struct ledger_batch *b = rows(node);
+
+    if (b)
+        added(node, ledger_add_search(b, s));
 }
 
 static void add_claim(struct node *node, struct ledger_batch *b,

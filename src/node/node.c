@@ -453,6 +453,7 @@ void node_free(struct node *node)
     node_keep_no_more(node);
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
+    history_free(node->history);
     free(node->view_job);
     free(node->away.known);
     free(node);

@@ -95,8 +95,9 @@ struct node_job {
     bool search; /* find the best cap for goal, else cap where it is set */
     struct goal goal;
     struct cap_arg cap;
-    const char *cls; /* class of caps' settings; NULL: default */
-    int page_fd;     /* the progress page, taken over; -1: none (yet) */
+    const char *cls;     /* class of caps' settings; NULL: default */
+    const char *command; /* what is run, in any words of the asker's; NULL: unknown */
+    int page_fd;         /* the progress page, taken over; -1: none (yet) */
 };
 int node_job_begin(struct node *node, const struct node_who *who,
                    const struct node_job *ask, uint64_t *ret_id, uw_error *err);

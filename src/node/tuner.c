@@ -222,11 +222,27 @@ static struct search_step next_step(struct tuner *t)
     return step;
 }
 
+/* Once: that an earlier run's curve does not fit this one's. */
+static void tell_memory(struct tuner *t)
+{
+    struct search_result known = {0};
+
+    if (!t->search || !t->report.earlier_job || t->report.memory == SEARCH_MEMORY_DENIED)
+        return;
+    search_result(t->search, &known);
+    t->report.memory = known.memory;
+    if (known.memory == SEARCH_MEMORY_DENIED)
+        tuner_note(t, true,
+                   "what job %" PRIu64 " measured does not fit this run: forgotten",
+                   t->report.earlier_job);
+}
+
 int tuner_next(struct tuner *t)
 {
     uint64_t now = loop_now_ns(t->o.loop);
 
     t->step = next_step(t);
+    tell_memory(t);
     bool reference =
         t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
     if (t->step.kind == SEARCH_HOLD) {
@@ -785,6 +801,24 @@ static void take_known(struct tuner *t)
         search_on_found(t->search, k->held_mw);
 }
 
+static int take_earlier(struct tuner *t, uw_error *err)
+{
+    const struct tuner_earlier *e = t->o.earlier;
+    int r = 0;
+
+    if (!t->search || !e || e->n == 0 || (t->o.known && t->o.known->n_caps > 0))
+        return 0;
+    for (size_t i = 0; i < e->n && r >= 0; i++)
+        r = search_on_earlier(t->search, &e->window[i], e->demand_w, err);
+    if (r < 0)
+        return fail_in(err, r, "job %" PRIu64, e->job);
+    t->report.earlier_job = e->job;
+    t->report.memory = SEARCH_MEMORY_KEPT;
+    tuner_note(t, true, "has %zu caps of job %" PRIu64 " to go by, this job's last run",
+               e->n, e->job);
+    return 0;
+}
+
 int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
 {
     auto_(tuner_free) struct tuner *t = calloc(1, sizeof *t);
@@ -809,10 +843,13 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     } else {
         r = fixed_cap(t, err);
     }
+    if (r >= 0)
+        r = take_earlier(t, err);
     if (r < 0)
         return r;
     take_known(t);
     t->o.known = NULL;
+    t->o.earlier = NULL;
     steps_init(&t->steps);
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(opts->loop));
     t->commanded_mw = t->report.original_mw;

@@ -33,6 +33,14 @@
 
 struct tuner;
 
+/* What an earlier run of the job measured, for search_on_earlier(). */
+struct tuner_earlier {
+    uint64_t job; /* whose it was */
+    struct search_window window[SEARCH_EARLIER_MAX];
+    size_t n;
+    double demand_w;
+};
+
 enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 320, TUNER_REGIMES_MAX = 16 };
 
 /* One line for a human about what happens; important: worth a line of its own. */
@@ -92,6 +100,8 @@ struct tuner_opts {
     tuner_note_fn note;
     void *user;
     const struct tuner_known *known; /* or NULL; borrowed for tuner_new() */
+    /* Or NULL; borrowed as well, and left out where caps of this run are known. */
+    const struct tuner_earlier *earlier;
 };
 
 /* -ERANGE: a cap outside a board's range (text: GPU, value, range; a percentage: outside
@@ -160,6 +170,8 @@ struct tuner_report {
     bool modelled; /* what the search's model says of the cap it would hold: */
     double model_saving,
         model_slowdown;            /* part of the reference's energy; time over its */
+    enum search_memory memory;     /* of an earlier run: */
+    uint64_t earlier_job;          /* whose; 0: none was told */
     const struct account *account; /* one a regime: the job's changes end one */
     size_t n_regimes;
     struct account_saved saved;

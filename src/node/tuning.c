@@ -108,6 +108,13 @@ static void remember(struct tuning *t)
                        board_view(t->board[i])->info->uuid);
 }
 
+/* For the next run of the job. */
+static void learn(struct tuning *t)
+{
+    if (t->ask.search && t->all->o.learnt)
+        t->all->o.learnt(t->job, t->boards, tuner_report(t->tuner), t->all->o.user);
+}
+
 static void save_what_grew(struct tuning *t, uint64_t now)
 {
     const struct tuner_report *r = tuner_report(t->tuner);
@@ -116,6 +123,8 @@ static void save_what_grew(struct tuning *t, uint64_t now)
 
     if (held == t->saved_held_mw && (r->windows == t->saved_windows || !late))
         return;
+    if (held && held != t->saved_held_mw)
+        learn(t);
     remember(t);
     save(t);
 }
@@ -226,6 +235,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
     struct tunings *ts = t->all;
     struct sampler *samplers[BOARDS_MAX];
     struct tuner_known known = t->memory.known;
+    struct tuner_earlier earlier;
 
     int r = take_boards(t, samplers, err);
     if (r < 0) {
@@ -255,6 +265,9 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .user = t,
         .known = known.n_regimes ? &known : NULL,
     };
+    if (t->ask.search && ts->o.earlier &&
+        ts->o.earlier(t->job, t->wanted, &earlier, ts->o.user))
+        opts.earlier = &earlier;
     r = meters_new(samplers, t->n, &t->meters, err);
     if (r >= 0)
         r = make_claims(t, err);
@@ -294,6 +307,7 @@ static int close_tuner(struct tuning *t)
 static void after_close(struct tuning *t)
 {
     t->report = *tuner_report(t->tuner);
+    learn(t);
     remember(t);
     t->report.account = t->memory.regime;
     t->report.cap = t->memory.cap;

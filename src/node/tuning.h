@@ -32,6 +32,15 @@ struct tunings_opts {
     /* State to be kept with the job (one line of JSON), whenever it has changed. */
     void (*save)(uint64_t job, const char *state, void *user);
     void (*note)(uint64_t job, const char *text, bool important, void *user);
+    /* What an earlier run of the job measured on as many boards like these (bits); false:
+     * nothing.  Or NULL.
+     */
+    bool (*earlier)(uint64_t job, uint64_t boards, struct tuner_earlier *ret, void *user);
+    /* What its search has measured on these boards, when it holds a cap and at its end.
+     * Or NULL.
+     */
+    void (*learnt)(uint64_t job, uint64_t boards, const struct tuner_report *report,
+                   void *user);
     void *user;
 };
 int tunings_new(const struct tunings_opts *opts, struct tunings **ret, uw_error *err);

@@ -4,10 +4,12 @@ clock: several searches at once, clients and daemons that are killed, values tha
 refused before CMD starts, and never two writers.  Each case has boards of its own.
 """
 import concurrent.futures
+import contextlib
 import json
 import os
 import pathlib
 import signal
+import sqlite3
 import sys
 import time
 
@@ -86,6 +88,22 @@ def refused(t, node, _):
          f"{p.returncode} {p.stdout!r} {p.stderr}")
     p = node.run("underwatt", "run", "-q", "--goal", "edp", "--gpus", "0", "--", "sh", "-c", "kill -TERM $$")
     t.equal(p.returncode, 143, "a signal that ended it is told as a shell does")
+
+
+def same(t, node, d):
+    """What makes a run the same as another goes to the daemon as a hash, or not at all."""
+    def command(name):
+        with contextlib.closing(sqlite3.connect(f"file:{d.ledger}?mode=ro", uri=True)) as db:
+            row = db.execute("SELECT command FROM job WHERE name = ?", (name,)).fetchone()
+        return row
+    runs = {"a": ([], "1"), "b": ([], "1"), "c": ([], "2"), "d": (["--no-history"], "1")}
+    for name, (opts, arg) in runs.items():
+        node.run("underwatt", "run", "-q", *opts, "--goal", "edp", "--gpus", "0", "--name", f"same {name}",
+                 "--", "true", arg)
+    t.ok(wait(lambda: command("same d"), 20), "the runs are in the ledger")
+    a, b, c, none = (command(f"same {name}")[0] for name in runs)
+    t.ok(a and len(a) == 32 and a == b and a != c, "a hash, the same for the same arguments", f"{a} {b} {c}")
+    t.equal(none, None, "--no-history: none")
 
 
 def other_writer(t, node, _):
@@ -308,7 +326,7 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    nodes = {"jobs": (6, [refused, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]), "both": (3, [both_die]),
+    nodes = {"jobs": (6, [refused, same, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]), "both": (3, [both_die]),
              "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:

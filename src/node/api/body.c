@@ -330,8 +330,9 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
 int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *node,
              struct body_job *ret, uw_error *err)
 {
-    static const char *const keys[] = {"name",   "source", "gpus", "pid",   "uid",
-                                       "labels", "goal",   "cap",  "class", NULL};
+    static const char *const keys[] = {"name",  "source",  "gpus", "pid",
+                                       "uid",   "labels",  "goal", "cap",
+                                       "class", "command", NULL};
     struct body_job j = {.ask = {.reg = {.name = ""}, .page_fd = -1}};
     uint64_t other = uid;
     int r = only(v, keys, err);
@@ -350,6 +351,8 @@ int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *n
         r = wish(v, &j.ask, err);
     if (r == 0)
         r = text(v, "class", 63, &j.ask.cls, err);
+    if (r == 0)
+        r = text(v, "command", 127, &j.ask.command, err);
     if (r == 0)
         r = boards(v, board, node, &j.ask.reg.boards, err);
     if (r < 0)

@@ -38,6 +38,11 @@ static void details(struct json_out *o, const struct tuner_report *r)
     show_maybe(o, "visits_cost_j", r->saved.cost_known, r->saved.visits_cost_j);
     show_maybe(o, "model_saving", r->modelled, r->model_saving);
     show_maybe(o, "model_slowdown", r->modelled, r->model_slowdown);
+    if (r->earlier_job)
+        json_out_int(o, "earlier_job", (int64_t)r->earlier_job);
+    else
+        json_out_null(o, "earlier_job");
+    json_out_bool(o, "earlier_denied", r->memory == SEARCH_MEMORY_DENIED);
     json_out_int(o, "changes", r->changes);
     json_out_int(o, "stalls", r->stalls);
     json_out_text(o, "ended", r->ended[0] ? r->ended : NULL);

@@ -48,6 +48,7 @@ static const struct {
     {"jobs.look", "jobs: {look: 60 s}", true},
     {"search.found_jobs", "search: {found_jobs: 'slowdown:1.1'}", false},
     {"search.slack", "search: {slack: 1 %}", true},
+    {"search.history", "search: {history: 30 d}", false},
     {"search.reference_share", "search: {reference_share: 1 %}", true},
     {"ledger.path", "ledger: {path: /srv/l.sqlite}", true},
     {"ledger.keep.fine", "ledger: {keep: {fine: 3 d}}", false},
