@@ -314,7 +314,8 @@ print(s.recv(1000))
                                                           for j in names), names)
         time.sleep(2)
         text = h.ask(BERT, "GET", "/v1/report?by=job")[1]
-        attempt("… in the report", '"underwatt-sim"' not in text.replace("simulated", "") or str(ANNA) not in text, text[:1500])
+        rows = json.loads(text)["rows"]
+        attempt("… in the report", rows and all(row["uid"] == BERT for row in rows), rows)
         asked("to trick the ledger", [200, 400], "GET", "/v1/report?by=label:x');DROP%20TABLE%20jobs;--")
         t.ok(h.get(0, "/v1/report?by=job").get("rows") is not None or h.ask(0, "GET", "/v1/report?by=job")[0] == 200,
              "the ledger is as it was")
