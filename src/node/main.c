@@ -353,7 +353,9 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     if (notify(p->world.notify, "READY=1\nSTATUS=Running", &told) < 0)
         log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
                   log_quote(told.text).text);
-    bool realtime = p->config.node.realtime && realtime_begin() == 0;
+    /* In a world that is sped up it would take the jobs' and the simulator's time. */
+    bool realtime =
+        p->config.node.realtime && !(loop_speed(p->loop) > 1) && realtime_begin() == 0;
     log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d class=%s socket=%s",
               UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
               log_quote(p->config.api.socket).text);
