@@ -118,9 +118,9 @@ int actuator_hold(struct actuator *act, const char *uuid, actuator_reply_fn fn,
  */
 int actuator_hold_again(struct actuator *act, const char *uuid, bool keep_original,
                         actuator_reply_fn fn, void *user);
-/* DONE, CLAMPED, REFUSED, DENIED, YIELDED, UNKNOWN, GONE, BUSY.  Writes of a board are at
- * least ACTUATOR_WRITE_GAP_MS apart: a set that comes sooner waits, a still newer
- * one replaces it.
+/* DONE, CLAMPED, REFUSED, DENIED, YIELDED, UNKNOWN, GONE, BUSY.  Limits of a board are
+ * written ACTUATOR_WRITE_GAP_MS apart at least: a set that comes sooner waits, a still
+ * newer one replaces it.
  */
 int actuator_set_limit(struct actuator *act, const char *uuid, uint32_t mw,
                        actuator_reply_fn fn, void *user);

@@ -61,7 +61,8 @@ struct charge { /* one board */
     struct proto_request waiting[N_SETS]; /* sets to be done next, where seq is not 0 */
     uint32_t release_seq;                 /* the release to be answered; 0: none */
     unsigned attempts;
-    uint64_t due_ns, next_hold_ns, next_write_ns, next_look_ns;
+    uint64_t due_ns, next_hold_ns, next_look_ns;
+    uint64_t next_set_ns[N_SETS]; /* no sooner: a clock does not hold a limit up */
 };
 
 struct guard_session {

@@ -122,12 +122,19 @@ static void end_waiting(struct charge *c, enum actuator_result result, const cha
     }
 }
 
-/* The set that has its turn; NULL: none waits.  Limits, which budgets need, go first. */
-static struct proto_request *next_set(struct charge *c)
+/* The set that has its turn now; NULL: none, and *wake_ns is no later than the turn of
+ * one that waits.  Limits, which budgets need, go first.
+ */
+static struct proto_request *next_set(struct charge *c, uint64_t now, uint64_t *wake_ns)
 {
-    for (size_t i = 0; i < N_SETS; i++)
-        if (c->waiting[i].seq)
+    for (size_t i = 0; i < N_SETS; i++) {
+        if (!c->waiting[i].seq)
+            continue;
+        if (now >= c->next_set_ns[i])
             return &c->waiting[i];
+        if (c->next_set_ns[i] < *wake_ns)
+            *wake_ns = c->next_set_ns[i];
+    }
     return NULL;
 }
 
@@ -200,7 +207,8 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
         return;
     }
     c->state = STATE_HELD;
-    c->next_write_ns = now_ns(c);
+    for (size_t i = 0; i < N_SETS; i++)
+        c->next_set_ns[i] = now_ns(c);
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
 }
 
@@ -240,7 +248,8 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
 
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
     if (asked) {
-        c->next_write_ns = now_ns(c) + ACTUATOR_WRITE_GAP_MS * NS_PER_MS;
+        c->next_set_ns[c->job.kind == JOB_LIMIT ? SET_LIMIT : SET_CLOCKS] =
+            now_ns(c) + ACTUATOR_WRITE_GAP_MS * NS_PER_MS;
         answer_job(c, reply);
     }
     if (reply->result == ACTUATOR_YIELDED) {
@@ -434,17 +443,15 @@ static void step_held(struct charge *c)
 {
     uint64_t now = now_ns(c);
     uint64_t wake_ns = c->next_look_ns;
-    struct proto_request *set = c->adopt_seq ? NULL : next_set(c);
+    struct proto_request *set = c->adopt_seq ? NULL : next_set(c, now, &wake_ns);
 
-    if (set && c->next_write_ns < wake_ns)
-        wake_ns = c->next_write_ns;
     if (c->left && !c->adopt_seq && c->grace_ns < wake_ns)
         wake_ns = c->grace_ns;
     if (c->adopt_seq && c->next_hold_ns < wake_ns)
         wake_ns = c->next_hold_ns;
     if (c->adopt_seq && now >= c->next_hold_ns)
         do_hold(c, JOB_ADOPT, &c->adopt_seq);
-    else if (set && now >= c->next_write_ns)
+    else if (set)
         do_waiting(c, set);
     else if (now >= c->next_look_ns)
         submit(c, (struct job){.kind = JOB_LOOK});

@@ -70,6 +70,17 @@ static int get_claims(const struct cap_remote *o, struct json **ret)
 
 /* ---- clear ---- */
 
+/* "200 W" or "1200 MHz" */
+static void cap_claim_text(const struct json_value *claim, char *ret, size_t size)
+{
+    uint64_t mhz = take_u64(claim, "clock_mhz");
+
+    if (mhz)
+        (void)snprintf(ret, size, "%" PRIu64 " MHz", mhz);
+    else
+        (void)snprintf(ret, size, "%g W", take_mw(claim, "cap_mw"));
+}
+
 static int withdraw(const struct cap_remote *o, const struct json_value *claim)
 {
     uint64_t id = take_u64(claim, "id"), gpu = take_u64(claim, "gpu");
@@ -80,8 +91,9 @@ static int withdraw(const struct cap_remote *o, const struct json_value *claim)
     int r = httpc_ask(o->daemon, "DELETE", path, NULL, NULL, &err);
     if (r < 0 && r != -ENOENT) /* it may be over by now */
         return cli_fail(EXIT_FAIL, "cap: GPU %" PRIu64 ": %s", gpu, err.text);
-    cli_say("cap: GPU %" PRIu64 ": claim %" PRIu64 " (%g W) withdrawn", gpu, id,
-            take_mw(claim, "cap_mw"));
+    char what[32];
+    cap_claim_text(claim, what, sizeof what);
+    cli_say("cap: GPU %" PRIu64 ": claim %" PRIu64 " (%s) withdrawn", gpu, id, what);
     return EXIT_OK;
 }
 
@@ -122,13 +134,14 @@ static void print_claim(const struct json_value *c)
 {
     double left_s = take_number(c, "left_s");
     const char *why = take_text(c, "why");
-    char ends[48] = "";
+    char ends[48] = "", what[32];
 
     if (!isnan(left_s))
         (void)snprintf(ends, sizeof ends, ", %.0f s left", left_s);
-    printf("      %s claim %" PRIu64 ": %s, at most %g W, %s%s%s%s\n",
+    cap_claim_text(c, what, sizeof what);
+    printf("      %s claim %" PRIu64 ": %s, at most %s, %s%s%s%s\n",
            take_bool(c, "wins") ? ">" : " ", take_u64(c, "id"), take_text(c, "kind"),
-           take_mw(c, "cap_mw"), take_text(c, "who"), *why ? ": " : "", why, ends);
+           what, take_text(c, "who"), *why ? ": " : "", why, ends);
 }
 
 static void print_board(const struct json_value *g, const struct json_value *claims)
@@ -167,7 +180,8 @@ static void json_claim(struct json_out *o, const struct json_value *c)
     json_out_object(o, NULL);
     json_out_int(o, "id", (int64_t)take_u64(c, "id"));
     json_out_text(o, "kind", take_text(c, "kind"));
-    json_out_int(o, "cap_mw", (int64_t)take_u64(c, "cap_mw"));
+    json_mw(o, "cap_mw", c, "cap_mw");
+    json_mw(o, "clock_mhz", c, "clock_mhz");
     json_out_text(o, "who", take_text(c, "who"));
     json_out_text(o, "why", take_text(c, "why"));
     json_mw(o, "job", c, "job");

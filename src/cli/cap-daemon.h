@@ -40,6 +40,8 @@ static inline void cap_boards_fini_p(struct cap_boards *b)
  */
 int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
                    struct cap_hold *h);
+/* The same for their SM clocks: at most mhz, all or none of the boards. */
+int cap_daemon_clock(const struct cap_remote *o, uint32_t mhz, uint64_t for_ns);
 /* Withdraws what the caller has claimed by hand. */
 int cap_daemon_clear(const struct cap_remote *o);
 int cap_daemon_show(const struct cap_remote *o);

@@ -16,6 +16,7 @@
 struct cap {
     const char *gpus, *json, *nvml;
     const char *why;
+    const char *clock; /* set: at most this SM clock, instead of a cap */
     uint64_t for_ns;
     bool local, detach;
     const struct cli_env *env;
@@ -180,6 +181,8 @@ static int with_daemon(const struct cap *c, const char *what, const struct cap_a
         return cap_daemon_show(&o);
     if (strcmp(what, "clear") == 0)
         return cap_daemon_clear(&o);
+    if (c->clock)
+        return cap_daemon_clock(&o, value->mw, c->for_ns);
     int code = cap_daemon_set(&o, value, &h);
     if (code != EXIT_FAIL && code != EXIT_USAGE && c->json) {
         int r = set_json(c, &h);
@@ -230,7 +233,9 @@ static int act(struct cap *c, const char *what, const char *value)
     uw_error err = {""};
     bool setting = strcmp(what, "set") == 0;
 
-    int r = setting ? parse_cap(value, &arg, &err) : 0;
+    int r = !setting   ? 0
+            : c->clock ? parse_clock(c->clock, &arg.mw, &err) /* MHz there */
+                       : parse_cap(value, &arg, &err);
     if (r < 0)
         return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
     if (setting && !c->gpus)
@@ -239,6 +244,9 @@ static int act(struct cap *c, const char *what, const char *value)
     r = find_daemon(c, what, &daemon);
     if (r != EXIT_OK || daemon)
         return daemon ? with_daemon(c, what, &arg, daemon) : r;
+    if (c->clock)
+        return cli_fail(EXIT_USAGE, "cap set: --clock is the daemon's%s",
+                        c->local ? ": not with --local" : ", which does not run");
     if (c->detach)
         return cli_fail(EXIT_USAGE, "cap set: --detach leaves the cap to the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");
@@ -262,6 +270,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct cap c = {.env = env, .nvml = env->nvml};
     const struct opt opts[] = {
         OPT_GPUS(&c.gpus),
+        {"clock", 0, "MHZ", "set: at most this SM clock (1200MHz), with the daemon",
+         opt_text, &c.clock},
         {"for", 0, "TIME", "set: give the boards back after this time", opt_duration,
          &c.for_ns},
         {"why", 0, "TEXT", "set: the reason that others are shown, with the daemon",
@@ -296,14 +306,20 @@ static int run(const struct cli_env *env, int argc, char **argv)
                         "cap: '%s' is none of: set W (or set N%%), clear, show", word[0]);
     if (known && !wants_value && word[1])
         return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", word[1], word[0]);
-    if (!known || !word[1] == wants_value)
+    if (c.clock && !wants_value)
+        return cli_fail(EXIT_USAGE, "cap: --clock goes with set");
+    if (c.clock && word[1])
+        return cli_fail(EXIT_USAGE,
+                        "cap set: '%s' and --clock at once: make it two commands",
+                        word[1]);
+    if (!known || (!word[1] && !c.clock) == wants_value)
         return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");
     return act(&c, word[0], word[1]);
 }
 
 const struct cmd cmd_cap = {
     "cap",
-    "set W|N% --gpus LIST [--for TIME] [--detach] | clear | show",
+    "set W|N%|--clock MHZ --gpus LIST [--for TIME] [--detach] | clear | show",
     "Hold boards at a cap by hand, put back what was left, show what is in force",
     run,
 };

@@ -31,6 +31,17 @@ static struct figure left(double s, bool job)
     return t;
 }
 
+static struct figure at_most(const struct json_value *claim)
+{
+    struct figure t;
+    uint64_t mhz = take_u64(claim, "clock_mhz");
+
+    if (!mhz)
+        return watts(take_mw(claim, "cap_mw"));
+    (void)snprintf(t.t, sizeof t.t, "%llu MHz", (unsigned long long)mhz);
+    return t;
+}
+
 static void print_claims(const struct json_value *claims)
 {
     if (json_count(claims) == 0) {
@@ -51,8 +62,8 @@ static void print_claims(const struct json_value *claims)
             (void)snprintf(text, sizeof text, "%s", left((double)NAN, job).t);
         at = (unsigned)printf("    %s %-4llu %9s   %-5s  %-10s  ",
                               take_bool(c, "wins") ? ">" : " ",
-                              (unsigned long long)take_u64(c, "id"),
-                              watts(take_mw(c, "cap_mw")).t, take_text(c, "kind"), text);
+                              (unsigned long long)take_u64(c, "id"), at_most(c).t,
+                              take_text(c, "kind"), text);
         (void)snprintf(text, sizeof text, "%.150s%s%.240s", take_text(c, "who"),
                        *why ? ": " : "", why);
         text_wrap(stdout, at, at, text);
@@ -83,6 +94,26 @@ static void print_ramp(const struct json_value *v)
     if (rate > 0)
         printf(", %.3g W a second, %.0f s to go", rate, (at - target) / rate);
     printf("\n");
+}
+
+/* The SM clock, where it may be locked. */
+static void print_clock(const struct json_value *clock)
+{
+    uint64_t locked = take_u64(clock, "locked_mhz");
+    const char *text = take_text(clock, "text");
+    int at;
+
+    if (!take_bool(clock, "on"))
+        return;
+    if (locked)
+        at = printf("  clock      locked to at most %llu MHz%s; ",
+                    (unsigned long long)locked,
+                    take_bool(clock, "ramping") ? ", on the way down" : "");
+    else
+        at = printf("  clock      not locked by us; ");
+    text_wrap(stdout, (unsigned)at, 13, take_text(clock, "why"));
+    if (*text)
+        printf("             %s\n", text);
 }
 
 static void print_others(const struct json_value *v)
@@ -130,6 +161,8 @@ static void print_board(const struct json_value *v)
     printf("  original   %s, board %s to %s, default %s\n",
            watts(take_mw(bounds, "original_mw")).t, watts(take_mw(bounds, "min_mw")).t,
            watts(take_mw(bounds, "max_mw")).t, watts(take_mw(bounds, "default_mw")).t);
+    if (json_get(v, "clock"))
+        print_clock(json_get(v, "clock"));
     printf("  state      %s%s%s\n", take_text(cap, "state"), *text ? ": " : "", text);
     print_others(v);
 }

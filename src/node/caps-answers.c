@@ -46,6 +46,7 @@ static void unlink_board(struct caps_board *b)
     b->set_mw = b->asked_mw = 0;
     b->settled_ns = now_of(b);
     b->stay_ns = 0;
+    caps_clock_unlinked(b);
 }
 
 void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once)
@@ -69,6 +70,7 @@ void caps_cut(struct caps_board *b)
     unlink_board(b);
     for (size_t i = 0; i < ASKS_MAX; i++)
         b->ask[i].mw = 0;
+    b->clock.asking = false;
     b->sure = false;
     b->again = false;
     b->attempts = 0;
@@ -131,6 +133,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
         b->ramp.at_ns = now;
     else
         ramp_init(&b->ramp, at_mw, GRAIN_MW, now);
+    caps_clock_held(b, reply->locked_mhz);
     caps_tell_cap(b, reply->enforced_mw, "");
     caps_set_state(b, CAPS_HELD, "");
 }
@@ -200,6 +203,7 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
         break;
     case ACTUATOR_DONE:
     case ACTUATOR_CLAMPED:
+        caps_clock_told(b, reply->locked_mhz);
         on_set_done(b, mw, reply);
         break;
     case ACTUATOR_YIELDED:

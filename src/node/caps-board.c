@@ -68,6 +68,8 @@ static void tell_over(const struct claim *claim, void *user)
     struct caps_board *b = user;
 
     caps_tell(b, CAPS_EVENT_EXPIRE, claim, "");
+    if (claim->mhz)
+        caps_clock_hurry(b);
     if (claim->kind != CLAIM_SOFT)
         caps_hurry(b);
 }
@@ -94,6 +96,7 @@ static void decide(struct caps_board *b, uint64_t now)
     (void)claims_expire(&b->claims, now, tell_over, b);
     b->bounds.floor_mw = (uint32_t)lround(caps_class(b)->floor * (double)b->demand_mw);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
+    caps_clock_decide(b, now);
     if (b->link == LINK_HELD || b->caps->conf.dry_run)
         follow_ramp(b, now);
 }
@@ -118,7 +121,8 @@ static bool is_wanted(const struct caps_board *b)
         return true;
     if (!b->sure)
         return b->claims.n > 0;
-    return b->verdict.target_mw < b->bounds.original_mw || is_searched(b);
+    return b->verdict.target_mw < b->bounds.original_mw || caps_clock_wanted(b) ||
+           is_searched(b);
 }
 
 void caps_hurry(struct caps_board *b)
@@ -229,13 +233,18 @@ static void step_held(struct caps_board *b, uint64_t now)
     bool wanted = is_wanted(b);
 
     /* A right that is missing is asked for seldom; the original is asked for at once. */
-    if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED))
+    if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED)) {
+        if (wanted)
+            caps_clock_step(b, now);
         return;
+    }
     if (!wanted)
         ask_release(b);
     else if (b->failed || (b->ramp.at_mw != b->asked_mw &&
                            (!is_gradual(b) || now >= b->asked_ns + TICK_NS)))
         ask_limit(b, b->ramp.at_mw);
+    if (wanted)
+        caps_clock_step(b, now); /* after the limit, which a budget may need */
 }
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
@@ -261,6 +270,7 @@ static uint64_t next_ns(const struct caps_board *b, uint64_t now)
         if (b->stay_ns && !b->counted)
             next = sooner(next, b->stay_ns + STAY_NS);
     }
+    next = sooner(next, caps_clock_next_ns(b, now));
     if (tries || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
         next = sooner(next, b->retry_ns);
     if (b->released && b->back_ns != CLAIM_FOREVER)

@@ -27,6 +27,27 @@ struct ask {
 /* Between us and the actuator. */
 enum link { LINK_NONE, LINK_HOLDING, LINK_HELD, LINK_RELEASING };
 
+/* The lock of a board's SM clock. */
+struct caps_clock {
+    bool can;
+    struct clock_bounds bounds;
+    struct clock_verdict verdict;
+    struct ramp ramp; /* its numbers are MHz */
+    uint64_t stay_ns;
+    uint32_t asked_mhz;  /* of the actuator last; 0: no lock */
+    uint32_t locked_mhz; /* its word */
+    uint32_t told_mhz;   /* of the last event CLOCK */
+    uint32_t seen_mhz;
+    bool asking;   /* its answer is due */
+    bool failed;   /* the last one, until retry_ns */
+    bool given_up; /* not obeyed: not asked for again until the claims change */
+    enum actuator_result failed_with;
+    unsigned attempts, bad;
+    uint64_t retry_ns, asked_ns, settled_ns;
+    uint64_t writes, failures, disobeyed;
+    char text[200];
+};
+
 struct caps_board {
     struct caps *caps;
     size_t at;
@@ -37,6 +58,7 @@ struct caps_board {
     struct claims claims;
     struct cap_bounds bounds;
     struct cap_verdict verdict;
+    struct caps_clock clock;
     struct ramp ramp;
     struct loop_timer *timer;
 
@@ -128,6 +150,24 @@ void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool 
 void caps_cut(struct caps_board *b);
 /* Not before so long a time. */
 void caps_try_again(struct caps_board *b, uint64_t wait_ns);
+
+/* caps-clock.c: the lock of its SM clock. */
+
+void caps_clock_init(struct caps_board *b);
+bool caps_clock_wanted(const struct caps_board *b);
+void caps_clock_decide(struct caps_board *b, uint64_t now);
+void caps_clock_step(struct caps_board *b, uint64_t now); /* of a held board */
+uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now);
+void caps_clock_hurry(struct caps_board *b); /* the claims on it have changed */
+int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
+/* The actuator's word on the lock: with a hold, with any other answer; and the hold is
+ * over. */
+void caps_clock_held(struct caps_board *b, uint32_t locked_mhz);
+void caps_clock_told(struct caps_board *b, uint32_t locked_mhz);
+void caps_clock_unlinked(struct caps_board *b);
+void caps_clock_sample(struct caps_board *b, const struct gpu_sample *sample);
+void caps_clock_look(const struct caps_board *b, struct caps_clock_view *ret);
+void caps_clock_count_on(struct caps_board *b, const struct caps_clock_view *was);
 
 /* caps-others.c: what others write. */
 

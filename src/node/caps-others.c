@@ -136,6 +136,7 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     uint64_t wait_ns = yield_for(b, cause, mw, now);
 
     b->link = LINK_NONE;
+    caps_clock_unlinked(b);
     b->failed = false;
     b->set_mw = b->asked_mw = 0;
     b->settled_ns = now;
@@ -256,6 +257,7 @@ void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample)
 {
     struct seen seen = {0};
 
+    caps_clock_sample(b, sample);
     if (!(sample->has & (GPU_HAS_ENFORCED | GPU_HAS_REQUESTED)))
         return;
     note_sample(b, sample);

@@ -71,6 +71,7 @@ static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error 
     b->dry_mw = b->bounds.original_mw;
     b->back_ns = CLAIM_FOREVER;
     ramp_init(&b->ramp, b->bounds.original_mw, GRAIN_MW, c->began_ns);
+    caps_clock_init(b);
     return loop_timer_new(c->loop, c->began_ns, 0, on_timer, b, &b->timer, err);
 }
 
@@ -128,6 +129,7 @@ void caps_count_on(struct caps *c, size_t board, const struct caps_view *was)
     b->writes = was->writes;
     b->failures = was->failures;
     memcpy(b->changes, was->changes, sizeof b->changes);
+    caps_clock_count_on(b, &was->clock);
 }
 
 /* ---- the actuator ---- */
@@ -191,6 +193,26 @@ static int find_capped(struct caps *c, size_t board, const struct claim *claim,
                    : fail(err, -EAGAIN, "%s: this board does not answer", b->info->uuid);
     if (!b->can_cap)
         return fail(err, -ENOTSUP, "%s: this board takes no power limit", b->info->uuid);
+    if (claim->mhz && !b->clock.can)
+        return fail(err, -ENOTSUP, "%s: this board's clocks cannot be locked",
+                    b->info->uuid);
+    if (claim->mhz && !c->conf.clocks)
+        return fail(err, -ENOTSUP,
+                    "%s: locked clocks are off (caps.clocks in underwattd.yaml)",
+                    b->info->uuid);
+    return 0;
+}
+
+static int check_clock(const struct caps_board *b, const struct claim *claim,
+                       uw_error *err)
+{
+    const struct clock_bounds *k = &b->clock.bounds;
+    bool low = claim->mhz < k->min_mhz && claim->kind != CLAIM_HARD;
+
+    if (claim->mhz && !b->silent && (low || claim->mhz > k->max_mhz))
+        return fail(err, -ERANGE,
+                    "%s: %" PRIu32 " MHz is outside %" PRIu32 "..%" PRIu32 " MHz",
+                    b->info->uuid, claim->mhz, k->min_mhz, k->max_mhz);
     return 0;
 }
 
@@ -199,7 +221,7 @@ static int check_range(const struct caps_board *b, const struct claim *claim,
 {
     bool low = claim->mw < b->limits.min_mw && claim->kind != CLAIM_HARD;
 
-    if (!b->silent && (low || claim->mw > b->limits.max_mw))
+    if (claim->mw && !b->silent && (low || claim->mw > b->limits.max_mw))
         return fail(err, -ERANGE,
                     "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32 " mW",
                     b->info->uuid, claim->mw, b->limits.min_mw, b->limits.max_mw);
@@ -213,7 +235,8 @@ static bool is_news(const struct claim *old, const struct claim *claim)
 {
     if (claim->kind == CLAIM_SOFT && (!old || old->kind == CLAIM_SOFT))
         return false;
-    return !old || old->kind != claim->kind || old->mw != claim->mw;
+    return !old || old->kind != claim->kind || old->mw != claim->mw ||
+           old->mhz != claim->mhz;
 }
 
 int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
@@ -227,11 +250,15 @@ int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t
     if (r < 0 || !b)
         return r;
     r = check_range(b, claim, now, err);
+    if (r == 0)
+        r = check_clock(b, claim, err);
     if (r < 0)
         return r;
     copy.id = claim->id ? claim->id : c->last_id + 1;
     copy.made_ns = claim->made_ns ? claim->made_ns : now;
-    bool news = is_news(claims_find(&b->claims, copy.id), &copy);
+    const struct claim *old = claims_find(&b->claims, copy.id);
+    bool news = is_news(old, &copy);
+    bool clock_news = copy.mhz != (old ? old->mhz : 0);
     r = claims_put(&b->claims, &copy, err);
     if (r < 0)
         return fail_in(err, r, "%s", b->info->uuid);
@@ -240,6 +267,8 @@ int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t
         c->last_id = copy.id;
     if (news)
         caps_hurry(b);
+    if (clock_news)
+        caps_clock_hurry(b);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
     caps_tell(b, CAPS_EVENT_CLAIM, claims_find(&b->claims, copy.id), "");
     caps_step(b);
@@ -255,6 +284,8 @@ static void drop_claim(struct caps_board *b, const struct claim *claim)
     (void)claims_drop(&b->claims, gone.id);
     if (gone.kind != CLAIM_SOFT)
         caps_hurry(b);
+    if (gone.mhz)
+        caps_clock_hurry(b);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
     caps_tell(b, CAPS_EVENT_WITHDRAW, &gone, "");
 }
@@ -304,6 +335,8 @@ void caps_work(struct caps *c, size_t board, const struct caps_work *work)
         b->cls = *work->cls;
     if (work->progressing && b->ramp.waiting)
         ramp_checked(&b->ramp, loop_now_ns(c->loop));
+    if (work->progressing && b->clock.ramp.waiting)
+        ramp_checked(&b->clock.ramp, loop_now_ns(c->loop));
     caps_step(b);
 }
 
@@ -311,6 +344,11 @@ void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample)
 {
     if (board < c->n)
         caps_on_sample(&c->board[board], sample);
+}
+
+bool caps_watches_clock(const struct caps *c, size_t board)
+{
+    return board < c->n && c->board[board].clock.locked_mhz;
 }
 
 /* ---- letting go ---- */
@@ -456,6 +494,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->failures = b->failures;
     memcpy(ret->changes, b->changes, sizeof ret->changes);
     memcpy(ret->text, b->text, sizeof ret->text);
+    caps_clock_look(b, &ret->clock);
 }
 
 /* The least that this claim can bring about. */
@@ -468,9 +507,46 @@ static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
     return mw < v->bounds.min_mw ? v->bounds.min_mw : mw;
 }
 
+/* … of a claim on the clock. */
+static uint32_t least_mhz(const struct clock_bounds *k, const struct claim *claim)
+{
+    uint32_t mhz = claim->mhz;
+
+    if (claim->kind == CLAIM_SOFT && mhz < k->floor_mhz)
+        mhz = k->floor_mhz;
+    return mhz < k->min_mhz ? k->min_mhz : mhz;
+}
+
+static enum caps_met clock_met(const struct caps_view *v, const struct claim *claim,
+                               char *text, size_t size)
+{
+    const struct caps_clock_view *k = &v->clock;
+    uint32_t least = least_mhz(&k->bounds, claim);
+    bool held = v->state == CAPS_HELD || v->state == CAPS_HOLDING;
+
+    if (least >= k->bounds.max_mhz ||
+        (k->locked_mhz && k->locked_mhz <= least && !k->given_up)) {
+        (void)snprintf(text, size, "in force");
+        return CAPS_MET;
+    }
+    if (v->dry_run || !k->on || k->failed || !held) {
+        (void)snprintf(text, size, "not in force: %s",
+                       v->dry_run   ? "dry run"
+                       : !k->on     ? "locked clocks are off"
+                       : k->failed  ? k->text
+                       : v->text[0] ? v->text
+                                    : caps_state_name(v->state));
+        return CAPS_NOT_MET;
+    }
+    (void)snprintf(text, size, "on the way");
+    return CAPS_COMING;
+}
+
 enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
                              char *text, size_t size)
 {
+    if (claim->mhz)
+        return clock_met(v, claim, text, size);
     bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
     bool stays = held && !v->ramping && v->text[0]; /* as the driver has rounded it */
 

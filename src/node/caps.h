@@ -18,6 +18,7 @@
 
 #include "actuator/client.h"
 #include "core/cap/arbiter.h"
+#include "core/cap/clock.h"
 #include "io/loop.h"
 #include "node/boards.h"
 
@@ -56,7 +57,8 @@ struct caps_conf {
                            * each time up to 64 x; 0: 10 s */
     uint64_t yield_ns;    /* a yielded board is tried again after so long; 0: 10 min */
     bool dry_run;         /* decide and tell, write nothing */
-    bool always_hold;     /* boards are held from the start (budgets act at once) */
+    bool clocks;      /* SM clocks may be claimed (root's configuration allows locks) */
+    bool always_hold; /* boards are held from the start (budgets act at once) */
 };
 
 /* What happened to a board's cap, for ledger, log and live views. */
@@ -69,6 +71,8 @@ enum caps_event {
                           * another, and the text says that it is not written */
     CAPS_EVENT_FAIL,  /* a hold or a write failed: text; once for each reason in a row */
     CAPS_EVENT_OTHER, /* another's change: cause, enforced_mw, once for each */
+    CAPS_EVENT_CLOCK, /* the SM clock is locked by us to at most clock_mhz now (0: no
+                         more) */
     CAPS_EVENT_STATE, /* the state changed: text */
 };
 struct caps_what {
@@ -78,6 +82,7 @@ struct caps_what {
     const struct claim
         *claim; /* borrowed for the call; the winner for CAP; may be NULL */
     uint32_t target_mw, enforced_mw;
+    uint32_t clock_mhz; /* of CLOCK */
     enum caps_cause cause;
     const char *text; /* "" nothing to say */
 };
@@ -115,7 +120,8 @@ void caps_configure(struct caps *c, const struct caps_conf *conf);
 /* A claim on a board.  id 0: a new one is given; made_ns 0: now.  *ret_id (may be NULL).
  * -EINVAL, -E2BIG, -ERANGE (under the board's minimum and kind is not hard, or above its
  * maximum: text names board, value and range), -ENODEV (no such board), -ENOTSUP (it
- * cannot be capped).  Nothing changed on failure.
+ * cannot be capped; its clocks cannot be locked, or may not: conf.clocks).  Nothing
+ * changed on failure.
  */
 int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
                uw_error *err);
@@ -133,8 +139,13 @@ struct caps_work {
     bool progressing; /* steps were seen since the last step down */
 };
 void caps_work(struct caps *c, size_t board, const struct caps_work *work);
-/* What the sampler read: the limit in force, reasons.  Each cycle. */
+/* What the sampler read: the limit in force, reasons, and while caps_watches_clock() the
+ * clock with the utilisation.  Each cycle.
+ */
 void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample);
+
+/* A lock is there: does the board obey?  Its clock is wanted with the limits. */
+bool caps_watches_clock(const struct caps *c, size_t board);
 
 /* Let go of a board so that it can be reset; original back first.  fn (may be NULL) is
  * called once, later, when it is let go (r < 0: it is out of our hands, but the original
@@ -154,6 +165,20 @@ int caps_take_back(struct caps *c, size_t board, uw_error *err);
  */
 int caps_end(struct caps *c, caps_done_fn fn, void *user);
 
+struct caps_clock_view {
+    bool can; /* the board's clocks can be locked … */
+    bool on;  /* … and may be, by our configuration */
+    struct clock_bounds bounds;
+    struct clock_verdict verdict;
+    uint32_t locked_mhz; /* by us, the actuator's word; 0: not */
+    bool ramping;
+    bool failed;   /* not locked as it should be: text */
+    bool given_up; /* … as the board did not obey */
+    uint64_t writes, failures;
+    uint64_t disobeyed; /* locks that the board did not obey: given back */
+    char text[200];
+};
+
 /* All about one board, for `explain`, API and metrics. */
 struct caps_view {
     enum caps_state state;
@@ -169,6 +194,7 @@ struct caps_view {
     bool waiting;         /* … at the first cap, until the job is seen to go on */
     bool failed;          /* the limit asked for last was not set: text */
     double rate_mw_s;     /* of the way down; 0: at once */
+    struct caps_clock_view clock;
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;
     uint64_t writes, failures, changes[CAPS_CAUSES];

@@ -74,6 +74,7 @@ static const struct key keys[] = {
     {"caps.other_writers", WORD, AT(caps.others), 0, 0, LIVE, others_words},
     {"caps.reassert_after", DURATION, AT(caps.reassert_ns), 1, 3600, LIVE, NULL},
     {"caps.yield_for", DURATION, AT(caps.yield_ns), 1, DAY_S, LIVE, NULL},
+    {"caps.clocks", BOOL, AT(caps.clocks), 0, 0, LIVE, NULL},
     {"caps.always_hold", BOOL, AT(caps.always_hold), 0, 0, LIVE, NULL},
     {"caps.classes", CLASSES, AT(caps.cls), 0, 0, LIVE, NULL},
     {"jobs.discover", BOOL, AT(jobs.discover), 0, 0, RESTART, NULL},

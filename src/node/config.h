@@ -63,6 +63,7 @@ struct config_caps {
     uint64_t longest_ns;     /* the longest claim of a user's without a job */
     int others;              /* enum caps_others */
     uint64_t reassert_ns, yield_ns;
+    bool clocks; /* SM clocks may be claimed */
     bool always_hold;
     struct config_class cls[CONFIG_CLASSES_MAX]; /* [0] is "default" */
     size_t n_classes;

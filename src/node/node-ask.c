@@ -320,6 +320,11 @@ static int check_limit(struct node *node, const struct asking *a, size_t board,
     const struct board_view *b = board_view(boards_at(node->boards, board));
     uint32_t from = 0, to = 0, mw = a->ask->cap.mw;
 
+    *ret_mw = 0;
+    if (a->ask->clock_mhz) /* its range is the board's: caps.c */
+        return a->ask->cap.mw || a->ask->cap.percent > 0
+                   ? fail(err, -EINVAL, "a claim is on watts or on the clock, not both")
+                   : 0;
     if (!b->has_limits)
         return fail(err, -ENOTSUP, "GPU %u (%s) cannot be capped", b->info->index,
                     b->info->uuid);
@@ -399,6 +404,7 @@ static int fill_claim(struct node *node, struct asking *a, uw_error *err)
     int n = snprintf(c->who, sizeof c->who, "%.48s", name_of(a->who));
 
     c->kind = a->ask->kind;
+    c->mhz = a->ask->clock_mhz;
     c->uid = a->who->uid;
     c->admin = a->who->admin;
     (void)snprintf(c->why, sizeof c->why, "%s", a->ask->why ? a->ask->why : "");
@@ -533,7 +539,7 @@ static bool is_cut(const struct node *node, const struct cap_arg *cap, size_t bo
 static int check_job_cap(struct node *node, const struct node_who *who,
                          const struct node_job *ask, uw_error *err)
 {
-    struct node_claim as;
+    struct node_claim as = {.board = NULL};
     struct asking a = {.who = who, .ask = &as};
     size_t n = 0, cut = 0;
     uint32_t mw = 0;

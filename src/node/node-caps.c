@@ -24,6 +24,7 @@ static struct caps_conf conf_of(const struct node_config *c)
                               .reassert_ns = c->caps.reassert_ns,
                               .yield_ns = c->caps.yield_ns,
                               .dry_run = c->node.dry_run,
+                              .clocks = c->caps.clocks,
                               .always_hold = c->caps.always_hold};
 }
 
@@ -59,6 +60,10 @@ static void log_caps(const struct node *node, const struct caps_what *what)
         log_event(LOG_LEVEL_DEBUG, "cap",
                   "gpu=%u uuid=%s target_mw=%" PRIu32 " enforced_mw=%" PRIu32,
                   info->index, info->uuid, what->target_mw, what->enforced_mw);
+        break;
+    case CAPS_EVENT_CLOCK:
+        log_event(LOG_LEVEL_INFO, "clock", "gpu=%u uuid=%s locked_mhz=%" PRIu32,
+                  info->index, info->uuid, what->clock_mhz);
         break;
     default:
         break;
@@ -112,6 +117,7 @@ void node_caps_seen(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++) {
         const struct sampler_now *now = sampler_board(node->board[i].sampler, 0);
+        sampler_watch_clock(node->board[i].sampler, 0, caps_watches_clock(node->caps, i));
         if (now->limits.has == 0 || now->limits.at_ns == node->board[i].seen_ns)
             continue; /* limits of an older round would look like another's change */
         node->board[i].seen_ns = now->limits.at_ns;

@@ -1,5 +1,6 @@
 /* What the node writes into its ledger, and what it takes over from it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -226,8 +227,20 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
     return 0;
 }
 
+/* A claim on the clock stands in the ledger with its kind after this word and its MHz in
+ * the place of the milliwatts (docs/ledger.md): an older daemon refuses it as out of
+ * range.
+ */
+#define CLOCK_KIND "clock "
+
+static bool is_clock_kind(const char *kind)
+{
+    return strncmp(kind, CLOCK_KIND, strlen(CLOCK_KIND)) == 0;
+}
+
 static enum claim_kind kind_of(const char *name)
 {
+    name += is_clock_kind(name) ? strlen(CLOCK_KIND) : 0;
     for (enum claim_kind k = CLAIM_SOFT; k <= CLAIM_HARD; k++)
         if (strcmp(claim_kind_name(k), name) == 0)
             return k;
@@ -256,7 +269,8 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     int64_t utc = loop_utc_ns(node->loop);
     struct claim claim = {.id = c->id,
                           .kind = kind_of(c->kind),
-                          .mw = c->mw,
+                          .mw = is_clock_kind(c->kind) ? 0 : c->mw,
+                          .mhz = is_clock_kind(c->kind) ? c->mw : 0,
                           .made_ns = now,
                           .until_ns = CLAIM_FOREVER,
                           .uid = c->uid,
@@ -507,6 +521,9 @@ static void add_claim(struct node *node, struct ledger_batch *b,
                       const struct caps_what *what)
 {
     const struct claim *c = what->claim;
+    char kind[24];
+    (void)snprintf(kind, sizeof kind, "%s%s", c->mhz ? CLOCK_KIND : "",
+                   claim_kind_name(c->kind));
     struct ledger_claim row = {.id = c->id,
                                .board = what->board,
                                .made_utc_ns = node_utc(node, c->made_ns),
@@ -515,8 +532,8 @@ static void add_claim(struct node *node, struct ledger_batch *b,
                                                    : node_utc(node, c->until_ns),
                                .uid = c->uid,
                                .job = c->job,
-                               .kind = claim_kind_name(c->kind),
-                               .mw = c->mw,
+                               .kind = kind,
+                               .mw = c->mhz ? c->mhz : c->mw,
                                .walked = c->walked,
                                .who = c->who,
                                .why = c->why};
@@ -569,6 +586,15 @@ void node_ledger_caps(struct node *node, const struct caps_what *what)
         break;
     case CAPS_EVENT_CAP:
         add_cap(node, b, what);
+        break;
+    case CAPS_EVENT_CLOCK:
+        if (what->clock_mhz)
+            (void)snprintf(text, sizeof text,
+                           "locked to at most %" PRIu32 " MHz, claim %" PRIu64,
+                           what->clock_mhz, what->claim ? what->claim->id : 0);
+        else
+            (void)snprintf(text, sizeof text, "no longer locked by us");
+        node_ledger_event(node, "clock", what->board, (uid_t)-1, text);
         break;
     case CAPS_EVENT_OTHER:
         (void)snprintf(text, sizeof text, "%s: %.1f W in force",

@@ -28,15 +28,19 @@ static bool stands(const struct node *node, size_t board, const struct claim *c)
 static void say_lost(struct node *node, size_t board, const struct claim *c, size_t n)
 {
     struct node_lost *lost = &node->board[board].lost;
-    char more[40] = "";
+    char more[40] = "", what[24];
     uw_error why = {""};
 
+    if (c->mhz)
+        (void)snprintf(what, sizeof what, "%" PRIu32 " MHz", c->mhz);
+    else
+        (void)snprintf(what, sizeof what, "%.6g W", w_of_mw(c->mw));
     if (n > 1)
         (void)snprintf(more, sizeof more, " and %zu more", n - 1);
     (void)fail(&why, 0,
-               "claim %" PRIu64 " (%.6g W)%s on GPU %u withdrawn: another user computes "
+               "claim %" PRIu64 " (%s)%s on GPU %u withdrawn: another user computes "
                "there, or has a scheduler's job",
-               c->id, w_of_mw(c->mw), more, node_info(node, board)->index);
+               c->id, what, more, node_info(node, board)->index);
     lost->at_ns = loop_now_ns(node->loop);
     lost->id = c->id;
     (void)snprintf(lost->text, sizeof lost->text, "%s: %s", c->who, why.text);

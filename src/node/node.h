@@ -81,6 +81,7 @@ struct node_claim {
     uint64_t job;      /* 0: none */
     enum claim_kind kind;
     struct cap_arg cap; /* percent: of the default limit */
+    uint32_t clock_mhz; /* > 0: a claim on the SM clock, and cap is not set */
     uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
     const char *why;
     pid_t pid; /* ends with this process; 0: no */

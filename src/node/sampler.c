@@ -43,6 +43,7 @@ struct probe {               /* one board */
     bool rest; /* is not sampled */
     enum sampler_rate rate;
     bool held;
+    bool clock;                 /* clock and utilisation are read with the limits */
     struct meter_sensor sensor; /* of the reading below */
     bool instant;               /* the meter uses this reading, else the plain one */
     uint32_t asked;
@@ -276,7 +277,8 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
             want |= p->instant ? GPU_HAS_INSTANT | GPU_HAS_AVERAGE : GPU_HAS_POWER;
     }
     if (due(p, GROUP_LIMITS, now_ns))
-        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS;
+        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS |
+                (p->clock ? GPU_HAS_CLOCKS | GPU_HAS_UTIL : 0);
     if (due(p, GROUP_STATE, now_ns))
         want |= GPU_HAS_UTIL | GPU_HAS_TEMP;
     if (due(p, GROUP_CLOCKS, now_ns))
@@ -605,6 +607,12 @@ void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held
     meter_pace(p->meter, period_of(s, rate));
     if (!p->busy)
         schedule(p);
+}
+
+void sampler_watch_clock(struct sampler *s, size_t i, bool watch)
+{
+    if (i < s->n)
+        s->probe[i]->clock = watch;
 }
 
 void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,

@@ -88,6 +88,8 @@ void sampler_count_in(struct sampler *s, size_t i, bool in);
  * closely than the rate wants, as somebody's cap is in force there.  See meter_pace().
  */
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held);
+/* Its clock is locked: clock and utilisation are read with the limits. */
+void sampler_watch_clock(struct sampler *s, size_t i, bool watch);
 /* Other periods (as in sampler_opts) from now on. */
 void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
                      uint64_t search_ns);

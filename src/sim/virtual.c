@@ -293,6 +293,12 @@ void virtual_world_set_trait(struct virtual_world *world, size_t board,
     plan(world);
 }
 
+uint32_t virtual_world_locked_mhz(struct virtual_world *world, size_t board)
+{
+    update(world);
+    return sim_world_locked_mhz(world->sim, board);
+}
+
 int virtual_world_fault(struct virtual_world *world, const struct sim_fault *fault,
                         uw_error *err)
 {

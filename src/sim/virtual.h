@@ -65,6 +65,9 @@ double virtual_world_true_w(struct virtual_world *world, size_t board);
 void virtual_world_set_trait(struct virtual_world *world, size_t board,
                              const struct plant_trait *trait);
 
+/* The upper end of the lock of its SM clock, which no client can ask for; 0: none. */
+uint32_t virtual_world_locked_mhz(struct virtual_world *world, size_t board);
+
 /* What /proc would tell of a program (a proc_read_fn); `world` is the world. */
 int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world);
 

@@ -468,6 +468,11 @@ double sim_world_true_j(const struct sim_world *world, size_t i)
     return i < world->n_boards ? plant_gpu_energy_j(world->board[i].gpu) : 0;
 }
 
+uint32_t sim_world_locked_mhz(const struct sim_world *world, size_t i)
+{
+    return i < world->n_boards ? world->board[i].locked_max : 0;
+}
+
 double sim_world_true_w(const struct sim_world *world, size_t i)
 {
     return i < world->n_boards ? plant_gpu_power_w(world->board[i].gpu) : 0;

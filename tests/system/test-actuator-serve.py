@@ -17,9 +17,10 @@ import uwtest
 
 ACTUATOR = uwtest.program("underwatt-actuator")
 HOLD_CLIENT = str(uwtest.BUILD / "tests/system/actuator-hold")
-MAGIC, HELLO, HOLD, LIMIT, CLOCKS, RENEW, RELEASE, LEASE_OVER = 0x55574131, 1, 2, 3, 4, 5, 6, 101
+MAGIC, VERSION = 0x55574131, 2
+HELLO, HOLD, LIMIT, CLOCKS, RENEW, RELEASE, LEASE_OVER = 1, 2, 3, 4, 5, 6, 101
 DONE, REFUSED, TAKEN, GONE, BUSY = 0, 2, 4, 7, 8
-ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIiI200s")
+ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIIiI200s")
 
 
 class Peer:
@@ -31,7 +32,7 @@ class Peer:
 
     def send(self, kind, uuid="", a=0, b=0):
         self.seq += 1
-        self.s.send(ASK.pack(MAGIC, 1, kind, self.seq, a, b, uuid.encode()))
+        self.s.send(ASK.pack(MAGIC, VERSION, kind, self.seq, a, b, uuid.encode()))
         return self.seq
 
     def take(self):
@@ -43,7 +44,7 @@ class Peer:
         if not data:
             return None
         m = TELL.unpack(data)
-        return m[2], m[3], m[4], m[6], m[11], m[13].split(b"\0")[0].decode()
+        return m[2], m[3], m[4], m[6], m[12], m[14].split(b"\0")[0].decode()
 
     def ask(self, *args, **kw):
         try:
@@ -95,13 +96,13 @@ def basics(t, node, path, uuid):
 
 
 def nonsense(t, node, path, uuid):
-    good = ASK.pack(MAGIC, 1, HELLO, 1, 0, 0, b"")
+    good = ASK.pack(MAGIC, VERSION, HELLO, 1, 0, 0, b"")
     for name, data in {"a short message": good[:-1], "a long one": good + b"x",
                        "another protocol": b"GET / HTTP/1.1\r\n\r\n",
-                       "another version": ASK.pack(MAGIC, 2, HELLO, 1, 0, 0, b""),
-                       "an unknown request": ASK.pack(MAGIC, 1, 99, 1, 0, 0, b""),
-                       "a path for a UUID": ASK.pack(MAGIC, 1, HOLD, 1, 0, 0, b"../../etc/passwd"),
-                       "a UUID without end": ASK.pack(MAGIC, 1, HOLD, 1, 0, 0, b"a" * 96)}.items():
+                       "another version": ASK.pack(MAGIC, VERSION + 1, HELLO, 1, 0, 0, b""),
+                       "an unknown request": ASK.pack(MAGIC, VERSION, 99, 1, 0, 0, b""),
+                       "a path for a UUID": ASK.pack(MAGIC, VERSION, HOLD, 1, 0, 0, b"../../etc/passwd"),
+                       "a UUID without end": ASK.pack(MAGIC, VERSION, HOLD, 1, 0, 0, b"a" * 96)}.items():
         p = Peer(path)
         p.s.send(data)
         t.equal(p.take(), None, f"{name}: the connection is closed")

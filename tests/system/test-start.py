@@ -17,7 +17,7 @@ ORIGINAL, CAP = 250000, 200000
 # hears in a log of its own.
 DAEMON = r"""#!/usr/bin/python3
 import os, signal, socket, struct, sys, time
-ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIi")
+ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIIi")
 log = open(os.environ["STANDIN_LOG"], "a", buffering=1)
 uuid, cap = os.environ["STANDIN_UUID"], int(os.environ["STANDIN_CAP"])
 path = sys.argv[sys.argv.index("--actuator") + 1]
@@ -34,7 +34,7 @@ seq = 0
 def ask(s, kind, mw=0, uuid=""):
     global seq
     seq += 1
-    s.send(ASK.pack(0x55574131, 1, kind, seq, mw, 0, uuid.encode()))
+    s.send(ASK.pack(0x55574131, 2, kind, seq, mw, 0, uuid.encode()))
     while True:
         data = s.recv(4096)
         if not data:

@@ -240,8 +240,9 @@ class Daemon:
     """underwattd in a Node's world, and the actuator service that it uses.  Logs go to
     files (log(), actuator_log()); readiness comes by the service manager's protocol."""
 
-    def __init__(self, node, config="", actuator=True, args=(), env=None):
+    def __init__(self, node, config="", actuator=True, args=(), env=None, rules=None):
         self.node = node
+        self.rules = rules  # text of the actuator's own configuration
         self.dir = tempfile.mkdtemp(prefix="daemon-", dir=node.tmp)
         self.config = os.path.join(self.dir, "underwattd.yaml")
         self.args = list(args)
@@ -264,7 +265,11 @@ class Daemon:
             return self.node.popen(name, *args, stdout=log, stderr=log, env=env)
 
     def start_actuator(self):
-        self.actuator = self._spawn("underwatt-actuator", "--serve", "--library",
+        rules = []
+        if self.rules is not None:
+            rules = ["--config", os.path.join(self.dir, "actuator.yaml")]
+            pathlib.Path(rules[1]).write_text(self.rules)
+        self.actuator = self._spawn("underwatt-actuator", "--serve", *rules, "--library",
                                     os.path.join(self.node.state, "lib", "libnvidia-ml.so.1"))
         if not wait_for(lambda: self._listens(self.actuator_socket) or
                         self.actuator.poll() is not None) or self.actuator.poll() is not None:

@@ -46,6 +46,8 @@ void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
 
     for (size_t i = 0; i < claims->n; i++) {
         const struct claim *claim = &claims->claim[i];
+        if (!claim->mw)
+            continue;
         uint32_t mw = higher(level(claim, bounds), min_mw);
         if (!best || wins(claim, best, bounds))
             best = claim;

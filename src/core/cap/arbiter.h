@@ -1,4 +1,5 @@
-/* The arbiter: the claims of a board to one target, and why.
+/* The arbiter: the claims of a board to one target, and why.  (Claims on its clock are
+ * passed over: core/cap/clock.h.)
  *
  *     wanted = min(named claims, max(min(soft claims), soft floor))
  *     target = max(min(wanted, hard claims, original), board minimum)

@@ -34,8 +34,10 @@ static int check(const struct claim *claim, uw_error *err)
     if (claim->kind < CLAIM_SOFT || claim->kind > CLAIM_HARD)
         return fail(err, -EINVAL, "%d is no kind of claim (soft, named, hard)",
                     (int)claim->kind);
-    if (!claim->mw)
+    if (!claim->mw && !claim->mhz)
         return fail(err, -EINVAL, "a claim of 0 mW");
+    if (claim->mw && claim->mhz)
+        return fail(err, -EINVAL, "a claim on watts and clock at once: make two");
     if (claim->until_ns <= claim->made_ns)
         return fail(err, -EINVAL, "a claim that is over before it begins");
     return 0;

@@ -1,5 +1,5 @@
-/* Claims on one board: "this board at most N mW, because WHY, until T".  Pure: time
- * is an argument.
+/* Claims on one board: "this board at most N mW, because WHY, until T", or at most F MHz.
+ * Pure: time is an argument.
  */
 #ifndef CORE_CAP_CLAIM_H
 #define CORE_CAP_CLAIM_H
@@ -28,7 +28,8 @@ enum {
 struct claim {
     uint64_t id; /* of the node; never 0 */
     enum claim_kind kind;
-    uint32_t mw;
+    uint32_t mw;                /* one of these two, the other is 0 … */
+    uint32_t mhz;               /* … a claim on the SM clock */
     uint64_t made_ns, until_ns; /* CLAIM_FOREVER: until it is withdrawn */
     uid_t uid;                  /* who made it … */
     uint64_t job;               /* … for which job; 0: none */
@@ -45,8 +46,8 @@ struct claims {
 };
 
 /* Adds a claim, or replaces the one of the same id where that stands.  -EINVAL (no id,
- * no kind, 0 mW, over before it began), -E2BIG (CLAIMS_MAX are there, or all that are
- * not kept for hard ones): nothing has changed.
+ * no kind, neither watts nor clock or both, over before it began), -E2BIG (CLAIMS_MAX are
+ * there, or all that are not kept for hard ones): nothing has changed.
  */
 int claims_put(struct claims *c, const struct claim *claim, uw_error *err);
 bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */

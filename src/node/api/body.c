@@ -134,6 +134,21 @@ static int cap(const struct json_value *v, struct cap_arg *ret, uw_error *err)
     return body_cap("cap", got, ret, err);
 }
 
+/* One of the two. */
+static int cap_or_clock(const struct json_value *v, struct node_claim *ret, uw_error *err)
+{
+    const char *got = NULL;
+
+    if (!given(v, "clock"))
+        return cap(v, &ret->cap, err);
+    if (given(v, "cap"))
+        return fail(err, -EINVAL, "'cap' and 'clock' at once: make two claims");
+    if (json_get_text(v, "clock", &got, NULL) < 0)
+        return fail(err, -EINVAL, "'clock' wants a text with a unit: \"1200 MHz\"");
+    int r = parse_clock(got, &ret->clock_mhz, err);
+    return r < 0 ? fail_in(err, r, "'clock'") : 0;
+}
+
 int body_board_name(const struct json_value *v, const char *key, char buf[BODY_BOARD],
                     const char **ret, uw_error *err)
 {
@@ -180,7 +195,7 @@ static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
 
 int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err)
 {
-    static const char *const keys[] = {"gpu", "job", "cap", "kind",
+    static const char *const keys[] = {"gpu", "job", "cap", "clock", "kind",
                                        "for", "why", "pid", NULL};
     struct body_claim c = {.ask = {.why = ""}};
     const char *board = NULL;
@@ -195,7 +210,7 @@ int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err
     if (r == 0)
         r = kind(v, &c.ask.kind, err);
     if (r == 0)
-        r = cap(v, &c.ask.cap, err);
+        r = cap_or_clock(v, &c.ask, err);
     if (r == 0)
         r = duration(v, "for", &c.ask.ttl_ns, err);
     if (r == 0)

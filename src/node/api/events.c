@@ -193,6 +193,7 @@ static char *cap_text(const struct node_view *v, const struct caps_what *what,
     head_board(o, v, what->board);
     show_mw(o, "target_mw", what->target_mw);
     show_mw(o, "enforced_mw", what->enforced_mw);
+    show_mw(o, "clock_mhz", what->clock_mhz);
     id_or_null(o, "claim", what->claim ? what->claim->id : 0);
     json_out_text(o, "cause",
                   what->event == CAPS_EVENT_OTHER ? caps_cause_name(what->cause) : NULL);
@@ -211,7 +212,8 @@ static char *claim_text(const struct node_view *v, const struct caps_what *what,
     head_board(o, v, what->board);
     json_out_int(o, "id", (int64_t)c->id);
     json_out_text(o, "kind", claim_kind_name(c->kind));
-    json_out_int(o, "cap_mw", c->mw);
+    show_mw(o, "cap_mw", c->mw);
+    show_mw(o, "clock_mhz", c->mhz);
     json_out_text(o, "who", c->who);
     json_out_text(o, "why", c->why);
     id_or_null(o, "job", c->job);
@@ -361,6 +363,7 @@ static void tell_caps(struct events *e, const struct caps_what *what)
         [CAPS_EVENT_CAP] = {"cap", false},
         [CAPS_EVENT_FAIL] = {"fail", false},
         [CAPS_EVENT_OTHER] = {"other", false},
+        [CAPS_EVENT_CLOCK] = {"clock", false},
         [CAPS_EVENT_STATE] = {"state", false},
     };
     const struct node_view *v = e->opts.look(e->opts.node);

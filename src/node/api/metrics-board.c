@@ -156,6 +156,23 @@ static void gpu_clock(struct metrics_render *r, const struct view_board *b,
     metrics_series(r, l, "clock", "memory", b->last.mem_mhz * 1e6);
 }
 
+static void gpu_lock(struct metrics_render *r, const struct view_board *b,
+                     struct metrics_slice l)
+{
+    const struct caps_clock_view *k = &b->cap.clock;
+
+    if (!k->can)
+        return;
+    metrics_series(r, l, "kind", "target", k->verdict.target_mhz * 1e6);
+    metrics_series(r, l, "kind", "locked", k->locked_mhz * 1e6);
+}
+
+static void gpu_disobeyed(struct metrics_render *r, const struct view_board *b,
+                          struct metrics_slice l)
+{
+    metrics_series_u64(r, l, NULL, NULL, b->cap.clock.disobeyed);
+}
+
 static void gpu_utilization(struct metrics_render *r, const struct view_board *b,
                             struct metrics_slice l)
 {
@@ -208,6 +225,8 @@ void metrics_put_boards(struct metrics_render *r)
         {METRICS_GPU_THROTTLE, gpu_throttle},
         {METRICS_GPU_TEMPERATURE, gpu_temperature},
         {METRICS_GPU_CLOCK, gpu_clock},
+        {METRICS_GPU_LOCK, gpu_lock},
+        {METRICS_GPU_DISOBEYED, gpu_disobeyed},
         {METRICS_GPU_UTILIZATION, gpu_utilization},
         {METRICS_GPU_MEMORY_UTILIZATION, gpu_memory_utilization},
         {METRICS_GPU_JOBS, gpu_jobs},

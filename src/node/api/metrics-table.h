@@ -33,6 +33,8 @@
     X(GPU_THROTTLE, "underwatt_gpu_throttle_seconds_total", "counter", "Time under each clock-event reason that the driver names.") \
     X(GPU_TEMPERATURE, "underwatt_gpu_temperature_celsius", "gauge", "Temperature of the board.") \
     X(GPU_CLOCK, "underwatt_gpu_clock_hertz", "gauge", "Clock of the multiprocessors and of the memory.") \
+    X(GPU_LOCK, "underwatt_gpu_clock_lock_hertz", "gauge", "Lock of the SM clock: as decided, and as set by us; 0 not locked.") \
+    X(GPU_DISOBEYED, "underwatt_gpu_clock_disobeyed_total", "counter", "Clock locks that the board did not obey under load.") \
     X(GPU_UTILIZATION, "underwatt_gpu_utilization_ratio", "gauge", "Share of time in which something ran on the board.") \
     X(GPU_MEMORY_UTILIZATION, "underwatt_gpu_memory_utilization_ratio", "gauge", "Share of time in which the board's memory was read or written.") \
     X(GPU_JOBS, "underwatt_gpu_jobs", "gauge", "Jobs on the board.") \

@@ -111,6 +111,37 @@ static void cls(struct json_out *o, const struct caps_view *c)
     json_out_end(o);
 }
 
+/* null where the board's clocks cannot be locked. */
+static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
+                       const struct claims *claims)
+{
+    char why[320];
+
+    if (!k->can) {
+        json_out_null(o, "clock");
+        return;
+    }
+    json_out_object(o, "clock");
+    json_out_bool(o, "on", k->on);
+    json_out_text(o, "by", show_by(k->verdict.by));
+    if (k->verdict.claim)
+        json_out_int(o, "claim", (int64_t)k->verdict.claim);
+    else
+        json_out_null(o, "claim");
+    show_mw(o, "target_mhz", k->verdict.target_mhz);
+    show_mw(o, "locked_mhz", k->locked_mhz);
+    json_out_bool(o, "ramping", k->ramping);
+    json_out_text(o, "why", show_clock_why(k, claims, why, sizeof why));
+    json_out_text(o, "text", k->text);
+    show_mw(o, "min_mhz", k->bounds.min_mhz);
+    show_mw(o, "max_mhz", k->bounds.max_mhz);
+    show_mw(o, "floor_mhz", k->bounds.floor_mhz);
+    json_out_int(o, "writes", (int64_t)k->writes);
+    json_out_int(o, "failures", (int64_t)k->failures);
+    json_out_int(o, "disobeyed", (int64_t)k->disobeyed);
+    json_out_end(o);
+}
+
 void show_explain(struct json_out *o, const struct node_view *v, size_t i)
 {
     const struct view_board *b = &v->board[i];
@@ -129,6 +160,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     limits(o, c);
     json_out_end(o);
     cls(o, c);
+    clock_lock(o, &c->clock, c->claims);
     json_out_array(o, "claims");
     for (size_t k = 0; c->claims && k < c->claims->n; k++)
         show_claim(o, v, i, &c->claims->claim[k]);
@@ -162,7 +194,8 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
     json_out_int(o, "gpu", b->info->index);
     json_out_text(o, "uuid", b->info->uuid);
     json_out_text(o, "kind", claim_kind_name(c->kind));
-    json_out_int(o, "cap_mw", c->mw);
+    show_mw(o, "cap_mw", c->mw);
+    show_mw(o, "clock_mhz", c->mhz);
     json_out_text(o, "who", c->who);
     json_out_text(o, "why", c->why);
     json_out_int(o, "uid", c->uid);
@@ -172,7 +205,10 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
         json_out_null(o, "job");
     json_out_bool(o, "walked", c->walked);
     json_out_bool(o, "wins",
-                  b->cap.verdict.by == CAP_BY_CLAIM && b->cap.verdict.claim == c->id);
+                  c->mhz ? b->cap.clock.verdict.by == CAP_BY_CLAIM &&
+                               b->cap.clock.verdict.claim == c->id
+                         : b->cap.verdict.by == CAP_BY_CLAIM &&
+                               b->cap.verdict.claim == c->id);
     (void)caps_claim_met(&b->cap, c, state, sizeof state);
     json_out_text(o, "state", state);
     show_utc(o, "made_utc", boot_utc_ns + (int64_t)c->made_ns);

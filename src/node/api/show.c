@@ -105,6 +105,34 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
     return buf;
 }
 
+const char *show_clock_why(const struct caps_clock_view *k, const struct claims *claims,
+                           char *buf, size_t size)
+{
+    const struct claim *c =
+        claims && k->verdict.claim ? claims_find(claims, k->verdict.claim) : NULL;
+    unsigned mhz = k->verdict.target_mhz;
+
+    switch (k->verdict.by) {
+    case CAP_BY_CLAIM:
+        (void)snprintf(buf, size, "%u MHz: %s claim of %s%s%s", mhz,
+                       c ? claim_kind_name(c->kind) : "a", c ? c->who : "somebody",
+                       c && c->why[0] ? ": " : "", c ? c->why : "");
+        break;
+    case CAP_BY_FLOOR:
+        (void)snprintf(buf, size, "%u MHz: the soft floor; %s asked for %u MHz", mhz,
+                       c ? c->who : "a soft claim", c ? (unsigned)c->mhz : 0);
+        break;
+    case CAP_BY_MINIMUM:
+        (void)snprintf(buf, size, "%u MHz: the board's lowest; %s asked for %u MHz", mhz,
+                       c ? c->who : "a claim", c ? (unsigned)c->mhz : 0);
+        break;
+    default:
+        (void)snprintf(buf, size, "no lock: no claim is under %u MHz, its highest clock",
+                       mhz);
+    }
+    return buf;
+}
+
 /* ---- values ---- */
 
 void show_maybe(struct json_out *o, const char *key, bool known, double v)

@@ -24,6 +24,9 @@ const char *show_by(enum cap_by by);
 const char *show_phase(uint32_t phase);
 /* Why the cap is what it is, in a line for people. */
 const char *show_why(const struct caps_view *cap, char *buf, size_t size);
+/* The same of its clock. */
+const char *show_clock_why(const struct caps_clock_view *clock,
+                           const struct claims *claims, char *buf, size_t size);
 
 /* ---- values ---- */
 

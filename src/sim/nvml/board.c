@@ -208,6 +208,8 @@ NVML_API int nvmlDeviceGetSupportedGraphicsClocks(nv_device dev, unsigned mem,
     int r = nv_identity(dev, &id);
     if (r)
         return r;
+    if (!(id->abilities & SIM_HAS_LOCKED_CLOCKS))
+        return SIM_NOT_SUPPORTED;
     if (mem != id->mem_max_mhz)
         return SIM_NOT_FOUND;
     unsigned room = *n;

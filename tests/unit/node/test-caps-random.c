@@ -25,7 +25,7 @@ struct round {
     bool hung;                     /* some call has not come back yet */
     bool dry_seen;                 /* writes are what they were when the dry run began */
     uint64_t writes[BOARDS];
-    unsigned long looks, held;
+    unsigned long looks, held, locked;
     char bad[300];
 };
 
@@ -57,6 +57,10 @@ static void do_claim(struct round *r)
                       .until_ns = CLAIM_FOREVER,
                       .job = rng_below(&r->g, 3)};
 
+    if (rng_below(&r->g, 3) == 0) { /* on the clock */
+        c.mw = 0;
+        c.mhz = 150 + 15 * (uint32_t)rng_below(&r->g, 90);
+    }
     c.walked = c.kind == CLAIM_SOFT && rng_below(&r->g, 2);
     if (rng_below(&r->g, 2))
         c.until_ns = now_of(r) + 1 + rng_below(&r->g, 60 * NS_PER_S);
@@ -89,16 +93,16 @@ static void do_foreign(struct round *r)
 
 static void do_fault(struct round *r)
 {
-    static const char *const kinds[] = {"lost", "refuse", "hang"};
+    static const char *const kinds[] = {"lost", "refuse", "ignore", "hang"};
     unsigned s = 1 + (unsigned)rng_below(&r->g, 20);
-    size_t kind = rng_below(&r->g, r->hung ? 2 : 3); /* an hour, so once a round */
+    size_t kind = rng_below(&r->g, r->hung ? 3 : 4); /* an hour, so once a round */
     char text[64];
 
     (void)snprintf(text, sizeof text, "%u %s for %us", (unsigned)rng_below(&r->g, BOARDS),
                    kinds[kind], s);
-    r->hung = r->hung || kind == 2;
+    r->hung = r->hung || kind == 3;
     fault(r->s, text);
-    if (kind == 2)
+    if (kind == 3)
         s += HANG_S; /* that is how long it takes until a hang is known for one */
     if (now_of(r) + s * NS_PER_S > r->fault_ns)
         r->fault_ns = now_of(r) + s * NS_PER_S;
@@ -135,6 +139,7 @@ static void do_configure(struct round *r)
     r->conf.others = rng_below(&r->g, 2) ? CAPS_YIELD : CAPS_REASSERT;
     r->conf.always_hold = rng_below(&r->g, 4) == 0;
     r->conf.dry_run = rng_below(&r->g, 5) == 0;
+    r->conf.clocks = rng_below(&r->g, 4) != 0;
     r->conf.cls.rate = rng_below(&r->g, 5) ? 0.1 * rng_uniform(&r->g) : 0;
     r->conf.yield_ns = NS_PER_S * (1 + rng_below(&r->g, 60));
     r->conf.reassert_ns = NS_PER_S * (1 + rng_below(&r->g, 10));
@@ -204,9 +209,19 @@ static void look_at_shown(struct round *r, size_t i)
 /* Nothing but our own doing for a while: what is set is what was decided. */
 static void look_at_limit(struct round *r, size_t i, const struct caps_view *v)
 {
-    uint32_t mw = limit_of(r->s, i);
+    uint32_t mw = limit_of(r->s, i), mhz = virtual_world_locked_mhz(r->s->world, i);
     uint64_t quiet_ns = r->foreign_ns > r->fault_ns ? r->foreign_ns : r->fault_ns;
 
+    if (mhz && v->state == CAPS_FREE && now_of(r) > quiet_ns + 2 * NS_PER_S &&
+        v->clock.locked_mhz == 0 && !r->hung)
+        bad(r, "board %zu: nobody holds it, and its clock is locked to %u MHz", i, mhz);
+    if (mhz && v->state == CAPS_HELD && v->clock.locked_mhz == mhz) {
+        r->locked++;
+        if (mhz < v->clock.verdict.target_mhz && now_of(r) > quiet_ns + 2 * NS_PER_S &&
+            !v->clock.failed)
+            bad(r, "board %zu: locked to %u MHz, wanted %u", i, mhz,
+                v->clock.verdict.target_mhz);
+    }
     if (r->conf.dry_run) {
         if (r->dry_seen && v->writes != r->writes[i])
             bad(r, "board %zu: a write in a dry run", i);
@@ -260,6 +275,8 @@ static void look_at_end(struct round *r)
     for (size_t i = 0; i < BOARDS; i++) {
         struct caps_view v = look(r->s, i);
         uint32_t mw = limit_of(r->s, i);
+        if (virtual_world_locked_mhz(r->s->world, i))
+            bad(r, "board %zu: its clock is locked at the end", i);
         if (v.state != CAPS_FREE)
             bad(r, "board %zu: %s at the end: %s", i, caps_state_name(v.state), v.text);
         if (!is_theirs(r, mw) || mw != v.bounds.original_mw ||
@@ -271,7 +288,7 @@ static void look_at_end(struct round *r)
 
 static void play(struct round *r, uint64_t seed)
 {
-    *r = (struct round){.conf = {.cls = CAP_CLASS_DEFAULT}};
+    *r = (struct round){.conf = {.cls = CAP_CLASS_DEFAULT, .clocks = true}};
     rng_init(&r->g, seed);
     r->s = scene_quiet(BOARDS, &r->conf);
     for (int i = 0; i < EVENTS && !r->bad[0]; i++) {
@@ -289,7 +306,7 @@ static void play(struct round *r, uint64_t seed)
 int main(int argc, char **argv)
 {
     uint64_t seed = 1, rounds = 60; /* the same in every run; others by hand */
-    unsigned long looks = 0, held = 0;
+    unsigned long looks = 0, held = 0, locked = 0;
 
     if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||
         (argc > 2 && parse_u64(argv[2], &rounds, NULL)))
@@ -299,11 +316,14 @@ int main(int argc, char **argv)
         play(&r, seed + i);
         looks += r.looks;
         held += r.held;
+        locked += r.locked;
         if (r.bad[0])
             ok(false, "seed %llu: %s", (unsigned long long)(seed + i), r.bad);
     }
-    ok(held > rounds,
-       "%llu rounds from seed %llu: %lu looks, %lu at boards held in peace",
-       (unsigned long long)rounds, (unsigned long long)seed, looks, held);
+    ok(held > rounds && locked > rounds,
+       "%llu rounds from seed %llu: %lu looks, %lu at boards held in peace, %lu with "
+       "their "
+       "clock locked",
+       (unsigned long long)rounds, (unsigned long long)seed, looks, held, locked);
     return done();
 }

@@ -42,6 +42,7 @@ static const struct {
     {"caps.other_writers", "caps: {other_writers: reassert}", false},
     {"caps.reassert_after", "caps: {reassert_after: 30 s}", false},
     {"caps.yield_for", "caps: {yield_for: 1 h}", false},
+    {"caps.clocks", "caps: {clocks: true}", false},
     {"caps.always_hold", "caps: {always_hold: true}", false},
     {"caps.classes", "caps: {classes: {slow: {ramp: 0.1 %/s}}}", false},
     {"jobs.discover", "jobs: {discover: false}", true},

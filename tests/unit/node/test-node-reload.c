@@ -147,6 +147,14 @@ static bool always_hold(void)
     return good && !was && board(3)->cap.state == CAPS_HELD;
 }
 
+static bool clocks(void)
+{
+    bool was = board(3)->cap.clock.on, good = load("caps: {clocks: true}");
+
+    run_s(1);
+    return good && !was && board(3)->cap.clock.on;
+}
+
 static bool classes(void)
 {
     return load("caps: {classes: {default: {ramp: 7 %/s}}}") &&
@@ -226,6 +234,7 @@ static const struct { const char *key; bool (*works)(void); } live[] = {
     {"caps.other_writers", other_writers},
     {"caps.reassert_after", reassert_after},
     {"caps.yield_for", yield_for},
+    {"caps.clocks", clocks},
     {"caps.always_hold", always_hold},
     {"caps.classes", classes},
     {"search.found_jobs", found_jobs},

@@ -61,7 +61,7 @@ static void fill_board(struct sim_board *b, unsigned i)
     (void)snprintf(b->identity.bus_id, sizeof b->identity.bus_id, "00000000:%02X:00.0",
                    0x3a + i);
     b->identity.arch = 5;
-    b->identity.abilities = SIM_HAS_ENERGY | SIM_HAS_INSTANT;
+    b->identity.abilities = SIM_HAS_ENERGY | SIM_HAS_INSTANT | SIM_HAS_LOCKED_CLOCKS;
     b->identity.min_mw = 100000;
     b->identity.max_mw = 300000;
     b->identity.default_mw = 250000;
