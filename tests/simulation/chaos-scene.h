@@ -56,7 +56,7 @@ struct ours {
     uint64_t id, made_ns, until_ns, withdrawn_ns; /* withdrawn 0: not */
     size_t board;
     enum claim_kind kind;
-    uint32_t mw;
+    uint32_t mw, mhz;
     bool roots, rebooted;
     bool unsure; /* the ledger may not know it */
 };
@@ -100,7 +100,7 @@ struct round {
     uint64_t noise_ns, fault_ns; /* last trouble; until when one lasts */
     uint64_t awake_ns, guard_ns, back_ns, disk_ns; /* when what is away comes back */
     uint64_t gone_ns;                              /* when the daemon died; 0: lives */
-    unsigned long looks, calm;
+    unsigned long looks, calm, locked;
     char bad[300];
 };
 
@@ -536,6 +536,7 @@ static bool open_round(struct round *r, uint64_t seed, size_t n_boards)
         node_config_init(&r->config, NULL, NULL))
         return false;
     r->config.caps.yield_ns = 20 * NS_PER_S;
+    r->config.caps.clocks = true;
     gpu = (struct gpu_open_opts){.clock = {clock_of, r->loop}, .backend_user = r->sim};
     (void)snprintf(dir, sizeof dir, "%s/journal", r->dir);
     if (virtual_backend.open(&gpu, &r->reader, NULL) ||

@@ -44,12 +44,18 @@ static void do_claim(struct round *r)
         .board = name, .kind = kind, .cap = {.mw = mw}, .ttl_ns = ttl_ns, .why = "chaos"};
     uint64_t id = 0;
 
+    if (below(r, 3) == 0) { /* on the clock */
+        mw = 0;
+        ask.cap.mw = 0;
+        ask.clock_mhz = (uint32_t)(300 + 15 * below(r, 80));
+    }
     (void)snprintf(name, sizeof name, "%zu", board);
     if (!r->node || node_claim(r->node, who, &ask, &id, NULL) < 0)
         return;
     if (getenv("CHAOS_LOG"))
-        printf("#   %" PRIu64 ": %s on %zu, %u mW for %.1f s, %s\n", id,
-               claim_kind_name(kind), board, mw, s_of_ns(ttl_ns), who->name);
+        printf("#   %" PRIu64 ": %s on %zu, %u mW, %u MHz for %.1f s, %s\n", id,
+               claim_kind_name(kind), board, mw, ask.clock_mhz, s_of_ns(ttl_ns),
+               who->name);
     for (size_t i = 0; i < r->n_ours; i++)
         if (r->ours[i].id == id)
             bad(r, "claim %" PRIu64 " was there before", id);
@@ -57,6 +63,7 @@ static void do_claim(struct round *r)
                                  .board = board,
                                  .kind = kind,
                                  .mw = mw,
+                                 .mhz = ask.clock_mhz,
                                  .roots = who == &root,
                                  .made_ns = now_of(r),
                                  .until_ns = ttl_ns ? now_of(r) + ttl_ns : CLAIM_FOREVER,
@@ -266,6 +273,13 @@ static void look_at_limit(struct round *r, size_t i)
         !is_theirs(r, mw))
         bad(r, "board %zu: %u mW in force, its daemon dead for %.1f s", i, mw,
             s_between(r->gone_ns, now_of(r)));
+    if (!r->node && r->service.guard && r->gone_ns && !r->hung &&
+        now_of(r) > r->gone_ns + ns_of_s(GRACE_S + LEASE_S + 1) &&
+        now_of(r) > r->noise_ns + ns_of_s(GRACE_S + LEASE_S + 1) && mw &&
+        virtual_world_locked_mhz(r->sim, i))
+        bad(r, "board %zu: its clock is locked, its daemon dead for %.1f s", i,
+            s_between(r->gone_ns, now_of(r)));
+    r->locked += virtual_world_locked_mhz(r->sim, i) > 0;
 }
 
 static const struct ours *find_ours(const struct round *r, uint64_t id)
@@ -294,7 +308,7 @@ static void look_at_claim(struct round *r, size_t i, const struct claim *c)
     if (o->withdrawn_ns)
         bad(r, "board %zu: claim %" PRIu64 " was withdrawn %.1f s ago", i, c->id,
             s_between(o->withdrawn_ns, now_of(r)));
-    if (o->board != i || o->mw != c->mw || o->kind != c->kind)
+    if (o->board != i || o->mw != c->mw || o->mhz != c->mhz || o->kind != c->kind)
         bad(r, "board %zu: claim %" PRIu64 " is another", i, c->id);
     /* Times are kept in milliseconds; each restart rounds. */
     if ((o->until_ns == CLAIM_FOREVER) != (c->until_ns == CLAIM_FOREVER) ||
@@ -322,7 +336,8 @@ static void look_at_due(struct round *r, size_t i, const struct view_board *b)
             continue;
         if (!has_claim(b->cap.claims, o->id))
             bad(r, "board %zu: claim %" PRIu64 " is lost", i, o->id);
-        if (!calm || o->kind != CLAIM_HARD || now_of(r) < o->made_ns + NS_PER_S ||
+        if (!calm || o->kind != CLAIM_HARD || o->mhz ||
+            now_of(r) < o->made_ns + NS_PER_S ||
             (b->cap.state == CAPS_YIELDED && r->n_foreign > 0) ||
             b->cap.state == CAPS_RELEASED ||
             b->cap.state == CAPS_DENIED) /* tried again after up to 32 s */
@@ -425,6 +440,10 @@ static void last_looks(struct round *r)
     }
     pass(r, r->hung ? 3700 : GRACE_S + LEASE_S + 20);
     for (size_t i = 0; i < r->n_boards; i++)
+        if (virtual_world_locked_mhz(r->sim, i))
+            bad(r, "board %zu: its clock is locked at the end (%s)", i,
+                dies ? "the daemon dead" : "no claims");
+    for (size_t i = 0; i < r->n_boards; i++)
         if (!is_theirs(r, limit_of(r, i)))
             bad(r, "board %zu: %u mW in force at the end (%s)", i, limit_of(r, i),
                 dies ? "the daemon dead" : "no claims");
@@ -457,7 +476,7 @@ int main(int argc, char **argv)
 {
     static struct round r;
     uint64_t seed = 1, rounds = 200;
-    unsigned long looks = 0, calm = 0, lives = 0;
+    unsigned long looks = 0, calm = 0, lives = 0, locked = 0;
 
     if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||
         (argc > 2 && parse_u64(argv[2], &rounds, NULL)))
@@ -468,13 +487,15 @@ int main(int argc, char **argv)
         play(&r, seed + i);
         looks += r.looks;
         calm += r.calm;
+        locked += r.locked;
         lives += r.life;
         if (r.bad[0])
             ok(false, "seed %" PRIu64 ": %s", seed + i, r.bad);
     }
-    ok(rounds < 50 || calm > rounds / 4,
+    ok(rounds < 50 || (calm > rounds / 4 && locked > rounds),
        "%" PRIu64 " rounds from seed %" PRIu64
-       ": %lu looks, %lu at hard claims in peace, %lu lives of the daemon",
-       rounds, seed, looks, calm, lives);
+       ": %lu looks, %lu at hard claims in peace, %lu at locked clocks, %lu lives of the "
+       "daemon",
+       rounds, seed, looks, calm, locked, lives);
     return done();
 }
