@@ -125,6 +125,7 @@ static uint32_t safe_mw(const struct tuner *t, double peak_w)
     for (size_t i = 0; i < t->o.n; i++)
         if (board_view(t->o.boards[i])->limits.default_mw > most)
             most = board_view(t->o.boards[i])->limits.default_mw;
+    peak_w = fmin(peak_w, w_of_mw(tuner_reference_mw(t))); /* a reading may err upwards */
     double w = fmax(SEARCH_FIRST * peak_w, SAFE_SHARE * w_of_mw(most));
     uint32_t mw = mw_of_w(ceil(w));
     return mw < tuner_reference_mw(t) ? mw : tuner_reference_mw(t);

@@ -19,7 +19,7 @@ enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96, BLOCKS = 64, BLOCK_SAMPLES =
 #define ALIAS_SAMPLES_FINE 6.0 /* … of one that is always fresh, read unevenly */
 #define ALIAS_MARGIN 1.3
 #define FINE_S 0.025 /* no step is as short as such a sensor's moments */
-#define JITTER 0.03  /* of the times of reading, to tell aliases by */
+#define JITTER 0.15  /* of the times of reading, to tell aliases by: a sixth of a turn */
 #define MOST_READING 1e6
 #define ENOUGH_CYCLES                                                \
     40.0 /* finer samples of so many count for more than longer ones \
