@@ -122,6 +122,12 @@ void caps_clock_step(struct caps_board *b, uint64_t now)
     k->asked_ns = now;
 }
 
+/* What is due by now was looked at already: another look at once would be no better. */
+static uint64_t sooner(uint64_t next_ns, uint64_t at_ns, uint64_t now)
+{
+    return at_ns > now && at_ns < next_ns ? at_ns : next_ns;
+}
+
 uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now)
 {
     const struct caps_clock *k = &b->clock;
@@ -133,11 +139,11 @@ uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now)
     if (lower != UINT64_MAX)
         next = lower > now + TICK_NS ? lower : now + TICK_NS;
     if (want_mhz(b) != k->asked_mhz && !k->failed)
-        next = k->asked_ns + TICK_NS < next ? k->asked_ns + TICK_NS : next;
+        next = sooner(next, k->asked_ns + TICK_NS, now);
     if (k->failed)
-        next = k->retry_ns < next ? k->retry_ns : next;
-    if (k->stay_ns && !b->counted && k->stay_ns + STAY_NS < next)
-        next = k->stay_ns + STAY_NS;
+        next = sooner(next, k->retry_ns, now);
+    if (k->stay_ns && !b->counted)
+        next = sooner(next, k->stay_ns + STAY_NS, now);
     return next;
 }
 
