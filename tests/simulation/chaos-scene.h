@@ -498,8 +498,9 @@ static void begin_run(struct round *r, struct run *run)
         return;
     (void)snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
                    progress_page_path(run->page));
-    if (loop_child_new(r->loop, &opts, nobody_cares, NULL, &run->child, NULL) < 0 ||
-        !search)
+    if (loop_child_new(r->loop, &opts, nobody_cares, NULL, &run->child, NULL) < 0)
+        progress_page_free(take(run->page));
+    if (!run->child || !search)
         return;
     (void)goal_parse("edp", &ask.goal, NULL);
     ask.page_fd = open(progress_page_path(run->page), O_RDONLY | O_CLOEXEC);
