@@ -78,7 +78,11 @@ static void follow_ramp(struct caps_board *b, uint64_t now)
 {
     const struct cap_class *cls = caps_class(b);
 
-    if (b->failed) /* nothing is walked that is not written */
+    /* Nothing is walked that is not written; but where nothing of ours is in force and
+     * more is refused (root's range), it is the way down that comes to what may be.
+     */
+    if (b->failed &&
+        (b->failed_with != ACTUATOR_REFUSED || b->enforced_mw < b->bounds.original_mw))
         b->ramp.at_ns = now;
     (void)cap_walk(&b->ramp, &b->verdict, cls, b->limits.default_mw, b->peak_mw, now);
     if (!b->ramp.waiting) {
@@ -234,8 +238,7 @@ static void step_held(struct caps_board *b, uint64_t now)
 
     /* A right that is missing is asked for seldom; the original is asked for at once. */
     if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED)) {
-        if (wanted)
-            caps_clock_step(b, now);
+        caps_clock_step(b, now);
         return;
     }
     if (!wanted)

@@ -19,6 +19,7 @@ enum {
 };
 
 #define SETTLE_NS (2 * NS_PER_S) /* after a lock the board has come down */
+#define BELOW_NS (2 * NS_PER_S)  /* until less than what was refused is asked for */
 
 static uint64_t now_of(const struct caps_board *b)
 {
@@ -55,11 +56,24 @@ bool caps_clock_wanted(const struct caps_board *b)
            b->clock.verdict.target_mhz < b->clock.bounds.max_mhz;
 }
 
+/* Out of the range of root's configuration, which we do not know. */
+static bool is_refused(const struct caps_clock *k)
+{
+    return k->failed && k->failed_with == ACTUATOR_REFUSED;
+}
+
 static void follow(struct caps_board *b, uint64_t now)
 {
     struct caps_clock *k = &b->clock;
 
-    if (k->failed) /* nothing is walked that is not written */
+    if (k->given_up || !is_on(b)) { /* what is not asked for is not walked */
+        begin_walk(b, k->locked_mhz ? k->locked_mhz : k->bounds.max_mhz);
+        return;
+    }
+    /* Nothing is walked that is not written; but where nothing is locked and more is
+     * refused, it is the way down that comes to what may be.
+     */
+    if (k->failed && (k->locked_mhz || !is_refused(k)))
         k->ramp.at_ns = now;
     (void)clock_walk(&k->ramp, &k->verdict, caps_class(b), k->bounds.max_mhz, now);
     if (!k->ramp.waiting) {
@@ -90,7 +104,9 @@ static uint32_t want_mhz(const struct caps_board *b)
 {
     uint32_t at_mhz = b->clock.ramp.at_mw;
 
-    return caps_clock_wanted(b) && at_mhz < b->clock.bounds.max_mhz ? at_mhz : 0;
+    return caps_clock_wanted(b) && !b->clock.too_low && at_mhz < b->clock.bounds.max_mhz
+               ? at_mhz
+               : 0;
 }
 
 static bool is_gradual(const struct caps_board *b)
@@ -101,12 +117,29 @@ static bool is_gradual(const struct caps_board *b)
            k->asked_mhz;
 }
 
+/* There is a lock to ask for, or one to give back. */
+static bool is_used(const struct caps_clock *k)
+{
+    return k->can || k->asked_mhz || k->locked_mhz;
+}
+
+/* Whether what has failed waits for its next try; a reset waits for none but its own. */
+static bool waits(const struct caps_board *b, uint32_t mhz, uint64_t now)
+{
+    const struct caps_clock *k = &b->clock;
+
+    if (!k->failed || now >= k->retry_ns || (!mhz && k->asked_mhz))
+        return false;
+    bool below = is_refused(k) && !k->locked_mhz && mhz < k->asked_mhz;
+    return !below || (!ramp_arrived(&k->ramp) && now < k->asked_ns + BELOW_NS);
+}
+
 void caps_clock_step(struct caps_board *b, uint64_t now)
 {
     struct caps_clock *k = &b->clock;
     uint32_t mhz = want_mhz(b);
 
-    if (!k->can || k->asking || (k->failed && now < k->retry_ns) ||
+    if (!is_used(k) || k->asking || waits(b, mhz, now) ||
         (mhz == k->asked_mhz && !k->failed) ||
         (is_gradual(b) && now < k->asked_ns + TICK_NS))
         return;
@@ -133,7 +166,7 @@ uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now)
     const struct caps_clock *k = &b->clock;
     uint64_t next = CLAIM_FOREVER;
 
-    if (!k->can || b->link != LINK_HELD || k->asking)
+    if (!is_used(k) || b->link != LINK_HELD || k->asking)
         return next;
     uint64_t lower = ramp_next_ns(&k->ramp);
     if (lower != UINT64_MAX)
@@ -152,6 +185,7 @@ void caps_clock_hurry(struct caps_board *b)
     b->clock.retry_ns = 0;
     b->clock.attempts = 0;
     b->clock.given_up = false;
+    b->clock.too_low = false;
     b->clock.text[0] = '\0';
 }
 
@@ -193,7 +227,7 @@ void caps_clock_held(struct caps_board *b, uint32_t locked_mhz)
 {
     struct caps_clock *k = &b->clock;
 
-    k->failed = false;
+    k->failed = k->too_low = false;
     k->asked_mhz = locked_mhz;
     set_locked(b, locked_mhz);
     begin_walk(b, locked_mhz ? locked_mhz : k->bounds.max_mhz);
@@ -209,7 +243,7 @@ void caps_clock_told(struct caps_board *b, uint32_t locked_mhz)
 
 void caps_clock_unlinked(struct caps_board *b)
 {
-    b->clock.failed = false;
+    b->clock.failed = b->clock.too_low = false;
     b->clock.asked_mhz = 0;
     b->clock.stay_ns = 0;
     set_locked(b, 0);
@@ -230,6 +264,8 @@ static void fail_clock(struct caps_board *b, const struct actuator_reply *reply)
     if (k->failed_with != reply->result)
         tell(b, CAPS_EVENT_FAIL, k->text);
     k->failed_with = reply->result;
+    k->too_low = reply->result == ACTUATOR_REFUSED && k->asked_mhz > k->locked_mhz &&
+                 k->locked_mhz;
 }
 
 static void on_done(struct caps_board *b, const struct actuator_reply *reply)
@@ -237,12 +273,16 @@ static void on_done(struct caps_board *b, const struct actuator_reply *reply)
     struct caps_clock *k = &b->clock;
 
     k->writes++;
+    set_locked(b, reply->locked_mhz);
+    if (k->too_low) { /* what was refused is so still, until its next try */
+        k->too_low = false;
+        return;
+    }
     k->failed = false;
     k->failed_with = ACTUATOR_DONE;
     k->attempts = 0;
     if (!k->given_up)
         k->text[0] = '\0';
-    set_locked(b, reply->locked_mhz);
 }
 
 int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user)

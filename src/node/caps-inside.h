@@ -41,6 +41,8 @@ struct caps_clock {
     bool asking;   /* its answer is due */
     bool failed;   /* the last one, until retry_ns */
     bool given_up; /* not obeyed: not asked for again until the claims change */
+    bool too_low;  /* the lock in force is lower than what is wanted, which was refused:
+                    * it is given back */
     enum actuator_result failed_with;
     unsigned attempts, bad;
     uint64_t retry_ns, asked_ns, settled_ns;

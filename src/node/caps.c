@@ -116,7 +116,11 @@ static void step_all(struct caps *c)
 
 void caps_configure(struct caps *c, const struct caps_conf *conf)
 {
+    bool clock_news = conf->clocks != c->conf.clocks;
+
     c->conf = *conf;
+    for (size_t i = 0; clock_news && i < c->n; i++)
+        caps_clock_hurry(&c->board[i]);
     step_all(c);
 }
 
@@ -523,9 +527,11 @@ static enum caps_met clock_met(const struct caps_view *v, const struct claim *cl
     const struct caps_clock_view *k = &v->clock;
     uint32_t least = least_mhz(&k->bounds, claim);
     bool held = v->state == CAPS_HELD || v->state == CAPS_HOLDING;
+    /* A lower lock that stands as ours could not be made. */
+    bool refused = k->failed && k->verdict.claim == claim->id;
 
     if (least >= k->bounds.max_mhz ||
-        (k->locked_mhz && k->locked_mhz <= least && !k->given_up)) {
+        (k->locked_mhz && k->locked_mhz <= least && !k->given_up && !refused)) {
         (void)snprintf(text, size, "in force");
         return CAPS_MET;
     }

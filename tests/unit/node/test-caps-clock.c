@@ -2,6 +2,8 @@
  * at. */
 #include <errno.h>
 
+#include "base/error.h"
+#include "node/caps-inside.h"
 #include "unit/node/caps-scene.h"
 
 /* At once, but for the stay; 1 % of 1530 MHz a second. */
@@ -247,6 +249,206 @@ static void test_troubles(void)
     scene_free(s);
 }
 
+/* ---- what root's configuration refuses, and resets that fail ---- */
+
+static struct {
+    uint32_t most_mhz, most_mw; /* 0: the board's */
+    int reset_r;
+} root;
+
+static int lock_below(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
+                      uw_error *err)
+{
+    if (root.most_mhz && max_mhz > root.most_mhz)
+        return fail(err, -ERANGE, "more than %u MHz", root.most_mhz);
+    return virtual_backend.lock_clocks(dev, min_mhz, max_mhz, err);
+}
+
+static int reset_or_fail(struct gpu_dev *dev, uw_error *err)
+{
+    return root.reset_r ? fail(err, root.reset_r, "the reset fails")
+                        : virtual_backend.reset_clocks(dev, err);
+}
+
+/* The original may always be set. */
+static int limit_below(struct gpu_dev *dev, uint32_t mw, uw_error *err)
+{
+    if (root.most_mw && mw > root.most_mw && mw != W(300))
+        return fail(err, -ERANGE, "more than %u mW", root.most_mw);
+    return virtual_backend.set_limit(dev, mw, err);
+}
+
+static struct scene *bounded_scene(const char *name, uint32_t most_mhz, double most_w)
+{
+    static struct gpu_backend bounded;
+    struct scene *s = scene_boards(name, 1);
+    const struct actuator_opts opts = {
+        .on_ready = scene_on_ready, .on_event = scene_on_event, .user = s};
+    uw_error err = {""};
+
+    root.most_mhz = most_mhz;
+    root.most_mw = W(most_w);
+    root.reset_r = 0;
+    bounded = virtual_backend;
+    bounded.lock_clocks = lock_below;
+    bounded.reset_clocks = reset_or_fail;
+    bounded.set_limit = limit_below;
+    scene_caps(s, &conf);
+    ok(actuator_start_virtual(s->loop, &bounded, boards_lib(s->boards), &opts, &s->act,
+                              &err) == 0,
+       "an actuator with its own range starts %s", err.text);
+    pass(s, 0.5);
+    return s;
+}
+
+static void test_too_low(void)
+{
+    struct scene *s = bounded_scene("a lower lock that stands", 1200, 0);
+    uint64_t hard = clock_claim(s, 0, CLAIM_HARD, 900);
+    uint64_t named = clock_claim(s, 0, CLAIM_NAMED, 1300);
+
+    pass(s, 1);
+    is_int((int)look(s, 0).clock.locked_mhz, 900, "the hard one is in force");
+    withdraw(s, 0, hard);
+    pass(s, 1);
+    is_int((int)look(s, 0).clock.locked_mhz, 0,
+           "1300 MHz are refused: the lock at 900, which nobody wants, is given back");
+    is_met(s, 0, named, CAPS_NOT_MET, "not in force: more than");
+    is_int(told(s, CAPS_EVENT_FAIL), 1, "said");
+    uint64_t writes = look(s, 0).clock.writes;
+    pass(s, 1000);
+    ok(look(s, 0).clock.writes == writes && told(s, CAPS_EVENT_FAIL) == 1 &&
+           look(s, 0).clock.failures < 12,
+       "and tried seldom: %u failures", (unsigned)look(s, 0).clock.failures);
+    root.most_mhz = 0;
+    pass(s, 400);
+    is_int((int)look(s, 0).clock.locked_mhz, 1300, "once it may be: locked");
+    is_met(s, 0, named, CAPS_MET, "in force");
+    scene_free(s);
+}
+
+static void test_first_step_refused(void)
+{
+    struct scene *s = bounded_scene("a first step that is refused", 1200, 0);
+    uint64_t id = clock_claim(s, 0, CLAIM_NAMED, 1005);
+
+    pass(s, 20);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "1377 MHz are refused");
+    is_met(s, 0, id, CAPS_NOT_MET, "not in force: more than");
+    pass(s, 25);
+    uint32_t at = look(s, 0).clock.locked_mhz;
+    ok(at > 1100 && at <= 1200, "the way goes on to what may be: %u MHz", at);
+    pass(s, 20);
+    is_int((int)look(s, 0).clock.locked_mhz, 1005, "and there");
+    is_met(s, 0, id, CAPS_MET, "in force");
+    scene_free(s);
+}
+
+static void test_first_cap_refused(void)
+{
+    struct scene *s = bounded_scene("a first cap that is refused", 0, 200);
+    const struct caps_work work = {.demand_w = 280, .peak_w = 280};
+
+    caps_work(s->caps, 0, &work);
+    uint64_t id = claim(s, 0, CLAIM_NAMED, 170);
+    pass(s, 20);
+    is_limit(s, 0, 300, "252 W are refused");
+    is_met(s, 0, id, CAPS_NOT_MET, "not in force: ");
+    pass(s, 120);
+    is_limit(s, 0, 170, "the way goes on");
+    is_met(s, 0, id, CAPS_MET, "in force");
+    scene_free(s);
+}
+
+/* While nothing may be locked nothing is walked, so that the next lock is a first step.
+ */
+static void test_no_silent_way(void)
+{
+    struct caps_conf off = conf;
+    struct scene *s = scene_new("no way while nothing is locked", 1, &conf);
+    struct loop_child *job = train(s, "0");
+
+    (void)claim(s, 0, CLAIM_HARD, 250);
+    clock_claim(s, 0, CLAIM_NAMED, 600);
+    pass(s, 1);
+    off.clocks = false;
+    caps_configure(s->caps, &off);
+    pass(s, 100);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "turned off");
+    caps_configure(s->caps, &conf);
+    pass(s, 1);
+    is_int((int)look(s, 0).clock.locked_mhz, 1377, "and on: the first step");
+
+    fault(s, "0 ignore");
+    clock_claim(s, 0, CLAIM_NAMED, 585);
+    for (int i = 0; i < 100 && !look(s, 0).clock.given_up; i++)
+        pass(s, 1);
+    ok(look(s, 0).clock.given_up, "given up");
+    pass(s, 100);
+    fault(s, "0 heed");
+    clock_claim(s, 0, CLAIM_NAMED, 570);
+    pass(s, 1);
+    is_int((int)look(s, 0).clock.locked_mhz, 1377, "then the first step again");
+    (void)loop_child_kill(job, 9);
+    scene_free(s);
+}
+
+/* A reset waits for no older failure. */
+static void test_reset_at_once(void)
+{
+    struct caps_conf off = conf;
+    struct scene *s = scene_new("a reset waits for nothing", 1, &conf);
+
+    (void)claim(s, 0, CLAIM_HARD, 250);
+    clock_claim(s, 0, CLAIM_HARD, 900);
+    pass(s, 1);
+    fault(s, "0 refuse");
+    clock_claim(s, 0, CLAIM_HARD, 600);
+    pass(s, 1);
+    fault(s, "0 accept");
+    ok(look(s, 0).clock.failed, "a try waits");
+    off.clocks = false;
+    caps_configure(s->caps, &off);
+    pass(s, 1);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "turned off: reset at once");
+    scene_free(s);
+}
+
+/* … not even for the limit's, when nothing wants the board any more. */
+static void test_reset_beside_refused_cap(void)
+{
+    struct scene *s = bounded_scene("a reset beside a cap that is refused", 0, 200);
+    const struct caps_work work = {.demand_w = 280, .peak_w = 280};
+
+    caps_work(s->caps, 0, &work);
+    uint64_t watts = claim(s, 0, CLAIM_SOFT, 180);
+    uint64_t clock = clock_claim(s, 0, CLAIM_SOFT, 900);
+    pass(s, 20);
+    struct caps_view v = look(s, 0);
+    ok(v.failed && v.clock.locked_mhz == 1377, "the cap is refused, the clock locked");
+    withdraw(s, 0, watts);
+    withdraw(s, 0, clock);
+    pass(s, 0.5);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "withdrawn: reset at once");
+    scene_free(s);
+}
+
+/* Of a board that an earlier daemon could lock, and this one cannot. */
+static void test_cannot(void)
+{
+    struct scene *s = scene_new("a lock that this daemon cannot make", 1, &conf);
+
+    (void)claim(s, 0, CLAIM_HARD, 250);
+    clock_claim(s, 0, CLAIM_HARD, 900);
+    pass(s, 1);
+    s->caps->board[0].clock.can = false;
+    (void)claim(s, 0, CLAIM_HARD, 240);
+    pass(s, 1);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "it is reset");
+    is_state(s, 0, CAPS_HELD, "the board stays held for its cap");
+    scene_free(s);
+}
+
 int main(void)
 {
     test_life();
@@ -255,5 +457,12 @@ int main(void)
     test_refused();
     test_disobeyed();
     test_troubles();
+    test_too_low();
+    test_first_step_refused();
+    test_first_cap_refused();
+    test_no_silent_way();
+    test_reset_at_once();
+    test_reset_beside_refused_cap();
+    test_cannot();
     return done();
 }
