@@ -7,12 +7,14 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "core/optimum/look.h"
 #include "core/optimum/search.h"
 
 enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256 };
 #define WINDOW_S 10.0
 #define HOUR_S 3600.0
-#define PEAK 1.1 /* simulated 99th percentile of power over its mean */
+#define SETTLE_S 2.0 /* at each cap before a window */
+#define PEAK 1.1     /* simulated 99th percentile of power over its mean */
 
 struct world {
     const struct record *rec;
@@ -20,6 +22,7 @@ struct world {
     struct rng rng;
     uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
     unsigned caps, windows;
+    unsigned caps_first, windows_first; /* … until it held */
     double spent; /* sum of the goal's true values at the caps of the windows */
 };
 
@@ -57,13 +60,20 @@ double play_oracle_w(const struct record *rec, const struct goal *goal, double f
     return best;
 }
 
-/* One window: the curve's values with noise. */
-static struct curve_value measure(struct world *w, uint32_t cap_mw)
+/* The curve's values with noise. */
+static struct curve_value seen(struct world *w, uint32_t cap_mw)
 {
     struct curve_value v = curve_at(w->rec->curve, w_of_mw(cap_mw));
     v.time_s *= fmax(0.05, 1 + w->p->noise * rng_normal(&w->rng));
     v.energy_j *= fmax(0.05, 1 + w->p->noise * rng_normal(&w->rng));
     v.power_w = v.energy_j / v.time_s;
+    return v;
+}
+
+/* One window of the search. */
+static struct curve_value measure(struct world *w, uint32_t cap_mw)
+{
+    struct curve_value v = seen(w, cap_mw);
 
     w->windows++;
     w->spent += unbounded(w->rec, &w->p->goal, w_of_mw(cap_mw));
@@ -141,50 +151,110 @@ static int remember(const struct play *p, struct search *s, uw_error *err)
     return r;
 }
 
-static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
+/* A search under way, and what its steps are checked against. */
+struct game {
+    struct search *search;
+    struct search_setup setup;
+    double demand_w, peak_w, pow_sum;
+    unsigned refs;
+};
+
+static struct search_window window_of(const struct world *w, const struct game *g,
+                                      uint32_t cap_mw, const struct curve_value *v)
 {
-    struct search_setup setup = setup_of(w->rec, w->p);
-    uint32_t max_mw = setup.max_mw;
-    double demand_w = 0, peak_w = 0, pow_sum = 0;
-    auto_(search_free) struct search *s = NULL;
-    unsigned refs = 0;
-    int r = search_new(&setup, &s, err);
-    if (r == 0 && w->p->earlier)
-        r = remember(w->p, s, err);
-    if (r < 0)
-        return r;
+    return (struct search_window){
+        .cap_mw = cap_mw,
+        .time_s = v->time_s,
+        .energy_j = v->energy_j,
+        .time_rse = w->p->noise,
+        .energy_rse = w->p->noise,
+        .peak_w = g->peak_w,
+    };
+}
+
+/* Until it holds; *ret_s: how long that took, ways down and all. */
+static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *err)
+{
+    struct search *s = g->search;
+    unsigned most = w->windows + SEARCH_WINDOWS_MAX;
 
     while (search_step(s)->kind == SEARCH_MEASURE) {
         const struct search_step *t = search_step(s);
-        r = check_step(t, &setup, demand_w * 0.97, peak_w, err);
+        int r = check_step(t, &g->setup, g->demand_w * 0.97, g->peak_w, err);
         if (r < 0)
             return r;
         struct curve_value v = measure(w, t->cap_mw);
         trace(w, t, &v);
-        if (t->cap_mw == max_mw) {
-            pow_sum += v.power_w;
-            demand_w = pow_sum / ++refs;
-            peak_w = fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
+        if (t->cap_mw == g->setup.max_mw) {
+            g->pow_sum += v.power_w;
+            g->demand_w = g->pow_sum / ++g->refs;
+            g->peak_w = fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
         }
-        struct search_window win = {
-            .cap_mw = t->cap_mw,
-            .time_s = v.time_s,
-            .energy_j = v.energy_j,
-            .time_rse = w->p->noise,
-            .energy_rse = w->p->noise,
-            .peak_w = peak_w,
-        };
+        struct search_window win = window_of(w, g, t->cap_mw, &v);
+        uint32_t was_mw = t->cap_mw;
         r = search_on_window(s, &win, err);
         if (r < 0)
             return r;
-        if (w->windows > SEARCH_WINDOWS_MAX)
+        t = search_step(s);
+        *ret_s += WINDOW_S + SETTLE_S;
+        if (t->cap_mw < was_mw)
+            *ret_s += (was_mw - t->cap_mw) / t->ramp_mw_s;
+        if (w->windows > most)
             return fail(err, -EPROTO, "the search does not end");
     }
-    r = check_step(search_step(s), &setup, demand_w * 0.97, peak_w, err);
+    return check_step(search_step(s), &g->setup, g->demand_w * 0.97, g->peak_w, err);
+}
+
+/* The rest of an hour: holds what was found, and looks as the daemon does. */
+static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
+{
+    struct looks looks = {.most = w->p->looks};
+    struct search *s = g->search;
+    int r = 0;
+
+    while (r >= 0 && now_s < HOUR_S && looks.n < looks.most) {
+        const struct search_step *t = search_step(s);
+        uint32_t held_mw = t->cap_mw;
+        double worse = looks_allow(&looks, now_s, WINDOW_S + SETTLE_S);
+        if (worse > 0 && search_look(s, worse)) {
+            double took_s =
+                t->cap_mw < held_mw ? (held_mw - t->cap_mw) / t->ramp_mw_s : 0;
+            unsigned before = w->windows;
+            r = until_held(w, g, &took_s, err);
+            looks_made(&looks, took_s, w->windows - before);
+            now_s += took_s;
+            continue;
+        }
+        struct curve_value v = seen(w, held_mw);
+        struct search_window win = window_of(w, g, held_mw, &v);
+        r = search_on_window(s, &win, err);
+        now_s += WINDOW_S;
+    }
+    return r;
+}
+
+static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
+{
+    auto_(search_free) struct search *s = NULL;
+    struct game g = {.setup = setup_of(w->rec, w->p)};
+    double now_s = 0;
+    int r = search_new(&g.setup, &s, err);
+
+    g.search = s;
+    if (r == 0 && w->p->earlier)
+        r = remember(w->p, s, err);
+    if (r >= 0)
+        r = until_held(w, &g, &now_s, err);
+    w->caps_first = w->caps;
+    w->windows_first = w->windows;
+    if (r >= 0)
+        r = hold(w, &g, now_s, err);
+    if (r < 0)
+        return r;
     *ret_cap_w = w_of_mw(search_step(s)->cap_mw);
     struct curve_value kept = curve_at(w->rec->curve, *ret_cap_w);
     trace(w, search_step(s), &kept);
-    return r;
+    return 0;
 }
 
 static void play_scan(struct world *w, double *ret_cap_w)
@@ -295,5 +365,7 @@ int play(const struct record *rec, const struct play *p, struct score *ret, uw_e
         (w.spent / unbounded(rec, &p->goal, cap_w) - w.windows) * WINDOW_S / HOUR_S;
     ret->caps = w.caps;
     ret->windows = w.windows;
+    ret->caps_first = w.caps_first;
+    ret->windows_first = w.windows_first;
     return 0;
 }

@@ -22,7 +22,8 @@ struct play {
     struct goal goal;
     double noise; /* of each window's time and energy, independently */
     uint64_t seed;
-    FILE *trace;               /* each step of the search in words; NULL: none */
+    unsigned looks; /* out of the hold in the first hour, at most (core/optimum/look.h) */
+    FILE *trace;    /* each step of the search in words; NULL: none */
     const struct prior *prior; /* of the search; NULL: the built-in one */
     /* A search of this curve, with other noise, came before, and its windows are told;
      * NULL: none.  It may be another job's curve: what is remembered may be wrong.
@@ -38,7 +39,8 @@ struct score {
     double saving, oracle_saving; /* energy, fractions of the reference's */
     bool broken;                  /* slowdown:F: the bound was exceeded */
     double cost; /* of the windows, 10 s each, over the kept cap: share of an hour's */
-    unsigned caps, windows;
+    unsigned caps, windows;             /* of the search and its looks, … */
+    unsigned caps_first, windows_first; /* … and those until it held first */
 };
 
 /* The curve's best whole watt between from_w and its highest cap. */

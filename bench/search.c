@@ -1,18 +1,20 @@
 /* How good is the search?  Plays the product's search, with its safety rules on,
  * on recorded curves.
  *
- *   search --curves FILE.csv --goal GOAL [--noise SD] [--seeds N]
- *   search --curves FILE.csv --table [--noise SD] [--seeds N] [--json FILE|-]
+ *   search --curves FILE.csv --goal GOAL [--noise SD] [--seeds N] [--looks N]
+ *   search --curves FILE.csv --table [--noise SD] [--seeds N] [--looks N] [--json FILE|-]
  *
  * Between the recorded caps a curve is a monotone cubic in log time and in mean
  * power; choices are whole watts; reference and original are the highest cap,
  * which also stands for Pmax in cost:ETA.  Noise multiplies time and energy of
  * each window independently; the search is told its size, as a run tells it the
- * scatter of the steps in a window.  Oracle and regret are of the curve without
- * noise and over its whole range; regret_allowed is against an oracle that keeps
- * the search's soft floor, too.  --prior takes numbers that learn-prior printed in place
- * of the built-in ones; --trace tells each step on stderr.  Exit status: 0 done, 1
- * failed, 2 bad arguments or values.
+ * scatter of the steps in a window.  What was found is held for the rest of an hour, with
+ * looks into gaps as the daemon makes them in a job of an hour; --looks: no more than so
+ * many, 0 stops where it holds first; the table has a row for each.  Oracle and regret
+ * are of the curve without noise and over its whole range; regret_allowed is against an
+ * oracle that keeps the search's soft floor, too.  --prior takes numbers that learn-prior
+ * printed in place of the built-in ones; --trace tells each step on stderr.  Exit status:
+ * 0 done, 1 failed, 2 bad arguments or values.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -26,6 +28,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "core/optimum/look.h"
 #include "curves.h"
 #include "play.h"
 #include "priorfile.h"
@@ -39,7 +42,7 @@ struct opts {
     const char *curves, *goal, *json, *prior_file;
     const struct prior *prior; /* read from prior_file; NULL: the built-in one */
     double noise;
-    uint64_t seeds;
+    uint64_t seeds, looks;
     uint64_t earlier; /* 0: none, n: the search remembers the curve n - 1 further on */
     bool table, trace;
 };
@@ -48,7 +51,8 @@ static int usage(void)
 {
     (void)fputs("usage: search --curves FILE.csv --goal GOAL [--noise SD] [--seeds N]\n"
                 "       search --curves FILE.csv --table [--noise SD] [--seeds N] "
-                "[--json FILE|-]\n",
+                "[--json FILE|-]\n"
+                "       [--looks N]\n",
                 stderr);
     return EXIT_USAGE;
 }
@@ -86,6 +90,11 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
         if (o->earlier == 1 && strcmp(arg, "same") != 0)
             return fail(err, -EINVAL, "--history %s is neither same nor other", arg);
         break;
+    case 'l':
+        r = parse_u64(arg, &o->looks, err);
+        if (r == 0 && o->looks > LOOKS_MAX)
+            r = fail(err, -ERANGE, "%s is outside 0..%d", arg, LOOKS_MAX);
+        return r < 0 ? fail_in(err, r, "--looks") : 0;
     case 's':
         r = parse_u64(arg, &o->seeds, err);
         if (r == 0 && (o->seeds < 1 || o->seeds > SEEDS_MAX))
@@ -105,6 +114,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
         {"goal", required_argument, NULL, 'g'},
         {"noise", required_argument, NULL, 'n'},
         {"seeds", required_argument, NULL, 's'},
+        {"looks", required_argument, NULL, 'l'},
         {"history", required_argument, NULL, 'e'},
         {"json", required_argument, NULL, 'j'},
         {"prior", required_argument, NULL, 'p'},
@@ -112,7 +122,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
         {"table", no_argument, NULL, 't'},
         {0},
     };
-    struct opts o = {.seeds = 1};
+    struct opts o = {.seeds = 1, .looks = LOOKS};
     int c;
 
     while ((c = getopt_long(argc, argv, "", longs, NULL)) >= 0) {
@@ -131,7 +141,7 @@ static int parse_opts(int argc, char **argv, struct opts *ret, uw_error *err)
 
 struct columns {
     double *regret, *allowed, *slowdown;
-    double caps, windows;
+    double caps, windows, caps_first, windows_first;
     size_t n;
 };
 
@@ -161,6 +171,8 @@ static int print_results(const struct records *recs, const struct play *base,
             col->slowdown[col->n++] = s.slowdown;
             col->caps += s.caps;
             col->windows += s.windows;
+            col->caps_first += s.caps_first;
+            col->windows_first += s.windows_first;
         }
     return 0;
 }
@@ -171,6 +183,7 @@ static int print_goal(const struct records *recs, const struct opts *o,
     struct play base = {.method = METHOD_SEARCH,
                         .goal = *goal,
                         .noise = o->noise,
+                        .looks = (unsigned)o->looks,
                         .prior = o->prior,
                         .trace = o->trace ? stderr : NULL};
     auto_(mem_free) double *regret = calloc(recs->n * o->seeds + 1, sizeof *regret);
@@ -193,15 +206,20 @@ static int print_goal(const struct records *recs, const struct opts *o,
     stats_json(stdout, &f);
     (void)printf(",\"slowdown\":");
     stats_json(stdout, &b);
-    (void)printf(",\"caps\":{\"mean\":%.9g},\"windows\":{\"mean\":%.9g}}}\n",
-                 col.caps / (double)col.n, col.windows / (double)col.n);
+    double n = (double)col.n;
+    (void)printf(
+        ",\"caps\":{\"mean\":%.9g},\"windows\":{\"mean\":%.9g},"
+        "\"until_held\":{\"caps\":{\"mean\":%.9g},\"windows\":{\"mean\":%.9g}}}}\n",
+        col.caps / n, col.windows / n, col.caps_first / n, col.windows_first / n);
     return 0;
 }
 
 static int print_table(const struct records *recs, const struct opts *o, uw_error *err)
 {
-    struct table_opts t = {
-        .noise = o->noise, .seeds = (unsigned)o->seeds, .prior = o->prior};
+    struct table_opts t = {.noise = o->noise,
+                           .seeds = (unsigned)o->seeds,
+                           .looks = (unsigned)o->looks,
+                           .prior = o->prior};
     auto_(file_close) FILE *f = NULL;
 
     if (o->json && strcmp(o->json, "-") != 0) {

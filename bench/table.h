@@ -10,6 +10,7 @@
 struct table_opts {
     double noise;
     unsigned seeds;
+    unsigned looks;            /* of the search in its hold: a row of its own; 0: none */
     const struct prior *prior; /* NULL: the built-in one */
     FILE *json;                /* or NULL */
     bool quiet;                /* no table, the JSON alone */

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "core/optimum/look.h"
 #include "gpu/select.h"
 #include "io/yaml.h"
 
@@ -82,6 +83,7 @@ static const struct key keys[] = {
     {"search.found_jobs", GOAL, AT(search), 0, 0, LIVE, NULL},
     {"search.slack", PERCENT, AT(slack), 0, 5, RESTART, NULL},
     {"search.history", DURATION, AT(history_ns), 0, 10 * YEAR_S, LIVE, NULL},
+    {"search.looks", COUNT, AT(looks), 0, LOOKS_MAX, RESTART, NULL},
     {"search.reference_share", PERCENT, AT(reference_share), 0, 5, RESTART, NULL},
     {"ledger.path", PATH, AT(ledger.path), 0, 0, RESTART, NULL},
     {"ledger.keep.fine", DURATION, AT(ledger.keep_fine_ns), 3600, 100 * YEAR_S, LIVE, NULL},

@@ -276,19 +276,20 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                  .on_turn = on_turn,
                                  .on_look = on_look,
                                  .user = node};
-    struct tunings_opts tunings = {.loop = node->loop,
-                                   .boards = node->boards,
-                                   .caps = node->caps,
-                                   .sampler = sampler_of,
-                                   .visits_share = node->config.reference_share > 0
-                                                       ? node->config.reference_share
-                                                       : -1,
-                                   .slack = node->config.slack,
-                                   .save = on_save,
-                                   .earlier = node_history_earlier,
-                                   .learnt = node_history_learnt,
-                                   .note = on_note,
-                                   .user = node};
+    struct tunings_opts tunings = {
+        .loop = node->loop,
+        .boards = node->boards,
+        .caps = node->caps,
+        .sampler = sampler_of,
+        .visits_share =
+            node->config.reference_share > 0 ? node->config.reference_share : -1,
+        .looks = node->config.looks ? (int)node->config.looks : -1,
+        .slack = node->config.slack,
+        .save = on_save,
+        .earlier = node_history_earlier,
+        .learnt = node_history_learnt,
+        .note = on_note,
+        .user = node};
     int r = roster_new(&roster, &node->roster, err);
 
     if (r == 0)

@@ -215,6 +215,7 @@ static int begin_tuning(struct session *s)
         .window_s = s->o.window_s,
         .warm_s = s->o.warm_s,
         .visits_share = s->o.visits_share,
+        .looks = s->o.looks,
         .note = s->o.note,
         .user = s->o.user,
     };

@@ -46,6 +46,7 @@ struct session_opts {
     struct cap_arg cap;
     double window_s, warm_s;                         /* 0: the tuner's own */
     double visits_share;                             /* see struct tuner_opts */
+    int looks;                                       /* same */
     const char *actuator_library, *actuator_program; /* see actuator/client.h */
 
     tuner_note_fn note; /* lines for a human */

@@ -49,8 +49,11 @@ struct tuner {
     bool stopped;     /* the job is: the originals are in force */
     bool visiting;    /* a hold is left for a look at the reference cap, since … */
     uint64_t visit_ns;
-    bool warm;       /* … and comes back to it as warm as it was there */
-    bool first_seen; /* the first cap is in force since first_steps */
+    bool warm;    /* … and comes back to it as warm as it was there */
+    bool looking; /* a hold is left for a look into a gap, since … */
+    uint64_t look_ns;
+    unsigned look_windows; /* made before it */
+    bool first_seen;       /* the first cap is in force since first_steps */
     uint64_t first_steps, first_ns;
 
     struct window window;

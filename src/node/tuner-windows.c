@@ -5,7 +5,10 @@
 #include "base/units.h"
 #include "node/tuner-inside.h"
 
-enum { LEAST_STEPS = 5 };
+enum {
+    LEAST_STEPS = 5,
+    LOOK_TRIES = 8, /* windows of a hold, from one try to the next */
+};
 #define Z95 1.96
 
 /* ---- stretches ---- */
@@ -109,6 +112,9 @@ void tuner_new_regime(struct tuner *t)
     *tuner_account(t) = (struct account){0};
     t->report.reference_mw = 0;
     t->report.n_caps = 0;
+    t->report.looks.n = 0;
+    t->report.looks.last_s = 0;
+    t->looking = false;
     t->beat_ref_s = 0;
     if (t->search)
         search_on_change(t->search);
@@ -180,6 +186,32 @@ static void judge_visit(struct tuner *t, const struct search_window *w)
     tuner_visit_over(t);
 }
 
+/* A look takes this long at the least. */
+static double look_least_s(const struct tuner *t, const struct account *a)
+{
+    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
+
+    return SEARCH_SETTLE_S + fmax(window_s, LEAST_STEPS * account_mean_time(&a->hold));
+}
+
+/* A look into a gap between measured caps, if one is due (else t->looking stays false).
+ */
+static int look(struct tuner *t)
+{
+    const struct account *a = tuner_account(t);
+
+    if (!t->search || a->hold.windows % LOOK_TRIES || tuner_slack_moved(t) ||
+        tuner_slack_measures(t))
+        return 0;
+    double worse = looks_allow(&t->report.looks, account_time_s(a), look_least_s(t, a));
+    if (!(worse > 0) || !search_look(t->search, worse))
+        return 0;
+    t->looking = true;
+    t->look_ns = loop_now_ns(t->o.loop);
+    t->look_windows = t->report.windows;
+    return tuner_next(t);
+}
+
 /* A measured window at a cap: into the books, and to whoever decides. */
 static int judge(struct tuner *t, const struct search_window *w)
 {
@@ -209,7 +241,9 @@ static int judge(struct tuner *t, const struct search_window *w)
     if (r < 0 || moved)
         return r;
     r = tuner_visit(t);
-    if (r < 0 || t->visiting)
+    if (r >= 0 && !t->visiting)
+        r = look(t);
+    if (r < 0 || t->visiting || t->looking)
         return r;
     return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
 }

@@ -245,6 +245,11 @@ int tuner_next(struct tuner *t)
     tell_memory(t);
     bool reference =
         t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
+    if (t->step.kind == SEARCH_HOLD && t->looking) {
+        t->looking = false;
+        looks_made(&t->report.looks, s_between(t->look_ns, now),
+                   t->report.windows - t->look_windows);
+    }
     if (t->step.kind == SEARCH_HOLD) {
         if (t->warm) /* what is compared with the visit is as cool as before it */
             t->step.settle_s = fmax(t->step.settle_s, VISIT_SETTLE_S);
@@ -264,7 +269,7 @@ int tuner_next(struct tuner *t)
         tuner_turn(t, STRETCH_VISIT);
         tuner_note(t, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
     } else {
-        t->report.holding = false;
+        t->report.holding = t->looking; /* it comes back, or finds a better one */
         tuner_turn(t, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
         tuner_note(t, t->search != NULL, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
                    t->step.why);
@@ -756,10 +761,13 @@ static void take_known(struct tuner *t)
 {
     const struct tuner_known *k = t->o.known;
     double share = t->o.visits_share;
+    int looks = t->o.looks;
     size_t skip = 0;
 
     share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
     t->report.visits.share = share;
+    looks = looks < 0 ? 0 : looks > 0 ? looks : LOOKS;
+    t->report.looks.most = (unsigned)looks;
     if (!k || k->n_regimes == 0)
         return;
     if (k->n_regimes >= TUNER_REGIMES_MAX)
@@ -779,6 +787,8 @@ static void take_known(struct tuner *t)
     t->report.reference_mw = k->reference_mw;
     t->report.demand_w = k->demand_w;
     t->report.peak_w = k->peak_w;
+    t->report.looks.n = k->looks.n;
+    t->report.looks.last_s = k->looks.last_s;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < k->n_caps && i < TUNER_CAPS_MAX; i++) {
             const struct tuner_cap *c = &k->cap[i];

@@ -23,6 +23,7 @@
 #include "base/units.h"
 #include "core/optimum/counterfactual.h"
 #include "core/optimum/goal.h"
+#include "core/optimum/look.h"
 #include "core/optimum/search.h"
 #include "core/progress/steps.h"
 #include "node/account.h"
@@ -64,6 +65,7 @@ struct tuner_known {
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
     struct visits visits; /* its share is not used */
+    struct looks looks;   /* of the last regime; most is not used */
     bool by_period;       /* steps are periods of its power */
 };
 
@@ -92,6 +94,10 @@ struct tuner_opts {
      * 0: VISITS_SHARE, below 0: never.
      */
     double visits_share;
+    /* While it is held, so many windows in a regime go to gaps between the caps that were
+     * measured (core/optimum/look.h); 0: LOOKS, below 0: none.
+     */
+    int looks;
     /* A searched cap that is held on several boards goes lower on those that wait for
      * others, while the job's time grows by no more than this part (core/slack); 0:
      * never.
@@ -167,7 +173,8 @@ struct tuner_report {
     size_t n_caps;
     unsigned windows, changes, stalls;
     struct visits visits;
-    bool modelled; /* what the search's model says of the cap it would hold: */
+    struct looks looks; /* of this regime */
+    bool modelled;      /* what the search's model says of the cap it would hold: */
     double model_saving,
         model_slowdown;            /* part of the reference's energy; time over its */
     enum search_memory memory;     /* of an earlier run: */

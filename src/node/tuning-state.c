@@ -31,6 +31,7 @@ void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *repo
         .changes = report->changes,
         .stalls = report->stalls,
         .visits = report->visits,
+        .looks = report->looks,
         .by_period = report->by == TUNER_BY_PERIOD,
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
@@ -145,6 +146,8 @@ int tuning_state_write(const struct tuning_ask *ask, const struct tuning_memory 
     json_out_int(o, "visits", m->known.visits.n);
     json_out_double(o, "visits_s", m->known.visits.spent_s);
     json_out_double(o, "visit_s", m->known.visits.last_s);
+    json_out_int(o, "looks", m->known.looks.n);
+    json_out_double(o, "look_s", m->known.looks.last_s);
     json_out_bool(o, "by_period", m->known.by_period);
     json_out_array(o, "boards");
     for (size_t i = 0; i < m->n_uuids; i++)
@@ -328,6 +331,18 @@ static int get_visits(const struct json_value *root, struct visits *ret, uw_erro
     return r;
 }
 
+static int get_looks(const struct json_value *root, struct looks *ret, uw_error *err)
+{
+    if (!json_get(root, "looks")) /* of before there were any */
+        return 0;
+    int r = get_unsigned(root, "looks", &ret->n, err);
+    if (r >= 0)
+        r = json_get_double(root, "look_s", &ret->last_s, err);
+    if (r >= 0 && !(ret->last_s >= 0))
+        r = fail(err, -ERANGE, "look_s: %g s cannot be", ret->last_s);
+    return r;
+}
+
 static int get_lists(const struct json_value *root, struct tuning_memory *m,
                      uw_error *err)
 {
@@ -391,6 +406,8 @@ int tuning_state_read(const char *text, struct tuning_ask *ret_ask,
         r = get_unsigned(root, "stalls", &m->known.stalls, err);
     if (r >= 0)
         r = get_visits(root, &m->known.visits, err);
+    if (r >= 0)
+        r = get_looks(root, &m->known.looks, err);
     if (r >= 0 && json_get(root, "by_period")) /* of before there was another way */
         r = json_get_bool(root, "by_period", &m->known.by_period, err);
     if (r >= 0)

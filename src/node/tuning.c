@@ -230,11 +230,22 @@ static int make_pulse(struct tuning *t, struct sampler *const *samplers, uw_erro
     return t->ask.search ? pulse_new(&opts, &t->pulse, err) : 0;
 }
 
+/* What is known from before, as far as it is of these boards. */
+static struct tuner_known known_of(const struct tuning *t)
+{
+    struct tuner_known known = t->memory.known;
+
+    if (!same_boards(t))
+        known.n_caps = 0;
+    else
+        known.held_mw = t->memory.held_mw;
+    return known;
+}
+
 static int make_tuner(struct tuning *t, uw_error *err)
 {
     struct tunings *ts = t->all;
     struct sampler *samplers[BOARDS_MAX];
-    struct tuner_known known = t->memory.known;
     struct tuner_earlier earlier;
 
     int r = take_boards(t, samplers, err);
@@ -242,10 +253,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         t->n = 0;
         return r;
     }
-    if (!same_boards(t))
-        known.n_caps = 0;
-    else
-        known.held_mw = t->memory.held_mw;
+    struct tuner_known known = known_of(t);
     struct tuner_opts opts = {
         .loop = ts->o.loop,
         .caps = t->ask.search ? &tuner_claims_caps : &tuner_named_caps,
@@ -260,6 +268,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .window_s = ts->o.window_s,
         .warm_s = ts->o.warm_s,
         .visits_share = ts->o.visits_share,
+        .looks = ts->o.looks,
         .slack = ts->o.slack,
         .note = on_tuner_note,
         .user = t,

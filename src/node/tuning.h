@@ -28,6 +28,7 @@ struct tunings_opts {
     struct sampler *(*sampler)(size_t board, void *user);
     double window_s, warm_s; /* 0: the tuner's own */
     double visits_share;     /* see struct tuner_opts */
+    int looks;               /* same */
     double slack;            /* same */
     /* State to be kept with the job (one line of JSON), whenever it has changed. */
     void (*save)(uint64_t job, const char *state, void *user);

@@ -27,6 +27,7 @@ struct world {
     bool done;
     char dir[64];
     double visits_share; /* of opts; 0: the tuner's own */
+    int looks;           /* same */
     bool mute;           /* the job has no page: it tells of no steps */
 };
 
@@ -123,6 +124,7 @@ static bool run_for(struct world *w, const char *board, const char *workload,
     opts.runtime_dir = w->mute ? NULL : w->dir;
     opts.caps = SESSION_SEARCH;
     opts.visits_share = w->visits_share;
+    opts.looks = w->looks;
     opts.note = on_note;
     opts.user = w;
     if (r >= 0)

@@ -112,6 +112,39 @@ static void long_job(struct world *w)
     close_world(w);
 }
 
+/* The same job twice, without looks into gaps and with them: they find nothing better on
+ * a smooth curve, and cost next to nothing.
+ */
+static void looks(struct world *w)
+{
+    const double job_s = 4500;
+
+    w->looks = -1;
+    bool ran = run_for(w, "v100", "resnet50", "edp", NULL, job_s);
+    const struct tuner_report *t = w->result.tuner;
+    double without = w->result.energy_j * w->result.time_s;
+    ok(ran && t->looks.n == 0, "no looks where none are wanted");
+    size_t caps = t ? t->n_caps : 0;
+    uint32_t held_mw = t ? t->held_mw : 0;
+    close_world(w);
+
+    w->looks = 0;
+    ran = run_for(w, "v100", "resnet50", "edp", NULL, job_s);
+    t = w->result.tuner;
+    if (ok(ran && t->looks.n > 0 && t->looks.n <= LOOKS && t->n_caps > caps,
+           "%u looks into gaps: %zu caps for %zu", t->looks.n, t->n_caps, caps)) {
+        double with = w->result.energy_j * w->result.time_s;
+        ok(t->holding && t->changes == 0 && t->stalls == 0,
+           "… holds %.0f W at the end, %.0f W without looks", t->held_mw * 1e-3,
+           held_mw * 1e-3);
+        ok(with < without * (1 + t->looks.n * LOOKS_SHARE),
+           "… for %+.3f %% of the job's EDP", 100 * (with / without - 1));
+        ok(t->saved.known && t->saved.fraction > 0.1,
+           "… and what it saved is known: %.1f %%", 100 * t->saved.fraction);
+    }
+    close_world(w);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const boards[] = {"rtx6000", "v100"};
@@ -141,6 +174,8 @@ int main(int argc, char **argv)
         changes(&w, "2000:1.015:1", 0, 0);
         long_job(&w);
     }
+    if (argc == 1 || strcmp(argv[1], "looks") == 0)
+        looks(&w);
     (void)remove(w.dir);
     return done();
 }

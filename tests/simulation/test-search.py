@@ -37,8 +37,8 @@ def run(*args):
     return subprocess.run([SEARCH, *args], capture_output=True, text=True, timeout=300)
 
 
-def play(path, goal, *args):
-    done = run("--curves", str(path), "--goal", goal, *args)
+def play(path, goal, *args, looks="0"):
+    done = run("--curves", str(path), "--goal", goal, "--looks", looks, *args)
     if done.returncode != 0:
         sys.exit(f"Bail out! {goal}: {done.stderr}")
     return json.loads(done.stdout)
@@ -85,6 +85,7 @@ def test_refusals(tmp):
                         (("--goal", "edp", "--noise", "2"), "2 is outside 0..0.3"),
                         (("--goal", "edp", "--noise", "x"), "'x' is not a number"),
                         (("--goal", "edp", "--seeds", "0"), "0 is outside 1.."),
+                        (("--goal", "edp", "--looks", "17"), "17 is outside 0..16"),
                         (("--goal", "edp", "more"), "'more' is one too many"),
                         ((), "missing")):
         r = run("--curves", str(path), *args)
@@ -105,7 +106,8 @@ def test_form(tmp):
             "oracle_saving", "caps", "windows"}
     ok(all(set(r) == keys for r in got["results"]), "its fields")
     s = got["summary"]
-    ok(set(s) == {"regret", "regret_allowed", "slowdown", "caps", "windows"} and
+    ok(set(s) == {"regret", "regret_allowed", "slowdown", "caps", "windows", "until_held"} and
+       s["until_held"] == {k: s[k] for k in ("caps", "windows")} and
        set(s["regret"]) == set(s["regret_allowed"]) == set(s["slowdown"]) == {"mean", "p95", "max"} and
        set(s["caps"]) == set(s["windows"]) == {"mean"}, "the summary's fields")
     rs = [r["regret"] for r in got["results"]]
@@ -194,6 +196,21 @@ def test_memory(path):
         ok(most <= 0.0001, f"{goal}: remembered wrongly: broken by {100 * most:.3f} % at most")
 
 
+def test_hour(path):
+    """After an hour, with the daemon's looks into gaps: dips are found."""
+    for goal in FREE:
+        held = play(path, goal)["summary"]
+        hour = play(path, goal, looks="4")["summary"]
+        r = {k: 100 * v for k, v in hour["regret_allowed"].items()}
+        ok(r["mean"] <= 0.1 and r["max"] <= 1.5, f"{goal}, an hour: mean {r['mean']:.3f} %, max "
+           f"{r['max']:.2f} % <= 1.5 % above the oracle that keeps the floor")
+        ok(hour["until_held"]["caps"] == held["caps"] and
+           4 < hour["windows"]["mean"] < held["windows"]["mean"] + 6,
+           f"{goal}, an hour: {hour['caps']['mean']:.2f} caps, {held['caps']['mean']:.2f} until it holds")
+    ok(play(path, "slowdown:1.05", looks="4")["results"] == play(path, "slowdown:1.05")["results"],
+       "slowdown:1.05: no looks")
+
+
 def test_recorded(tmp):
     sweep = DATA / "zeus" / "power_sweep.csv"
     if not sweep.exists():
@@ -213,6 +230,7 @@ def test_recorded(tmp):
            f"{q['windows']:.2f} windows")
     test_bounds(path, "recorded", 0.5)
     test_bounds_noise(path)
+    test_hour(path)
     test_memory(path)
 
 

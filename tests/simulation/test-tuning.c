@@ -22,6 +22,7 @@ static bool verbose;
 /* Of the next scene: what sets its boards apart, and search.slack. */
 static const struct plant_trait *traits;
 static double slack;
+static int looks; /* search.looks; 0: the tuner's own */
 
 struct play {
     const char *workload, *boards, *goal, *cap;
@@ -170,6 +171,7 @@ static int new_tunings(struct scene *s, uw_error *err)
         .caps = s->caps,
         .sampler = sampler_of,
         .slack = slack,
+        .looks = looks,
         .save = on_save,
         .note = on_note,
         .user = s,
@@ -842,6 +844,7 @@ static void pipeline(const char *goal, double share, bool change, struct pace *r
     play.goal = goal;
     traits = stages;
     slack = share;
+    looks = -1; /* would fall into what is measured here */
     if (scene_open(&s) && begin(&s, &play)) {
         wait_for_hold(&s, 0);
         pass(&s, 600);
@@ -863,6 +866,7 @@ static void pipeline(const char *goal, double share, bool change, struct pace *r
     scene_close(&s);
     traits = NULL;
     slack = 0;
+    looks = 0;
 }
 
 static void waits_for_one(void)

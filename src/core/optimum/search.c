@@ -11,6 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "core/optimum/look.h"
 #include "core/optimum/outlook.h"
 #include "core/optimum/propose.h"
 
@@ -19,11 +20,19 @@ enum {
     MISSES_MAX = 2,   /* windows at another cap than asked for before it is believed */
     CHECK_STEPS = 2,  /* units of work at the first cap before walking on */
     SETTLE_STEPS = 1, /* one warm-up step after a change of cap */
+    NOW_WINDOWS = 16, /* of a hold: what its last ones are */
+    NOW_LEAST = 8,    /* … and until then nothing is said to have drifted */
 };
-#define SETTLE_S 1.0
 #define STALL_STEP 0.05    /* of the demand: least way above a cap that stalled */
 #define BOUND_EVIDENCE 6.0 /* that an earlier run fits, for a bound to rest on it */
+#define LOOK_GAIN 0.001    /* of the goal's value, to leave what is held after a look */
 #define EXACT_VAR 1e-8     /* of a window said to be exact */
+
+struct drift {
+    unsigned n;              /* windows of this hold … */
+    double log_t, log_e;     /* … and about the last of them, as they were told */
+    double apart_t, apart_e; /* logarithms: taken off each window */
+};
 
 struct search {
     struct search_setup setup;
@@ -35,6 +44,10 @@ struct search {
     size_t reference;
     double peak_w;
     unsigned windows, misses;
+    unsigned may;       /* as many windows */
+    uint32_t before_mw; /* a look's: the cap that was held, 0: no look is under way … */
+    double before_log_t, before_log_e; /* … and what was expected of it */
+    struct drift drift;
     bool aborted, holding;
     bool earlier; /* levels of an earlier run are among them … */
     bool denied;  /* … were, and did not fit */
@@ -106,13 +119,16 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
         .first_mw = first > cap_mw ? first : cap_mw,
         .ramp_mw_s = s->setup.ramp * s->setup.default_mw,
         .check_steps = CHECK_STEPS,
-        .settle_s = SETTLE_S,
+        .settle_s = SEARCH_SETTLE_S,
         .settle_steps = SETTLE_STEPS,
     };
     va_start(args, format);
     (void)vsnprintf(t->why, sizeof t->why, format, args);
     va_end(args);
     s->holding = kind == SEARCH_HOLD;
+    s->drift.n = 0;
+    if (s->holding)
+        s->before_mw = 0;
 }
 
 static void go_reference(struct search *s)
@@ -167,17 +183,9 @@ static void propose_doubting(struct search *s, struct scene *scene, struct propo
     propose(scene, &s->room, ret);
 }
 
-static void go_next(struct search *s)
+static struct scene scene_now(const struct search *s)
 {
-    if (s->aborted) {
-        go(s, SEARCH_HOLD, highest(s), "%s", "given up");
-        return;
-    }
-    if (!s->has_reference) {
-        go_reference(s);
-        return;
-    }
-    struct scene scene = {
+    return (struct scene){
         .prior = s->setup.prior,
         .goal = s->setup.goal,
         .pmax_w = w_of_mw(s->setup.max_mw),
@@ -190,12 +198,85 @@ static void go_next(struct search *s)
         .reference = s->reference,
         .earlier = s->earlier,
         .windows_left =
-            s->windows < s->setup.max_windows ? s->setup.max_windows - s->windows : 0,
+            s->windows < s->may && s->misses < MISSES_MAX ? s->may - s->windows : 0,
     };
+}
+
+/* The value of the last outlook at the cap nearest to this one. */
+static double value_near(const struct search *s, double cap_w)
+{
+    const struct outlook *o = &s->room;
+    size_t at = 0;
+
+    for (size_t i = 1; i < o->n; i++)
+        if (fabs(o->cap_w[i] - cap_w) < fabs(o->cap_w[at] - cap_w))
+            at = i;
+    return o->value[at];
+}
+
+/* The best of the caps of this run that may be had; NULL: none. */
+static const struct level *best_level(const struct search *s, const struct scene *scene)
+{
+    const struct level *best = NULL;
+
+    for (size_t i = 0; i < s->n_levels; i++) {
+        const struct level *l = &s->levels[i];
+        bool had = !l->stale && l->cap_w >= scene->lo_w && l->cap_w <= scene->hi_w;
+        if (had && (!best || value_near(s, l->cap_w) < value_near(s, best->cap_w)))
+            best = l;
+    }
+    return best;
+}
+
+static void keep(struct proposal *p, double cap_w, double log_t, double log_e)
+{
+    p->cap_w = p->best_w = cap_w;
+    p->log_t = log_t;
+    p->log_e = log_e;
+}
+
+/* After a look the cap that was held is left for one alone that was measured itself, and
+ * for some gain: what a model draws from one window more is no reason to.
+ */
+static void keep_or_verify(const struct search *s, const struct scene *scene,
+                           struct proposal *p)
+{
+    double held_w = w_of_mw(s->before_mw);
+    const struct level *best = best_level(s, scene);
+
+    if (!s->before_mw || !p->hold || !best || held_w < scene->lo_w ||
+        held_w > scene->hi_w)
+        return;
+    if (scene->windows_left == 0)
+        keep(p, best->cap_w, best->log_t, best->log_e);
+    if (value_near(s, held_w) <= value_near(s, p->cap_w) * (1 + LOOK_GAIN)) {
+        keep(p, held_w, s->before_log_t, s->before_log_e);
+        (void)snprintf(p->why, sizeof p->why, "no better after a look elsewhere");
+        return;
+    }
+    for (size_t i = 0; i < s->n_levels; i++)
+        if (!s->levels[i].stale &&
+            fabs(s->levels[i].cap_w - p->cap_w) < 0.5 * scene->grain_w)
+            return;
+    p->hold = false;
+    (void)snprintf(p->why, sizeof p->why, "after a look: to be verified");
+}
+
+static void go_next(struct search *s)
+{
     struct proposal p;
-    if (s->misses >= MISSES_MAX)
-        scene.windows_left = 0;
+
+    if (s->aborted) {
+        go(s, SEARCH_HOLD, highest(s), "%s", "given up");
+        return;
+    }
+    if (!s->has_reference) {
+        go_reference(s);
+        return;
+    }
+    struct scene scene = scene_now(s);
     propose_doubting(s, &scene, &p);
+    keep_or_verify(s, &scene, &p);
     s->best_mw = mw_of_w(p.best_w);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
@@ -247,6 +328,7 @@ int search_new(const struct search_setup *setup, struct search **ret, uw_error *
         s->setup.ramp = SEARCH_RAMP;
     if (s->setup.max_windows == 0)
         s->setup.max_windows = DEFAULT_WINDOWS;
+    s->may = s->setup.max_windows;
     go_next(s);
     *ret = s;
     return 0;
@@ -296,9 +378,11 @@ static struct level *level_at(struct search *s, uint32_t cap_mw)
     return l;
 }
 
-static void level_add(struct level *l, const struct search_window *w, unsigned gpus)
+static void level_add(struct level *l, const struct search_window *w, unsigned gpus,
+                      const struct drift *drift)
 {
-    double t = log(w->time_s), e = log(w->energy_j / gpus);
+    double t = log(w->time_s) - drift->apart_t;
+    double e = log(w->energy_j / gpus) - drift->apart_e;
     double vt = fmax(w->time_rse * w->time_rse, EXACT_VAR);
     double ve = fmax(w->energy_rse * w->energy_rse, EXACT_VAR);
 
@@ -325,6 +409,17 @@ static int check_window(const struct search_window *w, uw_error *err)
     return 0;
 }
 
+/* A window of the hold: about where time and energy are by now. */
+static void drift_on_hold(struct drift *d, const struct search_window *w, unsigned gpus)
+{
+    double part = 1.0 / ++d->n;
+
+    if (d->n > NOW_WINDOWS)
+        part = 1.0 / NOW_WINDOWS;
+    d->log_t += part * (log(w->time_s) - d->log_t);
+    d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
+}
+
 int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
 {
     int r = check_window(w, err);
@@ -338,9 +433,11 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
 
     s->windows++;
     if (l)
-        level_add(l, w, s->setup.gpus);
+        level_add(l, w, s->setup.gpus, &s->drift);
     else
-        s->windows = s->setup.max_windows; /* more caps than it can keep: enough */
+        s->windows = s->may; /* more caps than it can keep: enough */
+    if (s->holding && hit)
+        drift_on_hold(&s->drift, w, s->setup.gpus);
     if (!s->holding)
         s->misses = hit ? 0 : s->misses + 1;
     if (l && !s->has_reference && (hit || s->misses >= MISSES_MAX)) {
@@ -378,7 +475,7 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
         s->earlier = true;
     }
     l->demand_w = demand_w;
-    level_add(l, w, s->setup.gpus);
+    level_add(l, w, s->setup.gpus, &(struct drift){0});
     return 0;
 }
 
@@ -397,7 +494,7 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
         if (!s->levels[i].stale && mw >= lowest(s) && mw < up)
             up = mw;
     }
-    bool over = s->windows >= s->setup.max_windows;
+    bool over = s->windows >= s->may;
     go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: up again",
        w_of_mw(cap_mw));
 }
@@ -439,6 +536,9 @@ void search_on_change(struct search *s)
     s->earlier = false;
     s->peak_w = 0;
     s->windows = s->misses = 0;
+    s->may = s->setup.max_windows;
+    s->before_mw = 0;
+    s->drift = (struct drift){0};
     go_next(s);
 }
 
@@ -448,7 +548,7 @@ void search_on_found(struct search *s, uint32_t cap_mw)
 
     if (s->aborted || cap_mw == 0)
         return;
-    s->windows = s->setup.max_windows;
+    s->windows = s->may;
     s->best_mw = cap_mw;
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
@@ -456,6 +556,60 @@ void search_on_found(struct search *s, uint32_t cap_mw)
             s->best_log_e = s->levels[i].log_e;
         }
     go(s, SEARCH_HOLD, keep, "%s", "found before");
+}
+
+/* The middle of the widest gap in which no more than this is expected to be lost; 0:
+ * none. */
+static double look_at_w(struct search *s, double most)
+{
+    const struct outlook *o = &s->room;
+    struct scene scene = scene_now(s);
+    double hi_w = scene.hi_w, wide_w = INFINITY, at_w;
+    bool made = false;
+
+    if (s->peak_w > 0) /* what is above the peak changes nothing */
+        hi_w = fmax(scene.lo_w, fmin(hi_w, s->peak_w));
+    while ((at_w = look_gap_w(s->levels, (unsigned)s->n_levels, scene.lo_w, hi_w,
+                              scene.grain_w, &wide_w)) > 0) {
+        if (!made)
+            outlook_make(&s->room, &scene);
+        made = true;
+        if (value_near(s, at_w) <= o->value[o->best] * (1 + most))
+            return at_w;
+    }
+    return 0;
+}
+
+/* From here on windows say what they would have said when the hold's level was made. */
+static void take_drift_out(struct search *s)
+{
+    for (size_t i = 0; i < s->n_levels && s->drift.n >= NOW_LEAST; i++)
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == s->step.cap_mw) {
+            s->drift.apart_t = s->drift.log_t - s->levels[i].log_t;
+            s->drift.apart_e = s->drift.log_e - s->levels[i].log_e;
+        }
+}
+
+bool search_look(struct search *s, double most)
+{
+    enum goal_kind kind = s->setup.goal.kind;
+    size_t n = 0;
+
+    if (!s->holding || s->aborted || !s->has_reference || kind == GOAL_SLOWDOWN ||
+        kind == GOAL_TIME)
+        return false;
+    (void)fresh_levels(s, s->old, &n);
+    double at_w = n < LEVELS_MAX ? look_at_w(s, most) : 0;
+    if (!(at_w > 0))
+        return false;
+    take_drift_out(s);
+    s->misses = 0;
+    s->may = s->windows + SEARCH_LOOK_WINDOWS;
+    s->before_mw = s->step.cap_mw;
+    s->before_log_t = s->best_log_t;
+    s->before_log_e = s->best_log_e;
+    go(s, SEARCH_MEASURE, mw_of_w(at_w), "a look where nothing was measured");
+    return true;
 }
 
 void search_abort(struct search *s, const char *why)

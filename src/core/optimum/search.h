@@ -20,8 +20,8 @@
  * floor, 0.50 x demand unless configured, below the board's minimum, above the
  * original or above a hard limit; a first cap below 0.87 of the observed peak
  * (step->first_mw), a way down steeper than the ramp; more than max_windows
- * windows.  A hard limit may push under the soft floor, never under the board's
- * minimum.
+ * windows before it holds, or SEARCH_LOOK_WINDOWS more for each look.  A hard limit may
+ * push under the soft floor, never under the board's minimum.
  */
 #ifndef CORE_OPTIMUM_SEARCH_H
 #define CORE_OPTIMUM_SEARCH_H
@@ -37,7 +37,9 @@
 #define SEARCH_FLOOR 0.50 /* of the demand */
 #define SEARCH_FIRST 0.87 /* of the observed peak */
 #define SEARCH_RAMP 0.005 /* of the default limit a second */
+#define SEARCH_SETTLE_S 1.0
 enum { SEARCH_WINDOWS_MAX = 64, SEARCH_EARLIER_MAX = 10, SEARCH_NO_LIMIT = 0 };
+enum { SEARCH_LOOK_WINDOWS = 6 };
 
 struct prior; /* core/optimum/prior.h */
 
@@ -128,6 +130,15 @@ void search_on_change(struct search *s);
  * it and looks no further, until a change.
  */
 void search_on_found(struct search *s, uint32_t cap_mw);
+/* In a hold: measures the middle of the widest gap between this run's measured caps, down
+ * to the lowest allowed (look.h), of those where the goal's value is expected to be worse
+ * than the best by no more than this part of it; then proposes again: holds what was
+ * measured to be best, by up to SEARCH_LOOK_WINDOWS windows in all.  What drifted since
+ * the hold began (its last windows against all of them) is taken out of what windows from
+ * then on say.  False: no hold, no such gap, no room for another cap, or a goal that it
+ * would not serve (slowdown:F, time); nothing changed.
+ */
+bool search_look(struct search *s, double most);
 /* Give up: the step becomes a hold at the original cap (or the hard limit). */
 void search_abort(struct search *s, const char *why);
 

@@ -1,10 +1,13 @@
 #include "core/optimum/search.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/auto.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "core/optimum/look.h"
+#include "core/optimum/propose.h"
 #include "tap.h"
 
 /* A job on boards, for tests: pauses, work that follows the clock and work that
@@ -17,6 +20,7 @@ struct job {
     unsigned gpus;
     uint32_t deaf_mw; /* the board holds this cap whatever it is told; 0: obeys */
     double change;    /* time x this */
+    double dip_w;     /* around this cap time is 12 % less, 16 W wide; 0: nowhere */
     struct rng rng;
 };
 
@@ -45,6 +49,9 @@ static double true_time(const struct job *j, double cap_w)
 {
     double bump = 1 + j->rough * sin(cap_w * 0.21) * cos(cap_w * 0.083);
     double t = 0.08 + (0.92 - j->clocked) + j->clocked / clock_at(j, cap_w);
+    double off_w = fabs(cap_w - j->dip_w);
+    if (j->dip_w > 0 && off_w < 8)
+        bump *= 1 - 0.12 * (1 - off_w / 8);
     return j->change * t * bump;
 }
 
@@ -193,6 +200,27 @@ static void happen(struct search *s, struct watch *w, struct job *j, struct rng 
     }
 }
 
+/* Looks out of a hold, each within what it may take. */
+static void look_often(struct search *s, struct watch *w, struct job *j,
+                       const struct search_setup *u)
+{
+    for (unsigned i = 0; i < 30; i++) {
+        unsigned n = 0;
+        for (unsigned k = 0; k < i % 12; k++) {
+            struct search_window win = window_at(j, search_step(s)->cap_mw);
+            (void)search_on_window(s, &win, NULL);
+        }
+        (void)search_look(s, 0.5);
+        look(w, s, u);
+        while (search_step(s)->kind == SEARCH_MEASURE && n++ < 100) {
+            struct search_window win = window_at(j, search_step(s)->cap_mw);
+            (void)search_on_window(s, &win, NULL);
+            look(w, s, u);
+        }
+        w->endless += n > SEARCH_LOOK_WINDOWS;
+    }
+}
+
 static void play_once(struct watch *w, struct rng *g, bool events)
 {
     struct job j = random_job(g);
@@ -214,6 +242,7 @@ static void play_once(struct watch *w, struct rng *g, bool events)
     }
     unsigned most = (u.max_windows ? u.max_windows : 24) * changes + 1;
     w->endless += events ? n >= 500 : n > most;
+    look_often(s, w, &j, &u);
 }
 
 static void test_never(bool events)
@@ -552,6 +581,137 @@ static void test_earlier(void)
        "the reference comes first all the same");
 }
 
+/* A hold of many windows; what the board has come to by its end: time x drift. */
+static void hold_on(struct search *s, struct job *j, double drift)
+{
+    double from = j->change;
+
+    for (unsigned i = 1; i <= 60; i++) {
+        j->change = from * (1 + (drift - 1) * fmin(i / 40.0, 1));
+        struct search_window w = window_at(j, search_step(s)->cap_mw);
+        if (search_on_window(s, &w, NULL) != 0 || search_step(s)->kind != SEARCH_HOLD)
+            ok(false, "a window of the hold ends it");
+    }
+}
+
+static double edp_of(const struct job *j, uint32_t cap_mw)
+{
+    return true_time(j, w_of_mw(cap_mw)) * true_energy(j, w_of_mw(cap_mw));
+}
+
+/* A dip between two caps of the search: looks find it, whatever has drifted since. */
+static void test_look_finds(double drift)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+    (void)run(s, &j);
+    uint32_t held = search_step(s)->cap_mw;
+    unsigned looks = 0, windows = 0;
+
+    j.dip_w = w_of_mw(held) + 22;
+    while (looks < 12) {
+        hold_on(s, &j, looks ? 1 : drift);
+        if (!search_look(s, 1))
+            break;
+        looks++;
+        is_int(search_step(s)->kind, SEARCH_MEASURE, "look %u: measures", looks);
+        windows += run(s, &j);
+    }
+    double gain = 1 - edp_of(&j, search_step(s)->cap_mw) / edp_of(&j, held);
+    ok(gain > 0.02, "drift x %g: %u looks, %u windows: from %g to %g W, %.1f %% less",
+       drift, looks, windows, w_of_mw(held), w_of_mw(search_step(s)->cap_mw), 100 * gain);
+}
+
+/* Where there is nothing to find it comes back to what it held, whatever has drifted. */
+static void test_look_returns(double drift)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+    (void)run(s, &j);
+    uint32_t held = search_step(s)->cap_mw;
+
+    hold_on(s, &j, drift);
+    ok(search_look(s, 1) && search_step(s)->cap_mw != held, "drift x %g: looks at %g W",
+       drift, w_of_mw(search_step(s)->cap_mw));
+    ok(run(s, &j) <= SEARCH_LOOK_WINDOWS, "… in a few windows");
+    double worse = edp_of(&j, search_step(s)->cap_mw) / edp_of(&j, held) - 1;
+    ok(worse < 0.001, "… and holds what is no worse: %g W, %.2f %%",
+       w_of_mw(search_step(s)->cap_mw), 100 * worse);
+}
+
+static void test_look_refuses(void)
+{
+    static const char *const none[] = {"slowdown:1.05", "time"};
+    struct job j = plain;
+    struct search_setup u = v100;
+
+    for (size_t i = 0; i < n_elements(none); i++) {
+        (void)goal_parse(none[i], &u.goal, NULL);
+        auto_(search_free) struct search *s = search_of(&u);
+        (void)run(s, &j);
+        ok(!search_look(s, 1), "no look for %s", none[i]);
+    }
+    auto_(search_free) struct search *s = search_of(&v100);
+    ok(!search_look(s, 1), "none while it searches");
+    (void)run(s, &j);
+    struct search_step before = *search_step(s);
+    ok(!search_look(s, -0.5), "none that costs more than it may");
+    ok(memcmp(&before, search_step(s), sizeof before) == 0, "… and nothing is changed");
+    unsigned n = 0;
+    while (n < LEVELS_MAX && search_look(s, 1)) {
+        (void)run(s, &j);
+        n++;
+    }
+    struct search_result r;
+    search_result(s, &r);
+    ok(n >= 4 && !search_look(s, 1) && r.caps == LEVELS_MAX,
+       "none once there is no room for another cap: %u looks, %u caps", n, r.caps);
+    search_abort(s, "over");
+    ok(!search_look(s, 1), "none after giving up");
+}
+
+static void test_timetable(void)
+{
+    struct looks none = {0}, l = {.most = 4};
+    double sum_s = 0;
+
+    is_near(looks_allow(&none, 1e6, 11), 0, 0, "none where none are allowed");
+    is_near(looks_allow(&l, 599, 11), 0, 0, "none before ten minutes");
+    is_near(looks_allow(&l, 600, 12), 0.05, 1e-12, "then one that costs 0.6 s of 12 s");
+    for (double t = 0; t < 7200; t += 10)
+        if (looks_allow(&l, t, 12) > 0) {
+            sum_s += looks_allow(&l, t, 12) * 12;
+            looks_made(&l, 24, 2);
+            ok(t >= 600 * l.n, "look %u at %g s", l.n, t);
+        }
+    is_int(l.n, 4, "four in an hour, and no more");
+    ok(sum_s <= 0.001 * (600 + 1200 + 1800 + 2400) + 1e-9, "which cost %.1f s at most",
+       sum_s);
+    l = (struct looks){.most = 4, .n = 1, .last_s = 60};
+    is_near(looks_allow(&l, 1200, 12), 0.02, 1e-12, "a long look has to be less costly");
+}
+
+static double gap_of(const struct level *at, unsigned n, double lo_w, double hi_w,
+                     double grain_w)
+{
+    double wide_w = INFINITY;
+    return look_gap_w(at, n, lo_w, hi_w, grain_w, &wide_w);
+}
+
+static void test_gap(void)
+{
+    const struct level at[] = {
+        {.cap_w = 300}, {.cap_w = 150}, {.cap_w = 200}, {.cap_w = 250, .stale = true}};
+    is_near(gap_of(at, 4, 140, 300, 1), 250, 0, "the widest; what is stale is no cap");
+    is_near(gap_of(at, 3, 50, 300, 1), 100, 0, "down to the lowest allowed");
+    is_near(gap_of(at, 3, 140, 205, 1), 175, 0, "no higher than what is allowed");
+    is_near(gap_of(at, 3, 194, 205, 1), 0, 0, "none wider than 8 W");
+    is_near(gap_of(at, 3, 140, 300, 20), 260, 0, "whole grains");
+    double wide_w = 100;
+    is_near(look_gap_w(at, 3, 140, 300, 1, &wide_w), 175, 0, "the next in width");
+    is_near(wide_w, 50, 0, "… which is told");
+}
+
 int main(void)
 {
     test_never(false);
@@ -567,5 +727,14 @@ int main(void)
     test_abort();
     test_refusals();
     test_earlier();
+    test_look_finds(1);
+    test_look_finds(1.03);
+    test_look_finds(0.97);
+    test_look_returns(1);
+    test_look_returns(1.03);
+    test_look_returns(0.97);
+    test_look_refuses();
+    test_timetable();
+    test_gap();
     return done();
 }

@@ -42,6 +42,7 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
         .cap = caps,
         .n_caps = 3,
         .visits = {.share = 0.005, .spent_s = 42.5, .last_s = 14.25, .n = 3},
+        .looks = {.most = 4, .n = 2, .last_s = 31.5},
     };
 }
 
@@ -82,6 +83,7 @@ static void there_and_back(bool search)
     ok(got.known.visits.n == 3 && got.known.visits.spent_s == 42.5 &&
            got.known.visits.last_s == 14.25,
        "the visits to the reference");
+    ok(got.known.looks.n == 2 && got.known.looks.last_s == 31.5, "the looks into gaps");
     ok(got.n_uuids == 1 && strcmp(got.uuid[0], "GPU-a") == 0, "on which boards");
     bool same = got.known.n_caps == 3;
     for (size_t i = 0; i < 3 && same; i++)
