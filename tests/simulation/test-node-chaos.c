@@ -415,8 +415,23 @@ static void settle(struct round *r)
         (void)node_configure(r->node, &r->config, NULL);
 }
 
+/* Jobs that were registered and whose programs ended while the daemon was dead: nobody
+ * has told it, so they keep their searches' caps.
+ */
+static void end_jobs(struct round *r)
+{
+    uint64_t ids[KNOWN_MAX];
+    const struct node_view *v = node_look(r->node);
+    size_t n = 0;
+
+    for (size_t i = 0; i < v->n_jobs && n < KNOWN_MAX; i++)
+        ids[n++] = v->job[i].job->id;
+    for (size_t i = 0; i < n; i++)
+        (void)node_job_end(r->node, &root, ids[i], NULL);
+}
+
 /* Everything is quiet: claims are obeyed.  Then the daemon dies for good, or all claims
- * are withdrawn; then nothing of ours is left.
+ * are withdrawn and all jobs ended; then nothing of ours is left.
  */
 static void last_looks(struct round *r)
 {
@@ -433,6 +448,8 @@ static void last_looks(struct round *r)
         kill_node(r);
     for (size_t i = 0; r->node && i < r->n_ours; i++)
         (void)node_withdraw(r->node, &root, r->ours[i].id, NULL);
+    if (r->node)
+        end_jobs(r);
     for (size_t i = 0; r->node && i < r->n_boards; i++) {
         char name[24];
         (void)snprintf(name, sizeof name, "%zu", i);
