@@ -492,7 +492,7 @@ static void play(struct round *r, uint64_t seed)
 int main(int argc, char **argv)
 {
     static struct round r;
-    uint64_t seed = 1, rounds = 200;
+    uint64_t seed = 1, rounds = getenv("UNDERWATT_SANITIZED") ? 60 : 200;
     unsigned long looks = 0, calm = 0, lives = 0, locked = 0;
 
     if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||

@@ -163,7 +163,7 @@ int main(int argc, char **argv)
             if (argc > 2 && strcmp(argv[2], work->name) != 0)
                 continue;
             for (size_t g = 0; g < n_elements(goals); g++)
-                if (argc <= 3 || strcmp(argv[3], goals[g]) == 0)
+                if (argc > 3 ? strcmp(argv[3], goals[g]) == 0 : !left_out(i, g))
                     one(&w, boards[b], work->name, goals[g]);
         }
     }

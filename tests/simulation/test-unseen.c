@@ -129,7 +129,7 @@ int main(int argc, char **argv)
             if (argc > 2 && strcmp(argv[2], work->name) != 0)
                 continue;
             for (size_t g = 0; g < n_elements(goals); g++)
-                if (argc <= 3 || strcmp(argv[3], goals[g]) == 0)
+                if (argc > 3 ? strcmp(argv[3], goals[g]) == 0 : !left_out(i, g))
                     one(&w, boards[b], work->name, goals[g]);
         }
     }
@@ -138,7 +138,7 @@ int main(int argc, char **argv)
         changes(&w, "2000:2:1", 1, 1);
         changes(&w, "2000:1.015:1", 0, 0);
     }
-    if (argc == 1)
+    if (argc == 1 && !getenv("UNDERWATT_SANITIZED"))
         ok(seen == 10 * n_elements(goals),
            "ten of twelve workloads: %u runs by their steps' "
            "period",
