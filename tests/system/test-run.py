@@ -214,7 +214,7 @@ def changes(node, i):
 
 def changes_load(node, i):
     """One process ends, another with another load comes: searched again."""
-    first, second = train([i], 900), train([i], 1000, "slower")
+    first, second = train([i], 900), train([i], 1600, "slower")    # time for 24 windows
     run = Run(node, [i], "--goal", "edp", cmd=["sh", "-c", f"{' '.join(first)} && {' '.join(second)}"])
     held = run.until(lambda: "holds" in run.said())
     yield held, "a job of two parts: the first cap is held", repr(run)
