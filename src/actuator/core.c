@@ -197,7 +197,8 @@ struct recovery core_recover(const struct cap_entry *entry, const char *boot,
     if (entry->driver[0] && driver[0] && strcmp(entry->driver, driver) != 0)
         return (struct recovery){.why = RECOVERY_OTHER_DRIVER, .drop = true};
     if (!seen->readable)
-        return (struct recovery){.why = RECOVERY_UNREADABLE};
+        return (struct recovery){.why = RECOVERY_UNREADABLE,
+                                 .reset_clocks = entry->clocks};
 
     struct recovery what = {.reset_clocks = entry->clocks, .drop = true};
     if (seen->set_mw == entry->original_mw) {

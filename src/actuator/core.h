@@ -87,7 +87,7 @@ struct recovery {
     enum recovery_why why;
     bool set_original;
     bool reset_clocks;
-    bool drop; /* once the two above are done */
+    bool drop; /* once the two above are done, of which neither waits for the other */
 };
 struct recovery core_recover(const struct cap_entry *entry, const char *boot,
                              const char *driver, const struct cap_seen *seen);

@@ -212,16 +212,25 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
 }
 
+/* Whether the call has found another's limit, however it ended: the session leaves the
+ * board alone from then on.
+ */
+static void note_yield(struct charge *c)
+{
+    if (c->held.yielded && c->session)
+        c->session->yielded[c - c->guard->charge] = true;
+    c->held.yielded = false;
+}
+
 /* The board has been looked at for the one who takes it over. */
 static void after_adopt(struct charge *c, const struct actuator_reply *reply)
 {
     bool can = c->state == STATE_HELD && c->session && c->job.seq;
 
+    note_yield(c);
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
     if (reply->result == ACTUATOR_YIELDED) {
         guard_say(c->guard, reply->text);
-        if (c->session)
-            c->session->yielded[c - c->guard->charge] = true;
         answer_job(c, reply);
         set_free(c, reply);
     } else if (!can) { /* it has gone again, or its lease is over */
@@ -246,6 +255,7 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
     struct guard_session *session = c->session;
     bool asked = c->job.kind != JOB_LOOK;
 
+    note_yield(c);
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
     if (asked) {
         c->next_set_ns[c->job.kind == JOB_LIMIT ? SET_LIMIT : SET_CLOCKS] =
@@ -254,8 +264,6 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
     }
     if (reply->result == ACTUATOR_YIELDED) {
         guard_say(c->guard, reply->text);
-        if (session)
-            session->yielded[c - c->guard->charge] = true;
         if (!c->left)
             guard_send(session, PROTO_YIELDED, 0, reply);
         set_free(c, reply);
@@ -382,9 +390,8 @@ static void on_late(struct loop *loop, void *work, int r)
         fold(c);
         return;
     }
+    note_yield(c);
     if (c->held.lock_fd < 0 && !c->held.has_entry) {
-        if (c->session && c->job.reply.result == ACTUATOR_YIELDED)
-            c->session->yielded[c - c->guard->charge] = true;
         set_free(c, &c->job.reply);
     } else {
         want_restore(c);

@@ -120,17 +120,48 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
         h->locked_mhz = 0;
     /* A lock of ours must not stay behind: the restore tries again. */
     answer(h, reply, r == 0 ? ACTUATOR_YIELDED : ACTUATOR_GONE, &err);
+    h->yielded = true;
     reply->why = reloaded ? ACTUATOR_WHY_RELOADED : ACTUATOR_WHY_OTHER;
     reply->enforced_mw = seen->enforced_mw;
     if (r == 0)
         drop(h);
 }
 
+/* The limit's part of a restore. */
+static int restore_limit(struct held *h, const struct recovery *todo,
+                         struct cap_seen *after, uw_error *err)
+{
+    if (!todo->set_original)
+        return 0;
+    int r = h->backend->set_limit(h->dev, h->entry.original_mw, err);
+    if (r == 0)
+        r = look(h, after, err);
+    if (r == 0 && after->set_mw != h->entry.original_mw)
+        r = fail(err, -EIO, "%s: set back to %" PRIu32 " mW, but %" PRIu32 " mW is set",
+                 h->info->uuid, h->entry.original_mw, after->set_mw);
+    return r;
+}
+
+/* The clock's; once it is done the entry says so, or another's lock would be reset by
+ * the next try for the limit.
+ */
+static int restore_clocks(struct held *h, const struct recovery *todo, uw_error *err)
+{
+    if (!todo->reset_clocks || !h->backend->reset_clocks)
+        return 0;
+    int r = h->backend->reset_clocks(h->dev, err);
+    if (r < 0)
+        return r;
+    h->entry.clocks = false;
+    h->locked_mhz = 0;
+    return 0;
+}
+
 void work_restore(struct held *h, struct actuator_reply *reply)
 {
     char mark[sizeof h->entry.driver];
     struct cap_seen seen, after;
-    uw_error err = {""};
+    uw_error err = {""}, clock_err = {""};
 
     if (!h->has_entry) {
         drop(h);
@@ -147,19 +178,13 @@ void work_restore(struct held *h, struct actuator_reply *reply)
         r = r < 0 ? r : -EIO;
     else
         r = 0;
-    if (r == 0 && todo.set_original) {
-        r = h->backend->set_limit(h->dev, h->entry.original_mw, &err);
-        if (r == 0)
-            r = look(h, &after, &err);
-        if (r == 0 && after.set_mw != h->entry.original_mw)
-            r = fail(&err, -EIO,
-                     "%s: set back to %" PRIu32 " mW, but %" PRIu32 " mW is set",
-                     h->info->uuid, h->entry.original_mw, after.set_mw);
-    }
-    if (r == 0 && todo.reset_clocks && h->backend->reset_clocks)
-        r = h->backend->reset_clocks(h->dev, &err);
-    if (r < 0) {
-        answer(h, reply, result_of(r), &err);
+    if (r == 0)
+        r = restore_limit(h, &todo, &after, &err);
+    int clock_r = restore_clocks(h, &todo, &clock_err);
+    if (r < 0 || clock_r < 0) {
+        if (todo.reset_clocks && clock_r == 0)
+            (void)note(h, NULL); /* as in unlock() */
+        answer(h, reply, result_of(r < 0 ? r : clock_r), r < 0 ? &err : &clock_err);
         return;
     }
     h->locked_mhz = 0;

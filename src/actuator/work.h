@@ -27,6 +27,7 @@ struct held {
     struct cap_entry entry;
     uint32_t locked_mhz; /* the upper end of our lock; 0: none, or an earlier holder's */
     struct gpu_limits limits;
+    bool yielded; /* a call has found another's limit: set by it, cleared by its reader */
     bool keep_original; /* hold: entry's is still the original, if the driver is, too */
 };
 
@@ -38,8 +39,9 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply);
  * below, UNKNOWN, GONE.
  */
 void work_adopt(struct held *h, pid_t client, struct actuator_reply *reply);
-/* YIELDED: the entry is dropped and the lock given up.  (GONE, where another's limit was
- * seen and our clock lock could not be reset: restoring goes on trying.)
+/* YIELDED: the entry is dropped and the lock given up.  (GONE with yielded, where
+ * another's limit was seen and our clock lock could not be reset: restoring goes on
+ * trying.)
  */
 void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply);
 /* 0, 0: reset, of a lock of ours; clocks that we never locked are never reset. */
@@ -48,7 +50,8 @@ void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
 /* Is our limit still there?  DONE, YIELDED as above, UNKNOWN, GONE. */
 void work_look(struct held *h, struct actuator_reply *reply);
 /* Undo ours where it is ours, drop the entry, unlock: DONE or YIELDED.  UNKNOWN,
- * GONE, DENIED or REFUSED: entry and lock are still there, try again.
+ * GONE, DENIED or REFUSED: entry and lock are still there, try again.  The limit and the
+ * clock are each tried, whatever becomes of the other.
  */
 void work_restore(struct held *h, struct actuator_reply *reply);
 /* The same for an entry that was left behind; TAKEN: its holder lives. */

@@ -43,6 +43,8 @@ static void test_recover(void)
         {"no mark now", "b1", "d1", "", 250*W, 200*W, 200*W, false,
          {true, true, 200*W, 200*W}, RECOVERY_RESTORE, true, false, true},
         {"the board does not answer", "b1", "d1", "d1", 250*W, 200*W, 200*W, true,
+         {0}, RECOVERY_UNREADABLE, false, true, false},
+        {"it does not answer and was not locked", "b1", "d1", "d1", 250*W, 200*W, 200*W, false,
          {0}, RECOVERY_UNREADABLE, false, false, false},
         {"clocks locked, limit untouched", "b1", "d1", "d1", 250*W, 250*W, 250*W, true,
          {true, true, 250*W, 250*W}, RECOVERY_AT_ORIGINAL, false, true, true},

@@ -891,10 +891,61 @@ static void test_clocks(void)
     pass(w, 2000);
     ok(!has_entry(w, "GPU-0") && fake_dev[0].max_mhz == 0 && fake_dev[0].set_mw == 180000,
        "until the lock is reset; their limit is left alone");
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_YIELDED);
+    is_int((int)fake_dev[0].set_mw, 180000, "and not held again by this session");
     expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
     expect(w, PROTO_LIMIT, "GPU-1", 200000, ACTUATOR_DONE);
     expect(w, PROTO_RELEASE, "GPU-1", 0, ACTUATOR_DONE);
     is_int(fake_dev[1].resets, 0, "a board that was never locked is never reset");
+    finish(w);
+}
+
+/* Neither the limit nor the clock waits for the other to be restored. */
+static void test_clock_alone(void)
+{
+    struct world *w = begin("a clock beside a limit that cannot be restored");
+    struct cap_entry e;
+
+    expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+    expect(w, PROTO_CLOCKS, "GPU-0", 900, ACTUATOR_DONE);
+    fake_dev[0].set_fails = -EIO;
+    (void)ask(w, PROTO_RELEASE, "GPU-0", 0);
+    pass(w, 1000);
+    ok(fake_dev[0].max_mhz == 0 && fake_dev[0].set_mw == 200000,
+       "a limit that cannot be set: the clock is reset");
+    ok(journal_read(&w->journal, "GPU-0", &e, NULL) == 0 && !e.clocks,
+       "the entry stays for the limit alone");
+    is_int((int)fake_dev[0].resets, 1, "reset once: the next lock is another's");
+    fake_dev[0].set_fails = 0;
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    pass(w, 2000);
+    ok(fake_dev[0].set_mw == 250000 && !has_entry(w, "GPU-0"), "until it is back");
+
+    expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+    expect(w, PROTO_CLOCKS, "GPU-1", 900, ACTUATOR_DONE);
+    fake_dev[1].read_fails = -EIO;
+    (void)ask(w, PROTO_RELEASE, "GPU-1", 0);
+    pass(w, 1000);
+    ok(fake_dev[1].max_mhz == 0 && has_entry(w, "GPU-1"),
+       "a limit that cannot be read: the clock is reset, the entry stays");
+    fake_dev[1].read_fails = 0;
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    pass(w, 2000);
+    ok(!has_entry(w, "GPU-1"), "until it can");
+
+    expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DONE);
+    expect(w, PROTO_LIMIT, "GPU-2", 200000, ACTUATOR_DONE);
+    expect(w, PROTO_CLOCKS, "GPU-2", 900, ACTUATOR_DONE);
+    fake_dev[2].reset_fails = -EIO;
+    (void)ask(w, PROTO_RELEASE, "GPU-2", 0);
+    pass(w, 1000);
+    ok(fake_dev[2].set_mw == 250000 && has_entry(w, "GPU-2"),
+       "a clock that stays locked: the limit is back, the entry stays");
+    fake_dev[2].reset_fails = 0;
+    (void)ask(w, PROTO_RENEW, NULL, 0);
+    pass(w, 2000);
+    ok(!has_entry(w, "GPU-2") && fake_dev[2].max_mhz == 0, "until it is reset");
     finish(w);
 }
 
@@ -909,6 +960,7 @@ int main(void)
     test_again();
     test_unseen_reload();
     test_clocks();
+    test_clock_alone();
     test_rate();
     test_faults();
     test_keeps_trying();
