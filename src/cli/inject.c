@@ -8,12 +8,23 @@
 #include "base/auto.h"
 #include "base/error.h"
 
-/* From the program's folder: in a build tree, or where it was installed. */
-static const char *const places[] = {
-    "../cuda/libunderwatt-cuda.so",
-    "../" UW_LIBDIR "/underwatt/libunderwatt-cuda.so",
-    "../lib/underwatt/libunderwatt-cuda.so",
+/* From the program's folder: where it was installed, or in a build tree, whose folder of
+ * the command alone is called so: from /usr/local/bin, ../cuda is NVIDIA's.
+ */
+static const struct {
+    const char *path, *of;
+} places[] = {
+    {"../" UW_LIBDIR "/underwatt/libunderwatt-cuda.so", ""},
+    {"../lib/underwatt/libunderwatt-cuda.so", ""},
+    {"../cuda/libunderwatt-cuda.so", "/src/cli"},
 };
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
 
 int inject_prepare(const struct cli_env *env, bool wanted, struct inject *ret,
                    uw_error *err)
@@ -35,12 +46,15 @@ int inject_prepare(const struct cli_env *env, bool wanted, struct inject *ret,
     *slash = '\0';
     for (size_t i = 0; i < n_elements(places); i++) {
         static const char name[] = "CUDA_INJECTION64_PATH=";
-        int len = snprintf(ret->env, sizeof ret->env, "%s%s/%s", name, here, places[i]);
+        if (!ends_with(here, places[i].of))
+            continue;
+        int len =
+            snprintf(ret->env, sizeof ret->env, "%s%s/%s", name, here, places[i].path);
         if (len > 0 && (size_t)len < sizeof ret->env &&
             access(ret->env + sizeof name - 1, R_OK) == 0)
             return 0;
     }
     ret->env[0] = '\0';
     return fail(err, -ENOENT, "%s/%s is not there: install the whole package", here,
-                places[1]);
+                places[0].path);
 }

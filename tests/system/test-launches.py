@@ -142,6 +142,32 @@ def environment(node):
     t.ok(p.stdout == "[/opt/nsight.so]\n" and "is set already" in p.stderr, "somebody else's stays, and that is said", p)
 
 
+def places(node):
+    """The library is taken from where the command was installed, and from nobody's folder beside it."""
+    home = pathlib.Path(node.tmp, "usr-local")
+    for folder in ("bin", "src/cli", "cuda", "src/cuda"):
+        (home / folder).mkdir(parents=True)
+    for folder in ("cuda", "src/cuda"):
+        shutil.copy(LIBRARY, home / folder)
+    program = {f: shutil.copy(uwtest.program("underwatt"), home / f) for f in ("bin", "src/cli")}
+    for folder in program:
+        shutil.copy(uwtest.program("underwatt-actuator"), home / folder)
+
+    def told(folder):
+        return node.run(program[folder], "run", "--cap", "60%", "--gpus", "3", "--local", "--count-launches",
+                        "--", "/bin/sh", "-c", 'echo "[$CUDA_INJECTION64_PATH]"')
+
+    p = told("bin")
+    t.ok(p.returncode == 125 and not p.stdout and "install the whole package" in p.stderr,
+         "a library in ../cuda of an installed command is not ours", p)
+    p = told("src/cli")
+    t.equal(p.stdout, f"[{home}/src/cli/../cuda/{LIBRARY.name}]\n", "… of a build tree's it is")
+    (home / "lib/underwatt").mkdir(parents=True)
+    shutil.copy(LIBRARY, home / "lib/underwatt")
+    p = told("bin")
+    t.equal(p.stdout, f"[{home}/bin/../lib/underwatt/{LIBRARY.name}]\n", "… the installed one is")
+
+
 def report_of(node, gpu, steps, *options, **env):
     path_ = pathlib.Path(node.tmp, f"report-{gpu}.json")
     p = node.run("underwatt", "run", "--cap", "60%", "--gpus", gpu, "--window", "5s", "--json", path_, *options,
@@ -169,6 +195,7 @@ try:
         t.skip("a set-uid program counts nothing", "root is needed to make one")
     with uwtest.Node(board="v100", count=4, speed=SPEED) as node:
         environment(node)
+        places(node)
         steps(node, 0, "local", 300, "--local")
         p, r = report_of(node, 1, 60, "--local")
         t.ok(p.returncode == 0 and not r.get("steps") and not r.get("saved"), "not asked for: no steps", r)
