@@ -97,6 +97,7 @@ static double step_of(const struct launches *l)
 static void play(const struct manner *m, uint64_t seed, struct told *ret)
 {
     auto_(launches_free) struct launches *l = NULL;
+    struct launches_budget budget;
     struct step_slot slots[LAUNCHES_PROCESSES], from = {0};
     struct run r = {.m = m};
     double window_s = fmax(10, 5 * m->period_s), t = 1000, opened = 0;
@@ -107,11 +108,12 @@ static void play(const struct manner *m, uint64_t seed, struct told *ret)
     ret->known_after = -1;
     r.begin = r.end = t;
     rng_init(&r.rng, seed);
+    launches_budget_job(&budget, NULL);
     if (launches_new(&l) < 0)
         return;
     while (t < over) {
         const struct launch_count c = {10, 20, count_at(&r, t), true};
-        launches_feed(l, &c, 1, ns_of_s(t));
+        launches_feed(l, &c, 1, ns_of_s(t), &budget);
         size_t n = launches_slots(l, slots);
         if (n > 0 && ret->known_after < 0)
             ret->known_after = (double)r.done;

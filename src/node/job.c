@@ -69,7 +69,7 @@ static int start_child(struct job *j, uw_error *err)
 
 static int make_page(struct job *j, uw_error *err)
 {
-    struct page_opts opts = {j->loop, j->opts.poll_ns, job_on_look, j};
+    struct page_opts opts = {j->loop, j->opts.poll_ns, job_on_look, j, NULL};
     struct progress_page *file;
 
     int r = progress_page_new(j->opts.runtime_dir, &file, err);

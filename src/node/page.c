@@ -21,6 +21,7 @@ struct page {
     pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
     size_t n_reporters;
     struct launches *launches; /* NULL: no room for them */
+    struct launches_budget budget, *of;
     struct loop_timer *quick;
     unsigned counting; /* processes whose launches are counted … */
     uint32_t aside;    /* … the CUptiResult of one that CUPTI refused; 0: none … */
@@ -73,6 +74,15 @@ static size_t told_slots(const struct progress_read *read, struct step_slot *ret
 
 _Static_assert((int)LAUNCHES_PROCESSES <= (int)UW_PROGRESS_SLOTS, "one table for both");
 
+static size_t launched_slots(const struct page *p, struct step_slot *ret)
+{
+    size_t n = launches_slots(p->launches, ret);
+
+    for (size_t i = 0; i < n; i++) /* as told ones are: now, not when it last launched */
+        ret[i].live = progress_alive(ret[i].pid);
+    return n;
+}
+
 static int look(struct page *p, uint64_t now)
 {
     struct progress_read read;
@@ -83,7 +93,7 @@ static int look(struct page *p, uint64_t now)
     size_t n = told_slots(&read, slots);
     p->told = n > 0;
     if (n == 0 && p->launches)
-        n = launches_slots(p->launches, slots);
+        n = launched_slots(p, slots);
     p->n_reporters = 0;
     for (size_t i = 0; i < n; i++) {
         if (slots[i].live)
@@ -113,11 +123,23 @@ static void note_state(struct page *p, const struct launches_seen *seen)
         p->aside = seen->result;
 }
 
+static bool has_pid(const struct launch_count *c, size_t n, uint64_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (c[i].pid == pid)
+            return true;
+    return false;
+}
+
+/* The job may have written anything: a process counts if it lives, and once.  When all
+ * are dead, what they showed stays as it was, for the last look.
+ */
 static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct page *p = user;
     struct launch_count count[UW_LAUNCHES_SLOTS];
     struct launches_read read;
+    size_t n = 0;
     (void)timer;
 
     if (launches_read(p->file, &read) != 0)
@@ -126,7 +148,9 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
     for (size_t i = 0; i < read.n; i++) {
         const struct launches_seen *seen = &read.slot[i];
         note_state(p, seen);
-        count[i] = (struct launch_count){
+        if (!seen->alive || has_pid(count, n, seen->pid))
+            continue;
+        count[n++] = (struct launch_count){
             .pid = seen->pid,
             .since_ns = seen->since_ns,
             .launches = sum(seen->kernels, UW_LAUNCHES_STREAMS) +
@@ -134,7 +158,8 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
             .live = seen->alive,
         };
     }
-    launches_feed(p->launches, count, read.n, now_ns);
+    if (n > 0)
+        launches_feed(p->launches, count, n, now_ns, p->of);
     return 0;
 }
 
@@ -146,6 +171,8 @@ static int begin_launches(struct page *p, uw_error *err)
 
     if (launches_read(p->file, &read) != 0)
         return 0;
+    launches_budget_job(&p->budget, NULL);
+    p->of = p->opts.budget ? p->opts.budget : &p->budget;
     if (launches_new(&p->launches) < 0)
         return fail(err, -ENOMEM, "out of memory");
     return loop_timer_new(p->opts.loop, loop_now_ns(p->opts.loop) + period, period,

@@ -26,6 +26,10 @@ struct page_opts {
     uint64_t poll_ns;       /* between looks; 0: 100 ms */
     page_steps_fn on_steps; /* after each look; may be NULL */
     void *user;
+    /* What the job may cost in looking for steps, which outlives the page; NULL: one of
+     * the page's own.
+     */
+    struct launches_budget *budget;
 };
 /* Takes the file over, on success alone.  Looks from the next poll on. */
 int page_new(const struct page_opts *opts, struct progress_page *file, struct page **ret,

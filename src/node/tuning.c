@@ -30,6 +30,7 @@ struct tuning {
     struct tuning_ask ask;
     struct cap_class cls;
     struct page *page;
+    struct launches_budget launches; /* of whatever pages it has */
     uint64_t began_ns;
 
     uint64_t wanted;    /* the job's boards, as the roster has them … */
@@ -63,7 +64,8 @@ struct tunings {
     struct tunings_opts o;
     struct tuning *first;
     struct loop_timer *timer;
-    struct loop_worker *worker; /* of all pulses */
+    struct loop_worker *worker;      /* of all pulses */
+    struct launches_budget launches; /* of all jobs */
 };
 
 static struct tuning *find(const struct tunings *ts, uint64_t job)
@@ -475,6 +477,7 @@ int tunings_begin(struct tunings *ts, const struct job_entry *job,
     t->uid = job->uid;
     t->pid = job->pid;
     t->began_ns = loop_now_ns(ts->o.loop);
+    launches_budget_job(&t->launches, &ts->launches);
     t->wanted = job->boards;
     t->wanted_ns = t->began_ns;
     t->ask = *ask;
@@ -522,7 +525,7 @@ int tuning_ask_parse(const char *state, struct tuning_ask *ret, struct cap_class
 int tunings_page(struct tunings *ts, uint64_t job, int fd, uw_error *err)
 {
     struct tuning *t = find(ts, job);
-    struct page_opts opts = {ts->o.loop, 0, tuning_on_steps, t};
+    struct page_opts opts = {ts->o.loop, 0, tuning_on_steps, t, NULL};
     struct progress_page *file;
     struct page *page;
 
@@ -533,6 +536,7 @@ int tunings_page(struct tunings *ts, uint64_t job, int fd, uw_error *err)
     int r = progress_page_adopt(fd, &file, err);
     if (r < 0)
         return r;
+    opts.budget = &t->launches;
     r = page_new(&opts, file, &page, err);
     if (r < 0) {
         progress_page_disown(file);
@@ -697,6 +701,7 @@ int tunings_new(const struct tunings_opts *opts, struct tunings **ret, uw_error 
     if (!ts)
         return fail(err, -ENOMEM, "out of memory");
     ts->o = *opts;
+    launches_budget_all(&ts->launches);
     int r =
         loop_timer_new(opts->loop, UINT64_MAX, 0, tunings_on_timer, ts, &ts->timer, err);
     if (r < 0)

@@ -15,6 +15,12 @@ enum {
     STEPS_AT_ONCE = 64, /* rests can be too short to be seen */
     FITS = 32,          /* over so many rests the confidence is taken */
     PARTS = 3 * APART,  /* as many steps may be taken for one */
+    AGAIN = 4,          /* rests until it is looked for again … */
+    PATIENCE = 10,      /* … after so many times in vain when all kept ones are new */
+    JOB_MOST = 80,      /* searches: each process of a job, a first time … */
+    JOB_A_SECOND = 2,   /* … and those that go on in vain */
+    ALL_MOST = 16,      /* of all jobs together: some 1 ms of a turn of the loop … */
+    ALL_A_SECOND = 190, /* … and 1 % of the time */
 };
 #define FIT_SHARE 0.75   /* of the rests have one just so many launches further … */
 #define CLEAR_SHARE 0.9  /* … or rather so many, then a shorter step is no better */
@@ -40,6 +46,8 @@ struct process {
     uint64_t step; /* launches of one; 0: not known */
     size_t gap;    /* rests that it is made of */
     size_t since;  /* rests since the mark */
+    size_t wait;   /* rests until it is looked for again */
+    unsigned vain; /* times that it was looked for */
     uint64_t steps;
     struct rest mark;    /* the end of the last step */
     bool paused, strict; /* … a clear pattern or none: one has been given up */
@@ -49,6 +57,7 @@ struct process {
 struct launches {
     struct process process[LAUNCHES_PROCESSES];
     size_t n;
+    size_t turn; /* whose steps are looked for first */
 };
 
 int launches_new(struct launches **ret)
@@ -60,6 +69,39 @@ int launches_new(struct launches **ret)
 void launches_free(struct launches *l)
 {
     free(l);
+}
+
+/* ---- what looking costs ---- */
+
+void launches_budget_job(struct launches_budget *ret, struct launches_budget *of)
+{
+    *ret = (struct launches_budget){JOB_MOST, JOB_A_SECOND, of, JOB_MOST, 0, 0};
+}
+
+void launches_budget_all(struct launches_budget *ret)
+{
+    *ret = (struct launches_budget){ALL_MOST, ALL_A_SECOND, NULL, ALL_MOST, 0, 0};
+}
+
+static bool has_left(struct launches_budget *b, uint64_t now_ns)
+{
+    double more =
+        b->at_ns && now_ns > b->at_ns ? b->a_second * s_between(b->at_ns, now_ns) : 0;
+    b->left = fmin(b->most, b->left + more);
+    b->at_ns = now_ns;
+    return b->left >= 1;
+}
+
+static bool spend(struct launches_budget *budget, uint64_t now_ns)
+{
+    for (struct launches_budget *b = budget; b; b = b->of)
+        if (!has_left(b, now_ns))
+            return false;
+    for (struct launches_budget *b = budget; b; b = b->of) {
+        b->left--;
+        b->taken++;
+    }
+    return true;
 }
 
 /* ---- a step's launches ---- */
@@ -90,11 +132,12 @@ static size_t rest_after(const struct process *p, size_t i, uint64_t step)
 /* The share of rests that are followed by one that lies so many launches further (the
  * last step's cannot be); 0 where too few can tell, or where rests lie so close that
  * chance would do it: the next rest is anywhere with the odds of one in their distance.
+ * Perhaps 0, too, where it is less than `least`: that is often seen early.
  */
-static double share_of(const struct process *p, uint64_t step)
+static double share_of(const struct process *p, uint64_t step, double least)
 {
     uint64_t end = p->rest[p->n_rests - 1].launches;
-    double apart = apart_of(p);
+    double apart = apart_of(p), bad_most = (1 - least) * (double)(p->n_rests - 1);
     unsigned all = 0, good = 0;
 
     if ((1 + 2 * TOLERANCE * apart) / apart > CHANCE_MOST)
@@ -102,6 +145,8 @@ static double share_of(const struct process *p, uint64_t step)
     for (size_t i = 0; i + 1 < p->n_rests && p->rest[i].launches + step <= end; i++) {
         all++;
         good += rest_after(p, i, step) > 0;
+        if (all - good > bad_most)
+            return 0;
     }
     return all >= SURE_OF ? (double)good / all : 0;
 }
@@ -131,13 +176,12 @@ static uint64_t undivided(const struct process *p, uint64_t step)
 static uint64_t find_step(const struct process *p)
 {
     uint64_t best = 0, clear = 0;
+    double least = p->strict ? CLEAR_SHARE : FIT_SHARE;
 
-    if (p->n_rests < REST_LEAST)
-        return 0;
     for (size_t i = p->n_rests - REST_LEAST; i + 1 < p->n_rests; i++)
         for (size_t j = i + 1; j < p->n_rests && j <= i + APART; j++) {
             uint64_t step = p->rest[j].launches - p->rest[i].launches;
-            double share = share_of(p, step);
+            double share = share_of(p, step, least);
             if (!p->strict && share >= FIT_SHARE && (best == 0 || step < best))
                 best = step;
             if (share >= CLEAR_SHARE && (clear == 0 || step < clear))
@@ -175,7 +219,7 @@ static void begin(struct process *p, uint64_t step)
         p->mark = p->rest[j];
         p->since = p->n_rests - 1 - j;
         p->paused = false;
-        p->fit = share_of(p, step);
+        p->fit = share_of(p, step, 0);
         return;
     }
 }
@@ -184,7 +228,45 @@ static void forget(struct process *p)
 {
     p->step = 0;
     p->n_rests = 0;
+    p->wait = 0;
     p->first_ns = p->fed_ns;
+}
+
+static bool is_due(const struct process *p)
+{
+    return p->step == 0 && p->n_rests >= REST_LEAST && p->wait == 0;
+}
+
+static void look_for_step(struct process *p)
+{
+    uint64_t step = find_step(p);
+
+    if (step) {
+        p->vain = 0;
+        begin(p, step);
+        return;
+    }
+    if (p->vain < PATIENCE)
+        p->vain++;
+    p->wait = p->vain < PATIENCE ? AGAIN : RESTS;
+}
+
+/* Whose turn it is, until too many were looked for or the budget is spent. */
+static void look_for_steps(struct launches *l, uint64_t now_ns,
+                           struct launches_budget *budget)
+{
+    size_t first = l->turn, looked = 0;
+
+    for (size_t k = 0; k < l->n && looked < LAUNCHES_AT_ONCE; k++) {
+        size_t i = (first + k) % l->n;
+        if (!is_due(&l->process[i]))
+            continue;
+        if (!spend(budget, now_ns))
+            return;
+        look_for_step(&l->process[i]);
+        l->turn = i + 1;
+        looked++;
+    }
 }
 
 /* ---- rests ---- */
@@ -241,9 +323,7 @@ static void on_rest(struct process *p, const struct rest *r)
     }
     p->rest[p->n_rests++] = *r;
     if (p->step == 0) {
-        uint64_t step = find_step(p);
-        if (step)
-            begin(p, step);
+        p->wait -= p->wait > 0;
         return;
     }
     p->since++;
@@ -306,7 +386,7 @@ static void keep(struct launches *l, const struct launch_count *c, size_t n)
 }
 
 void launches_feed(struct launches *l, const struct launch_count *c, size_t n,
-                   uint64_t now_ns)
+                   uint64_t now_ns, struct launches_budget *budget)
 {
     assert(n <= LAUNCHES_PROCESSES);
     keep(l, c, n);
@@ -320,6 +400,7 @@ void launches_feed(struct launches *l, const struct launch_count *c, size_t n,
         }
         feed_one(p, &c[i], now_ns);
     }
+    look_for_steps(l, now_ns, budget);
 }
 
 /* ---- what is known ---- */

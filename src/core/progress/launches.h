@@ -10,6 +10,10 @@
  * (a validation, a log of every tenth step) are a pause or a longer step; a process that
  * never rests, or rests anywhere, has no steps: unknown beats wrong.
  *
+ * Looking for it costs tens of microseconds, and counts are the job's to write: what
+ * would be looked for without end is looked for less and less often, and never beyond a
+ * budget, of the job's own and of all jobs together.
+ *
  *     launches_feed()    every LAUNCHES_POLL_MS: some 100 ns a process
  *     launches_slots()   what struct steps takes, beside or instead of told slots
  */
@@ -26,7 +30,22 @@
 enum {
     LAUNCHES_POLL_MS = 25,
     LAUNCHES_PROCESSES = 63,
+    LAUNCHES_AT_ONCE = 4, /* searches a feed */
 };
+
+/* Searches that may be made: so many at once, so many a second; and no more than those
+ * of `of`, which several may share.
+ */
+struct launches_budget {
+    double most, a_second;
+    struct launches_budget *of; /* NULL: none */
+    double left;
+    uint64_t at_ns; /* when that was so */
+    uint64_t taken; /* so far */
+};
+/* Of a job; of all jobs: `of` is NULL.  Both begin full. */
+void launches_budget_job(struct launches_budget *ret, struct launches_budget *of);
+void launches_budget_all(struct launches_budget *ret);
 
 /* One process: its launches of kernels and graphs so far. */
 struct launch_count {
@@ -41,9 +60,11 @@ int launches_new(struct launches **ret); /* -ENOMEM; some 70 kB */
 void launches_free(struct launches *l);
 DEFINE_AUTO(struct launches *, launches_free);
 
-/* Counts read at now_ns, n <= LAUNCHES_PROCESSES; those that are gone are forgotten. */
+/* Counts read at now_ns, n <= LAUNCHES_PROCESSES; those that are gone are forgotten.
+ * Where the budget is spent, the search for steps waits for a later feed, in turn.
+ */
 void launches_feed(struct launches *l, const struct launch_count *c, size_t n,
-                   uint64_t now_ns);
+                   uint64_t now_ns, struct launches_budget *budget);
 
 /* Slots of the processes whose steps are known, at most LAUNCHES_PROCESSES; how many. */
 size_t launches_slots(const struct launches *l, struct step_slot *ret);

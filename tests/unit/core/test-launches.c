@@ -2,6 +2,7 @@
 #include "core/progress/launches.h"
 
 #include <errno.h>
+#include <string.h>
 
 #include "base/rng.h"
 #include "base/units.h"
@@ -27,6 +28,18 @@ struct job {
 };
 
 static struct rng rng;
+static struct launches_budget budget;
+
+static struct launches *fresh(uint64_t seed)
+{
+    struct launches *l = NULL;
+
+    rng_init(&rng, seed);
+    launches_budget_job(&budget, NULL);
+    if (launches_new(&l) < 0)
+        printf("# no memory\n");
+    return l;
+}
 
 /* The count at each poll, and the truth: iterations done. */
 struct world {
@@ -93,7 +106,7 @@ static void watch(struct launches *l, struct world *w, double from_s, double s,
     double t = from_s;
     while (t < from_s + s) {
         const struct launch_count c = {10, 20, count_at(w, t), true};
-        launches_feed(l, &c, 1, ns_of_s(t));
+        launches_feed(l, &c, 1, ns_of_s(t), &budget);
         t += 1e-3 * LAUNCHES_POLL_MS * (1 + 0.2 * rng_uniform(&rng));
     }
     launches_state(l, &ret->found);
@@ -103,12 +116,11 @@ static void watch(struct launches *l, struct world *w, double from_s, double s,
 
 static void manner(const struct job *j)
 {
-    auto_(launches_free) struct launches *l = NULL;
+    auto_(launches_free) struct launches *l = fresh(7);
     struct world w = {.job = j, .t = 100, .end = 100};
     struct seen first, last;
 
-    rng_init(&rng, 7);
-    if (launches_new(&l) < 0)
+    if (!l)
         return;
     double learn_s = j->learn_s > 0 ? j->learn_s : 60;
     watch(l, &w, 100, learn_s, &first);
@@ -169,13 +181,12 @@ static double time_of_step(const struct seen *from, const struct seen *to)
 /* A cap that costs 2 % of the speed. */
 static void slower(void)
 {
-    auto_(launches_free) struct launches *l = NULL;
+    auto_(launches_free) struct launches *l = fresh(3);
     struct job j = {.period_s = 0.5, .launches = 900, .busy = 0.5, .jitter = 0.02};
     struct world w = {.job = &j, .t = 100, .end = 100};
     struct seen begin, middle, capped, end;
 
-    rng_init(&rng, 3);
-    if (launches_new(&l) < 0)
+    if (!l)
         return;
     watch(l, &w, 100, 30, &begin);
     watch(l, &w, 130, 20, &middle);
@@ -189,13 +200,12 @@ static void slower(void)
 /* A validation is told as one, and training as training. */
 static void phases(void)
 {
-    auto_(launches_free) struct launches *l = NULL;
+    auto_(launches_free) struct launches *l = fresh(3);
     struct job j = {.period_s = 0.5, .launches = 900, .busy = 0.5};
     struct world w = {.job = &j, .t = 100, .end = 100};
     struct seen s;
 
-    rng_init(&rng, 3);
-    if (launches_new(&l) < 0)
+    if (!l)
         return;
     watch(l, &w, 100, 20, &s);
     is_int(s.slot.phase, UW_PHASE_TRAIN, "training");
@@ -217,7 +227,7 @@ static void phases(void)
 
 static void processes(void)
 {
-    auto_(launches_free) struct launches *l = NULL;
+    auto_(launches_free) struct launches *l = fresh(5);
     const struct job j = {.period_s = 0.5, .launches = 900, .busy = 0.5};
     const struct job slow = {.period_s = 0.7, .launches = 500, .busy = 0.5};
     struct world w = {.job = &j, .t = 100, .end = 100};
@@ -225,8 +235,7 @@ static void processes(void)
     struct launches_found found;
     struct step_slot slots[LAUNCHES_PROCESSES];
 
-    rng_init(&rng, 5);
-    if (launches_new(&l) < 0)
+    if (!l)
         return;
     launches_state(l, &found);
     is_int(found.why, LAUNCHES_NOBODY, "nobody counts");
@@ -235,7 +244,7 @@ static void processes(void)
         const struct launch_count c[] = {{10, 1, count_at(&w, t), true},
                                          {11, 2, count_at(&v, t), true},
                                          {12, 3, 5, true}};
-        launches_feed(l, c, 3, ns_of_s(t));
+        launches_feed(l, c, 3, ns_of_s(t), &budget);
         t += 0.025;
     }
     launches_state(l, &found);
@@ -247,9 +256,9 @@ static void processes(void)
             "… each with its own steps");
     /* another program in the process of 10; 11 ends */
     const struct launch_count c[] = {{10, 99, 900, true}};
-    launches_feed(l, c, 1, ns_of_s(t));
+    launches_feed(l, c, 1, ns_of_s(t), &budget);
     is_int(launches_slots(l, slots), 0, "an exec and an end: no slot");
-    launches_feed(l, NULL, 0, ns_of_s(t + 1));
+    launches_feed(l, NULL, 0, ns_of_s(t + 1), &budget);
     launches_state(l, &found);
     is_int(found.why, LAUNCHES_NOBODY, "nobody counts any more");
 }
@@ -257,23 +266,164 @@ static void processes(void)
 /* Counts that make no sense hurt nothing. */
 static void lies(void)
 {
-    auto_(launches_free) struct launches *l = NULL;
+    auto_(launches_free) struct launches *l = fresh(11);
     struct step_slot slots[LAUNCHES_PROCESSES];
     struct launch_count c[LAUNCHES_PROCESSES];
     struct launches_found found;
 
-    rng_init(&rng, 11);
-    if (launches_new(&l) < 0)
+    if (!l)
         return;
     for (uint64_t i = 0; i < 4000000; i += 1000) {
         size_t n = rng_u64(&rng) % (LAUNCHES_PROCESSES + 1);
         for (size_t k = 0; k < n; k++)
             c[k] = (struct launch_count){rng_u64(&rng) % 80, rng_u64(&rng) % 2,
                                          rng_u64(&rng) >> (rng_u64(&rng) % 64), true};
-        launches_feed(l, c, n, i);
+        launches_feed(l, c, n, i, &budget);
     }
     launches_state(l, &found);
     ok(launches_slots(l, slots) == 0 && found.confidence == 0, "random counts: unknown");
+}
+
+/* ---- what looking costs ---- */
+
+/* One process of a page that is written to cost as much as it can: its count rises every
+ * other look by any number.
+ */
+struct liar {
+    uint64_t launches, looks;
+};
+
+static uint64_t lie(struct liar *a)
+{
+    if (a->looks++ % 2 == 0)
+        a->launches += 1000 + rng_below(&rng, 100000);
+    return a->launches;
+}
+
+/* Rests from then on, one every 50 ms, none of them a step apart: how often was a step
+ * looked for?
+ */
+static void pace(void)
+{
+    auto_(launches_free) struct launches *l = fresh(3);
+    struct launches_budget all = {.most = 1e9, .left = 1e9};
+    struct liar a = {0};
+    uint64_t now = ns_of_s(100);
+
+    if (!l)
+        return;
+    for (unsigned look = 0; look < 2 * 401 + 1; look++, now += 25 * NS_PER_MS) {
+        const struct launch_count c = {10, 20, lie(&a), true};
+        launches_feed(l, &c, 1, now, &all);
+    }
+    /* after 12 rests, 16, … 48 and then 88, 128, … 368 */
+    is_int((intmax_t)all.taken, 10 + 8, "400 rests that show nothing: looked 18 times");
+}
+
+static size_t liars(struct liar *a, struct launch_count *ret)
+{
+    for (size_t i = 0; i < LAUNCHES_PROCESSES; i++)
+        ret[i] = (struct launch_count){100 + i, 1, lie(&a[i]), true};
+    return LAUNCHES_PROCESSES;
+}
+
+/* A whole page of it, whose last slot is an honest process. */
+static void whole_page(void)
+{
+    auto_(launches_free) struct launches *l = fresh(4);
+    const struct job honest = {.period_s = 0.5, .launches = 900, .busy = 0.5};
+    struct world w = {.job = &honest, .t = 100, .end = 100};
+    struct launch_count c[LAUNCHES_PROCESSES];
+    struct liar a[LAUNCHES_PROCESSES] = {0};
+    struct launches_found found;
+    uint64_t most = 0;
+
+    if (!l)
+        return;
+    for (double t = 100; t < 220; t += 0.025) {
+        size_t n = liars(a, c);
+        c[n - 1].launches = count_at(&w, t);
+        uint64_t before = budget.taken;
+        launches_feed(l, c, n, ns_of_s(t), &budget);
+        if (budget.taken - before > most)
+            most = budget.taken - before;
+    }
+    is_int((intmax_t)most, LAUNCHES_AT_ONCE, "62 liars: four searches a feed at most");
+    ok(budget.taken <= 80 + 2 * 120, "… and in two minutes no more than %d: %ju",
+       80 + 2 * 120, (uintmax_t)budget.taken);
+    launches_state(l, &found);
+    ok(found.found == 1 && found.launches == 900, "… the honest process is known");
+}
+
+/* Counts that go back begin anew, as often as a process likes. */
+static void begun_anew(void)
+{
+    auto_(launches_free) struct launches *l = fresh(5);
+    struct launch_count c[LAUNCHES_PROCESSES];
+    struct liar a[LAUNCHES_PROCESSES] = {0};
+
+    if (!l)
+        return;
+    uint64_t now = ns_of_s(100);
+    for (unsigned look = 0; look < 40 * 60; look++, now += 25 * NS_PER_MS) {
+        if (look % 60 == 0)
+            memset(a, 0, sizeof a);
+        launches_feed(l, c, liars(a, c), now, &budget);
+    }
+    ok(budget.taken <= 80 + 2 * 60, "begun anew again and again: %ju searches a minute",
+       (uintmax_t)budget.taken);
+}
+
+/* As many jobs as two users may run, and one more that is honest. */
+enum { JOBS = 64 };
+static struct crowd {
+    struct launches *l[JOBS + 1];
+    struct launches_budget budget[JOBS + 1];
+    struct liar a[JOBS][LAUNCHES_PROCESSES];
+} crowd;
+
+static uint64_t searches(void)
+{
+    uint64_t all = 0;
+
+    for (size_t j = 0; j <= JOBS; j++)
+        all += crowd.budget[j].taken;
+    return all;
+}
+
+static void many_jobs(void)
+{
+    const struct job honest = {.period_s = 0.5, .launches = 900, .busy = 0.5};
+    struct world w = {.job = &honest, .t = 100, .end = 100};
+    struct launch_count c[LAUNCHES_PROCESSES];
+    struct launches_budget all;
+    struct launches_found found;
+    uint64_t most = 0, before = 0;
+
+    rng_init(&rng, 6);
+    launches_budget_all(&all);
+    for (size_t j = 0; j <= JOBS; j++) {
+        launches_budget_job(&crowd.budget[j], &all);
+        if (launches_new(&crowd.l[j]) < 0)
+            return;
+    }
+    for (double t = 100; t < 160; t += 0.025) {
+        before = searches();
+        for (size_t j = 0; j < JOBS; j++)
+            launches_feed(crowd.l[j], c, liars(crowd.a[j], c),
+                          ns_of_s(t + 0.025 * (double)j / JOBS), &crowd.budget[j]);
+        const struct launch_count mine = {10, 20, count_at(&w, t + 0.0249), true};
+        launches_feed(crowd.l[JOBS], &mine, 1, ns_of_s(t + 0.0249), &crowd.budget[JOBS]);
+        if (searches() - before > most)
+            most = searches() - before;
+    }
+    ok(most <= 16 + 5, "64 jobs of liars: %ju searches a turn at most", (uintmax_t)most);
+    ok(searches() <= 16 + 190 * 60, "… %ju a minute", (uintmax_t)searches());
+    launches_state(crowd.l[JOBS], &found);
+    ok(found.why == LAUNCHES_FOUND && found.launches == 900,
+       "… an honest job beside them is known");
+    for (size_t j = 0; j <= JOBS; j++)
+        launches_free(crowd.l[j]);
 }
 
 int main(void)
@@ -283,5 +433,9 @@ int main(void)
     phases();
     processes();
     lies();
+    pace();
+    whole_page();
+    begun_anew();
+    many_jobs();
     return done();
 }

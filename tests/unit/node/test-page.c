@@ -2,7 +2,9 @@
 #include "node/page.h"
 
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/units.h"
@@ -18,6 +20,10 @@ static struct world {
     unsigned looks;
     uint64_t steps; /* at the last look */
     uint64_t state; /* and, above it, CUPTI's version */
+    pid_t pid;      /* whose launches these are */
+    double dies_s;  /* it does so then; 0: never */
+    bool lies;      /* two more slots: its pid's again, and a dead process' */
+    struct launches_budget *budget;
 } w;
 
 static void put(off_t at, uint64_t value)
@@ -31,6 +37,27 @@ static double now_s(void)
     return s_of_ns(loop_now_ns(w.loop)) - 1000;
 }
 
+static void kill_it(void)
+{
+    if (w.pid == getpid())
+        return;
+    (void)kill(w.pid, SIGKILL);
+    (void)waitpid(w.pid, NULL, 0);
+    w.pid = getpid();
+}
+
+/* Numbers that never come again, with rests between. */
+static void put_lies(off_t slot, double t)
+{
+    double n = floor(10 * t);
+
+    for (unsigned i = 1; i <= 2; i++) {
+        put(slot + 256 * i, i == 1 ? (uint64_t)w.pid : 999999999);
+        put(slot + 256 * i + 8, 70 + i);
+        put(slot + 256 * i + 64, (uint64_t)(100 * n * n));
+    }
+}
+
 /* A process that launches 900 kernels and a graph in each half second, in its first half.
  */
 static int on_work(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -41,7 +68,13 @@ static int on_work(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)now_ns;
     (void)user;
 
-    put(slot, (uint64_t)getpid());
+    if (t >= w.end_s)
+        loop_stop(w.loop, 0);
+    if (w.dies_s > 0 && t >= w.dies_s) {
+        kill_it();
+        return 0;
+    }
+    put(slot, (uint64_t)w.pid);
     put(slot + 8, 77);
     put(slot + 16, w.state);
     put(slot + 24, 39);
@@ -52,8 +85,8 @@ static int on_work(struct loop_timer *timer, uint64_t now_ns, void *user)
         put(64 + 8, (uint64_t)floor(t));
         put(64 + 16, loop_now_ns(w.loop));
     }
-    if (t >= w.end_s)
-        loop_stop(w.loop, 0);
+    if (w.lies)
+        put_lies(slot, t);
     return 0;
 }
 
@@ -66,13 +99,15 @@ static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
     return 0;
 }
 
-static struct page *play_as(uint64_t state, bool room, double end_s, double tell_s)
+static struct page *play_world(const struct world *world, bool room)
 {
-    struct page_opts opts = {.on_steps = on_steps};
+    struct page_opts opts = {.on_steps = on_steps, .budget = world->budget};
     struct loop_timer *work;
     struct page *page = NULL;
 
-    w = (struct world){.end_s = end_s, .tell_s = tell_s, .state = state};
+    w = *world;
+    if (w.pid == 0)
+        w.pid = getpid();
     if (loop_new_virtual(ns_of_s(1000), 0, &w.loop, NULL) < 0 ||
         progress_page_new(dir, &w.file, NULL) < 0 ||
         (room && launches_add(w.file, NULL) < 0) ||
@@ -84,6 +119,13 @@ static struct page *play_as(uint64_t state, bool room, double end_s, double tell
         return NULL;
     loop_timer_free(work);
     return page;
+}
+
+static struct page *play_as(uint64_t state, bool room, double end_s, double tell_s)
+{
+    const struct world world = {.end_s = end_s, .tell_s = tell_s, .state = state};
+
+    return play_world(&world, room);
 }
 
 static struct page *play(bool room, double end_s, double tell_s)
@@ -168,6 +210,44 @@ static void refused(void)
     }
 }
 
+/* Slots that are nobody's, or somebody's again, are not looked into. */
+static void lies(void)
+{
+    struct launches_budget budget;
+    const struct world world = {
+        .end_s = 60, .state = UW_LAUNCHES_ALONE, .lies = true, .budget = &budget};
+
+    launches_budget_job(&budget, NULL);
+    struct page *page = play_world(&world, true);
+    char words[PAGE_LAUNCHES];
+    if (!ok(page, "a slot of the dead and a second one of the same process"))
+        return;
+    page_launches(page, words);
+    is_str(words, "901 launches a step, confidence 1.00", "the first one's steps");
+    is_int((intmax_t)budget.taken, 1, "… were all that was looked for");
+    over(page);
+}
+
+/* What a process did before it died counts at the last look. */
+static void dies(void)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        (void)pause();
+        _exit(0);
+    }
+    const struct world world = {
+        .end_s = 60, .state = UW_LAUNCHES_ALONE, .pid = child, .dies_s = 30};
+    struct page *page = child > 0 ? play_world(&world, true) : NULL;
+    if (!ok(page, "a process that dies"))
+        return;
+    ok(!page_alive(page), "nobody is alive");
+    (void)page_end(page);
+    ok(steps_known(page_steps(page)), "its steps are known at the end");
+    is_near((double)page_steps(page)->mark.steps, 50, 8, "… as many as it did");
+    over(page);
+}
+
 int main(void)
 {
     if (!mkdtemp(dir))
@@ -176,6 +256,8 @@ int main(void)
     told();
     without();
     refused();
+    lies();
+    dies();
     (void)rmdir(dir);
     return done();
 }
