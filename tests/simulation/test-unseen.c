@@ -73,6 +73,7 @@ static void one(struct world *w, const char *board, const char *workload,
                 const char *goal_text)
 {
     struct goal goal;
+    w->looks = -1; /* it may end in one: the period told is of the cap held */
     bool ran = run_for(w, board, workload, goal_text, NULL, JOB_S);
 
     (void)goal_parse(goal_text, &goal, NULL);
