@@ -165,7 +165,8 @@ static bool is_back(const struct locks *g, size_t i)
         return false;
     const struct json_value *clock = json_get(json_root(doc), "clock");
     uint64_t locked = take_u64(clock, "locked_mhz"), claim = take_u64(clock, "claim");
-    return locked == 0 || claim > 0; /* another's claim keeps it */
+    bool reset = locked == 0 && !take_bool(json_root(doc), "unrestored");
+    return reset || claim > 0; /* another's claim keeps it */
 }
 
 static void give_back(struct locks *g)

@@ -97,7 +97,7 @@ static void print_ramp(const struct json_value *v)
 }
 
 /* The SM clock, where it may be locked. */
-static void print_clock(const struct json_value *clock)
+static void print_clock(const struct json_value *clock, bool unrestored)
 {
     uint64_t locked = take_u64(clock, "locked_mhz");
     const char *text = take_text(clock, "text");
@@ -110,7 +110,8 @@ static void print_clock(const struct json_value *clock)
                     (unsigned long long)locked,
                     take_bool(clock, "ramping") ? ", on the way down" : "");
     else
-        at = printf("  clock      not locked by us; ");
+        at = printf("  clock      not locked by us%s; ",
+                    unrestored ? " (not confirmed)" : "");
     text_wrap(stdout, (unsigned)at, 13, take_text(clock, "why"));
     if (*text)
         printf("             %s\n", text);
@@ -162,7 +163,7 @@ static void print_board(const struct json_value *v)
            watts(take_mw(bounds, "original_mw")).t, watts(take_mw(bounds, "min_mw")).t,
            watts(take_mw(bounds, "max_mw")).t, watts(take_mw(bounds, "default_mw")).t);
     if (json_get(v, "clock"))
-        print_clock(json_get(v, "clock"));
+        print_clock(json_get(v, "clock"), take_bool(v, "unrestored"));
     printf("  state      %s%s%s\n", take_text(cap, "state"), *text ? ": " : "", text);
     print_others(v);
 }

@@ -39,21 +39,22 @@ static uint64_t denied_ns(struct caps_board *b)
     return ns < DENIED_MOST_NS ? ns : DENIED_MOST_NS;
 }
 
-static void unlink_board(struct caps_board *b)
+/* restored: by the actuator's word. */
+static void unlink_board(struct caps_board *b, bool restored)
 {
     b->link = LINK_NONE;
     b->failed = false;
     b->set_mw = b->asked_mw = 0;
     b->settled_ns = now_of(b);
     b->stay_ns = 0;
-    caps_clock_unlinked(b);
+    caps_clock_unlinked(b, restored);
 }
 
 void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once)
 {
     bool known = b->link == LINK_NONE && b->state == CAPS_LOST;
 
-    unlink_board(b);
+    unlink_board(b, what->result == ACTUATOR_DONE);
     b->sure = false;
     if (at_once)
         b->retry_ns = 0;
@@ -67,7 +68,7 @@ void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool 
 
 void caps_cut(struct caps_board *b)
 {
-    unlink_board(b);
+    unlink_board(b, false);
     for (size_t i = 0; i < ASKS_MAX; i++)
         b->ask[i].mw = 0;
     b->clock.asking = false;
@@ -229,7 +230,7 @@ int caps_on_release(struct actuator *act, const struct actuator_reply *reply, vo
 
     if (act != b->caps->act || b->link != LINK_RELEASING)
         return 0;
-    unlink_board(b);
+    unlink_board(b, reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED);
     if (reply->result == ACTUATOR_YIELDED) {
         caps_on_yield(b, reply);
     } else if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_GONE) {

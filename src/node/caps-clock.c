@@ -211,13 +211,11 @@ static void tell(struct caps_board *b, enum caps_event event, const char *text)
 static void set_locked(struct caps_board *b, uint32_t mhz)
 {
     struct caps_clock *k = &b->clock;
-    bool new = mhz != k->locked_mhz;
-
     k->locked_mhz = mhz;
     k->bad = 0;
     k->settled_ns = now_of(b);
-    /* Steps of a ramp are not told one by one. */
-    if (new &&mhz != k->told_mhz && (!mhz || ramp_arrived(&k->ramp))) {
+    /* Steps of a ramp are not told one by one, but where it waits for the job. */
+    if (mhz != k->told_mhz && (!mhz || k->ramp.waiting || ramp_arrived(&k->ramp))) {
         k->told_mhz = mhz;
         tell(b, CAPS_EVENT_CLOCK, "");
     }
@@ -241,12 +239,14 @@ void caps_clock_told(struct caps_board *b, uint32_t locked_mhz)
     set_locked(b, locked_mhz);
 }
 
-void caps_clock_unlinked(struct caps_board *b)
+void caps_clock_unlinked(struct caps_board *b, bool reset)
 {
     b->clock.failed = b->clock.too_low = false;
     b->clock.asked_mhz = 0;
     b->clock.stay_ns = 0;
-    set_locked(b, 0);
+    b->clock.locked_mhz = 0;
+    if (reset)
+        set_locked(b, 0);
 }
 
 static void fail_clock(struct caps_board *b, const struct actuator_reply *reply)

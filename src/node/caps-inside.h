@@ -163,10 +163,11 @@ uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now);
 void caps_clock_hurry(struct caps_board *b); /* the claims on it have changed */
 int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
 /* The actuator's word on the lock: with a hold, with any other answer; and the hold is
- * over. */
+ * over, by its word with the lock reset, or who knows.
+ */
 void caps_clock_held(struct caps_board *b, uint32_t locked_mhz);
 void caps_clock_told(struct caps_board *b, uint32_t locked_mhz);
-void caps_clock_unlinked(struct caps_board *b);
+void caps_clock_unlinked(struct caps_board *b, bool reset);
 void caps_clock_sample(struct caps_board *b, const struct gpu_sample *sample);
 void caps_clock_look(const struct caps_board *b, struct caps_clock_view *ret);
 void caps_clock_count_on(struct caps_board *b, const struct caps_clock_view *was);

@@ -136,7 +136,7 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     uint64_t wait_ns = yield_for(b, cause, mw, now);
 
     b->link = LINK_NONE;
-    caps_clock_unlinked(b);
+    caps_clock_unlinked(b, true);
     b->failed = false;
     b->set_mw = b->asked_mw = 0;
     b->settled_ns = now;

@@ -339,7 +339,9 @@ void caps_work(struct caps *c, size_t board, const struct caps_work *work)
         b->cls = *work->cls;
     if (work->progressing && b->ramp.waiting)
         ramp_checked(&b->ramp, loop_now_ns(c->loop));
-    if (work->progressing && b->clock.ramp.waiting)
+    /* Steps count once the lock is there: those before were done without it. */
+    if (work->progressing && b->clock.ramp.waiting &&
+        b->clock.locked_mhz == b->clock.ramp.at_mw)
         ramp_checked(&b->clock.ramp, loop_now_ns(c->loop));
     caps_step(b);
 }
@@ -480,6 +482,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->state = b->state;
     ret->can_cap = b->can_cap;
     ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
+    ret->unrestored = b->unrestored && b->link == LINK_NONE;
     ret->back_ns = b->back_ns;
     ret->limits = b->limits;
     ret->bounds = b->bounds;

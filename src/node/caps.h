@@ -184,6 +184,8 @@ struct caps_view {
     enum caps_state state;
     bool can_cap, dry_run;
     bool let_go;      /* released, and nothing of ours is in force there */
+    bool unrestored;  /* not held any more, but nobody has confirmed that limit and clock
+                       * are as they were found */
     uint64_t back_ns; /* … until then; CLAIM_FOREVER: until it is taken back */
     struct gpu_limits limits;
     struct cap_bounds bounds;

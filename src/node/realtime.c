@@ -52,7 +52,14 @@ static int set_guard(void)
 
 int realtime_begin(void)
 {
-    if (set_guard() != 0)
+    struct sigaction action;
+    struct rlimit limit;
+
+    if (sigaction(SIGXCPU, NULL, &action) < 0 || getrlimit(RLIMIT_RTTIME, &limit) < 0)
         return REALTIME_REFUSED;
-    return set_class(SCHED_RR, 1) == 0 ? 0 : REALTIME_REFUSED;
+    if (set_guard() == 0 && set_class(SCHED_RR, 1) == 0)
+        return 0;
+    (void)setrlimit(RLIMIT_RTTIME, &limit); /* a soft limit alone was lowered */
+    (void)sigaction(SIGXCPU, &action, NULL);
+    return REALTIME_REFUSED;
 }

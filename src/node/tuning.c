@@ -56,8 +56,8 @@ struct tuning {
     unsigned saved_windows;
     uint32_t saved_held_mw;
     uint64_t saved_ns;
-    uint64_t down_steps; /* steps done when a cap last went down */
-    uint32_t in_force_mw[BOARDS_MAX];
+    uint64_t down_steps; /* steps done when a cap or a lock last went down */
+    uint32_t in_force_mw[BOARDS_MAX], in_force_mhz[BOARDS_MAX]; /* 0: no lock */
 };
 
 struct tunings {
@@ -585,20 +585,35 @@ void tunings_bar(struct tunings *ts, uint64_t job, size_t board, bool barred)
     (void)close_tuner(t);
 }
 
+/* What is in force on a board of the job is another now; lower, and its steps count
+ * from here.
+ */
+static void take_in_force(struct tuning *t, size_t i, const struct caps_what *what)
+{
+    bool down = false;
+
+    if (what->event == CAPS_EVENT_CAP) {
+        down = what->enforced_mw < t->in_force_mw[i];
+        t->in_force_mw[i] = what->enforced_mw;
+    } else {
+        uint32_t was_mhz = t->in_force_mhz[i];
+        down = what->clock_mhz && (!was_mhz || what->clock_mhz < was_mhz);
+        t->in_force_mhz[i] = what->clock_mhz;
+    }
+    if (down && t->page)
+        t->down_steps = page_steps(t->page)->mark.steps;
+}
+
 void tunings_on_caps(struct tunings *ts, const struct caps_what *what)
 {
     for (struct tuning *t = ts->first; t; t = t->next) {
         if (t->claims)
             tuner_claims_on_caps(t->claims, what);
-        if (what->event != CAPS_EVENT_CAP)
+        if (what->event != CAPS_EVENT_CAP && what->event != CAPS_EVENT_CLOCK)
             continue;
-        for (size_t i = 0; i < t->n; i++) {
-            if (board_view(t->board[i])->at != what->board)
-                continue;
-            if (what->enforced_mw < t->in_force_mw[i] && t->page)
-                t->down_steps = page_steps(t->page)->mark.steps;
-            t->in_force_mw[i] = what->enforced_mw;
-        }
+        for (size_t i = 0; i < t->n; i++)
+            if (board_view(t->board[i])->at == what->board)
+                take_in_force(t, i, what);
     }
 }
 

@@ -151,6 +151,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     json_out_int(o, "gpu", b->info->index);
     json_out_text(o, "uuid", b->info->uuid);
     json_out_bool(o, "dry_run", c->dry_run);
+    json_out_bool(o, "unrestored", c->unrestored);
     show_mw(o, "enforced_mw", c->enforced_mw);
     cap(o, c);
     show_mw(o, "most_mw", c->verdict.most_mw);

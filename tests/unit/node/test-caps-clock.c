@@ -414,7 +414,54 @@ static void test_reset_at_once(void)
     scene_free(s);
 }
 
-/* … not even for the limit's, when nothing wants the board any more. */
+/* Steps that were done before the lock was there do not end the stay. */
+static void test_steps_before(void)
+{
+    struct scene *s = scene_new("steps before the lock", 1, &conf);
+    const struct caps_work work = {.counted = true, .progressing = true};
+
+    clock_claim(s, 0, CLAIM_NAMED, 1005);
+    pass(s, 0.01);
+    caps_work(s->caps, 0, &work);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "asked for, not there yet");
+    pass(s, 0.01);
+    caps_work(s->caps, 0, &work);
+    pass(s, 5);
+    is_int((int)look(s, 0).clock.locked_mhz, 1377, "the stay goes on");
+    is_int(told(s, CAPS_EVENT_CLOCK), 1, "it is told, so that steps count from there");
+    caps_work(s->caps, 0, &work);
+    pass(s, 5);
+    ok(look(s, 0).clock.locked_mhz < 1350, "steps with it: on the way");
+    scene_free(s);
+}
+
+/* The hold is over, and nobody has said that the lock is reset. */
+static void test_unconfirmed(void)
+{
+    struct scene *s = bounded_scene("a reset that is not confirmed", 0, 0);
+    uint64_t id = clock_claim(s, 0, CLAIM_HARD, 900);
+
+    pass(s, 1);
+    ok(!look(s, 0).unrestored, "held");
+    root.reset_r = -EIO;
+    withdraw(s, 0, id);
+    pass(s, 5);
+    struct caps_view v = look(s, 0);
+    ok(v.unrestored && v.clock.locked_mhz == 0, "withdrawn, the reset fails: unrestored");
+    is_int(told(s, CAPS_EVENT_CLOCK), 1, "that it is no longer locked is not told");
+    root.reset_r = 0;
+    pass(s, 30);
+    id = clock_claim(s, 0, CLAIM_HARD, 900);
+    pass(s, 40);
+    is_met(s, 0, id, CAPS_MET, "in force");
+    withdraw(s, 0, id);
+    pass(s, 5);
+    ok(!look(s, 0).unrestored, "held and given back again: restored");
+    is_int(told(s, CAPS_EVENT_CLOCK), 4, "told at the hold that found none, and here");
+    scene_free(s);
+}
+
+/* A reset waits not even for the limit's, when nothing wants the board any more. */
 static void test_reset_beside_refused_cap(void)
 {
     struct scene *s = bounded_scene("a reset beside a cap that is refused", 0, 200);
@@ -463,6 +510,8 @@ int main(void)
     test_no_silent_way();
     test_reset_at_once();
     test_reset_beside_refused_cap();
+    test_steps_before();
+    test_unconfirmed();
     test_cannot();
     return done();
 }

@@ -104,12 +104,18 @@ static int given_up(void)
 static int refused(void)
 {
     const struct rlimit none = {0, 0};
+    struct rlimit before, after;
+    struct sigaction action;
 
-    if (setrlimit(RLIMIT_RTPRIO, &none) < 0 ||
+    if (getrlimit(RLIMIT_RTTIME, &before) < 0 || setrlimit(RLIMIT_RTPRIO, &none) < 0 ||
         (geteuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) < 0))
         return 2;
     if (realtime_begin() != REALTIME_REFUSED)
         return 3;
+    if (getrlimit(RLIMIT_RTTIME, &after) < 0 || after.rlim_cur != before.rlim_cur)
+        return 5;
+    if (sigaction(SIGXCPU, NULL, &action) < 0 || action.sa_handler != SIG_DFL)
+        return 6;
     return class_of(0) == SCHED_OTHER ? 0 : 4;
 }
 
