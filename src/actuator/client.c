@@ -17,6 +17,7 @@
 #include "actuator/proto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "io/file.h"
 
 enum {
     PENDING_MAX = 64,
@@ -471,15 +472,12 @@ static bool program_at(char *ret, size_t size, const char *dir, const char *name
 static bool find_program(char *ret, size_t size)
 {
     char here[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    bool built = false;
 
-    here[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(here, '/');
-    if (slash)
-        *slash = '\0';
-    return (slash && (program_at(ret, size, here, "underwatt-actuator") ||
-                      program_at(ret, size, here, "../actuator/underwatt-actuator") ||
-                      program_at(ret, size, here, "../libexec/underwatt-actuator"))) ||
+    return (file_program_dir(here, sizeof here, &built) == 0 &&
+            (program_at(ret, size, here, "underwatt-actuator") ||
+             program_at(ret, size, here, "../libexec/underwatt-actuator") ||
+             (built && program_at(ret, size, here, "../actuator/underwatt-actuator")))) ||
            program_at(ret, size, "/usr/libexec", "underwatt-actuator") ||
            program_at(ret, size, "/usr/sbin", "underwatt-actuator");
 }

@@ -238,3 +238,25 @@ int file_own_dir(char *path, size_t size, uid_t uid, uw_error *err)
         return fail(err, -ENAMETOOLONG, "%.*s: the path is too long", (int)len, path);
     return mkdtemp(path) ? 1 : fail(err, -errno, "%s: %s", path, strerror(errno));
 }
+
+static bool ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+
+    return n >= m && strcmp(text + n - m, end) == 0;
+}
+
+int file_program_dir(char *ret, size_t size, bool *ret_built)
+{
+    ssize_t n = readlink("/proc/self/exe", ret, size - 1);
+
+    if (n < 0)
+        return -errno;
+    ret[n] = '\0';
+    char *slash = strrchr(ret, '/');
+    if ((size_t)n == size - 1 || !slash)
+        return -ENAMETOOLONG;
+    *slash = '\0';
+    *ret_built = ends_with(ret, "/src/cli") || ends_with(ret, "/src/node");
+    return 0;
+}

@@ -2,6 +2,7 @@
 #ifndef IO_FILE_H
 #define IO_FILE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -47,5 +48,12 @@ int file_private_dir(const char *path, uid_t uid, uw_error *err);
  * the caller.
  */
 int file_own_dir(char *path, size_t size, uid_t uid, uw_error *err);
+
+/* The folder that this program lies in; *ret_built: one of a build tree (…/src/cli,
+ * …/src/node), where the programs of other rooms lie beside it.  Elsewhere a folder
+ * beside it may be anybody's (/usr/local/cuda), and nothing is to be run or loaded from
+ * there.  -errno.
+ */
+int file_program_dir(char *ret, size_t size, bool *ret_built);
 
 #endif

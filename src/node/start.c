@@ -26,6 +26,7 @@
 #include "base/units.h"
 #include "gpu/library.h"
 #include "gpu/nvml/nvml.h"
+#include "io/file.h"
 #include "io/loop.h"
 #include "node/privileges.h"
 
@@ -413,10 +414,11 @@ static int parse(struct program *p, int argc, char **argv)
 static int find_program(const char *given, const char *name, char *ret, size_t size,
                         uw_error *err)
 {
-    static const char *const dirs[] = {"", "../actuator/", "../node/", "../sbin/",
-                                       "../libexec/"};
+    static const char *const dirs[] = {"", "../sbin/", "../libexec/", "../actuator/",
+                                       "../node/"};
+    enum { INSTALLED = 3 };
     char here[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", here, sizeof here - 1);
+    bool built = false;
 
     if (given) {
         (void)snprintf(ret, size, "%s", given);
@@ -424,11 +426,10 @@ static int find_program(const char *given, const char *name, char *ret, size_t s
                    ? 0
                    : fail(err, -errno, "%s: %s", given, strerror(errno));
     }
-    here[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(here, '/');
-    if (slash)
-        *slash = '\0';
-    for (size_t i = 0; i < n_elements(dirs); i++) {
+    int r = file_program_dir(here, sizeof here, &built);
+    if (r < 0)
+        return fail(err, r, "/proc/self/exe: %s", strerror(-r));
+    for (size_t i = 0; i < (built ? n_elements(dirs) : INSTALLED); i++) {
         int len = snprintf(ret, size, "%s/%s%s", here, dirs[i], name);
         if (len > 0 && (size_t)len < size && access(ret, X_OK) == 0)
             return 0;
