@@ -175,14 +175,11 @@ static bool set_answered(struct tuner_claims *c, struct claims_ask *a,
     return true;
 }
 
-static bool any_lost(const struct tuner_claims *c)
+static bool others_asked(const struct tuner_claims *c, const struct claims_ask *but)
 {
-    for (size_t i = 0; i < c->o.n; i++) {
-        struct caps_view v;
-        caps_look(c->o.caps, c->slot[i].at, &v);
-        if (v.state == CAPS_LOST)
+    for (const struct claims_ask *a = c->asks; a; a = a->next)
+        if (a != but && a->kind == ASK_HOLD)
             return true;
-    }
     return false;
 }
 
@@ -198,7 +195,8 @@ static bool hold_answered(struct tuner_claims *c, struct claims_ask *a,
             reply_text(reply, ACTUATOR_GONE, v->text);
         return now - a->still_ns >= HOLD_LATE_NS;
     }
-    c->lost = any_lost(c); /* another board may be: not told a second time */
+    if (!others_asked(c, a)) /* a board that was lost since is told again */
+        c->lost = false;
     (void)stuck(v, reply);
     return true;
 }
