@@ -35,7 +35,7 @@ bool tuner_slack_measures(const struct tuner *t)
     if (!t->slack.machine)
         return false;
     step = slack_step(t->slack.machine);
-    return step->kind != SLACK_HOLD || step->reference;
+    return step->kind != SLACK_HOLD || step->visit;
 }
 
 uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw)

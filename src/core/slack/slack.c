@@ -168,6 +168,7 @@ static void go(struct slack *s, enum phase phase, const uint32_t *cap_mw,
     s->phase = phase;
     s->step.kind = phase == HOLD || phase == VISIT ? SLACK_HOLD : SLACK_MEASURE;
     s->step.did = did;
+    s->step.visit = phase == VISIT;
     s->step.reference = true;
     for (size_t i = 0; i < s->n; i++) {
         s->step.cap_mw[i] = cap_mw[i];

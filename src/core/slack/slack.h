@@ -67,7 +67,8 @@ enum slack_role {
 struct slack_step {
     enum slack_kind kind;
     enum slack_did did;
-    bool reference; /* the caps that it started at */
+    bool reference; /* the caps that it started at … */
+    bool visit;     /* … which a hold is left for, to look at them again */
     uint32_t cap_mw[SLACK_BOARDS_MAX];
     enum slack_role role[SLACK_BOARDS_MAX];
     double waits[SLACK_BOARDS_MAX]; /* share of its time, against the busiest; 0..1 */
