@@ -421,7 +421,7 @@ static bool in_memory(const char *dir)
 static void make_page(struct remote *r)
 {
     char dir[4096];
-    uw_error err = {""};
+    uw_error err = {""}, why = {""};
 
     int got = file_runtime_path(r->j->env->runtime_dir, "underwatt", getuid(), dir,
                                 sizeof dir, &err);
@@ -433,8 +433,10 @@ static void make_page(struct remote *r)
     }
     if (got >= 0)
         got = progress_page_new(dir, &r->page, &err);
-    if (got >= 0 && r->j->inject.env[0])
-        got = launches_add(r->page, &err);
+    if (got >= 0 && r->j->inject.env[0] && launches_add(r->page, &why) < 0) {
+        say(r, why.text);
+        r->j->inject.env[0] = '\0'; /* steps that are told still count */
+    }
     if (got >= 0)
         r->page_fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (got < 0 || r->page_fd < 0) {

@@ -71,14 +71,17 @@ static int make_page(struct job *j, uw_error *err)
 {
     struct page_opts opts = {j->loop, j->opts.poll_ns, job_on_look, j, NULL};
     struct progress_page *file;
+    uw_error why = {""};
 
     int r = progress_page_new(j->opts.runtime_dir, &file, err);
     if (r < 0)
         return r;
-    if (j->opts.inject)
-        r = launches_add(file, err);
-    if (r >= 0)
-        r = page_new(&opts, file, &j->page, err);
+    if (j->opts.inject && launches_add(file, &why) < 0) {
+        j->opts.inject = NULL; /* the page is whole: steps that are told still count */
+        if (j->opts.on_uncounted)
+            j->opts.on_uncounted(why.text, j->opts.user);
+    }
+    r = page_new(&opts, file, &j->page, err);
     if (r < 0)
         progress_page_free(file);
     return r;

@@ -26,6 +26,8 @@ struct job_opts {
     /* After each look; both may be NULL. */
     int (*on_steps)(struct job *job, const struct steps *steps, uint64_t now_ns,
                     void *user);
+    /* CMD will run, but its launches are not counted: why.  May be NULL. */
+    void (*on_uncounted)(const char *why, void *user);
     /* CMD has ended: status as of waitpid().  The page has been read a last time. */
     int (*on_exit)(struct job *job, int status, void *user);
     void *user;
