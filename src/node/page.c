@@ -94,6 +94,7 @@ static int look(struct page *p, uint64_t now)
     p->told = n > 0;
     if (n == 0 && p->launches)
         n = launched_slots(p, slots);
+    p->steps.guessed = !p->told;
     p->n_reporters = 0;
     for (size_t i = 0; i < n; i++) {
         if (slots[i].live)

@@ -57,6 +57,8 @@ struct session {
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
     struct loop_timer *timer;
+    uint64_t seen_ns; /* CMD's steps last were */
+    bool silent;      /* said that it tells of none */
     unsigned quiet_looks;
     bool late_hold; /* boards were found: hold them, then tune */
     unsigned interrupts;
@@ -275,12 +277,21 @@ static int on_job_steps(struct job *job, const struct steps *steps, uint64_t now
     struct session *s = user;
     (void)job;
 
+    if (steps_seen(steps)) {
+        s->seen_ns = now_ns;
+        s->silent = false;
+    }
     if (s->tuner && s->stage == STAGE_RUN)
         return tuner_on_steps(s->tuner, steps, now_ns);
     return 0;
 }
 
 /* ---- CMD starts ---- */
+
+static void on_job_uncounted(const char *why, void *user)
+{
+    note(user, why);
+}
 
 static int start_job(struct session *s)
 {
@@ -289,6 +300,7 @@ static int start_job(struct session *s)
         .runtime_dir = s->o.runtime_dir,
         .inject = s->o.inject,
         .on_steps = on_job_steps,
+        .on_uncounted = on_job_uncounted,
         .on_exit = on_job_exit,
         .user = s,
     };
@@ -634,9 +646,10 @@ static int session_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
         if (r < 0)
             return r;
     }
-    if (s->tuner && job_steps(s->job)->mark.generation == 0 && s->probe != SIZE_MAX &&
-        s_between(s->result.begin_ns, now_ns) > NO_PROGRESS_S) {
-        s->probe = SIZE_MAX; /* said once */
+    uint64_t since = s->seen_ns > s->result.begin_ns ? s->seen_ns : s->result.begin_ns;
+    if (s->tuner && !s->silent && tuner_waits(s->tuner) &&
+        s_between(since, now_ns) > NO_PROGRESS_S) {
+        s->silent = true;
         return without_progress(s);
     }
     return s->named ? 0 : look(s);

@@ -36,6 +36,7 @@ struct tuner {
     struct search_step step;
     struct loop_timer *timer;
     struct steps steps;
+    uint64_t seen_ns; /* the job's progress last was */
 
     uint32_t asked_mw;           /* the cap by name; 0: a search */
     struct ramp ramp;            /* of the highest cap of the boards */
@@ -53,8 +54,9 @@ struct tuner {
     bool looking; /* a hold is left for a look into a gap, since … */
     uint64_t look_ns;
     unsigned look_windows; /* made before it */
-    bool first_seen;       /* the first cap is in force since first_steps */
-    uint64_t first_steps, first_ns;
+    bool first_seen;       /* the first cap is in force since first */
+    struct step_mark first;
+    uint64_t first_ns;
 
     struct window window;
     struct window closed; /* whose energy is asked, piece by piece */

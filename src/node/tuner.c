@@ -14,7 +14,8 @@ enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, VISIT_STEPS = 2 };
  * as it would have been (time constants of 20 to 60 s).
  */
 #define VISIT_SETTLE_S 60.0
-#define VISIT_MOST 2 /* times what a visit takes at the least, then it is given up */
+#define VISIT_MOST 2   /* times what a visit takes at the least, then it is given up */
+#define UNSEEN_S 120.0 /* no steps for so long: nothing is held blind */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S \
     15.0 /* and 2 s of the wall's clock, where simulated time is faster */
@@ -337,16 +338,17 @@ static void check_first(struct tuner *t, uint64_t now)
 {
     if (!t->ramp.waiting || t->commanded_mw != t->ramp.at_mw)
         return;
-    if (!t->first_seen) {
+    const struct step_mark *mark = &t->steps.mark;
+    if (!t->first_seen || (!t->beat && mark->generation != t->first.generation)) {
         t->first_seen = true;
-        t->first_steps = t->steps.mark.steps;
+        t->first = *mark;
         t->first_ns = now;
         return;
     }
-    if (t->beat && s_between(t->first_ns, now) < (t->step.check_steps + 1) * t->beat_s)
-        return;
-    if (!steps_known(&t->steps) ||
-        t->steps.mark.steps >= t->first_steps + t->step.check_steps + 1)
+    unsigned more = t->step.check_steps + 1;
+    bool done = t->beat ? s_between(t->first_ns, now) >= more * t->beat_s
+                        : steps_known(&t->steps) && mark->steps >= t->first.steps + more;
+    if (done)
         ramp_checked(&t->ramp, now);
 }
 
@@ -394,6 +396,40 @@ int tuner_visit(struct tuner *t)
     return tuner_next(t);
 }
 
+/* A cap by name that is on its way, or in force, needs none. */
+static bool needs_steps(const struct tuner *t)
+{
+    if (!t->search)
+        return t->step.kind == SEARCH_MEASURE || t->ramp.waiting;
+    return !t->beat && !t->safe;
+}
+
+/* Neither steps nor a period are seen: no cap is left in force blind. */
+static int unseen(struct tuner *t)
+{
+    window_cancel(&t->window);
+    if (!t->search)
+        return tuner_hold_unseen(t, t->asked_mw, "asked for");
+    tuner_note(t, true, "its steps are seen no more: back to the original cap");
+    tuner_visit_over(t);
+    tuner_turn(t, STRETCH_SEARCH);
+    t->report.holding = false;
+    t->looking = false;
+    t->report.by = TUNER_BY_NOTHING;
+    (void)snprintf(t->report.unknown, sizeof t->report.unknown,
+                   "its steps are seen no more");
+    t->has_begun = false;
+    t->state = TUNER_WAIT;
+    int r = tuner_to_original(t);
+    (void)tuner_listen(t);
+    return r;
+}
+
+bool tuner_waits(const struct tuner *t)
+{
+    return t->state == TUNER_WAIT && !t->listening;
+}
+
 static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct tuner *t = user;
@@ -406,8 +442,11 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
     if (t->visiting && s_between(t->visit_ns, now) > VISIT_MOST * visit_least_s(t)) {
         tuner_visit_over(t); /* a pause of the job, or steps that are too long */
         window_cancel(&t->window);
+        t->beat_ns = 0; /* what it did there belongs to no hold */
         return tuner_next(t);
     }
+    if (needs_steps(t) && !steps_seen(&t->steps) && s_between(t->seen_ns, now) > UNSEEN_S)
+        return unseen(t);
     if (t->state == TUNER_WALK && t->pending == 0) {
         check_first(t, now);
         uint32_t mw = ramp_at(&t->ramp, now);
@@ -446,7 +485,9 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     struct stretch_done d;
 
     t->steps = *steps;
-    if (steps_known(steps) && tuner_on_told(t))
+    if (steps_seen(steps))
+        t->seen_ns = now_ns;
+    if (steps_seen(steps) && tuner_on_told(t))
         return 0;
     if (t->report.started && !t->beat && t->state != TUNER_OVER &&
         stretch_feed(&t->stretch, &t->steps, &d))
@@ -537,12 +578,12 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
         return 0;
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, now);
     t->commanded_mw = t->report.original_mw;
-    if (t->report.started)
-        return tuner_next(t);
-    if (t->listening) {
+    if (t->listening && !t->beat) { /* a period that is lost began it once */
         tuner_listen_anew(t);
         return 0;
     }
+    if (t->report.started)
+        return tuner_next(t);
     t->state = TUNER_WAIT; /* a cap by name, or resumed, and no progress to be seen */
     if (t->search && t->report.holding)
         return tuner_resume(t, t->report.held_mw);
@@ -610,12 +651,12 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
     t->steps.phase_ns = now; /* its stop is no stall */
     if (!on_the_way(t))
         return 0;
-    if (t->report.started)
-        return tuner_next(t);
-    if (t->listening) {
+    if (t->listening && !t->beat) {
         tuner_listen_anew(t);
         return 0;
     }
+    if (t->report.started)
+        return tuner_next(t);
     t->state = TUNER_WAIT;
     return tuner_cap_now(t);
 }
@@ -633,7 +674,7 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
                                                 ? SEARCH_NO_LIMIT
                                                 : ceiling_mw);
     }
-    if (!on_the_way(t) || t->stopped || !t->report.started)
+    if (!on_the_way(t) || t->stopped || !t->report.started || t->safe)
         return 0;
     bool other = (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
                  (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference);
@@ -642,6 +683,7 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
     if (t->pending == 0)
         t->enforced_mw = enforced_mw;
     window_cancel(&t->window); /* it began under another cap */
+    t->beat_ns = 0;
     return tuner_next(t);
 }
 

@@ -11,6 +11,7 @@
  * A job that tells of no steps: tuner_listen().  One period of its boards' power then
  * stands for a step; where none is sure it gets the safe static cap, or none.  Steps that
  * are told later win: what was measured by the period is a regime of its own, and ends.
+ * Steps that are seen no more for two minutes: back to the original, and listened to.
  */
 #ifndef NODE_TUNER_H
 #define NODE_TUNER_H
@@ -128,6 +129,8 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
  * sure.  False: there is no pulse, or no search.
  */
 bool tuner_listen(struct tuner *t);
+/* Nothing is under way: it waits for training steps. */
+bool tuner_waits(const struct tuner *t);
 /* Before any steps were told: goes on at a cap that was held before, at once. */
 int tuner_resume(struct tuner *t, uint32_t held_mw);
 /* A search that was resumed, and whose job tells of no steps: whether it goes on cannot

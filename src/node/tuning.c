@@ -32,6 +32,7 @@ struct tuning {
     struct page *page;
     struct launches_budget launches; /* of whatever pages it has */
     uint64_t began_ns;
+    uint64_t seen_ns; /* its steps last were */
 
     uint64_t wanted;    /* the job's boards, as the roster has them … */
     uint64_t wanted_ns; /* … since */
@@ -171,7 +172,7 @@ static void drop_tuner(struct tuning *t)
     tuner_claims_free(take(t->claims));
     pulse_free(take(t->pulse));
     meters_free(take(t->meters));
-    t->closing = t->closed = false;
+    t->closing = t->closed = t->silent = false;
     t->boards = 0;
     t->n = 0;
 }
@@ -367,12 +368,13 @@ static void tell_work(struct tuning *t)
 
 static int tick_tuner(struct tuning *t, uint64_t now)
 {
-    bool told = t->page && page_steps(t->page)->mark.generation > 0;
+    uint64_t since = t->seen_ns > t->began_ns ? t->seen_ns : t->began_ns;
     int r = 0;
 
     if (t->page)
         r = tuner_on_stopped(t->tuner, page_stopped(t->page, t->pid));
-    if (r >= 0 && !told && !t->silent && s_between(t->began_ns, now) > NO_PROGRESS_S)
+    if (r >= 0 && !t->silent && tuner_waits(t->tuner) &&
+        s_between(since, now) > NO_PROGRESS_S)
         r = without_progress(t);
     tell_work(t);
     save_what_grew(t, now);
@@ -461,6 +463,10 @@ static int tuning_on_steps(const struct steps *steps, uint64_t now_ns, void *use
 {
     struct tuning *t = user;
 
+    if (steps_seen(steps)) {
+        t->seen_ns = now_ns;
+        t->silent = false;
+    }
     return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
 }
 

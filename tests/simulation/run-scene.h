@@ -4,10 +4,14 @@
 #ifndef RUN_SCENE_H
 #define RUN_SCENE_H
 
+#include <dirent.h>
+#include <fcntl.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "actuator/client.h"
 #include "base/auto.h"
+#include "base/units.h"
 #include "core/optimum/goal.h"
 #include "io/file.h"
 #include "node/job.h"
@@ -29,6 +33,10 @@ struct world {
     double visits_share; /* of opts; 0: the tuner's own */
     int looks;           /* same */
     bool mute;           /* the job has no page: it tells of no steps */
+    double dark_s;       /* its page cannot be read from then on; 0: it can */
+    struct loop_timer *dark;
+    const char *inject; /* of opts */
+    char noted[4096];   /* all notes, as far as they fit */
 };
 
 static uint64_t clock_of(void *user)
@@ -50,10 +58,33 @@ static int on_done(struct session *s, const struct session_result *r, void *user
 static void on_note(const char *text, bool important, void *user)
 {
     struct world *w = user;
+    size_t n = strlen(w->noted);
     (void)important;
 
+    (void)snprintf(w->noted + n, sizeof w->noted - n, "%s\n", text);
     if (verbose)
         printf("# %8.1f s  %s\n", (double)loop_now_ns(w->loop) * 1e-9, text);
+}
+
+static int on_dark(struct loop_timer *timer, uint64_t now, void *user)
+{
+    static const char none[8] = "";
+    struct world *w = user;
+    DIR *dir = opendir(w->dir);
+    unsigned pages = 0;
+    (void)timer;
+    (void)now;
+
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        int fd = openat(dirfd(dir), e->d_name, O_RDWR | O_CLOEXEC);
+        pages += fd >= 0 && pwrite(fd, none, sizeof none, 0) == (ssize_t)sizeof none;
+        if (fd >= 0)
+            (void)close(fd);
+    }
+    if (dir)
+        (void)closedir(dir);
+    ok(pages == 1, "(its page cannot be read any more)");
+    return 0;
 }
 
 /* What the oracle's cap gives, and what the held one does, in the goal's own measure. */
@@ -125,8 +156,13 @@ static bool run_for(struct world *w, const char *board, const char *workload,
     opts.caps = SESSION_SEARCH;
     opts.visits_share = w->visits_share;
     opts.looks = w->looks;
+    opts.inject = w->inject;
+    w->noted[0] = '\0';
     opts.note = on_note;
     opts.user = w;
+    if (r >= 0 && w->dark_s > 0)
+        r = loop_timer_new(w->loop, loop_now_ns(w->loop) + ns_of_s(w->dark_s), 0, on_dark,
+                           w, &w->dark, &err);
     if (r >= 0)
         r = session_start(&opts, on_done, &w->session, &err);
     if (r >= 0)
@@ -139,6 +175,7 @@ static bool run_for(struct world *w, const char *board, const char *workload,
 static void close_world(struct world *w)
 {
     session_free(w->session);
+    loop_timer_free(take(w->dark));
     virtual_world_free(w->sim);
     loop_free(w->loop);
     w->session = NULL;

@@ -4,7 +4,11 @@
  *
  * Usage: test-run [BOARD [WORKLOAD [GOAL]]]: all of them without.
  */
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "run-scene.h"
+#include "underwatt/launches.h"
 
 static const char *const goals[] = {"energy",  "edp",      "eds:2",
                                     "eds:1.5", "cost:0.5", "slowdown:1.1"};
@@ -145,6 +149,48 @@ static void looks(struct world *w)
     close_world(w);
 }
 
+/* Steps that are seen no more at a cap that only looks: the bound is not held blind. */
+static void dark(struct world *w)
+{
+    static const char goal_text[] = "slowdown:1.2";
+    struct goal goal;
+
+    w->dark_s = 40;
+    bool ran = run(w, "v100", "resnet50", goal_text, NULL);
+    const struct tuner_report *t = w->result.tuner;
+
+    (void)goal_parse(goal_text, &goal, NULL);
+    if (ok(ran && t->holding && t->by == TUNER_BY_PERIOD,
+           "steps are lost: its period stands for them")) {
+        struct verdict v = judge("v100", "resnet50", &goal, t->held_mw);
+        ok(strstr(w->noted, "its steps are seen no more: back to the original cap"),
+           "… and that is told");
+        ok(v.slowdown <= goal.param * 1.002, "… the bound holds (time x %.4f)",
+           v.slowdown);
+    }
+    close_world(w);
+    w->dark_s = 0;
+}
+
+/* No place to count launches in: the page itself is whole, and CMD runs. */
+static void uncounted(struct world *w)
+{
+    struct rlimit was, least;
+
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)getrlimit(RLIMIT_FSIZE, &was);
+    least = (struct rlimit){UW_LAUNCHES_AT, was.rlim_max};
+    w->inject = "CUDA_INJECTION64_PATH=/nowhere";
+    (void)setrlimit(RLIMIT_FSIZE, &least);
+    bool ran = run_for(w, "v100", "resnet50", "edp", NULL, 300);
+    (void)setrlimit(RLIMIT_FSIZE, &was);
+    ok(ran && w->result.tuner->by == TUNER_BY_STEPS && w->result.tuner->holding,
+       "no place for launches: the run goes on by its steps %s", w->result.error.text);
+    ok(strstr(w->noted, "no place to count launches"), "… and that is told");
+    w->inject = NULL;
+    close_world(w);
+}
+
 int main(int argc, char **argv)
 {
     static const char *const boards[] = {"rtx6000", "v100"};
@@ -176,6 +222,10 @@ int main(int argc, char **argv)
     }
     if (argc == 1 || strcmp(argv[1], "looks") == 0)
         looks(&w);
+    if (argc == 1 || strcmp(argv[1], "dark") == 0) {
+        dark(&w);
+        uncounted(&w);
+    }
     (void)remove(w.dir);
     return done();
 }

@@ -115,6 +115,11 @@ bool steps_known(const struct steps *s)
     return s->has_mark;
 }
 
+bool steps_seen(const struct steps *s)
+{
+    return s->has_mark && (!s->guessed || steps_training(s));
+}
+
 bool steps_training(const struct steps *s)
 {
     return s->phase == UW_PHASE_TRAIN || s->phase == UW_PHASE_UNKNOWN;

@@ -41,6 +41,7 @@ struct steps {
     uint64_t phase_ns; /* when the phase was first seen */
     double step_s;     /* smoothed time of a training step; 0 unknown */
     unsigned lies;     /* times a slot's clock could not be right */
+    bool guessed;      /* set by who feeds: not told, but from launches */
 };
 
 enum steps_outcome {
@@ -59,6 +60,9 @@ enum steps_outcome steps_feed(struct steps *s, const struct step_slot *slots, si
 
 /* True while some live slot has done at least one step. */
 bool steps_known(const struct steps *s);
+
+/* … and it can be followed: a pause that is only guessed may be anything. */
+bool steps_seen(const struct steps *s);
 
 /* Training now?  A job that names no phase trains always. */
 bool steps_training(const struct steps *s);

@@ -73,9 +73,17 @@ static void many(void)
     slots[1].live = false;
     ok(steps_feed(&s, slots, 2, S(11)) == STEPS_RESTARTED, "a death is a new generation");
     ok(!steps_between(&a, &s.mark, &n, &t), "… and no span crosses it");
+    slots[0].phase = UW_PHASE_VALIDATE;
+    steps_feed(&s, slots, 2, S(11.5));
+    ok(steps_seen(&s), "a pause that is told is seen");
+    s.guessed = true;
+    ok(steps_known(&s) && !steps_seen(&s), "… one that is guessed may be anything");
+    slots[0].phase = UW_PHASE_TRAIN;
+    steps_feed(&s, slots, 2, S(11.6));
+    ok(steps_seen(&s), "… steps that are guessed are seen");
     slots[0].live = false;
     steps_feed(&s, slots, 2, S(12));
-    ok(!steps_known(&s), "nobody left, nothing known");
+    ok(!steps_known(&s) && !steps_seen(&s), "nobody left, nothing known");
     slots[0] = (struct step_slot){7, 3, S(12.5), 1, true};
     ok(steps_feed(&s, slots, 1, S(13)) == STEPS_RESTARTED && s.mark.steps == 3,
        "another process starts anew");

@@ -1,0 +1,186 @@
+/* The daemon's searches in virtual time where what they go by is lost: steps, a period,
+ * boards one after the other, looks at the reference.
+ *
+ * Usage: test-lost [CASE]: all without.
+ */
+#include "tuning-scene.h"
+
+/* ---- progress that is lost ---- */
+
+/* Its page cannot be read, or can again. */
+static void unreadable(struct run *r, bool yes)
+{
+    static const char none[8] = "";
+    static char was[8];
+    int fd = open(progress_page_path(r->page), O_RDWR | O_CLOEXEC);
+
+    bool done =
+        yes ? pread(fd, was, sizeof was, 0) == 8 && pwrite(fd, none, sizeof none, 0) == 8
+            : pwrite(fd, was, sizeof was, 0) == 8;
+    ok(fd >= 0 && done, "(the page %s)", yes ? "cannot be read" : "is whole again");
+    (void)close(fd);
+}
+
+/* Mid-search, at a cap that only looks: a bound is not held blind. */
+static void lost_steps(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0", .goal = "slowdown:1.2", .seconds = 3000};
+    struct view_search view;
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    pass(&s, 60);
+    for (int i = 0; i < 120 && in_force(&s, 0) > 200000; i++)
+        pass(&s, 1);
+    ok(in_force(&s, 0) <= 200000 && !report_of(&s, 0)->holding, "(a look at %.0f W)",
+       w_of_mw(in_force(&s, 0)));
+    unreadable(&s.run[0], true);
+    pass(&s, 130);
+    (void)tunings_look(s.tunings, 1, &view);
+    ok(in_force(&s, 0) == 300000 && strstr(s.said, "its steps are seen no more"),
+       "no steps for two minutes: the original is back: %.0f W, %s",
+       w_of_mw(in_force(&s, 0)), view.state);
+    wait_for_hold(&s, 0);
+    pass(&s, 20);
+    const struct tuner_report *r = report_of(&s, 0);
+    ok(r->by == TUNER_BY_PERIOD && r->holding,
+       "… and the period of its power stands for them: %.0f W", w_of_mw(r->held_mw));
+    unreadable(&s.run[0], false);
+    pass(&s, 30);
+    ok(report_of(&s, 0)->by == TUNER_BY_STEPS, "its steps are back, and count");
+    wait_for_hold(&s, 0);
+    ok(report_of(&s, 0)->holding, "… to a cap: %.0f W",
+       w_of_mw(report_of(&s, 0)->held_mw));
+    scene_close(&s);
+}
+
+/* The program ends, its job stays: what the search held before is not for that. */
+static void lost_period(void)
+{
+    const struct play play = {.workload = "resnet50",
+                              .boards = "0,1",
+                              .goal = "edp",
+                              .seconds = 700,
+                              .mute = true};
+    struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event};
+    struct view_search view;
+    uw_error err = {""};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    s.run[0].stays = true;
+    wait_for_hold(&s, 0);
+    ok(report_of(&s, 0)->by == TUNER_BY_PERIOD, "(holds by its period: %.0f W)",
+       w_of_mw(report_of(&s, 0)->held_mw));
+    for (int i = 0; i < 400 && !strstr(s.said, "the safe cap"); i++)
+        pass(&s, 5);
+    pass(&s, 120);
+    (void)tunings_look(s.tunings, 1, &view);
+    ok(in_force(&s, 0) == 240000 && in_force(&s, 1) == 240000 &&
+           strstr(view.state, "safe cap"),
+       "its period is lost: the safe cap stands: %.0f W, %s", w_of_mw(in_force(&s, 0)),
+       view.state);
+    caps_use_actuator(s.caps, NULL);
+    actuator_free(take(s.act));
+    pass(&s, 40);
+    act.user = &s;
+    int r = actuator_start_virtual(s.loop, &virtual_backend, boards_lib(s.boards), &act,
+                                   &s.act, &err);
+    pass(&s, 300);
+    ok(r == 0 && in_force(&s, 0) == 240000 && in_force(&s, 1) == 240000,
+       "… and again after its caps were lost for a while: %.0f W",
+       w_of_mw(in_force(&s, 0)));
+    scene_close(&s);
+}
+
+static void fault(struct scene *s, const char *text)
+{
+    struct sim_fault f;
+    uw_error err = {""};
+
+    int r = sim_fault_parse(text, &f, &err);
+    if (r >= 0)
+        r = virtual_world_fault(s->world, &f, &err);
+    ok(r >= 0, "(%s) %s", text, err.text);
+}
+
+/* Board 1 falls off after it has answered, and before board 0 is back. */
+static void lost_in_turn(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 3000};
+    struct scene s;
+
+    if (!scene_open(&s) || !begin(&s, &play)) {
+        scene_close(&s);
+        return;
+    }
+    wait_for_hold(&s, 0);
+    pass(&s, 60);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    fault(&s, "0 lost");
+    pass(&s, 15);
+    fault(&s, "1 lost");
+    pass(&s, 15);
+    fault(&s, "0 found");
+    pass(&s, 60);
+    fault(&s, "1 found");
+    pass(&s, 200);
+    ok(in_force(&s, 0) == held && in_force(&s, 1) == held,
+       "both are back, and the cap: %.0f and %.0f W", w_of_mw(in_force(&s, 0)),
+       w_of_mw(in_force(&s, 1)));
+    fault(&s, "0 lost");
+    pass(&s, 30);
+    ok(in_force(&s, 1) == 300000, "one is lost once more, and that is seen: %.0f W",
+       w_of_mw(in_force(&s, 1)));
+    scene_close(&s);
+}
+
+/* Slack that finds nothing leaves the looks at the reference alone. */
+static void nothing_waits(void)
+{
+    const struct play play = {
+        .workload = "vgg19", .boards = "0,1", .goal = "slowdown:1.05", .seconds = 5000};
+    struct scene s;
+
+    slack = 0.002;
+    visits = 0.05;
+    if (scene_open(&s) && begin(&s, &play)) {
+        wait_for_hold(&s, 0);
+        pass(&s, 3600);
+        ok(in_force(&s, 0) == report_of(&s, 0)->held_mw, "(no board waits)");
+        ok(report_of(&s, 0)->visits.n >= 1, "… and the reference is looked at: %u times",
+           report_of(&s, 0)->visits.n);
+    }
+    scene_close(&s);
+    slack = visits = 0;
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {
+        {"dark", lost_steps},
+        {"period", lost_period},
+        {"turns", lost_in_turn},
+        {"even", nothing_waits},
+    };
+    struct statfs fs;
+
+    verbose = argc > 1;
+    if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
+        return skip_all("/dev/shm is no tmpfs");
+    for (size_t i = 0; i < n_elements(cases); i++)
+        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0)
+            cases[i].run();
+    return done();
+}

@@ -1,0 +1,342 @@
+/* The daemon's searches in virtual time: jobs, pages, samplers, claims, ramp, actuator
+ * and meters as they are, on eight simulated boards.
+ */
+#ifndef TUNING_SCENE_H
+#define TUNING_SCENE_H
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/statfs.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "io/progress.h"
+#include "node/tuning.h"
+#include "plant/plant.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+enum { BOARDS = 8, JOBS = 3, STATE = 65536 };
+static bool verbose;
+/* Of the next scene: what sets its boards apart, and search.slack. */
+static const struct plant_trait *traits;
+static double slack, visits;
+static int looks; /* search.looks; 0: the tuner's own */
+
+struct play {
+    const char *workload, *boards, *goal, *cap;
+    double seconds;
+    bool mute; /* it has no page */
+};
+
+struct run {
+    struct scene *scene;
+    struct job_entry entry;
+    struct progress_page *page;
+    struct loop_child *child;
+    char state[STATE];
+    unsigned saves;
+    double ended_s;
+    bool stays; /* the job outlives its program */
+};
+
+struct scene {
+    struct loop *loop;
+    struct virtual_world *world;
+    struct boards *boards;
+    struct folds *folds;
+    struct sampler *sampler[BOARDS];
+    struct actuator *act;
+    struct caps *caps;
+    struct tunings *tunings;
+    struct loop_timer *pause, *tick;
+    struct run run[JOBS];
+    size_t n_runs;
+    char said[4096];
+    bool open, ready;
+};
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct scene *s = user;
+    (void)timer;
+    (void)now;
+
+    loop_stop(s->loop, 0);
+    return 0;
+}
+
+static void pass(struct scene *s, double seconds)
+{
+    loop_timer_set(s->pause, loop_now_ns(s->loop) + ns_of_s(seconds), 0);
+    int r = loop_run(s->loop, NULL);
+    if (r < 0)
+        ok(false, "the loop runs: %d", r);
+}
+
+static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct scene *s = user;
+    (void)timer;
+    (void)now;
+
+    for (size_t i = 0; i < BOARDS; i++)
+        caps_seen(s->caps, i, &sampler_board(s->sampler[i], 0)->limits);
+    return 0;
+}
+
+static void on_caps(const struct caps_what *what, void *user)
+{
+    struct scene *s = user;
+
+    if (s->tunings)
+        tunings_on_caps(s->tunings, what);
+    if (verbose && what->event != CAPS_EVENT_CAP)
+        printf("# %8.1f s  board %zu event %d claim %.0f W enforced %.0f W %s\n",
+               (double)what->at_ns * 1e-9, what->board, (int)what->event,
+               what->claim ? w_of_mw(what->claim->mw) : 0, w_of_mw(what->enforced_mw),
+               what->text);
+}
+
+static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
+{
+    struct scene *s = user;
+    (void)set;
+    (void)err;
+
+    s->open = r == 0;
+    loop_stop(s->loop, 0);
+    return 0;
+}
+
+static int on_ready(struct actuator *act, int r, const char *text, void *user)
+{
+    struct scene *s = user;
+    (void)text;
+
+    s->ready = r == 0;
+    if (s->ready)
+        caps_use_actuator(s->caps, act);
+    return 0;
+}
+
+static int on_event(struct actuator *act, enum actuator_event event,
+                    const struct actuator_reply *what, void *user)
+{
+    struct scene *s = user;
+    (void)act;
+
+    caps_on_actuator(s->caps, event, what);
+    return 0;
+}
+
+static struct sampler *sampler_of(size_t board, void *user)
+{
+    struct scene *s = user;
+    return board < BOARDS ? s->sampler[board] : NULL;
+}
+
+static void on_save(uint64_t job, const char *state, void *user)
+{
+    struct scene *s = user;
+    struct run *r = &s->run[job - 1];
+
+    r->saves++;
+    (void)snprintf(r->state, sizeof r->state, "%s", state);
+}
+
+static void on_note(uint64_t job, const char *text, bool important, void *user)
+{
+    struct scene *s = user;
+    size_t n = strlen(s->said);
+    (void)important;
+
+    (void)snprintf(s->said + n, sizeof s->said - n, "%llu: %s\n", (unsigned long long)job,
+                   text);
+    if (verbose)
+        printf("# %8.1f s  job %llu: %s\n", (double)loop_now_ns(s->loop) * 1e-9,
+               (unsigned long long)job, text);
+}
+
+static int new_tunings(struct scene *s, uw_error *err)
+{
+    struct tunings_opts opts = {
+        .loop = s->loop,
+        .boards = s->boards,
+        .caps = s->caps,
+        .sampler = sampler_of,
+        .slack = slack,
+        .looks = looks,
+        .visits_share = visits,
+        .save = on_save,
+        .note = on_note,
+        .user = s,
+    };
+    return tunings_new(&opts, &s->tunings, err);
+}
+
+static bool scene_open(struct scene *s)
+{
+    struct sim_machine machine;
+    uw_error err = {""};
+
+    *s = (struct scene){0};
+    int r = loop_new_virtual(1000000000, 1700000000, &s->loop, &err);
+    if (r >= 0)
+        r = sim_machine_builtin("v100", BOARDS, &machine, &err);
+    for (size_t i = 0; traits && i < BOARDS; i++)
+        machine.board[i].trait = traits[i];
+    if (r >= 0)
+        r = virtual_world_new(s->loop, &machine, 1, &s->world, &err);
+    struct gpu_open_opts gpu = {.clock = {clock_of, s->loop}, .backend_user = s->world};
+    if (r >= 0)
+        r = boards_open(s->loop, &virtual_backend, &gpu, on_boards, s, &s->boards, &err);
+    if (r >= 0)
+        r = loop_timer_new(s->loop, UINT64_MAX, 0, on_pause, s, &s->pause, &err);
+    if (r >= 0)
+        r = loop_run(s->loop, &err);
+    struct caps_opts caps = {.loop = s->loop,
+                             .boards = s->boards,
+                             .conf = {.cls = CAP_CLASS_DEFAULT},
+                             .on_event = on_caps,
+                             .user = s};
+    if (r >= 0)
+        r = caps_new(&caps, &s->caps, &err);
+    if (r >= 0)
+        r = folds_new(s->loop, &s->folds, &err);
+    for (size_t i = 0; i < BOARDS && r >= 0; i++) {
+        struct board *b = boards_at(s->boards, i);
+        struct sampler_opts opts = {.seed = i + 1, .folds = s->folds};
+        r = sampler_new(s->loop, &b, 1, &opts, &s->sampler[i], &err);
+    }
+    struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event, .user = s};
+    if (r >= 0)
+        r = actuator_start_virtual(s->loop, &virtual_backend, boards_lib(s->boards), &act,
+                                   &s->act, &err);
+    if (r >= 0)
+        r = loop_timer_new(s->loop, loop_now_ns(s->loop) + NS_PER_S, NS_PER_S, on_tick, s,
+                           &s->tick, &err);
+    if (r >= 0)
+        r = new_tunings(s, &err);
+    if (r >= 0)
+        pass(s, 2);
+    return ok(r >= 0 && s->open && s->ready, "the node is there %s", err.text);
+}
+
+static void scene_close(struct scene *s)
+{
+    tunings_free(s->tunings);
+    for (size_t i = 0; i < s->n_runs; i++) {
+        loop_child_free(s->run[i].child);
+        progress_page_free(s->run[i].page);
+    }
+    loop_timer_free(s->tick);
+    for (size_t i = 0; i < BOARDS; i++)
+        sampler_free(s->sampler[i]);
+    folds_free(s->folds);
+    actuator_free(s->act);
+    caps_free(s->caps);
+    boards_free(s->boards);
+    loop_timer_free(s->pause);
+    virtual_world_free(s->world);
+    loop_free(s->loop);
+}
+
+static int on_exit_of(struct loop_child *child, int status, void *user)
+{
+    struct run *r = user;
+    struct scene *s = r->scene;
+    (void)child;
+
+    r->ended_s = (double)loop_now_ns(s->loop) * 1e-9;
+    if (status != 0)
+        printf("# job %llu ended with %d\n", (unsigned long long)r->entry.id, status);
+    return s->tunings && !r->stays ? tunings_on_job(s->tunings, ROSTER_END, &r->entry)
+                                   : 0;
+}
+
+static int start_program(struct scene *s, struct run *r, const struct play *p,
+                         uw_error *err)
+{
+    const struct plant_board *b = plant_board_find("v100");
+    const struct plant_workload *work = plant_workload_find(b, p->workload);
+    char epochs[16], page[300];
+    const char *argv[] = {"underwatt-sim", "train",  "--workload",
+                          p->workload,     "--gpus", p->boards,
+                          "--epochs",      epochs,   NULL};
+    const char *env[] = {page, NULL};
+
+    (void)snprintf(epochs, sizeof epochs, "%.0f",
+                   ceil(p->seconds / plant_steady(b, work, b->default_mw).time_s));
+    (void)snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
+                   progress_page_path(r->page));
+    struct loop_child_opts child = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    return loop_child_new(s->loop, &child, on_exit_of, r, &r->child, err);
+}
+
+static int hand_over(struct scene *s, struct run *r, uw_error *err)
+{
+    int fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC);
+    int got = tunings_page(s->tunings, r->entry.id, fd, err);
+
+    if (got < 0)
+        (void)close(fd);
+    return got;
+}
+
+static int ask_of(const struct play *p, struct tuning_ask *ret, uw_error *err)
+{
+    *ret = (struct tuning_ask){.search = p->goal != NULL};
+    return p->goal ? goal_parse(p->goal, &ret->goal, err)
+                   : parse_cap(p->cap, &ret->cap, err);
+}
+
+static bool begin(struct scene *s, const struct play *p)
+{
+    struct run *r = &s->run[s->n_runs];
+    struct tuning_ask ask;
+    uw_error err = {""};
+
+    r->scene = s;
+    r->entry = (struct job_entry){.id = ++s->n_runs, .uid = 1000};
+    for (const char *c = p->boards; *c; c++)
+        if (*c != ',')
+            r->entry.boards |= 1ull << (*c - '0');
+    int got = progress_page_new("/dev/shm", &r->page, &err);
+    if (got >= 0)
+        got = ask_of(p, &ask, &err);
+    if (got >= 0)
+        got = tunings_begin(s->tunings, &r->entry, &ask, &err);
+    if (got >= 0)
+        got = start_program(s, r, p, &err);
+    if (got >= 0 && !p->mute)
+        got = hand_over(s, r, &err);
+    return ok(got >= 0, "%s on %s: begins %s", p->workload, p->boards, err.text);
+}
+
+static const struct tuner_report *report_of(struct scene *s, size_t i)
+{
+    return tunings_report(s->tunings, s->run[i].entry.id);
+}
+
+static uint32_t in_force(const struct scene *s, size_t board)
+{
+    struct caps_view v;
+    caps_look(s->caps, board, &v);
+    return v.enforced_mw;
+}
+
+static void wait_for_hold(struct scene *s, size_t i)
+{
+    for (int k = 0; k < 240 && !report_of(s, i)->holding; k++)
+        pass(s, 5);
+}
+
+#endif
