@@ -46,10 +46,6 @@ def inside(debs, script):
 if subprocess.run(["unshare", "--mount", "true"], capture_output=True).returncode:
     uwtest.skip_all("unshare --mount is not allowed here")
 
-try:    # a whole build: those that run beside it go first
-    os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-except OSError:
-    os.nice(19)
 with tempfile.TemporaryDirectory(prefix="uw-build-") as tmp:
     p = subprocess.run([str(TOP / "tools/deb"), tmp], stdin=subprocess.DEVNULL, capture_output=True, text=True,
                        timeout=1700)
