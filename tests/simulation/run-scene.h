@@ -185,9 +185,34 @@ static void close_world(struct world *w)
 }
 
 /* Sanitizers look at memory, not at results: one goal in three will do there. */
-static inline bool left_out(size_t workload, size_t goal)
+static bool left_out(size_t workload, size_t goal)
 {
     return getenv("UNDERWATT_SANITIZED") && (workload + goal) % 3 != 0;
+}
+
+static const char *const goals[] = {"energy",  "edp",      "eds:2",
+                                    "eds:1.5", "cost:0.5", "slowdown:1.1"};
+
+/* Each board, workload and goal, or those that argv[1], [2] and [3] name. */
+static void one_by_one(struct world *w, int argc, char **argv,
+                       void (*one)(struct world *w, const char *board,
+                                   const char *workload, const char *goal))
+{
+    static const char *const boards[] = {"rtx6000", "v100"};
+
+    for (size_t b = 0; b < n_elements(boards); b++) {
+        if (argc > 1 && strcmp(argv[1], boards[b]) != 0)
+            continue;
+        const struct plant_workload *work;
+        const struct plant_board *board = plant_board_find(boards[b]);
+        for (size_t i = 0; (work = plant_workload_at(board, i)); i++) {
+            if (argc > 2 && strcmp(argv[2], work->name) != 0)
+                continue;
+            for (size_t g = 0; g < n_elements(goals); g++)
+                if (argc > 3 ? strcmp(argv[3], goals[g]) == 0 : !left_out(i, g))
+                    one(w, boards[b], work->name, goals[g]);
+        }
+    }
 }
 
 #endif

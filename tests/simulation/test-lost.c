@@ -29,10 +29,8 @@ static void lost_steps(void)
     struct view_search view;
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     pass(&s, 60);
     for (int i = 0; i < 120 && in_force(&s, 0) > 200000; i++)
         pass(&s, 1);
@@ -71,10 +69,8 @@ static void lost_period(void)
     uw_error err = {""};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     s.run[0].stays = true;
     wait_for_hold(&s, 0);
     ok(report_of(&s, 0)->by == TUNER_BY_PERIOD, "(holds by its period: %.0f W)",
@@ -118,10 +114,8 @@ static void lost_in_turn(void)
         .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 3000};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     pass(&s, 60);
     uint32_t held = report_of(&s, 0)->held_mw;

@@ -10,9 +10,6 @@
 #include "run-scene.h"
 #include "underwatt/launches.h"
 
-static const char *const goals[] = {"energy",  "edp",      "eds:2",
-                                    "eds:1.5", "cost:0.5", "slowdown:1.1"};
-
 static bool run(struct world *w, const char *board, const char *workload,
                 const char *goal_text, const char *change)
 {
@@ -193,26 +190,13 @@ static void uncounted(struct world *w)
 
 int main(int argc, char **argv)
 {
-    static const char *const boards[] = {"rtx6000", "v100"};
     struct world w = {0};
 
     verbose = argc > 1;
     (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
     if (!mkdtemp(w.dir))
         return skip_all("no temporary directory");
-    for (size_t b = 0; b < n_elements(boards); b++) {
-        if (argc > 1 && strcmp(argv[1], boards[b]) != 0)
-            continue;
-        const struct plant_workload *work;
-        const struct plant_board *board = plant_board_find(boards[b]);
-        for (size_t i = 0; (work = plant_workload_at(board, i)); i++) {
-            if (argc > 2 && strcmp(argv[2], work->name) != 0)
-                continue;
-            for (size_t g = 0; g < n_elements(goals); g++)
-                if (argc > 3 ? strcmp(argv[3], goals[g]) == 0 : !left_out(i, g))
-                    one(&w, boards[b], work->name, goals[g]);
-        }
-    }
+    one_by_one(&w, argc, argv, one);
     if (argc == 1 || strcmp(argv[1], "change") == 0) {
         changes(&w, "2000:1.08:1", 1, 1);
         changes(&w, "2000:1:1.12", 1, 1);

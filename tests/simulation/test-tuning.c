@@ -108,10 +108,8 @@ static void budgets(void)
         .workload = "vgg19", .boards = "0,1", .goal = "edp", .seconds = 2400};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     uint64_t hard = put_claim(&s, 1, CLAIM_HARD, 220000);
     wait_for_hold(&s, 0);
     const struct tuner_report *r = report_of(&s, 0);
@@ -166,10 +164,8 @@ static void meddling(void)
         .workload = "resnet50", .boards = "0", .goal = "edp", .seconds = 1500};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     for (int i = 0; i < 40; i++) {
         uint64_t id;
         struct claim claim = {
@@ -198,10 +194,8 @@ static void named(void)
     struct caps_view v;
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     caps_look(s.caps, 2, &v);
     ok(v.claims->n == 1 && v.claims->claim[0].kind == CLAIM_NAMED &&
@@ -300,10 +294,8 @@ static void boards_change(void)
         .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 2000};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     struct account_saved before = report_of(&s, 0)->saved;
     s.run[0].entry.boards = 1;
@@ -334,10 +326,8 @@ static void barred(void)
     struct view_search view;
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     uint32_t held = report_of(&s, 0)->held_mw;
     unsigned caps = (unsigned)report_of(&s, 0)->n_caps;
@@ -373,10 +363,8 @@ static void restart_of(bool mute)
     uw_error err = {""};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     pass(&s, 100);
     struct tuner_report before = *report_of(&s, 0);
@@ -427,10 +415,8 @@ static void others_write(void)
     uw_error err = {""};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     int r = sim_fault_parse("0 limit 210W", &fault, &err);
     if (r >= 0)
@@ -452,10 +438,8 @@ static void actuator_goes(void)
     uw_error err = {""};
     struct scene s;
 
-    if (!scene_open(&s) || !begin(&s, &play)) {
-        scene_close(&s);
+    if (!scene_begin(&s, &play))
         return;
-    }
     wait_for_hold(&s, 0);
     uint32_t held = report_of(&s, 0)->held_mw;
     caps_use_actuator(s.caps, NULL);

@@ -5,9 +5,6 @@
  */
 #include "run-scene.h"
 
-static const char *const goals[] = {"energy",  "edp",      "eds:2",
-                                    "eds:1.5", "cost:0.5", "slowdown:1.1"};
-
 /* Is it the step's time at the cap held, or that of a whole epoch (the least unit that
  * sensors show where steps are shorter than they can)?
  */
@@ -114,26 +111,13 @@ static void changes(struct world *w, const char *change, unsigned at_least,
 
 int main(int argc, char **argv)
 {
-    static const char *const boards[] = {"rtx6000", "v100"};
     struct world w = {.mute = true};
 
     verbose = argc > 1;
     (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
     if (!mkdtemp(w.dir))
         return skip_all("no temporary directory");
-    for (size_t b = 0; b < n_elements(boards); b++) {
-        if (argc > 1 && strcmp(argv[1], boards[b]) != 0)
-            continue;
-        const struct plant_workload *work;
-        const struct plant_board *board = plant_board_find(boards[b]);
-        for (size_t i = 0; (work = plant_workload_at(board, i)); i++) {
-            if (argc > 2 && strcmp(argv[2], work->name) != 0)
-                continue;
-            for (size_t g = 0; g < n_elements(goals); g++)
-                if (argc > 3 ? strcmp(argv[3], goals[g]) == 0 : !left_out(i, g))
-                    one(&w, boards[b], work->name, goals[g]);
-        }
-    }
+    one_by_one(&w, argc, argv, one);
     if (argc == 1 || strcmp(argv[1], "change") == 0) {
         changes(&w, "2000:1.08:1", 1, 1);
         changes(&w, "2000:2:1", 1, 1);

@@ -321,6 +321,15 @@ static bool begin(struct scene *s, const struct play *p)
     return ok(got >= 0, "%s on %s: begins %s", p->workload, p->boards, err.text);
 }
 
+/* A node with one job; false: there is none, nothing is left to close. */
+static inline bool scene_begin(struct scene *s, const struct play *p)
+{
+    if (scene_open(s) && begin(s, p))
+        return true;
+    scene_close(s);
+    return false;
+}
+
 static const struct tuner_report *report_of(struct scene *s, size_t i)
 {
     return tunings_report(s->tunings, s->run[i].entry.id);
