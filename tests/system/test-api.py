@@ -167,7 +167,7 @@ def events(d):
     t.ok(r.status == 200 and r.getheader("Content-Type").startswith("text/event-stream"), "events are a stream")
     ask(d, "POST", "/v1/claims", {"gpu": 0, "cap": "250 W", "kind": "hard", "for": "2 s", "why": "seen live"}, judged=False)
     schemas = {"samples": "Samples", "cap": "CapEvent", "claim": "ClaimEvent", "job": "JobEvent"}
-    seen, name, until = {}, "", time.monotonic() + 6
+    seen, name, until = {}, "", time.monotonic() + 20
     while time.monotonic() < until and not (seen.get("samples", 0) >= 3 and seen.get("claim", 0) >= 2 and "cap" in seen):
         line = r.fp.readline().decode().rstrip("\n")
         if line.startswith("event: "):

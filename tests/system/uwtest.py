@@ -10,6 +10,8 @@
 A Node lives in a temporary directory of its own and is stopped by its own socket,
 else by its own pid; nothing else is ever signalled.
 """
+import concurrent.futures
+import contextlib
 import fcntl
 import http.client
 import json
@@ -18,9 +20,11 @@ import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
@@ -49,17 +53,21 @@ def programs_path():
 
 
 class Tap:
+    """For several threads at once, too."""
+
     def __init__(self):
         self.n = self.failed = 0
+        self.lock = threading.Lock()
 
     def ok(self, good, name, why=""):
-        self.n += 1
-        print(f"{'' if good else 'not '}ok {self.n} - {name}")
-        if not good:
-            self.failed += 1
-            for line in str(why).rstrip().splitlines()[-40:]:
-                print(f"# {line}")
-        sys.stdout.flush()
+        with self.lock:
+            self.n += 1
+            print(f"{'' if good else 'not '}ok {self.n} - {name}")
+            if not good:
+                self.failed += 1
+                for line in str(why).rstrip().splitlines()[-40:]:
+                    print(f"# {line}")
+            sys.stdout.flush()
         return bool(good)
 
     def equal(self, got, want, name):
@@ -70,8 +78,9 @@ class Tap:
                        f"     got: {got}\nexpected: {want} +- {tolerance}")
 
     def skip(self, name, why):
-        self.n += 1
-        print(f"ok {self.n} - {name} # SKIP {why}", flush=True)
+        with self.lock:
+            self.n += 1
+            print(f"ok {self.n} - {name} # SKIP {why}", flush=True)
 
     def done(self):
         print(f"1..{self.n}", flush=True)
@@ -91,7 +100,7 @@ def alive(pid):
         return False
 
 
-def wait_for(what, seconds=10.0, step=0.02):
+def wait_for(what, seconds=20.0, step=0.02):
     """The first true value of what(), or its last one after so many seconds."""
     until = time.monotonic() + seconds
     value = what()
@@ -99,6 +108,24 @@ def wait_for(what, seconds=10.0, step=0.02):
         time.sleep(step)
         value = what()
     return value
+
+
+def wait_until(look, holds, seconds=20.0):
+    """What look() says once holds(it), or what it says last."""
+    last = []
+
+    def now():
+        last[:] = [look()]
+        return holds(last[0])
+    wait_for(now, seconds)
+    return last[0]
+
+
+def together(*calls):
+    """All of them at the same time, each to its end; what one raises is raised here."""
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        for done in [pool.submit(call) for call in calls]:
+            done.result()
 
 
 def becomes_other(kw):
@@ -333,6 +360,15 @@ class Daemon:
             text = answer.read().decode()
             status, kind = answer.status, answer.getheader("Content-Type", "")
         return status, json.loads(text) if kind.startswith("application/json") else text
+
+    def booked(self, *claims):
+        """Wait until these claims are in the ledger: a daemon that is killed leaves them
+        to the next one."""
+        def rows():
+            with contextlib.closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as db:
+                db.execute("PRAGMA busy_timeout = 5000")
+                return {row[0] for row in db.execute("SELECT id FROM claim WHERE ended_ms IS NULL")}
+        return wait_for(lambda: set(claims) <= rows())
 
     def reload(self, text=None):
         """SIGHUP, once it has been dealt with."""
