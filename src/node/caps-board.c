@@ -74,15 +74,20 @@ static void tell_over(const struct claim *claim, void *user)
         caps_hurry(b);
 }
 
+/* Nothing is walked that is not written; but where nothing of ours is in force and more
+ * is refused (root's range), it is the way down that comes to what may be.
+ */
+static bool is_walked(const struct caps_board *b)
+{
+    return !b->failed || (b->failed_with == ACTUATOR_REFUSED &&
+                          b->enforced_mw >= b->bounds.original_mw);
+}
+
 static void follow_ramp(struct caps_board *b, uint64_t now)
 {
     const struct cap_class *cls = caps_class(b);
 
-    /* Nothing is walked that is not written; but where nothing of ours is in force and
-     * more is refused (root's range), it is the way down that comes to what may be.
-     */
-    if (b->failed &&
-        (b->failed_with != ACTUATOR_REFUSED || b->enforced_mw < b->bounds.original_mw))
+    if (!is_walked(b))
         b->ramp.at_ns = now;
     (void)cap_walk(&b->ramp, &b->verdict, cls, b->limits.default_mw, b->peak_mw, now);
     if (!b->ramp.waiting) {
@@ -206,6 +211,15 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
     ask->mw = 0;
     b->failed = true;
     not_asked(b, r);
+}
+
+void caps_progress(struct caps_board *b)
+{
+    /* Those before the answer were done under another limit. */
+    bool answered = b->asked_mw == b->ramp.at_mw && !count_asks(b) && is_walked(b);
+
+    if (b->ramp.waiting && (answered || b->caps->conf.dry_run))
+        ramp_checked(&b->ramp, now_of(b));
 }
 
 /* Nobody holds it for us: does it want to be held, and may we ask now? */

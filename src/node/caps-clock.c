@@ -99,6 +99,18 @@ void caps_clock_decide(struct caps_board *b, uint64_t now)
         follow(b, now);
 }
 
+/* Steps count once the lock is there: those before were done without it.  Where none may
+ * be there is nothing to wait for.
+ */
+void caps_clock_progress(struct caps_board *b)
+{
+    struct caps_clock *k = &b->clock;
+
+    if (k->ramp.waiting &&
+        (k->locked_mhz == k->ramp.at_mw || (is_refused(k) && !k->locked_mhz)))
+        ramp_checked(&k->ramp, now_of(b));
+}
+
 /* What the actuator is to have locked now; 0: nothing. */
 static uint32_t want_mhz(const struct caps_board *b)
 {

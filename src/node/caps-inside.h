@@ -132,6 +132,8 @@ struct caps {
 void caps_step(struct caps_board *b);
 /* The claims of people or budgets have changed: no waiting for a second try. */
 void caps_hurry(struct caps_board *b);
+/* Its job has done steps since the last step down. */
+void caps_progress(struct caps_board *b);
 /* Calls what waits for a board's release, or for the end of all; the end last. */
 void caps_tell_done(struct caps_board *b, int r, const char *text);
 void caps_check_end(struct caps *c);
@@ -160,7 +162,8 @@ bool caps_clock_wanted(const struct caps_board *b);
 void caps_clock_decide(struct caps_board *b, uint64_t now);
 void caps_clock_step(struct caps_board *b, uint64_t now); /* of a held board */
 uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now);
-void caps_clock_hurry(struct caps_board *b); /* the claims on it have changed */
+void caps_clock_progress(struct caps_board *b); /* as caps_progress() */
+void caps_clock_hurry(struct caps_board *b);    /* the claims on it have changed */
 int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
 /* The actuator's word on the lock: with a hold, with any other answer; and the hold is
  * over, by its word with the lock reset, or who knows.

@@ -337,12 +337,10 @@ void caps_work(struct caps *c, size_t board, const struct caps_work *work)
     b->has_cls = work->cls != NULL;
     if (work->cls)
         b->cls = *work->cls;
-    if (work->progressing && b->ramp.waiting)
-        ramp_checked(&b->ramp, loop_now_ns(c->loop));
-    /* Steps count once the lock is there: those before were done without it. */
-    if (work->progressing && b->clock.ramp.waiting &&
-        b->clock.locked_mhz == b->clock.ramp.at_mw)
-        ramp_checked(&b->clock.ramp, loop_now_ns(c->loop));
+    if (work->progressing) {
+        caps_progress(b);
+        caps_clock_progress(b);
+    }
     caps_step(b);
 }
 

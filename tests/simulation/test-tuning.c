@@ -215,6 +215,27 @@ static void named(void)
     scene_close(&s);
 }
 
+/* A driver that takes seconds for a limit: steps of before it is there are none under it.
+ */
+static void slow_driver(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "2", .cap = "60%", .seconds = 300};
+    struct scene s;
+
+    set_latency_ns = 2500 * NS_PER_MS;
+    if (scene_open(&s) && begin(&s, &play)) {
+        wait_for_hold(&s, 0);
+        for (int i = 0; i < 60 && s.first_waits < 0; i++)
+            pass(&s, 1);
+        ok(s.first_waits == 1, "the first cap comes into force: its stay begins");
+        pass(&s, 250);
+        ok(in_force(&s, 2) == 180000, "and ends: %.0f W", w_of_mw(in_force(&s, 2)));
+    }
+    scene_close(&s);
+    set_latency_ns = 0;
+}
+
 static void refused(void)
 {
     struct job_entry job = {.id = 1, .boards = 1, .uid = 1000};
@@ -614,7 +635,7 @@ int main(int argc, char **argv)
         {"named", named},          {"refused", refused},        {"silent", silent},
         {"boards", boards_change}, {"barred", barred},          {"restart", restart},
         {"others", others_write},  {"actuator", actuator_goes}, {"slack", waits_for_one},
-        {"leaves", one_leaves},
+        {"leaves", one_leaves},    {"slow", slow_driver},
     };
     struct statfs fs;
 

@@ -22,7 +22,8 @@ static bool verbose;
 /* Of the next scene: what sets its boards apart, and search.slack. */
 static const struct plant_trait *traits;
 static double slack, visits;
-static int looks; /* search.looks; 0: the tuner's own */
+static int looks;               /* search.looks; 0: the tuner's own */
+static uint64_t set_latency_ns; /* of the driver; 0: the machine's own */
 
 struct play {
     const char *workload, *boards, *goal, *cap;
@@ -55,6 +56,7 @@ struct scene {
     size_t n_runs;
     char said[4096];
     bool open, ready;
+    int first_waits; /* at the first cap that came into force: caps waited; -1: none */
 };
 
 static uint64_t clock_of(void *user)
@@ -91,9 +93,22 @@ static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
+static void note_first(struct scene *s, const struct caps_what *what)
+{
+    struct caps_view v;
+
+    if (!s->caps || s->first_waits >= 0 || what->event != CAPS_EVENT_CAP)
+        return;
+    caps_look(s->caps, what->board, &v);
+    if (what->enforced_mw && what->enforced_mw < v.bounds.original_mw)
+        s->first_waits = v.waiting;
+}
+
 static void on_caps(const struct caps_what *what, void *user)
 {
     struct scene *s = user;
+
+    note_first(s, what);
 
     if (s->tunings)
         tunings_on_caps(s->tunings, what);
@@ -186,12 +201,14 @@ static bool scene_open(struct scene *s)
     struct sim_machine machine;
     uw_error err = {""};
 
-    *s = (struct scene){0};
+    *s = (struct scene){.first_waits = -1};
     int r = loop_new_virtual(1000000000, 1700000000, &s->loop, &err);
     if (r >= 0)
         r = sim_machine_builtin("v100", BOARDS, &machine, &err);
     for (size_t i = 0; traits && i < BOARDS; i++)
         machine.board[i].trait = traits[i];
+    if (set_latency_ns)
+        machine.set_latency_ns = set_latency_ns;
     if (r >= 0)
         r = virtual_world_new(s->loop, &machine, 1, &s->world, &err);
     struct gpu_open_opts gpu = {.clock = {clock_of, s->loop}, .backend_user = s->world};

@@ -412,6 +412,55 @@ static void test_refused(void)
     scene_free(s);
 }
 
+/* ---- steps at a first cap ---- */
+
+static const struct caps_work on_its_way = {
+    .peak_w = 260, .counted = true, .progressing = true};
+
+/* Steps that were done before the first cap was there do not end the stay. */
+static void test_steps_before(void)
+{
+    struct scene *s = begin("steps before the first cap", 0, &conf);
+
+    scene_actuator(s);
+    caps_work(s->caps, 0, &on_its_way);
+    claim(s, 0, CLAIM_NAMED, 200);
+    answer(s, 0, ACTUATOR_DONE, W(300), "");
+    is_asked(2, LIMIT, W(234), "the first cap is asked for");
+    caps_work(s->caps, 0, &on_its_way);
+    pass(s, 5);
+    is_asked(2, LIMIT, W(234), "steps while its answer is due: nothing more is asked");
+    ok(look(s, 0).waiting, "the stay has not begun");
+    answer(s, 1, ACTUATOR_UNKNOWN, 0, "it broke");
+    caps_work(s->caps, 0, &on_its_way);
+    pass(s, 0.6);
+    is_asked(3, LIMIT, W(234), "it failed: asked for again");
+    answer(s, 2, ACTUATOR_DONE, W(234), "");
+    pass(s, 5);
+    ok(act->n == 3 && look(s, 0).waiting, "in force: the stay");
+    caps_work(s->caps, 0, &on_its_way);
+    pass(s, 1);
+    ok(act->n > 3 && act->asked[3].mw == W(233), "steps with it: on the way");
+    scene_free(s);
+}
+
+/* Root allows no cap so high: nothing of ours is in force, nothing to wait with. */
+static void test_steps_refused(void)
+{
+    struct scene *s = begin("steps where the first cap is refused", 0, &conf);
+
+    scene_actuator(s);
+    caps_work(s->caps, 0, &on_its_way);
+    claim(s, 0, CLAIM_NAMED, 200);
+    answer(s, 0, ACTUATOR_DONE, W(300), "");
+    answer(s, 1, ACTUATOR_REFUSED, W(300), "more than 220 W");
+    caps_work(s->caps, 0, &on_its_way);
+    pass(s, 5);
+    ok(act->n > 2 && act->asked[2].mw < W(234), "lower is asked for: %u mW",
+       act->asked[2].mw);
+    scene_free(s);
+}
+
 /* ---- answers to a hold ---- */
 
 static void test_hold(void)
@@ -564,6 +613,8 @@ int main(void)
     test_clamped();
     test_unknown();
     test_refused();
+    test_steps_before();
+    test_steps_refused();
     test_hold();
     test_events();
     test_late();

@@ -344,6 +344,22 @@ static void test_first_step_refused(void)
     scene_free(s);
 }
 
+/* The same where steps are counted: no stay waits for them under no lock. */
+static void test_first_step_refused_counted(void)
+{
+    struct scene *s = bounded_scene("a refused first step, steps counted", 1200, 0);
+    const struct caps_work work = {.counted = true, .progressing = true};
+    uint64_t id = clock_claim(s, 0, CLAIM_NAMED, 1005);
+
+    for (int i = 0; i < 90; i++) {
+        pass(s, 0.5);
+        caps_work(s->caps, 0, &work);
+    }
+    is_int((int)look(s, 0).clock.locked_mhz, 1005, "the way goes on to what may be");
+    is_met(s, 0, id, CAPS_MET, "in force");
+    scene_free(s);
+}
+
 static void test_first_cap_refused(void)
 {
     struct scene *s = bounded_scene("a first cap that is refused", 0, 200);
@@ -505,6 +521,7 @@ int main(void)
     test_troubles();
     test_too_low();
     test_first_step_refused();
+    test_first_step_refused_counted();
     test_first_cap_refused();
     test_no_silent_way();
     test_reset_at_once();
