@@ -79,15 +79,16 @@ static void tell_other(struct caps_board *b, enum caps_cause cause, uint32_t mw)
     b->caps->on_event(&what, b->caps->user);
 }
 
-/* Another's limit, counted once however often it is seen. */
+/* Another's limit, counted once however often it is seen; 0: the next sample tells it. */
 static enum caps_cause note_other(struct caps_board *b, uint32_t mw,
                                   enum actuator_why why)
 {
     enum caps_cause cause = cause_of(b, mw, why);
 
-    if (mw != b->other_mw)
+    if (mw && mw != b->other_mw) {
         tell_other(b, cause, mw);
-    b->other_mw = mw;
+        b->other_mw = mw;
+    }
     return cause;
 }
 
@@ -127,8 +128,9 @@ static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t 
 void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
 {
     uint64_t now = loop_now_ns(b->caps->loop);
-    uint32_t mw = what->enforced_mw;
-    char text[200];
+    /* One that was left alone already comes back without its value. */
+    uint32_t mw = what->enforced_mw ? what->enforced_mw : b->other_mw;
+    char text[200], limit[32] = "";
 
     if (b->link == LINK_HOLDING || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
         return; /* the answer and the event tell the same */
@@ -144,15 +146,16 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     b->again = true;
     b->unrestored = false;
     b->retry_ns = now + wait_ns;
-    if (mw)
-        caps_tell_cap(b, mw, "");
+    if (what->enforced_mw)
+        caps_tell_cap(b, what->enforced_mw, "");
     if (!wait_ns) {
         (void)snprintf(text, sizeof text, "%s: set again at once", cause_text(cause));
         caps_set_state(b, CAPS_HOLDING, text);
         return;
     }
-    (void)snprintf(text, sizeof text, "%s: %" PRIu32 " mW; %s in %.0f s",
-                   cause_text(cause), mw,
+    if (mw)
+        (void)snprintf(limit, sizeof limit, ": %" PRIu32 " mW", mw);
+    (void)snprintf(text, sizeof text, "%s%s; %s in %.0f s", cause_text(cause), limit,
                    b->caps->conf.others == CAPS_REASSERT ? "overwritten" : "tried again",
                    s_of_ns(wait_ns));
     caps_set_state(b, CAPS_YIELDED, text);

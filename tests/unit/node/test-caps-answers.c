@@ -493,6 +493,30 @@ static void test_hold(void)
 
 /* ---- events, and answers that come too late ---- */
 
+/* The actuator leaves another's limit alone, and has no value to say. */
+static void test_yield_unsaid(void)
+{
+    struct scene *s = begin("another's limit, its value not said", 0, &conf);
+    struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED,
+                                .enforced_mw = W(250),
+                                .requested_mw = W(250)};
+
+    scene_actuator(s);
+    claim(s, 0, CLAIM_HARD, 200);
+    answer(s, 0, ACTUATOR_YIELDED, 0, "left alone");
+    is_state(s, 0, CAPS_YIELDED, "left alone");
+    ok(!strstr(look(s, 0).text, " 0 mW") && told(s, CAPS_EVENT_OTHER) == 0,
+       "no value is made up: '%s'", look(s, 0).text);
+    sample.began_ns = sample.at_ns = loop_now_ns(s->loop) + NS_PER_S;
+    caps_seen(s->caps, 0, &sample);
+    caps_seen(s->caps, 0, &sample);
+    ok(told(s, CAPS_EVENT_OTHER) == 1 &&
+           last_told(s, CAPS_EVENT_OTHER)->enforced_mw == W(250) &&
+           look(s, 0).bounds.original_mw == W(250),
+       "the next sample tells it, once");
+    scene_free(s);
+}
+
 static void test_events(void)
 {
     struct scene *s = begin_held("what the actuator tells");
@@ -616,6 +640,7 @@ int main(void)
     test_steps_before();
     test_steps_refused();
     test_hold();
+    test_yield_unsaid();
     test_events();
     test_late();
     test_reloaded();

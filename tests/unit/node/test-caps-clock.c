@@ -476,6 +476,37 @@ static void test_unconfirmed(void)
     scene_free(s);
 }
 
+/* Another's limit, and the lock cannot be reset at first: theirs is left alone, by its
+ * right value, told once.
+ */
+static void test_yield_unreset(void)
+{
+    struct scene *s = bounded_scene("another's limit, a reset that fails", 0, 0);
+
+    clock_claim(s, 0, CLAIM_HARD, 900);
+    claim(s, 0, CLAIM_HARD, 250);
+    pass(s, 3);
+    root.reset_r = -EIO;
+    fault(s, "0 limit 200W");
+    pass(s, 3);
+    is_state(s, 0, CAPS_LOST, "the hold is over, our lock not reset");
+    root.reset_r = 0;
+    for (int i = 0; i < 60 && look(s, 0).state != CAPS_YIELDED; i++)
+        pass(s, 0.5);
+    is_state(s, 0, CAPS_YIELDED, "then theirs is left alone");
+    pass(s, 2);
+    struct caps_view v = look(s, 0);
+    bool right = true;
+    for (size_t i = 0; i < s->n_told; i++)
+        right &= s->told[i].event != CAPS_EVENT_OTHER ||
+                 (s->told[i].enforced_mw == W(200) && !strstr(s->told[i].text, " 0 mW"));
+    ok(right && !strstr(v.text, " 0 mW"), "by its value: '%s'", v.text);
+    is_int((int)changes(s, 0), 1, "counted once");
+    ok(v.bounds.original_mw == W(200) && v.enforced_mw == W(200),
+       "and is the original now");
+    scene_free(s);
+}
+
 /* A reset waits not even for the limit's, when nothing wants the board any more. */
 static void test_reset_beside_refused_cap(void)
 {
@@ -525,6 +556,7 @@ int main(void)
     test_first_cap_refused();
     test_no_silent_way();
     test_reset_at_once();
+    test_yield_unreset();
     test_reset_beside_refused_cap();
     test_steps_before();
     test_unconfirmed();
