@@ -346,7 +346,7 @@ def kill_several(t, w):
 def others_limits(t, w):
     c = w.capped(0)
     w.nvml.set(0, 180000)
-    heard = c.hear("event yielded", 3)
+    heard = c.hear("event yielded")
     t.ok("180000" in heard and "200000" in heard, "an administrator's limit is seen and named", heard)
     t.ok(" yielded " in c.ask("set", w.uuid[0], 150000), "after that nothing is set any more")
     t.ok(" yielded " in c.ask("hold", w.uuid[0]), "nor held")
@@ -367,7 +367,7 @@ def others_limits(t, w):
     c = w.capped(0)
     os.kill(c.actuator, signal.SIGSTOP)
     w.nvml.set(0, 180000)
-    uwtest.wait_for(lambda: not w.entry(0), 6)
+    uwtest.wait_for(lambda: not w.entry(0))
     t.equal(w.nvml.limit(0), 180000, "nor by a keeper's recovery")
     c.close()
     w.nvml.set(0, ORIGINAL)
@@ -398,7 +398,7 @@ def other_times(t, w):
 
     c = w.capped(0)
     w.node.fault("all", "reload")
-    heard = c.hear("event yielded", 4)
+    heard = c.hear("event yielded")
     t.ok("driver was loaded anew" in heard, "a reload while capped is named", heard)
     c.close()
     t.ok(w.nvml.limit(0) != CAP and not w.entry(0), "and nothing is undone")
@@ -436,27 +436,26 @@ def faults(t, w):
     line = c.ask("set", w.uuid[0], 190000)
     t.ok(" denied " in line and f" {CAP} " in line, "a write refused later: the old cap stays", line)
     c.tell("release", w.uuid[0])
-    line = c.hear(f"release {w.uuid[0]}", 6)
+    line = c.hear(f"release {w.uuid[0]}")
     t.ok(" unknown " in line, "a release that is refused is not called done", line)
     w.node.fault(0, "accept")
-    t.ok(w.back(0, seconds=8) is not None, "it goes on trying until the original is back")
+    t.ok(w.back(0, seconds=20) is not None, "it goes on trying until the original is back")
 
     for i in (1, 2):
         c.ask("hold", w.uuid[i])
         c.ask("set", w.uuid[i], CAP)
     w.node.fault(1, "hang")
     c.tell("set", w.uuid[1], 190000)
-    t0 = time.monotonic()
     line = c.ask("set", w.uuid[2], 190000)
-    t.ok(" done " in line and time.monotonic() - t0 < 1.5,
-         "a board that hangs does not delay another", f"{line} {time.monotonic() - t0}")
-    line = c.hear(f"set {w.uuid[1]}", 6)
+    t.ok(" done " in line and not any(heard.startswith("set") for heard in c.lines),
+         "a board that hangs does not delay another: its own answer is yet to come", f"{line} {c.lines}")
+    line = c.hear(f"set {w.uuid[1]}")
     t.ok(" unknown " in line, "its own set is answered: unknown", line)
     w.node.fault(1, "release")
     t.ok(w.back(1) is not None, "when it answers again, its original is back")
 
     w.node.fault(2, "lost")
-    t.ok(c.hear("event lost", 4), "a board that falls off the bus is told")
+    t.ok(c.hear("event lost"), "a board that falls off the bus is told")
     c.close()
     t.ok(w.entry(2), "its entry waits")
     w.node.fault(2, "found")
@@ -479,7 +478,7 @@ def two_at_once(t, w):
     os.kill(c.p.pid, signal.SIGSTOP)
     took = w.back(0)
     os.kill(c.p.pid, signal.SIGCONT)
-    t.ok(took is not None and c.hear("event lease", 3), "a command that was stopped hears of its lease")
+    t.ok(took is not None and c.hear("event lease"), "a command that was stopped hears of its lease")
     t.ok(" done " in c.ask("hold", w.uuid[0]), "and may hold its board again")
     c.close()
 
@@ -535,18 +534,18 @@ def links(t, w):
     shutil.rmtree(loose)
 
 
-def main():
-    t = uwtest.Tap()
+def play(t, *parts):
+    """Parts of the test, one after the other, in a world of their own."""
     with uwtest.Node(machine=MACHINE) as node:
         w = World(node)
-        kill_steps(t, w)
-        kill_several(t, w)
-        others_limits(t, w)
-        other_times(t, w)
-        faults(t, w)
-        two_at_once(t, w)
-        words(t, w)
-        links(t, w)
+        for part in parts:
+            part(t, w)
+
+
+def main():
+    t = uwtest.Tap()
+    uwtest.together(lambda: play(t, kill_steps, two_at_once), lambda: play(t, kill_several, words, links),
+                    lambda: play(t, others_limits, other_times), lambda: play(t, faults))
     t.done()
 
 

@@ -150,10 +150,13 @@ class Node:
 
     def __enter__(self):
         self.tmp = tempfile.mkdtemp(prefix="uw-")
-        os.chmod(self.tmp, 0o755)  # other users of the node look in, too
+        # Pages of progress lie in memory alone.
+        self.runtime = tempfile.mkdtemp(prefix="uw-", dir="/dev/shm" if os.access("/dev/shm", os.W_OK) else None)
+        for path in (self.tmp, self.runtime):
+            os.chmod(path, 0o755)  # other users of the node look in, too
         for name, mode in (("run", 0o700), ("run-other", 0o777)):
-            os.mkdir(os.path.join(self.tmp, name))
-            os.chmod(os.path.join(self.tmp, name), mode)
+            os.mkdir(os.path.join(self.runtime, name))
+            os.chmod(os.path.join(self.runtime, name), mode)
         self.state = self.state or os.path.join(self.tmp, "world")
         if self.machine is not None:
             path = os.path.join(self.tmp, "machine.yaml")
@@ -161,7 +164,7 @@ class Node:
             self.args += ["--machine", path]
         p = self.sim("start", *self.args)
         if p.returncode:
-            shutil.rmtree(self.tmp, ignore_errors=True)
+            self.remove()
             raise RuntimeError(f"underwatt-sim start: {p.returncode}: {p.stderr}")
         self.pid = self.status()["pid"]
         return self
@@ -177,7 +180,11 @@ class Node:
                 if stream:
                     stream.close()
         self.stop()
-        shutil.rmtree(self.tmp, ignore_errors=True)
+        self.remove()
+
+    def remove(self):
+        for path in (self.tmp, self.runtime):
+            shutil.rmtree(path, ignore_errors=True)
 
     def sim(self, *args, **kw):
         """underwatt-sim itself, about this node."""
@@ -191,7 +198,7 @@ class Node:
                if k not in ("CUDA_VISIBLE_DEVICES", "UNDERWATT_PROGRESS", "UNDERWATT_NVML")}
         env["PATH"] = programs_path()
         # What a killed program leaves there goes with the node.
-        env["XDG_RUNTIME_DIR"] = os.path.join(self.tmp, "run-other" if other else "run")
+        env["XDG_RUNTIME_DIR"] = os.path.join(self.runtime, "run-other" if other else "run")
         env.update({k: str(v) for k, v in more.items()})
         return env
 
