@@ -72,6 +72,7 @@ class Run:
         except subprocess.TimeoutExpired:
             self.p.kill()
             self.p.wait()
+            self.report = {}
             return None
         try:
             self.report = json.loads((self.files / "json").read_text())
@@ -80,10 +81,21 @@ class Run:
         return self.p.returncode
 
     def back(self):
-        return uwtest.wait_for(lambda: all(mw in (V100, 260000) for mw in self.limits()), 5, 0.1)
+        return uwtest.wait_for(lambda: all(mw in (V100, 260000) for mw in self.limits()), 20, 0.1)
 
     def __repr__(self):
         return f"exit {self.p.returncode}, limits {self.limits()}\n{self.said()[-2500:]}"
+
+
+def narrow(start, half, tries=3):
+    """A run whose report is told within half; a busy machine puts a window's steps aside, and
+    then its interval is wide, which is right and shows nothing: again."""
+    for _ in range(tries):
+        run = start()
+        run.end()
+        if (run.report.get("saved") or {"half": 1})["half"] < half:
+            break
+    return run
 
 
 # ---- the search against the oracle ----
@@ -109,10 +121,9 @@ def searched(node, i, board, workload, goal, steps):
     curve = oracle(board, workload)
     t_ref, e_ref = curve[max(curve)]
     best = min(curve, key=lambda mw: value(goal, curve[mw][1] / e_ref, curve[mw][0] / t_ref))
-    run = Run(node, [i], "--goal", goal, cmd=train([i], steps, workload))
-    code = run.end()
+    run = narrow(lambda: Run(node, [i], "--goal", goal, cmd=train([i], steps, workload)), 0.2)
     name = f"{board} {workload} {goal}"
-    yield code == 0 and "simulated training done" in (run.files / "out").read_text(), f"{name}: CMD's status", repr(run)
+    yield run.p.returncode == 0 and "simulated training done" in (run.files / "out").read_text(), f"{name}: CMD's status", repr(run)
     held = run.report.get("held_mw")
     if not held:
         yield False, f"{name}: a cap is held", repr(run)
@@ -133,10 +144,15 @@ def searched(node, i, board, workload, goal, steps):
 
 
 def several_boards(node, boards):
-    run = Run(node, boards, "--cap", "60%", cmd=train(boards, 450))
-    low = run.until(lambda: run.limits() == [180000] * len(boards))
-    yield low, "--cap 60%: 180 W of 300 W on every board of the job", repr(run)
-    yield run.end() == 0 and run.back(), "--cap 60%: the originals are back", repr(run)
+    low = []
+
+    def start():
+        run = Run(node, boards, "--cap", "60%", cmd=train(boards, 450))
+        low.append(run.until(lambda: run.limits() == [180000] * len(boards)))
+        return run
+    run = narrow(start, 0.1)
+    yield all(low), "--cap 60%: 180 W of 300 W on every board of the job", repr(run)
+    yield run.p.returncode == 0 and run.back(), "--cap 60%: the originals are back", repr(run)
     s = run.report.get("saved")
     yield s and 0.1 < s["fraction"] < 0.4 and s["half"] < 0.1, f"--cap 60%: what it saved: {s and s['fraction']:.3f}", repr(run)
 
@@ -251,7 +267,7 @@ def fault(node, boards, kind, undo, heard, restored=(0, 1)):
         f"{kind}: told, and of which board", repr(run)
     yield run.report["restored"] is True and "NOT RESTORED" not in run.said(), \
         f"{kind}: over by the end, so the report has nothing left to tell", repr(run)
-    back = uwtest.wait_for(lambda: all(run.limits()[k] == V100 for k in restored), 8, 0.1)
+    back = uwtest.wait_for(lambda: all(run.limits()[k] == V100 for k in restored), 20, 0.1)
     yield back, f"{kind}: the originals are back (the other board was at {other // 1000} W meanwhile)", repr(run)
 
 
@@ -266,8 +282,8 @@ def refused(node, boards):
               cmd=["sh", "-c", " ".join(train(boards, 500)) + "; exit 12"])
     low = run.until(lambda: max(run.limits()) < 230000)
     node.fault(boards[0], "refuse")
-    told = run.until(lambda: "no more caps" in run.said(), 10)
-    other = run.until(lambda: run.limits()[1] == V100, 5)
+    told = run.until(lambda: "no more caps" in run.said(), 20)
+    other = run.until(lambda: run.limits()[1] == V100, 20)
     why = f"no more caps: {node.board(boards[0])['uuid']}: "
     yield low and told and why in run.said() and "ermission" in run.said(), \
         "refuse: no further caps, which board, and why", repr(run)
@@ -435,12 +451,13 @@ def bad_input(node):
 
 def results(name, case, *args):
     """All that a case finds; one that breaks off is a failure, too."""
-    found = []
+    found, began = [], time.monotonic()
     try:
         for one in case(*args):
             found.append(one)
     except (KeyError, TypeError, OSError, RuntimeError, subprocess.SubprocessError) as e:
         found.append((False, f"{name}: broke off", repr(e)))
+    print(f"# {name}: {time.monotonic() - began:.0f} s", flush=True)
     return found
 
 
@@ -449,17 +466,17 @@ def main():
     only = sys.argv[1:]
     with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
             uwtest.Node(machine=MACHINE, speed=SPEED / 2) as slow:  # noise grows with the speed
-        cases = {
-            "oracle1": (searched, slow, 0, "v100", "resnet50", "edp", 1100),
+        cases = {    # the longest first
             "oracle2": (searched, slow, 1, "v100", "vgg19", "energy", 700),
             "oracle3": (searched, slow, 24, "rtx6000", "inception4", "eds:2", 700),
             "changes_load": (changes_load, node, 3),
+            "unseen": (unseen, slow, 25),
+            "oracle1": (searched, slow, 0, "v100", "resnet50", "edp", 1100),
             "changes": (changes, node, 4),
+            "several": (several_boards, slow, [7, 8]),
             "silent-goal": (silent, node, 5, "--goal", "edp"),
             "silent-bound": (silent, node, 23, "--goal", "slowdown:1.1"),
-            "unseen": (unseen, slow, 25),
             "silent-cap": (silent, node, 6, "--cap", "210"),
-            "several": (several_boards, node, [7, 8]),
             "fixed": (fixed, node, 9),
             "lost": (fault, node, [10, 11], "lost", "found", ["lost"]),
             "hang": (fault, node, [12, 13], "hang", "release", ["a call hangs"]),
@@ -475,7 +492,7 @@ def main():
             "bad_input": (bad_input, node),
         }
         begin = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(5) as pool:
+        with concurrent.futures.ThreadPoolExecutor(7) as pool:
             jobs = [pool.submit(results, name, *c) for name, c in cases.items()
                     if not only or name in only]
             for job in jobs:
