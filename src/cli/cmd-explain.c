@@ -73,6 +73,27 @@ static void print_claims(const struct json_value *claims)
     }
 }
 
+/* "12 alice: edp: holds 184 W" */
+static void print_jobs(const struct json_value *jobs)
+{
+    for (size_t i = 0; i < json_count(jobs); i++) {
+        const struct json_value *j = json_at(jobs, i);
+        const char *user = take_text(j, "user"), *goal = take_text(j, "goal");
+        const char *state = take_text(j, "state");
+        char who[80], text[400];
+        if (*user)
+            (void)snprintf(who, sizeof who, "%s", user);
+        else
+            (void)snprintf(who, sizeof who, "uid %llu",
+                           (unsigned long long)take_u64(j, "uid"));
+        (void)snprintf(text, sizeof text, "%llu %s: %s%s%.250s",
+                       (unsigned long long)take_u64(j, "id"), who, goal,
+                       *goal ? ": " : "", *state ? state : "measured only");
+        (void)fputs(i == 0 ? "  jobs       " : "             ", stdout);
+        text_wrap(stdout, 13, 13, text);
+    }
+}
+
 static void print_withdrawn(const struct json_value *lost)
 {
     const char *text = take_text(lost, "text");
@@ -153,6 +174,7 @@ static void print_board(const struct json_value *v)
     text_wrap(stdout, 13, 13, take_text(cap, "why"));
     print_ramp(v);
     print_claims(json_get(v, "claims"));
+    print_jobs(json_get(v, "jobs"));
     if (json_get(v, "withdrawn"))
         print_withdrawn(json_get(v, "withdrawn"));
     printf("  floor      %s", isnan(take_mw(v, "floor_mw"))

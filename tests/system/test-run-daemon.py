@@ -117,6 +117,7 @@ def other_writer(t, node, _):
     t.ok(state, "the daemon's job waits for the board", jobs(node))
     p = node.run("underwatt", "explain", "5")
     t.ok("held by another Underwatt, process" in p.stdout, "`underwatt explain` says who has it", p.stdout)
+    t.ok(": waits for its boards" in p.stdout, "and which job waits", p.stdout)
     t.equal(limit(node, 5), 200000, "it keeps its cap")
     t.equal(local.p.wait(60), 0, "the local run ends")
     t.ok(wait(lambda: limit(node, 5) == 160000, 60), "then it is the daemon's turn", [limit(node, 5), jobs(node)])

@@ -142,6 +142,29 @@ static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
     json_out_end(o);
 }
 
+/* Who computes there and how their searches stand: why there may be no claim at all. */
+static void jobs(struct json_out *o, const struct node_view *v,
+                 const struct view_board *b)
+{
+    json_out_array(o, "jobs");
+    for (size_t k = 0; k < v->n_jobs; k++) {
+        const struct view_job *j = &v->job[k];
+        bool here = false;
+        for (size_t i = 0; i < b->n_jobs; i++)
+            here |= b->job[i] == j->job->id;
+        if (!here)
+            continue;
+        json_out_object(o, NULL);
+        json_out_int(o, "id", (int64_t)j->job->id);
+        json_out_text(o, "user", j->job->user[0] ? j->job->user : NULL);
+        json_out_int(o, "uid", j->job->uid);
+        json_out_text(o, "goal", j->search.goal[0] ? j->search.goal : NULL);
+        json_out_text(o, "state", j->search.on ? j->search.state : NULL);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
 void show_explain(struct json_out *o, const struct node_view *v, size_t i)
 {
     const struct view_board *b = &v->board[i];
@@ -166,6 +189,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     for (size_t k = 0; c->claims && k < c->claims->n; k++)
         show_claim(o, v, i, &c->claims->claim[k]);
     json_out_end(o);
+    jobs(o, v, b);
     if (b->lost_ns) {
         json_out_object(o, "withdrawn");
         show_utc(o, "utc", v->utc_ns - (int64_t)(v->now_ns - b->lost_ns));
