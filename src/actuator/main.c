@@ -26,6 +26,7 @@
 #include "gpu/nvml/nvml.h"
 #include "gpu/rapl/rapl.h"
 #include "io/loop.h"
+#include "io/realtime.h"
 
 enum {
     OK = 0,
@@ -51,6 +52,7 @@ struct program {
     struct rules rules;
     char notify[108]; /* NOTIFY_SOCKET of a service */
     struct heart *heart;
+    bool realtime;
 
     struct loop *loop;
     void *lib;
@@ -140,9 +142,20 @@ static int on_linger(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
+/* A driver that does not come back may be computing. */
+static void leave_realtime(struct program *p)
+{
+    if (!p->realtime || !p->guard || !guard_hanging(p->guard))
+        return;
+    p->realtime = false;
+    realtime_end();
+    say("a call hangs in the driver: back to the normal class", NULL);
+}
+
 static void on_change(void *user)
 {
     struct program *p = user;
+    leave_realtime(p);
     bool idle = !p->guard || guard_is_idle(p->guard);
 
     if (p->phase == PHASE_RECOVERY &&
@@ -313,6 +326,21 @@ static int open_counters(struct program *p, uw_error *err)
     return 0;
 }
 
+/* Limits are written for budgets, too, while jobs keep every processor busy.  In a world
+ * that is sped up it would take the jobs' and the simulator's time.
+ */
+static void enter_realtime(struct program *p)
+{
+    static const char lost[] = "underwatt-actuator: computed for too long without "
+                               "waiting: back to the normal class\n";
+    const char *text = nvml_about(p->lib)->clock;
+    struct loop_clock clock = {.speed = 1};
+
+    if (text[0] && (loop_clock_parse(text, &clock, NULL) < 0 || clock.speed > 1))
+        return;
+    p->realtime = p->rules.realtime && realtime_begin(REALTIME_ALL, lost) == 0;
+}
+
 /* Nobody has been heard and no worker has been started: what is open stays open, the rest
  * is given up.
  */
@@ -327,8 +355,10 @@ static int lock_down(struct program *p, uw_error *err)
     r = open_counters(p, err);
     if (r == 0)
         r = open_listener(p, err);
-    if (r == 0)
+    if (r == 0) {
+        enter_realtime(p);
         r = sandbox_drop_capabilities(err);
+    }
     if (r == 0)
         r = sandbox_filter(err);
     return r;

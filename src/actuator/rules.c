@@ -17,13 +17,14 @@
 
 struct rules rules_default(void)
 {
-    return (struct rules){.grace_ns = RULES_GRACE_S * NS_PER_S};
+    return (struct rules){.grace_ns = RULES_GRACE_S * NS_PER_S, .realtime = true};
 }
 
 /* What stands in the file; NULL: not given. */
 struct rules_file {
     const struct yaml_node *clients, *boards, *range, *clocks;
     uint64_t grace_ns;
+    bool realtime;
     const char *library, *powercap;
 };
 
@@ -35,6 +36,7 @@ static const struct yaml_key file_keys[] = {
     {"range", YAML_TYPE_NODE, FIELD(range), false, 0, 0, NULL},
     {"clocks", YAML_TYPE_NODE, FIELD(clocks), false, 0, 0, NULL},
     {"grace", YAML_TYPE_DURATION, FIELD(grace_ns), false, 0, RULES_GRACE_MAX_S, NULL},
+    {"realtime", YAML_TYPE_BOOL, FIELD(realtime), false, 0, 0, NULL},
     {"library", YAML_TYPE_TEXT, FIELD(library), false, 0, 0, NULL},
     {"powercap", YAML_TYPE_TEXT, FIELD(powercap), false, 0, 0, NULL},
     {NULL, 0, 0, false, 0, 0, NULL},
@@ -263,7 +265,7 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
 {
     auto_(yaml_free) struct yaml *doc = NULL;
     struct rules rules = rules_default();
-    struct rules_file file = {.grace_ns = rules.grace_ns};
+    struct rules_file file = {.grace_ns = rules.grace_ns, .realtime = rules.realtime};
 
     int r = yaml_read(name, text, len, &doc, err);
     if (r < 0)
@@ -284,6 +286,7 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
         r = read_path(root, "powercap", file.powercap, rules.powercap,
                       sizeof rules.powercap, err);
     rules.grace_ns = file.grace_ns;
+    rules.realtime = file.realtime;
     if (r == 0)
         *ret = rules;
     return r < 0 ? r : 0;

@@ -25,6 +25,7 @@ struct rules {
     uid_t client[RULES_CLIENTS_MAX]; /* who may connect besides root and our own uid */
     size_t n_clients;
     struct core_rules boards;
+    bool realtime; /* its threads are of a real-time class where they may */
     uint64_t grace_ns;
     char library[512];  /* NVML; "" the system's */
     char powercap[512]; /* the processors' counters; "" the kernel's */

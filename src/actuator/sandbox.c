@@ -274,6 +274,8 @@ static int add_partial(filter_ptr filter)
         {"tgkill", 1, {SCMP_A0(SCMP_CMP_EQ, self)}}, /* abort() */
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}},
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME)}},
+        /* Down to the normal class, never up: io/realtime.h. */
+        {"sched_setscheduler", 1, {SCMP_A1(SCMP_CMP_EQ, SCHED_OTHER)}},
         {"prlimit64", 1, {SCMP_A2(SCMP_CMP_EQ, 0)}}, /* asks, sets nothing */
     };
     /* clang-format on */

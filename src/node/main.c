@@ -19,13 +19,13 @@
 #include "gpu/nvml/nvml.h"
 #include "gpu/rapl/rapl.h"
 #include "io/file.h"
+#include "io/realtime.h"
 #include "node/config.h"
 #include "node/doors.h"
 #include "node/lockfile.h"
 #include "node/node.h"
 #include "node/notify.h"
 #include "node/privileges.h"
-#include "node/realtime.h"
 #include "node/token-command.h"
 
 enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: start me anew */ };
@@ -65,6 +65,10 @@ struct program {
     struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
     bool ready, ending;
 };
+
+static const char realtime_lost[] =
+    "<4>event=realtime-lost reason=\"the loop has computed for too long without "
+    "waiting\" in_force=normal\n";
 
 static const char help[] =
     "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR]\n"
@@ -354,8 +358,8 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
         log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
                   log_quote(told.text).text);
     /* In a world that is sped up it would take the jobs' and the simulator's time. */
-    bool realtime =
-        p->config.node.realtime && !(loop_speed(p->loop) > 1) && realtime_begin() == 0;
+    bool realtime = p->config.node.realtime && !(loop_speed(p->loop) > 1) &&
+                    realtime_begin(REALTIME_FIRST, realtime_lost) == 0;
     log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d class=%s socket=%s",
               UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
               log_quote(p->config.api.socket).text);

@@ -226,6 +226,26 @@ def graces(t, node, user):
         s.end(t, f"grace {grace}")
 
 
+def may_realtime():
+    """Whether a process of ours may have the lowest real-time priority."""
+    code = "import os; os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))"
+    return subprocess.run([sys.executable, "-c", code], stderr=subprocess.DEVNULL, check=False).returncode == 0
+
+
+def classes(t, node, user):
+    """The actuator's threads go before everybody of the normal class, unless root says no."""
+    for config, want in (("realtime: true\n", os.SCHED_RR), ("realtime: false\n", os.SCHED_OTHER)):
+        if want == os.SCHED_RR and not may_realtime():
+            t.skip("a real-time class", "no right to one here")
+            continue
+        s = Start(node, *user, config=config)
+        t.ok(s.capped(), f"{config.strip()}: a cap", s.said())
+        pid = s.pid_of("actuator")
+        got = [os.sched_getscheduler(int(tid)) for tid in os.listdir(f"/proc/{pid}/task")]
+        t.ok(len(got) > 1 and set(got) == {want}, f"all {len(got)} threads have class {want}", got)
+        s.end(t, config.strip())
+
+
 def endings(t, node, user):
     for status, want in (("0", 0), ("2", 2)):
         s = Start(node, *user, status=status)
@@ -264,6 +284,7 @@ def main():
         life(t, node, "nobody" if root else "")
         killed(t, node, user)
         graces(t, node, user)
+        classes(t, node, user)
         endings(t, node, user)
         t.ok(not list(pathlib.Path(node.state, "actuator").glob("*.cap")), "no entry is left")
     t.done()

@@ -25,17 +25,20 @@ static void test_whole(void)
 
     is_int(parse("clients: [watt, 77]\nboards: [GPU-1, GPU-2]\nrange: {from: 60 %, to: "
                  "280 W}\n"
-                 "grace: 20 s\nlibrary: /opt/nvml.so\npowercap: /opt/powercap\n",
+                 "grace: 20 s\nrealtime: false\nlibrary: /opt/nvml.so\npowercap: "
+                 "/opt/powercap\n",
                  &r, &err),
            0, "a whole file %s", err.text);
     ok(r.n_clients == 2 && r.client[0] == 990 && r.client[1] == 77, "clients");
-    ok(r.boards.listed && r.boards.n_boards == 2 && r.grace_ns == 20 * NS_PER_S,
+    ok(r.boards.listed && r.boards.n_boards == 2 && r.grace_ns == 20 * NS_PER_S &&
+           !r.realtime,
        "the rest");
     is_str(r.library, "/opt/nvml.so", "library");
     is_str(r.powercap, "/opt/powercap", "powercap");
     is_int(parse("", &r, &err), 0, "an empty file");
     is_str(r.powercap, "", "names no tree");
-    ok(!r.n_clients && !r.boards.listed && r.grace_ns == 10 * NS_PER_S && !r.library[0],
+    ok(!r.n_clients && !r.boards.listed && r.grace_ns == 10 * NS_PER_S && !r.library[0] &&
+           r.realtime,
        "is the defaults");
     is_int(parse("clients: watt\nboards: all\ngrace: 0 s\n", &r, &err), 0, "one client");
     is_int(rules_read("x", "clients: nobody-here\n", 21, NULL, &(struct rules){0}, &err),
@@ -70,6 +73,7 @@ static void test_bad(void)
         {"clocks: {from: 1.2 GHz, to: 900 MHz}\n", -ERANGE, "clocks: from is above to"},
         {"clocks: {at: 900 MHz}\n", -EINVAL, "'at'"},
         {"clocks: [900 MHz]\n", -EINVAL, "actuator.yaml:1: "},
+        {"realtime: 1\n", -EINVAL, "actuator.yaml:1: "},
         {"grace: 10\n", -EINVAL, "actuator.yaml:1: "},
         {"grace: 61 s\n", -ERANGE, "actuator.yaml:1: "},
         {"grace: -1 s\n", -ERANGE, "actuator.yaml:1: "},

@@ -60,6 +60,7 @@ TRY(try_tiocsti, ioctl(0, TIOCSTI, "x"))
 TRY(try_wx, (intptr_t)mmap(NULL, 4096, PROT_WRITE | PROT_EXEC,
                            MAP_PRIVATE | MAP_ANONYMOUS, -1, 0))
 TRY(try_uring, syscall(SYS_io_uring_setup, 1L, NULL))
+TRY(try_realtime, sched_setscheduler(0, SCHED_RR, &(struct sched_param){1}))
 TRY(try_clock, syscall(SYS_settimeofday, NULL, NULL))
 
 static int try_mprotect_x(void)
@@ -101,6 +102,7 @@ static const struct {
     {"memory to write and run", try_wx},
     {"memory made executable", try_mprotect_x},
     {"io_uring", try_uring},
+    {"a real-time class", try_realtime},
     {"the clock", try_clock},
 };
 
@@ -184,6 +186,8 @@ static void in_child(pthread_t early, int *early_result)
        "sockets of this machine");
     ok(loop_works(), "the loop and its workers");
     ok(journal_works(), "what the journal does");
+    ok(sched_setscheduler(0, SCHED_OTHER, &(struct sched_param){0}) == 0,
+       "the way to the normal class");
     errno = 0;
     (void)ioctl(file_fd, 0xc0de4600u | 0x2a);
     ok(errno == ENOTTY, "an ioctl of the driver's goes through: %s", strerror(errno));

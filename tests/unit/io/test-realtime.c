@@ -1,8 +1,8 @@
-/* The loop's class: what the first thread gets and others do not, the way back of one
- * that spins, and nothing at all for who has no right to it.  Each in a process of its
- * own.
+/* The real-time class: what the first thread gets and others do not, or all do, the way
+ * back of one that spins, and nothing at all for who has no right to it.  Each in a
+ * process of its own.
  */
-#include "node/realtime.h"
+#include "io/realtime.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -75,7 +75,7 @@ static int granted(void)
 
     if (class_of(0) != SCHED_OTHER)
         return 2;
-    if (realtime_begin() != 0)
+    if (realtime_begin(REALTIME_FIRST, "lost") != 0)
         return 77; /* a container without CAP_SYS_NICE */
     if (class_of(0) != SCHED_RR)
         return 3;
@@ -92,13 +92,74 @@ static int granted(void)
 /* The way back does not need the right that led there. */
 static int given_up(void)
 {
-    if (realtime_begin() != 0)
+    if (realtime_begin(REALTIME_FIRST, "lost") != 0)
         return 77;
     const struct rlimit none = {0, 0};
     if (setrlimit(RLIMIT_RTPRIO, &none) < 0 || setresuid(NOBODY, NOBODY, NOBODY) < 0)
         return 77;
     (void)close(STDERR_FILENO);
     return comes_back() ? 0 : 7;
+}
+
+/* ---- all threads ---- */
+
+static int gate[2];
+
+static void *wait_there(void *user)
+{
+    char byte;
+
+    (void)!read(gate[0], &byte, 1);
+    *(int *)user = class_of(0);
+    return NULL;
+}
+
+static void *spin(void *user)
+{
+    *(bool *)user = comes_back();
+    return NULL;
+}
+
+/* One that spins takes the others, that wait, back with it. */
+static int all(void)
+{
+    pthread_t waits, spins;
+    int class = -1;
+    bool good = false;
+
+    if (pipe(gate) < 0)
+        return 2;
+    if (realtime_begin(REALTIME_ALL, "lost") != 0)
+        return 77;
+    if (class_of(0) != SCHED_RR)
+        return 3;
+    if (class_of_thread() != SCHED_RR)
+        return 4;
+    (void)close(STDERR_FILENO);
+    if (pthread_create(&waits, NULL, wait_there, &class) != 0 ||
+        pthread_create(&spins, NULL, spin, &good) != 0)
+        return 5;
+    (void)pthread_join(spins, NULL);
+    (void)!write(gate[1], "", 1);
+    (void)pthread_join(waits, NULL);
+    return !good ? 6 : class != SCHED_OTHER ? 7 : class_of(0) != SCHED_OTHER ? 8 : 0;
+}
+
+static int ended(void)
+{
+    pthread_t waits;
+    int class = -1;
+
+    if (pipe(gate) < 0)
+        return 2;
+    if (realtime_begin(REALTIME_ALL, "lost") != 0)
+        return 77;
+    if (pthread_create(&waits, NULL, wait_there, &class) != 0)
+        return 3;
+    realtime_end();
+    (void)!write(gate[1], "", 1);
+    (void)pthread_join(waits, NULL);
+    return class != SCHED_OTHER || class_of(0) != SCHED_OTHER ? 4 : 0;
 }
 
 static int refused(void)
@@ -110,7 +171,7 @@ static int refused(void)
     if (getrlimit(RLIMIT_RTTIME, &before) < 0 || setrlimit(RLIMIT_RTPRIO, &none) < 0 ||
         (geteuid() == 0 && setresuid(NOBODY, NOBODY, NOBODY) < 0))
         return 2;
-    if (realtime_begin() != REALTIME_REFUSED)
+    if (realtime_begin(REALTIME_FIRST, "lost") != REALTIME_REFUSED)
         return 3;
     if (getrlimit(RLIMIT_RTTIME, &after) < 0 || after.rlim_cur != before.rlim_cur)
         return 5;
@@ -126,7 +187,7 @@ static int no_room(void)
 
     if (setrlimit(RLIMIT_RTTIME, &tight) < 0)
         return 2;
-    if (realtime_begin() != REALTIME_REFUSED)
+    if (realtime_begin(REALTIME_FIRST, "lost") != REALTIME_REFUSED)
         return 3;
     return class_of(0) == SCHED_OTHER ? 0 : 4;
 }
@@ -139,6 +200,8 @@ int main(void)
     } cases[] = {
         {"granted: the first thread alone, and back when it spins", granted},
         {"back, with no right left", given_up},
+        {"granted: all threads, and back when one spins", all},
+        {"all threads back when asked for", ended},
         {"refused: nothing has changed", refused},
         {"refused where the guard's limit would kill", no_room},
     };
