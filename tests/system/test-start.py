@@ -243,6 +243,13 @@ def classes(t, node, user):
         pid = s.pid_of("actuator")
         got = [os.sched_getscheduler(int(tid)) for tid in os.listdir(f"/proc/{pid}/task")]
         t.ok(len(got) > 1 and set(got) == {want}, f"all {len(got)} threads have class {want}", got)
+        if want == os.SCHED_RR:
+            node.fault("0", "hang")
+            t.ok(uwtest.wait_for(lambda: "back to the normal class" in s.said(), 30),
+                 "a call hangs in the driver: it is told", s.said())
+            got = [os.sched_getscheduler(int(tid)) for tid in os.listdir(f"/proc/{pid}/task")]
+            t.ok(set(got) == {os.SCHED_OTHER}, "and all threads have the normal class", got)
+            node.fault("0", "release")
         s.end(t, config.strip())
 
 
