@@ -55,6 +55,7 @@ struct tuning {
     struct tuning_memory memory;
     struct tuner_report report; /* of the last tuner, which is gone */
     unsigned saved_windows;
+    double saved_s; /* of training, in all accounts */
     uint32_t saved_held_mw;
     uint64_t saved_ns;
     uint64_t down_steps; /* steps done when a cap or a lock last went down */
@@ -90,6 +91,16 @@ static void soon(struct tunings *ts)
 
 /* ---- state ---- */
 
+/* Training that is booked so far, of all regimes. */
+static double booked_s(const struct tuner_report *r)
+{
+    double s = 0;
+
+    for (size_t i = 0; i < r->n_regimes; i++)
+        s += account_time_s(&r->account[i]);
+    return s;
+}
+
 static void save(struct tuning *t)
 {
     auto_(mem_free) char *text = NULL;
@@ -124,12 +135,16 @@ static void save_what_grew(struct tuning *t, uint64_t now)
     uint32_t held = r->holding ? r->held_mw : 0;
     bool late = s_between(t->saved_ns, now) >= SAVE_S;
 
-    if (held == t->saved_held_mw && (r->windows == t->saved_windows || !late))
+    /* A long way down has no window, but what it saved is booked. */
+    bool grew = r->windows != t->saved_windows || booked_s(r) > t->saved_s;
+
+    if (held == t->saved_held_mw && (!grew || !late))
         return;
     if (held && held != t->saved_held_mw)
         learn(t);
     remember(t);
     save(t);
+    t->saved_s = booked_s(r);
 }
 
 /* Are these the boards that the memory's caps were measured on? */
