@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -495,6 +496,7 @@ int tunings_begin(struct tunings *ts, const struct job_entry *job,
         return fail(err, -ENOMEM, "out of memory");
     t->all = ts;
     t->job = job->id;
+    t->report.busy = NAN; /* until a tuner has looked */
     t->uid = job->uid;
     t->pid = job->pid;
     t->began_ns = loop_now_ns(ts->o.loop);

@@ -4,6 +4,7 @@
  * Usage: test-tuning [CASE]: all without.
  */
 #include <errno.h>
+#include <math.h>
 
 #include "tuning-scene.h"
 
@@ -254,6 +255,12 @@ static void refused(void)
                strstr(err.text, "40 W is outside 150..300 W"),
            "a cap out of range is refused: %s", err.text);
         ok(!tunings_report(s.tunings, 1) && claims_on(&s, 0) == 0, "… nothing stays");
+        ask.cap.mw = 200000;
+        job.boards = 0;
+        ok(tunings_begin(s.tunings, &job, &ask, &err) == 0 &&
+               isnan(tunings_report(s.tunings, 1)->busy),
+           "a job without boards: how busy they are is unknown, not 0 %s", err.text);
+        tunings_forget(s.tunings, 1);
         ok(tunings_page(s.tunings, 1, 0, &err) == -ENOENT, "no page for no job: %s",
            err.text);
     }
