@@ -11,6 +11,7 @@ import shutil
 import socket
 import subprocess
 import sys
+import threading
 import time
 import urllib.parse
 import urllib.request
@@ -310,7 +311,8 @@ def refused_elsewhere(port, folder):
         c.close()
 
 
-valid()
+checked = threading.Thread(target=valid)    # installs the validator, at first
+checked.start()
 with uwtest.Node(board="v100", count=2) as node:
     folder = pathlib.Path(node.tmp, "api")
     mapping = folder / "mapping"
@@ -339,4 +341,5 @@ metrics:
     scraped(d, folder, f"127.0.0.1:{port}")
     t.equal(d.stop(), 0, "ends with 0 while it is being scraped")
     t.ok(re.search("Sanitizer", d.log()) is None, "without a word of a sanitizer", d.log())
+checked.join()
 t.done()

@@ -31,7 +31,7 @@ POLL = """
 import json, socket, sys, time
 path, line, seconds = sys.argv[1], sys.argv[2], float(sys.argv[3])
 began = time.monotonic(); seen = []; n = 0
-while time.monotonic() < began + seconds:
+while not n or time.monotonic() < began + seconds:
     s = socket.socket(socket.AF_UNIX); s.settimeout(8); s.connect(path)
     s.sendall((line + " HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\n\\r\\n").encode()); got = b""
     while True:
@@ -192,21 +192,28 @@ def report_values(text):
             [d["cpu_j"] for d in doc["days"] if d["cpu_j"] is not None], "watts": []}
 
 
+def followed(name, door, line, key):
+    p = as_user(BERT, FOLLOW, door, line, LOOK_S)
+    text, took = json.loads(p.stdout)
+    n = len(re.findall(key, text))
+    attempt(f"{name}: {n} values in {took:.1f} s", text.startswith("HTTP/1.1 200") and
+            (n <= most_values(took) if key == "cpu_mw" and "cpu" in line else n == 0), text[-1500:])
+
+
 def doors(h):
-    polled(h, "GET /v1/node again and again", "GET /v1/node", node_values)
-    polled(h, "/metrics", "GET /metrics", metric_values)
-    polled(h, "zeusd's energy of processors", "GET /cpu/get_cumulative_energy?cpu=true&dram=true", zeus_energy, h.zeus)
-    polled(h, "zeusd's power of processors", "GET /cpu/get_power", zeus_power, h.zeus)
-    polled(h, "the ledger's report", "GET /v1/report?by=cpu", report_values)
-    for name, door, line, key in (("zeusd's stream of power", h.zeus, "GET /cpu/stream_power", "cpu_mw"),
-                                  ("zeusd's stream of boards", h.zeus, "GET /gpu/stream_power", "cpu_mw"),
-                                  ("live events", h.socket, "GET /v1/events?what=samples,cap,claim,job", "rapl"),
-                                  ("live events of samples", h.socket, "GET /v1/events?what=samples", "package-0")):
-        p = as_user(BERT, FOLLOW, door, line, LOOK_S)
-        text, took = json.loads(p.stdout)
-        n = len(re.findall(key, text))
-        attempt(f"{name}: {n} values in {took:.1f} s", text.startswith("HTTP/1.1 200") and
-                (n <= most_values(took) if key == "cpu_mw" and "cpu" in line else n == 0), text[-1500:])
+    uwtest.together(
+        lambda: polled(h, "GET /v1/node again and again", "GET /v1/node", node_values),
+        lambda: polled(h, "zeusd's power of processors", "GET /cpu/get_power", zeus_power, h.zeus))
+    uwtest.together(
+        lambda: polled(h, "/metrics", "GET /metrics", metric_values),
+        lambda: polled(h, "zeusd's energy of processors", "GET /cpu/get_cumulative_energy?cpu=true&dram=true",
+                       zeus_energy, h.zeus))
+    uwtest.together(
+        lambda: polled(h, "the ledger's report", "GET /v1/report?by=cpu", report_values),
+        lambda: followed("zeusd's stream of power", h.zeus, "GET /cpu/stream_power", "cpu_mw"),
+        lambda: followed("zeusd's stream of boards", h.zeus, "GET /gpu/stream_power", "cpu_mw"),
+        lambda: followed("live events", h.socket, "GET /v1/events?what=samples,cap,claim,job", "rapl"),
+        lambda: followed("live events of samples", h.socket, "GET /v1/events?what=samples", "package-0"))
     ended = []
     for i in range(20):  # jobs that come and go end the books' stretches
         p = as_user(BERT, """

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import tempfile
 import time
 
 import uwtest
@@ -30,13 +31,10 @@ def claims(d):
 class Held:
     """A `cap set` that runs, and what it said so far."""
 
-    count = 0
-
     def __init__(self, node, *args, **kw):
-        Held.count += 1
-        self.file = pathlib.Path(node.tmp, f"held-{Held.count}")
-        self.file.touch()
-        with open(self.file, "w") as err:
+        file, path = tempfile.mkstemp(prefix="held-", dir=node.tmp)
+        self.file = pathlib.Path(path)
+        with open(file, "w") as err:
             self.p = node.popen("underwatt", "cap", "set", *args, stderr=err, **kw)
 
     def said(self):
@@ -132,7 +130,7 @@ def left_to_it(node, d):
     t.ok(p.returncode == 0 and "no claims" in p.stderr, "nothing to clear: says so", p.stderr)
 
 
-def listed(node):
+def listed(node, _):
     h = Held(node, "200", "--gpus", "0", "--why", "too loud")
     h.says("GPU 0 at 200 W")
     p = node.run("underwatt", "list", "--json", "-")
@@ -244,18 +242,18 @@ def ramp(node):
 
 
 def main():
-    with uwtest.Node(board="v100", count=2) as node:
-        d = node.daemon(AT_ONCE)
-        uwtest.wait_for(lambda: d.ask("GET", "/v1/node")[1]["actuator"]["up"])
-        refusals(node, d)
-        by_hand(node, d)
-        left_to_it(node, d)
-        listed(node)
-        swept(node, d)
-        others(node, d)
-        goes_away(node, d)
-    with uwtest.Node(board="v100", count=1) as node:
-        ramp(node)
+    def play(*parts, rules=None):
+        with uwtest.Node(board="v100", count=2) as node:
+            d = node.daemon(AT_ONCE, rules=rules)
+            uwtest.wait_for(lambda: d.ask("GET", "/v1/node")[1]["actuator"]["up"])
+            for part in parts:
+                part(node, d)
+
+    def walked():
+        with uwtest.Node(board="v100", count=1) as node:
+            ramp(node)
+    uwtest.together(lambda: play(refusals, by_hand, left_to_it, listed),
+                    lambda: play(swept, others, goes_away, rules="grace: 3 s\n"), walked)
     t.done()
 
 

@@ -10,54 +10,56 @@ import uwtest
 
 t = uwtest.Tap()
 
-# A node without anything: --check, usage.
-with uwtest.Node(board="v100", count=2) as node:
-    file = pathlib.Path(node.tmp, "c.yaml")
-    for text, code, words in (
-            ("", 0, "OK"),
-            ("node:\n  interval: 5 s\n", 0, "OK"),
-            ("metrics:\n  hpc_job_mapping_dir: /nowhere\n", 2,
-             "c.yaml: metrics.hpc_job_mapping_dir: /nowhere: No such file"),
-            ("metrics:\n  hpc_job_mapping_dir: /tmp\n", 0, "OK"),
-            ("node:\n  interval: 5\n", 2, "c.yaml:2: "),
-            ("node:\n  intervall: 5 s\n", 2, "c.yaml:2: unknown key 'intervall'")):
-        file.write_text(text)
-        p = node.run("underwattd", "--check", file)
-        t.ok(p.returncode == code and words in p.stdout + p.stderr,
-             f"--check says {words!r} to {text!r}", p)
-    p = node.run("underwattd", "--chekc", file)
-    t.ok(p.returncode == 2 and "--chekc" in p.stderr, "an unknown option is a usage error", p)
-    if os.geteuid() == 0:
-        p = node.run("underwattd")
-        t.ok(p.returncode == 1 and "will not run as root" in p.stderr, "never as root unless told",
-             p)
+def starts():
+    """A node without anything: --check, usage."""
+    with uwtest.Node(board="v100", count=2) as node:
+        file = pathlib.Path(node.tmp, "c.yaml")
+        for text, code, words in (
+                ("", 0, "OK"),
+                ("node:\n  interval: 5 s\n", 0, "OK"),
+                ("metrics:\n  hpc_job_mapping_dir: /nowhere\n", 2,
+                 "c.yaml: metrics.hpc_job_mapping_dir: /nowhere: No such file"),
+                ("metrics:\n  hpc_job_mapping_dir: /tmp\n", 0, "OK"),
+                ("node:\n  interval: 5\n", 2, "c.yaml:2: "),
+                ("node:\n  intervall: 5 s\n", 2, "c.yaml:2: unknown key 'intervall'")):
+            file.write_text(text)
+            p = node.run("underwattd", "--check", file)
+            t.ok(p.returncode == code and words in p.stdout + p.stderr,
+                 f"--check says {words!r} to {text!r}", p)
+        p = node.run("underwattd", "--chekc", file)
+        t.ok(p.returncode == 2 and "--chekc" in p.stderr, "an unknown option is a usage error", p)
+        if os.geteuid() == 0:
+            p = node.run("underwattd")
+            t.ok(p.returncode == 1 and "will not run as root" in p.stderr, "never as root unless told",
+                 p)
 
-    d = node.daemon("node:\n  log: debug\n")
-    t.ok(d.child.poll() is None, "runs and says READY=1", d.log())
-    second = node.run("underwattd", "--config", d.config,
-                      *(["--user", "root"] if os.geteuid() == 0 else []))
-    t.ok(second.returncode == 1 and f"process {d.pid}" in second.stderr,
-         "a second daemon is refused with the pid of the first", second)
+        d = node.daemon("node:\n  log: debug\n")
+        t.ok(d.child.poll() is None, "runs and says READY=1", d.log())
+        second = node.run("underwattd", "--config", d.config,
+                          *(["--user", "root"] if os.geteuid() == 0 else []))
+        t.ok(second.returncode == 1 and f"process {d.pid}" in second.stderr,
+             "a second daemon is refused with the pid of the first", second)
 
-    t.ok(d.reload("node:\n  interval: 7\n"), "a wrong file is answered", d.log())
-    t.ok("event=config-refused" in d.log() and "underwattd.yaml:2:" in d.log(),
-         "… refused with file and line", d.log())
-    t.ok(d.child.poll() is None, "… and the daemon runs on", d.log())
-    t.ok(d.reload("node:\n  interval: 7 s\n  log: info\napi:\n  job_socket: /tmp/other.sock\n"),
-         "a good file is read", d.log())
-    t.ok("key=node.log in_force=now" in d.log(), "… what is in force is told", d.log())
-    t.ok("key=api.job_socket in_force=after-restart" in d.log(),
-         "… and what needs a restart", d.log())
-    t.equal(d.stop(), 0, "SIGTERM: ends with 0")
-    t.ok(d.told("STOPPING=1", 1), "… and told the service manager so")
-    d.configure("metrics:\n  hpc_job_mapping_dir: /nowhere/at/all\n")
-    try:
-        d.start()
-        t.ok(uwtest.wait_for(lambda: "event=hpc-mapping-failed" in d.log()) and d.child.poll() is None,
-             "without dcgm-exporter's folder it says so and runs", d.log())
-        t.ok(True, "starts again over its old lock file")
-    except RuntimeError as e:
-        t.ok(False, "starts again over its old lock file", e)
+        t.ok(d.reload("node:\n  interval: 7\n"), "a wrong file is answered", d.log())
+        t.ok("event=config-refused" in d.log() and "underwattd.yaml:2:" in d.log(),
+             "… refused with file and line", d.log())
+        t.ok(d.child.poll() is None, "… and the daemon runs on", d.log())
+        t.ok(d.reload("node:\n  interval: 7 s\n  log: info\napi:\n  job_socket: /tmp/other.sock\n"),
+             "a good file is read", d.log())
+        t.ok("key=node.log in_force=now" in d.log(), "… what is in force is told", d.log())
+        t.ok("key=api.job_socket in_force=after-restart" in d.log(),
+             "… and what needs a restart", d.log())
+        t.equal(d.stop(), 0, "SIGTERM: ends with 0")
+        t.ok(d.told("STOPPING=1", 1), "… and told the service manager so")
+        d.configure("metrics:\n  hpc_job_mapping_dir: /nowhere/at/all\n")
+        try:
+            d.start()
+            t.ok(uwtest.wait_for(lambda: "event=hpc-mapping-failed" in d.log()) and d.child.poll() is None,
+                 "without dcgm-exporter's folder it says so and runs", d.log())
+            t.ok(True, "starts again over its old lock file")
+        except RuntimeError as e:
+            t.ok(False, "starts again over its old lock file", e)
+
 
 # Every key, changed: the log says what is in force and what waits for a restart, and the
 # doors do as they are told.  (What a reload does inside the node: test-node-reload.c.)
@@ -165,28 +167,32 @@ if os.geteuid() == 0:
     DOORS["node.admin_group"] = lambda d: nobody(d, "'\"admin\": true' in ask(b'/v1/node')")
     DOORS["api.limits.requests"] = lambda d: nobody(d, "any(' 429 ' in ask(b'/v1/node') for _ in range(30))")
     DOORS["api.limits.per_client"] = lambda d: nobody(d, "doors()")
-with uwtest.Node(board="v100", count=2) as node:
-    d = node.daemon("")
-    jobs = [node.train("--gpus", str(i), "--epochs", "1000", start_new_session=True) for i in range(2)]
-    t.ok(uwtest.wait_for(lambda: len(d.ask("GET", "/v1/jobs")[1]["jobs"]) == 2, 20), "two jobs are found", d.log())
-    for key, value in (k.split(" ", 1) for line in KEYS.split("\n") for k in line.split("|")):
-        key = key.replace("/", ".")
-        line = next(l for l in PAGE.split("\n") if l.startswith(f"*{key}*"))
-        when = "after-restart" if line.endswith("restart)") else "now"
-        text = nested(key, value)
-        if key == "api.tcp.listen":
-            text = "api: {tcp: {listen: 'localhost:1', certificate: /c, key: /k, tokens: /t}}\n"
-        before = len(d.log())
-        works = DOORS.get(key)
-        was = works(d) if works and key not in ("node.log", "api.limits.idle", "api.limits.followers") else False
-        d.reload(text)
-        t.ok(f"key={key} in_force={when}" in d.log()[before:], f"{key}: in force {when}", d.log()[before:])
-        if works:
-            t.ok(not was and works(d), f"… and it is: {value}", d.log()[before:])
-    t.equal(sorted(k for k in DOORS if f"*{k}*" not in PAGE), [], "the page knows them all")
-    for job in jobs:
-        job.kill()
-        job.wait()
+
+
+def keys():
+    with uwtest.Node(board="v100", count=2) as node:
+        d = node.daemon("")
+        jobs = [node.train("--gpus", str(i), "--epochs", "1000", start_new_session=True) for i in range(2)]
+        t.ok(uwtest.wait_for(lambda: len(d.ask("GET", "/v1/jobs")[1]["jobs"]) == 2, 20), "two jobs are found", d.log())
+        for key, value in (k.split(" ", 1) for line in KEYS.split("\n") for k in line.split("|")):
+            key = key.replace("/", ".")
+            line = next(l for l in PAGE.split("\n") if l.startswith(f"*{key}*"))
+            when = "after-restart" if line.endswith("restart)") else "now"
+            text = nested(key, value)
+            if key == "api.tcp.listen":
+                text = "api: {tcp: {listen: 'localhost:1', certificate: /c, key: /k, tokens: /t}}\n"
+            before = len(d.log())
+            works = DOORS.get(key)
+            was = works(d) if works and key not in ("node.log", "api.limits.idle", "api.limits.followers") else False
+            d.reload(text)
+            t.ok(f"key={key} in_force={when}" in d.log()[before:], f"{key}: in force {when}", d.log()[before:])
+            if works:
+                t.ok(not was and works(d), f"… and it is: {value}", d.log()[before:])
+        t.equal(sorted(k for k in DOORS if f"*{k}*" not in PAGE), [], "the page knows them all")
+        for job in jobs:
+            job.kill()
+            job.wait()
+
 
 # Caps: given back at the end, kept over a kill, taken over by the next one.
 def limit(node, i):
@@ -201,51 +207,55 @@ def claims(d):
     return {c["id"]: c for c in d.ask("GET", "/v1/claims")[1]["claims"]}
 
 
-with uwtest.Node(board="v100", count=3) as node:
-    d = node.daemon("caps:\n  classes:\n    default: {ramp: at once}\n")
-    status, about = d.ask("GET", "/v1/node")
-    t.ok(status == 200 and about["gpus"] == 3 and about["simulated"], "the API answers", about)
-    uwtest.wait_for(lambda: d.ask("GET", "/v1/node")[1]["actuator"]["up"])
-    status, made = d.ask("POST", "/v1/claims", {"gpu": "0", "kind": "hard", "cap": "200 W",
-                                                "why": "a test"})
-    t.ok(status == 201, "a claim is made", made)
-    t.ok(becomes(node, 0, 200000), "… and is in force", node.board(0))
-    sleeper = subprocess.Popen(["sleep", "100"])
-    status, held = d.ask("POST", "/v1/claims", {"gpu": "1", "kind": "hard", "cap": "180 W",
-                                                "pid": sleeper.pid, "why": "a process"})
-    t.ok(status == 201 and becomes(node, 1, 180000), "a claim for as long as a process lives", held)
+def caps():
+    with uwtest.Node(board="v100", count=3) as node:
+        d = node.daemon("caps:\n  classes:\n    default: {ramp: at once}\n")
+        status, about = d.ask("GET", "/v1/node")
+        t.ok(status == 200 and about["gpus"] == 3 and about["simulated"], "the API answers", about)
+        uwtest.wait_for(lambda: d.ask("GET", "/v1/node")[1]["actuator"]["up"])
+        status, made = d.ask("POST", "/v1/claims", {"gpu": "0", "kind": "hard", "cap": "200 W",
+                                                    "why": "a test"})
+        t.ok(status == 201, "a claim is made", made)
+        t.ok(becomes(node, 0, 200000), "… and is in force", node.board(0))
+        sleeper = subprocess.Popen(["sleep", "100"])
+        status, held = d.ask("POST", "/v1/claims", {"gpu": "1", "kind": "hard", "cap": "180 W",
+                                                    "pid": sleeper.pid, "why": "a process"})
+        t.ok(status == 201 and becomes(node, 1, 180000), "a claim for as long as a process lives", held)
 
-    t.ok(d.booked(made["id"], held["id"]), "both are in the ledger")
-    writes = [node.board(i)["limit_writes"] for i in range(3)]
-    d.kill(actuator=False)
-    t.equal(limit(node, 0), 200000, "the daemon is killed: the cap stays for the actuator's grace")
-    d.start()
-    t.ok(uwtest.wait_for(lambda: d.ask("GET", "/v1/gpus/0")[1]["cap"]["state"] == "held"),
-         "the next one holds the board again", d.log())
-    t.equal(sorted(claims(d)), sorted([made["id"], held["id"]]), "… with the claims that were there")
-    # longer than the grace
-    t.ok(not uwtest.wait_for(lambda: limit(node, 0) != 200000 or limit(node, 1) != 180000, 12),
-         "… and no cap moves", [node.board(0), node.board(1), d.log(), d.actuator_log()])
-    t.equal([node.board(i)["limit_writes"] for i in range(3)], writes, "… nor is any written")
-    sleeper.kill()
-    sleeper.wait()
-    t.ok(becomes(node, 1, 300000), "its process ends: the claim, too", d.log())
-    t.equal(sorted(claims(d)), [made["id"]], "… of those, one is left")
+        t.ok(d.booked(made["id"], held["id"]), "both are in the ledger")
+        writes = [node.board(i)["limit_writes"] for i in range(3)]
+        d.kill(actuator=False)
+        t.equal(limit(node, 0), 200000, "the daemon is killed: the cap stays for the actuator's grace")
+        d.start()
+        t.ok(uwtest.wait_for(lambda: d.ask("GET", "/v1/gpus/0")[1]["cap"]["state"] == "held"),
+             "the next one holds the board again", d.log())
+        t.equal(sorted(claims(d)), sorted([made["id"], held["id"]]), "… with the claims that were there")
+        # longer than the grace
+        t.ok(not uwtest.wait_for(lambda: limit(node, 0) != 200000 or limit(node, 1) != 180000, 12),
+             "… and no cap moves", [node.board(0), node.board(1), d.log(), d.actuator_log()])
+        t.equal([node.board(i)["limit_writes"] for i in range(3)], writes, "… nor is any written")
+        sleeper.kill()
+        sleeper.wait()
+        t.ok(becomes(node, 1, 300000), "its process ends: the claim, too", d.log())
+        t.equal(sorted(claims(d)), [made["id"]], "… of those, one is left")
 
-    t.equal(d.stop(), 0, "SIGTERM: ends with 0")
-    t.equal(limit(node, 0), 300000, "… when every original is back")
-    d.start()
-    t.ok(becomes(node, 0, 200000), "started again: what is claimed is in force again", d.log())
+        t.equal(d.stop(), 0, "SIGTERM: ends with 0")
+        t.equal(limit(node, 0), 300000, "… when every original is back")
+        d.start()
+        t.ok(becomes(node, 0, 200000), "started again: what is claimed is in force again", d.log())
 
-    # Without an actuator it reads on, says so, and finds it again.
-    d.actuator.terminate()
-    d.actuator.wait()
-    t.ok(uwtest.wait_for(lambda: not d.ask("GET", "/v1/node")[1]["actuator"]["up"]),
-         "the actuator is gone: told", d.log())
-    t.ok(uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1]["power_w"] or 0) > 10),
-         "… and boards are read on", d.log())
-    d.start_actuator()
-    t.ok(becomes(node, 0, 200000, 20), "it is back: the cap, too", d.log())
-    status, _ = d.ask("DELETE", f"/v1/claims/{made['id']}")
-    t.ok(status == 204 and becomes(node, 0, 300000), "withdrawn: the original is back", d.log())
+        # Without an actuator it reads on, says so, and finds it again.
+        d.actuator.terminate()
+        d.actuator.wait()
+        t.ok(uwtest.wait_for(lambda: not d.ask("GET", "/v1/node")[1]["actuator"]["up"]),
+             "the actuator is gone: told", d.log())
+        t.ok(uwtest.wait_for(lambda: (d.ask("GET", "/v1/gpus/0")[1]["power_w"] or 0) > 10),
+             "… and boards are read on", d.log())
+        d.start_actuator()
+        t.ok(becomes(node, 0, 200000, 20), "it is back: the cap, too", d.log())
+        status, _ = d.ask("DELETE", f"/v1/claims/{made['id']}")
+        t.ok(status == 204 and becomes(node, 0, 300000), "withdrawn: the original is back", d.log())
+
+
+uwtest.together(starts, keys, caps)
 t.done()

@@ -176,13 +176,42 @@ def report_of(node, gpu, steps, *options, **env):
 
 
 def steps(node, gpu, name, n, *options):
-    p, r = report_of(node, gpu, n, "--count-launches", *options)
+    for _ in range(3):    # a busy machine makes the interval wide: again
+        p, r = report_of(node, gpu, n, "--count-launches", *options)
+        if (r.get("saved") or {"half": 1})["half"] < 0.05:
+            break
     t.ok(p.returncode == 0, f"{name}: the job ends well", p.stderr)
     t.ok(n - 100 < r.get("steps", 0) <= n, f"{name}: its steps are counted: {r.get('steps')} of {n}", p.stderr)
     t.ok(str(r.get("launches")).startswith("201 launches a step, confidence") and r["launches"] in p.stderr,
          f"{name}: the report says by what: {r.get('launches')}", p.stderr)
     s = r.get("saved") or {}
-    t.ok(s and 0.05 < s["fraction"] < 0.4, f"{name}: what the cap saved is measured: {s.get('fraction')}", f"{r} {p.stderr}")
+    t.ok(s and 0.05 < s["fraction"] < 0.4, f"{name}: what the cap saved is measured: {s.get('fraction')}"
+         f" ± {s.get('half')}", f"{r} {p.stderr}")
+
+
+def world():
+    return uwtest.Node(board="v100", count=4, speed=SPEED)
+
+
+def local():
+    with world() as node:
+        steps(node, 0, "local", 300, "--local")
+
+
+def other():
+    with world() as node:
+        p, r = report_of(node, 1, 60, "--local")
+        t.ok(p.returncode == 0 and not r.get("steps") and not r.get("saved"), "not asked for: no steps", r)
+        t.ok("launches" in r and r["launches"] is None and "  count" not in p.stderr, "… nor a word of launches", p.stderr)
+        p, r = report_of(node, 1, 60, "--local", "--count-launches", FAKE_CUPTI="taken")
+        t.ok(p.returncode == 0 and not r.get("steps"), "a profiler has CUPTI: no steps, no harm", f"{r} {p.stderr}")
+        t.ok("CUPTI answers 39" in str(r.get("launches")), "… and the report says why", r)
+
+
+def with_daemon():
+    with world() as node:
+        node.daemon()
+        steps(node, 2, "with the daemon", 500)
 
 
 try:
@@ -193,18 +222,10 @@ try:
         set_uid()
     else:
         t.skip("a set-uid program counts nothing", "root is needed to make one")
-    with uwtest.Node(board="v100", count=4, speed=SPEED) as node:
+    with world() as node:
         environment(node)
         places(node)
-        steps(node, 0, "local", 300, "--local")
-        p, r = report_of(node, 1, 60, "--local")
-        t.ok(p.returncode == 0 and not r.get("steps") and not r.get("saved"), "not asked for: no steps", r)
-        t.ok("launches" in r and r["launches"] is None and "  count" not in p.stderr, "… nor a word of launches", p.stderr)
-        p, r = report_of(node, 1, 60, "--local", "--count-launches", FAKE_CUPTI="taken")
-        t.ok(p.returncode == 0 and not r.get("steps"), "a profiler has CUPTI: no steps, no harm", f"{r} {p.stderr}")
-        t.ok("CUPTI answers 39" in str(r.get("launches")), "… and the report says why", r)
-        node.daemon()
-        steps(node, 2, "with the daemon", 500)
+    uwtest.together(local, other, with_daemon)
 finally:
     shutil.rmtree(tmp, ignore_errors=True)
 t.done()

@@ -220,12 +220,13 @@ def long_job():
              f"{d['time_s']:.0f} simulated seconds at speed 50: {d['energy_j']} J of {true:.0f} J", p.stderr)
 
 
-with uwtest.Node(machine=MACHINE) as world:
-    bad_input(world)
-    status(world)
-    streams(world)
-    signals(world)
-    boards(world)
-    truth(world)
+def play(*parts):
+    with uwtest.Node(machine=MACHINE) as world:
+        for part in parts:
+            part(world)
+
+
+uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals), lambda: play(boards))
+play(truth)
 long_job()
 t.done()

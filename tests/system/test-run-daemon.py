@@ -11,6 +11,7 @@ import pathlib
 import signal
 import sqlite3
 import sys
+import tempfile
 import time
 
 import uwtest
@@ -28,12 +29,8 @@ def train(boards, steps, workload="resnet50"):
 class Run:
     """An `underwatt run`, and what it said so far."""
 
-    count = 0
-
     def __init__(self, node, *args, **kw):
-        Run.count += 1
-        self.files = pathlib.Path(node.tmp, f"run-{Run.count}")
-        self.files.mkdir()
+        self.files = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=node.tmp))
         with open(self.files / "err", "w") as err, open(self.files / "out", "w") as out:
             self.p = node.popen("underwatt", "run", "--json", self.files / "json", *args,
                                 stdout=out, stderr=err, **kw)
@@ -327,7 +324,8 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    nodes = {"jobs": (6, [refused, same, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]), "both": (3, [both_die]),
+    nodes = {"jobs": (4, [several]), "few": (6, [refused, same, found, other_writer]), "restart": (5, [daemon_dies]),
+             "restarts": (4, [quick_restarts]), "both": (3, [both_die]),
              "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:

@@ -13,7 +13,7 @@ import time
 import uwtest
 
 WITHIN_S = 5.0
-BOARDS, SPEED = 4, 10
+BOARDS, SPEED = 8, 10
 ORIGINAL, CAP = 250000, 200000
 MACHINE = f"boards: [{{model: v100, count: {BOARDS}, limit: {ORIGINAL // 1000} W}}]"
 
@@ -142,13 +142,20 @@ def main():
     cases = [(step, victim, signo) for step in (measuring, walking, holding)
              for victim in ("command", "job", "keeper", "actuator")
              for signo in (signal.SIGKILL, signal.SIGSTOP)]
-    with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
-            concurrent.futures.ThreadPoolExecutor(BOARDS) as pool:
-        for good, name, why in pool.map(lambda c: case(node, boards, *c), cases):
-            t.ok(good, name, why)
-    with uwtest.Node(machine=MACHINE) as node:
-        good, name, why = case(node, boards, holding, "job", signal.SIGSTOP, ORIGINAL - 6000)
-        t.ok(good, f"{name}, at the wall's speed", why)
+
+    def fast():
+        with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
+                concurrent.futures.ThreadPoolExecutor(BOARDS) as pool:
+            for good, name, why in pool.map(lambda c: case(node, boards, *c), cases):
+                t.ok(good, name, why)
+
+    def slow():
+        own = queue.Queue()
+        own.put(0)
+        with uwtest.Node(machine=MACHINE) as node:
+            good, name, why = case(node, own, holding, "job", signal.SIGSTOP, ORIGINAL - 6000)
+            t.ok(good, f"{name}, at the wall's speed", why)
+    uwtest.together(fast, slow)
     t.done()
 
 

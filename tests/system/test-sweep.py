@@ -7,6 +7,7 @@ import re
 import select
 import signal
 import sys
+import tempfile
 import time
 
 import uwtest
@@ -212,13 +213,21 @@ def test_terminal(node, tmp):
          "then the table", text[-2000:])
 
 
-with uwtest.Node(board="v100", count=4, speed=SPEED, may_set="anyone") as world:
-    where = pathlib.Path(world.tmp)
-    for test in (test_whole, test_found, test_aborts, test_killed, test_state, test_command,
-                 test_two, test_terminal):
-        began = time.monotonic()
-        test(world, where)
-        print(f"# {test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
-    os.chmod(where, 0o777)
-    test_rights(where)
+def play(*tests):
+    with uwtest.Node(board="v100", count=4, speed=SPEED, may_set="anyone") as world:
+        where = pathlib.Path(world.tmp)
+        for test in tests:
+            began = time.monotonic()
+            test(world, where)
+            print(f"# {test.__name__}: {time.monotonic() - began:.1f} s", flush=True)
+
+
+def rights():
+    with tempfile.TemporaryDirectory(prefix="uw-") as where:
+        os.chmod(where, 0o777)
+        test_rights(pathlib.Path(where))
+
+
+uwtest.together(lambda: play(test_whole, test_found), lambda: play(test_aborts, test_killed, test_terminal),
+                lambda: play(test_state, test_command, test_two), rights)
 t.done()
