@@ -514,8 +514,9 @@ def zeusd():
         with open(home / ".lock", "w", encoding="utf-8") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)    # another may be at it: one build is enough
             if not path.exists():
-                subprocess.run(["cargo", "install", "--quiet", "zeusd", "--version", "0.5.0", "--locked",
-                                "--root", str(home)], stdin=subprocess.DEVNULL, timeout=900, check=False)
+                with contextlib.suppress(subprocess.TimeoutExpired):    # zeusd_missing() says so
+                    subprocess.run(["cargo", "install", "--quiet", "zeusd", "--version", "0.5.0", "--locked",
+                                    "--root", str(home)], stdin=subprocess.DEVNULL, timeout=900, check=False)
     return str(path) if path.exists() else None
 
 
