@@ -1,0 +1,127 @@
+#!/usr/bin/python3
+"""`underwatt top` in a terminal of its own: what stands there, keys, sizes, the end."""
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import sys
+import termios
+import time
+
+import uwtest
+
+COLOUR = re.compile(rb"\x1b\[[0-9;]*(3[1-7]|4[1-7])[0-9;]*m")
+LEAVES = b"\x1b[?1049l"  # the screen that was there before is back
+
+
+class Top:
+    def __init__(self, node, lines=24, columns=80, **env):
+        command, env = node.command(["underwatt", "top"]), node.env(TERM="xterm-256color", **env)
+        self.out = b""
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            # The size before the first look.
+            fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+            os.execve(command[0], command, env)
+
+    def read(self):
+        if select.select([self.fd], [], [], 0.05)[0]:
+            try:
+                self.out += os.read(self.fd, 65536)
+            except OSError:
+                pass
+
+    def until(self, test, seconds=20):
+        """Reads until it holds."""
+        end = time.monotonic() + seconds
+        while not test() and time.monotonic() < end:
+            self.read()
+        return test()
+
+    def shows(self, *words):
+        return self.until(lambda: all(w.encode() in self.text() for w in words))
+
+    def text(self):
+        return re.sub(rb"\x1b(\[[0-9;?]*[A-Za-z]|[()][A-Z0-9])", b" ", self.out)
+
+    def fresh(self):
+        self.out = b""
+
+    def size(self, lines, columns):
+        self.fresh()
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def press(self, keys):
+        os.write(self.fd, keys)
+
+    def end(self):
+        """Its status, once it has ended; None: it has not."""
+        status = []
+
+        def gone():
+            pid, got = (0, 0) if status else os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                status.append(os.waitstatus_to_exitcode(got))
+            return bool(status)
+
+        self.until(gone)
+        if not status:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        while select.select([self.fd], [], [], 0)[0]:
+            before = len(self.out)
+            self.read()
+            if len(self.out) == before:
+                break
+        os.close(self.fd)
+        return status[0] if status else None
+
+
+def screen(t, node):
+    top = Top(node)
+    t.ok(top.shows("GPU", "Tesla V100", "CAP", "simulated"), "80x24: boards and caps", top.text()[-400:])
+    t.ok(COLOUR.search(top.out), "in colour")
+    for lines, columns in ((5, 20), (1, 1), (60, 200), (24, 80)):
+        top.size(lines, columns)
+        t.ok(top.until(lambda: len(top.out) > 0), f"drawn anew at {columns}x{lines}")
+    top.fresh()
+    top.press(b"h")
+    t.ok(top.until(lambda: len(top.out) > 100), "a key opens the help")
+    top.press(b"\x1b")
+    top.press(b"jk~\x1b[B\x01\xff")
+    time.sleep(0.2)
+    top.fresh()
+    t.ok(top.until(lambda: len(top.out) > 0), "keys of any kind: it goes on")
+    top.press(b"q")
+    t.equal(top.end(), 0, "q ends it")
+    t.ok(LEAVES in top.out, "and leaves the terminal as it was", top.out[-100:])
+
+
+def plain(t, node):
+    top = Top(node, NO_COLOR="1")
+    t.ok(top.shows("Tesla V100"), "NO_COLOR: boards")
+    t.ok(not COLOUR.search(top.out), "no colour", COLOUR.search(top.out))
+    os.kill(top.pid, signal.SIGTERM)
+    status = top.end()
+    t.ok(status not in (None, 0), f"SIGTERM ends it: {status}")
+    t.ok(LEAVES in top.out, "with the terminal as it was", top.out[-100:])
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(board="v100", count=2) as node:
+        node.daemon()
+        screen(t, node)
+        plain(t, node)
+        p = node.run("underwatt", "top", "--once")
+        t.ok(p.returncode == 0 and "Tesla V100" in p.stdout and "\x1b" not in p.stdout, "--once: plain text", p.stderr)
+        p = node.run("underwatt", "top")
+        t.ok(p.returncode == 1 and "--once" in p.stderr, "no terminal: it says what to take", p.stderr)
+    t.done()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
