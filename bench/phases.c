@@ -2,7 +2,8 @@
  * simulated ones whose phases are known.
  *
  *     phases --trace FILE.csv [--events FILE.csv]
- *     phases --self [--seeds N] [--first SEED] [--only PLOT] [--json FILE|-] [-v]
+ *     phases --self [--seeds N] [--first SEED] [--only PLOT] [--util-every SECONDS]
+ *            [--json FILE|-] [-v]
  *     phases --self --only PLOT --seed N --dump FILE     one simulated trace, and
  * FILE.events
  */
@@ -23,6 +24,7 @@ struct options {
     const char *trace, *events, *only, *json, *dump;
     bool self, verbose;
     uint64_t seeds, seed, first; /* first: seed of the first trace */
+    uint64_t util_s;             /* utilisation is read each so many seconds alone */
 };
 
 static void print_number(FILE *f, const char *key, bool known, double v)
@@ -76,7 +78,7 @@ static int trace(const struct options *o, uw_error *err)
     if (r == 0 && o->events)
         r = truths_read(o->events, &truths, err);
     if (r == 0 && t.n > 0)
-        r = watch_trace(t.items, t.n, &seen, err);
+        r = watch_trace(t.items, t.n, &truths, &seen, err);
     if (r == 0) {
         if (t.n > 0)
             score_add(&score, &seen, &truths, s_of_ns(t.items[0].at_ns));
@@ -122,6 +124,20 @@ static int dump(const struct schedule_trace *t, const char *path, uw_error *err)
     return fclose(f) | fclose(e) ? fail(err, -EIO, "%s: not written", path) : 0;
 }
 
+/* Utilisation is what is read most seldom. */
+static void thin_util(struct schedule_trace *t, double every_s)
+{
+    double next_s = 0;
+
+    for (size_t i = 0; i < t->n; i++) {
+        struct activity *a = &t->items[i];
+        if (s_of_ns(a->at_ns) < next_s)
+            a->sm_util = a->mem_util = NAN;
+        else
+            next_s = s_of_ns(a->at_ns) + every_s;
+    }
+}
+
 static int one(const struct options *o, const struct schedule *s, struct score *all,
                uw_error *err)
 {
@@ -130,10 +146,12 @@ static int one(const struct options *o, const struct schedule *s, struct score *
     struct score own = {0};
     int r = schedule_play(s, &t, err);
 
+    if (r == 0 && o->util_s > 0)
+        thin_util(&t, (double)o->util_s);
     if (r == 0 && o->dump)
         r = dump(&t, o->dump, err);
     if (r == 0)
-        r = watch_trace(t.items, t.n, &seen, err);
+        r = watch_trace(t.items, t.n, &t.truths, &seen, err);
     if (r == 0) {
         double first = s_of_ns(t.items[0].at_ns);
         score_add(all, &seen, &t.truths, first);
@@ -173,6 +191,17 @@ static void print_row(FILE *f, const char *name, const struct score *s, const ch
         (void)fprintf(f, "}");
         next = ",";
     }
+    (void)fprintf(f, "},\"said\":{");
+    next = "";
+    for (int k = 0; k < PHASE_KINDS; k++) {
+        if (s->said_s[k] <= 0)
+            continue;
+        (void)fprintf(f, "%s\"%s\":{\"hours\":%.4g", next,
+                      phase_kind_name((enum phase_kind)k), s->said_s[k] / 3600);
+        print_number(f, "right", true, s->right_s[k] / s->said_s[k]);
+        (void)fprintf(f, "}");
+        next = ",";
+    }
     (void)fprintf(f, "}}");
 }
 
@@ -203,6 +232,42 @@ static int self(const struct options *o, FILE *f, uw_error *err)
     return 0;
 }
 
+/* False: no such option, or no value for it. */
+static bool parse_number(const char *name, const char *value, struct options *o)
+{
+    const struct {
+        const char *name;
+        uint64_t *v, least;
+    } numbers[] = {{"--seeds", &o->seeds, 1},
+                   {"--first", &o->first, 1},
+                   {"--seed", &o->seed, 1},
+                   {"--util-every", &o->util_s, 0}};
+
+    for (size_t i = 0; i < n_elements(numbers); i++)
+        if (strcmp(name, numbers[i].name) == 0)
+            return parse_u64(value, numbers[i].v, NULL) == 0 &&
+                   *numbers[i].v >= numbers[i].least;
+    return false;
+}
+
+static bool parse_word(const char *name, const char *value, struct options *o)
+{
+    const struct {
+        const char *name, **v;
+    } words[] = {{"--trace", &o->trace},
+                 {"--events", &o->events},
+                 {"--only", &o->only},
+                 {"--json", &o->json},
+                 {"--dump", &o->dump}};
+
+    for (size_t i = 0; i < n_elements(words); i++)
+        if (strcmp(name, words[i].name) == 0) {
+            *words[i].v = value;
+            return true;
+        }
+    return false;
+}
+
 static int parse(int argc, char **argv, struct options *o)
 {
     for (int i = 1; i < argc; i++) {
@@ -211,26 +276,7 @@ static int parse(int argc, char **argv, struct options *o)
             o->self = true;
         else if (strcmp(a, "-v") == 0)
             o->verbose = true;
-        else if (!next)
-            return -EINVAL;
-        else if (strcmp(a, "--trace") == 0)
-            o->trace = argv[++i];
-        else if (strcmp(a, "--events") == 0)
-            o->events = argv[++i];
-        else if (strcmp(a, "--only") == 0)
-            o->only = argv[++i];
-        else if (strcmp(a, "--json") == 0)
-            o->json = argv[++i];
-        else if (strcmp(a, "--dump") == 0)
-            o->dump = argv[++i];
-        else if (strcmp(a, "--seeds") == 0 && parse_u64(next, &o->seeds, NULL) == 0 &&
-                 o->seeds > 0)
-            i++;
-        else if (strcmp(a, "--first") == 0 && parse_u64(next, &o->first, NULL) == 0 &&
-                 o->first > 0)
-            i++;
-        else if (strcmp(a, "--seed") == 0 && parse_u64(next, &o->seed, NULL) == 0 &&
-                 o->seed > 0)
+        else if (next && (parse_word(a, next, o) || parse_number(a, next, o)))
             i++;
         else
             return -EINVAL;
@@ -252,6 +298,7 @@ int main(int argc, char **argv)
         (void)fprintf(stderr,
                       "usage: phases --trace FILE.csv [--events FILE.csv] | --self "
                       "[--seeds N] [--first SEED] "
+                      "[--util-every SECONDS] "
                       "[--only PLOT [--seed N [--dump FILE]]] [--json FILE|-] [-v]\n");
         return 2;
     }

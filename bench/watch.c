@@ -30,15 +30,40 @@ static int take_events(const struct phases *p, struct sightings *s)
     return 0;
 }
 
-int watch_trace(const struct activity *a, size_t n, struct sightings *ret, uw_error *err)
+static enum phase_kind trains(enum phase_kind kind)
+{
+    return kind == PHASE_CHANGE ? PHASE_TRAIN : kind;
+}
+
+/* The time until sample i, of what was said at its begin. */
+static void say(struct sightings *s, const struct activity *a, size_t i,
+                enum phase_kind said, const struct truths *t, size_t *at)
+{
+    double now_s = s_of_ns(a[i].at_ns), dt = s_of_ns(a[i].at_ns - a[i - 1].at_ns);
+
+    while (*at < t->n && t->items[*at].t_s <= now_s)
+        ++*at;
+    if (*at == 0)
+        return;
+    s->said_s[trains(said)] += dt;
+    if (trains(said) == trains(t->items[*at - 1].kind))
+        s->right_s[trains(said)] += dt;
+}
+
+int watch_trace(const struct activity *a, size_t n, const struct truths *t,
+                struct sightings *ret, uw_error *err)
 {
     auto_(phases_free) struct phases *p = NULL;
     struct sightings s = {0};
+    size_t at = 0;
     int r = phases_new(&p);
 
-    for (size_t i = 0; r == 0 && i < n; i++)
+    for (size_t i = 0; r == 0 && i < n; i++) {
+        if (i > 0)
+            say(&s, a, i, phases_now(p), t, &at);
         if (phases_feed(p, &a[i], 0))
             r = take_events(p, &s);
+    }
     if (r < 0) {
         sightings_free(&s);
         return fail(err, r, "no memory for a trace of %zu samples", n);
@@ -228,6 +253,10 @@ void score_add(struct score *s, const struct sightings *seen, const struct truth
     auto_(mem_free) bool *taken = calloc(seen->n + 1, sizeof *taken);
 
     s->hours += seen->hours;
+    for (int k = 0; k < PHASE_KINDS; k++) {
+        s->said_s[k] += seen->said_s[k];
+        s->right_s[k] += seen->right_s[k];
+    }
     for (size_t i = 0; i < seen->n; i++)
         if (seen->items[i].withdrawn_ns)
             s->withdrawn++;

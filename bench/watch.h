@@ -26,6 +26,10 @@ struct sightings {
     size_t n, cap;
     double hours;       /* length of the trace */
     double tolerance_s; /* two samples or 1 s, whichever is longer */
+    /* How long each kind was said, as the one of that moment, and how much of that was
+     * right; a change counts as training.
+     */
+    double said_s[PHASE_KINDS], right_s[PHASE_KINDS];
 };
 
 /* Over one trace, or several added up. */
@@ -33,11 +37,13 @@ struct score {
     unsigned seen, matched, events, kinds, in_time, withdrawn;
     unsigned of[PHASE_KINDS], found[PHASE_KINDS], named[PHASE_KINDS];
     double delay_s[PHASE_KINDS], delay_sum_s; /* sums over the matched */
+    double said_s[PHASE_KINDS], right_s[PHASE_KINDS];
     double hours;
 };
 
-/* n > 0 samples.  -ENOMEM. */
-int watch_trace(const struct activity *a, size_t n, struct sightings *ret, uw_error *err);
+/* n > 0 samples; t: what is known of them, may be empty.  -ENOMEM. */
+int watch_trace(const struct activity *a, size_t n, const struct truths *t,
+                struct sightings *ret, uw_error *err);
 void sightings_free(struct sightings *s);
 
 /* CSV with a header that names t_s and kind; rows in order of time. */

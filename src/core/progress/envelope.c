@@ -20,6 +20,8 @@
 #define NOISE_QUANTILE 0.25   /* of the differences between readings … */
 #define NOISE_OF_QUANTILE 2.2 /* … and what it says of a normal deviate: 1 / 0.4506 */
 #define NOISE_MOST 0.04       /* of the level: more is the work's own swing */
+#define SHARE_RATE 0.05       /* of the samples that hold a channel */
+#define SHARE_KNOWN 0.5       /* less: it has no envelope, what is held is old */
 
 void history_init(struct history *h)
 {
@@ -69,6 +71,22 @@ static void learn_noise(struct history *h, enum channel c, double difference,
     h->noise[c] = fmin(fmax(q * NOISE_OF_QUANTILE, least[c]), most[c]);
 }
 
+/* NAN: it was not read; what was last still stands. */
+static void add_value(struct history *h, enum channel c, double value, double dt)
+{
+    uint64_t slot = h->n % HISTORY_SAMPLES,
+             last = (h->n + HISTORY_SAMPLES - 1) % HISTORY_SAMPLES;
+    double before = h->n > 0 ? h->value[c][last] : 0;
+    double v = isnan(value) ? before : value, has = isnan(value) ? 0 : 1;
+
+    h->value[c][slot] = v;
+    h->sum[c][slot] = (h->n > 0 ? h->sum[c][last] : 0) + v * dt;
+    if (h->known[c] && has > 0 && v != before)
+        learn_noise(h, c, fabs(v - before), fmax(v, before));
+    h->share[c] += h->n > 0 ? SHARE_RATE * (has - h->share[c]) : has;
+    h->known[c] = h->share[c] > SHARE_KNOWN && (has > 0 || h->known[c]);
+}
+
 bool history_add(struct history *h, const struct activity *a)
 {
     const double values[CHANNELS] = {a->power_w, a->sm_util, a->mem_util};
@@ -80,15 +98,8 @@ bool history_add(struct history *h, const struct activity *a)
     double dt = h->n > 0 ? s_of_ns(a->at_ns - h->at_ns[last]) : 0;
     if (h->n > 0 && (h->step_s <= 0 || dt < 10 * h->step_s))
         h->step_s = h->step_s > 0 ? h->step_s + 0.05 * (dt - h->step_s) : dt;
-    for (enum channel c = 0; c < CHANNELS; c++) {
-        double before = h->n > 0 ? h->value[c][last] : 0;
-        double v = isnan(values[c]) ? before : values[c];
-        h->value[c][slot] = v;
-        h->sum[c][slot] = (h->n > 0 ? h->sum[c][last] : 0) + v * dt;
-        if (h->known[c] && !isnan(values[c]) && v != before)
-            learn_noise(h, c, fabs(v - before), fmax(v, before));
-        h->known[c] = h->known[c] || !isnan(values[c]);
-    }
+    for (enum channel c = 0; c < CHANNELS; c++)
+        add_value(h, c, values[c], dt);
     h->at_ns[slot] = a->at_ns;
     if (h->n > 0 && h->value[0][slot] != h->value[0][last]) {
         double gap = fmin(s_of_ns(a->at_ns - h->changed_ns), 4 * h->step_s);

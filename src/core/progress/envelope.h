@@ -28,7 +28,8 @@ struct history {
     double value[CHANNELS][HISTORY_SAMPLES];
     double sum[CHANNELS][HISTORY_SAMPLES]; /* unit x seconds */
     uint64_t n;             /* ever taken; sample i lies at i % HISTORY_SAMPLES */
-    bool known[CHANNELS];   /* seen at least once */
+    bool known[CHANNELS];   /* in every other sample or more, of late */
+    double share[CHANNELS]; /* … how often */
     double noise[CHANNELS]; /* see history_noise() */
     double step_s;          /* mean time between samples */
     double fresh_s;         /* … between readings that differ */

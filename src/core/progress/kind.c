@@ -19,6 +19,23 @@ const char *phase_kind_name(enum phase_kind kind)
     return names[kind];
 }
 
+bool phase_is_pause(enum phase_kind kind)
+{
+    return kind == PHASE_VALIDATE || kind == PHASE_LOAD || kind == PHASE_CHECKPOINT ||
+           kind == PHASE_IDLE;
+}
+
+double phase_confidence(enum phase_kind kind)
+{
+    /* bench/phases --self --only job --first 1001 --util-every 5 */
+    static const double right[PHASE_KINDS] = {
+        [PHASE_STARTUP] = 0.53, [PHASE_TRAIN] = 0.98,      [PHASE_VALIDATE] = 0.66,
+        [PHASE_LOAD] = 0.76,    [PHASE_CHECKPOINT] = 0.06, [PHASE_IDLE] = 0.99,
+        [PHASE_CHANGE] = 0.98,
+    };
+    return right[kind];
+}
+
 static bool works(const struct look *l, const struct look_back *b)
 {
     bool swings = l->high_w - l->low_w > 10 * l->noise_w + 0.15 * l->level_w;

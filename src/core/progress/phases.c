@@ -18,6 +18,7 @@ enum { REGIMES = 8, VISITS = 16, LEAST_BUCKETS = 5, OWN_PATTERN = 5 };
 #define FIRST_S 8.0 /* of a trace: a step may be under way */
 #define CYCLE_MOST_S 65.0
 #define GAP_S 5.0
+#define RESCALED_S 3.0     /* a change seen so shortly before the limit's is its doing */
 #define TRAIN_AFTER_S 30.0 /* a change is the training to compare with from then on */
 
 struct regime {
@@ -60,8 +61,10 @@ struct phases {
     struct look_back past;
     double cycle_s;                            /* of the last such step of all regimes */
     double low, high, sum, n, sm_sum, mem_sum; /* of this visit, since begin */
-    int side;                                  /* of the running mean: -1, 1; 0 not yet */
-    unsigned crossings;                        /* of it, in this visit */
+    double rare_sm, rare_n;  /* utilisation that is read seldom, in this visit */
+    int side;                /* of the running mean: -1, 1; 0 not yet */
+    unsigned crossings;      /* of it, in this visit */
+    bool rescaled;           /* with the next sample */
     double still, still_sum; /* of them: readings that moved by no more than noise */
     bool corrected;
 };
@@ -100,9 +103,44 @@ enum phase_kind phases_now(const struct phases *p)
     return p->history.n ? p->regime[p->now].kind : PHASE_UNKNOWN;
 }
 
+uint64_t phases_since(const struct phases *p)
+{
+    return p->history.n ? p->visit[p->visits - 1].onset_ns : 0;
+}
+
+unsigned phases_pauses(const struct phases *p, uint64_t from_ns, uint64_t to_ns,
+                       double *ret_s)
+{
+    uint64_t end_ns = UINT64_MAX;
+    unsigned n = 0;
+
+    *ret_s = 0;
+    for (uint64_t k = p->events; k > 0 && k + PHASES_EVENTS > p->events; k--) {
+        const struct phase_event *e = &p->event[(k - 1) % PHASES_EVENTS];
+        if (e->withdrawn_ns)
+            continue;
+        uint64_t begin = e->onset_ns > from_ns ? e->onset_ns : from_ns;
+        uint64_t end = end_ns < to_ns ? end_ns : to_ns;
+        end_ns = e->onset_ns;
+        if (!phase_is_pause(e->kind) || end <= begin)
+            continue;
+        n++;
+        *ret_s += s_of_ns(end - begin);
+    }
+    return n;
+}
+
 static struct visit *newest(struct phases *p)
 {
     return &p->visit[p->visits - 1];
+}
+
+/* What is read too seldom for an envelope still tells one kind from another. */
+static double sm_now(const struct phases *p)
+{
+    if (p->history.known[CHANNEL_SM])
+        return p->n > 0 ? p->sm_sum / p->n : NAN;
+    return p->rare_n > 0 ? p->rare_sm / p->rare_n : NAN;
 }
 
 static struct look look_now(const struct phases *p)
@@ -117,7 +155,7 @@ static struct look look_now(const struct phases *p)
         .low_w = p->still > 0.5 * p->n ? p->low : 0.5 * level,
         .high_w = p->still > 0.5 * p->n ? p->high : 1.5 * level,
         .noise_w = history_noise(h, CHANNEL_POWER, level),
-        .sm = h->known[CHANNEL_SM] && p->n > 0 ? p->sm_sum / p->n : NAN,
+        .sm = sm_now(p),
         .mem = h->known[CHANNEL_MEM] && p->n > 0 ? p->mem_sum / p->n : NAN,
         .lasted_s = s_of_ns(now - v->onset_ns),
     };
@@ -259,6 +297,7 @@ static void restart_sums(struct phases *p, uint64_t from)
     p->side = 0;
     p->crossings = 0;
     p->n = p->still = p->still_sum = p->sum = p->sm_sum = p->mem_sum = 0;
+    p->rare_sm = p->rare_n = 0;
     for (uint64_t i = from; i < p->history.n; i++)
         count_sample(p, i);
 }
@@ -522,6 +561,51 @@ static void first_sample(struct phases *p)
     restart_sums(p, 0);
 }
 
+/* What was seen just now was the limit's doing. */
+static void take_back(struct phases *p)
+{
+    uint64_t now = history_at_ns(&p->history, p->history.n - 1);
+    struct visit *v = newest(p);
+
+    if (p->visits < 2 || s_of_ns(now - v->fired_ns) > RESCALED_S)
+        return;
+    if (v->event + PHASES_EVENTS >= p->events)
+        p->event[v->event % PHASES_EVENTS].withdrawn_ns = now;
+    const struct regime *g = regime_of(p, (v - 1)->id);
+    enum phase_kind kind = g ? g->kind : PHASE_UNKNOWN;
+    p->visits--;
+    p->has_event = p->visits > 1;
+    p->settling = false;
+    p->regime[p->now].kind = kind;
+}
+
+void phases_rescale(struct phases *p, double most_w)
+{
+    if (p->history.n == 0)
+        return;
+    take_back(p);
+    p->rescaled = true;
+    p->past.train_w = fmin(p->past.train_w, most_w);
+}
+
+static void learn_anew(struct phases *p)
+{
+    enum phase_kind kind = p->regime[p->now].kind;
+    uint64_t from = p->history.n - 1;
+
+    if (p->settling && p->has_event)
+        kind = p->event[newest(p)->event % PHASES_EVENTS].kind;
+    for (int i = 0; i < REGIMES; i++)
+        p->regime[i].used = false;
+    p->rescaled = p->settling = false;
+    p->pending = 0;
+    p->next_guess_ns = 0;
+    p->left = p->now = -1;
+    begin_fresh(p, from);
+    p->regime[p->now].kind = kind;
+    restart_sums(p, from);
+}
+
 bool phases_feed(struct phases *p, const struct activity *a, double period_s)
 {
     struct history *h = &p->history;
@@ -530,8 +614,16 @@ bool phases_feed(struct phases *p, const struct activity *a, double period_s)
     if (!history_add(h, a))
         return false;
     p->corrected = false;
+    if (h->n > 1 && !p->settling && !isnan(a->sm_util)) {
+        p->rare_sm += a->sm_util;
+        p->rare_n++;
+    }
     if (h->n == 1) {
         first_sample(p);
+        return false;
+    }
+    if (p->rescaled) {
+        learn_anew(p);
         return false;
     }
     if (s_of_ns(a->at_ns - before) > fmax(GAP_S, 20 * h->step_s))

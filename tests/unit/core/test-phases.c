@@ -219,6 +219,93 @@ static void test_kinds(void)
                phase_kind_name(cases[i].kind), cases[i].name);
 }
 
+/* Another limit: a third less power, and no event. */
+static void test_rescale(void)
+{
+    struct bench b;
+    double s;
+
+    begin(&b);
+    phases_rescale(b.p, 200);
+    is_int(phases_since(b.p), 0, "nothing was fed: no phase yet");
+    steps(&b, 1, 300, 80);
+    run(&b, 60);
+    steps(&b, 1, 190, 80);
+    run(&b, 1);
+    phases_rescale(b.p, 200);
+    run(&b, 60);
+    is_str(phase_kind_name(phases_now(b.p)), "train", "training goes on under a limit");
+    is_int(standing(&b), 0, "… and nothing happened");
+    is_int(phases_pauses(b.p, 0, ns_of_s(121), &s), 0, "no pause in all that");
+    is_near(s, 0, 1e-9, "… for no time");
+    flat(&b, 120);
+    run(&b, 20);
+    is_int(standing(&b), 1, "a lower level of that is told");
+    is_str(phase_kind_name(phases_now(b.p)), "validate", "… against training under it");
+    is_near(s_of_ns(phases_since(b.p)), 121, 0.31, "… since when");
+    steps(&b, 1, 190, 80);
+    run(&b, 60);
+    is_int(phases_pauses(b.p, 0, ns_of_s(200), &s), 1, "one pause");
+    is_near(s, 20, 1, "… of 20 s");
+    is_int(phases_pauses(b.p, ns_of_s(130), ns_of_s(135), &s), 1, "all of a time in it");
+    is_near(s, 5, 1e-6, "… is pause");
+    is_int(phases_pauses(b.p, ns_of_s(60), ns_of_s(110), &s), 0, "before it is none");
+    is_int(phases_pauses(b.p, ns_of_s(150), ns_of_s(180), &s), 0, "nor after it");
+    phases_free(b.p);
+}
+
+/* A limit that changes while a change is being looked at, or just after. */
+static void test_rescale_between(void)
+{
+    for (int late = 0; late <= 8; late++) {
+        struct bench b;
+        begin(&b);
+        steps(&b, 1, 300, 80);
+        run(&b, 60);
+        flat(&b, 120);
+        run(&b, 0.1 * late);
+        phases_rescale(b.p, 130);
+        run(&b, 60);
+        is_int(phases_now(b.p), PHASE_TRAIN, "%d samples: the limit's doing", late);
+        is_int(standing(&b), 0, "… and no event of it stands");
+        phases_free(b.p);
+    }
+}
+
+/* Utilisation that is read each 5 s is no pattern, but tells training. */
+static void test_rare(void)
+{
+    struct bench b;
+
+    begin(&b);
+    flat(&b, 250); /* nothing swings */
+    for (int i = 0; i < 400; i++) {
+        b.sm = i % 3 ? 97 : 60;
+        run(&b, 0.1);
+        b.sm = NAN;
+        run(&b, 4.9);
+    }
+    is_int(standing(&b), 0, "half an hour with a reading each 5 s: no change");
+    is_str(phase_kind_name(phases_now(b.p)), "train",
+           "… of which they say that it works");
+    phases_free(b.p);
+}
+
+static void test_confidence(void)
+{
+    for (int k = 0; k < PHASE_KINDS; k++) {
+        double c = phase_confidence((enum phase_kind)k);
+        ok(k == PHASE_UNKNOWN ? c == 0 : c > 0 && c < 1, "%s: %g",
+           phase_kind_name((enum phase_kind)k), c);
+    }
+    ok(!phase_is_pause(PHASE_TRAIN) && !phase_is_pause(PHASE_CHANGE) &&
+           !phase_is_pause(PHASE_UNKNOWN) && !phase_is_pause(PHASE_STARTUP),
+       "training, and what is not known, is no pause");
+    ok(phase_is_pause(PHASE_VALIDATE) && phase_is_pause(PHASE_LOAD) &&
+           phase_is_pause(PHASE_CHECKPOINT) && phase_is_pause(PHASE_IDLE),
+       "all else is one");
+}
+
 static void test_history(void)
 {
     static struct history h;
@@ -246,5 +333,9 @@ int main(void)
     test_input();
     test_kinds();
     test_history();
+    test_rescale();
+    test_rescale_between();
+    test_rare();
+    test_confidence();
     return done();
 }
