@@ -111,14 +111,39 @@ static void name_of(const struct json_value *job, char *ret, size_t size)
         (void)snprintf(ret + n, size - (size_t)n, ": %s", name);
 }
 
-/* "edp: holds 184 W, 612 steps, time x 1.041" */
+/* ", validates for 12 s (seen, 66 % sure)" */
+static void phase_of(const struct json_value *job, char *ret, size_t size)
+{
+    static const char *const words[][2] = {
+        {"train", "trains"},    {"validate", "validates"},
+        {"load", "loads data"}, {"checkpoint", "saves a checkpoint"},
+        {"idle", "idles"},      {"startup", "starts up"},
+    };
+    const char *phase = take_text(job, "phase"), *does = NULL;
+    double sure = take_number(job, "phase_confidence");
+    char seen[32] = "";
+
+    for (size_t i = 0; i < n_elements(words); i++)
+        if (strcmp(phase, words[i][0]) == 0)
+            does = words[i][1];
+    ret[0] = '\0';
+    if (!does)
+        return;
+    if (!isnan(sure))
+        (void)snprintf(seen, sizeof seen, " (seen, %.0f %% sure)", 100 * sure);
+    double s = take_number(job, "phase_s");
+    (void)snprintf(ret, size, ", %s%s%s%s", does, isnan(s) ? "" : " for ",
+                   isnan(s) ? "" : time_of(s).t, seen);
+}
+
+/* "edp: holds 184 W, 612 steps, time x 1.041, trains for 60 s" */
 static void put_search(const struct json_value *job, FILE *to)
 {
     const struct json_value *search = json_get(job, "search");
     const char *state = take_text(search, "state"), *goal = take_text(search, "goal");
     double slowdown = take_number(json_get(search, "saved"), "slowdown");
     uint64_t steps = take_u64(job, "steps");
-    char text[400], slow[40] = "", done[40] = "";
+    char text[500], slow[40] = "", done[40] = "", phase[100] = "";
 
     if (!*state)
         state = "measured only";
@@ -129,8 +154,10 @@ static void put_search(const struct json_value *job, FILE *to)
                        steps == 1 ? "" : "s");
     if (!isnan(slowdown))
         (void)snprintf(slow, sizeof slow, ", time x %.3f", slowdown);
-    (void)snprintf(text, sizeof text, "%s%s%.250s%s%s", goal, *goal ? ": " : "", state,
-                   done, slow);
+    if (take_bool(job, "running"))
+        phase_of(job, phase, sizeof phase);
+    (void)snprintf(text, sizeof text, "%s%s%.250s%s%s%s", goal, *goal ? ": " : "", state,
+                   done, slow, phase);
     (void)fprintf(to, "%*s", INDENT, "");
     text_wrap(to, INDENT, INDENT, text);
 }

@@ -14,6 +14,7 @@ enum {
     FEW_ROWS = 8, /* below this nothing but the boards is shown */
     JOBS_LEAST = 4,
     TIME = 10,
+    PHASE = 12,
 };
 
 struct text {
@@ -234,15 +235,22 @@ static bool job_has_energy(const struct grid *g)
     return g->cols >= 76;
 }
 
-/* Wider than 80 columns: first the time, then longer names. */
+/* Wider than 80 columns: first the time, then what it does, then longer names. */
 static bool job_has_time(const struct grid *g)
 {
     return g->cols >= 80 + TIME;
 }
 
+static bool job_has_phase(const struct grid *g)
+{
+    return g->cols >= 80 + TIME + PHASE;
+}
+
 static unsigned job_name_more(const struct grid *g)
 {
-    return job_has_time(g) ? g->cols - 80 - TIME : 0;
+    return job_has_phase(g)  ? g->cols - 80 - TIME - PHASE
+           : job_has_time(g) ? g->cols - 80 - TIME
+                             : 0;
 }
 
 static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
@@ -262,6 +270,8 @@ static void draw_job(const struct top_job *j, struct grid *g, unsigned row)
         right(g, row, at + 39, GRID_PLAIN, percent(j->saved, NAN).t);
         right(g, row, at + 48, GRID_PLAIN, figure_joules(j->energy_j).t);
     }
+    if (job_has_phase(g))
+        grid_field(g, row, at + 50, 10, GRID_PLAIN, j->phase);
     if (job_has_time(g))
         right(g, row, g->cols, GRID_PLAIN, span(j->time_s).t);
 }
@@ -281,6 +291,8 @@ static void draw_jobs(const struct top *t, struct grid *g, unsigned row, unsigne
         right(g, row, mid + 48, GRID_HEAD,
               t->sort == TOP_SORT_ENERGY ? "*ENERGY" : "ENERGY");
     }
+    if (job_has_phase(g))
+        (void)grid_text(g, row, mid + 50, GRID_HEAD, "PHASE");
     if (job_has_time(g))
         right(g, row, g->cols, GRID_HEAD, t->sort == TOP_SORT_TIME ? "*TIME" : "TIME");
     if (t->n_jobs == 0 && row + 1 < end)

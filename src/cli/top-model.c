@@ -121,6 +121,9 @@ static void take_job(struct top_job *j, const struct json_value *v)
     if (!j->state[0])
         (void)snprintf(j->state, sizeof j->state, "%s", take_text(v, "source"));
     take_copy(search, "goal", j->goal, sizeof j->goal);
+    take_copy(v, "phase", j->phase, sizeof j->phase);
+    if (strcmp(j->phase, "unknown") == 0)
+        j->phase[0] = '\0';
     j->cap_w = take_mw(search, "cap_mw");
     j->saved = take_number(saved, "fraction");
     j->saved_half = take_number(saved, "fraction_half");

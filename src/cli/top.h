@@ -40,7 +40,7 @@ struct top_board {
 
 struct top_job {
     uint64_t id;
-    char user[32], name[TOP_TEXT], gpus[TOP_TEXT], state[TOP_TEXT], goal[32];
+    char user[32], name[TOP_TEXT], gpus[TOP_TEXT], state[TOP_TEXT], goal[32], phase[16];
     double cap_w, saved, saved_half, energy_j, time_s;
 };
 

@@ -81,6 +81,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.caps.cls[0].cls = CAP_CLASS_DEFAULT;
     c.caps.n_classes = 1;
     c.jobs.discover = true;
+    c.jobs.phases = true;
     c.jobs.look_ns = 2 * NS_PER_S;
     c.ledger.keep_fine_ns = 2 * DAY_NS;
     c.ledger.keep_minute_ns = 14 * DAY_NS;

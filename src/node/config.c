@@ -80,6 +80,7 @@ static const struct key keys[] = {
     {"caps.classes", CLASSES, AT(caps.cls), 0, 0, LIVE, NULL},
     {"jobs.discover", BOOL, AT(jobs.discover), 0, 0, RESTART, NULL},
     {"jobs.look", DURATION, AT(jobs.look_ns), 0.5, 60, RESTART, NULL},
+    {"jobs.phases", BOOL, AT(jobs.phases), 0, 0, RESTART, NULL},
     {"search.found_jobs", GOAL, AT(search), 0, 0, LIVE, NULL},
     {"search.slack", PERCENT, AT(slack), 0, 5, RESTART, NULL},
     {"search.history", DURATION, AT(history_ns), 0, 10 * YEAR_S, LIVE, NULL},

@@ -71,6 +71,7 @@ struct config_caps {
 
 struct config_jobs {
     bool discover; /* found through the driver's process list */
+    bool phases;   /* seen in telemetry */
     uint64_t look_ns;
 };
 

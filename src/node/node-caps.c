@@ -85,6 +85,7 @@ static void on_caps(const struct caps_what *what, void *user)
         node_away_kick(node);
     if (node->tunings)
         tunings_on_caps(node->tunings, what);
+    node_phases_on_caps(node, what);
     node_tell(node, NODE_EVENT_CAPS, &told);
 }
 

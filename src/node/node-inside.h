@@ -14,6 +14,7 @@
 #include "io/ledger-queue.h"
 #include "io/ledger.h"
 #include "node/book.h"
+#include "node/follow.h"
 #include "node/history.h"
 #include "node/node.h"
 #include "node/same.h"
@@ -91,6 +92,10 @@ struct node_job_rec {
     char same[SAME_TEXT];           /* what makes it the same as another; "" nothing */
     double before_j, before_half_j; /* booked by earlier runs */
     struct job_entry last;          /* as it was when it ended */
+    struct follow *follow;          /* its boards' telemetry; NULL: not asked for */
+    uint64_t followed;              /* boards that it hears */
+    struct view_phase phase;        /* now */
+    bool phase_booked;              /* … has stood for so long that it counts */
     uint64_t ended_ns;              /* 0: runs */
 };
 
@@ -212,9 +217,15 @@ struct node_job_rec *node_job_rec(struct node *node, uint64_t id); /* or NULL */
 /* A record for a job; NULL: ROSTER_MAX are there, or out of memory. */
 struct node_job_rec *node_job_rec_new(struct node *node, uint64_t id);
 void node_job_rec_drop(struct node *node, uint64_t id);
+void node_job_rec_free(struct node_job_rec *rec);
 /* Its search or cap by name begins.  state: saved by an earlier run, or NULL. */
 int node_tuning_begin(struct node *node, const struct job_entry *job,
                       struct node_job_rec *rec, const char *state, uw_error *err);
+
+/* node-phases.c: of a job that runs, each tick; at its end. */
+void node_phases_tick(struct node *node, struct node_job_rec *rec, uint64_t now_ns);
+void node_phases_on_caps(struct node *node, const struct caps_what *what);
+void node_phases_end(struct node_job_rec *rec);
 
 /* Writes text to a file beside the ledger, soon; NULL: removes it.  fn (may be NULL) once
  * that is done, or cannot be.

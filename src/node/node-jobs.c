@@ -22,6 +22,12 @@ struct node_job_rec *node_job_rec(struct node *node, uint64_t id)
     return NULL;
 }
 
+void node_job_rec_free(struct node_job_rec *rec)
+{
+    follow_free(rec->follow);
+    free(rec);
+}
+
 static void forget(struct node *node, size_t at)
 {
     uint64_t id = node->job[at]->id;
@@ -29,7 +35,7 @@ static void forget(struct node *node, size_t at)
     if (node->tunings)
         tunings_forget(node->tunings, id);
     node_book_forget(node, id);
-    free(node->job[at]);
+    node_job_rec_free(node->job[at]);
     node->job[at] = node->job[--node->n_jobs];
 }
 
@@ -66,6 +72,8 @@ struct node_job_rec *node_job_rec_new(struct node *node, uint64_t id)
     if (!rec)
         return NULL;
     rec->id = id;
+    if (node->config.jobs.phases) /* without memory: it is not followed */
+        (void)follow_new(node->loop, &rec->follow);
     node->job[node->n_jobs++] = rec;
     return rec;
 }
@@ -219,6 +227,7 @@ static void end_job(struct node *node, const struct job_entry *job,
     node->how = "job ended";
     caps_withdraw_job(node->caps, job->id);
     node->how = NULL;
+    node_phases_end(rec);
     rec->last = *job;
     rec->ended_ns = loop_now_ns(node->loop);
     if (rec->asked)
@@ -306,17 +315,16 @@ void node_jobs_stop(struct node *node)
     roster_free(take(node->roster));
     loop_worker_free(take(node->saver));
     while (node->n_jobs > 0)
-        free(node->job[--node->n_jobs]);
+        node_job_rec_free(node->job[--node->n_jobs]);
 }
 
 void node_jobs_tick(struct node *node, uint64_t now_ns)
 {
     for (size_t i = node->n_jobs; i-- > 0;) {
         struct node_job_rec *rec = node->job[i];
-        const struct steps *steps = tunings_steps(node->tunings, rec->id);
         if (rec->ended_ns && s_between(rec->ended_ns, now_ns) > NODE_KEEP_JOB_S)
             forget(node, i);
-        else if (!rec->ended_ns && steps)
-            roster_phase(node->roster, rec->id, steps->phase);
+        else if (!rec->ended_ns)
+            node_phases_tick(node, rec, now_ns);
     }
 }

@@ -92,9 +92,12 @@ static void look_at_job(struct node *node, const struct job_entry *job,
                         struct view_job *v)
 {
     const struct steps *steps = tunings_steps(node->tunings, job->id);
+    const struct node_job_rec *rec = node_job_rec(node, job->id);
     uint64_t end = job->ended_ns ? job->ended_ns : loop_now_ns(node->loop);
 
     *v = (struct view_job){.job = job, .time_s = s_between(job->began_ns, end)};
+    if (rec)
+        v->phase = rec->phase;
     node_book_job(node, job->id, v);
     if (steps) {
         v->steps = steps->has_mark ? steps->mark.steps : 0;

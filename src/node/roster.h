@@ -13,6 +13,7 @@
 #include "io/loop.h"
 #include "io/proc.h"
 #include "node/boards.h"
+#include "underwatt/progress.h"
 
 struct roster;
 
@@ -40,6 +41,9 @@ struct label {
     char key[LABEL_KEY], value[LABEL_VALUE];
 };
 
+/* No phase that a job tells: seen in telemetry alone. */
+enum { JOB_PHASE_IDLE = UW_PHASE_STARTUP + 1 };
+
 struct job_entry {
     uint64_t id; /* of the ledger: never used twice */
     enum job_source source;
@@ -56,7 +60,7 @@ struct job_entry {
     bool foreign;       /* somebody else's process is on one of its boards */
     uint64_t began_ns, ended_ns; /* ended 0: runs */
     int64_t began_utc_ns, ended_utc_ns;
-    uint32_t phase; /* enum uw_phase */
+    uint32_t phase; /* enum uw_phase, or JOB_PHASE_IDLE */
 };
 
 enum roster_event { ROSTER_BEGIN, ROSTER_CHANGE, ROSTER_END };
@@ -113,7 +117,7 @@ const struct job_entry *roster_find(const struct roster *r, uint64_t id);
 size_t roster_count(const struct roster *r);
 const struct job_entry *roster_at(const struct roster *r, size_t i);
 
-/* What the job does now (enum uw_phase): ROSTER_CHANGE where that is new. */
+/* What the job does now (as in its entry): ROSTER_CHANGE where that is new. */
 void roster_phase(struct roster *r, uint64_t id, uint32_t phase);
 
 /* May uid claim on this board?  See core/job/owner.h; root always.  Who is an

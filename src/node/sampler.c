@@ -242,6 +242,15 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     return answer_waits(p->sampler);
 }
 
+static bool is_heard(const struct probe *p)
+{
+    bool heard = false;
+
+    for (const struct sampler_ear *e = p->ears; e; e = e->next)
+        heard |= !e->overhears;
+    return heard;
+}
+
 static bool due(struct probe *p, enum group g, uint64_t now_ns)
 {
     if (now_ns < p->due_ns[g])
@@ -249,7 +258,7 @@ static bool due(struct probe *p, enum group g, uint64_t now_ns)
     uint32_t ms = group_ms[p->rate][g];
     if (g == GROUP_LIMITS && p->held && ms > HELD_MS)
         ms = HELD_MS;
-    if (g == GROUP_ENERGY && p->ears && ms > HEARD_MS)
+    if (g == GROUP_ENERGY && ms > HEARD_MS && is_heard(p))
         ms = HEARD_MS;
     p->due_ns[g] = now_ns + ms * NS_PER_MS;
     return true;
@@ -267,13 +276,13 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
         meter_state(p->meter, &state);
         bool counts = state.counter_used && !state.counter_stuck;
         /* where power is a call of its own and heard each round */
-        bool spare = p->ears && counts && !p->instant && !state.intent;
+        bool spare = is_heard(p) && counts && !p->instant && !state.intent;
         if ((!state.counter_fed && !spare) || due(p, GROUP_ENERGY, now_ns))
             want |= GPU_HAS_ENERGY;
         /* Fields cost nothing beside each other; the plain reading is a call. */
         if (p->instant && (!counts || p->rate != SAMPLER_REST))
             want |= GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
-        else if (!counts || p->ears || due(p, GROUP_POWER, now_ns))
+        else if (!counts || is_heard(p) || due(p, GROUP_POWER, now_ns))
             want |= p->instant ? GPU_HAS_INSTANT | GPU_HAS_AVERAGE : GPU_HAS_POWER;
     }
     if (due(p, GROUP_LIMITS, now_ns))

@@ -107,12 +107,13 @@ bool sampler_fed(const struct sampler *s, uint64_t now_ns);
 
 /* Somebody who hears every sample of board i, until sampler_deaf() or the sampler's end.
  * What the round did not ask for is not in s->has.  While anybody listens, power is read
- * each round.
+ * each round; who overhears takes what is read anyway.
  */
 struct sampler_ear {
     void (*fn)(size_t board, const struct gpu_sample *s, void *user);
     void *user;
     size_t board;
+    bool overhears;
     struct sampler_ear *next; /* for sampler.c */
 };
 /* How the power that is heard comes about: the instant reading where the board has one,

@@ -55,8 +55,17 @@ struct view_search {
     const struct tuner_report *report; /* all of it; NULL: nothing yet */
 };
 
+/* What a job does now. */
+struct view_phase {
+    uint32_t phase;               /* as in job_entry */
+    const char *by;               /* "job", "launches", "telemetry"; NULL: unknown */
+    uint64_t since_ns;            /* 0 unknown */
+    struct view_value confidence; /* how often telemetry is right there */
+};
+
 struct view_job {
     const struct job_entry *job;
+    struct view_phase phase;
     bool settled;    /* it has ended, and all of its energy is booked */
     double energy_j; /* attributed to it so far */
     struct view_value half_j;

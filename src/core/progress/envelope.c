@@ -110,7 +110,7 @@ bool history_add(struct history *h, const struct activity *a)
     return true;
 }
 
-uint64_t history_find(const struct history *h, uint64_t at_ns)
+uint64_t history_seek(const struct history *h, uint64_t at_ns)
 {
     uint64_t low = history_first(h), high = h->n;
 
@@ -126,7 +126,7 @@ uint64_t history_find(const struct history *h, uint64_t at_ns)
 
 static double integral_at(const struct history *h, enum channel c, uint64_t at_ns)
 {
-    uint64_t i = history_find(h, at_ns);
+    uint64_t i = history_seek(h, at_ns);
 
     if (i == h->n)
         i = h->n - 1;

@@ -45,7 +45,7 @@ uint64_t history_at_ns(const struct history *h, uint64_t i);
 double history_noise(const struct history *h, enum channel c, double level);
 double history_value(const struct history *h, enum channel c, uint64_t i);
 /* First index at or after at_ns; h->n if none. */
-uint64_t history_find(const struct history *h, uint64_t at_ns);
+uint64_t history_seek(const struct history *h, uint64_t at_ns);
 /* Mean over (from, to]; from < to, both inside what is kept (clamped else). */
 double history_mean(const struct history *h, enum channel c, uint64_t from_ns,
                     uint64_t to_ns);

@@ -62,9 +62,9 @@ struct onset onset_find(const struct history *h, uint64_t from_ns, const struct 
     double window = fmax(scale_s(b->scale), h->fresh_s) * (swing ? BUCKETS_BACK + 2 : 1) +
                     0.4 * swing;
     double reach = fmax(3 * window, 2) + 2 * h->step_s;
-    uint64_t old = history_find(h, from_ns);
+    uint64_t old = history_seek(h, from_ns);
     uint64_t least = now > (uint64_t)(reach * 1e9) ? now - (uint64_t)(reach * 1e9) : 0;
-    uint64_t first = history_find(h, least < from_ns ? from_ns : least);
+    uint64_t first = history_seek(h, least < from_ns ? from_ns : least);
     double low = INFINITY, high = -INFINITY;
 
     if (first <= old)
@@ -78,7 +78,7 @@ struct onset onset_find(const struct history *h, uint64_t from_ns, const struct 
     struct classes before, after;
     count(&before, h, c, split, old, first);
     uint64_t back = (uint64_t)(fmax(window * 0.6, h->fresh_s) * 1e9);
-    uint64_t at = history_find(h, now > back ? now - back : 0);
+    uint64_t at = history_seek(h, now > back ? now - back : 0);
     if (at >= h->n)
         at = h->n - 1;
     for (int round = 0; round < 3; round++) {

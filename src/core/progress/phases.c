@@ -379,7 +379,7 @@ static void merge_cycle(struct phases *p, unsigned q)
     p->visits = from;
     p->has_event = from > 1;
     p->corrected = true;
-    uint64_t begin = history_find(&p->history, newest(p)->onset_ns);
+    uint64_t begin = history_seek(&p->history, newest(p)->onset_ns);
     p->left = -1;
     p->now = -1;
     begin_fresh(p, begin);

@@ -47,6 +47,8 @@ static double job_value(const struct view_job *j, enum metrics_id id)
         return j->time_s;
     case METRICS_JOB_STEPS:
         return j->steps > 0 ? (double)j->steps : NAN; /* a job may tell of none */
+    case METRICS_JOB_PHASE:
+        return j->phase.phase ? (double)j->phase.phase : NAN;
     case METRICS_JOB_CAP:
         return s->on && s->cap_mw > 0 ? w_of_mw(s->cap_mw) : NAN;
     case METRICS_JOB_SAVED:

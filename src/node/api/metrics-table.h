@@ -43,6 +43,7 @@
     X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job_id=\"other\" is the sum of those beyond the bound.") \
     X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "How long the job has run.") \
     X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job told of.") \
+    X(JOB_PHASE, "underwatt_job_phase", "gauge", "What the job does: 1 training, 2 validation, 3 loading, 4 checkpoint, 5 start-up, 6 idle.") \
     X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \
     X(JOB_SAVED, "underwatt_job_saved_ratio", "gauge", "Energy saved so far against the original cap, as a part of what it would have been.") \
     X(JOB_SAVED_LOWER, "underwatt_job_saved_lower_ratio", "gauge", "Lower end of its 95 % interval.") \

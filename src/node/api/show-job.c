@@ -1,4 +1,5 @@
 /* Jobs as JSON: names, labels and processes for those alone who may see them. */
+#include "base/units.h"
 #include "node/api/show.h"
 #include "node/tuner-json.h"
 
@@ -98,6 +99,22 @@ static void whose(struct json_out *o, const struct job_entry *e,
         json_out_null(o, "pid");
 }
 
+static void phase(struct json_out *o, const struct node_view *v,
+                  const struct view_phase *p)
+{
+    uint64_t ago_ns =
+        p->since_ns && p->since_ns < v->now_ns ? v->now_ns - p->since_ns : 0;
+
+    json_out_text(o, "phase", show_phase(p->phase));
+    json_out_text(o, "phase_by", p->by);
+    if (p->since_ns)
+        show_utc(o, "phase_since_utc", v->utc_ns - (int64_t)ago_ns);
+    else
+        json_out_null(o, "phase_since_utc");
+    show_maybe(o, "phase_s", p->since_ns, s_of_ns(ago_ns));
+    show_value(o, "phase_confidence", &p->confidence);
+}
+
 static void put_job(struct json_out *o, const char *key, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who, bool whole)
 {
@@ -107,7 +124,7 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     json_out_int(o, "id", (int64_t)e->id);
     whose(o, e, who);
     show_boards(o, "gpus", v, e->boards);
-    json_out_text(o, "phase", show_phase(e->phase));
+    phase(o, v, &j->phase);
     json_out_bool(o, "running", e->ended_ns == 0);
     json_out_int(o, "processes", e->n_pids);
     json_out_bool(o, "foreign", e->foreign);

@@ -53,8 +53,8 @@ const char *show_by(enum cap_by by)
 
 const char *show_phase(uint32_t phase)
 {
-    static const char *const names[] = {"unknown", "train",      "validate",
-                                        "load",    "checkpoint", "startup"};
+    static const char *const names[] = {"unknown",    "train",   "validate", "load",
+                                        "checkpoint", "startup", "idle"};
 
     return phase < n_elements(names) ? names[phase] : names[UW_PHASE_UNKNOWN];
 }

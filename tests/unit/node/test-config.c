@@ -47,6 +47,7 @@ static const struct {
     {"caps.classes", "caps: {classes: {slow: {ramp: 0.1 %/s}}}", false},
     {"jobs.discover", "jobs: {discover: false}", true},
     {"jobs.look", "jobs: {look: 60 s}", true},
+    {"jobs.phases", "jobs: {phases: false}", true},
     {"search.found_jobs", "search: {found_jobs: 'slowdown:1.1'}", false},
     {"search.slack", "search: {slack: 1 %}", true},
     {"search.history", "search: {history: 30 d}", false},

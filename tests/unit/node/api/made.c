@@ -81,6 +81,10 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
                                   .half_j = {true, 10},
                                   .time_s = 90,
                                   .steps = 450,
+                                  .phase = {.phase = UW_PHASE_VALIDATE,
+                                            .by = "telemetry",
+                                            .since_ns = 50 * S,
+                                            .confidence = {true, 0.66}},
                                   .step_s = 0.2};
     if (i % 2)
         m->job[i].search = (struct view_search){.on = true,

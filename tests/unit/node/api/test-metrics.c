@@ -172,6 +172,7 @@ static void unknown(void)
         "kind=\"min\"",
         "underwatt_job_saved_ratio",
         "underwatt_job_cap_watts",
+        "underwatt_job_phase",
         "underwatt_cpu_",
         "underwatt_http_",
         "underwatt_job_steps_total",

@@ -1,0 +1,112 @@
+/* What each job does now: as its processes tell it, else as its boards' telemetry shows.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "node/node-inside.h"
+
+#define BOOKED_AFTER_S 5.0 /* what is seen is booked once it has stood so long */
+#define TOLD_FROM 0.5      /* what is right less often is not told */
+
+/* Boards that are this job's alone: of others nobody can say whose the power is. */
+static uint64_t own_boards(const struct node *node, const struct job_entry *job)
+{
+    uint64_t boards = job->foreign ? 0 : job->boards;
+
+    for (size_t i = 0; i < roster_count(node->roster); i++) {
+        const struct job_entry *other = roster_at(node->roster, i);
+        if (other->id != job->id && other->boards & job->boards)
+            boards = 0;
+    }
+    for (size_t i = 0; i < node->n; i++)
+        if (node_is_away(node, i))
+            boards &= ~(1ull << i);
+    return boards;
+}
+
+static void hear(struct node *node, struct node_job_rec *rec, uint64_t boards)
+{
+    struct follow_board board[BOARDS_MAX];
+    size_t n = 0;
+
+    if (!rec->follow || rec->followed == boards)
+        return;
+    for (size_t i = 0; i < node->n; i++)
+        if (boards >> i & 1)
+            board[n++] = (struct follow_board){node->board[i].sampler, 0};
+    if (follow_hear(rec->follow, board, n) == 0) /* else the next tick tries again */
+        rec->followed = boards;
+}
+
+static uint32_t phase_of(enum phase_kind kind)
+{
+    static const uint32_t phases[PHASE_KINDS] = {
+        [PHASE_STARTUP] = UW_PHASE_STARTUP,
+        [PHASE_TRAIN] = UW_PHASE_TRAIN,
+        [PHASE_VALIDATE] = UW_PHASE_VALIDATE,
+        [PHASE_LOAD] = UW_PHASE_LOAD,
+        [PHASE_IDLE] = JOB_PHASE_IDLE,
+        [PHASE_CHANGE] = UW_PHASE_TRAIN,
+        [PHASE_CHECKPOINT] = UW_PHASE_CHECKPOINT,
+    };
+    return phases[kind];
+}
+
+static void look_at_phase(struct node_job_rec *rec, const struct steps *steps,
+                          uint64_t now_ns)
+{
+    struct follow_look seen;
+
+    if (steps && steps->phase != UW_PHASE_UNKNOWN) {
+        rec->phase = (struct view_phase){.phase = steps->phase,
+                                         .by = steps->guessed ? "launches" : "job",
+                                         .since_ns = steps->phase_ns};
+        rec->phase_booked = true;
+        return;
+    }
+    follow_look(rec->follow, &seen);
+    double right = phase_confidence(seen.kind);
+    if (right < TOLD_FROM)
+        rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
+    else
+        rec->phase = (struct view_phase){.phase = phase_of(seen.kind),
+                                         .by = "telemetry",
+                                         .since_ns = seen.since_ns,
+                                         .confidence = {true, right}};
+    rec->phase_booked = s_between(seen.known_ns, now_ns) >= BOOKED_AFTER_S;
+}
+
+void node_phases_tick(struct node *node, struct node_job_rec *rec, uint64_t now_ns)
+{
+    const struct job_entry *job = roster_find(node->roster, rec->id);
+
+    if (!job)
+        return;
+    hear(node, rec, own_boards(node, job));
+    look_at_phase(rec, tunings_steps(node->tunings, rec->id), now_ns);
+    if (rec->phase_booked)
+        roster_phase(node->roster, rec->id, rec->phase.phase);
+}
+
+void node_phases_on_caps(struct node *node, const struct caps_what *what)
+{
+    double most_w = what->event == CAPS_EVENT_CAP && what->enforced_mw
+                        ? w_of_mw(what->enforced_mw)
+                        : INFINITY;
+
+    if (what->event != CAPS_EVENT_CAP && what->event != CAPS_EVENT_CLOCK)
+        return;
+    for (size_t i = 0; i < node->n_jobs; i++)
+        if (node->job[i]->followed >> what->board & 1)
+            follow_on_cap(node->job[i]->follow, most_w);
+}
+
+void node_phases_end(struct node_job_rec *rec)
+{
+    if (rec->follow)
+        (void)follow_hear(rec->follow, NULL, 0);
+    rec->followed = 0;
+    rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
+}
