@@ -100,14 +100,15 @@ class World:
         c = Client(self.path)
         try:
             reach(c, self.uuids[i], step)
-            os.kill(c.p.pid, signo)
             began = time.monotonic()
+            os.kill(c.p.pid, signo)
             name = f"{signal.Signals(signo).name} when {step}"
             most = (GRACE_S if signo == signal.SIGKILL else LEASE_S) + SLACK_S
             if signo == signal.SIGKILL and step in ("set", "later"):
                 time.sleep(GRACE_S - 1)
-                self.ok(self.node.board(i)["limit_mw"] == CAP, f"{name}: the cap stays for the grace",
-                        self.node.board(i))
+                b = self.node.board(i)    # on a busy machine this may be late, and shows nothing
+                self.ok(b["limit_mw"] == CAP or time.monotonic() - began >= GRACE_S,
+                        f"{name}: the cap stays for the grace", b)
             uwtest.wait_for(lambda: self.free(i), most - (time.monotonic() - began) + 1, 0.1)
             took = time.monotonic() - began
             self.ok(self.free(i) and took <= most, f"{name}: the original is back ({took:.1f} s of {most})",

@@ -85,7 +85,7 @@ def basics(t, node, path, uuid):
     t.equal(q.ask(RELEASE, uuid(0))[2], GONE, "nobody releases another's")
     t.equal(q.ask(HOLD, uuid(1))[2], DONE, "another board is free")
     p.s.close()
-    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000, 5),
+    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 250000),
          "a client that goes gives its cap up", node.board(0))
     t.equal(q.ask(LIMIT, uuid(1), 200000)[2], DONE, "another's goes on")
     time.sleep(3)
@@ -123,7 +123,7 @@ def nonsense(t, node, path, uuid):
         if p:
             p.s.close()
     p = Peer(path)
-    t.ok(uwtest.wait_for(lambda: Peer(path).ask(HELLO), 5), "when they go, there is room again")
+    t.ok(uwtest.wait_for(lambda: Peer(path).ask(HELLO)), "when they go, there is room again")
 
     p = Peer(path)
     t.equal(p.ask(HOLD, uuid(2))[2], DONE, "a hold")
@@ -140,7 +140,7 @@ def nonsense(t, node, path, uuid):
             break
     p.s.close()
     t.ok(n > 100, f"a flood of {n} requests")
-    t.ok(uwtest.wait_for(lambda: node.board(2)["limit_mw"] == 250000, 6),
+    t.ok(uwtest.wait_for(lambda: node.board(2)["limit_mw"] == 250000),
          "leaves the original", node.board(2))
     t.equal(before.ask(HELLO)[2], DONE, "and the others served")
 

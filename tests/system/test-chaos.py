@@ -229,8 +229,8 @@ def main():
             t.done()
         made = h.ask("/v1/claims", {"gpu": str(CLAIMED), "cap": f"{HARD // 1000} W", "kind": "hard",
                                     "for": "86400 s", "why": "chaos"}).get("id")
-        t.ok(made and uwtest.wait_for(lambda: h.limits()[CLAIMED] == HARD, 5), "a claim is in force", h.log.read_text())
-        time.sleep(2)  # the ledger has it
+        t.ok(made and uwtest.wait_for(lambda: h.limits()[CLAIMED] == HARD) and uwtest.booked(h.ledger, made),
+             "a claim is in force, and in the ledger", h.log.read_text())
         for i in range(rounds):
             r = Round(h, rng)
             r.play()

@@ -32,7 +32,7 @@ def watch(t, node, exe):
         time_s, energy, half, power, method = p.stdout.readline().rstrip("\n").split(";")
         true_w = (b[i]["true_j"] - a[i]["true_j"]) / (b[i]["at_ns"] - a[i]["at_ns"]) * 1e9
         true = true_w * float(time_s)
-        t.ok(2.9 < float(time_s) < 4, f"GPU {i}: of {time_s} s")
+        t.ok(2.9 < float(time_s) < 10, f"GPU {i}: of {time_s} s")
         t.near(float(energy) / true, 1, 0.03, f"GPU {i}: {float(energy):.1f} J ± {float(half):.1f} J ({method}), true {true:.1f} J")
         t.near(float(power), float(energy) / float(time_s), 0.01 * float(power), f"GPU {i}: mean power")
     t.ok(p.stdout.readline().startswith("again -"), "a window ends once")

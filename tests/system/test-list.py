@@ -152,7 +152,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
     t.equal([y["answers"] for y in x], [True, True, False, False], "… the others are there")
     t.ok("no answer" in x[2]["error"] and "lost" in x[3]["error"].lower(), "… each with its reason", x[2:])
     t.ok(all(x[i]["power_w"] > 0 and x[i]["name"] for i in (0, 1)), "… the others with figures")
-    t.ok(took < 8, f"… after {took:.1f} s")
+    t.ok(took < 20, f"… after {took:.1f} s")
     p = node.run("underwatt", "list", "--gpus", "0,1")
     t.equal(p.returncode, 0, "asked for the good ones alone: 0")
     p = node.run("underwatt", "doctor")

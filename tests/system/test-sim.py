@@ -118,20 +118,20 @@ def job(node, tmp):
     t.ok(node.board(1)["power_mw"] > 2 * node.board(0)["power_mw"], "its boards work")
     os.kill(p.pid, signal.SIGSTOP)
     t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] < 130000 and
-                         node.board(2)["power_mw"] < 130000, 3), "stopped, it computes nothing")
+                         node.board(2)["power_mw"] < 130000), "stopped, it computes nothing")
     stood = slot()[1]
     time.sleep(0.7)
     t.ok(slot()[1] <= stood + 1, "and does no steps")
     os.kill(p.pid, signal.SIGCONT)
-    t.ok(uwtest.wait_for(lambda: slot()[1] >= stood + 2, 5), "continued, it goes on")
+    t.ok(uwtest.wait_for(lambda: slot()[1] >= stood + 2), "continued, it goes on")
     other = node.train("--workload", "none", "--gpus", "1")
     t.equal(node.board(1)["pids"], sorted([p.pid, other.pid]), "another process on its board")
     other.kill()
-    t.ok(uwtest.wait_for(lambda: node.board(1)["pids"] == [p.pid], 2), "comes and goes")
+    t.ok(uwtest.wait_for(lambda: node.board(1)["pids"] == [p.pid]), "comes and goes")
     os.kill(p.pid, signal.SIGKILL)
-    t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0, 2), "killed: its load ends")
+    t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0), "killed: its load ends")
     t.equal(node.board(1)["pids"], [], "and it is gone from its boards")
-    t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] < 1.3 * node.board(0)["power_mw"], 3),
+    t.ok(uwtest.wait_for(lambda: node.board(1)["power_mw"] < 1.3 * node.board(0)["power_mw"]),
          "which are idle again")
     p = node.run("underwatt-sim", "train", "--steps", "3", "--gpus", "0")
     t.ok(p.returncode == 0 and "simulated" in p.stdout and "3 steps" in p.stdout,
@@ -140,7 +140,7 @@ def job(node, tmp):
     t.equal([b["pids"] for b in node.status()["boards"]], [[p.pid], [], [], [p.pid]],
             "without --gpus CUDA_VISIBLE_DEVICES says which")
     p.kill()
-    t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0, 2), "it is gone")
+    t.ok(uwtest.wait_for(lambda: node.status()["jobs"] == 0), "it is gone")
     p = node.run("underwatt-sim", "train", "--gpus", "4")
     t.ok(p.returncode == 2 and "outside 0..3" in p.stderr, "no such board: 2", p.stderr)
     p = node.run("underwatt-sim", "train", "--workload", "gpt9")
@@ -214,9 +214,9 @@ def resets(node):
     bare.wait()
     t.equal(node.sim("reset", "3").returncode, 0, "whoever is killed lets go")
     job = node.train("--gpus", "2")
-    t.ok(uwtest.wait_for(lambda: node.board(2)["pids"], 5) and refused(2, job.pid), "a job has its board open")
+    t.ok(uwtest.wait_for(lambda: node.board(2)["pids"]) and refused(2, job.pid), "a job has its board open")
     job.kill()
-    t.ok(uwtest.wait_for(lambda: node.sim("reset", "2").returncode == 0, 5), "until it ends")
+    t.ok(uwtest.wait_for(lambda: node.sim("reset", "2").returncode == 0), "until it ends")
     node.fault("2", "lost")
     t.ok(node.sim("reset", "2").returncode == 0 and numbers(node, "init", ";", "power", 2)[1][0] == 0,
          "a reset brings a lost board back")
@@ -289,7 +289,7 @@ def ends(tmp):
         p = node.sim("stop")
         t.equal(p.returncode, 0, "stop")
         t.ok(not os.path.exists(node.state), "nothing is left of it")
-        t.ok(uwtest.wait_for(lambda: not uwtest.alive(node.pid), 2), "nor of its process")
+        t.ok(uwtest.wait_for(lambda: not uwtest.alive(node.pid)), "nor of its process")
         client.stdin.write("\n")
         client.stdin.flush()
         client.stdout.readline()

@@ -128,6 +128,19 @@ def together(*calls):
             done.result()
 
 
+def booked(ledger, *claims):
+    """Wait until these claims are in the ledger: a daemon that is killed leaves them to the
+    next one."""
+    def rows():
+        try:
+            with contextlib.closing(sqlite3.connect(f"file:{ledger}?mode=ro", uri=True)) as db:
+                db.execute("PRAGMA busy_timeout = 5000")
+                return {row[0] for row in db.execute("SELECT id FROM claim WHERE ended_ms IS NULL")}
+        except sqlite3.OperationalError:
+            return set()
+    return wait_for(lambda: set(claims) <= rows())
+
+
 def becomes_other(kw):
     """Whether subprocess is told to become another user."""
     return "user" in kw or "preexec_fn" in kw
@@ -369,13 +382,7 @@ class Daemon:
         return status, json.loads(text) if kind.startswith("application/json") else text
 
     def booked(self, *claims):
-        """Wait until these claims are in the ledger: a daemon that is killed leaves them
-        to the next one."""
-        def rows():
-            with contextlib.closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as db:
-                db.execute("PRAGMA busy_timeout = 5000")
-                return {row[0] for row in db.execute("SELECT id FROM claim WHERE ended_ms IS NULL")}
-        return wait_for(lambda: set(claims) <= rows())
+        return booked(self.ledger, *claims)
 
     def reload(self, text=None):
         """SIGHUP, once it has been dealt with."""
