@@ -63,6 +63,9 @@ struct tuner {
     size_t pieces_asked;
     double closed_j, closed_half2, closed_peak_w, closed_board_j[BOARDS_MAX];
     bool closed_lost;
+    unsigned useless; /* windows in a row that told nothing */
+    double rest_s;    /* … and so the original cap is in force for this long, … */
+    uint64_t rest_ns; /* … until then */
     struct change change;
     uint32_t hold_at_mw; /* in force in the windows of the hold so far */
 
@@ -109,6 +112,8 @@ uint32_t tuner_reference_mw(const struct tuner *t);
 int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
 /* The original cap, at once. */
 int tuner_to_original(struct tuner *t);
+/* At the original for a while, since what was in force could not be measured. */
+bool tuner_rests(const struct tuner *t);
 /* The look at the reference cap is over, with or without a window. */
 void tuner_visit_over(struct tuner *t);
 
@@ -162,6 +167,8 @@ int tuner_on_window(struct tuner *t, uint64_t now);
 void tuner_hear_window(struct tuner *t, uint64_t now);
 /* Steps are told of after all: true where the period counted so far. */
 bool tuner_on_told(struct tuner *t);
+/* No period stands for a step any more: listens as at first. */
+void tuner_beat_over(struct tuner *t);
 /* At the original cap, or on the way there: listens as at first. */
 void tuner_listen_anew(struct tuner *t);
 

@@ -110,6 +110,14 @@ void tuner_listen_anew(struct tuner *t)
     listen(t, true, LOOK_S);
 }
 
+void tuner_beat_over(struct tuner *t)
+{
+    t->beat = false;
+    t->report.by = TUNER_BY_NOTHING;
+    t->beat_ns = 0;
+    tuner_listen_anew(t);
+}
+
 /* ---- nothing is sure: the safe static rule ---- */
 
 /* Can it be kept in view?  A bound on time cannot, without a measure of time. */
@@ -217,6 +225,8 @@ static int heard_waiting(struct tuner *t, const struct pulse_heard *h)
         }
         return t->safe ? 0 : go_safe(t, h->at_ns);
     }
+    if (tuner_rests(t))
+        return 0;
     if (t->heard_s > 0 && fabs(h->period_s / t->heard_s - 1) <= SAME + 3 * h->rse)
         return begin_beat(t, h);
     t->heard_s = h->period_s;
@@ -357,11 +367,8 @@ static int lost(struct tuner *t)
 {
     tuner_note(t, true, "its period is seen no more (%s): back to the original cap",
                t->report.unknown);
-    t->beat = false;
-    t->report.by = TUNER_BY_NOTHING;
     tuner_turn(t, STRETCH_SEARCH);
-    t->beat_ns = 0;
-    tuner_listen_anew(t);
+    tuner_beat_over(t);
     return tuner_to_original(t);
 }
 

@@ -7,9 +7,12 @@
 
 enum {
     LEAST_STEPS = 5,
-    LOOK_TRIES = 8, /* windows of a hold, from one try to the next */
+    LOOK_TRIES = 8,   /* windows of a hold, from one try to the next */
+    USELESS_MOST = 8, /* windows in a row that tell nothing */
 };
 #define Z95 1.96
+#define REST_S 300.0 /* at the original where no window tells anything; then twice … */
+#define REST_MOST_S 3600.0
 
 /* ---- stretches ---- */
 
@@ -229,7 +232,7 @@ static int judge(struct tuner *t, const struct search_window *w)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t);
-    if (t->search && one) {
+    if (t->search && one && w->energy_rse < 1) {
         int r = search_on_window(t->search, w, &err);
         if (r < 0)
             tuner_note(t, true, "a window was left out: %s", err.text);
@@ -248,6 +251,48 @@ static int judge(struct tuner *t, const struct search_window *w)
     return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
 }
 
+/* What is in force cannot be measured: the original cap for a while, then it goes on. */
+static int rest(struct tuner *t)
+{
+    t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;
+    t->rest_ns = loop_now_ns(t->o.loop) + ns_of_s(t->rest_s);
+    tuner_note(t, true,
+               "its energy cannot be measured at %.0f W: the original cap for %.0f min",
+               w_of_mw(t->step.cap_mw), t->rest_s / 60);
+    tuner_visit_over(t);
+    tuner_turn(t, STRETCH_SEARCH);
+    t->report.holding = false;
+    t->looking = false;
+    t->has_begun = false;
+    t->state = TUNER_WAIT;
+    if (t->beat)
+        tuner_beat_over(t);
+    return tuner_to_original(t);
+}
+
+bool tuner_rests(const struct tuner *t)
+{
+    return t->state == TUNER_WAIT && loop_now_ns(t->o.loop) < t->rest_ns;
+}
+
+/* A window that tells nothing is made again, but no cap is left in force for good that
+ * nobody can measure.
+ */
+static int useless(struct tuner *t)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+    bool hold = t->step.kind == SEARCH_HOLD;
+
+    if (++t->useless < USELESS_MOST)
+        return tuner_arrived(t, now);
+    t->useless = 0;
+    if (!t->search && !hold)
+        return tuner_hold_unseen(t, t->asked_mw, "asked for");
+    if (!t->search || (!hold && t->step.cap_mw >= tuner_reference_mw(t)))
+        return tuner_arrived(t, now);
+    return rest(t);
+}
+
 /* Every piece of the window is told: judge the whole. */
 static int window_told(struct tuner *t)
 {
@@ -264,9 +309,13 @@ static int window_told(struct tuner *t)
     if (out.cap_mw > t->ceiling_mw)
         out.cap_mw = t->ceiling_mw; /* others' claims hold, whatever was asked for */
     if (t->closed_lost || !(t->closed_j > 0))
-        return tuner_arrived(t, loop_now_ns(t->o.loop));
+        return useless(t);
     if (out.energy_rse < out.time_rse)
         out.energy_rse = out.time_rse;
+    if (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1))
+        return useless(t);
+    t->useless = 0;
+    t->rest_s = 0;
     return judge(t, &out);
 }
 

@@ -255,9 +255,9 @@ int tuner_next(struct tuner *t)
         if (t->warm) /* what is compared with the visit is as cool as before it */
             t->step.settle_s = fmax(t->step.settle_s, VISIT_SETTLE_S);
         t->warm = false;
-        if (!t->report.holding || t->report.held_mw != t->step.cap_mw)
-            tuner_note(t, true, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
-        if (!t->report.holding || t->report.held_mw != t->step.cap_mw) {
+        bool other = !t->report.holding || t->report.held_mw != t->step.cap_mw;
+        tuner_note(t, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
+        if (other) {
             change_init(&t->change, 0);
             account_hold_anew(tuner_account(t));
             t->hold_at_mw = 0;
@@ -462,7 +462,7 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
 {
     double warm_s = t->o.warm_s > 0 ? t->o.warm_s : 10;
 
-    if (!steps_known(&t->steps) || !steps_training(&t->steps))
+    if (!steps_known(&t->steps) || !steps_training(&t->steps) || tuner_rests(t))
         return 0;
     if (!t->has_begun || t->begun.generation != t->steps.mark.generation) {
         t->has_begun = true;
@@ -643,6 +643,8 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         tuner_note(t, true, "the job is stopped: no cap until it goes on");
         tuner_visit_over(t);
         window_cancel(&t->window);
+        if (t->state == TUNER_ENERGY) /* told later, it would count as the original's */
+            t->state = TUNER_WALK;
         tuner_turn(t, STRETCH_SEARCH);
         ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
         return tuner_command(t, t->report.original_mw);
@@ -955,7 +957,9 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
                                         "over"};
     bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
 
-    if (t->state == TUNER_WAIT && t->listening && !t->report.holding)
+    if (tuner_rests(t))
+        (void)snprintf(ret, size, "its energy cannot be measured: not capped for now");
+    else if (t->state == TUNER_WAIT && t->listening && !t->report.holding)
         (void)snprintf(ret, size, "%s",
                        t->safe ? "no steps, no period: not capped"
                                : "tells of no steps: listens for a period");

@@ -352,14 +352,14 @@ static const struct tuner_report *report_of(struct scene *s, size_t i)
     return tunings_report(s->tunings, s->run[i].entry.id);
 }
 
-static uint32_t in_force(const struct scene *s, size_t board)
+static inline uint32_t in_force(const struct scene *s, size_t board)
 {
     struct caps_view v;
     caps_look(s->caps, board, &v);
     return v.enforced_mw;
 }
 
-static void wait_for_hold(struct scene *s, size_t i)
+static inline void wait_for_hold(struct scene *s, size_t i)
 {
     for (int k = 0; k < 240 && !report_of(s, i)->holding; k++)
         pass(s, 5);

@@ -1,0 +1,315 @@
+/* The tuner alone, in virtual time: steps are made up, caps are limits set at once, and
+ * the energy is that of a simulated board at work, as its sampler sees it.
+ *
+ * Usage: test-tuner [CASE]: all without.
+ */
+#include <errno.h>
+
+#include "node/tuner-inside.h"
+#include "tuning-scene.h"
+
+enum { ANSWERS = 8 };
+#define STEP_S 0.4 /* at the original, and longer below it */
+#define LOOK_S 0.1
+
+struct answer {
+    bool used;
+    size_t board;
+    uint32_t mw;
+    actuator_reply_fn fn;
+    void *user;
+};
+
+struct bench {
+    struct scene s;
+    struct meters *meters;
+    struct tuner *tuner;
+    struct loop_timer *answers, *look;
+    struct answer answer[ANSWERS];
+    uint32_t cap_mw;
+    double done; /* steps */
+    bool still;  /* the job makes none */
+    uint64_t looked_ns;
+    char why[TUNER_TEXT]; /* the last note */
+    char noted[8192];
+};
+
+static int later(struct bench *b, size_t board, uint32_t mw, actuator_reply_fn fn,
+                 void *user)
+{
+    for (size_t i = 0; i < ANSWERS; i++)
+        if (!b->answer[i].used) {
+            b->answer[i] = (struct answer){true, board, mw, fn, user};
+            loop_timer_set(b->answers, loop_now_ns(b->s.loop) + NS_PER_MS, 0);
+            return 0;
+        }
+    return -EBUSY;
+}
+
+static void set_limit(struct bench *b, uint32_t mw)
+{
+    struct sim_fault f;
+    char text[32];
+    uw_error err = {""};
+
+    b->cap_mw = mw;
+    (void)snprintf(text, sizeof text, "0 limit %.0fW", w_of_mw(mw));
+    int r = sim_fault_parse(text, &f, &err);
+    if (r >= 0)
+        r = virtual_world_fault(b->s.world, &f, &err);
+    if (r < 0)
+        ok(false, "%s: %s", text, err.text);
+}
+
+static int bench_on_answers(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct bench *b = user;
+    (void)timer;
+    (void)now;
+
+    for (size_t i = 0; i < ANSWERS; i++) {
+        struct answer a = b->answer[i];
+        if (!a.used)
+            continue;
+        struct actuator_reply reply = {.result = ACTUATOR_DONE, .enforced_mw = a.mw};
+        b->answer[i].used = false;
+        set_limit(b, a.mw);
+        (void)snprintf(reply.uuid, sizeof reply.uuid, "%s",
+                       board_view(boards_at(b->s.boards, a.board))->info->uuid);
+        int r = a.fn(NULL, &reply, a.user);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int bench_set(void *caps, size_t board, uint32_t mw, actuator_reply_fn fn,
+                     void *user)
+{
+    return later(caps, board, mw, fn, user);
+}
+
+static int bench_hold(void *caps, size_t board, actuator_reply_fn fn, void *user)
+{
+    return later(caps, board, 300000, fn, user);
+}
+
+static bool bench_back(void *caps)
+{
+    (void)caps;
+    return true;
+}
+
+static const struct tuner_caps bench_caps = {
+    .set = bench_set, .hold = bench_hold, .release = bench_hold, .back = bench_back};
+
+static void bench_on_note(const char *text, bool important, void *user)
+{
+    struct bench *b = user;
+    size_t n = strlen(b->noted);
+    (void)important;
+
+    (void)snprintf(b->why, sizeof b->why, "%s", text);
+    (void)snprintf(b->noted + n, sizeof b->noted - n, "%s\n", text);
+    if (verbose)
+        printf("# %8.1f s  %s\n", (double)loop_now_ns(b->s.loop) * 1e-9, text);
+}
+
+/* The steps that a job would have told by now. */
+static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct bench *b = user;
+    struct steps steps = b->tuner->steps;
+    double rate = pow(b->cap_mw / 300000.0, 0.3) / STEP_S;
+    (void)timer;
+
+    if (!b->still)
+        b->done += s_between(b->looked_ns, now) * rate;
+    b->looked_ns = now;
+    struct step_slot slot = {.pid = 1,
+                             .steps = (uint64_t)b->done,
+                             .last_step_ns = now - ns_of_s(fmod(b->done, 1) / rate),
+                             .phase = UW_PHASE_TRAIN,
+                             .live = true};
+    (void)steps_feed(&steps, &slot, 1, now);
+    return tuner_on_steps(b->tuner, &steps, now);
+}
+
+/* A program that keeps board 0 busy. */
+static int start_work(struct scene *s, uw_error *err)
+{
+    static const struct play play = {
+        .workload = "resnet50", .boards = "0", .seconds = 4000};
+    struct run *r = &s->run[s->n_runs++];
+
+    r->scene = s;
+    r->stays = true;
+    int got = progress_page_new("/dev/shm", &r->page, err);
+    return got < 0 ? got : start_program(s, r, &play, err);
+}
+
+static bool bench_open(struct bench *b, const char *goal)
+{
+    static const uint32_t original_mw[] = {300000};
+    static struct board *board;
+    uw_error err = {""};
+
+    *b = (struct bench){.cap_mw = 300000, .done = 1};
+    if (!scene_open(&b->s))
+        return false;
+    board = boards_at(b->s.boards, 0);
+    b->looked_ns = loop_now_ns(b->s.loop);
+    struct tuner_opts opts = {.loop = b->s.loop,
+                              .caps = &bench_caps,
+                              .caps_of = b,
+                              .boards = &board,
+                              .original_mw = original_mw,
+                              .n = 1,
+                              .search = true,
+                              .visits_share = -1,
+                              .looks = -1,
+                              .note = bench_on_note,
+                              .user = b};
+    int r = goal_parse(goal, &opts.goal, &err);
+    if (r >= 0)
+        r = start_work(&b->s, &err);
+    if (r >= 0)
+        r = meters_new(b->s.sampler, 1, &b->meters, &err);
+    opts.meters = b->meters;
+    if (r >= 0)
+        r = tuner_new(&opts, &b->tuner, &err);
+    if (r >= 0)
+        r = loop_timer_new(b->s.loop, UINT64_MAX, 0, bench_on_answers, b, &b->answers,
+                           &err);
+    if (r >= 0)
+        r = loop_timer_new(b->s.loop, b->looked_ns + ns_of_s(LOOK_S), ns_of_s(LOOK_S),
+                           bench_on_look, b, &b->look, &err);
+    return ok(r >= 0, "a tuner: %s %s", goal, err.text);
+}
+
+static void bench_close(struct bench *b)
+{
+    loop_timer_free(b->look);
+    loop_timer_free(b->answers);
+    tuner_free(b->tuner);
+    meters_free(b->meters);
+    scene_close(&b->s);
+}
+
+/* Until the tuner is in this state at a cap that is lower. */
+static bool reach(struct bench *b, enum tuner_state state)
+{
+    for (int i = 0; i < 300000; i++) {
+        if (b->tuner->state == state && tuner_cap_mw(b->tuner) < 290000)
+            return true;
+        pass(&b->s, 0.001);
+    }
+    return false;
+}
+
+static void hold(struct bench *b)
+{
+    for (int i = 0; i < 360 && !tuner_report(b->tuner)->holding; i++)
+        pass(&b->s, 5);
+}
+
+/* Until the original is back because nothing can be measured. */
+static bool rests(struct bench *b)
+{
+    char text[TUNER_TEXT] = "";
+
+    for (int i = 0; i < 400 && !strstr(text, "cannot be measured"); i++) {
+        pass(&b->s, 1);
+        tuner_status(b->tuner, text, sizeof text);
+    }
+    pass(&b->s, 1);
+    return b->cap_mw == 300000 && strstr(text, "cannot be measured");
+}
+
+/* ---- the cases ---- */
+
+/* Stopped when a window is over whose energy is not known yet. */
+static void stopped(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        ok(reach(&b, TUNER_ENERGY), "(a window below the original is over)");
+        const struct tuner_report *r = tuner_report(b.tuner);
+        unsigned windows = r->account->reference.windows;
+        double time_s = account_mean_time(&r->account->reference);
+        b.still = true;
+        (void)tuner_on_stopped(b.tuner, true);
+        pass(&b.s, 30);
+        ok(b.cap_mw == 300000, "its job is stopped: %.0f W", w_of_mw(b.cap_mw));
+        r = tuner_report(b.tuner);
+        ok(r->account->reference.windows == windows &&
+               account_mean_time(&r->account->reference) == time_s,
+           "… and the window is none at the original: %u of %.4f s, %u of %.4f s",
+           windows, time_s, r->account->reference.windows,
+           account_mean_time(&r->account->reference));
+        b.still = false;
+        (void)tuner_on_stopped(b.tuner, false);
+        hold(&b);
+        ok(tuner_report(b.tuner)->holding, "it goes on, and so does the search: %s",
+           b.why);
+    }
+    bench_close(&b);
+}
+
+/* In the middle of a search no window's energy is known any more. */
+static void unmeasured(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "slowdown:1.2")) {
+        ok(reach(&b, TUNER_WINDOW), "(a window below the original)");
+        sampler_count_in(b.s.sampler[0], 0, false);
+        ok(rests(&b), "no cap is left in force unmeasured: %s", b.why);
+        pass(&b.s, 300);
+        ok(rests(&b), "tried again, and so again: %s", b.why);
+        sampler_count_in(b.s.sampler[0], 0, true);
+        hold(&b);
+        ok(b.cap_mw < 300000 && tuner_report(b.tuner)->holding,
+           "it ends with a cap once it can be: %s", b.why);
+        pass(&b.s, 60);
+        sampler_count_in(b.s.sampler[0], 0, false);
+        ok(rests(&b), "a cap that is held is not held blind either: %s", b.why);
+    }
+    bench_close(&b);
+}
+
+/* What a claim says of its cap is why it is held, not what came before. */
+static void why(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        hold(&b);
+        pass(&b.s, 30);
+        b.still = true;
+        (void)tuner_on_stopped(b.tuner, true);
+        pass(&b.s, 10);
+        ok(strstr(b.why, "stopped"), "\"%s\"", b.why);
+        b.still = false;
+        (void)tuner_on_stopped(b.tuner, false);
+        pass(&b.s, 60);
+        ok(b.cap_mw < 300000 && strncmp(b.why, "holds ", 6) == 0,
+           "held again at %.0f W: \"%s\"", w_of_mw(b.cap_mw), b.why);
+    }
+    bench_close(&b);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = {{"stopped", stopped}, {"unmeasured", unmeasured}, {"why", why}};
+
+    verbose = argc > 1;
+    for (size_t i = 0; i < n_elements(cases); i++)
+        if (argc < 2 || strcmp(argv[1], cases[i].name) == 0)
+            cases[i].run();
+    return done();
+}
