@@ -48,6 +48,7 @@ struct tuning {
     struct pulse *pulse;
     bool closing, closed; /* the tuner is being ended; has ended */
     bool refused;         /* no tuner for these boards: why */
+    uint64_t behind;      /* said that the search of this job comes first; 0: of none */
     bool silent;          /* said that the job tells of no steps */
     bool ended;           /* the job is over */
     bool final;           /* … and so is its tuner */
@@ -397,6 +398,35 @@ static int tick_tuner(struct tuning *t, uint64_t now)
     return r;
 }
 
+/* Another job's search on a board of this one.  Two would each take the other's claim for
+ * the most that is allowed, and go down by turns, whatever bound their goals have.
+ */
+static const struct tuning *other_search(const struct tuning *t)
+{
+    const struct tuning *o = t->all->first;
+
+    while (o && (o == t || !o->tuner || !o->ask.search || !(o->boards & t->wanted)))
+        o = o->next;
+    return t->ask.search ? o : NULL;
+}
+
+/* May its tuner begin?  It is said once which search comes first. */
+static bool is_its_turn(struct tuning *t)
+{
+    const struct tuning *o = other_search(t);
+    char text[120];
+
+    if (o && t->behind != o->job) {
+        (void)snprintf(text, sizeof text,
+                       "job %" PRIu64 " is searched for on a board of this job: one "
+                       "search a board, this one waits",
+                       o->job);
+        note(t, text, true);
+    }
+    t->behind = o ? o->job : 0;
+    return !o;
+}
+
 static int begin_tuner(struct tuning *t)
 {
     uw_error err = {""};
@@ -424,7 +454,8 @@ static int tick_one(struct tuning *t, uint64_t now)
     }
     if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
         return close_tuner(t);
-    if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred))
+    if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred) &&
+        is_its_turn(t))
         return begin_tuner(t);
     return t->tuner && !t->closing ? tick_tuner(t, now) : 0;
 }
@@ -521,7 +552,7 @@ int tunings_begin(struct tunings *ts, const struct job_entry *job,
             note(t, why.text, true);
     }
     t->ask.state = NULL;
-    if (t->wanted) { /* named: bad values are told at once */
+    if (t->wanted && is_its_turn(t)) { /* named: bad values are told at once */
         int r = make_tuner(t, err);
         if (r < 0) {
             free(t);
@@ -696,6 +727,9 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
     else if (t->wanted & t->barred)
         (void)snprintf(ret->state, sizeof ret->state,
                        "not capped: another user computes on GPU %u", first_barred(t));
+    else if (!t->tuner && t->behind)
+        (void)snprintf(ret->state, sizeof ret->state,
+                       "not searched: job %" PRIu64 " is, on a board of it", t->behind);
     else if (!t->tuner)
         (void)snprintf(ret->state, sizeof ret->state, "waits for its boards");
     else

@@ -157,16 +157,56 @@ static void nothing_waits(void)
     slack = visits = 0;
 }
 
+/* ---- a board that two are to search on ---- */
+
+static void two_searches(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0", .goal = "slowdown:1.05", .seconds = 900};
+    struct run *other;
+    struct tuning_ask ask = {.search = true};
+    struct view_search view;
+    struct scene s;
+    uw_error err = {""};
+
+    if (!scene_begin(&s, &play))
+        return;
+    pass(&s, 60);
+    other = &s.run[s.n_runs++];
+    other->scene = &s;
+    other->entry = (struct job_entry){.id = s.n_runs, .uid = 1000, .boards = 1};
+    int r = goal_parse("energy", &ask.goal, &err);
+    if (r >= 0)
+        r = tunings_begin(s.tunings, &other->entry, &ask, &err);
+    ok(r >= 0, "a second job on board 0 %s", err.text);
+    wait_for_hold(&s, 0);
+    pass(&s, 200);
+    const struct tuner_report *one = report_of(&s, 0);
+    const struct account *a = one->account;
+    double slower = account_mean_time(&a->hold) / account_mean_time(&a->reference);
+    ok(one->holding && one->reference_mw == 300000 && slower < 1.055 &&
+           in_force(&s, 0) == one->held_mw,
+       "the first one's bound is kept: time x %.3f at %.0f W", slower,
+       w_of_mw(in_force(&s, 0)));
+    (void)tunings_look(s.tunings, 2, &view);
+    ok(strstr(view.state, "job 1 is"), "… the second one waits: %s", view.state);
+    for (int i = 0; i < 100 && !strstr(view.state, "listens"); i++) {
+        pass(&s, 20);
+        (void)tunings_look(s.tunings, 2, &view);
+    }
+    ok(s.run[0].ended_s > 0 && strstr(view.state, "listens"),
+       "… and begins when the first one is over: %s", view.state);
+    scene_close(&s);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"dark", lost_steps},
-        {"period", lost_period},
-        {"turns", lost_in_turn},
-        {"even", nothing_waits},
+        {"dark", lost_steps},    {"period", lost_period}, {"turns", lost_in_turn},
+        {"even", nothing_waits}, {"two", two_searches},
     };
     struct statfs fs;
 
