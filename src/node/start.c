@@ -28,6 +28,7 @@
 #include "gpu/nvml/nvml.h"
 #include "io/file.h"
 #include "io/loop.h"
+#include "node/lockfile.h"
 #include "node/privileges.h"
 
 enum {
@@ -75,6 +76,7 @@ struct program {
     uid_t daemon_uid;
     char socket_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char watch_name[sizeof((struct sockaddr_un *)NULL)->sun_path];
+    char lock_path[sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".lock"];
     char library[PATH_MAX]; /* "": the system's */
     char found[2][PATH_MAX + 64];
     struct service service[2]; /* the actuator, the daemon */
@@ -487,13 +489,33 @@ static int choose_socket(struct program *p, const char *library, uid_t uid, uw_e
     return r == 0 ? make_dir(LEDGER_DIR, 0750, uid, err) : r;
 }
 
+/* One starter a socket: another would take both of its sockets away, and the first one
+ * would kill a daemon that it cannot hear.
+ */
+static int take_lock(struct program *p, uw_error *err)
+{
+    char path[sizeof p->lock_path];
+    int fd; /* ends with the process */
+
+    (void)snprintf(path, sizeof path, "%s.lock", p->socket_path);
+    int r = lockfile_take(path, &fd, err);
+    if (r == -EBUSY)
+        return fail(err, r, "underwatt-start runs already: it holds %s", path);
+    if (r == 0)
+        memcpy(p->lock_path, path, sizeof path);
+    return r;
+}
+
 /* The socket on descriptor 3, for uid alone. */
-static int bind_socket(const struct program *p, uid_t uid, uw_error *err)
+static int bind_socket(struct program *p, uid_t uid, uw_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     auto_(fd_close) int fd =
         socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
+    int r = fd < 0 ? 0 : take_lock(p, err); /* not on descriptor 3 */
+    if (r < 0)
+        return r;
     memcpy(address.sun_path, p->socket_path, sizeof p->socket_path);
     (void)unlink(p->socket_path);
     mode_t mask = umask(0177);
@@ -656,5 +678,6 @@ int main(int argc, char **argv)
     (void)unlink(p.socket_path);
     if (p.watch_name[0])
         (void)unlink(p.watch_name);
+    (void)unlink(p.lock_path);
     return r < 0 ? FAILED : p.result;
 }

@@ -163,6 +163,10 @@ def life(t, node, user):
     t.ok(stat.S_IMODE(st.st_mode) == 0o600 and st.st_uid == want_uid, "the socket is that user's alone")
     t.ok(s.hear("set") and s.capped(), "it holds a cap", s.said())
 
+    other = Start(node, *(["--user", user] if user else []))
+    t.equal(other.p.wait(timeout=15), 1, "another starter does not begin …")
+    t.ok("runs already" in other.said() and os.stat(path).st_ino == st.st_ino, "… says why, and leaves the socket",
+         other.said())
     sandboxed(t, s.pid_of("actuator"))
     writes = node.board(0)["limit_writes"]
     daemon = s.pid_of("daemon")
@@ -196,7 +200,8 @@ def life(t, node, user):
     s.end(t, "a life")
     t.ok(s.lines()[-1] == "end" and s.lines()[-2].startswith("released 0"),
          "the daemon ended first, its actuator there", s.lines()[-3:])
-    t.ok(not os.path.exists(path), "the socket is gone")
+    left = [name for name in os.listdir(os.path.dirname(path)) if name.startswith("actuator.sock")]
+    t.equal(left, [], "the socket is gone, and what lay beside it")
 
 
 def killed(t, node, user):
