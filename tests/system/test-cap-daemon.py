@@ -64,12 +64,12 @@ def refusals(node, d):
 
 
 def by_hand(node, d):
-    p = node.run("underwatt", "cap", "set", "80%", "--gpus", "0,1", "--for", "1 s", "--json", "-")
+    p = node.run("underwatt", "cap", "set", "80%", "--gpus", "0,1", "--for", "3 s", "--json", "-")
     got = json.loads(p.stdout)["boards"] if p.stdout else []
     t.ok(p.returncode == 0 and len(got) == 2 and
          all(b["enforced_mw"] in (240000, ORIGINAL) and b["reached"] and b["restored"] and b["claim"]
              and b["original_mw"] == ORIGINAL for b in got), "held for a time, then given back", p.stdout + p.stderr)
-    t.ok("held for 1 s;" in p.stderr and "(simulated)" in p.stderr, "it says so", p.stderr)
+    t.ok("held for 3 s;" in p.stderr and "(simulated)" in p.stderr, "it says so", p.stderr)
     t.ok(limit(node, 0) == ORIGINAL and claims(d) == [], "the original is in force, no claim is left")
 
     h = Held(node, "200", "--gpus", "0", "--why", "too loud")
@@ -171,7 +171,7 @@ def goes_away(node, d):
     t.ok(code == 1 and "end with this process" in h.said(), "^C while there is none: said", h.said())
     t.ok(becomes(node, 0, ORIGINAL, 20), "… the actuator puts the original back")
     for _ in range(20):  # the actuator lets go of the board a moment after its limit is back
-        p = node.run("underwatt", "cap", "set", "210", "--gpus", "0", "--for", "1 s")
+        p = node.run("underwatt", "cap", "set", "210", "--gpus", "0", "--for", "3 s")
         if p.returncode == 0:
             break
         time.sleep(0.2)

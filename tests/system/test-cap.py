@@ -44,13 +44,13 @@ def main():
     t = uwtest.Tap()
     with uwtest.Node(board="v100", count=2) as node:
         refusals(t, node)
-        p = node.run("underwatt", "cap", "set", "80%", "--gpus", "all", "--for", "1 s", "--json", "-")
+        p = node.run("underwatt", "cap", "set", "80%", "--gpus", "all", "--for", "3 s", "--json", "-")
         boards = json.loads(p.stdout)["boards"]
         t.ok(p.returncode == 0 and all(b["enforced_mw"] == 240000 and b["restored"] and
                                        b["held_to_the_end"] for b in boards),
              "held for a time, then given back", p.stdout + p.stderr)
         t.ok(json.loads(p.stdout)["simulated"] and "(simulated)" in p.stderr, "simulated says so")
-        t.ok("held for 1 s;" in p.stderr, "it says for how long", p.stderr)
+        t.ok("held for 3 s;" in p.stderr, "it says for how long", p.stderr)
         t.equal(limit(node, 0), 300000, "the original is in force")
 
         p = held(node, "200", "--gpus", "0")
@@ -58,7 +58,7 @@ def main():
         b = json.loads(show.stdout)["boards"]
         t.ok(b[0]["enforced_mw"] == 200000 and b[0]["original_mw"] == 300000 and
              b[0]["holder_pid"] == p.pid and b[1]["holder_pid"] is None, "show", show.stdout)
-        q = node.run("underwatt", "cap", "set", "210", "--gpus", "0,1", "--for", "1 s")
+        q = node.run("underwatt", "cap", "set", "210", "--gpus", "0,1", "--for", "3 s")
         t.ok(q.returncode == 3 and str(p.pid) in q.stderr,
              "a board that is taken names its holder, the other is capped: 3", q.stderr)
         p.send_signal(signal.SIGINT)
