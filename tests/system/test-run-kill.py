@@ -4,6 +4,7 @@ the keeper and the actuator while it measures, walks down and holds; the origina
 limit is back within 5 s of wall time each time, and the job is not harmed.
 """
 import concurrent.futures
+import importlib
 import os
 import pathlib
 import queue
@@ -12,8 +13,9 @@ import time
 
 import uwtest
 
+kill = importlib.import_module("test-actuator-kill")
 WITHIN_S = 5.0
-BOARDS, SPEED = 8, 10
+BOARDS, SPEED = kill.BOARDS, 10
 ORIGINAL, CAP = 250000, 200000
 MACHINE = f"boards: [{{model: v100, count: {BOARDS}, limit: {ORIGINAL // 1000} W}}]"
 
@@ -54,8 +56,8 @@ def send(pid, signo):
 
 
 class Run:
-    def __init__(self, node, board, cap=CAP):
-        self.node, self.board, self.cap = node, board, cap
+    def __init__(self, node, nvml, board, cap=CAP):
+        self.node, self.nvml, self.board, self.cap = node, nvml, board, cap
         self.p = node.popen("underwatt", "run", "--cap", str(cap // 1000), "--window", "2 s",
                             "--gpus", str(board), "--", uwtest.program("underwatt-sim"), "train",
                             "--workload", "resnet50", "--gpus", str(board), "--steps", "100000",
@@ -68,7 +70,7 @@ class Run:
         assert all(self.pids.values()), f"a process is missing: {self.pids}"
 
     def limit(self):
-        return self.node.board(self.board)["limit_mw"]
+        return self.nvml.limit(self.board)
 
     def close(self):
         for pid in self.pids.values():
@@ -90,7 +92,7 @@ def measuring(run):
 
 def walking(run):
     """walking down"""
-    assert uwtest.wait_for(lambda: run.cap < run.limit() < ORIGINAL, 40, 0.1), run.limit()
+    assert uwtest.wait_for(lambda: run.cap < run.limit() < ORIGINAL, 40), run.limit()
 
 
 def holding(run):
@@ -99,16 +101,16 @@ def holding(run):
 
 
 def entry_of(node, run):
-    uuid = node.board(run.board)["uuid"]
+    uuid = run.nvml.uuid[run.board]
     return os.path.exists(os.path.join(node.state, "actuator", f"{uuid}.cap"))
 
 
-def case(node, boards, step, victim, signo, cap=CAP):
+def case(node, nvml, boards, step, victim, signo, cap=CAP):
     name = f"{signal.Signals(signo).name} of the {victim}, {step.__doc__}"
     board = boards.get()
     run = None
     try:
-        run = Run(node, board, cap)
+        run = Run(node, nvml, board, cap)
         step(run)
         os.kill(run.pids[victim], signo)
         t0 = time.monotonic()
@@ -134,6 +136,10 @@ def case(node, boards, step, victim, signo, cap=CAP):
         boards.put(board)
 
 
+def nvml_of(node):
+    return kill.Nvml(os.path.join(node.state, "lib", "libnvidia-ml.so.1"))
+
+
 def main():
     t = uwtest.Tap()
     boards = queue.Queue()
@@ -146,14 +152,15 @@ def main():
     def fast():
         with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
                 concurrent.futures.ThreadPoolExecutor(BOARDS) as pool:
-            for good, name, why in pool.map(lambda c: case(node, boards, *c), cases):
+            nvml = nvml_of(node)
+            for good, name, why in pool.map(lambda c: case(node, nvml, boards, *c), cases):
                 t.ok(good, name, why)
 
     def slow():
         own = queue.Queue()
         own.put(0)
         with uwtest.Node(machine=MACHINE) as node:
-            good, name, why = case(node, own, holding, "job", signal.SIGSTOP, ORIGINAL - 6000)
+            good, name, why = case(node, nvml_of(node), own, holding, "job", signal.SIGSTOP, ORIGINAL - 6000)
             t.ok(good, f"{name}, at the wall's speed", why)
     uwtest.together(fast, slow)
     t.done()
