@@ -143,7 +143,8 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
                       s->cost_s);
     print_memory(t, to);
     if (t->changes || t->stalls)
-        (void)fprintf(to, "  looked again %u times; %u stalls\n", t->changes, t->stalls);
+        (void)fprintf(to, "  looked again %u time%s; %u stall%s\n", t->changes,
+                      t->changes == 1 ? "" : "s", t->stalls, t->stalls == 1 ? "" : "s");
     if (t->ended[0] && !t->ended_ns) /* the daemon tells no time */
         (void)fprintf(to,
                       "  caps ended before the job, the original was in force then: %s\n",

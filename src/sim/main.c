@@ -26,7 +26,7 @@ const struct sim_command sim_commands[] = {
     {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "let something go wrong now",
      cmd_fault},
     {"reset", "BOARD", "reset a board that nobody has open", cmd_reset},
-    {"stop", "", "end it and leave nothing behind", cmd_stop},
+    {"stop", "", "end it and remove its files", cmd_stop},
     {NULL, NULL, NULL, NULL},
 };
 
