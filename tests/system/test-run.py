@@ -492,7 +492,7 @@ def main():
             "bad_input": (bad_input, node),
         }
         begin = time.monotonic()
-        with concurrent.futures.ThreadPoolExecutor(7) as pool:
+        with concurrent.futures.ThreadPoolExecutor(5) as pool:
             jobs = [pool.submit(results, name, *c) for name, c in cases.items()
                     if not only or name in only]
             for job in jobs:
