@@ -189,7 +189,7 @@ static void play(const struct manner *m, uint64_t seed, double slower, struct to
     double from = t;
     bool known = window(rate, &r, &t, &a);
     r.slow = slower;
-    rate_moved(rate, ns_of_s(t), 0.9, 1.01); /* 10 % fewer watts, no more */
+    rate_moved(rate, ns_of_s(t), 0.9); /* of the watts */
     double moved = t;
     while (t < moved + SETTLE_S)
         t = poll(rate, &r, t);

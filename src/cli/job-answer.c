@@ -64,8 +64,8 @@ static void take_saved(const struct json_value *search, const struct json_value 
 
 static void take_progress(const struct json_value *d, struct tuner_report *r)
 {
-    static const enum tuner_by all[] = {TUNER_BY_STEPS, TUNER_BY_PERIOD,
-                                        TUNER_BY_NOTHING};
+    static const enum tuner_by all[] = {TUNER_BY_STEPS, TUNER_BY_LAUNCHES,
+                                        TUNER_BY_PERIOD, TUNER_BY_NOTHING};
     const char *by = take_text(d, "progress");
 
     for (size_t i = 0; i < n_elements(all); i++)

@@ -68,11 +68,16 @@ static void print_progress(const struct job_run *j, const struct session_result 
 {
     const struct tuner_report *t = r->tuner;
 
-    if (t->by == TUNER_BY_PERIOD)
+    bool known = t->by == TUNER_BY_PERIOD || t->by == TUNER_BY_LAUNCHES;
+
+    if (known)
         (void)fprintf(to,
-                      "  steps  CMD told of none%s: one period of its power stands for a "
-                      "step (%.3g s, confidence %.2f)\n",
-                      r->silent ? "" : " at first", t->period_s, t->confidence);
+                      "  steps  CMD told of none%s: %s stands for a step (%.3g s, "
+                      "confidence %.2f)\n",
+                      r->silent || t->by == TUNER_BY_LAUNCHES ? "" : " at first",
+                      t->by == TUNER_BY_PERIOD ? "one period of its power"
+                                               : "a fixed number of its launches",
+                      t->period_s, t->confidence);
     else if (!r->silent)
         return;
     else if (j->caps == SESSION_SEARCH)
@@ -85,7 +90,7 @@ static void print_progress(const struct job_run *j, const struct session_result 
         (void)fprintf(to,
                       "  steps  CMD told of none (UNDERWATT_PROGRESS, see "
                       "underwatt-run(1)): what the cap\n         saves cannot be told\n");
-    if (t->by != TUNER_BY_PERIOD && isfinite(t->busy))
+    if (!known && isfinite(t->busy))
         (void)fprintf(
             to,
             "  active %.0f %% of its boards' SM time and clock: it says that they "

@@ -145,6 +145,11 @@ void job_launches(const struct job *j, char ret[PAGE_LAUNCHES])
         page_launches(j->page, ret);
 }
 
+struct rate *job_rate(const struct job *j)
+{
+    return j->page ? page_rate(j->page) : NULL;
+}
+
 bool job_stopped(const struct job *j)
 {
     if (!j->running || !j->page)

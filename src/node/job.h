@@ -47,6 +47,8 @@ const struct steps *job_steps(const struct job *job);
 
 /* What its launches show, see page_launches(). */
 void job_launches(const struct job *job, char ret[PAGE_LAUNCHES]);
+/* See page_rate(). */
+struct rate *job_rate(const struct job *job);
 
 /* Is pid the job's process or a descendant of it?  Reads /proc; on a virtual loop
  * only the job's own pid counts.

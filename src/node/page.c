@@ -21,6 +21,7 @@ struct page {
     pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
     size_t n_reporters;
     struct launches *launches; /* NULL: no room for them */
+    struct rate *rate;         /* … nor this */
     struct launches_budget budget, *of;
     struct loop_timer *quick;
     unsigned counting; /* processes whose launches are counted … */
@@ -132,6 +133,18 @@ static bool has_pid(const struct launch_count *c, size_t n, uint64_t pid)
     return false;
 }
 
+_Static_assert((int)RATE_PROCESSES >= (int)UW_LAUNCHES_SLOTS, "room for all");
+
+static struct rate_process rate_of(const struct launches_seen *seen)
+{
+    struct rate_process ret = {.pid = seen->pid, .since_ns = seen->since_ns};
+
+    for (size_t i = 0; i < UW_LAUNCHES_STREAMS; i++)
+        ret.kind[i % RATE_STREAMS] += seen->kernels[i];
+    ret.kind[RATE_STREAMS] = sum(seen->graphs, UW_LAUNCHES_GRAPHS);
+    return ret;
+}
+
 /* The job may have written anything: a process counts if it lives, and once.  When all
  * are dead, what they showed stays as it was, for the last look.
  */
@@ -139,6 +152,7 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct page *p = user;
     struct launch_count count[UW_LAUNCHES_SLOTS];
+    struct rate_process rate[UW_LAUNCHES_SLOTS];
     struct launches_read read;
     size_t n = 0;
     (void)timer;
@@ -151,6 +165,7 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
         note_state(p, seen);
         if (!seen->alive || has_pid(count, n, seen->pid))
             continue;
+        rate[n] = rate_of(seen);
         count[n++] = (struct launch_count){
             .pid = seen->pid,
             .since_ns = seen->since_ns,
@@ -159,6 +174,7 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
             .live = seen->alive,
         };
     }
+    rate_feed(p->rate, rate, n, now_ns);
     if (n > 0)
         launches_feed(p->launches, count, n, now_ns, p->of);
     return 0;
@@ -174,7 +190,7 @@ static int begin_launches(struct page *p, uw_error *err)
         return 0;
     launches_budget_job(&p->budget, NULL);
     p->of = p->opts.budget ? p->opts.budget : &p->budget;
-    if (launches_new(&p->launches) < 0)
+    if (launches_new(&p->launches) < 0 || rate_new(&p->rate) < 0)
         return fail(err, -ENOMEM, "out of memory");
     return loop_timer_new(p->opts.loop, loop_now_ns(p->opts.loop) + period, period,
                           page_on_quick, p, &p->quick, err);
@@ -216,6 +232,7 @@ void page_free(struct page *p)
     loop_timer_free(p->poll);
     loop_timer_free(p->quick);
     launches_free(p->launches);
+    rate_free(p->rate);
     progress_page_free(p->file);
     free(p);
 }
@@ -233,6 +250,11 @@ const struct steps *page_steps(const struct page *p)
 bool page_alive(const struct page *p)
 {
     return p->n_reporters > 0;
+}
+
+struct rate *page_rate(const struct page *p)
+{
+    return p->rate;
 }
 
 /* The words where nobody's launches are known. */

@@ -12,6 +12,7 @@
 
 #include "base/auto.h"
 #include "core/progress/launches.h"
+#include "core/progress/rate.h"
 #include "core/progress/steps.h"
 #include "io/loop.h"
 #include "io/progress.h"
@@ -45,6 +46,8 @@ bool page_alive(const struct page *p);
  */
 enum { PAGE_LAUNCHES = 96 };
 void page_launches(const struct page *p, char ret[PAGE_LAUNCHES]);
+/* Their rate; borrowed until page_free(), NULL: no room for them. */
+struct rate *page_rate(const struct page *p);
 /* A last look: the job is over, who was alive when anybody last was counts as live. */
 int page_end(struct page *p);
 

@@ -26,6 +26,8 @@ struct pulse {
     uint64_t serial; /* of the listening */
     bool listening;
     struct look *look; /* under way */
+    double util_sum;   /* percent, since the listening began … */
+    unsigned util_n;   /* … so many readings */
     size_t n;
     struct pulse_board board[PERIOD_BOARDS];
     struct sampler_ear ear[PERIOD_BOARDS];
@@ -46,6 +48,10 @@ static void hear(size_t board, const struct gpu_sample *s, void *user)
         a.power_w = s->power_w;
     else
         return;
+    if (s->has & GPU_HAS_UTIL && a.at_ns >= p->want.from_ns) {
+        p->util_sum += s->util_gpu;
+        p->util_n++;
+    }
     if (s->has & GPU_HAS_UTIL) {
         a.sm_util = s->util_gpu;
         a.mem_util = s->util_mem;
@@ -170,6 +176,7 @@ static int pulse_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     l->serial = p->serial;
     l->heard.at_ns = now_ns;
     l->heard.busy = NAN;
+    l->heard.util = p->util_n > 0 ? p->util_sum / p->util_n / 100 : NAN;
     if (loop_worker_submit(p->worker, &work) == 0)
         p->look = take(l);
     return 0;
@@ -184,6 +191,8 @@ void pulse_listen(struct pulse *p, const struct pulse_want *want)
     p->want = *want;
     p->serial++;
     p->listening = true;
+    p->util_sum = 0;
+    p->util_n = 0;
     loop_timer_set(p->timer, first > now ? first : now, 0);
 }
 

@@ -32,6 +32,7 @@ struct pulse_heard {
     enum period_why why;
     double best; /* the confidence that was reached */
     double busy; /* see period_busy(), since listening; NAN unknown */
+    double util; /* share of that time in which the boards computed; NAN unknown */
 };
 typedef int (*pulse_fn)(const struct pulse_heard *h, void *user);
 

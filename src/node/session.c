@@ -203,6 +203,12 @@ static int on_job_exit(struct job *job, int status, void *user)
 
 /* ---- tuning ---- */
 
+static struct rate *rate_of_job(void *user)
+{
+    struct session *s = user;
+    return s->job ? job_rate(s->job) : NULL;
+}
+
 static int begin_tuning(struct session *s)
 {
     struct tuner_opts t = {
@@ -220,6 +226,8 @@ static int begin_tuning(struct session *s)
         .looks = s->o.looks,
         .note = s->o.note,
         .user = s->o.user,
+        .rate = rate_of_job,
+        .rate_of = s,
     };
     struct pulse_board heard[BOARDS_MAX];
     uw_error err;

@@ -29,6 +29,18 @@ struct tuner_slack {
     uint32_t from_mw[BOARDS_MAX]; /* on the way down: from here */
 };
 
+/* So many launches stand for a step (tuner-rate.c). */
+struct tuner_rate {
+    bool on;                     /* they do: not a period */
+    bool in_regime;              /* … in the regime under way, … */
+    struct rate_found regime_of; /* … of these launches */
+    bool gone;                   /* at the last look: others, or nobody */
+    const char *word;            /* why they tell nothing; NULL: none are counted */
+    uint64_t from_ns;            /* what was launched before does not count */
+    double unit;                 /* that number; 0: not chosen yet … */
+    struct rate_found first;     /* … when these were seen */
+};
+
 struct tuner {
     struct tuner_opts o;
     enum tuner_state state;
@@ -70,9 +82,9 @@ struct tuner {
     uint32_t hold_at_mw; /* in force in the windows of the hold so far */
 
     /* Progress without steps, see tuner-pulse.c: */
-    bool known_by_period; /* what is known from before */
+    bool known_by_period; /* what is known from before, or by launches */
     bool listening;       /* no steps are told of: for a period */
-    bool beat;            /* one period stands for a step */
+    bool beat;            /* one period, or so many launches, stand for a step */
     bool safe;            /* none is sure: the static cap */
     uint64_t listen_ns;   /* since when, at this cap */
     double heard_s;       /* a period seen once, to be seen again */
@@ -81,6 +93,7 @@ struct tuner {
     double beat_ref_s;    /* at the reference of this regime; 0: not known yet */
     uint64_t beat_ns;     /* until then stretches are booked; 0: none is */
     unsigned deaf;        /* windows in a row without a period */
+    struct tuner_rate rate;
 
     struct stretch stretch;
     unsigned stretches; /* whose energy is asked */
@@ -171,5 +184,21 @@ bool tuner_on_told(struct tuner *t);
 void tuner_beat_over(struct tuner *t);
 /* At the original cap, or on the way there: listens as at first. */
 void tuner_listen_anew(struct tuner *t);
+
+/* ---- tuner-rate.c ---- */
+
+/* What the pulse heard, or what the rate of the launches tells (in *own). */
+const struct pulse_heard *tuner_rate_hear(struct tuner *t, const struct pulse_heard *h,
+                                          struct pulse_heard *own);
+/* A search begins by what was heard: are its units those of the regime under way? */
+bool tuner_rate_begins(struct tuner *t);
+/* A search that goes by the rate stays with it: steps that only show in the launches
+ * later (an epoch's pauses, a clump that comes again) are no better.
+ */
+bool tuner_rate_beats(const struct tuner *t, const struct steps *steps);
+/* After a cap came into force, until launches come at the boards' pace. */
+double tuner_rate_settle_s(const struct tuner *t);
+/* A cap goes from here to there. */
+void tuner_rate_moves(struct tuner *t, uint32_t from_mw, uint32_t to_mw);
 
 #endif

@@ -6,6 +6,7 @@ const char *tuner_by_name(enum tuner_by by)
 {
     static const char *const names[] = {
         [TUNER_BY_STEPS] = "steps",
+        [TUNER_BY_LAUNCHES] = "launches",
         [TUNER_BY_PERIOD] = "period",
         [TUNER_BY_NOTHING] = "unknown",
     };

@@ -1,5 +1,5 @@
-/* Progress of a job that tells of none: the period of its boards' power stands for a
- * step, or the job is told that nothing does.
+/* Progress of a job that tells of none: the period of its boards' power, or so many of
+ * its launches (tuner-rate.c), stand for a step, or the job is told that nothing does.
  */
 #include <math.h>
 #include <stdio.h>
@@ -50,7 +50,12 @@ static const char *why_word(const struct pulse_heard *h)
 
 static void tell_unknown(struct tuner *t, const struct pulse_heard *h)
 {
-    (void)snprintf(t->report.unknown, sizeof t->report.unknown, "%s", why_word(h));
+    if (t->beat && t->rate.on)
+        (void)snprintf(t->report.unknown, sizeof t->report.unknown, "%s",
+                       t->rate.word ? t->rate.word : "it launches nothing");
+    else
+        (void)snprintf(t->report.unknown, sizeof t->report.unknown, "%s%s%s", why_word(h),
+                       t->rate.word ? "; " : "", t->rate.word ? t->rate.word : "");
     t->report.busy = h->busy;
 }
 
@@ -83,6 +88,7 @@ static void listen(struct tuner *t, bool anew, double every_s)
         want.first_s = every_s;
     }
     t->heard_s = 0;
+    t->rate.from_ns = want.from_ns;
     pulse_listen(t->o.pulse, &want);
 }
 
@@ -184,10 +190,10 @@ static int go_safe(struct tuner *t, uint64_t now)
 
 static int begin_beat(struct tuner *t, const struct pulse_heard *h)
 {
-    const struct account_mean *ref = &tuner_account(t)->reference;
-
-    if (!t->known_by_period && t->report.reference_mw) /* other units */
+    bool same = tuner_rate_begins(t);
+    if (!same && t->report.reference_mw) /* other units */
         tuner_new_regime(t);
+    const struct account_mean *ref = &tuner_account(t)->reference;
     if (ref->windows > 0 && !t->report.holding &&
         fabs(h->period_s / account_mean_time(ref) - 1) > OTHER) {
         t->report.changes++;
@@ -195,17 +201,25 @@ static int begin_beat(struct tuner *t, const struct pulse_heard *h)
     } else if (ref->windows > 0) {
         t->beat_ref_s = account_mean_time(ref);
     }
-    tuner_note(t, true,
-               "it tells of no steps: one period of its power, %.3g s, stands for a step "
-               "(confidence %.2f)",
-               h->period_s, h->confidence);
+    if (t->rate.on)
+        tuner_note(t, true,
+                   "it tells of no steps, and its launches never rest: %.0f of them, "
+                   "%.3g s, stand for a step (confidence %.2f)",
+                   t->rate.unit, h->period_s, h->confidence);
+    else
+        tuner_note(t, true,
+                   "it tells of no steps: one period of its power, %.3g s, stands for a "
+                   "step (confidence %.2f)",
+                   h->period_s, h->confidence);
     t->beat = t->known_by_period = true;
     t->safe = false;
     t->deaf = 0;
+    if (t->rate.on)
+        steps_init(&t->steps); /* none are taken from now on */
     t->beat_s = h->period_s;
     t->beat_mw = t->commanded_mw;
     t->beat_ns = h->from_ns;
-    t->report.by = TUNER_BY_PERIOD;
+    t->report.by = t->rate.on ? TUNER_BY_LAUNCHES : TUNER_BY_PERIOD;
     t->report.started = true;
     tell_known(t, h);
     return tuner_next(t);
@@ -245,7 +259,9 @@ static int heard_safe(struct tuner *t, const struct pulse_heard *h)
         t->heard_s = h->period_s;
         return 0;
     }
-    tuner_note(t, true, "a period shows in its power: back to the original cap");
+    tuner_note(t, true, "%s: back to the original cap",
+               t->rate.on ? "its launches come evenly now"
+                          : "a period shows in its power");
     tuner_listen_anew(t);
     return tuner_to_original(t);
 }
@@ -293,7 +309,7 @@ static bool bounds(const struct tuner *t, double *ret_least_s, double *ret_most_
 void tuner_hear_window(struct tuner *t, uint64_t now)
 {
     struct pulse_want want = {
-        .from_ns = now + ns_of_s(t->step.settle_s),
+        .from_ns = now + ns_of_s(fmax(t->step.settle_s, tuner_rate_settle_s(t))),
         .first_s = t->o.window_s > 0 ? t->o.window_s : 10,
         .every_s = LOOK_WINDOW_S,
         .fn = on_heard,
@@ -306,7 +322,7 @@ void tuner_hear_window(struct tuner *t, uint64_t now)
     }
     want.first_s = fmax(want.first_s, 3 * t->beat_s);
     want.anew = !bounds(t, &want.least_s, &want.most_s);
-    t->listen_ns = want.from_ns;
+    t->listen_ns = t->rate.from_ns = want.from_ns;
     pulse_listen(t->o.pulse, &want);
 }
 
@@ -365,8 +381,11 @@ static int close_window(struct tuner *t, const struct pulse_heard *h)
  */
 static int lost(struct tuner *t)
 {
-    tuner_note(t, true, "its period is seen no more (%s): back to the original cap",
+    tuner_note(t, true, "%s no more (%s): back to the original cap",
+               t->rate.on ? "its launches tell" : "its period is seen",
                t->report.unknown);
+    tuner_visit_over(t);
+    window_cancel(&t->window);
     tuner_turn(t, STRETCH_SEARCH);
     tuner_beat_over(t);
     return tuner_to_original(t);
@@ -392,7 +411,8 @@ static int deaf(struct tuner *t, const struct pulse_heard *h)
         return lost(t);
     t->report.stalls++;
     t->deaf = 0;
-    tuner_note(t, true, "no period at %.0f W: goes up", w_of_mw(in_force(t)));
+    tuner_note(t, true, "no %s at %.0f W: goes up",
+               t->rate.on ? "even launches" : "period", w_of_mw(in_force(t)));
     search_on_stall(t->search, in_force(t));
     return tuner_next(t);
 }
@@ -408,12 +428,25 @@ static bool is_enough(const struct tuner *t, const struct pulse_heard *h)
            (heard_s >= 3 * window_s && h->rse <= COARSE_RSE);
 }
 
+/* Launches whose time no cap can have made: perhaps of other work. */
+static bool is_other_work(const struct tuner *t, const struct pulse_heard *h)
+{
+    double least_s, most_s;
+
+    return t->rate.on && h->known && bounds(t, &least_s, &most_s) &&
+           (h->period_s < least_s || h->period_s > most_s);
+}
+
 static int heard_window(struct tuner *t, const struct pulse_heard *h)
 {
     double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
     double most = fmax(WINDOW_LEAST_S, fmax(7 * window_s, WINDOW_PERIODS * t->beat_s));
 
-    if (is_enough(t, h))
+    if (t->rate.on && t->rate.gone) {
+        tell_unknown(t, h);
+        return lost(t);
+    }
+    if (is_enough(t, h) && !is_other_work(t, h))
         return close_window(t, h);
     if (s_between(t->listen_ns, h->at_ns) >= fmin(most, WINDOW_MOST_S))
         return deaf(t, h);
@@ -423,9 +456,11 @@ static int heard_window(struct tuner *t, const struct pulse_heard *h)
 static int on_heard(const struct pulse_heard *h, void *user)
 {
     struct tuner *t = user;
+    struct pulse_heard own;
 
     if (t->stopped)
         return 0;
+    h = tuner_rate_hear(t, h, &own);
     if (t->state == TUNER_WAIT && t->listening)
         return heard_waiting(t, h);
     if (t->state == TUNER_WINDOW && t->safe)
@@ -445,6 +480,7 @@ bool tuner_on_told(struct tuner *t)
     if (t->state == TUNER_WAIT) {
         t->listening = t->safe = false;
         t->report.by = TUNER_BY_STEPS;
+        t->rate.on = false;
         pulse_rest(t->o.pulse);
         return false;
     }
@@ -454,6 +490,7 @@ bool tuner_on_told(struct tuner *t)
                "it tells of its steps now: they count, and it is looked at anew");
     bool beat = t->beat;
     t->listening = t->safe = t->beat = t->known_by_period = false;
+    t->rate.in_regime = t->rate.on = false;
     t->report.by = TUNER_BY_STEPS;
     t->beat_ns = 0;
     pulse_rest(t->o.pulse);

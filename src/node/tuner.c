@@ -15,6 +15,7 @@ enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, VISIT_STEPS = 2 };
  */
 #define VISIT_SETTLE_S 60.0
 #define VISIT_MOST 2   /* times what a visit takes at the least, then it is given up */
+#define CHECK_S 10.0   /* at the first cap, where steps are made of launches */
 #define UNSEEN_S 120.0 /* no steps for so long: nothing is held blind */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S \
@@ -131,6 +132,7 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
 
 int tuner_command(struct tuner *t, uint32_t mw)
 {
+    tuner_rate_moves(t, t->commanded_mw, mw);
     t->commanded_mw = mw;
     t->enforced_mw = 0;
     for (size_t i = 0; i < t->o.n; i++) {
@@ -346,7 +348,8 @@ static void check_first(struct tuner *t, uint64_t now)
         return;
     }
     unsigned more = t->step.check_steps + 1;
-    bool done = t->beat ? s_between(t->first_ns, now) >= more * t->beat_s
+    double least_s = t->rate.on ? CHECK_S : more * t->beat_s;
+    bool done = t->beat ? s_between(t->first_ns, now) >= least_s
                         : steps_known(&t->steps) && mark->steps >= t->first.steps + more;
     if (done)
         ramp_checked(&t->ramp, now);
@@ -476,7 +479,7 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
     t->report.started = true;
     if (t->known_by_period) /* other units */
         tuner_new_regime(t);
-    t->known_by_period = false;
+    t->known_by_period = t->rate.in_regime = false;
     return tuner_next(t);
 }
 
@@ -484,6 +487,8 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 {
     struct stretch_done d;
 
+    if (tuner_rate_beats(t, steps))
+        return 0;
     t->steps = *steps;
     if (steps_seen(steps))
         t->seen_ns = now_ns;
@@ -682,6 +687,8 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
                  (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference);
     if (!moved && !other)
         return 0;
+    if (moved)
+        tuner_rate_moves(t, was, enforced_mw);
     if (t->pending == 0)
         t->enforced_mw = enforced_mw;
     window_cancel(&t->window); /* it began under another cap */

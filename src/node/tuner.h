@@ -8,9 +8,10 @@
  *     tuner_new() → tuner_on_steps() after each look at the job's page →
  *     tuner_finish() when the job has ended: boards released, done called.
  *
- * A job that tells of no steps: tuner_listen().  One period of its boards' power then
- * stands for a step; where none is sure it gets the safe static cap, or none.  Steps that
- * are told later win: what was measured by the period is a regime of its own, and ends.
+ * A job that tells of no steps: tuner_listen().  A fixed number of its launches (where
+ * they are counted, and never rest), or one period of its boards' power then stands for a
+ * step; where neither is sure it gets the safe static cap, or none.  Steps that are told
+ * later win: what was measured by the period is a regime of its own, and ends.
  * Steps that are seen no more for two minutes: back to the original, and listened to.
  */
 #ifndef NODE_TUNER_H
@@ -26,6 +27,7 @@
 #include "core/optimum/goal.h"
 #include "core/optimum/look.h"
 #include "core/optimum/search.h"
+#include "core/progress/rate.h"
 #include "core/progress/steps.h"
 #include "node/account.h"
 #include "node/boards.h"
@@ -106,6 +108,11 @@ struct tuner_opts {
     double slack;
     tuner_note_fn note;
     void *user;
+    /* The rate of the job's launches now, of rate_of; NULL: none is counted.  The
+     * function may be NULL.
+     */
+    struct rate *(*rate)(void *rate_of);
+    void *rate_of;
     const struct tuner_known *known; /* or NULL; borrowed for tuner_new() */
     /* Or NULL; borrowed as well, and left out where caps of this run are known. */
     const struct tuner_earlier *earlier;
@@ -125,8 +132,8 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
  * another one counts for nothing.
  */
 int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
-/* No steps are told of: from now on the period of the boards' power counts, once it is
- * sure.  False: there is no pulse, or no search.
+/* No steps are told of: from now on the rate of its launches, or the period of the
+ * boards' power counts, once it is sure.  False: there is no pulse, or no search.
  */
 bool tuner_listen(struct tuner *t);
 /* Nothing is under way: it waits for training steps. */
@@ -154,15 +161,17 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user);
 
 /* What stands for a job's progress. */
 enum tuner_by {
-    TUNER_BY_STEPS,   /* what the job tells */
-    TUNER_BY_PERIOD,  /* of its boards' power */
-    TUNER_BY_NOTHING, /* neither: the safe static cap at most */
+    TUNER_BY_STEPS,    /* what the job tells */
+    TUNER_BY_LAUNCHES, /* so many of them: their rate */
+    TUNER_BY_PERIOD,   /* of its boards' power */
+    TUNER_BY_NOTHING,  /* none: the safe static cap at most */
 };
 
 struct tuner_report {
     enum tuner_by by;
-    double period_s, confidence; /* the last that was sure; 0: none was */
-    char unknown[80];            /* "" or why no period is sure now */
+    double period_s, confidence; /* the last that was sure; 0: none was.  By launches:
+                                  * the time of those that stand for a step */
+    char unknown[80];            /* "" or why neither is sure now */
     double busy;                 /* see period_busy(), while none is; NAN unknown */
     bool started;                /* training steps were seen, or their period */
     bool holding;                /* a cap was chosen (or reached) */

@@ -262,6 +262,12 @@ static struct tuner_known known_of(const struct tuning *t)
     return known;
 }
 
+static struct rate *rate_of_page(void *user)
+{
+    struct tuning *t = user;
+    return t->page ? page_rate(t->page) : NULL;
+}
+
 static int make_tuner(struct tuning *t, uw_error *err)
 {
     struct tunings *ts = t->all;
@@ -292,6 +298,8 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .slack = ts->o.slack,
         .note = on_tuner_note,
         .user = t,
+        .rate = rate_of_page,
+        .rate_of = t,
         .known = known.n_regimes ? &known : NULL,
     };
     if (t->ask.search && ts->o.earlier &&

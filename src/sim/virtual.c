@@ -10,11 +10,13 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "sim/job.h"
+#include "sim/launching.h"
 #include "sim/report.h"
 #include "sim/world.h"
 
 enum {
     PROGRAMS_MAX = SIM_JOBS_MAX,
+    LAUNCHES_MS = 20,
     WAIT_STATUS_OF_EXIT = 8, /* an exit code's place in what waitpid() gives */
 };
 
@@ -23,6 +25,7 @@ struct program {
     pid_t pid; /* 0: free */
     unsigned job;
     struct report *report;
+    struct launching *launching;
     struct sim_job_state last;
     struct proc_facts facts; /* whose it is, as its environment said */
 };
@@ -32,7 +35,7 @@ struct virtual_world {
     struct sim_world *sim;
     struct sim_machine copy;
     uid_t uid; /* who sets limits */
-    struct loop_timer *timer;
+    struct loop_timer *timer, *launches;
     struct program program[PROGRAMS_MAX];
     struct uw_progress_page page;
 };
@@ -68,6 +71,7 @@ static void program_end(struct program *p, int status)
 
     sim_world_job_remove(p->world->sim, p->job);
     report_close(p->report);
+    launching_close(p->launching);
     *p = (struct program){.world = p->world};
     loop_virtual_exit(loop, pid, status);
 }
@@ -97,6 +101,26 @@ static int on_event(struct loop_timer *timer, uint64_t now_ns, void *user)
     for (size_t i = 0; i < PROGRAMS_MAX; i++)
         if (w->program[i].pid)
             tell(&w->program[i]);
+    plan(w);
+    return 0;
+}
+
+static int on_launches(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct virtual_world *w = user;
+    struct sim_job_state now;
+    bool any = false;
+
+    update(w);
+    for (size_t i = 0; i < PROGRAMS_MAX; i++) {
+        if (!w->program[i].pid || !w->program[i].launching)
+            continue;
+        sim_world_job_state(w->sim, w->program[i].job, &now);
+        launching_tell(w->program[i].launching, &now, now_ns);
+        any = true;
+    }
+    if (!any)
+        loop_timer_set(timer, UINT64_MAX, 0);
     plan(w);
     return 0;
 }
@@ -137,12 +161,21 @@ static int start_train(struct virtual_world *w, const struct loop_child_opts *op
         return r;
     update(w);
     auto_(report_close) struct report *report = NULL;
-    r = open_report(w, opts, &report, err);
+    auto_(launching_close) struct launching *launching = NULL;
+    const char *path = from_env(opts->env, "UNDERWATT_PROGRESS");
+    const char *how = from_env(opts->env, VIRTUAL_LAUNCHES);
+    if (path && how)
+        r = launching_open(path, how, (uint64_t)getpid(), &launching, err);
+    else
+        r = open_report(w, opts, &report, err);
     if (!r)
         r = sim_world_job_add(w->sim, &job, p->pid, &p->job, err);
     if (r)
         return r;
     p->report = take(report);
+    p->launching = take(launching);
+    if (p->launching)
+        loop_timer_set(w->launches, loop_now_ns(w->loop), LAUNCHES_MS * NS_PER_MS);
     sim_world_job_state(w->sim, p->job, &p->last);
     if (p->report)
         report_write(p->report, p->last.steps, p->last.last_step_ns, p->last.phase);
@@ -248,6 +281,8 @@ int virtual_world_new(struct loop *loop, const struct sim_machine *machine, uint
     int r = sim_world_new(&w->copy, seed, loop_now_ns(loop), &w->sim, err);
     if (!r)
         r = loop_timer_new(loop, UINT64_MAX, 0, on_event, w, &w->timer, err);
+    if (!r)
+        r = loop_timer_new(loop, UINT64_MAX, 0, on_launches, w, &w->launches, err);
     if (r)
         return r;
     plan(w);
@@ -261,9 +296,12 @@ void virtual_world_free(struct virtual_world *world)
 {
     if (!world)
         return;
-    for (size_t i = 0; i < PROGRAMS_MAX; i++)
+    for (size_t i = 0; i < PROGRAMS_MAX; i++) {
         report_close(world->program[i].report);
+        launching_close(world->program[i].launching);
+    }
     loop_timer_free(world->timer);
+    loop_timer_free(world->launches);
     sim_world_free(world->sim);
     free(world);
 }

@@ -14,7 +14,8 @@
  * the page in memory that virtual_world_progress() returns.  The pid in its slot is
  * this process's own, so that whoever asks finds it alive; the driver's list of
  * processes has the virtual one.  Its environment may say whose it is: VIRTUAL_UID
- * (else root's) and VIRTUAL_CGROUP (a path, else "/").
+ * (else root's) and VIRTUAL_CGROUP (a path, else "/").  Where it has VIRTUAL_LAUNCHES
+ * (sim/launching.h) the job tells no steps, and its launches are counted in the page.
  */
 #ifndef SIM_VIRTUAL_H
 #define SIM_VIRTUAL_H
@@ -34,6 +35,7 @@ struct virtual_world;
 
 #define VIRTUAL_PROGRESS "virtual:"
 #define VIRTUAL_UID "UNDERWATT_SIM_UID"
+#define VIRTUAL_LAUNCHES "UNDERWATT_SIM_LAUNCHES"
 #define VIRTUAL_CGROUP "UNDERWATT_SIM_CGROUP"
 
 /* What a call on a board that hangs takes: longer than any deadline. */

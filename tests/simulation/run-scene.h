@@ -36,7 +36,9 @@ struct world {
     double dark_s;       /* its page cannot be read from then on; 0: it can */
     struct loop_timer *dark;
     const char *inject; /* of opts */
-    char noted[4096];   /* all notes, as far as they fit */
+    double
+        blur_s; /* its sensor shows means of so long, one after the other; 0: its own */
+    char noted[4096]; /* all notes, as far as they fit */
 };
 
 static uint64_t clock_of(void *user)
@@ -142,6 +144,9 @@ static bool run_for(struct world *w, const char *board, const char *workload,
     int r = loop_new_virtual(1000000000, 1700000000, &w->loop, &err);
     if (r >= 0)
         r = sim_machine_builtin(board, 1, &machine, &err);
+    if (r >= 0 && w->blur_s > 0)
+        machine.board[0].plant.sensor.period_ns =
+            machine.board[0].plant.sensor.window_ns = ns_of_s(w->blur_s);
     if (r >= 0)
         r = virtual_world_new(w->loop, &machine, 1, &w->sim, &err);
     if (r >= 0)

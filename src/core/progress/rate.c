@@ -25,6 +25,10 @@ enum {
 #define BACK 0.5         /* so much of the jump back is one back */
 #define OTHER_MOST_S 120 /* then the other level is the job's */
 #define MOVED_S 1.0      /* a cap needs no more to be in force */
+#define AT_ONCE 0.015    /* of a cap: a ramp goes in smaller steps … */
+#define RAMP_STEEP 8     /* … which may slow it so much more than in proportion … */
+#define STEEP 3.0        /* … and a move at once so much (both are steep at a floor) */
+#define FASTER 0.02      /* … or speed up under a lower cap */
 #define DRIFT_MOST 0.03
 #define BRIDGE_SURE 1.63 /* of a Brownian bridge 1 in 100 goes so far */
 #define BRIDGE_SOME 1.36 /* … 5 in 100 */
@@ -55,9 +59,10 @@ struct rate {
     size_t n_diffs;
     bool other; /* the job is at another level since … */
     uint64_t other_ns;
-    double before, there, jump;
+    double before, there, jump, other_ramp; /* … with caps that moved so since */
     uint64_t moved_ns;
-    double moved_least, moved_most; /* logs of the level's factor */
+    double moved_by; /* times the cap of before */
+    double ramp[3];  /* … in small steps (logs), in the newest blocks */
 };
 
 int rate_new(struct rate **ret)
@@ -137,6 +142,7 @@ static void begin_anew(struct rate *r)
 static void jumped(struct rate *r, double before, double now, double by)
 {
     r->other = true;
+    r->other_ramp = 0;
     r->other_ns = bin_at(r, r->n_bins - 1)->end_ns;
     r->before = before;
     r->there = now;
@@ -157,12 +163,16 @@ static void on_usual(struct rate *r, double now, double by)
 static void on_other(struct rate *r, double now)
 {
     double by = apart_log(now, r->there);
-    bool back = by * r->jump < 0 && fabs(by) >= BACK * fabs(r->jump);
+    double off = fabs(apart_log(now, r->before)), usual = jump_least(r);
+    double moved = RAMP_STEEP * fabs(r->other_ramp);
+    bool back =
+        by * r->jump < 0 && fabs(by) >= BACK * fabs(r->jump) && off <= usual + moved;
 
     mark_off(r, BLOCK);
-    if (back || fabs(apart_log(now, r->before)) <= jump_least(r)) {
+    if (back || off <= usual) {
         r->other = false;
-        r->n_levels = 0;
+        r->level[0] = off <= usual ? r->before : now; /* now may hold some of the jump */
+        r->n_levels = 1;
         return;
     }
     r->there = now;
@@ -176,6 +186,17 @@ static double level_before(const struct rate *r, double now)
     if (r->n_levels == 0)
         return now;
     return r->n_levels == 1 ? r->level[0] : (r->level[0] + r->level[1]) / 2;
+}
+
+/* What the caps that moved can have made of the level, as logs. */
+static void caps_allow(struct rate *r, bool moved, double *ret_least, double *ret_most)
+{
+    double by = RAMP_STEEP * (r->ramp[0] + r->ramp[1] + r->ramp[2]);
+
+    if (moved)
+        by += STEEP * log(r->moved_by);
+    *ret_least = fmin(0, by) - (moved ? FASTER : 0);
+    *ret_most = fmax(0, by) + (moved ? FASTER : 0);
 }
 
 static void on_block(struct rate *r)
@@ -201,7 +222,8 @@ static void on_block(struct rate *r)
         return;
     }
     double before = level_before(r, now), by = apart_log(now, before);
-    double least = moved ? r->moved_least : 0, most = moved ? r->moved_most : 0;
+    double least = 0, most = 0;
+    caps_allow(r, moved, &least, &most);
     if (by < least - jump_least(r) || by > most + jump_least(r)) {
         jumped(r, before, now, by);
         return;
@@ -211,13 +233,15 @@ static void on_block(struct rate *r)
     on_usual(r, now, by);
 }
 
-void rate_moved(struct rate *r, uint64_t now_ns, double least, double most)
+void rate_moved(struct rate *r, uint64_t now_ns, double by)
 {
-    bool again = r->moved_ns != 0;
-
+    if (fabs(by - 1) < AT_ONCE) {
+        r->ramp[0] += log(by);
+        r->other_ramp += log(by);
+        return;
+    }
+    r->moved_by = (r->moved_ns ? r->moved_by : 1) * by;
     r->moved_ns = now_ns;
-    r->moved_least = (again ? r->moved_least : 0) + log(least);
-    r->moved_most = (again ? r->moved_most : 0) + log(most);
 }
 
 /* ---- feeding ---- */
@@ -234,6 +258,9 @@ static void close_bin(struct rate *r, uint64_t now_ns)
     if (++r->in_block == BLOCK) {
         r->in_block = 0;
         on_block(r);
+        r->ramp[2] = r->ramp[1];
+        r->ramp[1] = r->ramp[0];
+        r->ramp[0] = 0;
     }
 }
 

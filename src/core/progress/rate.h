@@ -43,10 +43,8 @@ DEFINE_AUTO(struct rate *, rate_free);
  */
 void rate_feed(struct rate *r, const struct rate_process *p, size_t n, uint64_t now_ns);
 
-/* The cap is moved by more than a ramp moves it: the level may be least to most times
- * what it was.
- */
-void rate_moved(struct rate *r, uint64_t now_ns, double least, double most);
+/* The cap becomes `by` times what it was: the level may change by what that can do. */
+void rate_moved(struct rate *r, uint64_t now_ns, double by);
 
 enum rate_why {
     RATE_FOUND,

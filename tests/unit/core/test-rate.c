@@ -129,7 +129,7 @@ static void change(struct job *j)
     j->noise = 0.1;
     go(j, 40);
     a = look(j, 0);
-    rate_moved(j->rate, ns_of_s(j->t), 0.9, 1);
+    rate_moved(j->rate, ns_of_s(j->t), 0.9);
     double moved = j->t;
     j->per_s = 3000 / 1.02;
     go(j, 40);
@@ -138,16 +138,16 @@ static void change(struct job *j)
        a.per_s / b.per_s);
     ok(a.per_s / b.per_s - 1 > 3 * hypot(a.rse, b.rse), "… is seen");
     ok(a.generation == b.generation, "… of one and the same job");
-    rate_moved(j->rate, ns_of_s(j->t), 0.6, 1);
+    rate_moved(j->rate, ns_of_s(j->t), 0.85);
     moved = j->t;
     j->per_s = 2000;
     go(j, 30);
     b = look(j, moved + 3);
     ok(within(&b, 2000) && b.generation == a.generation,
        "a third less, told beforehand, is the same job");
-    rate_moved(j->rate, ns_of_s(j->t), 0.9, 1);
+    rate_moved(j->rate, ns_of_s(j->t), 0.95);
     moved = j->t;
-    j->per_s = 1500;
+    j->per_s = 1300;
     go(j, 30);
     ok(look(j, moved + 3).why == RATE_OTHER, "less than a cap can do is another phase");
 }
