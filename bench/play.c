@@ -22,7 +22,9 @@ struct world {
     struct rng rng;
     uint32_t seen_mw[CAPS_MAX]; /* distinct caps measured */
     unsigned caps, windows;
+    unsigned lengths;                   /* … and as many of ordinary length */
     unsigned caps_first, windows_first; /* … until it held */
+    double first_s;                     /* … and how long that took */
     double spent; /* sum of the goal's true values at the caps of the windows */
 };
 
@@ -61,22 +63,24 @@ double play_oracle_w(const struct record *rec, const struct goal *goal, double f
 }
 
 /* The curve's values with noise. */
-static struct curve_value seen(struct world *w, uint32_t cap_mw)
+static struct curve_value seen(struct world *w, uint32_t cap_mw, unsigned length)
 {
+    double noise = w->p->noise / sqrt(length);
     struct curve_value v = curve_at(w->rec->curve, w_of_mw(cap_mw));
-    v.time_s *= fmax(0.05, 1 + w->p->noise * rng_normal(&w->rng));
-    v.energy_j *= fmax(0.05, 1 + w->p->noise * rng_normal(&w->rng));
+    v.time_s *= fmax(0.05, 1 + noise * rng_normal(&w->rng));
+    v.energy_j *= fmax(0.05, 1 + noise * rng_normal(&w->rng));
     v.power_w = v.energy_j / v.time_s;
     return v;
 }
 
 /* One window of the search. */
-static struct curve_value measure(struct world *w, uint32_t cap_mw)
+static struct curve_value measure(struct world *w, uint32_t cap_mw, unsigned length)
 {
-    struct curve_value v = seen(w, cap_mw);
+    struct curve_value v = seen(w, cap_mw, length);
 
     w->windows++;
-    w->spent += unbounded(w->rec, &w->p->goal, w_of_mw(cap_mw));
+    w->lengths += length;
+    w->spent += length * unbounded(w->rec, &w->p->goal, w_of_mw(cap_mw));
     for (unsigned i = 0; i < w->caps; i++)
         if (w->seen_mw[i] == cap_mw)
             return v;
@@ -108,8 +112,8 @@ static void trace(const struct world *w, const struct search_step *t,
 {
     const struct curve_value *r = &w->rec->reference;
     if (w->p->trace)
-        (void)fprintf(w->p->trace, "%s: %g W time %.4f energy %.4f: %s\n", w->rec->name,
-                      w_of_mw(t->cap_mw), v->time_s / r->time_s,
+        (void)fprintf(w->p->trace, "%s: %g W x %u time %.4f energy %.4f: %s\n",
+                      w->rec->name, w_of_mw(t->cap_mw), t->length, v->time_s / r->time_s,
                       v->energy_j / r->energy_j, t->why);
 }
 
@@ -126,6 +130,23 @@ static struct search_setup setup_of(const struct record *rec, const struct play 
     };
 }
 
+static struct search_window window_of(const struct world *w, double peak_w,
+                                      uint32_t cap_mw, unsigned length,
+                                      const struct curve_value *v)
+{
+    double rse = w->p->noise / sqrt(length);
+
+    return (struct search_window){
+        .cap_mw = cap_mw,
+        .time_s = v->time_s,
+        .energy_j = v->energy_j,
+        .time_rse = rse,
+        .energy_rse = rse,
+        .peak_w = peak_w,
+        .length = length,
+    };
+}
+
 /* What an earlier run of the job at p->earlier measured, told to s. */
 static int remember(const struct play *p, struct search *s, uw_error *err)
 {
@@ -137,13 +158,10 @@ static int remember(const struct play *p, struct search *s, uw_error *err)
     rng_init(&w.rng, p->seed + 0x5eed);
     while (r == 0 && search_step(old)->kind == SEARCH_MEASURE) {
         uint32_t cap_mw = search_step(old)->cap_mw;
-        struct curve_value v = measure(&w, cap_mw);
-        struct search_window win = {.cap_mw = cap_mw,
-                                    .time_s = v.time_s,
-                                    .energy_j = v.energy_j,
-                                    .time_rse = p->noise,
-                                    .energy_rse = p->noise,
-                                    .peak_w = p->earlier->reference.power_w};
+        unsigned length = search_step(old)->length;
+        struct curve_value v = measure(&w, cap_mw, length);
+        struct search_window win =
+            window_of(&w, p->earlier->reference.power_w, cap_mw, length, &v);
         r = search_on_window(old, &win, err);
         if (r == 0)
             r = search_on_earlier(s, &win, p->earlier->reference.power_w, err);
@@ -159,19 +177,6 @@ struct game {
     unsigned refs;
 };
 
-static struct search_window window_of(const struct world *w, const struct game *g,
-                                      uint32_t cap_mw, const struct curve_value *v)
-{
-    return (struct search_window){
-        .cap_mw = cap_mw,
-        .time_s = v->time_s,
-        .energy_j = v->energy_j,
-        .time_rse = w->p->noise,
-        .energy_rse = w->p->noise,
-        .peak_w = g->peak_w,
-    };
-}
-
 /* Until it holds; *ret_s: how long that took, ways down and all. */
 static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *err)
 {
@@ -183,20 +188,20 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
         int r = check_step(t, &g->setup, g->demand_w * 0.97, g->peak_w, err);
         if (r < 0)
             return r;
-        struct curve_value v = measure(w, t->cap_mw);
+        struct curve_value v = measure(w, t->cap_mw, t->length);
         trace(w, t, &v);
         if (t->cap_mw == g->setup.max_mw) {
             g->pow_sum += v.power_w;
             g->demand_w = g->pow_sum / ++g->refs;
             g->peak_w = fmin(PEAK * w->rec->reference.power_w, w->rec->max_w);
         }
-        struct search_window win = window_of(w, g, t->cap_mw, &v);
+        struct search_window win = window_of(w, g->peak_w, t->cap_mw, t->length, &v);
         uint32_t was_mw = t->cap_mw;
         r = search_on_window(s, &win, err);
         if (r < 0)
             return r;
         t = search_step(s);
-        *ret_s += WINDOW_S + SETTLE_S;
+        *ret_s += win.length * WINDOW_S + SETTLE_S;
         if (t->cap_mw < was_mw)
             *ret_s += (was_mw - t->cap_mw) / t->ramp_mw_s;
         if (w->windows > most)
@@ -219,14 +224,14 @@ static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
         if (worse > 0 && search_look(s, worse)) {
             double took_s =
                 t->cap_mw < held_mw ? (held_mw - t->cap_mw) / t->ramp_mw_s : 0;
-            unsigned before = w->windows;
+            unsigned before = w->lengths;
             r = until_held(w, g, &took_s, err);
-            looks_made(&looks, took_s, w->windows - before);
+            looks_made(&looks, took_s, w->lengths - before);
             now_s += took_s;
             continue;
         }
-        struct curve_value v = seen(w, held_mw);
-        struct search_window win = window_of(w, g, held_mw, &v);
+        struct curve_value v = seen(w, held_mw, 1);
+        struct search_window win = window_of(w, g->peak_w, held_mw, 1, &v);
         r = search_on_window(s, &win, err);
         now_s += WINDOW_S;
     }
@@ -247,6 +252,7 @@ static int play_search(struct world *w, double *ret_cap_w, uw_error *err)
         r = until_held(w, &g, &now_s, err);
     w->caps_first = w->caps;
     w->windows_first = w->windows;
+    w->first_s = now_s;
     if (r >= 0)
         r = hold(w, &g, now_s, err);
     if (r < 0)
@@ -264,7 +270,7 @@ static void play_scan(struct world *w, double *ret_cap_w)
     int n = (int)floor((w->rec->max_w - w->rec->min_w) / SCAN_STEP_W + 1e-9);
     for (int i = 0; i <= n; i++) {
         double c = w->rec->max_w - i * SCAN_STEP_W;
-        struct curve_value v = measure(w, mw_of_w(c));
+        struct curve_value v = measure(w, mw_of_w(c), 1);
         if (w->windows == 1)
             ref = (struct goal_ref){v.energy_j, v.time_s, w->rec->max_w};
         double x = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
@@ -279,12 +285,12 @@ static void play_golden(struct world *w, double *ret_cap_w)
 {
     static const double gold = 0.6180339887498949;
     double a = w->rec->min_w, b = w->rec->max_w, tol = (b - a) / GOLDEN_STEPS;
-    struct curve_value v0 = measure(w, mw_of_w(b));
+    struct curve_value v0 = measure(w, mw_of_w(b), 1);
     struct goal_ref ref = {v0.energy_j, v0.time_s, w->rec->max_w};
     double x[2] = {round(b - gold * (b - a)), round(a + gold * (b - a))}, y[2];
 
     for (int i = 0; i < 2; i++) {
-        struct curve_value v = measure(w, mw_of_w(x[i]));
+        struct curve_value v = measure(w, mw_of_w(x[i]), 1);
         y[i] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
     }
     while (b - a > tol) {
@@ -299,7 +305,7 @@ static void play_golden(struct world *w, double *ret_cap_w)
         x[drop] = x[keep];
         y[drop] = y[keep];
         x[keep] = round(keep ? a + gold * (b - a) : b - gold * (b - a));
-        struct curve_value v = measure(w, mw_of_w(x[keep]));
+        struct curve_value v = measure(w, mw_of_w(x[keep]), 1);
         y[keep] = goal_value(&w->p->goal, v.energy_j, v.time_s, &ref);
     }
     *ret_cap_w = y[0] < y[1] ? x[0] : x[1];
@@ -362,9 +368,10 @@ int play(const struct record *rec, const struct play *p, struct score *ret, uw_e
         return fail_in(err, r, "%s", rec->name);
     *ret = score_of(rec, &p->goal, cap_w);
     ret->cost =
-        (w.spent / unbounded(rec, &p->goal, cap_w) - w.windows) * WINDOW_S / HOUR_S;
+        (w.spent / unbounded(rec, &p->goal, cap_w) - w.lengths) * WINDOW_S / HOUR_S;
     ret->caps = w.caps;
     ret->windows = w.windows;
+    ret->first_s = w.first_s;
     ret->caps_first = w.caps_first;
     ret->windows_first = w.windows_first;
     return 0;

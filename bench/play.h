@@ -38,9 +38,11 @@ struct score {
     double slowdown;              /* time over the reference's */
     double saving, oracle_saving; /* energy, fractions of the reference's */
     bool broken;                  /* slowdown:F: the bound was exceeded */
-    double cost; /* of the windows, 10 s each, over the kept cap: share of an hour's */
+    double cost; /* of the windows, 10 s each (a long one by its length), over the kept
+                    cap: share of an hour's */
     unsigned caps, windows;             /* of the search and its looks, … */
-    unsigned caps_first, windows_first; /* … and those until it held first */
+    unsigned caps_first, windows_first; /* … and those until it held first, … */
+    double first_s; /* … and how long that took, ways down and all */
 };
 
 /* The curve's best whole watt between from_w and its highest cap. */

@@ -163,9 +163,9 @@ static int print_results(const struct records *recs, const struct play *base,
             (void)printf(",\"seed\":%" PRIu64 ",\"cap_w\":%.10g,\"regret\":%.9g,"
                          "\"regret_allowed\":%.9g,\"slowdown\":%.9g,\"saving\":%.9g,"
                          "\"oracle_saving\":%.9g,"
-                         "\"caps\":%u,\"windows\":%u}",
+                         "\"caps\":%u,\"windows\":%u,\"held_s\":%.6g,\"cost\":%.6g}",
                          seed, s.cap_w, s.regret, s.regret_allowed, s.slowdown, s.saving,
-                         s.oracle_saving, s.caps, s.windows);
+                         s.oracle_saving, s.caps, s.windows, s.first_s, s.cost);
             col->regret[col->n] = s.regret;
             col->allowed[col->n] = s.regret_allowed;
             col->slowdown[col->n++] = s.slowdown;

@@ -30,7 +30,8 @@ static const struct {
 struct cell {
     struct stats regret, allowed, slowdown, over;
     double over_p99;
-    double within, saving, oracle_saving, caps, windows, cost; /* shares and means */
+    double within, saving, oracle_saving, caps, windows, cost,
+        first_s; /* shares, means */
     size_t broken, n;
 };
 
@@ -62,6 +63,7 @@ static int fill(const struct records *recs, const struct play *base, unsigned se
         c.caps += s.caps / n;
         c.windows += s.windows / n;
         c.cost += s.cost / n;
+        c.first_s += s.first_s / n;
         if (s.broken) {
             over[i] = s.slowdown / p.goal.param - 1;
             c.broken++;
@@ -101,9 +103,10 @@ static void json_row(FILE *f, const char *name, const struct cell *c)
     (void)fprintf(
         f,
         ",\"saving\":{\"mean\":%.9g},\"oracle_saving\":{\"mean\":%.9g},"
-        "\"caps\":{\"mean\":%.6g},\"windows\":{\"mean\":%.6g},\"cost_hour\":%.6g,"
+        "\"caps\":{\"mean\":%.6g},\"windows\":{\"mean\":%.6g},\"held_s\":{\"mean\":%.6g},"
+        "\"cost_hour\":%.6g,"
         "\"broken\":%.6g,\"excess_p99\":%.6g,\"worst_excess\":%.6g}",
-        c->saving, c->oracle_saving, c->caps, c->windows, c->cost,
+        c->saving, c->oracle_saving, c->caps, c->windows, c->first_s, c->cost,
         (double)c->broken / (double)c->n, c->over_p99, c->over.max);
 }
 

@@ -13,6 +13,7 @@ enum {
 #define Z95 1.96
 #define REST_S 300.0 /* at the original where no window tells anything; then twice … */
 #define REST_MOST_S 3600.0
+#define TARGET_RSE 0.003 /* of an ordinary window's time a step */
 
 /* ---- stretches ---- */
 
@@ -75,15 +76,24 @@ void tuner_turn(struct tuner *t, enum stretch_kind kind)
 
 /* ---- windows ---- */
 
+/* Ordinary after a window that told nothing: a cap that cannot be measured is not held
+ * for long.
+ */
+static unsigned step_length(const struct tuner *t)
+{
+    return t->step.length && t->useless == 0 ? t->step.length : 1;
+}
+
 int tuner_arrived(struct tuner *t, uint64_t now)
 {
-    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
+    unsigned length = step_length(t);
+    double window_s = length * (t->o.window_s > 0 ? t->o.window_s : 10);
     struct window_rule rule = {
         .settle_s = t->step.settle_s,
         .settle_steps = t->step.settle_steps,
         .least_s = window_s,
-        .least_steps = LEAST_STEPS,
-        .target_rse = 0.003,
+        .least_steps = length * LEAST_STEPS,
+        .target_rse = TARGET_RSE / sqrt(length),
         .most_s = 3 * window_s,
     };
 
@@ -304,6 +314,7 @@ static int window_told(struct tuner *t)
         .time_rse = t->closed.time_rse,
         .energy_rse = half / Z95 / t->closed_j,
         .peak_w = t->closed_peak_w,
+        .length = step_length(t),
     };
 
     if (out.cap_mw > t->ceiling_mw)

@@ -135,17 +135,28 @@ bool outlook_allows(const struct outlook *o, size_t i)
     return allowed(o, o->excess[i], o->var[i]);
 }
 
-size_t outlook_best(const struct outlook *o)
+static size_t best_of(const struct outlook *o, bool measured)
 {
     size_t best = o->n - 1;
     double least = INFINITY;
 
     for (size_t i = o->n; i-- > 0;)
-        if (o->value[i] < least && outlook_allows(o, i)) {
+        if ((o->measured[i] || !measured) && o->value[i] < least &&
+            outlook_allows(o, i)) {
             least = o->value[i];
             best = i;
         }
     return best;
+}
+
+size_t outlook_best(const struct outlook *o)
+{
+    return best_of(o, false);
+}
+
+size_t outlook_best_measured(const struct outlook *o)
+{
+    return best_of(o, true);
 }
 
 /* Everything but the covariances, at the caps chosen. */
@@ -227,11 +238,11 @@ static double gain_free(const struct outlook *o, size_t c, double sd)
 }
 
 /* The same where only caps whose time is surely within the bound may be kept. */
-static double gain_bounded(const struct outlook *o, size_t c, double sd)
+static double gain_bounded(const struct outlook *o, size_t c, double sd, bool measured)
 {
     enum { NODES = 15 };
     double sum = 0, total = 0, room[OUTLOOK_CAPS];
-    double now = o->value[o->best];
+    double now = o->value[measured ? outlook_best_measured(o) : o->best];
 
     for (size_t i = 0; i < o->n; i++) {
         double b = o->cov_excess[c][i] / sd;
@@ -243,6 +254,8 @@ static double gain_bounded(const struct outlook *o, size_t c, double sd)
         double by = z / sd;
         for (size_t i = 0; i < o->n; i++) {
             double v = o->value[i] + o->cov[c][i] * by;
+            if (measured && !o->measured[i] && i != c)
+                continue;
             if (v < least && o->cov_excess[c][i] * by <= room[i])
                 least = v;
         }
@@ -252,7 +265,7 @@ static double gain_bounded(const struct outlook *o, size_t c, double sd)
     return sum / total;
 }
 
-double outlook_gain(const struct outlook *o, size_t c, unsigned windows)
+double outlook_gain(const struct outlook *o, size_t c, unsigned windows, bool measured)
 {
     struct model_mix m = bounded(o) ? time_alone : o->mix[c];
     double noise = (m.t * m.t * o->var_t + m.e * m.e * o->var_e) / windows;
@@ -260,7 +273,7 @@ double outlook_gain(const struct outlook *o, size_t c, unsigned windows)
 
     if (sd < 1e-7 || o->shown[c] < 0.01 * noise)
         return 0;
-    return bounded(o) ? gain_bounded(o, c, sd) : gain_free(o, c, sd);
+    return bounded(o) ? gain_bounded(o, c, sd, measured) : gain_free(o, c, sd);
 }
 
 double outlook_refined(const struct outlook *o, size_t best, double *ret_log_t,

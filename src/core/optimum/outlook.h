@@ -51,8 +51,12 @@ void outlook_make(struct outlook *o, const struct scene *scene);
 size_t outlook_best(const struct outlook *o);
 /* Whether the bound surely allows cap i; always where there is none. */
 bool outlook_allows(const struct outlook *o, size_t i);
-/* By how much `windows` windows at cap c are expected to lower what is kept. */
-double outlook_gain(const struct outlook *o, size_t c, unsigned windows);
+/* The same of the measured caps alone. */
+size_t outlook_best_measured(const struct outlook *o);
+/* By how much `windows` windows at cap c are expected to lower what is kept.  measured:
+ * under a bound, where only what was measured by then may be kept.
+ */
+double outlook_gain(const struct outlook *o, size_t c, unsigned windows, bool measured);
 /* outlook_best() to the grain, with the expected logarithms (of the window). */
 double outlook_refined(const struct outlook *o, size_t best, double *ret_log_t,
                        double *ret_log_e);

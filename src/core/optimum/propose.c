@@ -13,7 +13,7 @@ static const struct price {
     double new_cap, window;
 } price_single = {0.005, 0.0001},   /* energy, EDP */
     price_mixed = {0.0065, 0.0001}, /* sums of energy and time: shallower valleys */
-    price_bounded = {0.004, 0.0003};
+    price_bounded = {0.004, 0.0003}, price_bounded_noisy = {0.006, 0.0002};
 #define EDP_SCALE 2
 #define STEP 0.10  /* of the demand: to a neighbour … */
 #define REACH 0.20 /* … which counts up to here */
@@ -42,6 +42,15 @@ static const struct gaps {
 #define ROUGH_POWER 0.4
 enum { UNEVEN_LEVELS = 3 }; /* until then roughness is the prior's alone */
 #define VERIFY 0.001 /* bounded: gain at a cap not measured that is worth a window */
+/* Under a bound and noise: with so many windows left only what will have been measured
+ * counts, or the last of them might leave nothing that may be kept.
+ */
+enum { LAST_WINDOWS = 6 };
+/* The reference's error costs saving whatever cap is kept: it is measured again, at once
+ * and for long, where this part of the energy hangs on it.
+ */
+#define REFERENCE_LOSS 0.01
+#define SURE 2.33 /* standard errors: outlook.c */
 
 /* The level measured within `near` of this cap; NULL: none. */
 static const struct level *measured_near(const struct outlook *o, double cap_w,
@@ -60,23 +69,32 @@ struct pick {
     double net, gain;
 };
 
+/* A bound whose keeping is a matter of odds. */
+static bool noisy_bound(const struct outlook *o)
+{
+    return !isinf(o->shape.bound) && o->slack > 0;
+}
+
 static const struct price *price_of(const struct outlook *o)
 {
     if (!isinf(o->shape.bound))
-        return &price_bounded;
+        return noisy_bound(o) ? &price_bounded_noisy : &price_bounded;
     return o->shape.product || !(o->shape.wt > 0) ? &price_single : &price_mixed;
 }
 
-static struct pick best_pick(const struct outlook *o, const struct price *price,
-                             double scale)
+static struct pick best_pick(const struct outlook *o, unsigned left, bool measured)
 {
-    static const unsigned batch[] = {1, 2, 4};
+    static const unsigned batch[] = {1, 2, PROPOSE_LENGTH_MAX};
+    const struct price *price = price_of(o);
+    double scale = o->value[o->best] * (o->shape.product ? EDP_SCALE : 1);
     struct pick p = {0};
     bool noisy = o->var_t > 1e-7 || o->var_e > 1e-7;
 
     for (size_t c = 0; c < o->n; c++)
         for (size_t k = 0; k < (noisy ? 3 : 1); k++) {
-            double gain = outlook_gain(o, c, batch[k]);
+            if (batch[k] > left && noisy_bound(o))
+                continue;
+            double gain = outlook_gain(o, c, batch[k], measured);
             double net = gain - scale * ((o->measured[c] ? 0 : price->new_cap) +
                                          batch[k] * price->window);
             if (net > p.net)
@@ -163,22 +181,6 @@ static double behind_cliff(const struct outlook *o, size_t best)
                 o->hi_w);
 }
 
-/* The best of the measured caps, by the model; under a bound of those that it allows
- * (the highest cap where none is).
- */
-static size_t best_measured(const struct outlook *o)
-{
-    double least = HUGE_VAL;
-    size_t best = o->n - 1;
-
-    for (size_t i = o->n; i-- > 0;)
-        if (o->measured[i] && o->value[i] < least && outlook_allows(o, i)) {
-            least = o->value[i];
-            best = i;
-        }
-    return best;
-}
-
 static size_t nearest(const struct outlook *o, double cap_w)
 {
     size_t at = 0;
@@ -250,14 +252,14 @@ static double look(const struct outlook *o, size_t best, const char **ret_why)
 }
 
 /* What would be kept was not measured: nowhere near, or, under a bound, not itself
- * though it is better than what was.
+ * though it is better than what was (under noise worth_measuring() has weighed that).
  */
 static bool unverified(const struct outlook *o, size_t best, double best_w)
 {
     if (!near_measured(o, best_w))
         return true;
-    return !isinf(o->shape.bound) && !o->measured[best] &&
-           o->value[best_measured(o)] - o->value[best] > VERIFY;
+    return !isinf(o->shape.bound) && !noisy_bound(o) && !o->measured[best] &&
+           o->value[outlook_best_measured(o)] - o->value[best] > VERIFY;
 }
 
 /* Where the model sees nothing to gain: does the climb agree?  0: it does. */
@@ -289,29 +291,79 @@ static double climb(const struct outlook *o, size_t best, double best_w,
 /* Under a bound nothing is kept that was not measured. */
 static void keep_measured(const struct outlook *o, struct proposal *ret)
 {
-    size_t best = best_measured(o);
+    size_t best = outlook_best_measured(o);
     ret->best_w = o->cap_w[best];
     ret->log_t = o->spot[best].mean_t + o->model.ref_t;
     ret->log_e = o->spot[best].mean_e + o->model.ref_e;
+}
+
+/* The cap whose measuring gains most; none: net 0.  Under a bound and noise, where
+ * nothing more is to be learnt for what might be kept, for what may be kept: what
+ * was measured.
+ */
+static struct pick worth_measuring(const struct outlook *o, unsigned left)
+{
+    struct pick p = best_pick(o, left, noisy_bound(o) && left <= LAST_WINDOWS);
+
+    if (noisy_bound(o) && !(p.net > 0))
+        p = best_pick(o, left, true);
+    return p;
+}
+
+/* How many windows more make the reference so sure that its error costs no more than
+ * REFERENCE_LOSS of the energy where the bound is expected to be reached.
+ */
+static unsigned reference_lacks(const struct outlook *o)
+{
+    size_t i = 0;
+
+    while (i + 2 < o->n && o->excess[i] > o->log_bound)
+        i++;
+    if (i == 0) /* no cap is as slow as that */
+        return 0;
+    double slower = fmax(o->excess[i - 1] - o->excess[i + 1], 1e-4);
+    double slope = log(o->value[i + 1] / o->value[i - 1]) / slower;
+    double loss = fmax(SURE * slope * sqrt(o->var_t), 0);
+    double more = pow(loss / REFERENCE_LOSS, 2) - 1;
+    return more > 0.5 ? (unsigned)fmin(ceil(more), PROPOSE_LENGTH_MAX) : 0;
+}
+
+/* Before the reference is left for the first time: coming back costs a way down more. */
+static bool again_at_once(const struct outlook *o, const struct scene *s,
+                          struct proposal *ret)
+{
+    if (!noisy_bound(o) || o->model.n > 1 || o->ref_level.windows > 1)
+        return false;
+    unsigned more = reference_lacks(o);
+    if (more == 0 || s->windows_left < LAST_WINDOWS + more)
+        return false;
+    ret->cap_w = o->ref_level.cap_w;
+    ret->length = more;
+    (void)snprintf(ret->why, sizeof ret->why,
+                   "the reference for long: a bound rests on it");
+    return true;
 }
 
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
     size_t best = o->best;
-    double scale = o->value[best] * (o->shape.product ? EDP_SCALE : 1);
-    struct pick p = best_pick(o, price_of(o), scale);
+    struct pick p = worth_measuring(o, s->windows_left);
     const char *why = "no other cap promises more";
 
-    *ret = (struct proposal){.hold = true};
+    *ret = (struct proposal){.hold = true, .length = 1};
     if (s->windows_left == 0 && !o->measured[best])
-        best = best_measured(o);
+        best = outlook_best_measured(o);
     ret->best_w = outlook_refined(o, best, &ret->log_t, &ret->log_e);
     if (s->windows_left == 0) {
         why = "as many windows as it may take";
     } else if (p.net > 0) {
         ret->hold = false;
         ret->cap_w = o->cap_w[p.at];
+        if (o->measured[p.at] && noisy_bound(o))
+            ret->length = p.windows;
+        if (again_at_once(o, s, ret))
+            return;
         (void)snprintf(ret->why, sizeof ret->why, "%s: %.2f %% to gain",
                        o->measured[p.at] ? "once more" : "another cap",
                        100 * p.gain / o->value[best]);

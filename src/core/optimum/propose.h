@@ -11,15 +11,16 @@
 #include "core/optimum/goal.h"
 
 enum { LEVELS_MAX = 24, PROPOSE_WHY_MAX = 160 };
+enum { PROPOSE_LENGTH_MAX = 4 };
 
 /* All windows at one cap, put together. */
 struct level {
     double cap_w;
     double log_t, log_e; /* of time and energy a unit of work; energy of one GPU */
     double var_t, var_e; /* variances of these means */
-    unsigned windows;
-    bool stale;      /* from before the job changed: tells the shape, not the level */
-    double demand_w; /* stale: the demand of its time */
+    unsigned windows;    /* of ordinary length: a long one counts for so many */
+    bool stale;          /* from before the job changed: tells the shape, not the level */
+    double demand_w;     /* stale: the demand of its time */
 };
 
 struct prior;
@@ -41,6 +42,7 @@ struct scene {
 struct proposal {
     bool hold;
     double cap_w;        /* measure here, or keep this */
+    unsigned length;     /* … by a window so many times the ordinary length */
     double best_w;       /* what would be kept now … */
     double log_t, log_e; /* … and what is expected there */
     char why[PROPOSE_WHY_MAX];

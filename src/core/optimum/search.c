@@ -44,7 +44,8 @@ struct search {
     size_t reference;
     double peak_w;
     unsigned windows, misses;
-    unsigned may;       /* as many windows */
+    unsigned spent;     /* the same, each counted by its length … */
+    unsigned may;       /* … and as many of them */
     uint32_t before_mw; /* a look's: the cap that was held, 0: no look is under way … */
     double before_log_t, before_log_e; /* … and what was expected of it */
     struct drift drift;
@@ -121,6 +122,7 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
         .check_steps = CHECK_STEPS,
         .settle_s = SEARCH_SETTLE_S,
         .settle_steps = SETTLE_STEPS,
+        .length = 1,
     };
     va_start(args, format);
     (void)vsnprintf(t->why, sizeof t->why, format, args);
@@ -198,7 +200,7 @@ static struct scene scene_now(const struct search *s)
         .reference = s->reference,
         .earlier = s->earlier,
         .windows_left =
-            s->windows < s->may && s->misses < MISSES_MAX ? s->may - s->windows : 0,
+            s->spent < s->may && s->misses < MISSES_MAX ? s->may - s->spent : 0,
     };
 }
 
@@ -282,6 +284,8 @@ static void go_next(struct search *s)
     s->best_log_e = p.log_e;
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
     go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, mw_of_w(p.cap_w), "%s", p.why);
+    if (!p.hold)
+        s->step.length = p.length;
 }
 
 /* ---- construction ---- */
@@ -378,6 +382,11 @@ static struct level *level_at(struct search *s, uint32_t cap_mw)
     return l;
 }
 
+static unsigned length_of(const struct search_window *w)
+{
+    return w->length ? w->length : 1;
+}
+
 static void level_add(struct level *l, const struct search_window *w, unsigned gpus,
                       const struct drift *drift)
 {
@@ -395,7 +404,7 @@ static void level_add(struct level *l, const struct search_window *w, unsigned g
         blend(&l->log_t, &l->var_t, t, vt);
         blend(&l->log_e, &l->var_e, e, ve);
     }
-    l->windows++;
+    l->windows += length_of(w);
 }
 
 static int check_window(const struct search_window *w, uw_error *err)
@@ -432,10 +441,11 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     bool hit = off <= s->setup.grain_mw;
 
     s->windows++;
+    s->spent += length_of(w);
     if (l)
         level_add(l, w, s->setup.gpus, &s->drift);
     else
-        s->windows = s->may; /* more caps than it can keep: enough */
+        s->spent = s->may; /* more caps than it can keep: enough */
     if (s->holding && hit)
         drift_on_hold(&s->drift, w, s->setup.gpus);
     if (!s->holding)
@@ -494,7 +504,7 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
         if (!s->levels[i].stale && mw >= lowest(s) && mw < up)
             up = mw;
     }
-    bool over = s->windows >= s->may;
+    bool over = s->spent >= s->may;
     go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: up again",
        w_of_mw(cap_mw));
 }
@@ -535,7 +545,7 @@ void search_on_change(struct search *s)
     s->has_reference = false;
     s->earlier = false;
     s->peak_w = 0;
-    s->windows = s->misses = 0;
+    s->windows = s->spent = s->misses = 0;
     s->may = s->setup.max_windows;
     s->before_mw = 0;
     s->drift = (struct drift){0};
@@ -548,7 +558,7 @@ void search_on_found(struct search *s, uint32_t cap_mw)
 
     if (s->aborted || cap_mw == 0)
         return;
-    s->windows = s->may;
+    s->spent = s->may;
     s->best_mw = cap_mw;
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
@@ -604,7 +614,7 @@ bool search_look(struct search *s, double most)
         return false;
     take_drift_out(s);
     s->misses = 0;
-    s->may = s->windows + SEARCH_LOOK_WINDOWS;
+    s->may = s->spent + SEARCH_LOOK_WINDOWS;
     s->before_mw = s->step.cap_mw;
     s->before_log_t = s->best_log_t;
     s->before_log_e = s->best_log_e;

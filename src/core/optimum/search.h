@@ -20,8 +20,8 @@
  * floor, 0.50 x demand unless configured, below the board's minimum, above the
  * original or above a hard limit; a first cap below 0.87 of the observed peak
  * (step->first_mw), a way down steeper than the ramp; more than max_windows
- * windows before it holds, or SEARCH_LOOK_WINDOWS more for each look.  A hard limit may
- * push under the soft floor, never under the board's minimum.
+ * windows of ordinary length before it holds, or SEARCH_LOOK_WINDOWS more for each look.
+ * A hard limit may push under the soft floor, never under the board's minimum.
  */
 #ifndef CORE_OPTIMUM_SEARCH_H
 #define CORE_OPTIMUM_SEARCH_H
@@ -52,7 +52,8 @@ struct search_setup {
     unsigned gpus;        /* GPUs that share time and energy; 0: 1 */
     double floor;         /* soft floor as a fraction of the demand; 0: SEARCH_FLOOR */
     double ramp;          /* fraction of the default limit a second; 0: SEARCH_RAMP */
-    unsigned max_windows; /* until it must hold, the reference included; 0: 24 */
+    unsigned max_windows; /* of ordinary length until it must hold, the reference
+                             included; 0: 24 */
     const struct prior *prior; /* what curves look like; NULL: prior_recorded */
 };
 
@@ -63,7 +64,8 @@ struct search_window {
     double energy_j; /* a unit of work, all GPUs of the job */
     double time_rse; /* relative standard errors; 0: exact … */
     double energy_rse;
-    double peak_w; /* 99th percentile of 100 ms power, the highest GPU's; 0 unknown */
+    double peak_w;   /* 99th percentile of 100 ms power, the highest GPU's; 0 unknown */
+    unsigned length; /* search_step's; 0: 1 */
 };
 
 enum search_kind {
@@ -88,6 +90,7 @@ struct search_step {
     /* A window begins when both have passed since cap_mw came into force. */
     double settle_s;
     unsigned settle_steps;
+    unsigned length;          /* as long as so many ordinary windows: 1 to 4 */
     char why[SEARCH_WHY_MAX]; /* one line for a human */
 };
 

@@ -712,6 +712,118 @@ static void test_gap(void)
     is_near(wide_w, 50, 0, "… which is told");
 }
 
+/* ---- windows of more than ordinary length ---- */
+
+/* A window as long as is asked for; noise: of an ordinary one. */
+static unsigned tell_long(struct search *s, struct job *j, double noise)
+{
+    unsigned length = search_step(s)->length;
+
+    j->noise = noise / sqrt(length);
+    struct search_window w = window_at(j, search_step(s)->cap_mw);
+    w.length = length;
+    (void)search_on_window(s, &w, NULL);
+    return length;
+}
+
+struct spent {
+    unsigned windows, lengths, longest, second;
+    bool second_at_reference;
+};
+
+static struct spent run_long(struct search *s, struct job *j)
+{
+    struct spent sum = {0};
+    double noise = j->noise;
+
+    /* until it holds */
+    while (search_step(s)->kind == SEARCH_MEASURE && sum.windows < 200) {
+        bool reference = search_step(s)->cap_mw == v100.original_mw;
+        unsigned length = tell_long(s, j, noise);
+        sum.windows++;
+        sum.lengths += length;
+        sum.longest = length > sum.longest ? length : sum.longest;
+        if (sum.windows == 2) {
+            sum.second = length;
+            sum.second_at_reference = reference;
+        }
+    }
+    is_int(search_step(s)->length, 1, "windows of the hold are ordinary ones");
+    return sum;
+}
+
+static struct spent spent_for(const char *goal, double noise, unsigned max_windows)
+{
+    struct job j = plain;
+    struct search_setup u = v100;
+
+    j.noise = noise;
+    j.rng = (struct rng){.s = {5, 2, 3, 4}};
+    u.max_windows = max_windows;
+    (void)goal_parse(goal, &u.goal, NULL);
+    auto_(search_free) struct search *s = search_of(&u);
+    struct spent sum = run_long(s, &j);
+    struct search_result r;
+    search_result(s, &r);
+    is_int(r.windows, sum.windows, "%s, noise %g: a long window is one window", goal,
+           noise);
+    return sum;
+}
+
+static void test_lengths(void)
+{
+    struct spent noisy = spent_for("slowdown:1.05", 0.01, 0);
+    ok(noisy.second_at_reference && noisy.second == 4,
+       "a noisy bound: the reference for long before it is left (%u)", noisy.second);
+    ok(noisy.lengths <= 24, "… %u windows of %u ordinary ones, of 24", noisy.windows,
+       noisy.lengths);
+    struct spent exact = spent_for("slowdown:1.05", 0, 0);
+    ok(exact.longest == 1 && !exact.second_at_reference,
+       "exact windows: nothing is gained by more");
+    struct spent quiet = spent_for("slowdown:1.05", 0.0005, 0);
+    ok(!quiet.second_at_reference, "little noise: on at once");
+    struct spent edp = spent_for("edp", 0.01, 0);
+    ok(edp.longest == 1, "no bound: ordinary windows");
+    struct spent few = spent_for("slowdown:1.05", 0.01, 8);
+    ok(few.lengths <= 8 && !few.second_at_reference,
+       "few windows allowed: none spent on the reference for long, %u in all",
+       few.lengths);
+}
+
+/* Many noisy searches under a bound: few windows, few caps, kept, and hardly one that
+ * ends with nothing that may be kept.
+ */
+static void test_noisy_bound(void)
+{
+    enum { RUNS = 100 };
+    unsigned windows = 0, caps = 0, over = 0, nothing = 0;
+    struct search_setup u = v100;
+    double slowest = 0;
+
+    (void)goal_parse("slowdown:1.1", &u.goal, NULL);
+    for (uint64_t i = 0; i < RUNS; i++) {
+        struct job j = plain;
+        struct search_result r;
+        j.clocked = 0.3 + 0.003 * (double)i;
+        rng_init(&j.rng, i);
+        auto_(search_free) struct search *s = search_of(&u);
+        while (search_step(s)->kind == SEARCH_MEASURE)
+            (void)tell_long(s, &j, 0.01);
+        search_result(s, &r);
+        double f = true_time(&j, w_of_mw(search_step(s)->cap_mw)) / true_time(&j, 300);
+        slowest = fmax(slowest, f);
+        over += f > 1.1 * 1.002;
+        nothing += search_step(s)->cap_mw == u.original_mw;
+        windows += r.windows;
+        caps += r.caps;
+    }
+    ok(over <= 2, "F = 1.1, 1 %% noise: %u of %d over it by 0.2 %%, slowest %.4f", over,
+       RUNS, slowest);
+    ok(nothing <= 2, "… %u end at the original cap", nothing);
+    ok(windows <= 12 * RUNS && caps <= 5 * RUNS, "… %.1f windows, %.1f caps",
+       (double)windows / RUNS, (double)caps / RUNS);
+}
+
 int main(void)
 {
     test_never(false);
@@ -736,5 +848,7 @@ int main(void)
     test_look_refuses();
     test_timetable();
     test_gap();
+    test_lengths();
+    test_noisy_bound();
     return done();
 }
