@@ -175,6 +175,14 @@ static int parse_change(const char *text, struct sim_job *job, uw_error *err)
     return 0;
 }
 
+static int parse_tells(const char *text, struct sim_job *job, uw_error *err)
+{
+    job->steps_alone = strcmp(text, "steps") == 0;
+    if (job->steps_alone || strcmp(text, "phases") == 0)
+        return 0;
+    return fail(err, -EINVAL, "'%.40s' is neither steps nor phases", text);
+}
+
 static int parse_option(const char *name, const char *value, struct sim_job *job,
                         uw_error *err)
 {
@@ -195,9 +203,11 @@ static int parse_option(const char *name, const char *value, struct sim_job *job
         return parse_phases(value, job, err);
     if (strcmp(name, "--change") == 0)
         return parse_change(value, job, err);
-    return fail(
-        err, -EINVAL,
-        "it is none of: --workload, --gpus, --epochs, --steps, --phases, --change");
+    if (strcmp(name, "--tells") == 0)
+        return parse_tells(value, job, err);
+    return fail(err, -EINVAL,
+                "it is none of: --workload, --gpus, --epochs, --steps, --phases, "
+                "--change, --tells");
 }
 
 int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err)

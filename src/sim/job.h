@@ -4,6 +4,7 @@
 #ifndef SIM_JOB_H
 #define SIM_JOB_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,6 +32,7 @@ struct sim_job {
     struct sim_job_phase phase[JOB_PHASES_MAX]; /* of each epoch, in order */
     size_t n_phases;
     double startup_s;   /* once, before the first epoch */
+    bool steps_alone;   /* its page tells of no phases */
     uint32_t change_at; /* from this training step on (0: never) a step … */
     double change_time, change_power; /* … costs so many times the time, dynamic power */
 };
@@ -42,6 +44,7 @@ struct sim_job {
  *   --gpus 0,1        default: every board
  *   --epochs N        1
  *   --steps N         training steps an epoch; default: the workload's
+ *   --tells steps|phases: what its page says (default: both)
  *   --phases LIST     of an epoch, from startup=TIME (once), load=TIME, train,
  *                     validate=PERCENT% (of the steps), checkpoint=TIME;
  *                     default: load=1s,train,validate=5%,checkpoint=1s

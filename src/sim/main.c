@@ -21,7 +21,7 @@ const struct sim_command sim_commands[] = {
     {"exec", "-- CMD…", "run any program in that world", cmd_exec},
     {"train",
      "[--workload NAME] [--gpus LIST] [--epochs N] [--steps N]\n"
-     "          [--phases LIST] [--change STEP:T:P]",
+     "          [--phases LIST] [--change STEP:T:P] [--tells steps|phases]",
      "a simulated training job", cmd_train},
     {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "let something go wrong now",
      cmd_fault},

@@ -31,6 +31,7 @@ struct job {
     uint64_t boards; /* bit mask */
     pid_t pid;
     bool used, paused;
+    bool steps_alone;               /* it tells of no phases */
     uint32_t change_at;             /* step of a change for good still to come; 0: none */
     double time_scale, power_scale; /* now … */
     double next_time, next_power;   /* … and after the change */
@@ -634,6 +635,7 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
                                   .pid = pid,
                                   .used = true,
                                   .change_at = job->change_at,
+                                  .steps_alone = job->steps_alone,
                                   .time_scale = 1,
                                   .power_scale = 1};
     if (job->change_at) {
@@ -653,7 +655,8 @@ void sim_world_job_state(const struct sim_world *world, unsigned id,
     if (!world->job[id].plant)
         return;
     plant_job_state(world->job[id].plant, &s);
-    *ret = (struct sim_job_state){.phase = s.phase,
+    bool mute = world->job[id].steps_alone;
+    *ret = (struct sim_job_state){.phase = mute ? UW_PHASE_UNKNOWN : s.phase,
                                   .steps = s.steps,
                                   .last_step_ns = s.last_step_ns,
                                   .total_steps = s.total_steps,
