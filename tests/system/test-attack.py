@@ -215,8 +215,8 @@ def main():
         claimed("a claim bound to another's process", [400, 403], gpu=2, pid=anna.pid)
         claimed("a claim bound to init", [400, 403], gpu=2, pid=1)
         # --- jobs that are none
-        sleeper = subprocess.Popen(["sleep", "1000"], user=ANNA, group=ANNA, extra_groups=[])
-        mine = subprocess.Popen(["sleep", "1000"], user=BERT, group=BERT, extra_groups=[])
+        sleeper = node.sleeper(user=ANNA, group=ANNA, extra_groups=[])
+        mine = node.sleeper(user=BERT, group=BERT, extra_groups=[])
         for name, body in (("a job over another's board", {"gpus": [0], "pid": mine.pid}),
                            ("a job in another's name", {"gpus": [2], "uid": ANNA, "pid": mine.pid}),
                            ("a scheduler's job", {"gpus": [2], "source": "registered", "pid": mine.pid}),
@@ -300,8 +300,7 @@ print(s.recv(1000))
         attempt("to crowd others out at the page's door", "refused" in said, f"{said} {crowd.stdout} {crowd.stderr}")
         # --- other doors
         ours = {h.p.pid, h.child("underwattd"), h.child("underwatt-actuator")}
-        inodes = {os.readlink(f"/proc/{p}/fd/{f}")[8:-1] for p in ours for f in os.listdir(f"/proc/{p}/fd")
-                  if os.readlink(f"/proc/{p}/fd/{f}").startswith("socket:")}
+        inodes = {link[8:-1] for p in ours for _, link in uwtest.fd_links(p) if link.startswith("socket:")}
         named = {l.split()[6]: l.split()[7] for l in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]
                  if len(l.split()) > 7}
         attempt("no name that anybody may send to", not [n for i, n in named.items() if i in inodes and n.startswith("@")], named)
@@ -410,7 +409,7 @@ sys.stdin.readline()
             p.communicate("\n")
         # --- a pid used again
         last = pathlib.Path("/proc/sys/kernel/ns_last_pid")
-        first = subprocess.Popen(["sleep", "1000"], user=ANNA, group=ANNA, extra_groups=[])
+        first = node.sleeper(user=ANNA, group=ANNA, extra_groups=[])
         status, text = h.ask(ANNA, "POST", "/v1/claims", {"gpu": 1, "cap": "300 W", "for": "1 h", "pid": first.pid})
         t.ok(status == 201, "a claim bound to one's own process", text)
         bound = json.loads(text).get("id")
@@ -420,7 +419,7 @@ sys.stdin.readline()
         if os.access(last, os.W_OK):
             for _ in range(50):
                 last.write_text(str(first.pid - 1))
-                again = subprocess.Popen(["sleep", "1000"], user=BERT, group=BERT, extra_groups=[])
+                again = node.sleeper(user=BERT, group=BERT, extra_groups=[])
                 if again.pid == first.pid:
                     break
                 again.kill()
@@ -440,7 +439,7 @@ sys.stdin.readline()
         guest.kill()
         guest.wait()
         # --- boards named before anybody comes: whoever computes there is not ruled from beside
-        squat = subprocess.Popen(["sleep", "1000"], user=BERT, group=BERT, extra_groups=[])
+        squat = node.sleeper(user=BERT, group=BERT, extra_groups=[])
         status, text = h.ask(BERT, "POST", "/v1/jobs", {"name": "squat", "gpus": [3], "pid": squat.pid, "cap": "290 W"})
         t.ok(status == 201, "bert may run a job on an idle board", text)
         status, text = h.ask(BERT, "POST", "/v1/claims", {"gpu": 3, "cap": "285 W", "for": "1 h", "why": "squat"})
@@ -471,9 +470,7 @@ sys.stdin.readline()
         t.ok("\x1b" not in log, "nothing moves the cursor of who reads the log")
         t.ok(log.count("refused") >= 1 and len(log.splitlines()) < 400, "refusals are logged, and are no flood",
              f"{len(log.splitlines())} lines\n{log[-3000:]}")
-        tcp = [f for f in os.listdir(f"/proc/{h.child('underwattd')}/fd")
-               if "socket" in os.readlink(f"/proc/{h.child('underwattd')}/fd/{f}")]
-        inodes = {os.readlink(f"/proc/{h.child('underwattd')}/fd/{f}")[8:-1] for f in tcp}
+        inodes = {link[8:-1] for _, link in uwtest.fd_links(h.child("underwattd")) if link.startswith("socket:")}
         listening = [l for name in ("tcp", "tcp6") for l in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]
                      if l.split()[9] in inodes]
         t.ok(not listening, "nobody listens on TCP", listening)

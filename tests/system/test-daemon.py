@@ -217,7 +217,7 @@ def caps():
                                                     "why": "a test"})
         t.ok(status == 201, "a claim is made", made)
         t.ok(becomes(node, 0, 200000), "… and is in force", node.board(0))
-        sleeper = subprocess.Popen(["sleep", "100"])
+        sleeper = node.sleeper()
         status, held = d.ask("POST", "/v1/claims", {"gpu": "1", "kind": "hard", "cap": "180 W",
                                                     "pid": sleeper.pid, "why": "a process"})
         t.ok(status == 201 and becomes(node, 1, 180000), "a claim for as long as a process lives", held)

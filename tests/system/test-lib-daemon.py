@@ -110,7 +110,7 @@ def agrees(t, node, d, exe):
             "the same boards in the same order")
     pid = remote.child.pid
     tasks = lambda: len(os.listdir(f"/proc/{pid}/task"))
-    files = lambda: sorted(os.readlink(f"/proc/{pid}/fd/{f}") for f in os.listdir(f"/proc/{pid}/fd"))
+    files = lambda: sorted(link for _, link in uwtest.fd_links(pid))
     before = files()
     learnt = time.monotonic() + 15  # local mode learns its sensors
     claims(t, node, d, exe)

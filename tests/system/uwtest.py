@@ -100,6 +100,16 @@ def alive(pid):
         return False
 
 
+def fd_links(pid):
+    """Each open descriptor of a process and what it is, less those that it closes
+    meanwhile."""
+    for f in os.listdir(f"/proc/{pid}/fd"):
+        try:
+            yield f, os.readlink(f"/proc/{pid}/fd/{f}")
+        except FileNotFoundError:
+            pass
+
+
 def wait_for(what, seconds=20.0, step=0.02):
     """The first true value of what(), or its last one after so many seconds."""
     until = time.monotonic() + seconds
@@ -234,6 +244,13 @@ class Node:
         kw.setdefault("stderr", subprocess.PIPE)
         child = subprocess.Popen(self.command(args), text=True,
                                  env=self.env(becomes_other(kw), **(env or {})), **kw)
+        self.children.append(child)
+        return child
+
+    def sleeper(self, **kw):
+        """A process that does nothing; it is killed when the node ends."""
+        child = subprocess.Popen(["sleep", "1000"], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL, **kw)
         self.children.append(child)
         return child
 
