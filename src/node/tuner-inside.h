@@ -95,6 +95,18 @@ struct tuner {
     unsigned deaf;        /* windows in a row without a period */
     struct tuner_rate rate;
 
+    /* Pauses that the job does not tell of (tuner-gap.c): */
+    uint64_t anew_ns; /* what its steps did before counts as no delay; 0: all counts */
+    struct {
+        uint32_t mw;            /* since then no cap in force was much lower */
+        struct step_mark since; /* steps when it came to be */
+    } ran[2];                   /* the newer first */
+    bool gap;                   /* no step since `last`: a window holds a pause */
+    bool gap_told;              /* … which the job tells of by now */
+    bool gap_goes_on;           /* a step has been told since */
+    bool paused;                /* it lasts: the originals are in force until one is */
+    struct step_mark last;
+
     struct stretch stretch;
     unsigned stretches; /* whose energy is asked */
     uint64_t begun_ns;
@@ -125,6 +137,12 @@ uint32_t tuner_reference_mw(const struct tuner *t);
 int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
 /* The original cap, at once. */
 int tuner_to_original(struct tuner *t);
+/* The job does nothing that could be measured: the originals are in force. */
+static inline bool tuner_halted(const struct tuner *t)
+{
+    return t->stopped || t->paused;
+}
+
 /* At the original for a while, since what was in force could not be measured. */
 bool tuner_rests(const struct tuner *t);
 /* The look at the reference cap is over, with or without a window. */
@@ -171,8 +189,37 @@ void tuner_new_regime(struct tuner *t);
 void tuner_turn(struct tuner *t, enum stretch_kind kind);
 /* The cap is in force: a window of its own begins. */
 int tuner_arrived(struct tuner *t, uint64_t now);
+/* A window that tells nothing is made again, but no cap is left in force for good that
+ * nobody can measure.
+ */
+int tuner_useless(struct tuner *t);
 /* New steps while a window waits or is open. */
 int tuner_on_window(struct tuner *t, uint64_t now);
+
+/* ---- tuner-gap.c ---- */
+
+/* A cap is commanded, or others set it.  One that is higher, or a little lower, stops no
+ * job that runs.
+ */
+void tuner_ran_at(struct tuner *t, uint32_t mw);
+/* … and has come into force. */
+void tuner_ran_from_now(struct tuner *t, uint32_t mw);
+/* It made steps under caps like those in force. */
+bool tuner_ran_well(const struct tuner *t);
+/* t->steps was fed, and is not booked yet. */
+void tuner_see_gap(struct tuner *t, uint64_t now);
+/* No step for long from a job that ran well so far: no cap did that, but a validation, a
+ * checkpoint, a wait for data that it does not tell of.  The cap stays for a while, then
+ * the original is in force; it goes on where it was with the next step.
+ */
+bool tuner_is_late(const struct tuner *t, uint64_t now);
+int tuner_gap(struct tuner *t);
+int tuner_gap_lasts(struct tuner *t, uint64_t now);
+int tuner_gap_over(struct tuner *t);
+/* The originals, at once; where it was before is gone to when it goes on. */
+int tuner_halt(struct tuner *t, uint64_t now);
+/* Neither steps nor a period are seen: no cap is left in force blind. */
+int tuner_unseen(struct tuner *t);
 
 /* ---- tuner-pulse.c ---- */
 

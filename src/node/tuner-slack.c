@@ -42,7 +42,7 @@ uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw)
 {
     const struct tuner_slack *s = &t->slack;
 
-    if (!s->machine || t->visiting || t->stopped || t->step.kind != SEARCH_HOLD)
+    if (!s->machine || t->visiting || tuner_halted(t) || t->step.kind != SEARCH_HOLD)
         return mw;
     uint32_t high = s->from_mw[i] > s->cap_mw[i] ? s->from_mw[i] : s->cap_mw[i];
     if (mw < s->cap_mw[i])

@@ -266,8 +266,7 @@ static int rest(struct tuner *t)
 {
     t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;
     t->rest_ns = loop_now_ns(t->o.loop) + ns_of_s(t->rest_s);
-    tuner_note(t, true,
-               "its energy cannot be measured at %.0f W: the original cap for %.0f min",
+    tuner_note(t, true, "it cannot be measured at %.0f W: the original cap for %.0f min",
                w_of_mw(t->step.cap_mw), t->rest_s / 60);
     tuner_visit_over(t);
     tuner_turn(t, STRETCH_SEARCH);
@@ -285,10 +284,7 @@ bool tuner_rests(const struct tuner *t)
     return t->state == TUNER_WAIT && loop_now_ns(t->o.loop) < t->rest_ns;
 }
 
-/* A window that tells nothing is made again, but no cap is left in force for good that
- * nobody can measure.
- */
-static int useless(struct tuner *t)
+int tuner_useless(struct tuner *t)
 {
     uint64_t now = loop_now_ns(t->o.loop);
     bool hold = t->step.kind == SEARCH_HOLD;
@@ -320,11 +316,11 @@ static int window_told(struct tuner *t)
     if (out.cap_mw > t->ceiling_mw)
         out.cap_mw = t->ceiling_mw; /* others' claims hold, whatever was asked for */
     if (t->closed_lost || !(t->closed_j > 0))
-        return useless(t);
+        return tuner_useless(t);
     if (out.energy_rse < out.time_rse)
         out.energy_rse = out.time_rse;
     if (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1))
-        return useless(t);
+        return tuner_useless(t);
     t->useless = 0;
     t->rest_s = 0;
     return judge(t, &out);

@@ -106,6 +106,7 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
     (void)act;
 
     t->pending--;
+    tuner_ran_from_now(t, t->commanded_mw);
     switch (reply->result) {
     case ACTUATOR_CLAMPED:
         if (reply->text[0])
@@ -132,6 +133,7 @@ static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply
 
 int tuner_command(struct tuner *t, uint32_t mw)
 {
+    tuner_ran_at(t, mw);
     tuner_rate_moves(t, t->commanded_mw, mw);
     t->commanded_mw = mw;
     t->enforced_mw = 0;
@@ -362,9 +364,11 @@ static int stalled(struct tuner *t, uint64_t now)
     if (t->ramp.at_mw >= t->report.original_mw ||
         steps_late_s(&t->steps, now, STALL_FACTOR, least_s) <= 0)
         return 0;
+    if (tuner_ran_well(t))
+        return tuner_gap(t);
     t->report.stalls++;
     tuner_note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
-    t->steps.phase_ns = now; /* judged anew from here */
+    t->steps.phase_ns = t->anew_ns = now; /* judged anew from here */
     if (tuner_slack_stall(t))
         return tuner_next(t);
     if (t->search) {
@@ -407,27 +411,6 @@ static bool needs_steps(const struct tuner *t)
     return !t->beat && !t->safe;
 }
 
-/* Neither steps nor a period are seen: no cap is left in force blind. */
-static int unseen(struct tuner *t)
-{
-    window_cancel(&t->window);
-    if (!t->search)
-        return tuner_hold_unseen(t, t->asked_mw, "asked for");
-    tuner_note(t, true, "its steps are seen no more: back to the original cap");
-    tuner_visit_over(t);
-    tuner_turn(t, STRETCH_SEARCH);
-    t->report.holding = false;
-    t->looking = false;
-    t->report.by = TUNER_BY_NOTHING;
-    (void)snprintf(t->report.unknown, sizeof t->report.unknown,
-                   "its steps are seen no more");
-    t->has_begun = false;
-    t->state = TUNER_WAIT;
-    int r = tuner_to_original(t);
-    (void)tuner_listen(t);
-    return r;
-}
-
 bool tuner_waits(const struct tuner *t)
 {
     return t->state == TUNER_WAIT && !t->listening;
@@ -442,15 +425,19 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         return 0;
     if (t->refused)
         return leave(t);
+    if (needs_steps(t) && !steps_seen(&t->steps) && s_between(t->seen_ns, now) > UNSEEN_S)
+        return tuner_unseen(t);
+    if (t->gap)
+        return tuner_gap_lasts(t, now);
     if (t->visiting && s_between(t->visit_ns, now) > VISIT_MOST * visit_least_s(t)) {
         tuner_visit_over(t); /* a pause of the job, or steps that are too long */
         window_cancel(&t->window);
         t->beat_ns = 0; /* what it did there belongs to no hold */
         return tuner_next(t);
     }
-    if (needs_steps(t) && !steps_seen(&t->steps) && s_between(t->seen_ns, now) > UNSEEN_S)
-        return unseen(t);
     if (t->state == TUNER_WALK && t->pending == 0) {
+        if (tuner_is_late(t, now))
+            return tuner_gap(t); /* no way down blind */
         check_first(t, now);
         uint32_t mw = ramp_at(&t->ramp, now);
         if (mw != t->commanded_mw)
@@ -490,6 +477,7 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     if (tuner_rate_beats(t, steps))
         return 0;
     t->steps = *steps;
+    tuner_see_gap(t, now_ns);
     if (steps_seen(steps))
         t->seen_ns = now_ns;
     if (steps_seen(steps) && tuner_on_told(t))
@@ -497,7 +485,11 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     if (t->report.started && !t->beat && t->state != TUNER_OVER &&
         stretch_feed(&t->stretch, &t->steps, &d))
         tuner_book(t, &d, 0, 0);
-    if (t->stopped)
+    if (t->gap && !t->gap_goes_on)
+        return 0;
+    if (t->gap)
+        return tuner_gap_over(t);
+    if (tuner_halted(t))
         return 0;
     switch (t->state) {
     case TUNER_WAIT:
@@ -587,6 +579,10 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
         tuner_listen_anew(t);
         return 0;
     }
+    if (t->paused) { /* goes on with its next step */
+        t->state = TUNER_WALK;
+        return 0;
+    }
     if (t->report.started)
         return tuner_next(t);
     t->state = TUNER_WAIT; /* a cap by name, or resumed, and no progress to be seen */
@@ -646,16 +642,11 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return 0;
     if (stopped) {
         tuner_note(t, true, "the job is stopped: no cap until it goes on");
-        tuner_visit_over(t);
-        window_cancel(&t->window);
-        if (t->state == TUNER_ENERGY) /* told later, it would count as the original's */
-            t->state = TUNER_WALK;
-        tuner_turn(t, STRETCH_SEARCH);
-        ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
-        return tuner_command(t, t->report.original_mw);
+        t->gap = t->paused = false;
+        return tuner_halt(t, now);
     }
     tuner_note(t, true, "the job goes on");
-    t->steps.phase_ns = now; /* its stop is no stall */
+    t->steps.phase_ns = t->anew_ns = now; /* its stop is no stall */
     if (!on_the_way(t))
         return 0;
     if (t->listening && !t->beat) {
@@ -681,14 +672,16 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
                                                 ? SEARCH_NO_LIMIT
                                                 : ceiling_mw);
     }
-    if (!on_the_way(t) || t->stopped || !t->report.started || t->safe)
+    if (!on_the_way(t) || tuner_halted(t) || !t->report.started || t->safe)
         return 0;
     bool other = (t->search && search_step(t->search)->cap_mw != t->step.cap_mw) ||
                  (t->step.kind == SEARCH_MEASURE && tuner_reference_mw(t) != reference);
     if (!moved && !other)
         return 0;
-    if (moved)
+    if (moved) {
+        tuner_ran_at(t, enforced_mw);
         tuner_rate_moves(t, was, enforced_mw);
+    }
     if (t->pending == 0)
         t->enforced_mw = enforced_mw;
     window_cancel(&t->window); /* it began under another cap */
@@ -965,7 +958,9 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
     bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
 
     if (tuner_rests(t))
-        (void)snprintf(ret, size, "its energy cannot be measured: not capped for now");
+        (void)snprintf(ret, size, "cannot be measured: not capped for now");
+    else if (t->paused && t->state < TUNER_LEFT)
+        (void)snprintf(ret, size, "tells of no step: not capped until it does");
     else if (t->state == TUNER_WAIT && t->listening && !t->report.holding)
         (void)snprintf(ret, size, "%s",
                        t->safe ? "no steps, no period: not capped"

@@ -38,7 +38,8 @@ struct world {
     const char *inject; /* of opts */
     double
         blur_s; /* its sensor shows means of so long, one after the other; 0: its own */
-    char noted[4096]; /* all notes, as far as they fit */
+    const char *const *more; /* further arguments of the job, up to NULL, 8 at most */
+    char noted[4096];        /* all notes, as far as they fit */
 };
 
 static uint64_t clock_of(void *user)
@@ -127,8 +128,8 @@ static bool run_for(struct world *w, const char *board, const char *workload,
                     const char *goal_text, const char *change, double job_s)
 {
     char epochs[16];
-    const char *argv[] = {"underwatt-sim", "train", "--workload", workload, "--gpus", "0",
-                          "--epochs",      epochs,  NULL,         NULL,     NULL};
+    const char *argv[20] = {"underwatt-sim", "train", "--workload", workload,
+                            "--gpus",        "0",     "--epochs",   epochs};
     const struct plant_board *b = plant_board_find(board);
     const struct plant_workload *work = plant_workload_find(b, workload);
     struct sim_machine machine;
@@ -141,6 +142,8 @@ static bool run_for(struct world *w, const char *board, const char *workload,
         argv[8] = "--change";
         argv[9] = change;
     }
+    for (size_t i = 0; w->more && w->more[i]; i++)
+        argv[(change ? 10U : 8U) + i] = w->more[i];
     int r = loop_new_virtual(1000000000, 1700000000, &w->loop, &err);
     if (r >= 0)
         r = sim_machine_builtin(board, 1, &machine, &err);
@@ -199,9 +202,9 @@ static const char *const goals[] = {"energy",  "edp",      "eds:2",
                                     "eds:1.5", "cost:0.5", "slowdown:1.1"};
 
 /* Each board, workload and goal, or those that argv[1], [2] and [3] name. */
-static void one_by_one(struct world *w, int argc, char **argv,
-                       void (*one)(struct world *w, const char *board,
-                                   const char *workload, const char *goal))
+static inline void one_by_one(struct world *w, int argc, char **argv,
+                              void (*one)(struct world *w, const char *board,
+                                          const char *workload, const char *goal))
 {
     static const char *const boards[] = {"rtx6000", "v100"};
 

@@ -29,6 +29,7 @@ struct bench {
     uint32_t cap_mw;
     double done; /* steps */
     bool still;  /* the job makes none */
+    struct steps steps;
     uint64_t looked_ns;
     char why[TUNER_TEXT]; /* the last note */
     char noted[8192];
@@ -119,7 +120,6 @@ static void bench_on_note(const char *text, bool important, void *user)
 static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct bench *b = user;
-    struct steps steps = b->tuner->steps;
     double rate = pow(b->cap_mw / 300000.0, 0.3) / STEP_S;
     (void)timer;
 
@@ -131,8 +131,8 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
                              .last_step_ns = now - ns_of_s(fmod(b->done, 1) / rate),
                              .phase = UW_PHASE_TRAIN,
                              .live = true};
-    (void)steps_feed(&steps, &slot, 1, now);
-    return tuner_on_steps(b->tuner, &steps, now);
+    (void)steps_feed(&b->steps, &slot, 1, now);
+    return tuner_on_steps(b->tuner, &b->steps, now);
 }
 
 /* A program that keeps board 0 busy. */
@@ -155,6 +155,7 @@ static bool bench_open(struct bench *b, const char *goal)
     uw_error err = {""};
 
     *b = (struct bench){.cap_mw = 300000, .done = 1};
+    steps_init(&b->steps);
     if (!scene_open(&b->s))
         return false;
     board = boards_at(b->s.boards, 0);
@@ -300,12 +301,74 @@ static void why(void)
     bench_close(&b);
 }
 
+static void rest_for(struct bench *b, double seconds)
+{
+    b->still = true;
+    pass(&b->s, seconds);
+    b->still = false;
+}
+
+/* A job that ran well makes no step for a while: no cap did that. */
+static void gaps(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "slowdown:1.2")) {
+        ok(reach(&b, TUNER_WALK), "(on the way down)");
+        pass(&b.s, 20);
+        uint32_t was = b.cap_mw;
+        rest_for(&b, 40);
+        ok(b.cap_mw <= was && was <= b.cap_mw + 15000,
+           "a pause on the way: it waits there, %.0f W", w_of_mw(b.cap_mw));
+        rest_for(&b, 60);
+        ok(b.cap_mw == 300000, "… and the original comes back when it lasts");
+        hold(&b);
+        uint32_t held = b.cap_mw;
+        ok(held < 300000, "it goes on: held %.0f W", w_of_mw(held));
+        rest_for(&b, 50);
+        ok(b.cap_mw == held, "a pause of a hold: its cap stays");
+        pass(&b.s, 30);
+        rest_for(&b, 300);
+        char text[TUNER_TEXT];
+        tuner_status(b.tuner, text, sizeof text);
+        ok(b.cap_mw == 300000 && strstr(text, "no step"), "a long one: \"%s\"", text);
+        pass(&b.s, 120);
+        const struct tuner_report *r = tuner_report(b.tuner);
+        ok(b.cap_mw == held && r->stalls == 0 && r->changes == 0,
+           "held again: %.0f W, %u stalls, %u changes", w_of_mw(b.cap_mw), r->stalls,
+           r->changes);
+    }
+    bench_close(&b);
+}
+
+/* Pauses in every window: no bound is held blind. */
+static void restless(void)
+{
+    struct bench b;
+    bool back = false;
+
+    if (bench_open(&b, "slowdown:1.2")) {
+        ok(reach(&b, TUNER_WINDOW), "(a window below the original)");
+        for (int i = 0; i < 40 && !back; i++) {
+            pass(&b.s, 6);
+            rest_for(&b, 20);
+            back = strstr(b.noted, "cannot be measured") && b.cap_mw == 300000;
+        }
+        ok(back, "the original is back: %s", b.why);
+    }
+    bench_close(&b);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"stopped", stopped}, {"unmeasured", unmeasured}, {"why", why}};
+    } cases[] = {{"stopped", stopped},
+                 {"unmeasured", unmeasured},
+                 {"why", why},
+                 {"gaps", gaps},
+                 {"restless", restless}};
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)
