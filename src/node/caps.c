@@ -482,6 +482,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
     ret->unrestored = b->unrestored && b->link == LINK_NONE;
     ret->back_ns = b->back_ns;
+    ret->retry_ns = b->retry_ns;
     ret->limits = b->limits;
     ret->bounds = b->bounds;
     ret->verdict = b->verdict;

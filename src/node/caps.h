@@ -183,10 +183,11 @@ struct caps_clock_view {
 struct caps_view {
     enum caps_state state;
     bool can_cap, dry_run;
-    bool let_go;      /* released, and nothing of ours is in force there */
-    bool unrestored;  /* not held any more, but nobody has confirmed that limit and clock
-                       * are as they were found */
-    uint64_t back_ns; /* … until then; CLAIM_FOREVER: until it is taken back */
+    bool let_go;       /* released, and nothing of ours is in force there */
+    bool unrestored;   /* not held any more, but nobody has confirmed that limit and clock
+                        * are as they were found */
+    uint64_t back_ns;  /* … until then; CLAIM_FOREVER: until it is taken back */
+    uint64_t retry_ns; /* nobody holds it for us: not asked for before then */
     struct gpu_limits limits;
     struct cap_bounds bounds;
     struct cap_verdict verdict;

@@ -697,6 +697,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t, what->text);
     of_board(what, t->report.ended, sizeof t->report.ended);
+    t->report.taken = what->result == ACTUATOR_YIELDED;
     return leave(t);
 }
 

@@ -196,7 +196,8 @@ struct tuner_report {
     struct account_saved saved;
     char why[TUNER_TEXT];     /* why this cap */
     uint64_t ended_ns;        /* when that was; 0: not */
-    char ended[TUNER_TEXT];   /* "" or why caps ended early */
+    char ended[TUNER_TEXT];   /* "" or why caps ended early … */
+    bool taken;               /* … others have a board: it may be given back */
     bool restored;            /* every board is back at its original, read back */
     char restore[TUNER_TEXT]; /* else: which is not, and why */
 };

@@ -50,6 +50,7 @@ struct tuning {
     bool refused;         /* no tuner for these boards: why */
     uint64_t behind;      /* said that the search of this job comes first; 0: of none */
     bool silent;          /* said that the job tells of no steps */
+    bool back;            /* its boards were others' for a while */
     bool ended;           /* the job is over */
     bool final;           /* … and so is its tuner */
     char why[200];
@@ -250,12 +251,23 @@ static int make_pulse(struct tuning *t, struct sampler *const *samplers, uw_erro
     return t->ask.search ? pulse_new(&opts, &t->pulse, err) : 0;
 }
 
+/* The limit that another writer has left there is the original, and no reference of
+ * before can be had any more.
+ */
+static bool is_narrowed(const struct tuning *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->original_mw[i] + MW_PER_W < t->memory.known.reference_mw)
+            return true;
+    return false;
+}
+
 /* What is known from before, as far as it is of these boards. */
 static struct tuner_known known_of(const struct tuning *t)
 {
     struct tuner_known known = t->memory.known;
 
-    if (!same_boards(t))
+    if (!same_boards(t) || is_narrowed(t))
         known.n_caps = 0;
     else
         known.held_mw = t->memory.held_mw;
@@ -266,6 +278,19 @@ static struct rate *rate_of_page(void *user)
 {
     struct tuning *t = user;
     return t->page ? page_rate(t->page) : NULL;
+}
+
+/* The cap of before is in force at once; but a search whose boards were others' walks
+ * down to it from the original, as at first.
+ */
+static int resume(struct tuning *t)
+{
+    bool walks = t->back && t->ask.search;
+
+    t->back = false;
+    return t->memory.held_mw && same_boards(t) && !walks
+               ? tuner_resume(t->tuner, t->memory.held_mw)
+               : 0;
 }
 
 static int make_tuner(struct tuning *t, uw_error *err)
@@ -321,8 +346,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
     }
     t->boards = t->wanted;
     tuner_claims_tell(t->claims, t->tuner);
-    if (t->memory.held_mw && same_boards(t))
-        r = tuner_resume(t->tuner, t->memory.held_mw);
+    r = resume(t);
     if (r < 0) { /* nobody has it: it must not outlive the tuning */
         (void)fail(err, r, "the cap that was held cannot be held again");
         drop_tuner(t);
@@ -450,6 +474,21 @@ static int begin_tuner(struct tuning *t)
     return 0;
 }
 
+/* Others had a board of its tuner, which has left them all: may we have them again? */
+static bool given_back(struct tuning *t, uint64_t now)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct caps_view v;
+        caps_look(t->all->o.caps, board_view(t->board[i])->at, &v);
+        bool ours = v.state == CAPS_FREE || v.state == CAPS_HELD;
+        if (!ours || now < v.retry_ns || !v.can_cap || !v.bounds.original_mw)
+            return false;
+    }
+    note(t, "its boards may be had again: goes on", true);
+    t->back = true;
+    return true;
+}
+
 static int tick_one(struct tuning *t, uint64_t now)
 {
     bool settled = s_between(t->wanted_ns, now) >= SETTLED_S;
@@ -461,6 +500,8 @@ static int tick_one(struct tuning *t, uint64_t now)
         return 0;
     }
     if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
+        return close_tuner(t);
+    if (t->tuner && !t->closing && tuner_report(t->tuner)->taken && given_back(t, now))
         return close_tuner(t);
     if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred) &&
         is_its_turn(t))
@@ -740,6 +781,9 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
                        "not searched: job %" PRIu64 " is, on a board of it", t->behind);
     else if (!t->tuner)
         (void)snprintf(ret->state, sizeof ret->state, "waits for its boards");
+    else if (ret->report->taken)
+        (void)snprintf(ret->state, sizeof ret->state,
+                       "not capped: others have a board of it");
     else
         tuner_status(t->tuner, ret->state, sizeof ret->state);
     return true;

@@ -444,7 +444,7 @@ static void restart(void)
 static void others_write(void)
 {
     const struct play play = {
-        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 900};
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 3000};
     struct sim_fault fault;
     uw_error err = {""};
     struct scene s;
@@ -461,6 +461,54 @@ static void others_write(void)
     ok(in_force(&s, 1) == 300000 && claims_on(&s, 1) == 0,
        "the job's other board has its original back");
     ok(report_of(&s, 0)->ended[0], "and the job says why: %s", report_of(&s, 0)->ended);
+    double saved_j = report_of(&s, 0)->saved.energy_j;
+    pass(&s, 500);
+    ok(claims_on(&s, 0) == 0 && claims_on(&s, 1) == 0,
+       "nothing is asked for ten minutes");
+    pass(&s, 100);
+    wait_for_hold(&s, 0);
+    pass(&s, 60); /* the way down */
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(t->holding && !t->ended[0] && in_force(&s, 0) == t->held_mw &&
+           t->held_mw <= 210000,
+       "then under what they left: %.0f W %s", w_of_mw(t->held_mw), t->ended);
+    ok(t->saved.known && t->saved.energy_j >= 0.98 * saved_j,
+       "and what was saved is kept: %.0f J, %.0f J", saved_j, t->saved.energy_j);
+    scene_close(&s);
+}
+
+/* A board of the job is released, as for a reset, and taken back. */
+static void released(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 3000};
+    uw_error err = {""};
+    struct scene s;
+
+    if (!scene_begin(&s, &play))
+        return;
+    wait_for_hold(&s, 0);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    double saved_j = report_of(&s, 0)->saved.energy_j;
+    size_t caps = report_of(&s, 0)->n_caps;
+    int r = caps_release(s.caps, 0, 0, NULL, NULL, &err);
+    pass(&s, 700);
+    ok(r == 0 && in_force(&s, 0) == 300000 && in_force(&s, 1) == 300000 &&
+           claims_on(&s, 0) == 0 && claims_on(&s, 1) == 0,
+       "a board is released: no caps, for as long as it is %s", err.text);
+    r = caps_take_back(s.caps, 0, &err);
+    pass(&s, 5);
+    ok(r == 0 && in_force(&s, 0) > held, "it is taken back: no leap to %.0f W %s",
+       w_of_mw(held), err.text);
+    wait_for_hold(&s, 0);
+    pass(&s, 60);
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(t->holding && t->held_mw == held && in_force(&s, 0) == held &&
+           in_force(&s, 1) == held && t->n_caps >= caps && t->n_regimes == 1,
+       "then %.0f W again, by what was measured before (%zu caps, %zu before) %s",
+       w_of_mw(t->held_mw), t->n_caps, caps, t->ended);
+    ok(t->saved.known && t->saved.energy_j >= 0.98 * saved_j,
+       "and what was saved is kept: %.0f J, %.0f J", saved_j, t->saved.energy_j);
     scene_close(&s);
 }
 
@@ -648,7 +696,7 @@ int main(int argc, char **argv)
         {"named", named},          {"refused", refused},        {"silent", silent},
         {"boards", boards_change}, {"barred", barred},          {"restart", restart},
         {"others", others_write},  {"actuator", actuator_goes}, {"slack", waits_for_one},
-        {"leaves", one_leaves},    {"slow", slow_driver},
+        {"leaves", one_leaves},    {"slow", slow_driver},       {"released", released},
     };
     struct statfs fs;
 

@@ -93,6 +93,23 @@ def back_and_forth(node, d):
     job.wait()
 
 
+def job_goes_on(node, d):
+    """The cap of a job comes back with its board."""
+    job = node.popen("underwatt", "run", "--gpus", "1,2", "--cap", "210", "--", "underwatt-sim", "train", "--gpus", "1,2",
+                     "--epochs", "99")
+
+    def shown():
+        return next((j for j in d.ask("GET", "/v1/jobs")[1]["jobs"] if j["running"] and j["gpus"] == [1, 2]), {})
+    t.ok(becomes(node, 1, 210000, 60) and becomes(node, 2, 210000), "a job's cap on boards 1 and 2", (shown(), d.log()))
+    t.equal(release(node, 1).returncode, 0, "board 1 is released")
+    t.ok(becomes(node, 2, ORIGINAL), "the job lets go of the other")
+    t.ok(uwtest.wait_for(lambda: "others have a board" in json.dumps(shown())), "it says why", shown())
+    t.equal(release(node, "--take-back", 1).returncode, 0, "taken back")
+    t.ok(becomes(node, 1, 210000, 60) and becomes(node, 2, 210000), "the job's cap is in force again", (shown(), d.log()))
+    job.terminate()
+    job.wait()
+
+
 def books(node, d):
     """Board 0: no stretch is lost, none counted twice."""
     d.stop()
@@ -170,6 +187,7 @@ def main():
         with uwtest.Node(count=4) as node:
             d = node.daemon(CONFIG)
             back_and_forth(node, d)
+            job_goes_on(node, d)
             books(node, d)
 
     def troubled():
