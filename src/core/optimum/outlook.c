@@ -149,6 +149,15 @@ static size_t best_of(const struct outlook *o, bool measured)
     return best;
 }
 
+size_t outlook_nearest(const struct outlook *o, double cap_w)
+{
+    size_t at = 0;
+    for (size_t i = 1; i < o->n; i++)
+        if (fabs(o->cap_w[i] - cap_w) < fabs(o->cap_w[at] - cap_w))
+            at = i;
+    return at;
+}
+
 size_t outlook_best(const struct outlook *o)
 {
     return best_of(o, false);

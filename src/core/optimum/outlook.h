@@ -49,6 +49,8 @@ void outlook_make(struct outlook *o, const struct scene *scene);
  * (the highest cap where none is).
  */
 size_t outlook_best(const struct outlook *o);
+/* The cap considered that is nearest to this one. */
+size_t outlook_nearest(const struct outlook *o, double cap_w);
 /* Whether the bound surely allows cap i; always where there is none. */
 bool outlook_allows(const struct outlook *o, size_t i);
 /* The same of the measured caps alone. */

@@ -181,15 +181,6 @@ static double behind_cliff(const struct outlook *o, size_t best)
                 o->hi_w);
 }
 
-static size_t nearest(const struct outlook *o, double cap_w)
-{
-    size_t at = 0;
-    for (size_t i = 1; i < o->n; i++)
-        if (fabs(o->cap_w[i] - cap_w) < fabs(o->cap_w[at] - cap_w))
-            at = i;
-    return at;
-}
-
 /* Where the curve is known least: inside the widest gap between measured caps, down
  * to the lowest allowed, that may hide something better.  0: none.
  */
@@ -204,7 +195,7 @@ static double widest_gap(const struct outlook *o, size_t best, const struct gaps
             continue;
         double gap = o->cap_w[i] - below_w, wide = lowest ? LOW_WEIGHT * gap : gap;
         double mid = o->cap_w[i] - (lowest ? LOW_AT : 0.5) * gap;
-        double v = o->value[nearest(o, mid)];
+        double v = o->value[outlook_nearest(o, mid)];
         double hope = 1 + scale * (lowest ? g->low_hope : g->hope);
         if (lowest)
             v = fmin(v, o->value[i]);

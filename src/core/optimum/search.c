@@ -207,13 +207,7 @@ static struct scene scene_now(const struct search *s)
 /* The value of the last outlook at the cap nearest to this one. */
 static double value_near(const struct search *s, double cap_w)
 {
-    const struct outlook *o = &s->room;
-    size_t at = 0;
-
-    for (size_t i = 1; i < o->n; i++)
-        if (fabs(o->cap_w[i] - cap_w) < fabs(o->cap_w[at] - cap_w))
-            at = i;
-    return o->value[at];
+    return s->room.value[outlook_nearest(&s->room, cap_w)];
 }
 
 /* The best of the caps of this run that may be had; NULL: none. */
@@ -649,6 +643,9 @@ void search_result(const struct search *s, struct search_result *ret)
     ret->best_mw = s->best_mw;
     ret->best_time_s = exp(s->best_log_t);
     ret->best_energy_j = exp(s->best_log_e) * s->setup.gpus;
+    if (s->room.n > 0 && s->setup.goal.kind == GOAL_SLOWDOWN)
+        ret->best_time_rse =
+            sqrt(s->room.var[outlook_nearest(&s->room, w_of_mw(s->best_mw))]);
     for (size_t i = 0; i < s->n_levels; i++)
         ret->measured |= !s->levels[i].stale && s->levels[i].windows > 0 &&
                          mw_of_w(s->levels[i].cap_w) == s->best_mw;

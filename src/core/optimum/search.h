@@ -163,6 +163,8 @@ struct search_result {
     uint32_t best_mw;     /* what it would hold now */
     double best_time_s;   /* expected there … */
     double best_energy_j; /* … a unit of work */
+    double best_time_rse; /* slowdown:F: of best_time_s over ref_time_s, as it was when
+                             this was chosen; 0: exact, or another goal */
     double ref_time_s, ref_energy_j;
     unsigned caps, windows; /* measured since the start or the last change */
     bool measured;          /* best_mw itself was measured */

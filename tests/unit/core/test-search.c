@@ -790,6 +790,35 @@ static void test_lengths(void)
        few.lengths);
 }
 
+/* How sure the time at the best cap is, where a bound hangs on it. */
+static void test_best_time(void)
+{
+    static const struct {
+        const char *goal;
+        double noise, least, most;
+    } cases[] = {
+        {"slowdown:1.1", 0, 0, 4e-4},
+        {"slowdown:1.1", 0.01, 0.002, 0.01},
+        {"energy", 0.01, 0, 0},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct search_setup u = v100;
+        struct job j = plain;
+        struct search_result r;
+        (void)goal_parse(cases[i].goal, &u.goal, NULL);
+        j.noise = cases[i].noise;
+        rng_init(&j.rng, 5);
+        auto_(search_free) struct search *s = search_of(&u);
+        search_result(s, &r);
+        ok(!(r.best_time_rse > 0), "%s: nothing is known before", cases[i].goal);
+        (void)run(s, &j);
+        search_result(s, &r);
+        ok(r.best_time_rse >= cases[i].least && r.best_time_rse <= cases[i].most,
+           "… noise %g: the time is sure to %.5f", cases[i].noise, r.best_time_rse);
+    }
+}
+
 /* Many noisy searches under a bound: few windows, few caps, kept, and hardly one that
  * ends with nothing that may be kept.
  */
@@ -850,5 +879,6 @@ int main(void)
     test_gap();
     test_lengths();
     test_noisy_bound();
+    test_best_time();
     return done();
 }

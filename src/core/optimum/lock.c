@@ -1,0 +1,585 @@
+#include "core/optimum/lock.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "core/cap/clock.h"
+#include "core/optimum/climb.h"
+
+enum {
+    TRIES_MAX = CLIMB_POINTS_MAX + 1,
+    BLOCK = 3,        /* windows: two of what is tried, one of the cap alone after them */
+    MISSES_MAX = 2,   /* windows at another cap than asked for, in a hold: in a row */
+    LEAST_BLOCKS = 2, /* where windows have errors: one tells little of how large */
+    CLAIM_WEIGHS = 2  /* pairs that windows' claims about their errors count for */
+};
+#define SURE 2.33      /* standard errors: outlook.c */
+#define SLACK 0.002    /* of a bound, where windows have errors: outlook.c */
+#define EXACT 1e-7     /* variances up to this are those of exact windows */
+#define EXACT_VAR 1e-8 /* of a window said to be exact */
+#define MAY_COST 0.02  /* what a setting not yet measured may be worse by */
+#define HOPE 0.015 /* settings that cannot be seen to gain so much are not begun … */
+#define HOPE_EDP 2 /* … a percent of time and of energy counts twice in EDP */
+#define CHECK_KEEP 0.75 /* of the evidence for a lock, at the next look at it */
+#define HOUR_S 3600.0
+
+/* A window, as logarithms over the reference's, the bound left out of the value. */
+struct seen {
+    double t, e, g, var_t, var_g;
+};
+
+/* A setting against the cap alone: sums over its blocks. */
+struct
+try {
+    uint32_t cap_mw, mhz;
+    unsigned blocks;
+    double t, e, g, var_t, var_g;
+    bool good; /* better, and allowed */
+};
+
+enum phase { PHASE_CAP, PHASE_TRY, PHASE_HOLD, PHASE_CHECK, PHASE_OVER };
+
+struct lock {
+    struct lock_setup setup;
+    struct goal_shape shape;
+    double log_bound, held_excess, held_var;
+    enum phase phase;
+    struct lock_step step;
+    struct lock_result result;
+    struct try try[TRIES_MAX];
+    unsigned n, at; /* of tries; the one under way */
+    bool beside;    /* a lock beside the cap was tried or is out */
+    struct seen cap, tried[2], last;
+    unsigned n_tried;           /* of tried */
+    bool shared;                /* the block before this one was of the same setting */
+    double pairs, odd_t, odd_g; /* blocks; how windows of a pair differ, over claims */
+    unsigned misses, since;     /* windows of a hold since the last check */
+    struct try kept;            /* its evidence by now, as of one block */
+};
+
+/* ---- going there ---- */
+
+__attribute__((format(printf, 3, 4))) static void say(struct lock *l, uint32_t mhz,
+                                                      const char *format, ...)
+{
+    va_list args;
+    int n = snprintf(l->step.why, sizeof l->step.why, "clock: ");
+
+    va_start(args, format);
+    n += vsnprintf(l->step.why + n, sizeof l->step.why - (size_t)n, format, args);
+    va_end(args);
+    if (mhz && n > 0 && (size_t)n < sizeof l->step.why)
+        (void)snprintf(l->step.why + n, sizeof l->step.why - (size_t)n,
+                       " (%" PRIu32 " MHz, %g W)", mhz, w_of_mw(l->step.cap_mw));
+}
+
+static void go(struct lock *l, enum phase phase, uint32_t cap_mw, uint32_t mhz)
+{
+    l->phase = phase;
+    l->step.kind = phase == PHASE_CAP || phase == PHASE_TRY ? LOCK_MEASURE : LOCK_HOLD;
+    l->step.check = phase == PHASE_CHECK;
+    l->step.over = phase == PHASE_OVER;
+    l->step.cap_mw = cap_mw;
+    l->step.clock_mhz = mhz;
+}
+
+void lock_end(struct lock *l, const char *why)
+{
+    if (l->phase == PHASE_OVER)
+        return;
+    l->result.kept = false;
+    go(l, PHASE_OVER, l->setup.held_mw, 0);
+    say(l, 0, "the cap alone: %s", why);
+}
+
+static void go_cap(struct lock *l)
+{
+    go(l, PHASE_CAP, l->setup.held_mw, 0);
+    say(l, 0, "the cap alone, to compare with");
+}
+
+static void go_try(struct lock *l)
+{
+    const struct try *t = &l->try[l->at];
+
+    l->n_tried = 0;
+    go(l, PHASE_TRY, t->cap_mw, t->mhz);
+    say(l, t->mhz, "%s",
+        t->cap_mw == l->setup.most_mw ? "tries a lock in the cap's place"
+                                      : "tries a lock beside the cap");
+}
+
+/* ---- comparing ---- */
+
+static double scatter(const struct lock *l, double odd)
+{
+    return fmax(1, (CLAIM_WEIGHS + odd) / (CLAIM_WEIGHS + l->pairs));
+}
+
+static double var_t_of(const struct lock *l, const struct try *t)
+{
+    return scatter(l, l->odd_t) * t->var_t / (t->blocks * t->blocks);
+}
+
+static double var_g_of(const struct lock *l, const struct try *t)
+{
+    return scatter(l, l->odd_g) * t->var_g / (t->blocks * t->blocks);
+}
+
+static unsigned blocks_left(const struct lock *l)
+{
+    return l->result.windows < LOCK_WINDOWS ? (LOCK_WINDOWS - l->result.windows) / BLOCK
+                                            : 0;
+}
+
+/* Of a comparison of so many blocks in a row, over a window's. */
+static double part_of_var(double blocks)
+{
+    return (blocks - 0.5) / (blocks * blocks) + 0.5 / blocks;
+}
+
+static double end_var(const struct lock *l, double window_var, double odd, double blocks)
+{
+    return scatter(l, odd) * window_var * part_of_var(fmax(blocks, 1));
+}
+
+static bool within(const struct lock *l, double log_t, double var_t)
+{
+    double excess = l->held_excess + log_t, var = l->held_var + var_t;
+
+    if (isinf(l->log_bound))
+        return true;
+    if (var <= EXACT)
+        return excess <= l->log_bound;
+    return excess <= l->log_bound && excess + SURE * sqrt(var) <= l->log_bound + SLACK;
+}
+
+enum verdict { OPEN, GOOD, SLOW, WORSE };
+
+/* Whether it is better by now, or what is left could not tell even if it were better by a
+ * standard error than it seems.
+ */
+static enum verdict judge(const struct lock *l, const struct try *t)
+{
+    double d = t->g / t->blocks, var = var_g_of(l, t);
+    double dt = t->t / t->blocks, var_t = var_t_of(l, t);
+    unsigned left = blocks_left(l);
+    double end = end_var(l, l->cap.var_g, l->odd_g, t->blocks + left);
+    double end_t = end_var(l, l->cap.var_t, l->odd_t, t->blocks + left);
+
+    bool enough = t->blocks >= LEAST_BLOCKS || l->cap.var_t <= EXACT;
+
+    if (d + SURE * sqrt(var) <= -LOCK_MARGIN && within(l, dt, var_t) && enough)
+        return GOOD;
+    if (!within(l, dt - sqrt(var_t), end_t))
+        return SLOW;
+    if (d - sqrt(var) + SURE * sqrt(end) > -LOCK_MARGIN || left == 0)
+        return WORSE;
+    return OPEN;
+}
+
+/* ---- what to try ---- */
+
+/* The slowest that a lock may be to be kept, over the held cap's time. */
+static double most_log_t(const struct lock *l)
+{
+    double var = l->held_var + end_var(l, l->cap.var_t, l->odd_t, blocks_left(l));
+    double room = l->log_bound - l->held_excess;
+
+    if (isinf(l->log_bound) || var <= EXACT)
+        return room;
+    return fmin(room, room + SLACK - SURE * sqrt(var));
+}
+
+static uint32_t lowest_mhz(const struct lock *l)
+{
+    return l->setup.floor_mhz > l->setup.min_mhz ? l->setup.floor_mhz : l->setup.min_mhz;
+}
+
+static uint32_t next_mhz(const struct lock *l)
+{
+    struct climb_point point[CLIMB_POINTS_MAX];
+    struct climb c = {
+        .min_mhz = lowest_mhz(l),
+        .max_mhz = l->setup.max_mhz,
+        .step_mhz = l->setup.step_mhz,
+        .seen_mhz = l->setup.seen_mhz,
+        .most_log_t = most_log_t(l),
+        .least_gain = LOCK_MARGIN,
+        .point = point,
+    };
+    const struct goal_ref *ref = &l->setup.ref;
+    double held_t = l->setup.held_time_s / ref->time_s;
+    double held_e = l->setup.held_energy_j / ref->energy_j;
+
+    c.top = (struct climb_point){
+        .mhz = l->setup.seen_ref_mhz,
+        .log_t = -log(held_t),
+        .log_g = log(goal_shape_value(&l->shape, 1, 1) /
+                     goal_shape_value(&l->shape, held_e, held_t)),
+    };
+    for (unsigned i = 0; i < l->n && c.n < CLIMB_POINTS_MAX; i++) {
+        const struct try *t = &l->try[i];
+        if (t->cap_mw == l->setup.most_mw)
+            point[c.n++] = (struct climb_point){
+                .mhz = t->mhz,
+                .log_t = t->t / t->blocks,
+                .log_g = t->g / t->blocks,
+                .var_t = var_t_of(l, t),
+            };
+    }
+    return climb_next(&c);
+}
+
+/* The best that may be kept; NULL: none. */
+static const struct try *best_try(const struct lock *l)
+{
+    const struct try *best = NULL;
+
+    for (unsigned i = 0; i < l->n; i++) {
+        const struct try *t = &l->try[i];
+        if (t->good && (!best || t->g / t->blocks < best->g / best->blocks - LOCK_MARGIN))
+            best = t;
+    }
+    return best;
+}
+
+/* May lose so much in the next two windows. */
+static bool affordable(const struct lock *l, double worse)
+{
+    return l->result.lost_s + 2 * fmax(worse, 0) * l->setup.window_s <=
+           LOCK_COST * HOUR_S;
+}
+
+/* What is left of windows can tell a gain. */
+static bool can_tell(const struct lock *l)
+{
+    unsigned left = blocks_left(l);
+    double se = sqrt(end_var(l, l->cap.var_g, l->odd_g, left));
+    double hope = HOPE * (l->shape.product ? HOPE_EDP : 1);
+
+    return left > 0 && l->n < TRIES_MAX && affordable(l, MAY_COST) &&
+           SURE * se + LOCK_MARGIN <= hope;
+}
+
+static void begin_try(struct lock *l, uint32_t cap_mw, uint32_t mhz)
+{
+    l->try[l->n] = (struct try){.cap_mw = cap_mw, .mhz = mhz};
+    l->at = l->n++;
+    l->shared = false;
+    l->result.tried++;
+    go_try(l);
+}
+
+static void hold(struct lock *l, const struct try *t)
+{
+    double blocks = t->blocks;
+
+    l->kept = (struct try){
+        .cap_mw = t->cap_mw,
+        .mhz = t->mhz,
+        .blocks = 1,
+        .t = t->t / blocks,
+        .e = t->e / blocks,
+        .g = t->g / blocks,
+        .var_t = t->var_t / (blocks * blocks),
+        .var_g = t->var_g / (blocks * blocks),
+    };
+    l->n_tried = l->misses = 0;
+    l->since = LOCK_CHECK_EVERY - LOCK_CHECK_FIRST;
+    l->result.kept = true;
+    go(l, PHASE_HOLD, t->cap_mw, t->mhz);
+    say(l, t->mhz, "holds a lock %s, %.1f %% better than the cap alone",
+        t->cap_mw == l->setup.most_mw ? "in the cap's place" : "beside the cap",
+        -100 * expm1(l->kept.g));
+}
+
+/* The next setting; none: the best of them. */
+static void next(struct lock *l)
+{
+    const struct try *best = best_try(l);
+    uint32_t mhz = 0;
+
+    if (l->n == 0 || can_tell(l))
+        mhz = next_mhz(l);
+    if (mhz) {
+        begin_try(l, l->setup.most_mw, mhz);
+    } else if (!l->beside && l->n > 0 && l->setup.held_mw < l->setup.most_mw &&
+               can_tell(l)) {
+        l->beside = true;
+        begin_try(l, l->setup.held_mw, best ? best->mhz : l->try[0].mhz);
+    } else if (best) {
+        hold(l, best);
+    } else {
+        lock_end(l, l->n ? "no lock is better" : "no clock to lock to");
+    }
+}
+
+/* ---- windows ---- */
+
+/* var: of a logarithm; the value's, as time and energy weigh in it. */
+static struct seen seen_of(const struct lock *l, const struct lock_window *w)
+{
+    double t = w->time_s / l->setup.ref.time_s, e = w->energy_j / l->setup.ref.energy_j;
+    double vt = fmax(w->time_rse * w->time_rse, EXACT_VAR);
+    double ve = fmax(w->energy_rse * w->energy_rse, EXACT_VAR);
+    double value = goal_shape_value(&l->shape, e, t);
+    double of_t = l->shape.product ? 1 : l->shape.wt * t / value;
+    double of_e = l->shape.product ? 1 : l->shape.we * e / value;
+
+    return (struct seen){
+        .t = log(t),
+        .e = log(e),
+        .g = log(value),
+        .var_t = vt,
+        .var_g = of_t * of_t * vt + of_e * of_e * ve,
+    };
+}
+
+/* How much two windows of one setting differ, over what they claim. */
+static void add_pair(struct lock *l, const struct seen *a, const struct seen *b)
+{
+    l->pairs++;
+    l->odd_t += (a->t - b->t) * (a->t - b->t) / (a->var_t + b->var_t);
+    l->odd_g += (a->g - b->g) * (a->g - b->g) / (a->var_g + b->var_g);
+}
+
+/* A block: two windows of what is tried between two of the cap alone; what the block
+ * before shares with it counts once more, as its error is the same.
+ */
+static void add_block(struct lock *l, struct try *t, const struct seen *before,
+                      const struct seen *after)
+{
+    const struct seen *a = &l->tried[0], *b = &l->tried[1];
+    double again = l->shared ? 0.5 : 0;
+
+    t->blocks++;
+    t->t += (a->t + b->t - before->t - after->t) / 2;
+    t->e += (a->e + b->e - before->e - after->e) / 2;
+    t->g += (a->g + b->g - before->g - after->g) / 2;
+    t->var_t +=
+        (a->var_t + b->var_t + before->var_t + after->var_t) / 4 + again * before->var_t;
+    t->var_g +=
+        (a->var_g + b->var_g + before->var_g + after->var_g) / 4 + again * before->var_g;
+    add_pair(l, a, b);
+    add_pair(l, before, after);
+}
+
+/* What the two windows lost against the cap alone, bound and all. */
+static void count_loss(struct lock *l, double log_t, double log_g)
+{
+    double late = isinf(l->log_bound) ? 0 : l->held_excess + log_t - l->log_bound;
+
+    l->result.lost_s += 2 * l->setup.window_s * fmax(0, fmax(expm1(log_g), late));
+}
+
+static void on_block(struct lock *l, const struct seen *after)
+{
+    struct try *t = &l->try[l->at], was = *t;
+
+    add_block(l, t, &l->cap, after);
+    count_loss(l, t->t - was.t, t->g - was.g);
+    l->cap = *after;
+    enum verdict v = judge(l, t);
+    t->good = v == GOOD;
+    if (v == OPEN && affordable(l, t->g / t->blocks)) {
+        l->shared = true;
+        go_try(l);
+    } else {
+        next(l);
+    }
+}
+
+/* The lock against the cap alone once more: what was known of it counts less. */
+static void on_check(struct lock *l, const struct seen *after)
+{
+    struct try now = {.cap_mw = l->kept.cap_mw, .mhz = l->kept.mhz}, *k = &l->kept;
+
+    l->shared = false;
+    add_block(l, &now, &l->last, after); /* cap over lock: the other way round */
+    k->var_t /= CHECK_KEEP;
+    k->var_g /= CHECK_KEEP;
+    double wt = k->var_t / (k->var_t + now.var_t), wg = k->var_g / (k->var_g + now.var_g);
+    k->t += wt * (-now.t - k->t);
+    k->e += wg * (-now.e - k->e);
+    k->g += wg * (-now.g - k->g);
+    k->var_t *= 1 - wt;
+    k->var_g *= 1 - wg;
+    l->result.checks++;
+    double late = l->held_excess + k->t - l->log_bound;
+    double slack = l->held_var + k->var_t > EXACT ? SLACK : 0;
+    if (k->g > -LOCK_MARGIN)
+        lock_end(l, "the lock is no better any more");
+    else if (!isinf(l->log_bound) && late > slack)
+        lock_end(l, "the lock is too slow by now");
+}
+
+static void on_hold(struct lock *l, const struct seen *w)
+{
+    if (l->n_tried == 2) {
+        l->n_tried = 0;
+        on_check(l, w);
+    }
+    l->last = *w;
+    if (l->phase != PHASE_HOLD || ++l->since < LOCK_CHECK_EVERY)
+        return;
+    l->since = 0;
+    go(l, PHASE_CHECK, l->setup.held_mw, 0);
+    say(l, 0, "the cap alone for two windows, to compare the lock with");
+}
+
+static void on_seen(struct lock *l, const struct seen *w)
+{
+    if (l->step.kind == LOCK_MEASURE)
+        l->result.windows++;
+    else
+        l->misses = 0;
+    switch (l->phase) {
+    case PHASE_CAP:
+        if (l->n > 0) {
+            on_block(l, w);
+        } else {
+            l->cap = *w;
+            next(l);
+        }
+        break;
+    case PHASE_TRY:
+        l->tried[l->n_tried++] = *w;
+        if (l->n_tried == 2)
+            go_cap(l);
+        break;
+    case PHASE_HOLD:
+        on_hold(l, w);
+        break;
+    case PHASE_CHECK:
+        l->tried[l->n_tried++] = *w;
+        if (l->n_tried < 2)
+            break;
+        go(l, PHASE_HOLD, l->kept.cap_mw, l->kept.mhz);
+        say(l, l->kept.mhz, "holds the lock, to compare it with the cap alone");
+        break;
+    case PHASE_OVER:
+        break;
+    }
+}
+
+static bool good(double v)
+{
+    return isfinite(v) && v > 0;
+}
+
+int lock_on_window(struct lock *l, const struct lock_window *w, uw_error *err)
+{
+    const struct lock_step *s = &l->step;
+
+    if (!good(w->time_s) || !good(w->energy_j))
+        return fail(err, -EINVAL, "window at %" PRIu32 " MHz: %g s, %g J: not positive",
+                    s->clock_mhz, w->time_s, w->energy_j);
+    if (!(w->time_rse >= 0 && w->time_rse < 1 && w->energy_rse >= 0 && w->energy_rse < 1))
+        return fail(err, -EINVAL, "window at %" PRIu32 " MHz: errors %g, %g: not in 0..1",
+                    s->clock_mhz, w->time_rse, w->energy_rse);
+    if (l->phase == PHASE_OVER)
+        return 0;
+    uint32_t off = w->cap_mw > s->cap_mw ? w->cap_mw - s->cap_mw : s->cap_mw - w->cap_mw;
+    if (s->clock_mhz && w->seen_mhz && !clock_is_obeyed(s->clock_mhz, w->seen_mhz)) {
+        lock_end(l, "the board does not obey a lock");
+    } else if (off > MW_PER_W) {
+        if (++l->misses >= MISSES_MAX)
+            lock_end(l, "another cap than asked for is in force");
+    } else {
+        struct seen seen = seen_of(l, w);
+        on_seen(l, &seen);
+    }
+    return 0;
+}
+
+/* ---- life ---- */
+
+static int check_setup(const struct lock_setup *o, uw_error *err)
+{
+    if (o->held_mw == 0 || o->held_mw > o->most_mw)
+        return fail(err, -ERANGE, "held cap %" PRIu32 " mW is outside 1..%" PRIu32,
+                    o->held_mw, o->most_mw);
+    if (!good(o->ref.time_s) || !good(o->ref.energy_j) || !good(o->held_time_s) ||
+        !good(o->held_energy_j))
+        return fail(err, -EINVAL, "reference %g s, %g J, held %g s, %g J: not positive",
+                    o->ref.time_s, o->ref.energy_j, o->held_time_s, o->held_energy_j);
+    if (!(o->held_time_rse >= 0 && o->held_time_rse < 1))
+        return fail(err, -EINVAL, "an error of %g is outside 0..1", o->held_time_rse);
+    if (o->min_mhz > o->max_mhz)
+        return fail(err, -EINVAL, "clocks %" PRIu32 "..%" PRIu32 " MHz are none",
+                    o->min_mhz, o->max_mhz);
+    return 0;
+}
+
+static void begin(struct lock *l)
+{
+    struct lock_setup *o = &l->setup;
+
+    o->step_mhz = o->step_mhz ? o->step_mhz : 15;
+    o->window_s = o->window_s > 0 ? o->window_s : 10;
+    if (!(o->seen_ref_mhz > 0) || o->seen_ref_mhz > o->max_mhz)
+        o->seen_ref_mhz = o->max_mhz;
+    if (o->floor_mhz == 0)
+        o->floor_mhz = (uint32_t)ceil(LOCK_FLOOR * o->seen_ref_mhz);
+    l->shape = goal_shape_of(&o->goal, &o->ref);
+    l->log_bound = log(l->shape.bound);
+    l->shape.bound = INFINITY; /* judged apart from the value */
+    l->held_excess = log(o->held_time_s / o->ref.time_s);
+    l->held_var = o->held_time_rse * o->held_time_rse;
+    go_cap(l);
+    if (o->goal.kind == GOAL_TIME)
+        lock_end(l, "nothing is faster than none");
+    else if (o->min_mhz == 0 || !(o->seen_mhz > 0))
+        lock_end(l, "the board's clocks are not known");
+    else if (lowest_mhz(l) >= o->max_mhz)
+        lock_end(l, "no clock to lock to");
+}
+
+int lock_new(const struct lock_setup *setup, struct lock **ret, uw_error *err)
+{
+    int r = check_setup(setup, err);
+    if (r < 0)
+        return r;
+    struct lock *l = calloc(1, sizeof *l);
+    if (!l)
+        return fail(err, -ENOMEM, "no memory for a lock");
+    l->setup = *setup;
+    begin(l);
+    *ret = l;
+    return 0;
+}
+
+void lock_free(struct lock *l)
+{
+    free(l);
+}
+
+const struct lock_step *lock_step(const struct lock *l)
+{
+    return &l->step;
+}
+
+void lock_result(const struct lock *l, struct lock_result *ret)
+{
+    *ret = l->result;
+    ret->value = ret->time = ret->energy = 1;
+    ret->cap_mw = l->setup.held_mw;
+    ret->clock_mhz = 0;
+    ret->value_se = 0;
+    if (!l->result.kept)
+        return;
+    ret->cap_mw = l->kept.cap_mw;
+    ret->clock_mhz = l->kept.mhz;
+    ret->value = exp(l->kept.g);
+    ret->value_se = ret->value * sqrt(var_g_of(l, &l->kept));
+    ret->time = exp(l->kept.t);
+    ret->energy = exp(l->kept.e);
+}
