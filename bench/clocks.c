@@ -2,14 +2,20 @@
  *
  *     clocks [--data FOLDER] [--table] [--json FILE|-]
  *
- * Three looks, each at most 1, 5 and 10 % slower than at the highest limit and clock:
+ * Each look at most 1, 5 and 10 % slower than at the highest limit and clock:
  *
  *   jobs    measured: pipeline-parallel jobs under one limit for all GPUs, and the same
- * jobs under frequency plans (a clock per instruction) of Perseus and EnvPipe stages
- * measured time and energy of each stage's instructions at each locked clock, put
- *           together to an iteration (one forward, one backward, 1F1B) here; a cap is the
- *           highest clock whose mean power keeps it
+ *           jobs under frequency plans (a clock per instruction) of Perseus and EnvPipe
+ *
+ *   stages  measured time and energy of each stage's instructions at each locked clock,
+ *           put together to an iteration (one forward, one backward, 1F1B) here; a cap is
+ *           the highest clock whose mean power keeps it
+ *
  *   plant   simulated boards with believable clocks (plant/vf.h), caps, locks and both
+ *
+ *   found   simulated: what the product's search for a cap and its choice of a lock
+ *           (core/optimum: search.h, lock.h) find on the same boards within an hour, for
+ *           other goals, too, and with errors of windows of several sizes
  *
  * FOLDER has zeus/power_sweep.csv and zeus/sosp24/; without it the plant alone.
  */
@@ -24,8 +30,10 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "csvfile.h"
+#include "found.h"
 #include "plant/vf.h"
 #include "stats.h"
+#include "vfboards.h"
 
 enum { BOUNDS = 3, JOBS_MAX = 32, POINTS_MAX = 4096, STAGES_MAX = 16, PLANTS = 200 };
 
@@ -385,53 +393,6 @@ static void fill_table(const struct pipeline *p, struct pipe_table *ret)
 
 /* ---- plant ---- */
 
-static const struct {
-    const char *name;
-    double min_w, max_w;
-    uint32_t min_mhz, max_mhz;
-} boards[] = {
-    {"a40", 100, 300, 210, 1740},
-    {"a100", 100, 400, 210, 1410},
-    {"h100", 200, 700, 345, 1980},
-};
-
-static double between(struct rng *rng, double a, double b)
-{
-    return a + (b - a) * rng_uniform(rng);
-}
-
-/* A compute-bound part at high power and one that waits for memory or links. */
-static struct plant_vf made_up(size_t board, bool slow, struct rng *rng)
-{
-    double max_w = boards[board].max_w;
-    double memory = between(rng, 0.1, 0.6); /* share of time not in compute kernels */
-    double bound = between(rng, 0.6, 0.95); /* of that, what no clock speeds up */
-    double gap = between(rng, 0, 0.1);
-    struct plant_vf v = {
-        .ps_w = max_w * between(rng, 0.15, 0.25),
-        .gap_s = gap,
-        .s = between(rng, 0.9, 1.4),
-        .vmin = between(rng, 0.6, 0.75),
-        .eta = 0.99,
-        .sm_min_mhz = boards[board].min_mhz,
-        .sm_max_mhz = boards[board].max_mhz,
-        .sm_step_mhz = 15,
-        .n_parts = 2,
-        .slow = slow,
-    };
-
-    v.gap_w = v.ps_w * 1.2;
-    v.part[0] = (struct plant_vf_part){.d_w = max_w * between(rng, 0.5, 0.85),
-                                       .mem_w = max_w * 0.03,
-                                       .tc_s = 0.95 * (1 - memory),
-                                       .tm_s = 0.05 * (1 - memory)};
-    v.part[1] = (struct plant_vf_part){.d_w = max_w * between(rng, 0.15, 0.4),
-                                       .mem_w = max_w * between(rng, 0.05, 0.15),
-                                       .tc_s = (1 - bound) * memory,
-                                       .tm_s = bound * memory};
-    return v;
-}
-
 struct plant_row {
     struct stats saving[3][BOUNDS]; /* caps, clocks, both */
     double more[BOUNDS];            /* mean of clocks - caps */
@@ -450,10 +411,10 @@ static void play_plant(const struct plant_vf *v, size_t board, double ret[3][BOU
 {
     static struct point p[3][POINTS_MAX * 8];
     size_t n[3] = {0};
-    const double max_w = boards[board].max_w;
+    const double max_w = vfboards[board].max_w;
     struct point ref = point_of(v, max_w, 0);
 
-    for (int k = 0; max_w - 5 * k >= boards[board].min_w; k++) {
+    for (int k = 0; max_w - 5 * k >= vfboards[board].min_w; k++) {
         double w = max_w - 5 * k;
         p[0][n[0]++] = point_of(v, w, 0);
         for (unsigned i = 0; plant_vf_clock_at(v, i); i += 2)
@@ -475,7 +436,7 @@ static void fill_plant(size_t board, bool slow, struct plant_row *ret)
     *ret = (struct plant_row){.least_more = {1, 1, 1}};
     rng_init(&rng, 2026 + board);
     for (unsigned i = 0; i < PLANTS; i++) {
-        struct plant_vf v = made_up(board, slow, &rng);
+        struct plant_vf v = vfboard_made_up(board, slow, &rng);
         double s[3][BOUNDS];
         play_plant(&v, board, s);
         for (int b = 0; b < BOUNDS; b++) {
@@ -577,10 +538,10 @@ static void show_plant(struct output *o)
     static const char *const words[3] = {"caps", "clocks", "both"};
 
     for (int slow = 0; slow < 2; slow++)
-        for (size_t b = 0; b < n_elements(boards); b++) {
+        for (size_t b = 0; b < VFBOARDS; b++) {
             struct plant_row t;
             char name[40];
-            (void)snprintf(name, sizeof name, "%s, %s parts", boards[b].name,
+            (void)snprintf(name, sizeof name, "%s, %s parts", vfboards[b].name,
                            slow ? "slow" : "fast");
             fill_plant(b, slow, &t);
             for (int k = 0; k < 3; k++) {
@@ -602,16 +563,19 @@ static int run(const char *folder, struct output *o, uw_error *err)
         (void)printf(
             "saving of energy in %%, no slower than by      1 %%    5 %%   10 %%\n");
     if (o->json)
-        (void)fprintf(o->json,
-                      "{\"bench\":\"clocks\",\"simulated\":[\"plant\"],\"wait_share\":%g,"
-                      "\"microbatches\":%d,\"plants\":%d,\"rows\":[",
-                      WAIT_SHARE, MICROBATCHES, PLANTS);
+        (void)fprintf(
+            o->json,
+            "{\"bench\":\"clocks\",\"simulated\":[\"plant\",\"found\"],\"wait_share\":%g,"
+            "\"microbatches\":%d,\"plants\":%d,\"rows\":[",
+            WAIT_SHARE, MICROBATCHES, PLANTS);
     if (folder)
         r = show_jobs(o, folder, err);
     if (folder && r == 0)
         r = show_stages(o, folder, err);
-    if (r == 0)
+    if (r == 0) {
         show_plant(o);
+        r = found_show(PLANTS, o->table, o->json, &o->comma, err);
+    }
     if (o->json)
         (void)fprintf(o->json, "\n]}\n");
     return r;
