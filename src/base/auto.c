@@ -1,5 +1,6 @@
 #include "base/auto.h"
 
+#include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,4 +25,12 @@ void file_close_p(void *p_of_file)
     memcpy(&f, p_of_file, sizeof f);
     if (f)
         (void)fclose(f);
+}
+
+void dir_close_p(void *p_of_dir)
+{
+    DIR *dir;
+    memcpy(&dir, p_of_dir, sizeof dir);
+    if (dir)
+        (void)closedir(dir);
 }

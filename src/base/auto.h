@@ -34,5 +34,6 @@ static inline int fd_take(int *fd)
     return taken;
 }
 void file_close_p(void *p_of_file);
+void dir_close_p(void *p_of_dir);
 
 #endif

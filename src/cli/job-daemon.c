@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -431,14 +432,18 @@ static void make_page(struct remote *r)
         if (got == 1)
             r->own_dir = strdup(dir);
     }
-    if (got >= 0)
+    if (got >= 0) {
+        (void)progress_clear(dir);
         got = progress_page_new(dir, &r->page, &err);
+    }
     if (got >= 0 && r->j->inject.env[0] && launches_add(r->page, &why) < 0) {
         say(r, why.text);
         r->j->inject.env[0] = '\0'; /* steps that are told still count */
     }
     if (got >= 0)
         r->page_fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (r->page_fd >= 0) /* the daemon's lock as well: nobody clears it while it reads */
+        (void)flock(r->page_fd, LOCK_SH | LOCK_NB);
     if (got < 0 || r->page_fd < 0) {
         say(r, err.text[0] ? err.text : "no progress page");
         progress_page_free(take(r->page));

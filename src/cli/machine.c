@@ -15,13 +15,6 @@
 
 enum { PATH_LEN = 512 };
 
-static void dir_close(DIR *dir)
-{
-    if (dir)
-        (void)closedir(dir);
-}
-DEFINE_AUTO(DIR *, dir_close);
-
 static bool exists(const char *root, const char *path)
 {
     char full[PATH_LEN];

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 _Static_assert(sizeof(struct uw_progress_page) == UW_PROGRESS_BYTES, "the page's layout");
 _Static_assert(sizeof(struct uw_progress_slot) == 64, "a slot's layout");
 
-enum { READS = 4 };
+enum { READS = 4, NAMES = 8 };
 
 struct progress_page {
     char *path;
@@ -42,31 +43,52 @@ static int write_page(int fd)
     return n == (ssize_t)sizeof page ? 0 : -ENOSPC;
 }
 
-int progress_page_new(const char *dir, struct progress_page **ret, uw_error *err)
+/* 0: it is there and locked; -EAGAIN: somebody took it for one that was left
+ * (progress_clear()) before it was locked.
+ */
+static int make_file(struct progress_page *page)
+{
+    struct stat st;
+
+    page->fd = mkostemp(page->path, O_CLOEXEC); /* 0600, O_EXCL */
+    if (page->fd < 0)
+        return -errno;
+    bool taken = flock(page->fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (fstat(page->fd, &st) < 0)
+        return -errno;
+    page->dev = st.st_dev;
+    page->ino = st.st_ino;
+    return taken || st.st_nlink == 0 ? -EAGAIN : 0;
+}
+
+static int try_new(const char *dir, struct progress_page **ret, uw_error *err)
 {
     auto_(progress_page_free) struct progress_page *page = calloc(1, sizeof *page);
-    struct stat st;
 
     if (!page)
         return fail(err, -ENOMEM, "progress page: out of memory");
     page->fd = -1;
-    if (asprintf(&page->path, "%s/progress-XXXXXX", dir) < 0) {
+    if (asprintf(&page->path, "%s/" PROGRESS_PREFIX "XXXXXX", dir) < 0) {
         page->path = NULL;
         return fail(err, -ENOMEM, "progress page: out of memory");
     }
-    page->fd = mkostemp(page->path, O_CLOEXEC); /* 0600, O_EXCL */
-    if (page->fd < 0)
-        return fail(err, -errno, "progress page in %s: %s", dir, strerror(errno));
-    int r = fstat(page->fd, &st) < 0 ? -errno : 0;
-    if (r >= 0) {
-        page->dev = st.st_dev;
-        page->ino = st.st_ino;
-        r = write_page(page->fd);
-    }
+    int r = make_file(page);
+    if (r < 0)
+        return fail(err, r, "progress page in %s: %s", dir, strerror(-r));
+    r = write_page(page->fd);
     if (r < 0)
         return fail(err, r, "%s: %s", page->path, strerror(-r));
     *ret = take(page);
     return 0;
+}
+
+int progress_page_new(const char *dir, struct progress_page **ret, uw_error *err)
+{
+    int r = -EAGAIN;
+
+    for (int i = 0; i < NAMES && r == -EAGAIN; i++)
+        r = try_new(dir, ret, err);
+    return r;
 }
 
 int progress_page_adopt(int fd, struct progress_page **ret, uw_error *err)

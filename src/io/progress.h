@@ -14,8 +14,12 @@
 
 struct progress_page;
 
+/* Pages are named so, with six letters or digits behind it. */
+#define PROGRESS_PREFIX "progress-"
+
 /* Make a page of its own name in dir (which must be there), mode 0600, never one
- * that exists.  -errno of open and write.
+ * that exists.  It is locked (flock(2), shared) for as long as it is open here, where the
+ * file system can.  -errno of open and write; -EAGAIN: others take each away.
  */
 int progress_page_new(const char *dir, struct progress_page **ret, uw_error *err);
 /* A page that its maker handed over (a descriptor of a regular file in memory: memfd or
@@ -28,6 +32,14 @@ void progress_page_disown(struct progress_page *page);
 /* Removes the file (unless the job has put another in its place), closes. */
 void progress_page_free(struct progress_page *page);
 DEFINE_AUTO(struct progress_page *, progress_page_free);
+
+/* Removes the pages in dir that makers of this user left when they were killed, and says
+ * how many.  One stays while anybody has it locked (its maker, a daemon that it was
+ * handed to with a locked descriptor), while it is in the environment of a process that
+ * is seen from here and may be looked into, and while a process that has a slot in it
+ * lives.
+ */
+unsigned progress_clear(const char *dir);
 
 /* For UNDERWATT_PROGRESS; borrowed.  "": handed over. */
 const char *progress_page_path(const struct progress_page *page);

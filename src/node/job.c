@@ -73,6 +73,7 @@ static int make_page(struct job *j, uw_error *err)
     struct progress_page *file;
     uw_error why = {""};
 
+    (void)progress_clear(j->opts.runtime_dir);
     int r = progress_page_new(j->opts.runtime_dir, &file, err);
     if (r < 0)
         return r;

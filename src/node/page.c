@@ -15,7 +15,7 @@ enum { POLL_MS = 100, TREE_DEPTH = 64 };
 
 struct page {
     struct page_opts opts;
-    struct progress_page *file;
+    struct progress_page *file; /* NULL: the job is over */
     struct loop_timer *poll;
     struct steps steps;
     pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
@@ -239,7 +239,7 @@ void page_free(struct page *p)
 
 const char *page_path(const struct page *p)
 {
-    return progress_page_path(p->file);
+    return p->file ? progress_page_path(p->file) : "";
 }
 
 const struct steps *page_steps(const struct page *p)
@@ -301,7 +301,9 @@ int page_end(struct page *p)
     loop_timer_set(p->poll, UINT64_MAX, 0);
     if (p->quick)
         loop_timer_set(p->quick, UINT64_MAX, 0);
-    return look(p, loop_now_ns(p->opts.loop));
+    int r = look(p, loop_now_ns(p->opts.loop));
+    progress_page_free(take(p->file));
+    return r;
 }
 
 /* State letter and parent of a process, from the fields behind the name in

@@ -38,7 +38,7 @@ int page_new(const struct page_opts *opts, struct progress_page *file, struct pa
 void page_free(struct page *p);
 DEFINE_AUTO(struct page *, page_free);
 
-const char *page_path(const struct page *p); /* "": handed over */
+const char *page_path(const struct page *p); /* "": handed over, or over */
 const struct steps *page_steps(const struct page *p);
 /* Did some process that reports live at the last look?  (False before the first.) */
 bool page_alive(const struct page *p);
@@ -48,7 +48,9 @@ enum { PAGE_LAUNCHES = 96 };
 void page_launches(const struct page *p, char ret[PAGE_LAUNCHES]);
 /* Their rate; borrowed until page_free(), NULL: no room for them. */
 struct rate *page_rate(const struct page *p);
-/* A last look: the job is over, who was alive when anybody last was counts as live. */
+/* A last look: the job is over, who was alive when anybody last was counts as live.  The
+ * file is let go of.  Once.
+ */
 int page_end(struct page *p);
 
 /* Every process that reports is stopped (T of ps); own's alone where none does (0: no

@@ -103,6 +103,31 @@ def same(t, node, d):
     t.equal(none, None, "--no-history: none")
 
 
+def killed_clients_page(t, node, d):
+    """The page of a client that was killed stays while its job lives, with a daemon and without."""
+    mark = os.path.join(node.tmp, "page")
+    run = Run(node, "--cap", "100%", "--gpus", "0", "--name", "left", "--", "sh", "-c",
+              f'echo "$UNDERWATT_PROGRESS $$" > {mark}.new; mv {mark}.new {mark}; exec sleep 1000')
+    told = wait(lambda: os.path.exists(mark) and pathlib.Path(mark).read_text().split())
+    if not t.ok(told and os.path.exists(told[0]), "a job has a page", [told, run.said()]):
+        return
+    page, pid = told[0], int(told[1])
+
+    def next_run(what, *args):
+        p = node.run("underwatt", "run", "-q", *args, "--cap", "100%", "--gpus", "1", "--", "true")
+        t.equal(p.returncode, 0, f"{what}: the next run ends well")
+        return os.path.exists(page)
+    t.ok(next_run("its client lives"), "… the page is there")
+    run.p.kill()
+    run.p.wait()
+    t.ok(next_run("its client was killed"), "… the page is still there, CMD lives")
+    os.kill(pid, signal.SIGTERM)
+    t.ok(wait(lambda: not job_of(node, "left")), "CMD ends, and its job", jobs(node))
+    t.ok(not next_run("CMD has ended"), "… the page is gone")
+    left = os.listdir(os.path.dirname(page))
+    t.equal([f for f in left if f.startswith("progress-")], [], "… and there is no other")
+
+
 def other_writer(t, node, _):
     """A command in local mode has the board: the daemon's job waits, and says for whom."""
     local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", *train("5", 900))
@@ -325,7 +350,7 @@ def play(t, name, board_count, cases):
 def main():
     t = uwtest.Tap()
     # No more at once: what they measure, twenty times as fast as the clock, notices a busy processor.
-    nodes = {"jobs": (6, [refused, same, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]),
              "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]

@@ -212,13 +212,6 @@ static int add_zone(struct lib *lib, int dir, const char *root, const char *zone
     return 0;
 }
 
-static void dir_close(DIR *dir)
-{
-    if (dir)
-        (void)closedir(dir);
-}
-DEFINE_AUTO(DIR *, dir_close);
-
 static int rapl_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err)
 {
     const struct rapl_opts *own = opts->backend_user;

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdlib.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -109,6 +110,111 @@ static void life(void)
     ok(unlink(path) == 0 && file_write(path, "mine", 4, 0600, NULL) == 0, "replaced");
     progress_page_free(page);
     ok(unlink(path) == 0, "what the job put in its place is left alone");
+}
+
+/* ---- what makers leave ---- */
+
+/* A page whose maker was killed: nobody has it open. */
+static void leave_page(const char *name, uint64_t writer, char path[128])
+{
+    struct uw_progress_page page = {.slot = {{writer, 1, 1, UW_PHASE_TRAIN, {0}}}};
+
+    (void)snprintf(path, 128, "%s/%s", dir, name);
+    if (file_write(path, &page, sizeof page, 0600, NULL) < 0)
+        printf("# %s could not be written\n", path);
+}
+
+/* Somebody with the page in the environment, until the pipe is closed. */
+static pid_t begin_told(const char *path, int *ret_end)
+{
+    char variable[160];
+    char *argv[] = {(char[]){"cat"}, NULL}, *env[] = {variable, NULL};
+    int in[2], out[2];
+    char back = 0;
+
+    (void)snprintf(variable, sizeof variable, "UNDERWATT_PROGRESS=/elsewhere//%s",
+                   strrchr(path, '/') + 1);
+    if (pipe2(in, O_CLOEXEC) < 0 || pipe2(out, O_CLOEXEC) < 0)
+        return -1;
+    pid_t pid = fork();
+    if (pid == 0) {
+        (void)dup2(in[0], 0);
+        (void)dup2(out[1], 1);
+        (void)execvpe(argv[0], argv, env);
+        _exit(1);
+    }
+    (void)close(in[0]);
+    (void)close(out[1]);
+    bool runs = write(in[1], "x", 1) == 1 && read(out[0], &back, 1) == 1 && back == 'x';
+    (void)close(out[0]);
+    *ret_end = in[1];
+    return runs ? pid : -1;
+}
+
+static void left_alone(void)
+{
+    auto_(progress_page_free) struct progress_page *page = NULL;
+    static const char *const others[] = {"progress-abc", "progress-abcdefg",
+                                         "progress-abc-ef", "xprogress-abcdef", "page"};
+    char path[128], target[128];
+
+    ok(progress_page_new(dir, &page, NULL) == 0 && progress_clear(dir) == 0 &&
+           access(progress_page_path(page), F_OK) == 0,
+       "a page that its maker has open stays");
+    for (size_t i = 0; i < n_elements(others); i++) {
+        leave_page(others[i], 0, path);
+        ok(progress_clear(dir) == 0 && unlink(path) == 0, "%s is none of ours",
+           others[i]);
+    }
+    leave_page("page", 0, target);
+    (void)snprintf(path, sizeof path, "%s/progress-aLink1", dir);
+    ok(symlink(target, path) == 0 && progress_clear(dir) == 0 && unlink(path) == 0 &&
+           unlink(target) == 0,
+       "a link stays, and what it leads to");
+    (void)snprintf(path, sizeof path, "%s/progress-aPipe1", dir);
+    ok(mkfifo(path, 0600) == 0 && progress_clear(dir) == 0 && unlink(path) == 0,
+       "so does a pipe, and nobody waits at it");
+    (void)snprintf(path, sizeof path, "%s/progress-aFoldr", dir);
+    ok(mkdir(path, 0700) == 0 && progress_clear(dir) == 0 && rmdir(path) == 0,
+       "… and a folder");
+    leave_page("progress-Other1", 0, path);
+    if (geteuid() != 0)
+        skip_one("another user's page", "only root can make one");
+    else
+        ok(chown(path, 65534, (gid_t)-1) == 0 && progress_clear(dir) == 0 &&
+               access(path, F_OK) == 0,
+           "… and another user's page");
+    (void)unlink(path);
+    is_int((int)progress_clear("/no/such/folder"), 0, "no folder, nothing to clear");
+}
+
+static void cleared(void)
+{
+    char path[128];
+    int end = -1;
+
+    leave_page("progress-aB3xyZ", 0, path);
+    ok(progress_clear(dir) == 1 && access(path, F_OK) < 0,
+       "a page that nobody has is removed");
+    leave_page("progress-Writer", UINT64_MAX, path);
+    ok(progress_clear(dir) == 1, "so is one whose processes have gone");
+    leave_page("progress-Writer", (uint64_t)getpid(), path);
+    ok(progress_clear(dir) == 0 && unlink(path) == 0, "one stays whose process lives");
+
+    leave_page("progress-Handed", 0, path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC); /* as the daemon has it */
+    ok(flock(fd, LOCK_SH | LOCK_NB) == 0 && progress_clear(dir) == 0,
+       "one that was handed over stays");
+    (void)close(fd);
+    ok(progress_clear(dir) == 1, "… until it is let go of");
+
+    leave_page("progress-Told01", 0, path);
+    pid_t pid = begin_told(path, &end);
+    ok(pid > 0 && progress_clear(dir) == 0 && access(path, F_OK) == 0,
+       "one stays that a process was told of, by whatever path");
+    (void)close(end);
+    (void)waitpid(pid, NULL, 0);
+    ok(progress_clear(dir) == 1 && access(path, F_OK) < 0, "… until that has ended");
 }
 
 /* ---- the documentation's code ---- */
@@ -293,6 +399,8 @@ int main(int argc, char **argv)
         return done();
     life();
     handed_over();
+    left_alone();
+    cleared();
     if (ok(file_read(argv[1], 1 << 20, &doc, NULL, &err) == 0, "%s %s", argv[1],
            err.text)) {
         in_python(doc);

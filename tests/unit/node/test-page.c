@@ -142,7 +142,7 @@ static void over(struct page *page)
 static void shown(void)
 {
     struct page *page = play(true, 60, 0);
-    char words[PAGE_LAUNCHES];
+    char words[PAGE_LAUNCHES], path[128];
 
     if (!ok(page, "a page with room for launches"))
         return;
@@ -152,7 +152,10 @@ static void shown(void)
     is_near(page_steps(page)->step_s, 0.5, 0.02, "… of that time");
     ok(steps_training(page_steps(page)) && page_alive(page),
        "training, by somebody alive");
+    (void)snprintf(path, sizeof path, "%s", page_path(page));
     ok(page_end(page) == 0 && page_steps(page)->mark.steps == w.steps, "a last look");
+    ok(path[0] && access(path, F_OK) < 0 && !page_path(page)[0],
+       "… and it lets go of it");
     over(page);
 }
 
