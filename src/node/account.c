@@ -1,6 +1,7 @@
 #include "node/account.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/auto.h"
 #include "base/units.h"
@@ -183,7 +184,7 @@ void account_reference_anew(struct account *a)
     a->pairs.reference.known = false;
 }
 
-double account_time_s(const struct account *a)
+static double own_time_s(const struct account *a)
 {
     double s = a->past.time_s;
 
@@ -192,20 +193,43 @@ double account_time_s(const struct account *a)
     return s;
 }
 
-/* What regime a adds to all of it. */
-static void add_regime(const struct account *a, struct account_saved *ret,
-                       struct account_past *all)
+double account_time_s(const struct account *a)
+{
+    return own_time_s(a) + a->older.booked_s;
+}
+
+static void totals_add(struct account_totals *to, const struct account_totals *t)
+{
+    to->regimes += t->regimes;
+    to->compared += t->compared;
+    to->held += t->held;
+    to->pairs += t->pairs;
+    to->booked_s += t->booked_s;
+    to->search_s += t->search_s;
+    to->search_steps += t->search_steps;
+    to->visits_s += t->visits_s;
+    to->cost_j += t->cost_j;
+    to->cost_s += t->cost_s;
+    to->visits_cost_j += t->visits_cost_j;
+    past_add(&to->past, &t->past);
+}
+
+/* What regime a adds to all of it, the older ones in it first. */
+static void add_regime(const struct account *a, struct account_totals *to)
 {
     struct account_sum search = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
     const struct account_sum *visit = &a->sum[STRETCH_VISIT];
 
-    ret->search_s += search.time_s;
-    ret->search_steps += search.steps;
-    ret->visits_s += visit->time_s;
-    ret->pairs += a->pairs.pairs + a->past_pairs;
-    if (a->reference.windows == 0 || account_time_s(a) <= 0)
+    totals_add(to, &a->older);
+    to->regimes++;
+    to->booked_s += own_time_s(a);
+    to->search_s += search.time_s;
+    to->search_steps += search.steps;
+    to->visits_s += visit->time_s;
+    to->pairs += a->pairs.pairs + a->past_pairs;
+    if (a->reference.windows == 0 || own_time_s(a) <= 0)
         return;
-    ret->known = true;
+    to->compared++;
     struct account_past parts[] = {
         {.steps = search.steps,
          .time_s = search.time_s,
@@ -224,31 +248,51 @@ static void add_regime(const struct account *a, struct account_saved *ret,
     for (size_t i = 0; i < n_elements(parts); i++)
         past_add(&regime, &parts[i]);
     compare_with_mean(a, &regime);
-    past_add(all, &regime);
+    regime.mean_steps = 0;
+    past_add(&to->past, &regime);
     if (a->hold.windows > 0) {
-        ret->cost_known = true;
-        ret->cost_j += search.energy_j - search.steps * account_mean_energy(&a->hold);
-        ret->cost_s += search.time_s - search.steps * account_mean_time(&a->hold);
-        ret->visits_cost_j +=
+        to->held++;
+        to->cost_j += search.energy_j - search.steps * account_mean_energy(&a->hold);
+        to->cost_s += search.time_s - search.steps * account_mean_time(&a->hold);
+        to->visits_cost_j +=
             visit->energy_j - visit->steps * account_mean_energy(&a->hold);
     }
 }
 
+void account_merge(struct account *a, size_t n)
+{
+    struct account_totals older = {0};
+
+    add_regime(&a[0], &older);
+    totals_add(&a[1].older, &older);
+    memmove(a, a + 1, (n - 1) * sizeof *a);
+}
+
 void account_saved(const struct account *a, size_t n, struct account_saved *ret)
 {
-    struct account_saved out = {0};
-    struct account_past all = {0};
+    struct account_totals t = {0};
+    const struct account_past *all = &t.past;
 
     for (size_t i = 0; i < n; i++)
-        add_regime(&a[i], &out, &all);
-    if (out.known) {
-        out.steps = all.steps;
-        out.energy_j = all.would_j - all.energy_j;
-        out.half_j = sqrt(all.would_half2_j2 + all.half2_j2);
-        out.fraction = out.energy_j / all.would_j;
-        out.half = out.half_j / all.would_j;
-        out.slowdown = all.time_s / all.would_s;
-        out.slowdown_half = sqrt(all.would_half2_s2) / all.would_s * out.slowdown;
-    }
-    *ret = out;
+        add_regime(&a[i], &t);
+    *ret = (struct account_saved){
+        .known = t.compared > 0,
+        .cost_known = t.held > 0,
+        .search_s = t.search_s,
+        .search_steps = t.search_steps,
+        .cost_j = t.cost_j,
+        .cost_s = t.cost_s,
+        .pairs = t.pairs,
+        .visits_s = t.visits_s,
+        .visits_cost_j = t.visits_cost_j,
+    };
+    if (!ret->known)
+        return;
+    ret->steps = all->steps;
+    ret->energy_j = all->would_j - all->energy_j;
+    ret->half_j = sqrt(all->would_half2_j2 + all->half2_j2);
+    ret->fraction = ret->energy_j / all->would_j;
+    ret->half = ret->half_j / all->would_j;
+    ret->slowdown = all->time_s / all->would_s;
+    ret->slowdown_half = sqrt(all->would_half2_s2) / all->would_s * ret->slowdown;
 }

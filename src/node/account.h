@@ -68,6 +68,17 @@ struct account_past {
     double would_s, would_j, would_half2_s2, would_half2_j2;
 };
 
+/* What regimes add up to. */
+struct account_totals {
+    unsigned regimes, compared,
+        held; /* in so many a reference was measured, a cap held */
+    unsigned pairs;
+    double booked_s; /* of all steps, compared or not */
+    double search_s, search_steps, visits_s;
+    double cost_j, cost_s, visits_cost_j; /* where a cap was held */
+    struct account_past past;             /* all steps that are compared */
+};
+
 /* One regime of the job: until it changes for good.  sum[STRETCH_HOLD], hold and pairs
  * belong to the cap that is held now.
  */
@@ -77,12 +88,18 @@ struct account {
     struct counterfactual pairs;
     unsigned past_pairs;
     struct account_past past;
+    struct account_totals older; /* regimes of before that were merged into this */
 };
 /* Another cap is held from now on. */
 void account_hold_anew(struct account *a);
 /* The reference will be another one: holds so far stay as they were compared. */
 void account_reference_anew(struct account *a);
-/* Seconds of training steps that are booked. */
+/* Of n regimes, two at the least, the first goes into the second, and all move down by
+ * one.  The first is over: it stays as it is compared now.  What is saved over all of
+ * them stays as it was.
+ */
+void account_merge(struct account *a, size_t n);
+/* Seconds of training steps that are booked, older regimes' with them. */
 double account_time_s(const struct account *a);
 
 struct account_saved {

@@ -115,6 +115,7 @@ struct tuner {
 
     struct tuner_report report;
     struct account regime[TUNER_REGIMES_MAX];
+    size_t merged; /* regimes of before these, in the first of them */
     struct tuner_cap caps[TUNER_CAPS_MAX];
     tuner_done_fn done;
     void *done_user;
@@ -176,6 +177,8 @@ void tuner_slack_end(struct tuner *t);
 /* ---- tuner-windows.c ---- */
 
 struct account *tuner_account(struct tuner *t); /* of the regime under way */
+/* One more, of a regime that begins; where all are taken the oldest two become one. */
+void tuner_add_account(struct tuner *t);
 /* A stretch that is over: its energy is asked for.  It is left out where its mean power
  * is not between least_w and most_w (0: any).
  */

@@ -21,8 +21,14 @@ struct stretch_ask {
     struct tuner *t;
     struct stretch_done d;
     double least_w, most_w;
-    size_t regime;
+    size_t regime; /* of all that the job has had */
 };
+
+/* Its account; of one that was merged, that of the oldest. */
+static struct account *account_of(struct tuner *t, size_t regime)
+{
+    return &t->regime[regime > t->merged ? regime - t->merged : 0];
+}
 
 static bool in_bounds(const struct stretch_ask *ask, const struct meters_window *w)
 {
@@ -42,7 +48,7 @@ static int tuner_on_stretch(const struct meters_window *w, void *user)
     struct tuner *t = ask->t;
 
     if (w->r == 0 && in_bounds(ask, w)) {
-        struct account_sum *sum = &t->regime[ask->regime].sum[ask->d.kind];
+        struct account_sum *sum = &account_of(t, ask->regime)->sum[ask->d.kind];
         sum->steps += ask->d.steps;
         sum->time_s += s_between(w->begin_ns, w->end_ns);
         sum->energy_j += w->energy_j;
@@ -60,7 +66,8 @@ void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
 
     if (!ask)
         return; /* steps that are not booked are not claimed either */
-    *ask = (struct stretch_ask){t, *d, least_w, most_w, t->report.n_regimes - 1};
+    *ask =
+        (struct stretch_ask){t, *d, least_w, most_w, t->merged + t->report.n_regimes - 1};
     if (meters_window(t->o.meters, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
         free(ask);
     else
@@ -116,13 +123,21 @@ static struct tuner_cap *cap_record(struct tuner *t, uint32_t mw)
     return c;
 }
 
+void tuner_add_account(struct tuner *t)
+{
+    if (t->report.n_regimes == TUNER_REGIMES_MAX) {
+        account_merge(t->regime, TUNER_REGIMES_MAX);
+        t->report.n_regimes--;
+        t->merged++;
+    }
+    t->regime[t->report.n_regimes++] = (struct account){0};
+}
+
 void tuner_new_regime(struct tuner *t)
 {
     tuner_turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
     counterfactual_break(&tuner_account(t)->pairs);
-    if (t->report.n_regimes < TUNER_REGIMES_MAX)
-        t->report.n_regimes++;
-    *tuner_account(t) = (struct account){0};
+    tuner_add_account(t);
     t->report.reference_mw = 0;
     t->report.n_caps = 0;
     t->report.looks.n = 0;

@@ -807,7 +807,6 @@ static void take_known(struct tuner *t)
     const struct tuner_known *k = t->o.known;
     double share = t->o.visits_share;
     int looks = t->o.looks;
-    size_t skip = 0;
 
     share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
     t->report.visits.share = share;
@@ -815,10 +814,8 @@ static void take_known(struct tuner *t)
     t->report.looks.most = (unsigned)looks;
     if (!k || k->n_regimes == 0)
         return;
-    if (k->n_regimes >= TUNER_REGIMES_MAX)
-        skip = k->n_regimes - (TUNER_REGIMES_MAX - 1);
-    t->report.n_regimes = k->n_regimes - skip;
-    memcpy(t->regime, k->regime + skip, t->report.n_regimes * sizeof *t->regime);
+    t->report.n_regimes = k->n_regimes;
+    memcpy(t->regime, k->regime, k->n_regimes * sizeof *t->regime);
     t->report.windows = k->windows;
     t->report.changes = k->changes;
     t->known_by_period = k->by_period;
@@ -826,7 +823,7 @@ static void take_known(struct tuner *t)
     t->report.visits = k->visits;
     t->report.visits.share = share;
     if (k->n_caps == 0) { /* other boards: nothing measured there holds here */
-        t->regime[t->report.n_regimes++] = (struct account){0};
+        tuner_add_account(t);
         return;
     }
     t->report.reference_mw = k->reference_mw;

@@ -60,7 +60,7 @@ struct tuner_cap { /* a cap that was measured */
  */
 struct tuner_known {
     const struct account *regime;
-    size_t n_regimes;
+    size_t n_regimes; /* TUNER_REGIMES_MAX at the most */
     const struct tuner_cap *cap;
     size_t n_caps;
     uint32_t reference_mw;
@@ -191,7 +191,8 @@ struct tuner_report {
         model_slowdown;            /* part of the reference's energy; time over its */
     enum search_memory memory;     /* of an earlier run: */
     uint64_t earlier_job;          /* whose; 0: none was told */
-    const struct account *account; /* one a regime: the job's changes end one */
+    const struct account *account; /* one a regime: the job's changes end one.  The first
+                                    * may hold older ones */
     size_t n_regimes;
     struct account_saved saved;
     char why[TUNER_TEXT];     /* why this cap */

@@ -8,7 +8,15 @@
 #include "io/json.h"
 #include "node/tuning-inside.h"
 
-enum { VERSION = 1, SUM_VALUES = 4, MEAN_VALUES = 5, PAIR_VALUES = 6, PAST_VALUES = 9 };
+enum {
+    VERSION = 1,
+    SUM_VALUES = 4,
+    MEAN_VALUES = 5,
+    PAIR_VALUES = 6,
+    PAST_VALUES = 9,
+    OLDER_VALUES = 4,
+    COST_VALUES = 3
+};
 
 static const char *const stretch_names[STRETCH_KINDS] = {
     [STRETCH_REFERENCE] = "reference_steps",
@@ -67,22 +75,47 @@ static void put_mean(struct json_out *o, const char *key, const struct account_m
     json_out_end(o);
 }
 
-/* Reference windows out of holds, and holds that are over. */
-static void put_pairs(struct json_out *o, const struct account *a)
+static void put_past(struct json_out *o, const struct account_past *p)
 {
-    const struct counterfactual *c = &a->pairs;
-    const struct account_past *p = &a->past;
-    const double sums[PAIR_VALUES] = {c->t.w, c->t.wd, c->t.wdd,
-                                      c->e.w, c->e.wd, c->e.wdd};
     const double past[PAST_VALUES] = {
         p->steps,   p->time_s,  p->energy_j,       p->half2_j2,       p->mean_steps,
         p->would_s, p->would_j, p->would_half2_s2, p->would_half2_j2,
     };
 
+    put_values(o, "past", past, PAST_VALUES);
+}
+
+/* Reference windows out of holds, and holds that are over. */
+static void put_pairs(struct json_out *o, const struct account *a)
+{
+    const struct counterfactual *c = &a->pairs;
+    const double sums[PAIR_VALUES] = {c->t.w, c->t.wd, c->t.wdd,
+                                      c->e.w, c->e.wd, c->e.wdd};
+
     json_out_int(o, "pairs", c->pairs);
     put_values(o, "pair_sums", sums, PAIR_VALUES);
     json_out_int(o, "past_pairs", a->past_pairs);
-    put_values(o, "past", past, PAST_VALUES);
+    put_past(o, &a->past);
+}
+
+/* Regimes of before that were merged into this one. */
+static void put_older(struct json_out *o, const struct account_totals *t)
+{
+    const double sums[OLDER_VALUES] = {t->booked_s, t->search_s, t->search_steps,
+                                       t->visits_s};
+    const double costs[COST_VALUES] = {t->cost_j, t->cost_s, t->visits_cost_j};
+
+    if (t->regimes == 0)
+        return;
+    json_out_object(o, "older");
+    json_out_int(o, "regimes", t->regimes);
+    json_out_int(o, "compared", t->compared);
+    json_out_int(o, "held", t->held);
+    json_out_int(o, "pairs", t->pairs);
+    put_values(o, "sums", sums, OLDER_VALUES);
+    put_values(o, "costs", costs, COST_VALUES);
+    put_past(o, &t->past);
+    json_out_end(o);
 }
 
 static void put_regime(struct json_out *o, const struct account *a)
@@ -96,6 +129,7 @@ static void put_regime(struct json_out *o, const struct account *a)
     put_mean(o, "reference", &a->reference);
     put_mean(o, "hold", &a->hold);
     put_pairs(o, a);
+    put_older(o, &a->older);
     json_out_end(o);
 }
 
@@ -236,11 +270,22 @@ static int get_mean(const struct json_value *v, const char *key, struct account_
     return 0;
 }
 
+static int get_past(const struct json_value *v, struct account_past *ret, uw_error *err)
+{
+    double p[PAST_VALUES] = {0};
+
+    int r = get_values(v, "past", p, PAST_VALUES, err);
+    if (r < 0)
+        return r;
+    *ret = (struct account_past){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]};
+    return 0;
+}
+
 /* None in states of before they were kept. */
 static int get_pairs(const struct json_value *v, struct account *ret, uw_error *err)
 {
     struct counterfactual *c = &ret->pairs;
-    double s[PAIR_VALUES] = {0}, p[PAST_VALUES] = {0};
+    double s[PAIR_VALUES] = {0};
 
     if (!json_get(v, "pairs"))
         return 0;
@@ -252,13 +297,49 @@ static int get_pairs(const struct json_value *v, struct account *ret, uw_error *
     if (r >= 0 && c->pairs > 0 && !(s[0] > 0 && s[3] > 0))
         r = fail(err, -EINVAL, "pairs that weigh nothing");
     if (r >= 0)
-        r = get_values(v, "past", p, PAST_VALUES, err);
+        r = get_past(v, &ret->past, err);
     if (r < 0)
         return r;
     c->t = (struct pair_sums){s[0], s[1], s[2]};
     c->e = (struct pair_sums){s[3], s[4], s[5]};
-    ret->past =
-        (struct account_past){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]};
+    return 0;
+}
+
+/* None where none was merged. */
+static int get_older(const struct json_value *v, struct account_totals *ret,
+                     uw_error *err)
+{
+    const struct json_value *o = json_get(v, "older");
+    struct account_totals t = {0};
+    double s[OLDER_VALUES] = {0}, c[COST_VALUES] = {0};
+
+    if (!o)
+        return 0;
+    int r = get_unsigned(o, "regimes", &t.regimes, err);
+    if (r >= 0)
+        r = get_unsigned(o, "compared", &t.compared, err);
+    if (r >= 0)
+        r = get_unsigned(o, "held", &t.held, err);
+    if (r >= 0 && (t.held > t.compared || t.compared > t.regimes))
+        r = fail(err, -EINVAL, "%u of %u of %u regimes", t.held, t.compared, t.regimes);
+    if (r >= 0)
+        r = get_unsigned(o, "pairs", &t.pairs, err);
+    if (r >= 0)
+        r = get_values(o, "sums", s, OLDER_VALUES, err);
+    if (r >= 0)
+        r = get_signed_values(o, "costs", c, COST_VALUES, err);
+    if (r >= 0)
+        r = get_past(o, &t.past, err);
+    if (r < 0)
+        return fail_in(err, r, "older");
+    t.booked_s = s[0];
+    t.search_s = s[1];
+    t.search_steps = s[2];
+    t.visits_s = s[3];
+    t.cost_j = c[0];
+    t.cost_s = c[1];
+    t.visits_cost_j = c[2];
+    *ret = t;
     return 0;
 }
 
@@ -279,6 +360,8 @@ static int get_regime(const struct json_value *v, struct account *ret, uw_error 
         r = get_mean(v, "hold", &ret->hold, err);
     if (r >= 0)
         r = get_pairs(v, ret, err);
+    if (r >= 0)
+        r = get_older(v, &ret->older, err);
     return r;
 }
 

@@ -29,6 +29,7 @@ struct bench {
     uint32_t cap_mw;
     double done; /* steps */
     bool still;  /* the job makes none */
+    double pace; /* more or fewer of them; 1 */
     struct steps steps;
     uint64_t looked_ns;
     char why[TUNER_TEXT]; /* the last note */
@@ -120,7 +121,7 @@ static void bench_on_note(const char *text, bool important, void *user)
 static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct bench *b = user;
-    double rate = pow(b->cap_mw / 300000.0, 0.3) / STEP_S;
+    double rate = b->pace * pow(b->cap_mw / 300000.0, 0.3) / STEP_S;
     (void)timer;
 
     if (!b->still)
@@ -139,7 +140,7 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
 static int start_work(struct scene *s, uw_error *err)
 {
     static const struct play play = {
-        .workload = "resnet50", .boards = "0", .seconds = 4000};
+        .workload = "resnet50", .boards = "0", .seconds = 8000};
     struct run *r = &s->run[s->n_runs++];
 
     r->scene = s;
@@ -154,7 +155,7 @@ static bool bench_open(struct bench *b, const char *goal)
     static struct board *board;
     uw_error err = {""};
 
-    *b = (struct bench){.cap_mw = 300000, .done = 1};
+    *b = (struct bench){.cap_mw = 300000, .done = 1, .pace = 1};
     steps_init(&b->steps);
     if (!scene_open(&b->s))
         return false;
@@ -359,16 +360,52 @@ static void restless(void)
     bench_close(&b);
 }
 
+/* The job changes more often than regimes are kept apart: what was saved before stays in
+ * the sum.
+ */
+static void many_changes(void)
+{
+    enum { CHANGES = TUNER_REGIMES_MAX + 1 };
+    struct bench b;
+
+    if (bench_open(&b, "edp")) {
+        const struct tuner_report *r = tuner_report(b.tuner);
+        double saved_j = 0, steps = 0;
+        bool grows = true;
+        for (unsigned i = 0; i < 3 * CHANGES && r->changes < CHANGES; i++) {
+            unsigned before = r->changes;
+            hold(&b);
+            pass(&b.s, 90);
+            b.pace = i % 2 ? 1 : 0.7;
+            for (int k = 0; k < 40 && r->changes == before; k++)
+                pass(&b.s, 5);
+            (void)tuner_report(b.tuner);
+            grows = grows && r->saved.steps > steps && r->saved.energy_j > saved_j;
+            steps = r->saved.steps;
+            saved_j = r->saved.energy_j;
+        }
+        hold(&b);
+        pass(&b.s, 60);
+        (void)tuner_report(b.tuner);
+        ok(r->changes == CHANGES && r->n_regimes == TUNER_REGIMES_MAX &&
+               r->account->older.regimes == CHANGES + 1 - TUNER_REGIMES_MAX,
+           "%u changes, %zu regimes and %u older ones", r->changes, r->n_regimes,
+           r->account->older.regimes);
+        ok(grows, "what was saved grows with each, at last to %.0f J", r->saved.energy_j);
+        ok(r->saved.steps > 0.97 * b.done && r->saved.steps <= b.done,
+           "… over all of its steps: %.0f of %.0f", r->saved.steps, b.done);
+    }
+    bench_close(&b);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"stopped", stopped},
-                 {"unmeasured", unmeasured},
-                 {"why", why},
-                 {"gaps", gaps},
-                 {"restless", restless}};
+    } cases[] = {{"stopped", stopped},   {"unmeasured", unmeasured},
+                 {"why", why},           {"gaps", gaps},
+                 {"restless", restless}, {"many_changes", many_changes}};
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)

@@ -147,10 +147,86 @@ static void measured_again(void)
             "holds of before stay as they were compared");
 }
 
+/* Regimes as a job has them, no two alike: some without a reference, some without a hold,
+ * some with pairs.
+ */
+static void make_regimes(struct account *a, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        double x = 1 + 0.1 * i;
+        a[i] = (struct account){.sum = {{10 * x, 11, 1000 * x, 4},
+                                        {5 * x, 6, 450, 3},
+                                        {70 * x, 80, 6000 + 10 * x, 9},
+                                        {3 * x, 3, 300, 1}}};
+        if (i % 4 == 3)
+            continue;
+        account_mean_add(&a[i].reference, x, 100 * x, 0.002, 0.003);
+        account_mean_add(&a[i].reference, 1.01 * x, 101 * x, 0.002, 0.003);
+        if (i % 4 == 2)
+            continue;
+        account_mean_add(&a[i].hold, 1.1 * x, 80 * x, 0.001, 0.001);
+        if (i % 4 == 1)
+            continue;
+        counterfactual_on_reference(&a[i].pairs, x, 100 * x, 0.003, 0.004);
+        (void)counterfactual_on_hold(&a[i].pairs, 1.1 * x, 80 * x, 0.002, 0.002);
+        account_hold_anew(&a[i]);
+        a[i].sum[STRETCH_HOLD] = (struct account_sum){20, 25, 1700, 2};
+        account_mean_add(&a[i].hold, 1.2 * x, 85 * x, 0.001, 0.001);
+    }
+}
+
+static void is_like(double got, double want, const char *what)
+{
+    is_near(got, want, 1e-12 * fabs(want), "… %s: %g", what, want);
+}
+
+/* A job that changes more often than there is room for. */
+static void merged(void)
+{
+    enum { REGIMES = 9 };
+    struct account a[REGIMES];
+    struct account_saved want, is;
+    double booked_s = 0, is_s = 0;
+
+    make_regimes(a, REGIMES);
+    account_saved(a, REGIMES, &want);
+    for (size_t i = 0; i < REGIMES; i++)
+        booked_s += account_time_s(&a[i]);
+    for (size_t n = REGIMES; n > 2; n--)
+        account_merge(a, n);
+    account_saved(a, 2, &is);
+    ok(want.known && is.known && want.cost_known && is.cost_known &&
+           is.pairs == want.pairs && want.pairs == 3,
+       "nine regimes in the room of two, three pairs with them");
+    ok(a[0].older.regimes == 7 && a[0].older.compared == 6 && a[0].older.held == 4 &&
+           a[1].older.regimes == 0,
+       "… seven of them older ones");
+    is_like(is.steps, want.steps, "steps");
+    is_like(is.energy_j, want.energy_j, "J saved");
+    is_like(is.half_j, want.half_j, "J of them not known");
+    is_like(is.fraction, want.fraction, "as a part");
+    is_like(is.slowdown, want.slowdown, "slowdown");
+    is_like(is.slowdown_half, want.slowdown_half, "± that");
+    is_like(is.search_s, want.search_s, "s of search");
+    is_like(is.search_steps, want.search_steps, "steps of it");
+    is_like(is.cost_j, want.cost_j, "J for it");
+    is_like(is.cost_s, want.cost_s, "s for it");
+    is_like(is.visits_s, want.visits_s, "s of visits");
+    is_like(is.visits_cost_j, want.visits_cost_j, "J for them");
+    for (size_t i = 0; i < 2; i++)
+        is_s += account_time_s(&a[i]);
+    is_like(is_s, booked_s, "s booked");
+
+    a[1].sum[STRETCH_HOLD].energy_j += 100;
+    account_saved(a, 2, &is);
+    is_near(is.energy_j, want.energy_j - 100, 1e-6, "the last one goes on");
+}
+
 int main(void)
 {
     stretches();
     saved();
     measured_again();
+    merged();
     return done();
 }

@@ -6,9 +6,11 @@
 #include "node/tuning-inside.h"
 #include "tap.h"
 
+enum { REGIMES = 2 };
+
 static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *caps)
 {
-    for (size_t i = 0; i < 2; i++) {
+    for (size_t i = 0; i < REGIMES + 1; i++) {
         a[i] = (struct account){.sum = {{40, 20.25, 9000.5, 12},
                                         {80, 41, 16000, 3},
                                         {900.5, 470, 190000, 7}}};
@@ -24,6 +26,7 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
         (void)counterfactual_on_hold(&a[i].pairs, 0.52, 200, 0.002, 0.002);
         account_mean_add(&a[i].hold, 0.52, 200, 0.002, 0.002);
     }
+    account_merge(a, REGIMES + 1);
     for (size_t i = 0; i < 3; i++) {
         caps[i].cap_mw = 300000 - (uint32_t)i * 50000;
         account_mean_add(&caps[i].mean, 0.5 + 0.01 * (double)i, 225, 0.003, 0.004);
@@ -38,7 +41,7 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
         .changes = 1,
         .stalls = 2,
         .account = a,
-        .n_regimes = 2,
+        .n_regimes = REGIMES,
         .cap = caps,
         .n_caps = 3,
         .visits = {.share = 0.005, .spent_s = 42.5, .last_s = 14.25, .n = 3},
@@ -49,7 +52,7 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
 static void there_and_back(bool search)
 {
     static struct tuning_memory m, got;
-    struct account a[2];
+    struct account a[REGIMES + 1];
     struct tuner_cap caps[3] = {{0}};
     struct tuner_report report;
     struct cap_class cls = {0.88, 0.55, 0.01}, got_cls = {0};
@@ -92,14 +95,22 @@ static void there_and_back(bool search)
                got.cap[i].mean.sum_wt == caps[i].mean.sum_wt &&
                got.cap[i].mean.sum_we2 == caps[i].mean.sum_we2;
     ok(same, "each cap, to the last bit");
-    account_saved(a, 2, &want);
+    account_saved(a, REGIMES, &want);
     account_saved(got.known.regime, got.known.n_regimes, &is);
     ok(want.known && is.known && want.energy_j == is.energy_j &&
            want.half_j == is.half_j && want.slowdown == is.slowdown &&
-           want.cost_j == is.cost_j && want.pairs == 4 && is.pairs == 4 &&
-           want.visits_s == is.visits_s,
+           want.cost_j == is.cost_j && want.pairs == 6 && is.pairs == 6 &&
+           want.visits_s == is.visits_s && want.search_steps == is.search_steps &&
+           want.visits_cost_j == is.visits_cost_j,
        "what was saved: %g J", is.energy_j);
+    ok(got.regime[0].older.regimes == 1 && got.regime[0].older.held == 1 &&
+           account_time_s(&got.regime[0]) == account_time_s(&a[0]) &&
+           got.regime[1].older.regimes == 0,
+       "… a regime in it that was merged");
 }
+
+#define NOTHING "{\"0\":0,\"1\":0,\"2\":0,\"3\":0}"
+#define NO_MEAN "{\"windows\":0,\"sums\":{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0}}"
 
 static void refused(void)
 {
@@ -120,6 +131,13 @@ static void refused(void)
          "\"stalls\":0,\"boards\":[],\"regimes\":[],\"caps\":[{\"cap_mw\":1,\"mean\":"
          "{\"windows\":1,\"sums\":{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0}}}]}",
          "weigh nothing"},
+        {"{\"underwatt_tuning\":1,\"cap_mw\":200000,\"cap_percent\":0,\"held_mw\":0,"
+         "\"reference_mw\":0,\"demand_w\":0,\"peak_w\":0,\"windows\":0,\"changes\":0,"
+         "\"stalls\":0,\"boards\":[],\"caps\":[],\"regimes\":[{"
+         "\"reference_steps\":" NOTHING ",\"search_steps\":" NOTHING
+         ",\"hold_steps\":" NOTHING ",\"reference\":" NO_MEAN ",\"hold\":" NO_MEAN
+         ",\"older\":{\"regimes\":1,\"compared\":2,\"held\":0}}]}",
+         "older: 0 of 2 of 1 regimes"},
     };
     static struct tuning_memory m;
 
