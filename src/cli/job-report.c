@@ -18,8 +18,19 @@ static double percent_of(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
+/* "stuck" alone explains nothing. */
+static void print_whys(uint32_t whys, FILE *to)
+{
+    char name[32];
+
+    for (const char *words; (words = meter_why_words(whys)); whys &= whys - 1)
+        (void)fprintf(to, "         %s: %s\n",
+                      meter_why_text(whys & ~(whys - 1), name, sizeof name), words);
+}
+
 static void print_boards(const struct session_result *r, FILE *to)
 {
+    uint32_t whys = 0;
     char why[160];
 
     for (size_t i = 0; i < r->n; i++) {
@@ -31,7 +42,9 @@ static void print_boards(const struct session_result *r, FILE *to)
                       percent_of(b->energy.half_j, b->energy.energy_j), b->energy.power_w,
                       meter_method_name(b->energy.method), b->energy.why ? "; " : "",
                       meter_why_text(b->energy.why, why, sizeof why));
+        whys |= b->energy.why;
     }
+    print_whys(whys, to);
 }
 
 static void print_saved(const struct tuner_report *t, FILE *to)

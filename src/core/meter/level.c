@@ -107,20 +107,43 @@ const char *meter_method_name(enum meter_method method)
     return (unsigned)method < n_elements(names) ? names[method] : "unknown";
 }
 
+/* By number of the flag. */
+static const struct {
+    const char *name, *words;
+} why_words[] = {
+    {"aliasing",
+     "the load repeats in step with the sensor: it may have missed parts of it"},
+    {"gap", "for a while the board was not read"},
+    {"reset", "the energy counter began anew: power readings stand in for that time"},
+    {"stuck",
+     "the counter or the reading stood still, the board did not: estimated then"},
+    {"short", "the time is short against the sensor's period"},
+    {"early", "the sensor had not told the end yet: it is estimated"},
+    {"unproved", "the energy counter did not prove itself: power readings were used"},
+    {"irregular", "the sensor looks part of the time, at a load without a period"},
+    {"coarse", "an end lies so far back that little is kept of it"},
+};
+
 const char *meter_why_text(uint32_t why, char *ret, size_t size)
 {
-    static const char *const names[] = {"aliasing", "gap",       "reset",
-                                        "stuck",    "short",     "early",
-                                        "unproved", "irregular", "coarse"};
     size_t used = 0;
 
     if (size)
         ret[0] = '\0';
-    for (size_t i = 0; i < n_elements(names); i++) {
+    for (size_t i = 0; i < n_elements(why_words); i++) {
         if (!(why & 1u << i) || used >= size)
             continue;
-        int n = snprintf(ret + used, size - used, "%s%s", used ? ", " : "", names[i]);
+        int n = snprintf(ret + used, size - used, "%s%s", used ? ", " : "",
+                         why_words[i].name);
         used += n > 0 ? (size_t)n : 0;
     }
     return ret;
+}
+
+const char *meter_why_words(uint32_t why)
+{
+    for (size_t i = 0; i < n_elements(why_words); i++)
+        if (why & 1u << i)
+            return why_words[i].words;
+    return NULL;
 }

@@ -159,6 +159,8 @@ enum meter_why {
 };
 /* "aliasing, gap": names of the flags, comma between; "" for none.  Returns ret. */
 const char *meter_why_text(uint32_t why, char *ret, size_t size);
+/* What the lowest of these flags means, for people; NULL: there is none. */
+const char *meter_why_words(uint32_t why);
 
 struct meter_result {
     double energy_j;

@@ -372,6 +372,13 @@ static void test_model(void)
     is_str(meter_why_text(METER_WHY_GAP | METER_WHY_STUCK, text, sizeof text),
            "gap, stuck", "flags by name");
     is_str(meter_why_text(0, text, sizeof text), "", "no flags");
+    for (uint32_t why = METER_WHY_ALIAS; why <= METER_WHY_COARSE; why <<= 1)
+        ok(meter_why_words(why) && strlen(meter_why_words(why)) < 78 &&
+               meter_why_text(why, text, sizeof text)[0],
+           "%s: %s", text, meter_why_words(why));
+    ok(strstr(meter_why_words(METER_WHY_STUCK | METER_WHY_COARSE), "stood still"),
+       "of two the lower one's words");
+    ok(!meter_why_words(0) && !meter_why_words(METER_WHY_COARSE << 1), "no other flag");
 }
 
 /* A short history says the same of what lies within it, forgets the rest, and keeps

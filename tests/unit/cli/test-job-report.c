@@ -1,0 +1,70 @@
+/* What `measure` and `run` print at their end. */
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "cli/job-run.h"
+#include "gpu/gpu.h"
+#include "tap.h"
+
+/* The report of a job on boards whose figures have these reasons. */
+static char *report_of(uint32_t first, uint32_t second)
+{
+    static const struct gpu_info info[] = {{.index = 0, .name = "one"},
+                                           {.index = 1, .name = "two"}};
+    const struct cmd cmd = {.name = "measure"};
+    const struct job_run run = {.cmd = &cmd};
+    struct meter_result figure = {
+        .energy_j = 1000, .power_w = 100, .half_j = 20, .method = METER_COUNTER};
+    struct session_board board[] = {{&info[0], true, figure}, {&info[1], true, figure}};
+    struct session_result result = {.measured = true,
+                                    .time_s = 10,
+                                    .energy_j = 2000,
+                                    .half_j = 28,
+                                    .power_w = 200,
+                                    .n = 2,
+                                    .n_used = 2,
+                                    .board = board};
+    char *text = NULL;
+    size_t size = 0;
+
+    board[0].energy.why = first;
+    board[1].energy.why = second;
+    FILE *to = open_memstream(&text, &size);
+    if (!to)
+        return NULL;
+    job_report_text(&run, &result, to);
+    return fclose(to) == 0 ? text : NULL;
+}
+
+static unsigned times(const char *text, const char *word)
+{
+    unsigned n = 0;
+
+    for (const char *at = text; (at = strstr(at, word)); at += strlen(word))
+        n++;
+    return n;
+}
+
+/* A word like "stuck" is explained, once, where it stands. */
+static void reasons(void)
+{
+    auto_(mem_free) char *none = report_of(0, 0);
+    auto_(mem_free) char *both =
+        report_of(METER_WHY_STUCK, METER_WHY_STUCK | METER_WHY_COARSE);
+
+    if (!ok(none && both, "reports"))
+        return;
+    ok(times(none, "(counter)\n") == 2 && !strchr(none, ';') && !strstr(none, ": "),
+       "no reason, none explained");
+    ok(strstr(both, "(counter; stuck)\n") && strstr(both, "(counter; stuck, coarse)\n"),
+       "each board's reasons");
+    ok(times(both, "\n         stuck: the counter or the reading stood still") == 1 &&
+           times(both, "\n         coarse: an end") == 1,
+       "each of them in plain words, once");
+}
+
+int main(void)
+{
+    reasons();
+    return done();
+}
