@@ -166,7 +166,7 @@ static void put_job(const struct json_value *job, const struct json_value *gpus,
 {
     char boards[64], name[200];
     struct figure time = time_of(take_number(job, "time_s"));
-    struct figure energy = figure_joules(take_number(job, "energy_j"));
+    struct figure energy = figure_joules(take_energy(job));
     struct figure cap = {"-"};
     struct figure saved = saved_of(json_get(json_get(job, "search"), "saved"));
 

@@ -17,6 +17,13 @@ double take_mw(const struct json_value *v, const char *key)
     return take_number(v, key) * 1e-3;
 }
 
+double take_energy(const struct json_value *job)
+{
+    double j = take_number(job, "energy_j");
+
+    return j > 0 || !isnan(take_number(job, "half_j")) ? j : (double)NAN;
+}
+
 uint64_t take_u64(const struct json_value *v, const char *key)
 {
     uint64_t got = 0;

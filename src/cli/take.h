@@ -11,6 +11,8 @@
 double take_number(const struct json_value *v, const char *key); /* NaN unknown */
 /* A limit of the API, mW, in W; NaN unknown. */
 double take_mw(const struct json_value *v, const char *key);
+/* A job's joules; NaN unknown, as long as nothing of it is booked. */
+double take_energy(const struct json_value *job);
 uint64_t take_u64(const struct json_value *v, const char *key); /* 0 unknown */
 bool take_bool(const struct json_value *v, const char *key);    /* false unknown */
 /* Borrowed; "" unknown. */

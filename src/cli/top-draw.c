@@ -203,7 +203,8 @@ static int compare(const struct top *t, const struct top_job *a, const struct to
 
     switch (t->sort) {
     case TOP_SORT_ENERGY:
-        x = b->energy_j, y = a->energy_j;
+        x = isnan(b->energy_j) ? -1 : b->energy_j;
+        y = isnan(a->energy_j) ? -1 : a->energy_j;
         break;
     case TOP_SORT_SAVED:
         x = isnan(b->saved) ? -9 : b->saved, y = isnan(a->saved) ? -9 : a->saved;

@@ -127,7 +127,7 @@ static void take_job(struct top_job *j, const struct json_value *v)
     j->cap_w = take_mw(search, "cap_mw");
     j->saved = take_number(saved, "fraction");
     j->saved_half = take_number(saved, "fraction_half");
-    j->energy_j = take_number(v, "energy_j");
+    j->energy_j = take_energy(v);
     j->time_s = take_number(v, "time_s");
 }
 

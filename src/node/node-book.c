@@ -81,6 +81,7 @@ void node_book_job(struct node *node, uint64_t id, struct view_job *ret)
 {
     const struct book_job *b = book_job(node->book, id);
     const struct node_job_rec *rec = node_job_rec(node, id);
+    bool known = b || (rec && rec->before_j > 0);
     double half2 = 0;
 
     ret->settled = ret->job->ended_ns && book_settled(node->book, id);
@@ -92,5 +93,5 @@ void node_book_job(struct node *node, uint64_t id, struct view_job *ret)
         ret->energy_j += rec->before_j;
         half2 += rec->before_half_j * rec->before_half_j;
     }
-    ret->half_j = (struct view_value){.known = b != NULL, .v = sqrt(half2)};
+    ret->half_j = (struct view_value){.known = known, .v = sqrt(half2)};
 }

@@ -124,6 +124,42 @@ static void waiting(void)
     close_scene();
 }
 
+/* Anna's training, registered with a search; its number. */
+static uint64_t begin_search(void)
+{
+    for (int i = 0; i < 40 && !r.run[0].job; i++) {
+        end_run(&r, &r.run[0]);
+        begin_run(&r, &r.run[0]);
+    }
+    return r.run[0].job;
+}
+
+/* What the ledger has of a job is shown by the next daemon's first look. */
+static void energy(void)
+{
+    open_scene("the energy of a job that is taken over");
+    begin_life(&r);
+    uint64_t job = begin_search();
+    pass(&r, 64);
+    const struct view_job *j = node_look(r.node)->job;
+    double before_j = j->energy_j, time_s = j->time_s;
+    ok(j->job->id == job && before_j > 5000 && j->half_j.known, "%.0f J in %.0f s",
+       before_j, time_s);
+    kill_node(&r);
+    begin_life(&r);
+    j = node_look(r.node)->job;
+    ok(j->job->id == job && j->time_s < time_s + 1, "another daemon has it");
+    ok(j->energy_j <= before_j && j->energy_j > before_j - 300 * INTERVAL_S,
+       "… shows its energy at once, less the last interval's at the most: %.0f J",
+       j->energy_j);
+    ok(j->half_j.known && j->half_j.v > 0, "… and its interval: ± %.0f J", j->half_j.v);
+    before_j = j->energy_j;
+    pass(&r, 30);
+    j = node_look(r.node)->job;
+    ok(j->energy_j > before_j + 2000, "… and goes on from there: %.0f J", j->energy_j);
+    close_scene();
+}
+
 /* A job whose page died with its client: the cap that was found is held blind for a
  * while, no longer.
  */
@@ -131,11 +167,7 @@ static void blind(void)
 {
     open_scene("daemon and client die, the job lives");
     begin_life(&r);
-    for (int i = 0; i < 40 && !r.run[0].job; i++) {
-        end_run(&r, &r.run[0]);
-        begin_run(&r, &r.run[0]);
-    }
-    uint64_t job = r.run[0].job;
+    uint64_t job = begin_search();
     const struct node_view *v = node_look(r.node);
     size_t at = v->n_jobs && v->job[0].job->boards & 1 ? 0 : 1;
     for (int i = 0; i < 400 && !strstr(node_look(r.node)->job[0].search.state, "holds");
@@ -168,5 +200,6 @@ int main(void)
     foreign();
     waiting();
     blind();
+    energy();
     return done();
 }

@@ -92,7 +92,7 @@ static const char jobs_answer[] =
     " \"cap_mw\": 270000, \"saved\": {\"fraction\": 0.225, \"fraction_half\": 0.011,"
     " \"slowdown\": 1.041}}},"
     "{\"id\": 12345, \"user\": null, \"uid\": 1002, \"gpus\": [2], \"running\": true,"
-    " \"time_s\": 40000, \"energy_j\": null, \"search\": null},"
+    " \"time_s\": 40000, \"energy_j\": 0, \"half_j\": null, \"search\": null},"
     "{\"id\": 3, \"user\": \"bob\", \"uid\": 8, \"name\": \"x\", \"gpus\": [],"
     " \"running\": false, \"time_s\": 9, \"energy_j\": 5, \"steps\": 1, \"search\": "
     "null}]}";

@@ -287,7 +287,8 @@ static void test_answers(void)
         "150000, \"saved\": {\"fraction\": 0.2, \"fraction_half\": 0.01}}, \"energy_j\": "
         "5}, "
         "{\"id\": 3, \"running\": false}, {\"id\": 5, \"running\": true, \"uid\": 1001, "
-        "\"source\": \"found\", \"search\": null, \"gpus\": []}]}";
+        "\"source\": \"found\", \"search\": null, \"gpus\": [], \"energy_j\": 0, "
+        "\"half_j\": null}]}";
     static const char claims[] =
         "{\"uuid\": \"GPU-a\", \"claims\": [{\"kind\": \"hard\", \"who\": \"budget\", "
         "\"why\": "
@@ -309,6 +310,8 @@ static void test_answers(void)
     ok(top_take_gpus(&t, json_root(g), &err) == 0, "the same board again");
     is_near(t.board[0].history_w[0], 99.5, 1e-9, "keeps its history");
     take_jobs_and_claims(json_root(j), json_root(c));
+    ok(t.n_jobs == 2 && t.job[0].energy_j == 5 && isnan(t.job[1].energy_j),
+       "a job of which nothing is booked has no energy that is known, not 0 J");
     struct top before = t;
     ok(top_take_gpus(&t, json_root(j), &err) == -EINVAL &&
            top_take_jobs(&t, json_root(g), &err) == -EINVAL &&
