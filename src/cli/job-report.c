@@ -121,6 +121,18 @@ static void print_memory(const struct tuner_report *t, FILE *to)
                       t->earlier_job);
 }
 
+static void print_held(const struct tuner_report *t, FILE *to)
+{
+    if (t->holding)
+        (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
+                      w_of_mw(t->original_mw), t->why);
+    else
+        (void)fprintf(to, "  cap    none was settled on before the job ended\n");
+    if (t->holding && t->lock_mhz)
+        (void)fprintf(to, "  clock  locked to %" PRIu32 " MHz at last, %s\n", t->lock_mhz,
+                      t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");
+}
+
 static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
@@ -132,11 +144,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
     print_progress(j, r, to);
     if (r->launches[0])
         (void)fprintf(to, "  count  %s\n", r->launches);
-    if (t->holding)
-        (void)fprintf(to, "  cap    %.0f W of %.0f W: %s\n", w_of_mw(t->held_mw),
-                      w_of_mw(t->original_mw), t->why);
-    else
-        (void)fprintf(to, "  cap    none was settled on before the job ended\n");
+    print_held(t, to);
     if (t->reference_mw && t->reference_mw + MW_PER_W <= t->original_mw)
         (void)fprintf(to,
                       "  from   %.0f W, not the original: others' claims allowed no more "
@@ -294,6 +302,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
         json_out_int(o, "held_mw", t->held_mw);
     else
         json_out_null(o, "held_mw");
+    json_out_int(o, "lock_mhz", t->lock_mhz);
     json_out_text(o, "why", t->why);
     tuner_progress_json(t, o);
     tuner_caps_json(t, o);

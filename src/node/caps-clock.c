@@ -351,12 +351,15 @@ void caps_clock_sample(struct caps_board *b, const struct gpu_sample *sample)
 {
     struct caps_clock *k = &b->clock;
 
-    if (!k->locked_mhz || k->asking || k->given_up || !(sample->has & GPU_HAS_CLOCKS) ||
-        !(sample->has & GPU_HAS_UTIL) || sample->util_gpu < BUSY_PERCENT ||
+    if (!(sample->has & GPU_HAS_CLOCKS) || !(sample->has & GPU_HAS_UTIL) ||
+        sample->util_gpu < BUSY_PERCENT)
+        return;
+    k->seen_mhz = sample->sm_mhz;
+    k->seen_ns = sample->at_ns;
+    if (!k->locked_mhz || k->asking || k->given_up ||
         sample->began_ns < k->settled_ns + SETTLE_NS)
         return;
     k->bad = clock_is_obeyed(k->locked_mhz, sample->sm_mhz) ? 0 : k->bad + 1;
-    k->seen_mhz = sample->sm_mhz;
     if (k->bad >= SEEN_BAD)
         give_up(b, sample->sm_mhz);
 }
@@ -371,6 +374,8 @@ void caps_clock_look(const struct caps_board *b, struct caps_clock_view *ret)
                                     .bounds = k->bounds,
                                     .verdict = k->verdict,
                                     .locked_mhz = k->locked_mhz,
+                                    .seen_mhz = k->seen_mhz,
+                                    .seen_ns = k->seen_ns,
                                     .ramping = walks && !ramp_arrived(&k->ramp),
                                     .failed = k->failed || k->given_up,
                                     .given_up = k->given_up,

@@ -37,12 +37,14 @@ struct caps_clock {
     uint32_t asked_mhz;  /* of the actuator last; 0: no lock */
     uint32_t locked_mhz; /* its word */
     uint32_t told_mhz;   /* of the last event CLOCK */
-    uint32_t seen_mhz;
-    bool asking;   /* its answer is due */
-    bool failed;   /* the last one, until retry_ns */
-    bool given_up; /* not obeyed: not asked for again until the claims change */
-    bool too_low;  /* the lock in force is lower than what is wanted, which was refused:
-                    * it is given back */
+    uint32_t seen_mhz;   /* last seen while the board was at work … */
+    uint64_t seen_ns;    /* … then; 0: never */
+    bool watched;        /* somebody asks for it */
+    bool asking;         /* its answer is due */
+    bool failed;         /* the last one, until retry_ns */
+    bool given_up;       /* not obeyed: not asked for again until the claims change */
+    bool too_low; /* the lock in force is lower than what is wanted, which was refused:
+                   * it is given back */
     enum actuator_result failed_with;
     unsigned attempts, bad;
     uint64_t retry_ns, asked_ns, settled_ns;

@@ -352,7 +352,16 @@ void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample)
 
 bool caps_watches_clock(const struct caps *c, size_t board)
 {
-    return board < c->n && c->board[board].clock.locked_mhz;
+    if (board >= c->n)
+        return false;
+    const struct caps_clock *k = &c->board[board].clock;
+    return k->locked_mhz || k->watched;
+}
+
+void caps_watch_clock(struct caps *c, size_t board, bool watch)
+{
+    if (board < c->n)
+        c->board[board].clock.watched = watch;
 }
 
 /* ---- letting go ---- */

@@ -144,8 +144,11 @@ void caps_work(struct caps *c, size_t board, const struct caps_work *work);
  */
 void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample);
 
-/* A lock is there: does the board obey?  Its clock is wanted with the limits. */
+/* A lock is there (does the board obey?), or somebody asks: its clock is wanted with the
+ * limits.
+ */
 bool caps_watches_clock(const struct caps *c, size_t board);
+void caps_watch_clock(struct caps *c, size_t board, bool watch);
 
 /* Let go of a board so that it can be reset; original back first.  fn (may be NULL) is
  * called once, later, when it is let go (r < 0: it is out of our hands, but the original
@@ -171,6 +174,8 @@ struct caps_clock_view {
     struct clock_bounds bounds;
     struct clock_verdict verdict;
     uint32_t locked_mhz; /* by us, the actuator's word; 0: not */
+    uint32_t seen_mhz; /* last seen while the board was at work, where it is watched … */
+    uint64_t seen_ns;  /* … then; 0: never */
     bool ramping;
     bool failed;   /* not locked as it should be: text */
     bool given_up; /* … as the board did not obey */

@@ -83,6 +83,7 @@ static const struct key keys[] = {
     {"jobs.phases", BOOL, AT(jobs.phases), 0, 0, RESTART, NULL},
     {"search.found_jobs", GOAL, AT(search), 0, 0, LIVE, NULL},
     {"search.slack", PERCENT, AT(slack), 0, 5, RESTART, NULL},
+    {"search.clocks", BOOL, AT(search_clocks), 0, 0, RESTART, NULL},
     {"search.history", DURATION, AT(history_ns), 0, 10 * YEAR_S, LIVE, NULL},
     {"search.looks", COUNT, AT(looks), 0, LOOKS_MAX, RESTART, NULL},
     {"search.reference_share", PERCENT, AT(reference_share), 0, 5, RESTART, NULL},

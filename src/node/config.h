@@ -118,6 +118,7 @@ struct node_config {
     struct config_search search;
     double
         slack; /* time a job may lose so that boards that wait get fewer watts; 0: off */
+    bool search_clocks;     /* a held cap is compared with locks of the SM clock */
     uint64_t history_ns;    /* what searches measured is kept; 0: not at all */
     uint64_t looks;         /* out of a hold into gaps of the curve; 0: none */
     double reference_share; /* of a job's time, to measure what is saved; 0: none */

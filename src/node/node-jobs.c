@@ -294,6 +294,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
             node->config.reference_share > 0 ? node->config.reference_share : -1,
         .looks = node->config.looks ? (int)node->config.looks : -1,
         .slack = node->config.slack,
+        .clocks = node->config.search_clocks,
         .save = on_save,
         .earlier = node_history_earlier,
         .learnt = node_history_learnt,

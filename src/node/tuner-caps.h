@@ -29,6 +29,12 @@ struct tuner_caps {
     int (*release)(void *caps, size_t board, actuator_reply_fn fn, void *user);
     /* Every board was last seen at its original limit. */
     bool (*back)(void *caps);
+    /* The SM clock of a board at most mhz from now on (0: no lock of ours); what came of
+     * it, and what clock is seen, is looked at.  NULL: there are no locks.
+     */
+    int (*clock)(void *caps, size_t board, uint32_t mhz, uw_error *err);
+    void (*clock_watch)(void *caps, size_t board, bool watch);
+    void (*clock_look)(void *caps, size_t board, struct caps_clock_view *ret);
     /* A cap asked for by name is walked down by who is behind this table: the tuner
      * asks for it once.
      */

@@ -18,10 +18,12 @@ enum {
 
 enum ask_kind { ASK_SET, ASK_HOLD, ASK_RELEASE };
 
-struct slot {    /* a board */
-    size_t at;   /* its place in the set of caps */
-    uint64_t id; /* of our claim; 0: none stands */
-    bool told;   /* that it was yielded or released */
+struct slot {          /* a board */
+    size_t at;         /* its place in the set of caps */
+    uint64_t id;       /* of our claim; 0: none stands */
+    uint64_t clock_id; /* same, on its clock */
+    bool watched;      /* its clock is */
+    bool told;         /* that it was yielded or released */
 };
 
 struct claims_ask {
@@ -385,6 +387,56 @@ static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *
     return caps_claim(c->o.caps, s->at, &claim, &s->id, err);
 }
 
+static int claims_clock(void *caps, size_t board, uint32_t mhz, uw_error *err)
+{
+    struct tuner_claims *c = caps;
+    struct slot *s = &c->slot[board];
+
+    if (mhz == 0) {
+        uint64_t id = s->clock_id;
+        s->clock_id = 0;
+        return id ? caps_withdraw(c->o.caps, s->at, id, err) : 0;
+    }
+    struct claim claim = {
+        .id = s->clock_id,
+        .kind = CLAIM_SOFT,
+        .mhz = mhz,
+        .made_ns = loop_now_ns(c->o.loop),
+        .until_ns = CLAIM_FOREVER,
+        .uid = c->o.uid,
+        .job = c->o.job,
+        .walked = true,
+    };
+    memcpy(claim.who, c->who, sizeof claim.who);
+    memcpy(claim.why, c->why, sizeof claim.why);
+    return caps_claim(c->o.caps, s->at, &claim, &s->clock_id, err);
+}
+
+static void claims_clock_watch(void *caps, size_t board, bool watch)
+{
+    struct tuner_claims *c = caps;
+
+    c->slot[board].watched = watch;
+    caps_watch_clock(c->o.caps, c->slot[board].at, watch);
+}
+
+static void claims_clock_look(void *caps, size_t board, struct caps_clock_view *ret)
+{
+    const struct tuner_claims *c = caps;
+    struct caps_view v;
+
+    caps_look(c->o.caps, c->slot[board].at, &v);
+    *ret = v.clock;
+}
+
+/* Nothing of ours on its clock any more. */
+static void leave_clock(struct tuner_claims *c, size_t board)
+{
+    (void)claims_clock(c, board, 0, NULL);
+    if (c->slot[board].watched)
+        claims_clock_watch(c, board, false);
+}
+
 static int ask(struct tuner_claims *c, enum ask_kind kind, size_t board, uint32_t mw,
                actuator_reply_fn fn, void *user)
 {
@@ -425,6 +477,7 @@ static int claims_hold(void *caps, size_t board, actuator_reply_fn fn, void *use
 
 static int claims_release(void *caps, size_t board, actuator_reply_fn fn, void *user)
 {
+    leave_clock(caps, board);
     return ask(caps, ASK_RELEASE, board, 0, fn, user);
 }
 
@@ -445,7 +498,12 @@ static bool claims_back(void *caps)
 #define COMMON \
     .set = claims_set, .hold = claims_hold, .release = claims_release, .back = claims_back
 
-const struct tuner_caps tuner_claims_caps = {COMMON};
+const struct tuner_caps tuner_claims_caps = {
+    COMMON,
+    .clock = claims_clock,
+    .clock_watch = claims_clock_watch,
+    .clock_look = claims_clock_look,
+};
 const struct tuner_caps tuner_named_caps = {COMMON, .walks = true};
 
 /* ---- life ---- */
@@ -476,8 +534,10 @@ void tuner_claims_free(struct tuner_claims *c)
 {
     if (!c)
         return;
-    for (size_t i = 0; c->timer && i < c->o.n; i++)
+    for (size_t i = 0; c->timer && i < c->o.n; i++) {
+        leave_clock(c, i);
         (void)state_claim(c, i, 0, NULL);
+    }
     while (c->asks) {
         struct claims_ask *a = c->asks;
         c->asks = a->next;

@@ -94,6 +94,7 @@ int tuner_halt(struct tuner *t, uint64_t now)
     if (t->state == TUNER_ENERGY) /* told later, it would count as the original's */
         t->state = TUNER_WALK;
     tuner_turn(t, STRETCH_SEARCH);
+    tuner_lock_off(t);
     ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, now);
     return tuner_command(t, t->report.original_mw);
 }

@@ -6,6 +6,7 @@
 
 #include "core/cap/ramp.h"
 #include "core/optimum/change.h"
+#include "core/optimum/lock.h"
 #include "core/progress/window.h"
 #include "core/slack/slack.h"
 #include "node/tuner.h"
@@ -27,6 +28,23 @@ struct tuner_slack {
     uint32_t held_mw;      /* the cap of all boards that it began at */
     uint32_t cap_mw[BOARDS_MAX];
     uint32_t from_mw[BOARDS_MAX]; /* on the way down: from here */
+};
+
+/* Locks of the SM clock, in the held cap's place or beside it (tuner-lock.c). */
+struct tuner_lock {
+    struct lock *machine; /* NULL: none under way */
+    uint32_t out_mw;      /* not tried again where this cap is held; 0: none */
+    uint32_t held_mw;     /* the cap that it began at */
+    struct ramp ramp;     /* of the lock, in MHz */
+    double rate_mhz_s;
+    uint32_t asked_mhz; /* last; 0: no lock */
+    uint64_t asked_ns;  /* … then; 0: it is in force */
+    bool rises;         /* a higher cap waits until the lock is in force */
+    bool watched;
+    uint64_t seen_ns[BOARDS_MAX]; /* the last that was counted */
+    double seen_sum;              /* of the clocks seen in the window under way, … */
+    unsigned seen_n;
+    uint32_t seen_most_mhz;
 };
 
 /* So many launches stand for a step (tuner-rate.c). */
@@ -57,6 +75,7 @@ struct tuner {
     uint32_t ceiling_mw;         /* highest that others allow now; UINT32_MAX: any */
     uint32_t got_mw[BOARDS_MAX]; /* each board's, last read back */
     struct tuner_slack slack;
+    struct tuner_lock lock;
     unsigned pending; /* sets under way */
     bool refused;     /* one of them failed */
     bool stopped;     /* the job is: the originals are in force */
@@ -173,6 +192,30 @@ bool tuner_slack_measures(const struct tuner *t);
 /* The job made no progress.  True: boards had different caps; they will not. */
 bool tuner_slack_stall(struct tuner *t);
 void tuner_slack_end(struct tuner *t);
+
+/* ---- tuner-lock.c ---- */
+
+/* As tuner_slack_on_window(): to another cap, another lock, or both. */
+int tuner_lock_on_window(struct tuner *t, const struct search_window *w, bool *ret_moved);
+/* Where the ramp has to go for the tuner's step, which without locks is at mw. */
+uint32_t tuner_lock_target(struct tuner *t, uint32_t mw);
+/* The cap is where it should be; the lock is not yet.  It is walked to, or given back;
+ * *ret_r < 0: that failed.
+ */
+bool tuner_lock_walks(struct tuner *t, uint64_t now, int *ret_r);
+/* What the boards' clocks show now. */
+void tuner_lock_see(struct tuner *t);
+/* A lock is there, or a cap that only comes with one. */
+bool tuner_lock_moved(const struct tuner *t);
+/* A look at the reference cap, or into a gap, would be in its way. */
+bool tuner_lock_measures(const struct tuner *t);
+/* The job made no progress.  True: there was a lock; there is none now. */
+bool tuner_lock_stall(struct tuner *t);
+/* No lock for now; it comes back with its hold. */
+void tuner_lock_off(struct tuner *t);
+void tuner_lock_end(struct tuner *t);
+/* What was tried before tells nothing any more. */
+void tuner_lock_forget(struct tuner *t);
 
 /* ---- tuner-windows.c ---- */
 

@@ -143,6 +143,7 @@ void tuner_new_regime(struct tuner *t)
     t->report.looks.n = 0;
     t->report.looks.last_s = 0;
     t->looking = false;
+    tuner_lock_forget(t);
     t->beat_ref_s = 0;
     if (t->search)
         search_on_change(t->search);
@@ -229,7 +230,7 @@ static int look(struct tuner *t)
     const struct account *a = tuner_account(t);
 
     if (!t->search || a->hold.windows % LOOK_TRIES || tuner_slack_moved(t) ||
-        tuner_slack_measures(t))
+        tuner_slack_measures(t) || tuner_lock_moved(t) || tuner_lock_measures(t))
         return 0;
     double worse = looks_allow(&t->report.looks, account_time_s(a), look_least_s(t, a));
     if (!(worse > 0) || !search_look(t->search, worse))
@@ -247,13 +248,14 @@ static int judge(struct tuner *t, const struct search_window *w)
     uw_error err;
 
     t->report.windows++;
-    bool one = !tuner_slack_moved(t) || t->visiting; /* cap of all boards */
+    bool locked = tuner_lock_moved(t) && !t->visiting;
+    bool one = t->visiting || (!tuner_slack_moved(t) && !locked); /* cap of all boards */
     struct tuner_cap *c = one ? cap_record(t, w->cap_mw) : NULL;
     if (c)
         account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
     if (t->visiting)
         judge_visit(t, w);
-    else if (w->cap_mw >= tuner_reference_mw(t))
+    else if (w->cap_mw >= tuner_reference_mw(t) && !locked)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t);
@@ -266,6 +268,9 @@ static int judge(struct tuner *t, const struct search_window *w)
         return tuner_next(t);
     bool moved;
     int r = tuner_slack_on_window(t, w, &moved);
+    if (r < 0 || moved)
+        return r;
+    r = tuner_lock_on_window(t, w, &moved);
     if (r < 0 || moved)
         return r;
     r = tuner_visit(t);

@@ -279,8 +279,8 @@ int tuner_next(struct tuner *t)
         tuner_note(t, t->search != NULL, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
                    t->step.why);
     }
-    ramp_to(&t->ramp, tuner_slack_target(t), t->step.first_mw, t->step.ramp_mw_s,
-            t->step.urgent, now);
+    ramp_to(&t->ramp, tuner_lock_target(t, tuner_slack_target(t)), t->step.first_mw,
+            t->step.ramp_mw_s, t->step.urgent, now);
     t->first_seen = false;
     t->state = TUNER_WALK;
     pulse_rest(t->o.pulse);
@@ -326,6 +326,7 @@ static int leave(struct tuner *t)
     if (t->state == TUNER_LEFT || t->state == TUNER_OVER)
         return 0;
     tuner_note(t, true, "no more caps: %s", t->report.ended);
+    tuner_lock_end(t);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->window);
     pulse_rest(t->o.pulse);
@@ -369,7 +370,7 @@ static int stalled(struct tuner *t, uint64_t now)
     t->report.stalls++;
     tuner_note(t, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
     t->steps.phase_ns = t->anew_ns = now; /* judged anew from here */
-    if (tuner_slack_stall(t))
+    if (tuner_slack_stall(t) || tuner_lock_stall(t))
         return tuner_next(t);
     if (t->search) {
         search_on_stall(t->search, t->ramp.at_mw);
@@ -390,7 +391,7 @@ int tuner_visit(struct tuner *t)
 {
     double trained_s = 0;
 
-    if (!t->search || tuner_slack_measures(t) ||
+    if (!t->search || tuner_slack_measures(t) || tuner_lock_measures(t) ||
         tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
         tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
         return 0;
@@ -442,9 +443,13 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         uint32_t mw = ramp_at(&t->ramp, now);
         if (mw != t->commanded_mw)
             return tuner_command(t, mw);
-        if (ramp_arrived(&t->ramp))
+        int r = 0;
+        if (ramp_arrived(&t->ramp) && !tuner_lock_walks(t, now, &r))
             return tuner_arrived(t, now);
+        if (r < 0)
+            return r;
     }
+    tuner_lock_see(t);
     return stalled(t, now);
 }
 
@@ -530,6 +535,7 @@ int tuner_cap_now(struct tuner *t)
 int tuner_to_original(struct tuner *t)
 {
     tuner_slack_end(t);
+    tuner_lock_end(t);
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
     return tuner_command(t, t->report.original_mw);
 }
@@ -919,6 +925,7 @@ void tuner_free(struct tuner *t)
         return;
     loop_timer_free(t->timer);
     slack_free(t->slack.machine);
+    lock_free(t->lock.machine);
     search_free(t->search);
     free(t);
 }
@@ -930,6 +937,8 @@ const struct tuner_report *tuner_report(struct tuner *t)
     if (t->search)
         search_result(t->search, &known);
     t->report.best_mw = known.has_reference ? known.best_mw : t->asked_mw;
+    t->report.lock_mhz = t->lock.asked_mhz;
+    t->report.lock_mw = t->lock.asked_mhz ? t->commanded_mw : 0;
     t->report.modelled = known.has_reference && known.ref_energy_j > 0;
     if (t->report.modelled) {
         t->report.model_saving = 1 - known.best_energy_j / known.ref_energy_j;
@@ -973,6 +982,10 @@ void tuner_status(const struct tuner *t, char *ret, size_t size)
         (void)snprintf(ret, size, "waits for its boards");
     else if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)
         (void)snprintf(ret, size, "%s", names[t->state]);
+    else if (hold && t->lock.asked_mhz && !t->lock.asked_ns)
+        (void)snprintf(ret, size, "%s %.0f W, %" PRIu32 " MHz",
+                       tuner_lock_measures(t) ? "compares" : "holds",
+                       w_of_mw(t->commanded_mw), t->lock.asked_mhz);
     else if (hold && t->state != TUNER_WALK)
         (void)snprintf(ret, size, "holds %.0f W", w_of_mw(t->step.cap_mw));
     else

@@ -106,6 +106,11 @@ struct tuner_opts {
      * never.
      */
     double slack;
+    /* A searched cap that is held is compared with locks of the SM clock, in its place
+     * and beside it (core/optimum/lock.h), where the table of caps has them; not with
+     * slack.
+     */
+    bool clocks;
     tuner_note_fn note;
     void *user;
     /* The rate of the job's launches now, of rate_of; NULL: none is counted.  The
@@ -177,6 +182,9 @@ struct tuner_report {
     bool holding;                /* a cap was chosen (or reached) */
     uint32_t held_mw;            /* that cap */
     uint32_t best_mw;            /* the best so far; 0: none known yet */
+    uint32_t lock_mhz;           /* the SM clocks are locked to at most this; 0: are not.
+                                  * Then the cap is … */
+    uint32_t lock_mw;            /* … this one */
     uint32_t original_mw;        /* the highest original of the boards */
     uint32_t reference_mw;       /* in force in the reference windows; 0: none yet.  Below
                                   * the original: others allowed no more */

@@ -321,6 +321,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         .visits_share = ts->o.visits_share,
         .looks = ts->o.looks,
         .slack = ts->o.slack,
+        .clocks = ts->o.clocks,
         .note = on_tuner_note,
         .user = t,
         .rate = rate_of_page,

@@ -30,6 +30,7 @@ struct tunings_opts {
     double visits_share;     /* see struct tuner_opts */
     int looks;               /* same */
     double slack;            /* same */
+    bool clocks;             /* same */
     /* State to be kept with the job (one line of JSON), whenever it has changed. */
     void (*save)(uint64_t job, const char *state, void *user);
     void (*note)(uint64_t job, const char *text, bool important, void *user);

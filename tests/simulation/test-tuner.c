@@ -26,7 +26,11 @@ struct bench {
     struct tuner *tuner;
     struct loop_timer *answers, *look;
     struct answer answer[ANSWERS];
-    uint32_t cap_mw;
+    uint32_t cap_mw, mhz; /* 0: no lock */
+    unsigned locks;       /* asked for */
+    unsigned bad_visits;  /* looks at a reference that was none */
+    bool disobeyed;       /* locks are not */
+    bool watched;
     double done; /* steps */
     bool still;  /* the job makes none */
     double pace; /* more or fewer of them; 1 */
@@ -48,6 +52,14 @@ static int later(struct bench *b, size_t board, uint32_t mw, actuator_reply_fn f
     return -EBUSY;
 }
 
+/* What the board draws at most under a lock: as much as under this cap. */
+static uint32_t locked_mw(uint32_t mhz)
+{
+    uint32_t mw = (uint32_t)(300000 * pow(mhz / 1530.0, 2.5)) / 1000 * 1000;
+
+    return mw < 150000 ? 150000 : mw; /* the board's lowest limit */
+}
+
 static void set_limit(struct bench *b, uint32_t mw)
 {
     struct sim_fault f;
@@ -55,6 +67,8 @@ static void set_limit(struct bench *b, uint32_t mw)
     uw_error err = {""};
 
     b->cap_mw = mw;
+    if (b->mhz && locked_mw(b->mhz) < mw)
+        mw = locked_mw(b->mhz);
     (void)snprintf(text, sizeof text, "0 limit %.0fW", w_of_mw(mw));
     int r = sim_fault_parse(text, &f, &err);
     if (r >= 0)
@@ -102,8 +116,61 @@ static bool bench_back(void *caps)
     return true;
 }
 
+static int bench_clock(void *caps, size_t board, uint32_t mhz, uw_error *err)
+{
+    struct bench *b = caps;
+    (void)board;
+    (void)err;
+
+    b->mhz = mhz;
+    b->locks += mhz != 0;
+    set_limit(b, b->cap_mw);
+    return 0;
+}
+
+static void bench_clock_watch(void *caps, size_t board, bool watch)
+{
+    struct bench *b = caps;
+    (void)board;
+
+    b->watched = watch;
+}
+
+static void bench_clock_look(void *caps, size_t board, struct caps_clock_view *ret)
+{
+    const struct bench *b = caps;
+    double mhz = 1530 * pow(b->cap_mw / 300000.0, 0.4);
+    (void)board;
+
+    if (b->mhz && b->mhz < mhz && !b->disobeyed)
+        mhz = b->mhz;
+    *ret = (struct caps_clock_view){
+        .can = true,
+        .on = true,
+        .bounds = {.max_mhz = 1530, .min_mhz = 135},
+        .verdict = {.by = b->mhz ? CAP_BY_CLAIM : CAP_BY_ORIGINAL},
+        .locked_mhz = b->mhz,
+        .given_up = b->mhz && b->disobeyed,
+        .seen_mhz = (uint32_t)mhz,
+        .seen_ns = b->watched ? loop_now_ns(b->s.loop) / NS_PER_S * NS_PER_S : 0,
+    };
+}
+
+static int bench_release(void *caps, size_t board, actuator_reply_fn fn, void *user)
+{
+    (void)bench_clock(caps, board, 0, NULL);
+    return bench_hold(caps, board, fn, user);
+}
+
 static const struct tuner_caps bench_caps = {
-    .set = bench_set, .hold = bench_hold, .release = bench_hold, .back = bench_back};
+    .set = bench_set,
+    .hold = bench_hold,
+    .release = bench_release,
+    .back = bench_back,
+    .clock = bench_clock,
+    .clock_watch = bench_clock_watch,
+    .clock_look = bench_clock_look,
+};
 
 static void bench_on_note(const char *text, bool important, void *user)
 {
@@ -117,13 +184,24 @@ static void bench_on_note(const char *text, bool important, void *user)
         printf("# %8.1f s  %s\n", (double)loop_now_ns(b->s.loop) * 1e-9, text);
 }
 
+/* Steps a second.  A lock costs less time than the cap of the same power. */
+static double rate_of(const struct bench *b)
+{
+    double rate = b->pace * pow(b->cap_mw / 300000.0, 0.3) / STEP_S;
+    double locked = b->pace * (1 - 0.1 * (1 - b->mhz / 1530.0)) / STEP_S;
+
+    return b->mhz && !b->disobeyed && locked_mw(b->mhz) < b->cap_mw ? locked : rate;
+}
+
 /* The steps that a job would have told by now. */
 static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct bench *b = user;
-    double rate = b->pace * pow(b->cap_mw / 300000.0, 0.3) / STEP_S;
+    double rate = rate_of(b);
     (void)timer;
 
+    if (b->tuner->visiting && b->tuner->window.state == WINDOW_OPEN)
+        b->bad_visits += b->mhz != 0 || b->cap_mw != 300000;
     if (!b->still)
         b->done += s_between(b->looked_ns, now) * rate;
     b->looked_ns = now;
@@ -140,7 +218,7 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
 static int start_work(struct scene *s, uw_error *err)
 {
     static const struct play play = {
-        .workload = "resnet50", .boards = "0", .seconds = 8000};
+        .workload = "resnet50", .boards = "0", .seconds = 9000};
     struct run *r = &s->run[s->n_runs++];
 
     r->scene = s;
@@ -148,6 +226,8 @@ static int start_work(struct scene *s, uw_error *err)
     int got = progress_page_new("/dev/shm", &r->page, err);
     return got < 0 ? got : start_program(s, r, &play, err);
 }
+
+static bool use_clocks; /* of the next tuner */
 
 static bool bench_open(struct bench *b, const char *goal)
 {
@@ -168,7 +248,8 @@ static bool bench_open(struct bench *b, const char *goal)
                               .original_mw = original_mw,
                               .n = 1,
                               .search = true,
-                              .visits_share = -1,
+                              .clocks = use_clocks,
+                              .visits_share = use_clocks ? 0.05 : -1,
                               .looks = -1,
                               .note = bench_on_note,
                               .user = b};
@@ -398,6 +479,74 @@ static void many_changes(void)
     bench_close(&b);
 }
 
+/* For so long, or until a lock is held. */
+static bool hold_lock(struct bench *b, double seconds)
+{
+    char text[TUNER_TEXT] = "";
+
+    for (double s = 0; s < seconds && !strstr(text, "MHz"); s += 5) {
+        pass(&b->s, 5);
+        tuner_status(b->tuner, text, sizeof text);
+        if (!strstr(text, "holds"))
+            text[0] = '\0';
+    }
+    return text[0] != '\0';
+}
+
+/* A lock that costs less time than the cap it stands for. */
+static void locks(void)
+{
+    struct bench b;
+
+    use_clocks = true;
+    bool open = bench_open(&b, "slowdown:1.05");
+    use_clocks = false;
+    if (open) {
+        hold(&b);
+        uint32_t held = tuner_report(b.tuner)->held_mw;
+        bool kept = hold_lock(&b, 3000);
+        ok(kept && b.mhz, "a lock is held: %u MHz, %.0f W; the cap was %.0f W", b.mhz,
+           w_of_mw(b.cap_mw), w_of_mw(held));
+        ok(locked_mw(b.mhz) < held && rate_of(&b) * STEP_S >= 1 / 1.052,
+           "… at less power, time x %.3f", 1 / (rate_of(&b) * STEP_S));
+        uint32_t mhz = b.mhz;
+        pass(&b.s, 3600);
+        const struct tuner_report *r = tuner_report(b.tuner);
+        ok(b.mhz == mhz && b.bad_visits == 0 && r->saved.pairs > 0 && r->saved.known &&
+               r->saved.fraction > 0.2,
+           "… for an hour; %u pairs with the original, %.1f %% saved", r->saved.pairs,
+           100 * r->saved.fraction);
+        (void)tuner_on_stopped(b.tuner, true);
+        pass(&b.s, 5);
+        ok(b.mhz == 0 && b.cap_mw == 300000, "the job is stopped: neither lock nor cap");
+        (void)tuner_on_stopped(b.tuner, false);
+        pass(&b.s, 200);
+        ok(b.mhz == mhz, "it goes on: %u MHz again", b.mhz);
+        b.disobeyed = true;
+        pass(&b.s, 120);
+        ok(b.mhz == 0 && b.cap_mw == held,
+           "a lock that is not obeyed is given back: %.0f W", w_of_mw(b.cap_mw));
+        b.disobeyed = false;
+        unsigned asked = b.locks;
+        pass(&b.s, 600);
+        ok(b.locks == asked && b.cap_mw == held, "… and not tried again in this hold");
+    }
+    bench_close(&b);
+}
+
+/* Without search.clocks there is none. */
+static void no_locks(void)
+{
+    struct bench b;
+
+    if (bench_open(&b, "energy")) {
+        hold(&b);
+        pass(&b.s, 600);
+        ok(b.locks == 0 && !b.watched, "no clock is locked unasked");
+    }
+    bench_close(&b);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -405,7 +554,8 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {{"stopped", stopped},   {"unmeasured", unmeasured},
                  {"why", why},           {"gaps", gaps},
-                 {"restless", restless}, {"many_changes", many_changes}};
+                 {"restless", restless}, {"many_changes", many_changes},
+                 {"locks", locks},       {"no locks", no_locks}};
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)

@@ -540,6 +540,45 @@ static void actuator_goes(void)
     scene_close(&s);
 }
 
+/* A lock of the clock comes to the same here as a cap: it is tried, and not kept. */
+static void clocks_gain_nothing(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 3000};
+    struct view_search view;
+    uint32_t locked[2] = {0};
+    struct scene s;
+
+    clocks = true;
+    looks = -1;
+    bool began = scene_begin(&s, &play);
+    clocks = false;
+    looks = 0;
+    if (!began)
+        return;
+    wait_for_hold(&s, 0);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    for (int i = 0; i < 2000; i++) {
+        pass(&s, 1);
+        for (size_t b = 0; b < 2; b++)
+            if (virtual_world_locked_mhz(s.world, b))
+                locked[b] = virtual_world_locked_mhz(s.world, b);
+    }
+    ok(locked[0] && locked[0] == locked[1], "both are locked for a while: %u MHz",
+       locked[0]);
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(t->holding && t->held_mw == held && t->lock_mhz == 0 && in_force(&s, 0) == held &&
+           in_force(&s, 1) == held && t->changes == 0 && t->stalls == 0,
+       "it brings nothing: %.0f W alone, %u changes, %u stalls", w_of_mw(t->held_mw),
+       t->changes, t->stalls);
+    ok(!virtual_world_locked_mhz(s.world, 0) && !virtual_world_locked_mhz(s.world, 1) &&
+           strstr(s.said, "no lock is better"),
+       "no lock is left");
+    ok(tunings_look(s.tunings, s.run[0].entry.id, &view) && strstr(view.state, "holds"),
+       "%s", view.state);
+    scene_close(&s);
+}
+
 /* ---- slack ---- */
 
 /* A pipeline of four stages whose boards wait spinning, and four boards of another kind.
@@ -692,11 +731,14 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = {
-        {"several", several},      {"budgets", budgets},        {"meddling", meddling},
-        {"named", named},          {"refused", refused},        {"silent", silent},
-        {"boards", boards_change}, {"barred", barred},          {"restart", restart},
-        {"others", others_write},  {"actuator", actuator_goes}, {"slack", waits_for_one},
-        {"leaves", one_leaves},    {"slow", slow_driver},       {"released", released},
+        {"several", several},        {"budgets", budgets},
+        {"meddling", meddling},      {"named", named},
+        {"refused", refused},        {"silent", silent},
+        {"boards", boards_change},   {"barred", barred},
+        {"restart", restart},        {"others", others_write},
+        {"actuator", actuator_goes}, {"slack", waits_for_one},
+        {"leaves", one_leaves},      {"slow", slow_driver},
+        {"released", released},      {"clocks", clocks_gain_nothing},
     };
     struct statfs fs;
 

@@ -23,6 +23,7 @@ static bool verbose;
 static const struct plant_trait *traits;
 static double slack, visits;
 static int looks;               /* search.looks; 0: the tuner's own */
+static bool clocks;             /* search.clocks, and caps.clocks */
 static uint64_t set_latency_ns; /* of the driver; 0: the machine's own */
 
 struct play {
@@ -88,8 +89,10 @@ static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
     (void)timer;
     (void)now;
 
-    for (size_t i = 0; i < BOARDS; i++)
+    for (size_t i = 0; i < BOARDS; i++) {
+        sampler_watch_clock(s->sampler[i], 0, caps_watches_clock(s->caps, i));
         caps_seen(s->caps, i, &sampler_board(s->sampler[i], 0)->limits);
+    }
     return 0;
 }
 
@@ -187,6 +190,7 @@ static int new_tunings(struct scene *s, uw_error *err)
         .caps = s->caps,
         .sampler = sampler_of,
         .slack = slack,
+        .clocks = clocks,
         .looks = looks,
         .visits_share = visits,
         .save = on_save,
@@ -220,7 +224,7 @@ static bool scene_open(struct scene *s)
         r = loop_run(s->loop, &err);
     struct caps_opts caps = {.loop = s->loop,
                              .boards = s->boards,
-                             .conf = {.cls = CAP_CLASS_DEFAULT},
+                             .conf = {.cls = CAP_CLASS_DEFAULT, .clocks = clocks},
                              .on_event = on_caps,
                              .user = s};
     if (r >= 0)

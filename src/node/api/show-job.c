@@ -51,6 +51,19 @@ static void details(struct json_out *o, const struct tuner_report *r)
     json_out_end(o);
 }
 
+/* The lock of the SM clock that is in force in the cap's place, or beside it. */
+static void lock(struct json_out *o, const struct tuner_report *r)
+{
+    if (!r || !r->lock_mhz) {
+        json_out_null(o, "lock");
+        return;
+    }
+    json_out_object(o, "lock");
+    json_out_int(o, "clock_mhz", r->lock_mhz);
+    json_out_int(o, "cap_mw", r->lock_mw);
+    json_out_end(o);
+}
+
 static void search(struct json_out *o, const struct view_search *s, bool whole)
 {
     if (!s->on) {
@@ -61,6 +74,7 @@ static void search(struct json_out *o, const struct view_search *s, bool whole)
     json_out_text(o, "goal", s->goal[0] ? s->goal : NULL);
     json_out_text(o, "state", s->state);
     show_mw(o, "cap_mw", s->cap_mw);
+    lock(o, s->report);
     json_out_int(o, "caps", s->caps);
     json_out_int(o, "windows", s->windows);
     json_out_bool(o, "page", s->page);

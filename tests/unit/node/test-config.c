@@ -50,6 +50,7 @@ static const struct {
     {"jobs.phases", "jobs: {phases: false}", true},
     {"search.found_jobs", "search: {found_jobs: 'slowdown:1.1'}", false},
     {"search.slack", "search: {slack: 1 %}", true},
+    {"search.clocks", "search: {clocks: true}", true},
     {"search.history", "search: {history: 30 d}", false},
     {"search.looks", "search: {looks: 2}", true},
     {"search.reference_share", "search: {reference_share: 1 %}", true},
