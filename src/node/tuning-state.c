@@ -44,7 +44,8 @@ void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *repo
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
     memcpy(m->cap, report->cap, report->n_caps * sizeof *m->cap);
-    m->held_mw = report->holding ? report->held_mw : 0;
+    if (report->holding || report->started) /* else what was held before is known still */
+        m->held_mw = report->holding ? report->held_mw : 0;
     if (report->by == TUNER_BY_LAUNCHES) { /* their units are this tuner's alone */
         m->held_mw = 0;
         m->known.n_caps = 0;

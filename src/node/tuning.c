@@ -262,12 +262,28 @@ static bool is_narrowed(const struct tuning *t)
     return false;
 }
 
+/* A limit that is found at just the cap that was held is that cap, left by an earlier
+ * daemon: nobody has asked the actuator yet what was there before it.
+ */
+static void take_originals(struct tuning *t)
+{
+    const struct tuning_memory *m = &t->memory;
+
+    for (size_t i = 0; i < t->n && m->held_mw && same_boards(t); i++) {
+        uint32_t found_mw = t->original_mw[i];
+        uint32_t off_mw =
+            found_mw > m->held_mw ? found_mw - m->held_mw : m->held_mw - found_mw;
+        if (off_mw < MW_PER_W && found_mw < m->known.reference_mw)
+            t->original_mw[i] = m->known.reference_mw;
+    }
+}
+
 /* What is known from before, as far as it is of these boards. */
 static struct tuner_known known_of(const struct tuning *t)
 {
     struct tuner_known known = t->memory.known;
 
-    if (!same_boards(t) || is_narrowed(t))
+    if (!same_boards(t) || (t->back && is_narrowed(t)))
         known.n_caps = 0;
     else
         known.held_mw = t->memory.held_mw;
@@ -304,6 +320,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         t->n = 0;
         return r;
     }
+    take_originals(t);
     struct tuner_known known = known_of(t);
     struct tuner_opts opts = {
         .loop = ts->o.loop,

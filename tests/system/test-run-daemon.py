@@ -242,6 +242,9 @@ def quick_restarts(t, node, d):
     job = wait(lambda: holds(node, "steady"))
     t.ok(job and abs(job["search"]["cap_mw"] - cap) <= 0.05 * cap and job["search"]["saved"]["energy_j"] > 0.5 * saved,
          "… the search and what it saved go on", [job, run.said()])
+    whole = d.ask("GET", f"/v1/jobs/{job['id']}")[1] if job else {}
+    t.equal(whole.get("search", {}).get("details", {}).get("original_mw"), ORIGINAL,
+            "… and it knows the original, which is not the cap it found")
     t.ok(job and wait(lambda: limit(node, 3) == job["search"]["cap_mw"], 30), "… the cap shown is the one in force",
          [job, limit(node, 3)])
     claims = [c for c in d.ask("GET", "/v1/claims")[1]["claims"] if c["job"] == (job or {}).get("id")]
