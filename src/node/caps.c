@@ -494,6 +494,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->retry_ns = b->retry_ns;
     ret->limits = b->limits;
     ret->bounds = b->bounds;
+    ret->original_known = b->sure;
     ret->verdict = b->verdict;
     ret->ramp_mw = walks            ? b->ramp.at_mw
                    : b->enforced_mw ? b->enforced_mw

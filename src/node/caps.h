@@ -195,6 +195,9 @@ struct caps_view {
     uint64_t retry_ns; /* nobody holds it for us: not asked for before then */
     struct gpu_limits limits;
     struct cap_bounds bounds;
+    bool
+        original_known; /* bounds.original_mw is the actuator's word, or was seen while
+                         * nobody held the board; else an earlier daemon's cap, perhaps */
     struct cap_verdict verdict;
     uint32_t ramp_mw;     /* where the ramp is: the cap that should be in force now */
     uint32_t enforced_mw; /* last read back; 0 unknown */

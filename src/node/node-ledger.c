@@ -168,7 +168,7 @@ static void take_over_search(struct node *node, const struct job_entry *entry,
         return;
     node_state_path(node, entry->id, path, sizeof path);
     (void)file_read(path, STATE_MAX, &state, NULL, NULL);
-    if (node_tuning_begin(node, entry, rec, state, &err) < 0)
+    if (node_tuning_begin(node, entry, rec, state ? state : "", &err) < 0)
         log_event(LOG_LEVEL_WARNING, "search-lost", "job=%ju reason=%s",
                   (uintmax_t)entry->id, log_quote(err.text).text);
 }

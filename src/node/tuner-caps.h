@@ -81,6 +81,11 @@ DEFINE_AUTO(struct tuner_claims *, tuner_claims_free);
  */
 extern const struct tuner_caps tuner_claims_caps, tuner_named_caps;
 
+/* Claims at the limit that is set on each board, whoever left it there: the actuator is
+ * asked for the boards, and says what their originals are.  Of kind SOFT alone.  As
+ * caps_claim().
+ */
+int tuner_claims_keep(struct tuner_claims *c, uw_error *err);
 /* Whom to tell what happens to the caps: highest cap that others' claims allow, yields,
  * losses (tuner_on_ceiling(), tuner_on_event()).
  */

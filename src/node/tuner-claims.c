@@ -547,6 +547,16 @@ void tuner_claims_free(struct tuner_claims *c)
     free(c);
 }
 
+int tuner_claims_keep(struct tuner_claims *c, uw_error *err)
+{
+    int r = 0;
+
+    tuner_claims_why(c, "the limit that was found, until its original is known");
+    for (size_t i = 0; i < c->o.n && r >= 0; i++)
+        r = state_claim(c, i, UINT32_MAX, err);
+    return r;
+}
+
 void tuner_claims_tell(struct tuner_claims *c, struct tuner *tuner)
 {
     c->tuner = tuner;

@@ -19,6 +19,7 @@ enum {
     NO_PROGRESS_S = 30, /* start-up that a job may take before it tells of steps */
     SAVE_S = 30,        /* between savings of what only grows */
     ENDED_MAX = 64,     /* jobs that are over and still told about */
+    ASKED_S = 10,       /* for the actuator to say what the boards' originals are */
     STEPS_ON = 3,       /* after a step down, until the job is seen to progress */
 };
 
@@ -37,13 +38,14 @@ struct tuning {
 
     uint64_t wanted;    /* the job's boards, as the roster has them … */
     uint64_t wanted_ns; /* … since */
-    uint64_t boards;    /* those of the tuner; 0: none */
+    uint64_t boards;    /* those of the tuner, or asked for; 0: none */
     uint64_t barred;    /* where its user may not claim now */
     struct board *board[BOARDS_MAX];
     uint32_t original_mw[BOARDS_MAX];
     size_t n;
     struct tuner *tuner;
     struct tuner_claims *claims;
+    uint64_t asked_ns; /* no tuner yet: its claims ask for originals since; 0: do not */
     struct meters *meters;
     struct pulse *pulse;
     bool closing, closed; /* the tuner is being ended; has ended */
@@ -191,6 +193,7 @@ static void drop_tuner(struct tuning *t)
     pulse_free(take(t->pulse));
     meters_free(take(t->meters));
     t->closing = t->closed = t->silent = false;
+    t->asked_ns = 0;
     t->boards = 0;
     t->n = 0;
 }
@@ -219,7 +222,7 @@ static int take_boards(struct tuning *t, struct sampler **samplers, uw_error *er
     return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards is here");
 }
 
-static int make_claims(struct tuning *t, uw_error *err)
+static int make_claims(struct tuning *t, enum claim_kind kind, uw_error *err)
 {
     char who[CLAIM_TEXT];
     struct tuner_claims_opts opts = {
@@ -227,11 +230,11 @@ static int make_claims(struct tuning *t, uw_error *err)
         .caps = t->all->o.caps,
         .boards = t->board,
         .n = t->n,
-        .kind = t->ask.search ? CLAIM_SOFT : CLAIM_NAMED,
+        .kind = kind,
         .job = t->job,
         .uid = t->uid,
         .who = who,
-        .percent = t->ask.search ? 0 : t->ask.cap.percent,
+        .percent = kind == CLAIM_NAMED ? t->ask.cap.percent : 0,
     };
 
     (void)snprintf(who, sizeof who, "%s of job %" PRIu64,
@@ -260,22 +263,6 @@ static bool is_narrowed(const struct tuning *t)
         if (t->original_mw[i] + MW_PER_W < t->memory.known.reference_mw)
             return true;
     return false;
-}
-
-/* A limit that is found at just the cap that was held is that cap, left by an earlier
- * daemon: nobody has asked the actuator yet what was there before it.
- */
-static void take_originals(struct tuning *t)
-{
-    const struct tuning_memory *m = &t->memory;
-
-    for (size_t i = 0; i < t->n && m->held_mw && same_boards(t); i++) {
-        uint32_t found_mw = t->original_mw[i];
-        uint32_t off_mw =
-            found_mw > m->held_mw ? found_mw - m->held_mw : m->held_mw - found_mw;
-        if (off_mw < MW_PER_W && found_mw < m->known.reference_mw)
-            t->original_mw[i] = m->known.reference_mw;
-    }
 }
 
 /* What is known from before, as far as it is of these boards. */
@@ -309,7 +296,8 @@ static int resume(struct tuning *t)
                : 0;
 }
 
-static int make_tuner(struct tuning *t, uw_error *err)
+/* One that has not begun. */
+static int new_tuner(struct tuning *t, uw_error *err)
 {
     struct tunings *ts = t->all;
     struct sampler *samplers[BOARDS_MAX];
@@ -320,7 +308,6 @@ static int make_tuner(struct tuning *t, uw_error *err)
         t->n = 0;
         return r;
     }
-    take_originals(t);
     struct tuner_known known = known_of(t);
     struct tuner_opts opts = {
         .loop = ts->o.loop,
@@ -350,7 +337,7 @@ static int make_tuner(struct tuning *t, uw_error *err)
         opts.earlier = &earlier;
     r = meters_new(samplers, t->n, &t->meters, err);
     if (r >= 0)
-        r = make_claims(t, err);
+        r = make_claims(t, t->ask.search ? CLAIM_SOFT : CLAIM_NAMED, err);
     opts.caps_of = t->claims;
     opts.meters = t->meters;
     if (r >= 0)
@@ -364,6 +351,15 @@ static int make_tuner(struct tuning *t, uw_error *err)
     }
     t->boards = t->wanted;
     tuner_claims_tell(t->claims, t->tuner);
+    return 0;
+}
+
+static int make_tuner(struct tuning *t, uw_error *err)
+{
+    int r = new_tuner(t, err);
+
+    if (r < 0)
+        return r;
     r = resume(t);
     if (r < 0) { /* nobody has it: it must not outlive the tuning */
         (void)fail(err, r, "the cap that was held cannot be held again");
@@ -448,6 +444,64 @@ static int tick_tuner(struct tuning *t, uint64_t now)
     return r;
 }
 
+/* ---- originals ---- */
+
+/* Where an earlier daemon may have left a cap, the limit that is set tells nothing of
+ * the original: a search would never look above it.
+ */
+static bool are_originals_known(const struct tuning *t)
+{
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
+        struct caps_view v;
+        if (!(t->wanted & (1ull << i)))
+            continue;
+        caps_look(t->all->o.caps, i, &v);
+        if (v.can_cap && !v.dry_run && !v.original_known)
+            return false;
+    }
+    return true;
+}
+
+/* The actuator knows; the boards stay as they are until it has answered. */
+static int ask_originals(struct tuning *t, uw_error *err)
+{
+    struct sampler *samplers[BOARDS_MAX];
+
+    int r = take_boards(t, samplers, err);
+    if (r >= 0)
+        r = make_claims(t, CLAIM_SOFT, err);
+    if (r >= 0)
+        r = tuner_claims_keep(t->claims, err);
+    if (r < 0) {
+        drop_tuner(t);
+        return r;
+    }
+    t->asked_ns = loop_now_ns(t->all->o.loop);
+    t->boards = t->wanted;
+    return 0;
+}
+
+/* Every board has answered, or it is not worth waiting for any longer. */
+static bool is_answered(const struct tuning *t, uint64_t now)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct caps_view v;
+        caps_look(t->all->o.caps, board_view(t->board[i])->at, &v);
+        if (v.state == CAPS_HOLDING || v.state == CAPS_LOST)
+            return s_between(t->asked_ns, now) >= ASKED_S;
+    }
+    return true;
+}
+
+/* A tuner in place of the question: its claims stand before those of the question go. */
+static int make_tuner_asked(struct tuning *t, uw_error *err)
+{
+    auto_(tuner_claims_free) struct tuner_claims *asked = take(t->claims);
+
+    drop_tuner(t);
+    return make_tuner(t, err);
+}
+
 /* Another job's search on a board of this one.  Two would each take the other's claim for
  * the most that is allowed, and go down by turns, whatever bound their goals have.
  */
@@ -455,7 +509,7 @@ static const struct tuning *other_search(const struct tuning *t)
 {
     const struct tuning *o = t->all->first;
 
-    while (o && (o == t || !o->tuner || !o->ask.search || !(o->boards & t->wanted)))
+    while (o && (o == t || !o->ask.search || !(o->boards & t->wanted)))
         o = o->next;
     return t->ask.search ? o : NULL;
 }
@@ -480,8 +534,14 @@ static bool is_its_turn(struct tuning *t)
 static int begin_tuner(struct tuning *t)
 {
     uw_error err = {""};
+    int r;
 
-    int r = make_tuner(t, &err);
+    if (t->asked_ns)
+        r = make_tuner_asked(t, &err);
+    else if (are_originals_known(t))
+        r = make_tuner(t, &err);
+    else
+        r = ask_originals(t, &err);
     if (r == -ENOMEM) /* that may pass: the next tick tries again */
         return 0;
     if (r < 0) {
@@ -490,6 +550,17 @@ static int begin_tuner(struct tuning *t)
         note(t, t->why, true);
     }
     return 0;
+}
+
+/* While its originals are asked for; what has changed since begins anew. */
+static int tick_asked(struct tuning *t, uint64_t now)
+{
+    if (t->ended || t->wanted != t->boards || t->wanted & t->barred) {
+        drop_tuner(t);
+        t->final = t->ended;
+        return 0;
+    }
+    return is_answered(t, now) ? begin_tuner(t) : 0;
 }
 
 /* Others had a board of its tuner, which has left them all: may we have them again? */
@@ -513,6 +584,8 @@ static int tick_one(struct tuning *t, uint64_t now)
 
     if (t->closed)
         after_close(t);
+    if (t->asked_ns)
+        return tick_asked(t, now);
     if (t->ended && !t->tuner) {
         t->final = true;
         return 0;
@@ -584,6 +657,21 @@ static int tuning_on_steps(const struct steps *steps, uint64_t now_ns, void *use
     return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
 }
 
+/* Bad values of a new job are told at once; of one taken over a cap may stand. */
+static int begin_at_once(struct tuning *t, bool taken_over, uw_error *err)
+{
+    int r = 0;
+
+    if (are_originals_known(t))
+        return make_tuner(t, err);
+    if (!taken_over) {
+        r = new_tuner(t, err);
+        if (r >= 0)
+            drop_tuner(t);
+    }
+    return r < 0 ? r : ask_originals(t, err);
+}
+
 int tunings_begin(struct tunings *ts, const struct job_entry *job,
                   const struct tuning_ask *ask, uw_error *err)
 {
@@ -606,7 +694,7 @@ int tunings_begin(struct tunings *ts, const struct job_entry *job,
         t->cls = *ask->cls;
         t->ask.cls = &t->cls;
     }
-    if (ask->state) {
+    if (ask->state && ask->state[0]) {
         struct tuning_ask old;
         struct cap_class cls;
         uw_error why;
@@ -619,12 +707,10 @@ int tunings_begin(struct tunings *ts, const struct job_entry *job,
             note(t, why.text, true);
     }
     t->ask.state = NULL;
-    if (t->wanted && is_its_turn(t)) { /* named: bad values are told at once */
-        int r = make_tuner(t, err);
-        if (r < 0) {
-            free(t);
-            return r;
-        }
+    int r = t->wanted && is_its_turn(t) ? begin_at_once(t, ask->state != NULL, err) : 0;
+    if (r < 0) {
+        free(t);
+        return r;
     }
     for (p = &ts->first; *p; p = &(*p)->next)
         ;
@@ -699,11 +785,14 @@ void tunings_bar(struct tunings *ts, uint64_t job, size_t board, bool barred)
         return;
     t->barred ^= bit;
     t->wanted_ns = loop_now_ns(ts->o.loop);
-    if (!barred || !(t->boards & bit) || !t->tuner)
+    if (!barred || !(t->boards & bit))
         return;
     note(t, "another user computes on a board of the job: no cap until it has gone",
          false);
-    (void)close_tuner(t);
+    if (t->tuner)
+        (void)close_tuner(t);
+    else
+        drop_tuner(t);
 }
 
 /* What is in force on a board of the job is another now; lower, and its steps count
@@ -730,6 +819,8 @@ void tunings_on_caps(struct tunings *ts, const struct caps_what *what)
     for (struct tuning *t = ts->first; t; t = t->next) {
         if (t->claims)
             tuner_claims_on_caps(t->claims, what);
+        if (t->asked_ns && what->event == CAPS_EVENT_STATE)
+            soon(ts);
         if (what->event != CAPS_EVENT_CAP && what->event != CAPS_EVENT_CLOCK)
             continue;
         for (size_t i = 0; i < t->n; i++)
@@ -798,7 +889,9 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
         (void)snprintf(ret->state, sizeof ret->state,
                        "not searched: job %" PRIu64 " is, on a board of it", t->behind);
     else if (!t->tuner)
-        (void)snprintf(ret->state, sizeof ret->state, "waits for its boards");
+        (void)snprintf(ret->state, sizeof ret->state, "%s",
+                       t->asked_ns ? "asks for its boards' original limits"
+                                   : "waits for its boards");
     else if (ret->report->taken)
         (void)snprintf(ret->state, sizeof ret->state,
                        "not capped: others have a board of it");

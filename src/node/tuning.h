@@ -55,7 +55,8 @@ struct tuning_ask {
     struct goal goal;
     struct cap_arg cap;
     const struct cap_class *cls; /* copied; NULL: default */
-    const char *state;           /* as it was saved, of a job taken over; or NULL */
+    const char *state; /* as it was saved, of a job taken over ("": nothing was); NULL: a
+                        * new job */
 };
 /* A job of the roster (its boards may come later).  -EINVAL, -ERANGE (a cap outside
  * a board's range: GPU, value, range), -EEXIST, -ENOMEM.  A state that cannot be read

@@ -433,7 +433,10 @@ static void kill_node(struct round *r)
     life_dir(r, ++r->life, to);
     if (!each_file(from, to))
         bad(r, "no copy of %s", from);
+    bool stopped = r->service.stopped;
+    r->service.stopped = true; /* who is killed asks for nothing any more */
     node_free(take(r->node));
+    r->service.stopped = stopped;
     (void)each_file(from, NULL);
     count_death(r);
 }

@@ -2,6 +2,7 @@
  * scenes of what test-node-chaos.c plays at random.
  */
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what is random */
+#include "node/tuner.h"
 #include "simulation/chaos-scene.h"
 
 static struct round r;
@@ -193,6 +194,81 @@ static void blind(void)
     close_scene();
 }
 
+static size_t board_of(uint64_t job)
+{
+    const struct node_view *v = node_look(r.node);
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == job)
+            return v->job[i].job->boards & 1 ? 0 : 1;
+    return SIZE_MAX;
+}
+
+static const struct view_search *search_of(uint64_t job)
+{
+    const struct node_view *v = node_look(r.node);
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == job)
+            return &v->job[i].search;
+    return NULL;
+}
+
+/* Until its search has gone well below the original; the limit there. */
+static uint32_t wait_for_cap(size_t board)
+{
+    for (int i = 0; i < 400 && limit_of(&r, board) > ORIGINAL_MW * 8 / 10; i++)
+        pass(&r, 1);
+    return limit_of(&r, board);
+}
+
+/* What is set is the search's doing, and no original. */
+static void searching(void)
+{
+    open_scene("a daemon dies in the middle of a search");
+    begin_life(&r);
+    uint64_t job = begin_search();
+    size_t at = board_of(job);
+    uint32_t low = wait_for_cap(at);
+    ok(low <= ORIGINAL_MW * 8 / 10 && !strstr(search_of(job)->state, "holds"),
+       "it is on its way: %u mW, %s", low, search_of(job)->state);
+    kill_node(&r);
+    begin_life(&r);
+    pass(&r, 3);
+    is_int(search_of(job)->report->original_mw, ORIGINAL_MW,
+           "the next one knows the original (%s)", search_of(job)->state);
+    is_int(limit_of(&r, at), ORIGINAL_MW, "… which is in force until it searches");
+    for (int i = 0; i < 400 && !strstr(search_of(job)->state, "holds"); i++)
+        pass(&r, 5);
+    ok(strstr(search_of(job)->state, "holds") && search_of(job)->cap_mw < ORIGINAL_MW,
+       "a cap is found: %s", search_of(job)->state);
+    is_int(search_of(job)->report->reference_mw, ORIGINAL_MW,
+           "… against the original, as ever");
+    close_scene();
+}
+
+/* The same for another job, at once: what a dead one's search has left on its board. */
+static void left(void)
+{
+    open_scene("a daemon dies in the middle of a search, then the job does");
+    begin_life(&r);
+    uint64_t job = begin_search();
+    size_t at = board_of(job);
+    uint32_t low = wait_for_cap(at);
+    ok(low <= ORIGINAL_MW * 8 / 10, "it is on its way: %u mW", low);
+    kill_node(&r);
+    begin_life(&r);
+    end_run(&r, &r.run[0]);
+    do {
+        job = begin_search();
+    } while (board_of(job) != at && (end_run(&r, &r.run[0]), true));
+    ok(job, "another job, on the same board");
+    pass(&r, 5);
+    is_int(search_of(job)->report->original_mw, ORIGINAL_MW,
+           "its search knows the original (%s)", search_of(job)->state);
+    close_scene();
+}
+
 int main(void)
 {
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
@@ -201,5 +277,7 @@ int main(void)
     waiting();
     blind();
     energy();
+    searching();
+    left();
     return done();
 }
