@@ -441,6 +441,17 @@ static void restart(void)
     restart_of(true);
 }
 
+/* Until it holds again, the way down and all; what it had saved before is kept. */
+static const struct tuner_report *hold_again(struct scene *s, double saved_j)
+{
+    wait_for_hold(s, 0);
+    pass(s, 60);
+    const struct tuner_report *t = report_of(s, 0);
+    ok(t->saved.known && t->saved.energy_j >= 0.98 * saved_j,
+       "what was saved is kept: %.0f J, %.0f J", saved_j, t->saved.energy_j);
+    return t;
+}
+
 static void others_write(void)
 {
     const struct play play = {
@@ -466,14 +477,10 @@ static void others_write(void)
     ok(claims_on(&s, 0) == 0 && claims_on(&s, 1) == 0,
        "nothing is asked for ten minutes");
     pass(&s, 100);
-    wait_for_hold(&s, 0);
-    pass(&s, 60); /* the way down */
-    const struct tuner_report *t = report_of(&s, 0);
+    const struct tuner_report *t = hold_again(&s, saved_j);
     ok(t->holding && !t->ended[0] && in_force(&s, 0) == t->held_mw &&
            t->held_mw <= 210000,
        "then under what they left: %.0f W %s", w_of_mw(t->held_mw), t->ended);
-    ok(t->saved.known && t->saved.energy_j >= 0.98 * saved_j,
-       "and what was saved is kept: %.0f J, %.0f J", saved_j, t->saved.energy_j);
     scene_close(&s);
 }
 
@@ -500,15 +507,11 @@ static void released(void)
     pass(&s, 5);
     ok(r == 0 && in_force(&s, 0) > held, "it is taken back: no leap to %.0f W %s",
        w_of_mw(held), err.text);
-    wait_for_hold(&s, 0);
-    pass(&s, 60);
-    const struct tuner_report *t = report_of(&s, 0);
+    const struct tuner_report *t = hold_again(&s, saved_j);
     ok(t->holding && t->held_mw == held && in_force(&s, 0) == held &&
            in_force(&s, 1) == held && t->n_caps >= caps && t->n_regimes == 1,
        "then %.0f W again, by what was measured before (%zu caps, %zu before) %s",
        w_of_mw(t->held_mw), t->n_caps, caps, t->ended);
-    ok(t->saved.known && t->saved.energy_j >= 0.98 * saved_j,
-       "and what was saved is kept: %.0f J, %.0f J", saved_j, t->saved.energy_j);
     scene_close(&s);
 }
 
