@@ -7,7 +7,8 @@
 Prints one JSON object: processor and memory of underwattd and underwatt-actuator with
 8 boards at 10 Hz, four jobs and a scrape every 5 s; driver calls a board and second at
 rest and under a search; claim to actuator over N claims; an over-budget claim to eight
-written limits with 32 ms a driver call; /metrics with 8 jobs.  Beside it, where they can
+written limits with 32 ms a driver call; /metrics with 8 jobs; the load without following
+what the jobs do (phases).  Beside it, where they can
 be had: Zeus' PowerMonitor and a poller in nvidia-smi's manner over the same boards at the
 same rate (zeus, polling), and zeusd with the same request.  Everything is measured from
 outside the programs; the boards are simulated.
@@ -145,10 +146,10 @@ def busy_node():
         yield node
 
 
-def load(seconds):
-    """Processor and memory under the load of the issue."""
+def load(seconds, more=""):
+    """Processor and memory under the load of the issue; more: configuration beside it."""
     with busy_node() as node:
-        d = node.daemon(CONFIG)
+        d = node.daemon(CONFIG + more)
         conn = Local(d.socket)
         time.sleep(10)  # the jobs are found, the meters have proved their counters
         pids = programs(d)
@@ -173,6 +174,11 @@ def load(seconds):
                 "pss_mib": {n: round(pss_kib(p) / 1024, 2) for n, p in pids.items()},
                 "pss_mib_all": round(sum(pss_kib(p) for p in pids.values()) / 1024, 2),
                 "driver_calls_per_gpu_s": round((calls(conn) - n_calls) / took / 8, 2)}
+
+
+def phases(seconds):
+    """What it costs to follow what each job does: with and without, one after the other."""
+    return {"on": load(seconds), "off": load(seconds, "jobs:\n  phases: false\n")}
 
 
 def watched(node, seconds, *argv, children=False, ready=None):
@@ -377,7 +383,7 @@ def main():
     p.add_argument("--busy", type=int, default=0, help="over_budget: so many programs compute meanwhile")
     p.add_argument("--only", default="", help="one of load, zeus, polling, need, latency, over_budget, zeusd")
     a = p.parse_args()
-    parts = {"load": lambda: load(a.seconds), "zeus": lambda: zeus(a.seconds / 2),
+    parts = {"load": lambda: load(a.seconds), "phases": lambda: phases(a.seconds / 2), "zeus": lambda: zeus(a.seconds / 2),
              "polling": lambda: polling(a.seconds / 2), "need": lambda: need(a.seconds / 2),
              "latency": lambda: latency(a.claims, a.scrapes, not a.no_realtime),
              "over_budget": lambda: over_budget(50, not a.no_realtime, a.busy),
