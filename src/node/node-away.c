@@ -267,10 +267,12 @@ static int on_detached(struct actuator *act, const struct actuator_reply *reply,
                : reply->result == ACTUATOR_REFUSED ? -ENOTSUP
                                                    : -EIO,
                reply->text);
-    else if (!done)
+    else if (!done && !b->away.told)
         log_event(LOG_LEVEL_WARNING, "not-released", "gpu=%u by=actuator reason=%s",
                   node_info(node, i)->index, log_quote(reply->text).text);
-    kick(node, 0);
+    b->away.told = !done;
+    if (done || b->away.phase != AWAY_GONE) /* else again with the next tick */
+        kick(node, 0);
     return 0;
 }
 

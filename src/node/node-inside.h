@@ -54,6 +54,7 @@ struct node_leaving {
     } phase;
     bool unseen; /* was away when all were opened: nothing is known of it but who it is */
     bool asked;  /* the actuator, and has not answered */
+    bool told;   /* … that it cannot, which was said */
     uint64_t since_ns;
     uint64_t hold_off_ns; /* it comes back so long after it went; 0: when asked for */
     uint64_t energy_mj;   /* its counter when it went; 0 unknown */
