@@ -44,7 +44,7 @@ static void unlink_board(struct caps_board *b, bool restored)
 {
     b->link = LINK_NONE;
     b->failed = false;
-    b->set_mw = b->asked_mw = 0;
+    b->set_mw = b->asked_mw = b->seen_mw = 0;
     b->settled_ns = now_of(b);
     b->stay_ns = 0;
     caps_clock_unlinked(b, restored);
@@ -129,7 +129,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
     }
     uint32_t at_mw = reply->enforced_mw ? reply->enforced_mw : b->bounds.original_mw;
     b->asked_mw = at_mw;
-    b->set_mw = 0;
+    b->set_mw = b->seen_mw = 0;
     if (resumed)
         b->ramp.at_ns = now;
     else
@@ -165,7 +165,7 @@ static void on_set_failed(struct caps_board *b, uint32_t mw,
     }
     b->failed = true;
     if (reply->result == ACTUATOR_UNKNOWN)
-        b->set_mw = b->enforced_mw = 0;
+        b->set_mw = b->enforced_mw = b->seen_mw = 0;
     fail_board(b, denied ? CAPS_DENIED : CAPS_HELD, reply,
                denied ? denied_ns(b) : back_off(b));
 }
@@ -179,6 +179,7 @@ static void on_set_done(struct caps_board *b, uint32_t mw,
     b->failed_with = ACTUATOR_DONE;
     /* Where the driver rounds, the next sample says what is set. */
     b->set_mw = reply->result == ACTUATOR_DONE ? mw : 0;
+    b->seen_mw = 0;
     caps_tell_cap(b, reply->enforced_mw, reply->text);
     if (reply->enforced_mw > mw) {
         b->failures++;

@@ -35,6 +35,8 @@ void caps_tell(const struct caps_board *b, enum caps_event event,
 
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text)
 {
+    if (enforced_mw != b->enforced_mw)
+        caps_budget_kick(b->caps);
     b->enforced_mw = enforced_mw;
     if (enforced_mw == b->told_mw)
         return;
@@ -124,7 +126,8 @@ static bool is_searched(const struct caps_board *b)
  */
 static bool is_wanted(const struct caps_board *b)
 {
-    if (!b->can_cap || b->released || b->caps->ending || b->caps->conf.dry_run)
+    if (!b->can_cap || b->caps->ending || b->caps->conf.dry_run ||
+        (b->released && !b->keeps))
         return false;
     if (b->caps->conf.always_hold)
         return true;
@@ -303,6 +306,7 @@ void caps_step(struct caps_board *b)
 
     if (b->released && now >= b->back_ns)
         b->released = false;
+    b->keeps = caps_budget_keeps(b);
     decide(b, now);
     if (b->link == LINK_NONE)
         step_none(b, now);
@@ -316,4 +320,5 @@ void caps_step(struct caps_board *b)
     uint64_t next = next_ns(b, now);
     if (next != CLAIM_FOREVER)
         loop_timer_set(b->timer, next, 0);
+    caps_budget_kick(b->caps);
 }

@@ -52,6 +52,18 @@ struct caps_clock {
     char text[200];
 };
 
+/* A board's part in the budget (caps-budget.c). */
+struct caps_share {
+    uint64_t claim;             /* ours; 0: none stands */
+    uint32_t share_mw, plan_mw; /* equal, and with what was wanted */
+    uint32_t want_mw;           /* 0: an equal one … */
+    unsigned group;             /* … else with whom it is shared out */
+    uint64_t over_ns;           /* above its limit since then; 0: is not */
+    uint64_t leaving_ns;        /* to be let go since then, once there is room … */
+    bool out;                   /* … which there is */
+    bool failed;                /* the claim was refused: told */
+};
+
 struct caps_board {
     struct caps *caps;
     size_t at;
@@ -79,6 +91,8 @@ struct caps_board {
     uint64_t asked_ns;    /* when that was */
     uint32_t set_mw;      /* what is set, by our last write; 0: not known */
     uint32_t enforced_mw; /* read back; 0: unknown */
+    uint32_t seen_mw;     /* set, by the last sample: above enforced_mw where something
+                           * holds that down; 0: not seen since the last write */
     uint32_t told_mw;     /* of the last event CAP */
     uint32_t dry_mw;      /* the target last told in a dry run */
     uint64_t settled_ns;  /* of the last answer: older samples say nothing */
@@ -105,10 +119,12 @@ struct caps_board {
 
     /* Released on request. */
     bool released;
+    bool keeps;       /* … and is held until others have made room in the budget */
     uint64_t back_ns; /* CLAIM_FOREVER: until asked */
     caps_done_fn release_fn;
     void *release_user;
 
+    struct caps_share share;
     uint64_t writes, failures, changes[CAPS_CAUSES];
 };
 
@@ -124,6 +140,9 @@ struct caps {
     void *end_user;
     uint64_t end_ns;
     struct loop_timer *end_timer;
+    struct loop_timer *budget_timer;
+    struct caps_budget_view budget; /* of the last step */
+    bool budgeting;
     size_t n;
     struct caps_board board[];
 };
@@ -156,6 +175,17 @@ void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool 
 void caps_cut(struct caps_board *b);
 /* Not before so long a time. */
 void caps_try_again(struct caps_board *b, uint64_t wait_ns);
+
+/* caps-budget.c: the node's budget. */
+
+int caps_on_budget(struct loop_timer *timer, uint64_t now_ns, void *user);
+/* What may be in force, or what boards can use, is another. */
+void caps_budget_kick(struct caps *c);
+/* There is an actuator again: boards have time to answer it. */
+void caps_budget_anew(struct caps *c);
+/* A board that is to be let go has to wait until others have made room. */
+bool caps_budget_keeps(struct caps_board *b);
+bool caps_budget_owns(const struct caps_board *b, uint64_t id);
 
 /* caps-clock.c: the lock of its SM clock. */
 

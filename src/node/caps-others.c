@@ -140,7 +140,7 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     b->link = LINK_NONE;
     caps_clock_unlinked(b, true);
     b->failed = false;
-    b->set_mw = b->asked_mw = 0;
+    b->set_mw = b->asked_mw = b->seen_mw = 0;
     b->settled_ns = now;
     b->stay_ns = 0;
     b->again = true;
@@ -250,6 +250,9 @@ static void compare(struct caps_board *b, const struct seen *seen, uint64_t at_n
     else if (b->state == CAPS_YIELDED)
         another = compare_yielded(b, seen);
     compare_bound(b, seen);
+    if (seen->set_mw != b->seen_mw)
+        caps_budget_kick(b->caps);
+    b->seen_mw = seen->set_mw;
     caps_tell_cap(b, seen->enforced_mw, "");
     b->reloaded = false; /* what it explains came with it */
     if (another)

@@ -88,12 +88,15 @@ int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err)
     c->user = opts->user;
     c->last_id = opts->first_id ? opts->first_id - 1 : 0;
     c->began_ns = loop_now_ns(opts->loop);
-    for (size_t i = 0; i < n; i++) {
-        int r = board_init(c, i, opts->boards, err);
-        if (r < 0)
-            return r;
-        c->n = i + 1;
+    int r =
+        loop_timer_new(c->loop, c->began_ns, 0, caps_on_budget, c, &c->budget_timer, err);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        r = board_init(c, i, opts->boards, err);
+        if (r >= 0)
+            c->n = i + 1;
     }
+    if (r < 0)
+        return r;
     *ret = take(c);
     return 0;
 }
@@ -105,6 +108,7 @@ void caps_free(struct caps *c)
     for (size_t i = 0; i < c->n; i++)
         loop_timer_free(c->board[i].timer);
     loop_timer_free(c->end_timer);
+    loop_timer_free(c->budget_timer);
     free(c);
 }
 
@@ -121,6 +125,7 @@ void caps_configure(struct caps *c, const struct caps_conf *conf)
     c->conf = *conf;
     for (size_t i = 0; clock_news && i < c->n; i++)
         caps_clock_hurry(&c->board[i]);
+    caps_budget_kick(c);
     step_all(c);
 }
 
@@ -143,6 +148,7 @@ void caps_use_actuator(struct caps *c, struct actuator *act)
     if (act == c->act)
         return;
     c->act = act;
+    caps_budget_anew(c);
     for (size_t i = 0; i < c->n; i++) {
         caps_cut(&c->board[i]);
         caps_step(&c->board[i]);
@@ -302,6 +308,11 @@ int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
     if (!claim)
         return fail(err, -ENOENT, "there is no claim %" PRIu64 " on board %zu", id,
                     board);
+    if (caps_budget_owns(b, id))
+        return fail(err, -EPERM,
+                    "claim %" PRIu64 " is the node's budget: budget.node in "
+                    "underwattd.yaml changes it",
+                    id);
     drop_claim(b, claim);
     caps_step(b);
     return 0;
@@ -409,7 +420,8 @@ int caps_take_back(struct caps *c, size_t board, uw_error *err)
     if (!b->released)
         return fail(err, -ENOENT, "%s is not released", b->info->uuid);
     b->released = false;
-    b->sure = false; /* a reset changes what is set */
+    if (b->link != LINK_HELD) /* else it was never let go */
+        b->sure = false;      /* a reset changes what is set */
     b->attempts = 0;
     caps_hurry(b);
     caps_step(b);
@@ -503,6 +515,9 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->ramping = walks && !ramp_arrived(&b->ramp);
     ret->waiting = walks && b->ramp.waiting;
     ret->failed = b->failed;
+    ret->share_mw = b->share.share_mw;
+    ret->plan_mw = b->share.plan_mw;
+    ret->budget_claim = b->share.claim;
     ret->rate_mw_s = ret->ramping ? b->ramp.rate_mw_s : 0;
     ret->claims = &b->claims;
     ret->cls = *caps_class(b);

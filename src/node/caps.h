@@ -57,9 +57,12 @@ struct caps_conf {
                            * each time up to 64 x; 0: 10 s */
     uint64_t yield_ns;    /* a yielded board is tried again after so long; 0: 10 min */
     bool dry_run;         /* decide and tell, write nothing */
-    bool clocks;      /* SM clocks may be claimed (root's configuration allows locks) */
-    bool always_hold; /* boards are held from the start (budgets act at once) */
+    bool clocks;        /* SM clocks may be claimed (root's configuration allows locks) */
+    bool always_hold;   /* boards are held from the start (budgets act at once) */
+    uint32_t budget_mw; /* of all boards' limits together; 0: none */
 };
+
+#define CAPS_BUDGET_WHO "budget of this node" /* who states its claims */
 
 /* What happened to a board's cap, for ledger, log and live views. */
 enum caps_event {
@@ -125,7 +128,7 @@ void caps_configure(struct caps *c, const struct caps_conf *conf);
  */
 int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
                uw_error *err);
-/* -ENOENT: no such claim on that board. */
+/* -ENOENT: no such claim on that board.  -EPERM: it is the budget's. */
 int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err);
 /* Every claim of this job, on all boards. */
 void caps_withdraw_job(struct caps *c, uint64_t job);
@@ -184,6 +187,27 @@ struct caps_clock_view {
     char text[200];
 };
 
+/* ---- the budget (caps-budget.c) ---- */
+
+/* -ERANGE: boards cannot do with so little (text: both values). */
+int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err);
+
+struct caps_budget_view {
+    uint32_t budget_mw;  /* 0: there is none */
+    uint64_t counted_mw; /* limits that may be in force, together */
+    uint64_t least_mw;   /* boards cannot do with less */
+    bool is_short;       /* no room for all minimums */
+    bool late;           /* boards do not come down, others make room for them */
+};
+void caps_budget_look(const struct caps *c, struct caps_budget_view *ret);
+
+/* These boards share out the sum of their shares in another way (mw, one a board); NULL:
+ * no more.  group: of these boards alone, not 0.  Done, lower first, as long as it fits
+ * the sum of their equal shares and each board's range: see caps_view.
+ */
+void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, size_t n,
+                      unsigned group);
+
 /* All about one board, for `explain`, API and metrics. */
 struct caps_view {
     enum caps_state state;
@@ -199,12 +223,15 @@ struct caps_view {
         original_known; /* bounds.original_mw is the actuator's word, or was seen while
                          * nobody held the board; else an earlier daemon's cap, perhaps */
     struct cap_verdict verdict;
-    uint32_t ramp_mw;     /* where the ramp is: the cap that should be in force now */
-    uint32_t enforced_mw; /* last read back; 0 unknown */
-    bool ramping;         /* on the way down to verdict.target_mw … */
-    bool waiting;         /* … at the first cap, until the job is seen to go on */
-    bool failed;          /* the limit asked for last was not set: text */
-    double rate_mw_s;     /* of the way down; 0: at once */
+    uint32_t ramp_mw;      /* where the ramp is: the cap that should be in force now */
+    uint32_t enforced_mw;  /* last read back; 0 unknown */
+    bool ramping;          /* on the way down to verdict.target_mw … */
+    bool waiting;          /* … at the first cap, until the job is seen to go on */
+    uint32_t share_mw;     /* an equal share of the budget; 0: there is none … */
+    uint32_t plan_mw;      /* … and what it gets when all answers have come */
+    uint64_t budget_claim; /* the budget's; 0: none */
+    bool failed;           /* the limit asked for last was not set: text */
+    double rate_mw_s;      /* of the way down; 0: at once */
     struct caps_clock_view clock;
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;

@@ -24,6 +24,7 @@ enum type {
     DURATION,
     BOOL,
     WORD,
+    POWER,   /* watts; "none" is 0 */
     LIMIT,   /* watts or percent */
     GOAL,    /* "none" or a goal */
     PERCENT, /* a double, 1 % is 0.01 */
@@ -61,6 +62,7 @@ static const struct key keys[] = {
     {"node.log", WORD, AT(node.log), 0, 0, LIVE, log_words},
     {"node.dry_run", BOOL, AT(node.dry_run), 0, 0, LIVE, NULL},
     {"node.realtime", BOOL, AT(node.realtime), 0, 0, RESTART, NULL},
+    {"budget.node", POWER, AT(budget_mw), 0, 0, LIVE, NULL},
     {"boards.only", LIST, AT(boards.only), 0, 0, RESTART, NULL},
     {"boards.library", PATH, AT(boards.library), 0, 0, RESTART, NULL},
     {"boards.rapl", BOOL, AT(boards.rapl), 0, 0, RESTART, NULL},
@@ -200,6 +202,26 @@ static int read_number(const struct place *p, const struct key *k, void *field)
     if (at < k->min || at > k->max)
         return out_of_range(p, at, k, time ? " s" : "");
     memcpy(field, &v, sizeof v);
+    return 0;
+}
+
+static int read_power(const struct place *p, uint32_t *field)
+{
+    const char *text = NULL;
+    uint32_t mw = 0;
+    uw_error why;
+    int r = yaml_text(p->node, &text, p->err);
+
+    if (r < 0)
+        return r;
+    if (strcmp(text, "none") != 0) {
+        r = parse_power(text, &mw, &why);
+        if (r == 0 && mw == 0)
+            r = fail(&why, -ERANGE, "'%s': a budget is more than 0 W, or none", text);
+    }
+    if (r < 0)
+        return yaml_fail(p->node, p->err, r, "%s: %s", p->key, why.text);
+    *field = mw;
     return 0;
 }
 
@@ -350,6 +372,8 @@ static int read_value(const struct place *p, const struct key *k, struct node_co
         return yaml_bool(p->node, (bool *)field, p->err);
     case WORD:
         return yaml_word(p->node, k->words, (int *)(void *)field, p->err);
+    case POWER:
+        return read_power(p, (uint32_t *)(void *)field);
     case LIMIT:
         return read_limit(p, field);
     case GOAL:

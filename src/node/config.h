@@ -110,6 +110,7 @@ struct config_metrics {
 };
 
 struct node_config {
+    uint32_t budget_mw; /* of all boards' limits together; 0: none */
     struct config_node node;
     struct config_boards boards;
     struct config_sampling sampling;

@@ -458,10 +458,16 @@ int node_claim(struct node *node, const struct node_who *who,
 
 /* ---- withdrawing ---- */
 
-static int may_withdraw(const struct node_who *who, const struct claim *c, uw_error *err)
+static int may_withdraw(const struct node_who *who, const struct caps_view *v,
+                        const struct claim *c, uw_error *err)
 {
     if (!who->may_claim)
         return fail(err, -EPERM, "%s may read alone", name_of(who));
+    if (c->id == v->budget_claim)
+        return fail(err, -EPERM,
+                    "claim %" PRIu64
+                    " is the node's budget: budget.node in underwattd.yaml changes it",
+                    c->id);
     if (who->admin)
         return 0;
     if (c->uid == who->uid && !c->walked && (!who->only_job || c->job == who->only_job))
@@ -481,7 +487,7 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
         caps_look(node->caps, i, &v);
         found = claims_find(v.claims, id);
     }
-    int r = found         ? may_withdraw(who, found, &why)
+    int r = found         ? may_withdraw(who, &v, found, &why)
             : !node->open ? fail(&why, -EAGAIN, "no GPU is there (yet)")
                           : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
     if (r < 0) {

@@ -25,7 +25,8 @@ static struct caps_conf conf_of(const struct node_config *c)
                               .yield_ns = c->caps.yield_ns,
                               .dry_run = c->node.dry_run,
                               .clocks = c->caps.clocks,
-                              .always_hold = c->caps.always_hold};
+                              .always_hold = c->caps.always_hold,
+                              .budget_mw = c->budget_mw};
 }
 
 static void log_state(const struct node *node, const struct caps_what *what)
@@ -114,8 +115,36 @@ void node_caps_configure(struct node *node)
         caps_configure(node->caps, &conf);
 }
 
+/* What has become of the budget, once each time that it changes. */
+static void watch_budget(struct node *node)
+{
+    struct caps_budget_view v;
+    const char *state, *text = "";
+
+    caps_budget_look(node->caps, &v);
+    if (!v.budget_mw)
+        state = "none";
+    else if (v.is_short)
+        state = "short", text = "boards cannot do with so little: at their minimums";
+    else if (v.counted_mw > v.budget_mw)
+        state = "above", text = "what may be in force is above it";
+    else
+        state = "kept";
+    if (strcmp(node->budget_state, state) == 0)
+        return;
+    bool first = !node->budget_state[0];
+    (void)snprintf(node->budget_state, sizeof node->budget_state, "%s", state);
+    if (first && !v.budget_mw)
+        return;
+    log_event(text[0] ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "budget",
+              "state=%s budget_mw=%" PRIu32 " counted_mw=%" PRIu64 " least_mw=%" PRIu64,
+              state, v.budget_mw, v.counted_mw, v.least_mw);
+    node_ledger_event(node, "budget", SIZE_MAX, (uid_t)-1, text[0] ? text : state);
+}
+
 void node_caps_seen(struct node *node)
 {
+    watch_budget(node);
     for (size_t i = 0; i < node->n; i++) {
         const struct sampler_now *now = sampler_board(node->board[i].sampler, 0);
         sampler_watch_clock(node->board[i].sampler, 0, caps_watches_clock(node->caps, i));

@@ -170,6 +170,7 @@ struct node {
     struct loop_timer *connect;
     unsigned connects; /* in vain since the last that worked */
     char actuator_text[200];
+    char budget_state[8]; /* told last; "" nothing yet */
 
     struct node_job_rec *job[ROSTER_MAX];
     size_t n_jobs;

@@ -262,6 +262,12 @@ static bool is_stated(const struct node *node, const struct ledger_claim *c)
     return false;
 }
 
+/* Of an earlier run: what counts is what is set. */
+static bool is_budgets(const struct ledger_claim *c)
+{
+    return kind_of(c->kind) == CLAIM_HARD && strcmp(c->who, CAPS_BUDGET_WHO) == 0;
+}
+
 static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
 {
     struct node *node = user;
@@ -278,9 +284,10 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
                           .admin = c->job == 0}; /* users' always have one */
     uw_error err = {""};
 
-    /* The search states its own anew. */
-    if (strcmp(boot_id, node->boot_id) != 0 || c->walked || c->board >= node->n ||
-        (c->job && !node_job_rec(node, c->job)) || is_stated(node, c))
+    /* The search states its own anew, and the budget. */
+    if (strcmp(boot_id, node->boot_id) != 0 || c->walked || is_budgets(c) ||
+        c->board >= node->n || (c->job && !node_job_rec(node, c->job)) ||
+        is_stated(node, c))
         return 0;
     if (c->made_utc_ns < utc && (uint64_t)(utc - c->made_utc_ns) < now)
         claim.made_ns = now - (uint64_t)(utc - c->made_utc_ns);

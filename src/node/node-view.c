@@ -159,6 +159,8 @@ const struct node_view *node_look(struct node *node)
         .config_loads = node->config_loads,
         .config_failures = node->config_failures,
     };
+    if (node->caps)
+        caps_budget_look(node->caps, &node->view.budget);
     node->view.job = node->view_job;
     node->view.rapl = node_rapl_look(node, &node->view.n_rapl);
     (void)snprintf(node->view.actuator, sizeof node->view.actuator, "%s",

@@ -243,6 +243,9 @@ static int use_boards(struct node *node, uw_error *err)
     }
     if (r == 0)
         r = node_caps_start(node, first_claim, err);
+    /* Later, with other boards, it goes on with as little as they can do with. */
+    if (r == 0 && !node->ready)
+        r = caps_budget_check(node->caps, node->config.budget_mw, err);
     if (r == 0)
         r = node_jobs_start(node, first_job, err);
     if (r == 0)
@@ -461,8 +464,10 @@ void node_free(struct node *node)
 
 int node_configure(struct node *node, const struct node_config *config, uw_error *err)
 {
-    int r = 0;
+    int r = node->open ? caps_budget_check(node->caps, config->budget_mw, err) : 0;
 
+    if (r < 0)
+        return r;
     node_config_take_live(&node->config, config);
     config = &node->config;
     node->config_loads++;

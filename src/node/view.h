@@ -103,6 +103,7 @@ struct node_view {
     const struct view_rapl *rapl;
     size_t n_rapl;
     uint64_t rapl_ns; /* boards.rapl_period */
+    struct caps_budget_view budget;
     uint64_t config_loads, config_failures;
     uint64_t ledger_rows, ledger_failures;
 };

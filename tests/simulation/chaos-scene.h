@@ -51,6 +51,9 @@ static const struct node_who anna = {.uid = ANNA, .may_claim = true, .name = "us
                                      .may_claim = true,
                                      .name = "user root"};
 
+/* Through which the actuator writes. */
+static const struct gpu_backend *scene_backend = &virtual_backend;
+
 /* A claim as it was asked for. */
 struct ours {
     uint64_t id, made_ns, until_ns, withdrawn_ns; /* withdrawn 0: not */
@@ -311,7 +314,7 @@ static void start_guard(struct round *r)
 {
     struct guard_opts opts = {.loop = r->loop,
                               .grace_ns = GRACE_S * NS_PER_S,
-                              .backend = &virtual_backend,
+                              .backend = scene_backend,
                               .lib = r->service_lib,
                               .journal = &r->journal,
                               .say = say_guard,

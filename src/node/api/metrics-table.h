@@ -10,6 +10,8 @@
     X(START_TIME, "underwatt_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.") \
     X(DRY_RUN, "underwatt_dry_run", "gauge", "1 when caps are decided and recorded but not written.") \
     X(ACTUATOR_UP, "underwatt_actuator_up", "gauge", "1 when the process that writes caps answers.") \
+    X(BUDGET, "underwatt_budget_watts", "gauge", "What the limits of all boards together may come to.") \
+    X(BUDGET_COUNTED, "underwatt_budget_counted_watts", "gauge", "What limits that may be in force come to, together.") \
     X(CONFIG_LOADS, "underwatt_config_loads_total", "counter", "Configurations that were put in force.") \
     X(CONFIG_FAILURES, "underwatt_config_failures_total", "counter", "Configurations that were refused; the old one stayed.") \
     X(LEDGER_ROWS, "underwatt_ledger_rows_total", "counter", "Rows written to the ledger.") \

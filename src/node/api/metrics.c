@@ -256,6 +256,10 @@ static void put_node(struct metrics_render *r)
     put_plain(r, METRICS_START_TIME, (double)v->utc_ns * 1e-9 - up);
     put_plain(r, METRICS_DRY_RUN, v->dry_run);
     put_plain(r, METRICS_ACTUATOR_UP, !v->read_only);
+    if (v->budget.budget_mw) {
+        put_plain(r, METRICS_BUDGET, w_of_mw(v->budget.budget_mw));
+        put_plain(r, METRICS_BUDGET_COUNTED, (double)v->budget.counted_mw / MW_PER_W);
+    }
     put_plain(r, METRICS_CONFIG_LOADS, (double)v->config_loads);
     put_plain(r, METRICS_CONFIG_FAILURES, (double)v->config_failures);
     put_plain(r, METRICS_LEDGER_ROWS, (double)v->ledger_rows);

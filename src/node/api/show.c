@@ -231,6 +231,21 @@ static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
     json_out_end(o);
 }
 
+/* budget_w null: there is none. */
+static void show_budget(struct json_out *o, const struct caps_budget_view *b)
+{
+    json_out_object(o, "budget");
+    if (b->budget_mw)
+        json_out_double(o, "budget_w", w_of_mw(b->budget_mw));
+    else
+        json_out_null(o, "budget_w");
+    json_out_double(o, "counted_w", (double)b->counted_mw / MW_PER_W);
+    json_out_double(o, "least_w", (double)b->least_mw / MW_PER_W);
+    json_out_bool(o, "short", b->is_short);
+    json_out_bool(o, "late", b->late);
+    json_out_end(o);
+}
+
 void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who)
 {
     json_out_object(o, NULL);
@@ -242,6 +257,7 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
     json_out_bool(o, "up", !v->read_only);
     json_out_text(o, "why", v->actuator);
     json_out_end(o);
+    show_budget(o, &v->budget);
     show_utc(o, "utc", v->utc_ns);
     show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - v->began_ns));
     show_sums(o, v);

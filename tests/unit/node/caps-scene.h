@@ -17,6 +17,8 @@
 
 enum { TOLD_MAX = 4096 };
 
+/* Through which limits are written. */
+static const struct gpu_backend *scene_backend = &virtual_backend;
 /* What the boards are found at, in watts; 0: their default limit. */
 static double scene_found_w;
 
@@ -166,7 +168,7 @@ __attribute__((unused)) static void scene_actuator_quiet(struct scene *s)
     uw_error err = {""};
 
     s->ready = false;
-    if (actuator_start_virtual(s->loop, &virtual_backend, boards_lib(s->boards), &opts,
+    if (actuator_start_virtual(s->loop, scene_backend, boards_lib(s->boards), &opts,
                                &s->act, &err) < 0)
         ok(false, "an actuator starts: %s", err.text);
 }

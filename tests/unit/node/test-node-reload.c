@@ -155,6 +155,19 @@ static bool clocks(void)
     return good && !was && board(3)->cap.clock.on;
 }
 
+/* Too little is refused, and the old one stays. */
+static bool budget(void)
+{
+    bool good = load("budget: {node: 800 W}") && !load("budget: {node: 599 W}");
+
+    run_s(3);
+    for (size_t i = 0; i < 4; i++)
+        good = good && board(i)->cap.enforced_mw == 200000;
+    good = good && load("budget: {node: none}");
+    run_s(3);
+    return good && board(3)->cap.claims->n == 0 && board(3)->cap.enforced_mw == 300000;
+}
+
 static bool classes(void)
 {
     return load("caps: {classes: {default: {ramp: 7 %/s}}}") &&
@@ -225,6 +238,7 @@ static bool keep_minute(void)
 /* clang-format off */
 static const struct { const char *key; bool (*works)(void); } live[] = {
     {"node.dry_run", dry_run},
+    {"budget.node", budget},
     {"sampling.rest", rest},
     {"sampling.job", job},
     {"sampling.search", search},

@@ -153,18 +153,20 @@ void made_init(struct made *m, size_t n_boards, size_t n_jobs)
     m->rapl[0] =
         (struct view_rapl){"package-0", 5000, {true, 80.5}, {5000.25, {true, 81.75}}};
     m->rapl[1] = (struct view_rapl){"dram-0", 400, {false, 0}, {400.5, {false, 0}}};
-    m->view = (struct node_view){.hostname = "made-host",
-                                 .version = "0.1.0",
-                                 .simulated = true,
-                                 .now_ns = 100 * S,
-                                 .began_ns = 5 * S,
-                                 .utc_ns = 1760000100LL * (int64_t)S,
-                                 .board = m->board,
-                                 .n_boards = n_boards,
-                                 .job = m->job,
-                                 .n_jobs = n_jobs,
-                                 .rapl = m->rapl,
-                                 .n_rapl = 2,
-                                 .config_loads = 1,
-                                 .ledger_rows = 40};
+    m->view = (struct node_view){
+        .hostname = "made-host",
+        .version = "0.1.0",
+        .simulated = true,
+        .now_ns = 100 * S,
+        .began_ns = 5 * S,
+        .utc_ns = 1760000100LL * (int64_t)S,
+        .board = m->board,
+        .n_boards = n_boards,
+        .job = m->job,
+        .n_jobs = n_jobs,
+        .rapl = m->rapl,
+        .n_rapl = 2,
+        .budget = {.budget_mw = 2400000, .counted_mw = 2400000, .least_mw = 1200000},
+        .config_loads = 1,
+        .ledger_rows = 40};
 }
