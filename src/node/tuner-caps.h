@@ -35,6 +35,12 @@ struct tuner_caps {
     int (*clock)(void *caps, size_t board, uint32_t mhz, uw_error *err);
     void (*clock_watch)(void *caps, size_t board, bool watch);
     void (*clock_look)(void *caps, size_t board, struct caps_clock_view *ret);
+    /* Under a node's budget: board's equal share of it, with what is in force there; 0:
+     * no budget bounds it.  And another split inside the sum of all these boards' shares,
+     * lower first (NULL: equal ones again).  NULL: budgets are not known of.
+     */
+    uint32_t (*share)(void *caps, size_t board, uint32_t *ret_in_force_mw);
+    void (*split)(void *caps, const uint32_t *mw);
     /* A cap asked for by name is walked down by who is behind this table: the tuner
      * asks for it once.
      */

@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,8 @@ struct tuner_claims {
     bool lost; /* said, and not yet held again */
     uint64_t began_ns;
     uint32_t ceiling_mw, enforced_mw;
+    bool split;  /* our boards share out their part of the budget in another way … */
+    bool splits; /* … or did: equal ones may be on their way back */
 };
 
 static void soon(struct tuner_claims *c)
@@ -72,6 +75,9 @@ static struct cap_verdict verdict_of(const struct tuner_claims *c, size_t i,
 
     if (without && c->slot[i].id)
         (void)claims_drop(&others, c->slot[i].id);
+    for (size_t k = 0; without && c->splits && k < others.n; k++)
+        if (others.claim[k].id == v->budget_claim)
+            others.claim[k].mw = v->share_mw; /* as it would be without our doing */
     cap_decide(&others, &v->bounds, &ret);
     return ret;
 }
@@ -429,6 +435,32 @@ static void claims_clock_look(void *caps, size_t board, struct caps_clock_view *
     *ret = v.clock;
 }
 
+/* ---- the node's budget ---- */
+
+static uint32_t claims_share(void *caps, size_t board, uint32_t *ret_in_force_mw)
+{
+    const struct tuner_claims *c = caps;
+    struct caps_view v;
+
+    caps_look(c->o.caps, c->slot[board].at, &v);
+    *ret_in_force_mw = in_force(&v);
+    return v.share_mw < v.bounds.original_mw ? v.share_mw : 0;
+}
+
+static void claims_split(void *caps, const uint32_t *mw)
+{
+    struct tuner_claims *c = caps;
+    size_t board[BOARDS_MAX];
+
+    if (!mw && !c->split)
+        return;
+    c->split = mw != NULL;
+    c->splits = true;
+    for (size_t i = 0; i < c->o.n; i++)
+        board[i] = c->slot[i].at;
+    caps_budget_want(c->o.caps, board, mw, c->o.n, 1 + (unsigned)(c->o.job % UINT_MAX));
+}
+
 /* Nothing of ours on its clock any more. */
 static void leave_clock(struct tuner_claims *c, size_t board)
 {
@@ -478,6 +510,7 @@ static int claims_hold(void *caps, size_t board, actuator_reply_fn fn, void *use
 static int claims_release(void *caps, size_t board, actuator_reply_fn fn, void *user)
 {
     leave_clock(caps, board);
+    claims_split(caps, NULL);
     return ask(caps, ASK_RELEASE, board, 0, fn, user);
 }
 
@@ -500,6 +533,8 @@ static bool claims_back(void *caps)
 
 const struct tuner_caps tuner_claims_caps = {
     COMMON,
+    .share = claims_share,
+    .split = claims_split,
     .clock = claims_clock,
     .clock_watch = claims_clock_watch,
     .clock_look = claims_clock_look,
@@ -534,6 +569,7 @@ void tuner_claims_free(struct tuner_claims *c)
 {
     if (!c)
         return;
+    claims_split(c, NULL);
     for (size_t i = 0; c->timer && i < c->o.n; i++) {
         leave_clock(c, i);
         (void)state_claim(c, i, 0, NULL);

@@ -25,7 +25,10 @@ enum tuner_state {
 struct tuner_slack {
     struct slack *machine; /* NULL: none under way */
     bool out;              /* not tried again in this hold */
-    uint32_t held_mw;      /* the cap of all boards that it began at */
+    bool budget;           /* watts move inside the job's part of a budget … */
+    bool moving;           /* … and are on their way, since */
+    uint64_t moving_ns;
+    uint32_t held_mw; /* the cap of all boards that it began at */
     uint32_t cap_mw[BOARDS_MAX];
     uint32_t from_mw[BOARDS_MAX]; /* on the way down: from here */
 };
@@ -185,6 +188,8 @@ uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw);
  * A step that is not that hold ends slack.
  */
 uint32_t tuner_slack_target(struct tuner *t);
+/* Under a budget: watts are still on their way from board to board. */
+bool tuner_slack_walks(struct tuner *t, uint64_t now);
 /* Boards have different caps now. */
 bool tuner_slack_moved(const struct tuner *t);
 /* A look at the reference cap would be in its way. */

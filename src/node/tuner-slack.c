@@ -2,6 +2,10 @@
  * which board gets which cap, here they are walked to and their windows told.  Never
  * above the cap that is held; the ramp is the hold's, from the highest board that goes
  * down to the lowest.
+ *
+ * Under a node's budget, where the goal is time: the cap held is every board's share, and
+ * watts move between these shares.  The claims of the search stay at the originals, what
+ * each board gets is the budget's doing (tuner_caps.split).
  */
 #include <math.h>
 #include <stdlib.h>
@@ -12,12 +16,29 @@
 #include "node/tuner-inside.h"
 
 #define BOUND_SLIP 0.002
+#define MOVING_S 30.0 /* watts that do not come for so long do not come */
+
+/* The cap that is held is every board's share of a budget: who gives watts away makes
+ * room for others.
+ */
+static bool has_shares(const struct tuner *t)
+{
+    for (size_t i = 0; i < t->o.n; i++) {
+        uint32_t in_force;
+        uint32_t share =
+            t->o.caps->share ? t->o.caps->share(t->o.caps_of, i, &in_force) : 0;
+        if (!share || share != t->step.cap_mw)
+            return false;
+    }
+    return true;
+}
 
 static bool wanted(const struct tuner *t)
 {
     return t->o.slack > 0 && t->search && t->o.n >= 2 && t->o.n <= SLACK_BOARDS_MAX &&
-           t->o.goal.kind != GOAL_TIME && !t->slack.out && t->step.kind == SEARCH_HOLD &&
-           !t->visiting && !t->beat; /* a period is no measure of one per cent */
+           !t->slack.out && t->step.kind == SEARCH_HOLD && !t->visiting &&
+           !t->beat && /* a period is no measure of one per cent */
+           (t->o.goal.kind != GOAL_TIME || has_shares(t));
 }
 
 bool tuner_slack_moved(const struct tuner *t)
@@ -44,6 +65,8 @@ uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw)
 
     if (!s->machine || t->visiting || tuner_halted(t) || t->step.kind != SEARCH_HOLD)
         return mw;
+    if (s->budget)
+        return t->o.original_mw[i];
     uint32_t high = s->from_mw[i] > s->cap_mw[i] ? s->from_mw[i] : s->cap_mw[i];
     if (mw < s->cap_mw[i])
         return s->cap_mw[i];
@@ -52,6 +75,8 @@ uint32_t tuner_slack_cap(const struct tuner *t, size_t i, uint32_t mw)
 
 void tuner_slack_end(struct tuner *t)
 {
+    if (t->slack.budget)
+        t->o.caps->split(t->o.caps_of, NULL);
     slack_free(t->slack.machine);
     t->slack = (struct tuner_slack){0};
 }
@@ -83,7 +108,7 @@ uint32_t tuner_slack_target(struct tuner *t)
         return t->step.cap_mw;
     if (t->step.kind != SEARCH_HOLD || (s->machine && t->step.cap_mw != s->held_mw))
         tuner_slack_end(t);
-    if (!s->machine)
+    if (!s->machine || s->budget)
         return t->step.cap_mw;
     for (size_t i = 0; i < t->o.n; i++)
         s->from_mw[i] = t->o.original_mw[i]; /* back from wherever it was */
@@ -115,20 +140,64 @@ static bool begin(struct tuner *t)
 
     search_result(t->search, &known);
     t->slack.held_mw = t->step.cap_mw;
+    t->slack.budget = t->o.goal.kind == GOAL_TIME;
     for (size_t i = 0; i < t->o.n; i++) {
         uint32_t least = board_view(t->o.boards[i])->limits.min_mw;
         if (least < known.floor_mw)
             least = known.floor_mw;
         if (least > t->slack.held_mw)
             least = t->slack.held_mw;
-        range[i] = (struct slack_range){least, t->slack.held_mw, t->slack.held_mw};
+        range[i] = (struct slack_range){least, t->slack.held_mw, t->o.original_mw[i]};
+        setup.budget_mw += t->slack.budget ? t->slack.held_mw : 0;
         t->slack.cap_mw[i] = t->slack.from_mw[i] = t->slack.held_mw;
     }
     if (slack_new(&setup, &t->slack.machine, &err) >= 0)
         return true;
     tuner_note(t, true, "slack: not looked for: %s", err.text);
+    t->slack.budget = false;
     t->slack.out = true;
     return false;
+}
+
+bool tuner_slack_walks(struct tuner *t, uint64_t now)
+{
+    struct tuner_slack *s = &t->slack;
+    bool there = true;
+    uint32_t in_force;
+
+    if (!s->machine || !s->budget || !s->moving)
+        return false;
+    for (size_t i = 0; i < t->o.n; i++) {
+        (void)t->o.caps->share(t->o.caps_of, i, &in_force);
+        there = there && in_force == s->cap_mw[i];
+        t->got_mw[i] = in_force;
+    }
+    if (!there && s_between(s->moving_ns, now) < MOVING_S)
+        return true;
+    s->moving = false;
+    if (there) {
+        t->enforced_mw = lowest(s->cap_mw, t->o.n);
+        return false;
+    }
+    tuner_note(t, true, "slack: over: the budget does not move the watts");
+    tuner_slack_end(t);
+    s->out = true;
+    return false;
+}
+
+/* … between the shares of a budget. */
+static int move(struct tuner *t, const struct slack_step *step)
+{
+    struct tuner_slack *s = &t->slack;
+    bool first = !tuner_slack_moved(t);
+
+    memcpy(s->cap_mw, step->cap_mw, t->o.n * sizeof *s->cap_mw);
+    t->o.caps->split(t->o.caps_of, s->cap_mw);
+    s->moving = true;
+    s->moving_ns = loop_now_ns(t->o.loop);
+    t->first_seen = false;
+    t->state = TUNER_WALK;
+    return first ? tuner_command(t, t->commanded_mw) : 0;
 }
 
 /* To the caps of the machine's step: up at once, down by the ramp. */
@@ -139,6 +208,11 @@ static int go(struct tuner *t)
     uint32_t high = 0;
 
     tuner_note(t, step->kind == SLACK_MEASURE, "%s", step->why);
+    change_init(&t->change, 0);
+    account_hold_anew(tuner_account(t));
+    t->hold_at_mw = 0;
+    if (t->slack.budget)
+        return move(t, step);
     for (size_t i = 0; i < t->o.n; i++) {
         t->slack.from_mw[i] = t->slack.cap_mw[i];
         t->slack.cap_mw[i] = step->cap_mw[i];
@@ -146,9 +220,6 @@ static int go(struct tuner *t)
             high = t->slack.from_mw[i];
     }
     uint32_t low = lowest(t->slack.cap_mw, t->o.n);
-    change_init(&t->change, 0);
-    account_hold_anew(tuner_account(t));
-    t->hold_at_mw = 0;
     ramp_init(&t->ramp, high ? high : low, MW_PER_W, now);
     ramp_to(&t->ramp, low, 0, tuner_ramp_rate(t), false, now);
     t->first_seen = false;

@@ -444,7 +444,8 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         if (mw != t->commanded_mw)
             return tuner_command(t, mw);
         int r = 0;
-        if (ramp_arrived(&t->ramp) && !tuner_lock_walks(t, now, &r))
+        if (ramp_arrived(&t->ramp) && !tuner_slack_walks(t, now) &&
+            !tuner_lock_walks(t, now, &r))
             return tuner_arrived(t, now);
         if (r < 0)
             return r;

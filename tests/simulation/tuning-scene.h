@@ -22,8 +22,11 @@ static bool verbose;
 /* Of the next scene: what sets its boards apart, and search.slack. */
 static const struct plant_trait *traits;
 static double slack, visits;
-static int looks;               /* search.looks; 0: the tuner's own */
-static bool clocks;             /* search.clocks, and caps.clocks */
+static int looks;          /* search.looks; 0: the tuner's own */
+static bool clocks;        /* search.clocks, and caps.clocks */
+static bool no_gain;       /* their sensors err by noise alone */
+static uint32_t budget_mw; /* budget.node */
+static const struct gpu_backend *scene_backend = &virtual_backend; /* limits' way */
 static uint64_t set_latency_ns; /* of the driver; 0: the machine's own */
 
 struct play {
@@ -211,6 +214,8 @@ static bool scene_open(struct scene *s)
         r = sim_machine_builtin("v100", BOARDS, &machine, &err);
     for (size_t i = 0; traits && i < BOARDS; i++)
         machine.board[i].trait = traits[i];
+    for (size_t i = 0; no_gain && i < BOARDS; i++)
+        machine.board[i].gain = 1;
     if (set_latency_ns)
         machine.set_latency_ns = set_latency_ns;
     if (r >= 0)
@@ -222,11 +227,12 @@ static bool scene_open(struct scene *s)
         r = loop_timer_new(s->loop, UINT64_MAX, 0, on_pause, s, &s->pause, &err);
     if (r >= 0)
         r = loop_run(s->loop, &err);
-    struct caps_opts caps = {.loop = s->loop,
-                             .boards = s->boards,
-                             .conf = {.cls = CAP_CLASS_DEFAULT, .clocks = clocks},
-                             .on_event = on_caps,
-                             .user = s};
+    struct caps_opts caps = {
+        .loop = s->loop,
+        .boards = s->boards,
+        .conf = {.cls = CAP_CLASS_DEFAULT, .clocks = clocks, .budget_mw = budget_mw},
+        .on_event = on_caps,
+        .user = s};
     if (r >= 0)
         r = caps_new(&caps, &s->caps, &err);
     if (r >= 0)
@@ -238,7 +244,7 @@ static bool scene_open(struct scene *s)
     }
     struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event, .user = s};
     if (r >= 0)
-        r = actuator_start_virtual(s->loop, &virtual_backend, boards_lib(s->boards), &act,
+        r = actuator_start_virtual(s->loop, scene_backend, boards_lib(s->boards), &act,
                                    &s->act, &err);
     if (r >= 0)
         r = loop_timer_new(s->loop, loop_now_ns(s->loop) + NS_PER_S, NS_PER_S, on_tick, s,
