@@ -184,6 +184,8 @@ def test_hard(tmp):
         regret = [100 * r["regret_allowed"] for r in rs]
         ok(len(rs) == 100 and sum(regret) <= 0.4 * len(rs), f"hard curves, {goal}: mean "
            f"{sum(regret) / len(rs):.3f} % above the oracle that keeps the floor <= 0.4 %")
+        cost = 100 * sum(r["cost"] for r in rs) / len(rs)
+        ok(cost <= 0.6, f"hard curves, {goal}: windows cost {cost:.2f} % of an hour <= 0.6 %")
     for f in BOUNDS:
         rs = play(path, f"slowdown:{f}")["results"]
         ok(all(r["slowdown"] <= f * 1.002 for r in rs), f"hard curves, slowdown:{f}: slowest "

@@ -11,17 +11,19 @@
  */
 static const struct price {
     double new_cap, window;
-} price_single = {0.005, 0.0001},   /* energy, EDP */
-    price_mixed = {0.0065, 0.0001}, /* sums of energy and time: shallower valleys */
+} price_energy = {0.005, 0.0001}, price_edp = {0.0045, 0.0001},
+  price_mixed = {0.0065, 0.0001}, /* sums of energy and time: shallower valleys */
     price_bounded = {0.004, 0.0003}, price_bounded_noisy = {0.006, 0.0002};
 #define EDP_SCALE 2
 #define STEP 0.10  /* of the demand: to a neighbour … */
 #define REACH 0.20 /* … which counts up to here */
 #define CLIFF 0.35 /* log time above the best's, where a neighbour counts up to … */
 #define CLIFF_REACH 0.10
-#define WIDE                                                                         \
-    1.5 /* a cliff so many times lower than what was measured above it tells nothing \
-           between */
+/* A cliff so many times lower than what was measured above it tells nothing between,
+ * unless the model's value there is worse by more than this.
+ */
+#define WIDE 1.5
+#define CLIFF_HOPE 0.20
 #define FLAT 0.003 /* a smaller change of time and energy is none */
 #define NEAR 0.08  /* of the demand: what is kept was measured no further away */
 /* Where nothing promises more, a gap between measured caps is looked into when it is
@@ -79,14 +81,21 @@ static const struct price *price_of(const struct outlook *o)
 {
     if (!isinf(o->shape.bound))
         return noisy_bound(o) ? &price_bounded_noisy : &price_bounded;
-    return o->shape.product || !(o->shape.wt > 0) ? &price_single : &price_mixed;
+    if (o->shape.product)
+        return &price_edp;
+    return o->shape.wt > 0 ? &price_mixed : &price_energy;
+}
+
+static double scale_of(const struct outlook *o)
+{
+    return o->shape.product ? EDP_SCALE : 1;
 }
 
 static struct pick best_pick(const struct outlook *o, unsigned left, bool measured)
 {
     static const unsigned batch[] = {1, 2, PROPOSE_LENGTH_MAX};
     const struct price *price = price_of(o);
-    double scale = o->value[o->best] * (o->shape.product ? EDP_SCALE : 1);
+    double scale = scale_of(o) * o->value[o->best];
     struct pick p = {0};
     bool noisy = o->var_t > 1e-7 || o->var_e > 1e-7;
 
@@ -159,7 +168,8 @@ static double missing_side(const struct outlook *o, size_t best, int side)
 
 /* The highest cap below what would be kept that fell off a cliff, when nothing was
  * measured for a long way above it: the middle between the two, else 0.  The model
- * believes in smooth curves and sees no valley behind a cliff.
+ * believes in smooth curves and hardly sees a valley behind a cliff; where it expects
+ * far worse there was none in any curve, and the window is a dear one.
  */
 static double behind_cliff(const struct outlook *o, size_t best)
 {
@@ -177,8 +187,10 @@ static double behind_cliff(const struct outlook *o, size_t best)
     }
     if (cliff <= 0 || !isinf(o->shape.bound) || above < WIDE * cliff)
         return 0;
-    return fmin(fmax(round(sqrt(cliff * above) / o->grain_w) * o->grain_w, o->lo_w),
-                o->hi_w);
+    double to = fmin(fmax(round(sqrt(cliff * above) / o->grain_w) * o->grain_w, o->lo_w),
+                     o->hi_w);
+    double most = o->value[best] * (1 + scale_of(o) * CLIFF_HOPE);
+    return o->value[outlook_nearest(o, to)] > most ? 0 : to;
 }
 
 /* Where the curve is known least: inside the widest gap between measured caps, down
@@ -187,7 +199,6 @@ static double behind_cliff(const struct outlook *o, size_t best)
 static double widest_gap(const struct outlook *o, size_t best, const struct gaps *g)
 {
     double widest = g->wide * o->model.demand_w, at = 0, below_w = o->lo_w;
-    double scale = o->shape.product ? EDP_SCALE : 1;
     bool lowest = true;
 
     for (size_t i = 0; i < o->n; i++) {
@@ -196,7 +207,7 @@ static double widest_gap(const struct outlook *o, size_t best, const struct gaps
         double gap = o->cap_w[i] - below_w, wide = lowest ? LOW_WEIGHT * gap : gap;
         double mid = o->cap_w[i] - (lowest ? LOW_AT : 0.5) * gap;
         double v = o->value[outlook_nearest(o, mid)];
-        double hope = 1 + scale * (lowest ? g->low_hope : g->hope);
+        double hope = 1 + scale_of(o) * (lowest ? g->low_hope : g->hope);
         if (lowest)
             v = fmin(v, o->value[i]);
         if (wide > widest && v < o->value[best] * hope) {
