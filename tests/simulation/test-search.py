@@ -192,6 +192,13 @@ def test_hard(tmp):
            f"{max(r['slowdown'] for r in rs):.4f}")
 
 
+def test_bounds_caps(path):
+    for f, most in ((1.02, 5.5), (1.05, 5.2), (1.1, 5), (1.2, 5)):
+        q = quality(path, f"slowdown:{f}")
+        ok(q["caps"] <= most and q["windows"] == q["caps"],
+           f"slowdown:{f}, exact windows: {q['caps']:.2f} caps <= {most}, none twice")
+
+
 def test_bounds_noise(path):
     for f in (1.05, 1.1):
         rs = play(path, f"slowdown:{f}", "--noise", "0.01", "--seeds", "2")["results"]
@@ -256,6 +263,7 @@ def test_recorded(tmp):
            f"{goal}, 1 % noise: mean {q['mean']:.3f} %, {q['caps']:.2f} caps, "
            f"{q['windows']:.2f} windows")
     test_bounds(path, "recorded", 0.5)
+    test_bounds_caps(path)
     test_bounds_noise(path)
     test_hour(path)
     test_memory(path)

@@ -32,6 +32,11 @@ static bool bounded(const struct outlook *o)
     return !isinf(o->shape.bound);
 }
 
+static bool exact(const struct outlook *o)
+{
+    return o->var_t <= EXACT;
+}
+
 static int ascending(const void *a, const void *b)
 {
     const double *x = a, *y = b;
@@ -168,6 +173,16 @@ size_t outlook_best_measured(const struct outlook *o)
     return best_of(o, true);
 }
 
+size_t outlook_expected(const struct outlook *o)
+{
+    size_t best = o->n - 1;
+
+    for (size_t i = o->n; i-- > 0;)
+        if (o->excess[i] <= o->log_bound && o->value[i] < o->value[best])
+            best = i;
+    return best;
+}
+
 /* Everything but the covariances, at the caps chosen. */
 static void fill(struct outlook *o)
 {
@@ -181,6 +196,10 @@ static void fill(struct outlook *o)
         o->seen_excess[i] = surely_seen(o, l);
         o->excess[i] = p->mean_t - o->ref.mean_t;
         o->var[i] = bounded(o) ? excess_var(o, p) : 0;
+        if (l && exact(o)) { /* then it is known, however rough the curve is */
+            o->excess[i] = l->log_t - o->ref_level.log_t;
+            o->var[i] = 0;
+        }
     }
     o->best = outlook_best(o);
 }
@@ -188,8 +207,9 @@ static void fill(struct outlook *o)
 /* A bound is reached between two steps: some caps more there. */
 static void refine(struct outlook *o)
 {
-    double lo = o->cap_w[o->best > 0 ? o->best - 1 : o->best];
-    double hi = o->cap_w[o->best + 1 < o->n ? o->best + 1 : o->best];
+    size_t at = exact(o) ? outlook_expected(o) : o->best;
+    double lo = o->cap_w[at > 0 ? at - 1 : at];
+    double hi = o->cap_w[at + 1 < o->n ? at + 1 : at];
     double by = fmax(ceil((hi - lo) / o->grain_w / OUTLOOK_FINE), 1) * o->grain_w;
     size_t n = o->n;
 
@@ -213,7 +233,7 @@ void outlook_make(struct outlook *o, const struct scene *s)
     o->grain_w = s->grain_w;
     o->var_t = r->var_t * r->windows;
     o->var_e = r->var_e * r->windows;
-    o->slack = o->var_t > EXACT ? SLACK : 0;
+    o->slack = exact(o) ? 0 : SLACK;
     model_fit(&o->model, s->prior ? s->prior : &prior_recorded, s);
     model_at(&o->model, r->cap_w, &o->ref);
     choose_caps(o);

@@ -55,6 +55,8 @@ size_t outlook_nearest(const struct outlook *o, double cap_w);
 bool outlook_allows(const struct outlook *o, size_t i);
 /* The same of the measured caps alone. */
 size_t outlook_best_measured(const struct outlook *o);
+/* The least value where the bound is expected to be kept, however surely. */
+size_t outlook_expected(const struct outlook *o);
 /* By how much `windows` windows at cap c are expected to lower what is kept.  measured:
  * under a bound, where only what was measured by then may be kept.
  */

@@ -43,7 +43,12 @@ static const struct gaps {
 #define UNEVEN 0.022
 #define ROUGH_POWER 0.4
 enum { UNEVEN_LEVELS = 3 }; /* until then roughness is the prior's alone */
-#define VERIFY 0.001 /* bounded: gain at a cap not measured that is worth a window */
+/* Under a bound and with exact windows the cap where the bound is expected to be reached
+ * is measured when it is better than the best so far by this part of the reference's
+ * value: like regula falsi, once there are caps enough to draw a line through.
+ */
+#define EXPECTED 0.005
+enum { EXPECTED_LEVELS = 3 }; /* before that only where nothing else is worth a window */
 /* Under a bound and noise: with so many windows left only what will have been measured
  * counts, or the last of them might leave nothing that may be kept.
  */
@@ -77,6 +82,11 @@ static bool noisy_bound(const struct outlook *o)
     return !isinf(o->shape.bound) && o->slack > 0;
 }
 
+static bool exact_bound(const struct outlook *o)
+{
+    return !isinf(o->shape.bound) && !(o->slack > 0);
+}
+
 static const struct price *price_of(const struct outlook *o)
 {
     if (!isinf(o->shape.bound))
@@ -101,6 +111,8 @@ static struct pick best_pick(const struct outlook *o, unsigned left, bool measur
 
     for (size_t c = 0; c < o->n; c++)
         for (size_t k = 0; k < (noisy ? 3 : 1); k++) {
+            if (o->measured[c] && !noisy)
+                continue;
             if (batch[k] > left && noisy_bound(o))
                 continue;
             double gain = outlook_gain(o, c, batch[k], measured);
@@ -253,24 +265,13 @@ static double look(const struct outlook *o, size_t best, const char **ret_why)
     return at;
 }
 
-/* What would be kept was not measured: nowhere near, or, under a bound, not itself
- * though it is better than what was (under noise worth_measuring() has weighed that).
- */
-static bool unverified(const struct outlook *o, size_t best, double best_w)
-{
-    if (!near_measured(o, best_w))
-        return true;
-    return !isinf(o->shape.bound) && !noisy_bound(o) && !o->measured[best] &&
-           o->value[outlook_best_measured(o)] - o->value[best] > VERIFY;
-}
-
 /* Where the model sees nothing to gain: does the climb agree?  0: it does. */
 static double climb(const struct outlook *o, size_t best, double best_w,
                     const char **ret_why)
 {
     double below = missing_side(o, best, -1), above = missing_side(o, best, 1);
 
-    if (unverified(o, best, best_w)) {
+    if (!exact_bound(o) && !near_measured(o, best_w)) {
         *ret_why = "the expected best, to be verified";
         return best_w;
     }
@@ -312,6 +313,15 @@ static struct pick worth_measuring(const struct outlook *o, unsigned left)
     return p;
 }
 
+/* Exact windows and a bound: the cap to measure next is the expected best. */
+static bool expected_next(const struct outlook *o, size_t expected, const struct pick *p)
+{
+    double gain = o->value[outlook_best_measured(o)] - o->value[expected];
+
+    return exact_bound(o) && !o->measured[expected] && gain > EXPECTED &&
+           (o->model.n >= EXPECTED_LEVELS || !(p->net > 0));
+}
+
 /* How many windows more make the reference so sure that its error costs no more than
  * REFERENCE_LOSS of the energy where the bound is expected to be reached.
  */
@@ -349,7 +359,7 @@ static bool again_at_once(const struct outlook *o, const struct scene *s,
 void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
 {
     outlook_make(o, s);
-    size_t best = o->best;
+    size_t best = o->best, expected = outlook_expected(o);
     struct pick p = worth_measuring(o, s->windows_left);
     const char *why = "no other cap promises more";
 
@@ -359,6 +369,10 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     ret->best_w = outlook_refined(o, best, &ret->log_t, &ret->log_e);
     if (s->windows_left == 0) {
         why = "as many windows as it may take";
+    } else if (expected_next(o, expected, &p)) {
+        ret->hold = false;
+        ret->cap_w = o->cap_w[expected];
+        why = "where the bound is expected to be reached";
     } else if (p.net > 0) {
         ret->hold = false;
         ret->cap_w = o->cap_w[p.at];

@@ -819,6 +819,38 @@ static void test_best_time(void)
     }
 }
 
+/* Exact windows under a bound: it is kept, no cap is measured twice, few are at all. */
+static void test_exact_bound(void)
+{
+    static const double bounds[] = {1.02, 1.05, 1.1};
+    enum { RUNS = 40 };
+
+    for (size_t k = 0; k < n_elements(bounds); k++) {
+        struct search_setup u = v100;
+        unsigned windows = 0, caps = 0;
+        double slowest = 0, least = INFINITY;
+        u.goal = (struct goal){GOAL_SLOWDOWN, bounds[k]};
+        for (int i = 0; i < RUNS; i++) {
+            struct job j = plain;
+            struct search_result r;
+            j.clocked = 0.3 + 0.0075 * i;
+            auto_(search_free) struct search *s = search_of(&u);
+            (void)run(s, &j);
+            search_result(s, &r);
+            double f =
+                true_time(&j, w_of_mw(search_step(s)->cap_mw)) / true_time(&j, 300);
+            slowest = fmax(slowest, f);
+            least = fmin(least, f);
+            windows += r.windows;
+            caps += r.caps;
+        }
+        ok(slowest <= bounds[k] * 1.0001 && least > 1 + 0.8 * (bounds[k] - 1),
+           "F = %g, exact: between %.4f and %.4f", bounds[k], least, slowest);
+        ok(caps <= 5 * RUNS && windows == caps, "… %.1f windows, %.1f caps",
+           (double)windows / RUNS, (double)caps / RUNS);
+    }
+}
+
 /* Many noisy searches under a bound: few windows, few caps, kept, and hardly one that
  * ends with nothing that may be kept.
  */
@@ -878,6 +910,7 @@ int main(void)
     test_timetable();
     test_gap();
     test_lengths();
+    test_exact_bound();
     test_noisy_bound();
     test_best_time();
     return done();
