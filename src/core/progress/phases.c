@@ -28,6 +28,7 @@ struct regime {
     enum phase_kind kind;
     double cycle_s; /* of a long step that was taken for phases; 0 none */
     uint64_t last_ns;
+    bool told; /* its kind is no guess */
 };
 
 /* A stay in a regime. */
@@ -198,7 +199,8 @@ static void guess(struct phases *p, bool ends)
         p->past.train_w = l.level_w;
         return;
     }
-    bool lasting = back && g->kind != PHASE_CHECKPOINT && g->kind != PHASE_LOAD;
+    bool lasting =
+        g->told || (back && g->kind != PHASE_CHECKPOINT && g->kind != PHASE_LOAD);
     enum phase_kind kind =
         lasting || g->kind == PHASE_TRAIN ? g->kind : phase_guess(&l, &p->past);
     if (p->visits == 1 && kind == PHASE_TRAIN && l.lasted_s < 3 && !ends)
@@ -417,41 +419,49 @@ static void begin_visit(struct phases *p)
         guess(p, false);
 }
 
-static void fire(struct phases *p, const struct breach *b)
+/* The stay is over, another one begins at onset_ns with an event of its own. */
+static struct phase_event *leave(struct phases *p, uint64_t onset_ns)
 {
-    const struct history *h = &p->history;
-    uint64_t now = history_at_ns(h, h->n - 1);
-    struct onset o = onset_find(h, p->begin_ns, b);
+    uint64_t now = history_at_ns(&p->history, p->history.n - 1);
 
     guess(p, true);
     struct visit *v = newest(p);
     struct look l = look_now(p);
     p->past.after_train =
         p->regime[p->now].kind == PHASE_TRAIN || p->regime[p->now].kind == PHASE_CHANGE;
-    v->dwell_s = s_between(v->onset_ns, o.at_ns);
+    v->dwell_s = s_between(v->onset_ns, onset_ns);
     v->plain = p->crossings < OWN_PATTERN;
     v->level_w = p->still > 0 ? p->still_sum / p->still : l.level_w;
     p->regime[p->now].last_ns = now;
     if (p->visits == VISITS)
         memmove(p->visit, p->visit + 1, sizeof *p->visit * --p->visits);
-    struct phase_event e = {.onset_ns = o.at_ns, .fired_ns = now};
     p->visit[p->visits++] =
-        (struct visit){.onset_ns = o.at_ns, .fired_ns = now, .event = p->events};
-    l = (struct look){.level_w = o.level_w,
-                      .low_w = o.level_w,
-                      .high_w = o.level_w,
-                      .noise_w = history_noise(h, CHANNEL_POWER, o.level_w),
-                      .sm = h->known[CHANNEL_SM] ? history_value(h, CHANNEL_SM, h->n - 1)
-                                                 : NAN,
-                      .mem = NAN};
-    e.kind = e.first_kind = phase_guess(&l, &p->past);
-    p->event[p->events++ % PHASES_EVENTS] = e;
+        (struct visit){.onset_ns = onset_ns, .fired_ns = now, .event = p->events};
+    struct phase_event *e = &p->event[p->events++ % PHASES_EVENTS];
+    *e = (struct phase_event){.onset_ns = onset_ns, .fired_ns = now};
     p->has_event = true;
     p->corrected = true;
+    p->pending = 0;
+    return e;
+}
+
+static void fire(struct phases *p, const struct breach *b)
+{
+    const struct history *h = &p->history;
+    struct onset o = onset_find(h, p->begin_ns, b);
+    struct phase_event *e = leave(p, o.at_ns);
+
+    struct look l = (struct look){
+        .level_w = o.level_w,
+        .low_w = o.level_w,
+        .high_w = o.level_w,
+        .noise_w = history_noise(h, CHANNEL_POWER, o.level_w),
+        .sm = h->known[CHANNEL_SM] ? history_value(h, CHANNEL_SM, h->n - 1) : NAN,
+        .mem = NAN};
+    e->kind = e->first_kind = phase_guess(&l, &p->past);
     p->left = p->now;
     p->settling = true;
     p->direction = o.up ? 1 : -1;
-    p->pending = 0;
 }
 
 /* On trial and it does not hold: another one that does, or a new one. */
@@ -586,6 +596,28 @@ void phases_rescale(struct phases *p, double most_w)
     take_back(p);
     p->rescaled = true;
     p->past.train_w = fmin(p->past.train_w, most_w);
+}
+
+bool phases_tempo(struct phases *p, uint64_t onset_ns)
+{
+    if (p->history.n == 0 || p->settling || p->rescaled)
+        return false;
+    enum phase_kind kind = p->regime[p->now].kind;
+    if ((kind != PHASE_TRAIN && kind != PHASE_CHANGE) || onset_ns <= newest(p)->onset_ns)
+        return false;
+    struct phase_event *e = leave(p, onset_ns);
+    e->kind = e->first_kind = PHASE_CHANGE;
+    uint64_t from = history_seek(&p->history, onset_ns);
+    if (from < history_first(&p->history))
+        from = history_first(&p->history);
+    p->left = p->now;
+    begin_fresh(p, from);
+    p->left = -1;
+    p->regime[p->now].kind = PHASE_CHANGE;
+    p->regime[p->now].told = true;
+    p->next_guess_ns = 0;
+    restart_sums(p, from);
+    return true;
 }
 
 static void learn_anew(struct phases *p)

@@ -76,6 +76,12 @@ uint64_t phases_since(const struct phases *p);
 unsigned phases_pauses(const struct phases *p, uint64_t from_ns, uint64_t to_ns,
                        double *ret_s);
 
+/* Since onset_ns each step takes another time (tempo.h): a lasting change of training,
+ * whose pattern is learned anew.  False: nothing is trained now, or that was seen
+ * already.
+ */
+bool phases_tempo(struct phases *p, uint64_t onset_ns);
+
 /* The board's limit is another now (the most it may draw: most_w): what was learned is of
  * another scale.  The phase goes on, its pattern is learned anew from the next sample.
  */
