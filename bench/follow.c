@@ -126,12 +126,40 @@ static void conclude(const struct answer *a, unsigned n, struct follow *ret)
     }
 }
 
-int follow(const struct activity *a, size_t n, const struct period_sensor *sensor,
+/* The board whose next sample is the earliest; boards: all is read. */
+static unsigned earliest(const struct heard *board, const size_t *at, unsigned boards)
+{
+    unsigned first = boards;
+
+    for (unsigned b = 0; b < boards; b++)
+        if (at[b] < board[b].n &&
+            (first == boards ||
+             board[b].items[at[b]].at_ns < board[first].items[at[first]].at_ns))
+            first = b;
+    return first;
+}
+
+/* Ask now; when to ask again. */
+static double ask(const struct period *p, double at_s, double last_s, double whole_s,
+                  struct answer *ret, double *cpu_s)
+{
+    double began = cpu_now_s();
+
+    period_find(p, &ret->found);
+    *cpu_s += cpu_now_s() - began;
+    ret->at_s = at_s;
+    ret->weight = (at_s - last_s) * (ret->found.period_s > 0 ? ret->found.confidence : 1);
+    double next_s = fmin(at_s * ASK_GROWTH, at_s + fmax(60, whole_s / 500));
+    return fmax(next_s, at_s + 0.2);
+}
+
+int follow(const struct heard *board, unsigned boards, const struct period_sensor *sensor,
            struct follow *ret, uw_error *err)
 {
     auto_(period_free) struct period *p = NULL;
     auto_(mem_free) struct answer *answers = calloc(ANSWERS, sizeof *answers);
-    int r = period_new(1, &p);
+    size_t at[PERIOD_BOARDS] = {0};
+    int r = period_new(boards, &p);
     if (r < 0 || !answers)
         return fail(err, -ENOMEM, "no memory for a period estimator");
 
@@ -139,23 +167,19 @@ int follow(const struct activity *a, size_t n, const struct period_sensor *senso
         period_sensor(p, sensor);
     unsigned asked = 0;
     double next_s = ASK_LEAST_S, last_s = 0;
-    double whole_s = s_between(a[0].at_ns, a[n - 1].at_ns);
+    const struct activity *first = board[0].items, *last = first + board[0].n - 1;
     *ret = (struct follow){0};
-    for (size_t i = 0; i < n; i++) {
-        double at_s = s_between(a[0].at_ns, a[i].at_ns);
-        period_feed(p, 0, &a[i]);
-        if ((at_s < next_s && i + 1 < n) || asked == ANSWERS)
+    for (unsigned b; (b = earliest(board, at, boards)) < boards;) {
+        const struct activity *a = &board[b].items[at[b]++];
+        if (a->at_ns < first->at_ns)
             continue;
-        struct answer *ans = &answers[asked++];
-        double began = cpu_now_s();
-        period_find(p, &ans->found);
-        ret->cpu_s += cpu_now_s() - began;
-        ans->at_s = at_s;
-        ans->weight =
-            (at_s - last_s) * (ans->found.period_s > 0 ? ans->found.confidence : 1);
+        period_feed(p, b, a);
+        double at_s = s_between(first->at_ns, a->at_ns);
+        if (asked == ANSWERS || b > 0 || (at_s < next_s && a != last))
+            continue;
+        next_s = ask(p, at_s, last_s, s_between(first->at_ns, last->at_ns),
+                     &answers[asked++], &ret->cpu_s);
         last_s = at_s;
-        next_s = fmin(at_s * ASK_GROWTH, at_s + fmax(60, whole_s / 500));
-        next_s = fmax(next_s, at_s + 0.2);
     }
     ret->asked = asked;
     conclude(answers, asked, ret);

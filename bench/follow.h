@@ -22,8 +22,13 @@ struct follow {
 /* Below this confidence it is unknown, as the tuner has it (node/pulse.h). */
 #define FOLLOW_SURE 0.7
 
-/* n > 0 samples of one board; sensor: NULL, not known. */
-int follow(const struct activity *a, size_t n, const struct period_sensor *sensor,
+/* What was read of a board; n > 0. */
+struct heard {
+    const struct activity *items;
+    size_t n;
+};
+/* sensor: of each board; NULL, not known. */
+int follow(const struct heard *board, unsigned boards, const struct period_sensor *sensor,
            struct follow *ret, uw_error *err);
 
 const char *why_word(enum period_why why);

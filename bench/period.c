@@ -2,7 +2,8 @@
  * simulated ones whose period is known.
  *
  *     period --trace FILE.csv|FOLDER
- *     period --self [--seeds N] [--only SHAPE] [--blind] [--json FILE|-] [-v]
+ *     period --self [--seeds N] [--first SEED] [--only SHAPE|one|boards] [--blind]
+ *            [--json FILE|-] [-v]
  *
  * Below a confidence of 0.7 a period is unknown.  --blind: the estimator is not told what
  * sensor it hears, as with recorded traces.
@@ -44,7 +45,7 @@ static int trace_file(const char *path, struct follow *ret, uw_error *err)
         *ret = (struct follow){.why = PERIOD_FEW};
         return 0;
     }
-    return follow(t.items, t.n, NULL, ret, err);
+    return follow(&(struct heard){t.items, t.n}, 1, NULL, ret, err);
 }
 
 /* error: what the file could not be read for; NULL: it was. */
@@ -128,7 +129,7 @@ static int trace(const char *path, uw_error *err)
 struct options {
     const char *trace, *only, *json;
     bool self, verbose, blind;
-    unsigned seeds;
+    unsigned seeds, first; /* so many, from there on */
 };
 
 static FILE *table; /* for people */
@@ -229,7 +230,8 @@ static int play_one(const struct options *o, unsigned length, enum shape shape, 
     int r = scene_play(&s, &tr, err);
 
     if (r == 0 && tr.n > 0)
-        r = follow(tr.items, tr.n, o->blind ? NULL : &tr.sensor, &f, err);
+        r = follow(&(struct heard){tr.items, tr.n}, 1, o->blind ? NULL : &tr.sensor, &f,
+                   err);
     if (r < 0)
         return r;
     double error = error_of(&s, &tr, f.period_s);
@@ -376,7 +378,7 @@ static int play_changes(const struct options *o, double slower, FILE *json, uw_e
     for (size_t g = 0; g < n_elements(generations); g++)
         for (size_t k = 0; k < n_elements(shapes) * o->seeds; k++) {
             double change, se;
-            unsigned seed = (unsigned)(k * n_elements(generations) + g + 1);
+            unsigned seed = (unsigned)(k * n_elements(generations) + g) + o->first;
             struct scene s =
                 draw(shapes[k % n_elements(shapes)], generations[g], 20, seed);
             s.period_s = fmax(0.5, fmin(20, s.period_s));
@@ -419,14 +421,104 @@ static int play_changes(const struct options *o, double slower, FILE *json, uw_e
     return 0;
 }
 
+/* ---- several boards of a job, each with a sensor of its own ---- */
+
+enum { TEAM_MOST = 8 };
+
+/* One job of half a minute, read as the daemon reads.  apart: its boards are out of
+ * step.
+ */
+static int play_team(const struct options *o, struct scene s, unsigned boards, bool apart,
+                     struct tally *ret, uw_error *err)
+{
+    struct scene_trace tr[TEAM_MOST] = {0};
+    struct heard heard[TEAM_MOST];
+    struct follow f = {0};
+    struct rng g;
+    int r = 0;
+
+    rng_init(&g, s.seed * 31 + 7);
+    for (unsigned b = 0; r == 0 && b < boards; b++) {
+        s.board = b;
+        s.late_s = apart ? s.period_s * rng_uniform(&g) : 0;
+        r = scene_play(&s, &tr[b], err);
+        heard[b] = (struct heard){tr[b].items, tr[b].n};
+    }
+    if (r == 0)
+        r = follow(heard, boards, &tr[0].sensor, &f, err);
+    if (r == 0) {
+        double error = error_of(&s, &tr[0], f.period_s);
+        count(ret, error, &f);
+        if (o->verbose)
+            tell(&s, &tr[0], error, &f);
+    }
+    for (unsigned b = 0; b < boards; b++)
+        scene_trace_free(&tr[b]);
+    return r;
+}
+
+/* Short steps on sensors that look every 100 ms. */
+static int play_teams(const struct options *o, unsigned boards, bool fast, bool apart,
+                      struct tally *ret, uw_error *err)
+{
+    static const enum shape shapes[] = {SHAPE_STEP, SHAPE_THREE, SHAPE_ACCUM4,
+                                        SHAPE_SINE};
+    static const char *const slow[] = {"turing", "ga100", "ampere", "hopper-instant"};
+
+    for (unsigned i = 0; i < o->seeds * 16; i++) {
+        enum shape shape = fast ? SHAPE_FAST : shapes[i % n_elements(shapes)];
+        unsigned seed = 5000 + o->first + i;
+        struct scene s = draw(shape, slow[i / 4 % n_elements(slow)], 20, seed);
+        struct rng g;
+        rng_init(&g, seed);
+        if (!fast)
+            s.period_s = 0.3 * pow(5, rng_uniform(&g));
+        s.rate_hz = 10;
+        s.jitter = 0.8;
+        s.held = true;
+        s.length_s = 30;
+        int r = play_team(o, s, boards, apart, ret, err);
+        if (r < 0)
+            return r;
+    }
+    return 0;
+}
+
+static int print_teams(const struct options *o, FILE *json, uw_error *err)
+{
+    static const unsigned boards[] = {1, 2, 4, 8};
+    static struct tally t;
+    bool again = false;
+    int r = 0;
+
+    (void)fprintf(table, "30 s of one job on several boards, sensors of 100 ms\n");
+    for (unsigned kind = 0; kind < 4; kind++)
+        for (size_t i = 0; r == 0 && i < n_elements(boards); i++) {
+            char name[40];
+            bool fast = kind & 1, apart = kind & 2;
+            if (apart && boards[i] != 4 && (!fast || boards[i] == 1))
+                continue;
+            (void)snprintf(name, sizeof name, "%s%u%s", fast ? "fast " : "", boards[i],
+                           apart ? " apart" : "");
+            t = (struct tally){0};
+            r = play_teams(o, boards[i], fast, apart, &t, err);
+            comma(json, again);
+            print_tally(json, name, &t);
+            again = true;
+        }
+    return r;
+}
+
 static int play_all(const struct options *o, struct tallies *t, uw_error *err)
 {
     for (unsigned l = 0; l < LENGTHS; l++)
         for (enum shape k = 0; k < SHAPES; k++) {
-            if (o->only && strcmp(o->only, shape_name(k)) != 0)
+            if (o->only && strcmp(o->only, "one") != 0 &&
+                strcmp(o->only, shape_name(k)) != 0)
                 continue;
             for (unsigned i = 0; i < o->seeds * n_elements(generations); i++) {
-                int r = play_one(o, l, k, i % n_elements(generations), i + 1, t, err);
+                int r =
+                    play_one(o, l, k, i % n_elements(generations), o->first + i, t, err);
                 if (r < 0)
                     return r;
             }
@@ -438,6 +530,7 @@ static int print_all(const struct options *o, FILE *json, uw_error *err)
 {
     static const double slower[] = {0, 0.02, 0.05};
     static struct tallies t;
+    size_t slower_n = n_elements(slower);
     int r = play_all(o, &t, err);
 
     if (r < 0)
@@ -445,8 +538,13 @@ static int print_all(const struct options *o, FILE *json, uw_error *err)
     if (json)
         (void)fprintf(json, "{\"simulated\":true,\"seeds\":%u,", o->seeds);
     print_tallies(json, &t);
-    words(json, ",\"changes\":[");
-    for (size_t i = 0; r == 0 && i < n_elements(slower); i++) {
+    words(json, ",\"boards\":[");
+    if (!o->only || strcmp(o->only, "boards") == 0)
+        r = print_teams(o, json, err);
+    if (o->only)
+        slower_n = 0;
+    words(json, "],\"changes\":[");
+    for (size_t i = 0; r == 0 && i < slower_n; i++) {
         comma(json, i > 0);
         r = play_changes(o, slower[i], json, err);
     }
@@ -492,6 +590,9 @@ static int parse(int argc, char **argv, struct options *o)
         else if (strcmp(a, "--seeds") == 0 && parse_u64(next, &n, NULL) == 0 && n > 0 &&
                  ++i)
             o->seeds = (unsigned)n;
+        else if (strcmp(a, "--first") == 0 && parse_u64(next, &n, NULL) == 0 && n > 0 &&
+                 ++i)
+            o->first = (unsigned)n;
         else
             return -EINVAL;
     }
@@ -500,13 +601,14 @@ static int parse(int argc, char **argv, struct options *o)
 
 int main(int argc, char **argv)
 {
-    struct options o = {.seeds = 5};
+    struct options o = {.seeds = 5, .first = 1};
     uw_error err = {0};
 
     if (parse(argc, argv, &o) < 0) {
-        (void)fprintf(stderr,
-                      "usage: period --trace FILE.csv|FOLDER | --self [--seeds N] "
-                      "[--only SHAPE] [--blind] [--json FILE|-] [-v]\n");
+        (void)fprintf(
+            stderr, "usage: period --trace FILE.csv|FOLDER | --self [--seeds N] "
+                    "[--first SEED] [--only SHAPE|one|boards] [--blind] [--json FILE|-] "
+                    "[-v]\n");
         return 2;
     }
     int r = o.trace ? trace(o.trace, &err) : self(&o, &err);

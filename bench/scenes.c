@@ -102,6 +102,8 @@ struct player {
     struct rng work, reader;
     double next_read_s, mean_w;
     double walk, red;
+    uint32_t shown_mw; /* last read, and its noise */
+    double deviate;
     struct scene_trace *out;
     size_t cap;
 };
@@ -128,7 +130,10 @@ static int read_board(struct player *p)
         n = HIGH_W * fmax(0.02, s->noise * 3);
     if (s->shape == SHAPE_DRIFT)
         w *= 1 + 0.1 * t / s->length_s;
-    w = fmax(0, w + n * rng_normal(&p->reader));
+    if (!s->held || r.power_mw != p->shown_mw)
+        p->deviate = rng_normal(&p->reader);
+    p->shown_mw = r.power_mw;
+    w = fmax(0, w + n * p->deviate);
     if (s->whole_watts)
         w = round(w);
     int err = array_grow(&p->out->items, &p->cap, p->out->n, 1000000);
@@ -245,6 +250,8 @@ static int play_shape(struct player *p)
         start = 2 * s->period_s + 3;
         r = hold(p, HIGH_W * 0.25, start);
     }
+    if (r == 0 && s->late_s > 0)
+        r = hold(p, HIGH_W * 0.5, start += s->late_s);
     if (r == 0)
         r = play_cycles(p, start, &mean);
     if (r == 0 && (s->shape != SHAPE_FAST || s->period_s > 0.1))
@@ -271,14 +278,16 @@ int scene_play(const struct scene *s, struct scene_trace *ret, uw_error *err)
         sensor->log_tau_s > 0 ? 0
                               : s_of_ns(mean ? sensor->average_ns : sensor->window_ns),
         w_of_mw(board.max_mw)};
-    struct plant_gpu_opts opts = {
-        .board = &board, .seed = s->seed, .start_ns = 99 * NS_PER_S, .coarse = true};
+    struct plant_gpu_opts opts = {.board = &board,
+                                  .seed = s->seed + 1009ull * s->board,
+                                  .start_ns = 99 * NS_PER_S,
+                                  .coarse = true};
     int r = plant_gpu_new(&opts, &gpu, err);
     if (r < 0)
         return r;
     p.gpu = gpu;
     rng_init(&p.work, s->seed * 2 + 1);
-    rng_init(&p.reader, s->seed * 2 + 2);
+    rng_init(&p.reader, s->seed * 2 + 2 + 7001ull * s->board);
     plant_gpu_advance(gpu, 100 * NS_PER_S);
     r = play_shape(&p);
     if (r < 0) {

@@ -49,6 +49,9 @@ struct scene {
     double slower,
         slower_at_s; /* from then on cycles take so much longer, at less power */
     uint64_t seed;
+    bool held;      /* the noise is the sensor's: what is read twice is the same */
+    unsigned board; /* of a job: another sensor and reader, the same work … */
+    double late_s;  /* … so much later */
 };
 
 struct scene_trace {

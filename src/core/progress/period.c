@@ -6,9 +6,12 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "core/progress/alias.h"
 #include "core/progress/repeat.h"
+#include "core/progress/ticks.h"
 
 enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96, BLOCKS = 64, BLOCK_SAMPLES = 16 };
+enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3 };
 #define SHRINK 0.7        /* each span against the one before */
 #define MOST_CYCLES 100.0 /* in the finest level's spans; a level up … */
 #define MOST_CYCLES_UP 45.0
@@ -26,6 +29,13 @@ enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96, BLOCKS = 64, BLOCK_SAMPLES =
           */
 #define BLOCK_S 1.0
 #define ALIKE 0.1
+#define REACH_PEAK                                                       \
+    1.25 /* short peaks are above the most that a board draws on average \
+          */
+#define REACH_MARGIN 1.1
+#define REACH_ERRORS 3.0
+#define CLEAR_TONE 3.0 /* of a board, against all that it shows as noise */
+#define TICKS_S 0.05   /* sensors slower than that are read at their ticks */
 #define CLOSEST_S 0.01 /* samples closer than this are left out */
 
 struct sample {
@@ -42,18 +52,23 @@ struct level {
     double gap_s, off_s; /* smoothed: between samples; from that */
 };
 
+struct board {
+    struct ticks ticks; /* where the sensor's moments are known to be as far apart */
+    struct level level[LEVELS];
+};
+
 struct period {
     unsigned boards;
     struct period_sensor sensor;
     double mhz_most;
-    struct level level[][LEVELS]; /* of each board */
+    struct board board[];
 };
 
 int period_new(unsigned boards, struct period **ret)
 {
     if (boards < 1 || boards > PERIOD_BOARDS)
         return -EINVAL;
-    struct period *p = calloc(1, sizeof *p + boards * sizeof *p->level);
+    struct period *p = calloc(1, sizeof *p + boards * sizeof *p->board);
     if (!p)
         return -ENOMEM;
     p->boards = boards;
@@ -63,7 +78,7 @@ int period_new(unsigned boards, struct period **ret)
 
 int period_copy(const struct period *p, struct period **ret)
 {
-    size_t size = sizeof *p + p->boards * sizeof *p->level;
+    size_t size = sizeof *p + p->boards * sizeof *p->board;
     struct period *copy = malloc(size);
 
     if (!copy)
@@ -78,14 +93,27 @@ void period_free(struct period *p)
     free(p);
 }
 
+static bool has_ticks(const struct period *p)
+{
+    return p->sensor.update_s >= TICKS_S;
+}
+
+static void begin_ticks(struct period *p)
+{
+    for (unsigned b = 0; b < p->boards && has_ticks(p); b++)
+        ticks_init(&p->board[b].ticks, p->sensor.update_s);
+}
+
 void period_sensor(struct period *p, const struct period_sensor *sensor)
 {
     p->sensor = *sensor;
+    begin_ticks(p);
 }
 
 void period_forget(struct period *p)
 {
-    memset(p->level, 0, p->boards * sizeof *p->level);
+    for (unsigned b = 0; b < p->boards; b++) /* the sensor's ticks stay what they were */
+        memset(p->board[b].level, 0, sizeof p->board[b].level);
     p->mhz_most = 0;
 }
 
@@ -137,8 +165,10 @@ static float believable(double x)
 
 void period_feed(struct period *p, unsigned board, const struct activity *a)
 {
-    struct level *l = p->level[board];
+    struct level *l = p->board[board].level;
 
+    if (has_ticks(p))
+        ticks_see(&p->board[board].ticks, a->at_ns, a->power_w);
     if (l->n > 0 && s_between(sample_at(l, l->n - 1)->at_ns, a->at_ns) < CLOSEST_S)
         return;
     p->mhz_most = fmax(p->mhz_most, a->sm_mhz);
@@ -210,7 +240,7 @@ static void view_of(const struct period *p, unsigned level, uint64_t from_ns,
     for (unsigned signal = 0; signal < 3; signal++)
         for (unsigned b = 0; b < p->boards && v->n < VIEW_SERIES - (signal == 0 ? 2 : 0);
              b++)
-            if (gather(&p->level[b][level], signal, from_ns, to_ns, &v->s[v->n]))
+            if (gather(&p->board[b].level[level], signal, from_ns, to_ns, &v->s[v->n]))
                 v->n++;
     view_finish(v);
 }
@@ -224,7 +254,7 @@ struct span {
 /* Spans to look at, the longest first; they end now. */
 static unsigned spans(const struct period *p, struct span *ret)
 {
-    const struct level *all = p->level[0];
+    const struct level *all = p->board[0].level;
     unsigned n = 0;
 
     for (unsigned k = LEVELS; k-- > 0;) {
@@ -293,7 +323,7 @@ static unsigned choose(const struct repeat *r, unsigned n)
 /* What the newest samples, as they came, say against a period. */
 static bool is_too_fast(const struct period *p, const struct span *span, double hz)
 {
-    const struct level *l = p->level[0];
+    const struct level *l = p->board[0].level;
     unsigned n = l->n < FAST_SAMPLES ? l->n : FAST_SAMPLES;
     uint64_t newest = sample_at(l, l->n - 1)->at_ns;
     struct view v;
@@ -350,12 +380,98 @@ static double most_as_alias(const struct period_sensor *s, double mean_w, double
     return 2 / M_PI * top * sin(M_PI * mean_w / top) * weak;
 }
 
+/* Mean power of a board in a span. */
+static double mean_of_span(const struct level *l, uint64_t from_ns, uint64_t to_ns)
+{
+    double sum = 0, n = 0;
+
+    for (unsigned i = 0; i < l->n; i++) {
+        const struct sample *s = sample_at(l, i);
+        if (s->at_ns < from_ns || s->at_ns > to_ns || isnan(s->power))
+            continue;
+        sum += s->power;
+        n++;
+    }
+    return n > 0 ? sum / n : 0;
+}
+
+/* One board's power, each reading at the tick that it is of, where ticks are known. */
+static bool gather_at_ticks(const struct board *b, unsigned level,
+                            const struct period_found *f, struct series *ret)
+{
+    uint64_t last = 0;
+    size_t n = 0;
+
+    if (!gather(&b->level[level], 0, f->from_ns, f->to_ns, ret))
+        return false;
+    if (level > 0 || !b->ticks.known)
+        return true;
+    for (size_t i = 0; i < ret->n; i++) {
+        double tick_s = ticks_before(&b->ticks, s_of_ns(f->from_ns + ret->t[i]));
+        double since_s = tick_s - s_of_ns(f->from_ns) + b->ticks.period_s;
+        uint64_t t = ns_of_s(fmax(0, since_s)); /* a tick later: never before the span */
+        if (n > 0 && t <= last + ns_of_s(b->ticks.period_s / 2))
+            continue;
+        ret->t[n] = last = t;
+        ret->x[n++] = ret->x[i];
+    }
+    ret->n = n;
+    return n >= VIEW_LEAST;
+}
+
+/* Does the folded pattern go further from its mean than the window's means of anything
+ * that only looks like it could?
+ */
+static bool goes_too_far(const struct period_sensor *sensor, const struct series *s,
+                         double mean_w, double hz)
+{
+    unsigned knots = (unsigned)fmin(REACH_KNOTS, (double)s->n / REACH_SAMPLES);
+    struct fold f;
+
+    if (knots < FOLD_KNOTS_LEAST)
+        return false;
+    fold_fit(s, hz, knots, &f);
+    double sum = 0, over = 0, under = 0;
+    for (unsigned k = 0; k < knots; k++)
+        sum += f.w[k] / knots;
+    for (unsigned k = 0; k < knots; k++) {
+        over = fmax(over, f.w[k] - sum);
+        under = fmax(under, sum - f.w[k]);
+    }
+    double se = sqrt(f.within / ((double)s->n - knots) * knots / (double)s->n);
+    over -= REACH_ERRORS * se;
+    under -= REACH_ERRORS * se;
+    for (unsigned k = 1; k <= REACH_TURNS; k++)
+        for (int sign = -1; sign <= 1; sign += 2) {
+            struct reach r = reach_of(k / sensor->update_s + sign * hz, sensor->window_s,
+                                      mean_w + sum, REACH_PEAK * sensor->most_w);
+            if (over <= REACH_MARGIN * r.over_w && under <= REACH_MARGIN * r.under_w)
+                return false;
+        }
+    return true;
+}
+
+static bool any_goes_too_far(const struct period *p, const struct period_found *f,
+                             unsigned level)
+{
+    struct series s;
+
+    for (unsigned b = 0; b < p->boards; b++) {
+        const struct level *l = &p->board[b].level[level];
+        if (gather_at_ticks(&p->board[b], level, f, &s) &&
+            goes_too_far(&p->sensor, &s, mean_of_span(l, f->from_ns, f->to_ns),
+                         1 / f->period_s))
+            return true;
+    }
+    return false;
+}
+
 /* Is the pattern's strongest harmonic, on any board, too large to be anything else? */
 static bool is_surely_real(const struct period *p, const struct period_found *f,
                            unsigned level)
 {
     for (unsigned b = 0; b < p->boards; b++) {
-        const struct level *l = &p->level[b][level];
+        const struct level *l = &p->board[b].level[level];
         double top = 0, at_hz = 0, at_mean_w = 0;
         double most_hz = fmin(0.4 / p->sensor.update_s, 0.45 / fmax(1e-3, l->gap_s));
         for (unsigned h = 1; h / f->period_s < most_hz; h++) {
@@ -373,29 +489,89 @@ static bool is_surely_real(const struct period *p, const struct period_found *f,
     return false;
 }
 
+/* The finest level that reaches back to what was folded. */
+static unsigned level_of(const struct level *all, uint64_t from_ns)
+{
+    unsigned k = 0;
+
+    while (k + 1 < LEVELS && all[k].n == FOLD_MOST &&
+           sample_at(&all[k], 0)->at_ns > from_ns)
+        k++;
+    return k;
+}
+
+/* The pattern's strongest harmonic below what the sensor's moments show, over all boards.
+ */
+static double strongest_hz(const struct period *p, const struct period_found *f,
+                           unsigned level)
+{
+    double top = 0, at_hz = 0, most_hz = 0.45 / p->sensor.update_s;
+    struct series s;
+
+    for (unsigned h = 1; h / f->period_s < most_hz; h++) {
+        double hz = h / f->period_s, sum = 0;
+        for (unsigned b = 0; b < p->boards; b++)
+            if (gather_at_ticks(&p->board[b], level, f, &s)) {
+                struct tone t = tone_of(&s, hz);
+                sum += tone_size(&t);
+            }
+        if (sum > top) {
+            top = sum;
+            at_hz = hz;
+        }
+    }
+    return at_hz;
+}
+
+/* What boards whose sensors look at other moments say of it. */
+static enum alias alias_by_boards(const struct period *p, const struct period_found *f,
+                                  unsigned level)
+{
+    struct tone_board board[PERIOD_BOARDS];
+    double middle_s = s_of_ns(f->from_ns + (f->to_ns - f->from_ns) / 2);
+    unsigned n = 0;
+    struct series s;
+
+    if (!has_ticks(p) || p->boards < 2)
+        return ALIAS_OPEN;
+    double hz = strongest_hz(p, f, level);
+    for (unsigned b = 0; b < p->boards && hz > 0; b++) {
+        const struct ticks *k = &p->board[b].ticks;
+        if (!k->known || !gather_at_ticks(&p->board[b], level, f, &s))
+            continue;
+        struct tone t = tone_of(&s, hz);
+        double noise = sqrt(2 * series_total(&s)) / (double)s.n;
+        if (tone_size(&t) < CLEAR_TONE * noise)
+            continue;
+        board[n++] =
+            (struct tone_board){t, ticks_late(k, middle_s), k->error_s / k->period_s};
+    }
+    return alias_of(board, n);
+}
+
 /* A sensor that looks at fixed moments shows what is far faster as this, however the
  * reader's times jitter: the more often the fewer samples a cycle has.
  */
 static bool may_be_alias(const struct period *p, const struct period_found *f,
-                         double dt_s)
+                         const struct view *v)
 {
     const struct period_sensor *s = &p->sensor;
-    const struct level *all = p->level[0];
-    unsigned level = 0;
+    const struct level *all = p->board[0].level;
 
     if (s->update_s <= 0)
-        return f->period_s < ALIAS_SAMPLES * dt_s;
+        return f->period_s < ALIAS_SAMPLES * v->dt_s;
     if (s->update_s <= FINE_S && s->update_s < 0.6 * all[0].gap_s &&
         all[0].off_s > JITTER * all[0].gap_s)
         return f->period_s <
                ALIAS_SAMPLES_FINE * all[0].gap_s; /* else told apart above */
+    enum alias boards = alias_by_boards(p, f, level_of(all, f->from_ns));
+    if (boards != ALIAS_OPEN)
+        return boards == ALIAS_SEEN;
     double moment_s = fmax(s->update_s, all[0].gap_s);
     if (s->window_s < 0.9 * s->update_s || s->most_w <= 0)
         return f->period_s < ALIAS_SAMPLES_PART * moment_s;
-    while (level + 1 < LEVELS && all[level].n == FOLD_MOST &&
-           sample_at(&all[level], 0)->at_ns > f->from_ns)
-        level++;
-    return !is_surely_real(p, f, level);
+    unsigned level = level_of(all, f->from_ns);
+    return !is_surely_real(p, f, level) && !any_goes_too_far(p, f, level);
 }
 
 void period_find(const struct period *p, struct period_found *ret)
@@ -425,7 +601,7 @@ void period_find(const struct period *p, struct period_found *ret)
     else if (repeat_is_mixture(&v, r[at].hz))
         r[at].why = PERIOD_MIXED;
     tell(&r[at], &span[at], ret);
-    if (ret->period_s > 0 && may_be_alias(p, ret, v.dt_s))
+    if (ret->period_s > 0 && may_be_alias(p, ret, &v))
         ret->confidence *= ALIAS_TRUST;
 }
 
@@ -447,7 +623,7 @@ static unsigned level_for(const struct level *all, uint64_t from_ns, uint64_t to
 void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
                     double least_s, double most_s, struct period_found *ret)
 {
-    const struct level *all = p->level[0];
+    const struct level *all = p->board[0].level;
     struct span span = {level_for(all, from_ns, to_ns, most_s), from_ns, to_ns, 0};
     struct view v;
     struct repeat r;
@@ -516,15 +692,16 @@ bool period_run(const struct period *p, uint64_t from_ns, uint64_t to_ns, double
 {
     struct blocks b = {0};
     unsigned run = 0, best = 0, end = 0;
-    double dt_s = p->level[0][0].gap_s, span_s = s_between(from_ns, to_ns);
+    double dt_s = p->board[0].level[0].gap_s, span_s = s_between(from_ns, to_ns);
 
     double cycles = ceil(
         fmax(fmax(BLOCK_SAMPLES * dt_s, BLOCK_S), 1.01 * span_s / BLOCKS) / period_s);
     b.s = fmax(1, cycles) * period_s;
     b.n = (unsigned)fmin(BLOCKS, span_s / b.s);
     for (unsigned i = 0; i < p->boards; i++)
-        fill_blocks(&p->level[i][level_for(p->level[i], from_ns, to_ns, period_s)],
-                    from_ns, to_ns, &b);
+        fill_blocks(
+            &p->board[i].level[level_for(p->board[i].level, from_ns, to_ns, period_s)],
+            from_ns, to_ns, &b);
     double typical = typical_w(&b);
     for (unsigned k = 0; k < b.n; k++) {
         bool alike = b.samples[k] > 0 && fabs(b.mean_w[k] - typical) <= ALIKE * typical;
@@ -561,10 +738,10 @@ double period_busy(const struct period *p, uint64_t from_ns, uint64_t to_ns)
 
     for (unsigned b = 0; b < p->boards; b++) {
         unsigned k = 0;
-        while (k + 1 < LEVELS && p->level[b][k].n == FOLD_MOST &&
-               sample_at(&p->level[b][k], 0)->at_ns > from_ns)
+        while (k + 1 < LEVELS && p->board[b].level[k].n == FOLD_MOST &&
+               sample_at(&p->board[b].level[k], 0)->at_ns > from_ns)
             k++;
-        const struct level *l = &p->level[b][k];
+        const struct level *l = &p->board[b].level[k];
         for (unsigned i = 0; i < l->n; i++) {
             const struct sample *s = sample_at(l, i);
             if (s->at_ns < from_ns || s->at_ns > to_ns || isnan(s->busy))

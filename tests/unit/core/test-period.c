@@ -232,25 +232,48 @@ static void runs(void)
     period_free(p);
 }
 
-/* What a sensor of 0.1 s makes of a load that switches between 250 and 20 W. */
-static struct period_found through(double period_s, double window_s,
+/* What a sensor of 0.1 s makes of a load that draws most_w, and least_w in a third of its
+ * time, on so many boards that it looks at late after each other, read as the daemon
+ * does.
+ */
+struct load {
+    double period_s, most_w, least_w;
+    unsigned boards;
+    bool apart;
+};
+
+static double shown_w(const struct load *g, double t, double window_s)
+{
+    double sum = 0;
+
+    for (unsigned k = 0; k < 200; k++) {
+        double phase = (t - window_s * k / 200) / g->period_s;
+        sum += phase - floor(phase) < 0.67 ? g->most_w : g->least_w;
+    }
+    return sum / 200 + fmod(round(t * 10) * 7, 5) * 0.2;
+}
+
+static struct period_found through(const struct load *g, double window_s,
                                    const struct period_sensor *sensor)
 {
+    static const double late_s[4] = {0.005, 0.031, 0.048, 0.083};
     struct period_found f = {.why = PERIOD_FEW};
     struct period *p;
+    struct rng rng;
+    double at_s[4] = {0};
 
-    if (period_new(1, &p) < 0)
+    rng_init(&rng, 11);
+    if (period_new(g->boards, &p) < 0)
         return f;
     period_sensor(p, sensor);
-    for (unsigned i = 0; i < 300; i++) {
-        double t = 0.1 * i, sum = 0;
-        for (unsigned k = 0; k < 200; k++) {
-            double phase = (t - window_s * k / 200) / period_s;
-            sum += phase - floor(phase) < 0.5 ? 250 : 20;
-        }
-        struct activity a = {ns_of_s(t + 100), sum / 200 + (i * 7 % 5) * 0.2, NAN, NAN,
+    for (unsigned i = 0; i < 300 * g->boards; i++) {
+        unsigned b = i % g->boards;
+        at_s[b] += 0.06 + 0.08 * rng_uniform(&rng);
+        double late = g->apart ? late_s[b] : late_s[0];
+        double tick = floor((at_s[b] - late) / 0.1) * 0.1 + late;
+        struct activity a = {ns_of_s(at_s[b] + 100), shown_w(g, tick, window_s), NAN, NAN,
                              NAN};
-        period_feed(p, 0, &a);
+        period_feed(p, b, &a);
     }
     period_find(p, &f);
     period_free(p);
@@ -259,20 +282,33 @@ static struct period_found through(double period_s, double window_s,
 
 static void sensors(void)
 {
-    const struct period_sensor whole = {0.1, 0.1, 260}, part = {0.1, 0.025, 260};
-    struct period_found f = through(0.55, 0.1, &whole);
-
-    ok(f.why == PERIOD_FOUND && f.confidence > 0.7 && fabs(f.period_s / 0.55 - 1) < 0.02,
-       "5.5 readings a cycle of a sensor that averages: %g s, sure to %.2f", f.period_s,
-       f.confidence);
-    f = through(0.1132, 0.1, &whole);
-    ok(f.confidence < 0.7,
-       "1.1 of them look like a period of %g s, of little confidence: %.2f", f.period_s,
-       f.confidence);
-    f = through(0.55, 0.025, &part);
-    ok(f.confidence < 0.7,
-       "5.5 readings of one that looks part of the time could be anything: %.2f",
-       f.confidence);
+    const struct period_sensor whole = {0.1, 0.1, 400}, part = {0.1, 0.025, 400};
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        struct load load;
+        bool in_part, sure;
+    } cases[] = {
+        {"8 looks a cycle, the whole time, 300 and 20 W", {0.783, 300, 20, 1, false}, false, true},
+        {"… and 300 and 235 W: more than a faster one could", {0.783, 300, 235, 1, false}, false, true},
+        {"… and 300 and 285 W", {0.783, 300, 285, 1, false}, false, false},
+        {"1.1 looks a cycle", {0.1132, 300, 20, 1, false}, false, false},
+        {"5.5 looks of a quarter of the time", {0.553, 300, 20, 1, false}, true, false},
+        {"… on four boards, at other moments", {0.553, 300, 20, 4, true}, true, true},
+        {"… at the same", {0.553, 300, 20, 4, false}, true, false},
+        {"3.6 looks, a swing of 15 W", {0.363, 300, 285, 4, true}, true, true},
+        {"0.86 looks a cycle, on four boards", {0.0863, 300, 20, 4, true}, true, false},
+        {"0.93 looks: seen as something of over a second", {0.0929, 300, 20, 4, true}, true, false},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        const struct load *g = &cases[i].load;
+        const struct period_sensor *s = cases[i].in_part ? &part : &whole;
+        struct period_found f = through(g, s->window_s, s);
+        bool right = fabs(f.period_s / g->period_s - 1) < 0.02;
+        ok(cases[i].sure ? right && f.confidence > 0.7 : f.confidence < 0.7,
+           "%s: %g s, sure to %.2f", cases[i].name, f.period_s, f.confidence);
+    }
 }
 
 int main(void)

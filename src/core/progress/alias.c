@@ -1,0 +1,101 @@
+#include "core/progress/alias.h"
+
+#include <math.h>
+
+#include "base/units.h"
+
+enum {
+    MORE_TURNS = 4, /* between two moments: no step is as short as more of them */
+    SEEN_TURNS = 2, /* with more the moments' own errors blur too much */
+    SEEN_BOARDS = 4 /* fewer agree by chance at one of so many frequencies */
+};
+#define IN_STEP 0.95 /* length of the boards' mean direction … */
+#define APART 0.1    /* … how much less a faster tone's must be, errors aside, … */
+#define OUT_OF_STEP 0.75 /* … and at most, where they are surely not */
+
+struct tone tone_of(const struct series *s, double hz)
+{
+    struct tone t = {0};
+
+    for (size_t i = 0; i < s->n; i++) {
+        double turn = 2 * M_PI * hz * s_of_ns(s->t[i]);
+        t.re += s->x[i] * cos(turn);
+        t.im -= s->x[i] * sin(turn);
+    }
+    double scale = s->n > 0 ? 2 / (double)s->n : 0;
+    return (struct tone){t.re * scale, t.im * scale};
+}
+
+double tone_size(const struct tone *t)
+{
+    return hypot(t->re, t->im);
+}
+
+/* Length of the mean of the boards' directions, 1 where all agree, each turned by so many
+ * turns of what its moments are late.
+ */
+static double agreement(const struct tone_board *board, unsigned n, int turns)
+{
+    double re = 0, im = 0;
+
+    for (unsigned b = 0; b < n; b++) {
+        const struct tone *t = &board[b].tone;
+        double angle = atan2(t->im, t->re) + 2 * M_PI * turns * board[b].late;
+        re += cos(angle);
+        im += sin(angle);
+    }
+    return hypot(re, im) / n;
+}
+
+/* What boards that are in step at a tone that turns so many times more show of it. */
+static double agreement_of_faster(const struct tone_board *board, unsigned n, int turns)
+{
+    double re = 0, im = 0;
+
+    for (unsigned b = 0; b < n; b++) {
+        re += cos(2 * M_PI * turns * board[b].late);
+        im += sin(2 * M_PI * turns * board[b].late);
+    }
+    return hypot(re, im) / n;
+}
+
+static bool is_excluded(const struct tone_board *board, unsigned n)
+{
+    double error = 0;
+
+    for (unsigned b = 0; b < n; b++)
+        error += board[b].error * board[b].error / n;
+    for (int turns = 1; turns <= MORE_TURNS; turns++) {
+        double spread = 4 * M_PI * M_PI * turns * turns * error;
+        double most = IN_STEP * exp(-spread / 2) - APART;
+        if (agreement_of_faster(board, n, turns) > most)
+            return false;
+    }
+    return true;
+}
+
+enum alias alias_of(const struct tone_board *board, unsigned n)
+{
+    double slow = n < 2 ? 0 : agreement(board, n, 0);
+
+    if (slow >= IN_STEP)
+        return is_excluded(board, n) ? ALIAS_EXCLUDED : ALIAS_OPEN;
+    if (slow > OUT_OF_STEP || n < SEEN_BOARDS)
+        return ALIAS_OPEN;
+    for (int turns = -SEEN_TURNS; turns <= SEEN_TURNS; turns++)
+        if (turns != 0 && agreement(board, n, turns) >= IN_STEP)
+            return ALIAS_SEEN;
+    return ALIAS_OPEN;
+}
+
+struct reach reach_of(double hz, double window_s, double mean_w, double most_w)
+{
+    double cycles = hz * window_s, part = cycles - floor(cycles);
+    double top_w = fmax(most_w, mean_w);
+    /* in the part of a cycle that the window has beyond whole ones, in cycles */
+    double most = fmin(part * top_w, mean_w);
+    double least = fmax(0, mean_w - (1 - part) * top_w);
+
+    return (struct reach){(most - part * mean_w) / cycles,
+                          (part * mean_w - least) / cycles};
+}
