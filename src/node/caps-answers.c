@@ -236,6 +236,7 @@ int caps_on_release(struct actuator *act, const struct actuator_reply *reply, vo
         caps_on_yield(b, reply);
     } else if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_GONE) {
         b->retry_ns = 0;
+        b->sure = b->sure && reply->result == ACTUATOR_DONE;
         caps_tell_cap(b, reply->result == ACTUATOR_DONE ? reply->enforced_mw : 0,
                       reply->text);
     } else { /* the actuator goes on trying */

@@ -304,8 +304,10 @@ void caps_step(struct caps_board *b)
 {
     uint64_t now = now_of(b);
 
-    if (b->released && now >= b->back_ns)
+    if (b->released && now >= b->back_ns) {
         b->released = false;
+        b->sure = false; /* a reset changes what is set */
+    }
     b->keeps = caps_budget_keeps(b);
     decide(b, now);
     if (b->link == LINK_NONE)

@@ -300,7 +300,7 @@ int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err)
 
     for (size_t i = 0; i < c->n; i++) {
         const struct caps_board *b = &c->board[i];
-        if (!b->limits.max_mw)
+        if (!b->limits.max_mw && b->silent)
             continue; /* it says nothing now, and is no reason to refuse */
         in[n] = board_of(b, 0);
         in[n++].in_force_mw = most_of(b);

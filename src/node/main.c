@@ -252,8 +252,11 @@ static int reload(void *user, uw_error *err)
         node_config_take_live(&live, &new);
         r = doors_configure(p->doors, &live, err);
     }
-    if (r == 0)
+    if (r == 0) {
         r = node_configure(p->node, &live, err);
+        if (r < 0) /* as they were */
+            (void)doors_configure(p->doors, &p->config, NULL);
+    }
     if (r < 0) {
         node_config_failed(p->node, err->text);
         log_event(LOG_LEVEL_ERROR, "config-refused", "reason=%s in_force=old",

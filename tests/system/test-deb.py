@@ -30,6 +30,7 @@ mount -t overlay overlay -o "lowerdir=/,upperdir=$2/upper,workdir=$2/work" "$2/r
 mount -t proc proc "$2/root/proc"
 mount --rbind /dev "$2/root/dev"
 mount -t tmpfs tmpfs "$2/root/run"
+mount -t tmpfs tmpfs "$2/root/tmp"
 mkdir "$2/root/packages"
 find "$1" -maxdepth 1 -name "*.deb" ! -name "*-dbgsym_*" -exec cp {} "$2/root/packages" \;
 chroot "$2/root" /bin/sh -eu -c "$3"

@@ -231,6 +231,32 @@ static void test_release(void)
     scene_free(s);
 }
 
+/* Its limit may be another when its time is over: until the actuator has looked it counts
+ * at its most.
+ */
+static void test_release_over(void)
+{
+    scene_found_w = 250;
+    struct scene *s = node_of("a board that was reset comes back by itself", 800);
+    uw_error err = {""};
+
+    for (size_t i = 0; i < N; i++)
+        wire.mw[i] = W(200);
+    pass(s, 2);
+    are_limits(s, (double[]){200, 200, 200, 200}, "equal shares");
+    (void)caps_release(s->caps, 3, 20 * NS_PER_S, scene_on_done, s, &err);
+    pass(s, 19.99);
+    fault(s, "3 limit 300W");
+    wire.mw[3] = W(300);
+    watch(800);
+    pass(s, 5);
+    are_limits(s, (double[]){200, 200, 200, 200},
+               "it is lowered before the others go up");
+    is_kept("never above");
+    scene_found_w = 0;
+    scene_free(s);
+}
+
 /* Where the others cannot make room it is let go all the same, as was asked. */
 static void test_release_short(void)
 {
@@ -324,6 +350,7 @@ int main(void)
     test_refused();
     test_lost();
     test_release();
+    test_release_over();
     test_release_short();
     test_other_writer();
     test_originals();
