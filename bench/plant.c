@@ -1,10 +1,12 @@
 /* How fast a year goes by: simulated board-years a second, for idle boards, for
  * jobs on one cap and for caps that change every minute.
  *
- *     build/bench/plant [DAYS]
+ *     build/bench/plant [DAYS] [--json FILE]
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/auto.h"
@@ -37,7 +39,8 @@ static uint64_t look(struct plant_gpu *const *gpu)
     return sum;
 }
 
-static int play(const struct run *run, double days)
+/* json: where its row goes too, or NULL. */
+static int play(const struct run *run, double days, bool first, FILE *json)
 {
     struct plant_gpu *gpu[BOARDS];
     struct plant_job *job[BOARDS / JOB_BOARDS] = {0};
@@ -76,6 +79,11 @@ static int play(const struct run *run, double days)
         joules += plant_gpu_energy_j(gpu[i]);
     printf("%-44s %8.1f board-years/s   %7.3f MWh in %.2f s\n", run->name, years / took,
            joules / 3.6e9, took);
+    if (json)
+        (void)fprintf(json,
+                      "%s\n{\"what\":\"%s\",\"board_years_per_s\":%.6g,\"mwh\":%.9g,"
+                      "\"processor_s\":%.6g}",
+                      first ? "" : ",", run->name, years / took, joules / 3.6e9, took);
     for (size_t k = 0; k < BOARDS / JOB_BOARDS; k++)
         plant_job_free(job[k]);
     for (unsigned i = 0; i < BOARDS; i++)
@@ -94,16 +102,33 @@ int main(int argc, char **argv)
         {"jobs, a cap a minute", "v100", false, true, true, false},
     };
     double days = 30;
+    auto_(file_close) FILE *json = NULL;
     uw_error err;
 
-    if (argc > 1 && parse_double(argv[1], &days, &err) < 0) {
-        (void)fprintf(stderr, "plant: %s\n", err.text);
+    if (argc > 2 && strcmp(argv[argc - 2], "--json") == 0) {
+        json = fopen(argv[argc - 1], "we");
+        if (!json) {
+            (void)fprintf(stderr, "plant: %s: %s\n", argv[argc - 1], strerror(errno));
+            return 1;
+        }
+        argc -= 2;
+    }
+    if (argc > 2 || (argc > 1 && parse_double(argv[1], &days, &err) < 0)) {
+        (void)fprintf(stderr, "plant: %s\n",
+                      argc > 2 ? "usage: plant [DAYS] [--json FILE]" : err.text);
         return 2;
     }
     printf("simulated; %.0f days of %d boards, jobs of %d boards\n", days, BOARDS,
            JOB_BOARDS);
+    if (json)
+        (void)fprintf(json,
+                      "{\"simulated\":true,\"days\":%g,\"boards\":%d,"
+                      "\"boards_per_job\":%d,\"rows\":[",
+                      days, BOARDS, JOB_BOARDS);
     for (size_t i = 0; i < n_elements(runs); i++)
-        if (play(&runs[i], days) != 0)
+        if (play(&runs[i], days, i == 0, json) != 0)
             return 1;
+    if (json)
+        (void)fputs("]}\n", json);
     return 0;
 }
