@@ -524,6 +524,7 @@ static int say_hello(struct actuator *act)
     act->hello_seq = next_seq(act);
     struct proto_request hello = proto_request(PROTO_HELLO, act->hello_seq, NULL);
 
+    hello.a = PROTO_REVISION;
     return send_request(act, &hello);
 }
 

@@ -74,20 +74,44 @@ static uint32_t limit_of(const struct cap_arg *cap, const struct gpu_limits *lim
                             : otherwise_mw;
 }
 
+/* What root's configuration says, whatever the board's own range is. */
+static struct actuator_range range_of(const struct core_rules *rules,
+                                      const struct gpu_limits *limits)
+{
+    return (struct actuator_range){limit_of(&rules->from, limits, limits->min_mw),
+                                   limit_of(&rules->to, limits, limits->max_mw)};
+}
+
+struct actuator_range core_range(const struct core_rules *rules,
+                                 const struct gpu_limits *limits, uint32_t original_mw)
+{
+    struct actuator_range r = {limits->min_mw, limits->max_mw};
+
+    if (rules && limits->max_mw) {
+        struct actuator_range roots = range_of(rules, limits);
+        r.min_mw = roots.min_mw > r.min_mw ? roots.min_mw : r.min_mw;
+        r.max_mw = roots.max_mw < r.max_mw ? roots.max_mw : r.max_mw;
+    }
+    if (r.min_mw > r.max_mw)
+        return (struct actuator_range){original_mw, original_mw};
+    if (original_mw && original_mw < r.min_mw)
+        r.min_mw = original_mw;
+    return r;
+}
+
 enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,
                                       const struct gpu_limits *limits,
                                       uint32_t original_mw, uint32_t mw, uw_error *err)
 {
     if (!rules || mw == original_mw)
         return ACTUATOR_DONE;
-    uint32_t from_mw = limit_of(&rules->from, limits, limits->min_mw);
-    uint32_t to_mw = limit_of(&rules->to, limits, limits->max_mw);
-    if (mw < from_mw || mw > to_mw)
+    struct actuator_range roots = range_of(rules, limits);
+    if (mw < roots.min_mw || mw > roots.max_mw)
         return (enum actuator_result)fail(
             err, ACTUATOR_REFUSED,
             "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32
             " mW, the range of the actuator's configuration",
-            uuid, mw, from_mw, to_mw);
+            uuid, mw, roots.min_mw, roots.max_mw);
     return ACTUATOR_DONE;
 }
 

@@ -51,6 +51,11 @@ struct core_rules {
 /* May this board be held at all?  DONE or REFUSED.  rules may be NULL: all is. */
 enum actuator_result core_check_board(const struct core_rules *rules, const char *uuid,
                                       uw_error *err);
+/* Where its limits may be set: see struct actuator_range.  Where nothing but the original
+ * may, both ends are that.  original_mw 0: not known.
+ */
+struct actuator_range core_range(const struct core_rules *rules,
+                                 const struct gpu_limits *limits, uint32_t original_mw);
 /* May it be given this limit?  The original always may. */
 enum actuator_result core_check_rules(const struct core_rules *rules, const char *uuid,
                                       const struct gpu_limits *limits,

@@ -9,7 +9,16 @@
 #include "base/error.h"
 
 _Static_assert(sizeof(struct proto_request) == 116, "no padding on the wire");
-_Static_assert(sizeof(struct proto_answer) == 344, "no padding on the wire");
+_Static_assert(sizeof(struct proto_answer) == 356, "no padding on the wire");
+
+size_t proto_answer_size(uint32_t revision)
+{
+    _Static_assert(offsetof(struct proto_answer, reply.set_mw) == 344,
+                   "revision 0 is as it was");
+
+    return revision < 1 ? offsetof(struct proto_answer, reply.set_mw)
+                        : sizeof(struct proto_answer);
+}
 
 static int check_head(uint32_t magic, uint16_t version, uw_error *err)
 {
@@ -49,11 +58,11 @@ int proto_parse_request(const void *data, size_t size, struct proto_request *ret
 int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
                        uw_error *err)
 {
-    struct proto_answer m;
+    struct proto_answer m = {0};
 
-    if (size != sizeof m)
+    if (size != proto_answer_size(0) && size != sizeof m)
         return fail(err, -EPROTO, "%zu bytes are no answer", size);
-    memcpy(&m, data, sizeof m);
+    memcpy(&m, data, size);
     int r = check_head(m.magic, m.version, err);
     if (r < 0)
         return r;
@@ -66,7 +75,8 @@ int proto_parse_answer(const void *data, size_t size, struct proto_answer *ret,
     if (!memchr(reply->uuid, '\0', sizeof reply->uuid) ||
         !memchr(reply->text, '\0', sizeof reply->text) ||
         (reply->uuid[0] && !core_is_uuid(reply->uuid)) ||
-        (unsigned)reply->why >= ACTUATOR_N_WHYS)
+        (unsigned)reply->why >= ACTUATOR_N_WHYS ||
+        reply->range.min_mw > reply->range.max_mw)
         return fail(err, -EPROTO, "an answer of type %u with broken text", m.type);
     *ret = m;
     return 0;

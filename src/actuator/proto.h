@@ -13,10 +13,15 @@
 enum {
     PROTO_VERSION = 2,
     PROTO_MAGIC = 0x55574131, /* "UWA1" */
+    /* What an answer holds beyond the version's first form, at its end.  A client says in
+     * its hello how much of that it knows (a), and gets no more.
+     */
+    PROTO_REVISION = 1, /* 1: what is set, and the range in force */
 };
 
 enum proto_type {
-    PROTO_HELLO = 1, /* first; answered DONE, or why nothing can be done */
+    PROTO_HELLO = 1, /* first, a: PROTO_REVISION of the client (0: an old one); answered
+                      * DONE, or why nothing can be done */
     PROTO_HOLD,      /* uuid, a: enum proto_again */
     PROTO_LIMIT,     /* uuid, a: mW */
     PROTO_CLOCKS,    /* uuid, a..b: MHz; 0, 0 resets */
@@ -57,8 +62,12 @@ struct proto_answer {
     struct actuator_reply reply;
 };
 
+/* How many bytes of an answer a client of this revision takes. */
+size_t proto_answer_size(uint32_t revision);
+
 /* Bytes of a peer to a message: 0, or -EPROTO with a text; *ret is written only
- * on success, its strings end and hold nothing but what they may.
+ * on success, its strings end and hold nothing but what they may.  An answer of an older
+ * revision has zeroes where that says nothing.
  */
 int proto_parse_request(const void *data, size_t size, struct proto_request *ret,
                         uw_error *err);

@@ -31,6 +31,13 @@ enum actuator_why {
     ACTUATOR_N_WHYS,
 };
 
+/* Where limits may be set, whatever the board itself allows: root's configuration and the
+ * board's own range.  The original may always be set, and is min_mw where it is lower.
+ */
+struct actuator_range {
+    uint32_t min_mw, max_mw; /* 0, 0: unknown */
+};
+
 struct actuator_reply {
     enum actuator_result result;
     char uuid[96];
@@ -41,6 +48,10 @@ struct actuator_reply {
     pid_t pid;                /* ACTUATOR_TAKEN: who holds it (0: unknown) */
     enum actuator_why why;    /* of ACTUATOR_YIELDED */
     char text[200];           /* one line for a human unless DONE */
+    /* Revision 1; an older actuator leaves these 0. */
+    uint32_t set_mw; /* the limit that is set: above enforced_mw where heat or the board's
+                      * management holds that down; 0: unknown */
+    struct actuator_range range; /* in force for this board: of hold, set and release */
 };
 
 /* Kernel time. */

@@ -26,7 +26,8 @@ struct peer {
     struct guard_client who;
     struct loop_fd *source;
     struct guard_session *session;
-    bool deaf; /* it does not take its answers */
+    uint32_t revision; /* of the protocol, as its hello says */
+    bool deaf;         /* it does not take its answers */
 };
 
 struct server {
@@ -83,8 +84,9 @@ static void send_answer(const struct proto_answer *answer, void *user)
     /* Whoever does not read loses its lease soon; an answer lost is the end. */
     if (p->deaf)
         return;
-    ssize_t n = send(p->fd, answer, sizeof *answer, MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (n != (ssize_t)sizeof *answer)
+    size_t size = proto_answer_size(p->revision);
+    ssize_t n = send(p->fd, answer, size, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (n != (ssize_t)size)
         go_deaf(p);
 }
 
@@ -119,12 +121,12 @@ static void send_counter(struct peer *p, const struct proto_request *request)
         return;
     }
     memcpy(CMSG_DATA(&control.head), &counters->at[request->a].fd, sizeof(int));
-    struct iovec data = {.iov_base = &answer, .iov_len = sizeof answer};
+    struct iovec data = {.iov_base = &answer, .iov_len = proto_answer_size(p->revision)};
     struct msghdr message = {.msg_iov = &data,
                              .msg_iovlen = 1,
                              .msg_control = &control,
                              .msg_controllen = sizeof control};
-    if (sendmsg(p->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)sizeof answer)
+    if (sendmsg(p->fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL) != (ssize_t)data.iov_len)
         go_deaf(p);
 }
 
@@ -147,6 +149,8 @@ static int take_message(struct peer *p)
         say(p->server, text);
         return r;
     }
+    if (request.type == PROTO_HELLO)
+        p->revision = request.a;
     if (request.type == PROTO_COUNTER)
         send_counter(p, &request);
     else if (p->session)

@@ -15,9 +15,16 @@ static void answer(const struct held *h, struct actuator_reply *reply,
     (void)snprintf(reply->uuid, sizeof reply->uuid, "%s", h->info->uuid);
     reply->original_mw = h->has_entry ? h->entry.original_mw : 0;
     reply->limits = h->limits;
+    reply->range = core_range(h->rules, &h->limits, reply->original_mw);
     reply->locked_mhz = h->locked_mhz;
     bool plain = result == ACTUATOR_DONE || !err;
     (void)snprintf(reply->text, sizeof reply->text, "%s", plain ? "" : err->text);
+}
+
+static void tell(struct actuator_reply *reply, const struct cap_seen *seen)
+{
+    reply->enforced_mw = seen->enforced_mw;
+    reply->set_mw = seen->set_mw;
 }
 
 /* What a driver's failure is to the client. */
@@ -122,7 +129,7 @@ static void yield_to(struct held *h, const struct cap_seen *seen,
     answer(h, reply, r == 0 ? ACTUATOR_YIELDED : ACTUATOR_GONE, &err);
     h->yielded = true;
     reply->why = reloaded ? ACTUATOR_WHY_RELOADED : ACTUATOR_WHY_OTHER;
-    reply->enforced_mw = seen->enforced_mw;
+    tell(reply, seen);
     if (r == 0)
         drop(h);
 }
@@ -197,7 +204,7 @@ void work_restore(struct held *h, struct actuator_reply *reply)
            &err);
     if (todo.why == RECOVERY_OTHER_DRIVER)
         reply->why = ACTUATOR_WHY_RELOADED;
-    reply->enforced_mw = after.enforced_mw;
+    tell(reply, &after);
     drop(h);
 }
 
@@ -312,7 +319,7 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
             h->info->uuid);
     answer(h, reply, r == 0 ? ACTUATOR_DONE : result_of(r), &err);
     if (r == 0)
-        reply->enforced_mw = seen.enforced_mw;
+        tell(reply, &seen);
     else
         drop(h);
 }
@@ -335,7 +342,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
                                   h->entry.original_mw, mw, &err);
     if (result != ACTUATOR_DONE) {
         answer(h, reply, result, &err);
-        reply->enforced_mw = h->entry.readback_mw;
+        reply->enforced_mw = reply->set_mw = h->entry.readback_mw;
         return;
     }
     int r = look(h, &before, &err);
@@ -355,7 +362,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     if (r < 0) {
         h->entry.intended_mw = was_mw;
         answer(h, reply, ACTUATOR_REFUSED, &err);
-        reply->enforced_mw = before.enforced_mw;
+        tell(reply, &before);
         return;
     }
     r = h->backend->set_limit(h->dev, mw, &err);
@@ -376,7 +383,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
         (void)fail(&err, 0, "%s: asked for %" PRIu32 " mW, %" PRIu32 " mW is in force",
                    h->info->uuid, mw, after.enforced_mw);
     answer(h, reply, result, &err);
-    reply->enforced_mw = after.enforced_mw;
+    tell(reply, &after);
 }
 
 /* The lock is in the journal before it is made: whoever finds the entry resets it. */
@@ -430,7 +437,7 @@ void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
     }
     if (result != ACTUATOR_DONE) {
         answer(h, reply, result, &err);
-        reply->enforced_mw = h->entry.readback_mw;
+        reply->enforced_mw = reply->set_mw = h->entry.readback_mw;
         return;
     }
     int r = look(h, &seen, &err);
@@ -448,7 +455,7 @@ void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
     else
         (void)unlock(h, &result, &err);
     answer(h, reply, result, &err);
-    reply->enforced_mw = seen.enforced_mw;
+    tell(reply, &seen);
 }
 
 void work_look(struct held *h, struct actuator_reply *reply)
@@ -466,5 +473,5 @@ void work_look(struct held *h, struct actuator_reply *reply)
            : r == -ENODEV ? ACTUATOR_GONE
                           : ACTUATOR_UNKNOWN,
            &err);
-    reply->enforced_mw = seen.enforced_mw;
+    tell(reply, &seen);
 }

@@ -21,6 +21,7 @@ MAGIC, VERSION = 0x55574131, 2
 HELLO, HOLD, LIMIT, CLOCKS, RENEW, RELEASE, LEASE_OVER = 1, 2, 3, 4, 5, 6, 101
 DONE, REFUSED, TAKEN, GONE, BUSY = 0, 2, 4, 7, 8
 ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIIiI200s")
+MORE = struct.Struct("=III")  # revision 1: what is set, the range in force
 
 
 class Peer:
@@ -187,6 +188,32 @@ class Hold:
         return self.hear(" ".join(text.split()[:2]), seconds).split()
 
 
+def old_actuator(t, stranger, path):
+    """The C client, and an actuator of before there were revisions."""
+    c = Hold(path)
+    peer = stranger.accept()[0]
+    told = []
+
+    def answer(kind, result=DONE, of=b"", *numbers):
+        while True:  # it renews in between
+            ask = ASK.unpack(peer.recv(4096))
+            last = ask[2] == kind
+            peer.send(TELL.pack(MAGIC, VERSION, ask[2], ask[3], result if last else DONE, of if last else b"",
+                                *((numbers if last else ()) or (0,) * 5), 0, 0, 0, b""))
+            if last:
+                told.append(ask[4])
+                return
+    answer(HELLO)
+    t.equal(c.hear("ready"), "ready 0", "an old actuator will do")
+    c.p.stdin.write("hold GPU-1\n")
+    answer(HOLD, DONE, b"GPU-1", 200000, 250000, 150000, 300000, 300000)
+    t.equal(c.hear("hold").split()[2:5], ["done", "200000", "250000"], "… its answers are understood")
+    t.equal(told[0], 1, "the client says what it knows of")
+    peer.close()
+    c.p.stdin.close()
+    c.p.wait()
+
+
 def client(t, node, path, uuid):
     c = Hold(path + ".none")
     t.ok("No such file" in c.hear("failed"), "nobody is there: said at once")
@@ -201,9 +228,10 @@ def client(t, node, path, uuid):
     peer = stranger.accept()[0]
     peer.close()
     t.ok("hung up" in c.hear(""), "one who hangs up before hello")
-    stranger.close()
     c.p.stdin.close()
     c.p.wait()
+    old_actuator(t, stranger, path + ".deaf")
+    stranger.close()
 
     c = Hold(path)
     t.equal(c.hear("ready"), "ready 0", "the C client is ready")
@@ -247,6 +275,16 @@ def rules(t, node, uuid, path):
     t.equal(p.ask(LIMIT, uuid(0), 240001)[2], REFUSED, "above it")
     t.equal(p.ask(LIMIT, uuid(0), 180000)[2], DONE, "at its end")
     t.equal(p.ask(LIMIT, uuid(0), 250000)[2], DONE, "the original, though above it")
+    t.equal(p.ask(RELEASE, uuid(0))[2], DONE, "an old client is answered as ever")
+    p.s.close()
+    q = Peer(path)
+    q.send(HELLO, a=1)
+    t.equal(len(q.s.recv(4096)), TELL.size + MORE.size, "one who knows more gets more")
+    q.send(HOLD, uuid(0))
+    data = q.s.recv(4096)
+    t.equal((TELL.unpack(data[:TELL.size])[4], MORE.unpack(data[TELL.size:])), (DONE, (250000, 180000, 240000)),
+            "a hold tells what is set and the range in force")
+    q.s.close()
     server.send_signal(signal.SIGTERM)
     t.equal((server.communicate(timeout=10), server.returncode)[1], 0, "and the end")
     os.unlink(path)

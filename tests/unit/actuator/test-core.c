@@ -136,6 +136,53 @@ static void test_check_limit(void)
            "a board that takes none");
 }
 
+/* The board: 100..300 W, 250 W by default. */
+static void test_range(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        struct cap_arg from, to;
+        uint32_t original, min, max;
+    } cases[] = {
+        {"nothing configured", {0, 0}, {0, 0}, 250*W, 100*W, 300*W},
+        {"watts", {150*W, 0}, {200*W, 0}, 250*W, 150*W, 200*W},
+        {"percent of the default", {0, 60}, {0, 80}, 250*W, 150*W, 200*W},
+        {"from alone", {150*W, 0}, {0, 0}, 250*W, 150*W, 300*W},
+        {"wider than the board", {50*W, 0}, {400*W, 0}, 250*W, 100*W, 300*W},
+        {"the original under it is the lowest", {200*W, 0}, {0, 0}, 150*W, 150*W, 300*W},
+        {"… unknown", {200*W, 0}, {0, 0}, 0, 200*W, 300*W},
+        {"all above the board: the original alone", {350*W, 0}, {400*W, 0}, 250*W, 250*W, 250*W},
+        {"all under it", {0, 10}, {0, 20}, 250*W, 250*W, 250*W},
+        {"from above to, in other units", {0, 90}, {200*W, 0}, 250*W, 250*W, 250*W},
+        {"… and the original unknown", {0, 90}, {200*W, 0}, 0, 0, 0},
+    };
+    /* clang-format on */
+    const struct gpu_limits limits = {100 * W, 300 * W, 250 * W}, none = {0};
+    struct actuator_range got = core_range(NULL, &limits, 250 * W);
+
+    ok(got.min_mw == 100 * W && got.max_mw == 300 * W, "no rules: the board's own");
+    got = core_range(&(struct core_rules){.from = {.mw = 1}}, &none, 250 * W);
+    ok(got.min_mw == 0 && got.max_mw == 0, "a board whose limits are not known");
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        const struct core_rules rules = {.from = cases[i].from, .to = cases[i].to};
+        uint32_t original = cases[i].original;
+        unsigned wrong = 0;
+
+        got = core_range(&rules, &limits, original);
+        ok(got.min_mw == cases[i].min && got.max_mw == cases[i].max,
+           "range: %s: %u..%u mW", cases[i].name, got.min_mw, got.max_mw);
+        for (uint32_t mw = 100 * W; original && mw <= 300 * W; mw += W) {
+            bool in = (mw >= got.min_mw && mw <= got.max_mw) || mw == original;
+            bool may = core_check_rules(&rules, "GPU-1", &limits, original, mw, NULL) ==
+                       ACTUATOR_DONE;
+            wrong += in != may && mw <= original && mw != got.min_mw;
+            wrong += mw == got.min_mw && !may;
+        }
+        is_int(wrong, 0, "… and just that may be set under the original");
+    }
+}
+
 static void test_check_clocks(void)
 {
     static const struct {
@@ -284,6 +331,7 @@ int main(void)
     test_recover();
     test_judge();
     test_check_limit();
+    test_range();
     test_check_clocks();
     test_judge_clocks();
     test_seen();

@@ -1,184 +1,5 @@
 /* The guard on a virtual loop, over boards that misbehave, with a real journal. */
-#include "actuator/guard.h"
-
-#include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "base/units.h"
-#include "tap.h"
-#include "unit/actuator/fake.h"
-
-static char top[] = "/tmp/test-guard-XXXXXX";
-
-/* One world a test: a loop, a guard, one session, the answers so far. */
-struct world {
-    struct loop *loop;
-    struct journal journal;
-    struct guard *guard;
-    struct guard_session *session;
-    struct loop_timer *pause;
-    struct proto_answer answer[64];
-    size_t n;
-    uint32_t seq;
-    char said[512];
-    int idles;
-    bool keep_trying;
-    uint64_t grace_ns; /* of guard_up() */
-    uid_t uid;         /* of session_up() */
-};
-
-static void on_say(const char *text, void *user)
-{
-    struct world *w = user;
-
-    (void)snprintf(w->said, sizeof w->said, "%s", text);
-}
-
-static void on_change(void *user)
-{
-    struct world *w = user;
-
-    w->idles += w->guard && guard_is_idle(w->guard);
-}
-
-static void on_answer(const struct proto_answer *answer, void *user)
-{
-    struct world *w = user;
-
-    if (w->n < 64)
-        w->answer[w->n++] = *answer;
-}
-
-static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
-{
-    struct world *w = user;
-
-    (void)timer;
-    (void)now;
-    loop_stop(w->loop, 0);
-    return 0;
-}
-
-/* Let ms of the world pass. */
-static void pass(struct world *w, unsigned ms)
-{
-    loop_timer_set(w->pause, loop_now_ns(w->loop) + ms * NS_PER_MS, 0);
-    (void)loop_run(w->loop, NULL);
-}
-
-static void guard_up(struct world *w)
-{
-    struct guard_opts opts = {.loop = w->loop,
-                              .grace_ns = w->grace_ns,
-                              .keep_trying = w->keep_trying,
-                              .backend = &fake_backend,
-                              .journal = &w->journal,
-                              .say = on_say,
-                              .on_change = on_change,
-                              .user = w};
-
-    ok(guard_new(&opts, &w->guard, NULL) == 0, "a guard");
-}
-
-static void session_up(struct world *w, pid_t client)
-{
-    const struct guard_client who = {.pid = client, .uid = w->uid};
-
-    ok(guard_session_new(w->guard, &who, on_answer, w, &w->session, NULL) == 0,
-       "a session");
-}
-
-static struct world *begin(const char *name)
-{
-    static struct world w;
-
-    memset(&w, 0, sizeof w);
-    printf("# %s\n", name);
-    (void)loop_new_virtual(1000 * NS_PER_S, 0, &w.loop, NULL);
-    (void)loop_timer_new(w.loop, UINT64_MAX, 0, on_pause, &w, &w.pause, NULL);
-    fake_reset(w.loop);
-    if (journal_open(top, &w.journal, NULL) < 0)
-        ok(false, "the journal opens");
-    guard_up(&w);
-    session_up(&w, 77);
-    return &w;
-}
-
-/* As if the process were killed: no clean-up of any board. */
-static void die(struct world *w)
-{
-    guard_free(w->guard);
-    w->guard = NULL;
-    w->session = NULL;
-}
-
-static void finish(struct world *w)
-{
-    for (unsigned i = 0; i < 4; i++) {
-        char uuid[8];
-        (void)snprintf(uuid, sizeof uuid, "GPU-%u", i);
-        (void)journal_remove(&w->journal, uuid, NULL);
-    }
-    guard_free(w->guard);
-    loop_timer_free(w->pause);
-    loop_free(w->loop);
-    journal_close(&w->journal);
-}
-
-static uint32_t ask(struct world *w, enum proto_type type, const char *uuid, uint32_t a)
-{
-    struct proto_request request = proto_request(type, ++w->seq, uuid);
-
-    request.a = a;
-    request.b = type == PROTO_CLOCKS ? a : 0;
-    guard_request(w->session, &request);
-    return w->seq;
-}
-
-static const struct proto_answer *answer_to(struct world *w, uint32_t seq)
-{
-    static const struct proto_answer none = {.reply.result = ACTUATOR_N_RESULTS};
-
-    for (size_t i = 0; i < w->n; i++)
-        if (w->answer[i].seq == seq)
-            return &w->answer[i];
-    return &none;
-}
-
-static unsigned events(struct world *w, enum proto_type type)
-{
-    unsigned n = 0;
-
-    for (size_t i = 0; i < w->n; i++)
-        n += w->answer[i].seq == 0 && w->answer[i].type == type;
-    return n;
-}
-
-/* Ask, wait, expect. */
-static const struct proto_answer *expect(struct world *w, enum proto_type type,
-                                         const char *uuid, uint32_t a,
-                                         enum actuator_result want)
-{
-    static const char *const names[] = {"",       "hello", "hold",   "limit",
-                                        "clocks", "renew", "release"};
-    uint32_t seq = ask(w, type, uuid, a);
-
-    pass(w, 200);
-    const struct proto_answer *got = answer_to(w, seq);
-    ok(got->reply.result == want, "%s %s %u: %s (%s)", names[type], uuid, a,
-       actuator_result_name(want),
-       got->reply.result == want ? got->reply.text
-                                 : actuator_result_name(got->reply.result));
-    return got;
-}
-
-static bool has_entry(struct world *w, const char *uuid)
-{
-    struct cap_entry e;
-
-    return journal_read(&w->journal, uuid, &e, NULL) == 0;
-}
+#include "unit/actuator/guard-scene.h"
 
 static void test_life(void)
 {
@@ -227,6 +48,53 @@ static void test_life(void)
     pass(w, 100);
     ok(!has_entry(w, "GPU-0") && guard_is_idle(w->guard),
        "a client that goes gives all up");
+    finish(w);
+}
+
+/* Every answer on a board that was looked at has the range that is in force there;
+ * another actuator (root has changed it) has its own.
+ */
+static void test_range(void)
+{
+    static const struct core_rules narrow = {.from = {.percent = 60},
+                                             .to = {.mw = 200000}},
+                                   other = {.from = {.mw = 120000}};
+    struct world *w = begin("root's range");
+    const struct actuator_reply *a;
+
+    a = &expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE)->reply;
+    ok(a->range.min_mw == 100000 && a->range.max_mw == 300000 && a->set_mw == 250000,
+       "no rules: the board's own, and what is set");
+    die(w);
+    w->rules = &narrow;
+    guard_up(w);
+    session_up(w, 78);
+    a = &expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE)->reply;
+    ok(a->range.min_mw == 150000 && a->range.max_mw == 200000 &&
+           a->limits.min_mw == 100000 && a->limits.max_mw == 300000,
+       "of a hold");
+    a = &expect(w, PROTO_LIMIT, "GPU-0", 140000, ACTUATOR_REFUSED)->reply;
+    ok(a->range.min_mw == 150000 && a->range.max_mw == 200000, "of a limit outside it");
+    fake_dev[0].ceiling_mw = 160000;
+    a = &expect(w, PROTO_LIMIT, "GPU-0", 190000, ACTUATOR_CLAMPED)->reply;
+    ok(a->range.min_mw == 150000 && a->set_mw == 190000 && a->enforced_mw == 160000,
+       "of one inside, with what is set beside what heat leaves of it");
+    fake_dev[0].ceiling_mw = 0;
+    a = &expect(w, PROTO_RELEASE, "GPU-0", 0, ACTUATOR_DONE)->reply;
+    ok(a->range.max_mw == 200000 && a->set_mw == 250000, "of a release");
+    fake_dev[1].set_mw = 130000;
+    a = &expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE)->reply;
+    ok(a->range.min_mw == 130000, "an original under it is the lowest");
+    die(w);
+    w->rules = &other;
+    guard_up(w);
+    session_up(w, 79);
+    a = &expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE)->reply;
+    ok(a->range.min_mw == 120000 && a->range.max_mw == 300000,
+       "another actuator: its own");
+    fake_dev[2].set_fails = -EPERM;
+    a = &expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DENIED)->reply;
+    ok(a->range.max_mw == 300000 && !a->set_mw, "where the right is missing, too");
     finish(w);
 }
 
@@ -954,6 +822,7 @@ int main(void)
     if (!mkdtemp(top))
         return skip_all("no temporary folder");
     test_life();
+    test_range();
     test_lease();
     test_slow_hold();
     test_yield();

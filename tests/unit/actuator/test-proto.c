@@ -59,7 +59,9 @@ static void test_answer(void)
                                    .original_mw = 2,
                                    .limits = {3, 4, 5},
                                    .pid = 42,
-                                   .text = "held"};
+                                   .text = "held",
+                                   .set_mw = 6,
+                                   .range = {7, 8}};
     struct proto_answer m = proto_answer(PROTO_HOLD, 7, &reply), got;
 
     is_int(proto_parse_answer(&m, sizeof m, &got, NULL), 0, "an answer is understood");
@@ -68,8 +70,19 @@ static void test_answer(void)
            back.limits.min_mw == 3 && back.limits.max_mw == 4 &&
            back.limits.default_mw == 5 && back.pid == 42,
        "its numbers are as they were");
+    ok(back.set_mw == 6 && back.range.min_mw == 7 && back.range.max_mw == 8,
+       "… what is set, and the range in force");
     is_str(back.uuid, "GPU-1", "… its uuid");
     is_str(back.text, "held", "… its text");
+    is_int(proto_answer_size(0), 344, "an old client's answer is as it was");
+    is_int(proto_answer_size(1), sizeof m, "this one's has it all");
+    is_int(proto_answer_size(2), sizeof m, "… a later one's, too");
+    is_int(proto_parse_answer(&m, proto_answer_size(0), &got, NULL), 0,
+           "an old actuator's answer is understood");
+    back = got.reply;
+    ok(strcmp(back.text, "held") == 0 && back.limits.max_mw == 4 && !back.set_mw &&
+           !back.range.min_mw && !back.range.max_mw,
+       "what it does not tell is not known");
 }
 
 static void test_bad_answers(void)
@@ -96,7 +109,15 @@ static void test_bad_answers(void)
     bad.reply.uuid[0] = '/';
     is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
            "a path for a uuid");
+    bad = m;
+    bad.reply.range = (struct actuator_range){2, 1};
+    is_int(proto_parse_answer(&bad, sizeof bad, &got, NULL), -EPROTO,
+           "a range that ends before it begins");
     is_int(proto_parse_answer(&m, sizeof m - 1, &got, NULL), -EPROTO, "short");
+    is_int(proto_parse_answer(&m, proto_answer_size(0) - 1, &got, NULL), -EPROTO,
+           "shorter than the shortest");
+    is_int(proto_parse_answer(&m, proto_answer_size(0) + 1, &got, NULL), -EPROTO,
+           "between two revisions");
 }
 
 int main(void)
