@@ -184,6 +184,11 @@ static void print_board(const struct json_value *v)
     printf("  original   %s, board %s to %s, default %s\n",
            watts(take_mw(bounds, "original_mw")).t, watts(take_mw(bounds, "min_mw")).t,
            watts(take_mw(bounds, "max_mw")).t, watts(take_mw(bounds, "default_mw")).t);
+    if (take_mw(bounds, "lowest_mw") > take_mw(bounds, "min_mw") ||
+        take_mw(bounds, "highest_mw") < take_mw(bounds, "max_mw"))
+        printf("             root's range %s to %s\n",
+               watts(take_mw(bounds, "lowest_mw")).t,
+               watts(take_mw(bounds, "highest_mw")).t);
     if (json_get(v, "clock"))
         print_clock(json_get(v, "clock"), take_bool(v, "unrestored"));
     printf("  state      %s%s%s\n", take_text(cap, "state"), *text ? ": " : "", text);

@@ -39,6 +39,26 @@ static uint64_t denied_ns(struct caps_board *b)
     return ns < DENIED_MOST_NS ? ns : DENIED_MOST_NS;
 }
 
+struct actuator_range caps_range(const struct caps_board *b)
+{
+    return b->range.max_mw ? b->range
+                           : (struct actuator_range){b->limits.min_mw, b->limits.max_mw};
+}
+
+static void take_range(struct caps_board *b, const struct actuator_range *range)
+{
+    b->range = *range;
+    b->bounds.min_mw = caps_range(b).min_mw;
+    b->bounds.max_mw = caps_range(b).max_mw;
+}
+
+/* Each answer on a board that was looked at tells it. */
+static void note_range(struct caps_board *b, const struct actuator_reply *reply)
+{
+    if (reply->range.max_mw)
+        take_range(b, &reply->range);
+}
+
 /* restored: by the actuator's word. */
 static void unlink_board(struct caps_board *b, bool restored)
 {
@@ -76,6 +96,7 @@ void caps_cut(struct caps_board *b)
     b->again = false;
     b->attempts = 0;
     b->retry_ns = 0;
+    take_range(b, &(struct actuator_range){0}); /* the next one's may be another */
 }
 
 static void fail_board(struct caps_board *b, enum caps_state state,
@@ -123,13 +144,16 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
     b->sure = true;
     if (reply->original_mw)
         b->bounds.original_mw = reply->original_mw;
-    if (reply->limits.max_mw) {
+    if (reply->limits.max_mw)
         b->limits = reply->limits;
-        b->bounds.min_mw = reply->limits.min_mw;
-    }
-    uint32_t at_mw = reply->enforced_mw ? reply->enforced_mw : b->bounds.original_mw;
+    take_range(b, &reply->range);
+    /* What is set, not what heat leaves of it for a while: that comes back by itself. */
+    uint32_t at_mw = reply->set_mw        ? reply->set_mw
+                     : reply->enforced_mw ? reply->enforced_mw
+                                          : b->bounds.original_mw;
     b->asked_mw = at_mw;
-    b->set_mw = b->seen_mw = 0;
+    b->set_mw = 0;
+    b->seen_mw = reply->set_mw;
     if (resumed)
         b->ramp.at_ns = now;
     else
@@ -159,13 +183,16 @@ static void on_set_failed(struct caps_board *b, uint32_t mw,
 {
     bool denied = reply->result == ACTUATOR_DENIED;
 
-    if (mw != b->asked_mw) { /* a newer one is on its way */
+    /* It may be in force, though a newer one is on its way: until that is answered nobody
+     * can tell what is, and a budget counts the board at its most.
+     */
+    if (reply->result == ACTUATOR_UNKNOWN)
+        b->set_mw = b->enforced_mw = b->seen_mw = 0;
+    if (mw != b->asked_mw) { /* the newer one's answer decides what to do */
         b->failures++;
         return;
     }
     b->failed = true;
-    if (reply->result == ACTUATOR_UNKNOWN)
-        b->set_mw = b->enforced_mw = b->seen_mw = 0;
     fail_board(b, denied ? CAPS_DENIED : CAPS_HELD, reply,
                denied ? denied_ns(b) : back_off(b));
 }
@@ -179,7 +206,7 @@ static void on_set_done(struct caps_board *b, uint32_t mw,
     b->failed_with = ACTUATOR_DONE;
     /* Where the driver rounds, the next sample says what is set. */
     b->set_mw = reply->result == ACTUATOR_DONE ? mw : 0;
-    b->seen_mw = 0;
+    b->seen_mw = reply->set_mw;
     caps_tell_cap(b, reply->enforced_mw, reply->text);
     if (reply->enforced_mw > mw) {
         b->failures++;
@@ -200,6 +227,7 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
     b->settled_ns = now_of(b);
     if (b->link != LINK_HELD)
         return 0; /* it has been let go since */
+    note_range(b, reply);
     switch (reply->result) {
     case ACTUATOR_BUSY:
         break;

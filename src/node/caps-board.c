@@ -85,6 +85,11 @@ static bool is_walked(const struct caps_board *b)
                           b->enforced_mw >= b->bounds.original_mw);
 }
 
+uint32_t caps_due(const struct caps_board *b)
+{
+    return cap_settable(&b->bounds, b->ramp.at_mw, false);
+}
+
 static void follow_ramp(struct caps_board *b, uint64_t now)
 {
     const struct cap_class *cls = caps_class(b);
@@ -219,7 +224,7 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
 void caps_progress(struct caps_board *b)
 {
     /* Those before the answer were done under another limit. */
-    bool answered = b->asked_mw == b->ramp.at_mw && !count_asks(b) && is_walked(b);
+    bool answered = b->asked_mw == caps_due(b) && !count_asks(b) && is_walked(b);
 
     if (b->ramp.waiting && (answered || b->caps->conf.dry_run))
         ramp_checked(&b->ramp, now_of(b));
@@ -245,7 +250,7 @@ static void step_none(struct caps_board *b, uint64_t now)
 /* One more step of a ramp, that nobody waits for. */
 static bool is_gradual(const struct caps_board *b)
 {
-    return !ramp_arrived(&b->ramp) && b->ramp.at_mw < b->asked_mw &&
+    return !ramp_arrived(&b->ramp) && caps_due(b) < b->asked_mw &&
            b->ramp.at_mw != b->verdict.at_once_mw;
 }
 
@@ -260,9 +265,9 @@ static void step_held(struct caps_board *b, uint64_t now)
     }
     if (!wanted)
         ask_release(b);
-    else if (b->failed || (b->ramp.at_mw != b->asked_mw &&
+    else if (b->failed || (caps_due(b) != b->asked_mw &&
                            (!is_gradual(b) || now >= b->asked_ns + TICK_NS)))
-        ask_limit(b, b->ramp.at_mw);
+        ask_limit(b, caps_due(b));
     if (wanted)
         caps_clock_step(b, now); /* after the limit, which a budget may need */
 }
@@ -284,7 +289,7 @@ static uint64_t next_ns(const struct caps_board *b, uint64_t now)
         uint64_t lower = ramp_next_ns(&b->ramp);
         if (lower != UINT64_MAX)
             next = sooner(next, lower > now + TICK_NS ? lower : now + TICK_NS);
-        if (b->link == LINK_HELD && b->ramp.at_mw != b->asked_mw && !b->failed &&
+        if (b->link == LINK_HELD && caps_due(b) != b->asked_mw && !b->failed &&
             count_asks(b) < ASKS_MAX)
             next = sooner(next, b->asked_ns + TICK_NS);
         if (b->stay_ns && !b->counted)

@@ -28,8 +28,8 @@ static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
     return a_mw > b_mw ? a_mw : b_mw;
 }
 
-/* The highest limit that it can come to, by whomever.  Of a board that tells of none:
- * that of the others.
+/* The highest limit that it can come to, by whomever (root's range does not bind others).
+ * Of a board that tells of none: that of the others; 0: nobody tells of any.
  */
 static uint32_t most_of(const struct caps_board *b)
 {
@@ -86,7 +86,8 @@ static uint32_t granted(const struct caps_board *b)
 
     if (claim)
         return claim->mw;
-    return b->enforced_mw ? b->enforced_mw : b->bounds.min_mw;
+    uint32_t set = higher(b->enforced_mw, b->seen_mw);
+    return set ? set : b->bounds.min_mw;
 }
 
 /* More than this is of no use to it. */
@@ -106,6 +107,7 @@ static struct grant_board board_of(const struct caps_board *b, uint64_t now)
 
     return (struct grant_board){.min_mw = b->bounds.min_mw,
                                 .most_mw = use_of(b),
+                                .top_mw = b->sure ? b->bounds.max_mw : 0,
                                 .in_force_mw = in_force(b),
                                 .granted_mw = granted(b),
                                 .want_mw = s->want_mw,
@@ -215,15 +217,17 @@ static void step(struct caps *c, uint64_t now)
     struct grant_board in[BOARDS_MAX];
     struct grant out[BOARDS_MAX];
     struct grant_sum sum;
-    bool late = false;
+    bool late = false, unknown = false;
 
     for (size_t i = 0; i < c->n; i++) {
         in[i] = board_of(&c->board[i], now);
+        unknown = unknown || (!c->conf.dry_run && !most_of(&c->board[i]));
         late = late || (in[i].late && in[i].in_force_mw > in[i].granted_mw);
     }
     grant_step(in, c->n, c->conf.budget_mw, out, &sum);
     c->budget = (struct caps_budget_view){.budget_mw = c->conf.budget_mw,
                                           .counted_mw = sum.counted_mw,
+                                          .unknown = unknown,
                                           .least_mw = sum.least_mw,
                                           .is_short = sum.is_short,
                                           .late = late};
@@ -292,21 +296,35 @@ bool caps_budget_owns(const struct caps_board *b, uint64_t id)
 
 /* ---- asking ---- */
 
+/* Boards' own minimums would let it be. */
+static bool is_roots(const struct caps *c, struct grant_board *in, const size_t *at,
+                     size_t n, uint32_t budget_mw)
+{
+    for (size_t i = 0; i < n; i++)
+        in[i].min_mw = c->board[at[i]].limits.min_mw;
+    return grant_check(in, n, budget_mw, NULL) == 0;
+}
+
 int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err)
 {
     struct grant_board in[BOARDS_MAX];
-
-    size_t n = 0;
+    size_t at[BOARDS_MAX], n = 0;
+    uw_error why = {""};
 
     for (size_t i = 0; i < c->n; i++) {
         const struct caps_board *b = &c->board[i];
         if (!b->limits.max_mw && b->silent)
             continue; /* it says nothing now, and is no reason to refuse */
         in[n] = board_of(b, 0);
-        in[n++].in_force_mw = most_of(b);
+        in[n].in_force_mw = most_of(b);
+        at[n++] = i;
     }
-    int r = budget_mw ? grant_check(in, n, budget_mw, err) : 0;
-    return r < 0 ? fail_in(err, r, "budget.node") : 0;
+    int r = budget_mw ? grant_check(in, n, budget_mw, &why) : 0;
+    if (r == 0)
+        return 0;
+    return fail(err, r, "budget.node: %.140s%s", why.text,
+                is_roots(c, in, at, n, budget_mw) ? " in the range of actuator.yaml"
+                                                  : "");
 }
 
 void caps_budget_look(const struct caps *c, struct caps_budget_view *ret)

@@ -70,7 +70,8 @@ struct caps_board {
     const struct gpu_info *info;
     bool can_cap;
     bool silent; /* it did not answer: whether it takes a limit is not known */
-    struct gpu_limits limits;
+    struct gpu_limits limits;    /* the board's own */
+    struct actuator_range range; /* the actuator's word on it; 0, 0: not known yet */
     struct claims claims;
     struct cap_bounds bounds;
     struct cap_verdict verdict;
@@ -91,8 +92,8 @@ struct caps_board {
     uint64_t asked_ns;    /* when that was */
     uint32_t set_mw;      /* what is set, by our last write; 0: not known */
     uint32_t enforced_mw; /* read back; 0: unknown */
-    uint32_t seen_mw;     /* set, by the last sample: above enforced_mw where something
-                           * holds that down; 0: not seen since the last write */
+    uint32_t seen_mw;     /* set, by the last sample or answer: above enforced_mw where
+                           * something holds that down; 0: not seen since */
     uint32_t told_mw;     /* of the last event CAP */
     uint32_t dry_mw;      /* the target last told in a dry run */
     uint64_t settled_ns;  /* of the last answer: older samples say nothing */
@@ -149,6 +150,11 @@ struct caps {
 
 /* caps-board.c: one board, from its claims to the limit. */
 
+/* The limit that should be set now: where the ramp is, or the original as long as that is
+ * above the range's end.
+ */
+uint32_t caps_due(const struct caps_board *b);
+
 /* Whatever is due now: expiry, verdict, ramp, requests, the next time to look. */
 void caps_step(struct caps_board *b);
 /* The claims of people or budgets have changed: no waiting for a second try. */
@@ -166,6 +172,9 @@ void caps_tell(const struct caps_board *b, enum caps_event event,
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text);
 
 /* caps-answers.c: what the actuator answers. */
+
+/* Where the board may be set, as far as the actuator has said. */
+struct actuator_range caps_range(const struct caps_board *b);
 
 int caps_on_hold(struct actuator *act, const struct actuator_reply *reply, void *user);
 int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *user);

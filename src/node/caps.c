@@ -63,11 +63,12 @@ static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error 
                 (view->info->abilities & GPU_CAN_SET_LIMIT);
     b->limits = view->limits;
     b->bounds.min_mw = view->limits.min_mw;
+    b->bounds.max_mw = view->limits.max_mw;
     b->bounds.original_mw = view->limits.default_mw;
     if (view->has_first && (first->has & GPU_HAS_ENFORCED) && first->enforced_mw)
         b->bounds.original_mw = b->enforced_mw = b->told_mw = first->enforced_mw;
     if (view->has_first && (first->has & GPU_HAS_REQUESTED) && first->requested_mw)
-        b->bounds.original_mw = first->requested_mw;
+        b->bounds.original_mw = b->seen_mw = first->requested_mw;
     b->dry_mw = b->bounds.original_mw;
     b->back_ns = CLAIM_FOREVER;
     ramp_init(&b->ramp, b->bounds.original_mw, GRAIN_MW, c->began_ns);
@@ -505,10 +506,11 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->back_ns = b->back_ns;
     ret->retry_ns = b->retry_ns;
     ret->limits = b->limits;
+    ret->range = caps_range(b);
     ret->bounds = b->bounds;
     ret->original_known = b->sure;
     ret->verdict = b->verdict;
-    ret->ramp_mw = walks            ? b->ramp.at_mw
+    ret->ramp_mw = walks            ? caps_due(b)
                    : b->enforced_mw ? b->enforced_mw
                                     : b->bounds.original_mw;
     ret->enforced_mw = b->enforced_mw;
@@ -586,6 +588,14 @@ enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *clai
     if (v->enforced_mw && v->enforced_mw <= least_mw(v, claim)) {
         (void)snprintf(text, size, "in force");
         return CAPS_MET;
+    }
+    if (claim->kind != CLAIM_HARD &&
+        cap_settable(&v->bounds, claim->mw, false) != claim->mw) {
+        (void)snprintf(text, size,
+                       "not in force: root's range ends at %g W, and nothing between it "
+                       "and the original, %g W, may be set",
+                       w_of_mw(v->bounds.max_mw), w_of_mw(v->bounds.original_mw));
+        return CAPS_NOT_MET;
     }
     if (v->dry_run || v->failed || stays || (!held && v->state != CAPS_HOLDING)) {
         (void)snprintf(text, size, "not in force: %s",

@@ -193,11 +193,13 @@ struct caps_clock_view {
 int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err);
 
 struct caps_budget_view {
-    uint32_t budget_mw;  /* 0: there is none */
-    uint64_t counted_mw; /* limits that may be in force, together */
-    uint64_t least_mw;   /* boards cannot do with less */
-    bool is_short;       /* no room for all minimums */
-    bool late;           /* boards do not come down, others make room for them */
+    uint32_t budget_mw; /* 0: there is none */
+    uint64_t
+        counted_mw; /* limits that may be in force, together; of no meaning where … */
+    bool unknown;   /* … nothing is known of some board, not even how much it takes */
+    uint64_t least_mw; /* boards cannot do with less */
+    bool is_short;     /* no room for all minimums */
+    bool late;         /* boards do not come down, others make room for them */
 };
 void caps_budget_look(const struct caps *c, struct caps_budget_view *ret);
 
@@ -217,7 +219,9 @@ struct caps_view {
                         * are as they were found */
     uint64_t back_ns;  /* … until then; CLAIM_FOREVER: until it is taken back */
     uint64_t retry_ns; /* nobody holds it for us: not asked for before then */
-    struct gpu_limits limits;
+    struct gpu_limits limits;    /* the board's own … */
+    struct actuator_range range; /* … and what root's configuration leaves of them, where
+                                  * the actuator has said so since it is there */
     struct cap_bounds bounds;
     bool
         original_known; /* bounds.original_mw is the actuator's word, or was seen while

@@ -313,6 +313,25 @@ static int check_rights(struct node *node, struct asking *a, size_t board, uw_er
     return 0;
 }
 
+/* What the actuator would refuse, as far as it has said so.  A hard claim is held up. */
+static int check_settable(const struct node *node, enum claim_kind kind, size_t board,
+                          uint32_t mw, uw_error *err)
+{
+    const struct board_view *b = board_view(boards_at(node->boards, board));
+    struct caps_view v;
+
+    caps_look(node->caps, board, &v);
+    bool low = mw < v.range.min_mw && mw >= b->limits.min_mw;
+    bool between = cap_settable(&v.bounds, mw, false) != mw && mw <= b->limits.max_mw;
+    if (kind == CLAIM_HARD || (!low && !between))
+        return 0;
+    return fail(err, -ERANGE,
+                "GPU %u (%s): %g W is outside %g..%g W, the range of the actuator's "
+                "configuration",
+                b->info->index, b->info->uuid, w_of_mw(mw), w_of_mw(v.range.min_mw),
+                w_of_mw(v.range.max_mw));
+}
+
 /* Watts on this board, within what its asker may claim. */
 static int check_limit(struct node *node, const struct asking *a, size_t board,
                        uint32_t *ret_mw, uw_error *err)
@@ -337,8 +356,10 @@ static int check_limit(struct node *node, const struct asking *a, size_t board,
         return fail(
             err, -ERANGE, "GPU %u (%s): %g W is outside %g..%g W, which users may claim",
             b->info->index, b->info->uuid, w_of_mw(mw), w_of_mw(from), w_of_mw(to));
-    *ret_mw = mw;
-    return 0;
+    int r = check_settable(node, a->ask->kind, board, mw, err);
+    if (r == 0)
+        *ret_mw = mw;
+    return r;
 }
 
 static int check_time(struct node *node, struct asking *a, uw_error *err)
@@ -532,8 +553,13 @@ static bool is_cut(const struct node *node, const struct cap_arg *cap, size_t bo
                    struct cap_arg *ret)
 {
     const struct board_view *b = board_view(boards_at(node->boards, board));
-    uint32_t mw = cap_of_limits(cap, &b->limits);
+    struct gpu_limits limits = b->limits;
+    struct caps_view v;
 
+    caps_look(node->caps, board, &v);
+    if (v.range.min_mw > limits.min_mw)
+        limits.min_mw = v.range.min_mw;
+    uint32_t mw = cap_of_limits(cap, &limits);
     *ret = *cap;
     if (cap->percent > 0 && b->has_limits)
         *ret = (struct cap_arg){.mw = mw};

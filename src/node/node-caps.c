@@ -124,6 +124,9 @@ static void watch_budget(struct node *node)
     caps_budget_look(node->caps, &v);
     if (!v.budget_mw)
         state = "none";
+    else if (v.unknown)
+        state = "unknown",
+        text = "no board tells its limits: what is in force is unknown";
     else if (v.is_short)
         state = "short", text = "boards cannot do with so little: at their minimums";
     else if (v.counted_mw > v.budget_mw)

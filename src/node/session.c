@@ -45,6 +45,7 @@ struct session {
 
     struct actuator *act;
     uint32_t original_mw[BOARDS_MAX];
+    struct actuator_range range[BOARDS_MAX]; /* where each may be set */
     bool hold_failed, probing;
     size_t probe;
 
@@ -56,6 +57,7 @@ struct session {
     struct pulse *pulse;
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
+    struct actuator_range tuned_range[BOARDS_MAX];
     struct loop_timer *timer;
     uint64_t seen_ns; /* CMD's steps last were */
     bool silent;      /* said that it tells of none */
@@ -217,6 +219,7 @@ static int begin_tuning(struct session *s)
         .caps_of = &s->local,
         .boards = s->tuned,
         .original_mw = s->tuned_original_mw,
+        .range = s->tuned_range,
         .search = s->o.caps == SESSION_SEARCH,
         .goal = s->o.goal,
         .cap = s->o.cap,
@@ -239,6 +242,7 @@ static int begin_tuning(struct session *s)
         heard[t.n] = (struct pulse_board){s->sampler, i,
                                           w_of_mw(board_view(s->all[i])->limits.max_mw)};
         s->tuned[t.n] = s->all[i];
+        s->tuned_range[t.n] = s->range[i];
         s->tuned_original_mw[t.n++] = s->original_mw[i];
     }
     s->local =
@@ -395,6 +399,10 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
     if (reply->result == ACTUATOR_DONE && i < s->n) {
         s->held[i] = true;
         s->original_mw[i] = reply->original_mw;
+        s->range[i] = reply->range;
+        if (!reply->range.max_mw) /* an older actuator */
+            s->range[i] =
+                (struct actuator_range){reply->limits.min_mw, reply->limits.max_mw};
         if (s->probing)
             return actuator_release(act, reply->uuid, on_probe_released, s);
     } else if (s->late_hold) {

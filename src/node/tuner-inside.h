@@ -173,6 +173,13 @@ void tuner_visit_over(struct tuner *t);
 
 /* The cap of each board is asked for, on the way to mw. */
 int tuner_command(struct tuner *t, uint32_t mw);
+/* A board's limits, from the lowest that may be set; and the highest that may be set
+ * under its original.
+ */
+struct gpu_limits tuner_limits(const struct tuner *t, size_t i);
+uint32_t tuner_top_mw(const struct tuner *t, size_t i);
+/* What the actuator says, with the board it is about. */
+void tuner_of_board(const struct actuator_reply *reply, char *ret, size_t size);
 double tuner_ramp_rate(const struct tuner *t);
 
 /* ---- tuner-slack.c ---- */

@@ -142,12 +142,16 @@ static bool begin(struct tuner *t)
     t->slack.held_mw = t->step.cap_mw;
     t->slack.budget = t->o.goal.kind == GOAL_TIME;
     for (size_t i = 0; i < t->o.n; i++) {
-        uint32_t least = board_view(t->o.boards[i])->limits.min_mw;
+        uint32_t least = tuner_limits(t, i).min_mw, most = t->o.original_mw[i];
+        if (most > tuner_top_mw(t, i))
+            most = tuner_top_mw(t, i);
         if (least < known.floor_mw)
             least = known.floor_mw;
         if (least > t->slack.held_mw)
             least = t->slack.held_mw;
-        range[i] = (struct slack_range){least, t->slack.held_mw, t->o.original_mw[i]};
+        if (most < t->slack.held_mw)
+            most = t->slack.held_mw;
+        range[i] = (struct slack_range){least, t->slack.held_mw, most};
         setup.budget_mw += t->slack.budget ? t->slack.held_mw : 0;
         t->slack.cap_mw[i] = t->slack.from_mw[i] = t->slack.held_mw;
     }

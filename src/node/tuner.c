@@ -34,118 +34,12 @@ void tuner_note(struct tuner *t, bool important, const char *format, ...)
     t->o.note(text, important, t->o.user);
 }
 
-/* ---- caps ---- */
-
-static const struct gpu_limits *limits_of(const struct tuner *t, size_t i)
-{
-    return &board_view(t->o.boards[i])->limits;
-}
-
 static const char *uuid_of(const struct tuner *t, size_t i)
 {
     return board_view(t->o.boards[i])->info->uuid;
 }
 
-static uint32_t highest(const uint32_t *v, size_t n)
-{
-    uint32_t top = 0;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] > top)
-            top = v[i];
-    return top;
-}
-
-uint32_t cap_of_limits(const struct cap_arg *cap, const struct gpu_limits *limits)
-{
-    uint32_t mw = cap->mw;
-
-    if (mw)
-        return mw;
-    mw = mw_of_w(w_of_mw(limits->default_mw) * cap->percent / 100);
-    if (mw < limits->min_mw)
-        return limits->min_mw;
-    return mw > limits->max_mw ? limits->max_mw : mw;
-}
-
-/* What board i gets when the job's highest cap is mw: a percentage is each board's own,
- * and keeps boards in proportion on the way there; all else is the same everywhere,
- * never above a board's own original.
- */
-static uint32_t cap_of_board(const struct tuner *t, size_t i, uint32_t mw)
-{
-    const struct gpu_limits *lim = limits_of(t, i);
-    uint32_t original = t->o.original_mw[i];
-
-    mw = tuner_slack_cap(t, i, mw);
-    if (t->o.cap.percent > 0) {
-        uint32_t top = 0, own = cap_of_limits(&t->o.cap, lim);
-        for (size_t k = 0; k < t->o.n; k++)
-            if (limits_of(t, k)->default_mw > top)
-                top = limits_of(t, k)->default_mw;
-        uint32_t way = mw_of_w(w_of_mw(mw) * lim->default_mw / top);
-        mw = mw <= t->asked_mw || way < own ? own : way;
-    }
-    if (mw > original)
-        mw = original;
-    return mw < lim->min_mw ? lim->min_mw : mw;
-}
-
-/* What the actuator says, with the board it is about. */
-static void of_board(const struct actuator_reply *reply, char *ret, size_t size)
-{
-    bool named = !reply->uuid[0] || strstr(reply->text, reply->uuid);
-
-    (void)snprintf(ret, size, "%s%s%s", named ? "" : reply->uuid, named ? "" : ": ",
-                   reply->text);
-}
-
-static int tuner_on_set(struct actuator *act, const struct actuator_reply *reply,
-                        void *user)
-{
-    struct tuner *t = user;
-    (void)act;
-
-    t->pending--;
-    tuner_ran_from_now(t, t->commanded_mw);
-    switch (reply->result) {
-    case ACTUATOR_CLAMPED:
-        if (reply->text[0])
-            tuner_note(t, true, "%s", reply->text);
-        /* fall through */
-    case ACTUATOR_DONE:
-        if (!t->enforced_mw || reply->enforced_mw < t->enforced_mw)
-            t->enforced_mw = reply->enforced_mw;
-        for (size_t i = 0; i < t->o.n; i++)
-            if (strcmp(uuid_of(t, i), reply->uuid) == 0)
-                t->got_mw[i] = reply->enforced_mw;
-        break;
-    case ACTUATOR_BUSY:
-        break;
-    case ACTUATOR_YIELDED: /* the event tells it too */
-    case ACTUATOR_GONE:
-        break;
-    default:
-        t->refused = true;
-        of_board(reply, t->report.ended, sizeof t->report.ended);
-    }
-    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
-}
-
-int tuner_command(struct tuner *t, uint32_t mw)
-{
-    tuner_ran_at(t, mw);
-    tuner_rate_moves(t, t->commanded_mw, mw);
-    t->commanded_mw = mw;
-    t->enforced_mw = 0;
-    for (size_t i = 0; i < t->o.n; i++) {
-        int r = t->o.caps->set(t->o.caps_of, i, cap_of_board(t, i, mw), tuner_on_set, t);
-        if (r == 0)
-            t->pending++;
-        else
-            t->refused = true;
-    }
-    return 0;
-}
+/* ---- what to do next ---- */
 
 uint32_t tuner_reference_mw(const struct tuner *t)
 {
@@ -153,8 +47,6 @@ uint32_t tuner_reference_mw(const struct tuner *t)
         return t->report.original_mw;
     return t->ceiling_mw / MW_PER_W * MW_PER_W; /* the search asks for whole watts */
 }
-
-/* ---- what to do next ---- */
 
 /* A cap asked for by name: two reference windows, then there. */
 static void fixed_step(struct tuner *t, struct search_step *ret)
@@ -177,8 +69,8 @@ double tuner_ramp_rate(const struct tuner *t)
     double share = t->o.ramp > 0 ? t->o.ramp : SEARCH_RAMP;
     uint32_t top = 0;
     for (size_t i = 0; i < t->o.n; i++)
-        if (limits_of(t, i)->default_mw > top)
-            top = limits_of(t, i)->default_mw;
+        if (tuner_limits(t, i).default_mw > top)
+            top = tuner_limits(t, i).default_mw;
     return share * top;
 }
 
@@ -300,7 +192,7 @@ static int tuner_on_release(struct actuator *act, const struct actuator_reply *r
     if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
         reply->result != ACTUATOR_GONE) {
         t->report.restored = false;
-        of_board(reply, t->report.restore, sizeof t->report.restore);
+        tuner_of_board(reply, t->report.restore, sizeof t->report.restore);
     }
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
@@ -575,7 +467,7 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
     if (t->state == TUNER_OVER)
         return tuner_maybe_done(t);
     if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
-        of_board(reply, t->report.ended, sizeof t->report.ended);
+        tuner_of_board(reply, t->report.ended, sizeof t->report.ended);
         return leave(t);
     }
     if (t->pending > 0 || t->state != TUNER_REHOLD)
@@ -703,7 +595,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
         return 0;
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t, what->text);
-    of_board(what, t->report.ended, sizeof t->report.ended);
+    tuner_of_board(what, t->report.ended, sizeof t->report.ended);
     t->report.taken = what->result == ACTUATOR_YIELDED;
     return leave(t);
 }
@@ -758,13 +650,13 @@ static int common_setup(const struct tuner *t, struct search_setup *ret, uw_erro
     };
 
     for (size_t i = 0; i < t->o.n; i++) {
-        const struct gpu_limits *lim = limits_of(t, i);
-        if (lim->min_mw > s.min_mw)
-            s.min_mw = lim->min_mw;
-        if (lim->max_mw < s.max_mw)
-            s.max_mw = lim->max_mw;
-        if (lim->default_mw > s.default_mw)
-            s.default_mw = lim->default_mw;
+        const struct gpu_limits lim = tuner_limits(t, i);
+        if (lim.min_mw > s.min_mw)
+            s.min_mw = lim.min_mw;
+        if (lim.max_mw < s.max_mw)
+            s.max_mw = lim.max_mw;
+        if (lim.default_mw > s.default_mw)
+            s.default_mw = lim.default_mw;
         if (t->o.original_mw[i] < s.original_mw)
             s.original_mw = t->o.original_mw[i];
     }
@@ -786,15 +678,16 @@ static int fixed_cap(struct tuner *t, uw_error *err)
     bool lowers = false;
 
     for (size_t i = 0; i < t->o.n; i++) {
-        const struct gpu_limits *lim = limits_of(t, i);
-        uint32_t own = cap_of_limits(&t->o.cap, lim), mw = own;
+        const struct gpu_limits lim = tuner_limits(t, i);
+        uint32_t own = cap_of_limits(&t->o.cap, &lim), mw = own, top = lim.max_mw;
         if (!t->o.cap.mw)
-            mw = mw_of_w(w_of_mw(lim->default_mw) * t->o.cap.percent / 100);
-        outside += mw < lim->min_mw || mw > lim->max_mw;
+            mw = mw_of_w(w_of_mw(lim.default_mw) * t->o.cap.percent / 100);
+        if (mw < t->o.original_mw[i])
+            top = tuner_top_mw(t, i);
+        outside += mw < lim.min_mw || mw > top;
         if (outside == (t->o.cap.mw ? 1 : t->o.n))
             return fail(err, -ERANGE, "%s: a cap of %.0f W is outside %.0f..%.0f W",
-                        uuid_of(t, i), w_of_mw(mw), w_of_mw(lim->min_mw),
-                        w_of_mw(lim->max_mw));
+                        uuid_of(t, i), w_of_mw(mw), w_of_mw(lim.min_mw), w_of_mw(top));
         if (own > t->asked_mw)
             t->asked_mw = own;
         lowers |= own < t->o.original_mw[i];
@@ -876,6 +769,15 @@ static int take_earlier(struct tuner *t, uw_error *err)
     tuner_note(t, true, "has %zu caps of job %" PRIu64 " to go by, this job's last run",
                e->n, e->job);
     return 0;
+}
+
+static uint32_t highest(const uint32_t *v, size_t n)
+{
+    uint32_t top = 0;
+    for (size_t i = 0; i < n; i++)
+        if (v[i] > top)
+            top = v[i];
+    return top;
 }
 
 int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)

@@ -85,6 +85,8 @@ struct tuner_opts {
     struct pulse *pulse;   /* … and so is this; NULL: steps alone count */
     struct board *const *boards;
     const uint32_t *original_mw; /* the limit found on each */
+    /* Where each may be set (the actuator's word); NULL: the boards' own limits. */
+    const struct actuator_range *range;
     size_t n;
     bool search; /* find the best cap for goal, else go to cap */
     struct goal goal;

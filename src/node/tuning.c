@@ -42,6 +42,7 @@ struct tuning {
     uint64_t barred;    /* where its user may not claim now */
     struct board *board[BOARDS_MAX];
     uint32_t original_mw[BOARDS_MAX];
+    struct actuator_range range[BOARDS_MAX];
     size_t n;
     struct tuner *tuner;
     struct tuner_claims *claims;
@@ -217,6 +218,7 @@ static int take_boards(struct tuning *t, struct sampler **samplers, uw_error *er
         samplers[t->n] = s;
         t->board[t->n] = b;
         t->original_mw[t->n] = v.bounds.original_mw;
+        t->range[t->n] = v.range;
         t->in_force_mw[t->n++] = v.enforced_mw;
     }
     return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards is here");
@@ -314,6 +316,7 @@ static int new_tuner(struct tuning *t, uw_error *err)
         .caps = t->ask.search ? &tuner_claims_caps : &tuner_named_caps,
         .boards = t->board,
         .original_mw = t->original_mw,
+        .range = t->range,
         .n = t->n,
         .search = t->ask.search,
         .goal = t->ask.goal,

@@ -53,6 +53,8 @@ static const struct node_who anna = {.uid = ANNA, .may_claim = true, .name = "us
 
 /* Through which the actuator writes. */
 static const struct gpu_backend *scene_backend = &virtual_backend;
+/* Root's configuration of the actuator; NULL: none. */
+static const struct core_rules *scene_rules;
 static struct guard *volatile scene_kept[256];
 static size_t scene_n_kept;
 
@@ -319,6 +321,7 @@ static void start_guard(struct round *r)
                               .backend = scene_backend,
                               .lib = r->service_lib,
                               .journal = &r->journal,
+                              .rules = scene_rules,
                               .say = say_guard,
                               .user = r};
 

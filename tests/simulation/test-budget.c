@@ -4,6 +4,10 @@
  * in force is looked at as only the driver knows it: once the budget was kept it stays
  * kept, until it is lowered or there is no room for all minimums.
  *
+ * In every third world root's actuator.yaml has a range, which may end under the
+ * originals; when the daemon is away its actuator may be started anew with another.
+ * Nothing is ever asked of the actuator that the range forbids.
+ *
  * Left out is what no daemon can hold: others' limits, an actuator that dies (its keeper
  * restores at once), a daemon that is away for longer than the grace, and a board that
  * hangs or falls off the bus while none is there (the actuator restores it).  One board
@@ -25,9 +29,32 @@ static struct {
     uint32_t budget_mw;
     uint64_t lost_ns; /* a board is, until then */
     struct round *round;
+    struct core_rules rules; /* of the actuator; nothing set: none */
+    unsigned long ranges;    /* lives of an actuator that has some */
 } wire;
 
 static struct gpu_backend watched;
+
+static bool has_range(void)
+{
+    return wire.rules.from.mw || wire.rules.to.mw;
+}
+
+/* The least that boards come to. */
+static uint32_t least_mw(void)
+{
+    return N * (wire.rules.from.mw > MIN_MW ? wire.rules.from.mw : MIN_MW);
+}
+
+static void new_range(struct round *r)
+{
+    uint32_t from = (uint32_t)(140 + below(r, 60)) * 1000;
+
+    wire.rules = (struct core_rules){.from.mw = from};
+    if (below(r, 2))
+        wire.rules.to.mw = from + (uint32_t)(10 + below(r, 60)) * 1000;
+    wire.ranges++;
+}
 
 static uint64_t sum_in_force(void)
 {
@@ -111,12 +138,15 @@ static void do_want(struct round *r)
 static void do_budget(struct round *r)
 {
     uint32_t mw = (uint32_t)(600 + below(r, 450)) * 1000;
+    uw_error err = {""};
 
     if (!r->node)
         return;
+    if (mw < least_mw())
+        mw = least_mw();
     r->config.budget_mw = mw;
-    if (node_configure(r->node, &r->config, NULL) < 0)
-        bad(r, "a budget of %u mW is refused", mw);
+    if (node_configure(r->node, &r->config, &err) < 0)
+        bad(r, "a budget of %u mW is refused: %s", mw, err.text);
     if (mw < wire.budget_mw)
         wire.on = false;
     wire.budget_mw = mw;
@@ -128,6 +158,15 @@ static void do_kill(struct round *r)
         return;
     kill_node(r);
     r->back_ns = now_of(r) + ns_of_s(0.1 + 4 * rng_uniform(&r->g));
+    /* Root stops the actuator, which restores all, and starts one with another range. */
+    if (has_range() && below(r, 3) == 0) {
+        wire.on = false;
+        stop_guard(r);
+        new_range(r);
+        start_guard(r);
+        if (wire.budget_mw < least_mw())
+            r->config.budget_mw = wire.budget_mw = least_mw();
+    }
 }
 
 /* Shorter than a lease. */
@@ -202,6 +241,12 @@ static void look(struct round *r)
 
     if (!r->node || !r->node->caps)
         return;
+    for (size_t i = 0; i < N; i++) {
+        struct caps_view cap;
+        caps_look(r->node->caps, i, &cap);
+        if (strstr(cap.text, "the actuator's configuration"))
+            bad(r, "board %zu: %s", i, cap.text);
+    }
     caps_budget_look(r->node->caps, &v);
     if (v.is_short)
         wire.on = false; /* minimums, and what does not come down, are above it */
@@ -249,17 +294,23 @@ static void last_look(struct round *r)
     }
     caps_budget_look(r->node->caps, &v);
     uint64_t use = 0, granted = 0;
+    bool gaps = false; /* who may not have more leaves watts that nobody may have */
     for (size_t i = 0; i < N; i++) {
         struct caps_view cap;
         caps_look(r->node->caps, i, &cap);
         use += cap.bounds.original_mw;
         granted += cap.plan_mw;
+        bool top = cap.plan_mw == cap.bounds.max_mw && wire.rules.to.mw;
+        gaps = gaps || (top && cap.plan_mw < cap.bounds.original_mw);
+        if (cap.plan_mw > cap.bounds.max_mw && cap.plan_mw < cap.bounds.original_mw)
+            bad(r, "board %zu: %u mW are planned, root's range ends at %u", i,
+                cap.plan_mw, cap.bounds.max_mw);
         if (cap.plan_mw != wire.mw[i] && !r->bad[0])
             bad(r, "board %zu: %u mW in force, %u planned, original %u (%s: %s)", i,
                 wire.mw[i], cap.plan_mw, cap.bounds.original_mw,
                 caps_state_name(cap.state), cap.text);
     }
-    if (granted + N * 1000 <= (use < wire.budget_mw ? use : wire.budget_mw))
+    if (!gaps && granted + N * 1000 <= (use < wire.budget_mw ? use : wire.budget_mw))
         bad(r, "%" PRIu64 " of %u mW granted at the end", granted, wire.budget_mw);
 }
 
@@ -271,6 +322,12 @@ static void play(struct round *r, uint64_t seed)
     wire.lost_ns = 0;
     wire.round = r;
     wire.budget_mw = 800000;
+    wire.rules = (struct core_rules){0};
+    if (seed % 3 == 0) { /* open_round() begins the same numbers anew */
+        rng_init(&r->g, seed + 1);
+        new_range(r);
+    }
+    scene_rules = &wire.rules;
     if (!open_round(r, seed, N))
         bad(r, "no world");
     r->config.budget_mw = wire.budget_mw;
@@ -309,9 +366,10 @@ int main(int argc, char **argv)
         if (r.bad[0])
             ok(false, "seed %" PRIu64 ": %s", seed + i, r.bad);
     }
-    ok(wire.looked > 10 * rounds && lives > rounds,
+    ok(wire.looked > 10 * rounds && lives > rounds && wire.ranges >= rounds / 3,
        "%" PRIu64 " rounds from seed %" PRIu64
-       ": %lu writes, %lu of them looked at, %lu lives of the daemon",
-       rounds, seed, wire.writes, wire.looked, lives);
+       ": %lu writes, %lu of them looked at, %lu lives of the daemon, %lu of an actuator "
+       "with a range",
+       rounds, seed, wire.writes, wire.looked, lives, wire.ranges);
     return done();
 }

@@ -29,6 +29,7 @@ struct bench {
     uint32_t cap_mw, mhz; /* 0: no lock */
     unsigned locks;       /* asked for */
     unsigned bad_visits;  /* looks at a reference that was none */
+    unsigned refused;     /* limits that root's range forbids */
     bool disobeyed;       /* locks are not */
     bool watched;
     double done; /* steps */
@@ -99,9 +100,16 @@ static int bench_on_answers(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
+/* Root's range, of the next tuner; 0, 0: none. */
+static struct actuator_range use_range;
+
 static int bench_set(void *caps, size_t board, uint32_t mw, actuator_reply_fn fn,
                      void *user)
 {
+    struct bench *b = caps;
+
+    b->refused += use_range.max_mw && mw != 300000 &&
+                  (mw < use_range.min_mw || mw > use_range.max_mw);
     return later(caps, board, mw, fn, user);
 }
 
@@ -246,6 +254,7 @@ static bool bench_open(struct bench *b, const char *goal)
                               .caps_of = b,
                               .boards = &board,
                               .original_mw = original_mw,
+                              .range = use_range.max_mw ? &use_range : NULL,
                               .n = 1,
                               .search = true,
                               .clocks = use_clocks,
@@ -547,15 +556,39 @@ static void no_locks(void)
     bench_close(&b);
 }
 
+/* Nothing is ever asked for that root's actuator.yaml forbids. */
+static void ranges(void)
+{
+    static const struct actuator_range cases[] = {
+        {200000, 300000}, {150000, 210000}, {180000, 220000}};
+    struct bench b;
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        use_range = cases[i];
+        if (bench_open(&b, "energy")) {
+            hold(&b);
+            pass(&b.s, 60);
+            const struct tuner_report *r = tuner_report(b.tuner);
+            ok(r->holding && b.refused == 0 && b.cap_mw >= cases[i].min_mw &&
+                   b.cap_mw <= cases[i].max_mw,
+               "in %.0f..%.0f W: %.0f W held, %u limits outside",
+               w_of_mw(cases[i].min_mw), w_of_mw(cases[i].max_mw), w_of_mw(b.cap_mw),
+               b.refused);
+        }
+        bench_close(&b);
+    }
+    use_range = (struct actuator_range){0};
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"stopped", stopped},   {"unmeasured", unmeasured},
-                 {"why", why},           {"gaps", gaps},
-                 {"restless", restless}, {"many_changes", many_changes},
-                 {"locks", locks},       {"no locks", no_locks}};
+    } cases[] = {
+        {"stopped", stopped}, {"unmeasured", unmeasured}, {"why", why},
+        {"gaps", gaps},       {"restless", restless},     {"many_changes", many_changes},
+        {"locks", locks},     {"no locks", no_locks},     {"ranges", ranges}};
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)

@@ -1,6 +1,7 @@
 #!/usr/bin/python3
 """A node's budget with the real daemon: shares, what is shown of them, reloads, kill -9 and a
-start over what was left, a board that refuses, and budgets that are too low."""
+start over what was left, a board that refuses, a range in root's actuator.yaml that is
+narrower than the boards', and budgets that are too low."""
 import json
 
 import uwtest
@@ -66,6 +67,53 @@ def refused(node, d):
     t.ok(reach(node, 175, 175, 175, 175, seconds=60), "until it is lowered", limits(node))
 
 
+def budget(d):
+    return d.ask("GET", "/v1/node")[1]["budget"]
+
+
+def explained(d):
+    return [d.ask("GET", f"/v1/gpus/{i}/explain")[1] for i in range(4)]
+
+
+def ranges(node):
+    """Boards take 150..300 W, root's range is 180..210 W."""
+    d = node.daemon(config(700), rules="range: {from: 60 %, to: 210 W}\n")
+    t.ok(reach(node, 180, 180, 180, 180), "root's range: nobody goes under it", limits(node))
+    want = {"budget_w": 700, "counted_w": 720, "least_w": 720, "short": True, "late": False}
+    b = uwtest.wait_until(lambda: budget(d), lambda b: b == want)
+    t.equal(b, want, "too little, and said so")
+    t.ok(uwtest.wait_for(lambda: "state=short budget_mw=700000 counted_mw=720000 least_mw=720000" in d.log()),
+         "… in the log", d.log()[-500:])
+    e = explained(d)[0]
+    t.equal({k: v // 1000 for k, v in e["bounds"].items()},
+            {"min_mw": 150, "max_mw": 300, "default_mw": 300, "original_mw": 300, "lowest_mw": 180, "highest_mw": 210},
+            "explain: the board's range, and root's")
+    t.ok(e["cap"]["why"].startswith("180 W: ") and "too little: its minimum" in e["cap"]["why"], "… and that it decides",
+         e["cap"]["why"])
+    p = node.run("underwatt", "explain", "0")
+    t.ok("root's range 180 W to 210 W" in p.stdout, "… for people", p.stdout + p.stderr)
+    t.ok(d.reload(config(800)) and reach(node, 200, 200, 200, 200), "shares inside it", limits(node))
+    d.reload(config(700))
+    t.ok("a budget of 700 W is under 720 W, the least that this node's 4 boards come to in the range of actuator.yaml"
+         in d.log() and reach(node, 200, 200, 200, 200), "too low a one is refused now", d.log()[-500:])
+    t.ok(d.reload(config(900)) and reach(node, 210, 210, 210, 210), "shares above its end: there", limits(node))
+    b = uwtest.wait_until(lambda: budget(d), lambda b: b["counted_w"] == 840)
+    t.equal((b["counted_w"], b["short"], b["late"]), (840, False, False), "and nobody is above the budget")
+    status, answer = d.ask("POST", "/v1/claims", {"gpu": 0, "kind": "named", "cap": "160 W", "for": "60 s"})
+    t.ok(status in (400, 422) and "160 W is outside 180..210 W, the range of the actuator's configuration" in
+         json.dumps(answer), "a claim outside is refused with both", f"{status} {answer}")
+    d.actuator.terminate()
+    d.actuator.wait(timeout=10)
+    d.rules = "range: {from: 170 W}\n"
+    d.start_actuator()
+    t.ok(reach(node, 225, 225, 225, 225, seconds=40), "another range, another actuator: its word counts", limits(node))
+    e = explained(d)
+    t.equal([x["bounds"]["lowest_mw"] for x in e], [170000] * 4, "… and is shown")
+    t.ok(d.reload(config(690)) and reach(node, 172, 172, 172, 172), "lower than before", limits(node))
+    t.equal([x["failures"] for x in explained(d)], [0] * 4, "nothing that root refuses was ever asked for")
+    d.kill()
+
+
 def main():
     with uwtest.Node() as node:
         d = node.daemon(config(800))
@@ -75,6 +123,8 @@ def main():
         refused(node, d)
         t.ok(d.reload("{}\n") and reach(node, 300, 300, 300, 300), "none: the originals", limits(node))
         d.kill()
+    with uwtest.Node() as node:
+        ranges(node)
     with uwtest.Node() as node:
         d = node.daemon(config(500), wait=False)
         t.ok(uwtest.wait_for(lambda: d.child.poll() is not None) and d.child.poll() != 0 and

@@ -25,9 +25,17 @@ static bool takes_part(members who, size_t i)
     return who >> i & 1;
 }
 
+/* A share between these two does no more than the lower one. */
+static bool in_gap(const struct grant_board *b, uint32_t mw)
+{
+    return b->top_mw && mw > b->top_mw && mw < b->most_mw;
+}
+
 static uint32_t at_level(const struct grant_board *b, uint32_t level_mw)
 {
-    return higher(b->min_mw, lower(level_mw, higher(b->most_mw, b->min_mw)));
+    uint32_t mw = in_gap(b, level_mw) ? b->top_mw : level_mw;
+
+    return higher(b->min_mw, lower(mw, higher(b->most_mw, b->min_mw)));
 }
 
 static uint64_t sum_at(const struct grant_board *b, size_t n, members who,
@@ -61,6 +69,11 @@ static uint32_t level_of(const struct grant_board *b, size_t n, members who,
     return low * GRANT_GRAIN_MW;
 }
 
+static uint64_t without(uint64_t mw, uint64_t less_mw)
+{
+    return mw > less_mw ? mw - less_mw : 0;
+}
+
 /* What a group's boards want fits what they would get anyway, and each its range. */
 static bool group_fits(const struct grant_board *b, size_t n, members who, unsigned group,
                        const uint32_t *share_mw)
@@ -71,12 +84,35 @@ static bool group_fits(const struct grant_board *b, size_t n, members who, unsig
         if (b[i].group != group)
             continue;
         if (!takes_part(who, i) || b[i].want_mw < b[i].min_mw ||
-            b[i].want_mw > higher(b[i].most_mw, b[i].min_mw))
+            b[i].want_mw > higher(b[i].most_mw, b[i].min_mw) ||
+            in_gap(&b[i], b[i].want_mw))
             return false;
         shares += share_mw[i];
         wants += b[i].want_mw;
     }
     return wants <= shares;
+}
+
+/* Equal shares; who would be in its gap stays under it, and the others have the rest. */
+static void share(const struct grant_board *b, size_t n, members who, uint64_t budget_mw,
+                  uint32_t *ret_mw)
+{
+    members open = who;
+
+    for (bool again = true; again;) {
+        uint32_t level = level_of(b, n, open, budget_mw);
+        again = false;
+        for (size_t i = 0; i < n; i++) {
+            if (!takes_part(open, i))
+                continue;
+            ret_mw[i] = at_level(&b[i], level);
+            if (!in_gap(&b[i], level))
+                continue;
+            open &= ~((members)1 << i);
+            budget_mw = without(budget_mw, ret_mw[i]);
+            again = true;
+        }
+    }
 }
 
 /* Equal shares of budget_mw for who takes part, then groups as they want.  False: the
@@ -85,21 +121,15 @@ static bool group_fits(const struct grant_board *b, size_t n, members who, unsig
 static bool split(const struct grant_board *b, size_t n, members who, uint64_t budget_mw,
                   uint32_t *share_mw, uint32_t *plan_mw)
 {
-    uint32_t level = level_of(b, n, who, budget_mw);
-
+    share(b, n, who, budget_mw, share_mw);
     for (size_t i = 0; i < n; i++)
         if (takes_part(who, i))
-            share_mw[i] = plan_mw[i] = at_level(&b[i], level);
+            plan_mw[i] = share_mw[i];
     for (size_t i = 0; i < n; i++)
         if (takes_part(who, i) && b[i].group && b[i].want_mw &&
             group_fits(b, n, who, b[i].group, share_mw))
             plan_mw[i] = b[i].want_mw;
     return sum_at(b, n, who, 0) <= budget_mw;
-}
-
-static uint64_t without(uint64_t mw, uint64_t less_mw)
-{
-    return mw > less_mw ? mw - less_mw : 0;
 }
 
 /* Shares as if all answers had come; then, where some do not come, what is left for the

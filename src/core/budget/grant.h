@@ -29,6 +29,8 @@ enum { GRANT_BOARDS_MAX = 64 };
 struct grant_board {
     uint32_t min_mw;      /* it cannot be held lower */
     uint32_t most_mw;     /* more is of no use to it */
+    uint32_t top_mw;      /* nor is anything between this and most_mw: it is at this
+                           * then; 0: everything is */
     uint32_t in_force_mw; /* the highest limit that may be in force there: read back, or
                            * asked for and not answered; unknown: the highest it takes */
     uint32_t granted_mw;  /* its hard limit now */

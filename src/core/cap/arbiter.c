@@ -12,12 +12,22 @@ static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
     return a_mw > b_mw ? a_mw : b_mw;
 }
 
+uint32_t cap_settable(const struct cap_bounds *bounds, uint32_t mw, bool down)
+{
+    if (!bounds->max_mw || mw <= bounds->max_mw || mw >= bounds->original_mw)
+        return mw;
+    return down ? bounds->max_mw : bounds->original_mw;
+}
+
 /* What a claim comes to by itself: a soft one stops at the floor.  The lowest of these
  * is the lowest of the named ones, the hard ones and max(min(soft), floor).
  */
 static uint32_t level(const struct claim *claim, const struct cap_bounds *bounds)
 {
-    return claim->kind == CLAIM_SOFT ? higher(claim->mw, bounds->floor_mw) : claim->mw;
+    uint32_t mw =
+        claim->kind == CLAIM_SOFT ? higher(claim->mw, bounds->floor_mw) : claim->mw;
+
+    return cap_settable(bounds, mw, claim->kind == CLAIM_HARD);
 }
 
 /* Does a decide, rather than b, which is before it in the list? */

@@ -4,6 +4,9 @@
  *     wanted = min(named claims, max(min(soft claims), soft floor))
  *     target = max(min(wanted, hard claims, original), board minimum)
  *
+ * Where limits end under the original (max_mw), a claim between the two cannot be met as
+ * it stands: a hard one gets that end, any other nothing.
+ *
  * Pure.
  */
 #ifndef CORE_CAP_ARBITER_H
@@ -20,7 +23,13 @@ struct cap_bounds {
     uint32_t original_mw; /* the limit found at the start */
     uint32_t min_mw;      /* the board's minimum */
     uint32_t floor_mw;    /* soft floor of its workload; 0: not known yet */
+    uint32_t max_mw;      /* no limit above this but the original; 0: any */
 };
+
+/* The nearest limit that may be set: in between the upper end and the original there is
+ * none, and down says which of the two it is then.
+ */
+uint32_t cap_settable(const struct cap_bounds *bounds, uint32_t mw, bool down);
 
 /* What decided. */
 enum cap_by {

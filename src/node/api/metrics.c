@@ -258,7 +258,8 @@ static void put_node(struct metrics_render *r)
     put_plain(r, METRICS_ACTUATOR_UP, !v->read_only);
     if (v->budget.budget_mw) {
         put_plain(r, METRICS_BUDGET, w_of_mw(v->budget.budget_mw));
-        put_plain(r, METRICS_BUDGET_COUNTED, (double)v->budget.counted_mw / MW_PER_W);
+        if (!v->budget.unknown)
+            put_plain(r, METRICS_BUDGET_COUNTED, (double)v->budget.counted_mw / MW_PER_W);
     }
     put_plain(r, METRICS_CONFIG_LOADS, (double)v->config_loads);
     put_plain(r, METRICS_CONFIG_FAILURES, (double)v->config_failures);

@@ -2,6 +2,13 @@
 #include "base/units.h"
 #include "node/api/show.h"
 
+/* Where it may be set, as far as the actuator has said. */
+static void settable(struct json_out *o, const struct caps_view *c)
+{
+    show_mw(o, "lowest_mw", c->range.min_mw);
+    show_mw(o, "highest_mw", c->range.max_mw);
+}
+
 static void limits(struct json_out *o, const struct caps_view *c)
 {
     show_mw(o, "min_mw", c->limits.min_mw);
@@ -182,6 +189,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     show_mw(o, "floor_mw", c->bounds.floor_mw);
     json_out_object(o, "bounds");
     limits(o, c);
+    settable(o, c);
     json_out_end(o);
     cls(o, c);
     clock_lock(o, &c->clock, c->claims);

@@ -87,8 +87,11 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
                        target_w, c ? c->who : "a soft claim", c ? w_of_mw(c->mw) : 0.0);
         break;
     case CAP_BY_MINIMUM:
-        (void)snprintf(buf, size, "%g W: the board's minimum; %s asked for %g W",
-                       target_w, c ? c->who : "a claim", c ? w_of_mw(c->mw) : 0.0);
+        (void)snprintf(buf, size, "%g W: %s; %s asked for %g W", target_w,
+                       cap->range.min_mw > cap->limits.min_mw
+                           ? "the lowest that root's range allows"
+                           : "the board's minimum",
+                       c ? c->who : "a claim", c ? w_of_mw(c->mw) : 0.0);
         break;
     default:
         if (cap->state == CAPS_YIELDED) {
@@ -239,8 +242,8 @@ static void show_budget(struct json_out *o, const struct caps_budget_view *b)
         json_out_double(o, "budget_w", w_of_mw(b->budget_mw));
     else
         json_out_null(o, "budget_w");
-    json_out_double(o, "counted_w", (double)b->counted_mw / MW_PER_W);
-    json_out_double(o, "least_w", (double)b->least_mw / MW_PER_W);
+    show_maybe(o, "counted_w", !b->unknown, (double)b->counted_mw / MW_PER_W);
+    show_maybe(o, "least_w", !b->unknown, (double)b->least_mw / MW_PER_W);
     json_out_bool(o, "short", b->is_short);
     json_out_bool(o, "late", b->late);
     json_out_end(o);

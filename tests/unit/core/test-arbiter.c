@@ -83,7 +83,7 @@ static void test_table(void)
 {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct claims c = {.n = 0};
-        struct cap_bounds bounds = {W(300), W(100), W(cases[i].floor_w)};
+        struct cap_bounds bounds = {W(300), W(100), W(cases[i].floor_w), 0};
         struct cap_verdict v;
         for (size_t k = 0; k < 4 && cases[i].claim[k].kind; k++) {
             struct claim claim = claim_of(k + 1, &cases[i].claim[k]);
@@ -99,9 +99,53 @@ static void test_table(void)
 
     struct claims none = {.n = 0};
     struct cap_verdict v;
-    cap_decide(&none, &(struct cap_bounds){W(90), W(100), 0}, &v);
+    cap_decide(&none, &(struct cap_bounds){W(90), W(100), 0, 0}, &v);
     ok(v.target_mw == W(100) && v.by == CAP_BY_ORIGINAL,
        "an original under the minimum counts as the minimum");
+}
+
+/* Limits end at 200 W, the original is 300 W. */
+static void test_gap(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        struct want claim[4];
+        uint32_t floor_w, target_w;
+        enum cap_by by;
+        uint64_t id;
+        uint32_t most_w;
+    } gap[] = {
+        {"soft above the end", {{SOFT, 250, 0}}, 0, 300, CAP_BY_ORIGINAL, 0, 300},
+        {"named above the end", {{NAMED, 201, 0}}, 0, 300, CAP_BY_ORIGINAL, 0, 300},
+        {"hard above the end", {{HARD, 250, 0}}, 0, 200, CAP_BY_CLAIM, 1, 200},
+        {"at the end", {{NAMED, 200, 0}}, 0, 200, CAP_BY_CLAIM, 1, 300},
+        {"under it", {{NAMED, 180, 0}, {SOFT, 250, 0}}, 0, 180, CAP_BY_CLAIM, 1, 300},
+        {"a floor above it", {{SOFT, 180, 0}}, 240, 300, CAP_BY_ORIGINAL, 0, 300},
+        {"hard at the original", {{HARD, 300, 0}}, 0, 300, CAP_BY_ORIGINAL, 0, 300},
+        {"hard above it, named under", {{HARD, 250, 0}, {NAMED, 150, 0}}, 0, 150, CAP_BY_CLAIM, 2, 200},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < sizeof gap / sizeof *gap; i++) {
+        struct claims c = {.n = 0};
+        struct cap_bounds bounds = {W(300), W(100), W(gap[i].floor_w), W(200)};
+        struct cap_verdict v;
+        for (size_t k = 0; k < 4 && gap[i].claim[k].kind; k++) {
+            struct claim claim = claim_of(k + 1, &gap[i].claim[k]);
+            (void)claims_put(&c, &claim, NULL);
+        }
+        cap_decide(&c, &bounds, &v);
+        ok(v.target_mw == W(gap[i].target_w) && v.by == gap[i].by &&
+               v.claim == gap[i].id && v.most_mw == W(gap[i].most_w),
+           "limits end under the original: %s: %u mW by %d, claim %u, at most %u mW",
+           gap[i].name, v.target_mw, v.by, (unsigned)v.claim, v.most_mw);
+    }
+    const struct cap_bounds bounds = {W(300), W(100), 0, W(200)};
+    ok(cap_settable(&bounds, W(250), true) == W(200) &&
+           cap_settable(&bounds, W(250), false) == W(300) &&
+           cap_settable(&bounds, W(200), true) == W(200) &&
+           cap_settable(&bounds, W(300), true) == W(300),
+       "the nearest that may be set");
 }
 
 /* ---- the ramp under claims ---- */
@@ -116,7 +160,7 @@ struct board {
 
 static struct board board_at_300(void)
 {
-    struct board b = {.bounds = {W(300), W(100), W(150)}, .cls = CAP_CLASS_DEFAULT};
+    struct board b = {.bounds = {W(300), W(100), W(150), 0}, .cls = CAP_CLASS_DEFAULT};
 
     ramp_init(&b.ramp, W(300), 1000, 0);
     return b;
@@ -282,7 +326,15 @@ static struct cap_bounds random_bounds(struct rng *g)
                            .min_mw = W(80 + 10 * rng_below(g, 8))};
 
     b.floor_mw = rng_below(g, 4) ? W(50 + 10 * rng_below(g, 35)) : 0;
+    if (rng_below(g, 3) == 0)
+        b.max_mw = b.min_mw + W(10 * rng_below(g, 20));
     return b;
+}
+
+/* Between the upper end and the original nothing can be had. */
+static bool in_gap(const struct cap_bounds *b, uint64_t mw)
+{
+    return b->max_mw && mw > b->max_mw && mw < b->original_mw;
 }
 
 /* The two formulas, word for word. */
@@ -311,7 +363,11 @@ static struct formula formula_of(const struct claims *c, const struct cap_bounds
                                                     : &f.hard;
         *of = least(*of, claim->mw);
     }
-    f.wanted = least(f.named, most(f.soft, b->floor_mw));
+    f.soft = most(f.soft, b->floor_mw);
+    f.soft = in_gap(b, f.soft) ? b->original_mw : f.soft;
+    f.named = in_gap(b, f.named) ? b->original_mw : f.named;
+    f.hard = in_gap(b, f.hard) ? b->max_mw : f.hard;
+    f.wanted = least(f.named, f.soft);
     f.target = most(least(least(f.wanted, f.hard), b->original_mw), b->min_mw);
     return f;
 }
@@ -325,7 +381,10 @@ static bool is_explained(const struct claims *c, const struct cap_bounds *b,
     case CAP_BY_ORIGINAL:
         return v->target_mw == b->original_mw && v->claim == 0;
     case CAP_BY_CLAIM:
-        return claim && claim->mw == v->target_mw && v->target_mw < b->original_mw;
+        return claim && v->target_mw < b->original_mw &&
+               (claim->mw == v->target_mw ||
+                (claim->kind == CLAIM_HARD && in_gap(b, claim->mw) &&
+                 v->target_mw == b->max_mw));
     case CAP_BY_FLOOR:
         return claim && claim->kind == CLAIM_SOFT && claim->mw < b->floor_mw &&
                v->target_mw == b->floor_mw && v->target_mw < b->original_mw;
@@ -336,7 +395,7 @@ static bool is_explained(const struct claims *c, const struct cap_bounds *b,
     return false;
 }
 
-enum { N_PROPERTIES = 9 };
+enum { N_PROPERTIES = 10 };
 static const char *const property[N_PROPERTIES] = {
     "is the two formulas' value",
     "is explained by one claim or bound",
@@ -347,6 +406,7 @@ static const char *const property[N_PROPERTIES] = {
     "is what it was once the added claim is over",
     "obeys hard claims from the first tick, whatever the ramp was doing",
     "is on its ramp between target and what holds at once",
+    "is nothing that may not be set",
 };
 
 static struct ramp random_ramp(struct rng *g, const struct cap_bounds *b)
@@ -424,6 +484,7 @@ static void check_set(struct rng *g, bool good[N_PROPERTIES])
               w.most_mw == v.most_mw && w.at_once_mw == v.at_once_mw &&
               w.at_once == v.at_once;
     good[7] = obeys_hard(g, &c, &b, &v, &good[8]);
+    good[9] = !in_gap(&b, v.target_mw) && !in_gap(&b, v.most_mw);
 }
 
 static void test_properties(uint64_t seed, unsigned long sets)
@@ -451,6 +512,7 @@ int main(int argc, char **argv)
         (argc > 2 && parse_u64(argv[2], &sets, NULL)))
         return 2;
     test_table();
+    test_gap();
     test_walk();
     test_first();
     test_restless();

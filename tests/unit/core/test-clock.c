@@ -199,7 +199,7 @@ static const char *const property[N_PROPERTIES] = {
 static void check_set(struct rng *g, bool good[N_PROPERTIES])
 {
     struct clock_bounds b = {.max_mhz = 1410, .min_mhz = 210};
-    const struct cap_bounds caps = {300000, 100000, 150000};
+    const struct cap_bounds caps = {300000, 100000, 150000, 0};
     struct cap_class cls = {0.85 + 0.15 * rng_uniform(g), 0.5, 0.01 * rng_uniform(g)};
     struct claims c, other;
     struct clock_verdict v, w;

@@ -132,6 +132,28 @@ static const struct {
        .want_mw = W(220), .group = 1},
       {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(200), .granted_mw = W(200)}},
      {200, 200, 200}, {200, 200, 200}, 600, false},
+    {"a share that may not be set is the end under it, the others have the rest", 700,
+     {{.min_mw = W(100), .most_mw = W(300), .top_mw = W(200), .in_force_mw = W(200), .granted_mw = W(200)},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(250), .granted_mw = W(250)},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(250), .granted_mw = W(250)}},
+     {200, 250, 250}, {200, 250, 250}, 700, false},
+    {"… two ends", 700,
+     {{.min_mw = W(100), .most_mw = W(300), .top_mw = W(150), .in_force_mw = W(150), .granted_mw = W(150)},
+      {.min_mw = W(100), .most_mw = W(300), .top_mw = W(260), .in_force_mw = W(260), .granted_mw = W(260)},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(290), .granted_mw = W(290)}},
+     {150, 260, 290}, {150, 260, 290}, 700, false},
+    {"… or all of it, where there is enough", 900,
+     {{.min_mw = W(100), .most_mw = W(300), .top_mw = W(200), .in_force_mw = W(300), .granted_mw = W(300)},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(300), .granted_mw = W(300)},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(300), .granted_mw = W(300)}},
+     {300, 300, 300}, {300, 300, 300}, 900, false},
+    {"a group does not get there either", 600,
+     {{.min_mw = W(100), .most_mw = W(300), .top_mw = W(200), .in_force_mw = W(200), .granted_mw = W(200),
+       .want_mw = W(220), .group = 1},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(200), .granted_mw = W(200),
+       .want_mw = W(180), .group = 1},
+      {.min_mw = W(100), .most_mw = W(300), .in_force_mw = W(200), .granted_mw = W(200)}},
+     {200, 200, 200}, {200, 200, 200}, 600, false},
 };
 /* clang-format on */
 
@@ -174,7 +196,7 @@ static void test_check(void)
 enum { N = 8, QUEUE = 4 };
 
 struct board {
-    uint32_t min_mw, most_mw;
+    uint32_t min_mw, most_mw, top_mw;
     uint32_t true_mw;      /* what is in force */
     uint32_t known_mw;     /* read back; 0: unknown */
     uint32_t granted_mw;   /* by the last step */
@@ -269,6 +291,7 @@ static void step(struct world *w)
         const struct board *b = &w->b[i];
         in[i] = (struct grant_board){.min_mw = b->min_mw,
                                      .most_mw = b->most_mw,
+                                     .top_mw = b->top_mw,
                                      .in_force_mw = counts(b),
                                      .granted_mw = b->granted_mw,
                                      .want_mw = b->want_mw,
@@ -287,6 +310,8 @@ static void step(struct world *w)
         w->raises += b->granted_mw != NONE && out[i].limit_mw > b->granted_mw;
         b->granted_mw = out[i].limit_mw;
         uint32_t mw = b->soft_mw < b->granted_mw ? b->soft_mw : b->granted_mw;
+        if (b->top_mw && mw > b->top_mw && mw < b->most_mw)
+            mw = b->top_mw; /* root's range ends there */
         write_soon(b, mw < b->min_mw ? b->min_mw : mw);
         b->since = counts(b) > b->granted_mw ? b->since + 1 : 0;
     }
@@ -387,6 +412,8 @@ static void open_world(struct world *w, uint64_t seed, bool jumps)
         b->most_mw = b->min_mw + W(1 + below(w, 200));
         b->true_mw = b->most_mw - below(w, W(1));
         b->granted_mw = b->soft_mw = NONE;
+        if (below(w, 4) == 0)
+            b->top_mw = b->min_mw + below(w, b->most_mw - b->min_mw);
         b->group = below(w, 3);
         b->fixed = below(w, 12) == 0;
         if (b->fixed)
@@ -400,6 +427,8 @@ static void open_world(struct world *w, uint64_t seed, bool jumps)
 static void settle(struct world *w)
 {
     uint64_t granted = 0, use = 0;
+    bool gaps =
+        false; /* who is under its own leaves watts that nobody may be able to use */
 
     for (size_t i = 0; i < w->n; i++) {
         w->b[i].hung = 0;
@@ -415,10 +444,11 @@ static void settle(struct world *w)
     for (size_t i = 0; i < w->n; i++) {
         granted += w->b[i].fixed ? w->b[i].most_mw : w->b[i].granted_mw;
         use += w->b[i].most_mw;
+        gaps = gaps || (w->b[i].top_mw && w->b[i].granted_mw < w->b[i].most_mw);
     }
     if (use > w->budget_mw)
         use = w->budget_mw;
-    if (!w->bad[0] && !w->jumps && granted + w->n * GRANT_GRAIN_MW <= use)
+    if (!w->bad[0] && !w->jumps && !gaps && granted + w->n * GRANT_GRAIN_MW <= use)
         (void)snprintf(w->bad, sizeof w->bad, "%" PRIu64 " of %" PRIu64 " mW granted",
                        granted, use);
     w->full += granted + w->n * GRANT_GRAIN_MW > use;

@@ -21,6 +21,8 @@ enum { TOLD_MAX = 4096 };
 static const struct gpu_backend *scene_backend = &virtual_backend;
 /* What the boards are found at, in watts; 0: their default limit. */
 static double scene_found_w;
+/* So many of them say nothing from the start. */
+static unsigned scene_silent;
 
 struct told {
     enum caps_event event;
@@ -201,6 +203,9 @@ __attribute__((unused)) static struct scene *scene_open(unsigned boards, bool qu
     s->machine.set_latency_ns = 32 * NS_PER_MS;
     for (unsigned i = 0; i < boards && scene_found_w > 0; i++)
         s->machine.board[i].limit_mw = W(scene_found_w);
+    for (unsigned i = 0; i < scene_silent; i++)
+        s->machine.fault[s->machine.n_faults++] =
+            (struct sim_fault){.board = i, .kind = SIM_FAULT_K_LOST};
     if (r == 0)
         r = virtual_world_new(s->loop, &s->machine, 7, &s->world, &err);
     struct gpu_open_opts opts = {.clock = {scene_clock, s->loop},

@@ -99,6 +99,12 @@ int actuator_release(struct actuator *a, const char *uuid, actuator_reply_fn fn,
     return ask(a, RELEASE, uuid, 0, fn, user);
 }
 
+/* What the next answers say beside: an older actuator says neither. */
+static struct {
+    uint32_t set_mw;
+    struct actuator_range range;
+} says;
+
 /* Answers request i of the stub. */
 static void answer(struct scene *s, size_t i, enum actuator_result result,
                    uint32_t enforced_mw, const char *text)
@@ -109,6 +115,8 @@ static void answer(struct scene *s, size_t i, enum actuator_result result,
         .enforced_mw = enforced_mw,
         .original_mw = W(300),
         .limits = {.min_mw = W(150), .max_mw = W(300), .default_mw = W(300)},
+        .set_mw = says.set_mw,
+        .range = says.range,
     };
     actuator_reply_fn fn = q->fn;
 
@@ -412,6 +420,161 @@ static void test_refused(void)
     scene_free(s);
 }
 
+/* ---- root's range ---- */
+
+static struct actuator_range range(double min_w, double max_w)
+{
+    return (struct actuator_range){W(min_w), W(max_w)};
+}
+
+static void test_roots_range(void)
+{
+    struct scene *s = begin("root's range", 0, &conf);
+    struct caps_view v;
+
+    scene_actuator(s);
+    claim(s, 0, CLAIM_HARD, 160);
+    v = look(s, 0);
+    ok(v.range.min_mw == W(150) && v.range.max_mw == W(300),
+       "until the actuator says it, the board's own");
+    says.range = range(180, 240);
+    answer(s, 0, ACTUATOR_DONE, W(300), "");
+    is_asked(2, LIMIT, W(180), "less than it allows is never asked for");
+    v = look(s, 0);
+    ok(v.range.min_mw == W(180) && v.range.max_mw == W(240) &&
+           v.limits.min_mw == W(150) && v.limits.max_mw == W(300) &&
+           v.verdict.by == CAP_BY_MINIMUM,
+       "it is shown beside the board's own");
+    answer(s, 1, ACTUATOR_DONE, W(180), "");
+    claim(s, 0, CLAIM_HARD, 250);
+    withdraw(s, 0, 1);
+    is_asked(3, LIMIT, W(240), "a budget between its end and the original: its end");
+    answer(s, 2, ACTUATOR_DONE, W(240), "");
+    says.range = range(190, 230);
+    claim(s, 0, CLAIM_HARD, 160);
+    answer(s, 3, ACTUATOR_DONE, W(180), "");
+    is_asked(5, LIMIT, W(190), "another range: the next answer tells");
+    answer(s, 4, ACTUATOR_DONE, W(190), "");
+    says.range = range(0, 0);
+    caps_use_actuator(s->caps, NULL);
+    ok(look(s, 0).range.min_mw == W(150), "gone with its actuator");
+    caps_use_actuator(s->caps, act);
+    answer(s, 5, ACTUATOR_DONE, W(300), "");
+    is_asked(7, LIMIT, W(160), "an older one says nothing: the board's own");
+    scene_free(s);
+}
+
+/* Between its end and the original nothing can be set. */
+static void test_range_end(void)
+{
+    struct scene *s = begin("a cap by name above the end of root's range", 0, &conf);
+
+    scene_actuator(s);
+    uint64_t id = claim(s, 0, CLAIM_NAMED, 260);
+    says.range = range(150, 240);
+    answer(s, 0, ACTUATOR_DONE, W(300), "");
+    is_asked(2, RELEASE, 0, "nothing to ask for");
+    answer(s, 1, ACTUATOR_DONE, W(300), "");
+    is_met(s, 0, id, CAPS_NOT_MET, "not in force: root's range ends at 240 W");
+    withdraw(s, 0, id);
+    id = claim(s, 0, CLAIM_NAMED, 220);
+    answer(s, 2, ACTUATOR_DONE, W(300), "");
+    pass(s, 15);
+    is_asked(3, HOLD, 0, "on the way down, the original as long as nothing else may be");
+    is_met(s, 0, id, CAPS_COMING, "on the way");
+    pass(s, 6);
+    ok(act->n > 3 && act->asked[3].kind == LIMIT && act->asked[3].mw <= W(240) &&
+           act->asked[3].mw > W(235),
+       "then from its end: %u mW", act->asked[3].mw);
+    says.range = range(0, 0);
+    scene_free(s);
+}
+
+/* ---- what a budget counts ---- */
+
+static const struct caps_conf budget_400 = {.cls = CLS, .budget_mw = W(400)};
+
+static uint64_t counted(struct scene *s)
+{
+    struct caps_budget_view v;
+
+    pass(s, 0.01);
+    caps_budget_look(s->caps, &v);
+    return v.counted_mw;
+}
+
+/* 250 W is asked for, then 200 W; what became of the first nobody knows. */
+static void test_counts_unknown(void)
+{
+    struct caps_conf c = {.cls = CLS, .budget_mw = W(500)};
+    struct scene *s = begin("an older limit of which nobody knows", 0, &c);
+
+    scene_actuator(s);
+    pass(s, 0.01);
+    uint64_t id = claim(s, 0, CLAIM_HARD, 160);
+    answer(s, 0, ACTUATOR_DONE, W(300), "");
+    answer(s, 1, ACTUATOR_DONE, W(300), "");
+    answer(s, 2, ACTUATOR_DONE, W(160), "");
+    answer(s, 3, ACTUATOR_DONE, W(250), "");
+    is_int(counted(s), W(500), "the budget is granted");
+    withdraw(s, 0, id);
+    is_asked(5, LIMIT, W(250), "up");
+    caps_configure(s->caps, &budget_400);
+    pass(s, 0.01);
+    is_asked(7, LIMIT, W(200), "down, before that was answered");
+    answer(s, 6, ACTUATOR_DONE, W(200), "");
+    is_int(counted(s), W(450), "what is on its way counts");
+    answer(s, 4, ACTUATOR_UNKNOWN, 0, "it broke");
+    is_int(counted(s), W(500), "so does what may be in force: the most that it takes");
+    is_int(look(s, 0).enforced_mw, 0, "… which is unknown");
+    answer(s, 5, ACTUATOR_DONE, W(200), "");
+    is_int(counted(s), W(400), "until the newer one is answered");
+    scene_free(s);
+}
+
+/* An earlier daemon had set 250 W; heat holds the board at 160 W. */
+static void test_counts_held_down(void)
+{
+    struct scene *s = begin("a board that is held down", 250, &budget_400);
+
+    scene_actuator(s);
+    pass(s, 0.01);
+    says.set_mw = W(250);
+    answer(s, 0, ACTUATOR_DONE, W(160), "");
+    is_asked(3, LIMIT, W(200), "what is set is too much, though less is in force");
+    answer(s, 1, ACTUATOR_DONE, W(250), "");
+    is_int(counted(s), W(500), "what is set counts");
+    says.set_mw = W(200);
+    answer(s, 2, ACTUATOR_CLAMPED, W(160), "asked for 200 W, 160 W is in force");
+    answer(s, 3, ACTUATOR_DONE, W(200), "");
+    is_int(counted(s), W(400), "still, once it is lowered");
+    struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED,
+                                .enforced_mw = W(160),
+                                .requested_mw = W(200)};
+    pass(s, 1);
+    sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
+    caps_seen(s->caps, 0, &sample);
+    is_int(counted(s), W(400), "… and seen again");
+    says.set_mw = 0;
+    scene_free(s);
+}
+
+/* Its limit comes up to what is asked for, no more: nothing has to be written, it seems.
+ */
+static void test_held_down_at_target(void)
+{
+    static const struct caps_conf c = {.cls = CLS, .budget_mw = W(320)};
+    struct scene *s = begin("… at just what it should be at", 250, &c);
+
+    scene_actuator(s);
+    pass(s, 0.01);
+    says.set_mw = W(250);
+    answer(s, 0, ACTUATOR_DONE, W(160), "");
+    is_asked(3, LIMIT, W(160), "it is written: heat goes away");
+    says.set_mw = 0;
+    scene_free(s);
+}
+
 /* ---- steps at a first cap ---- */
 
 static const struct caps_work on_its_way = {
@@ -637,6 +800,11 @@ int main(void)
     test_clamped();
     test_unknown();
     test_refused();
+    test_roots_range();
+    test_range_end();
+    test_counts_unknown();
+    test_counts_held_down();
+    test_held_down_at_target();
     test_steps_before();
     test_steps_refused();
     test_hold();

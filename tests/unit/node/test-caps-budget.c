@@ -273,6 +273,27 @@ static void test_release_short(void)
     scene_free(s);
 }
 
+/* Nothing is known of boards that have said nothing so far. */
+static void test_silent(void)
+{
+    struct caps_budget_view b;
+
+    scene_silent = 1;
+    struct scene *s = node_of("a board that says nothing from the start", 800);
+    caps_budget_look(s->caps, &b);
+    ok(!b.unknown && b.counted_mw == W(798), "it counts at what the others take: %ju mW",
+       (uintmax_t)b.counted_mw);
+    are_limits(s, (double[]){0, 166, 166, 166}, "who share the rest");
+    scene_free(s);
+    scene_silent = N;
+    s = node_of("all of them", 800);
+    caps_budget_look(s->caps, &b);
+    ok(b.budget_mw == W(800) && b.unknown, "what may be in force is unknown, not 0");
+    ok(caps_budget_check(s->caps, W(800), NULL) == 0, "no reason to refuse a budget");
+    scene_silent = 0;
+    scene_free(s);
+}
+
 static void test_other_writer(void)
 {
     struct scene *s = node_of("another writer", 800);
@@ -352,6 +373,7 @@ int main(void)
     test_release();
     test_release_over();
     test_release_short();
+    test_silent();
     test_other_writer();
     test_originals();
     test_dry_run();
