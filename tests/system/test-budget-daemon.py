@@ -48,6 +48,11 @@ def reloads(node, d):
     d.reload(config(599))
     t.ok("a budget of 599 W is under 600 W" in d.log() and reach(node, 175, 175, 175, 175),
          "one that is too low is refused, the old one stays", d.log()[-300:])
+    # What the node refuses the doors have taken over already.
+    d.reload(config(599) + "metrics: {enabled: false}\n")
+    t.equal(d.ask("GET", "/metrics")[0], 200, "the doors, which come first, are put back")
+    t.ok(d.reload(config(700) + "metrics: {enabled: false}\n"), "with a budget that is none too low")
+    t.equal(d.ask("GET", "/metrics")[0], 404, "… it is in force")
     t.ok(d.reload(config(800)) and reach(node, 200, 200, 200, 200), "and back", limits(node))
 
 
