@@ -139,9 +139,14 @@ static void watch_budget(struct node *node)
     (void)snprintf(node->budget_state, sizeof node->budget_state, "%s", state);
     if (first && !v.budget_mw)
         return;
-    log_event(text[0] ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "budget",
-              "state=%s budget_mw=%" PRIu32 " counted_mw=%" PRIu64 " least_mw=%" PRIu64,
-              state, v.budget_mw, v.counted_mw, v.least_mw);
+    if (v.unknown)
+        log_event(LOG_LEVEL_WARNING, "budget", "state=%s budget_mw=%" PRIu32, state,
+                  v.budget_mw);
+    else
+        log_event(text[0] ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "budget",
+                  "state=%s budget_mw=%" PRIu32 " counted_mw=%" PRIu64
+                  " least_mw=%" PRIu64,
+                  state, v.budget_mw, v.counted_mw, v.least_mw);
     node_ledger_event(node, "budget", SIZE_MAX, (uid_t)-1, text[0] ? text : state);
 }
 

@@ -176,6 +176,7 @@ static void unknown(void)
         "underwatt_cpu_",
         "underwatt_http_",
         "underwatt_job_steps_total",
+        "underwatt_budget_counted_watts",
         "pci_bus_id",
     };
     auto_(metrics_free) struct metrics *m = NULL;
@@ -187,6 +188,7 @@ static void unknown(void)
     made.job[0] = (struct view_job){.job = &made.entry[0]};
     made.view.n_rapl = 0;
     made.view.read_only = true;
+    made.view.budget.unknown = true;
     (void)metrics_new(&m, NULL);
     const char *text = render(m, &opts);
     for (size_t i = 0; i < n_elements(gone); i++)

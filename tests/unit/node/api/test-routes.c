@@ -121,6 +121,19 @@ static void statuses(void)
     }
 }
 
+/* What is not known is null, not 0. */
+static void unknown_budget(void)
+{
+    (void)ask("GET", "/v1/node", NULL);
+    ok(says("\"counted_w\": 2400") && says("\"least_w\": 1200"), "a budget's sums");
+    f.made.view.budget.unknown = true;
+    (void)ask("GET", "/v1/node", NULL);
+    ok(says("\"budget_w\": 2400") && says("\"counted_w\": null") &&
+           says("\"least_w\": null"),
+       "… where no board tells how much it takes");
+    f.made.view.budget.unknown = false;
+}
+
 /* What the node is asked is what the request said. */
 static void reaches(void)
 {
@@ -431,6 +444,7 @@ int main(int argc, char **argv)
         return r;
     }
     statuses();
+    unknown_budget();
     reaches();
     bodies();
     failures();
