@@ -113,20 +113,6 @@ static double squared(double v)
     return v * v;
 }
 
-/* Steps that are compared with the mean of the reference windows, all of them: one error
- * for all.
- */
-static void compare_with_mean(const struct account *a, struct account_past *p)
-{
-    double time_s = p->mean_steps * account_mean_time(&a->reference);
-    double energy_j = p->mean_steps * account_mean_energy(&a->reference);
-
-    p->would_s += time_s;
-    p->would_j += energy_j;
-    p->would_half2_s2 += squared(Z95 * account_mean_time_rse(&a->reference) * time_s);
-    p->would_half2_j2 += squared(Z95 * account_mean_energy_rse(&a->reference) * energy_j);
-}
-
 /* The hold under way, and what it would have taken. */
 static struct account_past hold_of(const struct account *a)
 {
@@ -137,7 +123,7 @@ static struct account_past hold_of(const struct account *a)
                                .half2_j2 = hold->half2_j2};
     struct counterfactual_said said = counterfactual_said(&a->pairs);
 
-    if (said.pairs == 0) {
+    if (!said.known) {
         out.mean_steps = hold->steps;
         return out;
     }
@@ -161,16 +147,46 @@ static void past_add(struct account_past *to, const struct account_past *p)
     to->would_half2_j2 += p->would_half2_j2;
 }
 
+/* The same of one regime, where what is compared with has errors in common. */
+static void past_add_own(struct account_past *to, const struct account_past *p)
+{
+    double half_s = sqrt(to->would_half2_s2) + sqrt(p->would_half2_s2);
+    double half_j = sqrt(to->would_half2_j2) + sqrt(p->would_half2_j2);
+
+    past_add(to, p);
+    to->would_half2_s2 = squared(half_s);
+    to->would_half2_j2 = squared(half_j);
+}
+
+/* Steps that are compared with the mean of the reference windows, all of them: one error
+ * for all.
+ */
+static void compare_with_mean(const struct account *a, struct account_past *p)
+{
+    double time_s = p->mean_steps * account_mean_time(&a->reference);
+    double energy_j = p->mean_steps * account_mean_energy(&a->reference);
+    struct wander_vars wander = wander_over(&a->pairs.wander, time_s / 2);
+    double var_t = squared(account_mean_time_rse(&a->reference)) + wander.t;
+    double var_e = squared(account_mean_energy_rse(&a->reference)) + wander.e;
+    struct account_past mean = {
+        .would_s = time_s,
+        .would_j = energy_j,
+        .would_half2_s2 = squared(Z95 * time_s) * var_t,
+        .would_half2_j2 = squared(Z95 * energy_j) * var_e,
+    };
+
+    past_add_own(p, &mean);
+    p->mean_steps = 0;
+}
+
 void account_hold_anew(struct account *a)
 {
     struct account_past p = hold_of(a);
 
     if (a->reference.windows > 0)
-        past_add(&a->past, &p);
+        past_add_own(&a->past, &p);
     a->past_pairs += a->pairs.pairs;
-    a->pairs.pairs = 0;
-    a->pairs.t = a->pairs.e = (struct pair_sums){0};
-    a->pairs.before.known = false; /* a reference without its hold yet serves the next */
+    counterfactual_hold_anew(&a->pairs);
     a->sum[STRETCH_HOLD] = (struct account_sum){0};
     a->hold = (struct account_mean){0};
 }
@@ -179,7 +195,6 @@ void account_reference_anew(struct account *a)
 {
     account_hold_anew(a);
     compare_with_mean(a, &a->past);
-    a->past.mean_steps = 0;
     a->reference = (struct account_mean){0};
     a->pairs.reference.known = false;
 }
@@ -214,10 +229,28 @@ static void totals_add(struct account_totals *to, const struct account_totals *t
     past_add(&to->past, &t->past);
 }
 
+/* Steps out of holds: a step of theirs would have cost what one of the holds would. */
+static void compare_with_holds(const struct account_sum *away, struct account_past *p)
+{
+    double more = p->steps > 0 ? 1 + away->steps / p->steps : 1;
+
+    p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + away->steps;
+    p->steps += away->steps;
+    p->time_s += away->time_s;
+    p->energy_j += away->energy_j;
+    p->half2_j2 += away->half2_j2;
+    p->would_s *= more;
+    p->would_j *= more;
+    p->would_half2_s2 *= more * more;
+    p->would_half2_j2 *= more * more;
+}
+
 /* What regime a adds to all of it, the older ones in it first. */
 static void add_regime(const struct account *a, struct account_totals *to)
 {
-    struct account_sum search = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
+    const struct account_sum *away = &a->sum[STRETCH_AWAY];
+    struct account_sum first = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
+    struct account_sum search = add(&first, away);
     const struct account_sum *visit = &a->sum[STRETCH_VISIT];
 
     totals_add(to, &a->older);
@@ -230,28 +263,25 @@ static void add_regime(const struct account *a, struct account_totals *to)
     if (a->reference.windows == 0 || own_time_s(a) <= 0)
         return;
     to->compared++;
-    struct account_past parts[] = {
-        {.steps = search.steps,
-         .time_s = search.time_s,
-         .energy_j = search.energy_j,
-         .half2_j2 = search.half2_j2,
-         .mean_steps = search.steps},
-        {.steps = visit->steps, /* they are what the others are compared with */
-         .time_s = visit->time_s,
-         .energy_j = visit->energy_j,
-         .would_s = visit->time_s,
-         .would_j = visit->energy_j},
-        hold_of(a),
-        a->past,
-    };
-    struct account_past regime = {0};
-    for (size_t i = 0; i < n_elements(parts); i++)
-        past_add(&regime, &parts[i]);
+    struct account_past regime = hold_of(a);
+    struct account_past before = {.steps = first.steps,
+                                  .time_s = first.time_s,
+                                  .energy_j = first.energy_j,
+                                  .half2_j2 = first.half2_j2,
+                                  .mean_steps = first.steps};
+    struct account_past there = {.steps = visit->steps, /* compared with themselves */
+                                 .time_s = visit->time_s,
+                                 .energy_j = visit->energy_j,
+                                 .would_s = visit->time_s,
+                                 .would_j = visit->energy_j};
+    past_add_own(&regime, &a->past);
+    compare_with_holds(away, &regime);
+    past_add_own(&regime, &before);
+    past_add_own(&regime, &there);
     compare_with_mean(a, &regime);
-    regime.mean_steps = 0;
     past_add(&to->past, &regime);
+    to->held += a->hold.windows > 0 || a->past.steps > 0;
     if (a->hold.windows > 0) {
-        to->held++;
         to->cost_j += search.energy_j - search.steps * account_mean_energy(&a->hold);
         to->cost_s += search.time_s - search.steps * account_mean_time(&a->hold);
         to->visits_cost_j +=
@@ -276,7 +306,7 @@ void account_saved(const struct account *a, size_t n, struct account_saved *ret)
     for (size_t i = 0; i < n; i++)
         add_regime(&a[i], &t);
     *ret = (struct account_saved){
-        .known = t.compared > 0,
+        .known = t.compared > 0 && t.held > 0,
         .cost_known = t.held > 0,
         .search_s = t.search_s,
         .search_steps = t.search_steps,

@@ -17,6 +17,7 @@ enum stretch_kind {
     STRETCH_SEARCH,    /* on the way and while measuring other caps */
     STRETCH_HOLD,      /* at the cap chosen or asked for */
     STRETCH_VISIT,     /* at the reference cap once more, out of a hold */
+    STRETCH_AWAY,      /* searching out of a hold, and on the way back to it */
     STRETCH_KINDS,
 };
 
@@ -103,7 +104,7 @@ void account_merge(struct account *a, size_t n);
 double account_time_s(const struct account *a);
 
 struct account_saved {
-    bool known;            /* a reference was measured */
+    bool known;            /* a reference was measured, and a cap held */
     double steps;          /* training steps compared */
     double energy_j;       /* saved against the same steps at the original cap … */
     double half_j;         /* … 95 % */
@@ -119,7 +120,10 @@ struct account_saved {
     double visits_cost_j; /* … and what that cost */
 };
 /* Over n regimes.  Steps of a hold are compared with the reference windows next to it
- * (counterfactual.h), those before it with the ones measured at its start.
+ * (counterfactual.h), those out of it with what that says of a step of the holds, those
+ * before it with the mean of the windows at the start.  What they err in common is added
+ * up, not its squares.  A job that ended before a window of a hold was over says nothing:
+ * how its cost wanders is not known.
  */
 void account_saved(const struct account *a, size_t n, struct account_saved *ret);
 

@@ -31,28 +31,20 @@ static enum caps_cause bound_cause(uint64_t reasons)
                                                                      : CAPS_CAUSE_BOARD;
 }
 
-/* Where the driver tells the enforced limit alone, one under what was set may be
- * nobody's, and goes up again by itself.
- */
-static bool is_held_down(const struct caps_board *b, uint32_t mw)
+static enum caps_cause cause_of(const struct caps_board *b, uint32_t mw,
+                                enum actuator_why why)
 {
     enum {
         HELD_DOWN = GPU_REASON_HW_SLOWDOWN | GPU_REASON_SW_THERMAL |
                     GPU_REASON_HW_THERMAL | GPU_REASON_HW_POWER_BRAKE
     };
-    uint32_t set = b->link == LINK_HELD ? b->asked_mw : b->bounds.original_mw;
 
-    return !b->told && (b->reasons & HELD_DOWN) && mw < set;
-}
-
-static enum caps_cause cause_of(const struct caps_board *b, uint32_t mw,
-                                enum actuator_why why)
-{
     if (why == ACTUATOR_WHY_RELOADED || b->reloaded)
         return CAPS_CAUSE_DRIVER;
     if (b->info->has_persistence && !b->info->persistence && mw == b->limits.default_mw)
         return CAPS_CAUSE_PERSISTENCE;
-    if (is_held_down(b, mw))
+    /* Where the driver tells the enforced limit alone, a lower one may be nobody's. */
+    if (!b->told && (b->reasons & HELD_DOWN) && mw < b->asked_mw)
         return bound_cause(b->reasons);
     return CAPS_CAUSE_OTHER;
 }
@@ -200,8 +192,6 @@ static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t
         return false;
     if (b->sure)
         (void)note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
-    if (is_held_down(b, seen->set_mw))
-        return false; /* the original is what it was */
     b->sure = true;
     b->bounds.original_mw = seen->set_mw;
     return true;

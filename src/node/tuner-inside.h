@@ -11,6 +11,8 @@
 #include "core/slack/slack.h"
 #include "node/tuner.h"
 
+enum { LEAST_STEPS = 5 }; /* of a window */
+
 enum tuner_state {
     TUNER_WAIT,   /* for training to begin and warm up */
     TUNER_WALK,   /* the cap is on its way */
@@ -84,8 +86,10 @@ struct tuner {
     bool stopped;     /* the job is: the originals are in force */
     bool visiting;    /* a hold is left for a look at the reference cap, since … */
     uint64_t visit_ns;
-    bool warm;    /* … and comes back to it as warm as it was there */
-    bool looking; /* a hold is left for a look into a gap, since … */
+    double visit_takes_s; /* … and should take this long */
+    bool quick;           /* … that does not wait until the boards are warm */
+    bool warm;            /* … and comes back to it as warm as it was there */
+    bool looking;         /* a hold is left for a look into a gap, since … */
     uint64_t look_ns;
     unsigned look_windows; /* made before it */
     bool first_seen;       /* the first cap is in force since first */
@@ -150,10 +154,6 @@ void tuner_note(struct tuner *t, bool important, const char *format, ...)
 /* The next step of whoever decides: goes there. */
 int tuner_next(struct tuner *t);
 int tuner_maybe_done(struct tuner *t);
-/* A window of a hold is told: a look at the reference cap, if one is due (else 0 and
- * t->visiting stays false).
- */
-int tuner_visit(struct tuner *t);
 /* The highest cap that may be had now: a reference. */
 uint32_t tuner_reference_mw(const struct tuner *t);
 /* Goes to a cap without progress to be seen, and holds it. */
@@ -168,8 +168,6 @@ static inline bool tuner_halted(const struct tuner *t)
 
 /* At the original for a while, since what was in force could not be measured. */
 bool tuner_rests(const struct tuner *t);
-/* The look at the reference cap is over, with or without a window. */
-void tuner_visit_over(struct tuner *t);
 
 /* The cap of each board is asked for, on the way to mw. */
 int tuner_command(struct tuner *t, uint32_t mw);
@@ -181,6 +179,28 @@ uint32_t tuner_top_mw(const struct tuner *t, size_t i);
 /* What the actuator says, with the board it is about. */
 void tuner_of_board(const struct actuator_reply *reply, char *ret, size_t size);
 double tuner_ramp_rate(const struct tuner *t);
+
+/* ---- tuner-visit.c ---- */
+
+/* A board that was capped is cool and leaks less: it takes a minute or two to be as warm
+ * as it would have been (time constants of 20 to 60 s).
+ */
+#define TUNER_VISIT_SETTLE_S 60.0
+
+/* A window of a hold is told: a look at the reference cap, if one is due (else 0 and
+ * t->visiting stays false).
+ */
+int tuner_visit(struct tuner *t);
+struct search_step tuner_visit_step(const struct tuner *t);
+/* It takes too long: a pause of the job, or steps that are too long. */
+bool tuner_visit_is_late(const struct tuner *t, uint64_t now);
+/* It is over, with or without a window. */
+void tuner_visit_over(struct tuner *t);
+/* A window as the books compare it; and at the reference cap, which boards come to cooler
+ * than they would be.
+ */
+struct pair_seen tuner_seen(const struct tuner *t, const struct search_window *w);
+struct pair_seen tuner_seen_warming(const struct tuner *t, const struct search_window *w);
 
 /* ---- tuner-slack.c ---- */
 

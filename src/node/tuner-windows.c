@@ -6,7 +6,6 @@
 #include "node/tuner-inside.h"
 
 enum {
-    LEAST_STEPS = 5,
     LOOK_TRIES = 8,   /* windows of a hold, from one try to the next */
     USELESS_MOST = 8, /* windows in a row that tell nothing */
 };
@@ -76,7 +75,12 @@ void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
 
 void tuner_turn(struct tuner *t, enum stretch_kind kind)
 {
+    const struct account *a = tuner_account(t);
+    bool search = kind == STRETCH_SEARCH || kind == STRETCH_REFERENCE;
     struct stretch_done d;
+
+    if (search && (a->hold.windows > 0 || a->past.steps > 0))
+        kind = STRETCH_AWAY;
     if (stretch_turn(&t->stretch, kind, &d))
         tuner_book(t, &d, 0, 0);
 }
@@ -101,9 +105,11 @@ int tuner_arrived(struct tuner *t, uint64_t now)
         .least_s = window_s,
         .least_steps = length * LEAST_STEPS,
         .target_rse = TARGET_RSE / sqrt(length),
-        .most_s = 3 * window_s,
+        .most_s = (t->visiting && t->quick ? 1 : 3) * window_s,
     };
 
+    if (t->step.kind == SEARCH_HOLD)
+        tuner_turn(t, STRETCH_HOLD);
     t->state = TUNER_WINDOW;
     window_arm(&t->window, &rule, now);
     if (t->beat || t->safe)
@@ -138,6 +144,7 @@ void tuner_new_regime(struct tuner *t)
     tuner_turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
     counterfactual_break(&tuner_account(t)->pairs);
     tuner_add_account(t);
+    tuner_turn(t, STRETCH_SEARCH);
     t->report.reference_mw = 0;
     t->report.n_caps = 0;
     t->report.looks.n = 0;
@@ -172,6 +179,10 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
     if (a->reference.windows == 0)
         t->report.reference_mw = w->cap_mw;
     account_mean_add(&a->reference, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
+    if (t->step.kind != SEARCH_HOLD) {
+        struct pair_seen seen = tuner_seen_warming(t, w);
+        counterfactual_on_reference(&a->pairs, &seen);
+    }
     t->report.demand_w =
         account_mean_energy(&a->reference) / account_mean_time(&a->reference) / boards;
     if (w->peak_w > 0)
@@ -191,8 +202,8 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
         t->hold_at_mw = w->cap_mw;
     }
     account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
-    (void)counterfactual_on_hold(&a->pairs, w->time_s, w->energy_j, w->time_rse,
-                                 w->energy_rse);
+    struct pair_seen seen = tuner_seen(t, w);
+    (void)counterfactual_on_hold(&a->pairs, &seen);
     /* What is less sure than the detector takes is no news. */
     double needs = change_needs_rse(&t->change);
     if (w->time_rse > needs)
@@ -207,11 +218,12 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
  */
 static void judge_visit(struct tuner *t, const struct search_window *w)
 {
+    struct pair_seen seen = tuner_seen_warming(t, w);
+
     if (w->cap_mw > t->report.reference_mw + MW_PER_W)
         judge_reference(t, w);
     else if (w->cap_mw + MW_PER_W >= t->report.reference_mw)
-        counterfactual_on_reference(&tuner_account(t)->pairs, w->time_s, w->energy_j,
-                                    w->time_rse, w->energy_rse);
+        counterfactual_on_reference(&tuner_account(t)->pairs, &seen);
     tuner_visit_over(t);
 }
 

@@ -9,12 +9,7 @@
 #include "base/error.h"
 #include "node/tuner-inside.h"
 
-enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3, VISIT_STEPS = 2 };
-/* A board that was capped is cool and leaks less: it takes a minute or two to be as warm
- * as it would have been (time constants of 20 to 60 s).
- */
-#define VISIT_SETTLE_S 60.0
-#define VISIT_MOST 2   /* times what a visit takes at the least, then it is given up */
+enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3 };
 #define CHECK_S 10.0   /* at the first cap, where steps are made of launches */
 #define UNSEEN_S 120.0 /* no steps for so long: nothing is held blind */
 #define STALL_FACTOR 8.0
@@ -80,27 +75,6 @@ static uint32_t first_cap(const struct tuner *t, double peak_w)
     return mw > t->report.original_mw ? t->report.original_mw : mw;
 }
 
-/* To the reference cap and back: raised at once. */
-static struct search_step visit_step(const struct tuner *t)
-{
-    return (struct search_step){
-        .kind = SEARCH_MEASURE,
-        .cap_mw = tuner_reference_mw(t),
-        .settle_s = VISIT_SETTLE_S,
-        .settle_steps = VISIT_STEPS,
-        .why = "what is saved: the reference once more",
-    };
-}
-
-void tuner_visit_over(struct tuner *t)
-{
-    if (!t->visiting)
-        return;
-    t->visiting = false;
-    t->warm = true;
-    visits_made(&t->report.visits, s_between(t->visit_ns, loop_now_ns(t->o.loop)));
-}
-
 static struct search_step next_step(struct tuner *t)
 {
     struct search_step step;
@@ -108,7 +82,7 @@ static struct search_step next_step(struct tuner *t)
     if (t->visiting && tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
         tuner_visit_over(t); /* others allow it no more */
     if (t->visiting)
-        return visit_step(t);
+        return tuner_visit_step(t);
     if (t->search)
         return *search_step(t->search);
     fixed_step(t, &step);
@@ -149,7 +123,7 @@ int tuner_next(struct tuner *t)
     }
     if (t->step.kind == SEARCH_HOLD) {
         if (t->warm) /* what is compared with the visit is as cool as before it */
-            t->step.settle_s = fmax(t->step.settle_s, VISIT_SETTLE_S);
+            t->step.settle_s = fmax(t->step.settle_s, TUNER_VISIT_SETTLE_S);
         t->warm = false;
         bool other = !t->report.holding || t->report.held_mw != t->step.cap_mw;
         tuner_note(t, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
@@ -161,7 +135,8 @@ int tuner_next(struct tuner *t)
         t->report.holding = true;
         t->report.held_mw = t->step.cap_mw;
         (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
-        tuner_turn(t, STRETCH_HOLD);
+        if (t->stretch.kind != STRETCH_HOLD || other)
+            tuner_turn(t, STRETCH_SEARCH); /* until it is there */
     } else if (t->visiting) {
         tuner_turn(t, STRETCH_VISIT);
         tuner_note(t, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw), t->step.why);
@@ -273,29 +248,6 @@ static int stalled(struct tuner *t, uint64_t now)
     return leave(t);
 }
 
-/* A look at the reference takes this long at the least. */
-static double visit_least_s(const struct tuner *t)
-{
-    return VISIT_SETTLE_S + (t->o.window_s > 0 ? t->o.window_s : 10);
-}
-
-int tuner_visit(struct tuner *t)
-{
-    double trained_s = 0;
-
-    if (!t->search || tuner_slack_measures(t) || tuner_lock_measures(t) ||
-        tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
-        tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
-        return 0;
-    for (size_t i = 0; i < t->report.n_regimes; i++)
-        trained_s += account_time_s(&t->regime[i]);
-    if (!visits_due(&t->report.visits, trained_s, visit_least_s(t)))
-        return 0;
-    t->visiting = true;
-    t->visit_ns = loop_now_ns(t->o.loop);
-    return tuner_next(t);
-}
-
 /* A cap by name that is on its way, or in force, needs none. */
 static bool needs_steps(const struct tuner *t)
 {
@@ -322,7 +274,7 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         return tuner_unseen(t);
     if (t->gap)
         return tuner_gap_lasts(t, now);
-    if (t->visiting && s_between(t->visit_ns, now) > VISIT_MOST * visit_least_s(t)) {
+    if (tuner_visit_is_late(t, now)) {
         tuner_visit_over(t); /* a pause of the job, or steps that are too long */
         window_cancel(&t->window);
         t->beat_ns = 0; /* what it did there belongs to no hold */

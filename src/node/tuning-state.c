@@ -13,16 +13,18 @@ enum {
     SUM_VALUES = 4,
     MEAN_VALUES = 5,
     PAIR_VALUES = 6,
+    NEXT_VALUES = 5, /* to the pairs' windows of the hold */
+    WINDOW_VALUES = 5,
+    LAG_VALUES = 4,
     PAST_VALUES = 9,
     OLDER_VALUES = 4,
     COST_VALUES = 3
 };
 
 static const char *const stretch_names[STRETCH_KINDS] = {
-    [STRETCH_REFERENCE] = "reference_steps",
-    [STRETCH_SEARCH] = "search_steps",
-    [STRETCH_HOLD] = "hold_steps",
-    [STRETCH_VISIT] = "visit_steps",
+    [STRETCH_REFERENCE] = "reference_steps", [STRETCH_SEARCH] = "search_steps",
+    [STRETCH_HOLD] = "hold_steps",           [STRETCH_VISIT] = "visit_steps",
+    [STRETCH_AWAY] = "away_steps",
 };
 
 void tuning_memory_take(struct tuning_memory *m, const struct tuner_report *report)
@@ -86,6 +88,40 @@ static void put_past(struct json_out *o, const struct account_past *p)
     put_values(o, "past", past, PAST_VALUES);
 }
 
+static void put_window(struct json_out *o, const char *key, const struct pair_window *w)
+{
+    const double v[WINDOW_VALUES] = {w->at_s, w->log_t, w->log_e, w->var_t, w->var_e};
+
+    put_values(o, key, v, WINDOW_VALUES);
+}
+
+/* What the pairs' own sums do not say: the hold beside them, the reference of before it,
+ * how far the job wanders.
+ */
+static void put_link(struct json_out *o, const struct counterfactual *c)
+{
+    const double next[NEXT_VALUES] = {c->t.wh, c->e.wh, c->lag_s, c->hold_t, c->hold_e};
+
+    json_out_int(o, "holds", c->holds);
+    put_values(o, "hold_sums", next, NEXT_VALUES);
+    json_out_int(o, "link_windows", c->link.windows);
+    if (c->link.windows > 0) {
+        put_window(o, "link_reference", &c->link.reference);
+        put_window(o, "link_hold", &c->link.hold);
+    }
+    json_out_array(o, "wander");
+    for (unsigned i = 0; i < WANDER_LAGS; i++) {
+        const struct wander_lag *l = &c->wander.lag[i];
+        const double v[LAG_VALUES] = {l->t, l->e, l->claimed_t, l->claimed_e};
+        json_out_object(o, NULL);
+        json_out_int(o, "n", l->n);
+        if (l->n > 0)
+            put_values(o, "sums", v, LAG_VALUES);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
 /* Reference windows out of holds, and holds that are over. */
 static void put_pairs(struct json_out *o, const struct account *a)
 {
@@ -95,6 +131,7 @@ static void put_pairs(struct json_out *o, const struct account *a)
 
     json_out_int(o, "pairs", c->pairs);
     put_values(o, "pair_sums", sums, PAIR_VALUES);
+    put_link(o, c);
     json_out_int(o, "past_pairs", a->past_pairs);
     put_past(o, &a->past);
 }
@@ -282,6 +319,72 @@ static int get_past(const struct json_value *v, struct account_past *ret, uw_err
     return 0;
 }
 
+/* In states of before these were kept: the hold beside the pairs was as it was on the
+ * whole.
+ */
+static void guess_holds(struct account *a)
+{
+    struct counterfactual *c = &a->pairs;
+
+    if (a->hold.windows == 0)
+        return;
+    c->holds = a->hold.windows;
+    c->hold_t = c->holds * log(account_mean_time(&a->hold));
+    c->hold_e = c->holds * log(account_mean_energy(&a->hold));
+    c->t.wh = c->t.w * log(account_mean_time(&a->hold));
+    c->e.wh = c->e.w * log(account_mean_energy(&a->hold));
+}
+
+static int get_window(const struct json_value *v, const char *key,
+                      struct pair_window *ret, uw_error *err)
+{
+    double w[WINDOW_VALUES] = {0};
+    int r = get_signed_values(v, key, w, WINDOW_VALUES, err);
+
+    if (r >= 0 && !(w[3] > 0 && w[4] > 0))
+        r = fail(err, -EINVAL, "%s: a variance of %g", key, fmin(w[3], w[4]));
+    if (r >= 0)
+        *ret = (struct pair_window){true, w[0], w[1], w[2], w[3], w[4]};
+    return r;
+}
+
+static int get_lag(const struct json_value *v, struct wander_lag *ret, uw_error *err)
+{
+    double s[LAG_VALUES] = {0};
+    unsigned n = 0;
+    int r = get_unsigned(v, "n", &n, err);
+
+    if (r >= 0 && n > 0)
+        r = get_values(v, "sums", s, LAG_VALUES, err);
+    if (r >= 0)
+        *ret = (struct wander_lag){n, s[0], s[1], s[2], s[3]};
+    return r;
+}
+
+static int get_link(const struct json_value *v, struct counterfactual *c, uw_error *err)
+{
+    const struct json_value *wander = json_get(v, "wander");
+    double next[NEXT_VALUES] = {0};
+
+    int r = get_unsigned(v, "holds", &c->holds, err);
+    if (r >= 0)
+        r = get_signed_values(v, "hold_sums", next, NEXT_VALUES, err);
+    if (r >= 0)
+        r = get_unsigned(v, "link_windows", &c->link.windows, err);
+    if (r >= 0 && c->link.windows > 0)
+        r = get_window(v, "link_reference", &c->link.reference, err);
+    if (r >= 0 && c->link.windows > 0)
+        r = get_window(v, "link_hold", &c->link.hold, err);
+    for (unsigned i = 0; i < WANDER_LAGS && r >= 0; i++)
+        r = get_lag(json_at(wander, i), &c->wander.lag[i], err);
+    c->t.wh = next[0];
+    c->e.wh = next[1];
+    c->lag_s = next[2];
+    c->hold_t = next[3];
+    c->hold_e = next[4];
+    return r;
+}
+
 /* None in states of before they were kept. */
 static int get_pairs(const struct json_value *v, struct account *ret, uw_error *err)
 {
@@ -301,8 +404,11 @@ static int get_pairs(const struct json_value *v, struct account *ret, uw_error *
         r = get_past(v, &ret->past, err);
     if (r < 0)
         return r;
-    c->t = (struct pair_sums){s[0], s[1], s[2]};
-    c->e = (struct pair_sums){s[3], s[4], s[5]};
+    c->t = (struct pair_sums){.w = s[0], .wd = s[1], .wdd = s[2]};
+    c->e = (struct pair_sums){.w = s[3], .wd = s[4], .wdd = s[5]};
+    if (json_get(v, "holds"))
+        return get_link(v, c, err);
+    guess_holds(ret);
     return 0;
 }
 
@@ -350,7 +456,7 @@ static int get_regime(const struct json_value *v, struct account *ret, uw_error 
 
     for (size_t k = 0; k < STRETCH_KINDS && r >= 0; k++) {
         double s[SUM_VALUES] = {0};
-        if (k == STRETCH_VISIT && !json_get(v, stretch_names[k]))
+        if (k >= STRETCH_VISIT && !json_get(v, stretch_names[k]))
             continue; /* of before there were visits */
         r = get_values(v, stretch_names[k], s, SUM_VALUES, err);
         ret->sum[k] = (struct account_sum){s[0], s[1], s[2], s[3]};

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sqlite3.h>
 
 #include "io/ledger.h"
 #include "io/progress.h"
@@ -144,6 +145,37 @@ static void restart(void)
     ok(start_node(), "a new daemon");
 }
 
+/* What the job saved stands in the file: measured, with its interval, and beside it the
+ * model's word.
+ */
+static void both_are_kept(uint64_t id)
+{
+    static const char sql[] = "SELECT saved, saved_half, saved_j, saved_half_j, looks, "
+                              "model_saved, model_slowdown FROM job WHERE id = ?";
+    char path[sizeof w.dir + sizeof "/ledger.sqlite"];
+    sqlite3 *db = NULL;
+    sqlite3_stmt *stmt = NULL;
+
+    (void)snprintf(path, sizeof path, "%s/ledger.sqlite", w.dir);
+    if (ok(sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK &&
+               sqlite3_prepare_v2(db, sql, -1, &stmt, NULL) == SQLITE_OK &&
+               sqlite3_bind_int64(stmt, 1, (sqlite3_int64)id) == SQLITE_OK &&
+               sqlite3_step(stmt) == SQLITE_ROW,
+           "the ledger has the job")) {
+        double v[7];
+        for (int i = 0; i < 7; i++)
+            v[i] = sqlite3_column_double(stmt, i);
+        ok(v[0] > 0 && v[1] > 0 && v[2] > 0 && v[3] > 0 &&
+               fabs(v[0] / v[1] - v[2] / v[3]) < 0.01 * v[0] / v[1],
+           "measured: %.1f +- %.1f %%, %.0f +- %.0f J", 100 * v[0], 100 * v[1], v[2],
+           v[3]);
+        ok(v[4] == 0 && v[5] > 0 && v[5] != v[0] && v[6] > 1,
+           "and what the model says: %.1f %% for x %.3f of its time", 100 * v[5], v[6]);
+    }
+    (void)sqlite3_finalize(stmt);
+    (void)sqlite3_close(db);
+}
+
 static void same_job_again(void)
 {
     const struct job j = {"resnet50", "train 1", NULL, 1, ANNA};
@@ -151,6 +183,7 @@ static void same_job_again(void)
     struct found first = play(&j), again = play(&j);
 
     is_int((long long)first.earlier_job, 0, "the first run knows nothing");
+    both_are_kept(first.id);
     ok(again.earlier_job == first.id && again.memory == SEARCH_MEMORY_KEPT,
        "the second knows the first");
     ok(regret(j.workload, again.held_mw) <= 1.5, "%.2f %% above the least",

@@ -11,6 +11,20 @@ static void feed(struct steps *s, uint64_t steps, double at, uint32_t phase, dou
     (void)steps_feed(s, &slot, 1, S(now));
 }
 
+static void on_hold(struct account *a, double at_s, double time_s, double energy_j,
+                    double rse)
+{
+    struct pair_seen seen = {at_s, time_s, energy_j, rse, rse};
+    (void)counterfactual_on_hold(&a->pairs, &seen);
+}
+
+static void on_reference(struct account *a, double at_s, double time_s, double energy_j,
+                         double rse)
+{
+    struct pair_seen seen = {at_s, time_s, energy_j, rse, rse};
+    counterfactual_on_reference(&a->pairs, &seen);
+}
+
 static void stretches(void)
 {
     struct steps s;
@@ -103,13 +117,13 @@ static void measured_again(void)
     for (unsigned i = 0; i < 100; i++) {
         level *= 1.002;
         if (i % 20 == 10) {
-            counterfactual_on_reference(&a.pairs, level, 100 * level, 0.001, 0.001);
+            on_reference(&a, 10 * i, level, 100 * level, 0.001);
             a.sum[STRETCH_VISIT].steps += 10;
             a.sum[STRETCH_VISIT].time_s += 10 * level;
             a.sum[STRETCH_VISIT].energy_j += 1000 * level;
             continue;
         }
-        (void)counterfactual_on_hold(&a.pairs, 1.1 * level, 80 * level, 0.001, 0.001);
+        on_hold(&a, 10 * i, 1.1 * level, 80 * level, 0.001);
         account_mean_add(&a.hold, 1.1 * level, 80 * level, 0.001, 0.001);
         a.sum[STRETCH_HOLD].steps += 10;
         a.sum[STRETCH_HOLD].time_s += 11 * level;
@@ -147,6 +161,34 @@ static void measured_again(void)
             "holds of before stay as they were compared");
 }
 
+/* A search that never came to hold anything, and one that left its hold for a while. */
+static void on_the_way(void)
+{
+    struct account a = {.sum = {[STRETCH_REFERENCE] = {10, 10, 1000, 0},
+                                [STRETCH_SEARCH] = {10, 11, 900, 0}}};
+    struct account_saved s;
+
+    account_mean_add(&a.reference, 1.0, 100, 0.001, 0.001);
+    account_saved(&a, 1, &s);
+    ok(!s.known && s.half_j == 0, "ended before it held a cap: unknown, not 0 +- 0");
+    account_mean_add(&a.hold, 2.2, 160, 0.001, 0.001);
+    on_reference(&a, 0, 1, 100, 0.001);
+    for (unsigned i = 0; i < 8; i++)
+        on_hold(&a, 100 + 10 * i, 2.2, 160, 0.001);
+    a.sum[STRETCH_HOLD] = (struct account_sum){40, 88, 6400, 0};
+    account_saved(&a, 1, &s);
+    ok(s.known, "a window of a hold: known");
+    is_near(s.energy_j, (2000 - 1900) + (6400 / 1.6 - 6400), 1e-6,
+            "steps that are twice as dear by then cost that without a cap, too");
+    double half_j = s.half_j, before_j = s.energy_j;
+    a.sum[STRETCH_AWAY] = (struct account_sum){20, 30, 3000, 0};
+    account_saved(&a, 1, &s);
+    is_near(s.energy_j - before_j, 20 * 6400 / 1.6 / 40 - 3000, 1e-6,
+            "out of the hold as well, and not what they did at the start");
+    ok(s.half_j > half_j && s.search_s == 51 && s.steps == 80,
+       "which is search, and not for sure");
+}
+
 /* Regimes as a job has them, no two alike: some without a reference, some without a hold,
  * some with pairs.
  */
@@ -157,7 +199,8 @@ static void make_regimes(struct account *a, unsigned n)
         a[i] = (struct account){.sum = {{10 * x, 11, 1000 * x, 4},
                                         {5 * x, 6, 450, 3},
                                         {70 * x, 80, 6000 + 10 * x, 9},
-                                        {3 * x, 3, 300, 1}}};
+                                        {3 * x, 3, 300, 1},
+                                        {2 * x, 3, 250, 1}}};
         if (i % 4 == 3)
             continue;
         account_mean_add(&a[i].reference, x, 100 * x, 0.002, 0.003);
@@ -167,8 +210,9 @@ static void make_regimes(struct account *a, unsigned n)
         account_mean_add(&a[i].hold, 1.1 * x, 80 * x, 0.001, 0.001);
         if (i % 4 == 1)
             continue;
-        counterfactual_on_reference(&a[i].pairs, x, 100 * x, 0.003, 0.004);
-        (void)counterfactual_on_hold(&a[i].pairs, 1.1 * x, 80 * x, 0.002, 0.002);
+        on_hold(&a[i], 0, 1.1 * x, 80 * x, 0.002);
+        on_reference(&a[i], 10, x, 100 * x, 0.004);
+        on_hold(&a[i], 20, 1.1 * x, 80 * x, 0.002);
         account_hold_anew(&a[i]);
         a[i].sum[STRETCH_HOLD] = (struct account_sum){20, 25, 1700, 2};
         account_mean_add(&a[i].hold, 1.2 * x, 85 * x, 0.001, 0.001);
@@ -227,6 +271,7 @@ int main(void)
     stretches();
     saved();
     measured_again();
+    on_the_way();
     merged();
     return done();
 }

@@ -244,34 +244,6 @@ static void test_free(void)
 }
 
 /* What keeps the enforced limit under the one that is set. */
-/* A board that nobody holds, of a driver that tells the enforced limit alone. */
-static void test_bounded_free(void)
-{
-    static const struct caps_conf none = {.cls = {.first = 0.9, .floor = 0.5}};
-    struct scene *s = scene_new("heat on a board that nobody holds", 1, &none);
-    struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REASONS,
-                                .enforced_mw = W(250),
-                                .reasons = GPU_REASON_SW_THERMAL};
-
-    pass(s, 40);
-    loop_timer_free(take(s->sampling));
-    for (int k = 0; k < 3; k++) {
-        pass(s, 1);
-        sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
-        caps_seen(s->caps, 0, &sample);
-    }
-    struct caps_view v = look(s, 0);
-    ok(v.bounds.original_mw == W(300) && v.enforced_mw == W(250),
-       "what was set is the original still, though less is in force");
-    ok(v.changes[CAPS_CAUSE_THERMAL] == 1 && changes(s, 0) == 1, "counted as heat, once");
-    sample.reasons = 0;
-    pass(s, 1);
-    sample.began_ns = sample.at_ns = loop_now_ns(s->loop);
-    caps_seen(s->caps, 0, &sample);
-    is_int(look(s, 0).bounds.original_mw, W(250), "no reason told: somebody has set it");
-    scene_free(s);
-}
-
 static void test_bounded(void)
 {
     /* clang-format off */
@@ -381,7 +353,6 @@ int main(void)
     test_reassert_ramp();
     test_reload();
     test_free();
-    test_bounded_free();
     test_bounded();
     test_stale();
     test_names();

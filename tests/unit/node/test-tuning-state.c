@@ -8,6 +8,21 @@
 
 enum { REGIMES = 2 };
 
+static void on_hold(struct account *a, double at_s, double time_s, double energy_j,
+                    double rse)
+{
+    struct pair_seen seen = {at_s, time_s, energy_j, rse, rse};
+    (void)counterfactual_on_hold(&a->pairs, &seen);
+}
+
+static void on_reference(struct account *a, double at_s, double time_s, double energy_j,
+                         double rse)
+{
+    struct pair_seen seen = {at_s, time_s, energy_j, rse, rse};
+    counterfactual_on_reference(&a->pairs, &seen);
+}
+
+/* Two holds, a visit in each, and windows that wander. */
 static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *caps)
 {
     for (size_t i = 0; i < REGIMES + 1; i++) {
@@ -17,13 +32,17 @@ static void fill(struct tuner_report *r, struct account *a, struct tuner_cap *ca
         account_mean_add(&a[i].reference, 0.5, 225, 0.003, 0.004);
         account_mean_add(&a[i].reference, 0.51, 226, 0.003, 0.004);
         account_mean_add(&a[i].hold, 0.52, 200, 0.002, 0.002);
-        counterfactual_on_reference(&a[i].pairs, 0.5, 225, 0.003, 0.004);
-        (void)counterfactual_on_hold(&a[i].pairs, 0.53, 201, 0.002, 0.002);
+        on_reference(&a[i], 0, 0.5, 225, 0.004);
+        for (unsigned k = 0; k < 12; k++)
+            on_hold(&a[i], 100 + 12 * k, 0.53, 201 + k, 0.002);
+        on_reference(&a[i], 300, 0.5, 225, 0.004);
+        on_hold(&a[i], 400, 0.53, 201, 0.002);
         account_hold_anew(&a[i]);
         a[i].sum[STRETCH_HOLD] = (struct account_sum){500.5, 270, 100000, 7};
         a[i].sum[STRETCH_VISIT] = (struct account_sum){30, 15, 6700, 2};
-        counterfactual_on_reference(&a[i].pairs, 0.5, 225, 0.003, 0.004);
-        (void)counterfactual_on_hold(&a[i].pairs, 0.52, 200, 0.002, 0.002);
+        on_hold(&a[i], 500, 0.52, 200, 0.002);
+        on_reference(&a[i], 510, 0.5, 225, 0.004);
+        on_hold(&a[i], 520, 0.52, 200, 0.002);
         account_mean_add(&a[i].hold, 0.52, 200, 0.002, 0.002);
     }
     account_merge(a, REGIMES + 1);
