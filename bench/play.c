@@ -10,7 +10,7 @@
 #include "core/optimum/look.h"
 #include "core/optimum/search.h"
 
-enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256 };
+enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256, LOOK_TRIES = 8 };
 #define WINDOW_S 10.0
 #define HOUR_S 3600.0
 #define SETTLE_S 2.0 /* at each cap before a window */
@@ -210,30 +210,43 @@ static int until_held(struct world *w, struct game *g, double *ret_s, uw_error *
     return check_step(search_step(s), &g->setup, g->demand_w * 0.97, g->peak_w, err);
 }
 
+/* Whether it looks now.  Under a bound a refusal is a whole proposal for nothing, so that
+ * this tries as seldom as the daemon does (for the other goals: at each window).
+ */
+static bool look(const struct world *w, struct search *s, unsigned windows, double worse)
+{
+    bool bounded = w->p->goal.kind == GOAL_SLOWDOWN;
+
+    return worse > 0 && (!bounded || windows % LOOK_TRIES == 0) && search_look(s, worse);
+}
+
 /* The rest of an hour: holds what was found, and looks as the daemon does. */
 static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
 {
     struct looks looks = {.most = w->p->looks};
     struct search *s = g->search;
+    unsigned windows = 0; /* of this hold */
     int r = 0;
 
     while (r >= 0 && now_s < HOUR_S && looks.n < looks.most) {
         const struct search_step *t = search_step(s);
         uint32_t held_mw = t->cap_mw;
         double worse = looks_allow(&looks, now_s, WINDOW_S + SETTLE_S);
-        if (worse > 0 && search_look(s, worse)) {
+        if (look(w, s, windows, worse)) {
             double took_s =
                 t->cap_mw < held_mw ? (held_mw - t->cap_mw) / t->ramp_mw_s : 0;
             unsigned before = w->lengths;
             r = until_held(w, g, &took_s, err);
             looks_made(&looks, took_s, w->lengths - before);
             now_s += took_s;
+            windows = 0;
             continue;
         }
         struct curve_value v = seen(w, held_mw, 1);
         struct search_window win = window_of(w, g->peak_w, held_mw, 1, &v);
         r = search_on_window(s, &win, err);
         now_s += WINDOW_S;
+        windows++;
     }
     return r;
 }

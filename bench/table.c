@@ -124,7 +124,7 @@ static int print_goal(const struct records *recs, const struct table_opts *opts,
         (void)fprintf(opts->json, "{\"goal\":\"%s\",\"methods\":[", text);
     for (size_t m = 0; m < n_elements(methods); m++) {
         struct cell c = {0};
-        if (methods[m].looks && (!opts->looks || p.goal.kind == GOAL_SLOWDOWN))
+        if (methods[m].looks && !opts->looks)
             continue; /* the same as without */
         p.looks = methods[m].looks ? opts->looks : 0;
         p.method = methods[m].method;

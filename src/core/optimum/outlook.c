@@ -5,8 +5,11 @@
 
 #include "core/optimum/prior.h"
 
-/* Standard errors by which the bound of slowdown:F must be kept: 99 of 100 … */
+/* Standard errors by which the bound of slowdown:F must be kept: 99 of 100, and more
+ * where a cap is chosen again and again, as what errs to the fast side is chosen rather …
+ */
 #define SURE 2.33
+#define SURE_AGAIN 2.45
 /* … in log time, and what may be missing to that where windows have errors: the
  * promise is F and 0.2 % of it, while what is expected stays within F.
  */
@@ -52,14 +55,21 @@ static const struct level *level_of(const struct outlook *o, double cap_w)
     return NULL;
 }
 
-/* What the windows of one cap surely say by themselves, whatever a smooth model makes
- * of a stair between two neighbours.
+/* What the windows of one cap say by themselves, whatever a smooth model makes of a stair
+ * between two neighbours: surely, or as far as a roughness like this curve's is likelier
+ * than noise like theirs (which a hold's many windows hardly have).
  */
-static double surely_seen(const struct outlook *o, const struct level *l)
+static double seen_alone(const struct outlook *o, const struct level *l, double mean_t)
 {
     if (!l || fabs(l->cap_w - o->ref_level.cap_w) < 0.5 * o->grain_w)
         return -INFINITY;
-    return l->log_t - o->ref_level.log_t - SURE * sqrt(l->var_t + o->ref_level.var_t);
+    double own = l->log_t - o->ref_level.log_t;
+    double surely = own - o->sure * sqrt(l->var_t + o->ref_level.var_t);
+    if (exact(o))
+        return surely;
+    double rough = o->model.rough_t * o->model.rough_t;
+    double part = rough / (rough + l->var_t);
+    return fmax(surely, mean_t + part * (own - mean_t) - o->ref.mean_t);
 }
 
 /* Ascending, each once. */
@@ -130,7 +140,7 @@ static void make_covariances(struct outlook *o)
 static bool allowed(const struct outlook *o, double excess, double var)
 {
     return !bounded(o) || (excess <= o->log_bound &&
-                           excess + SURE * sqrt(var) <= o->log_bound + o->slack);
+                           excess + o->sure * sqrt(var) <= o->log_bound + o->slack);
 }
 
 bool outlook_allows(const struct outlook *o, size_t i)
@@ -193,7 +203,7 @@ static void fill(struct outlook *o)
         o->mix[i] = slope(&o->shape, p->mean_t, p->mean_e);
         const struct level *l = level_of(o, o->cap_w[i]);
         o->measured[i] = l != NULL;
-        o->seen_excess[i] = surely_seen(o, l);
+        o->seen_excess[i] = seen_alone(o, l, p->mean_t);
         o->excess[i] = p->mean_t - o->ref.mean_t;
         o->var[i] = bounded(o) ? excess_var(o, p) : 0;
         if (l && exact(o)) { /* then it is known, however rough the curve is */
@@ -234,6 +244,7 @@ void outlook_make(struct outlook *o, const struct scene *s)
     o->var_t = r->var_t * r->windows;
     o->var_e = r->var_e * r->windows;
     o->slack = exact(o) ? 0 : SLACK;
+    o->sure = s->again ? SURE_AGAIN : SURE;
     model_fit(&o->model, s->prior ? s->prior : &prior_recorded, s);
     model_at(&o->model, r->cap_w, &o->ref);
     choose_caps(o);
@@ -276,7 +287,7 @@ static double gain_bounded(const struct outlook *o, size_t c, double sd, bool me
     for (size_t i = 0; i < o->n; i++) {
         double b = o->cov_excess[c][i] / sd;
         room[i] = o->log_bound + o->slack - o->excess[i] -
-                  SURE * sqrt(fmax(o->var[i] - b * b, 0));
+                  o->sure * sqrt(fmax(o->var[i] - b * b, 0));
     }
     for (int k = 0; k < NODES; k++) {
         double z = -2.8 + 0.4 * k, w = exp(-0.5 * z * z), least = INFINITY;

@@ -22,6 +22,7 @@ struct outlook {
     struct model model;
     struct goal_shape shape;
     double log_bound, slack;
+    double sure; /* standard errors by which a bound must be kept */
     struct level ref_level;
     size_t best; /* outlook_best() */
     double lo_w, hi_w, grain_w;

@@ -15,6 +15,10 @@ static const struct price {
   price_mixed = {0.0065, 0.0001}, /* sums of energy and time: shallower valleys */
     price_bounded = {0.004, 0.0003}, price_bounded_noisy = {0.006, 0.0002};
 #define EDP_SCALE 2
+/* Under a bound and noise certainty is bought where windows are dear: at the reference.
+ * One costs a job of an hour what is lost in its 10 s.
+ */
+#define DEAR (10.0 / 3600)
 #define STEP 0.10  /* of the demand: to a neighbour … */
 #define REACH 0.20 /* … which counts up to here */
 #define CLIFF 0.35 /* log time above the best's, where a neighbour counts up to … */
@@ -101,6 +105,12 @@ static double scale_of(const struct outlook *o)
     return o->shape.product ? EDP_SCALE : 1;
 }
 
+/* What a window at cap c costs beside its time: that the goal's value is worse there. */
+static double dearness(const struct outlook *o, size_t c)
+{
+    return noisy_bound(o) ? DEAR * fmax(o->value[c] / o->value[o->best] - 1, 0) : 0;
+}
+
 static struct pick best_pick(const struct outlook *o, unsigned left, bool measured)
 {
     static const unsigned batch[] = {1, 2, PROPOSE_LENGTH_MAX};
@@ -116,8 +126,9 @@ static struct pick best_pick(const struct outlook *o, unsigned left, bool measur
             if (batch[k] > left && noisy_bound(o))
                 continue;
             double gain = outlook_gain(o, c, batch[k], measured);
+            double window = price->window + dearness(o, c);
             double net = gain - scale * ((o->measured[c] ? 0 : price->new_cap) +
-                                         batch[k] * price->window);
+                                         batch[k] * window);
             if (net > p.net)
                 p = (struct pick){c, batch[k], net, gain};
         }

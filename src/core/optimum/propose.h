@@ -36,6 +36,7 @@ struct scene {
     size_t n;
     size_t reference; /* index of the reference; not stale */
     bool earlier; /* the stale ones are of an earlier run, which may be another job's */
+    bool again;   /* a look: what is kept was chosen before, and is chosen anew */
     unsigned windows_left;
 };
 

@@ -27,10 +27,17 @@ enum {
 #define BOUND_EVIDENCE 6.0 /* that an earlier run fits, for a bound to rest on it */
 #define LOOK_GAIN 0.001    /* of the goal's value, to leave what is held after a look */
 #define EXACT_VAR 1e-8     /* of a window said to be exact */
+/* Log time of a hold's last windows against what was measured before it, beyond so many
+ * standard errors: more than this and its cap can be compared with the reference no more.
+ */
+#define STEADY 0.001
+#define STEADY_SURE 2.33
 
 struct drift {
     unsigned n;              /* windows of this hold … */
     double log_t, log_e;     /* … and about the last of them, as they were told */
+    double var_t;            /* of one of them */
+    double from_t, from_var; /* what was measured at its cap before them: log time */
     double apart_t, apart_e; /* logarithms: taken off each window */
 };
 
@@ -53,7 +60,7 @@ struct search {
     bool earlier; /* levels of an earlier run are among them … */
     bool denied;  /* … were, and did not fit */
     uint32_t best_mw;
-    double best_log_t, best_log_e;
+    double best_log_t, best_log_e, best_var;
     struct search_step step;
     struct outlook room;
     struct level old[LEVELS_MAX]; /* room to sort out in */
@@ -102,6 +109,21 @@ static uint32_t lowest(const struct search *s)
 
 /* ---- steps ---- */
 
+/* A hold of this cap begins. */
+static void drift_begin(struct search *s, uint32_t cap_mw)
+{
+    struct drift *d = &s->drift;
+
+    d->n = 0;
+    d->from_t = INFINITY; /* never measured */
+    d->from_var = 0;
+    for (size_t i = 0; i < s->n_levels; i++)
+        if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
+            d->from_t = s->levels[i].log_t;
+            d->from_var = s->levels[i].var_t;
+        }
+}
+
 __attribute__((format(printf, 4, 5))) static void go(struct search *s,
                                                      enum search_kind kind,
                                                      uint32_t cap_mw, const char *format,
@@ -128,7 +150,7 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
     (void)vsnprintf(t->why, sizeof t->why, format, args);
     va_end(args);
     s->holding = kind == SEARCH_HOLD;
-    s->drift.n = 0;
+    drift_begin(s, cap_mw);
     if (s->holding)
         s->before_mw = 0;
 }
@@ -199,6 +221,7 @@ static struct scene scene_now(const struct search *s)
         .n = s->n_levels,
         .reference = s->reference,
         .earlier = s->earlier,
+        .again = s->before_mw > 0,
         .windows_left =
             s->spent < s->may && s->misses < MISSES_MAX ? s->may - s->spent : 0,
     };
@@ -210,6 +233,12 @@ static double value_near(const struct search *s, double cap_w)
     return s->room.value[outlook_nearest(&s->room, cap_w)];
 }
 
+/* Whether the bound surely allows this cap, by the last outlook. */
+static bool allowed_near(const struct search *s, double cap_w)
+{
+    return outlook_allows(&s->room, outlook_nearest(&s->room, cap_w));
+}
+
 /* The best of the caps of this run that may be had; NULL: none. */
 static const struct level *best_level(const struct search *s, const struct scene *scene)
 {
@@ -217,7 +246,8 @@ static const struct level *best_level(const struct search *s, const struct scene
 
     for (size_t i = 0; i < s->n_levels; i++) {
         const struct level *l = &s->levels[i];
-        bool had = !l->stale && l->cap_w >= scene->lo_w && l->cap_w <= scene->hi_w;
+        bool had = !l->stale && l->cap_w >= scene->lo_w && l->cap_w <= scene->hi_w &&
+                   allowed_near(s, l->cap_w);
         if (had && (!best || value_near(s, l->cap_w) < value_near(s, best->cap_w)))
             best = l;
     }
@@ -245,7 +275,8 @@ static void keep_or_verify(const struct search *s, const struct scene *scene,
         return;
     if (scene->windows_left == 0)
         keep(p, best->cap_w, best->log_t, best->log_e);
-    if (value_near(s, held_w) <= value_near(s, p->cap_w) * (1 + LOOK_GAIN)) {
+    if (allowed_near(s, held_w) &&
+        value_near(s, held_w) <= value_near(s, p->cap_w) * (1 + LOOK_GAIN)) {
         keep(p, held_w, s->before_log_t, s->before_log_e);
         (void)snprintf(p->why, sizeof p->why, "no better after a look elsewhere");
         return;
@@ -276,6 +307,7 @@ static void go_next(struct search *s)
     s->best_mw = mw_of_w(p.best_w);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
+    s->best_var = s->room.var[outlook_nearest(&s->room, p.best_w)];
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
     go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, mw_of_w(p.cap_w), "%s", p.why);
     if (!p.hold)
@@ -421,6 +453,7 @@ static void drift_on_hold(struct drift *d, const struct search_window *w, unsign
         part = 1.0 / NOW_WINDOWS;
     d->log_t += part * (log(w->time_s) - d->log_t);
     d->log_e += part * (log(w->energy_j / gpus) - d->log_e);
+    d->var_t += part * (fmax(w->time_rse * w->time_rse, EXACT_VAR) - d->var_t);
 }
 
 int search_on_window(struct search *s, const struct search_window *w, uw_error *err)
@@ -562,8 +595,9 @@ void search_on_found(struct search *s, uint32_t cap_mw)
     go(s, SEARCH_HOLD, keep, "%s", "found before");
 }
 
-/* The middle of the widest gap in which no more than this is expected to be lost; 0:
- * none. */
+/* The middle of the widest gap in which no more than this is expected to be lost (under
+ * a bound: of time, too); 0: none.
+ */
 static double look_at_w(struct search *s, double most)
 {
     const struct outlook *o = &s->room;
@@ -578,7 +612,9 @@ static double look_at_w(struct search *s, double most)
         if (!made)
             outlook_make(&s->room, &scene);
         made = true;
-        if (value_near(s, at_w) <= o->value[o->best] * (1 + most))
+        size_t at = outlook_nearest(o, at_w);
+        if (o->value[at] <= o->value[o->best] * (1 + most) &&
+            o->excess[at] <= o->log_bound + log1p(most))
             return at_w;
     }
     return 0;
@@ -594,24 +630,69 @@ static void take_drift_out(struct search *s)
         }
 }
 
-bool search_look(struct search *s, double most)
+/* The hold's windows say what was measured at its cap before them. */
+static bool steady(const struct drift *d)
 {
-    enum goal_kind kind = s->setup.goal.kind;
-    size_t n = 0;
+    if (d->n < NOW_LEAST)
+        return false;
+    double se = sqrt(d->from_var + d->var_t / (d->n < NOW_WINDOWS ? d->n : NOW_WINDOWS));
+    return fabs(d->log_t - d->from_t) <= STEADY + STEADY_SURE * se;
+}
 
-    if (!s->holding || s->aborted || !s->has_reference || kind == GOAL_SLOWDOWN ||
-        kind == GOAL_TIME)
-        return false;
-    (void)fresh_levels(s, s->old, &n);
-    double at_w = n < LEVELS_MAX ? look_at_w(s, most) : 0;
-    if (!(at_w > 0))
-        return false;
-    take_drift_out(s);
+static void look_begin(struct search *s)
+{
     s->misses = 0;
     s->may = s->spent + SEARCH_LOOK_WINDOWS;
     s->before_mw = s->step.cap_mw;
     s->before_log_t = s->best_log_t;
     s->before_log_e = s->best_log_e;
+}
+
+/* What a bound surely allows is short of what it allows for want of knowledge, and the
+ * windows of a hold are knowledge that cost nothing.  Goes on with what is worth
+ * measuring by now, or to a cap that is better to hold; false: nothing, and nothing is
+ * changed.
+ */
+static bool propose_again(struct search *s)
+{
+    struct search_step step = s->step;
+    struct drift drift = s->drift;
+    unsigned may = s->may, misses = s->misses;
+    uint32_t best_mw = s->best_mw;
+    double log_t = s->best_log_t, log_e = s->best_log_e, var = s->best_var;
+
+    look_begin(s);
+    go_next(s);
+    if (!s->holding || s->step.cap_mw != step.cap_mw)
+        return true;
+    s->step = step;
+    s->drift = drift;
+    s->may = may;
+    s->misses = misses;
+    s->best_mw = best_mw;
+    s->best_log_t = log_t;
+    s->best_log_e = log_e;
+    s->best_var = var;
+    return false;
+}
+
+bool search_look(struct search *s, double most)
+{
+    bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
+    size_t n = 0;
+
+    if (!s->holding || s->aborted || !s->has_reference ||
+        s->setup.goal.kind == GOAL_TIME || (bounded && !steady(&s->drift)))
+        return false;
+    if (bounded && propose_again(s))
+        return true;
+    (void)fresh_levels(s, s->old, &n);
+    double at_w = n < LEVELS_MAX ? look_at_w(s, most) : 0;
+    if (!(at_w > 0))
+        return false;
+    if (!bounded) /* that is steady: the correction would be but noise */
+        take_drift_out(s);
+    look_begin(s);
     go(s, SEARCH_MEASURE, mw_of_w(at_w), "a look where nothing was measured");
     return true;
 }
@@ -643,9 +724,8 @@ void search_result(const struct search *s, struct search_result *ret)
     ret->best_mw = s->best_mw;
     ret->best_time_s = exp(s->best_log_t);
     ret->best_energy_j = exp(s->best_log_e) * s->setup.gpus;
-    if (s->room.n > 0 && s->setup.goal.kind == GOAL_SLOWDOWN)
-        ret->best_time_rse =
-            sqrt(s->room.var[outlook_nearest(&s->room, w_of_mw(s->best_mw))]);
+    if (s->setup.goal.kind == GOAL_SLOWDOWN)
+        ret->best_time_rse = sqrt(s->best_var);
     for (size_t i = 0; i < s->n_levels; i++)
         ret->measured |= !s->levels[i].stale && s->levels[i].windows > 0 &&
                          mw_of_w(s->levels[i].cap_w) == s->best_mw;

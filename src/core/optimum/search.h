@@ -7,14 +7,15 @@
  *         step = search_step(s);
  *         SEARCH_MEASURE: walk to step->cap_mw as step says, wait for it to
  *                         settle, measure whole steps of work, search_on_window()
- *         SEARCH_HOLD:    walk there and stay; windows may still be told
+ *         SEARCH_HOLD:    walk there and stay; windows may still be told, and
+ *                         search_look() asked for
  *
  * All GPUs of a job get the same cap; time and energy are the job's (energy of
  * all its GPUs) a unit of work, `gpus` says how many share it.
  *
  * slowdown:F: where windows have errors, a cap is kept only if its time is expected
- * within F and, 99 times of 100, within F and 0.2 % of it; where they have none,
- * only if it was measured within F.
+ * within F and, 99 times of 100 (after a look more surely), within F and 0.2 % of it;
+ * where they have none, only if it was measured within F.
  *
  * Safety (what it never does on its own account): name a cap below the soft
  * floor, 0.50 x demand unless configured, below the board's minimum, above the
@@ -139,7 +140,15 @@ void search_on_found(struct search *s, uint32_t cap_mw);
  * measured to be best, by up to SEARCH_LOOK_WINDOWS windows in all.  What drifted since
  * the hold began (its last windows against all of them) is taken out of what windows from
  * then on say.  False: no hold, no such gap, no room for another cap, or a goal that it
- * would not serve (slowdown:F, time); nothing changed.
+ * would not serve (time); nothing changed.
+ *
+ * slowdown:F: first proposes again, with all that the hold's windows tell, what is worth
+ * its price in a job of an hour: the step may be a window at any cap, the reference too,
+ * or at once the hold of a better one (of one that is allowed, where the hold's cap is no
+ * more).  Where that is nothing, a gap as above, whose time, too, is expected to be over
+ * the bound by no more than this part.  False as well until the hold has eight windows,
+ * and where their time is not what was measured at its cap before them: it can be
+ * compared with the reference no more.
  */
 bool search_look(struct search *s, double most);
 /* Give up: the step becomes a hold at the original cap (or the hard limit). */

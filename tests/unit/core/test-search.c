@@ -641,16 +641,14 @@ static void test_look_returns(double drift)
 
 static void test_look_refuses(void)
 {
-    static const char *const none[] = {"slowdown:1.05", "time"};
     struct job j = plain;
     struct search_setup u = v100;
 
-    for (size_t i = 0; i < n_elements(none); i++) {
-        (void)goal_parse(none[i], &u.goal, NULL);
-        auto_(search_free) struct search *s = search_of(&u);
-        (void)run(s, &j);
-        ok(!search_look(s, 1), "no look for %s", none[i]);
-    }
+    (void)goal_parse("time", &u.goal, NULL);
+    auto_(search_free) struct search *t = search_of(&u);
+    (void)run(t, &j);
+    hold_on(t, &j, 1);
+    ok(!search_look(t, 1), "no look for time");
     auto_(search_free) struct search *s = search_of(&v100);
     ok(!search_look(s, 1), "none while it searches");
     (void)run(s, &j);
@@ -790,6 +788,71 @@ static void test_lengths(void)
        few.lengths);
 }
 
+/* A hold of ordinary windows; what the board has come to by its end: time x drift. */
+static void hold_noisy(struct search *s, struct job *j, double noise, double drift)
+{
+    j->noise = noise;
+    hold_on(s, j, drift);
+}
+
+/* Under a bound a look goes on from what the hold's windows tell: nearer to the bound,
+ * and not over it.
+ */
+static void test_look_bound(void)
+{
+    enum { RUNS = 100, TIMES = 4 };
+    unsigned over = 0, looks = 0, long_ones = 0;
+    double before = 0, after_them = 0;
+    struct search_setup u = v100;
+
+    (void)goal_parse("slowdown:1.05", &u.goal, NULL);
+    for (uint64_t i = 0; i < RUNS; i++) {
+        struct job j = plain;
+        j.clocked = 0.3 + 0.003 * (double)i;
+        rng_init(&j.rng, 100 + i);
+        auto_(search_free) struct search *s = search_of(&u);
+        while (search_step(s)->kind == SEARCH_MEASURE)
+            (void)tell_long(s, &j, 0.01);
+        before += true_energy(&j, w_of_mw(search_step(s)->cap_mw)) / RUNS;
+        for (unsigned k = 0; k < TIMES; k++) {
+            unsigned lengths = 0;
+            hold_noisy(s, &j, 0.01, 1);
+            looks += search_look(s, 0.05 * (k + 1));
+            while (search_step(s)->kind == SEARCH_MEASURE)
+                lengths += tell_long(s, &j, 0.01);
+            long_ones += lengths > SEARCH_LOOK_WINDOWS;
+        }
+        double f = true_time(&j, w_of_mw(search_step(s)->cap_mw)) / true_time(&j, 300);
+        over += f > 1.05 * 1.002;
+        after_them += true_energy(&j, w_of_mw(search_step(s)->cap_mw)) / RUNS;
+    }
+    ok(looks > RUNS && after_them < 0.997 * before,
+       "F = 1.05, 1 %% noise: %u looks of %d runs, %.2f %% less energy", looks, RUNS,
+       100 * (1 - after_them / before));
+    ok(over <= 2, "… %u over it by 0.2 %%", over);
+    is_int(long_ones, 0, "… none of more than %d windows", SEARCH_LOOK_WINDOWS);
+}
+
+/* What drifts in the hold can be compared with the reference no more. */
+static void test_look_unsteady(double drift, double noise, bool looks)
+{
+    struct search_setup u = v100;
+    struct job j = plain;
+
+    (void)goal_parse("slowdown:1.05", &u.goal, NULL);
+    rng_init(&j.rng, 7);
+    auto_(search_free) struct search *s = search_of(&u);
+    while (search_step(s)->kind == SEARCH_MEASURE)
+        (void)tell_long(s, &j, noise);
+    ok(!search_look(s, 1), "a bound: no look before the hold has told something");
+    hold_noisy(s, &j, noise, drift);
+    struct search_step before = *search_step(s);
+    is_int(search_look(s, 1), looks, "… drift x %g, noise %g: %s", drift, noise,
+           looks ? "a look" : "none");
+    ok(looks || memcmp(&before, search_step(s), sizeof before) == 0,
+       "… and nothing is changed without");
+}
+
 /* How sure the time at the best cap is, where a bound hangs on it. */
 static void test_best_time(void)
 {
@@ -912,6 +975,11 @@ int main(void)
     test_lengths();
     test_exact_bound();
     test_noisy_bound();
+    test_look_bound();
+    test_look_unsteady(1, 0.001, true);
+    test_look_unsteady(1.01, 0.001, false);
+    test_look_unsteady(0.99, 0.001, false);
+    test_look_unsteady(0.97, 0.01, false);
     test_best_time();
     return done();
 }
