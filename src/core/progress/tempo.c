@@ -20,10 +20,11 @@ enum {
     OUT = 2,       /* windows in a row that differ */
     LAGS = 12,     /* to each side that a step is shifted by, each of LAG_SHARE */
 };
-#define SURE 0.25        /* confidence in the first period */
-#define FIRST_EACH_S 5.0 /* while there is none, doubled up to … */
-#define FIRST_MOST_S 60.0
-#define LEAST_S 6.0 /* of a window */
+#define SURE 0.25         /* confidence in the first period */
+#define FIRST_EACH_S 5.0  /* while there is none, doubled up to … */
+#define FIRST_MOST_S 60.0 /* … this; where power hardly swings, without end */
+#define SWING 0.05        /* of the mean: more than a sensor's noise */
+#define LEAST_S 6.0       /* of a window */
 #define EACH_S 2.0
 #define CHANGED 0.03 /* the least that is a change … */
 #define CHANGED_SE 4.5
@@ -46,9 +47,10 @@ struct tempo {
     struct reading sum; /* what is gathered for the next one: first time, sum … */
     double gathered;    /* … of so many */
     uint64_t begin_ns, next_ns, last_ns;
-    double period_s; /* 0: not known … */
-    double first_s;  /* … then it is looked for each so often */
-    int side;        /* of windows in a row that differ */
+    double period_s;   /* 0: not known … */
+    double first_s;    /* … then it is looked for each so often, … */
+    uint64_t quiet_ns; /* … but not until then while power hardly swings */
+    int side;          /* of windows in a row that differ */
     unsigned out;
 };
 
@@ -85,6 +87,7 @@ void tempo_begin(struct tempo *t, uint64_t from_ns)
     t->next_ns = from_ns;
     t->period_s = 0;
     t->first_s = FIRST_EACH_S;
+    t->quiet_ns = 0;
     t->out = 0;
     t->n = 0;
     t->gathered = 0;
@@ -340,13 +343,32 @@ static uint64_t place(const struct tempo *t, double was_s, double is_s, uint64_t
 
 /* ---- looking ---- */
 
+/* What is kept is not just one level with noise. */
+static bool swings(const struct tempo *t)
+{
+    double mean = 0, sum2 = 0, n = 0;
+
+    for (uint64_t i = first_of(t); i < t->n; i++) {
+        double off = reading(t, i)->w - mean;
+        mean += off / ++n;
+        sum2 += off * (reading(t, i)->w - mean);
+    }
+    return sqrt(sum2 / n) > SWING * fabs(mean);
+}
+
+/* The dearest look of all, a third of a second: constant power is not asked over and
+ * over.
+ */
 static void look_first(struct tempo *t, uint64_t now_ns)
 {
     struct period_found f;
 
-    period_find(t->period, &f);
     t->next_ns = now_ns + ns_of_s(t->first_s);
     t->first_s = fmin(2 * t->first_s, FIRST_MOST_S);
+    if (now_ns < t->quiet_ns && !swings(t))
+        return;
+    t->quiet_ns = now_ns + (now_ns - t->begin_ns);
+    period_find(t->period, &f);
     if (f.why == PERIOD_FOUND && f.confidence >= SURE && f.from_ns >= t->begin_ns)
         t->period_s = f.period_s;
 }
