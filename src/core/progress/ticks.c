@@ -10,6 +10,8 @@ enum {
     FIRST = 16, /* brackets in which the distance is looked for; then twice as many */
     LOOK_AFTER = 16,
     STEPS_A_TICK = 12, /* of the search for the distance, at the span's end */
+    SPAN_TICKS =
+        1500, /* beyond it clocks have drifted apart, and a look costs too much */
 };
 #define WIDE 0.93        /* of a tick: such a bracket says nothing */
 #define TELLING 5.5      /* standard deviations more hold a tick than by chance */
@@ -92,6 +94,12 @@ static double no_chance(const struct ticks *t, unsigned n, unsigned inside)
     return var > 0 ? (inside - sum) / sqrt(var) : 0;
 }
 
+/* From the oldest of the newest n brackets to the end of the newest. */
+static double span_of(const struct ticks *t, unsigned n)
+{
+    return t->to_s[(t->n - 1) % TICKS_KEPT] - t->from_s[(t->n - n) % TICKS_KEPT];
+}
+
 /* Distances from the nominal one outwards at first, then ever finer round the best of
  * ever more brackets; the longer the span, the sharper it tells them apart.
  */
@@ -102,8 +110,9 @@ static void look(struct ticks *t)
     struct lie good = {0};
 
     for (unsigned n = FIRST; n <= most; n *= 2) {
-        double span_s =
-            t->to_s[(t->n - 1) % TICKS_KEPT] - t->from_s[(t->n - n) % TICKS_KEPT];
+        double span_s = span_of(t, n);
+        if (span_s > SPAN_TICKS * t->nominal_s)
+            break;
         double step = middle_s / span_s / STEPS_A_TICK;
         struct lie best = {0};
         for (int i = 0; i * step <= range; i++)
@@ -172,4 +181,6 @@ void ticks_see(struct ticks *t, uint64_t at_ns, double value)
         bracket(t, at_s, read_s + t->nominal_s);
     t->read_ns = at_ns;
     t->value = value;
+    if (t->known && at_s - t->at_s > SPAN_TICKS * t->nominal_s)
+        t->known = false; /* nothing told of them for long */
 }

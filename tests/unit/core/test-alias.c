@@ -4,6 +4,7 @@
 #include "core/progress/alias.h"
 
 #include <math.h>
+#include <time.h>
 
 #include "base/auto.h"
 #include "base/rng.h"
@@ -109,10 +110,42 @@ static void moments(void)
     ok(!t.known, "what changes at any time has no moments");
 }
 
+/* Values published each 100 ms and read from then on each 30 to 80 ms, n times. */
+static void read_on(struct ticks *t, struct rng *g, double from_s, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++, from_s += 0.03 + 0.05 * rng_uniform(g))
+        ticks_see(t, ns_of_s(from_s), fmod(floor(from_s / TICK_S) * 7.31, 5));
+}
+
+/* A look at moments that lie months apart takes no longer: the daemon's loop waits for
+ * it. */
+static void long_ago(void)
+{
+    struct ticks t;
+    struct rng g;
+
+    rng_init(&g, 5);
+    ticks_init(&t, TICK_S);
+    read_on(&t, &g, 1000, 600);
+    ok(t.known, "half a minute of readings tells the moments");
+    ticks_see(&t, ns_of_s(1300), 1);
+    ok(!t.known, "minutes without any they are not known: clocks drift");
+    clock_t began = clock();
+    double from_s = 2000;
+    for (unsigned i = 0; i < 40; i++, from_s += 86400 * 5)
+        read_on(&t, &g, from_s, 16);
+    double took_s = (double)(clock() - began) / CLOCKS_PER_SEC;
+    ok(took_s < 1, "readings of 200 days, 16 at a time, take %.3f s", took_s);
+    ok(!t.known, "… and tell no moments");
+    read_on(&t, &g, from_s, 600);
+    ok(t.known, "half a minute later they are known again");
+}
+
 int main(void)
 {
     boards();
     reaches();
     moments();
+    long_ago();
     return done();
 }
