@@ -5,6 +5,10 @@
 #include "base/error.h"
 #include "cli/job-run.h"
 
+/* Where neither goal nor cap is named: little time, and no cap where it cannot be seen.
+ */
+#define RUN_GOAL "slowdown:1.05"
+
 static int opt_goal(const char *text, void *ret, uw_error *err)
 {
     return goal_parse(text, ret, err);
@@ -33,7 +37,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct goal goal = {.param = -1};
     uint64_t window_ns = 0;
     const struct opt opts[] = {
-        {"goal", 'g', "GOAL", "find and hold the best cap: " GOAL_FORMS, opt_goal, &goal},
+        {"goal", 'g', "GOAL", "find and hold the best cap: " GOAL_FORMS " (" RUN_GOAL ")",
+         opt_goal, &goal},
         {"cap", 'c', "W|N%", "hold this cap: watts, or percent of the default limit",
          opt_cap, &j.cap},
         {"window", 0, "TIME", "length of a measuring window (10 s)", opt_duration,
@@ -58,9 +63,12 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (r != OPTS_GO)
         return r;
     bool has_goal = goal.param >= 0, has_cap = j.cap.mw > 0 || j.cap.percent > 0;
-    if (has_goal == has_cap)
-        return cli_fail(EXIT_USAGE, "run: give one of --goal (%s) and --cap (W or N%%)",
-                        GOAL_FORMS);
+    if (has_goal && has_cap)
+        return cli_fail(EXIT_USAGE,
+                        "run: --goal and --cap: one of them, a cap that is looked for or "
+                        "one that is named");
+    if (!has_goal && !has_cap)
+        has_goal = goal_parse(RUN_GOAL, &goal, NULL) == 0;
     if (window_ns && (window_ns < 1 * NS_PER_S || window_ns > 600 * NS_PER_S))
         return cli_fail(EXIT_USAGE, "run: --window %.3g s is outside 1 s..600 s",
                         s_of_ns(window_ns));
@@ -72,7 +80,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 
 const struct cmd cmd_run = {
     "run",
-    "--goal GOAL | --cap W|N% [OPTIONS] -- CMD [ARG…]",
+    "[--goal GOAL | --cap W|N%] [OPTIONS] -- CMD [ARG…]",
     "Run CMD with its best power cap found and held, or with a given one",
     run,
 };
