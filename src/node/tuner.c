@@ -420,6 +420,8 @@ static int tuner_on_rehold(struct actuator *act, const struct actuator_reply *re
         return tuner_maybe_done(t);
     if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
         tuner_of_board(reply, t->report.ended, sizeof t->report.ended);
+        t->report.away =
+            reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED;
         return leave(t);
     }
     if (t->pending > 0 || t->state != TUNER_REHOLD)
@@ -548,7 +550,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t, what->text);
     tuner_of_board(what, t->report.ended, sizeof t->report.ended);
-    t->report.taken = what->result == ACTUATOR_YIELDED;
+    t->report.away = what->result == ACTUATOR_YIELDED;
     return leave(t);
 }
 

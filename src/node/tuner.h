@@ -208,7 +208,7 @@ struct tuner_report {
     char why[TUNER_TEXT];     /* why this cap */
     uint64_t ended_ns;        /* when that was; 0: not */
     char ended[TUNER_TEXT];   /* "" or why caps ended early … */
-    bool taken;               /* … others have a board: it may be given back */
+    bool away;                /* … others have a board, or it is lost: not for good */
     bool restored;            /* every board is back at its original, read back */
     char restore[TUNER_TEXT]; /* else: which is not, and why */
 };

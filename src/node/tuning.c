@@ -566,7 +566,9 @@ static int tick_asked(struct tuning *t, uint64_t now)
     return is_answered(t, now) ? begin_tuner(t) : 0;
 }
 
-/* Others had a board of its tuner, which has left them all: may we have them again? */
+/* Others had a board of its tuner, or it was lost, and the tuner has left them all: may
+ * we have them again?
+ */
 static bool given_back(struct tuning *t, uint64_t now)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -595,7 +597,7 @@ static int tick_one(struct tuning *t, uint64_t now)
     }
     if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
         return close_tuner(t);
-    if (t->tuner && !t->closing && tuner_report(t->tuner)->taken && given_back(t, now))
+    if (t->tuner && !t->closing && tuner_report(t->tuner)->away && given_back(t, now))
         return close_tuner(t);
     if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred) &&
         is_its_turn(t))
@@ -895,9 +897,9 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
         (void)snprintf(ret->state, sizeof ret->state, "%s",
                        t->asked_ns ? "asks for its boards' original limits"
                                    : "waits for its boards");
-    else if (ret->report->taken)
+    else if (ret->report->away)
         (void)snprintf(ret->state, sizeof ret->state,
-                       "not capped: others have a board of it");
+                       "not capped: others have a board of it, or it is lost");
     else
         tuner_status(t->tuner, ret->state, sizeof ret->state);
     return true;

@@ -137,6 +137,31 @@ static void lost_in_turn(void)
     scene_close(&s);
 }
 
+/* A board is away for longer than the search waits for it. */
+static void lost_for_long(void)
+{
+    const struct play play = {
+        .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 4000};
+    struct scene s;
+
+    if (!scene_begin(&s, &play))
+        return;
+    wait_for_hold(&s, 0);
+    uint32_t held = report_of(&s, 0)->held_mw;
+    fault(&s, "0 lost");
+    pass(&s, 900);
+    ok(in_force(&s, 1) == 300000,
+       "a quarter of an hour without it: the other's original");
+    fault(&s, "0 found");
+    pass(&s, 100);
+    wait_for_hold(&s, 0);
+    const struct tuner_report *t = report_of(&s, 0);
+    ok(t->holding && !t->ended[0] && t->held_mw == held && in_force(&s, 0) == held &&
+           in_force(&s, 1) == held,
+       "it is found, and the cap is back: %.0f W %s", w_of_mw(t->held_mw), t->ended);
+    scene_close(&s);
+}
+
 /* Slack that finds nothing leaves the looks at the reference alone. */
 static void nothing_waits(void)
 {
@@ -206,7 +231,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } cases[] = {
         {"dark", lost_steps},    {"period", lost_period}, {"turns", lost_in_turn},
-        {"even", nothing_waits}, {"two", two_searches},
+        {"even", nothing_waits}, {"two", two_searches},   {"long", lost_for_long},
     };
     struct statfs fs;
 
