@@ -261,8 +261,10 @@ void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
                 double most_w);
 /* t->window is closed: its energy is asked for, then it is judged. */
 int tuner_ask_window(struct tuner *t);
-/* The job's steps cost something else now, for good: what was measured ends here. */
-void tuner_new_regime(struct tuner *t);
+/* The job's steps cost something else now, for good: what was measured ends here.  now: a
+ * window of it in the hold; NULL: a step is another thing now, or none was made.
+ */
+void tuner_new_regime(struct tuner *t, const struct search_window *now);
 /* From now on steps are of this kind. */
 void tuner_turn(struct tuner *t, enum stretch_kind kind);
 /* The cap is in force: a window of its own begins. */

@@ -192,12 +192,12 @@ static int begin_beat(struct tuner *t, const struct pulse_heard *h)
 {
     bool same = tuner_rate_begins(t);
     if (!same && t->report.reference_mw) /* other units */
-        tuner_new_regime(t);
+        tuner_new_regime(t, NULL);
     const struct account_mean *ref = &tuner_account(t)->reference;
     if (ref->windows > 0 && !t->report.holding &&
         fabs(h->period_s / account_mean_time(ref) - 1) > OTHER) {
         t->report.changes++;
-        tuner_new_regime(t);
+        tuner_new_regime(t, NULL);
     } else if (ref->windows > 0) {
         t->beat_ref_s = account_mean_time(ref);
     }
@@ -497,7 +497,7 @@ bool tuner_on_told(struct tuner *t)
     window_cancel(&t->window);
     if (beat) {
         tuner_visit_over(t);
-        tuner_new_regime(t);
+        tuner_new_regime(t, NULL);
         (void)tuner_next(t);
     } else { /* the safe cap was held */
         t->report.holding = false;

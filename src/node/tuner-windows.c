@@ -139,7 +139,32 @@ void tuner_add_account(struct tuner *t)
     t->regime[t->report.n_regimes++] = (struct account){0};
 }
 
-void tuner_new_regime(struct tuner *t)
+/* A regime of before is back, and the search holds what it had found then: so do the
+ * books.
+ */
+static void take_back(struct tuner *t)
+{
+    struct search_window known[TUNER_CAPS_MAX];
+    size_t n = search_known(t->search, known, TUNER_CAPS_MAX);
+
+    for (size_t i = 0; i < n; i++) {
+        const struct search_window *w = &known[i];
+        struct tuner_cap *c = cap_record(t, w->cap_mw);
+        if (c)
+            account_mean_add(&c->mean, w->time_s, w->energy_j, w->time_rse,
+                             w->energy_rse);
+        if (i > 0)
+            continue;
+        t->report.reference_mw = w->cap_mw;
+        t->report.demand_w = w->energy_j / w->time_s / (double)t->o.n;
+        account_mean_add(&tuner_account(t)->reference, w->time_s, w->energy_j,
+                         w->time_rse, w->energy_rse);
+        if (t->beat)
+            t->beat_ref_s = w->time_s;
+    }
+}
+
+void tuner_new_regime(struct tuner *t, const struct search_window *now)
 {
     tuner_turn(t, STRETCH_SEARCH); /* what is under way belongs to the old regime */
     counterfactual_break(&tuner_account(t)->pairs);
@@ -152,15 +177,20 @@ void tuner_new_regime(struct tuner *t)
     t->looking = false;
     tuner_lock_forget(t);
     t->beat_ref_s = 0;
-    if (t->search)
-        search_on_change(t->search);
+    if (!t->search)
+        return;
+    search_on_change(t->search, now);
+    if (search_step(t->search)->kind == SEARCH_HOLD)
+        take_back(t);
 }
 
-static int changed(struct tuner *t)
+/* w: the window that showed it; it is in force on all boards where `one` is set. */
+static int changed(struct tuner *t, const struct search_window *w, bool one)
 {
     t->report.changes++;
     tuner_note(t, true, "the job has changed: looks again");
-    tuner_new_regime(t);
+    tuner_new_regime(t, one && w->energy_rse < 1 ? w : NULL);
+    t->report.holding = false; /* of another regime, whatever is held next */
     return tuner_next(t);
 }
 
@@ -204,13 +234,8 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
     account_mean_add(&a->hold, w->time_s, w->energy_j, w->time_rse, w->energy_rse);
     struct pair_seen seen = tuner_seen(t, w);
     (void)counterfactual_on_hold(&a->pairs, &seen);
-    /* What is less sure than the detector takes is no news. */
-    double needs = change_needs_rse(&t->change);
-    if (w->time_rse > needs)
-        return false;
-    double energy_j =
-        w->energy_rse <= needs ? w->energy_j : account_mean_energy(&a->hold);
-    return change_on_window(&t->change, w->time_s, energy_j) != CHANGE_NONE;
+    return change_on_unsure(&t->change, w->time_s, w->energy_j, w->time_rse,
+                            w->energy_rse) != CHANGE_NONE;
 }
 
 /* The reference once more, next to windows of the hold.  A higher cap than the
@@ -270,7 +295,7 @@ static int judge(struct tuner *t, const struct search_window *w)
     else if (w->cap_mw >= tuner_reference_mw(t) && !locked)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
-        return changed(t);
+        return changed(t, w, one);
     if (t->search && one && w->energy_rse < 1) {
         int r = search_on_window(t->search, w, &err);
         if (r < 0)

@@ -315,7 +315,7 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
         return 0;
     t->report.started = true;
     if (t->known_by_period) /* other units */
-        tuner_new_regime(t);
+        tuner_new_regime(t, NULL);
     t->known_by_period = t->rate.in_regime = false;
     return tuner_next(t);
 }

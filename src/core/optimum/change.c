@@ -9,6 +9,7 @@
  */
 #define LINE 0.6
 #define NEEDS 0.25
+#define LEAST_RSE 1e-3 /* no window counts for more than that */
 
 void change_init(struct change *c, double least)
 {
@@ -74,5 +75,40 @@ int change_on_window(struct change *c, double time_s, double energy_j)
     if (what) {
         c->base_n = 0;
     }
+    return what;
+}
+
+static void mean_add(struct change_mean *m, double value, double rse)
+{
+    double w = 1 / (fmax(rse, LEAST_RSE) * fmax(rse, LEAST_RSE));
+
+    m->w += w;
+    m->sum += w * log(value);
+}
+
+static bool is_sure(const struct change_mean *m, double needs)
+{
+    return 1 / sqrt(m->w) <= needs * (1 + 1e-9);
+}
+
+int change_on_unsure(struct change *c, double time_s, double energy_j, double time_rse,
+                     double energy_rse)
+{
+    double needs = change_needs_rse(c);
+
+    if (!(isfinite(time_s) && time_s > 0 && isfinite(energy_j) && energy_j > 0 &&
+          isfinite(time_rse) && time_rse >= 0 && isfinite(energy_rse) && energy_rse >= 0))
+        return CHANGE_NONE;
+    mean_add(&c->part_t, time_s, time_rse);
+    mean_add(&c->part_e, energy_j, energy_rse);
+    mean_add(&c->usual_e, energy_j, energy_rse);
+    if (!is_sure(&c->part_t, needs))
+        return CHANGE_NONE;
+    const struct change_mean *e = is_sure(&c->part_e, needs) ? &c->part_e : &c->usual_e;
+    double t = exp(c->part_t.sum / c->part_t.w);
+    int what = change_on_window(c, t, exp(e->sum / e->w));
+    c->part_t = c->part_e = (struct change_mean){0};
+    if (what)
+        c->usual_e = (struct change_mean){0};
     return what;
 }

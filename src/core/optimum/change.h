@@ -21,10 +21,17 @@ struct change_track {
     double recent[CHANGE_RECENT]; /* the newest first */
 };
 
+/* A mean of logarithms, weighted by precision. */
+struct change_mean {
+    double w, sum;
+};
+
 struct change {
     double least;
     unsigned base_n, recent_n;
     struct change_track time, energy;
+    struct change_mean part_t, part_e; /* windows too unsure to count alone … */
+    struct change_mean usual_e;        /* … and all there were */
 };
 
 enum change_what {
@@ -45,5 +52,11 @@ int change_on_window(struct change *c, double time_s, double energy_j);
  * hold (windows of 5 s or more): make windows longer until it does not.
  */
 double change_needs_rse(const struct change *c);
+/* The same with the window's relative standard errors: those that are too unsure count
+ * together, as one window, once they are sure enough; energy that is unsure even then is
+ * no news.
+ */
+int change_on_unsure(struct change *c, double time_s, double energy_j, double time_rse,
+                     double energy_rse);
 
 #endif

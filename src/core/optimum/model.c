@@ -6,16 +6,23 @@
 #include "base/auto.h"
 
 #define FREE_VAR 1.0 /* of a height that nothing is known about */
+/* Shape before and after: off by 0.5, 2, 6 or 30 %, whichever the levels like best. */
+static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
 /* So many levels of now must agree with old ones, and the evidence that they are off by
- * no more than the least of stale_vars be so much more (its logarithm) than for any
- * other. What an earlier run left may be another job's: a stricter test.
+ * no more than the least of those tried be so much more (its logarithm) than for any
+ * other.  What an earlier run left may be another job's: a stricter test.  A job that has
+ * changed is surely not what it was: nothing better than 6 %.
  */
 static const struct trust {
     size_t levels;
     double evidence;
-} trust_changed = {3, 0}, trust_earlier = {4, 3};
-/* Shape before and after: off by 0.5, 2, 6 or 30 %, whichever the levels like best. */
-static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
+    size_t from; /* of stale_vars */
+} trust_changed = {4, 0, 2}, trust_earlier = {4, 3, 0};
+/* Old levels by cap over their own demand, or by the cap in watts, or between: waits and
+ * light work lower a job's demand, and its kernels are held by the same watts as before.
+ * An earlier run's are by demand: it may have had other boards.
+ */
+static const double stale_scales[] = {0, 0.5, 1};
 #define BUSY_X 1.31     /* cap over demand up to which the demand itself is the scale */
 #define PEAK 1.2        /* peak over demand of such boards */
 #define SCALE_POWER 0.7 /* of the guess from cap over demand */
@@ -25,7 +32,10 @@ static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
 
 static double level_x(const struct model *m, const struct level *l)
 {
-    return l->cap_w / (l->stale ? l->demand_w : m->demand_w);
+    if (!l->stale)
+        return l->cap_w / m->demand_w;
+    return l->cap_w /
+           exp(log(m->demand_w) + m->stale_by_demand * log(l->demand_w / m->demand_w));
 }
 
 static double height_cov(const struct level *a, const struct level *b)
@@ -174,27 +184,48 @@ static double best_scale(struct model *m, double demand_w, double ref_x, double 
     return best;
 }
 
-/* How far to believe what was measured before: as the evidence of all levels says. */
-static void doubt_old(struct model *m, double demand_w, const struct trust *trust)
+/* What was measured before, by which scale: as the evidence of all levels says. */
+static double scale_old(struct model *m, double demand_w)
 {
-    double most = -INFINITY, keep = stale_vars[0], first = 0, next = -INFINITY;
+    double most = -INFINITY, keep = 0;
+
+    for (size_t k = 0; k < n_elements(stale_scales); k++) {
+        m->stale_by_demand = stale_scales[k];
+        double e = fit_scaled(m, demand_w);
+        if (e > most) {
+            most = e;
+            keep = stale_scales[k];
+        }
+    }
+    m->stale_by_demand = keep;
+    return most;
+}
+
+/* How far to believe what was measured before: as the evidence of all levels says. */
+static void doubt_old(struct model *m, double demand_w, bool earlier)
+{
+    const struct trust *trust = earlier ? &trust_earlier : &trust_changed;
+    double most = -INFINITY, keep = stale_vars[trust->from], first = 0, next = -INFINITY;
+    double keep_scale = m->stale_by_demand;
     size_t old = 0;
 
     for (size_t i = 0; i < m->n; i++)
         old += m->levels[i]->stale;
-    for (size_t k = 0; k < n_elements(stale_vars) && old; k++) {
+    for (size_t k = trust->from; k < n_elements(stale_vars) && old; k++) {
         m->stale_var = stale_vars[k];
-        double e = fit_scaled(m, demand_w);
-        if (k == 0)
+        double e = earlier ? fit_scaled(m, demand_w) : scale_old(m, demand_w);
+        if (k == trust->from)
             first = e;
         else
             next = fmax(next, e);
         if (e > most) {
             most = e;
             keep = stale_vars[k];
+            keep_scale = m->stale_by_demand;
         }
     }
     m->stale_var = keep;
+    m->stale_by_demand = keep_scale;
     m->evidence = first - next;
     m->verified = m->n - old >= trust->levels;
     m->agrees = m->verified && m->evidence > trust->evidence;
@@ -211,10 +242,11 @@ void model_fit(struct model *m, const struct prior *prior, const struct scene *s
     for (size_t i = 0; i < m->n; i++)
         m->levels[i] = &scene->levels[i];
     m->stale_var = stale_vars[0];
+    m->stale_by_demand = scene->earlier ? 1 : 0;
     m->agrees = true;
     double scale =
         best_scale(m, demand_w, ref->cap_w / demand_w, fmax(scene->peak_w, demand_w));
-    doubt_old(m, scale * demand_w, scene->earlier ? &trust_earlier : &trust_changed);
+    doubt_old(m, scale * demand_w, scene->earlier);
     (void)fit_scaled(m, scale * demand_w);
 }
 

@@ -24,6 +24,7 @@ struct model {
     double demand_w; /* x = cap / this: the demand, more where a job has pauses */
     double ref_t, ref_e;
     double stale_var;        /* how far old levels' shape is off, squared … */
+    double stale_by_demand;  /* 1: their x is cap over their own demand, 0: over this */
     double evidence;         /* … for the least of these, over any other */
     bool verified;           /* enough levels of now to tell … */
     bool agrees;             /* … and they fit the old ones */

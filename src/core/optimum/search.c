@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "core/optimum/look.h"
 #include "core/optimum/outlook.h"
+#include "core/optimum/past.h"
 #include "core/optimum/propose.h"
 
 enum {
@@ -61,6 +62,7 @@ struct search {
     bool denied;  /* … were, and did not fit */
     uint32_t best_mw;
     double best_log_t, best_log_e, best_var;
+    struct past past; /* regimes that this job had before */
     struct search_step step;
     struct outlook room;
     struct level old[LEVELS_MAX]; /* room to sort out in */
@@ -553,12 +555,22 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
     s->step.urgent = mw != SEARCH_NO_LIMIT && before > highest(s);
 }
 
-void search_on_change(struct search *s)
+/* Another regime begins: nothing is known of it yet. */
+static void regime_anew(struct search *s)
+{
+    s->has_reference = s->earlier = false;
+    s->peak_w = 0;
+    s->windows = s->spent = s->misses = 0;
+    s->may = s->setup.max_windows;
+    s->before_mw = 0;
+    s->drift = (struct drift){0};
+}
+
+/* What was measured until now, as something old. */
+static void levels_to_old(struct search *s)
 {
     size_t n = 0;
 
-    if (s->aborted)
-        return;
     for (size_t i = 0; i < s->n_levels && s->has_reference; i++) {
         struct level l = s->levels[i];
         if (l.stale)
@@ -569,14 +581,99 @@ void search_on_change(struct search *s)
     }
     memcpy(s->levels, s->old, n * sizeof *s->old);
     s->n_levels = n;
-    s->has_reference = false;
-    s->earlier = false;
-    s->peak_w = 0;
-    s->windows = s->spent = s->misses = 0;
-    s->may = s->setup.max_windows;
-    s->before_mw = 0;
-    s->drift = (struct drift){0};
+}
+
+static void keep_past(struct search *s)
+{
+    struct past_regime r = {
+        .peak_w = s->peak_w,
+        .best_mw = s->best_mw,
+        .best_log_t = s->best_log_t,
+        .best_log_e = s->best_log_e,
+        .best_var = s->best_var,
+    };
+
+    if (!s->has_reference || !s->holding)
+        return;
+    r.reference = fresh_levels(s, r.levels, &r.n);
+    past_keep(&s->past, &r);
+}
+
+/* The regime under way is over, and one of before is back: true where what was found then
+ * may be held.
+ */
+static bool come_back(struct search *s, const struct level *now)
+{
+    const struct prior *prior = s->setup.prior ? s->setup.prior : &prior_recorded;
+    struct past_regime was;
+    bool known = past_take(&s->past, prior, now, &s->room.model, &was);
+
+    keep_past(s);
+    if (!known || (s->stall_mw && was.best_mw <= s->stall_mw))
+        return false;
+    regime_anew(s);
+    memcpy(s->levels, was.levels, was.n * sizeof *was.levels);
+    s->n_levels = was.n;
+    s->reference = was.reference;
+    s->has_reference = true;
+    s->peak_w = was.peak_w;
+    s->best_mw = was.best_mw;
+    s->best_log_t = was.best_log_t;
+    s->best_log_e = was.best_log_e;
+    s->best_var = was.best_var;
+    s->spent = s->may;
+    uint32_t hi = highest(s);
+    go(s, SEARCH_HOLD, was.best_mw < hi ? was.best_mw : hi, "%s",
+       "the job is as it was before: held again");
+    return true;
+}
+
+void search_on_change(struct search *s, const struct search_window *now)
+{
+    struct level here = {0};
+    bool told = now && check_window(now, NULL) == 0;
+
+    if (s->aborted)
+        return;
+    if (told) {
+        here.cap_w = w_of_mw(now->cap_mw);
+        level_add(&here, now, s->setup.gpus, &(struct drift){0});
+        if (come_back(s, &here))
+            return;
+    } else {
+        s->past.n = 0;
+    }
+    levels_to_old(s);
+    regime_anew(s);
+    struct level *l = told ? level_at(s, now->cap_mw) : NULL;
+    if (l) {
+        here.cap_w = l->cap_w;
+        *l = here;
+        s->windows = 1;
+        s->spent = here.windows;
+    }
     go_next(s);
+}
+
+size_t search_known(const struct search *s, struct search_window *ret, size_t most)
+{
+    size_t n = 0;
+
+    for (int pass = 0; pass < 2 && s->has_reference; pass++)
+        for (size_t i = 0; i < s->n_levels; i++) {
+            const struct level *l = &s->levels[i];
+            if (l->stale || (i == s->reference) != (pass == 0) || n == most)
+                continue;
+            ret[n++] = (struct search_window){
+                .cap_mw = mw_of_w(l->cap_w),
+                .time_s = exp(l->log_t),
+                .energy_j = exp(l->log_e) * s->setup.gpus,
+                .time_rse = sqrt(l->var_t),
+                .energy_rse = sqrt(l->var_e),
+                .length = l->windows,
+            };
+        }
+    return n;
 }
 
 void search_on_found(struct search *s, uint32_t cap_mw)

@@ -126,10 +126,13 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
 void search_on_stall(struct search *s, uint32_t cap_mw);
 /* Caps above mw are forbidden from now on; SEARCH_NO_LIMIT lifts it. */
 void search_on_hard_limit(struct search *s, uint32_t mw);
-/* Time or energy a unit of work has changed for good: measures the reference
- * anew and looks around the cap that was best.
+/* Time or energy a unit of work has changed for good.  now: a window of it, at the cap
+ * that was held.  Where the job is as it was in a regime of before, what was found then
+ * is held again at once; else measures the reference anew and looks, with the shape of
+ * the curve of before to go by.  NULL: a unit of work is another thing now, and no regime
+ * of before comes back.
  */
-void search_on_change(struct search *s);
+void search_on_change(struct search *s, const struct search_window *now);
 /* A cap that was found before (by a search that this one was told the windows of): holds
  * it and looks no further, until a change.
  */
@@ -180,5 +183,9 @@ struct search_result {
     enum search_memory memory;
 };
 void search_result(const struct search *s, struct search_result *ret);
+/* What was measured since the start or the last change, a window a cap (its length: all
+ * of them), the reference first; so many, `most` at the most.
+ */
+size_t search_known(const struct search *s, struct search_window *ret, size_t most);
 
 #endif

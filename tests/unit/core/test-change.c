@@ -121,8 +121,42 @@ static void test_again(void)
     ok(first >= 20 && first < 23, "the first in window %d of 20..22", first);
 }
 
+/* Windows of 3 %: alone they are no news, together they are. */
+static void test_unsure(void)
+{
+    struct world w = {.time = 1, .energy = 100, .noise = 0.03};
+    struct change c;
+    int early = 0, what = 0, n = 0;
+
+    rng_init(&w.rng, 13);
+    change_init(&c, 0);
+    for (int i = 0; i < 360 + 60 && !what; i++) {
+        w.time = i < 360 ? 1 : 1.1;
+        double t = w.time * (1 + w.noise * rng_normal(&w.rng));
+        int is = change_on_unsure(&c, t, 100, w.noise, 0.5);
+        early |= i < 360 ? is : 0;
+        what = i < 360 ? 0 : is;
+        n += i >= 360;
+    }
+    is_int(early, CHANGE_NONE, "an hour of windows of 3 %%: no change");
+    is_int(what, CHANGE_TIME,
+           "10 %% more time is one, and energy that is unsure is none");
+    ok(n <= 3 * 6 + 6, "… after %d windows", n);
+    is_int(change_on_unsure(&c, 1, 100, NAN, 0.01), CHANGE_NONE, "no error: ignored");
+
+    change_init(&c, 0);
+    for (int i = 0, k = 0; i < 40; i++) {
+        k = change_on_unsure(&c, i < 30 ? 1 : 1.1, 100, 0.01, 0.01);
+        if (k) {
+            is_int(i, 31, "sure windows count one by one");
+            break;
+        }
+    }
+}
+
 int main(void)
 {
+    test_unsure();
     test_rates();
     test_calm();
     test_again();
