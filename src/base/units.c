@@ -171,8 +171,12 @@ static int with_unit(const char *text, const struct unit *units, size_t n, doubl
     if (*rest == '\0')
         return fail(err, -EINVAL, "'%s' has no unit: write '%s %s'", text, text,
                     units[0].name);
-    return fail(err, -EINVAL, "'%s' has no unit known here (such as %s)", text,
-                units[0].name);
+    char names[64] = "";
+    size_t used = 0;
+    for (size_t i = 0; i < n && used < sizeof names; i++)
+        used += (size_t)snprintf(names + used, sizeof names - used, "%s%s", i ? ", " : "",
+                                 units[i].name);
+    return fail(err, -EINVAL, "'%s' has no unit known here (%s)", text, names);
 }
 
 int parse_power(const char *text, uint32_t *ret_mw, uw_error *err)

@@ -90,6 +90,9 @@ int main(void)
     ok(parse_i64("99999999999999999999", &i64, &err) == -ERANGE, "too large for 64 bits");
     (void)parse_power("300", &(uint32_t){0}, &err);
     is_str(err.text, "'300' has no unit: write '300 W'", "the error says what to write");
+    (void)parse_duration("1m", &(uint64_t){0}, &err);
+    is_str(err.text, "'1m' has no unit known here (s, ms, us, ns, min, h, d)",
+           "… and which units there are");
     ok(ns_of_s(-1) == 0 && ns_of_s(NAN) == 0 && ns_of_s(1e300) == UINT64_MAX,
        "seconds saturate");
     ok(mw_of_w(-1) == 0 && mw_of_w(NAN) == 0 && mw_of_w(1e300) == UINT32_MAX,
