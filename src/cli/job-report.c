@@ -52,7 +52,10 @@ static void print_saved(const struct tuner_report *t, FILE *to)
     const struct account_saved *s = &t->saved;
 
     if (!s->known) {
-        (void)fprintf(to, "  saved  unknown: no reference window was measured\n");
+        bool compared =
+            t->n_regimes > 0 && t->account[t->n_regimes - 1].reference.windows;
+        (void)fprintf(to, "  saved  unknown: no %s was measured\n",
+                      compared ? "window of a cap that was held" : "reference window");
         return;
     }
     (void)fprintf(to,

@@ -195,7 +195,7 @@ def world():
 
 def local():
     with world() as node:
-        steps(node, 0, "local", 300, "--local")
+        steps(node, 0, "local", 450, "--local")
 
 
 def other():
@@ -211,7 +211,7 @@ def other():
 def with_daemon():
     with world() as node:
         node.daemon()
-        steps(node, 2, "with the daemon", 500)
+        steps(node, 2, "with the daemon", 650)
 
 
 try:

@@ -52,8 +52,9 @@ def job_of(node, name):
 
 
 def holds(node, name):
-    job = job_of(node, name)
-    return job if job and job["search"] and job["search"]["state"].startswith("holds") else None
+    """The job once it holds a cap, and its first window there has told what that saves."""
+    search = (job_of(node, name) or {}).get("search") or {}
+    return job_of(node, name) if search.get("saved") and search["state"].startswith("holds") else None
 
 
 def limit(node, i):
