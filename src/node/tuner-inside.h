@@ -134,7 +134,8 @@ struct tuner {
     struct step_mark last;
 
     struct stretch stretch;
-    unsigned stretches; /* whose energy is asked */
+    unsigned stretches;       /* whose energy is asked; … */
+    struct stretch_ask *asks; /* … of each but the peak's */
     uint64_t begun_ns;
     struct step_mark begun;
     bool has_begun;
@@ -259,6 +260,7 @@ void tuner_add_account(struct tuner *t);
  */
 void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
                 double most_w);
+void tuner_drop_asks(struct tuner *t); /* those under way; its meters go, too */
 /* t->window is closed: its energy is asked for, then it is judged. */
 int tuner_ask_window(struct tuner *t);
 /* The job's steps cost something else now, for good: what was measured ends here.  now: a

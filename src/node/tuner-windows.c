@@ -17,6 +17,7 @@ enum {
 /* ---- stretches ---- */
 
 struct stretch_ask {
+    struct stretch_ask *next;
     struct tuner *t;
     struct stretch_done d;
     double least_w, most_w;
@@ -41,6 +42,22 @@ struct account *tuner_account(struct tuner *t)
     return &t->regime[t->report.n_regimes - 1];
 }
 
+static void drop_ask(struct stretch_ask *ask)
+{
+    struct stretch_ask **p = &ask->t->asks;
+
+    while (*p != ask)
+        p = &(*p)->next;
+    *p = ask->next;
+    free(ask);
+}
+
+void tuner_drop_asks(struct tuner *t)
+{
+    while (t->asks)
+        drop_ask(t->asks);
+}
+
 static int tuner_on_stretch(const struct meters_window *w, void *user)
 {
     struct stretch_ask *ask = user;
@@ -53,7 +70,7 @@ static int tuner_on_stretch(const struct meters_window *w, void *user)
         sum->energy_j += w->energy_j;
         sum->half2_j2 += w->half_j * w->half_j;
     }
-    free(ask);
+    drop_ask(ask);
     t->stretches--;
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
@@ -65,10 +82,11 @@ void tuner_book(struct tuner *t, const struct stretch_done *d, double least_w,
 
     if (!ask)
         return; /* steps that are not booked are not claimed either */
-    *ask =
-        (struct stretch_ask){t, *d, least_w, most_w, t->merged + t->report.n_regimes - 1};
+    *ask = (struct stretch_ask){t->asks, t,      *d,
+                                least_w, most_w, t->merged + t->report.n_regimes - 1};
+    t->asks = ask;
     if (meters_window(t->o.meters, d->begin_ns, d->end_ns, tuner_on_stretch, ask) < 0)
-        free(ask);
+        drop_ask(ask);
     else
         t->stretches++;
 }

@@ -784,6 +784,7 @@ void tuner_free(struct tuner *t)
     slack_free(t->slack.machine);
     lock_free(t->lock.machine);
     search_free(t->search);
+    tuner_drop_asks(t);
     free(t);
 }
 
