@@ -71,11 +71,6 @@ void meter_event(struct meter *m, struct event e)
     m->events[m->n_events++] = e;
 }
 
-const struct reading *reading_at(const struct meter *m, size_t i)
-{
-    return &m->ring[ring_at(&m->at, i)];
-}
-
 bool sensor_part_time(const struct meter *m)
 {
     const struct meter_sensor *s = &m->sensor;

@@ -19,8 +19,22 @@ bool counter_usable(const struct meter *m)
                          (m->class == CLASS_UNKNOWN && !m->varies));
 }
 
-/* Mean of the reading whose publication is nearest to t. */
-static bool reading_near(const struct meter *m, double t, double *ret_w)
+/* Mean of the reading whose publication is nearest to t.  *lo is the
+ * first that is not before the t of the last call, and goes on: they follow each other.
+ */
+static bool reading_near(const struct meter *m, double t, size_t *lo, double *ret_w)
+{
+    while (*lo < m->at.n && reading_at(m, *lo)->end < t)
+        ++*lo;
+    if (*lo == m->at.n || *lo == 0)
+        return false;
+    const struct reading *a = reading_at(m, *lo - 1), *b = reading_at(m, *lo);
+    *ret_w = t - a->end < b->end - t ? a->w : b->w;
+    return true;
+}
+
+/* Number of readings before t. */
+static size_t readings_before(const struct meter *m, double t)
 {
     size_t lo = 0, hi = m->at.n;
 
@@ -31,11 +45,7 @@ static bool reading_near(const struct meter *m, double t, double *ret_w)
         else
             hi = mid;
     }
-    if (lo == m->at.n || lo == 0)
-        return false;
-    const struct reading *a = reading_at(m, lo - 1), *b = reading_at(m, lo);
-    *ret_w = t - a->end < b->end - t ? a->w : b->w;
-    return true;
+    return lo;
 }
 
 struct match {
@@ -47,11 +57,15 @@ static struct match matching(const struct meter *m, double shift)
 {
     struct match k = {0};
     double T = m->c_edges.period_s, last = -1;
+    size_t first = m->c.at.n > TICKS ? m->c.at.n - TICKS : 1;
+    size_t near =
+        first < m->c.at.n ? readings_before(m, series_at(&m->c, first)->t + shift) : 0;
 
-    for (size_t i = m->c.at.n > TICKS ? m->c.at.n - TICKS : 1; i < m->c.at.n; i++) {
+    for (size_t i = first; i < m->c.at.n; i++) {
         const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);
         double c = (b->e - a->e) / T, r;
-        if (fabs(b->t - a->t - T) > 0.5 * T || !reading_near(m, b->t + shift, &r)) {
+        if (fabs(b->t - a->t - T) > 0.5 * T ||
+            !reading_near(m, b->t + shift, &near, &r)) {
             last = -1;
             continue;
         }

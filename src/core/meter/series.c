@@ -60,11 +60,6 @@ void series_add(struct series *s, struct point p)
     s->p[at] = s->last = p;
 }
 
-const struct point *series_at(const struct series *s, size_t i)
-{
-    return &s->p[ring_at(&s->at, i)];
-}
-
 /* Number of points at or before t. */
 static size_t before(const struct series *s, double t)
 {

@@ -132,7 +132,10 @@ static inline size_t ring_at(const struct ring *r, size_t i)
 bool series_init(struct series *s, double keep_s);
 void series_add(struct series *s, struct point p);
 /* i-th oldest point of the ring. */
-const struct point *series_at(const struct series *s, size_t i);
+static inline const struct point *series_at(const struct series *s, size_t i)
+{
+    return &s->p[ring_at(&s->at, i)];
+}
 /* Energy at t, *ret_sd of its error; false: t lies outside of the ring. */
 bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd);
 /* Lowest and highest mean power between points within [a, b]. */
@@ -141,7 +144,10 @@ void series_range(const struct series *s, double a, double b, double *ret_lo,
 
 /* ---- feed.c's state, judged ---- */
 
-const struct reading *reading_at(const struct meter *m, size_t i);
+static inline const struct reading *reading_at(const struct meter *m, size_t i)
+{
+    return &m->ring[ring_at(&m->at, i)];
+}
 void meter_event(struct meter *m, struct event e);
 /* Is the sensor blind part of the time? */
 bool sensor_part_time(const struct meter *m);

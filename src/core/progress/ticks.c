@@ -33,14 +33,11 @@ struct lie {
     double at_s, period_s;
 };
 
-/* The longest run of bins as good as the best, round the circle. */
-static void best_run(const int *inside, struct lie *ret)
+/* The longest run of bins with as many inside as the best, round the circle. */
+static void best_run(const int *inside, int top, struct lie *ret)
 {
-    int top = 0;
     unsigned run = 0, best = 0, end = 0;
 
-    for (unsigned k = 0; k < BINS; k++)
-        top = inside[k] > top ? inside[k] : top;
     for (unsigned k = 0; k < 2 * BINS; k++) {
         run = inside[k % BINS] == top && run < BINS ? run + 1 : 0;
         if (run > best) {
@@ -48,13 +45,14 @@ static void best_run(const int *inside, struct lie *ret)
             end = k + 1;
         }
     }
-    ret->inside = (unsigned)top;
     ret->width = (double)best / BINS;
     ret->phase = ((double)end - best / 2.0) / BINS;
 }
 
-/* Of the newest n brackets. */
-static struct lie lie_of(const struct ticks *t, unsigned n, double period_s)
+/* Of the newest n brackets; no more than `inside` is told of one with fewer than best's.
+ */
+static struct lie lie_of(const struct ticks *t, unsigned n, double period_s,
+                         const struct lie *best)
 {
     int change[BINS + 1] = {0}, inside[BINS];
     double origin_s = t->from_s[(t->n - 1 - n / 2) % TICKS_KEPT];
@@ -72,9 +70,14 @@ static struct lie lie_of(const struct ticks *t, unsigned n, double period_s)
             change[last - BINS]--;
         }
     }
-    for (int k = 0, sum = 0; k < BINS; k++)
+    int top = 0;
+    for (int k = 0, sum = 0; k < BINS; k++) {
         inside[k] = sum += change[k];
-    best_run(inside, &ret);
+        top = sum > top ? sum : top;
+    }
+    ret.inside = (unsigned)top;
+    if (ret.inside >= best->inside)
+        best_run(inside, top, &ret);
     return ret;
 }
 
@@ -117,7 +120,7 @@ static void look(struct ticks *t)
         struct lie best = {0};
         for (int i = 0; i * step <= range; i++)
             for (int sign = -1; sign <= 1; sign += 2) {
-                struct lie l = lie_of(t, n, middle_s * (1 + sign * i * step));
+                struct lie l = lie_of(t, n, middle_s * (1 + sign * i * step), &best);
                 if (l.inside > best.inside ||
                     (l.inside == best.inside && l.width > best.width))
                     best = l;
