@@ -896,7 +896,8 @@ bool tunings_look(struct tunings *ts, uint64_t job, struct view_search *ret)
     else if (!t->tuner)
         (void)snprintf(ret->state, sizeof ret->state, "%s",
                        t->asked_ns ? "asks for its boards' original limits"
-                                   : "waits for its boards");
+                       : t->wanted ? "waits for its boards"
+                                   : "has used no GPU yet");
     else if (ret->report->away)
         (void)snprintf(ret->state, sizeof ret->state,
                        "not capped: others have a board of it, or it is lost");

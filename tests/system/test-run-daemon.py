@@ -150,6 +150,16 @@ def other_writer(t, node, _):
     t.equal(run.p.wait(30), 143, "CMD is ended")
 
 
+def no_gpu(t, node, _):
+    """CMD computes on no board: nothing to measure, and said in these words."""
+    run = Run(node, "--goal", "edp", "--name", "bare", "--", "sleep", "3")
+    t.ok(wait(lambda: ((job_of(node, "bare") or {}).get("search") or {}).get("state") == "has used no GPU yet", 10),
+         "a job without a board says so", jobs(node))
+    t.equal(run.p.wait(20), 0, "it ends well")
+    t.ok("CMD used no GPU" in run.said() and "period" not in run.said() and run.report()["energy_j"] is None,
+         "… and its report speaks of no search", [run.said(), run.report()])
+
+
 def several(t, node, _):
     """Two searches and a cap by name; one client is killed."""
     runs = [Run(node, "--goal", "edp", "--gpus", "0,1", "--name", "one", "--label", "team=vision",
@@ -354,7 +364,7 @@ def play(t, name, board_count, cases):
 def main():
     t = uwtest.Tap()
     # No more at once: what they measure, twenty times as fast as the clock, notices a busy processor.
-    nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, several]), "restart": (5, [daemon_dies, quick_restarts]),
+    nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]),
              "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
