@@ -176,7 +176,7 @@ static void live(struct round *r, unsigned days)
 int main(int argc, char **argv)
 {
     static struct round r;
-    uint64_t days = 3, seed = 1;
+    uint64_t days = getenv("UNDERWATT_SANITIZED") ? 1 : 3, seed = 1;
 
     if ((argc > 1 && parse_u64(argv[1], &days, NULL)) ||
         (argc > 2 && parse_u64(argv[2], &seed, NULL)))

@@ -17,6 +17,8 @@ DATA = pathlib.Path(os.environ.get("UNDERWATT_DATA") or ROOT / ".." / "shared" /
 FREE = ("energy", "edp", "eds:2", "eds:1.5", "cost:0.5")
 BOUNDS = (1.02, 1.05, 1.1, 1.2)
 HEADER = "curve,cap_w,time_s,energy_j\n"
+# There memory counts, not figures: the same code, played less often.
+SANITIZED = os.environ.get("UNDERWATT_SANITIZED") == "1"
 count = failed = 0
 
 
@@ -257,7 +259,7 @@ def test_recorded(tmp):
         return
     path = tmp / "zeus.csv"
     subprocess.run([sys.executable, ZEUS, str(sweep), str(path)], check=True)
-    for goal in FREE:
+    for goal in FREE[:1] if SANITIZED else FREE:
         q = quality(path, goal)
         ok(q["n"] == 106, f"{goal}: {q['n']} curves")
         ok(q["within"] >= 96, f"{goal}: within 1 % of the oracle {q['within']:.1f} % >= 96")
@@ -267,10 +269,11 @@ def test_recorded(tmp):
         ok(q["mean"] <= 0.5 and q["caps"] <= 5 and q["windows"] <= 12,
            f"{goal}, 1 % noise: mean {q['mean']:.3f} %, {q['caps']:.2f} caps, "
            f"{q['windows']:.2f} windows")
-    test_bounds(path, "recorded", 0.5)
-    test_bounds_caps(path)
+    if not SANITIZED:
+        test_bounds(path, "recorded", 0.5)
+        test_bounds_caps(path)
+        test_hour(path)
     test_bounds_noise(path)
-    test_hour(path)
     test_memory(path)
 
 

@@ -230,7 +230,7 @@ int main(int argc, char **argv)
     if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
         return skip_all("/dev/shm is no tmpfs");
     make_spread();
-    if (argc < 2 || strcmp(argv[1], "faster") == 0)
+    if (argc < 2 ? !getenv("UNDERWATT_SANITIZED") : strcmp(argv[1], "faster") == 0)
         faster(false, 0.03);
     if (argc < 2 || strcmp(argv[1], "gains") == 0)
         faster(true, 0.02);
