@@ -698,8 +698,11 @@ int actuator_start_virtual(struct loop *loop, const struct gpu_backend *backend,
 
     if (!act)
         return fail(err, -ENOMEM, "out of memory");
-    struct guard_opts guard = {
-        .loop = loop, .backend = backend, .lib = lib, .keep_trying = true};
+    struct guard_opts guard = {.loop = loop,
+                               .backend = backend,
+                               .lib = lib,
+                               .rules = opts->rules,
+                               .keep_trying = true};
     int r = guard_new(&guard, &act->guard, err);
     if (r == 0)
         r = join_guard(act, act->guard, err);

@@ -135,6 +135,7 @@ int sweeper_start_right(struct sweeper *s)
         .library = s->o.actuator_library,
         .program = s->o.actuator_program,
         .simulated = board_view(s->all[0])->info->simulated,
+        .rules = s->o.rules,
     };
     int r;
 
@@ -149,6 +150,17 @@ int sweeper_start_right(struct sweeper *s)
 
 /* ---- holding ---- */
 
+static void narrow(struct sweeper *s, const struct actuator_range *range)
+{
+    struct actuator_range *all = &s->allowed;
+
+    if (!range->max_mw)
+        return;
+    all->min_mw = range->min_mw > all->min_mw ? range->min_mw : all->min_mw;
+    if (!all->max_mw || range->max_mw < all->max_mw)
+        all->max_mw = range->max_mw;
+}
+
 static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)
 {
     struct sweeper *s = user;
@@ -161,6 +173,7 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
     if (reply->result == ACTUATOR_DONE && i < s->n) {
         s->held[i] = true;
         s->original_mw[i] = reply->original_mw;
+        narrow(s, &reply->range);
     } else {
         int r = cannot(s, reply->text);
         if (r < 0)
@@ -170,6 +183,8 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
         return 0;
     if (s->stop)
         return sweeper_end_with(s, s->result.end);
+    if (sweeper_fit_plan(s, &s->result.error) < 0)
+        return sweeper_end_with(s, SWEEPER_USAGE);
     return s->sampler ? sweeper_after_hold(s) : sweeper_start_sampling(s);
 }
 

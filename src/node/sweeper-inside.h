@@ -32,6 +32,7 @@ struct sweeper {
     bool use[BOARDS_MAX];  /* CMD's */
     bool held[BOARDS_MAX]; /* by our actuator */
     uint32_t original_mw[BOARDS_MAX];
+    struct actuator_range allowed; /* by root, on all that were held; 0, 0: not known */
     size_t n;
     bool named;       /* use[] is known */
     size_t asking;    /* answers still to come in this stage */
@@ -63,6 +64,8 @@ struct sweeper {
 
 /* What comes next in each part; a failure of the sweep is not one of the loop. */
 int sweeper_make_plan(struct sweeper *s, bool must, uw_error *err);
+/* Once the boards are held: the plan within what root's configuration allows there. */
+int sweeper_fit_plan(struct sweeper *s, uw_error *err);
 int sweeper_next_run(struct sweeper *s);
 int sweeper_settle(struct sweeper *s);
 void sweeper_begin_looking(struct sweeper *s);

@@ -58,6 +58,9 @@ static int common_range(const struct sweeper *s, struct sweep_range *ret, uw_err
         g.min_mw = v->limits.min_mw > g.min_mw ? v->limits.min_mw : g.min_mw;
         g.max_mw = v->limits.max_mw < g.max_mw ? v->limits.max_mw : g.max_mw;
     }
+    g.min_mw = s->allowed.min_mw > g.min_mw ? s->allowed.min_mw : g.min_mw;
+    if (s->allowed.max_mw && s->allowed.max_mw < g.max_mw)
+        g.max_mw = s->allowed.max_mw;
     if (g.min_mw > g.max_mw)
         return fail(err, -EINVAL, "the boards have no power limit in common");
     g.from_mw = s->o.from_mw ? s->o.from_mw : g.min_mw;
@@ -164,6 +167,72 @@ int sweeper_make_plan(struct sweeper *s, bool must, uw_error *err)
     sweep_state_free(s->state);
     s->state = take(fresh);
     s->start_ns = loop_now_ns(s->o.loop);
+    return 0;
+}
+
+static bool is_original(const struct sweeper *s, uint32_t mw)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->use[i] && s->original_mw[i] != mw)
+            return false;
+    return true;
+}
+
+static bool is_allowed(const struct sweeper *s, uint32_t mw)
+{
+    return !s->allowed.max_mw || (mw >= s->allowed.min_mw && mw <= s->allowed.max_mw) ||
+           is_original(s, mw);
+}
+
+static bool plan_fits(const struct sweeper *s)
+{
+    for (size_t i = 0; i < s->n_plan; i++)
+        if (!is_allowed(s, s->plan[i]))
+            return false;
+    return true;
+}
+
+/* The same sweep within a range; the run that has found CMD's boards stays in it. */
+static int plan_anew(struct sweeper *s, uw_error *err)
+{
+    auto_(sweep_state_free) struct sweep_state *old = take(s->state);
+    uint64_t start_ns = s->start_ns;
+
+    free(s->plan);
+    s->plan = NULL;
+    int r = sweeper_make_plan(s, true, err);
+    if (r < 0)
+        return r;
+    memcpy(s->state->done, old->done, old->n_done * sizeof *old->done);
+    s->state->n_done = old->n_done;
+    s->state->began_utc_ns = old->began_utc_ns;
+    s->start_ns = start_ns;
+    return 0;
+}
+
+int sweeper_fit_plan(struct sweeper *s, uw_error *err)
+{
+    const struct actuator_range *all = &s->allowed;
+    char text[160];
+
+    if (plan_fits(s))
+        return 0;
+    (void)snprintf(text, sizeof text, "root's configuration allows %g W to %g W here",
+                   w_of_mw(all->min_mw), w_of_mw(all->max_mw));
+    if (!is_allowed(s, s->state->range.default_mw))
+        return fail(err, -ERANGE,
+                    "%s, not the default limit, %g W, which all caps are compared with",
+                    text, w_of_mw(s->state->range.default_mw));
+    if (s->state->n_done > s->found_run)
+        return fail(err, -ERANGE, "%s, and %.60s has caps of %g W to %g W", text,
+                    s->o.state_path, w_of_mw(s->state->range.from_mw),
+                    w_of_mw(s->state->range.to_mw));
+    int r = plan_anew(s, err);
+    if (r < 0)
+        return fail_in(err, r, "%s", text);
+    (void)snprintf(text + strlen(text), sizeof text - strlen(text),
+                   ": the sweep keeps within");
+    sweeper_note(s, text);
     return 0;
 }
 
@@ -290,6 +359,9 @@ static int choose(struct sweeper *s)
     if (r == CHOOSE_E_UNSURE)
         sweeper_note(s, err->text);
     err->text[0] = '\0';
+    if (s->state) /* as it was when that was begun */
+        s->allowed =
+            (struct actuator_range){s->state->range.min_mw, s->state->range.max_mw};
     r = !s->named && s->state ? boards_of_state(s, err) : 0;
     if (r >= 0)
         r = sweeper_make_plan(s, s->named, err);

@@ -41,6 +41,7 @@ struct sweeper_opts {
     const char *state_path; /* or NULL */
 
     const char *actuator_library, *actuator_program; /* see actuator/client.h */
+    const struct core_rules *rules;                  /* the same */
     sweeper_note_fn note;
     sweeper_run_fn on_run;
     void *user;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "actuator/client.h"
+#include "actuator/core.h"
 #include "base/auto.h"
 #include "base/units.h"
 #include "node/sweeper.h"
@@ -101,6 +102,7 @@ struct setting {
     uint32_t from_mw, step_mw, limit_mw;
     unsigned runs;
     uint64_t seed;
+    struct core_rules rules;
 };
 
 static bool play(struct world *w, const struct setting *set)
@@ -131,6 +133,7 @@ static bool play(struct world *w, const struct setting *set)
         .seed = set->seed ? set->seed : 1,
         .settle_s = 1,
         .state_path = set->state,
+        .rules = &set->rules,
         .note = on_note,
         .on_run = on_run,
         .user = w,
@@ -360,9 +363,77 @@ static void test_state(void)
     (void)unlink(path);
 }
 
+static bool all_within(const struct world *w, uint32_t least_mw, uint32_t most_mw)
+{
+    for (size_t i = 0; i < w->result.n_done; i++)
+        if (w->result.done[i].cap_mw < least_mw || w->result.done[i].cap_mw > most_mw)
+            return false;
+    return w->result.n_done > 0;
+}
+
+/* What root's configuration forbids is known before the first run, not after hours. */
+static void test_allowed(void)
+{
+    const struct core_rules low = {.from.mw = 230000}, high = {.to.mw = 260000};
+    char path[] = "/tmp/uw-sweep-XXXXXX";
+    struct setting set = {.gpus = "1", .rules = low, .state = path};
+    struct world w = {.at_run = 2, .signo = SIGTERM, .then_s = 5};
+
+    int fd = mkstemp(path);
+    ok(fd >= 0 && close(fd) == 0 && unlink(path) == 0, "a place for the state");
+    ok(play(&w, &set) && w.result.end == SWEEPER_INTERRUPTED && w.result.n_done == 2 &&
+           all_within(&w, 230000, 300000),
+       "within root's range");
+    ok(strstr(w.note, "allows 230 W to 300 W") != NULL, "… which is told: %s", w.note);
+    close_world(&w);
+    ok(play(&w, &set) && w.result.end == SWEEPER_DONE && w.result.n_resumed == 2 &&
+           all_within(&w, 230000, 300000),
+       "… and gone on with there");
+    size_t n = w.result.n_done;
+    close_world(&w);
+    set.rules.from.mw = 240000;
+    set.runs = 2;
+    ok(play(&w, &set) && w.result.end == SWEEPER_USAGE && w.runs == 0 &&
+           strstr(w.result.error.text, "240 W to 300 W here, and ") != NULL &&
+           limit_of(&w, 1) == 300000,
+       "a range that has shrunk since: refused");
+    close_world(&w);
+    (void)unlink(path);
+
+    set = (struct setting){.rules = low};
+    ok(play(&w, &set) && w.result.end == SWEEPER_DONE && w.result.n_done == n &&
+           all_within(&w, 230000, 300000),
+       "on a board that the first run has found, which counts");
+    close_world(&w);
+
+    set = (struct setting){.gpus = "1", .rules = low, .from_mw = 200000};
+    ok(play(&w, &set) && w.result.end == SWEEPER_USAGE && w.runs == 0 &&
+           strstr(w.result.error.text, "--from: 200 W is outside 230 W..300 W") != NULL,
+       "a cap asked for that root forbids: refused before a run");
+    ok(w.result.restored && limit_of(&w, 1) == 300000, "… and nothing is left");
+    close_world(&w);
+
+    set = (struct setting){.gpus = "1", .rules = high, .step_mw = 45000};
+    ok(play(&w, &set) && w.result.end == SWEEPER_DONE, "the highest that is allowed");
+    size_t above = 0, other = 0;
+    for (size_t i = 0; i < w.result.n_done; i++) {
+        above += w.result.done[i].cap_mw > 260000;
+        other += w.result.done[i].cap_mw > 260000 && w.result.done[i].cap_mw != 300000;
+    }
+    ok(above > 0 && other == 0,
+       "the default limit that was found may be set all the same, no other above it");
+    close_world(&w);
+    set.limit_mw = 250000;
+    ok(play(&w, &set) && w.result.end == SWEEPER_USAGE && w.runs == 0 &&
+           strstr(w.result.error.text, "not the default limit, 300 W") != NULL,
+       "a default limit that root forbids: nothing to compare with");
+    close_world(&w);
+}
+
 int main(void)
 {
     test_curve();
+    test_allowed();
     test_found();
     test_trouble();
     test_cmd();
