@@ -204,6 +204,22 @@ static int move(struct tuner *t, const struct slack_step *step)
     return first ? tuner_command(t, t->commanded_mw) : 0;
 }
 
+/* What the machine does, and which board waits: it knows the job's boards by place. */
+static void tell(struct tuner *t, const struct slack_step *step)
+{
+    size_t most = 0;
+
+    for (size_t i = 1; i < t->o.n; i++)
+        if (step->waits[i] > step->waits[most])
+            most = i;
+    if (step->waits[most] > 0)
+        tuner_note(t, step->kind == SLACK_MEASURE,
+                   "%s; GPU %u waits most, %.0f %% of its time", step->why,
+                   board_view(t->o.boards[most])->info->index, 100 * step->waits[most]);
+    else
+        tuner_note(t, step->kind == SLACK_MEASURE, "%s", step->why);
+}
+
 /* To the caps of the machine's step: up at once, down by the ramp. */
 static int go(struct tuner *t)
 {
@@ -211,7 +227,7 @@ static int go(struct tuner *t)
     uint64_t now = loop_now_ns(t->o.loop);
     uint32_t high = 0;
 
-    tuner_note(t, step->kind == SLACK_MEASURE, "%s", step->why);
+    tell(t, step);
     change_init(&t->change, 0);
     account_hold_anew(tuner_account(t));
     t->hold_at_mw = 0;

@@ -650,7 +650,8 @@ static void pipeline(const char *goal, double share, bool change, struct pace *r
            "%s, %.0f %%: no stall, and caps go on %s", goal, 100 * share,
            report_of(&s, 0)->ended);
         if (share > 0)
-            ok(strstr(s.said, "slack: ") != NULL, "… and says what it does");
+            ok(strstr(s.said, "slack: ") && strstr(s.said, "; GPU "),
+               "… and says what it does, and for whom");
     }
     scene_close(&s);
     traits = NULL;

@@ -186,15 +186,9 @@ static void first_caps(const struct slack *s, uint32_t *ret)
 static void why(struct slack *s, const char *what)
 {
     double sum_w = (double)sum_of(s->step.cap_mw, s->n) * 1e-3;
-    size_t idle = 0;
 
-    for (size_t i = 1; i < s->n; i++)
-        if (s->step.waits[i] > s->step.waits[idle])
-            idle = i;
-    (void)snprintf(
-        s->step.why, sizeof s->step.why,
-        "slack: %s, %.0f W in all; its board %zu waits most, %.0f %% of its time", what,
-        sum_w, idle, 100 * s->step.waits[idle]);
+    (void)snprintf(s->step.why, sizeof s->step.why, "slack: %s, %.0f W in all", what,
+                   sum_w);
 }
 
 static void hold(struct slack *s, enum slack_did did)
