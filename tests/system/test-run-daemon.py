@@ -323,8 +323,8 @@ def found(t, node, _):
 def unseen(t, node, d):
     """A job that tells of no steps, and one that the daemon found by itself: by their periods."""
     run = Run(node, "--goal", "edp", "--gpus", "0", "--name", "quiet", "--", "env", "-u", "UNDERWATT_PROGRESS",
-              *train("0", 560, "vgg19"))
-    alone = node.train("--workload", "vgg19", "--gpus", "1", "--steps", "560", "--phases", "train")
+              *train("0", 700, "vgg19"))
+    alone = node.train("--workload", "vgg19", "--gpus", "1", "--steps", "700", "--phases", "train")
 
     def by_period():
         all_of = [d.ask("GET", f"/v1/jobs/{j['id']}")[1] for j in jobs(node)]
