@@ -141,8 +141,10 @@ void job_answer(const struct json *doc, struct job_answer *ret)
         r->tuner = &ret->report;
         r->silent = r->steps == 0;
     }
-    if (take_bool(job, "settled") && !r->measured && ret->report.original_mw == 0) {
-        (void)fail(&r->error, 0, "CMD used no GPU: nothing to measure, nothing to cap");
+    if (take_bool(job, "settled") && !r->measured && ret->report.original_mw == 0 &&
+        json_count(json_get(job, "gpus")) == 0) {
+        (void)fail(&r->error, 0,
+                   "CMD was seen on no GPU: nothing to measure, nothing to cap");
         r->tuner = NULL;
     }
     take_copy(search, "launches", r->launches, sizeof r->launches);

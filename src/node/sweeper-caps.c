@@ -183,7 +183,10 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
         return 0;
     if (s->stop)
         return sweeper_end_with(s, s->result.end);
-    if (sweeper_fit_plan(s, &s->result.error) < 0)
+    int r = sweeper_fit_plan(s, &s->result.error);
+    if (r == -ENOMEM || (r < 0 && s->started && !s->found_run))
+        return sweeper_end_with(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
+    if (r < 0)
         return sweeper_end_with(s, SWEEPER_USAGE);
     return s->sampler ? sweeper_after_hold(s) : sweeper_start_sampling(s);
 }

@@ -196,13 +196,18 @@ static bool plan_fits(const struct sweeper *s)
 static int plan_anew(struct sweeper *s, uw_error *err)
 {
     auto_(sweep_state_free) struct sweep_state *old = take(s->state);
+    auto_(mem_free) uint32_t *plan = take(s->plan);
+    size_t n_plan = s->n_plan;
     uint64_t start_ns = s->start_ns;
 
-    free(s->plan);
-    s->plan = NULL;
     int r = sweeper_make_plan(s, true, err);
-    if (r < 0)
+    if (r < 0) { /* as it was */
+        free(s->plan);
+        s->plan = take(plan);
+        s->n_plan = n_plan;
+        s->state = take(old);
         return r;
+    }
     memcpy(s->state->done, old->done, old->n_done * sizeof *old->done);
     s->state->n_done = old->n_done;
     s->state->began_utc_ns = old->began_utc_ns;

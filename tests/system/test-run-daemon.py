@@ -156,7 +156,7 @@ def no_gpu(t, node, _):
     t.ok(wait(lambda: ((job_of(node, "bare") or {}).get("search") or {}).get("state") == "has used no GPU yet", 10),
          "a job without a board says so", jobs(node))
     t.equal(run.p.wait(20), 0, "it ends well")
-    t.ok("CMD used no GPU" in run.said() and "period" not in run.said() and run.report()["energy_j"] is None,
+    t.ok("CMD was seen on no GPU" in run.said() and "period" not in run.said() and run.report()["energy_j"] is None,
          "… and its report speaks of no search", [run.said(), run.report()])
 
 
