@@ -56,8 +56,8 @@ struct actuator_opts {
     actuator_ready_fn on_ready; /* mandatory */
     actuator_event_fn on_event; /* mandatory */
     void *user;
-    const struct core_rules
-        *rules; /* of actuator_start_virtual(), borrowed; NULL: none */
+    /* Of actuator_start_virtual(), borrowed; NULL: none. */
+    const struct core_rules *rules;
     /* The rest is for the process that actuator_start_local() starts. */
     const char *library; /* NVML to load, absolute; NULL: the system's */
     const char *program; /* underwatt-actuator; NULL: beside this program, or installed */

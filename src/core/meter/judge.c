@@ -19,8 +19,8 @@ bool counter_usable(const struct meter *m)
                          (m->class == CLASS_UNKNOWN && !m->varies));
 }
 
-/* Mean of the reading whose publication is nearest to t.  *lo is the
- * first that is not before the t of the last call, and goes on: they follow each other.
+/* Mean of the reading whose publication is nearest to t.  *lo, the first that is not
+ * before t, goes on from the last call's: one t follows the other.
  */
 static bool reading_near(const struct meter *m, double t, size_t *lo, double *ret_w)
 {
