@@ -48,3 +48,23 @@ int notify_reloading(const char *socket_name, uw_error *err)
                    (uint64_t)now.tv_sec * 1000000 + (uint64_t)now.tv_nsec / 1000);
     return notify(socket_name, text, err);
 }
+
+static bool line_is(const char *line, size_t n, const char *word)
+{
+    return n == strlen(word) && memcmp(line, word, n) == 0;
+}
+
+bool notify_beats(const char *text, size_t n)
+{
+    const char *end = text + n;
+
+    for (const char *line = text, *stop; line < end; line = stop + 1) {
+        stop = memchr(line, '\n', (size_t)(end - line));
+        if (!stop)
+            stop = end;
+        size_t len = (size_t)(stop - line);
+        if (line_is(line, len, "WATCHDOG=1") || line_is(line, len, "READY=1"))
+            return true;
+    }
+    return false;
+}

@@ -1,8 +1,11 @@
 /* What a service manager is told (sd_notify(3)), without its library: a datagram to the
- * socket that NOTIFY_SOCKET names.
+ * socket that NOTIFY_SOCKET names; and how one is read, by underwatt-start.
  */
 #ifndef NODE_NOTIFY_H
 #define NODE_NOTIFY_H
+
+#include <stdbool.h>
+#include <stddef.h>
 
 #include "underwatt/error.h"
 
@@ -13,5 +16,10 @@
 int notify(const char *socket, const char *state, uw_error *err);
 /* "RELOADING=1" with the time that Type=notify-reload asks for. */
 int notify_reloading(const char *socket, uw_error *err);
+
+/* Does a datagram of n bytes say that its sender lives: is one of its lines WATCHDOG=1 or
+ * READY=1, and nothing else?  Pure.
+ */
+bool notify_beats(const char *text, size_t n);
 
 #endif

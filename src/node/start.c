@@ -29,6 +29,7 @@
 #include "io/file.h"
 #include "io/loop.h"
 #include "node/lockfile.h"
+#include "node/notify.h"
 #include "node/privileges.h"
 
 enum {
@@ -289,14 +290,16 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
 
 /* ---- hearts: the service manager's protocol ---- */
 
-/* One datagram; -1: none is there.  *ret_pid: who sent it. */
+/* One datagram; -1: none is there.  *ret_pid: who sent it; 0: unknown, or it was longer
+ * than size, and its end is missing.
+ */
 static ssize_t take_note(int fd, char *text, size_t size, pid_t *ret_pid)
 {
     union {
         struct cmsghdr head;
         char room[CMSG_SPACE(sizeof(struct ucred))];
     } control;
-    struct iovec data = {.iov_base = text, .iov_len = size - 1};
+    struct iovec data = {.iov_base = text, .iov_len = size};
     struct msghdr message = {.msg_iov = &data,
                              .msg_iovlen = 1,
                              .msg_control = &control,
@@ -304,9 +307,9 @@ static ssize_t take_note(int fd, char *text, size_t size, pid_t *ret_pid)
 
     ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
     *ret_pid = 0;
-    text[n > 0 ? n : 0] = '\0';
-    for (struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message); c;
-         c = CMSG_NXTHDR(&message, c))
+    for (struct cmsghdr *c =
+             n < 0 || message.msg_flags & MSG_TRUNC ? NULL : CMSG_FIRSTHDR(&message);
+         c; c = CMSG_NXTHDR(&message, c))
         if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_CREDENTIALS) {
             struct ucred who;
             memcpy(&who, CMSG_DATA(c), sizeof who);
@@ -323,9 +326,11 @@ static int on_note(struct loop_fd *source, int fd, int events, void *user)
 
     (void)source;
     (void)events;
-    for (int k = 0; k < NOTES_AT_ONCE && take_note(fd, text, sizeof text, &pid) >= 0;
-         k++) {
-        bool beats = strstr(text, "WATCHDOG=1") || strstr(text, "READY=1");
+    for (int k = 0; k < NOTES_AT_ONCE; k++) {
+        ssize_t n = take_note(fd, text, sizeof text, &pid);
+        if (n < 0)
+            break;
+        bool beats = notify_beats(text, (size_t)n);
         for (int i = ACTUATOR; beats && i <= DAEMON; i++) {
             const struct service *s = &p->service[i];
             if (s->child && loop_child_pid(s->child) == pid)
