@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -293,6 +294,35 @@ const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret)
 enum core_left core_leave(uint64_t grace_ns, bool ending)
 {
     return grace_ns > 0 && !ending ? CORE_LEFT_KEEP : CORE_LEFT_RESTORE;
+}
+
+void core_kept_text(const struct core_kept *kept, char *ret, size_t size)
+{
+    char in_force[64] = "the limit in force is unknown", original[48] = "unknown";
+    size_t n = strlen(kept->uuid);
+    const char *why = kept->why;
+
+    if (kept->in_force_mw)
+        (void)snprintf(in_force, sizeof in_force, "%g W was in force when last read",
+                       w_of_mw(kept->in_force_mw));
+    if (kept->original_mw)
+        (void)snprintf(original, sizeof original, "%g W", w_of_mw(kept->original_mw));
+    if (strncmp(why, kept->uuid, n) == 0 && why[n] == ':')
+        why += n + 1 + (why[n + 1] == ' ');
+    char hangs[64];
+    (void)snprintf(hangs, sizeof hangs, "a call has hung in the driver for %.0f s",
+                   s_of_ns(kept->hangs_ns));
+    (void)snprintf(ret, size, "%s: not restored: %s, the original is %s: %s%s",
+                   kept->uuid, in_force, original, kept->hangs ? hangs : why,
+                   kept->entry ? "; its entry waits for underwatt-actuator --recover"
+                               : "");
+}
+
+enum core_status core_status(unsigned restored, unsigned failed)
+{
+    if (!failed)
+        return CORE_ALL;
+    return restored ? CORE_SOME : CORE_NONE;
 }
 
 uint64_t core_retry_ns(unsigned n)

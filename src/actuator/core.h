@@ -3,6 +3,7 @@
 #define ACTUATOR_CORE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -127,6 +128,22 @@ enum core_left {
 };
 /* ending: its release was asked for, or its lease is over. */
 enum core_left core_leave(uint64_t grace_ns, bool ending);
+
+/* A board whose original could not be brought back, in a line. */
+struct core_kept {
+    const char *uuid;
+    uint32_t in_force_mw; /* when last read; 0: unknown */
+    uint32_t original_mw; /* 0: unknown */
+    bool hangs;           /* a call hangs in the driver … */
+    uint64_t hangs_ns;    /* … for so long */
+    const char *why;      /* else: the last attempt's text; it may begin with the UUID */
+    bool entry;           /* its journal's entry waits for the next start */
+};
+void core_kept_text(const struct core_kept *kept, char *ret, size_t size);
+
+/* The exit status of one that restores: of boards that had something to undo. */
+enum core_status { CORE_ALL = 0, CORE_NONE = 1, CORE_SOME = 3 };
+enum core_status core_status(unsigned restored, unsigned failed);
 
 /* How long to wait after the n-th failed attempt to restore (n from 1); 0: give
  * up, the entry stays for the next start.

@@ -1,5 +1,6 @@
 /* What the files of the guard share: guard.c (boards, sessions, leases), guard-move.c
- * (letting go of boards for a reset).  Nobody else includes it.
+ * (letting go of boards for a reset), guard-end.c (recovery, the end, what was not
+ * restored).  Nobody else includes it.
  */
 #ifndef ACTUATOR_GUARD_INSIDE_H
 #define ACTUATOR_GUARD_INSIDE_H
@@ -48,7 +49,11 @@ struct charge { /* one board */
     bool busy;        /* a job is in the worker … */
     bool hangs;       /* … past its deadline */
     bool given_up;    /* not restored after many attempts */
-    bool no_thread;   /* the job could not be handed over: the timer folds it */
+    bool unrestored;  /* recovery can do nothing: damaged, or its holder is stopped */
+    uint64_t submitted_ns; /* the job that is in the worker … */
+    uint32_t seen_mw;      /* … the limit that the ones before have read last … */
+    char why[200];         /* … and why the last restore has failed */
+    bool no_thread;        /* the job could not be handed over: the timer folds it */
     enum state state;
     struct guard_session *session; /* NULL: gone */
     uid_t uid;                     /* of whoever holds it */
@@ -87,7 +92,9 @@ struct moving {
 struct guard {
     struct guard_opts opts;
     bool closing;
-    uint64_t away; /* boards that the driver is not open on, a bit each */
+    unsigned n_restored; /* boards, since the recovery or the end began … */
+    unsigned n_absent;   /* … and entries of boards that are not there, kept */
+    uint64_t away;       /* boards that the driver is not open on, a bit each */
     struct moving moving;
     struct loop_worker *mover;
     struct guard_session *session[SESSIONS_MAX];
@@ -108,6 +115,16 @@ void guard_refuse(struct guard_session *session, const struct proto_request *req
                   enum actuator_result result, const char *why);
 void guard_tell(struct guard *guard); /* that a job has ended */
 void guard_step(struct charge *c);
+void guard_want_restore(struct charge *c);
+void guard_submit(struct charge *c, struct job job);
+struct charge *guard_find(struct guard *guard, const char *uuid);
+
+/* guard-end.c */
+
+/* The restore of this board has failed for good: said, with all that is known. */
+void guard_say_kept(struct charge *c);
+/* An entry that cannot be undone: reply tells why. */
+void guard_say_refused(struct charge *c, const struct actuator_reply *reply);
 
 /* guard-move.c */
 

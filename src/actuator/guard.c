@@ -13,11 +13,10 @@
 #include "base/units.h"
 
 enum {
-    RETRY_S = 60,       /* between attempts of a service, once the quick ones are over */
-    CALL_MS = 3000,     /* a job of one board, kernel time */
-    LOOK_MS = 1000,     /* how often we look for another's limit */
-    TELL_AFTER = 3,     /* failed attempts to restore before the client is told */
-    ENTRIES_MAX = 1024, /* of the journal */
+    RETRY_S = 60,   /* between attempts of a service, once the quick ones are over */
+    CALL_MS = 3000, /* a job of one board, kernel time */
+    LOOK_MS = 1000, /* how often we look for another's limit */
+    TELL_AFTER = 3, /* failed attempts to restore before the client is told */
 };
 
 static uint64_t now_ns(const struct charge *c)
@@ -107,7 +106,7 @@ static void answer_job(struct charge *c, const struct actuator_reply *reply)
 
 static void say_left(struct charge *c, const char *what)
 {
-    char text[256];
+    char text[320];
 
     (void)snprintf(text, sizeof text, "%s: %s", c->held.info->uuid, what);
     guard_say(c->guard, text);
@@ -173,9 +172,11 @@ static void set_free(struct charge *c, const struct actuator_reply *reply)
     c->lease_over = false;
     c->release_seq = 0;
     c->attempts = 0;
+    c->seen_mw = 0;
+    c->why[0] = '\0';
 }
 
-static void want_restore(struct charge *c)
+void guard_want_restore(struct charge *c)
 {
     struct actuator_reply gone = {.result = ACTUATOR_GONE};
 
@@ -203,10 +204,11 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
         return;
     }
     if ((!c->session && !c->left) || c->lease_over || c->release_seq) {
-        want_restore(c);
+        guard_want_restore(c);
         return;
     }
     c->state = STATE_HELD;
+    c->given_up = c->unrestored = false;
     for (size_t i = 0; i < N_SETS; i++)
         c->next_set_ns[i] = now_ns(c);
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
@@ -245,7 +247,7 @@ static void after_adopt(struct charge *c, const struct actuator_reply *reply)
         end_waiting(c, ACTUATOR_GONE, "not held any more");
         c->session = NULL; /* what is left of the grace is for another try */
         if (reply->result == ACTUATOR_GONE)
-            want_restore(c);
+            guard_want_restore(c);
     }
 }
 
@@ -271,27 +273,22 @@ static void after_call(struct charge *c, const struct actuator_reply *reply)
         guard_say(c->guard, reply->text);
         if (!c->left)
             guard_send(session, PROTO_LOST, 0, reply);
-        want_restore(c);
+        guard_want_restore(c);
     }
 }
 
-static void after_restore(struct charge *c, const struct actuator_reply *reply)
+/* A restore has failed: again after a while, or never. */
+static void try_again(struct charge *c, const struct actuator_reply *reply)
 {
-    /* Its holder lives, or the entry is refused: nothing to try again. */
-    bool not_ours = c->job.kind == JOB_RECOVER && !c->held.has_entry;
-
-    if (reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED || not_ours) {
-        if ((c->job.kind == JOB_RECOVER && reply->result != ACTUATOR_TAKEN) ||
-            reply->result == ACTUATOR_YIELDED)
-            guard_say(c->guard, reply->text);
-        set_free(c, reply);
-        return;
-    }
     uint64_t wait_ns = core_retry_ns(++c->attempts);
+
     if (!wait_ns && c->guard->opts.keep_trying)
         wait_ns = RETRY_S * NS_PER_S;
-    if (c->attempts == 1)
+    (void)snprintf(c->why, sizeof c->why, "%s", reply->text);
+    if (c->attempts == 1 && strstr(reply->text, c->held.info->uuid))
         guard_say(c->guard, reply->text);
+    else if (c->attempts == 1)
+        say_left(c, reply->text);
     if (c->attempts == TELL_AFTER && c->release_seq) {
         struct actuator_reply told = *reply;
         told.result = ACTUATOR_UNKNOWN;
@@ -303,13 +300,29 @@ static void after_restore(struct charge *c, const struct actuator_reply *reply)
         c->state = STATE_RESTORING;
         return;
     }
-    char text[256];
-    (void)snprintf(text, sizeof text,
-                   "%s: not restored, its entry waits for underwatt-actuator --recover",
-                   c->held.info->uuid);
-    guard_say(c->guard, text);
+    guard_say_kept(c);
     c->given_up = true;
     work_abandon(&c->held);
+    set_free(c, reply);
+}
+
+static void after_restore(struct charge *c, const struct actuator_reply *reply)
+{
+    bool recovery = c->job.kind == JOB_RECOVER;
+    bool done = reply->result == ACTUATOR_DONE || reply->result == ACTUATOR_YIELDED;
+
+    if (!done && (!recovery || c->held.has_entry)) {
+        try_again(c, reply);
+        return;
+    }
+    if (done) {
+        if (recovery || reply->result == ACTUATOR_YIELDED)
+            guard_say(c->guard, reply->text);
+        c->given_up = c->unrestored = false;
+        c->guard->n_restored += reply->original_mw > 0; /* there was an entry */
+    } else { /* its holder lives, or the entry is refused: nothing to try again */
+        guard_say_refused(c, reply);
+    }
     set_free(c, reply);
 }
 
@@ -318,6 +331,8 @@ static void fold(struct charge *c)
     struct actuator_reply reply = c->job.reply;
 
     c->busy = false;
+    if (reply.set_mw)
+        c->seen_mw = reply.set_mw;
     switch (c->job.kind) {
     case JOB_HOLD:
         after_hold(c, &reply);
@@ -358,7 +373,7 @@ static void on_hang(struct charge *c)
         guard_send(c->session, PROTO_LOST, 0, &reply);
     c->release_seq = 0;
     if (c->state != STATE_RECOVERING)
-        want_restore(c);
+        guard_want_restore(c);
     guard_move_next(c->guard, c);
     guard_tell(c->guard);
 }
@@ -394,13 +409,13 @@ static void on_late(struct loop *loop, void *work, int r)
     if (c->held.lock_fd < 0 && !c->held.has_entry) {
         set_free(c, &c->job.reply);
     } else {
-        want_restore(c);
+        guard_want_restore(c);
         guard_step(c);
     }
     guard_tell(c->guard);
 }
 
-static void submit(struct charge *c, struct job job)
+void guard_submit(struct charge *c, struct job job)
 {
     struct loop_work work = {.fn = run_job, .done = on_done, .late = on_late, .work = c};
     bool first = job.kind == JOB_HOLD || job.kind == JOB_RECOVER;
@@ -408,6 +423,7 @@ static void submit(struct charge *c, struct job job)
     work.deadline_ns = (first ? HOLD_MS : CALL_MS) * NS_PER_MS;
     c->job = job;
     c->busy = true;
+    c->submitted_ns = now_ns(c);
     int r =
         c->worker ? 0 : loop_worker_new(c->guard->opts.loop, "board", &c->worker, NULL);
     if (r == 0)
@@ -431,7 +447,7 @@ static void do_waiting(struct charge *c, struct proto_request *set)
                       .b = set->b};
 
     set->seq = 0;
-    submit(c, job);
+    guard_submit(c, job);
 }
 
 static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
@@ -442,7 +458,7 @@ static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
     c->next_hold_ns = now_ns(c) + ACTUATOR_HOLD_GAP_MS * NS_PER_MS;
     if (kind == JOB_HOLD)
         c->held.keep_original = c->hold_keep;
-    submit(c, job);
+    guard_submit(c, job);
 }
 
 /* A held board: the new holder first, then what it asked for, then a look. */
@@ -461,7 +477,7 @@ static void step_held(struct charge *c)
     else if (set)
         do_waiting(c, set);
     else if (now >= c->next_look_ns)
-        submit(c, (struct job){.kind = JOB_LOOK});
+        guard_submit(c, (struct job){.kind = JOB_LOOK});
     else
         loop_timer_set(c->timer, wake_ns, 0);
 }
@@ -475,7 +491,7 @@ void guard_step(struct charge *c)
         return;
     if (c->state == STATE_HELD && c->left && !c->adopt_seq && now >= c->grace_ns) {
         say_left(c, "nobody has taken it over: restoring");
-        want_restore(c);
+        guard_want_restore(c);
     }
     if (c->state == STATE_HOLDING) {
         if (now >= c->next_hold_ns)
@@ -484,7 +500,7 @@ void guard_step(struct charge *c)
             loop_timer_set(c->timer, c->next_hold_ns, 0);
     } else if (c->state == STATE_RESTORING) {
         if (now >= c->due_ns)
-            submit(c, (struct job){.kind = JOB_RESTORE});
+            guard_submit(c, (struct job){.kind = JOB_RESTORE});
         else
             loop_timer_set(c->timer, c->due_ns, 0);
     } else if (c->state == STATE_HELD) {
@@ -526,7 +542,7 @@ static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
         guard_say(guard, text);
         c->lease_over = true;
         if (c->state == STATE_HELD) {
-            want_restore(c);
+            guard_want_restore(c);
             guard_step(c);
         }
     }
@@ -584,23 +600,8 @@ static void leave_board(struct charge *c)
         say_left(c, "its client has gone, the cap stays for the grace");
         guard_step(c);
     } else if (c->state == STATE_HELD) {
-        want_restore(c);
+        guard_want_restore(c);
         guard_step(c);
-    }
-}
-
-void guard_end_grace(struct guard *guard)
-{
-    guard->opts.grace_ns = 0;
-    for (size_t i = 0; i < guard->n; i++) {
-        struct charge *c = &guard->charge[i];
-        if (!c->left)
-            continue;
-        c->left = false; /* a hold that is still in the worker is undone after it */
-        if (c->state == STATE_HELD) {
-            want_restore(c);
-            guard_step(c);
-        }
     }
 }
 
@@ -624,7 +625,7 @@ void guard_session_free(struct guard_session *session)
     free(session);
 }
 
-static struct charge *find(struct guard *guard, const char *uuid)
+struct charge *guard_find(struct guard *guard, const char *uuid)
 {
     for (size_t i = 0; i < guard->n; i++)
         if (strcmp(guard->charge[i].held.info->uuid, uuid) == 0)
@@ -677,7 +678,7 @@ static void ask_release(struct charge *c, const struct proto_request *request)
         c->release_seq = 0;
         guard_refuse(c->session, request, ACTUATOR_UNKNOWN, "a call hangs in the driver");
     } else if (c->state == STATE_HELD) {
-        want_restore(c);
+        guard_want_restore(c);
         guard_step(c);
     }
 }
@@ -722,7 +723,7 @@ void guard_request(struct guard_session *session, const struct proto_request *re
         guard_send(session, (enum proto_type)request->type, request->seq, &reply);
         return;
     }
-    struct charge *c = find(guard, request->uuid);
+    struct charge *c = guard_find(guard, request->uuid);
     if (c)
         ask_board(session, c, request);
     else
@@ -789,99 +790,4 @@ int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err)
     }
     *ret = take(guard);
     return 0;
-}
-
-/* An entry of a board that is not there: only its boot can be judged. */
-static void recover_absent(struct guard *guard, const char *uuid)
-{
-    const struct journal *journal = guard->opts.journal;
-    struct cap_entry entry;
-    uw_error err = {""};
-    auto_(fd_close) int lock_fd = -1;
-    pid_t holder;
-    char text[300];
-
-    int r = journal_lock(journal, uuid, getpid(), &lock_fd, &holder, &err);
-    if (r == 0)
-        r = journal_read(journal, uuid, &entry, &err);
-    if (r == -EBADMSG) {
-        (void)journal_remove(journal, uuid, NULL);
-        guard_say(guard, err.text);
-        return;
-    }
-    if (r != 0)
-        return;
-    struct cap_seen nothing = {0};
-    struct recovery todo = core_recover(&entry, journal->boot, "", &nothing);
-    if (todo.drop)
-        (void)journal_remove(journal, uuid, NULL);
-    (void)snprintf(text, sizeof text, "%s: not on this node now: %s", uuid,
-                   core_recovery_text(todo.why));
-    guard_say(guard, text);
-}
-
-int guard_recover(struct guard *guard, uw_error *err)
-{
-    size_t n = 0;
-    auto_(mem_free) char(*uuids)[96] = calloc(ENTRIES_MAX, sizeof *uuids);
-
-    if (!uuids)
-        return fail(err, -ENOMEM, "out of memory");
-    int r = journal_list(guard->opts.journal, uuids, ENTRIES_MAX, &n, err);
-    for (size_t i = 0; r == 0 && i < n; i++) {
-        struct charge *c = find(guard, uuids[i]);
-        if (!c) {
-            recover_absent(guard, uuids[i]);
-        } else if (c->state == STATE_FREE) {
-            c->state = STATE_RECOVERING;
-            submit(c, (struct job){.kind = JOB_RECOVER});
-        }
-    }
-    return r;
-}
-
-bool guard_is_idle(const struct guard *guard)
-{
-    for (size_t i = 0; i < guard->n; i++)
-        if (guard->charge[i].state != STATE_FREE && !guard->charge[i].hangs)
-            return false;
-    return true;
-}
-
-void guard_ending(struct guard *guard)
-{
-    guard->opts.keep_trying = false;
-    for (size_t i = 0; i < guard->n; i++) {
-        struct charge *c = &guard->charge[i];
-        if (c->state == STATE_RESTORING && !c->busy && !core_retry_ns(c->attempts)) {
-            c->due_ns = now_ns(c); /* a last time */
-            guard_step(c);
-        }
-    }
-}
-
-bool guard_is_recovering(const struct guard *guard)
-{
-    for (size_t i = 0; i < guard->n; i++)
-        if (guard->charge[i].state == STATE_RECOVERING && !guard->charge[i].hangs)
-            return true;
-    return false;
-}
-
-unsigned guard_hanging(const struct guard *guard)
-{
-    unsigned n = guard->mover && loop_worker_hangs(guard->mover);
-
-    for (size_t i = 0; i < guard->n; i++)
-        n += guard->charge[i].hangs;
-    return n;
-}
-
-unsigned guard_unrestored(const struct guard *guard)
-{
-    unsigned n = 0;
-
-    for (size_t i = 0; i < guard->n; i++)
-        n += guard->charge[i].hangs || guard->charge[i].given_up;
-    return n;
 }

@@ -33,7 +33,7 @@ struct guard_opts {
     const struct journal *journal;  /* or NULL */
     const struct core_rules *rules; /* of root's configuration; or NULL */
     /* A service, which is not started anew: an original that cannot be brought back is
-     * tried for as long as it runs, until guard_ending(); else 20 times.
+     * tried for as long as it runs; else 20 times (76 s).
      */
     bool keep_trying;
     /* One line for a human; or NULL. */
@@ -54,16 +54,19 @@ int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err);
 void guard_free(struct guard *guard);
 DEFINE_AUTO(struct guard *, guard_free);
 
-/* The program is to end: nothing is tried for ever any more. */
-void guard_ending(struct guard *guard);
-
 /* Begin to undo what the journal holds of dead holders. */
 int guard_recover(struct guard *guard, uw_error *err);
 /* Some entry has not been looked at yet (boards that hang aside). */
 bool guard_is_recovering(const struct guard *guard);
 
-/* No more grace: what clients have left, and leave from now on, is restored at once. */
-void guard_end_grace(struct guard *guard);
+/* The program is to end: no more grace, what clients have left, and leave from now on, is
+ * restored at once; what could not be restored so far is tried anew, and no longer than
+ * 20 times.
+ */
+void guard_end(struct guard *guard);
+/* There is no more time: says of each board that is not restored what it keeps, and why.
+ */
+void guard_give_up(struct guard *guard);
 
 /* No board is held, being restored or recovered.  Boards that hang in the driver
  * count as idle, and as unrestored.
@@ -71,8 +74,14 @@ void guard_end_grace(struct guard *guard);
 bool guard_is_idle(const struct guard *guard);
 /* Boards with a call that hangs in the driver. */
 unsigned guard_hanging(const struct guard *guard);
+/* A job is in a worker: memory and driver are in use. */
+bool guard_is_busy(const struct guard *guard);
 /* Boards whose original could not be brought back (so far). */
 unsigned guard_unrestored(const struct guard *guard);
+/* Of the recovery, or of the end once guard_end() was called: all that had something to
+ * undo were restored (or are another's), none, or some.
+ */
+enum core_status guard_status(const struct guard *guard);
 
 typedef void (*guard_send_fn)(const struct proto_answer *answer, void *user);
 struct guard_client {

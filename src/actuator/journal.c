@@ -93,6 +93,8 @@ static int open_ours(const struct journal *j, const char *name, int flags, int *
 
     if (fd < 0 && errno == ELOOP)
         return fail(err, -EPERM, "%s/%s is a symbolic link: refused", j->dir, name);
+    if (fd < 0 && (errno == ENXIO || errno == EISDIR)) /* a socket, a folder */
+        return fail(err, -EPERM, "%s/%s is not a plain file: refused", j->dir, name);
     if (fd < 0 || fstat(fd, &st) < 0)
         return fail(err, -errno, "%s/%s: %s", j->dir, name, strerror(errno));
     int r = check_owned(&st, S_IFREG, name, err);
@@ -102,34 +104,16 @@ static int open_ours(const struct journal *j, const char *name, int flags, int *
     return 0;
 }
 
-static pid_t lock_holder(int fd)
-{
-    char text[32];
-    uint64_t pid = 0;
-    ssize_t n = pread(fd, text, sizeof text - 1, 0);
-
-    text[n > 0 ? n : 0] = '\0';
-    text[strcspn(text, "\n")] = '\0';
-    return parse_u64(text, &pid, NULL) == 0 && pid < INT32_MAX ? (pid_t)pid : 0;
-}
-
-static int write_holder(int fd, pid_t client)
-{
-    char text[32];
-
-    int n = snprintf(text, sizeof text, "%d\n", client);
-    return ftruncate(fd, 0) < 0 || pwrite(fd, text, (size_t)n, 0) != n ? -1 : 0;
-}
-
 void journal_lock_name(int lock_fd, pid_t client)
 {
-    (void)write_holder(lock_fd, client); /* no more than a name for others */
+    (void)holder_name(lock_fd, client); /* no more than a name for others */
 }
 
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
-                 int *ret_fd, pid_t *ret_holder, uw_error *err)
+                 int *ret_fd, struct holder *ret_holder, uw_error *err)
 {
     struct file_name name = name_of(uuid, ".lock");
+    char who[128];
     auto_(fd_close) int fd = -1;
 
     int r = open_ours(journal, name.text, O_RDWR | O_CREAT, &fd, err);
@@ -138,11 +122,11 @@ int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
     if (flock(fd, LOCK_EX | LOCK_NB) < 0) {
         if (errno != EWOULDBLOCK)
             return fail(err, -errno, "%s: flock: %s", name.text, strerror(errno));
-        *ret_holder = lock_holder(fd);
-        return fail(err, JOURNAL_TAKEN, "%s is held by another Underwatt, process %d",
-                    uuid, *ret_holder);
+        holder_of(fd, ret_holder);
+        return fail(err, JOURNAL_TAKEN, "%s is held by another Underwatt, %s", uuid,
+                    holder_text(ret_holder, who, sizeof who));
     }
-    if (write_holder(fd, client) < 0)
+    if (holder_name(fd, client) < 0)
         return fail(err, -EIO, "%s/%s: %s", journal->dir, name.text, strerror(errno));
     *ret_fd = fd_take(&fd);
     return 0;
@@ -275,10 +259,10 @@ int journal_note(const struct journal *journal, const struct cap_entry *entry,
     return r < 0 ? r : write_whole(fd, entry, err);
 }
 
-int journal_read(const struct journal *journal, const char *uuid, struct cap_entry *ret,
-                 uw_error *err)
+static int read_entry(const struct journal *journal, const char *uuid, const char *suffix,
+                      struct cap_entry *ret, uw_error *err)
 {
-    struct file_name name = name_of(uuid, ".cap");
+    struct file_name name = name_of(uuid, suffix);
     char text[JOURNAL_BYTES + 1];
     struct cap_entry entry;
     auto_(fd_close) int fd = -1;
@@ -300,6 +284,43 @@ int journal_read(const struct journal *journal, const char *uuid, struct cap_ent
     return 0;
 }
 
+int journal_read(const struct journal *journal, const char *uuid, struct cap_entry *ret,
+                 uw_error *err)
+{
+    return read_entry(journal, uuid, ".cap", ret, err);
+}
+
+/* Newer ones take an older one's place: there is none while a board has one. */
+static int set_aside(const struct journal *journal, const char *uuid, uw_error *err)
+{
+    struct file_name from = name_of(uuid, ".cap"), to = name_of(uuid, JOURNAL_DAMAGED);
+
+    if (renameat(journal->dir_fd, from.text, journal->dir_fd, to.text) < 0 ||
+        fsync(journal->dir_fd) < 0)
+        return fail_in(err, -errno, "it cannot be put aside: %s", strerror(errno));
+    return 0;
+}
+
+int journal_take(const struct journal *journal, const char *uuid, struct cap_entry *ret,
+                 uw_error *err)
+{
+    struct cap_entry entry;
+    uw_error why = {""};
+
+    int r = read_entry(journal, uuid, ".cap", &entry, err);
+    if (r == -EBADMSG || r == -EPERM)
+        r = set_aside(journal, uuid, err);
+    if (r < 0)
+        return r;
+    int aside = read_entry(journal, uuid, JOURNAL_DAMAGED, &(struct cap_entry){0}, &why);
+    if (aside != JOURNAL_NONE)
+        return fail(err, -EBADMSG, "%s: damaged entry, kept aside: %s", uuid,
+                    why.text[0] ? why.text : name_of(uuid, JOURNAL_DAMAGED).text);
+    if (r == 0)
+        *ret = entry;
+    return r;
+}
+
 int journal_remove(const struct journal *journal, const char *uuid, uw_error *err)
 {
     struct file_name name = name_of(uuid, ".cap");
@@ -307,6 +328,28 @@ int journal_remove(const struct journal *journal, const char *uuid, uw_error *er
     if (unlinkat(journal->dir_fd, name.text, 0) < 0 && errno != ENOENT)
         return fail(err, -errno, "%s/%s: %s", journal->dir, name.text, strerror(errno));
     return 0;
+}
+
+/* The board of an entry's name, damaged ones' too. */
+static bool uuid_of(const char *name, char *ret, size_t size)
+{
+    static const char *const suffixes[] = {".cap", JOURNAL_DAMAGED};
+    size_t len = strcspn(name, ".");
+
+    for (size_t i = 0; i < n_elements(suffixes); i++)
+        if (strcmp(name + len, suffixes[i]) == 0 && len < size) {
+            (void)snprintf(ret, size, "%.*s", (int)len, name);
+            return core_is_uuid(ret);
+        }
+    return false;
+}
+
+static bool is_listed(char (*uuids)[96], size_t n, const char *uuid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(uuids[i], uuid) == 0)
+            return true;
+    return false;
 }
 
 int journal_list(const struct journal *journal, char (*ret)[96], size_t max,
@@ -322,14 +365,9 @@ int journal_list(const struct journal *journal, char (*ret)[96], size_t max,
         return r;
     }
     for (const struct dirent *d = readdir(dir); d && n < max; d = readdir(dir)) {
-        char uuid[sizeof d->d_name];
-        size_t len = strlen(d->d_name);
-        if (len <= 4 || strcmp(d->d_name + len - 4, ".cap") != 0)
-            continue;
-        memcpy(uuid, d->d_name, len - 4);
-        uuid[len - 4] = '\0';
-        if (core_is_uuid(uuid))
-            (void)snprintf(ret[n++], sizeof ret[0], "%.90s", uuid);
+        char uuid[96];
+        if (uuid_of(d->d_name, uuid, sizeof uuid) && !is_listed(ret, n, uuid))
+            memcpy(ret[n++], uuid, sizeof uuid);
     }
     (void)closedir(dir);
     *ret_n = n;

@@ -29,12 +29,13 @@
 #include "io/realtime.h"
 
 enum {
-    OK = 0,
-    FAILED = 1,
+    OK = CORE_ALL,
+    FAILED = CORE_NONE,
     USAGE = 2,
-    PARTLY = 3,
-    LISTEN_FD = 3,  /* as socket activation hands it over */
-    LINGER_S = 600, /* for boards that hang in the driver */
+    LISTEN_FD = 3,         /* as socket activation hands it over */
+    SERVICE_LINGER_S = 20, /* for boards that refuse or hang: less than underwatt-start
+                            * (ACTUATOR_END_S) and systemd (TimeoutStopSec) wait */
+    LOCAL_LINGER_S = 600,  /* nobody waits, and nobody else would restore */
     SILENT_BEATS = KEEPER_SILENT_MS / KEEPER_BEAT_MS,
 };
 
@@ -137,7 +138,8 @@ static int on_linger(struct loop_timer *timer, uint64_t now, void *user)
 
     (void)timer;
     (void)now;
-    say("a board still hangs in the driver: its entry waits for the next start", NULL);
+    if (p->guard)
+        guard_give_up(p->guard);
     loop_stop(p->loop, 0);
     return 0;
 }
@@ -172,11 +174,12 @@ static void end(struct program *p)
         return;
     p->phase = PHASE_ENDING;
     heart_stopping(p->heart);
-    if (p->guard)
-        guard_end_grace(p->guard);
-    server_free(take(p->server));
-    (void)loop_timer_new(p->loop, loop_now_ns(p->loop) + LINGER_S * NS_PER_S, 0,
+    uint64_t linger_s = p->mode == MODE_SERVE ? SERVICE_LINGER_S : LOCAL_LINGER_S;
+    (void)loop_timer_new(p->loop, loop_now_ns(p->loop) + linger_s * NS_PER_S, 0,
                          on_linger, p, &p->linger, NULL);
+    if (p->guard)
+        guard_end(p->guard);
+    server_free(take(p->server));
     on_change(p);
 }
 
@@ -427,7 +430,11 @@ static int actuate(struct program *p)
         r = serve(p, &err);
     if (r < 0 && err.text[0])
         say(err.text, NULL);
-    return r < 0 ? FAILED : p->guard && guard_unrestored(p->guard) ? PARTLY : OK;
+    if (r < 0)
+        return FAILED;
+    if (p->mode == MODE_RECOVER && p->guard)
+        guard_give_up(p->guard); /* boards that hang: nothing else is left */
+    return p->guard ? (int)guard_status(p->guard) : OK;
 }
 
 static int parse(struct program *p, int argc, char **argv)
@@ -498,8 +505,8 @@ int main(int argc, char **argv)
             return r < 0 ? FAILED : r;
     }
     r = actuate(&p);
-    if (p.guard && guard_hanging(p.guard))
-        _exit(r); /* the driver's own clean-up would wait for the call that hangs */
+    if (p.guard && guard_is_busy(p.guard))
+        _exit(r); /* the driver's own clean-up would wait for the call under way */
     server_free(p.server);
     counters_close(&p.counters);
     heart_free(p.heart);

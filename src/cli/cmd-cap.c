@@ -7,6 +7,7 @@
 #include "cli/absent.h"
 #include "cli/cap-daemon.h"
 #include "cli/cap-hold.h"
+#include "cli/cap-left.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/survey.h"
@@ -82,7 +83,7 @@ static int show(const struct cap *c)
     return c->json ? show_json(c) : EXIT_OK;
 }
 
-/* ---- set, clear ---- */
+/* ---- set ---- */
 
 static int set_json(const struct cap *c, const struct cap_hold *h)
 {
@@ -149,14 +150,15 @@ static int set(const struct cap *c, const struct cap_arg *value)
                          .simulated = survey_simulated(c->s),
                          .for_ns = c->for_ns};
 
-    for (size_t i = 0; value && i < c->n; i++) {
+    for (size_t i = 0; i < c->n; i++) {
         int code = aim(c, &c->s->board[c->at[i]], value, &h.target[i]);
         if (code != EXIT_OK)
             return code;
         h.n = i + 1;
     }
     int code = cap_hold(&h);
-    if (code != EXIT_FAIL && value && c->json) {
+    cap_left(&h);
+    if (code != EXIT_FAIL && c->json) {
         int r = set_json(c, &h);
         code = r == EXIT_OK ? code : r;
     }
@@ -262,7 +264,7 @@ static int act(struct cap *c, const char *what, const char *value)
         return r;
     if (strcmp(what, "show") == 0)
         return show(c);
-    return set(c, setting ? &arg : NULL);
+    return setting ? set(c, &arg) : cap_clear(c->env, c->nvml, c->s, c->at, c->n);
 }
 
 static int run(const struct cli_env *env, int argc, char **argv)

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "actuator/journal.h"
 #include "base/units.h"
 
 #define LIBRARY "libnvidia-ml.so.1"
@@ -342,12 +343,19 @@ static void judge_limits(const struct survey *s, struct findings *ret)
             b->sample.enforced_mw == b->limits.default_mw)
             continue;
         survey_cap(b, cap, sizeof cap);
-        finding_add(ret, "limit", b->held.gone ? FINDING_WARN : FINDING_NOTE,
+        bool stuck = b->held.entry && b->held.holder.stopped;
+        finding_add(ret, "limit", b->held.gone || stuck ? FINDING_WARN : FINDING_NOTE,
                     "board %u has %g W (%s)", b->info.index,
                     w_of_mw(b->sample.enforced_mw), cap);
         if (b->held.gone)
             finding_remedy(ret, "underwatt cap clear --gpus %u brings the original back",
                            b->info.index);
+        else if (stuck)
+            finding_remedy(ret,
+                           "process %d (%s) is stopped: kill -CONT %d, and it brings "
+                           "the original back",
+                           (int)b->held.holder.pid, b->held.holder.name,
+                           (int)b->held.holder.pid);
         else if (b->held.known)
             continue; /* whoever holds it brings it back */
         else if (!s->about.simulated)
@@ -356,6 +364,26 @@ static void judge_limits(const struct survey *s, struct findings *ret)
                 "Underwatt takes it as the original and brings it back; for the "
                 "default: sudo nvidia-smi -i %u -pl %g",
                 b->info.index, w_of_mw(b->limits.default_mw));
+    }
+}
+
+static void judge_damaged(const struct survey *s, struct findings *ret)
+{
+    char dir[sizeof s->about.state_dir + 16];
+
+    held_dir(s->about.simulated ? s->about.state_dir : NULL, dir, sizeof dir);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct gpu_info *info = &s->board[i].info;
+        if (!s->board[i].held.damaged)
+            continue;
+        finding_add(ret, "journal", FINDING_WARN,
+                    "board %u: a damaged entry is kept aside as %s/%s" JOURNAL_DAMAGED
+                    ": nobody knows the original limit, and nobody holds the board",
+                    info->index, dir, info->uuid);
+        finding_remedy(ret,
+                       "set the limit that is right (nvidia-smi -i %u -pl …), then "
+                       "remove that file",
+                       info->index);
     }
 }
 
@@ -453,6 +481,7 @@ void doctor_judge(const struct doctor_facts *f, struct findings *ret)
         judge_energy(f, ret);
         judge_modes(f->survey, ret);
         judge_limits(f->survey, ret);
+        judge_damaged(f->survey, ret);
         judge_writers(f, ret);
     }
     judge_rapl(f, ret);

@@ -42,10 +42,9 @@ static int on_procs(struct board *b, int r, const struct gpu_proc *procs, size_t
 static void take_view(const struct survey *s, struct survey_board *e,
                       const struct board_view *v)
 {
-    char dir[sizeof s->about.state_dir + 16] = HELD_REAL_DIR;
+    char dir[sizeof s->about.state_dir + 16];
 
-    if (s->about.simulated)
-        (void)snprintf(dir, sizeof dir, "%s/actuator", s->about.state_dir);
+    held_dir(s->about.simulated ? s->about.state_dir : NULL, dir, sizeof dir);
     held_look(dir, v->info->uuid, &e->held);
     e->info = *v->info;
     e->answers = v->has_first;
@@ -154,11 +153,13 @@ void survey_cap(const struct survey_board *b, char *ret, size_t size)
         (void)snprintf(ret, size, "%g W enforced, %g W asked for",
                        w_of_mw(s->enforced_mw), w_of_mw(s->requested_mw));
     else if (b->held.known && b->held.gone)
-        (void)snprintf(ret, size, "left by underwatt (process %d is gone), original %g W",
-                       (int)b->held.pid, w_of_mw(b->held.original_mw));
+        (void)snprintf(ret, size,
+                       "left by underwatt (its process has ended), original %g W",
+                       w_of_mw(b->held.original_mw));
     else if (b->held.known && b->held.pid > 0)
-        (void)snprintf(ret, size, "set by underwatt (pid %d), original %g W",
-                       (int)b->held.pid, w_of_mw(b->held.original_mw));
+        (void)snprintf(ret, size, "set by underwatt (pid %d%s), original %g W",
+                       (int)b->held.pid, b->held.holder.stopped ? ", stopped" : "",
+                       w_of_mw(b->held.original_mw));
     else if (b->held.known)
         (void)snprintf(ret, size, "set by underwatt, original %g W",
                        w_of_mw(b->held.original_mw));

@@ -7,12 +7,12 @@
 
 #include "base/auto.h"
 #include "cli/cmd.h"
-#include "cli/held.h"
 #include "cli/who.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml/nvml.h"
 #include "io/loop.h"
 #include "node/boards.h"
+#include "node/held.h"
 #include "underwatt/error.h"
 
 struct survey_proc {
@@ -59,7 +59,7 @@ size_t survey_answering(const struct survey *s);
 bool survey_simulated(const struct survey *s);
 
 /* Why the limit in force is what it is: "default", "set; default 300 W", "set by
- * underwatt (pid 4711), original 300 W", "left by underwatt (process 4711 is gone), …",
+ * underwatt (pid 4711), original 300 W", "left by underwatt (its process has ended), …",
  * "250 W enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);

@@ -40,8 +40,69 @@ def held(node, *args):
     raise AssertionError(p.stderr.read())
 
 
+def processes(p):
+    """Keeper and actuator of a command."""
+    keeper = int(open(f"/proc/{p.pid}/task/{p.pid}/children").read().split()[0])
+    return keeper, int(open(f"/proc/{keeper}/task/{keeper}/children").read().split()[0])
+
+
+def stuck(t):
+    """Keeper killed, actuator stopped: the cap stays in force, and nobody says otherwise."""
+    with uwtest.Node(board="v100", count=2) as node:
+        said = os.path.join(node.tmp, "said")
+        with open(said, "w") as log:  # the stopped one keeps a pipe open
+            p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0", "--local", stderr=log)
+        assert uwtest.wait_for(lambda: limit(node, 0) == 200000, 10)
+        keeper, actuator = processes(p)
+        os.kill(actuator, signal.SIGSTOP)
+        os.kill(keeper, signal.SIGKILL)
+        code, text = p.wait(30), open(said).read()
+        force = "GPU 0: 200 W is in force, the original is 300 W: not restored yet"
+        who = f"process {actuator} (underwatt-actuator, stopped)"
+        t.ok(code == 1 and f"{force}; {who} has the board's lock" in text,
+             "cap set: what is in force is read and said, and who has the lock", text)
+        q = node.run("underwatt", "cap", "clear", "--local")
+        t.ok(q.returncode == 1 and force in q.stderr and who in q.stderr and limit(node, 0) == 200000,
+             "cap clear: nothing was cleared: 1, and why", f"{q.returncode} {q.stderr}")
+        q = node.run("underwatt", "cap", "set", "210", "--gpus", "0", "--local", "--for", "1 s")
+        t.ok(q.returncode == 1 and who in q.stderr and f"process {p.pid}" not in q.stderr,
+             "cap set: the process that has the lock is named, not one that has gone", q.stderr)
+        q = node.run("underwatt", "cap", "show", "--local", "--json", "-")
+        t.equal(json.loads(q.stdout)["boards"][0]["holder_pid"], actuator, "cap show: so it is there")
+        os.kill(actuator, signal.SIGCONT)
+        t.ok(uwtest.wait_for(lambda: limit(node, 0) == 300000 and not uwtest.alive(actuator)), "it goes on: restored")
+        q = node.run("underwatt", "cap", "clear", "--local")
+        t.ok(q.returncode == 0 and "nothing was left behind" in q.stderr, "cap clear: nothing to do: 0, and said",
+             f"{q.returncode} {q.stderr}")
+
+
+def half(t):
+    """Two boards are left behind, one of them refuses."""
+    with uwtest.Node(board="v100", count=2) as node:
+        p = node.popen("underwatt", "cap", "set", "200", "--gpus", "0,1", "--local")
+        assert uwtest.wait_for(lambda: [limit(node, i) for i in (0, 1)] == [200000] * 2, 10)
+        keeper, actuator = processes(p)
+        os.kill(keeper, signal.SIGSTOP)
+        for pid in (actuator, keeper, p.pid):
+            os.kill(pid, signal.SIGKILL)
+        p.wait()
+        assert uwtest.wait_for(lambda: not uwtest.alive(keeper) and not uwtest.alive(actuator))
+        node.fault(1, "refuse")
+        said = os.path.join(node.tmp, "said")
+        with open(said, "w") as log:  # its actuator goes on trying, with that open
+            q = node.popen("underwatt", "cap", "clear", "--local", stderr=log)
+        code, text = q.wait(30), open(said).read()
+        t.ok(code == 3 and "GPU 0: 300 W is in force, the original\n" in text and
+             "GPU 1: 200 W is in force, the original is 300 W: not restored yet" in text and "ermission" in text,
+             "cap clear: one is back, one is not: 3, each said", f"{code} {text}")
+        node.fault(1, "accept")
+        t.ok(uwtest.wait_for(lambda: limit(node, 1) == 300000), "it is restored once it can be")
+
+
 def main():
     t = uwtest.Tap()
+    stuck(t)
+    half(t)
     with uwtest.Node(board="v100", count=2) as node:
         refusals(t, node)
         p = node.run("underwatt", "cap", "set", "80%", "--gpus", "all", "--for", "3 s", "--json", "-")

@@ -5,6 +5,7 @@
 
 #include "actuator/guard.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -26,6 +27,7 @@ struct world {
     size_t n;
     uint32_t seq;
     char said[512];
+    char log[4096]; /* all that was said */
     int idles;
     bool keep_trying;
     uint64_t grace_ns; /* of guard_up() … */
@@ -37,7 +39,10 @@ static void on_say(const char *text, void *user)
 {
     struct world *w = user;
 
+    size_t n = strlen(w->log);
+
     (void)snprintf(w->said, sizeof w->said, "%s", text);
+    (void)snprintf(w->log + n, sizeof w->log - n, "%s | ", text);
 }
 
 static void on_change(void *user)

@@ -325,8 +325,42 @@ static void test_hold(void)
     is_int(core_leave(1, true), CORE_LEFT_RESTORE, "its end had begun: restored");
 }
 
+static void test_kept(void)
+{
+    /* clang-format off */
+    static const struct {
+        struct core_kept kept;
+        const char *want;
+    } cases[] = {
+        {{"GPU-1", 200000, 300000, false, 0, "GPU-1: the driver says no", true},
+         "GPU-1: not restored: 200 W was in force when last read, the original is 300 W: the driver says no; its entry waits for underwatt-actuator --recover"},
+        {{"GPU-1", 200500, 300000, false, 0, "no right", false},
+         "GPU-1: not restored: 200.5 W was in force when last read, the original is 300 W: no right"},
+        {{"GPU-1", 0, 0, false, 0, "GPU-10: another's", false},
+         "GPU-1: not restored: the limit in force is unknown, the original is unknown: GPU-10: another's"},
+        {{"GPU-1", 0, 300000, true, 18400 * NS_PER_MS, "GPU-1: no", false},
+         "GPU-1: not restored: the limit in force is unknown, the original is 300 W: "
+         "a call has hung in the driver for 18 s"},
+    };
+    static const struct {
+        unsigned restored, failed;
+        enum core_status want;
+    } ends[] = {{0, 0, CORE_ALL}, {3, 0, CORE_ALL}, {0, 2, CORE_NONE}, {1, 2, CORE_SOME}};
+    /* clang-format on */
+    char text[400];
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        core_kept_text(&cases[i].kept, text, sizeof text);
+        is_str(text, cases[i].want, "what a board keeps");
+    }
+    for (size_t i = 0; i < n_elements(ends); i++)
+        is_int(core_status(ends[i].restored, ends[i].failed), ends[i].want,
+               "%u restored, %u not", ends[i].restored, ends[i].failed);
+}
+
 int main(void)
 {
+    test_kept();
     test_hold();
     test_recover();
     test_judge();

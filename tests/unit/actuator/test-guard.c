@@ -386,14 +386,70 @@ static void test_keeps_trying(void)
     fake_dev[1].set_fails = -ENODEV;
     guard_session_free(w->session);
     pass(w, 300000);
-    guard_ending(w->guard);
+    guard_end(w->guard);
     pass(w, 5000);
-    ok(guard_is_idle(w->guard) && guard_unrestored(w->guard) == 1 &&
-           has_entry(w, "GPU-1"),
-       "told to end it tries a last time, and the entry waits for the next start");
+    ok(!guard_is_idle(w->guard) && has_entry(w, "GPU-1"), "told to end it tries anew");
     fake_dev[1].set_fails = 0;
+    pass(w, 5000);
+    ok(guard_is_idle(w->guard) && !has_entry(w, "GPU-1") &&
+           guard_status(w->guard) == CORE_ALL,
+       "… at short intervals, until the original is back");
     session_up(w, 82);
     finish(w);
+}
+
+/* What is not restored in time is said: what is in force, the original and the reason. */
+static void test_end(void)
+{
+    static const struct {
+        const char *name;
+        int set_fails[2];
+        uint64_t takes_ns;
+        unsigned wait_ms;
+        enum core_status status;
+        const char *said[3]; /* NULL: nothing is */
+    } cases[] = {
+        /* clang-format off */
+        {"all restored", {0, 0}, 0, 1000, CORE_ALL, {NULL}},
+        {"one refuses", {-EPERM, 0}, 0, 20000, CORE_SOME,
+         {"GPU-0: not restored: 200 W was in force when last read, the original is 250 W: the driver says no; "
+          "its entry waits for underwatt-actuator --recover"}},
+        {"both refuse", {-EPERM, -EIO}, 0, 20000, CORE_NONE,
+         {"GPU-0: not restored: 200 W", "GPU-1: not restored: 190 W"}},
+        {"one hangs", {0, 0}, 60 * NS_PER_S, 20000, CORE_SOME,
+         {"GPU-0: not restored: 200 W was in force when last read", "a call has hung in the driver for 20 s"}},
+        /* clang-format on */
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct world *w = begin(cases[i].name);
+        expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
+        expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+        expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
+        expect(w, PROTO_LIMIT, "GPU-1", 190000, ACTUATOR_DONE);
+        fake_dev[0].set_fails = cases[i].set_fails[0];
+        fake_dev[1].set_fails = cases[i].set_fails[1];
+        fake_dev[0].set_takes_ns = cases[i].takes_ns;
+        w->log[0] = '\0';
+        guard_end(w->guard);
+        guard_session_free(w->session);
+        pass(w, cases[i].wait_ms);
+        bool idle = guard_is_idle(w->guard) && !guard_hanging(w->guard);
+        is_int(idle, cases[i].status == CORE_ALL, "idle, or not");
+        w->log[0] = '\0';
+        guard_give_up(w->guard);
+        is_int(guard_status(w->guard), cases[i].status, "its status");
+        for (size_t k = 0; k < 3 && cases[i].said[k]; k++)
+            ok(strstr(w->log, cases[i].said[k]) != NULL, "said: %s (%s)",
+               cases[i].said[k], w->log);
+        ok(cases[i].said[0] || !w->log[0], "nothing else: %s", w->log);
+        ok(cases[i].takes_ns || !strstr(w->log, "hung"), "nothing hangs: %s", w->log);
+        fake_dev[0].set_fails = fake_dev[1].set_fails = 0;
+        fake_dev[0].set_takes_ns = 0;
+        pass(w, 100000);
+        session_up(w, 82);
+        finish(w);
+    }
 }
 
 static void test_hang(void)
@@ -435,7 +491,7 @@ static void test_recover(void)
     struct world *w = begin("recovery");
     struct cap_entry e;
     int fd = -1;
-    pid_t holder;
+    struct holder holder;
 
     for (unsigned i = 0; i < 4; i++) {
         char uuid[8];
@@ -463,7 +519,7 @@ static void test_recover(void)
     (void)snprintf(old.uuid, sizeof old.uuid, "GPU-old");
     (void)journal_write(&w->journal, &old, NULL);
     fake_dev[1].set_mw = 170000; /* an administrator was there */
-    ok(journal_lock(&w->journal, "GPU-2", 4711, &fd, &holder, NULL) == 0,
+    ok(journal_lock(&w->journal, "GPU-2", getppid(), &fd, &holder, NULL) == 0,
        "GPU-2's holder lives");
 
     guard_up(w);
@@ -483,13 +539,66 @@ static void test_recover(void)
 
     session_up(w, 80);
     const struct proto_answer *a = expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_TAKEN);
-    is_int(a->reply.pid, 4711, "a board that is taken names its holder");
+    is_int(a->reply.pid, getppid(), "a board that is taken names its holder");
     (void)close(fd);
     expect(w, PROTO_HOLD, "GPU-2", 0, ACTUATOR_DONE);
     is_int(fake_dev[2].set_mw, 250000, "free, its entry is undone before it is held");
     ok(journal_read(&w->journal, "GPU-2", &e, NULL) == 0 && e.original_mw == 250000,
        "and the original is the original's");
     finish(w);
+}
+
+/* What recovery comes to as an exit status, and what is said of damaged entries. */
+static void test_recover_status(void)
+{
+    static const struct {
+        const char *name;
+        bool good, damaged, absent_damaged, refuses;
+        enum core_status status;
+    } cases[] = {
+        {"nothing to do", false, false, false, false, CORE_ALL},
+        {"one restored", true, false, false, false, CORE_ALL},
+        {"one damaged", false, true, false, false, CORE_NONE},
+        {"one restored, one damaged", true, true, false, false, CORE_SOME},
+        {"a damaged one of a board that is away", false, false, true, false, CORE_NONE},
+        {"… and one restored", true, false, true, false, CORE_SOME},
+        {"one refuses", true, false, false, true, CORE_NONE},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct world *w = begin(cases[i].name);
+        struct cap_entry e = {.original_mw = 250000, .intended_mw = 200000};
+        (void)snprintf(e.uuid, sizeof e.uuid, "GPU-0");
+        (void)snprintf(e.boot, sizeof e.boot, "%s", w->journal.boot);
+        fake_dev[0].set_mw = 200000;
+        if (cases[i].good)
+            (void)journal_write(&w->journal, &e, NULL);
+        fake_dev[0].set_fails = cases[i].refuses ? -EPERM : 0;
+        const char *odd = cases[i].damaged ? "GPU-1.cap" : "GPU-absent.cap";
+        if (cases[i].damaged || cases[i].absent_damaged)
+            (void)close(openat(w->journal.dir_fd, odd, O_CREAT | O_WRONLY, 0600));
+        w->log[0] = '\0';
+        ok(guard_recover(w->guard, NULL) == 0, "%s: recovery", cases[i].name);
+        pass(w, 100000);
+        is_int(guard_status(w->guard), cases[i].status, "its status");
+        ok(cases[i].refuses || !cases[i].good || fake_dev[0].set_mw == 250000,
+           "restored");
+        bool odd_one = cases[i].damaged || cases[i].absent_damaged;
+        ok(!odd_one || (strstr(w->log, odd) && strstr(w->log, ".cap.damaged")),
+           "board and file are said: %s", w->log);
+        ok(!cases[i].damaged || strstr(w->log, "GPU-1: not restored: 250 W is in force"),
+           "… and what is in force: %s", w->log);
+        if (cases[i].damaged) {
+            expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_REFUSED);
+            is_int(fake_dev[1].writes, 0, "nobody takes it for an original");
+            (void)unlinkat(w->journal.dir_fd, "GPU-1.cap.damaged", 0);
+            expect(w, PROTO_HOLD, "GPU-1", 0, ACTUATOR_DONE);
+            is_int(guard_status(w->guard), CORE_ALL, "… until root has decided");
+        }
+        (void)unlinkat(w->journal.dir_fd, "GPU-absent.cap.damaged", 0);
+        fake_dev[0].set_fails = 0;
+        finish(w);
+    }
 }
 
 /* ---- the grace of a client that has gone ---- */
@@ -560,18 +669,18 @@ static void test_adopt(void)
     expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
     hang_up(w);
     fake_dev[0].read_fails = -EIO;
-    session_up(w, 79);
+    session_up(w, getppid());
     expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_UNKNOWN);
     ok(has_entry(w, "GPU-0") && !guard_is_idle(w->guard),
        "a board that cannot be read: the grace runs on");
     fake_dev[0].read_fails = 0;
     a = expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
     is_int(a->reply.enforced_mw, 200000, "and it may be tried again");
-    pid_t holder;
+    struct holder holder;
     int fd;
     is_int(journal_lock(&w->journal, "GPU-0", 1, &fd, &holder, NULL), JOURNAL_TAKEN,
            "it is locked");
-    is_int(holder, 79, "in the new one's name");
+    is_int(holder.client, getppid(), "in the new one's name");
     finish(w);
 }
 
@@ -613,7 +722,7 @@ static void test_left_at_once(void)
     expect(w, PROTO_HOLD, "GPU-0", 0, ACTUATOR_DONE);
     expect(w, PROTO_LIMIT, "GPU-0", 200000, ACTUATOR_DONE);
     hang_up(w);
-    guard_end_grace(w->guard);
+    guard_end(w->guard);
     pass(w, 200);
     ok(fake_dev[0].set_mw == 250000 && guard_is_idle(w->guard), "when the actuator ends");
     finish(w);
@@ -833,8 +942,10 @@ int main(void)
     test_rate();
     test_faults();
     test_keeps_trying();
+    test_end();
     test_hang();
     test_recover();
+    test_recover_status();
     test_grace_ends();
     test_adopt();
     test_strangers();

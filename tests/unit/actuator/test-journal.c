@@ -171,10 +171,10 @@ static void test_links(struct journal *j)
 
 static int lock_3(struct journal *j)
 {
-    pid_t pid;
+    struct holder holder;
     int fd = -1;
 
-    return journal_lock(j, "GPU-3", 1, &fd, &pid, NULL);
+    return journal_lock(j, "GPU-3", 1, &fd, &holder, NULL);
 }
 
 static void test_odd_locks(struct journal *j)
@@ -217,16 +217,21 @@ static void test_odd_entries(struct journal *j)
 
 static void test_locks(struct journal *j)
 {
+    const pid_t client = getppid();
     int fd = -1, other = -7;
-    pid_t holder = -7;
+    struct holder holder = {.pid = -7};
     uw_error err = {""};
+    char number[24];
 
-    is_int(journal_lock(j, "GPU-1", 4321, &fd, &holder, NULL), 0, "a lock is taken");
-    ok(holder == -7, "nobody else is named");
+    is_int(journal_lock(j, "GPU-1", client, &fd, &holder, NULL), 0, "a lock is taken");
+    ok(holder.pid == -7, "nobody else is named");
     is_int(journal_lock(j, "GPU-1", 99, &other, &holder, &err), JOURNAL_TAKEN,
            "the second is refused");
-    is_int(holder, 4321, "… with the first's pid");
-    ok(strstr(err.text, "4321") != NULL, "… in words too: %s", err.text);
+    ok(holder.client == client && holder.pid == getpid() && !holder.stopped,
+       "… with the first's client and process: %d %d", holder.client, holder.pid);
+    is_int(holder_pid(&holder), client, "… whose client is named");
+    (void)snprintf(number, sizeof number, "process %d", client);
+    ok(strstr(err.text, number) != NULL, "… in words too: %s", err.text);
     ok(other == -7, "… and gets nothing");
     (void)close(fd);
     is_int(journal_lock(j, "GPU-1", 99, &fd, &holder, NULL), 0, "given up, it is free");
@@ -246,6 +251,87 @@ static void test_locks(struct journal *j)
            "a dead holder's lock is free");
     (void)close(other);
     (void)close(fd);
+}
+
+/* Nobody is named who has gone, nor who has got the pid of one that has. */
+static void test_holders(struct journal *j)
+{
+    struct holder holder = {.pid = 0};
+    int fd = -1, other = -1;
+    char text[128], want[128];
+
+    pid_t gone = fork();
+    if (gone == 0)
+        _exit(0);
+    (void)waitpid(gone, NULL, 0);
+    is_int(journal_lock(j, "GPU-1", gone, &fd, &holder, NULL), 0,
+           "a client that has gone");
+    is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN, "taken");
+    ok(holder.client == 0 && holder.client_gone, "is not named");
+    is_int(holder_pid(&holder), getpid(), "… who has the lock is");
+    (void)snprintf(want, sizeof want, "process %d (test-actuator-journal)", getpid());
+    is_str(holder_text(&holder, text, sizeof text), want, "… in words");
+
+    (void)snprintf(text, sizeof text, "%d\n1\n", getppid());
+    ok(pwrite(fd, text, strlen(text) + 1, 0) > 0, "a pid that another process has now");
+    is_int(journal_lock(j, "GPU-1", 1, &other, &holder, NULL), JOURNAL_TAKEN, "taken");
+    ok(holder.client == 0 && holder.client_gone, "is not named either");
+    (void)close(fd);
+    holder_look(j->dir, "GPU-1", &holder);
+    ok(!holder.locked && !holder.pid && !holder.client, "given up, nobody has it");
+    holder_look(j->dir, "GPU-none", &holder);
+    ok(!holder.locked, "nor a lock that is not there");
+
+    static const char locks[] = "1: POSIX  ADVISORY  WRITE 11 fe:00:77 0 EOF\n"
+                                "2: FLOCK  ADVISORY  WRITE 12 fe:00:777 0 EOF\n"
+                                "3: -> FLOCK  ADVISORY  WRITE 13 fe:00:77 0 EOF\n"
+                                "4: FLOCK  ADVISORY  WRITE 14 fe:01:77 0 EOF\n"
+                                "nonsense\n\n"
+                                "5: FLOCK  ADVISORY  WRITE 15 fe:00:77 0 EOF";
+    is_int(holder_parse(locks, 0xfe, 0, 77), 15, "the kernel's list of locks");
+    is_int(holder_parse(locks, 0xfe, 1, 77), 14, "… by device");
+    is_int(holder_parse(locks, 0xfe, 0, 78), 0, "… or none");
+    is_int(holder_parse("", 0, 0, 0), 0, "… nor in an empty one");
+}
+
+/* What is wrong is kept for root, and nobody takes the board meanwhile. */
+static void test_damaged(struct journal *j)
+{
+    static const char *const kinds[] = {"nonsense", "nothing", "a link", "a folder"};
+    struct cap_entry got, good = entry_of("GPU-7");
+    char uuids[8][96], cap[160], aside[160];
+    size_t n = 0;
+
+    (void)snprintf(cap, sizeof cap, "%s/GPU-7.cap", dir);
+    (void)snprintf(aside, sizeof aside, "%s/GPU-7.cap.damaged", dir);
+    (void)unlink(aside);
+    for (size_t i = 0; i < n_elements(kinds); i++) {
+        uw_error err = {""};
+        if (i < 2)
+            make("GPU-7.cap", i == 0 ? "nonsense" : "", 0600);
+        else if (i == 2)
+            ok(symlink(victim, cap) == 0, "a link");
+        else
+            ok(mkdir(cap, 0700) == 0, "a folder");
+        is_int(journal_take(j, "GPU-7", &got, &err), -EBADMSG, "%s", kinds[i]);
+        ok(!exists("GPU-7.cap") && strstr(err.text, "GPU-7.cap.damaged"),
+           "… is put aside: %s", err.text);
+        struct stat st;
+        ok(lstat(aside, &st) == 0, "… and kept");
+        is_int(journal_take(j, "GPU-7", &got, &err), -EBADMSG, "… and told again");
+        (void)journal_write(j, &good, NULL);
+        is_int(journal_take(j, "GPU-7", &got, &err), -EBADMSG, "… whatever comes then");
+        bool listed = journal_list(j, uuids, 8, &n, NULL) == 0;
+        unsigned same_board = 0;
+        for (size_t k = 0; k < n; k++)
+            same_board += strcmp(uuids[k], "GPU-7") == 0;
+        ok(listed && same_board == 1, "… and listed once");
+        ok((i == 3 ? rmdir(aside) : unlink(aside)) == 0, "… until root removes it");
+        is_int(journal_take(j, "GPU-7", &got, &err), 0, "… then it is as ever");
+        is_int(journal_remove(j, "GPU-7", NULL), 0, "… and can be removed");
+        is_int(journal_take(j, "GPU-7", &got, &err), JOURNAL_NONE, "… as can be seen");
+    }
+    ok(victim_is_safe(), "what the link named is as it was");
 }
 
 static void test_dirs(void)
@@ -285,6 +371,8 @@ int main(void)
     test_odd_locks(&j);
     test_odd_entries(&j);
     test_locks(&j);
+    test_holders(&j);
+    test_damaged(&j);
     test_dirs();
     journal_close(&j);
 

@@ -1,0 +1,204 @@
+#include "actuator/holder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "io/file.h"
+#include "io/proc.h"
+
+enum { LOCKS_MAX = 1 << 20 };
+
+/* "12: FLOCK  ADVISORY  WRITE 345 fe:00:9979397 0 EOF"; one that waits has "->". */
+static pid_t parse_line(char *line, const char *where)
+{
+    const char *word[6] = {NULL};
+    uint64_t pid;
+
+    for (size_t n = 0; n < n_elements(word);) {
+        char *next = strsep(&line, " ");
+        if (!next)
+            return 0;
+        if (*next)
+            word[n++] = next;
+    }
+    if (strcmp(word[1], "FLOCK") != 0 || strcmp(word[5], where) != 0)
+        return 0;
+    return parse_u64(word[4], &pid, NULL) == 0 && pid < INT32_MAX ? (pid_t)pid : 0;
+}
+
+pid_t holder_parse(const char *locks, unsigned major, unsigned minor, unsigned long inode)
+{
+    char where[64], line[160];
+
+    (void)snprintf(where, sizeof where, "%02x:%02x:%lu", major, minor, inode);
+    for (const char *at = locks; *at;) {
+        size_t len = strcspn(at, "\n");
+        (void)snprintf(line, sizeof line, "%.*s", (int)(len < 150 ? len : 150), at);
+        pid_t pid = parse_line(line, where);
+        if (pid > 0)
+            return pid;
+        at += len + (at[len] == '\n');
+    }
+    return 0;
+}
+
+static pid_t kernels_word(const struct stat *st)
+{
+    auto_(mem_free) char *text = NULL;
+
+    if (file_read("/proc/locks", LOCKS_MAX, &text, NULL, NULL) < 0)
+        return 0;
+    return holder_parse(text, major(st->st_dev), minor(st->st_dev), st->st_ino);
+}
+
+/* The letter of /proc/PID/stat; 0: no such process. */
+static char state_of(pid_t pid)
+{
+    auto_(mem_free) char *text = NULL;
+    char path[48];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (file_read(path, 4096, &text, NULL, NULL) < 0)
+        return 0;
+    const char *end = strrchr(text, ')');
+    return (char)(end && end[1] == ' ' ? end[2] : 0);
+}
+
+static bool runs(char state)
+{
+    return state && state != 'Z' && state != 'X';
+}
+
+/* "PID\nSTART\n"; an older actuator wrote the first line alone. */
+static bool read_client(int fd, pid_t *ret_pid, uint64_t *ret_start)
+{
+    char text[64];
+    uint64_t pid = 0, start = 0;
+    ssize_t n = pread(fd, text, sizeof text - 1, 0);
+    char *at = text;
+
+    text[n > 0 ? n : 0] = '\0';
+    const char *first = strsep(&at, "\n"), *second = at ? strsep(&at, "\n") : "";
+    if (parse_u64(first, &pid, NULL) < 0 || pid == 0 || pid >= INT32_MAX)
+        return false;
+    if (parse_u64(second, &start, NULL) < 0)
+        start = 0;
+    *ret_pid = (pid_t)pid;
+    *ret_start = start;
+    return true;
+}
+
+/* A pid alone may be another process' by now. */
+static void look_client(int fd, struct holder *h)
+{
+    struct proc_facts facts;
+    uint64_t start;
+    pid_t pid;
+
+    if (!read_client(fd, &pid, &start))
+        return;
+    bool there = proc_read("/proc", pid, &facts) == 0 && runs(state_of(pid));
+    h->client = there && start && facts.start == start ? pid : 0;
+    h->client_gone = !there || (start && facts.start != start);
+}
+
+/* The last part of the program's path; the kernel's own name for it is cut. */
+static void read_name(pid_t pid, char *ret, size_t size)
+{
+    auto_(mem_free) char *text = NULL;
+    char path[48];
+
+    (void)snprintf(path, sizeof path, "/proc/%d/cmdline", (int)pid);
+    if (file_read(path, 4096, &text, NULL, NULL) < 0)
+        return;
+    const char *slash = strrchr(text, '/');
+    (void)snprintf(ret, size, "%s", slash ? slash + 1 : text);
+    for (char *p = ret; *p; p++)
+        if (*p <= ' ' || *p > '~')
+            *p = '?';
+}
+
+static void look_process(pid_t pid, struct holder *h)
+{
+    char state = state_of(pid);
+
+    h->pid = pid;
+    if (h->client == pid) { /* a recovery: it has no client */
+        h->client = 0;
+        h->client_gone = true;
+    }
+    h->stopped = state == 'T' || state == 't';
+    read_name(pid, h->name, sizeof h->name);
+}
+
+void holder_of(int lock_fd, struct holder *ret)
+{
+    struct stat st;
+
+    *ret = (struct holder){.locked = true};
+    look_client(lock_fd, ret);
+    pid_t pid = fstat(lock_fd, &st) == 0 ? kernels_word(&st) : 0;
+    if (pid > 0)
+        look_process(pid, ret);
+}
+
+void holder_look(const char *dir, const char *uuid, struct holder *ret)
+{
+    char path[512];
+    struct stat st;
+
+    *ret = (struct holder){.locked = false};
+    int n = snprintf(path, sizeof path, "%s/%s.lock", dir, uuid);
+    if (n < 0 || (size_t)n >= sizeof path || lstat(path, &st) < 0 || !S_ISREG(st.st_mode))
+        return;
+    pid_t pid = kernels_word(&st);
+    if (pid <= 0)
+        return;
+    ret->locked = true;
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    if (fd >= 0)
+        look_client(fd, ret);
+    look_process(pid, ret);
+}
+
+int holder_name(int lock_fd, pid_t client)
+{
+    struct proc_facts facts = {.start = 0};
+    char text[64];
+
+    if (proc_read("/proc", client, &facts) < 0)
+        facts.start = 0;
+    int n = snprintf(text, sizeof text, "%d\n%" PRIu64 "\n", (int)client, facts.start);
+    return ftruncate(lock_fd, 0) < 0 || pwrite(lock_fd, text, (size_t)n, 0) != n ? -EIO
+                                                                                 : 0;
+}
+
+pid_t holder_pid(const struct holder *h)
+{
+    return h->client ? h->client : h->pid;
+}
+
+const char *holder_text(const struct holder *h, char *ret, size_t size)
+{
+    const char *name = h->name[0] ? h->name : "?";
+
+    if (h->client && h->stopped)
+        (void)snprintf(ret, size, "process %d (its process %d, %s, is stopped)",
+                       (int)h->client, (int)h->pid, name);
+    else if (h->client)
+        (void)snprintf(ret, size, "process %d", (int)h->client);
+    else if (h->pid)
+        (void)snprintf(ret, size, "process %d (%s%s)", (int)h->pid, name,
+                       h->stopped ? ", stopped" : "");
+    else
+        (void)snprintf(ret, size, "a process that cannot be told");
+    return ret;
+}

@@ -1,0 +1,146 @@
+#include "cli/cap-left.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "io/loop.h"
+#include "node/left.h"
+
+enum { WAIT_MS = 5000, LOOK_MS = 250 };
+
+/* One board, as it was before and as it was read last. */
+struct seen {
+    unsigned index;
+    const char *uuid;
+    uint32_t original_mw; /* 0: unknown */
+    bool owed;            /* there was an entry, or we held it */
+    char name[24], text[400], error[sizeof((uw_error *)NULL)->text];
+    enum left left;
+    bool moving, known; /* it is to be told of */
+};
+
+static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
+{
+    (void)timer;
+    (void)now;
+    loop_stop(user, 0);
+    return 0;
+}
+
+static void pause_for(unsigned ms)
+{
+    auto_(loop_free) struct loop *loop = NULL;
+    struct loop_timer *timer = NULL;
+
+    if (loop_new_real((struct loop_clock){.speed = 1}, &loop, NULL) == 0 &&
+        loop_timer_new(loop, loop_now_ns(loop) + ms * NS_PER_MS, 0, on_pause, loop,
+                       &timer, NULL) == 0)
+        (void)loop_run(loop, NULL);
+}
+
+static const struct survey_board *board_of(const struct survey *s, const char *uuid)
+{
+    for (size_t i = 0; s && i < s->n; i++)
+        if (strcmp(s->board[i].info.uuid, uuid) == 0)
+            return &s->board[i];
+    return NULL;
+}
+
+static void judge(struct seen *b, const struct survey *s)
+{
+    const struct survey_board *now = board_of(s, b->uuid);
+    struct left_board left = {.name = b->name,
+                              .original_mw = b->original_mw,
+                              .error = b->error,
+                              .self = getpid()};
+
+    (void)snprintf(b->name, sizeof b->name, "GPU %u", b->index);
+    (void)snprintf(b->error, sizeof b->error, "%s",
+                   now ? now->error.text
+                   : s ? s->error.text
+                       : "no board was read");
+    if (now) {
+        left.held = now->held;
+        if (now->sample.has & GPU_HAS_ENFORCED)
+            left.in_force_mw = now->sample.enforced_mw;
+    }
+    b->left = left_judge(&left, b->text, sizeof b->text);
+    b->moving = left_is_moving(&left);
+    b->known = b->owed || left.held.entry || left.held.damaged;
+}
+
+/* All of them, until nothing changes by itself any more. */
+static void look(struct seen *b, size_t n, const struct cli_env *env, const char *nvml)
+{
+    for (unsigned ms = 0;; ms += LOOK_MS) {
+        auto_(survey_free) struct survey *s = NULL;
+        bool moving = false;
+        (void)survey_new(&cmd_cap, env, nvml, &s);
+        for (size_t i = 0; i < n; i++) {
+            judge(&b[i], s);
+            moving = moving || (b[i].moving && b[i].left == LEFT_OWED);
+        }
+        if (!moving || ms >= WAIT_MS)
+            return;
+        pause_for(LOOK_MS);
+    }
+}
+
+void cap_left(struct cap_hold *h)
+{
+    struct seen seen[BOARDS_MAX];
+    size_t of[BOARDS_MAX], n = 0;
+
+    for (size_t i = 0; i < h->n; i++) {
+        const struct cap_target *t = &h->target[i];
+        if (t->restored || !t->original_mw)
+            continue;
+        of[n] = i;
+        seen[n++] = (struct seen){.index = t->index,
+                                  .uuid = t->uuid,
+                                  .original_mw = t->original_mw,
+                                  .owed = true};
+    }
+    if (n == 0)
+        return;
+    look(seen, n, h->env, h->library);
+    for (size_t i = 0; i < n; i++) {
+        h->target[of[i]].restored = seen[i].left == LEFT_BACK;
+        cli_say("cap: %s", seen[i].text);
+    }
+}
+
+int cap_clear(const struct cli_env *env, const char *nvml, const struct survey *before,
+              const size_t *at, size_t n)
+{
+    struct cap_hold nothing = {
+        .env = env, .library = nvml, .simulated = survey_simulated(before)};
+    struct seen seen[BOARDS_MAX];
+    size_t known = 0, back = 0, bad = 0;
+
+    int code = cap_hold(&nothing); /* an actuator begins with the recovery */
+    for (size_t i = 0; i < n; i++) {
+        const struct survey_board *b = &before->board[at[i]];
+        seen[i] = (struct seen){.index = b->info.index,
+                                .uuid = b->info.uuid,
+                                .original_mw = b->held.original_mw,
+                                .owed = b->held.entry};
+    }
+    look(seen, n, env, nvml);
+    for (size_t i = 0; i < n; i++) {
+        if (!seen[i].known)
+            continue;
+        known++;
+        back += seen[i].left == LEFT_BACK || seen[i].left == LEFT_OTHERS;
+        bad += seen[i].left == LEFT_OWED || seen[i].left == LEFT_UNREAD;
+        cli_say("cap: %s", seen[i].text);
+    }
+    if (known == 0 && code == EXIT_OK)
+        cli_say("cap: nothing was left behind");
+    if (bad == 0)
+        return code;
+    return back > 0 ? EXIT_PARTIAL : EXIT_FAIL;
+}

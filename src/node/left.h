@@ -1,0 +1,33 @@
+/* What is in force on a board once its caps have ended, as it was read, in words.  Pure.
+ */
+#ifndef NODE_LEFT_H
+#define NODE_LEFT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "node/held.h"
+
+struct left_board {
+    const char *name;     /* "GPU 0", or its UUID */
+    uint32_t in_force_mw; /* read after the caps had ended; 0: it could not be … */
+    const char *error;    /* … why not; NULL: the driver does not tell */
+    uint32_t original_mw; /* 0: unknown */
+    struct held held;     /* looked at after that */
+    pid_t self;           /* a client that is us has let go of it */
+};
+
+enum left {
+    LEFT_BACK,   /* the original is in force, nothing is owed */
+    LEFT_OTHERS, /* another's limit is, nothing is owed */
+    LEFT_HELD,   /* somebody who runs holds the board */
+    LEFT_OWED,   /* the original is not back */
+    LEFT_UNREAD, /* nobody knows */
+};
+
+/* What stands there, with the line for a human. */
+enum left left_judge(const struct left_board *b, char *ret, size_t size);
+/* It may still change by itself: somebody who runs restores, or is about to. */
+bool left_is_moving(const struct left_board *b);
+
+#endif
