@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "actuator/journal.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uw_error err;
 
     if (journal_parse((const char *)data, size, &entry, &err) != 0)
-        return 0;
+        return fuzz_say("refused", "%s", err.text);
     if (!core_is_uuid(entry.uuid) || entry.original_mw == 0)
         abort();
     journal_format(&entry, text);
@@ -26,5 +25,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         entry.intended_mw != again.intended_mw ||
         entry.readback_mw != again.readback_mw || entry.clocks != again.clocks)
         abort();
-    return 0;
+    return fuzz_say("accepted", "%s original %u intended %u read back %u%s", entry.uuid,
+                    entry.original_mw, entry.intended_mw, entry.readback_mw,
+                    entry.clocks ? " clocks" : "");
 }

@@ -6,23 +6,29 @@
 
 #include "actuator/core.h"
 #include "actuator/proto.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct proto_request request;
     struct proto_answer answer;
-    uw_error err;
+    uw_error err, err2;
 
-    if (proto_parse_request(data, size, &request, &err) == 0 &&
-        (request.seq == 0 || (request.uuid[0] && !core_is_uuid(request.uuid))))
-        abort();
-    if (proto_parse_answer(data, size, &answer, &err) == 0) {
+    int r = proto_parse_request(data, size, &request, &err);
+    if (r == 0) {
+        must(request.seq != 0 && (!request.uuid[0] || core_is_uuid(request.uuid)));
+        (void)fuzz_say("request", "type %u seq %u a %u b %u '%s'", request.type,
+                       request.seq, request.a, request.b, request.uuid);
+    }
+    if (proto_parse_answer(data, size, &answer, &err2) == 0) {
         struct actuator_reply reply = answer.reply;
         if (strlen(reply.text) >= sizeof reply.text ||
             strcmp(actuator_result_name(reply.result), "?") == 0)
             abort();
+        return fuzz_say(answer.seq ? "answer" : "event", "type %u seq %u %s '%s' %s",
+                        answer.type, answer.seq, actuator_result_name(reply.result),
+                        reply.uuid, reply.text);
     }
-    return 0;
+    return r == 0 ? 0
+                  : fuzz_say("refused", "request: %s; answer: %s", err.text, err2.text);
 }

@@ -5,8 +5,7 @@
 #include <string.h>
 
 #include "actuator/rules.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* libfyaml 0.7.12 forgets 512 bytes on some errors in flow style; not ours to mend. */
 const char *__lsan_default_suppressions(void);
@@ -24,7 +23,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (rules_read("fuzz", (const char *)data, size, "/dev/null", &rules, &err) < 0) {
         if (rules.grace_ns != 7 || rules.n_clients || strncmp(err.text, "fuzz:", 5) != 0)
             abort();
-        return 0;
+        return fuzz_say("refused", "%s", err.text);
     }
     if (rules.n_clients > RULES_CLIENTS_MAX ||
         rules.boards.n_boards > CORE_RULES_BOARDS_MAX ||
@@ -38,5 +37,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (core_check_rules(&rules.boards, "GPU-0", &limits, 123456, 123456, &err) !=
         ACTUATOR_DONE)
         abort(); /* the original always may be set */
-    return 0;
+    return fuzz_say("accepted", "%zu clients, %s%zu boards, %s, clocks %s %u..%u, '%s'",
+                    rules.n_clients, rules.boards.listed ? "listed " : "",
+                    rules.boards.n_boards,
+                    rules.boards.from.mw || rules.boards.from.percent > 0 ||
+                            rules.boards.to.mw || rules.boards.to.percent > 0
+                        ? "a range"
+                        : "no range",
+                    rules.boards.clocks ? "on" : "off", rules.boards.clocks_from_mhz,
+                    rules.boards.clocks_to_mhz, rules.library);
 }

@@ -8,9 +8,8 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "fuzz.h"
 #include "node/api/routes.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct gpu_info info = {.index = 0, .uuid = "GPU-1", .name = "x"};
 static struct claims none;
@@ -18,12 +17,6 @@ static struct view_board boards[1];
 static struct job_entry entry = {.id = 3, .source = JOB_RUN, .name = "n", .uid = 7};
 static struct view_job jobs[1];
 static struct node_view view;
-
-static void must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static const struct node_view *look(void *node)
 {
@@ -47,6 +40,20 @@ static void must_cap(const struct cap_arg *cap)
     must((cap->mw > 0) != (cap->percent > 0) && cap->percent == cap->percent);
 }
 
+static bool any_cap(const struct cap_arg *cap)
+{
+    return cap->mw > 0 || cap->percent != 0;
+}
+
+/* A claim is on the cap or on the SM clock, never on both. */
+static void must_claim(const struct node_claim *ask)
+{
+    if (ask->clock_mhz > 0)
+        must(!any_cap(&ask->cap));
+    else
+        must_cap(&ask->cap);
+}
+
 static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
                  uint64_t *ret_id, uw_error *err)
 {
@@ -56,8 +63,10 @@ static int claim(void *node, const struct node_who *who, const struct node_claim
     must(ask->board || ask->job);
     must(ask->kind >= CLAIM_SOFT && ask->kind <= CLAIM_HARD && ask->why && ask->pid >= 0);
     must(strlen(ask->why) < CLAIM_TEXT);
-    must_cap(&ask->cap);
+    must_claim(ask);
     *ret_id = 1;
+    (void)fuzz_say("", "claim %u mW %g %% %u MHz for %g s: ", ask->cap.mw,
+                   ask->cap.percent, ask->clock_mhz, (double)ask->ttl_ns / 1e9);
     return 0;
 }
 
@@ -84,9 +93,11 @@ static int job_begin(void *node, const struct node_who *who, const struct node_j
     for (size_t i = 0; i < reg->n_labels; i++)
         must(memchr(reg->label[i].key, 0, LABEL_KEY) &&
              memchr(reg->label[i].value, 0, LABEL_VALUE) && reg->label[i].key[0]);
-    if (ask->cap.mw > 0 || ask->cap.percent != 0)
+    if (any_cap(&ask->cap))
         must_cap(&ask->cap);
     *ret_id = 2;
+    (void)fuzz_say("", "job '%s', %zu labels, %u mW: ", reg->name, reg->n_labels,
+                   ask->cap.mw);
     return 0;
 }
 
@@ -109,6 +120,66 @@ static int take_back(void *node, const struct node_who *who, const char *name,
     (void)name;
     (void)err;
     return 0;
+}
+
+/* Answers that the node gives once the call is over. */
+static struct {
+    window_fn window;
+    ledger_report_fn report;
+    void *user;
+} waits;
+
+static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id,
+                        uw_error *err)
+{
+    (void)node;
+    (void)who;
+    (void)err;
+    *ret_id = 4;
+    return 0;
+}
+
+static int window_end(void *node, const struct node_who *who, uint64_t id, window_fn fn,
+                      void *user, uw_error *err)
+{
+    (void)node;
+    (void)who;
+    if (id != 4)
+        return fail(err, -ENOENT, "no window %llu", (unsigned long long)id);
+    waits.window = fn;
+    waits.user = user;
+    return 0;
+}
+
+static int report(void *node, const struct routes_report *ask, ledger_report_fn fn,
+                  void *user, uw_error *err)
+{
+    (void)node;
+    (void)err;
+    (void)fuzz_say("", "report by %s: ", ask->by ? ask->by : "-");
+    waits.report = fn;
+    waits.user = user;
+    return 0;
+}
+
+static int reload(void *node, uw_error *err)
+{
+    (void)node;
+    (void)err;
+    return 0;
+}
+
+static void answer_waiting(void)
+{
+    static const struct window_board one = {.energy_j = 5, .method = METER_COUNTER};
+    static const struct window_result result = {1000000000, 3000000000, 1, &one};
+
+    if (waits.window)
+        waits.window(0, &result, "", waits.user);
+    if (waits.report)
+        waits.report(-EAGAIN, NULL, "too many wait", waits.user);
+    waits.window = NULL;
+    waits.report = NULL;
 }
 
 static struct auth_who who;
@@ -147,6 +218,8 @@ static void judge(struct http_try *t)
     const char *body = http_try_body(t, &len);
 
     must(status >= 200 && status < 600 && status != 500);
+    (void)snprintf(fuzz_said.word, sizeof fuzz_said.word, "%u", status);
+    fuzz_add("%s: %.*s", type ? type : "", len < 400 ? (int)len : 400, body);
     if (!type || strcmp(type, "application/json") != 0)
         return;
     must(json_read("answer", body, len, &doc, NULL) == 0);
@@ -165,14 +238,21 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                             .job_begin = job_begin,
                                             .job_end = withdraw,
                                             .release = release,
+                                            .window_begin = window_begin,
+                                            .window_end = window_end,
+                                            .window_drop = withdraw,
+                                            .report = report,
+                                            .reload = reload,
                                             .take_back = take_back};
     auto_(loop_free) struct loop *loop = NULL;
     struct routes_opts opts = {.node = node, .ask = ask, .metrics = true, .max_jobs = 4};
     struct routes *routes = NULL;
     struct http_try *t = NULL;
 
+    (void)fuzz_say("passed-over", "%s", "");
     if (size < 1)
         return 0;
+    fuzz_said.text[0] = '\0';
     auto_(mem_free) char *text = strndup((const char *)data + 1, size - 1);
     if (!text || loop_new_virtual(1, 0, &loop, NULL) < 0)
         return 0;
@@ -185,8 +265,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                              .headers = json,
                              .peer = {.local = who.local, .uid = 7}};
     if (routes_new(&opts, &routes, NULL) == 0 &&
-        http_try_new(loop, routes_handle, routes, &a, &t) == 0)
+        http_try_new(loop, routes_handle, routes, &a, &t) == 0) {
+        answer_waiting();
         judge(t);
+    }
     http_try_free(t);
     routes_free(routes);
     return 0;

@@ -3,8 +3,7 @@
 #include <string.h>
 
 #include "core/job/cgroup.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
+#include "fuzz.h"
 
 static void check(const char *text)
 {
@@ -30,6 +29,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         __builtin_trap();
     if (job.kind == CGROUP_SLURM && strspn(job.id, "0123456789") != strlen(job.id))
         __builtin_trap();
-    (void)cgroup_name(&job, shown, sizeof shown);
-    return 0;
+    const char *name = cgroup_name(&job, shown, sizeof shown);
+    return fuzz_say(job.kind == CGROUP_NONE ? "none" : cgroup_kind_name(job.kind),
+                    "%s step '%s' container '%s'", name ? name : "", job.step,
+                    job.container);
 }

@@ -3,9 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "fuzz.h"
 #include "node/config.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* libfyaml 0.7.12 forgets 512 bytes on some errors in flow style; not ours to mend. */
 const char *__lsan_default_suppressions(void);
@@ -24,11 +23,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (node_config_read(&c, "fuzz", (const char *)data, size, &err) < 0) {
         if (!err.text[0])
             abort(); /* a refusal says why */
-        return 0;
+        return fuzz_say("refused", "%s", err.text);
     }
     if (c.caps.n_classes == 0 || c.caps.n_classes > CONFIG_CLASSES_MAX ||
         c.sampling.search_ns > c.sampling.job_ns || c.node.interval_ns == 0 ||
         c.ledger.path[0] != '/' || (c.api.tcp.listen[0] && !c.api.tcp.tokens[0]))
         abort();
-    return 0;
+    return fuzz_say("accepted", "%zu classes, others %d, tcp '%s', ledger %s",
+                    c.caps.n_classes, c.caps.others, c.api.tcp.listen, c.ledger.path);
 }

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "lib/door.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -21,8 +20,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(text, data, size);
     if (door_parse(text, size, &a, &err) == 0) {
         assert(a.status >= 100 && a.body >= text && a.body + a.len <= text + size);
+        (void)fuzz_say("accepted", "%u, %zu bytes: %.*s", a.status, a.len, (int)a.len,
+                       a.body);
     } else {
         assert(err.text[0] != '\0');
+        (void)fuzz_say("refused", "%s", err.text);
     }
     free(text);
     return 0;

@@ -12,20 +12,13 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "fuzz.h"
 #include "io/http.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct loop *loop;
 static struct http_server *server;
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 static socklen_t address_len;
-
-static void must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 static bool plain(const char *path)
 {
@@ -34,6 +27,8 @@ static bool plain(const char *path)
             return false;
     return true;
 }
+
+static char handled[700];
 
 /* What the house behind relies on. */
 static void handler(struct http_exchange *x, void *user)
@@ -53,7 +48,38 @@ static void handler(struct http_exchange *x, void *user)
         must(*key != '\0' && http_query(x, key) == value);
     }
     (void)http_header(x, "Authorization");
+    size_t told = strlen(handled);
+    (void)snprintf(handled + told, sizeof handled - told, "%d %s, %zu parameters, '%s'; ",
+                   (int)http_method(x), path, n, body);
     http_reply(x, 200, "text/plain", path, strlen(path), NULL);
+}
+
+/* What came back, its status lines and bodies. */
+static char replies[8192];
+static size_t n_replies;
+
+static void note(const char *text, ssize_t n)
+{
+    size_t room = sizeof replies - n_replies;
+
+    if (n > 0) {
+        memcpy(replies + n_replies, text, (size_t)n < room ? (size_t)n : room);
+        n_replies += (size_t)n < room ? (size_t)n : room;
+    }
+}
+
+/* The statuses are the word, the paths that the handler saw the text. */
+static int tell(void)
+{
+    char word[sizeof fuzz_said.word] = "";
+    const char *end = replies + n_replies, *at = replies;
+
+    while ((at = memmem(at, (size_t)(end - at), "HTTP/1.", 7)) && end - at >= 12) {
+        size_t n = strlen(word);
+        (void)snprintf(word + n, sizeof word - n, "%s%.3s", n ? "," : "", at + 9);
+        at += 12;
+    }
+    return fuzz_say(*word ? word : "closed", "%s", handled);
 }
 
 /* The client's side: reads until the server has closed. */
@@ -65,7 +91,7 @@ static int on_reply(struct loop_fd *source, int fd, int events, void *user)
     (void)source, (void)events;
 
     do
-        got = recv(fd, reply, sizeof reply, 0);
+        note(reply, got = recv(fd, reply, sizeof reply, 0));
     while (got > 0);
     if (got == 0 || errno != EAGAIN) {
         *closed = true;
@@ -113,6 +139,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         loop_timer_new(loop, loop_now_ns(loop) + 4 * NS_PER_S, 0, on_late, NULL, &late,
                        NULL) < 0)
         abort();
+    handled[0] = '\0';
+    n_replies = 0;
     (void)send(fd, data, size, MSG_NOSIGNAL);
     (void)shutdown(fd, SHUT_WR);
     (void)loop_run(loop, NULL);
@@ -120,5 +148,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     loop_timer_free(late);
     loop_fd_free(source);
     (void)close(fd);
-    return 0;
+    return tell();
 }

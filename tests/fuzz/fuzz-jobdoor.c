@@ -3,9 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "node/jobdoor.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -13,11 +12,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char text[JOBDOOR_PACKET];
     uw_error err;
 
-    if (size > JOBDOOR_PACKET || jobdoor_parse((const char *)data, size, &job, &err) < 0)
-        return 0;
+    if (size > JOBDOOR_PACKET)
+        return fuzz_say("refused", "longer than a packet");
+    if (jobdoor_parse((const char *)data, size, &job, &err) < 0)
+        return fuzz_say("refused", "%s", err.text);
     /* what was taken says the same when it is written anew */
     int n = snprintf(text, sizeof text, "page %llu", (unsigned long long)job);
     if (jobdoor_parse(text, (size_t)n, &again, &err) < 0 || again != job)
         __builtin_trap();
-    return 0;
+    return fuzz_say("accepted", "%s", text);
 }

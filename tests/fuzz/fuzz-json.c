@@ -5,9 +5,8 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "fuzz.h"
 #include "io/json.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -22,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uw_error err;
 
     if (json_read("fuzz", (const char *)data, size, &doc, &err) < 0)
-        return 0;
+        return fuzz_say("refused", "%s", err.text);
     const struct json_value *root = json_root(doc);
     (void)json_get_u64(root, "n", &u, &err);
     (void)json_get_bool(root, "simulated", &b, &err);
@@ -41,5 +40,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         json_get_double(json_root(again), "n", &d_again, &err) < 0 ||
         strcmp(board, board_again) != 0 || d != d_again)
         abort();
-    return 0;
+    return fuzz_say("accepted", "%zu items, n %g, board '%s'", json_count(root), d,
+                    board);
 }

@@ -3,15 +3,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "io/ledger-report.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
 
 #define NOW INT64_C(1795275010000000000)
 
 static void check(const struct ledger_query *q)
 {
-    if (q->by > LEDGER_BY_LABEL || q->from_utc_ns < 0 || q->to_utc_ns < 0 ||
+    if (q->by > LEDGER_BY_DOMAIN || q->from_utc_ns < 0 || q->to_utc_ns < 0 ||
         strnlen(q->label, sizeof q->label) == sizeof q->label ||
         (q->by == LEDGER_BY_LABEL) != (q->label[0] != '\0') ||
         strnlen(q->currency, sizeof q->currency) == sizeof q->currency)
@@ -29,9 +28,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *rest = text, *line;
     struct ledger_query q;
     uw_error err = {{0}};
+    bool refused = false;
 
     if (size >= sizeof text)
-        return 0;
+        return fuzz_say("passed-over", "longer than %zu bytes", sizeof text - 1);
+    (void)fuzz_say("refused", "%s", "");
     memcpy(text, data, size);
     text[size] = '\0';
     ledger_query_init(&q, NOW);
@@ -44,9 +45,19 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         int r = ledger_query_set(&q, line, value, NOW, &err);
         if (r < 0 && memcmp(&q, &before, sizeof q) != 0)
             __builtin_trap();
+        if (r < 0)
+            fuzz_add("%s; ", err.text);
+        refused = refused || r < 0;
         check(&q);
     }
-    if (ledger_query_check(&q, &err) == 0 && q.from_utc_ns >= q.to_utc_ns)
+    int r = ledger_query_check(&q, &err);
+    if (r == 0 && q.from_utc_ns >= q.to_utc_ns)
         __builtin_trap();
-    return 0;
+    if (r < 0)
+        fuzz_add("%s", err.text);
+    if (r < 0 || refused)
+        return 0;
+    return fuzz_say("accepted", "by %d '%s' %s from %lld to %lld", (int)q.by, q.label,
+                    q.local ? "local" : "utc", (long long)(q.from_utc_ns / 1000000000),
+                    (long long)(q.to_utc_ns / 1000000000));
 }

@@ -4,9 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "fuzz.h"
 #include "gpu/replay/replay.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
 
 static uint64_t still(void *user)
 {
@@ -19,9 +18,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char path[40];
     struct replay_opts own = {path};
     struct gpu_open_opts opts = {.clock = {still, NULL}, .backend_user = &own};
-    struct gpu_sample s;
+    struct gpu_sample s = {0};
     void *lib = NULL;
-    uw_error err;
+    uw_error err = {""};
     int fd = memfd_create("trace", MFD_CLOEXEC);
 
     if (fd < 0)
@@ -29,9 +28,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     if (write(fd, data, size) == (ssize_t)size &&
         replay_backend.open(&opts, &lib, &err) == 0) {
-        for (size_t i = 0; i < replay_backend.count(lib); i++)
-            (void)replay_backend.sample(replay_backend.at(lib, i), UINT32_MAX, &s, &err);
+        (void)fuzz_say("accepted", "%zu boards", replay_backend.count(lib));
+        for (size_t i = 0; i < replay_backend.count(lib); i++) {
+            int r =
+                replay_backend.sample(replay_backend.at(lib, i), UINT32_MAX, &s, &err);
+            fuzz_add(", has %#x r %d", s.has, r);
+        }
         replay_backend.close(lib);
+    } else {
+        (void)fuzz_say("refused", "%s", err.text);
     }
     (void)close(fd);
     return 0;

@@ -3,14 +3,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "gpu/select.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
 
 static void check(const struct selection *sel, size_t n)
 {
     if (sel->n > n)
         __builtin_trap();
+    for (size_t i = 0; i < sel->n; i++)
+        fuzz_add(" %zu", sel->at[i]);
     for (size_t i = 0; i < sel->n; i++) {
         if (sel->at[i] >= n)
             __builtin_trap();
@@ -38,13 +39,22 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uw_error err;
 
     if (size >= sizeof text)
-        return 0;
+        return fuzz_say("passed-over", "longer than %zu bytes", sizeof text - 1);
     memcpy(text, data, size);
     text[size] = '\0';
-    if (select_list(text, boards, 3, &sel, &err) == 0)
+    int r = select_list(text, boards, 3, &sel, &err);
+    (void)fuzz_say("-", "list: %s", r == 0 ? "" : err.text);
+    if (r == 0)
         check(&sel, 3);
     sel = (struct selection){0};
-    if (select_cuda(text, NULL, boards, 3, &sel, &err) >= 0)
+    int q = select_cuda(text, NULL, boards, 3, &sel, &err);
+    fuzz_add("; cuda: %s", q >= 0 ? "" : err.text);
+    if (q >= 0)
         check(&sel, 3);
+    (void)snprintf(fuzz_said.word, sizeof fuzz_said.word, "%s",
+                   r == 0 && q >= 0 ? "both"
+                   : r == 0         ? "list"
+                   : q >= 0         ? "cuda"
+                                    : "refused");
     return 0;
 }

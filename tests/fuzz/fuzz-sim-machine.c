@@ -3,10 +3,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "fuzz.h"
 #include "sim/machine.h"
 #include "sim/world.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* libfyaml 0.7.12 forgets 512 bytes on some errors in flow style; not ours to mend. */
 const char *__lsan_default_suppressions(void);
@@ -23,7 +22,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uw_error err;
 
     if (sim_machine_read_text("fuzz", (const char *)data, size, &machine, &err))
-        return 0;
+        return fuzz_say("refused", "%s", err.text);
     if (machine.n_boards == 0 || machine.n_boards > SIM_MACHINE_BOARDS_MAX)
         abort();
     if (sim_world_new(&machine, 0, 1000, &world, &err))
@@ -36,5 +35,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     }
     sim_world_free(world);
-    return 0;
+    return fuzz_say("accepted", "%zu boards, %zu faults", machine.n_boards,
+                    machine.n_faults);
 }

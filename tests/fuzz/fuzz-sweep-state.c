@@ -3,9 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "fuzz.h"
 #include "node/sweep-state.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -13,7 +12,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     uw_error err;
 
     if (sweep_state_parse("fuzz", (const char *)data, size, &state, &err) < 0)
-        return 0;
+        return fuzz_say("refused", "%s", err.text);
     if (!state->argv || !state->argv[0] || state->runs < 1 ||
         state->n_boards > SWEEP_STATE_BOARDS_MAX)
         abort();
@@ -23,5 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
             abort();
     if (sweep_state_same(state, state, &err) != 0)
         abort();
-    return 0;
+    return fuzz_say("accepted", "%zu boards, %zu runs done, %s", state->n_boards,
+                    state->n_done, state->argv[0]);
 }

@@ -5,15 +5,8 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "fuzz.h"
 #include "node/api/token.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-static void must(bool good)
-{
-    if (!good)
-        abort();
-}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -23,8 +16,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const char *why = NULL;
     uw_error err;
 
-    if (!t || tokens_read("fuzz", (const char *)data, size, t, &err) < 0)
+    if (!t)
         return 0;
+    if (tokens_read("fuzz", (const char *)data, size, t, &err) < 0)
+        return fuzz_say("refused", "%s", err.text);
     must(t->n <= TOKENS_MAX);
     for (size_t i = 0; i < t->n; i++) {
         const struct token *one = &t->token[i];
@@ -34,5 +29,5 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     /* Nobody has a text to the hashes of a corpus. */
     must(!tokens_find(t, NO_TOKEN, 0, &why) && why);
-    return 0;
+    return fuzz_say("accepted", "%zu tokens", t->n);
 }

@@ -6,8 +6,7 @@
 /* the benchmarks have no library */
 #include "../../bench/tracefile.c" /* NOLINT(bugprone-suspicious-include) */
 #include "core/progress/period.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
+#include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,7 +14,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     auto_(period_free) struct period *p = NULL;
     struct period_found f;
     char path[40];
-    uw_error err;
+    uw_error err = {""};
     int fd = memfd_create("trace", MFD_CLOEXEC);
 
     if (fd < 0)
@@ -26,6 +25,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         for (size_t i = 0; i < t.n; i++)
             period_feed(p, 0, &t.items[i]);
         period_find(p, &f);
+        (void)fuzz_say("accepted", "%zu items, period %.3g s", t.n, f.period_s);
+    } else {
+        (void)fuzz_say("refused", "%s", err.text);
     }
     (void)close(fd);
     return 0;

@@ -3,9 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "node/tuning-inside.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size); /* -Wmissing-prototypes */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -26,6 +25,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         if (tuning_state_write(&ask, &m, &out, &err) >= 0 &&
             tuning_state_read(out, &ask2, &cls2, &again, &err) < 0)
             __builtin_trap();
+        (void)fuzz_say("accepted", "%zu caps, %zu regimes, %zu boards", m.known.n_caps,
+                       m.known.n_regimes, m.n_uuids);
+    } else {
+        (void)fuzz_say("refused", "%s", err.text);
     }
     free(out);
     free(text);

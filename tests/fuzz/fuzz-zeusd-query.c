@@ -6,10 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "fuzz.h"
 #include "io/http.h"
 #include "node/api/zeusd.h"
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct gpu_info info[2] = {{.index = 0, .name = "a\"b\\"},
                                   {.index = 63, .name = "c"}};
@@ -54,18 +53,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
     if (!loop) {
         board[0].info = &info[0];
-        board[1].info = &info[1];
+        board[1].info = &info[1]; /* which has not answered yet */
+        board[0].power_w = (struct view_value){.known = true, .v = 200};
+        board[0].last = (struct gpu_sample){.has = GPU_HAS_ENERGY, .energy_mj = 5000};
         if (loop_new_virtual(1, 0, &loop, NULL) < 0 ||
             zeusd_new(loop, &node, &z, NULL) < 0)
             abort();
     }
     if (size >= sizeof text)
-        return 0;
+        return fuzz_say("passed-over", "longer than %zu bytes", sizeof text - 1);
     memcpy(text, data, size);
     text[size] = '\0';
     char *target = strchr(text, ' ');
     if (!target)
-        return 0;
+        return fuzz_say("passed-over", "no target");
     *target++ = '\0';
     struct http_try_ask ask = {.method = text, .target = target, .peer = {.local = true}};
     if (http_try_new(loop, handler, z, &ask, &t) < 0)
@@ -74,6 +75,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     assert(status == 0 || (status >= 200 && status < 600));
     if (status != 0)
         assert(strlen(http_try_body(t, NULL)) < 8192);
+    (void)fuzz_say("open", "%s", "");
+    if (status != 0) {
+        (void)snprintf(fuzz_said.word, sizeof fuzz_said.word, "%u", status);
+        fuzz_add("%s", http_try_body(t, NULL));
+    }
     http_try_free(t);
     return 0;
 }
