@@ -16,6 +16,7 @@
 #include "io/file.h"
 #include "io/json.h"
 #include "node/node-inside.h"
+#include "node/released.h"
 
 enum {
     BOOKED_MS = 4000, /* for the last stretch to be booked */
@@ -124,77 +125,21 @@ static void keep(struct node *node)
         on_kept(node);
 }
 
-static int read_text(const struct json_value *v, const char *key, char *ret, size_t size,
-                     uw_error *err)
-{
-    const char *text = NULL;
-    int r = json_get_text(v, key, &text, err);
-
-    if (r == 0 && strlen(text) >= size)
-        return fail(err, -E2BIG, "%s: more than %zu characters", key, size - 1);
-    if (r == 0)
-        memcpy(ret, text, strlen(text) + 1);
-    return r;
-}
-
-static int read_board(struct node *node, const struct json_value *v, size_t i,
-                      uw_error *err)
-{
-    struct gpu_info *info = &node->away.known[i];
-    uint64_t arch = 0, abilities = 0;
-    double until = -1;
-    bool released = false;
-    int r = read_text(v, "uuid", info->uuid, sizeof info->uuid, err);
-
-    if (r == 0)
-        r = read_text(v, "name", info->name, sizeof info->name, err);
-    if (r == 0)
-        r = read_text(v, "pci_bus_id", info->pci_bus_id, sizeof info->pci_bus_id, err);
-    if (r == 0)
-        r = json_get_u64(v, "arch", &arch, err);
-    if (r == 0)
-        r = json_get_u64(v, "abilities", &abilities, err);
-    if (r == 0)
-        r = json_get_bool(v, "simulated", &info->simulated, err);
-    if (r == 0)
-        r = json_get_bool(v, "released", &released, err);
-    if (r < 0)
-        return r;
-    info->index = (unsigned)i;
-    info->arch = (enum gpu_arch)arch;
-    info->abilities = (uint32_t)abilities;
-    if (released) {
-        node->away.devices |= 1ull << i;
-        (void)json_get_double(v, "until_utc_ns", &until, NULL);
-        node->away.until_utc_ns[i] = (int64_t)until;
-    }
-    return 0;
-}
-
 static int read_known(struct node *node, const char *path, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
-    char boot[sizeof node->boot_id];
+    struct released kept = {.n = 0};
     int r = json_read_file(path, KNOWN_MAX, &doc, err);
 
+    if (r == 0)
+        r = released_read(json_root(doc), node->boot_id, &kept, err);
     if (r < 0)
         return r;
-    const struct json_value *root = json_root(doc), *boards = json_get(root, "boards");
-    size_t n = json_count(boards);
-    r = read_text(root, "boot", boot, sizeof boot, err);
-    if (r < 0)
-        return r;
-    if (strcmp(boot, node->boot_id) != 0)
-        return fail(err, -ESTALE, "of another boot of this machine");
-    if (n == 0 || n > BOARDS_MAX)
-        return fail(err, -EINVAL, "%zu boards are outside 1..%d", n, BOARDS_MAX);
-    node->away.known = calloc(n, sizeof *node->away.known);
-    if (!node->away.known)
-        return fail(err, -ENOMEM, "out of memory");
-    node->away.n_known = n;
-    for (size_t i = 0; i < n && r == 0; i++)
-        r = read_board(node, json_at(boards, i), i, err);
-    return r;
+    node->away.known = take(kept.board);
+    node->away.n_known = kept.n;
+    node->away.devices = kept.away;
+    memcpy(node->away.until_utc_ns, kept.until_utc_ns, sizeof kept.until_utc_ns);
+    return 0;
 }
 
 void node_away_forget(struct node *node, const char *why)
