@@ -171,7 +171,8 @@ static int on_hello(struct actuator *act, const struct actuator_reply *reply)
         return 0;
     if (reply->result != ACTUATOR_DONE)
         return fail_start(act, reply->result == ACTUATOR_DENIED ? -EPERM : -EIO,
-                          reply->text);
+                          reply->text[0] ? reply->text
+                                         : "the actuator refuses, and says no reason");
     act->state = STATE_READY;
     loop_timer_free(take(act->deadline));
     return act->opts.on_ready(act, 0, "", act->opts.user);
@@ -371,6 +372,23 @@ static int on_renew_due(struct loop_timer *timer, uint64_t now, void *user)
 
 /* ---- the real kind ---- */
 
+/* The one descriptor that came with a message; -1: none, or several, which are closed. */
+static int take_fd(struct msghdr *message)
+{
+    const struct cmsghdr *c = CMSG_FIRSTHDR(message);
+    int fd = -1;
+
+    if (!c || c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+        return -1;
+    size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof fd;
+    for (size_t i = 0; i < n; i++) {
+        memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+        if (n > 1)
+            (void)close(fd);
+    }
+    return n == 1 ? fd : -1;
+}
+
 /* A message, and the descriptor that came with it in *ret_fd (-1: none). */
 static ssize_t receive(int fd, void *data, size_t size, int *ret_fd)
 {
@@ -385,11 +403,7 @@ static ssize_t receive(int fd, void *data, size_t size, int *ret_fd)
                              .msg_controllen = sizeof control};
 
     ssize_t n = recvmsg(fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    const struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&message);
-    *ret_fd = -1;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
-        c->cmsg_len == CMSG_LEN(sizeof(int)))
-        memcpy(ret_fd, CMSG_DATA(c), sizeof(int));
+    *ret_fd = n < 0 ? -1 : take_fd(&message);
     return n;
 }
 
