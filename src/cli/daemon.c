@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "io/answer.h"
 #include "io/file.h"
 
 enum { ANSWER_S = 3 };
@@ -61,7 +62,7 @@ int daemon_get(struct httpc *c, const char *path, const char *json, struct json 
         return r;
     if (reply.status >= 300) /* asked again: that says it in our words */
         return httpc_ask(c, "GET", path, NULL, ret, err);
-    r = json_read("the daemon's answer", reply.body, reply.len, &doc, err);
+    r = answer_read(reply.body, reply.len, &doc, err);
     if (r == 0 && json)
         r = write_body(json, &reply, err);
     if (r == 0)

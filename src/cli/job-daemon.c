@@ -18,6 +18,7 @@
 #include "cli/daemon.h"
 #include "cli/gate.h"
 #include "cli/take.h"
+#include "io/answer.h"
 #include "io/file.h"
 #include "io/launches.h"
 #include "io/progress.h"
@@ -167,7 +168,7 @@ static int look_at(struct look *l)
     } else if (reply.status != 200) {
         return fail(&l->err, -EIO, "the daemon answers with status %u", reply.status);
     } else {
-        got = json_read("answer", reply.body, reply.len, &l->doc, &l->err);
+        got = answer_read(reply.body, reply.len, &l->doc, &l->err);
     }
     if (got >= 0 && l->again && r->page && !l->over) /* it may have the page still */
         (void)jobdoor_send(r->where.job_socket, l->id, r->page_fd, NULL);

@@ -5,7 +5,6 @@
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/error.h"
-#include "io/json.h"
 
 static int errno_of(unsigned status)
 {
@@ -24,13 +23,25 @@ static int errno_of(unsigned status)
     return -EIO;
 }
 
+int answer_read(const char *body, size_t len, struct json **ret, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    int r = json_read("answer", body, len, &doc, err);
+
+    if (r == 0 && json_make_plain(doc) < 0)
+        r = fail(err, -ENOMEM, "answer: out of memory");
+    if (r == 0)
+        *ret = take(doc);
+    return r;
+}
+
 /* The server's own words where it has any. */
 int answer_refused(unsigned status, const char *body, size_t len, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
     const char *text = NULL;
 
-    if (len > 0 && json_read("answer", body, len, &doc, NULL) == 0)
+    if (len > 0 && answer_read(body, len, &doc, NULL) == 0)
         text = json_as_text(json_get(json_root(doc), "error"));
     if (text)
         return fail(err, errno_of(status), "%s", text);

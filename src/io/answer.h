@@ -1,10 +1,14 @@
-/* What a status of the daemon's HTTP interface means to who asked, for all clients. */
+/* What answers of the daemon's HTTP interface mean to who asked, for all clients. */
 #ifndef IO_ANSWER_H
 #define IO_ANSWER_H
 
 #include <stddef.h>
 
+#include "io/json.h"
 #include "underwatt/error.h"
+
+/* The JSON that a daemon answers; its texts are fit for a terminal, whatever it sent. */
+int answer_read(const char *body, size_t len, struct json **ret, uw_error *err);
 
 /* A status above 299 as a failure with the server's own text, where body has one: 400
  * -EINVAL, 401 -EACCES, 403 -EPERM, 404 -ENOENT, 409 -EBUSY, 413 -EFBIG, 422 -ENOTSUP,

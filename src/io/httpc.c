@@ -374,7 +374,7 @@ int httpc_ask(struct httpc *c, const char *method, const char *path,
     if (reply.status > 299)
         r = answer_refused(reply.status, reply.body, reply.len, err);
     else if (ret && reply.len > 0)
-        r = json_read("answer", reply.body, reply.len, ret, err);
+        r = answer_read(reply.body, reply.len, ret, err);
     else if (ret)
         *ret = NULL;
     httpc_reply_fini(&reply);

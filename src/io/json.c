@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "io/file.h"
+#include "io/utf8.h"
 
 struct json {
     json_t *root;
@@ -62,6 +63,55 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
         return fail(err, -EINVAL, "%s:%d: %s", name, why.line, in_words(&why));
     *ret = take(doc);
     return 0;
+}
+
+/* In place: it never grows. */
+static void make_plain(char *text)
+{
+    char *to = text;
+
+    for (size_t n; *text; text += n) {
+        char one[5] = "";
+        n = utf8_char(text, strnlen(text, 4));
+        memcpy(one, text, n);
+        bool plain = n > 0 && utf8_is_plain(one);
+        n += n == 0;
+        if (plain)
+            memmove(to, text, n);
+        else
+            *to = '?';
+        to += plain ? n : 1;
+    }
+    *to = '\0';
+}
+
+static int make_plain_text(json_t *v)
+{
+    if (utf8_is_plain(json_string_value(v)))
+        return 0;
+    auto_(mem_free) char *text = strdup(json_string_value(v));
+    if (!text)
+        return -ENOMEM;
+    make_plain(text);
+    return json_string_set(v, text) == 0 ? 0 : -ENOMEM;
+}
+
+/* Not deeper than jansson reads. */
+static int make_plain_value(json_t *v) /* NOLINT(misc-no-recursion) */
+{
+    const char *key;
+    json_t *item;
+    size_t i;
+    int r = json_is_string(v) ? make_plain_text(v) : 0;
+
+    json_array_foreach(v, i, item) r = r < 0 ? r : make_plain_value(item);
+    json_object_foreach(v, key, item) r = r < 0 ? r : make_plain_value(item);
+    return r;
+}
+
+int json_make_plain(struct json *doc)
+{
+    return make_plain_value(doc->root);
 }
 
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err)

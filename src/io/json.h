@@ -66,6 +66,10 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
 void json_free(struct json *doc);
 DEFINE_AUTO(struct json *, json_free);
 const struct json_value *json_root(const struct json *doc);
+/* Each character of its texts that a line of a terminal must not have (utf8_is_plain())
+ * becomes '?'.  Keys stay.  -ENOMEM.
+ */
+int json_make_plain(struct json *doc);
 
 /* NULL (also for a NULL value) where it is no object, or has no such key. */
 const struct json_value *json_get(const struct json_value *v, const char *key);

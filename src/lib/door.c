@@ -235,7 +235,7 @@ static int exchange(struct call *c, const char *request, struct json **ret, uw_e
         return answer_refused(a.status, a.body, a.len, err);
     if (ret)
         *ret = NULL;
-    return ret && a.len > 0 ? json_read("answer", a.body, a.len, ret, err) : 0;
+    return ret && a.len > 0 ? answer_read(a.body, a.len, ret, err) : 0;
 }
 
 int door_ask(const struct door *door, const char *method, const char *path,

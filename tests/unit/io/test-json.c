@@ -328,6 +328,48 @@ static void each(void)
     ok(!json_as_u64(NULL, &n) && n == 7, "nor a number");
 }
 
+static void plain(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name, *json, *text; /* of "a", as it is shown */
+    } cases[] = {
+        {"plain text", "{\"a\": \"caf\u00e9 \\u00e9 \\\\ \"}", "caf\u00e9 \u00e9 \\ "},
+        {"an escape sequence", "{\"a\": \"\\u001b[2Jx\"}", "?[2Jx"},
+        {"ends of lines", "{\"a\": \"a\\r\\nb\\tc\"}", "a??b?c"},
+        {"DEL and C1", "{\"a\": \"\\u007f\\u009b1m\"}", "??1m"},
+        {"another direction", "{\"a\": \"a\\u202eb\\u2066\"}", "a?b?"},
+        {"nothing else is left", "{\"a\": \"\\u0001\"}", "?"},
+        {"empty", "{\"a\": \"\"}", ""},
+        {"within an array", "{\"b\": [1, [\"x\"]], \"a\": \"\\u0007\"}", "?"},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        auto_(json_free) struct json *doc = NULL;
+        uw_error err = {""};
+        const char *text = "";
+        if (!ok(json_read("j", cases[i].json, strlen(cases[i].json), &doc, &err) == 0 &&
+                    json_make_plain(doc) == 0,
+                "%s %s", cases[i].name, err.text))
+            continue;
+        (void)json_get_text(json_root(doc), "a", &text, NULL);
+        is_str(text, cases[i].text, cases[i].name);
+    }
+
+    static const char nested[] = "[{\"x\": [\"\\u001b\", 5, null]}, \"\\u0007\"]";
+    auto_(json_free) struct json *doc = NULL;
+    if (ok(json_read("j", nested, strlen(nested), &doc, NULL) == 0 &&
+               json_make_plain(doc) == 0,
+           "nested")) {
+        const struct json_value *root = json_root(doc);
+        const struct json_value *list = json_get(json_at(root, 0), "x");
+        is_str(json_as_text(json_at(list, 0)), "?", "in an array of an object");
+        is_str(json_as_text(json_at(root, 1)), "?", "in the outermost array");
+        ok(json_count(list) == 3, "the rest stays");
+    }
+}
+
 int main(void)
 {
     static const struct {
@@ -363,5 +405,6 @@ int main(void)
     reads();
     utf8();
     each();
+    plain();
     return done();
 }
