@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdio.h>
 
+enum { TICKS_MAX = 1000 };
+
 /* 1, 2 or 5 times a power of ten, so that span holds about n. */
 static double nice_step(double span, unsigned n)
 {
@@ -49,9 +51,13 @@ static double tick(const struct axis *a, int i)
     return (ceil(a->lo / a->step - 1e-6) + i) * a->step;
 }
 
+/* None where the axis is none: its figures are not finite, or its step is lost in them.
+ */
 static int n_ticks(const struct axis *a)
 {
-    return (int)floor((a->hi - tick(a, 0)) / a->step + 1e-6) + 1;
+    double n = floor((a->hi - tick(a, 0)) / a->step + 1e-6) + 1;
+
+    return n > 0 && n <= TICKS_MAX ? (int)n : 0;
 }
 
 static void x_ticks(struct canvas *c, const struct frame *f)

@@ -192,14 +192,6 @@ static size_t strips_of(const struct json_value *report)
     return n < STRIPS ? n : STRIPS;
 }
 
-static double caps_height(const struct json_value *report, double width)
-{
-    size_t n = strips_of(report);
-
-    (void)width;
-    return n ? TOP + (double)n * STRIP + 16 : 0;
-}
-
 /* Item i of a point [seconds, mean, least, most]. */
 static double point_at(const struct json_value *point, size_t i)
 {
@@ -212,8 +204,10 @@ struct span {
     double from, to, least, most; /* seconds, W */
 };
 
-static struct span caps_span(const struct json_value *report)
+/* False: there are no caps, or at no time that a calendar has. */
+static bool caps_span(const struct json_value *report, struct span *ret)
 {
+    static const double LAST_S = 253402300800.0; /* the year 10000 */
     const struct json_value *caps = json_get(report, "caps");
     struct span s = {INFINITY, -INFINITY, INFINITY, -INFINITY};
 
@@ -228,7 +222,16 @@ static struct span caps_span(const struct json_value *report)
         }
     }
     s.to += take_number(report, "caps_piece_s");
-    return s;
+    *ret = s;
+    return isfinite(s.least) && isfinite(s.most) && s.from < s.to && s.to < LAST_S;
+}
+
+static double caps_height(const struct json_value *report, double width)
+{
+    struct span s;
+
+    (void)width;
+    return caps_span(report, &s) ? TOP + (double)strips_of(report) * STRIP + 16 : 0;
 }
 
 /* One board: a band from least to most, the mean as a line; gaps stay gaps. */
@@ -281,11 +284,13 @@ static void put_times(struct canvas *c, const struct span *s, struct box box)
 static void caps_draw(struct canvas *c, const struct json_value *report, double width)
 {
     const struct json_value *caps = json_get(report, "caps");
-    struct span s = caps_span(report);
+    struct span s;
     double piece_s = take_number(report, "caps_piece_s");
     struct box box = {LEFT + 24, TOP, width - LEFT - 24 - RIGHT, STRIP - STRIP_AIR};
     char text[64];
 
+    if (!caps_span(report, &s))
+        return;
     (void)snprintf(text, sizeof text, "W, %s; the band is from least to most",
                    piece_s >= 3600 ? "means of hours" : "means of minutes");
     put_title(c, "Caps in force over time (UTC)", text);

@@ -195,6 +195,28 @@ static void test_html(void)
     has(beside, "<h2>Processors and their memory, beside the GPUs</h2>");
     has_not(user, "rocessors");
 
+    has(job, "Caps in force over time");
+    /* clang-format off */
+    static const struct { const char *points, *piece_s; } timeless[] = {
+        {"[]", "60"}, {"[[]]", "60"}, {"[5]", "60"}, {"[[1767225600,null,null,null]]", "60"},
+        {"[[9000000000000000000,200000,150000,250000]]", "60"},
+        {"[[1767225600,200000,150000,250000]]", "1e300"},
+        {"[[1767225600,200000,150000,250000]]", "null"},
+    };
+    /* clang-format on */
+    for (size_t i = 0; i < n_elements(timeless); i++) {
+        char json[2000];
+        (void)snprintf(
+            json, sizeof json,
+            "{\"by\":\"user\",\"rows\":[],\"days\":[],\"gpus\":[],\"totals\":{},\"from\":"
+            "\"x\","
+            "\"to\":\"\",\"caps\":[{\"gpu\":0,\"points\":%s}],\"caps_piece_s\":%s}",
+            timeless[i].points, timeless[i].piece_s);
+        auto_(mem_free) char *page = show(json, report_html);
+        has_not(page, "Caps in force over time");
+        has_not(page, "nan");
+    }
+
     has_not(job, "<script");
     has(job, "&lt;script&gt;alert(1)");
     has(job, "SIMULATED.");
