@@ -79,7 +79,11 @@ static int tell(void)
         (void)snprintf(word + n, sizeof word - n, "%s%.3s", n ? "," : "", at + 9);
         at += 12;
     }
-    return fuzz_say(*word ? word : "closed", "%s", handled);
+    const char *body = memmem(replies, n_replies, "\r\n\r\n", 4);
+    (void)fuzz_say(*word ? word : "closed", "%s", handled);
+    if (body)
+        fuzz_add("%.*s", (int)(end - body), body);
+    return 0;
 }
 
 /* The client's side: reads until the server has closed. */

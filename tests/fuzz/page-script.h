@@ -27,7 +27,7 @@
 
 enum {
     SCRIPT_OPS = 4000,   /* lines that are played, again and again … */
-    SCRIPT_WAITS = 2000, /* … and of 25 ms, in all */
+    SCRIPT_WAITS = 1500, /* … and of 25 ms, in all */
     SCRIPT_FILE = 65536,
 };
 
