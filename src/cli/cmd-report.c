@@ -22,8 +22,11 @@ struct args {
 static const struct format {
     const char *name;
     int (*write)(const struct json_value *report, FILE *to, uw_error *err);
-} formats[] = {
-    {"text", report_text}, {"csv", report_csv}, {"html", report_html}, {"json", NULL}};
+    bool exact; /* data: texts as they are, control characters and all */
+} formats[] = {{"text", report_text, false},
+               {"csv", report_csv, true},
+               {"html", report_html, false},
+               {"json", NULL, true}};
 
 struct param {
     const char *key, *value;
@@ -189,6 +192,8 @@ static int show(const struct args *a, const struct format *format, const char *j
     int r = json_read("the report", json, strlen(json), &doc, err);
     if (r == 0)
         r = report_check(json_root(doc), err);
+    if (r == 0 && !format->exact && json_make_plain(doc) < 0)
+        r = fail(err, -ENOMEM, "out of memory");
     if (r < 0)
         return r;
     if (!format->write)
