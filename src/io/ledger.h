@@ -22,7 +22,7 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 4, /* of the schema that this program writes */
+    LEDGER_VERSION = 5, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
@@ -158,12 +158,14 @@ struct ledger_job {
     size_t n_labels;
     int64_t began_utc_ns, ended_utc_ns; /* ended 0: runs */
     uint64_t boards;                    /* bit i: board i */
+    uint64_t held; /* those that it named and has; of a found job, that it is on now */
     /* To take it over after a restart. */
-    pid_t pid;          /* 0: none known */
-    uint64_t pid_start; /* its start time, /proc/PID/stat's ticks */
-    const char *goal;   /* "edp"; "cap 85%" of each board; NULL or "": neither */
-    const char *cls;    /* class of caps' settings; NULL or "": default */
-    uint32_t named_mw;  /* cap by name in watts; 0 */
+    pid_t pid;             /* 0: none known */
+    uint64_t pid_start;    /* its start time, /proc/PID/stat's ticks */
+    const char *processes; /* "PID.START …" of a found job; NULL or "": none */
+    const char *goal;      /* "edp"; "cap 85%" of each board; NULL or "": neither */
+    const char *cls;       /* class of caps' settings; NULL or "": default */
+    uint32_t named_mw;     /* cap by name in watts; 0 */
     /* What the search found. */
     uint32_t cap_mw; /* best so far, or held; 0: none yet */
     uint64_t steps;

@@ -143,7 +143,7 @@ static size_t job_room(const struct ledger_job *j)
     size_t size = sizeof *j + j->n_labels * sizeof *j->label;
 
     size += room(j->source) + room(j->name) + room(j->user) + room(j->goal) +
-            room(j->cls) + room(j->command);
+            room(j->cls) + room(j->command) + room(j->processes);
     for (size_t i = 0; i < j->n_labels; i++)
         size += room(j->label[i].key) + room(j->label[i].value);
     return size;
@@ -174,6 +174,7 @@ int ledger_add_job(struct ledger_batch *b, const struct ledger_job *j)
     mine->goal = put_text(&at, j->goal);
     mine->cls = put_text(&at, j->cls);
     mine->command = put_text(&at, j->command);
+    mine->processes = put_text(&at, j->processes);
     for (size_t i = 0; i < j->n_labels; i++) {
         labels[i].key = put_text(&at, j->label[i].key);
         labels[i].value = put_text(&at, j->label[i].value);

@@ -20,6 +20,7 @@ enum ledger_stmt {
     STMT_JOB,
     STMT_JOB_UNLABEL,
     STMT_JOB_LABEL,
+    STMT_JOB_LEAVE,
     STMT_JOB_BOARD,
     STMT_CLAIM_FIND,
     STMT_CLAIM_TOUCH,

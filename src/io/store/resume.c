@@ -49,20 +49,24 @@ static int read_labels(struct ledger *l, int64_t job, struct labels_read *ret,
     return r < 0 ? r : 0;
 }
 
-static int read_boards(struct ledger *l, int64_t job, uint64_t *ret, uw_error *err)
+static int read_boards(struct ledger *l, int64_t job, uint64_t *ret, uint64_t *ret_held,
+                       uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-    uint64_t bits = 0;
+    uint64_t bits = 0, held = 0;
     size_t at = 0;
 
-    int r = db_prepare(l, "SELECT board FROM job_board WHERE job = ?", &stmt, err);
+    int r = db_prepare(l, "SELECT board, held FROM job_board WHERE job = ?", &stmt, err);
     if (r < 0)
         return r;
     db_bind(stmt, "i", job);
     while ((r = db_step(l, stmt, err)) > 0)
-        if (board_at(l, sqlite3_column_int64(stmt, 0), &at) && at < LEDGER_BOARDS)
+        if (board_at(l, sqlite3_column_int64(stmt, 0), &at) && at < LEDGER_BOARDS) {
             bits |= UINT64_C(1) << at;
+            held |= (uint64_t)(sqlite3_column_int64(stmt, 1) != 0) << at;
+        }
     *ret = bits;
+    *ret_held = held;
     return r < 0 ? r : 0;
 }
 
@@ -103,11 +107,12 @@ static int read_job(struct ledger *l, sqlite3_stmt *stmt, ledger_job_fn fn, void
         .model_saved = or_zero(stmt, 21),
         .model_slowdown = or_zero(stmt, 22),
         .command = db_text(stmt, 23),
+        .processes = db_text(stmt, 24),
     };
 
     int r = read_labels(l, id, &labels, err);
     if (r >= 0)
-        r = read_boards(l, id, &job.boards, err);
+        r = read_boards(l, id, &job.boards, &job.held, err);
     if (r < 0)
         return r;
     job.label = labels.label;
@@ -123,8 +128,8 @@ int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *e
         l,
         "SELECT j.id, source, name, uid, user, began_ms, pid, pid_start, goal, class,"
         " named_mw, cap_mw, steps, saved, saved_half, slowdown, slowdown_half, saved_j,"
-        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command FROM job "
-        "j JOIN boot b ON b.id = j.boot"
+        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command, processes"
+        " FROM job j JOIN boot b ON b.id = j.boot"
         " WHERE ended_ms IS NULL ORDER BY j.id",
         &stmt, err);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0)

@@ -78,8 +78,15 @@ static const char version_4[] =
     " step_j REAL NOT NULL, step_s_rse REAL NOT NULL, step_j_rse REAL NOT NULL,"
     " PRIMARY KEY(search, cap_mw)) WITHOUT ROWID;";
 
+/* A restart did not know the processes of found jobs again, and took each board that a
+ * job's processes had ever been on for one that it had named.
+ */
+static const char version_5[] =
+    "ALTER TABLE job ADD COLUMN processes TEXT;"
+    "ALTER TABLE job_board ADD COLUMN held INTEGER NOT NULL DEFAULT 1;";
+
 static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3,
-                                                  version_4};
+                                                  version_4, version_5};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {

@@ -16,8 +16,8 @@ static const char *const sql_of[STMTS] = {
         "INSERT INTO job(id, source, name, uid, user, began_ms, ended_ms, boot, pid,"
         " pid_start, goal, class, named_mw, cap_mw, steps, saved, saved_half, slowdown,"
         " slowdown_half, saved_j, saved_half_j, looks, model_saved, model_slowdown,"
-        " command) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
-        " ?, ?, ?, ?, ?)"
+        " command, processes) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?,"
+        " ?, ?, ?, ?, ?, ?, ?, ?, ?)"
         " ON CONFLICT(id) DO UPDATE SET name = excluded.name, user = excluded.user,"
         " ended_ms = excluded.ended_ms, boot = excluded.boot, pid = excluded.pid,"
         " pid_start = excluded.pid_start, goal = excluded.goal, class = excluded.class,"
@@ -26,10 +26,14 @@ static const char *const sql_of[STMTS] = {
         " slowdown = excluded.slowdown, slowdown_half = excluded.slowdown_half,"
         " saved_j = excluded.saved_j, saved_half_j = excluded.saved_half_j,"
         " looks = excluded.looks, model_saved = excluded.model_saved,"
-        " model_slowdown = excluded.model_slowdown, command = excluded.command",
+        " model_slowdown = excluded.model_slowdown, command = excluded.command,"
+        " processes = excluded.processes",
     [STMT_JOB_UNLABEL] = "DELETE FROM job_label WHERE job = ?",
     [STMT_JOB_LABEL] = "INSERT OR REPLACE INTO job_label VALUES(?, ?, ?)",
-    [STMT_JOB_BOARD] = "INSERT OR IGNORE INTO job_board VALUES(?, ?)",
+    [STMT_JOB_LEAVE] = "UPDATE job_board SET held = 0 WHERE job = ? AND board = ?"
+                       " AND held <> 0",
+    [STMT_JOB_BOARD] = "INSERT INTO job_board(job, board, held) VALUES(?, ?, ?)"
+                       " ON CONFLICT(job, board) DO UPDATE SET held = excluded.held",
     [STMT_CLAIM_FIND] = "SELECT seq, mw, kind, ifnull(until_ms, 0), ifnull(why, '')"
                         " FROM claim WHERE id = ? AND board = ? AND ended_ms IS NULL"
                         " ORDER BY seq DESC LIMIT 1",
@@ -150,13 +154,13 @@ static int put_job_row(struct writing *w, const struct ledger_job *j, int64_t en
 
     for (size_t i = 0; i < n_elements(found); i++)
         v[i] = j->saved_known ? found[i] : none;
-    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozoot", (int64_t)j->id, j->source,
+    return DO(w, STMT_JOB, "ittitizizzttzzzoooooozoott", (int64_t)j->id, j->source,
               j->name, (int64_t)j->uid, j->user, ms_of_ns(j->began_utc_ns), ended_ms,
               w->l->boot, (int64_t)j->pid, (int64_t)j->pid_start, j->goal, j->cls,
               (int64_t)j->named_mw, (int64_t)j->cap_mw, (int64_t)j->steps, v[0], v[1],
               v[2], v[3], v[4], v[5], (int64_t)j->looks,
               j->model_known ? j->model_saved : none,
-              j->model_known ? j->model_slowdown : none, j->command);
+              j->model_known ? j->model_slowdown : none, j->command, j->processes);
 }
 
 static int put_job_boards(struct writing *w, const struct ledger_job *j)
@@ -165,7 +169,10 @@ static int put_job_boards(struct writing *w, const struct ledger_job *j)
 
     for (size_t i = 0; r >= 0 && i < w->l->n_boards; i++)
         if (j->boards >> i & 1)
-            r = DO(w, STMT_JOB_BOARD, "ii", (int64_t)j->id, w->l->board[i]);
+            r = DO(w, STMT_JOB_BOARD, "iii", (int64_t)j->id, w->l->board[i],
+                   (int64_t)(j->held >> i & 1));
+        else if (place_is_known(w->l, i)) /* others may come back */
+            r = DO(w, STMT_JOB_LEAVE, "ii", (int64_t)j->id, w->l->board[i]);
     return r;
 }
 

@@ -234,7 +234,7 @@ static void test_claims(void)
 struct jobs_seen {
     size_t n;
     struct ledger_job job;
-    char label[32], cls[32], goal[32], user[32];
+    char label[32], cls[32], goal[32], user[32], processes[64];
 };
 
 static int on_job(const struct ledger_job *j, const char *boot_id, void *user)
@@ -250,6 +250,7 @@ static int on_job(const struct ledger_job *j, const char *boot_id, void *user)
     (void)snprintf(s->cls, sizeof s->cls, "%s", j->cls);
     (void)snprintf(s->goal, sizeof s->goal, "%s", j->goal);
     (void)snprintf(s->user, sizeof s->user, "%s", j->user);
+    (void)snprintf(s->processes, sizeof s->processes, "%s", j->processes);
     return 0;
 }
 
@@ -270,8 +271,12 @@ static void test_jobs(void)
     (void)help_open("j.sqlite", T0, &l, &err);
     (void)help_boards(l, 2);
     struct ledger_job job = help_job(1, 1000, "anna");
-    job.boards = 3;
+    job.boards = job.held = 3;
+    job.processes = "4711.123456";
     is_int(write_job(l, &job), 0, "a job begins");
+    job.boards = job.held = 2;
+    job.processes = "4711.123456 4712.123460";
+    is_int(write_job(l, &job), 0, "it leaves a board");
     job = help_job(2, 1001, "ben");
     is_int(write_job(l, &job), 0, "another");
     job.ended_utc_ns = T0 + 100 * S;
@@ -284,6 +289,8 @@ static void test_jobs(void)
     is_int(seen.n, 1, "one runs");
     is_int(seen.job.id, 1, "the first");
     is_int(seen.job.boards, 3, "on both boards");
+    is_int(seen.job.held, 2, "one of which it has left");
+    is_str(seen.processes, "4711.123456 4712.123460", "its processes");
     is_int(seen.job.pid, 4711, "its process");
     is_int(seen.job.pid_start, 123456, "and when that began");
     is_int(seen.job.began_utc_ns, T0, "when it began");
@@ -570,7 +577,10 @@ static void test_versions(const char *data)
     static const struct {
         const char *name;
         int version;
-    } dumps[] = {{"ledger-v1.sql", 1}, {"ledger-v2.sql", 2}, {"ledger-v3.sql", 3}};
+    } dumps[] = {{"ledger-v1.sql", 1},
+                 {"ledger-v2.sql", 2},
+                 {"ledger-v3.sql", 3},
+                 {"ledger-v4.sql", 4}};
     struct ledger *l = NULL;
     uw_error err = {{0}};
 
@@ -601,6 +611,8 @@ static void test_versions(const char *data)
         (void)help_boards(l, 2);
         is_int(ledger_open_jobs(l, on_job, &seen, &err), 0, "its jobs can be read");
         is_int(seen.n, 1, "one runs");
+        ok(seen.job.held == seen.job.boards && seen.job.held && !seen.processes[0],
+           "it has its boards, and is known by its first process alone");
         is_int(help_number(help_path("old.sqlite"),
                            "SELECT count(*) FROM board WHERE kind = 1"),
                2, "what it knew are boards");
@@ -633,7 +645,7 @@ static void test_newer(void)
     (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
     (void)sqlite3_close(db);
     is_int(help_open("n.sqlite", T0, &l, &err), -ENOTSUP, "a newer one is refused");
-    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 4"), "%s", err.text);
+    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 5"), "%s", err.text);
     is_int(count_aside("^n.sqlite.d"), 0, "and stays where it is");
 }
 
