@@ -181,49 +181,95 @@ static void end_lost_job(struct node *node, const struct ledger_job *job)
     (void)ledger_add_job(node->early, &over);
 }
 
+static enum job_source source_of(const char *name)
+{
+    for (enum job_source s = JOB_RUN; s <= JOB_FOUND; s++)
+        if (strcmp(job_source_name(s), name) == 0)
+            return s;
+    return JOB_RUN;
+}
+
+/* A job of the ledger as the roster takes it. */
+struct earlier {
+    struct roster_register reg;
+    struct label label[LABELS_MAX];
+    struct job_proc proc[JOB_PROCS];
+};
+
+static void read_earlier(const struct ledger_job *job, struct earlier *ret)
+{
+    struct roster_register *reg = &ret->reg;
+
+    *reg = (struct roster_register){.source = source_of(job->source),
+                                    .name = job->name,
+                                    .uid = job->uid,
+                                    .boards = job->held,
+                                    .proc = ret->proc,
+                                    .pid = job->pid,
+                                    .pid_start = job->pid_start,
+                                    .label = ret->label,
+                                    .id = job->id,
+                                    .began_utc_ns = job->began_utc_ns};
+    for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++, reg->n_labels++) {
+        struct label *l = &ret->label[i];
+        (void)snprintf(l->key, sizeof l->key, "%s", job->label[i].key);
+        (void)snprintf(l->value, sizeof l->value, "%s", job->label[i].value);
+    }
+    reg->n_procs = job_procs_parse(job->processes, ret->proc);
+    if (reg->n_procs == 0 && reg->pid > 0) /* of before the ledger knew them all */
+        ret->proc[reg->n_procs++] = (struct job_proc){reg->pid, reg->pid_start};
+}
+
+/* Who says that it still runs: its process, one of the processes that it was found by,
+ * or, of a scheduler's without one, the scheduler; within this boot.
+ */
+static int go_on(struct node *node, const struct ledger_job *job, const char *boot_id,
+                 uw_error *err)
+{
+    struct earlier e = {0};
+    uint64_t id = job->id;
+
+    if (strcmp(boot_id, node->boot_id) != 0)
+        return fail(err, -ESTALE, "of another boot of this machine");
+    struct node_job_rec *rec = node_job_rec_new(node, id);
+    if (!rec)
+        return fail(err, -ENOMEM, "out of memory");
+    read_earlier(job, &e);
+    read_ask(job, rec);
+    (void)ledger_job_energy(node->ledger, id, &rec->before_j, &rec->before_half_j, NULL);
+    int r = roster_begin(node->roster, &e.reg, &id, err);
+    if (r < 0)
+        node_job_rec_drop(node, job->id);
+    else
+        take_over_search(node, roster_find(node->roster, id), rec);
+    return r;
+}
+
+/* Its boards say nothing yet: it waits for them in the ledger, as claims there do. */
+static bool waits(const struct node *node, const struct ledger_job *job,
+                  const char *boot_id)
+{
+    return node->silent > 0 && job->held == 0 && source_of(job->source) == JOB_FOUND &&
+           strcmp(boot_id, node->boot_id) == 0;
+}
+
 static int take_over_job(const struct ledger_job *job, const char *boot_id, void *user)
 {
     struct node *node = user;
-    struct label label[LABELS_MAX] = {0};
-    struct roster_register reg = {
-        .source = strcmp(job->source, "registered") == 0 ? JOB_REGISTERED : JOB_RUN,
-        .name = job->name,
-        .uid = job->uid,
-        .boards = job->boards,
-        .pid = job->pid,
-        .pid_start = job->pid_start,
-        .label = label,
-        .id = job->id,
-        .began_utc_ns = job->began_utc_ns};
-    uint64_t id = job->id;
     uw_error err = {""};
 
-    for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++, reg.n_labels++) {
-        (void)snprintf(label[i].key, sizeof label[i].key, "%s", job->label[i].key);
-        (void)snprintf(label[i].value, sizeof label[i].value, "%s", job->label[i].value);
-    }
-    /* Found ones are found again; without a process nobody can say that it still runs
-     * but the scheduler, within this boot.
-     */
-    int r = -ESRCH;
-    if (strcmp(boot_id, node->boot_id) == 0 && strcmp(job->source, "found") != 0) {
-        struct node_job_rec *rec = node_job_rec_new(node, id);
-        if (!rec)
-            return 0;
-        read_ask(job, rec);
-        (void)ledger_job_energy(node->ledger, id, &rec->before_j, &rec->before_half_j,
-                                NULL);
-        r = roster_begin(node->roster, &reg, &id, &err);
-        if (r < 0)
-            node_job_rec_drop(node, job->id);
-        else
-            take_over_search(node, roster_find(node->roster, id), rec);
-    }
-    if (r < 0)
-        end_lost_job(node, job);
-    else
-        log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju name=%s", (uintmax_t)id,
+    if (waits(node, job, boot_id))
+        return 0;
+    if (go_on(node, job, boot_id, &err) == 0) {
+        log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju source=%s name=%s",
+                  (uintmax_t)job->id, log_quote(job->source).text,
                   log_quote(job->name).text);
+        return 0;
+    }
+    end_lost_job(node, job);
+    log_event(LOG_LEVEL_NOTICE, "job-over", "job=%ju source=%s name=%s reason=%s",
+              (uintmax_t)job->id, log_quote(job->source).text, log_quote(job->name).text,
+              log_quote(err.text).text);
     return 0;
 }
 
@@ -268,9 +314,40 @@ static bool is_budgets(const struct ledger_claim *c)
     return kind_of(c->kind) == CLAIM_HARD && strcmp(c->who, CAPS_BUDGET_WHO) == 0;
 }
 
+/* What was promised to somebody ends here: never without a word. */
+static void lose_claim(struct node *node, const struct ledger_claim *c, const char *how,
+                       const char *why)
+{
+    struct ledger_claim_end end = {
+        .id = c->id, .board = c->board, .utc_ns = loop_utc_ns(node->loop), .how = how};
+    char text[240];
+
+    (void)snprintf(text, sizeof text, "claim %ju of %.60s: %s", (uintmax_t)c->id, c->who,
+                   why);
+    log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju gpu=%u who=%s reason=%s",
+              (uintmax_t)c->id, node_info(node, c->board)->index, log_quote(c->who).text,
+              log_quote(why).text);
+    (void)ledger_add_claim_end(node->early, &end);
+    node_ledger_event(node, "claim-lost", c->board, c->uid, text);
+}
+
+/* Why it cannot be taken over (*ret_how: in a word); NULL: it may. */
+static const char *is_over(struct node *node, const struct ledger_claim *c,
+                           const char *boot_id, const char **ret_how)
+{
+    *ret_how = "restart";
+    if (strcmp(boot_id, node->boot_id) != 0)
+        return "it was of another boot of this machine";
+    *ret_how = "job ended";
+    if (c->job && !node_job_rec(node, c->job))
+        return "its job ended while no daemon was there";
+    return NULL;
+}
+
 static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
 {
     struct node *node = user;
+    const char *how = NULL;
     uint64_t now = loop_now_ns(node->loop);
     int64_t utc = loop_utc_ns(node->loop);
     struct claim claim = {.id = c->id,
@@ -285,10 +362,13 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     uw_error err = {""};
 
     /* The search states its own anew, and the budget. */
-    if (strcmp(boot_id, node->boot_id) != 0 || c->walked || is_budgets(c) ||
-        c->board >= node->n || (c->job && !node_job_rec(node, c->job)) ||
-        is_stated(node, c))
+    if (c->walked || is_budgets(c) || c->board >= node->n || is_stated(node, c))
         return 0;
+    const char *why = is_over(node, c, boot_id, &how);
+    if (why) {
+        lose_claim(node, c, how, why);
+        return 0;
+    }
     if (c->made_utc_ns < utc && (uint64_t)(utc - c->made_utc_ns) < now)
         claim.made_ns = now - (uint64_t)(utc - c->made_utc_ns);
     if (c->until_utc_ns != LEDGER_FOREVER)
@@ -296,10 +376,10 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     (void)snprintf(claim.who, sizeof claim.who, "%s", c->who);
     (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
     if (!node_watch_again(node, &claim))
-        return 0;
-    if (caps_claim(node->caps, c->board, &claim, NULL, &err) < 0)
-        log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju reason=%s",
-                  (uintmax_t)c->id, log_quote(err.text).text);
+        lose_claim(node, c, "process ended",
+                   "its process ended while no daemon was there");
+    else if (caps_claim(node->caps, c->board, &claim, NULL, &err) < 0)
+        lose_claim(node, c, "refused", err.text);
     return 0;
 }
 
@@ -469,10 +549,11 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
     const struct node_job_rec *rec = node_job_rec(node, job->id);
     struct ledger_label label[LABELS_MAX];
     struct view_search search = {0};
-    char goal[GOAL_TEXT_MAX] = "";
+    char goal[GOAL_TEXT_MAX] = "", processes[JOB_PROCS * JOB_PROC_TEXT];
 
     if (!b)
         return;
+    job_procs_text(job, processes, sizeof processes);
     for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++)
         label[i] = (struct ledger_label){job->label[i].key, job->label[i].value};
     if (node->tunings)
@@ -488,6 +569,8 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
                              .began_utc_ns = job->began_utc_ns,
                              .ended_utc_ns = job->ended_utc_ns,
                              .boards = job->boards,
+                             .held = job->source == JOB_FOUND ? job->boards : job->given,
+                             .processes = processes,
                              .pid = job->pid,
                              .pid_start = job->pid_start,
                              .cap_mw = search.cap_mw,

@@ -9,7 +9,8 @@
 
 static int check_text(const struct roster_register *reg, uw_error *err)
 {
-    if (reg->source != JOB_RUN && reg->source != JOB_REGISTERED)
+    if (reg->source != JOB_RUN && reg->source != JOB_REGISTERED &&
+        (reg->source != JOB_FOUND || !reg->id))
         return fail(err, -EINVAL, "job: source %d cannot be registered",
                     (int)reg->source);
     if (!reg->name || !reg->name[0] || strlen(reg->name) >= JOB_NAME)
@@ -38,6 +39,7 @@ static int check_boards(const struct roster *r, const struct roster_register *re
             return fail(err, -EEXIST, "job %llu is there already",
                         (unsigned long long)e->id);
         if (r->slot[i]->over || e->uid == reg->uid || both == 0 ||
+            reg->source == JOB_FOUND ||
             (reg->source == JOB_REGISTERED && e->source != JOB_REGISTERED))
             continue;
         /* What it is called is its user's own matter. */
@@ -64,6 +66,24 @@ static int check_procs(const struct roster *r, const struct roster_register *reg
     return 0;
 }
 
+/* One of the processes that a found job had before a restart; its facts. */
+static int check_found(const struct roster *r, const struct roster_register *reg,
+                       struct proc_facts *ret, uw_error *err)
+{
+    if (r->opts.no_found)
+        return fail(err, -ENOTSUP, "jobs are not looked for any more");
+    for (size_t i = 0; i < reg->n_procs; i++) {
+        if (!roster_is_there(r, &reg->proc[i], reg->uid, ret))
+            continue;
+        struct job_key key = roster_key(ret);
+        const struct slot *same = roster_found(r, &key);
+        return same ? fail(err, -EEXIST, "it is job %llu by now",
+                           (unsigned long long)same->e.id)
+                    : 0;
+    }
+    return fail(err, -ESRCH, "none of its processes is there any more");
+}
+
 /* The job's first process: *ret_fd is -1 where it has to be looked at. */
 static int check_process(const struct roster *r, const struct roster_register *reg,
                          struct proc_facts *ret, int *ret_fd, uw_error *err)
@@ -71,6 +91,8 @@ static int check_process(const struct roster *r, const struct roster_register *r
     int result;
 
     *ret_fd = -1;
+    if (reg->source == JOB_FOUND)
+        return check_found(r, reg, ret, err);
     if (reg->pid == 0)
         return 0;
     if (!r->opts.read && !loop_is_virtual(r->opts.loop)) {
@@ -106,6 +128,13 @@ static void fill(struct slot *s, const struct roster_register *reg,
     e->uid = reg->uid;
     e->pid = reg->pid;
     e->pid_start = reg->pid ? f->start : 0;
+    if (reg->source == JOB_FOUND) {
+        s->key = roster_key(f);
+        e->pid = f->pid;
+        e->pid_start = f->start;
+        e->n_procs = reg->n_procs < JOB_PROCS ? reg->n_procs : JOB_PROCS;
+        memcpy(e->proc, reg->proc, e->n_procs * sizeof *e->proc);
+    }
     if (reg->began_utc_ns && reg->began_utc_ns < e->began_utc_ns) {
         uint64_t age = (uint64_t)(e->began_utc_ns - reg->began_utc_ns);
         e->began_ns -= age < e->began_ns ? age : e->began_ns;
@@ -125,7 +154,10 @@ static void give_boards(struct slot *s, uint64_t boards)
     for (size_t i = 0; i < r->n_seats; i++)
         if (boards >> i & 1)
             seat_turn(r->seat[i]);
-    s->e.given = boards;
+    if (s->e.source == JOB_FOUND)
+        s->kept = boards;
+    else
+        s->e.given = boards;
     for (size_t i = 0; i < r->n_seats; i++)
         if (boards >> i & 1)
             seat_users(r->seat[i]);

@@ -17,8 +17,9 @@ struct job_key {
 struct slot { /* one job */
     struct roster *roster;
     struct job_entry e;
-    struct job_key key;     /* found ones */
-    int pidfd;              /* -1: none */
+    struct job_key key; /* found ones */
+    uint64_t kept; /* found, taken over: boards that it was on, not looked at since */
+    int pidfd;     /* -1: none */
     struct loop_fd *source; /* tells its end; NULL: looked at now and then */
     bool asked_user;
     bool is_new, changed, over; /* events to be told */
@@ -100,7 +101,14 @@ void roster_tell(struct roster *r);
 void roster_refresh(struct roster *r);
 void roster_schedule(struct roster *r);
 
+/* Its process is there still, and the same; its facts. */
+bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid,
+                     struct proc_facts *ret);
+
 /* roster-look.c */
+/* By what a found job of this process is known. */
+struct job_key roster_key(const struct proc_facts *f);
+struct slot *roster_found(const struct roster *r, const struct job_key *key);
 void seat_look(struct seat *s);
 void seat_free(struct seat *s);
 
@@ -111,6 +119,7 @@ void seat_count(struct seat *s);
 void seat_users(struct seat *s);
 /* Would seat_users() change anything?  procs: those that will be there. */
 bool seat_users_differ(const struct seat *s, const struct seen *procs, size_t n);
+/* The job has the board, whether or not a process of its is there. */
 bool seat_given(const struct seat *s, const struct slot *job);
 /* The board's users are about to change. */
 void seat_turn(struct seat *s);

@@ -76,6 +76,23 @@ static bool same_key(const struct job_key *a, const struct job_key *b)
            strcmp(a->id, b->id) == 0;
 }
 
+struct job_key roster_key(const struct proc_facts *f)
+{
+    struct cgroup_job group;
+
+    cgroup_parse(f->cgroup, f->n_cgroup, &group);
+    return key_of(f, &group);
+}
+
+struct slot *roster_found(const struct roster *r, const struct job_key *key)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->slot[i]->e.source == JOB_FOUND && !r->slot[i]->over &&
+            same_key(&r->slot[i]->key, key))
+            return r->slot[i];
+    return NULL;
+}
+
 static void add_label(struct job_entry *e, const char *key, const char *value)
 {
     if (!*value || e->n_labels == LABELS_MAX)
@@ -129,11 +146,9 @@ static uint64_t job_of(struct seat *s, const struct seen *p, const struct proc_f
     if (!p->compute)
         return 0;
     struct job_key key = key_of(f, &group);
-    for (size_t i = 0; i < r->n; i++)
-        if (r->slot[i]->e.source == JOB_FOUND && !r->slot[i]->over &&
-            same_key(&r->slot[i]->key, &key))
-            return r->slot[i]->e.id;
-    job = make_found(r, f, &group, &key);
+    job = roster_found(r, &key);
+    if (!job)
+        job = make_found(r, f, &group, &key);
     return job ? job->e.id : 0;
 }
 
@@ -208,6 +223,8 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
         s->known_ns = loop_now_ns(r->opts.loop);
         for (size_t i = 0; i < n; i++)
             judge(s, &procs[i], &fresh[i]);
+        for (size_t i = 0; i < r->n; i++)
+            r->slot[i]->kept &= ~(1ull << s->at); /* who is there is known now */
     } else {
         r->counts.failures++;
         s->known = false;

@@ -24,7 +24,7 @@ static bool computes_for(const struct seen *procs, size_t n, uint64_t job)
 
 bool seat_given(const struct seat *s, const struct slot *job)
 {
-    return !job->over && (job->e.given >> s->at & 1) != 0;
+    return !job->over && ((job->e.given | job->kept) >> s->at & 1) != 0;
 }
 
 static bool belongs(const struct seat *s, const struct seen *procs, size_t n,

@@ -28,6 +28,51 @@ const char *job_source_name(enum job_source source)
     return (unsigned)source < n_elements(names) ? names[source] : "unknown";
 }
 
+void job_procs_text(const struct job_entry *job, char *ret, size_t size)
+{
+    size_t at = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < job->n_procs && at < size; i++)
+        at += (size_t)snprintf(ret + at, size - at, "%s%ld.%llu", i ? " " : "",
+                               (long)job->proc[i].pid,
+                               (unsigned long long)job->proc[i].start);
+}
+
+/* "PID.START" */
+static int parse_proc(const char *text, struct job_proc *ret)
+{
+    const char *dot = strchr(text, '.');
+    char pid[JOB_PROC_TEXT];
+    uint64_t number = 0;
+
+    if (!dot)
+        return -EINVAL;
+    (void)snprintf(pid, sizeof pid, "%.*s", (int)(dot - text), text);
+    int r = parse_u64(pid, &number, NULL);
+    if (r == 0)
+        r = parse_u64(dot + 1, &ret->start, NULL);
+    if (r < 0 || number == 0 || number > INT32_MAX)
+        return -EINVAL;
+    ret->pid = (pid_t)number;
+    return 0;
+}
+
+size_t job_procs_parse(const char *text, struct job_proc ret[static JOB_PROCS])
+{
+    char word[JOB_PROC_TEXT];
+    size_t n = 0;
+
+    for (const char *at = text ? text : ""; *at && n < JOB_PROCS;) {
+        size_t len = strcspn(at, " ");
+        (void)snprintf(word, sizeof word, "%.*s", (int)len, at);
+        if (len < sizeof word && parse_proc(word, &ret[n]) == 0)
+            n++;
+        at += len + (at[len] != '\0');
+    }
+    return n;
+}
+
 int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret)
 {
     if (r->opts.read)
@@ -169,11 +214,23 @@ static void slot_free(struct slot *s)
     free(s);
 }
 
+bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid,
+                     struct proc_facts *ret)
+{
+    return roster_read(r, p->pid, ret) == 0 && ret->start == p->start && ret->uid == uid;
+}
+
 bool roster_alive(const struct roster *r, const struct slot *s)
 {
     struct proc_facts f;
 
-    if (s->e.source == JOB_FOUND || s->e.pid == 0 || s->source)
+    if (s->e.source == JOB_FOUND) {
+        bool alive = !s->kept; /* else nobody has seen it on a board yet */
+        for (size_t i = 0; i < s->e.n_procs && !alive; i++)
+            alive = roster_is_there(r, &s->e.proc[i], s->e.uid, &f);
+        return alive;
+    }
+    if (s->e.pid == 0 || s->source)
         return true;
     int result = roster_read(r, s->e.pid, &f);
     return result == 0 ? f.start == s->e.pid_start : result != -ESRCH;
@@ -212,9 +269,54 @@ static bool foreign_to(const struct seat *seat, uid_t uid)
     return false;
 }
 
+static bool is_seen(const struct roster *r, uint64_t job, const struct job_proc *p)
+{
+    for (size_t i = 0; i < r->n_seats; i++)
+        for (size_t k = 0; k < r->seat[i]->n; k++) {
+            const struct seen *seen = &r->seat[i]->proc[k];
+            if (seen->job == job && seen->pid == p->pid && seen->start == p->start)
+                return true;
+        }
+    return false;
+}
+
+static void note_proc(struct slot *s, const struct seen *p)
+{
+    struct job_entry *e = &s->e;
+
+    for (size_t i = 0; i < e->n_procs; i++)
+        if (e->proc[i].pid == p->pid && e->proc[i].start == p->start)
+            return;
+    if (e->n_procs == JOB_PROCS)
+        return;
+    e->proc[e->n_procs++] = (struct job_proc){p->pid, p->start};
+    s->changed = true;
+}
+
+/* The processes that a found job will be known by after a restart: those that were there
+ * before go first, so that the list of one that lives on does not change.
+ */
+static void note_procs(const struct roster *r, struct slot *s)
+{
+    struct job_entry *e = &s->e;
+    size_t n = 0;
+
+    for (size_t i = 0; i < e->n_procs; i++)
+        if (is_seen(r, e->id, &e->proc[i]))
+            e->proc[n++] = e->proc[i];
+    s->changed |= n != e->n_procs;
+    e->n_procs = n;
+    for (size_t i = 0; i < r->n_seats; i++)
+        for (size_t k = 0; k < r->seat[i]->n; k++)
+            if (r->seat[i]->proc[k].job == e->id)
+                note_proc(s, &r->seat[i]->proc[k]);
+    e->pid = e->proc[0].pid;
+    e->pid_start = e->proc[0].start;
+}
+
 static void refresh(struct roster *r, struct slot *s)
 {
-    uint64_t boards = s->e.given;
+    uint64_t boards = s->e.given | s->kept;
     unsigned pids = 0;
     bool foreign = false;
 
@@ -234,6 +336,8 @@ static void refresh(struct roster *r, struct slot *s)
     s->e.boards = boards;
     s->e.n_pids = pids;
     s->e.foreign = foreign;
+    if (s->e.source == JOB_FOUND && pids > 0 && !s->kept)
+        note_procs(r, s);
 }
 
 void roster_refresh(struct roster *r)
@@ -243,7 +347,7 @@ void roster_refresh(struct roster *r)
         if (s->over)
             continue;
         refresh(r, s);
-        if (s->e.source == JOB_FOUND && s->e.n_pids == 0)
+        if (s->e.source == JOB_FOUND && s->e.n_pids == 0 && !s->kept)
             slot_end(s);
     }
 }
@@ -383,7 +487,7 @@ bool roster_in_use(const struct roster *r, size_t board)
     if (r->seat[board]->n > 0)
         return true;
     for (size_t i = 0; i < r->n; i++)
-        if (!r->slot[i]->over && (r->slot[i]->e.given >> board & 1))
+        if (seat_given(r->seat[board], r->slot[i]))
             return true;
     return false;
 }

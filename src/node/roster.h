@@ -28,6 +28,7 @@ enum {
     LABEL_KEY = 32,
     LABEL_VALUE = 64,
     JOB_NAME = 96,
+    JOB_PROCS = 16, /* of a found job: enough to know it again by */
 };
 
 enum job_source {
@@ -39,6 +40,12 @@ const char *job_source_name(enum job_source source); /* "run", "registered", "fo
 
 struct label {
     char key[LABEL_KEY], value[LABEL_VALUE];
+};
+
+/* A process of this boot: another start is another process. */
+struct job_proc {
+    pid_t pid;
+    uint64_t start; /* /proc/PID/stat's ticks */
 };
 
 /* No phase that a job tells: seen in telemetry alone. */
@@ -57,11 +64,18 @@ struct job_entry {
     pid_t pid;          /* its first process; 0: none known */
     uint64_t pid_start; /* … when it began: /proc/PID/stat's ticks; 0 unknown */
     unsigned n_pids;    /* its processes seen on boards */
-    bool foreign;       /* somebody else's process is on one of its boards */
+    struct job_proc proc[JOB_PROCS]; /* … of a found job, the first ones */
+    size_t n_procs;
+    bool foreign;                /* somebody else's process is on one of its boards */
     uint64_t began_ns, ended_ns; /* ended 0: runs */
     int64_t began_utc_ns, ended_utc_ns;
     uint32_t phase; /* enum uw_phase, or JOB_PHASE_IDLE */
 };
+
+/* Its processes as the ledger has them, "PID.START …", and back: their number. */
+enum { JOB_PROC_TEXT = 32 };
+void job_procs_text(const struct job_entry *job, char *ret, size_t size);
+size_t job_procs_parse(const char *text, struct job_proc ret[static JOB_PROCS]);
 
 enum roster_event { ROSTER_BEGIN, ROSTER_CHANGE, ROSTER_END };
 typedef void (*roster_event_fn)(enum roster_event event, const struct job_entry *job,
@@ -94,11 +108,16 @@ void roster_free(struct roster *r);
 DEFINE_AUTO(struct roster *, roster_free);
 
 struct roster_register {
-    enum job_source source; /* RUN or REGISTERED */
+    enum job_source source; /* FOUND: taken over alone */
     const char *name;
     uid_t uid;
-    uint64_t boards; /* 0: found by its processes (pid's descendants) */
-    pid_t pid;       /* the job ends when this process does (pidfd); 0: by roster_end() */
+    /* Named; 0: found by its processes (pid's descendants).  Of a found job: those that
+     * it was on, and is taken to be on until they are looked at.
+     */
+    uint64_t boards;
+    const struct job_proc *proc; /* of a found job: one of them has to be there still */
+    size_t n_procs;
+    pid_t pid; /* the job ends when this process does (pidfd); 0: by roster_end() */
     const struct label *label;
     size_t n_labels;
     uint64_t id;        /* 0: a new one; else taken over after a restart */
@@ -107,8 +126,9 @@ struct roster_register {
 };
 /* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a board is
  * another user's job's; a scheduler's registration goes before found and run ones),
- * -EEXIST (id is there already), -E2BIG (too many, or too many of this user's), -EAGAIN
- * (this user begins too many in a short time).  ROSTER_BEGIN comes before it returns.
+ * -EEXIST (id, or the found job, is there already), -E2BIG (too many, or too many of this
+ * user's), -EAGAIN (this user begins too many in a short time).  ROSTER_BEGIN comes
+ * before it returns.
  */
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);

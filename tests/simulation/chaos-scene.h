@@ -55,6 +55,8 @@ static const struct node_who anna = {.uid = ANNA, .may_claim = true, .name = "us
 static const struct gpu_backend *scene_backend = &virtual_backend;
 /* Root's configuration of the actuator; NULL: none. */
 static const struct core_rules *scene_rules;
+/* By which the daemon knows processes. */
+static proc_read_fn scene_read = virtual_world_proc;
 static struct guard *volatile scene_kept[256];
 static size_t scene_n_kept;
 
@@ -64,6 +66,8 @@ struct ours {
     size_t board;
     enum claim_kind kind;
     uint32_t mw, mhz;
+    uint64_t job; /* that gave the right to it; 0: root's need none */
+    pid_t pid;    /* its process */
     bool roots, rebooted;
     bool unsure; /* the ledger may not know it */
 };
@@ -107,7 +111,7 @@ struct round {
     uint64_t noise_ns, fault_ns; /* last trouble; until when one lasts */
     uint64_t awake_ns, guard_ns, back_ns, disk_ns; /* when what is away comes back */
     uint64_t gone_ns;                              /* when the daemon died; 0: lives */
-    unsigned long looks, calm, locked;
+    unsigned long looks, calm, locked, users;
     char bad[300];
 };
 
@@ -275,20 +279,33 @@ static void query(struct round *r, sqlite3 *db, const char *sql, char ret[100])
     sqlite3_free(why);
 }
 
-/* Of the files that the last life has left, in a copy of them. */
-static void look_at_ledger(struct round *r)
+/* A copy of the files of this life, or of the last one, to be looked at; to is its
+ * folder, for each_file().
+ */
+static sqlite3 *open_copy(struct round *r, char to[100])
 {
-    char from[100], to[100], path[160], text[100];
+    char from[100], path[160];
     sqlite3 *db = NULL;
 
     life_dir(r, r->life, from);
-    (void)snprintf(to, sizeof to, "%s/look", r->dir);
+    (void)snprintf(to, 100, "%s/look", r->dir);
     if (!each_file(from, to))
         bad(r, "no copy of %s", from);
     (void)snprintf(path, sizeof path, "%s/ledger.sqlite", to);
-    if (sqlite3_open(path, &db) != SQLITE_OK) {
-        bad(r, "the ledger cannot be opened: %s", sqlite3_errmsg(db));
-    } else {
+    if (sqlite3_open(path, &db) == SQLITE_OK)
+        return db;
+    bad(r, "the ledger cannot be opened: %s", sqlite3_errmsg(db));
+    (void)sqlite3_close(db);
+    return NULL;
+}
+
+/* Of the files that the last life has left, in a copy of them. */
+static void look_at_ledger(struct round *r)
+{
+    char to[100], text[100];
+    sqlite3 *db = open_copy(r, to);
+
+    if (db) {
         query(r, db, "PRAGMA integrity_check", text);
         if (strcmp(text, "ok") != 0)
             bad(r, "ledger: %s", text);
@@ -397,7 +414,7 @@ static void begin_life(struct round *r)
         .simulated = true,
         .service = &r->service,
         .boot_id = r->boot_id,
-        .read = virtual_world_proc,
+        .read = scene_read,
         .read_user = r->sim,
         .on_ready = on_ready,
         .user = r};
@@ -515,6 +532,9 @@ static void begin_run(struct round *r, struct run *run)
         progress_page_free(take(run->page));
     if (!run->child || !search)
         return;
+    for (size_t i = 0; i < r->n_ours; i++) /* who computes there is this job's now */
+        if (r->ours[i].board == board && !r->ours[i].roots)
+            r->ours[i].unsure = true;
     (void)goal_parse("edp", &ask.goal, NULL);
     ask.page_fd = open(progress_page_path(run->page), O_RDONLY | O_CLOEXEC);
     (void)node_job_begin(r->node, &root, &ask, &run->job, NULL);

@@ -31,6 +31,19 @@ static struct ours *new_ours(struct round *r)
     return &r->ours[r->n_ours++];
 }
 
+/* The job that gives the right to a claim, and its process. */
+static void note_job(struct round *r, struct ours *o)
+{
+    const struct node_view *v = node_look(r->node);
+    const struct claim *c = claims_find(v->board[o->board].cap.claims, o->id);
+
+    for (size_t i = 0; i < v->n_jobs && c; i++)
+        if (v->job[i].job->id == c->job) {
+            o->job = c->job;
+            o->pid = v->job[i].job->source == JOB_FOUND ? v->job[i].job->pid : 0;
+        }
+}
+
 static void do_claim(struct round *r)
 {
     static const enum claim_kind kinds[] = {CLAIM_SOFT, CLAIM_NAMED, CLAIM_HARD};
@@ -68,6 +81,7 @@ static void do_claim(struct round *r)
                                  .made_ns = now_of(r),
                                  .until_ns = ttl_ns ? now_of(r) + ttl_ns : CLAIM_FOREVER,
                                  .unsure = r->disk_full};
+    note_job(r, &r->ours[r->n_ours - 1]);
 }
 
 static void do_withdraw(struct round *r)
@@ -324,18 +338,31 @@ static bool has_claim(const struct claims *claims, uint64_t id)
     return false;
 }
 
-/* Root's claims that are due are there, and hard ones in force. */
+static bool lives(const struct round *r, pid_t pid)
+{
+    for (size_t i = 0; i < RUNS; i++)
+        if (pid > 0 && r->run[i].child && loop_child_pid(r->run[i].child) == pid)
+            return true;
+    return false;
+}
+
+/* Claims that are due are there: root's, and anna's while the process lives that she was
+ * found by; hard ones are in force.
+ */
 static void look_at_due(struct round *r, size_t i, const struct view_board *b)
 {
     bool calm = now_of(r) > r->noise_ns + ns_of_s(CALM_S) && !r->hung && !r->disk_full;
 
     for (size_t k = 0; k < r->n_ours; k++) {
         const struct ours *o = &r->ours[k];
-        if (o->board != i || !o->roots || o->unsure || o->rebooted || o->withdrawn_ns ||
+        bool stands = o->roots || lives(r, o->pid);
+        if (o->board != i || !stands || o->unsure || o->rebooted || o->withdrawn_ns ||
             o->until_ns < now_of(r) + NS_PER_S)
             continue;
         if (!has_claim(b->cap.claims, o->id))
-            bad(r, "board %zu: claim %" PRIu64 " is lost", i, o->id);
+            bad(r, "board %zu: claim %" PRIu64 " of %s is lost", i, o->id,
+                o->roots ? "root" : "anna");
+        r->users += !o->roots;
         if (!calm || o->kind != CLAIM_HARD || o->mhz ||
             now_of(r) < o->made_ns + NS_PER_S ||
             (b->cap.state == CAPS_YIELDED && r->n_foreign > 0) ||
@@ -493,7 +520,7 @@ int main(int argc, char **argv)
 {
     static struct round r;
     uint64_t seed = 1, rounds = getenv("UNDERWATT_SANITIZED") ? 60 : 200;
-    unsigned long looks = 0, calm = 0, lives = 0, locked = 0;
+    unsigned long looks = 0, calm = 0, lives = 0, locked = 0, users = 0;
 
     if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||
         (argc > 2 && parse_u64(argv[2], &rounds, NULL)))
@@ -505,14 +532,15 @@ int main(int argc, char **argv)
         looks += r.looks;
         calm += r.calm;
         locked += r.locked;
+        users += r.users;
         lives += r.life;
         if (r.bad[0])
             ok(false, "seed %" PRIu64 ": %s", seed + i, r.bad);
     }
-    ok(rounds < 50 || (calm > rounds / 4 && locked > rounds),
+    ok(rounds < 50 || (calm > rounds / 4 && locked > rounds && users > rounds / 4),
        "%" PRIu64 " rounds from seed %" PRIu64
-       ": %lu looks, %lu at hard claims in peace, %lu at locked clocks, %lu lives of the "
-       "daemon",
-       rounds, seed, looks, calm, locked, lives);
+       ": %lu looks, %lu at hard claims in peace, %lu at users' claims, %lu at locked "
+       "clocks, %lu lives of the daemon",
+       rounds, seed, looks, calm, users, locked, lives);
     return done();
 }

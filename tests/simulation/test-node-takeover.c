@@ -269,6 +269,236 @@ static void left(void)
     close_scene();
 }
 
+/* ---- jobs that nobody registered ---- */
+
+/* Anna's training: found, and capped by her; its job and her claim. */
+struct found {
+    struct loop_child *child;
+    uint64_t job, claim;
+};
+
+static struct loop_child *train(const char *workload, size_t board, uid_t uid)
+{
+    char gpus[24], owner[40];
+    const char *argv[] = {"underwatt-sim", "train",  "--workload",
+                          workload,        "--gpus", gpus,
+                          "--epochs",      "100000", NULL};
+    const char *env[] = {owner, NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .env = env, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    struct loop_child *child = NULL;
+
+    (void)snprintf(gpus, sizeof gpus, "%zu", board);
+    (void)snprintf(owner, sizeof owner, VIRTUAL_UID "=%u", (unsigned)uid);
+    ok(loop_child_new(r.loop, &opts, nobody_cares, NULL, &child, NULL) == 0,
+       "uid %u computes on board %zu", (unsigned)uid, board);
+    return child;
+}
+
+static void stop(struct loop_child *child)
+{
+    if (child)
+        (void)loop_child_kill(child, SIGKILL);
+    loop_child_free(child);
+}
+
+static uint64_t job_on(size_t board)
+{
+    const struct view_board *b = &node_look(r.node)->board[board];
+
+    return b->n_jobs == 1 ? b->job[0] : 0;
+}
+
+static struct found capped(double ttl_s)
+{
+    struct found f = {.child = train("resnet50", 0, ANNA)};
+    struct node_claim ask = {.board = "0",
+                             .kind = CLAIM_NAMED,
+                             .cap = {.mw = 200000},
+                             .ttl_ns = ns_of_s(ttl_s),
+                             .why = "a test"};
+    uw_error err = {""};
+
+    begin_life(&r);
+    pass(&r, 7);
+    f.job = job_on(0);
+    int got = node_claim(r.node, &anna, &ask, &f.claim, &err);
+    ok(f.job && got == 0, "job %ju is found, anna caps it %s", (uintmax_t)f.job,
+       err.text);
+    for (int i = 0; i < 200 && limit_of(&r, 0) != 200000; i++)
+        pass(&r, 1);
+    pass(&r, 12); /* an interval is booked */
+    is_int(limit_of(&r, 0), 200000, "her cap is in force");
+    return f;
+}
+
+/* Time passes; the highest limit of board 0 meanwhile. */
+static uint32_t highest_in(double s)
+{
+    uint32_t most = 0;
+
+    for (double at = 0; at < s; at += 0.1) {
+        pass(&r, 0.1);
+        if (limit_of(&r, 0) > most)
+            most = limit_of(&r, 0);
+    }
+    return most;
+}
+
+static bool ledger_has(const char *sql)
+{
+    char to[100], text[100] = "";
+
+    pass(&r, 1); /* rows are written */
+    sqlite3 *db = open_copy(&r, to);
+    if (db)
+        query(&r, db, sql, text);
+    (void)sqlite3_close(db);
+    (void)each_file(to, NULL);
+    return strcmp(text, "1") == 0;
+}
+
+static bool has_claim_of(uint64_t id, uid_t uid)
+{
+    const struct claim *c = claims_find(cap(0)->claims, id);
+
+    return c && c->uid == uid;
+}
+
+static void is_the_same(const struct found *f, const char *when)
+{
+    is_int((long long)job_on(0), (long long)f->job, "%s: the same job", when);
+    ok(has_claim_of(f->claim, ANNA), "%s: with her claim", when);
+}
+
+static void found_within(void)
+{
+    open_scene("a found job with its user's cap: the daemon is killed, twice");
+    struct found f = capped(3600);
+    const struct view_job *j = node_look(r.node)->job;
+    double before_j = j->energy_j;
+    int64_t began = j->job->began_utc_ns;
+    kill_node(&r);
+    ok(highest_in(4) <= 200000, "the actuator keeps the cap for the grace");
+    begin_life(&r);
+    is_the_same(&f, "at once");
+    ok(highest_in(8) <= 200000, "the cap never left");
+    is_the_same(&f, "after looks at the board");
+    kill_node(&r);
+    ok(highest_in(2) <= 200000, "again");
+    begin_life(&r);
+    ok(highest_in(30) <= 200000, "the cap never left");
+    is_the_same(&f, "after the second");
+    j = node_look(r.node)->job;
+    is_int((long long)node_look(r.node)->n_jobs, 1, "there is one job");
+    ok(llabs(j->job->began_utc_ns - began) < (int64_t)NS_PER_S, "it began when it began");
+    ok(j->energy_j > before_j + 2000, "its energy goes on: %.0f J after %.0f J",
+       j->energy_j, before_j);
+    ok(ledger_has("SELECT count(*) = 1 FROM job"), "the ledger has one job");
+    ok(ledger_has("SELECT count(DISTINCT job) = 1 AND sum(kind <> 1) = 0 FROM energy"
+                  " WHERE board = 1 AND begin_ms >= (SELECT min(begin_ms) FROM energy"
+                  " WHERE kind = 1)"),
+       "… and all that was booked of the board since it began there");
+    ok(ledger_has("SELECT count(*) = 0 FROM event WHERE kind LIKE 'claim-lost'"),
+       "nothing was lost");
+    stop(f.child);
+    pass(&r, 10);
+    ok(!has_claim_of(f.claim, ANNA) && limit_of(&r, 0) == ORIGINAL_MW,
+       "it ends: so does the claim");
+    close_scene();
+}
+
+static void found_after(void)
+{
+    open_scene("… and is started again after the grace");
+    struct found f = capped(120);
+    kill_node(&r);
+    pass(&r, 30);
+    is_int(limit_of(&r, 0), ORIGINAL_MW, "the original is back");
+    begin_life(&r);
+    is_the_same(&f, "at once");
+    for (int i = 0; i < 200 && limit_of(&r, 0) != 200000; i++)
+        pass(&r, 0.5);
+    is_int(limit_of(&r, 0), 200000, "in force again");
+    pass(&r, 90);
+    ok(!has_claim_of(f.claim, ANNA) && limit_of(&r, 0) == ORIGINAL_MW,
+       "until its time, which has not moved");
+    stop(f.child);
+    close_scene();
+}
+
+static void found_left(void)
+{
+    open_scene("… and is told to leave its caps to the next one (SIGUSR2)");
+    struct found f = capped(3600);
+    node_leave_caps(r.node);
+    end_node(&r);
+    ok(highest_in(3) <= 200000, "the cap stays");
+    begin_life(&r);
+    ok(highest_in(10) <= 200000, "the cap never left");
+    is_the_same(&f, "then");
+    stop(f.child);
+    close_scene();
+}
+
+static int read_later(pid_t pid, struct proc_facts *ret, void *user)
+{
+    int got = virtual_world_proc(pid, ret, user);
+
+    ret->start += 7;
+    return got;
+}
+
+/* What may have become of it while no daemon was there. */
+static const struct {
+    const char *name;
+    bool reused, rebooted, ended, joined;
+    const char *how; /* … and of the claim */
+} fates[] = {
+    {.name = "its pid is another process's", .reused = true, .how = "job ended"},
+    {.name = "the machine has rebooted", .rebooted = true, .how = "restart"},
+    {.name = "it has ended", .ended = true, .how = "job ended"},
+    {.name = "another user computes there, too", .joined = true, .how = "right lost"},
+};
+
+static void found_lost(void)
+{
+    for (size_t i = 0; i < n_elements(fates); i++) {
+        struct loop_child *other = NULL;
+        char sql[200];
+        open_scene("a found job with its user's cap, and no daemon");
+        printf("# %s\n", fates[i].name);
+        struct found f = capped(3600);
+        kill_node(&r);
+        if (fates[i].rebooted) {
+            stop_guard(&r);
+            r.boot++;
+            (void)snprintf(r.boot_id, sizeof r.boot_id, "boot-%u", r.boot);
+            start_guard(&r);
+        }
+        if (fates[i].ended)
+            stop(take(f.child));
+        other = fates[i].joined ? train("none", 0, ANNA + 1) : NULL;
+        scene_read = fates[i].reused ? read_later : virtual_world_proc;
+        begin_life(&r);
+        pass(&r, 20);
+        ok(!has_claim_of(f.claim, ANNA), "%s: her claim is over", fates[i].name);
+        is_int(limit_of(&r, 0), ORIGINAL_MW, "… the original is back");
+        ok(fates[i].joined || job_on(0) != f.job, "… it is not the same job");
+        (void)snprintf(sql, sizeof sql,
+                       "SELECT count(*) = 1 FROM claim WHERE id = %ju AND how = '%s'",
+                       (uintmax_t)f.claim, fates[i].how);
+        ok(ledger_has(sql), "… the ledger says so (%s)", fates[i].how);
+        ok(ledger_has("SELECT count(*) = 1 FROM event WHERE uid = 1000 AND"
+                      " kind IN ('claim-lost', 'withdrawn')"),
+           "… and whose it was: an event");
+        scene_read = virtual_world_proc;
+        stop(f.child);
+        stop(other);
+        close_scene();
+    }
+}
+
 int main(void)
 {
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
@@ -279,5 +509,9 @@ int main(void)
     energy();
     searching();
     left();
+    found_within();
+    found_after();
+    found_left();
+    found_lost();
     return done();
 }

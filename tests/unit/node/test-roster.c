@@ -323,6 +323,78 @@ static void runs(void)
     end(r);
 }
 
+/* ---- taken over ---- */
+
+/* What another roster's found job is known by. */
+static void found_again(void)
+{
+    static const struct job_proc procs[] = {{90, 1090}, {100, 1100}, {101, 1101}};
+    struct roster *r = begin(false);
+    struct roster_register reg = {.source = JOB_FOUND,
+                                  .name = "python",
+                                  .uid = ANNA,
+                                  .boards = 3,
+                                  .proc = procs,
+                                  .n_procs = n_elements(procs),
+                                  .id = 60,
+                                  .began_utc_ns = 1699999990ll * 1000000000};
+    struct split_user u[ROSTER_USERS];
+    uint64_t id = 0, other = 0;
+    uw_error err;
+
+    is_int(roster_begin(r, &reg, &id, &err), -ESRCH,
+           "taken over: no process of it lives");
+    struct proc_facts *f = fake_process(100, 1, ANNA, SESSION);
+    f->start++;
+    is_int(roster_begin(r, &reg, &id, &err), -ESRCH, "  nor where its pid is another's");
+    f->start--;
+    f->uid = EVE;
+    is_int(roster_begin(r, &reg, &id, &err), -ESRCH, "  or has another user");
+    f->uid = ANNA;
+    fake_on(0, 100, true);
+    fake_process(101, 1, ANNA, SESSION)->session = 100;
+    fake.dev[0].procs_fails = fake.dev[1].procs_fails = -EIO;
+    is_int(roster_begin(r, &reg, &id, &err), 0, "taken over: two of three live");
+    is_int((long)id, 60, "  its id");
+    reg.id = 61;
+    is_int(roster_begin(r, &reg, &other, &err), -EEXIST, "  once: %s", err.text);
+    fake_wait(20);
+    const struct job_entry *j = roster_find(r, 60);
+    is_int(j ? (long)j->boards : 0, 3, "  it has its boards while nobody can look there");
+    ok(roster_keeps_claim(r, ANNA, 0) && roster_in_use(r, 1), "  what it claimed stands");
+    ok(!roster_may_claim(r, ANNA, 0), "  more may not be claimed");
+    is_int((long)roster_users(r, 0, u), 1, "  the energy is its");
+    fake.dev[0].procs_fails = fake.dev[1].procs_fails = 0;
+    fake_wait(7);
+    is_int(j ? (long)j->boards : 0, 1, "  then it has those where it computes");
+    is_int((long)roster_count(r), 1, "  it is no other job");
+    ok(roster_may_claim(r, ANNA, 0), "  and its right");
+    ok(j && j->pid == 100 && j->n_procs == 1, "  known by the process that is there");
+    fake_exit(100);
+    fake_on(2, 101, true);
+    fake_wait(7);
+    ok(!roster_find(r, 60), "  it ends with it");
+    end(r);
+}
+
+static void procs_text(void)
+{
+    struct job_entry e = {.proc = {{1, 2}, {4711, UINT64_MAX}}, .n_procs = 2};
+    struct job_proc back[JOB_PROCS] = {{0}};
+    char text[JOB_PROCS * JOB_PROC_TEXT];
+    static const char *const bad[] = {"",      "x",  "4711", "0.1",
+                                      "4711.", ".5", "-1.5", "99999999999.1"};
+
+    job_procs_text(&e, text, sizeof text);
+    is_str(text, "1.2 4711.18446744073709551615", "processes as text");
+    is_int((long)job_procs_parse(text, back), 2, "  and back");
+    ok(memcmp(back, e.proc, sizeof e.proc) == 0, "  the same");
+    for (size_t i = 0; i < n_elements(bad); i++)
+        is_int((long)job_procs_parse(bad[i], back), 0, "  none in '%s'", bad[i]);
+    is_int((long)job_procs_parse("1.2 x 3.4", back), 2, "  what is none is left out");
+    is_int((long)job_procs_parse(NULL, back), 0, "  none of an old ledger");
+}
+
 /* One user cannot take all places, nor begin jobs for ever. */
 static void crowds(void)
 {
@@ -530,6 +602,8 @@ int main(void)
     refusals();
     registered();
     runs();
+    found_again();
+    procs_text();
     crowds();
     uses();
     hangs();
