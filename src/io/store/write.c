@@ -6,6 +6,8 @@
 #include "base/error.h"
 #include "io/store/inside.h"
 
+enum { ROUNDING_MS = 50 };
+
 static const char *const sql_of[STMTS] = {
     [STMT_ENERGY] = "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job,"
                     " phase, cap_mw, energy_uj, half_uj, method, simulated)"
@@ -192,6 +194,12 @@ static int put_job(struct writing *w, const struct ledger_job *j)
     return r;
 }
 
+/* A restart states a claim's time anew, by two clocks that it does not read at once. */
+static bool same_time(int64_t a_ms, int64_t b_ms)
+{
+    return (a_ms == 0) == (b_ms == 0) && llabs(a_ms - b_ms) <= ROUNDING_MS;
+}
+
 /* A claim of that id is open: 1 (it was brought up to date, or ended so that the new
  * one is written), 0 (none is open).
  */
@@ -209,7 +217,7 @@ static int put_claim_change(struct writing *w, const struct ledger_claim *c,
         return r;
     int64_t seq = sqlite3_column_int64(find, 0);
     bool same_mw = sqlite3_column_int64(find, 1) == c->mw;
-    bool same = same_mw && sqlite3_column_int64(find, 3) == until_ms;
+    bool same = same_mw && same_time(sqlite3_column_int64(find, 3), until_ms);
     (void)sqlite3_reset(find);
     if (same || c->walked)
         r = DO(w, STMT_CLAIM_TOUCH, "iiizti", seq, w->l->run, (int64_t)c->mw, until_ms,
