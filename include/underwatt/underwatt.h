@@ -169,8 +169,10 @@ typedef struct uw_job_options {
 } uw_job_options;
 
 /* This process, with those that it starts, is a job from now on: its energy is booked
- * to it, and the daemon ends it when this process ends.  -EPERM, -EBUSY: a board is
- * another's, or there are too many jobs.  -EINVAL: a name, label or goal that is none.
+ * to it, and the daemon ends it when this process ends.  A board that is another's is the
+ * job's when it has become free, or this job alone computes there; no cap until then.
+ * -EPERM, -EBUSY, -EAGAIN: it may begin none, or there are too many jobs.  -EINVAL: a
+ * name, label or goal that is none.
  */
 UW_API int uw_job_begin(uw_ctx *ctx, const uw_job_options *opts, uw_job **ret,
                         uw_error *err);

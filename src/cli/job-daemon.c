@@ -63,6 +63,7 @@ struct remote {
     bool pageless;    /* the daemon said that it has not got the page */
     struct json *doc; /* of the last look that was answered */
     char said[400];   /* the last state that was worth a line */
+    char held[200];   /* who has a board that this job named; "" nobody */
 
     bool ended;
     int status;
@@ -152,12 +153,33 @@ static int begin_job(struct remote *r, pid_t pid, uint64_t *ret_id, uw_error *er
     return *ret_id ? 0 : fail(err, -EPROTO, "the daemon gave the job no number");
 }
 
+/* What others do, or too much at once, keeps no program from running: the daemon is asked
+ * again.
+ */
+static bool may_wait(int got)
+{
+    return got == -EBUSY || got == -EAGAIN;
+}
+
+/* There was no place for the job when CMD began. */
+static int begin_late(struct look *l)
+{
+    struct remote *r = l->remote;
+
+    int got = l->over ? 0 : begin_job(r, loop_child_pid(r->child), &l->id, &l->err);
+    if (got >= 0 && l->id && r->page)
+        (void)jobdoor_send(r->where.job_socket, l->id, r->page_fd, NULL);
+    return may_wait(got) ? 0 : got;
+}
+
 static int look_at(struct look *l)
 {
     struct remote *r = l->remote;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
     char path[64];
 
+    if (!l->id)
+        return begin_late(l);
     (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, l->id);
     int got = httpc_call(r->daemon, "GET", path, NULL, &reply, &l->err);
     if (got < 0)
@@ -197,6 +219,25 @@ static void say_state(struct remote *r, const struct json_value *search)
     if (strcmp(text, r->said) == 0)
         return;
     memcpy(r->said, text, sizeof r->said);
+    say(r, text);
+}
+
+/* A board that it named is another's: said once, and when that has changed. */
+static void say_held(struct remote *r, const struct json_value *job)
+{
+    const char *held = take_text(job, "held");
+    char text[300];
+
+    if (strcmp(held, r->held) == 0)
+        return;
+    if (*held)
+        (void)snprintf(text, sizeof text,
+                       "%.150s: no cap there until it is free, or CMD alone computes "
+                       "there",
+                       held);
+    else
+        (void)snprintf(text, sizeof text, "no longer: %.150s", r->held);
+    (void)snprintf(r->held, sizeof r->held, "%s", held);
     say(r, text);
 }
 
@@ -252,9 +293,14 @@ static int look_done(struct loop *loop, void *work, int got)
 
     r->looking = false;
     if (l->id != r->id) {
-        (void)snprintf(text, sizeof text,
-                       "the daemon is another: job %" PRIu64 " goes on there as %" PRIu64,
-                       r->id, l->id);
+        if (r->id)
+            (void)snprintf(text, sizeof text,
+                           "the daemon is another: job %" PRIu64
+                           " goes on there as %" PRIu64,
+                           r->id, l->id);
+        else
+            (void)snprintf(text, sizeof text,
+                           "the daemon has a place for it now: job %" PRIu64, l->id);
         say(r, text);
         r->id = l->id;
     }
@@ -277,6 +323,7 @@ static int look_done(struct loop *loop, void *work, int got)
         const struct json_value *search = json_get(json_root(r->doc), "search");
         r->pageless = json_get(search, "page") && !take_bool(search, "page");
         say_state(r, search);
+        say_held(r, json_root(r->doc));
     }
     if (r->ended && l->over && is_over(r->doc))
         loop_stop(r->loop, 0);
@@ -290,7 +337,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
 
     live_line(r, now_ns);
-    if (r->ended && now_ns - r->end_ns >= wall_ms(r, (r->lost ? LOST_S : LAST_S) * 1e3))
+    double wait_s = !r->id ? 0 : r->lost ? LOST_S : LAST_S;
+    if (r->ended && now_ns - r->end_ns >= wall_ms(r, wait_s * 1e3))
         loop_stop(r->loop, 0);
     if (r->looking || r->gate >= 0)
         return 0;
@@ -454,11 +502,19 @@ static void make_page(struct remote *r)
 static int go(struct remote *r, uw_error *err)
 {
     uw_error why = {""};
+    char text[300];
 
     int got = begin_job(r, loop_child_pid(r->child), &r->id, err);
-    if (got < 0)
+    if (may_wait(got)) {
+        (void)snprintf(text, sizeof text,
+                       "%.200s: CMD runs without a cap until the daemon takes it",
+                       err->text);
+        say(r, text);
+    } else if (got < 0) {
         return got;
-    if (r->page && jobdoor_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
+    }
+    if (r->id && r->page &&
+        jobdoor_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
         say(r, why.text);
     r->begin_ns = loop_now_ns(r->loop);
     r->begin_utc_ns = loop_utc_ns(r->loop);
@@ -485,6 +541,8 @@ static void write_reports(struct remote *r)
     a.result.time_s = s_between(r->begin_ns, r->end_ns);
     if (r->lost && a.report.n_caps == 0)
         (void)fail(&a.result.error, 0, "the daemon does not answer");
+    else if (!r->id)
+        (void)fail(&a.result.error, 0, "the daemon had no place for the job");
     job_reports(j, &a.result, r->argv);
 }
 

@@ -603,6 +603,7 @@ static int begin_job(struct node *node, const struct node_who *who,
     if (r < 0)
         return r;
     reg.id = 0;
+    reg.firm = who->admin;
     r = roster_begin(node->roster, &reg, &id, err);
     if (r < 0)
         return r;

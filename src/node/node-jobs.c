@@ -265,6 +265,28 @@ static void on_turn(size_t board, void *user)
     node_book_turn(user, board);
 }
 
+/* What somebody has named is another's, who computes there. */
+static void on_pass(size_t board, const struct job_entry *from,
+                    const struct job_entry *to, void *user)
+{
+    struct node *node = user;
+    char text[200];
+
+    if (from)
+        (void)snprintf(text, sizeof text,
+                       "to job %" PRIu64 " of uid %u, which computes there: job %" PRIu64
+                       " of uid %u, which had named it, does not",
+                       to->id, (unsigned)to->uid, from->id, (unsigned)from->uid);
+    else
+        (void)snprintf(text, sizeof text,
+                       "to job %" PRIu64 " of uid %u, which had named it: nobody else "
+                       "has it any more",
+                       to->id, (unsigned)to->uid);
+    log_event(LOG_LEVEL_NOTICE, "board-passed", "gpu=%u job=%" PRIu64 " text=%s",
+              node_info(node, board)->index, to->id, log_quote(text).text);
+    node_ledger_event(node, "board-passed", board, to->uid, text);
+}
+
 static void on_look(size_t board, void *user)
 {
     node_rights_check(user, board);
@@ -283,6 +305,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                  .first_id = first_job,
                                  .on_event = on_job,
                                  .on_turn = on_turn,
+                                 .on_pass = on_pass,
                                  .on_look = on_look,
                                  .user = node};
     struct tunings_opts tunings = {

@@ -58,8 +58,9 @@ static void bar_searches(struct node *node, size_t board)
             rec->asked && !rec->ended_ns ? roster_find(node->roster, rec->id) : NULL;
         if (job)
             tunings_bar(node->tunings, rec->id, board,
-                        (job->boards >> board & 1) && !rec->admin &&
-                            !roster_keeps_claim(node->roster, job->uid, board));
+                        (job->waits >> board & 1) ||
+                            ((job->boards >> board & 1) && !rec->admin &&
+                             !roster_keeps_claim(node->roster, job->uid, board)));
     }
 }
 

@@ -34,13 +34,12 @@ static int check_boards(const struct roster *r, const struct roster_register *re
                     reg->name, r->n_seats);
     for (size_t i = 0; i < r->n; i++) {
         const struct job_entry *e = &r->slot[i]->e;
-        uint64_t both = (e->source == JOB_FOUND ? e->boards : e->given) & reg->boards;
+        uint64_t both = e->given & reg->boards;
         if (e->id == reg->id && !r->slot[i]->over)
             return fail(err, -EEXIST, "job %llu is there already",
                         (unsigned long long)e->id);
         if (r->slot[i]->over || e->uid == reg->uid || both == 0 ||
-            reg->source == JOB_FOUND ||
-            (reg->source == JOB_REGISTERED && e->source != JOB_REGISTERED))
+            reg->source != JOB_REGISTERED || e->source != JOB_REGISTERED)
             continue;
         /* What it is called is its user's own matter. */
         return fail(err, -EBUSY, "GPU %d belongs to job %llu of %s",
@@ -50,20 +49,18 @@ static int check_boards(const struct roster *r, const struct roster_register *re
     return 0;
 }
 
-/* Another's process where no job could be made of it, too. */
-static int check_procs(const struct roster *r, const struct roster_register *reg,
-                       uw_error *err)
+/* Boards that it named and others have: a run job waits for them, its program does not.
+ */
+static uint64_t held_of(const struct roster *r, const struct roster_register *reg)
 {
-    for (size_t i = 0; i < r->n_seats && reg->source == JOB_RUN; i++) {
-        const struct seat *s = r->seat[i];
-        if (!(reg->boards >> i & 1))
-            continue;
-        for (size_t k = 0; k < s->n; k++)
-            if (s->proc[k].compute && (!s->proc[k].known || s->proc[k].uid != reg->uid))
-                return fail(err, -EBUSY, "GPU %zu: process %ld of another user is there",
-                            i, (long)s->proc[k].pid);
-    }
-    return 0;
+    const struct job_entry *job = NULL;
+    uint64_t held = 0;
+    pid_t pid = 0;
+
+    for (size_t i = 0; i < r->n_seats && reg->source == JOB_RUN; i++)
+        if ((reg->boards >> i & 1) && seat_held(r->seat[i], reg->uid, &job, &pid))
+            held |= 1ull << i;
+    return held;
 }
 
 /* One of the processes that a found job had before a restart; its facts. */
@@ -126,6 +123,7 @@ static void fill(struct slot *s, const struct roster_register *reg,
     e->source = reg->source;
     (void)snprintf(e->name, sizeof e->name, "%s", reg->name);
     e->uid = reg->uid;
+    e->firm = reg->firm;
     e->pid = reg->pid;
     e->pid_start = reg->pid ? f->start : 0;
     if (reg->source == JOB_FOUND) {
@@ -147,19 +145,21 @@ static void fill(struct slot *s, const struct roster_register *reg,
     e->n_labels = reg->n_labels;
 }
 
-static void give_boards(struct slot *s, uint64_t boards)
+static void give_boards(struct slot *s, uint64_t boards, uint64_t held)
 {
     struct roster *r = s->roster;
+    uint64_t gets = boards & ~held;
 
     for (size_t i = 0; i < r->n_seats; i++)
-        if (boards >> i & 1)
+        if (gets >> i & 1)
             seat_turn(r->seat[i]);
+    s->e.waits = held;
     if (s->e.source == JOB_FOUND)
-        s->kept = boards;
+        s->kept = gets;
     else
-        s->e.given = boards;
+        s->e.given = gets;
     for (size_t i = 0; i < r->n_seats; i++)
-        if (boards >> i & 1)
+        if (gets >> i & 1)
             seat_users(r->seat[i]);
     /* Whose processes are where may be another's matter now. */
     for (size_t i = 0; i < r->n_seats; i++)
@@ -191,8 +191,7 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
     int result = check_text(reg, err);
     if (result == 0)
         result = check_boards(r, reg, err);
-    if (result == 0)
-        result = check_procs(r, reg, err);
+    uint64_t held = held_of(r, reg);
     if (result == 0)
         result = check_process(r, reg, &f, &fd, err);
     if (result == 0 && reg->source == JOB_RUN && !reg->id)
@@ -215,7 +214,7 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
         loop_fd_new(r->opts.loop, fd, LOOP_READ, on_pidfd, s, &s->source, NULL) < 0)
         s->source = NULL; /* looked at now and then */
     roster_name_user(r, s);
-    give_boards(s, reg->boards);
+    give_boards(s, reg->boards, held);
     uint64_t id = s->e.id;
     roster_refresh(r);
     s->changed = false;

@@ -105,6 +105,15 @@ void roster_schedule(struct roster *r);
 bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid,
                      struct proc_facts *ret);
 
+/* roster-share.c */
+/* Who else has the board, so that a run job of uid's cannot: a job (*ret_job) or, where
+ * that is NULL, a process.  False: nobody.
+ */
+bool seat_held(const struct seat *s, uid_t uid, const struct job_entry **ret_job,
+               pid_t *ret_pid);
+/* Boards that run jobs wait for become theirs, as soon as they may. */
+void roster_share(struct roster *r);
+
 /* roster-look.c */
 /* By what a found job of this process is known. */
 struct job_key roster_key(const struct proc_facts *f);

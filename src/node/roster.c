@@ -350,6 +350,7 @@ void roster_refresh(struct roster *r)
         if (s->e.source == JOB_FOUND && s->e.n_pids == 0 && !s->kept)
             slot_end(s);
     }
+    roster_share(r);
 }
 
 /* One thing to be told; false: nothing (left). */

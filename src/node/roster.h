@@ -59,6 +59,9 @@ struct job_entry {
     char user[32];   /* "" unknown */
     uint64_t boards; /* bit i: board i of the set */
     uint64_t given;  /* those of them that its registration named */
+    uint64_t waits;  /* named as well, but another user has them (for now) */
+    char held[112];  /* … and who; "" nobody */
+    bool firm; /* an administrator began it: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
     pid_t pid;          /* its first process; 0: none known */
@@ -96,6 +99,11 @@ struct roster_opts {
      * book_turn(), which asks roster_users() for those who were there.  May be NULL.
      */
     void (*on_turn)(size_t board, void *user);
+    /* A board that `to` had named is its now; from: who had named it before and does not
+     * compute there, or NULL.  The events follow.  May be NULL.
+     */
+    void (*on_pass)(size_t board, const struct job_entry *from,
+                    const struct job_entry *to, void *user);
     /* A board's processes were looked at, and what that changed was told. */
     void (*on_look)(size_t board, void *user);
     void *user;
@@ -117,6 +125,7 @@ struct roster_register {
     uint64_t boards;
     const struct job_proc *proc; /* of a found job: one of them has to be there still */
     size_t n_procs;
+    bool firm; /* as in job_entry */
     pid_t pid; /* the job ends when this process does (pidfd); 0: by roster_end() */
     const struct label *label;
     size_t n_labels;
@@ -124,11 +133,12 @@ struct roster_register {
     uint64_t pid_start; /* of a job taken over: another start is another process; 0 */
     int64_t began_utc_ns;
 };
-/* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a board is
- * another user's job's; a scheduler's registration goes before found and run ones),
+/* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a scheduler's
+ * registration: a board is another scheduler's job's; it goes before found and run ones),
  * -EEXIST (id, or the found job, is there already), -E2BIG (too many, or too many of this
- * user's), -EAGAIN (this user begins too many in a short time).  ROSTER_BEGIN comes
- * before it returns.
+ * user's), -EAGAIN (this user begins too many in a short time).  A run job never fails
+ * for what others do on its boards: it waits for those (job_entry.waits).  ROSTER_BEGIN
+ * comes before it returns.
  */
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);

@@ -520,7 +520,15 @@ static int on_foreign(struct board *b, int r, const struct gpu_proc *procs, size
     }
     if (s->asking > 0)
         return 0;
-    return s->asked_foreign ? session_end(s, SESSION_BEFORE) : boards_known(s);
+    if (s->asked_foreign) { /* what others do keeps no program from running */
+        char text[sizeof s->result.error.text + 40];
+        (void)snprintf(text, sizeof text, "%s: CMD runs without a cap",
+                       s->result.error.text);
+        note(s, text);
+        s->result.error = (uw_error){""};
+        s->o.caps = SESSION_MEASURE;
+    }
+    return boards_known(s);
 }
 
 /* Nobody's board is capped but the job's own. */

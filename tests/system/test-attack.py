@@ -217,8 +217,7 @@ def main():
         # --- jobs that are none
         sleeper = node.sleeper(user=ANNA, group=ANNA, extra_groups=[])
         mine = node.sleeper(user=BERT, group=BERT, extra_groups=[])
-        for name, body in (("a job over another's board", {"gpus": [0], "pid": mine.pid}),
-                           ("a job in another's name", {"gpus": [2], "uid": ANNA, "pid": mine.pid}),
+        for name, body in (("a job in another's name", {"gpus": [2], "uid": ANNA, "pid": mine.pid}),
                            ("a scheduler's job", {"gpus": [2], "source": "registered", "pid": mine.pid}),
                            ("a job of another's process", {"gpus": [2], "pid": sleeper.pid}),
                            ("a job of no process", {"gpus": [2], "pid": 2 ** 22 + 5}),
@@ -248,8 +247,17 @@ def main():
         status, text = json.loads(as_user(BERT, JOBS, h.socket, mine.pid, "end").stdout)[-1]
         attempt("to begin and end jobs for ever", status == 503 and len(h.log().splitlines()) - lines < 40,
                 f"{status} {text} {len(h.log().splitlines()) - lines} lines")
-        status, text = h.ask(BERT, "POST", "/v1/jobs", {"name": "x", "gpus": [0], "pid": mine.pid})
-        attempt("to be told what another's job is called", status == 409 and "TOPSECRET" not in text, f"{status} {text}")
+        body = {"name": "x", "gpus": [0], "pid": mine.pid, "cap": "200 W"}
+        made = uwtest.wait_for(lambda: (lambda a: a[0] == 201 and a[1])(h.ask(BERT, "POST", "/v1/jobs", body)), 20, 0.5)
+        over = json.loads(made or "{}").get("id")
+        told = h.get(BERT, f"/v1/jobs/{over}")
+        attempt("a job over another's board: it has no board, and is told whose it is",
+                told.get("gpus") == [] and f"GPU 0 belongs to job {job}" in told["held"], f"{made} {told}")
+        claimed("… a cap through that", [403, 404], job=over)
+        claimed("… and there by its number", [403], job=over, gpu=0)
+        attempt("to be told what another's job is called",
+                told.get("held") and "TOPSECRET" not in json.dumps([made, told, h.get(BERT, "/v1/jobs")]), f"{made} {told}")
+        h.ask(BERT, "DELETE", f"/v1/jobs/{over}")
         h.ask(ANNA, "DELETE", f"/v1/jobs/{hers}")
         # --- a tiny process on another's board, to own it
         tiny = node.train("--gpus", "1", "--workload", "none", user=BERT, group=BERT, extra_groups=[])

@@ -142,6 +142,7 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     json_out_bool(o, "running", e->ended_ns == 0);
     json_out_int(o, "processes", e->n_pids);
     json_out_bool(o, "foreign", e->foreign);
+    json_out_text(o, "held", e->held[0] ? e->held : NULL);
     show_utc(o, "began_utc", e->began_utc_ns);
     if (e->ended_ns)
         show_utc(o, "ended_utc", e->ended_utc_ns);

@@ -96,6 +96,53 @@ static void squatting(void)
     loop_child_free(his);
 }
 
+static const struct job_entry *entry_of(uint64_t job)
+{
+    const struct node_view *v = node_look(w.node);
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == job)
+            return v->job[i].job;
+    return NULL;
+}
+
+/* Bert has named the board that anna runs her training on, and computes elsewhere. */
+static void named_twice(void)
+{
+    struct loop_child *his = train("2", BERT), *hers = NULL;
+    struct node_job run = {.reg = {.source = JOB_RUN, .uid = BERT, .boards = 1},
+                           .cap = {.percent = 60}};
+
+    ok(start_node(), "a node");
+    run_s(10);
+    run.reg.pid = loop_child_pid(his);
+    uint64_t berts = begin(&bert, &run);
+    run_s(120);
+    is_int(in_force(0), 180000, "his cap by name is in force");
+    hers = train("0", ANNA);
+    run.reg.uid = ANNA;
+    run.reg.pid = loop_child_pid(hers);
+    run.cap.percent = 90;
+    uint64_t annas = begin(&anna, &run);
+    ok(entry_of(annas)->waits == 1 &&
+           strstr(entry_of(annas)->held, "GPU 0 belongs to job"),
+       "it waits for the board: %s", entry_of(annas)->held);
+    run_s(8);
+    ok(entry_of(annas)->given == 1 && entry_of(berts)->given == 0, "she computes there");
+    ok(claims_of(BERT, 0) == 0, "his cap is withdrawn");
+    ok(in_force(0) > 180000, "and not in force: %u mW", in_force(0));
+    run_s(120);
+    ok(in_force(0) == 270000 && claims_of(BERT, 0) == 0, "hers is");
+    (void)loop_child_kill(hers, 9);
+    run_s(150);
+    ok(claims_of(ANNA, 0) == 0 && entry_of(berts)->given == 1 && in_force(0) == 180000,
+       "she has gone: the board is his again, and his cap");
+    (void)loop_child_kill(his, 9);
+    run_s(10);
+    loop_child_free(hers);
+    loop_child_free(his);
+}
+
 /* Those that an administrator began or a scheduler registered keep theirs. */
 static void registered(void)
 {
@@ -206,8 +253,8 @@ static void tokens(void)
 
 int main(void)
 {
-    static void (*const parts[])(void) = {squatting, registered, given_away, tokens,
-                                          passed_on};
+    static void (*const parts[])(void) = {squatting,  named_twice, registered,
+                                          given_away, tokens,      passed_on};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {

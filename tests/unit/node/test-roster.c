@@ -9,7 +9,8 @@ enum { ANNA = 1000, EVE = 1001 };
 #define SESSION "/user.slice/user-1000.slice/session-3.scope"
 
 static struct {
-    unsigned begun, changed, ended, turns;
+    unsigned begun, changed, ended, turns, passes;
+    uint64_t from, to;     /* jobs of the last pass */
     struct job_entry last; /* of the last event */
 } heard;
 
@@ -29,9 +30,20 @@ static void on_turn(size_t board, void *user)
     heard.turns++;
 }
 
+static void on_pass(size_t board, const struct job_entry *from,
+                    const struct job_entry *to, void *user)
+{
+    (void)board;
+    (void)user;
+    heard.passes++;
+    heard.from = from ? from->id : 0;
+    heard.to = to->id;
+}
+
 static struct roster *begin(bool real)
 {
-    struct roster_opts opts = {.on_event = on_event, .on_turn = on_turn, .first_id = 70};
+    struct roster_opts opts = {
+        .on_event = on_event, .on_turn = on_turn, .on_pass = on_pass, .first_id = 70};
     struct roster *r = NULL;
     uw_error err = {{0}};
 
@@ -201,9 +213,7 @@ static const struct {
     {"a board that is not there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 1u << FAKES}, -EINVAL, "job x: a board beyond the 4 of this node"},
     {"no such process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 999}, -ESRCH, "process 999: there is none, or it has ended"},
     {"another's process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 200}, -EPERM, "process 200 is not of user 1000"},
-    {"another's board, found", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 3}, -EBUSY, "GPU 0 belongs to job 70 of "},
     {"another's board, registered", {.source = JOB_REGISTERED, .name = "x", .uid = ANNA, .boards = 8}, -EBUSY, "GPU 3 belongs to job 71 of "},
-    {"a board of people unknown", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 2}, -EBUSY, "GPU 1: process 777 of another user is there"},
     {"an id that is there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .id = 71}, -EEXIST, "job 71 is there already"},
     /* clang-format on */
 };
@@ -393,6 +403,105 @@ static void procs_text(void)
         is_int((long)job_procs_parse(bad[i], back), 0, "  none in '%s'", bad[i]);
     is_int((long)job_procs_parse("1.2 x 3.4", back), 2, "  what is none is left out");
     is_int((long)job_procs_parse(NULL, back), 0, "  none of an old ledger");
+}
+
+/* ---- boards that several name ---- */
+
+static uint64_t names(struct roster *r, uid_t uid, pid_t pid, enum job_source source,
+                      bool firm)
+{
+    struct roster_register reg = {
+        .source = source, .name = "x", .uid = uid, .boards = 1, .pid = pid, .firm = firm};
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    ok(roster_begin(r, &reg, &id, &err) == 0, "uid %u names board 0 %s", (unsigned)uid,
+       err.text);
+    return id;
+}
+
+/* Who may claim on board 0 is as this says, once it was looked at. */
+static void may(struct roster *r, bool anna, bool eve, const char *when)
+{
+    fake_wait(7);
+    ok(roster_may_claim(r, ANNA, 0) == anna && roster_may_claim(r, EVE, 0) == eve,
+       "%s: %s may claim", when,
+       anna  ? "anna"
+       : eve ? "eve"
+             : "nobody");
+}
+
+/* Eve sleeps, and has named the board before anna came. */
+static void idle_board(void)
+{
+    struct roster *r = begin(false);
+
+    fake_process(200, 1, EVE, SESSION);
+    fake_process(100, 1, ANNA, SESSION);
+    uint64_t hers = names(r, EVE, 200, JOB_RUN, false);
+    may(r, false, true, "named by eve");
+    uint64_t annas = names(r, ANNA, 100, JOB_RUN, false);
+    const struct job_entry *a = roster_find(r, annas), *e = roster_find(r, hers);
+    ok(a->boards == 0 && a->waits == 1, "anna's job is there, and waits for the board");
+    ok(strncmp(a->held, "GPU 0 belongs to job 70 of ", 27) == 0, "  %s", a->held);
+    may(r, false, true, "nobody computes there");
+    fake_on(0, 100, true);
+    may(r, true, false, "anna computes there");
+    ok(a->given == 1 && a->waits == 0 && !a->held[0], "  it is her job's");
+    ok(e->given == 0 && e->boards == 0 && e->waits == 1, "  no longer eve's");
+    ok(heard.passes == 1 && heard.from == hers && heard.to == annas, "  it is told");
+    fake_on(0, 200, true);
+    may(r, false, false, "eve computes there, too");
+    ok(heard.passes == 1 && a->given == 1 && e->waits == 1, "  nothing passes");
+    fake.dev[0].n--;
+    may(r, true, false, "eve does not any more");
+    fake_exit(100);
+    may(r, false, true, "anna has gone");
+    ok(heard.passes == 2 && heard.from == 0 && heard.to == hers, "  it is told");
+    end(r);
+}
+
+/* Who computes there keeps what is theirs. */
+static void used_board(void)
+{
+    static const struct {
+        const char *name;
+        bool found, firm, joins;
+        enum job_source source;
+        bool anna, eve;
+    } cases[] = {
+        {.name = "eve's run computes there", .eve = true},
+        {.name = "eve's found one does", .found = true, .eve = true},
+        {.name = "both compute there", .joins = true},
+        {.name = "an administrator began hers",
+         .firm = true,
+         .joins = true,
+         .anna = true},
+        {.name = "a scheduler gave it to her",
+         .source = JOB_REGISTERED,
+         .joins = true,
+         .eve = true},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct roster *r = begin(false);
+        bool sleeps = cases[i].firm || cases[i].source == JOB_REGISTERED;
+        fake_process(200, 1, EVE, SESSION);
+        fake_process(100, 1, ANNA, SESSION);
+        if (!sleeps)
+            fake_on(0, 200, true);
+        fake_wait(7);
+        if (!cases[i].found)
+            (void)names(r, EVE, 200, cases[i].source, cases[i].firm);
+        uint64_t annas = names(r, ANNA, 100, JOB_RUN, false);
+        if (cases[i].joins)
+            fake_on(0, 100, true);
+        may(r, cases[i].anna, cases[i].eve, cases[i].name);
+        const struct job_entry *a = roster_find(r, annas);
+        ok(a && a->waits == 1 && a->given == 0 && a->held[0] && heard.passes == 0,
+           "  anna's job runs, and waits: %s", a ? a->held : "");
+        end(r);
+    }
 }
 
 /* One user cannot take all places, nor begin jobs for ever. */
@@ -604,6 +713,8 @@ int main(void)
     runs();
     found_again();
     procs_text();
+    idle_board();
+    used_board();
     crowds();
     uses();
     hangs();
