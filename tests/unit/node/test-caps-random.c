@@ -6,7 +6,14 @@
 #include "base/rng.h"
 #include "unit/node/caps-scene.h"
 
-enum { HANG_S = 10, BOARDS = 3, EVENTS = 120, FOREIGN_MAX = 256, OURS_MAX = 64 };
+enum {
+    HANG_S = 10,
+    RESTORE_S = 6, /* the actuator tries again every 5 s at the latest (core_retry_ns) */
+    BOARDS = 3,
+    EVENTS = 120,
+    FOREIGN_MAX = 256,
+    OURS_MAX = 64,
+};
 
 struct ours {
     size_t board;
@@ -212,7 +219,7 @@ static void look_at_limit(struct round *r, size_t i, const struct caps_view *v)
     uint32_t mw = limit_of(r->s, i), mhz = virtual_world_locked_mhz(r->s->world, i);
     uint64_t quiet_ns = r->foreign_ns > r->fault_ns ? r->foreign_ns : r->fault_ns;
 
-    if (mhz && v->state == CAPS_FREE && now_of(r) > quiet_ns + 2 * NS_PER_S &&
+    if (mhz && v->state == CAPS_FREE && now_of(r) > quiet_ns + RESTORE_S * NS_PER_S &&
         v->clock.locked_mhz == 0 && !r->hung)
         bad(r, "board %zu: nobody holds it, and its clock is locked to %u MHz", i, mhz);
     if (mhz && v->state == CAPS_HELD && v->clock.locked_mhz == mhz) {
