@@ -252,7 +252,7 @@ def main():
         over = json.loads(made or "{}").get("id")
         told = h.get(BERT, f"/v1/jobs/{over}")
         attempt("a job over another's board: it has no board, and is told whose it is",
-                told.get("gpus") == [] and f"GPU 0 belongs to job {job}" in told["held"], f"{made} {told}")
+                told.get("gpus") == [] and f"GPU 0 belongs to job {hers} of" in told["held"], f"{made} {told}")
         claimed("… a cap through that", [403, 404], job=over)
         claimed("… and there by its number", [403], job=over, gpu=0)
         attempt("to be told what another's job is called",

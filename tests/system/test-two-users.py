@@ -130,6 +130,8 @@ def killed(node, h):
         seen = uwtest.wait_for(lambda: h.on(ANNA, 0) and h.on(ANNA, 0)["processes"] == 1, 20)
         t.ok(seen and h.claims(0) == claims, f"{i}: … after looks at the board, too", h.jobs(ANNA))
         t.ok(capped(node, 0) == before, f"{i}: the cap never left, nothing was written", f"{before} {capped(node, 0)}")
+    t.ok(not uwtest.wait_for(lambda: capped(node, 0) != before, 12, 0.2) and h.claims(0) == claims,
+         "nor does it when the actuator's grace is over", f"{before} {capped(node, 0)}")
     p = node.run("underwatt", "jobs", **who(ANNA))
     t.ok(f"{job} " in p.stdout, "`underwatt jobs` shows it", p.stdout)
     # --- killed, and the job ends before the next one is there
