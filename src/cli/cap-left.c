@@ -4,6 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "actuator/core.h"
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/loop.h"
@@ -64,8 +65,7 @@ static void judge(struct seen *b, const struct survey *s)
                        : "no board was read");
     if (now) {
         left.held = now->held;
-        if (now->sample.has & GPU_HAS_ENFORCED)
-            left.in_force_mw = now->sample.enforced_mw;
+        left.in_force_mw = core_seen(&now->sample).set_mw;
     }
     b->left = left_judge(&left, b->text, sizeof b->text);
     b->moving = left_is_moving(&left);

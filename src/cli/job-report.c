@@ -175,13 +175,12 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
         (void)fprintf(to, "  looked again %u time%s; %u stall%s\n", t->changes,
                       t->changes == 1 ? "" : "s", t->stalls, t->stalls == 1 ? "" : "s");
     if (t->ended[0] && !t->ended_ns) /* the daemon tells no time */
-        (void)fprintf(to,
-                      "  caps ended before the job, the original was in force then: %s\n",
-                      t->ended);
+        (void)fprintf(to, "  caps ended before the job: %s\n", t->ended);
     else if (t->ended[0])
-        (void)fprintf(
-            to, "  caps ended after %.0f s, the original was in force from then on: %s\n",
-            s_between(r->begin_ns, t->ended_ns), t->ended);
+        (void)fprintf(to, "  caps ended after %.0f s: %s\n",
+                      s_between(r->begin_ns, t->ended_ns), t->ended);
+    if (t->restored && t->after[0])
+        (void)fprintf(to, "  read   at the end: %s\n", t->after);
     if (!t->restored)
         (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
 }

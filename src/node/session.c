@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "node/choose.h"
 #include "node/job.h"
+#include "node/reread.h"
 #include "node/sampler.h"
 
 enum stage {
@@ -20,6 +21,7 @@ enum stage {
     STAGE_RUN,     /* CMD runs */
     STAGE_RELEASE, /* CMD is over: boards are given back */
     STAGE_ENERGY,  /* the last window is asked for */
+    STAGE_REREAD,  /* what is in force after caps that ended early */
     STAGE_OVER,
 };
 
@@ -55,6 +57,7 @@ struct session {
     struct tuner_local local;
     struct meters *meters; /* what the tuner asks: the sampler */
     struct pulse *pulse;
+    struct reread *reread;
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
     struct actuator_range tuned_range[BOARDS_MAX];
@@ -90,9 +93,45 @@ static const char *uuid_of(const struct session *s, size_t i)
 
 /* ---- the end ---- */
 
+static int finish_now(struct session *s);
+
+static int on_reread(bool restored, const char *text, void *user)
+{
+    struct session *s = user;
+
+    tuner_verified(s->tuner, restored, text);
+    return finish_now(s);
+}
+
+/* Not all boards were given back with a read-back: nothing is said of what is in force
+ * that was not read.  True: on_reread() follows.
+ */
+static bool reread(struct session *s)
+{
+    const struct tuner_report *t = s->tuner ? tuner_report(s->tuner) : NULL;
+    struct reread_board boards[BOARDS_MAX];
+    size_t n = 0;
+
+    if (!t || s->stage < STAGE_RELEASE || s->stage >= STAGE_REREAD ||
+        loop_is_virtual(s->o.loop) || (t->restored && !t->unsure && !t->ended[0]))
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->held[i])
+            boards[n++] = (struct reread_board){s->all[i], s->original_mw[i]};
+    tuner_verified(s->tuner, false, "could not be verified");
+    s->stage = STAGE_REREAD;
+    const struct reread_opts opts = {.loop = s->o.loop,
+                                     .lib = boards_lib(s->boards),
+                                     .boards = boards,
+                                     .n = n,
+                                     .fn = on_reread,
+                                     .user = s};
+    return reread_start(&opts, &s->reread, NULL) == 0;
+}
+
 static int finish_now(struct session *s)
 {
-    if (s->stage == STAGE_OVER)
+    if (s->stage == STAGE_OVER || reread(s))
         return 0;
     s->stage = STAGE_OVER;
     loop_timer_set(s->timer, UINT64_MAX, 0);
@@ -714,6 +753,7 @@ void session_free(struct session *s)
     boards_free(s->cpu);
     actuator_free(s->act);
     boards_free(s->boards);
+    reread_free(s->reread);
     loop_timer_free(s->timer);
     free(s);
 }
@@ -727,8 +767,14 @@ void session_signal(struct session *s, int signo, bool told)
     }
     if ((signo == SIGINT || signo == SIGTERM) &&
         (++s->interrupts > 1 || s->stage < STAGE_RUN)) {
+        enum session_end end = s->stage < STAGE_RUN ? SESSION_BEFORE : SESSION_RAN;
         (void)fail(&s->result.error, 0, "interrupted");
-        (void)session_end(s, s->stage < STAGE_RUN ? SESSION_BEFORE : SESSION_RAN);
+        if (end == SESSION_RAN && s->stage < STAGE_REREAD) { /* not waited for any more */
+            s->stage = STAGE_REREAD;
+            if (s->tuner && !tuner_report(s->tuner)->restored)
+                tuner_verified(s->tuner, false, "interrupted before it was read");
+        }
+        (void)session_end(s, end);
         loop_stop(s->o.loop, 0);
     }
 }

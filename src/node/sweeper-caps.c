@@ -110,7 +110,7 @@ static int on_event(struct actuator *act, enum actuator_event event,
         memset(s->held, 0, sizeof s->held);
         s->result.restored = false;
         (void)snprintf(s->result.restore, sizeof s->result.restore,
-                       "the actuator is gone; its keeper restores");
+                       "the actuator is gone");
     }
     if (event == ACTUATOR_EVENT_LOST) {
         s->result.restored = false;
@@ -278,8 +278,7 @@ void sweeper_release(struct sweeper *s)
         if (actuator_release(s->act, sweeper_uuid(s, i), on_release, s) < 0) {
             s->result.restored = false;
             (void)snprintf(s->result.restore, sizeof s->result.restore,
-                           "%s: the actuator is gone; its keeper restores",
-                           sweeper_uuid(s, i));
+                           "%s: the actuator is gone", sweeper_uuid(s, i));
             continue;
         }
         s->asking++;

@@ -5,6 +5,7 @@
 #include "actuator/client.h"
 #include "node/boards.h"
 #include "node/job.h"
+#include "node/reread.h"
 #include "node/sampler.h"
 #include "node/sweep-state.h"
 #include "node/sweeper.h"
@@ -20,6 +21,7 @@ enum sweeper_stage {
     SWEEPER_S_ENERGY,  /* its energy is asked for */
     SWEEPER_S_HOLD,    /* boards that were found, or lost by a pause, are held */
     SWEEPER_S_RELEASE, /* boards are given back */
+    SWEEPER_S_REREAD,  /* … not all confirmed: what is in force is read */
     SWEEPER_S_OVER,
 };
 
@@ -41,6 +43,8 @@ struct sweeper {
     size_t looking;   /* answers of process lists still to come */
 
     struct actuator *act;
+    struct reread *reread; /* at the end, where a release was not confirmed … */
+    bool reread_over;
     struct sampler *sampler; /* of the boards below: CMD's, or all until they are known */
     struct board *sampled[BOARDS_MAX];
     struct job *job;

@@ -243,9 +243,45 @@ int sweeper_fit_plan(struct sweeper *s, uw_error *err)
 
 /* ---- the end ---- */
 
+static int finish(struct sweeper *s);
+
+static int on_reread(bool restored, const char *text, void *user)
+{
+    struct sweeper *s = user;
+
+    s->result.restored = restored;
+    (void)snprintf(s->result.restore, sizeof s->result.restore, "%s", text);
+    s->reread_over = true;
+    return finish(s);
+}
+
+/* Nothing is said of what is in force that was not read.  True: on_reread() follows. */
+static bool reread(struct sweeper *s)
+{
+    struct reread_board boards[BOARDS_MAX];
+    size_t n = 0;
+
+    if (s->result.restored || s->stage != SWEEPER_S_RELEASE || loop_is_virtual(s->o.loop))
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->original_mw[i])
+            boards[n++] = (struct reread_board){s->all[i], s->original_mw[i]};
+    s->stage = SWEEPER_S_REREAD;
+    loop_timer_set(s->timer, UINT64_MAX, 0);
+    const struct reread_opts opts = {.loop = s->o.loop,
+                                     .lib = boards_lib(s->boards),
+                                     .boards = boards,
+                                     .n = n,
+                                     .fn = on_reread,
+                                     .user = s};
+    return reread_start(&opts, &s->reread, NULL) == 0;
+}
+
 static int finish(struct sweeper *s)
 {
-    if (s->stage == SWEEPER_S_OVER)
+    bool waits = s->stage == SWEEPER_S_REREAD && s->reread && !s->reread_over;
+
+    if (s->stage == SWEEPER_S_OVER || waits || reread(s))
         return 0;
     s->stage = SWEEPER_S_OVER;
     loop_timer_set(s->timer, UINT64_MAX, 0);
@@ -319,7 +355,7 @@ int sweeper_signal(struct sweeper *s, int signo)
         (void)job_kill(s->job, SIGKILL);
         return 0;
     }
-    if (s->stage == SWEEPER_S_RELEASE) /* a third time: do not wait for the boards */
+    if (s->stage >= SWEEPER_S_RELEASE) /* a third time: it ends within its bound */
         return 0;
     return sweeper_end_with(s, s->result.end);
 }
@@ -461,7 +497,7 @@ static int sweeper_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
     case SWEEPER_S_RELEASE:
         s->result.restored = false;
         (void)snprintf(s->result.restore, sizeof s->result.restore,
-                       "the actuator does not answer; it goes on restoring");
+                       "the actuator does not answer");
         return finish(s);
     default:
         return 0;
@@ -506,6 +542,7 @@ void sweeper_free(struct sweeper *s)
     sampler_free(s->sampler);
     actuator_free(s->act);
     boards_free(s->boards);
+    reread_free(s->reread);
     loop_timer_free(s->timer);
     loop_timer_free(s->kill);
     sweep_state_free(s->state);

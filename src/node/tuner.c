@@ -164,6 +164,7 @@ static int tuner_on_release(struct actuator *act, const struct actuator_reply *r
     (void)act;
 
     t->releasing--;
+    t->report.unsure |= reply->result == ACTUATOR_GONE;
     if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
         reply->result != ACTUATOR_GONE) {
         t->report.restored = false;
@@ -179,7 +180,9 @@ static void release_all(struct tuner *t)
         int r = t->o.caps->release(t->o.caps_of, i, tuner_on_release, t);
         if (r == 0) {
             t->releasing++;
-        } else if (r != -ENOTCONN) {
+        } else if (r == -ENOTCONN) {
+            t->report.unsure = true;
+        } else {
             t->report.restored = false;
             (void)snprintf(t->report.restore, sizeof t->report.restore,
                            "%s: cannot be released now; the lease's end restores it",
@@ -589,6 +592,15 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
     else if (!t->report.restored && t->o.caps->back(t->o.caps_of))
         t->report.restored = true;
     return tuner_maybe_done(t);
+}
+
+void tuner_verified(struct tuner *t, bool restored, const char *text)
+{
+    t->report.restored = restored;
+    t->report.unsure = false;
+    (void)snprintf(t->report.after, sizeof t->report.after, "%s", text);
+    (void)snprintf(t->report.restore, sizeof t->report.restore, "%s",
+                   restored ? "" : text);
 }
 
 /* Tightest range of the boards; a goal needs one cap that all can have. */

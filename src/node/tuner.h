@@ -209,9 +209,15 @@ struct tuner_report {
     uint64_t ended_ns;        /* when that was; 0: not */
     char ended[TUNER_TEXT];   /* "" or why caps ended early … */
     bool away;                /* … others have a board, or it is lost: not for good */
-    bool restored;            /* every board is back at its original, read back */
+    bool restored;            /* every board is back at its original, read back … */
+    bool unsure;              /* … as far as it was answered: see tuner_verified() */
     char restore[TUNER_TEXT]; /* else: which is not, and why */
+    char after[TUNER_TEXT];   /* what was read once all was over; "" it was not read */
 };
+/* The boards have been read after tuner_finish(): nothing of ours is in force, or text
+ * says what is.
+ */
+void tuner_verified(struct tuner *t, bool restored, const char *text);
 /* Borrowed until tuner_free(). */
 const struct tuner_report *tuner_report(struct tuner *t);
 

@@ -9,6 +9,7 @@ import os
 import pathlib
 import queue
 import signal
+import subprocess
 import time
 
 import uwtest
@@ -136,6 +137,33 @@ def case(node, nvml, boards, step, victim, signo, cap=CAP):
         boards.put(board)
 
 
+def stuck(t, what, args, capped):
+    """Keeper killed, actuator stopped: the cap stays, and the report says so."""
+    train = [uwtest.program("underwatt-sim"), "train", "--workload", "resnet50", "--gpus", "0", "--steps"]
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+        said = os.path.join(node.tmp, "said")
+        with open(said, "w") as log:  # the stopped one keeps a pipe open
+            p = node.popen("underwatt", *args, "--gpus", "0", "--", *train, "1000", stderr=log,
+                           stdout=subprocess.DEVNULL)
+        node_limit = lambda: node.board(0)["limit_mw"]
+        assert uwtest.wait_for(lambda: node_limit() == capped, 60), open(said).read()
+        keeper = child(p.pid, "underwatt-actuator")
+        actuator = child(keeper, "underwatt-actuator")
+        os.kill(actuator, signal.SIGSTOP)
+        os.kill(keeper, signal.SIGKILL)
+        assert uwtest.wait_for(lambda: "the actuator does not answer" in open(said).read(), 30), open(said).read()
+        if child(p.pid, "underwatt-sim"):
+            send(child(p.pid, "underwatt-sim"), signal.SIGTERM)
+        p.wait(60)
+        text = open(said).read()
+        force = f"{node.board(0)['uuid']}: {capped // 1000} W is in force, the original is {ORIGINAL // 1000} W: "
+        t.ok(node_limit() == capped and f"{force}not restored yet; process {actuator} (underwatt-actuator, stopped) "
+             "has the board's lock" in text and "original was in force" not in text,
+             f"{what}: keeper killed, actuator stopped: what is in force is read, and said", text)
+        send(actuator, signal.SIGCONT)
+        t.ok(uwtest.wait_for(lambda: node_limit() == ORIGINAL), f"{what}: it goes on: restored")
+
+
 def nvml_of(node):
     return kill.Nvml(os.path.join(node.state, "lib", "libnvidia-ml.so.1"))
 
@@ -163,6 +191,9 @@ def main():
             good, name, why = case(node, nvml_of(node), own, holding, "job", signal.SIGSTOP, ORIGINAL - 6000)
             t.ok(good, f"{name}, at the wall's speed", why)
     uwtest.together(fast, slow)
+    uwtest.together(lambda: stuck(t, "run", ["run", "--local", "--cap", "200", "--window", "2 s"], 200000),
+                    lambda: stuck(t, "sweep", ["sweep", "--runs", "1", "--from", "200", "--to", "210", "--step",
+                                               "10", "--settle", "1 s"], 200000))
     t.done()
 
 
