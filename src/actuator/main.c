@@ -344,6 +344,37 @@ static void enter_realtime(struct program *p)
     p->realtime = p->rules.realtime && realtime_begin(REALTIME_ALL, lost) == 0;
 }
 
+/* Capabilities, files, system calls; and the log says what of it this kernel has. */
+static int give_up(struct program *p, uw_error *err)
+{
+    const struct nvml_about *about = nvml_about(p->lib);
+    const struct sandbox_world world = {.journal = p->journal.dir,
+                                        .simulated =
+                                            about->simulated ? about->state_dir : NULL};
+    unsigned version = 0;
+    char text[160];
+
+    int r = sandbox_drop_capabilities(err);
+    if (r < 0)
+        return r;
+    int files = sandbox_files(&world, &version, err);
+    r = files < 0 ? files : sandbox_filter(&world, err);
+    if (r < 0 || !sandbox_has_filter())
+        return r;
+    if (files == SANDBOX_E_NO_LANDLOCK)
+        (void)snprintf(text, sizeof text,
+                       "locked down but for files: this kernel has no "
+                       "Landlock, so paths are the unit's and the "
+                       "uid's to refuse");
+    else
+        (void)snprintf(text, sizeof text,
+                       "locked down: system calls, and files by "
+                       "Landlock (version %u)",
+                       version);
+    say(text, NULL);
+    return 0;
+}
+
 /* Nobody has been heard and no worker has been started: what is open stays open, the rest
  * is given up.
  */
@@ -360,10 +391,8 @@ static int lock_down(struct program *p, uw_error *err)
         r = open_listener(p, err);
     if (r == 0) {
         enter_realtime(p);
-        r = sandbox_drop_capabilities(err);
+        r = give_up(p, err);
     }
-    if (r == 0)
-        r = sandbox_filter(err);
     return r;
 }
 

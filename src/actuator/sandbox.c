@@ -1,6 +1,7 @@
 #include "actuator/sandbox.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <sched.h>
 #include <seccomp.h>
 #include <stddef.h>
@@ -85,7 +86,8 @@ bool sandbox_has_filter(void)
 }
 
 /* Allowed whatever their arguments.  Paths cannot be looked into here: what may be opened
- * is the unit's to say (ProtectSystem, DevicePolicy) and the uid's.
+ * is Landlock's to say (sandbox-files.c), the unit's (ProtectSystem, DevicePolicy) and
+ * the uid's.
  */
 static const char *const plain[] = {
     /* descriptors */
@@ -103,7 +105,6 @@ static const char *const plain[] = {
     "stat",
     "lstat",
     "statx",
-    "fcntl",
     "dup",
     "dup2",
     "dup3",
@@ -196,12 +197,10 @@ static const char *const plain[] = {
     "getrusage",
     "times",
     "capget",
-    /* clients, at sockets that are there; and the driver's persistence daemon */
+    /* clients, at sockets that are there */
     "accept4",
     "accept",
-    "connect",
-    "sendto",
-    "sendmsg",
+    "sendmsg", /* whom to cannot be looked into: docs/actuator.md, "What stays open" */
     "recvfrom",
     "recvmsg",
     "shutdown",
@@ -256,21 +255,42 @@ static int add_plain(filter_ptr filter)
     return r;
 }
 
+/* fcntl() by its command; F_SETFL is below. */
+static const unsigned fcntls[] = {
+    F_DUPFD, F_DUPFD_CLOEXEC, F_GETFD,     F_SETFD,     F_GETFL,
+    F_GETLK, F_SETLK,         F_OFD_GETLK, F_OFD_SETLK,
+};
+
+/* The client of a simulated driver connects to its world for each request. */
+static int add_sockets(filter_ptr filter)
+{
+    const struct rule rules[] = {
+        {"socket", 1, {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)}},
+        {"connect", 0, {{0}}},
+    };
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && i < n_elements(rules); i++)
+        r = add(filter, SCMP_ACT_ALLOW, &rules[i]);
+    return r;
+}
+
 /* Those that are allowed in part. */
 static int add_partial(filter_ptr filter)
 {
-    enum { RWX = PROT_WRITE | PROT_EXEC };
     const uint64_t self = (uint64_t)getpid();
     /* clang-format off */
     const struct rule rules[] = {
-        /* Never writable and executable at once, nothing executable later. */
+        /* Nothing becomes executable any more, neither of data nor of a file. */
         {"mmap", 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
-        {"mmap", 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, RWX, PROT_EXEC)}},
         {"mprotect", 1, {SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0)}},
         /* Threads, no processes. */
         {"clone", 1, {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)}},
-        {"socket", 1, {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)}},
-        {"socketpair", 1, {SCMP_A0(SCMP_CMP_EQ, AF_UNIX)}},
+        /* To the peer alone. */
+        {"sendto", 1, {SCMP_A4(SCMP_CMP_EQ, 0)}},
+        /* No signal by way of a descriptor: neither its owner nor O_ASYNC can be set. */
+        {"fcntl", 2, {SCMP_A1(SCMP_CMP_EQ, F_SETFL),
+                      SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, 0)}},
         {"tgkill", 1, {SCMP_A0(SCMP_CMP_EQ, self)}}, /* abort() */
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}},
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME)}},
@@ -292,10 +312,13 @@ static int add_partial(filter_ptr filter)
     for (size_t i = 0; r == 0 && i < n_elements(ioctls); i++)
         r = add(filter, SCMP_ACT_ALLOW,
                 &(struct rule){"ioctl", 1, {SCMP_A1(SCMP_CMP_EQ, ioctls[i])}});
+    for (size_t i = 0; r == 0 && i < n_elements(fcntls); i++)
+        r = add(filter, SCMP_ACT_ALLOW,
+                &(struct rule){"fcntl", 1, {SCMP_A1(SCMP_CMP_EQ, fcntls[i])}});
     return r;
 }
 
-int sandbox_filter(uw_error *err)
+int sandbox_filter(const struct sandbox_world *world, uw_error *err)
 {
     if (SANITIZED)
         return 0;
@@ -308,6 +331,8 @@ int sandbox_filter(uw_error *err)
         r = add_plain(filter);
     if (r == 0)
         r = add_partial(filter);
+    if (r == 0 && world->simulated)
+        r = add_sockets(filter);
     if (r == 0)
         r = add(filter, SCMP_ACT_ERRNO(ENOSYS), &(struct rule){.call = "clone3"});
     if (r == 0)

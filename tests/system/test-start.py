@@ -168,6 +168,7 @@ def life(t, node, user):
     t.ok("runs already" in other.said() and os.stat(path).st_ino == st.st_ino, "… says why, and leaves the socket",
          other.said())
     sandboxed(t, s.pid_of("actuator"))
+    t.ok(uwtest.SANITIZED or s.said().count("locked down") == 1, "and its log says so", s.said())
     writes = node.board(0)["limit_writes"]
     daemon = s.pid_of("daemon")
     os.kill(daemon, signal.SIGKILL)

@@ -12,12 +12,44 @@ import tempfile
 
 import uwtest
 
+# What the actuator calls before its first client; without one of them it cannot start, or
+# is locked down less.
+LOCKS = ("capset", "close_range", "prctl", "sched_setscheduler", "seccomp", "landlock_create_ruleset",
+         "landlock_add_rule", "landlock_restrict_self")
 MOST = 2.0  # systemd-analyze security: 0 is nothing, 10 is everything
 
 
 def run(*args):
     p = subprocess.run(args, capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
     return p.returncode, p.stdout + p.stderr
+
+
+def call_sets():
+    """systemd's sets of system calls: name -> calls."""
+    sets, name = {}, None
+    for line in run("systemd-analyze", "syscall-filter", "--no-pager")[1].splitlines():
+        if line.startswith("@"):
+            name = line.strip()
+            sets[name] = set()
+        elif name and re.match(r"    [a-z@]", line):
+            sets[name].add(line.strip())
+
+    def whole(name):
+        got = set()
+        for call in sets.get(name, ()):
+            got |= whole(call) if call[0] == "@" else {call}
+        return got
+    return {name: whole(name) for name in sets}
+
+
+def allowed_calls(unit):
+    """What the lines of SystemCallFilter= leave, one after the other."""
+    sets = call_sets()
+    calls = set(sets["@default"])
+    for line in re.findall(r"^SystemCallFilter=(.*)", unit, re.M):
+        words = {call for word in line.lstrip("~").split() for call in sets.get(word, {word})}
+        calls = calls - words if line.startswith("~") else calls | words
+    return calls
 
 
 def main():
@@ -35,10 +67,18 @@ def main():
     for u in units:  # sockets come before basic.target, services after it: a circle else
         before = " ".join(re.findall(r"^Before=(.*)", u.read_text(), re.M))
         t.ok(u.suffix == ".socket" or ".socket" not in before, f"{u.name}: before no socket", before)
+    for u in units:
+        if u.name in ("underwatt-actuator.service", "underwatt-recover.service"):
+            hidden = " ".join(re.findall(r"^InaccessiblePaths=(.*)", u.read_text(), re.M)).split()
+            t.ok({"-/run/dbus", "-/run/systemd/private"} <= set(hidden),
+                 f"{u.name}: the bus and systemd's own socket are out of reach", hidden)
     if not shutil.which("systemd-analyze"):
         t.skip("what the services could do", "no systemd-analyze here")
         t.done()
 
+    actuator = next(u.read_text() for u in units if u.name == "underwatt-actuator.service")
+    missing = sorted(set(LOCKS) - allowed_calls(actuator))
+    t.equal(missing, [], "the unit lets the actuator lock itself down")
     for u in units:
         if u.suffix != ".service":
             continue
