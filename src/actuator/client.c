@@ -482,8 +482,7 @@ static bool program_at(char *ret, size_t size, const char *dir, const char *name
     return n > 0 && (size_t)n < size && access(ret, X_OK) == 0;
 }
 
-/* Beside this program, where a build has it, or where packages put it. */
-static bool find_program(char *ret, size_t size)
+bool actuator_find_program(char *ret, size_t size)
 {
     char here[PATH_MAX];
     bool built = false;
@@ -504,7 +503,7 @@ static int start_program(struct actuator *act, int socket_fd, uw_error *err)
     size_t n = 0;
 
     if (!program) {
-        if (!find_program(found, sizeof found))
+        if (!actuator_find_program(found, sizeof found))
             return fail(err, -ENOENT,
                         "underwatt-actuator is not installed beside underwatt");
         program = found;

@@ -64,6 +64,10 @@ struct actuator_opts {
     bool simulated;      /* gpu_info.simulated of the boards: never needs sudo */
 };
 
+/* Where actuator_start_local() finds the program: beside this one, where a build has it,
+ * or where packages put it.  false: nowhere.
+ */
+bool actuator_find_program(char *ret, size_t size);
 /* Start the actuator.  0: on_ready follows.  Fails when it cannot be started. */
 int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
                          struct actuator **ret, uw_error *err);

@@ -299,7 +299,7 @@ static int open_listener(struct program *p, uw_error *err)
     if (p->client) {
         int r = rules_add_client(&p->rules, p->client, RULES_USERS, err);
         if (r < 0)
-            return r;
+            return fail_in(err, r, "--client");
     }
     p->listen_fd = LISTEN_FD;
     if (fstat(LISTEN_FD, &st) == 0 && S_ISSOCK(st.st_mode))

@@ -70,19 +70,18 @@ int rules_add_client(struct rules *rules, const char *text, const char *users,
 
     if (parse_u64(text, &n, NULL) == 0) {
         if (n > UID_MAX)
-            return fail(err, -ERANGE, "clients: %s is no uid", text);
+            return fail(err, -ERANGE, "%s is no uid", text);
         uid = (uid_t)n;
     } else if (!users) {
         return 0;
     } else if (!text[0] || !find_user(users, text, &uid)) {
-        return fail(
-            err, -EINVAL,
-            "clients: there is no user '%.40s' in %s (write its uid where it lives "
-            "elsewhere)",
-            text, users);
+        return fail(err, -EINVAL,
+                    "there is no user '%.40s' in %s (write its uid where it lives "
+                    "elsewhere)",
+                    text, users);
     }
     if (rules->n_clients == RULES_CLIENTS_MAX)
-        return fail(err, -E2BIG, "clients: more than %d", RULES_CLIENTS_MAX);
+        return fail(err, -E2BIG, "more than %d", RULES_CLIENTS_MAX);
     rules->client[rules->n_clients++] = uid;
     return 0;
 }
@@ -97,7 +96,7 @@ static int read_client(const struct yaml_node *node, const char *users,
     if (r < 0)
         return r;
     r = rules_add_client(rules, text, users, &why);
-    return r < 0 ? yaml_fail(node, err, r, "%s", why.text) : 0;
+    return r < 0 ? yaml_fail(node, err, r, "clients: %s", why.text) : 0;
 }
 
 static int read_clients(const struct yaml_node *node, const char *users,
@@ -260,18 +259,14 @@ static int read_library(const struct yaml_node *root, const char *path,
     return read_path(root, "library", path, rules->library, sizeof rules->library, err);
 }
 
-int rules_read(const char *name, const char *text, size_t len, const char *users,
-               struct rules *ret, uw_error *err)
+static int read_document(const struct yaml *doc, const char *users, struct rules *ret,
+                         uw_error *err)
 {
-    auto_(yaml_free) struct yaml *doc = NULL;
     struct rules rules = rules_default();
     struct rules_file file = {.grace_ns = rules.grace_ns, .realtime = rules.realtime};
-
-    int r = yaml_read(name, text, len, &doc, err);
-    if (r < 0)
-        return r;
     const struct yaml_node *root = yaml_root(doc);
-    r = yaml_read_map(root, file_keys, &file, err);
+
+    int r = yaml_read_map(root, file_keys, &file, err);
     if (r == 0 && file.clients)
         r = read_clients(file.clients, users, &rules, err);
     if (r == 0 && file.boards)
@@ -292,15 +287,28 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
     return r < 0 ? r : 0;
 }
 
+int rules_read(const char *name, const char *text, size_t len, const char *users,
+               struct rules *ret, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+
+    int r = yaml_read(name, text, len, &doc, err);
+    return r < 0 ? r : read_document(doc, users, ret, err);
+}
+
 int rules_read_file(const char *path, bool privileged, const char *users,
                     struct rules *ret, uw_error *err)
 {
     char real[PATH_MAX];
     auto_(mem_free) char *text = NULL;
+    auto_(yaml_free) struct yaml *doc = NULL;
     size_t len = 0;
 
     int r = gpu_library_check(path, privileged, real, sizeof real, err);
     if (r == 0)
         r = file_read(real, YAML_MAX_BYTES, &text, &len, err);
-    return r == 0 ? rules_read(path, text, len, users, ret, err) : r;
+    if (r == 0)
+        r = privileged ? yaml_read_hidden(path, text, len, &doc, err)
+                       : yaml_read(path, text, len, &doc, err);
+    return r < 0 ? r : read_document(doc, users, ret, err);
 }

@@ -44,8 +44,9 @@ int rules_read(const char *name, const char *text, size_t len, const char *users
 /* One more client: a user of that file, or a uid. */
 int rules_add_client(struct rules *rules, const char *text, const char *users,
                      uw_error *err);
-/* privileged: the file and every folder above it must be root's alone to write.
- * -ENOENT: not there; -EPERM, and as above.
+/* privileged: the file and every folder above it must be root's alone to write, and
+ * errors hold nothing of its text, which the caller may not be allowed to read. -ENOENT:
+ * not there; -EPERM, and as above.
  */
 int rules_read_file(const char *path, bool privileged, const char *users,
                     struct rules *ret, uw_error *err);

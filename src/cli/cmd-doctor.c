@@ -1,11 +1,14 @@
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "actuator/client.h"
 #include "cli/doctor-daemon.h"
 #include "cli/doctor.h"
 #include "cli/energy-check.h"
 #include "cli/options.h"
+#include "gpu/library.h"
 #include "gpu/rapl/rapl.h"
 
 static uint64_t no_clock(void *user)
@@ -32,6 +35,16 @@ static void look_at_rapl(struct doctor_rapl *ret)
             ret->error = err;
     }
     rapl_backend.close(lib);
+}
+
+static void look_at_actuator(struct doctor_facts *ret)
+{
+    char real[PATH_MAX];
+
+    if (!actuator_find_program(real, sizeof real))
+        return;
+    (void)gpu_library_check(real, true, ret->actuator, sizeof ret->actuator,
+                            &ret->actuator_unsafe);
 }
 
 static int report(const struct findings *found, const struct doctor_facts *f,
@@ -85,6 +98,7 @@ static int examine(const struct cli_env *env, const char *nvml, const char *json
             f.energy = energy;
     }
     look_at_rapl(&f.rapl);
+    look_at_actuator(&f);
     doctor_judge(&f, found);
     doctor_daemon_look(env, nvml, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);

@@ -187,6 +187,25 @@ static void judge_answers(const struct survey *s, struct findings *ret)
     }
 }
 
+/* The line that lets a group have limits set without a password, and nothing more: the
+ * program by its path, its arguments word by word (docs/actuator.md).
+ */
+static void propose_sudoers(const struct doctor_facts *f, struct findings *ret)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                "0123456789/._-"; /* the rest means something there */
+
+    if (f->actuator_unsafe.text[0])
+        finding_remedy(ret, "no line of sudoers would be safe: %s",
+                       f->actuator_unsafe.text);
+    else if (f->actuator[0] && !f->actuator[strspn(f->actuator, plain)])
+        finding_remedy(
+            ret,
+            "without one, for a group: sudo visudo -f /etc/sudoers.d/underwatt, "
+            "and this line, word by word: " DOCTOR_SUDOERS,
+            f->actuator);
+}
+
 static void judge_right(const struct doctor_facts *f, struct findings *ret)
 {
     const struct survey *s = f->survey;
@@ -212,11 +231,12 @@ static void judge_right(const struct doctor_facts *f, struct findings *ret)
                     "simulated boards: their world says who may set limits");
     else if (f->root)
         finding_add(ret, "right", FINDING_OK, "may set limits: runs as root");
-    else if (f->machine.sudo)
+    else if (f->machine.sudo) {
         finding_add(ret, "right", FINDING_NOTE,
                     "limits are for root to set: run and sweep start their actuator "
                     "through sudo, which may ask for your password");
-    else {
+        propose_sudoers(f, ret);
+    } else {
         finding_add(ret, "right", FINDING_BAD,
                     "no right to set limits: that takes root, and there is no sudo");
         finding_remedy(ret, "as root: apt install sudo && adduser USER sudo; measure and "

@@ -24,6 +24,9 @@ struct doctor_rapl {
     uw_error error; /* of the first that is not readable */
 };
 
+/* For the actuator's path; tests/system/test-sudoers.py has visudo read it. */
+#define DOCTOR_SUDOERS "%%underwatt-admin ALL = (root) NOPASSWD: %s --local"
+
 struct doctor_facts {
     struct machine machine;
     bool root;         /* runs as root */
@@ -34,7 +37,10 @@ struct doctor_facts {
     const struct survey *survey;        /* NULL: not asked (no library) */
     const struct doctor_energy *energy; /* one a board of the survey, or NULL */
     struct doctor_rapl rapl;
-    double loop_speed; /* of this command's clock */
+    double loop_speed;  /* of this command's clock */
+    char actuator[512]; /* the program that sudo would start; "" none */
+    uw_error
+        actuator_unsafe; /* why others than root could have changed it; "" they cannot */
 };
 
 /* Why there is no board to work with: library, driver, doors. */

@@ -19,6 +19,12 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
 /* A mode for file_write(): 0666 less the umask. */
 #define FILE_MODE_UMASK ((mode_t)-1)
 
+/* Whether errors must show nothing of the text of files: this process runs with more
+ * rights (root's, another's id, capabilities at its start) than whoever started it may
+ * have, through sudo, say; a file that it is told to read would come back in an error.
+ */
+bool file_hides(void);
+
 /* Replace (or make) path with these bytes: written to a temporary file beside it,
  * synced, renamed, the folder synced.  On failure path is what it was before and
  * the temporary file is gone.  The file's mode is `mode`, whatever the umask.

@@ -47,8 +47,8 @@ static const char *in_words(const json_error_t *why)
     }
 }
 
-int json_read(const char *name, const char *text, size_t len, struct json **ret,
-              uw_error *err)
+static int read_text(const char *name, const char *text, size_t len, bool hidden,
+                     struct json **ret, uw_error *err)
 {
     json_error_t why;
     auto_(json_free) struct json *doc = calloc(1, sizeof *doc);
@@ -59,6 +59,9 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
     /* jansson leaves the text empty in some of these cases. */
     if (!doc->root && (json_error_code(&why) == json_error_out_of_memory || !why.text[0]))
         return fail(err, -ENOMEM, "%s: out of memory", name);
+    if (!doc->root && hidden)
+        return fail(err, -EINVAL, "%s:%d: column %d: not JSON", name, why.line,
+                    why.column);
     if (!doc->root)
         return fail(err, -EINVAL, "%s:%d: %s", name, why.line, in_words(&why));
     *ret = take(doc);
@@ -114,13 +117,19 @@ int json_make_plain(struct json *doc)
     return make_plain_value(doc->root);
 }
 
+int json_read(const char *name, const char *text, size_t len, struct json **ret,
+              uw_error *err)
+{
+    return read_text(name, text, len, false, ret, err);
+}
+
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;
     size_t len;
     int r = file_read(path, max, &text, &len, err);
 
-    return r < 0 ? r : json_read(path, text, len, ret, err);
+    return r < 0 ? r : read_text(path, text, len, file_hides(), ret, err);
 }
 
 const struct json_value *json_root(const struct json *doc)

@@ -57,7 +57,7 @@ int json_out_rows(const struct json_out *o, char **ret, uw_error *err);
 
 /* Reading.  -EINVAL with FILE:LINE (duplicate keys too; jansson says the
  * same of a text that it had no memory for), -EFBIG beyond max bytes, or
- * read's -errno. */
+ * read's -errno.  Of a file nothing is shown where file_hides() says so. */
 struct json;       /* a document; owns all its values */
 struct json_value; /* borrowed: lives as long as its document */
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err);

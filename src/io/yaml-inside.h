@@ -1,11 +1,28 @@
-/* What yaml.c tells yaml-read.c of its nodes. */
+/* What the files of the YAML reader share: yaml.c (the tree), yaml-read.c (values out of
+ * it), yaml-fail.c (what is said of a fault).
+ */
 #ifndef IO_YAML_INSIDE_H
 #define IO_YAML_INSIDE_H
 
+#include <stdarg.h>
+
 #include "io/yaml.h"
 
-const char *yaml_name(const struct yaml_node *node); /* of the document */
-const char *yaml_raw(const struct yaml_node *node);  /* a scalar's text */
-unsigned yaml_key_line(const struct yaml_node *map, size_t i);
+/* Where a fault is; hidden: no text of the file may be shown. */
+struct yaml_place {
+    const char *name;
+    unsigned line, column;
+    bool hidden;
+};
+
+const char *yaml_raw(const struct yaml_node *node); /* a scalar's text */
+struct yaml_place yaml_place(const struct yaml_node *node);
+struct yaml_place yaml_place_of_key(const struct yaml_node *map, size_t i);
+
+/* fail() with "FILE:LINE: " in front.  Where the text is hidden "FILE:LINE: column N: ",
+ * and of the format its own words alone: whatever would come from an argument is "…".
+ */
+int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char *format,
+                  va_list args) __attribute__((format(printf, 4, 0)));
 
 #endif

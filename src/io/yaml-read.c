@@ -1,6 +1,5 @@
 /* Values out of a YAML tree: scalars with units, ranges, words, whole maps. */
 #include <errno.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -8,43 +7,35 @@
 #include "base/units.h"
 #include "io/yaml-inside.h"
 
-int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *format, ...)
+/* What a parser of base/units.h has said of the value, with its place before it; it shows
+ * the text, so that where that is hidden the wanted form is named.
+ */
+static int placed(const struct yaml_node *node, const char *wanted, uw_error *err, int r)
 {
-    uw_error why = {""};
-    va_list args;
+    const struct yaml_place at = yaml_place(node);
 
-    va_start(args, format);
-    (void)vsnprintf(why.text, sizeof why.text, format, args);
-    va_end(args);
-    return fail(err, r, "%s:%u: %s", yaml_name(node), yaml_line(node), why.text);
-}
-
-int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
-                  const char *format, ...)
-{
-    uw_error why = {""};
-    va_list args;
-
-    va_start(args, format);
-    (void)vsnprintf(why.text, sizeof why.text, format, args);
-    va_end(args);
-    return fail(err, r, "%s:%u: %s", yaml_name(map), yaml_key_line(map, i), why.text);
-}
-
-/* "FILE:LINE: " before what a parser of base/units.h has said. */
-static int placed(const struct yaml_node *node, uw_error *err, int r)
-{
-    return r < 0 ? fail_in(err, r, "%s:%u", yaml_name(node), yaml_line(node)) : r;
+    if (r >= 0)
+        return r;
+    return at.hidden ? fail(err, r, "%s:%u: column %u: this is not %s", at.name, at.line,
+                            at.column, wanted)
+                     : fail_in(err, r, "%s:%u", at.name, at.line);
 }
 
 int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err)
 {
     static const char *const names[] = {"a value", "a list", "a map of keys"};
+    const char *is = names[yaml_kind(node)];
 
     if (yaml_kind(node) == kind)
         return 0;
-    return yaml_fail(node, err, -EINVAL, "%s is wanted here, not %s", names[kind],
-                     names[yaml_kind(node)]);
+    switch (kind) { /* what is wanted is told in the format: yaml_fail() */
+    case YAML_SCALAR:
+        return yaml_fail(node, err, -EINVAL, "a value is wanted here, not %s", is);
+    case YAML_SEQ:
+        return yaml_fail(node, err, -EINVAL, "a list is wanted here, not %s", is);
+    default:
+        return yaml_fail(node, err, -EINVAL, "a map of keys is wanted here, not %s", is);
+    }
 }
 
 int yaml_text(const struct yaml_node *node, const char **ret, uw_error *err)
@@ -60,28 +51,35 @@ int yaml_u64(const struct yaml_node *node, uint64_t *ret, uw_error *err)
 {
     int r = yaml_want(node, YAML_SCALAR, err);
 
-    return r < 0 ? r : placed(node, err, parse_u64(yaml_raw(node), ret, err));
+    return r < 0 ? r
+                 : placed(node, "a whole number from 0", err,
+                          parse_u64(yaml_raw(node), ret, err));
 }
 
 int yaml_double(const struct yaml_node *node, double *ret, uw_error *err)
 {
     int r = yaml_want(node, YAML_SCALAR, err);
 
-    return r < 0 ? r : placed(node, err, parse_double(yaml_raw(node), ret, err));
+    return r < 0 ? r
+                 : placed(node, "a number", err, parse_double(yaml_raw(node), ret, err));
 }
 
 int yaml_power(const struct yaml_node *node, uint32_t *ret_mw, uw_error *err)
 {
     int r = yaml_want(node, YAML_SCALAR, err);
 
-    return r < 0 ? r : placed(node, err, parse_power(yaml_raw(node), ret_mw, err));
+    return r < 0 ? r
+                 : placed(node, "a power with its unit, as in 300 W", err,
+                          parse_power(yaml_raw(node), ret_mw, err));
 }
 
 int yaml_duration(const struct yaml_node *node, uint64_t *ret_ns, uw_error *err)
 {
     int r = yaml_want(node, YAML_SCALAR, err);
 
-    return r < 0 ? r : placed(node, err, parse_duration(yaml_raw(node), ret_ns, err));
+    return r < 0 ? r
+                 : placed(node, "a time with its unit, as in 5 s", err,
+                          parse_duration(yaml_raw(node), ret_ns, err));
 }
 
 int yaml_bool(const struct yaml_node *node, bool *ret, uw_error *err)
@@ -151,6 +149,10 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
             return 0;
         }
     list_words(words, list, sizeof list);
+    const struct yaml_place at = yaml_place(node);
+    if (at.hidden) /* the words are ours */
+        return fail(err, -EINVAL, "%s:%u: column %u: this is none of: %s", at.name,
+                    at.line, at.column, list);
     return yaml_fail(node, err, -EINVAL, "'%.40s' is none of: %s", yaml_raw(node), list);
 }
 
@@ -158,8 +160,8 @@ int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *
 
 static int unknown_key(const struct yaml_node *map, size_t i, uw_error *err)
 {
-    return fail(err, -EINVAL, "%s:%u: unknown key '%.60s'", yaml_name(map),
-                yaml_key_line(map, i), yaml_key_at(map, i));
+    return yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'",
+                         yaml_key_at(map, i));
 }
 
 int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_error *err)
@@ -174,6 +176,14 @@ int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_err
             r = unknown_key(map, i, err);
     }
     return r;
+}
+
+/* The key's name is ours: it is shown of every file. */
+static int missing(const struct yaml_node *map, const char *key, uw_error *err)
+{
+    const struct yaml_place at = yaml_place(map);
+
+    return fail(err, -EINVAL, "%s:%u: key '%s' is missing", at.name, at.line, key);
 }
 
 /* The field's value v, in the unit of its range. */
@@ -259,6 +269,6 @@ int yaml_read_map(const struct yaml_node *map, const struct yaml_key *keys, void
     }
     for (const struct yaml_key *k = keys; r >= 0 && k->key; k++)
         if (k->must && !yaml_get(map, k->key))
-            r = yaml_fail(map, err, -EINVAL, "key '%s' is missing", k->key);
+            r = missing(map, k->key, err);
     return r;
 }

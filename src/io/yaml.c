@@ -16,14 +16,14 @@
 
 struct key {
     char *text;
-    unsigned line;
+    unsigned line, column;
 };
 
 struct yaml_node {
     const struct yaml *doc;
     struct yaml_node *next; /* of the document's */
     enum yaml_kind kind;
-    unsigned line;
+    unsigned line, column;
     char *text;               /* scalar */
     struct yaml_node **items; /* sequence, map */
     struct key *keys;         /* map: of the items */
@@ -32,6 +32,7 @@ struct yaml_node {
 
 struct yaml {
     char *name;
+    bool hidden;
     struct yaml_node *root;
     struct yaml_node *nodes; /* all of them: the last one read first */
     size_t n_nodes;
@@ -43,7 +44,7 @@ struct reader {
     struct yaml_node *open[YAML_MAX_DEPTH]; /* sequences and maps around us */
     size_t depth;
     struct key key; /* of the map that is innermost: read, its value not yet */
-    unsigned line;
+    unsigned line, column;
     bool ended; /* a document has */
     uw_error *err;
 };
@@ -69,13 +70,13 @@ void yaml_free(struct yaml *doc)
 __attribute__((format(printf, 3, 4))) static int refuse(const struct reader *rd, int r,
                                                         const char *format, ...)
 {
-    uw_error why = {""};
+    const struct yaml_place at = {rd->doc->name, rd->line, rd->column, rd->doc->hidden};
     va_list args;
 
     va_start(args, format);
-    (void)vsnprintf(why.text, sizeof why.text, format, args);
+    r = yaml_complain(&at, rd->err, r, format, args);
     va_end(args);
-    return fail(rd->err, r, "%s:%u: %s", rd->doc->name, rd->line, why.text);
+    return r;
 }
 
 static int out_of_memory(const struct reader *rd)
@@ -99,7 +100,8 @@ static int attach(struct reader *rd, struct yaml_node *node)
     if (r < 0)
         return out_of_memory(rd);
     if (parent->kind == YAML_MAP)
-        parent->keys[parent->n] = (struct key){take(rd->key.text), rd->key.line};
+        parent->keys[parent->n] =
+            (struct key){take(rd->key.text), rd->key.line, rd->key.column};
     parent->items[parent->n++] = node;
     return 0;
 }
@@ -118,6 +120,7 @@ static int new_node(struct reader *rd, enum yaml_kind kind, char *text)
     node->doc = rd->doc;
     node->kind = kind;
     node->line = rd->line;
+    node->column = rd->column;
     node->text = text;
     node->next = rd->doc->nodes;
     rd->doc->nodes = node;
@@ -152,7 +155,7 @@ static int on_key(struct reader *rd, char *key)
     if (r < 0)
         free(key);
     else
-        rd->key = (struct key){key, rd->line};
+        rd->key = (struct key){key, rd->line, rd->column};
     return r;
 }
 
@@ -195,6 +198,8 @@ static int on_event(struct reader *rd, struct fy_event *e)
 
     if (mark && mark->line >= 0)
         rd->line = (unsigned)mark->line + 1;
+    if (mark && mark->column >= 0)
+        rd->column = (unsigned)mark->column + 1;
     switch (e->type) {
     case FYET_DOCUMENT_START:
         return rd->ended ? refuse(rd, -EINVAL, "a second document") : 0;
@@ -222,13 +227,18 @@ static int on_event(struct reader *rd, struct fy_event *e)
 }
 
 /* What the parser complains of, as "NAME:LINE: text". */
-static int syntax_error(const struct reader *rd, struct fy_diag *diag)
+static int syntax_error(struct reader *rd, struct fy_diag *diag)
 {
     void *prev = NULL;
     const struct fy_diag_error *e = fy_diag_errors_iterate(diag, &prev);
 
     if (!e)
         return refuse(rd, -EINVAL, "not YAML");
+    if (rd->doc->hidden) { /* the parser's own words may show the file's */
+        rd->line = (unsigned)e->line;
+        rd->column = (unsigned)e->column;
+        return refuse(rd, -EINVAL, "not YAML");
+    }
     return fail(rd->err, -EINVAL, "%s:%d: %s", rd->doc->name, e->line, e->msg);
 }
 
@@ -282,12 +292,13 @@ static int check_bytes(struct reader *rd, const char *text, size_t len)
         if (c == 0x7f || (c < 0x20 && c != '\t' && c != '\n' && c != '\r'))
             return refuse(rd, -EINVAL, "control character 0x%02x", c);
         rd->line += c == '\n';
+        rd->column = c == '\n' ? 1 : rd->column + 1;
     }
     return 0;
 }
 
-int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
-              uw_error *err)
+static int read_text(const char *name, const char *text, size_t len, bool hidden,
+                     struct yaml **ret, uw_error *err)
 {
     auto_(yaml_free) struct yaml *doc = calloc(1, sizeof *doc);
 
@@ -298,11 +309,12 @@ int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
     if (len > YAML_MAX_BYTES)
         return fail(err, -EFBIG, "%s: larger than %d bytes", name, YAML_MAX_BYTES);
 
-    struct reader rd = {.doc = doc, .line = 1, .err = err};
+    doc->hidden = hidden;
+    struct reader rd = {.doc = doc, .line = 1, .column = 1, .err = err};
     int r = check_bytes(&rd, text, len);
     if (r < 0)
         return r;
-    rd.line = 1;
+    rd.line = rd.column = 1;
     r = parse(&rd, text, len);
     if (r < 0)
         return r;
@@ -316,13 +328,25 @@ int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
     return 0;
 }
 
+int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
+              uw_error *err)
+{
+    return read_text(name, text, len, false, ret, err);
+}
+
+int yaml_read_hidden(const char *name, const char *text, size_t len, struct yaml **ret,
+                     uw_error *err)
+{
+    return read_text(name, text, len, true, ret, err);
+}
+
 int yaml_read_file(const char *path, struct yaml **ret, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;
     size_t len;
     int r = file_read(path, YAML_MAX_BYTES, &text, &len, err);
 
-    return r < 0 ? r : yaml_read(path, text, len, ret, err);
+    return r < 0 ? r : read_text(path, text, len, file_hides(), ret, err);
 }
 
 /* ---- the tree ---- */
@@ -367,17 +391,23 @@ const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key)
     return NULL;
 }
 
-const char *yaml_name(const struct yaml_node *node)
-{
-    return node->doc->name;
-}
-
 const char *yaml_raw(const struct yaml_node *node)
 {
     return node->text;
 }
 
-unsigned yaml_key_line(const struct yaml_node *map, size_t i)
+struct yaml_place yaml_place(const struct yaml_node *node)
 {
-    return map->keys[i].line;
+    const struct yaml *doc = node->doc;
+
+    return (struct yaml_place){doc->name, node->line, node->column, doc->hidden};
+}
+
+struct yaml_place yaml_place_of_key(const struct yaml_node *map, size_t i)
+{
+    struct yaml_place at = yaml_place(map);
+
+    at.line = map->keys[i].line;
+    at.column = map->keys[i].column;
+    return at;
 }

@@ -35,7 +35,13 @@ enum yaml_kind {
  */
 int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
               uw_error *err);
-/* name in errors: the path as given. */
+/* The same of a text that whoever reads the errors need not be allowed to read: they say
+ * "machine.yaml:12: column 5: " and what is wrong, and hold nothing of the text ("unknown
+ * key '…'").
+ */
+int yaml_read_hidden(const char *name, const char *text, size_t len, struct yaml **ret,
+                     uw_error *err);
+/* name in errors: the path as given.  Hidden where file_hides() says so. */
 int yaml_read_file(const char *path, struct yaml **ret, uw_error *err);
 void yaml_free(struct yaml *doc);
 DEFINE_AUTO(struct yaml *, yaml_free);
@@ -53,7 +59,9 @@ const char *yaml_key_at(const struct yaml_node *node, size_t i);
 /* The value of a key; NULL when node is no map or has none of that name. */
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 
-/* fail() with "FILE:LINE: " in front. */
+/* fail() with "FILE:LINE: " in front.  Where the text is hidden what stands for arguments
+ * of the format is left out: words that matter belong into the format itself.
+ */
 int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* The same with the line of the i-th key of a map. */

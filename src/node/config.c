@@ -406,6 +406,16 @@ static const struct key *find(const char *name, bool *ret_goes_on)
     return NULL;
 }
 
+static int unknown_key(const struct yaml_node *map, size_t i, const char *prefix,
+                       uw_error *err)
+{
+    const char *name = yaml_key_at(map, i);
+
+    return *prefix ? yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s' in %.40s",
+                                   name, prefix)
+                   : yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'", name);
+}
+
 /* Recurses four levels at most: the deepest key has so many parts. */
 // NOLINTNEXTLINE(misc-no-recursion)
 static int read_tree(const struct yaml_node *map, const char *prefix, unsigned depth,
@@ -430,8 +440,7 @@ static int read_tree(const struct yaml_node *map, const char *prefix, unsigned d
         else if (goes_on && depth < 4)
             r = read_tree(at.node, full, depth + 1, c, err);
         else
-            return yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'%s%.40s", name,
-                                 *prefix ? " in " : "", prefix);
+            return unknown_key(map, i, prefix, err);
     }
     return r;
 }

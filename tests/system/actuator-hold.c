@@ -113,7 +113,7 @@ int main(int argc, char **argv)
         return 2;
     setvbuf(stdout, NULL, _IOLBF, 0);
     opts.program = argv[1];
-    opts.library = argv[2];
+    opts.library = argv[2][0] ? argv[2] : NULL; /* "": the system's */
     opts.simulated = strcmp(argv[3], "simulated") == 0;
     int r = loop_new_real((struct loop_clock){.speed = 1}, &loop, &err);
     if (r == 0)

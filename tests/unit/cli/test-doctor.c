@@ -20,6 +20,7 @@ struct world { /* what the cases change */
     size_t n;
     struct doctor_energy energy[2];
     double speed;
+    const char *actuator, *unsafe;
 };
 
 #define GOOD                                                                      \
@@ -81,6 +82,12 @@ static const struct {
      "boards", FINDING_BAD, "no answer", "underwatt-sim fault 1 release"},
     {"root", {.n = 1, .board = {GOOD}, .root = true}, "right", FINDING_OK, "root", ""},
     {"a user with sudo", {.n = 1, .board = {GOOD}, .machine = {.sudo = true}}, "right", FINDING_NOTE, "through sudo", ""},
+    {"a user with sudo, and the actuator", {.n = 1, .board = {GOOD}, .machine = {.sudo = true}, .actuator = "/usr/bin/underwatt-actuator"},
+     "right", FINDING_NOTE, "through sudo", ": %underwatt-admin ALL = (root) NOPASSWD: /usr/bin/underwatt-actuator --local"},
+    {"an actuator that others could change", {.n = 1, .board = {GOOD}, .machine = {.sudo = true}, .unsafe = "/home/x belongs to user 7"},
+     "right", FINDING_NOTE, "through sudo", "no line of sudoers would be safe: /home/x belongs"},
+    {"an actuator with a wildcard in its path", {.n = 1, .board = {GOOD}, .machine = {.sudo = true}, .actuator = "/opt/a*/underwatt-actuator"},
+     "right", FINDING_NOTE, "through sudo", ""},
     {"a user without sudo", {.n = 1, .board = {GOOD}}, "right", FINDING_BAD, "no right", "apt install sudo"},
     {"cannot be capped", {.n = 1, .board = {{.answers = true, .info = {.name = "GT 710"}}}},
      "caps", FINDING_WARN, "GT 710", "--gpus"},
@@ -151,6 +158,11 @@ static void judge(const struct world *w, struct findings *ret)
         .rapl = {.r = GPU_ABSENT},
         .loop_speed = w->speed > 0 ? w->speed : 1,
     };
+    if (w->actuator)
+        (void)snprintf(f.actuator, sizeof f.actuator, "%s", w->actuator);
+    if (w->unsafe)
+        (void)snprintf(f.actuator_unsafe.text, sizeof f.actuator_unsafe.text, "%s",
+                       w->unsafe);
     memcpy(boards, w->board, sizeof boards);
     survey.board = boards;
     survey.about.simulated = w->simulated;

@@ -269,6 +269,9 @@ static void reads(void)
     is_str(err.text, "f:1: a text has the character \\u0000", "in words");
     ok(json_read_file("/no/such", 10, &none, &err) == -ENOENT && !none, "no file");
     ok(json_read_file("/proc/self/stat", 5, &none, &err) == -EFBIG && !none, "too large");
+    ok(json_read_file("/etc/passwd", 1 << 20, &none, &err) == -EINVAL && !none &&
+           file_hides() == !strstr(err.text, "root"),
+       "a file's text is shown without privilege alone: %s", err.text);
 }
 
 static void utf8(void)

@@ -221,8 +221,81 @@ static void single_values(void)
     is_str(err.text, "s:3: bad sign", "with the place");
 }
 
+/* Of a hidden text no error shows anything: "secret" and 4711 stand wherever one may. */
+/* clang-format off */
+static const struct { const char *text, *says; } hidden[] = {
+    {"secret:*:20228:0:99999:7:::\n", "h:1: column 1: unknown key '…'"},
+    {"secret\n", "h:1: column 1: a map of keys is wanted here, not …"},
+    {"- secret\n", "h:1: column 1: a map of keys is wanted here, not …"},
+    {"name: a\nsecret: 4711\n", "h:2: column 1: unknown key '…'"},
+    {"name: a\n  secret: 4711\n", "h:1: column 7: not YAML"},
+    {"name: a\nsecret: 1\nsecret: 2\n", "h:3: column 1: key '…' stands on line … already"},
+    {"name: a\nsecret: *secret\n", "h:2: column 10: anchors (&) and aliases (*) are not understood here"},
+    {"name: a\nsecret: !secret 1\n", "h:2: column 17: tags (!) are not understood here"},
+    {"name: \"secret\n", "h:1:"},
+    {"name: {secret\n", "h:"},
+    {"name: secret\x01\n", "h:1: column 13: control character 0x…"},
+    {"name: secret\xff\n", "h:1: column 13: byte 0x… is no UTF-8"},
+    {"name: [secret]\n", "h:1: column 7: a value is wanted here, not …"},
+    {"name: a\ncount: secret\n", "h:2: column 8: this is not a whole number from 0"},
+    {"name: a\ncount: 4711\n", "h:2: column 8: … is outside …..…"},
+    {"name: a\ngain: secret\n", "h:2: column 7: this is not a number"},
+    {"name: a\ngain: 4711\n", "h:2: column 7: … is outside …..…"},
+    {"name: a\nshared: secret\n", "h:2: column 9: this is none of: false, true"},
+    {"name: a\nlimit: 4711\n", "h:2: column 8: this is not a power with its unit, as in 300 W"},
+    {"name: a\nlimit: 4711 W\n", "h:2: column 8: … is outside …..…"},
+    {"name: a\nlatency: secret\n", "h:2: column 10: this is not a time with its unit, as in 5 s"},
+    {"name: a\ntype: secret\n", "h:2: column 7: this is none of: v100, a100"},
+    {"name: a\nfaults: secret\n", "h:2: column 9: this value is refused"},
+};
+/* clang-format on */
+
+static int read_hidden(const char *text, uw_error *err)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+    struct board b = {.name = "x"};
+    int r = yaml_read_hidden("h", text, strlen(text), &doc, err);
+
+    if (r == 0)
+        r = yaml_read_map(yaml_root(doc), keys, &b, err);
+    if (r == 0 && b.faults) /* as callers do that have been told why by another */
+        r = yaml_fail(b.faults, err, -EINVAL, "%s", "secret");
+    return r;
+}
+
+static void hidden_texts(void)
+{
+    for (size_t i = 0; i < n_elements(hidden); i++) {
+        uw_error err = {""};
+        int r = read_hidden(hidden[i].text, &err);
+        ok(r < 0 && !strstr(err.text, "secret") && !strstr(err.text, "4711") &&
+               strncmp(err.text, hidden[i].says, strlen(hidden[i].says)) == 0,
+           "hidden %zu: %s", i, err.text);
+    }
+}
+
+/* Formats with all that stands for arguments left out. */
+static void words(void)
+{
+    auto_(yaml_free) struct yaml *doc = NULL;
+    uw_error err = {""};
+
+    if (!ok(yaml_read_hidden("w", "a: 1\n", 5, &doc, NULL) == 0, "a document"))
+        return;
+    const struct yaml_node *root = yaml_root(doc);
+    (void)yaml_fail(root, &err, -EINVAL, "%s: %d %% of %-5.3s, %*d%s|%zu", "k", 1, "b", 3,
+                    4, "c", (size_t)5);
+    is_str(err.text, "w:1: column 1: … % of …, …|…", "conversions of all kinds");
+    (void)yaml_fail(root, &err, -EINVAL, "range: %s", "secret");
+    is_str(err.text, "w:1: column 1: range: this value is refused", "one at the end");
+    (void)yaml_fail_key(root, 0, &err, -EINVAL, "%.3f", 1.5);
+    is_str(err.text, "w:1: column 1: this value is refused", "nothing but an argument");
+}
+
 int main(void)
 {
+    hidden_texts();
+    words();
     read_documents();
     bounds();
     tree();

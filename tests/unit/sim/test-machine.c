@@ -137,7 +137,7 @@ int main(void)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         char where[96];
         uw_error err = {""};
-        int r = read_text(bad[i].text, &m, &err);
+        int r = sim_machine_read_text(path, bad[i].text, strlen(bad[i].text), &m, &err);
         ok(r < 0, "case %zu is refused", i);
         (void)snprintf(where, sizeof where, "%s:%u: ", path, bad[i].line);
         ok(strncmp(err.text, where, strlen(where)) == 0 && strstr(err.text, bad[i].says),

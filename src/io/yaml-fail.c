@@ -1,0 +1,102 @@
+/* What is said of a fault in a YAML file, with and without the file's own text. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "io/yaml-inside.h"
+
+static const char GAP[] = "…";
+
+/* The end of the conversion that begins at format ("%-*.3lld"). */
+static const char *conversion_end(const char *format)
+{
+    const char *p = format + 1;
+
+    p += strspn(p, "-+ #0123456789.*'hlLqjzt");
+    return *p ? p + 1 : p;
+}
+
+static void append(char *ret, size_t size, const char *text, size_t len)
+{
+    size_t used = strlen(ret);
+
+    if (len < size - used) {
+        memcpy(ret + used, text, len);
+        ret[used + len] = '\0';
+    }
+}
+
+static bool ends_in_gap(const char *text)
+{
+    size_t len = strlen(text), gap = sizeof GAP - 1;
+
+    return len >= gap && memcmp(text + len - gap, GAP, gap) == 0;
+}
+
+/* The last gap, where it is all that would be said of the value. */
+static void fill_gap(char *ret, size_t size)
+{
+    size_t len = strlen(ret), gap = sizeof GAP - 1;
+
+    if (!ends_in_gap(ret) || (len > gap && strncmp(ret + len - gap - 2, ": ", 2) != 0))
+        return;
+    (void)snprintf(ret + len - gap, size - (len - gap), "this value is refused");
+}
+
+/* The format's own words, a gap where an argument would stand.  Several in a row are
+ * one, and one that leads ("%s: ", the name of a key) is left out.
+ */
+static void words_of(const char *format, char *ret, size_t size)
+{
+    ret[0] = '\0';
+    if (strncmp(format, "%s: ", 4) == 0)
+        format += 4;
+    while (*format) {
+        const char *end = format[0] == '%' ? conversion_end(format) : format + 1;
+        bool percent = end - format == 2 && format[1] == '%';
+        if (format[0] != '%' || percent)
+            append(ret, size, end - 1, 1);
+        else if (!ends_in_gap(ret))
+            append(ret, size, GAP, sizeof GAP - 1);
+        format = end;
+    }
+    fill_gap(ret, size);
+}
+
+int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char *format,
+                  va_list args)
+{
+    uw_error why = {""};
+
+    if (at->hidden) {
+        words_of(format, why.text, sizeof why.text);
+        return fail(err, r, "%s:%u: column %u: %s", at->name, at->line, at->column,
+                    why.text);
+    }
+    (void)vsnprintf(why.text, sizeof why.text, format, args);
+    return fail(err, r, "%s:%u: %s", at->name, at->line, why.text);
+}
+
+int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *format, ...)
+{
+    const struct yaml_place at = yaml_place(node);
+    va_list args;
+
+    va_start(args, format);
+    r = yaml_complain(&at, err, r, format, args);
+    va_end(args);
+    return r;
+}
+
+int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
+                  const char *format, ...)
+{
+    const struct yaml_place at = yaml_place_of_key(map, i);
+    va_list args;
+
+    va_start(args, format);
+    r = yaml_complain(&at, err, r, format, args);
+    va_end(args);
+    return r;
+}
