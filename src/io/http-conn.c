@@ -62,6 +62,7 @@ static int remote_peer(const union address *a, struct http_peer *p)
         return -EAFNOSUPPORT;
     p->uid = (uid_t)-1;
     p->gid = (gid_t)-1;
+    http_network(p->address, p->network);
     (void)snprintf(p->name, sizeof p->name, "%s", p->address);
     return 0;
 }
@@ -70,7 +71,7 @@ static bool same_peer(const struct http_peer *a, const struct http_peer *b)
 {
     if (a->local != b->local)
         return false;
-    return a->local ? a->uid == b->uid : strcmp(a->address, b->address) == 0;
+    return a->local ? a->uid == b->uid : strcmp(a->network, b->network) == 0;
 }
 
 static bool privileged(const struct http_peer *p)
@@ -83,11 +84,12 @@ void conn_refused(struct http_server *s, const struct http_peer *peer, const cha
 {
     char who[HTTP_PEER_MAX] = "unknown";
 
-    /* By uid, not by process: each try may come from a new one. */
+    /* By uid and network, not by process and address: each try may come from a new one.
+     */
     if (peer && peer->local)
         (void)snprintf(who, sizeof who, "uid %u", peer->uid);
     else if (peer)
-        (void)snprintf(who, sizeof who, "%s", peer->address);
+        (void)snprintf(who, sizeof who, "%s", peer->network);
     refuse_note(&s->refusals, &(struct refuse_what){cause, who, detail},
                 loop_now_ns(s->loop));
     conn_sweep_start(s);

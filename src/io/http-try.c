@@ -61,6 +61,7 @@ int http_try_new(struct loop *loop, http_handler_fn handler, void *user,
     if (!t->x)
         return -ENOMEM;
     t->peer = ask->peer;
+    http_network(t->peer.address, t->peer.network);
     t->headers = ask->headers;
     t->x->attempt = t;
     t->x->loop = loop;

@@ -47,8 +47,15 @@ struct http_peer {
     gid_t gid;
     pid_t pid;                /* of the process that connected; it may be gone by now */
     char address[64];         /* "192.0.2.7", "2001:db8::1"; "" where local */
+    char network[64];         /* who counts as one: "192.0.2.7", "2001:db8::/64" */
     char name[HTTP_PEER_MAX]; /* for people: "uid 1000 pid 4711", "192.0.2.7" */
 };
+
+/* Who counts as one in bounds, rates and the log: an IPv4 address by itself (one that is
+ * mapped into IPv6, too), an IPv6 address with its /64, of which one host can have every
+ * address.  What is no address stays as it is.
+ */
+void http_network(const char *address, char ret[64]);
 
 /* ---- the server ---- */
 
@@ -56,8 +63,8 @@ struct http_peer {
 struct http_limits {
     unsigned connections; /* 256, of which 16 are kept for uid 0 and our own */
     unsigned per_uid;     /* 32 */
-    unsigned per_address; /* 16 */
-    unsigned streams;     /* 64, of which half at most are one uid's or address' */
+    unsigned per_address; /* 16, of a network as http_network() has it */
+    unsigned streams;     /* 64, of which half at most are one uid's or network's */
     size_t head_bytes;    /* 8 KiB: request line and headers */
     size_t body_bytes;    /* 64 KiB */
     uint64_t request_ns;  /* 5 s: from connection, or its header, to a whole request */

@@ -179,12 +179,12 @@ static void too_often(struct http_exchange *x, uint64_t wait_ns)
     http_fail_fields(x, 429, fields, "too many requests");
 }
 
-static uint64_t key_of(const char *address)
+static uint64_t key_of(const char *network)
 {
     uint64_t h = 0xcbf29ce484222325u;
 
-    for (; *address != '\0'; address++)
-        h = (h ^ (unsigned char)*address) * 0x100000001b3u;
+    for (; *network != '\0'; network++)
+        h = (h ^ (unsigned char)*network) * 0x100000001b3u;
     return h;
 }
 
@@ -389,7 +389,7 @@ static void refuse(struct auth *a, struct http_exchange *x, const char *why)
     static const struct http_field CHALLENGE[] = {
         {"WWW-Authenticate", "Bearer realm=\"underwatt\""}, {NULL, NULL}};
     uint64_t now = loop_now_ns(a->loop), wait;
-    struct bucket *b = rates_bucket(&a->failures, key_of(http_peer(x)->address), now);
+    struct bucket *b = rates_bucket(&a->failures, key_of(http_peer(x)->network), now);
 
     http_cause(x, why);
     if (bucket_take(b, &a->failures.rate, now, &wait))

@@ -52,9 +52,9 @@ struct auth_who {
  *
  * Local: uid as SO_PEERCRED has it; root and the admin group are admin, everybody may
  * claim (node_claim() decides where).  A token that comes over a local connection is not
- * looked at.  Remote: "Authorization: Bearer uwt_…" and nothing else; an address
- * that fails at it ten times in a row is told to wait (one that has a valid token is
- * served all the same: nobody can keep it out).
+ * looked at.  Remote: "Authorization: Bearer uwt_…" and nothing else; a network
+ * (http_network()) that fails at it ten times in a row is told to wait (one that has a
+ * valid token is served all the same: nobody can keep it out).
  */
 typedef void (*auth_fn)(struct http_exchange *x, const struct auth_who *who, void *user);
 void auth_ask(struct auth *a, struct http_exchange *x, auth_fn fn, void *user);

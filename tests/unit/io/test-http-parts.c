@@ -121,6 +121,28 @@ static void test_methods(void)
        "others are none");
 }
 
+/* ---- who counts as one ---- */
+
+static void test_networks(void)
+{
+    /* clang-format off */
+    static const struct { const char *address, *network; } cases[] = {
+        {"192.0.2.7", "192.0.2.7"}, {"127.0.0.1", "127.0.0.1"},
+        {"::ffff:192.0.2.7", "192.0.2.7"}, {"::ffff:c000:207", "192.0.2.7"},
+        {"2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"}, {"2001:db8:1:2::", "2001:db8:1:2::/64"},
+        {"2001:db8:1:2:ffff:ffff:ffff:ffff", "2001:db8:1:2::/64"}, {"2001:db8:1:3::1", "2001:db8:1:3::/64"},
+        {"2001:db8::1", "2001:db8::/64"}, {"::1", "::/64"}, {"fe80::1", "fe80::/64"},
+        {"2002:c000:207::1", "2002:c000:207::/64"}, {"", ""}, {"nonsense", "nonsense"},
+    };
+    /* clang-format on */
+    char got[64];
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        http_network(cases[i].address, got);
+        is_str(got, cases[i].network, cases[i].address);
+    }
+}
+
 /* ---- the log of refusals ---- */
 
 struct lines {
@@ -447,6 +469,7 @@ int main(void)
     test_targets();
     test_target_bounds();
     test_methods();
+    test_networks();
     test_refusals();
     test_refusal_counts();
     test_refusal_crowd();

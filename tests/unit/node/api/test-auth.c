@@ -405,6 +405,38 @@ static void test_refused_tokens(struct rig *rig, const char *path, const char *r
     is_int(remote(rig, "192.0.2.9", reader), 200, "but not with a good token");
 }
 
+/* One host has every address of its /64. */
+static void test_networks(struct rig *rig)
+{
+    static const struct {
+        const char *before, *after; /* of its number */
+        int late;
+        const char *name;
+    } cases[] = {
+        {"2001:db8:0:1::", "", 10, "all addresses of a /64 are one"},
+        {"2001:db8:0:1:", "::", 20, "from whichever end"},
+        {"2001:db8:0:", "::1", 1,
+         "other networks are others"}, /* one of them is the first */
+        {"::ffff:192.0.2.77", NULL, 10, "an IPv4 address in IPv6 …"},
+        {"192.0.2.77", NULL, 20, "… is the same in IPv4"},
+        {"198.51.100.", "", 0, "IPv4 addresses are one each"},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        int late = 0;
+        for (int k = 0; k < 20; k++) {
+            char address[64];
+            char number[8] = "";
+            if (cases[i].after)
+                (void)snprintf(number, sizeof number, "%d", k + 1);
+            (void)snprintf(address, sizeof address, "%s%s%s", cases[i].before, number,
+                           cases[i].after ? cases[i].after : "");
+            late += remote(rig, address, "Bearer nonsense") == 429;
+        }
+        is_int(late, cases[i].late, "%s", cases[i].name);
+    }
+}
+
 static void test_remote(struct rig *rig, const char *path)
 {
     struct token_ask read = {.name = "r", .scope = TOKEN_READ, .uid = (uid_t)-1},
@@ -430,6 +462,7 @@ static void test_remote(struct rig *rig, const char *path)
        "claims for a job");
     ok(remote(rig, "192.0.2.1", bearer[2]) == 200 && rig->who.node.admin, "admin");
     test_refused_tokens(rig, path, bearer[0], bearer[2]);
+    test_networks(rig);
     pass(rig->loop, 91ull * 86400 * NS_PER_S);
     is_int(remote(rig, "192.0.2.2", bearer[0]), 401, "expired");
     (void)chmod(path, 0666);
