@@ -138,6 +138,7 @@ bool guard_is_recovering(const struct guard *guard)
 
 void guard_end(struct guard *guard)
 {
+    lines_fini(&guard->told); /* what is owed is told, whatever was told before */
     guard->opts.grace_ns = 0;
     guard->opts.keep_trying = false;
     guard->n_restored = 0;
@@ -155,6 +156,7 @@ void guard_end(struct guard *guard)
 
 void guard_give_up(struct guard *guard)
 {
+    lines_fini(&guard->told); /* a line for each board */
     for (size_t i = 0; i < guard->n; i++) {
         struct charge *c = &guard->charge[i];
         if (c->state == STATE_FREE && !c->hangs)

@@ -6,6 +6,7 @@
 #define ACTUATOR_GUARD_INSIDE_H
 
 #include "actuator/guard.h"
+#include "actuator/lines.h"
 #include "actuator/work.h"
 
 enum {
@@ -98,6 +99,7 @@ struct guard {
     struct moving moving;
     struct loop_worker *mover;
     struct guard_session *session[SESSIONS_MAX];
+    struct lines told, lapses; /* what happens to boards; leases, which clients let go */
     size_t n;
     struct charge charge[GUARD_BOARDS_MAX];
 };

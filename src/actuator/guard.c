@@ -17,6 +17,8 @@ enum {
     CALL_MS = 3000, /* a job of one board, kernel time */
     LOOK_MS = 1000, /* how often we look for another's limit */
     TELL_AFTER = 3, /* failed attempts to restore before the client is told */
+    TOLD_MAX = 2 * GUARD_BOARDS_MAX, /* lines a minute */
+    LAPSES_MAX = 20,
 };
 
 static uint64_t now_ns(const struct charge *c)
@@ -26,8 +28,7 @@ static uint64_t now_ns(const struct charge *c)
 
 void guard_say(struct guard *guard, const char *text)
 {
-    if (guard->opts.say && text[0])
-        guard->opts.say(text, guard->opts.user);
+    lines_say(&guard->told, text);
 }
 
 void guard_send(struct guard_session *session, enum proto_type type, uint32_t seq,
@@ -539,7 +540,7 @@ static int on_lease_over(struct loop_timer *timer, uint64_t now, void *user)
         char text[256];
         (void)snprintf(text, sizeof text, "%s: process %d did not renew its lease",
                        c->held.info->uuid, s->client.pid);
-        guard_say(guard, text);
+        lines_say(&guard->lapses, text);
         c->lease_over = true;
         if (c->state == STATE_HELD) {
             guard_want_restore(c);
@@ -752,6 +753,8 @@ void guard_free(struct guard *guard)
         if (loop_is_virtual(guard->opts.loop) && !c->hangs)
             work_abandon(&c->held); /* a process that ends gives up its locks, too */
     }
+    lines_fini(&guard->told);
+    lines_fini(&guard->lapses);
     if (!keep)
         free(guard);
 }
@@ -772,6 +775,16 @@ static int charge_init(struct guard *guard, size_t i, uw_error *err)
     return loop_timer_new(o->loop, loop_now_ns(o->loop), 0, on_timer, c, &c->timer, err);
 }
 
+static struct lines lines_of(const struct guard_opts *opts, const char *what,
+                             unsigned max)
+{
+    return (struct lines){.loop = opts->loop,
+                          .say = opts->say,
+                          .user = opts->user,
+                          .what = what,
+                          .max = max};
+}
+
 int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err)
 {
     size_t n = opts->backend->count(opts->lib);
@@ -782,6 +795,8 @@ int guard_new(const struct guard_opts *opts, struct guard **ret, uw_error *err)
     if (!guard)
         return fail(err, -ENOMEM, "out of memory");
     guard->opts = *opts;
+    guard->told = lines_of(opts, "lines of boards", TOLD_MAX);
+    guard->lapses = lines_of(opts, "leases that were not renewed", LAPSES_MAX);
     for (size_t i = 0; i < n; i++) {
         guard->n = i + 1;
         int r = charge_init(guard, i, err);

@@ -9,15 +9,15 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "actuator/lines.h"
 #include "base/error.h"
 #include "base/units.h"
 
 enum {
     PEERS_MAX = 16,
     STRANGERS_MAX = 32,
-    LINES_MAX = 20, /* that clients can cause in … */
-    LINES_S = 60,
-    AT_ONCE = 16, /* messages of one peer before the others' turn */
+    LINES_MAX = 20, /* a minute, that clients can cause */
+    AT_ONCE = 16,   /* messages of one peer before the others' turn */
 };
 
 struct peer {
@@ -38,23 +38,13 @@ struct server {
     struct peer *peer[PEERS_MAX];
     uid_t stranger[STRANGERS_MAX]; /* who has been named in the log */
     size_t n_strangers;
-    uint64_t lines_until_ns;
-    unsigned lines;
+    struct lines lines;
 };
 
 /* A log is not clients' to fill, not even the daemon's. */
 static void say(struct server *s, const char *text)
 {
-    uint64_t now = loop_now_ns(s->opts.loop);
-
-    if (now >= s->lines_until_ns) {
-        s->lines = 0;
-        s->lines_until_ns = now + LINES_S * NS_PER_S;
-    }
-    if (s->lines < LINES_MAX)
-        s->opts.say(text, s->opts.user);
-    if (++s->lines == LINES_MAX)
-        s->opts.say("clients cause more such lines: not told for a minute", s->opts.user);
+    lines_say(&s->lines, text);
 }
 
 static void peer_free(struct peer *p)
@@ -262,6 +252,7 @@ void server_free(struct server *server)
         return;
     for (size_t i = 0; i < PEERS_MAX; i++)
         peer_free(server->peer[i]);
+    lines_fini(&server->lines);
     loop_fd_free(server->source);
     if (server->fd >= 0)
         (void)close(server->fd);
@@ -273,7 +264,14 @@ static struct server *new_server(const struct server_opts *opts, int fd, bool lo
     struct server *s = calloc(1, sizeof *s);
 
     if (s)
-        *s = (struct server){.opts = *opts, .fd = fd, .local = local};
+        *s = (struct server){.opts = *opts,
+                             .fd = fd,
+                             .local = local,
+                             .lines = {.loop = opts->loop,
+                                       .say = opts->say,
+                                       .user = opts->user,
+                                       .what = "lines that clients caused",
+                                       .max = LINES_MAX}};
     return s;
 }
 

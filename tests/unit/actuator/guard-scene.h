@@ -28,6 +28,7 @@ struct world {
     uint32_t seq;
     char said[512];
     char log[4096]; /* all that was said */
+    unsigned says;  /* how often */
     int idles;
     bool keep_trying;
     uint64_t grace_ns; /* of guard_up() … */
@@ -41,6 +42,7 @@ static void on_say(const char *text, void *user)
 
     size_t n = strlen(w->log);
 
+    w->says++;
     (void)snprintf(w->said, sizeof w->said, "%s", text);
     (void)snprintf(w->log + n, sizeof w->log - n, "%s | ", text);
 }
@@ -117,7 +119,7 @@ static struct world *begin(const char *name)
 }
 
 /* As if the process were killed: no clean-up of any board. */
-static void die(struct world *w)
+__attribute__((unused)) static void die(struct world *w)
 {
     guard_free(w->guard);
     w->guard = NULL;
@@ -167,9 +169,9 @@ static unsigned events(struct world *w, enum proto_type type)
 }
 
 /* Ask, wait, expect. */
-static const struct proto_answer *expect(struct world *w, enum proto_type type,
-                                         const char *uuid, uint32_t a,
-                                         enum actuator_result want)
+__attribute__((unused)) static const struct proto_answer *expect(
+    struct world *w, enum proto_type type, const char *uuid, uint32_t a,
+    enum actuator_result want)
 {
     static const char *const names[] = {"",       "hello", "hold",   "limit",
                                         "clocks", "renew", "release"};
@@ -184,7 +186,7 @@ static const struct proto_answer *expect(struct world *w, enum proto_type type,
     return got;
 }
 
-static bool has_entry(struct world *w, const char *uuid)
+__attribute__((unused)) static bool has_entry(struct world *w, const char *uuid)
 {
     struct cap_entry e;
 
