@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 static enum log_level log_level_max = LOG_LEVEL_INFO;
 
 void log_set_level(enum log_level level)
@@ -34,15 +36,18 @@ struct log_text log_quote(const char *value)
 
     out.text[used++] = '"';
     for (const char *p = value; *p && used + 6 < sizeof out.text; p++) {
-        unsigned char c = (unsigned char)*p;
-        if (c == '"' || c == '\\') {
+        size_t wide = utf8_plain_char(p, strnlen(p, 4));
+        if (*p == '"' || *p == '\\') {
             out.text[used++] = '\\';
-            out.text[used++] = (char)c;
-        } else if (c < 0x20 || c == 0x7f) {
-            int n = snprintf(out.text + used, sizeof out.text - used, "\\x%02x", c);
+            out.text[used++] = *p;
+        } else if (wide == 0) { /* not seen as it is: byte by byte */
+            int n = snprintf(out.text + used, sizeof out.text - used, "\\x%02x",
+                             (unsigned char)*p);
             used += n > 0 ? (size_t)n : 0;
         } else {
-            out.text[used++] = (char)c;
+            memcpy(out.text + used, p, wide);
+            used += wide;
+            p += wide - 1;
         }
     }
     out.text[used++] = '"';

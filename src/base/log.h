@@ -24,7 +24,9 @@ void log_set_level(enum log_level level);
 struct log_text {
     char text[256];
 };
-/* value in double quotes, control characters and quotes escaped, cut to fit. */
+/* value in double quotes, cut to fit; quotes and what is not plain (utf8_plain_char())
+ * are escaped.
+ */
 struct log_text log_quote(const char *value);
 
 #endif

@@ -277,7 +277,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"for", 0, "TIME", "set: give the boards back after this time", opt_duration,
          &c.for_ns},
         {"why", 0, "TEXT", "set: the reason that others are shown, with the daemon",
-         opt_text, &c.why},
+         opt_name, &c.why},
         {"detach", 0, NULL, "set: leave it to the daemon and return", opt_flag,
          &c.detach},
         {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,

@@ -3,6 +3,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/utf8.h"
 #include "cli/job-run.h"
 
 /* Where neither goal nor cap is named: little time, and no cap where it cannot be seen.
@@ -24,6 +25,8 @@ static int opt_label(const char *text, void *ret, uw_error *err)
         return fail(err, -EINVAL,
                     "'%s' is not KEY=VALUE with 1 to %d and up to %d characters", text,
                     LABEL_KEY - 1, LABEL_VALUE - 1);
+    if (!utf8_is_plain(text))
+        return fail(err, -EINVAL, "a character in it is not seen as it is");
     if (l->n == LABELS_MAX)
         return fail(err, -ERANGE, "'%s': more than %d labels", text, LABELS_MAX);
     memcpy(l->label[l->n].key, text, key);
@@ -47,11 +50,11 @@ static int run(const struct cli_env *env, int argc, char **argv)
          "where CMD tells no steps: count the kernels that it launches", opt_flag,
          &j.count_launches},
         JOB_RUN_OPTS(j),
-        {"name", 0, "NAME", "what the daemon calls the job (CMD's name)", opt_text,
+        {"name", 0, "NAME", "what the daemon calls the job (CMD's name)", opt_name,
          &j.name},
         {"label", 0, "KEY=VALUE", "a label of the job, for reports; may be repeated",
          opt_label, &j.labels},
-        {"class", 0, "NAME", "class of the daemon's settings for caps", opt_text, &j.cls},
+        {"class", 0, "NAME", "class of the daemon's settings for caps", opt_name, &j.cls},
         {"no-history", 0, NULL, "begin anew, and leave nothing for the next run",
          opt_flag, &j.no_history},
         {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,

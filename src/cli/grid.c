@@ -66,7 +66,8 @@ static uint32_t next_code(const char **text)
 /* Characters that surely take one column: Latin, Greek, Cyrillic, punctuation, boxes. */
 static bool is_narrow(uint32_t code)
 {
-    return (code >= 0x20 && code < 0x7f) || (code >= 0xa1 && code < 0x300) ||
+    return (code >= 0x20 && code < 0x7f) ||
+           (code >= 0xa1 && code < 0x300 && code != 0xad) ||
            (code >= 0x370 && code < 0x530) || (code >= 0x2010 && code < 0x2028) ||
            (code >= 0x20a0 && code < 0x20c0) || (code >= 0x2190 && code < 0x2200) ||
            (code >= 0x2200 && code < 0x2300) || (code >= 0x2500 && code < 0x25a0);

@@ -15,6 +15,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "cli/daemon.h"
 #include "cli/gate.h"
 #include "cli/take.h"
@@ -113,6 +114,7 @@ static struct json_out *describe(const struct remote *r, pid_t pid)
                    j->name ? j->name
                    : slash ? slash + 1
                            : r->argv[0]);
+    utf8_mend(name); /* CMD is called as it is called */
     json_out_text(o, "name", name);
     json_out_text(o, "source", "run");
     json_out_int(o, "pid", pid);

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "cli/figures.h"
 #include "gpu/library.h"
 
@@ -24,6 +25,13 @@ int opt_text(const char *text, void *ret, uw_error *err)
         return fail(err, -EINVAL, "the value is empty");
     *(const char **)ret = text;
     return 0;
+}
+
+int opt_name(const char *text, void *ret, uw_error *err)
+{
+    if (!utf8_is_plain(text))
+        return fail(err, -EINVAL, "a character in it is not seen as it is");
+    return opt_text(text, ret, err);
 }
 
 int opt_u64(const char *text, void *ret, uw_error *err)

@@ -35,8 +35,10 @@ struct opt {
     void *ret;
 };
 
-int opt_flag(const char *text, void *ret, uw_error *err);   /* bool */
-int opt_text(const char *text, void *ret, uw_error *err);   /* const char *: borrowed */
+int opt_flag(const char *text, void *ret, uw_error *err); /* bool */
+int opt_text(const char *text, void *ret, uw_error *err); /* const char *: borrowed */
+/* The same of what others are shown: utf8_is_plain(). */
+int opt_name(const char *text, void *ret, uw_error *err);
 int opt_u64(const char *text, void *ret, uw_error *err);    /* uint64_t */
 int opt_double(const char *text, void *ret, uw_error *err); /* double */
 /* uint32_t, mW: "250" and "250 W" are watts, "0.3 kW", "250000 mW"; no percent. */

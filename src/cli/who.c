@@ -8,34 +8,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-
-/* Bytes of the UTF-8 sequence at s, 0 where it is none or a control character. */
-static size_t sequence(const unsigned char *s)
-{
-    size_t n = s[0] < 0x80 ? 1 : s[0] >= 0xc2 && s[0] < 0xe0 ? 2 : s[0] < 0xf0 ? 3 : 4;
-
-    if (s[0] < 0x20 || s[0] == 0x7f || (s[0] >= 0x80 && s[0] < 0xc2) || s[0] > 0xf4)
-        return 0;
-    for (size_t i = 1; i < n; i++) {
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    }
-    if (s[0] == 0xc2 && s[1] < 0xa0) /* C1 control characters */
-        return 0;
-    return n;
-}
-
-void who_clean(char *text)
-{
-    unsigned char *s = (unsigned char *)text;
-
-    while (*s) {
-        size_t n = sequence(s);
-        if (n == 0)
-            *s = '?';
-        s += n ? n : 1;
-    }
-}
+#include "base/utf8.h"
 
 static ssize_t read_small(const char *path, char *ret, size_t size)
 {
@@ -77,7 +50,7 @@ static void read_command(const char *root, pid_t pid, struct who *ret)
     }
     (void)snprintf(ret->command, sizeof ret->command, "%.*s",
                    (int)sizeof ret->command - 1, text);
-    who_clean(ret->command);
+    utf8_mend(ret->command);
 }
 
 void who_is(const char *root, pid_t pid, struct who *ret)
@@ -96,5 +69,6 @@ void who_is(const char *root, pid_t pid, struct who *ret)
         (void)snprintf(ret->user, sizeof ret->user, "%s", pw->pw_name);
     else
         (void)snprintf(ret->user, sizeof ret->user, "%u", (unsigned)st.st_uid);
+    utf8_mend(ret->user);
     read_command(root, pid, ret);
 }

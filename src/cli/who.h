@@ -17,9 +17,4 @@ struct who {
 /* root: "" , or the folder that stands for / in tests. */
 void who_is(const char *root, pid_t pid, struct who *ret);
 
-/* Text of another as a terminal may show it: control characters become '?', what is
- * no UTF-8 too.
- */
-void who_clean(char *text);
-
 #endif

@@ -11,9 +11,9 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "io/file.h"
 #include "io/json.h"
-#include "io/utf8.h"
 
 enum { OUT_MAX = 1 << 28, DEPTH_MAX = 32 };
 

@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "io/file.h"
-#include "io/utf8.h"
 
 struct json {
     json_t *root;
@@ -68,26 +68,6 @@ static int read_text(const char *name, const char *text, size_t len, bool hidden
     return 0;
 }
 
-/* In place: it never grows. */
-static void make_plain(char *text)
-{
-    char *to = text;
-
-    for (size_t n; *text; text += n) {
-        char one[5] = "";
-        n = utf8_char(text, strnlen(text, 4));
-        memcpy(one, text, n);
-        bool plain = n > 0 && utf8_is_plain(one);
-        n += n == 0;
-        if (plain)
-            memmove(to, text, n);
-        else
-            *to = '?';
-        to += plain ? n : 1;
-    }
-    *to = '\0';
-}
-
 static int make_plain_text(json_t *v)
 {
     if (utf8_is_plain(json_string_value(v)))
@@ -95,7 +75,7 @@ static int make_plain_text(json_t *v)
     auto_(mem_free) char *text = strdup(json_string_value(v));
     if (!text)
         return -ENOMEM;
-    make_plain(text);
+    utf8_mend(text);
     return json_string_set(v, text) == 0 ? 0 : -ENOMEM;
 }
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/utf8.h"
 
 enum { TEXT_MAX = 4096, PATH_ROOM = 256, STAT_START = 22, STAT_SESSION = 6 };
 
@@ -129,14 +130,6 @@ int proc_parse_status(const char *text, size_t n, uid_t *ret_uid)
     return -EINVAL;
 }
 
-/* Control characters and the like of a name that its owner chose. */
-static void tidy(char *text)
-{
-    for (; *text; text++)
-        if (*text < ' ' || *text > '~')
-            *text = '?';
-}
-
 static int read_all(int dir, pid_t pid, struct proc_facts *ret)
 {
     char text[TEXT_MAX];
@@ -164,7 +157,7 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
         return r;
     if (f.pid != pid || again.start != f.start)
         return -ESRCH; /* another process by now */
-    tidy(f.comm);
+    utf8_mend(f.comm); /* its owner chose it */
     *ret = f;
     return 0;
 }

@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "io/file.h"
-#include "io/utf8.h"
 #include "io/yaml-inside.h"
 
 struct key {

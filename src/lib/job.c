@@ -12,6 +12,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "lib/inside.h"
 #include "node/jobdoor.h"
 #include "node/roster.h"
@@ -97,6 +98,8 @@ static int keep_text(char *to, size_t size, const char *what, const char *text,
 
     if (n >= size)
         return fail(err, -EINVAL, "%s has %zu bytes: %zu at most", what, n, size - 1);
+    if (n > 0 && !utf8_is_plain(text))
+        return fail(err, -EINVAL, "%s holds a character that is not seen as it is", what);
     if (n > 0)
         memcpy(to, text, n + 1);
     return 0;

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/optimum/look.h"
 #include "gpu/select.h"
 #include "io/yaml.h"
@@ -158,6 +159,9 @@ static int read_text(const struct place *p, const struct key *k, char *field)
     if (!text[0] && k->at == offsetof(struct node_config, node.hostname))
         return yaml_fail(p->node, p->err, -EINVAL,
                          "%s: is empty: leave it out for the machine's own name", p->key);
+    if (!utf8_is_plain(text))
+        return yaml_fail(p->node, p->err, -EINVAL,
+                         "%s: a character in it is not seen as it is", p->key);
     memset(field, 0, k->size);
     (void)snprintf(field, k->size, "%s", text);
     return 0;
@@ -341,6 +345,10 @@ static int read_classes(const struct place *p, struct config_caps *caps)
         if (strlen(name) >= sizeof cls->name || !*name)
             return yaml_fail(at.node, p->err, -EINVAL, "%s: longer than %zu bytes", key,
                              sizeof cls->name - 1);
+        if (!utf8_is_plain(name))
+            return yaml_fail(at.node, p->err, -EINVAL,
+                             "%s: a character in a class's name is not seen as it is",
+                             p->key);
         if (strcmp(name, "default") != 0) {
             if (caps->n_classes == CONFIG_CLASSES_MAX)
                 return yaml_fail(at.node, p->err, -E2BIG, "%s: more than %d classes", key,

@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "node/node-inside.h"
 
 enum {
@@ -347,6 +348,7 @@ static void settle(struct node *node, const struct node_opts *opts)
         memcpy(node->hostname, node->config.node.hostname, sizeof node->hostname);
     else if (gethostname(node->hostname, sizeof node->hostname - 1) < 0)
         (void)snprintf(node->hostname, sizeof node->hostname, "localhost");
+    utf8_mend(node->hostname);
     node->began_ns = loop_now_ns(opts->loop);
     node->config_loads = 1;
     for (size_t i = 0; i < n_elements(node->watch); i++)

@@ -10,6 +10,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "core/job/owner.h"
 #include "node/roster-inside.h"
 
@@ -96,6 +97,7 @@ static int ask_name(struct loop *loop, void *work)
 
     if (getpwuid_r(a->name.uid, &pw, room, sizeof room, &found) == 0 && found)
         (void)snprintf(a->name.user, sizeof a->name.user, "%s", found->pw_name);
+    utf8_mend(a->name.user);
     return 0;
 }
 

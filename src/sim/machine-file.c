@@ -7,6 +7,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 #include "io/yaml.h"
 #include "sim/catalogue.h"
 #include "sim/machine.h"
@@ -146,6 +147,9 @@ static int copy_text(const struct yaml_node *node, const char *what, const char 
 
     if (n == 0 || n >= size)
         return yaml_fail(node, err, -EINVAL, "%s: 1 to %zu characters", what, size - 1);
+    if (!utf8_is_plain(text))
+        return yaml_fail(node, err, -EINVAL, "%s: a character in it is not seen as it is",
+                         what);
     memcpy(to, text, n + 1);
     return 0;
 }

@@ -3,6 +3,7 @@
  * board).  C99, the public header alone.  lib-client NVML|- FLAGS
  */
 #define _POSIX_C_SOURCE 200809L
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,13 +66,17 @@ static int begin_job(const char *goal, char *text, size_t size, uw_error *err)
 
     memset(&o, 0, sizeof o);
     o.size = sizeof o;
+    o.name = "lib\u200bclient"; /* is refused */
+    int r = uw_job_begin(ctx, &o, &job, err);
+    if (r != -EINVAL)
+        return r == 0 ? -EDOM : r;
     o.name = "lib-client";
     o.labels = label;
     o.n_labels = 2;
     o.devices = &dev;
     o.n_devices = 1;
     o.goal = *goal ? goal : NULL;
-    int r = uw_job_begin(ctx, &o, &job, err);
+    r = uw_job_begin(ctx, &o, &job, err);
     (void)snprintf(text, size, "%" PRIu64, uw_job_id(job));
     return r;
 }

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/utf8.h"
 #include "gpu/nvml/dev.h"
 
 enum { FIELD_FAR_MJ = 10000000 }; /* what a board may take between two calls, at most */
@@ -73,6 +74,7 @@ static void identify_bus(struct gpu_dev *dev)
         n = sizeof dev->info.pci_bus_id - 1;
     memcpy(dev->info.pci_bus_id, id, n);
     dev->info.pci_bus_id[n] = '\0';
+    utf8_mend(dev->info.pci_bus_id);
 }
 
 /* The lowest clock that goes with the highest memory clock: both lists are in the
@@ -256,6 +258,8 @@ void dev_identify(struct gpu_dev *dev)
     }
     dev->info.uuid[sizeof dev->info.uuid - 1] = '\0';
     dev->info.name[sizeof dev->info.name - 1] = '\0';
+    utf8_mend(dev->info.uuid);
+    utf8_mend(dev->info.name);
     if (nvml_is_fatal(r) || nvml_is_fatal(named))
         return;
     identify_arch(dev);

@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "base/utf8.h"
 
 enum { BOARDS_MAX = 64, ROWS_MAX = 2000000, COLUMNS_MAX = 16 };
 
@@ -220,6 +221,7 @@ static int find_board(struct lib *lib, const struct line *line, struct gpu_dev *
     (void)snprintf(dev->info.uuid, sizeof dev->info.uuid, "%s", line->uuid);
     (void)snprintf(dev->info.name, sizeof dev->info.name, "%.80s (recorded)",
                    line->name && *line->name ? line->name : "board");
+    utf8_mend(dev->info.name);
     lib->n++;
     *ret = dev;
     return 0;

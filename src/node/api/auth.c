@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/rate.h"
 #include "base/units.h"
+#include "base/utf8.h"
 
 enum { USERS_MAX = 256, GROUPS_MAX = 1024, NSS_BYTES = 64 * 1024, GROUP_NAME = 64 };
 static const uint64_t KEEP_NS = 10 * NS_PER_S;
@@ -91,6 +92,7 @@ static void system_lookup(uid_t uid, const char *admin_group, struct auth_user *
         if (*admin_group && getgrnam_r(admin_group, &gr, buf, NSS_BYTES, &group) == 0 &&
             group)
             ret->admin = in_group(ret->name, gid, group->gr_gid);
+        utf8_mend(ret->name); /* last: another user's name it must not be looked up by */
     }
     free(buf);
 }

@@ -10,7 +10,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "io/utf8.h"
+#include "base/utf8.h"
 
 struct only {
     const char *const *keys;
@@ -59,7 +59,9 @@ static int text(const struct json_value *v, const char *key, size_t max, const c
         return fail(err, -ERANGE, "'%s' has %zu bytes, %zu at most", key, strlen(got),
                     max);
     if (!utf8_is_plain(got))
-        return fail(err, -EINVAL, "'%s' holds a control character", key);
+        return fail(err, -EINVAL,
+                    "'%s' holds a control character, or one that is not seen as it is",
+                    key);
     *ret = got;
     return 0;
 }
@@ -241,7 +243,9 @@ static int take_label(const char *key, const struct json_value *v, void *user)
     if (ask->reg.n_labels == LABELS_MAX)
         return fail(t->err, -E2BIG, "'labels' has more than %d of them", LABELS_MAX);
     if (!utf8_is_plain(key) || (value && !utf8_is_plain(value)))
-        return fail(t->err, -EINVAL, "'labels' holds a control character");
+        return fail(
+            t->err, -EDOM,
+            "'labels' holds a control character, or one that is not seen as it is");
     if (!*key || strlen(key) >= LABEL_KEY)
         return fail(t->err, -ERANGE, "'labels': a key has 1 to %d bytes, '%.60s' has %zu",
                     LABEL_KEY - 1, key, strlen(key));

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "io/utf8.h"
+#include "base/utf8.h"
 
 void text_free(struct text *t)
 {
@@ -52,11 +52,8 @@ static size_t plain(const char *p, size_t len)
     size_t n = 0;
 
     while (n < len) {
-        unsigned char c = (unsigned char)p[n];
-        if (c < 0x20 || c == 0x7f || c == '\\' || c == '"')
-            break;
-        size_t wide = c < 0x80 ? 1 : utf8_char(p + n, len - n);
-        if (wide == 0)
+        size_t wide = utf8_plain_char(p + n, len - n);
+        if (wide == 0 || p[n] == '\\' || p[n] == '"')
             break;
         n += wide;
     }

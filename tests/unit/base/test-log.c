@@ -10,6 +10,14 @@ int main(void)
     is_str(log_quote("a\"b\\c").text, "\"a\\\"b\\\\c\"",
            "quotes and backslashes escaped");
     is_str(log_quote("x\ny=1").text, "\"x\\x0ay=1\"", "a line feed cannot start a line");
+    is_str(log_quote("a\xc2\x9b"
+                     "b\u202ec\u200b€")
+               .text,
+           "\"a\\xc2\\x9b"
+           "b\\xe2\\x80\\xae"
+           "c\\xe2\\x80\\x8b€\"",
+           "what is not seen as it is, byte by byte");
+    is_str(log_quote("\xff\xfe").text, "\"\\xff\\xfe\"", "what is no UTF-8, too");
     char longest[600];
     memset(longest, '\n', sizeof longest - 1);
     longest[sizeof longest - 1] = '\0';

@@ -122,7 +122,10 @@ API unsigned nvmlDeviceGetName(void *dev, char *text, unsigned size)
 {
     struct stub_board *b = at(dev);
 
-    (void)snprintf(text, size, "Stub %u", number(b));
+    if (stub.name)
+        (void)snprintf(text, size, "%s", stub.name);
+    else
+        (void)snprintf(text, size, "Stub %u", number(b));
     return b->all;
 }
 

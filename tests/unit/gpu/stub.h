@@ -36,6 +36,7 @@ struct stub {
     atomic_uint_least64_t attached;
     uint64_t load_id;
     const char *driver;
+    const char *name;      /* of all boards; NULL: "Stub N" */
     unsigned last_call_v2; /* the limit was set with the newer function */
     struct stub_board board[STUB_BOARDS];
 };

@@ -277,6 +277,20 @@ static void check_broken_board(void)
     nvml_backend.close(lib);
 }
 
+/* A driver may say anything. */
+static void check_names(void)
+{
+    struct stub *stub = stub_of(GEN_535, 1);
+    uw_error err = {{0}};
+
+    stub->name = "Tesla\x1b[2J\u200b V100\u202e\xff";
+    void *lib = open_gen(GEN_535, 0, &err);
+    is_str(nvml_backend.info(nvml_backend.at(lib, 0))->name, "Tesla?[2J? V100??",
+           "a board's name is shown with nothing in it to obey");
+    nvml_backend.close(lib);
+    stub->name = NULL;
+}
+
 static void check_mig(void)
 {
     struct stub *stub = stub_of(GEN_535, 2);
@@ -409,6 +423,7 @@ int main(int argc, char **argv)
     check_library();
     check_mark();
     check_mig();
+    check_names();
     check_many();
     return done();
 }

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/utf8.h"
 #include "io/file.h"
-#include "io/utf8.h"
 #include "tap.h"
 
 static void document(struct json_out *o)
@@ -375,32 +375,6 @@ static void plain(void)
 
 int main(void)
 {
-    static const struct {
-        const char *text;
-        bool plain;
-    } texts[] = {
-        {"", true},
-        {"train ä €😀", true},
-        {"a\nb", false},
-        {"\x1b[2J", false},
-        {"a\x7f", false},
-        {"\xc2\x9b"
-         "2J",
-         false},
-        {"\xc2\xa0", true},
-        {"a\u202eb", false},
-        {"a\u2066", false},
-        {"a\u200f", false},
-        {"a\u061c", false},
-        {"a\u2028", false},
-        {"a\u2010", true},
-        {"\xff", false},
-        {"\xe2\x82", false},
-    };
-
-    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
-        ok(utf8_is_plain(texts[k].text) == texts[k].plain, "plain text %zu: %s", k,
-           texts[k].plain ? "yes" : "no");
     writes();
     rows();
     numbers();

@@ -63,6 +63,8 @@ static const struct {
     {V100 "faults:\n  - {at: 1 s, fault: lost, to: 200 W}\n", 3, "takes no power"},
     {V100 "workloads:\n  - {like: vgg19}\n", 3, "name"},
     {V100 "workloads:\n  - {name: a b}\n", 3, "blank"},
+    {V100 "workloads:\n  - {name: \"a\\u200bb\"}\n", 3, "not seen as it is"},
+    {V100 "name: a\u202eb\n", 1, "not seen as it is"},
     {V100 "workloads:\n  - {name: a, like: gpt9}\n", 3, "gpt9"},
     {V100 "workloads:\n  - {name: a, board: tpu}\n", 3, "tpu"},
     {V100 "workloads:\n  - {name: a, steps: 0}\n", 3, "steps"},

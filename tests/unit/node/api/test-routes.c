@@ -211,6 +211,16 @@ static void bodies(void)
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"job\": 1.5}", "'job'"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"gpu\": 1}", "duplicate"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"why\": \"a\\nb\"}", "control character"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"why\": \"a\\u200bb\"}", "not seen as it is"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"why\": \"a\u202eb\"}", "not seen as it is"},
+        {"/v1/jobs", "{\"name\": \"a\u200bb\"}", "'name' holds"},
+        {"/v1/jobs", "{\"name\": \"a\\u00adb\"}", "'name' holds"},
+        {"/v1/jobs", "{\"name\": \"\\ufeffa\"}", "'name' holds"},
+        {"/v1/jobs", "{\"name\": \"a\\udb40\\udc41\"}", "'name' holds"}, /* a tag */
+        {"/v1/jobs", "{\"class\": \"a\u2060\"}", "'class' holds"},
+        {"/v1/jobs", "{\"command\": \"a\ufe0f\"}", "'command' holds"},
+        {"/v1/jobs", "{\"labels\": {\"a\u200d\": \"b\"}}", "not seen as it is"},
+        {"/v1/jobs", "{\"labels\": {\"a\": \"b\u3164\"}}", "not seen as it is"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"why\": \"0123456789012345678901234567890123456789"
             "0123456789012345678901234567890123456789012345678901234567890\"}", "95 at most"},
         {"/v1/jobs", "{\"goal\": \"speed\"}", "'goal'"},
