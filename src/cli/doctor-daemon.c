@@ -41,6 +41,15 @@ static int look_at_boards(struct httpc *c, struct doctor_daemon *ret)
     return r;
 }
 
+static void look_at_ledger(const struct json_value *v, struct doctor_daemon *ret)
+{
+    ret->ledger_failures = take_u64(v, "failures");
+    ret->ledger_down = json_get(v, "up") && !take_bool(v, "up"); /* older: not told */
+    ret->ledger_waiting = take_u64(v, "waiting");
+    ret->ledger_lost = take_u64(v, "lost");
+    take_copy(v, "why", ret->ledger_why, sizeof ret->ledger_why);
+}
+
 void doctor_daemon_look(const struct cli_env *env, const char *nvml,
                         struct doctor_daemon *ret)
 {
@@ -67,7 +76,7 @@ void doctor_daemon_look(const struct cli_env *env, const char *nvml,
     ret->boards = take_u64(v, "gpus");
     ret->jobs = take_u64(v, "jobs");
     ret->config_failures = take_u64(json_get(v, "config"), "failures");
-    ret->ledger_failures = take_u64(json_get(v, "ledger"), "failures");
+    look_at_ledger(json_get(v, "ledger"), ret);
     ret->r = look_at_boards(c, ret);
 }
 
@@ -147,6 +156,53 @@ static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
                     d->yielded, d->yielded == 1 ? " is" : "s are");
 }
 
+/* What to type, by what the daemon says of the ledger. */
+static const char *ledger_remedy(const char *why)
+{
+    static const struct {
+        const char *word, *remedy;
+    } by[] = {
+        {"full", "make room: df -h /var/lib/underwatt; it is tried again by itself"},
+        {"newer", "install that underwattd again, or move the file away: a new one is "
+                  "begun"},
+        {"restart underwattd", "sudo systemctl restart underwattd"},
+        {"ead-only", "mount -o remount,rw its file system; it is tried again by itself"},
+        {"another process", "sudo fuser -v /var/lib/underwatt/ledger.sqlite; end that "
+                            "process"},
+    };
+
+    for (size_t i = 0; i < n_elements(by); i++)
+        if (strstr(why, by[i].word))
+            return by[i].remedy;
+    return "ls -ld /var/lib/underwatt; ls -l /var/lib/underwatt; it is tried again by "
+           "itself";
+}
+
+static void judge_ledger(const struct doctor_daemon *d, struct findings *ret)
+{
+    if (d->ledger_down) {
+        finding_add(ret, "ledger", FINDING_BAD,
+                    "cannot be written: %s; caps and budget hold, %llu row%s wait in "
+                    "memory, %llu lost",
+                    d->ledger_why, (unsigned long long)d->ledger_waiting,
+                    d->ledger_waiting == 1 ? "" : "s",
+                    (unsigned long long)d->ledger_lost);
+        finding_remedy(ret, "%s", ledger_remedy(d->ledger_why));
+    } else if (d->ledger_lost > 0) {
+        finding_add(ret, "ledger", FINDING_BAD,
+                    "is written, but %llu row%s lost since the daemon started",
+                    (unsigned long long)d->ledger_lost,
+                    d->ledger_lost == 1 ? " was" : "s were");
+        finding_remedy(ret, "journalctl -u underwattd says when");
+    } else if (d->ledger_failures > 0) {
+        finding_add(
+            ret, "ledger", FINDING_BAD,
+            "%llu write%s to the ledger failed; it is written again, no row is lost",
+            (unsigned long long)d->ledger_failures, d->ledger_failures == 1 ? "" : "s");
+        finding_remedy(ret, "df -h /var/lib/underwatt; journalctl -u underwattd");
+    }
+}
+
 void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                          struct findings *ret)
 {
@@ -179,10 +235,5 @@ void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
             d->config_failures == 1 ? " was" : "s were");
         finding_remedy(ret, "underwattd --check " UNDERWATT_ETC "/underwattd.yaml");
     }
-    if (d->ledger_failures > 0) {
-        finding_add(ret, "ledger", FINDING_BAD, "%llu write%s to the ledger failed",
-                    (unsigned long long)d->ledger_failures,
-                    d->ledger_failures == 1 ? "" : "s");
-        finding_remedy(ret, "df -h /var/lib/underwatt; journalctl -u underwattd");
-    }
+    judge_ledger(d, ret);
 }

@@ -19,9 +19,12 @@ struct doctor_daemon {
     bool simulated, dry_run, actuator_up, may_claim, admin;
     char version[32], why[200], you[96]; /* why: no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
-    uint64_t changes[DOCTOR_CAUSES]; /* from outside: other, driver, persistence,
-                                      * thermal, board */
-    unsigned yielded, lost, denied;  /* boards in these states */
+    bool ledger_down;
+    char ledger_why[200];
+    uint64_t ledger_waiting, ledger_lost; /* rows */
+    uint64_t changes[DOCTOR_CAUSES];      /* from outside: other, driver, persistence,
+                                           * thermal, board */
+    unsigned yielded, lost, denied;       /* boards in these states */
 };
 
 void doctor_daemon_look(const struct cli_env *env, const char *nvml,

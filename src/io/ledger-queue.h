@@ -16,18 +16,22 @@ struct ledger_queue;
 struct ledger_queue_opts {
     struct loop *loop;
     struct ledger *ledger; /* taken over on success; closed by ledger_queue_free() */
+    const char *why;       /* … why it is not open, where it is not; or NULL */
     uint64_t flush_ns;     /* between flushes nobody asked for; 0: 10 s */
     uint64_t tidy_ns;      /* between looks for what to roll up; 0: 60 s */
-    /* A write failed (r < 0, text), or works again (r == 0); LEDGER_ASIDE: the file was
-     * damaged, is kept aside (text: where) and a new one is written: jobs that run are
-     * to be told to it again.  Or NULL.
+    /* A write failed (r < 0, text), or works again (r == 0); LEDGER_ASIDE, LEDGER_ANEW:
+     * another file than before is written (text: why): jobs that run, claims in force
+     * and searches are to be told to it at once, before this returns.  Or NULL.
      */
     void (*on_state)(int r, const char *text, void *user);
     void *user;
 };
 int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue **ret,
                      uw_error *err);
-/* Writes what waits (2 s at most), then closes the ledger. */
+/* Writes what waits (2 s at most), then closes the ledger.  Returns how many rows could
+ * not be written, and are lost; NULL: 0.
+ */
+size_t ledger_queue_end(struct ledger_queue *q);
 void ledger_queue_free(struct ledger_queue *q);
 DEFINE_AUTO(struct ledger_queue *, ledger_queue_free);
 
@@ -47,6 +51,7 @@ struct ledger_queue_stats {
     uint64_t failures; /* flushes that failed */
     uint64_t lost;     /* rows that were never taken */
     size_t waiting;    /* rows not written yet */
+    size_t kept;       /* … had waited when writing worked again last */
     bool failing;
     char text[200]; /* why; "" */
 };

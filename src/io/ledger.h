@@ -61,9 +61,10 @@ struct ledger_opts {
 };
 
 /* LEDGER_ASIDE: the file was damaged, or was no ledger; it lies renamed beside a new,
- * empty one, and *err says where and why (tell it to somebody).
+ * empty one, and *err says where and why (tell it to somebody).  LEDGER_ANEW: the run
+ * goes on in another file than before, or in its first one; *err says why.
  */
-enum ledger_outcome { LEDGER_ASIDE = 1 };
+enum ledger_outcome { LEDGER_ASIDE = 1, LEDGER_ANEW };
 
 /* 0 or LEDGER_ASIDE.  -EPERM (a link, another's file, or one that others may write),
  * -EBUSY (another daemon writes it), -ENOTSUP (of a newer version, or of another
@@ -86,12 +87,35 @@ bool ledger_simulated(const struct ledger *l);
 uint64_t ledger_first_job(const struct ledger *l);
 uint64_t ledger_first_claim(const struct ledger *l);
 
-/* After -EBADMSG (the file is damaged): it is kept aside and *l goes on in a new one,
- * with the same boards and with ids that go on; what the old one held is not in it.
- * LEDGER_ASIDE (*err: where it lies), or -errno: try again later; until then every
- * write is -EBADMSG.  *l itself may have moved.
+/* ---- without a file ---- */
+
+/* A run whose file cannot be opened for now (why: what ledger_open() returned): it has
+ * ids that no other run has, writes fail with -ENODEV, and ledger_ready() tries again.
+ * Where the disk alone is the reason, what earlier runs left is read as usual.
+ */
+int ledger_open_later(const struct ledger_opts *opts, int why, struct ledger **ret,
+                      uw_error *err);
+bool ledger_is_open(const struct ledger *l); /* for writing */
+bool ledger_is_readable(const struct ledger *l);
+/* Gives the file up, but for reading, as if it could not be opened: until
+ * ledger_ready().
+ */
+void ledger_leave(struct ledger *l);
+/* Before each write: is the file there, and still ours?  0: it is.  LEDGER_ANEW,
+ * LEDGER_ASIDE: it was opened anew, with the same boards and with ids that go on (*err:
+ * why); what the old one held is not in it: tell it of jobs that run, claims in force and
+ * searches, and call ledger_settle().  -errno: there is none for now.  *l itself may have
+ * moved.
+ */
+int ledger_ready(struct ledger **l, int64_t utc_ns, uw_error *err);
+/* After -EBADMSG (the file is damaged): it is kept aside and *l goes on in a new one, as
+ * above.  LEDGER_ASIDE (*err: where it lies), or -errno.
  */
 int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err);
+/* The next write tells of all jobs that run and claims in force: others that stand open
+ * in the file end with it.
+ */
+void ledger_settle(struct ledger *l, int64_t utc_ns);
 
 /* The boards of this run; index i of what follows is board[i].  Known UUIDs keep their
  * history.  -E2BIG beyond LEDGER_BOARDS.
@@ -259,9 +283,14 @@ int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
 int ledger_add_search(struct ledger_batch *b, const struct ledger_search *row);
 /* Rows of equal hour, board, kind, job, phase, cap become one, so that a disk that is
- * full for a day costs no joule and little memory.  Returns how many rows are left.
+ * full for a day costs no joule and little memory; of a job's the newest stays.  Returns
+ * how many rows are left.
  */
 size_t ledger_batch_squeeze(struct ledger_batch *b);
+/* Caps and events go, the oldest first, until so many rows are left.  Returns how many
+ * went.
+ */
+size_t ledger_batch_shed(struct ledger_batch *b, size_t rows);
 /* All of `from` behind all of `to`; `from` is empty then.  -ENOMEM, -E2BIG: neither
  * has changed.
  */
@@ -274,6 +303,10 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
 
 /* How long rows are kept from now on; 0: the defaults. */
 void ledger_keep(struct ledger *l, const struct ledger_keep *keep);
+/* The time by which rows are old, from the loop's time and UTC: it does not follow a
+ * clock that was set (docs/ledger.md).
+ */
+int64_t ledger_clock(struct ledger *l, uint64_t now_ns, int64_t utc_ns);
 /* One small step of rolling up and forgetting what is old, in a transaction of its
  * own of some hundred rows.  1: there is more to do; 0: done for now.
  */

@@ -1,5 +1,6 @@
 #include "io/loop.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -97,6 +98,12 @@ int64_t loop_utc_ns(const struct loop *loop)
     uint64_t kernel = loop_kernel_ns();
     uint64_t ahead = simulated_ns(&loop->clock, kernel) - kernel; /* wraps below 0 */
     return (int64_t)(read_clock(CLOCK_REALTIME) + ahead);
+}
+
+void loop_shift_utc(struct loop *loop, int64_t by_ns)
+{
+    assert(loop_is_virtual(loop));
+    loop->start_utc_ns += by_ns;
 }
 
 double loop_speed(const struct loop *loop)

@@ -46,6 +46,8 @@ DEFINE_AUTO(struct loop *, loop_free);
 uint64_t loop_now_ns(const struct loop *loop);
 /* UTC in ns since 1970, for what goes to disk or over the wire. */
 int64_t loop_utc_ns(const struct loop *loop);
+/* Of a virtual one: somebody sets the clock. */
+void loop_shift_utc(struct loop *loop, int64_t by_ns);
 double loop_speed(const struct loop *loop); /* 1 for real and virtual ones */
 bool loop_is_virtual(const struct loop *loop);
 

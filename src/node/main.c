@@ -54,7 +54,7 @@ struct program {
     struct node_config config;
     const char *config_file; /* NULL: none */
     char state_dir[CONFIG_PATH];
-    int lock_fd;
+    int lock_fd, socket_lock_fd;
     struct loop *loop;
     struct loop_signal *sigterm, *sigint, *sigusr2, *sighup;
     bool again; /* ended for a restart: caps stay */
@@ -430,6 +430,8 @@ static void finish(struct program *p)
     loop_free(take(p->loop));
     if (p->lock_fd >= 0)
         (void)close(fd_take(&p->lock_fd));
+    if (p->socket_lock_fd >= 0)
+        (void)close(fd_take(&p->socket_lock_fd));
 }
 
 /* A folder of ours that is not there yet.  In a simulated world everybody may look in:
@@ -457,27 +459,42 @@ static int make_dir_of(const struct program *p, const char *path, uw_error *err)
     return make_dir(p, dir, err);
 }
 
-/* The folders that are ours, and the lock on one of them. */
-static int take_state(struct program *p, uw_error *err)
+/* Who has the folder of the ledger has the ledger; whether another daemon runs is known
+ * by the lock of the socket as well, should that folder be full, read-only or away.
+ */
+static int lock_state(struct program *p, uw_error *err)
 {
     char path[CONFIG_PATH + 32];
-    int r = 0;
+    uw_error why = {""};
+    int r = make_dir(p, p->state_dir, &why);
 
+    (void)snprintf(path, sizeof path, "%s/underwattd.lock", p->state_dir);
+    if (r == 0)
+        r = lockfile_take(path, &p->lock_fd, &why);
+    if (r == -EBUSY)
+        return fail(err, r, "%s", why.text);
+    if (r < 0)
+        log_event(LOG_LEVEL_WARNING, "no-state-folder", "reason=%s",
+                  log_quote(why.text).text);
+    if (!strchr(p->config.api.socket, '/'))
+        return r < 0 ? fail(err, r, "%s", why.text) : 0;
+    (void)snprintf(path, sizeof path, "%s.lock", p->config.api.socket);
+    return lockfile_take(path, &p->socket_lock_fd, err);
+}
+
+/* The folders that are ours, and the locks in them. */
+static int take_state(struct program *p, uw_error *err)
+{
     (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->config.ledger.path);
     char *slash = strrchr(p->state_dir, '/');
     if (slash > p->state_dir)
         *slash = '\0';
     if (p->args.state)
         (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->args.state);
-    r = make_dir(p, p->state_dir, err);
-    if (r == 0)
-        r = make_dir_of(p, p->config.api.socket, err);
+    int r = make_dir_of(p, p->config.api.socket, err);
     if (r == 0)
         r = make_dir_of(p, p->config.api.job_socket, err);
-    if (r < 0)
-        return r;
-    (void)snprintf(path, sizeof path, "%s/underwattd.lock", p->state_dir);
-    return lockfile_take(path, &p->lock_fd, err);
+    return r < 0 ? r : lock_state(p, err);
 }
 
 static int run(struct program *p)
@@ -528,7 +545,7 @@ static int tokens(struct program *p)
 
 int main(int argc, char **argv)
 {
-    static struct program p = {.lock_fd = -1};
+    static struct program p = {.lock_fd = -1, .socket_lock_fd = -1};
     uw_error err = {""};
 
     if (parse_args(argc, argv, &p.args, &err) < 0)

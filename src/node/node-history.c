@@ -140,6 +140,7 @@ int node_history_start(struct node *node, uw_error *err)
         node->history = history_new();
     if (!node->history)
         return fail(err, -ENOMEM, "out of memory");
-    return node->ledger ? ledger_searches(node->ledger, on_search, node->history, err)
-                        : 0;
+    return node->ledger && ledger_is_readable(node->ledger)
+               ? ledger_searches(node->ledger, on_search, node->history, err)
+               : 0;
 }

@@ -139,6 +139,9 @@ struct node {
     struct windows *windows;
     struct tunings *tunings;
     struct ledger *ledger;      /* until the queue has it */
+    int64_t utc_ahead_ns;       /* of the loop's time, at the last tick; 0: none yet */
+    char ledger_text[200];      /* why it was not written when we began; "" it was */
+    uint64_t ledger_lost;       /* rows that earlier queues lost */
     struct ledger_batch *early; /* rows until there is a queue */
     struct ledger_queue *queue;
     struct loop_timer *flush;
@@ -286,6 +289,8 @@ void node_ledger_stop(struct node *node);
 void node_state_path(const struct node *node, uint64_t job, char *ret, size_t size);
 void node_ledger_energy(struct node *node, const struct book_row *row);
 void node_ledger_total(struct node *node, const struct book_total *total);
+/* Each tick: says when UTC was set. */
+void node_ledger_tick(struct node *node);
 /* How long rows are kept, once the configuration was read anew. */
 void node_ledger_configure(struct node *node);
 void node_ledger_job(struct node *node, const struct job_entry *job);

@@ -1,6 +1,7 @@
 /* What the node writes into its ledger, and what it takes over from it. */
 #include <errno.h>
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,7 @@
 enum {
     STATE_MAX = 256 * 1024, /* of a search */
     FLUSH_MS = 20,
+    CLOCK_SET_S = 60, /* UTC against the time that passed */
 };
 
 /* What stands for a goal where a percentage is asked for by name: "cap 85%". */
@@ -58,6 +60,41 @@ void node_ledger_configure(struct node *node)
         ledger_queue_keep(node->queue, &keep);
 }
 
+static int tell_boards(struct node *node, uw_error *err)
+{
+    struct ledger_board board[BOARDS_MAX];
+    struct ledger_domain domain[LEDGER_DOMAINS];
+
+    for (size_t i = 0; i < node->n; i++) {
+        const struct gpu_info *info = node_info(node, i);
+        board[i] = (struct ledger_board){info->uuid, info->name, info->pci_bus_id};
+    }
+    int r = ledger_boards(node->ledger, board, node->n, err);
+    return r < 0 ? r
+                 : ledger_domains(node->ledger, domain, node_rapl_domains(node, domain),
+                                  err);
+}
+
+/* The ledger cannot be used: boards, caps and budget come first, and rows wait in memory
+ * until it can.  Said once a reason, whose text the views show.
+ */
+static void go_without(struct node *node, const char *why)
+{
+    if (strcmp(node->ledger_text, why) == 0)
+        return;
+    (void)snprintf(node->ledger_text, sizeof node->ledger_text, "%s", why);
+    log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory earlier_runs=%s",
+              log_quote(why).text, ledger_is_readable(node->ledger) ? "read" : "unknown");
+}
+
+/* It was open, and fails now. */
+static int leave(struct node *node, const uw_error *why, uw_error *err)
+{
+    ledger_leave(node->ledger);
+    go_without(node, why->text);
+    return tell_boards(node, err);
+}
+
 int node_ledger_open(struct node *node, uw_error *err)
 {
     const struct config_ledger *c = &node->config.ledger;
@@ -80,8 +117,15 @@ int node_ledger_open(struct node *node, uw_error *err)
         r = ledger_open(&opts, &node->ledger, &why);
     if (r == LEDGER_ASIDE)
         log_event(LOG_LEVEL_ERROR, "ledger-aside", "reason=%s", log_quote(why.text).text);
-    else if (r < 0)
-        return why.text[0] ? fail(err, r, "%s", why.text) : r;
+    if (r >= 0) {
+        node->ledger_text[0] = '\0';
+    } else if (why.text[0]) {
+        r = ledger_open_later(&opts, r, &node->ledger, err);
+        if (r == 0)
+            go_without(node, why.text);
+    }
+    if (r < 0)
+        return r;
     node->early = ledger_batch_new();
     return node->early ? 0 : fail(err, -ENOMEM, "out of memory");
 }
@@ -113,23 +157,19 @@ static int read_sums(struct node *node, size_t i, uw_error *err)
 
 int node_ledger_boards(struct node *node, uw_error *err)
 {
-    struct ledger_board board[BOARDS_MAX];
-    struct ledger_domain domain[LEDGER_DOMAINS];
+    uw_error why = {""};
     int r = 0;
 
     memset(node->before, 0, sizeof node->before);
     if (!node->ledger)
         return 0;
-    for (size_t i = 0; i < node->n; i++) {
-        const struct gpu_info *info = node_info(node, i);
-        board[i] = (struct ledger_board){info->uuid, info->name, info->pci_bus_id};
-    }
-    r = ledger_boards(node->ledger, board, node->n, err);
-    if (r == 0)
-        r = ledger_domains(node->ledger, domain, node_rapl_domains(node, domain), err);
+    if (tell_boards(node, &why) < 0)
+        r = leave(node, &why, err);
+    if (r < 0 || !ledger_is_readable(node->ledger))
+        return r;
     for (size_t i = 0; i < node->n && r == 0; i++)
-        r = read_sums(node, i, err);
-    return r;
+        r = read_sums(node, i, &why);
+    return r < 0 ? leave(node, &why, err) : 0;
 }
 
 /* ---- what is taken over ---- */
@@ -383,23 +423,34 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     return 0;
 }
 
-int node_ledger_take_over(struct node *node, uw_error *err)
+static int take_over(struct node *node, uw_error *err)
 {
     int r = node_history_start(node, err);
 
-    if (!node->ledger)
-        return r;
     if (r >= 0)
         r = ledger_open_jobs(node->ledger, take_over_job, node, err);
     if (r >= 0)
         r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), take_over_claim,
                                node, err);
-    if (r >= 0)
-        r = ledger_write(node->ledger, node->early, err);
+    if (r < 0 || !ledger_is_open(node->ledger))
+        return r;
+    r = ledger_write(node->ledger, node->early, err);
+    if (r < 0)
+        return r;
+    ledger_batch_clear(node->early);
     /* Claims on a board that says nothing wait for it in the ledger. */
-    if (r >= 0 && node->silent == 0)
-        r = ledger_claims_settle(node->ledger, loop_utc_ns(node->loop), err);
-    return r < 0 ? r : 0;
+    return node->silent == 0
+               ? ledger_claims_settle(node->ledger, loop_utc_ns(node->loop), err)
+               : 0;
+}
+
+int node_ledger_take_over(struct node *node, uw_error *err)
+{
+    uw_error why = {""};
+
+    if (!node->ledger || !ledger_is_readable(node->ledger))
+        return node_history_start(node, err);
+    return take_over(node, &why) < 0 ? leave(node, &why, err) : 0;
 }
 
 /* ---- from now on ---- */
@@ -429,14 +480,21 @@ static void restate(struct node *node)
 
 static void on_state(int r, const char *text, void *user)
 {
-    if (r == LEDGER_ASIDE) {
-        log_event(LOG_LEVEL_ERROR, "ledger-aside", "reason=%s", log_quote(text).text);
-        restate(user);
+    struct node *node = user;
+
+    if (r > 0) {
+        log_event(LOG_LEVEL_ERROR, r == LEDGER_ASIDE ? "ledger-aside" : "ledger-anew",
+                  "reason=%s", log_quote(text).text);
+        restate(node);
     } else if (r < 0) {
         log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory",
                   log_quote(text).text);
     } else {
-        log_event(LOG_LEVEL_NOTICE, "ledger", "state=written");
+        struct ledger_queue_stats stats;
+        ledger_queue_look(node->queue, &stats);
+        node->ledger_text[0] = '\0';
+        log_event(LOG_LEVEL_NOTICE, "ledger", "state=written rows=%zu lost=%ju",
+                  stats.kept, (uintmax_t)stats.lost);
     }
 }
 
@@ -456,6 +514,7 @@ int node_ledger_start(struct node *node, uw_error *err)
 {
     struct ledger_queue_opts opts = {.loop = node->loop,
                                      .ledger = node->ledger,
+                                     .why = node->ledger_text,
                                      .flush_ns = node->config.node.interval_ns,
                                      .on_state = on_state,
                                      .user = node};
@@ -470,6 +529,8 @@ int node_ledger_start(struct node *node, uw_error *err)
     r = loop_timer_new(node->loop, UINT64_MAX, 0, on_flush, node, &node->flush, err);
     if (r < 0)
         return r;
+    if (ledger_batch_join(ledger_queue_rows(node->queue), node->early) < 0)
+        ledger_queue_lost(node->queue);
     ledger_batch_free(take(node->early));
     node_ledger_event(node, "start", SIZE_MAX, (uid_t)-1, node->opts.version);
     return 0;
@@ -478,7 +539,14 @@ int node_ledger_start(struct node *node, uw_error *err)
 void node_ledger_stop(struct node *node)
 {
     loop_timer_free(take(node->flush));
-    ledger_queue_free(take(node->queue));
+    struct ledger_queue_stats stats = {0};
+    if (node->queue)
+        ledger_queue_look(node->queue, &stats);
+    size_t lost = ledger_queue_end(node->queue); /* may still call on_state() */
+    node->queue = NULL;
+    node->ledger_lost += stats.lost + lost;
+    if (lost)
+        log_event(LOG_LEVEL_ERROR, "ledger-lost", "rows=%zu", lost);
     ledger_batch_free(take(node->early));
     ledger_close(take(node->ledger));
 }
@@ -713,6 +781,24 @@ void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t 
 
     if (b)
         added(node, ledger_add_event(b, &row));
+}
+
+void node_ledger_tick(struct node *node)
+{
+    int64_t ahead_ns = loop_utc_ns(node->loop) - (int64_t)loop_now_ns(node->loop);
+    double by_s = (double)(ahead_ns - node->utc_ahead_ns) * 1e-9;
+    bool first = node->utc_ahead_ns == 0;
+    char text[80];
+
+    if (!first && fabs(by_s) < CLOCK_SET_S)
+        return; /* slewed: that adds up until it is said */
+    node->utc_ahead_ns = ahead_ns;
+    if (first)
+        return;
+    (void)snprintf(text, sizeof text, "UTC was set %.0f s %s", fabs(by_s),
+                   by_s > 0 ? "forward" : "back");
+    log_event(LOG_LEVEL_WARNING, "clock-set", "by_s=%.0f", by_s);
+    node_ledger_event(node, "clock-set", SIZE_MAX, (uid_t)-1, text);
 }
 
 int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,

@@ -130,11 +130,19 @@ static void look_at_ledger(const struct node *node, struct node_view *v)
 {
     struct ledger_queue_stats stats;
 
-    if (!node->queue)
+    v->ledger_lost = node->ledger_lost;
+    if (!node->queue) { /* not yet, or while boards are opened anew */
+        v->ledger_up = !node->ledger_text[0];
+        (void)snprintf(v->ledger, sizeof v->ledger, "%s", node->ledger_text);
         return;
+    }
     ledger_queue_look(node->queue, &stats);
     v->ledger_rows = stats.rows;
     v->ledger_failures = stats.failures;
+    v->ledger_waiting = stats.waiting;
+    v->ledger_lost += stats.lost;
+    v->ledger_up = !stats.failing;
+    (void)snprintf(v->ledger, sizeof v->ledger, "%s", stats.text);
 }
 
 const struct node_view *node_look(struct node *node)

@@ -155,6 +155,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
         mean_of(b);
         pace(node, i);
     }
+    node_ledger_tick(node);
     node_caps_seen(node);
     node_away_step(node);
     node_jobs_tick(node, now_ns);

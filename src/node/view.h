@@ -106,6 +106,9 @@ struct node_view {
     struct caps_budget_view budget;
     uint64_t config_loads, config_failures;
     uint64_t ledger_rows, ledger_failures;
+    uint64_t ledger_waiting, ledger_lost; /* rows: in memory; never to be written */
+    bool ledger_up;
+    char ledger[200]; /* "" written, else why not */
 };
 
 #endif

@@ -419,8 +419,6 @@ static void begin_life(struct round *r)
         .on_ready = on_ready,
         .user = r};
 
-    if (r->disk_full)
-        fill_disk(r, false); /* without a ledger it does not start */
     (void)snprintf(r->boot_id, sizeof r->boot_id, "boot-%u", r->boot);
     life_dir(r, r->life, dir);
     (void)snprintf(r->config.ledger.path, sizeof r->config.ledger.path,

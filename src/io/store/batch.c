@@ -349,6 +349,57 @@ static void merge(struct row *into, const struct row *from)
     into->energy.method |= from->energy.method;
 }
 
+static bool is_job(const struct row *row)
+{
+    return row->type == ROW_JOB;
+}
+
+/* By their jobs; of one job, in their order. */
+static int job_order(const void *va, const void *vb)
+{
+    const struct row *const *pa = va, *const *pb = vb;
+    uint64_t a = (*pa)->job->id, b = (*pb)->job->id;
+
+    return a != b ? (a < b ? -1 : 1) : *pa == *pb ? 0 : *pa < *pb ? -1 : 1;
+}
+
+/* A job's row tells all of it: those before its newest go.  by: room for all rows. */
+static void drop_older_jobs(struct ledger_batch *b, struct row **by)
+{
+    size_t n = 0, left = 0;
+
+    for (size_t i = 0; i < b->n; i++)
+        if (is_job(&b->row[i]))
+            by[n++] = &b->row[i];
+    qsort(by, n, sizeof(struct row *), job_order);
+    for (size_t i = 0; i + 1 < n; i++) {
+        if (by[i]->job->id != by[i + 1]->job->id)
+            continue;
+        free(by[i]->piece);
+        by[i]->piece = NULL;
+    }
+    for (size_t i = 0; i < b->n; i++)
+        if (!is_job(&b->row[i]) || b->row[i].piece)
+            b->row[left++] = b->row[i];
+    b->n = left;
+}
+
+size_t ledger_batch_shed(struct ledger_batch *b, size_t rows)
+{
+    size_t left = 0, n = b->n;
+
+    for (size_t i = 0; i < n; i++) {
+        struct row *row = &b->row[i];
+        bool goes = row->type == ROW_CAP || row->type == ROW_EVENT;
+        if (goes && n - i + left > rows)
+            row_fini(row);
+        else
+            b->row[left++] = *row;
+    }
+    b->n = left;
+    return n - left;
+}
+
 size_t ledger_batch_squeeze(struct ledger_batch *b)
 {
     auto_(mem_free) struct row **by = NULL;
@@ -361,6 +412,7 @@ size_t ledger_batch_squeeze(struct ledger_batch *b)
     kept = calloc(b->n, sizeof *kept);
     if (!by || !kept)
         return b->n;
+    drop_older_jobs(b, by);
     for (size_t i = 0; i < b->n; i++)
         by[i] = &b->row[i];
     qsort(by, b->n, sizeof(struct row *), row_order);

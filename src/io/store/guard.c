@@ -130,6 +130,19 @@ int guard_open(const char *path, int *ret_fd, bool *ret_alien, uw_error *err)
     return 0;
 }
 
+int guard_look(const char *path, uw_error *err)
+{
+    struct stat st;
+
+    int r = check_folder(path, err);
+    if (r < 0)
+        return r;
+    if (lstat(path, &st) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    r = check_file(path, &st, err);
+    return r < 0 ? r : check_beside(path, err);
+}
+
 bool guard_same(const char *path, int fd)
 {
     struct stat a, b;
@@ -138,9 +151,42 @@ bool guard_same(const char *path, int fd)
            a.st_ino == b.st_ino;
 }
 
+static const char *const beside[GUARD_BESIDE] = {"-wal", "-shm"};
+
+void guard_beside(const char *path, struct guard_file ret[GUARD_BESIDE])
+{
+    char name[PATH_MAX];
+    struct stat st;
+
+    for (size_t i = 0; i < GUARD_BESIDE; i++) {
+        ret[i] = (struct guard_file){0};
+        (void)snprintf(name, sizeof name, "%.4000s%s", path, beside[i]);
+        if (lstat(name, &st) == 0)
+            ret[i] = (struct guard_file){st.st_dev, st.st_ino};
+    }
+}
+
 static int rename_free(const char *from, const char *to)
 {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) < 0 ? -errno : 0;
+}
+
+void guard_clear(const char *path, const struct guard_file ours[GUARD_BESIDE])
+{
+    struct guard_file now[GUARD_BESIDE];
+    char name[PATH_MAX], to[PATH_MAX];
+    struct stat st;
+
+    guard_beside(path, now);
+    for (size_t i = 0; i < GUARD_BESIDE; i++) {
+        if (!now[i].ino || now[i].ino != ours[i].ino || now[i].dev != ours[i].dev)
+            continue;
+        (void)snprintf(name, sizeof name, "%.4000s%s", path, beside[i]);
+        (void)snprintf(to, sizeof to, "%.4000s%s.left", path, beside[i]);
+        bool rows = i == 0 && lstat(name, &st) == 0 && st.st_size > 0;
+        if (!rows || rename_free(name, to) < 0)
+            (void)unlink(name);
+    }
 }
 
 int guard_aside(const char *path, const char *why, int64_t utc_ms, uw_error *err)

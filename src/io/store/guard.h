@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "underwatt/error.h"
 
@@ -19,6 +20,19 @@ int guard_path(const char *path, char **ret, uw_error *err);
 int guard_open(const char *path, int *ret_fd, bool *ret_alien, uw_error *err);
 /* Is path the file behind fd, still? */
 bool guard_same(const char *path, int fd);
+/* SQLite's own files beside it: -wal and -shm.  Zeroes: it was not there. */
+enum { GUARD_BESIDE = 2 };
+struct guard_file {
+    dev_t dev;
+    ino_t ino;
+};
+void guard_beside(const char *path, struct guard_file ret[GUARD_BESIDE]);
+/* Those that are still the ones in `ours` are taken away, so that no other database can
+ * be read with them; a -wal with something in it is renamed.
+ */
+void guard_clear(const char *path, const struct guard_file ours[GUARD_BESIDE]);
+/* -EPERM as guard_open(), for a file that is to be read alone. */
+int guard_look(const char *path, uw_error *err);
 /* Rename the file and what belongs to it (-wal, -shm) to PATH.WHY-20261121T193000Z, a
  * name that is free.  *err says the name, also on success.
  */

@@ -5,6 +5,8 @@
 #include <sqlite3.h>
 
 #include "io/ledger.h"
+#include "io/store/clock.h"
+#include "io/store/guard.h"
 
 /* Fineness of a row: seconds of its bucket; 0: as booked. */
 enum ledger_res { RES_BOOKED = 0, RES_MINUTE = 60, RES_HOUR = 3600, RES_DAY = 86400 };
@@ -55,8 +57,13 @@ struct ledger {
     bool damaged;            /* seen while it was used: the next run has to look */
     struct ledger_keep keep; /* never 0 */
     int64_t run, boot;       /* ids of this run and its boot */
-    int64_t last_ms;         /* the newest time that was written */
-    int64_t jobs_tidied;     /* jobs up to this id were looked at, and are kept */
+    int64_t began_ms;        /* of this run, the same in each file that it goes on in */
+    struct guard_file beside[GUARD_BESIDE]; /* SQLite's own files, as they were made */
+    int64_t settle_ms; /* the next write ends what it does not tell of; 0: no */
+    struct tidy_clock clock;
+    int64_t clock_kept_ms; /* its time in the file */
+    int64_t last_ms;       /* the newest time that was written */
+    int64_t jobs_tidied;   /* jobs up to this id were looked at, and are kept */
     uint64_t first_job, first_claim;
     uint64_t next_job, next_claim;         /* one above all that were written */
     uint64_t reserved_job, reserved_claim; /* in the file: no later run uses these */
@@ -69,6 +76,19 @@ struct ledger {
     sqlite3_stmt *stmt[STMTS];
     struct sums_read sums[2]; /* what ledger_board_sums() read: of ever, of since */
 };
+
+/* ---- open.c ---- */
+
+/* Without a file, but with what the options say. */
+int store_new(const struct ledger_opts *o, const char *path, struct ledger **ret,
+              uw_error *err);
+/* For writing.  before: this run has written another file, or none yet, and goes on in
+ * this one with its ids (-EEXIST: they may be others' there); or NULL.
+ */
+int store_open(const struct ledger_opts *o, const struct ledger *before,
+               struct ledger **ret, uw_error *err);
+void store_close_db(struct ledger *l);
+DEFINE_AUTO(struct ledger *, ledger_abandon);
 
 /* ---- db.c ---- */
 

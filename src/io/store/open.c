@@ -37,7 +37,7 @@ static void keep_defaults(struct ledger_keep *k)
     k->search_ns = or_else(k->search_ns, days(90));
 }
 
-static void close_db(struct ledger *l)
+void store_close_db(struct ledger *l)
 {
     for (int i = 0; i < STMTS; i++) {
         db_finalize(l->stmt[i]);
@@ -62,13 +62,12 @@ void ledger_abandon(struct ledger *l)
 {
     if (!l)
         return;
-    close_db(l);
+    store_close_db(l);
     fd_close_p(&l->fd); /* after the database: closing drops SQLite's locks */
     boards_free(l->board_text);
     free(l->path);
     free(l);
 }
-DEFINE_AUTO(struct ledger *, ledger_abandon);
 
 static int connect_db(struct ledger *l, const char *name, int flags, uw_error *err)
 {
@@ -194,8 +193,40 @@ static int note_boot(struct ledger *l, const char *boot_id, int64_t now_ms, uw_e
     return r < 0 ? r : 0;
 }
 
+/* This run goes on in another file: with its own ids, where nobody else can have given
+ * them in that file.
+ */
+static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
+                    int64_t *claim, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *own = NULL;
+
+    int r = db_prepare(l,
+                       "SELECT 1 FROM run r JOIN boot b ON b.id = r.boot"
+                       " WHERE r.began_ms = ? AND b.boot_id = ?",
+                       &own, err);
+    if (r < 0)
+        return r;
+    db_bind(own, "it", before->began_ms, before->boot_id);
+    r = db_step(l, own, err);
+    if (r == 0 &&
+        ((uint64_t)*job > before->first_job || (uint64_t)*claim > before->first_claim))
+        return fail(err, -EEXIST,
+                    "%s: holds ids that this run has given, too: restart underwattd to "
+                    "go on in it",
+                    l->path);
+    if (r < 0)
+        return r;
+    *job = (int64_t)before->first_job;
+    *claim = (int64_t)before->first_claim;
+    l->next_job = before->next_job;
+    l->next_claim = before->next_claim;
+    return 0;
+}
+
 /* This run: ids that no earlier run can have used. */
-static int begin_run(struct ledger *l, const struct ledger_opts *o, uw_error *err)
+static int begin_run(struct ledger *l, const struct ledger_opts *o,
+                     const struct ledger *before, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *add = NULL;
     int64_t job = 1, claim = 1, now_ms = ms_of_ns(o->utc_ns);
@@ -203,10 +234,20 @@ static int begin_run(struct ledger *l, const struct ledger_opts *o, uw_error *er
     int r = meta_get(l, "next_job", 1, &job, err);
     if (r >= 0)
         r = meta_get(l, "next_claim", 1, &claim, err);
+    l->next_job = (uint64_t)job;
+    l->next_claim = (uint64_t)claim;
+    if (r >= 0 && before)
+        r = keep_ids(l, before, &job, &claim, err);
+    l->reserved_job = l->next_job + LEDGER_RESERVE;
+    l->reserved_claim = l->next_claim + LEDGER_RESERVE;
+    if (before && before->reserved_job > l->reserved_job)
+        l->reserved_job = before->reserved_job;
+    if (before && before->reserved_claim > l->reserved_claim)
+        l->reserved_claim = before->reserved_claim;
     if (r >= 0)
-        r = meta_set(l, "next_job", job + LEDGER_RESERVE, err);
+        r = meta_set(l, "next_job", (int64_t)l->reserved_job, err);
     if (r >= 0)
-        r = meta_set(l, "next_claim", claim + LEDGER_RESERVE, err);
+        r = meta_set(l, "next_claim", (int64_t)l->reserved_claim, err);
     if (r >= 0)
         r = meta_set(l, "simulated", l->simulated, err);
     if (r >= 0)
@@ -216,20 +257,20 @@ static int begin_run(struct ledger *l, const struct ledger_opts *o, uw_error *er
                        &add, err);
     if (r < 0)
         return r;
-    db_bind(add, "iti", l->boot, o->version, now_ms);
+    l->began_ms = before ? before->began_ms : now_ms;
+    db_bind(add, "iti", l->boot, o->version, l->began_ms);
     r = db_run(l, add, err);
     if (r < 0)
         return r;
     l->run = sqlite3_last_insert_rowid(l->db);
-    l->first_job = l->next_job = (uint64_t)job;
-    l->first_claim = l->next_claim = (uint64_t)claim;
-    l->reserved_job = l->first_job + LEDGER_RESERVE;
-    l->reserved_claim = l->first_claim + LEDGER_RESERVE;
+    l->first_job = (uint64_t)job;
+    l->first_claim = (uint64_t)claim;
     l->last_ms = now_ms;
     return 0;
 }
 
-static int begin(struct ledger *l, const struct ledger_opts *o, uw_error *err)
+static int begin(struct ledger *l, const struct ledger_opts *o,
+                 const struct ledger *before, uw_error *err)
 {
     int r = settings(l, o->disk_max, err);
     if (r >= 0)
@@ -240,20 +281,20 @@ static int begin(struct ledger *l, const struct ledger_opts *o, uw_error *err)
         r = db_begin(l, err);
     if (r < 0)
         return r;
-    r = begin_run(l, o, err);
+    r = begin_run(l, o, before, err);
     if (r >= 0)
         r = db_commit(l, err);
     if (r < 0)
         db_rollback(l);
+    else
+        guard_beside(l->path, l->beside);
     return r;
 }
 
-/* One try: 0, DAMAGED or FOREIGN. */
-static int try_open(const struct ledger_opts *o, const char *path, struct ledger **ret,
-                    uw_error *err)
+int store_new(const struct ledger_opts *o, const char *path, struct ledger **ret,
+              uw_error *err)
 {
     auto_(ledger_abandon) struct ledger *l = calloc(1, sizeof *l);
-    bool alien = false;
 
     if (!l)
         return fail(err, -ENOMEM, "out of memory");
@@ -267,7 +308,21 @@ static int try_open(const struct ledger_opts *o, const char *path, struct ledger
     l->path = strdup(path);
     if (!l->path)
         return fail(err, -ENOMEM, "out of memory");
-    int r = guard_open(path, &l->fd, &alien, err);
+    *ret = take(l);
+    return 0;
+}
+
+/* One try: 0, DAMAGED or FOREIGN. */
+static int try_open(const struct ledger_opts *o, const char *path,
+                    const struct ledger *before, struct ledger **ret, uw_error *err)
+{
+    auto_(ledger_abandon) struct ledger *l = NULL;
+    bool alien = false;
+
+    int r = store_new(o, path, &l, err);
+    if (r < 0 || !l)
+        return r;
+    r = guard_open(path, &l->fd, &alien, err);
     if (r < 0)
         return r;
     if (alien)
@@ -282,7 +337,7 @@ static int try_open(const struct ledger_opts *o, const char *path, struct ledger
         r = check_pages(l, err);
     if (r != 0)
         return r;
-    r = begin(l, o, err);
+    r = begin(l, o, before, err);
     if (r == -EBADMSG)
         return DAMAGED;
     if (r < 0)
@@ -291,7 +346,8 @@ static int try_open(const struct ledger_opts *o, const char *path, struct ledger
     return 0;
 }
 
-static int open_writing(const struct ledger_opts *o, struct ledger **ret, uw_error *err)
+int store_open(const struct ledger_opts *o, const struct ledger *before,
+               struct ledger **ret, uw_error *err)
 {
     auto_(mem_free) char *path = NULL;
     uw_error why = {{0}}, name = {{0}};
@@ -301,95 +357,19 @@ static int open_writing(const struct ledger_opts *o, struct ledger **ret, uw_err
     int r = guard_path(o->path, &path, err);
     if (r < 0)
         return r;
-    r = try_open(o, path, ret, &why);
+    r = try_open(o, path, before, ret, &why);
     if (r <= 0)
         return fail(err, r, "%s", why.text);
     r = guard_aside(path, r == FOREIGN ? "foreign" : "damaged", ms_of_ns(o->utc_ns),
                     &name);
     if (r < 0)
         return fail(err, r, "%.90s; and %.90s", why.text, name.text);
-    r = try_open(o, path, ret, err);
+    r = try_open(o, path, before, ret, err);
     if (r < 0)
         return r;
     if (r > 0)
         return fail(err, -EBADMSG, "%s: a new file is damaged at once", path);
     return fail(err, LEDGER_ASIDE, "%.80s; it is kept as %.90s", why.text, name.text);
-}
-
-/* ---- going on after damage ---- */
-
-/* Ids of the new file go on where those of the old one were. */
-static int keep_ids(struct ledger *l, const struct ledger *old, uw_error *err)
-{
-    l->first_job = old->first_job;
-    l->first_claim = old->first_claim;
-    l->next_job = old->next_job;
-    l->next_claim = old->next_claim;
-    l->reserved_job = old->reserved_job;
-    l->reserved_claim = old->reserved_claim;
-    int r = db_begin(l, err);
-    if (r >= 0)
-        r = meta_set(l, "next_job", (int64_t)l->reserved_job, err);
-    if (r >= 0)
-        r = meta_set(l, "next_claim", (int64_t)l->reserved_claim, err);
-    if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0)
-        db_rollback(l);
-    return r;
-}
-
-static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err)
-{
-    struct ledger_board boards[LEDGER_BOARDS];
-    struct ledger_domain domains[LEDGER_DOMAINS];
-
-    for (size_t i = 0; i < old->n_boards; i++)
-        boards[i] = (struct ledger_board){old->board_text[i][0], old->board_text[i][1],
-                                          old->board_text[i][2]};
-    for (size_t i = 0; i < old->n_domains; i++) {
-        size_t at = LEDGER_DOMAIN(i);
-        domains[i] =
-            (struct ledger_domain){old->board_text[at][0], old->board_text[at][1],
-                                   old->place_kind[at] == PLACE_MEMORY};
-    }
-    int r = ledger_boards(l, boards, old->n_boards, err);
-    return r < 0 ? r : ledger_domains(l, domains, old->n_domains, err);
-}
-
-int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err)
-{
-    auto_(ledger_abandon) struct ledger *fresh = NULL;
-    struct ledger *old = *l;
-    const struct ledger_opts opts = {.path = old->path,
-                                     .simulated = old->simulated,
-                                     .boot_id = old->boot_id,
-                                     .version = old->program,
-                                     .utc_ns = utc_ns,
-                                     .keep = old->keep,
-                                     .disk_max = old->disk_max};
-    uw_error name = {{0}};
-
-    old->damaged = true;
-    close_db(old);
-    fd_close_p(&old->fd);
-    old->fd = -1;
-    int r = guard_aside(old->path, "damaged", ms_of_ns(utc_ns), &name);
-    if (r < 0 && r != -ENOENT)
-        return fail(err, r, "%s", name.text);
-    r = try_open(&opts, old->path, &fresh, err);
-    if (r > 0)
-        return -EBADMSG;
-    if (r >= 0)
-        r = keep_ids(fresh, old, err);
-    if (r >= 0)
-        r = keep_boards(fresh, old, err);
-    if (r < 0)
-        return r;
-    (void)fail(err, 0, "%.80s is damaged; it is kept as %.90s", old->path, name.text);
-    *l = take(fresh);
-    ledger_abandon(old);
-    return LEDGER_ASIDE;
 }
 
 /* ---- for reports ---- */
@@ -452,7 +432,7 @@ static int connect_reading(struct ledger *l, uw_error *err)
         return r;
     if (access(wal, F_OK) == 0 || access(l->path, R_OK) < 0)
         return r;
-    close_db(l);
+    store_close_db(l);
     uri = constant_uri(l->path);
     if (!uri)
         return fail(err, -ENOMEM, "out of memory");
@@ -500,14 +480,15 @@ int ledger_open(const struct ledger_opts *opts, struct ledger **ret, uw_error *e
 {
     if (!opts->path || !opts->path[0])
         return fail(err, -EINVAL, "the ledger's path is empty");
-    return opts->read_only ? open_reading(opts, ret, err) : open_writing(opts, ret, err);
+    return opts->read_only ? open_reading(opts, ret, err)
+                           : store_open(opts, NULL, ret, err);
 }
 
 void ledger_close(struct ledger *l)
 {
     auto_(db_finalize) sqlite3_stmt *end = NULL;
 
-    if (l && !l->read_only && !l->damaged && db_begin(l, NULL) >= 0) {
+    if (l && ledger_is_open(l) && !l->damaged && db_begin(l, NULL) >= 0) {
         int r = db_prepare(l, "UPDATE run SET ended_ms = ? WHERE id = ?", &end, NULL);
         if (r >= 0) {
             db_bind(end, "ii", l->last_ms, l->run);

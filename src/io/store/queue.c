@@ -10,7 +10,8 @@
 
 enum {
     SQUEEZE_FROM = 4096, /* rows that wait because writing fails */
-    REPORTS_MAX = 16,    /* waiting at once */
+    SHED_FROM = 32768,
+    REPORTS_MAX = 16, /* waiting at once */
 };
 
 /* One call of the writer's thread.  It owns what it works on, so that a call that
@@ -23,9 +24,11 @@ struct write_work {
     bool tidy; /* a step of rolling up instead of rows */
     struct ledger_keep keep;
     bool has_keep; /* it is new */
-    bool renewed;  /* the file was damaged and is a new one */
+    bool settle;   /* the rows tell of all that is open */
+    int renewed;   /* LEDGER_ASIDE, LEDGER_ANEW: the file is another than before; 0 */
+    uint64_t now_ns;
     int64_t utc_ns;
-    uw_error err;
+    uw_error err, renewed_err;
 };
 
 struct ledger_queue {
@@ -36,6 +39,7 @@ struct ledger_queue {
     char *path;
     struct ledger_batch *open; /* what waits */
     bool busy, again, want_tidy, closing;
+    bool settle; /* the next rows tell of all that is open */
     struct ledger_keep keep;
     bool has_keep;
     size_t reports;
@@ -55,23 +59,45 @@ DEFINE_AUTO(struct write_work *, work_free);
 
 /* ---- the writer's thread ---- */
 
+/* The file is there, or another one is now. */
+static int be_ready(struct write_work *w)
+{
+    int r = ledger_ready(&w->l, w->utc_ns, &w->err);
+
+    if (r > 0) {
+        w->renewed = r;
+        w->renewed_err = w->err;
+    }
+    return r < 0 ? r : 0;
+}
+
+static int tidy_step(struct write_work *w)
+{
+    return ledger_tidy(w->l, ledger_clock(w->l, w->now_ns, w->utc_ns), &w->err);
+}
+
 static int write_rows(struct loop *loop, void *user)
 {
     struct write_work *w = user;
 
     (void)loop;
+    int r = be_ready(w);
+    if (r < 0)
+        return r;
     if (w->has_keep)
         ledger_keep(w->l, &w->keep);
-    int r = w->tidy ? ledger_tidy(w->l, w->utc_ns, &w->err)
-                    : ledger_write(w->l, w->rows, &w->err);
+    w->has_keep = false;
+    if (w->settle && !w->renewed)
+        ledger_settle(w->l, w->utc_ns);
+    r = w->tidy ? tidy_step(w) : ledger_write(w->l, w->rows, &w->err);
     if (r != -EBADMSG)
         return r;
     r = ledger_renew(&w->l, w->utc_ns, &w->err);
     if (r != LEDGER_ASIDE)
         return r;
-    w->renewed = true;
-    uw_error err = {{0}}; /* w->err tells of the old file */
-    return w->tidy ? 0 : ledger_write(w->l, w->rows, &err);
+    w->renewed = r;
+    w->renewed_err = w->err;
+    return w->tidy ? 0 : ledger_write(w->l, w->rows, &w->err);
 }
 
 /* ---- the loop's thread ---- */
@@ -97,6 +123,9 @@ static void put_back(struct ledger_queue *q, struct ledger_batch *rows)
         (void)ledger_batch_squeeze(rows);
         (void)ledger_batch_squeeze(newer);
     }
+    size_t most = SHED_FROM - ledger_batch_rows(newer);
+    if (ledger_batch_rows(newer) < SHED_FROM)
+        q->stats.lost += ledger_batch_shed(rows, most);
     if (ledger_batch_join(rows, newer) < 0) {
         q->stats.lost += ledger_batch_rows(newer);
         ledger_batch_clear(newer);
@@ -110,6 +139,7 @@ static void wrote(struct ledger_queue *q, int r)
     struct ledger_batch *rows = q->work->rows;
 
     if (r >= 0) {
+        q->stats.kept = q->stats.failing ? ledger_batch_rows(rows) : 0;
         q->stats.rows += ledger_batch_rows(rows);
         ledger_batch_clear(rows);
         note_state(q, 0, "");
@@ -137,18 +167,24 @@ static int write_done(struct loop *loop, void *user, int r)
         q->work = NULL;
         return 0;
     }
-    if (w->renewed && q->opts.on_state && !q->closing)
-        q->opts.on_state(LEDGER_ASIDE, w->err.text, q->opts.user);
-    w->renewed = false;
     if (tidied)
         q->want_tidy = r == 1;
     else
         wrote(q, r);
     if (tidied && r < 0)
         note_state(q, r, w->err.text);
+    if (r >= 0)
+        w->settle = false;
     if (q->closing)
         return 0;
-    if (again && ledger_batch_rows(q->open) > 0)
+    if (w->renewed) {
+        int renewed = w->renewed;
+        w->renewed = 0;
+        q->settle = again = q->opts.on_state != NULL;
+        if (q->opts.on_state)
+            q->opts.on_state(renewed, w->renewed_err.text, q->opts.user);
+    }
+    if (again && (q->settle || ledger_batch_rows(q->open) > 0))
         submit(q, false);
     else if (q->want_tidy)
         submit(q, true);
@@ -165,16 +201,23 @@ static void submit(struct ledger_queue *q, bool tidy)
         return;
     }
     if (!tidy) {
-        if (ledger_batch_rows(q->open) == 0)
+        if (ledger_batch_rows(q->open) == 0 && !q->stats.failing && !q->settle)
             return;
         struct ledger_batch *empty = w->rows;
         w->rows = q->open;
         q->open = empty;
     }
     w->tidy = tidy;
-    w->has_keep = q->has_keep;
-    w->keep = q->keep;
-    q->has_keep = false;
+    if (q->has_keep) {
+        w->has_keep = true;
+        w->keep = q->keep;
+        q->has_keep = false;
+    }
+    if (!tidy) {
+        w->settle = w->settle || q->settle;
+        q->settle = false;
+    }
+    w->now_ns = loop_now_ns(q->loop);
     w->utc_ns = loop_utc_ns(q->loop);
     q->busy = true;
     int r = loop_worker_submit(
@@ -241,32 +284,58 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
     if (r < 0)
         return r;
     q->work->l = opts->ledger; /* ours from here on */
+    q->stats.failing = !ledger_is_open(opts->ledger);
+    if (q->stats.failing)
+        (void)snprintf(q->stats.text, sizeof q->stats.text, "%s",
+                       opts->why ? opts->why : "");
     *ret = take(q);
     return 0;
 }
 
-void ledger_queue_free(struct ledger_queue *q)
+/* What waits, for the last time; the rows that are lost. */
+static size_t write_last(struct ledger_queue *q)
+{
+    struct write_work *w = q->work;
+
+    if (!w || !w->l)
+        return w ? 0 : ledger_batch_rows(q->open);
+    if (ledger_ready(&w->l, loop_utc_ns(q->loop), NULL) >= 0 &&
+        ledger_write(w->l, q->open, NULL) >= 0)
+        return 0;
+    size_t lost = ledger_batch_rows(q->open);
+    if (lost)
+        ledger_abandon(take(w->l));
+    return lost;
+}
+
+size_t ledger_queue_end(struct ledger_queue *q)
 {
     if (!q)
-        return;
+        return 0;
     q->closing = true;
     loop_timer_free(q->flush);
     loop_timer_free(q->tidy);
     loop_worker_free(q->reader); /* before the ledger: its locks are the process's */
     loop_worker_free(q->writer);
-    if (q->work && q->work->l && q->open && ledger_write(q->work->l, q->open, NULL) < 0 &&
-        ledger_batch_rows(q->open))
-        ledger_abandon(take(q->work->l));
+    size_t lost = q->open ? write_last(q) : 0;
     work_free(q->work);
     ledger_batch_free(q->open);
     free(q->path);
     free(q);
+    return lost;
+}
+
+void ledger_queue_free(struct ledger_queue *q)
+{
+    (void)ledger_queue_end(q);
 }
 
 struct ledger_batch *ledger_queue_rows(struct ledger_queue *q)
 {
-    if (q->stats.failing && ledger_batch_rows(q->open) > (size_t)8 * SQUEEZE_FROM)
+    if (q->stats.failing && ledger_batch_rows(q->open) > SHED_FROM) {
         (void)ledger_batch_squeeze(q->open);
+        q->stats.lost += ledger_batch_shed(q->open, SHED_FROM);
+    }
     return q->open;
 }
 

@@ -221,12 +221,45 @@ static int forget_jobs(struct ledger *l, int64_t now_ms, uw_error *err)
     return 1;
 }
 
+/* Where an earlier run left it; before there was one, the newest row tells. */
+static void begin_clock(struct ledger *l)
+{
+    int64_t newest = 0;
+
+    (void)db_number(l, "SELECT max(begin_ms) FROM meter WHERE res = 0", 0, &newest, NULL);
+    (void)meta_get(l, "tidy_ms", newest, &l->clock.at_ms, NULL);
+    (void)meta_get(l, "tidy_stood_ms", 0, &l->clock.stood_ms, NULL);
+    l->clock_kept_ms = l->clock.at_ms;
+}
+
+/* Once an hour; a kill in between costs the clock no more than that. */
+static void keep_clock(struct ledger *l)
+{
+    int64_t since_ms = l->clock.at_ms - l->clock_kept_ms;
+
+    if (since_ms > -MINUTES_MS(60) && since_ms < MINUTES_MS(60))
+        return;
+    if (meta_set(l, "tidy_ms", l->clock.at_ms, NULL) >= 0 &&
+        meta_set(l, "tidy_stood_ms", l->clock.stood_ms, NULL) >= 0)
+        l->clock_kept_ms = l->clock.at_ms;
+}
+
+int64_t ledger_clock(struct ledger *l, uint64_t now_ns, int64_t utc_ns)
+{
+    if (!l->clock.seen && ledger_is_open(l))
+        begin_clock(l);
+    tidy_clock_look(&l->clock, now_ns, ms_of_ns(utc_ns));
+    if (ledger_is_open(l))
+        keep_clock(l);
+    return l->clock.at_ms * NS_PER_MS_I;
+}
+
 int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err)
 {
     int64_t now_ms = ms_of_ns(utc_ns);
     const struct ledger_keep *k = &l->keep;
 
-    if (!l->db)
+    if (!ledger_is_open(l))
         return 0;
     for (size_t i = 0; i < n_elements(levels); i++) {
         uint64_t keep_ns = levels[i].from == RES_BOOKED   ? k->booked_ns

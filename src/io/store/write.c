@@ -372,20 +372,51 @@ static int put_reserve(struct writing *w, const char *key, uint64_t next,
     return meta_set(w->l, key, (int64_t)*reserved, w->err);
 }
 
+/* Jobs and claims that stand open, of which the batch is to tell.  Jobs go first, so that
+ * its rows open theirs again; claims last, as its rows make them this run's.
+ */
+static int end_open_jobs(struct ledger *l, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    if (!l->settle_ms)
+        return 0;
+    int r =
+        db_prepare(l, "UPDATE job SET ended_ms = max(began_ms, ?) WHERE ended_ms IS NULL",
+                   &stmt, err);
+    if (r < 0)
+        return r;
+    db_bind(stmt, "i", l->settle_ms);
+    return db_run(l, stmt, err);
+}
+
+static int end_open_claims(struct ledger *l, uw_error *err)
+{
+    return l->settle_ms ? ledger_claims_settle(l, l->settle_ms * NS_PER_MS_I, err) : 0;
+}
+
+static int put_rows(struct writing *w, const struct ledger_batch *b)
+{
+    int r = end_open_jobs(w->l, w->err);
+
+    for (size_t i = 0; r >= 0 && i < b->n; i++)
+        r = put_row(w, &b->row[i]);
+    return r < 0 ? r : end_open_claims(w->l, w->err);
+}
+
 int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
 {
     struct writing w = {l, l->next_job, l->next_claim, l->last_ms, err};
     uint64_t job = l->reserved_job, claim = l->reserved_claim;
 
-    if (b->n == 0)
+    if (b->n == 0 && !l->settle_ms)
         return 0;
-    if (!l->db)
-        return fail(err, -EBADMSG, "%s: was damaged, and no new one is made yet",
-                    l->path);
+    if (!ledger_is_open(l))
+        return fail(err, -ENODEV, "%s: is not open", l->path);
     l->sums[0].known = l->sums[1].known = false;
     int r = db_begin(l, err);
-    for (size_t i = 0; r >= 0 && i < b->n; i++)
-        r = put_row(&w, &b->row[i]);
+    if (r >= 0)
+        r = put_rows(&w, b);
     if (r >= 0)
         r = put_reserve(&w, "next_job", w.next_job, &job);
     if (r >= 0)
@@ -401,6 +432,7 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
     l->reserved_job = job;
     l->reserved_claim = claim;
     l->last_ms = w.last_ms;
+    l->settle_ms = 0;
     return 0;
 }
 
@@ -422,6 +454,30 @@ static int keep_place(struct ledger *l, size_t at, const struct place *place)
     }
     l->place_kind[at] = place->kind;
     return 0;
+}
+
+/* Of a file that is read alone; -1: not in it. */
+static int find_place(struct ledger *l, const char *uuid, int64_t *ret, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *find = NULL;
+
+    int r = db_prepare(l, "SELECT id FROM board WHERE uuid = ?", &find, err);
+    if (r < 0)
+        return r;
+    db_bind(find, "t", uuid);
+    r = db_step(l, find, err);
+    *ret = r > 0 ? sqlite3_column_int64(find, 0) : -1;
+    return r < 0 ? r : 0;
+}
+
+static int find_places(struct ledger *l, const struct place *place, size_t n,
+                       int64_t *ret, uw_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r >= 0 && l->db && i < n; i++)
+        r = find_place(l, place[i].text[0], &ret[i], err);
+    return r;
 }
 
 /* The file's ids of n places, in one transaction. */
@@ -460,7 +516,8 @@ static int put_places(struct ledger *l, size_t first, const struct place *place,
 {
     int64_t ids[LEDGER_BOARDS] = {0};
 
-    int r = place_ids(l, place, n, ids, err);
+    int r = ledger_is_open(l) ? place_ids(l, place, n, ids, err)
+                              : find_places(l, place, n, ids, err);
     if (r < 0)
         return r;
     for (size_t i = 0; i < n; i++) {

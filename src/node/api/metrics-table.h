@@ -14,6 +14,9 @@
     X(BUDGET_COUNTED, "underwatt_budget_counted_watts", "gauge", "What limits that may be in force come to, together.") \
     X(CONFIG_LOADS, "underwatt_config_loads_total", "counter", "Configurations that were put in force.") \
     X(CONFIG_FAILURES, "underwatt_config_failures_total", "counter", "Configurations that were refused; the old one stayed.") \
+    X(LEDGER_UP, "underwatt_ledger_up", "gauge", "1 when the ledger can be written.") \
+    X(LEDGER_WAITING, "underwatt_ledger_waiting_rows", "gauge", "Rows in memory that are not in the ledger yet.") \
+    X(LEDGER_LOST, "underwatt_ledger_lost_rows_total", "counter", "Rows that will never be in the ledger.") \
     X(LEDGER_ROWS, "underwatt_ledger_rows_total", "counter", "Rows written to the ledger.") \
     X(LEDGER_FAILURES, "underwatt_ledger_failures_total", "counter", "Writes to the ledger that failed.") \
     X(HTTP_REQUESTS, "underwatt_http_requests_total", "counter", "Requests that were answered or refused.") \

@@ -263,6 +263,9 @@ static void put_node(struct metrics_render *r)
     }
     put_plain(r, METRICS_CONFIG_LOADS, (double)v->config_loads);
     put_plain(r, METRICS_CONFIG_FAILURES, (double)v->config_failures);
+    put_plain(r, METRICS_LEDGER_UP, v->ledger_up);
+    put_plain(r, METRICS_LEDGER_WAITING, (double)v->ledger_waiting);
+    put_plain(r, METRICS_LEDGER_LOST, (double)v->ledger_lost);
     put_plain(r, METRICS_LEDGER_ROWS, (double)v->ledger_rows);
     put_plain(r, METRICS_LEDGER_FAILURES, (double)v->ledger_failures);
     if (http) {

@@ -249,6 +249,18 @@ static void show_budget(struct json_out *o, const struct caps_budget_view *b)
     json_out_end(o);
 }
 
+static void show_ledger(struct json_out *o, const struct node_view *v)
+{
+    json_out_object(o, "ledger");
+    json_out_bool(o, "up", v->ledger_up);
+    json_out_text(o, "why", v->ledger);
+    json_out_int(o, "rows", (int64_t)v->ledger_rows);
+    json_out_int(o, "failures", (int64_t)v->ledger_failures);
+    json_out_int(o, "waiting", (int64_t)v->ledger_waiting);
+    json_out_int(o, "lost", (int64_t)v->ledger_lost);
+    json_out_end(o);
+}
+
 void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who)
 {
     json_out_object(o, NULL);
@@ -266,7 +278,7 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
     show_sums(o, v);
     show_rapl(o, v, who->admin);
     counts(o, "config", "loads", v->config_loads, v->config_failures);
-    counts(o, "ledger", "rows", v->ledger_rows, v->ledger_failures);
+    show_ledger(o, v);
     json_out_object(o, "you");
     json_out_text(o, "name", who->name);
     json_out_bool(o, "admin", who->admin);

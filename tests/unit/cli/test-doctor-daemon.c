@@ -45,6 +45,16 @@ static const struct {
     {"nobody else writes", {UP}, "writers", FINDING_OK, NULL, NULL},
     {"a wrong file", {UP, .config_failures = 1}, "config", FINDING_WARN, "1 configuration was refused", "--check"},
     {"a full disk", {UP, .ledger_failures = 4}, "ledger", FINDING_BAD, "4 writes", "df -h"},
+    {"no ledger", {UP, .ledger_down = true, .ledger_why = "L: disk is full", .ledger_waiting = 12},
+     "ledger", FINDING_BAD, "L: disk is full; caps and budget hold, 12 rows wait in memory, 0 lost", "df -h"},
+    {"a newer ledger", {UP, .ledger_down = true, .ledger_why = "L: written by a newer underwattd"},
+     "ledger", FINDING_BAD, "newer underwattd", "move the file away"},
+    {"a read-only ledger", {UP, .ledger_down = true, .ledger_why = "L: Read-only file system"},
+     "ledger", FINDING_BAD, "Read-only", "remount,rw"},
+    {"a ledger out of reach", {UP, .ledger_down = true, .ledger_why = "L: Permission denied"},
+     "ledger", FINDING_BAD, "Permission denied", "ls -ld"},
+    {"rows are lost", {UP, .ledger_failures = 4, .ledger_lost = 7}, "ledger", FINDING_BAD, "7 rows were lost", "journalctl"},
+    {"a ledger as it should be", {UP}, "ledger", FINDING_OK, NULL, NULL},
     {"not looked", {.r = -EIO}, "daemon", FINDING_OK, NULL, NULL},
 };
 /* clang-format on */

@@ -1,4 +1,4 @@
-/* A writer is killed with SIGKILL at random moments, 120 rounds from a printed seed:
+/* A writer is killed with SIGKILL at random moments, 200 rounds from a printed seed:
  * the file is whole after each, its sums agree, and no interval is missing but the one
  * in flight.  A reader in another process runs meanwhile.
  */
@@ -13,7 +13,7 @@
 #include "help.h"
 #include "tap.h"
 
-enum { ROUNDS = 120, BOARDS = 2, PART_J = 7 };
+enum { ROUNDS = 200, BOARDS = 2, PART_J = 7 };
 
 /* Writes intervals for ever, rolling up between them; each is told once it is written. */
 static void writer(int64_t from, int tell)

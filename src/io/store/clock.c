@@ -1,0 +1,31 @@
+#include "io/store/clock.h"
+
+static bool near(int64_t a_ms, int64_t b_ms)
+{
+    return a_ms - b_ms <= TIDY_NEAR_MS && b_ms - a_ms <= TIDY_NEAR_MS;
+}
+
+/* The first look of a run: UTC is believed where it went on for a day at most. */
+static void begin(struct tidy_clock *c, int64_t utc_ms)
+{
+    if (c->at_ms == 0 || (utc_ms >= c->at_ms && utc_ms - c->at_ms <= TIDY_OFF_MS))
+        c->at_ms = utc_ms;
+}
+
+void tidy_clock_look(struct tidy_clock *c, uint64_t now_ns, int64_t utc_ms)
+{
+    int64_t passed_ms = 0;
+
+    if (!c->seen) {
+        begin(c, utc_ms);
+    } else {
+        passed_ms = now_ns > c->seen_ns ? (int64_t)((now_ns - c->seen_ns) / 1000000) : 0;
+        c->at_ms += passed_ms;
+        c->stood_ms = near(utc_ms, c->utc_ms + passed_ms) ? c->stood_ms + passed_ms : 0;
+    }
+    c->seen = true;
+    c->seen_ns = now_ns;
+    c->utc_ms = utc_ms;
+    if (near(utc_ms, c->at_ms) || c->stood_ms >= TIDY_STOOD_MS)
+        c->at_ms = utc_ms;
+}
