@@ -499,6 +499,48 @@ static void found_lost(void)
     }
 }
 
+/* A number out of the ledger as it stands. */
+static long long booked(const char *sql)
+{
+    char path[160], dir[100], text[100];
+    sqlite3 *db = NULL;
+
+    life_dir(&r, r.life, dir);
+    (void)snprintf(path, sizeof path, "%s/ledger.sqlite", dir);
+    if (sqlite3_open_v2(path, &db, SQLITE_OPEN_READONLY, NULL) == SQLITE_OK)
+        query(&r, db, sql, text);
+    (void)sqlite3_close(db);
+    return atoll(text);
+}
+
+/* UTC is 400 days ahead for an hour, in which a daemon is killed and another begins. */
+static void clock_set(void)
+{
+    open_scene("UTC is set 400 days forward, and back");
+    begin_life(&r);
+    claim(0, CLAIM_HARD, 200000);
+    pass(&r, 3600);
+    loop_shift_utc(r.loop, 400 * 86400 * (int64_t)NS_PER_S);
+    pass(&r, 1800);
+    is_int(limit_of(&r, 0), 200000, "a claim is in force");
+    kill_node(&r);
+    begin_life(&r);
+    pass(&r, 1800);
+    is_int(limit_of(&r, 0), 200000, "so it is after a restart");
+    loop_shift_utc(r.loop, -400 * 86400 * (int64_t)NS_PER_S);
+    pass(&r, 3600);
+    is_int(booked("SELECT count(*) FROM energy WHERE res > 0"), 0, "no row is rolled up");
+    is_int(booked("SELECT count(*) FROM (SELECT DISTINCT board, begin_ms / 60000 FROM"
+                  " meter)") /
+               10,
+           2 * 3 * 60 / 10, "each minute of three hours is there, as it was booked");
+    is_int(booked("SELECT count(*) FROM event WHERE kind = 'clock-set'"), 2,
+           "and when the clock was set");
+    is_int(booked("SELECT sum(ended_ms IS NULL) FROM claim WHERE kind = 'hard'"), 1,
+           "the claim stands");
+    close_scene();
+}
+
 int main(void)
 {
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
@@ -513,5 +555,6 @@ int main(void)
     found_after();
     found_left();
     found_lost();
+    clock_set();
     return done();
 }

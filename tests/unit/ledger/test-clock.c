@@ -2,6 +2,7 @@
  * clock set forward by 400 days and back costs no fineness.
  */
 #include "base/units.h"
+#include "fault.h"
 #include "help.h"
 #include "io/ledger-queue.h"
 #include "io/store/clock.h"
@@ -80,8 +81,10 @@ static struct ledger_queue *queue_of(struct loop *loop)
 
     if (help_open("clock.sqlite", loop_utc_ns(loop), &l, NULL) < 0 ||
         help_boards(l, 1) < 0 ||
-        ledger_queue_new(&(struct ledger_queue_opts){.loop = loop, .ledger = l}, &q,
-                         NULL) < 0)
+        ledger_queue_new(&(struct ledger_queue_opts){.loop = loop,
+                                                     .ledger = l,
+                                                     .flush_ns = 300 * NS_PER_S},
+                         &q, NULL) < 0)
         ok(false, "a queue");
     return q;
 }
@@ -145,6 +148,7 @@ int main(void)
 {
     if (!help_begin())
         return skip_all("no folder in /tmp");
+    fault_begin(); /* for its quick syncs */
     test_table();
     test_jump();
     help_end();

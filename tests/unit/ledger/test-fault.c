@@ -11,7 +11,7 @@
 #include "io/ledger-queue.h"
 #include "tap.h"
 
-enum { INTERVALS = 24, PART_J = 100 };
+enum { INTERVALS = 12, PART_J = 100 };
 
 struct world {
     struct loop *loop;
@@ -186,13 +186,13 @@ static void test_work(const char *what, bool full, bool once)
 
     fault.full = full;
     fault.once = once;
-    for (;; k++) {
+    for (;; k += once ? 3 : 1) { /* takes its time */
         (void)snprintf(name, sizeof name, "w%d%d-%ld.sqlite", full, once, k);
         if (!one(k, name, &bad) || bad > 3)
             break;
         (void)unlink(help_path(name));
     }
-    ok(bad == 0 && k > 100, "%s at each of %ld operations: all is written after", what,
+    ok(bad == 0 && k > 100, "%s at operations up to %ld: all is written after", what,
        k - 1);
 }
 
