@@ -51,6 +51,25 @@ static int op_open(void *user)
     return help_boards(l, 2);
 }
 
+/* A run that cannot open its file, reads what is there, and opens it later. */
+static int op_later(void *user)
+{
+    auto_(ledger_close) struct ledger *l = NULL;
+    const struct ledger_opts opts = {.path = help_path(user),
+                                     .boot_id = BOOT,
+                                     .version = "test",
+                                     .simulated = true,
+                                     .utc_ns = T0};
+    uw_error err = {{0}};
+
+    int r = ledger_open_later(&opts, -ENOSPC, &l, &err);
+    if (r >= 0)
+        r = help_boards(l, 2);
+    if (r >= 0)
+        r = ledger_ready(&l, T0 + S, &err);
+    return r < 0 ? r : 0;
+}
+
 static int op_squeeze(void *user)
 {
     auto_(ledger_batch_free) struct ledger_batch *a = user ? NULL : ledger_batch_new();
@@ -110,6 +129,7 @@ int main(void)
     oom_each("rows", op_batch, NULL);
     oom_each_tolerant("squeeze and join", op_squeeze, NULL);
     oom_each("open", op_open, (void *)(uintptr_t) "o.sqlite");
+    oom_each_tolerant("without a file", op_later, (void *)(uintptr_t) "o.sqlite");
     oom_each_tolerant("report", op_report, (void *)(uintptr_t) "o.sqlite");
     oom_each_tolerant("queue", op_queue, (void *)(uintptr_t) "q.sqlite");
     help_end();
