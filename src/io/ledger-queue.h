@@ -28,10 +28,11 @@ struct ledger_queue_opts {
 };
 int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue **ret,
                      uw_error *err);
-/* Writes what waits (2 s at most), then closes the ledger.  Returns how many rows could
- * not be written, and are lost; NULL: 0.
+/* Writes what waits (2 s at most), then closes the ledger.  Returns the rows that could
+ * not be written, the caller's now; NULL: there are none.
  */
-size_t ledger_queue_end(struct ledger_queue *q);
+struct ledger_batch *ledger_queue_end(struct ledger_queue *q);
+/* The same; such rows are lost. */
 void ledger_queue_free(struct ledger_queue *q);
 DEFINE_AUTO(struct ledger_queue *, ledger_queue_free);
 

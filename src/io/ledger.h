@@ -291,6 +291,10 @@ size_t ledger_batch_squeeze(struct ledger_batch *b);
  * went.
  */
 size_t ledger_batch_shed(struct ledger_batch *b, size_t rows);
+/* The boards are others now: place i is map[i], SIZE_MAX: gone, and its rows with it.
+ * Returns how many went.
+ */
+size_t ledger_batch_move(struct ledger_batch *b, const size_t map[LEDGER_PLACES]);
 /* All of `from` behind all of `to`; `from` is empty then.  -ENOMEM, -E2BIG: neither
  * has changed.
  */

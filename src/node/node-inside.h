@@ -138,11 +138,13 @@ struct node {
     struct book *book;
     struct windows *windows;
     struct tunings *tunings;
-    struct ledger *ledger;      /* until the queue has it */
-    int64_t utc_ahead_ns;       /* of the loop's time, at the last tick; 0: none yet */
-    char ledger_text[200];      /* why it was not written when we began; "" it was */
-    uint64_t ledger_lost;       /* rows that earlier queues lost */
-    struct ledger_batch *early; /* rows until there is a queue */
+    struct ledger *ledger;     /* until the queue has it */
+    int64_t utc_ahead_ns;      /* of the loop's time, at the last tick; 0: none yet */
+    char ledger_text[200];     /* why it was not written when we began; "" it was */
+    uint64_t ledger_lost;      /* rows that earlier queues lost */
+    struct ledger_batch *rest; /* rows that wait while boards are opened anew … */
+    char rest_uuid[BOARDS_MAX][96]; /* … and the boards that they tell of */
+    struct ledger_batch *early;     /* rows until there is a queue */
     struct ledger_queue *queue;
     struct loop_timer *flush;
     bool flushing;             /* … is due */

@@ -155,6 +155,40 @@ static int read_sums(struct node *node, size_t i, uw_error *err)
     return r;
 }
 
+/* The place that a board of the rows that wait has now. */
+static size_t place_now(const struct node *node, size_t was)
+{
+    if (was >= LEDGER_BOARDS)
+        return was; /* processors are opened once */
+    for (size_t i = 0; was < BOARDS_MAX && node->rest_uuid[was][0] && i < node->n; i++)
+        if (strcmp(node_info(node, i)->uuid, node->rest_uuid[was]) == 0)
+            return i;
+    return SIZE_MAX;
+}
+
+/* Before anything is read: what is taken over may stand in them alone. */
+static int write_rest(struct node *node, uw_error *err)
+{
+    size_t map[LEDGER_PLACES];
+    int r = 0;
+
+    if (!node->rest)
+        return 0;
+    for (size_t i = 0; i < LEDGER_PLACES; i++)
+        map[i] = place_now(node, i);
+    node->ledger_lost += ledger_batch_move(node->rest, map);
+    if (ledger_is_open(node->ledger)) {
+        r = ledger_write(node->ledger, node->rest, err);
+        if (r >= 0)
+            ledger_batch_clear(node->rest);
+    }
+    if (ledger_batch_join(node->rest, node->early) < 0)
+        node->ledger_lost += ledger_batch_rows(node->early);
+    ledger_batch_free(node->early);
+    node->early = take(node->rest);
+    return r;
+}
+
 int node_ledger_boards(struct node *node, uw_error *err)
 {
     uw_error why = {""};
@@ -163,7 +197,10 @@ int node_ledger_boards(struct node *node, uw_error *err)
     memset(node->before, 0, sizeof node->before);
     if (!node->ledger)
         return 0;
-    if (tell_boards(node, &why) < 0)
+    r = tell_boards(node, &why);
+    if (r == 0)
+        r = write_rest(node, &why);
+    if (r < 0)
         r = leave(node, &why, err);
     if (r < 0 || !ledger_is_readable(node->ledger))
         return r;
@@ -444,13 +481,56 @@ static int take_over(struct node *node, uw_error *err)
                : 0;
 }
 
+static bool is_there(const struct node *node, size_t board, uint64_t claim)
+{
+    struct caps_view v;
+
+    caps_look(node->caps, board, &v);
+    for (size_t i = 0; i < v.claims->n; i++)
+        if (v.claims->claim[i].id == claim)
+            return true;
+    return false;
+}
+
+static void take_over_kept(struct node *node, size_t board, const struct claim *kept)
+{
+    struct claim claim = *kept;
+    uw_error err = {""};
+
+    if (claim.walked || strcmp(claim.who, CAPS_BUDGET_WHO) == 0 ||
+        (claim.job && !node_job_rec(node, claim.job)) ||
+        is_there(node, board, claim.id) || !node_watch_again(node, &claim))
+        return;
+    if (caps_claim(node->caps, board, &claim, NULL, &err) < 0)
+        log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju reason=%s",
+                  (uintmax_t)claim.id, log_quote(err.text).text);
+}
+
+/* Boards are opened anew, and the ledger does not know all claims: those in view do. */
+static void take_over_view(struct node *node)
+{
+    for (size_t k = 0; k < node->n_kept; k++)
+        for (size_t i = 0; i < node->n; i++) {
+            const struct claims *claims = &node->kept[k].claims;
+            if (strcmp(node_info(node, i)->uuid, node->kept[k].info.uuid) != 0)
+                continue;
+            for (size_t c = 0; c < claims->n; c++)
+                take_over_kept(node, i, &claims->claim[c]);
+        }
+}
+
 int node_ledger_take_over(struct node *node, uw_error *err)
 {
     uw_error why = {""};
+    int r = 0;
 
     if (!node->ledger || !ledger_is_readable(node->ledger))
-        return node_history_start(node, err);
-    return take_over(node, &why) < 0 ? leave(node, &why, err) : 0;
+        r = node_history_start(node, err);
+    else if (take_over(node, &why) < 0)
+        r = leave(node, &why, err);
+    if (r == 0 && node->ledger && !ledger_is_open(node->ledger))
+        take_over_view(node);
+    return r;
 }
 
 /* ---- from now on ---- */
@@ -536,17 +616,42 @@ int node_ledger_start(struct node *node, uw_error *err)
     return 0;
 }
 
+/* Rows that could not be written: they wait on, unless the daemon ends. */
+static void keep_rest(struct node *node, struct ledger_batch *rest)
+{
+    size_t rows = rest ? ledger_batch_rows(rest) : 0;
+
+    if (rest && !node->ending) {
+        memset(node->rest_uuid, 0, sizeof node->rest_uuid);
+        for (size_t i = 0; node->boards && i < boards_count(node->boards); i++)
+            (void)snprintf(node->rest_uuid[i], sizeof node->rest_uuid[i], "%s",
+                           node_info(node, i)->uuid);
+        node->rest = rest;
+        return;
+    }
+    ledger_batch_free(rest);
+    if (node->ending && node->rest) { /* no boards since then */
+        rows += ledger_batch_rows(node->rest);
+        ledger_batch_free(take(node->rest));
+    }
+    node->ledger_lost += rows;
+    if (rows)
+        log_event(LOG_LEVEL_ERROR, "ledger-lost", "rows=%zu", rows);
+}
+
 void node_ledger_stop(struct node *node)
 {
-    loop_timer_free(take(node->flush));
     struct ledger_queue_stats stats = {0};
+
+    loop_timer_free(take(node->flush));
     if (node->queue)
         ledger_queue_look(node->queue, &stats);
-    size_t lost = ledger_queue_end(node->queue); /* may still call on_state() */
+    node->ledger_lost += stats.lost;
+    struct ledger_batch *rest = ledger_queue_end(node->queue); /* may call on_state() */
     node->queue = NULL;
-    node->ledger_lost += stats.lost + lost;
-    if (lost)
-        log_event(LOG_LEVEL_ERROR, "ledger-lost", "rows=%zu", lost);
+    if (!rest && node->early && ledger_batch_rows(node->early) > 0)
+        rest = take(node->early);
+    keep_rest(node, rest);
     ledger_batch_free(take(node->early));
     ledger_close(take(node->ledger));
 }

@@ -541,6 +541,39 @@ static void clock_set(void)
     close_scene();
 }
 
+/* Rows wait while the driver is loaded anew: a link stands in the ledger's place. */
+static void no_ledger(void)
+{
+    char path[160], real[170], dir[100];
+
+    open_scene("the driver is loaded anew while there is no ledger");
+    begin_life(&r);
+    life_dir(&r, r.life, dir);
+    (void)snprintf(path, sizeof path, "%s/ledger.sqlite", dir);
+    (void)snprintf(real, sizeof real, "%s.real", path);
+    claim(0, CLAIM_HARD, 200000);
+    pass(&r, 120);
+    ok(rename(path, real) == 0 && symlink(real, path) == 0, "a link in its place");
+    pass(&r, 300);
+    uint64_t waited = node_look(r.node)->ledger_waiting;
+    ok(!node_look(r.node)->ledger_up && waited > 20, "%u rows wait", (unsigned)waited);
+    fault(&r, "reload");
+    pass(&r, 120);
+    ok(node_look(r.node)->ledger_waiting > waited, "they wait on: %u",
+       (unsigned)node_look(r.node)->ledger_waiting);
+    is_int(limit_of(&r, 0), 200000, "the claim is in force");
+    ok(unlink(path) == 0 && rename(real, path) == 0, "it is back");
+    pass(&r, 60);
+    ok(node_look(r.node)->ledger_up, "and written: %s", node_look(r.node)->ledger);
+    is_int((long long)node_look(r.node)->ledger_lost, 0, "no row is lost");
+    ok(booked("SELECT count(DISTINCT begin_ms / 10000) FROM meter WHERE board = 1") >= 57,
+       "nearly each ten seconds of ten minutes are there");
+    is_int(limit_of(&r, 0), 200000, "the claim is in force still");
+    is_int(booked("SELECT count(*) FROM claim WHERE ended_ms IS NULL AND kind = 'hard'"),
+           1, "and open in the ledger, once");
+    close_scene();
+}
+
 int main(void)
 {
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
@@ -556,5 +589,6 @@ int main(void)
     found_left();
     found_lost();
     clock_set();
+    no_ledger();
     return done();
 }

@@ -111,6 +111,7 @@ def full_and_read_only(node):
              "the job is there, its id far from those of other runs", ask(file, "SELECT * FROM job"))
         first = ask(file, "SELECT max(id) FROM job")[0]
         job.terminate()
+        job.wait(timeout=20)
         d.child.kill()  # as it runs: what stands in the ledger is to be taken over
         d.kill()
 
@@ -122,7 +123,7 @@ def full_and_read_only(node):
         comes_back(node, d, file, "read-only")
         node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "1")
         t.ok(uwtest.wait_for(lambda: ask(file, "SELECT max(id) FROM job")[0] > first, 20),
-             "ids go on above all others", ask(file, "SELECT max(id) FROM job"))
+             "ids go on above all others", (first, d.ask("GET", "/v1/jobs")[1]["jobs"], d.log()))
         t.ok(uwtest.wait_for(lambda: ask(file, "SELECT count(*) FROM job WHERE ended_ms IS NULL")[0] == 1, 20),
              "jobs of the earlier run have ended", ask(file, "SELECT group_concat(id) FROM job"))
         t.equal(ask(file, "PRAGMA integrity_check")[0], "ok", "the file is whole")

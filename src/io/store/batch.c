@@ -384,6 +384,67 @@ static void drop_older_jobs(struct ledger_batch *b, struct row **by)
     b->n = left;
 }
 
+static uint64_t moved_bits(uint64_t bits, const size_t map[LEDGER_PLACES])
+{
+    uint64_t ret = 0;
+
+    for (size_t i = 0; i < LEDGER_BOARDS; i++)
+        if (bits >> i & 1 && map[i] < LEDGER_BOARDS)
+            ret |= UINT64_C(1) << map[i];
+    return ret;
+}
+
+/* false: it goes. */
+static bool move_row(struct row *row, const size_t map[LEDGER_PLACES])
+{
+    size_t *place = NULL;
+
+    switch (row->type) {
+    case ROW_ENERGY:
+        place = &row->energy.board;
+        break;
+    case ROW_METER:
+        place = &row->meter.board;
+        break;
+    case ROW_CLAIM:
+        place = &row->claim->board;
+        break;
+    case ROW_CLAIM_END:
+        place = &row->claim_end->board;
+        break;
+    case ROW_CAP:
+        place = &row->cap->board;
+        break;
+    case ROW_EVENT:
+        place = row->event->has_board ? &row->event->board : NULL;
+        break;
+    case ROW_JOB:
+        row->job->boards = moved_bits(row->job->boards, map);
+        row->job->held = moved_bits(row->job->held, map);
+        break;
+    case ROW_SEARCH:
+    default:
+        break;
+    }
+    if (place)
+        *place = map[*place];
+    return !place || *place != SIZE_MAX;
+}
+
+size_t ledger_batch_move(struct ledger_batch *b, const size_t map[LEDGER_PLACES])
+{
+    size_t left = 0, n = b->n;
+
+    for (size_t i = 0; i < n; i++) {
+        if (move_row(&b->row[i], map))
+            b->row[left++] = b->row[i];
+        else
+            row_fini(&b->row[i]);
+    }
+    b->n = left;
+    return n - left;
+}
+
 size_t ledger_batch_shed(struct ledger_batch *b, size_t rows)
 {
     size_t left = 0, n = b->n;

@@ -292,42 +292,44 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
     return 0;
 }
 
-/* What waits, for the last time; the rows that are lost. */
-static size_t write_last(struct ledger_queue *q)
+/* What waits, for the last time; false: it waits still. */
+static bool write_last(struct ledger_queue *q)
 {
     struct write_work *w = q->work;
 
-    if (!w || !w->l)
-        return w ? 0 : ledger_batch_rows(q->open);
-    if (ledger_ready(&w->l, loop_utc_ns(q->loop), NULL) >= 0 &&
+    if (w && w->l && ledger_ready(&w->l, loop_utc_ns(q->loop), NULL) >= 0 &&
         ledger_write(w->l, q->open, NULL) >= 0)
-        return 0;
-    size_t lost = ledger_batch_rows(q->open);
-    if (lost)
+        return true;
+    if (ledger_batch_rows(q->open) == 0)
+        return true;
+    if (w && w->l)
         ledger_abandon(take(w->l));
-    return lost;
+    return false;
 }
 
-size_t ledger_queue_end(struct ledger_queue *q)
+struct ledger_batch *ledger_queue_end(struct ledger_queue *q)
 {
+    struct ledger_batch *rest = NULL;
+
     if (!q)
-        return 0;
+        return NULL;
     q->closing = true;
     loop_timer_free(q->flush);
     loop_timer_free(q->tidy);
     loop_worker_free(q->reader); /* before the ledger: its locks are the process's */
     loop_worker_free(q->writer);
-    size_t lost = q->open ? write_last(q) : 0;
+    if (q->open && !write_last(q))
+        rest = take(q->open);
     work_free(q->work);
     ledger_batch_free(q->open);
     free(q->path);
     free(q);
-    return lost;
+    return rest;
 }
 
 void ledger_queue_free(struct ledger_queue *q)
 {
-    (void)ledger_queue_end(q);
+    ledger_batch_free(ledger_queue_end(q));
 }
 
 struct ledger_batch *ledger_queue_rows(struct ledger_queue *q)
