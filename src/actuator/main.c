@@ -50,6 +50,7 @@ struct program {
     char library_path[1024];
     const char *config; /* NULL: RULES_FILE, where the boards are real */
     const char *client; /* one more */
+    bool wrong;         /* root's configuration, or an argument: no next start helps */
     struct rules rules;
     char notify[108]; /* NOTIFY_SOCKET of a service */
     struct heart *heart;
@@ -214,15 +215,42 @@ static uint64_t clock_now(void *user)
     return loop_now_ns(user);
 }
 
-/* Root's word on what may be done.  Recovery goes on without: it undoes. */
+/* The library that an argument or root's configuration names. */
+static int check_library(struct program *p, uw_error *err)
+{
+    if (!p->library || p->library_path[0])
+        return 0;
+    return gpu_library_check(p->library, trust_is_privileged(), p->library_path,
+                             sizeof p->library_path, err);
+}
+
+static bool is_simulated(const char *library)
+{
+    struct nvml_about about = {.simulated = false};
+
+    return library[0] && nvml_look(library, &about, NULL) == 0 && about.simulated;
+}
+
+/* What nobody has to mend. */
+static bool may_pass(int r)
+{
+    return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO;
+}
+
+/* Root's word on what may be done with real boards; with simulated ones, where --config
+ * names it.  Recovery goes on without: it undoes.
+ */
 static int read_rules(struct program *p, uw_error *err)
 {
     const char *path = p->config ? p->config : RULES_FILE;
     char text[300];
 
     p->rules = rules_default();
-    int r = rules_read_file(path, trust_is_privileged(),
-                            p->mode == MODE_SERVE ? RULES_USERS : NULL, &p->rules, err);
+    int r = check_library(p, err);
+    if (r < 0 || (!p->config && is_simulated(p->library_path)))
+        return r;
+    r = rules_read_file(path, trust_is_privileged(),
+                        p->mode == MODE_SERVE ? RULES_USERS : NULL, &p->rules, err);
     if (r == -ENOENT && !p->config)
         return 0;
     if (r < 0 && p->mode == MODE_RECOVER) {
@@ -230,24 +258,18 @@ static int read_rules(struct program *p, uw_error *err)
         say(text, NULL);
         return 0;
     }
+    p->wrong = r < 0 && !may_pass(r);
     if (r == 0 && p->rules.library[0] && !p->library)
         p->library = p->rules.library;
-    return r;
+    return r < 0 ? r : check_library(p, err);
 }
 
 static int open_boards(struct program *p, uw_error *err)
 {
-    struct gpu_open_opts opts = {.library = p->library,
+    struct gpu_open_opts opts = {.library = p->library ? p->library_path : NULL,
                                  .clock = {.now_ns = clock_now, .user = p->loop}};
     char dir[320];
 
-    if (p->library) {
-        int r = gpu_library_check(p->library, trust_is_privileged(), p->library_path,
-                                  sizeof p->library_path, err);
-        if (r < 0)
-            return r;
-        opts.library = p->library_path;
-    }
     int r = nvml_backend.open(&opts, &p->lib, err);
     if (r == GPU_ABSENT)
         return -ENODEV;
@@ -298,6 +320,7 @@ static int open_listener(struct program *p, uw_error *err)
 
     if (p->client) {
         int r = rules_add_client(&p->rules, p->client, RULES_USERS, err);
+        p->wrong = r < 0;
         if (r < 0)
             return fail_in(err, r, "--client");
     }
@@ -321,6 +344,7 @@ static int open_counters(struct program *p, uw_error *err)
 
     if (named) {
         int r = gpu_folder_check(p->rules.powercap, owner, root, sizeof root, err);
+        p->wrong = r < 0;
         if (r < 0)
             return fail_in(err, r, "powercap");
     }
@@ -460,7 +484,7 @@ static int actuate(struct program *p)
     if (r < 0 && err.text[0])
         say(err.text, NULL);
     if (r < 0)
-        return FAILED;
+        return p->wrong ? USAGE : FAILED;
     if (p->mode == MODE_RECOVER && p->guard)
         guard_give_up(p->guard); /* boards that hang: nothing else is left */
     return p->guard ? (int)guard_status(p->guard) : OK;

@@ -64,6 +64,7 @@ struct program {
     struct doors *doors;
     struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
     bool ready, ending;
+    bool wrong; /* the configuration: no next start helps */
 };
 
 static const char realtime_lost[] =
@@ -385,6 +386,7 @@ static int begin(struct program *p, uw_error *err)
     if (p->config.boards.powercap[0]) {
         int checked = gpu_folder_check(p->config.boards.powercap, geteuid(), p->powercap,
                                        sizeof p->powercap, err);
+        p->wrong = checked < 0;
         if (checked < 0)
             return fail_in(err, checked, "boards.powercap");
         p->rapl.root = p->powercap;
@@ -520,7 +522,9 @@ static int run(struct program *p)
     else
         (void)complain(FAILED, err.text);
     finish(p);
-    return r < 0 ? FAILED : p->again ? AGAIN : OK;
+    if (r < 0)
+        return p->wrong ? USAGE : FAILED;
+    return p->again ? AGAIN : OK;
 }
 
 /* As the user named, else as the owner of the file's folder. */

@@ -249,7 +249,7 @@ def rules(t, node, uuid, path):
                        "nobody-at-all"}.items():
         p = start(node, config=text)
         err = p.communicate(timeout=10)[1]
-        t.ok(p.returncode == 1 and says in err, f"a configuration of {text!r} is refused", err)
+        t.ok(p.returncode == 2 and says in err, f"a configuration of {text!r} is refused", err)
     if os.geteuid() == 0:
         file = os.path.join(node.state, "actuator.yaml")
         for mode, uid in ((0o666, 0), (0o644, 65534)):
@@ -257,10 +257,10 @@ def rules(t, node, uuid, path):
             os.chown(file, uid, 0)
             p = start(node, "--serve", "--config", file)
             err = p.communicate(timeout=10)[1]
-            t.ok(p.returncode == 1 and "root" in err, f"one of uid {uid}, mode {mode:o}, too", err)
+            t.ok(p.returncode == 2 and "root" in err, f"one of uid {uid}, mode {mode:o}, too", err)
         os.unlink(file)
     p = start(node, "--serve", "--config", "/nowhere/actuator.yaml")
-    t.ok("/nowhere/actuator.yaml" in p.communicate(timeout=10)[1] and p.returncode == 1,
+    t.ok("/nowhere/actuator.yaml" in p.communicate(timeout=10)[1] and p.returncode == 2,
          "one that is not there, too")
 
     server = start(node, config=f"boards: [{uuid(0)}]\nrange: {{from: 60 %, to: 240 W}}\n")

@@ -38,6 +38,80 @@ def config_dir():
     return pathlib.Path(value["prefix"]) / value["sysconfdir"] / "underwatt"
 
 
+IN_ETC = 'mount --bind "$1" /etc && shift && exec "$@"'
+
+
+class Installed:
+    """A node whose /etc has these files in our folder, as programs of its world see it."""
+
+    def __init__(self, node, tmp, files):
+        self.node, self.etc = node, tmp
+        shutil.copytree("/etc", tmp, symlinks=True, ignore=shutil.ignore_patterns("*shadow*", "ssh", "ssl"))
+        to = tmp / config_dir().relative_to("/etc")
+        shutil.rmtree(to, ignore_errors=True)
+        to.mkdir(mode=0o755)
+        for name, text in files.items():
+            (to / name).write_text(text)
+
+    def command(self, *args):
+        return ["/usr/bin/unshare", "--mount", "--propagation", "private", "sh", "-c", IN_ETC, "sh",
+                str(self.etc), *self.node.command(args)]
+
+
+def started(name, house, errors):
+    """underwatt-start as the README has it: daemon and actuator are there, and end."""
+    with open(errors, "w", encoding="utf-8") as log:
+        p = subprocess.Popen(house.command("underwatt-start", "--user", "root"), stdin=subprocess.DEVNULL, stdout=log,
+                             stderr=log, env=house.node.env())
+    house.node.children.append(p)
+    try:
+        good = uwtest.wait_for(lambda: p.poll() is not None or "event=ready" in errors.read_text())
+        t.ok(good and p.poll() is None, f"{name}: underwatt-start: the daemon is ready", errors.read_text())
+        q = run(*house.command("underwatt", "cap", "set", "200", "--gpus", "0", "--for", "1h", "--detach"),
+                env=house.node.env())
+        t.ok(q.returncode == 0 and uwtest.wait_for(lambda: house.node.board(0)["limit_mw"] < 300000),
+             f"{name}: a claim is in force, so the actuator serves", f"{q.stderr} {errors.read_text()}")
+    finally:
+        p.terminate()
+    t.equal(p.wait(timeout=60), 0, f"{name}: and ends in order")
+
+
+def commands(tmp, name, files):
+    """No command of the README is governed by installed files in a simulated world."""
+    if os.geteuid() != 0 or run("unshare", "--mount", "true").returncode or config_dir().parts[1] != "etc":
+        t.skip(name, "that takes root, unshare --mount and a build whose configuration lies in /etc")
+        return
+    with uwtest.Node(machine="boards: [{model: v100, count: 2}]") as node:
+        house = Installed(node, tmp / f"etc-{len(name)}", files)
+        for words, want in ((["underwatt", "list"], 0), (["underwatt", "doctor"], 0),
+                            (["underwatt", "measure", "--gpus", "0", "--", "sleep", "0.5"], 0),
+                            (["underwatt", "run", "--cap", "85%", "--gpus", "0", "--", "sleep", "0.5"], 0)):
+            p = run(*house.command(*words), env=node.env())
+            t.ok(p.returncode == want and "/etc/" not in p.stderr, f"{name}: {' '.join(words[:2])}",
+                 f"{p.returncode} {p.stdout} {p.stderr}")
+        started(name, house, tmp / f"start-{len(name)}.log")
+        if files["actuator.yaml"].startswith("clients: nobody"):  # the folder is the one that is looked into
+            p = run(*house.command("cat", str(config_dir() / "actuator.yaml")), env=node.env())
+            t.equal(p.stdout, files["actuator.yaml"], f"{name}: the files were there to be seen")
+
+
+def rules(tmp, text):
+    """The actuator's example with every key in force."""
+    text = uncommented(text)
+    t.ok(len(re.findall(r"^ *[a-z_]+:", text, re.M)) >= 5, "the actuator's example shows keys", text)
+    path = tmp / "rules.yaml"
+    path.write_text(text)
+    with uwtest.Node() as node:
+        p = node.popen("underwatt-actuator", "--serve", "--config", path, "--library",
+                       os.path.join(node.state, "lib", "libnvidia-ml.so.1"))
+        good = uwtest.wait_for(lambda: p.poll() is not None or
+                               os.path.exists(os.path.join(node.state, "actuator", "actuator.sock")))
+        t.ok(good and p.poll() is None, "and is a good configuration with every # taken away",
+             p.stderr.read() if p.poll() is not None else "")
+        p.terminate()
+        p.wait(timeout=20)
+
+
 def installed(tmp):
     root = tmp / "root"
     install = ["meson", "install", "-C", str(uwtest.BUILD), "--no-rebuild", "--destdir", str(root)]
@@ -52,6 +126,10 @@ def installed(tmp):
     for name in ("underwattd", "underwatt-actuator", "underwatt-start"):
         said = run(uwtest.program(name), "--help").stdout
         t.ok(str(config_dir()) in said, f"{name} --help names that folder", said)
+    for n in names:
+        active = [line for line in (etc / n).read_text().splitlines() if line.strip() and not line.startswith("#")]
+        t.equal(active, [], f"everything in {n} is commented out")
+    commands(tmp, "the examples as installed", {n: (etc / n).read_text() for n in names})
     code, said = check(etc / "underwattd.yaml")
     t.ok(code == 0, "the example is a good configuration", said)
     text = uncommented((etc / "underwattd.yaml").read_text())
@@ -60,6 +138,7 @@ def installed(tmp):
     (tmp / "all.yaml").write_text(text.replace("/run/dcgm-job-map", str(tmp / "job-map")))
     code, said = check(tmp / "all.yaml")
     t.ok(code == 0, "and stays one with every # taken away", said)
+    rules(tmp, (etc / "actuator.yaml").read_text())
     (etc / "actuator.yaml").write_text("clients: alice\n")
     os.chmod(etc / "actuator.yaml", 0o600)
     (etc / "underwattd.yaml").unlink()
@@ -100,6 +179,8 @@ def main():
         uwtest.skip_all("meson: not installed")
     with tempfile.TemporaryDirectory(prefix="uw-install-") as tmp:
         installed(pathlib.Path(tmp))
+        commands(pathlib.Path(tmp), "wrong files", {"actuator.yaml": "clients: nobody-at-all\ngrace: 5\n",
+                                                    "underwattd.yaml": "nonsense: 1\n"})
         elsewhere(pathlib.Path(tmp), pathlib.Path(sys.argv[1]))
     readme()
     t.done()
