@@ -4,8 +4,9 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/types.h>
 #include <sys/wait.h>
@@ -14,7 +15,9 @@
 enum {
     REAP_MS = 1000,
     RECOVERIES = 3,
+    OK = 0,
     FAILED = 1,
+    USAGE = 2,
 };
 
 /* Waits for the child, but not for ever: a process that is stuck in the driver
@@ -31,23 +34,36 @@ static bool reap(pid_t pid, int *ret_status)
     return false;
 }
 
-/* True once the line is closed, false when it went silent. */
-static bool listen_to(int beat)
+/* Whoever ends the keeper (a terminal, the starter's death) means the child. */
+static void hand_on(int signals, pid_t child)
 {
-    struct pollfd p = {.fd = beat, .events = POLLIN};
+    struct signalfd_siginfo info;
+
+    if (read(signals, &info, sizeof info) == (ssize_t)sizeof info &&
+        info.ssi_signo != SIGHUP)
+        (void)kill(child, SIGTERM);
+}
+
+/* True once the line is closed, false when it went silent. */
+static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
+{
+    struct pollfd p[2] = {{.fd = beat, .events = POLLIN},
+                          {.fd = signals, .events = POLLIN}};
     int patience_ms = -1; /* until the first beat nothing has been written to a board */
     char byte;
 
     for (;;) {
-        int n = poll(&p, 1, patience_ms);
+        int n = poll(p, 2, patience_ms);
         if (n == 0)
             return false;
-        if (n < 0 && errno == EINTR)
+        if (n > 0 && p[1].revents)
+            hand_on(signals, child);
+        if (n < 0 || !p[0].revents)
             continue;
-        if (n < 0 || recv(beat, &byte, 1, 0) != 1)
+        if (recv(beat, &byte, 1, 0) != 1)
             return true;
         (void)send(beat, &byte, 1, MSG_NOSIGNAL | MSG_DONTWAIT);
-        patience_ms = KEEPER_SILENT_MS;
+        patience_ms = silent_ms;
     }
 }
 
@@ -66,45 +82,96 @@ static int recover(char *const *argv)
     return FAILED;
 }
 
-static int keep(pid_t child, int beat, char *const *recovery)
+/* It ended by itself, with nothing left for a recovery. */
+static bool in_order(const struct keeper_opts *opts, bool ended, int status)
+{
+    if (!ended || !WIFEXITED(status))
+        return false;
+    return !opts->insist || WEXITSTATUS(status) == OK || WEXITSTATUS(status) == USAGE;
+}
+
+static void tell(const struct keeper_opts *opts, bool ended, int status)
+{
+    char text[80];
+
+    if (ended && WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM)
+        return; /* told to end before it served */
+    if (!ended)
+        (void)snprintf(text, sizeof text, "silent for %d ms: killed, restoring",
+                       opts->silent_ms);
+    else if (WIFEXITED(status))
+        (void)snprintf(text, sizeof text, "ended with status %d: once more",
+                       WEXITSTATUS(status));
+    else
+        (void)snprintf(text, sizeof text, "killed by signal %d: restoring",
+                       WTERMSIG(status));
+    opts->say(text, NULL);
+}
+
+static int keep(const struct keeper_opts *opts, pid_t child, int beat, int signals)
 {
     int status = 0;
-    bool ended = listen_to(beat) && reap(child, &status);
+    bool ended = listen_to(beat, signals, child, opts->silent_ms) && reap(child, &status);
 
+    if (in_order(opts, ended, status))
+        return WEXITSTATUS(status);
+    tell(opts, ended, status);
     if (!ended) {
         (void)kill(child, SIGKILL);
         ended = reap(child, &status);
     }
-    if (ended && WIFEXITED(status))
+    if (in_order(opts, ended, status))
         return WEXITSTATUS(status);
-    int r = recover(recovery);
+    int r = recover(opts->recovery);
     if (!ended && waitpid(child, &status, 0) == child)
-        r = recover(recovery); /* it was stuck in the driver, with a board's lock */
+        r = recover(opts->recovery); /* it was stuck in the driver, with a board's lock */
     return r;
 }
 
-int keeper_start(char *const *recovery, int *ret_beat)
+/* Nothing of what the child serves: its end must show. */
+static void keep_only(int beat)
 {
+    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    (void)dup2(nothing, STDIN_FILENO);
+    if (beat > STDERR_FILENO + 1)
+        (void)close_range(STDERR_FILENO + 1, (unsigned)beat - 1, 0);
+    (void)close_range((unsigned)beat + 1, ~0u, 0);
+}
+
+static int fail_to_fork(const int line[2], const sigset_t *mask)
+{
+    int r = -errno;
+
+    (void)sigprocmask(SIG_SETMASK, mask, NULL);
+    (void)close(line[0]);
+    (void)close(line[1]);
+    return r;
+}
+
+int keeper_start(const struct keeper_opts *opts, int *ret_beat)
+{
+    sigset_t ending, mask;
     int line[2];
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) < 0)
         return -errno;
     (void)setsid(); /* a terminal's ^C and ^Z are the command's */
+    (void)sigemptyset(&ending);
+    (void)sigaddset(&ending, SIGTERM);
+    (void)sigaddset(&ending, SIGINT);
+    (void)sigaddset(&ending, SIGHUP);
+    (void)sigprocmask(SIG_BLOCK, &ending, &mask);
     pid_t child = fork();
-    if (child < 0) {
-        int r = -errno;
-        (void)close(line[0]);
-        (void)close(line[1]);
-        return r;
-    }
+    if (child < 0)
+        return fail_to_fork(line, &mask);
     if (child == 0) {
+        (void)sigprocmask(SIG_SETMASK, &mask, NULL);
         (void)close(line[0]);
         *ret_beat = line[1];
         return 0;
     }
-    (void)close(line[1]);
-    int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
-    (void)dup2(nothing, STDIN_FILENO); /* the client's socket: its end must show */
+    keep_only(line[0]);
     *ret_beat = -1;
-    return keep(child, line[0], recovery);
+    return keep(opts, child, line[0], signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK));
 }

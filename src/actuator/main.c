@@ -20,6 +20,7 @@
 #include "actuator/sandbox.h"
 #include "actuator/server.h"
 #include "actuator/trust.h"
+#include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "gpu/library.h"
@@ -36,7 +37,6 @@ enum {
     SERVICE_LINGER_S = 20, /* for boards that refuse or hang: less than underwatt-start
                             * (ACTUATOR_END_S) and systemd (TimeoutStopSec) wait */
     LOCAL_LINGER_S = 600,  /* nobody waits, and nobody else would restore */
-    SILENT_BEATS = KEEPER_SILENT_MS / KEEPER_BEAT_MS,
 };
 
 enum mode { MODE_NONE, MODE_LOCAL, MODE_RECOVER, MODE_SERVE };
@@ -50,6 +50,7 @@ struct program {
     char library_path[1024];
     const char *config; /* NULL: RULES_FILE, where the boards are real */
     const char *client; /* one more */
+    bool kept;          /* a service with a keeper */
     bool wrong;         /* root's configuration, or an argument: no next start helps */
     struct rules rules;
     char notify[108]; /* NOTIFY_SOCKET of a service */
@@ -72,9 +73,9 @@ struct program {
 };
 
 static const char help[] =
-    "usage: underwatt-actuator --recover [--library PATH]\n"
+    "usage: underwatt-actuator --recover [--config FILE] [--library PATH]\n"
     "       underwatt-actuator --serve [--config FILE] [--client USER]\n"
-    "                          [--library PATH]\n"
+    "                          [--library PATH] [--keeper]\n"
     "       underwatt-actuator --local [--library PATH]\n"
     "\n"
     "Write power caps for underwatt, one lease at a time, and put originals back.\n"
@@ -84,7 +85,8 @@ static const char help[] =
     "  --local          for underwatt's own use: serve the socket at standard input\n"
     "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
     "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
-    "  --library PATH   NVML to load instead of the system's\n";
+    "  --library PATH   NVML to load instead of the system's\n"
+    "  --keeper         with a process beside it that restores when this one is killed\n";
 
 /* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
 static void say(const char *text, void *user)
@@ -100,13 +102,18 @@ static void say(const char *text, void *user)
 
 static void end(struct program *p);
 
+static int silent_ms(const struct program *p)
+{
+    return p->mode == MODE_SERVE ? KEEPER_SERVICE_MS : KEEPER_SILENT_MS;
+}
+
 static int on_beat_due(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct program *p = user;
 
     (void)timer;
     (void)now;
-    if (++p->beats_open > SILENT_BEATS && p->phase != PHASE_ENDING) {
+    if (++p->beats_open > silent_ms(p) / KEEPER_BEAT_MS && p->phase != PHASE_ENDING) {
         say("the keeper does not answer: restoring", NULL);
         end(p);
     }
@@ -190,7 +197,7 @@ static void on_broken(const char *text, void *user)
     struct program *p = user;
 
     say(text, NULL);
-    if (p->mode == MODE_LOCAL) /* its keeper recovers what was killed */
+    if (p->beat_fd >= 0) /* its keeper recovers what was killed */
         (void)raise(SIGKILL);
     loop_stop(p->loop, -EIO);
 }
@@ -503,6 +510,8 @@ static int parse(struct program *p, int argc, char **argv)
             p->mode = MODE_RECOVER;
         } else if (strcmp(argv[i], "--serve") == 0) {
             p->mode = MODE_SERVE;
+        } else if (strcmp(argv[i], "--keeper") == 0) {
+            p->kept = true;
         } else if (strcmp(argv[i], "--library") == 0 && argv[i + 1]) {
             p->library = argv[++i];
         } else if (strcmp(argv[i], "--config") == 0 && argv[i + 1]) {
@@ -515,8 +524,10 @@ static int parse(struct program *p, int argc, char **argv)
             return USAGE;
         }
     }
-    if (p->mode == MODE_NONE) {
-        (void)fprintf(stderr, "underwatt-actuator: say --recover, --serve or --local\n");
+    if (p->mode == MODE_NONE || (p->kept && p->mode != MODE_SERVE)) {
+        (void)fprintf(stderr, "underwatt-actuator: %s\n",
+                      p->kept ? "--keeper is for --serve"
+                              : "say --recover, --serve or --local");
         return USAGE;
     }
     return 0;
@@ -537,6 +548,30 @@ static int stand_alone(enum mode mode)
     return close_range(mode == MODE_SERVE ? LISTEN_FD + 1 : LISTEN_FD, ~0u, 0);
 }
 
+/* Returns in the process that acts with 0; in its keeper, or where there is none to be
+ * had, with what main() is to return in *ret and 1.
+ */
+static int split_keeper(struct program *p, char *self, int *ret)
+{
+    static char word[3][16] = {"--recover", "--library", "--config"};
+    char *argv[8] = {self, word[0]};
+    const struct keeper_opts opts = {
+        .recovery = argv, .silent_ms = silent_ms(p), .insist = p->kept, .say = say};
+    size_t n = 2;
+
+    if (p->mode != MODE_LOCAL && !p->kept)
+        return 0;
+    const char *const value[] = {p->library, p->mode == MODE_SERVE ? p->config : NULL};
+    for (size_t i = 0; i < n_elements(value); i++)
+        if (value[i]) {
+            argv[n++] = word[i + 1];
+            memcpy(&argv[n++], &value[i], sizeof value[i]);
+        }
+    int r = keeper_start(&opts, &p->beat_fd);
+    *ret = r < 0 ? FAILED : r;
+    return p->beat_fd < 0;
+}
+
 int main(int argc, char **argv)
 {
     struct program p = {.beat_fd = -1};
@@ -549,14 +584,8 @@ int main(int argc, char **argv)
         (void)snprintf(p.notify, sizeof p.notify, "%s", notify);
     if (stand_alone(p.mode) < 0)
         return FAILED;
-    if (p.mode == MODE_LOCAL) {
-        static char word[2][16] = {"--recover", "--library"};
-        char *recovery[] = {argv[0], word[0], p.library ? word[1] : NULL, NULL, NULL};
-        memcpy(&recovery[3], &p.library, sizeof p.library);
-        r = keeper_start(recovery, &p.beat_fd);
-        if (p.beat_fd < 0)
-            return r < 0 ? FAILED : r;
-    }
+    if (split_keeper(&p, argv[0], &r))
+        return r;
     r = actuate(&p);
     if (p.guard && guard_is_busy(p.guard))
         _exit(r); /* the driver's own clean-up would wait for the call under way */

@@ -133,10 +133,7 @@ class House:
         return json.loads(seen[0]) if n else {"why": str(why)}
 
     def child(self, name):
-        for p in pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split():
-            if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == name[:15]:
-                return int(p)
-        return 0
+        return uwtest.services(self.p.pid).get(name, 0)
 
 
 def most_values(seconds):
@@ -229,7 +226,7 @@ s.sendall(b"POST /v1/jobs HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\nCont
 
 
 def descriptors(h, node):
-    daemon, actuator = h.child("underwattd"), h.child("underwatt-actuator")
+    daemon, actuator = h.child("daemon"), h.child("actuator")
 
     def fds(pid):
         return [link for _, link in uwtest.fd_links(pid)]

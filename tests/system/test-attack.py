@@ -130,10 +130,7 @@ class House:
         return json.loads(text) if status == 200 else {}
 
     def child(self, name):
-        for p in pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split():
-            if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == name[:15]:
-                return int(p)
-        return 0
+        return uwtest.services(self.p.pid).get(name, 0)
 
 
 def boards(node):
@@ -145,7 +142,7 @@ def main():
         h = House(node)
         if not t.ok(uwtest.wait_for(lambda: h.get(0, "/v1/node"), 20), "the daemon answers", h.log()):
             t.done()
-        t.ok(os.stat(f"/proc/{h.child('underwattd')}").st_uid == 65534, "and is nobody")
+        t.ok(os.stat(f"/proc/{h.child('daemon')}").st_uid == 65534, "and is nobody")
         anna = node.train("--gpus", "0,1", "--epochs", "100000", user=ANNA, group=ANNA, extra_groups=[])
         bert = node.train("--gpus", "2", "--epochs", "100000", user=BERT, group=BERT, extra_groups=[])
 
@@ -307,7 +304,7 @@ print(s.recv(1000))
         said = early.communicate("\n", timeout=30)[0]
         attempt("to crowd others out at the page's door", "refused" in said, f"{said} {crowd.stdout} {crowd.stderr}")
         # --- other doors
-        ours = {h.p.pid, h.child("underwattd"), h.child("underwatt-actuator")}
+        ours = {h.p.pid, h.child("daemon"), h.child("actuator"), h.child("keeper")}
         inodes = {link[8:-1] for p in ours for _, link in uwtest.fd_links(p) if link.startswith("socket:")}
         named = {l.split()[6]: l.split()[7] for l in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]
                  if len(l.split()) > 7}
@@ -344,8 +341,8 @@ print(s.recv(1000))
                       os.path.join(node.state, "underwattd", "ledger.sqlite")).stdout.strip()
         attempt("to read the ledger", got in ("13", "2"), got)
         got = as_user(BERT, "import os,sys,signal\nfor p in sys.argv[1:]:\n try:\n  os.kill(int(p), signal.SIGSTOP); print('hit')\n"
-                      " except OSError as e: print(e.errno)", h.child("underwattd"), h.child("underwatt-actuator")).stdout.split()
-        attempt("to stop daemon and actuator", got == ["1", "1"], got)
+                      " except OSError as e: print(e.errno)", h.child("daemon"), h.child("actuator"), h.child("keeper")).stdout.split()
+        attempt("to stop daemon, actuator and keeper", got == ["1"] * 3, got)
         # --- what one may see
         names = [j for j in h.get(BERT, "/v1/jobs")["jobs"] if j["uid"] == ANNA]
         attempt("to see what another runs", names and all(j["name"] is None and j["labels"] is None and j["pid"] is None
@@ -412,7 +409,7 @@ sys.stdin.readline()
             began = time.monotonic()
             served = h.get(ANNA, "/v1/gpus") != {}
             took = time.monotonic() - began
-            fds = len(os.listdir(f"/proc/{h.child('underwattd')}/fd"))
+            fds = len(os.listdir(f"/proc/{h.child('daemon')}/fd"))
             attempt(name, served and fds < 1000, f"anna served: {served}, {took:.2f} s; {fds} descriptors")
             p.communicate("\n")
         # --- a pid used again
@@ -478,7 +475,7 @@ sys.stdin.readline()
         t.ok("\x1b" not in log, "nothing moves the cursor of who reads the log")
         t.ok(log.count("refused") >= 1 and len(log.splitlines()) < 400, "refusals are logged, and are no flood",
              f"{len(log.splitlines())} lines\n{log[-3000:]}")
-        inodes = {link[8:-1] for _, link in uwtest.fd_links(h.child("underwattd")) if link.startswith("socket:")}
+        inodes = {link[8:-1] for _, link in uwtest.fd_links(h.child("daemon")) if link.startswith("socket:")}
         listening = [l for name in ("tcp", "tcp6") for l in pathlib.Path(f"/proc/net/{name}").read_text().splitlines()[1:]
                      if l.split()[9] in inodes]
         t.ok(not listening, "nobody listens on TCP", listening)

@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Kill -9 and SIGSTOP of the daemon, the actuator and clients, and driver reloads, in
+"""Kill -9 and SIGSTOP of the daemon, the actuator, its keeper and clients, and driver reloads, in
 random order from a printed seed, with real processes under underwatt-start: after each
 round what is claimed is in force, what is not has its original, the ledger is sound, the
 daemon answers within 5 s (and what the starter waits for one that dies again and again),
@@ -106,13 +106,8 @@ class House:
             link.close()
 
     def pid(self, name):
-        """Of the starter's child of that name; 0: it does not run."""
-        try:
-            pids = pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split()
-            found = [int(p) for p in pids if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == name[:15]]
-        except OSError:
-            found = []
-        return found[0] if found else 0
+        """Of the daemon, the actuator or its keeper; 0: it does not run."""
+        return uwtest.services(self.p.pid).get(name, 0)
 
     def limits(self):
         return [b["limit_mw"] for b in self.node.status()["boards"]]
@@ -145,7 +140,8 @@ class Round:
         return 0
 
     def victim(self, who):
-        return {"daemon": lambda: self.h.pid("underwattd"), "actuator": lambda: self.h.pid("underwatt-actuator"),
+        return {"daemon": lambda: self.h.pid("daemon"), "actuator": lambda: self.h.pid("actuator"),
+                "keeper": lambda: self.h.pid("keeper"),
                 "client": lambda: self.client.pid if self.client.poll() is None else 0,
                 "train": self.train}[who]()
 
@@ -158,7 +154,7 @@ class Round:
             self.done.append("wait")
             time.sleep(self.rng.uniform(0.5, 2))
         else:
-            who = self.rng.choice(["daemon", "daemon", "actuator", "actuator", "client", "train"])
+            who = self.rng.choice(["daemon", "daemon", "actuator", "actuator", "keeper", "client", "train"])
             pid = self.victim(who)
             self.done.append(f"{what} {who}")
             send(pid, signal.SIGKILL if what == "kill" else signal.SIGSTOP)

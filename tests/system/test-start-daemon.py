@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import socket
+import subprocess
 import sys
 import time
 
@@ -44,20 +45,15 @@ class House:
             link.close()
 
     def pid(self, name):
-        """Of the program that was started last under that name; 0: it does not run."""
-        try:
-            pids = pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split()
-            found = [int(p) for p in pids if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == name[:15]]
-        except OSError:
-            found = []
-        return found[0] if found else 0
+        """Of the daemon, the actuator or its keeper; 0: it does not run."""
+        return uwtest.services(self.p.pid).get(name, 0)
 
     def claims(self):
         return self.ask("/v1/claims").get("claims", [])
 
     def next_has(self, claim, before):
         """Another daemon than that one runs and has the claim, and no other."""
-        return uwtest.wait_for(lambda: self.pid("underwattd") not in (0, before) and
+        return uwtest.wait_for(lambda: self.pid("daemon") not in (0, before) and
                                [c["id"] for c in self.claims()] == [claim])
 
     def limit(self, mw, seconds=20):
@@ -76,6 +72,19 @@ def moves(node, seconds):
     return seen
 
 
+def wrong(t, node):
+    """A wrong configuration of the daemon ends the starter with 2."""
+    config = pathlib.Path(node.tmp, "wrong.yaml")
+    for text, says in (("nonsense: 1\n", f"{config}:1: "), ("boards: {powercap: /nowhere}\n", "boards.powercap")):
+        config.write_text(text)
+        try:
+            p = node.run("underwatt-start", *(["--user", USER] if USER else []), "--", "--config", config, timeout=20)
+            got, said = p.returncode, p.stderr
+        except subprocess.TimeoutExpired as e:
+            got, said = "does not end", (e.stderr or b"").decode()
+        t.ok(got == 2 and says in said, f"{text.strip()!r}, a wrong configuration, ends all with 2", f"{got}\n{said}")
+
+
 def main():
     t = uwtest.Tap()
     with uwtest.Node(machine="boards: [{model: v100, count: 2, limit: 250 W}]") as node:
@@ -83,9 +92,9 @@ def main():
         if not t.ok(uwtest.wait_for(lambda: h.ask("/v1/node"), 20), "the daemon answers",
                     h.log.read_text()):
             t.done()
-        uid = os.stat(f"/proc/{h.pid('underwattd')}").st_uid
+        uid = os.stat(f"/proc/{h.pid('daemon')}").st_uid
         t.ok(uid == UID, f"as uid {UID}", uid)
-        t.ok(os.stat(f"/proc/{h.pid('underwatt-actuator')}").st_uid == os.geteuid(), "its actuator as ours")
+        t.ok(os.stat(f"/proc/{h.pid('actuator')}").st_uid == os.geteuid(), "its actuator as ours")
         made = h.ask("/v1/claims", {"gpu": "0", "cap": "200 W", "kind": "hard", "for": "600 s", "why": "a test"})
         t.ok(made.get("id"), "a claim is made", f"{made} {h.log.read_text()}")
         t.ok(h.limit(CAP), "and is in force", f"{node.board(0)} {h.log.read_text()}")
@@ -93,34 +102,35 @@ def main():
         t.ok(uwtest.booked(ledger, made.get("id")), "and in the ledger", h.log.read_text())
 
         writes = node.board(0)["limit_writes"]
-        daemon = h.pid("underwattd")
+        daemon = h.pid("daemon")
         os.kill(daemon, signal.SIGKILL)
         seen = moves(node, 4)
         t.equal(seen, [(CAP, writes)], "kill -9 of the daemon: the cap does not move, nothing is written")
         t.ok(h.next_has(made.get("id"), daemon), "the next one has the claim", f"{h.claims()} {h.log.read_text()}")
         t.equal(moves(node, 8), [(CAP, writes)], "nor when the grace would be over: it has taken the board over")
 
-        daemon = h.pid("underwattd")
+        daemon = h.pid("daemon")
         os.kill(daemon, signal.SIGUSR2)
         t.equal(moves(node, 8), [(CAP, writes)], "an orderly restart (SIGUSR2): nothing moves either")
         t.ok(h.next_has(made.get("id"), daemon), "and the next one has the claim", f"{h.claims()} {h.log.read_text()}")
 
-        os.kill(h.pid("underwattd"), signal.SIGSTOP)
+        os.kill(h.pid("daemon"), signal.SIGSTOP)
         t.ok(h.limit(ORIGINAL), "SIGSTOP: its lease is over", node.board(0))
-        os.kill(h.pid("underwattd"), signal.SIGCONT)
+        os.kill(h.pid("daemon"), signal.SIGCONT)
         t.ok(h.limit(CAP), "SIGCONT: it holds the board again", h.log.read_text())
-        os.kill(h.pid("underwatt-actuator"), signal.SIGKILL)
+        os.kill(h.pid("actuator"), signal.SIGKILL)
         t.ok(uwtest.wait_for(lambda: "put back" in h.log.read_text()) and h.limit(CAP),
              "kill -9 of the actuator: originals back, then the claim again", h.log.read_text())
-        daemon = h.pid("underwattd")
+        daemon = h.pid("daemon")
         os.kill(daemon, signal.SIGSTOP)
-        t.ok(uwtest.wait_for(lambda: h.pid("underwattd") not in (0, daemon), 30) and h.limit(CAP),
+        t.ok(uwtest.wait_for(lambda: h.pid("daemon") not in (0, daemon), 30) and h.limit(CAP),
              "a daemon that hangs is killed in time, and the next one has the claim", h.log.read_text())
 
         h.p.send_signal(signal.SIGTERM)
         t.equal(h.p.wait(timeout=30), 0, "SIGTERM ends all")
         t.ok(node.board(0)["limit_mw"] == ORIGINAL and not list(pathlib.Path(node.state, "actuator").glob("*.cap")),
              "originals back, no entry left", node.board(0))
+        wrong(t, node)
     t.done()
 
 

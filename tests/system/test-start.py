@@ -11,128 +11,7 @@ import sys
 import time
 
 import uwtest
-
-ORIGINAL, CAP = 250000, 200000
-# Holds the board and sets the cap, connects again when the actuator has gone; says what it
-# hears in a log of its own.
-DAEMON = r"""#!/usr/bin/python3
-import os, signal, socket, struct, sys, time
-ASK, TELL = struct.Struct("=IHHIII96s"), struct.Struct("=IHHII96sIIIIIIi")
-log = open(os.environ["STANDIN_LOG"], "a", buffering=1)
-uuid, cap = os.environ["STANDIN_UUID"], int(os.environ["STANDIN_CAP"])
-path = sys.argv[sys.argv.index("--actuator") + 1]
-ending = False
-def on_term(*_):
-    global ending
-    ending = True
-signal.signal(signal.SIGTERM, on_term)
-signal.signal(signal.SIGHUP, lambda *_: log.write("hup\n"))
-log.write(f"start {os.getpid()} {os.getuid()} {os.getgid()} {len(os.getgroups())} {' '.join(sys.argv[1:])}\n")
-if os.environ.get("STANDIN_STATUS"):
-    sys.exit(int(os.environ["STANDIN_STATUS"]))
-seq = 0
-def ask(s, kind, mw=0, uuid=""):
-    global seq
-    seq += 1
-    s.send(ASK.pack(0x55574131, 2, kind, seq, mw, 0, uuid.encode()))
-    while True:
-        data = s.recv(4096)
-        if not data:
-            raise ConnectionError
-        m = TELL.unpack(data[:TELL.size])
-        if m[3] == seq:
-            return m[4], m[6], m[7]
-def live():
-    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    s.settimeout(10)
-    s.connect(path)
-    ask(s, 1)
-    result, enforced, original = ask(s, 2, uuid=uuid)
-    log.write(f"held {result} {enforced} {original}\n")
-    if result:
-        return time.sleep(0.2)
-    if enforced != cap:
-        log.write("set %d %d %d\n" % ask(s, 3, cap, uuid))
-    while not ending:
-        time.sleep(0.1)
-        ask(s, 5)
-    log.write("released %d %d %d\n" % ask(s, 6, uuid=uuid))
-while not ending:
-    try:
-        live()
-    except OSError:
-        time.sleep(0.1)
-log.write("end\n")
-"""
-
-
-class Start:
-    """underwatt-start in a world, over the stand-in."""
-
-    def __init__(self, node, *more, status="", cap=CAP, config=""):
-        self.node = node
-        self.dir = pathlib.Path(node.tmp, f"start-{len(node.children)}")
-        (self.dir / "any").mkdir(parents=True)
-        (self.dir / "any").chmod(0o777)
-        self.log = self.dir / "any" / "log"
-        daemon = self.dir / "daemon"
-        daemon.write_text(DAEMON)
-        daemon.chmod(0o755)
-        self.errors = self.dir / "errors"
-        if config:
-            (self.dir / "actuator.yaml").write_text(config)
-            more = ("--actuator-config", str(self.dir / "actuator.yaml"), *more)
-        uuid = node.status()["boards"][0]["uuid"]
-        with open(self.errors, "w", encoding="ascii") as errors:
-            self.p = node.popen("underwatt-start", "--daemon", daemon, *more, stderr=errors,
-                                env={"STANDIN_LOG": self.log, "STANDIN_UUID": uuid,
-                                     "STANDIN_CAP": cap, "STANDIN_STATUS": status})
-
-    def said(self):
-        return self.errors.read_text()
-
-    def lines(self, start=""):
-        try:
-            return [line for line in self.log.read_text().splitlines() if line.startswith(start)]
-        except OSError:
-            return []
-
-    def hear(self, start, n=1, seconds=20):
-        """The n-th line of the stand-in that begins so; [] if it does not come."""
-        uwtest.wait_for(lambda: len(self.lines(start)) >= n, seconds)
-        got = self.lines(start)
-        return got[n - 1].split() if len(got) >= n else []
-
-    def children(self):
-        """Command name -> pid."""
-        got = {}
-        try:
-            pids = pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split()
-        except OSError:
-            pids = []
-        for pid in map(int, pids):
-            try:
-                words = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-            except OSError:
-                continue
-            if b"--become" not in words:
-                got["actuator" if words[0].endswith(b"underwatt-actuator") else "daemon"] = pid
-        return got
-
-    def pid_of(self, name, other_than=0):
-        return uwtest.wait_for(lambda: self.children().get(name, other_than) not in (0, other_than)
-                               and self.children()[name], 10)
-
-    def capped(self, seconds=20):
-        return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == CAP, seconds)
-
-    def restored(self, seconds):
-        return uwtest.wait_for(lambda: self.node.board(0)["limit_mw"] == ORIGINAL, seconds)
-
-    def end(self, t, what, status=0):
-        self.p.send_signal(signal.SIGTERM)
-        t.equal(self.p.wait(timeout=30), status, f"{what}: SIGTERM ends it")
-        t.equal(self.node.board(0)["limit_mw"], ORIGINAL, f"{what}: with the original in force")
+from starter import CAP, ORIGINAL, Start
 
 
 def sandboxed(t, pid):
@@ -270,11 +149,44 @@ def endings(t, node, user):
     s.p.send_signal(signal.SIGTERM)
     t.equal(s.p.wait(timeout=15), 0, "and ended while it waits for that")
 
-    s = Start(node, *user, config="grace: 5\n")
-    t.ok(uwtest.wait_for(lambda: "actuator.yaml:1: " in s.said(), 10), "a wrong configuration is named",
-         s.said())
-    s.p.send_signal(signal.SIGTERM)
-    s.p.wait(timeout=15)
+    for config, line in (("grace: 5\n", 1), ("# two\nclients: nobody-at-all\n", 2), ("powercap: /nowhere\n", 0)):
+        s = Start(node, *user, config=config)
+        try:
+            got = s.p.wait(timeout=15)
+        except subprocess.TimeoutExpired:
+            got = "does not end"
+            s.p.send_signal(signal.SIGTERM)
+            s.p.wait(timeout=15)
+        says = f"actuator.yaml:{line}: " if line else "powercap"
+        t.ok(got == 2 and says in s.said(), f"{config.strip()!r}, a wrong configuration, ends all with 2, and is named",
+             f"{got}\n{s.said()}")
+        again = [line for line in s.said().splitlines() if "underwatt-actuator ended" in line and "again in" in line]
+        t.equal(again, [], "at once: the actuator was not started again")
+
+
+def words(t, node, user):
+    """Its words on standard error must cost nothing but themselves."""
+    for name in ("closed", "full"):
+        ours, theirs = os.pipe()
+        if name == "full":
+            os.set_blocking(theirs, False)
+            while True:
+                try:
+                    os.write(theirs, b"x" * 4096)
+                except BlockingIOError:
+                    break
+            os.set_blocking(theirs, True)
+        s = Start(node, *user, stderr=theirs)
+        os.close(theirs)
+        if name == "closed":
+            os.close(ours)
+        t.ok(s.capped(), f"standard error is {name}: a cap")
+        daemon = s.pid_of("daemon")
+        os.kill(daemon, signal.SIGKILL)  # that is said
+        t.ok(s.pid_of("daemon", daemon), f"standard error is {name}: the starter lives on, and starts the next daemon")
+        s.end(t, f"standard error is {name}")
+        if name == "full":
+            os.close(ours)
 
 
 def usage(t, node, user):
@@ -299,6 +211,7 @@ def main():
         graces(t, node, user)
         classes(t, node, user)
         endings(t, node, user)
+        words(t, node, user)
         t.ok(not list(pathlib.Path(node.state, "actuator").glob("*.cap")), "no entry is left")
     t.done()
 

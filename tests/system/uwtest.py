@@ -100,6 +100,36 @@ def alive(pid):
         return False
 
 
+def children_of(pid):
+    """Pid -> arguments of each child that has not ended."""
+    found = {}
+    try:
+        pids = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        pids = []
+    for child in map(int, pids):
+        try:
+            words = pathlib.Path(f"/proc/{child}/cmdline").read_bytes().decode(errors="replace").split("\0")
+        except OSError:
+            continue
+        if words[0]:
+            found[child] = words
+    return found
+
+
+def services(starter):
+    """Pids of what underwatt-start runs: keeper, actuator, daemon; what does not run is not there."""
+    found = {}
+    for pid, words in children_of(starter).items():
+        if "--become" in words or "--recover" in words:
+            continue
+        found["keeper" if "--keeper" in words else "actuator" if "--serve" in words else "daemon"] = pid
+    for pid, words in children_of(found.get("keeper", 0)).items():
+        if "--recover" not in words:
+            found["actuator"] = pid
+    return found
+
+
 def fd_links(pid):
     """Each open descriptor of a process and what it is, less those that it closes
     meanwhile."""
