@@ -431,7 +431,7 @@ static int on_readable(struct loop_fd *source, int fd, int events, void *user)
             loop_fd_free(take(act->source)); /* how it ended tells why: see on_exit_of */
             break;
         } else {
-            r = end_session(act, "the actuator has ended; its keeper restores the caps");
+            r = end_session(act, "the actuator has closed the connection");
         }
         fd_close_p(&act->got_fd);
         act->got_fd = -1;
