@@ -22,7 +22,7 @@
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 5, /* of the schema that this program writes */
+    LEDGER_VERSION = 6, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
@@ -228,6 +228,7 @@ struct ledger_claim {
     uint64_t id;
     size_t board;
     int64_t made_utc_ns, until_utc_ns; /* LEDGER_FOREVER */
+    int64_t ahead_ns; /* UTC less CLOCK_BOOTTIME by which both were told */
     uid_t uid;
     uint64_t job;     /* 0: none */
     const char *kind; /* "soft", "named", "hard" */
@@ -327,9 +328,11 @@ typedef int (*ledger_claim_fn)(const struct ledger_claim *claim, const char *boo
                                void *user);
 /* Claims of earlier runs that were neither ended nor are over by now.  What is not
  * claimed anew (same id and board) before ledger_claims_settle() ends as "restart".
+ * ahead_ns: UTC less CLOCK_BOOTTIME now.  Where somebody has set UTC since a claim of
+ * this boot was written, its times are told in today's UTC: it lasts as long as it did.
  */
-int ledger_open_claims(struct ledger *l, int64_t utc_ns, ledger_claim_fn fn, void *user,
-                       uw_error *err);
+int ledger_open_claims(struct ledger *l, int64_t utc_ns, int64_t ahead_ns,
+                       ledger_claim_fn fn, void *user, uw_error *err);
 int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err);
 
 typedef int (*ledger_search_fn)(const struct ledger_search *search, void *user);

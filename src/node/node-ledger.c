@@ -30,6 +30,11 @@ int64_t node_utc(const struct node *node, uint64_t at_ns)
     return loop_utc_ns(node->loop) - (int64_t)(loop_now_ns(node->loop) - at_ns);
 }
 
+static int64_t utc_ahead(const struct node *node)
+{
+    return loop_utc_ns(node->loop) - (int64_t)loop_now_ns(node->loop);
+}
+
 /* ---- opening ---- */
 
 static int read_boot_id(struct node *node, uw_error *err)
@@ -467,8 +472,8 @@ static int take_over(struct node *node, uw_error *err)
     if (r >= 0)
         r = ledger_open_jobs(node->ledger, take_over_job, node, err);
     if (r >= 0)
-        r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), take_over_claim,
-                               node, err);
+        r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), utc_ahead(node),
+                               take_over_claim, node, err);
     if (r < 0 || !ledger_is_open(node->ledger))
         return r;
     r = ledger_write(node->ledger, node->early, err);
@@ -793,6 +798,7 @@ static void add_claim(struct node *node, struct ledger_batch *b,
                                .until_utc_ns = c->until_ns == CLAIM_FOREVER
                                                    ? LEDGER_FOREVER
                                                    : node_utc(node, c->until_ns),
+                               .ahead_ns = utc_ahead(node),
                                .uid = c->uid,
                                .job = c->job,
                                .kind = kind,
@@ -890,7 +896,7 @@ void node_ledger_event(struct node *node, const char *kind, size_t board, uid_t 
 
 void node_ledger_tick(struct node *node)
 {
-    int64_t ahead_ns = loop_utc_ns(node->loop) - (int64_t)loop_now_ns(node->loop);
+    int64_t ahead_ns = utc_ahead(node);
     double by_s = (double)(ahead_ns - node->utc_ahead_ns) * 1e-9;
     bool first = node->utc_ahead_ns == 0;
     char text[80];

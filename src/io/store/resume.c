@@ -208,21 +208,27 @@ static int read_claim(struct ledger *l, sqlite3_stmt *stmt, ledger_claim_fn fn,
     return fn(&claim, db_text(stmt, 11), user);
 }
 
-int ledger_open_claims(struct ledger *l, int64_t utc_ns, ledger_claim_fn fn, void *user,
-                       uw_error *err)
+/* What brings a claim's times into today's UTC: ?3 how far that is ahead of
+ * CLOCK_BOOTTIME, ?4 the boot's id; of another boot's clock nothing is known.
+ */
+#define SHIFT "(?3 - iif(b.boot_id = ?4, ifnull(ahead_ms, ?3), ?3))"
+
+int ledger_open_claims(struct ledger *l, int64_t utc_ns, int64_t ahead_ns,
+                       ledger_claim_fn fn, void *user, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
     int r = db_prepare(
         l,
-        "SELECT c.id, board, made_ms, until_ms, uid, job, kind, mw, walked, who, why,"
-        " b.boot_id FROM claim c JOIN run r ON r.id = c.run JOIN boot b ON b.id = r.boot"
-        " WHERE c.ended_ms IS NULL AND c.run < ?1"
-        " AND (until_ms IS NULL OR until_ms > ?2) ORDER BY seq",
+        "SELECT claim.id, board, made_ms + " SHIFT ", until_ms + " SHIFT ", uid, job,"
+        " kind, mw, walked, who, why, b.boot_id FROM claim"
+        " JOIN run r ON r.id = claim.run JOIN boot b ON b.id = r.boot"
+        " WHERE claim.ended_ms IS NULL AND claim.run < ?1"
+        " AND (until_ms IS NULL OR until_ms + " SHIFT " > ?2) ORDER BY seq",
         &stmt, err);
     if (r < 0)
         return r;
-    db_bind(stmt, "ii", l->run, ms_of_ns(utc_ns));
+    db_bind(stmt, "iiit", l->run, ms_of_ns(utc_ns), ms_of_ns(ahead_ns), l->boot_id);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
         r = read_claim(l, stmt, fn, user);
     return r < 0 ? r : 0;

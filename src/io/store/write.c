@@ -36,16 +36,19 @@ static const char *const sql_of[STMTS] = {
                        " AND held <> 0",
     [STMT_JOB_BOARD] = "INSERT INTO job_board(job, board, held) VALUES(?, ?, ?)"
                        " ON CONFLICT(job, board) DO UPDATE SET held = excluded.held",
-    [STMT_CLAIM_FIND] = "SELECT seq, mw, kind, ifnull(until_ms, 0), ifnull(why, '')"
-                        " FROM claim WHERE id = ? AND board = ? AND ended_ms IS NULL"
-                        " ORDER BY seq DESC LIMIT 1",
-    [STMT_CLAIM_TOUCH] = "UPDATE claim SET run = ?2, mw = ?3, until_ms = ?4, why = ?5,"
+    [STMT_CLAIM_FIND] =
+        "SELECT seq, mw, kind,"
+        " ifnull(until_ms + ?3 - ifnull(ahead_ms, ?3), 0), ifnull(why, '')"
+        " FROM claim WHERE id = ?1 AND board = ?2 AND ended_ms IS NULL"
+        " ORDER BY seq DESC LIMIT 1",
+    [STMT_CLAIM_TOUCH] = "UPDATE claim SET run = ?2, mw = ?3, why = ?5,"
+                         " until_ms = ?4 - ?7 + ifnull(ahead_ms, ?7),"
                          " changes = changes + ?6 WHERE seq = ?1",
     [STMT_CLAIM_END] = "UPDATE claim SET ended_ms = ?3, how = ?4"
                        " WHERE id = ?1 AND board = ?2 AND ended_ms IS NULL",
     [STMT_CLAIM_NEW] = "INSERT INTO claim(id, run, board, made_ms, until_ms, uid, job,"
-                       " kind, mw, walked, changes, who, why)"
-                       " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?)",
+                       " kind, mw, walked, changes, who, why, ahead_ms)"
+                       " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
     [STMT_CAP] = "INSERT INTO cap VALUES(?, ?, ?, ?, ?, ?)",
     [STMT_EVENT] = "INSERT INTO event VALUES(?, ?, ?, ?, ?, ?)",
     [STMT_SEARCH_DROP] = "DELETE FROM search WHERE uid = ? AND same = ? AND model = ?"
@@ -211,7 +214,7 @@ static int put_claim_change(struct writing *w, const struct ledger_claim *c,
     int r = ready(w, STMT_CLAIM_FIND, &find);
     if (r < 0)
         return r;
-    db_bind(find, "ii", (int64_t)c->id, board);
+    db_bind(find, "iii", (int64_t)c->id, board, ms_of_ns(c->ahead_ns));
     r = db_step(w->l, find, w->err);
     if (r <= 0)
         return r;
@@ -220,8 +223,8 @@ static int put_claim_change(struct writing *w, const struct ledger_claim *c,
     bool same = same_mw && same_time(sqlite3_column_int64(find, 3), until_ms);
     (void)sqlite3_reset(find);
     if (same || c->walked)
-        r = DO(w, STMT_CLAIM_TOUCH, "iiizti", seq, w->l->run, (int64_t)c->mw, until_ms,
-               c->why, (int64_t)!same_mw);
+        r = DO(w, STMT_CLAIM_TOUCH, "iiiztii", seq, w->l->run, (int64_t)c->mw, until_ms,
+               c->why, (int64_t)!same_mw, ms_of_ns(c->ahead_ns));
     else
         r = DO(w, STMT_CLAIM_END, "iiit", (int64_t)c->id, board, ms_of_ns(c->made_utc_ns),
                "changed");
@@ -237,9 +240,10 @@ static int put_claim(struct writing *w, const struct ledger_claim *c)
     if (r >= 0)
         r = put_claim_change(w, c, board, until_ms);
     if (r == 0)
-        r = DO(w, STMT_CLAIM_NEW, "iiiiziztiitt", (int64_t)c->id, w->l->run, board,
+        r = DO(w, STMT_CLAIM_NEW, "iiiiziztiitti", (int64_t)c->id, w->l->run, board,
                ms_of_ns(c->made_utc_ns), until_ms, (int64_t)c->uid, (int64_t)c->job,
-               c->kind, (int64_t)c->mw, (int64_t)c->walked, c->who, c->why);
+               c->kind, (int64_t)c->mw, (int64_t)c->walked, c->who, c->why,
+               ms_of_ns(c->ahead_ns));
     if (r >= 0 && c->id >= w->next_claim)
         w->next_claim = c->id + 1;
     seen(w, ms_of_ns(c->made_utc_ns));

@@ -196,14 +196,16 @@ static void test_claims(void)
     is_int(help_number(path, "SELECT changes FROM claim WHERE id = 5"), 4, "and counted");
     c = claim(6, 150000, T0, T0 + 10 * S);
     add(l, &c);
-    is_int(ledger_open_claims(l, T0 + 50 * S, on_claim, &seen, &err), 0, "open claims");
+    is_int(ledger_open_claims(l, T0 + 50 * S, 0, on_claim, &seen, &err), 0,
+           "open claims");
     is_int(seen.n, 0, "are those of earlier runs alone");
     ledger_close(take(l));
 
     (void)help_open("c.sqlite", T0 + 50 * S, &l, &err);
     (void)help_boards(l, 1);
     is_int(ledger_first_claim(l), 7, "claims' ids go on");
-    is_int(ledger_open_claims(l, T0 + 50 * S, on_claim, &seen, &err), 0, "taken over:");
+    is_int(ledger_open_claims(l, T0 + 50 * S, 0, on_claim, &seen, &err), 0,
+           "taken over:");
     is_int(seen.n, 2, "two, for the third is over");
     is_int(seen.claim[0].id, 5, "the walked one first");
     ok(seen.claim[0].walked && seen.claim[0].until_utc_ns == LEDGER_FOREVER,
@@ -227,6 +229,56 @@ static void test_claims(void)
     ok(help_text_is(path, "SELECT how FROM claim WHERE id = 4 AND mw = 190000",
                     "withdrawn"),
        "with how");
+}
+
+/* UTC is set between two runs: a claim of this boot lasts as long as it did. */
+static const struct {
+    const char *name;
+    int64_t by_s; /* UTC jumps so far */
+    int64_t
+        after_s; /* so long after the claim of 100 s was made, the second run begins */
+    bool there;
+} set_clocks[] = {
+    {"as it was, in time", 0, 50, true},        {"as it was, over", 0, 150, false},
+    {"400 days forward", 34560000, 50, true},   {"400 days back", -34560000, 50, true},
+    {"forward, over", 34560000, 150, false},    {"back, over", -34560000, 150, false},
+    {"an hour back, in time", -3600, 99, true}, {"an hour back, over", -3600, 101, false},
+};
+
+static void test_claims_clock(void)
+{
+    for (size_t i = 0; i < n_elements(set_clocks); i++) {
+        auto_(ledger_close) struct ledger *l = NULL;
+        const int64_t ahead = T0 - 7 * S, by = set_clocks[i].by_s * S;
+        int64_t now = T0 + set_clocks[i].after_s * S + by;
+        struct ledger_claim c = claim(1, 200000, T0, T0 + 100 * S);
+        struct seen seen = {.n = 0};
+        uw_error err = {{0}};
+        char name[24];
+
+        (void)snprintf(name, sizeof name, "clock%zu.sqlite", i);
+        (void)help_open(name, T0, &l, &err);
+        (void)help_boards(l, 1);
+        c.ahead_ns = ahead;
+        add(l, &c);
+        ledger_close(take(l));
+        (void)help_open(name, now, &l, &err);
+        (void)help_boards(l, 1);
+        is_int(ledger_open_claims(l, now, ahead + by, on_claim, &seen, &err), 0,
+               "%s: the open claims", set_clocks[i].name);
+        is_int((long long)seen.n, set_clocks[i].there, "%s: there or over",
+               set_clocks[i].name);
+        if (seen.n == 0)
+            continue;
+        is_int(seen.claim[0].until_utc_ns - now, (100 - set_clocks[i].after_s) * S,
+               "%s: for as long as is left", set_clocks[i].name);
+        c.made_utc_ns += by; /* the next run states it anew, in today's UTC */
+        c.until_utc_ns += by;
+        c.ahead_ns += by;
+        add(l, &c);
+        is_int(help_number(help_path(name), "SELECT count(*) FROM claim"), 1,
+               "%s: taken over it is the same", set_clocks[i].name);
+    }
 }
 
 /* ---- jobs ---- */
@@ -580,7 +632,8 @@ static void test_versions(const char *data)
     } dumps[] = {{"ledger-v1.sql", 1},
                  {"ledger-v2.sql", 2},
                  {"ledger-v3.sql", 3},
-                 {"ledger-v4.sql", 4}};
+                 {"ledger-v4.sql", 4},
+                 {"ledger-v5.sql", 5}};
     struct ledger *l = NULL;
     uw_error err = {{0}};
 
@@ -645,7 +698,7 @@ static void test_newer(void)
     (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
     (void)sqlite3_close(db);
     is_int(help_open("n.sqlite", T0, &l, &err), -ENOTSUP, "a newer one is refused");
-    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 5"), "%s", err.text);
+    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 6"), "%s", err.text);
     is_int(count_aside("^n.sqlite.d"), 0, "and stays where it is");
 }
 
@@ -816,6 +869,7 @@ int main(int argc, char **argv)
     test_refused_rows();
     test_unknown_board();
     test_claims();
+    test_claims_clock();
     test_jobs();
     test_guard();
     test_aside();
