@@ -20,7 +20,8 @@ help:
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
-	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, 1,000 chaos rounds"
+	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, caps and claims at random"
+	@echo "make soak      random schedules: 500 rounds with real processes, 100,000 in virtual time"
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
@@ -59,6 +60,9 @@ fuzz:
 	@$(SETUP) build check
 	@tools/fuzz
 
+soak: build
+	@tools/soak $(BUILD)
+
 format:
 	@find include src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
@@ -73,4 +77,4 @@ install: build
 clean:
 	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage
 
-.PHONY: all help build demo check quick coverage bench fuzz format install clean
+.PHONY: all help build demo check quick coverage bench fuzz soak format install clean

@@ -1,4 +1,4 @@
-/* The house of test-node-chaos.c: a virtual node whose daemon and actuator can die. */
+/* The house of chaos-virtual.c: a virtual node whose daemon and actuator can die. */
 #ifndef CHAOS_SCENE_H
 #define CHAOS_SCENE_H
 
@@ -76,6 +76,10 @@ struct run {
     struct loop_child *child;
     struct progress_page *page;
     uint64_t job; /* 0: to be found */
+    size_t board;
+    uint64_t found;    /* the job that it was seen as; 0: none yet */
+    uint64_t found_ns; /* … first; later while the disk is full */
+    unsigned trouble;  /* of its board then */
 };
 
 struct known {
@@ -107,7 +111,8 @@ struct round {
     size_t n_known;
     uint64_t top_job, last_life_job;
     double energy_j[8];
-    bool may_default, may_hang, hung, disk_full, disk_ever;
+    bool may_default, may_hang, hung, disk_full, disk_ever, jumped;
+    unsigned trouble[8];         /* a job ended there, or may seem to have */
     uint64_t noise_ns, fault_ns; /* last trouble; until when one lasts */
     uint64_t awake_ns, guard_ns, back_ns, disk_ns; /* when what is away comes back */
     uint64_t gone_ns;                              /* when the daemon died; 0: lives */
@@ -442,6 +447,14 @@ static void count_death(struct round *r)
     look_at_ledger(r);
 }
 
+/* Jobs that the ledger may not know. */
+static void forget_fresh(struct round *r)
+{
+    for (size_t i = 0; i < RUNS; i++)
+        if (now_of(r) < r->run[i].found_ns + NS_PER_S)
+            r->run[i].found = 0;
+}
+
 static void kill_node(struct round *r)
 {
     char from[100], to[100];
@@ -452,6 +465,7 @@ static void kill_node(struct round *r)
         if (now_of(r) < r->ours[i].made_ns + NS_PER_S ||
             (r->ours[i].withdrawn_ns && now_of(r) < r->ours[i].withdrawn_ns + NS_PER_S))
             r->ours[i].unsure = true;
+    forget_fresh(r);
     if (full)
         fill_disk(r, false);
     life_dir(r, r->life, from);
@@ -469,6 +483,7 @@ static void kill_node(struct round *r)
 static void end_node(struct round *r)
 {
     r->ended = false;
+    forget_fresh(r);
     if (node_end(r->node, on_node_end, r) < 0)
         bad(r, "no end");
     for (int i = 0; i < 20 && !r->ended; i++)
@@ -502,10 +517,8 @@ static void end_run(struct round *r, struct run *run)
 }
 
 /* Anna's training: found by itself, or registered with a search for its best cap. */
-static void begin_run(struct round *r, struct run *run)
+static void begin_run_on(struct round *r, struct run *run, size_t board, bool search)
 {
-    size_t board = below(r, r->n_boards);
-    bool search = below(r, 2);
     char gpus[24], owner[40], page[300];
     const char *argv[] = {"underwatt-sim", "train",  "--workload",
                           "resnet50",      "--gpus", gpus,
@@ -526,6 +539,7 @@ static void begin_run(struct round *r, struct run *run)
         return;
     (void)snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
                    progress_page_path(run->page));
+    run->board = board;
     if (loop_child_new(r->loop, &opts, nobody_cares, NULL, &run->child, NULL) < 0)
         progress_page_free(take(run->page));
     if (!run->child || !search)
@@ -536,6 +550,13 @@ static void begin_run(struct round *r, struct run *run)
     (void)goal_parse("edp", &ask.goal, NULL);
     ask.page_fd = open(progress_page_path(run->page), O_RDONLY | O_CLOEXEC);
     (void)node_job_begin(r->node, &root, &ask, &run->job, NULL);
+}
+
+static inline void begin_run(struct round *r, struct run *run)
+{
+    size_t board = below(r, r->n_boards);
+
+    begin_run_on(r, run, board, below(r, 2));
 }
 
 /* ---- a round ---- */

@@ -1,5 +1,5 @@
 /* What a daemon finds that is started anew beside an actuator that lived on: chosen
- * scenes of what test-node-chaos.c plays at random.
+ * scenes of what chaos-virtual.c plays at random.
  */
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what is random */
 #include "node/tuner.h"

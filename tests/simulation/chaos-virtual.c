@@ -1,17 +1,18 @@
-/* A whole node at random, in virtual time: jobs, searches and claims come and go while
- * the daemon is killed, stopped, restarted, its actuator dies, the driver is loaded anew,
- * the machine reboots, boards hang, vanish and refuse, others write, the disk is full.
- * What must hold is looked at after each step, the ledger after each death; at the end
- * the originals are back.
+/* Plays schedules of tests/chaos (schedule.py has their words) in virtual time: a whole
+ * node whose jobs, searches and claims come and go while the daemon is killed, stopped,
+ * restarted, its actuator dies, the driver is loaded anew, the machine reboots, boards
+ * hang, vanish and refuse, others write, the disk is full, UTC jumps.  What must hold is
+ * looked at after each moment, the ledger after each death; at the end the originals are
+ * back.
  *
  * kill -9 of the daemon: its files are copied as they are, then it is freed; the next one
  * gets the copies, so nothing that the freed one wrote in order is in them.  The actuator
  * is a guard with grace and journal that outlives it.  SIGSTOP of the daemon is played as
  * silence: no renewal, nothing heard; its own timers go on, so what it decides meanwhile
- * fails.  kill -9 of the actuator restores at once, as its keeper does.  Real signals to
- * real processes: tests/system/test-chaos.py.
+ * fails.  kill -9 of the actuator restores at once, as its keeper does.
  *
- * Usage: test-node-chaos [SEED [ROUNDS]]
+ * Usage: chaos-virtual <SCHEDULES
+ * For each, a line: "ok SEED LOOKS CALM USERS LOCKED LIVES" or "bad SEED what broke".
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,7 +23,43 @@
 #include "base/rng.h"
 #include "simulation/chaos-scene.h"
 
+enum { WORDS_MAX = 7, MOMENTS_MAX = 512 };
+
+struct moment {
+    double at_s;
+    char word[WORDS_MAX][12];
+    size_t n_words;
+};
+
+struct schedule {
+    uint64_t seed;
+    uint64_t boards;
+    bool dies; /* the daemon, at the end */
+    struct moment moment[MOMENTS_MAX];
+    size_t n;
+};
+
 /* ---- what happens ---- */
+
+static uint64_t number(const struct moment *m, size_t i)
+{
+    return i < m->n_words ? strtoull(m->word[i], NULL, 10) : 0;
+}
+
+static double seconds(const struct moment *m, size_t i)
+{
+    return i < m->n_words ? strtod(m->word[i], NULL) : 0;
+}
+
+static bool says(const struct moment *m, size_t i, const char *word)
+{
+    return i < m->n_words && strcmp(m->word[i], word) == 0;
+}
+
+static size_t board_of(const struct round *r, const struct moment *m)
+{
+    return number(m, 1) % r->n_boards;
+}
 
 static struct ours *new_ours(struct round *r)
 {
@@ -44,31 +81,29 @@ static void note_job(struct round *r, struct ours *o)
         }
 }
 
-static void do_claim(struct round *r)
+/* claim BOARD KIND 200W|1200MHz SECONDS root|anna; 0 s: for good. */
+static void do_claim(struct round *r, const struct moment *m)
 {
-    static const enum claim_kind kinds[] = {CLAIM_SOFT, CLAIM_NAMED, CLAIM_HARD};
-    size_t board = below(r, r->n_boards);
-    const struct node_who *who = below(r, 3) ? &root : &anna;
-    enum claim_kind kind = kinds[below(r, 3)];
-    uint32_t mw = (uint32_t)(150 + below(r, 100)) * 1000;
-    uint64_t ttl_ns = below(r, 4) || who == &anna ? ns_of_s(3 + (double)below(r, 60)) : 0;
+    size_t board = board_of(r, m);
+    const struct node_who *who = says(m, 5, "root") ? &root : &anna;
+    enum claim_kind kind = says(m, 2, "soft")    ? CLAIM_SOFT
+                           : says(m, 2, "named") ? CLAIM_NAMED
+                                                 : CLAIM_HARD;
+    bool clock = m->n_words > 3 && strstr(m->word[3], "MHz");
+    uint32_t mw = clock ? 0 : (uint32_t)number(m, 3) * 1000;
+    uint64_t ttl_ns = ns_of_s(seconds(m, 4));
     char name[24];
-    struct node_claim ask = {
-        .board = name, .kind = kind, .cap = {.mw = mw}, .ttl_ns = ttl_ns, .why = "chaos"};
+    struct node_claim ask = {.board = name,
+                             .kind = kind,
+                             .cap = {.mw = mw},
+                             .clock_mhz = clock ? (uint32_t)number(m, 3) : 0,
+                             .ttl_ns = ttl_ns,
+                             .why = "chaos"};
     uint64_t id = 0;
 
-    if (below(r, 3) == 0) { /* on the clock */
-        mw = 0;
-        ask.cap.mw = 0;
-        ask.clock_mhz = (uint32_t)(300 + 15 * below(r, 80));
-    }
     (void)snprintf(name, sizeof name, "%zu", board);
     if (!r->node || node_claim(r->node, who, &ask, &id, NULL) < 0)
         return;
-    if (getenv("CHAOS_LOG"))
-        printf("#   %" PRIu64 ": %s on %zu, %u mW, %u MHz for %.1f s, %s\n", id,
-               claim_kind_name(kind), board, mw, ask.clock_mhz, s_of_ns(ttl_ns),
-               who->name);
     for (size_t i = 0; i < r->n_ours; i++)
         if (r->ours[i].id == id)
             bad(r, "claim %" PRIu64 " was there before", id);
@@ -84,192 +119,218 @@ static void do_claim(struct round *r)
     note_job(r, &r->ours[r->n_ours - 1]);
 }
 
-static void do_withdraw(struct round *r)
+static void do_withdraw(struct round *r, const struct moment *m)
 {
     if (r->n_ours == 0 || !r->node)
         return;
-    struct ours *o = &r->ours[below(r, r->n_ours)];
+    struct ours *o = &r->ours[number(m, 1) % r->n_ours];
     if (node_withdraw(r->node, &root, o->id, NULL) < 0)
         return;
     o->withdrawn_ns = now_of(r);
     o->unsure = o->unsure || r->disk_full;
 }
 
-static void do_job(struct round *r)
+static void trouble(struct round *r)
 {
-    struct run *run = &r->run[below(r, RUNS)];
+    for (size_t i = 0; i < r->n_boards; i++)
+        r->trouble[i]++;
+}
+
+static void stop_run(struct round *r, struct run *run)
+{
+    if (run->child)
+        r->trouble[run->board]++;
+    end_run(r, run);
+}
+
+/* job N BOARD found|search: begins, or ends if it runs. */
+static void do_job(struct round *r, const struct moment *m)
+{
+    struct run *run = &r->run[number(m, 1) % RUNS];
 
     if (run->child)
-        end_run(r, run);
+        stop_run(r, run);
     else if (r->node)
-        begin_run(r, run);
+        begin_run_on(r, run, number(m, 2) % r->n_boards, says(m, 3, "search"));
 }
 
-static void do_kill_node(struct round *r)
-{
-    if (!r->node) {
-        begin_life(r);
-        return;
-    }
-    if (below(r, 6) == 0)
-        end_node(r);
-    else
-        kill_node(r);
-    r->back_ns = now_of(r) + ns_of_s(0.2 + (below(r, 2) ? 6 : 25) * rng_uniform(&r->g));
-}
-
-static void do_stop(struct round *r)
-{
-    r->service.stopped = true;
-    r->awake_ns = now_of(r) + ns_of_s(0.3 + 7 * rng_uniform(&r->g));
-}
-
-static void do_kill_actuator(struct round *r)
+static void kill_actuator(struct round *r)
 {
     if (!r->service.guard || r->hung)
         return; /* who hangs in the driver is waited for by its keeper, not here */
     if (now_of(r) < r->fault_ns + 10 * NS_PER_S)
         return; /* its keeper goes on trying; here it is tried once */
     stop_guard(r);
-    r->guard_ns = now_of(r) + ns_of_s(0.2 + 4 * rng_uniform(&r->g));
 }
 
-static void do_reload(struct round *r)
+static void do_kill(struct round *r, const struct moment *m)
 {
+    if (says(m, 1, "actuator"))
+        kill_actuator(r);
+    else if (r->node)
+        kill_node(r);
+}
+
+static void do_term(struct round *r, const struct moment *m)
+{
+    if (says(m, 1, "daemon") && r->node)
+        end_node(r);
+}
+
+static void do_start(struct round *r, const struct moment *m)
+{
+    if (says(m, 1, "actuator") && !r->service.guard)
+        start_guard(r);
+    if (says(m, 1, "daemon") && !r->node)
+        begin_life(r);
+}
+
+static void do_stop(struct round *r, const struct moment *m)
+{
+    (void)m;
+    r->service.stopped = true;
+}
+
+static void do_go_on(struct round *r, const struct moment *m)
+{
+    (void)m;
+    r->service.stopped = false;
+}
+
+static void do_reload(struct round *r, const struct moment *m)
+{
+    (void)m;
     fault(r, "reload");
+    trouble(r);
     r->may_default = true;
 }
 
-static void do_reboot(struct round *r)
+static void do_reboot(struct round *r, const struct moment *m)
 {
     if (r->hung)
         return;
     if (r->node)
         kill_node(r);
     for (size_t i = 0; i < RUNS; i++)
-        end_run(r, &r->run[i]);
+        stop_run(r, &r->run[i]);
     stop_guard(r);
-    fault(r, "reload");
-    r->may_default = true;
+    do_reload(r, m);
     r->boot++;
     (void)snprintf(r->boot_id, sizeof r->boot_id, "boot-%u", r->boot);
     for (size_t i = 0; i < r->n_ours; i++)
         r->ours[i].rebooted = true;
-    r->guard_ns = now_of(r) + ns_of_s(1 + rng_uniform(&r->g));
-    r->back_ns = now_of(r) + ns_of_s(1 + 3 * rng_uniform(&r->g));
+    pass(r, 1);
+    start_guard(r);
+    begin_life(r);
 }
 
-static void do_fault(struct round *r)
+/* lose|refuse|hang BOARD SECONDS */
+static void do_fault(struct round *r, const struct moment *m)
 {
-    static const char *const kinds[] = {"lost", "refuse", "hang"};
-    unsigned s = 1 + (unsigned)below(r, 20);
-    size_t kind = below(r, r->may_hang && !r->hung ? 3 : 2);
+    uint64_t s = number(m, 2);
+    const char *kind = says(m, 0, "lose") ? "lost" : m->word[0];
     char text[64];
 
     if (r->hung)
         return; /* a call that takes an hour has moved the boards' clock on */
-    (void)snprintf(text, sizeof text, "%u %s for %us", (unsigned)below(r, r->n_boards),
-                   kinds[kind], s);
-    r->hung = r->hung || kind == 2;
+    (void)snprintf(text, sizeof text, "%zu %s for %" PRIu64 "s", board_of(r, m), kind, s);
+    r->hung = says(m, 0, "hang");
     fault(r, text);
+    trouble(r);
     if (now_of(r) + s * NS_PER_S > r->fault_ns)
         r->fault_ns = now_of(r) + s * NS_PER_S;
 }
 
-static void do_foreign(struct round *r)
+static void do_limit(struct round *r, const struct moment *m)
 {
     char text[64];
-    double w = (double)(150 + below(r, 100)) + 0.3; /* never one of ours */
+    double w = seconds(m, 2);
 
     if (r->n_foreign == FOREIGN_MAX)
         return;
-    (void)snprintf(text, sizeof text, "%u limit %.1fW", (unsigned)below(r, r->n_boards),
-                   w);
+    (void)snprintf(text, sizeof text, "%zu limit %.1fW", board_of(r, m), w);
     fault(r, text);
     r->foreign_mw[r->n_foreign++] = (uint32_t)lround(w * 1000);
 }
 
-static void do_release(struct round *r)
+/* release BOARD SECONDS, or take it back. */
+static void do_release(struct round *r, const struct moment *m)
 {
+    size_t board = board_of(r, m);
     char name[24];
 
-    (void)snprintf(name, sizeof name, "%zu", (size_t)below(r, r->n_boards));
+    (void)snprintf(name, sizeof name, "%zu", board);
+    r->trouble[board]++;
     if (r->node && node_take_back(r->node, &root, name, NULL) < 0)
-        (void)node_release(r->node, &root, name, 1 + below(r, 20 * NS_PER_S), NULL, NULL,
+        (void)node_release(r->node, &root, name, ns_of_s(seconds(m, 2)), NULL, NULL,
                            NULL);
 }
 
-static void do_configure(struct round *r)
+static void do_configure(struct round *r, const struct moment *m)
 {
-    r->config.caps.others = below(r, 2) ? CAPS_YIELD : CAPS_REASSERT;
-    r->config.caps.always_hold = below(r, 4) == 0;
-    r->config.caps.yield_ns = NS_PER_S * (1 + below(r, 20));
-    r->config.caps.reassert_ns = NS_PER_S * (1 + below(r, 4));
+    r->config.caps.others = says(m, 1, "yield") ? CAPS_YIELD : CAPS_REASSERT;
+    r->config.caps.always_hold = number(m, 2) != 0;
+    r->config.caps.yield_ns = ns_of_s(seconds(m, 3));
+    r->config.caps.reassert_ns = ns_of_s(seconds(m, 4));
     if (r->node)
         (void)node_configure(r->node, &r->config, NULL);
 }
 
-static void do_disk(struct round *r)
+static void do_fill(struct round *r, const struct moment *m)
 {
+    (void)m;
     if (!r->disk_full)
         fill_disk(r, true);
-    r->disk_ns = now_of(r) + ns_of_s(1 + 15 * rng_uniform(&r->g));
 }
 
-/* Twice as often what is at the top, as it stands there twice. */
-static const struct event {
-    void (*fn)(struct round *);
-    const char *name;
-} often[] = {{do_claim, "claim"},
-             {do_claim, "claim"},
-             {do_withdraw, "withdraw"},
-             {do_job, "job"}},
-  seldom[] = {{do_kill_node, "kill or start the daemon"},
-              {do_kill_node, "kill or start the daemon"},
-              {do_kill_node, "kill or start the daemon"},
-              {do_fault, "fault"},
-              {do_fault, "fault"},
-              {do_stop, "stop"},
-              {do_kill_actuator, "kill the actuator"},
-              {do_reload, "reload"},
-              {do_reboot, "reboot"},
-              {do_foreign, "another writer"},
-              {do_release, "release or take back"},
-              {do_configure, "configure"},
-              {do_disk, "full disk"}};
-
-static void happen(struct round *r)
+static void do_free(struct round *r, const struct moment *m)
 {
-    bool loud = below(r, 3) == 0;
-    const struct event *e = loud ? &seldom[below(r, n_elements(seldom))]
-                                 : &often[below(r, n_elements(often))];
+    (void)m;
+    if (r->disk_full)
+        fill_disk(r, false);
+}
+
+static void do_clock(struct round *r, const struct moment *m)
+{
+    loop_shift_utc(r->loop, strtoll(m->word[1], NULL, 10) * 86400 * (int64_t)NS_PER_S);
+    r->jumped = true;
+}
+
+static const struct event {
+    const char *name;
+    void (*fn)(struct round *r, const struct moment *m);
+    bool loud; /* claims may be out of force for a while */
+} events[] = {
+    {"claim", do_claim, false},    {"withdraw", do_withdraw, false},
+    {"job", do_job, false},        {"kill", do_kill, true},
+    {"term", do_term, true},       {"start", do_start, true},
+    {"stop", do_stop, true},       {"go-on", do_go_on, true},
+    {"reload", do_reload, true},   {"reboot", do_reboot, true},
+    {"lose", do_fault, true},      {"refuse", do_fault, true},
+    {"hang", do_fault, true},      {"limit", do_limit, true},
+    {"release", do_release, true}, {"configure", do_configure, true},
+    {"fill-disk", do_fill, true},  {"free-disk", do_free, true},
+    {"clock", do_clock, true},
+};
+
+static const struct event *event_of(const char *name)
+{
+    for (size_t i = 0; i < n_elements(events); i++)
+        if (strcmp(events[i].name, name) == 0)
+            return &events[i];
+    return NULL;
+}
+
+static void happen(struct round *r, const struct moment *m)
+{
+    const struct event *e = event_of(m->word[0]);
 
     if (getenv("CHAOS_LOG"))
-        printf("# %.3f s: %s\n", s_between(1000 * NS_PER_S, now_of(r)), e->name);
-    if (loud)
+        printf("# %.3f s: %s %s %s %s\n", s_between(1000 * NS_PER_S, now_of(r)),
+               m->word[0], m->word[1], m->word[2], m->word[3]);
+    if (e->loud)
         r->noise_ns = now_of(r);
-    e->fn(r);
-}
-
-/* What was taken away comes back when its time has come. */
-static void come_back(struct round *r)
-{
-    uint64_t now = now_of(r);
-
-    if (r->service.stopped && now >= r->awake_ns) {
-        r->service.stopped = false;
-        r->noise_ns = now;
-    }
-    if (r->disk_full && now >= r->disk_ns)
-        fill_disk(r, false);
-    if (!r->service.guard && now >= r->guard_ns) {
-        start_guard(r);
-        r->noise_ns = now;
-    }
-    if (!r->node && now >= r->back_ns)
-        begin_life(r);
-    if (now < r->fault_ns)
-        r->noise_ns = now;
+    e->fn(r, m);
 }
 
 /* ---- what must hold ---- */
@@ -400,13 +461,38 @@ static void look_at_jobs(struct round *r, const struct node_view *v)
             if (j->id <= r->last_life_job)
                 bad(r, "job %" PRIu64 " was there before", j->id);
             r->known[r->n_known++] = (struct known){j->id, j->began_utc_ns};
-        } else if (k < KNOWN_MAX &&
+        } else if (k < KNOWN_MAX && !r->jumped &&
                    llabs(r->known[k].began_utc_ns - j->began_utc_ns) > 1500000000) {
             bad(r, "job %" PRIu64 " began twice", j->id);
         }
         if (j->id > r->top_job)
             r->top_job = j->id;
     }
+}
+
+/* A process is one job, over restarts, while it works on a board in peace and the ledger
+ * may know of it.
+ */
+static void look_at_run(struct round *r, struct run *run, const struct job_entry *j)
+{
+    bool peace = run->trouble == r->trouble[run->board] && !r->disk_full;
+
+    if (run->found && run->found != j->id && peace)
+        bad(r, "job %" PRIu64 " is job %" PRIu64 " now, of the same process", run->found,
+            j->id);
+    if (run->found != j->id || r->disk_full)
+        run->found_ns = now_of(r) + (r->disk_full ? 10 * NS_PER_S : 0); /* tried again */
+    run->found = j->id;
+    run->trouble = r->trouble[run->board];
+}
+
+static void look_at_runs(struct round *r, const struct node_view *v)
+{
+    for (size_t k = 0; k < RUNS; k++)
+        for (size_t i = 0; r->run[k].child && !r->run[k].job && i < v->n_jobs; i++)
+            if (v->job[i].job->pid == loop_child_pid(r->run[k].child) &&
+                !v->job[i].job->ended_ns)
+                look_at_run(r, &r->run[k], v->job[i].job);
 }
 
 static void look(struct round *r)
@@ -423,8 +509,10 @@ static void look(struct round *r)
         look_at_due(r, i, b);
         look_at_books(r, i, b);
     }
-    if (v)
+    if (v) {
         look_at_jobs(r, v);
+        look_at_runs(r, v);
+    }
 }
 
 /* ---- a round ---- */
@@ -432,11 +520,17 @@ static void look(struct round *r)
 static void settle(struct round *r)
 {
     for (size_t i = 0; i < RUNS; i++)
-        end_run(r, &r->run[i]);
-    r->awake_ns = r->disk_ns = r->guard_ns = r->back_ns = 0;
+        stop_run(r, &r->run[i]);
+    r->service.stopped = false;
+    if (r->disk_full)
+        fill_disk(r, false);
     while (now_of(r) < r->fault_ns)
         pass(r, 1);
-    come_back(r);
+    if (!r->service.guard)
+        start_guard(r);
+    if (!r->node)
+        begin_life(r);
+    r->noise_ns = now_of(r);
     r->config.caps.always_hold = false;
     if (r->node)
         (void)node_configure(r->node, &r->config, NULL);
@@ -460,10 +554,8 @@ static void end_jobs(struct round *r)
 /* Everything is quiet: claims are obeyed.  Then the daemon dies for good, or all claims
  * are withdrawn and all jobs ended; then nothing of ours is left.
  */
-static void last_looks(struct round *r)
+static void last_looks(struct round *r, bool dies)
 {
-    bool dies = below(r, 2);
-
     settle(r);
     for (int i = 0; i < 12 && !r->bad[0]; i++) {
         pass(r, 5);
@@ -498,49 +590,104 @@ static void last_looks(struct round *r)
     look_at_ledger(r);
 }
 
-static void play(struct round *r, uint64_t seed)
+/* Until then; what lasts longer than it took is looked at on the way. */
+static void pass_until(struct round *r, uint64_t until_ns)
 {
-    if (!open_round(r, seed, 0))
-        bad(r, "no world");
-    begin_life(r);
-    for (int i = 0; i < EVENTS && !r->bad[0]; i++) {
-        happen(r);
-        if (below(r, 3) == 0)
-            continue; /* several at once */
-        pass(r, 0.1 + 3 * rng_uniform(&r->g));
-        come_back(r);
+    while (now_of(r) < until_ns && !r->bad[0]) {
+        uint64_t left = until_ns - now_of(r);
+        pass(r, s_of_ns(left < 5 * NS_PER_S ? left : 5 * NS_PER_S));
+        if (now_of(r) < r->fault_ns)
+            r->noise_ns = now_of(r);
         look(r);
     }
+}
+
+static void play(struct round *r, const struct schedule *s)
+{
+    if (!open_round(r, s->seed, s->boards))
+        bad(r, "no world");
+    begin_life(r);
+    uint64_t began_ns = now_of(r);
+    for (size_t i = 0; i < s->n && !r->bad[0]; i++) {
+        pass_until(r, began_ns + ns_of_s(s->moment[i].at_s));
+        happen(r, &s->moment[i]);
+    }
     if (!r->bad[0])
-        last_looks(r);
+        pass_until(r, now_of(r) + NS_PER_S / 2);
+    if (!r->bad[0])
+        last_looks(r, s->dies);
     close_round(r);
 }
 
-int main(int argc, char **argv)
+/* ---- the text ---- */
+
+static size_t split(char *line, char *word[], size_t max)
+{
+    size_t n = 0;
+    char *hash = strchr(line, '#');
+
+    if (hash)
+        *hash = '\0';
+    for (char *at = strtok(line, " \n"); at && n < max; at = strtok(NULL, " \n"))
+        word[n++] = at;
+    return n;
+}
+
+/* 0: taken; 1: another schedule begins here; -EINVAL. */
+static int take_line(struct schedule *s, char *word[], size_t n)
+{
+    if (strcmp(word[0], "world") == 0)
+        return 1;
+    if (strcmp(word[0], "seed") == 0 && n == 2)
+        return parse_u64(word[1], &s->seed, NULL);
+    if (strcmp(word[0], "with") == 0 && n == 3) {
+        s->dies = s->dies || strcmp(word[2], "dead") == 0;
+        return strcmp(word[1], "boards") != 0 ? 0 : parse_u64(word[2], &s->boards, NULL);
+    }
+    if (strcmp(word[0], "at") != 0 || n < 3 || s->n == MOMENTS_MAX || !event_of(word[2]))
+        return -EINVAL;
+    struct moment *m = &s->moment[s->n++];
+    *m = (struct moment){.at_s = strtod(word[1], NULL)};
+    for (size_t i = 2; i < n && m->n_words < WORDS_MAX; i++)
+        (void)snprintf(m->word[m->n_words++], sizeof m->word[0], "%s", word[i]);
+    return 0;
+}
+
+static bool told(const struct schedule *s)
 {
     static struct round r;
-    uint64_t seed = 1, rounds = getenv("UNDERWATT_SANITIZED") ? 60 : 200;
-    unsigned long looks = 0, calm = 0, lives = 0, locked = 0, users = 0;
 
-    if ((argc > 1 && parse_u64(argv[1], &seed, NULL)) ||
-        (argc > 2 && parse_u64(argv[2], &rounds, NULL)))
-        return 2;
+    play(&r, s);
+    if (r.bad[0])
+        printf("bad %" PRIu64 " %s\n", s->seed, r.bad);
+    else
+        printf("ok %" PRIu64 " %lu %lu %lu %lu %u\n", s->seed, r.looks, r.calm, r.users,
+               r.locked, r.life);
+    (void)fflush(stdout);
+    return !r.bad[0];
+}
+
+int main(void)
+{
+    static struct schedule s;
+    char line[300], copy[300], *word[WORDS_MAX + 2];
+    bool good = true, any = false;
+
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
     (void)signal(SIGXFSZ, SIG_IGN);
-    for (uint64_t i = 0; i < rounds; i++) {
-        play(&r, seed + i);
-        looks += r.looks;
-        calm += r.calm;
-        locked += r.locked;
-        users += r.users;
-        lives += r.life;
-        if (r.bad[0])
-            ok(false, "seed %" PRIu64 ": %s", seed + i, r.bad);
+    while (fgets(line, sizeof line, stdin)) {
+        (void)snprintf(copy, sizeof copy, "%s", line);
+        size_t n = split(line, word, n_elements(word));
+        int taken = n ? take_line(&s, word, n) : 0;
+        if (taken < 0) {
+            (void)fprintf(stderr, "chaos-virtual: %s", copy);
+            return 2;
+        }
+        if (taken == 1) {
+            good = (!any || told(&s)) && good;
+            s = (struct schedule){.seed = 1};
+            any = true;
+        }
     }
-    ok(rounds < 50 || (calm > rounds / 4 && locked > rounds && users > rounds / 4),
-       "%" PRIu64 " rounds from seed %" PRIu64
-       ": %lu looks, %lu at hard claims in peace, %lu at users' claims, %lu at locked "
-       "clocks, %lu lives of the daemon",
-       rounds, seed, looks, calm, users, locked, lives);
-    return done();
+    return (!any || told(&s)) && good ? 0 : 1;
 }
