@@ -351,6 +351,8 @@ class StarterWorld(Services):
 
 
 class DaemonWorld(Services):
+    begun = False  # started again by the schedule, and left alone since
+
     def begin(self):
         self.d = uwtest.Daemon(self.node, self.config().read_text(encoding="utf-8"), rules=f"grace: {GRACE_S} s\n",
                                env=self.clock_env())
@@ -378,6 +380,12 @@ class DaemonWorld(Services):
             self.d.start_actuator()
         elif self.d.actuator.poll() is None:
             self.d.start(wait=False)
+            self.begun = True
+
+    def event(self, words):
+        if words[1:] == ("daemon",):
+            self.begun = False  # do_start() knows better
+        super().event(words)
 
     def do_upgrade(self, role):
         super().do_upgrade(role)
@@ -400,8 +408,7 @@ class DaemonWorld(Services):
         daemon, actuator = self.state("daemon"), self.state("actuator")
         if actuator == "run" and daemon != "run":
             self.need_back(BACK_S, f"daemon {daemon}, actuator runs")
-        last = [e.words[0] for e in self.schedule.events if e.words[1:] == ("daemon",)][-1:]
-        if last == ["start"] and actuator == "run":
+        if self.begun and actuator == "run":
             self.need_answer("whatever its ledger is like:")
         terms = [e.words[1] for e in self.schedule.events if e.words[0] == "term"]
         if "actuator" in terms and "stop" not in (actuator, daemon):
