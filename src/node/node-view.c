@@ -151,6 +151,8 @@ const struct node_view *node_look(struct node *node)
 
     for (size_t i = 0; i < node->n && node->open; i++)
         look_at_board(node, i, now_ns);
+    for (size_t i = 0; i < node->n_kept; i++) /* no claim outlives its end */
+        (void)claims_expire(&node->kept[i].claims, now_ns, NULL, NULL);
     node->view = (struct node_view){
         .hostname = node->hostname,
         .version = node->opts.version,

@@ -20,16 +20,24 @@ static void close_scene(void)
     close_round(&r);
 }
 
-static void claim(size_t board, enum claim_kind kind, uint32_t mw)
+static void claim_for(size_t board, enum claim_kind kind, uint32_t mw, uint64_t ttl_ns)
 {
     char name[24];
-    struct node_claim ask = {
-        .board = name, .kind = kind, .cap = {.mw = mw}, .why = "a test"};
+    struct node_claim ask = {.board = name,
+                             .kind = kind,
+                             .cap = {.mw = mw},
+                             .ttl_ns = ttl_ns,
+                             .why = "a test"};
     uw_error err = {""};
 
     (void)snprintf(name, sizeof name, "%zu", board);
     int got = node_claim(r.node, &root, &ask, NULL, &err);
     ok(got == 0, "%u mW are claimed %s", mw, err.text);
+}
+
+static void claim(size_t board, enum claim_kind kind, uint32_t mw)
+{
+    claim_for(board, kind, mw, 0);
 }
 
 static const struct caps_view *cap(size_t board)
@@ -96,11 +104,12 @@ static void ask_while_away(void)
 
 static void waiting(void)
 {
-    unsigned without = 0, shown = 0;
+    unsigned without = 0, shown = 0, late = 0;
 
     open_scene("boards are opened anew, which takes its time");
     begin_life(&r);
     claim(0, CLAIM_HARD, 200000);
+    claim_for(1, CLAIM_HARD, 210000, ns_of_s(12)); /* ends meanwhile */
     pass(&r, 5);
     fault(&r, "0 limit 230W");
     pass(&r, 3);
@@ -116,8 +125,12 @@ static void waiting(void)
         if (v->n_boards == 2 &&
             strcmp(v->board[0].cap.text, "waiting for the boards") == 0 && shown++ == 0)
             ask_while_away();
+        if (v->n_boards == 2 && v->board[1].cap.claims->n &&
+            v->board[1].cap.claims->claim[0].until_ns < v->now_ns)
+            late++;
     }
     is_int(without, 0, "the claim is there in each look");
+    is_int(late, 0, "one that ends meanwhile is in no look after its end");
     ok(shown > 10, "it waited for the boards (%u looks)", shown);
     pass(&r, 30);
     is_int(limit_of(&r, 0), 200000, "the boards are back: in force");
