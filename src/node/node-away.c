@@ -52,8 +52,10 @@ static void path_of(const struct node *node, char *ret, size_t size)
         (void)snprintf(ret, size, "%.*s/released.json", (int)(slash - ledger), ledger);
 }
 
-/* When a board comes back by itself; -1: when it is asked for. */
-static int64_t until_utc_ns(struct node *node, size_t device)
+/* When a board comes back by itself, in CLOCK_BOOTTIME, which nobody sets (the file is of
+ * this boot alone); -1: when it is asked for.
+ */
+static int64_t until_ns(struct node *node, size_t device)
 {
     struct caps_view v;
 
@@ -61,7 +63,7 @@ static int64_t until_utc_ns(struct node *node, size_t device)
         if (node_info(node, i)->index != device)
             continue;
         caps_look(node->caps, i, &v);
-        return v.back_ns == CLAIM_FOREVER ? -1 : node_utc(node, v.back_ns);
+        return v.back_ns == CLAIM_FOREVER ? -1 : (int64_t)v.back_ns;
     }
     return -1;
 }
@@ -79,7 +81,7 @@ static void put_board(struct node *node, struct json_out *o, size_t i)
     json_out_bool(o, "simulated", info->simulated);
     json_out_bool(o, "released", node->away.devices >> i & 1);
     if (node->away.devices >> i & 1)
-        json_out_int(o, "until_utc_ns", until_utc_ns(node, i));
+        json_out_int(o, "until_ns", until_ns(node, i));
     json_out_end(o);
 }
 
@@ -138,7 +140,7 @@ static int read_known(struct node *node, const char *path, uw_error *err)
     node->away.known = take(kept.board);
     node->away.n_known = kept.n;
     node->away.devices = kept.away;
-    memcpy(node->away.until_utc_ns, kept.until_utc_ns, sizeof kept.until_utc_ns);
+    memcpy(node->away.until_ns, kept.until_ns, sizeof kept.until_ns);
     return 0;
 }
 
@@ -417,8 +419,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 static int resume(struct node *node, size_t i, uw_error *err)
 {
     struct node_board *b = &node->board[i];
-    int64_t until = node->away.until_utc_ns[node_info(node, i)->index];
-    int64_t left = until < 0 ? 0 : until - loop_utc_ns(node->loop);
+    int64_t until = node->away.until_ns[node_info(node, i)->index];
+    int64_t left = until < 0 ? 0 : until - (int64_t)loop_now_ns(node->loop);
 
     b->away.phase = AWAY_GONE;
     b->away.unseen = true;
@@ -451,8 +453,8 @@ void node_away_close(struct node *node)
     for (size_t i = 0; i < node->n; i++) {
         struct node_board *b = &node->board[i];
         if (b->away.phase == AWAY_GONE && node->caps) /* the time, for resume() */
-            node->away.until_utc_ns[node_info(node, i)->index] =
-                until_utc_ns(node, node_info(node, i)->index);
+            node->away.until_ns[node_info(node, i)->index] =
+                until_ns(node, node_info(node, i)->index);
         if (!node->ending)
             answer(b, -EAGAIN, "the boards were opened anew: release it again");
     }

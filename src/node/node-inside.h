@@ -161,7 +161,7 @@ struct node {
         uint64_t devices;       /* the driver is not open on these … */
         struct gpu_info *known; /* … of all these */
         size_t n_known;
-        int64_t until_utc_ns[BOARDS_MAX]; /* as was kept; -1: until asked */
+        int64_t until_ns[BOARDS_MAX]; /* as was kept; -1: until asked */
         uint64_t actuator; /* ours: the actuator that is connected has let go of them */
         bool moving;       /* boards_attach() is under way … */
         uint64_t asked;    /* … with these of ours */

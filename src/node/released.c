@@ -75,13 +75,13 @@ static int read_board(const struct json_value *v, size_t i, struct released *ret
     if (r == 0 && away && !info->uuid[0])
         r = fail(err, -EINVAL, "it is released and has no uuid");
     if (r == 0 && away)
-        r = json_get_double(v, "until_utc_ns", &until, err);
+        r = json_get_double(v, "until_ns", &until, err);
     if (r == 0 && (until < -1 || until > UNTIL_MAX))
-        r = fail(err, -ERANGE, "until_utc_ns: %g is outside -1..%g", until, UNTIL_MAX);
+        r = fail(err, -ERANGE, "until_ns: %g is outside -1..%g", until, UNTIL_MAX);
     if (r < 0)
         return fail_in(err, r, "board %zu", i);
     info->index = (unsigned)i;
-    ret->until_utc_ns[i] = (int64_t)until;
+    ret->until_ns[i] = (int64_t)until;
     ret->away |= away ? 1ull << i : 0;
     return 0;
 }

@@ -13,10 +13,10 @@
 #include "underwatt/error.h"
 
 struct released {
-    struct gpu_info *board;           /* all of the node, in the driver's order */
-    size_t n;                         /* 1..BOARDS_MAX */
-    uint64_t away;                    /* bits of those that are released … */
-    int64_t until_utc_ns[BOARDS_MAX]; /* … until then; -1: until asked for */
+    struct gpu_info *board;       /* all of the node, in the driver's order */
+    size_t n;                     /* 1..BOARDS_MAX */
+    uint64_t away;                /* bits of those that are released … */
+    int64_t until_ns[BOARDS_MAX]; /* … until then (CLOCK_BOOTTIME); -1: until asked for */
 };
 void released_fini(struct released *r);
 static inline void released_fini_p(struct released *p)

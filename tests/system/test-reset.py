@@ -3,7 +3,9 @@
 what the other boards notice of it (nothing)."""
 import json
 import os
+import pathlib
 import sqlite3
+import sys
 
 import uwtest
 
@@ -123,7 +125,9 @@ def books(node, d):
 
 def killed(node):
     """kill -9 of daemon and of actuator while a board is released: it stays alone."""
-    d = node.daemon(CONFIG)
+    clock = pathlib.Path(node.tmp, "clock")
+    clock.write_bytes(bytes(8))
+    d = node.daemon(CONFIG, env={"LD_PRELOAD": str(uwtest.BUILD / "tests" / "chaos-clock.so"), "CHAOS_CLOCK": clock})
     t.equal(claim(d, 0, 200), 201, "a cap on board 0")
     t.equal(claim(d, 3, 180), 201, "and one on board 3")
     t.ok(becomes(node, 0, 200000) and becomes(node, 3, 180000), "in force")
@@ -152,7 +156,23 @@ def killed(node):
     t.equal(p.returncode, 0, f"another one, for a second {p.stderr}")
     t.ok(uwtest.wait_for(lambda: gpu(d, 2)["power_w"] is not None and node.sim("reset", "2").returncode == 1, 20),
          "it is back by itself")
+    utc_set(node, d, clock)
     return d
+
+
+def utc_set(node, d, clock):
+    """UTC is 400 days ahead when a daemon begins: a board that is released for a time stays so."""
+    p = release(node, "--for", "1 h", 2)
+    t.equal(p.returncode, 0, f"released for an hour {p.stderr}")
+    with open(clock, "r+b") as f:
+        f.write(int(400 * 86400e9).to_bytes(8, sys.byteorder))
+    d.child.kill()
+    d.child.wait()
+    d.start()
+    t.ok(uwtest.wait_for(lambda: gpu(d, 0)["cap"]["state"] == "held"), "UTC is set, the daemon killed: the next one takes over")
+    t.equal(gpu(d, 2)["cap"]["state"], "released", "the board is released still")
+    t.equal(release(node, "--take-back", 2).returncode, 0, "taken back")
+    t.ok(uwtest.wait_for(lambda: gpu(d, 2)["power_w"] is not None, 20), "and there again")
 
 
 def hanging(node, d):
