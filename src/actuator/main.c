@@ -86,7 +86,7 @@ static const char help[] =
     "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
     "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
     "  --library PATH   NVML to load instead of the system's\n"
-    "  --keeper         with a process beside it that restores when this one is killed\n";
+    "  --keeper         with a process beside it that restores when it is killed\n";
 
 /* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
 static void say(const char *text, void *user)
