@@ -52,6 +52,36 @@ def allowed_calls(unit):
     return calls
 
 
+def seconds(text):
+    m = re.fullmatch(r"([0-9.]+)(ms|s)", text)
+    return float(m.group(1)) / (1000 if m.group(2) == "ms" else 1)
+
+
+def passes(t, units):
+    """A client that waits makes each restart of the service count as one that the socket has
+    caused: what passes (a driver that is away) must not use the limit up, or nothing starts
+    the service any more.  What does not (status 2) ends the socket."""
+    service, sock = units["underwatt-actuator.service"], units["underwatt-actuator.socket"]
+    pause = seconds(re.search(r"^RestartSec=(\S+)", service, re.M).group(1))
+    interval = re.search(r"^TriggerLimitIntervalSec=(\S+)", sock, re.M)
+    burst = re.search(r"^TriggerLimitBurst=(\d+)", sock, re.M)
+    starts = (seconds(interval.group(1)) if interval else 2) / pause  # systemd's own: 20 in 2 s
+    t.ok((int(burst.group(1)) if burst else 20) >= 2 * starts, "a driver that is away does not end the socket",
+         f"{starts:.0f} starts in {interval and interval.group(1)}, {burst and burst.group(1)} may be")
+    stop = re.findall(r"^ExecStopPost=-\+/bin/sh -c '(.*)'$", service, re.M)
+    with tempfile.TemporaryDirectory() as tmp:
+        said = pathlib.Path(tmp, "said")
+        fake = pathlib.Path(tmp, "systemctl")
+        fake.write_text(f'#!/bin/sh\necho "$@" >>{said}\n')
+        fake.chmod(0o755)
+        for status in ("TERM", "0", "1", "2", "3"):
+            for line in stop:
+                subprocess.run(["/bin/sh", "-c", line], check=True, timeout=60, stdin=subprocess.DEVNULL,
+                               env={"PATH": f"{tmp}:/usr/bin:/bin", "EXIT_STATUS": status})
+        t.equal(said.read_text() if said.exists() else "", "--no-block stop underwatt-actuator.socket\n",
+                "a wrong configuration, and nothing else, does")
+
+
 def main():
     t = uwtest.Tap()
     units = sorted(pathlib.Path(sys.argv[1]).glob("underwatt*.*"))
@@ -72,6 +102,7 @@ def main():
             hidden = " ".join(re.findall(r"^InaccessiblePaths=(.*)", u.read_text(), re.M)).split()
             t.ok({"-/run/dbus", "-/run/systemd/private"} <= set(hidden),
                  f"{u.name}: the bus and systemd's own socket are out of reach", hidden)
+    passes(t, {u.name: u.read_text() for u in units})
     if not shutil.which("systemd-analyze"):
         t.skip("what the services could do", "no systemd-analyze here")
         t.done()
