@@ -68,7 +68,7 @@ static void judge(struct seen *b, const struct survey *s)
         left.in_force_mw = core_seen(&now->sample).set_mw;
     }
     b->left = left_judge(&left, b->text, sizeof b->text);
-    b->moving = left_is_moving(&left);
+    b->moving = (b->left == LEFT_OWED || b->left == LEFT_HELD) && left_is_moving(&left);
     b->known = b->owed || left.held.entry || left.held.damaged;
 }
 
@@ -81,7 +81,7 @@ static void look(struct seen *b, size_t n, const struct cli_env *env, const char
         (void)survey_new(&cmd_cap, env, nvml, &s);
         for (size_t i = 0; i < n; i++) {
             judge(&b[i], s);
-            moving = moving || (b[i].moving && b[i].left == LEFT_OWED);
+            moving = moving || b[i].moving;
         }
         if (!moving || ms >= WAIT_MS)
             return;

@@ -20,9 +20,14 @@ static bool is_held(const struct left_board *b)
            (!h->client || h->client != b->self);
 }
 
+/* An actuator whose client cannot be told may be the one that restores: only root reads
+ * its lock.
+ */
 bool left_is_moving(const struct left_board *b)
 {
-    return is_owed(b) && !b->held.damaged && !b->held.holder.stopped;
+    bool others = is_held(b) && b->held.holder.client;
+
+    return is_owed(b) && !others && !b->held.damaged && !b->held.holder.stopped;
 }
 
 static enum left judge(const struct left_board *b)

@@ -27,7 +27,9 @@ enum left {
 
 /* What stands there, with the line for a human. */
 enum left left_judge(const struct left_board *b, char *ret, size_t size);
-/* It may still change by itself: somebody who runs restores, or is about to. */
+/* It may still change by itself: somebody who runs restores, or is about to, as far as
+ * can be told.
+ */
 bool left_is_moving(const struct left_board *b);
 
 #endif

@@ -60,7 +60,7 @@ static enum left judge(const struct reread *r, const struct slot *s, char *text,
 
     held_look(r->dir, uuid, &b.held);
     enum left left = left_judge(&b, text, size);
-    *ret_moving = left == LEFT_OWED && left_is_moving(&b);
+    *ret_moving = (left == LEFT_OWED || left == LEFT_HELD) && left_is_moving(&b);
     return left;
 }
 
