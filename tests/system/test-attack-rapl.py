@@ -287,10 +287,10 @@ def trees():
             conf = tmp / "conf.yaml"
             conf.write_text(f"powercap: {path}\n")
             p = node.run("underwatt-actuator", "--serve", "--config", conf, "--library", library, timeout=60)
-            attempt(f"{what}, to the actuator", p.returncode == 1 and "powercap: " in p.stderr, f"{p.returncode} {p.stderr}")
+            attempt(f"{what}, to the actuator", p.returncode == 2 and "powercap: " in p.stderr, f"{p.returncode} {p.stderr}")
             conf.write_text(f"boards: {{powercap: {path}}}\n")
             p = node.run("underwattd", "--user", "root", "--config", conf, timeout=60)
-            attempt(f"{what}, to the daemon", p.returncode == 1 and "boards.powercap: " in p.stderr,
+            attempt(f"{what}, to the daemon", p.returncode == 2 and "boards.powercap: " in p.stderr,
                     f"{p.returncode} {p.stderr}")
 
 
