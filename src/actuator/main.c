@@ -222,13 +222,17 @@ static uint64_t clock_now(void *user)
     return loop_now_ns(user);
 }
 
-/* The library that an argument or root's configuration names. */
+/* The library that an argument or root's configuration names.  One that is not there may
+ * come back (a driver is being renewed); one that others may write stays refused.
+ */
 static int check_library(struct program *p, uw_error *err)
 {
     if (!p->library || p->library_path[0])
         return 0;
-    return gpu_library_check(p->library, trust_is_privileged(), p->library_path,
-                             sizeof p->library_path, err);
+    int r = gpu_library_check(p->library, trust_is_privileged(), p->library_path,
+                              sizeof p->library_path, err);
+    p->wrong = r == -EPERM;
+    return r;
 }
 
 static bool is_simulated(const char *library)

@@ -162,6 +162,22 @@ def endings(t, node, user):
              f"{got}\n{s.said()}")
         again = [line for line in s.said().splitlines() if "underwatt-actuator ended" in line and "again in" in line]
         t.equal(again, [], "at once: the actuator was not started again")
+    if os.geteuid() == 0:  # elsewhere whoever may write it is believed
+        libraries(t, node)
+
+
+def libraries(t, node):
+    """The library that root's configuration names: refused for good, or not there now."""
+    conf, library = pathlib.Path(node.tmp, "library.yaml"), pathlib.Path(node.tmp, "library.so")
+    conf.write_text(f"library: {library}\n")
+    for want, what in ((1, "is not there"), (2, "is others' to write")):
+        if want == 2:
+            library.touch()
+            library.chmod(0o666)
+        p = subprocess.run([uwtest.program("underwatt-actuator"), "--serve", "--config", str(conf)], check=False,
+                           capture_output=True, text=True, timeout=60, stdin=subprocess.DEVNULL)
+        t.ok(p.returncode == want and str(library) in p.stderr, f"a library that {what}: {want}",
+             f"{p.returncode} {p.stderr}")
 
 
 def words(t, node, user):
