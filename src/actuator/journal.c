@@ -106,7 +106,7 @@ static int open_ours(const struct journal *j, const char *name, int flags, int *
 
 void journal_lock_name(int lock_fd, pid_t client)
 {
-    (void)holder_name(lock_fd, client); /* no more than a name for others */
+    (void)holder_name(lock_fd, client); /* a full disk costs the name, no restore */
 }
 
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
@@ -126,8 +126,7 @@ int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
         return fail(err, JOURNAL_TAKEN, "%s is held by another Underwatt, %s", uuid,
                     holder_text(ret_holder, who, sizeof who));
     }
-    if (holder_name(fd, client) < 0)
-        return fail(err, -EIO, "%s/%s: %s", journal->dir, name.text, strerror(errno));
+    journal_lock_name(fd, client);
     *ret_fd = fd_take(&fd);
     return 0;
 }

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -351,6 +353,26 @@ static void test_dirs(void)
     is_int(journal_open(path, &j, &err), -ENOENT, "no parent, no folder");
 }
 
+/* No room for the client's name: no board may wait for that to be restored. */
+static void test_no_room(const struct journal *j)
+{
+    struct rlimit was, none;
+    struct holder holder;
+    int fd = -1, other = -1;
+
+    (void)getrlimit(RLIMIT_FSIZE, &was);
+    none = was;
+    none.rlim_cur = 0;
+    (void)signal(SIGXFSZ, SIG_IGN);
+    (void)setrlimit(RLIMIT_FSIZE, &none);
+    is_int(journal_lock(j, "GPU-7", getpid(), &fd, &holder, NULL), 0,
+           "a lock that cannot name its client is a lock");
+    (void)setrlimit(RLIMIT_FSIZE, &was);
+    is_int(journal_lock(j, "GPU-7", 1, &other, &holder, NULL), JOURNAL_TAKEN, "… taken");
+    ok(holder.client == 0 && holder.pid == getpid(), "… by whoever the kernel names");
+    fd_close_p(&fd);
+}
+
 int main(void)
 {
     struct journal j;
@@ -372,6 +394,7 @@ int main(void)
     test_odd_entries(&j);
     test_locks(&j);
     test_holders(&j);
+    test_no_room(&j);
     test_damaged(&j);
     test_dirs();
     journal_close(&j);
