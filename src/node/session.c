@@ -103,6 +103,12 @@ static int on_reread(bool restored, const char *text, void *user)
     return finish_now(s);
 }
 
+/* Each board was read as it was given back. */
+static bool is_sure(const struct tuner_report *t)
+{
+    return t->restored && !t->unsure && !t->ended[0];
+}
+
 /* Not all boards were given back with a read-back: nothing is said of what is in force
  * that was not read.  True: on_reread() follows.
  */
@@ -113,7 +119,7 @@ static bool reread(struct session *s)
     size_t n = 0;
 
     if (!t || s->stage < STAGE_RELEASE || s->stage >= STAGE_REREAD ||
-        loop_is_virtual(s->o.loop) || (t->restored && !t->unsure && !t->ended[0]))
+        loop_is_virtual(s->o.loop) || is_sure(t))
         return false;
     for (size_t i = 0; i < s->n; i++)
         if (s->held[i])
@@ -758,6 +764,19 @@ void session_free(struct session *s)
     free(s);
 }
 
+/* Releases that have not been answered are not waited for, nor is what is in force. */
+static void wait_no_more(struct session *s)
+{
+    bool open = s->stage < STAGE_ENERGY;
+
+    if (s->stage >= STAGE_REREAD)
+        return;
+    s->stage = STAGE_REREAD;
+    if (s->tuner && (open || !is_sure(tuner_report(s->tuner))))
+        tuner_verified(s->tuner, false,
+                       "could not be verified: interrupted before it was read");
+}
+
 void session_signal(struct session *s, int signo, bool told)
 {
     if (s->job && job_running(s->job)) {
@@ -769,11 +788,8 @@ void session_signal(struct session *s, int signo, bool told)
         (++s->interrupts > 1 || s->stage < STAGE_RUN)) {
         enum session_end end = s->stage < STAGE_RUN ? SESSION_BEFORE : SESSION_RAN;
         (void)fail(&s->result.error, 0, "interrupted");
-        if (end == SESSION_RAN && s->stage < STAGE_REREAD) { /* not waited for any more */
-            s->stage = STAGE_REREAD;
-            if (s->tuner && !tuner_report(s->tuner)->restored)
-                tuner_verified(s->tuner, false, "interrupted before it was read");
-        }
+        if (end == SESSION_RAN)
+            wait_no_more(s);
         (void)session_end(s, end);
         loop_stop(s->o.loop, 0);
     }

@@ -164,6 +164,33 @@ def stuck(t, what, args, capped):
         t.ok(uwtest.wait_for(lambda: node_limit() == ORIGINAL), f"{what}: it goes on: restored")
 
 
+def hurried(t):
+    """^C twice while the boards are given back: nobody has read what is in force."""
+    train = [uwtest.program("underwatt-sim"), "train", "--workload", "resnet50", "--gpus", "0", "--steps", "100000"]
+    with uwtest.Node(machine=MACHINE, speed=SPEED) as node:
+        said = os.path.join(node.tmp, "said")
+        with open(said, "w") as log:
+            p = node.popen("underwatt", "run", "--local", "--cap", "200", "--window", "2 s", "--gpus", "0", "--", *train,
+                           stderr=log, stdout=subprocess.DEVNULL)
+        assert uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 200000, 60), open(said).read()
+        keeper, job = child(p.pid, "underwatt-actuator"), child(p.pid, "underwatt-sim")
+        actuator = child(keeper, "underwatt-actuator")
+        os.kill(actuator, signal.SIGSTOP)
+        for pid in (keeper, job):
+            os.kill(pid, signal.SIGKILL)
+        # It has waited for its job: signals are its own from now on.
+        uwtest.wait_for(lambda: not os.path.exists(f"/proc/{job}"))
+        p.send_signal(signal.SIGINT)
+        while p.poll() is None:  # two at the same time may be one
+            send(p.pid, signal.SIGINT)
+            time.sleep(0.05)
+        text = open(said).read()
+        t.ok(node.board(0)["limit_mw"] == 200000 and "NOT RESTORED: could not be verified" in text,
+             "^C while boards are given back: nothing is said of what was not read", text)
+        send(actuator, signal.SIGCONT)
+        t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == ORIGINAL), "and it is restored later")
+
+
 def nvml_of(node):
     return kill.Nvml(os.path.join(node.state, "lib", "libnvidia-ml.so.1"))
 
@@ -193,7 +220,8 @@ def main():
     uwtest.together(fast, slow)
     uwtest.together(lambda: stuck(t, "run", ["run", "--local", "--cap", "200", "--window", "2 s"], 200000),
                     lambda: stuck(t, "sweep", ["sweep", "--runs", "1", "--from", "200", "--to", "210", "--step",
-                                               "10", "--settle", "1 s"], 200000))
+                                               "10", "--settle", "1 s"], 200000),
+                    lambda: hurried(t))
     t.done()
 
 
