@@ -136,6 +136,18 @@ bool guard_is_recovering(const struct guard *guard)
 
 /* ---- the end ---- */
 
+/* Root, or the holder that was stopped, may have seen to this board since. */
+static void look_again(struct charge *c)
+{
+    const struct guard *guard = c->guard;
+
+    if (c->busy || guard->moving.on || guard->away & guard_bit(c))
+        return;
+    c->unrestored = false;
+    c->state = STATE_RECOVERING;
+    guard_submit(c, (struct job){.kind = JOB_RECOVER});
+}
+
 void guard_end(struct guard *guard)
 {
     lines_fini(&guard->told); /* what is owed is told, whatever was told before */
@@ -150,6 +162,8 @@ void guard_end(struct guard *guard)
         c->due_ns = loop_now_ns(guard->opts.loop);
         if (left && c->state == STATE_HELD)
             guard_want_restore(c);
+        if (c->unrestored && c->state == STATE_FREE)
+            look_again(c);
         guard_step(c);
     }
 }

@@ -162,12 +162,31 @@ def damaged(t):
         t.ok(all(says(w, i, said) for i in range(len(kinds))), "a service that starts says the same", said)
 
 
+def decided(t):
+    """What root has decided while a service ran is no failure of its end."""
+    with uwtest.Node(machine=machine(1)) as node:
+        w = World(node, 1)
+        w.kill()
+        damage(w, 0, "garbage")
+        w.server = w.begin()
+        w.aside(0).unlink()
+        code, said, _ = w.end()
+        t.equal(code, 0, "a damaged entry that root has removed since: 0")
+        w.server = w.begin()
+        w.cap(0).write_text("garbage")
+        code, said, _ = w.end()
+        t.equal(code, 0, "one that came later is the next start's")
+        w.server = w.begin()
+        code, said, _ = w.end()
+        t.ok(code == 1 and said.count(w.aside(0).name) == 2, "one that is still there is said at the end, too: 1", said)
+
+
 def main():
     t = uwtest.Tap()
     uwtest.together(lambda: ends(t, "one of two refuses", "refuse", 1, 3, "ermission"),
                     lambda: ends(t, "the only one refuses", "refuse", 0, 1, "ermission"),
                     lambda: ends(t, "the only one hangs", "hang", 0, 1, "a call has hung in the driver for"),
-                    lambda: healed(t), lambda: damaged(t))
+                    lambda: healed(t), lambda: damaged(t), lambda: decided(t))
     t.done()
 
 
