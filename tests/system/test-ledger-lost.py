@@ -122,7 +122,7 @@ def full_and_read_only(node):
         subprocess.run(["mount", "-o", "remount,rw", disk], check=True)
         comes_back(node, d, file, "read-only")
         node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "1")
-        t.ok(uwtest.wait_for(lambda: ask(file, "SELECT max(id) FROM job")[0] > first, 20),
+        t.ok(uwtest.wait_for(lambda: (ask(file, "SELECT max(id) FROM job")[0] or 0) > first, 20),
              "ids go on above all others", (first, d.ask("GET", "/v1/jobs")[1]["jobs"], d.log()))
         t.ok(uwtest.wait_for(lambda: ask(file, "SELECT count(*) FROM job WHERE ended_ms IS NULL")[0] == 1, 20),
              "jobs of the earlier run have ended", ask(file, "SELECT group_concat(id) FROM job"))
@@ -173,7 +173,7 @@ def removed(node):
     """The file goes while the daemon runs, with a job and a claim; another is put in its place."""
     d = node.daemon("node:\n  interval: 2 s\n" + BUDGET)
     file = d.ledger
-    node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")
+    train = node.train("--workload", "resnet50", "--steps", "1000000", "--gpus", "0")
     t.ok(uwtest.wait_for(lambda: d.ask("GET", "/v1/jobs")[1]["jobs"], 20), "a job runs")
     status, claim = d.ask("POST", "/v1/claims", {"gpu": 1, "cap": "150 W", "kind": "hard", "why": "test"})
     t.ok(status in (200, 201), "a claim is made", claim)
@@ -202,6 +202,8 @@ def removed(node):
     t.ok(f'"id": {claim["id"]},' in json.dumps(claims), "the next daemon takes the claim over", claims)
     t.ok(in_force(node), "and the budget", limits(node))
     t.equal(d.stop(), 0, "ends in order")
+    train.terminate()  # a later one, of the same session, would be the same found job
+    train.wait(timeout=20)
 
 
 with uwtest.Node(board="v100", count=2, speed=20) as node:
