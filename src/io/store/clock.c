@@ -5,10 +5,19 @@ static bool near(int64_t a_ms, int64_t b_ms)
     return a_ms - b_ms <= TIDY_NEAR_MS && b_ms - a_ms <= TIDY_NEAR_MS;
 }
 
-/* The first look of a run: UTC is believed where it went on for a day at most. */
+static bool went_on(int64_t from_ms, int64_t utc_ms)
+{
+    return utc_ms >= from_ms && utc_ms - from_ms <= TIDY_OFF_MS;
+}
+
+/* The first look of a run: UTC is believed where it went on for a day at most.  Since the
+ * last look of the run before it may have been set: then it has not stood.
+ */
 static void begin(struct tidy_clock *c, int64_t utc_ms)
 {
-    if (c->at_ms == 0 || (utc_ms >= c->at_ms && utc_ms - c->at_ms <= TIDY_OFF_MS))
+    if (!went_on(c->utc_ms, utc_ms))
+        c->stood_ms = 0;
+    if (c->at_ms == 0 || went_on(c->at_ms, utc_ms))
         c->at_ms = utc_ms;
 }
 

@@ -14,7 +14,7 @@ struct tidy_clock {
     int64_t stood_ms; /* UTC was not set for so long while we ran; kept, too */
     bool seen;        /* in this run: … */
     uint64_t seen_ns; /* the loop's time (CLOCK_BOOTTIME) and UTC at the last look */
-    int64_t utc_ms;
+    int64_t utc_ms;   /* … kept, too */
 };
 
 enum { TIDY_NEAR_MS = 60000 };

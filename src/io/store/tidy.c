@@ -229,6 +229,7 @@ static void begin_clock(struct ledger *l)
     (void)db_number(l, "SELECT max(begin_ms) FROM meter WHERE res = 0", 0, &newest, NULL);
     (void)meta_get(l, "tidy_ms", newest, &l->clock.at_ms, NULL);
     (void)meta_get(l, "tidy_stood_ms", 0, &l->clock.stood_ms, NULL);
+    (void)meta_get(l, "tidy_utc_ms", l->clock.at_ms, &l->clock.utc_ms, NULL);
     l->clock_kept_ms = l->clock.at_ms;
 }
 
@@ -240,6 +241,7 @@ static void keep_clock(struct ledger *l)
     if (since_ms > -MINUTES_MS(60) && since_ms < MINUTES_MS(60))
         return;
     if (meta_set(l, "tidy_ms", l->clock.at_ms, NULL) >= 0 &&
+        meta_set(l, "tidy_utc_ms", l->clock.utc_ms, NULL) >= 0 &&
         meta_set(l, "tidy_stood_ms", l->clock.stood_ms, NULL) >= 0)
         l->clock_kept_ms = l->clock.at_ms;
 }

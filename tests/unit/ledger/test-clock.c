@@ -23,25 +23,28 @@ static const struct {
     const char *name;
     int64_t kept_ms, stood_ms; /* by earlier runs; since U */
     bool kept;
+    int64_t utc_ms; /* … theirs at last; since U */
     struct stretch s[4];
     int64_t want_ms; /* since U */
 } cases[] = {
-    {"both go on", 0, 0, false, {{60000, 60000, 100}}, 6000000},
-    {"UTC is slewed", 0, 0, false, {{60000, 60030, 100}}, 6003000},
-    {"400 days forward: not followed", 0, 0, false, {{60000, 60000, 10}, {0, 400 * D_MS, 1}, {60000, 60000, 60}}, 70 * 60000},
-    {"and back", 0, 0, false, {{0, 400 * D_MS, 1}, {60000, 60000, 60}, {0, -400 * D_MS, 1}, {60000, 60000, 60}}, 120 * 60000},
-    {"400 days back: not followed", 0, 0, false, {{60000, 60000, 10}, {0, -400 * D_MS, 1}, {60000, 60000, 60}}, 70 * 60000},
-    {"back and forward", 0, 0, false, {{0, -400 * D_MS, 1}, {60000, 60000, 60}, {0, 400 * D_MS, 1}, {60000, 60000, 60}}, 120 * 60000},
-    {"again and again", 0, 0, false, {{60000, 3 * D_MS, 1000}}, 1000 * 60000},
-    {"it stands for a week: believed", 0, 0, false, {{0, 400 * D_MS, 1}, {H_MS, H_MS, 169}}, 400 * D_MS + 169 * H_MS},
-    {"not for six days", 0, 0, false, {{0, 400 * D_MS, 1}, {H_MS, H_MS, 144}}, 144 * H_MS},
-    {"set again on the sixth: not for six more", 0, 0, false, {{0, 400 * D_MS, 1}, {H_MS, H_MS, 144}, {0, D_MS, 1}, {H_MS, H_MS, 144}}, 288 * H_MS},
-    {"back for a week: believed, too", 0, 0, false, {{0, -400 * D_MS, 1}, {H_MS, H_MS, 169}}, -400 * D_MS + 169 * H_MS},
-    {"off for a night: believed", -10 * H_MS, 0, true, {{60000, 60000, 1}}, 60000},
-    {"off for a month: not yet", -30 * D_MS, 0, true, {{H_MS, H_MS, 24}}, -29 * D_MS},
-    {"but in a week, of two runs", -30 * D_MS, 3 * D_MS, true, {{H_MS, H_MS, 97}}, 97 * H_MS},
-    {"started while UTC is 400 days ahead, then set right", -400 * D_MS, 0, true, {{H_MS, H_MS, 2}, {0, -400 * D_MS, 1}, {H_MS, H_MS, 1}}, -400 * D_MS + 3 * H_MS},
-    {"started while UTC is behind", 400 * D_MS, 0, true, {{H_MS, H_MS, 2}}, 400 * D_MS + 2 * H_MS},
+    {"both go on", 0, 0, false, 0, {{60000, 60000, 100}}, 6000000},
+    {"UTC is slewed", 0, 0, false, 0, {{60000, 60030, 100}}, 6003000},
+    {"400 days forward: not followed", 0, 0, false, 0, {{60000, 60000, 10}, {0, 400 * D_MS, 1}, {60000, 60000, 60}}, 70 * 60000},
+    {"and back", 0, 0, false, 0, {{0, 400 * D_MS, 1}, {60000, 60000, 60}, {0, -400 * D_MS, 1}, {60000, 60000, 60}}, 120 * 60000},
+    {"400 days back: not followed", 0, 0, false, 0, {{60000, 60000, 10}, {0, -400 * D_MS, 1}, {60000, 60000, 60}}, 70 * 60000},
+    {"back and forward", 0, 0, false, 0, {{0, -400 * D_MS, 1}, {60000, 60000, 60}, {0, 400 * D_MS, 1}, {60000, 60000, 60}}, 120 * 60000},
+    {"again and again", 0, 0, false, 0, {{60000, 3 * D_MS, 1000}}, 1000 * 60000},
+    {"it stands for a week: believed", 0, 0, false, 0, {{0, 400 * D_MS, 1}, {H_MS, H_MS, 169}}, 400 * D_MS + 169 * H_MS},
+    {"not for six days", 0, 0, false, 0, {{0, 400 * D_MS, 1}, {H_MS, H_MS, 144}}, 144 * H_MS},
+    {"set again on the sixth: not for six more", 0, 0, false, 0, {{0, 400 * D_MS, 1}, {H_MS, H_MS, 144}, {0, D_MS, 1}, {H_MS, H_MS, 144}}, 288 * H_MS},
+    {"back for a week: believed, too", 0, 0, false, 0, {{0, -400 * D_MS, 1}, {H_MS, H_MS, 169}}, -400 * D_MS + 169 * H_MS},
+    {"off for a night: believed", -10 * H_MS, 0, true, -10 * H_MS, {{60000, 60000, 1}}, 60000},
+    {"off for a month: not yet", -30 * D_MS, 0, true, -30 * D_MS, {{H_MS, H_MS, 24}}, -29 * D_MS},
+    {"but in a week, of two runs", -30 * D_MS, 3 * D_MS, true, -H_MS, {{H_MS, H_MS, 97}}, 97 * H_MS},
+    {"it stood for long, then a start 400 days ahead: not followed", -400 * D_MS, 100 * D_MS, true, -400 * D_MS, {{H_MS, H_MS, 100}}, -400 * D_MS + 100 * H_MS},
+    {"it stood for long, then a start 400 days back: not followed", 400 * D_MS, 100 * D_MS, true, 400 * D_MS, {{H_MS, H_MS, 100}}, 400 * D_MS + 100 * H_MS},
+    {"started while UTC is 400 days ahead, then set right", -400 * D_MS, 0, true, -400 * D_MS, {{H_MS, H_MS, 2}, {0, -400 * D_MS, 1}, {H_MS, H_MS, 1}}, -400 * D_MS + 3 * H_MS},
+    {"started while UTC is behind", 400 * D_MS, 0, true, 400 * D_MS, {{H_MS, H_MS, 2}}, 400 * D_MS + 2 * H_MS},
 };
 /* clang-format on */
 
@@ -49,7 +52,8 @@ static void test_table(void)
 {
     for (size_t i = 0; i < n_elements(cases); i++) {
         struct tidy_clock c = {.at_ms = cases[i].kept ? U + cases[i].kept_ms : 0,
-                               .stood_ms = cases[i].stood_ms};
+                               .stood_ms = cases[i].stood_ms,
+                               .utc_ms = cases[i].kept ? U + cases[i].utc_ms : 0};
         uint64_t now = 5 * NS_PER_S;
         int64_t utc = U;
         tidy_clock_look(&c, now, utc);
