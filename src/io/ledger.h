@@ -296,6 +296,10 @@ size_t ledger_batch_shed(struct ledger_batch *b, size_t rows);
  * Returns how many went.
  */
 size_t ledger_batch_move(struct ledger_batch *b, const size_t map[LEDGER_PLACES]);
+/* The newest row of each job, in their order; those that fn() adds are not among them. */
+void ledger_batch_jobs(const struct ledger_batch *b,
+                       void (*fn)(const struct ledger_job *job, void *user), void *user);
+bool ledger_batch_has_job(const struct ledger_batch *b, uint64_t id);
 /* All of `from` behind all of `to`; `from` is empty then.  -ENOMEM, -E2BIG: neither
  * has changed.
  */

@@ -318,7 +318,9 @@ static int go_on(struct node *node, const struct ledger_job *job, const char *bo
         return fail(err, -ENOMEM, "out of memory");
     read_earlier(job, &e);
     read_ask(job, rec);
-    (void)ledger_job_energy(node->ledger, id, &rec->before_j, &rec->before_half_j, NULL);
+    if (ledger_is_readable(node->ledger))
+        (void)ledger_job_energy(node->ledger, id, &rec->before_j, &rec->before_half_j,
+                                NULL);
     int r = roster_begin(node->roster, &e.reg, &id, err);
     if (r < 0)
         node_job_rec_drop(node, job->id);
@@ -340,8 +342,8 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
     struct node *node = user;
     uw_error err = {""};
 
-    if (waits(node, job, boot_id))
-        return 0;
+    if (waits(node, job, boot_id) || ledger_batch_has_job(node->early, job->id))
+        return 0; /* of the latter rows that wait know more */
     if (go_on(node, job, boot_id, &err) == 0) {
         log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju source=%s name=%s",
                   (uintmax_t)job->id, log_quote(job->source).text,
@@ -353,6 +355,21 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
               (uintmax_t)job->id, log_quote(job->source).text, log_quote(job->name).text,
               log_quote(err.text).text);
     return 0;
+}
+
+/* Boards are opened anew, and rows that wait tell of jobs. */
+static void take_over_waiting(const struct ledger_job *job, void *user)
+{
+    struct node *node = user;
+    struct ledger_job row = *job;
+    uw_error err = {""};
+
+    if (row.ended_utc_ns || roster_find(node->roster, row.id) ||
+        go_on(node, &row, node->boot_id, &err) == 0)
+        return;
+    end_lost_job(node, &row);
+    log_event(LOG_LEVEL_NOTICE, "job-over", "job=%ju reason=%s", (uintmax_t)row.id,
+              log_quote(err.text).text);
 }
 
 /* A claim on the clock stands in the ledger with its kind after this word and its MHz in
@@ -376,16 +393,27 @@ static enum claim_kind kind_of(const char *name)
 }
 
 /* A job's cap by name, which its tuning has stated anew already. */
-static bool is_stated(const struct node *node, const struct ledger_claim *c)
+static bool is_stated(const struct node *node, size_t board, uint64_t job,
+                      const char *who)
 {
     struct caps_view v;
 
-    if (!c->job || strncmp(c->who, TUNING_NAMED, strlen(TUNING_NAMED)) != 0)
+    if (!job || strncmp(who, TUNING_NAMED, strlen(TUNING_NAMED)) != 0)
         return false;
-    caps_look(node->caps, c->board, &v);
+    caps_look(node->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++)
-        if (v.claims->claim[i].job == c->job &&
-            strcmp(v.claims->claim[i].who, c->who) == 0)
+        if (v.claims->claim[i].job == job && strcmp(v.claims->claim[i].who, who) == 0)
+            return true;
+    return false;
+}
+
+/* Its claims are in view while boards are opened anew: the ledger may not know of what
+ * has been done to them.
+ */
+static bool is_in_view(const struct node *node, size_t board)
+{
+    for (size_t k = 0; k < node->n_kept; k++)
+        if (strcmp(node_info(node, board)->uuid, node->kept[k].info.uuid) == 0)
             return true;
     return false;
 }
@@ -444,7 +472,8 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     uw_error err = {""};
 
     /* The search states its own anew, and the budget. */
-    if (c->walked || is_budgets(c) || c->board >= node->n || is_stated(node, c))
+    if (c->walked || is_budgets(c) || c->board >= node->n || is_in_view(node, c->board) ||
+        is_stated(node, c->board, c->job, c->who))
         return 0;
     const char *why = is_over(node, c, boot_id, &how);
     if (why) {
@@ -465,27 +494,6 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     return 0;
 }
 
-static int take_over(struct node *node, uw_error *err)
-{
-    int r = node_history_start(node, err);
-
-    if (r >= 0)
-        r = ledger_open_jobs(node->ledger, take_over_job, node, err);
-    if (r >= 0)
-        r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), utc_ahead(node),
-                               take_over_claim, node, err);
-    if (r < 0 || !ledger_is_open(node->ledger))
-        return r;
-    r = ledger_write(node->ledger, node->early, err);
-    if (r < 0)
-        return r;
-    ledger_batch_clear(node->early);
-    /* Claims on a board that says nothing wait for it in the ledger. */
-    return node->silent == 0
-               ? ledger_claims_settle(node->ledger, loop_utc_ns(node->loop), err)
-               : 0;
-}
-
 static bool is_there(const struct node *node, size_t board, uint64_t claim)
 {
     struct caps_view v;
@@ -499,19 +507,24 @@ static bool is_there(const struct node *node, size_t board, uint64_t claim)
 
 static void take_over_kept(struct node *node, size_t board, const struct claim *kept)
 {
+    const struct ledger_claim lost = {
+        .id = kept->id, .board = board, .uid = kept->uid, .who = kept->who};
     struct claim claim = *kept;
     uw_error err = {""};
 
     if (claim.walked || strcmp(claim.who, CAPS_BUDGET_WHO) == 0 ||
-        (claim.job && !node_job_rec(node, claim.job)) ||
-        is_there(node, board, claim.id) || !node_watch_again(node, &claim))
+        is_there(node, board, claim.id) || is_stated(node, board, claim.job, claim.who))
         return;
-    if (caps_claim(node->caps, board, &claim, NULL, &err) < 0)
-        log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju reason=%s",
-                  (uintmax_t)claim.id, log_quote(err.text).text);
+    if (claim.job && !node_job_rec(node, claim.job))
+        lose_claim(node, &lost, "job ended", "its job ended while boards were away");
+    else if (!node_watch_again(node, &claim))
+        lose_claim(node, &lost, "process ended",
+                   "its process ended while boards were away");
+    else if (caps_claim(node->caps, board, &claim, NULL, &err) < 0)
+        lose_claim(node, &lost, "refused", err.text);
 }
 
-/* Boards are opened anew, and the ledger does not know all claims: those in view do. */
+/* Boards are opened anew: of claims what is in view counts. */
 static void take_over_view(struct node *node)
 {
     for (size_t k = 0; k < node->n_kept; k++)
@@ -524,24 +537,66 @@ static void take_over_view(struct node *node)
         }
 }
 
+static int take_over(struct node *node, uw_error *err)
+{
+    bool reads = ledger_is_readable(node->ledger);
+    int r = node_history_start(node, err);
+
+    if (r >= 0 && reads)
+        r = ledger_open_jobs(node->ledger, take_over_job, node, err);
+    if (r >= 0)
+        ledger_batch_jobs(node->early, take_over_waiting, node);
+    if (r >= 0 && reads)
+        r = ledger_open_claims(node->ledger, loop_utc_ns(node->loop), utc_ahead(node),
+                               take_over_claim, node, err);
+    if (r >= 0)
+        take_over_view(node);
+    if (r < 0 || !ledger_is_open(node->ledger))
+        return r;
+    r = ledger_write(node->ledger, node->early, err);
+    if (r < 0)
+        return r;
+    ledger_batch_clear(node->early);
+    /* Claims on a board that says nothing wait for it in the ledger. */
+    return node->silent == 0
+               ? ledger_claims_settle(node->ledger, loop_utc_ns(node->loop), err)
+               : 0;
+}
+
 int node_ledger_take_over(struct node *node, uw_error *err)
 {
     uw_error why = {""};
-    int r = 0;
 
-    if (!node->ledger || !ledger_is_readable(node->ledger))
-        r = node_history_start(node, err);
-    else if (take_over(node, &why) < 0)
-        r = leave(node, &why, err);
-    if (r == 0 && node->ledger && !ledger_is_open(node->ledger))
-        take_over_view(node);
-    return r;
+    if (!node->ledger)
+        return node_history_start(node, err);
+    if (take_over(node, &why) >= 0)
+        return 0;
+    take_over_view(node);
+    return leave(node, &why, err);
 }
 
 /* ---- from now on ---- */
 
 static void add_claim(struct node *node, struct ledger_batch *b,
                       const struct caps_what *what);
+
+static void restate_jobs(struct node *node)
+{
+    for (size_t i = 0; i < roster_count(node->roster); i++)
+        node_ledger_job(node, roster_at(node->roster, i));
+}
+
+/* Boards are about to be opened anew: rows that wait tell of all jobs. */
+void node_ledger_keep(struct node *node)
+{
+    struct ledger_queue_stats stats;
+
+    if (!node->queue)
+        return;
+    ledger_queue_look(node->queue, &stats);
+    if (stats.failing)
+        restate_jobs(node);
+}
 
 /* A new file knows nothing of the jobs that run, nor of the claims that are in force: a
  * restart would end the ones and forget the others.
@@ -550,8 +605,7 @@ static void restate(struct node *node)
 {
     for (size_t i = 0; i < history_count(node->history); i++)
         node_ledger_search(node, history_at(node->history, i));
-    for (size_t i = 0; i < roster_count(node->roster); i++)
-        node_ledger_job(node, roster_at(node->roster, i));
+    restate_jobs(node);
     for (size_t i = 0; i < node->n; i++) {
         struct caps_view v;
         caps_look(node->caps, i, &v);

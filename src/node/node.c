@@ -279,6 +279,7 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)now_ns;
 
     node_keep(node);
+    node_ledger_keep(node);
     close_boards(node);
     if (start_boards(node, &err) < 0)
         loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S,

@@ -3,6 +3,9 @@
  */
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what is random */
 #include "node/tuner.h"
+#define fault disk /* the scene has a function of that name */
+#include "unit/ledger/fault.h"
+#undef fault
 #include "simulation/chaos-scene.h"
 
 static struct round r;
@@ -587,9 +590,122 @@ static void no_ledger(void)
     close_scene();
 }
 
+/* Nothing can be written, but what was is read. */
+static void fill(bool full)
+{
+    disk.full = disk.made = full;
+    disk.at = full;
+    disk.n = 0;
+}
+
+static uint64_t registered(size_t board)
+{
+    struct node_job ask = {.reg = {.source = JOB_REGISTERED,
+                                   .name = "slurm:1",
+                                   .uid = ANNA,
+                                   .boards = 1ull << board},
+                           .page_fd = -1};
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    ok(node_job_begin(r.node, &root, &ask, &id, &err) == 0, "a scheduler's job %s",
+       err.text);
+    return id;
+}
+
+static bool runs(uint64_t job)
+{
+    for (size_t i = 0; i < node_look(r.node)->n_jobs; i++) {
+        const struct job_entry *e = node_look(r.node)->job[i].job;
+        if (e->id == job)
+            return e->ended_ns == 0;
+    }
+    return false;
+}
+
+/* A claim and two jobs, of which the disk has the older half; id: the job that has begun.
+ */
+static uint64_t change_full(void)
+{
+    uw_error err = {""};
+    uint64_t ends = registered(0), id = 0;
+
+    pass(&r, 60);
+    is_int(limit_of(&r, 0), 200000, "a claim is in force");
+    id = cap(0)->claims->claim[0].id;
+    fill(true);
+    pass(&r, 30);
+    is_int(node_withdraw(r.node, &root, id, &err), 0, "it is withdrawn %s", err.text);
+    is_int(node_job_end(r.node, &root, ends, &err), 0, "the job ends %s", err.text);
+    id = registered(1);
+    pass(&r, 30);
+    ok(!node_look(r.node)->ledger_up, "which is not in the ledger");
+    is_int((long long)cap(0)->claims->n, 0, "no claim any more");
+    return id;
+}
+
+/* What the file says is older than what the daemon knows. */
+static void ended_full(void)
+{
+    open_scene("claims and jobs end and begin on a full disk, and the driver is loaded "
+               "anew");
+    begin_life(&r);
+    claim(0, CLAIM_HARD, 200000);
+    claim(1, CLAIM_HARD, 190000);
+    uint64_t begins = change_full();
+    fault(&r, "reload");
+    pass(&r, 120);
+    ok(!node_look(r.node)->ledger_up, "the disk is full still");
+    ok(cap(0)->claims->n == 0 && limit_of(&r, 0) > 200000, "nor afterwards, and no cap");
+    ok(cap(1)->claims->n == 1 && limit_of(&r, 1) == 190000, "one that stands goes on");
+    ok(!runs(begins - 1), "the job that ended runs no more");
+    ok(runs(begins), "the one that has begun goes on");
+    fill(false);
+    pass(&r, 60);
+    ok(node_look(r.node)->ledger_up, "written again: %s", node_look(r.node)->ledger);
+    is_int(booked("SELECT count(*) FROM claim WHERE ended_ms IS NULL AND kind = 'hard'"),
+           1, "the ledger has the claim that stands");
+    is_int(booked("SELECT max(id) FROM job WHERE ended_ms IS NULL"), (long long)begins,
+           "and the job");
+    close_scene();
+}
+
+/* The rows that waited are written before anything is taken over. */
+static void written_meanwhile(void)
+{
+    char path[160], real[170], dir[100];
+
+    open_scene("there is a ledger again once the driver is loaded anew");
+    begin_life(&r);
+    life_dir(&r, r.life, dir);
+    (void)snprintf(path, sizeof path, "%s/ledger.sqlite", dir);
+    (void)snprintf(real, sizeof real, "%s.real", path);
+    claim(0, CLAIM_HARD, 200000);
+    pass(&r, 60);
+    ok(rename(path, real) == 0 && symlink(real, path) == 0, "a link in its place");
+    pass(&r, 30);
+    claim(1, CLAIM_HARD, 190000);
+    uint64_t begins = registered(1);
+    pass(&r, 30);
+    fault(&r, "reload");
+    for (int i = 0; i < 9000 && strcmp(cap(0)->text, "waiting for the boards") != 0; i++)
+        pass(&r, 0.001);
+    is_str(cap(0)->text, "waiting for the boards", "boards are away");
+    ok(unlink(path) == 0 && rename(real, path) == 0, "it is back meanwhile");
+    pass(&r, 120);
+    ok(node_look(r.node)->ledger_up, "and written: %s", node_look(r.node)->ledger);
+    is_int(limit_of(&r, 0), 200000, "the claim of before is in force");
+    is_int(limit_of(&r, 1), 190000, "so is the one that was made meanwhile");
+    ok(runs(begins), "the job that was begun meanwhile runs");
+    is_int(booked("SELECT count(*) FROM claim WHERE ended_ms IS NULL AND kind = 'hard'"),
+           2, "both are open in the ledger");
+    close_scene();
+}
+
 int main(void)
 {
     log_set_level((enum log_level)(getenv("CHAOS_LOG") ? LOG_LEVEL_DEBUG : 0));
+    fault_begin();
     reloaded();
     foreign();
     waiting();
@@ -603,5 +719,7 @@ int main(void)
     found_lost();
     clock_set();
     no_ledger();
+    ended_full();
+    written_meanwhile();
     return done();
 }

@@ -445,6 +445,28 @@ size_t ledger_batch_move(struct ledger_batch *b, const size_t map[LEDGER_PLACES]
     return n - left;
 }
 
+/* Of the rows that tell of the job; SIZE_MAX: none. */
+static size_t newest_of(const struct ledger_batch *b, uint64_t job)
+{
+    for (size_t i = b->n; i-- > 0;)
+        if (is_job(&b->row[i]) && b->row[i].job->id == job)
+            return i;
+    return SIZE_MAX;
+}
+
+void ledger_batch_jobs(const struct ledger_batch *b,
+                       void (*fn)(const struct ledger_job *job, void *user), void *user)
+{
+    for (size_t i = 0, n = b->n; i < n; i++)
+        if (is_job(&b->row[i]) && newest_of(b, b->row[i].job->id) == i)
+            fn(b->row[i].job, user);
+}
+
+bool ledger_batch_has_job(const struct ledger_batch *b, uint64_t id)
+{
+    return newest_of(b, id) != SIZE_MAX;
+}
+
 size_t ledger_batch_shed(struct ledger_batch *b, size_t rows)
 {
     size_t left = 0, n = b->n;

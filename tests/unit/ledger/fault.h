@@ -7,10 +7,12 @@
 #include <sqlite3.h>
 #include <stdbool.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct {
     bool full; /* SQLITE_FULL, else SQLITE_IOERR_… */
     bool once;
+    bool made;  /* files that are there can be opened, and read */
     long at, n; /* fails from operation `at` on, 0: never; so many were made */
 } fault;
 
@@ -94,7 +96,7 @@ static int fault_traits(sqlite3_file *f)
 static int fault_shm_map(sqlite3_file *f, int page, int size, int extend,
                          void volatile **ret)
 {
-    if (extend && fault_now())
+    if (extend && !fault.made && fault_now())
         return SQLITE_IOERR_SHMSIZE;
     return REAL(f)->xShmMap(fault_real(f), page, size, extend, ret);
 }
@@ -119,7 +121,8 @@ static int fault_open(sqlite3_vfs *vfs, const char *name, sqlite3_file *f, int f
     (void)vfs;
     mine->base.pMethods = NULL;
     mine->real = (sqlite3_file *)(void *)(mine + 1);
-    if ((flags & SQLITE_OPEN_CREATE) && fault_now())
+    bool makes = (flags & SQLITE_OPEN_CREATE) && (!fault.made || access(name, F_OK) < 0);
+    if (makes && fault_now())
         return SQLITE_CANTOPEN;
     int r = fault_below->xOpen(fault_below, name, mine->real, flags, ret_flags);
     if (r == SQLITE_OK)
