@@ -18,6 +18,7 @@ struct slot {
     struct reread *reread;
     struct board *board;
     uint32_t original_mw, in_force_mw;
+    int result; /* of reading what is in force */
     uw_error error;
 };
 
@@ -48,6 +49,12 @@ static uint64_t wall_ms(const struct reread *r, unsigned ms)
     return ns_of_s(ms * 1e-3 * loop_speed(r->loop));
 }
 
+/* The driver has not answered yet: a call hangs, or the machine is busy. */
+static bool is_slow(int result)
+{
+    return result == -ETIMEDOUT || result == -EBUSY;
+}
+
 static enum left judge(const struct reread *r, const struct slot *s, char *text,
                        size_t size, bool *ret_moving)
 {
@@ -60,7 +67,8 @@ static enum left judge(const struct reread *r, const struct slot *s, char *text,
 
     held_look(r->dir, uuid, &b.held);
     enum left left = left_judge(&b, text, size);
-    *ret_moving = (left == LEFT_OWED || left == LEFT_HELD) && left_is_moving(&b);
+    *ret_moving = ((left == LEFT_OWED || left == LEFT_HELD) && left_is_moving(&b)) ||
+                  (left == LEFT_UNREAD && is_slow(s->result));
     return left;
 }
 
@@ -101,6 +109,7 @@ static int on_sample(struct board *b, int result, const struct gpu_sample *sampl
 
     if (result == -ECANCELED || r->over)
         return 0;
+    s->result = result;
     s->in_force_mw = result == 0 ? core_seen(sample).set_mw : 0;
     s->error = result < 0 && err ? *err : (uw_error){""};
     return --r->waiting == 0 ? all_read(r) : 0;
@@ -122,6 +131,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
             r->waiting++;
         } else {
             s->in_force_mw = 0;
+            s->result = got;
             (void)fail(&s->error, got, "%s", strerror(-got));
         }
     }

@@ -306,6 +306,19 @@ def refused_end(node, i):
     yield run.back(), "refuse at the end: the actuator goes on until it is", repr(run)
 
 
+def hang_end(node, i):
+    """The driver does not answer as CMD ends, and does a moment later."""
+    run = Run(node, [i], "--cap", "230", "--window", "2s", cmd=train([i], 100000))
+    low = run.until(lambda: run.limits() == [230000])
+    job = node.board(i)["pids"]
+    node.fault(i, "hang", "for", "60s")
+    os.kill(job[0], signal.SIGTERM)
+    code = run.end()
+    yield low and code == 143 and run.back() and run.report["restored"] is True \
+        and "every original is in force" in run.said(), \
+        "hang at the end: read again until it is answered, and the original is in force", repr(run)
+
+
 def reload_driver():
     with uwtest.Node(count=2, speed=SPEED) as node:
         yield from fault(node, [0, 1], "reload", None, ["loaded anew"])
@@ -482,6 +495,7 @@ def main():
             "hang": (fault, node, [12, 13], "hang", "release", ["a call hangs"]),
             "refuse": (refused, node, [14, 15]),
             "refuse-end": (refused_end, node, 22),
+            "hang-end": (hang_end, node, 2),
             "limit": (other_writer, node, [16, 17]),
             "stuck": (fault, node, [18, 19], "stuck", "unstuck", ["stuck"]),
             "reload": (reload_driver,),
