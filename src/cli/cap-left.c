@@ -17,6 +17,7 @@ struct seen {
     unsigned index;
     const char *uuid;
     uint32_t original_mw; /* 0: unknown */
+    uint32_t others_mw;   /* as in left_board */
     bool owed;            /* there was an entry, or we held it */
     char name[24], text[400], error[sizeof((uw_error *)NULL)->text];
     enum left left;
@@ -55,6 +56,7 @@ static void judge(struct seen *b, const struct survey *s)
     const struct survey_board *now = board_of(s, b->uuid);
     struct left_board left = {.name = b->name,
                               .original_mw = b->original_mw,
+                              .others_mw = b->others_mw,
                               .error = b->error,
                               .self = getpid()};
 
@@ -68,7 +70,8 @@ static void judge(struct seen *b, const struct survey *s)
         left.in_force_mw = core_seen(&now->sample).set_mw;
     }
     b->left = left_judge(&left, b->text, sizeof b->text);
-    b->moving = (b->left == LEFT_OWED || b->left == LEFT_HELD) && left_is_moving(&left);
+    b->moving = b->left != LEFT_BACK && b->left != LEFT_UNREAD && left_is_moving(&left);
+    b->others_mw = b->left == LEFT_OTHERS ? left.in_force_mw : 0;
     b->known = b->owed || left.held.entry || left.held.damaged;
 }
 

@@ -20,16 +20,6 @@ static bool is_held(const struct left_board *b)
            (!h->client || h->client != b->self);
 }
 
-/* An actuator whose client cannot be told may be the one that restores: only root reads
- * its lock.
- */
-bool left_is_moving(const struct left_board *b)
-{
-    bool others = is_held(b) && b->held.holder.client;
-
-    return is_owed(b) && !others && !b->held.damaged && !b->held.holder.stopped;
-}
-
 static enum left judge(const struct left_board *b)
 {
     if (!b->in_force_mw)
@@ -39,6 +29,19 @@ static enum left judge(const struct left_board *b)
     if (b->held.damaged)
         return LEFT_OWED;
     return b->original_mw && b->in_force_mw != b->original_mw ? LEFT_OTHERS : LEFT_BACK;
+}
+
+/* An actuator whose client cannot be told may be the one that restores: only root reads
+ * its lock.  A limit that is another's may have been ours when it was read, and restored
+ * before the journal was looked at.
+ */
+bool left_is_moving(const struct left_board *b)
+{
+    bool others = is_held(b) && b->held.holder.client;
+
+    if (judge(b) == LEFT_OTHERS)
+        return b->others_mw != b->in_force_mw;
+    return is_owed(b) && !others && !b->held.damaged && !b->held.holder.stopped;
 }
 
 static void say_why_owed(const struct left_board *b, char *ret, size_t size)

@@ -13,6 +13,7 @@ struct left_board {
     uint32_t in_force_mw; /* read after the caps had ended; 0: it could not be … */
     const char *error;    /* … why not; NULL: the driver does not tell */
     uint32_t original_mw; /* 0: unknown */
+    uint32_t others_mw;   /* read the last time, when it was LEFT_OTHERS; 0: it was not */
     struct held held;     /* looked at after that */
     pid_t self;           /* a client that is us has let go of it */
 };

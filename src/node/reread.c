@@ -17,7 +17,7 @@ enum { WAIT_MS = 5000, AGAIN_MS = 250 };
 struct slot {
     struct reread *reread;
     struct board *board;
-    uint32_t original_mw, in_force_mw;
+    uint32_t original_mw, in_force_mw, others_mw;
     int result; /* of reading what is in force */
     uw_error error;
 };
@@ -55,20 +55,28 @@ static bool is_slow(int result)
     return result == -ETIMEDOUT || result == -EBUSY;
 }
 
-static enum left judge(const struct reread *r, const struct slot *s, char *text,
-                       size_t size, bool *ret_moving)
+static bool may_change(const struct slot *s, const struct left_board *b, enum left left)
+{
+    if (left == LEFT_UNREAD)
+        return is_slow(s->result);
+    return left != LEFT_BACK && left_is_moving(b);
+}
+
+static enum left judge(const struct reread *r, struct slot *s, char *text, size_t size,
+                       bool *ret_moving)
 {
     const char *uuid = board_view(s->board)->info->uuid;
     struct left_board b = {.name = uuid,
                            .in_force_mw = s->in_force_mw,
                            .error = s->error.text,
                            .original_mw = s->original_mw,
+                           .others_mw = s->others_mw,
                            .self = getpid()};
 
     held_look(r->dir, uuid, &b.held);
     enum left left = left_judge(&b, text, size);
-    *ret_moving = ((left == LEFT_OWED || left == LEFT_HELD) && left_is_moving(&b)) ||
-                  (left == LEFT_UNREAD && is_slow(s->result));
+    *ret_moving = may_change(s, &b, left);
+    s->others_mw = left == LEFT_OTHERS ? s->in_force_mw : 0;
     return left;
 }
 
