@@ -286,6 +286,7 @@ static void read_earlier(const struct ledger_job *job, struct earlier *ret)
                                     .name = job->name,
                                     .uid = job->uid,
                                     .boards = job->held,
+                                    .firm = job->firm,
                                     .proc = ret->proc,
                                     .pid = job->pid,
                                     .pid_start = job->pid_start,
@@ -318,6 +319,7 @@ static int go_on(struct node *node, const struct ledger_job *job, const char *bo
         return fail(err, -ENOMEM, "out of memory");
     read_earlier(job, &e);
     read_ask(job, rec);
+    rec->admin = job->firm || e.reg.source == JOB_REGISTERED;
     if (ledger_is_readable(node->ledger))
         (void)ledger_job_energy(node->ledger, id, &rec->before_j, &rec->before_half_j,
                                 NULL);
@@ -803,6 +805,7 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
                              .boards = job->boards,
                              .held = job->source == JOB_FOUND ? job->boards : job->given,
                              .processes = processes,
+                             .firm = job->firm,
                              .pid = job->pid,
                              .pid_start = job->pid_start,
                              .cap_mw = search.cap_mw,

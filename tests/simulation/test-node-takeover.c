@@ -598,19 +598,49 @@ static void fill(bool full)
     disk.n = 0;
 }
 
-static uint64_t registered(size_t board)
+static uint64_t begin_job(enum job_source source, uid_t uid, pid_t pid, size_t board)
 {
-    struct node_job ask = {.reg = {.source = JOB_REGISTERED,
-                                   .name = "slurm:1",
-                                   .uid = ANNA,
+    struct node_job ask = {.reg = {.source = source,
+                                   .name = "a job",
+                                   .uid = uid,
+                                   .pid = pid,
                                    .boards = 1ull << board},
                            .page_fd = -1};
     uint64_t id = 0;
     uw_error err = {""};
 
-    ok(node_job_begin(r.node, &root, &ask, &id, &err) == 0, "a scheduler's job %s",
-       err.text);
+    ok(node_job_begin(r.node, &root, &ask, &id, &err) == 0, "a job, %s, of uid %u %s",
+       job_source_name(source), (unsigned)uid, err.text);
     return id;
+}
+
+static uint64_t registered(size_t board)
+{
+    return begin_job(JOB_REGISTERED, ANNA, 0, board);
+}
+
+/* An administrator gives a board; who computes there has it no more than before. */
+static void given(void)
+{
+    const struct view_job *v = NULL;
+
+    open_scene("a board that an administrator gave, after a restart");
+    begin_life(&r);
+    (void)begin_job(JOB_RUN, ANNA, 0, 0);
+    pass(&r, 5);
+    kill_node(&r);
+    begin_life(&r);
+    pass(&r, 5);
+    struct loop_child *child = train("resnet50", 0, ANNA + 1);
+    uint64_t id = begin_job(JOB_RUN, ANNA + 1, loop_child_pid(child), 0);
+    pass(&r, 20);
+    for (size_t i = 0; i < node_look(r.node)->n_jobs; i++)
+        if (node_look(r.node)->job[i].job->id == id)
+            v = &node_look(r.node)->job[i];
+    ok(v && v->job->n_pids > 0 && v->job->given == 0 && v->job->waits == 1,
+       "another who computes there waits");
+    stop(child);
+    close_scene();
 }
 
 static bool runs(uint64_t job)
@@ -719,6 +749,7 @@ int main(void)
     found_lost();
     clock_set();
     no_ledger();
+    given();
     ended_full();
     written_meanwhile();
     return done();

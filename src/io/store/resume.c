@@ -108,6 +108,7 @@ static int read_job(struct ledger *l, sqlite3_stmt *stmt, ledger_job_fn fn, void
         .model_slowdown = or_zero(stmt, 22),
         .command = db_text(stmt, 23),
         .processes = db_text(stmt, 24),
+        .firm = sqlite3_column_int64(stmt, 25) != 0,
     };
 
     int r = read_labels(l, id, &labels, err);
@@ -128,7 +129,8 @@ int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *e
         l,
         "SELECT j.id, source, name, uid, user, began_ms, pid, pid_start, goal, class,"
         " named_mw, cap_mw, steps, saved, saved_half, slowdown, slowdown_half, saved_j,"
-        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command, processes"
+        " saved_half_j, b.boot_id, looks, model_saved, model_slowdown, command, "
+        "processes, firm"
         " FROM job j JOIN boot b ON b.id = j.boot"
         " WHERE ended_ms IS NULL ORDER BY j.id",
         &stmt, err);

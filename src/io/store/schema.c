@@ -85,8 +85,12 @@ static const char version_5[] =
     "ALTER TABLE job ADD COLUMN processes TEXT;"
     "ALTER TABLE job_board ADD COLUMN held INTEGER NOT NULL DEFAULT 1;";
 
-/* A claim's end in UTC moved when somebody set the clock. */
-static const char version_6[] = "ALTER TABLE claim ADD COLUMN ahead_ms INTEGER;";
+/* A claim's end in UTC moved when somebody set the clock; and a restart did not know
+ * which jobs an administrator had begun.
+ */
+static const char version_6[] =
+    "ALTER TABLE claim ADD COLUMN ahead_ms INTEGER;"
+    "ALTER TABLE job ADD COLUMN firm INTEGER NOT NULL DEFAULT 0;";
 
 static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3,
                                                   version_4, version_5, version_6};

@@ -325,6 +325,7 @@ static void test_jobs(void)
     struct ledger_job job = help_job(1, 1000, "anna");
     job.boards = job.held = 3;
     job.processes = "4711.123456";
+    job.firm = true;
     is_int(write_job(l, &job), 0, "a job begins");
     job.boards = job.held = 2;
     job.processes = "4711.123456 4712.123460";
@@ -343,6 +344,7 @@ static void test_jobs(void)
     is_int(seen.job.boards, 3, "on both boards");
     is_int(seen.job.held, 2, "one of which it has left");
     is_str(seen.processes, "4711.123456 4712.123460", "its processes");
+    ok(seen.job.firm, "which an administrator began");
     is_int(seen.job.pid, 4711, "its process");
     is_int(seen.job.pid_start, 123456, "and when that began");
     is_int(seen.job.began_utc_ns, T0, "when it began");
