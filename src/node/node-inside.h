@@ -287,6 +287,7 @@ int node_ledger_boards(struct node *node, uw_error *err);
 int node_ledger_take_over(struct node *node, uw_error *err);
 int node_ledger_start(struct node *node, uw_error *err); /* from now on by the queue */
 void node_ledger_keep(struct node *node);
+void node_ledger_end(struct node *node);
 void node_ledger_stop(struct node *node);
 /* Where a search's state is kept beside the ledger. */
 void node_state_path(const struct node *node, uint64_t job, char *ret, size_t size);

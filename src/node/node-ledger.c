@@ -588,6 +588,19 @@ static void restate_jobs(struct node *node)
         node_ledger_job(node, roster_at(node->roster, i));
 }
 
+static void restate_claims(struct node *node)
+{
+    for (size_t i = 0; i < node->n; i++) {
+        struct caps_view v;
+        caps_look(node->caps, i, &v);
+        for (size_t k = 0; k < v.claims->n; k++)
+            add_claim(node, ledger_queue_rows(node->queue),
+                      &(struct caps_what){.event = CAPS_EVENT_CLAIM,
+                                          .board = i,
+                                          .claim = &v.claims->claim[k]});
+    }
+}
+
 /* Boards are about to be opened anew: rows that wait tell of all jobs. */
 void node_ledger_keep(struct node *node)
 {
@@ -608,15 +621,17 @@ static void restate(struct node *node)
     for (size_t i = 0; i < history_count(node->history); i++)
         node_ledger_search(node, history_at(node->history, i));
     restate_jobs(node);
-    for (size_t i = 0; i < node->n; i++) {
-        struct caps_view v;
-        caps_look(node->caps, i, &v);
-        for (size_t k = 0; k < v.claims->n; k++)
-            add_claim(node, ledger_queue_rows(node->queue),
-                      &(struct caps_what){.event = CAPS_EVENT_CLAIM,
-                                          .board = i,
-                                          .claim = &v.claims->claim[k]});
-    }
+    restate_claims(node);
+}
+
+/* The file may be another by the time of the last rows: they tell of all that stands. */
+void node_ledger_end(struct node *node)
+{
+    node_ledger_event(node, "stop", SIZE_MAX, (uid_t)-1, node->opts.version);
+    if (!node->queue)
+        return;
+    restate_jobs(node);
+    restate_claims(node);
 }
 
 static void on_state(int r, const char *text, void *user)

@@ -433,7 +433,7 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
     node->ending = true;
     node->end_waits = 1;
     if (node->open) {
-        node_ledger_event(node, "stop", SIZE_MAX, (uid_t)-1, node->opts.version);
+        node_ledger_end(node);
         node->end_waits++;
         if (node->leave_caps || caps_end(node->caps, on_caps_end, node) < 0)
             node->end_waits--;

@@ -201,6 +201,11 @@ def removed(node):
     claims = d.ask("GET", "/v1/claims")[1]
     t.ok(f'"id": {claim["id"]},' in json.dumps(claims), "the next daemon takes the claim over", claims)
     t.ok(in_force(node), "and the budget", limits(node))
+    os.unlink(file)  # and the daemon is told to end before it has looked
+    t.equal(d.stop(), 0, "ends in order")
+    d.start()
+    claims = d.ask("GET", "/v1/claims")[1]
+    t.ok(f'"id": {claim["id"]},' in json.dumps(claims), "a claim stands though the file went at the end", claims)
     t.equal(d.stop(), 0, "ends in order")
     train.terminate()  # a later one, of the same session, would be the same found job
     train.wait(timeout=20)

@@ -296,9 +296,12 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
 static bool write_last(struct ledger_queue *q)
 {
     struct write_work *w = q->work;
+    int64_t utc_ns = loop_utc_ns(q->loop);
+    int r = w && w->l ? ledger_ready(&w->l, utc_ns, NULL) : -ENODEV;
 
-    if (w && w->l && ledger_ready(&w->l, loop_utc_ns(q->loop), NULL) >= 0 &&
-        ledger_write(w->l, q->open, NULL) >= 0)
+    if (r > 0 || (r == 0 && (w->settle || q->settle)))
+        ledger_settle(w->l, utc_ns);
+    if (r >= 0 && ledger_write(w->l, q->open, NULL) >= 0)
         return true;
     if (ledger_batch_rows(q->open) == 0)
         return true;
