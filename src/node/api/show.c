@@ -102,7 +102,11 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
             break;
         }
         (void)snprintf(buf, size,
-                       "%g W: the limit found at the start, no claim is under it",
+                       cap->original_known
+                           ? "%g W: the limit found at the start, no claim is under it"
+                           : "%g W: the limit found, no claim is under it; whether it is "
+                             "the original is not known yet, an earlier daemon may have "
+                             "left it",
                        target_w);
     }
     return buf;
