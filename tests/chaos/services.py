@@ -5,14 +5,12 @@ Boards: 0 has root's claim, 1 a command's (starter), 2 a found job's user's, 3 c
 end by themselves.
 """
 import contextlib
-import http.client
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
-import socket
 import sqlite3
 import struct
 import subprocess
@@ -74,18 +72,7 @@ class Services(World):
         """The answer's JSON; {} if there is none."""
         if uid and os.geteuid() == 0:
             return self.get_as(uid, path, body)
-        link = http.client.HTTPConnection("node", timeout=5)
-        try:
-            link.sock = socket.socket(socket.AF_UNIX)
-            link.sock.settimeout(5)
-            link.sock.connect(self.socket)
-            link.request("POST" if body else "GET", path, json.dumps(body) if body else None,
-                         {"Content-Type": "application/json"} if body else {})
-            return json.loads(link.getresponse().read())
-        except (OSError, ValueError, http.client.HTTPException):
-            return {}
-        finally:
-            link.close()
+        return uwtest.ask_socket(self.socket, path, body)
 
     def get_as(self, uid, path, body):
         text = json.dumps(body)

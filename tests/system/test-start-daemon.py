@@ -2,12 +2,9 @@
 """The whole house on a node without systemd: underwatt-start, the real daemon as a user of
 its own, the real actuator.  A claim outlives whoever is killed, and its cap does not move.
 """
-import http.client
-import json
 import os
 import pathlib
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -31,18 +28,7 @@ class House:
 
     def ask(self, path, body=None):
         """The answer's JSON; {} if there is none."""
-        link = http.client.HTTPConnection("node", timeout=5)
-        try:
-            link.sock = socket.socket(socket.AF_UNIX)
-            link.sock.settimeout(5)
-            link.sock.connect(self.socket)
-            link.request("POST" if body else "GET", path, json.dumps(body) if body else None,
-                         {"Content-Type": "application/json"} if body else {})
-            return json.loads(link.getresponse().read())
-        except (OSError, ValueError, http.client.HTTPException):
-            return {}
-        finally:
-            link.close()
+        return uwtest.ask_socket(self.socket, path, body)
 
     def pid(self, name):
         """Of the daemon, the actuator or its keeper; 0: it does not run."""

@@ -181,6 +181,22 @@ def booked(ledger, *claims):
     return wait_for(lambda: set(claims) <= rows())
 
 
+def ask_socket(path, url, body=None):
+    """What a daemon that may be away answers at its socket, as JSON; {} if nothing."""
+    link = http.client.HTTPConnection("node", timeout=5)
+    try:
+        link.sock = socket.socket(socket.AF_UNIX)
+        link.sock.settimeout(5)
+        link.sock.connect(path)
+        link.request("POST" if body else "GET", url, json.dumps(body) if body else None,
+                     {"Content-Type": "application/json"} if body else {})
+        return json.loads(link.getresponse().read())
+    except (OSError, ValueError, http.client.HTTPException):
+        return {}
+    finally:
+        link.close()
+
+
 def becomes_other(kw):
     """Whether subprocess is told to become another user."""
     return "user" in kw or "preexec_fn" in kw
