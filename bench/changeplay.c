@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/optimum/change.h"
-#include "core/optimum/look.h"
+#include "core/optimum/gap-probe.h"
 #include "core/optimum/search.h"
 
 enum { CAPS_MAX = 256, WINDOWS_MOST = 80, LOOK_TRIES = 8 };
@@ -24,7 +24,7 @@ struct world {
     struct search *search;
     struct search_setup setup;
     struct change change;
-    struct looks looks;
+    struct gap_probes looks;
     struct rng rng;
     double now_s, regime_s; /* the search of this regime held since then */
     uint32_t cap_mw, held_mw;
@@ -169,7 +169,7 @@ static int searches(struct world *w, struct searched *ret, uw_error *err)
     s.cost = (w->paid / kept - w->paid_s) / 3600;
     w->held_mw = w->cap_mw;
     change_init(&w->change, 0);
-    w->looks = (struct looks){.most = w->p->looks};
+    w->looks = (struct gap_probes){.most = w->p->looks};
     w->regime_s = s.began_s;
     *ret = s;
     return 0;
@@ -225,13 +225,13 @@ static int answer(struct world *w, const struct search_window *now, struct playe
 static int look(struct world *w, unsigned n, uw_error *err)
 {
     double worse =
-        looks_allow(&w->looks, w->now_s - w->regime_s, WINDOW_S + SEARCH_SETTLE_S);
+        gap_probes_allow(&w->looks, w->now_s - w->regime_s, WINDOW_S + SEARCH_SETTLE_S);
     double from_s = w->now_s;
 
     if (n % LOOK_TRIES || !(worse > 0) || !search_look(w->search, worse))
         return 0;
     int r = until_held(w, err);
-    looks_made(&w->looks, w->now_s - from_s, w->windows);
+    gap_probes_made(&w->looks, w->now_s - from_s, w->windows);
     if (w->held_mw != w->cap_mw)
         change_init(&w->change, 0);
     w->held_mw = w->cap_mw;

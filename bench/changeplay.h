@@ -23,7 +23,7 @@ struct changeplay {
     double noise, told; /* of each window; what the search is told of it */
     uint64_t seed;
     double end_s;   /* of the job */
-    unsigned looks; /* out of the hold (core/optimum/look.h) */
+    unsigned looks; /* out of the hold (core/optimum/gap-probe.h) */
     FILE *trace;
 };
 

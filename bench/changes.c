@@ -24,7 +24,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "changeplay.h"
-#include "core/optimum/look.h"
+#include "core/optimum/gap-probe.h"
 #include "stats.h"
 
 enum { SEEDS_MAX = 1000, EXIT_USAGE = 2, JOBS_MAX = 4096 };

@@ -90,7 +90,7 @@ static const struct answer *agreed(const struct answer *a, unsigned n, double *r
     return best;
 }
 
-static void conclude(const struct answer *a, unsigned n, struct follow *ret)
+static void conclude(const struct answer *a, unsigned n, struct job_phase *ret)
 {
     double share;
     const struct answer *best = agreed(a, n, &share);
@@ -154,7 +154,7 @@ static double ask(const struct period *p, double at_s, double last_s, double who
 }
 
 int follow(const struct heard *board, unsigned boards, const struct period_sensor *sensor,
-           struct follow *ret, uw_error *err)
+           struct job_phase *ret, uw_error *err)
 {
     auto_(period_free) struct period *p = NULL;
     auto_(mem_free) struct answer *answers = calloc(ANSWERS, sizeof *answers);
@@ -168,7 +168,7 @@ int follow(const struct heard *board, unsigned boards, const struct period_senso
     unsigned asked = 0;
     double next_s = ASK_LEAST_S, last_s = 0;
     const struct activity *first = board[0].items, *last = first + board[0].n - 1;
-    *ret = (struct follow){0};
+    *ret = (struct job_phase){0};
     for (unsigned b; (b = earliest(board, at, boards)) < boards;) {
         const struct activity *a = &board[b].items[at[b]++];
         if (a->at_ns < first->at_ns)

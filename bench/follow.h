@@ -9,7 +9,7 @@
 #include "core/progress/period.h"
 #include "underwatt/error.h"
 
-struct follow {
+struct job_phase {
     enum period_why why;
     double period_s; /* 0 unknown */
     double rse, confidence;
@@ -19,7 +19,7 @@ struct follow {
     double cpu_s; /* of the questions */
 };
 
-/* Below this confidence it is unknown, as the tuner has it (node/pulse.h). */
+/* Below this confidence it is unknown, as the tuner has it (tuner/progress-period.h). */
 #define FOLLOW_SURE 0.7
 
 /* What was read of a board; n > 0. */
@@ -29,7 +29,7 @@ struct heard {
 };
 /* sensor: of each board; NULL, not known. */
 int follow(const struct heard *board, unsigned boards, const struct period_sensor *sensor,
-           struct follow *ret, uw_error *err);
+           struct job_phase *ret, uw_error *err);
 
 const char *why_word(enum period_why why);
 

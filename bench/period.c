@@ -34,7 +34,7 @@ static void print_number(const char *key, bool known, double v)
         (void)printf("\"%s\":null", key);
 }
 
-static int trace_file(const char *path, struct follow *ret, uw_error *err)
+static int trace_file(const char *path, struct job_phase *ret, uw_error *err)
 {
     auto_(tracefile_fini) struct tracefile t = {0};
     int r = tracefile_read(path, &t, err);
@@ -42,14 +42,14 @@ static int trace_file(const char *path, struct follow *ret, uw_error *err)
     if (r < 0)
         return r;
     if (t.n == 0) {
-        *ret = (struct follow){.why = PERIOD_FEW};
+        *ret = (struct job_phase){.why = PERIOD_FEW};
         return 0;
     }
     return follow(&(struct heard){t.items, t.n}, 1, NULL, ret, err);
 }
 
 /* error: what the file could not be read for; NULL: it was. */
-static void print_follow(const struct follow *f, const char *error)
+static void print_follow(const struct job_phase *f, const char *error)
 {
     bool known = f->why == PERIOD_FOUND;
 
@@ -86,7 +86,7 @@ static int trace_folder(const char *path, uw_error *err)
     (void)printf("{");
     for (int i = 0; i < n; i++) {
         auto_(mem_free) char *file = NULL;
-        struct follow f = {.why = PERIOD_FEW};
+        struct job_phase f = {.why = PERIOD_FEW};
         uw_error why = {0};
         int one = asprintf(&file, "%s/%s", path, names[i]->d_name) < 0
                       ? fail(&why, -ENOMEM, "no memory")
@@ -110,7 +110,7 @@ static int trace_folder(const char *path, uw_error *err)
 static int trace(const char *path, uw_error *err)
 {
     struct stat st;
-    struct follow f;
+    struct job_phase f;
 
     if (stat(path, &st) < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
@@ -186,7 +186,7 @@ struct tallies {
 };
 
 static void tell(const struct scene *s, const struct scene_trace *tr, double error,
-                 const struct follow *f)
+                 const struct job_phase *f)
 {
     (void)fprintf(stderr,
                   "%-9s %-14s seed %3llu P %7.3f true %7.3f got %7.3f (%5.2f%% rse "
@@ -198,7 +198,7 @@ static void tell(const struct scene *s, const struct scene_trace *tr, double err
                   s->depth, s->noise, s->wander, s->rate_hz, 1e3 * f->cpu_s / f->asked);
 }
 
-static void count(struct tally *t, double error, const struct follow *f)
+static void count(struct tally *t, double error, const struct job_phase *f)
 {
     t->n++;
     if (f->why != PERIOD_FOUND) {
@@ -226,7 +226,7 @@ static int play_one(const struct options *o, unsigned length, enum shape shape, 
 {
     struct scene s = draw(shape, generations[g], lengths[length], seed);
     struct scene_trace tr = {0};
-    struct follow f = {0};
+    struct job_phase f = {0};
     int r = scene_play(&s, &tr, err);
 
     if (r == 0 && tr.n > 0)
@@ -433,7 +433,7 @@ static int play_team(const struct options *o, struct scene s, unsigned boards, b
 {
     struct scene_trace tr[TEAM_MOST] = {0};
     struct heard heard[TEAM_MOST];
-    struct follow f = {0};
+    struct job_phase f = {0};
     struct rng g;
     int r = 0;
 

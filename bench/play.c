@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "core/optimum/look.h"
+#include "core/optimum/gap-probe.h"
 #include "core/optimum/search.h"
 
 enum { GOLDEN_STEPS = 25, SCAN_STEP_W = 25, CAPS_MAX = 256, LOOK_TRIES = 8 };
@@ -223,7 +223,7 @@ static bool look(const struct world *w, struct search *s, unsigned windows, doub
 /* The rest of an hour: holds what was found, and looks as the daemon does. */
 static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
 {
-    struct looks looks = {.most = w->p->looks};
+    struct gap_probes looks = {.most = w->p->looks};
     struct search *s = g->search;
     unsigned windows = 0; /* of this hold */
     int r = 0;
@@ -231,13 +231,13 @@ static int hold(struct world *w, struct game *g, double now_s, uw_error *err)
     while (r >= 0 && now_s < HOUR_S && looks.n < looks.most) {
         const struct search_step *t = search_step(s);
         uint32_t held_mw = t->cap_mw;
-        double worse = looks_allow(&looks, now_s, WINDOW_S + SETTLE_S);
+        double worse = gap_probes_allow(&looks, now_s, WINDOW_S + SETTLE_S);
         if (look(w, s, windows, worse)) {
             double took_s =
                 t->cap_mw < held_mw ? (held_mw - t->cap_mw) / t->ramp_mw_s : 0;
             unsigned before = w->lengths;
             r = until_held(w, g, &took_s, err);
-            looks_made(&looks, took_s, w->lengths - before);
+            gap_probes_made(&looks, took_s, w->lengths - before);
             now_s += took_s;
             windows = 0;
             continue;

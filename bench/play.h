@@ -22,8 +22,9 @@ struct play {
     struct goal goal;
     double noise; /* of each window's time and energy, independently */
     uint64_t seed;
-    unsigned looks; /* out of the hold in the first hour, at most (core/optimum/look.h) */
-    FILE *trace;    /* each step of the search in words; NULL: none */
+    unsigned
+        looks; /* out of the hold in the first hour, at most (core/optimum/gap-probe.h) */
+    FILE *trace;               /* each step of the search in words; NULL: none */
     const struct prior *prior; /* of the search; NULL: the built-in one */
     /* A search of this curve, with other noise, came before, and its windows are told;
      * NULL: none.  It may be another job's curve: what is remembered may be wrong.

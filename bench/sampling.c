@@ -8,9 +8,9 @@
 #include <sys/resource.h>
 
 #include "base/units.h"
+#include "board/sampler.h"
 #include "gpu/nvml/nvml.h"
-#include "node/roster.h"
-#include "node/sampler.h"
+#include "jobs/roster.h"
 
 enum { SETTLE_S = 12 }; /* counters prove themselves */
 #define HISTORY_S 180.0

@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "node/tuner-inside.h"
+#include "tuner/tuner-inside.h"
 
 enum { ANSWERS = 64, LOG_MAX = 1 << 22 };
 #define STEP_S 1.0 /* at the reference cap */
@@ -36,8 +36,8 @@ struct answer {
     bool used;
     uint32_t mw; /* a cap … */
     actuator_reply_fn cap_fn;
-    struct meters_window window; /* … or a window */
-    meters_fn window_fn;
+    struct energy_sum_window window; /* … or a window */
+    energy_sum_fn client_window_fn;
     void *user;
 };
 
@@ -216,7 +216,7 @@ static int on_answers(struct loop_timer *timer, uint64_t now, void *user)
         if (!a.used)
             continue;
         w->answer[i].used = false;
-        int r = a.cap_fn ? answer_cap(w, &a) : a.window_fn(&a.window, a.user);
+        int r = a.cap_fn ? answer_cap(w, &a) : a.client_window_fn(&a.window, a.user);
         if (r < 0)
             return r;
     }
@@ -258,16 +258,16 @@ static const struct tuner_caps world_caps = {
 
 /* The linker gives these three to the tuner in place of those of node/ (meson.build). */
 struct board_view *__wrap_board_view(struct board *b);
-void __wrap_meters_mark(struct meters *m, uint64_t at_ns);
-int __wrap_meters_window(struct meters *m, uint64_t begin_ns, uint64_t end_ns,
-                         meters_fn fn, void *user);
+void __wrap_energy_sum_mark(struct energy_sum *m, uint64_t at_ns);
+int __wrap_energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t end_ns,
+                             energy_sum_fn fn, void *user);
 
 struct board_view *__wrap_board_view(struct board *b)
 {
     return &b->view;
 }
 
-void __wrap_meters_mark(struct meters *m, uint64_t at_ns)
+void __wrap_energy_sum_mark(struct energy_sum *m, uint64_t at_ns)
 {
     (void)m;
     (void)at_ns;
@@ -282,8 +282,8 @@ static double off_j(const struct world *w, uint64_t at_ns, double sd_j)
     return sd_j * rng_normal(&rng);
 }
 
-int __wrap_meters_window(struct meters *m, uint64_t begin_ns, uint64_t end_ns,
-                         meters_fn fn, void *user)
+int __wrap_energy_sum_window(struct energy_sum *m, uint64_t begin_ns, uint64_t end_ns,
+                             energy_sum_fn fn, void *user)
 {
     struct world *w = (struct world *)m;
     struct answer *a = later(w);
@@ -296,7 +296,7 @@ int __wrap_meters_window(struct meters *m, uint64_t begin_ns, uint64_t end_ns,
     double true_j = spent_at(w, end_ns).j - spent_at(w, begin_ns).j;
     double seconds = s_between(begin_ns, end_ns);
     double cap_w = w_of_mw(w->cap_mw);
-    a->window = (struct meters_window){
+    a->window = (struct energy_sum_window){
         .begin_ns = begin_ns,
         .end_ns = end_ns,
         .energy_j = true_j + off_j(w, end_ns, end_sd_j) - off_j(w, begin_ns, end_sd_j),
@@ -304,7 +304,7 @@ int __wrap_meters_window(struct meters *m, uint64_t begin_ns, uint64_t end_ns,
         .peak_w = fmin(PEAK * true_j / seconds, cap_w),
     };
     a->window.board_j[0] = a->window.energy_j;
-    a->window_fn = fn;
+    a->client_window_fn = fn;
     a->user = user;
     return 0;
 }
@@ -397,7 +397,7 @@ static int start(struct world *w, uw_error *err)
         .loop = w->loop,
         .caps = &world_caps,
         .caps_of = w,
-        .meters = (struct meters *)w,
+        .meters = (struct energy_sum *)w,
         .boards = boards,
         .original_mw = &w->board.view.limits.max_mw,
         .n = 1,
@@ -425,20 +425,20 @@ static int start(struct world *w, uw_error *err)
 
 /* What the first regime's reference says of all steps, as if nothing had changed since.
  */
-static struct savings_word by_the_start(const struct account *a, double steps, double j)
+static struct savings_word by_the_start(const struct savings *a, double steps, double j)
 {
-    double would_j = steps * account_mean_energy(&a->reference);
+    double would_j = steps * savings_mean_energy(&a->reference);
 
     if (a->reference.windows == 0)
         return (struct savings_word){0};
     return (struct savings_word){true, 1 - j / would_j,
-                                 1.96 * account_mean_energy_rse(&a->reference)};
+                                 1.96 * savings_mean_energy_rse(&a->reference)};
 }
 
 static void score(struct world *w, struct savings_score *ret)
 {
     const struct tuner_report *t = tuner_report(w->tuner);
-    const struct account_saved *s = &t->saved;
+    const struct savings_saved *s = &t->saved;
     uint64_t first_ns = w->first_ns ? w->first_ns : START_NS;
     struct spent a = spent_at(w, first_ns), b = spent_at(w, w->last_step_ns);
     double job_s = s_between(START_NS, w->last_step_ns);

@@ -1,4 +1,4 @@
-/* A whole job under the daemon's own tuner (node/tuner.h), in virtual time, in a world
+/* A whole job under the daemon's own tuner (tuner/tuner.h), in virtual time, in a world
  * whose truth is known: what each of its steps costs at any cap comes from a curve.  The
  * tuner schedules its windows, its visits to the reference and its books itself; made up
  * are the job's steps, the cap (in force at once) and the meter (errors at a window's

@@ -28,7 +28,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "core/optimum/look.h"
+#include "core/optimum/gap-probe.h"
 #include "curves.h"
 #include "play.h"
 #include "priorfile.h"
@@ -92,8 +92,8 @@ static int parse_option(int c, const char *arg, struct opts *o, uw_error *err)
         break;
     case 'l':
         r = parse_u64(arg, &o->looks, err);
-        if (r == 0 && o->looks > LOOKS_MAX)
-            r = fail(err, -ERANGE, "%s is outside 0..%d", arg, LOOKS_MAX);
+        if (r == 0 && o->looks > GAP_PROBES_MAX)
+            r = fail(err, -ERANGE, "%s is outside 0..%d", arg, GAP_PROBES_MAX);
         return r < 0 ? fail_in(err, r, "--looks") : 0;
     case 's':
         r = parse_u64(arg, &o->seeds, err);

@@ -28,7 +28,7 @@
 #include "spread.h"
 #include "stats.h"
 
-enum { SEEDS_MAX = 10000, WINDOWS_MAX = 1000000, EXIT_USAGE = 2 };
+enum { SEEDS_MAX = 10000, CLIENT_WINDOWS_MAX = 1000000, EXIT_USAGE = 2 };
 #define NOISE_MAX 0.3
 
 struct opts {
@@ -421,9 +421,9 @@ static int parse(int argc, char **argv, struct opts *o, uw_error *err)
     if (!(o->noise >= 0 && o->noise <= NOISE_MAX))
         return fail(err, -ERANGE, "--noise %g is outside 0..%g", o->noise, NOISE_MAX);
     if (o->seeds < 1 || o->seeds > SEEDS_MAX || o->windows < 1 ||
-        o->windows > WINDOWS_MAX)
+        o->windows > CLIENT_WINDOWS_MAX)
         return fail(err, -ERANGE, "--seeds is 1..%d, --windows 1..%d", SEEDS_MAX,
-                    WINDOWS_MAX);
+                    CLIENT_WINDOWS_MAX);
     return 0;
 }
 

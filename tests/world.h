@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "node/boards.h"
+#include "board/boards.h"
 #include "sim/virtual.h"
 
 struct world {

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "board/boards.h"
 #include "cli/cmd.h"
-#include "node/boards.h"
 
 struct cap_target {
     unsigned index;

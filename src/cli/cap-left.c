@@ -8,7 +8,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/loop.h"
-#include "node/left.h"
+#include "local/end-state.h"
 
 enum { WAIT_MS = 5000, LOOK_MS = 250 };
 
@@ -17,10 +17,10 @@ struct seen {
     unsigned index;
     const char *uuid;
     uint32_t original_mw; /* 0: unknown */
-    uint32_t others_mw;   /* as in left_board */
+    uint32_t others_mw;   /* as in end_state_board */
     bool owed;            /* there was an entry, or we held it */
     char name[24], text[400], error[sizeof((uw_error *)NULL)->text];
-    enum left left;
+    enum end_state left;
     bool moving, known; /* it is to be told of */
 };
 
@@ -54,11 +54,11 @@ static const struct survey_board *board_of(const struct survey *s, const char *u
 static void judge(struct seen *b, const struct survey *s)
 {
     const struct survey_board *now = board_of(s, b->uuid);
-    struct left_board left = {.name = b->name,
-                              .original_mw = b->original_mw,
-                              .others_mw = b->others_mw,
-                              .error = b->error,
-                              .self = getpid()};
+    struct end_state_board left = {.name = b->name,
+                                   .original_mw = b->original_mw,
+                                   .others_mw = b->others_mw,
+                                   .error = b->error,
+                                   .self = getpid()};
 
     (void)snprintf(b->name, sizeof b->name, "GPU %u", b->index);
     (void)snprintf(b->error, sizeof b->error, "%s",
@@ -69,9 +69,10 @@ static void judge(struct seen *b, const struct survey *s)
         left.held = now->held;
         left.in_force_mw = core_seen(&now->sample).set_mw;
     }
-    b->left = left_judge(&left, b->text, sizeof b->text);
-    b->moving = b->left != LEFT_BACK && b->left != LEFT_UNREAD && left_is_moving(&left);
-    b->others_mw = b->left == LEFT_OTHERS ? left.in_force_mw : 0;
+    b->left = end_state_judge(&left, b->text, sizeof b->text);
+    b->moving = b->left != END_STATE_BACK && b->left != END_STATE_UNREAD &&
+                end_state_is_moving(&left);
+    b->others_mw = b->left == END_STATE_OTHERS ? left.in_force_mw : 0;
     b->known = b->owed || left.held.entry || left.held.damaged;
 }
 
@@ -111,7 +112,7 @@ void cap_left(struct cap_hold *h)
         return;
     look(seen, n, h->env, h->library);
     for (size_t i = 0; i < n; i++) {
-        h->target[of[i]].restored = seen[i].left == LEFT_BACK;
+        h->target[of[i]].restored = seen[i].left == END_STATE_BACK;
         cli_say("cap: %s", seen[i].text);
     }
 }
@@ -137,8 +138,8 @@ int cap_clear(const struct cli_env *env, const char *nvml, const struct survey *
         if (!seen[i].known)
             continue;
         known++;
-        back += seen[i].left == LEFT_BACK || seen[i].left == LEFT_OTHERS;
-        bad += seen[i].left == LEFT_OWED || seen[i].left == LEFT_UNREAD;
+        back += seen[i].left == END_STATE_BACK || seen[i].left == END_STATE_OTHERS;
+        bad += seen[i].left == END_STATE_OWED || seen[i].left == END_STATE_UNREAD;
         cli_say("cap: %s", seen[i].text);
     }
     if (known == 0 && code == EXIT_OK)

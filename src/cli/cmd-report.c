@@ -145,7 +145,7 @@ static int from_daemon(const struct cli_env *env, const struct args *a, char **r
     auto_(httpc_free) struct httpc *probe = NULL, *c = NULL;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
     auto_(json_free) struct json *doc = NULL;
-    struct node_where where;
+    struct daemon_address where;
     char path[PATH_BYTES];
 
     int r = daemon_open(env, a->nvml, &probe, err);
@@ -153,7 +153,7 @@ static int from_daemon(const struct cli_env *env, const struct args *a, char **r
         return r;
     r = path_of(a, path, err);
     if (r == 0)
-        r = node_where(env->socket, a->nvml, &where, err);
+        r = daemon_address(env->socket, a->nvml, &where, err);
     const struct httpc_opts opts = {.socket = where.socket,
                                     .timeout_ns = ANSWER_S * NS_PER_S,
                                     .body_max = REPORT_BYTES};

@@ -22,9 +22,9 @@ int daemon_open_within(const struct cli_env *env, const char *nvml, uint64_t tim
 {
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
-    struct node_where w;
+    struct daemon_address w;
 
-    int r = node_where(env->socket, nvml, &w, err);
+    int r = daemon_address(env->socket, nvml, &w, err);
     if (r < 0)
         return r;
     struct httpc_opts opts = {.socket = w.socket, .timeout_ns = timeout_ns};

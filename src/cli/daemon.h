@@ -1,4 +1,5 @@
-/* The daemon of this node, as commands reach it (node/where.h: where its sockets are). */
+/* The daemon of this node, as commands reach it (config/daemon-address.h: where its
+ * sockets are). */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
 
@@ -6,13 +7,13 @@
 #include <stdint.h>
 
 #include "cli/cmd.h"
+#include "config/daemon-address.h"
 #include "io/httpc.h"
-#include "node/where.h"
 #include "underwatt/error.h"
 
 enum { DAEMON_ABSENT = 1 };
 
-/* A client of the daemon, at node_where(env->socket), once that has answered.
+/* A client of the daemon, at daemon_address(env->socket), once that has answered.
  * DAEMON_ABSENT: nobody answers where it was not named: *err says where was looked.
  * -EACCES: the socket is not ours to use; -ETIMEDOUT: it hangs; -ENOENT, -ECONNREFUSED:
  * named and not there.

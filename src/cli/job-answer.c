@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "cli/job-daemon.h"
 #include "cli/take.h"
-#include "node/tuner-json.h"
+#include "tuner/tuner-json.h"
 
 static double or_0(double v)
 {
@@ -19,14 +19,14 @@ static uint32_t mw_of(const struct json_value *v, const char *key)
 }
 
 /* A mean that shows the same values and errors as the daemon's. */
-static struct account_mean mean_of(const struct json_value *v)
+static struct savings_mean mean_of(const struct json_value *v)
 {
     double t = or_0(take_number(v, "step_s")), e = or_0(take_number(v, "step_j"));
     double rse =
         fmax(or_0(take_number(v, "step_s_rse")), or_0(take_number(v, "step_j_rse")));
     double w = rse > 0 ? 1 / (rse * rse) : 1;
 
-    return (struct account_mean){
+    return (struct savings_mean){
         .windows = (unsigned)take_u64(v, "windows"),
         .sum_w = w,
         .sum_wt = w * t,
@@ -37,12 +37,12 @@ static struct account_mean mean_of(const struct json_value *v)
 }
 
 static void take_saved(const struct json_value *search, const struct json_value *details,
-                       struct account_saved *ret)
+                       struct savings_saved *ret)
 {
     const struct json_value *s = json_get(search, "saved");
     double cost_j = take_number(details, "cost_j");
 
-    *ret = (struct account_saved){
+    *ret = (struct savings_saved){
         .known = isfinite(take_number(s, "fraction")),
         .steps = or_0(take_number(details, "steps")),
         .energy_j = or_0(take_number(s, "energy_j")),

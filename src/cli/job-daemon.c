@@ -23,9 +23,9 @@
 #include "io/file.h"
 #include "io/launches.h"
 #include "io/progress.h"
-#include "node/job.h"
-#include "node/jobdoor.h"
-#include "node/same.h"
+#include "jobs/job-key.h"
+#include "jobs/job.h"
+#include "jobs/page-socket.h"
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
 
@@ -45,7 +45,7 @@ struct remote {
     struct job_run *j;
     const char *const *argv;
     struct httpc *daemon;
-    struct node_where where;
+    struct daemon_address where;
     struct job_boards boards;
     struct loop *loop;
     struct loop_worker *worker;
@@ -94,10 +94,10 @@ static uint64_t wall_ms(const struct remote *r, double ms)
 static void put_command(struct json_out *o, const struct remote *r)
 {
     auto_(mem_free) char *dir = get_current_dir_name();
-    char command[SAME_TEXT] = "";
+    char command[JOB_KEY_TEXT] = "";
 
     if (dir && !r->j->no_history)
-        same_command(r->argv, dir, command);
+        job_key_command(r->argv, dir, command);
     if (command[0])
         json_out_text(o, "command", command);
 }
@@ -170,7 +170,7 @@ static int begin_late(struct look *l)
 
     int got = l->over ? 0 : begin_job(r, loop_child_pid(r->child), &l->id, &l->err);
     if (got >= 0 && l->id && r->page)
-        (void)jobdoor_send(r->where.job_socket, l->id, r->page_fd, NULL);
+        (void)page_socket_send(r->where.job_socket, l->id, r->page_fd, NULL);
     return may_wait(got) ? 0 : got;
 }
 
@@ -195,7 +195,7 @@ static int look_at(struct look *l)
         got = answer_read(reply.body, reply.len, &l->doc, &l->err);
     }
     if (got >= 0 && l->again && r->page && !l->over) /* it may have the page still */
-        (void)jobdoor_send(r->where.job_socket, l->id, r->page_fd, NULL);
+        (void)page_socket_send(r->where.job_socket, l->id, r->page_fd, NULL);
     return got;
 }
 
@@ -516,7 +516,7 @@ static int go(struct remote *r, uw_error *err)
         return got;
     }
     if (r->id && r->page &&
-        jobdoor_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
+        page_socket_send(r->where.job_socket, r->id, r->page_fd, &why) < 0)
         say(r, why.text);
     r->begin_ns = loop_now_ns(r->loop);
     r->begin_utc_ns = loop_utc_ns(r->loop);
@@ -609,7 +609,7 @@ int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc
     struct loop_clock clock = {0, 1};
     uw_error err = {""};
 
-    int got = node_where(j->env->socket, j->nvml, &r.where, &err);
+    int got = daemon_address(j->env->socket, j->nvml, &r.where, &err);
     if (got >= 0)
         got = loop_clock_parse(j->env->clock, &clock, &err);
     if (got >= 0)

@@ -8,8 +8,8 @@
 #include "cli/figures.h"
 #include "cli/job-run.h"
 #include "io/json.h"
-#include "node/job.h"
-#include "node/tuner-json.h"
+#include "jobs/job.h"
+#include "tuner/tuner-json.h"
 
 #define J_PER_KWH 3.6e6
 
@@ -49,7 +49,7 @@ static void print_boards(const struct session_result *r, FILE *to)
 
 static void print_saved(const struct tuner_report *t, FILE *to)
 {
-    const struct account_saved *s = &t->saved;
+    const struct savings_saved *s = &t->saved;
 
     if (!s->known) {
         bool compared =
@@ -139,7 +139,7 @@ static void print_held(const struct tuner_report *t, FILE *to)
 static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
-    const struct account_saved *s = &t->saved;
+    const struct savings_saved *s = &t->saved;
     char goal[GOAL_TEXT_MAX];
 
     if (j->caps == SESSION_SEARCH)
@@ -156,8 +156,8 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
     for (size_t i = 0; i < t->n_caps; i++) {
         const struct tuner_cap *c = &t->cap[i];
         (void)fprintf(to, "         %4.0f W  %8.4g s/step  %10s/step  %u window%s%s\n",
-                      w_of_mw(c->cap_mw), account_mean_time(&c->mean),
-                      figure_joules(account_mean_energy(&c->mean)).t, c->mean.windows,
+                      w_of_mw(c->cap_mw), savings_mean_time(&c->mean),
+                      figure_joules(savings_mean_energy(&c->mean)).t, c->mean.windows,
                       c->mean.windows == 1 ? "" : "s",
                       c->cap_mw >= (t->reference_mw ? t->reference_mw : t->original_mw)
                           ? "  (reference)"
@@ -266,7 +266,7 @@ static void json_cpu(struct json_out *o, const struct session_result *r)
     json_out_end(o);
 }
 
-static void json_saved(struct json_out *o, const struct account_saved *s)
+static void json_saved(struct json_out *o, const struct savings_saved *s)
 {
     if (!s->known) {
         json_out_null(o, "saved");
@@ -290,7 +290,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
                        const struct session_result *r)
 {
     const struct tuner_report *t = r->tuner;
-    const struct account_saved *s = &t->saved;
+    const struct savings_saved *s = &t->saved;
     char goal[GOAL_TEXT_MAX];
 
     if (j->caps == SESSION_SEARCH)

@@ -14,7 +14,7 @@
 #include "gpu/nvml/nvml.h"
 #include "gpu/rapl/rapl.h"
 #include "io/file.h"
-#include "node/job.h"
+#include "jobs/job.h"
 
 enum { LIVE_MS = 250, LINE_S = 15 };
 

@@ -7,8 +7,8 @@
 #include "cli/cmd.h"
 #include "cli/inject.h"
 #include "cli/options.h"
-#include "node/roster.h"
-#include "node/session.h"
+#include "jobs/roster.h"
+#include "local/session.h"
 
 struct job_run {
     const struct cmd *cmd;

@@ -6,13 +6,13 @@
 #include <stddef.h>
 
 #include "base/auto.h"
+#include "board/boards.h"
 #include "cli/cmd.h"
 #include "cli/who.h"
 #include "gpu/gpu.h"
 #include "gpu/nvml/nvml.h"
 #include "io/loop.h"
-#include "node/boards.h"
-#include "node/held.h"
+#include "local/held.h"
 #include "underwatt/error.h"
 
 struct survey_proc {

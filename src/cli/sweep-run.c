@@ -13,8 +13,8 @@
 #include "base/units.h"
 #include "cli/sweep.h"
 #include "gpu/nvml/nvml.h"
-#include "node/job.h"
-#include "node/sweeper.h"
+#include "jobs/job.h"
+#include "sweep/sweeper.h"
 
 enum { LIVE_MS = 250, LINE_S = 60 };
 

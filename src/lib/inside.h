@@ -12,9 +12,9 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "config/daemon-address.h"
 #include "io/json.h"
 #include "lib/door.h"
-#include "node/where.h"
 
 enum { LIB_TEXT = 96 };
 
@@ -65,7 +65,7 @@ int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err);
 /* remote.c */
 enum { LIB_ABSENT = 1 };
 /* LIB_ABSENT: nobody answers where it was not named. */
-int lib_remote_open(const struct node_where *where, uw_ctx **ret, uw_error *err);
+int lib_remote_open(const struct daemon_address *where, uw_ctx **ret, uw_error *err);
 /* -ENOTSUP, *err saying what to start, in local mode. */
 int lib_remote(const uw_ctx *ctx, const char *what, const struct door **ret,
                uw_error *err);

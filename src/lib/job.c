@@ -13,9 +13,9 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "jobs/page-socket.h"
+#include "jobs/roster.h"
 #include "lib/inside.h"
-#include "node/jobdoor.h"
-#include "node/roster.h"
 
 struct uw_job {
     uw_ctx *ctx;
@@ -205,7 +205,7 @@ static int send_page(const uw_job *job, uw_error *err)
 {
     if (!job->goal[0])
         return 0;
-    return jobdoor_send(lib_job_socket(job->ctx), job->id, job->fd, err);
+    return page_socket_send(lib_job_socket(job->ctx), job->id, job->fd, err);
 }
 
 static void path_of(const uw_job *job, char *ret, size_t size)

@@ -38,10 +38,10 @@ static int read_options(const uw_options *opts, uw_options *ret, uw_error *err)
 /* LIB_ABSENT: no daemon, and none has to be there. */
 static int open_remote(const uw_options *o, uw_ctx **ret, uw_error *err)
 {
-    struct node_where where;
+    struct daemon_address where;
     const char *named = o->socket ? o->socket : secure_getenv("UNDERWATT_SOCKET");
 
-    int r = node_where(named, o->nvml, &where, err);
+    int r = daemon_address(named, o->nvml, &where, err);
     if (r == 0) {
         where.named |= (o->flags & UW_DAEMON) != 0;
         r = lib_remote_open(&where, ret, err);

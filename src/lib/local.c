@@ -13,11 +13,11 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "board/boards.h"
+#include "board/sampler.h"
 #include "gpu/nvml/nvml.h"
 #include "io/loop.h"
 #include "lib/inside.h"
-#include "node/boards.h"
-#include "node/sampler.h"
 
 enum ask_kind { ASK_NOTHING, ASK_LIMITS, ASK_POWER, ASK_BEGIN, ASK_END, ASK_QUIT };
 

@@ -10,16 +10,16 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "board/boards.h"
 #include "core/meter/meter.h"
 #include "lib/inside.h"
-#include "node/boards.h"
 
 enum { ANSWER_S = 10, FIRST_ANSWER_S = 3, WHY_MAX = 95 };
 
 struct remote {
     uw_ctx ctx;
     struct door door;
-    struct node_where where;
+    struct daemon_address where;
     uw_device device[BOARDS_MAX];
     char id[BOARDS_MAX][LIB_TEXT], name[BOARDS_MAX][LIB_TEXT];
 };
@@ -303,7 +303,7 @@ static int look(struct remote *c, uw_error *err)
     return read_boards(c, doc ? json_get(json_root(doc), "gpus") : NULL, err);
 }
 
-int lib_remote_open(const struct node_where *where, uw_ctx **ret, uw_error *err)
+int lib_remote_open(const struct daemon_address *where, uw_ctx **ret, uw_error *err)
 {
     struct remote *c = calloc(1, sizeof *c);
 

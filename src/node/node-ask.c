@@ -619,9 +619,9 @@ static int begin_job(struct node *node, const struct node_who *who,
     rec->goal = ask->goal;
     rec->cap = capped ? ask->cap : (struct cap_arg){0};
     (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
-    same_job(ask->command, ask->reg.label, ask->reg.n_labels, rec->same);
+    job_key(ask->command, ask->reg.label, ask->reg.n_labels, rec->same);
     if (ask->search || capped)
-        r = node_tuning_begin(node, roster_find(node->roster, id), rec, NULL, err);
+        r = node_search_begin(node, roster_find(node->roster, id), rec, NULL, err);
     if (r < 0) {
         (void)roster_end(node->roster, id, NULL);
         return r;
@@ -640,7 +640,7 @@ int node_job_begin(struct node *node, const struct node_who *who,
     int r = begin_job(node, who, ask, &id, &why);
 
     if (r == 0 && page >= 0) {
-        r = tunings_page(node->tunings, id, page, &why);
+        r = searches_page(node->tunings, id, page, &why);
         if (r < 0)
             (void)roster_end(node->roster, id, NULL);
         else
@@ -677,7 +677,7 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
     int r = own_job(node, who, id, &why);
 
     if (r == 0)
-        r = tunings_page(node->tunings, id, fd, &why);
+        r = searches_page(node->tunings, id, fd, &why);
     if (r == 0)
         (void)fd_take(&fd);
     else
@@ -727,7 +727,7 @@ int node_release(struct node *node, const struct node_who *who, const char *boar
     int r = may_hand_out(node, who, board, &at, err);
 
     if (r == 0)
-        r = node_away_release(node, at, hold_off_ns, fn, user, err);
+        r = node_detach_release(node, at, hold_off_ns, fn, user, err);
     if (r == 0)
         node_ledger_event(node, "release", at, who->uid, name_of(who));
     return r;
@@ -742,7 +742,7 @@ int node_take_back(struct node *node, const struct node_who *who, const char *bo
     if (r == 0)
         r = caps_take_back(node->caps, at, err);
     if (r == 0)
-        node_away_kick(node);
+        node_detach_kick(node);
     if (r == 0)
         node_ledger_event(node, "take-back", at, who->uid, name_of(who));
     return r;

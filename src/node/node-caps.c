@@ -80,12 +80,12 @@ static void on_caps(const struct caps_what *what, void *user)
         told.text = node->how;
     log_caps(node, what);
     if (what->event == CAPS_EVENT_CAP)
-        node_book_cap(node, what->board, what->enforced_mw);
+        node_attribution_cap(node, what->board, what->enforced_mw);
     node_ledger_caps(node, &told);
     if (what->event == CAPS_EVENT_STATE)
-        node_away_kick(node);
+        node_detach_kick(node);
     if (node->tunings)
-        tunings_on_caps(node->tunings, what);
+        searches_on_caps(node->tunings, what);
     node_phases_on_caps(node, what);
     node_tell(node, NODE_EVENT_CAPS, &told);
 }
@@ -183,7 +183,7 @@ static void lose_actuator(struct node *node, const char *text)
         caps_use_actuator(node->caps, NULL);
     actuator_free(take(node->actuator));
     node->actuator_ready = false;
-    node_away_actuator_gone(node);
+    node_detach_actuator_gone(node);
     for (unsigned i = 0; i < node->connects && wait_ns < CONNECT_MOST_S * NS_PER_S; i++)
         wait_ns *= 2;
     if (wait_ns > CONNECT_MOST_S * NS_PER_S)
@@ -212,7 +212,7 @@ static int on_actuator_ready(struct actuator *act, int r, const char *text, void
     node->actuator_text[0] = '\0';
     if (node->caps)
         caps_use_actuator(node->caps, act);
-    node_away_kick(node);
+    node_detach_kick(node);
     node_rapl_ask(node, act);
     return 0;
 }

@@ -79,10 +79,10 @@ static void add_cap(struct ledger_search *s, const struct tuner_cap *c)
     struct ledger_search_cap cap = {
         .cap_mw = c->cap_mw,
         .windows = c->mean.windows,
-        .step_s = account_mean_time(&c->mean),
-        .step_j = account_mean_energy(&c->mean),
-        .step_s_rse = account_mean_time_rse(&c->mean),
-        .step_j_rse = account_mean_energy_rse(&c->mean),
+        .step_s = savings_mean_time(&c->mean),
+        .step_j = savings_mean_energy(&c->mean),
+        .step_s_rse = savings_mean_time_rse(&c->mean),
+        .step_j_rse = savings_mean_energy_rse(&c->mean),
     };
 
     if (s->n < LEDGER_SEARCH_CAPS && cap.windows > 0 && isfinite(cap.step_s_rse) &&

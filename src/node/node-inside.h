@@ -10,17 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "board/sampler.h"
 #include "core/meter/mean.h"
+#include "energy/attribution.h"
+#include "energy/client-windows.h"
 #include "io/ledger-queue.h"
 #include "io/ledger.h"
-#include "node/book.h"
-#include "node/follow.h"
-#include "node/history.h"
+#include "jobs/history.h"
+#include "jobs/job-key.h"
+#include "jobs/job-phase.h"
 #include "node/node.h"
-#include "node/same.h"
-#include "node/sampler.h"
-#include "node/tuning.h"
-#include "node/windows.h"
+#include "tuner/searches.h"
 
 enum {
     NODE_TICK_MS = 1000,
@@ -42,15 +42,15 @@ struct node_lost {
     char text[240];
 };
 
-/* A board on its way out of our hands and back (node-away.c). */
-struct node_leaving {
+/* A board on its way out of our hands and back (board-detach.c). */
+struct node_detach {
     enum {
-        AWAY_HERE = 0,
-        AWAY_BOOKING,   /* let go by caps, until what it has taken is booked */
-        AWAY_ACTUATOR,  /* until the actuator has let go of the driver on it … */
-        AWAY_DRIVER,    /* … and we have */
-        AWAY_GONE,      /* it can be reset */
-        AWAY_RETURNING, /* attached, until it has given a sample */
+        DETACH_HERE = 0,
+        DETACH_BOOKING,   /* let go by caps, until what it has taken is booked */
+        DETACH_ACTUATOR,  /* until the actuator has let go of the driver on it … */
+        DETACH_DRIVER,    /* … and we have */
+        DETACH_GONE,      /* it can be reset */
+        DETACH_RETURNING, /* attached, until it has given a sample */
     } phase;
     bool unseen; /* was away when all were opened: nothing is known of it but who it is */
     bool asked;  /* the actuator, and has not answered */
@@ -65,7 +65,7 @@ struct node_leaving {
 
 /* What the node keeps of a board beside the others' parts. */
 struct node_board {
-    struct node_leaving away;
+    struct node_detach away;
     struct sampler *sampler;
     uint64_t seen_ns; /* the sample that was told to caps last */
     struct mean_power mean;
@@ -90,10 +90,10 @@ struct node_job_rec {
     struct goal goal;
     struct cap_arg cap;
     char cls[CONFIG_WORD];          /* "" default */
-    char same[SAME_TEXT];           /* what makes it the same as another; "" nothing */
+    char same[JOB_KEY_TEXT];        /* what makes it the same as another; "" nothing */
     double before_j, before_half_j; /* booked by earlier runs */
     struct job_entry last;          /* as it was when it ended */
-    struct follow *follow;          /* its boards' telemetry; NULL: not asked for */
+    struct job_phase *follow;       /* its boards' telemetry; NULL: not asked for */
     uint64_t followed;              /* boards that it hears */
     struct view_phase phase;        /* now */
     bool phase_booked;              /* … has stood for so long that it counts */
@@ -128,16 +128,16 @@ struct node {
 
     /* What hangs on the boards: opened and closed together. */
     struct boards *boards;
-    struct folds *folds; /* where windows of the meters are computed */
-    bool open;           /* boards are there, and everything over them */
+    struct window_worker *folds; /* where windows of the meters are computed */
+    bool open;                   /* boards are there, and everything over them */
     struct node_board board[BOARDS_MAX];
     size_t n, silent; /* … of which so many said nothing when they were opened */
     unsigned reopens; /* for their sake, one after the other */
     struct caps *caps;
     struct roster *roster;
-    struct book *book;
-    struct windows *windows;
-    struct tunings *tunings;
+    struct attribution *book;
+    struct client_windows *windows;
+    struct searches *tunings;
     struct ledger *ledger;     /* until the queue has it */
     int64_t utc_ahead_ns;      /* of the loop's time, at the last tick; 0: none yet */
     char ledger_text[200];     /* why it was not written when we began; "" it was */
@@ -150,7 +150,7 @@ struct node {
     bool flushing;             /* … is due */
     struct history *history;   /* what searches measured */
     struct loop_worker *saver; /* writes searches' states */
-    struct book_board before[BOARDS_MAX];
+    struct attribution_board before[BOARDS_MAX];
     struct loop_timer *tick, *reopen;
     struct node_kept *kept; /* NULL: they are open, or never were */
     size_t n_kept;
@@ -226,7 +226,7 @@ struct node_job_rec *node_job_rec_new(struct node *node, uint64_t id);
 void node_job_rec_drop(struct node *node, uint64_t id);
 void node_job_rec_free(struct node_job_rec *rec);
 /* Its search or cap by name begins.  state: saved by an earlier run, or NULL. */
-int node_tuning_begin(struct node *node, const struct job_entry *job,
+int node_search_begin(struct node *node, const struct job_entry *job,
                       struct node_job_rec *rec, const char *state, uw_error *err);
 
 /* node-phases.c: of a job that runs, each tick; at its end. */
@@ -250,31 +250,33 @@ bool node_history_earlier(uint64_t job, uint64_t boards, struct tuner_earlier *r
 void node_history_learnt(uint64_t job, uint64_t boards, const struct tuner_report *r,
                          void *user);
 
-/* node-book.c: each stretch of each board, to jobs, idle and the rest */
-int node_book_start(struct node *node, uw_error *err);
-void node_book_stop(struct node *node);
-void node_book_turn(struct node *node, size_t board);
-void node_book_cap(struct node *node, size_t board, uint32_t enforced_mw);
-void node_book_forget(struct node *node, uint64_t job);
-void node_book_away(struct node *node, size_t board, bool away);
-void node_book_board(struct node *node, size_t i, struct view_board *ret);
-void node_book_job(struct node *node, uint64_t id, struct view_job *ret);
+/* node-attribution.c: each stretch of each board, to jobs, idle and the rest */
+int node_attribution_start(struct node *node, uw_error *err);
+void node_attribution_stop(struct node *node);
+void node_attribution_turn(struct node *node, size_t board);
+void node_attribution_cap(struct node *node, size_t board, uint32_t enforced_mw);
+void node_attribution_forget(struct node *node, uint64_t job);
+void node_attribution_detach(struct node *node, size_t board, bool away);
+void node_attribution_board(struct node *node, size_t i, struct view_board *ret);
+void node_attribution_job(struct node *node, uint64_t id, struct view_job *ret);
 
-/* node-away.c: boards that are released */
-int node_away_start(struct node *node, uw_error *err); /* with what an earlier run kept */
-void node_away_opts(const struct node *node, struct gpu_open_opts *opts);
-int node_away_open(struct node *node, uw_error *err); /* the boards are there, and caps */
-void node_away_close(struct node *node);
-/* Whatever is due: each tick, and soon after node_away_kick(). */
-void node_away_step(struct node *node);
-void node_away_kick(struct node *node);
-void node_away_actuator_gone(struct node *node);
+/* board-detach.c: boards that are released */
+int node_detach_start(struct node *node,
+                      uw_error *err); /* with what an earlier run kept */
+void node_detach_opts(const struct node *node, struct gpu_open_opts *opts);
+int node_detach_open(struct node *node,
+                     uw_error *err); /* the boards are there, and caps */
+void node_detach_close(struct node *node);
+/* Whatever is due: each tick, and soon after node_detach_kick(). */
+void node_detach_step(struct node *node);
+void node_detach_kick(struct node *node);
+void node_detach_actuator_gone(struct node *node);
 /* What was kept of an earlier run is of another machine, say. */
-void node_away_forget(struct node *node, const char *why);
-bool node_is_away(const struct node *node, size_t board);
+void node_detach_forget(struct node *node, const char *why);
+bool node_is_detached(const struct node *node, size_t board);
 /* caps_release(), and then the handles; fn when they are given up, or cannot be. */
-int node_away_release(struct node *node, size_t board, uint64_t hold_off_ns,
-                      caps_done_fn fn, void *user, uw_error *err);
+int node_detach_release(struct node *node, size_t board, uint64_t hold_off_ns,
+                        caps_done_fn fn, void *user, uw_error *err);
 
 /* node-windows.c: windows that clients hold open */
 int node_windows_start(struct node *node, uw_error *err);
@@ -291,8 +293,8 @@ void node_ledger_end(struct node *node);
 void node_ledger_stop(struct node *node);
 /* Where a search's state is kept beside the ledger. */
 void node_state_path(const struct node *node, uint64_t job, char *ret, size_t size);
-void node_ledger_energy(struct node *node, const struct book_row *row);
-void node_ledger_total(struct node *node, const struct book_total *total);
+void node_ledger_energy(struct node *node, const struct attribution_row *row);
+void node_ledger_total(struct node *node, const struct attribution_total *total);
 /* Each tick: says when UTC was set. */
 void node_ledger_tick(struct node *node);
 /* How long rows are kept, once the configuration was read anew. */
@@ -323,7 +325,8 @@ size_t node_rapl_domains(const struct node *node,
 void node_rapl_books_start(struct node *node);
 void node_rapl_books_stop(struct node *node);
 /* Ends all stretches; returns how many times fn will be called with the node. */
-unsigned node_rapl_books_end(struct node *node, int (*fn)(struct book *b, void *user));
+unsigned node_rapl_books_end(struct node *node,
+                             int (*fn)(struct attribution *b, void *user));
 void node_rapl_turn(struct node *node); /* jobs are about to change */
 void node_rapl_forget(struct node *node, uint64_t job);
 /* Ask this actuator for descriptors of counters that root alone may open. */

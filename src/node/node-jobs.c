@@ -24,7 +24,7 @@ struct node_job_rec *node_job_rec(struct node *node, uint64_t id)
 
 void node_job_rec_free(struct node_job_rec *rec)
 {
-    follow_free(rec->follow);
+    job_phase_free(rec->follow);
     free(rec);
 }
 
@@ -33,8 +33,8 @@ static void forget(struct node *node, size_t at)
     uint64_t id = node->job[at]->id;
 
     if (node->tunings)
-        tunings_forget(node->tunings, id);
-    node_book_forget(node, id);
+        searches_forget(node->tunings, id);
+    node_attribution_forget(node, id);
     node_job_rec_free(node->job[at]);
     node->job[at] = node->job[--node->n_jobs];
 }
@@ -73,7 +73,7 @@ struct node_job_rec *node_job_rec_new(struct node *node, uint64_t id)
         return NULL;
     rec->id = id;
     if (node->config.jobs.phases) /* without memory: it is not followed */
-        (void)follow_new(node->loop, &rec->follow);
+        (void)job_phase_new(node->loop, &rec->follow);
     node->job[node->n_jobs++] = rec;
     return rec;
 }
@@ -177,16 +177,16 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
               "job=%" PRIu64 " text=%s", job, log_quote(text).text);
 }
 
-int node_tuning_begin(struct node *node, const struct job_entry *job,
+int node_search_begin(struct node *node, const struct job_entry *job,
                       struct node_job_rec *rec, const char *state, uw_error *err)
 {
-    struct tuning_ask ask = {
+    struct searches_ask ask = {
         .search = rec->search,
         .goal = rec->goal,
         .cap = rec->cap,
         .cls = node_config_class(&node->config, rec->cls[0] ? rec->cls : "default"),
         .state = state};
-    int r = tunings_begin(node->tunings, job, &ask, err);
+    int r = searches_begin(node->tunings, job, &ask, err);
 
     rec->asked = r == 0;
     return r;
@@ -216,7 +216,7 @@ static void begin_found(struct node *node, const struct job_entry *job,
         return;
     rec->search = true;
     rec->goal = node->config.search.goal;
-    if (node_tuning_begin(node, job, rec, NULL, &err) < 0)
+    if (node_search_begin(node, job, rec, NULL, &err) < 0)
         log_event(LOG_LEVEL_WARNING, "search-refused", "job=%" PRIu64 " reason=%s",
                   job->id, log_quote(err.text).text);
 }
@@ -250,7 +250,7 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
                   (unsigned)job->uid);
     }
     if (node->tunings)
-        (void)tunings_on_job(node->tunings, event, job);
+        (void)searches_on_job(node->tunings, event, job);
     node_ledger_job(node, job);
     if (event == ROSTER_END && rec)
         end_job(node, job, rec);
@@ -262,7 +262,7 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
 
 static void on_turn(size_t board, void *user)
 {
-    node_book_turn(user, board);
+    node_attribution_turn(user, board);
 }
 
 /* What somebody has named is another's, who computes there. */
@@ -308,7 +308,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
                                  .on_pass = on_pass,
                                  .on_look = on_look,
                                  .user = node};
-    struct tunings_opts tunings = {
+    struct searches_opts tunings = {
         .loop = node->loop,
         .boards = node->boards,
         .caps = node->caps,
@@ -326,16 +326,16 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
     int r = roster_new(&roster, &node->roster, err);
 
     if (r == 0)
-        r = node_book_start(node, err);
+        r = node_attribution_start(node, err);
     if (r == 0)
         r = loop_worker_new(node->loop, "saver", &node->saver, err);
-    return r == 0 ? tunings_new(&tunings, &node->tunings, err) : r;
+    return r == 0 ? searches_new(&tunings, &node->tunings, err) : r;
 }
 
 void node_jobs_stop(struct node *node)
 {
-    tunings_free(take(node->tunings));
-    node_book_stop(node);
+    searches_free(take(node->tunings));
+    node_attribution_stop(node);
     roster_free(take(node->roster));
     loop_worker_free(take(node->saver));
     while (node->n_jobs > 0)

@@ -151,7 +151,7 @@ static int read_sums(struct node *node, size_t i, uw_error *err)
     if (r == 0)
         r = ledger_board_sums(node->ledger, i, midnight(utc), &today, err);
     if (r == 0)
-        node->before[i] = (struct book_board){
+        node->before[i] = (struct attribution_board){
             .energy_j = all.job_j + all.idle_j + all.unattributed_j,
             .attributed_j = all.job_j,
             .idle_j = all.idle_j,
@@ -250,7 +250,7 @@ static void take_over_search(struct node *node, const struct job_entry *entry,
         return;
     node_state_path(node, entry->id, path, sizeof path);
     (void)file_read(path, STATE_MAX, &state, NULL, NULL);
-    if (node_tuning_begin(node, entry, rec, state ? state : "", &err) < 0)
+    if (node_search_begin(node, entry, rec, state ? state : "", &err) < 0)
         log_event(LOG_LEVEL_WARNING, "search-lost", "job=%ju reason=%s",
                   (uintmax_t)entry->id, log_quote(err.text).text);
 }
@@ -400,7 +400,7 @@ static bool is_stated(const struct node *node, size_t board, uint64_t job,
 {
     struct caps_view v;
 
-    if (!job || strncmp(who, TUNING_NAMED, strlen(TUNING_NAMED)) != 0)
+    if (!job || strncmp(who, SEARCHES_NAMED, strlen(SEARCHES_NAMED)) != 0)
         return false;
     caps_look(node->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++)
@@ -754,17 +754,18 @@ static void flush_soon(struct node *node)
     loop_timer_set(node->flush, loop_now_ns(node->loop) + FLUSH_MS * NS_PER_MS, 0);
 }
 
-void node_ledger_energy(struct node *node, const struct book_row *row)
+void node_ledger_energy(struct node *node, const struct attribution_row *row)
 {
-    static const enum ledger_kind kinds[] = {[BOOK_JOB] = LEDGER_JOB,
-                                             [BOOK_IDLE] = LEDGER_IDLE,
-                                             [BOOK_UNATTRIBUTED] = LEDGER_UNATTRIBUTED};
+    static const enum ledger_kind kinds[] = {[ATTRIBUTION_JOB] = LEDGER_JOB,
+                                             [ATTRIBUTION_IDLE] = LEDGER_IDLE,
+                                             [ATTRIBUTION_UNATTRIBUTED] =
+                                                 LEDGER_UNATTRIBUTED};
     struct ledger_batch *b = rows(node);
     struct ledger_energy e = {.begin_utc_ns = row->begin_utc_ns,
                               .end_utc_ns = row->end_utc_ns,
                               .board = row->board,
                               .kind = kinds[row->kind],
-                              .job = row->kind == BOOK_JOB ? row->job : 0,
+                              .job = row->kind == ATTRIBUTION_JOB ? row->job : 0,
                               .phase = row->phase,
                               .cap_mw = row->cap_mw,
                               .energy_j = row->energy_j,
@@ -779,7 +780,7 @@ void node_ledger_energy(struct node *node, const struct book_row *row)
     added(node, ledger_add_energy(b, &e));
 }
 
-void node_ledger_total(struct node *node, const struct book_total *t)
+void node_ledger_total(struct node *node, const struct attribution_total *t)
 {
     struct ledger_batch *b = rows(node);
     struct ledger_meter m = {.begin_utc_ns = t->begin_utc_ns,
@@ -797,7 +798,7 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
     struct ledger_batch *b = rows(node);
     const struct node_job_rec *rec = node_job_rec(node, job->id);
     struct ledger_label label[LABELS_MAX];
-    struct view_search search = {0};
+    struct searches_view search = {0};
     char goal[GOAL_TEXT_MAX] = "", processes[JOB_PROCS * JOB_PROC_TEXT];
 
     if (!b)
@@ -806,7 +807,7 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
     for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++)
         label[i] = (struct ledger_label){job->label[i].key, job->label[i].value};
     if (node->tunings)
-        (void)tunings_look(node->tunings, job->id, &search);
+        (void)searches_look(node->tunings, job->id, &search);
     struct ledger_job row = {.id = job->id,
                              .source = job_source_name(job->source),
                              .name = job->name,

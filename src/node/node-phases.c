@@ -21,22 +21,22 @@ static uint64_t own_boards(const struct node *node, const struct job_entry *job)
             boards = 0;
     }
     for (size_t i = 0; i < node->n; i++)
-        if (node_is_away(node, i))
+        if (node_is_detached(node, i))
             boards &= ~(1ull << i);
     return boards;
 }
 
 static void hear(struct node *node, struct node_job_rec *rec, uint64_t boards)
 {
-    struct follow_board board[BOARDS_MAX];
+    struct job_phase_board board[BOARDS_MAX];
     size_t n = 0;
 
     if (!rec->follow || rec->followed == boards)
         return;
     for (size_t i = 0; i < node->n; i++)
         if (boards >> i & 1)
-            board[n++] = (struct follow_board){node->board[i].sampler, 0};
-    if (follow_hear(rec->follow, board, n) == 0) /* else the next tick tries again */
+            board[n++] = (struct job_phase_board){node->board[i].sampler, 0};
+    if (job_phase_hear(rec->follow, board, n) == 0) /* else the next tick tries again */
         rec->followed = boards;
 }
 
@@ -57,7 +57,7 @@ static uint32_t phase_of(enum phase_kind kind)
 static void look_at_phase(struct node_job_rec *rec, const struct steps *steps,
                           uint64_t now_ns)
 {
-    struct follow_look seen;
+    struct job_phase_view seen;
 
     if (steps && steps->phase != UW_PHASE_UNKNOWN) {
         rec->phase = (struct view_phase){.phase = steps->phase,
@@ -66,7 +66,7 @@ static void look_at_phase(struct node_job_rec *rec, const struct steps *steps,
         rec->phase_booked = true;
         return;
     }
-    follow_look(rec->follow, &seen);
+    job_phase_view(rec->follow, &seen);
     double right = phase_confidence(seen.kind);
     if (right < TOLD_FROM)
         rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
@@ -85,7 +85,7 @@ void node_phases_tick(struct node *node, struct node_job_rec *rec, uint64_t now_
     if (!job)
         return;
     hear(node, rec, own_boards(node, job));
-    look_at_phase(rec, tunings_steps(node->tunings, rec->id), now_ns);
+    look_at_phase(rec, searches_steps(node->tunings, rec->id), now_ns);
     if (rec->phase_booked)
         roster_phase(node->roster, rec->id, rec->phase.phase);
 }
@@ -100,13 +100,13 @@ void node_phases_on_caps(struct node *node, const struct caps_what *what)
         return;
     for (size_t i = 0; i < node->n_jobs; i++)
         if (node->job[i]->followed >> what->board & 1)
-            follow_on_cap(node->job[i]->follow, most_w);
+            job_phase_on_cap(node->job[i]->follow, most_w);
 }
 
 void node_phases_end(struct node_job_rec *rec)
 {
     if (rec->follow)
-        (void)follow_hear(rec->follow, NULL, 0);
+        (void)job_phase_hear(rec->follow, NULL, 0);
     rec->followed = 0;
     rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
 }

@@ -23,11 +23,11 @@ enum {
 
 struct domain {
     struct node_cpu *cpu;
-    char name[32];           /* "package-0", "dram-0" */
-    struct sampler *sampler; /* NULL: it could not be read yet … */
-    bool busy;               /* … and is looked at now … */
-    uint64_t wait_ns;        /* … or then */
-    struct book *book;       /* NULL: nobody writes it down */
+    char name[32];            /* "package-0", "dram-0" */
+    struct sampler *sampler;  /* NULL: it could not be read yet … */
+    bool busy;                /* … and is looked at now … */
+    uint64_t wait_ns;         /* … or then */
+    struct attribution *book; /* NULL: nobody writes it down */
 
     bool has_first, has_power;
     uint64_t last_mj, last_ns; /* of the counter */
@@ -119,19 +119,19 @@ const struct view_rapl *node_rapl_look(struct node *node, size_t *ret_n)
 
 /* ---- the books ---- */
 
-static void on_row(const struct book_row *row, void *user)
+static void on_row(const struct attribution_row *row, void *user)
 {
     struct domain *d = user;
-    struct book_row mine = *row;
+    struct attribution_row mine = *row;
 
     mine.board = LEDGER_DOMAIN((size_t)(d - d->cpu->domain));
     node_ledger_energy(d->cpu->node, &mine);
 }
 
-static void on_total(const struct book_total *total, void *user)
+static void on_total(const struct attribution_total *total, void *user)
 {
     struct domain *d = user;
-    struct book_total mine = *total;
+    struct attribution_total mine = *total;
 
     mine.board = LEDGER_DOMAIN((size_t)(d - d->cpu->domain));
     node_ledger_total(d->cpu->node, &mine);
@@ -146,33 +146,33 @@ static uint64_t who_has_node(void *user)
     const struct job_entry *job = NULL;
 
     if (!node->roster || roster_count(node->roster) > 1)
-        return BOOK_SOMEBODY;
+        return ATTRIBUTION_SOMEBODY;
     if (roster_count(node->roster) == 1)
         job = roster_at(node->roster, 0);
     for (size_t i = 0; i < node->n && !job; i++)
         if (roster_in_use(node->roster, i))
-            return BOOK_SOMEBODY;
+            return ATTRIBUTION_SOMEBODY;
     if (!job)
-        return BOOK_NOBODY;
-    return job->boards == all && !job->foreign ? job->id : BOOK_SOMEBODY;
+        return ATTRIBUTION_NOBODY;
+    return job->boards == all && !job->foreign ? job->id : ATTRIBUTION_SOMEBODY;
 }
 
 static void begin_book(struct domain *d)
 {
     struct node *node = d->cpu->node;
-    struct book_opts opts = {.loop = node->loop,
-                             .sampler = &d->sampler,
-                             .n = 1,
-                             .interval_ns = node->config.node.interval_ns,
-                             .who = who_has_node,
-                             .on_row = on_row,
-                             .on_total = on_total,
-                             .user = d};
+    struct attribution_opts opts = {.loop = node->loop,
+                                    .sampler = &d->sampler,
+                                    .n = 1,
+                                    .interval_ns = node->config.node.interval_ns,
+                                    .who = who_has_node,
+                                    .on_row = on_row,
+                                    .on_total = on_total,
+                                    .user = d};
     uw_error err = {""};
 
     if (d->book || !d->sampler || !d->cpu->booking)
         return;
-    if (book_new(&opts, &d->book, &err) < 0) /* tried again with the next look */
+    if (attribution_new(&opts, &d->book, &err) < 0) /* tried again with the next look */
         log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "domain=%s reason=%s", d->name,
                   log_quote(err.text).text);
 }
@@ -193,17 +193,18 @@ void node_rapl_books_stop(struct node *node)
 
     for (size_t i = 0; c && i < c->n; i++) {
         c->booking = false;
-        book_free(take(c->domain[i].book));
+        attribution_free(take(c->domain[i].book));
     }
 }
 
-unsigned node_rapl_books_end(struct node *node, int (*fn)(struct book *b, void *user))
+unsigned node_rapl_books_end(struct node *node,
+                             int (*fn)(struct attribution *b, void *user))
 {
     struct node_cpu *c = node->cpu;
     unsigned n = 0;
 
     for (size_t i = 0; c && i < c->n; i++)
-        n += c->domain[i].book && book_end(c->domain[i].book, fn, node) == 0;
+        n += c->domain[i].book && attribution_end(c->domain[i].book, fn, node) == 0;
     if (c)
         c->booking = false;
     return n;
@@ -215,7 +216,7 @@ void node_rapl_turn(struct node *node)
 
     for (size_t i = 0; c && i < c->n; i++)
         if (c->domain[i].book)
-            book_turn(c->domain[i].book, 0);
+            attribution_turn(c->domain[i].book, 0);
 }
 
 void node_rapl_forget(struct node *node, uint64_t job)
@@ -224,7 +225,7 @@ void node_rapl_forget(struct node *node, uint64_t job)
 
     for (size_t i = 0; c && i < c->n; i++)
         if (c->domain[i].book)
-            book_forget(c->domain[i].book, job);
+            attribution_forget(c->domain[i].book, job);
 }
 
 /* ---- the counters ---- */
@@ -284,7 +285,7 @@ static void look_at(struct domain *d, size_t i, uint64_t now_ns)
         take_sample(d, &now->last);
     begin_book(d);
     if (d->book)
-        book_see(d->book);
+        attribution_see(d->book);
 }
 
 static int on_look(struct loop_timer *timer, uint64_t now_ns, void *user)

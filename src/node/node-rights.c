@@ -57,10 +57,10 @@ static void bar_searches(struct node *node, size_t board)
         const struct job_entry *job =
             rec->asked && !rec->ended_ns ? roster_find(node->roster, rec->id) : NULL;
         if (job)
-            tunings_bar(node->tunings, rec->id, board,
-                        (job->waits >> board & 1) ||
-                            ((job->boards >> board & 1) && !rec->admin &&
-                             !roster_keeps_claim(node->roster, job->uid, board)));
+            searches_bar(node->tunings, rec->id, board,
+                         (job->waits >> board & 1) ||
+                             ((job->boards >> board & 1) && !rec->admin &&
+                              !roster_keeps_claim(node->roster, job->uid, board)));
     }
 }
 

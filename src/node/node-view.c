@@ -23,8 +23,8 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
                              .last = now->last,
                              .calls = board_calls(boards_at(node->boards, i)),
                              .failures = now->failures};
-    if (node_is_away(node, i) ||
-        b->away.phase == AWAY_RETURNING) { /* what was last seen there is none of now */
+    if (node_is_detached(node, i) ||
+        b->away.phase == DETACH_RETURNING) { /* what was last seen there is none of now */
         v->last = (struct gpu_sample){0};
         v->failures = 0;
         now_ns = 0;
@@ -44,7 +44,7 @@ static void look_at_board(struct node *node, size_t i, uint64_t now_ns)
         v->last.has |= GPU_HAS_ENFORCED;
         v->last.enforced_mw = v->cap.enforced_mw;
     }
-    node_book_board(node, i, v);
+    node_attribution_board(node, i, v);
 }
 
 /* As long as they are away: what they are and what is claimed, nothing that is read. */
@@ -91,19 +91,19 @@ void node_keep_no_more(struct node *node)
 static void look_at_job(struct node *node, const struct job_entry *job,
                         struct view_job *v)
 {
-    const struct steps *steps = tunings_steps(node->tunings, job->id);
+    const struct steps *steps = searches_steps(node->tunings, job->id);
     const struct node_job_rec *rec = node_job_rec(node, job->id);
     uint64_t end = job->ended_ns ? job->ended_ns : loop_now_ns(node->loop);
 
     *v = (struct view_job){.job = job, .time_s = s_between(job->began_ns, end)};
     if (rec)
         v->phase = rec->phase;
-    node_book_job(node, job->id, v);
+    node_attribution_job(node, job->id, v);
     if (steps) {
         v->steps = steps->has_mark ? steps->mark.steps : 0;
         v->step_s = steps->step_s;
     }
-    (void)tunings_look(node->tunings, job->id, &v->search);
+    (void)searches_look(node->tunings, job->id, &v->search);
     for (size_t i = 0; i < node->n && !job->ended_ns; i++) {
         struct view_board *b = &node->view_board[i];
         if (job->boards & (1ull << i) && b->n_jobs < n_elements(b->job))

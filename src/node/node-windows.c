@@ -7,16 +7,17 @@
 int node_windows_start(struct node *node, uw_error *err)
 {
     struct sampler *sampler[BOARDS_MAX];
-    struct windows_opts opts = {.loop = node->loop, .sampler = sampler, .n = node->n};
+    struct client_windows_opts opts = {
+        .loop = node->loop, .sampler = sampler, .n = node->n};
 
     for (size_t i = 0; i < node->n; i++)
         sampler[i] = node->board[i].sampler;
-    return windows_new(&opts, &node->windows, err);
+    return client_windows_new(&opts, &node->windows, err);
 }
 
 void node_windows_stop(struct node *node)
 {
-    windows_free(take(node->windows));
+    client_windows_free(take(node->windows));
 }
 
 /* A token for one job has no business with all boards' windows. */
@@ -33,7 +34,7 @@ static int may(struct node *node, const struct node_who *who, uw_error *err)
 
 static uid_t whose(const struct node_who *who)
 {
-    return who->admin ? WINDOWS_ANYBODY : who->uid;
+    return who->admin ? CLIENT_WINDOWS_ANYBODY : who->uid;
 }
 
 int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
@@ -41,15 +42,15 @@ int node_window_begin(struct node *node, const struct node_who *who, uint64_t *r
 {
     int r = may(node, who, err);
 
-    return r < 0 ? r : windows_begin(node->windows, who->uid, ret_id, err);
+    return r < 0 ? r : client_windows_begin(node->windows, who->uid, ret_id, err);
 }
 
 int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
-                    window_fn fn, void *user, uw_error *err)
+                    client_window_fn fn, void *user, uw_error *err)
 {
     int r = may(node, who, err);
 
-    return r < 0 ? r : windows_end(node->windows, whose(who), id, fn, user, err);
+    return r < 0 ? r : client_windows_end(node->windows, whose(who), id, fn, user, err);
 }
 
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
@@ -57,5 +58,5 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
 {
     int r = may(node, who, err);
 
-    return r < 0 ? r : windows_drop(node->windows, whose(who), id, err);
+    return r < 0 ? r : client_windows_drop(node->windows, whose(who), id, err);
 }

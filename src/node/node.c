@@ -148,7 +148,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     for (size_t i = 0; i < node->n; i++) {
         struct node_board *b = &node->board[i];
         const struct sampler_now *now = sampler_board(b->sampler, 0);
-        if (node_is_away(node, i))
+        if (node_is_detached(node, i))
             continue;
         if (now->failures == 0)
             count_throttling(b, &now->last, dt);
@@ -157,7 +157,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     }
     node_ledger_tick(node);
     node_caps_seen(node);
-    node_away_step(node);
+    node_detach_step(node);
     node_jobs_tick(node, now_ns);
     node_tell(node, NODE_EVENT_SAMPLES, NULL);
     return 0;
@@ -169,7 +169,7 @@ static void close_boards(struct node *node)
 {
     loop_timer_free(take(node->tick));
     if (node->boards)
-        node_away_close(node);
+        node_detach_close(node);
     node->open = false;
     node_watches_stop(node);
     node_windows_stop(node);
@@ -178,7 +178,7 @@ static void close_boards(struct node *node)
     caps_free(take(node->caps));
     for (size_t i = 0; i < node->n; i++)
         sampler_free(take(node->board[i].sampler));
-    folds_free(take(node->folds));
+    window_worker_free(take(node->folds));
     node_rapl_books_stop(node);
     node->n = 0;
     node_ledger_stop(node);
@@ -191,7 +191,7 @@ static int start_samplers(struct node *node, uw_error *err)
 
     memset(node->board, 0, sizeof node->board);
     node->silent = 0;
-    int r = folds_new(node->loop, &node->folds, err);
+    int r = window_worker_new(node->loop, &node->folds, err);
     for (size_t i = 0; i < n && r >= 0; i++) {
         struct board *b = boards_at(node->boards, i);
         const struct config_sampling *c = &node->config.sampling;
@@ -251,7 +251,7 @@ static int use_boards(struct node *node, uw_error *err)
     if (r == 0)
         r = node_jobs_start(node, first_job, err);
     if (r == 0)
-        r = node_away_open(node, err);
+        r = node_detach_open(node, err);
     if (r == 0)
         r = node_ledger_take_over(node, err);
     if (r == 0)
@@ -307,7 +307,7 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
     if (r == 0 && node->config.boards.only[0])
         r = boards_keep(set, node->config.boards.only, &why);
     if ((r == -ESTALE || r == -ENOTSUP) && node->away.devices)
-        node_away_forget(node, why.text);
+        node_detach_forget(node, why.text);
     if (r != 0) {
         no_boards(node, &why);
     } else if ((result = use_boards(node, &why)) == 0) {
@@ -325,7 +325,7 @@ static int start_boards(struct node *node, uw_error *err)
 {
     struct gpu_open_opts opts = node->opts.gpu;
 
-    node_away_opts(node, &opts);
+    node_detach_opts(node, &opts);
     return boards_open(node->loop, node->opts.backend, &opts, on_boards, node,
                        &node->boards, err);
 }
@@ -370,7 +370,7 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
         r = loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen,
                            err);
     if (r == 0)
-        r = node_away_start(node, err);
+        r = node_detach_start(node, err);
     if (r == 0 && opts->cpu)
         r = node_rapl_start(node, err); /* then the boards */
     else if (r == 0)
@@ -415,7 +415,7 @@ static void on_caps_end(int r, const char *text, void *user)
     (void)end_part(node);
 }
 
-static int on_book_end(struct book *b, void *user)
+static int on_book_end(struct attribution *b, void *user)
 {
     (void)b;
     return end_part(user);
@@ -438,7 +438,7 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
         if (node->leave_caps || caps_end(node->caps, on_caps_end, node) < 0)
             node->end_waits--;
         node->end_waits++;
-        if (book_end(node->book, on_book_end, node) < 0)
+        if (attribution_end(node->book, on_book_end, node) < 0)
             node->end_waits--;
         node->end_waits += node_rapl_books_end(node, on_book_end);
     }

@@ -5,14 +5,14 @@
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
 
+#include "caps/caps.h"
+#include "config/config.h"
+#include "energy/client-windows.h"
 #include "io/ledger-queue.h"
 #include "io/loop.h"
 #include "io/proc.h"
-#include "node/caps.h"
-#include "node/config.h"
-#include "node/roster.h"
+#include "jobs/roster.h"
 #include "node/view.h"
-#include "node/windows.h"
 
 struct node;
 
@@ -108,13 +108,14 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err);
 
-/* Windows of the boards' energy: see node/windows.h.  Who may only read holds none
+/* Windows of the boards' energy: see energy/client-windows.h.  Who may only read holds
+ * none
  * (-EPERM); -EAGAIN: no boards are open.
  */
 int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
                       uw_error *err);
 int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
-                    window_fn fn, void *user, uw_error *err);
+                    client_window_fn fn, void *user, uw_error *err);
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
                      uw_error *err);
 

@@ -7,9 +7,9 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "board/boards.h"
 #include "gpu/gpu.h"
 #include "io/json.h"
-#include "node/boards.h"
 #include "underwatt/error.h"
 
 struct released {

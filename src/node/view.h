@@ -9,11 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "caps/caps.h"
 #include "gpu/gpu.h"
-#include "node/caps.h"
-#include "node/roster.h"
-
-struct tuner_report; /* node/tuner.h */
+#include "jobs/roster.h"
+#include "tuner/searches.h"
 
 /* A measured quantity that may be unknown. */
 struct view_value {
@@ -22,6 +21,8 @@ struct view_value {
 };
 
 enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
+/* The word of bit i of enum gpu_reason; i < VIEW_REASONS. */
+const char *view_reason(size_t i);
 
 struct view_board {
     const struct gpu_info *info;
@@ -37,22 +38,6 @@ struct view_board {
     size_t n_jobs;
     uint64_t lost_ns; /* when a claim's right was lost last; 0: none within the hour */
     const char *lost_text; /* … which, whose and why */
-};
-
-/* How a job's search stands. */
-struct view_search {
-    bool on;         /* a search or a cap by name is run for the job */
-    char goal[32];   /* "edp"; "" none */
-    char state[96];  /* "waiting for steps", "reference", "measuring 210 W", "holding" */
-    uint32_t cap_mw; /* best so far, or held; 0: none yet */
-    unsigned caps, windows;
-    bool page;         /* the job's page is here: its steps are counted */
-    char launches[96]; /* what they show, in words; "": nobody asked to count */
-    bool saved_known;
-    double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
-    double slowdown, slowdown_half; /* time over the time at the original cap */
-    double saved_j, saved_half_j;
-    const struct tuner_report *report; /* all of it; NULL: nothing yet */
 };
 
 /* What a job does now. */
@@ -72,7 +57,7 @@ struct view_job {
     double time_s;
     uint64_t steps;
     double step_s; /* 0 unknown */
-    struct view_search search;
+    struct searches_view search;
 };
 
 /* Fine-grained power of a processor tells what others compute on it (CVE-2020-8694), so

@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/routes.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "fuzz.h"
-#include "node/api/routes.h"
 
 static struct gpu_info info = {.index = 0, .uuid = "GPU-1", .name = "x"};
 static struct claims none;
@@ -124,7 +124,7 @@ static int take_back(void *node, const struct node_who *who, const char *name,
 
 /* Answers that the node gives once the call is over. */
 static struct {
-    window_fn window;
+    client_window_fn window;
     ledger_report_fn report;
     void *user;
 } waits;
@@ -139,8 +139,8 @@ static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id
     return 0;
 }
 
-static int window_end(void *node, const struct node_who *who, uint64_t id, window_fn fn,
-                      void *user, uw_error *err)
+static int window_end(void *node, const struct node_who *who, uint64_t id,
+                      client_window_fn fn, void *user, uw_error *err)
 {
     (void)node;
     (void)who;
@@ -171,8 +171,9 @@ static int reload(void *node, uw_error *err)
 
 static void answer_waiting(void)
 {
-    static const struct window_board one = {.energy_j = 5, .method = METER_COUNTER};
-    static const struct window_result result = {1000000000, 3000000000, 1, &one};
+    static const struct client_window_board one = {.energy_j = 5,
+                                                   .method = METER_COUNTER};
+    static const struct client_window_result result = {1000000000, 3000000000, 1, &one};
 
     if (waits.window)
         waits.window(0, &result, "", waits.user);

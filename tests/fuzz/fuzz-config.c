@@ -3,8 +3,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "config/config.h"
 #include "fuzz.h"
-#include "node/config.h"
 
 /* libfyaml 0.7.12 forgets 512 bytes on some errors in flow style; not ours to mend. */
 const char *__lsan_default_suppressions(void);

@@ -2,8 +2,8 @@
  */
 #include <string.h>
 
+#include "daemon/notify.h"
 #include "fuzz.h"
-#include "node/notify.h"
 
 /* The same, said in another way: between two newlines. */
 static bool has_line(const char *framed, size_t size, const char *line)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "fuzz.h"
-#include "node/sweep-state.h"
+#include "sweep/sweep-state.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/rights/token.h"
 #include "base/auto.h"
 #include "fuzz.h"
-#include "node/api/token.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "api/zeusd/zeusd.h"
 #include "fuzz.h"
 #include "io/http.h"
-#include "node/api/zeusd.h"
 
 static struct gpu_info info[2] = {{.index = 0, .name = "a\"b\\"},
                                   {.index = 63, .name = "c"}};

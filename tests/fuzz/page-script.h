@@ -23,7 +23,7 @@
 #include "base/units.h"
 #include "fuzz.h"
 #include "io/launches.h"
-#include "node/page.h"
+#include "jobs/job-progress.h"
 
 enum {
     SCRIPT_OPS = 4000,   /* lines that are played, again and again … */
@@ -33,7 +33,7 @@ enum {
 
 struct script {
     struct loop *loop;
-    struct page *page;
+    struct job_progress *page;
     int fd;
     unsigned ops, waits;
     struct step_mark last;
@@ -172,11 +172,11 @@ static uint32_t script_read(struct script *s, struct progress_page *file)
 
 static void script_tell(struct script *s, uint32_t flaws)
 {
-    const struct steps *steps = page_steps(s->page);
-    char launches[PAGE_LAUNCHES];
+    const struct steps *steps = job_progress_steps(s->page);
+    char launches[JOB_PROGRESS_LAUNCHES];
     struct rate_found rate;
 
-    page_launches(s->page, launches);
+    job_progress_launches(s->page, launches);
     must(memchr(launches, '\0', sizeof launches) != NULL);
     (void)fuzz_say(!steps->has_mark ? "none"
                    : steps->guessed ? "guessed"
@@ -185,9 +185,9 @@ static void script_tell(struct script *s, uint32_t flaws)
                    ", phase %u, lies %u, flaws %u; %s",
                    steps->mark.steps, steps->mark.generation, steps->phase,
                    steps->lies > 0, flaws, launches);
-    if (!page_rate(s->page))
+    if (!job_progress_rate(s->page))
         return;
-    rate_find(page_rate(s->page), 0, &rate);
+    rate_find(job_progress_rate(s->page), 0, &rate);
     fuzz_add("; rate %d", (int)rate.why);
     if (rate.why != RATE_FOUND)
         return;
@@ -206,7 +206,7 @@ static void script_tell(struct script *s, uint32_t flaws)
 static int script_run(const uint8_t *data, size_t size, bool launches)
 {
     struct script s = {.fd = memfd_create("page", MFD_CLOEXEC)};
-    struct page_opts opts = {.on_steps = script_on_steps, .user = &s};
+    struct job_progress_opts opts = {.on_steps = script_on_steps, .user = &s};
     struct uw_progress_page page = {.version = UW_PROGRESS_VERSION,
                                     .slots = UW_PROGRESS_SLOTS};
     struct progress_page *file = NULL;
@@ -218,13 +218,13 @@ static int script_run(const uint8_t *data, size_t size, bool launches)
     must(progress_page_adopt(dup(s.fd), &file, NULL) == 0);
     must(!launches || launches_add(file, NULL) == 0);
     opts.loop = s.loop;
-    must(page_new(&opts, file, &s.page, NULL) == 0);
+    must(job_progress_new(&opts, file, &s.page, NULL) == 0);
     script_play(&s, text);
     script_wait(&s, 4); /* a last look, with all that was written */
     uint32_t flaws = script_read(&s, file);
     script_tell(&s, flaws);
-    must(page_end(s.page) == 0);
-    page_free(s.page);
+    must(job_progress_end(s.page) == 0);
+    job_progress_free(s.page);
     loop_free(s.loop);
     (void)close(s.fd);
     free(text);

@@ -10,7 +10,7 @@
 #include "base/auto.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "node/book.h"
+#include "energy/attribution.h"
 #include "tap.h"
 #include "world.h"
 
@@ -20,7 +20,7 @@ static struct {
     struct world world;
     struct sampler *sampler[BOARDS];
     struct roster *roster;
-    struct book *book;
+    struct attribution *book;
     struct loop_child *program[PROGRAMS];
     struct loop_timer *churn;
     struct rng rng;
@@ -35,7 +35,7 @@ static struct {
 
 /* ---- what the books tell ---- */
 
-static void on_row(const struct book_row *row, void *user)
+static void on_row(const struct attribution_row *row, void *user)
 {
     (void)user;
     w.rows++;
@@ -43,14 +43,14 @@ static void on_row(const struct book_row *row, void *user)
     w.kind_j[row->board][row->kind] += row->energy_j;
     w.negative += row->energy_j < 0 || row->half_j < 0;
     w.backwards += row->end_ns <= row->begin_ns || row->end_utc_ns <= row->begin_utc_ns;
-    w.orphans += (row->kind == BOOK_JOB) != (row->job != 0);
+    w.orphans += (row->kind == ATTRIBUTION_JOB) != (row->job != 0);
     if (row->lost)
         w.lost_s += s_between(row->begin_ns, row->end_ns);
-    if (row->kind == BOOK_JOB && row->split == SPLIT_USE)
+    if (row->kind == ATTRIBUTION_JOB && row->split == SPLIT_USE)
         w.shared_j += row->energy_j;
 }
 
-static void on_total(const struct book_total *t, void *user)
+static void on_total(const struct attribution_total *t, void *user)
 {
     (void)user;
     if (w.at_ns[t->board] == 0)
@@ -78,7 +78,7 @@ static void on_turn(size_t board, void *user)
         return;
     if (w.first_true_j[board] < 0)
         w.first_true_j[board] = virtual_world_true_j(w.world.sim, board);
-    book_turn(w.book, board);
+    attribution_turn(w.book, board);
 }
 
 /* ---- people ---- */
@@ -144,7 +144,8 @@ static void wait_s(double s)
     world_wait_s(&w.world, s);
 }
 
-static int start_node(const struct book_board *before, uint64_t first_id, uw_error *err)
+static int start_node(const struct attribution_board *before, uint64_t first_id,
+                      uw_error *err)
 {
     struct roster_opts roster = {.loop = w.world.loop,
                                  .read = virtual_world_proc,
@@ -152,12 +153,12 @@ static int start_node(const struct book_board *before, uint64_t first_id, uw_err
                                  .first_id = first_id,
                                  .on_event = on_event,
                                  .on_turn = on_turn};
-    struct book_opts book = {.loop = w.world.loop,
-                             .sampler = w.sampler,
-                             .n = BOARDS,
-                             .before = before,
-                             .on_row = on_row,
-                             .on_total = on_total};
+    struct attribution_opts book = {.loop = w.world.loop,
+                                    .sampler = w.sampler,
+                                    .n = BOARDS,
+                                    .before = before,
+                                    .on_row = on_row,
+                                    .on_total = on_total};
 
     for (size_t i = 0; i < BOARDS; i++)
         w.first_true_j[i] = -1;
@@ -172,11 +173,11 @@ static int start_node(const struct book_board *before, uint64_t first_id, uw_err
         r = roster_new(&roster, &w.roster, err);
     book.roster = w.roster;
     if (r == 0)
-        r = book_new(&book, &w.book, err);
+        r = attribution_new(&book, &w.book, err);
     return r;
 }
 
-static int on_end(struct book *b, void *user)
+static int on_end(struct attribution *b, void *user)
 {
     (void)b;
     (void)user;
@@ -192,14 +193,14 @@ static void stop_node(void)
     w.ended = false;
     for (size_t i = 0; i < BOARDS; i++)
         w.last_true_j[i] = virtual_world_true_j(w.world.sim, i);
-    if (w.book && book_end(w.book, on_end, NULL) == 0)
+    if (w.book && attribution_end(w.book, on_end, NULL) == 0)
         (void)loop_run(w.world.loop, &err);
     ok(w.ended, "the books are closed");
 }
 
 static void free_node(void)
 {
-    book_free(take(w.book));
+    attribution_free(take(w.book));
     roster_free(take(w.roster));
     for (size_t i = 0; i < BOARDS; i++)
         sampler_free(take(w.sampler[i]));
@@ -232,7 +233,7 @@ static void check_rows(const char *when)
     ok(w.negative == 0 && w.backwards == 0 && w.orphans == 0, "%s: %u rows, none odd",
        when, w.rows);
     for (size_t i = 0; i < BOARDS; i++) {
-        const struct book_board *b = book_board(w.book, i);
+        const struct attribution_board *b = attribution_board(w.book, i);
         double parts = b->attributed_j + b->idle_j + b->unattributed_j;
         ok(fabs(parts - b->energy_j) <= 1e-9 * b->energy_j,
            "%s: board %zu: attributed + idle + unattributed = %.0f J", when, i,
@@ -246,7 +247,7 @@ static void check_meter(const char *when)
     for (size_t i = 0; i < BOARDS; i++) {
         struct meter_result m;
         uw_error err = {{0}};
-        double booked = book_board(w.book, i)->energy_j;
+        double booked = attribution_board(w.book, i)->energy_j;
         int r = meter_window(sampler_meter(w.sampler[i], 0), w.first_ns[i], w.at_ns[i],
                              &m, &err);
         ok(r == 0 && fabs(booked / m.energy_j - 1) <= 1e-3,
@@ -259,10 +260,12 @@ static void check_truth(const char *when, const double *before_j, double allowed
 {
     for (size_t i = 0; i < BOARDS; i++) {
         double truth = w.last_true_j[i] - w.first_true_j[i];
-        double booked = book_board(w.book, i)->energy_j - (before_j ? before_j[i] : 0);
+        double booked =
+            attribution_board(w.book, i)->energy_j - (before_j ? before_j[i] : 0);
         ok(fabs(booked / truth - 1) <= allowed,
            "%s: board %zu: booked %.0f J of %.0f J (%+.3f %%, lost %.0f s)", when, i,
-           booked, truth, 100 * (booked / truth - 1), book_board(w.book, i)->lost_s);
+           booked, truth, 100 * (booked / truth - 1),
+           attribution_board(w.book, i)->lost_s);
     }
 }
 
@@ -284,7 +287,7 @@ static void close_world(void)
 
 static void life(const char *model, uint64_t seed, double hours, double allowed)
 {
-    struct book_board before[BOARDS];
+    struct attribution_board before[BOARDS];
     double before_j[BOARDS];
     uw_error err = {{0}};
 
@@ -303,7 +306,7 @@ static void life(const char *model, uint64_t seed, double hours, double allowed)
     for (double h = 0; h < hours; h += 0.25) {
         wait_s(900);
         for (size_t i = 0; i < BOARDS; i++)
-            book_cap(w.book, i, 200000 + (uint32_t)rng_below(&w.rng, 3) * 25000);
+            attribution_cap(w.book, i, 200000 + (uint32_t)rng_below(&w.rng, 3) * 25000);
     }
     w.quiet = true;
     wait_s(30);
@@ -315,8 +318,8 @@ static void life(const char *model, uint64_t seed, double hours, double allowed)
        w.shared_j);
     double idle = 0, jobs = 0;
     for (size_t i = 0; i < BOARDS; i++) {
-        idle += book_board(w.book, i)->idle_j;
-        jobs += book_board(w.book, i)->attributed_j;
+        idle += attribution_board(w.book, i)->idle_j;
+        jobs += attribution_board(w.book, i)->attributed_j;
     }
     ok(idle > 0 && jobs > 0, "%s: idle %.0f J, jobs %.0f J", model, idle, jobs);
     stop_node();
@@ -324,7 +327,7 @@ static void life(const char *model, uint64_t seed, double hours, double allowed)
 
     /* started again: totals go on */
     for (size_t i = 0; i < BOARDS; i++) {
-        before[i] = *book_board(w.book, i);
+        before[i] = *attribution_board(w.book, i);
         before_j[i] = before[i].energy_j;
         w.at_ns[i] = 0;
     }
@@ -361,13 +364,14 @@ static void trouble(void)
     fault("0 hang for 90s"); /* the call under way takes an hour */
     fault("3 lost for 90s");
     wait_s(60);
-    double hung = book_board(w.book, 0)->energy_j,
-           other = book_board(w.book, 1)->energy_j;
+    double hung = attribution_board(w.book, 0)->energy_j,
+           other = attribution_board(w.book, 1)->energy_j;
     wait_s(1000);
-    ok(book_board(w.book, 0)->energy_j == hung, "trouble: a board that hangs waits");
-    ok(book_board(w.book, 1)->energy_j > other, "  the others do not");
+    ok(attribution_board(w.book, 0)->energy_j == hung,
+       "trouble: a board that hangs waits");
+    ok(attribution_board(w.book, 1)->energy_j > other, "  the others do not");
     wait_s(2700);
-    ok(book_board(w.book, 0)->energy_j > hung, "  and is made up for afterwards");
+    ok(attribution_board(w.book, 0)->energy_j > hung, "  and is made up for afterwards");
     fault("reload");
     wait_s(120);
     fault("1 stuck for 60s");
@@ -388,9 +392,9 @@ static void trouble(void)
     wait_s(47);
     stop_node();
     check_rows("hung at the end");
-    const struct book_board *b = book_board(w.book, 2);
+    const struct attribution_board *b = attribution_board(w.book, 2);
     ok(b->lost_s > 40 && b->lost_s < 60, "  %.0f s are told as lost", b->lost_s);
-    is_near(book_board(w.book, 1)->lost_s, 0, 0, "  none of the others'");
+    is_near(attribution_board(w.book, 1)->lost_s, 0, 0, "  none of the others'");
     close_world();
 }
 

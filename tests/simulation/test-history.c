@@ -9,8 +9,8 @@
 
 #include "io/ledger.h"
 #include "io/progress.h"
-#include "node/tuner.h"
 #include "plant/plant.h"
+#include "tuner/tuner.h"
 #include "unit/node/node-scene.h"
 
 enum { ANNA = 1000, BEN = 1001 };

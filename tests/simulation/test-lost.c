@@ -26,7 +26,7 @@ static void lost_steps(void)
 {
     const struct play play = {
         .workload = "resnet50", .boards = "0", .goal = "slowdown:1.2", .seconds = 3000};
-    struct view_search view;
+    struct searches_view view;
     struct scene s;
 
     if (!scene_begin(&s, &play))
@@ -38,7 +38,7 @@ static void lost_steps(void)
        w_of_mw(in_force(&s, 0)));
     unreadable(&s.run[0], true);
     pass(&s, 130);
-    (void)tunings_look(s.tunings, 1, &view);
+    (void)searches_look(s.tunings, 1, &view);
     ok(in_force(&s, 0) == 300000 && strstr(s.said, "its steps are seen no more"),
        "no steps for two minutes: the original is back: %.0f W, %s",
        w_of_mw(in_force(&s, 0)), view.state);
@@ -65,7 +65,7 @@ static void lost_period(void)
                               .seconds = 700,
                               .mute = true};
     struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event};
-    struct view_search view;
+    struct searches_view view;
     uw_error err = {""};
     struct scene s;
 
@@ -78,7 +78,7 @@ static void lost_period(void)
     for (int i = 0; i < 400 && !strstr(s.said, "the safe cap"); i++)
         pass(&s, 5);
     pass(&s, 120);
-    (void)tunings_look(s.tunings, 1, &view);
+    (void)searches_look(s.tunings, 1, &view);
     ok(in_force(&s, 0) == 240000 && in_force(&s, 1) == 240000 &&
            strstr(view.state, "safe cap"),
        "its period is lost: the safe cap stands: %.0f W, %s", w_of_mw(in_force(&s, 0)),
@@ -189,8 +189,8 @@ static void two_searches(void)
     const struct play play = {
         .workload = "resnet50", .boards = "0", .goal = "slowdown:1.05", .seconds = 900};
     struct run *other;
-    struct tuning_ask ask = {.search = true};
-    struct view_search view;
+    struct searches_ask ask = {.search = true};
+    struct searches_view view;
     struct scene s;
     uw_error err = {""};
 
@@ -202,22 +202,22 @@ static void two_searches(void)
     other->entry = (struct job_entry){.id = s.n_runs, .uid = 1000, .boards = 1};
     int r = goal_parse("energy", &ask.goal, &err);
     if (r >= 0)
-        r = tunings_begin(s.tunings, &other->entry, &ask, &err);
+        r = searches_begin(s.tunings, &other->entry, &ask, &err);
     ok(r >= 0, "a second job on board 0 %s", err.text);
     wait_for_hold(&s, 0);
     pass(&s, 200);
     const struct tuner_report *one = report_of(&s, 0);
-    const struct account *a = one->account;
-    double slower = account_mean_time(&a->hold) / account_mean_time(&a->reference);
+    const struct savings *a = one->account;
+    double slower = savings_mean_time(&a->hold) / savings_mean_time(&a->reference);
     ok(one->holding && one->reference_mw == 300000 && slower < 1.055 &&
            in_force(&s, 0) == one->held_mw,
        "the first one's bound is kept: time x %.3f at %.0f W", slower,
        w_of_mw(in_force(&s, 0)));
-    (void)tunings_look(s.tunings, 2, &view);
+    (void)searches_look(s.tunings, 2, &view);
     ok(strstr(view.state, "job 1 is"), "… the second one waits: %s", view.state);
     for (int i = 0; i < 100 && !strstr(view.state, "listens"); i++) {
         pass(&s, 20);
-        (void)tunings_look(s.tunings, 2, &view);
+        (void)searches_look(s.tunings, 2, &view);
     }
     ok(s.run[0].ended_s > 0 && strstr(view.state, "listens"),
        "… and begins when the first one is over: %s", view.state);

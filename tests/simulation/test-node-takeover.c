@@ -2,7 +2,7 @@
  * scenes of what chaos-virtual.c plays at random.
  */
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what is random */
-#include "node/tuner.h"
+#include "tuner/tuner.h"
 #define fault disk /* the scene has a function of that name */
 #include "unit/ledger/fault.h"
 #undef fault
@@ -220,7 +220,7 @@ static size_t board_of(uint64_t job)
     return SIZE_MAX;
 }
 
-static const struct view_search *search_of(uint64_t job)
+static const struct searches_view *search_of(uint64_t job)
 {
     const struct node_view *v = node_look(r.node);
 

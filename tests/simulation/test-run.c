@@ -89,9 +89,9 @@ static void long_job(struct world *w)
     const struct tuner_report *t = w->result.tuner;
 
     if (ok(ran && t->saved.known, "the same job under a search")) {
-        const struct account_saved *s = &t->saved;
+        const struct savings_saved *s = &t->saved;
         double would_j = w->result.energy_j + s->energy_j;
-        double trained_s = account_time_s(&t->account[0]);
+        double trained_s = savings_time_s(&t->account[0]);
         double would_s = w->result.time_s - trained_s + trained_s / s->slowdown;
 
         is_int(t->changes, 0, "… no change that asks for a new search");
@@ -138,7 +138,7 @@ static void looks(struct world *w)
         ok(t->holding && t->changes == 0 && t->stalls == 0,
            "… holds %.0f W at the end, %.0f W without looks", t->held_mw * 1e-3,
            held_mw * 1e-3);
-        ok(with < without * (1 + t->looks.n * LOOKS_SHARE),
+        ok(with < without * (1 + t->looks.n * GAP_PROBES_SHARE),
            "… for %+.3f %% of the job's EDP", 100 * (with / without - 1));
         ok(t->saved.known && t->saved.fraction > 0.1,
            "… and what it saved is known: %.1f %%", 100 * t->saved.fraction);

@@ -89,11 +89,11 @@ static void is_kept(const char *name)
 
 static double step_s(struct scene *s, double seconds)
 {
-    struct step_mark from = tunings_steps(s->tunings, 1)->mark, to;
+    struct step_mark from = searches_steps(s->tunings, 1)->mark, to;
     double steps, took_s;
 
     pass(s, seconds);
-    to = tunings_steps(s->tunings, 1)->mark;
+    to = searches_steps(s->tunings, 1)->mark;
     return steps_between(&from, &to, &steps, &took_s) ? took_s / steps : NAN;
 }
 
@@ -147,7 +147,7 @@ static void faster(bool gains, double least)
            "… inside the job's part of the budget");
         ok(report_of(&s, 0)->stalls == 0 && !report_of(&s, 0)->ended[0], "no stall");
         s.run[0].entry.ended_ns = loop_now_ns(s.loop);
-        (void)tunings_on_job(s.tunings, ROSTER_END, &s.run[0].entry);
+        (void)searches_on_job(s.tunings, ROSTER_END, &s.run[0].entry);
         pass(&s, 5);
         say_caps(&s, "after the job");
         ok(are_equal(&s), "equal shares again when the job ends");

@@ -12,9 +12,9 @@
 #include "actuator/core.h"
 #include "base/auto.h"
 #include "base/units.h"
-#include "node/sweeper.h"
 #include "plant/plant.h"
 #include "sim/virtual.h"
+#include "sweep/sweeper.h"
 #include "tap.h"
 
 enum { BOARDS = 2 };

@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "node/tuner-inside.h"
+#include "tuner/tuner-inside.h"
 #include "tuning-scene.h"
 
 enum { ANSWERS = 8 };
@@ -22,7 +22,7 @@ struct answer {
 
 struct bench {
     struct scene s;
-    struct meters *meters;
+    struct energy_sum *meters;
     struct tuner *tuner;
     struct loop_timer *answers, *look;
     struct answer answer[ANSWERS];
@@ -266,7 +266,7 @@ static bool bench_open(struct bench *b, const char *goal)
     if (r >= 0)
         r = start_work(&b->s, &err);
     if (r >= 0)
-        r = meters_new(b->s.sampler, 1, &b->meters, &err);
+        r = energy_sum_new(b->s.sampler, 1, &b->meters, &err);
     opts.meters = b->meters;
     if (r >= 0)
         r = tuner_new(&opts, &b->tuner, &err);
@@ -284,7 +284,7 @@ static void bench_close(struct bench *b)
     loop_timer_free(b->look);
     loop_timer_free(b->answers);
     tuner_free(b->tuner);
-    meters_free(b->meters);
+    energy_sum_free(b->meters);
     scene_close(&b->s);
 }
 
@@ -329,17 +329,17 @@ static void stopped(void)
         ok(reach(&b, TUNER_ENERGY), "(a window below the original is over)");
         const struct tuner_report *r = tuner_report(b.tuner);
         unsigned windows = r->account->reference.windows;
-        double time_s = account_mean_time(&r->account->reference);
+        double time_s = savings_mean_time(&r->account->reference);
         b.still = true;
         (void)tuner_on_stopped(b.tuner, true);
         pass(&b.s, 30);
         ok(b.cap_mw == 300000, "its job is stopped: %.0f W", w_of_mw(b.cap_mw));
         r = tuner_report(b.tuner);
         ok(r->account->reference.windows == windows &&
-               account_mean_time(&r->account->reference) == time_s,
+               savings_mean_time(&r->account->reference) == time_s,
            "… and the window is none at the original: %u of %.4f s, %u of %.4f s",
            windows, time_s, r->account->reference.windows,
-           account_mean_time(&r->account->reference));
+           savings_mean_time(&r->account->reference));
         b.still = false;
         (void)tuner_on_stopped(b.tuner, false);
         hold(&b);

@@ -52,7 +52,7 @@ static uint32_t alone(const struct play *p, double *ret_saved)
 
 static void several(void)
 {
-    struct view_search view;
+    struct searches_view view;
     uint32_t held[JOBS] = {0}, own;
     double saved[JOBS] = {0}, saved_alone = 0;
     struct scene s;
@@ -68,7 +68,7 @@ static void several(void)
         const struct tuner_report *r = report_of(&s, i);
         held[i] = r->holding ? r->held_mw : 0;
         saved[i] = r->saved.fraction;
-        ok(tunings_look(s.tunings, i + 1, &view) && view.on && view.cap_mw == held[i] &&
+        ok(searches_look(s.tunings, i + 1, &view) && view.on && view.cap_mw == held[i] &&
                strcmp(view.goal, three[i].goal) == 0 && view.saved_known &&
                strstr(view.state, "holds"),
            "job %zu is told about: %s, %s, %.0f W, saved %.1f +- %.1f %%", i + 1,
@@ -84,7 +84,7 @@ static void several(void)
     }
     pass(&s, 600);
     for (size_t i = 0; i < JOBS; i++)
-        ok(s.run[i].ended_s > 0 && tunings_look(s.tunings, i + 1, &view) &&
+        ok(s.run[i].ended_s > 0 && searches_look(s.tunings, i + 1, &view) &&
                strcmp(view.state, "over") == 0 && view.saved_known,
            "job %zu is over, what it saved is still told: %.1f %%", i + 1,
            100 * view.saved);
@@ -246,22 +246,22 @@ static void slow_driver(void)
 static void refused(void)
 {
     struct job_entry job = {.id = 1, .boards = 1, .uid = 1000};
-    struct tuning_ask ask = {.cap = {.mw = 40000}};
+    struct searches_ask ask = {.cap = {.mw = 40000}};
     uw_error err = {""};
     struct scene s;
 
     if (scene_open(&s)) {
-        ok(tunings_begin(s.tunings, &job, &ask, &err) == -ERANGE &&
+        ok(searches_begin(s.tunings, &job, &ask, &err) == -ERANGE &&
                strstr(err.text, "40 W is outside 150..300 W"),
            "a cap out of range is refused: %s", err.text);
-        ok(!tunings_report(s.tunings, 1) && claims_on(&s, 0) == 0, "… nothing stays");
+        ok(!searches_report(s.tunings, 1) && claims_on(&s, 0) == 0, "… nothing stays");
         ask.cap.mw = 200000;
         job.boards = 0;
-        ok(tunings_begin(s.tunings, &job, &ask, &err) == 0 &&
-               isnan(tunings_report(s.tunings, 1)->busy),
+        ok(searches_begin(s.tunings, &job, &ask, &err) == 0 &&
+               isnan(searches_report(s.tunings, 1)->busy),
            "a job without boards: how busy they are is unknown, not 0 %s", err.text);
-        tunings_forget(s.tunings, 1);
-        ok(tunings_page(s.tunings, 1, 0, &err) == -ENOENT, "no page for no job: %s",
+        searches_forget(s.tunings, 1);
+        ok(searches_page(s.tunings, 1, 0, &err) == -ENOENT, "no page for no job: %s",
            err.text);
     }
     scene_close(&s);
@@ -286,7 +286,7 @@ static void silent(void)
                                  .cap = "200 W",
                                  .seconds = 300,
                                  .mute = true};
-    struct view_search view;
+    struct searches_view view;
     struct scene s;
 
     if (scene_open(&s) && begin(&s, &by_goal) && begin(&s, &by_name) &&
@@ -294,19 +294,19 @@ static void silent(void)
         pass(&s, 36);
         ok(claims_on(&s, 0) == 0 && in_force(&s, 0) == 300000,
            "a job that tells of no steps is not capped at first");
-        ok(tunings_look(s.tunings, 1, &view) && strstr(view.state, "no steps"),
+        ok(searches_look(s.tunings, 1, &view) && strstr(view.state, "no steps"),
            "… and that is told: %s", view.state);
         pass(&s, 164);
         ok(in_force(&s, 1) == 200000, "a cap by name comes all the same");
         ok(in_force(&s, 2) >= 240000 && in_force(&s, 2) < 300000 &&
-               tunings_look(s.tunings, 3, &view) && strstr(view.state, "safe cap"),
+               searches_look(s.tunings, 3, &view) && strstr(view.state, "safe cap"),
            "where no period is sure: %s", view.state);
         const struct tuner_report *safe = report_of(&s, 2);
         ok(safe->by == TUNER_BY_NOTHING && safe->unknown[0], "… for: %s", safe->unknown);
         wait_for_hold(&s, 0);
         pass(&s, 2);
         const struct tuner_report *r = report_of(&s, 0);
-        ok(r->by == TUNER_BY_PERIOD && r->confidence >= PULSE_SURE,
+        ok(r->by == TUNER_BY_PERIOD && r->confidence >= PROGRESS_PERIOD_SURE,
            "the period stands for its steps: %.4g s, sure to %.2f", r->period_s,
            r->confidence);
         is_near(r->held_mw, 174000, 12000, "… and finds the cap: %.0f W",
@@ -340,9 +340,9 @@ static void boards_change(void)
     if (!scene_begin(&s, &play))
         return;
     (void)hold_first(&s);
-    struct account_saved before = report_of(&s, 0)->saved;
+    struct savings_saved before = report_of(&s, 0)->saved;
     s.run[0].entry.boards = 1;
-    (void)tunings_on_job(s.tunings, ROSTER_CHANGE, &s.run[0].entry);
+    (void)searches_on_job(s.tunings, ROSTER_CHANGE, &s.run[0].entry);
     pass(&s, 20);
     ok(claims_on(&s, 1) == 0 && in_force(&s, 1) == 300000,
        "a board that the job has lost gets its original back");
@@ -366,7 +366,7 @@ static void barred(void)
 {
     const struct play play = {
         .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 2000};
-    struct view_search view;
+    struct searches_view view;
     struct scene s;
 
     if (!scene_begin(&s, &play))
@@ -374,16 +374,16 @@ static void barred(void)
     wait_for_hold(&s, 0);
     uint32_t held = report_of(&s, 0)->held_mw;
     unsigned caps = (unsigned)report_of(&s, 0)->n_caps;
-    tunings_bar(s.tunings, s.run[0].entry.id, 1, true);
+    searches_bar(s.tunings, s.run[0].entry.id, 1, true);
     ok(claims_on(&s, 0) == 0 && claims_on(&s, 1) == 0,
        "no claim of a search stands where its user has lost the right");
     pass(&s, 60);
     ok(in_force(&s, 0) == 300000 && in_force(&s, 1) == 300000 && claims_on(&s, 1) == 0,
        "the originals are back, and stay");
-    ok(tunings_look(s.tunings, s.run[0].entry.id, &view) &&
+    ok(searches_look(s.tunings, s.run[0].entry.id, &view) &&
            strcmp(view.state, "not capped: another user computes on GPU 1") == 0,
        "%s", view.state);
-    tunings_bar(s.tunings, s.run[0].entry.id, 1, false);
+    searches_bar(s.tunings, s.run[0].entry.id, 1, false);
     pass(&s, 60);
     wait_for_hold(&s, 0);
     ok(report_of(&s, 0)->held_mw == held && in_force(&s, 1) == held &&
@@ -401,7 +401,7 @@ static void restart_of(bool mute)
                               .goal = "edp",
                               .seconds = 2000,
                               .mute = mute};
-    struct tuning_ask ask;
+    struct searches_ask ask;
     struct cap_class cls;
     uw_error err = {""};
     struct scene s;
@@ -411,14 +411,14 @@ static void restart_of(bool mute)
     (void)hold_first(&s);
     pass(&s, 100);
     struct tuner_report before = *report_of(&s, 0);
-    tunings_free(take(s.tunings));
+    searches_free(take(s.tunings));
     ok(claims_on(&s, 0) == 0, "(a daemon goes, and its claims)");
     ok(new_tunings(&s, &err) == 0 &&
-           tuning_ask_parse(s.run[0].state, &ask, &cls, &err) == 0 && ask.search &&
+           searches_ask_parse(s.run[0].state, &ask, &cls, &err) == 0 && ask.search &&
            ask.goal.kind == GOAL_EDP,
        "another reads what was kept %s", err.text);
     ask.state = s.run[0].state;
-    ok(tunings_begin(s.tunings, &s.run[0].entry, &ask, &err) == 0,
+    ok(searches_begin(s.tunings, &s.run[0].entry, &ask, &err) == 0,
        "and takes the job over %s", err.text);
     pass(&s, 3);
     ok(in_force(&s, 0) == before.held_mw && in_force(&s, 1) == before.held_mw,
@@ -556,7 +556,7 @@ static void clocks_gain_nothing(void)
 {
     const struct play play = {
         .workload = "resnet50", .boards = "0,1", .goal = "edp", .seconds = 3000};
-    struct view_search view;
+    struct searches_view view;
     uint32_t locked[2] = {0};
     struct scene s;
 
@@ -585,7 +585,7 @@ static void clocks_gain_nothing(void)
     ok(!virtual_world_locked_mhz(s.world, 0) && !virtual_world_locked_mhz(s.world, 1) &&
            strstr(s.said, "no lock is better"),
        "no lock is left");
-    ok(tunings_look(s.tunings, s.run[0].entry.id, &view) && strstr(view.state, "holds"),
+    ok(searches_look(s.tunings, s.run[0].entry.id, &view) && strstr(view.state, "holds"),
        "%s", view.state);
     scene_close(&s);
 }
@@ -605,7 +605,7 @@ struct pace {
 /* The next so many seconds as they truly were. */
 static struct pace pace_of(struct scene *s, double seconds)
 {
-    struct step_mark from = tunings_steps(s->tunings, 1)->mark, to;
+    struct step_mark from = searches_steps(s->tunings, 1)->mark, to;
     double energy_j = 0, steps, took_s;
 
     for (size_t i = 0; i < 4; i++)
@@ -613,7 +613,7 @@ static struct pace pace_of(struct scene *s, double seconds)
     pass(s, seconds);
     for (size_t i = 0; i < 4; i++)
         energy_j += virtual_world_true_j(s->world, i);
-    to = tunings_steps(s->tunings, 1)->mark;
+    to = searches_steps(s->tunings, 1)->mark;
     if (!steps_between(&from, &to, &steps, &took_s))
         return (struct pace){0};
     return (struct pace){took_s / steps, energy_j / steps * took_s / seconds,
@@ -709,7 +709,7 @@ static void one_leaves(void)
         pass(&s, 300);
         ok(in_force(&s, 1) < in_force(&s, 0), "(boards have different caps)");
         s.run[0].entry.boards = 7;
-        (void)tunings_on_job(s.tunings, ROSTER_CHANGE, &s.run[0].entry);
+        (void)searches_on_job(s.tunings, ROSTER_CHANGE, &s.run[0].entry);
         pass(&s, 10);
         for (size_t i = 0; i < 4; i++)
             ok(in_force(&s, i) == 300000, "board %zu has its original back: %.0f W", i,

@@ -12,10 +12,10 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "io/progress.h"
-#include "node/tuning.h"
 #include "plant/plant.h"
 #include "sim/virtual.h"
 #include "tap.h"
+#include "tuner/searches.h"
 
 enum { BOARDS = 8, JOBS = 3, STATE = 65536 };
 static bool verbose;
@@ -50,11 +50,11 @@ struct scene {
     struct loop *loop;
     struct virtual_world *world;
     struct boards *boards;
-    struct folds *folds;
+    struct window_worker *folds;
     struct sampler *sampler[BOARDS];
     struct actuator *act;
     struct caps *caps;
-    struct tunings *tunings;
+    struct searches *tunings;
     struct loop_timer *pause, *tick;
     struct run run[JOBS];
     size_t n_runs;
@@ -117,7 +117,7 @@ static void on_caps(const struct caps_what *what, void *user)
     note_first(s, what);
 
     if (s->tunings)
-        tunings_on_caps(s->tunings, what);
+        searches_on_caps(s->tunings, what);
     if (verbose && what->event != CAPS_EVENT_CAP)
         printf("# %8.1f s  board %zu event %d claim %.0f W enforced %.0f W %s\n",
                (double)what->at_ns * 1e-9, what->board, (int)what->event,
@@ -187,7 +187,7 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
 
 static int new_tunings(struct scene *s, uw_error *err)
 {
-    struct tunings_opts opts = {
+    struct searches_opts opts = {
         .loop = s->loop,
         .boards = s->boards,
         .caps = s->caps,
@@ -200,7 +200,7 @@ static int new_tunings(struct scene *s, uw_error *err)
         .note = on_note,
         .user = s,
     };
-    return tunings_new(&opts, &s->tunings, err);
+    return searches_new(&opts, &s->tunings, err);
 }
 
 static bool scene_open(struct scene *s)
@@ -236,7 +236,7 @@ static bool scene_open(struct scene *s)
     if (r >= 0)
         r = caps_new(&caps, &s->caps, &err);
     if (r >= 0)
-        r = folds_new(s->loop, &s->folds, &err);
+        r = window_worker_new(s->loop, &s->folds, &err);
     for (size_t i = 0; i < BOARDS && r >= 0; i++) {
         struct board *b = boards_at(s->boards, i);
         struct sampler_opts opts = {.seed = i + 1, .folds = s->folds};
@@ -258,7 +258,7 @@ static bool scene_open(struct scene *s)
 
 static void scene_close(struct scene *s)
 {
-    tunings_free(s->tunings);
+    searches_free(s->tunings);
     for (size_t i = 0; i < s->n_runs; i++) {
         loop_child_free(s->run[i].child);
         progress_page_free(s->run[i].page);
@@ -266,7 +266,7 @@ static void scene_close(struct scene *s)
     loop_timer_free(s->tick);
     for (size_t i = 0; i < BOARDS; i++)
         sampler_free(s->sampler[i]);
-    folds_free(s->folds);
+    window_worker_free(s->folds);
     actuator_free(s->act);
     caps_free(s->caps);
     boards_free(s->boards);
@@ -284,7 +284,7 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
     r->ended_s = (double)loop_now_ns(s->loop) * 1e-9;
     if (status != 0)
         printf("# job %llu ended with %d\n", (unsigned long long)r->entry.id, status);
-    return s->tunings && !r->stays ? tunings_on_job(s->tunings, ROSTER_END, &r->entry)
+    return s->tunings && !r->stays ? searches_on_job(s->tunings, ROSTER_END, &r->entry)
                                    : 0;
 }
 
@@ -311,16 +311,16 @@ static int start_program(struct scene *s, struct run *r, const struct play *p,
 static int hand_over(struct scene *s, struct run *r, uw_error *err)
 {
     int fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC);
-    int got = tunings_page(s->tunings, r->entry.id, fd, err);
+    int got = searches_page(s->tunings, r->entry.id, fd, err);
 
     if (got < 0)
         (void)close(fd);
     return got;
 }
 
-static int ask_of(const struct play *p, struct tuning_ask *ret, uw_error *err)
+static int ask_of(const struct play *p, struct searches_ask *ret, uw_error *err)
 {
-    *ret = (struct tuning_ask){.search = p->goal != NULL};
+    *ret = (struct searches_ask){.search = p->goal != NULL};
     return p->goal ? goal_parse(p->goal, &ret->goal, err)
                    : parse_cap(p->cap, &ret->cap, err);
 }
@@ -328,7 +328,7 @@ static int ask_of(const struct play *p, struct tuning_ask *ret, uw_error *err)
 static bool begin(struct scene *s, const struct play *p)
 {
     struct run *r = &s->run[s->n_runs];
-    struct tuning_ask ask;
+    struct searches_ask ask;
     uw_error err = {""};
 
     r->scene = s;
@@ -340,7 +340,7 @@ static bool begin(struct scene *s, const struct play *p)
     if (got >= 0)
         got = ask_of(p, &ask, &err);
     if (got >= 0)
-        got = tunings_begin(s->tunings, &r->entry, &ask, &err);
+        got = searches_begin(s->tunings, &r->entry, &ask, &err);
     if (got >= 0)
         got = start_program(s, r, p, &err);
     if (got >= 0 && !p->mute)
@@ -359,7 +359,7 @@ static inline bool scene_begin(struct scene *s, const struct play *p)
 
 static const struct tuner_report *report_of(struct scene *s, size_t i)
 {
-    return tunings_report(s->tunings, s->run[i].entry.id);
+    return searches_report(s->tunings, s->run[i].entry.id);
 }
 
 static inline uint32_t in_force(const struct scene *s, size_t board)

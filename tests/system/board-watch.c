@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "board/boards.h"
 #include "gpu/nvml/nvml.h"
-#include "node/boards.h"
 
 enum { PERIOD_MS = 20 };
 

@@ -215,7 +215,7 @@ def certificate(folder):
 
 
 def token(folder):
-    """A token that may only read, as docs of node/api/token.h have the file."""
+    """A token that may only read, as docs of api/rights/token.h have the file."""
     text = "uwt_1a2b3c4d_" + "5" * 64
     now = int(time.time())
     (folder / "tokens").write_text("underwatt-tokens 1\n1a2b3c4d prometheus read - - "

@@ -11,7 +11,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "core/optimum/look.h"
+#include "core/optimum/gap-probe.h"
 #include "core/optimum/outlook.h"
 #include "core/optimum/past.h"
 #include "core/optimum/propose.h"
@@ -704,8 +704,8 @@ static double look_at_w(struct search *s, double most)
 
     if (s->peak_w > 0) /* what is above the peak changes nothing */
         hi_w = fmax(scene.lo_w, fmin(hi_w, s->peak_w));
-    while ((at_w = look_gap_w(s->levels, (unsigned)s->n_levels, scene.lo_w, hi_w,
-                              scene.grain_w, &wide_w)) > 0) {
+    while ((at_w = gap_probe_w(s->levels, (unsigned)s->n_levels, scene.lo_w, hi_w,
+                               scene.grain_w, &wide_w)) > 0) {
         if (!made)
             outlook_make(&s->room, &scene);
         made = true;

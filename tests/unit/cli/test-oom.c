@@ -6,8 +6,8 @@
 #include "base/auto.h"
 #include "cli/canvas.h"
 #include "cli/view.h"
-#include "node/sweep-state.h"
 #include "oom.h"
+#include "sweep/sweep-state.h"
 
 #define W(w) ((uint32_t)(w)*1000u)
 

@@ -6,7 +6,7 @@
 #include "base/auto.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "core/optimum/look.h"
+#include "core/optimum/gap-probe.h"
 #include "core/optimum/propose.h"
 #include "search-job.h"
 #include "tap.h"
@@ -571,30 +571,32 @@ static void test_look_refuses(void)
 
 static void test_timetable(void)
 {
-    struct looks none = {0}, l = {.most = 4};
+    struct gap_probes none = {0}, l = {.most = 4};
     double sum_s = 0;
 
-    is_near(looks_allow(&none, 1e6, 11), 0, 0, "none where none are allowed");
-    is_near(looks_allow(&l, 599, 11), 0, 0, "none before ten minutes");
-    is_near(looks_allow(&l, 600, 12), 0.05, 1e-12, "then one that costs 0.6 s of 12 s");
+    is_near(gap_probes_allow(&none, 1e6, 11), 0, 0, "none where none are allowed");
+    is_near(gap_probes_allow(&l, 599, 11), 0, 0, "none before ten minutes");
+    is_near(gap_probes_allow(&l, 600, 12), 0.05, 1e-12,
+            "then one that costs 0.6 s of 12 s");
     for (double t = 0; t < 7200; t += 10)
-        if (looks_allow(&l, t, 12) > 0) {
-            sum_s += looks_allow(&l, t, 12) * 12;
-            looks_made(&l, 24, 2);
+        if (gap_probes_allow(&l, t, 12) > 0) {
+            sum_s += gap_probes_allow(&l, t, 12) * 12;
+            gap_probes_made(&l, 24, 2);
             ok(t >= 600 * l.n, "look %u at %g s", l.n, t);
         }
     is_int(l.n, 4, "four in an hour, and no more");
     ok(sum_s <= 0.001 * (600 + 1200 + 1800 + 2400) + 1e-9, "which cost %.1f s at most",
        sum_s);
-    l = (struct looks){.most = 4, .n = 1, .last_s = 60};
-    is_near(looks_allow(&l, 1200, 12), 0.02, 1e-12, "a long look has to be less costly");
+    l = (struct gap_probes){.most = 4, .n = 1, .last_s = 60};
+    is_near(gap_probes_allow(&l, 1200, 12), 0.02, 1e-12,
+            "a long look has to be less costly");
 }
 
 static double gap_of(const struct level *at, unsigned n, double lo_w, double hi_w,
                      double grain_w)
 {
     double wide_w = INFINITY;
-    return look_gap_w(at, n, lo_w, hi_w, grain_w, &wide_w);
+    return gap_probe_w(at, n, lo_w, hi_w, grain_w, &wide_w);
 }
 
 static void test_gap(void)
@@ -607,7 +609,7 @@ static void test_gap(void)
     is_near(gap_of(at, 3, 194, 205, 1), 0, 0, "none wider than 8 W");
     is_near(gap_of(at, 3, 140, 300, 20), 260, 0, "whole grains");
     double wide_w = 100;
-    is_near(look_gap_w(at, 3, 140, 300, 1, &wide_w), 175, 0, "the next in width");
+    is_near(gap_probe_w(at, 3, 140, 300, 1, &wide_w), 175, 0, "the next in width");
     is_near(wide_w, 50, 0, "… which is told");
 }
 

@@ -5,10 +5,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "board/energy-sum.h"
 #include "node-scene.h"
-#include "node/meters.h"
 #include "oom.h"
-#include "procs.h"
+#include "unit/jobs/procs.h"
 
 enum { ANNA = 1000, MOST = 400 };
 
@@ -127,7 +127,7 @@ static struct {
     double energy_j;
 } m;
 
-static int on_window(const struct meters_window *win, void *user)
+static int on_window(const struct energy_sum_window *win, void *user)
 {
     (void)user;
     m.answers++;
@@ -135,22 +135,23 @@ static int on_window(const struct meters_window *win, void *user)
     return 0;
 }
 
-static int make_meters(void *user)
+static int make_energy_sum(void *user)
 {
-    auto_(meters_free) struct meters *meters = NULL;
+    auto_(energy_sum_free) struct energy_sum *meters = NULL;
     uint64_t now = loop_now_ns(w.loop);
     unsigned before = m.answers;
     uw_error err = {""};
     (void)user;
 
-    int r = meters_new(m.sampler, 2, &meters, &err);
+    int r = energy_sum_new(m.sampler, 2, &meters, &err);
     if (r < 0)
         return meters || !err.text[0] ? 1 : r;
-    r = meters_window(meters, now - 20 * NS_PER_S, now - 10 * NS_PER_S, on_window, NULL);
+    r = energy_sum_window(meters, now - 20 * NS_PER_S, now - 10 * NS_PER_S, on_window,
+                          NULL);
     if (r < 0) { /* nobody waits: the next one is answered, and alone */
         oom_fail_at(0);
-        if (meters_window(meters, now - 20 * NS_PER_S, now - 10 * NS_PER_S, on_window,
-                          NULL) < 0)
+        if (energy_sum_window(meters, now - 20 * NS_PER_S, now - 10 * NS_PER_S, on_window,
+                              NULL) < 0)
             return 2;
     }
     run_s(3);
@@ -185,7 +186,7 @@ static void meters(void)
     }
     is_int(r, 0, "two samplers %s", err.text);
     run_s(30);
-    (void)oom_each_tolerant("meters: made and asked", make_meters, NULL);
+    (void)oom_each_tolerant("meters: made and asked", make_energy_sum, NULL);
     for (unsigned i = 0; i < 2; i++)
         sampler_free(m.sampler[i]);
     boards_free(m.boards);

@@ -35,7 +35,7 @@ static unsigned claims_of(uid_t uid, size_t board)
     return n;
 }
 
-static const struct view_search *search_of(uint64_t job)
+static const struct searches_view *search_of(uint64_t job)
 {
     const struct node_view *v = node_look(w.node);
 

@@ -1,0 +1,375 @@
+/* The doors: one server, the node's routes behind it, everybody asked who they are. */
+#include "api/api.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "api/mapping.h"
+#include "api/rights/auth.h"
+#include "api/routes.h"
+#include "api/zeusd/zeusd.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "io/http.h"
+#include "io/ledger-report.h"
+
+enum { LISTENER_UNIX = 1, LISTENER_TCP, LISTENER_ZEUSD };
+enum { RAPL_LATE_S = 15 }; /* a row of a processor is in the ledger by then */
+
+struct api {
+    struct loop *loop;
+    struct node *node;
+    struct auth *auth;
+    struct routes *routes;
+    struct zeusd *zeusd; /* NULL: not served */
+    struct http_server *server;
+    struct mapping *mapping;
+    struct loop_timer *map_soon;
+    bool tcp, map_fails;
+    api_reload_fn reload;
+    void *reload_user;
+};
+
+/* ---- the node as routes see it ---- */
+
+static const struct node_view *look(void *user)
+{
+    const struct api *api = user;
+    return node_look(api->node);
+}
+
+static int board(void *user, const char *name, size_t *ret, uw_error *err)
+{
+    const struct api *api = user;
+    return node_board(api->node, name, ret, err);
+}
+
+static int claim(void *user, const struct node_who *who, const struct node_claim *ask,
+                 uint64_t *ret_id, uw_error *err)
+{
+    const struct api *api = user;
+    return node_claim(api->node, who, ask, ret_id, err);
+}
+
+static int withdraw(void *user, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    const struct api *api = user;
+    return node_withdraw(api->node, who, id, err);
+}
+
+static int job_begin(void *user, const struct node_who *who, const struct node_job *ask,
+                     uint64_t *ret_id, uw_error *err)
+{
+    const struct api *api = user;
+    return node_job_begin(api->node, who, ask, ret_id, err);
+}
+
+static int job_end(void *user, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    const struct api *api = user;
+    return node_job_end(api->node, who, id, err);
+}
+
+static int release(void *user, const struct node_who *who, const char *name,
+                   uint64_t hold_off_ns, caps_done_fn fn, void *fn_user, uw_error *err)
+{
+    const struct api *api = user;
+    return node_release(api->node, who, name, hold_off_ns, fn, fn_user, err);
+}
+
+static int take_back(void *user, const struct node_who *who, const char *name,
+                     uw_error *err)
+{
+    const struct api *api = user;
+    return node_take_back(api->node, who, name, err);
+}
+
+static int window_begin(void *user, const struct node_who *who, uint64_t *ret_id,
+                        uw_error *err)
+{
+    const struct api *api = user;
+    return node_window_begin(api->node, who, ret_id, err);
+}
+
+static int window_end(void *user, const struct node_who *who, uint64_t id,
+                      client_window_fn fn, void *fn_user, uw_error *err)
+{
+    const struct api *api = user;
+    return node_window_end(api->node, who, id, fn, fn_user, err);
+}
+
+static int window_drop(void *user, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    const struct api *api = user;
+    return node_window_drop(api->node, who, id, err);
+}
+
+static int read_query(const struct routes_report *ask, int64_t now_ns,
+                      struct ledger_query *q, uw_error *err)
+{
+    const struct {
+        const char *key, *value;
+    } words[] = {{"zone", ask->zone}, /* first: the others are read in it */
+                 {"by", ask->by},
+                 {"from", ask->from},
+                 {"to", ask->to},
+                 {"gco2e_kwh", ask->gco2e_kwh},
+                 {"price_kwh", ask->price_kwh}};
+    int r = 0;
+
+    ledger_query_init(q, now_ns);
+    for (size_t i = 0; i < n_elements(words) && r == 0; i++)
+        if (words[i].value)
+            r = ledger_query_set(q, words[i].key, words[i].value, now_ns, err);
+    q->one_user = ask->one_user;
+    q->uid = ask->uid;
+    return r < 0 ? r : ledger_query_check(q, err);
+}
+
+static int report(void *user, const struct routes_report *ask, ledger_report_fn fn,
+                  void *fn_user, uw_error *err)
+{
+    const struct api *api = user;
+    struct ledger_query q;
+    int64_t now_ns = loop_utc_ns(api->loop);
+    int r = read_query(ask, now_ns, &q, err);
+
+    /* Of what may still be on its way into the ledger nothing is told. */
+    if (r >= 0 && !ask->exact)
+        q.domains =
+            (struct ledger_coarse){VIEW_RAPL_STEP_J, node_look(api->node)->rapl_ns,
+                                   now_ns - RAPL_LATE_S * (int64_t)NS_PER_S};
+
+    return r < 0 ? r : node_report(api->node, &q, fn, fn_user, err);
+}
+
+static int reload(void *user, uw_error *err)
+{
+    const struct api *api = user;
+
+    if (!api->reload)
+        return fail(err, -ENOTSUP, "this node cannot read its configuration anew");
+    return api->reload(api->reload_user, err);
+}
+
+static void ask_who(void *user, struct http_exchange *x, auth_fn fn, void *fn_user)
+{
+    const struct api *api = user;
+    auth_ask(api->auth, x, fn, fn_user);
+}
+
+static struct routes_opts routes_opts(struct api *api, const struct node_config *config)
+{
+    return (struct routes_opts){.loop = api->loop,
+                                .node = {.look = look,
+                                         .board = board,
+                                         .claim = claim,
+                                         .withdraw = withdraw,
+                                         .job_begin = job_begin,
+                                         .job_end = job_end,
+                                         .release = release,
+                                         .take_back = take_back,
+                                         .window_begin = window_begin,
+                                         .window_end = window_end,
+                                         .window_drop = window_drop,
+                                         .report = report,
+                                         .reload = reload,
+                                         .node = api},
+                                .ask = ask_who,
+                                .auth = api,
+                                .metrics = config->metrics.on,
+                                .per_job = config->metrics.per_job,
+                                .max_jobs = (unsigned)config->metrics.max_jobs};
+}
+
+/* ---- dcgm-exporter's files ---- */
+
+static int update_mapping(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct api *api = user;
+    uw_error err = {""};
+    (void)timer;
+
+    int r = mapping_update(api->mapping, node_look(api->node), &err);
+    if (r < 0 && !api->map_fails)
+        log_event(LOG_LEVEL_WARNING, "hpc-mapping-failed", "reason=%s",
+                  log_quote(err.text).text);
+    api->map_fails = r < 0;
+    if (r < 0) /* again in a while */
+        loop_timer_set(api->map_soon, now_ns + 30 * NS_PER_S, 0);
+    return 0;
+}
+
+static int open_mapping(struct api *api, const char *dir, uw_error *err)
+{
+    int r = mapping_new(dir, &api->mapping, err);
+
+    if (r < 0)
+        return fail_in(err, r, "metrics.hpc_job_mapping_dir");
+    return loop_timer_new(api->loop, loop_now_ns(api->loop), 0, update_mapping, api,
+                          &api->map_soon, err);
+}
+
+/* ---- what the node tells, what the server tells ---- */
+
+static void on_node(enum node_event event, const void *what, void *user)
+{
+    struct api *api = user;
+
+    routes_tell(api->routes, event, what);
+    if (api->zeusd)
+        zeusd_tell(api->zeusd, event);
+    if (event == NODE_EVENT_JOB && api->mapping)
+        loop_timer_set(api->map_soon, loop_now_ns(api->loop), 0);
+}
+
+static void on_log(const char *line, void *user)
+{
+    (void)user;
+    log_event(LOG_LEVEL_WARNING, "http", "text=%s", log_quote(line).text);
+}
+
+/* ---- requests ---- */
+
+static void on_zeusd(struct http_exchange *x, const struct auth_who *who, void *user)
+{
+    const struct api *api = user;
+    zeusd_handle(api->zeusd, x, &who->node);
+}
+
+static void on_request(struct http_exchange *x, void *user)
+{
+    struct api *api = user;
+
+    if (http_peer(x)->listener == LISTENER_ZEUSD)
+        auth_ask(api->auth, x, on_zeusd, api);
+    else
+        routes_handle(x, api->routes);
+}
+
+/* ---- life ---- */
+
+static struct http_limits limits_of(const struct config_limits *l)
+{
+    return (struct http_limits){.connections = (unsigned)l->connections,
+                                .per_uid = (unsigned)l->per_client,
+                                .per_address = (unsigned)l->per_client,
+                                .streams = (unsigned)l->followers,
+                                .idle_ns = l->idle_ns};
+}
+
+static struct auth_opts auth_opts(const struct api *api, const struct node_config *config)
+{
+    const char *tokens = config->api.tcp.tokens;
+
+    return (struct auth_opts){.loop = api->loop,
+                              .admin_group = config->node.admin_group,
+                              .tokens = tokens[0] ? tokens : NULL,
+                              .requests = (double)config->api.limits.requests};
+}
+
+static int open_server(struct api *api, const struct config_limits *l, uw_error *err)
+{
+    struct http_opts opts = {.loop = api->loop,
+                             .handler = on_request,
+                             .log = on_log,
+                             .user = api,
+                             .limits = limits_of(l)};
+
+    int r = http_server_new(&opts, &api->server, err);
+    if (r == 0)
+        routes_behind(api->routes, api->server);
+    return r;
+}
+
+static int open_zeusd(struct api *api, const char *path, uw_error *err)
+{
+    struct zeusd_node node = {
+        .look = look, .claim = claim, .withdraw = withdraw, .node = api};
+    struct http_unix at = {.path = path, .mode = 0666, .id = LISTENER_ZEUSD};
+    int r = zeusd_new(api->loop, &node, &api->zeusd, err);
+
+    if (r == 0)
+        r = http_listen_unix(api->server, &at, err);
+    return r < 0 ? fail_in(err, r, "zeusd.socket") : 0;
+}
+
+static int open_doors(struct api *api, const struct config_api *c, uw_error *err)
+{
+    struct http_unix at = {.path = c->socket, .mode = 0666, .id = LISTENER_UNIX};
+    struct http_tls tls = {c->tcp.certificate, c->tcp.key};
+    int r = c->socket[0] ? http_listen_unix(api->server, &at, err) : 0;
+
+    api->tcp = c->tcp.listen[0] != '\0';
+    if (r == 0 && api->tcp)
+        r = http_listen_tls(api->server, c->tcp.listen, &tls, LISTENER_TCP, err);
+    return r;
+}
+
+int api_new(struct loop *loop, struct node *node, const struct node_config *config,
+            struct api **ret, uw_error *err)
+{
+    auto_(api_free) struct api *api = calloc(1, sizeof *api);
+
+    if (!api)
+        return fail(err, -ENOMEM, "out of memory");
+    api->loop = loop;
+    struct auth_opts auth = auth_opts(api, config);
+    struct routes_opts routes = routes_opts(api, config);
+    int r = auth_new(&auth, &api->auth, err);
+    if (r == 0)
+        r = routes_new(&routes, &api->routes, err);
+    if (r == 0)
+        r = open_server(api, &config->api.limits, err);
+    if (r == 0 && config->metrics.hpc_dir[0])
+        r = open_mapping(api, config->metrics.hpc_dir, err);
+    if (r == 0)
+        r = open_doors(api, &config->api, err);
+    if (r == 0 && config->zeusd_socket[0])
+        r = open_zeusd(api, config->zeusd_socket, err);
+    if (r < 0)
+        return r;
+    api->node = node;
+    node_listen(node, on_node, api);
+    *ret = take(api);
+    return 0;
+}
+
+void api_free(struct api *api)
+{
+    if (!api)
+        return;
+    if (api->node)
+        node_listen(api->node, NULL, NULL);
+    http_server_free(api->server);
+    loop_timer_free(api->map_soon);
+    mapping_free(api->mapping);
+    routes_free(api->routes);
+    zeusd_free(api->zeusd);
+    auth_free(api->auth);
+    free(api);
+}
+
+int api_configure(struct api *api, const struct node_config *config, uw_error *err)
+{
+    struct routes_opts routes = routes_opts(api, config);
+    int r = api->tcp ? http_reload_tls(api->server, err) : 0;
+
+    struct auth_opts auth = auth_opts(api, config);
+    struct http_limits limits = limits_of(&config->api.limits);
+
+    if (r == 0)
+        r = auth_configure(api->auth, &auth, err);
+    if (r < 0)
+        return r;
+    http_server_limits(api->server, &limits);
+    routes_configure(api->routes, &routes);
+    return 0;
+}
+
+void api_on_reload(struct api *api, api_reload_fn fn, void *user)
+{
+    api->reload = fn;
+    api->reload_user = user;
+}

@@ -1,0 +1,397 @@
+/* JSON to what the node is asked. */
+#include "api/body.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "base/utf8.h"
+
+struct only {
+    const char *const *keys;
+    uw_error *err;
+};
+
+static int is_known(const char *key, const struct json_value *v, void *user)
+{
+    const struct only *o = user;
+    (void)v;
+
+    for (size_t i = 0; o->keys[i]; i++)
+        if (strcmp(o->keys[i], key) == 0)
+            return 0;
+    return fail(o->err, -ERANGE, "there is no key '%.60s' here", key);
+}
+
+/* An object with no other keys. */
+static int only(const struct json_value *v, const char *const *keys, uw_error *err)
+{
+    struct only o = {keys, err};
+    int r = json_each(v, is_known, &o);
+
+    if (r == -EINVAL)
+        return fail(err, -EINVAL, "the body is no JSON object");
+    return r == -ERANGE ? -EINVAL : r;
+}
+
+/* Absent keys are fine in what follows: *ret keeps its value. */
+static bool given(const struct json_value *v, const char *key)
+{
+    return json_get(v, key) != NULL;
+}
+
+static int text(const struct json_value *v, const char *key, size_t max, const char **ret,
+                uw_error *err)
+{
+    const char *got = NULL;
+
+    if (!given(v, key))
+        return 0;
+    int r = json_get_text(v, key, &got, err);
+    if (r < 0)
+        return r;
+    if (strlen(got) > max)
+        return fail(err, -ERANGE, "'%s' has %zu bytes, %zu at most", key, strlen(got),
+                    max);
+    if (!utf8_is_plain(got))
+        return fail(err, -EINVAL,
+                    "'%s' holds a control character, or one that is not seen as it is",
+                    key);
+    *ret = got;
+    return 0;
+}
+
+static int number(const struct json_value *v, const char *key, uint64_t from, uint64_t to,
+                  uint64_t *ret, uw_error *err)
+{
+    uint64_t got = 0;
+
+    if (!given(v, key))
+        return 0;
+    int r = json_get_u64(v, key, &got, err);
+    if (r < 0)
+        return r;
+    if (got < from || got > to)
+        return fail(err, -ERANGE, "'%s': %" PRIu64 " is outside %" PRIu64 "..%" PRIu64,
+                    key, got, from, to);
+    *ret = got;
+    return 0;
+}
+
+static int pid(const struct json_value *v, pid_t *ret, uw_error *err)
+{
+    uint64_t got = 0;
+    int r = number(v, "pid", 1, INT_MAX, &got, err);
+
+    if (r == 0)
+        *ret = (pid_t)got;
+    return r;
+}
+
+static int duration(const struct json_value *v, const char *key, uint64_t *ret_ns,
+                    uw_error *err)
+{
+    const char *got = NULL;
+    uint64_t ns = 0;
+
+    if (!given(v, key))
+        return 0;
+    if (json_get_text(v, key, &got, NULL) < 0)
+        return fail(err, -EINVAL, "'%s' wants a text with a unit: \"10 min\"", key);
+    int r = parse_duration(got, &ns, err);
+    if (r < 0)
+        return fail_in(err, r, "'%s'", key);
+    if (ns == 0)
+        return fail(err, -ERANGE, "'%s': %.40s is no time; leave it out for none", key,
+                    got);
+    *ret_ns = ns;
+    return 0;
+}
+
+int body_cap(const char *key, const char *got, struct cap_arg *ret, uw_error *err)
+{
+    struct cap_arg cap = {0};
+    int r = strchr(got, '%') ? parse_cap(got, &cap, err) : parse_power(got, &cap.mw, err);
+
+    if (r < 0)
+        return fail_in(err, r, "'%s'", key);
+    if (cap.mw == 0 && cap.percent <= 0)
+        return fail(err, -ERANGE, "'%s': %.40s is no cap", key, got);
+    *ret = cap;
+    return 0;
+}
+
+static int cap(const struct json_value *v, struct cap_arg *ret, uw_error *err)
+{
+    const char *got = NULL;
+
+    if (json_get_text(v, "cap", &got, NULL) < 0)
+        return fail(err, -EINVAL,
+                    "'cap' wants a text with a unit: \"250 W\" or \"85%%\"");
+    return body_cap("cap", got, ret, err);
+}
+
+/* One of the two. */
+static int cap_or_clock(const struct json_value *v, struct node_claim *ret, uw_error *err)
+{
+    const char *got = NULL;
+
+    if (!given(v, "clock"))
+        return cap(v, &ret->cap, err);
+    if (given(v, "cap"))
+        return fail(err, -EINVAL, "'cap' and 'clock' at once: make two claims");
+    if (json_get_text(v, "clock", &got, NULL) < 0)
+        return fail(err, -EINVAL, "'clock' wants a text with a unit: \"1200 MHz\"");
+    int r = parse_clock(got, &ret->clock_mhz, err);
+    return r < 0 ? fail_in(err, r, "'clock'") : 0;
+}
+
+int body_board_name(const struct json_value *v, const char *key, char buf[BODY_BOARD],
+                    const char **ret, uw_error *err)
+{
+    uint64_t index = 0;
+    const char *name = NULL;
+
+    if (json_get_u64(v, key, &index, NULL) == 0) {
+        if (index >= UINT32_MAX)
+            return fail(err, -ERANGE, "'%s': %" PRIu64 " is no board's index", key,
+                        index);
+        (void)snprintf(buf, BODY_BOARD, "%" PRIu64, index);
+        *ret = buf;
+        return 0;
+    }
+    if (json_get_text(v, key, &name, NULL) < 0)
+        return fail(err, -EINVAL, "'%s' is neither an index nor a UUID", key);
+    int r = text(v, key, BODY_BOARD - 1, &name, err);
+    if (r < 0)
+        return r;
+    if (!*name)
+        return fail(err, -EINVAL, "'%s' is empty", key);
+    *ret = name;
+    return 0;
+}
+
+/* ---- claims ---- */
+
+static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
+{
+    static const enum claim_kind kinds[] = {CLAIM_SOFT, CLAIM_NAMED, CLAIM_HARD};
+    const char *got = NULL;
+    int r = text(v, "kind", 40, &got, err);
+
+    *ret = CLAIM_NAMED;
+    if (r < 0 || !got)
+        return r;
+    for (size_t i = 0; i < n_elements(kinds); i++)
+        if (strcmp(got, claim_kind_name(kinds[i])) == 0) {
+            *ret = kinds[i];
+            return 0;
+        }
+    return fail(err, -EINVAL, "'kind': '%s' is none of: soft, named, hard", got);
+}
+
+int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err)
+{
+    static const char *const keys[] = {"gpu", "job", "cap", "clock", "kind",
+                                       "for", "why", "pid", NULL};
+    struct body_claim c = {.ask = {.why = ""}};
+    const char *board = NULL;
+    int r = only(v, keys, err);
+
+    if (r == 0 && given(v, "gpu"))
+        r = body_board_name(v, "gpu", c.board, &board, err);
+    if (r == 0)
+        r = number(v, "job", 1, INT64_MAX, &c.ask.job, err);
+    if (r == 0 && !board && !c.ask.job)
+        r = fail(err, -EINVAL, "neither 'gpu' nor 'job' says which boards are meant");
+    if (r == 0)
+        r = kind(v, &c.ask.kind, err);
+    if (r == 0)
+        r = cap_or_clock(v, &c.ask, err);
+    if (r == 0)
+        r = duration(v, "for", &c.ask.ttl_ns, err);
+    if (r == 0)
+        r = text(v, "why", CLAIM_TEXT - 1, &c.ask.why, err);
+    if (r == 0)
+        r = pid(v, &c.ask.pid, err);
+    if (r < 0)
+        return r;
+    *ret = c;
+    ret->ask.board = board == c.board ? ret->board : board;
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+struct take_labels {
+    struct body_job *job;
+    uw_error *err;
+};
+
+static int take_label(const char *key, const struct json_value *v, void *user)
+{
+    struct take_labels *t = user;
+    struct node_job *ask = &t->job->ask;
+    struct label *l = &t->job->label[ask->reg.n_labels];
+    const char *value = json_as_text(v);
+
+    if (ask->reg.n_labels == LABELS_MAX)
+        return fail(t->err, -E2BIG, "'labels' has more than %d of them", LABELS_MAX);
+    if (!utf8_is_plain(key) || (value && !utf8_is_plain(value)))
+        return fail(
+            t->err, -EDOM,
+            "'labels' holds a control character, or one that is not seen as it is");
+    if (!*key || strlen(key) >= LABEL_KEY)
+        return fail(t->err, -ERANGE, "'labels': a key has 1 to %d bytes, '%.60s' has %zu",
+                    LABEL_KEY - 1, key, strlen(key));
+    if (!value)
+        return fail(t->err, -EDOM, "'labels': '%s' is no text", key);
+    if (strlen(value) >= LABEL_VALUE)
+        return fail(t->err, -ERANGE, "'labels': '%s' has %zu bytes, %d at most", key,
+                    strlen(value), LABEL_VALUE - 1);
+    memcpy(l->key, key, strlen(key) + 1);
+    memcpy(l->value, value, strlen(value) + 1);
+    ask->reg.n_labels++;
+    return 0;
+}
+
+static int labels(const struct json_value *v, struct body_job *ret, uw_error *err)
+{
+    struct take_labels t = {ret, err};
+
+    if (!given(v, "labels"))
+        return 0;
+    int r = json_each(json_get(v, "labels"), take_label, &t);
+    if (r == -EINVAL)
+        return fail(err, -EINVAL, "'labels' is no object");
+    return r < 0 ? -EINVAL : 0;
+}
+
+static int one_board(const struct json_value *v, body_board_fn board, void *node,
+                     uint64_t *ret, uw_error *err)
+{
+    const char *name = json_as_text(v);
+    uint64_t index = 0;
+    char number[24];
+    size_t at = 0;
+
+    if (json_as_u64(v, &index)) {
+        (void)snprintf(number, sizeof number, "%" PRIu64, index);
+        name = number;
+    }
+    if (!name || !*name || strlen(name) >= BODY_BOARD)
+        return fail(err, -EINVAL, "'gpus' wants boards, each an index or a UUID: [0, 1]");
+    int r = board(node, name, &at, err);
+    if (r < 0)
+        return fail_in(err, r, "'gpus'");
+    if (at >= BODY_BOARDS_MAX)
+        return fail(err, -ERANGE, "'gpus': board %zu is beyond the first %d", at,
+                    BODY_BOARDS_MAX);
+    if (*ret >> at & 1)
+        return fail(err, -EINVAL, "'gpus' names '%s' twice", name);
+    *ret |= 1ull << at;
+    return 0;
+}
+
+static int boards(const struct json_value *v, body_board_fn board, void *node,
+                  uint64_t *ret, uw_error *err)
+{
+    const struct json_value *list = json_get(v, "gpus");
+    size_t n = json_count(list);
+    int r = 0;
+
+    if (!list)
+        return 0;
+    if (n == 0 || n > BODY_BOARDS_MAX)
+        return fail(err, -EINVAL, "'gpus' wants a list of 1 to %d boards",
+                    BODY_BOARDS_MAX);
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = one_board(json_at(list, i), board, node, ret, err);
+    return r;
+}
+
+static int source(const struct json_value *v, enum job_source *ret, uw_error *err)
+{
+    const char *got = NULL;
+    int r = text(v, "source", 40, &got, err);
+
+    *ret = JOB_RUN;
+    if (r < 0 || !got || strcmp(got, "run") == 0)
+        return r;
+    if (strcmp(got, "registered") != 0)
+        return fail(err, -EINVAL, "'source': '%s' is none of: run, registered", got);
+    *ret = JOB_REGISTERED;
+    return 0;
+}
+
+/* What is to be done for it: a search, a cap by name, or nothing. */
+static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
+{
+    const char *goal = NULL;
+
+    if (given(v, "goal") && given(v, "cap"))
+        return fail(err, -EINVAL, "'goal' and 'cap' are two ways: one of them");
+    if (given(v, "cap"))
+        return cap(v, &ret->cap, err);
+    int r = text(v, "goal", GOAL_TEXT_MAX - 1, &goal, err);
+    if (r < 0 || !goal)
+        return r;
+    r = goal_parse(goal, &ret->goal, err);
+    ret->search = r == 0;
+    return r < 0 ? fail_in(err, r, "'goal'") : 0;
+}
+
+int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *node,
+             struct body_job *ret, uw_error *err)
+{
+    static const char *const keys[] = {"name",  "source",  "gpus", "pid",
+                                       "uid",   "labels",  "goal", "cap",
+                                       "class", "command", NULL};
+    struct body_job j = {.ask = {.reg = {.name = ""}, .page_fd = -1}};
+    uint64_t other = uid;
+    int r = only(v, keys, err);
+
+    if (r == 0)
+        r = text(v, "name", JOB_NAME - 1, &j.ask.reg.name, err);
+    if (r == 0)
+        r = source(v, &j.ask.reg.source, err);
+    if (r == 0)
+        r = pid(v, &j.ask.reg.pid, err);
+    if (r == 0)
+        r = number(v, "uid", 0, UINT32_MAX - 1, &other, err);
+    if (r == 0)
+        r = labels(v, &j, err);
+    if (r == 0)
+        r = wish(v, &j.ask, err);
+    if (r == 0)
+        r = text(v, "class", 63, &j.ask.cls, err);
+    if (r == 0)
+        r = text(v, "command", 127, &j.ask.command, err);
+    if (r == 0)
+        r = boards(v, board, node, &j.ask.reg.boards, err);
+    if (r < 0)
+        return r;
+    j.ask.reg.uid = (uid_t)other;
+    j.has_uid = given(v, "uid");
+    *ret = j;
+    ret->ask.reg.label = ret->label;
+    return 0;
+}
+
+int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err)
+{
+    static const char *const keys[] = {"for", NULL};
+    uint64_t ns = 0;
+    int r = only(v, keys, err);
+
+    if (r == 0)
+        r = duration(v, "for", &ns, err);
+    if (r == 0)
+        *ret_ns = ns;
+    return r;
+}

@@ -1,0 +1,426 @@
+/* Followers, and what each event says. */
+#include "api/events.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/show.h"
+#include "base/error.h"
+#include "base/units.h"
+
+/* Above the samples of 64 boards and 256 jobs: 150 KiB where each job is on each board.
+ */
+enum { QUEUE_BYTES = 256 * 1024 };
+
+struct follower {
+    struct follower *next;
+    struct events *e;
+    struct http_stream *stream;
+    uint32_t kinds;
+};
+
+struct events {
+    struct events_opts opts;
+    struct follower *first;
+    size_t n;
+    struct loop_timer *timer; /* runs while somebody wants samples */
+    char *samples;            /* the last, as sent */
+    uint64_t samples_ns;
+    uint64_t newest_job;
+};
+
+static const struct {
+    const char *name;
+    uint32_t kind;
+} kinds_table[] = {
+    {"samples", EVENTS_SAMPLES},
+    {"cap", EVENTS_CAP},
+    {"claim", EVENTS_CLAIM},
+    {"job", EVENTS_JOB},
+};
+
+int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err)
+{
+    uint32_t got = 0;
+
+    if (!text) {
+        *ret = EVENTS_ALL;
+        return 0;
+    }
+    for (const char *p = text;; p++) {
+        size_t n = strcspn(p, ","), i = 0;
+        while (i < n_elements(kinds_table) && (strlen(kinds_table[i].name) != n ||
+                                               memcmp(kinds_table[i].name, p, n) != 0))
+            i++;
+        if (i == n_elements(kinds_table))
+            return fail(err, -EINVAL, "what: '%.*s' is none of: samples, cap, claim, job",
+                        n < 40 ? (int)n : 40, p);
+        got |= kinds_table[i].kind;
+        p += n;
+        if (!*p)
+            break;
+    }
+    *ret = got;
+    return 0;
+}
+
+/* ---- texts ---- */
+
+/* One line; NULL where there is no memory.  Frees o. */
+static char *line(struct json_out *o)
+{
+    char *text = NULL;
+    size_t len = 0;
+    FILE *file = open_memstream(&text, &len);
+    int r = -ENOMEM;
+
+    if (file) {
+        r = json_out_line(o, file, NULL);
+        if (fclose(file) != 0)
+            r = -ENOMEM;
+    }
+    json_out_free(o);
+    if (r < 0) {
+        free(text);
+        return NULL;
+    }
+    text[strcspn(text, "\n")] = '\0';
+    return text;
+}
+
+static void sample_board(struct json_out *o, const struct view_board *b)
+{
+    const struct caps_view *c = &b->cap;
+    uint32_t has = b->last.has;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", b->info->index);
+    json_out_text(o, "uuid", b->info->uuid);
+    show_value(o, "power_w", &b->power_w);
+    show_mw(o, "enforced_mw", has & GPU_HAS_ENFORCED ? b->last.enforced_mw : 0);
+    show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
+    show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
+    json_out_text(o, "state", caps_state_name(c->state));
+    show_maybe(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
+    show_maybe(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
+    show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
+    json_out_double(o, "energy_j", b->energy_j);
+    json_out_double(o, "today_j", b->today_j);
+    json_out_int(o, "claims", c->claims ? (int64_t)c->claims->n : 0);
+    json_out_array(o, "jobs");
+    for (size_t k = 0; k < b->n_jobs; k++)
+        json_out_int(o, NULL, (int64_t)b->job[k]);
+    json_out_end(o);
+    json_out_end(o);
+}
+
+static void sample_job(struct json_out *o, const struct node_view *v,
+                       const struct view_job *j)
+{
+    const struct searches_view *s = &j->search;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)j->job->id);
+    json_out_text(o, "user", j->job->user[0] ? j->job->user : NULL);
+    json_out_int(o, "uid", j->job->uid);
+    show_boards(o, "gpus", v, j->job->boards);
+    json_out_double(o, "energy_j", j->energy_j);
+    json_out_double(o, "time_s", j->time_s);
+    json_out_int(o, "steps", (int64_t)j->steps);
+    json_out_text(o, "state", s->on ? s->state : NULL);
+    json_out_text(o, "goal", s->on && s->goal[0] ? s->goal : NULL);
+    show_mw(o, "cap_mw", s->on ? s->cap_mw : 0);
+    show_maybe(o, "saved", s->saved_known, s->saved);
+    show_maybe(o, "saved_half", s->saved_known, s->saved_half);
+    json_out_end(o);
+}
+
+static char *samples_text(const struct node_view *v)
+{
+    struct json_out *o = json_out_new();
+    struct view_value power = show_power(v);
+    double today_j = 0;
+
+    for (size_t i = 0; i < v->n_boards; i++)
+        today_j += v->board[i].today_j;
+    json_out_object(o, NULL);
+    show_utc(o, "utc", v->utc_ns);
+    json_out_bool(o, "simulated", v->simulated);
+    show_value(o, "power_w", &power);
+    json_out_double(o, "today_j", today_j);
+    json_out_array(o, "gpus");
+    for (size_t i = 0; i < v->n_boards; i++)
+        sample_board(o, &v->board[i]);
+    json_out_end(o);
+    json_out_array(o, "jobs");
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (!v->job[i].job->ended_ns)
+            sample_job(o, v, &v->job[i]);
+    json_out_end(o);
+    json_out_end(o);
+    return line(o);
+}
+
+static void head(struct json_out *o, const char *event, const struct node_view *v)
+{
+    json_out_object(o, NULL);
+    json_out_text(o, "event", event);
+    show_utc(o, "utc", v->utc_ns);
+}
+
+static void head_board(struct json_out *o, const struct node_view *v, size_t i)
+{
+    json_out_int(o, "gpu", v->board[i].info->index);
+    json_out_text(o, "uuid", v->board[i].info->uuid);
+}
+
+static void id_or_null(struct json_out *o, const char *key, uint64_t id)
+{
+    if (id)
+        json_out_int(o, key, (int64_t)id);
+    else
+        json_out_null(o, key);
+}
+
+static char *cap_text(const struct node_view *v, const struct caps_what *what,
+                      const char *event)
+{
+    struct json_out *o = json_out_new();
+
+    head(o, event, v);
+    head_board(o, v, what->board);
+    show_mw(o, "target_mw", what->target_mw);
+    show_mw(o, "enforced_mw", what->enforced_mw);
+    show_mw(o, "clock_mhz", what->clock_mhz);
+    id_or_null(o, "claim", what->claim ? what->claim->id : 0);
+    json_out_text(o, "cause",
+                  what->event == CAPS_EVENT_OTHER ? caps_cause_name(what->cause) : NULL);
+    json_out_text(o, "text", what->text ? what->text : "");
+    json_out_end(o);
+    return line(o);
+}
+
+static char *claim_text(const struct node_view *v, const struct caps_what *what,
+                        const char *event)
+{
+    struct json_out *o = json_out_new();
+    const struct claim *c = what->claim;
+
+    head(o, event, v);
+    head_board(o, v, what->board);
+    json_out_int(o, "id", (int64_t)c->id);
+    json_out_text(o, "kind", claim_kind_name(c->kind));
+    show_mw(o, "cap_mw", c->mw);
+    show_mw(o, "clock_mhz", c->mhz);
+    json_out_text(o, "who", c->who);
+    json_out_text(o, "why", c->why);
+    id_or_null(o, "job", c->job);
+    json_out_text(o, "how", what->text && *what->text ? what->text : NULL);
+    json_out_end(o);
+    return line(o);
+}
+
+static char *job_text(struct events *e, const struct node_view *v,
+                      const struct job_entry *job)
+{
+    struct json_out *o = json_out_new();
+    const char *event = "change";
+
+    if (job->ended_ns)
+        event = "end";
+    else if (job->id > e->newest_job)
+        event = "begin";
+    if (job->id > e->newest_job)
+        e->newest_job = job->id;
+    head(o, event, v);
+    json_out_int(o, "id", (int64_t)job->id);
+    json_out_text(o, "source", job_source_name(job->source));
+    json_out_text(o, "user", job->user[0] ? job->user : NULL);
+    json_out_int(o, "uid", job->uid);
+    show_boards(o, "gpus", v, job->boards);
+    json_out_end(o);
+    return line(o);
+}
+
+/* ---- followers ---- */
+
+static void send_all(struct events *e, uint32_t kind, const char *name, const char *data)
+{
+    for (const struct follower *f = e->first; f; f = f->next)
+        if (f->kinds & kind)
+            (void)http_stream_send(f->stream, name, data); /* it counts what it drops */
+}
+
+static bool wanted(const struct events *e, uint32_t kind)
+{
+    for (const struct follower *f = e->first; f; f = f->next)
+        if (f->kinds & kind)
+            return true;
+    return false;
+}
+
+static void forget_samples(struct events *e)
+{
+    free(take(e->samples));
+    loop_timer_free(take(e->timer));
+}
+
+/* The newest text: made anew at most once a second (and half of that for a newcomer). */
+static const char *samples(struct events *e, uint64_t now_ns, uint64_t age_ns)
+{
+    if (e->samples && now_ns - e->samples_ns < age_ns)
+        return e->samples;
+    char *text = samples_text(e->opts.look(e->opts.node));
+    if (text) {
+        free(e->samples);
+        e->samples = text;
+        e->samples_ns = now_ns;
+    }
+    return e->samples;
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct events *e = user;
+    (void)timer;
+
+    const char *text = samples(e, now_ns, NS_PER_S / 2);
+    if (text)
+        send_all(e, EVENTS_SAMPLES, "samples", text);
+    return 0;
+}
+
+static void on_closed(struct http_stream *stream, void *user)
+{
+    struct follower *f = user;
+    struct events *e = f->e;
+    (void)stream;
+
+    for (struct follower **p = &e->first; *p; p = &(*p)->next)
+        if (*p == f) {
+            *p = f->next;
+            break;
+        }
+    e->n--;
+    free(f);
+    if (!wanted(e, EVENTS_SAMPLES))
+        forget_samples(e);
+}
+
+static int start_timer(struct events *e, uw_error *err)
+{
+    uint64_t now_ns = loop_now_ns(e->opts.loop);
+
+    return e->timer ? 0
+                    : loop_timer_new(e->opts.loop, now_ns + NS_PER_S, NS_PER_S, on_timer,
+                                     e, &e->timer, err);
+}
+
+int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
+                  uw_error *err)
+{
+    struct follower *f = calloc(1, sizeof *f);
+    struct http_stream_opts opts = {
+        .bytes = QUEUE_BYTES, .on_closed = on_closed, .user = f};
+
+    if (!f)
+        return fail(err, -ENOMEM, "no memory to follow events");
+    f->e = e;
+    f->kinds = kinds;
+    int r = kinds & EVENTS_SAMPLES ? start_timer(e, err) : 0;
+    if (r == 0)
+        r = http_stream_begin(x, &opts, &f->stream, err);
+    if (r < 0) {
+        free(f);
+        if (!wanted(e, EVENTS_SAMPLES))
+            forget_samples(e);
+        return r;
+    }
+    f->next = e->first;
+    e->first = f;
+    e->n++;
+    if (kinds & EVENTS_SAMPLES) {
+        const char *text = samples(e, loop_now_ns(e->opts.loop), NS_PER_S / 2);
+        if (text)
+            (void)http_stream_send(f->stream, "samples", text);
+    }
+    return 0;
+}
+
+/* ---- what the node tells ---- */
+
+static void tell_caps(struct events *e, const struct caps_what *what)
+{
+    static const struct {
+        const char *event;
+        bool claim;
+    } words[] = {
+        [CAPS_EVENT_CLAIM] = {"made", true},
+        [CAPS_EVENT_WITHDRAW] = {"withdrawn", true},
+        [CAPS_EVENT_EXPIRE] = {"expired", true},
+        [CAPS_EVENT_CAP] = {"cap", false},
+        [CAPS_EVENT_FAIL] = {"fail", false},
+        [CAPS_EVENT_OTHER] = {"other", false},
+        [CAPS_EVENT_CLOCK] = {"clock", false},
+        [CAPS_EVENT_STATE] = {"state", false},
+    };
+    const struct node_view *v = e->opts.look(e->opts.node);
+    bool claim = (size_t)what->event < n_elements(words) && words[what->event].claim;
+    uint32_t kind = claim ? EVENTS_CLAIM : EVENTS_CAP;
+
+    if ((size_t)what->event >= n_elements(words) || what->board >= v->n_boards ||
+        (claim && !what->claim) || !wanted(e, kind))
+        return;
+    const char *event = words[what->event].event;
+    auto_(mem_free) char *text =
+        claim ? claim_text(v, what, event) : cap_text(v, what, event);
+    if (text)
+        send_all(e, kind, claim ? "claim" : "cap", text);
+}
+
+static void tell_job(struct events *e, const struct job_entry *job)
+{
+    auto_(mem_free) char *text = job_text(e, e->opts.look(e->opts.node), job);
+
+    if (text)
+        send_all(e, EVENTS_JOB, "job", text);
+}
+
+void events_tell(struct events *e, enum node_event event, const void *what)
+{
+    if (event == NODE_EVENT_CAPS && e->n > 0)
+        tell_caps(e, what);
+    else if (event == NODE_EVENT_JOB)
+        tell_job(e, what);
+}
+
+size_t events_followers(const struct events *e)
+{
+    return e->n;
+}
+
+int events_new(const struct events_opts *opts, struct events **ret, uw_error *err)
+{
+    struct events *e = calloc(1, sizeof *e);
+
+    if (!e)
+        return fail(err, -ENOMEM, "events: no memory");
+    e->opts = *opts;
+    *ret = e;
+    return 0;
+}
+
+void events_free(struct events *e)
+{
+    if (!e)
+        return;
+    while (e->first) {
+        struct follower *f = e->first;
+        e->first = f->next;
+        free(f);
+    }
+    forget_samples(e);
+    free(e);
+}

@@ -1,0 +1,92 @@
+/* The series of jobs: so many of their own, the rest in one sum. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "api/metrics/metrics-inside.h"
+#include "base/units.h"
+
+/* What is new of the jobs beyond the bound: their sum is a counter, so what one of them
+ * had added stays when it ends.
+ */
+static void keep_other(struct metrics *m, const struct node_view *v, size_t first)
+{
+    struct metrics_other now[VIEW_JOBS_MAX];
+    size_t n = 0;
+
+    for (size_t i = first; i < v->n_jobs && n < VIEW_JOBS_MAX; i++) {
+        double before = 0;
+        now[n] = (struct metrics_other){v->job[i].job->id, v->job[i].energy_j};
+        for (size_t k = 0; k < m->n_other; k++)
+            if (m->other[k].job == now[n].job)
+                before = m->other[k].energy_j;
+        if (now[n].energy_j > before)
+            m->other_j += now[n].energy_j - before;
+        n++;
+    }
+    memcpy(m->other, now, n * sizeof *now);
+    m->n_other = n;
+}
+
+static void put_other(struct metrics_render *r)
+{
+    keep_other(r->m, r->v, r->jobs);
+    if (r->m->other_j > 0 || r->m->n_other > 0)
+        metrics_series(r, metrics_job(r, r->jobs), NULL, NULL, r->m->other_j);
+}
+
+static double job_value(const struct view_job *j, enum metrics_id id)
+{
+    const struct searches_view *s = &j->search;
+
+    switch (id) {
+    case METRICS_JOB_ENERGY:
+        return j->energy_j;
+    case METRICS_JOB_TIME:
+        return j->time_s;
+    case METRICS_JOB_STEPS:
+        return j->steps > 0 ? (double)j->steps : NAN; /* a job may tell of none */
+    case METRICS_JOB_PHASE:
+        return j->phase.phase ? (double)j->phase.phase : NAN;
+    case METRICS_JOB_CAP:
+        return s->on && s->cap_mw > 0 ? w_of_mw(s->cap_mw) : NAN;
+    case METRICS_JOB_SAVED:
+        return s->saved_known ? s->saved : NAN;
+    case METRICS_JOB_SAVED_LOWER:
+        return s->saved_known ? s->saved - s->saved_half : NAN;
+    case METRICS_JOB_SAVED_UPPER:
+        return s->saved_known ? s->saved + s->saved_half : NAN;
+    case METRICS_JOB_SLOWDOWN:
+        return s->saved_known ? s->slowdown : NAN;
+    default:
+        return NAN;
+    }
+}
+
+static void put_job_boards(struct metrics_render *r)
+{
+    char id[24];
+
+    metrics_begin(r, METRICS_JOB_GPU);
+    for (size_t i = 0; i < r->jobs; i++) {
+        const struct job_entry *job = r->v->job[i].job;
+        (void)snprintf(id, sizeof id, "%" PRIu64, job->id);
+        for (size_t k = 0; k < r->v->n_boards; k++)
+            if (job->boards >> k & 1)
+                metrics_series_u64(r, metrics_board(r, k), "job_id", id, 1);
+    }
+}
+
+void metrics_put_jobs(struct metrics_render *r)
+{
+    for (int id = METRICS_JOB_ENERGY; id <= METRICS_JOB_SLOWDOWN; id++) {
+        metrics_begin(r, (enum metrics_id)id);
+        for (size_t i = 0; i < r->jobs; i++)
+            metrics_series(r, metrics_job(r, i), NULL, NULL,
+                           job_value(&r->v->job[i], r->id));
+        if (id == METRICS_JOB_ENERGY)
+            put_other(r);
+    }
+    put_job_boards(r);
+}

@@ -1,0 +1,69 @@
+/* The families of /metrics: one row each, in the order in which they are written.
+ * docs/metrics.md is held against it (tools/check-metrics).
+ */
+#ifndef API_METRICS_METRICS_TABLE_H
+#define API_METRICS_METRICS_TABLE_H
+
+/* clang-format off */
+#define METRICS_TABLE(X) \
+    X(BUILD_INFO, "underwatt_build_info", "gauge", "Always 1; the version and whether all boards are simulated.") \
+    X(START_TIME, "underwatt_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.") \
+    X(DRY_RUN, "underwatt_dry_run", "gauge", "1 when caps are decided and recorded but not written.") \
+    X(ACTUATOR_UP, "underwatt_actuator_up", "gauge", "1 when the process that writes caps answers.") \
+    X(BUDGET, "underwatt_budget_watts", "gauge", "What the limits of all boards together may come to.") \
+    X(BUDGET_COUNTED, "underwatt_budget_counted_watts", "gauge", "What limits that may be in force come to, together.") \
+    X(CONFIG_LOADS, "underwatt_config_loads_total", "counter", "Configurations that were put in force.") \
+    X(CONFIG_FAILURES, "underwatt_config_failures_total", "counter", "Configurations that were refused; the old one stayed.") \
+    X(LEDGER_UP, "underwatt_ledger_up", "gauge", "1 when the ledger can be written.") \
+    X(LEDGER_WAITING, "underwatt_ledger_waiting_rows", "gauge", "Rows in memory that are not in the ledger yet.") \
+    X(LEDGER_LOST, "underwatt_ledger_lost_rows_total", "counter", "Rows that will never be in the ledger.") \
+    X(LEDGER_ROWS, "underwatt_ledger_rows_total", "counter", "Rows written to the ledger.") \
+    X(LEDGER_FAILURES, "underwatt_ledger_failures_total", "counter", "Writes to the ledger that failed.") \
+    X(HTTP_REQUESTS, "underwatt_http_requests_total", "counter", "Requests that were answered or refused.") \
+    X(HTTP_REFUSED, "underwatt_http_refused_total", "counter", "Requests and connections that were refused or cut off.") \
+    X(HTTP_CONNECTIONS, "underwatt_http_connections", "gauge", "Connections that are open.") \
+    X(HTTP_FOLLOWERS, "underwatt_http_followers", "gauge", "Streams of live events that are open.") \
+    X(JOBS, "underwatt_jobs", "gauge", "Jobs that run, by where they were learnt of.") \
+    X(GPU_INFO, "underwatt_gpu_info", "gauge", "Always 1; what is known of the board itself.") \
+    X(GPU_POWER, "underwatt_gpu_power_watts", "gauge", "Mean power of the board over the last second or two.") \
+    X(GPU_ENERGY, "underwatt_gpu_energy_joules_total", "counter", "Energy of the board since the ledger began.") \
+    X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by whose it was; the kinds add up to the whole.") \
+    X(GPU_LIMIT, "underwatt_gpu_power_limit_watts", "gauge", "Power limits of the board: what it was asked for, what is in force, where it is to go, and its bounds.") \
+    X(GPU_CLAIMS, "underwatt_gpu_claims", "gauge", "Claims on the board's cap, by kind.") \
+    X(GPU_UNMET, "underwatt_gpu_claims_unmet", "gauge", "Claims that are not in force and not on the way, by kind.") \
+    X(GPU_STATE, "underwatt_gpu_cap_state", "gauge", "1 for the state that the board's cap is in.") \
+    X(GPU_WRITES, "underwatt_gpu_cap_writes_total", "counter", "Limits written by us.") \
+    X(GPU_WRITE_FAILURES, "underwatt_gpu_cap_failures_total", "counter", "Limits that could not be written.") \
+    X(GPU_CHANGES, "underwatt_gpu_cap_changes_total", "counter", "Changes of the limit that were not ours, by cause.") \
+    X(GPU_THROTTLE, "underwatt_gpu_throttle_seconds_total", "counter", "Time under each clock-event reason that the driver names.") \
+    X(GPU_TEMPERATURE, "underwatt_gpu_temperature_celsius", "gauge", "Temperature of the board.") \
+    X(GPU_CLOCK, "underwatt_gpu_clock_hertz", "gauge", "Clock of the multiprocessors and of the memory.") \
+    X(GPU_LOCK, "underwatt_gpu_clock_lock_hertz", "gauge", "Lock of the SM clock: as decided, and as set by us; 0 not locked.") \
+    X(GPU_DISOBEYED, "underwatt_gpu_clock_disobeyed_total", "counter", "Clock locks that the board did not obey under load.") \
+    X(GPU_UTILIZATION, "underwatt_gpu_utilization_ratio", "gauge", "Share of time in which something ran on the board.") \
+    X(GPU_MEMORY_UTILIZATION, "underwatt_gpu_memory_utilization_ratio", "gauge", "Share of time in which the board's memory was read or written.") \
+    X(GPU_JOBS, "underwatt_gpu_jobs", "gauge", "Jobs on the board.") \
+    X(DRIVER_CALLS, "underwatt_driver_calls_total", "counter", "Driver calls made to sample the board.") \
+    X(DRIVER_FAILURES, "underwatt_driver_failures_total", "counter", "Driver calls that failed.") \
+    X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job_id=\"other\" is the sum of those beyond the bound.") \
+    X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "How long the job has run.") \
+    X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job told of.") \
+    X(JOB_PHASE, "underwatt_job_phase", "gauge", "What the job does: 1 training, 2 validation, 3 loading, 4 checkpoint, 5 start-up, 6 idle.") \
+    X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \
+    X(JOB_SAVED, "underwatt_job_saved_ratio", "gauge", "Energy saved so far against the original cap, as a part of what it would have been.") \
+    X(JOB_SAVED_LOWER, "underwatt_job_saved_lower_ratio", "gauge", "Lower end of its 95 % interval.") \
+    X(JOB_SAVED_UPPER, "underwatt_job_saved_upper_ratio", "gauge", "Upper end of its 95 % interval.") \
+    X(JOB_SLOWDOWN, "underwatt_job_slowdown_ratio", "gauge", "Time a step over the time at the original cap.") \
+    X(JOB_GPU, "underwatt_job_gpu_info", "gauge", "Always 1; which boards a job is on, to join on UUID.") \
+    X(CPU_POWER, "underwatt_cpu_power_watts", "gauge", "Mean power of a RAPL domain over a second or more.") \
+    X(CPU_ENERGY, "underwatt_cpu_energy_joules_total", "counter", "Energy of a RAPL domain, renewed once a second at most.")
+/* clang-format on */
+
+enum metrics_id {
+#define X(id, name, type, help) METRICS_##id,
+    METRICS_TABLE(X)
+#undef X
+        METRICS_FAMILIES
+};
+
+#endif

@@ -1,0 +1,334 @@
+/* /metrics: families in the table's order, each with the series that are known. */
+#include "api/metrics/metrics.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "api/metrics/metrics-inside.h"
+#include "base/error.h"
+#include "base/units.h"
+
+static const struct {
+    const char *name, *type, *help;
+} family[] = {
+#define X(id, name, type, help) {name, type, help},
+    METRICS_TABLE(X)
+#undef X
+};
+
+const char *metrics_family(size_t i, const char **ret_type, const char **ret_help)
+{
+    if (i >= n_elements(family))
+        return NULL;
+    *ret_type = family[i].type;
+    *ret_help = family[i].help;
+    return family[i].name;
+}
+
+int metrics_new(struct metrics **ret, uw_error *err)
+{
+    *ret = calloc(1, sizeof **ret);
+    return *ret ? 0 : fail(err, -ENOMEM, "metrics: no memory");
+}
+
+void metrics_free(struct metrics *m)
+{
+    if (!m)
+        return;
+    text_free(&m->out);
+    text_free(&m->label);
+    free(m);
+}
+
+/* ---- series ---- */
+
+static void metrics_head(struct metrics_render *r)
+{
+    struct text *t = &r->m->out;
+
+    text_put(t, "# HELP ");
+    text_put(t, family[r->id].name);
+    text_add(t, " ", 1);
+    text_put(t, family[r->id].help); /* the table's own: nothing to escape */
+    text_put(t, "\n# TYPE ");
+    text_put(t, family[r->id].name);
+    text_add(t, " ", 1);
+    text_put(t, family[r->id].type);
+    text_add(t, "\n", 1);
+    r->headed = true;
+}
+
+void metrics_begin(struct metrics_render *r, enum metrics_id id)
+{
+    r->id = id;
+    r->headed = false;
+}
+
+/* name{labels,key="value"}: everything before the value.  labels: without braces. */
+void metrics_put(struct metrics_render *r, struct metrics_slice labels, const char *key,
+                 const char *value)
+{
+    struct text *t = &r->m->out;
+
+    if (!r->headed)
+        metrics_head(r);
+    text_put(t, family[r->id].name);
+    text_add(t, "{", 1);
+    text_add(t, labels.at, labels.len);
+    if (key) {
+        if (labels.len > 0)
+            text_add(t, ",", 1);
+        text_put(t, key);
+        text_put(t, "=\"");
+        text_put_label(t, value);
+        text_add(t, "\"", 1);
+    }
+    text_put(t, "} ");
+}
+
+static void put_value(struct metrics_render *r, double v, unsigned places)
+{
+    text_put_fixed(&r->m->out, v, places);
+    text_add(&r->m->out, "\n", 1);
+}
+
+void metrics_series(struct metrics_render *r, struct metrics_slice labels,
+                    const char *key, const char *value, double v)
+{
+    if (!isfinite(v))
+        return;
+    metrics_put(r, labels, key, value);
+    put_value(r, v, 6);
+}
+
+void metrics_series_u64(struct metrics_render *r, struct metrics_slice labels,
+                        const char *key, const char *value, uint64_t v)
+{
+    metrics_put(r, labels, key, value);
+    text_put_u64(&r->m->out, v);
+    text_add(&r->m->out, "\n", 1);
+}
+
+/* ---- label sets ---- */
+
+void metrics_label(struct text *t, const char *key, const char *value)
+{
+    text_put(t, key);
+    text_put(t, "=\"");
+    text_put_label(t, value);
+    text_add(t, "\"", 1);
+}
+
+void metrics_label_u64(struct text *t, const char *key, uint64_t value)
+{
+    text_put(t, key);
+    text_put(t, "=\"");
+    text_put_u64(t, value);
+    text_add(t, "\"", 1);
+}
+
+/* The board's, in dcgm-exporter's spelling. */
+static void board_labels(struct text *t, const struct view_board *b, const char *hostname)
+{
+    metrics_label_u64(t, "gpu", b->info->index);
+    metrics_label(t, ",UUID", b->info->uuid);
+    if (b->info->pci_bus_id[0])
+        metrics_label(t, ",pci_bus_id", b->info->pci_bus_id);
+    metrics_label(t, ",modelName", b->info->name);
+    metrics_label(t, ",hostname", hostname);
+    if (b->info->simulated)
+        text_put(t, ",simulated=\"1\"");
+}
+
+static bool sees(const struct metrics_opts *opts, const struct job_entry *job)
+{
+    if (opts->all)
+        return true;
+    return job->uid == opts->uid && (!opts->only_job || job->id == opts->only_job);
+}
+
+static void job_labels(const struct metrics_render *r, struct text *t,
+                       const struct job_entry *job)
+{
+    metrics_label_u64(t, "job_id", job->id);
+    if (job->user[0])
+        metrics_label(t, ",user", job->user);
+    else
+        metrics_label_u64(t, ",user", job->uid);
+    metrics_label(t, ",source", job_source_name(job->source));
+    if (sees(r->opts, job) && job->name[0])
+        metrics_label(t, ",name", job->name);
+    metrics_label(t, ",hostname", r->v->hostname);
+    if (r->v->simulated)
+        text_put(t, ",simulated=\"1\"");
+}
+
+static int put_labels(struct metrics_render *r)
+{
+    struct metrics *m = r->m;
+    struct text *t = &m->label;
+
+    text_clear(t);
+    for (size_t i = 0; i < r->v->n_boards; i++) {
+        m->board_at[i] = t->len;
+        board_labels(t, &r->v->board[i], r->v->hostname);
+    }
+    m->board_at[r->v->n_boards] = t->len;
+    for (size_t i = 0; i < r->jobs; i++) {
+        m->job_at[i] = t->len;
+        job_labels(r, t, r->v->job[i].job);
+    }
+    m->job_at[r->jobs] = t->len;
+    metrics_label(t, "job_id", "other");
+    metrics_label(t, ",hostname", r->v->hostname);
+    if (r->v->simulated)
+        text_put(t, ",simulated=\"1\"");
+    m->job_at[r->jobs + 1] = t->len;
+    return t->failed;
+}
+
+struct metrics_slice metrics_board(const struct metrics_render *r, size_t i)
+{
+    const struct metrics *m = r->m;
+    return (struct metrics_slice){m->label.at + m->board_at[i],
+                                  m->board_at[i + 1] - m->board_at[i]};
+}
+
+struct metrics_slice metrics_job(const struct metrics_render *r, size_t i)
+{
+    const struct metrics *m = r->m;
+    return (struct metrics_slice){m->label.at + m->job_at[i],
+                                  m->job_at[i + 1] - m->job_at[i]};
+}
+
+/* ---- the node ---- */
+
+static void put_build(struct metrics_render *r)
+{
+    struct text *t = &r->m->out;
+
+    metrics_begin(r, METRICS_BUILD_INFO);
+    metrics_head(r);
+    text_put(t, family[r->id].name);
+    text_add(t, "{", 1);
+    metrics_label(t, "version", r->v->version);
+    metrics_label(t, ",hostname", r->v->hostname);
+    text_put(t, r->v->simulated ? ",simulated=\"1\"} 1\n" : ",simulated=\"0\"} 1\n");
+}
+
+static void put_plain(struct metrics_render *r, enum metrics_id id, double v)
+{
+    static const struct metrics_slice none = {"", 0};
+
+    metrics_begin(r, id);
+    metrics_series(r, none, "hostname", r->v->hostname, v);
+}
+
+static void put_jobs(struct metrics_render *r)
+{
+    static const enum job_source sources[] = {JOB_RUN, JOB_REGISTERED, JOB_FOUND};
+    struct text *t = &r->m->out;
+
+    metrics_begin(r, METRICS_JOBS);
+    metrics_head(r);
+    for (size_t k = 0; k < n_elements(sources); k++) {
+        uint64_t n = 0;
+        for (size_t i = 0; i < r->v->n_jobs; i++)
+            n += r->v->job[i].job->source == sources[k] && !r->v->job[i].job->ended_ns;
+        text_put(t, family[r->id].name);
+        text_add(t, "{", 1);
+        metrics_label(t, "source", job_source_name(sources[k]));
+        metrics_label(t, ",hostname", r->v->hostname);
+        text_put(t, "} ");
+        text_put_u64(t, n);
+        text_add(t, "\n", 1);
+    }
+}
+
+static void put_node(struct metrics_render *r)
+{
+    const struct node_view *v = r->v;
+    const struct metrics_http *http = r->opts->http;
+
+    put_build(r);
+    double up = s_of_ns(v->now_ns - v->began_ns);
+    put_plain(r, METRICS_START_TIME, (double)v->utc_ns * 1e-9 - up);
+    put_plain(r, METRICS_DRY_RUN, v->dry_run);
+    put_plain(r, METRICS_ACTUATOR_UP, !v->read_only);
+    if (v->budget.budget_mw) {
+        put_plain(r, METRICS_BUDGET, w_of_mw(v->budget.budget_mw));
+        if (!v->budget.unknown)
+            put_plain(r, METRICS_BUDGET_COUNTED, (double)v->budget.counted_mw / MW_PER_W);
+    }
+    put_plain(r, METRICS_CONFIG_LOADS, (double)v->config_loads);
+    put_plain(r, METRICS_CONFIG_FAILURES, (double)v->config_failures);
+    put_plain(r, METRICS_LEDGER_UP, v->ledger_up);
+    put_plain(r, METRICS_LEDGER_WAITING, (double)v->ledger_waiting);
+    put_plain(r, METRICS_LEDGER_LOST, (double)v->ledger_lost);
+    put_plain(r, METRICS_LEDGER_ROWS, (double)v->ledger_rows);
+    put_plain(r, METRICS_LEDGER_FAILURES, (double)v->ledger_failures);
+    if (http) {
+        put_plain(r, METRICS_HTTP_REQUESTS, (double)http->requests);
+        put_plain(r, METRICS_HTTP_REFUSED, (double)http->refused);
+        put_plain(r, METRICS_HTTP_CONNECTIONS, http->connections);
+        put_plain(r, METRICS_HTTP_FOLLOWERS, http->followers);
+    }
+    put_jobs(r);
+}
+
+/* ---- CPU and memory ---- */
+
+static void cpu_series(struct metrics_render *r, size_t i, double v)
+{
+    struct text *t = &r->m->label;
+
+    text_clear(t);
+    metrics_label(t, "domain", r->v->rapl[i].name);
+    metrics_label(t, ",hostname", r->v->hostname);
+    if (!t->failed)
+        metrics_series(r, (struct metrics_slice){t->at, t->len}, NULL, NULL, v);
+}
+
+static void put_cpu(struct metrics_render *r)
+{
+    const struct node_view *v = r->v;
+
+    metrics_begin(r, METRICS_CPU_POWER);
+    for (size_t i = 0; i < v->n_rapl; i++)
+        if (v->rapl[i].power_w.known)
+            cpu_series(r, i, v->rapl[i].power_w.v);
+    metrics_begin(r, METRICS_CPU_ENERGY);
+    for (size_t i = 0; i < v->n_rapl; i++)
+        cpu_series(r, i, v->rapl[i].energy_j);
+}
+
+int metrics_render(struct metrics *m, const struct node_view *view,
+                   const struct metrics_opts *opts, const char **ret, size_t *ret_len,
+                   uw_error *err)
+{
+    struct metrics_render r = {.m = m, .v = view, .opts = opts};
+
+    if (view->n_boards > METRICS_BOARDS)
+        return fail(err, -E2BIG, "metrics: %zu boards, %d at most", view->n_boards,
+                    METRICS_BOARDS);
+    if (opts->per_job)
+        r.jobs = view->n_jobs < opts->max_jobs ? view->n_jobs : opts->max_jobs;
+    if (r.jobs > VIEW_JOBS_MAX)
+        r.jobs = VIEW_JOBS_MAX;
+    text_clear(&m->out);
+    int x = put_labels(&r);
+    if (x == 0) {
+        put_node(&r);
+        metrics_put_boards(&r);
+        if (opts->per_job)
+            metrics_put_jobs(&r);
+        put_cpu(&r); /* last: takes the room of the labels */
+        x = m->out.failed ? m->out.failed : m->label.failed;
+    }
+    if (x < 0)
+        return fail(err, x, "metrics: no room for the text");
+    *ret = m->out.at;
+    *ret_len = m->out.len;
+    return 0;
+}

@@ -1,0 +1,51 @@
+/* What the node knows, in Prometheus' text format 0.0.4: names, units and labels as
+ * docs/metrics.md lists them.  Unknown values are left out, never 0.
+ *
+ * Pure: a view in, a text out.  Nothing is allocated for a scrape beyond buffers that
+ * are kept from one to the next.
+ */
+#ifndef API_METRICS_METRICS_H
+#define API_METRICS_METRICS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/auto.h"
+#include "node/view.h"
+#include "underwatt/error.h"
+
+#define METRICS_TYPE "text/plain; version=0.0.4; charset=utf-8"
+
+struct metrics;
+
+/* How the doors fare. */
+struct metrics_http {
+    uint64_t requests, refused;
+    unsigned connections, followers;
+};
+
+/* What the reader may see: see docs/man/underwattd-api.5.scd. */
+struct metrics_opts {
+    bool per_job;      /* series of jobs at all */
+    unsigned max_jobs; /* of their own; the rest is summed under job_id="other" */
+    bool all;          /* names of everybody's jobs, else … */
+    uid_t uid;         /* … of uid's alone … */
+    uint64_t only_job; /* … or of them this one; 0: all */
+    const struct metrics_http *http; /* NULL: left out */
+};
+#define METRICS_DEFAULT ((struct metrics_opts){.per_job = true, .max_jobs = 64})
+
+int metrics_new(struct metrics **ret, uw_error *err);
+void metrics_free(struct metrics *m);
+DEFINE_AUTO(struct metrics *, metrics_free);
+
+/* The text, borrowed until the next call.  -ENOMEM, -E2BIG (over 16 MiB). */
+int metrics_render(struct metrics *m, const struct node_view *view,
+                   const struct metrics_opts *opts, const char **ret, size_t *ret_len,
+                   uw_error *err);
+
+/* The table: name, type and help of each family; NULL when i is out of range. */
+const char *metrics_family(size_t i, const char **ret_type, const char **ret_help);
+
+#endif

@@ -1,0 +1,64 @@
+/* What the files of routes share. */
+#ifndef API_ROUTES_INSIDE_H
+#define API_ROUTES_INSIDE_H
+
+#include "api/events.h"
+#include "api/metrics/metrics.h"
+#include "api/routes.h"
+#include "io/json.h"
+
+struct routes {
+    struct routes_opts opts;
+    struct metrics *metrics;
+    struct events *events;
+    const struct http_server *server; /* or NULL */
+};
+
+/* One request whose asker is known. */
+struct ask {
+    struct routes *r;
+    struct http_exchange *x;
+    const struct node_who *who;
+    bool local;
+    const char *part;              /* what stands for {…} in the path; "" none */
+    const struct json_value *body; /* or NULL */
+};
+typedef void (*route_fn)(struct ask *a);
+
+/* The node's function table, and its first argument. */
+static inline const struct routes_node *ask_node(const struct ask *a)
+{
+    return &a->r->opts.node;
+}
+
+/* Board or number that the path names; answers where there is none, then false. */
+bool ask_board(struct ask *a, size_t *ret);
+bool ask_id(struct ask *a, const char *what, uint64_t *ret);
+/* 201 with the id and its path. */
+void ask_made(struct ask *a, const char *under, uint64_t id);
+
+/* routes-read.c */
+void route_metrics(struct ask *a);
+void route_openapi(struct ask *a);
+void route_node(struct ask *a);
+void route_gpus(struct ask *a);
+void route_gpu(struct ask *a);
+void route_explain(struct ask *a);
+void route_claims(struct ask *a);
+void route_jobs(struct ask *a);
+void route_job(struct ask *a);
+void route_events(struct ask *a);
+/* routes-write.c */
+void route_claim(struct ask *a);
+void route_withdraw(struct ask *a);
+void route_job_begin(struct ask *a);
+void route_job_end(struct ask *a);
+void route_release(struct ask *a);
+void route_take_back(struct ask *a);
+void route_report(struct ask *a);
+void route_window_begin(struct ask *a);
+void route_window_end(struct ask *a);
+void route_window_drop(struct ask *a);
+void route_reload(struct ask *a);
+
+#endif

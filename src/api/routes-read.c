@@ -1,0 +1,200 @@
+/* Handlers that show something. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "api/openapi.h"
+#include "api/routes-inside.h"
+#include "api/show.h"
+#include "base/error.h"
+#include "base/units.h"
+
+static const struct node_view *look(struct ask *a)
+{
+    return ask_node(a)->look(ask_node(a)->node);
+}
+
+static struct metrics_http figures(const struct routes *r)
+{
+    struct http_stats s = http_stats(r->server);
+
+    return (struct metrics_http){.requests = s.requests,
+                                 .refused = s.refused + s.refused_connections + s.cut,
+                                 .connections = s.connections,
+                                 .followers = s.streams};
+}
+
+void route_metrics(struct ask *a)
+{
+    const struct routes_opts *opts = &a->r->opts;
+    struct metrics_opts m = {.per_job = opts->per_job,
+                             .max_jobs = opts->max_jobs,
+                             .all = show_all(a->who),
+                             .uid = a->who->uid,
+                             .only_job = a->who->only_job};
+    struct metrics_http http;
+    const char *text = NULL;
+    size_t len = 0;
+    uw_error err = {""};
+
+    if (a->r->server) {
+        http = figures(a->r);
+        m.http = &http;
+    }
+    if (!opts->metrics) {
+        http_fail(a->x, 404, "metrics are switched off (metrics.enabled)");
+        return;
+    }
+    int r = metrics_render(a->r->metrics, look(a), &m, &text, &len, &err);
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+    else
+        http_reply(a->x, 200, METRICS_TYPE, text, len, NULL);
+}
+
+void route_openapi(struct ask *a)
+{
+    http_reply(a->x, 200, "application/yaml", openapi_yaml, openapi_yaml_len, NULL);
+}
+
+void route_node(struct ask *a)
+{
+    struct json_out *o = json_out_new();
+
+    show_node(o, look(a), a->who);
+    http_reply_json(a->x, 200, o);
+}
+
+void route_gpus(struct ask *a)
+{
+    struct json_out *o = json_out_new();
+    const struct node_view *v = look(a);
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_array(o, "gpus");
+    for (size_t i = 0; i < v->n_boards; i++)
+        show_gpu(o, NULL, v, i);
+    json_out_end(o);
+    json_out_end(o);
+    http_reply_json(a->x, 200, o);
+}
+
+void route_gpu(struct ask *a)
+{
+    size_t i = 0;
+
+    if (!ask_board(a, &i))
+        return;
+    struct json_out *o = json_out_new();
+    show_gpu(o, NULL, look(a), i);
+    http_reply_json(a->x, 200, o);
+}
+
+void route_explain(struct ask *a)
+{
+    size_t i = 0;
+
+    if (!ask_board(a, &i))
+        return;
+    struct json_out *o = json_out_new();
+    show_explain(o, look(a), i);
+    http_reply_json(a->x, 200, o);
+}
+
+/* What GET /v1/claims is narrowed to. */
+struct narrow {
+    bool board;
+    size_t at;
+    uint64_t job; /* 0: all */
+};
+
+static int narrow(struct ask *a, struct narrow *ret, uw_error *err)
+{
+    const char *gpu = http_query(a->x, "gpu"), *job = http_query(a->x, "job");
+    int r = 0;
+
+    if (gpu && !*gpu)
+        return fail(err, -EINVAL, "gpu: neither an index nor a UUID");
+    if (gpu) {
+        r = ask_node(a)->board(ask_node(a)->node, gpu, &ret->at, err);
+        ret->board = r == 0;
+    }
+    if (r == 0 && job) {
+        r = parse_u64(job, &ret->job, err);
+        if (r == 0 && ret->job == 0)
+            r = fail(err, -EINVAL, "0 is no job: a number from 1");
+        if (r < 0)
+            r = fail_in(err, r, "job");
+    }
+    return r;
+}
+
+void route_claims(struct ask *a)
+{
+    struct narrow n = {0};
+    uw_error err = {""};
+    int r = narrow(a, &n, &err);
+
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    const struct node_view *v = look(a);
+    json_out_object(o, NULL);
+    json_out_array(o, "claims");
+    for (size_t i = 0; i < v->n_boards; i++) {
+        const struct claims *c = v->board[i].cap.claims;
+        for (size_t k = 0; c && (!n.board || n.at == i) && k < c->n; k++)
+            if (n.job == 0 || c->claim[k].job == n.job)
+                show_claim(o, v, i, &c->claim[k]);
+    }
+    json_out_end(o);
+    json_out_end(o);
+    http_reply_json(a->x, 200, o);
+}
+
+void route_jobs(struct ask *a)
+{
+    struct json_out *o = json_out_new();
+    const struct node_view *v = look(a);
+
+    json_out_object(o, NULL);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_array(o, "jobs");
+    for (size_t i = 0; i < v->n_jobs; i++)
+        show_job(o, NULL, v, &v->job[i], a->who);
+    json_out_end(o);
+    json_out_end(o);
+    http_reply_json(a->x, 200, o);
+}
+
+void route_job(struct ask *a)
+{
+    const struct node_view *v = look(a);
+    uint64_t id = 0;
+
+    if (!ask_id(a, "job", &id))
+        return;
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == id) {
+            struct json_out *o = json_out_new();
+            show_whole_job(o, v, &v->job[i], a->who);
+            http_reply_json(a->x, 200, o);
+            return;
+        }
+    http_fail(a->x, 404, "job %" PRIu64 " does not run here: see GET /v1/report", id);
+}
+
+void route_events(struct ask *a)
+{
+    uint32_t kinds = 0;
+    uw_error err = {""};
+    int r = events_kinds_parse(http_query(a->x, "what"), &kinds, &err);
+
+    if (r == 0)
+        r = events_follow(a->r->events, a->x, kinds, &err);
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+}

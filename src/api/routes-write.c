@@ -1,0 +1,346 @@
+/* Handlers that change something, or that answer later. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "api/body.h"
+#include "api/routes-inside.h"
+#include "api/show.h"
+#include "base/error.h"
+#include "base/units.h"
+
+/* What the node refuses it has written down itself, with who wanted what. */
+static void node_failed(struct http_exchange *x, int r, const uw_error *err)
+{
+    http_told(x);
+    http_fail_r(x, r, err);
+}
+
+static void empty(struct ask *a, int r, const uw_error *err)
+{
+    if (r < 0)
+        node_failed(a->x, r, err);
+    else
+        http_reply(a->x, 204, NULL, NULL, 0, NULL);
+}
+
+/* A process of this machine says nothing about who is elsewhere. */
+static int check_pid(const struct ask *a, pid_t pid, uw_error *err)
+{
+    if (pid == 0 || a->local)
+        return 0;
+    return fail(err, -EINVAL, "'pid' is for those who ask over the unix socket");
+}
+
+/* ---- claims ---- */
+
+void route_claim(struct ask *a)
+{
+    struct body_claim c;
+    uint64_t id = 0;
+    uw_error err = {""};
+    int r = body_claim(a->body, &c, &err);
+
+    if (r == 0)
+        r = check_pid(a, c.ask.pid, &err);
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    r = ask_node(a)->claim(ask_node(a)->node, a->who, &c.ask, &id, &err);
+    if (r < 0)
+        node_failed(a->x, r, &err);
+    else
+        ask_made(a, "/v1/claims", id);
+}
+
+void route_withdraw(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (ask_id(a, "claim", &id))
+        empty(a, ask_node(a)->withdraw(ask_node(a)->node, a->who, id, &err), &err);
+}
+
+/* ---- jobs ---- */
+
+void route_job_begin(struct ask *a)
+{
+    struct body_job j;
+    uint64_t id = 0;
+    uw_error err = {""};
+    int r =
+        body_job(a->body, a->who->uid, ask_node(a)->board, ask_node(a)->node, &j, &err);
+
+    if (r == 0)
+        r = check_pid(a, j.ask.reg.pid, &err);
+    if (r == 0 && j.ask.reg.uid == (uid_t)-1)
+        r = fail(&err, -EINVAL, "'uid' is missing: whose job it is");
+    if (r == 0 && j.has_uid && j.ask.reg.uid != a->who->uid && !a->who->admin)
+        r = fail(&err, -EPERM, "%s may register jobs of its own, not of uid %u",
+                 a->who->name, (unsigned)j.ask.reg.uid);
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    r = ask_node(a)->job_begin(ask_node(a)->node, a->who, &j.ask, &id, &err);
+    if (r < 0)
+        node_failed(a->x, r, &err);
+    else
+        ask_made(a, "/v1/jobs", id);
+}
+
+void route_job_end(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (ask_id(a, "job", &id))
+        empty(a, ask_node(a)->job_end(ask_node(a)->node, a->who, id, &err), &err);
+}
+
+/* ---- answers that come later ---- */
+
+/* Outlives the exchange: whoever was asked answers once, whether the peer is still
+ * there or not.
+ */
+struct later {
+    struct routes *r;
+    struct http_exchange *x; /* NULL: the peer went */
+    size_t board;
+};
+
+static void on_gone(struct http_exchange *x, void *user)
+{
+    struct later *l = user;
+    (void)x;
+
+    l->x = NULL;
+    l->r = NULL; /* may be freed from now on */
+}
+
+static struct later *later(struct ask *a, size_t board)
+{
+    struct later *l = calloc(1, sizeof *l);
+
+    if (!l) {
+        http_fail(a->x, 503, "no memory");
+        return NULL;
+    }
+    *l = (struct later){a->r, a->x, board};
+    http_on_gone(a->x, on_gone, l);
+    return l;
+}
+
+/* It was not asked after all. */
+static void never(struct later *l, int r, const uw_error *err)
+{
+    struct http_exchange *x = l->x;
+
+    http_on_gone(x, NULL, NULL);
+    free(l);
+    node_failed(x, r, err);
+}
+
+static void reply_state(struct routes *r, struct http_exchange *x, size_t board)
+{
+    const struct node_view *v = r->opts.node.look(r->opts.node.node);
+    struct json_out *o = json_out_new();
+
+    if (board >= v->n_boards) {
+        json_out_free(o);
+        http_fail(x, 404, "board %zu is gone", board);
+        return;
+    }
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", v->board[board].info->index);
+    json_out_text(o, "uuid", v->board[board].info->uuid);
+    json_out_text(o, "state", caps_state_name(v->board[board].cap.state));
+    json_out_end(o);
+    http_reply_json(x, 200, o);
+}
+
+static void on_released(int r, const char *text, void *user)
+{
+    struct later *l = user;
+    struct http_exchange *x = l->x;
+    struct routes *routes = l->r;
+    size_t board = l->board;
+    uw_error err = {""};
+
+    free(l);
+    if (!x)
+        return;
+    http_on_gone(x, NULL, NULL);
+    if (r < 0) {
+        http_fail_r(x, fail(&err, r, "%s", text), &err);
+        return;
+    }
+    reply_state(routes, x, board);
+}
+
+void route_release(struct ask *a)
+{
+    uint64_t for_ns = 0;
+    size_t board = 0;
+    uw_error err = {""};
+
+    if (!ask_board(a, &board))
+        return;
+    int r = a->body ? body_release(a->body, &for_ns, &err) : 0;
+    if (r < 0) {
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    struct later *l = later(a, board);
+    if (!l)
+        return;
+    r = ask_node(a)->release(ask_node(a)->node, a->who, a->part, for_ns, on_released, l,
+                             &err);
+    if (r < 0)
+        never(l, r, &err);
+}
+
+void route_take_back(struct ask *a)
+{
+    size_t board = 0;
+    uw_error err = {""};
+
+    if (!ask_board(a, &board))
+        return;
+    int r = ask_node(a)->take_back(ask_node(a)->node, a->who, a->part, &err);
+    if (r < 0)
+        node_failed(a->x, r, &err);
+    else
+        reply_state(a->r, a->x, board);
+}
+
+static void on_report(int r, const struct json_out *report, const char *text, void *user)
+{
+    struct later *l = user;
+    struct http_exchange *x = l->x;
+    auto_(mem_free) char *body = NULL;
+    uw_error err = {""};
+
+    free(l);
+    if (!x)
+        return;
+    http_on_gone(x, NULL, NULL);
+    if (r == 0)
+        r = json_out_rows(report, &body, &err);
+    else
+        (void)fail(&err, r, "%s", text);
+    if (body)
+        http_reply(x, 200, "application/json", body, strlen(body), NULL);
+    else
+        http_fail_r(x, r, &err);
+}
+
+void route_report(struct ask *a)
+{
+    struct routes_report ask = {.by = http_query(a->x, "by"),
+                                .zone = http_query(a->x, "zone"),
+                                .from = http_query(a->x, "from"),
+                                .to = http_query(a->x, "to"),
+                                .gco2e_kwh = http_query(a->x, "gco2e_kwh"),
+                                .price_kwh = http_query(a->x, "price_kwh"),
+                                .one_user = !show_all(a->who),
+                                .exact = a->who->admin,
+                                .uid = a->who->uid};
+    uw_error err = {""};
+
+    if (!ask_node(a)->report) {
+        http_fail(a->x, 422, "this node keeps no ledger");
+        return;
+    }
+    struct later *l = later(a, 0);
+    if (!l)
+        return;
+    int r = ask_node(a)->report(ask_node(a)->node, &ask, on_report, l, &err);
+    if (r < 0)
+        never(l, r, &err);
+}
+
+/* ---- windows ---- */
+
+void route_window_begin(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+    int r = ask_node(a)->window_begin(ask_node(a)->node, a->who, &id, &err);
+
+    if (r < 0)
+        http_fail_r(a->x, r, &err);
+    else
+        ask_made(a, "/v1/windows", id);
+}
+
+static void on_window(int r, const struct client_window_result *result, const char *text,
+                      void *user)
+{
+    struct later *l = user;
+    struct http_exchange *x = l->x;
+    struct routes *routes = l->r;
+    uw_error err = {""};
+
+    free(l);
+    if (!x)
+        return;
+    http_on_gone(x, NULL, NULL);
+    if (r < 0) {
+        http_fail_r(x, fail(&err, r, "%s", text), &err);
+        return;
+    }
+    struct json_out *o = json_out_new();
+    show_window(o, routes->opts.node.look(routes->opts.node.node), result);
+    http_reply_json(x, 200, o);
+}
+
+void route_window_end(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (!ask_id(a, "window", &id))
+        return;
+    struct later *l = later(a, 0);
+    if (!l)
+        return;
+    int r = ask_node(a)->window_end(ask_node(a)->node, a->who, id, on_window, l, &err);
+    if (r < 0)
+        never(l, r, &err);
+}
+
+void route_window_drop(struct ask *a)
+{
+    uint64_t id = 0;
+    uw_error err = {""};
+
+    if (ask_id(a, "window", &id))
+        empty(a, ask_node(a)->window_drop(ask_node(a)->node, a->who, id, &err), &err);
+}
+
+void route_reload(struct ask *a)
+{
+    static const char done[] = "{\"reloaded\": true}\n";
+    uw_error err = {""};
+
+    if (!a->who->admin) {
+        http_fail(a->x, 403, "%s may not have the configuration read: administrators do",
+                  a->who->name);
+        return;
+    }
+    if (!ask_node(a)->reload) {
+        http_fail(a->x, 422, "this node cannot read its configuration anew");
+        return;
+    }
+    int r = ask_node(a)->reload(ask_node(a)->node, &err);
+    if (r < 0) {
+        http_told(a->x); /* config-refused says it */
+        http_fail_r(a->x, r, &err);
+        return;
+    }
+    http_reply(a->x, 200, "application/json", done, sizeof done - 1, NULL);
+}

@@ -1,0 +1,288 @@
+/* Boards and claims as JSON. */
+#include "api/show.h"
+#include "base/units.h"
+
+/* Where it may be set, as far as the actuator has said. */
+static void settable(struct json_out *o, const struct caps_view *c)
+{
+    show_mw(o, "lowest_mw", c->range.min_mw);
+    show_mw(o, "highest_mw", c->range.max_mw);
+}
+
+static void limits(struct json_out *o, const struct caps_view *c)
+{
+    show_mw(o, "min_mw", c->limits.min_mw);
+    show_mw(o, "max_mw", c->limits.max_mw);
+    show_mw(o, "default_mw", c->limits.default_mw);
+    show_mw(o, "original_mw", c->bounds.original_mw);
+}
+
+static void reasons(struct json_out *o, const struct view_board *b)
+{
+    bool known = b->last.has & GPU_HAS_REASONS;
+
+    json_out_array(o, "reasons");
+    for (size_t i = 0; known && i < VIEW_REASONS; i++)
+        if (b->last.reasons >> i & 1)
+            json_out_text(o, NULL, view_reason(i));
+    json_out_end(o);
+    if (!known) {
+        json_out_null(o, "throttle_s");
+        return;
+    }
+    json_out_object(o, "throttle_s");
+    for (size_t i = 0; i < VIEW_REASONS; i++)
+        json_out_double(o, view_reason(i), b->throttle_s[i]);
+    json_out_end(o);
+}
+
+static void cap(struct json_out *o, const struct caps_view *c)
+{
+    char why[320];
+
+    json_out_object(o, "cap");
+    json_out_text(o, "state", caps_state_name(c->state));
+    json_out_text(o, "text", c->text);
+    json_out_text(o, "by", show_by(c->verdict.by));
+    if (c->verdict.claim)
+        json_out_int(o, "claim", (int64_t)c->verdict.claim);
+    else
+        json_out_null(o, "claim");
+    show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
+    show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
+    json_out_bool(o, "ramping", c->ramping);
+    json_out_text(o, "why", show_why(c, why, sizeof why));
+    json_out_end(o);
+}
+
+static void readings(struct json_out *o, const struct view_board *b)
+{
+    uint32_t has = b->last.has;
+
+    show_value(o, "power_w", &b->power_w);
+    json_out_double(o, "energy_j", b->energy_j);
+    json_out_double(o, "attributed_j", b->attributed_j);
+    json_out_double(o, "idle_j", b->idle_j);
+    json_out_double(o, "unattributed_j", b->unattributed_j);
+    json_out_double(o, "today_j", b->today_j);
+    show_maybe(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
+    show_maybe(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
+    show_maybe(o, "memory_utilization", has & GPU_HAS_UTIL, b->last.util_mem / 100.0);
+    show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
+    show_mw(o, "memory_mhz", has & GPU_HAS_CLOCKS ? b->last.mem_mhz : 0);
+    reasons(o, b);
+}
+
+void show_gpu(struct json_out *o, const char *key, const struct node_view *v, size_t i)
+{
+    const struct view_board *b = &v->board[i];
+    const struct gpu_info *info = b->info;
+
+    json_out_object(o, key);
+    json_out_int(o, "gpu", info->index);
+    json_out_text(o, "uuid", info->uuid);
+    json_out_text(o, "name", info->name);
+    json_out_text(o, "pci_bus_id", info->pci_bus_id[0] ? info->pci_bus_id : NULL);
+    json_out_bool(o, "simulated", info->simulated);
+    json_out_bool(o, "mig", info->mig_enabled);
+    if (info->has_persistence)
+        json_out_bool(o, "persistence", info->persistence);
+    else
+        json_out_null(o, "persistence");
+    json_out_bool(o, "can_cap", b->cap.can_cap);
+    readings(o, b);
+    json_out_object(o, "limits");
+    limits(o, &b->cap);
+    show_mw(o, "requested_mw",
+            b->last.has & GPU_HAS_REQUESTED ? b->last.requested_mw : 0);
+    show_mw(o, "enforced_mw", b->last.has & GPU_HAS_ENFORCED ? b->last.enforced_mw : 0);
+    json_out_end(o);
+    cap(o, &b->cap);
+    json_out_int(o, "claims", b->cap.claims ? (int64_t)b->cap.claims->n : 0);
+    json_out_array(o, "jobs");
+    for (size_t k = 0; k < b->n_jobs; k++)
+        json_out_int(o, NULL, (int64_t)b->job[k]);
+    json_out_end(o);
+    json_out_end(o);
+}
+
+static void cls(struct json_out *o, const struct caps_view *c)
+{
+    double default_w = w_of_mw(c->limits.default_mw);
+
+    json_out_object(o, "class");
+    json_out_double(o, "first", c->cls.first);
+    json_out_double(o, "floor", c->cls.floor);
+    json_out_double(o, "rate", c->cls.rate);
+    show_maybe(o, "rate_w_s", default_w > 0, c->cls.rate * default_w);
+    json_out_end(o);
+}
+
+/* null where the board's clocks cannot be locked. */
+static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
+                       const struct claims *claims)
+{
+    char why[320];
+
+    if (!k->can) {
+        json_out_null(o, "clock");
+        return;
+    }
+    json_out_object(o, "clock");
+    json_out_bool(o, "on", k->on);
+    json_out_text(o, "by", show_by(k->verdict.by));
+    if (k->verdict.claim)
+        json_out_int(o, "claim", (int64_t)k->verdict.claim);
+    else
+        json_out_null(o, "claim");
+    show_mw(o, "target_mhz", k->verdict.target_mhz);
+    show_mw(o, "locked_mhz", k->locked_mhz);
+    json_out_bool(o, "ramping", k->ramping);
+    json_out_text(o, "why", show_clock_why(k, claims, why, sizeof why));
+    json_out_text(o, "text", k->text);
+    show_mw(o, "min_mhz", k->bounds.min_mhz);
+    show_mw(o, "max_mhz", k->bounds.max_mhz);
+    show_mw(o, "floor_mhz", k->bounds.floor_mhz);
+    json_out_int(o, "writes", (int64_t)k->writes);
+    json_out_int(o, "failures", (int64_t)k->failures);
+    json_out_int(o, "disobeyed", (int64_t)k->disobeyed);
+    json_out_end(o);
+}
+
+/* Who computes there and how their searches stand: why there may be no claim at all. */
+static void jobs(struct json_out *o, const struct node_view *v,
+                 const struct view_board *b)
+{
+    json_out_array(o, "jobs");
+    for (size_t k = 0; k < v->n_jobs; k++) {
+        const struct view_job *j = &v->job[k];
+        bool here = false;
+        for (size_t i = 0; i < b->n_jobs; i++)
+            here |= b->job[i] == j->job->id;
+        if (!here)
+            continue;
+        json_out_object(o, NULL);
+        json_out_int(o, "id", (int64_t)j->job->id);
+        json_out_text(o, "user", j->job->user[0] ? j->job->user : NULL);
+        json_out_int(o, "uid", j->job->uid);
+        json_out_text(o, "goal", j->search.goal[0] ? j->search.goal : NULL);
+        json_out_text(o, "state", j->search.on ? j->search.state : NULL);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+void show_explain(struct json_out *o, const struct node_view *v, size_t i)
+{
+    const struct view_board *b = &v->board[i];
+    const struct caps_view *c = &b->cap;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "gpu", b->info->index);
+    json_out_text(o, "uuid", b->info->uuid);
+    json_out_bool(o, "dry_run", c->dry_run);
+    json_out_bool(o, "unrestored", c->unrestored);
+    show_mw(o, "enforced_mw", c->enforced_mw);
+    cap(o, c);
+    show_mw(o, "most_mw", c->verdict.most_mw);
+    json_out_bool(o, "at_once", c->verdict.at_once);
+    show_mw(o, "floor_mw", c->bounds.floor_mw);
+    json_out_object(o, "bounds");
+    limits(o, c);
+    settable(o, c);
+    json_out_end(o);
+    cls(o, c);
+    clock_lock(o, &c->clock, c->claims);
+    json_out_array(o, "claims");
+    for (size_t k = 0; c->claims && k < c->claims->n; k++)
+        show_claim(o, v, i, &c->claims->claim[k]);
+    json_out_end(o);
+    jobs(o, v, b);
+    if (b->lost_ns) {
+        json_out_object(o, "withdrawn");
+        show_utc(o, "utc", v->utc_ns - (int64_t)(v->now_ns - b->lost_ns));
+        json_out_text(o, "text", b->lost_text);
+        json_out_end(o);
+    } else {
+        json_out_null(o, "withdrawn");
+    }
+    json_out_object(o, "other_writers");
+    for (int k = 0; k < CAPS_CAUSES; k++)
+        json_out_int(o, caps_cause_name((enum caps_cause)k), (int64_t)c->changes[k]);
+    json_out_end(o);
+    json_out_int(o, "writes", (int64_t)c->writes);
+    json_out_int(o, "failures", (int64_t)c->failures);
+    json_out_end(o);
+}
+
+void show_claim(struct json_out *o, const struct node_view *v, size_t i,
+                const struct claim *c)
+{
+    const struct view_board *b = &v->board[i];
+    char state[240];
+    int64_t boot_utc_ns = v->utc_ns - (int64_t)v->now_ns;
+
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)c->id);
+    json_out_int(o, "gpu", b->info->index);
+    json_out_text(o, "uuid", b->info->uuid);
+    json_out_text(o, "kind", claim_kind_name(c->kind));
+    show_mw(o, "cap_mw", c->mw);
+    show_mw(o, "clock_mhz", c->mhz);
+    json_out_text(o, "who", c->who);
+    json_out_text(o, "why", c->why);
+    json_out_int(o, "uid", c->uid);
+    if (c->job)
+        json_out_int(o, "job", (int64_t)c->job);
+    else
+        json_out_null(o, "job");
+    json_out_bool(o, "walked", c->walked);
+    json_out_bool(o, "wins",
+                  c->mhz ? b->cap.clock.verdict.by == CAP_BY_CLAIM &&
+                               b->cap.clock.verdict.claim == c->id
+                         : b->cap.verdict.by == CAP_BY_CLAIM &&
+                               b->cap.verdict.claim == c->id);
+    (void)caps_claim_met(&b->cap, c, state, sizeof state);
+    json_out_text(o, "state", state);
+    show_utc(o, "made_utc", boot_utc_ns + (int64_t)c->made_ns);
+    if (c->until_ns == CLAIM_FOREVER) {
+        json_out_null(o, "until_utc");
+        json_out_null(o, "left_s");
+    } else {
+        double left_s = s_between(v->now_ns, c->until_ns);
+        show_utc(o, "until_utc", boot_utc_ns + (int64_t)c->until_ns);
+        json_out_double(o, "left_s", left_s > 0 ? left_s : 0);
+    }
+    json_out_end(o);
+}
+
+void show_window(struct json_out *o, const struct node_view *v,
+                 const struct client_window_result *w)
+{
+    double time_s = s_between(w->begin_ns, w->end_ns);
+    char why[128];
+
+    json_out_object(o, NULL);
+    json_out_int(o, "id", (int64_t)w->begin_ns);
+    show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - w->begin_ns));
+    show_utc(o, "ended_utc", v->utc_ns - (int64_t)(v->now_ns - w->end_ns));
+    json_out_double(o, "time_s", time_s);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_array(o, "gpus");
+    for (size_t i = 0; i < w->n && i < v->n_boards; i++) {
+        const struct client_window_board *b = &w->board[i];
+        bool known = b->r == 0;
+        json_out_object(o, NULL);
+        json_out_int(o, "gpu", v->board[i].info->index);
+        json_out_text(o, "uuid", v->board[i].info->uuid);
+        show_maybe(o, "energy_j", known, b->energy_j);
+        show_maybe(o, "half_j", known, b->half_j);
+        show_maybe(o, "power_w", known && time_s > 0, b->energy_j / time_s);
+        json_out_text(o, "method", known ? meter_method_name(b->method) : NULL);
+        json_out_text(o, "why",
+                      known ? meter_why_text(b->why, why, sizeof why) : b->error.text);
+        json_out_end(o);
+    }
+    json_out_end(o);
+    json_out_end(o);
+}

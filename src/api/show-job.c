@@ -1,0 +1,171 @@
+/* Jobs as JSON: names, labels and processes for those alone who may see them. */
+#include "api/show.h"
+#include "base/units.h"
+#include "tuner/tuner-json.h"
+
+static void saved(struct json_out *o, const struct searches_view *s)
+{
+    if (!s->saved_known) {
+        json_out_null(o, "saved");
+        return;
+    }
+    json_out_object(o, "saved");
+    json_out_double(o, "fraction", s->saved);
+    json_out_double(o, "fraction_half", s->saved_half);
+    json_out_double(o, "energy_j", s->saved_j);
+    json_out_double(o, "energy_half_j", s->saved_half_j);
+    json_out_double(o, "slowdown", s->slowdown);
+    json_out_double(o, "slowdown_half", s->slowdown_half);
+    json_out_end(o);
+}
+
+/* What a report at a job's end is made of. */
+static void details(struct json_out *o, const struct tuner_report *r)
+{
+    json_out_object(o, "details");
+    json_out_int(o, "original_mw", r->original_mw);
+    show_mw(o, "reference_mw", r->reference_mw);
+    show_mw(o, "held_mw", r->holding ? r->held_mw : 0);
+    json_out_text(o, "why", r->why);
+    tuner_progress_json(r, o);
+    tuner_caps_json(r, o);
+    json_out_double(o, "steps", r->saved.steps);
+    json_out_double(o, "search_s", r->saved.search_s);
+    json_out_double(o, "search_steps", r->saved.search_steps);
+    show_maybe(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
+    show_maybe(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
+    json_out_int(o, "pairs", r->saved.pairs);
+    json_out_double(o, "visits_s", r->saved.visits_s);
+    show_maybe(o, "visits_cost_j", r->saved.cost_known, r->saved.visits_cost_j);
+    show_maybe(o, "model_saving", r->modelled, r->model_saving);
+    show_maybe(o, "model_slowdown", r->modelled, r->model_slowdown);
+    if (r->earlier_job)
+        json_out_int(o, "earlier_job", (int64_t)r->earlier_job);
+    else
+        json_out_null(o, "earlier_job");
+    json_out_bool(o, "earlier_denied", r->memory == SEARCH_MEMORY_DENIED);
+    json_out_int(o, "changes", r->changes);
+    json_out_int(o, "stalls", r->stalls);
+    json_out_text(o, "ended", r->ended[0] ? r->ended : NULL);
+    json_out_text(o, "not_restored", r->restore[0] ? r->restore : NULL);
+    json_out_end(o);
+}
+
+/* The lock of the SM clock that is in force in the cap's place, or beside it. */
+static void lock(struct json_out *o, const struct tuner_report *r)
+{
+    if (!r || !r->lock_mhz) {
+        json_out_null(o, "lock");
+        return;
+    }
+    json_out_object(o, "lock");
+    json_out_int(o, "clock_mhz", r->lock_mhz);
+    json_out_int(o, "cap_mw", r->lock_mw);
+    json_out_end(o);
+}
+
+static void search(struct json_out *o, const struct searches_view *s, bool whole)
+{
+    if (!s->on) {
+        json_out_null(o, "search");
+        return;
+    }
+    json_out_object(o, "search");
+    json_out_text(o, "goal", s->goal[0] ? s->goal : NULL);
+    json_out_text(o, "state", s->state);
+    show_mw(o, "cap_mw", s->cap_mw);
+    lock(o, s->report);
+    json_out_int(o, "caps", s->caps);
+    json_out_int(o, "windows", s->windows);
+    json_out_bool(o, "page", s->page);
+    json_out_text(o, "launches", s->launches[0] ? s->launches : NULL);
+    saved(o, s);
+    if (whole && s->report)
+        details(o, s->report);
+    json_out_end(o);
+}
+
+static void labels(struct json_out *o, const struct job_entry *e)
+{
+    json_out_object(o, "labels");
+    for (size_t i = 0; i < e->n_labels; i++)
+        json_out_text(o, e->label[i].key, e->label[i].value);
+    json_out_end(o);
+}
+
+static void whose(struct json_out *o, const struct job_entry *e,
+                  const struct node_who *who)
+{
+    bool mine = show_mine(who, e);
+
+    json_out_text(o, "source", job_source_name(e->source));
+    json_out_text(o, "user", e->user[0] ? e->user : NULL);
+    json_out_int(o, "uid", e->uid);
+    json_out_bool(o, "yours", who->uid == e->uid);
+    json_out_text(o, "name", mine ? e->name : NULL);
+    if (mine)
+        labels(o, e);
+    else
+        json_out_null(o, "labels");
+    if (mine && e->pid > 0)
+        json_out_int(o, "pid", e->pid);
+    else
+        json_out_null(o, "pid");
+}
+
+static void phase(struct json_out *o, const struct node_view *v,
+                  const struct view_phase *p)
+{
+    uint64_t ago_ns =
+        p->since_ns && p->since_ns < v->now_ns ? v->now_ns - p->since_ns : 0;
+
+    json_out_text(o, "phase", show_phase(p->phase));
+    json_out_text(o, "phase_by", p->by);
+    if (p->since_ns)
+        show_utc(o, "phase_since_utc", v->utc_ns - (int64_t)ago_ns);
+    else
+        json_out_null(o, "phase_since_utc");
+    show_maybe(o, "phase_s", p->since_ns, s_of_ns(ago_ns));
+    show_value(o, "phase_confidence", &p->confidence);
+}
+
+static void put_job(struct json_out *o, const char *key, const struct node_view *v,
+                    const struct view_job *j, const struct node_who *who, bool whole)
+{
+    const struct job_entry *e = j->job;
+
+    json_out_object(o, key);
+    json_out_int(o, "id", (int64_t)e->id);
+    whose(o, e, who);
+    show_boards(o, "gpus", v, e->boards);
+    phase(o, v, &j->phase);
+    json_out_bool(o, "running", e->ended_ns == 0);
+    json_out_int(o, "processes", e->n_pids);
+    json_out_bool(o, "foreign", e->foreign);
+    json_out_text(o, "held", e->held[0] ? e->held : NULL);
+    show_utc(o, "began_utc", e->began_utc_ns);
+    if (e->ended_ns)
+        show_utc(o, "ended_utc", e->ended_utc_ns);
+    else
+        json_out_null(o, "ended_utc");
+    json_out_double(o, "time_s", j->time_s);
+    json_out_double(o, "energy_j", j->energy_j);
+    show_value(o, "half_j", &j->half_j);
+    json_out_bool(o, "settled", j->settled);
+    json_out_int(o, "steps", (int64_t)j->steps);
+    show_maybe(o, "step_s", j->step_s > 0, j->step_s);
+    search(o, &j->search, whole);
+    json_out_end(o);
+}
+
+void show_job(struct json_out *o, const char *key, const struct node_view *v,
+              const struct view_job *j, const struct node_who *who)
+{
+    put_job(o, key, v, j, who, false);
+}
+
+void show_whole_job(struct json_out *o, const struct node_view *v,
+                    const struct view_job *j, const struct node_who *who)
+{
+    put_job(o, NULL, v, j, who, true);
+}

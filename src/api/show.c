@@ -1,0 +1,283 @@
+/* Words and values that all bodies share, and the node's own. */
+#include "api/show.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "underwatt/progress.h"
+
+/* A token that may only read was made by the administrator for a reader of all. */
+bool show_all(const struct node_who *who)
+{
+    return who->admin || (who->uid == (uid_t)-1 && !who->may_claim && !who->only_job);
+}
+
+bool show_mine(const struct node_who *who, const struct job_entry *job)
+{
+    if (show_all(who))
+        return true;
+    return who->uid == job->uid && (!who->only_job || who->only_job == job->id);
+}
+
+const char *show_time(int64_t utc_ns, char buf[SHOW_TIME])
+{
+    time_t s = (time_t)(utc_ns / (int64_t)NS_PER_S);
+    struct tm tm;
+    size_t n;
+
+    if (!gmtime_r(&s, &tm) ||
+        (n = strftime(buf, SHOW_TIME, "%Y-%m-%dT%H:%M:%S", &tm)) == 0)
+        return "1970-01-01T00:00:00Z";
+    (void)snprintf(buf + n, SHOW_TIME - n, ".%03dZ",
+                   (int)(utc_ns % (int64_t)NS_PER_S / 1000000));
+    return buf;
+}
+
+const char *show_by(enum cap_by by)
+{
+    static const char *const names[] = {"original", "claim", "floor", "minimum"};
+
+    return (size_t)by < n_elements(names) ? names[by] : "original";
+}
+
+const char *show_phase(uint32_t phase)
+{
+    static const char *const names[] = {"unknown",    "train",   "validate", "load",
+                                        "checkpoint", "startup", "idle"};
+
+    return phase < n_elements(names) ? names[phase] : names[UW_PHASE_UNKNOWN];
+}
+
+static const struct claim *winner(const struct caps_view *cap)
+{
+    return cap->claims && cap->verdict.claim
+               ? claims_find(cap->claims, cap->verdict.claim)
+               : NULL;
+}
+
+const char *show_why(const struct caps_view *cap, char *buf, size_t size)
+{
+    const struct claim *c = winner(cap);
+    double target_w = w_of_mw(cap->verdict.target_mw);
+
+    if (!cap->can_cap) {
+        (void)snprintf(buf, size, "this board cannot be capped");
+        return buf;
+    }
+    switch (cap->verdict.by) {
+    case CAP_BY_CLAIM:
+        (void)snprintf(buf, size, "%g W: %s claim of %s%s%s", target_w,
+                       c ? claim_kind_name(c->kind) : "a", c ? c->who : "somebody",
+                       c && c->why[0] ? ": " : "", c ? c->why : "");
+        break;
+    case CAP_BY_FLOOR:
+        (void)snprintf(buf, size,
+                       "%g W: the soft floor of the work on it; %s asked for %g W",
+                       target_w, c ? c->who : "a soft claim", c ? w_of_mw(c->mw) : 0.0);
+        break;
+    case CAP_BY_MINIMUM:
+        (void)snprintf(buf, size, "%g W: %s; %s asked for %g W", target_w,
+                       cap->range.min_mw > cap->limits.min_mw
+                           ? "the lowest that root's range allows"
+                           : "the board's minimum",
+                       c ? c->who : "a claim", c ? w_of_mw(c->mw) : 0.0);
+        break;
+    default:
+        if (cap->state == CAPS_YIELDED) {
+            (void)snprintf(
+                buf, size,
+                "%g W: somebody else's limit, left alone; no claim is under it",
+                target_w);
+            break;
+        }
+        (void)snprintf(buf, size,
+                       cap->original_known
+                           ? "%g W: the limit found at the start, no claim is under it"
+                           : "%g W: the limit found, no claim is under it; whether it is "
+                             "the original is not known yet, an earlier daemon may have "
+                             "left it",
+                       target_w);
+    }
+    return buf;
+}
+
+const char *show_clock_why(const struct caps_clock_view *k, const struct claims *claims,
+                           char *buf, size_t size)
+{
+    const struct claim *c =
+        claims && k->verdict.claim ? claims_find(claims, k->verdict.claim) : NULL;
+    unsigned mhz = k->verdict.target_mhz;
+
+    switch (k->verdict.by) {
+    case CAP_BY_CLAIM:
+        (void)snprintf(buf, size, "%u MHz: %s claim of %s%s%s", mhz,
+                       c ? claim_kind_name(c->kind) : "a", c ? c->who : "somebody",
+                       c && c->why[0] ? ": " : "", c ? c->why : "");
+        break;
+    case CAP_BY_FLOOR:
+        (void)snprintf(buf, size, "%u MHz: the soft floor; %s asked for %u MHz", mhz,
+                       c ? c->who : "a soft claim", c ? (unsigned)c->mhz : 0);
+        break;
+    case CAP_BY_MINIMUM:
+        (void)snprintf(buf, size, "%u MHz: the board's lowest; %s asked for %u MHz", mhz,
+                       c ? c->who : "a claim", c ? (unsigned)c->mhz : 0);
+        break;
+    default:
+        (void)snprintf(buf, size, "no lock: no claim is under %u MHz, its highest clock",
+                       mhz);
+    }
+    return buf;
+}
+
+/* ---- values ---- */
+
+void show_maybe(struct json_out *o, const char *key, bool known, double v)
+{
+    if (known)
+        json_out_double(o, key, v); /* null where it is not finite */
+    else
+        json_out_null(o, key);
+}
+
+void show_value(struct json_out *o, const char *key, const struct view_value *v)
+{
+    show_maybe(o, key, v->known, v->v);
+}
+
+void show_mw(struct json_out *o, const char *key, uint32_t mw)
+{
+    if (mw > 0)
+        json_out_int(o, key, mw);
+    else
+        json_out_null(o, key);
+}
+
+void show_utc(struct json_out *o, const char *key, int64_t utc_ns)
+{
+    char buf[SHOW_TIME];
+
+    json_out_text(o, key, show_time(utc_ns, buf));
+}
+
+void show_boards(struct json_out *o, const char *key, const struct node_view *v,
+                 uint64_t boards)
+{
+    json_out_array(o, key);
+    for (size_t i = 0; i < v->n_boards && i < 64; i++)
+        if (boards >> i & 1)
+            json_out_int(o, NULL, v->board[i].info->index);
+    json_out_end(o);
+}
+
+struct view_value show_power(const struct node_view *v)
+{
+    struct view_value sum = {v->n_boards > 0, 0};
+
+    for (size_t i = 0; i < v->n_boards; i++) {
+        sum.known &= v->board[i].power_w.known;
+        sum.v += v->board[i].power_w.v;
+    }
+    return sum;
+}
+
+/* ---- the node ---- */
+
+static void counts(struct json_out *o, const char *key, const char *good, uint64_t n_good,
+                   uint64_t n_bad)
+{
+    json_out_object(o, key);
+    json_out_int(o, good, (int64_t)n_good);
+    json_out_int(o, "failures", (int64_t)n_bad);
+    json_out_end(o);
+}
+
+static void show_sums(struct json_out *o, const struct node_view *v)
+{
+    struct view_value power = show_power(v);
+    double energy_j = 0, today_j = 0;
+    size_t claims = 0, jobs = 0;
+
+    for (size_t i = 0; i < v->n_boards; i++) {
+        energy_j += v->board[i].energy_j;
+        today_j += v->board[i].today_j;
+        claims += v->board[i].cap.claims ? v->board[i].cap.claims->n : 0;
+    }
+    for (size_t i = 0; i < v->n_jobs; i++)
+        jobs += v->job[i].job->ended_ns == 0;
+    json_out_int(o, "gpus", (int64_t)v->n_boards);
+    json_out_int(o, "jobs", (int64_t)jobs);
+    json_out_int(o, "claims", (int64_t)claims);
+    show_value(o, "power_w", &power);
+    json_out_double(o, "energy_j", energy_j);
+    json_out_double(o, "today_j", today_j);
+}
+
+/* What the kernel shows to root alone is the administrators' alone here. */
+static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
+{
+    json_out_array(o, "rapl");
+    for (size_t i = 0; i < v->n_rapl; i++) {
+        const struct view_rapl *d = &v->rapl[i];
+        json_out_object(o, NULL);
+        json_out_text(o, "name", d->name);
+        json_out_double(o, "energy_j", exact ? d->exact.energy_j : d->energy_j);
+        show_value(o, "power_w", exact ? &d->exact.power_w : &d->power_w);
+        json_out_end(o);
+    }
+    json_out_end(o);
+}
+
+/* budget_w null: there is none. */
+static void show_budget(struct json_out *o, const struct caps_budget_view *b)
+{
+    json_out_object(o, "budget");
+    if (b->budget_mw)
+        json_out_double(o, "budget_w", w_of_mw(b->budget_mw));
+    else
+        json_out_null(o, "budget_w");
+    show_maybe(o, "counted_w", !b->unknown, (double)b->counted_mw / MW_PER_W);
+    show_maybe(o, "least_w", !b->unknown, (double)b->least_mw / MW_PER_W);
+    json_out_bool(o, "short", b->is_short);
+    json_out_bool(o, "late", b->late);
+    json_out_end(o);
+}
+
+static void show_ledger(struct json_out *o, const struct node_view *v)
+{
+    json_out_object(o, "ledger");
+    json_out_bool(o, "up", v->ledger_up);
+    json_out_text(o, "why", v->ledger);
+    json_out_int(o, "rows", (int64_t)v->ledger_rows);
+    json_out_int(o, "failures", (int64_t)v->ledger_failures);
+    json_out_int(o, "waiting", (int64_t)v->ledger_waiting);
+    json_out_int(o, "lost", (int64_t)v->ledger_lost);
+    json_out_end(o);
+}
+
+void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who)
+{
+    json_out_object(o, NULL);
+    json_out_text(o, "hostname", v->hostname);
+    json_out_text(o, "version", v->version);
+    json_out_bool(o, "simulated", v->simulated);
+    json_out_bool(o, "dry_run", v->dry_run);
+    json_out_object(o, "actuator");
+    json_out_bool(o, "up", !v->read_only);
+    json_out_text(o, "why", v->actuator);
+    json_out_end(o);
+    show_budget(o, &v->budget);
+    show_utc(o, "utc", v->utc_ns);
+    show_utc(o, "began_utc", v->utc_ns - (int64_t)(v->now_ns - v->began_ns));
+    show_sums(o, v);
+    show_rapl(o, v, who->admin);
+    counts(o, "config", "loads", v->config_loads, v->config_failures);
+    show_ledger(o, v);
+    json_out_object(o, "you");
+    json_out_text(o, "name", who->name);
+    json_out_bool(o, "admin", who->admin);
+    json_out_bool(o, "may_claim", who->may_claim);
+    json_out_end(o);
+    json_out_end(o);
+}

@@ -1,0 +1,727 @@
+#include "board/sampler.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum {
+    WAITS_MAX = 16,
+    FED_MOST_S = 4, /* a board may not answer at all */
+    REST_MS = 1000,
+    SEARCH_MS = 100,
+    METER_PERIOD_MS = 50,
+    GRID_MS = 50,
+    HEARD_MS = 500,     /* between readings of the counter of a board that is heard */
+    HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
+    RETRY_MS = 1000,    /* after a call that failed */
+    LEAST_GAP_US = 500, /* between calls of a board */
+    SOON_GAP_MS = 100,  /* between samples of a board at rest, whoever asks */
+    LATE_MS = 2000,     /* a window is answered at last (the wall's time) */
+};
+
+/* What is asked seldom, and how often at each rate. */
+enum group { GROUP_POWER, GROUP_ENERGY, GROUP_LIMITS, GROUP_STATE, GROUP_CLOCKS, GROUPS };
+static const uint32_t group_ms[][GROUPS] = {
+    /* power where the counter is what counts, the counter where it is not */
+    [SAMPLER_ALL] = {0, 0, 1000, 1000, 1000},
+    [SAMPLER_REST] = {10000, 10000, 10000, 10000, 30000},
+    [SAMPLER_JOB] = {1000, 5000, 2000, 2000, 4000},
+    [SAMPLER_SEARCH] = {2000, 5000, 3000, 6000, 12000},
+};
+
+struct probe {               /* one board */
+    struct sampler *sampler; /* NULL: freed while a call was under way */
+    struct board *board;
+    struct meter *meter;
+    struct loop_timer *timer;
+    bool busy; /* a call is under way */
+    bool out;  /* does not count in windows */
+    bool rest; /* is not sampled */
+    enum sampler_rate rate;
+    bool held;
+    bool clock;                 /* clock and utilisation are read with the limits */
+    struct meter_sensor sensor; /* of the reading below */
+    bool instant;               /* the meter uses this reading, else the plain one */
+    uint32_t asked;
+    uint64_t due_ns[GROUPS];
+    uint64_t soon_ns; /* somebody wants a sample then; 0: nobody */
+    struct sampler_ear *ears;
+    struct sampler_now now;
+};
+
+struct wait {
+    bool used;
+    uint64_t begin_ns, end_ns, late_ns;
+    sampler_window_fn fn;
+    void *user;
+    size_t next; /* board to be asked */
+    struct meter_result *results;
+    double peak_w;
+    int r;
+    uw_error error;
+};
+
+struct sampler {
+    struct loop *loop;
+    uint64_t began_ns;
+    struct probe **probe;
+    size_t n;
+    struct wait wait[WAITS_MAX];
+    struct loop_timer *late;
+    struct window_ask fold; /* of … */
+    struct wait *folding;   /* … one board of this window; NULL: none */
+    struct sampler_opts opts;
+};
+
+static int answer_waits(struct sampler *s);
+static int on_folded(struct window_ask *ask, void *user);
+
+static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
+{
+    uint64_t rest = s->opts.rest_ns, search = s->opts.search_ns, own = s->opts.period_ns;
+
+    if (rate == SAMPLER_REST)
+        return rest ? rest : REST_MS * NS_PER_MS;
+    if (rate == SAMPLER_SEARCH)
+        return search ? search : SEARCH_MS * NS_PER_MS;
+    return own ? own : METER_PERIOD_MS * NS_PER_MS;
+}
+
+static uint64_t scatter(uint64_t k)
+{
+    uint64_t x = (k + 1) * 0x9e3779b97f4a7c15u;
+
+    return (x ^ x >> 31) * 0xbf58476d1ce4e5b9u >> 33;
+}
+
+/* Moments that all samplers share, so that a node wakes up once for all of its boards:
+ * one in each stretch of n GRIDs, at one of the moments of stretches of one, jittered
+ * lest a load's or a sensor's own rhythm be met.
+ */
+static uint64_t shared_moment(uint64_t at, uint64_t n)
+{
+    static const uint64_t grid = GRID_MS * NS_PER_MS;
+    uint64_t slots = n > 1 ? n * 6 / 10 : 1;
+
+    for (uint64_t k = at / (n * grid);; k++) {
+        uint64_t slot = k * n + scatter(k) % slots;
+        uint64_t moment = slot * grid + scatter(slot) % (grid / 10 * 6);
+        if (moment >= at)
+            return moment;
+    }
+}
+
+/* Of a counter that has proved itself not each tick need be seen: the meter's own
+ * moments give way to the shared ones, but where it hunts for an edge.
+ */
+static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
+{
+    uint64_t period = period_of(p->sampler, p->rate), n = period / (GRID_MS * NS_PER_MS);
+    struct meter_state state;
+
+    meter_state(p->meter, &state);
+    if (p->rate == SAMPLER_ALL || !state.counter_used || state.counter_stuck || n == 0 ||
+        state.intent)
+        return at;
+    return shared_moment(now + period - n * GRID_MS * NS_PER_MS * 11 / 20, n);
+}
+
+static void schedule(struct probe *p)
+{
+    if (p->rest)
+        return;
+    uint64_t now = loop_now_ns(p->sampler->loop);
+    uint64_t at = align(p, now, meter_next(p->meter, now));
+
+    if (p->soon_ns && p->soon_ns < at)
+        at = p->soon_ns;
+    if (at < now + LEAST_GAP_US * NS_PER_US)
+        at = now + LEAST_GAP_US * NS_PER_US;
+    if (p->now.failures > 0 && at < now + RETRY_MS * NS_PER_MS)
+        at = now + RETRY_MS * NS_PER_MS;
+    loop_timer_set(p->timer, at, 0);
+}
+
+static void feed(struct probe *p, const struct gpu_sample *g)
+{
+    struct meter_sample m = {
+        .power_began_ns = g->began_ns,
+        .power_at_ns = g->at_ns,
+        .counter_began_ns = g->energy_began_ns,
+        .counter_at_ns = g->energy_at_ns,
+        .power_w = g->power_w,
+        .instant_w = g->instant_w,
+        .average_w = g->average_w,
+        .counter = g->energy_mj,
+    };
+    if (g->has & GPU_HAS_POWER)
+        m.has |= METER_HAS_POWER;
+    if (g->has & GPU_HAS_INSTANT)
+        m.has |= METER_HAS_INSTANT;
+    if (g->has & GPU_HAS_AVERAGE)
+        m.has |= METER_HAS_AVERAGE;
+    if (g->has & GPU_HAS_ENERGY)
+        m.has |= METER_HAS_COUNTER;
+    uw_error err;
+    int r = meter_feed(p->meter, &m, &err);
+    if (r < 0) {
+        p->now.failures++;
+        p->now.error = err;
+    }
+}
+
+/* Keep what this round did not ask for from the ones that did. */
+static void merge(struct sampler_now *now, const struct gpu_sample *g, uint32_t asked)
+{
+    struct gpu_sample *last = &now->last, old = *last;
+    uint32_t keep = old.has & ~asked & ~g->has;
+
+    *last = *g;
+    if (asked & GPU_HAS_ENFORCED)
+        now->limits = *g;
+    last->has |= keep;
+    if (keep & GPU_HAS_POWER)
+        last->power_w = old.power_w;
+    if (keep & GPU_HAS_INSTANT)
+        last->instant_w = old.instant_w;
+    if (keep & GPU_HAS_AVERAGE)
+        last->average_w = old.average_w;
+    if (keep & GPU_HAS_ENERGY) {
+        last->energy_mj = old.energy_mj;
+        last->energy_began_ns = old.energy_began_ns;
+        last->energy_at_ns = old.energy_at_ns;
+    }
+    if (keep & GPU_HAS_ENFORCED)
+        last->enforced_mw = old.enforced_mw;
+    if (keep & GPU_HAS_REQUESTED)
+        last->requested_mw = old.requested_mw;
+    if (keep & GPU_HAS_UTIL) {
+        last->util_gpu = old.util_gpu;
+        last->util_mem = old.util_mem;
+    }
+    if (keep & GPU_HAS_TEMP)
+        last->temp_c = old.temp_c;
+    if (keep & GPU_HAS_CLOCKS) {
+        last->sm_mhz = old.sm_mhz;
+        last->mem_mhz = old.mem_mhz;
+    }
+    if (keep & GPU_HAS_REASONS)
+        last->reasons = old.reasons;
+}
+
+static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
+                           const uw_error *err, void *user)
+{
+    struct probe *p = user;
+    (void)b;
+
+    p->busy = false;
+    if (!p->sampler) {
+        free(p);
+        return 0;
+    }
+    if (r == -ECANCELED)
+        return 0;
+    if (r < 0 || g->began_ns >= p->soon_ns)
+        p->soon_ns = 0;
+    if (r < 0) {
+        p->now.failures++;
+        p->now.error = *err;
+    } else {
+        p->now.failures = 0;
+        merge(&p->now, g, p->asked);
+        feed(p, g);
+        for (struct sampler_ear *e = p->ears; e; e = e->next)
+            e->fn(e->board, g, e->user);
+    }
+    schedule(p);
+    return answer_waits(p->sampler);
+}
+
+static bool is_heard(const struct probe *p)
+{
+    bool heard = false;
+
+    for (const struct sampler_ear *e = p->ears; e; e = e->next)
+        heard |= !e->overhears;
+    return heard;
+}
+
+static bool due(struct probe *p, enum group g, uint64_t now_ns)
+{
+    if (now_ns < p->due_ns[g])
+        return false;
+    uint32_t ms = group_ms[p->rate][g];
+    if (g == GROUP_LIMITS && p->held && ms > HELD_MS)
+        ms = HELD_MS;
+    if (g == GROUP_ENERGY && ms > HEARD_MS && is_heard(p))
+        ms = HEARD_MS;
+    p->due_ns[g] = now_ns + ms * NS_PER_MS;
+    return true;
+}
+
+/* What this round asks for. */
+static uint32_t wanted(struct probe *p, uint64_t now_ns)
+{
+    struct meter_state state;
+    uint32_t want = 0;
+
+    if (p->rate == SAMPLER_ALL)
+        want = GPU_HAS_POWER | GPU_HAS_INSTANT | GPU_HAS_AVERAGE | GPU_HAS_ENERGY;
+    else {
+        meter_state(p->meter, &state);
+        bool counts = state.counter_used && !state.counter_stuck;
+        /* where power is a call of its own and heard each round */
+        bool spare = is_heard(p) && counts && !p->instant && !state.intent;
+        if ((!state.counter_fed && !spare) || due(p, GROUP_ENERGY, now_ns))
+            want |= GPU_HAS_ENERGY;
+        /* Fields cost nothing beside each other; the plain reading is a call. */
+        if (p->instant && (!counts || p->rate != SAMPLER_REST))
+            want |= GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
+        else if (!counts || is_heard(p) || due(p, GROUP_POWER, now_ns))
+            want |= p->instant ? GPU_HAS_INSTANT | GPU_HAS_AVERAGE : GPU_HAS_POWER;
+    }
+    if (due(p, GROUP_LIMITS, now_ns))
+        want |= GPU_HAS_ENFORCED | GPU_HAS_REQUESTED | GPU_HAS_REASONS |
+                (p->clock ? GPU_HAS_CLOCKS | GPU_HAS_UTIL : 0);
+    if (due(p, GROUP_STATE, now_ns))
+        want |= GPU_HAS_UTIL | GPU_HAS_TEMP;
+    if (due(p, GROUP_CLOCKS, now_ns))
+        want |= GPU_HAS_CLOCKS;
+    return want;
+}
+
+static int probe_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct probe *p = user;
+    (void)timer;
+
+    if (p->busy || p->rest)
+        return 0;
+    uint32_t want = wanted(p, now_ns);
+    int r = board_sample(p->board, want, probe_on_sample, p);
+    if (r < 0) {
+        p->now.failures++;
+        (void)fail(&p->now.error, r, "too many calls wait for this board");
+        schedule(p);
+        return 0;
+    }
+    p->asked = want;
+    p->busy = true;
+    return 0;
+}
+
+/* ---- windows ---- */
+
+static bool window_ready(const struct sampler *s, const struct wait *w)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct meter_state state;
+        if (s->probe[i]->out)
+            continue;
+        meter_state(s->probe[i]->meter, &state);
+        if (state.last_ns < meter_ready(s->probe[i]->meter, w->end_ns))
+            return false;
+    }
+    return true;
+}
+
+static int window_answer(struct sampler *s, const struct wait *w)
+{
+    struct sampler_window out = {
+        .begin_ns = w->begin_ns,
+        .end_ns = w->end_ns,
+        .n = s->n,
+        .board = w->results,
+    };
+    double half2 = 0;
+
+    if (w->r < 0) {
+        out.r = w->r;
+        out.error = w->error;
+        return w->fn(s, &out, w->user);
+    }
+    for (size_t i = 0; i < s->n; i++) {
+        out.energy_j += w->results[i].energy_j;
+        half2 += w->results[i].half_j * w->results[i].half_j;
+        out.why |= w->results[i].why;
+    }
+    out.peak_w = w->peak_w;
+    out.half_j = sqrt(half2);
+    out.power_w = out.energy_j / s_between(w->begin_ns, w->end_ns);
+    return w->fn(s, &out, w->user);
+}
+
+/* The next board of a window that can be answered: a meter may take a while over one,
+ * so the loop gets its turn between two.
+ */
+static void window_step(struct sampler *s, struct wait *w)
+{
+    struct probe *p = s->probe[w->next++];
+    double peak;
+
+    if (p->out)
+        return;
+    if (s->opts.folds) {
+        s->fold = (struct window_ask){.meter = p->meter,
+                                      .begin_ns = w->begin_ns,
+                                      .end_ns = w->end_ns,
+                                      .done = on_folded,
+                                      .user = s};
+        s->folding = w;
+        window_worker_add(s->opts.folds, &s->fold);
+        return;
+    }
+    w->r = meter_window(p->meter, w->begin_ns, w->end_ns, &w->results[w->next - 1],
+                        &w->error);
+    if (w->r < 0)
+        w->r = fail_in(&w->error, w->r, "%s", board_view(p->board)->info->uuid);
+    else if (meter_peak(p->meter, w->begin_ns, w->end_ns, &peak, NULL) == 0 &&
+             peak > w->peak_w)
+        w->peak_w = peak;
+}
+
+static int on_folded(struct window_ask *ask, void *user)
+{
+    struct sampler *s = user;
+    struct wait *w = s->folding;
+    const struct probe *p = s->probe[w->next - 1];
+
+    s->folding = NULL;
+    w->r = ask->r;
+    if (ask->r < 0) {
+        w->error = ask->error;
+        w->r = fail_in(&w->error, w->r, "%s", board_view(p->board)->info->uuid);
+    } else {
+        w->results[w->next - 1] = ask->result;
+        w->peak_w = fmax(w->peak_w, ask->peak_w);
+    }
+    return answer_waits(s);
+}
+
+/* One step of the first window that is ready, or late. */
+static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
+{
+    if (s->folding)
+        return 0;
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait *w = &s->wait[i];
+        if (!w->used || !(w->next > 0 || now >= w->late_ns || window_ready(s, w)))
+            continue;
+        *ret_more = true;
+        if (w->next < s->n && w->r >= 0) {
+            window_step(s, w);
+            *ret_more = !s->folding;
+            return 0;
+        }
+        struct wait done = *w;
+        *w = (struct wait){0};
+        int r = window_answer(s, &done);
+        free(done.results);
+        return r;
+    }
+    return 0;
+}
+
+/* What is due now, a step at a time, or a timer for when something will be. */
+static int answer_waits(struct sampler *s)
+{
+    uint64_t now = loop_now_ns(s->loop), next = UINT64_MAX;
+    bool more = false;
+
+    int r = answer_one(s, now, &more);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < WAITS_MAX && !more && !s->folding; i++)
+        if (s->wait[i].used && s->wait[i].late_ns < next)
+            next = s->wait[i].late_ns;
+    loop_timer_set(s->late, more ? now : next, 0);
+    return 0;
+}
+
+static int sampler_on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    return answer_waits(user);
+}
+
+int sampler_window(struct sampler *s, uint64_t begin_ns, uint64_t end_ns,
+                   sampler_window_fn fn, void *user)
+{
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait *w = &s->wait[i];
+        if (w->used)
+            continue;
+        uint64_t ready = end_ns;
+        for (size_t k = 0; k < s->n; k++) {
+            uint64_t at = meter_ready(s->probe[k]->meter, end_ns);
+            if (at > ready)
+                ready = at;
+        }
+        struct meter_result *results = calloc(s->n ? s->n : 1, sizeof *results);
+        if (!results)
+            return -ENOMEM;
+        *w = (struct wait){
+            .used = true,
+            .results = results,
+            .begin_ns = begin_ns,
+            .end_ns = end_ns,
+            .late_ns = ready + (uint64_t)(LATE_MS * 1e6 * fmax(1, loop_speed(s->loop))),
+            .fn = fn,
+            .user = user,
+        };
+        loop_timer_set(s->late, loop_now_ns(s->loop), 0);
+        return 0;
+    }
+    return -EAGAIN;
+}
+
+void sampler_forget(struct sampler *s, const void *user)
+{
+    for (size_t i = 0; i < WAITS_MAX; i++) {
+        struct wait *w = &s->wait[i];
+        if (!w->used || w->user != user)
+            continue;
+        if (s->folding == w) {
+            window_worker_forget(s->opts.folds, &s->fold);
+            s->folding = NULL;
+            loop_timer_set(s->late, loop_now_ns(s->loop), 0);
+        }
+        free(w->results);
+        *w = (struct wait){0};
+    }
+}
+
+void sampler_mark(struct sampler *s, uint64_t at_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        meter_mark(s->probe[i]->meter, at_ns);
+        if (!s->probe[i]->busy)
+            schedule(s->probe[i]);
+    }
+}
+
+void sampler_soon(struct sampler *s, uint64_t at_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        uint64_t soonest = p->now.last.at_ns + SOON_GAP_MS * NS_PER_MS;
+        if (p->rate != SAMPLER_REST)
+            continue;
+        soonest = at_ns > soonest ? at_ns : soonest;
+        if (!p->soon_ns || soonest < p->soon_ns)
+            p->soon_ns = soonest;
+        p->due_ns[GROUP_POWER] = p->due_ns[GROUP_ENERGY] = 0;
+        if (!p->busy)
+            schedule(p);
+    }
+}
+
+/* ---- life ---- */
+
+static int probe_new(struct sampler *s, struct board *board,
+                     const struct sampler_opts *opts, uw_error *err)
+{
+    const struct gpu_info *info = board_view(board)->info;
+    struct probe *p = calloc(1, sizeof *p);
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    s->probe[s->n++] = p;
+    struct meter_opts m = {.period_ns = opts->period_ns,
+                           .seed = opts->seed ^ info->index,
+                           .history_s = opts->history_s};
+
+    p->sampler = s;
+    p->board = board;
+    if (strncmp(info->uuid, "rapl:", 5) == 0)
+        meter_model_rapl(1e-3, 0, &m.model); /* in mJ, unwrapped by its backend */
+    else
+        meter_model_nvidia((unsigned)info->arch, info->name, &m.model);
+    if (!(info->abilities & GPU_CAN_INSTANT)) /* an older driver: the plain reading */
+        m.model.instant = (struct meter_sensor){0};
+    p->instant = m.model.instant.update_s > 0;
+    p->sensor = p->instant ? m.model.instant : m.model.power;
+    int r = meter_new(&m, &p->meter, err);
+    if (r < 0)
+        return fail_in(err, r, "%s", info->uuid);
+    return loop_timer_new(s->loop, loop_now_ns(s->loop), 0, probe_on_timer, p, &p->timer,
+                          err);
+}
+
+int sampler_new(struct loop *loop, struct board *const *boards, size_t n,
+                const struct sampler_opts *opts, struct sampler **ret, uw_error *err)
+{
+    auto_(sampler_free) struct sampler *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory");
+    s->loop = loop;
+    s->opts = *opts;
+    s->began_ns = loop_now_ns(loop);
+    s->probe = calloc(n ? n : 1, sizeof *s->probe);
+    if (!s->probe)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = loop_timer_new(loop, UINT64_MAX, 0, sampler_on_late, s, &s->late, err);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        r = probe_new(s, boards[i], opts, err);
+    }
+    if (r < 0)
+        return r;
+    *ret = take(s);
+    return 0;
+}
+
+void sampler_free(struct sampler *s)
+{
+    if (!s)
+        return;
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        loop_timer_free(p->timer);
+        meter_free(p->meter);
+        if (p->busy)
+            p->sampler = NULL; /* its callback frees it */
+        else
+            free(p);
+    }
+    loop_timer_free(s->late);
+    if (s->folding)
+        window_worker_forget(s->opts.folds, &s->fold);
+    for (size_t i = 0; i < WAITS_MAX; i++)
+        free(s->wait[i].results);
+    free(s->probe);
+    free(s);
+}
+
+void sampler_count_in(struct sampler *s, size_t i, bool in)
+{
+    if (i < s->n)
+        s->probe[i]->out = !in;
+}
+
+void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held)
+{
+    if (i >= s->n || (s->probe[i]->rate == rate && s->probe[i]->held == held))
+        return;
+    struct probe *p = s->probe[i];
+    p->rate = rate;
+    p->held = held;
+    for (size_t g = 0; g < GROUPS; g++) /* not to wait for what was planned seldom */
+        p->due_ns[g] = 0;
+    meter_pace(p->meter, period_of(s, rate));
+    if (!p->busy)
+        schedule(p);
+}
+
+void sampler_watch_clock(struct sampler *s, size_t i, bool watch)
+{
+    if (i < s->n)
+        s->probe[i]->clock = watch;
+}
+
+void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
+                     uint64_t search_ns)
+{
+    s->opts.period_ns = period_ns;
+    s->opts.rest_ns = rest_ns;
+    s->opts.search_ns = search_ns;
+    for (size_t i = 0; i < s->n; i++) {
+        struct probe *p = s->probe[i];
+        meter_pace(p->meter, period_of(s, p->rate));
+        if (!p->busy)
+            schedule(p);
+    }
+}
+
+void sampler_refresh(struct sampler *s, size_t i)
+{
+    struct probe *p = i < s->n ? s->probe[i] : NULL;
+
+    if (!p || p->rest)
+        return;
+    for (size_t g = 0; g < GROUPS; g++)
+        p->due_ns[g] = 0;
+    if (!p->busy)
+        loop_timer_set(p->timer, loop_now_ns(s->loop), 0);
+}
+
+void sampler_detach(struct sampler *s, size_t i, bool away)
+{
+    struct probe *p = i < s->n ? s->probe[i] : NULL;
+
+    if (!p || p->rest == away)
+        return;
+    p->rest = away;
+    loop_timer_set(p->timer, UINT64_MAX, 0);
+    if (away)
+        return;
+    p->now.failures = 0;
+    sampler_refresh(s, i); /* all of it may be another */
+}
+
+void sampler_rest(struct sampler *s, size_t i)
+{
+    if (i >= s->n)
+        return;
+    s->probe[i]->out = s->probe[i]->rest = true;
+    loop_timer_set(s->probe[i]->timer, UINT64_MAX, 0);
+}
+
+bool sampler_fed(const struct sampler *s, uint64_t now_ns)
+{
+    if (s_between(s->began_ns, now_ns) >= FED_MOST_S * loop_speed(s->loop))
+        return true;
+    for (size_t i = 0; i < s->n; i++)
+        if (!s->probe[i]->rest && s->probe[i]->now.last.has == 0)
+            return false;
+    return true;
+}
+
+const struct meter_sensor *sampler_sensor(const struct sampler *s, size_t i)
+{
+    return &s->probe[i]->sensor;
+}
+
+void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear)
+{
+    ear->next = s->probe[i]->ears;
+    s->probe[i]->ears = ear;
+}
+
+void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear)
+{
+    for (struct sampler_ear **e = &s->probe[i]->ears; *e; e = &(*e)->next)
+        if (*e == ear) {
+            *e = ear->next;
+            return;
+        }
+}
+
+size_t sampler_count(const struct sampler *s)
+{
+    return s->n;
+}
+
+const struct sampler_now *sampler_board(const struct sampler *s, size_t i)
+{
+    return i < s->n ? &s->probe[i]->now : NULL;
+}
+
+struct meter *sampler_meter(struct sampler *s, size_t i)
+{
+    return i < s->n ? s->probe[i]->meter : NULL;
+}
+
+uint64_t sampler_calls(const struct sampler *s)
+{
+    uint64_t sum = 0;
+
+    for (size_t i = 0; i < s->n; i++)
+        sum += board_calls(s->probe[i]->board);
+    return sum;
+}

@@ -1,0 +1,609 @@
+#include "caps/caps.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "caps/caps-inside.h"
+
+const char *caps_cause_name(enum caps_cause cause)
+{
+    static const char *const names[CAPS_CAUSES] = {
+        [CAPS_CAUSE_OTHER] = "other",
+        [CAPS_CAUSE_DRIVER] = "driver",
+        [CAPS_CAUSE_PERSISTENCE] = "persistence",
+        [CAPS_CAUSE_THERMAL] = "thermal",
+        [CAPS_CAUSE_BOARD] = "board",
+    };
+    return (unsigned)cause < CAPS_CAUSES ? names[cause] : "?";
+}
+
+const char *caps_state_name(enum caps_state state)
+{
+    static const char *const names[] = {
+        [CAPS_FREE] = "free",       [CAPS_HOLDING] = "holding",   [CAPS_HELD] = "held",
+        [CAPS_YIELDED] = "yielded", [CAPS_RELEASED] = "released", [CAPS_LOST] = "lost",
+        [CAPS_DENIED] = "denied",
+    };
+    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "?";
+}
+
+/* ---- all boards ---- */
+
+static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct caps_board *b = user;
+
+    (void)timer;
+    (void)now;
+    caps_step(b);
+    if (b->link == LINK_NONE)
+        caps_tell_done(b, b->unrestored ? -EIO : 0,
+                       b->unrestored ? "the actuator has not restored it yet"
+                                     : "it is not held");
+    return 0;
+}
+
+static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error *err)
+{
+    const struct board_view *view = board_view(boards_at(boards, i));
+    struct caps_board *b = &c->board[i];
+    const struct gpu_sample *first = &view->first;
+
+    *b = (struct caps_board){.caps = c, .at = i, .info = view->info, .told = true};
+    for (size_t k = 0; k < ASKS_MAX; k++)
+        b->ask[k].board = b;
+    b->can_cap = view->has_limits && view->limits.max_mw > 0 &&
+                 (view->info->abilities & GPU_CAN_SET_LIMIT);
+    b->silent = !view->has_limits && !view->has_first &&
+                (view->info->abilities & GPU_CAN_SET_LIMIT);
+    b->limits = view->limits;
+    b->bounds.min_mw = view->limits.min_mw;
+    b->bounds.max_mw = view->limits.max_mw;
+    b->bounds.original_mw = view->limits.default_mw;
+    if (view->has_first && (first->has & GPU_HAS_ENFORCED) && first->enforced_mw)
+        b->bounds.original_mw = b->enforced_mw = b->told_mw = first->enforced_mw;
+    if (view->has_first && (first->has & GPU_HAS_REQUESTED) && first->requested_mw)
+        b->bounds.original_mw = b->seen_mw = first->requested_mw;
+    b->dry_mw = b->bounds.original_mw;
+    b->back_ns = CLAIM_FOREVER;
+    ramp_init(&b->ramp, b->bounds.original_mw, GRAIN_MW, c->began_ns);
+    caps_clock_init(b);
+    return loop_timer_new(c->loop, c->began_ns, 0, on_timer, b, &b->timer, err);
+}
+
+int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err)
+{
+    size_t n = boards_count(opts->boards);
+    auto_(caps_free) struct caps *c = calloc(1, sizeof *c + n * sizeof c->board[0]);
+
+    if (!c)
+        return fail(err, -ENOMEM, "out of memory");
+    c->loop = opts->loop;
+    c->conf = opts->conf;
+    c->on_event = opts->on_event;
+    c->user = opts->user;
+    c->last_id = opts->first_id ? opts->first_id - 1 : 0;
+    c->began_ns = loop_now_ns(opts->loop);
+    int r =
+        loop_timer_new(c->loop, c->began_ns, 0, caps_on_budget, c, &c->budget_timer, err);
+    for (size_t i = 0; i < n && r >= 0; i++) {
+        r = board_init(c, i, opts->boards, err);
+        if (r >= 0)
+            c->n = i + 1;
+    }
+    if (r < 0)
+        return r;
+    *ret = take(c);
+    return 0;
+}
+
+void caps_free(struct caps *c)
+{
+    if (!c)
+        return;
+    for (size_t i = 0; i < c->n; i++)
+        loop_timer_free(c->board[i].timer);
+    loop_timer_free(c->end_timer);
+    loop_timer_free(c->budget_timer);
+    free(c);
+}
+
+static void step_all(struct caps *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        caps_step(&c->board[i]);
+}
+
+void caps_configure(struct caps *c, const struct caps_conf *conf)
+{
+    bool clock_news = conf->clocks != c->conf.clocks;
+
+    c->conf = *conf;
+    for (size_t i = 0; clock_news && i < c->n; i++)
+        caps_clock_hurry(&c->board[i]);
+    caps_budget_kick(c);
+    step_all(c);
+}
+
+void caps_count_on(struct caps *c, size_t board, const struct caps_view *was)
+{
+    if (board >= c->n)
+        return;
+    struct caps_board *b = &c->board[board];
+
+    b->writes = was->writes;
+    b->failures = was->failures;
+    memcpy(b->changes, was->changes, sizeof b->changes);
+    caps_clock_count_on(b, &was->clock);
+}
+
+/* ---- the actuator ---- */
+
+void caps_use_actuator(struct caps *c, struct actuator *act)
+{
+    if (act == c->act)
+        return;
+    c->act = act;
+    caps_budget_anew(c);
+    for (size_t i = 0; i < c->n; i++) {
+        caps_cut(&c->board[i]);
+        caps_step(&c->board[i]);
+    }
+    for (size_t i = 0; i < c->n; i++)
+        if (c->board[i].link == LINK_NONE)
+            caps_tell_done(&c->board[i], -ENOTCONN,
+                           "the actuator has gone, and restores on its own");
+    caps_check_end(c);
+}
+
+static struct caps_board *find_board(struct caps *c, const char *uuid)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (strcmp(c->board[i].info->uuid, uuid) == 0)
+            return &c->board[i];
+    return NULL;
+}
+
+void caps_on_actuator(struct caps *c, enum actuator_event event,
+                      const struct actuator_reply *what)
+{
+    if (event == ACTUATOR_EVENT_ENDED) {
+        caps_use_actuator(c, NULL);
+        return;
+    }
+    struct caps_board *b = find_board(c, what->uuid);
+    if (!b)
+        return;
+    if (event == ACTUATOR_EVENT_YIELDED)
+        caps_on_yield(b, what);
+    else
+        caps_on_lost(b, what, event == ACTUATOR_EVENT_LEASE);
+    caps_step(b);
+    caps_check_end(c);
+}
+
+/* ---- claims ---- */
+
+static int find_capped(struct caps *c, size_t board, const struct claim *claim,
+                       struct caps_board **ret, uw_error *err)
+{
+    if (board >= c->n)
+        return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
+                    c->n);
+    struct caps_board *b = &c->board[board];
+    *ret = b;
+    /* A claim of an earlier run waits until the board is opened anew. */
+    if (b->silent)
+        return claim->id
+                   ? 0
+                   : fail(err, -EAGAIN, "%s: this board does not answer", b->info->uuid);
+    if (!b->can_cap)
+        return fail(err, -ENOTSUP, "%s: this board takes no power limit", b->info->uuid);
+    if (claim->mhz && !b->clock.can)
+        return fail(err, -ENOTSUP, "%s: this board's clocks cannot be locked",
+                    b->info->uuid);
+    if (claim->mhz && !c->conf.clocks)
+        return fail(err, -ENOTSUP,
+                    "%s: locked clocks are off (caps.clocks in underwattd.yaml)",
+                    b->info->uuid);
+    return 0;
+}
+
+static int check_clock(const struct caps_board *b, const struct claim *claim,
+                       uw_error *err)
+{
+    const struct clock_bounds *k = &b->clock.bounds;
+    bool low = claim->mhz < k->min_mhz && claim->kind != CLAIM_HARD;
+
+    if (claim->mhz && !b->silent && (low || claim->mhz > k->max_mhz))
+        return fail(err, -ERANGE,
+                    "%s: %" PRIu32 " MHz is outside %" PRIu32 "..%" PRIu32 " MHz",
+                    b->info->uuid, claim->mhz, k->min_mhz, k->max_mhz);
+    return 0;
+}
+
+static int check_range(const struct caps_board *b, const struct claim *claim,
+                       uint64_t now, uw_error *err)
+{
+    bool low = claim->mw < b->limits.min_mw && claim->kind != CLAIM_HARD;
+
+    if (claim->mw && !b->silent && (low || claim->mw > b->limits.max_mw))
+        return fail(err, -ERANGE,
+                    "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32 " mW",
+                    b->info->uuid, claim->mw, b->limits.min_mw, b->limits.max_mw);
+    if (claim->until_ns <= now)
+        return fail(err, -EINVAL, "%s: a claim that is over already", b->info->uuid);
+    return 0;
+}
+
+/* A renewal that asks for the same does not count as a change. */
+static bool is_news(const struct claim *old, const struct claim *claim)
+{
+    if (claim->kind == CLAIM_SOFT && (!old || old->kind == CLAIM_SOFT))
+        return false;
+    return !old || old->kind != claim->kind || old->mw != claim->mw ||
+           old->mhz != claim->mhz;
+}
+
+int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
+               uw_error *err)
+{
+    uint64_t now = loop_now_ns(c->loop);
+    struct claim copy = *claim;
+    struct caps_board *b = NULL;
+
+    int r = find_capped(c, board, claim, &b, err);
+    if (r < 0 || !b)
+        return r;
+    r = check_range(b, claim, now, err);
+    if (r == 0)
+        r = check_clock(b, claim, err);
+    if (r < 0)
+        return r;
+    copy.id = claim->id ? claim->id : c->last_id + 1;
+    copy.made_ns = claim->made_ns ? claim->made_ns : now;
+    const struct claim *old = claims_find(&b->claims, copy.id);
+    bool news = is_news(old, &copy);
+    bool clock_news = copy.mhz != (old ? old->mhz : 0);
+    r = claims_put(&b->claims, &copy, err);
+    if (r < 0)
+        return fail_in(err, r, "%s", b->info->uuid);
+
+    if (copy.id > c->last_id)
+        c->last_id = copy.id;
+    if (news)
+        caps_hurry(b);
+    if (clock_news)
+        caps_clock_hurry(b);
+    cap_decide(&b->claims, &b->bounds, &b->verdict);
+    caps_tell(b, CAPS_EVENT_CLAIM, claims_find(&b->claims, copy.id), "");
+    caps_step(b);
+    if (ret_id)
+        *ret_id = copy.id;
+    return 0;
+}
+
+static void drop_claim(struct caps_board *b, const struct claim *claim)
+{
+    const struct claim gone = *claim;
+
+    (void)claims_drop(&b->claims, gone.id);
+    if (gone.kind != CLAIM_SOFT)
+        caps_hurry(b);
+    if (gone.mhz)
+        caps_clock_hurry(b);
+    cap_decide(&b->claims, &b->bounds, &b->verdict);
+    caps_tell(b, CAPS_EVENT_WITHDRAW, &gone, "");
+}
+
+int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
+{
+    struct caps_board *b = board < c->n ? &c->board[board] : NULL;
+    const struct claim *claim = b ? claims_find(&b->claims, id) : NULL;
+
+    if (!claim)
+        return fail(err, -ENOENT, "there is no claim %" PRIu64 " on board %zu", id,
+                    board);
+    if (caps_budget_owns(b, id))
+        return fail(err, -EPERM,
+                    "claim %" PRIu64 " is the node's budget: budget.node in "
+                    "underwattd.yaml changes it",
+                    id);
+    drop_claim(b, claim);
+    caps_step(b);
+    return 0;
+}
+
+void caps_withdraw_job(struct caps *c, uint64_t job)
+{
+    for (size_t i = 0; job && i < c->n; i++) {
+        struct caps_board *b = &c->board[i];
+        bool any = false;
+        for (size_t k = b->claims.n; k-- > 0;) {
+            if (b->claims.claim[k].job != job)
+                continue;
+            drop_claim(b, &b->claims.claim[k]);
+            any = true;
+        }
+        if (any)
+            caps_step(b);
+    }
+}
+
+/* ---- what is known of the boards ---- */
+
+void caps_work(struct caps *c, size_t board, const struct caps_work *work)
+{
+    if (board >= c->n)
+        return;
+    struct caps_board *b = &c->board[board];
+
+    b->demand_mw = mw_of_w(work->demand_w);
+    b->peak_mw = mw_of_w(work->peak_w);
+    b->counted = work->counted;
+    b->has_cls = work->cls != NULL;
+    if (work->cls)
+        b->cls = *work->cls;
+    if (work->progressing) {
+        caps_progress(b);
+        caps_clock_progress(b);
+    }
+    caps_step(b);
+}
+
+void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample)
+{
+    if (board < c->n)
+        caps_on_sample(&c->board[board], sample);
+}
+
+bool caps_watches_clock(const struct caps *c, size_t board)
+{
+    if (board >= c->n)
+        return false;
+    const struct caps_clock *k = &c->board[board].clock;
+    return k->locked_mhz || k->watched;
+}
+
+void caps_watch_clock(struct caps *c, size_t board, bool watch)
+{
+    if (board < c->n)
+        c->board[board].clock.watched = watch;
+}
+
+/* ---- letting go ---- */
+
+static uint64_t back_at(uint64_t now, uint64_t hold_off_ns)
+{
+    return hold_off_ns && hold_off_ns < CLAIM_FOREVER - now ? now + hold_off_ns
+                                                            : CLAIM_FOREVER;
+}
+
+void caps_back_after(struct caps *c, size_t board, uint64_t hold_off_ns)
+{
+    if (board >= c->n || !c->board[board].released)
+        return;
+    c->board[board].back_ns = back_at(loop_now_ns(c->loop), hold_off_ns);
+    caps_step(&c->board[board]);
+}
+
+int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
+                 void *user, uw_error *err)
+{
+    uint64_t now = loop_now_ns(c->loop);
+
+    if (board >= c->n)
+        return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
+                    c->n);
+    struct caps_board *b = &c->board[board];
+    if (b->released)
+        return fail(err, -EBUSY, "%s is released already", b->info->uuid);
+    b->released = true;
+    b->back_ns = back_at(now, hold_off_ns);
+    b->release_fn = fn;
+    b->release_user = user;
+    b->retry_ns = 0;
+    caps_step(b);
+    return 0;
+}
+
+int caps_take_back(struct caps *c, size_t board, uw_error *err)
+{
+    if (board >= c->n)
+        return fail(err, -ENODEV, "there is no board %zu: this node has %zu", board,
+                    c->n);
+    struct caps_board *b = &c->board[board];
+    if (!b->released)
+        return fail(err, -ENOENT, "%s is not released", b->info->uuid);
+    b->released = false;
+    if (b->link != LINK_HELD) /* else it was never let go */
+        b->sure = false;      /* a reset changes what is set */
+    b->attempts = 0;
+    caps_hurry(b);
+    caps_step(b);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+/* The boards that are not known to have their originals back; "" none. */
+static void name_unrestored(const struct caps *c, char *ret, size_t size)
+{
+    size_t len = 0;
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < c->n; i++) {
+        if (!c->board[i].unrestored || len >= size)
+            continue;
+        int n = snprintf(ret + len, size - len, "%s%s",
+                         len ? ", " : "not confirmed: ", c->board[i].info->uuid);
+        len += n > 0 ? (size_t)n : 0;
+    }
+}
+
+void caps_check_end(struct caps *c)
+{
+    bool over = loop_now_ns(c->loop) >= c->end_ns;
+    caps_done_fn fn = c->end_fn;
+    char text[200];
+
+    if (!fn)
+        return;
+    for (size_t i = 0; !over && i < c->n; i++)
+        if (c->board[i].link != LINK_NONE)
+            return;
+    c->end_fn = NULL;
+    name_unrestored(c, text, sizeof text);
+    fn(text[0] ? (over ? -ETIMEDOUT : -EIO) : 0, text, c->end_user);
+}
+
+static int on_end_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct caps *c = user;
+
+    if (now < c->end_ns)
+        loop_timer_set(timer, c->end_ns, 0);
+    caps_check_end(c);
+    return 0;
+}
+
+int caps_end(struct caps *c, caps_done_fn fn, void *user)
+{
+    uint64_t now = loop_now_ns(c->loop);
+
+    if (c->ending)
+        return -EBUSY;
+    int r = loop_timer_new(c->loop, now, 0, on_end_timer, c, &c->end_timer, NULL);
+    if (r < 0)
+        return r;
+    c->ending = true;
+    step_all(c);
+    c->end_fn = fn;
+    c->end_user = user;
+    c->end_ns = now + END_NS;
+    return 0;
+}
+
+/* ---- looking ---- */
+
+void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
+{
+    *ret = (struct caps_view){.dry_run = c->conf.dry_run};
+    if (board >= c->n)
+        return;
+    const struct caps_board *b = &c->board[board];
+    bool walks = b->link == LINK_HELD || c->conf.dry_run;
+
+    ret->state = b->state;
+    ret->can_cap = b->can_cap;
+    ret->let_go = b->released && b->link == LINK_NONE && !b->unrestored && !b->release_fn;
+    ret->unrestored = b->unrestored && b->link == LINK_NONE;
+    ret->back_ns = b->back_ns;
+    ret->retry_ns = b->retry_ns;
+    ret->limits = b->limits;
+    ret->range = caps_range(b);
+    ret->bounds = b->bounds;
+    ret->original_known = b->sure;
+    ret->verdict = b->verdict;
+    ret->ramp_mw = walks            ? caps_due(b)
+                   : b->enforced_mw ? b->enforced_mw
+                                    : b->bounds.original_mw;
+    ret->enforced_mw = b->enforced_mw;
+    ret->ramping = walks && !ramp_arrived(&b->ramp);
+    ret->waiting = walks && b->ramp.waiting;
+    ret->failed = b->failed;
+    ret->share_mw = b->share.share_mw;
+    ret->plan_mw = b->share.plan_mw;
+    ret->budget_claim = b->share.claim;
+    ret->rate_mw_s = ret->ramping ? b->ramp.rate_mw_s : 0;
+    ret->claims = &b->claims;
+    ret->cls = *caps_class(b);
+    ret->writes = b->writes;
+    ret->failures = b->failures;
+    memcpy(ret->changes, b->changes, sizeof ret->changes);
+    memcpy(ret->text, b->text, sizeof ret->text);
+    caps_clock_look(b, &ret->clock);
+}
+
+/* The least that this claim can bring about. */
+static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
+{
+    uint32_t mw = claim->mw;
+
+    if (claim->kind == CLAIM_SOFT && mw < v->bounds.floor_mw)
+        mw = v->bounds.floor_mw;
+    return mw < v->bounds.min_mw ? v->bounds.min_mw : mw;
+}
+
+/* … of a claim on the clock. */
+static uint32_t least_mhz(const struct clock_bounds *k, const struct claim *claim)
+{
+    uint32_t mhz = claim->mhz;
+
+    if (claim->kind == CLAIM_SOFT && mhz < k->floor_mhz)
+        mhz = k->floor_mhz;
+    return mhz < k->min_mhz ? k->min_mhz : mhz;
+}
+
+static enum caps_met clock_met(const struct caps_view *v, const struct claim *claim,
+                               char *text, size_t size)
+{
+    const struct caps_clock_view *k = &v->clock;
+    uint32_t least = least_mhz(&k->bounds, claim);
+    bool held = v->state == CAPS_HELD || v->state == CAPS_HOLDING;
+    /* A lower lock that stands as ours could not be made. */
+    bool refused = k->failed && k->verdict.claim == claim->id;
+
+    if (least >= k->bounds.max_mhz ||
+        (k->locked_mhz && k->locked_mhz <= least && !k->given_up && !refused)) {
+        (void)snprintf(text, size, "in force");
+        return CAPS_MET;
+    }
+    if (v->dry_run || !k->on || k->failed || !held) {
+        (void)snprintf(text, size, "not in force: %s",
+                       v->dry_run   ? "dry run"
+                       : !k->on     ? "locked clocks are off"
+                       : k->failed  ? k->text
+                       : v->text[0] ? v->text
+                                    : caps_state_name(v->state));
+        return CAPS_NOT_MET;
+    }
+    (void)snprintf(text, size, "on the way");
+    return CAPS_COMING;
+}
+
+enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
+                             char *text, size_t size)
+{
+    if (claim->mhz)
+        return clock_met(v, claim, text, size);
+    bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
+    bool stays = held && !v->ramping && v->text[0]; /* as the driver has rounded it */
+
+    if (v->enforced_mw && v->enforced_mw <= least_mw(v, claim)) {
+        (void)snprintf(text, size, "in force");
+        return CAPS_MET;
+    }
+    if (claim->kind != CLAIM_HARD &&
+        cap_settable(&v->bounds, claim->mw, false) != claim->mw) {
+        (void)snprintf(text, size,
+                       "not in force: root's range ends at %g W, and nothing between it "
+                       "and the original, %g W, may be set",
+                       w_of_mw(v->bounds.max_mw), w_of_mw(v->bounds.original_mw));
+        return CAPS_NOT_MET;
+    }
+    if (v->dry_run || v->failed || stays || (!held && v->state != CAPS_HOLDING)) {
+        (void)snprintf(text, size, "not in force: %s",
+                       v->dry_run   ? "dry run"
+                       : v->text[0] ? v->text
+                                    : caps_state_name(v->state));
+        return CAPS_NOT_MET;
+    }
+    (void)snprintf(text, size, "on the way");
+    return CAPS_COMING;
+}

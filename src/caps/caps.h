@@ -1,0 +1,261 @@
+/* The caps of all boards of the node: who claims what, the arbiter, the ramp, the
+ * actuator, what others write.  The daemon's one way to a cap.
+ *
+ * A board is held (by the actuator) only while something asks for less than its
+ * original limit (or a search is at work on it), or where boards are always held; else
+ * it is left alone.  The original is the limit that the actuator found, or while nobody
+ * holds the board the one that is set.
+ *
+ * Callbacks run in the loop's thread.  None may call back into caps but caps_look(),
+ * except caps_done_fn, which may call anything; caps_free() only from caps_end()'s.
+ */
+#ifndef CAPS_CAPS_H
+#define CAPS_CAPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "actuator/client.h"
+#include "board/boards.h"
+#include "core/cap/arbiter.h"
+#include "core/cap/clock.h"
+#include "io/loop.h"
+
+struct caps;
+
+/* Another writer's change of a limit, by cause. */
+enum caps_cause {
+    CAPS_CAUSE_OTHER,       /* another actor set it */
+    CAPS_CAUSE_DRIVER,      /* the driver was loaded anew */
+    CAPS_CAUSE_PERSISTENCE, /* forgotten: persistence mode is off */
+    CAPS_CAUSE_THERMAL,     /* enforced under what was asked for: heat */
+    CAPS_CAUSE_BOARD,       /* … or the board's management (BMC, power brake) */
+    CAPS_CAUSES,
+};
+const char *caps_cause_name(enum caps_cause cause); /* "other", "driver", … */
+
+enum caps_state {
+    CAPS_FREE = 0, /* nothing wants less than the original, or this is a dry run */
+    CAPS_HOLDING,  /* asked of the actuator for the first time, not answered */
+    CAPS_HELD,     /* until the actuator has confirmed that it is let go */
+    CAPS_YIELDED,  /* another's limit is respected until the claims change or time passes
+                    */
+    CAPS_RELEASED, /* given out of hand on request (reset); see caps_take_back() */
+    CAPS_LOST,     /* the board or its actuator is gone; tried again */
+    CAPS_DENIED,   /* the right is missing: text says why; tried again, soon where a
+                    * hard claim is not in force */
+};
+const char *caps_state_name(enum caps_state state); /* "free", … */
+
+enum caps_others { CAPS_YIELD, CAPS_REASSERT };
+
+struct caps_conf {
+    struct cap_class cls; /* where no job names another */
+    enum caps_others others;
+    uint64_t reassert_ns; /* first wait before another's change is overwritten, doubled
+                           * each time up to 64 x; 0: 10 s */
+    uint64_t yield_ns;    /* a yielded board is tried again after so long; 0: 10 min */
+    bool dry_run;         /* decide and tell, write nothing */
+    bool clocks;        /* SM clocks may be claimed (root's configuration allows locks) */
+    bool always_hold;   /* boards are held from the start (budgets act at once) */
+    uint32_t budget_mw; /* of all boards' limits together; 0: none */
+};
+
+#define CAPS_BUDGET_WHO "budget of this node" /* who states its claims */
+
+/* What happened to a board's cap, for ledger, log and live views. */
+enum caps_event {
+    CAPS_EVENT_CLAIM,    /* claim was made or changed */
+    CAPS_EVENT_WITHDRAW, /* claim was withdrawn … */
+    CAPS_EVENT_EXPIRE,   /* … or is over */
+    CAPS_EVENT_CAP,      /* the limit in force is enforced_mw now (read back; 0: not
+                          * known), whoever set it; in a dry run also: target_mw is
+                          * another, and the text says that it is not written */
+    CAPS_EVENT_FAIL,  /* a hold or a write failed: text; once for each reason in a row */
+    CAPS_EVENT_OTHER, /* another's change: cause, enforced_mw, once for each */
+    CAPS_EVENT_CLOCK, /* the SM clock is locked by us to at most clock_mhz now (0: no
+                         more) */
+    CAPS_EVENT_STATE, /* the state changed: text */
+};
+struct caps_what {
+    enum caps_event event;
+    size_t board;
+    uint64_t at_ns;
+    const struct claim
+        *claim; /* borrowed for the call; the winner for CAP; may be NULL */
+    uint32_t target_mw, enforced_mw;
+    uint32_t clock_mhz; /* of CLOCK */
+    enum caps_cause cause;
+    const char *text; /* "" nothing to say */
+};
+typedef void (*caps_event_fn)(const struct caps_what *what, void *user);
+
+struct caps_opts {
+    struct loop *loop;
+    struct boards *boards;
+    struct caps_conf conf;
+    uint64_t first_id;      /* of the claims made here: new ones count up from it, and go
+                             * on above any that is given; 0: 1 */
+    caps_event_fn on_event; /* mandatory */
+    void *user;
+};
+
+int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err);
+/* Forgets all; boards are given back by caps_end() before, else by the actuator.
+ * Free the actuator first: what it was asked and has not answered points here.
+ */
+void caps_free(struct caps *c);
+DEFINE_AUTO(struct caps *, caps_free);
+
+/* The actuator to use from now on (it is ready), or NULL when it is gone: claims stay,
+ * boards are held again as soon as there is one.  A new one is asked to hold every
+ * board with a claim: where it still holds it for us (after a restart of the daemon)
+ * the ramp goes on from the cap in force.  So make known the claims first.  Borrowed,
+ * from now until the next call.  Its on_event goes to caps_on_actuator().
+ */
+void caps_use_actuator(struct caps *c, struct actuator *act);
+void caps_on_actuator(struct caps *c, enum actuator_event event,
+                      const struct actuator_reply *what);
+/* New settings, in force from now on. */
+void caps_configure(struct caps *c, const struct caps_conf *conf);
+
+/* A claim on a board.  id 0: a new one is given; made_ns 0: now.  *ret_id (may be NULL).
+ * -EINVAL, -E2BIG, -ERANGE (under the board's minimum and kind is not hard, or above its
+ * maximum: text names board, value and range), -ENODEV (no such board), -ENOTSUP (it
+ * cannot be capped; its clocks cannot be locked, or may not: conf.clocks).  Nothing
+ * changed on failure.
+ */
+int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
+               uw_error *err);
+/* -ENOENT: no such claim on that board.  -EPERM: it is the budget's. */
+int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err);
+/* Every claim of this job, on all boards. */
+void caps_withdraw_job(struct caps *c, uint64_t job);
+
+/* What is known of the work on a board: for floor and first cap. 0: unknown. */
+struct caps_work {
+    double demand_w, peak_w;
+    const struct cap_class *cls; /* copied; NULL: the configured one */
+    bool counted;     /* its steps are counted: the stay at the first cap ends when they
+                       * are seen to go on, else after 30 s */
+    bool progressing; /* steps were seen since the last step down */
+};
+void caps_work(struct caps *c, size_t board, const struct caps_work *work);
+/* What the sampler read: the limit in force, reasons, and while caps_watches_clock() the
+ * clock with the utilisation.  Each cycle.
+ */
+void caps_seen(struct caps *c, size_t board, const struct gpu_sample *sample);
+
+/* A lock is there (does the board obey?), or somebody asks: its clock is wanted with the
+ * limits.
+ */
+bool caps_watches_clock(const struct caps *c, size_t board);
+void caps_watch_clock(struct caps *c, size_t board, bool watch);
+
+/* Let go of a board so that it can be reset; original back first.  fn (may be NULL) is
+ * called once, later, when it is let go (r < 0: it is out of our hands, but the original
+ * is not confirmed: text).  After hold_off_ns (0: until asked) or caps_take_back() it is
+ * held again if claims want it.  -ENODEV, -EBUSY (is released already).
+ */
+typedef void (*caps_done_fn)(int r, const char *text, void *user);
+int caps_release(struct caps *c, size_t board, uint64_t hold_off_ns, caps_done_fn fn,
+                 void *user, uw_error *err);
+/* A released board is taken back so long from now; 0: when asked for. */
+void caps_back_after(struct caps *c, size_t board, uint64_t hold_off_ns);
+/* -ENODEV, -ENOENT: it is not released. */
+int caps_take_back(struct caps *c, size_t board, uw_error *err);
+
+/* All boards back to their originals, confirmed; fn when done or after 5 s (r < 0: text
+ * says which are not).  Nothing is held from then on.  -EBUSY: asked already.
+ */
+int caps_end(struct caps *c, caps_done_fn fn, void *user);
+
+struct caps_clock_view {
+    bool can; /* the board's clocks can be locked … */
+    bool on;  /* … and may be, by our configuration */
+    struct clock_bounds bounds;
+    struct clock_verdict verdict;
+    uint32_t locked_mhz; /* by us, the actuator's word; 0: not */
+    uint32_t seen_mhz; /* last seen while the board was at work, where it is watched … */
+    uint64_t seen_ns;  /* … then; 0: never */
+    bool ramping;
+    bool failed;   /* not locked as it should be: text */
+    bool given_up; /* … as the board did not obey */
+    uint64_t writes, failures;
+    uint64_t disobeyed; /* locks that the board did not obey: given back */
+    char text[200];
+};
+
+/* ---- the budget (caps-budget.c) ---- */
+
+/* -ERANGE: boards cannot do with so little (text: both values). */
+int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err);
+
+struct caps_budget_view {
+    uint32_t budget_mw; /* 0: there is none */
+    uint64_t
+        counted_mw; /* limits that may be in force, together; of no meaning where … */
+    bool unknown;   /* … nothing is known of some board, not even how much it takes */
+    uint64_t least_mw; /* boards cannot do with less */
+    bool is_short;     /* no room for all minimums */
+    bool late;         /* boards do not come down, others make room for them */
+};
+void caps_budget_look(const struct caps *c, struct caps_budget_view *ret);
+
+/* These boards share out the sum of their shares in another way (mw, one a board); NULL:
+ * no more.  group: of these boards alone, not 0.  Done, lower first, as long as it fits
+ * the sum of their equal shares and each board's range: see caps_view.
+ */
+void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, size_t n,
+                      unsigned group);
+
+/* All about one board, for `explain`, API and metrics. */
+struct caps_view {
+    enum caps_state state;
+    bool can_cap, dry_run;
+    bool let_go;       /* released, and nothing of ours is in force there */
+    bool unrestored;   /* not held any more, but nobody has confirmed that limit and clock
+                        * are as they were found */
+    uint64_t back_ns;  /* … until then; CLAIM_FOREVER: until it is taken back */
+    uint64_t retry_ns; /* nobody holds it for us: not asked for before then */
+    struct gpu_limits limits;    /* the board's own … */
+    struct actuator_range range; /* … and what root's configuration leaves of them, where
+                                  * the actuator has said so since it is there */
+    struct cap_bounds bounds;
+    bool
+        original_known; /* bounds.original_mw is the actuator's word, or was seen while
+                         * nobody held the board; else an earlier daemon's cap, perhaps */
+    struct cap_verdict verdict;
+    uint32_t ramp_mw;      /* where the ramp is: the cap that should be in force now */
+    uint32_t enforced_mw;  /* last read back; 0 unknown */
+    bool ramping;          /* on the way down to verdict.target_mw … */
+    bool waiting;          /* … at the first cap, until the job is seen to go on */
+    uint32_t share_mw;     /* an equal share of the budget; 0: there is none … */
+    uint32_t plan_mw;      /* … and what it gets when all answers have come */
+    uint64_t budget_claim; /* the budget's; 0: none */
+    bool failed;           /* the limit asked for last was not set: text */
+    double rate_mw_s;      /* of the way down; 0: at once */
+    struct caps_clock_view clock;
+    const struct claims *claims; /* borrowed until the loop turns */
+    struct cap_class cls;
+    uint64_t writes, failures, changes[CAPS_CAUSES];
+    char text[200]; /* why the state is what it is; "" */
+};
+void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
+
+/* Counts go on from those of an earlier set of caps. */
+void caps_count_on(struct caps *c, size_t board, const struct caps_view *was);
+
+/* What became of a claim of the view's. */
+enum caps_met {
+    CAPS_MET,     /* the limit in force is no higher than it wants, or than soft floor
+                   * and board's minimum let it have */
+    CAPS_COMING,  /* asked for, or on the ramp */
+    CAPS_NOT_MET, /* text says why */
+};
+/* The text, for people: "in force", "on the way", "not in force: WHY". */
+enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
+                             char *text, size_t size);
+
+#endif

@@ -1,0 +1,575 @@
+/* underwattd: the node daemon.  Reads arguments, environment and configuration, gives
+ * up what it does not need, runs a node until it is told to end.  See underwattd(8).
+ */
+#include <errno.h>
+#include <grp.h>
+#include <limits.h>
+#include <malloc.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "daemon/listeners.h"
+#include "daemon/lockfile.h"
+#include "daemon/notify.h"
+#include "daemon/privileges.h"
+#include "daemon/token-command.h"
+#include "gpu/library.h"
+#include "gpu/nvml/nvml.h"
+#include "gpu/rapl/rapl.h"
+#include "io/file.h"
+#include "io/realtime.h"
+#include "node/node.h"
+
+enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: start me anew */ };
+
+/* What the command line says. */
+struct args {
+    const char *config, *check, *actuator, *state, *user;
+    bool dry_run, version, help;
+    struct token_words token;
+};
+
+/* The world that we live in: a real node, or a simulated one. */
+struct world {
+    const char *library; /* NVML; NULL the system's */
+    char library_path[CONFIG_PATH];
+    bool simulated;
+    char state_dir[256];
+    struct loop_clock clock;
+    const char *notify;   /* NOTIFY_SOCKET */
+    uint64_t watchdog_ns; /* of kernel time; 0: none */
+};
+
+struct program {
+    struct args args;
+    struct world world;
+    struct node_config config;
+    const char *config_file; /* NULL: none */
+    char state_dir[CONFIG_PATH];
+    int lock_fd, socket_lock_fd;
+    struct loop *loop;
+    struct loop_signal *sigterm, *sigint, *sigusr2, *sighup;
+    bool again; /* ended for a restart: caps stay */
+    struct node *node;
+    struct rapl_opts rapl;
+    char powercap[PATH_MAX]; /* its root, where one is named */
+    struct listeners *doors;
+    struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
+    bool ready, ending;
+    bool wrong; /* the configuration: no next start helps */
+};
+
+static const char realtime_lost[] =
+    "<4>event=realtime-lost reason=\"the loop has computed for too long without "
+    "waiting\" in_force=normal\n";
+
+static const char help[] =
+    "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR]\n"
+    "                  [--user NAME] [--dry-run]\n"
+    "       underwattd --check FILE\n"
+    "       underwattd --token-new NAME --token-scope read|claim|admin\n"
+    "                  [--token-user USER] [--token-job ID] [--token-for TIME]\n"
+    "       underwattd --token-list | --token-revoke NAME\n"
+    "\n"
+    "The node daemon: meters every board, knows the jobs, holds every cap.\n"
+    "  --config FILE      read FILE, not " NODE_CONFIG_FILE "\n"
+    "  --check FILE       say whether FILE is a good configuration, and end\n"
+    "  --actuator SOCKET  where the service listens that writes caps\n"
+    "  --state DIR        ledger and lock lie there, not in /var/lib/underwatt\n"
+    "  --user NAME        started as root: become that user first\n"
+    "  --dry-run          decide and record, write no cap\n"
+    "  --token-new NAME   make a token for the network and print it, once\n"
+    "  --token-list, --token-revoke NAME\n"
+    "  --version, --help\n";
+
+static int complain(int code, const char *text)
+{
+    (void)fprintf(stderr, "underwattd: %s\n", text);
+    return code;
+}
+
+/* ---- arguments and environment ---- */
+
+static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
+{
+    const struct {
+        const char *name;
+        const char **value;
+        bool *flag;
+    } options[] = {
+        {"--config", &ret->config, NULL},
+        {"--check", &ret->check, NULL},
+        {"--actuator", &ret->actuator, NULL},
+        {"--state", &ret->state, NULL},
+        {"--user", &ret->user, NULL},
+        {"--token-new", &ret->token.make, NULL},
+        {"--token-revoke", &ret->token.revoke, NULL},
+        {"--token-scope", &ret->token.scope, NULL},
+        {"--token-user", &ret->token.user, NULL},
+        {"--token-job", &ret->token.job, NULL},
+        {"--token-for", &ret->token.ttl, NULL},
+        {"--token-list", NULL, &ret->token.list},
+        {"--dry-run", NULL, &ret->dry_run},
+        {"--version", NULL, &ret->version},
+        {"--help", NULL, &ret->help},
+        {"-h", NULL, &ret->help},
+    };
+
+    for (int i = 1; i < argc; i++) {
+        size_t k = 0;
+        while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
+            k++;
+        if (k == n_elements(options))
+            return fail(err, -EINVAL, "'%.80s' is no option: see --help", argv[i]);
+        if (options[k].flag) {
+            *options[k].flag = true;
+            continue;
+        }
+        if (i + 1 == argc)
+            return fail(err, -EINVAL, "%s needs a value", argv[i]);
+        *options[k].value = argv[++i];
+    }
+    return 0;
+}
+
+/* The library that the environment or the configuration names, and whether it shows
+ * a simulated world.
+ */
+static int look_at_library(struct world *w, const char *library, uw_error *err)
+{
+    struct nvml_about about;
+
+    if (!library || !*library)
+        return 0;
+    int r = gpu_library_check(library, geteuid() == 0, w->library_path,
+                              sizeof w->library_path, err);
+    if (r < 0)
+        return r;
+    w->library = w->library_path;
+    r = nvml_look(w->library, &about, err);
+    if (r < 0)
+        return r;
+    w->simulated = r == 0 && about.simulated;
+    (void)snprintf(w->state_dir, sizeof w->state_dir, "%s",
+                   w->simulated ? about.state_dir : "");
+    return 0;
+}
+
+static int read_environment(struct world *w, uw_error *err)
+{
+    const char *watchdog = getenv("WATCHDOG_USEC");
+    uint64_t us = 0;
+
+    w->notify = getenv("NOTIFY_SOCKET");
+    if (watchdog && parse_u64(watchdog, &us, NULL) == 0 && us < UINT64_MAX / NS_PER_US)
+        w->watchdog_ns = us * NS_PER_US;
+    int r = loop_clock_parse(getenv("UNDERWATT_CLOCK"), &w->clock, err);
+
+    return r < 0 ? r : look_at_library(w, getenv("UNDERWATT_NVML"), err);
+}
+
+/* ---- configuration ---- */
+
+/* The file over the defaults, the command line over both.  Nothing has changed on
+ * failure.
+ */
+static int load_config(const struct program *p, struct node_config *ret, uw_error *err)
+{
+    struct node_config c;
+    int r = node_config_init(&c, p->world.simulated ? p->world.state_dir : NULL, err);
+
+    if (r == 0 && p->args.state) {
+        int n = snprintf(c.ledger.path, sizeof c.ledger.path, "%s/ledger.sqlite",
+                         p->args.state);
+        if (n < 0 || (size_t)n >= sizeof c.ledger.path)
+            r = fail(err, -ENAMETOOLONG, "--state: too long a path");
+    }
+    if (r == 0 && p->config_file)
+        r = node_config_file(&c, p->config_file, err);
+    if (r < 0)
+        return r;
+    c.node.dry_run |= p->args.dry_run;
+    if (p->args.actuator) {
+        if (strlen(p->args.actuator) >= sizeof c.actuator_socket)
+            return fail(err, -ENAMETOOLONG,
+                        "--actuator: a socket's path has at most %zu "
+                        "bytes",
+                        sizeof c.actuator_socket - 1);
+        memset(c.actuator_socket, 0, sizeof c.actuator_socket);
+        memcpy(c.actuator_socket, p->args.actuator, strlen(p->args.actuator));
+    }
+    *ret = c;
+    return 0;
+}
+
+static int check(const struct program *p)
+{
+    struct node_config c;
+    uw_error err = {""};
+    int r = node_config_init(&c, NULL, &err);
+
+    if (r == 0)
+        r = node_config_file(&c, p->args.check, &err);
+    if (r == 0 && (r = node_config_folders(&c, &err)) < 0)
+        r = fail_in(&err, r, "%s", p->args.check);
+    if (r < 0)
+        return complain(USAGE, err.text);
+    (void)printf("%s: OK\n", p->args.check);
+    return OK;
+}
+
+/* The default file may be missing. */
+static void choose_file(struct program *p)
+{
+    p->config_file = p->args.config;
+    if (!p->config_file && !p->world.simulated && access(NODE_CONFIG_FILE, F_OK) == 0)
+        p->config_file = NODE_CONFIG_FILE;
+}
+
+/* ---- a configuration read anew ---- */
+
+static void on_difference(const char *key, bool restart, void *user)
+{
+    (void)user;
+    log_event(restart ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, "config-change", "key=%s%s",
+              key, restart ? " in_force=after-restart" : " in_force=now");
+}
+
+static int reload(void *user, uw_error *err)
+{
+    struct program *p = user;
+    struct node_config new, live = p->config;
+    int r = load_config(p, &new, err);
+
+    if (r == 0) {
+        node_config_take_live(&live, &new);
+        r = listeners_configure(p->doors, &live, err);
+    }
+    if (r == 0) {
+        r = node_configure(p->node, &live, err);
+        if (r < 0) /* as they were */
+            (void)listeners_configure(p->doors, &p->config, NULL);
+    }
+    if (r < 0) {
+        node_config_failed(p->node, err->text);
+        log_event(LOG_LEVEL_ERROR, "config-refused", "reason=%s in_force=old",
+                  log_quote(err->text).text);
+        return r;
+    }
+    (void)node_config_diff(&p->config, &new, on_difference, NULL);
+    log_set_level((enum log_level) new.node.log);
+    p->config = live; /* the rest is told of each time */
+    return 0;
+}
+
+static int on_hup(struct loop_signal *source, int signo, void *user)
+{
+    struct program *p = user;
+    uw_error err = {""};
+    (void)source;
+    (void)signo;
+
+    if (!p->ready || p->ending)
+        return 0;
+    (void)notify_reloading(p->world.notify, NULL);
+    int r = reload(p, &err);
+    (void)notify(p->world.notify,
+                 r < 0
+                     ? "READY=1\nSTATUS=The new configuration is wrong: the old one stays"
+                     : "READY=1\nSTATUS=Running",
+                 NULL);
+    return 0;
+}
+
+/* ---- beginning and end ---- */
+
+static int on_beat(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    const struct program *p = user;
+    (void)timer;
+    (void)now_ns;
+
+    (void)notify(p->world.notify, "WATCHDOG=1", NULL);
+    return 0;
+}
+
+/* Twice as often as it is asked for, in the kernel's time. */
+static int start_beating(struct program *p, uw_error *err)
+{
+    uint64_t period = ns_of_s(s_of_ns(p->world.watchdog_ns) / 2 * loop_speed(p->loop));
+
+    if (p->world.watchdog_ns == 0 || p->beat)
+        return 0;
+    return loop_timer_new(p->loop, loop_now_ns(p->loop) + period, period, on_beat, p,
+                          &p->beat, err);
+}
+
+static int on_ended(struct node *node, void *user)
+{
+    struct program *p = user;
+    (void)node;
+
+    loop_stop(p->loop, 0);
+    return 0;
+}
+
+/* SIGTERM and SIGINT give everything back; SIGUSR2 leaves caps to the actuator's grace,
+ * for the next daemon to take over.
+ */
+static int on_term(struct loop_signal *source, int signo, void *user)
+{
+    struct program *p = user;
+    (void)source;
+
+    if (p->ending) { /* asked twice: at once */
+        loop_stop(p->loop, 0);
+        return 0;
+    }
+    p->ending = true;
+    p->again = signo == SIGUSR2;
+    listeners_close(take(p->doors));
+    log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
+    if (p->again)
+        node_leave_caps(p->node);
+    (void)notify(p->world.notify, "STOPPING=1", NULL);
+    return node_end(p->node, on_ended, p);
+}
+
+static int on_ready(struct node *node, int r, const uw_error *err, void *user)
+{
+    struct program *p = user;
+    uw_error told = {""};
+
+    if (r == 0)
+        r = listeners_open(p->loop, node, &p->config, reload, p, &p->doors, &told);
+    if (r == 0)
+        r = start_beating(p, &told);
+    if (r < 0) {
+        log_event(LOG_LEVEL_ERROR, "start-failed", "reason=%s",
+                  log_quote(told.text[0] ? told.text : err->text).text);
+        return r;
+    }
+    p->ready = true;
+    if (notify(p->world.notify, "READY=1\nSTATUS=Running", &told) < 0)
+        log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
+                  log_quote(told.text).text);
+    /* In a world that is sped up it would take the jobs' and the simulator's time. */
+    bool realtime = p->config.node.realtime && !(loop_speed(p->loop) > 1) &&
+                    realtime_begin(REALTIME_FIRST, realtime_lost) == 0;
+    log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d class=%s socket=%s",
+              UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
+              log_quote(p->config.api.socket).text);
+    return 0;
+}
+
+static uint64_t clock_now(void *user)
+{
+    return loop_now_ns(user);
+}
+
+/* In a simulated world only those of a folder that the configuration names. */
+static bool with_processors(const struct program *p)
+{
+    return p->config.boards.rapl && (!p->world.simulated || p->powercap[0]);
+}
+
+static int begin(struct program *p, uw_error *err)
+{
+    if (p->config.boards.powercap[0]) {
+        int checked = gpu_folder_check(p->config.boards.powercap, geteuid(), p->powercap,
+                                       sizeof p->powercap, err);
+        p->wrong = checked < 0;
+        if (checked < 0)
+            return fail_in(err, checked, "boards.powercap");
+        p->rapl.root = p->powercap;
+    }
+    p->rapl.given = rapl_given_new();
+    if (!p->rapl.given)
+        return fail(err, -ENOMEM, "out of memory");
+    struct node_opts opts = {
+        .loop = p->loop,
+        .config = &p->config,
+        .backend = &nvml_backend,
+        .cpu = with_processors(p) ? &rapl_backend : NULL,
+        .cpu_user = &p->rapl,
+        .cpu_given = p->rapl.given,
+        .gpu = {.library = p->world.library,
+                .clock = {.now_ns = clock_now, .user = p->loop}},
+        .version = UW_VERSION,
+        .simulated = p->world.simulated,
+        .on_ready = on_ready,
+        .user = p,
+    };
+    int r = loop_signal_new(p->loop, SIGTERM, on_term, p, &p->sigterm, err);
+
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGINT, on_term, p, &p->sigint, err);
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGUSR2, on_term, p, &p->sigusr2, err);
+    if (r == 0)
+        r = loop_signal_new(p->loop, SIGHUP, on_hup, p, &p->sighup, err);
+    return r == 0 ? node_new(&opts, &p->node, err) : r;
+}
+
+static void finish(struct program *p)
+{
+    listeners_close(take(p->doors));
+    node_free(take(p->node));
+    rapl_given_free(take(p->rapl.given));
+    loop_timer_free(take(p->beat));
+    loop_signal_free(take(p->sigterm));
+    loop_signal_free(take(p->sigint));
+    loop_signal_free(take(p->sigusr2));
+    loop_signal_free(take(p->sighup));
+    loop_free(take(p->loop));
+    if (p->lock_fd >= 0)
+        (void)close(fd_take(&p->lock_fd));
+    if (p->socket_lock_fd >= 0)
+        (void)close(fd_take(&p->socket_lock_fd));
+}
+
+/* A folder of ours that is not there yet.  In a simulated world everybody may look in:
+ * its sockets are there, too.
+ */
+static int make_dir(const struct program *p, const char *path, uw_error *err)
+{
+    if (access(path, F_OK) == 0)
+        return 0;
+    int r = file_make_dirs(path, 0755, err);
+    if (r == 0 && p->world.simulated && chmod(path, 0755) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    return r;
+}
+
+static int make_dir_of(const struct program *p, const char *path, uw_error *err)
+{
+    char dir[CONFIG_PATH];
+
+    (void)snprintf(dir, sizeof dir, "%s", path);
+    char *slash = strrchr(dir, '/');
+    if (!slash || slash == dir)
+        return 0;
+    *slash = '\0';
+    return make_dir(p, dir, err);
+}
+
+/* Who has the folder of the ledger has the ledger; whether another daemon runs is known
+ * by the lock of the socket as well, should that folder be full, read-only or away.
+ */
+static int lock_state(struct program *p, uw_error *err)
+{
+    char path[CONFIG_PATH + 32];
+    uw_error why = {""};
+    int r = make_dir(p, p->state_dir, &why);
+
+    (void)snprintf(path, sizeof path, "%s/underwattd.lock", p->state_dir);
+    if (r == 0)
+        r = lockfile_take(path, &p->lock_fd, &why);
+    if (r == -EBUSY)
+        return fail(err, r, "%s", why.text);
+    if (r < 0)
+        log_event(LOG_LEVEL_WARNING, "no-state-folder", "reason=%s",
+                  log_quote(why.text).text);
+    if (!strchr(p->config.api.socket, '/'))
+        return r < 0 ? fail(err, r, "%s", why.text) : 0;
+    (void)snprintf(path, sizeof path, "%s.lock", p->config.api.socket);
+    return lockfile_take(path, &p->socket_lock_fd, err);
+}
+
+/* The folders that are ours, and the locks in them. */
+static int take_state(struct program *p, uw_error *err)
+{
+    (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->config.ledger.path);
+    char *slash = strrchr(p->state_dir, '/');
+    if (slash > p->state_dir)
+        *slash = '\0';
+    if (p->args.state)
+        (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->args.state);
+    int r = make_dir_of(p, p->config.api.socket, err);
+    if (r == 0)
+        r = make_dir_of(p, p->config.api.job_socket, err);
+    return r < 0 ? r : lock_state(p, err);
+}
+
+static int run(struct program *p)
+{
+    uw_error err = {""};
+    int r = load_config(p, &p->config, &err);
+
+    if (r < 0)
+        return complain(USAGE, err.text);
+    log_set_level((enum log_level)p->config.node.log);
+    if (p->config.boards.library[0])
+        r = look_at_library(&p->world, p->config.boards.library, &err);
+    if (r == 0)
+        r = privileges_settle(&err);
+    if (r == 0)
+        r = take_state(p, &err);
+    if (r == 0)
+        r = loop_new_real(p->world.clock, &p->loop, &err);
+    if (r == 0)
+        r = begin(p, &err);
+    if (r == 0)
+        r = loop_run(p->loop, &err);
+    else
+        (void)complain(FAILED, err.text);
+    finish(p);
+    if (r < 0)
+        return p->wrong ? USAGE : FAILED;
+    return p->again ? AGAIN : OK;
+}
+
+/* As the user named, else as the owner of the file's folder. */
+static int tokens(struct program *p)
+{
+    auto_(loop_free) struct loop *loop = NULL;
+    uw_error err = {""};
+    int r = p->args.user ? privileges_drop(p->args.user, &err) : 0;
+
+    if (r == 0)
+        r = read_environment(&p->world, &err);
+    choose_file(p);
+    if (r == 0)
+        r = load_config(p, &p->config, &err);
+    if (r == 0)
+        r = loop_new_real(p->world.clock, &loop, &err);
+    if (r == 0)
+        r = token_command(&p->args.token, p->config.api.tcp.tokens,
+                          loop_utc_ns(loop) / (int64_t)NS_PER_S, &err);
+    return r == 0 ? OK : complain(r == -EINVAL ? USAGE : FAILED, err.text);
+}
+
+int main(int argc, char **argv)
+{
+    static struct program p = {.lock_fd = -1, .socket_lock_fd = -1};
+    uw_error err = {""};
+
+    if (parse_args(argc, argv, &p.args, &err) < 0)
+        return complain(USAGE, err.text);
+    if (p.args.help || p.args.version) {
+        (void)fputs(p.args.help ? help : "underwattd " UW_VERSION "\n", stdout);
+        return OK;
+    }
+    if (p.args.check)
+        return check(&p);
+    if (token_wanted(&p.args.token))
+        return tokens(&p);
+    if (privileges_drop(p.args.user, &err) < 0)
+        return complain(FAILED, err.text);
+    /* Small and steady: one heap for all threads, given back when it is free. */
+    (void)mallopt(M_ARENA_MAX, 1);
+    (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);
+    (void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);
+    if (read_environment(&p.world, &err) < 0)
+        return complain(FAILED, err.text);
+    choose_file(&p);
+    return run(&p);
+}

@@ -1,0 +1,384 @@
+/* underwatt-start: actuator and daemon on a node without systemd.  Binds the actuator's
+ * socket, starts both, starts them again, ends them in order.  See underwatt-start(8).
+ *
+ * Each program is started through this very program (--become), which ties it to our
+ * life, changes the user and becomes it.
+ */
+#include "daemon/start.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <poll.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "daemon/lockfile.h"
+#include "daemon/privileges.h"
+#include "gpu/library.h"
+#include "gpu/nvml/nvml.h"
+#include "io/file.h"
+
+enum {
+    BACKLOG = 16,
+    ACTUATOR_SILENT_MS = 5000, /* its keeper has killed it by then */
+    DAEMON_SILENT_MS = 10000,  /* its leases are over long before */
+};
+
+#define RUN_DIR "/run/underwatt"
+#define LEDGER_DIR "/var/lib/underwatt"
+#define ACTUATOR_DIR "/run/underwatt-actuator"
+
+static const char help[] =
+    "usage: underwatt-start [--user NAME] [--socket PATH] [--actuator PROGRAM]\n"
+    "                       [--actuator-config FILE] [--daemon PROGRAM]\n"
+    "                       [-- OPTION…]\n"
+    "\n"
+    "Run underwatt-actuator as root and underwattd as its own user, without systemd.\n"
+    "  --user NAME             underwattd's user, as root (default: underwatt)\n"
+    "  --socket PATH           of the actuator, instead of\n"
+    "                          " ACTUATOR_DIR "/actuator.sock\n"
+    "  --actuator-config FILE  instead of " UNDERWATT_ETC "/actuator.yaml\n"
+    "  --actuator PROGRAM, --daemon PROGRAM\n"
+    "                          instead of those beside this program\n"
+    "  OPTION…                 for underwattd: see its --help\n";
+
+/* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
+void start_say(const char *format, ...)
+{
+    struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+    char text[400];
+    va_list ap;
+
+    va_start(ap, format);
+    (void)vsnprintf(text, sizeof text, format, ap);
+    va_end(ap);
+    if (poll(&p, 1, 0) == 1 && (p.revents & POLLOUT))
+        (void)dprintf(STDERR_FILENO, "underwatt-start: %s\n", text);
+}
+
+/* ---- --become USER PARENT PROGRAM…: the way into a child ---- */
+
+static int become(int argc, char **argv)
+{
+    uw_error err;
+    uint64_t parent = 0;
+
+    if (argc < 5 || parse_u64(argv[3], &parent, NULL) < 0)
+        return START_USAGE;
+    if (strcmp(argv[2], "-") != 0 && privileges_drop(argv[2], &err) < 0) {
+        start_say("%s", err.text);
+        return START_USAGE;
+    }
+    (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* whoever kills us ends what we started */
+    if (getppid() != (pid_t)parent)
+        return START_FAILED;
+    (void)execv(argv[4], argv + 4);
+    start_say("%s: %s", argv[4], strerror(errno));
+    return START_USAGE;
+}
+
+/* ---- beginning ---- */
+
+static int parse(struct program *p, int argc, char **argv)
+{
+    const struct {
+        const char *name;
+        const char **value;
+    } options[] = {
+        {"--user", &p->user},         {"--socket", &p->socket},
+        {"--actuator", &p->actuator}, {"--actuator-config", &p->actuator_config},
+        {"--daemon", &p->daemon},
+    };
+    int i = 1;
+
+    for (; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        size_t k = 0;
+        if (strcmp(argv[i], "--help") == 0) {
+            (void)fputs(help, stdout);
+            return -1;
+        }
+        while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
+            k++;
+        if (k == n_elements(options) || i + 1 == argc) {
+            start_say(k < n_elements(options) ? "%s needs a value"
+                                              : "'%s' is no option: see --help",
+                      argv[i]);
+            return START_USAGE;
+        }
+        *options[k].value = argv[++i];
+    }
+    p->daemon_args = argv + (i < argc ? i + 1 : i);
+    return 0;
+}
+
+static int find_program(const char *given, const char *name, char *ret, size_t size,
+                        uw_error *err)
+{
+    static const char *const dirs[] = {"", "../sbin/", "../libexec/", "../actuator/",
+                                       "../node/"};
+    enum { INSTALLED = 3 };
+    char here[PATH_MAX];
+    bool built = false;
+
+    if (given) {
+        (void)snprintf(ret, size, "%s", given);
+        return access(ret, X_OK) == 0
+                   ? 0
+                   : fail(err, -errno, "%s: %s", given, strerror(errno));
+    }
+    int r = file_program_dir(here, sizeof here, &built);
+    if (r < 0)
+        return fail(err, r, "/proc/self/exe: %s", strerror(-r));
+    for (size_t i = 0; i < (built ? n_elements(dirs) : INSTALLED); i++) {
+        int len = snprintf(ret, size, "%s/%s%s", here, dirs[i], name);
+        if (len > 0 && (size_t)len < size && access(ret, X_OK) == 0)
+            return 0;
+    }
+    return fail(err, -ENOENT, "%s is not installed beside underwatt-start", name);
+}
+
+/* A folder for somebody; its parents must be there. */
+static int make_dir(const char *path, mode_t mode, uid_t uid, uw_error *err)
+{
+    if (mkdir(path, 0700) < 0 && errno != EEXIST)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    auto_(fd_close) int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 || (geteuid() == 0 && fchown(fd, uid, (gid_t)-1) < 0) ||
+        fchmod(fd, mode) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    return 0;
+}
+
+/* Where the actuator listens: a real node's place, or the simulated world's. */
+static int choose_socket(struct program *p, const char *library, uid_t uid, uw_error *err)
+{
+    struct nvml_about about = {.simulated = false};
+    char dir[sizeof about.state_dir + 16];
+    int r = 0;
+
+    if (library && *library) {
+        r = gpu_library_check(library, geteuid() == 0, p->library, sizeof p->library,
+                              err);
+        if (r == 0)
+            r = nvml_look(p->library, &about, err);
+        if (r < 0)
+            return r;
+    }
+    if (about.simulated)
+        (void)snprintf(dir, sizeof dir, "%s/actuator", about.state_dir);
+    else
+        (void)snprintf(dir, sizeof dir, ACTUATOR_DIR);
+    int n = snprintf(p->socket_path, sizeof p->socket_path, "%s%s",
+                     p->socket ? p->socket : dir, p->socket ? "" : "/actuator.sock");
+    if (n < 0 || (size_t)n >= sizeof p->socket_path || p->socket_path[0] != '/')
+        return fail(err, -EINVAL,
+                    "%.60s…: not an absolute path of at most %zu bytes for a socket",
+                    p->socket_path, sizeof p->socket_path - 1);
+    if (!about.simulated && geteuid() != 0)
+        return fail(err, -EPERM, "that takes root: power limits are root's to set");
+    if (!p->socket)
+        r = make_dir(dir, 0711, geteuid(), err);
+    if (r == 0 && about.simulated) {
+        (void)snprintf(dir, sizeof dir, "%s/underwattd", about.state_dir);
+        return make_dir(dir, 0755, uid, err);
+    }
+    if (r == 0)
+        r = make_dir(RUN_DIR, 0755, uid, err);
+    return r == 0 ? make_dir(LEDGER_DIR, 0750, uid, err) : r;
+}
+
+/* One starter a socket: another would take both of its sockets away, and the first one
+ * would kill a daemon that it cannot hear.
+ */
+static int take_lock(struct program *p, uw_error *err)
+{
+    char path[sizeof p->lock_path];
+    int fd; /* ends with the process */
+
+    (void)snprintf(path, sizeof path, "%s.lock", p->socket_path);
+    int r = lockfile_take(path, &fd, err);
+    if (r == -EBUSY)
+        return fail(err, r, "underwatt-start runs already: it holds %s", path);
+    if (r == 0)
+        memcpy(p->lock_path, path, sizeof path);
+    return r;
+}
+
+/* The socket on descriptor 3, for uid alone. */
+static int bind_socket(struct program *p, uid_t uid, uw_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    auto_(fd_close) int fd =
+        socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+    int r = fd < 0 ? 0 : take_lock(p, err); /* not on descriptor 3 */
+    if (r < 0)
+        return r;
+    memcpy(address.sun_path, p->socket_path, sizeof p->socket_path);
+    (void)unlink(p->socket_path);
+    mode_t mask = umask(0177);
+    bool good = fd >= 0 &&
+                bind(fd, (const struct sockaddr *)&address, sizeof address) == 0 &&
+                (uid == geteuid() || lchown(p->socket_path, uid, (gid_t)-1) == 0) &&
+                listen(fd, BACKLOG) == 0;
+    int e = errno;
+    (void)umask(mask);
+    if (!good)
+        return fail(err, -e, "%s: %s", p->socket_path, strerror(e));
+    if (fd != START_LISTEN_FD && dup3(fd, START_LISTEN_FD, O_CLOEXEC) < 0)
+        return fail(err, -errno, "descriptor %d: %s", START_LISTEN_FD, strerror(errno));
+    if (fd == START_LISTEN_FD)
+        (void)fd_take(&fd);
+    return 0;
+}
+
+static void add(struct service *s, const char *arg)
+{
+    if (arg && s->n_args + 1 < START_ARGS_MAX)
+        s->argv[s->n_args++] = arg;
+}
+
+static void add_option(struct service *s, const char *name, const char *value)
+{
+    if (value && *value) {
+        add(s, name);
+        add(s, value);
+    }
+}
+
+static void set_service(struct program *p, int which, const char *name, const char *user)
+{
+    struct service *s = &p->service[which];
+
+    *s = (struct service){.program = p,
+                          .name = name,
+                          .uid = which == ACTUATOR ? geteuid() : p->daemon_uid,
+                          .silent_ms =
+                              which == ACTUATOR ? ACTUATOR_SILENT_MS : DAEMON_SILENT_MS};
+    add(s, p->self);
+    add(s, "--become");
+    add(s, user);
+    add(s, p->parent);
+    add(s, p->found[which]);
+}
+
+static void set_recovery(struct program *p)
+{
+    struct service *s = &p->recovery;
+
+    s->program = p;
+    add(s, p->found[ACTUATOR]);
+    add(s, "--recover");
+    add_option(s, "--config", p->actuator_config);
+    add_option(s, "--library", p->library);
+}
+
+static void set_services(struct program *p)
+{
+    const char *user = p->user ? p->user : "-"; /* no root: no change */
+    struct service *s = &p->service[ACTUATOR];
+
+    set_service(p, ACTUATOR, "underwatt-actuator", "-");
+    add(s, "--serve");
+    add(s, "--keeper");
+    add_option(s, "--client", p->uid);
+    add_option(s, "--config", p->actuator_config);
+    add_option(s, "--library", p->library);
+    s = &p->service[DAEMON];
+    set_service(p, DAEMON, "underwattd", user);
+    add_option(s, "--actuator", p->socket_path);
+    if (strcmp(user, "root") == 0)
+        add_option(s, "--user", user);
+    for (char **arg = p->daemon_args; arg && *arg; arg++)
+        add(s, *arg);
+    set_recovery(p);
+}
+
+static int find_user(struct program *p, uid_t *ret, uw_error *err)
+{
+    *ret = geteuid();
+    if (geteuid() != 0 && p->user)
+        return fail(err, -EPERM, "--user takes root; this is uid %u", geteuid());
+    if (geteuid() != 0)
+        return 0;
+    if (!p->user)
+        p->user = "underwatt";
+    const struct passwd *pw = getpwnam(p->user);
+    if (!pw)
+        return fail(
+            err, -ENOENT,
+            "there is no user '%.60s': make one (useradd --system %.60s), or name "
+            "another with --user",
+            p->user, p->user);
+    *ret = pw->pw_uid;
+    return 0;
+}
+
+static int prepare(struct program *p, const char *library, uw_error *err)
+{
+    uid_t uid;
+
+    int r = find_user(p, &uid, err);
+    if (r == 0)
+        r = find_program(p->actuator, "underwatt-actuator", p->found[ACTUATOR],
+                         sizeof p->found[ACTUATOR], err);
+    if (r == 0)
+        r = find_program(p->daemon, "underwattd", p->found[DAEMON],
+                         sizeof p->found[DAEMON], err);
+    if (r == 0)
+        r = choose_socket(p, library, uid, err);
+    if (r == 0)
+        r = bind_socket(p, uid, err);
+    if (r < 0)
+        return r;
+    ssize_t n = readlink("/proc/self/exe", p->self, sizeof p->self - 1);
+    if (n < 0)
+        return fail(err, -errno, "/proc/self/exe: %s", strerror(errno));
+    (void)snprintf(p->parent, sizeof p->parent, "%d", getpid());
+    (void)snprintf(p->uid, sizeof p->uid, "%u", uid);
+    p->daemon_uid = uid;
+    set_services(p);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    static struct program p = {.watch_fd = -1};
+    uw_error err = {""};
+
+    if (argc > 1 && strcmp(argv[1], "--become") == 0)
+        return become(argc, argv);
+    int r = parse(&p, argc, argv);
+    if (r != 0)
+        return r < 0 ? START_OK : r;
+    (void)close_range(START_LISTEN_FD, ~0u, 0);
+    (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
+    r = prepare(&p, getenv("UNDERWATT_NVML"), &err);
+    if (r < 0) {
+        start_say("%s", err.text);
+        return r == -EINVAL ? START_USAGE : START_FAILED;
+    }
+    r = start_run(&p, &err);
+    if (r < 0)
+        start_say("%s", err.text);
+    loop_free(p.loop);
+    (void)unlink(p.socket_path);
+    if (p.watch_name[0])
+        (void)unlink(p.watch_name);
+    (void)unlink(p.lock_path);
+    return r < 0 ? START_FAILED : p.result;
+}

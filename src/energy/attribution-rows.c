@@ -1,0 +1,151 @@
+/* One stretch to its rows and sums. */
+#include <string.h>
+
+#include "base/units.h"
+#include "energy/attribution-inside.h"
+
+#define DAY_NS (86400 * (int64_t)NS_PER_S)
+
+struct entry { /* one stretch on its way into the books */
+    struct savings_of *a;
+    const struct stretch_of *s;
+    struct attribution_row row; /* what all of its rows say */
+    double energy_j, half_j;
+};
+
+static void put(struct entry *e, enum attribution_kind kind, const struct part_of *part,
+                double energy_j)
+{
+    struct attribution *b = e->a->book;
+    struct attribution_board *sum = &e->a->sum;
+    struct attribution_row row = e->row;
+    double share = e->energy_j > 0 ? energy_j / e->energy_j : 1;
+
+    row.kind = kind;
+    row.job = part ? part->user.job : 0;
+    row.phase = part ? part->phase : 0;
+    row.energy_j = energy_j;
+    row.half_j = e->half_j * share;
+    if (kind == ATTRIBUTION_JOB) {
+        struct attribution_job *job = attribution_job_at(b, row.job);
+        if (job) {
+            job->energy_j += row.energy_j;
+            job->half2_j2 += row.half_j * row.half_j;
+            job->board_s += s_between(row.begin_ns, row.end_ns);
+        }
+        sum->attributed_j += energy_j;
+    } else if (kind == ATTRIBUTION_IDLE) {
+        sum->idle_j += energy_j;
+    } else {
+        sum->unattributed_j += energy_j;
+    }
+    sum->rows++;
+    if (b->opts.on_row)
+        b->opts.on_row(&row, b->opts.user);
+}
+
+static void put_split(struct entry *e)
+{
+    const struct stretch_of *s = e->s;
+    struct split_user user[ROSTER_USERS];
+    struct split_share share[ROSTER_USERS];
+    struct split split;
+
+    for (size_t i = 0; i < s->n; i++)
+        user[i] = s->part[i].user;
+    split_energy(user, s->n, e->energy_j, share, &split);
+    e->row.split = split.method;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->part[i].user.job)
+            put(e, ATTRIBUTION_JOB, &s->part[i], share[i].energy_j);
+    if (split.method == SPLIT_IDLE)
+        put(e, ATTRIBUTION_IDLE, NULL, split.idle_j);
+    else if (split.unattributed_j > 0 || split.method == SPLIT_UNATTRIBUTED)
+        put(e, ATTRIBUTION_UNATTRIBUTED, NULL, split.unattributed_j);
+}
+
+/* Of a stretch whose energy nobody knows: who was alone there is told so. */
+static void put_lost(struct entry *e)
+{
+    const struct stretch_of *s = e->s;
+
+    e->row.lost = true;
+    if (s->n == 1 && s->part[0].user.job) {
+        e->row.split = SPLIT_SOLE;
+        put(e, ATTRIBUTION_JOB, &s->part[0], 0);
+    } else if (s->n == 0) {
+        e->row.split = SPLIT_IDLE;
+        put(e, ATTRIBUTION_IDLE, NULL, 0);
+    } else {
+        e->row.split = SPLIT_UNATTRIBUTED;
+        put(e, ATTRIBUTION_UNATTRIBUTED, NULL, 0);
+    }
+    e->a->sum.lost_s += s_between(s->begin_ns, s->end_ns);
+}
+
+static void put_today(struct savings_of *a, int64_t begin_utc_ns, double energy_j)
+{
+    int64_t day = begin_utc_ns / DAY_NS;
+
+    if (day != a->day && a->day != 0)
+        a->sum.today_j = 0;
+    a->day = day;
+    a->sum.today_j += energy_j;
+}
+
+static void put_total(const struct entry *e, double begin_j)
+{
+    const struct attribution *b = e->a->book;
+    struct attribution_total total = {
+        .board = e->a->at,
+        .begin_ns = e->row.begin_ns,
+        .end_ns = e->row.end_ns,
+        .begin_utc_ns = e->row.begin_utc_ns,
+        .end_utc_ns = e->row.end_utc_ns,
+        .begin_j = begin_j,
+        .end_j = e->a->sum.energy_j,
+        .half_j = e->half_j,
+        .method = e->row.method,
+        .why = e->row.why,
+        .lost = e->row.lost,
+    };
+
+    if (b->opts.on_total)
+        b->opts.on_total(&total, b->opts.user);
+}
+
+void attribution_rows(struct savings_of *a, const struct stretch_of *s,
+                      const struct meter_result *m)
+{
+    struct loop *loop = a->book->opts.loop;
+    uint64_t now = loop_now_ns(loop);
+    double begin_j = a->sum.energy_j;
+    struct entry e = {
+        .a = a,
+        .s = s,
+        .row = {.board = a->at,
+                .cap_mw = s->cap_mw,
+                .begin_ns = s->begin_ns,
+                .end_ns = s->end_ns},
+    };
+
+    e.row.end_utc_ns = loop_utc_ns(loop) - (int64_t)(now - s->end_ns);
+    e.row.begin_utc_ns = e.row.end_utc_ns - (int64_t)(s->end_ns - s->begin_ns);
+    if (m) {
+        e.row.method = m->method;
+        e.row.why = m->why;
+        e.energy_j = m->energy_j > 0 ? m->energy_j : 0;
+        e.half_j = m->half_j;
+    }
+    a->sum.energy_j += e.energy_j;
+    put_today(a, e.row.begin_utc_ns, e.energy_j);
+    if (!m) {
+        put_lost(&e);
+    } else if (s->unsure) {
+        e.row.split = SPLIT_UNATTRIBUTED;
+        put(&e, ATTRIBUTION_UNATTRIBUTED, NULL, e.energy_j);
+    } else {
+        put_split(&e);
+    }
+    put_total(&e, begin_j);
+}

@@ -1,0 +1,364 @@
+#include "jobs/job-progress.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "io/file.h"
+#include "io/launches.h"
+
+enum { POLL_MS = 100, TREE_DEPTH = 64 };
+
+struct job_progress {
+    struct job_progress_opts opts;
+    struct progress_page *file; /* NULL: the job is over */
+    struct loop_timer *poll;
+    struct steps steps;
+    pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
+    size_t n_reporters;
+    struct launches *launches; /* NULL: no room for them */
+    struct rate *rate;         /* … nor this */
+    struct launches_budget budget, *of;
+    struct loop_timer *quick;
+    unsigned counting; /* processes whose launches are counted … */
+    uint32_t aside;    /* … the CUptiResult of one that CUPTI refused; 0: none … */
+    bool absent;       /* … one found no CUPTI */
+    bool told;         /* steps are */
+    bool over;
+    uint64_t last[UW_PROGRESS_SLOTS]; /* who was alive when anybody last was */
+    size_t n_last;
+};
+
+/* At the end all are dead: those count that were alive when anybody last was, or
+ * everybody where no look was in time.
+ */
+static bool counted_last(const struct job_progress *p, uint64_t pid)
+{
+    for (size_t i = 0; i < p->n_last; i++)
+        if (p->last[i] == pid)
+            return true;
+    return p->n_last == 0;
+}
+
+static void remember(struct job_progress *p, const struct step_slot *slots, size_t n)
+{
+    size_t live = 0;
+
+    for (size_t i = 0; i < n; i++)
+        live += slots[i].live;
+    if (live == 0)
+        return;
+    p->n_last = 0;
+    for (size_t i = 0; i < n; i++)
+        if (slots[i].live)
+            p->last[p->n_last++] = slots[i].pid;
+}
+
+static size_t told_slots(const struct progress_read *read, struct step_slot *ret)
+{
+    for (size_t i = 0; i < read->n; i++) {
+        const struct progress_seen *seen = &read->slot[i];
+        ret[i] = (struct step_slot){
+            .pid = seen->pid,
+            .steps = seen->steps,
+            .last_step_ns = seen->last_step_ns,
+            .phase = seen->phase,
+            .live = seen->alive,
+        };
+    }
+    return read->n;
+}
+
+_Static_assert((int)LAUNCHES_PROCESSES <= (int)UW_PROGRESS_SLOTS, "one table for both");
+
+static size_t launched_slots(const struct job_progress *p, struct step_slot *ret)
+{
+    size_t n = launches_slots(p->launches, ret);
+
+    for (size_t i = 0; i < n; i++) /* as told ones are: now, not when it last launched */
+        ret[i].live = progress_alive(ret[i].pid);
+    return n;
+}
+
+static int look(struct job_progress *p, uint64_t now)
+{
+    struct progress_read read;
+    struct step_slot slots[UW_PROGRESS_SLOTS];
+
+    if (progress_page_read(p->file, now, &read, NULL) < 0)
+        read.n = 0; /* unknown progress, not a failure of ours */
+    size_t n = told_slots(&read, slots);
+    p->told = n > 0;
+    if (n == 0 && p->launches)
+        n = launched_slots(p, slots);
+    p->steps.guessed = !p->told;
+    p->n_reporters = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (slots[i].live)
+            p->reporter[p->n_reporters++] = (pid_t)slots[i].pid;
+        slots[i].live = slots[i].live || loop_is_virtual(p->opts.loop) ||
+                        (p->over && counted_last(p, slots[i].pid));
+    }
+    remember(p, slots, n);
+    (void)steps_feed(&p->steps, slots, n, now);
+    return p->opts.on_steps ? p->opts.on_steps(&p->steps, now, p->opts.user) : 0;
+}
+
+static uint64_t sum(const uint64_t *of, size_t n)
+{
+    uint64_t all = 0;
+
+    for (size_t i = 0; i < n; i++)
+        all += of[i];
+    return all;
+}
+
+static void note_state(struct job_progress *p, const struct launches_seen *seen)
+{
+    p->counting += seen->state == UW_LAUNCHES_ALONE || seen->state == UW_LAUNCHES_SHARED;
+    p->absent = p->absent || seen->state == UW_LAUNCHES_ABSENT;
+    if (seen->state == UW_LAUNCHES_ASIDE)
+        p->aside = seen->result;
+}
+
+static bool has_pid(const struct launch_count *c, size_t n, uint64_t pid)
+{
+    for (size_t i = 0; i < n; i++)
+        if (c[i].pid == pid)
+            return true;
+    return false;
+}
+
+_Static_assert((int)RATE_PROCESSES >= (int)UW_LAUNCHES_SLOTS, "room for all");
+
+static struct rate_process rate_of(const struct launches_seen *seen)
+{
+    struct rate_process ret = {.pid = seen->pid, .since_ns = seen->since_ns};
+
+    for (size_t i = 0; i < UW_LAUNCHES_STREAMS; i++)
+        ret.kind[i % RATE_STREAMS] += seen->kernels[i];
+    ret.kind[RATE_STREAMS] = sum(seen->graphs, UW_LAUNCHES_GRAPHS);
+    return ret;
+}
+
+/* The job may have written anything: a process counts if it lives, and once.  When all
+ * are dead, what they showed stays as it was, for the last look.
+ */
+static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct job_progress *p = user;
+    struct launch_count count[UW_LAUNCHES_SLOTS];
+    struct rate_process rate[UW_LAUNCHES_SLOTS];
+    struct launches_read read;
+    size_t n = 0;
+    (void)timer;
+
+    if (launches_read(p->file, &read) != 0)
+        read.n = 0;
+    p->counting = 0;
+    for (size_t i = 0; i < read.n; i++) {
+        const struct launches_seen *seen = &read.slot[i];
+        note_state(p, seen);
+        if (!seen->alive || has_pid(count, n, seen->pid))
+            continue;
+        rate[n] = rate_of(seen);
+        count[n++] = (struct launch_count){
+            .pid = seen->pid,
+            .since_ns = seen->since_ns,
+            .launches = sum(seen->kernels, UW_LAUNCHES_STREAMS) +
+                        sum(seen->graphs, UW_LAUNCHES_GRAPHS),
+            .live = seen->alive,
+        };
+    }
+    rate_feed(p->rate, rate, n, now_ns);
+    if (n > 0)
+        launches_feed(p->launches, count, n, now_ns, p->of);
+    return 0;
+}
+
+/* Launches are looked at more often: their rests are short. */
+static int begin_launches(struct job_progress *p, uw_error *err)
+{
+    uint64_t period = LAUNCHES_POLL_MS * NS_PER_MS;
+    struct launches_read read;
+
+    if (launches_read(p->file, &read) != 0)
+        return 0;
+    launches_budget_job(&p->budget, NULL);
+    p->of = p->opts.budget ? p->opts.budget : &p->budget;
+    if (launches_new(&p->launches) < 0 || rate_new(&p->rate) < 0)
+        return fail(err, -ENOMEM, "out of memory");
+    return loop_timer_new(p->opts.loop, loop_now_ns(p->opts.loop) + period, period,
+                          page_on_quick, p, &p->quick, err);
+}
+
+static int page_on_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    return look(user, now_ns);
+}
+
+int job_progress_new(const struct job_progress_opts *opts, struct progress_page *file,
+                     struct job_progress **ret, uw_error *err)
+{
+    auto_(job_progress_free) struct job_progress *p = calloc(1, sizeof *p);
+    uint64_t period = opts->poll_ns ? opts->poll_ns : POLL_MS * NS_PER_MS;
+
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    p->opts = *opts;
+    steps_init(&p->steps);
+    int r = loop_timer_new(opts->loop, loop_now_ns(opts->loop) + period, period,
+                           page_on_poll, p, &p->poll, err);
+    p->file = file;
+    if (r >= 0)
+        r = begin_launches(p, err);
+    if (r < 0) {
+        p->file = NULL; /* it stays the caller's */
+        return r;
+    }
+    *ret = take(p);
+    return 0;
+}
+
+void job_progress_free(struct job_progress *p)
+{
+    if (!p)
+        return;
+    loop_timer_free(p->poll);
+    loop_timer_free(p->quick);
+    launches_free(p->launches);
+    rate_free(p->rate);
+    progress_page_free(p->file);
+    free(p);
+}
+
+const char *job_progress_path(const struct job_progress *p)
+{
+    return p->file ? progress_page_path(p->file) : "";
+}
+
+const struct steps *job_progress_steps(const struct job_progress *p)
+{
+    return &p->steps;
+}
+
+bool job_progress_alive(const struct job_progress *p)
+{
+    return p->n_reporters > 0;
+}
+
+struct rate *job_progress_rate(const struct job_progress *p)
+{
+    return p->rate;
+}
+
+/* The words where nobody's launches are known. */
+static const char *not_counted(const struct job_progress *p, char *ret, size_t size)
+{
+    if (p->aside)
+        (void)snprintf(ret, size,
+                       "no launches counted: CUPTI answers %u (has a profiler taken it?)",
+                       p->aside);
+    else
+        (void)snprintf(ret, size, "no launches counted: %s",
+                       p->absent ? "no CUPTI was found"
+                                 : "no process of it has begun CUDA with our library");
+    return ret;
+}
+
+void job_progress_launches(const struct job_progress *p, char ret[JOB_PROGRESS_LAUNCHES])
+{
+    static const char *const words[] = {
+        [LAUNCHES_NOBODY] = "no launches counted",
+        [LAUNCHES_FEW] = "launches counted: too few so far to show steps",
+        [LAUNCHES_RESTLESS] = "launches counted: they never rest, and show no steps",
+        [LAUNCHES_UNEVEN] = "launches counted: nothing in them repeats, no steps show",
+    };
+    struct launches_found found;
+
+    ret[0] = '\0';
+    if (!p->launches)
+        return;
+    launches_state(p->launches, &found);
+    if (p->counting == 0)
+        (void)not_counted(p, ret, JOB_PROGRESS_LAUNCHES);
+    else if (found.why != LAUNCHES_FOUND)
+        (void)snprintf(ret, JOB_PROGRESS_LAUNCHES, "%s", words[found.why]);
+    else
+        (void)snprintf(ret, JOB_PROGRESS_LAUNCHES,
+                       "%" PRIu64 " launches a step, confidence %.2f%s", found.launches,
+                       found.confidence, p->told ? " (but steps are told)" : "");
+}
+
+int job_progress_end(struct job_progress *p)
+{
+    p->over = true;
+    loop_timer_set(p->poll, UINT64_MAX, 0);
+    if (p->quick)
+        loop_timer_set(p->quick, UINT64_MAX, 0);
+    int r = look(p, loop_now_ns(p->opts.loop));
+    progress_page_free(take(p->file));
+    return r;
+}
+
+/* State letter and parent of a process, from the fields behind the name in
+ * parentheses; '\0' and 0 where there is none.
+ */
+struct proc_stat {
+    char state;
+    pid_t parent;
+};
+
+static struct proc_stat stat_of(pid_t pid)
+{
+    struct proc_stat ret = {0};
+    char path[64];
+    char *text = NULL;
+
+    (void)snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
+    if (file_read(path, 4096, &text, NULL, NULL) < 0)
+        return ret;
+    const char *after = strrchr(text, ')');
+    if (after && strlen(after) > 4) {
+        char digits[16] = "";
+        uint64_t v = 0;
+        size_t n = strspn(after + 4, "0123456789");
+        ret.state = after[2];
+        if (n < sizeof digits) {
+            memcpy(digits, after + 4, n);
+            if (parse_u64(digits, &v, NULL) == 0 && v <= INT32_MAX)
+                ret.parent = (pid_t)v;
+        }
+    }
+    free(text);
+    return ret;
+}
+
+bool job_progress_stopped(const struct job_progress *p, pid_t own)
+{
+    if (loop_is_virtual(p->opts.loop))
+        return false;
+    for (size_t i = 0; i < p->n_reporters; i++)
+        if (stat_of(p->reporter[i]).state != 'T')
+            return false;
+    return p->n_reporters > 0 || (own > 0 && stat_of(own).state == 'T');
+}
+
+bool job_progress_owns(const struct loop *loop, pid_t own, pid_t pid)
+{
+    if (pid == own)
+        return true;
+    if (loop_is_virtual(loop))
+        return false;
+    for (int i = 0; i < TREE_DEPTH && pid > 1; i++) {
+        pid = stat_of(pid).parent;
+        if (pid == own)
+            return true;
+    }
+    return false;
+}

@@ -1,0 +1,171 @@
+#include "jobs/job.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+#include "base/error.h"
+#include "io/launches.h"
+
+enum { ENV_MAX = 16 };
+
+struct job {
+    struct loop *loop;
+    struct job_opts opts;
+    struct loop_child *child;
+    struct job_progress *page; /* NULL: none */
+    bool running;
+};
+
+static int job_on_look(const struct steps *steps, uint64_t now_ns, void *user)
+{
+    struct job *j = user;
+    return j->opts.on_steps ? j->opts.on_steps(j, steps, now_ns, j->opts.user) : 0;
+}
+
+static int job_on_child(struct loop_child *child, int status, void *user)
+{
+    struct job *j = user;
+    (void)child;
+
+    j->running = false;
+    int r = j->page ? job_progress_end(j->page) : 0;
+    if (r < 0)
+        return r;
+    return j->opts.on_exit ? j->opts.on_exit(j, status, j->opts.user) : 0;
+}
+
+static int start_child(struct job *j, uw_error *err)
+{
+    const char *env[ENV_MAX + 3] = {NULL};
+    char page[4200];
+    size_t n = 0;
+
+    for (; j->opts.env && j->opts.env[n]; n++) {
+        if (n == ENV_MAX)
+            return fail(err, -E2BIG, "more than %d variables for the job", ENV_MAX);
+        env[n] = j->opts.env[n];
+    }
+    if (j->page) {
+        int len = snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
+                           job_progress_path(j->page));
+        if (len < 0 || (size_t)len >= sizeof page)
+            return fail(err, -ENAMETOOLONG, "the path of the progress page is too long");
+        env[n++] = page;
+        env[n++] = j->opts.inject;
+    }
+    struct loop_child_opts child = {
+        .argv = j->opts.argv,
+        .env = env,
+        .inherit = true,
+        .stdin_fd = -1,
+        .stdout_fd = -1,
+        .stderr_fd = -1,
+    };
+    return loop_child_new(j->loop, &child, job_on_child, j, &j->child, err);
+}
+
+static int make_page(struct job *j, uw_error *err)
+{
+    struct job_progress_opts opts = {j->loop, j->opts.poll_ns, job_on_look, j, NULL};
+    struct progress_page *file;
+    uw_error why = {""};
+
+    (void)progress_clear(j->opts.runtime_dir);
+    int r = progress_page_new(j->opts.runtime_dir, &file, err);
+    if (r < 0)
+        return r;
+    if (j->opts.inject && launches_add(file, &why) < 0) {
+        j->opts.inject = NULL; /* the page is whole: steps that are told still count */
+        if (j->opts.on_uncounted)
+            j->opts.on_uncounted(why.text, j->opts.user);
+    }
+    r = job_progress_new(&opts, file, &j->page, err);
+    if (r < 0)
+        progress_page_free(file);
+    return r;
+}
+
+int job_start(struct loop *loop, const struct job_opts *opts, struct job **ret,
+              uw_error *err)
+{
+    auto_(job_free) struct job *j = calloc(1, sizeof *j);
+
+    if (!j)
+        return fail(err, -ENOMEM, "out of memory");
+    j->loop = loop;
+    j->opts = *opts;
+    int r = 0;
+    if (opts->runtime_dir)
+        r = make_page(j, err);
+    if (r >= 0)
+        r = start_child(j, err);
+    if (r < 0)
+        return r;
+    j->running = true;
+    *ret = take(j);
+    return 0;
+}
+
+void job_free(struct job *j)
+{
+    if (!j)
+        return;
+    loop_child_free(j->child);
+    job_progress_free(j->page);
+    free(j);
+}
+
+pid_t job_pid(const struct job *j)
+{
+    return loop_child_pid(j->child);
+}
+
+int job_kill(struct job *j, int signo)
+{
+    return j->running ? loop_child_kill(j->child, signo) : -ESRCH;
+}
+
+bool job_running(const struct job *j)
+{
+    return j->running;
+}
+
+const struct steps *job_steps(const struct job *j)
+{
+    static const struct steps none;
+    return j->page ? job_progress_steps(j->page) : &none;
+}
+
+void job_launches(const struct job *j, char ret[JOB_PROGRESS_LAUNCHES])
+{
+    ret[0] = '\0';
+    if (j->page)
+        job_progress_launches(j->page, ret);
+}
+
+struct rate *job_rate(const struct job *j)
+{
+    return j->page ? job_progress_rate(j->page) : NULL;
+}
+
+bool job_stopped(const struct job *j)
+{
+    if (!j->running || !j->page)
+        return false;
+    return job_progress_stopped(j->page, job_pid(j));
+}
+
+bool job_owns(const struct job *j, pid_t pid)
+{
+    return job_progress_owns(j->loop, job_pid(j), pid);
+}
+
+int job_exit_code(int status)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1;
+}

@@ -1,0 +1,378 @@
+#include "jobs/page-socket.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum { FDS_MAX = 4, ACCEPTS_AT_ONCE = 16, WAIT_S = 2 };
+
+struct peer {
+    struct page_socket *door;
+    int fd;
+    uid_t uid;
+    uint64_t came; /* counts up */
+    struct loop_fd *source;
+};
+
+struct page_socket {
+    struct loop *loop;
+    page_socket_fn fn;
+    void *user;
+    char path[sizeof((struct sockaddr_un *)0)->sun_path];
+    dev_t dev;
+    ino_t ino;
+    int fd;
+    struct loop_fd *source;
+    struct peer *peer[PAGE_SOCKET_PEERS];
+    uint64_t came;
+};
+
+/* ---- words ---- */
+
+int page_socket_parse(const char *text, size_t size, uint64_t *ret_job, uw_error *err)
+{
+    static const char word[] = "page ";
+    char digits[24];
+    size_t n = size - (sizeof word - 1);
+
+    if (size < sizeof word || memcmp(text, word, sizeof word - 1) != 0)
+        return fail(err, -EINVAL, "not of the form \"page JOB\"");
+    const char *number = text + sizeof word - 1;
+    if (n >= sizeof digits || memchr(number, '\0', n))
+        return fail(err, -EINVAL, "the job's number is too long");
+    memcpy(digits, number, n);
+    digits[n] = '\0';
+    if (strspn(digits, "0123456789") != n)
+        return fail(err, -EINVAL, "the job's number is none");
+    return parse_u64(digits, ret_job, err);
+}
+
+static int address_of(const char *path, struct sockaddr_un *ret, uw_error *err)
+{
+    *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
+    if (strlen(path) >= sizeof ret->sun_path)
+        return fail(err, -ENAMETOOLONG, "%s: longer than a socket's path may be", path);
+    (void)snprintf(ret->sun_path, sizeof ret->sun_path, "%s", path);
+    return 0;
+}
+
+/* ---- peers ---- */
+
+static void peer_free(struct peer *p)
+{
+    if (!p)
+        return;
+    loop_fd_free(p->source);
+    (void)close(p->fd);
+    for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++)
+        if (p->door->peer[i] == p)
+            p->door->peer[i] = NULL;
+    free(p);
+}
+DEFINE_AUTO(struct peer *, peer_free);
+
+/* The descriptors of a packet; all but the first are closed.  -1: none. */
+static int first_fd(struct msghdr *msg, size_t *ret_n)
+{
+    int first = -1;
+
+    *ret_n = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(msg); c; c = CMSG_NXTHDR(msg, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t n = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < n; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if ((*ret_n)++ == 0)
+                first = fd;
+            else
+                (void)close(fd);
+        }
+    }
+    return first;
+}
+
+static void answer(const struct peer *p, int r, const uw_error *err)
+{
+    char text[PAGE_SOCKET_ANSWER];
+
+    (void)snprintf(text, sizeof text, "%s%s", r < 0 ? "refused " : "done",
+                   r < 0 ? err->text : "");
+    (void)send(p->fd, text, strlen(text), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+static int take_page(const struct peer *p, const char *text, ssize_t n, int flags, int fd,
+                     size_t n_fds, uw_error *err)
+{
+    uint64_t job = 0;
+    int r = 0;
+
+    if (flags & (MSG_TRUNC | MSG_CTRUNC))
+        r = fail(err, -EINVAL, "a packet of more than %d bytes or %d descriptors",
+                 PAGE_SOCKET_PACKET, FDS_MAX);
+    if (r == 0)
+        r = page_socket_parse(text, (size_t)n, &job, err);
+    if (r >= 0 && n_fds != 1)
+        r = fail(err, -EINVAL, "%zu descriptors; it takes one", n_fds);
+    if (r < 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        return r;
+    }
+    return p->door->fn(job, p->uid, fd, err, p->door->user);
+}
+
+static int on_peer(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct peer *p = user;
+    char text[PAGE_SOCKET_PACKET];
+    union {
+        char buf[CMSG_SPACE(FDS_MAX * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec iov = {text, sizeof text};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.buf,
+                         .msg_controllen = sizeof control.buf};
+    uw_error err = {""};
+    size_t n_fds;
+    (void)source;
+    (void)events;
+
+    ssize_t n = recvmsg(fd, &msg, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+    if (n < 0 && (errno == EAGAIN || errno == EINTR))
+        return 0;
+    if (n <= 0) {
+        if (n == 0) {
+            int extra = first_fd(&msg, &n_fds); /* an empty packet may carry one */
+            if (extra >= 0)
+                (void)close(extra);
+        }
+        peer_free(p);
+        return 0;
+    }
+    int page = first_fd(&msg, &n_fds);
+    int r = take_page(p, text, n, msg.msg_flags, page, n_fds, &err);
+    answer(p, r, &err);
+    return 0;
+}
+
+static size_t peers_of(const struct page_socket *d, uid_t uid)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++)
+        n += d->peer[i] && d->peer[i]->uid == uid;
+    return n;
+}
+
+static bool goes_before(const struct peer *p, const struct peer *than)
+{
+    return !than || p->came < than->came;
+}
+
+/* A place for one more of uid's.  A user with many gives up the one who has been here
+ * longest; where all places are taken, whoever has the most does: no user can keep
+ * others out.
+ */
+static size_t free_place(struct page_socket *d, uid_t uid)
+{
+    bool full = peers_of(d, uid) >= PAGE_SOCKET_USER_PEERS;
+    size_t most = 0, at = SIZE_MAX;
+
+    for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++) {
+        if (!d->peer[i] && !full)
+            return i;
+        if (d->peer[i] && peers_of(d, d->peer[i]->uid) > most)
+            most = peers_of(d, d->peer[i]->uid);
+    }
+    for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++) {
+        const struct peer *p = d->peer[i];
+        if (p && (full ? p->uid == uid : peers_of(d, p->uid) == most) &&
+            goes_before(p, at == SIZE_MAX ? NULL : d->peer[at]))
+            at = i;
+    }
+    peer_free(d->peer[at]);
+    return at;
+}
+
+static int accept_one(struct page_socket *d)
+{
+    struct ucred cred;
+    socklen_t len = sizeof cred;
+    int fd = accept4(d->fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+
+    if (fd < 0)
+        return -errno;
+    struct peer *p = calloc(1, sizeof *p);
+    if (!p || getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0) {
+        free(p);
+        (void)close(fd);
+        return 0;
+    }
+    *p = (struct peer){.door = d, .fd = fd, .uid = cred.uid, .came = d->came++};
+    if (loop_fd_new(d->loop, fd, LOOP_READ, on_peer, p, &p->source, NULL) < 0)
+        peer_free(p);
+    else
+        d->peer[free_place(d, p->uid)] = p;
+    return 0;
+}
+
+static int on_listen(struct loop_fd *source, int fd, int events, void *user)
+{
+    (void)source;
+    (void)fd;
+    (void)events;
+
+    for (int i = 0; i < ACCEPTS_AT_ONCE; i++)
+        if (accept_one(user) < 0)
+            break;
+    return 0;
+}
+
+/* ---- life ---- */
+
+/* A socket that nobody listens at any more; anything else stays. */
+static int remove_stale(const struct sockaddr_un *at, uw_error *err)
+{
+    struct stat st;
+
+    if (lstat(at->sun_path, &st) < 0)
+        return errno == ENOENT
+                   ? 0
+                   : fail(err, -errno, "%s: %s", at->sun_path, strerror(errno));
+    if (!S_ISSOCK(st.st_mode))
+        return fail(err, -EEXIST, "%s: something else is there", at->sun_path);
+    auto_(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return fail(err, -errno, "socket: %s", strerror(errno));
+    if (connect(fd, (const struct sockaddr *)at, sizeof *at) == 0)
+        return fail(err, -EADDRINUSE, "%s: somebody listens there", at->sun_path);
+    return unlink(at->sun_path) < 0
+               ? fail(err, -errno, "%s: %s", at->sun_path, strerror(errno))
+               : 0;
+}
+
+static int open_door(struct page_socket *d, const char *path, uw_error *err)
+{
+    struct sockaddr_un at;
+    struct stat st;
+
+    int r = address_of(path, &at, err);
+    if (r >= 0)
+        r = remove_stale(&at, err);
+    if (r < 0)
+        return r;
+    d->fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (d->fd < 0)
+        return fail(err, -errno, "socket: %s", strerror(errno));
+    if (bind(d->fd, (const struct sockaddr *)&at, sizeof at) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    memcpy(d->path, at.sun_path, sizeof d->path);
+    if (lstat(path, &st) < 0 || chmod(path, 0666) < 0 || listen(d->fd, 64) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    d->dev = st.st_dev;
+    d->ino = st.st_ino;
+    return loop_fd_new(d->loop, d->fd, LOOP_READ, on_listen, d, &d->source, err);
+}
+
+int page_socket_new(struct loop *loop, const char *path, page_socket_fn fn, void *user,
+                    struct page_socket **ret, uw_error *err)
+{
+    auto_(page_socket_free) struct page_socket *d = calloc(1, sizeof *d);
+
+    if (!d)
+        return fail(err, -ENOMEM, "out of memory");
+    d->fd = -1;
+    d->loop = loop;
+    d->fn = fn;
+    d->user = user;
+    int r = open_door(d, path, err);
+    if (r < 0)
+        return r;
+    *ret = take(d);
+    return 0;
+}
+
+void page_socket_free(struct page_socket *d)
+{
+    struct stat st;
+
+    if (!d)
+        return;
+    for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++)
+        peer_free(d->peer[i]);
+    loop_fd_free(d->source);
+    if (d->path[0] && lstat(d->path, &st) == 0 && st.st_dev == d->dev &&
+        st.st_ino == d->ino)
+        (void)unlink(d->path);
+    if (d->fd >= 0)
+        (void)close(d->fd);
+    free(d);
+}
+
+/* ---- the client ---- */
+
+static int send_page(int fd, uint64_t job, int page_fd)
+{
+    char text[PAGE_SOCKET_PACKET];
+    union {
+        char buf[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr align;
+    } control = {{0}};
+    int n = snprintf(text, sizeof text, "page %" PRIu64, job);
+    struct iovec iov = {text, (size_t)n};
+    struct msghdr msg = {.msg_iov = &iov,
+                         .msg_iovlen = 1,
+                         .msg_control = control.buf,
+                         .msg_controllen = sizeof control.buf};
+    struct cmsghdr *c = CMSG_FIRSTHDR(&msg);
+
+    c->cmsg_level = SOL_SOCKET;
+    c->cmsg_type = SCM_RIGHTS;
+    c->cmsg_len = CMSG_LEN(sizeof(int));
+    memcpy(CMSG_DATA(c), &page_fd, sizeof page_fd);
+    return sendmsg(fd, &msg, MSG_NOSIGNAL) < 0 ? -errno : 0;
+}
+
+int page_socket_send(const char *path, uint64_t job, int page_fd, uw_error *err)
+{
+    auto_(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    const struct timeval wait = {.tv_sec = WAIT_S};
+    char text[PAGE_SOCKET_ANSWER] = "";
+    struct sockaddr_un at;
+
+    if (fd < 0)
+        return fail(err, -errno, "socket: %s", strerror(errno));
+    int r = address_of(path, &at, err);
+    if (r < 0)
+        return r;
+    if (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof wait) < 0 ||
+        setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &wait, sizeof wait) < 0 ||
+        connect(fd, (const struct sockaddr *)&at, sizeof at) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    r = send_page(fd, job, page_fd);
+    if (r < 0)
+        return fail(err, r, "%s: %s", path, strerror(-r));
+    ssize_t n = recv(fd, text, sizeof text - 1, 0);
+    if (n <= 0)
+        return fail(err, n < 0 ? -errno : -ECONNRESET, "%s: no answer", path);
+    text[n] = '\0';
+    if (strcmp(text, "done") == 0)
+        return 0;
+    const char *why = strncmp(text, "refused ", 8) == 0 ? text + 8 : text;
+    return fail(err, -EPERM, "%s", why);
+}

@@ -1,0 +1,224 @@
+/* Jobs that somebody tells us of. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "jobs/roster-inside.h"
+
+static int check_text(const struct roster_register *reg, uw_error *err)
+{
+    if (reg->source != JOB_RUN && reg->source != JOB_REGISTERED &&
+        (reg->source != JOB_FOUND || !reg->id))
+        return fail(err, -EINVAL, "job: source %d cannot be registered",
+                    (int)reg->source);
+    if (!reg->name || !reg->name[0] || strlen(reg->name) >= JOB_NAME)
+        return fail(err, -EINVAL, "job: its name needs 1 to %d bytes", JOB_NAME - 1);
+    if (reg->source == JOB_RUN && cgroup_is_name(reg->name))
+        return fail(err, -EINVAL,
+                    "job: '%s' is a name that a scheduler gives: no 'slurm:', 'k8s:', "
+                    "'docker:' or 'podman:' before it",
+                    reg->name);
+    if (reg->n_labels > LABELS_MAX)
+        return fail(err, -E2BIG, "job: %zu labels: more than %d", reg->n_labels,
+                    LABELS_MAX);
+    return 0;
+}
+
+static int check_boards(const struct roster *r, const struct roster_register *reg,
+                        uw_error *err)
+{
+    if (r->n_seats < 64 && reg->boards >> r->n_seats)
+        return fail(err, -EINVAL, "job %s: a board beyond the %zu of this node",
+                    reg->name, r->n_seats);
+    for (size_t i = 0; i < r->n; i++) {
+        const struct job_entry *e = &r->slot[i]->e;
+        uint64_t both = e->given & reg->boards;
+        if (e->id == reg->id && !r->slot[i]->over)
+            return fail(err, -EEXIST, "job %llu is there already",
+                        (unsigned long long)e->id);
+        if (r->slot[i]->over || e->uid == reg->uid || both == 0 ||
+            reg->source != JOB_REGISTERED || e->source != JOB_REGISTERED)
+            continue;
+        /* What it is called is its user's own matter. */
+        return fail(err, -EBUSY, "GPU %d belongs to job %llu of %s",
+                    __builtin_ctzll(both), (unsigned long long)e->id,
+                    e->user[0] ? e->user : "another user");
+    }
+    return 0;
+}
+
+/* Boards that it named and others have: a run job waits for them, its program does not.
+ */
+static uint64_t held_of(const struct roster *r, const struct roster_register *reg)
+{
+    const struct job_entry *job = NULL;
+    uint64_t held = 0;
+    pid_t pid = 0;
+
+    for (size_t i = 0; i < r->n_seats && reg->source == JOB_RUN; i++)
+        if ((reg->boards >> i & 1) && seat_held(r->seat[i], reg->uid, &job, &pid))
+            held |= 1ull << i;
+    return held;
+}
+
+/* One of the processes that a found job had before a restart; its facts. */
+static int check_found(const struct roster *r, const struct roster_register *reg,
+                       struct proc_facts *ret, uw_error *err)
+{
+    if (r->opts.no_found)
+        return fail(err, -ENOTSUP, "jobs are not looked for any more");
+    for (size_t i = 0; i < reg->n_procs; i++) {
+        if (!roster_is_there(r, &reg->proc[i], reg->uid, ret))
+            continue;
+        struct job_key key = roster_key(ret);
+        const struct slot *same = roster_found(r, &key);
+        return same ? fail(err, -EEXIST, "it is job %llu by now",
+                           (unsigned long long)same->e.id)
+                    : 0;
+    }
+    return fail(err, -ESRCH, "none of its processes is there any more");
+}
+
+/* The job's first process: *ret_fd is -1 where it has to be looked at. */
+static int check_process(const struct roster *r, const struct roster_register *reg,
+                         struct proc_facts *ret, int *ret_fd, uw_error *err)
+{
+    int result;
+
+    *ret_fd = -1;
+    if (reg->source == JOB_FOUND)
+        return check_found(r, reg, ret, err);
+    if (reg->pid == 0)
+        return 0;
+    if (!r->opts.read && !loop_is_virtual(r->opts.loop)) {
+        result = proc_open_pidfd(r->opts.proc, reg->pid, reg->pid_start, reg->uid, ret);
+        if (result >= 0) {
+            *ret_fd = result;
+            return 0;
+        }
+    } else {
+        result = roster_read(r, reg->pid, ret);
+        if (result == 0 && reg->pid_start && ret->start != reg->pid_start)
+            result = -ESRCH;
+        if (result == 0 && ret->uid != reg->uid)
+            result = -EPERM;
+    }
+    if (result == -EPERM)
+        return fail(err, result, "process %ld is not of user %ld", (long)reg->pid,
+                    (long)reg->uid);
+    if (result < 0)
+        return fail(
+            err, result == -ENOENT ? -ESRCH : result, "process %ld: %s", (long)reg->pid,
+            result == -ESRCH ? "there is none, or it has ended" : strerror(-result));
+    return 0;
+}
+
+static void fill(struct slot *s, const struct roster_register *reg,
+                 const struct proc_facts *f)
+{
+    struct job_entry *e = &s->e;
+
+    e->source = reg->source;
+    (void)snprintf(e->name, sizeof e->name, "%s", reg->name);
+    e->uid = reg->uid;
+    e->firm = reg->firm;
+    e->pid = reg->pid;
+    e->pid_start = reg->pid ? f->start : 0;
+    if (reg->source == JOB_FOUND) {
+        s->key = roster_key(f);
+        e->pid = f->pid;
+        e->pid_start = f->start;
+        e->n_procs = reg->n_procs < JOB_PROCS ? reg->n_procs : JOB_PROCS;
+        memcpy(e->proc, reg->proc, e->n_procs * sizeof *e->proc);
+    }
+    if (reg->began_utc_ns && reg->began_utc_ns < e->began_utc_ns) {
+        uint64_t age = (uint64_t)(e->began_utc_ns - reg->began_utc_ns);
+        e->began_ns -= age < e->began_ns ? age : e->began_ns;
+        e->began_utc_ns = reg->began_utc_ns;
+    }
+    for (size_t i = 0; i < reg->n_labels; i++) {
+        e->label[i] = reg->label[i];
+        e->label[i].key[LABEL_KEY - 1] = e->label[i].value[LABEL_VALUE - 1] = '\0';
+    }
+    e->n_labels = reg->n_labels;
+}
+
+static void give_boards(struct slot *s, uint64_t boards, uint64_t held)
+{
+    struct roster *r = s->roster;
+    uint64_t gets = boards & ~held;
+
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (gets >> i & 1)
+            seat_turn(r->seat[i]);
+    s->e.waits = held;
+    if (s->e.source == JOB_FOUND)
+        s->kept = gets;
+    else
+        s->e.given = gets;
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (gets >> i & 1)
+            seat_users(r->seat[i]);
+    /* Whose processes are where may be another's matter now. */
+    for (size_t i = 0; i < r->n_seats; i++)
+        if (r->seat[i]->n > 0 || (boards >> i & 1))
+            roster_look(r, i);
+}
+
+static int on_pidfd(struct loop_fd *source, int fd, int events, void *user)
+{
+    struct slot *s = user;
+    struct roster *r = s->roster;
+    (void)source;
+    (void)fd;
+    (void)events;
+
+    slot_end(s);
+    roster_refresh(r);
+    roster_tell(r);
+    roster_schedule(r);
+    return 0;
+}
+
+int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
+                 uw_error *err)
+{
+    struct proc_facts f = {0};
+    int fd = -1;
+
+    int result = check_text(reg, err);
+    if (result == 0)
+        result = check_boards(r, reg, err);
+    uint64_t held = held_of(r, reg);
+    if (result == 0)
+        result = check_process(r, reg, &f, &fd, err);
+    if (result == 0 && reg->source == JOB_RUN && !reg->id)
+        result = roster_room(r, JOB_RUN, reg->uid, err);
+    if (result < 0) {
+        if (fd >= 0)
+            (void)close(fd);
+        return result;
+    }
+    struct slot *s = r->n < ROSTER_MAX ? roster_add(r, reg->id) : NULL;
+    if (!s) {
+        if (fd >= 0)
+            (void)close(fd);
+        return r->n < ROSTER_MAX ? fail(err, -ENOMEM, "out of memory for a job")
+                                 : fail(err, -E2BIG, "more than %d jobs", ROSTER_MAX);
+    }
+    fill(s, reg, &f);
+    s->pidfd = fd;
+    if (fd >= 0 &&
+        loop_fd_new(r->opts.loop, fd, LOOP_READ, on_pidfd, s, &s->source, NULL) < 0)
+        s->source = NULL; /* looked at now and then */
+    roster_name_user(r, s);
+    give_boards(s, reg->boards, held);
+    uint64_t id = s->e.id;
+    roster_refresh(r);
+    s->changed = false;
+    roster_tell(r);
+    *ret_id = id;
+    return 0;
+}

@@ -1,0 +1,270 @@
+/* Looks at a board's processes: whose they are, which job they belong to. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/units.h"
+#include "jobs/roster-inside.h"
+
+enum { ANCESTORS = 64 };
+
+/* ---- which job a process belongs to ---- */
+
+/* Does it stem from this process? */
+static bool stems_from(const struct roster *r, const struct proc_facts *f, pid_t pid)
+{
+    struct proc_facts up = *f;
+
+    for (int i = 0; i < ANCESTORS && up.pid > 1; i++) {
+        if (up.pid == pid)
+            return true;
+        if (up.ppid <= 1 || roster_read(r, up.ppid, &up) < 0)
+            return false;
+    }
+    return false;
+}
+
+static bool has_name(const struct slot *job, const struct cgroup_job *group)
+{
+    char name[JOB_NAME];
+
+    return group->kind >= CGROUP_PODMAN &&
+           strcmp(cgroup_name(group, name, sizeof name), job->e.name) == 0;
+}
+
+/* A job that somebody told us of: by descent, by the scheduler's name, or because the
+ * board was given to its user.
+ */
+static const struct slot *registered_job(const struct seat *s, const struct proc_facts *f,
+                                         const struct cgroup_job *group)
+{
+    const struct roster *r = s->roster;
+    const struct slot *best = NULL;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct slot *job = r->slot[i];
+        if (job->e.source == JOB_FOUND || job->over || job->e.uid != f->uid)
+            continue;
+        if (job->e.pid > 0 && stems_from(r, f, job->e.pid))
+            return job;
+        if (job->e.source == JOB_REGISTERED && has_name(job, group))
+            return job;
+        if (seat_given(s, job) && !best)
+            best = job;
+    }
+    return best;
+}
+
+static struct job_key key_of(const struct proc_facts *f, const struct cgroup_job *group)
+{
+    struct job_key k = {.uid = f->uid};
+
+    if (group->kind >= CGROUP_PODMAN) {
+        k.kind = group->kind;
+        memcpy(k.id, group->id, sizeof k.id);
+    } else {
+        k.session = f->session ? f->session : f->pid;
+    }
+    return k;
+}
+
+static bool same_key(const struct job_key *a, const struct job_key *b)
+{
+    return a->uid == b->uid && a->kind == b->kind && a->session == b->session &&
+           strcmp(a->id, b->id) == 0;
+}
+
+struct job_key roster_key(const struct proc_facts *f)
+{
+    struct cgroup_job group;
+
+    cgroup_parse(f->cgroup, f->n_cgroup, &group);
+    return key_of(f, &group);
+}
+
+struct slot *roster_found(const struct roster *r, const struct job_key *key)
+{
+    for (size_t i = 0; i < r->n; i++)
+        if (r->slot[i]->e.source == JOB_FOUND && !r->slot[i]->over &&
+            same_key(&r->slot[i]->key, key))
+            return r->slot[i];
+    return NULL;
+}
+
+static void add_label(struct job_entry *e, const char *key, const char *value)
+{
+    if (!*value || e->n_labels == LABELS_MAX)
+        return;
+    struct label *l = &e->label[e->n_labels++];
+    (void)snprintf(l->key, sizeof l->key, "%s", key);
+    (void)snprintf(l->value, sizeof l->value, "%.*s", (int)sizeof l->value - 1, value);
+}
+
+static struct slot *make_found(struct roster *r, const struct proc_facts *f,
+                               const struct cgroup_job *group, const struct job_key *key)
+{
+    if (r->opts.no_found || roster_room(r, JOB_FOUND, f->uid, NULL) < 0)
+        return NULL; /* its energy is no job's, until there is room */
+    struct slot *job = roster_add(r, 0);
+    if (!job)
+        return NULL;
+    job->key = *key;
+    job->e.source = JOB_FOUND;
+    job->e.uid = f->uid;
+    job->e.pid = f->pid;
+    job->e.pid_start = f->start;
+    if (key->kind != CGROUP_NONE) {
+        (void)cgroup_name(group, job->e.name, sizeof job->e.name);
+        add_label(&job->e, cgroup_kind_name(group->kind), group->id);
+        add_label(&job->e, "step", group->step);
+        add_label(&job->e, "container", group->container);
+    } else {
+        (void)snprintf(job->e.name, sizeof job->e.name, "%s", f->comm);
+        if (cgroup_is_name(job->e.name)) /* a program calls itself what it likes */
+            *strchr(job->e.name, ':') = '_';
+    }
+    roster_name_user(r, job);
+    return job;
+}
+
+/* The id of the job that a process belongs to; 0: none (its owner is not known, or it
+ * only draws).
+ */
+static uint64_t job_of(struct seat *s, const struct seen *p, const struct proc_facts *f)
+{
+    struct roster *r = s->roster;
+    struct cgroup_job group;
+
+    if (!p->known)
+        return 0;
+    cgroup_parse(f->cgroup, f->n_cgroup, &group);
+    const struct slot *job = registered_job(s, f, &group);
+    if (job)
+        return job->e.id;
+    if (!p->compute)
+        return 0;
+    struct job_key key = key_of(f, &group);
+    job = roster_found(r, &key);
+    if (!job)
+        job = make_found(r, f, &group, &key);
+    return job ? job->e.id : 0;
+}
+
+/* ---- the list ---- */
+
+static void judge(struct seat *s, const struct gpu_proc *p, struct seen *ret)
+{
+    struct proc_facts f;
+
+    *ret = (struct seen){.pid = p->pid, .compute = p->compute};
+    if (roster_read(s->roster, p->pid, &f) == 0) {
+        ret->known = true;
+        ret->uid = f.uid;
+        ret->start = f.start;
+        ret->job = job_of(s, ret, &f);
+    }
+}
+
+/* Those of the last list that live; for a list that cannot be had. */
+static size_t survivors(struct seat *s, struct seen *ret)
+{
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct proc_facts f;
+        int r = roster_read(s->roster, s->proc[i].pid, &f);
+        if (r == -ESRCH || (r == 0 && s->proc[i].known && f.start != s->proc[i].start))
+            continue;
+        ret[n++] = s->proc[i];
+    }
+    return n;
+}
+
+/* The processes there are these from now on. */
+static void take_over(struct seat *s, const struct seen *fresh, size_t n)
+{
+    void *room = s->proc;
+
+    if (array_reserve(&room, &s->room, n, sizeof *s->proc, BOARD_PROCS_MAX) < 0) {
+        s->known = false;
+        n = s->n < n ? s->n : n;
+    }
+    s->proc = room;
+    if (seat_users_differ(s, fresh, n))
+        seat_turn(s);
+    seat_count(s);
+    if (n > 0)
+        memcpy(s->proc, fresh, n * sizeof *fresh);
+    s->n = n;
+    seat_users(s);
+}
+
+static int on_procs(struct board *b, int result, const struct gpu_proc *procs, size_t n,
+                    const uw_error *err, void *user)
+{
+    struct seat *s = user;
+    (void)b;
+    (void)err;
+
+    s->calls--;
+    if (!s->roster) {
+        seat_free(s);
+        return 0;
+    }
+    if (result == -ECANCELED)
+        return 0;
+    struct roster *r = s->roster;
+    struct seen *fresh = r->fresh;
+    r->counts.looks++;
+    if (result == 0) {
+        s->known = n < BOARD_PROCS_MAX; /* more may be there */
+        s->known_ns = loop_now_ns(r->opts.loop);
+        for (size_t i = 0; i < n; i++)
+            judge(s, &procs[i], &fresh[i]);
+        for (size_t i = 0; i < r->n; i++)
+            r->slot[i]->kept &= ~(1ull << s->at); /* who is there is known now */
+    } else {
+        r->counts.failures++;
+        s->known = false;
+        n = survivors(s, fresh);
+    }
+    take_over(s, fresh, n);
+    seat_ask_use(s);
+    if (roster_in_use(r, s->at) && s->next_ns > s->last_ns + r->opts.look_ns)
+        s->next_ns = s->last_ns + r->opts.look_ns;
+    roster_refresh(r);
+    roster_tell(r);
+    roster_schedule(r);
+    if (r->opts.on_look)
+        r->opts.on_look(s->at, r->opts.user);
+    return 0;
+}
+
+void seat_look(struct seat *s)
+{
+    uint64_t now = loop_now_ns(s->roster->opts.loop);
+    bool busy = s->n > 0 || roster_in_use(s->roster, s->at);
+
+    s->next_ns = now + (busy ? s->roster->opts.look_ns : s->roster->opts.rest_ns);
+    if (s->calls > 0)
+        return; /* it hangs, or takes its time */
+    s->last_ns = now;
+    if (board_procs(s->board, on_procs, s) == 0)
+        s->calls++;
+    else
+        s->known = false;
+}
+
+void seat_free(struct seat *s)
+{
+    if (!s)
+        return;
+    if (s->calls > 0) { /* the last of its calls frees it */
+        s->roster = NULL;
+        return;
+    }
+    free(s->proc);
+    free(s);
+}

@@ -1,0 +1,594 @@
+#include "sweep/sweeper.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "board/selection.h"
+#include "sweep/sweeper-inside.h"
+
+enum {
+    FEED_MS = 250, /* sampled at least so long before the first run */
+    RELEASE_S = 6, /* waited for boards to be given back (the wall's time) */
+    LOOK_FIRST_MS = 100,
+    LOOK_MS = 500,
+};
+
+void sweeper_note(struct sweeper *s, const char *text)
+{
+    if (s->o.note)
+        s->o.note(text, s->o.user);
+}
+
+const char *sweeper_uuid(const struct sweeper *s, size_t i)
+{
+    return board_view(s->all[i])->info->uuid;
+}
+
+uint32_t sweeper_cap(const struct sweeper *s)
+{
+    return s->plan && s->state->n_done < s->n_plan ? s->plan[s->state->n_done] : 0;
+}
+
+/* ---- the plan ---- */
+
+/* What the boards have in common; all of them where CMD's are not known yet. */
+static int common_range(const struct sweeper *s, struct sweep_range *ret, uw_error *err)
+{
+    struct sweep_range g = {.max_mw = UINT32_MAX};
+
+    for (size_t i = 0; i < s->n; i++) {
+        const struct board_view *v = board_view(s->all[i]);
+        if (s->named && !s->use[i])
+            continue;
+        if (!v->has_limits)
+            return fail(err, -EINVAL, "%s: its power limits cannot be read%s%.90s",
+                        v->info->uuid, v->error.text[0] ? ": " : "", v->error.text);
+        if (g.default_mw && g.default_mw != v->limits.default_mw)
+            return fail(
+                err, -EINVAL,
+                "boards with different default limits (%g W, %g W) have no common "
+                "reference: name like ones with --gpus",
+                w_of_mw(g.default_mw), w_of_mw(v->limits.default_mw));
+        g.default_mw = v->limits.default_mw;
+        g.min_mw = v->limits.min_mw > g.min_mw ? v->limits.min_mw : g.min_mw;
+        g.max_mw = v->limits.max_mw < g.max_mw ? v->limits.max_mw : g.max_mw;
+    }
+    g.min_mw = s->allowed.min_mw > g.min_mw ? s->allowed.min_mw : g.min_mw;
+    if (s->allowed.max_mw && s->allowed.max_mw < g.max_mw)
+        g.max_mw = s->allowed.max_mw;
+    if (g.min_mw > g.max_mw)
+        return fail(err, -EINVAL, "the boards have no power limit in common");
+    g.from_mw = s->o.from_mw ? s->o.from_mw : g.min_mw;
+    g.to_mw = s->o.to_mw ? s->o.to_mw : g.max_mw;
+    g.step_mw = s->o.step_mw;
+    *ret = g;
+    return 0;
+}
+
+static int copy_words(char ***ret, const char *const *argv, uw_error *err)
+{
+    size_t n = 0;
+
+    while (argv[n])
+        n++;
+    char **copy = calloc(n + 1, sizeof *copy);
+    for (size_t i = 0; copy && i < n; i++) {
+        copy[i] = strdup(argv[i]);
+        if (!copy[i])
+            n = i; /* what is there is freed with the state */
+    }
+    *ret = copy;
+    return copy && (n == 0 || copy[n - 1]) && !argv[n]
+               ? 0
+               : fail(err, -ENOMEM, "out of memory");
+}
+
+/* The state of a sweep that has just begun. */
+static int fresh_state(struct sweeper *s, const struct sweep_range *range,
+                       struct sweep_state **ret, uw_error *err)
+{
+    auto_(sweep_state_free) struct sweep_state *state = calloc(1, sizeof *state);
+
+    if (!state)
+        return fail(err, -ENOMEM, "out of memory");
+    state->board = calloc(s->n + 1, sizeof *state->board);
+    state->done = calloc(s->n_plan + 1, sizeof *state->done);
+    if (!state->board || !state->done)
+        return fail(err, -ENOMEM, "out of memory");
+    int r = copy_words(&state->argv, s->o.argv, err);
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < s->n; i++) {
+        if (!s->use[i])
+            continue;
+        state->simulated |= board_view(s->all[i])->info->simulated;
+        (void)snprintf(state->board[state->n_boards++], sizeof *state->board, "%s",
+                       sweeper_uuid(s, i));
+    }
+    state->range = *range;
+    state->runs = s->o.runs;
+    state->seed = s->o.seed;
+    state->began_utc_ns = loop_utc_ns(s->o.loop);
+    *ret = take(state);
+    return 0;
+}
+
+/* Goes on where the state file ends, if it is of this very sweep. */
+static int resume(struct sweeper *s, struct sweep_state *fresh, uw_error *err)
+{
+    const struct sweep_state *found = s->state;
+
+    if (!found)
+        return 0;
+    int r = sweep_state_same(found, fresh, err);
+    for (size_t i = 0; r >= 0 && i < found->n_done && i < s->n_plan; i++) {
+        if (found->done[i].cap_mw != s->plan[i])
+            r = fail(err, -EINVAL, "its run %zu was at %g W, the plan has %g W", i + 1,
+                     w_of_mw(found->done[i].cap_mw), w_of_mw(s->plan[i]));
+        fresh->done[i] = found->done[i];
+        fresh->n_done = i + 1;
+    }
+    if (r < 0)
+        return fail_in(err, r, "%.60s cannot be gone on with", s->o.state_path);
+    s->result.n_resumed = fresh->n_done;
+    s->at_offset_s = (double)(fresh->began_utc_ns - found->began_utc_ns) * 1e-9;
+    if (s->at_offset_s < 0)
+        s->at_offset_s = 0;
+    fresh->began_utc_ns = found->began_utc_ns;
+    return 0;
+}
+
+int sweeper_make_plan(struct sweeper *s, bool must, uw_error *err)
+{
+    auto_(sweep_state_free) struct sweep_state *fresh = NULL;
+    auto_(mem_free) uint32_t *caps = NULL;
+    struct sweep_range range = {0};
+    size_t n_caps = 0;
+
+    int r = common_range(s, &range, err);
+    if (r < 0)
+        return must ? r : 0;
+    r = sweep_grid(&range, &caps, &n_caps, err);
+    if (r < 0 || !must)
+        return r;
+    struct sweep_order order = {range.default_mw, s->o.runs, s->o.seed};
+    r = sweep_plan(caps, n_caps, &order, &s->plan, &s->n_plan, err);
+    if (r >= 0)
+        r = fresh_state(s, &range, &fresh, err);
+    if (r >= 0 && fresh)
+        r = resume(s, fresh, err);
+    if (r < 0)
+        return r;
+    sweep_state_free(s->state);
+    s->state = take(fresh);
+    s->start_ns = loop_now_ns(s->o.loop);
+    return 0;
+}
+
+static bool is_original(const struct sweeper *s, uint32_t mw)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->use[i] && s->original_mw[i] != mw)
+            return false;
+    return true;
+}
+
+static bool is_allowed(const struct sweeper *s, uint32_t mw)
+{
+    return !s->allowed.max_mw || (mw >= s->allowed.min_mw && mw <= s->allowed.max_mw) ||
+           is_original(s, mw);
+}
+
+static bool plan_fits(const struct sweeper *s)
+{
+    for (size_t i = 0; i < s->n_plan; i++)
+        if (!is_allowed(s, s->plan[i]))
+            return false;
+    return true;
+}
+
+/* The same sweep within a range; the run that has found CMD's boards stays in it. */
+static int plan_anew(struct sweeper *s, uw_error *err)
+{
+    auto_(sweep_state_free) struct sweep_state *old = take(s->state);
+    auto_(mem_free) uint32_t *plan = take(s->plan);
+    size_t n_plan = s->n_plan;
+    uint64_t start_ns = s->start_ns;
+
+    int r = sweeper_make_plan(s, true, err);
+    if (r < 0) { /* as it was */
+        free(s->plan);
+        s->plan = take(plan);
+        s->n_plan = n_plan;
+        s->state = take(old);
+        return r;
+    }
+    memcpy(s->state->done, old->done, old->n_done * sizeof *old->done);
+    s->state->n_done = old->n_done;
+    s->state->began_utc_ns = old->began_utc_ns;
+    s->start_ns = start_ns;
+    return 0;
+}
+
+int sweeper_fit_plan(struct sweeper *s, uw_error *err)
+{
+    const struct actuator_range *all = &s->allowed;
+    char text[160];
+
+    if (plan_fits(s))
+        return 0;
+    (void)snprintf(text, sizeof text, "root's configuration allows %g W to %g W here",
+                   w_of_mw(all->min_mw), w_of_mw(all->max_mw));
+    if (!is_allowed(s, s->state->range.default_mw))
+        return fail(err, -ERANGE,
+                    "%s, not the default limit, %g W, which all caps are compared with",
+                    text, w_of_mw(s->state->range.default_mw));
+    if (s->state->n_done > s->found_run)
+        return fail(err, -ERANGE, "%s, and %.60s has caps of %g W to %g W", text,
+                    s->o.state_path, w_of_mw(s->state->range.from_mw),
+                    w_of_mw(s->state->range.to_mw));
+    int r = plan_anew(s, err);
+    if (r < 0)
+        return fail_in(err, r, "%s", text);
+    (void)snprintf(text + strlen(text), sizeof text - strlen(text),
+                   ": the sweep keeps within");
+    sweeper_note(s, text);
+    return 0;
+}
+
+/* ---- the end ---- */
+
+static int finish(struct sweeper *s);
+
+static int on_reread(bool restored, const char *text, void *user)
+{
+    struct sweeper *s = user;
+
+    s->result.restored = restored;
+    (void)snprintf(s->result.restore, sizeof s->result.restore, "%s", text);
+    s->final_read_over = true;
+    return finish(s);
+}
+
+/* Nothing is said of what is in force that was not read.  True: on_reread() follows. */
+static bool reread(struct sweeper *s)
+{
+    struct final_read_board boards[BOARDS_MAX];
+    size_t n = 0;
+
+    if (s->result.restored || s->stage != SWEEPER_S_RELEASE || loop_is_virtual(s->o.loop))
+        return false;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->original_mw[i])
+            boards[n++] = (struct final_read_board){s->all[i], s->original_mw[i]};
+    s->stage = SWEEPER_S_REREAD;
+    loop_timer_set(s->timer, UINT64_MAX, 0);
+    const struct final_read_opts opts = {.loop = s->o.loop,
+                                         .lib = boards_lib(s->boards),
+                                         .boards = boards,
+                                         .n = n,
+                                         .fn = on_reread,
+                                         .user = s};
+    return final_read_start(&opts, &s->reread, NULL) == 0;
+}
+
+static int finish(struct sweeper *s)
+{
+    bool waits = s->stage == SWEEPER_S_REREAD && s->reread && !s->final_read_over;
+
+    if (s->stage == SWEEPER_S_OVER || waits || reread(s))
+        return 0;
+    s->stage = SWEEPER_S_OVER;
+    loop_timer_set(s->timer, UINT64_MAX, 0);
+    loop_timer_set(s->kill, UINT64_MAX, 0);
+    for (size_t i = 0; i < s->n; i++) {
+        const struct gpu_info *info = board_view(s->all[i])->info;
+        if (!s->use[i])
+            continue;
+        s->result.n_boards++;
+        s->result.simulated |= info->simulated;
+        if (!s->result.board_name)
+            s->result.board_name = info->name;
+        s->result.unlike |= strcmp(s->result.board_name, info->name) != 0;
+    }
+    s->result.n_plan = s->n_plan;
+    if (s->state && s->plan) {
+        s->result.range = s->state->range;
+        s->result.done = s->state->done;
+        s->result.n_done = s->state->n_done;
+    }
+    return s->done(s, &s->result, s->o.user);
+}
+
+int sweeper_released(struct sweeper *s)
+{
+    return s->asking == 0 ? finish(s) : 0;
+}
+
+int sweeper_end_with(struct sweeper *s, enum sweeper_end end)
+{
+    if (s->stage >= SWEEPER_S_RELEASE)
+        return 0;
+    if (!s->stop)
+        s->result.end = end;
+    s->stop = true;
+    s->stage = SWEEPER_S_RELEASE;
+    loop_timer_set(s->kill, UINT64_MAX, 0);
+    uint64_t wait_ns = ns_of_s(RELEASE_S * loop_speed(s->o.loop));
+    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + wait_ns, 0);
+    sweeper_release(s);
+    return sweeper_released(s);
+}
+
+/* The first reason stands; CMD is asked to end, what is under way comes back first. */
+int sweeper_stop(struct sweeper *s, enum sweeper_end end)
+{
+    if (s->stop)
+        return 0;
+    s->result.end = end;
+    s->stop = true;
+    if (s->job && job_running(s->job)) {
+        (void)job_kill(s->job, s->result.signo ? s->result.signo : SIGTERM);
+        uint64_t wait_ns = ns_of_s(10 * loop_speed(s->o.loop));
+        loop_timer_set(s->kill, loop_now_ns(s->o.loop) + wait_ns, 0);
+        return 0;
+    }
+    bool waits = s->stage == SWEEPER_S_OPEN || s->stage == SWEEPER_S_ENERGY ||
+                 (s->stage == SWEEPER_S_RIGHT && !s->right_known) || s->asking > 0;
+    return waits ? 0 : sweeper_end_with(s, end);
+}
+
+int sweeper_signal(struct sweeper *s, int signo)
+{
+    if (!s->result.signo)
+        s->result.signo = signo;
+    if (!s->stop) {
+        (void)fail(&s->result.error, 0, "interrupted");
+        return sweeper_stop(s, SWEEPER_INTERRUPTED);
+    }
+    if (s->job && job_running(s->job)) {
+        (void)job_kill(s->job, SIGKILL);
+        return 0;
+    }
+    if (s->stage >= SWEEPER_S_RELEASE) /* a third time: it ends within its bound */
+        return 0;
+    return sweeper_end_with(s, s->result.end);
+}
+
+static int sweeper_on_kill(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct sweeper *s = user;
+    (void)timer;
+    (void)now_ns;
+
+    if (s->job)
+        (void)job_kill(s->job, SIGKILL);
+    return 0;
+}
+
+/* ---- boards ---- */
+
+static int boards_of_state(struct sweeper *s, uw_error *err)
+{
+    for (size_t k = 0; k < s->state->n_boards; k++) {
+        const struct board *b = boards_find(s->boards, s->state->board[k]);
+        size_t i = 0;
+        while (i < s->n && s->all[i] != b)
+            i++;
+        if (!b || i == s->n)
+            return fail(err, -EINVAL, "%s of %.60s is not on this machine",
+                        s->state->board[k], s->o.state_path);
+        s->use[i] = true;
+    }
+    s->named = s->state->n_boards > 0;
+    return 0;
+}
+
+static int choose(struct sweeper *s)
+{
+    uw_error *err = &s->result.error;
+
+    int r = selection_named(s->boards, s->o.gpus, s->o.visible, s->o.order, s->use, err);
+    if (r < 0)
+        return sweeper_end_with(s, SWEEPER_USAGE);
+    s->named = r != SELECTION_E_OPEN;
+    if (r == SELECTION_E_UNSURE)
+        sweeper_note(s, err->text);
+    err->text[0] = '\0';
+    if (s->state) /* as it was when that was begun */
+        s->allowed =
+            (struct actuator_range){s->state->range.min_mw, s->state->range.max_mw};
+    r = !s->named && s->state ? boards_of_state(s, err) : 0;
+    if (r >= 0)
+        r = sweeper_make_plan(s, s->named, err);
+    if (r < 0)
+        return sweeper_end_with(s, r == -ENOMEM ? SWEEPER_BEFORE : SWEEPER_USAGE);
+    if (s->plan && s->state->n_done == s->n_plan)
+        return sweeper_end_with(s, SWEEPER_DONE);
+    return sweeper_start_right(s);
+}
+
+static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
+{
+    struct sweeper *s = user;
+
+    if (r != 0 || boards_count(set) == 0) {
+        if (err && err->text[0])
+            s->result.error = *err;
+        else
+            (void)fail(&s->result.error, r, "no boards here");
+        return sweeper_end_with(s, SWEEPER_BEFORE);
+    }
+    s->n = boards_count(set);
+    for (size_t i = 0; i < s->n; i++)
+        s->all[i] = boards_at(set, i);
+    if (s->stop)
+        return sweeper_end_with(s, s->result.end);
+    return choose(s);
+}
+
+/* ---- one run after the other ---- */
+
+int sweeper_start_sampling(struct sweeper *s)
+{
+    struct sampler_opts opts = {0};
+    size_t n = 0;
+
+    s->stage = SWEEPER_S_FEED;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->use[i] || !s->named)
+            s->sampled[n++] = s->all[i];
+    sampler_free(s->sampler);
+    s->sampler = NULL;
+    int r = sampler_new(s->o.loop, s->sampled, n, &opts, &s->sampler, &s->result.error);
+    if (r < 0)
+        return sweeper_end_with(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
+    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + FEED_MS * NS_PER_MS,
+                   FEED_MS * NS_PER_MS);
+    return 0;
+}
+
+int sweeper_next_run(struct sweeper *s)
+{
+    loop_timer_set(s->timer, UINT64_MAX, 0);
+    if (s->stop)
+        return sweeper_end_with(s, s->result.end);
+    if (!s->named)
+        return sweeper_start_cmd(s);
+    if (s->state->n_done >= s->n_plan)
+        return sweeper_end_with(s, SWEEPER_DONE);
+    for (size_t i = 0; i < s->n; i++)
+        if (s->use[i] && !s->held[i])
+            return sweeper_hold_used(s);
+    return sweeper_check_foreign(s);
+}
+
+int sweeper_settle(struct sweeper *s)
+{
+    s->stage = SWEEPER_S_SETTLE;
+    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + ns_of_s(s->o.settle_s), 0);
+    return 0;
+}
+
+void sweeper_begin_looking(struct sweeper *s)
+{
+    if (!s->named)
+        loop_timer_set(s->timer, s->begin_ns + LOOK_FIRST_MS * NS_PER_MS,
+                       LOOK_MS * NS_PER_MS);
+}
+
+static int sweeper_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct sweeper *s = user;
+    (void)timer;
+
+    switch (s->stage) {
+    case SWEEPER_S_FEED:
+        return sampler_fed(s->sampler, now_ns) ? sweeper_next_run(s) : 0;
+    case SWEEPER_S_SETTLE:
+        return sweeper_start_cmd(s);
+    case SWEEPER_S_RUN:
+        return sweeper_look(s);
+    case SWEEPER_S_RELEASE:
+        s->result.restored = false;
+        (void)snprintf(s->result.restore, sizeof s->result.restore,
+                       "the actuator does not answer");
+        return finish(s);
+    default:
+        return 0;
+    }
+}
+
+/* ---- life ---- */
+
+int sweeper_start(const struct sweeper_opts *opts, sweeper_done_fn done,
+                  struct sweeper **ret, uw_error *err)
+{
+    auto_(sweeper_free) struct sweeper *s = calloc(1, sizeof *s);
+
+    if (!s)
+        return fail(err, -ENOMEM, "out of memory");
+    s->o = *opts;
+    s->done = done;
+    s->result.restored = true;
+    int r = 0;
+    if (opts->state_path) {
+        r = sweep_state_read(opts->state_path, &s->state, err);
+        if (r < 0 && r != -ENOENT)
+            return r;
+    }
+    r = loop_timer_new(opts->loop, UINT64_MAX, 0, sweeper_on_timer, s, &s->timer, err);
+    if (r >= 0)
+        r = loop_timer_new(opts->loop, UINT64_MAX, 0, sweeper_on_kill, s, &s->kill, err);
+    if (r >= 0)
+        r = boards_open(opts->loop, opts->backend, &opts->gpu, on_boards, s, &s->boards,
+                        err);
+    if (r < 0)
+        return r;
+    *ret = take(s);
+    return 0;
+}
+
+void sweeper_free(struct sweeper *s)
+{
+    if (!s)
+        return;
+    job_free(s->job);
+    sampler_free(s->sampler);
+    actuator_free(s->act);
+    boards_free(s->boards);
+    final_read_free(s->reread);
+    loop_timer_free(s->timer);
+    loop_timer_free(s->kill);
+    sweep_state_free(s->state);
+    free(s->plan);
+    free(s);
+}
+
+/* ---- for the live line ---- */
+
+/* Mean time of a run at this cap; of all runs where there was none yet. */
+static double expected_s(const struct sweeper *s, uint32_t cap_mw)
+{
+    double sum = 0, all = 0;
+    size_t n = 0;
+
+    for (size_t i = 0; i < s->state->n_done; i++) {
+        all += s->state->done[i].time_s;
+        if (s->state->done[i].cap_mw != cap_mw)
+            continue;
+        sum += s->state->done[i].time_s;
+        n++;
+    }
+    return n ? sum / (double)n : all / (double)s->state->n_done;
+}
+
+void sweeper_now(struct sweeper *s, struct sweeper_now *ret)
+{
+    size_t at = s->plan ? s->state->n_done : 0;
+
+    *ret = (struct sweeper_now){.n_plan = s->n_plan};
+    if (s->stage < SWEEPER_S_CHECK || s->stage >= SWEEPER_S_RELEASE)
+        return;
+    ret->run = at + 1;
+    ret->cap_mw = sweeper_cap(s);
+    ret->running = s->stage == SWEEPER_S_RUN;
+    if (ret->running)
+        ret->time_s = s_between(s->begin_ns, loop_now_ns(s->o.loop));
+    for (size_t i = 0; s->sampler && i < sampler_count(s->sampler); i++) {
+        const struct gpu_sample *last = &sampler_board(s->sampler, i)->last;
+        if (s->use[board_view(s->sampled[i])->at])
+            ret->power_w += last->has & GPU_HAS_INSTANT ? last->instant_w : last->power_w;
+    }
+    ret->left_known = s->plan && at > 0;
+    for (size_t i = at; ret->left_known && i < s->n_plan; i++)
+        ret->left_s += expected_s(s, s->plan[i]) + s->o.settle_s + 0.5;
+    ret->left_s -= ret->time_s;
+    if (ret->left_s < 0)
+        ret->left_s = 0;
+}

@@ -1,0 +1,275 @@
+#include "tuner/progress-period.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+#define WIDE 1.7
+
+struct look {                      /* in the worker; its own, should it outlive us */
+    struct progress_period *pulse; /* for the loop's thread; NULL: freed */
+    struct period *copy;
+    struct progress_period_want want;
+    struct progress_period_heard heard;
+    uint64_t serial;
+};
+
+struct progress_period {
+    struct loop *loop;
+    struct loop_worker *worker, *own;
+    struct loop_timer *timer;
+    struct period *period;
+    struct progress_period_want want;
+    uint64_t serial; /* of the listening */
+    bool listening;
+    struct look *look; /* under way */
+    double util_sum;   /* percent, since the listening began … */
+    unsigned util_n;   /* … so many readings */
+    size_t n;
+    struct progress_period_board board[PERIOD_BOARDS];
+    struct sampler_ear ear[PERIOD_BOARDS];
+};
+
+static void hear(size_t board, const struct gpu_sample *s, void *user)
+{
+    struct progress_period *p = user;
+    struct activity a = {.at_ns = s->began_ns + (s->at_ns - s->began_ns) / 2,
+                         .power_w = NAN,
+                         .sm_util = NAN,
+                         .mem_util = NAN,
+                         .sm_mhz = NAN};
+
+    if (s->has & GPU_HAS_INSTANT)
+        a.power_w = s->instant_w;
+    else if (s->has & GPU_HAS_POWER)
+        a.power_w = s->power_w;
+    else
+        return;
+    if (s->has & GPU_HAS_UTIL && a.at_ns >= p->want.from_ns) {
+        p->util_sum += s->util_gpu;
+        p->util_n++;
+    }
+    if (s->has & GPU_HAS_UTIL) {
+        a.sm_util = s->util_gpu;
+        a.mem_util = s->util_mem;
+    }
+    if (s->has & GPU_HAS_CLOCKS)
+        a.sm_mhz = s->sm_mhz;
+    period_feed(p->period, (unsigned)board, &a);
+}
+
+/* ---- a look ---- */
+
+static bool is_sure(const struct period_found *f)
+{
+    return f->why == PERIOD_FOUND && f->confidence >= PROGRESS_PERIOD_SURE;
+}
+
+/* … within bounds so wide that twice the period may lie in them, too: the shorter one. */
+static void find_between(const struct look *l, uint64_t to_ns, double least_s,
+                         double most_s, struct period_found *ret)
+{
+    double middle_s = least_s * WIDE;
+
+    if (most_s > middle_s) {
+        period_between(l->copy, l->want.from_ns, to_ns, least_s, middle_s, ret);
+        if (is_sure(ret))
+            return;
+        least_s = middle_s / 1.1;
+    }
+    period_between(l->copy, l->want.from_ns, to_ns, least_s, most_s, ret);
+}
+
+/* The period within the bounds, from even cycles alone. */
+static void look_between(const struct look *l, double least_s, double most_s,
+                         struct progress_period_heard *ret)
+{
+    struct period_found f;
+    uint64_t from, to;
+
+    find_between(l, ret->at_ns, least_s, most_s, &f);
+    ret->why = f.why;
+    ret->best = f.confidence;
+    if (!is_sure(&f) || !period_run(l->copy, f.from_ns, f.to_ns, f.period_s, &from, &to))
+        return;
+    if (to - from < (f.to_ns - f.from_ns) / 10 * 9) { /* what is uneven goes */
+        period_between(l->copy, from, to, f.period_s / 1.1, f.period_s * 1.1, &f);
+        ret->why = f.why;
+        ret->best = f.confidence;
+        if (!is_sure(&f))
+            return;
+    }
+    ret->cycles = floor(s_between(from, to) / f.period_s * (1 + 1e-9));
+    if (ret->cycles < 1)
+        return;
+    ret->known = true;
+    ret->period_s = f.period_s;
+    ret->rse = f.rse;
+    ret->confidence = f.confidence;
+    ret->from_ns = from;
+    ret->to_ns = from + ns_of_s(ret->cycles * f.period_s);
+}
+
+static int look_work(struct loop *loop, void *work)
+{
+    struct look *l = work;
+    struct progress_period_heard *h = &l->heard;
+    struct period_found f;
+    (void)loop;
+
+    h->busy = period_busy(l->copy, l->want.from_ns, h->at_ns);
+    if (l->want.most_s > 0) {
+        look_between(l, l->want.least_s, l->want.most_s, h);
+        return 0;
+    }
+    period_find(l->copy, &f);
+    h->why = f.why;
+    h->best = f.confidence;
+    if (is_sure(&f)) {
+        if (f.from_ns > l->want.from_ns)
+            l->want.from_ns = f.from_ns;
+        look_between(l, 0.9 * f.period_s, 1.1 * f.period_s, h);
+        h->confidence = fmin(h->confidence, f.confidence);
+    }
+    return 0;
+}
+
+static void look_free(struct look *l)
+{
+    if (!l)
+        return;
+    period_free(l->copy);
+    free(l);
+}
+DEFINE_AUTO(struct look *, look_free);
+
+static int look_done(struct loop *loop, void *work, int r)
+{
+    struct look *l = work;
+    struct progress_period *p = l->pulse;
+    struct progress_period_heard heard = l->heard;
+    (void)loop;
+
+    if (r == -ETIMEDOUT) /* it goes on: left to itself */
+        return 0;
+    bool told = p && r >= 0 && p->listening && l->serial == p->serial;
+    if (p)
+        p->look = NULL;
+    look_free(l);
+    return told ? p->want.fn(&heard, p->want.user) : 0;
+}
+
+static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct progress_period *p = user;
+    auto_(look_free) struct look *l = calloc(1, sizeof *l);
+    struct loop_work work = {.fn = look_work, .done = look_done, .work = l};
+
+    loop_timer_set(timer, now_ns + ns_of_s(p->want.every_s), 0);
+    if (!l || p->look || period_copy(p->period, &l->copy) < 0)
+        return 0; /* the next look tries again */
+    l->pulse = p;
+    l->want = p->want;
+    l->serial = p->serial;
+    l->heard.at_ns = now_ns;
+    l->heard.busy = NAN;
+    l->heard.util = p->util_n > 0 ? p->util_sum / p->util_n / 100 : NAN;
+    if (loop_worker_submit(p->worker, &work) == 0)
+        p->look = take(l);
+    return 0;
+}
+
+void progress_period_listen(struct progress_period *p,
+                            const struct progress_period_want *want)
+{
+    uint64_t first = want->from_ns + ns_of_s(want->first_s), now = loop_now_ns(p->loop);
+
+    if (want->anew)
+        period_forget(p->period);
+    p->want = *want;
+    p->serial++;
+    p->listening = true;
+    p->util_sum = 0;
+    p->util_n = 0;
+    loop_timer_set(p->timer, first > now ? first : now, 0);
+}
+
+void progress_period_rest(struct progress_period *p)
+{
+    if (!p)
+        return;
+    p->listening = false;
+    loop_timer_set(p->timer, UINT64_MAX, 0);
+}
+
+/* ---- life ---- */
+
+/* What holds for every board: the slowest sensor that hides the most. */
+static void tell_sensor(struct progress_period *p)
+{
+    struct period_sensor all = {0};
+
+    for (size_t i = 0; i < p->n; i++) {
+        const struct meter_sensor *s =
+            sampler_sensor(p->board[i].sampler, p->board[i].at);
+        bool worse = i == 0 || s->window_s / s->update_s < all.window_s / all.update_s;
+        if (s->update_s <= 0)
+            return; /* nothing is said of it */
+        if (worse || s->update_s > all.update_s) {
+            all.update_s = fmax(all.update_s, s->update_s);
+            all.window_s = worse ? s->window_s : all.window_s;
+        }
+        all.most_w = fmax(all.most_w, p->board[i].most_w);
+    }
+    period_sensor(p->period, &all);
+}
+
+int progress_period_new(const struct progress_period_opts *opts,
+                        struct progress_period **ret, uw_error *err)
+{
+    auto_(progress_period_free) struct progress_period *p = calloc(1, sizeof *p);
+
+    if (!p)
+        return fail(err, -ENOMEM, "out of memory");
+    size_t n = opts->n < PERIOD_BOARDS ? opts->n : PERIOD_BOARDS;
+    p->loop = opts->loop;
+    p->worker = opts->worker;
+    int r = period_new((unsigned)n, &p->period);
+    if (r < 0)
+        return fail(err, r, "no room to hear %zu boards", n);
+    r = loop_timer_new(opts->loop, UINT64_MAX, 0, progress_period_on_timer, p, &p->timer,
+                       err);
+    if (r >= 0 && !p->worker) {
+        r = loop_worker_new(opts->loop, "pulse", &p->own, err);
+        p->worker = p->own;
+    }
+    if (r < 0)
+        return r;
+    for (size_t i = 0; i < n; i++) {
+        p->board[i] = opts->board[i];
+        p->ear[i] = (struct sampler_ear){.fn = hear, .user = p, .board = i};
+        sampler_hear(p->board[i].sampler, p->board[i].at, &p->ear[i]);
+        p->n++;
+    }
+    tell_sensor(p);
+    *ret = take(p);
+    return 0;
+}
+
+void progress_period_free(struct progress_period *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->n; i++)
+        sampler_deaf(p->board[i].sampler, p->board[i].at, &p->ear[i]);
+    p->listening = false;
+    loop_worker_free(p->own); /* its look is told, to nobody */
+    if (p->look)
+        p->look->pulse = NULL;
+    loop_timer_free(p->timer);
+    period_free(p->period);
+    free(p);
+}

@@ -1,0 +1,328 @@
+#include "tuner/savings.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+
+#define LEAST_RSE 0.001
+#define Z95 1.96
+
+static bool stretch_close(struct stretch *s, struct stretch_done *ret)
+{
+    double steps, seconds;
+
+    s->open = false;
+    if (!steps_between(&s->from, &s->to, &steps, &seconds) || seconds <= 0)
+        return false;
+    *ret = (struct stretch_done){s->kind, s->from.at_ns, s->to.at_ns, steps};
+    return true;
+}
+
+bool stretch_feed(struct stretch *s, const struct steps *steps, struct stretch_done *ret)
+{
+    const struct step_mark *mark = &steps->mark;
+    bool usable = steps_known(steps) && steps_training(steps);
+    bool ended = false;
+
+    if (s->open && (!steps_known(steps) || mark->generation != s->to.generation))
+        return stretch_close(s, ret);
+    if (s->open) {
+        s->to = *mark;
+        if (!usable || s_between(s->from.at_ns, s->to.at_ns) >= STRETCH_MOST_S)
+            ended = stretch_close(s, ret);
+    }
+    /* a step that ended before this phase was seen may hold the pause before it */
+    if (!s->open && usable && mark->at_ns > steps->phase_ns) {
+        s->open = true;
+        s->from = s->to = *mark;
+    }
+    return ended;
+}
+
+bool stretch_turn(struct stretch *s, enum stretch_kind kind, struct stretch_done *ret)
+{
+    if (s->kind == kind)
+        return false;
+    bool was = s->open;
+    struct step_mark at = s->to;
+    bool ended = was && stretch_close(s, ret);
+    s->kind = kind;
+    if (was) {
+        s->open = true;
+        s->from = s->to = at;
+    }
+    return ended;
+}
+
+void savings_mean_add(struct savings_mean *m, double time_s, double energy_j,
+                      double time_rse, double energy_rse)
+{
+    double rse = fmax(fmax(time_rse, energy_rse), LEAST_RSE);
+    double w = 1 / (rse * rse);
+
+    m->windows++;
+    m->sum_w += w;
+    m->sum_wt += w * time_s;
+    m->sum_we += w * energy_j;
+    m->sum_wt2 += w * time_s * time_s;
+    m->sum_we2 += w * energy_j * energy_j;
+}
+
+double savings_mean_time(const struct savings_mean *m)
+{
+    return m->sum_w > 0 ? m->sum_wt / m->sum_w : 0;
+}
+
+double savings_mean_energy(const struct savings_mean *m)
+{
+    return m->sum_w > 0 ? m->sum_we / m->sum_w : 0;
+}
+
+/* Claimed: 1/sqrt(sum of weights).  Seen: weighted scatter of the windows. */
+static double mean_rse(const struct savings_mean *m, double mean, double mean2)
+{
+    if (m->windows == 0 || mean <= 0)
+        return 0;
+    double claimed = 1 / sqrt(m->sum_w);
+    if (m->windows < 2)
+        return claimed;
+    double variance = fmax(mean2 - mean * mean, 0);
+    return fmax(claimed, sqrt(variance / (m->windows - 1)) / mean);
+}
+
+double savings_mean_time_rse(const struct savings_mean *m)
+{
+    return mean_rse(m, savings_mean_time(m), m->sum_w > 0 ? m->sum_wt2 / m->sum_w : 0);
+}
+
+double savings_mean_energy_rse(const struct savings_mean *m)
+{
+    return mean_rse(m, savings_mean_energy(m), m->sum_w > 0 ? m->sum_we2 / m->sum_w : 0);
+}
+
+static struct savings_sum add(const struct savings_sum *a, const struct savings_sum *b)
+{
+    return (struct savings_sum){a->steps + b->steps, a->time_s + b->time_s,
+                                a->energy_j + b->energy_j, a->half2_j2 + b->half2_j2};
+}
+
+static double squared(double v)
+{
+    return v * v;
+}
+
+/* The hold under way, and what it would have taken. */
+static struct savings_past hold_of(const struct savings *a)
+{
+    const struct savings_sum *hold = &a->sum[STRETCH_HOLD];
+    struct savings_past out = {.steps = hold->steps,
+                               .time_s = hold->time_s,
+                               .energy_j = hold->energy_j,
+                               .half2_j2 = hold->half2_j2};
+    struct counterfactual_said said = counterfactual_said(&a->pairs);
+
+    if (!said.known) {
+        out.mean_steps = hold->steps;
+        return out;
+    }
+    out.would_s = hold->time_s * said.time;
+    out.would_j = hold->energy_j * said.energy;
+    out.would_half2_s2 = squared(hold->time_s * said.time_half);
+    out.would_half2_j2 = squared(hold->energy_j * said.energy_half);
+    return out;
+}
+
+static void past_add(struct savings_past *to, const struct savings_past *p)
+{
+    to->steps += p->steps;
+    to->mean_steps += p->mean_steps;
+    to->time_s += p->time_s;
+    to->energy_j += p->energy_j;
+    to->half2_j2 += p->half2_j2;
+    to->would_s += p->would_s;
+    to->would_j += p->would_j;
+    to->would_half2_s2 += p->would_half2_s2;
+    to->would_half2_j2 += p->would_half2_j2;
+}
+
+/* The same of one regime, where what is compared with has errors in common. */
+static void past_add_own(struct savings_past *to, const struct savings_past *p)
+{
+    double half_s = sqrt(to->would_half2_s2) + sqrt(p->would_half2_s2);
+    double half_j = sqrt(to->would_half2_j2) + sqrt(p->would_half2_j2);
+
+    past_add(to, p);
+    to->would_half2_s2 = squared(half_s);
+    to->would_half2_j2 = squared(half_j);
+}
+
+/* Steps that are compared with the mean of the reference windows, all of them: one error
+ * for all.
+ */
+static void compare_with_mean(const struct savings *a, struct savings_past *p)
+{
+    double time_s = p->mean_steps * savings_mean_time(&a->reference);
+    double energy_j = p->mean_steps * savings_mean_energy(&a->reference);
+    struct wander_vars wander = wander_over(&a->pairs.wander, time_s / 2);
+    double var_t = squared(savings_mean_time_rse(&a->reference)) + wander.t;
+    double var_e = squared(savings_mean_energy_rse(&a->reference)) + wander.e;
+    struct savings_past mean = {
+        .would_s = time_s,
+        .would_j = energy_j,
+        .would_half2_s2 = squared(Z95 * time_s) * var_t,
+        .would_half2_j2 = squared(Z95 * energy_j) * var_e,
+    };
+
+    past_add_own(p, &mean);
+    p->mean_steps = 0;
+}
+
+void savings_hold_anew(struct savings *a)
+{
+    struct savings_past p = hold_of(a);
+
+    if (a->reference.windows > 0)
+        past_add_own(&a->past, &p);
+    a->past_pairs += a->pairs.pairs;
+    counterfactual_hold_anew(&a->pairs);
+    a->sum[STRETCH_HOLD] = (struct savings_sum){0};
+    a->hold = (struct savings_mean){0};
+}
+
+void savings_reference_anew(struct savings *a)
+{
+    savings_hold_anew(a);
+    compare_with_mean(a, &a->past);
+    a->reference = (struct savings_mean){0};
+    a->pairs.reference.known = false;
+}
+
+static double own_time_s(const struct savings *a)
+{
+    double s = a->past.time_s;
+
+    for (size_t k = 0; k < STRETCH_KINDS; k++)
+        s += a->sum[k].time_s;
+    return s;
+}
+
+double savings_time_s(const struct savings *a)
+{
+    return own_time_s(a) + a->older.booked_s;
+}
+
+static void totals_add(struct savings_totals *to, const struct savings_totals *t)
+{
+    to->regimes += t->regimes;
+    to->compared += t->compared;
+    to->held += t->held;
+    to->pairs += t->pairs;
+    to->booked_s += t->booked_s;
+    to->search_s += t->search_s;
+    to->search_steps += t->search_steps;
+    to->visits_s += t->visits_s;
+    to->cost_j += t->cost_j;
+    to->cost_s += t->cost_s;
+    to->visits_cost_j += t->visits_cost_j;
+    past_add(&to->past, &t->past);
+}
+
+/* Steps out of holds: a step of theirs would have cost what one of the holds would. */
+static void compare_with_holds(const struct savings_sum *away, struct savings_past *p)
+{
+    double more = p->steps > 0 ? 1 + away->steps / p->steps : 1;
+
+    p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + away->steps;
+    p->steps += away->steps;
+    p->time_s += away->time_s;
+    p->energy_j += away->energy_j;
+    p->half2_j2 += away->half2_j2;
+    p->would_s *= more;
+    p->would_j *= more;
+    p->would_half2_s2 *= more * more;
+    p->would_half2_j2 *= more * more;
+}
+
+/* What regime a adds to all of it, the older ones in it first. */
+static void add_regime(const struct savings *a, struct savings_totals *to)
+{
+    const struct savings_sum *away = &a->sum[STRETCH_AWAY];
+    struct savings_sum first = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
+    struct savings_sum search = add(&first, away);
+    const struct savings_sum *visit = &a->sum[STRETCH_REFERENCE_CHECK];
+
+    totals_add(to, &a->older);
+    to->regimes++;
+    to->booked_s += own_time_s(a);
+    to->search_s += search.time_s;
+    to->search_steps += search.steps;
+    to->visits_s += visit->time_s;
+    to->pairs += a->pairs.pairs + a->past_pairs;
+    if (a->reference.windows == 0 || own_time_s(a) <= 0)
+        return;
+    to->compared++;
+    struct savings_past regime = hold_of(a);
+    struct savings_past before = {.steps = first.steps,
+                                  .time_s = first.time_s,
+                                  .energy_j = first.energy_j,
+                                  .half2_j2 = first.half2_j2,
+                                  .mean_steps = first.steps};
+    struct savings_past there = {.steps = visit->steps, /* compared with themselves */
+                                 .time_s = visit->time_s,
+                                 .energy_j = visit->energy_j,
+                                 .would_s = visit->time_s,
+                                 .would_j = visit->energy_j};
+    past_add_own(&regime, &a->past);
+    compare_with_holds(away, &regime);
+    past_add_own(&regime, &before);
+    past_add_own(&regime, &there);
+    compare_with_mean(a, &regime);
+    past_add(&to->past, &regime);
+    to->held += a->hold.windows > 0 || a->past.steps > 0;
+    if (a->hold.windows > 0) {
+        to->cost_j += search.energy_j - search.steps * savings_mean_energy(&a->hold);
+        to->cost_s += search.time_s - search.steps * savings_mean_time(&a->hold);
+        to->visits_cost_j +=
+            visit->energy_j - visit->steps * savings_mean_energy(&a->hold);
+    }
+}
+
+void savings_merge(struct savings *a, size_t n)
+{
+    struct savings_totals older = {0};
+
+    add_regime(&a[0], &older);
+    totals_add(&a[1].older, &older);
+    memmove(a, a + 1, (n - 1) * sizeof *a);
+}
+
+void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret)
+{
+    struct savings_totals t = {0};
+    const struct savings_past *all = &t.past;
+
+    for (size_t i = 0; i < n; i++)
+        add_regime(&a[i], &t);
+    *ret = (struct savings_saved){
+        .known = t.compared > 0 && t.held > 0,
+        .cost_known = t.held > 0,
+        .search_s = t.search_s,
+        .search_steps = t.search_steps,
+        .cost_j = t.cost_j,
+        .cost_s = t.cost_s,
+        .pairs = t.pairs,
+        .visits_s = t.visits_s,
+        .visits_cost_j = t.visits_cost_j,
+    };
+    if (!ret->known)
+        return;
+    ret->steps = all->steps;
+    ret->energy_j = all->would_j - all->energy_j;
+    ret->half_j = sqrt(all->would_half2_j2 + all->half2_j2);
+    ret->fraction = ret->energy_j / all->would_j;
+    ret->half = ret->half_j / all->would_j;
+    ret->slowdown = all->time_s / all->would_s;
+    ret->slowdown_half = sqrt(all->would_half2_s2) / all->would_s * ret->slowdown;
+}

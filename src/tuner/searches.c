@@ -1,0 +1,970 @@
+#include "tuner/searches.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/units.h"
+#include "jobs/job-progress.h"
+#include "tuner/searches-inside.h"
+
+enum {
+    TICK_MS = 500,
+    SETTLED_S = 3,      /* without a new board until a job's boards are taken as known */
+    NO_PROGRESS_S = 30, /* start-up that a job may take before it tells of steps */
+    SAVE_S = 30,        /* between savings of what only grows */
+    ENDED_MAX = 64,     /* jobs that are over and still told about */
+    ASKED_S = 10,       /* for the actuator to say what the boards' originals are */
+    STEPS_ON = 3,       /* after a step down, until the job is seen to progress */
+};
+
+struct tuning {
+    struct tuning *next; /* in the order in which they began */
+    struct searches *all;
+    uint64_t job;
+    uid_t uid;
+    pid_t pid;
+    struct searches_ask ask;
+    struct cap_class cls;
+    struct job_progress *page;
+    struct launches_budget launches; /* of whatever pages it has */
+    uint64_t began_ns;
+    uint64_t seen_ns; /* its steps last were */
+
+    uint64_t wanted;    /* the job's boards, as the roster has them … */
+    uint64_t wanted_ns; /* … since */
+    uint64_t boards;    /* those of the tuner, or asked for; 0: none */
+    uint64_t barred;    /* where its user may not claim now */
+    struct board *board[BOARDS_MAX];
+    uint32_t original_mw[BOARDS_MAX];
+    struct actuator_range range[BOARDS_MAX];
+    size_t n;
+    struct tuner *tuner;
+    struct tuner_claims *claims;
+    uint64_t asked_ns; /* no tuner yet: its claims ask for originals since; 0: do not */
+    struct energy_sum *meters;
+    struct progress_period *pulse;
+    bool closing, closed; /* the tuner is being ended; has ended */
+    bool refused;         /* no tuner for these boards: why */
+    uint64_t behind;      /* said that the search of this job comes first; 0: of none */
+    bool silent;          /* said that the job tells of no steps */
+    bool back;            /* its boards were others' for a while */
+    bool ended;           /* the job is over */
+    bool final;           /* … and so is its tuner */
+    char why[200];
+
+    struct searches_memory memory;
+    struct tuner_report report; /* of the last tuner, which is gone */
+    unsigned saved_windows;
+    double saved_s; /* of training, in all accounts */
+    uint32_t saved_held_mw;
+    uint64_t saved_ns;
+    uint64_t down_steps; /* steps done when a cap or a lock last went down */
+    uint32_t in_force_mw[BOARDS_MAX], in_force_mhz[BOARDS_MAX]; /* 0: no lock */
+};
+
+struct searches {
+    struct searches_opts o;
+    struct tuning *first;
+    struct loop_timer *timer;
+    struct loop_worker *worker;      /* of all pulses */
+    struct launches_budget launches; /* of all jobs */
+};
+
+static struct tuning *find(const struct searches *ts, uint64_t job)
+{
+    for (struct tuning *t = ts->first; t; t = t->next)
+        if (t->job == job)
+            return t;
+    return NULL;
+}
+
+static void note(struct tuning *t, const char *text, bool important)
+{
+    if (t->all->o.note)
+        t->all->o.note(t->job, text, important, t->all->o.user);
+}
+
+static void soon(struct searches *ts)
+{
+    loop_timer_set(ts->timer, loop_now_ns(ts->o.loop), TICK_MS * NS_PER_MS);
+}
+
+/* ---- state ---- */
+
+/* Training that is booked so far, of all regimes. */
+static double booked_s(const struct tuner_report *r)
+{
+    double s = 0;
+
+    for (size_t i = 0; i < r->n_regimes; i++)
+        s += savings_time_s(&r->account[i]);
+    return s;
+}
+
+static void save(struct tuning *t)
+{
+    auto_(mem_free) char *text = NULL;
+
+    t->saved_ns = loop_now_ns(t->all->o.loop);
+    t->saved_windows = t->memory.known.windows;
+    t->saved_held_mw = t->memory.held_mw;
+    if (t->all->o.save && searches_state_write(&t->ask, &t->memory, &text, NULL) == 0)
+        t->all->o.save(t->job, text, t->all->o.user);
+}
+
+/* What the tuner knows, kept where it outlives the tuner. */
+static void remember(struct tuning *t)
+{
+    searches_memory_take(&t->memory, tuner_report(t->tuner));
+    t->memory.n_uuids = t->n;
+    for (size_t i = 0; i < t->n; i++)
+        (void)snprintf(t->memory.uuid[i], sizeof t->memory.uuid[i], "%s",
+                       board_view(t->board[i])->info->uuid);
+}
+
+/* For the next run of the job. */
+static void learn(struct tuning *t)
+{
+    if (t->ask.search && t->all->o.learnt)
+        t->all->o.learnt(t->job, t->boards, tuner_report(t->tuner), t->all->o.user);
+}
+
+static void save_what_grew(struct tuning *t, uint64_t now)
+{
+    const struct tuner_report *r = tuner_report(t->tuner);
+    uint32_t held = r->holding ? r->held_mw : 0;
+    bool late = s_between(t->saved_ns, now) >= SAVE_S;
+
+    /* A long way down has no window, but what it saved is booked. */
+    bool grew = r->windows != t->saved_windows || booked_s(r) > t->saved_s;
+
+    if (held == t->saved_held_mw && (!grew || !late))
+        return;
+    if (held && held != t->saved_held_mw)
+        learn(t);
+    remember(t);
+    save(t);
+    t->saved_s = booked_s(r);
+}
+
+/* Are these the boards that the memory's caps were measured on? */
+static bool same_boards(const struct tuning *t)
+{
+    if (t->memory.n_uuids != t->n)
+        return false;
+    for (size_t i = 0; i < t->n; i++)
+        if (strcmp(t->memory.uuid[i], board_view(t->board[i])->info->uuid) != 0)
+            return false;
+    return true;
+}
+
+/* ---- a tuner's beginning and end ---- */
+
+static void on_tuner_note(const char *text, bool important, void *user)
+{
+    struct tuning *t = user;
+
+    note(t, text, important);
+    if (t->claims)
+        tuner_claims_why(t->claims, text);
+}
+
+static int tuning_on_done(struct tuner *tuner, void *user)
+{
+    struct tuning *t = user;
+    (void)tuner;
+
+    t->closed = true;
+    soon(t->all);
+    return 0;
+}
+
+static void drop_tuner(struct tuning *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        caps_work(t->all->o.caps, board_view(t->board[i])->at, &(struct caps_work){0});
+    tuner_free(take(t->tuner));
+    tuner_claims_free(take(t->claims));
+    progress_period_free(take(t->pulse));
+    energy_sum_free(take(t->meters));
+    t->closing = t->closed = t->silent = false;
+    t->asked_ns = 0;
+    t->boards = 0;
+    t->n = 0;
+}
+
+/* The tuner's boards, from the roster's bits. */
+static int take_boards(struct tuning *t, struct sampler **samplers, uw_error *err)
+{
+    struct searches *ts = t->all;
+
+    t->n = 0;
+    for (size_t i = 0; i < boards_count(ts->o.boards) && i < BOARDS_MAX; i++) {
+        struct board *b = boards_at(ts->o.boards, i);
+        struct caps_view v;
+        if (!(t->wanted & (1ull << i)))
+            continue;
+        caps_look(ts->o.caps, i, &v);
+        struct sampler *s = ts->o.sampler(i, ts->o.user);
+        if (!v.can_cap || !s || !v.bounds.original_mw)
+            return fail(err, -ENOTSUP, "%s: it cannot be capped%s%s",
+                        board_view(b)->info->uuid, v.text[0] ? ": " : "", v.text);
+        samplers[t->n] = s;
+        t->board[t->n] = b;
+        t->original_mw[t->n] = v.bounds.original_mw;
+        t->range[t->n] = v.range;
+        t->in_force_mw[t->n++] = v.enforced_mw;
+    }
+    return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards is here");
+}
+
+static int make_claims(struct tuning *t, enum claim_kind kind, uw_error *err)
+{
+    char who[CLAIM_TEXT];
+    struct tuner_claims_opts opts = {
+        .loop = t->all->o.loop,
+        .caps = t->all->o.caps,
+        .boards = t->board,
+        .n = t->n,
+        .kind = kind,
+        .job = t->job,
+        .uid = t->uid,
+        .who = who,
+        .percent = kind == CLAIM_NAMED ? t->ask.cap.percent : 0,
+    };
+
+    (void)snprintf(who, sizeof who, "%s of job %" PRIu64,
+                   t->ask.search ? "search" : SEARCHES_NAMED, t->job);
+    return tuner_claims_new(&opts, &t->claims, err);
+}
+
+static int make_progress_period(struct tuning *t, struct sampler *const *samplers,
+                                uw_error *err)
+{
+    struct progress_period_board heard[BOARDS_MAX];
+    struct progress_period_opts opts = {
+        .loop = t->all->o.loop, .worker = t->all->worker, .board = heard, .n = t->n};
+
+    for (size_t i = 0; i < t->n; i++)
+        heard[i] = (struct progress_period_board){
+            samplers[i], 0, w_of_mw(board_view(t->board[i])->limits.max_mw)};
+    return t->ask.search ? progress_period_new(&opts, &t->pulse, err) : 0;
+}
+
+/* The limit that another writer has left there is the original, and no reference of
+ * before can be had any more.
+ */
+static bool is_narrowed(const struct tuning *t)
+{
+    for (size_t i = 0; i < t->n; i++)
+        if (t->original_mw[i] + MW_PER_W < t->memory.known.reference_mw)
+            return true;
+    return false;
+}
+
+/* What is known from before, as far as it is of these boards. */
+static struct tuner_known known_of(const struct tuning *t)
+{
+    struct tuner_known known = t->memory.known;
+
+    if (!same_boards(t) || (t->back && is_narrowed(t)))
+        known.n_caps = 0;
+    else
+        known.held_mw = t->memory.held_mw;
+    return known;
+}
+
+static struct rate *rate_of_page(void *user)
+{
+    struct tuning *t = user;
+    return t->page ? job_progress_rate(t->page) : NULL;
+}
+
+/* The cap of before is in force at once; but a search whose boards were others' walks
+ * down to it from the original, as at first.
+ */
+static int resume(struct tuning *t)
+{
+    bool walks = t->back && t->ask.search;
+
+    t->back = false;
+    return t->memory.held_mw && same_boards(t) && !walks
+               ? tuner_resume(t->tuner, t->memory.held_mw)
+               : 0;
+}
+
+/* One that has not begun. */
+static int new_tuner(struct tuning *t, uw_error *err)
+{
+    struct searches *ts = t->all;
+    struct sampler *samplers[BOARDS_MAX];
+    struct tuner_earlier earlier;
+
+    int r = take_boards(t, samplers, err);
+    if (r < 0) {
+        t->n = 0;
+        return r;
+    }
+    struct tuner_known known = known_of(t);
+    struct tuner_opts opts = {
+        .loop = ts->o.loop,
+        .caps = t->ask.search ? &tuner_claims_caps : &tuner_named_caps,
+        .boards = t->board,
+        .original_mw = t->original_mw,
+        .range = t->range,
+        .n = t->n,
+        .search = t->ask.search,
+        .goal = t->ask.goal,
+        .cap = t->ask.cap,
+        .floor = t->ask.cls ? t->ask.cls->floor : 0,
+        .ramp = t->ask.cls ? t->ask.cls->rate : 0,
+        .window_s = ts->o.window_s,
+        .warm_s = ts->o.warm_s,
+        .visits_share = ts->o.visits_share,
+        .looks = ts->o.looks,
+        .slack = ts->o.slack,
+        .clocks = ts->o.clocks,
+        .note = on_tuner_note,
+        .user = t,
+        .rate = rate_of_page,
+        .rate_of = t,
+        .known = known.n_regimes ? &known : NULL,
+    };
+    if (t->ask.search && ts->o.earlier &&
+        ts->o.earlier(t->job, t->wanted, &earlier, ts->o.user))
+        opts.earlier = &earlier;
+    r = energy_sum_new(samplers, t->n, &t->meters, err);
+    if (r >= 0)
+        r = make_claims(t, t->ask.search ? CLAIM_SOFT : CLAIM_NAMED, err);
+    opts.caps_of = t->claims;
+    opts.meters = t->meters;
+    if (r >= 0)
+        r = make_progress_period(t, samplers, err);
+    opts.pulse = t->pulse;
+    if (r >= 0)
+        r = tuner_new(&opts, &t->tuner, err);
+    if (r < 0) {
+        drop_tuner(t);
+        return r;
+    }
+    t->boards = t->wanted;
+    tuner_claims_tell(t->claims, t->tuner);
+    return 0;
+}
+
+static int make_tuner(struct tuning *t, uw_error *err)
+{
+    int r = new_tuner(t, err);
+
+    if (r < 0)
+        return r;
+    r = resume(t);
+    if (r < 0) { /* nobody has it: it must not outlive the tuning */
+        (void)fail(err, r, "the cap that was held cannot be held again");
+        drop_tuner(t);
+    }
+    return r < 0 ? r : 0;
+}
+
+static int close_tuner(struct tuning *t)
+{
+    if (t->closing)
+        return 0;
+    t->closing = true;
+    return tuner_finish(t->tuner, tuning_on_done, t);
+}
+
+/* ---- each tick ---- */
+
+/* The tuner has ended: what it knew is kept, the rest goes. */
+static void after_close(struct tuning *t)
+{
+    t->report = *tuner_report(t->tuner);
+    learn(t);
+    remember(t);
+    t->report.account = t->memory.regime;
+    t->report.cap = t->memory.cap;
+    if (!t->ended &&
+        t->wanted !=
+            t->boards) { /* for other boards: nothing held there, nothing measured */
+        t->memory.known.n_caps = 0;
+        t->memory.held_mw = 0;
+        t->memory.n_uuids = 0;
+    }
+    save(t);
+    drop_tuner(t);
+    t->final = t->ended;
+}
+
+static int without_progress(struct tuning *t)
+{
+    t->silent = true;
+    if (t->ask.search) {
+        note(t, "the job tells of no steps: looks for a period in its boards' power",
+             true);
+        return tuner_listen(t->tuner) ? 0 : tuner_blind(t->tuner);
+    }
+    note(t, "the job reports no progress: the cap is set, what it saves cannot be told",
+         true);
+    return tuner_cap_now(t->tuner);
+}
+
+/* What caps must know for floor, first cap and ramp. */
+static void tell_work(struct tuning *t)
+{
+    const struct tuner_report *r = tuner_report(t->tuner);
+    const struct steps *steps = t->page ? job_progress_steps(t->page) : NULL;
+    struct caps_work work = {
+        .demand_w = r->demand_w,
+        .peak_w = r->peak_w,
+        .cls = t->ask.cls,
+        .counted = steps && steps_known(steps),
+        .progressing =
+            steps && steps_known(steps) && steps->mark.steps >= t->down_steps + STEPS_ON,
+    };
+
+    for (size_t i = 0; i < t->n; i++)
+        caps_work(t->all->o.caps, board_view(t->board[i])->at, &work);
+}
+
+static int tick_tuner(struct tuning *t, uint64_t now)
+{
+    uint64_t since = t->seen_ns > t->began_ns ? t->seen_ns : t->began_ns;
+    int r = 0;
+
+    if (t->page)
+        r = tuner_on_stopped(t->tuner, job_progress_stopped(t->page, t->pid));
+    if (r >= 0 && !t->silent && tuner_waits(t->tuner) &&
+        s_between(since, now) > NO_PROGRESS_S)
+        r = without_progress(t);
+    tell_work(t);
+    save_what_grew(t, now);
+    return r;
+}
+
+/* ---- originals ---- */
+
+/* Where an earlier daemon may have left a cap, the limit that is set tells nothing of
+ * the original: a search would never look above it.
+ */
+static bool are_originals_known(const struct tuning *t)
+{
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
+        struct caps_view v;
+        if (!(t->wanted & (1ull << i)))
+            continue;
+        caps_look(t->all->o.caps, i, &v);
+        if (v.can_cap && !v.dry_run && !v.original_known)
+            return false;
+    }
+    return true;
+}
+
+/* The actuator knows; the boards stay as they are until it has answered. */
+static int ask_originals(struct tuning *t, uw_error *err)
+{
+    struct sampler *samplers[BOARDS_MAX];
+
+    int r = take_boards(t, samplers, err);
+    if (r >= 0)
+        r = make_claims(t, CLAIM_SOFT, err);
+    if (r >= 0)
+        r = tuner_claims_keep(t->claims, err);
+    if (r < 0) {
+        drop_tuner(t);
+        return r;
+    }
+    t->asked_ns = loop_now_ns(t->all->o.loop);
+    t->boards = t->wanted;
+    return 0;
+}
+
+/* Every board has answered, or it is not worth waiting for any longer. */
+static bool is_answered(const struct tuning *t, uint64_t now)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct caps_view v;
+        caps_look(t->all->o.caps, board_view(t->board[i])->at, &v);
+        if (v.state == CAPS_HOLDING || v.state == CAPS_LOST)
+            return s_between(t->asked_ns, now) >= ASKED_S;
+    }
+    return true;
+}
+
+/* A tuner in place of the question: its claims stand before those of the question go. */
+static int make_tuner_asked(struct tuning *t, uw_error *err)
+{
+    auto_(tuner_claims_free) struct tuner_claims *asked = take(t->claims);
+
+    drop_tuner(t);
+    return make_tuner(t, err);
+}
+
+/* Another job's search on a board of this one.  Two would each take the other's claim for
+ * the most that is allowed, and go down by turns, whatever bound their goals have.
+ */
+static const struct tuning *other_search(const struct tuning *t)
+{
+    const struct tuning *o = t->all->first;
+
+    while (o && (o == t || !o->ask.search || !(o->boards & t->wanted)))
+        o = o->next;
+    return t->ask.search ? o : NULL;
+}
+
+/* May its tuner begin?  It is said once which search comes first. */
+static bool is_its_turn(struct tuning *t)
+{
+    const struct tuning *o = other_search(t);
+    char text[120];
+
+    if (o && t->behind != o->job) {
+        (void)snprintf(text, sizeof text,
+                       "job %" PRIu64 " is searched for on a board of this job: one "
+                       "search a board, this one waits",
+                       o->job);
+        note(t, text, true);
+    }
+    t->behind = o ? o->job : 0;
+    return !o;
+}
+
+static int begin_tuner(struct tuning *t)
+{
+    uw_error err = {""};
+    int r;
+
+    if (t->asked_ns)
+        r = make_tuner_asked(t, &err);
+    else if (are_originals_known(t))
+        r = make_tuner(t, &err);
+    else
+        r = ask_originals(t, &err);
+    if (r == -ENOMEM) /* that may pass: the next tick tries again */
+        return 0;
+    if (r < 0) {
+        t->refused = true;
+        (void)snprintf(t->why, sizeof t->why, "%s", err.text);
+        note(t, t->why, true);
+    }
+    return 0;
+}
+
+/* While its originals are asked for; what has changed since begins anew. */
+static int tick_asked(struct tuning *t, uint64_t now)
+{
+    if (t->ended || t->wanted != t->boards || t->wanted & t->barred) {
+        drop_tuner(t);
+        t->final = t->ended;
+        return 0;
+    }
+    return is_answered(t, now) ? begin_tuner(t) : 0;
+}
+
+/* Others had a board of its tuner, or it was lost, and the tuner has left them all: may
+ * we have them again?
+ */
+static bool given_back(struct tuning *t, uint64_t now)
+{
+    for (size_t i = 0; i < t->n; i++) {
+        struct caps_view v;
+        caps_look(t->all->o.caps, board_view(t->board[i])->at, &v);
+        bool ours = v.state == CAPS_FREE || v.state == CAPS_HELD;
+        if (!ours || now < v.retry_ns || !v.can_cap || !v.bounds.original_mw)
+            return false;
+    }
+    note(t, "its boards may be had again: goes on", true);
+    t->back = true;
+    return true;
+}
+
+static int tick_one(struct tuning *t, uint64_t now)
+{
+    bool settled = s_between(t->wanted_ns, now) >= SETTLED_S;
+
+    if (t->closed)
+        after_close(t);
+    if (t->asked_ns)
+        return tick_asked(t, now);
+    if (t->ended && !t->tuner) {
+        t->final = true;
+        return 0;
+    }
+    if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
+        return close_tuner(t);
+    if (t->tuner && !t->closing && tuner_report(t->tuner)->away && given_back(t, now))
+        return close_tuner(t);
+    if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred) &&
+        is_its_turn(t))
+        return begin_tuner(t);
+    return t->tuner && !t->closing ? tick_tuner(t, now) : 0;
+}
+
+static void tuning_free(struct tuning *t)
+{
+    if (t->all->o.caps)
+        drop_tuner(t);
+    job_progress_free(t->page);
+    free(t);
+}
+
+/* Jobs that are over are told about for a while; the oldest go. */
+static void forget_oldest(struct searches *ts)
+{
+    size_t n = 0;
+
+    for (struct tuning *t = ts->first; t; t = t->next)
+        n += t->final;
+    for (struct tuning **p = &ts->first; *p && n > ENDED_MAX;) {
+        struct tuning *t = *p;
+        if (!t->final) {
+            p = &t->next;
+            continue;
+        }
+        *p = t->next;
+        tuning_free(t);
+        n--;
+    }
+}
+
+static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct searches *ts = user;
+    bool alive = false;
+
+    for (struct tuning *t = ts->first; t; t = t->next) {
+        int r = tick_one(t, now_ns);
+        if (r < 0)
+            return r;
+        alive |= !t->final;
+    }
+    forget_oldest(ts);
+    if (!alive)
+        loop_timer_set(timer, UINT64_MAX, 0);
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+static int tuning_on_steps(const struct steps *steps, uint64_t now_ns, void *user)
+{
+    struct tuning *t = user;
+
+    if (steps_seen(steps)) {
+        t->seen_ns = now_ns;
+        t->silent = false;
+    }
+    return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
+}
+
+/* Bad values of a new job are told at once; of one taken over a cap may stand. */
+static int begin_at_once(struct tuning *t, bool taken_over, uw_error *err)
+{
+    int r = 0;
+
+    if (are_originals_known(t))
+        return make_tuner(t, err);
+    if (!taken_over) {
+        r = new_tuner(t, err);
+        if (r >= 0)
+            drop_tuner(t);
+    }
+    return r < 0 ? r : ask_originals(t, err);
+}
+
+int searches_begin(struct searches *ts, const struct job_entry *job,
+                   const struct searches_ask *ask, uw_error *err)
+{
+    if (find(ts, job->id))
+        return fail(err, -EEXIST, "job %" PRIu64 " is tuned already", job->id);
+    struct tuning *t = calloc(1, sizeof *t), **p;
+    if (!t)
+        return fail(err, -ENOMEM, "out of memory");
+    t->all = ts;
+    t->job = job->id;
+    t->report.busy = NAN; /* until a tuner has looked */
+    t->uid = job->uid;
+    t->pid = job->pid;
+    t->began_ns = loop_now_ns(ts->o.loop);
+    launches_budget_job(&t->launches, &ts->launches);
+    t->wanted = job->boards;
+    t->wanted_ns = t->began_ns;
+    t->ask = *ask;
+    if (ask->cls) {
+        t->cls = *ask->cls;
+        t->ask.cls = &t->cls;
+    }
+    if (ask->state && ask->state[0]) {
+        struct searches_ask old;
+        struct cap_class cls;
+        uw_error why;
+        int r = searches_state_read(ask->state, &old, &cls, &t->memory, &why);
+        if (r == -ENOMEM) { /* its caps would be lost for want of memory */
+            free(t);
+            return fail(err, r, "%s", why.text);
+        }
+        if (r < 0)
+            note(t, why.text, true);
+    }
+    t->ask.state = NULL;
+    int r = t->wanted && is_its_turn(t) ? begin_at_once(t, ask->state != NULL, err) : 0;
+    if (r < 0) {
+        free(t);
+        return r;
+    }
+    for (p = &ts->first; *p; p = &(*p)->next)
+        ;
+    *p = t;
+    loop_timer_set(ts->timer, t->began_ns + TICK_MS * NS_PER_MS, TICK_MS * NS_PER_MS);
+    return 0;
+}
+
+int searches_ask_parse(const char *state, struct searches_ask *ret,
+                       struct cap_class *ret_cls, uw_error *err)
+{
+    auto_(mem_free) struct searches_memory *m = malloc(sizeof *m);
+
+    if (!m)
+        return fail(err, -ENOMEM, "out of memory");
+    return searches_state_read(state, ret, ret_cls, m, err);
+}
+
+int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
+{
+    struct tuning *t = find(ts, job);
+    struct job_progress_opts opts = {ts->o.loop, 0, tuning_on_steps, t, NULL};
+    struct progress_page *file;
+    struct job_progress *page;
+
+    if (!t || t->ended)
+        return fail(err, -ENOENT, "job %" PRIu64 " is not tuned", job);
+    if (t->page && job_progress_alive(t->page))
+        return fail(err, -EBUSY, "job %" PRIu64 " has a page whose processes live", job);
+    int r = progress_page_adopt(fd, &file, err);
+    if (r < 0)
+        return r;
+    opts.budget = &t->launches;
+    r = job_progress_new(&opts, file, &page, err);
+    if (r < 0) {
+        progress_page_disown(file);
+        return r;
+    }
+    job_progress_free(t->page);
+    t->page = page;
+    return 0;
+}
+
+int searches_on_job(struct searches *ts, enum roster_event event,
+                    const struct job_entry *job)
+{
+    struct tuning *t = find(ts, job->id);
+
+    if (!t || t->ended)
+        return 0;
+    if (event == ROSTER_END) {
+        t->ended = true;
+        int r = t->page ? job_progress_end(t->page) : 0;
+        soon(ts);
+        return r;
+    }
+    t->pid = job->pid;
+    if (job->boards != t->wanted && job->boards) {
+        t->wanted = job->boards;
+        t->wanted_ns = loop_now_ns(ts->o.loop);
+        t->refused = false;
+    }
+    return 0;
+}
+
+void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
+{
+    struct tuning *t = find(ts, job);
+    uint64_t bit = 1ull << board;
+
+    if (!t || t->ended || ((t->barred & bit) != 0) == barred)
+        return;
+    t->barred ^= bit;
+    t->wanted_ns = loop_now_ns(ts->o.loop);
+    if (!barred || !(t->boards & bit))
+        return;
+    note(t, "another user computes on a board of the job: no cap until it has gone",
+         false);
+    if (t->tuner)
+        (void)close_tuner(t);
+    else
+        drop_tuner(t);
+}
+
+/* What is in force on a board of the job is another now; lower, and its steps count
+ * from here.
+ */
+static void take_in_force(struct tuning *t, size_t i, const struct caps_what *what)
+{
+    bool down = false;
+
+    if (what->event == CAPS_EVENT_CAP) {
+        down = what->enforced_mw < t->in_force_mw[i];
+        t->in_force_mw[i] = what->enforced_mw;
+    } else {
+        uint32_t was_mhz = t->in_force_mhz[i];
+        down = what->clock_mhz && (!was_mhz || what->clock_mhz < was_mhz);
+        t->in_force_mhz[i] = what->clock_mhz;
+    }
+    if (down && t->page)
+        t->down_steps = job_progress_steps(t->page)->mark.steps;
+}
+
+void searches_on_caps(struct searches *ts, const struct caps_what *what)
+{
+    for (struct tuning *t = ts->first; t; t = t->next) {
+        if (t->claims)
+            tuner_claims_on_caps(t->claims, what);
+        if (t->asked_ns && what->event == CAPS_EVENT_STATE)
+            soon(ts);
+        if (what->event != CAPS_EVENT_CAP && what->event != CAPS_EVENT_CLOCK)
+            continue;
+        for (size_t i = 0; i < t->n; i++)
+            if (board_view(t->board[i])->at == what->board)
+                take_in_force(t, i, what);
+    }
+}
+
+/* ---- what is shown ---- */
+
+static void show_report(const struct tuner_report *r, struct searches_view *ret)
+{
+    ret->report = r;
+    ret->cap_mw = r->holding ? r->held_mw : r->best_mw;
+    ret->caps = (unsigned)r->n_caps;
+    ret->windows = r->windows;
+    ret->saved_known = r->saved.known;
+    ret->saved = r->saved.fraction;
+    ret->saved_half = r->saved.half;
+    ret->saved_j = r->saved.energy_j;
+    ret->saved_half_j = r->saved.half_j;
+    ret->slowdown = r->saved.slowdown;
+    ret->slowdown_half = r->saved.slowdown_half;
+}
+
+static void show_goal(const struct tuning *t, struct searches_view *ret)
+{
+    char goal[GOAL_TEXT_MAX];
+
+    if (t->ask.search)
+        (void)snprintf(ret->goal, sizeof ret->goal, "%s", goal_text(&t->ask.goal, goal));
+    else if (t->ask.cap.mw)
+        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g W", w_of_mw(t->ask.cap.mw));
+    else
+        (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%", t->ask.cap.percent);
+}
+
+static unsigned first_barred(const struct tuning *t)
+{
+    size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
+
+    return board_view(boards_at(t->all->o.boards, at))->info->index;
+}
+
+bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
+{
+    struct tuning *t = find(ts, job);
+
+    *ret = (struct searches_view){0};
+    if (!t)
+        return false;
+    ret->on = true;
+    ret->page = t->page != NULL;
+    if (t->page)
+        job_progress_launches(t->page, ret->launches);
+    show_goal(t, ret);
+    show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
+    if (t->final)
+        (void)snprintf(ret->state, sizeof ret->state, "over");
+    else if (t->refused)
+        (void)snprintf(ret->state, sizeof ret->state, "not capped: %.80s", t->why);
+    else if (t->wanted & t->barred)
+        (void)snprintf(ret->state, sizeof ret->state,
+                       "not capped: another user computes on GPU %u", first_barred(t));
+    else if (!t->tuner && t->behind)
+        (void)snprintf(ret->state, sizeof ret->state,
+                       "not searched: job %" PRIu64 " is, on a board of it", t->behind);
+    else if (!t->tuner)
+        (void)snprintf(ret->state, sizeof ret->state, "%s",
+                       t->asked_ns ? "asks for its boards' original limits"
+                       : t->wanted ? "waits for its boards"
+                                   : "has used no GPU yet");
+    else if (ret->report->away)
+        (void)snprintf(ret->state, sizeof ret->state,
+                       "not capped: others have a board of it, or it is lost");
+    else
+        tuner_status(t->tuner, ret->state, sizeof ret->state);
+    return true;
+}
+
+const struct steps *searches_steps(const struct searches *ts, uint64_t job)
+{
+    const struct tuning *t = find(ts, job);
+    return t && t->page ? job_progress_steps(t->page) : NULL;
+}
+
+const struct tuner_report *searches_report(struct searches *ts, uint64_t job)
+{
+    struct tuning *t = find(ts, job);
+
+    if (!t)
+        return NULL;
+    return t->tuner ? tuner_report(t->tuner) : &t->report;
+}
+
+void searches_forget(struct searches *ts, uint64_t job)
+{
+    for (struct tuning **p = &ts->first; *p; p = &(*p)->next) {
+        struct tuning *t = *p;
+        if (t->job != job)
+            continue;
+        *p = t->next;
+        tuning_free(t);
+        return;
+    }
+}
+
+/* ---- life ---- */
+
+int searches_new(const struct searches_opts *opts, struct searches **ret, uw_error *err)
+{
+    auto_(searches_free) struct searches *ts = calloc(1, sizeof *ts);
+
+    if (!ts)
+        return fail(err, -ENOMEM, "out of memory");
+    ts->o = *opts;
+    launches_budget_all(&ts->launches);
+    int r =
+        loop_timer_new(opts->loop, UINT64_MAX, 0, searches_on_timer, ts, &ts->timer, err);
+    if (r < 0)
+        return r;
+    r = loop_worker_new(opts->loop, "pulse", &ts->worker, err);
+    if (r < 0)
+        return r;
+    *ret = take(ts);
+    return 0;
+}
+
+void searches_free(struct searches *ts)
+{
+    if (!ts)
+        return;
+    while (ts->first) {
+        struct tuning *t = ts->first;
+        ts->first = t->next;
+        tuning_free(t);
+    }
+    loop_worker_free(ts->worker);
+    loop_timer_free(ts->timer);
+    free(ts);
+}

@@ -1,0 +1,43 @@
+#include "tuner/tuner-json.h"
+
+#include <math.h>
+
+const char *tuner_by_name(enum tuner_by by)
+{
+    static const char *const names[] = {
+        [TUNER_BY_STEPS] = "steps",
+        [TUNER_BY_LAUNCHES] = "launches",
+        [TUNER_BY_PERIOD] = "period",
+        [TUNER_BY_NOTHING] = "unknown",
+    };
+
+    return names[by];
+}
+
+void tuner_progress_json(const struct tuner_report *r, struct json_out *o)
+{
+    bool known = r->period_s > 0;
+
+    json_out_text(o, "progress", tuner_by_name(r->by));
+    json_out_double(o, "period_s", known ? r->period_s : NAN);
+    json_out_double(o, "period_confidence", known ? r->confidence : NAN);
+    json_out_text(o, "period_unknown", r->unknown[0] ? r->unknown : NULL);
+    json_out_double(o, "busy", r->busy);
+}
+
+void tuner_caps_json(const struct tuner_report *r, struct json_out *o)
+{
+    json_out_array(o, "caps");
+    for (size_t i = 0; i < r->n_caps; i++) {
+        const struct savings_mean *m = &r->cap[i].mean;
+        json_out_object(o, NULL);
+        json_out_int(o, "cap_mw", r->cap[i].cap_mw);
+        json_out_int(o, "windows", m->windows);
+        json_out_double(o, "step_s", savings_mean_time(m));
+        json_out_double(o, "step_j", savings_mean_energy(m));
+        json_out_double(o, "step_s_rse", savings_mean_time_rse(m));
+        json_out_double(o, "step_j_rse", savings_mean_energy_rse(m));
+        json_out_end(o);
+    }
+    json_out_end(o);
+}

@@ -1,0 +1,268 @@
+#include "try.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+
+static const struct node_view *look(void *node)
+{
+    struct fake *f = node;
+    return &f->made.view;
+}
+
+static int board(void *node, const char *name, size_t *ret, uw_error *err)
+{
+    struct fake *f = node;
+    char index[24];
+
+    for (size_t i = 0; i < f->made.view.n_boards; i++) {
+        (void)snprintf(index, sizeof index, "%zu", i);
+        if (strcmp(name, index) == 0 || strcmp(name, f->made.info[i].uuid) == 0) {
+            *ret = i;
+            return 0;
+        }
+    }
+    return fail(err, -ENOENT, "there is no board '%s': 0 to %zu", name,
+                f->made.view.n_boards - 1);
+}
+
+static int called(struct fake *f, const char *what, uw_error *err)
+{
+    f->calls++;
+    (void)snprintf(f->last, sizeof f->last, "%s", what);
+    return f->r < 0 ? fail(err, f->r, "%s", f->text ? f->text : "made-up failure") : 0;
+}
+
+static void keep(char *to, size_t size, const char *from)
+{
+    (void)snprintf(to, size, "%s", from ? from : "");
+}
+
+static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
+                 uint64_t *ret_id, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    f->claim = *ask;
+    keep(f->board, sizeof f->board, ask->board);
+    keep(f->why, sizeof f->why, ask->why);
+    *ret_id = 77;
+    return called(f, "claim", err);
+}
+
+static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    f->id = id;
+    return called(f, "withdraw", err);
+}
+
+static int job_begin(void *node, const struct node_who *who, const struct node_job *ask,
+                     uint64_t *ret_id, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    f->job = *ask;
+    keep(f->name, sizeof f->name, ask->reg.name);
+    memcpy(f->label, ask->reg.label, ask->reg.n_labels * sizeof *f->label);
+    *ret_id = 88;
+    return called(f, "job_begin", err);
+}
+
+static int job_end(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    f->id = id;
+    return called(f, "job_end", err);
+}
+
+static int release(void *node, const struct node_who *who, const char *name,
+                   uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    keep(f->board, sizeof f->board, name);
+    f->hold_off_ns = hold_off_ns;
+    f->done = fn;
+    f->user = user;
+    int r = called(f, "release", err);
+    if (r == 0 && !f->hold) {
+        f->made.board[0].cap.state = CAPS_RELEASED;
+        fn(0, "", user);
+    }
+    return r;
+}
+
+static int take_back(void *node, const struct node_who *who, const char *name,
+                     uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    keep(f->board, sizeof f->board, name);
+    f->made.board[0].cap.state = CAPS_HOLDING;
+    return called(f, "take_back", err);
+}
+
+static int report(void *node, const struct routes_report *ask, ledger_report_fn fn,
+                  void *user, uw_error *err)
+{
+    struct fake *f = node;
+
+    f->report = *ask;
+    keep(f->report_by, sizeof f->report_by, ask->by);
+    f->report_done = fn;
+    f->user = user;
+    int r = called(f, "report", err);
+    if (r == 0 && !f->hold) {
+        auto_(json_out_free) struct json_out *o = json_out_new();
+        json_out_object(o, NULL);
+        json_out_text(o, "by", ask->by ? ask->by : "job");
+        json_out_end(o);
+        fn(0, o, "", user);
+    }
+    return r;
+}
+
+static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id,
+                        uw_error *err)
+{
+    (void)who;
+    *ret_id = 99;
+    return called(node, "window_begin", err);
+}
+
+/* Of 40 s before the view's time; what the last board did is not known. */
+static int window_end(void *node, const struct node_who *who, uint64_t id,
+                      client_window_fn fn, void *user, uw_error *err)
+{
+    struct fake *f = node;
+    struct client_window_board board[MADE_BOARDS] = {{.r = 0}};
+    struct client_window_result result = {
+        .begin_ns = 50000000000, .end_ns = 90000000000, .n = f->made.view.n_boards};
+    (void)who;
+
+    f->id = id;
+    f->window_done = fn;
+    f->user = user;
+    int r = called(f, "window_end", err);
+    for (size_t i = 0; i < result.n; i++)
+        board[i] = (struct client_window_board){.energy_j = 4000,
+                                                .half_j = 2.5,
+                                                .method = METER_COUNTER,
+                                                .why = METER_WHY_SHORT};
+    if (result.n > 1)
+        board[result.n - 1].r = fail(&board[result.n - 1].error, -ENODATA, "it hung");
+    result.board = board;
+    if (r == 0 && !f->hold)
+        fn(0, &result, NULL, user);
+    return r;
+}
+
+static int window_drop(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+{
+    struct fake *f = node;
+    (void)who;
+
+    f->id = id;
+    return called(f, "window_drop", err);
+}
+
+static int reload(void *node, uw_error *err)
+{
+    return called(node, "reload", err);
+}
+
+static void ask(void *auth, struct http_exchange *x, auth_fn fn, void *user)
+{
+    struct fake *f = auth;
+
+    if (f->refuse)
+        http_fail(x, f->refuse, "refused by the test");
+    else
+        fn(x, &f->who, user);
+}
+
+void fake_as(struct fake *f, enum fake_who who)
+{
+    static const struct {
+        const char *name;
+        uid_t uid;
+        bool admin, may_claim, local;
+        uint64_t only_job;
+    } rows[] = {
+        [AS_ADMIN] = {"user root", 0, true, true, true, 0},
+        [AS_USER1] = {"user user1", 1001, false, true, true, 0},
+        [AS_STRANGER] = {"user nobody", 4711, false, true, true, 0},
+        [AS_READER] = {"token grafana", (uid_t)-1, false, false, false, 0},
+        [AS_JOB_TOKEN] = {"token job", 1002, false, true, false, 102},
+    };
+
+    f->who = (struct auth_who){.node = {.uid = rows[who].uid,
+                                        .admin = rows[who].admin,
+                                        .may_claim = rows[who].may_claim,
+                                        .only_job = rows[who].only_job},
+                               .local = rows[who].local};
+    (void)snprintf(f->who.name, sizeof f->who.name, "%s", rows[who].name);
+    f->who.node.name = f->who.name;
+}
+
+int fake_new(struct fake *f, size_t boards, size_t jobs)
+{
+    struct routes_opts opts = {.node = {.look = look,
+                                        .board = board,
+                                        .claim = claim,
+                                        .withdraw = withdraw,
+                                        .job_begin = job_begin,
+                                        .job_end = job_end,
+                                        .release = release,
+                                        .take_back = take_back,
+                                        .window_begin = window_begin,
+                                        .window_end = window_end,
+                                        .window_drop = window_drop,
+                                        .report = report,
+                                        .reload = reload,
+                                        .node = f},
+                               .ask = ask,
+                               .auth = f,
+                               .metrics = true,
+                               .per_job = true,
+                               .max_jobs = 64};
+
+    memset(f, 0, sizeof *f);
+    made_init(&f->made, boards, jobs);
+    fake_as(f, AS_ADMIN);
+    int r = loop_new_virtual(100 * 1000000000ull, 1760000100, &f->loop, NULL);
+    opts.loop = f->loop;
+    return r < 0 ? r : routes_new(&opts, &f->routes, NULL);
+}
+
+void fake_free(struct fake *f)
+{
+    routes_free(f->routes);
+    loop_free(f->loop);
+}
+
+struct http_try *fake_ask(struct fake *f, const char *method, const char *target,
+                          const char *body)
+{
+    static const struct http_field json[] = {{"Content-Type", "application/json"},
+                                             {NULL, NULL}};
+    struct http_try_ask a = {.method = method,
+                             .target = target,
+                             .body = body,
+                             .headers = body ? json : NULL,
+                             .peer = {.local = f->who.local, .uid = f->who.node.uid}};
+    struct http_try *t = NULL;
+
+    return http_try_new(f->loop, routes_handle, f->routes, &a, &t) == 0 ? t : NULL;
+}

@@ -1,0 +1,360 @@
+/* Other writers, in virtual time: seen, counted by cause, answered as configured. */
+#include "unit/caps/caps-scene.h"
+
+#define CLS                                      \
+    {                                            \
+        .first = 0.9, .floor = 0.5, .rate = 0.01 \
+    }
+static const struct caps_conf yields = {.cls = CLS, .yield_ns = 60 * NS_PER_S};
+static const struct caps_conf reasserts = {
+    .cls = CLS, .others = CAPS_REASSERT, .reassert_ns = 10 * NS_PER_S};
+
+static void test_yield(void)
+{
+    struct scene *s = scene_new("yield to another's limit", 1, &yields);
+
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 5);
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "theirs is seen");
+    is_limit(s, 0, 250, "theirs stays");
+    struct caps_view v = look(s, 0);
+    ok(v.enforced_mw == W(250) && v.ramp_mw == W(250) && v.bounds.original_mw == W(250),
+       "the view has theirs");
+    ok(told(s, CAPS_EVENT_OTHER) == 1 && v.changes[CAPS_CAUSE_OTHER] == 1 &&
+           changes(s, 0) == 1 && last_told(s, CAPS_EVENT_OTHER)->enforced_mw == W(250),
+       "counted once: '%s'", last_told(s, CAPS_EVENT_OTHER)->text);
+    pass(s, 50);
+    is_limit(s, 0, 250, "left alone");
+    pass(s, 12);
+    is_limit(s, 0, 200, "tried again after the time configured");
+    is_state(s, 0, CAPS_HELD, "held");
+    is_int(changes(s, 0), 1, "still counted once");
+    withdraw(s, 0, id);
+    pass(s, 1);
+    is_limit(s, 0, 250, "theirs is the original that comes back");
+    is_state(s, 0, CAPS_FREE, "given back");
+
+    claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 1);
+    fault(s, "0 limit 180W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "another, under ours");
+    pass(s, 65);
+    is_state(s, 0, CAPS_FREE, "nothing of ours is wanted under it");
+    is_limit(s, 0, 180, "left alone");
+    fault(s, "0 limit 300W");
+    pass(s, 1);
+    is_limit(s, 0, 200, "they let it go up: ours holds at once");
+    is_int(changes(s, 0), 3, "three changes of theirs");
+    scene_free(s);
+}
+
+static void test_news(void)
+{
+    struct scene *s = scene_new("claims that change meanwhile", 1, &yields);
+    struct claim soft = {.kind = CLAIM_SOFT, .mw = W(230), .until_ns = CLAIM_FOREVER};
+
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 2);
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    (void)caps_claim(s->caps, 0, &soft, &soft.id, NULL);
+    soft.mw = W(220);
+    (void)caps_claim(s->caps, 0, &soft, NULL, NULL);
+    struct claim same = *claims_find(look(s, 0).claims, id);
+    same.until_ns = loop_now_ns(s->loop) + 500 * NS_PER_S;
+    (void)caps_claim(s->caps, 0, &same, NULL, NULL);
+    pass(s, 1);
+    is_state(s, 0, CAPS_YIELDED, "a rule's claim or a renewal is no news");
+    same.mw = W(210);
+    (void)caps_claim(s->caps, 0, &same, NULL, NULL);
+    pass(s, 0.5);
+    is_limit(s, 0, 210, "a budget's new value is");
+    claim_for(s, 0, CLAIM_NAMED, 205, 10);
+    pass(s, 1);
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "theirs again");
+    pass(s, 8);
+    is_limit(s, 0, 210, "a claim by name that is over is news, too");
+    uint64_t named = claim(s, 0, CLAIM_NAMED, 220);
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "and again");
+    withdraw(s, 0, named);
+    pass(s, 0.5);
+    is_limit(s, 0, 210, "one that is withdrawn as well");
+    fault(s, "0 limit 250W");
+    pass(s, 1.5);
+    fault(s, "0 limit 240W");
+    pass(s, 1.5);
+    ok(changes(s, 0) == 5 && look(s, 0).bounds.original_mw == W(240),
+       "and another of theirs, counted");
+    caps_withdraw(s->caps, 0, soft.id, NULL);
+    withdraw(s, 0, id);
+    pass(s, 0.5);
+    is_state(s, 0, CAPS_FREE, "no claim left: nothing to yield");
+    is_limit(s, 0, 240, "theirs stays");
+    scene_free(s);
+}
+
+/* Somebody writes as soon as ours is there; how long until it is, each time? */
+static void test_reassert(void)
+{
+    struct scene *s = scene_new("re-assert with back-off", 1, &reasserts);
+    double expect[] = {10, 20, 40, 80, 160, 320, 640, 640};
+    bool good = true;
+
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 2);
+    for (int i = 0; i < 8; i++) {
+        uint64_t t0 = loop_now_ns(s->loop);
+        fault(s, i % 2 ? "0 limit 180W" : "0 limit 250W");
+        while (limit_of(s, 0) != W(200) && s_between(t0, loop_now_ns(s->loop)) < 1000)
+            pass(s, 0.25);
+        double took = s_between(t0, loop_now_ns(s->loop));
+        good &= took >= expect[i] && took <= expect[i] + 2;
+        printf("# overwritten after %.2f s\n", took);
+        pass(s, 0.5);
+    }
+    ok(good, "10 s, doubled each time up to 64 times that");
+    is_int(changes(s, 0), 8, "each counted once");
+    ok(look(s, 0).bounds.original_mw == W(300), "the original is what it was");
+    pass(s, 700);
+    fault(s, "0 limit 250W");
+    pass(s, 13);
+    is_limit(s, 0, 200, "after long peace 10 s again");
+    fault(s, "0 limit 250W");
+    pass(s, 2);
+    withdraw(s, 0, id);
+    pass(s, 1);
+    is_state(s, 0, CAPS_FREE, "nothing left to assert");
+    is_limit(s, 0, 250, "theirs stays: it is not ours to undo");
+    is_int(look(s, 0).bounds.original_mw, W(250), "and is the original now");
+    scene_free(s);
+}
+
+static void test_reassert_ramp(void)
+{
+    struct scene *s = scene_new("re-assert what had been walked", 1, &reasserts);
+
+    uint64_t id = claim(s, 0, CLAIM_NAMED, 200);
+    pass(s, 20);
+    uint32_t was = limit_of(s, 0);
+    fault(s, "0 limit 290W");
+    pass(s, 12);
+    uint32_t now = limit_of(s, 0);
+    ok(was == W(241) && now <= was && now >= was - W(7),
+       "the ramp goes on from where it was: %u, %u mW", was, now);
+    pass(s, 20);
+    is_limit(s, 0, 200, "to its target");
+    withdraw(s, 0, id);
+    pass(s, 1);
+    is_limit(s, 0, 300, "the original comes back");
+    scene_free(s);
+}
+
+static void test_reload(void)
+{
+    struct scene *s = scene_new("the driver is loaded anew", 2, &reasserts);
+
+    claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 3);
+    fault(s, "reload");
+    pass(s, 1.5);
+    struct caps_view v = look(s, 0);
+    ok(v.changes[CAPS_CAUSE_DRIVER] == 1 && changes(s, 0) == 1, "known by its cause: %s",
+       last_told(s, CAPS_EVENT_OTHER)->text);
+    is_limit(s, 0, 200, "asserted again at once");
+    is_int(changes(s, 1), 0, "a board at its original lost nothing");
+    scene_free(s);
+
+    s = scene_new("the driver is loaded anew, others are yielded to", 1, &yields);
+    uint64_t id = claim(s, 0, CLAIM_HARD, 200);
+    for (int i = 1; i <= 2; i++) {
+        pass(s, 3);
+        fault(s, "reload");
+        pass(s, 1.5);
+        is_limit(s, 0, 200, "no one to yield to: asserted again at once");
+        is_int(look(s, 0).changes[CAPS_CAUSE_DRIVER], i, "counted as what it is");
+    }
+    unsigned yielded = 0;
+    for (size_t i = 0; i < s->n_told; i++)
+        yielded += s->told[i].state == CAPS_YIELDED;
+    is_int(yielded, 0, "nobody was told of another writer");
+    is_state(s, 0, CAPS_HELD, "held");
+    withdraw(s, 0, id);
+    pass(s, 1);
+    is_limit(s, 0, 300, "what the new driver had is the original");
+    scene_free(s);
+
+    s = scene_new("forgotten without persistence mode", 1, &yields);
+    struct gpu_info *info = (struct gpu_info *)board_view(boards_at(s->boards, 0))->info;
+    info->has_persistence = true;
+    info->persistence = false;
+    claim(s, 0, CLAIM_HARD, 200);
+    pass(s, 3);
+    fault(s, "0 limit 300W");
+    pass(s, 1.5);
+    is_int(look(s, 0).changes[CAPS_CAUSE_PERSISTENCE], 1, "the default is back: %s",
+           last_told(s, CAPS_EVENT_OTHER)->text);
+    is_limit(s, 0, 200, "set again at once");
+    pass(s, 30);
+    fault(s, "0 limit 300W");
+    pass(s, 1.5);
+    is_state(s, 0, CAPS_YIELDED, "soon after: somebody may want it");
+    is_int(look(s, 0).changes[CAPS_CAUSE_PERSISTENCE], 2, "the cause is the same");
+    pass(s, 61);
+    is_limit(s, 0, 200, "tried again after the time configured");
+    fault(s, "0 limit 250W");
+    pass(s, 2);
+    is_int(look(s, 0).changes[CAPS_CAUSE_OTHER], 1, "another value is somebody's");
+    scene_free(s);
+}
+
+static void test_free(void)
+{
+    struct scene *s = scene_new("others at a free board", 1, &yields);
+
+    pass(s, 40);
+    fault(s, "0 limit 250W");
+    pass(s, 0.5);
+    struct caps_view v = look(s, 0);
+    ok(v.state == CAPS_FREE && v.bounds.original_mw == W(250) && changes(s, 0) == 1 &&
+           v.enforced_mw == W(250),
+       "their limit is the original, counted");
+    ok(last_told(s, CAPS_EVENT_CAP)->enforced_mw == W(250), "told");
+    uint64_t id = claim(s, 0, CLAIM_HARD, 280);
+    pass(s, 1);
+    ok(look(s, 0).state == CAPS_FREE && look(s, 0).verdict.by == CAP_BY_ORIGINAL,
+       "a claim above it changes nothing");
+    withdraw(s, 0, id);
+    id = claim(s, 0, CLAIM_HARD, 240);
+    pass(s, 1);
+    is_limit(s, 0, 240, "one under it does");
+    withdraw(s, 0, id);
+    fault(s, "0 limit 230W");
+    pass(s, 2);
+    is_limit(s, 0, 230, "theirs while ours is on its way back: theirs");
+    is_state(s, 0, CAPS_FREE, "free");
+    is_int(changes(s, 0), 2, "counted");
+    scene_free(s);
+}
+
+/* What keeps the enforced limit under the one that is set. */
+static void test_bounded(void)
+{
+    /* clang-format off */
+    static const struct {
+        const char *name;
+        uint32_t has;
+        double set_w, enforced_w;
+        uint64_t reasons;
+        int cause; /* -1: none */
+    } cases[] = {
+        {"as set", GPU_HAS_REQUESTED, 200, 200, GPU_REASON_SW_THERMAL, -1},
+        {"rounded", GPU_HAS_REQUESTED, 200, 199, GPU_REASON_SW_THERMAL, -1},
+        {"heat, by the driver", GPU_HAS_REQUESTED, 200, 170, GPU_REASON_SW_THERMAL, CAPS_CAUSE_THERMAL},
+        {"heat, by the board", GPU_HAS_REQUESTED, 200, 170, GPU_REASON_HW_THERMAL | GPU_REASON_HW_SLOWDOWN, CAPS_CAUSE_THERMAL},
+        {"power brake", GPU_HAS_REQUESTED, 200, 170, GPU_REASON_HW_POWER_BRAKE, CAPS_CAUSE_BOARD},
+        {"no reason told", GPU_HAS_REQUESTED, 200, 170, GPU_REASON_SW_POWER_CAP, CAPS_CAUSE_BOARD},
+        {"another's", GPU_HAS_REQUESTED, 220, 220, GPU_REASON_SW_THERMAL, CAPS_CAUSE_OTHER},
+        {"request untold, another's", 0, 220, 220, GPU_REASON_SW_THERMAL, CAPS_CAUSE_OTHER},
+        {"request untold, lower, no reason", 0, 180, 180, GPU_REASON_SW_POWER_CAP, CAPS_CAUSE_OTHER},
+        {"request untold, heat", 0, 180, 180, GPU_REASON_SW_THERMAL, CAPS_CAUSE_THERMAL},
+        {"request untold, power brake", 0, 180, 180, GPU_REASON_HW_POWER_BRAKE, CAPS_CAUSE_BOARD},
+        {"unreadable", GPU_HAS_REQUESTED, 0, 0, 0, -1},
+    };
+    /* clang-format on */
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct scene *s = scene_new(cases[i].name, 1, &yields);
+        claim(s, 0, CLAIM_HARD, 200);
+        pass(s, 1);
+        loop_timer_free(take(s->sampling));
+        pass(s, 0.1);
+        unsigned before = told(s, CAPS_EVENT_OTHER);
+        struct gpu_sample sample = {
+            .has = GPU_HAS_ENFORCED | GPU_HAS_REASONS | cases[i].has,
+            .began_ns = loop_now_ns(s->loop),
+            .at_ns = loop_now_ns(s->loop),
+            .enforced_mw = W(cases[i].enforced_w),
+            .requested_mw = W(cases[i].set_w),
+            .reasons = cases[i].reasons,
+        };
+        for (int k = 0; k < 3; k++)
+            caps_seen(s->caps, 0, &sample);
+        bool none = cases[i].cause < 0;
+        ok(changes(s, 0) == !none && told(s, CAPS_EVENT_OTHER) - before == !none &&
+               (none || look(s, 0).changes[cases[i].cause] == 1),
+           "%s: %s", cases[i].name,
+           none ? "nothing" : caps_cause_name((enum caps_cause)cases[i].cause));
+        ok(look(s, 0).state == CAPS_HELD, "%s: held, it is the actuator who yields",
+           cases[i].name);
+        sample.enforced_mw = sample.requested_mw = W(200);
+        caps_seen(s->caps, 0, &sample);
+        ok(look(s, 0).enforced_mw == W(200) && changes(s, 0) == !none,
+           "%s: over, counted no more", cases[i].name);
+        scene_free(s);
+    }
+}
+
+/* A sample from before our last write says nothing. */
+static void test_stale(void)
+{
+    struct scene *s = scene_new("old samples", 1, &yields);
+
+    loop_timer_free(take(s->sampling));
+    struct gpu_sample sample = {.has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED,
+                                .began_ns = loop_now_ns(s->loop),
+                                .at_ns = loop_now_ns(s->loop),
+                                .enforced_mw = W(300),
+                                .requested_mw = W(300)};
+    claim(s, 0, CLAIM_HARD, 200);
+    caps_seen(s->caps, 0, &sample);
+    pass(s, 0.5);
+    caps_seen(s->caps, 0, &sample);
+    ok(changes(s, 0) == 0 && look(s, 0).enforced_mw == W(200), "are left aside");
+    sample.began_ns = loop_now_ns(s->loop);
+    claim(s, 0, CLAIM_HARD, 190);
+    sample.began_ns++;
+    caps_seen(s->caps, 0, &sample);
+    ok(changes(s, 0) == 0, "and those while a limit is being written");
+    caps_seen(s->caps, 7, &sample);
+    sample.has = GPU_HAS_POWER;
+    pass(s, 0.5);
+    sample.began_ns = loop_now_ns(s->loop);
+    caps_seen(s->caps, 0, &sample);
+    ok(changes(s, 0) == 0 && look(s, 0).enforced_mw == W(190),
+       "and those without limits");
+    scene_free(s);
+}
+
+static void test_names(void)
+{
+    static const char *const causes[] = {"other",   "driver", "persistence",
+                                         "thermal", "board",  "?"};
+    static const char *const states[] = {"free",     "holding", "held",   "yielded",
+                                         "released", "lost",    "denied", "?"};
+
+    for (int i = 0; i <= CAPS_CAUSES; i++)
+        is_str(caps_cause_name((enum caps_cause)i), causes[i], causes[i]);
+    for (int i = 0; i <= CAPS_DENIED + 1; i++)
+        is_str(caps_state_name((enum caps_state)i), states[i], states[i]);
+}
+
+int main(void)
+{
+    test_yield();
+    test_news();
+    test_reassert();
+    test_reassert_ramp();
+    test_reload();
+    test_free();
+    test_bounded();
+    test_stale();
+    test_names();
+    return done();
+}

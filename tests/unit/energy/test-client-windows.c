@@ -1,0 +1,338 @@
+/* Windows that clients hold open, in virtual time: as exact as the sampler's own, longer
+ * than what meters remember, whose they are, what is not known.
+ */
+#include "energy/client-windows.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+#include "tap.h"
+#include "world.h"
+
+enum { HISTORY_S = 60, ANNA = 1001, BERT = 1002 };
+
+static struct {
+    struct world world;
+    struct sampler *sampler;
+    struct attribution *book;
+    struct client_windows *windows;
+    struct loop_child *child;
+    unsigned answers;
+    int r;
+    double time_s;
+    struct client_window_board got;
+    struct sampler_window own;
+    struct meter_result own_result;
+} w;
+
+static void wait_s(double s)
+{
+    world_wait_s(&w.world, s);
+}
+
+static void on_row(const struct attribution_row *row, void *user)
+{
+    (void)row;
+    (void)user;
+}
+
+static void on_total(const struct attribution_total *total, void *user)
+{
+    (void)user;
+    if (w.windows)
+        client_windows_total(w.windows, total);
+}
+
+static void on_window(int r, const struct client_window_result *result, const char *text,
+                      void *user)
+{
+    (void)text;
+    (void)user;
+    w.answers++;
+    w.r = r;
+    if (r == 0) {
+        w.time_s = s_between(result->begin_ns, result->end_ns);
+        w.got = result->board[0];
+    }
+}
+
+static int on_own(struct sampler *s, const struct sampler_window *window, void *user)
+{
+    (void)s;
+    (void)user;
+    w.own = *window;
+    if (window->r == 0)
+        w.own_result = window->board[0];
+    return 0;
+}
+
+static int on_exit_of(struct loop_child *child, int status, void *user)
+{
+    (void)child;
+    (void)status;
+    (void)user;
+    return 0;
+}
+
+static bool begin(const char *model)
+{
+    uw_error err = {{0}};
+
+    memset(&w, 0, sizeof w);
+    int r = world_new(&w.world, model, 1, 3, &err);
+    if (r == 0)
+        r = world_open_boards(&w.world, &err);
+    struct board *b = w.world.boards ? boards_at(w.world.boards, 0) : NULL;
+    struct sampler_opts opts = {.period_ns = 100 * NS_PER_MS, .history_s = HISTORY_S};
+    if (r == 0)
+        r = sampler_new(w.world.loop, &b, 1, &opts, &w.sampler, &err);
+    struct attribution_opts book = {.loop = w.world.loop,
+                                    .sampler = &w.sampler,
+                                    .n = 1,
+                                    .on_row = on_row,
+                                    .on_total = on_total};
+    if (r == 0)
+        r = attribution_new(&book, &w.book, &err);
+    struct client_windows_opts windows = {
+        .loop = w.world.loop, .sampler = &w.sampler, .n = 1};
+    if (r == 0)
+        r = client_windows_new(&windows, &w.windows, &err);
+    return ok(r == 0, "%s: a board %s", model, err.text);
+}
+
+static void end(void)
+{
+    loop_child_free(w.child);
+    client_windows_free(w.windows);
+    attribution_free(w.book);
+    sampler_free(w.sampler);
+    world_close(&w.world);
+}
+
+static void train(void)
+{
+    const char *argv[] = {"underwatt-sim", "train", "--workload", "resnet50",
+                          "--epochs",      "1000",  NULL};
+    struct loop_child_opts opts = {
+        .argv = argv, .stdin_fd = -1, .stdout_fd = -1, .stderr_fd = -1};
+    uw_error err = {{0}};
+
+    ok(loop_child_new(w.world.loop, &opts, on_exit_of, NULL, &w.child, &err) == 0,
+       "a job begins %s", err.text);
+}
+
+static uint64_t open_one(uid_t uid)
+{
+    uint64_t id = 0;
+    uw_error err;
+
+    return client_windows_begin(w.windows, uid, &id, &err) == 0 ? id : 0;
+}
+
+static int close_one(uid_t uid, uint64_t id)
+{
+    uw_error err;
+
+    return client_windows_end(w.windows, uid, id, on_window, NULL, &err);
+}
+
+/* A window of s seconds, as the plant has it. */
+static void exact(const char *model, double s)
+{
+    double true_j = virtual_world_true_j(w.world.sim, 0);
+    uint64_t id = open_one(ANNA), from = loop_now_ns(w.world.loop);
+
+    w.answers = 0;
+    wait_s(s);
+    true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
+    int r = close_one(ANNA, id);
+    uint64_t to = loop_now_ns(w.world.loop);
+    if (s < HISTORY_S)
+        (void)sampler_window(w.sampler, from, to, on_own, NULL);
+    is_int(w.answers, 0, "%s: %.1f s: never answered from inside", model, s);
+    wait_s(5);
+    ok(r == 0 && w.answers == 1 && w.r == 0 && w.got.r == 0, "%s: %.1f s: answered %s",
+       model, s, w.got.error.text);
+    is_near(w.time_s, s, 1e-3, "%s: %.1f s: its time", model, s);
+    ok(fabs(w.got.energy_j - true_j) <= w.got.half_j,
+       "%s: %.1f s: %.1f J +- %.1f J (%s), true %.1f J", model, s, w.got.energy_j,
+       w.got.half_j, meter_method_name(w.got.method), true_j);
+    ok(w.got.half_j < 0.03 * true_j + 100, "%s: %.1f s: an interval that says something",
+       model, s);
+    if (s < HISTORY_S)
+        ok(fabs(w.got.energy_j - w.own_result.energy_j) <=
+               w.got.half_j + w.own_result.half_j,
+           "%s: %.1f s: %.1f J +- %.1f J by the sampler", model, s, w.own_result.energy_j,
+           w.own_result.half_j);
+}
+
+static void lengths(const char *model)
+{
+    if (!begin(model)) {
+        end();
+        return;
+    }
+    wait_s(20);
+    train();
+    wait_s(20);
+    exact(model, 2.5);
+    exact(model, 12);
+    exact(model, 40);
+    exact(model, 10.0 * HISTORY_S + 3.3); /* what meters remember, many times over */
+    is_int(client_windows_count(w.windows), 0, "%s: none is left", model);
+    end();
+}
+
+/* A daemon's boards at rest give a sample every few seconds. */
+static void rest(const char *model)
+{
+    if (!begin(model)) {
+        end();
+        return;
+    }
+    wait_s(20);
+    sampler_periods(w.sampler, 500 * NS_PER_MS, 3 * NS_PER_S, 200 * NS_PER_MS);
+    sampler_rate(w.sampler, 0, SAMPLER_REST, false);
+    wait_s(20);
+    exact(model, 3.1);
+    exact(model, 14.7);
+    wait_s(10);
+    uint64_t before = sampler_calls(w.sampler);
+    for (int i = 0; i < 50; i++) {
+        (void)close_one(ANNA, open_one(ANNA));
+        wait_s(0.02);
+    }
+    uint64_t calls = sampler_calls(w.sampler) - before;
+    ok(calls <= 14, "%s: 50 windows in a second: %u calls of the driver", model,
+       (unsigned)calls);
+    wait_s(10);
+    before = sampler_calls(w.sampler);
+    wait_s(30);
+    calls = sampler_calls(w.sampler) - before;
+    ok(calls <= 16, "%s: … and in the 30 s after them %u", model, (unsigned)calls);
+
+    /* A job that begins within one, on a board that was at rest. */
+    double true_j = virtual_world_true_j(w.world.sim, 0);
+    uint64_t id = open_one(ANNA);
+    wait_s(1.3);
+    train();
+    wait_s(2.2);
+    sampler_rate(w.sampler, 0, SAMPLER_JOB, false); /* as the roster finds it */
+    wait_s(20);
+    true_j = virtual_world_true_j(w.world.sim, 0) - true_j;
+    (void)close_one(ANNA, id);
+    wait_s(5);
+    ok(w.got.r == 0 && fabs(w.got.energy_j - true_j) <= w.got.half_j,
+       "%s: a job begins within: %.1f J +- %.1f J, true %.1f J", model, w.got.energy_j,
+       w.got.half_j, true_j);
+    end();
+}
+
+static void whose(void)
+{
+    uw_error err;
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t a = open_one(ANNA), b = open_one(ANNA), c = open_one(BERT);
+    ok(a && a < b && b < c, "each has a number of its own, at one moment too");
+    is_int(client_windows_end(w.windows, BERT, a, on_window, NULL, &err), -ENOENT,
+           "another's: %s", err.text);
+    is_int(client_windows_drop(w.windows, BERT, a, &err), -ENOENT,
+           "nor may it be dropped");
+    is_int(close_one(ANNA, 12), -ENOENT, "one that never was");
+    is_int(client_windows_drop(w.windows, ANNA, a, &err), 0, "its own is dropped");
+    is_int(close_one(ANNA, a), -ENOENT, "and gone");
+    wait_s(1);
+    is_int(close_one(CLIENT_WINDOWS_ANYBODY, c), 0, "an administrator ends anybody's");
+    is_int(close_one(BERT, c), -EALREADY, "it ends once");
+    is_int(client_windows_drop(w.windows, BERT, c, &err), -EALREADY,
+           "and is not dropped then");
+    wait_s(5);
+    is_int(w.answers, 1, "one answer");
+
+    /* The bounds. */
+    for (int i = 1; i < CLIENT_WINDOWS_PER_UID; i++)
+        (void)open_one(ANNA);
+    is_int(client_windows_count(w.windows), CLIENT_WINDOWS_PER_UID,
+           "as many as a user may hold");
+    c = open_one(BERT);
+    (void)open_one(ANNA);
+    is_int(close_one(ANNA, b), -ENOENT, "one more: its own oldest is gone");
+    wait_s(1);
+    is_int(close_one(BERT, c), 0, "another's is not");
+    uid_t uid = 2000;
+    while (client_windows_count(w.windows) < CLIENT_WINDOWS_MAX && uid < 4000)
+        (void)open_one(uid++);
+    is_int(client_windows_begin(w.windows, 5000, &a, &err), -EBUSY, "a bound for all: %s",
+           err.text);
+    end();
+}
+
+static void many(void)
+{
+    uint64_t id[40];
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    for (int i = 0; i < 40; i++)
+        id[i] = open_one(ANNA);
+    wait_s(25);
+    bool good = true;
+    for (int i = 0; i < 40; i++)
+        good &= close_one(ANNA, id[i]) == 0;
+    wait_s(10);
+    ok(good && w.answers == 40, "40 that end at once, more than a sampler takes: %u",
+       w.answers);
+    id[0] = open_one(ANNA);
+    wait_s(2);
+    (void)close_one(ANNA, id[0]);
+    client_windows_free(take(w.windows));
+    ok(w.answers == 41 && w.r == -EAGAIN, "who waits when the boards go is told");
+    end();
+}
+
+/* Nobody can tell what a board that hangs for long takes. */
+static void lost(void)
+{
+    struct sim_fault fault;
+    uw_error err = {{0}};
+
+    if (!begin("v100")) {
+        end();
+        return;
+    }
+    wait_s(10);
+    uint64_t id = open_one(ANNA);
+    wait_s(15);
+    memset(&fault, 0, sizeof fault);
+    fault.kind = SIM_FAULT_K_HANG;
+    ok(virtual_world_fault(w.world.sim, &fault, &err) == 0, "the board hangs %s",
+       err.text);
+    wait_s(30);
+    (void)close_one(ANNA, id);
+    wait_s(20);
+    ok(w.answers == 1 && w.r == 0 && w.got.r == -ENODATA,
+       "its energy is not known, which is said: %s", w.got.error.text);
+    end();
+}
+
+int main(void)
+{
+    lengths("v100");
+    lengths("h100");
+    rest("v100");
+    rest("h100");
+    whose();
+    many();
+    lost();
+    return done();
+}
