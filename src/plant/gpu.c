@@ -212,7 +212,7 @@ static void changed(struct plant_gpu *gpu)
 {
     renew(gpu);
     if (gpu->job)
-        job_pace(gpu->job);
+        gpu->calls->pace(gpu->job);
 }
 
 static void next_wander(struct plant_gpu *gpu)
@@ -242,7 +242,7 @@ void gpu_advance_alone(struct plant_gpu *gpu, uint64_t to_ns)
 void plant_gpu_advance(struct plant_gpu *gpu, uint64_t to_ns)
 {
     if (gpu->job)
-        plant_job_advance(gpu->job, to_ns);
+        gpu->calls->advance(gpu->job, to_ns);
     else
         gpu_advance_alone(gpu, to_ns);
 }

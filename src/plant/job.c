@@ -76,7 +76,7 @@ static struct plant_load load_of(const struct plant_job *job, size_t i)
 }
 
 /* The slowest board's step is everybody's. */
-void job_pace(struct plant_job *job)
+static void job_pace(struct plant_job *job)
 {
     double slowest = 0;
 
@@ -309,6 +309,8 @@ static int copy_phases(struct plant_job *job, const struct plant_job_opts *o,
     return 0;
 }
 
+static const struct job_calls calls = {.advance = plant_job_advance, .pace = job_pace};
+
 int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
                   uw_error *err)
 {
@@ -336,6 +338,7 @@ int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
         job->work[i] = find(opts, g);
         job->gpu[i] = g;
         g->job = job;
+        g->calls = &calls;
         job->n++;
     }
     job->at = -1;

@@ -4,7 +4,13 @@
 
 #include "base/rng.h"
 #include "plant/gpu.h"
-#include "plant/job.h"
+
+/* What a job that holds boards does for one of them. */
+struct plant_job;
+struct job_calls {
+    void (*advance)(struct plant_job *job, uint64_t to_ns); /* all of its boards */
+    void (*pace)(struct plant_job *job); /* one of them has become faster or slower */
+};
 
 enum { PIECES = 5, SEGMENTS = 128, STAGES = 4 };
 
@@ -69,7 +75,8 @@ struct plant_gpu {
     uint64_t stuck_mj;
     struct plant_reading stuck;
 
-    struct plant_job *job;
+    struct plant_job *job; /* NULL: none holds it */
+    const struct job_calls *calls;
 };
 
 /* wave.c */
@@ -85,9 +92,6 @@ struct segment *gpu_last(const struct plant_gpu *gpu);
 void gpu_advance_alone(struct plant_gpu *gpu, uint64_t to_ns);
 /* Others are slower than they were: nothing changes but how long it waits. */
 void gpu_set_pace(struct plant_gpu *gpu, double pace_s);
-
-/* job.c: one of its boards has become faster or slower. */
-void job_pace(struct plant_job *job);
 
 /* read.c */
 void gpu_sensor_init(struct plant_gpu *gpu);

@@ -12,8 +12,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "core/optimum/level.h"
 #include "core/optimum/prior.h"
-#include "core/optimum/propose.h"
 
 enum { MODEL_LEVELS = LEVELS_MAX, MODEL_ROWS = 2 * MODEL_LEVELS };
 

@@ -10,7 +10,6 @@
 #include <stddef.h>
 
 #include "core/optimum/model.h"
-#include "core/optimum/propose.h"
 
 enum {
     OUTLOOK_STEPS = 56,
