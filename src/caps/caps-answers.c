@@ -1,5 +1,6 @@
 /* What the actuator answers for a board, and what becomes of it. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -35,14 +36,8 @@ static uint64_t denied_ns(struct caps_board *b)
 {
     if (is_overspent(b))
         return back_off(b);
-    uint64_t ns = DENIED_NS << (b->attempts < 6 ? b->attempts++ : 6);
-    return ns < DENIED_MOST_NS ? ns : DENIED_MOST_NS;
-}
-
-struct actuator_range caps_range(const struct caps_board *b)
-{
-    return b->range.max_mw ? b->range
-                           : (struct actuator_range){b->limits.min_mw, b->limits.max_mw};
+    uint64_t ns = CAPS_DENIED_NS << (b->attempts < 6 ? b->attempts++ : 6);
+    return ns < CAPS_DENIED_MOST_NS ? ns : CAPS_DENIED_MOST_NS;
 }
 
 static void take_range(struct caps_board *b, const struct actuator_range *range)
@@ -67,7 +62,52 @@ static void unlink_board(struct caps_board *b, bool restored)
     b->set_mw = b->asked_mw = b->seen_mw = 0;
     b->settled_ns = now_of(b);
     b->stay_ns = 0;
-    caps_clock_unlinked(b, restored);
+    if (clock_lock_unlinked(&b->clock, restored, now_of(b)))
+        caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
+}
+
+/* How long the other's limit stays; it may be our original from now on. */
+static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t mw,
+                          uint64_t now)
+{
+    if (mw && (b->caps->conf.others != CAPS_REASSERT || cause == CAPS_CAUSE_DRIVER)) {
+        b->bounds.original_mw = mw;
+        b->sure = true;
+    }
+    return other_writers_wait_ns(&b->others, &b->caps->conf, cause, now);
+}
+
+void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
+{
+    uint64_t now = loop_now_ns(b->caps->loop);
+    /* One that was left alone already comes back without its value. */
+    uint32_t mw = what->enforced_mw ? what->enforced_mw : b->others.mw;
+    char text[200], limit[32] = "";
+
+    if (b->link == LINK_HOLDING || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
+        return; /* the answer and the event tell the same */
+    enum caps_cause cause = caps_note_other(b, mw, what->why);
+    uint64_t wait_ns = yield_for(b, cause, mw, now);
+
+    unlink_board(b, true);
+    b->others.again = true;
+    b->unrestored = false;
+    b->retry_ns = now + wait_ns;
+    if (what->enforced_mw)
+        caps_tell_cap(b, what->enforced_mw, "");
+    if (!wait_ns) {
+        (void)snprintf(text, sizeof text, "%s: set again at once",
+                       other_writers_text(cause));
+        caps_set_state(b, CAPS_HOLDING, text);
+        return;
+    }
+    if (mw)
+        (void)snprintf(limit, sizeof limit, ": %" PRIu32 " mW", mw);
+    (void)snprintf(text, sizeof text, "%s%s; %s in %.0f s", other_writers_text(cause),
+                   limit,
+                   b->caps->conf.others == CAPS_REASSERT ? "overwritten" : "tried again",
+                   s_of_ns(wait_ns));
+    caps_set_state(b, CAPS_YIELDED, text);
 }
 
 void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once)
@@ -93,7 +133,7 @@ void caps_cut(struct caps_board *b)
         b->ask[i].mw = 0;
     b->clock.asking = false;
     b->sure = false;
-    b->again = false;
+    b->others.again = false;
     b->attempts = 0;
     b->retry_ns = 0;
     take_range(b, &(struct actuator_range){0}); /* the next one's may be another */
@@ -131,16 +171,16 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
 {
     uint64_t now = now_of(b);
     /* Another's limit in between does not undo what had been walked. */
-    bool resumed = b->again && reply->original_mw == b->bounds.original_mw &&
+    bool resumed = b->others.again && reply->original_mw == b->bounds.original_mw &&
                    b->caps->conf.others == CAPS_REASSERT;
 
     b->link = LINK_HELD;
-    b->held_ns = b->settled_ns = now;
-    b->again = false;
+    b->others.held_ns = b->settled_ns = now;
+    b->others.again = false;
     b->unrestored = true;
     b->attempts = 0;
     b->failed_with = ACTUATOR_DONE;
-    b->other_mw = 0;
+    b->others.mw = 0;
     b->sure = true;
     if (reply->original_mw)
         b->bounds.original_mw = reply->original_mw;
@@ -158,7 +198,8 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
         b->ramp.at_ns = now;
     else
         ramp_init(&b->ramp, at_mw, GRAIN_MW, now);
-    caps_clock_held(b, reply->locked_mhz);
+    if (clock_lock_held(&b->clock, reply->locked_mhz, now))
+        caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
     caps_tell_cap(b, reply->enforced_mw, "");
     caps_set_state(b, CAPS_HELD, "");
 }
@@ -233,7 +274,8 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
         break;
     case ACTUATOR_DONE:
     case ACTUATOR_CLAMPED:
-        caps_clock_told(b, reply->locked_mhz);
+        if (clock_lock_told(&b->clock, reply->locked_mhz, now_of(b)))
+            caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
         on_set_done(b, mw, reply);
         break;
     case ACTUATOR_YIELDED:
@@ -275,6 +317,39 @@ int caps_on_release(struct actuator *act, const struct actuator_reply *reply, vo
     b->unrestored = r < 0;
     caps_step(b);
     caps_tell_done(b, r, reply->text);
+    caps_check_end(b->caps);
+    return 0;
+}
+
+int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user)
+{
+    struct caps_board *b = user;
+
+    if (act != b->caps->act || !b->clock.asking)
+        return 0;
+    b->clock.asking = false;
+    if (b->link != LINK_HELD)
+        return 0; /* it has been let go since, and the lock with it */
+    switch (reply->result) {
+    case ACTUATOR_BUSY:
+        b->clock.asked_mhz = b->clock.locked_mhz;
+        break;
+    case ACTUATOR_DONE:
+        if (clock_lock_done(&b->clock, reply->locked_mhz, now_of(b)))
+            caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
+        break;
+    case ACTUATOR_YIELDED:
+        caps_on_yield(b, reply);
+        break;
+    case ACTUATOR_GONE:
+        caps_on_lost(b, reply, false);
+        break;
+    default:
+        if (clock_lock_failed(&b->clock, reply, now_of(b)))
+            caps_tell_clock(b, CAPS_EVENT_FAIL, b->clock.text);
+        break;
+    }
+    caps_step(b);
     caps_check_end(b->caps);
     return 0;
 }

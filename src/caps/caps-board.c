@@ -1,5 +1,6 @@
-/* One board: from its claims to the limit that the actuator writes. */
+/* One board: from its claims and samples to what is asked of the actuator. */
 #include <errno.h>
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,21 @@
 static uint64_t now_of(const struct caps_board *b)
 {
     return loop_now_ns(b->caps->loop);
+}
+
+struct actuator_range caps_range(const struct caps_board *b)
+{
+    return b->range.max_mw ? b->range
+                           : (struct actuator_range){b->limits.min_mw, b->limits.max_mw};
+}
+
+struct clock_lock_now caps_clock_now(const struct caps_board *b)
+{
+    return (struct clock_lock_now){.at_ns = now_of(b),
+                                   .on = b->caps->conf.clocks,
+                                   .held = b->link == LINK_HELD,
+                                   .counted = b->counted,
+                                   .cls = caps_class(b)};
 }
 
 const struct cap_class *caps_class(const struct caps_board *b)
@@ -44,6 +60,22 @@ void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text)
     caps_tell(b, CAPS_EVENT_CAP, claims_find(&b->claims, b->verdict.claim), text);
 }
 
+void caps_tell_clock(const struct caps_board *b, enum caps_event event, const char *text)
+{
+    const struct caps_what what = {
+        .event = event,
+        .board = b->at,
+        .at_ns = now_of(b),
+        .claim = claims_find(&b->claims, b->clock.verdict.claim),
+        .target_mw = b->verdict.target_mw,
+        .enforced_mw = b->enforced_mw,
+        .clock_mhz = b->clock.locked_mhz,
+        .text = text,
+    };
+
+    b->caps->on_event(&what, b->caps->user);
+}
+
 void caps_set_state(struct caps_board *b, enum caps_state state, const char *text)
 {
     bool new = state != b->state;
@@ -54,15 +86,6 @@ void caps_set_state(struct caps_board *b, enum caps_state state, const char *tex
         caps_tell(b, CAPS_EVENT_STATE, NULL, b->text);
 }
 
-void caps_tell_done(struct caps_board *b, int r, const char *text)
-{
-    caps_done_fn fn = b->release_fn;
-
-    b->release_fn = NULL;
-    if (fn)
-        fn(r, text, b->release_user);
-}
-
 /* ---- deciding ---- */
 
 static void tell_over(const struct claim *claim, void *user)
@@ -71,7 +94,7 @@ static void tell_over(const struct claim *claim, void *user)
 
     caps_tell(b, CAPS_EVENT_EXPIRE, claim, "");
     if (claim->mhz)
-        caps_clock_hurry(b);
+        clock_lock_hurry(&b->clock);
     if (claim->kind != CLAIM_SOFT)
         caps_hurry(b);
 }
@@ -101,7 +124,7 @@ static void follow_ramp(struct caps_board *b, uint64_t now)
         b->stay_ns = 0;
     } else if (!b->stay_ns) {
         b->stay_ns = now;
-    } else if (!b->counted && now - b->stay_ns >= STAY_NS) {
+    } else if (!b->counted && now - b->stay_ns >= CAPS_STAY_NS) {
         ramp_checked(&b->ramp, now);
         b->stay_ns = 0;
     }
@@ -112,7 +135,8 @@ static void decide(struct caps_board *b, uint64_t now)
     (void)claims_expire(&b->claims, now, tell_over, b);
     b->bounds.floor_mw = (uint32_t)lround(caps_class(b)->floor * (double)b->demand_mw);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
-    caps_clock_decide(b, now);
+    struct clock_lock_now clock_now = caps_clock_now(b);
+    clock_lock_decide(&b->clock, &b->claims, &clock_now);
     if (b->link == LINK_HELD || b->caps->conf.dry_run)
         follow_ramp(b, now);
 }
@@ -138,8 +162,8 @@ static bool is_wanted(const struct caps_board *b)
         return true;
     if (!b->sure)
         return b->claims.n > 0;
-    return b->verdict.target_mw < b->bounds.original_mw || caps_clock_wanted(b) ||
-           is_searched(b);
+    return b->verdict.target_mw < b->bounds.original_mw ||
+           clock_lock_is_wanted(&b->clock, b->caps->conf.clocks) || is_searched(b);
 }
 
 void caps_hurry(struct caps_board *b)
@@ -167,11 +191,12 @@ static void ask_hold(struct caps_board *b)
     bool keep = b->caps->conf.others == CAPS_REASSERT;
 
     b->link = LINK_HOLDING;
-    int r = b->again ? actuator_hold_again(act, b->info->uuid, keep, caps_on_hold, b)
-                     : actuator_hold(act, b->info->uuid, caps_on_hold, b);
+    int r = b->others.again
+                ? actuator_hold_again(act, b->info->uuid, keep, caps_on_hold, b)
+                : actuator_hold(act, b->info->uuid, caps_on_hold, b);
     if (r == 0) {
         /* A second try is told when it is answered otherwise. */
-        if (b->failed_with == ACTUATOR_DONE && !b->again)
+        if (b->failed_with == ACTUATOR_DONE && !b->others.again)
             caps_set_state(b, CAPS_HOLDING, "");
         return;
     }
@@ -254,22 +279,35 @@ static bool is_gradual(const struct caps_board *b)
            b->ramp.at_mw != b->verdict.at_once_mw;
 }
 
+static void step_clock(struct caps_board *b, uint64_t now)
+{
+    struct clock_lock *k = &b->clock;
+    struct clock_lock_now clock_now = caps_clock_now(b);
+    uint32_t mhz = 0;
+
+    if (!clock_lock_is_due(k, &clock_now, &mhz))
+        return;
+    int r = actuator_set_clocks(b->caps->act, b->info->uuid, mhz ? k->bounds.min_mhz : 0,
+                                mhz, caps_on_clocks, b);
+    clock_lock_asked(k, mhz, r, now);
+}
+
 static void step_held(struct caps_board *b, uint64_t now)
 {
     bool wanted = is_wanted(b);
 
     /* A right that is missing is asked for seldom; the original is asked for at once. */
     if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED)) {
-        caps_clock_step(b, now);
+        step_clock(b, now);
         return;
     }
     if (!wanted)
         ask_release(b);
     else if (b->failed || (caps_due(b) != b->asked_mw &&
-                           (!is_gradual(b) || now >= b->asked_ns + TICK_NS)))
+                           (!is_gradual(b) || now >= b->asked_ns + CAPS_TICK_NS)))
         ask_limit(b, caps_due(b));
     if (wanted)
-        caps_clock_step(b, now); /* after the limit, which a budget may need */
+        step_clock(b, now); /* after the limit, which a budget may need */
 }
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
@@ -288,14 +326,15 @@ static uint64_t next_ns(const struct caps_board *b, uint64_t now)
     if (b->link == LINK_HELD || b->caps->conf.dry_run) {
         uint64_t lower = ramp_next_ns(&b->ramp);
         if (lower != UINT64_MAX)
-            next = sooner(next, lower > now + TICK_NS ? lower : now + TICK_NS);
+            next = sooner(next, lower > now + CAPS_TICK_NS ? lower : now + CAPS_TICK_NS);
         if (b->link == LINK_HELD && caps_due(b) != b->asked_mw && !b->failed &&
             count_asks(b) < ASKS_MAX)
-            next = sooner(next, b->asked_ns + TICK_NS);
+            next = sooner(next, b->asked_ns + CAPS_TICK_NS);
         if (b->stay_ns && !b->counted)
-            next = sooner(next, b->stay_ns + STAY_NS);
+            next = sooner(next, b->stay_ns + CAPS_STAY_NS);
     }
-    next = sooner(next, caps_clock_next_ns(b, now));
+    struct clock_lock_now clock_now = caps_clock_now(b);
+    next = sooner(next, clock_lock_next_ns(&b->clock, &clock_now));
     if (tries || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
         next = sooner(next, b->retry_ns);
     if (b->released && b->back_ns != CLAIM_FOREVER)
@@ -313,7 +352,8 @@ void caps_step(struct caps_board *b)
         b->released = false;
         b->sure = false; /* a reset changes what is set */
     }
-    b->keeps = caps_budget_keeps(b);
+    b->keeps = budget_keeps(&b->share, b->released && caps_budget_is_on(b->caps),
+                            b->link == LINK_HELD, now);
     decide(b, now);
     if (b->link == LINK_NONE)
         step_none(b, now);
@@ -328,4 +368,244 @@ void caps_step(struct caps_board *b)
     if (next != CLAIM_FOREVER)
         loop_timer_set(b->timer, next, 0);
     caps_budget_kick(b->caps);
+}
+
+/* ---- what the board is to the budget ---- */
+
+static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
+{
+    return a_mw > b_mw ? a_mw : b_mw;
+}
+
+/* The highest limit that it can come to, by whomever (root's range does not bind others).
+ * Of a board that tells of none: that of the others; 0: nobody tells of any.
+ */
+static uint32_t most_of(const struct caps_board *b)
+{
+    const struct caps *c = b->caps;
+    uint32_t most = b->limits.max_mw;
+
+    for (size_t i = 0; !b->limits.max_mw && i < c->n; i++)
+        most = higher(most, c->board[i].limits.max_mw);
+    return higher(most, higher(b->enforced_mw, b->seen_mw));
+}
+
+static bool is_fixed(const struct caps_board *b)
+{
+    bool no_place = !claims_find(&b->claims, b->share.claim) && b->claims.n == CLAIMS_MAX;
+
+    return !b->can_cap || b->silent || no_place;
+}
+
+/* Read back, or asked for and not answered. */
+static uint32_t held_at(const struct caps_board *b)
+{
+    uint32_t mw = higher(b->enforced_mw, b->seen_mw);
+
+    mw = higher(mw, higher(b->set_mw, b->asked_mw));
+    for (size_t k = 0; k < ASKS_MAX; k++)
+        mw = higher(mw, b->ask[k].mw);
+    return b->enforced_mw ? mw : most_of(b);
+}
+
+/* The highest limit that may be in force now. */
+static uint32_t in_force(const struct caps_board *b)
+{
+    bool free = b->link == LINK_RELEASING ||
+                ((b->link == LINK_NONE || b->link == LINK_HOLDING) &&
+                 (b->state == CAPS_FREE || b->state == CAPS_HOLDING));
+
+    if (b->caps->conf.dry_run)
+        return b->verdict.target_mw; /* as if it were obeyed */
+    if (is_fixed(b) || b->released)
+        return most_of(b);
+    if (b->link == LINK_HELD)
+        return held_at(b);
+    if (!free || !b->sure)
+        return most_of(b); /* somebody else's, or nobody knows whose */
+    return higher(b->bounds.original_mw, higher(b->enforced_mw, b->seen_mw));
+}
+
+/* Its hard limit now.  Where it has none of ours yet that is what is set: an earlier
+ * daemon may have given the rest to others.
+ */
+static uint32_t granted(const struct caps_board *b)
+{
+    const struct claim *claim = claims_find(&b->claims, b->share.claim);
+
+    if (claim)
+        return claim->mw;
+    uint32_t set = higher(b->enforced_mw, b->seen_mw);
+    return set ? set : b->bounds.min_mw;
+}
+
+/* More than this is of no use to it. */
+static uint32_t use_of(const struct caps_board *b)
+{
+    uint32_t mw = b->sure ? b->bounds.original_mw : b->limits.max_mw;
+
+    return higher(mw, b->bounds.min_mw);
+}
+
+struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
+                                    uint32_t *ret_most_mw)
+{
+    const struct budget_share *s = &b->share;
+    /* The actuator restores it as soon as it can. */
+    bool lost = b->state == CAPS_LOST && b->link == LINK_NONE && b->caps->act;
+
+    *ret_most_mw = most_of(b);
+    return (struct grant_board){.min_mw = b->bounds.min_mw,
+                                .most_mw = use_of(b),
+                                .top_mw = b->sure ? b->bounds.max_mw : 0,
+                                .in_force_mw = in_force(b),
+                                .granted_mw = granted(b),
+                                .want_mw = s->want_mw,
+                                .group = s->group,
+                                .fixed = is_fixed(b),
+                                .late = budget_is_over(s, now) || lost || b->released};
+}
+
+/* ---- samples ---- */
+
+enum { ROUNDING_MW = 5000 }; /* a driver may round what it is asked for */
+
+static void tell_other(struct caps_board *b, enum caps_cause cause, uint32_t mw)
+{
+    char text[200];
+
+    b->others.changes[cause]++;
+    (void)snprintf(text, sizeof text, "%s: %s: it is %" PRIu32 " mW", b->info->uuid,
+                   other_writers_text(cause), mw);
+    const struct caps_what what = {.event = CAPS_EVENT_OTHER,
+                                   .board = b->at,
+                                   .at_ns = loop_now_ns(b->caps->loop),
+                                   .claim = claims_find(&b->claims, b->verdict.claim),
+                                   .target_mw = b->verdict.target_mw,
+                                   .enforced_mw = mw,
+                                   .cause = cause,
+                                   .text = text};
+    b->caps->on_event(&what, b->caps->user);
+}
+
+enum caps_cause caps_note_other(struct caps_board *b, uint32_t mw, enum actuator_why why)
+{
+    const struct other_change change = {.info = b->info,
+                                        .default_mw = b->limits.default_mw,
+                                        .asked_mw = b->asked_mw,
+                                        .mw = mw,
+                                        .why = why};
+    enum caps_cause cause = other_writers_cause(&b->others, &change);
+
+    if (mw && mw != b->others.mw) {
+        tell_other(b, cause, mw);
+        b->others.mw = mw;
+    }
+    return cause;
+}
+
+struct seen {
+    uint32_t set_mw, enforced_mw;
+};
+
+static bool is_near(uint32_t a_mw, uint32_t b_mw)
+{
+    return (a_mw > b_mw ? a_mw - b_mw : b_mw - a_mw) <= ROUNDING_MW;
+}
+
+static void compare_held(struct caps_board *b, const struct seen *seen)
+{
+    if (!b->set_mw && is_near(seen->set_mw, b->asked_mw))
+        b->set_mw = seen->set_mw; /* as the driver has rounded it */
+    if (b->set_mw && seen->set_mw != b->set_mw)
+        (void)caps_note_other(b, seen->set_mw,
+                              ACTUATOR_WHY_OTHER); /* the actuator sees it
+                                                    * too, and yields */
+}
+
+/* Nobody of ours holds it: what is set is the original.  True when it is another. */
+static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t at_ns)
+{
+    uint64_t since_ns =
+        b->settled_ns > b->caps->began_ns ? b->settled_ns : b->caps->began_ns;
+    bool same = seen->set_mw == b->bounds.original_mw;
+
+    if ((b->sure && same) || (!b->sure && at_ns < since_ns + SETTLING_NS))
+        return false;
+    if (b->sure)
+        (void)caps_note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
+    b->sure = true;
+    b->bounds.original_mw = seen->set_mw;
+    return true;
+}
+
+/* Another's limit is left alone.  True when it is another, and our original now. */
+static bool compare_yielded(struct caps_board *b, const struct seen *seen)
+{
+    if (seen->set_mw == b->others.mw)
+        return false;
+    (void)caps_note_other(b, seen->set_mw, ACTUATOR_WHY_OTHER);
+    if (b->caps->conf.others != CAPS_YIELD)
+        return false;
+    b->bounds.original_mw = seen->set_mw;
+    return true;
+}
+
+/* Under what is set: counted when it begins. */
+static void compare_bound(struct caps_board *b, const struct seen *seen)
+{
+    bool bounded =
+        seen->enforced_mw < seen->set_mw && !is_near(seen->enforced_mw, seen->set_mw);
+
+    if (bounded && !b->others.bounded)
+        tell_other(b, other_writers_bound(&b->others), seen->enforced_mw);
+    b->others.bounded = bounded;
+}
+
+static bool is_asking(const struct caps_board *b)
+{
+    for (size_t i = 0; i < ASKS_MAX; i++)
+        if (b->ask[i].mw)
+            return true;
+    return b->link == LINK_HOLDING || b->link == LINK_RELEASING;
+}
+
+static void compare(struct caps_board *b, const struct seen *seen, uint64_t at_ns)
+{
+    bool another = false;
+
+    if (b->link == LINK_HELD)
+        compare_held(b, seen);
+    else if (b->state == CAPS_FREE || b->state == CAPS_DENIED)
+        another = compare_free(b, seen, at_ns);
+    else if (b->state == CAPS_YIELDED)
+        another = compare_yielded(b, seen);
+    compare_bound(b, seen);
+    if (seen->set_mw != b->seen_mw)
+        caps_budget_kick(b->caps);
+    b->seen_mw = seen->set_mw;
+    caps_tell_cap(b, seen->enforced_mw, "");
+    b->others.reloaded = false; /* what it explains came with it */
+    if (another)
+        caps_step(b);
+}
+
+void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample)
+{
+    struct seen seen = {0};
+
+    if (clock_lock_sample(&b->clock, b->info->uuid, sample)) {
+        caps_tell_clock(b, CAPS_EVENT_FAIL, b->clock.text);
+        caps_step(b);
+    }
+    if (!(sample->has & (GPU_HAS_ENFORCED | GPU_HAS_REQUESTED)))
+        return;
+    other_writers_sample(&b->others, sample);
+    if (sample->has & GPU_HAS_ENFORCED)
+        seen.enforced_mw = sample->enforced_mw;
+    seen.set_mw = b->others.told ? sample->requested_mw : seen.enforced_mw;
+    if (!seen.enforced_mw)
+        seen.enforced_mw = seen.set_mw;
+    if (seen.set_mw && !is_asking(b) && sample->began_ns >= b->settled_ns)
+        compare(b, &seen, sample->at_ns);
 }

@@ -1,16 +1,19 @@
-/* What the files of caps share; nobody else includes it. */
+/* One class in three files: caps.c (all boards, what caps.h offers), caps-board.c (one
+ * board, from its claims and samples to what is asked of the actuator), caps-answers.c
+ * (what the actuator says).  No other file includes this.
+ */
 #ifndef CAPS_CAPS_INSIDE_H
 #define CAPS_CAPS_INSIDE_H
 
+#include "caps/budget.h"
 #include "caps/caps.h"
+#include "caps/clock-lock.h"
+#include "caps/other-writers.h"
+#include "caps/times.h"
 
 enum { ASKS_MAX = 3 }; /* limits of one board that may be asked for at once */
 
 #define GRAIN_MW 1000u
-#define TICK_NS (100 * 1000000ull)     /* between two steps of a ramp, at least */
-#define STAY_NS (30 * 1000000000ull)   /* at a first cap, where no steps are counted */
-#define DENIED_NS (30 * 1000000000ull) /* until a missing right is asked for again … */
-#define DENIED_MOST_NS (300 * 1000000000ull) /* … doubled up to */
 #define SETTLING_NS                                                      \
     (30 * 1000000000ull) /* after a start others' changes of free boards \
                           * are what an earlier daemon has left */
@@ -27,43 +30,6 @@ struct ask {
 /* Between us and the actuator. */
 enum link { LINK_NONE, LINK_HOLDING, LINK_HELD, LINK_RELEASING };
 
-/* The lock of a board's SM clock. */
-struct caps_clock {
-    bool can;
-    struct clock_bounds bounds;
-    struct clock_verdict verdict;
-    struct ramp ramp; /* its numbers are MHz */
-    uint64_t stay_ns;
-    uint32_t asked_mhz;  /* of the actuator last; 0: no lock */
-    uint32_t locked_mhz; /* its word */
-    uint32_t told_mhz;   /* of the last event CLOCK */
-    uint32_t seen_mhz;   /* last seen while the board was at work … */
-    uint64_t seen_ns;    /* … then; 0: never */
-    bool watched;        /* somebody asks for it */
-    bool asking;         /* its answer is due */
-    bool failed;         /* the last one, until retry_ns */
-    bool given_up;       /* not obeyed: not asked for again until the claims change */
-    bool too_low; /* the lock in force is lower than what is wanted, which was refused:
-                   * it is given back */
-    enum actuator_result failed_with;
-    unsigned attempts, bad;
-    uint64_t retry_ns, asked_ns, settled_ns;
-    uint64_t writes, failures, disobeyed;
-    char text[200];
-};
-
-/* A board's part in the budget (caps-budget.c). */
-struct caps_share {
-    uint64_t claim;             /* ours; 0: none stands */
-    uint32_t share_mw, plan_mw; /* equal, and with what was wanted */
-    uint32_t want_mw;           /* 0: an equal one … */
-    unsigned group;             /* … else with whom it is shared out */
-    uint64_t over_ns;           /* above its limit since then; 0: is not */
-    uint64_t leaving_ns;        /* to be let go since then, once there is room … */
-    bool out;                   /* … which there is */
-    bool failed;                /* the claim was refused: told */
-};
-
 struct caps_board {
     struct caps *caps;
     size_t at;
@@ -75,7 +41,7 @@ struct caps_board {
     struct claims claims;
     struct cap_bounds bounds;
     struct cap_verdict verdict;
-    struct caps_clock clock;
+    struct clock_lock clock;
     struct ramp ramp;
     struct loop_timer *timer;
 
@@ -106,17 +72,7 @@ struct caps_board {
     unsigned attempts;
     uint64_t retry_ns;
 
-    /* Other writers. */
-    bool again;         /* this session has yielded there */
-    uint32_t other_mw;  /* another's limit that was told; 0: none */
-    unsigned reasserts; /* in a row */
-    uint64_t held_ns;   /* held since */
-    uint64_t forgot_ns; /* persistence mode had been off then; 0: never */
-    bool bounded;       /* enforced is under what we set: heat, board's management */
-    uint64_t reasons;   /* of the last sample, enum gpu_reason */
-    bool told;          /* the driver tells what was asked of it */
-    uint64_t energy_mj; /* of the last sample: falls when the driver is loaded anew */
-    bool reloaded;      /* it has fallen since we last wrote */
+    struct other_writers others;
 
     /* Released on request. */
     bool released;
@@ -125,8 +81,8 @@ struct caps_board {
     caps_done_fn release_fn;
     void *release_user;
 
-    struct caps_share share;
-    uint64_t writes, failures, changes[CAPS_CAUSES];
+    struct budget_share share;
+    uint64_t writes, failures;
 };
 
 struct caps {
@@ -148,78 +104,63 @@ struct caps {
     struct caps_board board[];
 };
 
-/* caps-board.c: one board, from its claims to the limit. */
+/* ---- caps-board.c ---- */
 
 /* The limit that should be set now: where the ramp is, or the original as long as that is
  * above the range's end.
  */
 uint32_t caps_due(const struct caps_board *b);
+/* Where the board may be set, as far as the actuator has said. */
+struct actuator_range caps_range(const struct caps_board *b);
+const struct cap_class *caps_class(const struct caps_board *b);
+struct clock_lock_now caps_clock_now(const struct caps_board *b);
 
-/* Whatever is due now: expiry, verdict, ramp, requests, the next time to look. */
+/* Does what is due now: expiry, verdict, ramp, requests; sets the timer for what is next.
+ */
 void caps_step(struct caps_board *b);
-/* The claims of people or budgets have changed: no waiting for a second try. */
+/* The claims of people or budgets have changed: nothing waits for a second try. */
 void caps_hurry(struct caps_board *b);
 /* Its job has done steps since the last step down. */
 void caps_progress(struct caps_board *b);
-/* Calls what waits for a board's release, or for the end of all; the end last. */
-void caps_tell_done(struct caps_board *b, int r, const char *text);
-void caps_check_end(struct caps *c);
-const struct cap_class *caps_class(const struct caps_board *b);
+void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
+/* What the board is to the budget; *ret_most_mw: the highest limit that it can come to,
+ * by whomever; 0: nobody tells of any.
+ */
+struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
+                                    uint32_t *ret_most_mw);
+
 void caps_set_state(struct caps_board *b, enum caps_state state, const char *text);
 void caps_tell(const struct caps_board *b, enum caps_event event,
                const struct claim *claim, const char *text);
 /* The limit in force is this now, read back. */
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text);
+/* An event about the lock of its clock. */
+void caps_tell_clock(const struct caps_board *b, enum caps_event event, const char *text);
+/* Another's limit, counted once however often it is seen; mw 0: the next sample tells it.
+ */
+enum caps_cause caps_note_other(struct caps_board *b, uint32_t mw, enum actuator_why why);
 
-/* caps-answers.c: what the actuator answers. */
-
-/* Where the board may be set, as far as the actuator has said. */
-struct actuator_range caps_range(const struct caps_board *b);
+/* ---- caps-answers.c ---- */
 
 int caps_on_hold(struct actuator *act, const struct actuator_reply *reply, void *user);
 int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *user);
 int caps_on_release(struct actuator *act, const struct actuator_reply *reply, void *user);
+int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
 void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once);
+/* The actuator says that another's limit is left alone there. */
+void caps_on_yield(struct caps_board *b, const struct actuator_reply *what);
 /* The actuator is another, or gone: what it was asked is void. */
 void caps_cut(struct caps_board *b);
 /* Not before so long a time. */
 void caps_try_again(struct caps_board *b, uint64_t wait_ns);
 
-/* caps-budget.c: the node's budget. */
+/* ---- caps.c ---- */
 
-int caps_on_budget(struct loop_timer *timer, uint64_t now_ns, void *user);
+/* Calls what waits for a board's release; for the end of all. */
+void caps_tell_done(struct caps_board *b, int r, const char *text);
+void caps_check_end(struct caps *c);
 /* What may be in force, or what boards can use, is another. */
 void caps_budget_kick(struct caps *c);
-/* There is an actuator again: boards have time to answer it. */
-void caps_budget_anew(struct caps *c);
-/* A board that is to be let go has to wait until others have made room. */
-bool caps_budget_keeps(struct caps_board *b);
-bool caps_budget_owns(const struct caps_board *b, uint64_t id);
-
-/* caps-clock.c: the lock of its SM clock. */
-
-void caps_clock_init(struct caps_board *b);
-bool caps_clock_wanted(const struct caps_board *b);
-void caps_clock_decide(struct caps_board *b, uint64_t now);
-void caps_clock_step(struct caps_board *b, uint64_t now); /* of a held board */
-uint64_t caps_clock_next_ns(const struct caps_board *b, uint64_t now);
-void caps_clock_progress(struct caps_board *b); /* as caps_progress() */
-void caps_clock_hurry(struct caps_board *b);    /* the claims on it have changed */
-int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
-/* The actuator's word on the lock: with a hold, with any other answer; and the hold is
- * over, by its word with the lock reset, or who knows.
- */
-void caps_clock_held(struct caps_board *b, uint32_t locked_mhz);
-void caps_clock_told(struct caps_board *b, uint32_t locked_mhz);
-void caps_clock_unlinked(struct caps_board *b, bool reset);
-void caps_clock_sample(struct caps_board *b, const struct gpu_sample *sample);
-void caps_clock_look(const struct caps_board *b, struct caps_clock_view *ret);
-void caps_clock_count_on(struct caps_board *b, const struct caps_clock_view *was);
-
-/* caps-others.c: what others write. */
-
-/* The actuator says that another's limit is left alone there. */
-void caps_on_yield(struct caps_board *b, const struct actuator_reply *what);
-void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
+bool caps_budget_is_on(const struct caps *c);
 
 #endif

@@ -10,29 +10,176 @@
 #include "base/units.h"
 #include "caps/caps-inside.h"
 
-const char *caps_cause_name(enum caps_cause cause)
+/* ---- the budget ---- */
+
+bool caps_budget_is_on(const struct caps *c)
 {
-    static const char *const names[CAPS_CAUSES] = {
-        [CAPS_CAUSE_OTHER] = "other",
-        [CAPS_CAUSE_DRIVER] = "driver",
-        [CAPS_CAUSE_PERSISTENCE] = "persistence",
-        [CAPS_CAUSE_THERMAL] = "thermal",
-        [CAPS_CAUSE_BOARD] = "board",
-    };
-    return (unsigned)cause < CAPS_CAUSES ? names[cause] : "?";
+    return c->conf.budget_mw > 0 && !c->ending;
 }
 
-const char *caps_state_name(enum caps_state state)
+static void state_claim(struct caps_board *b, const struct grant_board *in,
+                        const struct grant *g)
 {
-    static const char *const names[] = {
-        [CAPS_FREE] = "free",       [CAPS_HOLDING] = "holding",   [CAPS_HELD] = "held",
-        [CAPS_YIELDED] = "yielded", [CAPS_RELEASED] = "released", [CAPS_LOST] = "lost",
-        [CAPS_DENIED] = "denied",
-    };
-    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "?";
+    const struct claim *old = claims_find(&b->claims, b->share.claim);
+    struct claim claim = {.id = old ? old->id : 0,
+                          .kind = CLAIM_HARD,
+                          .mw = g->limit_mw,
+                          .made_ns = old ? old->made_ns : 0,
+                          .until_ns = CLAIM_FOREVER,
+                          .admin = true};
+    uw_error err = {""};
+
+    (void)snprintf(claim.who, sizeof claim.who, "%s", CAPS_BUDGET_WHO);
+    budget_why(&b->caps->budget, b->caps->n, in, g, claim.why);
+    if (old && old->mw == claim.mw && strcmp(old->why, claim.why) == 0)
+        return;
+    int r = caps_claim(b->caps, b->at, &claim, &b->share.claim, &err);
+    if (r < 0 && !b->share.failed)
+        caps_tell(b, CAPS_EVENT_FAIL, NULL, err.text);
+    b->share.failed = r < 0;
+}
+
+static void drop_all(struct caps *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        struct caps_board *b = &c->board[i];
+        uint64_t id = b->share.claim;
+        b->share = (struct budget_share){0};
+        if (claims_find(&b->claims, id))
+            (void)caps_withdraw(c, i, id, NULL);
+    }
+    c->budget = (struct caps_budget_view){0};
+}
+
+static void let_out(struct caps *c, uint64_t now)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->board[i].released && budget_lets_out(&c->board[i].share, &c->budget, now))
+            caps_step(&c->board[i]);
+}
+
+static void step_budget(struct caps *c, uint64_t now)
+{
+    struct budget_share *share[BOARDS_MAX];
+    struct grant_board in[BOARDS_MAX] = {0};
+    struct grant out[BOARDS_MAX] = {0};
+    bool unknown = false;
+
+    for (size_t i = 0; i < c->n; i++) {
+        uint32_t most_mw;
+        share[i] = &c->board[i].share;
+        in[i] = caps_board_grant(&c->board[i], now, &most_mw);
+        unknown = unknown || (!c->conf.dry_run && !most_mw);
+    }
+    budget_step(share, in, c->n, c->conf.budget_mw, now, out, &c->budget);
+    c->budget.unknown = unknown;
+    for (size_t i = 0; i < c->n; i++)
+        if (!in[i].fixed)
+            state_claim(&c->board[i], &in[i], &out[i]);
+    let_out(c, now);
+    uint64_t next = UINT64_MAX;
+    for (size_t i = 0; i < c->n; i++) {
+        uint64_t due = budget_next_ns(&c->board[i].share, now);
+        next = due < next ? due : next;
+    }
+    if (next != UINT64_MAX)
+        loop_timer_set(c->budget_timer, next, 0);
+}
+
+static int on_budget(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct caps *c = user;
+    (void)timer;
+
+    c->budgeting = true; /* what it changes is no news to it */
+    if (caps_budget_is_on(c))
+        step_budget(c, now_ns);
+    else if (c->budget.budget_mw && !c->ending)
+        drop_all(c);
+    c->budgeting = false;
+    return 0;
+}
+
+void caps_budget_kick(struct caps *c)
+{
+    if (c->budget_timer && !c->budgeting && (caps_budget_is_on(c) || c->budget.budget_mw))
+        loop_timer_set(c->budget_timer, loop_now_ns(c->loop), 0);
+}
+
+/* There is an actuator again: boards have time to answer it. */
+static void budget_anew(struct caps *c)
+{
+    for (size_t i = 0; i < c->n; i++)
+        if (c->board[i].share.over_ns)
+            c->board[i].share.over_ns = loop_now_ns(c->loop);
+    caps_budget_kick(c);
+}
+
+static bool budget_owns(const struct caps_board *b, uint64_t id)
+{
+    return id && id == b->share.claim && caps_budget_is_on(b->caps);
+}
+
+/* Boards' own minimums would let it be. */
+static bool is_roots(const struct caps *c, struct grant_board *in, const size_t *at,
+                     size_t n, uint32_t budget_mw)
+{
+    for (size_t i = 0; i < n; i++)
+        in[i].min_mw = c->board[at[i]].limits.min_mw;
+    return grant_check(in, n, budget_mw, NULL) == 0;
+}
+
+int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err)
+{
+    struct grant_board in[BOARDS_MAX];
+    size_t at[BOARDS_MAX], n = 0;
+    uw_error why = {""};
+
+    for (size_t i = 0; i < c->n; i++) {
+        const struct caps_board *b = &c->board[i];
+        if (!b->limits.max_mw && b->silent)
+            continue; /* it says nothing now, and is no reason to refuse */
+        uint32_t most_mw;
+        in[n] = caps_board_grant(b, 0, &most_mw);
+        in[n].in_force_mw = most_mw;
+        at[n++] = i;
+    }
+    int r = budget_mw ? grant_check(in, n, budget_mw, &why) : 0;
+    if (r == 0)
+        return 0;
+    return fail(err, r, "budget.node: %.140s%s", why.text,
+                is_roots(c, in, at, n, budget_mw) ? " in the range of actuator.yaml"
+                                                  : "");
+}
+
+void caps_budget_look(const struct caps *c, struct caps_budget_view *ret)
+{
+    *ret = c->budget;
+}
+
+void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, size_t n,
+                      unsigned group)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (board[i] >= c->n)
+            continue;
+        struct budget_share *s = &c->board[board[i]].share;
+        s->want_mw = mw ? mw[i] : 0;
+        s->group = mw ? group : 0;
+    }
+    caps_budget_kick(c);
 }
 
 /* ---- all boards ---- */
+
+void caps_tell_done(struct caps_board *b, int r, const char *text)
+{
+    caps_done_fn fn = b->release_fn;
+
+    b->release_fn = NULL;
+    if (fn)
+        fn(r, text, b->release_user);
+}
 
 static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
 {
@@ -54,7 +201,7 @@ static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error 
     struct caps_board *b = &c->board[i];
     const struct gpu_sample *first = &view->first;
 
-    *b = (struct caps_board){.caps = c, .at = i, .info = view->info, .told = true};
+    *b = (struct caps_board){.caps = c, .at = i, .info = view->info, .others.told = true};
     for (size_t k = 0; k < ASKS_MAX; k++)
         b->ask[k].board = b;
     b->can_cap = view->has_limits && view->limits.max_mw > 0 &&
@@ -72,7 +219,7 @@ static int board_init(struct caps *c, size_t i, struct boards *boards, uw_error 
     b->dry_mw = b->bounds.original_mw;
     b->back_ns = CLAIM_FOREVER;
     ramp_init(&b->ramp, b->bounds.original_mw, GRAIN_MW, c->began_ns);
-    caps_clock_init(b);
+    clock_lock_init(&b->clock, b->info, &b->claims, c->began_ns);
     return loop_timer_new(c->loop, c->began_ns, 0, on_timer, b, &b->timer, err);
 }
 
@@ -89,8 +236,7 @@ int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err)
     c->user = opts->user;
     c->last_id = opts->first_id ? opts->first_id - 1 : 0;
     c->began_ns = loop_now_ns(opts->loop);
-    int r =
-        loop_timer_new(c->loop, c->began_ns, 0, caps_on_budget, c, &c->budget_timer, err);
+    int r = loop_timer_new(c->loop, c->began_ns, 0, on_budget, c, &c->budget_timer, err);
     for (size_t i = 0; i < n && r >= 0; i++) {
         r = board_init(c, i, opts->boards, err);
         if (r >= 0)
@@ -125,7 +271,7 @@ void caps_configure(struct caps *c, const struct caps_conf *conf)
 
     c->conf = *conf;
     for (size_t i = 0; clock_news && i < c->n; i++)
-        caps_clock_hurry(&c->board[i]);
+        clock_lock_hurry(&c->board[i].clock);
     caps_budget_kick(c);
     step_all(c);
 }
@@ -138,8 +284,8 @@ void caps_count_on(struct caps *c, size_t board, const struct caps_view *was)
 
     b->writes = was->writes;
     b->failures = was->failures;
-    memcpy(b->changes, was->changes, sizeof b->changes);
-    caps_clock_count_on(b, &was->clock);
+    memcpy(b->others.changes, was->changes, sizeof b->others.changes);
+    clock_lock_count_on(&b->clock, &was->clock);
 }
 
 /* ---- the actuator ---- */
@@ -149,7 +295,7 @@ void caps_use_actuator(struct caps *c, struct actuator *act)
     if (act == c->act)
         return;
     c->act = act;
-    caps_budget_anew(c);
+    budget_anew(c);
     for (size_t i = 0; i < c->n; i++) {
         caps_cut(&c->board[i]);
         caps_step(&c->board[i]);
@@ -279,7 +425,7 @@ int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t
     if (news)
         caps_hurry(b);
     if (clock_news)
-        caps_clock_hurry(b);
+        clock_lock_hurry(&b->clock);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
     caps_tell(b, CAPS_EVENT_CLAIM, claims_find(&b->claims, copy.id), "");
     caps_step(b);
@@ -296,7 +442,7 @@ static void drop_claim(struct caps_board *b, const struct claim *claim)
     if (gone.kind != CLAIM_SOFT)
         caps_hurry(b);
     if (gone.mhz)
-        caps_clock_hurry(b);
+        clock_lock_hurry(&b->clock);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
     caps_tell(b, CAPS_EVENT_WITHDRAW, &gone, "");
 }
@@ -309,7 +455,7 @@ int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
     if (!claim)
         return fail(err, -ENOENT, "there is no claim %" PRIu64 " on board %zu", id,
                     board);
-    if (caps_budget_owns(b, id))
+    if (budget_owns(b, id))
         return fail(err, -EPERM,
                     "claim %" PRIu64 " is the node's budget: budget.node in "
                     "underwattd.yaml changes it",
@@ -351,7 +497,7 @@ void caps_work(struct caps *c, size_t board, const struct caps_work *work)
         b->cls = *work->cls;
     if (work->progressing) {
         caps_progress(b);
-        caps_clock_progress(b);
+        clock_lock_progress(&b->clock, loop_now_ns(c->loop));
     }
     caps_step(b);
 }
@@ -366,7 +512,7 @@ bool caps_watches_clock(const struct caps *c, size_t board)
 {
     if (board >= c->n)
         return false;
-    const struct caps_clock *k = &c->board[board].clock;
+    const struct clock_lock *k = &c->board[board].clock;
     return k->locked_mhz || k->watched;
 }
 
@@ -525,85 +671,8 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->cls = *caps_class(b);
     ret->writes = b->writes;
     ret->failures = b->failures;
-    memcpy(ret->changes, b->changes, sizeof ret->changes);
+    memcpy(ret->changes, b->others.changes, sizeof ret->changes);
     memcpy(ret->text, b->text, sizeof ret->text);
-    caps_clock_look(b, &ret->clock);
-}
-
-/* The least that this claim can bring about. */
-static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
-{
-    uint32_t mw = claim->mw;
-
-    if (claim->kind == CLAIM_SOFT && mw < v->bounds.floor_mw)
-        mw = v->bounds.floor_mw;
-    return mw < v->bounds.min_mw ? v->bounds.min_mw : mw;
-}
-
-/* … of a claim on the clock. */
-static uint32_t least_mhz(const struct clock_bounds *k, const struct claim *claim)
-{
-    uint32_t mhz = claim->mhz;
-
-    if (claim->kind == CLAIM_SOFT && mhz < k->floor_mhz)
-        mhz = k->floor_mhz;
-    return mhz < k->min_mhz ? k->min_mhz : mhz;
-}
-
-static enum caps_met clock_met(const struct caps_view *v, const struct claim *claim,
-                               char *text, size_t size)
-{
-    const struct caps_clock_view *k = &v->clock;
-    uint32_t least = least_mhz(&k->bounds, claim);
-    bool held = v->state == CAPS_HELD || v->state == CAPS_HOLDING;
-    /* A lower lock that stands as ours could not be made. */
-    bool refused = k->failed && k->verdict.claim == claim->id;
-
-    if (least >= k->bounds.max_mhz ||
-        (k->locked_mhz && k->locked_mhz <= least && !k->given_up && !refused)) {
-        (void)snprintf(text, size, "in force");
-        return CAPS_MET;
-    }
-    if (v->dry_run || !k->on || k->failed || !held) {
-        (void)snprintf(text, size, "not in force: %s",
-                       v->dry_run   ? "dry run"
-                       : !k->on     ? "locked clocks are off"
-                       : k->failed  ? k->text
-                       : v->text[0] ? v->text
-                                    : caps_state_name(v->state));
-        return CAPS_NOT_MET;
-    }
-    (void)snprintf(text, size, "on the way");
-    return CAPS_COMING;
-}
-
-enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
-                             char *text, size_t size)
-{
-    if (claim->mhz)
-        return clock_met(v, claim, text, size);
-    bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
-    bool stays = held && !v->ramping && v->text[0]; /* as the driver has rounded it */
-
-    if (v->enforced_mw && v->enforced_mw <= least_mw(v, claim)) {
-        (void)snprintf(text, size, "in force");
-        return CAPS_MET;
-    }
-    if (claim->kind != CLAIM_HARD &&
-        cap_settable(&v->bounds, claim->mw, false) != claim->mw) {
-        (void)snprintf(text, size,
-                       "not in force: root's range ends at %g W, and nothing between it "
-                       "and the original, %g W, may be set",
-                       w_of_mw(v->bounds.max_mw), w_of_mw(v->bounds.original_mw));
-        return CAPS_NOT_MET;
-    }
-    if (v->dry_run || v->failed || stays || (!held && v->state != CAPS_HOLDING)) {
-        (void)snprintf(text, size, "not in force: %s",
-                       v->dry_run   ? "dry run"
-                       : v->text[0] ? v->text
-                                    : caps_state_name(v->state));
-        return CAPS_NOT_MET;
-    }
-    (void)snprintf(text, size, "on the way");
-    return CAPS_COMING;
+    struct clock_lock_now now = caps_clock_now(b);
+    clock_lock_view(&b->clock, &now, &ret->clock);
 }

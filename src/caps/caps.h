@@ -1,13 +1,19 @@
-/* The caps of all boards of the node: who claims what, the arbiter, the ramp, the
- * actuator, what others write.  The daemon's one way to a cap.
+/* The caps of all boards of the node: who claims what, the arbiter, the ramp, what the
+ * actuator and other writers do.  In the daemon no other code brings about a cap.
  *
- * A board is held (by the actuator) only while something asks for less than its
- * original limit (or a search is at work on it), or where boards are always held; else
- * it is left alone.  The original is the limit that the actuator found, or while nobody
- * holds the board the one that is set.
+ * Owns the claims, the verdict and the ramp of each board, and the shares of the node's
+ * budget.  Uses src/board for what a board is and actuator/client.h for every write;
+ * reads and writes no file.  Runs on the loop's thread.  Explained in docs/caps.md; the
+ * files of this room: budget.h (shares), clock-lock.h (the SM clock), other-writers.h
+ * (causes).
  *
- * Callbacks run in the loop's thread.  None may call back into caps but caps_look(),
- * except caps_done_fn, which may call anything; caps_free() only from caps_end()'s.
+ * A board is held (by the actuator) only while something asks for less than its original
+ * limit (or a search is at work on it), or where boards are always held; else it is left
+ * alone.  The original is the limit that the actuator found, or, while nobody holds the
+ * board, the limit that is set.
+ *
+ * No callback may call into caps, but for caps_look(); caps_done_fn may call anything.
+ * caps_free() is allowed from the callback of caps_end() alone.
  */
 #ifndef CAPS_CAPS_H
 #define CAPS_CAPS_H
@@ -187,7 +193,7 @@ struct caps_clock_view {
     char text[200];
 };
 
-/* ---- the budget (caps-budget.c) ---- */
+/* ---- the budget of the node (caps/budget.h) ---- */
 
 /* -ERANGE: boards cannot do with so little (text: both values). */
 int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err);
