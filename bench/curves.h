@@ -4,7 +4,7 @@
 #ifndef BENCH_CURVES_H
 #define BENCH_CURVES_H
 
-#include "core/optimum/pchip.h"
+#include "pchip.h"
 
 struct record {
     char *name;

@@ -342,6 +342,23 @@ static void print_tallies(FILE *json, struct tallies *t)
         (void)fprintf(json, "],\"question_ms\":%.3g", ms);
 }
 
+/* By how much slower after is than before, relative (0.02: a step takes 2 % longer), and
+ * the standard error of that.  False: one of them is unknown, or they are not the same
+ * unit of work.
+ */
+static bool slower_by(const struct period_found *before, const struct period_found *after,
+                      double *ret_change, double *ret_se)
+{
+    if (before->why != PERIOD_FOUND || after->why != PERIOD_FOUND)
+        return false;
+    double ratio = after->period_s / before->period_s;
+    if (ratio < 0.67 || ratio > 1.5)
+        return false;
+    *ret_change = ratio - 1;
+    *ret_se = ratio * hypot(before->rse, after->rse);
+    return true;
+}
+
 /* ---- a slower job under a new cap ---- */
 
 static int change_of(const struct scene *s, double *ret_change, double *ret_se,
@@ -359,12 +376,13 @@ static int change_of(const struct scene *s, double *ret_change, double *ret_se,
         return r;
     }
     uint64_t middle = ns_of_s(s->slower_at_s), settle = 2 * NS_PER_S;
+    double least_s = s->period_s / 1.25, most_s = s->period_s / 0.8;
     for (size_t i = 0; i < tr.n; i++)
         period_feed(p, 0, &tr.items[i]);
-    period_near(p, settle, middle, s->period_s, &before);
-    period_near(p, middle + settle, ns_of_s(s->length_s), s->period_s, &after);
+    period_between(p, settle, middle, least_s, most_s, &before);
+    period_between(p, middle + settle, ns_of_s(s->length_s), least_s, most_s, &after);
     scene_trace_free(&tr);
-    return period_change(&before, &after, ret_change, ret_se);
+    return slower_by(&before, &after, ret_change, ret_se);
 }
 
 /* How often a change is seen: by 1 % and more, and by 2.33 standard errors. */

@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "core/optimum/pchip.h"
+#include "pchip.h"
 
 enum {
     FIT_STEPS = 60,

@@ -10,7 +10,6 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "core/progress/tempo.h"
 
 enum { MOST_EVENTS = 1000000 };
 
@@ -51,41 +50,18 @@ static void say(struct sightings *s, const struct activity *a, size_t i,
         s->right_s[trains(said)] += dt;
 }
 
-/* The pace of a stretch of training; a part of it that was taken for a phase and is no
- * more does not begin it anew.
- */
-static bool watch_tempo(struct phases *p, struct tempo *t, const struct activity *a,
-                        uint64_t *since_ns)
-{
-    enum phase_kind kind = phases_now(p);
-    struct tempo_change change;
-
-    if (phases_since(p) > *since_ns) {
-        *since_ns = phases_since(p);
-        tempo_begin(t, a->at_ns);
-    }
-    tempo_feed(t, a);
-    return (kind == PHASE_TRAIN || kind == PHASE_CHANGE) &&
-           tempo_look(t, a->at_ns, &change) && phases_tempo(p, change.onset_ns);
-}
-
 int watch_trace(const struct activity *a, size_t n, const struct truths *t,
                 struct sightings *ret, uw_error *err)
 {
     auto_(phases_free) struct phases *p = NULL;
-    auto_(tempo_free) struct tempo *tempo = NULL;
     struct sightings s = {0};
-    uint64_t since_ns = 0;
     size_t at = 0;
     int r = phases_new(&p);
 
-    if (r == 0)
-        r = tempo_new(&tempo);
     for (size_t i = 0; r == 0 && i < n; i++) {
         if (i > 0)
             say(&s, a, i, phases_now(p), t, &at);
-        bool news = phases_feed(p, &a[i], 0);
-        if (watch_tempo(p, tempo, &a[i], &since_ns) || news)
+        if (phases_feed(p, &a[i], 0))
             r = take_events(p, &s);
     }
     if (r < 0) {

@@ -396,11 +396,6 @@ void events_tell(struct events *e, enum node_event event, const void *what)
         tell_job(e, what);
 }
 
-size_t events_followers(const struct events *e)
-{
-    return e->n;
-}
-
 int events_new(const struct events_opts *opts, struct events **ret, uw_error *err)
 {
     struct events *e = calloc(1, sizeof *e);

@@ -42,6 +42,5 @@ int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
                   uw_error *err);
 /* What the node tells its listener: goes to whoever follows. */
 void events_tell(struct events *e, enum node_event event, const void *what);
-size_t events_followers(const struct events *e);
 
 #endif

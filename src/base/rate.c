@@ -12,11 +12,6 @@ static double used_at(const struct bucket *b, const struct rate *rate, uint64_t 
     return used > 0 ? used : 0;
 }
 
-bool bucket_has(const struct bucket *b, const struct rate *rate, uint64_t now_ns)
-{
-    return used_at(b, rate, now_ns) + 1 <= rate->burst;
-}
-
 bool bucket_take(struct bucket *b, const struct rate *rate, uint64_t now_ns,
                  uint64_t *ret_wait_ns)
 {

@@ -19,8 +19,6 @@ struct bucket {
 /* Takes one.  false: there is none; *ret_wait_ns (may be NULL): until there is. */
 bool bucket_take(struct bucket *b, const struct rate *rate, uint64_t now_ns,
                  uint64_t *ret_wait_ns);
-/* Whether one could be taken. */
-bool bucket_has(const struct bucket *b, const struct rate *rate, uint64_t now_ns);
 
 /* A bucket a key.  Where the table is full, whoever's bucket is full again goes for
  * another; where none is, newcomers share one bucket: a crowd cannot make itself

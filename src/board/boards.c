@@ -664,8 +664,3 @@ void *boards_lib(const struct boards *set)
 {
     return set->lib;
 }
-
-struct loop *boards_loop(const struct boards *set)
-{
-    return set->loop;
-}

@@ -84,7 +84,6 @@ const char *boards_driver_mark(const struct boards *set); /* "" unknown */
 bool boards_outdated(const struct boards *set);
 /* The open library, for the virtual actuator; NULL before it is open. */
 void *boards_lib(const struct boards *set);
-struct loop *boards_loop(const struct boards *set);
 
 /* r: 0, -ETIMEDOUT, -EBUSY (an earlier call hangs), -ECANCELED or the backend's. */
 typedef int (*board_sample_fn)(struct board *b, int r, const struct gpu_sample *sample,

@@ -23,13 +23,6 @@ enum {
 #define RETRY_S 5.0
 #define GONE_ON_S 5.0 /* samples so long after a stretch: the meter has gone on */
 
-const char *attribution_kind_name(enum attribution_kind kind)
-{
-    static const char *const names[] = {"job", "idle", "unattributed"};
-
-    return (unsigned)kind < n_elements(names) ? names[kind] : "unknown";
-}
-
 /* ---- stretches ---- */
 
 static void push(struct savings_of *a, struct stretch_of *s)

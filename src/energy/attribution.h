@@ -22,8 +22,6 @@
 struct attribution;
 
 enum attribution_kind { ATTRIBUTION_JOB, ATTRIBUTION_IDLE, ATTRIBUTION_UNATTRIBUTED };
-const char *attribution_kind_name(
-    enum attribution_kind kind); /* "job", "idle", "unattributed" */
 
 /* One line: a part of one stretch of one board. */
 struct attribution_row {

@@ -32,8 +32,9 @@ static struct http_conn *conn_of(struct MHD_Connection *mhd)
 
 const char *http_header(const struct http_exchange *x, const char *name)
 {
-    if (x->attempt)
-        return try_header(x->attempt, name);
+    for (const struct http_field *f = x->given; f && f->name; f++)
+        if (strcasecmp(f->name, name) == 0)
+            return f->value;
     if (!x->conn || !x->conn->mhd || x->conn->x != x)
         return NULL;
     return MHD_lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);

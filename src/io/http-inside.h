@@ -7,7 +7,6 @@
  *   http-engine.c   libmicrohttpd, driven by the loop
  *   http-conn.c     accepting, bounds, time limits
  *   http-listen.c   unix sockets, TCP with TLS
- *   http-try.c      exchanges without a connection, for tests
  */
 #ifndef IO_HTTP_INSIDE_H
 #define IO_HTTP_INSIDE_H
@@ -112,9 +111,9 @@ struct http_reply {
 };
 
 struct http_exchange {
-    struct http_server *server; /* NULL: a try */
-    struct http_conn *conn;     /* NULL: a try */
-    struct http_try *attempt;   /* NULL: from outside */
+    struct http_server *server; /* NULL in tests, as conn */
+    struct http_conn *conn;
+    const struct http_field *given; /* headers where there is no connection (tests) */
     struct loop *loop;
     const struct http_peer *peer;
     enum exchange_state state;
@@ -237,7 +236,5 @@ int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user);
 void conn_sweep_start(struct http_server *s);
 /* May peer have one stream more? */
 bool conn_may_stream(const struct http_server *s, const struct http_peer *peer);
-
-const char *try_header(const struct http_try *t, const char *name);
 
 #endif

@@ -373,31 +373,6 @@ int http_listen_tls(struct http_server *s, const char *address,
     return with_tls(&l, tls, err);
 }
 
-int http_listen_fd(struct http_server *s, int fd, const struct http_tls *tls, unsigned id,
-                   uw_error *err)
-{
-    auto_(listener_free) struct http_listener *l = NULL;
-    struct http_engine *engine = NULL;
-    int domain = 0, listens = 0;
-    socklen_t len = sizeof domain, len2 = sizeof listens;
-
-    int r = listener_new(s, fd, id, &l, err);
-    if (r < 0 || !l)
-        return r;
-    if (getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &len) < 0 ||
-        getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len2) < 0 || !listens)
-        return fail(err, -EINVAL, "descriptor %d is no listening socket", fd);
-    if (domain != AF_UNIX && (!tls || !tls->cert || !tls->key))
-        return fail(err, -EINVAL,
-                    "descriptor %d: TCP is served with a certificate and key alone", fd);
-    (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
-    l->port = port_of(fd);
-    if (domain != AF_UNIX)
-        return with_tls(&l, tls, err);
-    r = plain_engine(s, &engine, err);
-    return r < 0 ? r : start(&l, engine, err);
-}
-
 uint16_t http_port(const struct http_server *s, unsigned id)
 {
     for (const struct http_listener *l = s->listeners; l; l = l->next)

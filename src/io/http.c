@@ -139,11 +139,6 @@ const struct http_peer *http_peer(const struct http_exchange *x)
     return x->peer;
 }
 
-struct loop *http_loop(const struct http_exchange *x)
-{
-    return x->loop;
-}
-
 /* ---- the reply ---- */
 
 static int copy_fields(struct http_reply *r, const struct http_field *headers)
@@ -380,11 +375,6 @@ int http_stream_send(struct http_stream *stream, const char *event, const char *
 size_t http_stream_waiting(const struct http_stream *stream)
 {
     return stream->n;
-}
-
-uint64_t http_stream_dropped(const struct http_stream *stream)
-{
-    return stream->dropped;
 }
 
 void http_stream_end(struct http_stream *stream)

@@ -1,8 +1,7 @@
 /* HTTP/1.1 server for a program of one loop: JSON requests, replies now or later,
  * server-sent events.  Listens on unix sockets (the peer's uid is known) and on TCP
  * with TLS; plain TCP there is not.  All callbacks run in the loop's thread; nothing
- * here starts a thread or blocks.  Real loops only (-ENOTSUP on a virtual one; handlers
- * are tested there through http_try_new()).
+ * here starts a thread or blocks.  Real loops only (-ENOTSUP on a virtual one).
  *
  * What arrives here is hostile until proved otherwise, in one place, before a handler
  * sees it: methods other than the five below (405), HTTP other than 1.0 and 1.1 (505),
@@ -120,11 +119,6 @@ struct http_tls {
 /* "HOST:PORT": "127.0.0.1:8443", "[::1]:0" (any free port: see http_port()). */
 int http_listen_tls(struct http_server *s, const char *address,
                     const struct http_tls *tls, unsigned id, uw_error *err);
-/* A listening descriptor from somebody else (socket activation), taken over, closed on
- * failure too.  tls: needed for TCP (-EINVAL without), NULL for a unix socket.
- */
-int http_listen_fd(struct http_server *s, int fd, const struct http_tls *tls, unsigned id,
-                   uw_error *err);
 /* The TCP port of a listener; 0: it has none. */
 uint16_t http_port(const struct http_server *s, unsigned id);
 /* Certificate and key anew from their files, for connections from now on.  On failure
@@ -161,7 +155,6 @@ const char *http_body(const struct http_exchange *x, size_t *ret_len);
  */
 int http_body_json(const struct http_exchange *x, struct json **ret, uw_error *err);
 const struct http_peer *http_peer(const struct http_exchange *x);
-struct loop *http_loop(const struct http_exchange *x);
 
 /* ---- the reply: exactly one of these, now or later; x is gone after it ---- */
 
@@ -224,34 +217,8 @@ int http_stream_begin(struct http_exchange *x, const struct http_stream_opts *op
  * be; -ENOMEM; else 0.
  */
 int http_stream_send(struct http_stream *stream, const char *event, const char *data);
-size_t http_stream_waiting(const struct http_stream *stream);   /* events */
-uint64_t http_stream_dropped(const struct http_stream *stream); /* so far */
+size_t http_stream_waiting(const struct http_stream *stream); /* events */
 /* Sends what waits, then closes; the stream is gone at once for the caller. */
 void http_stream_end(struct http_stream *stream);
-
-/* ---- handlers without sockets: for tests, on any loop ---- */
-
-struct http_try;
-struct http_try_ask {
-    const char *method;               /* "GET" */
-    const char *target;               /* "/v1/gpus?x=1", judged as one from outside */
-    const char *body;                 /* or NULL */
-    size_t body_len;                  /* 0: strlen(body) */
-    const struct http_field *headers; /* ends with {NULL, NULL}; or NULL */
-    struct http_peer peer;
-};
-/* Calls handler, unless the request is refused before. */
-int http_try_new(struct loop *loop, http_handler_fn handler, void *user,
-                 const struct http_try_ask *ask, struct http_try **ret);
-/* 0: not answered yet. */
-unsigned http_try_status(const struct http_try *t);
-/* What was replied; of a stream: all that was sent since the last call.  Borrowed until
- * the next call.
- */
-const char *http_try_body(struct http_try *t, size_t *ret_len);
-const char *http_try_header(const struct http_try *t, const char *name); /* or NULL */
-/* The peer goes: on_gone or on_closed are called. */
-void http_try_free(struct http_try *t);
-DEFINE_AUTO(struct http_try *, http_try_free);
 
 #endif

@@ -1,6 +1,8 @@
 /* The commands' HTTP client: libcurl's multi interface, so that another thread can end
  * a call that waits.
  */
+#include "io/httpc.h"
+
 #include <curl/curl.h>
 #include <errno.h>
 #include <stdatomic.h>
@@ -9,18 +11,15 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "io/answer.h"
-#include "io/httpc-inside.h"
 
-enum { BODY_MAX = 4 * 1024 * 1024, ERROR_MAX = 64 * 1024 };
+enum { BODY_MAX = 4 * 1024 * 1024 };
 static const uint64_t TIMEOUT_NS = 10 * NS_PER_S;
-static const uint64_t SILENCE_NS = 45 * NS_PER_S;
 
 struct httpc {
     CURLM *multi;
@@ -37,18 +36,8 @@ struct transfer {
     struct httpc *c;
     char *body;
     size_t len, cap, max;
-    struct events *events; /* of a stream that answered 200; else NULL */
-    int r;                 /* what ended it from within */
-    uint64_t heard_ns;
+    int r; /* what ended it from within */
 };
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-
-    (void)clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
 
 /* ---- making one ---- */
 
@@ -157,16 +146,9 @@ void httpc_reply_fini(struct httpc_reply *reply)
 static size_t on_body(char *data, size_t size, size_t n, void *user)
 {
     struct transfer *t = user;
-    long status = 0;
+    void *items = t->body;
 
     n *= size;
-    t->heard_ns = now_ns();
-    (void)curl_easy_getinfo(t->c->easy, CURLINFO_RESPONSE_CODE, &status);
-    if (t->events && status == 200) {
-        t->r = events_feed(t->events, data, n);
-        return t->r == 0 ? n : CURL_WRITEFUNC_ERROR;
-    }
-    void *items = t->body;
     if (n > t->max - t->len)
         t->r = -EFBIG;
     else
@@ -242,7 +224,6 @@ static int drive(struct transfer *t, uw_error *err)
     struct httpc *c = t->c;
     CURLcode code = CURLE_OK;
 
-    t->heard_ns = now_ns();
     for (;;) {
         int running, events;
         if (atomic_load(&c->cancelled))
@@ -251,9 +232,6 @@ static int drive(struct transfer *t, uw_error *err)
             return fail(err, -ENOMEM, "out of memory");
         if (is_done(c, &code))
             return outcome(t, code, err);
-        if (t->events && now_ns() - t->heard_ns > SILENCE_NS)
-            return fail(err, -ETIMEDOUT, "%s: nothing heard for %.3g s", where(c),
-                        s_of_ns(SILENCE_NS));
         if (curl_multi_poll(c->multi, NULL, 0, 1000, &events) != CURLM_OK)
             return fail(err, -ENOMEM, "out of memory");
     }
@@ -285,13 +263,12 @@ static int prepare(struct transfer *t, const char *method, const char *path,
     }
     curl_slist_free_all(c->headers);
     c->headers = NULL;
-    int r = add_header(c, t->events ? "Accept: text/event-stream"
-                                    : "Accept: application/json, */*");
+    int r = add_header(c, "Accept: application/json, */*");
     if (r == 0 && json)
         r = add_header(c, "Content-Type: application/json");
     if (r < 0)
         return r;
-    long timeout = t->events ? 0 : (long)(c->timeout_ns / NS_PER_MS);
+    long timeout = (long)(c->timeout_ns / NS_PER_MS);
     bool good =
         curl_easy_setopt(c->easy, CURLOPT_URL, url) == CURLE_OK &&
         curl_easy_setopt(c->easy, CURLOPT_HTTPGET, 1L) == CURLE_OK &&
@@ -301,8 +278,7 @@ static int prepare(struct transfer *t, const char *method, const char *path,
         curl_easy_setopt(c->easy, CURLOPT_WRITEFUNCTION, on_body) == CURLE_OK &&
         curl_easy_setopt(c->easy, CURLOPT_WRITEDATA, t) == CURLE_OK &&
         curl_easy_setopt(c->easy, CURLOPT_TIMEOUT_MS, timeout) == CURLE_OK &&
-        curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS,
-                         (long)(c->timeout_ns / NS_PER_MS)) == CURLE_OK;
+        curl_easy_setopt(c->easy, CURLOPT_CONNECTTIMEOUT_MS, timeout) == CURLE_OK;
     return good ? 0 : -ENOMEM;
 }
 
@@ -329,8 +305,6 @@ static unsigned status_of(const struct httpc *c)
     (void)curl_easy_getinfo(c->easy, CURLINFO_RESPONSE_CODE, &status);
     return status > 0 ? (unsigned)status : 0;
 }
-
-/* ---- calls ---- */
 
 int httpc_call(struct httpc *c, const char *method, const char *path, const char *json,
                struct httpc_reply *ret, uw_error *err)
@@ -378,20 +352,5 @@ int httpc_ask(struct httpc *c, const char *method, const char *path,
     else if (ret)
         *ret = NULL;
     httpc_reply_fini(&reply);
-    return r;
-}
-
-int httpc_follow(struct httpc *c, const char *path, httpc_event_fn fn, void *user,
-                 uw_error *err)
-{
-    struct events events;
-    struct transfer t = {.c = c, .max = ERROR_MAX, .events = &events};
-
-    events_init(&events, c->body_max, fn, user);
-    int r = perform(&t, "GET", path, NULL, err);
-    if (r == 0 && status_of(c) != 200)
-        r = answer_refused(status_of(c), t.body ? t.body : "", t.len, err);
-    events_fini(&events);
-    free(t.body);
     return r;
 }

@@ -1,6 +1,6 @@
-/* HTTP client of the commands (libcurl): asks the daemon, follows its events.  Blocks:
- * a command that has a loop calls it from a loop_worker.  A library of its own
- * (httpc), so that the daemon does not carry libcurl.
+/* HTTP client of the commands (libcurl): asks the daemon.  A call blocks: a command that
+ * has a loop makes it from a loop_worker.  A library of its own (httpc), so that the
+ * daemon does not carry libcurl.
  */
 #ifndef IO_HTTPC_H
 #define IO_HTTPC_H
@@ -52,15 +52,6 @@ int httpc_call(struct httpc *c, const char *method, const char *path, const char
  */
 int httpc_ask(struct httpc *c, const char *method, const char *path,
               struct json_out *body, struct json **ret, uw_error *err);
-
-/* Server-sent events until fn returns other than 0 (that is the result), the server
- * closes the stream (0), or httpc_cancel() (-ECANCELED).  event: "message" where none is
- * named.  Silence of 45 s, three of the server's heartbeats, is -ETIMEDOUT; a status
- * other than 200 fails as httpc_ask() says.
- */
-typedef int (*httpc_event_fn)(const char *event, const char *data, void *user);
-int httpc_follow(struct httpc *c, const char *path, httpc_event_fn fn, void *user,
-                 uw_error *err);
 
 /* From any thread: the call that runs, and each later one, ends at once. */
 void httpc_cancel(struct httpc *c);

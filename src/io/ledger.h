@@ -82,7 +82,6 @@ DEFINE_AUTO(struct ledger *, ledger_close);
 void ledger_abandon(struct ledger *l);
 
 const char *ledger_path(const struct ledger *l);
-bool ledger_simulated(const struct ledger *l);
 /* Ids from here up were never used, not by runs that were killed either. */
 uint64_t ledger_first_job(const struct ledger *l);
 uint64_t ledger_first_claim(const struct ledger *l);

@@ -108,20 +108,6 @@ int yaml_u64_in(const struct yaml_node *node, uint64_t min, uint64_t max, uint64
     return 0;
 }
 
-int yaml_double_in(const struct yaml_node *node, double min, double max, double *ret,
-                   uw_error *err)
-{
-    double v;
-    int r = yaml_double(node, &v, err);
-
-    if (r < 0)
-        return r;
-    if (!(v >= min && v <= max))
-        return yaml_fail(node, err, -ERANGE, "%g is outside %g..%g", v, min, max);
-    *ret = v;
-    return 0;
-}
-
 /* "a, b, c" as far as it fits. */
 static void list_words(const struct yaml_word *words, char *text, size_t size)
 {

@@ -87,8 +87,6 @@ int yaml_duration(const struct yaml_node *node, uint64_t *ret_ns, uw_error *err)
 /* With lowest and highest allowed; -ERANGE names them. */
 int yaml_u64_in(const struct yaml_node *node, uint64_t min, uint64_t max, uint64_t *ret,
                 uw_error *err);
-int yaml_double_in(const struct yaml_node *node, double min, double max, double *ret,
-                   uw_error *err);
 
 struct yaml_word {
     const char *word; /* NULL ends the table */

@@ -134,13 +134,6 @@ void job_phase_view(const struct job_phase *f, struct job_phase_view *ret)
         *ret = (struct job_phase_view){f->kind, f->since_ns, f->known_ns};
 }
 
-unsigned job_phase_pauses(const struct job_phase *f, uint64_t from_ns, uint64_t to_ns,
-                          double *ret_s)
-{
-    *ret_s = 0;
-    return f && f->phases ? phases_pauses(f->phases, from_ns, to_ns, ret_s) : 0;
-}
-
 int job_phase_new(struct loop *loop, struct job_phase **ret)
 {
     struct job_phase *f = calloc(1, sizeof *f);

@@ -43,8 +43,4 @@ struct job_phase_view {
 void job_phase_view(const struct job_phase *f,
                     struct job_phase_view *ret); /* NULL is fine */
 
-/* See phases_pauses(). */
-unsigned job_phase_pauses(const struct job_phase *f, uint64_t from_ns, uint64_t to_ns,
-                          double *ret_s);
-
 #endif

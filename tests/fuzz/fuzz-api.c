@@ -10,6 +10,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "fuzz.h"
+#include "http-try.h"
 
 static struct gpu_info info = {.index = 0, .uuid = "GPU-1", .name = "x"};
 static struct claims none;

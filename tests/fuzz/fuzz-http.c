@@ -18,7 +18,6 @@
 static struct loop *loop;
 static struct http_server *server;
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
-static socklen_t address_len;
 
 static bool plain(const char *path)
 {
@@ -111,21 +110,25 @@ static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
+static void remove_socket(void)
+{
+    (void)unlink(address.sun_path);
+}
+
 static void start(void)
 {
     struct http_opts opts = {.handler = handler};
     uw_error err;
 
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    int n = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "uw-fuzz-%d",
-                     getpid());
-    address_len = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+    (void)snprintf(address.sun_path, sizeof address.sun_path, "/tmp/uw-fuzz-http-%d",
+                   getpid());
+    struct http_unix at = {.path = address.sun_path, .mode = 0600, .id = 1};
+    (void)atexit(remove_socket);
     if (loop_new_real((struct loop_clock){0, 1}, &loop, &err) < 0)
         abort();
     opts.loop = loop;
-    if (http_server_new(&opts, &server, &err) < 0 || fd < 0 ||
-        bind(fd, (struct sockaddr *)&address, address_len) < 0 || listen(fd, 8) < 0 ||
-        http_listen_fd(server, fd, NULL, 1, &err) < 0)
+    if (http_server_new(&opts, &server, &err) < 0 ||
+        http_listen_unix(server, &at, &err) < 0)
         abort();
 }
 
@@ -138,7 +141,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!server)
         start();
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (fd < 0 || connect(fd, (struct sockaddr *)&address, address_len) < 0 ||
+    if (fd < 0 || connect(fd, (struct sockaddr *)&address, sizeof address) < 0 ||
         loop_fd_new(loop, fd, LOOP_READ, on_reply, &closed, &source, NULL) < 0 ||
         loop_timer_new(loop, loop_now_ns(loop) + 4 * NS_PER_S, 0, on_late, NULL, &late,
                        NULL) < 0)

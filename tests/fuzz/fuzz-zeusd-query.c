@@ -8,6 +8,7 @@
 
 #include "api/zeusd/zeusd.h"
 #include "fuzz.h"
+#include "http-try.h"
 #include "io/http.h"
 
 static struct gpu_info info[2] = {{.index = 0, .name = "a\"b\\"},

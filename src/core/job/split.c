@@ -4,13 +4,6 @@
 
 #include "base/auto.h"
 
-const char *split_method_name(enum split_method method)
-{
-    static const char *const names[] = {"idle", "sole", "use", "equal", "unattributed"};
-
-    return (unsigned)method < n_elements(names) ? names[method] : "unknown";
-}
-
 static enum split_method choose(const struct split_user *user, size_t n)
 {
     size_t jobs = 0;

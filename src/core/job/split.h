@@ -15,7 +15,6 @@ enum split_method {
     SPLIT_EQUAL, /* no use, or none that the driver tells: each that is there the same */
     SPLIT_UNATTRIBUTED, /* nobody can say: no job is known, but processes are there */
 };
-const char *split_method_name(enum split_method method); /* "idle", "sole" … */
 
 /* Who is on the board.  job 0: processes that belong to no job (all of them as one). */
 struct split_user {

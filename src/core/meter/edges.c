@@ -106,10 +106,3 @@ double edges_nearest(const struct edges *e, double t)
         return t;
     return e->phase_s + e->period_s * round((t - e->phase_s) / e->period_s);
 }
-
-double edges_next(const struct edges *e, double t)
-{
-    if (!e->locked)
-        return t + e->period_s;
-    return e->phase_s + e->period_s * (floor((t - e->phase_s) / e->period_s) + 1);
-}

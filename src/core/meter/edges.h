@@ -29,7 +29,5 @@ void edges_init(struct edges *e, double nominal_s);
 double edges_change(struct edges *e, double u, double v, double *ret_sd);
 /* The edge nearest to t as is known by now; t itself where nothing is. */
 double edges_nearest(const struct edges *e, double t);
-/* The first edge after t; t + a period where nothing is known. */
-double edges_next(const struct edges *e, double t);
 
 #endif

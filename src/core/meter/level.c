@@ -77,30 +77,6 @@ int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_
     return meter_quantile(m, begin_ns, end_ns, 0.99, ret_w, err);
 }
 
-uint64_t meter_idle_ns(struct meter *m, uint64_t now_ns, double limit_w)
-{
-    bool counter = m->at.n == 0;
-    double now = m->any ? meter_s(m, now_ns) : 0, since = now;
-
-    if (!m->any || now < 0)
-        return 0;
-    if (counter) {
-        for (size_t i = m->c.at.n; i-- > 1;) {
-            const struct point *p = series_at(&m->c, i - 1), *q = series_at(&m->c, i);
-            if ((q->e - p->e) / fmax(q->t - p->t, 1e-3) > limit_w)
-                break;
-            since = p->t;
-        }
-    } else {
-        for (size_t i = m->at.n; i-- > 0;) {
-            if (reading_at(m, i)->w > limit_w)
-                break;
-            since = reading_at(m, i)->end - m->sensor.window_s;
-        }
-    }
-    return since < now ? (uint64_t)((now - fmax(since, 0)) * 1e9) : 0;
-}
-
 const char *meter_method_name(enum meter_method method)
 {
     static const char *const names[] = {"none", "counter", "integrated", "folded"};

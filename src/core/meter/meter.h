@@ -189,11 +189,6 @@ int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double q
 int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_w,
                uw_error *err);
 
-/* How long, up to now_ns, the board has been idle: every piece of 100 ms at or under
- * limit_w.  0: it is not, or nothing is known.
- */
-uint64_t meter_idle_ns(struct meter *m, uint64_t now_ns, double limit_w);
-
 struct meter_state {
     bool counter_proved; /* its differences are used */
     bool counter_fed;    /* it adds up what the sensor saw */

@@ -57,7 +57,7 @@ struct search {
     uint32_t before_mw; /* a look's: the cap that was held, 0: no look is under way … */
     double before_log_t, before_log_e; /* … and what was expected of it */
     struct drift drift;
-    bool aborted, holding;
+    bool holding;
     bool earlier; /* levels of an earlier run are among them … */
     bool denied;  /* … were, and did not fit */
     uint32_t best_mw;
@@ -295,10 +295,6 @@ static void go_next(struct search *s)
 {
     struct proposal p;
 
-    if (s->aborted) {
-        go(s, SEARCH_HOLD, highest(s), "%s", "given up");
-        return;
-    }
     if (!s->has_reference) {
         go_reference(s);
         return;
@@ -524,8 +520,6 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
 {
     if (cap_mw > s->stall_mw)
         s->stall_mw = cap_mw;
-    if (s->aborted)
-        return;
     /* Up to the next cap at which it is known to run. */
     uint32_t hi = highest(s), up = hi;
     for (size_t i = 0; i < s->n_levels; i++) {
@@ -543,7 +537,7 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
     uint32_t before = s->step.cap_mw;
 
     s->hard_mw = mw;
-    if (s->holding && !s->aborted) {
+    if (s->holding) {
         uint32_t hi = highest(s), keep = s->best_mw < hi ? s->best_mw : hi;
         if (keep != before)
             go(s, SEARCH_HOLD, keep,
@@ -633,8 +627,6 @@ void search_on_change(struct search *s, const struct search_window *now)
     struct level here = {0};
     bool told = now && check_window(now, NULL) == 0;
 
-    if (s->aborted)
-        return;
     if (told) {
         here.cap_w = w_of_mw(now->cap_mw);
         level_add(&here, now, s->setup.gpus, &(struct drift){0});
@@ -680,7 +672,7 @@ void search_on_found(struct search *s, uint32_t cap_mw)
 {
     uint32_t hi = highest(s), keep = cap_mw < hi ? cap_mw : hi;
 
-    if (s->aborted || cap_mw == 0)
+    if (cap_mw == 0)
         return;
     s->spent = s->may;
     s->best_mw = cap_mw;
@@ -778,8 +770,8 @@ bool search_look(struct search *s, double most)
     bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
     size_t n = 0;
 
-    if (!s->holding || s->aborted || !s->has_reference ||
-        s->setup.goal.kind == GOAL_TIME || (bounded && !steady(&s->drift)))
+    if (!s->holding || !s->has_reference || s->setup.goal.kind == GOAL_TIME ||
+        (bounded && !steady(&s->drift)))
         return false;
     if (bounded && propose_again(s))
         return true;
@@ -792,12 +784,6 @@ bool search_look(struct search *s, double most)
     look_begin(s);
     go(s, SEARCH_MEASURE, mw_of_w(at_w), "a look where nothing was measured");
     return true;
-}
-
-void search_abort(struct search *s, const char *why)
-{
-    s->aborted = true;
-    go(s, SEARCH_HOLD, highest(s), "%s", why);
 }
 
 void search_result(const struct search *s, struct search_result *ret)

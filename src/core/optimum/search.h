@@ -154,8 +154,6 @@ void search_on_found(struct search *s, uint32_t cap_mw);
  * compared with the reference no more.
  */
 bool search_look(struct search *s, double most);
-/* Give up: the step becomes a hold at the original cap (or the hard limit). */
-void search_abort(struct search *s, const char *why);
 
 /* ---- what is known ---- */
 

@@ -19,12 +19,6 @@ const char *phase_kind_name(enum phase_kind kind)
     return names[kind];
 }
 
-bool phase_is_pause(enum phase_kind kind)
-{
-    return kind == PHASE_VALIDATE || kind == PHASE_LOAD || kind == PHASE_CHECKPOINT ||
-           kind == PHASE_IDLE;
-}
-
 double phase_confidence(enum phase_kind kind)
 {
     /* bench/phases --self --only job --first 1001 --util-every 5 */

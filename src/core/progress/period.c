@@ -637,12 +637,6 @@ void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
     tell(&r, &span, ret);
 }
 
-void period_near(const struct period *p, uint64_t from_ns, uint64_t to_ns, double near_s,
-                 struct period_found *ret)
-{
-    period_between(p, from_ns, to_ns, near_s / 1.25, near_s / 0.8, ret);
-}
-
 /* ---- cycles alike ---- */
 
 struct blocks { /* each of whole cycles */
@@ -715,19 +709,6 @@ bool period_run(const struct period *p, uint64_t from_ns, uint64_t to_ns, double
         return false;
     *ret_from_ns = from_ns + ns_of_s((end - best) * b.s);
     *ret_to_ns = from_ns + ns_of_s(end * b.s);
-    return true;
-}
-
-bool period_change(const struct period_found *before, const struct period_found *after,
-                   double *ret_change, double *ret_se)
-{
-    if (before->why != PERIOD_FOUND || after->why != PERIOD_FOUND)
-        return false;
-    double ratio = after->period_s / before->period_s;
-    if (ratio < 0.67 || ratio > 1.5)
-        return false;
-    *ret_change = ratio - 1;
-    *ret_se = ratio * hypot(before->rse, after->rse);
     return true;
 }
 

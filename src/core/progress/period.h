@@ -78,11 +78,8 @@ void period_forget(struct period *p);
 /* The period now, from the newest spans. */
 void period_find(const struct period *p, struct period_found *ret);
 /* The time of a unit of work between two moments (a window at one cap), where the period
- * is known to be near near_s (within a quarter): fewer cycles are enough.
+ * is known to lie between two lengths: fewer cycles are enough.
  */
-void period_near(const struct period *p, uint64_t from_ns, uint64_t to_ns, double near_s,
-                 struct period_found *ret);
-/* The same where it is known to lie between two lengths. */
 void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
                     double least_s, double most_s, struct period_found *ret);
 
@@ -91,13 +88,6 @@ void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
  */
 bool period_run(const struct period *p, uint64_t from_ns, uint64_t to_ns, double period_s,
                 uint64_t *ret_from_ns, uint64_t *ret_to_ns);
-
-/* By how much slower after is than before, relative (0.02: a step takes 2 % longer), and
- * the standard error of that.  False: one of them is unknown, or they are not the same
- * unit of work.
- */
-bool period_change(const struct period_found *before, const struct period_found *after,
-                   double *ret_change, double *ret_se);
 
 /* Where no period exists: how busy the SMs were between two moments, mean over the boards
  * of utilisation x clock relative to the highest clock seen; NAN unknown.  It rises with

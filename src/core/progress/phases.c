@@ -28,7 +28,6 @@ struct regime {
     enum phase_kind kind;
     double cycle_s; /* of a long step that was taken for phases; 0 none */
     uint64_t last_ns;
-    bool told; /* its kind is no guess */
 };
 
 /* A stay in a regime. */
@@ -109,28 +108,6 @@ uint64_t phases_since(const struct phases *p)
     return p->history.n ? p->visit[p->visits - 1].onset_ns : 0;
 }
 
-unsigned phases_pauses(const struct phases *p, uint64_t from_ns, uint64_t to_ns,
-                       double *ret_s)
-{
-    uint64_t end_ns = UINT64_MAX;
-    unsigned n = 0;
-
-    *ret_s = 0;
-    for (uint64_t k = p->events; k > 0 && k + PHASES_EVENTS > p->events; k--) {
-        const struct phase_event *e = &p->event[(k - 1) % PHASES_EVENTS];
-        if (e->withdrawn_ns)
-            continue;
-        uint64_t begin = e->onset_ns > from_ns ? e->onset_ns : from_ns;
-        uint64_t end = end_ns < to_ns ? end_ns : to_ns;
-        end_ns = e->onset_ns;
-        if (!phase_is_pause(e->kind) || end <= begin)
-            continue;
-        n++;
-        *ret_s += s_of_ns(end - begin);
-    }
-    return n;
-}
-
 static struct visit *newest(struct phases *p)
 {
     return &p->visit[p->visits - 1];
@@ -199,8 +176,7 @@ static void guess(struct phases *p, bool ends)
         p->past.train_w = l.level_w;
         return;
     }
-    bool lasting =
-        g->told || (back && g->kind != PHASE_CHECKPOINT && g->kind != PHASE_LOAD);
+    bool lasting = back && g->kind != PHASE_CHECKPOINT && g->kind != PHASE_LOAD;
     enum phase_kind kind =
         lasting || g->kind == PHASE_TRAIN ? g->kind : phase_guess(&l, &p->past);
     if (p->visits == 1 && kind == PHASE_TRAIN && l.lasted_s < 3 && !ends)
@@ -596,28 +572,6 @@ void phases_rescale(struct phases *p, double most_w)
     take_back(p);
     p->rescaled = true;
     p->past.train_w = fmin(p->past.train_w, most_w);
-}
-
-bool phases_tempo(struct phases *p, uint64_t onset_ns)
-{
-    if (p->history.n == 0 || p->settling || p->rescaled)
-        return false;
-    enum phase_kind kind = p->regime[p->now].kind;
-    if ((kind != PHASE_TRAIN && kind != PHASE_CHANGE) || onset_ns <= newest(p)->onset_ns)
-        return false;
-    struct phase_event *e = leave(p, onset_ns);
-    e->kind = e->first_kind = PHASE_CHANGE;
-    uint64_t from = history_seek(&p->history, onset_ns);
-    if (from < history_first(&p->history))
-        from = history_first(&p->history);
-    p->left = p->now;
-    begin_fresh(p, from);
-    p->left = -1;
-    p->regime[p->now].kind = PHASE_CHANGE;
-    p->regime[p->now].told = true;
-    p->next_guess_ns = 0;
-    restart_sums(p, from);
-    return true;
 }
 
 static void learn_anew(struct phases *p)

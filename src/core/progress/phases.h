@@ -70,26 +70,12 @@ const struct phase_event *phases_event(const struct phases *p, uint64_t no);
 enum phase_kind phases_now(const struct phases *p);
 uint64_t phases_since(const struct phases *p);
 
-/* How many standing pauses (phase_is_pause()) of those that can be read reach into the
- * time between; *ret_s: for how long together.
- */
-unsigned phases_pauses(const struct phases *p, uint64_t from_ns, uint64_t to_ns,
-                       double *ret_s);
-
-/* Since onset_ns each step takes another time (tempo.h): a lasting change of training,
- * whose pattern is learned anew.  False: nothing is trained now, or that was seen
- * already.
- */
-bool phases_tempo(struct phases *p, uint64_t onset_ns);
-
 /* The board's limit is another now (the most it may draw: most_w): what was learned is of
  * another scale.  The phase goes on, its pattern is learned anew from the next sample.
  */
 void phases_rescale(struct phases *p, double most_w);
 
 const char *phase_kind_name(enum phase_kind kind);
-/* Work other than training, or none: validation, loading, checkpoint, idle. */
-bool phase_is_pause(enum phase_kind kind);
 /* How often a board said to be in it was (docs/phases.md: simulated jobs); 0 unknown. */
 double phase_confidence(enum phase_kind kind);
 

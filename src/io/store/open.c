@@ -518,11 +518,6 @@ const char *ledger_path(const struct ledger *l)
     return l->path;
 }
 
-bool ledger_simulated(const struct ledger *l)
-{
-    return l->simulated;
-}
-
 uint64_t ledger_first_job(const struct ledger *l)
 {
     return l->first_job;

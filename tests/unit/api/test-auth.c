@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/rate.h"
 #include "base/units.h"
+#include "http-try.h"
 #include "io/file.h"
 #include "tap.h"
 

@@ -7,6 +7,7 @@
 #include "api/zeusd/zeusd.h"
 #include "base/auto.h"
 #include "base/units.h"
+#include "http-try.h"
 #include "made.h"
 #include "tap.h"
 

@@ -5,6 +5,7 @@
 #define TESTS_UNIT_NODE_API_TRY_H
 
 #include "api/routes.h"
+#include "http-try.h"
 #include "made.h"
 
 struct fake {

@@ -1,4 +1,4 @@
-#include "core/optimum/pchip.h"
+#include "../../../bench/pchip.h"
 
 #include <errno.h>
 #include <float.h>

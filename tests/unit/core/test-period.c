@@ -123,10 +123,9 @@ static void unknown(void)
 static void changes(void)
 {
     struct signal g = {.period_s = 2, .depth_w = 80, .noise_w = 4};
-    struct period_found before, after, none = {.why = PERIOD_NONE};
+    struct period_found before, after;
     struct period *p;
     struct rng rng;
-    double change, se;
 
     rng_init(&rng, 7);
     if (period_new(2, &p) < 0)
@@ -137,15 +136,13 @@ static void changes(void)
         g.period_s = 2.04;
         feed(p, b, &g, 140, 180, 10, &rng);
     }
-    period_near(p, 100 * NS_PER_S, 140 * NS_PER_S, 2, &before);
-    period_near(p, 140 * NS_PER_S, 180 * NS_PER_S, 2, &after);
-    ok(period_change(&before, &after, &change, &se), "both spans have a period");
-    is_near(change, 0.02, 0.004, "2 %% slower is seen");
-    ok(se < 0.004, "with an error of %.4f", se);
-    ok(!period_change(&before, &none, &change, &se), "unknown is no change");
-    after.period_s = 2 * before.period_s;
-    ok(!period_change(&before, &after, &change, &se), "nor is another unit of work");
-    period_near(p, 150 * NS_PER_S, 152 * NS_PER_S, 2, &after);
+    period_between(p, 100 * NS_PER_S, 140 * NS_PER_S, 1.6, 2.5, &before);
+    period_between(p, 140 * NS_PER_S, 180 * NS_PER_S, 1.6, 2.5, &after);
+    ok(before.why == PERIOD_FOUND && after.why == PERIOD_FOUND,
+       "both spans have a period");
+    is_near(after.period_s / before.period_s - 1, 0.02, 0.004, "2 %% slower is seen");
+    ok(hypot(before.rse, after.rse) < 0.004, "with a small error");
+    period_between(p, 150 * NS_PER_S, 152 * NS_PER_S, 1.6, 2.5, &after);
     ok(after.why != PERIOD_FOUND, "one cycle is none");
 
     struct period *copy;

@@ -223,7 +223,6 @@ static void test_kinds(void)
 static void test_rescale(void)
 {
     struct bench b;
-    double s;
 
     begin(&b);
     phases_rescale(b.p, 200);
@@ -236,8 +235,6 @@ static void test_rescale(void)
     run(&b, 60);
     is_str(phase_kind_name(phases_now(b.p)), "train", "training goes on under a limit");
     is_int(standing(&b), 0, "… and nothing happened");
-    is_int(phases_pauses(b.p, 0, ns_of_s(121), &s), 0, "no pause in all that");
-    is_near(s, 0, 1e-9, "… for no time");
     flat(&b, 120);
     run(&b, 20);
     is_int(standing(&b), 1, "a lower level of that is told");
@@ -245,12 +242,6 @@ static void test_rescale(void)
     is_near(s_of_ns(phases_since(b.p)), 121, 0.31, "… since when");
     steps(&b, 1, 190, 80);
     run(&b, 60);
-    is_int(phases_pauses(b.p, 0, ns_of_s(200), &s), 1, "one pause");
-    is_near(s, 20, 1, "… of 20 s");
-    is_int(phases_pauses(b.p, ns_of_s(130), ns_of_s(135), &s), 1, "all of a time in it");
-    is_near(s, 5, 1e-6, "… is pause");
-    is_int(phases_pauses(b.p, ns_of_s(60), ns_of_s(110), &s), 0, "before it is none");
-    is_int(phases_pauses(b.p, ns_of_s(150), ns_of_s(180), &s), 0, "nor after it");
     phases_free(b.p);
 }
 
@@ -298,12 +289,6 @@ static void test_confidence(void)
         ok(k == PHASE_UNKNOWN ? c == 0 : c > 0 && c < 1, "%s: %g",
            phase_kind_name((enum phase_kind)k), c);
     }
-    ok(!phase_is_pause(PHASE_TRAIN) && !phase_is_pause(PHASE_CHANGE) &&
-           !phase_is_pause(PHASE_UNKNOWN) && !phase_is_pause(PHASE_STARTUP),
-       "training, and what is not known, is no pause");
-    ok(phase_is_pause(PHASE_VALIDATE) && phase_is_pause(PHASE_LOAD) &&
-           phase_is_pause(PHASE_CHECKPOINT) && phase_is_pause(PHASE_IDLE),
-       "all else is one");
 }
 
 static void test_history(void)

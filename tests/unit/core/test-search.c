@@ -335,25 +335,6 @@ static void test_deaf(void)
     is_int(r.reference_mw, 220000, "what was in force is the reference");
 }
 
-static void test_abort(void)
-{
-    struct job j = plain;
-    auto_(search_free) struct search *s = search_of(&v100);
-    struct search_window w = window_at(&j, 300000);
-    (void)search_on_window(s, &w, NULL);
-    search_abort(s, "the user said so");
-    is_int(search_step(s)->kind, SEARCH_HOLD, "abort: holds");
-    is_int(search_step(s)->cap_mw, 300000, "… the original");
-    is_str(search_step(s)->why, "the user said so", "… and says why");
-    w = window_at(&j, 200000);
-    (void)search_on_window(s, &w, NULL);
-    search_on_change(s, NULL);
-    search_on_stall(s, 300000);
-    is_int(search_step(s)->cap_mw, 300000, "… whatever comes");
-    search_on_hard_limit(s, 200000);
-    is_int(search_step(s)->cap_mw, 200000, "… but for a hard limit");
-}
-
 static void test_refusals(void)
 {
     static const struct {
@@ -565,8 +546,6 @@ static void test_look_refuses(void)
     search_result(s, &r);
     ok(n >= 4 && !search_look(s, 1) && r.caps == LEVELS_MAX,
        "none once there is no room for another cap: %u looks, %u caps", n, r.caps);
-    search_abort(s, "over");
-    ok(!search_look(s, 1), "none after giving up");
 }
 
 static void test_timetable(void)
@@ -863,7 +842,6 @@ int main(void)
     test_hard_limit();
     test_change();
     test_deaf();
-    test_abort();
     test_refusals();
     test_earlier();
     test_look_finds(1);

@@ -13,27 +13,27 @@ static const struct {
         uint64_t job;
         double use_s;
     } user[4];
-    const char *method;
+    enum split_method method;
     double share[4], idle, rest; /* of 600 J */
 } cases[] = {
     /* clang-format off */
-    {"nobody", 0, {{0, 0}}, "idle", {0}, 600, 0},
-    {"one job, use unknown", 1, {{7, U}}, "sole", {600}, 0, 0},
-    {"one job that used nothing", 1, {{7, 0}}, "sole", {600}, 0, 0},
-    {"processes of no job", 1, {{0, 3}}, "unattributed", {0}, 0, 600},
-    {"two jobs, 1 to 2", 2, {{7, 1}, {8, 2}}, "use", {200, 400}, 0, 0},
-    {"two jobs, one at rest", 2, {{7, 4}, {8, 0}}, "use", {600, 0}, 0, 0},
-    {"two jobs, neither computes", 2, {{7, 0}, {8, 0}}, "equal", {300, 300}, 0, 0},
-    {"two jobs and processes of none, nobody computes", 3, {{7, 0}, {0, 0}, {8, 0}}, "equal", {200, 0, 200}, 0, 200},
-    {"a job and processes of none, nobody computes", 2, {{7, 0}, {0, 0}}, "equal", {300, 0}, 0, 300},
-    {"two jobs, use unknown", 2, {{7, U}, {8, U}}, "equal", {300, 300}, 0, 0},
-    {"two jobs, use of one unknown", 2, {{7, 9}, {8, U}}, "equal", {300, 300}, 0, 0},
-    {"a job and processes of none", 2, {{7, 1}, {0, 3}}, "use", {150, 0}, 0, 450},
-    {"a job and quiet processes of none", 2, {{7, 1}, {0, 0}}, "use", {600, 0}, 0, 0},
-    {"a job and processes of none, unknown", 2, {{7, U}, {0, U}}, "equal", {300, 0}, 0, 300},
-    {"a use that is no number", 2, {{7, NAN}, {8, 1}}, "equal", {300, 300}, 0, 0},
-    {"an endless use", 2, {{7, INFINITY}, {8, 1}}, "equal", {300, 300}, 0, 0},
-    {"three and a rest", 4, {{7, 1}, {8, 2}, {0, 2}, {9, 1}}, "use", {100, 200, 0, 100}, 0, 200},
+    {"nobody", 0, {{0, 0}}, SPLIT_IDLE, {0}, 600, 0},
+    {"one job, use unknown", 1, {{7, U}}, SPLIT_SOLE, {600}, 0, 0},
+    {"one job that used nothing", 1, {{7, 0}}, SPLIT_SOLE, {600}, 0, 0},
+    {"processes of no job", 1, {{0, 3}}, SPLIT_UNATTRIBUTED, {0}, 0, 600},
+    {"two jobs, 1 to 2", 2, {{7, 1}, {8, 2}}, SPLIT_USE, {200, 400}, 0, 0},
+    {"two jobs, one at rest", 2, {{7, 4}, {8, 0}}, SPLIT_USE, {600, 0}, 0, 0},
+    {"two jobs, neither computes", 2, {{7, 0}, {8, 0}}, SPLIT_EQUAL, {300, 300}, 0, 0},
+    {"two jobs and processes of none, nobody computes", 3, {{7, 0}, {0, 0}, {8, 0}}, SPLIT_EQUAL, {200, 0, 200}, 0, 200},
+    {"a job and processes of none, nobody computes", 2, {{7, 0}, {0, 0}}, SPLIT_EQUAL, {300, 0}, 0, 300},
+    {"two jobs, use unknown", 2, {{7, U}, {8, U}}, SPLIT_EQUAL, {300, 300}, 0, 0},
+    {"two jobs, use of one unknown", 2, {{7, 9}, {8, U}}, SPLIT_EQUAL, {300, 300}, 0, 0},
+    {"a job and processes of none", 2, {{7, 1}, {0, 3}}, SPLIT_USE, {150, 0}, 0, 450},
+    {"a job and quiet processes of none", 2, {{7, 1}, {0, 0}}, SPLIT_USE, {600, 0}, 0, 0},
+    {"a job and processes of none, unknown", 2, {{7, U}, {0, U}}, SPLIT_EQUAL, {300, 0}, 0, 300},
+    {"a use that is no number", 2, {{7, NAN}, {8, 1}}, SPLIT_EQUAL, {300, 300}, 0, 0},
+    {"an endless use", 2, {{7, INFINITY}, {8, 1}}, SPLIT_EQUAL, {300, 300}, 0, 0},
+    {"three and a rest", 4, {{7, 1}, {8, 2}, {0, 2}, {9, 1}}, SPLIT_USE, {100, 200, 0, 100}, 0, 200},
     /* clang-format on */
 };
 
@@ -49,7 +49,7 @@ static void table(void)
                 (struct split_user){cases[i].user[k].job, cases[i].user[k].use_s != U,
                                     cases[i].user[k].use_s};
         split_energy(user, cases[i].n, 600, share, &s);
-        is_str(split_method_name(s.method), cases[i].method, cases[i].name);
+        is_int(s.method, cases[i].method, "%s", cases[i].name);
         is_near(s.idle_j, cases[i].idle, 0, "  idle");
         is_near(s.unattributed_j, cases[i].rest, 1e-9, "  unattributed");
         for (size_t k = 0; k < cases[i].n; k++) {

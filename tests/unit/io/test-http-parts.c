@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "http-try.h"
 #include "io/http-inside.h"
 #include "tap.h"
 

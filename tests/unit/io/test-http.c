@@ -571,20 +571,6 @@ static void test_no_sockets(const struct http_opts *opts)
     place_fini(&p);
 }
 
-static void test_descriptors(const struct http_opts *opts)
-{
-    auto_(http_server_free) struct http_server *s = NULL;
-    uw_error err;
-
-    if (http_server_new(opts, &s, &err) < 0)
-        return;
-    is_int(http_listen_fd(s, socket(AF_UNIX, SOCK_STREAM, 0), NULL, 1, &err), -EINVAL,
-           "a descriptor that does not listen: %s", err.text);
-    int fd = socket(AF_INET, SOCK_STREAM, 0);
-    (void)listen(fd, 1);
-    is_int(http_listen_fd(s, fd, NULL, 1, &err), -EINVAL, "plain TCP: %s", err.text);
-}
-
 static void test_tls_words(const struct http_opts *opts)
 {
     static const struct {
@@ -640,7 +626,6 @@ int main(void)
     opts.loop = loop;
     test_sockets(&opts);
     test_no_sockets(&opts);
-    test_descriptors(&opts);
     test_tls_words(&opts);
     return done();
 }

@@ -16,60 +16,8 @@
 #include "base/units.h"
 #include "io/file.h"
 #include "io/http.h"
-#include "io/httpc-inside.h"
+#include "io/httpc.h"
 #include "tap.h"
-
-/* ---- events ---- */
-
-static int on_event(const char *event, const char *data, void *user)
-{
-    char *log = user;
-    size_t n = strlen(log);
-
-    (void)snprintf(log + n, 4096 - n, "[%s|%s]", event, data);
-    return strcmp(event, "stop") == 0 ? 7 : 0;
-}
-
-/* clang-format off */
-static const struct {
-    const char *text, *want;
-    int r;
-} cases[] = {
-    {"data: 1\n\n", "[message|1]", 0},
-    {"data:1\n\n", "[message|1]", 0},
-    {"event: a\ndata: 1\ndata: 2\n\n", "[a|1\n2]", 0},
-    {"event: a\r\ndata: 1\r\n\r\ndata: 2\r\rdata: 3\n\n", "[a|1][message|2][message|3]", 0},
-    {": beat\n\n:\n\ndata: x\n\n", "[message|x]", 0},
-    {"data\n\n", "[message|]", 0},
-    {"data: \n\n", "[message|]", 0},
-    {"event: lonely\n\n", "", 0},
-    {"id: 4\nretry: 5\nfoo\ndata: y\n\n", "[message|y]", 0},
-    {"data: never ends", "", 0},
-    {"data:  two blanks\n\n", "[message| two blanks]", 0},
-    {"event: stop\ndata: 1\n\ndata: 2\n\n", "[stop|1]", 7},
-    {"data: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n\n", "", -EFBIG},
-    {"data: aaaaaaaaaaaaaaaaaaaaaaaa\ndata: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa\n\n", "", -EFBIG},
-};
-/* clang-format on */
-
-static void test_events(void)
-{
-    for (size_t i = 0; i < n_elements(cases); i++)
-        for (size_t step = 1; step < 200; step = step * 5 + 1) {
-            char log[4096] = "";
-            struct events e;
-            int r = 0;
-            events_init(&e, 64, on_event, log);
-            for (size_t at = 0; r == 0 && at < strlen(cases[i].text); at += step) {
-                size_t left = strlen(cases[i].text) - at;
-                r = events_feed(&e, cases[i].text + at, left < step ? left : step);
-            }
-            events_fini(&e);
-            if (!ok(r == cases[i].r && strcmp(log, cases[i].want) == 0,
-                    "events %zu, %zu bytes at a time", i, step))
-                printf("# %d %s\n", r, log);
-        }
-}
 
 /* ---- a server ---- */
 
@@ -77,38 +25,15 @@ struct rig {
     struct loop *loop;
     struct http_server *s;
     struct loop_fd *wake;
-    struct loop_timer *timer;
-    struct http_stream *stream;
-    int pipe[2], n;
+    int pipe[2];
     char dir[32], path[64], cert[64], key[64], other[64];
     uint16_t port;
 };
 
-static void on_closed(struct http_stream *stream, void *user)
-{
-    struct rig *rig = user;
-    (void)stream;
-    rig->stream = NULL;
-}
-
-static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
-{
-    struct rig *rig = user;
-    char text[16];
-    (void)timer, (void)now_ns;
-
-    (void)snprintf(text, sizeof text, "%d", rig->n++);
-    if (rig->stream)
-        (void)http_stream_send(rig->stream, "tick", text);
-    return 0;
-}
-
 static void handler(struct http_exchange *x, void *user)
 {
-    struct rig *rig = user;
+    (void)user;
     const char *path = http_path(x), *token = http_header(x, "Authorization");
-    struct http_stream_opts opts = {.on_closed = on_closed, .user = rig};
-    uw_error err;
     size_t len;
 
     if (strcmp(path, "/echo") == 0) {
@@ -123,9 +48,6 @@ static void handler(struct http_exchange *x, void *user)
     } else if (strcmp(path, "/token") == 0) {
         http_reply(x, 200, "text/plain", token ? token : "none",
                    token ? strlen(token) : 4, NULL);
-    } else if (strcmp(path, "/events") == 0 && !rig->stream) {
-        rig->n = 0;
-        (void)http_stream_begin(x, &opts, &rig->stream, &err);
     } else if (strcmp(path, "/keep") == 0) {
         return;
     } else {
@@ -257,15 +179,6 @@ static void test_limits(const struct rig *rig)
            "says where and why");
 }
 
-static int to_three(const char *event, const char *data, void *user)
-{
-    char *log = user;
-    size_t n = strlen(log);
-
-    (void)snprintf(log + n, 4096 - n, "[%s|%s]", event, data);
-    return strcmp(data, "2") == 0 ? 5 : 0;
-}
-
 static void *cancel_soon(void *user)
 {
     (void)poll(NULL, 0, 200);
@@ -273,30 +186,17 @@ static void *cancel_soon(void *user)
     return NULL;
 }
 
-static int forever(const char *event, const char *data, void *user)
-{
-    (void)event, (void)data, (void)user;
-    return 0;
-}
-
-static void test_follow(const struct rig *rig)
+static void test_cancel(const struct rig *rig)
 {
     struct httpc_opts opts = {.socket = rig->path};
     auto_(httpc_free) struct httpc *c = client(&opts);
-    char log[4096] = "";
+    struct httpc_reply reply = {0};
     pthread_t thread;
     uw_error err = {""};
 
-    is_int(httpc_follow(c, "/nowhere", to_three, log, &err), -ENOENT, "%s", err.text);
-    is_int(httpc_follow(c, "/events", to_three, log, &err), 5, "followed until enough %s",
-           err.text);
-    is_str(log, "[tick|0][tick|1][tick|2]", "what was heard");
-    for (int i = 0; i < 40 && http_stats(rig->s).streams > 0; i++)
-        (void)poll(NULL, 0, 100);
     (void)pthread_create(&thread, NULL, cancel_soon, c);
-    is_int(httpc_follow(c, "/events", forever, NULL, &err), -ECANCELED, "%s", err.text);
+    is_int(httpc_call(c, "GET", "/keep", NULL, &reply, &err), -ECANCELED, "%s", err.text);
     (void)pthread_join(thread, NULL);
-    struct httpc_reply reply = {0};
     is_int(httpc_call(c, "GET", "/empty", NULL, &reply, &err), -ECANCELED,
            "and for good");
 }
@@ -337,7 +237,7 @@ static void *client_thread(void *user)
     test_calls(c);
     httpc_free(c);
     test_limits(rig);
-    test_follow(rig);
+    test_cancel(rig);
     test_tls(rig);
     (void)!write(rig->pipe[1], "x", 1);
     return NULL;
@@ -362,13 +262,11 @@ static void with_server(struct rig *rig)
     ok(rig->port > 0 && http_port(rig->s, 1) == 0, "its port");
     is_int(http_reload_tls(rig->s, &err), 0, "certificates anew %s", err.text);
     (void)loop_fd_new(rig->loop, rig->pipe[0], LOOP_READ, on_wake, rig, &rig->wake, &err);
-    (void)loop_timer_new(rig->loop, 0, 20 * NS_PER_MS, on_tick, rig, &rig->timer, &err);
     (void)pthread_create(&thread, NULL, client_thread, rig);
     (void)loop_run(rig->loop, &err);
     (void)pthread_join(thread, NULL);
     (void)unlink(rig->key);
     ok(http_reload_tls(rig->s, &err) == -ENOENT, "without the key: %s", err.text);
-    loop_timer_free(rig->timer);
     loop_fd_free(rig->wake);
 }
 
@@ -376,7 +274,6 @@ int main(void)
 {
     struct rig rig = {.dir = "/tmp/uw-httpc-XXXXXX"};
 
-    test_events();
     if (!mkdtemp(rig.dir) || pipe(rig.pipe) < 0 ||
         loop_new_real((struct loop_clock){0, 1}, &rig.loop, NULL) < 0)
         return 1;

@@ -198,7 +198,6 @@ static void single_values(void)
                                                                               NULL};
     auto_(yaml_free) struct yaml *doc = NULL;
     uint64_t u = 77;
-    double d = 77;
     uw_error err = {""};
 
     if (!ok(yaml_read("s", text, strlen(text), &doc, NULL) == 0, "a document"))
@@ -211,11 +210,6 @@ static void single_values(void)
        "out of range");
     is_str(err.text, "s:1: 5 is outside 1..4", "named with its range");
     ok(yaml_u64_in(yaml_get(root, "a"), 1, 5, &u, &err) == 0 && u == 5, "in range");
-    ok(yaml_double_in(yaml_get(root, "c"), -1, 1, &d, &err) == -ERANGE && d == 77,
-       "too low");
-    ok(yaml_double_in(yaml_get(root, "c"), -2, 1, &d, &err) == 0 && d == -1.5,
-       "a double");
-    ok(yaml_double_in(yaml_get(root, "b"), -2, 1, &d, &err) == -EINVAL, "no number");
     ok(yaml_fail(yaml_get(root, "c"), &err, -EDOM, "bad %s", "sign") == -EDOM,
        "own words");
     is_str(err.text, "s:3: bad sign", "with the place");

@@ -728,7 +728,6 @@ static void test_kinds(void)
                &(struct ledger_opts){.path = help_path("k.sqlite"), .read_only = true},
                &l, &err),
            0, "a reader");
-    ok(ledger_simulated(l), "sees that it is simulated");
     ledger_close(l);
 }
 

@@ -1,4 +1,5 @@
-/* An exchange without a connection: what a test asks and is answered. */
+#include "http-try.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,22 +13,8 @@ enum { TRY_BODY_MAX = 64 * 1024, STEP = 4096 };
 struct http_try {
     struct http_exchange *x;
     struct http_peer peer;
-    const struct http_field *headers; /* the caller's: during the handler, and later */
-    char *text;                       /* of a stream */
+    char *text; /* of a stream */
 };
-
-static const char *field(const struct http_field *f, size_t n, const char *name)
-{
-    for (size_t i = 0; f && i < n && f[i].name; i++)
-        if (strcasecmp(f[i].name, name) == 0)
-            return f[i].value;
-    return NULL;
-}
-
-const char *try_header(const struct http_try *t, const char *name)
-{
-    return field(t->headers, SIZE_MAX, name);
-}
 
 static void ask_it(struct http_try *t, http_handler_fn handler, void *user,
                    const struct http_try_ask *ask)
@@ -62,8 +49,7 @@ int http_try_new(struct loop *loop, http_handler_fn handler, void *user,
         return -ENOMEM;
     t->peer = ask->peer;
     http_network(t->peer.address, t->peer.network);
-    t->headers = ask->headers;
-    t->x->attempt = t;
+    t->x->given = ask->headers;
     t->x->loop = loop;
     t->x->peer = &t->peer;
     ask_it(t, handler, user, ask);
@@ -107,7 +93,10 @@ const char *http_try_header(const struct http_try *t, const char *name)
 {
     if (strcasecmp(name, "Content-Type") == 0)
         return t->x->state == X_STREAM ? "text/event-stream" : t->x->reply.type;
-    return field(t->x->reply.field, t->x->reply.n_fields, name);
+    for (size_t i = 0; i < t->x->reply.n_fields; i++)
+        if (strcasecmp(t->x->reply.field[i].name, name) == 0)
+            return t->x->reply.field[i].value;
+    return NULL;
 }
 
 void http_try_free(struct http_try *t)

@@ -3,8 +3,8 @@
  * MATLAB compute them) of log time and of mean power over the cap.  Energy is
  * power x time.  Pure.
  */
-#ifndef CORE_OPTIMUM_PCHIP_H
-#define CORE_OPTIMUM_PCHIP_H
+#ifndef BENCH_PCHIP_H
+#define BENCH_PCHIP_H
 
 #include <stddef.h>
 

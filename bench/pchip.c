@@ -1,4 +1,4 @@
-#include "core/optimum/pchip.h"
+#include "pchip.h"
 
 #include <assert.h>
 #include <errno.h>
