@@ -82,11 +82,8 @@ static void bind_int(sqlite3_stmt *stmt, int at, int64_t v, bool or_null)
         (void)sqlite3_bind_int64(stmt, at, v);
 }
 
-void db_bind(sqlite3_stmt *stmt, const char *letters, ...)
+static void bind_all(sqlite3_stmt *stmt, const char *letters, va_list args)
 {
-    va_list args;
-
-    va_start(args, letters);
     for (int at = 1; letters[at - 1]; at++) {
         switch (letters[at - 1]) {
         case 't':
@@ -100,7 +97,29 @@ void db_bind(sqlite3_stmt *stmt, const char *letters, ...)
             bind_int(stmt, at, va_arg(args, int64_t), letters[at - 1] == 'z');
         }
     }
+}
+
+void db_bind(sqlite3_stmt *stmt, const char *letters, ...)
+{
+    va_list args;
+
+    va_start(args, letters);
+    bind_all(stmt, letters, args);
     va_end(args);
+}
+
+int db_ask(struct ledger *l, const char *sql, sqlite3_stmt **ret, uw_error *err,
+           const char *letters, ...)
+{
+    va_list args;
+    int r = db_prepare(l, sql, ret, err);
+
+    if (r < 0)
+        return r;
+    va_start(args, letters);
+    bind_all(*ret, letters, args);
+    va_end(args);
+    return 0;
 }
 
 int db_step(struct ledger *l, sqlite3_stmt *stmt, uw_error *err)
@@ -122,6 +141,20 @@ int db_run(struct ledger *l, sqlite3_stmt *stmt, uw_error *err)
         r = db_step(l, stmt, err);
     while (r > 0);
     return r;
+}
+
+int db_do(struct ledger *l, const char *sql, uw_error *err, const char *letters, ...)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    va_list args;
+    int r = db_prepare(l, sql, &stmt, err);
+
+    if (r < 0)
+        return r;
+    va_start(args, letters);
+    bind_all(stmt, letters, args);
+    va_end(args);
+    return db_run(l, stmt, err);
 }
 
 int db_number(struct ledger *l, const char *sql, int64_t otherwise, int64_t *ret,
@@ -171,9 +204,13 @@ int db_begin(struct ledger *l, uw_error *err)
     return kept(l, STMT_BEGIN, "BEGIN IMMEDIATE", err);
 }
 
-int db_commit(struct ledger *l, uw_error *err)
+int db_end(struct ledger *l, int r, uw_error *err)
 {
-    return kept(l, STMT_COMMIT, "COMMIT", err);
+    if (r >= 0)
+        r = kept(l, STMT_COMMIT, "COMMIT", err);
+    if (r < 0)
+        db_rollback(l);
+    return r;
 }
 
 void db_rollback(struct ledger *l)

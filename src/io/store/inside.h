@@ -103,6 +103,11 @@ DEFINE_AUTO(sqlite3_stmt *, db_finalize);
  * double (no number is NULL), t const char * (NULL and "" are NULL; must live on).
  */
 void db_bind(sqlite3_stmt *stmt, const char *letters, ...);
+/* db_prepare() and db_bind(). */
+int db_ask(struct ledger *l, const char *sql, sqlite3_stmt **ret, uw_error *err,
+           const char *letters, ...);
+/* One statement, run to its end. */
+int db_do(struct ledger *l, const char *sql, uw_error *err, const char *letters, ...);
 /* SQLITE_ROW: 1; done: 0 and reset; else -errno, reset. */
 int db_step(struct ledger *l, sqlite3_stmt *stmt, uw_error *err);
 /* Run to its end. */
@@ -116,8 +121,11 @@ const char *db_text(sqlite3_stmt *stmt, int column);
 double db_double(sqlite3_stmt *stmt, int column);
 
 int db_begin(struct ledger *l, uw_error *err);
-int db_commit(struct ledger *l, uw_error *err);
-void db_rollback(struct ledger *l); /* also after a failed commit */
+/* r >= 0: commits; else, and where that fails, takes back all since db_begin().  r, or
+ * the commit's.
+ */
+int db_end(struct ledger *l, int r, uw_error *err);
+void db_rollback(struct ledger *l);
 
 /* ---- schema.c ---- */
 

@@ -174,20 +174,14 @@ static int check_kind(struct ledger *l, uw_error *err)
 /* The id of this boot, made if need be. */
 static int note_boot(struct ledger *l, const char *boot_id, int64_t now_ms, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *add = NULL, *get = NULL;
+    auto_(db_finalize) sqlite3_stmt *get = NULL;
 
-    int r = db_prepare(l, "INSERT OR IGNORE INTO boot(boot_id, first_ms) VALUES(?, ?)",
-                       &add, err);
-    if (r < 0)
-        return r;
-    db_bind(add, "ti", boot_id, now_ms);
-    r = db_run(l, add, err);
+    int r = db_do(l, "INSERT OR IGNORE INTO boot(boot_id, first_ms) VALUES(?, ?)", err,
+                  "ti", boot_id, now_ms);
     if (r >= 0)
-        r = db_prepare(l, "SELECT id FROM boot WHERE boot_id = ?", &get, err);
-    if (r < 0)
-        return r;
-    db_bind(get, "t", boot_id);
-    r = db_step(l, get, err);
+        r = db_ask(l, "SELECT id FROM boot WHERE boot_id = ?", &get, err, "t", boot_id);
+    if (r >= 0)
+        r = db_step(l, get, err);
     if (r > 0)
         l->boot = sqlite3_column_int64(get, 0);
     return r < 0 ? r : 0;
@@ -201,14 +195,12 @@ static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
 {
     auto_(db_finalize) sqlite3_stmt *own = NULL;
 
-    int r = db_prepare(l,
-                       "SELECT 1 FROM run r JOIN boot b ON b.id = r.boot"
-                       " WHERE r.began_ms = ? AND b.boot_id = ?",
-                       &own, err);
-    if (r < 0)
-        return r;
-    db_bind(own, "it", before->began_ms, before->boot_id);
-    r = db_step(l, own, err);
+    int r = db_ask(l,
+                   "SELECT 1 FROM run r JOIN boot b ON b.id = r.boot"
+                   " WHERE r.began_ms = ? AND b.boot_id = ?",
+                   &own, err, "it", before->began_ms, before->boot_id);
+    if (r >= 0)
+        r = db_step(l, own, err);
     if (r == 0 &&
         ((uint64_t)*job > before->first_job || (uint64_t)*claim > before->first_claim))
         return fail(err, -EEXIST,
@@ -228,7 +220,6 @@ static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
 static int begin_run(struct ledger *l, const struct ledger_opts *o,
                      const struct ledger *before, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *add = NULL;
     int64_t job = 1, claim = 1, now_ms = ms_of_ns(o->utc_ns);
 
     int r = meta_get(l, "next_job", 1, &job, err);
@@ -252,14 +243,10 @@ static int begin_run(struct ledger *l, const struct ledger_opts *o,
         r = meta_set(l, "simulated", l->simulated, err);
     if (r >= 0)
         r = note_boot(l, o->boot_id, now_ms, err);
-    if (r >= 0)
-        r = db_prepare(l, "INSERT INTO run(boot, program, began_ms) VALUES(?, ?, ?)",
-                       &add, err);
-    if (r < 0)
-        return r;
     l->began_ms = before ? before->began_ms : now_ms;
-    db_bind(add, "iti", l->boot, o->version, l->began_ms);
-    r = db_run(l, add, err);
+    if (r >= 0)
+        r = db_do(l, "INSERT INTO run(boot, program, began_ms) VALUES(?, ?, ?)", err,
+                  "iti", l->boot, o->version, l->began_ms);
     if (r < 0)
         return r;
     l->run = sqlite3_last_insert_rowid(l->db);
@@ -281,12 +268,8 @@ static int begin(struct ledger *l, const struct ledger_opts *o,
         r = db_begin(l, err);
     if (r < 0)
         return r;
-    r = begin_run(l, o, before, err);
+    r = db_end(l, begin_run(l, o, before, err), err);
     if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0)
-        db_rollback(l);
-    else
         guard_beside(l->path, l->beside);
     return r;
 }
@@ -486,24 +469,15 @@ int ledger_open(const struct ledger_opts *opts, struct ledger **ret, uw_error *e
 
 void ledger_close(struct ledger *l)
 {
-    auto_(db_finalize) sqlite3_stmt *end = NULL;
-
     if (l && ledger_is_open(l) && !l->damaged && db_begin(l, NULL) >= 0) {
-        int r = db_prepare(l, "UPDATE run SET ended_ms = ? WHERE id = ?", &end, NULL);
-        if (r >= 0) {
-            db_bind(end, "ii", l->last_ms, l->run);
-            r = db_run(l, end, NULL);
-        }
+        int r = db_do(l, "UPDATE run SET ended_ms = ? WHERE id = ?", NULL, "ii",
+                      l->last_ms, l->run);
         if (r >= 0)
             r = meta_set(l, "next_job", (int64_t)l->next_job, NULL);
         if (r >= 0)
             r = meta_set(l, "next_claim", (int64_t)l->next_claim, NULL);
-        if (r >= 0)
-            r = db_commit(l, NULL);
-        if (r < 0)
-            db_rollback(l);
+        (void)db_end(l, r, NULL);
     }
-    db_finalize(take(end)); /* before its database */
     ledger_abandon(l);
 }
 

@@ -44,7 +44,17 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
 double report_j(sqlite3_stmt *stmt, int column);
 /* An energy, and what it emitted and cost where that is configured. */
 void report_put_energy(const struct report *rep, const char *key, double j);
+/* A column as time, text or whole number; null for NULL. */
 void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
+void report_put_text(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
+void report_put_int(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
+/* "cpu_j": report_domain_j() of a column. */
+void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column);
+
+/* An array under key: an object a row of sql, filled by fn. */
+typedef int (*report_row_fn)(const struct report *rep, sqlite3_stmt *stmt, uw_error *err);
+int report_list(const struct report *rep, const char *key, const char *sql,
+                report_row_fn fn, uw_error *err);
 
 /* Microjoules of a domain as whoever asks may see them. */
 double report_domain_j(const struct report *rep, int64_t uj);

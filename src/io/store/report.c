@@ -35,11 +35,33 @@ void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int co
         put_time(o, key, sqlite3_column_int64(stmt, column));
 }
 
+void report_put_text(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column)
+{
+    json_out_text(o, key, (const char *)sqlite3_column_text(stmt, column));
+}
+
+void report_put_int(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column)
+{
+    if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
+        json_out_null(o, key);
+    else
+        json_out_int(o, key, sqlite3_column_int64(stmt, column));
+}
+
 double report_domain_j(const struct report *rep, int64_t uj)
 {
     double j = (double)uj * 1e-6, step_j = rep->q->domains.step_j;
 
     return step_j > 0 ? floor(j / step_j) * step_j : j;
+}
+
+void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column)
+{
+    if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
+        json_out_null(rep->o, "cpu_j");
+    else
+        json_out_double(rep->o, "cpu_j",
+                        report_domain_j(rep, sqlite3_column_int64(stmt, column)));
 }
 
 double report_j(sqlite3_stmt *stmt, int column)
@@ -65,27 +87,39 @@ int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret
     int r = db_prepare(rep->l, sql, &stmt, err);
     if (r < 0)
         return r;
-    for (int i = 1; i <= sqlite3_bind_parameter_count(stmt); i++) {
-        const char *name = sqlite3_bind_parameter_name(stmt, i);
-        int64_t v = 0;
-        if (name && strcmp(name, ":from") == 0)
-            v = ms_of_ns(q->from_utc_ns);
-        else if (name && strcmp(name, ":to") == 0)
-            v = ms_of_ns(q->to_utc_ns);
-        else if (name && strcmp(name, ":uid") == 0)
-            v = q->one_user ? (int64_t)q->uid : -1;
-        else if (name && strcmp(name, ":local") == 0)
-            v = q->local;
-        else if (name && strcmp(name, ":rows") == 0)
-            v = REPORT_ROWS;
-        else if (name && strcmp(name, ":label") == 0) {
-            (void)sqlite3_bind_text(stmt, i, q->label, -1, SQLITE_STATIC);
-            continue;
-        }
-        (void)sqlite3_bind_int64(stmt, i, v);
-    }
+    const struct {
+        const char *name;
+        int64_t v;
+    } value[] = {
+        {":from", ms_of_ns(q->from_utc_ns)},
+        {":to", ms_of_ns(q->to_utc_ns)},
+        {":uid", q->one_user ? (int64_t)q->uid : -1},
+        {":local", q->local},
+        {":rows", REPORT_ROWS},
+    };
+    for (size_t i = 0; i < n_elements(value); i++) /* SQLite refuses index 0 */
+        (void)sqlite3_bind_int64(stmt, sqlite3_bind_parameter_index(stmt, value[i].name),
+                                 value[i].v);
+    (void)sqlite3_bind_text(stmt, sqlite3_bind_parameter_index(stmt, ":label"), q->label,
+                            -1, SQLITE_STATIC);
     *ret = stmt;
     return 0;
+}
+
+int report_list(const struct report *rep, const char *key, const char *sql,
+                report_row_fn fn, uw_error *err)
+{
+    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+
+    int r = report_prepare(rep, sql, &stmt, err);
+    json_out_array(rep->o, key);
+    while (r >= 0 && (r = db_step(rep->l, stmt, err)) > 0) {
+        json_out_object(rep->o, NULL);
+        r = fn(rep, stmt, err);
+        json_out_end(rep->o);
+    }
+    json_out_end(rep->o);
+    return r;
 }
 
 /* ---- totals ---- */
@@ -200,30 +234,23 @@ static void put_parts(const struct report *rep, sqlite3_stmt *stmt, int column)
     " sum(CASE e.kind WHEN 1 THEN energy_uj END), sum(CASE e.kind WHEN 2 THEN"     \
     " energy_uj END), sum(CASE e.kind WHEN 3 THEN energy_uj END), sum(CASE e.kind" \
     " WHEN 0 THEN energy_uj END)"
+static int put_board(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
+{
+    (void)err;
+    json_out_int(rep->o, "gpu", sqlite3_column_int64(stmt, 0));
+    json_out_text(rep->o, "uuid", db_text(stmt, 1));
+    json_out_text(rep->o, "name", db_text(stmt, 2));
+    put_parts(rep, stmt, 3);
+    return 0;
+}
+
 int report_boards(const struct report *rep, const char *key, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-    struct json_out *o = rep->o;
-
-    int r =
-        report_prepare(rep,
+    return report_list(rep, key,
                        "SELECT b.at, b.uuid, b.name," PARTS
                        " FROM part e LEFT JOIN board b ON b.id = e.board GROUP BY e.board"
                        " ORDER BY b.at, b.id",
-                       &stmt, err);
-    if (r < 0)
-        return r;
-    json_out_array(o, key);
-    while ((r = db_step(rep->l, stmt, err)) > 0) {
-        json_out_object(o, NULL);
-        json_out_int(o, "gpu", sqlite3_column_int64(stmt, 0));
-        json_out_text(o, "uuid", db_text(stmt, 1));
-        json_out_text(o, "name", db_text(stmt, 2));
-        put_parts(rep, stmt, 3);
-        json_out_end(o);
-    }
-    json_out_end(o);
-    return r;
+                       put_board, err);
 }
 
 /* A column of PARTS. */
@@ -232,63 +259,49 @@ static double domain_j(const struct report *rep, sqlite3_stmt *stmt, int column)
     return report_domain_j(rep, sqlite3_column_int64(stmt, column));
 }
 
-int report_domains(const struct report *rep, const char *key, uw_error *err)
+static int put_domain(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
     struct json_out *o = rep->o;
 
-    int r = report_prepare(
-        rep,
+    (void)err;
+    json_out_text(o, "domain", db_text(stmt, 0));
+    json_out_text(o, "kind",
+                  sqlite3_column_int(stmt, 1) == PLACE_MEMORY ? "memory" : "package");
+    json_out_double(o, "attributed_j", domain_j(rep, stmt, 2));
+    json_out_double(o, "idle_j", domain_j(rep, stmt, 3));
+    json_out_double(o, "unattributed_j", domain_j(rep, stmt, 4));
+    report_put_energy(rep, "energy_j", domain_j(rep, stmt, 6));
+    json_out_double(o, "meter_j", domain_j(rep, stmt, 5));
+    return 0;
+}
+
+int report_domains(const struct report *rep, const char *key, uw_error *err)
+{
+    return report_list(
+        rep, key,
         "SELECT b.name, b.kind," PARTS
         ", sum(CASE WHEN e.kind > 0 THEN energy_uj END) FROM domain_part e"
         " JOIN board b ON b.id = e.board GROUP BY e.board ORDER BY b.at, b.id",
-        &stmt, err);
-    if (r < 0)
-        return r;
-    json_out_array(o, key);
-    while ((r = db_step(rep->l, stmt, err)) > 0) {
-        json_out_object(o, NULL);
-        json_out_text(o, "domain", db_text(stmt, 0));
-        json_out_text(o, "kind",
-                      sqlite3_column_int(stmt, 1) == PLACE_MEMORY ? "memory" : "package");
-        json_out_double(o, "attributed_j", domain_j(rep, stmt, 2));
-        json_out_double(o, "idle_j", domain_j(rep, stmt, 3));
-        json_out_double(o, "unattributed_j", domain_j(rep, stmt, 4));
-        report_put_energy(rep, "energy_j", domain_j(rep, stmt, 6));
-        json_out_double(o, "meter_j", domain_j(rep, stmt, 5));
-        json_out_end(o);
-    }
-    json_out_end(o);
-    return r;
+        put_domain, err);
+}
+
+static int put_day(const struct report *rep, sqlite3_stmt *stmt, uw_error *err)
+{
+    (void)err;
+    json_out_text(rep->o, "day", db_text(stmt, 0));
+    put_parts(rep, stmt, 1);
+    report_put_cpu(rep, stmt, 5);
+    return 0;
 }
 
 int report_days(const struct report *rep, const char *key, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-    struct json_out *o = rep->o;
-
-    int r = report_prepare(rep,
-                           "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
-                           " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
-                           " domain_part d WHERE d.day = e.day AND d.kind > 0)"
-                           " FROM part e GROUP BY day ORDER BY day LIMIT 4000",
-                           &stmt, err);
-    if (r < 0)
-        return r;
-    json_out_array(o, key);
-    while ((r = db_step(rep->l, stmt, err)) > 0) {
-        json_out_object(o, NULL);
-        json_out_text(o, "day", db_text(stmt, 0));
-        put_parts(rep, stmt, 1);
-        if (sqlite3_column_type(stmt, 5) == SQLITE_NULL)
-            json_out_null(o, "cpu_j");
-        else
-            json_out_double(o, "cpu_j",
-                            report_domain_j(rep, sqlite3_column_int64(stmt, 5)));
-        json_out_end(o);
-    }
-    json_out_end(o);
-    return r;
+    return report_list(rep, key,
+                       "SELECT printf('%04d-%02d-%02d', day / 10000, day / 100 % 100,"
+                       " day % 100)," PARTS ", (SELECT sum(d.energy_uj) FROM"
+                       " domain_part d WHERE d.day = e.day AND d.kind > 0)"
+                       " FROM part e GROUP BY day ORDER BY day LIMIT 4000",
+                       put_day, err);
 }
 
 /* Seconds since 1970; mean, least and most of the cap in mW. */

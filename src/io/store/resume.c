@@ -34,10 +34,10 @@ static int read_labels(struct ledger *l, int64_t job, struct labels_read *ret,
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(l, "SELECT key, value FROM job_label WHERE job = ?", &stmt, err);
+    int r =
+        db_ask(l, "SELECT key, value FROM job_label WHERE job = ?", &stmt, err, "i", job);
     if (r < 0)
         return r;
-    db_bind(stmt, "i", job);
     ret->n = 0;
     while ((r = db_step(l, stmt, err)) > 0 && ret->n < LEDGER_LABELS) {
         for (int k = 0; k < 2; k++)
@@ -56,11 +56,9 @@ static int read_boards(struct ledger *l, int64_t job, uint64_t *ret, uint64_t *r
     uint64_t bits = 0, held = 0;
     size_t at = 0;
 
-    int r = db_prepare(l, "SELECT board, held FROM job_board WHERE job = ?", &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "i", job);
-    while ((r = db_step(l, stmt, err)) > 0)
+    int r = db_ask(l, "SELECT board, held FROM job_board WHERE job = ?", &stmt, err, "i",
+                   job);
+    while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
         if (board_at(l, sqlite3_column_int64(stmt, 0), &at) && at < LEDGER_BOARDS) {
             bits |= UINT64_C(1) << at;
             held |= (uint64_t)(sqlite3_column_int64(stmt, 1) != 0) << at;
@@ -220,17 +218,14 @@ int ledger_open_claims(struct ledger *l, int64_t utc_ns, int64_t ahead_ns,
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(
+    int r = db_ask(
         l,
         "SELECT claim.id, board, made_ms + " SHIFT ", until_ms + " SHIFT ", uid, job,"
         " kind, mw, walked, who, why, b.boot_id FROM claim"
         " JOIN run r ON r.id = claim.run JOIN boot b ON b.id = r.boot"
         " WHERE claim.ended_ms IS NULL AND claim.run < ?1"
         " AND (until_ms IS NULL OR until_ms + " SHIFT " > ?2) ORDER BY seq",
-        &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "iiit", l->run, ms_of_ns(utc_ns), ms_of_ns(ahead_ns), l->boot_id);
+        &stmt, err, "iiit", l->run, ms_of_ns(utc_ns), ms_of_ns(ahead_ns), l->boot_id);
     while (r >= 0 && (r = db_step(l, stmt, err)) > 0)
         r = read_claim(l, stmt, fn, user);
     return r < 0 ? r : 0;
@@ -238,17 +233,11 @@ int ledger_open_claims(struct ledger *l, int64_t utc_ns, int64_t ahead_ns,
 
 int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-
-    int r = db_prepare(l,
-                       "UPDATE claim SET ended_ms = min(?2, ifnull(until_ms, ?2)),"
-                       " how = CASE WHEN until_ms <= ?2 THEN 'expired' ELSE 'restart' END"
-                       " WHERE ended_ms IS NULL AND run < ?1",
-                       &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "ii", l->run, ms_of_ns(utc_ns));
-    return db_run(l, stmt, err);
+    return db_do(l,
+                 "UPDATE claim SET ended_ms = min(?2, ifnull(until_ms, ?2)),"
+                 " how = CASE WHEN until_ms <= ?2 THEN 'expired' ELSE 'restart' END"
+                 " WHERE ended_ms IS NULL AND run < ?1",
+                 err, "ii", l->run, ms_of_ns(utc_ns));
 }
 
 /* One way through a table for all boards at once, in the order of the file where
@@ -259,11 +248,8 @@ static int add_sums(struct ledger *l, const char *sql, struct sums_read *sums,
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(l, sql, &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "i", sums->from_ms);
-    while ((r = db_step(l, stmt, err)) > 0) {
+    int r = db_ask(l, sql, &stmt, err, "i", sums->from_ms);
+    while (r >= 0 && (r = db_step(l, stmt, err)) > 0) {
         int64_t kind = sqlite3_column_int64(stmt, 1);
         size_t at = 0;
         if (kind >= 0 && kind <= LEDGER_UNATTRIBUTED &&
@@ -322,17 +308,15 @@ int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(l,
-                       "SELECT sum(energy_uj), sum(half_uj) FROM energy"
-                       " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
-                       " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
-                       " AND job = ?1"
-                       " AND board IN (SELECT id FROM board WHERE kind = 1)",
-                       &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "i", (int64_t)job);
-    r = db_step(l, stmt, err);
+    int r = db_ask(l,
+                   "SELECT sum(energy_uj), sum(half_uj) FROM energy"
+                   " WHERE res IN (0, 60, 3600, 86400) AND begin_ms >="
+                   " (SELECT began_ms - 86400000 FROM job WHERE id = ?1)"
+                   " AND job = ?1"
+                   " AND board IN (SELECT id FROM board WHERE kind = 1)",
+                   &stmt, err, "i", (int64_t)job);
+    if (r >= 0)
+        r = db_step(l, stmt, err);
     if (r < 0)
         return r;
     *ret_j = or_zero(stmt, 0) * 1e-6;

@@ -114,7 +114,6 @@ int schema_version(struct ledger *l, int *ret, uw_error *err)
 static int take_step(struct ledger *l, int version, const char *program, int64_t now_ms,
                      uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *note = NULL;
     char pragma[96];
 
     int r = db_exec(l, steps[version - 1], err);
@@ -124,12 +123,9 @@ static int take_step(struct ledger *l, int version, const char *program, int64_t
                    "PRAGMA user_version = %d; PRAGMA application_id = %d", version,
                    APPLICATION_ID);
     r = db_exec(l, pragma, err);
-    if (r >= 0)
-        r = db_prepare(l, "INSERT INTO schema_version VALUES(?, ?, ?)", &note, err);
-    if (r < 0)
-        return r;
-    db_bind(note, "iit", (int64_t)version, now_ms, program);
-    return db_run(l, note, err);
+    return r < 0 ? r
+                 : db_do(l, "INSERT INTO schema_version VALUES(?, ?, ?)", err, "iit",
+                         (int64_t)version, now_ms, program);
 }
 
 int schema_migrate(struct ledger *l, const char *program, int64_t now_ms, uw_error *err)
@@ -141,12 +137,9 @@ int schema_migrate(struct ledger *l, const char *program, int64_t now_ms, uw_err
         r = db_begin(l, err);
         if (r >= 0)
             r = take_step(l, version + 1, program, now_ms, err);
-        if (r >= 0)
-            r = db_commit(l, err);
-        if (r < 0) {
-            db_rollback(l);
+        r = db_end(l, r, err);
+        if (r < 0)
             return fail_in(err, r, "to version %d of the schema", version + 1);
-        }
         version++;
     }
     return r < 0 ? r : 0;
@@ -157,11 +150,9 @@ int meta_get(struct ledger *l, const char *key, int64_t otherwise, int64_t *ret,
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(l, "SELECT value FROM meta WHERE key = ?", &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "t", key);
-    r = db_step(l, stmt, err);
+    int r = db_ask(l, "SELECT value FROM meta WHERE key = ?", &stmt, err, "t", key);
+    if (r >= 0)
+        r = db_step(l, stmt, err);
     if (r < 0)
         return r;
     *ret = r > 0 ? sqlite3_column_int64(stmt, 0) : otherwise;

@@ -2,6 +2,7 @@
  * energies added in whole microjoules, so that every sum stays what it was.
  */
 #include <errno.h>
+#include <stdio.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -13,24 +14,19 @@ enum { FORGET_ROWS = 500, FORGET_JOBS = 100 }; /* in one step */
 /* Up to the minute the cap is part of what makes a row; above it, its mean over time
  * (0: unknown in part).
  */
-static const char to_minute[] =
-    "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw,"
-    " energy_uj, half_uj, method, simulated)"
-    " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job, phase,"
-    " cap_mw, sum(energy_uj), sum(half_uj),"
-    " max(method & 1) | max(method & 2) | max(method & 4), simulated FROM energy"
-    " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"
-    " GROUP BY at, boot, board, kind, job, phase, cap_mw, simulated";
-static const char to_more[] =
-    "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw,"
-    " energy_uj, half_uj, method, simulated)"
-    " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job, phase,"
-    " CASE WHEN count(cap_mw) = count(*) AND sum(span_ms) > 0"
-    " THEN (sum(cap_mw * span_ms) + sum(span_ms) / 2) / sum(span_ms) END,"
-    " sum(energy_uj), sum(half_uj),"
-    " max(method & 1) | max(method & 2) | max(method & 4), simulated FROM energy"
-    " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"
-    " GROUP BY at, boot, board, kind, job, phase, simulated";
+#define ENERGY_UP(cap, group)                                                           \
+    "INSERT INTO energy(res, begin_ms, span_ms, boot, board, kind, job, phase, cap_mw," \
+    " energy_uj, half_uj, method, simulated)"                                           \
+    " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, kind, job,"       \
+    " phase, " cap ", sum(energy_uj), sum(half_uj),"                                    \
+    " max(method & 1) | max(method & 2) | max(method & 4), simulated FROM energy"       \
+    " WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"                              \
+    " GROUP BY at, boot, board, kind, job, phase, " group "simulated"
+#define MEAN_CAP                                              \
+    "CASE WHEN count(cap_mw) = count(*) AND sum(span_ms) > 0" \
+    " THEN (sum(cap_mw * span_ms) + sum(span_ms) / 2) / sum(span_ms) END"
+static const char to_minute[] = ENERGY_UP("cap_mw", "cap_mw, ");
+static const char to_more[] = ENERGY_UP(MEAN_CAP, "");
 static const char meter_up[] =
     "INSERT INTO meter(res, begin_ms, span_ms, boot, board, energy_uj)"
     " SELECT ?4, begin_ms / ?3 * ?3 AS at, sum(span_ms), boot, board, sum(energy_uj)"
@@ -41,39 +37,21 @@ static const char meter_up[] =
 static const struct level {
     enum ledger_res from, to;
     int64_t window_ms;
-    const char *table, *oldest, *up, *drop;
+    const char *table, *up;
 } levels[] = {
-    {RES_BOOKED, RES_MINUTE, MINUTES_MS(10), "energy",
-     "SELECT min(begin_ms) FROM energy WHERE res = 0", to_minute,
-     "DELETE FROM energy WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
-    {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "energy",
-     "SELECT min(begin_ms) FROM energy WHERE res = 60", to_more,
-     "DELETE FROM energy WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
-    {RES_HOUR, RES_DAY, MS_PER_DAY, "energy",
-     "SELECT min(begin_ms) FROM energy WHERE res = 3600", to_more,
-     "DELETE FROM energy WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
-    {RES_BOOKED, RES_MINUTE, MINUTES_MS(30), "meter",
-     "SELECT min(begin_ms) FROM meter WHERE res = 0", meter_up,
-     "DELETE FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
-    {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "meter",
-     "SELECT min(begin_ms) FROM meter WHERE res = 60", meter_up,
-     "DELETE FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
-    {RES_HOUR, RES_DAY, MS_PER_DAY, "meter",
-     "SELECT min(begin_ms) FROM meter WHERE res = 3600", meter_up,
-     "DELETE FROM meter WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2"},
+    {RES_BOOKED, RES_MINUTE, MINUTES_MS(10), "energy", to_minute},
+    {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "energy", to_more},
+    {RES_HOUR, RES_DAY, MS_PER_DAY, "energy", to_more},
+    {RES_BOOKED, RES_MINUTE, MINUTES_MS(30), "meter", meter_up},
+    {RES_MINUTE, RES_HOUR, MINUTES_MS(60), "meter", meter_up},
+    {RES_HOUR, RES_DAY, MS_PER_DAY, "meter", meter_up},
 };
 
 static int run_window(struct ledger *l, const char *sql, const struct level *level,
                       int64_t begin_ms, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-
-    int r = db_prepare(l, sql, &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "iiiii", begin_ms, begin_ms + level->window_ms,
-            (int64_t)level->to * 1000, (int64_t)level->to, (int64_t)level->from);
-    return db_run(l, stmt, err);
+    return db_do(l, sql, err, "iiiii", begin_ms, begin_ms + level->window_ms,
+                 (int64_t)level->to * 1000, (int64_t)level->to, (int64_t)level->from);
 }
 
 /* 1: a window was rolled up; 0: nothing is old enough. */
@@ -81,71 +59,60 @@ static int roll_up(struct ledger *l, const struct level *level, int64_t keep_ms,
                    int64_t now_ms, uw_error *err)
 {
     int64_t oldest = -1;
+    char sql[112];
 
-    int r = db_number(l, level->oldest, -1, &oldest, err);
+    (void)snprintf(sql, sizeof sql, "SELECT min(begin_ms) FROM %s WHERE res = %d",
+                   level->table, (int)level->from);
+    int r = db_number(l, sql, -1, &oldest, err);
     if (r < 0 || oldest < 0)
         return r;
     int64_t begin_ms = oldest / level->window_ms * level->window_ms;
     if (begin_ms + level->window_ms > now_ms - keep_ms)
         return 0;
+    (void)snprintf(sql, sizeof sql,
+                   "DELETE FROM %s WHERE res = ?5 AND begin_ms >= ?1 AND begin_ms < ?2",
+                   level->table);
     r = db_begin(l, err);
     if (r >= 0)
         r = run_window(l, level->up, level, begin_ms, err);
     if (r >= 0)
-        r = run_window(l, level->drop, level, begin_ms, err);
-    if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0) {
-        db_rollback(l);
-        return fail_in(err, r, "rolling up %s of %d s", level->table, (int)level->from);
-    }
-    return 1;
+        r = run_window(l, sql, level, begin_ms, err);
+    r = db_end(l, r, err);
+    return r < 0
+               ? fail_in(err, r, "rolling up %s of %d s", level->table, (int)level->from)
+               : 1;
 }
 
 /* 1: some rows were forgotten; 0: none is old enough. */
 static int forget(struct ledger *l, const char *sql, int64_t before_ms, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
+    int r = db_do(l, sql, err, "ii", before_ms, (int64_t)FORGET_ROWS);
 
-    int r = db_prepare(l, sql, &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "ii", before_ms, (int64_t)FORGET_ROWS);
-    r = db_run(l, stmt, err);
     return r < 0 ? r : sqlite3_changes(l->db) > 0;
 }
 
-/* Rows of these tables lie in the order of their times, so the oldest come first. */
+/* Rows of the first three lie in the order of their times, so the oldest come first. */
 static int forget_old(struct ledger *l, int64_t now_ms, uw_error *err)
 {
-    int64_t caps_ms = now_ms - (int64_t)(l->keep.caps_ns / NS_PER_MS);
-    int64_t search_ms = now_ms - (int64_t)(l->keep.search_ns / NS_PER_MS);
-    int64_t audit_ms = now_ms - (int64_t)(l->keep.audit_ns / NS_PER_MS);
+    const struct {
+        uint64_t keep_ns;
+        const char *sql;
+    } old[] = {
+        {l->keep.caps_ns, "DELETE FROM cap WHERE rowid IN (SELECT rowid FROM cap"
+                          " ORDER BY rowid LIMIT ?2) AND at_ms < ?1"},
+        {l->keep.audit_ns, "DELETE FROM event WHERE rowid IN (SELECT rowid FROM event"
+                           " ORDER BY rowid LIMIT ?2) AND at_ms < ?1"},
+        {l->keep.audit_ns, "DELETE FROM claim WHERE seq IN (SELECT seq FROM claim"
+                           " ORDER BY seq LIMIT ?2) AND ended_ms < ?1"},
+        {l->keep.search_ns, "DELETE FROM search WHERE id IN (SELECT id FROM search WHERE"
+                            " at_ms < ?1 LIMIT ?2)"},
+        {0, "DELETE FROM search_cap WHERE ?1 NOT NULL AND search IN (SELECT search FROM"
+            " search_cap WHERE search NOT IN (SELECT id FROM search) LIMIT ?2)"},
+    };
+    int r = 0;
 
-    int r = forget(l,
-                   "DELETE FROM cap WHERE rowid IN"
-                   " (SELECT rowid FROM cap ORDER BY rowid LIMIT ?2) AND at_ms < ?1",
-                   caps_ms, err);
-    if (r == 0)
-        r = forget(l,
-                   "DELETE FROM event WHERE rowid IN"
-                   " (SELECT rowid FROM event ORDER BY rowid LIMIT ?2) AND at_ms < ?1",
-                   audit_ms, err);
-    if (r == 0)
-        r = forget(l,
-                   "DELETE FROM claim WHERE seq IN"
-                   " (SELECT seq FROM claim ORDER BY seq LIMIT ?2) AND ended_ms < ?1",
-                   audit_ms, err);
-    if (r == 0)
-        r = forget(l,
-                   "DELETE FROM search WHERE id IN (SELECT id FROM search WHERE"
-                   " at_ms < ?1 LIMIT ?2)",
-                   search_ms, err);
-    if (r == 0)
-        r = forget(l,
-                   "DELETE FROM search_cap WHERE ?1 > 0 AND search IN (SELECT search FROM"
-                   " search_cap WHERE search NOT IN (SELECT id FROM search) LIMIT ?2)",
-                   1, err);
+    for (size_t i = 0; r == 0 && i < n_elements(old); i++)
+        r = forget(l, old[i].sql, now_ms - (int64_t)(old[i].keep_ns / NS_PER_MS), err);
     return r;
 }
 
@@ -156,16 +123,14 @@ static int jobs_to(struct ledger *l, int64_t before_ms, int64_t *ret, uw_error *
 {
     auto_(db_finalize) sqlite3_stmt *stmt = NULL;
 
-    int r = db_prepare(
+    int r = db_ask(
         l,
         "SELECT max(id) FROM (SELECT id FROM job WHERE id > ?1 AND id < coalesce("
         "(SELECT id FROM job WHERE id > ?1 AND (ended_ms IS NULL OR ended_ms >= ?2)"
         " ORDER BY id LIMIT 1), 9223372036854775807) ORDER BY id LIMIT ?3)",
-        &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "iii", l->jobs_tidied, before_ms, (int64_t)FORGET_JOBS);
-    r = db_step(l, stmt, err);
+        &stmt, err, "iii", l->jobs_tidied, before_ms, (int64_t)FORGET_JOBS);
+    if (r >= 0)
+        r = db_step(l, stmt, err);
     if (r < 0)
         return r;
     *ret = r > 0 ? sqlite3_column_int64(stmt, 0) : 0;
@@ -187,14 +152,8 @@ static int drop_jobs(struct ledger *l, int64_t to, uw_error *err)
     };
     int r = 0;
 
-    for (size_t i = 0; i < n_elements(drop) && r >= 0; i++) {
-        auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-        r = db_prepare(l, drop[i], &stmt, err);
-        if (r < 0)
-            return r;
-        db_bind(stmt, "ii", l->jobs_tidied, to);
-        r = db_run(l, stmt, err);
-    }
+    for (size_t i = 0; i < n_elements(drop) && r >= 0; i++)
+        r = db_do(l, drop[i], err, "ii", l->jobs_tidied, to);
     return r;
 }
 
@@ -211,12 +170,9 @@ static int forget_jobs(struct ledger *l, int64_t now_ms, uw_error *err)
     r = db_begin(l, err);
     if (r >= 0)
         r = drop_jobs(l, to, err);
-    if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0) {
-        db_rollback(l);
+    r = db_end(l, r, err);
+    if (r < 0)
         return fail_in(err, r, "forgetting jobs");
-    }
     l->jobs_tidied = to;
     return 1;
 }

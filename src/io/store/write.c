@@ -383,17 +383,10 @@ static int put_reserve(struct writing *w, const char *key, uint64_t next,
  */
 static int end_open_jobs(struct ledger *l, uw_error *err)
 {
-    auto_(db_finalize) sqlite3_stmt *stmt = NULL;
-
     if (!l->settle_ms)
         return 0;
-    int r =
-        db_prepare(l, "UPDATE job SET ended_ms = max(began_ms, ?) WHERE ended_ms IS NULL",
-                   &stmt, err);
-    if (r < 0)
-        return r;
-    db_bind(stmt, "i", l->settle_ms);
-    return db_run(l, stmt, err);
+    return db_do(l, "UPDATE job SET ended_ms = max(began_ms, ?) WHERE ended_ms IS NULL",
+                 err, "i", l->settle_ms);
 }
 
 static int end_open_claims(struct ledger *l, uw_error *err)
@@ -427,12 +420,9 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
         r = put_reserve(&w, "next_job", w.next_job, &job);
     if (r >= 0)
         r = put_reserve(&w, "next_claim", w.next_claim, &claim);
-    if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0) {
-        db_rollback(l);
+    r = db_end(l, r, err);
+    if (r < 0)
         return r;
-    }
     l->next_job = w.next_job;
     l->next_claim = w.next_claim;
     l->reserved_job = job;
@@ -467,11 +457,9 @@ static int find_place(struct ledger *l, const char *uuid, int64_t *ret, uw_error
 {
     auto_(db_finalize) sqlite3_stmt *find = NULL;
 
-    int r = db_prepare(l, "SELECT id FROM board WHERE uuid = ?", &find, err);
-    if (r < 0)
-        return r;
-    db_bind(find, "t", uuid);
-    r = db_step(l, find, err);
+    int r = db_ask(l, "SELECT id FROM board WHERE uuid = ?", &find, err, "t", uuid);
+    if (r >= 0)
+        r = db_step(l, find, err);
     *ret = r > 0 ? sqlite3_column_int64(find, 0) : -1;
     return r < 0 ? r : 0;
 }
@@ -509,11 +497,7 @@ static int place_ids(struct ledger *l, const struct place *place, size_t n, int6
             r = db_run(l, add, err);
         }
     }
-    if (r >= 0)
-        r = db_commit(l, err);
-    if (r < 0)
-        db_rollback(l);
-    return r;
+    return db_end(l, r, err);
 }
 
 /* From index `first` on; *ret_n: how many there are now. */
