@@ -169,19 +169,21 @@ static int read_limit(const struct yaml_node *node, struct cap_arg *ret, uw_erro
     return 0;
 }
 
+struct ends {
+    const struct yaml_node *from, *to;
+};
+static const struct yaml_key end_keys[] = {
+    {"from", YAML_TYPE_NODE, offsetof(struct ends, from), false, 0, 0, NULL},
+    {"to", YAML_TYPE_NODE, offsetof(struct ends, to), false, 0, 0, NULL},
+    {NULL, 0, 0, false, 0, 0, NULL},
+};
+
 static int read_range(const struct yaml_node *node, struct core_rules *rules,
                       uw_error *err)
 {
-    struct {
-        const struct yaml_node *from, *to;
-    } range = {NULL, NULL};
-    const struct yaml_key keys[] = {
-        {"from", YAML_TYPE_NODE, 0, false, 0, 0, NULL},
-        {"to", YAML_TYPE_NODE, sizeof range.from, false, 0, 0, NULL},
-        {NULL, 0, 0, false, 0, 0, NULL},
-    };
+    struct ends range = {NULL, NULL};
 
-    int r = yaml_read_map(node, keys, &range, err);
+    int r = yaml_read_map(node, end_keys, &range, err);
     if (r == 0 && range.from)
         r = read_limit(range.from, &rules->from, err);
     if (r == 0 && range.to)
@@ -209,14 +211,7 @@ static int read_clock(const struct yaml_node *node, uint32_t *ret, uw_error *err
 static int read_clocks(const struct yaml_node *node, struct core_rules *rules,
                        uw_error *err)
 {
-    struct {
-        const struct yaml_node *from, *to;
-    } range = {NULL, NULL};
-    const struct yaml_key keys[] = {
-        {"from", YAML_TYPE_NODE, 0, false, 0, 0, NULL},
-        {"to", YAML_TYPE_NODE, sizeof range.from, false, 0, 0, NULL},
-        {NULL, 0, 0, false, 0, 0, NULL},
-    };
+    struct ends range = {NULL, NULL};
     const char *text = NULL;
     int r = 0;
 
@@ -228,7 +223,7 @@ static int read_clocks(const struct yaml_node *node, struct core_rules *rules,
                           "clocks: 'off', 'all', or a map of from and to");
         return r;
     }
-    r = yaml_read_map(node, keys, &range, err);
+    r = yaml_read_map(node, end_keys, &range, err);
     if (r == 0 && range.from)
         r = read_clock(range.from, &rules->clocks_from_mhz, err);
     if (r == 0 && range.to)
@@ -253,12 +248,6 @@ static int read_path(const struct yaml_node *root, const char *key, const char *
     return 0;
 }
 
-static int read_library(const struct yaml_node *root, const char *path,
-                        struct rules *rules, uw_error *err)
-{
-    return read_path(root, "library", path, rules->library, sizeof rules->library, err);
-}
-
 static int read_document(const struct yaml *doc, const char *users, struct rules *ret,
                          uw_error *err)
 {
@@ -276,7 +265,8 @@ static int read_document(const struct yaml *doc, const char *users, struct rules
     if (r == 0 && file.clocks)
         r = read_clocks(file.clocks, &rules.boards, err);
     if (r == 0 && file.library)
-        r = read_library(root, file.library, &rules, err);
+        r = read_path(root, "library", file.library, rules.library, sizeof rules.library,
+                      err);
     if (r == 0 && file.powercap)
         r = read_path(root, "powercap", file.powercap, rules.powercap,
                       sizeof rules.powercap, err);

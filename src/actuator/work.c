@@ -338,6 +338,30 @@ void work_adopt(struct held *h, pid_t client, struct actuator_reply *reply)
         journal_lock_name(h->lock_fd, client);
 }
 
+/* Before a write: the checks' result, then what is in force now, into *seen.  false:
+ * nothing is to be written, and the reply says why.
+ */
+static bool may_write(struct held *h, enum actuator_result checked, struct cap_seen *seen,
+                      struct actuator_reply *reply, uw_error *err)
+{
+    if (checked != ACTUATOR_DONE) {
+        answer(h, reply, checked, err);
+        reply->enforced_mw = reply->set_mw = h->entry.readback_mw;
+        return false;
+    }
+    int r = look(h, seen, err);
+    if (r < 0) {
+        answer(h, reply, r == -ENODEV ? ACTUATOR_GONE : ACTUATOR_UNKNOWN, err);
+        return false;
+    }
+    if (core_is_foreign(&h->entry, seen)) {
+        yield_to(h, seen, reply);
+        return false;
+    }
+    renew_mark(h);
+    return true;
+}
+
 void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
 {
     struct cap_seen before, after = {0};
@@ -347,25 +371,12 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
     if (result == ACTUATOR_DONE)
         result = core_check_rules(h->rules, h->info->uuid, &h->limits,
                                   h->entry.original_mw, mw, &err);
-    if (result != ACTUATOR_DONE) {
-        answer(h, reply, result, &err);
-        reply->enforced_mw = reply->set_mw = h->entry.readback_mw;
+    if (!may_write(h, result, &before, reply, &err))
         return;
-    }
-    int r = look(h, &before, &err);
-    if (r < 0) {
-        answer(h, reply, r == -ENODEV ? ACTUATOR_GONE : ACTUATOR_UNKNOWN, &err);
-        return;
-    }
-    if (core_is_foreign(&h->entry, &before)) {
-        yield_to(h, &before, reply);
-        return;
-    }
-    renew_mark(h);
     uint32_t was_mw = h->entry.intended_mw;
     h->entry.intended_mw = mw;
     h->entry.readback_mw = before.set_mw;
-    r = note(h, &err);
+    int r = note(h, &err);
     if (r < 0) {
         h->entry.intended_mw = was_mw;
         answer(h, reply, ACTUATOR_REFUSED, &err);
@@ -442,21 +453,8 @@ void work_clocks(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
         (void)fail(&err, 0, "%s: this board's clocks cannot be locked", h->info->uuid);
         result = ACTUATOR_REFUSED;
     }
-    if (result != ACTUATOR_DONE) {
-        answer(h, reply, result, &err);
-        reply->enforced_mw = reply->set_mw = h->entry.readback_mw;
+    if (!may_write(h, result, &seen, reply, &err))
         return;
-    }
-    int r = look(h, &seen, &err);
-    if (r < 0) {
-        answer(h, reply, r == -ENODEV ? ACTUATOR_GONE : ACTUATOR_UNKNOWN, &err);
-        return;
-    }
-    if (core_is_foreign(&h->entry, &seen)) {
-        yield_to(h, &seen, reply);
-        return;
-    }
-    renew_mark(h);
     if (max_mhz)
         (void)lock(h, min_mhz, max_mhz, &result, &err);
     else

@@ -161,71 +161,65 @@ bool json_as_u64(const struct json_value *v, uint64_t *ret)
     return true;
 }
 
-/* The value of a key into *ret_v; fails where it is not there. */
-static int find(const struct json_value *v, const char *key, const json_t **ret_v,
-                uw_error *err)
+/* The value of a key into *ret; fails where it is not there, or not of one of `types`. */
+static int find(const struct json_value *v, const char *key, const json_type types[2],
+                const char *what, const json_t **ret, uw_error *err)
 {
-    const struct json_value *got = json_get(v, key);
+    const json_t *got = v ? json_object_get(tree(v), key) : NULL;
 
     if (!got)
         return fail(err, -ENOENT, "key '%s' is missing", key);
-    *ret_v = tree(got);
+    if (json_typeof(got) != types[0] && json_typeof(got) != types[1])
+        return fail(err, -EINVAL, "'%s' is %s", key, what);
+    *ret = got;
     return 0;
 }
+
+static const json_type NUMBER[] = {JSON_REAL, JSON_INTEGER},
+                       BOOLEAN[] = {JSON_FALSE, JSON_TRUE},
+                       TEXT[] = {JSON_STRING, JSON_STRING};
 
 int json_get_double(const struct json_value *v, const char *key, double *ret,
                     uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, &got, err);
+    int r = find(v, key, NUMBER, "no number", &got, err);
 
-    if (r < 0)
-        return r;
-    if (!json_is_number(got))
-        return fail(err, -EINVAL, "'%s' is no number", key);
-    *ret = json_number_value(got);
-    return 0;
+    if (r == 0)
+        *ret = json_number_value(got);
+    return r;
 }
 
 int json_get_u64(const struct json_value *v, const char *key, uint64_t *ret,
                  uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, &got, err);
+    int r = find(v, key, NUMBER, "no number", &got, err);
 
-    if (r < 0)
-        return r;
-    if (!json_is_number(got))
-        return fail(err, -EINVAL, "'%s' is no number", key);
-    if (!json_is_integer(got) || json_integer_value(got) < 0)
+    if (r == 0 && (!json_is_integer(got) || json_integer_value(got) < 0))
         return fail(err, -ERANGE, "'%s' is no whole number from 0", key);
-    *ret = (uint64_t)json_integer_value(got);
-    return 0;
+    if (r == 0)
+        *ret = (uint64_t)json_integer_value(got);
+    return r;
 }
 
 int json_get_bool(const struct json_value *v, const char *key, bool *ret, uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, &got, err);
+    int r = find(v, key, BOOLEAN, "neither true nor false", &got, err);
 
-    if (r < 0)
-        return r;
-    if (!json_is_boolean(got))
-        return fail(err, -EINVAL, "'%s' is neither true nor false", key);
-    *ret = json_is_true(got);
-    return 0;
+    if (r == 0)
+        *ret = json_is_true(got);
+    return r;
 }
 
 int json_get_text(const struct json_value *v, const char *key, const char **ret,
                   uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, &got, err);
+    int r = find(v, key, TEXT, "no text", &got, err);
 
-    if (r < 0)
-        return r;
-    if (!json_is_string(got))
-        return fail(err, -EINVAL, "'%s' is no text", key);
-    *ret = json_string_value(got);
-    return 0;
+    if (r == 0)
+        *ret = json_string_value(got);
+    return r;
 }

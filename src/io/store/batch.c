@@ -138,15 +138,22 @@ static int put_piece(struct ledger_batch *b, enum row_type type, void *piece)
     return r;
 }
 
-static size_t job_room(const struct ledger_job *j)
+/* A copy of a struct whose texts are at these places in it: they move behind the copy. */
+static int put_copy(struct ledger_batch *b, enum row_type type, const void *row,
+                    size_t size, const char **const *text, size_t n)
 {
-    size_t size = sizeof *j + j->n_labels * sizeof *j->label;
+    size_t all = size;
 
-    size += room(j->source) + room(j->name) + room(j->user) + room(j->goal) +
-            room(j->cls) + room(j->command) + room(j->processes);
-    for (size_t i = 0; i < j->n_labels; i++)
-        size += room(j->label[i].key) + room(j->label[i].value);
-    return size;
+    for (size_t i = 0; i < n; i++)
+        all += room(*text[i]);
+    char *piece = malloc(all);
+    if (!piece)
+        return -ENOMEM;
+    char *at = piece + size;
+    for (size_t i = 0; i < n; i++)
+        *text[i] = put_text(&at, *text[i]);
+    memcpy(piece, row, size);
+    return put_piece(b, type, piece);
 }
 
 static bool good_job(const struct ledger_job *j)
@@ -159,90 +166,70 @@ static bool good_job(const struct ledger_job *j)
 
 int ledger_add_job(struct ledger_batch *b, const struct ledger_job *j)
 {
+    struct {
+        struct ledger_job job;
+        struct ledger_label label[LEDGER_LABELS];
+    } row = {.job = *j};
+    struct ledger_job *job = &row.job;
+    const char **text[7 + 2 * LEDGER_LABELS] = {&job->source,   &job->name, &job->user,
+                                                &job->goal,     &job->cls,  &job->command,
+                                                &job->processes};
+    size_t n = 7;
+
     if (!good_job(j))
         return -EINVAL;
-    char *piece = calloc(1, job_room(j));
-    if (!piece)
-        return -ENOMEM;
-    struct ledger_job *mine = (struct ledger_job *)(void *)piece;
-    struct ledger_label *labels = (struct ledger_label *)(void *)(piece + sizeof *mine);
-    char *at = (char *)(labels + j->n_labels);
-    *mine = *j;
-    mine->source = put_text(&at, j->source);
-    mine->name = put_text(&at, j->name);
-    mine->user = put_text(&at, j->user);
-    mine->goal = put_text(&at, j->goal);
-    mine->cls = put_text(&at, j->cls);
-    mine->command = put_text(&at, j->command);
-    mine->processes = put_text(&at, j->processes);
     for (size_t i = 0; i < j->n_labels; i++) {
-        labels[i].key = put_text(&at, j->label[i].key);
-        labels[i].value = put_text(&at, j->label[i].value);
+        row.label[i] = j->label[i];
+        text[n++] = &row.label[i].key;
+        text[n++] = &row.label[i].value;
     }
-    mine->label = labels;
-    return put_piece(b, ROW_JOB, piece);
+    int r = put_copy(b, ROW_JOB, &row, sizeof row, text, n);
+    if (r < 0)
+        return r;
+    job = b->row[b->n - 1].job;
+    job->label = (const struct ledger_label *)(const void *)(job + 1);
+    return 0;
 }
 
 int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *c)
 {
+    struct ledger_claim row = *c;
+
     if (!c->id || c->id >= INT64_MAX || c->board >= LEDGER_BOARDS ||
         !good_time(c->made_utc_ns) || !c->kind || !c->kind[0] || c->job > INT64_MAX)
         return -EINVAL;
-    char *piece = calloc(1, sizeof *c + room(c->kind) + room(c->who) + room(c->why));
-    if (!piece)
-        return -ENOMEM;
-    struct ledger_claim *mine = (struct ledger_claim *)(void *)piece;
-    char *at = piece + sizeof *mine;
-    *mine = *c;
-    mine->kind = put_text(&at, c->kind);
-    mine->who = put_text(&at, c->who);
-    mine->why = put_text(&at, c->why);
-    return put_piece(b, ROW_CLAIM, piece);
+    return put_copy(b, ROW_CLAIM, &row, sizeof row,
+                    (const char **[]){&row.kind, &row.who, &row.why}, 3);
 }
 
 int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *c)
 {
+    struct ledger_claim_end row = *c;
+
     if (!c->id || c->id >= INT64_MAX || c->board >= LEDGER_BOARDS ||
         !good_time(c->utc_ns))
         return -EINVAL;
-    char *piece = calloc(1, sizeof *c + room(c->how));
-    if (!piece)
-        return -ENOMEM;
-    struct ledger_claim_end *mine = (struct ledger_claim_end *)(void *)piece;
-    char *at = piece + sizeof *mine;
-    *mine = *c;
-    mine->how = put_text(&at, c->how);
-    return put_piece(b, ROW_CLAIM_END, piece);
+    return put_copy(b, ROW_CLAIM_END, &row, sizeof row, (const char **[]){&row.how}, 1);
 }
 
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *c)
 {
+    struct ledger_cap row = *c;
+
     if (c->board >= LEDGER_BOARDS || !good_time(c->utc_ns) || c->claim > INT64_MAX)
         return -EINVAL;
-    char *piece = calloc(1, sizeof *c + room(c->by));
-    if (!piece)
-        return -ENOMEM;
-    struct ledger_cap *mine = (struct ledger_cap *)(void *)piece;
-    char *at = piece + sizeof *mine;
-    *mine = *c;
-    mine->by = put_text(&at, c->by);
-    return put_piece(b, ROW_CAP, piece);
+    return put_copy(b, ROW_CAP, &row, sizeof row, (const char **[]){&row.by}, 1);
 }
 
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *e)
 {
+    struct ledger_event row = *e;
+
     if (!good_time(e->utc_ns) || !e->kind || !e->kind[0] ||
         (e->has_board && e->board >= LEDGER_BOARDS))
         return -EINVAL;
-    char *piece = calloc(1, sizeof *e + room(e->kind) + room(e->text));
-    if (!piece)
-        return -ENOMEM;
-    struct ledger_event *mine = (struct ledger_event *)(void *)piece;
-    char *at = piece + sizeof *mine;
-    *mine = *e;
-    mine->kind = put_text(&at, e->kind);
-    mine->text = put_text(&at, e->text);
-    return put_piece(b, ROW_EVENT, piece);
+    return put_copy(b, ROW_EVENT, &row, sizeof row,
+                    (const char **[]){&row.kind, &row.text}, 2);
 }
 
 static bool good_search(const struct ledger_search *s)
