@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/meter/meter.h"
+#include "gpu/nvml/nvml.h"
 #include "plant/plant.h"
 
 enum { SEEDS_MAX = 4000 };
@@ -136,7 +137,7 @@ static int world_init(struct world *w, const struct row *row, uint64_t seed,
     w->board.sensor.counter = row->counter;
     if (row->counter != PLANT_COUNTER_NONE && !w->board.sensor.counter_period_ns)
         w->board.sensor.counter_period_ns = 100 * NS_PER_MS;
-    meter_model_nvidia(row->arch, row->board_name, &opts.model);
+    nvml_sensors(row->arch, row->board_name, &opts.model);
     w->load = (struct load){
         .period_s = 0.15 * pow(5 / 0.15, rng_uniform(&w->rng)),
         .duty = 0.25 + 0.5 * rng_uniform(&w->rng),

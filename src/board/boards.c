@@ -268,6 +268,11 @@ uint64_t board_calls(const struct board *b)
     return backend->calls ? backend->calls(b->dev) : b->calls;
 }
 
+void board_sensors(const struct board *b, struct sensor_model *ret)
+{
+    b->set->backend->sensors(b->dev, ret);
+}
+
 /* ---- letting go of boards ---- */
 
 struct move {

@@ -105,4 +105,7 @@ int board_use(struct board *b, board_use_fn fn, void *user);
  */
 uint64_t board_calls(const struct board *b);
 
+/* How its readings come about, as its backend knows it. */
+void board_sensors(const struct board *b, struct sensor_model *ret);
+
 #endif

@@ -43,9 +43,9 @@ struct probe {               /* one board */
     bool rest; /* is not sampled */
     enum sampler_rate rate;
     bool held;
-    bool clock;                 /* clock and utilisation are read with the limits */
-    struct meter_sensor sensor; /* of the reading below */
-    bool instant;               /* the meter uses this reading, else the plain one */
+    bool clock;           /* clock and utilisation are read with the limits */
+    struct sensor sensor; /* of the reading below */
+    bool instant;         /* the meter uses this reading, else the plain one */
     uint32_t asked;
     uint64_t due_ns[GROUPS];
     uint64_t soon_ns; /* somebody wants a sample then; 0: nobody */
@@ -538,12 +538,9 @@ static int probe_new(struct sampler *s, struct board *board,
 
     p->sampler = s;
     p->board = board;
-    if (strncmp(info->uuid, "rapl:", 5) == 0)
-        meter_model_rapl(1e-3, 0, &m.model); /* in mJ, unwrapped by its backend */
-    else
-        meter_model_nvidia((unsigned)info->arch, info->name, &m.model);
+    board_sensors(board, &m.model);
     if (!(info->abilities & GPU_CAN_INSTANT)) /* an older driver: the plain reading */
-        m.model.instant = (struct meter_sensor){0};
+        m.model.instant = (struct sensor){0};
     p->instant = m.model.instant.update_s > 0;
     p->sensor = p->instant ? m.model.instant : m.model.power;
     int r = meter_new(&m, &p->meter, err);
@@ -682,7 +679,7 @@ bool sampler_fed(const struct sampler *s, uint64_t now_ns)
     return true;
 }
 
-const struct meter_sensor *sampler_sensor(const struct sampler *s, size_t i)
+const struct sensor *sampler_sensor(const struct sampler *s, size_t i)
 {
     return &s->probe[i]->sensor;
 }

@@ -120,7 +120,7 @@ struct sampler_ear {
 /* How the power that is heard comes about: the instant reading where the board has one,
  * else the plain one.
  */
-const struct meter_sensor *sampler_sensor(const struct sampler *s, size_t i);
+const struct sensor *sampler_sensor(const struct sampler *s, size_t i);
 void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear);
 void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear);
 

@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "base/sensor.h"
 #include "underwatt/error.h"
 
 /* Reads the clock of whoever calls (loop_now_ns); called around driver calls. */
@@ -172,6 +173,8 @@ struct gpu_backend {
     /* want: enum gpu_sample_has; what cannot be had is left out of ret->has. */
     int (*sample)(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret,
                   uw_error *err);
+    /* How its readings come about; no driver call. */
+    void (*sensors)(const struct gpu_dev *dev, struct sensor_model *ret);
 
     /* Optional, NULL where the backend has none. */
     int (*limits)(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err);

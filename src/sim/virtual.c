@@ -9,6 +9,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/nvml/nvml.h"
 #include "sim/job.h"
 #include "sim/launching.h"
 #include "sim/report.h"
@@ -622,6 +623,12 @@ static int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_e
     return 0;
 }
 
+/* The boards of the plant have the sensors of those that they stand for. */
+static void dev_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
+{
+    nvml_sensors(dev_info(dev)->arch, dev_info(dev)->name, ret);
+}
+
 static int lib_driver_mark(void *lib, char *ret, size_t size, uw_error *err)
 {
     struct library *l = lib;
@@ -640,6 +647,7 @@ const struct gpu_backend virtual_backend = {
     .at = lib_at,
     .info = dev_info,
     .sample = dev_sample,
+    .sensors = dev_sensors,
     .limits = dev_limits,
     .set_limit = dev_set_limit,
     .lock_clocks = dev_lock_clocks,

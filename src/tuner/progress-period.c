@@ -213,8 +213,7 @@ static void tell_sensor(struct progress_period *p)
     struct period_sensor all = {0};
 
     for (size_t i = 0; i < p->n; i++) {
-        const struct meter_sensor *s =
-            sampler_sensor(p->board[i].sampler, p->board[i].at);
+        const struct sensor *s = sampler_sensor(p->board[i].sampler, p->board[i].at);
         bool worse = i == 0 || s->window_s / s->update_s < all.window_s / all.update_s;
         if (s->update_s <= 0)
             return; /* nothing is said of it */

@@ -9,9 +9,9 @@
 
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
 {
-    const struct meter_model *model = &opts->model;
+    const struct sensor_model *model = &opts->model;
     bool instant = model->instant.update_s > 0;
-    const struct meter_sensor *s = instant ? &model->instant : &model->power;
+    const struct sensor *s = instant ? &model->instant : &model->power;
 
     if (s->update_s <= 0 && model->counter_update_s <= 0)
         return fail(err, -EINVAL, "the model has neither a power reading nor a counter");
@@ -73,7 +73,7 @@ void meter_event(struct meter *m, struct event e)
 
 bool sensor_part_time(const struct meter *m)
 {
-    const struct meter_sensor *s = &m->sensor;
+    const struct sensor *s = &m->sensor;
     return s->update_s > 0 && s->response_s <= 0 && s->window_s < 0.95 * s->update_s;
 }
 
@@ -91,7 +91,7 @@ static void keep_reading(struct meter *m, struct reading r)
 
 static void add_reading(struct meter *m, double end, double w)
 {
-    const struct meter_sensor *s = &m->sensor;
+    const struct sensor *s = &m->sensor;
     struct point p = m->r.last;
     double step = end - p.t, old = m->w;
 
@@ -126,7 +126,7 @@ static void add_reading(struct meter *m, double end, double w)
 /* Between the publication of a reading and the middle or end of what it says. */
 static double reading_lag(const struct meter *m)
 {
-    const struct meter_sensor *s = &m->sensor;
+    const struct sensor *s = &m->sensor;
 
     if (s->window_s > 1.05 * s->update_s) /* an average: its middle, for lines */
         return s->lag_s + s->window_s / 2;
@@ -210,7 +210,7 @@ static void bridge(struct meter *m, double to, uint32_t why)
 /* Counts since the last poll; false: the counter started anew. */
 static bool counted(struct meter *m, uint64_t raw, double span, double *ret_j)
 {
-    const struct meter_model *model = &m->opts.model;
+    const struct sensor_model *model = &m->opts.model;
     double unit = model->counter_unit_j, most = fmax(4 * m->r_top, 2000);
 
     if (raw > m->raw) {
@@ -234,7 +234,7 @@ static bool counted(struct meter *m, uint64_t raw, double span, double *ret_j)
 
 static void changed(struct meter *m, uint64_t raw, double at)
 {
-    const struct meter_model *model = &m->opts.model;
+    const struct sensor_model *model = &m->opts.model;
     double sd, j, edge = edges_change(&m->c_edges, m->c_same_from, at, &sd);
     struct point p = m->c.last;
 

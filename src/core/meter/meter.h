@@ -29,37 +29,8 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "base/sensor.h"
 #include "underwatt/error.h"
-
-/* How one power reading comes about.  All 0: no such reading. */
-struct meter_sensor {
-    double update_s;   /* a new value this often (T) … */
-    double window_s;   /* … the mean of this long a time (W) … */
-    double lag_s;      /* … that ended so long before the value was published */
-    double response_s; /* time constant of an exponential response; then window_s = 0 */
-};
-
-/* What a board can tell about its energy. */
-struct meter_model {
-    struct meter_sensor power;   /* the plain reading */
-    struct meter_sensor instant; /* instant field, where apart */
-    struct meter_sensor average; /* averaged field, where apart */
-    double counter_update_s;     /* 0: no counter */
-    double counter_lag_s;        /* power reaches the counter so late */
-    double counter_unit_j;       /* joules a count: 1e-3 for NVML */
-    uint64_t counter_wrap;       /* counts at which it starts from 0; 0: 2^64 */
-    bool counter_true;           /* known to integrate true power (RAPL); else it
-                                  * has to prove itself */
-};
-
-/* The model of an NVIDIA board.  arch: NVML's number of the architecture (2 Kepler …
- * 10 Blackwell; 0 unknown).  name tells A100, A30, A800 and GH200 from their like; may be
- * NULL.  Update periods and windows: Yang, Adamek, Armour, "Part-time power
- * measurements", SC'24.
- */
-void meter_model_nvidia(unsigned arch, const char *name, struct meter_model *ret);
-/* A RAPL domain whose counter wraps at `wrap` counts of unit_j joules. */
-void meter_model_rapl(double unit_j, uint64_t wrap, struct meter_model *ret);
 
 enum meter_has {
     METER_HAS_POWER = 1u << 0,
@@ -80,7 +51,7 @@ struct meter_sample {
 };
 
 struct meter_opts {
-    struct meter_model model;
+    struct sensor_model model;
     uint64_t period_ns; /* mean time between samples; 0: 50 ms */
     uint64_t seed;      /* of the jitter */
     double history_s;   /* windows begin no longer ago than that (60 s at least): older

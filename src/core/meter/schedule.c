@@ -110,7 +110,7 @@ uint64_t meter_next(struct meter *m, uint64_t now_ns)
 
 uint64_t meter_ready(const struct meter *m, uint64_t end_ns)
 {
-    const struct meter_model *model = &m->opts.model;
+    const struct sensor_model *model = &m->opts.model;
     double wait = 0;
 
     if (model->counter_update_s > 0)

@@ -70,8 +70,8 @@ enum counter_class { CLASS_UNKNOWN, CLASS_TRUE, CLASS_FED };
 
 struct meter {
     struct meter_opts opts;
-    struct meter_sensor sensor; /* the reading that is used */
-    uint32_t sensor_has;        /* its enum meter_has */
+    struct sensor sensor; /* the reading that is used */
+    uint32_t sensor_has;  /* its enum meter_has */
     struct rng rng;
     uint64_t origin_ns, last_ns;
     bool any;

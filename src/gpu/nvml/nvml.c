@@ -228,6 +228,11 @@ static const struct gpu_info *nvml_info(const struct gpu_dev *dev)
     return &dev->info;
 }
 
+static void nvml_dev_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
+{
+    nvml_sensors(dev->info.arch, dev->info.name, ret);
+}
+
 static int nvml_driver_mark(void *user, char *ret, size_t size, uw_error *err)
 {
     return lib_mark(user, ret, size, err);
@@ -275,6 +280,7 @@ const struct gpu_backend nvml_backend = {
     .at = nvml_at,
     .info = nvml_info,
     .sample = dev_sample,
+    .sensors = nvml_dev_sensors,
     .limits = dev_limits,
     .set_limit = dev_set_limit,
     .lock_clocks = dev_lock_clocks,

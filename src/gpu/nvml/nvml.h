@@ -2,6 +2,7 @@
 #ifndef GPU_NVML_NVML_H
 #define GPU_NVML_NVML_H
 
+#include "base/sensor.h"
 #include "gpu/gpu.h"
 
 /* open(): GPU_ABSENT (no library on this system, or no board; *err says which),
@@ -36,5 +37,11 @@ const char *nvml_open_error(const struct gpu_dev *dev);
  * open() would say.
  */
 int nvml_look(const char *library, struct nvml_about *ret, uw_error *err);
+
+/* The sensors of a board.  name tells A100, A30, A800 and GH200 from their like; may be
+ * NULL.  Update periods and windows: Yang, Adamek, Armour, "Part-time power
+ * measurements", SC'24.
+ */
+void nvml_sensors(enum gpu_arch arch, const char *name, struct sensor_model *ret);
 
 #endif

@@ -338,6 +338,14 @@ static int rapl_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *re
     return 0;
 }
 
+/* sample() gives mJ that do not wrap. */
+static void rapl_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
+{
+    (void)dev;
+    *ret = (struct sensor_model){
+        .counter_update_s = 0.001, .counter_unit_j = 1e-3, .counter_true = true};
+}
+
 const struct gpu_backend rapl_backend = {
     .name = "rapl",
     .open = rapl_open,
@@ -346,4 +354,5 @@ const struct gpu_backend rapl_backend = {
     .at = rapl_at,
     .info = rapl_info,
     .sample = rapl_sample,
+    .sensors = rapl_sensors,
 };

@@ -97,8 +97,7 @@ int main(void)
     struct meter_opts opts = {.seed = 1};
     uw_error err = {""};
 
-    meter_model_nvidia(7, "NVIDIA A100-SXM4-40GB", &opts.model);
-    opts.model.counter_update_s = 0;
+    opts.model.power = (struct sensor){.update_s = 0.1, .window_s = 0.025, .lag_s = 0.02};
     if (!ok(meter_new(&opts, &w.meter, &err) == 0 && feed(0, 40), "a meter %s", err.text))
         return done();
     if (ok(loop_new_virtual(S(100), 0, &w.loop, &err) == 0, "a virtual loop"))

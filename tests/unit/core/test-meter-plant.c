@@ -4,6 +4,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/meter/meter.h"
+#include "gpu/nvml/nvml.h"
 #include "plant/plant.h"
 #include "tap.h"
 
@@ -59,7 +60,7 @@ static int world_init(struct world *w, const char *generation, unsigned arch,
     w->board.sensor.counter = counter;
     w->until_s = 1;
     w->duty = 0.4;
-    meter_model_nvidia(arch, name, &opts.model);
+    nvml_sensors(arch, name, &opts.model);
     int r = plant_gpu_new(&plant, &w->gpu, NULL);
     return r < 0 ? r : meter_new(&opts, &w->m, NULL);
 }

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "core/meter/state.h"
+#include "gpu/nvml/nvml.h"
 #include "tap.h"
 
 #define START (1000 * NS_PER_S)
@@ -87,7 +88,7 @@ static struct bench bench_new(bool has_counter)
                       .unit_j = 1e-3};
     struct meter_opts opts = {.seed = 3};
 
-    meter_model_nvidia(6, "Quadro RTX 6000", &opts.model);
+    nvml_sensors(6, "Quadro RTX 6000", &opts.model);
     opts.model.power.lag_s = 0;
     if (!has_counter) {
         opts.model.counter_update_s = 0;
@@ -201,8 +202,8 @@ static void test_wrap_reset(void)
 
     b = bench_new(true);
     meter_free(b.m);
-    meter_model_rapl(15.3e-6, 262144ull * 1000000ull, &opts.model);
-    opts.model.counter_update_s = 0.1;
+    opts.model = (struct sensor_model){
+        .counter_update_s = 0.1, .counter_unit_j = 15.3e-6, .counter_true = true};
     b.unit_j = 15.3e-6;
     b.no_power = true;
     b.wrap = opts.model.counter_wrap = 1ull << 27; /* about 2 kJ */
@@ -251,7 +252,7 @@ static void test_long_gap(void)
     struct meter_opts opts = {.seed = 3};
 
     meter_free(b.m);
-    meter_model_nvidia(6, "Quadro RTX 6000", &opts.model);
+    nvml_sensors(6, "Quadro RTX 6000", &opts.model);
     opts.model.counter_update_s = 0;
     opts.model.power.lag_s = 0;
     opts.model.power.window_s = opts.model.power.update_s / 2;
@@ -354,9 +355,9 @@ static void test_model(void)
 
     is_int(meter_new(&opts, &m, &err), -EINVAL, "a model of nothing is refused");
     ok(m == NULL, "and nothing is made");
-    meter_model_nvidia(7, "NVIDIA A100-SXM4-80GB", &opts.model);
+    nvml_sensors(7, "NVIDIA A100-SXM4-80GB", &opts.model);
     is_near(opts.model.power.window_s, 0.025, 0, "an A100 looks 25 of 100 ms");
-    meter_model_nvidia(7, "NVIDIA GeForce RTX 3090", &opts.model);
+    nvml_sensors(7, "NVIDIA GeForce RTX 3090", &opts.model);
     is_near(opts.model.power.window_s, 0.1, 0, "its cousin all of them");
     opts.model.counter_unit_j = 0;
     is_int(meter_new(&opts, &m, &err), -EINVAL, "a counter without a unit");
@@ -382,7 +383,7 @@ static void test_history(void)
     static const double from[] = {545, 560, 595}, to[] = {590, 599, 598.5};
 
     meter_free(b.m);
-    meter_model_nvidia(6, "Quadro RTX 6000", &opts.model);
+    nvml_sensors(6, "Quadro RTX 6000", &opts.model);
     opts.model.power.lag_s = 0;
     if (meter_new(&opts, &b.m, NULL) < 0)
         b.m = NULL;
