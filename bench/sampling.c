@@ -171,7 +171,7 @@ int main(int argc, char **argv)
     b.rate = b.heard ? SAMPLER_SEARCH : (enum sampler_rate)rate;
     b.name = rates[rate];
     int r = loop_new_real((struct loop_clock){0, 1}, &b.loop, &err);
-    struct gpu_open_opts opts = {.library = argv[1], .clock = {clock_of, b.loop}};
+    struct gpu_open_opts opts = {.source = argv[1], .clock = {clock_of, b.loop}};
     if (r == 0)
         r = boards_open(b.loop, &nvml_backend, &opts, on_ready, NULL, &boards, &err);
     if (r == 0)

@@ -64,8 +64,10 @@ enum uw_flags {
  */
 typedef struct uw_options {
     size_t size;
-    const char *nvml;   /* the NVML library to load; NULL: the system's libnvidia-ml.so.1.
-                         * A simulated one leads to its own world's daemon. */
+    const char *boards; /* what shows the boards, as --boards of underwatt(1) has it:
+                         * "nvml=/opt/libnvidia-ml.so.1", "replay=trace.csv"; NULL: what
+                         * the system has.  A simulated one leads to its own world's
+                         * daemon. */
     const char *clock;  /* of a sped-up simulated node, as UNDERWATT_CLOCK has it; or
                          * NULL.  Local mode alone. */
     unsigned flags;     /* enum uw_flags; 0: the daemon where it runs, else local */
@@ -90,8 +92,7 @@ UW_API void uw_ctx_free(uw_ctx *ctx);
 UW_API size_t uw_device_count(const uw_ctx *ctx);
 /* Borrowed: valid until uw_ctx_free(). NULL when i is out of range. */
 UW_API uw_device *uw_device_at(uw_ctx *ctx, size_t i);
-UW_API const char *uw_device_id(
-    const uw_device *dev); /* "GPU-…", stable across reboots */
+UW_API const char *uw_device_id(const uw_device *dev); /* stable across reboots */
 UW_API const char *uw_device_name(const uw_device *dev);
 UW_API int uw_device_is_simulated(const uw_device *dev); /* 1 or 0 */
 

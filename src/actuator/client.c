@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "actuator/core.h"
-#include "actuator/counters.h"
 #include "actuator/guard.h"
 #include "actuator/proto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/counters.h"
 #include "io/file.h"
 
 enum {
@@ -196,13 +196,13 @@ static int on_counter(struct actuator *act, const struct actuator_reply *reply)
 
     act->counters.seq = 0;
     bool good = reply->result == ACTUATOR_DONE && act->got_fd >= 0 &&
-                counters_is_zone(reply->text) && fstat(act->got_fd, &st) == 0 &&
+                gpu_counters_has_name(reply->text) && fstat(act->got_fd, &st) == 0 &&
                 S_ISREG(st.st_mode);
     if (good)
         r = act->counters.fn(act, reply->text, fd_take(&act->got_fd), act->counters.user);
     if (r < 0 || act->freed)
         return r;
-    if (good && act->counters.next < COUNTERS_MAX && ask_counter(act) == 0)
+    if (good && act->counters.next < GPU_COUNTERS_MAX && ask_counter(act) == 0)
         return 0;
     return act->counters.fn(act, NULL, -1, act->counters.user);
 }

@@ -59,7 +59,7 @@ struct actuator_opts {
     /* Of actuator_start_virtual(), borrowed; NULL: none. */
     const struct core_rules *rules;
     /* The rest is for the process that actuator_start_local() starts. */
-    const char *library; /* NVML to load, absolute; NULL: the system's */
+    const char *library; /* a boards text (gpu/backends.h); NULL: the system's */
     const char *program; /* underwatt-actuator; NULL: beside this program, or installed */
     bool simulated;      /* gpu_info.simulated of the boards: never needs sudo */
 };

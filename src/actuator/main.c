@@ -12,7 +12,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actuator/counters.h"
 #include "actuator/guard.h"
 #include "actuator/heart.h"
 #include "actuator/keeper.h"
@@ -23,9 +22,9 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/backends.h"
+#include "gpu/counters.h"
 #include "gpu/library.h"
-#include "gpu/nvml/nvml.h"
-#include "gpu/rapl/rapl.h"
 #include "io/loop.h"
 #include "io/realtime.h"
 
@@ -46,8 +45,8 @@ enum phase { PHASE_RECOVERY, PHASE_SERVING, PHASE_ENDING };
 struct program {
     enum mode mode;
     enum phase phase;
-    const char *library; /* NULL: the system's */
-    char library_path[1024];
+    const char *boards; /* a boards text (gpu/backends.h); NULL: the system's */
+    char checked[GPU_BOARDS_TEXT];
     const char *config; /* NULL: RULES_FILE, where the boards are real */
     const char *client; /* one more */
     bool kept;          /* a service with a keeper */
@@ -63,7 +62,7 @@ struct program {
     struct guard *guard; /* NULL: nothing can be done, excuse says why */
     uw_error excuse;
     int listen_fd;
-    struct counters counters; /* of real nodes, for the daemon */
+    struct gpu_counters counters; /* of real nodes, for the daemon */
     struct server *server;
     int beat_fd; /* to the keeper; -1: none */
     int beats_open;
@@ -85,7 +84,8 @@ static const char help[] =
     "  --local          for underwatt's own use: serve the socket at standard input\n"
     "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
     "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
-    "  --library PATH   NVML to load instead of the system's\n"
+    "  --library PATH   library of the boards to load instead of the system's;\n"
+    "                   NAME=PATH for another backend than the first (nvml)\n"
     "  --keeper         with a process beside it that restores when it is killed\n";
 
 /* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
@@ -222,24 +222,24 @@ static uint64_t clock_now(void *user)
     return loop_now_ns(user);
 }
 
-/* The library that an argument or root's configuration names.  One that is not there may
- * come back (a driver is being renewed); one that others may write stays refused.
+/* The libraries that an argument or root's configuration names.  One that is not there
+ * may come back (a driver is being renewed); one that others may write stays refused.
  */
 static int check_library(struct program *p, uw_error *err)
 {
-    if (!p->library || p->library_path[0])
+    if (!p->boards || p->checked[0])
         return 0;
-    int r = gpu_library_check(p->library, trust_is_privileged(), p->library_path,
-                              sizeof p->library_path, err);
+    int r = gpu_boards_check(p->boards, trust_is_privileged(), p->checked,
+                             sizeof p->checked, err);
     p->wrong = r == -EPERM;
     return r;
 }
 
-static bool is_simulated(const char *library)
+static bool is_simulated(const char *boards)
 {
-    struct nvml_about about = {.simulated = false};
+    struct gpu_about about = {.simulated = false};
 
-    return library[0] && nvml_look(library, &about, NULL) == 0 && about.simulated;
+    return boards[0] && gpu_boards_look(boards, &about, NULL) == 0 && about.simulated;
 }
 
 /* What nobody has to mend. */
@@ -258,7 +258,7 @@ static int read_rules(struct program *p, uw_error *err)
 
     p->rules = rules_default();
     int r = check_library(p, err);
-    if (r < 0 || (!p->config && is_simulated(p->library_path)))
+    if (r < 0 || (!p->config && is_simulated(p->checked)))
         return r;
     r = rules_read_file(path, trust_is_privileged(),
                         p->mode == MODE_SERVE ? RULES_USERS : NULL, &p->rules, err);
@@ -270,22 +270,22 @@ static int read_rules(struct program *p, uw_error *err)
         return 0;
     }
     p->wrong = r < 0 && !may_pass(r);
-    if (r == 0 && p->rules.library[0] && !p->library)
-        p->library = p->rules.library;
+    if (r == 0 && p->rules.library[0] && !p->boards)
+        p->boards = p->rules.library;
     return r < 0 ? r : check_library(p, err);
 }
 
 static int open_boards(struct program *p, uw_error *err)
 {
-    struct gpu_open_opts opts = {.library = p->library ? p->library_path : NULL,
+    struct gpu_open_opts opts = {.source = p->boards ? p->checked : NULL,
                                  .clock = {.now_ns = clock_now, .user = p->loop}};
     char dir[320];
 
-    int r = nvml_backend.open(&opts, &p->lib, err);
+    int r = gpu_capped.open(&opts, &p->lib, err);
     if (r == GPU_ABSENT)
         return -ENODEV;
     if (r == 0) {
-        const struct nvml_about *about = nvml_about(p->lib);
+        const struct gpu_about *about = gpu_boards_about(p->lib);
         if (about->simulated && !p->config)
             p->rules = rules_default(); /* those were for real boards */
         r = trust_state_dir(about->simulated, about->state_dir, dir, sizeof dir, err);
@@ -298,7 +298,7 @@ static int open_boards(struct program *p, uw_error *err)
         return r;
 
     struct guard_opts guard = {.loop = p->loop,
-                               .backend = &nvml_backend,
+                               .backend = &gpu_capped,
                                .lib = p->lib,
                                .grace_ns = p->mode == MODE_SERVE ? p->rules.grace_ns : 0,
                                .keep_trying = p->mode == MODE_SERVE,
@@ -349,7 +349,7 @@ static int open_listener(struct program *p, uw_error *err)
  */
 static int open_counters(struct program *p, uw_error *err)
 {
-    char root[PATH_MAX] = RAPL_ROOT;
+    char root[PATH_MAX];
     bool named = p->rules.powercap[0];
     uid_t owner = trust_is_privileged() ? 0 : geteuid();
 
@@ -359,8 +359,8 @@ static int open_counters(struct program *p, uw_error *err)
         if (r < 0)
             return fail_in(err, r, "powercap");
     }
-    if (named || !nvml_about(p->lib)->simulated)
-        counters_open(root, owner, &p->counters);
+    if (named || !gpu_boards_about(p->lib)->simulated)
+        gpu_counters_open(named ? root : NULL, owner, &p->counters);
     return 0;
 }
 
@@ -371,7 +371,7 @@ static void enter_realtime(struct program *p)
 {
     static const char lost[] = "underwatt-actuator: computed for too long without "
                                "waiting: back to the normal class\n";
-    const char *text = nvml_about(p->lib)->clock;
+    const char *text = gpu_boards_about(p->lib)->clock;
     struct loop_clock clock = {.speed = 1};
 
     if (text[0] && (loop_clock_parse(text, &clock, NULL) < 0 || clock.speed > 1))
@@ -382,7 +382,7 @@ static void enter_realtime(struct program *p)
 /* Capabilities, files, system calls; and the log says what of it this kernel has. */
 static int give_up(struct program *p, uw_error *err)
 {
-    const struct nvml_about *about = nvml_about(p->lib);
+    const struct gpu_about *about = gpu_boards_about(p->lib);
     const struct sandbox_world world = {.journal = p->journal.dir,
                                         .simulated =
                                             about->simulated ? about->state_dir : NULL};
@@ -517,7 +517,7 @@ static int parse(struct program *p, int argc, char **argv)
         } else if (strcmp(argv[i], "--keeper") == 0) {
             p->kept = true;
         } else if (strcmp(argv[i], "--library") == 0 && argv[i + 1]) {
-            p->library = argv[++i];
+            p->boards = argv[++i];
         } else if (strcmp(argv[i], "--config") == 0 && argv[i + 1]) {
             p->config = argv[++i];
         } else if (strcmp(argv[i], "--client") == 0 && argv[i + 1]) {
@@ -565,7 +565,7 @@ static int split_keeper(struct program *p, char *self, int *ret)
 
     if (p->mode != MODE_LOCAL && !p->kept)
         return 0;
-    const char *const value[] = {p->library, p->mode == MODE_SERVE ? p->config : NULL};
+    const char *const value[] = {p->boards, p->mode == MODE_SERVE ? p->config : NULL};
     for (size_t i = 0; i < n_elements(value); i++)
         if (value[i]) {
             argv[n++] = word[i + 1];
@@ -594,12 +594,12 @@ int main(int argc, char **argv)
     if (p.guard && guard_is_busy(p.guard))
         _exit(r); /* the driver's own clean-up would wait for the call under way */
     server_free(p.server);
-    counters_close(&p.counters);
+    gpu_counters_close(&p.counters);
     heart_free(p.heart);
     guard_free(p.guard);
     loop_free(p.loop);
     if (p.lib)
-        nvml_backend.close(p.lib);
+        gpu_capped.close(p.lib);
     journal_close(&p.journal);
     return r;
 }

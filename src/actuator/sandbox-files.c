@@ -17,6 +17,7 @@
 #include "actuator/sandbox.h"
 #include "base/auto.h"
 #include "base/error.h"
+#include "gpu/backends.h"
 
 /* The kernel's interface, as its documentation has it: headers of a build machine may be
  * older than the kernel that the program meets.
@@ -44,15 +45,13 @@ enum {
                LANDLOCK_ACCESS_FS_READ_FILE | TRUNCATE | IOCTL_DEV,
 };
 
-/* What drivers and the C library read, and the boards.  A pattern that fits nothing is no
- * fault.
- */
+/* What drivers and the C library read; boards are added by their backends. */
 static const struct {
     const char *pattern;
     unsigned rights;
 } places[] = {
     {"/proc", READ},    {"/sys", READ},         {"/dev/null", USE},
-    {"/dev/zero", USE}, {"/dev/urandom", READ}, {"/dev/nvidia*", USE},
+    {"/dev/zero", USE}, {"/dev/urandom", READ},
 };
 
 /* Rights that this version of the interface knows. */
@@ -96,6 +95,19 @@ static int allow_pattern(int ruleset, uint64_t known, const char *pattern,
     return r;
 }
 
+/* The boards of backends that may cap.  A pattern that fits nothing is no fault. */
+static int allow_boards(int ruleset, uint64_t known, uw_error *err)
+{
+    int r = 0;
+
+    for (size_t i = 0; r == 0 && gpu_backends[i]; i++) {
+        const char *const *path = gpu_backends[i]->devices;
+        for (; r == 0 && path && *path && gpu_backends[i]->may_cap; path++)
+            r = allow_pattern(ruleset, known, *path, USE, err);
+    }
+    return r;
+}
+
 static int allow_world(int ruleset, uint64_t known, const struct sandbox_world *world,
                        uw_error *err)
 {
@@ -103,6 +115,8 @@ static int allow_world(int ruleset, uint64_t known, const struct sandbox_world *
 
     for (size_t i = 0; r == 0 && i < n_elements(places); i++)
         r = allow_pattern(ruleset, known, places[i].pattern, places[i].rights, err);
+    if (r == 0)
+        r = allow_boards(ruleset, known, err);
     if (r == 0)
         r = allow(ruleset, known, world->journal, KEEP, err);
     if (r == 0 && world->simulated)

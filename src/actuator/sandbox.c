@@ -15,6 +15,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "gpu/backends.h"
 
 /* ---- capabilities ---- */
 
@@ -210,8 +211,7 @@ static const char *const plain[] = {
     "getpeername",
 };
 
-/* ioctl()s by their type: of NVIDIA's modules; of others the few below. */
-static const unsigned char ioctl_types[] = {'F', 'd', 'm', 'n'};
+/* ioctl()s of no board; those of boards are told by their type, by their backends. */
 static const unsigned ioctls[] = {
     0x5401, /* TCGETS: isatty() */
     0x541b, /* FIONREAD */
@@ -303,18 +303,28 @@ static int add_partial(filter_ptr filter)
 
     for (size_t i = 0; r == 0 && i < n_elements(rules); i++)
         r = add(filter, SCMP_ACT_ALLOW, &rules[i]);
-    for (size_t i = 0; r == 0 && i < n_elements(ioctl_types); i++)
-        r = add(filter, SCMP_ACT_ALLOW,
-                &(struct rule){"ioctl",
-                               1,
-                               {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00,
-                                        (uint64_t)ioctl_types[i] << 8)}});
     for (size_t i = 0; r == 0 && i < n_elements(ioctls); i++)
         r = add(filter, SCMP_ACT_ALLOW,
                 &(struct rule){"ioctl", 1, {SCMP_A1(SCMP_CMP_EQ, ioctls[i])}});
     for (size_t i = 0; r == 0 && i < n_elements(fcntls); i++)
         r = add(filter, SCMP_ACT_ALLOW,
                 &(struct rule){"fcntl", 1, {SCMP_A1(SCMP_CMP_EQ, fcntls[i])}});
+    return r;
+}
+
+static int add_boards(filter_ptr filter)
+{
+    int r = 0;
+
+    for (size_t i = 0; gpu_backends[i]; i++) {
+        const char *type = gpu_backends[i]->ioctl_types;
+        for (; r == 0 && type && *type && gpu_backends[i]->may_cap; type++)
+            r = add(filter, SCMP_ACT_ALLOW,
+                    &(struct rule){"ioctl",
+                                   1,
+                                   {SCMP_A1(SCMP_CMP_MASKED_EQ, 0xff00,
+                                            (uint64_t)(unsigned char)*type << 8)}});
+    }
     return r;
 }
 
@@ -331,6 +341,8 @@ int sandbox_filter(const struct sandbox_world *world, uw_error *err)
         r = add_plain(filter);
     if (r == 0)
         r = add_partial(filter);
+    if (r == 0)
+        r = add_boards(filter);
     if (r == 0 && world->simulated)
         r = add_sockets(filter);
     if (r == 0)

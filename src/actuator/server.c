@@ -12,6 +12,7 @@
 #include "actuator/lines.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/counters.h"
 
 enum {
     PEERS_MAX = 16,
@@ -93,7 +94,7 @@ static void answer_excuse(struct peer *p, const struct proto_request *request)
 /* A counter's descriptor, beside its zone's name. */
 static void send_counter(struct peer *p, const struct proto_request *request)
 {
-    const struct counters *counters = p->server->opts.counters;
+    const struct gpu_counters *counters = p->server->opts.counters;
     bool there = counters && request->a < counters->n;
     struct actuator_reply reply = {.result = there ? ACTUATOR_DONE : ACTUATOR_GONE};
     union {
@@ -104,7 +105,7 @@ static void send_counter(struct peer *p, const struct proto_request *request)
                           .cmsg_type = SCM_RIGHTS}};
 
     (void)snprintf(reply.text, sizeof reply.text, "%s",
-                   there ? counters->at[request->a].zone : "no such counter");
+                   there ? counters->at[request->a].name : "no such counter");
     struct proto_answer answer = proto_answer(PROTO_COUNTER, request->seq, &reply);
     if (!there) {
         send_answer(&answer, p);

@@ -4,7 +4,6 @@
 #ifndef ACTUATOR_SERVER_H
 #define ACTUATOR_SERVER_H
 
-#include "actuator/counters.h"
 #include "actuator/guard.h"
 #include "base/auto.h"
 #include "io/loop.h"
@@ -17,7 +16,7 @@ struct server_opts {
     struct guard *guard; /* NULL: nothing can be done, and excuse says why */
     const uid_t *client; /* who may connect besides root and our own uid; borrowed */
     size_t n_clients;
-    const struct counters *counters; /* handed to clients; or NULL */
+    const struct gpu_counters *counters; /* handed to clients; or NULL */
     const char *excuse;
     void (*say)(const char *text, void *user);
     /* Local mode: the client has gone. */

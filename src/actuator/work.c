@@ -61,7 +61,8 @@ static int look(const struct held *h, struct cap_seen *ret, uw_error *err)
 static void driver_mark(const struct held *h, char *ret, size_t size)
 {
     ret[0] = '\0';
-    if (h->backend->driver_mark && h->backend->driver_mark(h->lib, ret, size, NULL) != 0)
+    if (h->backend->driver_mark &&
+        h->backend->driver_mark(h->lib, h->dev, ret, size, NULL) != 0)
         ret[0] = '\0';
     journal_clean_mark(ret);
 }

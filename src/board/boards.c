@@ -440,7 +440,7 @@ static int open_work(struct loop *loop, void *work)
 
     int r = o->backend->open(&o->opts, &o->lib, &o->err);
     if (r == 0 && o->backend->driver_mark &&
-        o->backend->driver_mark(o->lib, o->mark, sizeof o->mark, NULL) < 0)
+        o->backend->driver_mark(o->lib, NULL, o->mark, sizeof o->mark, NULL) < 0)
         o->mark[0] = '\0';
     return r;
 }
@@ -661,7 +661,7 @@ bool boards_outdated(const struct boards *set)
 
     if (!set->lib || !set->mark[0])
         return false;
-    return set->backend->driver_mark(set->lib, mark, sizeof mark, NULL) < 0 ||
+    return set->backend->driver_mark(set->lib, NULL, mark, sizeof mark, NULL) < 0 ||
            strcmp(mark, set->mark) != 0;
 }
 

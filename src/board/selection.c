@@ -7,8 +7,8 @@
 #include "base/error.h"
 #include "gpu/select.h"
 
-int selection_named(struct boards *set, const char *gpus, const char *visible,
-                    const char *order, bool *use, uw_error *err)
+int selection_named(struct boards *set, const char *gpus,
+                    const struct gpu_visible *visible, bool *use, uw_error *err)
 {
     const struct gpu_info *info[BOARDS_MAX];
     struct selection chosen = {0};
@@ -19,20 +19,19 @@ int selection_named(struct boards *set, const char *gpus, const char *visible,
         info[i] = board_view(boards_at(set, i))->info;
         use[i] = false;
     }
-    if (!gpus && !visible)
+    if (!gpus && (!visible || !visible->name))
         return SELECTION_E_OPEN;
     if (gpus) {
         r = select_list(gpus, info, n, &chosen, err);
         if (r < 0)
             return fail_in(err, r, "--gpus");
     } else {
-        r = select_cuda(visible, order, info, n, &chosen, err);
+        r = visible->job->select(visible->list, visible->order, info, n, &chosen, err);
         if (r < 0)
-            return fail_in(err, r, "CUDA_VISIBLE_DEVICES");
+            return fail_in(err, r, "%s", visible->name);
         if (chosen.n == 0)
-            return fail(err, -EINVAL,
-                        "CUDA_VISIBLE_DEVICES='%.60s' names no board of this machine",
-                        visible);
+            return fail(err, -EINVAL, "%s='%.60s' names no board of this machine",
+                        visible->name, visible->list);
     }
     for (size_t i = 0; i < chosen.n; i++)
         use[chosen.at[i]] = true;

@@ -2,13 +2,13 @@
 
 #include "cli/doctor.h"
 
-int absent_say(const struct cmd *cmd, const struct survey *s, const char *nvml)
+int absent_say(const struct cmd *cmd, const struct survey *s, const char *boards)
 {
-    struct doctor_facts facts = {.named = nvml, .survey = s, .loop_speed = 1};
+    struct doctor_facts facts = {.named = boards, .survey = s, .loop_speed = 1};
     struct findings found = {0};
 
     machine_look("", &facts.machine);
-    facts.look_r = nvml_look(nvml, &facts.look, &facts.look_error);
+    facts.look_r = gpu_boards_look(boards, &facts.look, &facts.look_error);
     if (facts.look_r != 0)
         facts.survey = NULL; /* the library is what is missing */
     doctor_judge_access(&facts, &found);

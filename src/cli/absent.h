@@ -5,6 +5,6 @@
 #include "cli/survey.h"
 
 /* Says it on stderr; s->r is not 0.  EXIT_FAIL. */
-int absent_say(const struct cmd *cmd, const struct survey *s, const char *nvml);
+int absent_say(const struct cmd *cmd, const struct survey *s, const char *boards);
 
 #endif

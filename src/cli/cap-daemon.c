@@ -361,7 +361,7 @@ static void give_back(struct remote_hold *g)
     auto_(httpc_free) struct httpc *daemon = NULL;
     uw_error err = {""};
 
-    int r = daemon_open(g->o->env, g->o->nvml, &daemon, &err); /* the other may hang */
+    int r = daemon_open(g->o->env, g->o->boards, &daemon, &err); /* the other may hang */
     if (r != 0)
         cli_say("cap: the daemon does not answer%s%s: its claims end with this process",
                 r < 0 ? ": " : "", r < 0 ? err.text : "");

@@ -12,7 +12,7 @@
 
 struct cap_remote {
     const struct cli_env *env;
-    const char *nvml;
+    const char *boards;
     struct httpc *daemon;
     const char *gpus; /* NULL: all */
     const char *json; /* of show */

@@ -77,12 +77,12 @@ static void judge(struct seen *b, const struct survey *s)
 }
 
 /* All of them, until nothing changes by itself any more. */
-static void look(struct seen *b, size_t n, const struct cli_env *env, const char *nvml)
+static void look(struct seen *b, size_t n, const struct cli_env *env, const char *boards)
 {
     for (unsigned ms = 0;; ms += LOOK_MS) {
         auto_(survey_free) struct survey *s = NULL;
         bool moving = false;
-        (void)survey_new(&cmd_cap, env, nvml, &s);
+        (void)survey_new(&cmd_cap, env, boards, &s);
         for (size_t i = 0; i < n; i++) {
             judge(&b[i], s);
             moving = moving || b[i].moving;
@@ -117,11 +117,11 @@ void cap_left(struct cap_hold *h)
     }
 }
 
-int cap_clear(const struct cli_env *env, const char *nvml, const struct survey *before,
+int cap_clear(const struct cli_env *env, const char *boards, const struct survey *before,
               const size_t *at, size_t n)
 {
     struct cap_hold nothing = {
-        .env = env, .library = nvml, .simulated = survey_simulated(before)};
+        .env = env, .library = boards, .simulated = survey_simulated(before)};
     struct seen seen[BOARDS_MAX];
     size_t known = 0, back = 0, bad = 0;
 
@@ -133,7 +133,7 @@ int cap_clear(const struct cli_env *env, const char *nvml, const struct survey *
                                 .original_mw = b->held.original_mw,
                                 .owed = b->held.entry};
     }
-    look(seen, n, env, nvml);
+    look(seen, n, env, boards);
     for (size_t i = 0; i < n; i++) {
         if (!seen[i].known)
             continue;

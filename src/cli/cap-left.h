@@ -14,7 +14,7 @@ void cap_left(struct cap_hold *h);
  * reads, says.  EXIT_OK: nothing is left that nobody who runs sees to; EXIT_PARTIAL:
  * something is, something was put back; EXIT_FAIL.
  */
-int cap_clear(const struct cli_env *env, const char *nvml, const struct survey *before,
+int cap_clear(const struct cli_env *env, const char *boards, const struct survey *before,
               const size_t *at, size_t n);
 
 #endif

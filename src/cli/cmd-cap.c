@@ -15,7 +15,7 @@
 #include "io/json.h"
 
 struct cap {
-    const char *gpus, *json, *nvml;
+    const char *gpus, *json, *boards;
     const char *why;
     const char *clock; /* set: at most this SM clock, instead of a cap */
     uint64_t for_ns;
@@ -146,7 +146,7 @@ static int aim(const struct cap *c, const struct survey_board *b,
 static int set(const struct cap *c, const struct cap_arg *value)
 {
     struct cap_hold h = {.env = c->env,
-                         .library = c->nvml,
+                         .library = c->boards,
                          .simulated = survey_simulated(c->s),
                          .for_ns = c->for_ns};
 
@@ -171,13 +171,13 @@ static int with_daemon(const struct cap *c, const char *what, const struct cap_a
                        struct httpc *daemon)
 {
     struct cap_remote o = {.env = c->env,
-                           .nvml = c->nvml,
+                           .boards = c->boards,
                            .daemon = daemon,
                            .gpus = c->gpus,
                            .json = c->json,
                            .why = c->why,
                            .detach = c->detach};
-    struct cap_hold h = {.env = c->env, .library = c->nvml, .for_ns = c->for_ns};
+    struct cap_hold h = {.env = c->env, .library = c->boards, .for_ns = c->for_ns};
 
     if (strcmp(what, "show") == 0)
         return cap_daemon_show(&o);
@@ -201,7 +201,7 @@ static int find_daemon(const struct cap *c, const char *what, struct httpc **ret
     *ret = NULL;
     if (c->local)
         return EXIT_OK;
-    int r = daemon_open(c->env, c->nvml, ret, &err);
+    int r = daemon_open(c->env, c->boards, ret, &err);
     if (r >= 0)
         return EXIT_OK;
     if (strcmp(what, "show") != 0)
@@ -253,23 +253,23 @@ static int act(struct cap *c, const char *what, const char *value)
         return cli_fail(EXIT_USAGE, "cap set: --detach leaves the cap to the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");
     auto_(survey_free) struct survey *s = NULL;
-    r = survey_new(&cmd_cap, c->env, c->nvml, &s);
+    r = survey_new(&cmd_cap, c->env, c->boards, &s);
     if (r != EXIT_OK)
         return r;
     if (s->r != 0)
-        return absent_say(&cmd_cap, s, c->nvml);
+        return absent_say(&cmd_cap, s, c->boards);
     c->s = s;
     r = choose(c);
     if (r != EXIT_OK)
         return r;
     if (strcmp(what, "show") == 0)
         return show(c);
-    return setting ? set(c, &arg) : cap_clear(c->env, c->nvml, c->s, c->at, c->n);
+    return setting ? set(c, &arg) : cap_clear(c->env, c->boards, c->s, c->at, c->n);
 }
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct cap c = {.env = env, .nvml = env->nvml};
+    struct cap c = {.env = env, .boards = env->boards};
     const struct opt opts[] = {
         OPT_GPUS(&c.gpus),
         {"clock", 0, "MHZ", "set: at most this SM clock (1200MHz), with the daemon",
@@ -283,7 +283,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
          &c.local},
         OPT_JSON(&c.json),
-        OPT_NVML(&c.nvml),
+        OPT_BOARDS(&c.boards),
     };
     struct opts_rest rest;
     const char *word[2] = {NULL, NULL}; /* set VALUE, wherever options stand */

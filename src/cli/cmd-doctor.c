@@ -8,8 +8,8 @@
 #include "cli/doctor.h"
 #include "cli/energy-check.h"
 #include "cli/options.h"
+#include "gpu/backends.h"
 #include "gpu/library.h"
-#include "gpu/rapl/rapl.h"
 
 static uint64_t no_clock(void *user)
 {
@@ -24,17 +24,18 @@ static void look_at_rapl(struct doctor_rapl *ret)
     struct gpu_sample s;
     uw_error err = {{0}};
 
-    ret->r = rapl_backend.open(&opts, &lib, &err);
+    ret->r = gpu_processors.open(&opts, &lib, &err);
     if (ret->r != 0)
         return;
-    ret->n = rapl_backend.count(lib);
+    ret->n = gpu_processors.count(lib);
     for (size_t i = 0; i < ret->n; i++) {
-        if (rapl_backend.sample(rapl_backend.at(lib, i), GPU_HAS_ENERGY, &s, &err) == 0)
+        if (gpu_processors.sample(gpu_processors.at(lib, i), GPU_HAS_ENERGY, &s, &err) ==
+            0)
             ret->readable++;
         else if (!ret->error.text[0])
             ret->error = err;
     }
-    rapl_backend.close(lib);
+    gpu_processors.close(lib);
 }
 
 static void look_at_actuator(struct doctor_facts *ret)
@@ -73,19 +74,19 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     return EXIT_FAIL;
 }
 
-static int examine(const struct cli_env *env, const char *nvml, const char *json)
+static int examine(const struct cli_env *env, const char *boards, const char *json)
 {
     auto_(survey_free) struct survey *s = NULL;
     auto_(mem_free) struct doctor_energy *energy = NULL;
     auto_(mem_free) struct findings *found = calloc(1, sizeof *found);
     struct doctor_daemon daemon;
-    struct doctor_facts f = {.root = env->root, .named = nvml};
+    struct doctor_facts f = {.root = env->root, .named = boards};
 
     if (!found)
         return cli_fail(EXIT_FAIL, "doctor: out of memory");
     machine_look("", &f.machine);
-    f.look_r = nvml_look(nvml, &f.look, &f.look_error);
-    int code = survey_new(&cmd_doctor, env, nvml, &s);
+    f.look_r = gpu_boards_look(boards, &f.look, &f.look_error);
+    int code = survey_new(&cmd_doctor, env, boards, &s);
     if (code != EXIT_OK)
         return code;
     f.loop_speed = loop_speed(s->loop);
@@ -100,24 +101,24 @@ static int examine(const struct cli_env *env, const char *nvml, const char *json
     look_at_rapl(&f.rapl);
     look_at_actuator(&f);
     doctor_judge(&f, found);
-    doctor_daemon_look(env, nvml, &daemon);
+    doctor_daemon_look(env, boards, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
     return report(found, &f, json);
 }
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    const char *json = NULL, *nvml = env->nvml;
+    const char *json = NULL, *boards = env->boards;
     const struct opt opts[] = {
         OPT_JSON(&json),
-        OPT_NVML(&nvml),
+        OPT_BOARDS(&boards),
     };
     struct opts_rest rest;
 
     int r = opts_parse(&cmd_doctor, opts, n_elements(opts), argc, argv, &rest);
     if (r == OPTS_GO)
         r = opts_no_more(&cmd_doctor, &rest);
-    return r == OPTS_GO ? examine(env, nvml, json) : r;
+    return r == OPTS_GO ? examine(env, boards, json) : r;
 }
 
 const struct cmd cmd_doctor = {

@@ -216,11 +216,11 @@ static int explain(struct httpc *daemon, const char *board, const char *json)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    const char *nvml = env->nvml, *json = NULL;
+    const char *boards = env->boards, *json = NULL;
     auto_(httpc_free) struct httpc *daemon = NULL;
     const struct opt opts[] = {
         OPT_JSON(&json),
-        OPT_NVML(&nvml),
+        OPT_BOARDS(&boards),
     };
     struct opts_rest rest;
 
@@ -229,7 +229,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (rest.argc != 1)
         return cli_fail(EXIT_USAGE, "explain: say which GPU: underwatt explain 0");
-    code = daemon_need(&cmd_explain, env, nvml, &daemon);
+    code = daemon_need(&cmd_explain, env, boards, &daemon);
     return code == EXIT_OK ? explain(daemon, rest.argv[0], json) : code;
 }
 

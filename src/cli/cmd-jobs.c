@@ -8,17 +8,17 @@
 #include "cli/options.h"
 
 struct jobs {
-    const char *nvml, *json;
+    const char *boards, *json;
     bool all;
 };
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct jobs j = {.nvml = env->nvml};
+    struct jobs j = {.boards = env->boards};
     const struct opt opts[] = {
         {"all", 'a', NULL, "those that have ended, too", opt_flag, &j.all},
         OPT_JSON(&j.json),
-        OPT_NVML(&j.nvml),
+        OPT_BOARDS(&j.boards),
     };
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(json_free) struct json *doc = NULL, *gpus = NULL;
@@ -30,7 +30,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         r = opts_no_more(&cmd_jobs, &rest);
     if (r != OPTS_GO)
         return r;
-    r = daemon_need(&cmd_jobs, env, j.nvml, &daemon);
+    r = daemon_need(&cmd_jobs, env, j.boards, &daemon);
     if (r != EXIT_OK)
         return r;
     r = daemon_get(daemon, "/v1/jobs", j.json, &doc, &err);

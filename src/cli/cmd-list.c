@@ -14,7 +14,7 @@
 #include "io/json.h"
 
 struct list {
-    const char *gpus, *json, *nvml;
+    const char *gpus, *json, *boards;
     bool local;
     struct survey *s;
     struct list_daemon daemon;
@@ -295,14 +295,14 @@ static void json_board(struct json_out *o, const struct list *l,
 static int write_json(const struct list *l)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
-    const struct nvml_about *about = &l->s->about;
+    const struct gpu_about *about = &l->s->about;
     uw_error err = {{0}};
 
     json_out_object(o, NULL);
     json_out_bool(o, "simulated", survey_simulated(l->s));
     put_text(o, "library", about->library);
     put_text(o, "driver", about->driver_version);
-    put_text(o, "nvml", about->nvml_version);
+    put_text(o, "nvml", about->library_version);
     json_out_array(o, "boards");
     for (size_t i = 0; i < l->n; i++)
         json_board(o, l, &l->s->board[l->at[i]]);
@@ -353,13 +353,13 @@ static int show(struct list *l)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct list l = {.nvml = env->nvml};
+    struct list l = {.boards = env->boards};
     const struct opt opts[] = {
         OPT_GPUS(&l.gpus),
         {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
          &l.local},
         OPT_JSON(&l.json),
-        OPT_NVML(&l.nvml),
+        OPT_BOARDS(&l.boards),
     };
     struct opts_rest rest;
 
@@ -369,14 +369,14 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (r != OPTS_GO)
         return r;
     auto_(survey_free) struct survey *s = NULL;
-    r = survey_new(&cmd_list, env, l.nvml, &s);
+    r = survey_new(&cmd_list, env, l.boards, &s);
     if (r != EXIT_OK)
         return r;
     if (s->r != 0)
-        return absent_say(&cmd_list, s, l.nvml);
+        return absent_say(&cmd_list, s, l.boards);
     l.s = s;
     if (!l.local)
-        list_daemon_ask(env, l.nvml, &l.daemon);
+        list_daemon_ask(env, l.boards, &l.daemon);
     r = show(&l);
     list_daemon_fini(&l.daemon);
     return r;

@@ -3,7 +3,7 @@
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct job_run j = {.cmd = &cmd_measure, .env = env, .nvml = env->nvml};
+    struct job_run j = {.cmd = &cmd_measure, .env = env, .boards = env->boards};
     const struct opt opts[] = {JOB_RUN_OPTS(j)};
     struct opts_rest rest;
 

@@ -9,7 +9,7 @@
 enum { ANSWER_S = 60 }; /* boards that wake up when they are attached anew take seconds */
 
 struct release {
-    const char *nvml;
+    const char *boards;
     uint64_t for_ns;
     bool take_back;
 };
@@ -48,14 +48,14 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct release o = {.nvml = env->nvml};
+    struct release o = {.boards = env->boards};
     auto_(httpc_free) struct httpc *daemon = NULL;
     const struct opt opts[] = {
         {"for", 0, "TIME", "take it back by itself after this time", opt_duration,
          &o.for_ns},
         {"take-back", 0, NULL, "after the reset: hold it again where claims want it",
          opt_flag, &o.take_back},
-        OPT_NVML(&o.nvml),
+        OPT_BOARDS(&o.boards),
     };
     struct opts_rest rest;
     int done = 0, worst = EXIT_OK;
@@ -67,7 +67,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return cli_fail(EXIT_USAGE, "release: say which GPU: underwatt release 0");
     if (o.take_back && o.for_ns)
         return cli_fail(EXIT_USAGE, "release: --for and --take-back do not go together");
-    code = daemon_need_within(&cmd_release, env, o.nvml, ANSWER_S * NS_PER_S, &daemon);
+    code = daemon_need_within(&cmd_release, env, o.boards, ANSWER_S * NS_PER_S, &daemon);
     for (int i = 0; code == EXIT_OK && i < rest.argc; i++) {
         int r = one(daemon, &o, rest.argv[i]);
         done += r == EXIT_OK;

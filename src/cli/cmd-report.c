@@ -16,7 +16,7 @@ enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
 struct args {
     const char *by, *from, *to, *zone, *gco2e, *price; /* NULL: not given */
-    const char *format, *output, *ledger, *nvml;
+    const char *format, *output, *ledger, *boards;
 };
 
 static const struct format {
@@ -148,12 +148,12 @@ static int from_daemon(const struct cli_env *env, const struct args *a, char **r
     struct daemon_address where;
     char path[PATH_BYTES];
 
-    int r = daemon_open(env, a->nvml, &probe, err);
+    int r = daemon_open(env, a->boards, &probe, err);
     if (r != 0)
         return r;
     r = path_of(a, path, err);
     if (r == 0)
-        r = daemon_address(env->socket, a->nvml, &where, err);
+        r = daemon_address(env->socket, a->boards, &where, err);
     const struct httpc_opts opts = {.socket = where.socket,
                                     .timeout_ns = ANSWER_S * NS_PER_S,
                                     .body_max = REPORT_BYTES};
@@ -242,7 +242,7 @@ static int report(const struct cli_env *env, const struct args *a)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct args a = {.format = "text", .nvml = env->nvml};
+    struct args a = {.format = "text", .boards = env->boards};
     const struct opt opts[] = {
         {"by", 'b', "WHAT", "job (the default), user, gpu, cpu, day or label:KEY",
          opt_text, &a.by},
@@ -260,7 +260,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.gco2e},
         {"price-kwh", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,
          &a.price},
-        OPT_NVML(&a.nvml),
+        OPT_BOARDS(&a.boards),
     };
     struct opts_rest rest;
 

@@ -36,7 +36,7 @@ static int opt_label(const char *text, void *ret, uw_error *err)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    struct job_run j = {.cmd = &cmd_run, .env = env, .nvml = env->nvml};
+    struct job_run j = {.cmd = &cmd_run, .env = env, .boards = env->boards};
     struct goal goal = {.param = -1};
     uint64_t window_ns = 0;
     const struct opt opts[] = {

@@ -39,7 +39,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         .runs = UINT64_MAX,
         .seed = 1,
         .settle_ns = NS_PER_S,
-        .nvml = env->nvml,
+        .boards = env->boards,
     };
     const struct opt opts[] = {
         {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from_mw},
@@ -55,7 +55,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"settle", 0, "TIME", "between a new cap and the start of CMD (1 s)",
          opt_duration, &a.settle_ns},
         OPT_GPUS(&a.gpus),
-        OPT_NVML(&a.nvml),
+        OPT_BOARDS(&a.boards),
         {"sim", 0, "BOARD", "simulate instead of running a command: rtx6000, v100, …",
          opt_text, &a.sim},
         {"workload", 0, "NAME", "what to simulate: resnet50, vgg19, …", opt_text,

@@ -129,7 +129,7 @@ static int once(struct view *v)
 
 static int run(const struct cli_env *env, int argc, char **argv)
 {
-    const char *nvml = env->nvml;
+    const char *boards = env->boards;
     bool just_once = false, mono = false;
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(loop_free) struct loop *loop = NULL;
@@ -140,7 +140,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"delay", 'd', "TIME", "between looks (1 s)", opt_duration, &v.delay_ns},
         {"once", 0, NULL, "one look as plain text, then end", opt_flag, &just_once},
         {"mono", 0, NULL, "no colours (NO_COLOR does the same)", opt_flag, &mono},
-        OPT_NVML(&nvml),
+        OPT_BOARDS(&boards),
     };
     struct opts_rest rest;
 
@@ -152,7 +152,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (v.delay_ns < DELAY_LEAST_MS * NS_PER_MS || v.delay_ns > DELAY_MOST_MS * NS_PER_MS)
         return cli_fail(EXIT_USAGE, "top: --delay: %g s is outside 0.2..60 s",
                         s_of_ns(v.delay_ns));
-    code = daemon_need(&cmd_top, env, nvml, &daemon);
+    code = daemon_need(&cmd_top, env, boards, &daemon);
     if (code != EXIT_OK)
         return code;
     if (!top || loop_new_real((struct loop_clock){.speed = 1}, &loop, &err) < 0)

@@ -4,6 +4,8 @@
 
 #include <stdbool.h>
 
+#include "gpu/backends.h"
+
 /* One line a command: X(NAME) stands for `const struct cmd cmd_NAME` in cmd-NAME.c. */
 #define CLI_COMMANDS(X) \
     X(list)             \
@@ -34,18 +36,17 @@ enum exit_code {
  * a variable is not set.  Nothing else reads the environment.
  */
 struct cli_env {
-    const char *nvml;                 /* UNDERWATT_NVML */
-    const char *clock;                /* UNDERWATT_CLOCK: loop_clock_parse() */
-    const char *data;                 /* UNDERWATT_DATA */
-    const char *cuda_visible_devices; /* CUDA_VISIBLE_DEVICES; "" is not NULL */
-    const char *cuda_device_order;    /* CUDA_DEVICE_ORDER */
-    const char *cuda_injection;       /* CUDA_INJECTION64_PATH */
-    const char *runtime_dir;          /* XDG_RUNTIME_DIR */
-    const char *home;                 /* HOME */
-    const char *socket;               /* UNDERWATT_SOCKET: the daemon's */
-    bool no_color;                    /* NO_COLOR is set, to anything */
-    bool root;                        /* runs as root (never through sudo) */
-    bool dropped; /* was started through sudo and became the calling user */
+    const char *boards;         /* a boards text (gpu/backends.h): UNDERWATT_BOARDS */
+    const char *clock;          /* UNDERWATT_CLOCK: loop_clock_parse() */
+    const char *data;           /* UNDERWATT_DATA */
+    struct gpu_visible visible; /* boards that the environment leaves to a job */
+    const char *cuda_injection; /* CUDA_INJECTION64_PATH */
+    const char *runtime_dir;    /* XDG_RUNTIME_DIR */
+    const char *home;           /* HOME */
+    const char *socket;         /* UNDERWATT_SOCKET: the daemon's */
+    bool no_color;              /* NO_COLOR is set, to anything */
+    bool root;                  /* runs as root (never through sudo) */
+    bool dropped;               /* was started through sudo and became the calling user */
 };
 
 struct cmd {

@@ -11,20 +11,20 @@
 
 enum { ANSWER_S = 3 };
 
-int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
+int daemon_open(const struct cli_env *env, const char *boards, struct httpc **ret,
                 uw_error *err)
 {
-    return daemon_open_within(env, nvml, ANSWER_S * NS_PER_S, ret, err);
+    return daemon_open_within(env, boards, ANSWER_S * NS_PER_S, ret, err);
 }
 
-int daemon_open_within(const struct cli_env *env, const char *nvml, uint64_t timeout_ns,
+int daemon_open_within(const struct cli_env *env, const char *boards, uint64_t timeout_ns,
                        struct httpc **ret, uw_error *err)
 {
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
     struct daemon_address w;
 
-    int r = daemon_address(env->socket, nvml, &w, err);
+    int r = daemon_address(env->socket, boards, &w, err);
     if (r < 0)
         return r;
     struct httpc_opts opts = {.socket = w.socket, .timeout_ns = timeout_ns};
@@ -86,19 +86,19 @@ const char *daemon_local_hint(int r)
                : "";
 }
 
-int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                 struct httpc **ret)
 {
-    return daemon_need_within(cmd, env, nvml, 0, ret);
+    return daemon_need_within(cmd, env, boards, 0, ret);
 }
 
-int daemon_need_within(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
-                       uint64_t timeout_ns, struct httpc **ret)
+int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
+                       const char *boards, uint64_t timeout_ns, struct httpc **ret)
 {
     uw_error err = {""};
 
-    int r = timeout_ns ? daemon_open_within(env, nvml, timeout_ns, ret, &err)
-                       : daemon_open(env, nvml, ret, &err);
+    int r = timeout_ns ? daemon_open_within(env, boards, timeout_ns, ret, &err)
+                       : daemon_open(env, boards, ret, &err);
     if (r == DAEMON_ABSENT)
         return cli_fail(EXIT_FAIL,
                         "%s: %s; this command needs the daemon: systemctl start "

@@ -18,10 +18,10 @@ enum { DAEMON_ABSENT = 1 };
  * -EACCES: the socket is not ours to use; -ETIMEDOUT: it hangs; -ENOENT, -ECONNREFUSED:
  * named and not there.
  */
-int daemon_open(const struct cli_env *env, const char *nvml, struct httpc **ret,
+int daemon_open(const struct cli_env *env, const char *boards, struct httpc **ret,
                 uw_error *err);
 /* The same, where an answer may take timeout_ns at most. */
-int daemon_open_within(const struct cli_env *env, const char *nvml, uint64_t timeout_ns,
+int daemon_open_within(const struct cli_env *env, const char *boards, uint64_t timeout_ns,
                        struct httpc **ret, uw_error *err);
 /* GET path: the answer read into *ret, and written as it came to json (a file; "-"
  * standard output; NULL: nowhere).  Fails as httpc_ask() does.
@@ -37,10 +37,10 @@ const char *daemon_local_hint(int r);
 /* For commands that cannot do without: EXIT_OK, or EXIT_FAIL after a line that says how
  * to start it.
  */
-int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                 struct httpc **ret);
 /* The same, where an answer may take timeout_ns at most; 0: as usual. */
-int daemon_need_within(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
-                       uint64_t timeout_ns, struct httpc **ret);
+int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
+                       const char *boards, uint64_t timeout_ns, struct httpc **ret);
 
 #endif

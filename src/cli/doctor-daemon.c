@@ -50,14 +50,14 @@ static void look_at_ledger(const struct json_value *v, struct doctor_daemon *ret
     take_copy(v, "why", ret->ledger_why, sizeof ret->ledger_why);
 }
 
-void doctor_daemon_look(const struct cli_env *env, const char *nvml,
+void doctor_daemon_look(const struct cli_env *env, const char *boards,
                         struct doctor_daemon *ret)
 {
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(json_free) struct json *doc = NULL;
 
     *ret = (struct doctor_daemon){.looked = true};
-    ret->r = daemon_open(env, nvml, &c, &ret->error);
+    ret->r = daemon_open(env, boards, &c, &ret->error);
     if (ret->r != 0)
         return;
     ret->r = httpc_ask(c, "GET", "/v1/node", NULL, &doc, &ret->error);

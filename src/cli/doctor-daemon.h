@@ -27,7 +27,7 @@ struct doctor_daemon {
     unsigned yielded, lost, denied;       /* boards in these states */
 };
 
-void doctor_daemon_look(const struct cli_env *env, const char *nvml,
+void doctor_daemon_look(const struct cli_env *env, const char *boards,
                         struct doctor_daemon *ret);
 /* version: this command's own. */
 void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,

@@ -15,7 +15,7 @@ static void judge_no_library(const struct doctor_facts *f, struct findings *ret)
 {
     if (f->named) {
         finding_add(ret, "library", FINDING_BAD, "%s", f->look_error.text);
-        finding_remedy(ret, "name another with --nvml PATH or UNDERWATT_NVML, or unset "
+        finding_remedy(ret, "name another with --boards or UNDERWATT_BOARDS, or unset "
                             "it for the system's own");
         return;
     }
@@ -49,7 +49,7 @@ static void judge_library(const struct doctor_facts *f, struct findings *ret)
     }
     finding_add(ret, "library", FINDING_OK, "%s%s%s%s",
                 f->look.library[0] ? f->look.library : LIBRARY,
-                f->look.nvml_version[0] ? ", NVML " : "", f->look.nvml_version,
+                f->look.library_version[0] ? ", NVML " : "", f->look.library_version,
                 f->look.simulated ? ": simulated boards, figures are simulated" : "");
 }
 
@@ -411,7 +411,7 @@ static void judge_damaged(const struct survey *s, struct findings *ret)
 static bool is_of_another_world(const struct doctor_facts *f,
                                 const struct machine_writer *w)
 {
-    const struct nvml_about *about = f->survey ? &f->survey->about : &f->look;
+    const struct gpu_about *about = f->survey ? &f->survey->about : &f->look;
 
     if (!w->library[0]) /* the system's */
         return about->simulated;

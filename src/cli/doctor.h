@@ -31,9 +31,9 @@ struct doctor_facts {
     struct machine machine;
     bool root;         /* runs as root */
     const char *named; /* the library that was asked for; NULL: the system's */
-    int look_r;        /* nvml_look() */
+    int look_r;        /* gpu_boards_look() */
     uw_error look_error;
-    struct nvml_about look;
+    struct gpu_about look;
     const struct survey *survey;        /* NULL: not asked (no library) */
     const struct doctor_energy *energy; /* one a board of the survey, or NULL */
     struct doctor_rapl rapl;

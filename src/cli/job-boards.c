@@ -31,7 +31,7 @@ static size_t read_boards(const struct json *doc, struct gpu_info *info,
 int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards *ret,
                uw_error *err)
 {
-    const char *visible = j->env->cuda_visible_devices;
+    const struct gpu_visible *visible = &j->env->visible;
     const struct gpu_info *list[JOB_BOARDS_MAX];
     auto_(json_free) struct json *doc = NULL;
     auto_(mem_free) struct gpu_info *info = calloc(JOB_BOARDS_MAX, sizeof *info);
@@ -47,8 +47,8 @@ int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards 
     size_t n = read_boards(doc, info, list, ret);
     if (j->gpus)
         r = select_list(j->gpus, list, n, &sel, err);
-    else if (visible)
-        r = select_cuda(visible, j->env->cuda_device_order, list, n, &sel, &why);
+    else if (visible->name)
+        r = visible->job->select(visible->list, visible->order, list, n, &sel, &why);
     if (r < 0)
         return r;
     if (r == SELECT_UNSURE)

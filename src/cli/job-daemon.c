@@ -609,7 +609,7 @@ int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc
     struct loop_clock clock = {0, 1};
     uw_error err = {""};
 
-    int got = daemon_address(j->env->socket, j->nvml, &r.where, &err);
+    int got = daemon_address(j->env->socket, j->boards, &r.where, &err);
     if (got >= 0)
         got = loop_clock_parse(j->env->clock, &clock, &err);
     if (got >= 0)

@@ -11,8 +11,7 @@
 #include "base/units.h"
 #include "cli/daemon.h"
 #include "cli/job-daemon.h"
-#include "gpu/nvml/nvml.h"
-#include "gpu/rapl/rapl.h"
+#include "gpu/backends.h"
 #include "io/file.h"
 #include "jobs/job.h"
 
@@ -160,12 +159,11 @@ static int run_session(struct running *r, const char *const *argv, const char *d
     uw_error err;
     struct session_opts opts = {
         .loop = r->loop,
-        .backend = &nvml_backend,
-        .gpu = {.library = j->nvml, .clock = {clock_of, r->loop}},
+        .backend = &gpu_boards,
+        .gpu = {.source = j->boards, .clock = {clock_of, r->loop}},
         .gpus = j->gpus,
-        .visible = j->env->cuda_visible_devices,
-        .order = j->env->cuda_device_order,
-        .cpu = &rapl_backend,
+        .visible = &j->env->visible,
+        .cpu = &gpu_processors,
         .argv = argv,
         .runtime_dir = dir,
         .inject = j->inject.env[0] ? j->inject.env : NULL,
@@ -174,7 +172,7 @@ static int run_session(struct running *r, const char *const *argv, const char *d
         .goal = j->goal,
         .cap = j->cap,
         .window_s = j->window_s,
-        .actuator_library = j->nvml,
+        .actuator_library = j->boards,
         .note = on_note,
         .user = r,
     };
@@ -236,7 +234,7 @@ static int with_daemon(struct job_run *j, const struct opts_rest *rest)
 
     if (j->caps == SESSION_MEASURE || j->local)
         return -1;
-    int r = daemon_open(j->env, j->nvml, &daemon, &err);
+    int r = daemon_open(j->env, j->boards, &daemon, &err);
     if (r < 0)
         return cli_fail(EXIT_BEFORE, "%s: %s%s", j->cmd->name, err.text,
                         daemon_local_hint(r));

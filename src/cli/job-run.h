@@ -13,7 +13,7 @@
 struct job_run {
     const struct cmd *cmd;
     const struct cli_env *env;
-    const char *nvml, *gpus, *json, *report;
+    const char *boards, *gpus, *json, *report;
     bool quiet;
     double carbon_g_per_kwh; /* 0: unknown, shown as unknown */
     double price_per_kwh;
@@ -36,7 +36,7 @@ struct job_run {
 };
 
 #define JOB_RUN_OPTS(j)                                                               \
-    OPT_GPUS(&(j).gpus), OPT_JSON(&(j).json), OPT_NVML(&(j).nvml),                    \
+    OPT_GPUS(&(j).gpus), OPT_JSON(&(j).json), OPT_BOARDS(&(j).boards),                \
         {"report", 0,          "FILE", "write the report there instead of to stderr", \
          opt_text, &(j).report},                                                      \
         {"quiet",  'q',                                                               \

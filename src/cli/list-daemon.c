@@ -17,14 +17,15 @@ void list_daemon_fini(struct list_daemon *d)
     *d = (struct list_daemon){NULL, NULL};
 }
 
-void list_daemon_ask(const struct cli_env *env, const char *nvml, struct list_daemon *ret)
+void list_daemon_ask(const struct cli_env *env, const char *boards,
+                     struct list_daemon *ret)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(json_free) struct json *gpus = NULL, *jobs = NULL;
     uw_error err = {""};
 
     *ret = (struct list_daemon){NULL, NULL};
-    int r = daemon_open_within(env, nvml, ANSWER_S * NS_PER_S, &daemon, &err);
+    int r = daemon_open_within(env, boards, ANSWER_S * NS_PER_S, &daemon, &err);
     if (r == DAEMON_ABSENT)
         return;
     if (r == 0)

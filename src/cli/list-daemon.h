@@ -15,7 +15,7 @@ struct list_daemon {
 /* Waits for 1 s at most for each answer; a daemon that runs and does not answer costs a
  * line on stderr, no more.
  */
-void list_daemon_ask(const struct cli_env *env, const char *nvml,
+void list_daemon_ask(const struct cli_env *env, const char *boards,
                      struct list_daemon *ret);
 void list_daemon_fini(struct list_daemon *d);
 static inline void list_daemon_fini_p(struct list_daemon *p)

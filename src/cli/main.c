@@ -11,7 +11,6 @@
 #include "cli/drop.h"
 #include "cli/figures.h"
 #include "cli/gate.h"
-#include "gpu/library.h"
 #include "io/loop.h"
 
 #define CLI_ENTRY(name) &cmd_##name,
@@ -66,7 +65,7 @@ static int give_up_root(struct cli_env *env)
     if (r == DROP_DONE) {
         env->dropped = true;
         cli_say("started through sudo: runs as the calling user (uid %u), not as root. "
-                "sudo has reset the environment (CUDA_VISIBLE_DEVICES, UNDERWATT_… are "
+                "sudo has reset the environment (lists of boards, UNDERWATT_… are "
                 "gone unless sudo -E kept them); sudo is not needed here",
                 (unsigned)uid);
     }
@@ -76,13 +75,10 @@ static int give_up_root(struct cli_env *env)
 
 static void read_environment(struct cli_env *env)
 {
-    env->nvml = getenv("UNDERWATT_NVML");
-    if (env->nvml && !*env->nvml) /* set to nothing: the system's */
-        env->nvml = NULL;
+    env->boards = gpu_boards_named(getenv);
     env->clock = getenv("UNDERWATT_CLOCK");
     env->data = getenv("UNDERWATT_DATA");
-    env->cuda_visible_devices = getenv("CUDA_VISIBLE_DEVICES");
-    env->cuda_device_order = getenv("CUDA_DEVICE_ORDER");
+    gpu_visible_read(getenv, &env->visible);
     env->cuda_injection = getenv("CUDA_INJECTION64_PATH");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
     env->home = getenv("HOME");
@@ -92,16 +88,17 @@ static void read_environment(struct cli_env *env)
 }
 
 /* Root loads no library that somebody else could exchange.  Others may name any. */
-static int check_library(struct cli_env *env)
+static int check_boards(struct cli_env *env)
 {
-    static char path[4096];
+    static char checked[GPU_BOARDS_TEXT];
     uw_error err = {{0}};
 
-    if (!env->root || !env->nvml)
+    if (!env->boards)
         return EXIT_OK;
-    if (gpu_library_check(env->nvml, true, path, sizeof path, &err) < 0)
-        return cli_fail(EXIT_USAGE, "UNDERWATT_NVML: %s", err.text);
-    env->nvml = path;
+    if (gpu_boards_check(env->boards, env->root, checked, sizeof checked, &err) == 0)
+        env->boards = checked;
+    else if (env->root)
+        return cli_fail(EXIT_USAGE, "UNDERWATT_BOARDS or UNDERWATT_NVML: %s", err.text);
     return EXIT_OK;
 }
 
@@ -128,7 +125,7 @@ int main(int argc, char **argv)
     if (code != EXIT_OK)
         return code;
     read_environment(&env);
-    code = check_library(&env);
+    code = check_boards(&env);
     if (code != EXIT_OK)
         return code;
     if (argc < 2) {

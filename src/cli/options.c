@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/figures.h"
-#include "gpu/library.h"
+#include "gpu/backends.h"
 
 int opt_flag(const char *text, void *ret, uw_error *err)
 {
@@ -67,13 +67,13 @@ int opt_duration(const char *text, void *ret, uw_error *err)
     return parse_duration(text, ret, err);
 }
 
-int opt_library(const char *text, void *ret, uw_error *err)
+int opt_boards(const char *text, void *ret, uw_error *err)
 {
-    static char path[4096];
+    static char checked[GPU_BOARDS_TEXT];
 
-    int r = gpu_library_check(text, geteuid() == 0, path, sizeof path, err);
+    int r = gpu_boards_check(text, geteuid() == 0, checked, sizeof checked, err);
     if (r == 0)
-        *(const char **)ret = path;
+        *(const char **)ret = checked;
     return r;
 }
 

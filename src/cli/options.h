@@ -46,15 +46,17 @@ int opt_watts(const char *text, void *ret, uw_error *err);
 int opt_cap(const char *text, void *ret, uw_error *err);      /* struct cap_arg */
 int opt_duration(const char *text, void *ret, uw_error *err); /* uint64_t, ns */
 
-/* const char *: the path of an NVML library that this process may load, links
- * followed (gpu_library_check); lives as long as the process.
+/* const char *: a boards text whose sources this process may open (gpu_boards_check);
+ * lives as long as the process.
  */
-int opt_library(const char *text, void *ret, uw_error *err);
+int opt_boards(const char *text, void *ret, uw_error *err);
 
 /* The same words and the same places in every command. */
-#define OPT_NVML(p_text)                                                     \
-    {                                                                        \
-        "nvml", 0, "PATH", "the NVML library to load", opt_library, (p_text) \
+#define OPT_BOARDS(p_text)                                                         \
+    {                                                                              \
+        "boards", 0, "NAME[=PATH]",                                                \
+            "what shows the boards: nvml=LIBRARY, rapl, replay=TRACE", opt_boards, \
+            (p_text)                                                               \
     }
 #define OPT_JSON(p_text)                                                                 \
     {                                                                                    \

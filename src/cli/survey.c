@@ -67,7 +67,7 @@ static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
         return 0;
     }
     size_t n = boards_count(set);
-    s->about = *nvml_about(boards_lib(set));
+    s->about = *gpu_boards_about(boards_lib(set));
     s->board = calloc(n ? n : 1, sizeof *s->board);
     if (!s->board)
         return -ENOMEM;
@@ -90,7 +90,7 @@ static uint64_t clock_of(void *user)
     return loop_now_ns(user);
 }
 
-int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                struct survey **ret)
 {
     auto_(survey_free) struct survey *s = calloc(1, sizeof *s);
@@ -105,8 +105,8 @@ int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *nvm
     r = loop_new_real(clock, &s->loop, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "%s: %s", cmd->name, err.text);
-    struct gpu_open_opts opts = {.library = nvml, .clock = {clock_of, s->loop}};
-    r = boards_open(s->loop, &nvml_backend, &opts, on_ready, s, &s->set, &err);
+    struct gpu_open_opts opts = {.source = boards, .clock = {clock_of, s->loop}};
+    r = boards_open(s->loop, &gpu_boards, &opts, on_ready, s, &s->set, &err);
     if (r == 0)
         r = loop_run(s->loop, &err);
     if (r < 0)

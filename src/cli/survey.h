@@ -9,8 +9,8 @@
 #include "board/boards.h"
 #include "cli/cmd.h"
 #include "cli/who.h"
+#include "gpu/backends.h"
 #include "gpu/gpu.h"
-#include "gpu/nvml/nvml.h"
 #include "io/loop.h"
 #include "local/held.h"
 #include "underwatt/error.h"
@@ -38,7 +38,7 @@ struct survey {
     struct boards *set; /* NULL where opening failed */
     int r;              /* 0, GPU_ABSENT or the fault … */
     uw_error error;     /* … in words */
-    struct nvml_about about;
+    struct gpu_about about;
     size_t n;
     struct survey_board *board;
     size_t waiting;
@@ -48,7 +48,7 @@ struct survey {
  * deadline and shows no answer.  0 also where there are none (ret->r tells); EXIT_…
  * after a line on stderr where not even that could be tried.
  */
-int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *nvml,
+int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                struct survey **ret);
 void survey_free(struct survey *s);
 DEFINE_AUTO(struct survey *, survey_free);

@@ -50,14 +50,15 @@ static int check_boards(struct httpc *daemon, const struct job_boards *meant)
 
 int sweep_check_daemon(const struct sweep_args *args)
 {
-    const struct job_run j = {.env = args->env, .nvml = args->nvml, .gpus = args->gpus};
+    const struct job_run j = {
+        .env = args->env, .boards = args->boards, .gpus = args->gpus};
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(mem_free) struct job_boards *meant = calloc(1, sizeof *meant);
     uw_error err = {""};
 
     if (!meant)
         return cli_fail(EXIT_BEFORE, "sweep: out of memory");
-    int r = daemon_open(args->env, args->nvml, &daemon, &err);
+    int r = daemon_open(args->env, args->boards, &daemon, &err);
     if (r < 0)
         cli_say("sweep: %s; a board that the daemon holds will be refused", err.text);
     if (r != 0)

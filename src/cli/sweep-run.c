@@ -12,7 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/sweep.h"
-#include "gpu/nvml/nvml.h"
+#include "gpu/backends.h"
 #include "jobs/job.h"
 #include "sweep/sweeper.h"
 
@@ -266,11 +266,10 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
     r.loop = loop;
     struct sweeper_opts opts = {
         .loop = loop,
-        .backend = &nvml_backend,
-        .gpu = {.library = args->nvml, .clock = {clock_of, loop}},
+        .backend = &gpu_boards,
+        .gpu = {.source = args->boards, .clock = {clock_of, loop}},
         .gpus = args->gpus,
-        .visible = args->env->cuda_visible_devices,
-        .order = args->env->cuda_device_order,
+        .visible = &args->env->visible,
         .argv = argv,
         .uid = getuid(),
         .from_mw = args->from_mw,
@@ -280,7 +279,7 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
         .seed = args->seed,
         .settle_s = s_of_ns(args->settle_ns),
         .state_path = args->state,
-        .actuator_library = args->nvml,
+        .actuator_library = args->boards,
         .note = on_note,
         .on_run = on_run,
         .user = &r,

@@ -18,7 +18,7 @@ struct sweep_args {
     const char *report;                        /* the table goes there */
     bool quiet;
     /* of a command */
-    const char *gpus, *nvml, *state;
+    const char *gpus, *boards, *state;
     uint64_t settle_ns;
     /* in virtual time */
     const char *sim, *workload;

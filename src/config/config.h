@@ -43,10 +43,10 @@ struct config_node {
 };
 
 struct config_boards {
-    char only[CONFIG_LIST];     /* as --gpus takes it: "0,3-5,GPU-…"; "" all */
-    char library[CONFIG_PATH];  /* NVML; "" the system's (or UNDERWATT_NVML) */
-    bool rapl;                  /* CPU and memory, where they can be read */
-    uint64_t rapl_ns;           /* what everybody sees of them is renewed so often */
+    char only[CONFIG_LIST];    /* as --gpus takes it: "0,3-5,GPU-…"; "" all */
+    char library[CONFIG_PATH]; /* of the boards; "": the environment's, or the system's */
+    bool rapl;                 /* CPU and memory, where they can be read */
+    uint64_t rapl_ns;          /* what everybody sees of them is renewed so often */
     char powercap[CONFIG_PATH]; /* where their counters are; "" the kernel's */
 };
 

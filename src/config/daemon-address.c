@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 #include "config/config.h"
-#include "gpu/nvml/nvml.h"
+#include "gpu/backends.h"
 
 static int set_named(struct daemon_address *w, const char *path, uw_error *err)
 {
@@ -28,11 +28,11 @@ static int set_named(struct daemon_address *w, const char *path, uw_error *err)
     return 0;
 }
 
-int daemon_address(const char *named, const char *nvml, struct daemon_address *ret,
+int daemon_address(const char *named, const char *boards, struct daemon_address *ret,
                    uw_error *err)
 {
     struct daemon_address w = {.named = false};
-    struct nvml_about about = {.simulated = false};
+    struct gpu_about about = {.simulated = false};
     struct node_config c;
 
     if (named && *named) {
@@ -41,7 +41,7 @@ int daemon_address(const char *named, const char *nvml, struct daemon_address *r
             *ret = w;
         return r;
     }
-    if (nvml_look(nvml, &about, NULL) != 0)
+    if (gpu_boards_look(boards, &about, NULL) != 0)
         about.simulated = false;
     int r = node_config_init(&c, about.simulated ? about.state_dir : NULL, err);
     if (r < 0)

@@ -15,10 +15,10 @@ struct daemon_address {
 };
 
 /* The socket that was named (UNDERWATT_SOCKET; NULL or "": none), else the simulated
- * world's that nvml (NULL: the system's library) belongs to, else the system's.  -EINVAL,
- * -ENAMETOOLONG: a path that is none.
+ * world's that the boards text (NULL: the system's) belongs to, else the system's.
+ * -EINVAL, -ENAMETOOLONG: a path that is none.
  */
-int daemon_address(const char *named, const char *nvml, struct daemon_address *ret,
+int daemon_address(const char *named, const char *boards, struct daemon_address *ret,
                    uw_error *err);
 
 #endif

@@ -21,9 +21,9 @@
 #include "daemon/notify.h"
 #include "daemon/privileges.h"
 #include "daemon/token-command.h"
+#include "gpu/backends.h"
+#include "gpu/counters.h"
 #include "gpu/library.h"
-#include "gpu/nvml/nvml.h"
-#include "gpu/rapl/rapl.h"
 #include "io/file.h"
 #include "io/realtime.h"
 #include "node/node.h"
@@ -39,8 +39,8 @@ struct args {
 
 /* The world that we live in: a real node, or a simulated one. */
 struct world {
-    const char *library; /* NVML; NULL the system's */
-    char library_path[CONFIG_PATH];
+    const char *boards; /* a boards text (gpu/backends.h); NULL: the system's */
+    char checked[GPU_BOARDS_TEXT];
     bool simulated;
     char state_dir[256];
     struct loop_clock clock;
@@ -59,7 +59,7 @@ struct program {
     struct loop_signal *sigterm, *sigint, *sigusr2, *sighup;
     bool again; /* ended for a restart: caps stay */
     struct node *node;
-    struct rapl_opts rapl;
+    struct gpu_given *given; /* counters from the actuator */
     char powercap[PATH_MAX]; /* its root, where one is named */
     struct listeners *doors;
     struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
@@ -140,21 +140,20 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
     return 0;
 }
 
-/* The library that the environment or the configuration names, and whether it shows
- * a simulated world.
+/* The boards that the environment or the configuration names, and whether they are of a
+ * simulated world.
  */
-static int look_at_library(struct world *w, const char *library, uw_error *err)
+static int look_at_boards(struct world *w, const char *boards, uw_error *err)
 {
-    struct nvml_about about;
+    struct gpu_about about;
 
-    if (!library || !*library)
+    if (!boards)
         return 0;
-    int r = gpu_library_check(library, geteuid() == 0, w->library_path,
-                              sizeof w->library_path, err);
+    int r = gpu_boards_check(boards, geteuid() == 0, w->checked, sizeof w->checked, err);
     if (r < 0)
         return r;
-    w->library = w->library_path;
-    r = nvml_look(w->library, &about, err);
+    w->boards = w->checked;
+    r = gpu_boards_look(w->boards, &about, err);
     if (r < 0)
         return r;
     w->simulated = r == 0 && about.simulated;
@@ -173,7 +172,7 @@ static int read_environment(struct world *w, uw_error *err)
         w->watchdog_ns = us * NS_PER_US;
     int r = loop_clock_parse(getenv("UNDERWATT_CLOCK"), &w->clock, err);
 
-    return r < 0 ? r : look_at_library(w, getenv("UNDERWATT_NVML"), err);
+    return r < 0 ? r : look_at_boards(w, gpu_boards_named(getenv), err);
 }
 
 /* ---- configuration ---- */
@@ -389,19 +388,18 @@ static int begin(struct program *p, uw_error *err)
         p->wrong = checked < 0;
         if (checked < 0)
             return fail_in(err, checked, "boards.powercap");
-        p->rapl.root = p->powercap;
     }
-    p->rapl.given = rapl_given_new();
-    if (!p->rapl.given)
+    p->given = gpu_given_new();
+    if (!p->given)
         return fail(err, -ENOMEM, "out of memory");
     struct node_opts opts = {
         .loop = p->loop,
         .config = &p->config,
-        .backend = &nvml_backend,
-        .cpu = with_processors(p) ? &rapl_backend : NULL,
-        .cpu_user = &p->rapl,
-        .cpu_given = p->rapl.given,
-        .gpu = {.library = p->world.library,
+        .backend = &gpu_boards,
+        .cpu = with_processors(p) ? &gpu_processors : NULL,
+        .cpu_source = p->powercap[0] ? p->powercap : p->world.boards,
+        .cpu_given = p->given,
+        .gpu = {.source = p->world.boards,
                 .clock = {.now_ns = clock_now, .user = p->loop}},
         .version = UW_VERSION,
         .simulated = p->world.simulated,
@@ -423,7 +421,7 @@ static void finish(struct program *p)
 {
     listeners_close(take(p->doors));
     node_free(take(p->node));
-    rapl_given_free(take(p->rapl.given));
+    gpu_given_free(take(p->given));
     loop_timer_free(take(p->beat));
     loop_signal_free(take(p->sigterm));
     loop_signal_free(take(p->sigint));
@@ -508,7 +506,7 @@ static int run(struct program *p)
         return complain(USAGE, err.text);
     log_set_level((enum log_level)p->config.node.log);
     if (p->config.boards.library[0])
-        r = look_at_library(&p->world, p->config.boards.library, &err);
+        r = look_at_boards(&p->world, p->config.boards.library, &err);
     if (r == 0)
         r = privileges_settle(&err);
     if (r == 0)

@@ -27,8 +27,7 @@
 #include "base/units.h"
 #include "daemon/lockfile.h"
 #include "daemon/privileges.h"
-#include "gpu/library.h"
-#include "gpu/nvml/nvml.h"
+#include "gpu/backends.h"
 #include "io/file.h"
 
 enum {
@@ -164,17 +163,16 @@ static int make_dir(const char *path, mode_t mode, uid_t uid, uw_error *err)
 }
 
 /* Where the actuator listens: a real node's place, or the simulated world's. */
-static int choose_socket(struct program *p, const char *library, uid_t uid, uw_error *err)
+static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_error *err)
 {
-    struct nvml_about about = {.simulated = false};
+    struct gpu_about about = {.simulated = false};
     char dir[sizeof about.state_dir + 16];
     int r = 0;
 
-    if (library && *library) {
-        r = gpu_library_check(library, geteuid() == 0, p->library, sizeof p->library,
-                              err);
+    if (boards) {
+        r = gpu_boards_check(boards, geteuid() == 0, p->boards, sizeof p->boards, err);
         if (r == 0)
-            r = nvml_look(p->library, &about, err);
+            r = gpu_boards_look(p->boards, &about, err);
         if (r < 0)
             return r;
     }
@@ -284,7 +282,7 @@ static void set_recovery(struct program *p)
     add(s, p->found[ACTUATOR]);
     add(s, "--recover");
     add_option(s, "--config", p->actuator_config);
-    add_option(s, "--library", p->library);
+    add_option(s, "--library", p->boards);
 }
 
 static void set_services(struct program *p)
@@ -297,7 +295,7 @@ static void set_services(struct program *p)
     add(s, "--keeper");
     add_option(s, "--client", p->uid);
     add_option(s, "--config", p->actuator_config);
-    add_option(s, "--library", p->library);
+    add_option(s, "--library", p->boards);
     s = &p->service[DAEMON];
     set_service(p, DAEMON, "underwattd", user);
     add_option(s, "--actuator", p->socket_path);
@@ -328,7 +326,7 @@ static int find_user(struct program *p, uid_t *ret, uw_error *err)
     return 0;
 }
 
-static int prepare(struct program *p, const char *library, uw_error *err)
+static int prepare(struct program *p, const char *boards, uw_error *err)
 {
     uid_t uid;
 
@@ -340,7 +338,7 @@ static int prepare(struct program *p, const char *library, uw_error *err)
         r = find_program(p->daemon, "underwattd", p->found[DAEMON],
                          sizeof p->found[DAEMON], err);
     if (r == 0)
-        r = choose_socket(p, library, uid, err);
+        r = choose_socket(p, boards, uid, err);
     if (r == 0)
         r = bind_socket(p, uid, err);
     if (r < 0)
@@ -367,7 +365,7 @@ int main(int argc, char **argv)
         return r < 0 ? START_OK : r;
     (void)close_range(START_LISTEN_FD, ~0u, 0);
     (void)sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, NULL);
-    r = prepare(&p, getenv("UNDERWATT_NVML"), &err);
+    r = prepare(&p, gpu_boards_named(getenv), &err);
     if (r < 0) {
         start_say("%s", err.text);
         return r == -EINVAL ? START_USAGE : START_FAILED;

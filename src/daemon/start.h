@@ -12,6 +12,7 @@
 #include <sys/types.h>
 #include <sys/un.h>
 
+#include "gpu/backends.h"
 #include "io/loop.h"
 
 enum {
@@ -52,7 +53,7 @@ struct program {
     char socket_path[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char watch_name[sizeof((struct sockaddr_un *)NULL)->sun_path];
     char lock_path[sizeof((struct sockaddr_un *)NULL)->sun_path + sizeof ".lock"];
-    char library[PATH_MAX]; /* "": the system's */
+    char boards[GPU_BOARDS_TEXT]; /* "": the system's */
     char found[2][PATH_MAX + 64];
     struct service service[2]; /* the actuator with its keeper, the daemon */
     struct service recovery;   /* after an actuator that has left something */

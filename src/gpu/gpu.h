@@ -20,12 +20,17 @@ struct gpu_clock {
     void *user;
 };
 
+struct gpu_given;
 struct gpu_info;
 
 struct gpu_open_opts {
-    const char *library;    /* NVML to load; NULL: the system's */
-    struct gpu_clock clock; /* mandatory */
-    void *backend_user;     /* a virtual backend's world; NULL else */
+    /* A library, a folder or a trace, as the backend has it (gpu/backends.h); NULL: the
+     * system's.
+     */
+    const char *source;
+    struct gpu_clock clock;  /* mandatory */
+    struct gpu_given *given; /* counters from whoever may open them, or NULL */
+    void *backend_user;      /* a virtual backend's world; NULL else */
     /* All boards of the node as an earlier opening told them, in its order, and a bit
      * for each that must not be touched, as if attach() had let go of it: such a board
      * is listed as it is known here.  Borrowed until open() has returned; NULL, 0, 0:
@@ -66,14 +71,14 @@ enum gpu_ability {
 
 /* A slice of a board in MIG mode. */
 struct gpu_mig {
-    char uuid[96]; /* "MIG-…" */
+    char uuid[96];
     unsigned gpu_instance, compute_instance;
 };
 enum { GPU_MIGS_MAX = 8 };
 
 struct gpu_info {
     unsigned index; /* the driver's order on this node */
-    char uuid[96];  /* "GPU-…": stable across reboots */
+    char uuid[96];  /* stable across reboots */
     char name[96];
     char pci_bus_id[32]; /* "00000000:3B:00.0"; "" unknown */
     enum gpu_arch arch;
@@ -86,6 +91,25 @@ struct gpu_info {
     uint32_t clock_min_mhz; /* lowest that it may be locked to; 0 unknown */
     struct gpu_mig mig[GPU_MIGS_MAX];
     unsigned n_migs;
+    char backend[16]; /* its name, where the board is one of a set */
+};
+
+enum { GPU_MISSING_MAX = 16 };
+
+/* What is known of a backend's library and the driver behind it, for a diagnosis; ""
+ * unknown.
+ */
+struct gpu_about {
+    char library[256]; /* the file that was loaded */
+    char driver_version[80];
+    char library_version[80];
+    bool simulated;
+    char clock[64];      /* of a simulated world: "T0_NS:SPEED" */
+    char state_dir[256]; /* of a simulated world */
+    /* Functions that this library lacks and somebody would miss. */
+    const char *missing[GPU_MISSING_MAX];
+    size_t n_missing;
+    char failed[200]; /* of a set: why another backend is not there */
 };
 
 struct gpu_limits {
@@ -201,8 +225,17 @@ struct gpu_backend {
      * come back; calls on all boards fail.  NULL: boards are never attached.
      */
     int (*attach)(void *lib, uint64_t away, uw_error *err);
-    /* Something that changes when the driver is loaded anew; "" unknown. */
-    int (*driver_mark)(void *lib, char *ret, size_t size, uw_error *err);
+    /* Something that changes when the driver of this board (NULL: of any) is loaded anew;
+     * "" unknown.
+     */
+    int (*driver_mark)(void *lib, const struct gpu_dev *dev, char *ret, size_t size,
+                       uw_error *err);
+    /* Of an open library; never blocks. */
+    const struct gpu_about *(*about)(const void *lib);
+    /* The library alone, with no driver call: 0 and what is known of it, or what open()
+     * would say.
+     */
+    int (*look)(const char *source, struct gpu_about *ret, uw_error *err);
 };
 
 #endif

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/backends.h"
 
 enum { ENTRY_MAX = 128 };
 
@@ -188,11 +189,29 @@ static int add_range(struct selection *sel, const struct set *s, const char *ent
     return 0;
 }
 
+/* A UUID or its beginning, with or without what may be left out; that alone names no
+ * board.
+ */
+static long by_id(const struct set *s, const char *id)
+{
+    char full[ENTRY_MAX + 16];
+    bool whole = true;
+    long found = NONE;
+
+    for (size_t i = 0; gpu_backends[i]; i++) {
+        const char *const *form = gpu_backends[i]->id_forms;
+        for (; form && *form && found == NONE; form++) {
+            whole = whole && strncasecmp(*form, id, strlen(id)) != 0;
+            (void)snprintf(full, sizeof full, "%s%s", *form, id);
+            found = by_uuid(s, full);
+        }
+    }
+    return found == NONE && whole ? by_uuid(s, id) : found;
+}
+
 static int add_entry(struct selection *sel, const struct set *s, const char *entry,
                      uw_error *err)
 {
-    char full[ENTRY_MAX + 4];
-
     if (!*entry)
         return fail(err, -EINVAL, "an entry of the list is empty");
     if (is_range(entry))
@@ -201,9 +220,7 @@ static int add_entry(struct selection *sel, const struct set *s, const char *ent
         sel->mig = true;
         return add(sel, s, by_mig(s, entry), entry, err);
     }
-    (void)snprintf(full, sizeof full, "%s%s",
-                   strncasecmp(entry, "GPU-", 4) == 0 ? "" : "GPU-", entry);
-    return add(sel, s, strlen(full) > 4 ? by_uuid(s, full) : NONE, entry, err);
+    return add(sel, s, by_id(s, entry), entry, err);
 }
 
 int select_list(const char *list, const struct gpu_info *const *boards, size_t n,

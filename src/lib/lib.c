@@ -41,7 +41,7 @@ static int open_remote(const uw_options *o, uw_ctx **ret, uw_error *err)
     struct daemon_address where;
     const char *named = o->socket ? o->socket : secure_getenv("UNDERWATT_SOCKET");
 
-    int r = daemon_address(named, o->nvml, &where, err);
+    int r = daemon_address(named, o->boards, &where, err);
     if (r == 0) {
         where.named |= (o->flags & UW_DAEMON) != 0;
         r = lib_remote_open(&where, ret, err);

@@ -15,7 +15,7 @@
 #include "base/units.h"
 #include "board/boards.h"
 #include "board/sampler.h"
-#include "gpu/nvml/nvml.h"
+#include "gpu/backends.h"
 #include "io/loop.h"
 #include "lib/inside.h"
 
@@ -177,7 +177,7 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
     uw_error text = {{0}};
 
     if (r == GPU_ABSENT) {
-        answer(l, fail(&text, -ENODEV, "no NVIDIA library on this node"), &text);
+        answer(l, fail(&text, -ENODEV, "no library of boards on this node"), &text);
         return 0;
     }
     if (r == 0 && boards_count(set) == 0)
@@ -250,8 +250,8 @@ static int begin(struct local *l, const uw_options *opts, uw_error *err)
     r = loop_fd_new(l->loop, l->bell, LOOP_READ, on_bell, l, &l->ear, err);
     if (r < 0)
         return r;
-    struct gpu_open_opts gpu = {opts->nvml, {clock_of, l->loop}, NULL, NULL, 0, 0};
-    r = boards_open(l->loop, &nvml_backend, &gpu, on_boards, l, &l->boards, err);
+    struct gpu_open_opts gpu = {.source = opts->boards, .clock = {clock_of, l->loop}};
+    r = boards_open(l->loop, &gpu_boards, &gpu, on_boards, l, &l->boards, err);
     if (r < 0)
         return r;
     r = -pthread_create(&l->thread, NULL, thread_main, l);

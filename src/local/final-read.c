@@ -9,7 +9,7 @@
 #include "actuator/core.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "gpu/nvml/nvml.h"
+#include "gpu/backends.h"
 #include "local/end-state.h"
 
 enum { WAIT_MS = 5000, AGAIN_MS = 250 };
@@ -150,7 +150,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
 int final_read_start(const struct final_read_opts *opts, struct final_read **ret,
                      uw_error *err)
 {
-    const struct nvml_about *about = nvml_about(opts->lib);
+    const struct gpu_about *about = gpu_boards_about(opts->lib);
     auto_(final_read_free) struct final_read *r = calloc(1, sizeof *r);
 
     if (!r)

@@ -28,7 +28,7 @@ typedef int (*final_read_fn)(bool restored, const char *text, void *user);
 
 struct final_read_opts {
     struct loop *loop;
-    const void *lib; /* the boards' open NVML */
+    const void *lib; /* of the open boards (gpu_boards) */
     const struct final_read_board *boards;
     size_t n;
     final_read_fn fn;

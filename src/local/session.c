@@ -68,7 +68,7 @@ struct session {
     bool late_hold; /* boards were found: hold them, then tune */
     unsigned interrupts;
 
-    struct boards *cpu; /* RAPL domains, where they can be read */
+    struct boards *cpu; /* processors, where they can be read */
     struct board *domain[CPU_MAX];
     size_t n_cpu;
     struct sampler *cpu_sampler;
@@ -609,7 +609,7 @@ static int on_cpu(struct boards *set, int r, const uw_error *err, void *user)
 /* The processor's counters are extra: without them it goes on. */
 static int open_cpu(struct session *s)
 {
-    struct gpu_open_opts opts = {.clock = s->o.gpu.clock};
+    struct gpu_open_opts opts = {.source = s->o.gpu.source, .clock = s->o.gpu.clock};
 
     if (s->o.cpu && !board_view(s->all[0])->info->simulated &&
         boards_open(s->o.loop, s->o.cpu, &opts, on_cpu, s, &s->cpu, NULL) == 0)
@@ -631,8 +631,7 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
     s->n = boards_count(set);
     for (size_t i = 0; i < s->n; i++)
         s->all[i] = boards_at(set, i);
-    r = selection_named(set, s->o.gpus, s->o.visible, s->o.order, s->use,
-                        &s->result.error);
+    r = selection_named(set, s->o.gpus, s->o.visible, s->use, &s->result.error);
     if (r < 0)
         return session_end(s, SESSION_USAGE);
     if (r == SELECTION_E_UNSURE)

@@ -30,12 +30,12 @@ struct session_opts {
     struct loop *loop;
     const struct gpu_backend *backend;
     struct gpu_open_opts gpu;
-    /* Which boards: --gpus, else CUDA_VISIBLE_DEVICES, else (both NULL) those on which
-     * CMD's processes show up.
+    /* Which boards: --gpus, else what the job's environment lists, else (both NULL) those
+     * on which CMD's processes show up.
      */
-    const char *gpus, *visible;
-    const char *order;             /* CUDA_DEVICE_ORDER */
-    const struct gpu_backend *cpu; /* RAPL; NULL: GPUs alone */
+    const char *gpus;
+    const struct gpu_visible *visible;
+    const struct gpu_backend *cpu; /* processors; NULL: GPUs alone */
     const char *const *argv;
     const char *runtime_dir; /* for the progress page */
     const char *inject;      /* see struct job_opts */

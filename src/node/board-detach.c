@@ -76,6 +76,7 @@ static void put_board(struct node *node, struct json_out *o, size_t i)
     json_out_text(o, "uuid", info->uuid);
     json_out_text(o, "name", info->name);
     json_out_text(o, "pci_bus_id", info->pci_bus_id);
+    json_out_text(o, "backend", info->backend);
     json_out_int(o, "arch", info->arch);
     json_out_int(o, "abilities", info->abilities);
     json_out_bool(o, "simulated", info->simulated);

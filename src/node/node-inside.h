@@ -14,6 +14,7 @@
 #include "core/meter/mean.h"
 #include "energy/attribution.h"
 #include "energy/client-windows.h"
+#include "gpu/backends.h"
 #include "io/ledger-queue.h"
 #include "io/ledger.h"
 #include "jobs/history.h"
@@ -122,7 +123,7 @@ struct node {
     struct loop *loop;
     struct node_opts opts;
     struct node_config config;
-    char library[CONFIG_PATH];
+    char source[GPU_BOARDS_TEXT]; /* of the boards */
     char hostname[CONFIG_WORD];
     char boot_id[40];
 

@@ -11,7 +11,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "gpu/rapl/rapl.h"
+#include "gpu/counters.h"
 #include "node/node-inside.h"
 
 enum {
@@ -330,7 +330,8 @@ static int on_open(struct boards *set, int r, const uw_error *err, void *user)
 int node_rapl_start(struct node *node, uw_error *err)
 {
     struct gpu_open_opts opts = {.clock = node->opts.gpu.clock,
-                                 .backend_user = node->opts.cpu_user};
+                                 .source = node->opts.cpu_source,
+                                 .given = node->opts.cpu_given};
 
     node->cpu = calloc(1, sizeof *node->cpu);
     if (!node->cpu)
@@ -381,7 +382,7 @@ static int on_counter(struct actuator *act, const char *zone, int fd, void *user
     struct node_cpu *c = node->cpu;
     (void)act;
 
-    if (zone && rapl_given_put(node->opts.cpu_given, zone, fd) < 0)
+    if (zone && gpu_given_put(node->opts.cpu_given, zone, fd) < 0)
         log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "zone=%s reason=refused", zone);
     for (size_t i = 0; c && i < c->n; i++)
         c->domain[i].wait_ns = 0;

@@ -342,9 +342,9 @@ static void settle(struct node *node, const struct node_opts *opts)
     node->opts = *opts;
     node->config = *opts->config;
     node->opts.config = &node->config;
-    if (opts->gpu.library) {
-        (void)snprintf(node->library, sizeof node->library, "%s", opts->gpu.library);
-        node->opts.gpu.library = node->library;
+    if (opts->gpu.source) {
+        (void)snprintf(node->source, sizeof node->source, "%s", opts->gpu.source);
+        node->opts.gpu.source = node->source;
     }
     if (node->config.node.hostname[0])
         memcpy(node->hostname, node->config.node.hostname, sizeof node->hostname);

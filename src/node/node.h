@@ -28,12 +28,12 @@ struct node_who {
 struct node_opts {
     struct loop *loop;
     const struct node_config *config;        /* copied */
-    const struct gpu_backend *backend, *cpu; /* cpu: RAPL or NULL */
-    void *cpu_user;                          /* its backend_user */
-    struct rapl_given *cpu_given; /* takes what the actuator hands over; NULL: none */
-    struct gpu_open_opts gpu;     /* its library: copied */
-    const char *version;          /* of the program; borrowed */
-    bool simulated;               /* a world's boards: figures are marked so */
+    const struct gpu_backend *backend, *cpu; /* cpu: processors, or NULL */
+    const char *cpu_source;                  /* borrowed */
+    struct gpu_given *cpu_given; /* takes what the actuator hands over; NULL: none */
+    struct gpu_open_opts gpu;    /* its source: copied */
+    const char *version;         /* of the program; borrowed */
+    bool simulated;              /* a world's boards: figures are marked so */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
     const struct actuator_virtual *service; /* … or a virtual service; NULL: none */

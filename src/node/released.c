@@ -52,6 +52,8 @@ static int read_info(const struct json_value *v, struct gpu_info *info, uw_error
         r = read_text(v, "name", info->name, sizeof info->name, err);
     if (r == 0)
         r = read_text(v, "pci_bus_id", info->pci_bus_id, sizeof info->pci_bus_id, err);
+    if (r == 0 && json_get(v, "backend")) /* older files have none */
+        r = read_text(v, "backend", info->backend, sizeof info->backend, err);
     if (r == 0)
         r = read_u32(v, "arch", &arch, err);
     if (r == 0)

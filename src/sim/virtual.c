@@ -629,9 +629,11 @@ static void dev_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
     nvml_sensors(dev_info(dev)->arch, dev_info(dev)->name, ret);
 }
 
-static int lib_driver_mark(void *lib, char *ret, size_t size, uw_error *err)
+static int lib_driver_mark(void *lib, const struct gpu_dev *dev, char *ret, size_t size,
+                           uw_error *err)
 {
     struct library *l = lib;
+    (void)dev;
 
     update(l->world);
     int n = snprintf(ret, size, "sim-%016llx",

@@ -393,7 +393,7 @@ static int choose(struct sweeper *s)
 {
     uw_error *err = &s->result.error;
 
-    int r = selection_named(s->boards, s->o.gpus, s->o.visible, s->o.order, s->use, err);
+    int r = selection_named(s->boards, s->o.gpus, s->o.visible, s->use, err);
     if (r < 0)
         return sweeper_end_with(s, SWEEPER_USAGE);
     s->named = r != SELECTION_E_OPEN;

@@ -30,7 +30,8 @@ struct sweeper_opts {
     struct loop *loop;
     const struct gpu_backend *backend;
     struct gpu_open_opts gpu;
-    const char *gpus, *visible, *order; /* see board/selection.h */
+    const char *gpus; /* see board/selection.h */
+    const struct gpu_visible *visible;
     const char *const *argv;
     uid_t uid; /* whose job it is */
 

@@ -252,12 +252,14 @@ static void test_faults(struct scene *s)
     fault(s, "1", "accept");
     is_int(s->b->set_limit(at(s, 1), 200000, &err), 0, "accepted");
     char before[128], after[128];
-    is_int(s->b->driver_mark(s->lib, before, sizeof before, &err), 0, "driver's mark");
-    is_int(s->b->driver_mark(s->lib, after, sizeof after, &err), 0, "again");
+    is_int(s->b->driver_mark(s->lib, NULL, before, sizeof before, &err), 0,
+           "driver's mark");
+    is_int(s->b->driver_mark(s->lib, NULL, after, sizeof after, &err), 0, "again");
     is_str(after, before, "the same");
     uint64_t mj = sample(s, 1).energy_mj;
     fault(s, "all", "reload");
-    is_int(s->b->driver_mark(s->lib, after, sizeof after, &err), 0, "after a reload");
+    is_int(s->b->driver_mark(s->lib, NULL, after, sizeof after, &err), 0,
+           "after a reload");
     ok(before[0] && strcmp(before, after) != 0, "another: %s, %s", before, after);
     now = sample(s, 1);
     ok(now.enforced_mw == lim.default_mw || now.enforced_mw == 300000,
@@ -361,7 +363,7 @@ int main(int argc, char **argv)
         s.b = &nvml_backend;
         s.sim = argv[3];
         s.state = argv[4];
-        opts.library = argv[2];
+        opts.source = argv[2];
         if (!ok(loop_new_real((struct loop_clock){0, 1}, &s.loop, &err) == 0, "a loop %s",
                 err.text))
             return done();

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "gpu/gpu.h"
+#include "gpu/backends.h"
 #include "gpu/nvml/nvml.h"
 #include "gpu/rapl/rapl.h"
 #include "gpu/replay/replay.h"
@@ -51,7 +51,7 @@ static void real_pass(unsigned ms)
 
 static bool nvml_set_up(struct gpu_open_opts *opts)
 {
-    *opts = (struct gpu_open_opts){.library = library, .clock = {real_ns, NULL}};
+    *opts = (struct gpu_open_opts){.source = library, .clock = {real_ns, NULL}};
     return true;
 }
 
@@ -114,8 +114,6 @@ static void virtual_tear_down(void)
 /* ---- RAPL on a made-up tree ---- */
 
 static char tree[] = "/tmp/uw-contract-XXXXXX";
-static struct rapl_opts rapl_opts = {.root = tree};
-static struct rapl_opts no_rapl = {.root = "/nowhere"};
 static unsigned long long rapl_uj = 262143328000;
 
 static void put(const char *zone, const char *file, const char *text)
@@ -150,7 +148,7 @@ static bool rapl_set_up(struct gpu_open_opts *opts)
     if (!mkdtemp(tree))
         return false;
     rapl_put();
-    *opts = (struct gpu_open_opts){.clock = {real_ns, NULL}, .backend_user = &rapl_opts};
+    *opts = (struct gpu_open_opts){.source = tree, .clock = {real_ns, NULL}};
     return true;
 }
 
@@ -172,8 +170,6 @@ static void rapl_tear_down(void)
 /* ---- a recorded trace ---- */
 
 static char trace[] = "/tmp/uw-contract-XXXXXX";
-static struct replay_opts replay_opts = {trace};
-static struct replay_opts no_trace = {"/nowhere"};
 
 /* Two boards at 200 and 300 W for twenty seconds, a row each tenth of one. */
 static bool replay_set_up(struct gpu_open_opts *opts)
@@ -188,14 +184,33 @@ static bool replay_set_up(struct gpu_open_opts *opts)
         (void)fprintf(f, "%.1f,GPU-a,A,200,%d\n%.1f,GPU-b,B,300,%d\n", i * 0.1,
                       1000 + 20 * i, i * 0.1, 2000 + 30 * i);
     (void)fclose(f);
-    *opts =
-        (struct gpu_open_opts){.clock = {real_ns, NULL}, .backend_user = &replay_opts};
+    *opts = (struct gpu_open_opts){.source = trace, .clock = {real_ns, NULL}};
     return true;
 }
 
 static void replay_tear_down(void)
 {
     (void)unlink(trace);
+    memcpy(trace + sizeof trace - 7, "XXXXXX", 6);
+}
+
+/* ---- backends as one ---- */
+
+static char boards[300];
+
+static bool boards_set_up(struct gpu_open_opts *opts)
+{
+    if (!replay_set_up(opts))
+        return false;
+    (void)snprintf(boards, sizeof boards, "nvml=%s,replay=%s", library, trace);
+    opts->source = boards;
+    return true;
+}
+
+static bool processors_set_up(struct gpu_open_opts *opts)
+{
+    memcpy(tree + sizeof tree - 7, "XXXXXX", 6);
+    return rapl_set_up(opts);
 }
 
 /* ---- what holds for all ---- */
@@ -209,6 +224,7 @@ static void check_table(const struct gpu_backend *b)
        "%s: what is mandatory is there", b->name);
     ok(!b->set_limit || b->limits, "%s: who sets limits tells their range", b->name);
     ok(!b->lock_clocks == !b->reset_clocks, "%s: a lock can be undone", b->name);
+    ok(b->sensors != NULL, "%s: tells its sensors", b->name);
 }
 
 static void check_identity(void *lib)
@@ -318,6 +334,13 @@ static void check_limit(struct gpu_dev *dev, void (*pass)(unsigned ms))
 
     if (!be->limits)
         return;
+    if (!(be->info(dev)->abilities & GPU_CAN_LIMIT)) { /* one of a set */
+        is_int(be->limits(dev, &l, &err), -ENOTSUP, "%s: no limits", be->name);
+        is_int(be->set_limit(dev, 100000, &err), -ENOTSUP, "%s: none to set", be->name);
+        ok(strstr(err.text, be->info(dev)->uuid), "%s: … in words: %s", be->name,
+           err.text);
+        return;
+    }
     is_int(be->limits(dev, &l, &err), 0, "%s: limits", be->name);
     ok(l.min_mw > 0 && l.min_mw <= l.default_mw && l.default_mw <= l.max_mw,
        "%s: minimum <= default <= maximum", be->name);
@@ -347,8 +370,8 @@ static void check_clocks(struct gpu_dev *dev)
         return;
     bool can = be->info(dev)->abilities & GPU_CAN_LOCK_CLOCKS;
     uint32_t max = be->info(dev)->clock_max_mhz;
-    is_int(be->lock_clocks(dev, max, max - 100, &err), -ERANGE, "%s: clocks upside down",
-           be->name);
+    is_int(be->lock_clocks(dev, max, max - 100, &err), can ? -ERANGE : -ENOTSUP,
+           "%s: clocks upside down", be->name);
     is_int(be->lock_clocks(dev, max / 2, max - 100, &err), can ? 0 : -ENOTSUP,
            "%s: clocks locked", be->name);
     is_int(be->reset_clocks(dev, &err), can ? 0 : -ENOTSUP, "%s: clocks free", be->name);
@@ -362,17 +385,19 @@ static void check_rest(void *lib, struct gpu_dev *dev)
     size_t n = 0;
 
     if (be->procs) {
-        is_int(be->procs(dev, procs, &n, &err), 0, "%s: processes", be->name);
+        is_int(be->procs(dev, procs, &n, &err),
+               be->info(dev)->abilities & GPU_CAN_PROCS ? 0 : -ENOTSUP, "%s: processes",
+               be->name);
         ok(n <= GPU_PROCS_MAX, "%s: within the bound", be->name);
     }
     if (!be->driver_mark)
         return;
-    is_int(be->driver_mark(lib, mark, sizeof mark, &err), 0, "%s: mark", be->name);
-    (void)be->driver_mark(lib, again, sizeof again, &err);
+    is_int(be->driver_mark(lib, NULL, mark, sizeof mark, &err), 0, "%s: mark", be->name);
+    (void)be->driver_mark(lib, NULL, again, sizeof again, &err);
     is_str(again, mark, "the mark stays");
     if (mark[0])
-        is_int(be->driver_mark(lib, again, 2, &err), -ERANGE, "%s: a mark needs room",
-               be->name);
+        is_int(be->driver_mark(lib, NULL, again, 2, &err), -ERANGE,
+               "%s: a mark needs room", be->name);
 }
 
 static void check_none(const struct stage *st)
@@ -389,6 +414,20 @@ static void check_none(const struct stage *st)
     ok(lib == NULL && err.text[0], "%s: … nothing opened, and why", be->name);
 }
 
+static void check_board(void *lib, struct gpu_dev *dev, void (*pass)(unsigned ms))
+{
+    struct sensor_model sensors = {0};
+
+    be->sensors(dev, &sensors);
+    ok(sensors.counter_update_s > 0 || sensors.power.update_s > 0,
+       "%s: a sensor or a counter", be->name);
+    check_sample(dev);
+    check_counter(dev, pass);
+    check_limit(dev, pass);
+    check_clocks(dev);
+    check_rest(lib, dev);
+}
+
 static void check_stage(const struct stage *st)
 {
     struct gpu_open_opts opts;
@@ -402,12 +441,10 @@ static void check_stage(const struct stage *st)
         return;
     if (ok(be->open(&opts, &lib, &err) == 0, "%s: opens", be->name) && lib) {
         check_identity(lib);
-        struct gpu_dev *dev = be->at(lib, 0);
-        check_sample(dev);
-        check_counter(dev, st->pass);
-        check_limit(dev, st->pass);
-        check_clocks(dev);
-        check_rest(lib, dev);
+        size_t last = be->count(lib) - 1; /* of another backend, in a set */
+        check_board(lib, be->at(lib, 0), st->pass);
+        if (last > 0)
+            check_board(lib, be->at(lib, last), st->pass);
         be->close(lib);
         lib = NULL;
         is_int(be->open(&opts, &lib, &err), 0, "%s: opens again", be->name);
@@ -422,21 +459,62 @@ static const struct stage stages[] = {
      nvml_set_up,
      real_pass,
      nothing,
-     {.library = "/nowhere/libnvidia-ml.so.1", .clock = {real_ns, NULL}},
+     {.source = "/nowhere/libnvidia-ml.so.1", .clock = {real_ns, NULL}},
      {-ENOENT, -ENOENT}},
     {&rapl_backend,
      rapl_set_up,
      rapl_pass,
      rapl_tear_down,
-     {.clock = {real_ns, NULL}, .backend_user = &no_rapl},
+     {.source = "/nowhere", .clock = {real_ns, NULL}},
      {GPU_ABSENT, GPU_ABSENT}},
     {&replay_backend,
      replay_set_up,
      real_pass,
      replay_tear_down,
-     {.clock = {real_ns, NULL}, .backend_user = &no_trace},
+     {.source = "/nowhere", .clock = {real_ns, NULL}},
      {-ENOENT, -ENOENT}},
+    {&gpu_boards,
+     boards_set_up,
+     real_pass,
+     replay_tear_down,
+     {.source = "nvml=/nowhere/x.so", .clock = {real_ns, NULL}},
+     {-ENOENT, -ENOENT}},
+    {&gpu_capped,
+     nvml_set_up,
+     real_pass,
+     nothing,
+     {.source = "replay=/nowhere", .clock = {real_ns, NULL}},
+     {-ENOTSUP, -ENOTSUP}},
+    {&gpu_processors,
+     processors_set_up,
+     rapl_pass,
+     rapl_tear_down,
+     {.source = "/nowhere", .clock = {real_ns, NULL}},
+     {GPU_ABSENT, GPU_ABSENT}},
 };
+
+/* Every row of the registry is played above, and asks for no more than its backend has.
+ */
+static void check_rows(void)
+{
+    for (size_t i = 0; gpu_backends[i]; i++) {
+        const struct gpu_backend_row *row = gpu_backends[i];
+        const char *name = row->backend->name;
+        size_t played = 0;
+        for (size_t k = 0; k < n_elements(stages); k++)
+            played += stages[k].backend == row->backend;
+        is_int((long)played, 1, "%s: has a stage", name);
+        ok(strlen(name) < sizeof((struct gpu_info *)0)->backend, "%s: fits an info",
+           name);
+        ok(!row->may_cap || row->backend->set_limit, "%s: caps only what it can", name);
+        ok(row->may_cap || (!row->devices && !row->ioctl_types),
+           "%s: no device for the actuator without caps", name);
+        ok(row->role != GPU_ROLE_ACCELERATOR ||
+               (row->backend->look && row->backend->about),
+           "%s: an accelerator's library can be looked at", name);
+        ok(!row->open_counters == !row->is_counter, "%s: counters have names", name);
+    }
+}
 
 int main(int argc, char **argv)
 {
@@ -445,6 +523,7 @@ int main(int argc, char **argv)
         return 2;
     }
     library = argv[1];
+    check_rows();
     for (size_t i = 0; i < n_elements(stages); i++) {
         check_stage(&stages[i]);
         for (size_t k = 0; k < i; k++)

@@ -23,10 +23,10 @@
 
 #include "actuator/client.h"
 #include "actuator/core.h"
-#include "actuator/counters.h"
 #include "actuator/proto.h"
 #include "base/units.h"
 #include "fuzz.h"
+#include "gpu/counters.h"
 
 enum { ASKS_MAX = 80, MESSAGES_MAX = 100, FDS_MAX = 3 };
 
@@ -93,8 +93,8 @@ static int on_counter(struct actuator *act, const char *zone, int fd, void *user
     called(act);
     must(w.counters_taken && w.counters_ends == 0);
     if (zone) {
-        must(counters_is_zone(zone) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode));
-        must(++w.counters <= COUNTERS_MAX);
+        must(gpu_counters_has_name(zone) && fstat(fd, &st) == 0 && S_ISREG(st.st_mode));
+        must(++w.counters <= GPU_COUNTERS_MAX);
         (void)close(fd);
         fuzz_add("counter %s; ", zone);
     } else {

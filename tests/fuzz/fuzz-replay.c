@@ -16,8 +16,7 @@ static uint64_t still(void *user)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char path[40];
-    struct replay_opts own = {path};
-    struct gpu_open_opts opts = {.clock = {still, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = path, .clock = {still, NULL}};
     struct gpu_sample s = {0};
     void *lib = NULL;
     uw_error err = {""};

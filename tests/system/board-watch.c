@@ -92,7 +92,7 @@ int main(int argc, char **argv)
     if (argc != 3 || parse_double(argv[2], &seconds, &err) < 0)
         return 2;
     int r = loop_new_real(real, &loop, &err);
-    struct gpu_open_opts opts = {.library = argv[1], .clock = {clock_of, loop}};
+    struct gpu_open_opts opts = {.source = argv[1], .clock = {clock_of, loop}};
     if (r == 0)
         r = boards_open(loop, &nvml_backend, &opts, on_ready, &seconds, &boards, &err);
     if (r == 0)

@@ -146,7 +146,7 @@ int main(int argc, char **argv)
         return 2;
     memset(&opts, 0, sizeof opts);
     opts.size = sizeof opts;
-    opts.nvml = strcmp(argv[1], "-") == 0 ? NULL : argv[1];
+    opts.boards = strcmp(argv[1], "-") == 0 ? NULL : argv[1];
     opts.flags = (unsigned)atol(argv[2]);
     (void)setvbuf(stdout, NULL, _IOLBF, 0);
     int r = uw_ctx_open(&opts, &ctx, &err);

@@ -72,7 +72,7 @@ int main(int argc, char **argv)
         return 2;
     memset(&opts, 0, sizeof opts);
     opts.size = sizeof opts;
-    opts.nvml = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
+    opts.boards = strcmp(argv[2], "-") == 0 ? NULL : argv[2];
     if (uw_ctx_open(&opts, &ctx, &err) < 0)
         return fails("open", &err);
     int r = show(ctx);

@@ -36,7 +36,7 @@ struct gpu_dev {
 struct lib {
     struct nvml_abi abi;
     struct gpu_clock clock;
-    struct nvml_about about;
+    struct gpu_about about;
     bool prefer_v2;   /* process lists: this driver's _v3 has another layout */
     atomic_uint busy; /* calls under way; close() leaves what they use */
     bool begun;       /* nvmlInit() is to be undone */

@@ -63,16 +63,16 @@ static bool has_odd_v3(const char *driver)
 
 void lib_note_versions(struct lib *lib)
 {
-    struct nvml_about *about = &lib->about;
+    struct gpu_about *about = &lib->about;
     const struct nvml_abi *abi = &lib->abi;
 
     if (!abi->driver_version ||
         abi->driver_version(about->driver_version, sizeof about->driver_version) !=
             NVML_OK)
         about->driver_version[0] = '\0';
-    if (!abi->nvml_version ||
-        abi->nvml_version(about->nvml_version, sizeof about->nvml_version) != NVML_OK)
-        about->nvml_version[0] = '\0';
+    if (!abi->nvml_version || abi->nvml_version(about->library_version,
+                                                sizeof about->library_version) != NVML_OK)
+        about->library_version[0] = '\0';
     lib->prefer_v2 = has_odd_v3(about->driver_version);
 }
 
@@ -120,8 +120,8 @@ static int load(const char *library, struct lib **ret, uw_error *err)
     if (r == NVML_ABI_NO_LIBRARY)
         return GPU_ABSENT;
     note_path(lib);
-    struct nvml_about *about = &lib->about;
-    while (about->n_missing < NVML_MISSING_MAX &&
+    struct gpu_about *about = &lib->about;
+    while (about->n_missing < GPU_MISSING_MAX &&
            nvml_abi_missing(&lib->abi, about->n_missing)) {
         about->missing[about->n_missing] = nvml_abi_missing(&lib->abi, about->n_missing);
         about->n_missing++;
@@ -172,7 +172,7 @@ static int nvml_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error 
 {
     auto_(lib_free) struct lib *lib = NULL;
 
-    int r = load(opts->library, &lib, err);
+    int r = load(opts->source, &lib, err);
     if (r != 0 || !lib)
         return r;
     note_simulated(lib);
@@ -233,8 +233,10 @@ static void nvml_dev_sensors(const struct gpu_dev *dev, struct sensor_model *ret
     nvml_sensors(dev->info.arch, dev->info.name, ret);
 }
 
-static int nvml_driver_mark(void *user, char *ret, size_t size, uw_error *err)
+static int nvml_driver_mark(void *user, const struct gpu_dev *dev, char *ret, size_t size,
+                            uw_error *err)
 {
+    (void)dev;
     return lib_mark(user, ret, size, err);
 }
 
@@ -243,7 +245,7 @@ static uint64_t nvml_calls(const struct gpu_dev *dev)
     return atomic_load_explicit(&dev->calls, memory_order_relaxed);
 }
 
-const struct nvml_about *nvml_about(const void *user)
+static const struct gpu_about *nvml_about(const void *user)
 {
     const struct lib *lib = user;
 
@@ -255,7 +257,7 @@ const char *nvml_open_error(const struct gpu_dev *dev)
     return dev->error.text;
 }
 
-int nvml_look(const char *library, struct nvml_about *ret, uw_error *err)
+static int nvml_look(const char *library, struct gpu_about *ret, uw_error *err)
 {
     auto_(lib_free) struct lib *lib = NULL;
 
@@ -264,10 +266,11 @@ int nvml_look(const char *library, struct nvml_about *ret, uw_error *err)
         return r;
     note_simulated(lib);
     const struct nvml_abi *abi = &lib->abi;
-    struct nvml_about *about = &lib->about;
+    struct gpu_about *about = &lib->about;
     if (!abi->nvml_version || /* answers without a driver */
-        abi->nvml_version(about->nvml_version, sizeof about->nvml_version) != NVML_OK)
-        about->nvml_version[0] = '\0';
+        abi->nvml_version(about->library_version, sizeof about->library_version) !=
+            NVML_OK)
+        about->library_version[0] = '\0';
     *ret = lib->about;
     return 0;
 }
@@ -290,4 +293,20 @@ const struct gpu_backend nvml_backend = {
     .calls = nvml_calls,
     .attach = nvml_attach,
     .driver_mark = nvml_driver_mark,
+    .about = nvml_about,
+    .look = nvml_look,
+};
+
+static const char *const id_forms[] = {"GPU-", NULL};
+static const char *const devices[] = {"/dev/nvidia*", NULL};
+static const struct gpu_job_variables job = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER",
+                                             select_cuda};
+
+const struct gpu_backend_row nvml_row = {
+    .backend = &nvml_backend,
+    .may_cap = true,
+    .id_forms = id_forms,
+    .job = &job,
+    .devices = devices,
+    .ioctl_types = "Fdmn",
 };

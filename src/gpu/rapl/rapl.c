@@ -3,7 +3,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,27 +12,19 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "gpu/counters.h"
 
-enum { ZONES_MAX = 64, NAME_MAX_LEN = 64 };
+enum { ZONES_MAX = 64 };
 #define MOST_W 2000.0 /* no package's power */
 #define LATE_S 0.2    /* the counter may have moved so long before the last look */
 
-struct rapl_given {
-    pthread_mutex_t lock;
-    struct {
-        char zone[NAME_MAX_LEN];
-        int fd; /* -1: taken up by the backend */
-    } at[ZONES_MAX];
-    size_t n;
-};
-
 struct gpu_dev {
     struct gpu_clock clock;
-    struct rapl_given *given; /* or NULL */
+    struct gpu_given *given; /* or NULL */
     struct gpu_info info;
-    char zone[NAME_MAX_LEN]; /* "intel-rapl:0:1" */
-    char path[300];          /* of its counter */
-    int fd;                  /* of its counter, or -errno */
+    char zone[GPU_COUNTER_NAME]; /* "intel-rapl:0:1" */
+    char path[300];              /* of its counter */
+    int fd;                      /* of its counter, or -errno */
     uint64_t range_uj;
     uint64_t last_uj, total_uj, last_ns;
     bool started;
@@ -43,65 +34,6 @@ struct lib {
     struct gpu_dev *dev;
     size_t n, cap;
 };
-
-struct rapl_given *rapl_given_new(void)
-{
-    struct rapl_given *g = calloc(1, sizeof *g);
-
-    if (g)
-        (void)pthread_mutex_init(&g->lock, NULL);
-    return g;
-}
-
-void rapl_given_free(struct rapl_given *given)
-{
-    for (size_t i = 0; given && i < given->n; i++)
-        if (given->at[i].fd >= 0)
-            (void)close(given->at[i].fd);
-    if (given)
-        (void)pthread_mutex_destroy(&given->lock);
-    free(given);
-}
-
-int rapl_given_put(struct rapl_given *given, const char *zone, int fd)
-{
-    auto_(fd_close) int mine = fd;
-    size_t i = 0;
-    int r = 0;
-
-    if (strlen(zone) >= NAME_MAX_LEN)
-        return -EINVAL;
-    (void)pthread_mutex_lock(&given->lock);
-    while (i < given->n && strcmp(given->at[i].zone, zone) != 0)
-        i++;
-    if (i == ZONES_MAX) {
-        r = -E2BIG;
-    } else {
-        if (i == given->n) {
-            (void)snprintf(given->at[given->n++].zone, NAME_MAX_LEN, "%s", zone);
-            given->at[i].fd = -1;
-        }
-        if (given->at[i].fd >= 0)
-            (void)close(given->at[i].fd);
-        given->at[i].fd = fd_take(&mine);
-    }
-    (void)pthread_mutex_unlock(&given->lock);
-    return r;
-}
-
-/* The descriptor that was given for this zone, if one was. */
-static void take_given(struct gpu_dev *dev)
-{
-    struct rapl_given *g = dev->given;
-
-    if (dev->fd >= 0 || !g)
-        return;
-    (void)pthread_mutex_lock(&g->lock);
-    for (size_t i = 0; i < g->n; i++)
-        if (g->at[i].fd >= 0 && strcmp(g->at[i].zone, dev->zone) == 0)
-            dev->fd = fd_take(&g->at[i].fd);
-    (void)pthread_mutex_unlock(&g->lock);
-}
 
 static void rapl_close(void *user)
 {
@@ -132,7 +64,7 @@ static int read_fd(int fd, char *ret, size_t size)
 
 static int read_at(int dir, const char *zone, const char *file, char *ret, size_t size)
 {
-    char path[NAME_MAX_LEN + 40];
+    char path[GPU_COUNTER_NAME + 40];
 
     int n = snprintf(path, sizeof path, "%s/%s", zone, file);
     if (n < 0 || (size_t)n >= sizeof path)
@@ -141,18 +73,10 @@ static int read_at(int dir, const char *zone, const char *file, char *ret, size_
     return fd < 0 ? -errno : read_fd(fd, ret, size);
 }
 
-/* "intel-rapl:0" and "intel-rapl:0:1", not "intel-rapl" and "intel-rapl-mmio:0"
- * (the same energy a second time).
- */
-static bool is_zone(const char *name)
-{
-    return strncmp(name, "intel-rapl:", 11) == 0 && strlen(name) < NAME_MAX_LEN;
-}
-
 /* Names a zone that counts a package or its memory; false for all others. */
 static bool name_zone(int dir, struct gpu_dev *dev)
 {
-    char name[NAME_MAX_LEN], parent[NAME_MAX_LEN], package[NAME_MAX_LEN] = "";
+    char name[GPU_COUNTER_NAME], parent[GPU_COUNTER_NAME], package[GPU_COUNTER_NAME] = "";
     struct gpu_info *info = &dev->info;
 
     if (read_at(dir, dev->zone, "name", name, sizeof name) < 0)
@@ -177,7 +101,7 @@ static bool name_zone(int dir, struct gpu_dev *dev)
 
 static void open_counter(int dir, const char *root, struct gpu_dev *dev)
 {
-    char text[40], path[NAME_MAX_LEN + 20];
+    char text[40], path[GPU_COUNTER_NAME + 20];
 
     if (read_at(dir, dev->zone, "max_energy_range_uj", text, sizeof text) < 0 ||
         parse_u64(text, &dev->range_uj, NULL) < 0)
@@ -203,7 +127,7 @@ static int add_zone(struct lib *lib, int dir, const char *root, const char *zone
         return r;
     struct gpu_dev *dev = &lib->dev[lib->n];
     *dev = (struct gpu_dev){.fd = -ENOENT};
-    (void)snprintf(dev->zone, sizeof dev->zone, "%s", zone);
+    (void)snprintf(dev->zone, sizeof dev->zone, "%.63s", zone);
     if (!name_zone(dir, dev))
         return 0;
     dev->info.abilities = GPU_CAN_ENERGY;
@@ -214,8 +138,7 @@ static int add_zone(struct lib *lib, int dir, const char *root, const char *zone
 
 static int rapl_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err)
 {
-    const struct rapl_opts *own = opts->backend_user;
-    const char *root = own && own->root ? own->root : RAPL_ROOT;
+    const char *root = opts->source ? opts->source : RAPL_ROOT;
     auto_(dir_close) DIR *dir = opendir(root);
     auto_(rapl_close) struct lib *lib = calloc(1, sizeof *lib);
     const struct dirent *e;
@@ -226,7 +149,7 @@ static int rapl_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error 
         return fail(err, GPU_ABSENT, "%s: no RAPL counters here (%s)", root,
                     strerror(errno));
     while ((e = readdir(dir)) != NULL) {
-        int r = is_zone(e->d_name) ? add_zone(lib, dirfd(dir), root, e->d_name) : 0;
+        int r = rapl_is_zone(e->d_name) ? add_zone(lib, dirfd(dir), root, e->d_name) : 0;
         if (r == -E2BIG)
             break;
         if (r < 0)
@@ -238,7 +161,7 @@ static int rapl_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error 
     for (size_t i = 0; i < lib->n; i++) {
         lib->dev[i].info.index = (unsigned)i;
         lib->dev[i].clock = opts->clock;
-        lib->dev[i].given = own ? own->given : NULL;
+        lib->dev[i].given = opts->given;
     }
     *ret_lib = take(lib);
     return 0;
@@ -318,11 +241,13 @@ static int rapl_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *re
     struct gpu_sample s = {0};
     char text[40];
     uint64_t uj;
+    int r;
 
     s.began_ns = s.energy_began_ns = dev->clock.now_ns(dev->clock.user);
     if (want & GPU_HAS_ENERGY) {
-        take_given(dev);
-        int r = dev->fd < 0 ? dev->fd : read_fd(dev->fd, text, sizeof text);
+        if (dev->fd < 0 && (r = gpu_given_take(dev->given, dev->zone)) >= 0)
+            dev->fd = r;
+        r = dev->fd < 0 ? dev->fd : read_fd(dev->fd, text, sizeof text);
         if (r < 0)
             return refused(dev, r, err);
         s.energy_at_ns = dev->clock.now_ns(dev->clock.user);
@@ -355,4 +280,12 @@ const struct gpu_backend rapl_backend = {
     .info = rapl_info,
     .sample = rapl_sample,
     .sensors = rapl_sensors,
+};
+
+const struct gpu_backend_row rapl_row = {
+    .backend = &rapl_backend,
+    .role = GPU_ROLE_PROCESSOR,
+    .source = GPU_SOURCE_FOLDER,
+    .open_counters = rapl_open_counters,
+    .is_counter = rapl_is_zone,
 };

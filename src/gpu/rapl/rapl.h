@@ -5,38 +5,25 @@
 #ifndef GPU_RAPL_RAPL_H
 #define GPU_RAPL_RAPL_H
 
-#include "base/auto.h"
-#include "gpu/gpu.h"
+#include "gpu/backends.h"
 
 #define RAPL_ROOT "/sys/class/powercap"
 
-/* Descriptors of counters that only root may open, handed to us.  Any thread may put one;
- * the backend's next sample of that zone reads it.
- */
-struct rapl_given;
-struct rapl_given *rapl_given_new(void); /* NULL: out of memory */
-/* zone: "intel-rapl:0:1"; fd: of its energy_uj, taken over, in place of an older one.
- * -E2BIG: too many, -EINVAL: no such name; the descriptor is closed then.
- */
-int rapl_given_put(struct rapl_given *given, const char *zone, int fd);
-/* Not while a backend that has it is open. */
-void rapl_given_free(struct rapl_given *given);
-DEFINE_AUTO(struct rapl_given *, rapl_given_free);
-
-/* What opts.backend_user points at, where it is not NULL. */
-struct rapl_opts {
-    const char *root;         /* in place of RAPL_ROOT; NULL: that */
-    struct rapl_given *given; /* or NULL */
-};
-
-/* open(): GPU_ABSENT where there is no such tree.  info.uuid is "rapl:package-0",
- * "rapl:package-0:dram".  The kernel's counter wraps at max_energy_range_uj; what
- * sample() gives does not.  Where nobody can tell (the counter fell by more than a wrap
- * of a possible power explains, or the last look was so long ago that it may have wrapped
- * twice) it falls to 0, as any counter that begins anew: that is the meter's matter.  A
- * counter that we may not read is listed, and each sample says what is needed, until a
- * descriptor of it is given.
+/* open(): opts.source is the folder in place of RAPL_ROOT; GPU_ABSENT where there is no
+ * such tree.  info.uuid is "rapl:package-0", "rapl:package-0:dram".  The kernel's counter
+ * wraps at max_energy_range_uj; what sample() gives does not.  Where nobody can tell (the
+ * counter fell by more than a wrap of a possible power explains, or the last look was so
+ * long ago that it may have wrapped twice) it falls to 0, as any counter that begins
+ * anew: that is the meter's matter.  A counter that we may not read is listed, and each
+ * sample says what is needed, until opts.given has a descriptor of it.
  */
 extern const struct gpu_backend rapl_backend;
+extern const struct gpu_backend_row rapl_row;
+
+/* counters.c: see struct gpu_backend_row.  A name is "intel-rapl:0:1": neither
+ * "intel-rapl" nor "intel-rapl-mmio:0", which counts the same energy a second time.
+ */
+void rapl_open_counters(const char *root, uid_t owner, struct gpu_counters *ret);
+bool rapl_is_zone(const char *name);
 
 #endif

@@ -1,10 +1,12 @@
 #include "gpu/replay/replay.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/array.h"
 #include "base/auto.h"
@@ -29,6 +31,7 @@ struct gpu_dev {
 
 struct lib {
     struct gpu_clock clock;
+    struct gpu_about about;
     uint64_t opened_ns;
     double first_s; /* of the trace */
     bool has_first;
@@ -217,7 +220,7 @@ static int find_board(struct lib *lib, const struct line *line, struct gpu_dev *
     if (r < 0)
         return fail(err, r, "no room for more than %zu boards", lib->n);
     struct gpu_dev *dev = &lib->dev[lib->n];
-    *dev = (struct gpu_dev){.info.index = (unsigned)lib->n};
+    *dev = (struct gpu_dev){.info = {.index = (unsigned)lib->n, .simulated = true}};
     (void)snprintf(dev->info.uuid, sizeof dev->info.uuid, "%s", line->uuid);
     (void)snprintf(dev->info.name, sizeof dev->info.name, "%.80s (recorded)",
                    line->name && *line->name ? line->name : "board");
@@ -275,22 +278,48 @@ static int read_trace(struct lib *lib, FILE *file, unsigned *ret_no, uw_error *e
     return ferror(file) ? fail(err, -EIO, "cannot be read to its end") : 0;
 }
 
+static int replay_look(const char *path, struct gpu_about *ret, uw_error *err)
+{
+    struct gpu_about about = {.simulated = true, .clock = "0:1"};
+    char real[PATH_MAX];
+
+    if (access(path, R_OK) < 0)
+        return fail(err, -errno, "%s: %s", path, strerror(errno));
+    if (!realpath(path, real)) /* open, and without a name */
+        (void)snprintf(real, sizeof real, "%s", path);
+    int n = snprintf(about.state_dir, sizeof about.state_dir, "%s.underwatt", real);
+    if (n < 0 || (size_t)n >= sizeof about.state_dir)
+        return fail(err, -ENAMETOOLONG, "%s: the path is too long", path);
+    (void)snprintf(about.library, sizeof about.library, "%.255s", real);
+    *ret = about;
+    return 0;
+}
+
+static const struct gpu_about *replay_about(const void *user)
+{
+    const struct lib *lib = user;
+
+    return &lib->about;
+}
+
 static int replay_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err)
 {
-    const struct replay_opts *own = opts->backend_user;
     auto_(replay_close) struct lib *lib = calloc(1, sizeof *lib);
-    auto_(file_close) FILE *file = fopen(own->path, "re");
+    auto_(file_close) FILE *file = fopen(opts->source, "re");
     unsigned no = 0;
 
     if (!lib)
         return fail(err, -ENOMEM, "no memory for a trace");
     if (!file)
-        return fail(err, -errno, "%s: %s", own->path, strerror(errno));
-    int r = read_trace(lib, file, &no, err);
+        return fail(err, -errno, "%s: %s", opts->source, strerror(errno));
+    int r = replay_look(opts->source, &lib->about, err);
     if (r < 0)
-        return fail_in(err, r, "%s:%u", own->path, no);
+        return r;
+    r = read_trace(lib, file, &no, err);
+    if (r < 0)
+        return fail_in(err, r, "%s:%u", opts->source, no);
     if (lib->n == 0)
-        return fail(err, GPU_ABSENT, "%s: no rows", own->path);
+        return fail(err, GPU_ABSENT, "%s: no rows", opts->source);
     lib->clock = opts->clock;
     lib->opened_ns = opts->clock.now_ns(opts->clock.user);
     for (size_t i = 0; i < lib->n; i++)
@@ -363,4 +392,12 @@ const struct gpu_backend replay_backend = {
     .info = replay_info,
     .sample = replay_sample,
     .sensors = replay_sensors,
+    .about = replay_about,
+    .look = replay_look,
+};
+
+const struct gpu_backend_row replay_row = {
+    .backend = &replay_backend,
+    .source = GPU_SOURCE_FILE,
+    .asked_alone = true,
 };

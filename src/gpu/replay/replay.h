@@ -10,17 +10,15 @@
 #ifndef GPU_REPLAY_REPLAY_H
 #define GPU_REPLAY_REPLAY_H
 
-#include "gpu/gpu.h"
+#include "gpu/backends.h"
 
-/* What opts.backend_user points at; mandatory. */
-struct replay_opts {
-    const char *path;
-};
-
-/* open(): -ENOENT …, -EINVAL with FILE:LINE, -E2BIG, GPU_ABSENT for a trace without
- * rows.  The trace begins when it is opened.  sample() gives a board's latest row;
- * -ENODEV before its first and a second after its last.  Nothing can be set.
+/* open(): opts.source is the trace; -ENOENT …, -EINVAL with FILE:LINE, -E2BIG, GPU_ABSENT
+ * for a trace without rows.  The trace begins when it is opened.  sample() gives a
+ * board's latest row; -ENODEV before its first and a second after its last.  Nothing can
+ * be set. Its boards are no boards of this node: they are told as simulated, and what
+ * belongs to them lies in a folder beside the trace, FILE.underwatt.
  */
 extern const struct gpu_backend replay_backend;
+extern const struct gpu_backend_row replay_row;
 
 #endif

@@ -128,8 +128,10 @@ static int fake_unlock(struct gpu_dev *dev, uw_error *err)
     return 0;
 }
 
-static int fake_driver_mark(void *lib, char *ret, size_t size, uw_error *err)
+static int fake_driver_mark(void *lib, const struct gpu_dev *dev, char *ret, size_t size,
+                            uw_error *err)
 {
+    (void)dev;
     (void)lib;
     (void)err;
     (void)snprintf(ret, size, "%s", fake_mark);

@@ -1,6 +1,6 @@
 /* Counters of processors: opened by the service, handed to its client, read by gpu/rapl.
  */
-#include "actuator/counters.h"
+#include "gpu/counters.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -42,10 +42,10 @@ static void make_zone(const char *zone, const char *name, const char *uj)
 
 static void test_open(void)
 {
-    struct counters c;
+    struct gpu_counters c;
     char found[200] = "";
 
-    counters_open("/nowhere", geteuid(), &c);
+    gpu_counters_open("/nowhere", geteuid(), &c);
     is_int((int)c.n, 0, "no tree is no fault");
     make_zone("intel-rapl:0", "package-0", "1000000");
     make_zone("intel-rapl:0:0", "core", "1");
@@ -53,25 +53,25 @@ static void test_open(void)
     make_zone("intel-rapl:1", "psys", "1");
     make_zone("intel-rapl-mmio:0", "package-0", "1");
     make_zone("intel-rapl:evil", "package-0", "1");
-    counters_open(tree, geteuid(), &c);
+    gpu_counters_open(tree, geteuid(), &c);
     is_int((int)c.n, 2, "packages and their memory, nothing else");
     for (size_t i = 0; i < c.n; i++)
-        (void)snprintf(found + strlen(found), 80, "%s ", c.at[i].zone);
+        (void)snprintf(found + strlen(found), 80, "%s ", c.at[i].name);
     ok(strstr(found, "intel-rapl:0 ") && strstr(found, "intel-rapl:0:1 "),
        "by their zones: %s", found);
-    counters_close(&c);
+    gpu_counters_close(&c);
     ok(c.n == 0, "closed");
     static const char *const bad[] = {"intel-rapl:", "intel-rapl:0/x", "intel-rapl",
                                       "rapl:0",      "intel-rapl:..",  ""};
     for (size_t i = 0; i < n_elements(bad); i++)
-        ok(!counters_is_zone(bad[i]), "'%s' is no zone", bad[i]);
+        ok(!gpu_counters_has_name(bad[i]), "'%s' is no zone", bad[i]);
 }
 
 /* What others can have put there is handed to nobody. */
 static void test_others(void)
 {
     char zone[100], counter[120], elsewhere[100];
-    struct counters c;
+    struct gpu_counters c;
     static const char *const what[] = {
         "a link to another file",          "a pipe",
         "a counter that others may write", "a zone that others may write",
@@ -82,9 +82,9 @@ static void test_others(void)
         (void)snprintf(zone, sizeof zone, "%s/intel-rapl:7", tree);
         (void)snprintf(counter, sizeof counter, "%s/energy_uj", zone);
         (void)snprintf(elsewhere, sizeof elsewhere, "%s/elsewhere", top);
-        counters_open(tree, geteuid(), &c);
+        gpu_counters_open(tree, geteuid(), &c);
         size_t before = c.n;
-        counters_close(&c);
+        gpu_counters_close(&c);
         int r = i == 5 && geteuid() != 0 ? -1 : 0;
         if (i == 0)
             r = unlink(counter) < 0 ? -1 : symlink("/etc/passwd", counter);
@@ -100,12 +100,12 @@ static void test_others(void)
                     : symlink(elsewhere, zone);
         else if (r == 0)
             r = chown(counter, 65534, 65534);
-        counters_open(tree, geteuid(), &c);
+        gpu_counters_open(tree, geteuid(), &c);
         if (r < 0)
             skip_one(what[i], "takes root");
         else
             is_int((long long)c.n, (long long)before - 1, "%s is left out", what[i]);
-        counters_close(&c);
+        gpu_counters_close(&c);
         (void)unlink(counter);
         (void)unlink(zone); /* where it is a link */
         if (rename(elsewhere, zone) < 0)
@@ -123,8 +123,8 @@ struct world {
     struct guard *guard;
     struct server *server;
     struct actuator *act;
-    struct counters counters;
-    struct rapl_given *given;
+    struct gpu_counters counters;
+    struct gpu_given *given;
     int n, ends, ready, held;
     bool free_in_callback;
     char said[200];
@@ -158,7 +158,7 @@ static int on_counter(struct actuator *act, const char *zone, int fd, void *user
 
     if (zone) {
         w->n++;
-        if (rapl_given_put(w->given, zone, fd) < 0)
+        if (gpu_given_put(w->given, zone, fd) < 0)
             w->n = 100;
         if (w->free_in_callback) {
             actuator_free(act);
@@ -206,8 +206,8 @@ static void up(struct world *w)
 
     (void)loop_new_real((struct loop_clock){.speed = 1}, &w->loop, NULL);
     fake_reset(w->loop);
-    counters_open(tree, geteuid(), &w->counters);
-    w->given = rapl_given_new();
+    gpu_counters_open(tree, geteuid(), &w->counters);
+    w->given = gpu_given_new();
     struct guard_opts guard = {.loop = w->loop, .backend = &fake_backend};
     ok(guard_new(&guard, &w->guard, NULL) == 0, "a guard");
     struct server_opts server = {.loop = w->loop,
@@ -230,8 +230,8 @@ static void down(struct world *w)
     server_free(w->server);
     guard_free(w->guard);
     loop_free(w->loop);
-    rapl_given_free(w->given);
-    counters_close(&w->counters);
+    gpu_given_free(w->given);
+    gpu_counters_close(&w->counters);
 }
 
 static uint64_t tick(void *user)
@@ -263,8 +263,7 @@ static void test_hand_over(void)
 
     up(&w);
     close_tree();
-    struct rapl_opts own = {.root = tree, .given = w.given};
-    struct gpu_open_opts opts = {.clock = {tick, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = tree, .clock = {tick, NULL}, .given = w.given};
     is_int(rapl_backend.open(&opts, &lib, &err), 0, "the counters are listed");
     ok(rapl_backend.sample(rapl_backend.at(lib, 0), GPU_HAS_ENERGY, &s, &err) < 0,
        "but cannot be read: %s", err.text);
@@ -301,24 +300,24 @@ static void test_frees(void)
 
 static void test_given(void)
 {
-    struct rapl_given *g = rapl_given_new();
+    struct gpu_given *g = gpu_given_new();
     char zone[40], longest[100] = "";
     int r = 0, n = 0;
 
     for (; n < 1000 && r == 0; n += r == 0) {
         (void)snprintf(zone, sizeof zone, "intel-rapl:%d", n);
-        r = rapl_given_put(g, zone, dup(STDIN_FILENO));
+        r = gpu_given_put(g, zone, dup(STDIN_FILENO));
     }
     ok(n == 64 && r == -E2BIG, "64 descriptors and no more");
-    is_int(rapl_given_put(g, "intel-rapl:0", dup(STDIN_FILENO)), 0,
+    is_int(gpu_given_put(g, "intel-rapl:0", dup(STDIN_FILENO)), 0,
            "a newer one of a zone");
     memset(longest, '1', sizeof longest - 1);
-    is_int(rapl_given_put(g, longest, dup(STDIN_FILENO)), -EINVAL, "too long a name");
+    is_int(gpu_given_put(g, longest, dup(STDIN_FILENO)), -EINVAL, "too long a name");
     int next = dup(STDIN_FILENO);
-    rapl_given_free(g);
+    gpu_given_free(g);
     (void)close(next);
     ok(next < 3 + 64 + 4, "those that were refused are closed");
-    rapl_given_free(NULL);
+    gpu_given_free(NULL);
 }
 
 int main(void)

@@ -49,7 +49,7 @@ static const struct {
     {"no library in a container", {.look_r = GPU_ABSENT, .look_text = "x", .machine = {.container = true}},
      "library", FINDING_BAD, "not installed", "docker run --gpus all"},
     {"named library is missing", {.look_r = -ENOENT, .named = "/x", .look_text = "cannot load /x"},
-     "library", FINDING_BAD, "cannot load /x", "--nvml PATH"},
+     "library", FINDING_BAD, "cannot load /x", "--boards or UNDERWATT_BOARDS"},
     {"too old a library", {.look_r = -ENOTSUP, .look_text = "nvmlInit_v2 is missing"},
      "library", FINDING_BAD, "is missing", "450 or newer"},
     {"driver not loaded", {.r = -ENODEV, .text = "Driver Not Loaded", .machine = {.pci_known = true, .nvidia_boards = 1}},
@@ -166,7 +166,7 @@ static void judge(const struct world *w, struct findings *ret)
     memcpy(boards, w->board, sizeof boards);
     survey.board = boards;
     survey.about.simulated = w->simulated;
-    struct nvml_about *about = &survey.about;
+    struct gpu_about *about = &survey.about;
     (void)snprintf(about->library, sizeof about->library, "/our/lib.so");
     (void)snprintf(survey.about.clock, sizeof survey.about.clock, "0:1");
     if (w->text)

@@ -37,7 +37,11 @@ static int sample(void *lib, size_t i, uw_error *err)
 static void *open_with(const char *path, const struct gpu_info *known, size_t n,
                        uint64_t away, int want)
 {
-    struct gpu_open_opts opts = {path, {still, NULL}, NULL, known, n, away};
+    struct gpu_open_opts opts = {.source = path,
+                                 .clock = {still, NULL},
+                                 .known = known,
+                                 .n_known = n,
+                                 .away = away};
     void *lib = NULL;
     uw_error err = {""};
 

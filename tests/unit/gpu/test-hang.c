@@ -22,7 +22,7 @@ int main(int argc, char **argv)
         printf("Bail out! usage: %s STUB\n", argv[0]);
         return 2;
     }
-    struct gpu_open_opts opts = {.library = argv[1], .clock = {still, NULL}};
+    struct gpu_open_opts opts = {.source = argv[1], .clock = {still, NULL}};
     struct gpu_sample s;
     void *lib = NULL;
     uw_error err = {{0}};

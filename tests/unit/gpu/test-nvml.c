@@ -55,7 +55,7 @@ static struct stub *stub_of(enum gen gen, unsigned n)
 
 static void *open_gen(enum gen gen, int want, uw_error *err)
 {
-    struct gpu_open_opts opts = {.library = paths[gen], .clock = {tick, NULL}};
+    struct gpu_open_opts opts = {.source = paths[gen], .clock = {tick, NULL}};
     void *lib = NULL;
 
     int r = nvml_backend.open(&opts, &lib, err);
@@ -212,8 +212,8 @@ static void check_generation(enum gen gen)
     is_int(info->abilities, expect[gen].can, "%s: abilities", name);
     is_int(info->arch, gen == GEN_OLDEST ? 0 : GPU_ARCH_VOLTA, "%s: generation", name);
     is_str(info->pci_bus_id, gen == GEN_OLDEST ? "" : "00000000:01:00.0", name);
-    is_int(nvml_about(lib)->n_missing, expect[gen].missing, "%s: functions missing",
-           name);
+    is_int(nvml_backend.about(lib)->n_missing, expect[gen].missing,
+           "%s: functions missing", name);
     check_sample(gen, dev);
     check_limits(gen, dev, stub);
     check_procs(gen, dev, stub);
@@ -341,7 +341,7 @@ static void check_results(void)
 
 static void check_library(void)
 {
-    struct gpu_open_opts opts = {.library = "/nowhere/libnvidia-ml.so.1",
+    struct gpu_open_opts opts = {.source = "/nowhere/libnvidia-ml.so.1",
                                  .clock = {tick, NULL}};
     void *lib = NULL;
     uw_error err = {{0}};
@@ -354,9 +354,9 @@ static void check_library(void)
        "a mandatory function is missing, named: %s", err.text);
 
     struct stub *stub = stub_of(GEN_REAL, 1);
-    struct nvml_about about;
-    is_int(nvml_look(paths[GEN_REAL], &about, &err), 0, "a look at a library");
-    ok(!about.simulated && strcmp(about.nvml_version, "11.450") == 0,
+    struct gpu_about about;
+    is_int(nvml_backend.look(paths[GEN_REAL], &about, &err), 0, "a look at a library");
+    ok(!about.simulated && strcmp(about.library_version, "11.450") == 0,
        "a library without uw_sim_info is real");
     is_int(atomic_load(&stub->inits), 0, "… and a look calls no init");
     if (geteuid() == 0 && access("/proc/driver/nvidia", F_OK) != 0) {
@@ -366,7 +366,8 @@ static void check_library(void)
         nvml_backend.close(open_gen(GEN_REAL, 0, &err));
     }
     (void)stub_of(GEN_535, 1);
-    is_int(nvml_look(paths[GEN_535], &about, &err), 0, "a look at a simulated one");
+    is_int(nvml_backend.look(paths[GEN_535], &about, &err), 0,
+           "a look at a simulated one");
     ok(about.simulated && strcmp(about.state_dir, "/nowhere") == 0, "… says so");
 }
 
@@ -377,14 +378,15 @@ static void check_mark(void)
     uw_error err = {{0}};
     void *lib = open_gen(GEN_535, 0, &err);
 
-    is_int(nvml_backend.driver_mark(lib, before, sizeof before, &err), 0, "mark");
+    is_int(nvml_backend.driver_mark(lib, NULL, before, sizeof before, &err), 0, "mark");
     ok(before[0] != '\0', "is there: %s", before);
-    (void)nvml_backend.driver_mark(lib, after, sizeof after, &err);
+    (void)nvml_backend.driver_mark(lib, NULL, after, sizeof after, &err);
     is_str(after, before, "stays");
     stub->load_id = 4;
-    (void)nvml_backend.driver_mark(lib, after, sizeof after, &err);
+    (void)nvml_backend.driver_mark(lib, NULL, after, sizeof after, &err);
     ok(strcmp(after, before) != 0, "changes with the driver's load");
-    is_int(nvml_backend.driver_mark(lib, after, 4, &err), -ERANGE, "no room is told");
+    is_int(nvml_backend.driver_mark(lib, NULL, after, 4, &err), -ERANGE,
+           "no room is told");
     nvml_backend.close(lib);
 }
 

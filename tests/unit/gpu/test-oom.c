@@ -19,15 +19,15 @@ static uint64_t still(void *user)
 
 static int nvml_op(void *user)
 {
-    struct gpu_open_opts opts = {.library = user, .clock = {still, NULL}};
+    struct gpu_open_opts opts = {.source = user, .clock = {still, NULL}};
     struct gpu_proc procs[GPU_PROCS_MAX];
-    struct nvml_about about;
+    struct gpu_about about;
     struct gpu_sample s;
     size_t n = 0;
     void *lib = NULL;
     uw_error err = {{0}};
 
-    int r = nvml_look(user, &about, &err);
+    int r = nvml_backend.look(user, &about, &err);
     if (r < 0)
         return r;
     r = nvml_backend.open(&opts, &lib, &err);
@@ -58,8 +58,7 @@ static void put(const char *file, const char *text)
 
 static int rapl_op(void *user)
 {
-    struct rapl_opts own = {.root = tree};
-    struct gpu_open_opts opts = {.clock = {still, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = tree, .clock = {still, NULL}};
     struct gpu_sample s;
     void *lib = NULL;
     (void)user;

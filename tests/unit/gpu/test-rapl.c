@@ -101,8 +101,7 @@ static void check_counter(void *lib)
 
 static void check_permission(void)
 {
-    struct rapl_opts own = {.root = root};
-    struct gpu_open_opts opts = {.clock = {tick, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = root, .clock = {tick, NULL}};
     char path[200];
     void *lib = NULL;
     struct gpu_sample s;
@@ -145,8 +144,7 @@ int main(void)
                                        "rapl:package-1", "rapl:package-1:dram"};
     if (!mkdtemp(root))
         return skip_all("no room in /tmp");
-    struct rapl_opts own = {.root = root};
-    struct gpu_open_opts opts = {.clock = {tick, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = root, .clock = {tick, NULL}};
     void *lib = NULL;
     uw_error err = {{0}};
 
@@ -163,7 +161,7 @@ int main(void)
     rapl_backend.close(lib);
     check_permission();
     remove_tree();
-    own.root = "/nowhere";
+    opts.source = "/nowhere";
     lib = NULL;
     is_int(rapl_backend.open(&opts, &lib, &err), GPU_ABSENT, "no tree is no fault");
     ok(strstr(err.text, "/nowhere") != NULL, "… and named");

@@ -18,8 +18,7 @@ static char path[] = "/tmp/uw-replay-XXXXXX";
 
 static int open_text(const char *text, void **ret, uw_error *err)
 {
-    struct replay_opts own = {path};
-    struct gpu_open_opts opts = {.clock = {clock_now, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = path, .clock = {clock_now, NULL}};
     FILE *f = fopen(path, "w");
 
     if (f) {
@@ -108,8 +107,7 @@ static void check_time(void)
 int main(void)
 {
     int fd = mkstemp(path);
-    struct replay_opts own = {"/nowhere/x.csv"};
-    struct gpu_open_opts opts = {.clock = {clock_now, NULL}, .backend_user = &own};
+    struct gpu_open_opts opts = {.source = "/nowhere/x.csv", .clock = {clock_now, NULL}};
     void *lib = NULL;
     uw_error err = {{0}};
 

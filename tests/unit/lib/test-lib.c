@@ -8,7 +8,7 @@
 
 int main(void)
 {
-    uw_options o = {.size = sizeof o, .nvml = "/nowhere/libnvidia-ml.so.1"};
+    uw_options o = {.size = sizeof o, .boards = "/nowhere/libnvidia-ml.so.1"};
     uw_ctx *ctx = (uw_ctx *)&o;
     uw_error err = {{0}};
     uw_limits lim;

@@ -24,7 +24,7 @@ static struct {
     struct loop_timer *timer;
     struct node_config config;
     struct node *node;
-    struct rapl_opts *cpu; /* or NULL */
+    const char *cpu; /* a tree of counters, or NULL */
     char dir[64];
     bool ready, ended;
     unsigned told[3];
@@ -77,7 +77,7 @@ __attribute__((unused)) static bool start_node(void)
                              .backend = &virtual_backend,
                              .gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim},
                              .cpu = w.cpu ? &rapl_backend : NULL,
-                             .cpu_user = w.cpu,
+                             .cpu_source = w.cpu,
                              .version = "test",
                              .simulated = true,
                              .virtual_actuator = true,

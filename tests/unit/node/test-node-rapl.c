@@ -62,7 +62,7 @@ static int on_count(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-static bool open_tree(struct rapl_opts *opts, char tree[100])
+static bool open_tree(char tree[100])
 {
     (void)snprintf(tree, 100, "%s/rapl", w.dir);
     (void)mkdir(tree, 0700);
@@ -73,8 +73,7 @@ static bool open_tree(struct rapl_opts *opts, char tree[100])
     put("intel-rapl:0:0", "name", "dram");
     put("intel-rapl:0:0", "max_energy_range_uj", "65712999613");
     put_counts();
-    *opts = (struct rapl_opts){.root = tree};
-    w.cpu = opts;
+    w.cpu = tree;
     return loop_timer_new(w.loop, loop_now_ns(w.loop), 200 * NS_PER_MS, on_count, NULL,
                           &cpu.timer, NULL) == 0;
 }
@@ -141,10 +140,9 @@ static void check_sums(const char *when)
 /* Idle, a job alone on all boards, a job that has a part of them, another beside it. */
 static void to_whom(void)
 {
-    struct rapl_opts opts;
     char tree[100];
 
-    ok(open_tree(&opts, tree) && start_node(), "to whom: a node");
+    ok(open_tree(tree) && start_node(), "to whom: a node");
     double from_j = true_j(PACKAGE_W);
     run_s(60);
     struct loop_child *all = train("0,1,2,3", ANNA);
@@ -189,10 +187,9 @@ static void to_whom(void)
 /* A counter that falls by more than a wrap can be has begun anew. */
 static void anew(void)
 {
-    struct rapl_opts opts;
     char tree[100];
 
-    ok(open_tree(&opts, tree) && start_node(), "anew: a node");
+    ok(open_tree(tree) && start_node(), "anew: a node");
     run_s(60);
     double before_j = true_j(DRAM_W);
     cpu.stand = true; /* of the memory: as after a suspend */
@@ -217,12 +214,11 @@ static void anew(void)
  */
 static void coarse(void)
 {
-    struct rapl_opts opts;
     char tree[100];
     double last = -1, last_exact = -1, last_w = -1;
     unsigned changes = 0, exact = 0, powers = 0, fractions = 0, backwards = 0;
 
-    ok(open_tree(&opts, tree) && start_node(), "coarse: a node");
+    ok(open_tree(tree) && start_node(), "coarse: a node");
     run_s(5);
     for (unsigned i = 0; i < 400; i++) {
         run_s(0.1);

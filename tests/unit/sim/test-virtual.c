@@ -276,9 +276,10 @@ static void test_faults(void)
     fault(&s, "1 unstuck");
     pass(&s, 1);
     ok(sample(&s, 1).energy_mj > stuck, "and goes on");
-    is_int(virtual_backend.driver_mark(s.lib, mark, sizeof mark, &err), 0, "driver mark");
+    is_int(virtual_backend.driver_mark(s.lib, NULL, mark, sizeof mark, &err), 0,
+           "driver mark");
     fault(&s, "reload");
-    (void)virtual_backend.driver_mark(s.lib, other, sizeof other, &err);
+    (void)virtual_backend.driver_mark(s.lib, NULL, other, sizeof other, &err);
     ok(strcmp(mark, other) != 0, "another load, another mark");
     now = sample(&s, 1);
     ok(now.enforced_mw != 300000 && now.energy_mj < stuck, "limit and counter are reset");

@@ -1,5 +1,3 @@
-#include "actuator/counters.h"
-
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -8,15 +6,17 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "gpu/counters.h"
+#include "gpu/rapl/rapl.h"
 
 #define ZONE_HEAD "intel-rapl:"
 
-bool counters_is_zone(const char *name)
+bool rapl_is_zone(const char *name)
 {
     size_t head = strlen(ZONE_HEAD);
 
     return strncmp(name, ZONE_HEAD, head) == 0 && name[head] &&
-           strlen(name) < COUNTERS_NAME &&
+           strlen(name) < GPU_COUNTER_NAME &&
            strspn(name + head, "0123456789:") == strlen(name + head);
 }
 
@@ -53,28 +53,20 @@ static int open_zone(int dir, const char *name, uid_t owner)
     return fd >= 0 && is_ours(fd, S_IFREG, owner) ? fd_take(&fd) : -1;
 }
 
-void counters_open(const char *root, uid_t owner, struct counters *ret)
+void rapl_open_counters(const char *root, uid_t owner, struct gpu_counters *ret)
 {
-    DIR *dir = opendir(root);
+    DIR *dir = opendir(root ? root : RAPL_ROOT);
 
-    *ret = (struct counters){.n = 0};
-    for (const struct dirent *d = dir ? readdir(dir) : NULL; d && ret->n < COUNTERS_MAX;
-         d = readdir(dir)) {
-        if (!counters_is_zone(d->d_name))
+    for (const struct dirent *d = dir ? readdir(dir) : NULL;
+         d && ret->n < GPU_COUNTERS_MAX; d = readdir(dir)) {
+        if (!rapl_is_zone(d->d_name))
             continue;
         int fd = open_zone(dirfd(dir), d->d_name, owner);
         if (fd < 0)
             continue;
-        (void)snprintf(ret->at[ret->n].zone, COUNTERS_NAME, "%.63s", d->d_name);
+        (void)snprintf(ret->at[ret->n].name, GPU_COUNTER_NAME, "%.63s", d->d_name);
         ret->at[ret->n++].fd = fd;
     }
     if (dir)
         (void)closedir(dir);
-}
-
-void counters_close(struct counters *c)
-{
-    for (size_t i = 0; i < c->n; i++)
-        (void)close(c->at[i].fd);
-    c->n = 0;
 }

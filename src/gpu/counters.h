@@ -1,0 +1,51 @@
+/* Energy counters that root alone may open (fine-grained power is a side channel): the
+ * actuator opens them before it locks itself down and hands the descriptors to its
+ * client, whose backend reads them.
+ */
+#ifndef GPU_COUNTERS_H
+#define GPU_COUNTERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "base/auto.h"
+
+enum { GPU_COUNTERS_MAX = 16, GPU_COUNTER_NAME = 64 };
+
+/* ---- who opens them ---- */
+
+struct gpu_counters {
+    struct {
+        char name[GPU_COUNTER_NAME]; /* "intel-rapl:0:1" */
+        int fd;
+    } at[GPU_COUNTERS_MAX];
+    size_t n;
+};
+
+/* Those of all backends; root: the folder of the kernel's counters, NULL: where it is.
+ * None is no fault.  One whose folder or file is neither root's nor owner's, or that
+ * others may write, is left out: it could be a link to a file that is nobody's business.
+ */
+void gpu_counters_open(const char *root, uid_t owner, struct gpu_counters *ret);
+void gpu_counters_close(struct gpu_counters *c);
+/* Whether a counter may have this name: it is made part of no path, but shown. */
+bool gpu_counters_has_name(const char *name);
+
+/* ---- who is given them ---- */
+
+/* Any thread may put one; the backend's next sample of that counter reads it. */
+struct gpu_given;
+struct gpu_given *gpu_given_new(void); /* NULL: out of memory */
+/* fd: taken over, in place of an older one.  -E2BIG: too many, -EINVAL: no such name; the
+ * descriptor is closed then.
+ */
+int gpu_given_put(struct gpu_given *given, const char *name, int fd);
+/* The descriptor of this name, the caller's from then on; -1: none.  given may be NULL.
+ */
+int gpu_given_take(struct gpu_given *given, const char *name);
+/* Not while a backend that has it is open. */
+void gpu_given_free(struct gpu_given *given);
+DEFINE_AUTO(struct gpu_given *, gpu_given_free);
+
+#endif
