@@ -1,10 +1,7 @@
-#include <errno.h>
 #include <math.h>
 #include <string.h>
 
 #include "base/auto.h"
-#include "base/error.h"
-#include "cli/canvas-inside.h"
 #include "cli/html.h"
 #include "cli/report.h"
 #include "cli/take.h"
@@ -13,139 +10,61 @@
 enum { WIDE = 1000, SMALL = 420, ROWS = 1000 };
 
 static const char style[] =
-    "body{margin:0 auto;max-width:1040px;padding:0 16px 48px;background:var(--i0);"
-    "color:var(--i5);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,"
-    "'Helvetica Neue',Arial,sans-serif}\n"
-    "svg{display:block;width:100%;height:auto;margin:20px 0}\n"
+    "body{max-width:1040px}svg{margin:20px 0}\n"
     ".small{display:none}\n"
     "@media(max-width:640px){.wide{display:none}.small{display:block}}\n"
-    "h1{font-size:22px;margin:24px 0 4px}h2{font-size:18px;margin:32px 0 8px}\n"
-    ".scroll{overflow-x:auto}\n"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}\n"
-    "th,td{padding:6px 12px;text-align:right;border-bottom:1px solid var(--i2);"
-    "white-space:nowrap}\n"
-    "th:first-child,td:first-child{text-align:left}\n"
-    "th{color:var(--i4);font-weight:600}\n"
-    "p{max-width:75ch}.muted{color:var(--i4)}\n"
-    ".stamp{color:var(--i13);font-weight:700;letter-spacing:.04em}\n";
+    "h1{font-size:22px;margin:24px 0 4px}.muted{color:var(--i4)}\n";
 
 static int put_picture(const struct report_picture *p, const struct json_value *report,
                        double width, FILE *to, uw_error *err)
 {
-    auto_(canvas_free) struct canvas *c = NULL;
-    double height = p->height(report, width);
+    struct sheet sheet = {CANVAS_INLINE, width, p->height(report, width), p->title};
 
-    if (!(height > 0))
+    if (!(sheet.h > 0))
         return 0;
     (void)fprintf(to, "<div class=\"%s\">\n", width < WIDE ? "small" : "wide");
-    int r = canvas_new_svg(to, width, height, p->title, true, &c, err);
-    if (r < 0)
-        return r;
-    p->draw(c, report, width);
-    r = canvas_finish(c, err);
+    int r = canvas_write(to, &sheet, p->draw, report, err);
     (void)fputs("</div>\n", to);
     return r;
 }
 
-static void put_cell(const char *text, FILE *to)
+/* Columns that text has no room for. */
+static const struct report_column more[] = {
+    {"processors, %s", "cpu_j", CELL_ENERGY, 0, 0, 0},
+    {"g CO2e", "gco2e", CELL_NUMBER, 0, 1, 1},
+    {"", "cost", CELL_NUMBER, 0, 2, 1},
+};
+
+static bool has_column(const struct json_value *report, size_t i)
 {
-    (void)fputs("<td>", to);
-    (void)canvas_escape(to, text);
-    (void)fputs("</td>", to);
+    return i == 0   ? report_cpu(report) && !report_has_parts(report)
+           : i == 1 ? json_get(report, "gco2e_kwh") != NULL
+                    : json_get(report, "price_kwh") != NULL;
 }
 
-static void put_energy(const struct json_value *row, const char *key,
-                       struct report_unit unit, FILE *to)
+/* row: NULL for the head. */
+static void put_row(const struct json_value *report, const struct json_value *row,
+                    FILE *to)
 {
     char text[REPORT_TEXT];
 
-    put_cell(report_energy(take_number(row, key), unit, text), to);
-}
-
-static void put_number(double v, int digits, FILE *to)
-{
-    char text[64];
-
-    (void)snprintf(text, sizeof text, isnan(v) ? "-" : "%.*f", digits, v); /* NOLINT */
-    put_cell(text, to);
-}
-
-static void put_percent(double part, FILE *to)
-{
-    char text[32] = "-";
-
-    if (!isnan(part))
-        (void)snprintf(text, sizeof text, "%.1f %%", 100 * part);
-    put_cell(text, to);
-}
-
-static void put_row(const struct json_value *report, const struct json_value *row,
-                    struct report_unit unit, FILE *to)
-{
-    char name[96], text[REPORT_TEXT];
-    bool job = strcmp(take_text(report, "by"), "job") == 0;
-
-    report_name(report, row, name, sizeof name);
     (void)fputs("<tr>", to);
-    put_cell(name, to);
-    if (report_has_parts(report)) {
-        static const char *const keys[] = {"attributed_j", "idle_j", "unattributed_j",
-                                           "energy_j", "meter_j"};
-        for (size_t k = 0; k < n_elements(keys); k++)
-            put_energy(row, keys[k], unit, to);
-    } else {
-        if (job)
-            put_cell(take_text(row, "user"), to);
+    for (const struct report_column *c = report_columns(report); c->key; c++) {
+        if (row)
+            report_cell(report, row, c, text);
         else
-            put_number(take_number(row, "jobs"), 0, to);
-        put_number(take_number(row, "gpu_s") / 3600, 2, to);
-        put_number(take_number(row, "mean_w"), 1, to);
-        put_energy(row, "energy_j", unit, to);
-        put_energy(row, "half_j", unit, to);
-        put_energy(row, "saved_j", unit, to);
-        if (job)
-            put_cell(report_saved(row, text), to);
-        if (job)
-            put_percent(take_number(row, "model_saved"), to);
-        if (report_cpu(report))
-            put_energy(row, "cpu_j", unit, to);
+            report_head(report, c, text);
+        html_put(to, row ? "td" : "th", "%s", text);
     }
-    if (json_get(report, "gco2e_kwh"))
-        put_number(take_number(row, "gco2e"), 1, to);
-    if (json_get(report, "price_kwh"))
-        put_number(take_number(row, "cost"), 2, to);
-    (void)fputs("</tr>\n", to);
-}
-
-static void put_head_row(const struct json_value *report, struct report_unit unit,
-                         FILE *to)
-{
-    const char *by = take_text(report, "by");
-    bool job = strcmp(by, "job") == 0;
-
-    (void)fputs("<tr><th>", to);
-    (void)canvas_escape(to, strcmp(by, "label") == 0 ? take_text(report, "label")
-                                                     : report_by(report));
-    (void)fputs("</th>", to);
-    if (report_has_parts(report))
-        (void)fprintf(to,
-                      "<th>to jobs, %s</th><th>idle</th><th>unattributed</th>"
-                      "<th>sum</th><th>meter</th>",
-                      unit.name);
-    else
-        (void)fprintf(to,
-                      "<th>%s</th><th>GPU hours</th><th>mean W</th><th>%s</th>"
-                      "<th>&plusmn; %s</th><th>saved, %s</th>%s",
-                      job ? "user" : "jobs", unit.name, unit.name, unit.name,
-                      job ? "<th>saved, measured</th><th>the model says</th>" : "");
-    if (!report_has_parts(report) && report_cpu(report))
-        (void)fprintf(to, "<th>processors, %s</th>", unit.name);
-    if (json_get(report, "gco2e_kwh"))
-        (void)fputs("<th>g CO2e</th>", to);
-    if (json_get(report, "price_kwh")) {
-        (void)fputs("<th>", to);
-        (void)canvas_escape(to, take_text(report, "currency"));
-        (void)fputs("</th>", to);
+    for (size_t i = 0; i < n_elements(more); i++) {
+        if (!has_column(report, i))
+            continue;
+        if (row)
+            report_cell(report, row, &more[i], text);
+        else
+            report_head(report, &more[i], text);
+        html_put(to, row ? "td" : "th", "%s",
+                 row || *text ? text : take_text(report, "currency"));
     }
     (void)fputs("</tr>\n", to);
 }
@@ -153,66 +72,56 @@ static void put_head_row(const struct json_value *report, struct report_unit uni
 static void put_table(const struct json_value *report, FILE *to)
 {
     const struct json_value *rows = json_get(report, "rows");
-    struct report_unit unit = report_unit(report);
 
     if (json_count(rows) == 0) {
-        (void)fputs("<p>No energy is booked there.</p>\n", to);
+        html_put(to, "p", "No energy is booked there.");
         return;
     }
-    (void)fputs("<div class=\"scroll\"><table>\n", to);
-    put_head_row(report, unit, to);
+    html_table(to, "");
+    put_row(report, NULL, to);
     for (size_t i = 0; i < json_count(rows) && i < ROWS; i++)
-        put_row(report, json_at(rows, i), unit, to);
-    (void)fputs("</table></div>\n", to);
+        put_row(report, json_at(rows, i), to);
+    html_table_end(to);
     if (json_count(rows) > ROWS)
-        (void)fprintf(to, "<p>and %zu more: the CSV has them.</p>\n",
-                      json_count(rows) - ROWS);
+        html_put(to, "p", "and %zu more: the CSV has them.", json_count(rows) - ROWS);
 }
 
 /* Sums of boards, or of processors. */
 static void put_sums(const char *title, const struct json_value *t, FILE *to)
 {
-    static const struct {
-        const char *key, *name;
-    } lines[] = {{"attributed_j", "to jobs"},
-                 {"idle_j", "idle"},
-                 {"unattributed_j", "unattributed"},
-                 {"energy_j", "sum"},
-                 {"meter_j", "meters"}};
     double all = take_number(t, "energy_j");
     struct report_unit unit = report_unit_of(all);
     char text[200];
 
-    (void)fprintf(to,
-                  "<h2>%s</h2>\n<table>\n<tr><th></th><th>%s</th><th>share</th></tr>\n",
-                  title, unit.name);
-    for (size_t i = 0; i < n_elements(lines); i++) {
-        double j = take_number(t, lines[i].key);
-        (void)fprintf(to, "<tr><td>%s</td>", lines[i].name);
-        put_energy(t, lines[i].key, unit, to);
-        if (i < 3 && all > 0)
-            (void)fprintf(to, "<td>%.1f %%</td></tr>\n", 100 * j / all);
+    html_put(to, "h2", "%s", title);
+    (void)snprintf(text, sizeof text, "|%s|share", unit.name);
+    html_table(to, text);
+    for (size_t i = 0; i < REPORT_LINES; i++) {
+        double j = take_number(t, report_lines[i].key);
+        (void)fputs("<tr>", to);
+        html_put(to, "td", "%s", report_lines[i].name);
+        html_put(to, "td", "%s", report_energy(j, unit, text));
+        if (report_lines[i].share && all > 0)
+            html_put(to, "td", "%.1f %%", 100 * j / all);
         else
-            (void)fputs("<td></td></tr>\n", to);
+            (void)fputs("<td></td>", to);
+        (void)fputs("</tr>\n", to);
     }
-    (void)fputs("</table>\n<p>", to);
+    html_table_end(to);
     report_sum(t, text, sizeof text);
-    (void)canvas_escape(to, text);
-    (void)fputs("</p>\n", to);
+    html_put(to, "p", "%s", text);
 }
 
 static void put_method(const struct json_value *report, FILE *to)
 {
     const struct json_value *method = json_get(json_get(report, "totals"), "method");
 
-    (void)fputs("<h2>Method</h2>\n<p>", to);
-    if (take_bool(report, "simulated"))
-        (void)fputs("<span class=\"stamp\">SIMULATED.</span> ", to);
+    html_method(to, take_bool(report, "simulated"));
     (void)fputs("Energy is the boards' own: by ", to);
     for (size_t i = 0; i < json_count(method); i++) {
         (void)fputs(i ? ", " : "", to);
         const char *word = json_as_text(json_at(method, i));
-        (void)canvas_escape(to, word ? word : "");
+        canvas_escape(to, word ? word : "");
     }
     (void)fputs(". Half widths are of 95 % intervals, added up as if all errors had one "
                 "sign. What was saved is of whole jobs, against the cap that the board "
@@ -233,11 +142,10 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
     char title[200];
 
     report_title(report, title, sizeof title);
-    (void)fputs("<h1>", to);
-    (void)canvas_escape(to, title);
-    (void)fputs("</h1>\n<p class=\"muted\">", to);
+    html_put(to, "h1", "%s", title);
+    (void)fputs("<p class=\"muted\">", to);
     if (take_bool(report, "simulated"))
-        (void)fputs("<span class=\"stamp\">SIMULATED.</span> ", to);
+        html_stamp(to);
     if (!isnan(take_number(report, "only_uid")))
         (void)fprintf(to, "Jobs of uid %llu alone; sums are of the whole node.",
                       (unsigned long long)take_u64(report, "only_uid"));
@@ -249,7 +157,8 @@ static int put_body(const struct json_value *report, FILE *to, uw_error *err)
         if (r < 0)
             return r;
     }
-    (void)fputs("<h2>Figures</h2>\n", to);
+    html_put(to, "h2", "Figures%s%s", report_has_parts(report) ? ", " : "",
+             report_has_parts(report) ? report_unit(report).name : "");
     put_table(report, to);
     put_sums("Sums", json_get(report, "totals"), to);
     if (report_cpu(report))
@@ -263,20 +172,9 @@ int report_html(const struct json_value *report, FILE *to, uw_error *err)
     char title[200];
 
     report_title(report, title, sizeof title);
-    (void)fputs(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-        "<title>",
-        to);
-    if (take_bool(report, "simulated"))
-        (void)fputs("Simulated: ", to);
-    (void)canvas_escape(to, title);
-    (void)fputs("</title>\n", to);
-    html_put_style(style, to);
-    (void)fputs("</head>\n<body>\n<main>\n", to);
+    html_begin(to, take_bool(report, "simulated"), title, style);
+    (void)fputs("<main>\n", to);
     int r = put_body(report, to, err);
-    if (r < 0)
-        return r;
-    (void)fputs("</main>\n</body>\n</html>\n", to);
-    return ferror(to) ? fail(err, -EIO, "cannot write the page") : 0;
+    (void)fputs("</main>\n", to);
+    return r < 0 ? r : html_end(to, err);
 }

@@ -1,31 +1,48 @@
-/* The pictures of a report: energy by day, who used it, caps over time. */
+/* The pictures of a report: energy by day, energy by row, caps over time. */
 #include <math.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/auto.h"
-#include "cli/plot.h"
+#include "chart/chart.h"
 #include "cli/report.h"
 #include "cli/take.h"
 #include "cli/view.h"
 
 enum { LEFT = 64, RIGHT = 16, TOP = 64, NARROW = 600, BARS = 12, BAR = 26 };
+enum { PARTS = 3 };
 
-static const struct {
-    const char *key, *name;
-    enum ink ink;
-} parts[] = {
-    {"attributed_j", "to jobs", INK_ENERGY},
-    {"unattributed_j", "unattributed", INK_EDS15},
-    {"idle_j", "idle", INK_AXIS},
+static const char *const part_keys[PARTS] = {"attributed_j", "unattributed_j", "idle_j"};
+static const struct key parts[PARTS] = {
+    {"to jobs", KEY_SQUARE, {INK_NONE, INK_ENERGY, 0, 0, 0}},
+    {"unattributed", KEY_SQUARE, {INK_NONE, INK_EDS15, 0, 0, 0}},
+    {"idle", KEY_SQUARE, {INK_NONE, INK_AXIS, 0, 0, 0}},
 };
+static const enum ink part_inks[PARTS] = {INK_ENERGY, INK_EDS15, INK_AXIS};
+static const struct type small = {12, INK_MUTED, false},
+                         name_type = {12, INK_TEXT, false};
 
-static void put_title(struct canvas *c, const char *title, const char *note)
+static void draw_title(struct canvas *c, const char *title, const char *note, bool keys)
 {
-    canvas_text(c, (struct spot){LEFT, 22}, title,
-                &(struct type){16, INK_TEXT, ALIGN_LEFT, true, false});
-    canvas_text(c, (struct spot){LEFT, 44}, note,
-                &(struct type){12, INK_MUTED, ALIGN_LEFT, false, false});
+    static const struct type head = {16, INK_TEXT, true};
+    double x = LEFT;
+
+    canvas_text(c, LEFT, 22, ALIGN_LEFT, &head, title);
+    canvas_text(c, LEFT, 44, ALIGN_LEFT, &small, note);
+    for (size_t k = 0; keys && k < PARTS; k++)
+        x = chart_key(c, x + 15, 44, &parts[k]) + 18;
+}
+
+/* The three parts of a row in J; returns their sum. */
+static double parts_of(const struct json_value *row, double ret[PARTS])
+{
+    double sum = 0;
+
+    for (size_t k = 0; k < PARTS; k++) {
+        ret[k] = fmax(0, take_number(row, part_keys[k]));
+        sum += ret[k];
+    }
+    return sum;
 }
 
 /* ---- energy by day ---- */
@@ -37,89 +54,45 @@ static double days_height(const struct json_value *report, double width)
     return width < NARROW ? 300 : 340;
 }
 
-static double day_sum(const struct json_value *day)
+static void days_draw(struct canvas *c, const void *user)
 {
-    double sum = 0;
-
-    for (size_t k = 0; k < n_elements(parts); k++)
-        sum += fmax(0, take_number(day, parts[k].key));
-    return sum;
-}
-
-/* Squares with their names, in a row. */
-static void put_key(struct canvas *c)
-{
-    double x = LEFT;
-
-    for (size_t k = 0; k < n_elements(parts); k++) {
-        canvas_box(c, (struct box){x, 35, 10, 10}, 2,
-                   &(struct pen){INK_NONE, parts[k].ink, 0, 0, 0});
-        canvas_text(c, (struct spot){x + 15, 44}, parts[k].name,
-                    &(struct type){12, INK_MUTED, ALIGN_LEFT, false, false});
-        x += 15 + canvas_text_width(c, parts[k].name, 12, false) + 18;
-    }
-}
-
-static void put_day(struct canvas *c, const struct json_value *day, struct box bar,
-                    const struct axis *y, double scale)
-{
-    double sum = 0;
-
-    for (size_t k = 0; k < n_elements(parts); k++) {
-        double v = fmax(0, take_number(day, parts[k].key)) * scale;
-        double bottom = axis_at(y, sum), top = axis_at(y, sum + v);
-        sum += v;
-        if (bottom - top > 0)
-            canvas_box(c, (struct box){bar.x, top, bar.w, bottom - top}, 0,
-                       &(struct pen){INK_NONE, parts[k].ink, 0, 0, 0});
-    }
-}
-
-/* Names of days below, as many as there is room for. */
-static void put_dates(struct canvas *c, const struct json_value *days, double x0,
-                      double step, double y)
-{
-    size_t n = json_count(days), every = (size_t)ceil(52 / step);
-
-    for (size_t i = 0; i < n; i += every) {
-        const char *day = take_text(json_at(days, i), "day");
-        canvas_text(c, (struct spot){x0 + step * ((double)i + 0.5), y},
-                    strlen(day) == 10 ? day + 5 : day,
-                    &(struct type){12, INK_MUTED, ALIGN_MIDDLE, false, false});
-    }
-}
-
-static void days_draw(struct canvas *c, const struct json_value *report, double width)
-{
-    const struct json_value *days = json_get(report, "days");
+    const struct json_value *report = user, *days = json_get(report, "days");
     struct report_unit unit = report_unit(report);
     size_t n = json_count(days);
-    double most = 0, height = days_height(report, width);
+    double most = 0, j[PARTS], width = canvas_width(c);
 
     for (size_t i = 0; i < n; i++)
-        most = fmax(most, day_sum(json_at(days, i)));
+        most = fmax(most, parts_of(json_at(days, i), j));
     struct frame f = {
-        .box = {LEFT, TOP, width - LEFT - RIGHT, height - TOP - 36},
-        .x = {.lo = 0, .hi = (double)n, .step = 2.0 * (double)n + 1}, /* no ticks */
+        .box = {LEFT, TOP, width - LEFT - RIGHT, days_height(report, width) - TOP - 36},
+        .x = {.lo = 0, .hi = (double)n},
         .y = axis_over(0, most * unit.scale, 5, false),
         .y_name = unit.name,
     };
     frame_draw(c, &f);
-    put_title(c, "Energy by day", "");
-    put_key(c);
+    draw_title(c, "Energy by day", "", true);
     double step = f.box.w / (double)n, air = step > 6 ? step * 0.14 : 0;
-    for (size_t i = 0; i < n; i++)
-        put_day(c, json_at(days, i),
-                (struct box){f.box.x + step * (double)i + air, 0, step - 2 * air, 0},
-                &f.y, unit.scale);
-    put_dates(c, days, f.box.x, step, f.box.y + f.box.h + 20);
+    size_t every = (size_t)ceil(52 / step);
+    for (size_t i = 0; i < n; i++) {
+        double x = f.box.x + step * (double)i;
+        const char *day = take_text(json_at(days, i), "day");
+        (void)parts_of(json_at(days, i), j);
+        for (size_t k = 0; k < PARTS; k++)
+            j[k] *= unit.scale;
+        (void)chart_stack(c, &f.y, (struct box){x + air, 0, step - 2 * air, 0}, true, j,
+                          part_inks, PARTS);
+        if (i % every == 0)
+            canvas_text(c, x + step / 2, f.box.y + f.box.h + 20, ALIGN_MIDDLE, &small,
+                        strlen(day) == 10 ? day + 5 : day);
+    }
 }
 
-/* ---- who used it ---- */
+/* ---- energy by row ---- */
 
 static size_t bars_of(const struct json_value *report)
 {
     size_t n = json_count(json_get(report, "rows"));
+
     return n < BARS ? n : BARS;
 }
 
@@ -131,55 +104,49 @@ static double bars_height(const struct json_value *report, double width)
     return TOP + (double)bars_of(report) * BAR + 12;
 }
 
-static void put_bar(struct canvas *c, const struct json_value *report, size_t i,
-                    double most, struct box bar)
+static void draw_bar(struct canvas *c, const struct json_value *report,
+                     const struct axis *x, size_t i)
 {
     const struct json_value *row = json_at(json_get(report, "rows"), i);
-    char name[64], text[REPORT_TEXT], figure[REPORT_TEXT + 64], saved[REPORT_TEXT];
+    char name[64], text[REPORT_TEXT], figure[2 * REPORT_TEXT + 64], saved[REPORT_TEXT];
+    double y = TOP + (double)i * BAR, e = take_number(row, "energy_j"), j[PARTS] = {e};
     struct report_unit unit = report_unit(report);
-    double x = bar.x, j = take_number(row, "energy_j");
-    bool whole = report_has_parts(report);
+    bool whole = report_has_parts(report), wide = canvas_width(c) >= NARROW;
 
-    report_name(report, row, name, bar.x < 200 ? 22 : 32);
-    canvas_text(c, (struct spot){bar.x - 8, bar.y + 17}, name,
-                &(struct type){12, INK_TEXT, ALIGN_RIGHT, false, false});
-    for (size_t k = 0; k < (whole ? n_elements(parts) : 1); k++) {
-        double v = whole ? take_number(row, parts[k].key) : j;
-        double w = most > 0 ? fmax(0, v) / most * bar.w : 0;
-        canvas_box(c, (struct box){x, bar.y + 4, w, BAR - 8}, whole ? 0 : 2,
-                   &(struct pen){INK_NONE, parts[k].ink, 0, 0, 0});
-        x += w;
-    }
-    (void)snprintf(figure, sizeof figure, "%s %s", report_energy(j, unit, text),
-                   unit.name);
-    if (bar.x >= 200 && !isnan(take_number(row, "saved"))) /* room for it */
-        (void)snprintf(figure + strlen(figure), sizeof figure - strlen(figure),
-                       ", saved %s", report_saved(row, saved));
-    canvas_text(c, (struct spot){x + 6, bar.y + 17}, figure,
-                &(struct type){12, INK_MUTED, ALIGN_LEFT, false, false});
+    if (whole)
+        (void)parts_of(row, j);
+    report_name(report, row, name, wide ? 32 : 22);
+    canvas_text(c, x->at_lo - 8, y + 17, ALIGN_RIGHT, &name_type, name);
+    double end = chart_stack(c, x, (struct box){0, y + 4, 0, BAR - 8}, false, j,
+                             part_inks, whole ? PARTS : 1);
+    bool with_saved = wide && !isnan(take_number(row, "saved"));
+    (void)snprintf(figure, sizeof figure, "%s %s%s%s", report_energy(e, unit, text),
+                   unit.name, with_saved ? ", saved " : "",
+                   with_saved ? report_saved(row, saved) : "");
+    canvas_text(c, end + 6, y + 17, ALIGN_LEFT, &small, figure);
 }
 
-static void bars_draw(struct canvas *c, const struct json_value *report, double width)
+static void bars_draw(struct canvas *c, const void *user)
 {
-    const struct json_value *rows = json_get(report, "rows");
-    double left = width < NARROW ? 150 : 230, most = 0, room = width < NARROW ? 90 : 220;
+    const struct json_value *report = user, *rows = json_get(report, "rows");
+    double width = canvas_width(c), most = 0;
+    struct axis x = {.at_lo = width < NARROW ? 150 : 230,
+                     .at_hi = width - (width < NARROW ? 90 : 220)};
     size_t n = bars_of(report);
     char title[200], note[80] = "";
 
     for (size_t i = 0; i < n; i++)
         most = fmax(most, take_number(json_at(rows, i), "energy_j"));
+    x.hi = most > 0 ? most : 1;
     view_label(take_text(report, "label"), note, sizeof note);
     (void)snprintf(title, sizeof title, "Energy by %s %s", report_by(report), note);
     note[0] = '\0';
     if (json_count(rows) > n)
         (void)snprintf(note, sizeof note, "the %zu that used most, of %zu", n,
                        json_count(rows));
-    put_title(c, title, note);
-    if (report_has_parts(report))
-        put_key(c);
+    draw_title(c, title, note, report_has_parts(report));
     for (size_t i = 0; i < n; i++)
-        put_bar(c, report, i, most,
-                (struct box){left, TOP + (double)i * BAR, width - left - room, BAR});
+        draw_bar(c, report, &x, i);
 }
 
 /* ---- caps over time ---- */
@@ -189,15 +156,20 @@ enum { STRIP = 66, STRIPS = 16, STRIP_AIR = 16 };
 static size_t strips_of(const struct json_value *report)
 {
     size_t n = json_count(json_get(report, "caps"));
+
     return n < STRIPS ? n : STRIPS;
 }
 
-/* Item i of a point [seconds, mean, least, most]. */
-static double point_at(const struct json_value *point, size_t i)
+/* [seconds, mean, least, most], the latter in mW; false: one of them is unknown. */
+static bool point_of(const struct json_value *point, double ret[4])
 {
-    uint64_t v = 0;
-
-    return json_as_u64(json_at(point, i), &v) ? (double)v : (double)NAN;
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t v = 0;
+        if (!json_as_u64(json_at(point, i), &v))
+            return false;
+        ret[i] = i == 0 ? (double)v : (double)v / 1000;
+    }
+    return true;
 }
 
 struct span {
@@ -210,15 +182,17 @@ static bool caps_span(const struct json_value *report, struct span *ret)
     static const double LAST_S = 253402300800.0; /* the year 10000 */
     const struct json_value *caps = json_get(report, "caps");
     struct span s = {INFINITY, -INFINITY, INFINITY, -INFINITY};
+    double p[4];
 
     for (size_t k = 0; k < json_count(caps); k++) {
         const struct json_value *points = json_get(json_at(caps, k), "points");
         for (size_t i = 0; i < json_count(points); i++) {
-            const struct json_value *p = json_at(points, i);
-            s.from = fmin(s.from, point_at(p, 0));
-            s.to = fmax(s.to, point_at(p, 0));
-            s.least = fmin(s.least, point_at(p, 2) / 1000);
-            s.most = fmax(s.most, point_at(p, 3) / 1000);
+            if (!point_of(json_at(points, i), p))
+                continue;
+            s.from = fmin(s.from, p[0]);
+            s.to = fmax(s.to, p[0]);
+            s.least = fmin(s.least, p[2]);
+            s.most = fmax(s.most, p[3]);
         }
     }
     s.to += take_number(report, "caps_piece_s");
@@ -235,82 +209,74 @@ static double caps_height(const struct json_value *report, double width)
 }
 
 /* One board: a band from least to most, the mean as a line; gaps stay gaps. */
-static void put_strip(struct canvas *c, const struct json_value *board,
-                      const struct frame *f, double piece_s)
+static void draw_strip(struct canvas *c, const struct json_value *board,
+                       const struct frame *f, double piece_s)
 {
     const struct json_value *points = json_get(board, "points");
     const struct pen band = {INK_NONE, INK_ENERGY, 0, 0, 0.25};
-    const struct pen line = {INK_ENERGY, INK_NONE, 1.8, 0, 0};
+    double until = -INFINITY, p[4];
     struct spot last = {0, 0};
-    double until = -INFINITY;
 
     for (size_t i = 0; i < json_count(points); i++) {
-        const struct json_value *p = json_at(points, i);
-        double s = point_at(p, 0), w = point_at(p, 1) / 1000;
-        double low = point_at(p, 2) / 1000, high = point_at(p, 3) / 1000;
-        if (isnan(s) || isnan(w) || isnan(low) || isnan(high))
+        if (!point_of(json_at(points, i), p))
             continue;
-        struct spot a = frame_spot(f, s, w), b = frame_spot(f, s + piece_s, w);
-        double top = frame_spot(f, s, high).y, bottom = frame_spot(f, s, low).y;
+        struct spot a = frame_spot(f, p[0], p[1]),
+                    b = frame_spot(f, p[0] + piece_s, p[1]);
+        double top = axis_at(&f->y, p[3]), bottom = axis_at(&f->y, p[2]);
         if (bottom - top > 1)
-            canvas_box(c, (struct box){a.x, top, b.x - a.x, bottom - top}, 0, &band);
-        if (s <= until + piece_s * 0.01)
-            canvas_line(c, last, a, &line);
-        canvas_line(c, a, b, &line);
+            canvas_box(c, (struct box){a.x, top, b.x - a.x, bottom - top}, 0, band);
+        if (p[0] <= until + piece_s * 0.01)
+            canvas_line(c, last, a, pen_line(INK_ENERGY, 1.8));
+        canvas_line(c, a, b, pen_line(INK_ENERGY, 1.8));
         last = b;
-        until = s + piece_s;
+        until = p[0] + piece_s;
     }
 }
 
-static void put_times(struct canvas *c, const struct span *s, struct box box)
+static void draw_times(struct canvas *c, const struct span *s, struct box box)
 {
     unsigned n = box.w < NARROW ? 3 : 6;
     bool hours = s->to - s->from < 3 * 86400;
 
     for (unsigned i = 0; i <= n; i++) {
-        double at = s->from + (s->to - s->from) * i / n;
-        time_t t = (time_t)at;
+        time_t t = (time_t)(s->from + (s->to - s->from) * i / n);
+        enum align align = i == 0 ? ALIGN_LEFT : i == n ? ALIGN_RIGHT : ALIGN_MIDDLE;
         struct tm tm;
         char text[32];
-        enum align align = i == 0 ? ALIGN_LEFT : i == n ? ALIGN_RIGHT : ALIGN_MIDDLE;
-        if (!gmtime_r(&t, &tm) ||
-            !strftime(text, sizeof text, hours ? "%m-%d %H:%M" : "%m-%d", &tm))
-            continue;
-        canvas_text(c, (struct spot){box.x + box.w * i / n, box.y + box.h + 18}, text,
-                    &(struct type){12, INK_MUTED, align, false, false});
+        if (gmtime_r(&t, &tm) &&
+            strftime(text, sizeof text, hours ? "%m-%d %H:%M" : "%m-%d", &tm))
+            canvas_text(c, box.x + box.w * i / n, box.y + box.h + 18, align, &small,
+                        text);
     }
 }
 
-static void caps_draw(struct canvas *c, const struct json_value *report, double width)
+static void caps_draw(struct canvas *c, const void *user)
 {
-    const struct json_value *caps = json_get(report, "caps");
-    struct span s;
+    static const struct type name = {12, INK_TEXT, true};
+    const struct json_value *report = user, *caps = json_get(report, "caps");
     double piece_s = take_number(report, "caps_piece_s");
-    struct box box = {LEFT + 24, TOP, width - LEFT - 24 - RIGHT, STRIP - STRIP_AIR};
+    struct span s;
     char text[64];
 
     if (!caps_span(report, &s))
         return;
     (void)snprintf(text, sizeof text, "W, %s; the band is from least to most",
                    piece_s >= 3600 ? "means of hours" : "means of minutes");
-    put_title(c, "Caps in force over time (UTC)", text);
+    draw_title(c, "Caps in force over time (UTC)", text, false);
+    struct frame f = {
+        .box = {LEFT + 24, TOP, canvas_width(c) - LEFT - 24 - RIGHT, STRIP - STRIP_AIR},
+        .x = {.lo = s.from, .hi = s.to},
+        .y = axis_over(fmin(s.least, s.most - 1), s.most, 2, false)};
     for (size_t i = 0; i < strips_of(report); i++) {
         const struct json_value *board = json_at(caps, i);
-        struct axis y = axis_over(fmin(s.least, s.most - 1), s.most, 2, false);
-        struct frame f = {.box = box,
-                          .x = {.lo = s.from, .hi = s.to, .step = 2 * (s.to - s.from)},
-                          .y = y};
         f.box.y = TOP + (double)i * STRIP;
-        f.x.lo -= 1; /* the one tick, at 0 s, is outside */
         frame_draw(c, &f);
         (void)snprintf(text, sizeof text, "GPU %llu",
                        (unsigned long long)take_u64(board, "gpu"));
-        canvas_text(c, (struct spot){8, f.box.y + (STRIP - STRIP_AIR) / 2.0 + 4}, text,
-                    &(struct type){12, INK_TEXT, ALIGN_LEFT, true, false});
-        put_strip(c, board, &f, piece_s);
-        box.y = f.box.y;
+        canvas_text(c, 8, f.box.y + f.box.h / 2 + 4, ALIGN_LEFT, &name, text);
+        draw_strip(c, board, &f, piece_s);
     }
-    put_times(c, &s, box);
+    draw_times(c, &s, f.box);
 }
 
 const struct report_picture report_pictures[REPORT_PICTURES] = {

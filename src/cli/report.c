@@ -65,7 +65,6 @@ const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEX
     return ret;
 }
 
-/* Of jobs that were measured: what part of the energy at the original cap. */
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT])
 {
     double saved = take_number(row, "saved"), half = take_number(row, "saved_half");
@@ -75,6 +74,87 @@ const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT])
     else
         (void)snprintf(ret, REPORT_TEXT, "%.1f \u00b1 %.1f %%", saved * 100, half * 100);
     return ret;
+}
+
+const struct report_line report_lines[REPORT_LINES] = {
+    {"attributed_j", "to jobs", true},
+    {"idle_j", "idle", true},
+    {"unattributed_j", "unattributed", true},
+    {"energy_j", "sum", false},
+    {"meter_j", "meters", false},
+};
+
+const struct report_column *report_columns(const struct json_value *report)
+{
+    static const struct report_column parts[] = {
+        {NULL, "", CELL_NAME, -22, 0, 0},
+        {"to jobs", "attributed_j", CELL_ENERGY, 10, 0, 0},
+        {"idle", "idle_j", CELL_ENERGY, 10, 0, 0},
+        {"unattributed", "unattributed_j", CELL_ENERGY, 12, 0, 0},
+        {"sum", "energy_j", CELL_ENERGY, 10, 0, 0},
+        {"meter", "meter_j", CELL_ENERGY, 10, 0, 0},
+        {0}};
+    static const struct report_column job[] = {
+        {NULL, "", CELL_NAME, -20, 0, 0},
+        {"user", "user", CELL_TEXT, -12, 0, 0},
+        {"GPU hours", "gpu_s", CELL_NUMBER, 9, 2, 1 / 3600.0},
+        {"mean W", "mean_w", CELL_NUMBER, 8, 1, 1},
+        {"%s", "energy_j", CELL_ENERGY, 11, 0, 0},
+        {"\u00b1 %s", "half_j", CELL_ENERGY, 0, 0, 0},
+        {"saved, %s", "saved_j", CELL_ENERGY, 0, 0, 0},
+        {"saved, measured", "saved", CELL_SAVED, 15, 0, 0},
+        {"the model says", "model_saved", CELL_PERCENT, 0, 0, 0},
+        {0}};
+    static const struct report_column group[] = {
+        {NULL, "", CELL_NAME, -20, 0, 0},
+        {"jobs", "jobs", CELL_NUMBER, -12, 0, 1},
+        {"GPU hours", "gpu_s", CELL_NUMBER, 9, 2, 1 / 3600.0},
+        {"mean W", "mean_w", CELL_NUMBER, 8, 1, 1},
+        {"%s", "energy_j", CELL_ENERGY, 11, 0, 0},
+        {"\u00b1 %s", "half_j", CELL_ENERGY, 0, 0, 0},
+        {"saved, %s", "saved_j", CELL_ENERGY, 15, 0, 0},
+        {0}};
+
+    if (report_has_parts(report))
+        return parts;
+    return strcmp(take_text(report, "by"), "job") == 0 ? job : group;
+}
+
+void report_head(const struct json_value *report, const struct report_column *column,
+                 char ret[REPORT_TEXT])
+{
+    bool label = strcmp(take_text(report, "by"), "label") == 0;
+    const char *unit = column->head ? strstr(column->head, "%s") : NULL;
+
+    if (!column->head)
+        view_label(label ? take_text(report, "label") : report_by(report), ret,
+                   REPORT_TEXT);
+    else if (unit)
+        (void)snprintf(ret, REPORT_TEXT, "%.*s%s", (int)(unit - column->head),
+                       column->head, report_unit(report).name);
+    else
+        (void)snprintf(ret, REPORT_TEXT, "%s", column->head);
+}
+
+void report_cell(const struct json_value *report, const struct json_value *row,
+                 const struct report_column *column, char ret[REPORT_TEXT])
+{
+    double v = take_number(row, column->key);
+
+    if (column->kind == CELL_NAME)
+        report_name(report, row, ret, REPORT_TEXT);
+    else if (column->kind == CELL_TEXT)
+        view_label(take_text(row, column->key), ret, REPORT_TEXT);
+    else if (column->kind == CELL_SAVED)
+        (void)report_saved(row, ret);
+    else if (isnan(v))
+        (void)snprintf(ret, REPORT_TEXT, "-");
+    else if (column->kind == CELL_ENERGY)
+        (void)report_energy(v, report_unit(report), ret);
+    else if (column->kind == CELL_PERCENT)
+        (void)snprintf(ret, REPORT_TEXT, "%.1f %%", 100 * v);
+    else
+        (void)snprintf(ret, REPORT_TEXT, "%.*f", column->digits, v * column->scale);
 }
 
 bool report_has_parts(const struct json_value *report)

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "cli/canvas.h"
+#include "chart/canvas.h"
 #include "io/json.h"
 #include "underwatt/error.h"
 
@@ -38,6 +38,38 @@ const struct json_value *report_cpu(const struct json_value *report);
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT]);
 /* "18.2 ± 1.2 %", "-" where it is unknown. */
 const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT]);
+
+/* A column of the table of rows. */
+struct report_column {
+    const char *head; /* %s: the unit; NULL: what the rows are of */
+    const char *key;
+    enum {
+        CELL_NAME,
+        CELL_TEXT,
+        CELL_NUMBER,
+        CELL_ENERGY,
+        CELL_SAVED,
+        CELL_PERCENT
+    } kind;
+    int width;  /* in text, to the left if negative; 0: pages only */
+    int digits; /* of a number */
+    double scale;
+};
+/* Its columns; the last one has no key. */
+const struct report_column *report_columns(const struct json_value *report);
+void report_head(const struct json_value *report, const struct report_column *column,
+                 char ret[REPORT_TEXT]);
+void report_cell(const struct json_value *report, const struct json_value *row,
+                 const struct report_column *column, char ret[REPORT_TEXT]);
+
+/* The lines of a sum: of boards or of processors. */
+struct report_line {
+    const char *key, *name;
+    bool share; /* a part of the whole */
+};
+enum { REPORT_LINES = 5 };
+extern const struct report_line report_lines[REPORT_LINES];
+
 /* What a row is called: its job, user, board, domain, day or label's value. */
 void report_name(const struct json_value *report, const struct json_value *row, char *ret,
                  size_t size);
@@ -53,13 +85,13 @@ const char *report_by(const struct json_value *report);
  */
 bool report_has_parts(const struct json_value *report);
 
-/* ---- pictures: drawn at a width in CSS pixels; false: there is nothing to draw ---- */
+/* ---- pictures: drawn at a width in CSS pixels ---- */
 
 struct report_picture {
-    const char *title; /* for those who cannot see it */
+    const char *title; /* alternative text */
     /* Height at that width; 0: there is nothing to draw. */
     double (*height)(const struct json_value *report, double width);
-    void (*draw)(struct canvas *c, const struct json_value *report, double width);
+    draw_fn draw; /* user: the report */
 };
 enum { REPORT_PICTURES = 3 };
 extern const struct report_picture report_pictures[REPORT_PICTURES];

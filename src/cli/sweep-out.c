@@ -5,7 +5,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
-#include "cli/canvas.h"
+#include "chart/canvas.h"
 #include "cli/sweep.h"
 #include "io/file.h"
 

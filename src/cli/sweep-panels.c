@@ -1,18 +1,39 @@
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "base/auto.h"
 #include "cli/sweep-picture.h"
 
-static double e_rel(const struct sweep *s, size_t i)
+/* What an axis may show of a point; Q_GOAL + g: the metric of optimum g. */
+enum quantity { Q_CAP, Q_POWER, Q_ENERGY, Q_TIME, Q_E_REL, Q_T_REL, Q_GOAL };
+
+static struct value scaled(double v, double half, double scale)
 {
-    return s->point[i].energy_j / s->point[s->ref].energy_j;
+    return (struct value){v * scale, half * scale};
 }
 
-static double t_rel(const struct sweep *s, size_t i)
+static struct value value_of(const struct view *v, unsigned q, size_t i)
 {
-    return s->point[i].time_s / s->point[s->ref].time_s;
+    const struct sweep *s = v->sweep;
+    const struct sweep_point *p = &s->point[i], *ref = &s->point[s->ref];
+
+    switch (q) {
+    case Q_CAP:
+        return (struct value){p->cap_mw / 1000.0, 0};
+    case Q_POWER:
+        return (struct value){p->power_w, p->power_sd_w};
+    case Q_ENERGY:
+        return scaled(p->energy_j, p->energy_sd_j, view_energy_unit(v).scale);
+    case Q_TIME:
+        return scaled(p->time_s, p->time_sd_s, view_time_unit(v).scale);
+    case Q_E_REL:
+        return scaled(p->energy_j, p->energy_sd_j, 1 / ref->energy_j);
+    case Q_T_REL:
+        return scaled(p->time_s, p->time_sd_s, 1 / ref->time_s);
+    default:
+        return (struct value){sweep_value(s, &s->optimum[q - Q_GOAL].goal, i),
+                              sweep_value_se(s, &s->optimum[q - Q_GOAL].goal, i)};
+    }
 }
 
 static bool is_optimum(const struct sweep *s, size_t point)
@@ -23,547 +44,397 @@ static bool is_optimum(const struct sweep *s, size_t point)
     return false;
 }
 
-/* Caps so low that they cost a multiple (below the knee) would squeeze all others into
- * a corner: they are left out of the frame, and named.
+/* ---- axes ---- */
+
+/* Caps below the knee, which cost a multiple, would squeeze all others into a corner:
+ * axes do not extend to them.
  */
-static bool in_view(const struct sweep *s, size_t point)
+static bool in_view(const struct view *v, size_t point)
 {
     double t = 1, e = 1;
 
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        t = fmax(t, t_rel(s, s->optimum[g].point));
-        e = fmin(e, e_rel(s, s->optimum[g].point));
+        t = fmax(t, value_of(v, Q_T_REL, v->sweep->optimum[g].point).v);
+        e = fmin(e, value_of(v, Q_E_REL, v->sweep->optimum[g].point).v);
     }
-    return t_rel(s, point) <= 1.05 + 2 * (t - 1) && e_rel(s, point) <= 1.03 + (1 - e) / 3;
+    return value_of(v, Q_T_REL, point).v <= 1.05 + 2 * (t - 1) &&
+           value_of(v, Q_E_REL, point).v <= 1.03 + (1 - e) / 3;
 }
 
-/* "not shown: 100 W, 105 W, 110 W", as many as fit; "" where all are. */
-static void not_shown(const struct sweep *s, char *ret, size_t size)
-{
-    char watts[VIEW_TEXT];
-    size_t at = 0, n = 0;
+struct range {
+    double lo, hi;
+};
 
-    ret[0] = '\0';
-    for (size_t i = 0; i < s->n; i++) {
-        if (in_view(s, i))
+static struct range range_of(const struct view *v, unsigned q, struct range r)
+{
+    for (size_t i = 0; i < v->sweep->n; i++) {
+        struct value value = value_of(v, q, i);
+        double half = q < Q_E_REL ? value.half : 0;
+        if (q != Q_CAP && !in_view(v, i))
             continue;
-        bool room = at + 24 < size;
-        int len = snprintf(ret + at, size - at, "%s%s", n ? ", " : "far off: ",
-                           room ? view_watts(s->point[i].cap_mw, watts) : "\u2026");
-        if (len < 0 || !room)
-            return;
-        at += (size_t)len;
-        n++;
+        r.lo = fmin(r.lo, value.v - half);
+        r.hi = fmax(r.hi, value.v + half);
+    }
+    return r;
+}
+
+/* An axis over the range and a part of it more on both sides; `least`: of the span. */
+static struct axis padded(struct range r, double least, double part, unsigned ticks)
+{
+    double pad = fmax(r.hi - r.lo, least) * part;
+
+    return axis_over(r.lo - pad, r.hi + pad, ticks, true);
+}
+
+static struct axis cap_axis(const struct view *v)
+{
+    return padded(range_of(v, Q_CAP, (struct range){INFINITY, -INFINITY}), 0, 0.03, 8);
+}
+
+/* ---- what all panels draw ---- */
+
+static struct spot spot_of(const struct frame *f, const struct view *v, unsigned x,
+                           unsigned y, size_t i)
+{
+    return frame_spot(f, value_of(v, x, i).v, value_of(v, y, i).v);
+}
+
+static bool in_frame(const struct frame *f, struct spot at)
+{
+    const struct box b = f->box;
+
+    return at.x >= b.x - 1 && at.x <= b.x + b.w + 1 && at.y >= b.y - 1 &&
+           at.y <= b.y + b.h + 1;
+}
+
+static void draw_curve(struct canvas *c, const struct frame *f, const struct view *v,
+                       unsigned y, struct pen pen)
+{
+    canvas_clip(c, f->box);
+    for (size_t i = 0; i < v->sweep->n; i++) {
+        struct spot at = spot_of(f, v, Q_CAP, y, i);
+        canvas_to(c, at);
+        if (i > 0)
+            labels_take_line(c, spot_of(f, v, Q_CAP, y, i - 1), at, 4);
+    }
+    canvas_stroke(c, false, pen);
+    canvas_unclip(c);
+}
+
+/* rings: caps behind the Pareto front are hollow. */
+static void draw_dots(struct canvas *c, const struct frame *f, const struct view *v,
+                      unsigned x, unsigned y, enum ink ink, bool rings)
+{
+    for (size_t i = 0; i < v->sweep->n; i++) {
+        bool hollow = rings && !v->sweep->point[i].pareto;
+        if (!in_frame(f, spot_of(f, v, x, y, i)))
+            continue;
+        canvas_mark(c, i);
+        chart_dot(c, f, value_of(v, x, i), value_of(v, y, i), rings ? 3.2 : 2.4,
+                  (struct pen){ink, hollow ? INK_PAPER : ink, rings ? 1.4 : 1, 0, 0});
+        canvas_unmark(c);
+    }
+}
+
+/* The reference and the optima.  Goals that share a cap have their marks one inside the
+ * other.
+ */
+static void draw_marks(struct canvas *c, const struct frame *f, const struct view *v,
+                       unsigned x, unsigned y)
+{
+    static const double nested[SWEEP_OPTIMA] = {12.5, 9, 6, 3.5};
+    const struct sweep *s = v->sweep;
+    struct spot ref = spot_of(f, v, x, y, s->ref);
+
+    canvas_mark(c, s->ref);
+    mark_draw(c, MARK_RING, ref, is_optimum(s, s->ref) ? 15 : 8, INK_REF);
+    canvas_unmark(c);
+    for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
+        size_t point = s->optimum[g].point, same = 0, before = 0;
+        for (size_t k = 0; k < SWEEP_OPTIMA; k++) {
+            same += s->optimum[k].point == point;
+            before += k < g && s->optimum[k].point == point;
+        }
+        canvas_mark(c, point);
+        mark_draw(c, picture_looks[g].mark, spot_of(f, v, x, y, point),
+                  same > 1 ? nested[before] : 8, picture_looks[g].ink);
+        canvas_unmark(c);
     }
 }
 
 /* ---- energy against time ---- */
 
-/* Energy that makes the goal `value` at that time, both relative. */
-static double energy_on_line(const struct goal *goal, double value, double t)
+static void draw_front(struct canvas *c, const struct frame *f, const struct view *v)
 {
-    switch (goal->kind) {
-    case GOAL_EDP:
-        return value / t;
-    case GOAL_EDS:
-        return (goal->param * value - t) / (goal->param - 1);
-    default:
-        return value;
-    }
+    const struct sweep *s = v->sweep;
+    struct pen pen = pen_line(INK_FRONT, 9);
+    size_t last = s->n, next;
+
+    do { /* in the order of time, which noise may part from the order of caps */
+        next = s->n;
+        for (size_t i = 0; i < s->n; i++)
+            if (s->point[i].pareto &&
+                (last == s->n || s->point[i].time_s > s->point[last].time_s) &&
+                (next == s->n || s->point[i].time_s < s->point[next].time_s))
+                next = i;
+        if (next < s->n)
+            canvas_to(c, spot_of(f, v, Q_T_REL, Q_E_REL, next));
+        if (next < s->n && last < s->n)
+            labels_take_line(c, spot_of(f, v, Q_T_REL, Q_E_REL, last),
+                             spot_of(f, v, Q_T_REL, Q_E_REL, next), pen.width);
+        last = next;
+    } while (next < s->n);
+    canvas_stroke(c, false, pen);
 }
 
 enum { LINE_SPOTS = 121 };
 
-/* The line on which the goal is as good as at its optimum; returns its spots inside
- * the frame.
- */
-static size_t metric_line(struct canvas *c, const struct frame *f, struct labels *l,
-                          const struct sweep_optimum *best, struct spot *ret,
-                          enum ink ink)
+/* Spot i of the line on which the goal is as good as at its optimum. */
+static struct spot line_spot(const struct frame *f, const struct sweep_optimum *best,
+                             size_t i)
 {
-    struct pen pen = {ink, INK_NONE, 1.5, 7, 0};
-    struct spot spots[LINE_SPOTS];
-    size_t n = 0;
+    double t = f->x.lo + (f->x.hi - f->x.lo) * (double)i / (LINE_SPOTS - 1);
+    double e = best->value, k = best->goal.param;
 
-    for (size_t i = 0; i < LINE_SPOTS; i++) {
-        double t = f->x.lo + (f->x.hi - f->x.lo) * (double)i / (LINE_SPOTS - 1);
-        double e = energy_on_line(&best->goal, best->value, t);
-        spots[i] = frame_spot(f, t, e);
-        if (!(e > f->y.lo && e < f->y.hi))
-            continue;
-        if (n > 0)
-            labels_take_line(l, ret[n - 1], spots[i], 3);
-        ret[n++] = spots[i];
+    if (best->goal.kind == GOAL_EDP)
+        e = best->value / t;
+    else if (best->goal.kind == GOAL_EDS)
+        e = (k * best->value - t) / (k - 1);
+    return frame_spot(f, t, e);
+}
+
+static void draw_goal_lines(struct canvas *c, const struct frame *f, const struct view *v)
+{
+    for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
+        const struct sweep_optimum *best = &v->sweep->optimum[g];
+        canvas_clip(c, f->box);
+        for (size_t i = 0; i < LINE_SPOTS; i++) {
+            struct spot at = line_spot(f, best, i);
+            canvas_to(c, at);
+            if (i > 0 && in_frame(f, at))
+                labels_take_line(c, line_spot(f, best, i - 1), at, 3);
+        }
+        canvas_stroke(c, false, (struct pen){picture_looks[g].ink, INK_NONE, 1.5, 7, 0});
+        canvas_unclip(c);
     }
-    canvas_clip(c, f->box);
-    canvas_path(c, spots, LINE_SPOTS, false, &pen);
-    canvas_unclip(c);
-    return n;
 }
 
-/* "EDP = 0.856" beside the line, as far from the curve as there is room. */
-static void name_line(struct canvas *c, struct labels *l, const struct spot *spots,
-                      size_t n, const char *text, enum ink ink)
-{
-    struct type type = {12, ink, ALIGN_LEFT, false, false};
-
-    for (size_t i = 0; i < n; i++)
-        if (labels_put(l, c, spots[n - 1 - i], 5, text, &type, false))
-            return;
-}
-
-struct lines {
-    struct spot spots[SWEEP_OPTIMA][LINE_SPOTS];
-    size_t n[SWEEP_OPTIMA];
-};
-
-static void metric_lines(struct canvas *c, const struct frame *f, struct labels *l,
-                         const struct view *v, struct lines *ret)
-{
-    for (size_t g = 0; g < SWEEP_OPTIMA; g++)
-        ret->n[g] = metric_line(c, f, l, &v->sweep->optimum[g], ret->spots[g],
-                                picture_look(g).ink);
-}
-
-static void name_lines(struct canvas *c, struct labels *l, const struct view *v,
-                       const struct lines *lines)
+/* "EDP = 0.856" beside its line, as far from the curve as there is room. */
+static void name_goal_lines(struct canvas *c, const struct frame *f, const struct view *v)
 {
     char text[VIEW_TEXT];
 
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        (void)snprintf(text, sizeof text, "%s = %.3f", view_goal_name(g),
-                       v->sweep->optimum[g].value);
-        name_line(c, l, lines->spots[g], lines->n[g], text, picture_look(g).ink);
+        const struct sweep_optimum *best = &v->sweep->optimum[g];
+        struct type type = {12, picture_looks[g].ink, false};
+        (void)snprintf(text, sizeof text, "%s = %.3f", view_goal_name(g), best->value);
+        for (size_t i = LINE_SPOTS; i-- > 0;) {
+            struct spot at = line_spot(f, best, i);
+            if (in_frame(f, at) && labels_put(c, at, 5, &type, false, text))
+                break;
+        }
     }
 }
 
-static int by_time(const void *a, const void *b)
+/* "min EDP, EDS(2): 185 W", "default: 300 W" */
+static void mark_text(const struct view *v, size_t point, char *ret, size_t size)
 {
-    const struct spot *x = a, *y = b;
-    return (x->x > y->x) - (x->x < y->x);
-}
-
-static void draw_front(struct canvas *c, const struct frame *f, struct labels *l,
-                       const struct view *v)
-{
-    const struct sweep *s = v->sweep;
-    struct pen pen = {INK_FRONT, INK_NONE, 9, 0, 0};
-    struct spot *front = calloc(s->n, sizeof *front);
-    size_t n = 0;
-
-    if (!front)
-        canvas_fail(c, -ENOMEM);
-    for (size_t i = 0; front && i < s->n; i++)
-        if (s->point[i].pareto)
-            front[n++] = frame_spot(f, t_rel(s, i), e_rel(s, i));
-    if (n > 0)
-        qsort(front, n, sizeof *front, by_time);
-    for (size_t i = 1; i < n; i++)
-        labels_take_line(l, front[i - 1], front[i], pen.width);
-    canvas_path(c, front, n, false, &pen);
-    free(front);
-}
-
-static void draw_caps(struct canvas *c, const struct frame *f, const struct view *v)
-{
-    const struct sweep *s = v->sweep;
-    double per_t =
-        (f->x.at_hi - f->x.at_lo) / (f->x.hi - f->x.lo) / s->point[s->ref].time_s;
-    double per_e =
-        (f->y.at_lo - f->y.at_hi) / (f->y.hi - f->y.lo) / s->point[s->ref].energy_j;
-
-    for (size_t i = 0; i < s->n; i++) {
-        const struct sweep_point *p = &s->point[i];
-        struct spot at = frame_spot(f, t_rel(s, i), e_rel(s, i));
-        struct pen pen = {INK_POINT, p->pareto ? INK_POINT : INK_PAPER, 1.4, 0, 0};
-        if (!in_view(s, i))
-            continue;
-        canvas_mark(c, i);
-        bar_draw(c, at, p->time_sd_s * per_t, true, INK_POINT);
-        bar_draw(c, at, p->energy_sd_j * per_e, false, INK_POINT);
-        canvas_circle(c, at, 3.2, &pen);
-        canvas_unmark(c);
-    }
-}
-
-static void draw_optima(struct canvas *c, const struct frame *f, const struct view *v)
-{
-    const struct sweep *s = v->sweep;
-
-    for (size_t i = 0; i < s->n; i++) {
-        struct spot at = frame_spot(f, t_rel(s, i), e_rel(s, i));
-        canvas_mark(c, i);
-        if (i == s->ref)
-            mark_draw(c, MARK_RING, at, is_optimum(s, i) ? 15 : 9, INK_REF);
-        if (is_optimum(s, i))
-            (void)picture_marks(c, v, i, at);
-        canvas_unmark(c);
-    }
-}
-
-/* Which cap each mark is: these must be there, the caps at round watts need not. */
-static void name_marks(struct canvas *c, const struct frame *f, struct labels *l,
-                       const struct view *v)
-{
-    const struct sweep *s = v->sweep;
-    struct type strong = {13, INK_TEXT, ALIGN_LEFT, true, false};
-    char text[VIEW_TEXT], watts[VIEW_TEXT];
-
-    for (size_t i = 0; i < s->n; i++) {
-        if (is_optimum(s, i))
-            picture_mark_text(v, i, text, sizeof text);
-        else if (i == s->ref)
-            (void)snprintf(text, sizeof text, "default: %s",
-                           view_watts(s->point[i].cap_mw, watts));
-        else
-            continue;
-        (void)labels_put(l, c, frame_spot(f, t_rel(s, i), e_rel(s, i)), 12, text, &strong,
-                         true);
-    }
-}
-
-static void name_caps(struct canvas *c, const struct frame *f, struct labels *l,
-                      const struct view *v)
-{
-    const struct sweep *s = v->sweep;
-    struct type weak = {11, INK_MUTED, ALIGN_LEFT, false, false};
+    bool is_ref = point == v->sweep->ref, first = true;
     char watts[VIEW_TEXT];
 
-    double span = (s->point[s->n - 1].cap_mw - s->point[0].cap_mw) / 1000.0;
-    struct axis caps = axis_over(0, span > 0 ? span : 1, 8, true);
-    uint32_t every = (uint32_t)(caps.step * 1000);
-    for (size_t i = 0; i < s->n; i++) {
-        bool ends = i == 0 || i == s->n - 1;
-        if (is_optimum(s, i) || i == s->ref || !in_view(s, i) ||
-            (!ends && (every == 0 || s->point[i].cap_mw % every != 0)))
+    (void)snprintf(ret, size, "%s", is_ref ? "default" : "");
+    for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
+        size_t at = strlen(ret);
+        if (v->sweep->optimum[g].point != point)
             continue;
-        struct spot at = frame_spot(f, t_rel(s, i), e_rel(s, i));
-        (void)labels_put(l, c, at, 6, view_watts(s->point[i].cap_mw, watts), &weak,
-                         false);
+        (void)snprintf(ret + at, size - at, "%s%s%s", at ? ", " : "", first ? "min " : "",
+                       view_goal_name(g));
+        first = false;
+    }
+    size_t at = strlen(ret);
+    (void)snprintf(ret + at, size - at, ": %s",
+                   view_watts(v->sweep->point[point].cap_mw, watts));
+}
+
+/* Names each mark, then the first, the last and round caps where there is room. */
+static void name_points(struct canvas *c, const struct frame *f, const struct view *v,
+                        bool marks)
+{
+    static const struct type strong = {13, INK_TEXT, true}, weak = {11, INK_MUTED, false};
+    const struct sweep *s = v->sweep;
+    double span = (s->point[s->n - 1].cap_mw - s->point[0].cap_mw) / 1000.0;
+    double step = axis_over(0, span > 0 ? span : 1, 8, true).step * 1000;
+    char text[2 * VIEW_TEXT];
+
+    for (size_t i = 0; i < s->n; i++) {
+        struct spot at = spot_of(f, v, Q_T_REL, Q_E_REL, i);
+        bool marked = is_optimum(s, i) || i == s->ref;
+        bool round = i == 0 || i == s->n - 1 || fmod(s->point[i].cap_mw, step) == 0;
+        mark_text(v, i, text, sizeof text);
+        if (marked && marks)
+            (void)labels_put(c, at, 12, &strong, true, text);
+        else if (!marked && !marks && round && in_frame(f, at))
+            (void)labels_put(c, at, 6, &weak, false,
+                             view_watts(s->point[i].cap_mw, text));
     }
 }
 
-static void trade_legend(struct canvas *c, const struct frame *f, struct labels *l,
-                         const struct view *v)
+/* "far off: 100 W, 105 W, 110 W", as many as fit; "" where all are in the frame. */
+static void far_off(const struct frame *f, const struct view *v, char *ret, size_t size)
 {
-    static const char *const words[] = {"Pareto front", "cap on the front",
-                                        "cap behind it", "as good as the optimum"};
-    double x = f->box.x + f->box.w - 186, y = f->box.y + 24;
-    struct type type = {12, INK_MUTED, ALIGN_LEFT, false, false};
+    char watts[VIEW_TEXT];
+
+    ret[0] = '\0';
+    for (size_t i = 0; i < v->sweep->n; i++) {
+        size_t at = strlen(ret);
+        bool room = at + 24 < size;
+        if (in_frame(f, spot_of(f, v, Q_T_REL, Q_E_REL, i)))
+            continue;
+        (void)snprintf(ret + at, size - at, "%s%s", at ? ", " : "far off: ",
+                       room ? view_watts(v->sweep->point[i].cap_mw, watts) : "\u2026");
+        if (!room)
+            return;
+    }
+}
+
+static void trade_legend(struct canvas *c, const struct frame *f, const struct view *v)
+{
+    static const struct key keys[] = {
+        {"Pareto front", KEY_LINE, {INK_FRONT, INK_NONE, 9, 0, 0}},
+        {"cap on the front", KEY_DOT, {INK_POINT, INK_POINT, 1.4, 0, 0}},
+        {"as good as the optimum", KEY_LINE, {INK_MUTED, INK_NONE, 1.5, 7, 0}},
+        {"cap behind it", KEY_DOT, {INK_POINT, INK_PAPER, 1.4, 0, 0}}};
+    static const struct type type = {12, INK_MUTED, false};
+    double right = f->box.x + f->box.w, y = f->box.y + 24;
     bool behind = false;
     char off[60];
 
     for (size_t i = 0; i < v->sweep->n; i++)
         behind |= !v->sweep->point[i].pareto;
-    labels_take(l, (struct box){x - 8, f->box.y, 194, 110});
-    for (size_t i = 0; i < n_elements(words); i++) {
-        struct spot a = {x, y - 4}, b = {x + 22, y - 4}, mid = {x + 11, y - 4};
-        if (i == 2 && !behind)
-            continue;
-        if (i == 0)
-            canvas_line(c, a, b, &(struct pen){INK_FRONT, INK_NONE, 9, 0, 0});
-        else if (i == 3)
-            canvas_line(c, a, b, &(struct pen){INK_MUTED, INK_NONE, 1.5, 7, 0});
-        else
-            canvas_circle(
-                c, mid, 3.2,
-                &(struct pen){INK_POINT, i == 1 ? INK_POINT : INK_PAPER, 1.4, 0, 0});
-        canvas_text(c, (struct spot){x + 30, y}, words[i], &type);
+    labels_take(c, (struct box){right - 194, f->box.y, 194, 110});
+    for (size_t i = 0; i < n_elements(keys) - !behind; i++) {
+        (void)chart_key(c, right - 156, y, &keys[i]);
         y += 19;
     }
-    not_shown(v->sweep, off, sizeof off);
-    type.align = ALIGN_RIGHT;
-    if (off[0])
-        canvas_text(c, (struct spot){f->box.x + f->box.w - 10, y}, off, &type);
-}
-
-static struct axis relative_axis(const struct sweep *s,
-                                 double (*of)(const struct sweep *, size_t))
-{
-    double lo = 1, hi = 1;
-
-    for (size_t i = 0; i < s->n; i++) {
-        if (!in_view(s, i))
-            continue;
-        lo = fmin(lo, of(s, i));
-        hi = fmax(hi, of(s, i));
-    }
-    double pad = (hi - lo > 0.01 ? hi - lo : 0.01) * 0.07;
-    return axis_over(lo - pad, hi + (of == t_rel ? 3 : 1) * pad, 7, true);
+    far_off(f, v, off, sizeof off);
+    canvas_text(c, right - 10, y, ALIGN_RIGHT, &type, off);
 }
 
 void picture_trade(struct canvas *c, const struct view *v, struct box box)
 {
     const struct sweep *s = v->sweep;
+    struct range t = range_of(v, Q_T_REL, (struct range){1, 1});
+    struct range e = range_of(v, Q_E_REL, (struct range){1, 1});
     struct frame f = {
         .box = box,
-        .x = relative_axis(s, t_rel),
-        .y = relative_axis(s, e_rel),
+        .y = padded(e, 0.01, 0.07, 7),
         .title = "Energy against time",
         .note = "each point is a cap; both relative to the default limit",
         .x_name = "time / time at the default limit",
         .y_name = "energy / energy at the default limit",
         .x_ticks = true,
     };
-    struct labels *l = calloc(1, sizeof *l);
-    struct lines lines;
 
+    t.hi += 0.14 * fmax(t.hi - t.lo, 0.01); /* room for names */
+    f.x = padded(t, 0.01, 0.06, 7);
     frame_draw(c, &f);
-    if (!l) {
-        canvas_fail(c, -ENOMEM);
-        return;
-    }
-    l->bounds = (struct box){box.x + 3, box.y + 3, box.w - 6, box.h - 6};
-    draw_front(c, &f, l, v);
-    for (size_t i = 0; i < s->n; i++) {
-        bool big = is_optimum(s, i) || i == s->ref;
-        labels_take_spot(l, frame_spot(&f, t_rel(s, i), e_rel(s, i)), big ? 10 : 4);
-    }
-    trade_legend(c, &f, l, v);
-    metric_lines(c, &f, l, v, &lines);
-    draw_caps(c, &f, v);
-    draw_optima(c, &f, v);
-    name_marks(c, &f, l, v);
-    name_lines(c, l, v, &lines);
-    name_caps(c, &f, l, v);
-    free(l);
+    draw_front(c, &f, v);
+    for (size_t i = 0; i < s->n; i++)
+        labels_take_spot(c, spot_of(&f, v, Q_T_REL, Q_E_REL, i),
+                         is_optimum(s, i) || i == s->ref ? 10 : 4);
+    trade_legend(c, &f, v);
+    draw_goal_lines(c, &f, v);
+    draw_dots(c, &f, v, Q_T_REL, Q_E_REL, INK_POINT, true);
+    draw_marks(c, &f, v, Q_T_REL, Q_E_REL);
+    name_points(c, &f, v, true);
+    name_goal_lines(c, &f, v);
+    name_points(c, &f, v, false);
 }
 
 /* ---- over the cap ---- */
 
-typedef double (*value_fn)(const struct view *v, size_t point, double *ret_sd);
-
-static double power_of(const struct view *v, size_t i, double *ret_sd)
-{
-    *ret_sd = v->sweep->point[i].power_sd_w;
-    return v->sweep->point[i].power_w;
-}
-
-static double energy_of(const struct view *v, size_t i, double *ret_sd)
-{
-    double scale = view_energy_unit(v).scale;
-    *ret_sd = v->sweep->point[i].energy_sd_j * scale;
-    return v->sweep->point[i].energy_j * scale;
-}
-
-static double time_of(const struct view *v, size_t i, double *ret_sd)
-{
-    double scale = view_time_unit(v).scale;
-    *ret_sd = v->sweep->point[i].time_sd_s * scale;
-    return v->sweep->point[i].time_s * scale;
-}
-
-static double cap_of(const struct sweep *s, size_t i)
-{
-    return s->point[i].cap_mw / 1000.0;
-}
-
-static struct axis cap_axis(const struct sweep *s)
-{
-    double lo = cap_of(s, 0), hi = cap_of(s, s->n - 1), pad = (hi - lo) * 0.03;
-    return axis_over(lo - pad, hi + pad, 8, true);
-}
-
-static struct axis value_axis(const struct view *v, value_fn of)
-{
-    double lo = INFINITY, hi = -INFINITY, sd;
-
-    for (size_t i = 0; i < v->sweep->n; i++) {
-        double value = of(v, i, &sd);
-        if (!in_view(v->sweep, i))
-            continue;
-        lo = fmin(lo, value - sd);
-        hi = fmax(hi, value + sd);
-    }
-    double pad = (hi - lo > hi * 0.01 ? hi - lo : hi * 0.01) * 0.08;
-    return axis_over(lo - pad, hi + pad, 5, true);
-}
-
-static bool in_frame(const struct frame *f, struct spot at)
-{
-    return at.y >= f->box.y - 1 && at.y <= f->box.y + f->box.h + 1;
-}
-
-/* One curve with its points, bars and marks. */
-static void draw_curve(struct canvas *c, const struct frame *f, const struct view *v,
-                       value_fn of)
-{
-    const struct sweep *s = v->sweep;
-    struct pen line = {INK_POINT, INK_NONE, 1.6, 0, 0};
-    struct pen dot = {INK_POINT, INK_POINT, 1, 0, 0};
-    double per = (f->y.at_lo - f->y.at_hi) / (f->y.hi - f->y.lo), sd;
-    struct spot *spots = calloc(s->n, sizeof *spots);
-
-    if (!spots) {
-        canvas_fail(c, -ENOMEM);
-        return;
-    }
-    for (size_t i = 0; i < s->n; i++)
-        spots[i] = frame_spot(f, cap_of(s, i), of(v, i, &sd));
-    canvas_clip(c, f->box);
-    canvas_path(c, spots, s->n, false, &line);
-    canvas_unclip(c);
-    for (size_t i = 0; i < s->n; i++) {
-        (void)of(v, i, &sd);
-        if (!in_frame(f, spots[i]))
-            continue;
-        canvas_mark(c, i);
-        bar_draw(c, spots[i], sd * per, false, INK_POINT);
-        canvas_circle(c, spots[i], 2.4, &dot);
-        if (i == s->ref)
-            mark_draw(c, MARK_RING, spots[i], is_optimum(s, i) ? 14 : 7, INK_REF);
-        if (is_optimum(s, i))
-            (void)picture_marks(c, v, i, spots[i]);
-        canvas_unmark(c);
-    }
-    free(spots);
-}
-
 /* Where the mean power would be if it were the cap. */
 static void draw_cap_line(struct canvas *c, const struct frame *f, const struct view *v)
 {
-    struct pen pen = {INK_AXIS, INK_NONE, 1.3, 4, 0};
-    double n = (double)v->boards, low = f->x.lo, high = f->x.hi;
-    struct type type = {12, INK_MUTED, ALIGN_LEFT, false, false};
+    struct key key = {v->boards > 1 ? "cap of all boards together" : "power = cap",
+                      KEY_LINE,
+                      {INK_AXIS, INK_NONE, 1.3, 4, 0}};
+    double n = (double)v->boards, width = v->boards > 1 ? 172 : 84;
 
     canvas_clip(c, f->box);
-    canvas_line(c, frame_spot(f, low, low * n), frame_spot(f, high, high * n), &pen);
+    canvas_line(c, frame_spot(f, f->x.lo, f->x.lo * n),
+                frame_spot(f, f->x.hi, f->x.hi * n), key.pen);
     canvas_unclip(c);
-    const char *text = v->boards > 1 ? "cap of all boards together" : "power = cap";
-    double x = f->box.x + f->box.w - 12 - canvas_text_width(c, text, type.size, false);
-    double y = f->box.y + f->box.h - 14;
-    canvas_line(c, (struct spot){x - 30, y - 4}, (struct spot){x - 8, y - 4}, &pen);
-    canvas_text(c, (struct spot){x, y}, text, &type);
+    (void)chart_key(c, f->box.x + f->box.w - width, f->box.y + f->box.h - 14, &key);
 }
 
 void picture_over_cap(struct canvas *c, const struct view *v, struct box column)
 {
-    char energy[VIEW_TEXT], time[VIEW_TEXT];
-    const struct {
-        const char *title;
-        value_fn of;
-    } panels[] = {{"Mean power, W", power_of}, {energy, energy_of}, {time, time_of}};
+    const char *const units[] = {"W", view_energy_unit(v).name, view_time_unit(v).name};
+    static const char *const names[] = {"Mean power", "Energy", "Time"};
     double gap = 48, h = (column.h - 2 * gap) / 3;
+    char title[VIEW_TEXT];
 
-    (void)snprintf(energy, sizeof energy, "Energy, %s", view_energy_unit(v).name);
-    (void)snprintf(time, sizeof time, "Time, %s", view_time_unit(v).name);
-    for (size_t i = 0; i < n_elements(panels); i++) {
-        bool last = i == n_elements(panels) - 1;
+    for (unsigned i = 0; i < n_elements(names); i++) {
+        struct range r = range_of(v, Q_POWER + i, (struct range){INFINITY, -INFINITY});
+        bool last = i == n_elements(names) - 1;
         struct frame f = {
             .box = {column.x, column.y + (double)i * (h + gap), column.w, h},
-            .x = cap_axis(v->sweep),
-            .y = value_axis(v, panels[i].of),
-            .title = panels[i].title,
+            .x = cap_axis(v),
+            .y = padded(r, r.hi * 0.01, 0.08, 5),
+            .title = title,
             .note = v->boards > 1 && i < 2 ? "all boards together" : NULL,
             .x_name = last ? "power cap, W" : NULL,
             .x_ticks = last,
         };
+        (void)snprintf(title, sizeof title, "%s, %s", names[i], units[i]);
         frame_draw(c, &f);
         if (i == 0)
             draw_cap_line(c, &f, v);
-        draw_curve(c, &f, v, panels[i].of);
+        draw_curve(c, &f, v, Q_POWER + i, pen_line(INK_POINT, 1.6));
+        draw_dots(c, &f, v, Q_CAP, Q_POWER + i, INK_POINT, false);
+        draw_marks(c, &f, v, Q_CAP, Q_POWER + i);
     }
 }
 
 /* ---- EDP and EDS over the cap ---- */
 
-static struct axis metric_axis(const struct sweep *s)
-{
-    double lo = 1, hi = 1;
-
-    for (size_t g = 1; g < SWEEP_OPTIMA; g++) {
-        for (size_t i = 0; i < s->n; i++) {
-            double value = sweep_value(s, &s->optimum[g].goal, i);
-            if (!in_view(s, i))
-                continue;
-            lo = fmin(lo, value);
-            hi = fmax(hi, value);
-        }
-    }
-    double pad = (hi - lo > 0.01 ? hi - lo : 0.01) * 0.1;
-    return axis_over(lo - pad, hi + pad, 6, true);
-}
-
-static void metric_curve(struct canvas *c, const struct frame *f, struct labels *l,
-                         const struct view *v, size_t g)
-{
-    const struct sweep *s = v->sweep;
-    const struct goal *goal = &s->optimum[g].goal;
-    struct pen line = {picture_look(g).ink, INK_NONE, 2, 0, 0};
-    struct pen dot = {picture_look(g).ink, picture_look(g).ink, 1, 0, 0};
-    double per = (f->y.at_lo - f->y.at_hi) / (f->y.hi - f->y.lo);
-    struct spot *spots = calloc(s->n, sizeof *spots);
-
-    if (!spots) {
-        canvas_fail(c, -ENOMEM);
-        return;
-    }
-    for (size_t i = 0; i < s->n; i++) {
-        spots[i] = frame_spot(f, cap_of(s, i), sweep_value(s, goal, i));
-        if (i > 0)
-            labels_take_line(l, spots[i - 1], spots[i], 4);
-    }
-    canvas_clip(c, f->box);
-    canvas_path(c, spots, s->n, false, &line);
-    canvas_unclip(c);
-    for (size_t i = 0; i < s->n; i++) {
-        if (!in_frame(f, spots[i]))
-            continue;
-        canvas_mark(c, i);
-        bar_draw(c, spots[i], sweep_value_se(s, goal, i) * per, false, line.stroke);
-        canvas_circle(c, spots[i], 2.2, &dot);
-        canvas_unmark(c);
-    }
-    free(spots);
-}
-
-static void metric_optimum(struct canvas *c, const struct frame *f, struct labels *l,
-                           const struct view *v, size_t g)
-{
-    const struct sweep *s = v->sweep;
-    const struct sweep_optimum *best = &s->optimum[g];
-    struct spot at = frame_spot(f, cap_of(s, best->point), best->value);
-    struct type type = {12, picture_look(g).ink, ALIGN_LEFT, true, false};
-    char text[VIEW_TEXT], watts[VIEW_TEXT];
-
-    canvas_mark(c, best->point);
-    mark_draw(c, picture_look(g).mark, at, 8, picture_look(g).ink);
-    canvas_unmark(c);
-    (void)snprintf(text, sizeof text, "%s: %s", view_goal_name(g),
-                   view_watts(s->point[best->point].cap_mw, watts));
-    (void)labels_put(l, c, at, 10, text, &type, true);
-}
-
 void picture_metrics(struct canvas *c, const struct view *v, struct box box)
 {
     const struct sweep *s = v->sweep;
+    struct range r = {1, 1};
     struct frame f = {
         .box = box,
-        .x = cap_axis(s),
-        .y = metric_axis(s),
+        .x = cap_axis(v),
         .title = "EDP and EDS over the cap",
         .note = "relative to the default limit; less is better",
         .x_name = "power cap, W",
         .y_name = "metric / at the default limit",
         .x_ticks = true,
     };
-    struct labels *l = calloc(1, sizeof *l);
+    char text[2 * VIEW_TEXT], watts[VIEW_TEXT];
 
+    for (unsigned g = 1; g < SWEEP_OPTIMA; g++)
+        r = range_of(v, Q_GOAL + g, r);
+    f.y = padded(r, 0.01, 0.1, 6);
     frame_draw(c, &f);
-    if (!l) {
-        canvas_fail(c, -ENOMEM);
-        return;
+    for (unsigned g = 1; g < SWEEP_OPTIMA; g++) {
+        draw_curve(c, &f, v, Q_GOAL + g, pen_line(picture_looks[g].ink, 2));
+        draw_dots(c, &f, v, Q_CAP, Q_GOAL + g, picture_looks[g].ink, false);
+        labels_take_spot(c, spot_of(&f, v, Q_CAP, Q_GOAL + g, s->optimum[g].point), 9);
     }
-    l->bounds = (struct box){box.x + 3, box.y + 3, box.w - 6, box.h - 6};
-    for (size_t g = 1; g < SWEEP_OPTIMA; g++)
-        metric_curve(c, &f, l, v, g);
-    struct spot ref = frame_spot(&f, cap_of(s, s->ref), 1);
+    struct spot ref = spot_of(&f, v, Q_CAP, Q_GOAL, s->ref);
     mark_draw(c, MARK_RING, ref, is_optimum(s, s->ref) ? 13 : 7, INK_REF);
-    labels_take_spot(l, ref, 9);
-    for (size_t g = 1; g < SWEEP_OPTIMA; g++)
-        labels_take_spot(
-            l, frame_spot(&f, cap_of(s, s->optimum[g].point), s->optimum[g].value), 9);
-    for (size_t g = 1; g < SWEEP_OPTIMA; g++)
-        metric_optimum(c, &f, l, v, g);
-    free(l);
+    labels_take_spot(c, ref, 9);
+    for (unsigned g = 1; g < SWEEP_OPTIMA; g++) {
+        const struct goal_look look = picture_looks[g];
+        size_t point = s->optimum[g].point;
+        struct spot at = spot_of(&f, v, Q_CAP, Q_GOAL + g, point);
+        canvas_mark(c, point);
+        mark_draw(c, look.mark, at, 8, look.ink);
+        canvas_unmark(c);
+        (void)snprintf(text, sizeof text, "%s: %s", view_goal_name(g),
+                       view_watts(s->point[point].cap_mw, watts));
+        (void)labels_put(c, at, 10, &(struct type){12, look.ink, true}, true, text);
+    }
 }

@@ -1,31 +1,22 @@
-/* The picture of a sweep on any canvas: cards, energy against time, power, energy and
- * time over the cap, EDP and EDS over the cap.
+/* The picture of a sweep: cards, energy against time, power, energy and time over the
+ * cap, EDP and EDS over the cap.
  */
 #ifndef CLI_SWEEP_PICTURE_H
 #define CLI_SWEEP_PICTURE_H
 
-#include "cli/plot.h"
+#include "chart/chart.h"
 #include "cli/view.h"
 
-enum { PICTURE_WIDTH = 1280, PICTURE_HEIGHT = 1250 };
-
-void picture_draw(struct canvas *c, const struct view *v);
+int picture_write(const struct view *v, enum canvas_kind kind, FILE *to, uw_error *err);
 
 /* ---- its parts ---- */
 
-/* How each goal looks everywhere. */
+/* The same for a goal in all panels. */
 struct goal_look {
     enum ink ink;
     enum mark mark;
 };
-struct goal_look picture_look(size_t optimum);
-/* Goals whose optimum lies at the point share it: one mark inside the other.  Draws
- * them and returns how many there are.
- */
-size_t picture_marks(struct canvas *c, const struct view *v, size_t point,
-                     struct spot at);
-/* "min EDP, EDS(2): 185 W". */
-void picture_mark_text(const struct view *v, size_t point, char *ret, size_t size);
+extern const struct goal_look picture_looks[SWEEP_OPTIMA];
 
 void picture_trade(struct canvas *c, const struct view *v, struct box box);
 void picture_over_cap(struct canvas *c, const struct view *v, struct box column);

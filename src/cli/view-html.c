@@ -3,29 +3,16 @@
 
 #include "base/auto.h"
 #include "base/error.h"
-#include "cli/canvas-inside.h"
 #include "cli/html.h"
 #include "cli/sweep-picture.h"
 #include "cli/view.h"
 
 static const char style[] =
-    "body{margin:0 auto;max-width:1280px;padding:0 16px 48px;background:var(--i0);"
-    "color:var(--i5);font:15px/1.5 system-ui,-apple-system,'Segoe UI',Roboto,"
-    "'Helvetica Neue',Arial,sans-serif}\n"
-    "svg{display:block;width:100%;height:auto}\n"
+    "body{max-width:1280px}\n"
     "h1{position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%)}\n"
     "section{padding:0 3.75%}\n"
-    "h2{font-size:18px;margin:32px 0 8px}\n"
-    ".wide{overflow-x:auto}\n"
-    "table{border-collapse:collapse;font-variant-numeric:tabular-nums;width:100%}\n"
-    "th,td{padding:6px 12px;text-align:right;border-bottom:1px solid var(--i2);"
-    "white-space:nowrap}\n"
-    "th:first-child,td:first-child{text-align:left}\n"
-    "th{color:var(--i4);font-weight:600}\n"
     "tr.hot td{background:var(--i1)}\n"
     "details{margin-top:24px}summary{cursor:pointer;font-weight:600}\n"
-    "p{max-width:75ch}\n"
-    ".stamp{color:var(--i13);font-weight:700;letter-spacing:.04em}\n"
     ".pt{cursor:default}.pt.hot>*{stroke:var(--i5)!important;stroke-width:2.5px}\n"
     "#tip{position:fixed;z-index:2;pointer-events:none;background:var(--i0);"
     "color:var(--i5);border:1px solid var(--i3);border-radius:6px;padding:8px 12px;"
@@ -69,77 +56,73 @@ static const char script[] =
     "r.addEventListener('pointerleave',()=>light(null))}\n"
     "})();\n";
 
-static void put_cells(const struct view *v, size_t point, FILE *to)
+#define COLUMNS "|cap|mean power|energy|change|time|change"
+
+/* A row of COLUMNS; the caller ends it. */
+static void put_cells(const struct view *v, size_t point, const char *first, FILE *to)
 {
     const struct sweep *s = v->sweep;
     const struct sweep_point *p = &s->point[point], *ref = &s->point[s->ref];
     struct view_unit e = view_energy_unit(v), t = view_time_unit(v);
     double energy = p->energy_j * e.scale, time = p->time_s * t.scale;
+    bool is_ref = point == s->ref;
     char text[VIEW_TEXT];
 
-    (void)fprintf(to, "<td>%s</td><td>%.1f W</td>", view_watts(p->cap_mw, text),
-                  p->power_w);
-    (void)fprintf(
-        to, "<td>%.*f %s</td><td>%s</td>", view_digits(energy), energy, e.name,
-        point == s->ref ? "" : view_change(p->energy_j / ref->energy_j - 1, true, text));
-    (void)fprintf(to, "<td>%.*f %s</td><td>%s</td>", view_digits(time), time, t.name,
-                  point == s->ref ? ""
-                                  : view_change(p->time_s / ref->time_s - 1, true, text));
+    (void)fprintf(to, "<tr data-i=\"%zu\">", point);
+    html_put(to, "td", "%s", first);
+    html_put(to, "td", "%s", view_watts(p->cap_mw, text));
+    html_put(to, "td", "%.1f W", p->power_w);
+    html_put(to, "td", "%.*f %s", view_digits(energy), energy, e.name);
+    html_put(to, "td", "%s",
+             is_ref ? "" : view_change(p->energy_j / ref->energy_j - 1, true, text));
+    html_put(to, "td", "%.*f %s", view_digits(time), time, t.name);
+    html_put(to, "td", "%s",
+             is_ref ? "" : view_change(p->time_s / ref->time_s - 1, true, text));
 }
 
 static void put_optima(const struct view *v, FILE *to)
 {
-    const struct sweep *s = v->sweep;
+    char name[VIEW_TEXT];
 
-    (void)fputs("<h2>Best caps</h2>\n<div class=\"wide\"><table>\n<tr><th></th>"
-                "<th>cap</th><th>mean power</th><th>energy</th><th>change</th>"
-                "<th>time</th><th>change</th></tr>\n",
-                to);
-    (void)fprintf(to, "<tr data-i=\"%zu\"><td>default limit</td>", s->ref);
-    put_cells(v, s->ref, to);
-    (void)fputs("</tr>\n", to);
+    html_put(to, "h2", "Best caps");
+    html_table(to, COLUMNS);
+    put_cells(v, v->sweep->ref, "default limit", to);
     for (size_t g = 0; g < SWEEP_OPTIMA; g++) {
-        (void)fprintf(to, "<tr data-i=\"%zu\"><td>min %s</td>", s->optimum[g].point,
-                      view_goal_name(g));
-        put_cells(v, s->optimum[g].point, to);
+        (void)snprintf(name, sizeof name, "min %s", view_goal_name(g));
         (void)fputs("</tr>\n", to);
+        put_cells(v, v->sweep->optimum[g].point, name, to);
     }
-    (void)fputs("</table></div>\n", to);
+    (void)fputs("</tr>\n", to);
+    html_table_end(to);
 }
 
 static void put_all(const struct view *v, FILE *to)
 {
     const struct sweep *s = v->sweep;
 
-    (void)fprintf(
-        to,
-        "<details><summary>All %zu caps</summary>\n<div class=\"wide\"><table>\n"
-        "<tr><th>Pareto front</th><th>cap</th><th>mean power</th>"
-        "<th>energy</th><th>change</th><th>time</th><th>change</th>"
-        "<th>EDP</th><th>EDS(2)</th><th>EDS(1.5)</th><th>runs</th></tr>\n",
-        s->n);
+    (void)fputs("<details>", to);
+    html_put(to, "summary", "All %zu caps", s->n);
+    html_table(to, "Pareto front" COLUMNS "|EDP|EDS(2)|EDS(1.5)|runs");
     for (size_t i = 0; i < s->n; i++) {
-        (void)fprintf(to, "<tr data-i=\"%zu\"><td>%s</td>", i,
-                      s->point[i].pareto ? "yes" : "no");
-        put_cells(v, i, to);
+        put_cells(v, i, s->point[i].pareto ? "yes" : "no", to);
         for (size_t g = 1; g < SWEEP_OPTIMA; g++)
-            (void)fprintf(to, "<td>%.4f</td>", sweep_value(s, &s->optimum[g].goal, i));
-        (void)fprintf(to, "<td>%u</td></tr>\n", s->point[i].runs);
+            html_put(to, "td", "%.4f", sweep_value(s, &s->optimum[g].goal, i));
+        html_put(to, "td", "%u", s->point[i].runs);
+        (void)fputs("</tr>\n", to);
     }
-    (void)fputs("</table></div></details>\n", to);
+    html_table_end(to);
+    (void)fputs("</details>\n", to);
 }
 
 static void put_method(const struct view *v, FILE *to)
 {
     char drift[300];
 
-    (void)fputs("<h2>Method</h2>\n<p>", to);
-    if (v->simulated)
-        (void)fputs("<span class=\"stamp\">SIMULATED.</span> ", to);
-    (void)canvas_escape(to, v->method);
+    html_method(to, v->simulated);
+    canvas_escape(to, v->method);
     (void)fputs("</p>\n<p>", to);
     view_drift(v, true, drift, sizeof drift);
-    (void)canvas_escape(to, drift);
+    canvas_escape(to, drift);
     (void)fputs(
         "</p>\n<p>EDP is energy times time; EDS(k) is (k\u22121)/k \u00b7 E/E<sub>default"
         "</sub> + 1/k \u00b7 T/T<sub>default</sub>. Both are given relative to the "
@@ -176,36 +159,16 @@ static int put_json(const struct view *v, FILE *to, uw_error *err)
     return 0;
 }
 
-static int put_picture(const struct view *v, FILE *to, uw_error *err)
-{
-    auto_(canvas_free) struct canvas *c = NULL;
-
-    int r = canvas_new_svg(to, PICTURE_WIDTH, PICTURE_HEIGHT, "Picture of the sweep",
-                           true, &c, err);
-    if (r < 0)
-        return r;
-    picture_draw(c, v);
-    return canvas_finish(c, err);
-}
-
 int view_html(const struct view *v, FILE *to, uw_error *err)
 {
-    (void)fputs(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-        "<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\n"
-        "<title>",
-        to);
-    if (v->simulated)
-        (void)fputs("Simulated: ", to);
-    (void)canvas_escape(to, v->label);
-    (void)fputs(" on ", to);
-    (void)canvas_escape(to, v->board);
-    (void)fputs(", power cap sweep</title>\n", to);
-    html_put_style(style, to);
-    (void)fputs("</head>\n<body>\n<h1>Power cap sweep of ", to);
-    (void)canvas_escape(to, v->label);
-    (void)fputs("</h1>\n<main>\n", to);
-    int r = put_picture(v, to, err);
+    char title[300];
+
+    (void)snprintf(title, sizeof title, "%.200s on %.40s, power cap sweep", v->label,
+                   v->board);
+    html_begin(to, v->simulated, title, style);
+    html_put(to, "h1", "Power cap sweep of %s", v->label);
+    (void)fputs("\n<main>\n", to);
+    int r = picture_write(v, CANVAS_INLINE, to, err);
     if (r < 0)
         return r;
     (void)fputs("<section>\n", to);
@@ -216,6 +179,6 @@ int view_html(const struct view *v, FILE *to, uw_error *err)
     r = put_json(v, to, err);
     if (r < 0)
         return r;
-    (void)fprintf(to, "<script>\n%s</script>\n</body>\n</html>\n", script);
-    return ferror(to) ? fail(err, -EIO, "cannot write the page") : 0;
+    (void)fprintf(to, "<script>\n%s</script>\n", script);
+    return html_end(to, err);
 }

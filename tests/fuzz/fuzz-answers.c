@@ -10,7 +10,7 @@
 #include "base/array.h"
 #include "base/auto.h"
 #include "base/error.h"
-#include "cli/canvas.h"
+#include "chart/canvas.h"
 #include "cli/cap-hold.h"
 #include "cli/cap-read.h"
 #include "cli/job-daemon.h"

@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
-#include "cli/canvas.h"
+#include "chart/canvas.h"
 #include "cli/view.h"
 #include "oom.h"
 #include "sweep/sweep-state.h"

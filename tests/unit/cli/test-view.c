@@ -1,7 +1,7 @@
 #include <stdlib.h>
 
 #include "base/auto.h"
-#include "cli/canvas.h"
+#include "chart/canvas.h"
 #include "cli/view.h"
 #include "tap.h"
 
