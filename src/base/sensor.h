@@ -23,7 +23,7 @@ struct sensor_model {
     double counter_lag_s;    /* power reaches the counter so late */
     double counter_unit_j;   /* joules a count */
     uint64_t counter_wrap;   /* counts at which it starts from 0; 0: 2^64 */
-    bool counter_true;       /* known to integrate true power; else it has to prove itself */
+    bool counter_true; /* known to integrate true power; else it has to prove itself */
 };
 
 #endif
