@@ -1,4 +1,6 @@
-/* Jobs that somebody tells us of. */
+/* Jobs that somebody tells us of, and which boards they get.  Where several users name a
+ * board no program waits for it: who computes on the board has it.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -6,6 +8,147 @@
 
 #include "base/error.h"
 #include "jobs/roster-inside.h"
+
+/* ---- boards that several users name ---- */
+
+static bool is_foreign(const struct seen *p, uid_t uid)
+{
+    return p->compute && (!p->known || p->uid != uid);
+}
+
+static bool has(const struct roster_job *job, size_t board)
+{
+    const struct job_entry *e = &job->e;
+
+    return !job->over && ((e->source == JOB_FOUND ? e->boards : e->given) >> board & 1);
+}
+
+/* Who else has the board, so that a run job of uid's cannot: a job (*ret_job) or, where
+ * that is NULL, a process.  False: nobody.
+ */
+static bool roster_board_held(const struct roster_board *s, uid_t uid,
+                              const struct job_entry **ret_job, pid_t *ret_pid)
+{
+    const struct roster *r = s->roster;
+
+    *ret_job = NULL;
+    for (size_t i = 0; i < r->n; i++)
+        if (r->job[i]->e.uid != uid && has(r->job[i], s->at)) {
+            *ret_job = &r->job[i]->e;
+            return true;
+        }
+    for (size_t i = 0; i < s->n; i++)
+        if (is_foreign(&s->proc[i], uid)) {
+            *ret_pid = s->proc[i].pid;
+            return true;
+        }
+    return false;
+}
+
+static bool computes(const struct roster_board *s, const struct roster_job *job)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->proc[i].compute && s->proc[i].job == job->e.id)
+            return true;
+    return false;
+}
+
+/* May the job have the board that it named?  It may where nobody else computes there and
+ * nobody else named the board, or where it computes there and they do not.  A board that
+ * a scheduler or an administrator gave stays with its job.
+ */
+static bool may_have(const struct roster_board *s, const struct roster_job *job)
+{
+    const struct roster *r = s->roster;
+    bool named = false;
+
+    for (size_t i = 0; i < s->n; i++)
+        if (is_foreign(&s->proc[i], job->e.uid))
+            return false;
+    for (size_t i = 0; i < r->n; i++) {
+        const struct roster_job *other = r->job[i];
+        if (other->e.uid == job->e.uid || !has(other, s->at))
+            continue;
+        if (other->e.source != JOB_RUN || other->e.firm)
+            return false;
+        named = true;
+    }
+    return !named || computes(s, job);
+}
+
+static void move(struct roster_job *s, size_t board, bool to)
+{
+    uint64_t bit = 1ull << board;
+
+    s->e.given = to ? s->e.given | bit : s->e.given & ~bit;
+    s->e.waits = to ? s->e.waits & ~bit : s->e.waits | bit;
+    s->e.boards = to ? s->e.boards | bit : s->e.boards & ~bit;
+    s->changed = true;
+}
+
+static void pass(struct roster_board *s, struct roster_job *to)
+{
+    struct roster *r = s->roster;
+    const struct job_entry *from = NULL;
+
+    roster_board_turn(s);
+    for (size_t i = 0; i < r->n; i++) {
+        struct roster_job *other = r->job[i];
+        if (other->e.uid == to->e.uid || !has(other, s->at))
+            continue;
+        move(other, s->at, false);
+        from = &other->e;
+    }
+    move(to, s->at, true);
+    roster_board_users(s);
+    if (r->opts.on_pass)
+        r->opts.on_pass(s->at, from, &to->e, r->opts.user);
+}
+
+/* Who has which of the boards that the job waits for, for people. */
+static void say_held(const struct roster *r, struct roster_job *s)
+{
+    char text[sizeof s->e.held] = "", more[24] = "";
+    const struct job_entry *job = NULL;
+    pid_t pid = 0;
+
+    for (size_t i = 0; i < r->n_boards && !text[0]; i++) {
+        unsigned gpu = board_view(r->board[i]->board)->info->index;
+        if (!(s->e.waits >> i & 1) ||
+            !roster_board_held(r->board[i], s->e.uid, &job, &pid))
+            continue;
+        if (s->e.waits & (s->e.waits - 1))
+            (void)snprintf(more, sizeof more, ", and others too");
+        /* The other job's name is left out: it is its user's own matter. */
+        if (job)
+            (void)snprintf(text, sizeof text, "GPU %u belongs to job %llu of %s%s", gpu,
+                           (unsigned long long)job->id,
+                           job->user[0] ? job->user : "another user", more);
+        else
+            (void)snprintf(text, sizeof text,
+                           "GPU %u: process %ld of another user is there%s", gpu,
+                           (long)pid, more);
+    }
+    if (strcmp(text, s->e.held) == 0)
+        return;
+    memcpy(s->e.held, text, sizeof s->e.held);
+    s->changed = true;
+}
+
+void roster_share(struct roster *r)
+{
+    for (size_t i = 0; i < r->n; i++) {
+        struct roster_job *s = r->job[i];
+        for (size_t k = 0; k < r->n_boards && s->e.waits && !s->over; k++)
+            if ((s->e.waits >> k & 1) && may_have(r->board[k], s))
+                pass(r->board[k], s);
+    }
+    for (size_t i = 0; i < r->n; i++)
+        if (!r->job[i]->over && (r->job[i]->e.waits || r->job[i]->e.held[0]))
+            say_held(r, r->job[i]);
+}
+
+/* ---- jobs that begin ---- */
 
 static int check_text(const struct roster_register *reg, uw_error *err)
 {
@@ -29,19 +172,19 @@ static int check_text(const struct roster_register *reg, uw_error *err)
 static int check_boards(const struct roster *r, const struct roster_register *reg,
                         uw_error *err)
 {
-    if (r->n_seats < 64 && reg->boards >> r->n_seats)
+    if (r->n_boards < 64 && reg->boards >> r->n_boards)
         return fail(err, -EINVAL, "job %s: a board beyond the %zu of this node",
-                    reg->name, r->n_seats);
+                    reg->name, r->n_boards);
     for (size_t i = 0; i < r->n; i++) {
-        const struct job_entry *e = &r->slot[i]->e;
+        const struct job_entry *e = &r->job[i]->e;
         uint64_t both = e->given & reg->boards;
-        if (e->id == reg->id && !r->slot[i]->over)
+        if (e->id == reg->id && !r->job[i]->over)
             return fail(err, -EEXIST, "job %llu is there already",
                         (unsigned long long)e->id);
-        if (r->slot[i]->over || e->uid == reg->uid || both == 0 ||
+        if (r->job[i]->over || e->uid == reg->uid || both == 0 ||
             reg->source != JOB_REGISTERED || e->source != JOB_REGISTERED)
             continue;
-        /* What it is called is its user's own matter. */
+        /* The other job's name is left out: it is its user's own matter. */
         return fail(err, -EBUSY, "GPU %d belongs to job %llu of %s",
                     __builtin_ctzll(both), (unsigned long long)e->id,
                     e->user[0] ? e->user : "another user");
@@ -57,8 +200,9 @@ static uint64_t held_of(const struct roster *r, const struct roster_register *re
     uint64_t held = 0;
     pid_t pid = 0;
 
-    for (size_t i = 0; i < r->n_seats && reg->source == JOB_RUN; i++)
-        if ((reg->boards >> i & 1) && seat_held(r->seat[i], reg->uid, &job, &pid))
+    for (size_t i = 0; i < r->n_boards && reg->source == JOB_RUN; i++)
+        if ((reg->boards >> i & 1) &&
+            roster_board_held(r->board[i], reg->uid, &job, &pid))
             held |= 1ull << i;
     return held;
 }
@@ -73,7 +217,7 @@ static int check_found(const struct roster *r, const struct roster_register *reg
         if (!roster_is_there(r, &reg->proc[i], reg->uid, ret))
             continue;
         struct job_key key = roster_key(ret);
-        const struct slot *same = roster_found(r, &key);
+        const struct roster_job *same = roster_found(r, &key);
         return same ? fail(err, -EEXIST, "it is job %llu by now",
                            (unsigned long long)same->e.id)
                     : 0;
@@ -115,7 +259,7 @@ static int check_process(const struct roster *r, const struct roster_register *r
     return 0;
 }
 
-static void fill(struct slot *s, const struct roster_register *reg,
+static void fill(struct roster_job *s, const struct roster_register *reg,
                  const struct proc_facts *f)
 {
     struct job_entry *e = &s->e;
@@ -145,37 +289,37 @@ static void fill(struct slot *s, const struct roster_register *reg,
     e->n_labels = reg->n_labels;
 }
 
-static void give_boards(struct slot *s, uint64_t boards, uint64_t held)
+static void give_boards(struct roster_job *s, uint64_t boards, uint64_t held)
 {
     struct roster *r = s->roster;
     uint64_t gets = boards & ~held;
 
-    for (size_t i = 0; i < r->n_seats; i++)
+    for (size_t i = 0; i < r->n_boards; i++)
         if (gets >> i & 1)
-            seat_turn(r->seat[i]);
+            roster_board_turn(r->board[i]);
     s->e.waits = held;
     if (s->e.source == JOB_FOUND)
         s->kept = gets;
     else
         s->e.given = gets;
-    for (size_t i = 0; i < r->n_seats; i++)
+    for (size_t i = 0; i < r->n_boards; i++)
         if (gets >> i & 1)
-            seat_users(r->seat[i]);
+            roster_board_users(r->board[i]);
     /* Whose processes are where may be another's matter now. */
-    for (size_t i = 0; i < r->n_seats; i++)
-        if (r->seat[i]->n > 0 || (boards >> i & 1))
+    for (size_t i = 0; i < r->n_boards; i++)
+        if (r->board[i]->n > 0 || (boards >> i & 1))
             roster_look(r, i);
 }
 
 static int on_pidfd(struct loop_fd *source, int fd, int events, void *user)
 {
-    struct slot *s = user;
+    struct roster_job *s = user;
     struct roster *r = s->roster;
     (void)source;
     (void)fd;
     (void)events;
 
-    slot_end(s);
+    roster_job_end(s);
     roster_refresh(r);
     roster_tell(r);
     roster_schedule(r);
@@ -201,7 +345,7 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
             (void)close(fd);
         return result;
     }
-    struct slot *s = r->n < ROSTER_MAX ? roster_add(r, reg->id) : NULL;
+    struct roster_job *s = r->n < ROSTER_MAX ? roster_add(r, reg->id) : NULL;
     if (!s) {
         if (fd >= 0)
             (void)close(fd);

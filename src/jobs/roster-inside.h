@@ -1,9 +1,13 @@
-/* Inside of the roster: what it holds; for roster*.c alone. */
+/* One class in three files: roster.c (jobs and what is told of them), roster-begin.c
+ * (jobs that somebody tells us of, and which boards they get), roster-look.c (boards and
+ * the processes there).  No other file includes this.
+ */
 #ifndef JOBS_ROSTER_INSIDE_H
 #define JOBS_ROSTER_INSIDE_H
 
 #include "base/rate.h"
 #include "core/job/cgroup.h"
+#include "jobs/board-users.h"
 #include "jobs/roster.h"
 
 /* By what a found job is known. */
@@ -14,7 +18,7 @@ struct job_key {
     pid_t session;
 };
 
-struct slot { /* one job */
+struct roster_job { /* one job */
     struct roster *roster;
     struct job_entry e;
     struct job_key key; /* found ones */
@@ -34,15 +38,7 @@ struct seen { /* a process on a board */
     uint64_t job; /* 0: none */
 };
 
-struct user { /* of a board, in the stretch under way */
-    uint64_t job;
-    bool there;
-    bool rate_known;
-    double rate; /* SMs' time in a second */
-    double there_s, known_s, use_s;
-};
-
-struct seat {              /* one board */
+struct roster_board {      /* one board */
     struct roster *roster; /* NULL: freed while a call was under way */
     size_t at;
     struct board *board;
@@ -53,9 +49,7 @@ struct seat {              /* one board */
     uint64_t next_ns, last_ns; /* looks */
     unsigned calls;            /* under way */
     bool no_use;               /* the driver tells no use */
-    struct user user[ROSTER_USERS];
-    size_t n_users;
-    uint64_t counted_ns; /* up to when users' times are counted */
+    struct board_users users;
 };
 
 struct name { /* of a user, once asked for */
@@ -65,10 +59,10 @@ struct name { /* of a user, once asked for */
 
 struct roster {
     struct roster_opts opts;
-    struct slot **slot;
+    struct roster_job **job;
     size_t n, room;
-    struct seat **seat;
-    size_t n_seats;
+    struct roster_board **board;
+    size_t n_boards;
     struct name *name;
     size_t n_names, names_room;
     struct loop_worker *worker; /* looks names up */
@@ -78,26 +72,28 @@ struct roster {
     struct rates begun[2];              /* run jobs and found ones, a bucket a user */
     bool telling;                       /* events are being told */
     struct seen fresh[BOARD_PROCS_MAX]; /* of the list that is being taken over */
+    uint64_t there[ROSTER_MAX + 1];     /* who is on the board that is looked at */
 };
 
-/* roster.c */
-struct slot *roster_slot(const struct roster *r, uint64_t id);
+/* ---- roster.c ---- */
+
+struct roster_job *roster_job(const struct roster *r, uint64_t id);
 /* It is over: its boards turn before it is gone. */
-void slot_end(struct slot *s);
+void roster_job_end(struct roster_job *s);
 /* A new job, not told yet.  NULL: no memory, or too many. */
-struct slot *roster_add(struct roster *r, uint64_t id);
+struct roster_job *roster_add(struct roster *r, uint64_t id);
 /* May uid have one more job that no scheduler knows?  0, -E2BIG, -EAGAIN; once it is
  * asked for the job is taken to begin.
  */
 int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *err);
 /* Its name, once it is known. */
-void roster_name_user(struct roster *r, struct slot *s);
+void roster_name_user(struct roster *r, struct roster_job *s);
 /* Is its first process still there?  Jobs without one are. */
-bool roster_alive(const struct roster *r, const struct slot *s);
+bool roster_alive(const struct roster *r, const struct roster_job *s);
 int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret);
 /* Jobs are told about: begun, changed, ended; the last ones are forgotten then. */
 void roster_tell(struct roster *r);
-/* Boards, processes and strangers of each job, from the seats. */
+/* Boards, processes and strangers of each job, from the boards. */
 void roster_refresh(struct roster *r);
 void roster_schedule(struct roster *r);
 
@@ -105,33 +101,23 @@ void roster_schedule(struct roster *r);
 bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid,
                      struct proc_facts *ret);
 
-/* roster-share.c */
-/* Who else has the board, so that a run job of uid's cannot: a job (*ret_job) or, where
- * that is NULL, a process.  False: nobody.
- */
-bool seat_held(const struct seat *s, uid_t uid, const struct job_entry **ret_job,
-               pid_t *ret_pid);
+/* ---- roster-begin.c ---- */
+
 /* Boards that run jobs wait for become theirs, as soon as they may. */
 void roster_share(struct roster *r);
 
-/* roster-look.c */
+/* ---- roster-look.c ---- */
+
 /* By what a found job of this process is known. */
 struct job_key roster_key(const struct proc_facts *f);
-struct slot *roster_found(const struct roster *r, const struct job_key *key);
-void seat_look(struct seat *s);
-void seat_free(struct seat *s);
-
-/* roster-users.c */
-/* Count times up to now with those who were there. */
-void seat_count(struct seat *s);
-/* Who is there from now on. */
-void seat_users(struct seat *s);
-/* Would seat_users() change anything?  procs: those that will be there. */
-bool seat_users_differ(const struct seat *s, const struct seen *procs, size_t n);
+struct roster_job *roster_found(const struct roster *r, const struct job_key *key);
+void roster_board_look(struct roster_board *s);
+void roster_board_free(struct roster_board *s);
 /* The job has the board, whether or not a process of its is there. */
-bool seat_given(const struct seat *s, const struct slot *job);
-/* The board's users are about to change. */
-void seat_turn(struct seat *s);
-void seat_ask_use(struct seat *s);
+bool roster_board_given(const struct roster_board *s, const struct roster_job *job);
+/* The board's users are about to change: the times are counted up to now. */
+void roster_board_turn(struct roster_board *s);
+/* Who is there from now on. */
+void roster_board_users(struct roster_board *s);
 
 #endif

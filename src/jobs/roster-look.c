@@ -1,4 +1,6 @@
-/* Looks at a board's processes: whose they are, which job they belong to. */
+/* Looks at a board's processes: whose they are, which job they belong to, who uses the
+ * board.
+ */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +9,8 @@
 #include "base/array.h"
 #include "base/units.h"
 #include "jobs/roster-inside.h"
+
+_Static_assert((int)ROSTER_USERS == (int)BOARD_USERS, "roster_users() hands on");
 
 enum { ANCESTORS = 64 };
 
@@ -26,7 +30,7 @@ static bool stems_from(const struct roster *r, const struct proc_facts *f, pid_t
     return false;
 }
 
-static bool has_name(const struct slot *job, const struct cgroup_job *group)
+static bool has_name(const struct roster_job *job, const struct cgroup_job *group)
 {
     char name[JOB_NAME];
 
@@ -37,21 +41,22 @@ static bool has_name(const struct slot *job, const struct cgroup_job *group)
 /* A job that somebody told us of: by descent, by the scheduler's name, or because the
  * board was given to its user.
  */
-static const struct slot *registered_job(const struct seat *s, const struct proc_facts *f,
-                                         const struct cgroup_job *group)
+static const struct roster_job *registered_job(const struct roster_board *s,
+                                               const struct proc_facts *f,
+                                               const struct cgroup_job *group)
 {
     const struct roster *r = s->roster;
-    const struct slot *best = NULL;
+    const struct roster_job *best = NULL;
 
     for (size_t i = 0; i < r->n; i++) {
-        const struct slot *job = r->slot[i];
+        const struct roster_job *job = r->job[i];
         if (job->e.source == JOB_FOUND || job->over || job->e.uid != f->uid)
             continue;
         if (job->e.pid > 0 && stems_from(r, f, job->e.pid))
             return job;
         if (job->e.source == JOB_REGISTERED && has_name(job, group))
             return job;
-        if (seat_given(s, job) && !best)
+        if (roster_board_given(s, job) && !best)
             best = job;
     }
     return best;
@@ -84,12 +89,12 @@ struct job_key roster_key(const struct proc_facts *f)
     return key_of(f, &group);
 }
 
-struct slot *roster_found(const struct roster *r, const struct job_key *key)
+struct roster_job *roster_found(const struct roster *r, const struct job_key *key)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (r->slot[i]->e.source == JOB_FOUND && !r->slot[i]->over &&
-            same_key(&r->slot[i]->key, key))
-            return r->slot[i];
+        if (r->job[i]->e.source == JOB_FOUND && !r->job[i]->over &&
+            same_key(&r->job[i]->key, key))
+            return r->job[i];
     return NULL;
 }
 
@@ -102,12 +107,13 @@ static void add_label(struct job_entry *e, const char *key, const char *value)
     (void)snprintf(l->value, sizeof l->value, "%.*s", (int)sizeof l->value - 1, value);
 }
 
-static struct slot *make_found(struct roster *r, const struct proc_facts *f,
-                               const struct cgroup_job *group, const struct job_key *key)
+static struct roster_job *make_found(struct roster *r, const struct proc_facts *f,
+                                     const struct cgroup_job *group,
+                                     const struct job_key *key)
 {
     if (r->opts.no_found || roster_room(r, JOB_FOUND, f->uid, NULL) < 0)
         return NULL; /* its energy is no job's, until there is room */
-    struct slot *job = roster_add(r, 0);
+    struct roster_job *job = roster_add(r, 0);
     if (!job)
         return NULL;
     job->key = *key;
@@ -132,7 +138,8 @@ static struct slot *make_found(struct roster *r, const struct proc_facts *f,
 /* The id of the job that a process belongs to; 0: none (its owner is not known, or it
  * only draws).
  */
-static uint64_t job_of(struct seat *s, const struct seen *p, const struct proc_facts *f)
+static uint64_t job_of(struct roster_board *s, const struct seen *p,
+                       const struct proc_facts *f)
 {
     struct roster *r = s->roster;
     struct cgroup_job group;
@@ -140,7 +147,7 @@ static uint64_t job_of(struct seat *s, const struct seen *p, const struct proc_f
     if (!p->known)
         return 0;
     cgroup_parse(f->cgroup, f->n_cgroup, &group);
-    const struct slot *job = registered_job(s, f, &group);
+    const struct roster_job *job = registered_job(s, f, &group);
     if (job)
         return job->e.id;
     if (!p->compute)
@@ -152,9 +159,113 @@ static uint64_t job_of(struct seat *s, const struct seen *p, const struct proc_f
     return job ? job->e.id : 0;
 }
 
+/* ---- who uses the board ---- */
+
+static bool computes_for(const struct seen *procs, size_t n, uint64_t job)
+{
+    for (size_t i = 0; i < n; i++)
+        if (procs[i].job == job && (job != 0 || procs[i].compute))
+            return true;
+    return false;
+}
+
+bool roster_board_given(const struct roster_board *s, const struct roster_job *job)
+{
+    return !job->over && ((job->e.given | job->kept) >> s->at & 1) != 0;
+}
+
+/* The jobs that have the board or one of these processes; 0 for processes of no job. */
+static size_t who_is_there(const struct roster_board *s, const struct seen *procs,
+                           size_t n)
+{
+    struct roster *r = s->roster;
+    size_t n_there = 0;
+
+    for (size_t i = 0; i < r->n; i++) {
+        const struct roster_job *job = r->job[i];
+        if (roster_board_given(s, job) ||
+            (!job->over && computes_for(procs, n, job->e.id)))
+            r->there[n_there++] = job->e.id;
+    }
+    if (computes_for(procs, n, 0))
+        r->there[n_there++] = 0;
+    return n_there;
+}
+
+static void count(struct roster_board *s)
+{
+    board_users_count(&s->users, loop_now_ns(s->roster->opts.loop));
+}
+
+void roster_board_users(struct roster_board *s)
+{
+    size_t n = who_is_there(s, s->proc, s->n);
+
+    board_users_set(&s->users, s->roster->there, n);
+}
+
+void roster_board_turn(struct roster_board *s)
+{
+    count(s);
+    if (s->roster->opts.on_turn)
+        s->roster->opts.on_turn(s->at, s->roster->opts.user);
+}
+
+static uint64_t job_of_pid(const struct roster_board *s, pid_t pid, bool *ret_known)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->proc[i].pid == pid) {
+            *ret_known = true;
+            return s->proc[i].job;
+        }
+    *ret_known = false;
+    return 0;
+}
+
+static int on_use(struct board *b, int result, const struct gpu_use *use, size_t n,
+                  const uw_error *err, void *user)
+{
+    struct roster_board *s = user;
+    (void)b;
+    (void)err;
+
+    s->calls--;
+    if (!s->roster) {
+        roster_board_free(s);
+        return 0;
+    }
+    if (result == -ECANCELED)
+        return 0;
+    count(s);
+    board_users_clear_use(&s->users, result == 0);
+    s->no_use = result == -ENOTSUP;
+    for (size_t i = 0; i < n; i++) {
+        bool known;
+        uint64_t job = job_of_pid(s, use[i].pid, &known);
+        if (known)
+            board_users_add_use(&s->users, job, use[i].sm_percent * 0.01);
+    }
+    return 0;
+}
+
+static void ask_use(struct roster_board *s)
+{
+    if (board_users_share(&s->users) && !s->no_use && board_use(s->board, on_use, s) == 0)
+        s->calls++;
+}
+
+size_t roster_users(struct roster *r, size_t board,
+                    struct split_user ret[static ROSTER_USERS])
+{
+    if (board >= r->n_boards)
+        return 0;
+    count(r->board[board]);
+    return board_users_take(&r->board[board]->users, ret);
+}
+
 /* ---- the list ---- */
 
-static void judge(struct seat *s, const struct gpu_proc *p, struct seen *ret)
+static void judge(struct roster_board *s, const struct gpu_proc *p, struct seen *ret)
 {
     struct proc_facts f;
 
@@ -168,7 +279,7 @@ static void judge(struct seat *s, const struct gpu_proc *p, struct seen *ret)
 }
 
 /* Those of the last list that live; for a list that cannot be had. */
-static size_t survivors(struct seat *s, struct seen *ret)
+static size_t survivors(struct roster_board *s, struct seen *ret)
 {
     size_t n = 0;
 
@@ -183,7 +294,7 @@ static size_t survivors(struct seat *s, struct seen *ret)
 }
 
 /* The processes there are these from now on. */
-static void take_over(struct seat *s, const struct seen *fresh, size_t n)
+static void take_over(struct roster_board *s, const struct seen *fresh, size_t n)
 {
     void *room = s->proc;
 
@@ -192,25 +303,26 @@ static void take_over(struct seat *s, const struct seen *fresh, size_t n)
         n = s->n < n ? s->n : n;
     }
     s->proc = room;
-    if (seat_users_differ(s, fresh, n))
-        seat_turn(s);
-    seat_count(s);
+    size_t n_there = who_is_there(s, fresh, n);
+    if (board_users_differ(&s->users, s->roster->there, n_there))
+        roster_board_turn(s);
+    count(s);
     if (n > 0)
         memcpy(s->proc, fresh, n * sizeof *fresh);
     s->n = n;
-    seat_users(s);
+    roster_board_users(s);
 }
 
 static int on_procs(struct board *b, int result, const struct gpu_proc *procs, size_t n,
                     const uw_error *err, void *user)
 {
-    struct seat *s = user;
+    struct roster_board *s = user;
     (void)b;
     (void)err;
 
     s->calls--;
     if (!s->roster) {
-        seat_free(s);
+        roster_board_free(s);
         return 0;
     }
     if (result == -ECANCELED)
@@ -224,14 +336,14 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
         for (size_t i = 0; i < n; i++)
             judge(s, &procs[i], &fresh[i]);
         for (size_t i = 0; i < r->n; i++)
-            r->slot[i]->kept &= ~(1ull << s->at); /* who is there is known now */
+            r->job[i]->kept &= ~(1ull << s->at); /* who is there is known now */
     } else {
         r->counts.failures++;
         s->known = false;
         n = survivors(s, fresh);
     }
     take_over(s, fresh, n);
-    seat_ask_use(s);
+    ask_use(s);
     if (roster_in_use(r, s->at) && s->next_ns > s->last_ns + r->opts.look_ns)
         s->next_ns = s->last_ns + r->opts.look_ns;
     roster_refresh(r);
@@ -242,7 +354,7 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
     return 0;
 }
 
-void seat_look(struct seat *s)
+void roster_board_look(struct roster_board *s)
 {
     uint64_t now = loop_now_ns(s->roster->opts.loop);
     bool busy = s->n > 0 || roster_in_use(s->roster, s->at);
@@ -257,7 +369,7 @@ void seat_look(struct seat *s)
         s->known = false;
 }
 
-void seat_free(struct seat *s)
+void roster_board_free(struct roster_board *s)
 {
     if (!s)
         return;

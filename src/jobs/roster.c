@@ -113,7 +113,7 @@ static int name_done(struct loop *loop, void *work, int result)
         if (array_grow(&r->name, &r->names_room, r->n_names, NAMES_MAX) == 0)
             r->name[r->n_names++] = a->name;
         for (size_t i = 0; i < r->n; i++) {
-            struct slot *s = r->slot[i];
+            struct roster_job *s = r->job[i];
             if (s->e.uid != a->name.uid || s->e.user[0] || !a->name.user[0])
                 continue;
             memcpy(s->e.user, a->name.user, sizeof s->e.user);
@@ -133,7 +133,7 @@ static void name_late(struct loop *loop, void *work, int result)
     free(work);
 }
 
-void roster_name_user(struct roster *r, struct slot *s)
+void roster_name_user(struct roster *r, struct roster_job *s)
 {
     for (size_t i = 0; i < r->n_names; i++)
         if (r->name[i].uid == s->e.uid) {
@@ -155,19 +155,19 @@ void roster_name_user(struct roster *r, struct slot *s)
 
 /* ---- the jobs ---- */
 
-struct slot *roster_slot(const struct roster *r, uint64_t id)
+struct roster_job *roster_job(const struct roster *r, uint64_t id)
 {
     for (size_t i = 0; i < r->n; i++)
-        if (r->slot[i]->e.id == id)
-            return r->slot[i];
+        if (r->job[i]->e.id == id)
+            return r->job[i];
     return NULL;
 }
 
-struct slot *roster_add(struct roster *r, uint64_t id)
+struct roster_job *roster_add(struct roster *r, uint64_t id)
 {
-    if (array_grow(&r->slot, &r->room, r->n, ROSTER_MAX) < 0)
+    if (array_grow(&r->job, &r->room, r->n, ROSTER_MAX) < 0)
         return NULL;
-    struct slot *s = calloc(1, sizeof *s);
+    struct roster_job *s = calloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->roster = r;
@@ -178,7 +178,7 @@ struct slot *roster_add(struct roster *r, uint64_t id)
     s->e.began_utc_ns = loop_utc_ns(r->opts.loop);
     if (s->e.id >= r->next_id)
         r->next_id = s->e.id + 1;
-    r->slot[r->n++] = s;
+    r->job[r->n++] = s;
     return s;
 }
 
@@ -189,8 +189,8 @@ int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *e
     uint64_t now = loop_now_ns(r->opts.loop), wait_ns = 0;
 
     for (size_t i = 0; i < r->n; i++)
-        own += !r->slot[i]->over && r->slot[i]->e.source == source &&
-               r->slot[i]->e.uid == uid;
+        own +=
+            !r->job[i]->over && r->job[i]->e.source == source && r->job[i]->e.uid == uid;
     if (r->n >= ROSTER_MAX - kept)
         return fail(err, -E2BIG, "%zu jobs are there: no more than %zu of users", r->n,
                     ROSTER_MAX - kept);
@@ -208,7 +208,7 @@ int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *e
     return 0;
 }
 
-static void slot_free(struct slot *s)
+static void free_job(struct roster_job *s)
 {
     loop_fd_free(s->source);
     if (s->pidfd >= 0)
@@ -222,7 +222,7 @@ bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid
     return roster_read(r, p->pid, ret) == 0 && ret->start == p->start && ret->uid == uid;
 }
 
-bool roster_alive(const struct roster *r, const struct slot *s)
+bool roster_alive(const struct roster *r, const struct roster_job *s)
 {
     struct proc_facts f;
 
@@ -238,51 +238,51 @@ bool roster_alive(const struct roster *r, const struct slot *s)
     return result == 0 ? f.start == s->e.pid_start : result != -ESRCH;
 }
 
-void slot_end(struct slot *s)
+void roster_job_end(struct roster_job *s)
 {
     struct roster *r = s->roster;
 
     if (s->over)
         return;
-    for (size_t i = 0; i < r->n_seats; i++)
+    for (size_t i = 0; i < r->n_boards; i++)
         if (s->e.boards >> i & 1)
-            seat_turn(r->seat[i]);
+            roster_board_turn(r->board[i]);
     s->over = true;
     s->e.ended_ns = loop_now_ns(r->opts.loop);
     s->e.ended_utc_ns = loop_utc_ns(r->opts.loop);
-    for (size_t i = 0; i < r->n_seats; i++) {
+    for (size_t i = 0; i < r->n_boards; i++) {
         if (!(s->e.boards >> i & 1))
             continue;
-        struct seat *seat = r->seat[i];
-        for (size_t k = 0; k < seat->n; k++)
-            if (seat->proc[k].job == s->e.id)
-                seat->proc[k].job = 0; /* who is left there is looked at anew */
-        seat_users(seat);
-        seat->next_ns = 0;
+        struct roster_board *board = r->board[i];
+        for (size_t k = 0; k < board->n; k++)
+            if (board->proc[k].job == s->e.id)
+                board->proc[k].job = 0; /* who is left there is looked at anew */
+        roster_board_users(board);
+        board->next_ns = 0;
     }
     loop_fd_free(take(s->source));
 }
 
-static bool foreign_to(const struct seat *seat, uid_t uid)
+static bool foreign_to(const struct roster_board *board, uid_t uid)
 {
-    for (size_t i = 0; i < seat->n; i++)
-        if (!seat->proc[i].known || seat->proc[i].uid != uid)
+    for (size_t i = 0; i < board->n; i++)
+        if (!board->proc[i].known || board->proc[i].uid != uid)
             return true;
     return false;
 }
 
 static bool is_seen(const struct roster *r, uint64_t job, const struct job_proc *p)
 {
-    for (size_t i = 0; i < r->n_seats; i++)
-        for (size_t k = 0; k < r->seat[i]->n; k++) {
-            const struct seen *seen = &r->seat[i]->proc[k];
+    for (size_t i = 0; i < r->n_boards; i++)
+        for (size_t k = 0; k < r->board[i]->n; k++) {
+            const struct seen *seen = &r->board[i]->proc[k];
             if (seen->job == job && seen->pid == p->pid && seen->start == p->start)
                 return true;
         }
     return false;
 }
 
-static void note_proc(struct slot *s, const struct seen *p)
+static void note_proc(struct roster_job *s, const struct seen *p)
 {
     struct job_entry *e = &s->e;
 
@@ -298,7 +298,7 @@ static void note_proc(struct slot *s, const struct seen *p)
 /* The processes that a found job will be known by after a restart: those that were there
  * before go first, so that the list of one that lives on does not change.
  */
-static void note_procs(const struct roster *r, struct slot *s)
+static void note_procs(const struct roster *r, struct roster_job *s)
 {
     struct job_entry *e = &s->e;
     size_t n = 0;
@@ -308,30 +308,30 @@ static void note_procs(const struct roster *r, struct slot *s)
             e->proc[n++] = e->proc[i];
     s->changed |= n != e->n_procs;
     e->n_procs = n;
-    for (size_t i = 0; i < r->n_seats; i++)
-        for (size_t k = 0; k < r->seat[i]->n; k++)
-            if (r->seat[i]->proc[k].job == e->id)
-                note_proc(s, &r->seat[i]->proc[k]);
+    for (size_t i = 0; i < r->n_boards; i++)
+        for (size_t k = 0; k < r->board[i]->n; k++)
+            if (r->board[i]->proc[k].job == e->id)
+                note_proc(s, &r->board[i]->proc[k]);
     e->pid = e->proc[0].pid;
     e->pid_start = e->proc[0].start;
 }
 
-static void refresh(struct roster *r, struct slot *s)
+static void refresh(struct roster *r, struct roster_job *s)
 {
     uint64_t boards = s->e.given | s->kept;
     unsigned pids = 0;
     bool foreign = false;
 
-    for (size_t i = 0; i < r->n_seats; i++) {
-        const struct seat *seat = r->seat[i];
+    for (size_t i = 0; i < r->n_boards; i++) {
+        const struct roster_board *board = r->board[i];
         unsigned here = 0;
-        for (size_t k = 0; k < seat->n; k++)
-            here += seat->proc[k].job == s->e.id;
+        for (size_t k = 0; k < board->n; k++)
+            here += board->proc[k].job == s->e.id;
         pids += here;
         if (here > 0)
             boards |= 1ull << i;
         if (boards >> i & 1)
-            foreign |= foreign_to(seat, s->e.uid);
+            foreign |= foreign_to(board, s->e.uid);
     }
     if (boards != s->e.boards || foreign != s->e.foreign)
         s->changed = true;
@@ -345,12 +345,12 @@ static void refresh(struct roster *r, struct slot *s)
 void roster_refresh(struct roster *r)
 {
     for (size_t i = 0; i < r->n; i++) {
-        struct slot *s = r->slot[i];
+        struct roster_job *s = r->job[i];
         if (s->over)
             continue;
         refresh(r, s);
         if (s->e.source == JOB_FOUND && s->e.n_pids == 0 && !s->kept)
-            slot_end(s);
+            roster_job_end(s);
     }
     roster_share(r);
 }
@@ -359,17 +359,17 @@ void roster_refresh(struct roster *r)
 static bool tell_one(struct roster *r)
 {
     for (size_t i = 0; i < r->n; i++) {
-        struct slot *s = r->slot[i];
+        struct roster_job *s = r->job[i];
         if (s->is_new) {
             s->is_new = s->changed = false;
             r->opts.on_event(ROSTER_BEGIN, &s->e, r->opts.user);
             return true;
         }
         if (s->over) {
-            memmove(r->slot + i, r->slot + i + 1, (r->n - i - 1) * sizeof *r->slot);
+            memmove(r->job + i, r->job + i + 1, (r->n - i - 1) * sizeof *r->job);
             r->n--;
             r->opts.on_event(ROSTER_END, &s->e, r->opts.user);
-            slot_free(s);
+            free_job(s);
             return true;
         }
         if (s->changed) {
@@ -397,9 +397,9 @@ void roster_schedule(struct roster *r)
 {
     uint64_t at = UINT64_MAX;
 
-    for (size_t i = 0; i < r->n_seats; i++)
-        if (r->seat[i]->next_ns < at)
-            at = r->seat[i]->next_ns;
+    for (size_t i = 0; i < r->n_boards; i++)
+        if (r->board[i]->next_ns < at)
+            at = r->board[i]->next_ns;
     loop_timer_set(r->timer, at, 0);
 }
 
@@ -410,13 +410,13 @@ static int roster_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user
     (void)timer;
 
     for (size_t i = 0; i < r->n; i++)
-        if (!r->slot[i]->over && !roster_alive(r, r->slot[i])) {
-            slot_end(r->slot[i]);
+        if (!r->job[i]->over && !roster_alive(r, r->job[i])) {
+            roster_job_end(r->job[i]);
             ended = true;
         }
-    for (size_t i = 0; i < r->n_seats; i++)
-        if (r->seat[i]->next_ns <= now_ns)
-            seat_look(r->seat[i]);
+    for (size_t i = 0; i < r->n_boards; i++)
+        if (r->board[i]->next_ns <= now_ns)
+            roster_board_look(r->board[i]);
     if (ended) {
         roster_refresh(r);
         roster_tell(r);
@@ -427,9 +427,9 @@ static int roster_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user
 
 void roster_look(struct roster *r, size_t board)
 {
-    if (board >= r->n_seats)
+    if (board >= r->n_boards)
         return;
-    struct seat *s = r->seat[board];
+    struct roster_board *s = r->board[board];
     uint64_t at = s->last_ns + WAKE_MS * NS_PER_MS;
     if (at < s->next_ns) {
         s->next_ns = at;
@@ -439,11 +439,11 @@ void roster_look(struct roster *r, size_t board)
 
 int roster_end(struct roster *r, uint64_t id, uw_error *err)
 {
-    struct slot *s = roster_slot(r, id);
+    struct roster_job *s = roster_job(r, id);
 
     if (!s || s->over)
         return fail(err, -ENOENT, "there is no job %llu", (unsigned long long)id);
-    slot_end(s);
+    roster_job_end(s);
     roster_refresh(r);
     roster_tell(r);
     roster_schedule(r);
@@ -452,13 +452,13 @@ int roster_end(struct roster *r, uint64_t id, uw_error *err)
 
 void roster_phase(struct roster *r, uint64_t id, uint32_t phase)
 {
-    struct slot *s = roster_slot(r, id);
+    struct roster_job *s = roster_job(r, id);
 
     if (!s || s->over || s->e.phase == phase)
         return;
-    for (size_t i = 0; i < r->n_seats; i++)
+    for (size_t i = 0; i < r->n_boards; i++)
         if (s->e.boards >> i & 1)
-            seat_turn(r->seat[i]);
+            roster_board_turn(r->board[i]);
     s->e.phase = phase;
     s->changed = true;
     roster_tell(r);
@@ -468,7 +468,7 @@ void roster_phase(struct roster *r, uint64_t id, uint32_t phase)
 
 const struct job_entry *roster_find(const struct roster *r, uint64_t id)
 {
-    const struct slot *s = roster_slot(r, id);
+    const struct roster_job *s = roster_job(r, id);
 
     return s ? &s->e : NULL;
 }
@@ -480,17 +480,17 @@ size_t roster_count(const struct roster *r)
 
 const struct job_entry *roster_at(const struct roster *r, size_t i)
 {
-    return i < r->n ? &r->slot[i]->e : NULL;
+    return i < r->n ? &r->job[i]->e : NULL;
 }
 
 bool roster_in_use(const struct roster *r, size_t board)
 {
-    if (board >= r->n_seats)
+    if (board >= r->n_boards)
         return false;
-    if (r->seat[board]->n > 0)
+    if (r->board[board]->n > 0)
         return true;
     for (size_t i = 0; i < r->n; i++)
-        if (seat_given(r->seat[board], r->slot[i]))
+        if (roster_board_given(r->board[board], r->job[i]))
             return true;
     return false;
 }
@@ -512,14 +512,14 @@ struct owned {
 static const struct owner_board *look_at_owners(const struct roster *r, size_t board,
                                                 struct owned *ret)
 {
-    const struct seat *s = r->seat[board];
+    const struct roster_board *s = r->board[board];
     struct owner_board *b = &ret->b;
 
     *b = (struct owner_board){.job = ret->jobs, .proc = ret->procs};
     for (size_t i = 0; i < r->n; i++) {
-        const struct job_entry *e = &r->slot[i]->e;
+        const struct job_entry *e = &r->job[i]->e;
         bool given = e->source != JOB_FOUND && (e->given >> board & 1);
-        if (!r->slot[i]->over && (e->boards >> board & 1))
+        if (!r->job[i]->over && (e->boards >> board & 1))
             ret->jobs[b->n_jobs++] =
                 (struct owner_job){given ? owner_of(e->source) : OWNER_FOUND, e->uid};
     }
@@ -537,14 +537,14 @@ bool roster_may_claim(const struct roster *r, uid_t uid, size_t board)
 {
     struct owned o;
 
-    return board < r->n_seats && owner_may_claim(look_at_owners(r, board, &o), uid);
+    return board < r->n_boards && owner_may_claim(look_at_owners(r, board, &o), uid);
 }
 
 bool roster_keeps_claim(const struct roster *r, uid_t uid, size_t board)
 {
     struct owned o;
 
-    return board < r->n_seats && owner_keeps_claim(look_at_owners(r, board, &o), uid);
+    return board < r->n_boards && owner_keeps_claim(look_at_owners(r, board, &o), uid);
 }
 
 void roster_counts(const struct roster *r, struct roster_counts *ret)
@@ -554,22 +554,22 @@ void roster_counts(const struct roster *r, struct roster_counts *ret)
 
 /* ---- life ---- */
 
-static int make_seats(struct roster *r, uw_error *err)
+static int make_boards(struct roster *r, uw_error *err)
 {
     size_t n = boards_count(r->opts.boards);
 
-    r->seat = calloc(n ? n : 1, sizeof(struct seat *));
-    if (!r->seat)
+    r->board = calloc(n ? n : 1, sizeof(struct roster_board *));
+    if (!r->board)
         return fail(err, -ENOMEM, "out of memory for the jobs of %zu boards", n);
     for (size_t i = 0; i < n; i++) {
-        struct seat *s = calloc(1, sizeof *s);
+        struct roster_board *s = calloc(1, sizeof *s);
         if (!s)
             return fail(err, -ENOMEM, "out of memory for the jobs of %zu boards", n);
         s->roster = r;
         s->at = i;
         s->board = boards_at(r->opts.boards, i);
-        s->counted_ns = loop_now_ns(r->opts.loop);
-        r->seat[r->n_seats++] = s;
+        s->users.counted_ns = loop_now_ns(r->opts.loop);
+        r->board[r->n_boards++] = s;
     }
     return 0;
 }
@@ -588,7 +588,7 @@ int roster_new(const struct roster_opts *opts, struct roster **ret, uw_error *er
     if (!r->opts.rest_ns)
         r->opts.rest_ns = REST_LOOKS * r->opts.look_ns;
     r->next_id = opts->first_id ? opts->first_id : 1;
-    int result = make_seats(r, err);
+    int result = make_boards(r, err);
     if (result == 0)
         result = loop_worker_new(opts->loop, "names", &r->worker, err);
     if (result == 0)
@@ -608,11 +608,11 @@ void roster_free(struct roster *r)
     loop_worker_free(r->worker);
     loop_timer_free(r->timer);
     for (size_t i = 0; i < r->n; i++)
-        slot_free(r->slot[i]);
-    for (size_t i = 0; i < r->n_seats; i++)
-        seat_free(r->seat[i]);
-    free(r->slot);
-    free(r->seat);
+        free_job(r->job[i]);
+    for (size_t i = 0; i < r->n_boards; i++)
+        roster_board_free(r->board[i]);
+    free(r->job);
+    free(r->board);
     free(r->name);
     free(r);
 }

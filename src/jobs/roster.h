@@ -24,7 +24,7 @@ enum {
     ROSTER_BEGINS = 32,     /* of one user's run jobs at once … */
     ROSTER_BEGIN_MS = 2000, /* … then one in this time; and found ones alike */
     LABELS_MAX = 16,
-    ROSTER_USERS = 64, /* of one board's energy */
+    ROSTER_USERS = 64, /* of one board's energy; BOARD_USERS of board-users.h */
     LABEL_KEY = 32,
     LABEL_VALUE = 64,
     JOB_NAME = 96,
