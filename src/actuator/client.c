@@ -21,11 +21,11 @@
 
 enum {
     PENDING_MAX = 64,
-    ANSWERS_MAX = 256,      /* of a virtual actuator, until the loop's next turn */
+    ANSWERS_MAX = 256, /* of a virtual actuator: answers arrive in the loop's next turn */
     RENEWS_UNANSWERED = 12, /* 6 s: it is gone or stopped, and its keeper too */
     START_S = 30,           /* until it says hello; */
     START_SUDO_S = 300,     /* somebody may be typing a password; */
-    START_SERVICE_S = 60,   /* it restores what a killed one left before */
+    START_SERVICE_S = 60,   /* it first restores what a killed actuator left */
 };
 
 struct pending {
@@ -41,7 +41,7 @@ struct actuator {
     struct loop *loop;
     struct actuator_opts opts;
     enum state state;
-    unsigned depth; /* callbacks under way: memory must stay */
+    unsigned depth; /* callbacks on the stack: the memory must stay */
     bool freed;
     uint32_t last_seq, hello_seq;
     struct pending pending[PENDING_MAX];
@@ -55,7 +55,7 @@ struct actuator {
 
     /* The real kind. */
     int fd;     /* -1: virtual, or closed */
-    int got_fd; /* came with the answer that is being looked at; -1 */
+    int got_fd; /* came with the current answer; -1 */
     bool with_sudo;
     struct loop_fd *source;
     struct loop_child *child;
@@ -121,7 +121,7 @@ static void enter(struct actuator *act)
     act->depth++;
 }
 
-/* The result of a callback, once act may be gone. */
+/* Returns a callback's result and frees act if the callback asked for that. */
 static int leave(struct actuator *act, int r)
 {
     if (--act->depth == 0 && act->freed)
@@ -138,7 +138,7 @@ static int fail_start(struct actuator *act, int r, const char *text)
     return act->opts.on_ready(act, r, text, act->opts.user);
 }
 
-/* The actuator is no more: everybody hears it. */
+/* The actuator has ended: answer all requests and tell the owner. */
 static int end_session(struct actuator *act, const char *text)
 {
     struct actuator_reply reply = {.result = ACTUATOR_GONE};
@@ -428,7 +428,8 @@ static int on_readable(struct loop_fd *source, int fd, int events, void *user)
                            "the actuator's service has hung up: does it know this user "
                            "(see its log, and client in actuator.yaml)?");
         } else if (act->state == STATE_STARTING) {
-            loop_fd_free(take(act->source)); /* how it ended tells why: see on_exit_of */
+            loop_fd_free(take(
+                act->source)); /* its exit status gives the reason: see on_exit_of() */
             break;
         } else {
             r = end_session(act, "the actuator has closed the connection");
@@ -446,7 +447,7 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
 
     (void)child;
     if (act->state != STATE_STARTING)
-        return 0; /* the socket tells */
+        return 0; /* the socket reports the end */
     enter(act);
     if (act->with_sudo)
         (void)snprintf(
@@ -600,7 +601,7 @@ int actuator_start_local(struct loop *loop, const struct actuator_opts *opts,
 
 /* ---- the service ---- */
 
-/* Nobody but root and we ourselves may pass for the actuator. */
+/* Only root and our own uid may listen as the actuator. */
 static int check_service(int fd, const char *path, uw_error *err)
 {
     struct ucred who = {0};
@@ -664,7 +665,7 @@ static void take_virtual(const struct proto_answer *answer, void *user)
     struct actuator *act = user;
 
     if (act->n_answers == ANSWERS_MAX)
-        return; /* cannot be: more than may be waiting and boards can tell */
+        return; /* cannot happen: there is room for all requests and events */
     act->answer[act->n_answers++] = *answer;
     if (act->flush)
         loop_timer_set(act->flush, loop_now_ns(act->loop), 0);
@@ -688,7 +689,7 @@ static int on_flush(struct loop_timer *timer, uint64_t now, void *user)
     return leave(act, r);
 }
 
-/* A session with the guard, and what an answer needs to come back. */
+/* A session with the guard, and where its answers go. */
 static int join_guard(struct actuator *act, struct guard *guard, uw_error *err)
 {
     const struct guard_client self = {.pid = getpid(), .uid = geteuid()};

@@ -75,7 +75,7 @@ static uint32_t limit_of(const struct cap_arg *cap, const struct gpu_limits *lim
                             : otherwise_mw;
 }
 
-/* What root's configuration says, whatever the board's own range is. */
+/* The limits of root's configuration, without regard to the board's own range. */
 static struct actuator_range range_of(const struct core_rules *rules,
                                       const struct gpu_limits *limits)
 {
@@ -174,7 +174,7 @@ enum actuator_result core_judge_clocks(int r, bool *ret_locked)
         *ret_locked = true;
         return ACTUATOR_GONE;
     default:
-        *ret_locked = true; /* nobody can tell: it is reset in the end */
+        *ret_locked = true; /* unknown: it counts as locked, and is reset at the end */
         return ACTUATOR_UNKNOWN;
     }
 }

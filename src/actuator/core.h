@@ -23,7 +23,7 @@ struct cap_entry {
     bool clocks;          /* the SM clock was locked by us */
 };
 
-/* What a board answers about its limit. */
+/* What a board reports of its limit. */
 struct cap_seen {
     bool readable;
     bool told;       /* the driver tells what was asked of it */
@@ -67,20 +67,21 @@ enum actuator_result core_check_rules(const struct core_rules *rules, const char
 enum actuator_result core_check_clocks(const struct core_rules *rules,
                                        const struct gpu_info *info, uint32_t min_mhz,
                                        uint32_t max_mhz, uw_error *err);
-/* What a lock came to; r: what the backend said.  *ret_locked: it may be in force. */
+/* The result of a lock; r: the backend's result. *ret_locked: the lock may be in force.
+ */
 enum actuator_result core_judge_clocks(int r, bool *ret_locked);
 
-/* The limit that is set is not ours: somebody else was there. */
+/* Whether the limit that is set is another program's. */
 bool core_is_foreign(const struct cap_entry *entry, const struct cap_seen *seen);
 
-/* What a write came to.  r: what the backend said; before and after: what was read
- * right before and right after it.  A driver may round what it is asked for a
- * little; where quite another value was asked of it since, somebody else did.
+/* The result of a write. r: the backend's result; before and after: what was read right
+ * before and right after it. A driver may round the value slightly; if quite another
+ * value is requested from it afterwards, another program has written.
  */
 enum actuator_result core_judge(uint32_t asked_mw, int r, const struct cap_seen *before,
                                 const struct cap_seen *after);
 
-/* What to do with an entry that somebody left behind. */
+/* What to do with an entry that an earlier actuator left. */
 enum recovery_why {
     RECOVERY_RESTORE, /* the limit is ours: write the original */
     RECOVERY_AT_ORIGINAL,
@@ -97,12 +98,12 @@ struct recovery {
 };
 struct recovery core_recover(const struct cap_entry *entry, const char *boot,
                              const char *driver, const struct cap_seen *seen);
-/* In words, for the line that says so. */
+/* As text, for the log. */
 const char *core_recovery_text(enum recovery_why why);
 
 /* A client asks to hold a board.  What is known of it, and what to do. */
 struct core_board {
-    bool free;       /* nobody's */
+    bool free;       /* held by nobody */
     bool restoring;  /* its original is on the way back */
     bool hangs;      /* a call hangs in the driver */
     bool left;       /* its holder has gone, its grace runs … */
@@ -121,7 +122,7 @@ enum core_hold core_hold(const struct core_board *board, uid_t uid);
 /* The answer and the text of those that are refused; NULL for the first two. */
 const char *core_hold_refusal(enum core_hold what, enum actuator_result *ret);
 
-/* What becomes of a held board whose client has gone. */
+/* What happens to a held board whose client has gone. */
 enum core_left {
     CORE_LEFT_RESTORE, /* at once */
     CORE_LEFT_KEEP,    /* for the grace */

@@ -1,5 +1,5 @@
-/* Recovery of what dead holders have left, the end of the program, and what is said of
- * boards that are not restored.
+/* Recovery after holders that died, the end of the program, and the report of boards
+ * that are not restored.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -38,7 +38,7 @@ void guard_say_kept(struct charge *c)
     guard_say(c->guard, text);
 }
 
-/* What root has to know where an entry is damaged. */
+/* The report of a damaged entry, for root. */
 static void say_damaged(struct charge *c, const struct actuator_reply *reply)
 {
     char in_force[40] = "an unknown limit", text[300];
@@ -136,7 +136,7 @@ bool guard_is_recovering(const struct guard *guard)
 
 /* ---- the end ---- */
 
-/* Root, or the holder that was stopped, may have seen to this board since. */
+/* Root, or the holder that was stopped, may have dealt with this board since. */
 static void look_again(struct charge *c)
 {
     const struct guard *guard = c->guard;
@@ -150,7 +150,7 @@ static void look_again(struct charge *c)
 
 void guard_end(struct guard *guard)
 {
-    lines_fini(&guard->told); /* what is owed is told, whatever was told before */
+    lines_fini(&guard->told); /* reported at the end, also if it was reported before */
     guard->opts.grace_ns = 0;
     guard->opts.keep_trying = false;
     guard->n_restored = 0;

@@ -21,7 +21,7 @@ static void answer_move(struct guard *guard, enum actuator_result result,
         guard_send(m->session, PROTO_DETACH, m->seq, &reply);
     else if (result != ACTUATOR_DONE)
         guard_say(guard,
-                  reply.text); /* the hold finds the board away, and says so itself */
+                  reply.text); /* the hold finds the board detached, and reports that */
 }
 
 /* Jobs go on. */
@@ -34,7 +34,8 @@ static void end_move(struct guard *guard, enum actuator_result result, const cha
     guard_tell(guard);
 }
 
-/* In the worker.  Once the driver was let go of it must come back: caps may be in force.
+/* Runs in the worker. A driver that was closed must be opened again: caps may be in
+ * force.
  */
 static int run_move(struct loop *loop, void *work)
 {
@@ -62,7 +63,7 @@ static int on_moved(struct loop *loop, void *work, int r)
         guard->away = guard->moving.away;
     (void)snprintf(text, sizeof text, "%s: %s", guard->moving.uuid,
                    r == -ETIMEDOUT ? "the driver hangs" : guard->moving.err.text);
-    if (r == -EIO || r == -ETIMEDOUT) { /* stays on: nothing is asked of the driver */
+    if (r == -EIO || r == -ETIMEDOUT) { /* stays attached: no call of the driver */
         answer_move(guard, ACTUATOR_UNKNOWN, text);
         if (guard->opts.on_broken)
             guard->opts.on_broken(text, guard->opts.user);

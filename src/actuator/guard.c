@@ -97,7 +97,7 @@ static enum proto_type type_of(enum job_kind kind)
                                                  : PROTO_CLOCKS;
 }
 
-/* The answer to whoever asked for the job, if it is still there. */
+/* Answers the client that asked for the job, if it is still connected. */
 static void answer_job(struct charge *c, const struct actuator_reply *reply)
 {
     if (c->job.seq)
@@ -138,7 +138,7 @@ static struct proto_request *next_set(struct charge *c, uint64_t now, uint64_t *
     return NULL;
 }
 
-/* Whoever was about to take the board over cannot. */
+/* Answers the client that waits to take the board over. */
 static void end_adopt(struct charge *c, const struct actuator_reply *reply)
 {
     if (c->adopt_seq)
@@ -157,7 +157,7 @@ static void tell_lease_over(struct charge *c, const struct actuator_reply *reply
     guard_send(c->session, PROTO_LEASE_OVER, 0, &told);
 }
 
-/* The board is nobody's any more. */
+/* The board has no holder any more. */
 static void set_free(struct charge *c, const struct actuator_reply *reply)
 {
     end_waiting(c, reply->result == ACTUATOR_YIELDED ? ACTUATOR_YIELDED : ACTUATOR_GONE,
@@ -215,8 +215,8 @@ static void after_hold(struct charge *c, const struct actuator_reply *reply)
     c->next_look_ns = now_ns(c) + LOOK_MS * NS_PER_MS;
 }
 
-/* Whether the call has found another's limit, however it ended: the session leaves the
- * board alone from then on.
+/* Whether the call has found another program's limit, however it ended: the session
+ * leaves the board alone from then on.
  */
 static void note_yield(struct charge *c)
 {
@@ -246,7 +246,7 @@ static void after_adopt(struct charge *c, const struct actuator_reply *reply)
     } else {
         answer_job(c, reply);
         end_waiting(c, ACTUATOR_GONE, "not held any more");
-        c->session = NULL; /* what is left of the grace is for another try */
+        c->session = NULL; /* the rest of the grace remains for another client */
         if (reply->result == ACTUATOR_GONE)
             guard_want_restore(c);
     }
@@ -354,7 +354,7 @@ static void fold(struct charge *c)
     guard_tell(c->guard);
 }
 
-/* The call has not come back in time: its board is out, no other one. */
+/* The call is past its deadline: only its own board is taken out of service. */
 static void on_hang(struct charge *c)
 {
     struct actuator_reply reply = {.result = ACTUATOR_UNKNOWN};
@@ -393,7 +393,7 @@ static int on_done(struct loop *loop, void *work, int r)
     return 0;
 }
 
-/* It came back after all.  Whatever it was, the original is due. */
+/* The call returned after its deadline.  Whatever it was, restore the original. */
 static void on_late(struct loop *loop, void *work, int r)
 {
     struct charge *c = work;
@@ -429,7 +429,7 @@ void guard_submit(struct charge *c, struct job job)
         c->worker ? 0 : loop_worker_new(c->guard->opts.loop, "board", &c->worker, NULL);
     if (r == 0)
         r = loop_worker_submit(c->worker, &work);
-    if (r < 0) { /* no thread to be had */
+    if (r < 0) { /* no thread could be started */
         c->job.reply.result = ACTUATOR_UNKNOWN;
         (void)snprintf(c->job.reply.uuid, sizeof c->job.reply.uuid, "%s",
                        c->held.info->uuid);
@@ -462,7 +462,7 @@ static void do_hold(struct charge *c, enum job_kind kind, uint32_t *seq)
     guard_submit(c, job);
 }
 
-/* A held board: the new holder first, then what it asked for, then a look. */
+/* The next job of a held board: first its new holder, then its requests, then a look. */
 static void step_held(struct charge *c)
 {
     uint64_t now = now_ns(c);
@@ -577,7 +577,7 @@ int guard_session_new(struct guard *guard, const struct guard_client *client,
     return 0;
 }
 
-/* The one who holds this board, or is about to, has gone. */
+/* The client that holds this board, or is about to, has gone. */
 static void leave_board(struct charge *c)
 {
     uint64_t grace_ns = c->guard->opts.grace_ns;
@@ -749,7 +749,7 @@ void guard_free(struct guard *guard)
         loop_timer_free(c->timer);
         loop_worker_free(c->worker);
         if (loop_is_virtual(guard->opts.loop) && c->held.has_entry && !c->hangs)
-            work_restore(&c->held, &reply); /* nobody else will */
+            work_restore(&c->held, &reply); /* no other process will restore them */
         if (loop_is_virtual(guard->opts.loop) && !c->hangs)
             work_abandon(&c->held); /* a process that ends gives up its locks, too */
     }

@@ -64,7 +64,8 @@ bool guard_is_recovering(const struct guard *guard);
  * 20 times.
  */
 void guard_end(struct guard *guard);
-/* There is no more time: says of each board that is not restored what it keeps, and why.
+/* The time to end is over: report for each board that is not restored the limit it
+ * keeps, and why.
  */
 void guard_give_up(struct guard *guard);
 

@@ -1,5 +1,5 @@
-/* What the service manager hears: sd_notify(3)'s datagrams, from one socket that was
- * connected before anything was locked down.
+/* Messages to the service manager: the datagrams of sd_notify(3), sent from one socket
+ * that is connected before the sandbox is entered.
  */
 #ifndef ACTUATOR_HEART_H
 #define ACTUATOR_HEART_H

@@ -1,5 +1,5 @@
-/* Who has a board's lock: what the kernel says of the lock's file, and the client that
- * the file names, where that one still runs.
+/* Who holds a board's lock: the process that /proc/locks names, and the client that the
+ * lock's file names, if it still runs.
  */
 #ifndef ACTUATOR_HOLDER_H
 #define ACTUATOR_HOLDER_H

@@ -106,7 +106,9 @@ static int open_ours(const struct journal *j, const char *name, int flags, int *
 
 void journal_lock_name(int lock_fd, pid_t client)
 {
-    (void)holder_name(lock_fd, client); /* a full disk costs the name, no restore */
+    (void)holder_name(
+        lock_fd,
+        client); /* a full disk loses the client's name but prevents no restore */
 }
 
 int journal_lock(const struct journal *journal, const char *uuid, pid_t client,
@@ -289,7 +291,7 @@ int journal_read(const struct journal *journal, const char *uuid, struct cap_ent
     return read_entry(journal, uuid, ".cap", ret, err);
 }
 
-/* Newer ones take an older one's place: there is none while a board has one. */
+/* A newer damaged entry replaces an older one; a board with one is not held. */
 static int set_aside(const struct journal *journal, const char *uuid, uw_error *err)
 {
     struct file_name from = name_of(uuid, ".cap"), to = name_of(uuid, JOURNAL_DAMAGED);

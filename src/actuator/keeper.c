@@ -20,8 +20,8 @@ enum {
     USAGE = 2,
 };
 
-/* Waits for the child, but not for ever: a process that is stuck in the driver
- * cannot be killed.
+/* Wait for the child, with a limit: a process that is stuck in the driver cannot be
+ * killed.
  */
 static bool reap(pid_t pid, int *ret_status)
 {
@@ -34,7 +34,8 @@ static bool reap(pid_t pid, int *ret_status)
     return false;
 }
 
-/* Whoever ends the keeper (a terminal, the starter's death) means the child. */
+/* A signal that ends the keeper (a terminal's, the starter's) is passed on to the child.
+ */
 static void hand_on(int signals, pid_t child)
 {
     struct signalfd_siginfo info;
@@ -44,7 +45,7 @@ static void hand_on(int signals, pid_t child)
         (void)kill(child, SIGTERM);
 }
 
-/* True once the line is closed, false when it went silent. */
+/* True once the line is closed, false after silent_ms without a byte. */
 static bool listen_to(int beat, int signals, pid_t child, int silent_ms)
 {
     struct pollfd p[2] = {{.fd = beat, .events = POLLIN},
@@ -82,7 +83,7 @@ static int recover(char *const *argv)
     return FAILED;
 }
 
-/* It ended by itself, with nothing left for a recovery. */
+/* It ended by itself and left nothing to recover. */
 static bool in_order(const struct keeper_opts *opts, bool ended, int status)
 {
     if (!ended || !WIFEXITED(status))
@@ -128,7 +129,7 @@ static int keep(const struct keeper_opts *opts, pid_t child, int beat, int signa
     return r;
 }
 
-/* Nothing of what the child serves: its end must show. */
+/* Close what the child serves, so that clients notice its end. */
 static void keep_only(int beat)
 {
     int nothing = open("/dev/null", O_RDWR | O_CLOEXEC);
@@ -156,7 +157,7 @@ int keeper_start(const struct keeper_opts *opts, int *ret_beat)
 
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, line) < 0)
         return -errno;
-    (void)setsid(); /* a terminal's ^C and ^Z are the command's */
+    (void)setsid(); /* a terminal's ^C and ^Z are for the command */
     (void)sigemptyset(&ending);
     (void)sigaddset(&ending, SIGTERM);
     (void)sigaddset(&ending, SIGINT);

@@ -29,7 +29,7 @@ static int on_over(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
-/* Without memory for the timer the next line tells the count. */
+/* If the timer cannot be made, the next line reports the count. */
 static void go_quiet(struct lines *l)
 {
     char text[160];

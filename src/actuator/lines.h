@@ -1,5 +1,5 @@
-/* A bound on lines of the log: so many in a minute, then one that says so, and at the end
- * of the minute how many were not told.
+/* Limits the lines of the log in a minute. The first line above the limit is replaced by
+ * a notice; at the end of the minute the number of suppressed lines is logged.
  */
 #ifndef ACTUATOR_LINES_H
 #define ACTUATOR_LINES_H

@@ -50,7 +50,8 @@ struct program {
     const char *config; /* NULL: RULES_FILE, where the boards are real */
     const char *client; /* one more */
     bool kept;          /* a service with a keeper */
-    bool wrong;         /* root's configuration, or an argument: no next start helps */
+    bool wrong; /* a fault in root's configuration or an argument: starting again does not
+                   help */
     struct rules rules;
     char notify[108]; /* NOTIFY_SOCKET of a service */
     struct heart *heart;
@@ -88,7 +89,7 @@ static const char help[] =
     "                   NAME=PATH for another backend than the first (nvml)\n"
     "  --keeper         with a process beside it that restores when it is killed\n";
 
-/* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
+/* Never waits: with a stopped terminal or a full pipe the line is lost. */
 static void say(const char *text, void *user)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -152,7 +153,7 @@ static int on_linger(struct loop_timer *timer, uint64_t now, void *user)
     return 0;
 }
 
-/* A driver that does not come back may be computing. */
+/* A driver call that does not return may be using the processor. */
 static void leave_realtime(struct program *p)
 {
     if (!p->realtime || !p->guard || !guard_hanging(p->guard))
@@ -175,7 +176,7 @@ static void on_change(void *user)
         loop_stop(p->loop, 0);
 }
 
-/* No more clients: restore everything, then stop. */
+/* Accept no more clients, restore everything, then stop. */
 static void end(struct program *p)
 {
     if (p->phase == PHASE_ENDING)
@@ -191,7 +192,9 @@ static void end(struct program *p)
     on_change(p);
 }
 
-/* The unit, starter or keeper begins another, which recovers from the journal. */
+/* The unit, the starter or the keeper starts another process, which recovers from the
+ * journal.
+ */
 static void on_broken(const char *text, void *user)
 {
     struct program *p = user;
@@ -248,8 +251,8 @@ static bool may_pass(int r)
     return r == -ENOMEM || r == -EMFILE || r == -ENFILE || r == -EIO;
 }
 
-/* Root's word on what may be done with real boards; with simulated ones, where --config
- * names it.  Recovery goes on without: it undoes.
+/* Reads root's configuration, for real boards and where --config names a file. Recovery
+ * goes on without it, because it only undoes.
  */
 static int read_rules(struct program *p, uw_error *err)
 {
@@ -364,8 +367,9 @@ static int open_counters(struct program *p, uw_error *err)
     return 0;
 }
 
-/* Limits are written for budgets, too, while jobs keep every processor busy.  In a world
- * that is sped up it would take the jobs' and the simulator's time.
+/* Real-time priority, because limits for budgets must be written while jobs keep every
+ * processor busy. Not in an accelerated world, where it would take time from the jobs
+ * and the simulator.
  */
 static void enter_realtime(struct program *p)
 {
@@ -379,7 +383,8 @@ static void enter_realtime(struct program *p)
     p->realtime = p->rules.realtime && realtime_begin(REALTIME_ALL, lost) == 0;
 }
 
-/* Capabilities, files, system calls; and the log says what of it this kernel has. */
+/* Give up capabilities, files and system calls; log which of these this kernel supports.
+ */
 static int give_up(struct program *p, uw_error *err)
 {
     const struct gpu_about *about = gpu_boards_about(p->lib);
@@ -410,9 +415,7 @@ static int give_up(struct program *p, uw_error *err)
     return 0;
 }
 
-/* Nobody has been heard and no worker has been started: what is open stays open, the rest
- * is given up.
- */
+/* Called before the first client and the first worker: what is open stays open. */
 static int lock_down(struct program *p, uw_error *err)
 {
     int r = read_rules(p, err);
@@ -431,7 +434,7 @@ static int lock_down(struct program *p, uw_error *err)
     return r;
 }
 
-/* Entries of dead holders first: nobody is served before. */
+/* Recover the entries of dead holders before any client is served. */
 static int recover(struct program *p, uw_error *err)
 {
     int r = lock_down(p, err);
@@ -537,7 +540,7 @@ static int parse(struct program *p, int argc, char **argv)
     return 0;
 }
 
-/* Nothing of whoever started us but the arguments and descriptors 0 to 2 (3). */
+/* Keep nothing of the parent's but the arguments and descriptors 0 to 2 (3). */
 static int stand_alone(enum mode mode)
 {
     static const struct rlimit no_core;
@@ -592,7 +595,7 @@ int main(int argc, char **argv)
         return r;
     r = actuate(&p);
     if (p.guard && guard_is_busy(p.guard))
-        _exit(r); /* the driver's own clean-up would wait for the call under way */
+        _exit(r); /* the driver's exit handlers would wait for the call in progress */
     server_free(p.server);
     gpu_counters_close(&p.counters);
     heart_free(p.heart);

@@ -20,7 +20,7 @@ struct rules rules_default(void)
     return (struct rules){.grace_ns = RULES_GRACE_S * NS_PER_S, .realtime = true};
 }
 
-/* What stands in the file; NULL: not given. */
+/* The keys of the file; NULL: not given. */
 struct rules_file {
     const struct yaml_node *clients, *boards, *range, *clocks;
     uint64_t grace_ns;

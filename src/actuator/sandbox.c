@@ -288,13 +288,13 @@ static int add_partial(filter_ptr filter)
         {"clone", 1, {SCMP_A0(SCMP_CMP_MASKED_EQ, CLONE_THREAD, CLONE_THREAD)}},
         /* To the peer alone. */
         {"sendto", 1, {SCMP_A4(SCMP_CMP_EQ, 0)}},
-        /* No signal by way of a descriptor: neither its owner nor O_ASYNC can be set. */
+        /* No signals through descriptors: neither an owner nor O_ASYNC can be set. */
         {"fcntl", 2, {SCMP_A1(SCMP_CMP_EQ, F_SETFL),
                       SCMP_A2(SCMP_CMP_MASKED_EQ, O_ASYNC, 0)}},
         {"tgkill", 1, {SCMP_A0(SCMP_CMP_EQ, self)}}, /* abort() */
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_SET_NAME)}},
         {"prctl", 1, {SCMP_A0(SCMP_CMP_EQ, PR_GET_NAME)}},
-        /* Down to the normal class, never up: io/realtime.h. */
+        /* Only from the real-time class down to the normal one: see io/realtime.h. */
         {"sched_setscheduler", 1, {SCMP_A1(SCMP_CMP_EQ, SCHED_OTHER)}},
         {"prlimit64", 1, {SCMP_A2(SCMP_CMP_EQ, 0)}}, /* asks, sets nothing */
     };

@@ -42,7 +42,7 @@ struct server {
     struct lines lines;
 };
 
-/* A log is not clients' to fill, not even the daemon's. */
+/* Clients must not be able to fill the log. */
 static void say(struct server *s, const char *text)
 {
     lines_say(&s->lines, text);
@@ -72,7 +72,9 @@ static void send_answer(const struct proto_answer *answer, void *user)
 {
     struct peer *p = user;
 
-    /* Whoever does not read loses its lease soon; an answer lost is the end. */
+    /* A client that does not read loses its lease soon; if an answer cannot be sent, the
+     * session ends.
+     */
     if (p->deaf)
         return;
     size_t size = proto_answer_size(p->revision);
@@ -204,7 +206,7 @@ static bool is_client(const struct server *s, uid_t uid)
     return uid == 0 || uid == geteuid();
 }
 
-/* Each stranger is named once: a log is not theirs to fill. */
+/* Log each uid that is refused once only, so that it cannot fill the log. */
 static void say_stranger(struct server *s, const struct ucred *who)
 {
     char text[160];

@@ -1,5 +1,5 @@
-/* The guard's doors: the socket that a command handed over (local mode), or the
- * one at which root's clients ask (service).
+/* The guard's sockets: the one that a command handed over (local mode), or the listening
+ * one (service).
  */
 #ifndef ACTUATOR_SERVER_H
 #define ACTUATOR_SERVER_H

@@ -27,7 +27,7 @@ static void tell(struct actuator_reply *reply, const struct cap_seen *seen)
     reply->set_mw = seen->set_mw;
 }
 
-/* What a driver's failure is to the client. */
+/* Maps the driver's error to a result for the client. */
 static enum actuator_result result_of(int r)
 {
     switch (r) {
@@ -76,7 +76,7 @@ void work_abandon(struct held *h)
     h->lock_fd = -1;
 }
 
-/* The entry has done its work. */
+/* Removes the entry: nothing is left to undo. */
 static void drop(struct held *h)
 {
     if (h->has_entry && h->journal)
@@ -107,7 +107,7 @@ static void renew_mark(struct held *h)
     memcpy(h->entry.driver, mark, sizeof mark);
 }
 
-/* Somebody else has set the limit: ours is over, theirs stays. */
+/* Another program has set the limit: give ours up and leave that one. */
 static void yield_to(struct held *h, const struct cap_seen *seen,
                      struct actuator_reply *reply)
 {

@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "underwatt/error.h"
 
-/* The JSON that a daemon answers; its texts are fit for a terminal, whatever it sent. */
+/* Parse a daemon's answer.  Characters that a terminal must not print become '?'. */
 int answer_read(const char *body, size_t len, struct json **ret, uw_error *err);
 
 /* A status above 299 as a failure with the server's own text, where body has one: 400

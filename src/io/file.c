@@ -101,7 +101,7 @@ static int sync_folder(const char *path)
     auto_(fd_close) int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return -errno;
-    /* Not every file system can: then there is nothing more to be done. */
+    /* Some file systems cannot sync a folder; the error is ignored. */
     return fsync(fd) < 0 && errno != EINVAL && errno != EROFS ? -errno : 0;
 }
 
@@ -125,13 +125,14 @@ static int fill_and_rename(int fd, const char *temp, const char *path, const voi
 /* Of a file of ours, made as open() would. */
 static mode_t default_mode(void)
 {
-    mode_t mask = umask(077); /* the only way to ask; workers create no files */
+    mode_t mask =
+        umask(077); /* umask() can only be read by setting it; workers create no files */
 
     (void)umask(mask);
     return 0666 & ~mask;
 }
 
-/* What rename() would replace by a file: written to in place. */
+/* A device or a pipe: rename() would replace it by a file, so it is written in place. */
 static int write_in_place(const char *path, const void *data, size_t len, uw_error *err)
 {
     auto_(fd_close) int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
@@ -170,7 +171,7 @@ static int make_dir(const char *path, mode_t mode)
     if (mkdir(path, mode) == 0)
         return 0;
     int r = -errno;
-    /* A read-only or closed parent answers differently for what is there already. */
+    /* A read-only parent gives another errno than EEXIST for an existing folder. */
     if (stat(path, &st) < 0)
         return r;
     return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;

@@ -1,4 +1,4 @@
-/* Connections: who may have one, and for how long. */
+/* Connections: limits on their number and time limits. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -14,7 +14,7 @@
 #include "io/http-inside.h"
 
 enum {
-    ACCEPT_AT_ONCE = 64, /* then others get their turn */
+    ACCEPT_AT_ONCE = 64, /* per call, so that other sources of the loop run */
     RESERVED = 16,       /* of the connections, for root and ourselves */
 };
 static const uint64_t SWEEP_NS = 500 * NS_PER_MS;
@@ -84,8 +84,7 @@ void conn_refused(struct http_server *s, const struct http_peer *peer, const cha
 {
     char who[HTTP_PEER_MAX] = "unknown";
 
-    /* By uid and network, not by process and address: each try may come from a new one.
-     */
+    /* Keyed by uid and network: each attempt may come from a new process or address. */
     if (peer && peer->local)
         (void)snprintf(who, sizeof who, "uid %u", peer->uid);
     else if (peer)
@@ -97,7 +96,7 @@ void conn_refused(struct http_server *s, const struct http_peer *peer, const cha
 
 /* ---- bounds ---- */
 
-/* NULL: welcome. */
+/* NULL: accepted. */
 static const char *one_too_many(const struct http_server *s, const struct http_peer *peer)
 {
     unsigned same = 0;
@@ -149,12 +148,12 @@ static int on_pause_over(struct loop_timer *timer, uint64_t now_ns, void *user)
     struct http_listener *l = user;
     (void)now_ns;
 
-    if (conn_listen(l, NULL) < 0) /* no memory either: later */
+    if (conn_listen(l, NULL) < 0) /* out of memory as well: try later */
         loop_timer_set(timer, loop_now_ns(l->server->loop) + PAUSE_NS, 0);
     return 0;
 }
 
-/* Out of descriptors or memory: those who wait go on waiting, we do not spin. */
+/* Out of descriptors or memory: stop accepting for a while instead of spinning. */
 static void pause_listening(struct http_listener *l, int why)
 {
     struct loop *loop = l->server->loop;
@@ -244,7 +243,7 @@ void conn_cut(struct http_conn *conn)
     if (conn->cut)
         return;
     conn->cut = true;
-    /* libmicrohttpd sees the end of file, and closes it. */
+    /* libmicrohttpd reads the end of file and closes the connection. */
     (void)shutdown(conn->fd, SHUT_RDWR);
     if (conn->x)
         exchange_gone(conn->x);
@@ -252,7 +251,7 @@ void conn_cut(struct http_conn *conn)
     engine_kick(conn->engine);
 }
 
-/* The end of what the peer has sent, and nothing left to read before it. */
+/* Whether the peer has closed its end and no byte is left to read. */
 static bool at_end(const struct http_conn *conn)
 {
     char c;
@@ -260,8 +259,8 @@ static bool at_end(const struct http_conn *conn)
     return recv(conn->fd, &c, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
-/* libmicrohttpd waits for edges: where the end of file came together with the last
- * bytes, there is no other one.
+/* libmicrohttpd polls edge-triggered: an end of file that came together with the last
+ * bytes raises no second event.
  */
 void conn_look(struct http_engine *e)
 {
@@ -361,8 +360,8 @@ int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user)
     struct http_server *s = user;
     (void)timer;
 
-    now_ns = loop_now_ns(s->loop); /* never before what was noted meanwhile */
-    /* Nothing here frees a connection: engines do, when they run. */
+    now_ns = loop_now_ns(s->loop); /* the timer's own time may be before since_ns */
+    /* This loop frees no connection: only an engine frees them, when it runs. */
     for (struct http_conn *c = s->conns; c; c = c->next)
         if (!c->cut)
             sweep_one(c, now_ns);
@@ -374,7 +373,7 @@ int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* At rest nothing wakes us. */
+/* No timer runs while there are no connections. */
 void conn_sweep_start(struct http_server *s)
 {
     uint64_t period = (uint64_t)((double)SWEEP_NS * loop_speed(s->loop));

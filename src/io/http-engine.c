@@ -1,5 +1,5 @@
-/* libmicrohttpd, driven by the loop: its epoll descriptor is one of ours, it has no
- * listening socket and no thread, and knows of no time limits but ours.
+/* libmicrohttpd, driven by the loop. The loop waits for its epoll descriptor; it has no
+ * listening socket, no thread and no time limits of its own.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -40,7 +40,7 @@ const char *http_header(const struct http_exchange *x, const char *name)
     return MHD_lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);
 }
 
-/* The request line is there. */
+/* The request line has been read. */
 static void *on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
     struct http_engine *e = cls;
@@ -87,7 +87,7 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
     return MHD_YES;
 }
 
-/* What makes one request of it to us and two to somebody else. */
+/* Headers that another HTTP implementation may read as two requests. */
 static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
                        const char *version)
 {
@@ -102,7 +102,7 @@ static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
         x->refused = 505;
         x->why = "HTTP 1.0 and 1.1 are served";
     } else if (version != x->line + x->line_len + 1) {
-        x->refused = 400; /* the target went on behind a NUL */
+        x->refused = 400; /* the target contained a NUL */
         x->why = "the request line is broken";
     } else if (size && size->header_size > limits->head_bytes) {
         x->refused = 431;
@@ -152,7 +152,7 @@ static struct MHD_Response *make_response(struct http_exchange *x)
                                                  x, NULL);
     if (r->len == 0)
         return MHD_create_response_from_buffer(0, EMPTY, MHD_RESPMEM_PERSISTENT);
-    /* The text is x's and x outlives the response. */
+    /* The text belongs to x, which outlives the response. */
     return MHD_create_response_from_buffer(r->len, r->body, MHD_RESPMEM_PERSISTENT);
 }
 
@@ -185,7 +185,8 @@ static enum MHD_Result queue(struct http_exchange *x, struct MHD_Connection *mhd
     return result;
 }
 
-/* Old events in the kernel's buffer are what a slow reader is to be spared. */
+/* A small send buffer: a slow reader must not get old events out of the kernel's buffer.
+ */
 static void small_buffer(const struct http_conn *conn)
 {
     int bytes = 16 * 1024;
@@ -222,7 +223,7 @@ static enum MHD_Result take_body(struct http_exchange *x, const char *data, size
 {
     int r = 0;
 
-    if (x->too_large) { /* only chunked ones come this far */
+    if (x->too_large) { /* only chunked bodies reach this point */
         x->body_len += *len;
         if (x->body_len > DISCARD_BYTES)
             return MHD_NO;
@@ -309,18 +310,18 @@ static void on_connection(void *cls, struct MHD_Connection *mhd, void **context,
         conn_free(conn);
 }
 
-/* Paths and queries are ours to decode. */
+/* http-request.c decodes paths and queries; libmicrohttpd must not. */
 static size_t on_unescape(void *cls, struct MHD_Connection *mhd, char *text)
 {
     (void)cls, (void)mhd;
     return strlen(text);
 }
 
-/* What libmicrohttpd itself finds wrong with a request or a handshake. */
+/* libmicrohttpd's own error messages about a request or a handshake. */
 __attribute__((format(printf, 2, 0))) static void on_words(void *cls, const char *format,
                                                            va_list args)
 {
-    /* TCP's options on a unix socket, and peers that went in mid-sentence. */
+    /* Not refusals: TCP options on a unix socket, and peers that hung up early. */
     static const char *const NO_NEWS[] = {
         "Setting %s option",      "Failed to push the data", "Socket ",
         "Connection socket",      "Failed to send",          "Application reported",
@@ -493,7 +494,7 @@ void engine_add(struct http_engine *e, struct http_conn *conn, const void *addre
     e->conns++;
     e->adding = conn;
     (void)MHD_add_connection(e->mhd, fd, address, address_len);
-    if (e->adding) { /* it did not come to a connection; fd is closed */
+    if (e->adding) { /* no connection was made; libmicrohttpd closed fd */
         e->adding = NULL;
         conn_free(conn);
     }

@@ -1,4 +1,4 @@
-/* The server's doors: unix sockets, TCP with TLS, descriptors from systemd. */
+/* Listening: unix sockets, TCP with TLS. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -34,7 +34,7 @@ static void apply(struct http_limits *l, double speed)
     for (size_t i = 0; i < n_elements(times); i++) {
         if (*times[i].ns == 0)
             *times[i].ns = times[i].s * NS_PER_S;
-        /* Peers live in the kernel's time, whatever a simulated world's is. */
+        /* Limits are real time for the peer, whatever the speed of the loop's clock. */
         *times[i].ns = (uint64_t)((double)*times[i].ns * speed);
     }
     l->connections = l->connections ? l->connections : 256;
@@ -140,7 +140,7 @@ static int listener_new(struct http_server *s, int fd, unsigned id,
     return 0;
 }
 
-/* From here on it belongs to the server. */
+/* From here on the server owns the listener. */
 static int start(struct http_listener **l, struct http_engine *engine, uw_error *err)
 {
     struct http_server *s = (*l)->server;
@@ -167,7 +167,7 @@ static int plain_engine(struct http_server *s, struct http_engine **ret, uw_erro
 
 /* ---- unix sockets ---- */
 
-/* 0: nothing is there, or a socket that nobody listens on. */
+/* 0: the path is free, or a socket that nobody listens on. */
 static int look_at_path(const char *path, const struct sockaddr_un *a, uw_error *err)
 {
     struct stat st;
@@ -184,17 +184,17 @@ static int look_at_path(const char *path, const struct sockaddr_un *a, uw_error 
         return fail(err, -EADDRINUSE, "%s: another program listens there", path);
     if (errno == ECONNREFUSED || errno == ENOENT)
         return 0;
-    /* A socket of another kind (EPROTOTYPE), or one that is not ours to ask. */
+    /* A socket of another type (EPROTOTYPE), or one that we may not connect to. */
     return fail(err, -EADDRINUSE, "%s: %s", path, strerror(errno));
 }
 
-/* Nobody can connect until it is what it is to be: it is made with mode 0600 less, and
- * a backlog comes last.  bind() follows no link at the path's end.
+/* Nobody else can connect before the mode and the group are set: the socket is made with
+ * mode 0600, and listen() comes last. bind() follows no link at the path's end.
  */
 static int bind_unix(int fd, const struct http_unix *at, const struct sockaddr_un *a,
                      struct stat *ret, uw_error *err)
 {
-    if (unlink(at->path) < 0 && errno != ENOENT) /* stale: look_at_path() has seen it */
+    if (unlink(at->path) < 0 && errno != ENOENT) /* stale: see look_at_path() */
         return fail(err, -errno, "%s: %s", at->path, strerror(errno));
     mode_t old = umask(0177);
     int r = bind(fd, (const struct sockaddr *)a, sizeof *a);

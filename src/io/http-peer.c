@@ -1,4 +1,4 @@
-/* Who counts as one. */
+/* Which addresses count as one peer. */
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* The log of refusals: what happens ten thousand times is one line and a count. */
+/* The log of refusals: repeated refusals become one line with a count. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -83,7 +83,8 @@ bool refuse_tick(struct refuse_log *log, uint64_t now_ns)
             i++;
             continue;
         }
-        if (slot->again == 0) { /* quiet for a minute: the next one is a first again */
+        if (slot->again ==
+            0) { /* no refusal for a minute: the next one is logged at once */
             *slot = log->slot[--log->n];
             continue;
         }

@@ -1,5 +1,5 @@
-/* Request lines, judged strictly in one place: whatever could be read in two ways is
- * refused, so that nobody behind has to think of it.
+/* Parsing of request lines. Whatever two parsers could read differently is refused here,
+ * so that no later code has to check it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static int escape(const char *text)
     return low < 0 ? -1 : high * 16 + low;
 }
 
-/* What may stand for itself in a path or a query (RFC 3986: pchar and "/", "?"). */
+/* Characters that need no escape in a path or a query (RFC 3986: pchar and "/", "?"). */
 static bool plain(char c)
 {
     if ((c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'))
@@ -62,9 +62,9 @@ static bool plain(char c)
     return c != '\0' && strchr("-._~!$&'()*+,;=:@/?", c);
 }
 
-/* Decodes in place; false: a broken escape, or a byte that has no business here.  In a
- * path what is escaped must not be a separator or dot, which would make another path
- * of it for somebody who decodes at another time.
+/* Decode in place; false: a broken escape, or a byte that is not allowed. In a path an
+ * escaped separator or dot is refused: it would change the path for whoever decodes it
+ * again.
  */
 static bool decode(char *text, bool path)
 {
@@ -91,7 +91,7 @@ static bool decode(char *text, bool path)
     return true;
 }
 
-/* No empty, "." or ".." segment; a "/" at the end counts as an empty one, but for "/". */
+/* Refuses empty, "." and ".." segments, and a "/" at the end of any path but "/". */
 static bool segments_good(const char *path)
 {
     if (strcmp(path, "/") == 0)

@@ -1,4 +1,4 @@
-/* A stream's queue: bounded, the oldest goes first, an event is never cut in two. */
+/* A stream's queue: bounded; when it is full the oldest whole event is dropped. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ void stream_free(struct http_stream *stream)
     free(stream);
 }
 
-/* The oldest that has not begun to go out; false: there is none. */
+/* Drop the oldest event of which no byte was sent; false: there is none. */
 static bool drop_oldest(struct http_stream *stream)
 {
     struct stream_event **at = &stream->first;
@@ -137,7 +137,7 @@ bool stream_empty(const struct http_stream *stream)
     return stream->n == 0 && stream->note_len == 0;
 }
 
-/* What is told before the next event that has not begun. */
+/* The note of dropped events, sent before the next event. */
 static void take_note(struct http_stream *stream)
 {
     if (stream->note_len > 0 || stream->untold == 0 || stream->offset > 0)

@@ -47,7 +47,7 @@ static int copy(char **to, const char *from)
     return from && !*to ? -ENOMEM : 0;
 }
 
-/* CMD must not get it. */
+/* Close-on-exec: the command's child must not inherit the socket. */
 static curl_socket_t on_socket(void *user, curlsocktype purpose, struct curl_sockaddr *at)
 {
     (void)user;
@@ -71,7 +71,7 @@ static bool set_where(struct httpc *c)
     return good;
 }
 
-/* What holds for every call: no proxy, no signals, no redirects, no other protocol. */
+/* Options of every call: no proxy, no signals, no redirects, one protocol. */
 static bool set_up(struct httpc *c)
 {
     return curl_easy_setopt(c->easy, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
@@ -167,7 +167,7 @@ static const char *where(const struct httpc *c)
     return c->socket ? c->socket : c->url;
 }
 
-/* What a failed connection means to whoever typed the command. */
+/* Turns a failed connection into a message for the command's user. */
 static int no_connection(const struct httpc *c, CURLcode code, uw_error *err)
 {
     long number = 0;

@@ -64,7 +64,7 @@ static void put_text(struct json_out *o, const char *text)
     put(o, text, strlen(text));
 }
 
-/* One character that JSON does not take as it is; false where it does. */
+/* Writes an escape where JSON needs one for c; false where it does not. */
 static bool put_escaped(struct json_out *o, unsigned char c)
 {
     static const char from[] = "\"\\\n\t\r\b\f", to[] = "\"\\ntrbf";
@@ -101,7 +101,9 @@ static void put_string(struct json_out *o, const char *text)
     put(o, "\"", 1);
 }
 
-/* The comma, the line and the key before a value; false when it may not stand here. */
+/* Writes the comma, the line break and the key before a value; false where no value may
+ * stand.
+ */
 static bool begin(struct json_out *o, const char *key)
 {
     if (!o || o->failed)
@@ -178,7 +180,7 @@ void json_out_double(struct json_out *o, const char *key, double v)
         double back = 0;
         (void)snprintf(text, sizeof text, "%.*g", digits, v);
         for (char *p = text; *p; p++)
-            if (*p == ',') /* some locale's point */
+            if (*p == ',') /* the decimal comma of some locales */
                 *p = '.';
         if (parse_double(text, &back, NULL) == 0 && back == v)
             break;
@@ -252,11 +254,11 @@ int json_out_write(const struct json_out *o, const char *path, uw_error *err)
     return file_write(path, text, o->len + 1, FILE_MODE_UMASK, err);
 }
 
-/* Which of the layout's line breaks stay: none, or those of a table. */
+/* Which line breaks a text keeps: none, or those of a table's rows. */
 enum layout { ONE_LINE, ROWS };
 
-/* A line that begins so deep, with the character before and after its indent: does it?
- * `array`: the root's key that it belongs to has an array.
+/* Does the line break before a line of this depth stay? next: the line's first
+ * character. array: the root's key that the line belongs to holds an array.
  */
 static bool stays(enum layout layout, size_t depth, char next, bool array)
 {
@@ -266,7 +268,7 @@ static bool stays(enum layout layout, size_t depth, char next, bool array)
                               (depth == 2 && array && !end));
 }
 
-/* The layout's line breaks and indents lie outside strings, where \n is escaped. */
+/* Line breaks and indents lie outside strings: inside a string \n is escaped. */
 static int join(const struct json_out *o, enum layout layout, char **ret, uw_error *err)
 {
     int r = check(o, err);

@@ -33,7 +33,7 @@ static const struct json_value *value(const json_t *v)
     return (const struct json_value *)(const void *)v;
 }
 
-/* Without jansson's own names. */
+/* jansson's message without the names of its functions. */
 static const char *in_words(const json_error_t *why)
 {
     switch (json_error_code(why)) {
@@ -79,7 +79,7 @@ static int make_plain_text(json_t *v)
     return json_string_set(v, text) == 0 ? 0 : -ENOMEM;
 }
 
-/* Not deeper than jansson reads. */
+/* The recursion is bounded: jansson limits the depth it reads. */
 static int make_plain_value(json_t *v) /* NOLINT(misc-no-recursion) */
 {
     const char *key;
@@ -134,7 +134,8 @@ const struct json_value *json_at(const struct json_value *v, size_t i)
 
 int json_each(const struct json_value *v, json_each_fn fn, void *user)
 {
-    json_t *object = (json_t *)tree(v); /* its iterators want it so */
+    json_t *object =
+        (json_t *)tree(v); /* jansson's iterators take a pointer that is not const */
 
     if (!v || !json_is_object(object))
         return -EINVAL;

@@ -106,7 +106,7 @@ static void *lane_main(void *user)
         lane_call(lane);
         if (lane->waiting.first || lane->quit)
             continue;
-        /* Whoever closes an idle lane waits for this thread: the loop is still there. */
+        /* Closing an idle lane waits for this thread, so the loop still exists. */
         (void)pthread_mutex_unlock(&loop->lock);
         (void)!write(loop->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
         (void)pthread_mutex_lock(&loop->lock);
@@ -155,7 +155,7 @@ static int lane_new(struct loop *loop, const char *name, struct lane **ret)
     return 0;
 }
 
-/* Waits for its thread, unless that hangs. */
+/* Close a lane; waits for its thread unless a call hangs in it. */
 static void lane_close(struct lane *lane)
 {
     struct loop *loop = lane->loop;
@@ -190,7 +190,7 @@ static void lane_leave(struct lane *lane)
 
 static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user);
 
-/* As a time of the loop's clock. */
+/* Converts kernel time to the loop's clock. */
 static uint64_t after(const struct loop *loop, uint64_t ns)
 {
     long double takes = (long double)ns * (long double)loop->clock.speed;
@@ -242,9 +242,9 @@ static void go_over(struct lane *old, struct lane *fresh, const struct loop_work
     }
 }
 
-/* Leave the common lane to the call that hangs in it, if it still does, and go on with
- * the others in a fresh one.  True when that was done; false as well when there is no
- * memory or no thread.
+/* If a call still hangs in the common lane, leave that lane to it and move the other
+ * workers to a new lane. True: done; false: no call hangs, or no memory or no thread is
+ * available.
  */
 static bool common_split(struct loop *loop, const struct worker_call *hung)
 {
@@ -280,7 +280,7 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
     return true;
 }
 
-/* The call in the common lane has had its time, or another one has begun since. */
+/* The patience for the call in the common lane is over, or another call has begun. */
 static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct loop *loop = user;
@@ -306,7 +306,7 @@ static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* A worker that has a lane of its own because a call of it was slow. */
+/* A worker with a lane of its own after a slow call: may it share again? */
 static void lane_trust(struct loop_worker *worker)
 {
     struct lane *own = worker->lane;
@@ -384,11 +384,11 @@ void lanes_start(struct loop *loop)
     (void)pthread_mutex_lock(&loop->lock);
     bool waits = loop->common->waiting.first;
     (void)pthread_mutex_unlock(&loop->lock);
-    if (waits) /* not under the lock, which the thread would only wait for */
+    if (waits) /* signalled outside the lock, which the thread takes next */
         (void)pthread_cond_signal(&loop->common->wake);
 }
 
-/* The call has returned, its result is in it, and its worker is idle again. */
+/* The call has returned with its result; its worker is idle. */
 static bool take_result(struct worker_call *call)
 {
     struct loop *loop = call->worker->loop;
@@ -413,7 +413,9 @@ void lanes_look(struct loop *loop)
 {
     struct call_list *telling = &loop->telling;
 
-    /* All at once; not those that come meanwhile: others want their turn. */
+    /* Deliver all returned calls, but none that return meanwhile, so that other sources
+     * run.
+     */
     (void)pthread_mutex_lock(&loop->lock);
     for (struct worker_call *c = loop->answers.first; c; c = c->next)
         c->told = true;
@@ -437,7 +439,7 @@ void lane_worker_deadline(struct loop_worker *worker)
     (void)pthread_mutex_lock(&loop->lock);
     bool has = take_result(worker->call);
     (void)pthread_mutex_unlock(&loop->lock);
-    if (has) { /* in the nick of time */
+    if (has) { /* returned just before its deadline */
         tell_returned(worker);
         return;
     }
@@ -445,7 +447,7 @@ void lane_worker_deadline(struct loop_worker *worker)
     loop_worker_timed_out(worker);
 }
 
-/* What is left of the time that the running call may be waited for, as a moment. */
+/* The moment until which the running call may be waited for. */
 static struct timespec finish_until(const struct loop_worker *worker)
 {
     const struct worker_call *call = worker->call;
@@ -503,12 +505,13 @@ void lane_worker_close(struct loop_worker *worker)
     if (hangs)
         call->worker = NULL;
     else
-        (void)take_result(call); /* late, and nobody is told */
+        (void)take_result(
+            call); /* it returned late and its worker is gone: no callback */
     (void)pthread_mutex_unlock(&loop->lock);
     if (!hangs)
         free(call);
     if (hangs && worker->lane == loop->common && common_split(loop, call))
-        return; /* it was our lane, too */
+        return; /* common_split() left the lane to its thread */
     lane_leave(worker->lane);
 }
 

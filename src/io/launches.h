@@ -13,8 +13,8 @@
 #include "underwatt/error.h"
 #include "underwatt/launches.h"
 
-/* Behind the page, every byte written: a writer's process would die of one that the disk
- * cannot take.  -errno of write: the page is as before.
+/* Make room behind the page. Every byte is written: a process that writes to a hole on a
+ * full disk would be killed. -errno of write: the page is unchanged.
  */
 int launches_add(struct progress_page *page, uw_error *err);
 

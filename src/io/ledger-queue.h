@@ -36,15 +36,15 @@ struct ledger_batch *ledger_queue_end(struct ledger_queue *q);
 void ledger_queue_free(struct ledger_queue *q);
 DEFINE_AUTO(struct ledger_queue *, ledger_queue_free);
 
-/* Where ledger_add_…() puts rows; never NULL; ask anew each time.  A row that it does
- * not take is to be told with ledger_queue_lost().
+/* The batch for ledger_add_…(); never NULL; valid until the loop runs on. Report a row
+ * that it refuses with ledger_queue_lost().
  */
 struct ledger_batch *ledger_queue_rows(struct ledger_queue *q);
 void ledger_queue_lost(struct ledger_queue *q);
-/* The interval is complete: write it now.  Never blocks. */
+/* Write what has been gathered now.  Never blocks. */
 void ledger_queue_flush(struct ledger_queue *q);
 
-/* How long rows are kept from the next look on; 0: the defaults. */
+/* Changes how long rows are kept, from the next tidying on; 0: the defaults. */
 void ledger_queue_keep(struct ledger_queue *q, const struct ledger_keep *keep);
 
 struct ledger_queue_stats {

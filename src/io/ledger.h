@@ -73,7 +73,7 @@ enum ledger_outcome { LEDGER_ASIDE = 1, LEDGER_ANEW };
  * folder is not made.
  */
 int ledger_open(const struct ledger_opts *opts, struct ledger **ret, uw_error *err);
-/* Tells the ledger that this run ended in order. */
+/* Records that this run ended in order, and closes the ledger. */
 void ledger_close(struct ledger *l);
 DEFINE_AUTO(struct ledger *, ledger_close);
 /* Rows are lost: closes it as if this run had been killed, so that ids which stood in

@@ -56,8 +56,8 @@ static void arm(struct loop *loop)
     (void)timerfd_settime(loop->timer_fd, TFD_TIMER_ABSTIME, &when, NULL);
 }
 
-/* Fire what is due now, but nothing that is armed meanwhile: descriptors and
- * signals get their turn.
+/* Fire the timers that are due now, but none that is armed meanwhile, so that
+ * descriptors and signals are served.
  */
 static void real_on_timer(uv_poll_t *poll, int status, int events)
 {
@@ -98,9 +98,9 @@ static void real_on_fd(uv_poll_t *poll, int status, int events)
         (events & UV_READABLE ? LOOP_READ : 0) | (events & UV_WRITABLE ? LOOP_WRITE : 0);
 
     if (source->loop->stopping)
-        return; /* told again when the loop runs again */
+        return; /* reported again when the loop runs again */
     if (status < 0)
-        got = source->events; /* the read or write will say what it is */
+        got = source->events; /* the next read or write returns the error */
     loop_took(source->loop, source->fn(source, source->fd, got, source->user));
 }
 
@@ -220,7 +220,8 @@ static int real_child_open(struct loop_child *child, const struct loop_child_opt
     return 0;
 
 failed:
-    if (child->pid > 0) { /* it runs already: nobody would ever know its end */
+    if (child->pid >
+        0) { /* it runs already: without a pidfd nobody would learn of its end */
         (void)kill(child->pid, SIGKILL);
         (void)waitpid(child->pid, NULL, 0);
     }

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "io/loop-inside.h"
 
-/* Above what the kernel gives, so that a real kill(2) by mistake hits nobody. */
+/* Above any pid of the kernel: a real kill(2) by mistake hits no process. */
 enum { FIRST_PID = 5000000 };
 
 static int virtual_run(struct loop *loop, uw_error *err)
@@ -192,7 +192,7 @@ static void virtual_worker_start(struct loop_worker *worker)
 
 static void virtual_worker_deadline(struct loop_worker *worker)
 {
-    worker->returns.weak = true; /* as a hung thread: nobody waits for it */
+    worker->returns.weak = true; /* as with a hung thread, nobody waits for it */
     if (worker->ends_ns != LOOP_NEVER)
         loop_timer_set(&worker->returns, worker->ends_ns, 0);
     loop_worker_timed_out(worker);

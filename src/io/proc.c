@@ -112,7 +112,7 @@ int proc_parse_status(const char *text, size_t n, uid_t *ret_uid)
 
     while (p < end) {
         const char *eol = memchr(p, '\n', (size_t)(end - p));
-        if (!eol) /* a cut line is none */
+        if (!eol) /* a line that was cut off does not count */
             return -EINVAL;
         if ((size_t)(eol - p) > strlen(key) && memcmp(p, key, strlen(key)) == 0) {
             uint64_t uid;
@@ -146,7 +146,7 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
     if (r < 0)
         return r;
     if (read_some(dir, "cgroup", f.cgroup, sizeof f.cgroup, &f.n_cgroup) < 0)
-        f.n_cgroup = 0;                /* a kernel without cgroups: the rest will do */
+        f.n_cgroup = 0;                /* a kernel without cgroups: go on without */
     if (f.n_cgroup == sizeof f.cgroup) /* cut: up to the last whole line */
         while (f.n_cgroup > 0 && f.cgroup[f.n_cgroup - 1] != '\n')
             f.n_cgroup--;
@@ -156,8 +156,8 @@ static int read_all(int dir, pid_t pid, struct proc_facts *ret)
     if (r < 0)
         return r;
     if (f.pid != pid || again.start != f.start)
-        return -ESRCH; /* another process by now */
-    utf8_mend(f.comm); /* its owner chose it */
+        return -ESRCH; /* the pid belongs to another process by now */
+    utf8_mend(f.comm); /* the process's owner chose this text */
     *ret = f;
     return 0;
 }
@@ -169,7 +169,7 @@ int proc_read(const char *root, pid_t pid, struct proc_facts *ret)
     int n = snprintf(path, sizeof path, "%s/%ld", root, (long)pid);
     if (pid <= 0 || n < 0 || (size_t)n >= sizeof path)
         return -EINVAL;
-    /* All through one folder: where the pid is used again it answers no more. */
+    /* Every read goes through one open folder, which fails once the pid is reused. */
     auto_(fd_close) int dir = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (dir < 0)
         return errno == ENOENT ? -ESRCH : -errno;
@@ -191,7 +191,7 @@ int proc_open_pidfd(const char *root, pid_t pid, uint64_t start, uid_t uid,
         return -ESRCH;
     if (f.uid != uid)
         return -EPERM;
-    /* Still there: what was read is of the process behind fd. */
+    /* The process still exists: what was read belongs to the process of fd. */
     if (poll(&(struct pollfd){.fd = fd, .events = POLLIN}, 1, 0) != 0)
         return -ESRCH;
     *ret = f;

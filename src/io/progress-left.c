@@ -1,4 +1,4 @@
-/* Pages that their makers left: killed, they remove nothing. */
+/* Removing pages whose makers were killed. */
 #include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
@@ -27,7 +27,9 @@ static bool is_page_name(const char *name)
     return true;
 }
 
-/* A process that has a slot lives; or another with its pid: then it stays for longer. */
+/* Does a process of a slot still run? A reused pid keeps the page longer, which is
+ * harmless.
+ */
 static bool has_writers(int fd)
 {
     struct uw_progress_page page = {.version = 0};
@@ -59,7 +61,8 @@ static bool is_told(const char *pid, const char *name)
     (void)snprintf(path, sizeof path, "/proc/%s/environ", pid);
     int r = file_read(path, ENVIRONMENT_MAX, &text, &len, NULL);
     if (r < 0)
-        return r == -EFBIG || r == -ENOMEM; /* who knows */
+        return r == -EFBIG || r == -ENOMEM; /* the environment cannot be read: assume that
+                                               it names the page */
     for (const char *entry = text; entry < text + len; entry += strlen(entry) + 1)
         if (names_page(entry, name))
             return true;
@@ -79,8 +82,8 @@ static bool anybody_is_told_now(const char *name)
     return false;
 }
 
-/* Twice: one that is just being executed has no environment for a moment, and a process
- * may be born behind the place in /proc that is being read.
+/* Read twice: during execve() a process has no environment for a moment, and a new
+ * process may appear behind the current position in /proc.
  */
 static bool anybody_is_told(const char *name)
 {
@@ -90,7 +93,7 @@ static bool anybody_is_told(const char *name)
     return false;
 }
 
-/* It is still the file that was looked at. */
+/* Is the path still the file that was checked? */
 static bool is_there(int dir, const char *name, const struct stat *was)
 {
     struct stat st;
@@ -99,7 +102,9 @@ static bool is_there(int dir, const char *name, const struct stat *was)
            st.st_dev == was->st_dev && st.st_ino == was->st_ino;
 }
 
-/* The lock is kept until it is gone: its maker (progress_page_new()) would see that. */
+/* The lock is held until the file is removed: a maker that gets it (progress_page_new())
+ * sees that.
+ */
 static bool clear_page(int dir, const char *name)
 {
     auto_(fd_close) int fd =

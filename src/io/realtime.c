@@ -13,7 +13,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* glibc shows this to _GNU_SOURCE alone in its older versions. */
+/* Older versions of glibc declare this under _GNU_SOURCE only. */
 #ifndef SCHED_RESET_ON_FORK
 #define SCHED_RESET_ON_FORK 0x40000000
 #endif
@@ -30,7 +30,7 @@ struct entry {
 static enum realtime_who given;
 static const char *lost;
 
-/* Whoever is not privileged may not take the flag back. */
+/* An unprivileged process may not clear the flag. */
 static int set_class(pid_t tid, int policy, int priority)
 {
     const struct sched_param param = {.sched_priority = priority};

@@ -15,11 +15,11 @@
 
 enum {
     ENV_MAX = 65536,
-    INHERITED_MAX = 1024, /* higher ones do not go on */
+    INHERITED_MAX = 1024, /* higher descriptors are not inherited */
     DESCRIPTORS_MAX = 1 << 20,
 };
 
-/* What this process was started with: of the process, as descriptors are. */
+/* The descriptors that this process inherited: global, as descriptors are. */
 static bool inherited[INHERITED_MAX];
 
 void loop_child_keep_inherited(void)
@@ -98,8 +98,8 @@ static void close_on_exec(void)
         (void)fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-/* Libraries open descriptors as they like (libcurl's connections to the daemon carry the
- * rights of whoever made them): the program gets those alone that are meant for it.
+/* Libraries open descriptors without close-on-exec, and libcurl's connections to the
+ * daemon carry our rights. The program gets only the descriptors that are meant for it.
  */
 static int place_others(const struct loop_child_opts *opts)
 {
@@ -113,8 +113,8 @@ static int place_others(const struct loop_child_opts *opts)
     return 0;
 }
 
-/* What we handle must not be handled there; what our caller ignores (nohup)
- * stays ignored, but for SIGPIPE, which programs like ours ignore for themselves.
+/* Reset the signals that we handle; keep those ignored that our caller ignores (nohup),
+ * except SIGPIPE, which we ignore ourselves.
  */
 static void reset_signals(const sigset_t *mask)
 {
@@ -149,7 +149,7 @@ __attribute__((noreturn)) static void in_child(const struct loop_child_opts *opt
 
 /* ---- in the parent ---- */
 
-/* What the child could not do, or 0 once it has become the program. */
+/* The child's errno, or 0 once it runs the program. */
 static int read_report(int fd)
 {
     int r = 0;

@@ -28,7 +28,7 @@ static struct loop_work pop(struct loop_worker *worker)
     return work;
 }
 
-/* Call back; false when that freed the worker, which is gone then. */
+/* Make the callback; false when it freed the worker. */
 static bool tell(struct loop_worker *worker, const struct loop_work *work, int r,
                  bool late)
 {
@@ -179,7 +179,7 @@ void loop_worker_free(struct loop_worker *worker)
 
     struct loop *loop = worker->loop;
     worker->freed = true;
-    worker->calling++; /* tell() leaves the memory to us */
+    worker->calling++; /* tell() does not free the worker in this case */
     loop_link_remove(&worker->link);
     if (worker->runs) {
         int r = loop->ops->worker_finish(worker);

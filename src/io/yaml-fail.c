@@ -34,7 +34,7 @@ static bool ends_in_gap(const char *text)
     return len >= gap && memcmp(text + len - gap, GAP, gap) == 0;
 }
 
-/* The last gap, where it is all that would be said of the value. */
+/* Replaces a text that would consist of one gap alone. */
 static void fill_gap(char *ret, size_t size)
 {
     size_t len = strlen(ret), gap = sizeof GAP - 1;

@@ -7,8 +7,8 @@
 #include "base/units.h"
 #include "io/yaml-inside.h"
 
-/* What a parser of base/units.h has said of the value, with its place before it; it shows
- * the text, so that where that is hidden the wanted form is named.
+/* The error of a parser of base/units.h, with the place in front. That error shows the
+ * value; where values are hidden the expected form is named instead.
  */
 static int placed(const struct yaml_node *node, const char *wanted, uw_error *err, int r)
 {

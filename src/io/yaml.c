@@ -226,7 +226,7 @@ static int on_event(struct reader *rd, struct fy_event *e)
     }
 }
 
-/* What the parser complains of, as "NAME:LINE: text". */
+/* The parser's error as "NAME:LINE: text". */
 static int syntax_error(struct reader *rd, struct fy_diag *diag)
 {
     void *prev = NULL;
@@ -280,7 +280,7 @@ static int parse(struct reader *rd, const char *text, size_t len)
     return r;
 }
 
-/* What YAML allows at all: UTF-8 without control characters. */
+/* Checks for what YAML allows: UTF-8 without control characters. */
 static int check_bytes(struct reader *rd, const char *text, size_t len)
 {
     size_t bad = utf8_bad(text, len);

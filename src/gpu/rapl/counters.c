@@ -20,7 +20,7 @@ bool rapl_is_zone(const char *name)
            strspn(name + head, "0123456789:") == strlen(name + head);
 }
 
-/* Nobody else can have put it there. */
+/* Whether only root or the owner can have made this file. */
 static bool is_ours(int fd, mode_t type, uid_t owner)
 {
     struct stat st;

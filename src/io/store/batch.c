@@ -271,7 +271,7 @@ static int64_t hour_of(const struct row *row)
 
 enum { KEYS = 8 };
 
-/* What may not become one differs in one of these. */
+/* Rows with equal keys may be merged. */
 static void key_of(const struct row *row, uint64_t ret[KEYS])
 {
     bool meter = row->type == ROW_METER;
@@ -307,7 +307,9 @@ static bool merges(const struct row *row)
     return row->type == ROW_ENERGY || row->type == ROW_METER;
 }
 
-/* Energies first, by key; all others keep their places, by their addresses. */
+/* Energies first, ordered by key; all other rows keep their order (that of their
+ * addresses).
+ */
 static int row_order(const void *va, const void *vb)
 {
     const struct row *const *pa = va, *const *pb = vb;
@@ -350,7 +352,7 @@ static int job_order(const void *va, const void *vb)
     return a != b ? (a < b ? -1 : 1) : *pa == *pb ? 0 : *pa < *pb ? -1 : 1;
 }
 
-/* A job's row tells all of it: those before its newest go.  by: room for all rows. */
+/* A job's row holds all of its state: only the newest is kept.  by: room for all rows. */
 static void drop_older_jobs(struct ledger_batch *b, struct row **by)
 {
     size_t n = 0, left = 0;
@@ -381,7 +383,7 @@ static uint64_t moved_bits(uint64_t bits, const size_t map[LEDGER_PLACES])
     return ret;
 }
 
-/* false: it goes. */
+/* false: the row is to be dropped. */
 static bool move_row(struct row *row, const size_t map[LEDGER_PLACES])
 {
     size_t *place = NULL;
@@ -432,7 +434,7 @@ size_t ledger_batch_move(struct ledger_batch *b, const size_t map[LEDGER_PLACES]
     return n - left;
 }
 
-/* Of the rows that tell of the job; SIZE_MAX: none. */
+/* The index of the newest row of a job; SIZE_MAX: none. */
 static size_t newest_of(const struct ledger_batch *b, uint64_t job)
 {
     for (size_t i = b->n; i-- > 0;)

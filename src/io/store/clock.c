@@ -10,8 +10,9 @@ static bool went_on(int64_t from_ms, int64_t utc_ms)
     return utc_ms >= from_ms && utc_ms - from_ms <= TIDY_OFF_MS;
 }
 
-/* The first look of a run: UTC is believed where it went on for a day at most.  Since the
- * last look of the run before it may have been set: then it has not stood.
+/* The first look of a run. UTC is believed if it advanced by at most a day since the
+ * last look of the previous run; otherwise it may have been set, and the seven days
+ * start anew.
  */
 static void begin(struct tidy_clock *c, int64_t utc_ms)
 {

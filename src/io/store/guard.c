@@ -42,7 +42,7 @@ int guard_path(const char *path, char **ret, uw_error *err)
     return 0;
 }
 
-/* Who may rename files in the folder could put another in our file's place. */
+/* Whoever may rename files in the folder could replace our file. */
 static int check_folder(const char *path, uw_error *err)
 {
     auto_(mem_free) char *folder = folder_of(path);

@@ -1,4 +1,4 @@
-/* Whose file is it: what stands between the ledger and files that somebody laid out. */
+/* Checks who owns the ledger's file and folder, so that nobody can plant a file. */
 #ifndef IO_STORE_GUARD_H
 #define IO_STORE_GUARD_H
 
@@ -18,7 +18,7 @@ int guard_path(const char *path, char **ret, uw_error *err);
  * is something in it, but no database.
  */
 int guard_open(const char *path, int *ret_fd, bool *ret_alien, uw_error *err);
-/* Is path the file behind fd, still? */
+/* Whether path still names the file of fd. */
 bool guard_same(const char *path, int fd);
 /* SQLite's own files beside it: -wal and -shm.  Zeroes: it was not there. */
 enum { GUARD_BESIDE = 2 };
@@ -27,11 +27,11 @@ struct guard_file {
     ino_t ino;
 };
 void guard_beside(const char *path, struct guard_file ret[GUARD_BESIDE]);
-/* Those that are still the ones in `ours` are taken away, so that no other database can
- * be read with them; a -wal with something in it is renamed.
+/* Remove those files that are still the ones in `ours`, so that SQLite does not apply
+ * them to another database; a -wal that is not empty is renamed.
  */
 void guard_clear(const char *path, const struct guard_file ours[GUARD_BESIDE]);
-/* -EPERM as guard_open(), for a file that is to be read alone. */
+/* As guard_open(), for a file that is only read: -EPERM. */
 int guard_look(const char *path, uw_error *err);
 /* Rename the file and what belongs to it (-wal, -shm) to PATH.WHY-20261121T193000Z, a
  * name that is free.  *err says the name, also on success.

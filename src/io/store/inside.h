@@ -40,7 +40,7 @@ enum ledger_stmt {
     STMTS,
 };
 
-/* What a row of the table of boards is. */
+/* The kind of a row of the table of boards. */
 enum place_kind { PLACE_GPU = 1, PLACE_PACKAGE, PLACE_MEMORY };
 
 /* Of all boards and domains; by enum ledger_kind, 0: the meter. */
@@ -56,10 +56,11 @@ struct ledger {
     bool read_only, simulated;
     bool damaged;            /* seen while it was used: the next run has to look */
     struct ledger_keep keep; /* never 0 */
-    int64_t run, boot;       /* ids of this run and its boot */
+    int64_t run, boot;       /* row ids of this run and its boot */
     int64_t began_ms;        /* of this run, the same in each file that it goes on in */
     struct guard_file beside[GUARD_BESIDE]; /* SQLite's own files, as they were made */
-    int64_t settle_ms; /* the next write ends what it does not tell of; 0: no */
+    int64_t settle_ms; /* the next write ends, at this time, jobs and claims that it does
+                          not contain; 0: none */
     struct tidy_clock clock;
     int64_t clock_kept_ms; /* its time in the file */
     int64_t last_ms;       /* the newest time that was written */

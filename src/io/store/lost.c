@@ -39,7 +39,7 @@ static uint64_t ids_from(const struct ledger_opts *o)
            s << (BOOT_BITS + ID_BITS) | boot << ID_BITS;
 }
 
-/* What earlier runs left, for this one to take over; nothing where it cannot be read. */
+/* Read what earlier runs left for this run to take over; nothing if it cannot be read. */
 static void read_earlier(struct ledger *l)
 {
     struct ledger *from = NULL;
@@ -109,7 +109,7 @@ static int keep_boards(struct ledger *l, const struct ledger *old, uw_error *err
     return r < 0 ? r : ledger_domains(l, domains, old->n_domains, err);
 }
 
-/* What *l was opened with, at another time.  0 or LEDGER_ASIDE. */
+/* Open the file again with the options of *l.  0 or LEDGER_ASIDE. */
 static int reopen(struct ledger **l, int64_t utc_ns, uw_error *err)
 {
     auto_(ledger_abandon) struct ledger *fresh = NULL;
@@ -167,8 +167,9 @@ static bool is_ours(const struct ledger *l)
     return true;
 }
 
-/* The file that we have open is not the one of this name any more: it gets what it is
- * still to get, wherever it is now, and the next one at the path finds nothing of it.
+/* The open file no longer has this name. What SQLite still holds for it is written to
+ * it, wherever it is now, and its -wal and -shm are removed, so that the next file at
+ * the path does not meet them.
  */
 static void part(struct ledger *l)
 {

@@ -57,7 +57,7 @@ static void boards_free(char *text[LEDGER_PLACES][3])
     }
 }
 
-/* Without this run's last words. */
+/* Closes the database without recording the end of the run. */
 void ledger_abandon(struct ledger *l)
 {
     if (!l)
@@ -187,8 +187,8 @@ static int note_boot(struct ledger *l, const char *boot_id, int64_t now_ms, uw_e
     return r < 0 ? r : 0;
 }
 
-/* This run goes on in another file: with its own ids, where nobody else can have given
- * them in that file.
+/* This run continues in another file. It keeps its ids, provided that no other run can
+ * have used them in that file.
  */
 static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
                     int64_t *claim, uw_error *err)
@@ -216,7 +216,7 @@ static int keep_ids(struct ledger *l, const struct ledger *before, int64_t *job,
     return 0;
 }
 
-/* This run: ids that no earlier run can have used. */
+/* Record this run, with ids that no earlier run can have used. */
 static int begin_run(struct ledger *l, const struct ledger_opts *o,
                      const struct ledger *before, uw_error *err)
 {
@@ -357,7 +357,7 @@ int store_open(const struct ledger_opts *o, const struct ledger *before,
 
 /* ---- for reports ---- */
 
-/* An older version is read from a copy that was brought forward. */
+/* A file of an older version is copied into memory and migrated there. */
 static int older(struct ledger *l, uw_error *err)
 {
     sqlite3 *file = l->db, *copy = NULL;
@@ -400,7 +400,7 @@ static char *constant_uri(const char *path)
     return uri;
 }
 
-/* Where nobody writes and we may make no -shm, the file is as good as constant. */
+/* If nobody writes the file and we may not create its -shm, read it as immutable. */
 static int connect_reading(struct ledger *l, uw_error *err)
 {
     char wal[PATH_MAX];

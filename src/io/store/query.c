@@ -185,7 +185,7 @@ static int read_time(const struct ledger_query *q, const char *key, const char *
                     "2026-11-21T14:30:00Z, today, yesterday or 7d",
                     key, text);
     }
-    if (to && day) /* that day is meant, too: to the next one's beginning */
+    if (to && day) /* the day is included: up to the beginning of the next */
         s = q->local ? day_s(s + DAY_S + DAY_S / 2, 0, true) : s + DAY_S;
     if (s < 0 || s > INT64_MAX / NS_S - 2 * DAY_S)
         return fail(err, -ERANGE, "%s: '%.40s' is outside 1970 to 2200", key, text);

@@ -14,8 +14,8 @@ enum {
     REPORTS_MAX = 16, /* waiting at once */
 };
 
-/* One call of the writer's thread.  It owns what it works on, so that a call that
- * never comes back can be left alone.
+/* One call of the writer's thread. It owns its data, so that a call that never returns
+ * can be abandoned.
  */
 struct write_work {
     struct ledger_queue *q;
@@ -35,7 +35,7 @@ struct ledger_queue {
     struct loop *loop;
     struct loop_worker *writer, *reader;
     struct loop_timer *flush, *tidy;
-    struct write_work *work; /* NULL once it hangs in a call for good */
+    struct write_work *work; /* NULL after it was abandoned to a call that hangs */
     char *path;
     struct ledger_batch *open; /* what waits */
     bool busy, again, want_tidy, closing;
@@ -59,7 +59,7 @@ DEFINE_AUTO(struct write_work *, work_free);
 
 /* ---- the writer's thread ---- */
 
-/* The file is there, or another one is now. */
+/* The result of ledger_ready(). */
 static int be_ready(struct write_work *w)
 {
     int r = ledger_ready(&w->l, w->utc_ns, &w->err);
@@ -114,7 +114,8 @@ static void note_state(struct ledger_queue *q, int r, const char *text)
         q->opts.on_state(failing ? r : 0, q->stats.text, q->opts.user);
 }
 
-/* What was not written waits again, before what came since; merged where it is much. */
+/* Rows that were not written go back in front of newer ones, merged where they are many.
+ */
 static void put_back(struct ledger_queue *q, struct ledger_batch *rows)
 {
     struct ledger_batch *newer = q->open;
@@ -163,7 +164,7 @@ static int write_done(struct loop *loop, void *user, int r)
 
     (void)loop;
     q->busy = q->again = false;
-    if (r == -ETIMEDOUT) { /* only while we are freed: the thread has it for good */
+    if (r == -ETIMEDOUT) { /* happens only during free: the thread keeps it */
         q->work = NULL;
         return 0;
     }
@@ -283,7 +284,7 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
     int r = start(q, err);
     if (r < 0)
         return r;
-    q->work->l = opts->ledger; /* ours from here on */
+    q->work->l = opts->ledger; /* the queue owns it from here on */
     q->stats.failing = !ledger_is_open(opts->ledger);
     if (q->stats.failing)
         (void)snprintf(q->stats.text, sizeof q->stats.text, "%s",
@@ -292,7 +293,7 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
     return 0;
 }
 
-/* What waits, for the last time; false: it waits still. */
+/* Write what waits, for the last time; false: it could not be written. */
 static bool write_last(struct ledger_queue *q)
 {
     struct write_work *w = q->work;
@@ -415,7 +416,7 @@ static int report_done(struct loop *loop, void *user, int r)
                                                                 : w->err.text,
               w->user);
         if (r == -ETIMEDOUT)
-            return 0; /* its thread still has it */
+            return 0; /* its thread still uses it */
     } else {
         w->fn(0, w->out, "", w->user);
     }

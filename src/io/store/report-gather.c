@@ -1,6 +1,6 @@
-/* One way through the rows of the span: energies by day, board, kind and job into
- * temporary tables (small: what the rest of a report asks), caps over time into pieces.
- * SQLite would sort hundreds of thousands of rows for that, five times a report.
+/* Reads the rows of the span once: energies by day, board, kind and job go into small
+ * temporary tables that the rest of a report queries, caps over time into pieces. With
+ * GROUP BY SQLite would sort hundreds of thousands of rows five times a report.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -172,7 +172,7 @@ static int caps_begin(struct report *rep, uw_error *err)
 
 #define IS_DOMAIN "board IN (SELECT id FROM board WHERE kind > 1)"
 
-/* Is a domain's row of that time to be told? */
+/* Whether a domain's row of that time may be shown. */
 static bool is_told(const struct report *rep, int64_t begin_ms)
 {
     const struct ledger_query *q = rep->q;

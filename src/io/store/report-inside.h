@@ -56,7 +56,7 @@ typedef int (*report_row_fn)(const struct report *rep, sqlite3_stmt *stmt, uw_er
 int report_list(const struct report *rep, const char *key, const char *sql,
                 report_row_fn fn, uw_error *err);
 
-/* Microjoules of a domain as whoever asks may see them. */
+/* Microjoules of a domain as J, as finely as this query may see them. */
 double report_domain_j(const struct report *rep, int64_t uj);
 int report_boards(const struct report *rep, const char *key, uw_error *err);
 int report_domains(const struct report *rep, const char *key, uw_error *err);

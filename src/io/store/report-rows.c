@@ -58,8 +58,8 @@ static int put_job_boards(const struct report *rep, int64_t job, uw_error *err)
     return r;
 }
 
-/* What the search's model says beside what was measured, and at how many looks out of
- * the hold that was.
+/* The savings that the search's model predicts, and the number of reference windows that
+ * the measured savings rest on.
  */
 static void put_model(struct json_out *o, sqlite3_stmt *stmt, int column)
 {

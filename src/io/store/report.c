@@ -164,7 +164,7 @@ static double total_j(const struct report *rep, bool domains, int64_t uj)
     return domains ? report_domain_j(rep, uj) : (double)uj * 1e-6;
 }
 
-/* The three parts have to make up what the meters saw, of boards or of domains. */
+/* The three parts must add up to what the meters of boards, or of domains, measured. */
 static void put_totals(const struct report *rep, bool domains, const struct totals *t)
 {
     struct json_out *o = rep->o;
@@ -349,7 +349,7 @@ static int put_caps(const struct report *rep, uw_error *err)
     return r;
 }
 
-/* All of it, as of one moment: a transaction keeps the daemon's writes out. */
+/* The whole report at one moment: the transaction keeps the daemon's writes out. */
 static int put_report(struct report *rep, const char *key, uw_error *err)
 {
     struct totals boards, domains;

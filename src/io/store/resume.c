@@ -208,8 +208,8 @@ static int read_claim(struct ledger *l, sqlite3_stmt *stmt, ledger_claim_fn fn,
     return fn(&claim, db_text(stmt, 11), user);
 }
 
-/* What brings a claim's times into today's UTC: ?3 how far that is ahead of
- * CLOCK_BOOTTIME, ?4 the boot's id; of another boot's clock nothing is known.
+/* Converts a claim's times to today's UTC. ?3: UTC less CLOCK_BOOTTIME now, ?4: the
+ * boot's id; the times of claims of another boot stay as they are.
  */
 #define SHIFT "(?3 - iif(b.boot_id = ?4, ifnull(ahead_ms, ?3), ?3))"
 
@@ -240,8 +240,8 @@ int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err)
                  err, "ii", l->run, ms_of_ns(utc_ns));
 }
 
-/* One way through a table for all boards at once, in the order of the file where
- * everything is wanted; SQLite's own GROUP BY would sort it.
+/* Reads a table once for all boards, in the order of the file if everything is wanted;
+ * SQLite's GROUP BY would sort it.
  */
 static int add_sums(struct ledger *l, const char *sql, struct sums_read *sums,
                     uw_error *err)

@@ -47,22 +47,22 @@ static const char version_1[] =
     "CREATE TABLE event(at_ms INTEGER NOT NULL, run INTEGER NOT NULL, kind TEXT NOT NULL,"
     " board INTEGER, uid INTEGER, text TEXT);";
 
-/* Every look for old rows, and every report of some days, read the whole table; and a
- * job taken over after a restart had lost its class of cap settings.
+/* Indices by age: the search for old rows and reports of some days read the whole table.
+ * A job taken over after a restart had lost its class of cap settings.
  */
 static const char version_2[] = "CREATE INDEX energy_by_age ON energy(res, begin_ms);"
                                 "CREATE INDEX meter_by_age ON meter(res, begin_ms);"
                                 "ALTER TABLE job ADD COLUMN class TEXT;";
 
-/* Processors and their memory have rows as boards have: kind 1 board (GPU), 2 package of
- * a processor, 3 its memory.
+/* Processors and their memory have rows like boards: kind 1 is a board (GPU), 2 a
+ * package of a processor, 3 its memory.
  */
 static const char version_3[] =
     "ALTER TABLE board ADD COLUMN kind INTEGER NOT NULL DEFAULT 1;";
 
-/* What a job saved stood there as measured alone, without the model's word beside it nor
- * against how many looks at the reference cap; and a search began anew however often the
- * same job had run.
+/* The savings of a job stood without the model's prediction and without the number of
+ * reference windows that they rest on; and a search began anew however often the same
+ * job had run.
  */
 static const char version_4[] =
     "ALTER TABLE job ADD COLUMN looks INTEGER;"
@@ -78,15 +78,15 @@ static const char version_4[] =
     " step_j REAL NOT NULL, step_s_rse REAL NOT NULL, step_j_rse REAL NOT NULL,"
     " PRIMARY KEY(search, cap_mw)) WITHOUT ROWID;";
 
-/* A restart did not know the processes of found jobs again, and took each board that a
- * job's processes had ever been on for one that it had named.
+/* After a restart the processes of found jobs were not recognised, and each board that a
+ * job's processes had ever used counted as named by the job.
  */
 static const char version_5[] =
     "ALTER TABLE job ADD COLUMN processes TEXT;"
     "ALTER TABLE job_board ADD COLUMN held INTEGER NOT NULL DEFAULT 1;";
 
-/* A claim's end in UTC moved when somebody set the clock; and a restart did not know
- * which jobs an administrator had begun.
+/* A claim's end in UTC moved when somebody set the clock; and after a restart it was not
+ * known which jobs an administrator had begun.
  */
 static const char version_6[] =
     "ALTER TABLE claim ADD COLUMN ahead_ms INTEGER;"

@@ -157,8 +157,8 @@ static int drop_jobs(struct ledger *l, int64_t to, uw_error *err)
     return r;
 }
 
-/* Jobs without any energy are nobody's business once their claims and events are
- * forgotten; the others stay, as their rows do.  1: some were looked at.
+/* Jobs without any energy are removed once their claims and events are; the others stay,
+ * as their rows do. 1: some were looked at.
  */
 static int forget_jobs(struct ledger *l, int64_t now_ms, uw_error *err)
 {
@@ -177,7 +177,7 @@ static int forget_jobs(struct ledger *l, int64_t now_ms, uw_error *err)
     return 1;
 }
 
-/* Where an earlier run left it; before there was one, the newest row tells. */
+/* Resume from the time that an earlier run stored, or from the newest row. */
 static void begin_clock(struct ledger *l)
 {
     int64_t newest = 0;
@@ -189,7 +189,7 @@ static void begin_clock(struct ledger *l)
     l->clock_kept_ms = l->clock.at_ms;
 }
 
-/* Once an hour; a kill in between costs the clock no more than that. */
+/* Stored once an hour: after a kill the clock is at most an hour behind. */
 static void keep_clock(struct ledger *l)
 {
     int64_t since_ms = l->clock.at_ms - l->clock_kept_ms;

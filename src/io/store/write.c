@@ -67,7 +67,7 @@ static const char *const sql_of[STMTS] = {
                             " (SELECT id FROM search)",
 };
 
-/* What one transaction will change in the ledger's own state once it is committed. */
+/* The ledger's own state after this transaction is committed. */
 struct writing {
     struct ledger *l;
     uint64_t next_job, next_claim;
@@ -178,7 +178,7 @@ static int put_job_boards(struct writing *w, const struct ledger_job *j)
         if (j->boards >> i & 1)
             r = DO(w, STMT_JOB_BOARD, "iii", (int64_t)j->id, w->l->board[i],
                    (int64_t)(j->held >> i & 1));
-        else if (place_is_known(w->l, i)) /* others may come back */
+        else if (place_is_known(w->l, i)) /* boards that are gone now may come back */
             r = DO(w, STMT_JOB_LEAVE, "ii", (int64_t)j->id, w->l->board[i]);
     return r;
 }
@@ -199,7 +199,9 @@ static int put_job(struct writing *w, const struct ledger_job *j)
     return r;
 }
 
-/* A restart states a claim's time anew, by two clocks that it does not read at once. */
+/* After a restart a claim's times are computed anew from two clocks that are not read at
+ * the same moment.
+ */
 static bool same_time(int64_t a_ms, int64_t b_ms)
 {
     return (a_ms == 0) == (b_ms == 0) && llabs(a_ms - b_ms) <= ROUNDING_MS;
@@ -310,7 +312,7 @@ static int drop_orphans(struct writing *w)
     return DO(w, STMT_SEARCH_ORPHANS, "");
 }
 
-/* An earlier one of the same job: its id may be used again, so its caps go first. */
+/* Remove the earlier search of the same job, and its caps: its id may be used again. */
 static int drop_search(struct writing *w, const struct ledger_search *s)
 {
     int r = DO(w, STMT_SEARCH_DROP, "itti", (int64_t)s->uid, s->same, s->model,
@@ -318,7 +320,7 @@ static int drop_search(struct writing *w, const struct ledger_search *s)
     return r < 0 ? r : drop_orphans(w);
 }
 
-/* The oldest make room. */
+/* Remove the oldest searches above the bounds. */
 static int drop_old_searches(struct writing *w, uid_t uid)
 {
     int r = DO(w, STMT_SEARCH_USER, "ii", (int64_t)uid, (int64_t)LEDGER_USER_SEARCHES);
@@ -368,7 +370,9 @@ static int put_row(struct writing *w, const struct row *row)
     }
 }
 
-/* Ids are kept ahead of those in use, so that a killed run's are never used again. */
+/* The file reserves ids ahead of those in use, so that ids of a killed run are never
+ * used again.
+ */
 static int put_reserve(struct writing *w, const char *key, uint64_t next,
                        uint64_t *reserved)
 {
@@ -378,8 +382,9 @@ static int put_reserve(struct writing *w, const char *key, uint64_t next,
     return meta_set(w->l, key, (int64_t)*reserved, w->err);
 }
 
-/* Jobs and claims that stand open, of which the batch is to tell.  Jobs go first, so that
- * its rows open theirs again; claims last, as its rows make them this run's.
+/* End the jobs and claims that stand open in the file and are not in the batch. Jobs
+ * before the batch, whose rows open theirs again; claims after it, because its rows
+ * assign theirs to this run.
  */
 static int end_open_jobs(struct ledger *l, uw_error *err)
 {
@@ -432,13 +437,13 @@ int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err)
     return 0;
 }
 
-/* One of them, as the tables have it. */
+/* A board or a domain, as in the table of boards. */
 struct place {
     const char *text[3]; /* UUID, name, bus id */
     enum place_kind kind;
 };
 
-/* Its texts, for ledger_renew(). */
+/* Keep its texts for ledger_renew(). */
 static int keep_place(struct ledger *l, size_t at, const struct place *place)
 {
     for (int k = 0; k < 3; k++) {
@@ -452,7 +457,7 @@ static int keep_place(struct ledger *l, size_t at, const struct place *place)
     return 0;
 }
 
-/* Of a file that is read alone; -1: not in it. */
+/* The id in a file that is only read; -1: not in it. */
 static int find_place(struct ledger *l, const char *uuid, int64_t *ret, uw_error *err)
 {
     auto_(db_finalize) sqlite3_stmt *find = NULL;
