@@ -172,7 +172,7 @@ static int on_hello(struct actuator *act, const struct actuator_reply *reply)
     if (reply->result != ACTUATOR_DONE)
         return fail_start(act, reply->result == ACTUATOR_DENIED ? -EPERM : -EIO,
                           reply->text[0] ? reply->text
-                                         : "the actuator refuses, and says no reason");
+                                         : "the actuator refused, and gave no reason");
     act->state = STATE_READY;
     loop_timer_free(take(act->deadline));
     return act->opts.on_ready(act, 0, "", act->opts.user);
@@ -452,8 +452,8 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
     if (act->with_sudo)
         (void)snprintf(
             text, sizeof text,
-            "no right to set power limits: sudo did not start the actuator "
-            "(status %d); it takes root, or a sudo rule for underwatt-actuator",
+            "no permission to set power limits: sudo did not start the actuator "
+            "(status %d); this needs root, or a sudo rule for underwatt-actuator",
             WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status));
     else
         (void)snprintf(text, sizeof text,
@@ -527,7 +527,7 @@ static int start_program(struct actuator *act, int socket_fd, uw_error *err)
     if (r == -ENOENT && act->with_sudo)
         return fail(
             err, -EPERM,
-            "no right to set power limits as uid %u, and there is no sudo: run as "
+            "no permission to set power limits as uid %u, and there is no sudo: run as "
             "root",
             geteuid());
     return r;
@@ -651,7 +651,8 @@ int actuator_connect(struct loop *loop, const char *path,
         r = loop_timer_new(loop, loop_now_ns(loop) + loop_ms(loop, START_SERVICE_S * 1e3),
                            0, on_start_late, act, &act->deadline, err);
     if (r == 0 && say_hello(act) < 0)
-        r = fail(err, -ECONNREFUSED, "%s: hung up at once", path);
+        r = fail(err, -ECONNREFUSED, "%s: the actuator closed the connection at once",
+                 path);
     if (r < 0)
         return r;
     *ret = take(act);

@@ -491,7 +491,7 @@ void guard_step(struct charge *c)
     if (c->busy || c->guard->moving.on)
         return;
     if (c->state == STATE_HELD && c->left && !c->adopt_seq && now >= c->grace_ns) {
-        say_left(c, "nobody has taken it over: restoring");
+        say_left(c, "no client has taken it over: restoring");
         guard_want_restore(c);
     }
     if (c->state == STATE_HOLDING) {
@@ -559,7 +559,7 @@ int guard_session_new(struct guard *guard, const struct guard_client *client,
     while (i < SESSIONS_MAX && guard->session[i])
         i++;
     if (i == SESSIONS_MAX)
-        return fail(err, -EMFILE, "%d clients are there already", SESSIONS_MAX);
+        return fail(err, -EMFILE, "%d clients are connected already", SESSIONS_MAX);
     struct guard_session *s = calloc(1, sizeof *s);
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
@@ -598,7 +598,7 @@ static void leave_board(struct charge *c)
     } else if (core_leave(grace_ns, ending) == CORE_LEFT_KEEP) {
         c->left = true;
         c->grace_ns = now_ns(c) + grace_ns;
-        say_left(c, "its client has gone, the cap stays for the grace");
+        say_left(c, "its client has gone, the cap stays for the grace period");
         guard_step(c);
     } else if (c->state == STATE_HELD) {
         guard_want_restore(c);

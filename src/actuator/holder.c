@@ -199,6 +199,6 @@ const char *holder_text(const struct holder *h, char *ret, size_t size)
         (void)snprintf(ret, size, "process %d (%s%s)", (int)h->pid, name,
                        h->stopped ? ", stopped" : "");
     else
-        (void)snprintf(ret, size, "a process that cannot be told");
+        (void)snprintf(ret, size, "an unknown process");
     return ret;
 }

@@ -12,7 +12,7 @@ static void begin_anew(struct lines *l)
     char text[160];
 
     if (l->more > 0) {
-        (void)snprintf(text, sizeof text, "%" PRIu64 " more %s were not told", l->more,
+        (void)snprintf(text, sizeof text, "%" PRIu64 " more %s were not logged", l->more,
                        l->what);
         l->say(text, l->user);
     }
@@ -34,7 +34,7 @@ static void go_quiet(struct lines *l)
 {
     char text[160];
 
-    (void)snprintf(text, sizeof text, "more %s: counted, and not told for a minute",
+    (void)snprintf(text, sizeof text, "more %s: counted, not logged for a minute",
                    l->what);
     l->say(text, l->user);
     (void)loop_timer_new(l->loop, l->until_ns, 0, on_over, l, &l->timer, NULL);

@@ -296,7 +296,8 @@ static int open_boards(struct program *p, uw_error *err)
     if (r == 0)
         r = journal_open(dir, &p->journal, err);
     if ((r == -EACCES || r == -EPERM) && geteuid() != 0)
-        return fail_in(err, -EPERM, "no right to set power limits as uid %u", geteuid());
+        return fail_in(err, -EPERM, "no permission to set power limits as uid %u",
+                       geteuid());
     if (r < 0)
         return r;
 
@@ -373,7 +374,7 @@ static int open_counters(struct program *p, uw_error *err)
  */
 static void enter_realtime(struct program *p)
 {
-    static const char lost[] = "underwatt-actuator: computed for too long without "
+    static const char lost[] = "underwatt-actuator: ran for too long without "
                                "waiting: back to the normal class\n";
     const char *text = gpu_boards_about(p->lib)->clock;
     struct loop_clock clock = {.speed = 1};

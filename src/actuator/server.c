@@ -186,7 +186,7 @@ static int peer_new(struct server *s, int fd, const struct ucred *who, uw_error 
     while (i < PEERS_MAX && s->peer[i])
         i++;
     if (i == PEERS_MAX)
-        return fail(err, -EMFILE, "%d clients are there already", PEERS_MAX);
+        return fail(err, -EMFILE, "%d clients are connected already", PEERS_MAX);
     int r = 0;
     if (s->opts.guard)
         r = guard_session_new(s->opts.guard, &p->who, send_answer, p, &p->session, err);
@@ -218,8 +218,8 @@ static void say_stranger(struct server *s, const struct ucred *who)
         return;
     s->stranger[s->n_strangers++] = who->uid;
     (void)snprintf(text, sizeof text,
-                   "uid %u (process %d) may not connect: refused, now and silently from "
-                   "now on",
+                   "uid %u (process %d) may not connect: refused; later attempts are not "
+                   "logged",
                    who->uid, who->pid);
     s->opts.say(text, s->opts.user);
 }

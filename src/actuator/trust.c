@@ -29,7 +29,7 @@ int trust_state_dir(bool simulated, const char *state_dir, char *ret, size_t siz
     if (simulated && state_dir[0] != '/')
         return fail(err, -EIO, "the simulated library does not name its world");
     if (!simulated && geteuid() != 0)
-        return fail(err, -EPERM, "that takes root (sudo underwatt …)");
+        return fail(err, -EPERM, "this needs root (sudo underwatt …)");
     if (simulated)
         n = snprintf(ret, size, "%s/actuator", state_dir);
     else

@@ -320,11 +320,11 @@ void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
     if (r == 0)
         r = look(h, &seen, &err);
     if (r == -EPERM)
-        (void)fail(
-            &err, r,
-            "%s: no right to set its power limit: that takes root (sudo underwatt …), "
-            "and CAP_SYS_ADMIN where root is in a container",
-            h->info->uuid);
+        (void)fail(&err, r,
+                   "%s: no permission to set its power limit: this needs root (sudo "
+                   "underwatt …), "
+                   "and CAP_SYS_ADMIN where root is in a container",
+                   h->info->uuid);
     answer(h, reply, r == 0 ? ACTUATOR_DONE : result_of(r), &err);
     if (r == 0)
         tell(reply, &seen);

@@ -391,7 +391,7 @@ int boards_attach(struct boards *set, uint64_t away, boards_attach_fn fn, void *
     struct moving *m = &set->moving;
 
     if (m->fn)
-        return fail(err, -EBUSY, "another board is being let go of");
+        return fail(err, -EBUSY, "another board is being detached");
     int r = boards_hang(set, err);
     if (r < 0)
         return r;

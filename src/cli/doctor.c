@@ -238,7 +238,7 @@ static void judge_right(const struct doctor_facts *f, struct findings *ret)
         propose_sudoers(f, ret);
     } else {
         finding_add(ret, "right", FINDING_BAD,
-                    "no right to set limits: that takes root, and there is no sudo");
+                    "no permission to set limits: this needs root, and there is no sudo");
         finding_remedy(ret, "as root: apt install sudo && adduser USER sudo; measure and "
                             "list work without");
     }

@@ -187,7 +187,7 @@ static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_er
                     "%.60s…: not an absolute path of at most %zu bytes for a socket",
                     p->socket_path, sizeof p->socket_path - 1);
     if (!about.simulated && geteuid() != 0)
-        return fail(err, -EPERM, "that takes root: power limits are root's to set");
+        return fail(err, -EPERM, "this needs root: power limits are root's to set");
     if (!p->socket)
         r = make_dir(dir, 0711, geteuid(), err);
     if (r == 0 && about.simulated) {

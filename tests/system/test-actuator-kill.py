@@ -423,7 +423,7 @@ def faults(t, w):
     w.node.fault(0, "refuse")
     line = c.ask("hold", w.uuid[0])
     t.ok(" denied " in line and "sudo" in line and "CAP_SYS_ADMIN" in line,
-         "no right to set: the first hold says so, and the ways to get it", line)
+         "no permission to set: the first hold says so, and the ways to get it", line)
     t.ok(not w.entry(0), "and leaves nothing")
     w.node.fault(0, "accept")
     line = c.ask("hold", w.uuid[0])

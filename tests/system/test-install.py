@@ -79,7 +79,7 @@ def started(name, house, errors):
 def commands(tmp, name, files):
     """No command of the README is governed by installed files in a simulated world."""
     if os.geteuid() != 0 or run("unshare", "--mount", "true").returncode or config_dir().parts[1] != "etc":
-        t.skip(name, "that takes root, unshare --mount and a build whose configuration lies in /etc")
+        t.skip(name, "this needs root, unshare --mount and a build whose configuration lies in /etc")
         return
     with uwtest.Node(machine="boards: [{model: v100, count: 2}]") as node:
         house = Installed(node, tmp / f"etc-{len(name)}", files)

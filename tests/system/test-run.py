@@ -410,8 +410,8 @@ def stops_before(node, **kw):
             mark = pathlib.Path(node.tmp) / "started"
             p = node.run("underwatt", "run", *args, *gpus, "--", "touch", mark, **kw)
             yield p.returncode == 125 and not mark.exists() and node.board(0)["limit_mw"] == V100 \
-                and all(s in p.stderr for s in ("no right", "root", "sudo")), \
-                f"run {' '.join(args + gpus)}{' of another user' if kw else ''}, no right to cap: 125, which right, " \
+                and all(s in p.stderr for s in ("no permission", "root", "sudo")), \
+                f"run {' '.join(args + gpus)}{' of another user' if kw else ''}, no permission to cap: 125, which permission, " \
                 "the ways, CMD not started", f"{p.returncode} {p.stderr}"
 
 

@@ -11,7 +11,7 @@ struct burst {
     unsigned at_s, n, told;
     const char *last;
 };
-#define QUIET "more tests: counted, and not told for a minute"
+#define QUIET "more tests: counted, not logged for a minute"
 /* clang-format off */
 static const struct {
     const char *name;
@@ -19,9 +19,9 @@ static const struct {
 } cases[] = {
     {"a few", {{0, 3, 3, "line"}, {70, 0, 0, "line"}}},
     {"as many as may be, a minute after the other", {{0, 5, 5, "line"}, {61, 5, 5, "line"}, {130, 0, 0, "line"}}},
-    {"one too many", {{0, 6, 6, QUIET}, {59, 0, 0, QUIET}, {61, 0, 1, "1 more tests were not told"}}},
+    {"one too many", {{0, 6, 6, QUIET}, {59, 0, 0, QUIET}, {61, 0, 1, "1 more tests were not logged"}}},
     {"a flood", {{0, 100000, 6, QUIET}, {30, 100000, 0, QUIET},
-                 {61, 0, 1, "199995 more tests were not told"}, {130, 0, 0, "199995"}}},
+                 {61, 0, 1, "199995 more tests were not logged"}, {130, 0, 0, "199995"}}},
     {"a flood that goes on", {{0, 1000, 6, QUIET}, {61, 1000, 7, QUIET},
                               {125, 0, 1, "995 more"}, {200, 1, 1, "line"}}},
 };
@@ -63,7 +63,7 @@ static void test_end(void)
         lines_say(&l, "line");
     lines_say(&l, "");
     lines_fini(&l);
-    is_str(w->said, "2 more tests were not told", "the end tells the count");
+    is_str(w->said, "2 more tests were not logged", "the end tells the count");
     lines_say(&deaf, "line");
     lines_fini(&deaf);
     is_int(w->says, MAX + 2, "nobody listens");
@@ -88,7 +88,7 @@ static void test_lapses(void)
     ok(w->says >= 20 && w->says <= 44, "and at most twenty a minute were told: %u",
        w->says);
     pass(w, 61000);
-    ok(strstr(w->said, "more leases that were not renewed were not told"),
+    ok(strstr(w->said, "more leases that were not renewed were not logged"),
        "the rest is counted: %s", w->said);
     finish(w);
 }

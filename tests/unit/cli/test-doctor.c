@@ -88,7 +88,7 @@ static const struct {
      "right", FINDING_NOTE, "through sudo", "no line of sudoers would be safe: /home/x belongs"},
     {"an actuator with a wildcard in its path", {.n = 1, .board = {GOOD}, .machine = {.sudo = true}, .actuator = "/opt/a*/underwatt-actuator"},
      "right", FINDING_NOTE, "through sudo", ""},
-    {"a user without sudo", {.n = 1, .board = {GOOD}}, "right", FINDING_BAD, "no right", "apt install sudo"},
+    {"a user without sudo", {.n = 1, .board = {GOOD}}, "right", FINDING_BAD, "no permission", "apt install sudo"},
     {"cannot be capped", {.n = 1, .board = {{.answers = true, .info = {.name = "GT 710"}}}},
      "caps", FINDING_WARN, "GT 710", "--gpus"},
     {"no power", {.n = 1, .board = {{.answers = true}}}, "sensors", FINDING_BAD, "tells no power", "--gpus"},
