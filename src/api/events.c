@@ -103,8 +103,8 @@ static void sample_board(struct json_out *o, const struct view_board *b)
     show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
     show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
     json_out_text(o, "state", caps_state_name(c->state));
-    show_maybe(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
-    show_maybe(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
+    json_out_known_double(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
+    json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
     show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
     json_out_double(o, "energy_j", b->energy_j);
     json_out_double(o, "today_j", b->today_j);
@@ -132,8 +132,8 @@ static void sample_job(struct json_out *o, const struct node_view *v,
     json_out_text(o, "state", s->on ? s->state : NULL);
     json_out_text(o, "goal", s->on && s->goal[0] ? s->goal : NULL);
     show_mw(o, "cap_mw", s->on ? s->cap_mw : 0);
-    show_maybe(o, "saved", s->saved_known, s->saved);
-    show_maybe(o, "saved_half", s->saved_known, s->saved_half);
+    json_out_known_double(o, "saved", s->saved_known, s->saved);
+    json_out_known_double(o, "saved_half", s->saved_known, s->saved_half);
     json_out_end(o);
 }
 
@@ -178,10 +178,7 @@ static void head_board(struct json_out *o, const struct node_view *v, size_t i)
 
 static void id_or_null(struct json_out *o, const char *key, uint64_t id)
 {
-    if (id)
-        json_out_int(o, key, (int64_t)id);
-    else
-        json_out_null(o, key);
+    json_out_known_int(o, key, id, (int64_t)id);
 }
 
 static char *cap_text(const struct node_view *v, const struct caps_what *what,

@@ -44,10 +44,7 @@ static void cap(struct json_out *o, const struct caps_view *c)
     json_out_text(o, "state", caps_state_name(c->state));
     json_out_text(o, "text", c->text);
     json_out_text(o, "by", show_by(c->verdict.by));
-    if (c->verdict.claim)
-        json_out_int(o, "claim", (int64_t)c->verdict.claim);
-    else
-        json_out_null(o, "claim");
+    json_out_known_int(o, "claim", c->verdict.claim, (int64_t)c->verdict.claim);
     show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
     show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
     json_out_bool(o, "ramping", c->ramping);
@@ -65,9 +62,10 @@ static void readings(struct json_out *o, const struct view_board *b)
     json_out_double(o, "idle_j", b->idle_j);
     json_out_double(o, "unattributed_j", b->unattributed_j);
     json_out_double(o, "today_j", b->today_j);
-    show_maybe(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
-    show_maybe(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
-    show_maybe(o, "memory_utilization", has & GPU_HAS_UTIL, b->last.util_mem / 100.0);
+    json_out_known_double(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
+    json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
+    json_out_known_double(o, "memory_utilization", has & GPU_HAS_UTIL,
+                          b->last.util_mem / 100.0);
     show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
     show_mw(o, "memory_mhz", has & GPU_HAS_CLOCKS ? b->last.mem_mhz : 0);
     reasons(o, b);
@@ -114,7 +112,7 @@ static void cls(struct json_out *o, const struct caps_view *c)
     json_out_double(o, "first", c->cls.first);
     json_out_double(o, "floor", c->cls.floor);
     json_out_double(o, "rate", c->cls.rate);
-    show_maybe(o, "rate_w_s", default_w > 0, c->cls.rate * default_w);
+    json_out_known_double(o, "rate_w_s", default_w > 0, c->cls.rate * default_w);
     json_out_end(o);
 }
 
@@ -131,10 +129,7 @@ static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
     json_out_object(o, "clock");
     json_out_bool(o, "on", k->on);
     json_out_text(o, "by", show_by(k->verdict.by));
-    if (k->verdict.claim)
-        json_out_int(o, "claim", (int64_t)k->verdict.claim);
-    else
-        json_out_null(o, "claim");
+    json_out_known_int(o, "claim", k->verdict.claim, (int64_t)k->verdict.claim);
     show_mw(o, "target_mhz", k->verdict.target_mhz);
     show_mw(o, "locked_mhz", k->locked_mhz);
     json_out_bool(o, "ramping", k->ramping);
@@ -232,10 +227,7 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
     json_out_text(o, "who", c->who);
     json_out_text(o, "why", c->why);
     json_out_int(o, "uid", c->uid);
-    if (c->job)
-        json_out_int(o, "job", (int64_t)c->job);
-    else
-        json_out_null(o, "job");
+    json_out_known_int(o, "job", c->job, (int64_t)c->job);
     json_out_bool(o, "walked", c->walked);
     json_out_bool(o, "wins",
                   c->mhz ? b->cap.clock.verdict.by == CAP_BY_CLAIM &&
@@ -275,9 +267,9 @@ void show_window(struct json_out *o, const struct node_view *v,
         json_out_object(o, NULL);
         json_out_int(o, "gpu", v->board[i].info->index);
         json_out_text(o, "uuid", v->board[i].info->uuid);
-        show_maybe(o, "energy_j", known, b->energy_j);
-        show_maybe(o, "half_j", known, b->half_j);
-        show_maybe(o, "power_w", known && time_s > 0, b->energy_j / time_s);
+        json_out_known_double(o, "energy_j", known, b->energy_j);
+        json_out_known_double(o, "half_j", known, b->half_j);
+        json_out_known_double(o, "power_w", known && time_s > 0, b->energy_j / time_s);
         json_out_text(o, "method", known ? meter_method_name(b->method) : NULL);
         json_out_text(o, "why",
                       known ? meter_why_text(b->why, why, sizeof why) : b->error.text);

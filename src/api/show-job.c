@@ -32,17 +32,15 @@ static void details(struct json_out *o, const struct tuner_report *r)
     json_out_double(o, "steps", r->saved.steps);
     json_out_double(o, "search_s", r->saved.search_s);
     json_out_double(o, "search_steps", r->saved.search_steps);
-    show_maybe(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
-    show_maybe(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
+    json_out_known_double(o, "cost_j", r->saved.cost_known, r->saved.cost_j);
+    json_out_known_double(o, "cost_s", r->saved.cost_known, r->saved.cost_s);
     json_out_int(o, "pairs", r->saved.pairs);
     json_out_double(o, "visits_s", r->saved.visits_s);
-    show_maybe(o, "visits_cost_j", r->saved.cost_known, r->saved.visits_cost_j);
-    show_maybe(o, "model_saving", r->modelled, r->model_saving);
-    show_maybe(o, "model_slowdown", r->modelled, r->model_slowdown);
-    if (r->earlier_job)
-        json_out_int(o, "earlier_job", (int64_t)r->earlier_job);
-    else
-        json_out_null(o, "earlier_job");
+    json_out_known_double(o, "visits_cost_j", r->saved.cost_known,
+                          r->saved.visits_cost_j);
+    json_out_known_double(o, "model_saving", r->modelled, r->model_saving);
+    json_out_known_double(o, "model_slowdown", r->modelled, r->model_slowdown);
+    json_out_known_int(o, "earlier_job", r->earlier_job, (int64_t)r->earlier_job);
     json_out_bool(o, "earlier_denied", r->memory == SEARCH_MEMORY_DENIED);
     json_out_int(o, "changes", r->changes);
     json_out_int(o, "stalls", r->stalls);
@@ -107,10 +105,7 @@ static void whose(struct json_out *o, const struct job_entry *e,
         labels(o, e);
     else
         json_out_null(o, "labels");
-    if (mine && e->pid > 0)
-        json_out_int(o, "pid", e->pid);
-    else
-        json_out_null(o, "pid");
+    json_out_known_int(o, "pid", mine && e->pid > 0, e->pid);
 }
 
 static void phase(struct json_out *o, const struct node_view *v,
@@ -125,7 +120,7 @@ static void phase(struct json_out *o, const struct node_view *v,
         show_utc(o, "phase_since_utc", v->utc_ns - (int64_t)ago_ns);
     else
         json_out_null(o, "phase_since_utc");
-    show_maybe(o, "phase_s", p->since_ns, s_of_ns(ago_ns));
+    json_out_known_double(o, "phase_s", p->since_ns, s_of_ns(ago_ns));
     show_value(o, "phase_confidence", &p->confidence);
 }
 
@@ -153,7 +148,7 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     show_value(o, "half_j", &j->half_j);
     json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
-    show_maybe(o, "step_s", j->step_s > 0, j->step_s);
+    json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);
     search(o, &j->search, whole);
     json_out_end(o);
 }

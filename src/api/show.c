@@ -133,25 +133,14 @@ const char *show_clock_why(const struct caps_clock_view *k, const struct claims 
 
 /* ---- values ---- */
 
-void show_maybe(struct json_out *o, const char *key, bool known, double v)
-{
-    if (known)
-        json_out_double(o, key, v); /* null where it is not finite */
-    else
-        json_out_null(o, key);
-}
-
 void show_value(struct json_out *o, const char *key, const struct view_value *v)
 {
-    show_maybe(o, key, v->known, v->v);
+    json_out_known_double(o, key, v->known, v->v);
 }
 
 void show_mw(struct json_out *o, const char *key, uint32_t mw)
 {
-    if (mw > 0)
-        json_out_int(o, key, mw);
-    else
-        json_out_null(o, key);
+    json_out_known_int(o, key, mw > 0, mw);
 }
 
 void show_utc(struct json_out *o, const char *key, int64_t utc_ns)
@@ -233,12 +222,9 @@ static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
 static void show_budget(struct json_out *o, const struct caps_budget_view *b)
 {
     json_out_object(o, "budget");
-    if (b->budget_mw)
-        json_out_double(o, "budget_w", w_of_mw(b->budget_mw));
-    else
-        json_out_null(o, "budget_w");
-    show_maybe(o, "counted_w", !b->unknown, (double)b->counted_mw / MW_PER_W);
-    show_maybe(o, "least_w", !b->unknown, (double)b->least_mw / MW_PER_W);
+    json_out_known_double(o, "budget_w", b->budget_mw, w_of_mw(b->budget_mw));
+    json_out_known_double(o, "counted_w", !b->unknown, (double)b->counted_mw / MW_PER_W);
+    json_out_known_double(o, "least_w", !b->unknown, (double)b->least_mw / MW_PER_W);
     json_out_bool(o, "short", b->is_short);
     json_out_bool(o, "late", b->late);
     json_out_end(o);

@@ -31,7 +31,6 @@ const char *show_clock_why(const struct caps_clock_view *clock,
 void show_value(struct json_out *o, const char *key, const struct view_value *v);
 /* 0 stands for unknown there. */
 void show_mw(struct json_out *o, const char *key, uint32_t mw);
-void show_maybe(struct json_out *o, const char *key, bool known, double v);
 void show_utc(struct json_out *o, const char *key, int64_t utc_ns);
 /* The boards of a set by the driver's index, as an array. */
 void show_boards(struct json_out *o, const char *key, const struct node_view *v,

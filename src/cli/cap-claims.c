@@ -169,10 +169,7 @@ static void json_mw(struct json_out *o, const char *key, const struct json_value
 {
     uint64_t mw = take_u64(v, from);
 
-    if (mw > 0)
-        json_out_int(o, key, (int64_t)mw);
-    else
-        json_out_null(o, key);
+    json_out_known_int(o, key, mw > 0, (int64_t)mw);
 }
 
 static void json_claim(struct json_out *o, const struct json_value *c)

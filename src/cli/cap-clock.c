@@ -245,10 +245,7 @@ static int write_json(const struct locks *g)
         json_out_int(o, "index", b->index);
         json_out_text(o, "uuid", b->uuid);
         json_out_int(o, "clock_mhz", g->mhz);
-        if (b->claim)
-            json_out_int(o, "claim", (int64_t)b->claim);
-        else
-            json_out_null(o, "claim");
+        json_out_known_int(o, "claim", b->claim, (int64_t)b->claim);
         json_out_bool(o, "reached", b->reached);
         json_out_bool(o, "held_to_the_end", b->reached && !b->lost);
         json_out_bool(o, "restored", b->restored);

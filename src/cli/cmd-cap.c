@@ -30,10 +30,7 @@ struct cap {
 
 static void json_known(struct json_out *o, const char *key, bool known, int64_t v)
 {
-    if (known)
-        json_out_int(o, key, v);
-    else
-        json_out_null(o, key);
+    json_out_known_int(o, key, known, v);
 }
 
 static int show_json(const struct cap *c)

@@ -154,18 +154,12 @@ static void print_table(const struct list *l)
 
 static void put_double(struct json_out *o, const char *key, bool known, double v)
 {
-    if (known)
-        json_out_double(o, key, v);
-    else
-        json_out_null(o, key);
+    json_out_known_double(o, key, known, v);
 }
 
 static void put_int(struct json_out *o, const char *key, bool known, int64_t v)
 {
-    if (known)
-        json_out_int(o, key, v);
-    else
-        json_out_null(o, key);
+    json_out_known_int(o, key, known, v);
 }
 
 static void put_text(struct json_out *o, const char *key, const char *v)

@@ -296,14 +296,8 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     if (j->caps == SESSION_SEARCH)
         json_out_text(o, "goal", goal_text(&j->goal, goal));
     json_out_int(o, "original_mw", t->original_mw);
-    if (t->reference_mw)
-        json_out_int(o, "reference_mw", t->reference_mw);
-    else
-        json_out_null(o, "reference_mw");
-    if (t->holding)
-        json_out_int(o, "held_mw", t->held_mw);
-    else
-        json_out_null(o, "held_mw");
+    json_out_known_int(o, "reference_mw", t->reference_mw, t->reference_mw);
+    json_out_known_int(o, "held_mw", t->holding, t->held_mw);
     json_out_int(o, "lock_mhz", t->lock_mhz);
     json_out_text(o, "why", t->why);
     tuner_progress_json(t, o);

@@ -210,6 +210,19 @@ void json_out_null(struct json_out *o, const char *key)
         put_text(o, "null");
 }
 
+void json_out_known_double(struct json_out *o, const char *key, bool known, double v)
+{
+    json_out_double(o, key, known ? v : (double)NAN);
+}
+
+void json_out_known_int(struct json_out *o, const char *key, bool known, int64_t v)
+{
+    if (known)
+        json_out_int(o, key, v);
+    else
+        json_out_null(o, key);
+}
+
 void json_out_text(struct json_out *o, const char *key, const char *v)
 {
     if (!v)

@@ -39,6 +39,9 @@ void json_out_bool(struct json_out *o, const char *key, bool v);
 /* NULL becomes null; bytes that are no UTF-8 become U+FFFD. */
 void json_out_text(struct json_out *o, const char *key, const char *v);
 void json_out_null(struct json_out *o, const char *key);
+/* Null where the value is not known. */
+void json_out_known_double(struct json_out *o, const char *key, bool known, double v);
+void json_out_known_int(struct json_out *o, const char *key, bool known, int64_t v);
 
 /* Write with a newline at the end: to a path (whole or not at all, mode 0666 less
  * the umask), or to standard output where path is "-".  -ENOMEM, -EINVAL (something

@@ -8,18 +8,7 @@
 #include "io/json.h"
 #include "tuner/searches-inside.h"
 
-enum {
-    VERSION = 1,
-    SUM_VALUES = 4,
-    MEAN_VALUES = 5,
-    PAIR_VALUES = 6,
-    NEXT_VALUES = 5, /* to the pairs' windows of the hold */
-    WINDOW_VALUES = 5,
-    LAG_VALUES = 4,
-    PAST_VALUES = 9,
-    OLDER_VALUES = 4,
-    COST_VALUES = 3
-};
+enum { VERSION = 1 };
 
 static const char *const stretch_names[STRETCH_KINDS] = {
     [STRETCH_REFERENCE] = "reference_steps", [STRETCH_SEARCH] = "search_steps",
@@ -54,120 +43,162 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
     }
 }
 
+/* ---- what is kept, one table a struct: written and read by the same ---- */
+
+enum field_type { COUNT, NUMBER, FLAG }; /* uint32_t; double, not negative; bool */
+
+struct field {
+    const char *key;
+    enum field_type type;
+    size_t at;
+    const char *since; /* absent in states of before this key was written; or NULL */
+};
+
+/* Doubles of a struct, as an object with the keys "0", "1" … */
+struct sums {
+    bool is_signed;
+    size_t n;
+    size_t at[9];
+};
+
+/* clang-format off */
+#define AT(type, field) offsetof(struct type, field)
+#define SUMS(is_signed, ...) \
+    {is_signed, sizeof((size_t[]){__VA_ARGS__}) / sizeof(size_t), {__VA_ARGS__}}
+
+static const struct sums stretch_sums = SUMS(false,
+    AT(savings_sum, steps), AT(savings_sum, time_s), AT(savings_sum, energy_j),
+    AT(savings_sum, half2_j2));
+static const struct sums mean_sums = SUMS(false,
+    AT(savings_mean, sum_w), AT(savings_mean, sum_wt), AT(savings_mean, sum_we),
+    AT(savings_mean, sum_wt2), AT(savings_mean, sum_we2));
+static const struct sums past_sums = SUMS(false,
+    AT(savings_past, steps), AT(savings_past, time_s), AT(savings_past, energy_j),
+    AT(savings_past, half2_j2), AT(savings_past, mean_steps), AT(savings_past, would_s),
+    AT(savings_past, would_j), AT(savings_past, would_half2_s2),
+    AT(savings_past, would_half2_j2));
+static const struct sums window_sums = SUMS(true,
+    AT(pair_window, at_s), AT(pair_window, log_t), AT(pair_window, log_e),
+    AT(pair_window, var_t), AT(pair_window, var_e));
+static const struct sums pair_sums = SUMS(true,
+    AT(counterfactual, t.w), AT(counterfactual, t.wd), AT(counterfactual, t.wdd),
+    AT(counterfactual, e.w), AT(counterfactual, e.wd), AT(counterfactual, e.wdd));
+static const struct sums hold_sums = SUMS(true,
+    AT(counterfactual, t.wh), AT(counterfactual, e.wh), AT(counterfactual, lag_s),
+    AT(counterfactual, hold_t), AT(counterfactual, hold_e));
+static const struct sums lag_sums = SUMS(false,
+    AT(wander_lag, t), AT(wander_lag, e), AT(wander_lag, claimed_t),
+    AT(wander_lag, claimed_e));
+static const struct sums older_sums = SUMS(false,
+    AT(savings_totals, booked_s), AT(savings_totals, search_s),
+    AT(savings_totals, search_steps), AT(savings_totals, visits_s));
+static const struct sums older_costs = SUMS(true,
+    AT(savings_totals, cost_j), AT(savings_totals, cost_s),
+    AT(savings_totals, visits_cost_j));
+static const struct sums class_parts = SUMS(false,
+    AT(cap_class, first), AT(cap_class, floor), AT(cap_class, rate));
+/* clang-format on */
+
+static const struct field older_fields[] = {
+    {"regimes", COUNT, AT(savings_totals, regimes), NULL},
+    {"compared", COUNT, AT(savings_totals, compared), NULL},
+    {"held", COUNT, AT(savings_totals, held), NULL},
+    {"pairs", COUNT, AT(savings_totals, pairs), NULL},
+};
+static const struct field memory_fields[] = {
+    {"held_mw", COUNT, AT(searches_memory, held_mw), NULL},
+    {"reference_mw", COUNT, AT(searches_memory, known.reference_mw), NULL},
+    {"demand_w", NUMBER, AT(searches_memory, known.demand_w), NULL},
+    {"peak_w", NUMBER, AT(searches_memory, known.peak_w), NULL},
+    {"windows", COUNT, AT(searches_memory, known.windows), NULL},
+    {"changes", COUNT, AT(searches_memory, known.changes), NULL},
+    {"stalls", COUNT, AT(searches_memory, known.stalls), NULL},
+    {"visits", COUNT, AT(searches_memory, known.visits.n), "visits"},
+    {"visits_s", NUMBER, AT(searches_memory, known.visits.spent_s), "visits"},
+    {"visit_s", NUMBER, AT(searches_memory, known.visits.last_s), "visits"},
+    {"looks", COUNT, AT(searches_memory, known.looks.n), "looks"},
+    {"look_s", NUMBER, AT(searches_memory, known.looks.last_s), "looks"},
+    {"by_period", FLAG, AT(searches_memory, known.by_period), "by_period"},
+};
+
 /* ---- writing ---- */
 
-static void put_values(struct json_out *o, const char *key, const double *v, size_t n)
+static void put_fields(struct json_out *o, const struct field *f, size_t n,
+                       const void *of)
+{
+    for (; n > 0; f++, n--) {
+        const void *at = (const char *)of + f->at;
+        if (f->type == COUNT)
+            json_out_int(o, f->key, *(const uint32_t *)at);
+        else if (f->type == NUMBER)
+            json_out_double(o, f->key, *(const double *)at);
+        else
+            json_out_bool(o, f->key, *(const bool *)at);
+    }
+}
+
+static void put_sums(struct json_out *o, const char *key, const struct sums *s,
+                     const void *of)
 {
     json_out_object(o, key);
-    for (size_t i = 0; i < n; i++) {
-        char name[8];
-        (void)snprintf(name, sizeof name, "%zu", i);
-        json_out_double(o, name, v[i]);
+    for (size_t i = 0; i < s->n; i++) {
+        const void *at = (const char *)of + s->at[i];
+        json_out_double(o, (const char[]){(char)('0' + i), '\0'}, *(const double *)at);
     }
     json_out_end(o);
 }
 
 static void put_mean(struct json_out *o, const char *key, const struct savings_mean *m)
 {
-    const double v[MEAN_VALUES] = {m->sum_w, m->sum_wt, m->sum_we, m->sum_wt2,
-                                   m->sum_we2};
-
     json_out_object(o, key);
     json_out_int(o, "windows", m->windows);
-    put_values(o, "sums", v, MEAN_VALUES);
+    put_sums(o, "sums", &mean_sums, m);
     json_out_end(o);
 }
 
-static void put_past(struct json_out *o, const struct savings_past *p)
-{
-    const double past[PAST_VALUES] = {
-        p->steps,   p->time_s,  p->energy_j,       p->half2_j2,       p->mean_steps,
-        p->would_s, p->would_j, p->would_half2_s2, p->would_half2_j2,
-    };
-
-    put_values(o, "past", past, PAST_VALUES);
-}
-
-static void put_window(struct json_out *o, const char *key, const struct pair_window *w)
-{
-    const double v[WINDOW_VALUES] = {w->at_s, w->log_t, w->log_e, w->var_t, w->var_e};
-
-    put_values(o, key, v, WINDOW_VALUES);
-}
-
-/* What the pairs' own sums do not say: the hold beside them, the reference of before it,
+/* What the pairs' own sums do not hold: the hold beside them, the reference before it,
  * how far the job wanders.
  */
 static void put_link(struct json_out *o, const struct counterfactual *c)
 {
-    const double next[NEXT_VALUES] = {c->t.wh, c->e.wh, c->lag_s, c->hold_t, c->hold_e};
-
     json_out_int(o, "holds", c->holds);
-    put_values(o, "hold_sums", next, NEXT_VALUES);
+    put_sums(o, "hold_sums", &hold_sums, c);
     json_out_int(o, "link_windows", c->link.windows);
     if (c->link.windows > 0) {
-        put_window(o, "link_reference", &c->link.reference);
-        put_window(o, "link_hold", &c->link.hold);
+        put_sums(o, "link_reference", &window_sums, &c->link.reference);
+        put_sums(o, "link_hold", &window_sums, &c->link.hold);
     }
     json_out_array(o, "wander");
     for (unsigned i = 0; i < WANDER_LAGS; i++) {
-        const struct wander_lag *l = &c->wander.lag[i];
-        const double v[LAG_VALUES] = {l->t, l->e, l->claimed_t, l->claimed_e};
         json_out_object(o, NULL);
-        json_out_int(o, "n", l->n);
-        if (l->n > 0)
-            put_values(o, "sums", v, LAG_VALUES);
+        json_out_int(o, "n", c->wander.lag[i].n);
+        if (c->wander.lag[i].n > 0)
+            put_sums(o, "sums", &lag_sums, &c->wander.lag[i]);
         json_out_end(o);
     }
-    json_out_end(o);
-}
-
-/* Reference windows out of holds, and holds that are over. */
-static void put_pairs(struct json_out *o, const struct savings *a)
-{
-    const struct counterfactual *c = &a->pairs;
-    const double sums[PAIR_VALUES] = {c->t.w, c->t.wd, c->t.wdd,
-                                      c->e.w, c->e.wd, c->e.wdd};
-
-    json_out_int(o, "pairs", c->pairs);
-    put_values(o, "pair_sums", sums, PAIR_VALUES);
-    put_link(o, c);
-    json_out_int(o, "past_pairs", a->past_pairs);
-    put_past(o, &a->past);
-}
-
-/* Regimes of before that were merged into this one. */
-static void put_older(struct json_out *o, const struct savings_totals *t)
-{
-    const double sums[OLDER_VALUES] = {t->booked_s, t->search_s, t->search_steps,
-                                       t->visits_s};
-    const double costs[COST_VALUES] = {t->cost_j, t->cost_s, t->visits_cost_j};
-
-    if (t->regimes == 0)
-        return;
-    json_out_object(o, "older");
-    json_out_int(o, "regimes", t->regimes);
-    json_out_int(o, "compared", t->compared);
-    json_out_int(o, "held", t->held);
-    json_out_int(o, "pairs", t->pairs);
-    put_values(o, "sums", sums, OLDER_VALUES);
-    put_values(o, "costs", costs, COST_VALUES);
-    put_past(o, &t->past);
     json_out_end(o);
 }
 
 static void put_regime(struct json_out *o, const struct savings *a)
 {
     json_out_object(o, NULL);
-    for (size_t k = 0; k < STRETCH_KINDS; k++) {
-        const double v[SUM_VALUES] = {a->sum[k].steps, a->sum[k].time_s,
-                                      a->sum[k].energy_j, a->sum[k].half2_j2};
-        put_values(o, stretch_names[k], v, SUM_VALUES);
-    }
+    for (size_t k = 0; k < STRETCH_KINDS; k++)
+        put_sums(o, stretch_names[k], &stretch_sums, &a->sum[k]);
     put_mean(o, "reference", &a->reference);
     put_mean(o, "hold", &a->hold);
-    put_pairs(o, a);
-    put_older(o, &a->older);
+    json_out_int(o, "pairs", a->pairs.pairs);
+    put_sums(o, "pair_sums", &pair_sums, &a->pairs);
+    put_link(o, &a->pairs);
+    json_out_int(o, "past_pairs", a->past_pairs);
+    put_sums(o, "past", &past_sums, &a->past);
+    if (a->older.regimes > 0) { /* regimes of before that were merged into this one */
+        json_out_object(o, "older");
+        put_fields(o, older_fields, n_elements(older_fields), &a->older);
+        put_sums(o, "sums", &older_sums, &a->older);
+        put_sums(o, "costs", &older_costs, &a->older);
+        put_sums(o, "past", &past_sums, &a->older.past);
+        json_out_end(o);
+    }
     json_out_end(o);
 }
 
@@ -179,10 +210,8 @@ static void put_ask(struct json_out *o, const struct searches_ask *ask)
         json_out_text(o, "goal", goal_text(&ask->goal, goal));
     json_out_int(o, "cap_mw", ask->cap.mw);
     json_out_double(o, "cap_percent", ask->cap.percent);
-    if (ask->cls) {
-        const double v[3] = {ask->cls->first, ask->cls->floor, ask->cls->rate};
-        put_values(o, "class", v, 3);
-    }
+    if (ask->cls)
+        put_sums(o, "class", &class_parts, ask->cls);
 }
 
 static int one_line(const struct json_out *o, char **ret, uw_error *err)
@@ -212,19 +241,7 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
     json_out_object(o, NULL);
     json_out_int(o, "underwatt_tuning", VERSION);
     put_ask(o, ask);
-    json_out_int(o, "held_mw", m->held_mw);
-    json_out_int(o, "reference_mw", m->known.reference_mw);
-    json_out_double(o, "demand_w", m->known.demand_w);
-    json_out_double(o, "peak_w", m->known.peak_w);
-    json_out_int(o, "windows", m->known.windows);
-    json_out_int(o, "changes", m->known.changes);
-    json_out_int(o, "stalls", m->known.stalls);
-    json_out_int(o, "visits", m->known.visits.n);
-    json_out_double(o, "visits_s", m->known.visits.spent_s);
-    json_out_double(o, "visit_s", m->known.visits.last_s);
-    json_out_int(o, "looks", m->known.looks.n);
-    json_out_double(o, "look_s", m->known.looks.last_s);
-    json_out_bool(o, "by_period", m->known.by_period);
+    put_fields(o, memory_fields, n_elements(memory_fields), m);
     json_out_array(o, "boards");
     for (size_t i = 0; i < m->n_uuids; i++)
         json_out_text(o, NULL, m->uuid[i]);
@@ -247,37 +264,8 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
 
 /* ---- reading ---- */
 
-static int get_signed_values(const struct json_value *v, const char *key, double *ret,
-                             size_t n, uw_error *err)
-{
-    const struct json_value *o = json_get(v, key);
-    int r = 0;
-
-    for (size_t i = 0; i < n && r >= 0; i++) {
-        char name[8];
-        (void)snprintf(name, sizeof name, "%zu", i);
-        r = json_get_double(o, name, &ret[i], err);
-        if (r >= 0 && !isfinite(ret[i]))
-            r = fail(err, -ERANGE, "%g is no sum", ret[i]);
-        if (r < 0)
-            r = fail_in(err, r, "%s", key);
-    }
-    return r;
-}
-
-static int get_values(const struct json_value *v, const char *key, double *ret, size_t n,
-                      uw_error *err)
-{
-    int r = get_signed_values(v, key, ret, n, err);
-
-    for (size_t i = 0; i < n && r >= 0; i++)
-        if (ret[i] < 0)
-            r = fail(err, -ERANGE, "%s: %g is no sum", key, ret[i]);
-    return r;
-}
-
-static int get_unsigned(const struct json_value *v, const char *key, uint32_t *ret,
-                        uw_error *err)
+static int get_count(const struct json_value *v, const char *key, uint32_t *ret,
+                     uw_error *err)
 {
     uint64_t n;
 
@@ -290,38 +278,61 @@ static int get_unsigned(const struct json_value *v, const char *key, uint32_t *r
     return 0;
 }
 
+static int get_fields(const struct json_value *v, const struct field *f, size_t n,
+                      void *ret, uw_error *err)
+{
+    int r = 0;
+
+    for (; n > 0 && r >= 0; f++, n--) {
+        void *at = (char *)ret + f->at;
+        double *number = at;
+        if (f->since && !json_get(v, f->since))
+            continue;
+        if (f->type == COUNT)
+            r = get_count(v, f->key, at, err);
+        else if (f->type == FLAG)
+            r = json_get_bool(v, f->key, at, err);
+        else if ((r = json_get_double(v, f->key, number, err)) >= 0 && !(*number >= 0))
+            r = fail(err, -ERANGE, "%s: %g is negative", f->key, *number);
+    }
+    return r;
+}
+
+static int get_sums(const struct json_value *v, const char *key, const struct sums *s,
+                    void *ret, uw_error *err)
+{
+    const struct json_value *o = json_get(v, key);
+
+    for (size_t i = 0; i < s->n; i++) {
+        void *at = (char *)ret + s->at[i];
+        double *sum = at;
+        int r = json_get_double(o, (const char[]){(char)('0' + i), '\0'}, sum, err);
+        if (r >= 0 && (!isfinite(*sum) || (!s->is_signed && *sum < 0)))
+            r = fail(err, -ERANGE, "%g is no sum", *sum);
+        if (r < 0)
+            return fail_in(err, r, "%s", key);
+    }
+    return 0;
+}
+
 static int get_mean(const struct json_value *v, const char *key, struct savings_mean *ret,
                     uw_error *err)
 {
     const struct json_value *o = json_get(v, key);
-    double s[MEAN_VALUES] = {0};
-    unsigned windows = 0;
+    struct savings_mean m = {0};
 
-    int r = get_unsigned(o, "windows", &windows, err);
+    int r = get_count(o, "windows", &m.windows, err);
     if (r >= 0)
-        r = get_values(o, "sums", s, MEAN_VALUES, err);
-    if (r >= 0 && windows > 0 && !(s[0] > 0 && s[1] > 0 && s[2] > 0))
+        r = get_sums(o, "sums", &mean_sums, &m, err);
+    if (r >= 0 && m.windows > 0 && !(m.sum_w > 0 && m.sum_wt > 0 && m.sum_we > 0))
         r = fail(err, -EINVAL, "windows that weigh nothing");
     if (r < 0)
         return fail_in(err, r, "%s", key);
-    *ret = (struct savings_mean){windows, s[0], s[1], s[2], s[3], s[4]};
+    *ret = m;
     return 0;
 }
 
-static int get_past(const struct json_value *v, struct savings_past *ret, uw_error *err)
-{
-    double p[PAST_VALUES] = {0};
-
-    int r = get_values(v, "past", p, PAST_VALUES, err);
-    if (r < 0)
-        return r;
-    *ret = (struct savings_past){p[0], p[1], p[2], p[3], p[4], p[5], p[6], p[7], p[8]};
-    return 0;
-}
-
-/* In states of before these were kept: the hold beside the pairs was as it was on the
- * whole.
- */
+/* For states of before the hold beside the pairs was kept: as it was on the whole. */
 static void guess_holds(struct savings *a)
 {
     struct counterfactual *c = &a->pairs;
@@ -338,50 +349,33 @@ static void guess_holds(struct savings *a)
 static int get_window(const struct json_value *v, const char *key,
                       struct pair_window *ret, uw_error *err)
 {
-    double w[WINDOW_VALUES] = {0};
-    int r = get_signed_values(v, key, w, WINDOW_VALUES, err);
+    int r = get_sums(v, key, &window_sums, ret, err);
 
-    if (r >= 0 && !(w[3] > 0 && w[4] > 0))
-        r = fail(err, -EINVAL, "%s: a variance of %g", key, fmin(w[3], w[4]));
-    if (r >= 0)
-        *ret = (struct pair_window){true, w[0], w[1], w[2], w[3], w[4]};
-    return r;
-}
-
-static int get_lag(const struct json_value *v, struct wander_lag *ret, uw_error *err)
-{
-    double s[LAG_VALUES] = {0};
-    unsigned n = 0;
-    int r = get_unsigned(v, "n", &n, err);
-
-    if (r >= 0 && n > 0)
-        r = get_values(v, "sums", s, LAG_VALUES, err);
-    if (r >= 0)
-        *ret = (struct wander_lag){n, s[0], s[1], s[2], s[3]};
+    if (r >= 0 && !(ret->var_t > 0 && ret->var_e > 0))
+        r = fail(err, -EINVAL, "%s: a variance of %g", key, fmin(ret->var_t, ret->var_e));
+    ret->known = r >= 0;
     return r;
 }
 
 static int get_link(const struct json_value *v, struct counterfactual *c, uw_error *err)
 {
     const struct json_value *wander = json_get(v, "wander");
-    double next[NEXT_VALUES] = {0};
 
-    int r = get_unsigned(v, "holds", &c->holds, err);
+    int r = get_count(v, "holds", &c->holds, err);
     if (r >= 0)
-        r = get_signed_values(v, "hold_sums", next, NEXT_VALUES, err);
+        r = get_sums(v, "hold_sums", &hold_sums, c, err);
     if (r >= 0)
-        r = get_unsigned(v, "link_windows", &c->link.windows, err);
+        r = get_count(v, "link_windows", &c->link.windows, err);
     if (r >= 0 && c->link.windows > 0)
         r = get_window(v, "link_reference", &c->link.reference, err);
     if (r >= 0 && c->link.windows > 0)
         r = get_window(v, "link_hold", &c->link.hold, err);
-    for (unsigned i = 0; i < WANDER_LAGS && r >= 0; i++)
-        r = get_lag(json_at(wander, i), &c->wander.lag[i], err);
-    c->t.wh = next[0];
-    c->e.wh = next[1];
-    c->lag_s = next[2];
-    c->hold_t = next[3];
-    c->hold_e = next[4];
+    for (unsigned i = 0; i < WANDER_LAGS && r >= 0; i++) {
+        struct wander_lag *lag = &c->wander.lag[i];
+        r = get_count(json_at(wander, i), "n", &lag->n, err);
+        if (r >= 0 && lag->n > 0)
+            r = get_sums(json_at(wander, i), "sums", &lag_sums, lag, err);
+    }
     return r;
 }
 
@@ -389,23 +383,20 @@ static int get_link(const struct json_value *v, struct counterfactual *c, uw_err
 static int get_pairs(const struct json_value *v, struct savings *ret, uw_error *err)
 {
     struct counterfactual *c = &ret->pairs;
-    double s[PAIR_VALUES] = {0};
 
     if (!json_get(v, "pairs"))
         return 0;
-    int r = get_unsigned(v, "pairs", &c->pairs, err);
+    int r = get_count(v, "pairs", &c->pairs, err);
     if (r >= 0)
-        r = get_unsigned(v, "past_pairs", &ret->past_pairs, err);
+        r = get_count(v, "past_pairs", &ret->past_pairs, err);
     if (r >= 0)
-        r = get_signed_values(v, "pair_sums", s, PAIR_VALUES, err);
-    if (r >= 0 && c->pairs > 0 && !(s[0] > 0 && s[3] > 0))
+        r = get_sums(v, "pair_sums", &pair_sums, c, err);
+    if (r >= 0 && c->pairs > 0 && !(c->t.w > 0 && c->e.w > 0))
         r = fail(err, -EINVAL, "pairs that weigh nothing");
     if (r >= 0)
-        r = get_past(v, &ret->past, err);
+        r = get_sums(v, "past", &past_sums, &ret->past, err);
     if (r < 0)
         return r;
-    c->t = (struct pair_sums){.w = s[0], .wd = s[1], .wdd = s[2]};
-    c->e = (struct pair_sums){.w = s[3], .wd = s[4], .wdd = s[5]};
     if (json_get(v, "holds"))
         return get_link(v, c, err);
     guess_holds(ret);
@@ -417,50 +408,29 @@ static int get_older(const struct json_value *v, struct savings_totals *ret,
                      uw_error *err)
 {
     const struct json_value *o = json_get(v, "older");
-    struct savings_totals t = {0};
-    double s[OLDER_VALUES] = {0}, c[COST_VALUES] = {0};
 
     if (!o)
         return 0;
-    int r = get_unsigned(o, "regimes", &t.regimes, err);
+    int r = get_fields(o, older_fields, n_elements(older_fields), ret, err);
+    if (r >= 0 && (ret->held > ret->compared || ret->compared > ret->regimes))
+        r = fail(err, -EINVAL, "%u of %u of %u regimes", ret->held, ret->compared,
+                 ret->regimes);
     if (r >= 0)
-        r = get_unsigned(o, "compared", &t.compared, err);
+        r = get_sums(o, "sums", &older_sums, ret, err);
     if (r >= 0)
-        r = get_unsigned(o, "held", &t.held, err);
-    if (r >= 0 && (t.held > t.compared || t.compared > t.regimes))
-        r = fail(err, -EINVAL, "%u of %u of %u regimes", t.held, t.compared, t.regimes);
+        r = get_sums(o, "costs", &older_costs, ret, err);
     if (r >= 0)
-        r = get_unsigned(o, "pairs", &t.pairs, err);
-    if (r >= 0)
-        r = get_values(o, "sums", s, OLDER_VALUES, err);
-    if (r >= 0)
-        r = get_signed_values(o, "costs", c, COST_VALUES, err);
-    if (r >= 0)
-        r = get_past(o, &t.past, err);
-    if (r < 0)
-        return fail_in(err, r, "older");
-    t.booked_s = s[0];
-    t.search_s = s[1];
-    t.search_steps = s[2];
-    t.visits_s = s[3];
-    t.cost_j = c[0];
-    t.cost_s = c[1];
-    t.visits_cost_j = c[2];
-    *ret = t;
-    return 0;
+        r = get_sums(o, "past", &past_sums, &ret->past, err);
+    return r < 0 ? fail_in(err, r, "older") : 0;
 }
 
 static int get_regime(const struct json_value *v, struct savings *ret, uw_error *err)
 {
     int r = 0;
 
-    for (size_t k = 0; k < STRETCH_KINDS && r >= 0; k++) {
-        double s[SUM_VALUES] = {0};
-        if (k >= STRETCH_REFERENCE_CHECK && !json_get(v, stretch_names[k]))
-            continue; /* of before there were visits */
-        r = get_values(v, stretch_names[k], s, SUM_VALUES, err);
-        ret->sum[k] = (struct savings_sum){s[0], s[1], s[2], s[3]};
-    }
+    for (size_t k = 0; k < STRETCH_KINDS && r >= 0; k++)
+        if (k < STRETCH_REFERENCE_CHECK || json_get(v, stretch_names[k]))
+            r = get_sums(v, stretch_names[k], &stretch_sums, &ret->sum[k], err);
     if (r >= 0)
         r = get_mean(v, "reference", &ret->reference, err);
     if (r >= 0)
@@ -474,7 +444,7 @@ static int get_regime(const struct json_value *v, struct savings *ret, uw_error 
 
 static int get_cap(const struct json_value *v, struct tuner_cap *ret, uw_error *err)
 {
-    int r = get_unsigned(v, "cap_mw", &ret->cap_mw, err);
+    int r = get_count(v, "cap_mw", &ret->cap_mw, err);
 
     if (r >= 0)
         r = get_mean(v, "mean", &ret->mean, err);
@@ -487,10 +457,9 @@ static int get_ask(const struct json_value *root, struct searches_ask *ret,
                    struct cap_class *cls, uw_error *err)
 {
     const char *goal;
-    double c[3];
 
     *ret = (struct searches_ask){0};
-    int r = get_unsigned(root, "cap_mw", &ret->cap.mw, err);
+    int r = get_count(root, "cap_mw", &ret->cap.mw, err);
     if (r >= 0)
         r = json_get_double(root, "cap_percent", &ret->cap.percent, err);
     if (r >= 0 && json_get(root, "goal")) {
@@ -503,37 +472,9 @@ static int get_ask(const struct json_value *root, struct searches_ask *ret,
         !(ret->cap.percent > 0 && ret->cap.percent <= 100))
         r = fail(err, -EINVAL, "neither a goal nor a cap");
     if (r >= 0 && json_get(root, "class")) {
-        r = get_values(root, "class", c, 3, err);
-        *cls = (struct cap_class){c[0], c[1], c[2]};
+        r = get_sums(root, "class", &class_parts, cls, err);
         ret->cls = cls;
     }
-    return r;
-}
-
-static int get_visits(const struct json_value *root, struct visits *ret, uw_error *err)
-{
-    if (!json_get(root, "visits")) /* of before there were any */
-        return 0;
-    int r = get_unsigned(root, "visits", &ret->n, err);
-    if (r >= 0)
-        r = json_get_double(root, "visits_s", &ret->spent_s, err);
-    if (r >= 0)
-        r = json_get_double(root, "visit_s", &ret->last_s, err);
-    if (r >= 0 && !(ret->spent_s >= 0 && ret->last_s >= 0))
-        r = fail(err, -ERANGE, "visits_s: %g s and visit_s: %g s cannot be", ret->spent_s,
-                 ret->last_s);
-    return r;
-}
-
-static int get_looks(const struct json_value *root, struct gap_probes *ret, uw_error *err)
-{
-    if (!json_get(root, "looks")) /* of before there were any */
-        return 0;
-    int r = get_unsigned(root, "looks", &ret->n, err);
-    if (r >= 0)
-        r = json_get_double(root, "look_s", &ret->last_s, err);
-    if (r >= 0 && !(ret->last_s >= 0))
-        r = fail(err, -ERANGE, "look_s: %g s cannot be", ret->last_s);
     return r;
 }
 
@@ -586,25 +527,7 @@ int searches_state_read(const char *text, struct searches_ask *ret_ask,
     if (r >= 0)
         r = get_ask(root, &ask, &cls, err);
     if (r >= 0)
-        r = get_unsigned(root, "held_mw", &m->held_mw, err);
-    if (r >= 0)
-        r = get_unsigned(root, "reference_mw", &m->known.reference_mw, err);
-    if (r >= 0)
-        r = json_get_double(root, "demand_w", &m->known.demand_w, err);
-    if (r >= 0)
-        r = json_get_double(root, "peak_w", &m->known.peak_w, err);
-    if (r >= 0)
-        r = get_unsigned(root, "windows", &m->known.windows, err);
-    if (r >= 0)
-        r = get_unsigned(root, "changes", &m->known.changes, err);
-    if (r >= 0)
-        r = get_unsigned(root, "stalls", &m->known.stalls, err);
-    if (r >= 0)
-        r = get_visits(root, &m->known.visits, err);
-    if (r >= 0)
-        r = get_looks(root, &m->known.looks, err);
-    if (r >= 0 && json_get(root, "by_period")) /* of before there was another way */
-        r = json_get_bool(root, "by_period", &m->known.by_period, err);
+        r = get_fields(root, memory_fields, n_elements(memory_fields), m, err);
     if (r >= 0)
         r = get_lists(root, m, err);
     if (r < 0)

@@ -42,10 +42,8 @@ void report_put_text(struct json_out *o, const char *key, sqlite3_stmt *stmt, in
 
 void report_put_int(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column)
 {
-    if (sqlite3_column_type(stmt, column) == SQLITE_NULL)
-        json_out_null(o, key);
-    else
-        json_out_int(o, key, sqlite3_column_int64(stmt, column));
+    json_out_known_int(o, key, sqlite3_column_type(stmt, column) != SQLITE_NULL,
+                       sqlite3_column_int64(stmt, column));
 }
 
 double report_domain_j(const struct report *rep, int64_t uj)
@@ -203,10 +201,7 @@ static void put_head(const struct report *rep)
     json_out_text(o, "zone", q->local ? "local" : "utc");
     put_time(o, "from", ms_of_ns(q->from_utc_ns));
     put_time(o, "to", ms_of_ns(q->to_utc_ns));
-    if (q->one_user)
-        json_out_int(o, "only_uid", q->uid);
-    else
-        json_out_null(o, "only_uid");
+    json_out_known_int(o, "only_uid", q->one_user, q->uid);
     if (q->has_carbon)
         json_out_double(o, "gco2e_kwh", q->gco2e_kwh);
     if (q->has_price) {

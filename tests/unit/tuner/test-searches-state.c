@@ -155,7 +155,7 @@ static void refused(void)
          "\"stalls\":0,\"boards\":[],\"caps\":[],\"regimes\":[{"
          "\"reference_steps\":" NOTHING ",\"search_steps\":" NOTHING
          ",\"hold_steps\":" NOTHING ",\"reference\":" NO_MEAN ",\"hold\":" NO_MEAN
-         ",\"older\":{\"regimes\":1,\"compared\":2,\"held\":0}}]}",
+         ",\"older\":{\"regimes\":1,\"compared\":2,\"held\":0,\"pairs\":0}}]}",
          "older: 0 of 2 of 1 regimes"},
     };
     static struct searches_memory m;
