@@ -28,11 +28,6 @@ struct cap {
 
 /* ---- show ---- */
 
-static void json_known(struct json_out *o, const char *key, bool known, int64_t v)
-{
-    json_out_known_int(o, key, known, v);
-}
-
 static int show_json(const struct cap *c)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -47,13 +42,13 @@ static int show_json(const struct cap *c)
         json_out_object(o, NULL);
         json_out_int(o, "index", b->info.index);
         json_out_text(o, "uuid", b->info.uuid);
-        json_known(o, "enforced_mw", known, b->sample.enforced_mw);
-        json_known(o, "default_mw", b->has_limits, b->limits.default_mw);
-        json_known(o, "min_mw", b->has_limits, b->limits.min_mw);
-        json_known(o, "max_mw", b->has_limits, b->limits.max_mw);
-        json_known(o, "cap_mw", b->held.known, b->held.cap_mw);
-        json_known(o, "original_mw", b->held.known, b->held.original_mw);
-        json_known(o, "holder_pid", b->held.pid > 0, b->held.pid);
+        json_out_known_int(o, "enforced_mw", known, b->sample.enforced_mw);
+        json_out_known_int(o, "default_mw", b->has_limits, b->limits.default_mw);
+        json_out_known_int(o, "min_mw", b->has_limits, b->limits.min_mw);
+        json_out_known_int(o, "max_mw", b->has_limits, b->limits.max_mw);
+        json_out_known_int(o, "cap_mw", b->held.known, b->held.cap_mw);
+        json_out_known_int(o, "original_mw", b->held.known, b->held.original_mw);
+        json_out_known_int(o, "holder_pid", b->held.pid > 0, b->held.pid);
         json_out_end(o);
     }
     json_out_end(o);
@@ -96,12 +91,12 @@ static int set_json(const struct cap *c, const struct cap_hold *h)
         json_out_int(o, "index", t->index);
         json_out_text(o, "uuid", t->uuid);
         json_out_int(o, "cap_mw", t->cap_mw);
-        json_known(o, "enforced_mw", t->enforced_mw > 0, t->enforced_mw);
-        json_known(o, "original_mw", t->original_mw > 0, t->original_mw);
+        json_out_known_int(o, "enforced_mw", t->enforced_mw > 0, t->enforced_mw);
+        json_out_known_int(o, "original_mw", t->original_mw > 0, t->original_mw);
         json_out_bool(o, "reached", t->reached);
         json_out_bool(o, "held_to_the_end", t->reached && !t->lost);
         json_out_bool(o, "restored", t->restored);
-        json_known(o, "claim", t->claim > 0, (int64_t)t->claim);
+        json_out_known_int(o, "claim", t->claim > 0, (int64_t)t->claim);
         json_out_text(o, "error", t->text[0] ? t->text : NULL);
         json_out_end(o);
     }

@@ -152,16 +152,6 @@ static void print_table(const struct list *l)
 
 /* ---- JSON ---- */
 
-static void put_double(struct json_out *o, const char *key, bool known, double v)
-{
-    json_out_known_double(o, key, known, v);
-}
-
-static void put_int(struct json_out *o, const char *key, bool known, int64_t v)
-{
-    json_out_known_int(o, key, known, v);
-}
-
 static void put_text(struct json_out *o, const char *key, const char *v)
 {
     json_out_text(o, key, v[0] ? v : NULL);
@@ -174,14 +164,15 @@ static void json_limit(struct json_out *o, const struct list *l,
 
     board_cap(l, b, cap, sizeof cap);
     json_out_object(o, "limit");
-    put_int(o, "enforced_mw", has(b, GPU_HAS_ENFORCED), b->sample.enforced_mw);
-    put_int(o, "requested_mw", has(b, GPU_HAS_REQUESTED), b->sample.requested_mw);
-    put_int(o, "default_mw", b->has_limits, b->limits.default_mw);
-    put_int(o, "min_mw", b->has_limits, b->limits.min_mw);
-    put_int(o, "max_mw", b->has_limits, b->limits.max_mw);
+    json_out_known_int(o, "enforced_mw", has(b, GPU_HAS_ENFORCED), b->sample.enforced_mw);
+    json_out_known_int(o, "requested_mw", has(b, GPU_HAS_REQUESTED),
+                       b->sample.requested_mw);
+    json_out_known_int(o, "default_mw", b->has_limits, b->limits.default_mw);
+    json_out_known_int(o, "min_mw", b->has_limits, b->limits.min_mw);
+    json_out_known_int(o, "max_mw", b->has_limits, b->limits.max_mw);
     json_out_text(o, "why", cap);
-    put_int(o, "original_mw", b->held.known, b->held.original_mw);
-    put_int(o, "holder_pid", b->held.pid > 0, b->held.pid);
+    json_out_known_int(o, "original_mw", b->held.known, b->held.original_mw);
+    json_out_known_int(o, "holder_pid", b->held.pid > 0, b->held.pid);
     json_out_end(o);
 }
 
@@ -217,7 +208,8 @@ static void json_procs(struct json_out *o, const struct survey_board *b)
         json_out_int(o, "pid", p->proc.pid);
         put_text(o, "user", p->who.user);
         put_text(o, "command", p->who.command);
-        put_int(o, "memory_bytes", p->proc.used_bytes > 0, (int64_t)p->proc.used_bytes);
+        json_out_known_int(o, "memory_bytes", p->proc.used_bytes > 0,
+                           (int64_t)p->proc.used_bytes);
         json_out_text(o, "kind", p->proc.compute ? "compute" : "graphics");
         json_out_end(o);
     }
@@ -232,7 +224,7 @@ static void json_daemon(struct json_out *o, const struct list *l,
     const struct json_value *jobs = json_get(known, "jobs");
     uint64_t id = 0;
 
-    put_int(o, "claims", known != NULL, (int64_t)take_u64(known, "claims"));
+    json_out_known_int(o, "claims", known != NULL, (int64_t)take_u64(known, "claims"));
     if (!known) {
         json_out_null(o, "jobs");
         return;
@@ -260,17 +252,19 @@ static void json_board(struct json_out *o, const struct list *l,
     json_out_bool(o, "simulated", info->simulated);
     json_out_bool(o, "answers", b->answers);
     put_text(o, "error", b->error.text);
-    put_double(o, "power_w", has(b, GPU_HAS_POWER), s->power_w);
-    put_double(o, "instant_w", has(b, GPU_HAS_INSTANT), s->instant_w);
-    put_double(o, "average_w", has(b, GPU_HAS_AVERAGE), s->average_w);
-    put_double(o, "energy_j", has(b, GPU_HAS_ENERGY), (double)s->energy_mj * 1e-3);
+    json_out_known_double(o, "power_w", has(b, GPU_HAS_POWER), s->power_w);
+    json_out_known_double(o, "instant_w", has(b, GPU_HAS_INSTANT), s->instant_w);
+    json_out_known_double(o, "average_w", has(b, GPU_HAS_AVERAGE), s->average_w);
+    json_out_known_double(o, "energy_j", has(b, GPU_HAS_ENERGY),
+                          (double)s->energy_mj * 1e-3);
     json_limit(o, l, b);
-    put_int(o, "temperature_c", has(b, GPU_HAS_TEMP), s->temp_c);
-    put_int(o, "utilization_percent", has(b, GPU_HAS_UTIL), s->util_gpu);
-    put_int(o, "memory_utilization_percent", has(b, GPU_HAS_UTIL), s->util_mem);
-    put_int(o, "sm_mhz", has(b, GPU_HAS_CLOCKS), s->sm_mhz);
-    put_int(o, "memory_mhz", has(b, GPU_HAS_CLOCKS), s->mem_mhz);
-    put_int(o, "sm_max_mhz", info->clock_max_mhz > 0, info->clock_max_mhz);
+    json_out_known_int(o, "temperature_c", has(b, GPU_HAS_TEMP), s->temp_c);
+    json_out_known_int(o, "utilization_percent", has(b, GPU_HAS_UTIL), s->util_gpu);
+    json_out_known_int(o, "memory_utilization_percent", has(b, GPU_HAS_UTIL),
+                       s->util_mem);
+    json_out_known_int(o, "sm_mhz", has(b, GPU_HAS_CLOCKS), s->sm_mhz);
+    json_out_known_int(o, "memory_mhz", has(b, GPU_HAS_CLOCKS), s->mem_mhz);
+    json_out_known_int(o, "sm_max_mhz", info->clock_max_mhz > 0, info->clock_max_mhz);
     if (has(b, GPU_HAS_REASONS))
         json_out_text(o, "held_by", why);
     else

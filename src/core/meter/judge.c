@@ -33,8 +33,7 @@ static bool reading_near(const struct meter *m, double t, size_t *lo, double *re
     return true;
 }
 
-/* Number of readings before t. */
-static size_t readings_before(const struct meter *m, double t)
+size_t meter_readings_before(const struct meter *m, double t)
 {
     size_t lo = 0, hi = m->at.n;
 
@@ -58,8 +57,9 @@ static struct match matching(const struct meter *m, double shift)
     struct match k = {0};
     double T = m->c_edges.period_s, last = -1;
     size_t first = m->c.at.n > TICKS ? m->c.at.n - TICKS : 1;
-    size_t near =
-        first < m->c.at.n ? readings_before(m, series_at(&m->c, first)->t + shift) : 0;
+    size_t near = first < m->c.at.n
+                      ? meter_readings_before(m, series_at(&m->c, first)->t + shift)
+                      : 0;
 
     for (size_t i = first; i < m->c.at.n; i++) {
         const struct point *a = series_at(&m->c, i - 1), *b = series_at(&m->c, i);

@@ -114,6 +114,8 @@ struct meter {
 };
 
 double meter_s(const struct meter *m, uint64_t ns);
+/* Number of readings that end before t. */
+size_t meter_readings_before(const struct meter *m, double t);
 
 /* ---- series.c ---- */
 

@@ -139,20 +139,6 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
 
 /* ---- a part-time sensor ---- */
 
-static size_t first_after(const struct meter *m, double t)
-{
-    size_t lo = 0, hi = m->at.n;
-
-    while (lo < hi) {
-        size_t mid = (lo + hi) / 2;
-        if (reading_at(m, mid)->end < t)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return lo;
-}
-
 /* End of a reading's time, by what is known of the sensor's phase by now. */
 static double placed(const struct meter *m, const struct reading *r)
 {
@@ -162,8 +148,9 @@ static double placed(const struct meter *m, const struct reading *r)
 /* Readings of [a, b] and of as much round it as there is room for. */
 static size_t gather(const struct meter *m, double a, double b, struct fold_obs *obs)
 {
-    size_t i = first_after(m, a), j = first_after(m, b), n = 0;
-    size_t lo = first_after(m, a - FOLD_AROUND_S), hi = first_after(m, b + FOLD_AROUND_S);
+    size_t i = meter_readings_before(m, a), j = meter_readings_before(m, b), n = 0;
+    size_t lo = meter_readings_before(m, a - FOLD_AROUND_S),
+           hi = meter_readings_before(m, b + FOLD_AROUND_S);
 
     if (hi < m->at.n)
         hi++;
