@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "base/error.h"
-#include "io/http-inside.h"
+#include "io/http-exchange.h"
 
 enum { TRY_BODY_MAX = 64 * 1024, STEP = 4096 };
 

@@ -40,6 +40,24 @@ const char *http_header(const struct http_exchange *x, const char *name)
     return MHD_lookup_connection_value(x->conn->mhd, MHD_HEADER_KIND, name);
 }
 
+static void resume(struct http_exchange *x)
+{
+    engine_resume(x->conn);
+}
+
+static void refused(struct http_exchange *x, const char *cause, const char *detail)
+{
+    conn_refused(x->conn->server, x->peer, cause, detail);
+}
+
+static bool may_stream(const struct http_exchange *x)
+{
+    return conn_may_stream(x->conn->server, x->peer);
+}
+
+static const struct exchange_calls calls = {
+    .resume = resume, .refused = refused, .may_stream = may_stream};
+
 /* The request line has been read. */
 static void *on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
 {
@@ -51,7 +69,8 @@ static void *on_uri(void *cls, const char *uri, struct MHD_Connection *mhd)
         exchange_free(x);
         return NULL;
     }
-    x->server = e->server;
+    x->calls = &calls;
+    x->stats = &e->server->stats;
     x->loop = e->server->loop;
     x->conn = conn;
     x->peer = &conn->peer;
@@ -91,7 +110,7 @@ static enum MHD_Result on_field(void *cls, enum MHD_ValueKind kind, const char *
 static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
                        const char *version)
 {
-    const struct http_limits *limits = &x->server->limits;
+    const struct http_limits *limits = &x->conn->server->limits;
     const union MHD_ConnectionInfo *size =
         MHD_get_connection_info(mhd, MHD_CONNECTION_INFO_REQUEST_HEADER_SIZE);
     struct head h = {0};
@@ -202,7 +221,7 @@ static enum MHD_Result begin(struct http_exchange *x, struct MHD_Connection *mhd
     bool head;
 
     x->begun = true;
-    x->server->stats.requests++;
+    x->stats->requests++;
     conn_phase(x->conn, CONN_BODY);
     if (!x->refused) {
         x->method = http_method_parse(method, &head);
@@ -228,7 +247,7 @@ static enum MHD_Result take_body(struct http_exchange *x, const char *data, size
         if (x->body_len > DISCARD_BYTES)
             return MHD_NO;
     } else {
-        r = exchange_body(x, data, *len, x->server->limits.body_bytes);
+        r = exchange_body(x, data, *len, x->conn->server->limits.body_bytes);
     }
     *len = 0;
     return r == 0 || r == -EFBIG ? MHD_YES : MHD_NO;
@@ -243,7 +262,7 @@ static void call(struct http_exchange *x)
         exchange_refuse(x, 413, "the body is too large");
         return;
     }
-    x->server->handler(x, x->server->user);
+    x->conn->server->handler(x, x->conn->server->user);
 }
 
 /* libmicrohttpd wants eight parameters. */
@@ -265,7 +284,7 @@ static enum MHD_Result on_request(void *cls, struct MHD_Connection *mhd, const c
         call(x);
     if (x->state == X_CALLED) {
         x->state = X_KEPT;
-        x->server->stats.kept++;
+        x->stats->kept++;
         x->conn->suspended = true;
         MHD_suspend_connection(mhd);
         return MHD_YES;
@@ -285,7 +304,7 @@ static void on_completed(void *cls, struct MHD_Connection *mhd, void **request,
         return;
     *request = NULL;
     if (x->stream)
-        x->server->stats.streams--;
+        x->stats->streams--;
     exchange_gone(x);
     x->conn->x = NULL;
     conn_phase(x->conn, CONN_IDLE);

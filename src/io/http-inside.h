@@ -1,12 +1,11 @@
-/* What the files of the HTTP server share; nobody else includes this.
+/* The HTTP server: one class in three files; no other file includes this.
  *
- *   http-request.c  judges request lines: paths, queries (pure)
- *   http-refuse.c   the log of refusals, once per cause and peer (pure)
- *   http-stream.c   a stream's queue of events
- *   http.c          exchanges: what handlers see and reply
  *   http-engine.c   libmicrohttpd, driven by the loop
  *   http-conn.c     accepting, bounds, time limits
  *   http-listen.c   unix sockets, TCP with TLS
+ *
+ * What it is made of: http-request.h (request lines), http-refuse.h (the log of
+ * refusals), http-stream.h (queues of events), http-exchange.h (requests and replies).
  */
 #ifndef IO_HTTP_INSIDE_H
 #define IO_HTTP_INSIDE_H
@@ -16,135 +15,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "io/http-exchange.h"
+#include "io/http-refuse.h"
 #include "io/http.h"
-
-/* ---- http-request.c ---- */
-
-struct http_pair {
-    const char *key, *value; /* into target */
-};
-struct http_target {
-    char *text; /* owns what the rest points to */
-    const char *path;
-    struct http_pair query[HTTP_QUERY_MAX];
-    size_t n_query;
-};
-/* 0, or the status to refuse with and why: 400, 414, 431. */
-unsigned http_target_parse(const char *target, struct http_target *ret,
-                           const char **ret_why);
-void http_target_fini(struct http_target *t);
-static inline void http_target_fini_p(struct http_target *t)
-{
-    http_target_fini(t);
-}
-/* 0: none of ours; *ret_head: it was HEAD. */
-enum http_method http_method_parse(const char *name, bool *ret_head);
-
-/* ---- http-refuse.c ---- */
-
-enum { REFUSE_SLOTS = 64, REFUSE_LINE = 320 };
-struct refuse_slot {
-    uint64_t key, began_ns, again;
-    char line[REFUSE_LINE / 2]; /* "cause=… peer=…" */
-};
-struct refuse_log {
-    struct refuse_slot slot[REFUSE_SLOTS];
-    size_t n;
-    uint64_t others, others_ns; /* while all slots are taken */
-    http_log_fn fn;
-    void *user;
-};
-/* cause and peer: what makes it the same; detail: for the first line alone. */
-struct refuse_what {
-    const char *cause, *peer, *detail;
-};
-void refuse_note(struct refuse_log *log, const struct refuse_what *what, uint64_t now_ns);
-/* Tells the counts of a minute ago; true while there is something left to tell. */
-bool refuse_tick(struct refuse_log *log, uint64_t now_ns);
-
-/* ---- http-stream.c ---- */
-
-struct stream_event {
-    struct stream_event *next;
-    size_t len;
-    char text[];
-};
-struct http_stream {
-    struct http_exchange *x;
-    struct http_stream_opts opts;
-    struct stream_event *first, **last;
-    size_t n, bytes, offset; /* offset: of first, already gone */
-    uint64_t dropped, untold;
-    char note[64]; /* told between two events: of drops, or a heartbeat */
-    size_t note_len, note_offset;
-    uint64_t moved_ns; /* something went out last */
-    bool ended;        /* by the caller: gone for it */
-};
-struct http_stream *stream_new(struct http_exchange *x,
-                               const struct http_stream_opts *opts);
-void stream_free(struct http_stream *stream);
-int stream_push(struct http_stream *stream, const char *event, const char *data);
-void stream_beat(struct http_stream *stream); /* a comment, where nothing waits */
-/* Up to max bytes into buf; 0: nothing waits. */
-size_t stream_pull(struct http_stream *stream, char *buf, size_t max);
-bool stream_empty(const struct http_stream *stream);
-
-/* ---- exchanges ---- */
-
-enum exchange_state {
-    X_READING,
-    X_CALLED,   /* the handler runs */
-    X_KEPT,     /* it will reply later */
-    X_ANSWERED, /* reply is there */
-    X_STREAM,
-    X_GONE, /* nobody to reply to */
-};
-
-struct http_reply {
-    unsigned status;
-    char *type; /* NULL: no body */
-    char *body;
-    size_t len;
-    struct http_field *field; /* copies */
-    size_t n_fields;
-    bool close; /* the connection */
-};
-
-struct http_exchange {
-    struct http_server *server; /* NULL in tests, as conn */
-    struct http_conn *conn;
-    const struct http_field *given; /* headers where there is no connection (tests) */
-    struct loop *loop;
-    const struct http_peer *peer;
-    enum exchange_state state;
-    enum http_method method;
-    struct http_target target;
-    const char *line; /* the target in libmicrohttpd's buffer, until the header is read */
-    size_t line_len;
-    unsigned refused; /* status, before any handler */
-    const char *why;
-    char cause[48]; /* for the log; "": the status */
-    bool told;      /* written down already */
-    char *body;
-    size_t body_len, body_cap;
-    bool begun, too_large;
-    struct http_reply reply;
-    http_gone_fn gone;
-    void *gone_user;
-    struct http_stream *stream;
-};
-
-struct http_exchange *exchange_new(void);
-void exchange_free(struct http_exchange *x);
-int exchange_body(struct http_exchange *x, const char *data, size_t len, size_t max);
-/* Method and target; on refusal x->refused and x->why are set. */
-void exchange_request(struct http_exchange *x, const char *method, const char *target);
-/* The peer went, or it took too long: tells whoever keeps it. */
-void exchange_gone(struct http_exchange *x);
-/* A status and its text before or instead of a handler. */
-void exchange_refuse(struct http_exchange *x, unsigned status, const char *why);
-
-/* ---- connections, engines, the server ---- */
 
 enum conn_phase {
     CONN_NEW,     /* nothing of a request yet, or part of its header */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "io/http-inside.h"
+#include "io/http-refuse.h"
 
 static const uint64_t AGAIN_NS = 60 * NS_PER_S;
 

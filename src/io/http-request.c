@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "io/http-inside.h"
+#include "io/http-request.h"
 
 static const struct {
     const char *name;

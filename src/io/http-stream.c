@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "io/http-inside.h"
+#include "io/http-stream.h"
 
 enum { EVENTS = 64, BYTES = 64 * 1024 };
 

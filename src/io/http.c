@@ -7,11 +7,17 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "io/http-inside.h"
+#include "io/http-exchange.h"
 
 struct http_exchange *exchange_new(void)
 {
     return calloc(1, sizeof(struct http_exchange));
+}
+
+static void resume(struct http_exchange *x)
+{
+    if (x->calls)
+        x->calls->resume(x);
 }
 
 static void reply_fini(struct http_reply *r)
@@ -192,8 +198,8 @@ void http_reply(struct http_exchange *x, unsigned status, const char *type,
         reply_fini(&x->reply);
         x->reply.status = 503;
     }
-    if (kept && x->conn)
-        engine_resume(x->conn);
+    if (kept)
+        resume(x);
 }
 
 void http_reply_json(struct http_exchange *x, unsigned status, struct json_out *o)
@@ -235,11 +241,11 @@ void http_fail_fields(struct http_exchange *x, unsigned status,
     struct json_out *o = json_out_new();
     char *body = NULL, cause[16];
 
-    if (is_refusal(status) && x->server) {
+    if (is_refusal(status) && x->calls) {
         (void)snprintf(cause, sizeof cause, "%u", status);
-        x->server->stats.refused++;
+        x->stats->refused++;
         if (!x->told)
-            conn_refused(x->server, x->peer, *x->cause ? x->cause : cause, text);
+            x->calls->refused(x, *x->cause ? x->cause : cause, text);
     }
     json_out_object(o, NULL);
     json_out_text(o, "error", text);
@@ -340,9 +346,8 @@ int http_stream_begin(struct http_exchange *x, const struct http_stream_opts *op
 {
     if (x->state != X_CALLED && x->state != X_KEPT)
         return fail(err, -EINVAL, "the request is answered already");
-    if (x->server && !conn_may_stream(x->server, x->peer))
-        return fail(err, -EBUSY, "too many streams are open: %u",
-                    x->server->stats.streams);
+    if (x->calls && !x->calls->may_stream(x))
+        return fail(err, -EBUSY, "too many streams are open: %u", x->stats->streams);
     struct http_stream *stream = stream_new(x, opts);
     if (!stream)
         return fail(err, -ENOMEM, "out of memory");
@@ -351,10 +356,10 @@ int http_stream_begin(struct http_exchange *x, const struct http_stream_opts *op
     x->stream = stream;
     x->state = X_STREAM;
     x->reply.status = 200;
-    if (x->server)
-        x->server->stats.streams++;
-    if (kept && x->conn)
-        engine_resume(x->conn);
+    if (x->stats)
+        x->stats->streams++;
+    if (kept)
+        resume(x);
     *ret = stream;
     return 0;
 }
@@ -365,10 +370,10 @@ int http_stream_send(struct http_stream *stream, const char *event, const char *
     struct http_exchange *x = stream->x;
 
     int r = stream_push(stream, event, data);
-    if (x->server)
-        x->server->stats.dropped_events += stream->dropped - before;
-    if (r == 0 && x->conn)
-        engine_resume(x->conn);
+    if (x->stats)
+        x->stats->dropped_events += stream->dropped - before;
+    if (r == 0)
+        resume(x);
     return r;
 }
 
@@ -380,6 +385,5 @@ size_t http_stream_waiting(const struct http_stream *stream)
 void http_stream_end(struct http_stream *stream)
 {
     stream->ended = true;
-    if (stream->x->conn)
-        engine_resume(stream->x->conn);
+    resume(stream->x);
 }

@@ -6,7 +6,8 @@
 
 #include "base/units.h"
 #include "http-try.h"
-#include "io/http-inside.h"
+#include "io/http-exchange.h"
+#include "io/http-refuse.h"
 #include "tap.h"
 
 /* ---- targets ---- */

@@ -1,0 +1,31 @@
+/* The log of refusals, once per cause and peer.  Pure. */
+#ifndef IO_HTTP_REFUSE_H
+#define IO_HTTP_REFUSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/http.h"
+
+enum { REFUSE_SLOTS = 64, REFUSE_LINE = 320 };
+struct refuse_slot {
+    uint64_t key, began_ns, again;
+    char line[REFUSE_LINE / 2]; /* "cause=… peer=…" */
+};
+struct refuse_log {
+    struct refuse_slot slot[REFUSE_SLOTS];
+    size_t n;
+    uint64_t others, others_ns; /* while all slots are taken */
+    http_log_fn fn;
+    void *user;
+};
+/* cause and peer: what makes it the same; detail: for the first line alone. */
+struct refuse_what {
+    const char *cause, *peer, *detail;
+};
+void refuse_note(struct refuse_log *log, const struct refuse_what *what, uint64_t now_ns);
+/* Tells the counts of a minute ago; true while there is something left to tell. */
+bool refuse_tick(struct refuse_log *log, uint64_t now_ns);
+
+#endif
