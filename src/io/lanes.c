@@ -1,10 +1,3 @@
-/* Workers of the real loop: lanes, a thread each and the calls that wait for it.
- *
- * A worker of its own has a lane of its own; shared workers have the common one.  A
- * call that outlasts LOOP_PATIENCE_NS there keeps its thread and makes that lane its
- * worker's own, while the others' go over to a fresh one.  One lock a loop guards
- * calls and lanes; the queue behind a call is the loop's own (worker.c).
- */
 #include <assert.h>
 #include <errno.h>
 #include <signal.h>
@@ -15,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "io/loop-inside.h"
+#include "io/lanes.h"
 
 /* How long loop_worker_free() waits for a call that may still return. */
 static const uint64_t FINISH_NS = 2 * NS_PER_S;
@@ -70,9 +63,9 @@ static void lane_call(struct lane *lane)
     call->state = CALL_RUNS;
     lane->runs = call;
     lane->began_ns = loop_kernel_ns();
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     int r = work.fn(loop, work.work);
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     lane->runs = NULL;
     if (!call->worker) {
         free(call);
@@ -81,9 +74,9 @@ static void lane_call(struct lane *lane)
     call->r = r;
     call->took_ns = loop_kernel_ns() - lane->began_ns;
     call->state = CALL_RETURNED;
-    list_add(&loop->answers, call);
-    if (loop->awaited)
-        (void)pthread_cond_signal(&loop->answered);
+    list_add(&loop_lanes(loop)->answers, call);
+    if (loop_lanes(loop)->awaited)
+        (void)pthread_cond_signal(&loop_lanes(loop)->answered);
 }
 
 static void lane_free(struct lane *lane)
@@ -97,22 +90,22 @@ static void *lane_main(void *user)
     struct lane *lane = user;
     struct loop *loop = lane->loop;
 
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     while (!lane->quit) {
         if (!lane->waiting.first) {
-            (void)pthread_cond_wait(&lane->wake, &loop->lock);
+            (void)pthread_cond_wait(&lane->wake, &loop_lanes(loop)->lock);
             continue;
         }
         lane_call(lane);
         if (lane->waiting.first || lane->quit)
             continue;
         /* Closing an idle lane waits for this thread, so the loop still exists. */
-        (void)pthread_mutex_unlock(&loop->lock);
-        (void)!write(loop->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
-        (void)pthread_mutex_lock(&loop->lock);
+        (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
+        (void)!write(loop_lanes(loop)->returned_fd, &(uint64_t){1}, sizeof(uint64_t));
+        (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     }
     bool left = lane->left;
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (left)
         lane_free(lane);
     loop_unref(loop);
@@ -128,7 +121,7 @@ static int start_thread(struct lane *lane, const char *name)
 
     (void)sigfillset(&all);
     (void)pthread_sigmask(SIG_SETMASK, &all, &old);
-    atomic_fetch_add(&lane->loop->refs, 1);
+    loop_ref(lane->loop);
     int r = pthread_create(&lane->thread, NULL, lane_main, lane);
     (void)pthread_sigmask(SIG_SETMASK, &old, NULL);
     if (r == 0)
@@ -160,13 +153,13 @@ static void lane_close(struct lane *lane)
 {
     struct loop *loop = lane->loop;
 
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     lane->quit = true;
     bool left = lane->left = lane->runs;
     if (left)
         (void)pthread_detach(lane->thread);
     (void)pthread_cond_signal(&lane->wake);
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (left)
         return;
     (void)pthread_join(lane->thread, NULL);
@@ -179,9 +172,9 @@ static void lane_leave(struct lane *lane)
 
     if (--lane->members > 0)
         return;
-    if (loop->common == lane) {
-        loop->common = NULL;
-        loop_timer_disarm(&loop->patience);
+    if (loop_lanes(loop)->common == lane) {
+        loop_lanes(loop)->common = NULL;
+        loop_timer_disarm(&loop_lanes(loop)->patience);
     }
     lane_close(lane);
 }
@@ -193,7 +186,7 @@ static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user);
 /* Converts kernel time to the loop's clock. */
 static uint64_t after(const struct loop *loop, uint64_t ns)
 {
-    long double takes = (long double)ns * (long double)loop->clock.speed;
+    long double takes = (long double)ns * (long double)loop_speed(loop);
 
     return loop_now_ns(loop) + (takes < 9e18L ? (uint64_t)takes : (uint64_t)INT64_MAX);
 }
@@ -201,15 +194,15 @@ static uint64_t after(const struct loop *loop, uint64_t ns)
 static int common_join(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
-    int r = loop->patience.loop
+    int r = loop_lanes(loop)->patience.loop
                 ? 0
-                : loop_timer_init(&loop->patience, loop, on_patience, loop);
+                : loop_timer_init(&loop_lanes(loop)->patience, loop, on_patience, loop);
 
-    if (r >= 0 && !loop->common)
-        r = lane_new(loop, "shared", &loop->common);
+    if (r >= 0 && !loop_lanes(loop)->common)
+        r = lane_new(loop, "shared", &loop_lanes(loop)->common);
     if (r < 0)
         return r;
-    worker->lane = loop->common;
+    worker->lane = loop_lanes(loop)->common;
     worker->lane->members++;
     return 0;
 }
@@ -233,7 +226,8 @@ static void go_over(struct lane *old, struct lane *fresh, const struct loop_work
 {
     struct loop *loop = old->loop;
 
-    for (struct loop_link *l = loop->workers.next; l != &loop->workers; l = l->next) {
+    const struct loop_link *all = loop_workers(loop);
+    for (struct loop_link *l = all->next; l != all; l = l->next) {
         struct loop_worker *worker = (struct loop_worker *)(void *)l;
         if (worker->lane != old || worker == but)
             continue;
@@ -248,11 +242,11 @@ static void go_over(struct lane *old, struct lane *fresh, const struct loop_work
  */
 static bool common_split(struct loop *loop, const struct worker_call *hung)
 {
-    struct lane *old = loop->common, *fresh;
+    struct lane *old = loop_lanes(loop)->common, *fresh;
 
     if (lane_new(loop, "shared", &fresh) < 0)
         return false;
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     struct worker_call *call = old->runs;
     bool hangs = call && call == hung;
     if (hangs) {
@@ -265,14 +259,14 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
             old->members = 0;
         (void)pthread_cond_signal(&fresh->wake);
     }
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (!hangs) {
         lane_close(fresh);
         return false;
     }
-    loop->common = fresh;
+    loop_lanes(loop)->common = fresh;
     if (fresh->members == 0) {
-        loop->common = NULL;
+        loop_lanes(loop)->common = NULL;
         lane_close(fresh);
     }
     if (old->members == 0)
@@ -284,20 +278,20 @@ static bool common_split(struct loop *loop, const struct worker_call *hung)
 static int on_patience(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct loop *loop = user;
-    uint64_t left = loop->patience_ns;
+    uint64_t left = loop_lanes(loop)->patience_ns;
     (void)now_ns;
 
-    if (!loop->common)
+    if (!loop_lanes(loop)->common)
         return 0;
-    (void)pthread_mutex_lock(&loop->lock);
-    const struct lane *lane = loop->common;
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    const struct lane *lane = loop_lanes(loop)->common;
     const struct worker_call *call = lane->runs;
     bool idle = !call && !lane->waiting.first;
     uint64_t took = call ? loop_kernel_ns() - lane->began_ns : 0;
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (idle)
         return 0;
-    if (took >= loop->patience_ns)
+    if (took >= loop_lanes(loop)->patience_ns)
         (void)common_split(loop, call);
     else
         left -= took;
@@ -311,8 +305,9 @@ static void lane_trust(struct loop_worker *worker)
 {
     struct lane *own = worker->lane;
 
-    worker->in_time =
-        worker->call->took_ns < worker->loop->patience_ns ? worker->in_time + 1 : 0;
+    worker->in_time = worker->call->took_ns < loop_lanes(worker->loop)->patience_ns
+                          ? worker->in_time + 1
+                          : 0;
     if (worker->in_time < TRUSTED || common_join(worker) < 0)
         return;
     lane_leave(own);
@@ -329,7 +324,7 @@ static int own_join(struct loop_worker *worker)
     return r;
 }
 
-int lane_worker_open(struct loop_worker *worker, uw_error *err)
+static int lane_worker_open(struct loop_worker *worker, uw_error *err)
 {
     struct worker_call *call = calloc(1, sizeof *call);
 
@@ -347,45 +342,43 @@ int lane_worker_open(struct loop_worker *worker, uw_error *err)
 
 static void count_call(struct loop *loop, int by)
 {
-    loop->n_calls += (size_t)by;
-    if (loop->n_calls > 0)
-        uv_ref((uv_handle_t *)&loop->returned_poll);
-    else
-        uv_unref((uv_handle_t *)&loop->returned_poll);
+    loop_lanes(loop)->n_calls += (size_t)by;
+    loop_wait_for_calls(loop, loop_lanes(loop)->n_calls > 0);
 }
 
-void lane_worker_start(struct loop_worker *worker)
+static void lane_worker_start(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
     const struct loop_work *work = &worker->queue[worker->head];
     struct lane *lane = worker->lane;
-    bool shares = lane == loop->common;
+    bool shares = lane == loop_lanes(loop)->common;
 
     assert(!shares || work->deadline_ns == 0 || work->deadline_ns >= LOOP_PATIENCE_NS);
     if (!shares && work->deadline_ns > 0)
         loop_timer_set(&worker->deadline, after(loop, work->deadline_ns), 0);
-    if (shares && loop->patience.at == 0)
-        loop_timer_set(&loop->patience, after(loop, loop->patience_ns), 0);
+    if (shares && loop_lanes(loop)->patience.at == 0)
+        loop_timer_set(&loop_lanes(loop)->patience,
+                       after(loop, loop_lanes(loop)->patience_ns), 0);
     count_call(loop, 1);
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     worker->call->work = *work;
     worker->call->told = false;
     worker->call->state = CALL_WAITING;
     list_add(&lane->waiting, worker->call);
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (!shares)
         (void)pthread_cond_signal(&lane->wake);
 }
 
 void lanes_start(struct loop *loop)
 {
-    if (!loop->common)
+    if (!loop_lanes(loop)->common)
         return;
-    (void)pthread_mutex_lock(&loop->lock);
-    bool waits = loop->common->waiting.first;
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    bool waits = loop_lanes(loop)->common->waiting.first;
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (waits) /* signalled outside the lock, which the thread takes next */
-        (void)pthread_cond_signal(&loop->common->wake);
+        (void)pthread_cond_signal(&loop_lanes(loop)->common->wake);
 }
 
 /* The call has returned with its result; its worker is idle. */
@@ -396,7 +389,8 @@ static bool take_result(struct worker_call *call)
     if (call->state != CALL_RETURNED)
         return false;
     call->state = CALL_NONE;
-    list_remove(call->told ? &loop->telling : &loop->answers, call);
+    list_remove(call->told ? &loop_lanes(loop)->telling : &loop_lanes(loop)->answers,
+                call);
     return true;
 }
 
@@ -404,27 +398,28 @@ static void tell_returned(struct loop_worker *worker)
 {
     if (!worker->hangs)
         count_call(worker->loop, -1);
-    if (worker->shared && worker->lane != worker->loop->common)
+    if (worker->shared && worker->lane != loop_lanes(worker->loop)->common)
         lane_trust(worker);
     loop_worker_returned(worker, worker->call->r);
 }
 
 void lanes_look(struct loop *loop)
 {
-    struct call_list *telling = &loop->telling;
+    struct call_list *telling = &loop_lanes(loop)->telling;
 
     /* Deliver all returned calls, but none that return meanwhile, so that other sources
      * run.
      */
-    (void)pthread_mutex_lock(&loop->lock);
-    for (struct worker_call *c = loop->answers.first; c; c = c->next)
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    for (struct worker_call *c = loop_lanes(loop)->answers.first; c; c = c->next)
         c->told = true;
-    *telling = loop->answers;
-    loop->answers = (struct call_list){NULL, NULL};
-    bool idle = loop->common && !loop->common->runs && !loop->common->waiting.first;
-    (void)pthread_mutex_unlock(&loop->lock);
+    *telling = loop_lanes(loop)->answers;
+    loop_lanes(loop)->answers = (struct call_list){NULL, NULL};
+    bool idle = loop_lanes(loop)->common && !loop_lanes(loop)->common->runs &&
+                !loop_lanes(loop)->common->waiting.first;
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (idle)
-        loop_timer_disarm(&loop->patience);
+        loop_timer_disarm(&loop_lanes(loop)->patience);
     while (telling->first) { /* a callback may free any worker */
         struct loop_worker *worker = telling->first->worker;
         (void)take_result(telling->first);
@@ -432,13 +427,13 @@ void lanes_look(struct loop *loop)
     }
 }
 
-void lane_worker_deadline(struct loop_worker *worker)
+static void lane_worker_deadline(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
 
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     bool has = take_result(worker->call);
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (has) { /* returned just before its deadline */
         tell_returned(worker);
         return;
@@ -467,55 +462,83 @@ static struct timespec finish_until(const struct loop_worker *worker)
     return until;
 }
 
-int lane_worker_finish(struct loop_worker *worker)
+static int lane_worker_finish(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
     struct worker_call *call = worker->call;
     int r = -ETIMEDOUT;
 
-    (void)pthread_mutex_lock(&loop->lock);
-    if (call->state == CALL_WAITING && worker->lane == loop->common) {
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
+    if (call->state == CALL_WAITING && worker->lane == loop_lanes(loop)->common) {
         list_remove(&worker->lane->waiting, call);
         call->state = CALL_NONE;
         r = -ECANCELED;
     } else {
         struct timespec until = finish_until(worker);
-        loop->awaited = true;
+        loop_lanes(loop)->awaited = true;
         while (call->state != CALL_RETURNED &&
-               pthread_cond_timedwait(&loop->answered, &loop->lock, &until) != ETIMEDOUT)
+               pthread_cond_timedwait(&loop_lanes(loop)->answered,
+                                      &loop_lanes(loop)->lock, &until) != ETIMEDOUT)
             ;
-        loop->awaited = false;
+        loop_lanes(loop)->awaited = false;
         if (take_result(call))
             r = call->r;
     }
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     count_call(loop, -1);
     return r;
 }
 
-void lane_worker_close(struct loop_worker *worker)
+static void lane_worker_close(struct loop_worker *worker)
 {
     struct loop *loop = worker->loop;
     struct worker_call *call = worker->call;
 
     if (!call)
         return;
-    (void)pthread_mutex_lock(&loop->lock);
+    (void)pthread_mutex_lock(&loop_lanes(loop)->lock);
     bool hangs = call->state == CALL_RUNS;
     if (hangs)
         call->worker = NULL;
     else
         (void)take_result(
             call); /* it returned late and its worker is gone: no callback */
-    (void)pthread_mutex_unlock(&loop->lock);
+    (void)pthread_mutex_unlock(&loop_lanes(loop)->lock);
     if (!hangs)
         free(call);
-    if (hangs && worker->lane == loop->common && common_split(loop, call))
+    if (hangs && worker->lane == loop_lanes(loop)->common && common_split(loop, call))
         return; /* common_split() left the lane to its thread */
     lane_leave(worker->lane);
 }
 
 void lanes_fini(struct loop *loop)
 {
-    loop_timer_fini(&loop->patience);
+    loop_timer_fini(&loop_lanes(loop)->patience);
+}
+
+const struct worker_ops lane_ops = {
+    .open = lane_worker_open,
+    .start = lane_worker_start,
+    .deadline = lane_worker_deadline,
+    .finish = lane_worker_finish,
+    .close = lane_worker_close,
+};
+
+void lanes_init(struct lanes *lanes)
+{
+    pthread_condattr_t attr;
+
+    lanes->patience_ns = LOOP_PATIENCE_NS;
+    lanes->returned_fd = -1;
+    (void)pthread_mutex_init(&lanes->lock, NULL);
+    (void)pthread_condattr_init(&attr);
+    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+    (void)pthread_cond_init(&lanes->answered, &attr);
+    (void)pthread_condattr_destroy(&attr);
+}
+
+void lanes_destroy(struct lanes *lanes)
+{
+    (void)pthread_cond_destroy(&lanes->answered);
+    (void)pthread_mutex_destroy(&lanes->lock);
 }

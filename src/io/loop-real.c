@@ -13,6 +13,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "io/loop-inside.h"
+#include "io/spawn.h"
 
 /* ---- timers ---- */
 
@@ -30,7 +31,7 @@ static uint64_t kernel_time(const struct loop_clock *clock, uint64_t at_ns)
 
 static void real_rearm(struct loop *loop)
 {
-    if (loop->n_counting > 0)
+    if (loop->heap.n_counting > 0)
         uv_ref((uv_handle_t *)&loop->timer_poll);
     else
         uv_unref((uv_handle_t *)&loop->timer_poll);
@@ -62,7 +63,7 @@ static void arm(struct loop *loop)
 static void real_on_timer(uv_poll_t *poll, int status, int events)
 {
     struct loop *loop = poll->data;
-    uint64_t expired, end = loop->next_seq;
+    uint64_t expired, end = loop->heap.next_seq;
     struct loop_timer *timer;
     (void)status, (void)events;
 
@@ -253,13 +254,21 @@ static int real_run(struct loop *loop, uw_error *err)
     return 0;
 }
 
+void loop_wait_for_calls(struct loop *loop, bool wait)
+{
+    if (wait)
+        uv_ref((uv_handle_t *)&loop->returned_poll);
+    else
+        uv_unref((uv_handle_t *)&loop->returned_poll);
+}
+
 static void on_returned(uv_poll_t *poll, int status, int events)
 {
     struct loop *loop = poll->data;
     uint64_t n;
     (void)status, (void)events;
 
-    (void)!read(loop->returned_fd, &n, sizeof n);
+    (void)!read(loop->lanes.returned_fd, &n, sizeof n);
     lanes_look(loop);
 }
 
@@ -289,8 +298,8 @@ static void real_close(struct loop *loop)
     (void)uv_loop_close(&loop->uv);
     if (loop->timer_fd >= 0)
         (void)close(loop->timer_fd);
-    if (loop->returned_fd >= 0)
-        (void)close(loop->returned_fd);
+    if (loop->lanes.returned_fd >= 0)
+        (void)close(loop->lanes.returned_fd);
 }
 
 /* The descriptors and handles that every real loop has; real_close() undoes what was
@@ -301,13 +310,13 @@ static int real_open(struct loop *loop)
     loop->timer_fd = timerfd_create(CLOCK_BOOTTIME, TFD_CLOEXEC | TFD_NONBLOCK);
     int r = loop->timer_fd < 0 ? -errno : 0;
     if (r >= 0)
-        loop->returned_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (r >= 0 && loop->returned_fd < 0)
+        loop->lanes.returned_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (r >= 0 && loop->lanes.returned_fd < 0)
         r = -errno;
     if (r >= 0)
         r = watch(loop, &loop->timer_poll, loop->timer_fd, real_on_timer);
     if (r >= 0)
-        r = watch(loop, &loop->returned_poll, loop->returned_fd, on_returned);
+        r = watch(loop, &loop->returned_poll, loop->lanes.returned_fd, on_returned);
     if (r < 0)
         return r;
     loop->before_wait.data = loop;
@@ -329,11 +338,7 @@ const struct loop_ops loop_real_ops = {
     .child_kill = real_child_kill,
     .child_forget = real_child_forget,
     .child_close = real_child_close,
-    .worker_open = lane_worker_open,
-    .worker_start = lane_worker_start,
-    .worker_deadline = lane_worker_deadline,
-    .worker_finish = lane_worker_finish,
-    .worker_close = lane_worker_close,
+    .workers = &lane_ops,
 };
 
 int loop_new_real(struct loop_clock clock, struct loop **ret, uw_error *err)
@@ -344,7 +349,7 @@ int loop_new_real(struct loop_clock clock, struct loop **ret, uw_error *err)
         return fail(err, -ENOMEM, "loop: out of memory");
     loop->clock = clock;
     loop->armed_ns = LOOP_NEVER;
-    loop->timer_fd = loop->returned_fd = -1;
+    loop->timer_fd = -1;
     int r = uv_loop_init(&loop->uv);
     if (r >= 0) {
         r = real_open(loop);

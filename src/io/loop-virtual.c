@@ -15,7 +15,7 @@ enum { FIRST_PID = 5000000 };
 static int virtual_run(struct loop *loop, uw_error *err)
 {
     (void)err;
-    while (!loop->stopping && loop->n_counting > 0) {
+    while (!loop->stopping && loop->heap.n_counting > 0) {
         struct loop_timer *timer = loop_timer_first(loop);
         uint64_t now = atomic_load(&loop->now_ns);
         if (timer->due_ns > now) {
@@ -208,6 +208,14 @@ static void virtual_worker_close(struct loop_worker *worker)
     (void)worker;
 }
 
+static const struct worker_ops virtual_workers = {
+    .open = virtual_worker_open,
+    .start = virtual_worker_start,
+    .deadline = virtual_worker_deadline,
+    .finish = virtual_worker_finish,
+    .close = virtual_worker_close,
+};
+
 const struct loop_ops loop_virtual_ops = {
     .run = virtual_run,
     .close = virtual_close,
@@ -220,11 +228,7 @@ const struct loop_ops loop_virtual_ops = {
     .child_kill = virtual_child_kill,
     .child_forget = virtual_child_forget,
     .child_close = virtual_child_close,
-    .worker_open = virtual_worker_open,
-    .worker_start = virtual_worker_start,
-    .worker_deadline = virtual_worker_deadline,
-    .worker_finish = virtual_worker_finish,
-    .worker_close = virtual_worker_close,
+    .workers = &virtual_workers,
 };
 
 int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,

@@ -14,26 +14,6 @@
 
 static const double SPEED_MAX = 1e6;
 
-void loop_link_init(struct loop_link *head)
-{
-    head->prev = head->next = head;
-}
-
-void loop_link_add(struct loop_link *head, struct loop_link *link)
-{
-    link->prev = head->prev;
-    link->next = head;
-    head->prev->next = link;
-    head->prev = link;
-}
-
-void loop_link_remove(struct loop_link *link)
-{
-    link->prev->next = link->next;
-    link->next->prev = link->prev;
-    loop_link_init(link);
-}
-
 int loop_clock_parse(const char *text, struct loop_clock *ret, uw_error *err)
 {
     struct loop_clock clock = {0, 1};
@@ -175,28 +155,53 @@ struct loop *loop_alloc(const struct loop_ops *ops)
     loop->ops = ops;
     atomic_init(&loop->refs, 1);
     loop->clock.speed = 1;
-    loop_link_init(&loop->timers);
+    loop_link_init(&loop->heap.all);
     loop_link_init(&loop->fds);
     loop_link_init(&loop->signals);
     loop_link_init(&loop->children);
     loop_link_init(&loop->workers);
-    loop->patience_ns = LOOP_PATIENCE_NS;
-    (void)pthread_mutex_init(&loop->lock, NULL);
-    pthread_condattr_t attr;
-    (void)pthread_condattr_init(&attr);
-    (void)pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-    (void)pthread_cond_init(&loop->answered, &attr);
-    (void)pthread_condattr_destroy(&attr);
+    lanes_init(&loop->lanes);
     return loop;
+}
+
+/* ---- for timers, workers and lanes ---- */
+
+struct timer_heap *loop_heap(struct loop *loop)
+{
+    return &loop->heap;
+}
+
+void loop_rearm(struct loop *loop)
+{
+    loop->ops->rearm(loop);
+}
+
+const struct worker_ops *loop_worker_ops(const struct loop *loop)
+{
+    return loop->ops->workers;
+}
+
+struct loop_link *loop_workers(struct loop *loop)
+{
+    return &loop->workers;
+}
+
+struct lanes *loop_lanes(struct loop *loop)
+{
+    return &loop->lanes;
+}
+
+void loop_ref(struct loop *loop)
+{
+    atomic_fetch_add(&loop->refs, 1);
 }
 
 void loop_unref(struct loop *loop)
 {
     if (atomic_fetch_sub(&loop->refs, 1) > 1)
         return;
-    (void)pthread_cond_destroy(&loop->answered);
-    (void)pthread_mutex_destroy(&loop->lock);
-    free(loop->heap);
+    lanes_destroy(&loop->lanes);
+    free(loop->heap.timer);
     free(loop);
 }
 
@@ -214,7 +219,7 @@ void loop_free(struct loop *loop)
         return;
     while ((source = first_of(&loop->workers)))
         loop_worker_free(source);
-    while ((source = first_of(&loop->timers)))
+    while ((source = first_of(&loop->heap.all)))
         loop_timer_free(source);
     while ((source = first_of(&loop->fds)))
         loop_fd_free(source);

@@ -11,7 +11,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
-#include "io/loop-inside.h"
+#include "io/spawn.h"
 
 enum {
     ENV_MAX = 65536,

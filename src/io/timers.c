@@ -4,7 +4,7 @@
 
 #include "base/array.h"
 #include "base/error.h"
-#include "io/loop-inside.h"
+#include "io/timers.h"
 
 enum { TIMERS_MAX = 1 << 20 };
 
@@ -13,78 +13,81 @@ static bool before(const struct loop_timer *a, const struct loop_timer *b)
     return a->due_ns != b->due_ns ? a->due_ns < b->due_ns : a->seq < b->seq;
 }
 
-static void place(struct loop *loop, struct loop_timer *timer, size_t i)
+static void place(struct timer_heap *h, struct loop_timer *timer, size_t i)
 {
-    loop->heap[i] = timer;
+    h->timer[i] = timer;
     timer->at = i + 1;
 }
 
-static void sift_up(struct loop *loop, struct loop_timer *timer, size_t i)
+static void sift_up(struct timer_heap *h, struct loop_timer *timer, size_t i)
 {
-    while (i > 0 && before(timer, loop->heap[(i - 1) / 2])) {
-        place(loop, loop->heap[(i - 1) / 2], i);
+    while (i > 0 && before(timer, h->timer[(i - 1) / 2])) {
+        place(h, h->timer[(i - 1) / 2], i);
         i = (i - 1) / 2;
     }
-    place(loop, timer, i);
+    place(h, timer, i);
 }
 
-static void sift_down(struct loop *loop, struct loop_timer *timer, size_t i)
+static void sift_down(struct timer_heap *h, struct loop_timer *timer, size_t i)
 {
     for (;;) {
         size_t child = 2 * i + 1;
-        if (child >= loop->n_heap)
+        if (child >= h->n)
             break;
-        if (child + 1 < loop->n_heap && before(loop->heap[child + 1], loop->heap[child]))
+        if (child + 1 < h->n && before(h->timer[child + 1], h->timer[child]))
             child++;
-        if (!before(loop->heap[child], timer))
+        if (!before(h->timer[child], timer))
             break;
-        place(loop, loop->heap[child], i);
+        place(h, h->timer[child], i);
         i = child;
     }
-    place(loop, timer, i);
+    place(h, timer, i);
 }
 
 static void heap_remove(struct loop_timer *timer)
 {
-    struct loop *loop = timer->loop;
+    struct timer_heap *h = loop_heap(timer->loop);
     size_t i = timer->at - 1;
-    struct loop_timer *last = loop->heap[--loop->n_heap];
+    struct loop_timer *last = h->timer[--h->n];
 
     timer->at = 0;
-    loop->n_counting -= !timer->weak;
+    h->n_counting -= !timer->weak;
     if (last == timer)
         return;
-    if (i > 0 && before(last, loop->heap[(i - 1) / 2]))
-        sift_up(loop, last, i);
+    if (i > 0 && before(last, h->timer[(i - 1) / 2]))
+        sift_up(h, last, i);
     else
-        sift_down(loop, last, i);
+        sift_down(h, last, i);
 }
 
 static void heap_add(struct loop_timer *timer)
 {
-    struct loop *loop = timer->loop;
+    struct timer_heap *h = loop_heap(timer->loop);
 
-    timer->seq = loop->next_seq++;
-    loop->n_counting += !timer->weak;
-    loop->n_heap++;
-    sift_up(loop, timer, loop->n_heap - 1);
+    timer->seq = h->next_seq++;
+    h->n_counting += !timer->weak;
+    h->n++;
+    sift_up(h, timer, h->n - 1);
 }
 
-struct loop_timer *loop_timer_first(const struct loop *loop)
+struct loop_timer *loop_timer_first(struct loop *loop)
 {
-    return loop->n_heap > 0 ? loop->heap[0] : NULL;
+    const struct timer_heap *h = loop_heap(loop);
+
+    return h->n > 0 ? h->timer[0] : NULL;
 }
 
 int loop_timer_init(struct loop_timer *timer, struct loop *loop, loop_timer_fn fn,
                     void *user)
 {
-    void *items = loop->heap;
-    int r = array_reserve(&items, &loop->cap_heap, loop->n_reserved + 1,
-                          sizeof *loop->heap, TIMERS_MAX);
-    loop->heap = items;
+    struct timer_heap *h = loop_heap(loop);
+    void *items = h->timer;
+    int r =
+        array_reserve(&items, &h->cap, h->n_reserved + 1, sizeof *h->timer, TIMERS_MAX);
+    h->timer = items;
     if (r < 0)
         return r;
-    loop->n_reserved++;
+    h->n_reserved++;
     *timer = (struct loop_timer){.loop = loop, .fn = fn, .user = user};
     return 0;
 }
@@ -94,7 +97,7 @@ void loop_timer_disarm(struct loop_timer *timer)
     if (timer->at == 0)
         return;
     heap_remove(timer);
-    timer->loop->ops->rearm(timer->loop);
+    loop_rearm(timer->loop);
 }
 
 void loop_timer_fini(struct loop_timer *timer)
@@ -102,7 +105,7 @@ void loop_timer_fini(struct loop_timer *timer)
     if (!timer->loop)
         return;
     loop_timer_disarm(timer);
-    timer->loop->n_reserved--;
+    loop_heap(timer->loop)->n_reserved--;
     timer->loop = NULL;
 }
 
@@ -117,7 +120,7 @@ int loop_timer_new(struct loop *loop, uint64_t at_ns, uint64_t period_ns,
         return fail(err, r, "timer: %s",
                     r == -E2BIG ? "too many timers" : "out of memory");
     }
-    loop_link_add(&loop->timers, &timer->link);
+    loop_link_add(&loop_heap(loop)->all, &timer->link);
     loop_timer_set(timer, at_ns, period_ns);
     *ret = timer;
     return 0;
@@ -130,7 +133,7 @@ void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns
     timer->due_ns = at_ns;
     timer->period_ns = period_ns;
     heap_add(timer);
-    timer->loop->ops->rearm(timer->loop);
+    loop_rearm(timer->loop);
 }
 
 void loop_timer_free(struct loop_timer *timer)
@@ -155,5 +158,5 @@ void loop_timer_fire(struct loop_timer *timer, uint64_t now_ns)
     }
     /* The callback may free the timer: it is not touched after this. */
     loop_took(loop, timer->fn(timer, now_ns, timer->user));
-    loop->ops->rearm(loop);
+    loop_rearm(loop);
 }

@@ -9,14 +9,14 @@
 #include <stdlib.h>
 
 #include "base/error.h"
-#include "io/loop-inside.h"
+#include "io/workers.h"
 
 static void start_next(struct loop_worker *worker)
 {
     if (worker->runs || worker->hangs || worker->n == 0)
         return;
     worker->runs = true;
-    worker->loop->ops->worker_start(worker);
+    loop_worker_ops(worker->loop)->start(worker);
 }
 
 static struct loop_work pop(struct loop_worker *worker)
@@ -92,7 +92,7 @@ static int on_deadline(struct loop_timer *timer, uint64_t now_ns, void *user)
     struct loop_worker *worker = user;
     (void)timer, (void)now_ns;
 
-    worker->loop->ops->worker_deadline(worker);
+    loop_worker_ops(worker->loop)->deadline(worker);
     return 0;
 }
 
@@ -130,13 +130,13 @@ static int worker_new(struct loop *loop, const char *name, bool shared,
     if (r < 0)
         (void)fail(err, r, "worker %s: out of memory", name);
     else
-        r = loop->ops->worker_open(worker, err);
+        r = loop_worker_ops(loop)->open(worker, err);
     if (r < 0) {
         fini_timers(worker);
         free(worker);
         return r;
     }
-    loop_link_add(&loop->workers, &worker->link);
+    loop_link_add(loop_workers(loop), &worker->link);
     *ret = worker;
     return 0;
 }
@@ -182,7 +182,7 @@ void loop_worker_free(struct loop_worker *worker)
     worker->calling++; /* tell() does not free the worker in this case */
     loop_link_remove(&worker->link);
     if (worker->runs) {
-        int r = loop->ops->worker_finish(worker);
+        int r = loop_worker_ops(loop)->finish(worker);
         struct loop_work work = pop(worker);
         worker->runs = false;
         (void)tell(worker, &work, r, false);
@@ -192,7 +192,7 @@ void loop_worker_free(struct loop_worker *worker)
         (void)tell(worker, &work, -ECANCELED, false);
     }
     fini_timers(worker);
-    loop->ops->worker_close(worker);
+    loop_worker_ops(loop)->close(worker);
     if (--worker->calling == 0)
         free(worker);
 }

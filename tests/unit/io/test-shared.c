@@ -127,7 +127,7 @@ static void run(struct rig *rig)
 
 static void together(struct rig *rig)
 {
-    rig->loop->patience_ns = LONG_NS;
+    rig->loop->lanes.patience_ns = LONG_NS;
     struct job *first = submit(rig, 0, 'a', 0);
     (void)submit(rig, 1, 'b', 0);
     struct job *last = submit(rig, 2, 'c', 0);
@@ -167,7 +167,7 @@ static void again(struct rig *rig, struct job *job)
 static void is_trusted(struct rig *rig)
 {
     hangs(rig);
-    rig->loop->patience_ns = LONG_NS;
+    rig->loop->lanes.patience_ns = LONG_NS;
     rig->log[0] = '\0';
     submit(rig, 0, 'a', 0)->then = again;
     run(rig);
@@ -224,7 +224,7 @@ static void frees_b(struct rig *rig, struct job *job)
 
 static void freed_while_told(struct rig *rig)
 {
-    rig->loop->patience_ns = LONG_NS;
+    rig->loop->lanes.patience_ns = LONG_NS;
     submit(rig, 0, 'a', 0)->then = frees_b;
     (void)submit(rig, 1, 'b', 0);
     (void)submit(rig, 2, 'c', 0);
@@ -242,7 +242,7 @@ static void freed_before(struct rig *rig)
 /* Freed while its call hangs in the common thread, and that before anybody noticed. */
 static void freed_in_a_hang(struct rig *rig)
 {
-    rig->loop->patience_ns = LONG_NS;
+    rig->loop->lanes.patience_ns = LONG_NS;
     struct job *b = submit(rig, 1, 'b', 0);
     b->then = stops;
     run(rig);
@@ -295,7 +295,7 @@ static void run_case(size_t i)
         r = loop_worker_new_shared(rig->loop, "test", &rig->worker[k], NULL);
     if (!ok(r == 0, "%s: a loop and its workers", cases[i].name) || !rig)
         return;
-    rig->loop->patience_ns = NS_PER_MS;
+    rig->loop->lanes.patience_ns = NS_PER_MS;
     (void)pthread_mutex_init(&rig->lock, NULL);
     (void)pthread_cond_init(&rig->changed, NULL);
     cases[i].run(rig);

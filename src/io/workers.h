@@ -1,0 +1,59 @@
+/* Workers: the queue, deadlines and outcomes that both kinds of loop share.  On the
+ * loop's thread; a worker's own thread (lanes.h) holds one call at a time.
+ */
+#ifndef IO_WORKERS_H
+#define IO_WORKERS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "io/loop.h"
+#include "io/ring.h"
+#include "io/timers.h"
+
+enum { WORKER_QUEUE = 64 };
+
+struct loop_worker {
+    struct loop_link link;
+    struct loop *loop;
+    char name[16];
+    struct loop_work queue[WORKER_QUEUE]; /* the running call first */
+    size_t head, n;
+    bool runs;  /* queue[head] has been started */
+    bool hangs; /* `hung` timed out and has not returned */
+    struct loop_work hung;
+    struct loop_timer deadline; /* of the running call */
+    struct loop_timer refuse;   /* answers what is queued behind a hang */
+    unsigned calling;           /* callbacks on the stack that still use this */
+    bool freed;
+    bool shared;               /* one thread with others, while its calls return soon */
+    struct worker_call *call;  /* real */
+    struct lane *lane;         /* real: whose thread makes its calls */
+    unsigned in_time;          /* real: calls in a row, in a lane that it did not share */
+    struct loop_timer returns; /* virtual: when the call returns */
+    int r;                     /* virtual: and what */
+    uint64_t ends_ns;          /* virtual: LOOP_NEVER: it does not return */
+};
+
+/* How the calls of a worker are made. */
+struct worker_ops {
+    int (*open)(struct loop_worker *worker, uw_error *err);
+    void (*start)(struct loop_worker *worker);    /* queue[head] */
+    void (*deadline)(struct loop_worker *worker); /* has come */
+    /* What the running call returned, or -ETIMEDOUT; it may be waited for. */
+    int (*finish)(struct loop_worker *worker);
+    void (*close)(struct loop_worker *worker);
+};
+
+/* For the kinds: the call of queue[head] has returned (or, with hangs, the hung one). */
+void loop_worker_returned(struct loop_worker *worker, int r);
+/* … has passed its deadline. */
+void loop_worker_timed_out(struct loop_worker *worker);
+
+/* ---- what workers need of their loop (loop.c) ---- */
+
+const struct worker_ops *loop_worker_ops(const struct loop *loop);
+struct loop_link *loop_workers(struct loop *loop); /* the ring of all */
+
+#endif
