@@ -50,7 +50,7 @@ _underwatt() {
         return ;;
     esac
     case $prev in
-    --json|--report|--output|--nvml|--ledger|--config)
+    --json|--report|--output|--boards|--ledger|--config)
         COMPREPLY=($(compgen -f -- "$cur")); return ;;
     -?*)
         _underwatt_takes "$program" "$cmd" "$prev" && return ;;

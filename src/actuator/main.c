@@ -86,7 +86,7 @@ static const char help[] =
     "  --config FILE    what clients may do, instead of " RULES_FILE "\n"
     "  --client USER    may connect as well (a name of /etc/passwd, or a uid)\n"
     "  --library PATH   library of the boards to load instead of the system's;\n"
-    "                   NAME=PATH for another backend than the first (nvml)\n"
+    "                   NAME=PATH for another backend than the first\n"
     "  --keeper         with a process beside it that restores when it is killed\n";
 
 /* Never waits: with a stopped terminal or a full pipe the line is lost. */

@@ -60,8 +60,7 @@ static int show_json(const struct cap *c)
 static int show(const struct cap *c)
 {
     if (!c->json || strcmp(c->json, "-") != 0) {
-        if (survey_simulated(c->s))
-            printf("simulated boards: all figures are simulated\n");
+        survey_say_unreal(&c->s->about);
         for (size_t i = 0; i < c->n; i++) {
             const struct survey_board *b = &c->s->board[c->at[i]];
             char why[96], limit[24] = "unknown";

@@ -54,8 +54,7 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     uw_error err = {{0}};
 
     if (!json || strcmp(json, "-") != 0) {
-        if (f->look.simulated)
-            printf("simulated boards: all figures are simulated\n");
+        survey_say_unreal(&f->look);
         findings_print(found, FINDING_OK, stdout);
     }
     if (json) {

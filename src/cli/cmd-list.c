@@ -141,9 +141,9 @@ static void print_board(const struct list *l, const struct survey_board *b)
 
 static void print_table(const struct list *l)
 {
+    survey_say_unreal(&l->s->about);
     if (survey_simulated(l->s))
-        printf("simulated boards: all figures are simulated\nworld %s, clock %s\n",
-               l->s->about.state_dir, l->s->about.clock);
+        printf("world %s, clock %s\n", l->s->about.state_dir, l->s->about.clock);
     printf("%3s  %-25s %8s %8s %9s %9s %5s %5s\n     %-12s  %s\n", "#", "board", "power",
            "limit", "range, W", "energy", "temp", "util", "uuid", "cap; held by; jobs");
     for (size_t i = 0; i < l->n; i++)

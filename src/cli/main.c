@@ -98,7 +98,7 @@ static int check_boards(struct cli_env *env)
     if (gpu_boards_check(env->boards, env->root, checked, sizeof checked, &err) == 0)
         env->boards = checked;
     else if (env->root)
-        return cli_fail(EXIT_USAGE, "UNDERWATT_BOARDS or UNDERWATT_NVML: %s", err.text);
+        return cli_fail(EXIT_USAGE, "boards of the environment: %s", err.text);
     return EXIT_OK;
 }
 

@@ -52,11 +52,10 @@ int opt_duration(const char *text, void *ret, uw_error *err); /* uint64_t, ns */
 int opt_boards(const char *text, void *ret, uw_error *err);
 
 /* The same words and the same places in every command. */
-#define OPT_BOARDS(p_text)                                                         \
-    {                                                                              \
-        "boards", 0, "NAME[=PATH]",                                                \
-            "what shows the boards: nvml=LIBRARY, rapl, replay=TRACE", opt_boards, \
-            (p_text)                                                               \
+#define OPT_BOARDS(p_text)                                                              \
+    {                                                                                   \
+        "boards", 0, "NAME[=PATH]",                                                     \
+            "the backend of the boards, and its library or trace", opt_boards, (p_text) \
     }
 #define OPT_JSON(p_text)                                                                 \
     {                                                                                    \

@@ -136,6 +136,14 @@ size_t survey_answering(const struct survey *s)
     return n;
 }
 
+void survey_say_unreal(const struct gpu_about *about)
+{
+    if (about->recorded)
+        printf("recorded boards: all figures are those of %s\n", about->library);
+    else if (about->simulated)
+        printf("simulated boards: all figures are simulated\n");
+}
+
 bool survey_simulated(const struct survey *s)
 {
     return s->about.simulated;

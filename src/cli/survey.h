@@ -55,6 +55,8 @@ DEFINE_AUTO(struct survey *, survey_free);
 
 /* Boards that answer. */
 size_t survey_answering(const struct survey *s);
+/* Says on stdout that these boards are not real; nothing where they are. */
+void survey_say_unreal(const struct gpu_about *about);
 /* Any of them simulated? */
 bool survey_simulated(const struct survey *s);
 

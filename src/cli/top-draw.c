@@ -132,7 +132,10 @@ static void draw_board(const struct top *t, const struct top_board *b, struct gr
         grid_bar(g, row, 4 + NAME, bar, b->power_w / b->max_w,
                  isnan(b->cap_w) ? -1 : b->cap_w / b->max_w, pressure(b));
     else
-        grid_field(g, row, 4 + NAME, bar, GRID_WARN, b->text[0] ? b->text : "no answer");
+        grid_field(g, row, 4 + NAME, bar, GRID_WARN,
+                   b->text[0]          ? b->text
+                   : isnan(b->power_w) ? "no answer"
+                                       : "");
     right(g, row, at + 6, GRID_BOLD, number(b->power_w, "").t);
     right(g, row, at + 12, walking ? GRID_NEAR : GRID_PLAIN, number(b->cap_w, "").t);
     right(g, row, at + 16, b->temp_c >= 85 ? GRID_FULL : GRID_PLAIN,

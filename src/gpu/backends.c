@@ -101,18 +101,27 @@ bool gpu_choice_has(const struct gpu_choice *c, size_t i)
     return !row->asked_alone;
 }
 
+/* A trace's path may be relative.  Root opens one that is root's own alone: the daemon
+ * makes a folder beside it.
+ */
+static int check_file(const char *source, bool privileged, char real[PATH_MAX],
+                      uw_error *err)
+{
+    char path[PATH_MAX];
+
+    if (!realpath(source, path))
+        return fail(err, -errno, "%s: %s", source, strerror(errno));
+    return gpu_library_check(path, privileged, real, PATH_MAX, err);
+}
+
 static int check_source(const struct gpu_backend_row *row, const char *source,
                         bool privileged, char real[PATH_MAX], uw_error *err)
 {
     switch (row->source) {
     case GPU_SOURCE_FOLDER:
         return gpu_folder_check(source, privileged ? 0 : geteuid(), real, PATH_MAX, err);
-    case GPU_SOURCE_FILE: /* whose path may be relative */
-        if (!privileged)
-            return realpath(source, real)
-                       ? 0
-                       : fail(err, -errno, "%s: %s", source, strerror(errno));
-        break;
+    case GPU_SOURCE_FILE:
+        return check_file(source, privileged, real, err);
     case GPU_SOURCE_LIBRARY:
         break;
     }

@@ -91,6 +91,7 @@ struct gpu_info {
     uint32_t clock_min_mhz; /* lowest that it may be locked to; 0 unknown */
     struct gpu_mig mig[GPU_MIGS_MAX];
     unsigned n_migs;
+    char domain[32];  /* of a processor: "package-0", "dram-0"; "" another board */
     char backend[16]; /* its name, where the board is one of a set */
 };
 
@@ -103,7 +104,8 @@ struct gpu_about {
     char library[256]; /* the file that was loaded */
     char driver_version[80];
     char library_version[80];
-    bool simulated;
+    bool simulated; /* or recorded: no board of this node */
+    bool recorded;
     char clock[64];      /* of a simulated world: "T0_NS:SPEED" */
     char state_dir[256]; /* of a simulated world */
     /* Functions that this library lacks and somebody would miss. */

@@ -265,6 +265,6 @@ int file_program_dir(char *ret, size_t size, bool *ret_built)
     if ((size_t)n == size - 1 || !slash)
         return -ENAMETOOLONG;
     *slash = '\0';
-    *ret_built = ends_with(ret, "/src/cli") || ends_with(ret, "/src/node");
+    *ret_built = ends_with(ret, "/src/cli") || ends_with(ret, "/src/daemon");
     return 0;
 }

@@ -47,18 +47,6 @@ struct node_cpu {
     bool said, booking;
 };
 
-/* "rapl:package-0:dram" is "dram-0", as elsewhere in the ecosystem. */
-static void name_domain(const char *uuid, char *ret, size_t size)
-{
-    const char *name = strncmp(uuid, "rapl:", 5) == 0 ? uuid + 5 : uuid;
-    size_t n = strcspn(name, ":");
-
-    if (strncmp(name, "package-", 8) == 0 && strcmp(name + n, ":dram") == 0)
-        (void)snprintf(ret, size, "dram-%.*s", (int)n - 8, name + 8);
-    else
-        (void)snprintf(ret, size, "%.*s", (int)size - 1, name);
-}
-
 /* ---- what is shown ---- */
 
 static void take_sample(struct domain *d, const struct gpu_sample *s)
@@ -306,7 +294,7 @@ static void take_domains(struct node_cpu *c, struct boards *set)
     for (size_t i = 0; i < c->n; i++) {
         struct domain *d = &c->domain[i];
         d->cpu = c;
-        name_domain(board_view(boards_at(set, i))->info->uuid, d->name, sizeof d->name);
+        memcpy(d->name, board_view(boards_at(set, i))->info->domain, sizeof d->name);
     }
     if (c->n > 0)
         loop_timer_set(c->timer, loop_now_ns(c->node->loop), LOOK_MS * NS_PER_MS);

@@ -22,7 +22,7 @@ static int set_world(const struct sim_env *env, const struct sim_page *page)
     if (n < 0 || (size_t)n >= sizeof text || setenv("LD_LIBRARY_PATH", text, 1))
         return -1;
     (void)snprintf(text, sizeof text, "%s/lib/libnvidia-ml.so.1", env->state_dir);
-    if (setenv("UNDERWATT_NVML", text, 1))
+    if (setenv("UNDERWATT_NVML", text, 1) || unsetenv("UNDERWATT_BOARDS"))
         return -1;
     (void)snprintf(text, sizeof text, "%llu:%.17g", (unsigned long long)page->t0_ns,
                    page->speed);

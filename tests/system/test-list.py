@@ -48,8 +48,8 @@ for words in (["underwatt"], ["underwattd"], ["underwatt-actuator"], ["underwatt
     wide = [line for line in p.stdout.splitlines() if len(line) > 80]
     t.ok(p.returncode == 0 and p.stdout and not wide, f"{' '.join(words)} --help fits 80 columns", wide or p)
 for args, word in ((["list", "--frob"], "--frob"), (["list", "x"], "'x'"),
-                   (["list", "--json"], "--json"), (["list", "--nvml", "/nowhere/x"], "/nowhere/x"),
-                   (["list", "--nvml", "x.so"], "x.so")):
+                   (["list", "--json"], "--json"), (["list", "--boards", "/nowhere/x"], "/nowhere/x"),
+                   (["list", "--boards", "x.so"], "x.so")):
     p = plain(*args)
     t.ok(p.returncode == 2 and word in p.stderr and len(p.stderr.splitlines()) == 1
          and not p.stdout, f"{' '.join(args)}: one line, 2", p.stderr)
@@ -179,7 +179,7 @@ with uwtest.Node(count=4, may_set="anyone") as node:
         shutil.copy(os.path.join(node.state, "lib", "libnvidia-ml.so.1"), open_dir)
         os.chmod(open_dir, 0o777)
         lib = os.path.join(open_dir, "libnvidia-ml.so.1")
-        for args, env in ((["--nvml", lib], {}), ([], {"UNDERWATT_NVML": lib})):
+        for args, env in ((["--boards", lib], {}), ([], {"UNDERWATT_NVML": lib})):
             p = plain("list", *args, env=env)
             t.ok(p.returncode == 2 and "root does not load it" in p.stderr,
                  "root loads nothing that others may exchange", p.stderr)

@@ -44,7 +44,7 @@ def bad_input(node):
             (["--quiet=1", *touch], {}, ["--quiet", "'1'"]),
             (["--json"], {}, ["--json"]),
             (["--report", "", *touch], {}, ["--report"]),
-            (["--nvml", "/nowhere/libnvidia-ml.so.1", *touch], {}, ["--nvml", "/nowhere/libnvidia-ml.so.1"]),
+            (["--boards", "/nowhere/libnvidia-ml.so.1", *touch], {}, ["--boards", "/nowhere/libnvidia-ml.so.1"]),
             (touch, {"CUDA_VISIBLE_DEVICES": "7"}, ["CUDA_VISIBLE_DEVICES", "'7'"]),
             (touch, {"CUDA_VISIBLE_DEVICES": ""}, ["CUDA_VISIBLE_DEVICES"])]:
         p = node.run("underwatt", "measure", *args, env=env)

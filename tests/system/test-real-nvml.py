@@ -74,7 +74,7 @@ try:
     t.ok("Driver Not Loaded (NVML 9)" in p.stderr and "nvmlInit" in p.stderr,
          "… says it in the driver's own words", p.stderr)
     t.ok("->" in p.stderr and not p.stdout, "… and what to do", p.stderr)
-    p = underwatt("doctor", "--nvml", str(library), user=nobody)
+    p = underwatt("doctor", "--boards", str(library), user=nobody)
     t.ok(p.returncode == 1 and "NVML 12.535" in p.stdout, "doctor: finds library 535", p.stdout)
     t.ok("Driver Not Loaded" in p.stdout, "… and no driver", p.stdout)
     t.ok("function" not in p.stdout, "… which lacks nothing that we use", p.stdout)
@@ -82,7 +82,7 @@ try:
     t.ok(p.returncode == 1 and "Driver Not Loaded" in p.stderr, "found as the system's, too", p.stderr)
     t.equal(nodes(), before, "no device node was made")
     if nobody is not None:
-        p = underwatt("list", "--nvml", str(library))
+        p = underwatt("list", "--boards", str(library))
         t.ok(p.returncode == 1 and "driver is not loaded" in p.stderr, "as root: the same", p.stderr)
         t.equal(nodes(), before, "… and it makes no device node either")
 finally:

@@ -264,7 +264,7 @@ class Node:
     def env(self, other=False, **more):
         """other: for another user than the node's own."""
         env = {k: v for k, v in os.environ.items()
-               if k not in ("CUDA_VISIBLE_DEVICES", "UNDERWATT_PROGRESS", "UNDERWATT_NVML")}
+               if k not in ("CUDA_VISIBLE_DEVICES", "UNDERWATT_PROGRESS", "UNDERWATT_BOARDS", "UNDERWATT_NVML")}
         env["PATH"] = programs_path()
         # What a killed program leaves there goes with the node.
         env["XDG_RUNTIME_DIR"] = os.path.join(self.runtime, "run-other" if other else "run")

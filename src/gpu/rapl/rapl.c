@@ -84,6 +84,7 @@ static bool name_zone(int dir, struct gpu_dev *dev)
     if (strncmp(name, "package-", 8) == 0) {
         (void)snprintf(info->uuid, sizeof info->uuid, "rapl:%s", name);
         (void)snprintf(info->name, sizeof info->name, "CPU %s", name);
+        (void)snprintf(info->domain, sizeof info->domain, "%.31s", name);
         return true;
     }
     if (strcmp(name, "dram") != 0)
@@ -96,6 +97,10 @@ static bool name_zone(int dir, struct gpu_dev *dev)
         (void)snprintf(package, sizeof package, "%s", parent);
     (void)snprintf(info->uuid, sizeof info->uuid, "rapl:%s:dram", package);
     (void)snprintf(info->name, sizeof info->name, "DRAM of %s", package);
+    if (strncmp(package, "package-", 8) == 0) /* as elsewhere in the ecosystem */
+        (void)snprintf(info->domain, sizeof info->domain, "dram-%.26s", package + 8);
+    else
+        (void)snprintf(info->domain, sizeof info->domain, "%.26s:dram", package);
     return true;
 }
 

@@ -280,7 +280,7 @@ static int read_trace(struct lib *lib, FILE *file, unsigned *ret_no, uw_error *e
 
 static int replay_look(const char *path, struct gpu_about *ret, uw_error *err)
 {
-    struct gpu_about about = {.simulated = true, .clock = "0:1"};
+    struct gpu_about about = {.simulated = true, .recorded = true, .clock = "0:1"};
     char real[PATH_MAX];
 
     if (access(path, R_OK) < 0)
