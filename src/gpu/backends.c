@@ -47,11 +47,10 @@ static int find_name(const char *name, size_t *ret, uw_error *err)
 /* The backend that an absolute path alone means. */
 static size_t first_of(enum gpu_role role)
 {
-    size_t i = 0;
-
-    while (gpu_backends[i]->role != role || gpu_backends[i]->asked_alone)
-        i++;
-    return i;
+    for (size_t i = 0; gpu_backends[i]; i++)
+        if (gpu_backends[i]->role == role && !gpu_backends[i]->asked_alone)
+            return i;
+    return 0; /* each role has one: tests/unit/gpu/test-backends.c */
 }
 
 static int parse_entry(char *entry, enum gpu_role role, struct gpu_choice *c,

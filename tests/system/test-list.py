@@ -198,4 +198,20 @@ with uwtest.Node(count=1, speed=10) as node:
     p = plain("doctor", env={"UNDERWATT_NVML": os.path.join(node.state, "lib", "libnvidia-ml.so.1")})
     t.ok(p.returncode == 3 and "underwatt-sim exec" in p.stdout, "… and beside its clock: 3", p.stdout)
 
+# Every command can be tried on a recorded trace; none pretends to cap it.
+with tempfile.TemporaryDirectory() as tmp:
+    trace = pathlib.Path(tmp) / "trace.csv"
+    trace.write_text("time_s,uuid,name,power_w,energy_j,enforced_w\n" + "".join(
+        f"{i / 10:.1f},GPU-{u},Board,{w},{w * i / 10:.1f},300\n" for i in range(600) for u, w in (("a", 200), ("b", 100))))
+    def on_trace(*args):
+        return plain(*args, env={"UNDERWATT_BOARDS": f"replay={trace}"})
+
+    p = on_trace("list")
+    t.ok(p.returncode == 0 and "recorded boards" in p.stdout and "200 W" in p.stdout, "list of a trace", p.stdout + p.stderr)
+    p = on_trace("measure", "--gpus", "b", "--", "sleep", "1")
+    t.ok(p.returncode == 0 and "(recorded)" in p.stderr, "measure on a trace", p.stderr)
+    for args in (("cap", "set", "200", "--gpus", "0", "--for", "1s"), ("run", "--gpus", "0", "--cap", "200W", "--", "true"),
+                 ("sweep", "--gpus", "0", "--", "true")):
+        p = on_trace(*args)
+        t.ok(p.returncode in (2, 125) and "limit" in p.stderr, f"{args[0]} refuses a trace", p.stderr)
 t.done()
