@@ -279,6 +279,14 @@ int nv_readings(nv_device dev, struct sim_readings *ret)
     return r;
 }
 
+int nv_readings_of(nv_device dev, struct sim_readings *ret,
+                   const struct sim_identity **ret_id)
+{
+    int r = nv_readings(dev, ret);
+
+    return r ? r : nv_identity(dev, ret_id);
+}
+
 int nv_procs(nv_device dev, struct sim_procs *ret)
 {
     const struct sim_page *page;

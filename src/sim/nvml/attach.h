@@ -44,7 +44,23 @@ int nv_index(nv_device dev, unsigned *ret);
 
 /* Everything else: blocks while the board hangs. */
 int nv_readings(nv_device dev, struct sim_readings *ret);
+/* Both. */
+int nv_readings_of(nv_device dev, struct sim_readings *ret,
+                   const struct sim_identity **ret_id);
 int nv_procs(nv_device dev, struct sim_procs *ret);
+
+/* A call that gives one value of struct sim_readings `now`. */
+#define NV_READ(function, type, value)              \
+    NVML_API int function(nv_device dev, type *ret) \
+    {                                               \
+        struct sim_readings now;                    \
+        if (!ret)                                   \
+            return SIM_INVALID;                     \
+        int r = nv_readings(dev, &now);             \
+        if (!r)                                     \
+            *ret = (type)(value);                   \
+        return r;                                   \
+    }
 
 /* Ask the writer; blocks until it answers (up to ten seconds). */
 int nv_request(nv_device dev, enum sim_op op, uint64_t a, uint64_t b);

@@ -4,22 +4,12 @@
 
 enum { POLICY_POWER = 0, POLICY_THERMAL = 1, ALL_REASONS = 0x1ff };
 
-#define READ_U32(function, field)                       \
-    NVML_API int function(nv_device dev, unsigned *ret) \
-    {                                                   \
-        struct sim_readings now;                        \
-        if (!ret)                                       \
-            return SIM_INVALID;                         \
-        int r = nv_readings(dev, &now);                 \
-        if (!r)                                         \
-            *ret = (unsigned)now.field;                 \
-        return r;                                       \
-    }
-
-READ_U32(nvmlDeviceGetPowerUsage, power_mw)
-READ_U32(nvmlDeviceGetEnforcedPowerLimit, enforced_mw)
-READ_U32(nvmlDeviceGetPowerManagementLimit, requested_mw)
-READ_U32(nvmlDeviceGetPersistenceMode, persistence)
+NV_READ(nvmlDeviceGetPowerUsage, unsigned, now.power_mw)
+NV_READ(nvmlDeviceGetEnforcedPowerLimit, unsigned, now.enforced_mw)
+NV_READ(nvmlDeviceGetPowerManagementLimit, unsigned, now.requested_mw)
+NV_READ(nvmlDeviceGetPersistenceMode, unsigned, now.persistence)
+NV_READ(nvmlDeviceGetPowerSource, unsigned, now.power_mw * 0) /* mains */
+NV_READ(nvmlDeviceGetCurrentClocksEventReasons, unsigned long long, now.reasons)
 
 NVML_API int nvmlDeviceGetPowerManagementDefaultLimit(nv_device dev, unsigned *ret)
 {
@@ -28,9 +18,7 @@ NVML_API int nvmlDeviceGetPowerManagementDefaultLimit(nv_device dev, unsigned *r
 
     if (!ret)
         return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        r = nv_identity(dev, &id);
+    int r = nv_readings_of(dev, &now, &id);
     if (!r)
         *ret = id->default_mw;
     return r;
@@ -45,9 +33,7 @@ NVML_API int nvmlDeviceGetPowerManagementLimitConstraints(nv_device dev,
 
     if (!ret_min || !ret_max)
         return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        r = nv_identity(dev, &id);
+    int r = nv_readings_of(dev, &now, &id);
     if (r)
         return r;
     *ret_min = id->min_mw;
@@ -62,9 +48,7 @@ NVML_API int nvmlDeviceGetTotalEnergyConsumption(nv_device dev, unsigned long lo
 
     if (!ret)
         return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        r = nv_identity(dev, &id);
+    int r = nv_readings_of(dev, &now, &id);
     if (r)
         return r;
     if (!(id->abilities & SIM_HAS_ENERGY))
@@ -130,9 +114,7 @@ NVML_API int nvmlDeviceGetFieldValues(nv_device dev, int n, struct nv_field_valu
 
     if (!values || n < 0)
         return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        r = nv_identity(dev, &id);
+    int r = nv_readings_of(dev, &now, &id);
     if (r)
         return r;
     int64_t at_us = nv_utc_us();
@@ -171,19 +153,6 @@ NVML_API int nvmlDeviceGetViolationStatus(nv_device dev, unsigned policy,
     return SIM_OK;
 }
 
-NVML_API int nvmlDeviceGetCurrentClocksEventReasons(nv_device dev,
-                                                    unsigned long long *ret)
-{
-    struct sim_readings now;
-
-    if (!ret)
-        return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        *ret = now.reasons;
-    return r;
-}
-
 NVML_API int nvmlDeviceGetCurrentClocksThrottleReasons(nv_device dev,
                                                        unsigned long long *ret)
 {
@@ -204,18 +173,6 @@ NVML_API int nvmlDeviceGetSupportedClocksThrottleReasons(nv_device dev,
                                                          unsigned long long *ret)
 {
     return nvmlDeviceGetSupportedClocksEventReasons(dev, ret);
-}
-
-NVML_API int nvmlDeviceGetPowerSource(nv_device dev, unsigned *ret)
-{
-    struct sim_readings now;
-
-    if (!ret)
-        return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        *ret = 0; /* mains */
-    return r;
 }
 
 /* ---- what changes a board goes to the writer, who decides ---- */

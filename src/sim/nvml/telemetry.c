@@ -83,9 +83,7 @@ NVML_API int nvmlDeviceGetMemoryInfo(nv_device dev, struct nv_memory *ret)
 
     if (!ret)
         return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        r = nv_identity(dev, &id);
+    int r = nv_readings_of(dev, &now, &id);
     if (r)
         return r;
     ret->total = id->memory_bytes;
@@ -134,9 +132,7 @@ NVML_API int nvmlDeviceGetFanSpeed(nv_device dev, unsigned *ret)
 
     if (!ret)
         return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        r = nv_identity(dev, &id);
+    int r = nv_readings_of(dev, &now, &id);
     if (r)
         return r;
     if (!id->fan)
@@ -181,17 +177,8 @@ NVML_API int nvmlDeviceGetPcieThroughput(nv_device dev, unsigned counter, unsign
     return r;
 }
 
-NVML_API int nvmlDeviceGetPerformanceState(nv_device dev, unsigned *ret)
-{
-    struct sim_readings now;
-
-    if (!ret)
-        return SIM_INVALID;
-    int r = nv_readings(dev, &now);
-    if (!r)
-        *ret = now.reasons & REASON_IDLE ? PSTATE_IDLE : PSTATE_BUSY;
-    return r;
-}
+NV_READ(nvmlDeviceGetPerformanceState, unsigned,
+        now.reasons &REASON_IDLE ? PSTATE_IDLE : PSTATE_BUSY)
 
 NVML_API int nvmlDeviceGetPowerState(nv_device dev, unsigned *ret)
 {
