@@ -28,14 +28,14 @@ struct gpu_job_variables {
                   uw_error *err);
 };
 
-/* What is NULL or false, a backend does not have. */
+/* NULL or false: the backend does not have it. */
 struct gpu_backend_row {
     const struct gpu_backend *backend; /* its name selects it */
     enum gpu_role role;
     enum gpu_source source;
-    bool may_cap;     /* the actuator writes limits of its boards; no other row's */
+    bool may_cap;     /* the actuator may write limits of its boards */
     bool asked_alone; /* opened only where a boards text names it with a source */
-    const char *const *id_forms; /* beginnings of ids that a person may leave out */
+    const char *const *id_forms; /* prefixes of ids that a user may omit */
     const struct gpu_job_variables *job;
     /* For the actuator's sandbox: patterns of device files, types of ioctl(). */
     const char *const *devices;

@@ -29,7 +29,7 @@ struct gpu_open_opts {
      */
     const char *source;
     struct gpu_clock clock;  /* mandatory */
-    struct gpu_given *given; /* counters from whoever may open them, or NULL */
+    struct gpu_given *given; /* counters that the actuator has opened, or NULL */
     void *backend_user;      /* a virtual backend's world; NULL else */
     /* All boards of the node as an earlier opening told them, in its order, and a bit
      * for each that must not be touched, as if attach() had let go of it: such a board
@@ -108,7 +108,7 @@ struct gpu_about {
     bool recorded;
     char clock[64];      /* of a simulated world: "T0_NS:SPEED" */
     char state_dir[256]; /* of a simulated world */
-    /* Functions that this library lacks and somebody would miss. */
+    /* Optional functions that this library lacks. */
     const char *missing[GPU_MISSING_MAX];
     size_t n_missing;
     char failed[200]; /* of a set: why another backend is not there */
@@ -205,8 +205,8 @@ struct gpu_backend {
     /* Optional, NULL where the backend has none. */
     int (*limits)(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err);
     int (*set_limit)(struct gpu_dev *dev, uint32_t mw, uw_error *err);
-    /* SM clocks stay within this range until a reset, whoever asks for either; no driver
-     * can be asked whether they are locked.  It snaps to a clock that the board has.
+    /* Keeps the SM clocks within this range until a reset by any program.  No driver
+     * tells whether they are locked.  The range snaps to clocks that the board has.
      */
     int (*lock_clocks)(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
                        uw_error *err);

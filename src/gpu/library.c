@@ -9,13 +9,13 @@
 
 #include "base/error.h"
 
-/* Who may have written it: root, and perhaps one more. */
+/* Who may own the file or folder, beside root. */
 struct trusted {
     uid_t owner;
     bool folder; /* what is at the end of the path; else a file */
 };
 
-/* One part of the path; above: how many names lie between it and its end. */
+/* Checks one part of the path; above: the number of names behind it. */
 static int check_part(const char *path, unsigned above, const struct trusted *t,
                       uw_error *err)
 {
@@ -29,19 +29,20 @@ static int check_part(const char *path, unsigned above, const struct trusted *t,
     if (st.st_uid != 0 && st.st_uid != t->owner)
         return fail(err, -EPERM,
                     t->folder
-                        ? "%s belongs to user %u, who is not to be believed"
+                        ? "%s belongs to user %u: only root or the reader may own it"
                         : "%s belongs to user %u: root loads only what is root's own",
                     path, (unsigned)st.st_uid);
     if ((st.st_mode & (S_IWGRP | S_IWOTH)) && !(above > 1 && st.st_mode & S_ISVTX))
-        return fail(err, -EPERM,
-                    t->folder
-                        ? "%s: others may write there: it is not believed"
-                        : "%s: others than root may write there: root does not load it",
-                    path);
+        return fail(
+            err, -EPERM,
+            t->folder
+                ? "%s: group or others may write there: refused"
+                : "%s: users other than root may write there: root does not load it",
+            path);
     return 0;
 }
 
-/* Every part of a path without links. */
+/* Checks every part of a path that has no links. */
 static int check_parts(const char *real, const struct trusted *t, uw_error *err)
 {
     char part[PATH_MAX];

@@ -1,4 +1,4 @@
-/* Which NVML library a program may load, and which folder it may believe. */
+/* Which library a program may load, and which folder it may read from. */
 #ifndef GPU_LIBRARY_H
 #define GPU_LIBRARY_H
 
@@ -18,8 +18,8 @@
  */
 int gpu_library_check(const char *path, bool root, char *ret, size_t size, uw_error *err);
 
-/* The same for a folder whose files are believed: it and every folder above it are root's
- * or owner's, and writable for nobody else.
+/* The same for a folder of files that are trusted: it and every folder above it are
+ * root's or owner's, and writable for nobody else.
  */
 int gpu_folder_check(const char *path, uid_t owner, char *ret, size_t size,
                      uw_error *err);

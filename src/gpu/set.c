@@ -14,7 +14,7 @@ struct part {
     const struct gpu_backend *backend;
     void *lib;
     size_t first, n;
-    uint64_t away; /* of its boards; ~0: nobody knows */
+    uint64_t away; /* of its boards; ~0: unknown */
 };
 
 struct gpu_dev {
@@ -307,7 +307,7 @@ static int attach_part(const struct set *s, struct part *p, uint64_t away, uw_er
     return r;
 }
 
-/* All backends or none: those that have moved go back where a later one cannot. */
+/* Moves all backends or none: where one cannot, those before it move back. */
 static int set_attach(void *user, uint64_t away, uw_error *err)
 {
     uint64_t was[GPU_BACKENDS_MAX];
@@ -327,7 +327,7 @@ static int set_attach(void *user, uint64_t away, uw_error *err)
     return r;
 }
 
-/* Of a board's driver, or of all of them. */
+/* The mark of the driver of dev, or the marks of all drivers. */
 static int set_driver_mark(void *user, const struct gpu_dev *dev, char *ret, size_t size,
                            uw_error *err)
 {

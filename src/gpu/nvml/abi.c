@@ -73,7 +73,7 @@ static const struct symbol symbols[] = {
     {AT(proc_use), {"nvmlDeviceGetProcessUtilization"}, false},
 };
 
-/* Abilities that a person would miss, each with all the ways to it. */
+/* Functions that doctor reports as missing, each with all its versions. */
 static const struct {
     const char *name;
     size_t ways[3]; /* offsets; 0 ends (handle stands there, no function) */

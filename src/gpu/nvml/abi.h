@@ -15,7 +15,7 @@
 typedef void *nvml_device;
 typedef unsigned nvml_result; /* 0, or what nvml_fail() tells */
 
-/* The results that somebody decides by; all others only pass through nvml_fail(). */
+/* The results that callers compare with; all others only pass through nvml_fail(). */
 enum {
     NVML_OK = 0,
     NVML_UNINITIALIZED = 1,

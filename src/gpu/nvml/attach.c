@@ -57,7 +57,7 @@ int lib_attach(struct lib *lib, uint64_t away, uw_error *err)
     return r < 0 ? r : lib_ask(lib, dev_take_handle, away, err);
 }
 
-/* Is every board that answers the one that was known? */
+/* Checks that every board that answers is the one that was known. */
 static int compare(const struct lib *lib, const struct gpu_open_opts *opts, uw_error *err)
 {
     for (unsigned i = 0; i < lib->n; i++) {
