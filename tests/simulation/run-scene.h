@@ -19,6 +19,7 @@
 #include "plant/plant.h"
 #include "sim/virtual.h"
 #include "tap.h"
+#include "trace.h"
 
 static bool verbose;
 #define JOB_S 1200.0 /* simulated time of a job at the default limit */
@@ -136,6 +137,8 @@ static bool run_for(struct world *w, const char *board, const char *workload,
     struct session_opts opts = {0};
     uw_error err = {{0}};
 
+    trace_case("%s %s %s%s%s", board, workload, goal_text, change ? " change " : "",
+               change ? change : "");
     (void)snprintf(epochs, sizeof epochs, "%.0f",
                    ceil(job_s / plant_steady(b, work, b->default_mw).time_s));
     if (change) {
@@ -155,7 +158,7 @@ static bool run_for(struct world *w, const char *board, const char *workload,
     if (r >= 0)
         r = goal_parse(goal_text, &opts.goal, &err);
     opts.loop = w->loop;
-    opts.backend = &virtual_backend;
+    opts.backend = trace_backend();
     opts.gpu =
         (struct gpu_open_opts){.clock = {clock_of, w->loop}, .backend_user = w->sim};
     opts.gpus = "0";

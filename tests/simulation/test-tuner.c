@@ -592,7 +592,9 @@ int main(int argc, char **argv)
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)
-        if (argc < 2 || strcmp(argv[1], cases[i].name) == 0)
+        if (argc < 2 || strcmp(argv[1], cases[i].name) == 0) {
+            case_name = cases[i].name;
             cases[i].run();
+        }
     return done();
 }

@@ -541,7 +541,7 @@ static void actuator_goes(void)
     ok(in_force(&s, 0) == 300000 && !report_of(&s, 0)->ended[0],
        "without an actuator the originals are in force, the search waits");
     act.user = &s;
-    int r = actuator_start_virtual(s.loop, &virtual_backend, boards_lib(s.boards), &act,
+    int r = actuator_start_virtual(s.loop, trace_backend(), boards_lib(s.boards), &act,
                                    &s.act, &err);
     pass(&s, 200);
     const struct tuner_report *t = report_of(&s, 0);
@@ -764,7 +764,9 @@ int main(int argc, char **argv)
     if (statfs("/dev/shm", &fs) < 0 || fs.f_type != 0x01021994)
         return skip_all("/dev/shm is no tmpfs");
     for (size_t i = 0; i < n_elements(cases); i++)
-        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0)
+        if (argc == 1 || strcmp(argv[1], cases[i].name) == 0) {
+            case_name = cases[i].name;
             cases[i].run();
+        }
     return done();
 }

@@ -15,19 +15,21 @@
 #include "plant/plant.h"
 #include "sim/virtual.h"
 #include "tap.h"
+#include "trace.h"
 #include "tuner/searches.h"
 
 enum { BOARDS = 8, JOBS = 3, STATE = 65536 };
 static bool verbose;
+static const char *case_name = ""; /* of the next scene, in the trace */
 /* Of the next scene: what sets its boards apart, and search.slack. */
 static const struct plant_trait *traits;
 static double slack, visits;
-static int looks;          /* search.looks; 0: the tuner's own */
-static bool clocks;        /* search.clocks, and caps.clocks */
-static bool no_gain;       /* their sensors err by noise alone */
-static uint32_t budget_mw; /* budget.node */
-static const struct gpu_backend *scene_backend = &virtual_backend; /* limits' way */
-static uint64_t set_latency_ns; /* of the driver; 0: the machine's own */
+static int looks;                               /* search.looks; 0: the tuner's own */
+static bool clocks;                             /* search.clocks, and caps.clocks */
+static bool no_gain;                            /* their sensors err by noise alone */
+static uint32_t budget_mw;                      /* budget.node */
+static const struct gpu_backend *scene_backend; /* limits' way; NULL: the boards' own */
+static uint64_t set_latency_ns;                 /* of the driver; 0: the machine's own */
 
 struct play {
     const char *workload, *boards, *goal, *cap;
@@ -208,6 +210,7 @@ static bool scene_open(struct scene *s)
     struct sim_machine machine;
     uw_error err = {""};
 
+    trace_case("%s", case_name);
     *s = (struct scene){.first_waits = -1};
     int r = loop_new_virtual(1000000000, 1700000000, &s->loop, &err);
     if (r >= 0)
@@ -222,7 +225,7 @@ static bool scene_open(struct scene *s)
         r = virtual_world_new(s->loop, &machine, 1, &s->world, &err);
     struct gpu_open_opts gpu = {.clock = {clock_of, s->loop}, .backend_user = s->world};
     if (r >= 0)
-        r = boards_open(s->loop, &virtual_backend, &gpu, on_boards, s, &s->boards, &err);
+        r = boards_open(s->loop, trace_backend(), &gpu, on_boards, s, &s->boards, &err);
     if (r >= 0)
         r = loop_timer_new(s->loop, UINT64_MAX, 0, on_pause, s, &s->pause, &err);
     if (r >= 0)
@@ -244,8 +247,9 @@ static bool scene_open(struct scene *s)
     }
     struct actuator_opts act = {.on_ready = on_ready, .on_event = on_event, .user = s};
     if (r >= 0)
-        r = actuator_start_virtual(s->loop, scene_backend, boards_lib(s->boards), &act,
-                                   &s->act, &err);
+        r = actuator_start_virtual(s->loop,
+                                   scene_backend ? scene_backend : trace_backend(),
+                                   boards_lib(s->boards), &act, &s->act, &err);
     if (r >= 0)
         r = loop_timer_new(s->loop, loop_now_ns(s->loop) + NS_PER_S, NS_PER_S, on_tick, s,
                            &s->tick, &err);
