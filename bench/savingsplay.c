@@ -326,8 +326,8 @@ static int on_look(struct loop_timer *timer, uint64_t now, void *user)
                              .live = true};
     (void)steps_feed(&w->told, &slot, 1, now);
     int r = tuner_on_steps(w->tuner, &w->told, now);
-    if (!w->first_ns && w->tuner->stretch.open)
-        w->first_ns = w->tuner->stretch.from.at_ns;
+    if (!w->first_ns && w->tuner->regimes.stretch.open)
+        w->first_ns = w->tuner->regimes.stretch.from.at_ns;
     if (r >= 0 && w->step >= w->steps) {
         loop_timer_set(w->look, UINT64_MAX, 0);
         loop_stop(w->loop, 0);

@@ -1,5 +1,5 @@
-/* Progress of a job that tells of none: the period of its boards' power, or so many of
- * its launches (tuner-rate.c), stand for a step, or the job is told that nothing does.
+/* A job that tells of no steps: the period of its boards' power, or so many of its
+ * launches, stand for a step, or the job is told that nothing does.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,24 +8,16 @@
 #include "tuner/tuner-inside.h"
 
 enum {
-    LOOK_S = 10,         /* between looks for any period */
-    LOOK_SAFE_S = 30,    /* … while the safe cap is held */
-    LOOK_WINDOW_S = 5,   /* … for the one that is known, in a window */
-    UNKNOWN_S = 120,     /* listened for so long in vain: unknown */
-    PEAK_S = 60,         /* over which the peak for the safe cap is seen */
-    WINDOW_LEAST_S = 60, /* a window without a period is given up after this, … */
-    WINDOW_MOST_S = 900,
-    WINDOW_PERIODS = 12, /* … and so many periods */
-    DEAF_MOST = 3,       /* windows of a hold in a row */
+    LOOK_S = 10,       /* between looks for any period */
+    LOOK_SAFE_S = 30,  /* … while the safe cap is held */
+    LOOK_WINDOW_S = 5, /* … for the one that is known, in a window */
+    UNKNOWN_S = 120,   /* listened for so long in vain: unknown */
+    PEAK_S = 60,       /* over which the peak for the safe cap is seen */
+    MISSED_MOST = 3,   /* windows of a hold in a row without a period */
 };
 #define SAFE_SHARE 0.80 /* of the default limit: no lower, whatever the peak was */
-#define SAME 0.02       /* two looks agree */
 #define OTHER 0.05      /* a period at the same cap that is another job's, so to say */
-#define TARGET_RSE 0.003
-#define COARSE_RSE 0.01
-#define FASTER 0.985 /* than at the reference no cap makes a job */
-#define NEAR 1.15    /* the same cap again */
-#define SLOWER 1.3   /* than in proportion to the cap neither */
+#define NEAR 1.15       /* the same cap again */
 #define GAP_ALIKE 0.2
 
 static int on_heard(const struct progress_period_heard *h, void *user);
@@ -50,7 +42,7 @@ static const char *why_word(const struct progress_period_heard *h)
 
 static void tell_unknown(struct tuner *t, const struct progress_period_heard *h)
 {
-    if (t->beat && t->rate.on)
+    if (t->inferred && t->rate.on)
         (void)snprintf(t->report.unknown, sizeof t->report.unknown, "%s",
                        t->rate.word ? t->rate.word : "it launches nothing");
     else
@@ -79,15 +71,15 @@ static void listen(struct tuner *t, bool anew, double every_s)
         .user = t,
     };
 
-    const struct savings_mean *hold = &tuner_savings(t)->hold;
+    const struct savings_mean *hold = &regimes_savings(&t->regimes)->hold;
 
-    if (!anew && t->known_by_period && t->report.holding && hold->windows > 0) {
+    if (!anew && t->was_inferred && t->report.holding && hold->windows > 0) {
         want.least_s = savings_mean_time(hold) / NEAR;
         want.most_s = savings_mean_time(hold) * NEAR;
         want.from_ns = loop_now_ns(t->o.loop);
         want.first_s = every_s;
     }
-    t->heard_s = 0;
+    t->period.candidate_s = 0;
     t->rate.from_ns = want.from_ns;
     progress_period_listen(t->o.pulse, &want);
 }
@@ -98,30 +90,30 @@ bool tuner_listen(struct tuner *t)
         return false;
     if (t->listening)
         return true;
-    if (!t->known_by_period) /* what was held was found by steps */
+    if (!t->was_inferred) /* what was held was found by steps */
         (void)tuner_blind(t);
     t->listening = true;
-    t->listen_ns = loop_now_ns(t->o.loop);
+    t->period.since_ns = loop_now_ns(t->o.loop);
     t->report.by = TUNER_BY_NOTHING;
     listen(t, false, LOOK_S);
     return true;
 }
 
-void tuner_listen_anew(struct tuner *t)
+void tuner_listen_again(struct tuner *t)
 {
     t->safe = false;
     t->report.holding = false;
     t->state = TUNER_WAIT;
-    t->listen_ns = loop_now_ns(t->o.loop);
+    t->period.since_ns = loop_now_ns(t->o.loop);
     listen(t, true, LOOK_S);
 }
 
-void tuner_beat_over(struct tuner *t)
+void tuner_infer_no_more(struct tuner *t)
 {
-    t->beat = false;
+    t->inferred = false;
     t->report.by = TUNER_BY_NOTHING;
-    t->beat_ns = 0;
-    tuner_listen_anew(t);
+    t->period.booked_ns = 0;
+    tuner_listen_again(t);
 }
 
 /* ---- nothing is sure: the safe static rule ---- */
@@ -134,11 +126,8 @@ static bool may_be_capped(const struct tuner *t)
 
 static uint32_t safe_mw(const struct tuner *t, double peak_w)
 {
-    uint32_t most = 0;
+    uint32_t most = board_caps_most_default_mw(&t->caps);
 
-    for (size_t i = 0; i < t->o.n; i++)
-        if (board_view(t->o.boards[i])->limits.default_mw > most)
-            most = board_view(t->o.boards[i])->limits.default_mw;
     peak_w = fmin(peak_w, w_of_mw(tuner_reference_mw(t))); /* a reading may err upwards */
     double w = fmax(SEARCH_FIRST * peak_w, SAFE_SHARE * w_of_mw(most));
     uint32_t mw = mw_of_w(ceil(w));
@@ -150,7 +139,7 @@ static int on_peak(const struct energy_sum_window *w, void *user)
     struct tuner *t = user;
     char why[TUNER_TEXT];
 
-    t->stretches--;
+    t->peaks_asked--;
     if (t->state == TUNER_OVER)
         return tuner_maybe_done(t);
     if (w->r < 0 || !(w->peak_w > 0) || t->state != TUNER_WAIT || !t->listening ||
@@ -162,7 +151,7 @@ static int on_peak(const struct energy_sum_window *w, void *user)
                    "its progress is unknown (%s): the safe cap, %.2f of its observed "
                    "peak or %.2f of the default limit",
                    t->report.unknown, SEARCH_FIRST, SAFE_SHARE);
-    tuner_note(t, true, "holds %.0f W: %s", w_of_mw(mw), why);
+    tuner_note(&t->notes, true, "holds %.0f W: %s", w_of_mw(mw), why);
     t->safe = true;
     return tuner_hold_unseen(t, mw, why);
 }
@@ -173,7 +162,7 @@ static int go_safe(struct tuner *t, uint64_t now)
 
     if (!may_be_capped(t)) {
         if (!t->safe)
-            tuner_note(t, true,
+            tuner_note(&t->notes, true,
                        "its progress is unknown (%s): a bound on its time could not be "
                        "kept in view, so it is not capped",
                        t->report.unknown);
@@ -182,43 +171,43 @@ static int go_safe(struct tuner *t, uint64_t now)
         return 0;
     }
     if (energy_sum_window(t->o.meters, from, now, on_peak, t) == 0)
-        t->stretches++;
+        t->peaks_asked++;
     return 0;
 }
 
 /* ---- before a search: any period ---- */
 
-static int begin_beat(struct tuner *t, const struct progress_period_heard *h)
+static int begin_inferred(struct tuner *t, const struct progress_period_heard *h)
 {
-    bool same = tuner_rate_begins(t);
+    bool changed, same = launch_rate_begin(&t->rate, t->was_inferred, &changed);
+
+    t->report.changes += changed;
     if (!same && t->report.reference_mw) /* other units */
         tuner_new_regime(t, NULL);
-    const struct savings_mean *ref = &tuner_savings(t)->reference;
+    const struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
     if (ref->windows > 0 && !t->report.holding &&
         fabs(h->period_s / savings_mean_time(ref) - 1) > OTHER) {
         t->report.changes++;
         tuner_new_regime(t, NULL);
-    } else if (ref->windows > 0) {
-        t->beat_ref_s = savings_mean_time(ref);
     }
     if (t->rate.on)
-        tuner_note(t, true,
+        tuner_note(&t->notes, true,
                    "it tells of no steps, and its launches never rest: %.0f of them, "
                    "%.3g s, stand for a step (confidence %.2f)",
                    t->rate.unit, h->period_s, h->confidence);
     else
-        tuner_note(t, true,
+        tuner_note(&t->notes, true,
                    "it tells of no steps: one period of its power, %.3g s, stands for a "
                    "step (confidence %.2f)",
                    h->period_s, h->confidence);
-    t->beat = t->known_by_period = true;
+    t->inferred = t->was_inferred = true;
     t->safe = false;
-    t->deaf = 0;
+    t->period.missed = 0;
     if (t->rate.on)
         steps_init(&t->steps); /* none are taken from now on */
-    t->beat_s = h->period_s;
-    t->beat_mw = t->commanded_mw;
-    t->beat_ns = h->from_ns;
+    t->period.period_s = h->period_s;
+    t->period.at_mw = t->caps.commanded_mw;
+    t->period.booked_ns = h->from_ns;
     t->report.by = t->rate.on ? TUNER_BY_LAUNCHES : TUNER_BY_PERIOD;
     t->report.started = true;
     tell_known(t, h);
@@ -228,89 +217,53 @@ static int begin_beat(struct tuner *t, const struct progress_period_heard *h)
 static int heard_waiting(struct tuner *t, const struct progress_period_heard *h)
 {
     if (!h->known) {
-        t->heard_s = 0;
+        t->period.candidate_s = 0;
         tell_unknown(t, h);
-        if (s_between(t->listen_ns, h->at_ns) < UNKNOWN_S)
+        if (s_between(t->period.since_ns, h->at_ns) < UNKNOWN_S)
             return 0;
         if (t->report.holding && !t->safe) { /* resumed, and not seen again */
             int r = tuner_blind(t);
-            tuner_listen_anew(t);
+            tuner_listen_again(t);
             return r;
         }
         return t->safe ? 0 : go_safe(t, h->at_ns);
     }
     if (tuner_rests(t))
         return 0;
-    if (t->heard_s > 0 && fabs(h->period_s / t->heard_s - 1) <= SAME + 3 * h->rse)
-        return begin_beat(t, h);
-    t->heard_s = h->period_s;
-    return 0;
+    return period_window_agrees(&t->period, h) ? begin_inferred(t, h) : 0;
 }
 
 /* The safe cap is held: a period that shows under it sends the job to its reference. */
 static int heard_safe(struct tuner *t, const struct progress_period_heard *h)
 {
     if (!h->known) {
-        t->heard_s = 0;
+        t->period.candidate_s = 0;
         tell_unknown(t, h);
         return 0;
     }
-    if (!(t->heard_s > 0 && fabs(h->period_s / t->heard_s - 1) <= SAME + 3 * h->rse)) {
-        t->heard_s = h->period_s;
+    if (!period_window_agrees(&t->period, h))
         return 0;
-    }
-    tuner_note(t, true, "%s: back to the original cap",
+    tuner_note(&t->notes, true, "%s: back to the original cap",
                t->rate.on ? "its launches come evenly now"
                           : "a period shows in its power");
-    tuner_listen_anew(t);
+    tuner_listen_again(t);
     return tuner_to_original(t);
 }
 
 /* ---- windows ---- */
 
-static uint32_t in_force(const struct tuner *t)
-{
-    return t->enforced_mw ? t->enforced_mw : t->commanded_mw;
-}
-
-/* Where the period can be at the cap in force: near what it was there, else between what
- * it was at the next higher and the next lower cap that were measured.  False: anywhere.
- */
 static bool bounds(const struct tuner *t, double *ret_least_s, double *ret_most_s)
 {
-    uint32_t mw = in_force(t), below_mw = 0, above_mw = UINT32_MAX;
-
-    if (t->beat_mw == mw && t->beat_s > 0) {
-        *ret_least_s = t->beat_s / NEAR;
-        *ret_most_s = t->beat_s * NEAR;
-        return true;
-    }
-    for (size_t i = 0; i < t->report.n_caps; i++) {
-        const struct tuner_cap *c = &t->caps[i];
-        double s = savings_mean_time(&c->mean);
-        if (c->cap_mw + MW_PER_W >= mw && c->cap_mw < above_mw) {
-            above_mw = c->cap_mw;
-            *ret_least_s = s * FASTER;
-        }
-        if (c->cap_mw <= mw + MW_PER_W && c->cap_mw > below_mw) {
-            below_mw = c->cap_mw;
-            *ret_most_s = s / FASTER;
-        }
-    }
-    if (above_mw == UINT32_MAX && below_mw == 0)
-        return false;
-    if (above_mw == UINT32_MAX) /* raised: no slower than below, and not much faster */
-        *ret_least_s = *ret_most_s / SLOWER * below_mw / mw;
-    if (below_mw == 0)
-        *ret_most_s = *ret_least_s / FASTER * SLOWER * above_mw / mw;
-    return true;
+    return period_window_bounds(&t->period, &t->regimes, board_caps_in_force_mw(&t->caps),
+                                ret_least_s, ret_most_s);
 }
 
-void tuner_hear_window(struct tuner *t, uint64_t now)
+void tuner_listen_window(struct tuner *t, uint64_t now)
 {
+    double settle_s = t->inferred ? launch_rate_settle_s(&t->rate) : 0;
     struct progress_period_want want = {
-        .from_ns = now + ns_of_s(fmax(t->step.settle_s, tuner_rate_settle_s(t))),
-        .first_s = t->o.window_s > 0 ? t->o.window_s : 10,
+        .from_ns = now + ns_of_s(fmax(t->step.settle_s, settle_s)),
+        .first_s = tuner_window_s(t),
         .every_s = LOOK_WINDOW_S,
         .fn = on_heard,
         .user = t,
@@ -320,15 +273,10 @@ void tuner_hear_window(struct tuner *t, uint64_t now)
         listen(t, true, LOOK_SAFE_S);
         return;
     }
-    want.first_s = fmax(want.first_s, 3 * t->beat_s);
+    want.first_s = fmax(want.first_s, 3 * t->period.period_s);
     want.anew = !bounds(t, &want.least_s, &want.most_s);
-    t->listen_ns = t->rate.from_ns = want.from_ns;
+    t->period.since_ns = t->rate.from_ns = want.from_ns;
     progress_period_listen(t->o.pulse, &want);
-}
-
-static double mean_w(const struct tuner *t)
-{
-    return t->report.demand_w * (double)t->o.n;
 }
 
 /* The stretch before the window, where it drew as a job between the two periods would,
@@ -336,22 +284,18 @@ static double mean_w(const struct tuner *t)
  */
 static void book(struct tuner *t, const struct progress_period_heard *h)
 {
-    struct stretch_done d = {
-        .kind = t->stretch.kind, .begin_ns = t->beat_ns, .end_ns = h->from_ns};
+    uint32_t in_force_mw = board_caps_in_force_mw(&t->caps);
+    double mean_w = t->report.demand_w * (double)t->caps.n;
+    double share = in_force_mw / fmax(1, t->report.reference_mw);
+    struct stretch_done d[2];
 
-    if (t->beat_ns && h->from_ns > t->beat_ns && mean_w(t) > 0) {
-        d.steps = s_between(d.begin_ns, d.end_ns) * (1 / t->beat_s + 1 / h->period_s) / 2;
-        double share = in_force(t) / fmax(1, t->report.reference_mw);
-        tuner_book(t, &d, (1 - GAP_ALIKE) * fmin(1, share) * mean_w(t),
-                   (1 + GAP_ALIKE) * mean_w(t));
-    }
-    d.begin_ns = h->from_ns > t->beat_ns ? h->from_ns : t->beat_ns;
-    d.end_ns = h->to_ns;
-    t->beat_ns = h->to_ns;
-    if (d.end_ns <= d.begin_ns)
-        return;
-    d.steps = s_between(d.begin_ns, d.end_ns) / h->period_s;
-    tuner_book(t, &d, 0, 0);
+    period_window_close(&t->period, h, in_force_mw, d);
+    d[0].kind = d[1].kind = t->regimes.stretch.kind;
+    if (d[0].end_ns && mean_w > 0)
+        regimes_book(&t->regimes, &d[0], (1 - GAP_ALIKE) * fmin(1, share) * mean_w,
+                     (1 + GAP_ALIKE) * mean_w);
+    if (d[1].end_ns)
+        regimes_book(&t->regimes, &d[1], 0, 0);
 }
 
 static int close_window(struct tuner *t, const struct progress_period_heard *h)
@@ -362,11 +306,6 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
     progress_period_rest(t->o.pulse);
     tell_known(t, h);
     book(t, h);
-    t->deaf = 0;
-    t->beat_s = h->period_s;
-    t->beat_mw = in_force(t);
-    if (t->step.kind == SEARCH_MEASURE && t->beat_mw + MW_PER_W >= tuner_reference_mw(t))
-        t->beat_ref_s = h->period_s;
     t->window.state = WINDOW_CLOSED;
     t->window.n_pieces = 1;
     t->window.piece[0] = (struct window_piece){from, to};
@@ -381,51 +320,41 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
  */
 static int lost(struct tuner *t)
 {
-    tuner_note(t, true, "%s no more (%s): back to the original cap",
+    tuner_note(&t->notes, true, "%s no more (%s): back to the original cap",
                t->rate.on ? "its launches tell" : "its period is seen",
                t->report.unknown);
-    reference_check_over(t);
+    tuner_end_check(t);
     window_cancel(&t->window);
-    tuner_turn(t, STRETCH_SEARCH);
-    tuner_beat_over(t);
+    regimes_turn(&t->regimes, STRETCH_SEARCH);
+    tuner_infer_no_more(t);
     return tuner_to_original(t);
 }
 
 /* No period came up in this window. */
-static int deaf(struct tuner *t, const struct progress_period_heard *h)
+static int missed(struct tuner *t, const struct progress_period_heard *h)
 {
     tell_unknown(t, h);
-    t->deaf++;
-    t->beat_ns = 0; /* what it did meanwhile is not known */
-    if (t->visiting) {
-        reference_check_over(t);
+    t->period.missed++;
+    t->period.booked_ns = 0; /* what it did meanwhile is not known */
+    if (t->check.on) {
+        tuner_end_check(t);
         window_cancel(&t->window);
         return tuner_next(t);
     }
-    if (t->deaf < (t->step.kind == SEARCH_HOLD ? DEAF_MOST : 2)) {
-        tuner_hear_window(t, h->at_ns); /* it may have paused */
+    if (t->period.missed < (t->step.kind == SEARCH_HOLD ? MISSED_MOST : 2)) {
+        tuner_listen_window(t, h->at_ns); /* it may have paused */
         return 0;
     }
-    bool below = in_force(t) + MW_PER_W < tuner_reference_mw(t);
+    bool below = board_caps_in_force_mw(&t->caps) + MW_PER_W < tuner_reference_mw(t);
     if (t->step.kind == SEARCH_HOLD || !below)
         return lost(t);
     t->report.stalls++;
-    t->deaf = 0;
-    tuner_note(t, true, "no %s at %.0f W: goes up",
-               t->rate.on ? "even launches" : "period", w_of_mw(in_force(t)));
-    search_on_stall(t->search, in_force(t));
+    t->period.missed = 0;
+    tuner_note(&t->notes, true, "no %s at %.0f W: goes up",
+               t->rate.on ? "even launches" : "period",
+               w_of_mw(board_caps_in_force_mw(&t->caps)));
+    search_on_stall(t->search, board_caps_in_force_mw(&t->caps));
     return tuner_next(t);
-}
-
-static bool is_enough(const struct tuner *t, const struct progress_period_heard *h)
-{
-    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
-    double heard_s = s_between(t->listen_ns, h->at_ns);
-
-    if (!h->known || s_between(h->from_ns, h->to_ns) < 0.7 * window_s)
-        return false;
-    return h->rse <= TARGET_RSE || heard_s >= 6 * window_s ||
-           (heard_s >= 3 * window_s && h->rse <= COARSE_RSE);
 }
 
 /* Launches whose time no cap can have made: perhaps of other work. */
@@ -439,33 +368,36 @@ static bool is_other_work(const struct tuner *t, const struct progress_period_he
 
 static int heard_window(struct tuner *t, const struct progress_period_heard *h)
 {
-    double window_s = t->o.window_s > 0 ? t->o.window_s : 10;
-    double most = fmax(WINDOW_LEAST_S, fmax(7 * window_s, WINDOW_PERIODS * t->beat_s));
-
     if (t->rate.on && t->rate.gone) {
         tell_unknown(t, h);
         return lost(t);
     }
-    if (is_enough(t, h) && !is_other_work(t, h))
+    switch (period_window_judge(&t->period, h, !is_other_work(t, h), tuner_window_s(t))) {
+    case PERIOD_WINDOW_ENOUGH:
         return close_window(t, h);
-    if (s_between(t->listen_ns, h->at_ns) >= fmin(most, WINDOW_MOST_S))
-        return deaf(t, h);
-    return 0;
+    case PERIOD_WINDOW_MISSED:
+        return missed(t, h);
+    default:
+        return 0;
+    }
 }
 
 static int on_heard(const struct progress_period_heard *h, void *user)
 {
     struct tuner *t = user;
     struct progress_period_heard own;
+    bool other;
 
     if (t->stopped)
         return 0;
-    h = tuner_rate_hear(t, h, &own);
+    h = launch_rate_hear(&t->rate, t->inferred, h, &own, &other);
+    if (other) /* what was heard before is of other units */
+        t->period.candidate_s = 0;
     if (t->state == TUNER_WAIT && t->listening)
         return heard_waiting(t, h);
     if (t->state == TUNER_WINDOW && t->safe)
         return heard_safe(t, h);
-    if (t->state == TUNER_WINDOW && t->beat)
+    if (t->state == TUNER_WINDOW && t->inferred)
         return heard_window(t, h);
     return 0;
 }
@@ -485,18 +417,18 @@ bool tuner_on_told(struct tuner *t)
         return false;
     }
     if (!on_the_way)
-        return t->beat;
-    tuner_note(t, true,
+        return t->inferred;
+    tuner_note(&t->notes, true,
                "it tells of its steps now: they count, and it is looked at anew");
-    bool beat = t->beat;
-    t->listening = t->safe = t->beat = t->known_by_period = false;
+    bool inferred = t->inferred;
+    t->listening = t->safe = t->inferred = t->was_inferred = false;
     t->rate.in_regime = t->rate.on = false;
     t->report.by = TUNER_BY_STEPS;
-    t->beat_ns = 0;
+    t->period.booked_ns = 0;
     progress_period_rest(t->o.pulse);
     window_cancel(&t->window);
-    if (beat) {
-        reference_check_over(t);
+    if (inferred) {
+        tuner_end_check(t);
         tuner_new_regime(t, NULL);
         (void)tuner_next(t);
     } else { /* the safe cap was held */

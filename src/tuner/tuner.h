@@ -31,8 +31,10 @@
 #include "core/optimum/search.h"
 #include "core/progress/rate.h"
 #include "core/progress/steps.h"
+#include "tuner/board-caps.h"
+#include "tuner/notes.h"
 #include "tuner/progress-period.h"
-#include "tuner/savings.h"
+#include "tuner/regimes.h"
 #include "tuner/tuner-caps.h"
 
 struct tuner;
@@ -43,16 +45,6 @@ struct tuner_earlier {
     struct search_window window[SEARCH_EARLIER_MAX];
     size_t n;
     double demand_w;
-};
-
-enum { TUNER_CAPS_MAX = 64, TUNER_TEXT = 320, TUNER_REGIMES_MAX = 16 };
-
-/* One line for a human about what happens; important: worth a line of its own. */
-typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
-
-struct tuner_cap { /* a cap that was measured */
-    uint32_t cap_mw;
-    struct savings_mean mean;
 };
 
 /* What is known of the job from before; regime: its last one goes on where caps are
@@ -71,11 +63,6 @@ struct tuner_known {
     struct gap_probes looks; /* of the last regime; most is not used */
     bool by_period;          /* steps are periods of its power */
 };
-
-/* What a cap by name comes to on a board of these limits: a percentage is of its default
- * limit, and never outside its range; watts are what they are.
- */
-uint32_t cap_of_limits(const struct cap_arg *cap, const struct gpu_limits *limits);
 
 struct tuner_opts {
     struct loop *loop;

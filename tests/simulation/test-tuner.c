@@ -208,7 +208,7 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
     double rate = rate_of(b);
     (void)timer;
 
-    if (b->tuner->visiting && b->tuner->window.state == WINDOW_OPEN)
+    if (b->tuner->check.on && b->tuner->window.state == WINDOW_OPEN)
         b->bad_visits += b->mhz != 0 || b->cap_mw != 300000;
     if (!b->still)
         b->done += s_between(b->looked_ns, now) * rate;

@@ -1,0 +1,334 @@
+#include "tuner/lock-search.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "base/error.h"
+#include "base/units.h"
+
+enum { GRAIN_MHZ = 15, SEEN_LEAST = 3, BEGIN_WINDOWS = 2 };
+#define SAME 0.05       /* caps that are no further apart: what was tried at one holds */
+#define LATE_S 30.0     /* a lock that is not in force by then is none … */
+#define LATE_WALL_S 3.0 /* … nor so long by the wall's clock, where time is faster */
+
+static bool wanted(const struct lock_search *l, uint32_t cap_mw)
+{
+    double out_mw = l->out_mw;
+
+    return l->on && fabs(cap_mw - out_mw) > SAME * out_mw;
+}
+
+bool lock_search_moved(const struct lock_search *l)
+{
+    return l->asked_mhz || (l->machine && lock_step(l->machine)->cap_mw != l->held_mw);
+}
+
+bool lock_search_measures(const struct lock_search *l)
+{
+    if (!l->machine)
+        return false;
+    const struct lock_step *step = lock_step(l->machine);
+    return step->kind == LOCK_MEASURE || step->check;
+}
+
+/* ---- what is asked of the boards ---- */
+
+static void look(const struct lock_search *l, size_t i, struct caps_clock_view *ret)
+{
+    l->caps->table->clock_look(l->caps->of, i, ret);
+}
+
+static void watch(struct lock_search *l, bool on)
+{
+    if (l->watched == on)
+        return;
+    l->watched = on;
+    for (size_t i = 0; i < l->caps->n; i++)
+        l->caps->table->clock_watch(l->caps->of, i, on);
+}
+
+static int ask(struct lock_search *l, uint32_t mhz, uw_error *err)
+{
+    int r = 0;
+
+    l->asked_mhz = mhz;
+    l->asked_ns = loop_now_ns(l->loop);
+    for (size_t i = 0; i < l->caps->n; i++) {
+        int one = l->caps->table->clock(l->caps->of, i, mhz, r < 0 ? NULL : err);
+        r = r < 0 ? r : one;
+    }
+    return r;
+}
+
+void lock_search_off(struct lock_search *l)
+{
+    if (l->asked_mhz)
+        (void)ask(l, 0, NULL);
+    l->rises = false;
+}
+
+void lock_search_end(struct lock_search *l)
+{
+    if (!l->on)
+        return;
+    lock_search_off(l);
+    watch(l, false);
+    lock_free(l->machine);
+    *l = (struct lock_search){.caps = l->caps,
+                              .notes = l->notes,
+                              .loop = l->loop,
+                              .goal = l->goal,
+                              .window_s = l->window_s,
+                              .ramp = l->ramp,
+                              .on = true,
+                              .out_mw = l->out_mw,
+                              .asked_ns = l->asked_ns};
+}
+
+void lock_search_forget(struct lock_search *l)
+{
+    lock_search_end(l);
+    l->out_mw = 0;
+}
+
+/* The cap alone, and no lock where this cap is held. */
+static void leave(struct lock_search *l)
+{
+    uint32_t held_mw = l->held_mw;
+
+    lock_search_end(l);
+    l->out_mw = held_mw;
+}
+
+bool lock_search_stall(struct lock_search *l)
+{
+    if (!lock_search_moved(l))
+        return false;
+    leave(l);
+    return true;
+}
+
+enum force { FORCE_YES, FORCE_NOT_YET, FORCE_NEVER };
+
+/* Is what was asked in force on every board? */
+static enum force in_force(const struct lock_search *l)
+{
+    enum force ret = FORCE_YES;
+
+    for (size_t i = 0; i < l->caps->n; i++) {
+        struct caps_clock_view v;
+        look(l, i, &v);
+        if (l->asked_mhz && (v.failed || v.given_up || !v.on))
+            return FORCE_NEVER;
+        if (v.locked_mhz != l->asked_mhz &&
+            (l->asked_mhz || v.verdict.by == CAP_BY_ORIGINAL))
+            ret = FORCE_NOT_YET;
+    }
+    double late_s = fmax(LATE_S, LATE_WALL_S * loop_speed(l->loop));
+    if (ret == FORCE_NOT_YET && s_between(l->asked_ns, loop_now_ns(l->loop)) > late_s)
+        return FORCE_NEVER;
+    return ret;
+}
+
+void lock_search_see(struct lock_search *l)
+{
+    for (size_t i = 0; l->watched && i < l->caps->n; i++) {
+        struct caps_clock_view v;
+        look(l, i, &v);
+        if (v.seen_ns == l->seen_ns[i])
+            continue;
+        l->seen_ns[i] = v.seen_ns;
+        l->seen_sum += v.seen_mhz;
+        l->seen_n++;
+        if (v.seen_mhz > l->seen_most_mhz)
+            l->seen_most_mhz = v.seen_mhz;
+    }
+}
+
+static void see_anew(struct lock_search *l)
+{
+    l->seen_sum = 0;
+    l->seen_n = 0;
+    l->seen_most_mhz = 0;
+}
+
+/* ---- the machine ---- */
+
+/* Tightest of the boards.  False: one of them has no locks, or may not have them. */
+static bool take_clocks(const struct lock_search *l, struct lock_setup *ret)
+{
+    ret->max_mhz = UINT32_MAX;
+    for (size_t i = 0; i < l->caps->n; i++) {
+        struct caps_clock_view v;
+        look(l, i, &v);
+        if (!v.can || !v.on || v.given_up || v.verdict.by != CAP_BY_ORIGINAL)
+            return false;
+        if (v.bounds.max_mhz < ret->max_mhz)
+            ret->max_mhz = v.bounds.max_mhz;
+        if (v.bounds.min_mhz > ret->min_mhz)
+            ret->min_mhz = v.bounds.min_mhz;
+        if (v.bounds.floor_mhz > ret->floor_mhz)
+            ret->floor_mhz = v.bounds.floor_mhz;
+    }
+    return ret->min_mhz < ret->max_mhz;
+}
+
+static bool not_tried(struct lock_search *l, uint32_t cap_mw, const char *why)
+{
+    tuner_note(l->notes, true, "clock: not tried: %s", why);
+    watch(l, false);
+    l->out_mw = cap_mw;
+    return false;
+}
+
+/* False: not now, or not in this hold. */
+static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
+{
+    const struct savings *a = seen->savings;
+    const struct board_caps *b = l->caps;
+    struct lock_setup setup = {.goal = l->goal, .window_s = l->window_s};
+    struct search_result known;
+    uw_error err;
+
+    if (!l->watched) {
+        watch(l, true);
+        return false;
+    }
+    if (a->hold.windows < BEGIN_WINDOWS || l->seen_n < SEEN_LEAST)
+        return false;
+    search_result(seen->search, &known);
+    if (!known.has_reference || !take_clocks(l, &setup))
+        return not_tried(l, seen->cap_mw, "clocks cannot be locked, or may not");
+    setup.ref = (struct goal_ref){known.ref_energy_j, known.ref_time_s, 0};
+    for (size_t i = 0; i < b->n; i++)
+        setup.ref.pmax_w += w_of_mw(board_view(b->boards[i])->limits.max_mw);
+    setup.held_mw = l->held_mw = seen->cap_mw;
+    setup.most_mw = seen->reference_mw;
+    setup.held_time_s = savings_mean_time(&a->hold);
+    setup.held_energy_j = savings_mean_energy(&a->hold);
+    /* As measured in this regime; for slowdown:F at least as unsure as the search was. */
+    setup.held_time_rse =
+        fmax(known.best_time_rse, hypot(savings_mean_time_rse(&a->hold),
+                                        savings_mean_time_rse(&a->reference)));
+    setup.seen_mhz = l->seen_sum / l->seen_n;
+    l->rate_mhz_s = l->ramp * setup.max_mhz;
+    return lock_new(&setup, &l->machine, &err) >= 0 ||
+           not_tried(l, seen->cap_mw, err.text);
+}
+
+static enum lock_search_verdict over(struct lock_search *l, const char *why)
+{
+    tuner_note(l->notes, true, "%s", why);
+    leave(l);
+    return LOCK_SEARCH_OVER;
+}
+
+static enum lock_search_verdict give_up(struct lock_search *l, const char *why)
+{
+    lock_end(l->machine, why);
+    return over(l, lock_step(l->machine)->why);
+}
+
+enum lock_search_verdict lock_search_on_window(struct lock_search *l,
+                                               const struct lock_search_seen *seen)
+{
+    const struct search_window *w = seen->window;
+    uw_error err;
+
+    if (!wanted(l, seen->cap_mw))
+        return LOCK_SEARCH_STAYS;
+    if (!l->machine && !begin(l, seen)) {
+        see_anew(l);
+        return LOCK_SEARCH_STAYS;
+    }
+    struct lock_window window = {w->cap_mw,   l->asked_mhz ? l->seen_most_mhz : 0,
+                                 w->time_s,   w->energy_j,
+                                 w->time_rse, w->energy_rse};
+    see_anew(l);
+    if (l->asked_mhz && in_force(l) != FORCE_YES)
+        return give_up(l, "the lock is not in force any more");
+    if (lock_on_window(l->machine, &window, &err) < 0)
+        return over(l, err.text);
+    const struct lock_step *step = lock_step(l->machine);
+    if (step->over)
+        return over(l, step->why);
+    if (step->clock_mhz == l->asked_mhz && step->cap_mw == l->caps->commanded_mw)
+        return LOCK_SEARCH_STAYS;
+    tuner_note(l->notes, true, "%s", step->why);
+    return LOCK_SEARCH_GOES;
+}
+
+uint32_t lock_search_target(struct lock_search *l, bool hold, uint32_t cap_mw,
+                            uint32_t mw, uint32_t at_mw)
+{
+    l->rises = false;
+    if (!l->on)
+        return mw;
+    if (!hold || (l->machine && cap_mw != l->held_mw))
+        lock_search_end(l);
+    if (!l->machine)
+        return mw;
+    const struct lock_step *step = lock_step(l->machine);
+    if (step->cap_mw > at_mw &&
+        (l->asked_mhz != step->clock_mhz || in_force(l) != FORCE_YES)) {
+        l->rises = true;
+        return at_mw;
+    }
+    return step->cap_mw;
+}
+
+/* One step of the way from no lock, or another, to mhz. */
+static enum lock_search_way walk(struct lock_search *l, uint32_t mhz)
+{
+    uint64_t now = loop_now_ns(l->loop);
+    uw_error err = {""};
+
+    if (!l->asked_mhz) { /* above the clock that is seen a lock changes nothing */
+        uint32_t from = mhz;
+        for (size_t i = 0; i < l->caps->n; i++) {
+            struct caps_clock_view v;
+            look(l, i, &v);
+            if (v.seen_mhz > from)
+                from = v.seen_mhz;
+        }
+        ramp_init(&l->walk, from, GRAIN_MHZ, now);
+    }
+    if (l->walk.target_mw != mhz)
+        ramp_to(&l->walk, mhz, 0, l->rate_mhz_s, false, now);
+    uint32_t at = ramp_at(&l->walk, now);
+    if (at == l->asked_mhz || ask(l, at, &err) >= 0)
+        return LOCK_SEARCH_WALKS;
+    (void)give_up(l, err.text);
+    return LOCK_SEARCH_NEXT;
+}
+
+/* A window begins: what was seen until now was seen elsewhere. */
+static enum lock_search_way arrived(struct lock_search *l)
+{
+    see_anew(l);
+    return LOCK_SEARCH_THERE;
+}
+
+enum lock_search_way lock_search_walk(struct lock_search *l, bool hold)
+{
+    uint32_t mhz = l->machine && hold ? lock_step(l->machine)->clock_mhz : 0;
+
+    if (!l->on)
+        return LOCK_SEARCH_THERE;
+    if (mhz && mhz != l->asked_mhz)
+        return walk(l, mhz);
+    if (!mhz && l->asked_mhz)
+        (void)ask(l, 0, NULL);
+    if (!l->asked_ns)
+        return arrived(l); /* nothing is due */
+    enum force is = in_force(l);
+    if (is == FORCE_NOT_YET)
+        return LOCK_SEARCH_WALKS;
+    if (is == FORCE_NEVER && l->machine) {
+        (void)give_up(l, mhz ? "the lock did not come into force"
+                             : "the lock was not taken back");
+        return LOCK_SEARCH_NEXT;
+    }
+    l->asked_ns = 0;
+    return l->rises ? LOCK_SEARCH_NEXT : arrived(l);
+}

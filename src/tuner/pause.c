@@ -1,0 +1,98 @@
+#include "tuner/pause.h"
+
+#include <math.h>
+
+#include "base/auto.h"
+#include "base/units.h"
+
+/* Without a step for so long the originals are in force, whatever the reason. */
+#define HALT_S 60.0
+#define HALT_WALL_S 8.0 /* of the wall's clock, where simulated time is faster */
+#define HALT_STEPS 16.0
+/* On the way down this is a pause already. */
+#define LATE_S 2.0
+#define LATE_WALL_S 0.2
+#define LATE_STEPS 3.0
+/* So many steps under a cap that is lower by no more than this part of it. */
+#define RAN_STEPS 8
+#define RAN_PART 20
+
+void pause_on_cap(struct pause *p, uint32_t mw, const struct step_mark *now)
+{
+    uint32_t was = p->ran[0].mw;
+
+    if (mw > was) {
+        p->ran[0].mw = mw;
+    } else if (mw < was - was / RAN_PART) {
+        p->ran[1] = p->ran[0];
+        p->ran[0].mw = mw;
+        p->ran[0].since = *now;
+        if (mw < was - 2 * (was / RAN_PART))
+            p->ran[1] = p->ran[0];
+    }
+}
+
+void pause_on_in_force(struct pause *p, uint32_t mw, const struct step_mark *now)
+{
+    for (size_t i = 0; i < n_elements(p->ran); i++)
+        if (p->ran[i].mw == mw)
+            p->ran[i].since = *now;
+}
+
+bool pause_ran_well(const struct pause *p, const struct step_mark *now)
+{
+    const struct step_mark *since = &p->ran[1].since;
+
+    return now->generation == since->generation && now->steps >= since->steps + RAN_STEPS;
+}
+
+bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now_ns,
+                  double speed)
+{
+    return pause_ran_well(p, &steps->mark) &&
+           steps_late_s(steps, now_ns, LATE_STEPS, fmax(LATE_S, LATE_WALL_S * speed)) > 0;
+}
+
+void pause_begin(struct pause *p, const struct step_mark *last)
+{
+    p->on = true;
+    p->goes_on = false;
+    p->last = *last;
+}
+
+void pause_end(struct pause *p)
+{
+    p->on = p->halted = false;
+}
+
+void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns)
+{
+    steps->phase_ns = p->forgiven_ns = now_ns;
+}
+
+void pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns)
+{
+    const struct step_mark *mark = &steps->mark;
+
+    if (p->on) {
+        p->told = !steps_training(steps);
+        p->goes_on =
+            mark->generation != p->last.generation || mark->steps > p->last.steps;
+        if (p->goes_on)
+            pause_forgive(p, steps, now_ns);
+        else
+            steps->phase = UW_PHASE_VALIDATE; /* steps around a pause are no stretch */
+    }
+    if (p->forgiven_ns > steps->phase_ns)
+        steps->phase_ns = p->forgiven_ns;
+}
+
+double pause_is_long(const struct pause *p, const struct steps *steps, uint64_t now_ns,
+                     double speed)
+{
+    double most_s = fmax(HALT_S, fmax(HALT_WALL_S * speed, HALT_STEPS * steps->step_s));
+
+    if (p->halted || p->told || s_between(p->last.at_ns, now_ns) < most_s)
+        return 0;
+    return most_s;
+}

@@ -1,0 +1,53 @@
+#include "tuner/window-energy.h"
+
+#include <math.h>
+#include <string.h>
+
+#define Z95 1.96
+
+static int on_energy(const struct energy_sum_window *w, void *user)
+{
+    struct window_energy *e = user;
+
+    e->pending--;
+    if (w->r < 0) {
+        e->lost = true;
+        return e->on_piece(w->error.text, e->user);
+    }
+    e->joules += w->energy_j;
+    for (size_t i = 0; i < e->n_boards; i++)
+        e->board_j[i] += w->board_j[i];
+    e->half2_j2 += w->half_j * w->half_j;
+    if (w->peak_w > e->peak_w)
+        e->peak_w = w->peak_w;
+    return e->on_piece(NULL, e->user);
+}
+
+void window_energy_ask(struct window_energy *e, const struct window *w)
+{
+    e->window = *w;
+    e->joules = e->half2_j2 = e->peak_w = 0;
+    memset(e->board_j, 0, sizeof e->board_j);
+    e->lost = false;
+    for (size_t i = 0; i < w->n_pieces; i++) {
+        const struct window_piece *p = &w->piece[i];
+        if (energy_sum_window(e->meters, p->from.at_ns, p->to.at_ns, on_energy, e) == 0)
+            e->pending++;
+        else
+            e->lost = true;
+    }
+}
+
+bool window_energy_step(const struct window_energy *e, struct search_window *ret)
+{
+    if (e->lost || !(e->joules > 0))
+        return false;
+    ret->time_s = e->window.time_s;
+    ret->time_rse = e->window.time_rse;
+    ret->energy_j = e->joules / e->window.steps;
+    ret->energy_rse = sqrt(e->half2_j2) / Z95 / e->joules;
+    if (ret->energy_rse < ret->time_rse)
+        ret->energy_rse = ret->time_rse;
+    ret->peak_w = e->peak_w;
+    return true;
+}
