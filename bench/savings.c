@@ -117,7 +117,7 @@ static int add_cost(struct sums *s, const struct savings_play *p,
     struct savings_play alone = *p;
     struct savings_score x;
 
-    alone.visits_share = -1;
+    alone.checks_share = -1;
     alone.trace = NULL;
     int r = savings_play(&alone, &x, err);
     if (r < 0)
@@ -187,7 +187,7 @@ static void json_row(FILE *f, const struct row *row, const struct length *length
     (void)fputs(first ? "" : ",", f);
     (void)fputs("{\"row\":", f);
     text_json(f, row->name);
-    (void)fprintf(f, ",\"length_s\":%g,\"jobs\":%zu,\"known\":%zu,\"visits_share\":",
+    (void)fprintf(f, ",\"length_s\":%g,\"jobs\":%zu,\"known\":%zu,\"checks_share\":",
                   length->s, s->n, s->known);
     stats_json(f, share);
     if (s->known > 0)

@@ -403,7 +403,7 @@ static int start(struct world *w, uw_error *err)
         .n = 1,
         .search = true,
         .goal = p->goal,
-        .visits_share = p->visits_share,
+        .checks_share = p->checks_share,
         .note = on_note,
         .user = w,
     };

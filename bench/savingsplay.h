@@ -35,7 +35,7 @@ struct savings_play {
     struct savings_job job;
     struct goal goal;
     double length_s;     /* at the original cap */
-    double visits_share; /* as tuner_opts has it */
+    double checks_share; /* as tuner_opts has it */
     uint64_t seed;
     FILE *trace; /* what the tuner says; NULL: none */
 };

@@ -1,5 +1,11 @@
 /* The jobs of this node: registered (by `underwatt run`, by a scheduler) or found
  * through the driver's process list; who owns which board since when.
+ *
+ * Owns: the entries of jobs, running and ended ones, and each board's users.
+ * May touch: boards (their processes), /proc, control groups and pidfds.  It sets no cap
+ * and asks for no energy.
+ * Thread: the loop's; the driver's process lists come from the samplers' workers.
+ * Explained in: docs/jobs.md, docs/same-job.md.
  */
 #ifndef JOBS_ROSTER_H
 #define JOBS_ROSTER_H

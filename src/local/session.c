@@ -56,7 +56,7 @@ struct session {
     struct tuner *tuner;
     struct tuner_local local;
     struct energy_sum *meters; /* what the tuner asks: the sampler */
-    struct progress_period *pulse;
+    struct progress_period *period;
     struct final_read *reread;
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
@@ -270,7 +270,7 @@ static int begin_tuning(struct session *s)
         .cap = s->o.cap,
         .window_s = s->o.window_s,
         .warm_s = s->o.warm_s,
-        .visits_share = s->o.visits_share,
+        .checks_share = s->o.checks_share,
         .looks = s->o.looks,
         .note = s->o.note,
         .user = s->o.user,
@@ -295,10 +295,11 @@ static int begin_tuning(struct session *s)
     int r = energy_sum_new(&s->sampler, 1, &s->meters, &err);
     t.meters = s->meters;
     if (r >= 0 && s->o.caps == SESSION_SEARCH) {
-        struct progress_period_opts pulse = {.loop = s->o.loop, .board = heard, .n = t.n};
-        r = progress_period_new(&pulse, &s->pulse, &err);
+        struct progress_period_opts period = {
+            .loop = s->o.loop, .board = heard, .n = t.n};
+        r = progress_period_new(&period, &s->period, &err);
     }
-    t.pulse = s->pulse;
+    t.period = s->period;
     if (r >= 0)
         r = tuner_new(&t, &s->tuner, &err);
     if (r < 0) {
@@ -751,7 +752,7 @@ void session_free(struct session *s)
     if (!s)
         return;
     tuner_free(s->tuner);
-    progress_period_free(s->pulse);
+    progress_period_free(s->period);
     energy_sum_free(s->meters);
     job_free(s->job);
     sampler_free(s->sampler);

@@ -1,7 +1,13 @@
-/* One job on one node, from the first driver call to the report: opens the boards,
- * chooses the job's, gets the right to cap them where caps are wanted, starts the
- * job, measures it, tunes it, gives the boards back.  `measure`, `run` and the
- * system tests in virtual time are callers of this.
+/* One job on one node without a daemon, from the first driver call to the report: opens
+ * the boards, selects the job's, holds them where caps are wanted, starts the job,
+ * measures it, searches for its cap and releases the boards.  Used by `measure`, `run` and
+ * the tests in virtual time.
+ *
+ * Owns: the boards, their sampler, the job, its progress page, the tuner and the client of
+ * the actuator.
+ * May touch: gpu, the actuator's process, the job's process and its page.
+ * Thread: the loop's; driver calls run in the boards' workers.
+ * Explained in: docs/architecture.md, underwatt-run(1), underwatt-measure(1).
  */
 #ifndef LOCAL_SESSION_H
 #define LOCAL_SESSION_H
@@ -45,7 +51,7 @@ struct session_opts {
     struct goal goal;
     struct cap_arg cap;
     double window_s, warm_s;                         /* 0: the tuner's own */
-    double visits_share;                             /* see struct tuner_opts */
+    double checks_share;                             /* see struct tuner_opts */
     int looks;                                       /* same */
     const char *actuator_library, *actuator_program; /* see actuator/client.h */
 

@@ -313,7 +313,7 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
         .boards = node->boards,
         .caps = node->caps,
         .sampler = sampler_of,
-        .visits_share =
+        .checks_share =
             node->config.reference_share > 0 ? node->config.reference_share : -1,
         .looks = node->config.looks ? (int)node->config.looks : -1,
         .slack = node->config.slack,

@@ -1,6 +1,11 @@
-/* The sweep of a real command: opens the boards, gets the right to cap them, runs CMD
- * at one cap after the other in the plan's order, measures each whole run, and gives
- * the boards back.  Works on real and virtual loops.
+/* The sweep of a real command: opens the boards, holds them, runs CMD at one cap after
+ * the other in the plan's order, measures each whole run, and releases the boards.  Works
+ * on real and virtual loops.
+ *
+ * Owns: the boards, their sampler, the runs so far and the state file.
+ * May touch: gpu, the actuator's process, CMD's process.
+ * Thread: the loop's; driver calls run in the boards' workers.
+ * Explained in: docs/architecture.md, underwatt-sweep(1).
  *
  * Where no board is named, CMD runs once untouched while its processes are looked for
  * on all boards; that run counts as a reference where the default limit was in force.

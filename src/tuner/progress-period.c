@@ -9,8 +9,8 @@
 
 #define WIDE 1.7
 
-struct look {                      /* in the worker; its own, should it outlive us */
-    struct progress_period *pulse; /* for the loop's thread; NULL: freed */
+struct look {                       /* in the worker; its own, should it outlive us */
+    struct progress_period *period; /* for the loop's thread; NULL: freed */
     struct period *copy;
     struct progress_period_want want;
     struct progress_period_heard heard;
@@ -149,7 +149,7 @@ DEFINE_AUTO(struct look *, look_free);
 static int look_done(struct loop *loop, void *work, int r)
 {
     struct look *l = work;
-    struct progress_period *p = l->pulse;
+    struct progress_period *p = l->period;
     struct progress_period_heard heard = l->heard;
     (void)loop;
 
@@ -171,7 +171,7 @@ static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, v
     loop_timer_set(timer, now_ns + ns_of_s(p->want.every_s), 0);
     if (!l || p->look || period_copy(p->period, &l->copy) < 0)
         return 0; /* the next look tries again */
-    l->pulse = p;
+    l->period = p;
     l->want = p->want;
     l->serial = p->serial;
     l->heard.at_ns = now_ns;
@@ -242,7 +242,7 @@ int progress_period_new(const struct progress_period_opts *opts,
     r = loop_timer_new(opts->loop, UINT64_MAX, 0, progress_period_on_timer, p, &p->timer,
                        err);
     if (r >= 0 && !p->worker) {
-        r = loop_worker_new(opts->loop, "pulse", &p->own, err);
+        r = loop_worker_new(opts->loop, "period", &p->own, err);
         p->worker = p->own;
     }
     if (r < 0)
@@ -267,7 +267,7 @@ void progress_period_free(struct progress_period *p)
     p->listening = false;
     loop_worker_free(p->own); /* its look is told, to nobody */
     if (p->look)
-        p->look->pulse = NULL;
+        p->look->period = NULL;
     loop_timer_free(p->timer);
     period_free(p->period);
     free(p);

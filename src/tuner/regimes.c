@@ -146,7 +146,7 @@ void regimes_turn(struct regimes *r, enum stretch_kind kind)
     bool search = kind == STRETCH_SEARCH || kind == STRETCH_REFERENCE;
 
     if (search && (a->hold.windows > 0 || a->past.steps > 0))
-        kind = STRETCH_AWAY;
+        kind = STRETCH_SEARCH_AGAIN;
     turn(r, kind);
 }
 

@@ -248,7 +248,7 @@ static void compare_with_holds(const struct savings_sum *away, struct savings_pa
 /* What regime a adds to all of it, the older ones in it first. */
 static void add_regime(const struct savings *a, struct savings_totals *to)
 {
-    const struct savings_sum *away = &a->sum[STRETCH_AWAY];
+    const struct savings_sum *away = &a->sum[STRETCH_SEARCH_AGAIN];
     struct savings_sum first = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
     struct savings_sum search = add(&first, away);
     const struct savings_sum *visit = &a->sum[STRETCH_REFERENCE_CHECK];

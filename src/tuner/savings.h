@@ -17,7 +17,7 @@ enum stretch_kind {
     STRETCH_SEARCH,          /* on the way and while measuring other caps */
     STRETCH_HOLD,            /* at the cap chosen or asked for */
     STRETCH_REFERENCE_CHECK, /* at the reference cap once more, out of a hold */
-    STRETCH_AWAY,            /* searching out of a hold, and on the way back to it */
+    STRETCH_SEARCH_AGAIN,    /* searching out of a hold, and on the way back to it */
     STRETCH_KINDS,
 };
 

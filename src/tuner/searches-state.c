@@ -13,7 +13,7 @@ enum { VERSION = 1 };
 static const char *const stretch_names[STRETCH_KINDS] = {
     [STRETCH_REFERENCE] = "reference_steps", [STRETCH_SEARCH] = "search_steps",
     [STRETCH_HOLD] = "hold_steps",           [STRETCH_REFERENCE_CHECK] = "visit_steps",
-    [STRETCH_AWAY] = "away_steps",
+    [STRETCH_SEARCH_AGAIN] = "away_steps",
 };
 
 void searches_memory_take(struct searches_memory *m, const struct tuner_report *report)

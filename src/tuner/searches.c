@@ -23,8 +23,8 @@ enum {
     STEPS_ON = 3,       /* after a step down, until the job is seen to progress */
 };
 
-struct tuning {
-    struct tuning *next; /* in the order in which they began */
+struct job_search {
+    struct job_search *next; /* in the order in which they began */
     struct searches *all;
     uint64_t job;
     uid_t uid;
@@ -48,7 +48,7 @@ struct tuning {
     struct tuner_claims *claims;
     uint64_t asked_ns; /* no tuner yet: its claims ask for originals since; 0: do not */
     struct energy_sum *meters;
-    struct progress_period *pulse;
+    struct progress_period *period;
     bool closing, closed; /* the tuner is being ended; has ended */
     bool refused;         /* no tuner for these boards: why */
     uint64_t behind;      /* said that the search of this job comes first; 0: of none */
@@ -70,21 +70,21 @@ struct tuning {
 
 struct searches {
     struct searches_opts o;
-    struct tuning *first;
+    struct job_search *first;
     struct loop_timer *timer;
-    struct loop_worker *worker;      /* of all pulses */
+    struct loop_worker *worker;      /* of all progress periods */
     struct launches_budget launches; /* of all jobs */
 };
 
-static struct tuning *find(const struct searches *ts, uint64_t job)
+static struct job_search *find(const struct searches *ts, uint64_t job)
 {
-    for (struct tuning *t = ts->first; t; t = t->next)
+    for (struct job_search *t = ts->first; t; t = t->next)
         if (t->job == job)
             return t;
     return NULL;
 }
 
-static void note(struct tuning *t, const char *text, bool important)
+static void note(struct job_search *t, const char *text, bool important)
 {
     if (t->all->o.note)
         t->all->o.note(t->job, text, important, t->all->o.user);
@@ -107,7 +107,7 @@ static double booked_s(const struct tuner_report *r)
     return s;
 }
 
-static void save(struct tuning *t)
+static void save(struct job_search *t)
 {
     auto_(mem_free) char *text = NULL;
 
@@ -119,7 +119,7 @@ static void save(struct tuning *t)
 }
 
 /* What the tuner knows, kept where it outlives the tuner. */
-static void remember(struct tuning *t)
+static void remember(struct job_search *t)
 {
     searches_memory_take(&t->memory, tuner_report(t->tuner));
     t->memory.n_uuids = t->n;
@@ -129,13 +129,13 @@ static void remember(struct tuning *t)
 }
 
 /* For the next run of the job. */
-static void learn(struct tuning *t)
+static void learn(struct job_search *t)
 {
     if (t->ask.search && t->all->o.learnt)
         t->all->o.learnt(t->job, t->boards, tuner_report(t->tuner), t->all->o.user);
 }
 
-static void save_what_grew(struct tuning *t, uint64_t now)
+static void save_what_grew(struct job_search *t, uint64_t now)
 {
     const struct tuner_report *r = tuner_report(t->tuner);
     uint32_t held = r->holding ? r->held_mw : 0;
@@ -154,7 +154,7 @@ static void save_what_grew(struct tuning *t, uint64_t now)
 }
 
 /* Are these the boards that the memory's caps were measured on? */
-static bool same_boards(const struct tuning *t)
+static bool same_boards(const struct job_search *t)
 {
     if (t->memory.n_uuids != t->n)
         return false;
@@ -168,16 +168,16 @@ static bool same_boards(const struct tuning *t)
 
 static void on_tuner_note(const char *text, bool important, void *user)
 {
-    struct tuning *t = user;
+    struct job_search *t = user;
 
     note(t, text, important);
     if (t->claims)
         tuner_claims_why(t->claims, text);
 }
 
-static int tuning_on_done(struct tuner *tuner, void *user)
+static int on_tuner_done(struct tuner *tuner, void *user)
 {
-    struct tuning *t = user;
+    struct job_search *t = user;
     (void)tuner;
 
     t->closed = true;
@@ -185,13 +185,13 @@ static int tuning_on_done(struct tuner *tuner, void *user)
     return 0;
 }
 
-static void drop_tuner(struct tuning *t)
+static void drop_tuner(struct job_search *t)
 {
     for (size_t i = 0; i < t->n; i++)
         caps_work(t->all->o.caps, board_view(t->board[i])->at, &(struct caps_work){0});
     tuner_free(take(t->tuner));
     tuner_claims_free(take(t->claims));
-    progress_period_free(take(t->pulse));
+    progress_period_free(take(t->period));
     energy_sum_free(take(t->meters));
     t->closing = t->closed = t->silent = false;
     t->asked_ns = 0;
@@ -200,7 +200,7 @@ static void drop_tuner(struct tuning *t)
 }
 
 /* The tuner's boards, from the roster's bits. */
-static int take_boards(struct tuning *t, struct sampler **samplers, uw_error *err)
+static int take_boards(struct job_search *t, struct sampler **samplers, uw_error *err)
 {
     struct searches *ts = t->all;
 
@@ -224,7 +224,7 @@ static int take_boards(struct tuning *t, struct sampler **samplers, uw_error *er
     return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards is here");
 }
 
-static int make_claims(struct tuning *t, enum claim_kind kind, uw_error *err)
+static int make_claims(struct job_search *t, enum claim_kind kind, uw_error *err)
 {
     char who[CLAIM_TEXT];
     struct tuner_claims_opts opts = {
@@ -244,7 +244,7 @@ static int make_claims(struct tuning *t, enum claim_kind kind, uw_error *err)
     return tuner_claims_new(&opts, &t->claims, err);
 }
 
-static int make_progress_period(struct tuning *t, struct sampler *const *samplers,
+static int make_progress_period(struct job_search *t, struct sampler *const *samplers,
                                 uw_error *err)
 {
     struct progress_period_board heard[BOARDS_MAX];
@@ -254,13 +254,13 @@ static int make_progress_period(struct tuning *t, struct sampler *const *sampler
     for (size_t i = 0; i < t->n; i++)
         heard[i] = (struct progress_period_board){
             samplers[i], 0, w_of_mw(board_view(t->board[i])->limits.max_mw)};
-    return t->ask.search ? progress_period_new(&opts, &t->pulse, err) : 0;
+    return t->ask.search ? progress_period_new(&opts, &t->period, err) : 0;
 }
 
 /* The limit that another writer has left there is the original, and no reference of
  * before can be had any more.
  */
-static bool is_narrowed(const struct tuning *t)
+static bool is_narrowed(const struct job_search *t)
 {
     for (size_t i = 0; i < t->n; i++)
         if (t->original_mw[i] + MW_PER_W < t->memory.known.reference_mw)
@@ -269,7 +269,7 @@ static bool is_narrowed(const struct tuning *t)
 }
 
 /* What is known from before, as far as it is of these boards. */
-static struct tuner_known known_of(const struct tuning *t)
+static struct tuner_known known_of(const struct job_search *t)
 {
     struct tuner_known known = t->memory.known;
 
@@ -282,14 +282,14 @@ static struct tuner_known known_of(const struct tuning *t)
 
 static struct rate *rate_of_page(void *user)
 {
-    struct tuning *t = user;
+    struct job_search *t = user;
     return t->page ? job_progress_rate(t->page) : NULL;
 }
 
 /* The cap of before is in force at once; but a search whose boards were others' walks
  * down to it from the original, as at first.
  */
-static int resume(struct tuning *t)
+static int resume(struct job_search *t)
 {
     bool walks = t->back && t->ask.search;
 
@@ -300,7 +300,7 @@ static int resume(struct tuning *t)
 }
 
 /* One that has not begun. */
-static int new_tuner(struct tuning *t, uw_error *err)
+static int new_tuner(struct job_search *t, uw_error *err)
 {
     struct searches *ts = t->all;
     struct sampler *samplers[BOARDS_MAX];
@@ -326,7 +326,7 @@ static int new_tuner(struct tuning *t, uw_error *err)
         .ramp = t->ask.cls ? t->ask.cls->rate : 0,
         .window_s = ts->o.window_s,
         .warm_s = ts->o.warm_s,
-        .visits_share = ts->o.visits_share,
+        .checks_share = ts->o.checks_share,
         .looks = ts->o.looks,
         .slack = ts->o.slack,
         .clocks = ts->o.clocks,
@@ -346,7 +346,7 @@ static int new_tuner(struct tuning *t, uw_error *err)
     opts.meters = t->meters;
     if (r >= 0)
         r = make_progress_period(t, samplers, err);
-    opts.pulse = t->pulse;
+    opts.period = t->period;
     if (r >= 0)
         r = tuner_new(&opts, &t->tuner, err);
     if (r < 0) {
@@ -358,7 +358,7 @@ static int new_tuner(struct tuning *t, uw_error *err)
     return 0;
 }
 
-static int make_tuner(struct tuning *t, uw_error *err)
+static int make_tuner(struct job_search *t, uw_error *err)
 {
     int r = new_tuner(t, err);
 
@@ -372,18 +372,18 @@ static int make_tuner(struct tuning *t, uw_error *err)
     return r < 0 ? r : 0;
 }
 
-static int close_tuner(struct tuning *t)
+static int close_tuner(struct job_search *t)
 {
     if (t->closing)
         return 0;
     t->closing = true;
-    return tuner_finish(t->tuner, tuning_on_done, t);
+    return tuner_finish(t->tuner, on_tuner_done, t);
 }
 
 /* ---- each tick ---- */
 
 /* The tuner has ended: what it knew is kept, the rest goes. */
-static void after_close(struct tuning *t)
+static void after_close(struct job_search *t)
 {
     t->report = *tuner_report(t->tuner);
     learn(t);
@@ -402,7 +402,7 @@ static void after_close(struct tuning *t)
     t->final = t->ended;
 }
 
-static int without_progress(struct tuning *t)
+static int without_progress(struct job_search *t)
 {
     t->silent = true;
     if (t->ask.search) {
@@ -416,7 +416,7 @@ static int without_progress(struct tuning *t)
 }
 
 /* What caps must know for floor, first cap and ramp. */
-static void tell_work(struct tuning *t)
+static void tell_work(struct job_search *t)
 {
     const struct tuner_report *r = tuner_report(t->tuner);
     const struct steps *steps = t->page ? job_progress_steps(t->page) : NULL;
@@ -433,7 +433,7 @@ static void tell_work(struct tuning *t)
         caps_work(t->all->o.caps, board_view(t->board[i])->at, &work);
 }
 
-static int tick_tuner(struct tuning *t, uint64_t now)
+static int tick_tuner(struct job_search *t, uint64_t now)
 {
     uint64_t since = t->seen_ns > t->began_ns ? t->seen_ns : t->began_ns;
     int r = 0;
@@ -453,7 +453,7 @@ static int tick_tuner(struct tuning *t, uint64_t now)
 /* Where an earlier daemon may have left a cap, the limit that is set tells nothing of
  * the original: a search would never look above it.
  */
-static bool are_originals_known(const struct tuning *t)
+static bool are_originals_known(const struct job_search *t)
 {
     for (size_t i = 0; i < BOARDS_MAX; i++) {
         struct caps_view v;
@@ -467,7 +467,7 @@ static bool are_originals_known(const struct tuning *t)
 }
 
 /* The actuator knows; the boards stay as they are until it has answered. */
-static int ask_originals(struct tuning *t, uw_error *err)
+static int ask_originals(struct job_search *t, uw_error *err)
 {
     struct sampler *samplers[BOARDS_MAX];
 
@@ -486,7 +486,7 @@ static int ask_originals(struct tuning *t, uw_error *err)
 }
 
 /* Every board has answered, or it is not worth waiting for any longer. */
-static bool is_answered(const struct tuning *t, uint64_t now)
+static bool is_answered(const struct job_search *t, uint64_t now)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct caps_view v;
@@ -498,7 +498,7 @@ static bool is_answered(const struct tuning *t, uint64_t now)
 }
 
 /* A tuner in place of the question: its claims stand before those of the question go. */
-static int make_tuner_asked(struct tuning *t, uw_error *err)
+static int make_tuner_asked(struct job_search *t, uw_error *err)
 {
     auto_(tuner_claims_free) struct tuner_claims *asked = take(t->claims);
 
@@ -509,9 +509,9 @@ static int make_tuner_asked(struct tuning *t, uw_error *err)
 /* Another job's search on a board of this one.  Two would each take the other's claim for
  * the most that is allowed, and go down by turns, whatever bound their goals have.
  */
-static const struct tuning *other_search(const struct tuning *t)
+static const struct job_search *other_search(const struct job_search *t)
 {
-    const struct tuning *o = t->all->first;
+    const struct job_search *o = t->all->first;
 
     while (o && (o == t || !o->ask.search || !(o->boards & t->wanted)))
         o = o->next;
@@ -519,9 +519,9 @@ static const struct tuning *other_search(const struct tuning *t)
 }
 
 /* May its tuner begin?  It is said once which search comes first. */
-static bool is_its_turn(struct tuning *t)
+static bool is_its_turn(struct job_search *t)
 {
-    const struct tuning *o = other_search(t);
+    const struct job_search *o = other_search(t);
     char text[120];
 
     if (o && t->behind != o->job) {
@@ -535,7 +535,7 @@ static bool is_its_turn(struct tuning *t)
     return !o;
 }
 
-static int begin_tuner(struct tuning *t)
+static int begin_tuner(struct job_search *t)
 {
     uw_error err = {""};
     int r;
@@ -557,7 +557,7 @@ static int begin_tuner(struct tuning *t)
 }
 
 /* While its originals are asked for; what has changed since begins anew. */
-static int tick_asked(struct tuning *t, uint64_t now)
+static int tick_asked(struct job_search *t, uint64_t now)
 {
     if (t->ended || t->wanted != t->boards || t->wanted & t->barred) {
         drop_tuner(t);
@@ -570,7 +570,7 @@ static int tick_asked(struct tuning *t, uint64_t now)
 /* Others had a board of its tuner, or it was lost, and the tuner has left them all: may
  * we have them again?
  */
-static bool given_back(struct tuning *t, uint64_t now)
+static bool given_back(struct job_search *t, uint64_t now)
 {
     for (size_t i = 0; i < t->n; i++) {
         struct caps_view v;
@@ -584,7 +584,7 @@ static bool given_back(struct tuning *t, uint64_t now)
     return true;
 }
 
-static int tick_one(struct tuning *t, uint64_t now)
+static int tick_one(struct job_search *t, uint64_t now)
 {
     bool settled = s_between(t->wanted_ns, now) >= SETTLED_S;
 
@@ -598,7 +598,8 @@ static int tick_one(struct tuning *t, uint64_t now)
     }
     if (t->tuner && !t->closing && (t->ended || (t->wanted != t->boards && settled)))
         return close_tuner(t);
-    if (t->tuner && !t->closing && tuner_report(t->tuner)->away && given_back(t, now))
+    if (t->tuner && !t->closing && tuner_report(t->tuner)->board_lost &&
+        given_back(t, now))
         return close_tuner(t);
     if (!t->tuner && t->wanted && settled && !t->refused && !(t->wanted & t->barred) &&
         is_its_turn(t))
@@ -606,7 +607,7 @@ static int tick_one(struct tuning *t, uint64_t now)
     return t->tuner && !t->closing ? tick_tuner(t, now) : 0;
 }
 
-static void tuning_free(struct tuning *t)
+static void job_search_free(struct job_search *t)
 {
     if (t->all->o.caps)
         drop_tuner(t);
@@ -619,16 +620,16 @@ static void forget_oldest(struct searches *ts)
 {
     size_t n = 0;
 
-    for (struct tuning *t = ts->first; t; t = t->next)
+    for (struct job_search *t = ts->first; t; t = t->next)
         n += t->final;
-    for (struct tuning **p = &ts->first; *p && n > ENDED_MAX;) {
-        struct tuning *t = *p;
+    for (struct job_search **p = &ts->first; *p && n > ENDED_MAX;) {
+        struct job_search *t = *p;
         if (!t->final) {
             p = &t->next;
             continue;
         }
         *p = t->next;
-        tuning_free(t);
+        job_search_free(t);
         n--;
     }
 }
@@ -638,7 +639,7 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
     struct searches *ts = user;
     bool alive = false;
 
-    for (struct tuning *t = ts->first; t; t = t->next) {
+    for (struct job_search *t = ts->first; t; t = t->next) {
         int r = tick_one(t, now_ns);
         if (r < 0)
             return r;
@@ -652,9 +653,9 @@ static int searches_on_timer(struct loop_timer *timer, uint64_t now_ns, void *us
 
 /* ---- jobs ---- */
 
-static int tuning_on_steps(const struct steps *steps, uint64_t now_ns, void *user)
+static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
 {
-    struct tuning *t = user;
+    struct job_search *t = user;
 
     if (steps_seen(steps)) {
         t->seen_ns = now_ns;
@@ -664,7 +665,7 @@ static int tuning_on_steps(const struct steps *steps, uint64_t now_ns, void *use
 }
 
 /* Bad values of a new job are told at once; of one taken over a cap may stand. */
-static int begin_at_once(struct tuning *t, bool taken_over, uw_error *err)
+static int begin_at_once(struct job_search *t, bool taken_over, uw_error *err)
 {
     int r = 0;
 
@@ -683,7 +684,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
 {
     if (find(ts, job->id))
         return fail(err, -EEXIST, "job %" PRIu64 " is tuned already", job->id);
-    struct tuning *t = calloc(1, sizeof *t), **p;
+    struct job_search *t = calloc(1, sizeof *t), **p;
     if (!t)
         return fail(err, -ENOMEM, "out of memory");
     t->all = ts;
@@ -737,8 +738,8 @@ int searches_ask_parse(const char *state, struct searches_ask *ret,
 
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 {
-    struct tuning *t = find(ts, job);
-    struct job_progress_opts opts = {ts->o.loop, 0, tuning_on_steps, t, NULL};
+    struct job_search *t = find(ts, job);
+    struct job_progress_opts opts = {ts->o.loop, 0, on_steps, t, NULL};
     struct progress_page *file;
     struct job_progress *page;
 
@@ -763,7 +764,7 @@ int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 int searches_on_job(struct searches *ts, enum roster_event event,
                     const struct job_entry *job)
 {
-    struct tuning *t = find(ts, job->id);
+    struct job_search *t = find(ts, job->id);
 
     if (!t || t->ended)
         return 0;
@@ -784,7 +785,7 @@ int searches_on_job(struct searches *ts, enum roster_event event,
 
 void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
 {
-    struct tuning *t = find(ts, job);
+    struct job_search *t = find(ts, job);
     uint64_t bit = 1ull << board;
 
     if (!t || t->ended || ((t->barred & bit) != 0) == barred)
@@ -804,7 +805,7 @@ void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
 /* What is in force on a board of the job is another now; lower, and its steps count
  * from here.
  */
-static void take_in_force(struct tuning *t, size_t i, const struct caps_what *what)
+static void take_in_force(struct job_search *t, size_t i, const struct caps_what *what)
 {
     bool down = false;
 
@@ -822,7 +823,7 @@ static void take_in_force(struct tuning *t, size_t i, const struct caps_what *wh
 
 void searches_on_caps(struct searches *ts, const struct caps_what *what)
 {
-    for (struct tuning *t = ts->first; t; t = t->next) {
+    for (struct job_search *t = ts->first; t; t = t->next) {
         if (t->claims)
             tuner_claims_on_caps(t->claims, what);
         if (t->asked_ns && what->event == CAPS_EVENT_STATE)
@@ -852,7 +853,7 @@ static void show_report(const struct tuner_report *r, struct searches_view *ret)
     ret->slowdown_half = r->saved.slowdown_half;
 }
 
-static void show_goal(const struct tuning *t, struct searches_view *ret)
+static void show_goal(const struct job_search *t, struct searches_view *ret)
 {
     char goal[GOAL_TEXT_MAX];
 
@@ -864,7 +865,7 @@ static void show_goal(const struct tuning *t, struct searches_view *ret)
         (void)snprintf(ret->goal, sizeof ret->goal, "cap %.6g%%", t->ask.cap.percent);
 }
 
-static unsigned first_barred(const struct tuning *t)
+static unsigned first_barred(const struct job_search *t)
 {
     size_t at = (size_t)__builtin_ctzll(t->wanted & t->barred);
 
@@ -873,7 +874,7 @@ static unsigned first_barred(const struct tuning *t)
 
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
 {
-    struct tuning *t = find(ts, job);
+    struct job_search *t = find(ts, job);
 
     *ret = (struct searches_view){0};
     if (!t)
@@ -899,7 +900,7 @@ bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
                        t->asked_ns ? "asks for its boards' original limits"
                        : t->wanted ? "waits for its boards"
                                    : "has used no GPU yet");
-    else if (ret->report->away)
+    else if (ret->report->board_lost)
         (void)snprintf(ret->state, sizeof ret->state,
                        "not capped: others have a board of it, or it is lost");
     else
@@ -909,13 +910,13 @@ bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
 
 const struct steps *searches_steps(const struct searches *ts, uint64_t job)
 {
-    const struct tuning *t = find(ts, job);
+    const struct job_search *t = find(ts, job);
     return t && t->page ? job_progress_steps(t->page) : NULL;
 }
 
 const struct tuner_report *searches_report(struct searches *ts, uint64_t job)
 {
-    struct tuning *t = find(ts, job);
+    struct job_search *t = find(ts, job);
 
     if (!t)
         return NULL;
@@ -924,12 +925,12 @@ const struct tuner_report *searches_report(struct searches *ts, uint64_t job)
 
 void searches_forget(struct searches *ts, uint64_t job)
 {
-    for (struct tuning **p = &ts->first; *p; p = &(*p)->next) {
-        struct tuning *t = *p;
+    for (struct job_search **p = &ts->first; *p; p = &(*p)->next) {
+        struct job_search *t = *p;
         if (t->job != job)
             continue;
         *p = t->next;
-        tuning_free(t);
+        job_search_free(t);
         return;
     }
 }
@@ -948,7 +949,7 @@ int searches_new(const struct searches_opts *opts, struct searches **ret, uw_err
         loop_timer_new(opts->loop, UINT64_MAX, 0, searches_on_timer, ts, &ts->timer, err);
     if (r < 0)
         return r;
-    r = loop_worker_new(opts->loop, "pulse", &ts->worker, err);
+    r = loop_worker_new(opts->loop, "period", &ts->worker, err);
     if (r < 0)
         return r;
     *ret = take(ts);
@@ -960,9 +961,9 @@ void searches_free(struct searches *ts)
     if (!ts)
         return;
     while (ts->first) {
-        struct tuning *t = ts->first;
+        struct job_search *t = ts->first;
         ts->first = t->next;
-        tuning_free(t);
+        job_search_free(t);
     }
     loop_worker_free(ts->worker);
     loop_timer_free(ts->timer);

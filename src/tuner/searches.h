@@ -26,7 +26,7 @@ struct searches_opts {
     /* The sampler of board i (of that board alone); NULL: it has none. */
     struct sampler *(*sampler)(size_t board, void *user);
     double window_s, warm_s; /* 0: the tuner's own */
-    double visits_share;     /* see struct tuner_opts */
+    double checks_share;     /* see struct tuner_opts */
     int looks;               /* same */
     double slack;            /* same */
     bool clocks;             /* same */

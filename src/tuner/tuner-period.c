@@ -81,12 +81,12 @@ static void listen(struct tuner *t, bool anew, double every_s)
     }
     t->period.candidate_s = 0;
     t->rate.from_ns = want.from_ns;
-    progress_period_listen(t->o.pulse, &want);
+    progress_period_listen(t->o.period, &want);
 }
 
 bool tuner_listen(struct tuner *t)
 {
-    if (!t->o.pulse || !t->search || t->state != TUNER_WAIT)
+    if (!t->o.period || !t->search || t->state != TUNER_WAIT)
         return false;
     if (t->listening)
         return true;
@@ -276,7 +276,7 @@ void tuner_listen_window(struct tuner *t, uint64_t now)
     want.first_s = fmax(want.first_s, 3 * t->period.period_s);
     want.anew = !bounds(t, &want.least_s, &want.most_s);
     t->period.since_ns = t->rate.from_ns = want.from_ns;
-    progress_period_listen(t->o.pulse, &want);
+    progress_period_listen(t->o.period, &want);
 }
 
 /* The stretch before the window, where it drew as a job between the two periods would,
@@ -303,7 +303,7 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
     struct step_mark from = {.steps = 1, .at_ns = h->from_ns},
                      to = {.steps = 1 + (uint64_t)h->cycles, .at_ns = h->to_ns};
 
-    progress_period_rest(t->o.pulse);
+    progress_period_rest(t->o.period);
     tell_known(t, h);
     book(t, h);
     t->window.state = WINDOW_CLOSED;
@@ -413,7 +413,7 @@ bool tuner_on_told(struct tuner *t)
         t->listening = t->safe = false;
         t->report.by = TUNER_BY_STEPS;
         t->rate.on = false;
-        progress_period_rest(t->o.pulse);
+        progress_period_rest(t->o.period);
         return false;
     }
     if (!on_the_way)
@@ -425,7 +425,7 @@ bool tuner_on_told(struct tuner *t)
     t->rate.in_regime = t->rate.on = false;
     t->report.by = TUNER_BY_STEPS;
     t->period.booked_ns = 0;
-    progress_period_rest(t->o.pulse);
+    progress_period_rest(t->o.period);
     window_cancel(&t->window);
     if (inferred) {
         tuner_end_check(t);

@@ -136,7 +136,7 @@ int tuner_next(struct tuner *t)
             now);
     t->first_seen = false;
     t->state = TUNER_WALK;
-    progress_period_rest(t->o.pulse);
+    progress_period_rest(t->o.period);
     loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
     return 0;
 }
@@ -183,7 +183,7 @@ static int leave(struct tuner *t)
     lock_search_end(&t->lock);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->window);
-    progress_period_rest(t->o.pulse);
+    progress_period_rest(t->o.period);
     t->state = TUNER_LEFT;
     loop_timer_set(t->timer, UINT64_MAX, 0);
     release_all(t);
@@ -509,7 +509,7 @@ static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
         return tuner_maybe_done(t);
     if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
         board_caps_reply_text(reply, t->report.ended, sizeof t->report.ended);
-        t->report.away =
+        t->report.board_lost =
             reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED;
         return leave(t);
     }
@@ -647,7 +647,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t, what->text);
     board_caps_reply_text(what, t->report.ended, sizeof t->report.ended);
-    t->report.away = what->result == ACTUATOR_YIELDED;
+    t->report.board_lost = what->result == ACTUATOR_YIELDED;
     return leave(t);
 }
 
@@ -678,7 +678,7 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
     t->done_user = user;
     regimes_close(&t->regimes);
     window_cancel(&t->window);
-    progress_period_rest(t->o.pulse);
+    progress_period_rest(t->o.period);
     loop_timer_set(t->timer, UINT64_MAX, 0);
     t->state = TUNER_OVER;
     if (!left)
@@ -703,7 +703,7 @@ void tuner_verified(struct tuner *t, bool restored, const char *text)
 static void take_known(struct tuner *t)
 {
     const struct tuner_known *k = t->o.known;
-    double share = t->o.visits_share;
+    double share = t->o.checks_share;
     int looks = t->o.looks;
 
     share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;

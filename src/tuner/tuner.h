@@ -1,18 +1,25 @@
-/* Finds and holds a job's cap while it runs: reference windows at the original
- * cap, then the search's caps one after the other, each reached by the ramp and
- * measured over whole steps; then holds, watches for a change, looks again.
- * Caps are asked of a table (tuner-caps.h); what counts is what came into force: where
- * others hold a board lower, windows are booked at that cap, and the reference is the
- * highest cap that they allow.
+/* A job's search for its cap while the job runs: windows at the reference cap, then at the
+ * search's caps, each reached by the ramp and measured over whole steps; the best cap is
+ * held and watched for a change of the job.  Of a cap by name it only measures the saving.
  *
- *     tuner_new() → tuner_on_steps() after each look at the job's page →
+ * Owns: the search, the job's regimes and what was measured in them.  Its parts own the
+ * rest, see tuner-inside.h.
+ * May touch: caps through the table in tuner-caps.h, meters of energy_sum.h and the period
+ * of power.  It opens no board, writes no cap and reads no progress page.
+ * Thread: the loop's.  progress-period.h computes in a worker, on copies.
+ * Explained in: docs/architecture.md, docs/search-quality.md, docs/progress.md.
+ *
+ *     tuner_new() → tuner_on_steps() after each read of the job's page →
  *     tuner_finish() when the job has ended: boards released, done called.
  *
- * A job that tells of no steps: tuner_listen().  A fixed number of its launches (where
- * they are counted, and never rest), or one period of its boards' power then stands for a
- * step; where neither is sure it gets the safe static cap, or none.  Steps that are told
- * later win: what was measured by the period is a regime of its own, and ends.
- * Steps that are seen no more for two minutes: back to the original, and listened to.
+ * The cap that counts is the one in force.  Where others hold a board lower, windows are
+ * booked at that cap, and the reference is the highest cap that others allow.
+ *
+ * For a job that tells of no steps, tuner_listen() infers progress: a fixed number of its
+ * launches, or one period of its boards' power, stands for a step.  Where neither is sure
+ * the job gets the safe static cap, or none.  Steps that are told later replace what was
+ * inferred and begin a new regime.  A job whose steps stay away for two minutes goes back
+ * to the original cap, and its progress is inferred.
  */
 #ifndef TUNER_TUNER_H
 #define TUNER_TUNER_H
@@ -67,9 +74,9 @@ struct tuner_known {
 struct tuner_opts {
     struct loop *loop;
     const struct tuner_caps *caps;
-    void *caps_of;                 /* for caps */
-    struct energy_sum *meters;     /* of exactly these boards … */
-    struct progress_period *pulse; /* … and so is this; NULL: steps alone count */
+    void *caps_of;                  /* for caps */
+    struct energy_sum *meters;      /* of exactly these boards … */
+    struct progress_period *period; /* … and so is this; NULL: steps alone count */
     struct board *const *boards;
     const uint32_t *original_mw; /* the limit found on each */
     /* Where each may be set (the actuator's word); NULL: the boards' own limits. */
@@ -85,7 +92,7 @@ struct tuner_opts {
      * this part of the job's time, so that what is saved is measured (counterfactual.h);
      * 0: VISITS_SHARE, below 0: never.
      */
-    double visits_share;
+    double checks_share;
     /* While it is held, so many windows in a regime go to gaps between the caps that were
      * measured (core/optimum/gap-probe.h); 0: LOOKS, below 0: none.
      */
@@ -127,7 +134,8 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns);
  */
 int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
 /* No steps are told of: from now on the rate of its launches, or the period of the
- * boards' power counts, once it is sure.  False: there is no pulse, or no search.
+ * boards' power counts, once it is sure.  False: there is no struct progress_period, or
+ * no search.
  */
 bool tuner_listen(struct tuner *t);
 /* Nothing is under way: it waits for training steps. */
@@ -195,7 +203,7 @@ struct tuner_report {
     char why[TUNER_TEXT];     /* why this cap */
     uint64_t ended_ns;        /* when that was; 0: not */
     char ended[TUNER_TEXT];   /* "" or why caps ended early … */
-    bool away;                /* … others have a board, or it is lost: not for good */
+    bool board_lost;          /* … others have a board, or it is lost: not for good */
     bool restored;            /* every board is back at its original, read back … */
     bool unsure;              /* … as far as it was answered: see tuner_verified() */
     char restore[TUNER_TEXT]; /* else: which is not, and why */

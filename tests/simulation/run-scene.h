@@ -31,7 +31,7 @@ struct world {
     struct session_result result;
     bool done;
     char dir[64];
-    double visits_share; /* of opts; 0: the tuner's own */
+    double checks_share; /* of opts; 0: the tuner's own */
     int looks;           /* same */
     bool mute;           /* the job has no page: it tells of no steps */
     double dark_s;       /* its page cannot be read from then on; 0: it can */
@@ -165,7 +165,7 @@ static bool run_for(struct world *w, const char *board, const char *workload,
     opts.argv = argv;
     opts.runtime_dir = w->mute ? NULL : w->dir;
     opts.caps = SESSION_SEARCH;
-    opts.visits_share = w->visits_share;
+    opts.checks_share = w->checks_share;
     opts.looks = w->looks;
     opts.inject = w->inject;
     w->noted[0] = '\0';

@@ -53,7 +53,7 @@ int main(int argc, char **argv)
 {
     static const char *const works[] = {"resnet50", "vgg19"};
     static const char *const wanted[] = {"energy", "eds:2"};
-    struct world w = {.looks = -1, .visits_share = -1};
+    struct world w = {.looks = -1, .checks_share = -1};
     double none = 0;
 
     verbose = argc > 2;

@@ -83,9 +83,9 @@ static void long_job(struct world *w)
     ok(ran && w->result.tuner->held_mw == w->result.tuner->original_mw,
        "%d hours at the original cap", HOURS);
     close_world(w);
-    w->visits_share = share;
+    w->checks_share = share;
     ran = run_for(w, "v100", "resnet50", "edp", change, HOURS * 3600.0);
-    w->visits_share = 0;
+    w->checks_share = 0;
     const struct tuner_report *t = w->result.tuner;
 
     if (ok(ran && t->saved.known, "the same job under a search")) {

@@ -258,7 +258,7 @@ static bool bench_open(struct bench *b, const char *goal)
                               .n = 1,
                               .search = true,
                               .clocks = use_clocks,
-                              .visits_share = use_clocks ? 0.05 : -1,
+                              .checks_share = use_clocks ? 0.05 : -1,
                               .looks = -1,
                               .note = bench_on_note,
                               .user = b};

@@ -197,7 +197,7 @@ static int new_tunings(struct scene *s, uw_error *err)
         .slack = slack,
         .clocks = clocks,
         .looks = looks,
-        .visits_share = visits,
+        .checks_share = visits,
         .save = on_save,
         .note = on_note,
         .user = s,

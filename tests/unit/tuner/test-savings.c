@@ -181,7 +181,7 @@ static void on_the_way(void)
     is_near(s.energy_j, (2000 - 1900) + (6400 / 1.6 - 6400), 1e-6,
             "steps that are twice as dear by then cost that without a cap, too");
     double half_j = s.half_j, before_j = s.energy_j;
-    a.sum[STRETCH_AWAY] = (struct savings_sum){20, 30, 3000, 0};
+    a.sum[STRETCH_SEARCH_AGAIN] = (struct savings_sum){20, 30, 3000, 0};
     savings_saved(&a, 1, &s);
     is_near(s.energy_j - before_j, 20 * 6400 / 1.6 / 40 - 3000, 1e-6,
             "out of the hold as well, and not what they did at the start");
