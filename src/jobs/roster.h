@@ -4,7 +4,7 @@
  * Owns: the entries of jobs, running and ended ones, and each board's users.
  * May touch: boards (their processes), /proc, control groups and pidfds.  It sets no cap
  * and asks for no energy.
- * Thread: the loop's; the driver's process lists come from the samplers' workers.
+ * Thread: the loop's; the driver's process lists come from the boards' workers.
  * Explained in: docs/jobs.md, docs/same-job.md.
  */
 #ifndef JOBS_ROSTER_H
