@@ -1,13 +1,12 @@
 /* One job on one node without a daemon, from the first driver call to the report: opens
  * the boards, selects the job's, holds them where caps are wanted, starts the job,
- * measures it, searches for its cap and releases the boards.  Used by `measure`, `run` and
- * the tests in virtual time.
+ * measures it, searches for its cap and releases the boards.  Used by `measure`, `run`
+ * and the tests in virtual time.
  *
- * Owns: the boards, their sampler, the job, its progress page, the tuner and the client of
- * the actuator.
- * May touch: gpu, the actuator's process, the job's process and its page.
- * Thread: the loop's; driver calls run in the boards' workers.
- * Explained in: docs/architecture.md, underwatt-run(1), underwatt-measure(1).
+ * Owns: the boards, their sampler, the job, its progress page, the tuner and the client
+ * of the actuator. May touch: gpu, the actuator's process, the job's process and its
+ * page. Thread: the loop's; driver calls run in the boards' workers. Explained in:
+ * docs/architecture.md, underwatt-run(1), underwatt-measure(1).
  */
 #ifndef LOCAL_SESSION_H
 #define LOCAL_SESSION_H

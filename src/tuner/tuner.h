@@ -1,13 +1,14 @@
-/* A job's search for its cap while the job runs: windows at the reference cap, then at the
- * search's caps, each reached by the ramp and measured over whole steps; the best cap is
- * held and watched for a change of the job.  Of a cap by name it only measures the saving.
+/* A job's search for its cap while the job runs: windows at the reference cap, then at
+ * the search's caps, each reached by the ramp and measured over whole steps; the best cap
+ * is held and watched for a change of the job.  Of a cap by name it only measures the
+ * saving.
  *
  * Owns: the search, the job's regimes and what was measured in them.  Its parts own the
  * rest, see tuner-inside.h.
- * May touch: caps through the table in tuner-caps.h, meters of energy_sum.h and the period
- * of power.  It opens no board, writes no cap and reads no progress page.
- * Thread: the loop's.  progress-period.h computes in a worker, on copies.
- * Explained in: docs/architecture.md, docs/search-quality.md, docs/progress.md.
+ * May touch: caps through the table in tuner-caps.h, meters of energy_sum.h and the
+ * period of power.  It opens no board, writes no cap and reads no progress page. Thread:
+ * the loop's.  progress-period.h computes in a worker, on copies. Explained in:
+ * docs/architecture.md, docs/search-quality.md, docs/progress.md.
  *
  *     tuner_new() → tuner_on_steps() after each read of the job's page →
  *     tuner_finish() when the job has ended: boards released, done called.
