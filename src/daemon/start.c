@@ -127,8 +127,7 @@ static int parse(struct program *p, int argc, char **argv)
 static int find_program(const char *given, const char *name, char *ret, size_t size,
                         uw_error *err)
 {
-    static const char *const dirs[] = {"", "../sbin/", "../libexec/", "../actuator/",
-                                       "../node/"};
+    static const char *const dirs[] = {"", "../sbin/", "../libexec/", "../actuator/"};
     enum { INSTALLED = 3 };
     char here[PATH_MAX];
     bool built = false;

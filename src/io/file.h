@@ -56,7 +56,7 @@ int file_private_dir(const char *path, uid_t uid, uw_error *err);
 int file_own_dir(char *path, size_t size, uid_t uid, uw_error *err);
 
 /* The folder that this program lies in; *ret_built: one of a build tree (…/src/cli,
- * …/src/node), where the programs of other rooms lie beside it.  Elsewhere a folder
+ * …/src/daemon), where the programs of other rooms lie beside it.  Elsewhere a folder
  * beside it may be anybody's (/usr/local/cuda), and nothing is to be run or loaded from
  * there.  -errno.
  */
