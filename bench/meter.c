@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/meter/meter.h"
@@ -202,9 +203,10 @@ static int ask(struct world *w, struct window *v, struct tally *t,
     if (o->verbose)
         (void)fprintf(
             table, "%4u %4.0f s L=%.4f found %.4f %s error %+.2f%% half %.2f%% %s%s%s\n",
-            seed, v->length_s, w->load.period_s, r.period_s, meter_method_name(r.method),
-            100 * error, 100 * half, meter_why_text(r.why, text, sizeof text),
-            in_band(w) ? " (in band)" : "", fabs(error) > half ? " MISSED" : "");
+            seed, v->length_s, w->load.period_s, r.period_s,
+            names_word(NAMES_METER_METHOD, r.method), 100 * error, 100 * half,
+            meter_why_text(r.why, text, sizeof text), in_band(w) ? " (in band)" : "",
+            fabs(error) > half ? " MISSED" : "");
     return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "schedule.h"
 #include "tracefile.h"
@@ -44,7 +45,7 @@ static void print_sightings(const struct sightings *s, bool withdrawn)
         if ((e->withdrawn_ns != 0) != withdrawn)
             continue;
         (void)printf("%s\n {\"t_s\":%.3f,\"kind\":\"%s\",\"fired_s\":%.3f", comma,
-                     s_of_ns(e->onset_ns), phase_kind_name(e->kind),
+                     s_of_ns(e->onset_ns), names_word(NAMES_JOB_PHASE, e->kind),
                      s_of_ns(e->fired_ns));
         if (withdrawn)
             (void)printf(",\"withdrawn_s\":%.3f", s_of_ns(e->withdrawn_ns));
@@ -120,7 +121,7 @@ static int dump(const struct schedule_trace *t, const char *path, uw_error *err)
     (void)fprintf(e, "t_s,kind\n");
     for (size_t i = 0; i < t->truths.n; i++)
         (void)fprintf(e, "%.3f,%s\n", t->truths.items[i].t_s,
-                      phase_kind_name(t->truths.items[i].kind));
+                      names_word(NAMES_JOB_PHASE, t->truths.items[i].kind));
     return fclose(f) | fclose(e) ? fail(err, -EIO, "%s: not written", path) : 0;
 }
 
@@ -183,7 +184,7 @@ static void print_row(FILE *f, const char *name, const struct score *s, const ch
         if (s->of[k] == 0)
             continue;
         (void)fprintf(f, "%s\"%s\":{\"events\":%u", next,
-                      phase_kind_name((enum phase_kind)k), s->of[k]);
+                      names_word(NAMES_JOB_PHASE, (enum phase_kind)k), s->of[k]);
         print_number(f, "recall", true, (double)s->found[k] / s->of[k]);
         print_number(f, "delay_s", s->found[k] > 0, s->delay_s[k] / s->found[k]);
         print_number(f, "kind_agreement", s->found[k] > 0,
@@ -197,7 +198,8 @@ static void print_row(FILE *f, const char *name, const struct score *s, const ch
         if (s->said_s[k] <= 0)
             continue;
         (void)fprintf(f, "%s\"%s\":{\"hours\":%.4g", next,
-                      phase_kind_name((enum phase_kind)k), s->said_s[k] / 3600);
+                      names_word(NAMES_JOB_PHASE, (enum phase_kind)k),
+                      s->said_s[k] / 3600);
         print_number(f, "right", true, s->right_s[k] / s->said_s[k]);
         (void)fprintf(f, "}");
         next = ",";

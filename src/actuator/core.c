@@ -9,18 +9,6 @@
 #include "base/error.h"
 #include "base/units.h"
 
-const char *actuator_result_name(enum actuator_result result)
-{
-    static const char *const names[ACTUATOR_N_RESULTS] = {
-        [ACTUATOR_DONE] = "done",       [ACTUATOR_CLAMPED] = "clamped",
-        [ACTUATOR_REFUSED] = "refused", [ACTUATOR_DENIED] = "denied",
-        [ACTUATOR_TAKEN] = "taken",     [ACTUATOR_YIELDED] = "yielded",
-        [ACTUATOR_UNKNOWN] = "unknown", [ACTUATOR_GONE] = "gone",
-        [ACTUATOR_BUSY] = "busy",
-    };
-    return (unsigned)result < n_elements(names) ? names[result] : "?";
-}
-
 struct cap_seen core_seen(const struct gpu_sample *sample)
 {
     struct cap_seen seen = {0};

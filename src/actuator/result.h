@@ -7,22 +7,10 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/names.h"
 #include "gpu/gpu.h"
 
-enum actuator_result {
-    ACTUATOR_DONE = 0, /* in force as asked (read back); held; restored */
-    ACTUATOR_CLAMPED,  /* written, but the driver enforces another value */
-    ACTUATOR_REFUSED,  /* out of the board's range, or it cannot: nothing changed */
-    ACTUATOR_DENIED,   /* the right to set limits is missing: nothing changed */
-    ACTUATOR_TAKEN,    /* another Underwatt holds the board: see pid */
-    ACTUATOR_YIELDED,  /* somebody else set the limit: ours ended, theirs stays */
-    ACTUATOR_UNKNOWN,  /* the call failed or hangs: the cap in force is unknown */
-    ACTUATOR_GONE,     /* not held (any more): lease over, board or actuator lost */
-    ACTUATOR_BUSY,     /* a newer set replaced this one before it was written */
-    ACTUATOR_N_RESULTS,
-};
-/* "done", "clamped", … ; never NULL. */
-const char *actuator_result_name(enum actuator_result result);
+enum actuator_result { ACTUATOR_RESULTS(NAME_ENUM) ACTUATOR_N_RESULTS };
 
 /* Why another's limit is there, as far as the driver tells. */
 enum actuator_why {

@@ -9,6 +9,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
 
@@ -180,19 +181,19 @@ int body_board_name(const struct json_value *v, const char *key, char buf[BODY_B
 
 static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
 {
-    static const enum claim_kind kinds[] = {CLAIM_SOFT, CLAIM_NAMED, CLAIM_HARD};
     const char *got = NULL;
+    char words[40];
     int r = text(v, "kind", 40, &got, err);
 
     *ret = CLAIM_NAMED;
     if (r < 0 || !got)
         return r;
-    for (size_t i = 0; i < n_elements(kinds); i++)
-        if (strcmp(got, claim_kind_name(kinds[i])) == 0) {
-            *ret = kinds[i];
-            return 0;
-        }
-    return fail(err, -EINVAL, "'kind': '%s' is none of: soft, named, hard", got);
+    int kind = names_number(NAMES_CLAIM_KIND, got);
+    if (kind < 0)
+        return fail(err, -EINVAL, "'kind': '%s' is none of: %s", got,
+                    names_all(NAMES_CLAIM_KIND, words, sizeof words));
+    *ret = (enum claim_kind)kind;
+    return 0;
 }
 
 int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err)
@@ -321,11 +322,12 @@ static int source(const struct json_value *v, enum job_source *ret, uw_error *er
     int r = text(v, "source", 40, &got, err);
 
     *ret = JOB_RUN;
-    if (r < 0 || !got || strcmp(got, "run") == 0)
+    if (r < 0 || !got)
         return r;
-    if (strcmp(got, "registered") != 0)
+    int source = names_number(NAMES_JOB_SOURCE, got);
+    if (source != JOB_RUN && source != JOB_REGISTERED)
         return fail(err, -EINVAL, "'source': '%s' is none of: run, registered", got);
-    *ret = JOB_REGISTERED;
+    *ret = (enum job_source)source;
     return 0;
 }
 

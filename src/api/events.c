@@ -8,6 +8,7 @@
 
 #include "api/show.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 
 /* Above the samples of 64 boards and 256 jobs: 150 KiB where each job is on each board.
@@ -31,16 +32,6 @@ struct events {
     uint64_t newest_job;
 };
 
-static const struct {
-    const char *name;
-    uint32_t kind;
-} kinds_table[] = {
-    {"samples", EVENTS_SAMPLES},
-    {"cap", EVENTS_CAP},
-    {"claim", EVENTS_CLAIM},
-    {"job", EVENTS_JOB},
-};
-
 int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err)
 {
     uint32_t got = 0;
@@ -50,14 +41,14 @@ int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err)
         return 0;
     }
     for (const char *p = text;; p++) {
-        size_t n = strcspn(p, ","), i = 0;
-        while (i < n_elements(kinds_table) && (strlen(kinds_table[i].name) != n ||
-                                               memcmp(kinds_table[i].name, p, n) != 0))
-            i++;
-        if (i == n_elements(kinds_table))
-            return fail(err, -EINVAL, "what: '%.*s' is none of: samples, cap, claim, job",
-                        n < 40 ? (int)n : 40, p);
-        got |= kinds_table[i].kind;
+        size_t n = strcspn(p, ",");
+        char word[41], words[40];
+        (void)snprintf(word, sizeof word, "%.*s", n < 40 ? (int)n : 40, p);
+        int bit = names_number(NAMES_STREAM, word);
+        if (bit < 0)
+            return fail(err, -EINVAL, "what: '%s' is none of: %s", word,
+                        names_all(NAMES_STREAM, words, sizeof words));
+        got |= 1u << bit;
         p += n;
         if (!*p)
             break;
@@ -102,7 +93,7 @@ static void sample_board(struct json_out *o, const struct view_board *b)
     show_mw(o, "enforced_mw", has & GPU_HAS_ENFORCED ? b->last.enforced_mw : 0);
     show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
     show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
-    json_out_text(o, "state", caps_state_name(c->state));
+    json_out_text(o, "state", names_word(NAMES_CAP_STATE, c->state));
     json_out_known_double(o, "temperature_c", has & GPU_HAS_TEMP, b->last.temp_c);
     json_out_known_double(o, "utilization", has & GPU_HAS_UTIL, b->last.util_gpu / 100.0);
     show_mw(o, "sm_mhz", has & GPU_HAS_CLOCKS ? b->last.sm_mhz : 0);
@@ -130,6 +121,7 @@ static void sample_job(struct json_out *o, const struct node_view *v,
     json_out_double(o, "time_s", j->time_s);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_text(o, "state", s->on ? s->state : NULL);
+    json_out_text(o, "status", names_word_or_null(NAMES_SEARCH_STATUS, s->status));
     json_out_text(o, "goal", s->on && s->goal[0] ? s->goal : NULL);
     show_mw(o, "cap_mw", s->on ? s->cap_mw : 0);
     json_out_known_double(o, "saved", s->saved_known, s->saved);
@@ -193,7 +185,9 @@ static char *cap_text(const struct node_view *v, const struct caps_what *what,
     show_mw(o, "clock_mhz", what->clock_mhz);
     id_or_null(o, "claim", what->claim ? what->claim->id : 0);
     json_out_text(o, "cause",
-                  what->event == CAPS_EVENT_OTHER ? caps_cause_name(what->cause) : NULL);
+                  what->event == CAPS_EVENT_OTHER
+                      ? names_word(NAMES_CAP_CAUSE, what->cause)
+                      : NULL);
     json_out_text(o, "text", what->text ? what->text : "");
     json_out_end(o);
     return line(o);
@@ -208,7 +202,7 @@ static char *claim_text(const struct node_view *v, const struct caps_what *what,
     head(o, event, v);
     head_board(o, v, what->board);
     json_out_int(o, "id", (int64_t)c->id);
-    json_out_text(o, "kind", claim_kind_name(c->kind));
+    json_out_text(o, "kind", names_word(NAMES_CLAIM_KIND, c->kind));
     show_mw(o, "cap_mw", c->mw);
     show_mw(o, "clock_mhz", c->mhz);
     json_out_text(o, "who", c->who);
@@ -219,21 +213,23 @@ static char *claim_text(const struct node_view *v, const struct caps_what *what,
     return line(o);
 }
 
+enum job_event { JOB_EVENTS(NAME_ENUM) };
+
 static char *job_text(struct events *e, const struct node_view *v,
                       const struct job_entry *job)
 {
     struct json_out *o = json_out_new();
-    const char *event = "change";
+    enum job_event event = JOB_EVENT_CHANGE;
 
     if (job->ended_ns)
-        event = "end";
+        event = JOB_EVENT_END;
     else if (job->id > e->newest_job)
-        event = "begin";
+        event = JOB_EVENT_BEGIN;
     if (job->id > e->newest_job)
         e->newest_job = job->id;
-    head(o, event, v);
+    head(o, names_word(NAMES_JOB_EVENT, event), v);
     json_out_int(o, "id", (int64_t)job->id);
-    json_out_text(o, "source", job_source_name(job->source));
+    json_out_text(o, "source", names_word(NAMES_JOB_SOURCE, job->source));
     json_out_text(o, "user", job->user[0] ? job->user : NULL);
     json_out_int(o, "uid", job->uid);
     show_boards(o, "gpus", v, job->boards);
@@ -243,11 +239,18 @@ static char *job_text(struct events *e, const struct node_view *v,
 
 /* ---- followers ---- */
 
-static void send_all(struct events *e, uint32_t kind, const char *name, const char *data)
+static void send_to(const struct follower *f, enum events_kind kind, const char *data)
+{
+    const char *name = names_word(NAMES_STREAM, (unsigned)__builtin_ctz(kind));
+
+    (void)http_stream_send(f->stream, name, data); /* it counts what it drops */
+}
+
+static void send_all(struct events *e, enum events_kind kind, const char *data)
 {
     for (const struct follower *f = e->first; f; f = f->next)
         if (f->kinds & kind)
-            (void)http_stream_send(f->stream, name, data); /* it counts what it drops */
+            send_to(f, kind, data);
 }
 
 static bool wanted(const struct events *e, uint32_t kind)
@@ -285,7 +288,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     const char *text = samples(e, now_ns, NS_PER_S / 2);
     if (text)
-        send_all(e, EVENTS_SAMPLES, "samples", text);
+        send_all(e, EVENTS_SAMPLES, text);
     return 0;
 }
 
@@ -341,7 +344,7 @@ int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
     if (kinds & EVENTS_SAMPLES) {
         const char *text = samples(e, loop_now_ns(e->opts.loop), NS_PER_S / 2);
         if (text)
-            (void)http_stream_send(f->stream, "samples", text);
+            send_to(f, EVENTS_SAMPLES, text);
     }
     return 0;
 }
@@ -350,31 +353,17 @@ int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
 
 static void tell_caps(struct events *e, const struct caps_what *what)
 {
-    static const struct {
-        const char *event;
-        bool claim;
-    } words[] = {
-        [CAPS_EVENT_CLAIM] = {"made", true},
-        [CAPS_EVENT_WITHDRAW] = {"withdrawn", true},
-        [CAPS_EVENT_EXPIRE] = {"expired", true},
-        [CAPS_EVENT_CAP] = {"cap", false},
-        [CAPS_EVENT_FAIL] = {"fail", false},
-        [CAPS_EVENT_OTHER] = {"other", false},
-        [CAPS_EVENT_CLOCK] = {"clock", false},
-        [CAPS_EVENT_STATE] = {"state", false},
-    };
     const struct node_view *v = e->opts.look(e->opts.node);
-    bool claim = (size_t)what->event < n_elements(words) && words[what->event].claim;
-    uint32_t kind = claim ? EVENTS_CLAIM : EVENTS_CAP;
+    bool claim = what->event <= CAPS_EVENT_EXPIRE;
+    enum events_kind kind = claim ? EVENTS_CLAIM : EVENTS_CAP;
 
-    if ((size_t)what->event >= n_elements(words) || what->board >= v->n_boards ||
-        (claim && !what->claim) || !wanted(e, kind))
+    if (what->board >= v->n_boards || (claim && !what->claim) || !wanted(e, kind))
         return;
-    const char *event = words[what->event].event;
+    const char *event = names_word(NAMES_CAP_EVENT, what->event);
     auto_(mem_free) char *text =
         claim ? claim_text(v, what, event) : cap_text(v, what, event);
     if (text)
-        send_all(e, kind, claim ? "claim" : "cap", text);
+        send_all(e, kind, text);
 }
 
 static void tell_job(struct events *e, const struct job_entry *job)
@@ -382,7 +371,7 @@ static void tell_job(struct events *e, const struct job_entry *job)
     auto_(mem_free) char *text = job_text(e, e->opts.look(e->opts.node), job);
 
     if (text)
-        send_all(e, EVENTS_JOB, "job", text);
+        send_all(e, EVENTS_JOB, text);
 }
 
 void events_tell(struct events *e, enum node_event event, const void *what)

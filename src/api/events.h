@@ -8,6 +8,7 @@
 #define API_EVENTS_H
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "io/http.h"
 #include "io/loop.h"
 #include "node/node.h"
@@ -15,13 +16,7 @@
 
 struct events;
 
-enum events_kind {
-    EVENTS_SAMPLES = 1u << 0,
-    EVENTS_CAP = 1u << 1,
-    EVENTS_CLAIM = 1u << 2,
-    EVENTS_JOB = 1u << 3,
-    EVENTS_ALL = (1u << 4) - 1,
-};
+enum events_kind { STREAM_KINDS(NAME_FLAG) EVENTS_ALL = (1u << 4) - 1 };
 /* "samples,cap": -EINVAL names the word and what there is.  NULL: all. */
 int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err);
 

@@ -8,6 +8,7 @@
 #include "api/routes-inside.h"
 #include "api/show.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 
 /* What the node refuses it has written down itself, with who wanted what. */
@@ -157,7 +158,7 @@ static void reply_state(struct routes *r, struct http_exchange *x, size_t board)
     json_out_object(o, NULL);
     json_out_int(o, "gpu", v->board[board].info->index);
     json_out_text(o, "uuid", v->board[board].info->uuid);
-    json_out_text(o, "state", caps_state_name(v->board[board].cap.state));
+    json_out_text(o, "state", names_word(NAMES_CAP_STATE, v->board[board].cap.state));
     json_out_end(o);
     http_reply_json(x, 200, o);
 }

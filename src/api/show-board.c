@@ -1,5 +1,6 @@
 /* Boards and claims as JSON. */
 #include "api/show.h"
+#include "base/names.h"
 #include "base/units.h"
 
 /* Where it may be set, as far as the actuator has said. */
@@ -22,18 +23,27 @@ static void reasons(struct json_out *o, const struct view_board *b)
     bool known = b->last.has & GPU_HAS_REASONS;
 
     json_out_array(o, "reasons");
-    for (size_t i = 0; known && i < VIEW_REASONS; i++)
+    for (unsigned i = 0; known && i < VIEW_REASONS; i++)
         if (b->last.reasons >> i & 1)
-            json_out_text(o, NULL, view_reason(i));
+            json_out_text(o, NULL, names_word(NAMES_CLOCK_REASON, i));
     json_out_end(o);
     if (!known) {
         json_out_null(o, "throttle_s");
         return;
     }
     json_out_object(o, "throttle_s");
-    for (size_t i = 0; i < VIEW_REASONS; i++)
-        json_out_double(o, view_reason(i), b->throttle_s[i]);
+    for (unsigned i = 0; i < VIEW_REASONS; i++)
+        json_out_double(o, names_word(NAMES_CLOCK_REASON, i), b->throttle_s[i]);
     json_out_end(o);
+}
+
+/* The claim that decided: its maker and its reason, null where no claim did. */
+static void show_winner(struct json_out *o, const struct claims *claims, uint64_t id)
+{
+    const struct claim *c = claims && id ? claims_find(claims, id) : NULL;
+
+    json_out_text(o, "claim_who", c ? c->who : NULL);
+    json_out_text(o, "claim_why", c ? c->why : NULL);
 }
 
 static void cap(struct json_out *o, const struct caps_view *c)
@@ -41,10 +51,11 @@ static void cap(struct json_out *o, const struct caps_view *c)
     char why[320];
 
     json_out_object(o, "cap");
-    json_out_text(o, "state", caps_state_name(c->state));
+    json_out_text(o, "state", names_word(NAMES_CAP_STATE, c->state));
     json_out_text(o, "text", c->text);
-    json_out_text(o, "by", show_by(c->verdict.by));
+    json_out_text(o, "by", names_word(NAMES_CAP_BY, c->verdict.by));
     json_out_known_int(o, "claim", c->verdict.claim, (int64_t)c->verdict.claim);
+    show_winner(o, c->claims, c->verdict.claim);
     show_mw(o, "target_mw", c->can_cap ? c->verdict.target_mw : 0);
     show_mw(o, "ramp_mw", c->can_cap ? c->ramp_mw : 0);
     json_out_bool(o, "ramping", c->ramping);
@@ -128,7 +139,7 @@ static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
     }
     json_out_object(o, "clock");
     json_out_bool(o, "on", k->on);
-    json_out_text(o, "by", show_by(k->verdict.by));
+    json_out_text(o, "by", names_word(NAMES_CAP_BY, k->verdict.by));
     json_out_known_int(o, "claim", k->verdict.claim, (int64_t)k->verdict.claim);
     show_mw(o, "target_mhz", k->verdict.target_mhz);
     show_mw(o, "locked_mhz", k->locked_mhz);
@@ -162,6 +173,8 @@ static void jobs(struct json_out *o, const struct node_view *v,
         json_out_int(o, "uid", j->job->uid);
         json_out_text(o, "goal", j->search.goal[0] ? j->search.goal : NULL);
         json_out_text(o, "state", j->search.on ? j->search.state : NULL);
+        json_out_text(o, "status",
+                      names_word_or_null(NAMES_SEARCH_STATUS, j->search.status));
         json_out_end(o);
     }
     json_out_end(o);
@@ -203,7 +216,7 @@ void show_explain(struct json_out *o, const struct node_view *v, size_t i)
     }
     json_out_object(o, "other_writers");
     for (int k = 0; k < CAPS_CAUSES; k++)
-        json_out_int(o, caps_cause_name((enum caps_cause)k), (int64_t)c->changes[k]);
+        json_out_int(o, names_word(NAMES_CAP_CAUSE, (unsigned)k), (int64_t)c->changes[k]);
     json_out_end(o);
     json_out_int(o, "writes", (int64_t)c->writes);
     json_out_int(o, "failures", (int64_t)c->failures);
@@ -214,16 +227,17 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                 const struct claim *c)
 {
     const struct view_board *b = &v->board[i];
-    char state[240];
+    struct caps_claim_look look;
     int64_t boot_utc_ns = v->utc_ns - (int64_t)v->now_ns;
 
     json_out_object(o, NULL);
     json_out_int(o, "id", (int64_t)c->id);
     json_out_int(o, "gpu", b->info->index);
     json_out_text(o, "uuid", b->info->uuid);
-    json_out_text(o, "kind", claim_kind_name(c->kind));
+    json_out_text(o, "kind", names_word(NAMES_CLAIM_KIND, c->kind));
     show_mw(o, "cap_mw", c->mw);
     show_mw(o, "clock_mhz", c->mhz);
+    json_out_text(o, "source", names_word(NAMES_CLAIM_SOURCE, c->source));
     json_out_text(o, "who", c->who);
     json_out_text(o, "why", c->why);
     json_out_int(o, "uid", c->uid);
@@ -234,8 +248,10 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                                b->cap.clock.verdict.claim == c->id
                          : b->cap.verdict.by == CAP_BY_CLAIM &&
                                b->cap.verdict.claim == c->id);
-    (void)caps_claim_met(&b->cap, c, state, sizeof state);
-    json_out_text(o, "state", state);
+    caps_claim_look(&b->cap, c, &look);
+    json_out_text(o, "state", look.text);
+    json_out_text(o, "status", names_word(NAMES_CLAIM_STATUS, look.met));
+    json_out_text(o, "reason", names_word_or_null(NAMES_CLAIM_REASON, look.why));
     show_utc(o, "made_utc", boot_utc_ns + (int64_t)c->made_ns);
     if (c->until_ns == CLAIM_FOREVER) {
         json_out_null(o, "until_utc");
@@ -270,7 +286,8 @@ void show_window(struct json_out *o, const struct node_view *v,
         json_out_known_double(o, "energy_j", known, b->energy_j);
         json_out_known_double(o, "half_j", known, b->half_j);
         json_out_known_double(o, "power_w", known && time_s > 0, b->energy_j / time_s);
-        json_out_text(o, "method", known ? meter_method_name(b->method) : NULL);
+        json_out_text(o, "method",
+                      known ? names_word(NAMES_METER_METHOD, b->method) : NULL);
         json_out_text(o, "why",
                       known ? meter_why_text(b->why, why, sizeof why) : b->error.text);
         json_out_end(o);

@@ -1,5 +1,6 @@
 /* Jobs as JSON: names, labels and processes for those alone who may see them. */
 #include "api/show.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "tuner/tuner-json.h"
 
@@ -71,6 +72,7 @@ static void search(struct json_out *o, const struct searches_view *s, bool whole
     json_out_object(o, "search");
     json_out_text(o, "goal", s->goal[0] ? s->goal : NULL);
     json_out_text(o, "state", s->state);
+    json_out_text(o, "status", names_word_or_null(NAMES_SEARCH_STATUS, s->status));
     show_mw(o, "cap_mw", s->cap_mw);
     lock(o, s->report);
     json_out_int(o, "caps", s->caps);
@@ -96,7 +98,7 @@ static void whose(struct json_out *o, const struct job_entry *e,
 {
     bool mine = show_mine(who, e);
 
-    json_out_text(o, "source", job_source_name(e->source));
+    json_out_text(o, "source", names_word(NAMES_JOB_SOURCE, e->source));
     json_out_text(o, "user", e->user[0] ? e->user : NULL);
     json_out_int(o, "uid", e->uid);
     json_out_bool(o, "yours", who->uid == e->uid);
@@ -114,8 +116,8 @@ static void phase(struct json_out *o, const struct node_view *v,
     uint64_t ago_ns =
         p->since_ns && p->since_ns < v->now_ns ? v->now_ns - p->since_ns : 0;
 
-    json_out_text(o, "phase", show_phase(p->phase));
-    json_out_text(o, "phase_by", p->by);
+    json_out_text(o, "phase", names_word(NAMES_JOB_PHASE, p->phase));
+    json_out_text(o, "phase_by", names_word_or_null(NAMES_PHASE_BY, p->by));
     if (p->since_ns)
         show_utc(o, "phase_since_utc", v->utc_ns - (int64_t)ago_ns);
     else

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "underwatt/progress.h"
 
@@ -35,21 +36,6 @@ const char *show_time(int64_t utc_ns, char buf[SHOW_TIME])
     return buf;
 }
 
-const char *show_by(enum cap_by by)
-{
-    static const char *const names[] = {"original", "claim", "floor", "minimum"};
-
-    return (size_t)by < n_elements(names) ? names[by] : "original";
-}
-
-const char *show_phase(uint32_t phase)
-{
-    static const char *const names[] = {"unknown",    "train",   "validate", "load",
-                                        "checkpoint", "startup", "idle"};
-
-    return phase < n_elements(names) ? names[phase] : names[UW_PHASE_UNKNOWN];
-}
-
 static const struct claim *winner(const struct caps_view *cap)
 {
     return cap->claims && cap->verdict.claim
@@ -69,8 +55,9 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
     switch (cap->verdict.by) {
     case CAP_BY_CLAIM:
         (void)snprintf(buf, size, "%g W: %s claim of %s%s%s", target_w,
-                       c ? claim_kind_name(c->kind) : "a", c ? c->who : "somebody",
-                       c && c->why[0] ? ": " : "", c ? c->why : "");
+                       c ? names_word(NAMES_CLAIM_KIND, c->kind) : "a",
+                       c ? c->who : "somebody", c && c->why[0] ? ": " : "",
+                       c ? c->why : "");
         break;
     case CAP_BY_FLOOR:
         (void)snprintf(buf, size,
@@ -113,8 +100,9 @@ const char *show_clock_why(const struct caps_clock_view *k, const struct claims 
     switch (k->verdict.by) {
     case CAP_BY_CLAIM:
         (void)snprintf(buf, size, "%u MHz: %s claim of %s%s%s", mhz,
-                       c ? claim_kind_name(c->kind) : "a", c ? c->who : "somebody",
-                       c && c->why[0] ? ": " : "", c ? c->why : "");
+                       c ? names_word(NAMES_CLAIM_KIND, c->kind) : "a",
+                       c ? c->who : "somebody", c && c->why[0] ? ": " : "",
+                       c ? c->why : "");
         break;
     case CAP_BY_FLOOR:
         (void)snprintf(buf, size, "%u MHz: the soft floor; %s asked for %u MHz", mhz,
@@ -235,6 +223,8 @@ static void show_ledger(struct json_out *o, const struct node_view *v)
     json_out_object(o, "ledger");
     json_out_bool(o, "up", v->ledger_up);
     json_out_text(o, "why", v->ledger);
+    json_out_text(o, "reason",
+                  names_word_or_null(NAMES_LEDGER_TROUBLE, v->ledger_trouble));
     json_out_int(o, "rows", (int64_t)v->ledger_rows);
     json_out_int(o, "failures", (int64_t)v->ledger_failures);
     json_out_int(o, "waiting", (int64_t)v->ledger_waiting);

@@ -18,8 +18,6 @@ bool show_mine(const struct node_who *who, const struct job_entry *job);
 enum { SHOW_TIME = 32 };
 const char *show_time(int64_t utc_ns, char buf[SHOW_TIME]);
 
-const char *show_by(enum cap_by by);
-const char *show_phase(uint32_t phase);
 /* Why the cap is what it is, in a line for people. */
 const char *show_why(const struct caps_view *cap, char *buf, size_t size);
 /* The same of its clock. */

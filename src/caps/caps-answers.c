@@ -3,6 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
 
@@ -97,14 +98,14 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
         caps_tell_cap(b, what->enforced_mw, "");
     if (!wait_ns) {
         (void)snprintf(text, sizeof text, "%s: set again at once",
-                       other_writers_text(cause));
+                       names_text(NAMES_CAP_CAUSE, cause));
         caps_set_state(b, CAPS_HOLDING, text);
         return;
     }
     if (mw)
         (void)snprintf(limit, sizeof limit, ": %" PRIu32 " mW", mw);
-    (void)snprintf(text, sizeof text, "%s%s; %s in %.0f s", other_writers_text(cause),
-                   limit,
+    (void)snprintf(text, sizeof text, "%s%s; %s in %.0f s",
+                   names_text(NAMES_CAP_CAUSE, cause), limit,
                    b->caps->conf.others == CAPS_REASSERT ? "overwritten" : "tried again",
                    s_of_ns(wait_ns));
     caps_set_state(b, CAPS_YIELDED, text);

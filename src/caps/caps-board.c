@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
 
@@ -476,7 +477,7 @@ static void tell_other(struct caps_board *b, enum caps_cause cause, uint32_t mw)
 
     b->others.changes[cause]++;
     (void)snprintf(text, sizeof text, "%s: %s: it is %" PRIu32 " mW", b->info->uuid,
-                   other_writers_text(cause), mw);
+                   names_text(NAMES_CAP_CAUSE, cause), mw);
     const struct caps_what what = {.event = CAPS_EVENT_OTHER,
                                    .board = b->at,
                                    .at_ns = loop_now_ns(b->caps->loop),

@@ -1,30 +1,9 @@
-/* The words of caps.h, and what became of a claim of a view. */
+/* What became of a claim of a view. */
 #include <stdio.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "caps/caps.h"
-
-const char *caps_cause_name(enum caps_cause cause)
-{
-    static const char *const names[CAPS_CAUSES] = {
-        [CAPS_CAUSE_OTHER] = "other",
-        [CAPS_CAUSE_DRIVER] = "driver",
-        [CAPS_CAUSE_PERSISTENCE] = "persistence",
-        [CAPS_CAUSE_THERMAL] = "thermal",
-        [CAPS_CAUSE_BOARD] = "board",
-    };
-    return (unsigned)cause < CAPS_CAUSES ? names[cause] : "?";
-}
-
-const char *caps_state_name(enum caps_state state)
-{
-    static const char *const names[] = {
-        [CAPS_FREE] = "free",       [CAPS_HOLDING] = "holding",   [CAPS_HELD] = "held",
-        [CAPS_YIELDED] = "yielded", [CAPS_RELEASED] = "released", [CAPS_LOST] = "lost",
-        [CAPS_DENIED] = "denied",
-    };
-    return (unsigned)state < sizeof names / sizeof *names ? names[state] : "?";
-}
 
 /* The least that this claim can bring about. */
 static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
@@ -46,8 +25,27 @@ static uint32_t least_mhz(const struct clock_bounds *k, const struct claim *clai
     return mhz < k->min_mhz ? k->min_mhz : mhz;
 }
 
-static enum caps_met clock_met(const struct caps_view *v, const struct claim *claim,
-                               char *text, size_t size)
+static void met(struct caps_claim_look *ret)
+{
+    ret->met = CAPS_MET;
+    (void)snprintf(ret->text, sizeof ret->text, "in force");
+}
+
+static void coming(struct caps_claim_look *ret)
+{
+    ret->met = CAPS_COMING;
+    (void)snprintf(ret->text, sizeof ret->text, "on the way");
+}
+
+static void unmet(enum caps_unmet why, const char *text, struct caps_claim_look *ret)
+{
+    ret->met = CAPS_NOT_MET;
+    ret->why = why;
+    (void)snprintf(ret->text, sizeof ret->text, "not in force: %s", text);
+}
+
+static void look_at_clock(const struct caps_view *v, const struct claim *claim,
+                          struct caps_claim_look *ret)
 {
     const struct caps_clock_view *k = &v->clock;
     uint32_t least = least_mhz(&k->bounds, claim);
@@ -56,50 +54,48 @@ static enum caps_met clock_met(const struct caps_view *v, const struct claim *cl
     bool refused = k->failed && k->verdict.claim == claim->id;
 
     if (least >= k->bounds.max_mhz ||
-        (k->locked_mhz && k->locked_mhz <= least && !k->given_up && !refused)) {
-        (void)snprintf(text, size, "in force");
-        return CAPS_MET;
-    }
-    if (v->dry_run || !k->on || k->failed || !held) {
-        (void)snprintf(text, size, "not in force: %s",
-                       v->dry_run   ? "dry run"
-                       : !k->on     ? "locked clocks are off"
-                       : k->failed  ? k->text
-                       : v->text[0] ? v->text
-                                    : caps_state_name(v->state));
-        return CAPS_NOT_MET;
-    }
-    (void)snprintf(text, size, "on the way");
-    return CAPS_COMING;
+        (k->locked_mhz && k->locked_mhz <= least && !k->given_up && !refused))
+        met(ret);
+    else if (v->dry_run)
+        unmet(CAPS_UNMET_DRY_RUN, "dry run", ret);
+    else if (!k->on)
+        unmet(CAPS_UNMET_CLOCKS, "locked clocks are off", ret);
+    else if (k->failed)
+        unmet(CAPS_UNMET_FAILED, k->text, ret);
+    else if (!held)
+        unmet(CAPS_UNMET_NOT_HELD,
+              v->text[0] ? v->text : names_word(NAMES_CAP_STATE, v->state), ret);
+    else
+        coming(ret);
 }
 
-enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
-                             char *text, size_t size)
+void caps_claim_look(const struct caps_view *v, const struct claim *claim,
+                     struct caps_claim_look *ret)
 {
-    if (claim->mhz)
-        return clock_met(v, claim, text, size);
+    const char *text = v->text[0] ? v->text : names_word(NAMES_CAP_STATE, v->state);
     bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
     bool stays = held && !v->ramping && v->text[0]; /* as the driver has rounded it */
 
-    if (v->enforced_mw && v->enforced_mw <= least_mw(v, claim)) {
-        (void)snprintf(text, size, "in force");
-        return CAPS_MET;
-    }
-    if (claim->kind != CLAIM_HARD &&
-        cap_settable(&v->bounds, claim->mw, false) != claim->mw) {
-        (void)snprintf(text, size,
-                       "not in force: root's range ends at %g W, and nothing between it "
-                       "and the original, %g W, may be set",
+    *ret = (struct caps_claim_look){.why = CAPS_UNMET_NONE};
+    if (claim->mhz) {
+        look_at_clock(v, claim, ret);
+    } else if (v->enforced_mw && v->enforced_mw <= least_mw(v, claim)) {
+        met(ret);
+    } else if (claim->kind != CLAIM_HARD &&
+               cap_settable(&v->bounds, claim->mw, false) != claim->mw) {
+        char range[160];
+        (void)snprintf(range, sizeof range,
+                       "root's range ends at %g W, and nothing between it and the "
+                       "original, %g W, may be set",
                        w_of_mw(v->bounds.max_mw), w_of_mw(v->bounds.original_mw));
-        return CAPS_NOT_MET;
+        unmet(CAPS_UNMET_RANGE, range, ret);
+    } else if (v->dry_run) {
+        unmet(CAPS_UNMET_DRY_RUN, "dry run", ret);
+    } else if (!held && v->state != CAPS_HOLDING) {
+        unmet(CAPS_UNMET_NOT_HELD, text, ret);
+    } else if (v->failed || stays) {
+        unmet(v->failed ? CAPS_UNMET_FAILED : CAPS_UNMET_ROUNDED, text, ret);
+    } else {
+        coming(ret);
     }
-    if (v->dry_run || v->failed || stays || (!held && v->state != CAPS_HOLDING)) {
-        (void)snprintf(text, size, "not in force: %s",
-                       v->dry_run   ? "dry run"
-                       : v->text[0] ? v->text
-                                    : caps_state_name(v->state));
-        return CAPS_NOT_MET;
-    }
-    (void)snprintf(text, size, "on the way");
-    return CAPS_COMING;
 }

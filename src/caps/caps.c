@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
 
@@ -23,13 +24,14 @@ static void state_claim(struct caps_board *b, const struct grant_board *in,
     const struct claim *old = claims_find(&b->claims, b->share.claim);
     struct claim claim = {.id = old ? old->id : 0,
                           .kind = CLAIM_HARD,
+                          .source = CLAIM_OF_BUDGET,
                           .mw = g->limit_mw,
                           .made_ns = old ? old->made_ns : 0,
                           .until_ns = CLAIM_FOREVER,
                           .admin = true};
     uw_error err = {""};
 
-    (void)snprintf(claim.who, sizeof claim.who, "%s", CAPS_BUDGET_WHO);
+    (void)snprintf(claim.who, sizeof claim.who, "budget of this node");
     budget_why(&b->caps->budget, b->caps->n, in, g, claim.why);
     if (old && old->mw == claim.mw && strcmp(old->why, claim.why) == 0)
         return;

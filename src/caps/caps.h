@@ -23,6 +23,7 @@
 #include <stdint.h>
 
 #include "actuator/client.h"
+#include "base/names.h"
 #include "board/boards.h"
 #include "core/cap/arbiter.h"
 #include "core/cap/clock.h"
@@ -31,30 +32,8 @@
 struct caps;
 
 /* Another writer's change of a limit, by cause. */
-enum caps_cause {
-    CAPS_CAUSE_OTHER,       /* another actor set it */
-    CAPS_CAUSE_DRIVER,      /* the driver was loaded anew */
-    CAPS_CAUSE_PERSISTENCE, /* forgotten: persistence mode is off */
-    CAPS_CAUSE_THERMAL,     /* enforced under what was asked for: heat */
-    CAPS_CAUSE_BOARD,       /* … or the board's management (BMC, power brake) */
-    CAPS_CAUSES,
-};
-const char *caps_cause_name(enum caps_cause cause); /* "other", "driver", … */
 
-enum caps_state {
-    CAPS_FREE = 0, /* nothing wants less than the original, or this is a dry run */
-    CAPS_HOLDING,  /* asked of the actuator for the first time, not answered */
-    CAPS_HELD,     /* until the actuator has confirmed that it is let go */
-    CAPS_YIELDED,  /* another's limit is respected until the claims change or time passes
-                    */
-    CAPS_RELEASED, /* given out of hand on request (reset); see caps_take_back() */
-    CAPS_LOST,     /* the board or its actuator is gone; tried again */
-    CAPS_DENIED,   /* the right is missing: text says why; tried again, soon where a
-                    * hard claim is not in force */
-};
-const char *caps_state_name(enum caps_state state); /* "free", … */
-
-enum caps_others { CAPS_YIELD, CAPS_REASSERT };
+enum caps_others { CAP_OTHERS(NAME_ENUM) };
 
 struct caps_conf {
     struct cap_class cls; /* where no job names another */
@@ -68,22 +47,8 @@ struct caps_conf {
     uint32_t budget_mw; /* of all boards' limits together; 0: none */
 };
 
-#define CAPS_BUDGET_WHO "budget of this node" /* who states its claims */
-
 /* What happened to a board's cap, for ledger, log and live views. */
-enum caps_event {
-    CAPS_EVENT_CLAIM,    /* claim was made or changed */
-    CAPS_EVENT_WITHDRAW, /* claim was withdrawn … */
-    CAPS_EVENT_EXPIRE,   /* … or is over */
-    CAPS_EVENT_CAP,      /* the limit in force is enforced_mw now (read back; 0: not
-                          * known), whoever set it; in a dry run also: target_mw is
-                          * another, and the text says that it is not written */
-    CAPS_EVENT_FAIL,  /* a hold or a write failed: text; once for each reason in a row */
-    CAPS_EVENT_OTHER, /* another's change: cause, enforced_mw, once for each */
-    CAPS_EVENT_CLOCK, /* the SM clock is locked by us to at most clock_mhz now (0: no
-                         more) */
-    CAPS_EVENT_STATE, /* the state changed: text */
-};
+enum caps_event { CAP_EVENTS(NAME_ENUM) };
 struct caps_what {
     enum caps_event event;
     size_t board;
@@ -254,14 +219,13 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret);
 void caps_count_on(struct caps *c, size_t board, const struct caps_view *was);
 
 /* What became of a claim of the view's. */
-enum caps_met {
-    CAPS_MET,     /* the limit in force is no higher than it wants, or than soft floor
-                   * and board's minimum let it have */
-    CAPS_COMING,  /* asked for, or on the ramp */
-    CAPS_NOT_MET, /* text says why */
+enum caps_unmet { CLAIM_REASONS(NAME_ENUM) };
+struct caps_claim_look {
+    enum caps_met met;
+    enum caps_unmet why;
+    char text[240]; /* for people: "in force", "on the way", "not in force: WHY" */
 };
-/* The text, for people: "in force", "on the way", "not in force: WHY". */
-enum caps_met caps_claim_met(const struct caps_view *v, const struct claim *claim,
-                             char *text, size_t size);
+void caps_claim_look(const struct caps_view *v, const struct claim *claim,
+                     struct caps_claim_look *ret);
 
 #endif

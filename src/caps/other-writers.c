@@ -40,18 +40,6 @@ enum caps_cause other_writers_cause(const struct other_writers *o,
     return CAPS_CAUSE_OTHER;
 }
 
-const char *other_writers_text(enum caps_cause cause)
-{
-    static const char *const texts[CAPS_CAUSES] = {
-        [CAPS_CAUSE_OTHER] = "somebody else has set the limit",
-        [CAPS_CAUSE_DRIVER] = "the driver was loaded anew",
-        [CAPS_CAUSE_PERSISTENCE] = "persistence mode is off, the driver has forgotten it",
-        [CAPS_CAUSE_THERMAL] = "heat keeps the limit in force down",
-        [CAPS_CAUSE_BOARD] = "the board's management keeps the limit in force down",
-    };
-    return texts[cause];
-}
-
 /* Persistence mode may be a guess: where the default limit is back soon after it was set
  * again, somebody wants it.
  */

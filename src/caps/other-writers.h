@@ -40,7 +40,5 @@ enum caps_cause other_writers_bound(const struct other_writers *o);
  */
 uint64_t other_writers_wait_ns(struct other_writers *o, const struct caps_conf *conf,
                                enum caps_cause cause, uint64_t now_ns);
-/* For people: "somebody else has set the limit", … */
-const char *other_writers_text(enum caps_cause cause);
 
 #endif

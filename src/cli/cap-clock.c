@@ -102,10 +102,10 @@ static void see(struct locks *g, size_t i, const struct json_value *c)
 {
     struct lock_board *b = &g->board[i];
     const char *state = c ? take_text(c, "state") : "its claim is withdrawn or over";
+    bool in_force = c && take_claim_status(c) == CAPS_MET;
 
-    if (strcmp(state, "in force") == 0)
-        b->reached = true;
-    b->lost = b->reached && strcmp(state, "in force") != 0;
+    b->reached |= in_force;
+    b->lost = b->reached && !in_force;
     if (strcmp(b->state, state) != 0)
         cli_say("cap: GPU %u: at most %" PRIu32 " MHz: %s%s", b->index, g->mhz, state,
                 g->simulated ? " (simulated)" : "");

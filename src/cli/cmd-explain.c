@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "cli/daemon.h"
 #include "cli/figures.h"
 #include "cli/options.h"
@@ -68,7 +69,7 @@ static void print_claims(const struct json_value *claims)
                        *why ? ": " : "", why);
         text_wrap(stdout, at, at, text);
         const char *state = take_text(c, "state");
-        if (*state && strcmp(state, "in force") != 0)
+        if (*state && take_claim_status(c) != CAPS_MET)
             printf("           %s\n", state);
     }
 }
@@ -140,16 +141,18 @@ static void print_clock(const struct json_value *clock, bool unrestored)
 
 static void print_others(const struct json_value *v)
 {
-    static const char *const causes[] = {"other", "driver", "persistence", "thermal",
-                                         "board"};
-    static const char *const words[] = {"another actor", "a driver reload",
-                                        "persistence mode off", "heat",
-                                        "board management"};
+    static const char *const words[CAPS_CAUSES] = {
+        [CAPS_CAUSE_OTHER] = "another actor",
+        [CAPS_CAUSE_DRIVER] = "a driver reload",
+        [CAPS_CAUSE_PERSISTENCE] = "persistence mode off",
+        [CAPS_CAUSE_THERMAL] = "heat",
+        [CAPS_CAUSE_BOARD] = "board management",
+    };
     const struct json_value *others = json_get(v, "other_writers");
     bool any = false;
 
-    for (size_t i = 0; i < n_elements(causes); i++) {
-        uint64_t n = take_u64(others, causes[i]);
+    for (unsigned i = 0; i < CAPS_CAUSES; i++) {
+        uint64_t n = take_u64(others, names_word(NAMES_CAP_CAUSE, i));
         if (n > 0)
             printf("%s %llu by %s",
                    any ? "," : "  changed    from outside:", (unsigned long long)n,

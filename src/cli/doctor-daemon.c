@@ -4,11 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "cli/daemon.h"
 #include "cli/take.h"
-
-static const char *const causes[DOCTOR_CAUSES] = {"other", "driver", "persistence",
-                                                  "thermal", "board"};
 
 static int look_at_board(struct httpc *c, const struct json_value *board,
                          struct doctor_daemon *ret)
@@ -23,8 +21,8 @@ static int look_at_board(struct httpc *c, const struct json_value *board,
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", take_text(board, "uuid"));
     int r = httpc_ask(c, "GET", path, NULL, &doc, &ret->error);
     const struct json_value *others = json_get(json_root(doc), "other_writers");
-    for (size_t i = 0; r == 0 && i < DOCTOR_CAUSES; i++)
-        ret->changes[i] += take_u64(others, causes[i]);
+    for (unsigned i = 0; r == 0 && i < CAPS_CAUSES; i++)
+        ret->changes[i] += take_u64(others, names_word(NAMES_CAP_CAUSE, i));
     return r;
 }
 
@@ -47,6 +45,8 @@ static void look_at_ledger(const struct json_value *v, struct doctor_daemon *ret
     ret->ledger_down = json_get(v, "up") && !take_bool(v, "up"); /* older: not told */
     ret->ledger_waiting = take_u64(v, "waiting");
     ret->ledger_lost = take_u64(v, "lost");
+    int trouble = names_number(NAMES_LEDGER_TROUBLE, take_text(v, "reason"));
+    ret->ledger_trouble = trouble > 0 ? (enum ledger_trouble)trouble : LEDGER_HAS_FAILED;
     take_copy(v, "why", ret->ledger_why, sizeof ret->ledger_why);
 }
 
@@ -129,21 +129,23 @@ static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
     static const struct {
         enum finding_state state;
         const char *what, *remedy;
-    } by[DOCTOR_CAUSES] = {
-        {FINDING_WARN, "by another program",
-         "stop the other writer (nvidia-smi in a timer, DCGM's configuration), or set "
-         "caps.other_writers to reassert"},
-        {FINDING_NOTE, "by a driver reload",
-         "keep the driver loaded: nvidia-persistenced"},
-        {FINDING_WARN, "because persistence mode is off",
-         "sudo nvidia-smi -pm 1, or run "
-         "nvidia-persistenced"},
-        {FINDING_WARN, "by heat", "look after the cooling"},
-        {FINDING_WARN, "by the board's management",
-         "a management controller or a power brake limits the board: ask who runs it"},
+    } by[CAPS_CAUSES] = {
+        [CAPS_CAUSE_OTHER] = {FINDING_WARN, "by another program",
+                              "stop the other writer (nvidia-smi in a timer, DCGM's "
+                              "configuration), or set "
+                              "caps.other_writers to reassert"},
+        [CAPS_CAUSE_DRIVER] = {FINDING_NOTE, "by a driver reload",
+                               "keep the driver loaded: nvidia-persistenced"},
+        [CAPS_CAUSE_PERSISTENCE] = {FINDING_WARN, "because persistence mode is off",
+                                    "sudo nvidia-smi -pm 1, or run "
+                                    "nvidia-persistenced"},
+        [CAPS_CAUSE_THERMAL] = {FINDING_WARN, "by heat", "look after the cooling"},
+        [CAPS_CAUSE_BOARD] = {FINDING_WARN, "by the board's management",
+                              "a management controller or a power brake limits the "
+                              "board: ask who runs it"},
     };
 
-    for (size_t i = 0; i < DOCTOR_CAUSES; i++) {
+    for (size_t i = 0; i < CAPS_CAUSES; i++) {
         if (d->changes[i] == 0)
             continue;
         finding_add(ret, "writers", by[i].state, "limits were changed %llu time%s %s",
@@ -157,25 +159,26 @@ static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
 }
 
 /* What to type, by what the daemon says of the ledger. */
-static const char *ledger_remedy(const char *why)
+static const char *ledger_remedy(enum ledger_trouble trouble)
 {
-    static const struct {
-        const char *word, *remedy;
-    } by[] = {
-        {"full", "make room: df -h /var/lib/underwatt; it is tried again by itself"},
-        {"newer", "install that underwattd again, or move the file away: a new one is "
-                  "begun"},
-        {"restart underwattd", "sudo systemctl restart underwattd"},
-        {"ead-only", "mount -o remount,rw its file system; it is tried again by itself"},
-        {"another process", "sudo fuser -v /var/lib/underwatt/ledger.sqlite; end that "
-                            "process"},
+    static const char *const by[] = {
+        [LEDGER_IS_FULL] =
+            "make room: df -h /var/lib/underwatt; it is tried again by itself",
+        [LEDGER_IS_NEWER] =
+            "install that underwattd again, or move the file away: a new one "
+            "is begun",
+        [LEDGER_NEEDS_RESTART] = "sudo systemctl restart underwattd",
+        [LEDGER_IS_READ_ONLY] =
+            "mount -o remount,rw its file system; it is tried again by "
+            "itself",
+        [LEDGER_IS_TAKEN] =
+            "sudo fuser -v /var/lib/underwatt/ledger.sqlite; end that process",
+        [LEDGER_HAS_FAILED] =
+            "ls -ld /var/lib/underwatt; ls -l /var/lib/underwatt; it is "
+            "tried again by itself",
     };
 
-    for (size_t i = 0; i < n_elements(by); i++)
-        if (strstr(why, by[i].word))
-            return by[i].remedy;
-    return "ls -ld /var/lib/underwatt; ls -l /var/lib/underwatt; it is tried again by "
-           "itself";
+    return by[trouble];
 }
 
 static void judge_ledger(const struct doctor_daemon *d, struct findings *ret)
@@ -187,7 +190,7 @@ static void judge_ledger(const struct doctor_daemon *d, struct findings *ret)
                     d->ledger_why, (unsigned long long)d->ledger_waiting,
                     d->ledger_waiting == 1 ? "" : "s",
                     (unsigned long long)d->ledger_lost);
-        finding_remedy(ret, "%s", ledger_remedy(d->ledger_why));
+        finding_remedy(ret, "%s", ledger_remedy(d->ledger_trouble));
     } else if (d->ledger_lost > 0) {
         finding_add(ret, "ledger", FINDING_BAD,
                     "is written, but %llu row%s lost since the daemon started",

@@ -7,10 +7,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "cli/cmd.h"
 #include "cli/findings.h"
-
-enum { DOCTOR_CAUSES = 5 };
+#include "io/ledger.h"
 
 struct doctor_daemon {
     bool looked;
@@ -20,9 +20,10 @@ struct doctor_daemon {
     char version[32], why[200], you[96]; /* why: no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
     bool ledger_down;
+    enum ledger_trouble ledger_trouble; /* while it is down */
     char ledger_why[200];
     uint64_t ledger_waiting, ledger_lost; /* rows */
-    uint64_t changes[DOCTOR_CAUSES];      /* from outside: other, driver, persistence,
+    uint64_t changes[CAPS_CAUSES];        /* from outside: other, driver, persistence,
                                            * thermal, board */
     unsigned yielded, lost, denied;       /* boards in these states */
 };

@@ -2,9 +2,8 @@
 
 #include <stdarg.h>
 
+#include "base/names.h"
 #include "cli/figures.h"
-
-static const char *const state_names[] = {"ok", "note", "warn", "bad"};
 
 void finding_add(struct findings *to, const char *what, enum finding_state state,
                  const char *format, ...)
@@ -49,7 +48,7 @@ void findings_print(const struct findings *of, enum finding_state from, FILE *to
         const struct finding *f = &of->f[i];
         if (f->state < from)
             continue;
-        (void)fprintf(to, "%-4s  %-11s  ", state_names[f->state], f->what);
+        (void)fprintf(to, "%-4s  %-11s  ", names_word(NAMES_FINDING, f->state), f->what);
         text_wrap(to, 19, 19, f->text);
         if (f->remedy[0])
             (void)fprintf(to, "      %-11s  -> %s\n", "", f->remedy);
@@ -63,7 +62,7 @@ void findings_json(const struct findings *of, struct json_out *o, const char *ke
         const struct finding *f = &of->f[i];
         json_out_object(o, NULL);
         json_out_text(o, "what", f->what);
-        json_out_text(o, "state", state_names[f->state]);
+        json_out_text(o, "state", names_word(NAMES_FINDING, f->state));
         json_out_text(o, "text", f->text);
         json_out_text(o, "remedy", f->remedy[0] ? f->remedy : NULL);
         json_out_end(o);

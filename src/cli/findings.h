@@ -6,14 +6,10 @@
 #include <stddef.h>
 #include <stdio.h>
 
+#include "base/names.h"
 #include "io/json.h"
 
-enum finding_state {
-    FINDING_OK,
-    FINDING_NOTE, /* good to know */
-    FINDING_WARN, /* works, with less */
-    FINDING_BAD,  /* does not work */
-};
+enum finding_state { FINDING_STATES(NAME_ENUM) };
 
 struct finding {
     const char *what; /* one word: "driver" */

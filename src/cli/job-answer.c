@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "cli/job-daemon.h"
 #include "cli/take.h"
@@ -64,13 +65,10 @@ static void take_saved(const struct json_value *search, const struct json_value 
 
 static void take_progress(const struct json_value *d, struct tuner_report *r)
 {
-    static const enum tuner_by all[] = {TUNER_BY_STEPS, TUNER_BY_LAUNCHES,
-                                        TUNER_BY_PERIOD, TUNER_BY_NOTHING};
-    const char *by = take_text(d, "progress");
+    int by = names_number(NAMES_PROGRESS, take_text(d, "progress"));
 
-    for (size_t i = 0; i < n_elements(all); i++)
-        if (strcmp(by, tuner_by_name(all[i])) == 0)
-            r->by = all[i];
+    if (by >= 0)
+        r->by = (enum tuner_by)by;
     r->period_s = or_0(take_number(d, "period_s"));
     r->confidence = or_0(take_number(d, "period_confidence"));
     take_copy(d, "period_unknown", r->unknown, sizeof r->unknown);

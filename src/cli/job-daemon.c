@@ -14,6 +14,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "cli/daemon.h"
@@ -207,17 +208,33 @@ static int look_work(struct loop *loop, void *work)
 
 /* ---- what is shown ---- */
 
+/* An older daemon tells a state for people alone, which of "over" is the word, too. */
+static enum search_status take_status(const struct json_value *search)
+{
+    const char *word = take_text(search, "status");
+    int got =
+        names_number(NAMES_SEARCH_STATUS, *word ? word : take_text(search, "state"));
+
+    return got < 0 ? SEARCH_IS_OFF : (enum search_status)got;
+}
+
 static void say_state(struct remote *r, const struct json_value *search)
 {
-    const char *state = take_text(search, "state");
-    const char *why = take_text(json_get(search, "details"), "why");
+    const struct json_value *details = json_get(search, "details");
+    const char *why = take_text(details, "why");
+    enum search_status status = take_status(search);
     char text[400];
 
-    if (strncmp(state, "holds", 5) != 0 && strncmp(state, "not capped", 10) != 0 &&
-        strncmp(state, "no steps", 8) != 0)
+    if (status == SEARCH_IS_OFF && take_u64(details, "held_mw") > 0)
+        status = SEARCH_HOLDS; /* of a daemon that tells no status yet */
+    if (status != SEARCH_HOLDS)
+        why = "";
+    if (status != SEARCH_HOLDS && status != SEARCH_IS_REFUSED &&
+        status != SEARCH_IS_BARRED && status != SEARCH_LOST_BOARDS &&
+        status != SEARCH_IS_SAFE)
         return;
-    (void)snprintf(text, sizeof text, "%s%s%.200s", state,
-                   *why && *state == 'h' ? ": " : "", *state == 'h' ? why : "");
+    (void)snprintf(text, sizeof text, "%s%s%.200s", take_text(search, "state"),
+                   *why ? ": " : "", why);
     if (strcmp(text, r->said) == 0)
         return;
     memcpy(r->said, text, sizeof r->said);
@@ -281,9 +298,11 @@ static void live_line(struct remote *r, uint64_t now)
 static bool is_over(const struct json *doc)
 {
     const struct json_value *job = doc ? json_root(doc) : NULL;
-    const char *state = take_text(json_get(job, "search"), "state");
+    const struct json_value *search = job ? json_get(job, "search") : NULL;
+    bool none = !*take_text(search, "state");
 
-    return job && take_bool(job, "settled") && (!*state || strcmp(state, "over") == 0);
+    return job && take_bool(job, "settled") &&
+           (none || take_status(search) == SEARCH_IS_OVER);
 }
 
 static int look_done(struct loop *loop, void *work, int got)

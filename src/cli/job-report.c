@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "cli/figures.h"
 #include "cli/job-run.h"
@@ -40,7 +41,8 @@ static void print_boards(const struct session_result *r, FILE *to)
         (void)fprintf(to, "  GPU %-2u %-33.33s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
                       b->info->index, b->info->name, figure_joules(b->energy.energy_j).t,
                       percent_of(b->energy.half_j, b->energy.energy_j), b->energy.power_w,
-                      meter_method_name(b->energy.method), b->energy.why ? "; " : "",
+                      names_word(NAMES_METER_METHOD, b->energy.method),
+                      b->energy.why ? "; " : "",
                       meter_why_text(b->energy.why, why, sizeof why));
         whys |= b->energy.why;
     }
@@ -242,7 +244,7 @@ static void json_boards(struct json_out *o, const struct session_result *r)
             json_out_double(o, "energy_j", b->energy.energy_j);
             json_out_double(o, "half_j", b->energy.half_j);
             json_out_double(o, "power_w", b->energy.power_w);
-            json_out_text(o, "method", meter_method_name(b->energy.method));
+            json_out_text(o, "method", names_word(NAMES_METER_METHOD, b->energy.method));
             json_out_text(o, "why", meter_why_text(b->energy.why, why, sizeof why));
         } else {
             json_out_null(o, "energy_j");

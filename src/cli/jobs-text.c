@@ -4,8 +4,10 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "cli/figures.h"
 #include "cli/take.h"
+#include "core/progress/phases.h"
 
 enum { NAME = 22, INDENT = 6 };
 
@@ -114,26 +116,18 @@ static void name_of(const struct json_value *job, char *ret, size_t size)
 /* ", validates for 12 s (seen, 66 % sure)" */
 static void phase_of(const struct json_value *job, char *ret, size_t size)
 {
-    static const char *const words[][2] = {
-        {"train", "trains"},    {"validate", "validates"},
-        {"load", "loads data"}, {"checkpoint", "saves a checkpoint"},
-        {"idle", "idles"},      {"startup", "starts up"},
-    };
-    const char *phase = take_text(job, "phase"), *does = NULL;
+    int phase = names_number(NAMES_JOB_PHASE, take_text(job, "phase"));
     double sure = take_number(job, "phase_confidence");
     char seen[32] = "";
 
-    for (size_t i = 0; i < n_elements(words); i++)
-        if (strcmp(phase, words[i][0]) == 0)
-            does = words[i][1];
     ret[0] = '\0';
-    if (!does)
+    if (phase <= PHASE_UNKNOWN)
         return;
     if (!isnan(sure))
         (void)snprintf(seen, sizeof seen, " (seen, %.0f %% sure)", 100 * sure);
     double s = take_number(job, "phase_s");
-    (void)snprintf(ret, size, ", %s%s%s%s", does, isnan(s) ? "" : " for ",
-                   isnan(s) ? "" : time_of(s).t, seen);
+    (void)snprintf(ret, size, ", %s%s%s%s", names_text(NAMES_JOB_PHASE, (unsigned)phase),
+                   isnan(s) ? "" : " for ", isnan(s) ? "" : time_of(s).t, seen);
 }
 
 /* "edp: holds 184 W, 612 steps, time x 1.041, trains for 60 s" */

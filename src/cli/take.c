@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/names.h"
+
 double take_number(const struct json_value *v, const char *key)
 {
     double got = (double)NAN;
@@ -87,4 +89,12 @@ void take_boards(const struct json_value *array, char *ret, size_t size)
     }
     if (!ret[0])
         (void)snprintf(ret, size, "-");
+}
+
+enum caps_met take_claim_status(const struct json_value *claim)
+{
+    const char *word = take_text(claim, "status");
+    int got = names_number(NAMES_CLAIM_STATUS, *word ? word : take_text(claim, "state"));
+
+    return got < 0 ? CAPS_NOT_MET : (enum caps_met)got;
 }

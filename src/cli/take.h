@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "io/json.h"
 
 double take_number(const struct json_value *v, const char *key); /* NaN unknown */
@@ -21,5 +22,10 @@ const char *take_text(const struct json_value *v, const char *key);
 void take_copy(const struct json_value *v, const char *key, char *ret, size_t size);
 /* An array of board indices as "0-3,5"; "-" none. */
 void take_boards(const struct json_value *array, char *ret, size_t size);
+
+/* The claim's `status`.  An older daemon tells a state for people alone, which of one
+ * that is in force is the word, too.
+ */
+enum caps_met take_claim_status(const struct json_value *claim);
 
 #endif

@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "cli/take.h"
+#include "core/cap/arbiter.h"
 
 int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
 {
@@ -23,21 +25,25 @@ int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
     return 0;
 }
 
-/* Who decides, in a word or few: cap.why is "215 W: soft claim of WHO: why". */
+/* Who decides, in a word or few. */
 static void take_by(struct top_board *b, const struct json_value *cap)
 {
-    static const char of[] = " claim of ";
-    const char *by = take_text(cap, "by"), *why = take_text(cap, "why");
-    const char *who = strstr(why, of);
+    const char *by = take_text(cap, "by"), *who = take_text(cap, "claim_who");
+    const char *why = take_text(cap, "claim_why");
+    int decider = names_number(NAMES_CAP_BY, by);
+    int state = names_number(NAMES_CAP_STATE, b->state);
+    char claim[CLAIM_TEXT * 2 + 3];
 
-    if (strcmp(by, "claim") == 0 && who)
-        by = who + sizeof of - 1;
-    else if (strcmp(by, "floor") == 0)
+    if (decider == CAP_BY_CLAIM && *who) {
+        (void)snprintf(claim, sizeof claim, "%s%s%s", who, *why ? ": " : "", why);
+        by = claim;
+    } else if (decider == CAP_BY_FLOOR) {
         by = "soft floor";
-    else if (strcmp(by, "minimum") == 0)
+    } else if (decider == CAP_BY_MINIMUM) {
         by = "the board's minimum";
-    (void)snprintf(b->by, sizeof b->by, "%s", by);
-    if (strcmp(b->state, "held") != 0 && strcmp(b->state, "free") != 0 && b->state[0])
+    }
+    (void)snprintf(b->by, sizeof b->by, "%.*s", (int)sizeof b->by - 1, by);
+    if (b->state[0] && state != CAPS_HELD && state != CAPS_FREE)
         (void)snprintf(b->by, sizeof b->by, "%.15s: %.70s", b->state, by);
 }
 

@@ -46,8 +46,8 @@ static const struct yaml_word log_words[] = {
     {"notice", LOG_LEVEL_NOTICE}, {"info", LOG_LEVEL_INFO},
     {"debug", LOG_LEVEL_DEBUG},   {NULL, 0},
 };
-static const struct yaml_word others_words[] = {
-    {"yield", CAPS_YIELD}, {"reassert", CAPS_REASSERT}, {NULL, 0}};
+#define WORD_OF(id, number, word, text) {word, id},
+static const struct yaml_word others_words[] = {CAP_OTHERS(WORD_OF){NULL, 0}};
 
 enum { LIVE = false, RESTART = true };
 #define AT(field) \

@@ -7,6 +7,7 @@
 
 #include "api/rights/token.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 
 bool token_wanted(const struct token_words *words)
@@ -37,11 +38,10 @@ static int read_words(const struct token_words *words, struct token_ask *ask,
     int r = 0;
 
     *ask = (struct token_ask){.name = words->make, .uid = (uid_t)-1};
-    for (enum token_scope s = TOKEN_READ; words->scope && s <= TOKEN_ADMIN; s++)
-        if (strcmp(words->scope, token_scope_name(s)) == 0)
-            ask->scope = s;
-    if (!ask->scope)
+    int scope = words->scope ? names_number(NAMES_TOKEN_SCOPE, words->scope) : -1;
+    if (scope < 0)
         return fail(err, -EINVAL, "--token-scope is read, claim or admin");
+    ask->scope = (enum token_scope)scope;
     if (words->user)
         r = read_user(words->user, &ask->uid, err);
     if (r == 0 && words->job) {

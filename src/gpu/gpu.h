@@ -11,6 +11,7 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/sensor.h"
 #include "underwatt/error.h"
 
@@ -132,16 +133,7 @@ enum gpu_sample_has {
 };
 
 /* Clock-event reasons, NVML's bits. */
-enum gpu_reason {
-    GPU_REASON_IDLE = 1u << 0,
-    GPU_REASON_APP_CLOCKS = 1u << 1,
-    GPU_REASON_SW_POWER_CAP = 1u << 2,
-    GPU_REASON_HW_SLOWDOWN = 1u << 3,
-    GPU_REASON_SYNC_BOOST = 1u << 4,
-    GPU_REASON_SW_THERMAL = 1u << 5,
-    GPU_REASON_HW_THERMAL = 1u << 6,
-    GPU_REASON_HW_POWER_BRAKE = 1u << 7,
-};
+enum gpu_reason { CLOCK_REASONS(NAME_FLAG) };
 
 struct gpu_sample {
     uint32_t has;             /* enum gpu_sample_has: which fields are real */

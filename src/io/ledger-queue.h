@@ -17,8 +17,9 @@ struct ledger_queue_opts {
     struct loop *loop;
     struct ledger *ledger; /* taken over on success; closed by ledger_queue_free() */
     const char *why;       /* … why it is not open, where it is not; or NULL */
-    uint64_t flush_ns;     /* between flushes nobody asked for; 0: 10 s */
-    uint64_t tidy_ns;      /* between looks for what to roll up; 0: 60 s */
+    enum ledger_trouble trouble; /* … in a word */
+    uint64_t flush_ns;           /* between flushes nobody asked for; 0: 10 s */
+    uint64_t tidy_ns;            /* between looks for what to roll up; 0: 60 s */
     /* A write failed (r < 0, text), or works again (r == 0); LEDGER_ASIDE, LEDGER_ANEW:
      * another file than before is written (text: why): jobs that run, claims in force
      * and searches are to be told to it at once, before this returns.  Or NULL.
@@ -54,6 +55,7 @@ struct ledger_queue_stats {
     size_t waiting;    /* rows not written yet */
     size_t kept;       /* … had waited when writing worked again last */
     bool failing;
+    enum ledger_trouble trouble;
     char text[200]; /* why; "" */
 };
 void ledger_queue_look(const struct ledger_queue *q, struct ledger_queue_stats *ret);

@@ -4,17 +4,11 @@
 #ifndef IO_LEDGER_REPORT_H
 #define IO_LEDGER_REPORT_H
 
+#include "base/names.h"
 #include "io/json.h"
 #include "io/ledger.h"
 
-enum ledger_by {
-    LEDGER_BY_JOB,
-    LEDGER_BY_USER,
-    LEDGER_BY_BOARD,
-    LEDGER_BY_DAY,
-    LEDGER_BY_LABEL,
-    LEDGER_BY_DOMAIN, /* processors and their memory */
-};
+enum ledger_by { REPORT_KEYS(NAME_ENUM) };
 
 /* All 0: exactly.  Else energies in whole steps, and of whole periods of UTC alone, none
  * that ends after until_utc_ns: however often it is asked and with whatever from and to,

@@ -17,12 +17,13 @@
 #include <sys/types.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "underwatt/error.h"
 
 struct ledger;
 
 enum {
-    LEDGER_VERSION = 6, /* of the schema that this program writes */
+    LEDGER_VERSION = 7, /* of the schema that this program writes */
     LEDGER_BOARDS = 64,
     LEDGER_DOMAINS = 16,
     LEDGER_PLACES = LEDGER_BOARDS + LEDGER_DOMAINS,
@@ -100,6 +101,9 @@ bool ledger_is_readable(const struct ledger *l);
  * ledger_ready().
  */
 void ledger_leave(struct ledger *l);
+/* Why the ledger is not written, by what a function here has returned. */
+enum ledger_trouble { LEDGER_TROUBLES(NAME_ENUM) };
+enum ledger_trouble ledger_trouble(int r);
 /* Before each write: is the file there, and still ours?  0: it is.  LEDGER_ANEW,
  * LEDGER_ASIDE: it was opened anew, with the same boards and with ids that go on (*err:
  * why); what the old one held is not in it: tell it of jobs that run, claims in force and
@@ -136,12 +140,8 @@ int ledger_domains(struct ledger *l, const struct ledger_domain *domain, size_t 
 
 /* ---- rows ---- */
 
-enum ledger_kind { LEDGER_JOB = 1, LEDGER_IDLE, LEDGER_UNATTRIBUTED };
-enum ledger_method {
-    LEDGER_COUNTED = 1u << 0, /* the board's energy counter */
-    LEDGER_SUMMED = 1u << 1,  /* readings of power, added up */
-    LEDGER_BRIDGED = 1u << 2, /* part of it was not seen and is filled in */
-};
+enum ledger_kind { ENERGY_KINDS(NAME_ENUM) };
+enum ledger_method { ENERGY_METHODS(NAME_FLAG) };
 
 /* Energy of one board (or domain) in one interval that went to one job (or to nobody). */
 struct ledger_energy {
@@ -230,8 +230,11 @@ struct ledger_claim {
     int64_t made_utc_ns, until_utc_ns; /* LEDGER_FOREVER */
     int64_t ahead_ns; /* UTC less CLOCK_BOOTTIME by which both were told */
     uid_t uid;
-    uint64_t job;     /* 0: none */
-    const char *kind; /* "soft", "named", "hard" */
+    uint64_t job;       /* 0: none */
+    const char *kind;   /* "soft", "named", "hard" */
+    const char *source; /* "person", "job-cap" … */
+    pid_t pid;          /* it ends with this process; 0: with none … */
+    uint64_t pid_start; /* … of that start time, in ticks as /proc has it */
     uint32_t mw;
     bool walked; /* the search's own: changes overwrite, no row each */
     const char *who, *why;

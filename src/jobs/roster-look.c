@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "jobs/roster-inside.h"
 
@@ -123,7 +124,7 @@ static struct roster_job *make_found(struct roster *r, const struct proc_facts *
     job->e.pid_start = f->start;
     if (key->kind != CGROUP_NONE) {
         (void)cgroup_name(group, job->e.name, sizeof job->e.name);
-        add_label(&job->e, cgroup_kind_name(group->kind), group->id);
+        add_label(&job->e, names_word(NAMES_CGROUP, group->kind), group->id);
         add_label(&job->e, "step", group->step);
         add_label(&job->e, "container", group->container);
     } else {

@@ -22,13 +22,6 @@ enum {
     NAME_DEADLINE_S = 30,
 };
 
-const char *job_source_name(enum job_source source)
-{
-    static const char *const names[] = {"run", "registered", "found"};
-
-    return (unsigned)source < n_elements(names) ? names[source] : "unknown";
-}
-
 void job_procs_text(const struct job_entry *job, char *ret, size_t size)
 {
     size_t at = 0;

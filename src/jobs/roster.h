@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/names.h"
 #include "board/boards.h"
 #include "core/job/split.h"
 #include "io/loop.h"
@@ -37,12 +38,7 @@ enum {
     JOB_PROCS = 16, /* of a found job: enough to know it again by */
 };
 
-enum job_source {
-    JOB_RUN,        /* underwatt run */
-    JOB_REGISTERED, /* a scheduler's adapter (root or admin) */
-    JOB_FOUND,      /* the driver's process list and /proc */
-};
-const char *job_source_name(enum job_source source); /* "run", "registered", "found" */
+enum job_source { JOB_SOURCES(NAME_ENUM) };
 
 struct label {
     char key[LABEL_KEY], value[LABEL_VALUE];
@@ -55,7 +51,6 @@ struct job_proc {
 };
 
 /* No phase that a job tells: seen in telemetry alone. */
-enum { JOB_PHASE_IDLE = UW_PHASE_STARTUP + 1 };
 
 struct job_entry {
     uint64_t id; /* of the ledger: never used twice */
@@ -78,7 +73,7 @@ struct job_entry {
     bool foreign;                /* somebody else's process is on one of its boards */
     uint64_t began_ns, ended_ns; /* ended 0: runs */
     int64_t began_utc_ns, ended_utc_ns;
-    uint32_t phase; /* enum uw_phase, or JOB_PHASE_IDLE */
+    uint32_t phase; /* enum phase_kind */
 };
 
 /* Its processes as the ledger has them, "PID.START …", and back: their number. */

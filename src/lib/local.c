@@ -12,6 +12,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "board/boards.h"
 #include "board/sampler.h"
@@ -120,7 +121,7 @@ static int on_window(struct sampler *s, const struct sampler_window *w, void *us
                             .energy_j = m->energy_j,
                             .half_j = m->half_j,
                             .power_w = m->power_w,
-                            .method = meter_method_name(m->method)};
+                            .method = names_word(NAMES_METER_METHOD, m->method)};
     }
     answer(l, 0, NULL);
     return 0;

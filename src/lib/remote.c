@@ -9,6 +9,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "board/boards.h"
 #include "core/meter/meter.h"
@@ -121,10 +122,9 @@ static int remote_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
 
 const char *lib_method(const char *name)
 {
-    for (int m = METER_NONE; name && m <= METER_FOLDED; m++)
-        if (strcmp(name, meter_method_name((enum meter_method)m)) == 0)
-            return meter_method_name((enum meter_method)m);
-    return meter_method_name(METER_NONE);
+    int method = name ? names_number(NAMES_METER_METHOD, name) : -1;
+
+    return names_word(NAMES_METER_METHOD, method < 0 ? METER_NONE : (unsigned)method);
 }
 
 static void read_board(const struct json_value *v, const char *id, double time_s,

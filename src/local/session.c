@@ -813,7 +813,7 @@ void session_now(struct session *s, struct session_now *ret)
                 now->last.has & GPU_HAS_INSTANT ? now->last.instant_w : now->last.power_w;
     }
     if (s->tuner)
-        tuner_status(s->tuner, ret->status, sizeof ret->status);
+        (void)tuner_status(s->tuner, ret->status, sizeof ret->status);
     else
         (void)snprintf(ret->status, sizeof ret->status, "measures");
 }

@@ -8,6 +8,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "gpu/select.h"
 #include "io/proc.h"
@@ -108,12 +109,12 @@ void node_watches_stop(struct node *node)
             watch_stop(&node->watch[i]);
 }
 
-static void withdraw_everywhere(struct node *node, uint64_t id, const char *how)
+static void withdraw_everywhere(struct node *node, uint64_t id, enum claim_end how)
 {
     node->how = how;
     for (size_t i = 0; i < node->n; i++)
         (void)caps_withdraw(node->caps, i, id, NULL);
-    node->how = NULL;
+    node->how = CLAIM_END_WITHDRAWN;
 }
 
 static int on_process_end(struct loop_fd *source, int fd, int events, void *user)
@@ -126,7 +127,7 @@ static int on_process_end(struct loop_fd *source, int fd, int events, void *user
     (void)events;
 
     watch_stop(w);
-    withdraw_everywhere(node, id, "process ended");
+    withdraw_everywhere(node, id, CLAIM_END_PROCESS);
     return 0;
 }
 
@@ -161,46 +162,18 @@ static int watch_process(struct node *node, pid_t pid, uint64_t start, uid_t uid
     return 0;
 }
 
-/* "WHO, process 4711.88234": what an earlier run wrote into a claim that ends with a
- * process.
- */
-#define PROCESS_MARK ", process "
-
-static int parse_process(const char *who, pid_t *ret_pid, uint64_t *ret_start)
-{
-    const char *at = strstr(who, PROCESS_MARK);
-    char number[32];
-    uint64_t pid = 0;
-
-    if (!at)
-        return -ENOENT;
-    at += strlen(PROCESS_MARK);
-    const char *dot = strchr(at, '.');
-    if (!dot || (size_t)(dot - at) >= sizeof number)
-        return -EINVAL;
-    (void)snprintf(number, sizeof number, "%.*s", (int)(dot - at), at);
-    if (parse_u64(number, &pid, NULL) < 0 || parse_u64(dot + 1, ret_start, NULL) < 0 ||
-        pid == 0 || pid > INT32_MAX)
-        return -EINVAL;
-    *ret_pid = (pid_t)pid;
-    return 0;
-}
-
 bool node_watch_again(struct node *node, const struct claim *claim)
 {
     struct proc_facts facts;
     struct node_watch *w = NULL;
-    pid_t pid = 0;
-    uint64_t start = 0;
-    int r = parse_process(claim->who, &pid, &start);
 
-    if (r == -ENOENT)
+    if (!claim->pid)
         return true;
     for (size_t i = 0; i < n_elements(node->watch); i++)
         if (node->watch[i].node && node->watch[i].claim == claim->id)
             return true; /* of another board */
-    if (r == 0)
-        r = watch_process(node, pid, start, (uid_t)-1, &w, &facts, NULL);
+    int r =
+        watch_process(node, claim->pid, claim->pid_start, (uid_t)-1, &w, &facts, NULL);
     if (r == 0)
         w->claim = claim->id;
     return r == 0;
@@ -433,10 +406,13 @@ static int fill_claim(struct node *node, struct asking *a, uw_error *err)
         return 0;
     int r = watch_process(node, a->ask->pid, 0, a->who->admin ? (uid_t)-1 : a->who->uid,
                           &a->watch, &facts, err);
-    if (r == 0)
-        (void)snprintf(c->who + n, sizeof c->who - (size_t)n, PROCESS_MARK "%d.%" PRIu64,
-                       (int)a->ask->pid, facts.start);
-    return r;
+    if (r < 0)
+        return r;
+    c->pid = a->ask->pid;
+    c->pid_start = facts.start;
+    (void)snprintf(c->who + n, sizeof c->who - (size_t)n, ", process %d.%" PRIu64,
+                   (int)c->pid, c->pid_start);
+    return 0;
 }
 
 static int make_claim(struct node *node, struct asking *a, uw_error *err)
@@ -451,7 +427,7 @@ static int make_claim(struct node *node, struct asking *a, uw_error *err)
             r = caps_claim(node->caps, i, &a->claim, &a->claim.id, err);
     }
     if (r < 0 && a->claim.id)
-        withdraw_everywhere(node, a->claim.id, "refused");
+        withdraw_everywhere(node, a->claim.id, CLAIM_END_REFUSED);
     if (r < 0 && a->watch)
         watch_stop(a->watch);
     else if (a->watch)
@@ -515,7 +491,7 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
         (void)fail(err, r, "%s", why.text);
         return r == -EPERM ? node_refuse(node, who, r, &why) : r;
     }
-    withdraw_everywhere(node, id, NULL);
+    withdraw_everywhere(node, id, CLAIM_END_WITHDRAWN);
     for (size_t i = 0; i < n_elements(node->watch); i++)
         if (node->watch[i].node && node->watch[i].claim == id)
             watch_stop(&node->watch[i]);

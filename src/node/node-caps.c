@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "node/node-inside.h"
 
@@ -36,7 +37,7 @@ static void log_state(const struct node *node, const struct caps_what *what)
 
     caps_look(node->caps, what->board, &v);
     log_event(LOG_LEVEL_INFO, "cap-state", "gpu=%u uuid=%s state=%s text=%s", info->index,
-              info->uuid, caps_state_name(v.state),
+              info->uuid, names_word(NAMES_CAP_STATE, v.state),
               log_quote(what->text ? what->text : "").text);
 }
 
@@ -52,7 +53,7 @@ static void log_caps(const struct node *node, const struct caps_what *what)
     case CAPS_EVENT_OTHER:
         log_event(LOG_LEVEL_NOTICE, "other-writer",
                   "gpu=%u uuid=%s cause=%s enforced_mw=%" PRIu32, info->index, info->uuid,
-                  caps_cause_name(what->cause), what->enforced_mw);
+                  names_word(NAMES_CAP_CAUSE, what->cause), what->enforced_mw);
         break;
     case CAPS_EVENT_STATE:
         log_state(node, what);
@@ -77,7 +78,7 @@ static void on_caps(const struct caps_what *what, void *user)
     struct caps_what told = *what;
 
     if (what->event == CAPS_EVENT_WITHDRAW && node->how)
-        told.text = node->how;
+        told.text = names_word(NAMES_CLAIM_END, node->how);
     log_caps(node, what);
     if (what->event == CAPS_EVENT_CAP)
         node_attribution_cap(node, what->board, what->enforced_mw);

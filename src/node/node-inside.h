@@ -139,11 +139,12 @@ struct node {
     struct attribution *book;
     struct client_windows *windows;
     struct searches *tunings;
-    struct ledger *ledger;     /* until the queue has it */
-    int64_t utc_ahead_ns;      /* of the loop's time, at the last tick; 0: none yet */
-    char ledger_text[200];     /* why it was not written when we began; "" it was */
-    uint64_t ledger_lost;      /* rows that earlier queues lost */
-    struct ledger_batch *rest; /* rows that wait while boards are opened anew … */
+    struct ledger *ledger; /* until the queue has it */
+    int64_t utc_ahead_ns;  /* of the loop's time, at the last tick; 0: none yet */
+    enum ledger_trouble ledger_trouble;
+    char ledger_text[200];          /* why it was not written when we began; "" it was */
+    uint64_t ledger_lost;           /* rows that earlier queues lost */
+    struct ledger_batch *rest;      /* rows that wait while boards are opened anew … */
     char rest_uuid[BOARDS_MAX][96]; /* … and the boards that they tell of */
     struct ledger_batch *early;     /* rows until there is a queue */
     struct ledger_queue *queue;
@@ -183,7 +184,7 @@ struct node {
     struct node_watch watch[NODE_WATCHES_MAX];
     struct node_refusal refusal[NODE_REFUSALS_MAX];
     uint64_t refused_untold; /* counted alone */
-    const char *how;         /* why claims are being withdrawn, for the audit trail */
+    enum claim_end how;      /* why claims are being withdrawn, for the audit trail */
 
     bool ready, ending, leave_caps;
     uint64_t began_ns, ticked_ns, marked_ns;

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "io/file.h"
 #include "node/node-inside.h"
@@ -224,9 +225,9 @@ static void begin_found(struct node *node, const struct job_entry *job,
 static void end_job(struct node *node, const struct job_entry *job,
                     struct node_job_rec *rec)
 {
-    node->how = "job ended";
+    node->how = CLAIM_END_JOB;
     caps_withdraw_job(node->caps, job->id);
-    node->how = NULL;
+    node->how = CLAIM_END_WITHDRAWN;
     node_phases_end(rec);
     rec->last = *job;
     rec->ended_ns = loop_now_ns(node->loop);
@@ -246,8 +247,8 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
         if (rec)
             begin_found(node, job, rec);
         log_event(LOG_LEVEL_INFO, "job-begin", "job=%" PRIu64 " source=%s name=%s uid=%u",
-                  job->id, job_source_name(job->source), log_quote(job->name).text,
-                  (unsigned)job->uid);
+                  job->id, names_word(NAMES_JOB_SOURCE, job->source),
+                  log_quote(job->name).text, (unsigned)job->uid);
     }
     if (node->tunings)
         (void)searches_on_job(node->tunings, event, job);

@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "io/file.h"
 #include "io/proc.h"
@@ -22,8 +23,6 @@ enum {
 
 /* What stands for a goal where a percentage is asked for by name: "cap 85%". */
 #define CAP_GOAL "cap "
-
-static const char *const by_names[] = {"original", "claim", "floor", "minimum"};
 
 int64_t node_utc(const struct node *node, uint64_t at_ns)
 {
@@ -83,8 +82,9 @@ static int tell_boards(struct node *node, uw_error *err)
 /* The ledger cannot be used: boards, caps and budget come first, and rows wait in memory
  * until it can.  Said once a reason, whose text the views show.
  */
-static void go_without(struct node *node, const char *why)
+static void go_without(struct node *node, int r, const char *why)
 {
+    node->ledger_trouble = ledger_trouble(r);
     if (strcmp(node->ledger_text, why) == 0)
         return;
     (void)snprintf(node->ledger_text, sizeof node->ledger_text, "%s", why);
@@ -93,10 +93,10 @@ static void go_without(struct node *node, const char *why)
 }
 
 /* It was open, and fails now. */
-static int leave(struct node *node, const uw_error *why, uw_error *err)
+static int leave(struct node *node, int r, const uw_error *why, uw_error *err)
 {
     ledger_leave(node->ledger);
-    go_without(node, why->text);
+    go_without(node, r, why->text);
     return tell_boards(node, err);
 }
 
@@ -125,9 +125,10 @@ int node_ledger_open(struct node *node, uw_error *err)
     if (r >= 0) {
         node->ledger_text[0] = '\0';
     } else if (why.text[0]) {
-        r = ledger_open_later(&opts, r, &node->ledger, err);
+        int failed = r;
+        r = ledger_open_later(&opts, failed, &node->ledger, err);
         if (r == 0)
-            go_without(node, why.text);
+            go_without(node, failed, why.text);
     }
     if (r < 0)
         return r;
@@ -206,12 +207,12 @@ int node_ledger_boards(struct node *node, uw_error *err)
     if (r == 0)
         r = write_rest(node, &why);
     if (r < 0)
-        r = leave(node, &why, err);
+        r = leave(node, r, &why, err);
     if (r < 0 || !ledger_is_readable(node->ledger))
         return r;
     for (size_t i = 0; i < node->n && r == 0; i++)
         r = read_sums(node, i, &why);
-    return r < 0 ? leave(node, &why, err) : 0;
+    return r < 0 ? leave(node, r, &why, err) : 0;
 }
 
 /* ---- what is taken over ---- */
@@ -265,10 +266,7 @@ static void end_lost_job(struct node *node, const struct ledger_job *job)
 
 static enum job_source source_of(const char *name)
 {
-    for (enum job_source s = JOB_RUN; s <= JOB_FOUND; s++)
-        if (strcmp(job_source_name(s), name) == 0)
-            return s;
-    return JOB_RUN;
+    return (enum job_source)names_number_or(NAMES_JOB_SOURCE, name, JOB_RUN);
 }
 
 /* A job of the ledger as the roster takes it. */
@@ -388,23 +386,20 @@ static bool is_clock_kind(const char *kind)
 static enum claim_kind kind_of(const char *name)
 {
     name += is_clock_kind(name) ? strlen(CLOCK_KIND) : 0;
-    for (enum claim_kind k = CLAIM_SOFT; k <= CLAIM_HARD; k++)
-        if (strcmp(claim_kind_name(k), name) == 0)
-            return k;
-    return CLAIM_NAMED;
+    return (enum claim_kind)names_number_or(NAMES_CLAIM_KIND, name, CLAIM_NAMED);
 }
 
 /* A job's cap by name, which its tuning has stated anew already. */
 static bool is_stated(const struct node *node, size_t board, uint64_t job,
-                      const char *who)
+                      enum claim_source source)
 {
     struct caps_view v;
 
-    if (!job || strncmp(who, SEARCHES_NAMED, strlen(SEARCHES_NAMED)) != 0)
+    if (!job || source != CLAIM_OF_JOB_CAP)
         return false;
     caps_look(node->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++)
-        if (v.claims->claim[i].job == job && strcmp(v.claims->claim[i].who, who) == 0)
+        if (v.claims->claim[i].job == job && v.claims->claim[i].source == source)
             return true;
     return false;
 }
@@ -420,18 +415,14 @@ static bool is_in_view(const struct node *node, size_t board)
     return false;
 }
 
-/* Of an earlier run: what counts is what is set. */
-static bool is_budgets(const struct ledger_claim *c)
-{
-    return kind_of(c->kind) == CLAIM_HARD && strcmp(c->who, CAPS_BUDGET_WHO) == 0;
-}
-
 /* What was promised to somebody ends here: never without a word. */
-static void lose_claim(struct node *node, const struct ledger_claim *c, const char *how,
-                       const char *why)
+static void lose_claim(struct node *node, const struct ledger_claim *c,
+                       enum claim_end how, const char *why)
 {
-    struct ledger_claim_end end = {
-        .id = c->id, .board = c->board, .utc_ns = loop_utc_ns(node->loop), .how = how};
+    struct ledger_claim_end end = {.id = c->id,
+                                   .board = c->board,
+                                   .utc_ns = loop_utc_ns(node->loop),
+                                   .how = names_word(NAMES_CLAIM_END, how)};
     char text[240];
 
     (void)snprintf(text, sizeof text, "claim %ju of %.60s: %s", (uintmax_t)c->id, c->who,
@@ -445,12 +436,12 @@ static void lose_claim(struct node *node, const struct ledger_claim *c, const ch
 
 /* Why it cannot be taken over (*ret_how: in a word); NULL: it may. */
 static const char *is_over(struct node *node, const struct ledger_claim *c,
-                           const char *boot_id, const char **ret_how)
+                           const char *boot_id, enum claim_end *ret_how)
 {
-    *ret_how = "restart";
+    *ret_how = CLAIM_END_RESTART;
     if (strcmp(boot_id, node->boot_id) != 0)
         return "it was of another boot of this machine";
-    *ret_how = "job ended";
+    *ret_how = CLAIM_END_JOB;
     if (c->job && !node_job_rec(node, c->job))
         return "its job ended while no daemon was there";
     return NULL;
@@ -459,11 +450,16 @@ static const char *is_over(struct node *node, const struct ledger_claim *c,
 static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
 {
     struct node *node = user;
-    const char *how = NULL;
+    enum claim_end how = CLAIM_END_RESTART;
+    enum claim_source source = (enum claim_source)names_number_or(
+        NAMES_CLAIM_SOURCE, c->source, CLAIM_OF_PERSON);
     uint64_t now = loop_now_ns(node->loop);
     int64_t utc = loop_utc_ns(node->loop);
     struct claim claim = {.id = c->id,
                           .kind = kind_of(c->kind),
+                          .source = source,
+                          .pid = c->pid,
+                          .pid_start = c->pid_start,
                           .mw = is_clock_kind(c->kind) ? 0 : c->mw,
                           .mhz = is_clock_kind(c->kind) ? c->mw : 0,
                           .made_ns = now,
@@ -473,9 +469,9 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
                           .admin = c->job == 0}; /* users' always have one */
     uw_error err = {""};
 
-    /* The search states its own anew, and the budget. */
-    if (c->walked || is_budgets(c) || c->board >= node->n || is_in_view(node, c->board) ||
-        is_stated(node, c->board, c->job, c->who))
+    /* The search and the budget state theirs anew. */
+    if (c->walked || source == CLAIM_OF_BUDGET || c->board >= node->n ||
+        is_in_view(node, c->board) || is_stated(node, c->board, c->job, claim.source))
         return 0;
     const char *why = is_over(node, c, boot_id, &how);
     if (why) {
@@ -489,10 +485,10 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
     (void)snprintf(claim.who, sizeof claim.who, "%s", c->who);
     (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
     if (!node_watch_again(node, &claim))
-        lose_claim(node, c, "process ended",
+        lose_claim(node, c, CLAIM_END_PROCESS,
                    "its process ended while no daemon was there");
     else if (caps_claim(node->caps, c->board, &claim, NULL, &err) < 0)
-        lose_claim(node, c, "refused", err.text);
+        lose_claim(node, c, CLAIM_END_REFUSED, err.text);
     return 0;
 }
 
@@ -514,16 +510,17 @@ static void take_over_kept(struct node *node, size_t board, const struct claim *
     struct claim claim = *kept;
     uw_error err = {""};
 
-    if (claim.walked || strcmp(claim.who, CAPS_BUDGET_WHO) == 0 ||
-        is_there(node, board, claim.id) || is_stated(node, board, claim.job, claim.who))
+    if (claim.walked || claim.source == CLAIM_OF_BUDGET ||
+        is_there(node, board, claim.id) ||
+        is_stated(node, board, claim.job, claim.source))
         return;
     if (claim.job && !node_job_rec(node, claim.job))
-        lose_claim(node, &lost, "job ended", "its job ended while boards were away");
+        lose_claim(node, &lost, CLAIM_END_JOB, "its job ended while boards were away");
     else if (!node_watch_again(node, &claim))
-        lose_claim(node, &lost, "process ended",
+        lose_claim(node, &lost, CLAIM_END_PROCESS,
                    "its process ended while boards were away");
     else if (caps_claim(node->caps, board, &claim, NULL, &err) < 0)
-        lose_claim(node, &lost, "refused", err.text);
+        lose_claim(node, &lost, CLAIM_END_REFUSED, err.text);
 }
 
 /* Boards are opened anew: of claims what is in view counts. */
@@ -571,10 +568,11 @@ int node_ledger_take_over(struct node *node, uw_error *err)
 
     if (!node->ledger)
         return node_history_start(node, err);
-    if (take_over(node, &why) >= 0)
+    int r = take_over(node, &why);
+    if (r >= 0)
         return 0;
     take_over_view(node);
-    return leave(node, &why, err);
+    return leave(node, r, &why, err);
 }
 
 /* ---- from now on ---- */
@@ -671,6 +669,7 @@ int node_ledger_start(struct node *node, uw_error *err)
     struct ledger_queue_opts opts = {.loop = node->loop,
                                      .ledger = node->ledger,
                                      .why = node->ledger_text,
+                                     .trouble = node->ledger_trouble,
                                      .flush_ns = node->config.node.interval_ns,
                                      .on_state = on_state,
                                      .user = node};
@@ -809,7 +808,7 @@ void node_ledger_job(struct node *node, const struct job_entry *job)
     if (node->tunings)
         (void)searches_look(node->tunings, job->id, &search);
     struct ledger_job row = {.id = job->id,
-                             .source = job_source_name(job->source),
+                             .source = names_word(NAMES_JOB_SOURCE, job->source),
                              .name = job->name,
                              .user = job->user,
                              .uid = job->uid,
@@ -864,7 +863,7 @@ static void add_claim(struct node *node, struct ledger_batch *b,
     const struct claim *c = what->claim;
     char kind[24];
     (void)snprintf(kind, sizeof kind, "%s%s", c->mhz ? CLOCK_KIND : "",
-                   claim_kind_name(c->kind));
+                   names_word(NAMES_CLAIM_KIND, c->kind));
     struct ledger_claim row = {.id = c->id,
                                .board = what->board,
                                .made_utc_ns = node_utc(node, c->made_ns),
@@ -875,6 +874,9 @@ static void add_claim(struct node *node, struct ledger_batch *b,
                                .uid = c->uid,
                                .job = c->job,
                                .kind = kind,
+                               .source = names_word(NAMES_CLAIM_SOURCE, c->source),
+                               .pid = c->pid,
+                               .pid_start = c->pid_start,
                                .mw = c->mhz ? c->mhz : c->mw,
                                .walked = c->walked,
                                .who = c->who,
@@ -895,7 +897,7 @@ static void add_cap(struct node *node, struct ledger_batch *b,
                              .board = what->board,
                              .target_mw = what->target_mw,
                              .enforced_mw = what->enforced_mw,
-                             .by = by_names[v.verdict.by],
+                             .by = names_word(NAMES_CAP_BY, v.verdict.by),
                              .claim = v.verdict.claim};
     added(node, ledger_add_cap(b, &row));
 }
@@ -918,9 +920,11 @@ void node_ledger_caps(struct node *node, const struct caps_what *what)
                 .id = what->claim->id,
                 .board = what->board,
                 .utc_ns = node_utc(node, what->at_ns),
-                .how = what->event == CAPS_EVENT_EXPIRE ? "expired"
-                       : what->text && *what->text      ? what->text
-                                                        : "withdrawn"};
+                .how = what->event == CAPS_EVENT_EXPIRE
+                           ? names_word(NAMES_CLAIM_END, CLAIM_END_EXPIRED)
+                       : what->text && *what->text
+                           ? what->text
+                           : names_word(NAMES_CLAIM_END, CLAIM_END_WITHDRAWN)};
             added(node, ledger_add_claim_end(b, &end));
             if (!what->claim->walked)
                 flush_soon(node);
@@ -940,7 +944,8 @@ void node_ledger_caps(struct node *node, const struct caps_what *what)
         break;
     case CAPS_EVENT_OTHER:
         (void)snprintf(text, sizeof text, "%s: %.1f W in force",
-                       caps_cause_name(what->cause), w_of_mw(what->enforced_mw));
+                       names_word(NAMES_CAP_CAUSE, what->cause),
+                       w_of_mw(what->enforced_mw));
         node_ledger_event(node, "other-writer", what->board, (uid_t)-1, text);
         break;
     case CAPS_EVENT_FAIL:

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "node/node-inside.h"
 
@@ -40,29 +41,16 @@ static void hear(struct node *node, struct node_job_rec *rec, uint64_t boards)
         rec->followed = boards;
 }
 
-static uint32_t phase_of(enum phase_kind kind)
-{
-    static const uint32_t phases[PHASE_KINDS] = {
-        [PHASE_STARTUP] = UW_PHASE_STARTUP,
-        [PHASE_TRAIN] = UW_PHASE_TRAIN,
-        [PHASE_VALIDATE] = UW_PHASE_VALIDATE,
-        [PHASE_LOAD] = UW_PHASE_LOAD,
-        [PHASE_IDLE] = JOB_PHASE_IDLE,
-        [PHASE_CHANGE] = UW_PHASE_TRAIN,
-        [PHASE_CHECKPOINT] = UW_PHASE_CHECKPOINT,
-    };
-    return phases[kind];
-}
-
 static void look_at_phase(struct node_job_rec *rec, const struct steps *steps,
                           uint64_t now_ns)
 {
     struct job_phase_view seen;
 
     if (steps && steps->phase != UW_PHASE_UNKNOWN) {
-        rec->phase = (struct view_phase){.phase = steps->phase,
-                                         .by = steps->guessed ? "launches" : "job",
-                                         .since_ns = steps->phase_ns};
+        rec->phase =
+            (struct view_phase){.phase = steps->phase,
+                                .by = steps->guessed ? PHASE_BY_LAUNCHES : PHASE_BY_JOB,
+                                .since_ns = steps->phase_ns};
         rec->phase_booked = true;
         return;
     }
@@ -71,8 +59,9 @@ static void look_at_phase(struct node_job_rec *rec, const struct steps *steps,
     if (right < TOLD_FROM)
         rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
     else
-        rec->phase = (struct view_phase){.phase = phase_of(seen.kind),
-                                         .by = "telemetry",
+        rec->phase = (struct view_phase){.phase = seen.kind == PHASE_CHANGE ? PHASE_TRAIN
+                                                                            : seen.kind,
+                                         .by = PHASE_BY_TELEMETRY,
                                          .since_ns = seen.since_ns,
                                          .confidence = {true, right}};
     rec->phase_booked = s_between(seen.known_ns, now_ns) >= BOOKED_AFTER_S;

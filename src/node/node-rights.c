@@ -82,11 +82,11 @@ void node_rights_check(struct node *node, size_t board)
             first = *c;
         id[n++] = c->id;
     }
-    node->how = "right lost";
+    node->how = CLAIM_END_RIGHT;
     bar_searches(node, board); /* these withdraw theirs, and make no others */
     for (size_t i = 0; i < n; i++)
         (void)caps_withdraw(node->caps, board, id[i], NULL);
-    node->how = NULL;
+    node->how = CLAIM_END_WITHDRAWN;
     if (n > 0)
         say_lost(node, board, &first, n);
 }

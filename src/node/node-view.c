@@ -133,6 +133,7 @@ static void look_at_ledger(const struct node *node, struct node_view *v)
     v->ledger_lost = node->ledger_lost;
     if (!node->queue) { /* not yet, or while boards are opened anew */
         v->ledger_up = !node->ledger_text[0];
+        v->ledger_trouble = v->ledger_up ? LEDGER_WELL : node->ledger_trouble;
         (void)snprintf(v->ledger, sizeof v->ledger, "%s", node->ledger_text);
         return;
     }
@@ -142,6 +143,7 @@ static void look_at_ledger(const struct node *node, struct node_view *v)
     v->ledger_waiting = stats.waiting;
     v->ledger_lost += stats.lost;
     v->ledger_up = !stats.failing;
+    v->ledger_trouble = stats.trouble;
     (void)snprintf(v->ledger, sizeof v->ledger, "%s", stats.text);
 }
 

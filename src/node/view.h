@@ -9,8 +9,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "caps/caps.h"
 #include "gpu/gpu.h"
+#include "io/ledger.h"
 #include "jobs/roster.h"
 #include "tuner/searches.h"
 
@@ -21,8 +23,6 @@ struct view_value {
 };
 
 enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
-/* The word of bit i of enum gpu_reason; i < VIEW_REASONS. */
-const char *view_reason(size_t i);
 
 struct view_board {
     const struct gpu_info *info;
@@ -40,10 +40,12 @@ struct view_board {
     const char *lost_text; /* … which, whose and why */
 };
 
+enum phase_by { PHASE_TELLERS(NAME_ENUM) };
+
 /* What a job does now. */
 struct view_phase {
-    uint32_t phase;               /* as in job_entry */
-    const char *by;               /* "job", "launches", "telemetry"; NULL: unknown */
+    uint32_t phase; /* as in job_entry */
+    enum phase_by by;
     uint64_t since_ns;            /* 0 unknown */
     struct view_value confidence; /* how often telemetry is right there */
 };
@@ -93,6 +95,7 @@ struct node_view {
     uint64_t ledger_rows, ledger_failures;
     uint64_t ledger_waiting, ledger_lost; /* rows: in memory; never to be written */
     bool ledger_up;
+    enum ledger_trouble ledger_trouble;
     char ledger[200]; /* "" written, else why not */
 };
 

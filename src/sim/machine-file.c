@@ -6,6 +6,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
 #include "io/yaml.h"
@@ -309,7 +310,7 @@ static int read_fault_board(const struct yaml_node *node, const struct sim_machi
 static int check_fault(const struct yaml_node *node, const struct sim_machine *m,
                        const struct sim_fault *f, uw_error *err)
 {
-    const char *name = sim_fault_names[f->kind];
+    const char *name = names_word(NAMES_SIM_FAULT, f->kind);
 
     if (f->for_ns && !sim_fault_may_last(f->kind))
         return yaml_fail(node, err, -EINVAL, "%s: takes no duration (for)", name);

@@ -6,17 +6,8 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
-
-const char *const sim_fault_names[SIM_FAULT_K_N] = {
-    [SIM_FAULT_K_LOST] = "lost",       [SIM_FAULT_K_FOUND] = "found",
-    [SIM_FAULT_K_HANG] = "hang",       [SIM_FAULT_K_RELEASE] = "release",
-    [SIM_FAULT_K_REFUSE] = "refuse",   [SIM_FAULT_K_ACCEPT] = "accept",
-    [SIM_FAULT_K_LIMIT] = "limit",     [SIM_FAULT_K_RELOAD] = "reload",
-    [SIM_FAULT_K_UNLOAD] = "unload",   [SIM_FAULT_K_STUCK] = "stuck",
-    [SIM_FAULT_K_UNSTUCK] = "unstuck", [SIM_FAULT_K_IGNORE] = "ignore",
-    [SIM_FAULT_K_HEED] = "heed",
-};
 
 static int unknown_board(const char *model, uw_error *err)
 {
@@ -57,15 +48,14 @@ int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *r
 
 static int parse_kind(const char *word, enum sim_fault_kind *ret, uw_error *err)
 {
-    for (int i = 0; i < SIM_FAULT_K_N; i++)
-        if (strcmp(word, sim_fault_names[i]) == 0) {
-            *ret = (enum sim_fault_kind)i;
-            return 0;
-        }
-    return fail(err, -EINVAL,
-                "'%.40s' is none of: lost, found, hang, release, refuse, accept, limit, "
-                "reload, unload, stuck, unstuck, ignore, heed",
-                word);
+    int kind = names_number(NAMES_SIM_FAULT, word);
+    char words[128];
+
+    if (kind < 0)
+        return fail(err, -EINVAL, "'%.40s' is none of: %s", word,
+                    names_all(NAMES_SIM_FAULT, words, sizeof words));
+    *ret = (enum sim_fault_kind)kind;
+    return 0;
 }
 
 bool sim_fault_may_last(enum sim_fault_kind kind)
@@ -78,7 +68,7 @@ bool sim_fault_may_last(enum sim_fault_kind kind)
 /* What may follow the kind: watts for "limit", "for TIME" for those that end. */
 static int parse_rest(char **words, size_t n, struct sim_fault *f, uw_error *err)
 {
-    const char *kind = sim_fault_names[f->kind];
+    const char *kind = names_word(NAMES_SIM_FAULT, f->kind);
     size_t i = 0;
 
     if (f->kind == SIM_FAULT_K_LIMIT) {

@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "plant/board.h"
 #include "plant/gpu.h"
 #include "underwatt/error.h"
@@ -24,25 +25,7 @@ enum sim_may_set {
     SIM_MAY_ANYONE,
 };
 
-enum sim_fault_kind {
-    SIM_FAULT_K_LOST,    /* the board falls off the bus … */
-    SIM_FAULT_K_FOUND,   /* … and comes back */
-    SIM_FAULT_K_HANG,    /* calls on the board block … */
-    SIM_FAULT_K_RELEASE, /* … and return again */
-    SIM_FAULT_K_REFUSE,  /* set requests are refused … */
-    SIM_FAULT_K_ACCEPT,  /* … and accepted again */
-    SIM_FAULT_K_LIMIT,   /* somebody else sets the limit to mw */
-    SIM_FAULT_K_RELOAD,  /* the driver is loaded anew: limits, counters, lock reset */
-    SIM_FAULT_K_UNLOAD,  /* the driver is unloaded … (K_RELOAD brings it back) */
-    SIM_FAULT_K_STUCK,   /* the energy counter stands still … */
-    SIM_FAULT_K_UNSTUCK, /* … and jumps to where it belongs */
-    SIM_FAULT_K_IGNORE,  /* clock locks are accepted and not obeyed … */
-    SIM_FAULT_K_HEED,    /* … and obeyed again */
-    SIM_FAULT_K_N,
-};
-
-/* "lost", "found", … as the machine file and `underwatt-sim fault` write them. */
-extern const char *const sim_fault_names[SIM_FAULT_K_N];
+enum sim_fault_kind { SIM_FAULTS(NAME_ENUM) SIM_FAULT_K_N };
 
 struct sim_fault {
     uint64_t at_ns; /* after the world's start; 0: at once */

@@ -240,7 +240,7 @@ static int make_claims(struct job_search *t, enum claim_kind kind, uw_error *err
     };
 
     (void)snprintf(who, sizeof who, "%s of job %" PRIu64,
-                   t->ask.search ? "search" : SEARCHES_NAMED, t->job);
+                   t->ask.search ? "search" : "cap by name", t->job);
     return tuner_claims_new(&opts, &t->claims, err);
 }
 
@@ -872,6 +872,42 @@ static unsigned first_barred(const struct job_search *t)
     return board_view(boards_at(t->all->o.boards, at))->info->index;
 }
 
+static enum search_status status_of(const struct job_search *t,
+                                    const struct tuner_report *report, char *ret,
+                                    size_t size)
+{
+    if (t->final) {
+        (void)snprintf(ret, size, "over");
+        return SEARCH_IS_OVER;
+    }
+    if (t->refused) {
+        (void)snprintf(ret, size, "not capped: %.80s", t->why);
+        return SEARCH_IS_REFUSED;
+    }
+    if (t->wanted & t->barred) {
+        (void)snprintf(ret, size, "not capped: another user computes on GPU %u",
+                       first_barred(t));
+        return SEARCH_IS_BARRED;
+    }
+    if (!t->tuner && t->behind) {
+        (void)snprintf(ret, size, "not searched: job %" PRIu64 " is, on a board of it",
+                       t->behind);
+        return SEARCH_IS_BEHIND;
+    }
+    if (!t->tuner) {
+        (void)snprintf(ret, size, "%s",
+                       t->asked_ns ? "asks for its boards' original limits"
+                       : t->wanted ? "waits for its boards"
+                                   : "has used no GPU yet");
+        return SEARCH_WAITS_FOR_BOARDS;
+    }
+    if (report->board_lost) {
+        (void)snprintf(ret, size, "not capped: others have a board of it, or it is lost");
+        return SEARCH_LOST_BOARDS;
+    }
+    return tuner_status(t->tuner, ret, size);
+}
+
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
 {
     struct job_search *t = find(ts, job);
@@ -885,26 +921,7 @@ bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret)
         job_progress_launches(t->page, ret->launches);
     show_goal(t, ret);
     show_report(t->tuner ? tuner_report(t->tuner) : &t->report, ret);
-    if (t->final)
-        (void)snprintf(ret->state, sizeof ret->state, "over");
-    else if (t->refused)
-        (void)snprintf(ret->state, sizeof ret->state, "not capped: %.80s", t->why);
-    else if (t->wanted & t->barred)
-        (void)snprintf(ret->state, sizeof ret->state,
-                       "not capped: another user computes on GPU %u", first_barred(t));
-    else if (!t->tuner && t->behind)
-        (void)snprintf(ret->state, sizeof ret->state,
-                       "not searched: job %" PRIu64 " is, on a board of it", t->behind);
-    else if (!t->tuner)
-        (void)snprintf(ret->state, sizeof ret->state, "%s",
-                       t->asked_ns ? "asks for its boards' original limits"
-                       : t->wanted ? "waits for its boards"
-                                   : "has used no GPU yet");
-    else if (ret->report->board_lost)
-        (void)snprintf(ret->state, sizeof ret->state,
-                       "not capped: others have a board of it, or it is lost");
-    else
-        tuner_status(t->tuner, ret->state, sizeof ret->state);
+    ret->status = status_of(t, ret->report, ret->state, sizeof ret->state);
     return true;
 }
 

@@ -17,8 +17,6 @@
 struct searches;
 
 /* Who states a cap by name: "cap by name of job 12". */
-#define SEARCHES_NAMED "cap by name"
-
 struct searches_opts {
     struct loop *loop;
     struct boards *boards;
@@ -86,9 +84,10 @@ void searches_on_caps(struct searches *ts, const struct caps_what *what);
 
 /* How a job's search stands. */
 struct searches_view {
-    bool on;         /* a search or a cap by name is run for the job */
-    char goal[32];   /* "edp"; "" none */
-    char state[96];  /* "waiting for steps", "reference", "measuring 210 W", "holding" */
+    bool on;       /* a search or a cap by name is run for the job */
+    char goal[32]; /* "edp"; "" none */
+    enum search_status status;
+    char state[96];  /* the same for people: "measuring 210 W" */
     uint32_t cap_mw; /* best so far, or held; 0: none yet */
     unsigned caps, windows;
     bool page;         /* the job's page is here: its steps are counted */

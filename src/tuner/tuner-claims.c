@@ -352,7 +352,7 @@ static uint64_t find_own(const struct tuner_claims *c, const struct caps_view *v
 {
     for (size_t i = 0; i < v->claims->n && c->o.kind == CLAIM_NAMED; i++) {
         const struct claim *k = &v->claims->claim[i];
-        if (k->job == c->o.job && k->kind == CLAIM_NAMED && strcmp(k->who, c->who) == 0)
+        if (k->job == c->o.job && k->source == CLAIM_OF_JOB_CAP)
             return k->id;
     }
     return 0;
@@ -379,6 +379,7 @@ static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *
     struct claim claim = {
         .id = s->id,
         .kind = c->o.kind,
+        .source = c->o.kind == CLAIM_NAMED ? CLAIM_OF_JOB_CAP : CLAIM_OF_SEARCH,
         .mw = mw < v.bounds.original_mw ? mw : v.bounds.original_mw,
         .made_ns = loop_now_ns(c->o.loop),
         .until_ns = CLAIM_FOREVER,
@@ -406,6 +407,7 @@ static int claims_clock(void *caps, size_t board, uint32_t mhz, uw_error *err)
     struct claim claim = {
         .id = s->clock_id,
         .kind = CLAIM_SOFT,
+        .source = CLAIM_OF_SEARCH,
         .mhz = mhz,
         .made_ns = loop_now_ns(c->o.loop),
         .until_ns = CLAIM_FOREVER,

@@ -2,23 +2,13 @@
 
 #include <math.h>
 
-const char *tuner_by_name(enum tuner_by by)
-{
-    static const char *const names[] = {
-        [TUNER_BY_STEPS] = "steps",
-        [TUNER_BY_LAUNCHES] = "launches",
-        [TUNER_BY_PERIOD] = "period",
-        [TUNER_BY_NOTHING] = "unknown",
-    };
-
-    return names[by];
-}
+#include "base/names.h"
 
 void tuner_progress_json(const struct tuner_report *r, struct json_out *o)
 {
     bool known = r->period_s > 0;
 
-    json_out_text(o, "progress", tuner_by_name(r->by));
+    json_out_text(o, "progress", names_word(NAMES_PROGRESS, r->by));
     json_out_double(o, "period_s", known ? r->period_s : NAN);
     json_out_double(o, "period_confidence", known ? r->confidence : NAN);
     json_out_text(o, "period_unknown", r->unknown[0] ? r->unknown : NULL);

@@ -12,7 +12,5 @@ void tuner_caps_json(const struct tuner_report *r, struct json_out *o);
  * "period_unknown", "busy".
  */
 void tuner_progress_json(const struct tuner_report *r, struct json_out *o);
-/* "steps", "launches", "period", "unknown" */
-const char *tuner_by_name(enum tuner_by by);
 
 #endif

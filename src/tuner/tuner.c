@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "tuner/tuner-inside.h"
 
 enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3 };
@@ -901,42 +902,70 @@ uint32_t tuner_cap_mw(const struct tuner *t)
     return t->caps.commanded_mw;
 }
 
-void tuner_status(const struct tuner *t, char *ret, size_t size)
+/* The state alone, where nothing else counts. */
+static enum search_status plain_status(const struct tuner *t, char *ret, size_t size)
 {
-    static const char *const names[] = {"waits for training steps (UNDERWATT_PROGRESS)",
-                                        "on the way to",
-                                        "measures at",
-                                        "measures at",
-                                        "",
-                                        "measures only",
-                                        "over"};
-    bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
+    static const struct {
+        enum search_status is;
+        const char *text;
+    } by[] = {
+        [TUNER_WAIT] = {SEARCH_WAITS_PROGRESS,
+                        "waits for training steps (UNDERWATT_PROGRESS)"},
+        [TUNER_WALK] = {SEARCH_WALKS, "on the way to"},
+        [TUNER_WINDOW] = {SEARCH_MEASURES, "measures at"},
+        [TUNER_ENERGY] = {SEARCH_MEASURES, "measures at"},
+        [TUNER_REHOLD] = {SEARCH_WAITS_FOR_BOARDS, "waits for its boards"},
+        [TUNER_LEFT] = {SEARCH_HAS_LEFT, "measures only"},
+        [TUNER_OVER] = {SEARCH_IS_OVER, "over"},
+    };
 
-    if (tuner_rests(t))
+    if (by[t->state].is == SEARCH_WALKS || by[t->state].is == SEARCH_MEASURES)
+        (void)snprintf(ret, size, "%s %.0f W (window %u)", by[t->state].text,
+                       w_of_mw(t->step.cap_mw), t->report.windows + 1);
+    else
+        (void)snprintf(ret, size, "%s", by[t->state].text);
+    return by[t->state].is;
+}
+
+enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
+{
+    bool hold = t->step.kind == SEARCH_HOLD && t->report.holding;
+    bool waits = t->state == TUNER_WAIT;
+    bool works = t->state > TUNER_WAIT && t->state < TUNER_REHOLD;
+    bool compares = lock_search_measures(&t->lock);
+    double held_w = w_of_mw(t->report.held_mw);
+
+    if (tuner_rests(t)) {
         (void)snprintf(ret, size, "cannot be measured: not capped for now");
-    else if (t->pause.halted && t->state < TUNER_LEFT)
+        return SEARCH_RESTS;
+    }
+    if (t->pause.halted && t->state < TUNER_LEFT) {
         (void)snprintf(ret, size, "tells of no step: not capped until it does");
-    else if (t->state == TUNER_WAIT && t->listening && !t->report.holding)
+        return SEARCH_IS_PAUSED;
+    }
+    if (waits && t->listening && !t->report.holding) {
         (void)snprintf(ret, size, "%s",
                        t->safe ? "no steps, no period: not capped"
                                : "tells of no steps: listens for a period");
-    else if (t->safe && t->state == TUNER_WINDOW)
-        (void)snprintf(ret, size, "no steps, no period: safe cap %.0f W",
-                       w_of_mw(t->report.held_mw));
-    else if (t->state == TUNER_WAIT && t->report.holding)
-        (void)snprintf(ret, size, "holds %.0f W, waits for training steps",
-                       w_of_mw(t->report.held_mw));
-    else if (t->state == TUNER_REHOLD)
-        (void)snprintf(ret, size, "waits for its boards");
-    else if (t->state == TUNER_WAIT || t->state >= TUNER_LEFT)
-        (void)snprintf(ret, size, "%s", names[t->state]);
-    else if (hold && t->lock.asked_mhz && !t->lock.asked_ns)
+        return t->safe ? SEARCH_IS_SAFE : SEARCH_WAITS_PROGRESS;
+    }
+    if (t->safe && t->state == TUNER_WINDOW) {
+        (void)snprintf(ret, size, "no steps, no period: safe cap %.0f W", held_w);
+        return SEARCH_IS_SAFE;
+    }
+    if (waits && t->report.holding) {
+        (void)snprintf(ret, size, "holds %.0f W, waits for training steps", held_w);
+        return SEARCH_HOLDS;
+    }
+    if (works && hold && t->lock.asked_mhz && !t->lock.asked_ns) {
         (void)snprintf(ret, size, "%s %.0f W, %" PRIu32 " MHz",
-                       lock_search_measures(&t->lock) ? "compares" : "holds",
-                       w_of_mw(t->caps.commanded_mw), t->lock.asked_mhz);
-    else if (hold && t->state != TUNER_WALK)
+                       compares ? "compares" : "holds", w_of_mw(t->caps.commanded_mw),
+                       t->lock.asked_mhz);
+        return compares ? SEARCH_COMPARES : SEARCH_HOLDS;
+    }
+    if (works && hold && t->state != TUNER_WALK) {
         (void)snprintf(ret, size, "holds %.0f W", w_of_mw(t->step.cap_mw));
-    else
-        (void)snprintf(ret, size, "%s %.0f W (window %u)", names[t->state],
-                       w_of_mw(t->step.cap_mw), t->report.windows + 1);
+        return SEARCH_HOLDS;
+    }
+    return plain_status(t, ret, size);
 }

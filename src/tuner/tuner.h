@@ -30,6 +30,7 @@
 #include <stdint.h>
 
 #include "actuator/result.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "board/boards.h"
 #include "board/energy-sum.h"
@@ -163,12 +164,8 @@ typedef int (*tuner_done_fn)(struct tuner *t, void *user);
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user);
 
 /* What stands for a job's progress. */
-enum tuner_by {
-    TUNER_BY_STEPS,    /* what the job tells */
-    TUNER_BY_LAUNCHES, /* so many of them: their rate */
-    TUNER_BY_PERIOD,   /* of its boards' power */
-    TUNER_BY_NOTHING,  /* none: the safe static cap at most */
-};
+enum search_status { SEARCH_STATUSES(NAME_ENUM) };
+enum tuner_by { PROGRESS_UNITS(NAME_ENUM) };
 
 struct tuner_report {
     enum tuner_by by;
@@ -218,7 +215,7 @@ void tuner_verified(struct tuner *t, bool restored, const char *text);
 const struct tuner_report *tuner_report(struct tuner *t);
 
 /* "searching: window 3 at 210 W, 41 % done" … for the live line. */
-void tuner_status(const struct tuner *t, char *ret, size_t size);
+enum search_status tuner_status(const struct tuner *t, char *ret, size_t size);
 /* The cap asked for now, mW (highest board). */
 uint32_t tuner_cap_mw(const struct tuner *t);
 

@@ -24,6 +24,7 @@
 #include "actuator/client.h"
 #include "actuator/core.h"
 #include "actuator/proto.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "fuzz.h"
 #include "gpu/counters.h"
@@ -81,7 +82,8 @@ static int on_reply(struct actuator *act, const struct actuator_reply *reply, vo
     must(reply->range.min_mw <= reply->range.max_mw);
     if (reply->result == ACTUATOR_GONE)
         must(!reply->uuid[0] || core_is_uuid(reply->uuid));
-    fuzz_add("%c %s %s; ", ask->what, reply->uuid, actuator_result_name(reply->result));
+    fuzz_add("%c %s %s; ", ask->what, reply->uuid,
+             names_word(NAMES_ACTUATOR_RESULT, reply->result));
     return back(act);
 }
 

@@ -6,6 +6,7 @@
 
 #include "actuator/core.h"
 #include "actuator/proto.h"
+#include "base/names.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -23,11 +24,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (proto_parse_answer(data, size, &answer, &err2) == 0) {
         struct actuator_reply reply = answer.reply;
         if (strlen(reply.text) >= sizeof reply.text ||
-            strcmp(actuator_result_name(reply.result), "?") == 0)
+            strcmp(names_word(NAMES_ACTUATOR_RESULT, reply.result), "?") == 0)
             abort();
         return fuzz_say(answer.seq ? "answer" : "event", "type %u seq %u %s '%s' %s",
-                        answer.type, answer.seq, actuator_result_name(reply.result),
-                        reply.uuid, reply.text);
+                        answer.type, answer.seq,
+                        names_word(NAMES_ACTUATOR_RESULT, reply.result), reply.uuid,
+                        reply.text);
     }
     return r == 0 ? 0
                   : fuzz_say("refused", "request: %s; answer: %s", err.text, err2.text);

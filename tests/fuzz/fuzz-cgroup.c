@@ -2,6 +2,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/names.h"
 #include "core/job/cgroup.h"
 #include "fuzz.h"
 
@@ -30,7 +31,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (job.kind == CGROUP_SLURM && strspn(job.id, "0123456789") != strlen(job.id))
         __builtin_trap();
     const char *name = cgroup_name(&job, shown, sizeof shown);
-    return fuzz_say(job.kind == CGROUP_NONE ? "none" : cgroup_kind_name(job.kind),
+    return fuzz_say(job.kind == CGROUP_NONE ? "none" : names_word(NAMES_CGROUP, job.kind),
                     "%s step '%s' container '%s'", name ? name : "", job.step,
                     job.container);
 }

@@ -20,6 +20,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 
+#include "base/names.h"
 #include "base/rng.h"
 #include "simulation/chaos-scene.h"
 
@@ -434,7 +435,7 @@ static void look_at_due(struct round *r, size_t i, const struct view_board *b)
         uint32_t mw = limit_of(r, i);
         if (mw > o->mw)
             bad(r, "board %zu: %u mW in force (%s: %s), %u is claimed, hard", i, mw,
-                caps_state_name(b->cap.state), b->cap.text, o->mw);
+                names_word(NAMES_CAP_STATE, b->cap.state), b->cap.text, o->mw);
     }
 }
 

@@ -18,6 +18,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out much of the scene */
 #include "simulation/chaos-scene.h"
 
+#include "base/names.h"
 #include "node/node-inside.h"
 
 enum { N = 4, MOST = 8 };
@@ -308,7 +309,7 @@ static void last_look(struct round *r)
         if (cap.plan_mw != wire.mw[i] && !r->bad[0])
             bad(r, "board %zu: %u mW in force, %u planned, original %u (%s: %s)", i,
                 wire.mw[i], cap.plan_mw, cap.bounds.original_mw,
-                caps_state_name(cap.state), cap.text);
+                names_word(NAMES_CAP_STATE, cap.state), cap.text);
     }
     if (!gaps && granted + N * 1000 <= (use < wire.budget_mw ? use : wire.budget_mw))
         bad(r, "%" PRIu64 " of %u mW granted at the end", granted, wire.budget_mw);

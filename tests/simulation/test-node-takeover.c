@@ -4,6 +4,7 @@
 #pragma GCC diagnostic ignored "-Wunused-function" /* it leaves out what is random */
 #include "tuner/tuner.h"
 #define fault disk /* the scene has a function of that name */
+#include "base/names.h"
 #include "unit/ledger/fault.h"
 #undef fault
 #include "simulation/chaos-scene.h"
@@ -68,7 +69,7 @@ static void reloaded(void)
     pass(&r, 2);
     is_int(limit_of(&r, 0), 200000, "in force again: nobody's will had changed it");
     is_int((long long)changes(0, CAPS_CAUSE_OTHER), 0, "nobody is blamed");
-    is_str(caps_state_name(cap(0)->state), "held", "held");
+    is_str(names_word(NAMES_CAP_STATE, cap(0)->state), "held", "held");
     close_scene();
 }
 
@@ -85,24 +86,25 @@ static void foreign(void)
     pass(&r, 2);
     is_int(limit_of(&r, 0), 230000, "theirs stays");
     is_int((long long)changes(0, CAPS_CAUSE_OTHER), 1, "counted as theirs");
-    is_str(caps_state_name(cap(0)->state), "yielded", "yielded to");
+    is_str(names_word(NAMES_CAP_STATE, cap(0)->state), "yielded", "yielded to");
     close_scene();
 }
 
 /* The claims are in view while nobody can say a thing about the boards. */
 static void ask_while_away(void)
 {
+    struct caps_claim_look claim;
     const struct caps_view *v = cap(0);
     uw_error err = {""};
     size_t at = 9;
-    char text[200];
 
     ok(node_board(r.node, "1", &at, &err) == 0 && at == 1, "a board is known by name");
     is_int(node_release(r.node, &root, "0", 0, NULL, NULL, &err), -EAGAIN,
            "what has to be done to one waits: %s", err.text);
     is_int(node_withdraw(r.node, &root, 1, &err), -EAGAIN, "a withdrawal, too");
-    (void)caps_claim_met(v, &v->claims->claim[0], text, sizeof text);
-    is_str(text, "not in force: waiting for the boards", "the claim says so");
+    caps_claim_look(v, &v->claims->claim[0], &claim);
+    is_int(claim.why, CAPS_UNMET_NOT_HELD, "the claim is not in force");
+    is_str(claim.text, "not in force: waiting for the boards", "the claim says so");
 }
 
 static void waiting(void)
@@ -610,7 +612,7 @@ static uint64_t begin_job(enum job_source source, uid_t uid, pid_t pid, size_t b
     uw_error err = {""};
 
     ok(node_job_begin(r.node, &root, &ask, &id, &err) == 0, "a job, %s, of uid %u %s",
-       job_source_name(source), (unsigned)uid, err.text);
+       names_word(NAMES_JOB_SOURCE, source), (unsigned)uid, err.text);
     return id;
 }
 

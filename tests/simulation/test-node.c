@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <malloc.h>
 
+#include "base/names.h"
 #include "base/rng.h"
 #include "unit/node/node-scene.h"
 
@@ -84,7 +85,7 @@ static void complain(size_t board, uint32_t got, uint32_t want)
            board, got, want);
     if (v && v->n_boards > board)
         printf("#   state %s, target %u, ramp %u, text '%s', failures %u\n",
-               caps_state_name(v->board[board].cap.state),
+               names_word(NAMES_CAP_STATE, v->board[board].cap.state),
                v->board[board].cap.verdict.target_mw, v->board[board].cap.ramp_mw,
                v->board[board].cap.text, (unsigned)v->board[board].failures);
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "actuator/client.h"
+#include "base/names.h"
 #include "base/units.h"
 
 static struct loop *loop;
@@ -25,8 +26,8 @@ static int on_reply(struct actuator *a, const struct actuator_reply *reply, void
 {
     (void)a;
     printf("%s %s %s %u %u %d %s\n", (const char *)user, reply->uuid,
-           actuator_result_name(reply->result), reply->enforced_mw, reply->original_mw,
-           reply->pid, reply->text);
+           names_word(NAMES_ACTUATOR_RESULT, reply->result), reply->enforced_mw,
+           reply->original_mw, reply->pid, reply->text);
     return 0;
 }
 

@@ -1,7 +1,9 @@
 /* The series of boards. */
 #include "api/metrics/metrics-inside.h"
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/units.h"
+#include "io/ledger.h"
 
 typedef void (*board_fn)(struct metrics_render *r, const struct view_board *b,
                          struct metrics_slice l);
@@ -39,9 +41,11 @@ static void gpu_split(struct metrics_render *r, const struct view_board *b,
 {
     if (!metered(b))
         return;
-    metrics_series(r, l, "kind", "attributed", b->attributed_j);
-    metrics_series(r, l, "kind", "idle", b->idle_j);
-    metrics_series(r, l, "kind", "unattributed", b->unattributed_j);
+    const double parts_j[] = {[LEDGER_JOB] = b->attributed_j,
+                              [LEDGER_IDLE] = b->idle_j,
+                              [LEDGER_UNATTRIBUTED] = b->unattributed_j};
+    for (unsigned i = LEDGER_JOB; i <= LEDGER_UNATTRIBUTED; i++)
+        metrics_series(r, l, "kind", names_word(NAMES_ENERGY_KIND, i), parts_j[i]);
 }
 
 static void gpu_limit(struct metrics_render *r, const struct view_board *b,
@@ -69,24 +73,23 @@ static void gpu_limit(struct metrics_render *r, const struct view_board *b,
 
 static bool is_unmet(const struct caps_view *v, const struct claim *c)
 {
-    char text[8];
+    struct caps_claim_look look;
 
-    return caps_claim_met(v, c, text, sizeof text) == CAPS_NOT_MET;
+    caps_claim_look(v, c, &look);
+    return look.met == CAPS_NOT_MET;
 }
 
 static void count_claims(struct metrics_render *r, const struct view_board *b,
                          struct metrics_slice l, bool unmet)
 {
-    static const enum claim_kind kinds[] = {CLAIM_SOFT, CLAIM_NAMED, CLAIM_HARD};
-
     if (!b->cap.claims)
         return;
-    for (size_t k = 0; k < n_elements(kinds); k++) {
+    for (enum claim_kind k = CLAIM_SOFT; k <= CLAIM_HARD; k++) {
         uint64_t n = 0;
         for (size_t i = 0; i < b->cap.claims->n; i++)
-            n += b->cap.claims->claim[i].kind == kinds[k] &&
+            n += b->cap.claims->claim[i].kind == k &&
                  (!unmet || is_unmet(&b->cap, &b->cap.claims->claim[i]));
-        metrics_series_u64(r, l, "kind", claim_kind_name(kinds[k]), n);
+        metrics_series_u64(r, l, "kind", names_word(NAMES_CLAIM_KIND, k), n);
     }
 }
 
@@ -106,7 +109,7 @@ static void gpu_state(struct metrics_render *r, const struct view_board *b,
                       struct metrics_slice l)
 {
     for (int s = CAPS_FREE; s <= CAPS_DENIED; s++)
-        metrics_series_u64(r, l, "state", caps_state_name((enum caps_state)s),
+        metrics_series_u64(r, l, "state", names_word(NAMES_CAP_STATE, (unsigned)s),
                            b->cap.state == (enum caps_state)s);
 }
 
@@ -126,7 +129,7 @@ static void gpu_changes(struct metrics_render *r, const struct view_board *b,
                         struct metrics_slice l)
 {
     for (int c = 0; c < CAPS_CAUSES; c++)
-        metrics_series_u64(r, l, "cause", caps_cause_name((enum caps_cause)c),
+        metrics_series_u64(r, l, "cause", names_word(NAMES_CAP_CAUSE, (unsigned)c),
                            b->cap.changes[c]);
 }
 
@@ -135,8 +138,9 @@ static void gpu_throttle(struct metrics_render *r, const struct view_board *b,
 {
     if (!(b->last.has & GPU_HAS_REASONS))
         return;
-    for (size_t i = 0; i < VIEW_REASONS; i++)
-        metrics_series(r, l, "reason", view_reason(i), b->throttle_s[i]);
+    for (unsigned i = 0; i < VIEW_REASONS; i++)
+        metrics_series(r, l, "reason", names_word(NAMES_CLOCK_REASON, i),
+                       b->throttle_s[i]);
 }
 
 static void gpu_temperature(struct metrics_render *r, const struct view_board *b,

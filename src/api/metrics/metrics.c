@@ -7,6 +7,7 @@
 
 #include "api/metrics/metrics-inside.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 
 static const struct {
@@ -156,7 +157,7 @@ static void job_labels(const struct metrics_render *r, struct text *t,
         metrics_label(t, ",user", job->user);
     else
         metrics_label_u64(t, ",user", job->uid);
-    metrics_label(t, ",source", job_source_name(job->source));
+    metrics_label(t, ",source", names_word(NAMES_JOB_SOURCE, job->source));
     if (sees(r->opts, job) && job->name[0])
         metrics_label(t, ",name", job->name);
     metrics_label(t, ",hostname", r->v->hostname);
@@ -227,18 +228,17 @@ static void put_plain(struct metrics_render *r, enum metrics_id id, double v)
 
 static void put_jobs(struct metrics_render *r)
 {
-    static const enum job_source sources[] = {JOB_RUN, JOB_REGISTERED, JOB_FOUND};
     struct text *t = &r->m->out;
 
     metrics_begin(r, METRICS_JOBS);
     metrics_head(r);
-    for (size_t k = 0; k < n_elements(sources); k++) {
+    for (enum job_source k = JOB_RUN; k <= JOB_FOUND; k++) {
         uint64_t n = 0;
         for (size_t i = 0; i < r->v->n_jobs; i++)
-            n += r->v->job[i].job->source == sources[k] && !r->v->job[i].job->ended_ns;
+            n += r->v->job[i].job->source == k && !r->v->job[i].job->ended_ns;
         text_put(t, family[r->id].name);
         text_add(t, "{", 1);
-        metrics_label(t, "source", job_source_name(sources[k]));
+        metrics_label(t, "source", names_word(NAMES_JOB_SOURCE, k));
         metrics_label(t, ",hostname", r->v->hostname);
         text_put(t, "} ");
         text_put_u64(t, n);

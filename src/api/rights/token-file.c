@@ -15,6 +15,7 @@
 #include "api/rights/token-inside.h"
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 
 enum { DAY_S = 24 * 3600, TTL_DAYS = 90, TTL_YEARS = 10 };
@@ -198,8 +199,8 @@ int token_list(const char *path, int64_t now_s, FILE *out, uw_error *err)
         if (t->job > 0)
             (void)snprintf(job, sizeof job, "%" PRIu64, t->job);
         (void)fprintf(out, "%08" PRIx32 "  %-*s  %-5s  %10s  %6s  %-16s  %s%s\n", t->id,
-                      TOKEN_NAME - 1, t->name, token_scope_name(t->scope), uid, job, made,
-                      until, t->until_s <= now_s ? " (over)" : "");
+                      TOKEN_NAME - 1, t->name, names_word(NAMES_TOKEN_SCOPE, t->scope),
+                      uid, job, made, until, t->until_s <= now_s ? " (over)" : "");
     }
     return fflush(out) == 0 ? 0 : fail(err, -errno, "%s", strerror(errno));
 }

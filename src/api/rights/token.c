@@ -12,19 +12,13 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "io/file.h"
 
 static const char HEAD[] = "underwatt-tokens 1";
 static const char PREFIX[] = "uwt_";
 enum { FILE_MAX = 128 * 1024, FIELDS = 8, ID_AT = 4, SECRET_AT = 13, SECRET = 64 };
-
-const char *token_scope_name(enum token_scope scope)
-{
-    static const char *const NAMES[] = {"?", "read", "claim", "admin"};
-
-    return scope >= TOKEN_READ && scope <= TOKEN_ADMIN ? NAMES[scope] : NAMES[0];
-}
 
 /* ---- hexadecimal, lower case ---- */
 
@@ -85,12 +79,11 @@ bool token_name_good(const char *name)
 
 static bool read_scope(const char *text, enum token_scope *ret)
 {
-    for (enum token_scope s = TOKEN_READ; s <= TOKEN_ADMIN; s++)
-        if (strcmp(text, token_scope_name(s)) == 0) {
-            *ret = s;
-            return true;
-        }
-    return false;
+    int scope = names_number(NAMES_TOKEN_SCOPE, text);
+
+    if (scope >= 0)
+        *ret = (enum token_scope)scope;
+    return scope >= 0;
 }
 
 static bool read_owner(const char *uid, const char *job, struct token *t)
@@ -216,10 +209,10 @@ static int append(char *text, size_t size, size_t *at, const struct token *t)
         (void)snprintf(uid, sizeof uid, "%u", t->uid);
     if (t->job > 0)
         (void)snprintf(job, sizeof job, "%" PRIu64, t->job);
-    int n =
-        snprintf(text + *at, size - *at,
-                 "%08" PRIx32 " %s %s %s %s %" PRId64 " %" PRId64 " %s\n", t->id, t->name,
-                 token_scope_name(t->scope), uid, job, t->made_s, t->until_s, hash);
+    int n = snprintf(text + *at, size - *at,
+                     "%08" PRIx32 " %s %s %s %s %" PRId64 " %" PRId64 " %s\n", t->id,
+                     t->name, names_word(NAMES_TOKEN_SCOPE, t->scope), uid, job,
+                     t->made_s, t->until_s, hash);
     if (n < 0 || (size_t)n >= size - *at)
         return -EFBIG;
     *at += (size_t)n;

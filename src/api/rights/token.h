@@ -14,14 +14,10 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "base/names.h"
 #include "underwatt/error.h"
 
-enum token_scope {
-    TOKEN_READ = 1,
-    TOKEN_CLAIM, /* claims on all jobs of a user (uid), or on one of them (job) */
-    TOKEN_ADMIN,
-};
-const char *token_scope_name(enum token_scope scope); /* "read", "claim", "admin" */
+enum token_scope { TOKEN_SCOPES(NAME_ENUM) };
 
 enum {
     TOKENS_MAX = 256,

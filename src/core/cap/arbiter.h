@@ -15,6 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/names.h"
 #include "core/cap/claim.h"
 #include "core/cap/ramp.h"
 
@@ -32,12 +33,7 @@ struct cap_bounds {
 uint32_t cap_settable(const struct cap_bounds *bounds, uint32_t mw, bool down);
 
 /* What decided. */
-enum cap_by {
-    CAP_BY_ORIGINAL = 0, /* no claim is under it */
-    CAP_BY_CLAIM,
-    CAP_BY_FLOOR,   /* soft claims wanted less than the soft floor */
-    CAP_BY_MINIMUM, /* … less than the board's minimum */
-};
+enum cap_by { CAP_DECIDERS(NAME_ENUM) };
 
 struct cap_verdict {
     uint32_t target_mw;

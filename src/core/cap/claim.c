@@ -5,19 +5,6 @@
 
 #include "base/error.h"
 
-const char *claim_kind_name(enum claim_kind kind)
-{
-    switch (kind) {
-    case CLAIM_SOFT:
-        return "soft";
-    case CLAIM_NAMED:
-        return "named";
-    case CLAIM_HARD:
-        return "hard";
-    }
-    return "?";
-}
-
 static size_t position(const struct claims *c, uint64_t id)
 {
     size_t i = 0;

@@ -9,14 +9,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/names.h"
 #include "underwatt/error.h"
 
-enum claim_kind {
-    CLAIM_SOFT = 1, /* the search, a rule: never under the soft floor */
-    CLAIM_NAMED,    /* a cap that a person or a scheduler asked for */
-    CLAIM_HARD,     /* a budget: in force from the first tick, ramp or not */
-};
-const char *claim_kind_name(enum claim_kind kind); /* "soft", "named", "hard" */
+enum claim_kind { CLAIM_KINDS(NAME_ENUM) };
+enum claim_source { CLAIM_SOURCES(NAME_ENUM) };
+enum claim_end { CLAIM_ENDS(NAME_ENUM) };
 
 enum {
     CLAIMS_MAX = 32,
@@ -28,11 +26,14 @@ enum {
 struct claim {
     uint64_t id; /* of the node; never 0 */
     enum claim_kind kind;
+    enum claim_source source;
     uint32_t mw;                /* one of these two, the other is 0 … */
     uint32_t mhz;               /* … a claim on the SM clock */
     uint64_t made_ns, until_ns; /* CLAIM_FOREVER: until it is withdrawn */
     uid_t uid;                  /* who made it … */
     uint64_t job;               /* … for which job; 0: none */
+    pid_t pid;                  /* it ends with this process; 0: with none */
+    uint64_t pid_start;         /* start time of that process, in ticks as /proc has it */
     bool admin;           /* an administrator made it: it needs no job on the board */
     bool walked;          /* the search's own: it walks down itself, so no ramp here */
     char who[CLAIM_TEXT]; /* "user anna", "search of job 12", "budget row-3" */

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 
 enum { PARTS_MAX = 24, CONTAINER_LEAST = 12, CONTAINER_MOST = 64, POD_UID = 36 };
 
@@ -385,14 +386,6 @@ void cgroup_parse(const char *text, size_t n, struct cgroup_job *ret)
     *ret = best;
 }
 
-const char *cgroup_kind_name(enum cgroup_kind kind)
-{
-    static const char *const names[] = {"none",   "service", "session", "podman",
-                                        "docker", "k8s",     "slurm"};
-
-    return (unsigned)kind < n_elements(names) ? names[kind] : "unknown";
-}
-
 const char *cgroup_name(const struct cgroup_job *job, char *ret, size_t size)
 {
     int most = job->kind == CGROUP_DOCKER || job->kind == CGROUP_PODMAN ? CONTAINER_LEAST
@@ -402,14 +395,15 @@ const char *cgroup_name(const struct cgroup_job *job, char *ret, size_t size)
         return ret;
     ret[0] = '\0';
     if (job->kind != CGROUP_NONE)
-        (void)snprintf(ret, size, "%s:%.*s", cgroup_kind_name(job->kind), most, job->id);
+        (void)snprintf(ret, size, "%s:%.*s", names_word(NAMES_CGROUP, job->kind), most,
+                       job->id);
     return ret;
 }
 
 bool cgroup_is_name(const char *name)
 {
     for (enum cgroup_kind k = CGROUP_PODMAN; k <= CGROUP_SLURM; k++) {
-        const char *word = cgroup_kind_name(k);
+        const char *word = names_word(NAMES_CGROUP, k);
         size_t n = strlen(word);
         if (strncmp(name, word, n) == 0 && name[n] == ':')
             return true;

@@ -12,16 +12,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum cgroup_kind { /* the later, the more it says */
-                   CGROUP_NONE,
-                   CGROUP_SERVICE,    /* a unit of the system: id "ollama" */
-                   CGROUP_SESSION,    /* of a user: id "session-3", "app-foo" */
-                   CGROUP_PODMAN,     /* id: the container's, 12 to 64 hex digits */
-                   CGROUP_DOCKER,     /* … */
-                   CGROUP_KUBERNETES, /* id: the pod's uid, container where it is told */
-                   CGROUP_SLURM,      /* id: the job's number, step where it is told */
-};
-const char *cgroup_kind_name(enum cgroup_kind kind); /* "slurm", "k8s", "docker" … */
+#include "base/names.h"
+
+enum cgroup_kind { CGROUP_KINDS(NAME_ENUM) };
 
 enum { CGROUP_ID = 68 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "core/meter/state.h"
 
 #define PIECE_S 0.1
@@ -77,40 +78,17 @@ int meter_peak(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double *ret_
     return meter_quantile(m, begin_ns, end_ns, 0.99, ret_w, err);
 }
 
-const char *meter_method_name(enum meter_method method)
-{
-    static const char *const names[] = {"none", "counter", "integrated", "folded"};
-    return (unsigned)method < n_elements(names) ? names[method] : "unknown";
-}
-
-/* By number of the flag. */
-static const struct {
-    const char *name, *words;
-} why_words[] = {
-    {"aliasing",
-     "the load repeats in step with the sensor: it may have missed parts of it"},
-    {"gap", "for a while the board was not read"},
-    {"reset", "the energy counter began anew: power readings stand in for that time"},
-    {"stuck",
-     "the counter or the reading stood still, the board did not: estimated then"},
-    {"short", "the time is short against the sensor's period"},
-    {"early", "the sensor had not told the end yet: it is estimated"},
-    {"unproved", "the energy counter did not prove itself: power readings were used"},
-    {"irregular", "the sensor looks part of the time, at a load without a period"},
-    {"coarse", "an end lies so far back that little is kept of it"},
-};
-
 const char *meter_why_text(uint32_t why, char *ret, size_t size)
 {
     size_t used = 0;
 
     if (size)
         ret[0] = '\0';
-    for (size_t i = 0; i < n_elements(why_words); i++) {
+    for (unsigned i = 0; 1u << i <= METER_WHY_COARSE; i++) {
         if (!(why & 1u << i) || used >= size)
             continue;
         int n = snprintf(ret + used, size - used, "%s%s", used ? ", " : "",
-                         why_words[i].name);
+                         names_word(NAMES_METER_WHY, i));
         used += n > 0 ? (size_t)n : 0;
     }
     return ret;
@@ -118,8 +96,8 @@ const char *meter_why_text(uint32_t why, char *ret, size_t size)
 
 const char *meter_why_words(uint32_t why)
 {
-    for (size_t i = 0; i < n_elements(why_words); i++)
+    for (unsigned i = 0; 1u << i <= METER_WHY_COARSE; i++)
         if (why & 1u << i)
-            return why_words[i].words;
+            return names_text(NAMES_METER_WHY, i);
     return NULL;
 }

@@ -29,6 +29,7 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/sensor.h"
 #include "underwatt/error.h"
 
@@ -106,28 +107,10 @@ void meter_pace(struct meter *m, uint64_t period_ns);
  */
 uint64_t meter_ready(const struct meter *m, uint64_t end_ns);
 
-enum meter_method {
-    METER_NONE = 0,
-    METER_COUNTER,    /* differences of a counter of true power */
-    METER_INTEGRATED, /* readings, each interval by itself */
-    METER_FOLDED,     /* readings folded on the load's period */
-};
-const char *meter_method_name(enum meter_method method); /* "counter" … */
+enum meter_method { METER_METHODS(NAME_ENUM) };
 
 /* Why a result is less sure than it could be. */
-enum meter_why {
-    METER_WHY_ALIAS =
-        1u << 0,               /* the load's period is so close to a multiple (or a simple
-                                * fraction) of the sensor's that parts of it were never seen */
-    METER_WHY_GAP = 1u << 1,   /* no samples for a while; bridged */
-    METER_WHY_RESET = 1u << 2, /* the counter started anew; bridged with power readings */
-    METER_WHY_STUCK = 1u << 3, /* counter or sensor stood still; the other one was used */
-    METER_WHY_SHORT = 1u << 4, /* the window is short against the sensor's period */
-    METER_WHY_EARLY = 1u << 5, /* the last part is not published yet: estimated */
-    METER_WHY_UNPROVED = 1u << 6,  /* the counter has not proved itself (yet): not used */
-    METER_WHY_IRREGULAR = 1u << 7, /* a part-time sensor and a load without a period */
-    METER_WHY_COARSE = 1u << 8, /* an end lies in the past beyond what is kept in full */
-};
+enum meter_why { METER_DOUBTS(NAME_FLAG) };
 /* "aliasing, gap": names of the flags, comma between; "" for none.  Returns ret. */
 const char *meter_why_text(uint32_t why, char *ret, size_t size);
 /* What the lowest of these flags means, for people; NULL: there is none. */

@@ -7,71 +7,60 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 
-static const struct form {
+/* The parameter of each kind; name NULL: it has none. */
+static const struct param {
     const char *name;
-    enum goal_kind kind;
-    const char *param; /* what the parameter is called; NULL: none */
     double least, most;
-} forms[] = {
-    {"energy", GOAL_ENERGY, NULL, 0, 0},      {"edp", GOAL_EDP, NULL, 0, 0},
-    {"eds", GOAL_EDS, "K", 1, 1000},          {"cost", GOAL_COST, "ETA", 0, 1},
-    {"slowdown", GOAL_SLOWDOWN, "F", 1, 100}, {"time", GOAL_TIME, NULL, 0, 0},
+} params[] = {
+    [GOAL_EDS] = {"K", 1, 1000},
+    [GOAL_COST] = {"ETA", 0, 1},
+    [GOAL_SLOWDOWN] = {"F", 1, 100},
+    [GOAL_TIME] = {NULL, 0, 0},
 };
-
-static const struct form *form_named(const char *text, size_t len)
-{
-    for (size_t i = 0; i < n_elements(forms); i++)
-        if (strlen(forms[i].name) == len && strncmp(forms[i].name, text, len) == 0)
-            return &forms[i];
-    return NULL;
-}
 
 int goal_parse(const char *text, struct goal *ret, uw_error *err)
 {
     const char *colon = strchr(text, ':');
-    size_t len = colon ? (size_t)(colon - text) : strlen(text);
-    const struct form *f = form_named(text, len);
+    char name[16];
     double v = 0;
 
-    if (!f)
+    int n = snprintf(name, sizeof name, "%.*s",
+                     colon ? (int)(colon - text) : (int)sizeof name, text);
+    int kind = n < (int)sizeof name ? names_number(NAMES_GOAL, name) : -1;
+    if (kind < 0)
         return fail(err, -EINVAL, "goal '%s' is none of %s", text, GOAL_FORMS);
-    if (!f->param && colon)
-        return fail(err, -EINVAL, "goal '%s': %s takes no parameter", text, f->name);
-    if (f->param && !colon)
+    const struct param *p = &params[kind];
+    if (!p->name && colon)
+        return fail(err, -EINVAL, "goal '%s': %s takes no parameter", text, name);
+    if (p->name && !colon)
         return fail(err, -EINVAL, "goal '%s': %s needs %s in %g..%g, as in %s:%s", text,
-                    f->name, f->param, f->least, f->most, f->name, f->param);
+                    name, p->name, p->least, p->most, name, p->name);
     if (colon && parse_double(colon + 1, &v, NULL) < 0)
         return fail(err, -EINVAL, "goal '%s': '%s' is not a number in %g..%g", text,
-                    colon + 1, f->least, f->most);
-    if (colon && !(v >= f->least && v <= f->most))
-        return fail(err, -ERANGE, "goal '%s': %s = %g is outside %g..%g", text, f->param,
-                    v, f->least, f->most);
-    *ret = (struct goal){f->kind, v};
+                    colon + 1, p->least, p->most);
+    if (colon && !(v >= p->least && v <= p->most))
+        return fail(err, -ERANGE, "goal '%s': %s = %g is outside %g..%g", text, p->name,
+                    v, p->least, p->most);
+    *ret = (struct goal){(enum goal_kind)kind, v};
     return 0;
 }
 
 const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX])
 {
-    for (size_t i = 0; i < n_elements(forms); i++) {
-        if (forms[i].kind != g->kind)
-            continue;
-        if (!forms[i].param) {
-            (void)snprintf(buf, GOAL_TEXT_MAX, "%s", forms[i].name);
-            return buf;
-        }
-        for (int digits = 6; digits <= 17; digits++) {
-            struct goal back = {0};
-            (void)snprintf(buf, GOAL_TEXT_MAX, "%s:%.*g", forms[i].name, digits,
-                           g->param);
-            if (goal_parse(buf, &back, NULL) == 0 && !(back.param < g->param) &&
-                !(back.param > g->param))
-                return buf;
-        }
-        return buf;
+    bool known = (size_t)g->kind < n_elements(params);
+    const char *name = known ? names_word(NAMES_GOAL, g->kind) : "unknown";
+
+    (void)snprintf(buf, GOAL_TEXT_MAX, "%s", name);
+    for (int digits = 6; known && params[g->kind].name && digits <= 17; digits++) {
+        struct goal back = {0};
+        (void)snprintf(buf, GOAL_TEXT_MAX, "%s:%.*g", name, digits, g->param);
+        if (goal_parse(buf, &back, NULL) == 0 && !(back.param < g->param) &&
+            !(back.param > g->param))
+            break;
     }
-    (void)snprintf(buf, GOAL_TEXT_MAX, "unknown");
     return buf;
 }
 

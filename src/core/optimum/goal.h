@@ -17,16 +17,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "base/names.h"
 #include "underwatt/error.h"
 
-enum goal_kind {
-    GOAL_ENERGY,
-    GOAL_EDP,
-    GOAL_EDS,
-    GOAL_COST,
-    GOAL_SLOWDOWN,
-    GOAL_TIME,
-};
+enum goal_kind { GOALS(NAME_ENUM) };
 
 struct goal {
     enum goal_kind kind;

@@ -11,14 +11,6 @@
 #define FLOOR_MOST 0.25 /* of training's power, where nothing lower was seen */
 #define WORKING_SM 50.0
 
-const char *phase_kind_name(enum phase_kind kind)
-{
-    static const char *const names[PHASE_KINDS] = {"unknown",  "startup", "train",
-                                                   "validate", "load",    "checkpoint",
-                                                   "idle",     "change"};
-    return names[kind];
-}
-
 double phase_confidence(enum phase_kind kind)
 {
     /* bench/phases --self --only job --first 1001 --util-every 5 */

@@ -24,19 +24,10 @@
 #include <stdint.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "core/progress/activity.h"
 
-enum phase_kind {
-    PHASE_UNKNOWN,
-    PHASE_STARTUP,
-    PHASE_TRAIN,
-    PHASE_VALIDATE,
-    PHASE_LOAD,
-    PHASE_CHECKPOINT,
-    PHASE_IDLE,
-    PHASE_CHANGE, /* training goes on, lastingly another pattern */
-    PHASE_KINDS,
-};
+enum phase_kind { JOB_PHASES(NAME_ENUM) PHASE_KINDS };
 
 struct phase_event {
     uint64_t onset_ns;    /* when the phase began, estimated */
@@ -75,7 +66,6 @@ uint64_t phases_since(const struct phases *p);
  */
 void phases_rescale(struct phases *p, double most_w);
 
-const char *phase_kind_name(enum phase_kind kind);
 /* How often a board said to be in it was (docs/phases.md: simulated jobs); 0 unknown. */
 double phase_confidence(enum phase_kind kind);
 

@@ -199,7 +199,7 @@ int ledger_add_claim(struct ledger_batch *b, const struct ledger_claim *c)
         !good_time(c->made_utc_ns) || !c->kind || !c->kind[0] || c->job > INT64_MAX)
         return -EINVAL;
     return put_copy(b, ROW_CLAIM, &row, sizeof row,
-                    (const char **[]){&row.kind, &row.who, &row.why}, 3);
+                    (const char **[]){&row.kind, &row.source, &row.who, &row.why}, 4);
 }
 
 int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *c)

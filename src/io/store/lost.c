@@ -83,6 +83,24 @@ static void let_go(struct ledger *l)
     l->read_only = false;
 }
 
+enum ledger_trouble ledger_trouble(int r)
+{
+    switch (r) {
+    case -ENOSPC:
+        return LEDGER_IS_FULL;
+    case -EROFS:
+        return LEDGER_IS_READ_ONLY;
+    case -EPROTONOSUPPORT:
+        return LEDGER_IS_NEWER;
+    case -EBUSY:
+        return LEDGER_IS_TAKEN;
+    case -EEXIST:
+        return LEDGER_NEEDS_RESTART;
+    default:
+        return r < 0 ? LEDGER_HAS_FAILED : LEDGER_WELL;
+    }
+}
+
 void ledger_leave(struct ledger *l)
 {
     let_go(l);

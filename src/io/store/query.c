@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "io/ledger-report.h"
 
@@ -209,20 +210,12 @@ static bool good_label(const char *key)
 
 static int set_by(struct ledger_query *q, const char *value, uw_error *err)
 {
-    static const struct {
-        const char *name;
-        enum ledger_by by;
-    } names[] = {
-        {"job", LEDGER_BY_JOB},    {"user", LEDGER_BY_USER}, {"gpu", LEDGER_BY_BOARD},
-        {"cpu", LEDGER_BY_DOMAIN}, {"day", LEDGER_BY_DAY},
-    };
+    int by = names_number(NAMES_REPORT_BY, value);
 
-    for (size_t i = 0; i < n_elements(names); i++) {
-        if (strcmp(value, names[i].name) == 0) {
-            q->by = names[i].by;
-            q->label[0] = '\0';
-            return 0;
-        }
+    if (by >= 0 && by != LEDGER_BY_LABEL) {
+        q->by = (enum ledger_by)by;
+        q->label[0] = '\0';
+        return 0;
     }
     if (strncmp(value, "label:", 6) == 0 && good_label(value + 6)) {
         q->by = LEDGER_BY_LABEL;

@@ -109,6 +109,7 @@ static void note_state(struct ledger_queue *q, int r, const char *text)
     bool failing = r < 0, was = q->stats.failing;
 
     q->stats.failing = failing;
+    q->stats.trouble = ledger_trouble(failing ? r : 0);
     (void)snprintf(q->stats.text, sizeof q->stats.text, "%s", failing ? text : "");
     if (q->opts.on_state && failing != was)
         q->opts.on_state(failing ? r : 0, q->stats.text, q->opts.user);
@@ -286,6 +287,7 @@ int ledger_queue_new(const struct ledger_queue_opts *opts, struct ledger_queue *
         return r;
     q->work->l = opts->ledger; /* the queue owns it from here on */
     q->stats.failing = !ledger_is_open(opts->ledger);
+    q->stats.trouble = opts->trouble;
     if (q->stats.failing)
         (void)snprintf(q->stats.text, sizeof q->stats.text, "%s",
                        opts->why ? opts->why : "");

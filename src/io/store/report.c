@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "io/store/report-inside.h"
 
 #define J_PER_KWH 3.6e6
@@ -148,12 +149,10 @@ static int read_totals(const struct report *rep, const char *sql, struct totals 
 
 static void put_method(struct json_out *o, unsigned method)
 {
-    static const char *const names[] = {"counter", "power readings", "bridged gaps"};
-
     json_out_array(o, "method");
-    for (unsigned i = 0; i < n_elements(names); i++)
+    for (unsigned i = 0; 1u << i <= LEDGER_BRIDGED; i++)
         if (method >> i & 1)
-            json_out_text(o, NULL, names[i]);
+            json_out_text(o, NULL, names_word(NAMES_ENERGY_METHOD, i));
     json_out_end(o);
 }
 
@@ -190,12 +189,11 @@ static void put_totals(const struct report *rep, bool domains, const struct tota
 
 static void put_head(const struct report *rep)
 {
-    static const char *const by[] = {"job", "user", "gpu", "day", "label", "cpu"};
     const struct ledger_query *q = rep->q;
     struct json_out *o = rep->o;
 
     json_out_bool(o, "simulated", rep->l->simulated || rep->simulated);
-    json_out_text(o, "by", by[q->by]);
+    json_out_text(o, "by", names_word(NAMES_REPORT_BY, q->by));
     json_out_int(o, "rows_max", REPORT_ROWS);
     json_out_text(o, "label", q->by == LEDGER_BY_LABEL ? q->label : NULL);
     json_out_text(o, "zone", q->local ? "local" : "utc");

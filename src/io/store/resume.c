@@ -199,6 +199,9 @@ static int read_claim(struct ledger *l, sqlite3_stmt *stmt, ledger_claim_fn fn,
         .walked = sqlite3_column_int64(stmt, 8) != 0,
         .who = db_text(stmt, 9),
         .why = db_text(stmt, 10),
+        .source = db_text(stmt, 12),
+        .pid = (pid_t)sqlite3_column_int64(stmt, 13),
+        .pid_start = (uint64_t)sqlite3_column_int64(stmt, 14),
     };
 
     if (sqlite3_column_type(stmt, 3) != SQLITE_NULL)
@@ -221,7 +224,7 @@ int ledger_open_claims(struct ledger *l, int64_t utc_ns, int64_t ahead_ns,
     int r = db_ask(
         l,
         "SELECT claim.id, board, made_ms + " SHIFT ", until_ms + " SHIFT ", uid, job,"
-        " kind, mw, walked, who, why, b.boot_id FROM claim"
+        " kind, mw, walked, who, why, b.boot_id, source, pid, pid_start FROM claim"
         " JOIN run r ON r.id = claim.run JOIN boot b ON b.id = r.boot"
         " WHERE claim.ended_ms IS NULL AND claim.run < ?1"
         " AND (until_ms IS NULL OR until_ms + " SHIFT " > ?2) ORDER BY seq",

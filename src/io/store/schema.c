@@ -92,8 +92,24 @@ static const char version_6[] =
     "ALTER TABLE claim ADD COLUMN ahead_ms INTEGER;"
     "ALTER TABLE job ADD COLUMN firm INTEGER NOT NULL DEFAULT 0;";
 
-static const char *const steps[LEDGER_VERSION] = {version_1, version_2, version_3,
-                                                  version_4, version_5, version_6};
+/* Who states a claim, and with which process it ends, stood in `who` alone, a line for
+ * people, out of which a restart read both.
+ */
+#define OF_PROCESS "substr(who, instr(who, ', process ') + 10)"
+static const char version_7[] =
+    "ALTER TABLE claim ADD COLUMN source TEXT;"
+    "ALTER TABLE claim ADD COLUMN pid INTEGER;"
+    "ALTER TABLE claim ADD COLUMN pid_start INTEGER;"
+    "UPDATE claim SET source = CASE WHEN walked THEN 'search'"
+    " WHEN kind = 'hard' AND who = 'budget of this node' THEN 'budget'"
+    " WHEN job IS NOT NULL AND who LIKE 'cap by name%' THEN 'job-cap'"
+    " ELSE 'person' END;"
+    "UPDATE claim SET pid = CAST(" OF_PROCESS " AS INTEGER), pid_start ="
+    " CAST(substr(" OF_PROCESS ", instr(" OF_PROCESS ", '.') + 1) AS INTEGER)"
+    " WHERE instr(who, ', process ') > 0;";
+
+static const char *const steps[LEDGER_VERSION] = {
+    version_1, version_2, version_3, version_4, version_5, version_6, version_7};
 
 int schema_version(struct ledger *l, int *ret, uw_error *err)
 {
@@ -103,7 +119,7 @@ int schema_version(struct ledger *l, int *ret, uw_error *err)
     if (r < 0)
         return r;
     if (v < 0 || v > LEDGER_VERSION)
-        return fail(err, -ENOTSUP,
+        return fail(err, -EPROTONOSUPPORT,
                     "%s: its schema has version %lld, this program knows up to %d: it "
                     "was written by a newer underwattd; nothing was changed",
                     l->path, (long long)v, LEDGER_VERSION);

@@ -48,8 +48,9 @@ static const char *const sql_of[STMTS] = {
     [STMT_CLAIM_END] = "UPDATE claim SET ended_ms = ?3, how = ?4"
                        " WHERE id = ?1 AND board = ?2 AND ended_ms IS NULL",
     [STMT_CLAIM_NEW] = "INSERT INTO claim(id, run, board, made_ms, until_ms, uid, job,"
-                       " kind, mw, walked, changes, who, why, ahead_ms)"
-                       " VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?)",
+                       " kind, mw, walked, changes, who, why, ahead_ms, source, pid,"
+                       " pid_start) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0, ?, ?, ?, ?,"
+                       " ?, ?)",
     [STMT_CAP] = "INSERT INTO cap VALUES(?, ?, ?, ?, ?, ?)",
     [STMT_EVENT] = "INSERT INTO event VALUES(?, ?, ?, ?, ?, ?)",
     [STMT_SEARCH_DROP] = "DELETE FROM search WHERE uid = ? AND same = ? AND model = ?"
@@ -244,10 +245,10 @@ static int put_claim(struct writing *w, const struct ledger_claim *c)
     if (r >= 0)
         r = put_claim_change(w, c, board, until_ms);
     if (r == 0)
-        r = DO(w, STMT_CLAIM_NEW, "iiiiziztiitti", (int64_t)c->id, w->l->run, board,
+        r = DO(w, STMT_CLAIM_NEW, "iiiiziztiittitzz", (int64_t)c->id, w->l->run, board,
                ms_of_ns(c->made_utc_ns), until_ms, (int64_t)c->uid, (int64_t)c->job,
                c->kind, (int64_t)c->mw, (int64_t)c->walked, c->who, c->why,
-               ms_of_ns(c->ahead_ns));
+               ms_of_ns(c->ahead_ns), c->source, (int64_t)c->pid, (int64_t)c->pid_start);
     if (r >= 0 && c->id >= w->next_claim)
         w->next_claim = c->id + 1;
     seen(w, ms_of_ns(c->made_utc_ns));

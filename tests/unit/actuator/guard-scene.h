@@ -180,9 +180,9 @@ __attribute__((unused)) static const struct proto_answer *expect(
     pass(w, 200);
     const struct proto_answer *got = answer_to(w, seq);
     ok(got->reply.result == want, "%s %s %u: %s (%s)", names[type], uuid, a,
-       actuator_result_name(want),
+       names_word(NAMES_ACTUATOR_RESULT, want),
        got->reply.result == want ? got->reply.text
-                                 : actuator_result_name(got->reply.result));
+                                 : names_word(NAMES_ACTUATOR_RESULT, got->reply.result));
     return got;
 }
 

@@ -2,6 +2,7 @@
 #include "actuator/client.h"
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
@@ -104,7 +105,7 @@ static void expect(struct seen *s, int r, enum actuator_result want, const char 
     is_int(r, 0, "%s: asked", what);
     (void)pass(s, 100);
     ok(s->n_replies == before + 1 && s->reply.result == want, "%s: %s (%s)", what,
-       actuator_result_name(want), s->reply.text);
+       names_word(NAMES_ACTUATOR_RESULT, want), s->reply.text);
 }
 
 #define EXPECT(s, call, want) ((s)->inside = true, expect((s), (call), (want), #call))

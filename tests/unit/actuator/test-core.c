@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "tap.h"
 
 #define W 1000u
@@ -125,7 +126,8 @@ static void test_check_limit(void)
 
     for (size_t i = 0; i < n_elements(cases); i++)
         is_int(core_check_limit(&board, &limits, cases[i].mw, NULL), cases[i].want,
-               "limit %u mW: %s", cases[i].mw, actuator_result_name(cases[i].want));
+               "limit %u mW: %s", cases[i].mw,
+               names_word(NAMES_ACTUATOR_RESULT, cases[i].want));
     (void)core_check_limit(&board, &limits, 100 * W, &err);
     is_str(err.text, "", "no text without a refusal");
     (void)core_check_limit(&board, &limits, 99999, &err);
@@ -199,7 +201,7 @@ static void test_check_clocks(void)
     for (size_t i = 0; i < n_elements(cases); i++)
         is_int(core_check_clocks(NULL, &board, cases[i].min, cases[i].max, NULL),
                cases[i].want, "clocks %u..%u: %s", cases[i].min, cases[i].max,
-               actuator_result_name(cases[i].want));
+               names_word(NAMES_ACTUATOR_RESULT, cases[i].want));
     (void)core_check_clocks(NULL, &board, 1200, 900, &err);
     is_str(err.text, "GPU-1: clocks 1200..900 MHz are outside 1..1530 MHz", "said so");
     other.abilities = 0;
@@ -223,7 +225,8 @@ static void test_judge_clocks(void)
         bool locked = !cases[i].locked;
         enum actuator_result got = core_judge_clocks(cases[i].r, &locked);
         ok(got == cases[i].want && locked == cases[i].locked,
-           "a lock that came to %d: %s, %s", cases[i].r, actuator_result_name(got),
+           "a lock that came to %d: %s, %s", cases[i].r,
+           names_word(NAMES_ACTUATOR_RESULT, got),
            locked ? "to be reset" : "nothing to undo");
     }
 }
@@ -282,9 +285,10 @@ static void test_rest(void)
     ok(n < 100, "it gives up at last");
     ok(last == 5000000000ull && sum > 60000000000ull, "not before a minute, 5 s apart");
     for (int i = 0; i < ACTUATOR_N_RESULTS; i++)
-        ok(strcmp(actuator_result_name((enum actuator_result)i), "?") != 0,
+        ok(strcmp(names_word(NAMES_ACTUATOR_RESULT, (enum actuator_result)i), "?") != 0,
            "result %d has a name", i);
-    is_str(actuator_result_name((enum actuator_result)99), "?", "no other has");
+    is_str(names_word(NAMES_ACTUATOR_RESULT, (enum actuator_result)99), "?",
+           "no other has");
 }
 
 static void test_hold(void)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "tap.h"
 
 static char users[] = "/tmp/test-rules-XXXXXX";
@@ -123,7 +124,7 @@ static void test_clocks_allowed(void)
         enum actuator_result got =
             core_check_clocks(&r.boards, &board, cases[i].min, cases[i].max, &err);
         ok(got == cases[i].want && strstr(err.text, cases[i].says), "%u..%u: %s %s",
-           cases[i].min, cases[i].max, actuator_result_name(got), err.text);
+           cases[i].min, cases[i].max, names_word(NAMES_ACTUATOR_RESULT, got), err.text);
     }
 }
 
@@ -158,7 +159,7 @@ static void test_allowed(void)
         enum actuator_result got = core_check_rules(&r.boards, "GPU-1", &limits,
                                                     cases[i].original, cases[i].mw, &err);
         ok(got == cases[i].want && strstr(err.text, cases[i].says), "%s: %s %s",
-           cases[i].name, actuator_result_name(got), err.text);
+           cases[i].name, names_word(NAMES_ACTUATOR_RESULT, got), err.text);
     }
     test_clocks_allowed();
     (void)parse("boards: [GPU-1]", &r, NULL);

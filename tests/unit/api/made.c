@@ -82,7 +82,7 @@ static void make_job(struct made *m, size_t i, size_t n_boards)
                                   .time_s = 90,
                                   .steps = 450,
                                   .phase = {.phase = UW_PHASE_VALIDATE,
-                                            .by = "telemetry",
+                                            .by = PHASE_BY_TELEMETRY,
                                             .since_ns = 50 * S,
                                             .confidence = {true, 0.66}},
                                   .step_s = 0.2};

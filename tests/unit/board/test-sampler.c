@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "tap.h"
 #include "world.h"
@@ -140,7 +141,7 @@ static void rates(const char *model, double allowed)
     ok(w.window.r == 0 && fabs(w.result.energy_j / true_j - 1) <= allowed,
        "%s: over all rates %.0f J of %.0f J (%+.2f %%, %s)", model, w.result.energy_j,
        true_j, 100 * (w.result.energy_j / true_j - 1),
-       meter_method_name(w.result.method));
+       names_word(NAMES_METER_METHOD, w.result.method));
     ok(fabs(w.result.energy_j - true_j) <= w.result.half_j,
        "%s: the interval holds it (+- %.0f J)", model, w.result.half_j);
     end();

@@ -296,7 +296,8 @@ __attribute__((unused)) static uint64_t claim_for(struct scene *s, size_t board,
     if (for_s > 0)
         claim.until_ns = loop_now_ns(s->loop) + ns_of_s(for_s);
     if (caps_claim(s->caps, board, &claim, &id, &err) < 0)
-        ok(false, "%s claim of %.0f W: %s", claim_kind_name(kind), w, err.text);
+        ok(false, "%s claim of %.0f W: %s", names_word(NAMES_CLAIM_KIND, kind), w,
+           err.text);
     return id;
 }
 
@@ -351,7 +352,8 @@ __attribute__((unused)) static void is_limit(struct scene *s, size_t board, doub
     if (!ok(mw == W(w), "%s: %.0f W", name, w)) {
         struct caps_view v = look(s, board);
         printf("# %u mW is set; %s, target %u, ramp %u, '%s'\n", mw,
-               caps_state_name(v.state), v.verdict.target_mw, v.ramp_mw, v.text);
+               names_word(NAMES_CAP_STATE, v.state), v.verdict.target_mw, v.ramp_mw,
+               v.text);
     }
 }
 
@@ -360,7 +362,7 @@ __attribute__((unused)) static void is_state(struct scene *s, size_t board,
 {
     struct caps_view v = look(s, board);
 
-    ok(v.state == state, "%s: %s%s%s", name, caps_state_name(v.state),
+    ok(v.state == state, "%s: %s%s%s", name, names_word(NAMES_CAP_STATE, v.state),
        v.text[0] ? ": " : "", v.text);
 }
 
@@ -370,11 +372,14 @@ __attribute__((unused)) static void is_met(struct scene *s, size_t board, uint64
 {
     struct caps_view v = look(s, board);
     const struct claim *c = claims_find(v.claims, id);
-    char text[240] = "no such claim";
-    bool same = c && caps_claim_met(&v, c, text, sizeof text) == met &&
-                strncmp(text, begins, strlen(begins)) == 0;
+    struct caps_claim_look l = {.text = "no such claim"};
 
-    ok(same, "claim %ju: %s (%s...)", (uintmax_t)id, text, begins);
+    if (c)
+        caps_claim_look(&v, c, &l);
+    ok(c && l.met == met && (l.why != CAPS_UNMET_NONE) == (met == CAPS_NOT_MET) &&
+           strncmp(l.text, begins, strlen(begins)) == 0,
+       "claim %ju: %s (%s...), %s", (uintmax_t)id, l.text, begins,
+       names_word(NAMES_CLAIM_REASON, l.why));
 }
 
 /* How many events of this kind so far. */

@@ -1,6 +1,7 @@
 /* Whatever the actuator may answer, said by an actuator made for it. */
 #include <errno.h>
 
+#include "base/names.h"
 #include "unit/caps/caps-scene.h"
 
 #define CLS                                      \
@@ -127,7 +128,8 @@ static void answer(struct scene *s, size_t i, enum actuator_result result,
     (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", q->uuid);
     (void)snprintf(reply.text, sizeof reply.text, "%s", text);
     q->fn = NULL;
-    is_int(fn(act, &reply, q->user), 0, "answered %s", actuator_result_name(result));
+    is_int(fn(act, &reply, q->user), 0, "answered %s",
+           names_word(NAMES_ACTUATOR_RESULT, result));
     (void)s;
 }
 

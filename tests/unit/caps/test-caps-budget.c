@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "base/names.h"
 #include "unit/caps/caps-scene.h"
 
 enum { N = 4 };
@@ -87,7 +88,8 @@ static void are_limits(struct scene *s, const double w[N], const char *name)
         for (size_t i = 0; i < N; i++) {
             struct caps_view v = look(s, i);
             printf("# board %zu: %u mW, %s, plan %u, target %u '%s'\n", i, limit_of(s, i),
-                   caps_state_name(v.state), v.plan_mw, v.verdict.target_mw, v.text);
+                   names_word(NAMES_CAP_STATE, v.state), v.plan_mw, v.verdict.target_mw,
+                   v.text);
         }
 }
 

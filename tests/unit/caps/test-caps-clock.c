@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "caps/caps-inside.h"
 #include "unit/caps/caps-scene.h"
 
@@ -18,7 +19,8 @@ static uint64_t clock_claim(struct scene *s, size_t board, enum claim_kind kind,
     uw_error err = {""};
 
     if (caps_claim(s->caps, board, &claim, &id, &err) < 0)
-        ok(false, "%s claim of %u MHz: %s", claim_kind_name(kind), mhz, err.text);
+        ok(false, "%s claim of %u MHz: %s", names_word(NAMES_CLAIM_KIND, kind), mhz,
+           err.text);
     return id;
 }
 

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "base/names.h"
 #include "unit/caps/caps-scene.h"
 
 #define CLS                                      \
@@ -95,7 +96,7 @@ static void test_right(void)
     is_met(s, 0, denied, CAPS_NOT_MET, "not in force: ");
     v = look(s, 0);
     ok(v.failures >= 1 && v.enforced_mw == W(200) && v.text[0],
-       "told, not hidden: %s, %s", caps_state_name(v.state), v.text);
+       "told, not hidden: %s, %s", names_word(NAMES_CAP_STATE, v.state), v.text);
     fault(s, "0 accept");
     claim(s, 0, CLAIM_HARD, 170);
     pass(s, 0.5);

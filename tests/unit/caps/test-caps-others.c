@@ -1,4 +1,5 @@
 /* Other writers, in virtual time: seen, counted by cause, answered as configured. */
+#include "base/names.h"
 #include "unit/caps/caps-scene.h"
 
 #define CLS                                      \
@@ -290,7 +291,8 @@ static void test_bounded(void)
         ok(changes(s, 0) == !none && told(s, CAPS_EVENT_OTHER) - before == !none &&
                (none || look(s, 0).changes[cases[i].cause] == 1),
            "%s: %s", cases[i].name,
-           none ? "nothing" : caps_cause_name((enum caps_cause)cases[i].cause));
+           none ? "nothing"
+                : names_word(NAMES_CAP_CAUSE, (enum caps_cause)cases[i].cause));
         ok(look(s, 0).state == CAPS_HELD, "%s: held, it is the actuator who yields",
            cases[i].name);
         sample.enforced_mw = sample.requested_mw = W(200);
@@ -340,9 +342,9 @@ static void test_names(void)
                                          "released", "lost",    "denied", "?"};
 
     for (int i = 0; i <= CAPS_CAUSES; i++)
-        is_str(caps_cause_name((enum caps_cause)i), causes[i], causes[i]);
+        is_str(names_word(NAMES_CAP_CAUSE, (enum caps_cause)i), causes[i], causes[i]);
     for (int i = 0; i <= CAPS_DENIED + 1; i++)
-        is_str(caps_state_name((enum caps_state)i), states[i], states[i]);
+        is_str(names_word(NAMES_CAP_STATE, (enum caps_state)i), states[i], states[i]);
 }
 
 int main(void)

@@ -3,6 +3,7 @@
  *
  * Usage: test-node-caps-random [SEED [ROUNDS]]
  */
+#include "base/names.h"
 #include "base/rng.h"
 #include "unit/caps/caps-scene.h"
 
@@ -302,7 +303,8 @@ static void look_at_end(struct round *r)
         if (virtual_world_locked_mhz(r->s->world, i))
             bad(r, "board %zu: its clock is locked at the end", i);
         if (v.state != CAPS_FREE)
-            bad(r, "board %zu: %s at the end: %s", i, caps_state_name(v.state), v.text);
+            bad(r, "board %zu: %s at the end: %s", i,
+                names_word(NAMES_CAP_STATE, v.state), v.text);
         if (!is_theirs(r, mw) || mw != v.bounds.original_mw ||
             (!r->hung && mw != v.enforced_mw)) /* the sampler may hang, too */
             bad(r, "board %zu: %u mW at the end, the original %u, shown %u", i, mw,

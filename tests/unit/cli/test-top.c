@@ -270,15 +270,16 @@ static void test_answers(void)
     static const char node[] =
         "{\"hostname\": \"n7\", \"utc\": \"2026-11-21T20:01:02.345Z\", "
         "\"simulated\": true, \"actuator\": {\"up\": false}}";
-    static const char gpus[] = "{\"simulated\": true, \"gpus\": [{\"gpu\": 3, \"uuid\": "
-                               "\"GPU-a\", \"name\": \"V\", "
-                               "\"power_w\": 99.5, \"temperature_c\": null, \"limits\": "
-                               "{\"enforced_mw\": 150000, "
-                               "\"max_mw\": 300000, \"original_mw\": 300000}, \"cap\": "
-                               "{\"state\": \"held\", \"by\": "
-                               "\"claim\", \"why\": \"150 W: soft claim of search of job "
-                               "4: edp\", \"target_mw\": "
-                               "140000}}]}";
+    static const char gpus[] =
+        "{\"simulated\": true, \"gpus\": [{\"gpu\": 3, \"uuid\": "
+        "\"GPU-a\", \"name\": \"V\", "
+        "\"power_w\": 99.5, \"temperature_c\": null, \"limits\": "
+        "{\"enforced_mw\": 150000, "
+        "\"max_mw\": 300000, \"original_mw\": 300000}, \"cap\": "
+        "{\"state\": \"held\", \"by\": "
+        "\"claim\", \"claim_who\": \"search of job 4\", \"claim_why\": "
+        "\"edp\", \"target_mw\": "
+        "140000}}]}";
     static const char jobs[] =
         "{\"jobs\": [{\"id\": 4, \"running\": true, \"user\": \"anna\", \"name\": null, "
         "\"gpus\": "

@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/names.h"
 #include "tap.h"
 
 #define POD "4b9f3c1e-0a2d-4c57-9e55-0123456789ab"
@@ -86,8 +87,8 @@ int main(void)
         memset(&job, 0x5a, sizeof job);
         cgroup_parse(exact, strlen(exact), &job);
         free(exact);
-        is_str(cgroup_kind_name(job.kind), cgroup_kind_name(cases[i].kind),
-               cases[i].name);
+        is_str(names_word(NAMES_CGROUP, job.kind),
+               names_word(NAMES_CGROUP, cases[i].kind), cases[i].name);
         is_str(job.id, cases[i].id, "  its id");
         is_str(job.step, cases[i].step, "  its step");
         is_str(job.container, cases[i].container, "  its container");

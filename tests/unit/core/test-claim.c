@@ -2,6 +2,7 @@
 
 #include <errno.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "tap.h"
 
@@ -135,10 +136,10 @@ static void test_list(void)
     ok(!claims_drop(&c, 3) && c.n == 2, "no such claim: none is dropped");
     ok(claims_drop(&c, 1) && c.n == 1 && c.claim[0].id == 2, "dropped");
     ok(!claims_drop(&c, 1), "… once");
-    is_str(claim_kind_name(CLAIM_SOFT), "soft", "soft");
-    is_str(claim_kind_name(CLAIM_NAMED), "named", "named");
-    is_str(claim_kind_name(CLAIM_HARD), "hard", "hard");
-    is_str(claim_kind_name((enum claim_kind)0), "?", "no kind");
+    is_str(names_word(NAMES_CLAIM_KIND, CLAIM_SOFT), "soft", "soft");
+    is_str(names_word(NAMES_CLAIM_KIND, CLAIM_NAMED), "named", "named");
+    is_str(names_word(NAMES_CLAIM_KIND, CLAIM_HARD), "hard", "hard");
+    is_str(names_word(NAMES_CLAIM_KIND, (enum claim_kind)0), "?", "no kind");
 }
 
 int main(void)

@@ -1,6 +1,7 @@
 /* What the meter promises, on the sensors of simulated boards: a reduced set of what
  * bench/meter measures.  Square waves; gain and offset taken out.
  */
+#include "base/names.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/meter/meter.h"
@@ -90,7 +91,8 @@ static void check(struct world *w, const char *name, double from_j, double from,
     int rc = meter_window(w->m, ns_of_s(from), ns_of_s(to), &r, NULL);
     is_int(rc, 0, "%s, period %g s: a window of %g s", name, w->period_s, to - from);
     want = want * s->gain + (r.method == METER_COUNTER ? 0 : s->offset_w * (to - from));
-    is_near(r.energy_j / want, 1, worst, "its energy (%s)", meter_method_name(r.method));
+    is_near(r.energy_j / want, 1, worst, "its energy (%s)",
+            names_word(NAMES_METER_METHOD, r.method));
     ok(fabs(r.energy_j - want) <= r.half_j, "within its interval");
     ok(r.half_j <= (to - from > 5 ? 0.03 : 0.06) * want,
        "which is no wider than promised");

@@ -3,6 +3,7 @@
  */
 #include <errno.h>
 
+#include "base/names.h"
 #include "base/units.h"
 #include "core/meter/state.h"
 #include "gpu/nvml/nvml.h"
@@ -119,7 +120,8 @@ static void check(struct bench *b, double from, double to, double tolerance,
 
     is_near(r.energy_j / want, 1, tolerance, "%s: energy", name);
     ok(fabs(r.energy_j - want) <= r.half_j, "%s: the interval holds it", name);
-    is_str(meter_method_name(r.method), meter_method_name(method), name);
+    is_str(names_word(NAMES_METER_METHOD, r.method),
+           names_word(NAMES_METER_METHOD, method), name);
     if (!ok((r.why & ~(unsigned)METER_WHY_EARLY) == why, "%s: why", name))
         printf("# got: %s\n", meter_why_text(r.why, text, sizeof text));
 }

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/names.h"
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/progress/envelope.h"
@@ -74,7 +75,7 @@ static void is_event(const struct bench *b, uint64_t no, double onset_s,
         return;
     is_near(s_of_ns(e->onset_ns), onset_s, 0.31, "%s: began then", name);
     is_near(s_of_ns(e->fired_ns), onset_s + 0.5, 0.5, "%s: known within a second", name);
-    is_str(phase_kind_name(e->kind), phase_kind_name(kind), name);
+    is_str(names_word(NAMES_JOB_PHASE, e->kind), names_word(NAMES_JOB_PHASE, kind), name);
 }
 
 static void test_job(void)
@@ -84,7 +85,7 @@ static void test_job(void)
     begin(&b);
     flat(&b, 70);
     run(&b, 30);
-    is_str(phase_kind_name(phases_now(b.p)), "startup",
+    is_str(names_word(NAMES_JOB_PHASE, phases_now(b.p)), "startup",
            "a low level at first is start-up");
     is_int(phases_events(b.p), 0, "where the trace begins is no change");
     steps(&b, 1, 300, 80);
@@ -99,7 +100,8 @@ static void test_job(void)
     ok(phases_event(b.p, 2)->back, "the pattern was known");
     flat(&b, 60);
     run(&b, 4);
-    is_str(phase_kind_name(phases_now(b.p)), "checkpoint", "a pause may be a checkpoint");
+    is_str(names_word(NAMES_JOB_PHASE, phases_now(b.p)), "checkpoint",
+           "a pause may be a checkpoint");
     run(&b, 60);
     is_event(&b, 3, 158, PHASE_IDLE, "but not for a minute");
     is_int(phases_event(b.p, 3)->first_kind, PHASE_CHECKPOINT,
@@ -150,7 +152,8 @@ static void test_changes(void)
     steps(&b, 1, 270, 72);
     run(&b, 60);
     is_int(standing(&b), 1, "10 %% less power is a change");
-    is_str(phase_kind_name(phases_event(b.p, 0)->kind), "change", "of training");
+    is_str(names_word(NAMES_JOB_PHASE, phases_event(b.p, 0)->kind), "change",
+           "of training");
     is_near(s_of_ns(phases_event(b.p, 0)->onset_ns), 120, 1, "that began then");
     phases_free(b.p);
 
@@ -215,8 +218,8 @@ static void test_kinds(void)
         /* clang-format on */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        is_str(phase_kind_name(phase_guess(&cases[i].look, &cases[i].past)),
-               phase_kind_name(cases[i].kind), cases[i].name);
+        is_str(names_word(NAMES_JOB_PHASE, phase_guess(&cases[i].look, &cases[i].past)),
+               names_word(NAMES_JOB_PHASE, cases[i].kind), cases[i].name);
 }
 
 /* Another limit: a third less power, and no event. */
@@ -233,12 +236,14 @@ static void test_rescale(void)
     run(&b, 1);
     phases_rescale(b.p, 200);
     run(&b, 60);
-    is_str(phase_kind_name(phases_now(b.p)), "train", "training goes on under a limit");
+    is_str(names_word(NAMES_JOB_PHASE, phases_now(b.p)), "train",
+           "training goes on under a limit");
     is_int(standing(&b), 0, "… and nothing happened");
     flat(&b, 120);
     run(&b, 20);
     is_int(standing(&b), 1, "a lower level of that is told");
-    is_str(phase_kind_name(phases_now(b.p)), "validate", "… against training under it");
+    is_str(names_word(NAMES_JOB_PHASE, phases_now(b.p)), "validate",
+           "… against training under it");
     is_near(s_of_ns(phases_since(b.p)), 121, 0.31, "… since when");
     steps(&b, 1, 190, 80);
     run(&b, 60);
@@ -277,7 +282,7 @@ static void test_rare(void)
         run(&b, 4.9);
     }
     is_int(standing(&b), 0, "half an hour with a reading each 5 s: no change");
-    is_str(phase_kind_name(phases_now(b.p)), "train",
+    is_str(names_word(NAMES_JOB_PHASE, phases_now(b.p)), "train",
            "… of which they say that it works");
     phases_free(b.p);
 }
@@ -287,7 +292,7 @@ static void test_confidence(void)
     for (int k = 0; k < PHASE_KINDS; k++) {
         double c = phase_confidence((enum phase_kind)k);
         ok(k == PHASE_UNKNOWN ? c == 0 : c > 0 && c < 1, "%s: %g",
-           phase_kind_name((enum phase_kind)k), c);
+           names_word(NAMES_JOB_PHASE, (enum phase_kind)k), c);
     }
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "tap.h"
 #include "world.h"
@@ -158,7 +159,7 @@ static void exact(const char *model, double s)
     is_near(w.time_s, s, 1e-3, "%s: %.1f s: its time", model, s);
     ok(fabs(w.got.energy_j - true_j) <= w.got.half_j,
        "%s: %.1f s: %.1f J +- %.1f J (%s), true %.1f J", model, s, w.got.energy_j,
-       w.got.half_j, meter_method_name(w.got.method), true_j);
+       w.got.half_j, names_word(NAMES_METER_METHOD, w.got.method), true_j);
     ok(w.got.half_j < 0.03 * true_j + 100, "%s: %.1f s: an interval that says something",
        model, s);
     if (s < HISTORY_S)

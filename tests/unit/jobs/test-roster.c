@@ -2,6 +2,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/names.h"
 #include "procs.h"
 
 enum { ANNA = 1000, EVE = 1001 };
@@ -85,7 +86,7 @@ static void found(void)
     is_int((long)j->boards, 3, "  its boards");
     is_int(j->n_pids, 2, "  its processes");
     is_int(j->uid, ANNA, "  its user");
-    is_str(job_source_name(j->source), "found", "  its source");
+    is_str(names_word(NAMES_JOB_SOURCE, j->source), "found", "  its source");
     is_str(j->n_labels > 0 ? j->label[0].key : "", "slurm", "  a label");
     is_str(j->n_labels > 0 ? j->label[0].value : "", "42", "  … and its value");
     ok(!j->foreign, "  nobody else is there");

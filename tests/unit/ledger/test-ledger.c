@@ -138,6 +138,9 @@ static struct ledger_claim claim(uint64_t id, uint32_t mw, int64_t made, int64_t
                                  .until_utc_ns = until,
                                  .uid = 1000,
                                  .kind = "named",
+                                 .source = "person",
+                                 .pid = 4711,
+                                 .pid_start = 88234,
                                  .mw = mw,
                                  .who = "user anna",
                                  .why = "a test"};
@@ -212,6 +215,8 @@ static void test_claims(void)
        "it is walked, and for ever");
     is_int(seen.claim[1].until_utc_ns, T0 + 100 * S, "the other until its time");
     is_str(seen.boot, BOOT, "of that boot");
+    ok(seen.claim[1].pid == 4711 && seen.claim[1].pid_start == 88234,
+       "with the process that it ends with");
     c = claim(4, 190000, T0 + 5 * S, T0 + 100 * S + 3 * S / 1000); /* clocks differ */
     add(l, &c);
     is_int(ledger_claims_settle(l, T0 + 60 * S, &err), 0, "settled");
@@ -626,16 +631,31 @@ static void test_searches(void)
 
 /* ---- versions ---- */
 
+/* What stood in `who` alone up to version 6. */
+static void test_claims_forward(const char *path)
+{
+    static const struct {
+        const char *sql, *want;
+    } claims[] = {
+        {"SELECT source || pid || '.' || pid_start FROM claim WHERE id = 2",
+         "person4711.88234"},
+        {"SELECT source FROM claim WHERE id = 3 AND pid IS NULL", "job-cap"},
+        {"SELECT source FROM claim WHERE id = 4 AND pid IS NULL", "budget"},
+        {"SELECT source FROM claim WHERE id = 5 AND pid_start IS NULL", "person"},
+    };
+
+    for (size_t i = 0; i < n_elements(claims); i++)
+        ok(help_text_is(path, claims[i].sql, claims[i].want), "claim %zu is %s", i + 2,
+           claims[i].want);
+}
+
 static void test_versions(const char *data)
 {
     static const struct {
         const char *name;
         int version;
-    } dumps[] = {{"ledger-v1.sql", 1},
-                 {"ledger-v2.sql", 2},
-                 {"ledger-v3.sql", 3},
-                 {"ledger-v4.sql", 4},
-                 {"ledger-v5.sql", 5}};
+    } dumps[] = {{"ledger-v1.sql", 1}, {"ledger-v2.sql", 2}, {"ledger-v3.sql", 3},
+                 {"ledger-v4.sql", 4}, {"ledger-v5.sql", 5}, {"ledger-v6.sql", 6}};
     struct ledger *l = NULL;
     uw_error err = {{0}};
 
@@ -671,6 +691,11 @@ static void test_versions(const char *data)
         is_int(help_number(help_path("old.sqlite"),
                            "SELECT count(*) FROM board WHERE kind = 1"),
                2, "what it knew are boards");
+        ok(help_text_is(help_path("old.sqlite"), "SELECT source FROM claim WHERE id = 1",
+                        "search"),
+           "a search's claim is told by its source");
+        if (dumps[i].version == 6)
+            test_claims_forward(help_path("old.sqlite"));
         while (ledger_tidy(l, T0 + 40 * DAY, &err) == 1)
             ;
         is_int(help_number(help_path("old.sqlite"), "SELECT sum(energy_uj) FROM energy"),
@@ -699,8 +724,10 @@ static void test_newer(void)
     (void)sqlite3_open(help_path("n.sqlite"), &db);
     (void)sqlite3_exec(db, "PRAGMA user_version = 99", NULL, NULL, NULL);
     (void)sqlite3_close(db);
-    is_int(help_open("n.sqlite", T0, &l, &err), -ENOTSUP, "a newer one is refused");
-    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 6"), "%s", err.text);
+    is_int(help_open("n.sqlite", T0, &l, &err), -EPROTONOSUPPORT,
+           "a newer one is refused");
+    is_int(ledger_trouble(-EPROTONOSUPPORT), LEDGER_IS_NEWER, "… with its reason");
+    ok(strstr(err.text, "version 99") && strstr(err.text, "up to 7"), "%s", err.text);
     is_int(count_aside("^n.sqlite.d"), 0, "and stays where it is");
 }
 

@@ -1,0 +1,328 @@
+/* Every state, outcome and reason that a program may meet: number, word, and a line for
+ * people.  API, events, metrics, ledger and JSON take their words from here; tools/
+ * check-names compares openapi.yaml, the man pages, docs, completions and alert rules
+ * with these lists.  Numbers and words are contracts: a list only grows, and neither a
+ * number nor a word of a list gets a second meaning.
+ */
+#ifndef BASE_NAMES_H
+#define BASE_NAMES_H
+
+#include <stddef.h>
+
+/* How a header makes its enumeration: enum x { LIST(NAME_ENUM) }, or of flags, where the
+ * number is the bit's.
+ */
+#define NAME_ENUM(id, number, word, text) id = (number),
+#define NAME_FLAG(id, number, word, text) id = 1u << (number),
+
+/* clang-format off */
+
+/* ---- caps and claims ---- */
+
+#define CAP_STATES(X) /* enum caps_state, core of docs/caps.md */ \
+    X(CAPS_FREE,     0, "free",     "nothing wants less than the limit found, or this is a dry run") \
+    X(CAPS_HOLDING,  1, "holding",  "asked of the actuator for the first time, not answered") \
+    X(CAPS_HELD,     2, "held",     "held by us until the actuator has confirmed its release") \
+    X(CAPS_YIELDED,  3, "yielded",  "another's limit is respected until claims change or time passes") \
+    X(CAPS_RELEASED, 4, "released", "released on request, so that it can be reset") \
+    X(CAPS_LOST,     5, "lost",     "the board or its actuator does not answer; tried again") \
+    X(CAPS_DENIED,   6, "denied",   "the right to set limits is missing; tried again")
+
+#define CAP_DECIDERS(X) /* enum cap_by */ \
+    X(CAP_BY_ORIGINAL, 0, "original", "no claim is under the limit found") \
+    X(CAP_BY_CLAIM,    1, "claim",    "the lowest claim") \
+    X(CAP_BY_FLOOR,    2, "floor",    "soft claims wanted less than the soft floor") \
+    X(CAP_BY_MINIMUM,  3, "minimum",  "claims wanted less than the board's minimum")
+
+#define CAP_EVENTS(X) /* enum caps_event: what happened to a board's cap */ \
+    X(CAPS_EVENT_CLAIM,    0, "made",      "a claim was made or changed") \
+    X(CAPS_EVENT_WITHDRAW, 1, "withdrawn", "a claim was withdrawn") \
+    X(CAPS_EVENT_EXPIRE,   2, "expired",   "a claim's time is over") \
+    X(CAPS_EVENT_CAP,      3, "cap",       "another limit is in force, or in a dry run another was decided") \
+    X(CAPS_EVENT_FAIL,     4, "fail",      "a hold or a write failed; once for each reason in a row") \
+    X(CAPS_EVENT_OTHER,    5, "other",     "another writer's change, once for each") \
+    X(CAPS_EVENT_CLOCK,    6, "clock",     "the SM clock is locked by us, or no more") \
+    X(CAPS_EVENT_STATE,    7, "state",     "the state changed")
+
+#define CAP_CAUSES(X) /* enum caps_cause: why a limit is not ours */ \
+    X(CAPS_CAUSE_OTHER,       0, "other",       "somebody else has set the limit") \
+    X(CAPS_CAUSE_DRIVER,      1, "driver",      "the driver was loaded anew") \
+    X(CAPS_CAUSE_PERSISTENCE, 2, "persistence", "persistence mode is off, the driver has forgotten it") \
+    X(CAPS_CAUSE_THERMAL,     3, "thermal",     "heat keeps the limit in force down") \
+    X(CAPS_CAUSE_BOARD,       4, "board",       "the board's management keeps the limit in force down")
+
+#define CAP_OTHERS(X) /* enum caps_others: caps.other_writers of underwattd.yaml */ \
+    X(CAPS_YIELD,    0, "yield",    "another writer's limit stays") \
+    X(CAPS_REASSERT, 1, "reassert", "ours is written again after a while")
+
+#define CLAIM_KINDS(X) /* enum claim_kind */ \
+    X(CLAIM_SOFT,  1, "soft",  "the search, a rule: never under the soft floor") \
+    X(CLAIM_NAMED, 2, "named", "a cap that a person or a scheduler asked for") \
+    X(CLAIM_HARD,  3, "hard",  "a budget: in force from the first tick, ramp or not")
+
+#define CLAIM_SOURCES(X) /* enum claim_source: who states it, claims' and the ledger's `source` */ \
+    X(CLAIM_OF_PERSON,  0, "person",  "a user, a token's holder or a program of theirs") \
+    X(CLAIM_OF_JOB_CAP, 1, "job-cap", "the cap by name that a job was started with") \
+    X(CLAIM_OF_SEARCH,  2, "search",  "the search for a job's best cap") \
+    X(CLAIM_OF_BUDGET,  3, "budget",  "the budget of this node")
+
+#define CLAIM_STATUSES(X) /* enum caps_met */ \
+    X(CAPS_MET,     0, "in force",     "the limit is no higher, or as low as floor and minimum let it be") \
+    X(CAPS_COMING,  1, "on the way",   "asked for, or on the ramp") \
+    X(CAPS_NOT_MET, 2, "not in force", "see the reason")
+
+#define CLAIM_REASONS(X) /* enum caps_unmet: why a claim is not in force */ \
+    X(CAPS_UNMET_NONE,     0, "",           "it is in force, or on the way") \
+    X(CAPS_UNMET_DRY_RUN,  1, "dry-run",    "decided, not written") \
+    X(CAPS_UNMET_CLOCKS,   2, "clocks-off", "locked clocks are off in the configuration") \
+    X(CAPS_UNMET_RANGE,    3, "range",      "outside the range of root's configuration") \
+    X(CAPS_UNMET_FAILED,   4, "failed",     "the limit or the lock could not be set") \
+    X(CAPS_UNMET_ROUNDED,  5, "rounded",    "the driver enforces another value than was asked for") \
+    X(CAPS_UNMET_NOT_HELD, 6, "not-held",   "nobody holds the board for us: see its cap's state")
+
+#define CLAIM_ENDS(X) /* enum claim_end: `how` of events and of the ledger */ \
+    X(CLAIM_END_WITHDRAWN, 0, "withdrawn",     "somebody who may has asked for it") \
+    X(CLAIM_END_EXPIRED,   1, "expired",       "its time is over") \
+    X(CLAIM_END_CHANGED,   2, "changed",       "the same claim goes on in a newer row") \
+    X(CLAIM_END_RIGHT,     3, "right lost",    "its user has lost the board") \
+    X(CLAIM_END_JOB,       4, "job ended",     "the job that it was for is over") \
+    X(CLAIM_END_PROCESS,   5, "process ended", "the process that it was to end with is over") \
+    X(CLAIM_END_RESTART,   6, "restart",       "a restart of the daemon did not take it over") \
+    X(CLAIM_END_REFUSED,   7, "refused",       "a restart of the daemon could not state it again")
+
+/* ---- jobs and searches ---- */
+
+#define JOB_SOURCES(X) /* enum job_source */ \
+    X(JOB_RUN,        0, "run",        "underwatt run") \
+    X(JOB_REGISTERED, 1, "registered", "a scheduler's adapter, or an administrator") \
+    X(JOB_FOUND,      2, "found",      "the driver's process list and /proc")
+
+#define JOB_EVENTS(X) /* enum job_event */ \
+    X(JOB_EVENT_BEGIN,  0, "begin",  "a job has begun") \
+    X(JOB_EVENT_CHANGE, 1, "change", "its boards or its search changed") \
+    X(JOB_EVENT_END,    2, "end",    "it is over")
+
+/* enum phase_kind.  The first six are enum uw_phase of the public interface. */
+#define JOB_PHASES(X) \
+    X(PHASE_UNKNOWN,    0, "unknown",    "not known") \
+    X(PHASE_TRAIN,      1, "train",      "trains") \
+    X(PHASE_VALIDATE,   2, "validate",   "validates") \
+    X(PHASE_LOAD,       3, "load",       "loads data") \
+    X(PHASE_CHECKPOINT, 4, "checkpoint", "saves a checkpoint") \
+    X(PHASE_STARTUP,    5, "startup",    "starts up") \
+    X(PHASE_IDLE,       6, "idle",       "idles") \
+    X(PHASE_CHANGE,     7, "change",     "trains in another pattern from now on")
+
+#define PHASE_TELLERS(X) /* enum phase_by */ \
+    X(PHASE_BY_NOBODY,    0, "",          "the phase is unknown") \
+    X(PHASE_BY_JOB,       1, "job",       "the job's progress page") \
+    X(PHASE_BY_LAUNCHES,  2, "launches",  "the rhythm of its kernel launches") \
+    X(PHASE_BY_TELEMETRY, 3, "telemetry", "its boards' telemetry")
+
+#define SEARCH_STATUSES(X) /* enum search_status */ \
+    X(SEARCH_IS_OFF,            0,  "",               "nothing is searched or held for the job") \
+    X(SEARCH_WAITS_FOR_BOARDS,  1,  "waits-boards",   "waits for its boards") \
+    X(SEARCH_WAITS_PROGRESS,    2,  "waits-progress", "waits for steps, launches or a period") \
+    X(SEARCH_WALKS,             3,  "walks",          "on the way to a cap") \
+    X(SEARCH_MEASURES,          4,  "measures",       "measures at a cap") \
+    X(SEARCH_HOLDS,             5,  "holds",          "holds its cap") \
+    X(SEARCH_COMPARES,          6,  "compares",       "compares its cap with a lock of the SM clock") \
+    X(SEARCH_IS_SAFE,           7,  "safe",           "no progress is sure: the safe cap, or none") \
+    X(SEARCH_RESTS,             8,  "rests",          "cannot be measured: not capped for now") \
+    X(SEARCH_IS_PAUSED,         9,  "paused",         "the job tells of no step: not capped until it does") \
+    X(SEARCH_IS_BARRED,         10, "barred",         "another user computes on a board of it") \
+    X(SEARCH_IS_BEHIND,         11, "behind",         "another job's search has a board of it") \
+    X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "others have a board of it, or it is lost") \
+    X(SEARCH_IS_REFUSED,        13, "refused",        "not capped, the text says why") \
+    X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
+    X(SEARCH_IS_OVER,           15, "over",           "the job has ended")
+
+#define PROGRESS_UNITS(X) /* enum tuner_by: what stands for a job's progress */ \
+    X(TUNER_BY_STEPS,    0, "steps",    "what the job tells") \
+    X(TUNER_BY_LAUNCHES, 1, "launches", "a fixed number of its launches") \
+    X(TUNER_BY_PERIOD,   2, "period",   "one period of its boards' power") \
+    X(TUNER_BY_NOTHING,  3, "unknown",  "nothing: the safe cap at most")
+
+#define GOALS(X) /* enum goal_kind */ \
+    X(GOAL_ENERGY,   0, "energy",   "least energy") \
+    X(GOAL_EDP,      1, "edp",      "least energy times time") \
+    X(GOAL_EDS,      2, "eds",      "least weighted sum of energy and time, K") \
+    X(GOAL_COST,     3, "cost",     "least cost, ETA between energy and time") \
+    X(GOAL_SLOWDOWN, 4, "slowdown", "least energy at up to F times the time") \
+    X(GOAL_TIME,     5, "time",     "least time")
+
+/* ---- boards and energy ---- */
+
+#define CLOCK_REASONS(X) /* enum gpu_reason: NVML's bits */ \
+    X(GPU_REASON_IDLE,           0, "idle",               "nothing runs") \
+    X(GPU_REASON_APP_CLOCKS,     1, "application_clocks", "clocks that somebody has set") \
+    X(GPU_REASON_SW_POWER_CAP,   2, "sw_power_cap",       "the power limit") \
+    X(GPU_REASON_HW_SLOWDOWN,    3, "hw_slowdown",        "hardware: heat or power") \
+    X(GPU_REASON_SYNC_BOOST,     4, "sync_boost",         "boards that keep one clock") \
+    X(GPU_REASON_SW_THERMAL,     5, "sw_thermal",         "heat, by the driver") \
+    X(GPU_REASON_HW_THERMAL,     6, "hw_thermal",         "heat, by hardware") \
+    X(GPU_REASON_HW_POWER_BRAKE, 7, "hw_power_brake",     "an outside power brake")
+
+#define METER_METHODS(X) /* enum meter_method */ \
+    X(METER_NONE,       0, "none",       "nothing was measured") \
+    X(METER_COUNTER,    1, "counter",    "differences of a counter of true power") \
+    X(METER_INTEGRATED, 2, "integrated", "readings, each interval by itself") \
+    X(METER_FOLDED,     3, "folded",     "readings folded on the load's period")
+
+#define METER_DOUBTS(X) /* enum meter_why: why a result is less sure than it could be */ \
+    X(METER_WHY_ALIAS,     0, "aliasing",  "the load repeats in step with the sensor: it may have missed parts of it") \
+    X(METER_WHY_GAP,       1, "gap",       "for a while the board was not read") \
+    X(METER_WHY_RESET,     2, "reset",     "the energy counter began anew: power readings stand in for that time") \
+    X(METER_WHY_STUCK,     3, "stuck",     "the counter or the reading stood still, the board did not: estimated then") \
+    X(METER_WHY_SHORT,     4, "short",     "the time is short against the sensor's period") \
+    X(METER_WHY_EARLY,     5, "early",     "the sensor had not told the end yet: it is estimated") \
+    X(METER_WHY_UNPROVED,  6, "unproved",  "the energy counter did not prove itself: power readings were used") \
+    X(METER_WHY_IRREGULAR, 7, "irregular", "the sensor looks part of the time, at a load without a period") \
+    X(METER_WHY_COARSE,    8, "coarse",    "an end lies so far back that little is kept of it")
+
+#define ENERGY_KINDS(X) /* enum ledger_kind */ \
+    X(LEDGER_JOB,          1, "attributed",   "a job's") \
+    X(LEDGER_IDLE,         2, "idle",         "no job was there") \
+    X(LEDGER_UNATTRIBUTED, 3, "unattributed", "nobody can say whose")
+
+#define ENERGY_METHODS(X) /* enum ledger_method, flags */ \
+    X(LEDGER_COUNTED, 0, "counter",        "the board's energy counter") \
+    X(LEDGER_SUMMED,  1, "power readings", "readings of power, added up") \
+    X(LEDGER_BRIDGED, 2, "bridged gaps",   "part of it was not seen and is filled in")
+
+#define REPORT_KEYS(X) /* enum ledger_by: `by` of a report */ \
+    X(LEDGER_BY_JOB,    0, "job",   "jobs") \
+    X(LEDGER_BY_USER,   1, "user",  "users") \
+    X(LEDGER_BY_BOARD,  2, "gpu",   "boards") \
+    X(LEDGER_BY_DAY,    3, "day",   "days") \
+    X(LEDGER_BY_LABEL,  4, "label", "values of one label") \
+    X(LEDGER_BY_DOMAIN, 5, "cpu",   "processors and their memory")
+
+#define LEDGER_TROUBLES(X) /* enum ledger_trouble: why it is not written */ \
+    X(LEDGER_WELL,          0, "",          "it is written") \
+    X(LEDGER_IS_FULL,       1, "full",      "the disk, or the file's bound, is full") \
+    X(LEDGER_IS_READ_ONLY,  2, "read-only", "its file system is mounted read-only") \
+    X(LEDGER_IS_NEWER,      3, "newer",     "a newer underwattd has written it") \
+    X(LEDGER_IS_TAKEN,      4, "taken",     "another process writes it") \
+    X(LEDGER_NEEDS_RESTART, 5, "restart",   "it holds ids that this run has given, too") \
+    X(LEDGER_HAS_FAILED,    6, "failed",    "anything else, the text says what")
+
+/* ---- programs ---- */
+
+#define ACTUATOR_RESULTS(X) /* enum actuator_result: on the wire */ \
+    X(ACTUATOR_DONE,    0, "done",    "in force as asked (read back); held; restored") \
+    X(ACTUATOR_CLAMPED, 1, "clamped", "written, but the driver enforces another value") \
+    X(ACTUATOR_REFUSED, 2, "refused", "out of the board's range, or it cannot: nothing changed") \
+    X(ACTUATOR_DENIED,  3, "denied",  "the right to set limits is missing: nothing changed") \
+    X(ACTUATOR_TAKEN,   4, "taken",   "another Underwatt holds the board") \
+    X(ACTUATOR_YIELDED, 5, "yielded", "somebody else set the limit: ours ended, theirs stays") \
+    X(ACTUATOR_UNKNOWN, 6, "unknown", "the call failed or hangs: the cap in force is unknown") \
+    X(ACTUATOR_GONE,    7, "gone",    "not held (any more): lease over, board or actuator lost") \
+    X(ACTUATOR_BUSY,    8, "busy",    "a newer set replaced this one before it was written")
+
+#define TOKEN_SCOPES(X) /* enum token_scope */ \
+    X(TOKEN_READ,  1, "read",  "may read") \
+    X(TOKEN_CLAIM, 2, "claim", "may claim for the jobs of a user, or for one of them") \
+    X(TOKEN_ADMIN, 3, "admin", "may do everything")
+
+#define FINDING_STATES(X) /* enum finding_state: underwatt doctor */ \
+    X(FINDING_OK,   0, "ok",   "works") \
+    X(FINDING_NOTE, 1, "note", "good to know") \
+    X(FINDING_WARN, 2, "warn", "works with less") \
+    X(FINDING_BAD,  3, "bad",  "does not work")
+
+#define STREAM_KINDS(X) /* enum events_kind, flags: what GET /v1/events may tell of */ \
+    X(EVENTS_SAMPLES, 0, "samples", "readings of boards and jobs, once a second") \
+    X(EVENTS_CAP,     1, "cap",     "changes of caps") \
+    X(EVENTS_CLAIM,   2, "claim",   "claims made, withdrawn and over") \
+    X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end")
+
+#define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; the later, the more it says */ \
+    X(CGROUP_NONE,       0, "none",    "nothing is known") \
+    X(CGROUP_SERVICE,    1, "service", "a unit of the system: id \"ollama\"") \
+    X(CGROUP_SESSION,    2, "session", "of a user: id \"session-3\", \"app-foo\"") \
+    X(CGROUP_PODMAN,     3, "podman",  "id: the container's, 12 to 64 hex digits") \
+    X(CGROUP_DOCKER,     4, "docker",  "as podman's") \
+    X(CGROUP_KUBERNETES, 5, "k8s",     "id: the pod's uid, container where it is told") \
+    X(CGROUP_SLURM,      6, "slurm",   "id: the job's number, step where it is told")
+
+#define SIM_FAULTS(X) /* enum sim_fault_kind: the machine file and underwatt-sim fault */ \
+    X(SIM_FAULT_K_LOST,    0,  "lost",    "the board falls off the bus") \
+    X(SIM_FAULT_K_FOUND,   1,  "found",   "and comes back") \
+    X(SIM_FAULT_K_HANG,    2,  "hang",    "calls on the board block") \
+    X(SIM_FAULT_K_RELEASE, 3,  "release", "and return again") \
+    X(SIM_FAULT_K_REFUSE,  4,  "refuse",  "set requests are refused") \
+    X(SIM_FAULT_K_ACCEPT,  5,  "accept",  "and accepted again") \
+    X(SIM_FAULT_K_LIMIT,   6,  "limit",   "somebody else sets the limit") \
+    X(SIM_FAULT_K_RELOAD,  7,  "reload",  "the driver is loaded anew: limits, counters, lock reset") \
+    X(SIM_FAULT_K_UNLOAD,  8,  "unload",  "the driver is unloaded until a reload") \
+    X(SIM_FAULT_K_STUCK,   9,  "stuck",   "the energy counter stands still") \
+    X(SIM_FAULT_K_UNSTUCK, 10, "unstuck", "and jumps to where it belongs") \
+    X(SIM_FAULT_K_IGNORE,  11, "ignore",  "clock locks are accepted and not obeyed") \
+    X(SIM_FAULT_K_HEED,    12, "heed",    "and obeyed again")
+
+/* Each list and what it is called in tools/check-names and the documents. */
+#define NAMES(X) \
+    X(NAMES_CAP_STATE,       "cap.state",       CAP_STATES) \
+    X(NAMES_CAP_BY,          "cap.by",          CAP_DECIDERS) \
+    X(NAMES_CAP_EVENT,       "cap.event",       CAP_EVENTS) \
+    X(NAMES_CAP_CAUSE,       "cap.cause",       CAP_CAUSES) \
+    X(NAMES_CAP_OTHERS,      "cap.others",      CAP_OTHERS) \
+    X(NAMES_CLAIM_KIND,      "claim.kind",      CLAIM_KINDS) \
+    X(NAMES_CLAIM_SOURCE,    "claim.source",    CLAIM_SOURCES) \
+    X(NAMES_CLAIM_STATUS,    "claim.status",    CLAIM_STATUSES) \
+    X(NAMES_CLAIM_REASON,    "claim.reason",    CLAIM_REASONS) \
+    X(NAMES_CLAIM_END,       "claim.how",       CLAIM_ENDS) \
+    X(NAMES_JOB_SOURCE,      "job.source",      JOB_SOURCES) \
+    X(NAMES_JOB_EVENT,       "job.event",       JOB_EVENTS) \
+    X(NAMES_JOB_PHASE,       "job.phase",       JOB_PHASES) \
+    X(NAMES_PHASE_BY,        "job.phase_by",    PHASE_TELLERS) \
+    X(NAMES_SEARCH_STATUS,   "search.status",   SEARCH_STATUSES) \
+    X(NAMES_PROGRESS,        "search.progress", PROGRESS_UNITS) \
+    X(NAMES_GOAL,            "goal",            GOALS) \
+    X(NAMES_CLOCK_REASON,    "clock.reason",    CLOCK_REASONS) \
+    X(NAMES_METER_METHOD,    "meter.method",    METER_METHODS) \
+    X(NAMES_METER_WHY,       "meter.why",       METER_DOUBTS) \
+    X(NAMES_ENERGY_KIND,     "energy.kind",     ENERGY_KINDS) \
+    X(NAMES_ENERGY_METHOD,   "energy.method",   ENERGY_METHODS) \
+    X(NAMES_REPORT_BY,       "report.by",       REPORT_KEYS) \
+    X(NAMES_LEDGER_TROUBLE,  "ledger.reason",   LEDGER_TROUBLES) \
+    X(NAMES_ACTUATOR_RESULT, "actuator.result", ACTUATOR_RESULTS) \
+    X(NAMES_TOKEN_SCOPE,     "token.scope",     TOKEN_SCOPES) \
+    X(NAMES_FINDING,         "doctor.state",    FINDING_STATES) \
+    X(NAMES_STREAM,          "events.what",     STREAM_KINDS) \
+    X(NAMES_CGROUP,          "cgroup.kind",     CGROUP_KINDS) \
+    X(NAMES_SIM_FAULT,       "sim.fault",       SIM_FAULTS)
+
+/* clang-format on */
+
+/* Of rooms that may not include each other's headers. */
+enum caps_state { CAP_STATES(NAME_ENUM) };
+enum caps_cause { CAP_CAUSES(NAME_ENUM) CAPS_CAUSES };
+enum caps_met { CLAIM_STATUSES(NAME_ENUM) };
+
+#define NAMES_ID(id, of, list) id,
+enum names { NAMES(NAMES_ID) NAMES_N };
+
+struct names_row {
+    const char *word, *text;
+};
+struct names_list {
+    const char *of;               /* "cap.state" */
+    const struct names_row *name; /* by number; word NULL: there is no such number */
+    unsigned n;
+};
+extern const struct names_list names_lists[NAMES_N];
+
+/* "?" where the list has no such number. */
+const char *names_word(enum names of, unsigned number);
+const char *names_text(enum names of, unsigned number);
+/* The same, and NULL for a number whose word is "": no state, no reason. */
+const char *names_word_or_null(enum names of, unsigned number);
+/* All its words, a comma between: for messages.  Returns ret. */
+const char *names_all(enum names of, char *ret, size_t size);
+/* -1: the list has no such word. */
+int names_number(enum names of, const char *word);
+unsigned names_number_or(enum names of, const char *word, unsigned otherwise);
+
+#endif

@@ -1,0 +1,65 @@
+#!/usr/bin/python3
+"""tools/check-names tells of a word that is added, changed or lost in one place alone."""
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(sys.argv[1])
+PARTS = ("src", "docs", "deploy", "tools")
+MUTANTS = [  # file, what stands there, what is put there, what the breach names
+    ("src/base/names.h", 'X(JOB_FOUND,      2, "found",', 'X(JOB_LOST, 3, "lost", "x") X(JOB_FOUND,      2, "found",', "lost"),
+    ("src/base/names.h", '4, "released",', '4, "held",', "held"),
+    ("src/base/names.h", "CAPS_RELEASED, 4,", "CAPS_RELEASED, 5,", "number '5'"),
+    ("docs/openapi.yaml", "denied], x-names: cap.state", "denied, broken], x-names: cap.state", "broken"),
+    ("docs/openapi.yaml", "holds, compares, safe,", "holds, safe,", "compares"),
+    ("docs/openapi.yaml", "enum: [utc, local], default: utc, x-names: none", "enum: [utc, local], default: utc", "x-names"),
+    ("docs/openapi.yaml", '"^(job|user|gpu|cpu|day|', '"^(job|user|gpu|cpu|week|', "week"),
+    ("docs/caps.md", "| yielded | another's", "| gave-up | another's", "gave-up"),
+    ("docs/man/underwatt-doctor.1.scd", "*warn* (works", "*poor* (works", "poor"),
+    ("docs/man/underwatt-measure.1.scd", "*coarse*", "*rough*", "rough"),
+    ("docs/man/underwattd-api.5.scd", "*dry-run*, ", "", "dry-run"),
+    ("docs/man/underwattd-api.5.scd", "; names: claim.source\n", "", "claim.source"),
+    ("docs/man/underwattd.8.scd", "*read*|*claim*|*admin*", "*read*|*claim*|*root*", "root"),
+    ("docs/metrics.md", "`thermal`, `board`", "`thermal`", "board"),
+    ("docs/metrics.md", "`kind`: `requested`,", "`kind`: `asked`,", "asked"),
+    ("docs/ledger.md", "(run, registered, found)", "(run, registered)", "found"),
+    ("deploy/completions/underwatt.bash", "energy edp eds: cost:", "energy edp eds:", "cost"),
+    ("deploy/completions/_underwatt", "job user gpu cpu day", "job user gpu day", "cpu"),
+    ("deploy/completions/underwatt.fish", "slowdown: time'", "slowdown: time green'", "green"),
+    ("deploy/prometheus/underwatt.rules.yml", 'cap_state{state="held"}', 'cap_state{state="kept"}', "kept"),
+    ("src/cli/jobs-text.c", "#include <math.h>", '#include <math.h>\nstatic const char *t[] = {"soft", "named", "hard"};', "claim.kind"),
+]
+
+
+def check(tree):
+    p = subprocess.run([tree / "tools/check-names"], cwd=tree, capture_output=True, text=True, check=False)
+    return p.returncode, p.stdout + p.stderr
+
+
+def main():
+    bad, n = 0, 0
+    with tempfile.TemporaryDirectory() as tmp:
+        tree = pathlib.Path(tmp) / "tree"
+        for part in PARTS:
+            shutil.copytree(ROOT / part, tree / part)
+        for path, old, new, said in [("", "", "", "")] + MUTANTS:
+            file, n = tree / path, n + 1
+            if path:
+                was = file.read_text(encoding="utf-8")
+                file.write_text(was.replace(old, new, 1), encoding="utf-8")
+            code, text = check(tree)
+            good = code == (1 if path else 0) and said in text and "Traceback" not in text and (not path or old in was)
+            bad += not good
+            print(f"{'ok' if good else 'not ok'} {n} - {path or 'as it is'}: {new or 'without ' + old!r}")
+            if not good:
+                print("# " + text.replace("\n", "\n# "))
+            if path:
+                file.write_text(was, encoding="utf-8")
+    print(f"1..{n}")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
