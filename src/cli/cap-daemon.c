@@ -57,8 +57,11 @@ static struct json_out *claim_body(const struct cap_remote *o, const struct cap_
 
     json_out_object(body, NULL);
     json_out_text(body, "gpu", t->uuid);
-    (void)snprintf(text, sizeof text, "%.10g W", w_of_mw(t->cap_mw));
-    json_out_text(body, "cap", text);
+    if (t->clock_mhz)
+        (void)snprintf(text, sizeof text, "%" PRIu32 " MHz", t->clock_mhz);
+    else
+        (void)snprintf(text, sizeof text, "%.10g W", w_of_mw(t->cap_mw));
+    json_out_text(body, t->clock_mhz ? "clock" : "cap", text);
     json_out_text(body, "why", o->why ? o->why : "underwatt cap");
     (void)snprintf(text, sizeof text, "%.3f s", for_s);
     if (for_s > 0)
@@ -142,11 +145,15 @@ static void lose(struct remote_hold *g, size_t i, const char *text)
 }
 
 /* In force now?  What holds it up is said. */
-static void see(struct remote_hold *g, size_t i, const struct json_value *gpu)
+static void see(struct remote_hold *g, size_t i, const struct json_value *gpu,
+                const struct json_value *claim)
 {
     char line[sizeof g->said[0]];
 
-    if (cap_read_board(gpu, &g->h->target[i], line, sizeof line))
+    if (g->o->clock) {
+        cap_read_clock(claim, &g->h->target[i], line, sizeof line);
+        trouble(g, i, line);
+    } else if (cap_read_board(gpu, &g->h->target[i], line, sizeof line))
         trouble(g, i, line);
     else
         lose(g, i, line);
@@ -176,25 +183,19 @@ static void tell(struct remote_hold *g, const struct json_value *gpus)
         const struct json_value *gpu = by_key(gpus, "gpu", t->index);
         const struct json_value *cap = json_get(gpu, "cap");
         bool ours = take_u64(cap, "claim") == t->claim || t->enforced_mw == t->cap_mw;
-        if (!t->claim)
+        n += t->claim > 0;
+        if (!t->claim || t->clock_mhz) /* a clock was told as it came into force */
             continue;
-        n++;
-        cli_say(
-            "cap: GPU %u at %g W, was %g W%s%s%s%s", t->index, w_of_mw(t->enforced_mw),
-            w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "",
-            ours ? "" : "; lower than asked: ", ours ? "" : take_text(cap, "why"), "");
+        cli_say("cap: GPU %u at %g W, was %g W%s%s%s", t->index, w_of_mw(t->enforced_mw),
+                w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "",
+                ours ? "" : "; lower than asked: ", ours ? "" : take_text(cap, "why"));
     }
-    const char *what = n > 1 ? "them" : "it";
-    if (g->h->for_ns > 0)
-        cli_say("cap: held for %g s; ^C gives %s back sooner", s_of_ns(g->h->for_ns),
-                what);
-    else
-        cli_say("cap: held for as long as this runs; ^C gives %s back", what);
+    cap_hold_tell(g->h, n);
 }
 
 static void live_line(struct remote_hold *g)
 {
-    if (!g->tty || g->told)
+    if (!g->tty || g->told || g->o->clock)
         return;
     (void)fputs("\r\033[Kcap:", stderr);
     for (size_t i = 0; i < g->h->n && i < 4; i++) {
@@ -231,8 +232,9 @@ static void on_answer(struct remote_hold *g, const struct look *l)
         if (!t->claim)
             continue;
         t->claim = l->claim[i];
-        if (by_key(claims, "id", t->claim))
-            see(g, i, by_key(gpus, "gpu", t->index));
+        const struct json_value *claim = by_key(claims, "id", t->claim);
+        if (claim)
+            see(g, i, by_key(gpus, "gpu", t->index), claim);
         else
             lose(g, i, "its claim is withdrawn or over");
         left += t->claim > 0;
@@ -322,7 +324,8 @@ static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", t->uuid);
     if (httpc_ask(daemon, "GET", path, NULL, &doc, NULL) < 0)
         return false;
-    return cap_read_back(json_root(doc), sure);
+    return t->clock_mhz ? cap_read_unlocked(json_root(doc))
+                        : cap_read_back(json_root(doc), sure);
 }
 
 /* Until the time is over, or a signal. */
@@ -352,8 +355,8 @@ static void give_back_one(struct remote_hold *g, struct httpc *daemon, size_t i)
             pause_ms(g, BACK_LOOK_MS);
     }
     if (!t->restored)
-        cli_say("cap: GPU %u: it is not confirmed that the limit before is back",
-                t->index);
+        cli_say("cap: GPU %u: it is not confirmed that %s", t->index,
+                t->clock_mhz ? "its clock is reset" : "the limit before is back");
 }
 
 static void give_back(struct remote_hold *g)
@@ -379,7 +382,11 @@ static int aim(struct remote_hold *g, const struct cap_boards *b)
 
     h->simulated = b->simulated;
     for (size_t i = 0; i < b->n; i++) {
-        if (cap_read_target(b->at[i], g->cap, &h->target[i], &err) < 0)
+        if (g->o->clock) {
+            h->target[i].clock_mhz = g->cap->mw;
+            h->target[i].index = (unsigned)take_u64(b->at[i], "gpu");
+            take_copy(b->at[i], "uuid", h->target[i].uuid, sizeof h->target[i].uuid);
+        } else if (cap_read_target(b->at[i], g->cap, &h->target[i], &err) < 0)
             return cli_fail(EXIT_USAGE, "cap: %s", err.text);
         h->n = i + 1;
     }
@@ -458,9 +465,9 @@ static int leave(struct remote_hold *g)
 
     int code = claim_all(g);
     for (size_t i = 0; i < h->n && code == EXIT_OK; i++)
-        cli_say("cap: GPU %u: claim %" PRIu64 ", at most %g W, left to the daemon; "
+        cli_say("cap: GPU %u: claim %" PRIu64 ", at most %s, left to the daemon; "
                 "`underwatt cap clear --gpus %u` withdraws it",
-                h->target[i].index, h->target[i].claim, w_of_mw(h->target[i].cap_mw),
+                h->target[i].index, h->target[i].claim, cap_target_text(&h->target[i]),
                 h->target[i].index);
     return code;
 }

@@ -18,6 +18,7 @@ struct cap_remote {
     const char *json; /* of show */
     const char *why;  /* of set; NULL: "underwatt cap" */
     bool detach;      /* set: leave the claims with the daemon */
+    bool clock;       /* set: MHz of the SM clocks instead of watts */
 };
 
 /* The daemon's boards, those that gpus means.  EXIT_OK, or EXIT_… after a line. */
@@ -36,12 +37,10 @@ static inline void cap_boards_fini_p(struct cap_boards *b)
 
 /* A claim on each board, for as long as this process lives (or, detached, for for_ns);
  * all or none of them.  Holds, says and ends as cap_hold() does; fills h's boards and
- * what came of them.
+ * what came of them.  cap: of a clock the MHz stand in .mw.
  */
 int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
                    struct cap_hold *h);
-/* The same for their SM clocks: at most mhz, all or none of the boards. */
-int cap_daemon_clock(const struct cap_remote *o, uint32_t mhz, uint64_t for_ns);
 /* Withdraws what the caller has claimed by hand. */
 int cap_daemon_clear(const struct cap_remote *o);
 int cap_daemon_show(const struct cap_remote *o);

@@ -1,6 +1,7 @@
 #include "cli/cap-hold.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -146,6 +147,16 @@ static int on_set(struct actuator *act, const struct actuator_reply *reply, void
     return 0;
 }
 
+void cap_hold_tell(const struct cap_hold *h, size_t n)
+{
+    const char *what = n > 1 ? "them" : "it";
+
+    if (h->for_ns > 0)
+        cli_say("cap: held for %g s; ^C gives %s back sooner", s_of_ns(h->for_ns), what);
+    else
+        cli_say("cap: held for as long as this runs; ^C gives %s back", what);
+}
+
 static void tell(struct holding *g)
 {
     size_t reached = 0, held = 0;
@@ -163,12 +174,7 @@ static void tell(struct holding *g)
             cli_say("cap: GPU %u at %g W, was %g W%s", t->index, w_of_mw(t->enforced_mw),
                     w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "");
     }
-    const char *what = held > 1 ? "them" : "it";
-    if (g->h->for_ns > 0)
-        cli_say("cap: held for %g s; ^C gives %s back sooner", s_of_ns(g->h->for_ns),
-                what);
-    else
-        cli_say("cap: held for as long as this runs; ^C gives %s back", what);
+    cap_hold_tell(g->h, held);
 }
 
 static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
@@ -304,20 +310,27 @@ static int start(struct holding *g, uw_error *err)
     return r;
 }
 
+const char *cap_target_text(const struct cap_target *t)
+{
+    static char text[32];
+
+    if (t->clock_mhz)
+        (void)snprintf(text, sizeof text, "%" PRIu32 " MHz", t->clock_mhz);
+    else
+        (void)snprintf(text, sizeof text, "%g W", w_of_mw(t->cap_mw));
+    return text;
+}
+
 int cap_hold_code(const struct cap_hold *h)
 {
     size_t good = 0;
 
     for (size_t i = 0; i < h->n; i++) {
         const struct cap_target *t = &h->target[i];
+        good += t->reached && !t->lost && (t->restored || t->clock_mhz);
         if (!t->reached && !t->lost)
-            cli_say("cap: GPU %u: ended before it was down at %g W", t->index,
-                    w_of_mw(t->cap_mw));
-    }
-
-    for (size_t i = 0; i < h->n; i++) {
-        const struct cap_target *t = &h->target[i];
-        good += t->reached && !t->lost && t->restored;
+            cli_say("cap: GPU %u: ended before it was down at %s", t->index,
+                    cap_target_text(t));
     }
     if (good == 0 && h->n > 0)
         return EXIT_FAIL;

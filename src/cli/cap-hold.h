@@ -13,6 +13,7 @@ struct cap_target {
     unsigned index;
     char uuid[96];
     uint32_t cap_mw, default_mw;
+    uint32_t clock_mhz; /* a lock of the SM clock instead of a cap; 0: a cap */
     bool busy;      /* a process works there: walked down to the cap, not set at once */
     uint64_t claim; /* with the daemon: its number; 0 none */
     /* What came of it. */
@@ -39,5 +40,9 @@ struct cap_hold {
 int cap_hold(struct cap_hold *h);
 /* That exit code, of what came of the boards. */
 int cap_hold_code(const struct cap_hold *h);
+/* Says for how long n boards are held. */
+void cap_hold_tell(const struct cap_hold *h, size_t n);
+/* "200 W" or "1200 MHz": what the target asks for.  Static; not for threads. */
+const char *cap_target_text(const struct cap_target *t);
 
 #endif

@@ -76,6 +76,25 @@ bool cap_read_back(const struct json_value *explain, bool sure)
     return there && sure;
 }
 
+void cap_read_clock(const struct json_value *claim, struct cap_target *t, char *line,
+                    size_t size)
+{
+    const char *state = take_text(claim, "state");
+    bool in_force = take_claim_status(claim) == CAPS_MET;
+
+    t->reached |= in_force;
+    t->lost = t->reached && !in_force;
+    (void)snprintf(line, size, "at most %s: %.180s", cap_target_text(t), state);
+}
+
+bool cap_read_unlocked(const struct json_value *explain)
+{
+    const struct json_value *clock = json_get(explain, "clock");
+    bool reset = take_u64(clock, "locked_mhz") == 0 && !take_bool(explain, "unrestored");
+
+    return reset || take_u64(clock, "claim") > 0; /* another's claim keeps it */
+}
+
 bool cap_read_mine(const struct json_value *claim, const char *name)
 {
     const char *who = take_text(claim, "who");

@@ -28,6 +28,12 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
  */
 bool cap_read_back(const struct json_value *explain, bool sure);
 
+/* The same of a clock, out of its claim. */
+void cap_read_clock(const struct json_value *claim, struct cap_target *t, char *line,
+                    size_t size);
+/* After the end of a claim on a clock: nobody's lock is as low as ours was. */
+bool cap_read_unlocked(const struct json_value *explain);
+
 /* Claimed by hand by who is called so: searches and budgets have other names. */
 bool cap_read_mine(const struct json_value *claim, const char *name);
 

@@ -89,7 +89,8 @@ static int set_json(const struct cap *c, const struct cap_hold *h)
         json_out_object(o, NULL);
         json_out_int(o, "index", t->index);
         json_out_text(o, "uuid", t->uuid);
-        json_out_int(o, "cap_mw", t->cap_mw);
+        json_out_int(o, t->clock_mhz ? "clock_mhz" : "cap_mw",
+                     t->clock_mhz ? t->clock_mhz : t->cap_mw);
         json_out_known_int(o, "enforced_mw", t->enforced_mw > 0, t->enforced_mw);
         json_out_known_int(o, "original_mw", t->original_mw > 0, t->original_mw);
         json_out_bool(o, "reached", t->reached);
@@ -167,15 +168,14 @@ static int with_daemon(const struct cap *c, const char *what, const struct cap_a
                            .gpus = c->gpus,
                            .json = c->json,
                            .why = c->why,
-                           .detach = c->detach};
+                           .detach = c->detach,
+                           .clock = c->clock != NULL};
     struct cap_hold h = {.env = c->env, .library = c->boards, .for_ns = c->for_ns};
 
     if (strcmp(what, "show") == 0)
         return cap_daemon_show(&o);
     if (strcmp(what, "clear") == 0)
         return cap_daemon_clear(&o);
-    if (c->clock)
-        return cap_daemon_clock(&o, value->mw, c->for_ns);
     int code = cap_daemon_set(&o, value, &h);
     if (code != EXIT_FAIL && code != EXIT_USAGE && c->json) {
         int r = set_json(c, &h);
