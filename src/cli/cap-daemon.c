@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,9 +13,9 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "cli/cap-read.h"
+#include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/take.h"
-#include "io/loop.h"
 
 enum { FIRST_LOOK_MS = 100, LOOK_MS = 300, HELD_LOOK_MS = 2000 };
 enum { BACK_LOOK_MS = 50, BACK_MS = 5000 };
@@ -428,13 +427,10 @@ static int start(struct remote_hold *g, uw_error *err)
 
 static int hold(struct remote_hold *g)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct loop_signal *source[n_elements(signals)] = {NULL};
+    struct cli_signals signals = {{NULL}};
     uw_error err = {""};
-    int r = 0;
 
-    for (size_t i = 0; i < n_elements(signals) && r == 0; i++)
-        r = loop_signal_new(g->loop, signals[i], on_signal, g, &source[i], &err);
+    int r = cli_signals_new(g->loop, 3, on_signal, g, &signals, &err);
     int code = r == 0 ? claim_all(g) : EXIT_FAIL;
     if (r == 0 && code == EXIT_OK)
         r = start(g, &err);
@@ -453,8 +449,7 @@ static int hold(struct remote_hold *g)
     json_free(g->look.gpus);
     if (begun)
         give_back(g);
-    for (size_t i = 0; i < n_elements(signals); i++)
-        loop_signal_free(source[i]);
+    cli_signals_free(&signals);
     return code == EXIT_OK ? cap_hold_code(g->h) : code;
 }
 
@@ -491,7 +486,6 @@ int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
     struct remote_hold g = {
         .o = o, .h = h, .cap = cap, .tty = isatty(STDERR_FILENO) == 1};
-    struct loop_clock clock = {0, 1};
     uw_error err = {""};
 
     int code = cap_boards_get(o, &boards);
@@ -502,9 +496,7 @@ int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
     say_ability(o);
     if (o->detach)
         return leave(&g);
-    int r = loop_clock_parse(o->env->clock, &clock, &err);
-    if (r == 0)
-        r = loop_new_real(clock, &g.loop, &err);
+    int r = cli_loop_new(o->env, &g.loop, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "cap: %s", err.text);
     code = hold(&g);

@@ -2,17 +2,16 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "actuator/client.h"
 #include "base/auto.h"
 #include "base/units.h"
+#include "cli/cli-loop.h"
 #include "cli/who.h"
 #include "core/cap/ramp.h"
 #include "core/optimum/search.h"
-#include "io/loop.h"
 
 enum { TICK_MS = 250 };
 
@@ -339,17 +338,13 @@ int cap_hold_code(const struct cap_hold *h)
 
 int cap_hold(struct cap_hold *h)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
-    struct loop_signal *source[n_elements(signals)] = {NULL};
+    struct cli_signals signals = {{NULL}};
     struct holding g = {.h = h};
-    struct loop_clock clock = {0, 1};
     uw_error err = {""};
 
-    int r = loop_clock_parse(h->env->clock, &clock, &err);
+    int r = cli_loop_new(h->env, &g.loop, &err);
     if (r == 0)
-        r = loop_new_real(clock, &g.loop, &err);
-    for (size_t i = 0; i < n_elements(signals) && r == 0; i++)
-        r = loop_signal_new(g.loop, signals[i], on_signal, &g, &source[i], &err);
+        r = cli_signals_new(g.loop, 3, on_signal, &g, &signals, &err);
     if (r == 0)
         r = start(&g, &err);
     if (r == 0)
@@ -357,8 +352,7 @@ int cap_hold(struct cap_hold *h)
     int code = r < 0      ? cli_fail(EXIT_FAIL, "cap: %s", err.text)
                : g.failed ? EXIT_FAIL
                           : cap_hold_code(h);
-    for (size_t i = 0; i < n_elements(signals); i++)
-        loop_signal_free(source[i]);
+    cli_signals_free(&signals);
     loop_timer_free(g.tick);
     loop_timer_free(g.enough);
     actuator_free(g.act);

@@ -112,11 +112,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_JSON(&json),
         OPT_BOARDS(&boards),
     };
-    struct opts_rest rest;
 
-    int r = opts_parse(&cmd_doctor, opts, n_elements(opts), argc, argv, &rest);
-    if (r == OPTS_GO)
-        r = opts_no_more(&cmd_doctor, &rest);
+    int r = opts_parse(&cmd_doctor, opts, n_elements(opts), argc, argv, NULL);
     return r == OPTS_GO ? examine(env, boards, json) : r;
 }
 

@@ -22,12 +22,9 @@ static int run(const struct cli_env *env, int argc, char **argv)
     };
     auto_(httpc_free) struct httpc *daemon = NULL;
     auto_(json_free) struct json *doc = NULL, *gpus = NULL;
-    struct opts_rest rest;
     uw_error err = {""};
 
-    int r = opts_parse(&cmd_jobs, opts, n_elements(opts), argc, argv, &rest);
-    if (r == OPTS_GO)
-        r = opts_no_more(&cmd_jobs, &rest);
+    int r = opts_parse(&cmd_jobs, opts, n_elements(opts), argc, argv, NULL);
     if (r != OPTS_GO)
         return r;
     r = daemon_need(&cmd_jobs, env, j.boards, &daemon);

@@ -349,11 +349,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_JSON(&l.json),
         OPT_BOARDS(&l.boards),
     };
-    struct opts_rest rest;
 
-    int r = opts_parse(&cmd_list, opts, n_elements(opts), argc, argv, &rest);
-    if (r == OPTS_GO)
-        r = opts_no_more(&cmd_list, &rest);
+    int r = opts_parse(&cmd_list, opts, n_elements(opts), argc, argv, NULL);
     if (r != OPTS_GO)
         return r;
     auto_(survey_free) struct survey *s = NULL;

@@ -5,12 +5,12 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/report.h"
 #include "io/file.h"
 #include "io/ledger-report.h"
-#include "io/loop.h"
 
 enum { PATH_BYTES = 1024, ANSWER_S = 60, REPORT_BYTES = 64 << 20 };
 
@@ -63,11 +63,8 @@ static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *r
 static int now_of(const struct cli_env *env, int64_t *ret, uw_error *err)
 {
     auto_(loop_free) struct loop *loop = NULL;
-    struct loop_clock clock;
 
-    int r = loop_clock_parse(env->clock, &clock, err);
-    if (r == 0)
-        r = loop_new_real(clock, &loop, err);
+    int r = cli_loop_new(env, &loop, err);
     if (r == 0)
         *ret = loop_utc_ns(loop);
     return r;
@@ -262,11 +259,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
          &a.price},
         OPT_BOARDS(&a.boards),
     };
-    struct opts_rest rest;
 
-    int r = opts_parse(&cmd_report, opts, n_elements(opts), argc, argv, &rest);
-    if (r == OPTS_GO)
-        r = opts_no_more(&cmd_report, &rest);
+    int r = opts_parse(&cmd_report, opts, n_elements(opts), argc, argv, NULL);
     return r != OPTS_GO ? r : report(env, &a);
 }
 

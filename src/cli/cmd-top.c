@@ -142,11 +142,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"mono", 0, NULL, "no colours (NO_COLOR does the same)", opt_flag, &mono},
         OPT_BOARDS(&boards),
     };
-    struct opts_rest rest;
 
-    int code = opts_parse(&cmd_top, opts, n_elements(opts), argc, argv, &rest);
-    if (code == OPTS_GO)
-        code = opts_no_more(&cmd_top, &rest);
+    int code = opts_parse(&cmd_top, opts, n_elements(opts), argc, argv, NULL);
     if (code != OPTS_GO)
         return code;
     if (v.delay_ns < DELAY_LEAST_MS * NS_PER_MS || v.delay_ns > DELAY_MOST_MS * NS_PER_MS)

@@ -17,6 +17,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/gate.h"
 #include "cli/take.h"
@@ -578,8 +579,7 @@ static int before(struct remote *r, int got, const uw_error *err)
 
 static int run(struct remote *r)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct loop_signal *source[n_elements(signals)] = {NULL};
+    struct cli_signals signals = {{NULL}};
     uint64_t period = wall_ms(r, LOOK_MS);
     uw_error err = {""};
     int code;
@@ -588,8 +588,8 @@ static int run(struct remote *r)
     if (got >= 0)
         got = loop_timer_new(r->loop, loop_now_ns(r->loop) + period / 4, period, on_timer,
                              r, &r->timer, &err);
-    for (size_t i = 0; i < n_elements(signals) && got >= 0; i++)
-        got = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], &err);
+    if (got >= 0)
+        got = cli_signals_new(r->loop, CLI_SIGNALS, on_signal, r, &signals, &err);
     if (got >= 0)
         got = start_child(r, &err);
     if (got >= 0)
@@ -609,8 +609,7 @@ static int run(struct remote *r)
         code = job_exit_code(r->status);
     }
     httpc_cancel(r->daemon); /* a look that hangs */
-    for (size_t i = 0; i < n_elements(signals); i++)
-        loop_signal_free(source[i]);
+    cli_signals_free(&signals);
     loop_timer_free(r->timer);
     loop_worker_free(r->worker);
     loop_child_free(r->child);
@@ -625,16 +624,13 @@ int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc
                        .page_fd = -1,
                        .gate = -1,
                        .tty = isatty(STDERR_FILENO) == 1};
-    struct loop_clock clock = {0, 1};
     uw_error err = {""};
 
     int got = daemon_address(j->env->socket, j->boards, &r.where, &err);
     if (got >= 0)
-        got = loop_clock_parse(j->env->clock, &clock, &err);
-    if (got >= 0)
         got = job_boards(daemon, j, &r.boards, &err);
     if (got >= 0)
-        got = loop_new_real(clock, &r.loop, &err);
+        got = cli_loop_new(j->env, &r.loop, &err);
     if (got < 0)
         return before(&r, got, &err);
     if (r.boards.note[0])

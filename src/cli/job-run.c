@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/job-daemon.h"
 #include "gpu/backends.h"
@@ -103,11 +104,6 @@ static int on_done(struct session *s, const struct session_result *result, void 
     return 0;
 }
 
-static uint64_t clock_of(void *user)
-{
-    return loop_now_ns(user);
-}
-
 static int exit_code(const struct running *r)
 {
     const struct job_run *j = r->j;
@@ -153,14 +149,13 @@ void job_reports(struct job_run *j, const struct session_result *result,
 
 static int run_session(struct running *r, const char *const *argv, const char *dir)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
     struct job_run *j = r->j;
-    struct loop_signal *source[n_elements(signals)] = {NULL};
+    struct cli_signals signals = {{NULL}};
     uw_error err;
     struct session_opts opts = {
         .loop = r->loop,
         .backend = &gpu_boards,
-        .gpu = {.source = j->boards, .clock = {clock_of, r->loop}},
+        .gpu = {.source = j->boards, .clock = cli_loop_clock(r->loop)},
         .gpus = j->gpus,
         .visible = &j->env->visible,
         .cpu = &gpu_processors,
@@ -178,8 +173,8 @@ static int run_session(struct running *r, const char *const *argv, const char *d
     };
 
     int res = session_start(&opts, on_done, &r->session, &err);
-    for (size_t i = 0; i < n_elements(signals) && res >= 0; i++)
-        res = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], &err);
+    if (res >= 0)
+        res = cli_signals_new(r->loop, CLI_SIGNALS, on_signal, r, &signals, &err);
     uint64_t period = (uint64_t)(LIVE_MS * 1e6 * loop_speed(r->loop));
     r->next_line_ns =
         loop_now_ns(r->loop) + (uint64_t)(LINE_S * loop_speed(r->loop) * 1e9);
@@ -199,8 +194,7 @@ static int run_session(struct running *r, const char *const *argv, const char *d
         code = exit_code(r);
     }
     loop_timer_free(r->live);
-    for (size_t i = 0; i < n_elements(signals); i++)
-        loop_signal_free(source[i]);
+    cli_signals_free(&signals);
     session_free(r->session);
     return code;
 }
@@ -244,7 +238,6 @@ static int with_daemon(struct job_run *j, const struct opts_rest *rest)
 int job_run(struct job_run *j, const struct opts_rest *rest)
 {
     struct running r = {.j = j, .tty = isatty(STDERR_FILENO) == 1};
-    struct loop_clock clock = {0, 1};
     char dir[4096];
     uw_error err;
 
@@ -272,19 +265,17 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (j->cls)
         return cli_fail(EXIT_USAGE, "%s: --class wants the daemon, which does not answer",
                         j->cmd->name);
-    int res = loop_clock_parse(j->env->clock, &clock, &err);
-    if (res < 0)
-        return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);
-    res = file_runtime_path(j->env->runtime_dir, "underwatt", getuid(), dir, sizeof dir,
-                            &err);
+    int res = cli_loop_new(j->env, &r.loop, &err);
+    if (res == -EINVAL)
+        return cli_fail(EXIT_USAGE, "%s", err.text);
+    if (res >= 0)
+        res = file_runtime_path(j->env->runtime_dir, "underwatt", getuid(), dir,
+                                sizeof dir, &err);
     if (res >= 0)
         res = file_own_dir(dir, sizeof dir, getuid(), &err);
     bool own = res == 1;
-    if (res >= 0)
-        res = loop_new_real(clock, &r.loop, &err);
-    if (res < 0)
-        return cli_fail(EXIT_BEFORE, "%s: %s", j->cmd->name, err.text);
-    int code = run_session(&r, (const char *const *)rest->argv, dir);
+    int code = res < 0 ? cli_fail(EXIT_BEFORE, "%s: %s", j->cmd->name, err.text)
+                       : run_session(&r, (const char *const *)rest->argv, dir);
     loop_free(r.loop);
     if (own)
         (void)rmdir(dir);

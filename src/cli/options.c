@@ -204,14 +204,11 @@ int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc
     }
     rest.argc = argc - i;
     rest.argv = argv + i;
-    *ret = rest;
+    if (ret)
+        *ret = rest;
+    else if (rest.argc > 0)
+        return cli_fail(EXIT_USAGE,
+                        "%s: unexpected argument '%s': see underwatt %s --help",
+                        cmd->name, rest.argv[0], cmd->name);
     return OPTS_GO;
-}
-
-int opts_no_more(const struct cmd *cmd, const struct opts_rest *rest)
-{
-    if (rest->argc == 0)
-        return OPTS_GO;
-    return cli_fail(EXIT_USAGE, "%s: unexpected argument '%s': see underwatt %s --help",
-                    cmd->name, rest->argv[0], cmd->name);
 }

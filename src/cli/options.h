@@ -77,11 +77,10 @@ struct opts_rest {
 };
 
 /* OPTS_GO, or the exit code to return: EXIT_OK after --help, EXIT_USAGE after a
- * line on stderr.  A repeated option overrides.
+ * line on stderr.  A repeated option overrides.  ret NULL: there may be nothing behind
+ * the options.
  */
 int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,
                char **argv, struct opts_rest *ret);
-/* For commands without arguments: OPTS_GO or EXIT_USAGE. */
-int opts_no_more(const struct cmd *cmd, const struct opts_rest *rest);
 
 #endif

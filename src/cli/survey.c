@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/cli-loop.h"
 
 static struct survey_board *entry_of(struct survey *s, struct board *b)
 {
@@ -85,27 +86,18 @@ static int on_ready(struct boards *set, int r, const uw_error *err, void *user)
     return one_less(s);
 }
 
-static uint64_t clock_of(void *user)
-{
-    return loop_now_ns(user);
-}
-
 int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                struct survey **ret)
 {
     auto_(survey_free) struct survey *s = calloc(1, sizeof *s);
-    struct loop_clock clock = {0, 1};
     uw_error err = {{0}};
 
     if (!s)
         return cli_fail(EXIT_FAIL, "%s: out of memory", cmd->name);
-    int r = loop_clock_parse(env->clock, &clock, &err);
+    int r = cli_loop_new(env, &s->loop, &err);
     if (r < 0)
-        return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);
-    r = loop_new_real(clock, &s->loop, &err);
-    if (r < 0)
-        return cli_fail(EXIT_FAIL, "%s: %s", cmd->name, err.text);
-    struct gpu_open_opts opts = {.source = boards, .clock = {clock_of, s->loop}};
+        return cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err.text);
+    struct gpu_open_opts opts = {.source = boards, .clock = cli_loop_clock(s->loop)};
     r = boards_open(s->loop, &gpu_boards, &opts, on_ready, s, &s->set, &err);
     if (r == 0)
         r = loop_run(s->loop, &err);

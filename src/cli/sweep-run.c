@@ -11,6 +11,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/units.h"
+#include "cli/cli-loop.h"
 #include "cli/sweep.h"
 #include "gpu/backends.h"
 #include "jobs/job.h"
@@ -114,11 +115,6 @@ static int on_done(struct sweeper *s, const struct sweeper_result *result, void 
     r->done = true;
     loop_stop(r->loop, 0);
     return 0;
-}
-
-static uint64_t clock_of(void *user)
-{
-    return loop_now_ns(user);
 }
 
 /* ---- the report ---- */
@@ -229,12 +225,11 @@ static int end_code(const struct running *r)
 
 static int go(struct running *r, const struct sweeper_opts *opts, uw_error *err)
 {
-    static const int signals[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
-    struct loop_signal *source[n_elements(signals)] = {NULL};
+    struct cli_signals signals = {{NULL}};
 
     int res = sweeper_start(opts, on_done, &r->sweeper, err);
-    for (size_t i = 0; i < n_elements(signals) && res >= 0; i++)
-        res = loop_signal_new(r->loop, signals[i], on_signal, r, &source[i], err);
+    if (res >= 0)
+        res = cli_signals_new(r->loop, CLI_SIGNALS, on_signal, r, &signals, err);
     uint64_t period = ns_of_s(LIVE_MS * 1e-3 * loop_speed(r->loop));
     if (res >= 0 && r->tty && !r->args->quiet)
         res = loop_timer_new(r->loop, loop_now_ns(r->loop) + period, period, on_live, r,
@@ -243,8 +238,7 @@ static int go(struct running *r, const struct sweeper_opts *opts, uw_error *err)
         res = loop_run(r->loop, err);
     clear_line(r);
     loop_timer_free(r->live);
-    for (size_t i = 0; i < n_elements(signals); i++)
-        loop_signal_free(source[i]);
+    cli_signals_free(&signals);
     if (res >= 0 && !r->done)
         res = fail(err, -EIO, "ended early");
     return res;
@@ -254,20 +248,16 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
 {
     struct running r = {.args = args, .argv = argv, .tty = isatty(STDERR_FILENO) == 1};
     auto_(loop_free) struct loop *loop = NULL;
-    struct loop_clock clock = {0, 1};
     uw_error err;
 
-    int res = loop_clock_parse(args->env->clock, &clock, &err);
+    int res = cli_loop_new(args->env, &loop, &err);
     if (res < 0)
-        return cli_fail(EXIT_USAGE, "UNDERWATT_CLOCK: %s", err.text);
-    res = loop_new_real(clock, &loop, &err);
-    if (res < 0)
-        return cli_fail(EXIT_BEFORE, "sweep: %s", err.text);
+        return cli_fail(res == -EINVAL ? EXIT_USAGE : EXIT_BEFORE, "sweep: %s", err.text);
     r.loop = loop;
     struct sweeper_opts opts = {
         .loop = loop,
         .backend = &gpu_boards,
-        .gpu = {.source = args->boards, .clock = {clock_of, loop}},
+        .gpu = {.source = args->boards, .clock = cli_loop_clock(loop)},
         .gpus = args->gpus,
         .visible = &args->env->visible,
         .argv = argv,

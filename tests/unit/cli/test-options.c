@@ -120,8 +120,8 @@ static void run_case(size_t i)
     is_int(rest.argc, cases[i].rest, "%s: words left", cases[i].what);
     ok(rest.dashes == cases[i].dashes, "%s: dashes", cases[i].what);
     ok(rest.argv[rest.argc] == NULL, "%s: the rest ends with NULL", cases[i].what);
-    is_int(opts_no_more(&cmd_test, &rest), cases[i].rest ? EXIT_USAGE : OPTS_GO,
-           "%s: no_more", cases[i].what);
+    is_int(opts_parse(&cmd_test, opts, n_elements(opts), argc, argv, NULL),
+           cases[i].rest ? EXIT_USAGE : OPTS_GO, "%s: no more", cases[i].what);
 }
 
 int main(void)

@@ -1,0 +1,42 @@
+#include "cli/cli-loop.h"
+
+#include <signal.h>
+
+#include "base/error.h"
+
+int cli_loop_new(const struct cli_env *env, struct loop **ret, uw_error *err)
+{
+    struct loop_clock clock = {0, 1};
+
+    int r = loop_clock_parse(env->clock, &clock, err);
+    if (r < 0)
+        return fail_in(err, r, "UNDERWATT_CLOCK");
+    return loop_new_real(clock, ret, err);
+}
+
+static uint64_t now_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+struct gpu_clock cli_loop_clock(struct loop *loop)
+{
+    return (struct gpu_clock){now_of, loop};
+}
+
+int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
+                    struct cli_signals *ret, uw_error *err)
+{
+    static const int signals[CLI_SIGNALS] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+    int r = 0;
+
+    for (size_t i = 0; i < n && r == 0; i++)
+        r = loop_signal_new(loop, signals[i], fn, user, &ret->source[i], err);
+    return r;
+}
+
+void cli_signals_free(struct cli_signals *s)
+{
+    for (size_t i = 0; i < CLI_SIGNALS; i++)
+        loop_signal_free(s->source[i]);
+}

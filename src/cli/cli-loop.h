@@ -1,0 +1,26 @@
+/* The event loop of a command: the clock that the environment names, signals that end it.
+ */
+#ifndef CLI_CLI_LOOP_H
+#define CLI_CLI_LOOP_H
+
+#include "cli/cmd.h"
+#include "gpu/gpu.h"
+#include "io/loop.h"
+
+/* -EINVAL: UNDERWATT_CLOCK cannot be read. */
+int cli_loop_new(const struct cli_env *env, struct loop **ret, uw_error *err);
+/* For gpu_open_opts: the time of the loop. */
+struct gpu_clock cli_loop_clock(struct loop *loop);
+
+/* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT.  On failure some are
+ * watched: free them too.
+ */
+enum { CLI_SIGNALS = 4 };
+struct cli_signals {
+    struct loop_signal *source[CLI_SIGNALS];
+};
+int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
+                    struct cli_signals *ret, uw_error *err);
+void cli_signals_free(struct cli_signals *s);
+
+#endif
