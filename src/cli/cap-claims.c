@@ -144,32 +144,28 @@ static void print_claim(const struct json_value *c)
            what, take_text(c, "who"), *why ? ": " : "", why, ends);
 }
 
-static void print_board(const struct json_value *g, const struct json_value *claims)
+static void print_board(const struct cap_shown *b, const struct json_value *claims)
 {
-    const struct json_value *cap = json_get(g, "cap");
+    const struct json_value *cap = json_get(b->gpu, "cap");
     const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
-    double w = take_mw(json_get(g, "limits"), "enforced_mw");
     char limit[24] = "unknown";
 
-    if (!isnan(w))
-        (void)snprintf(limit, sizeof limit, "%g W", w);
-    printf("GPU %" PRIu64 "  %-9s %s", take_u64(g, "gpu"), limit, take_text(cap, "why"));
+    if (b->enforced_mw)
+        (void)snprintf(limit, sizeof limit, "%g W", w_of_mw(b->enforced_mw));
+    printf("GPU %u  %-9s %s", b->index, limit, b->why);
     if (take_bool(cap, "ramping"))
         printf("; on the way down");
-    else if (strcmp(state, "free") != 0 && strcmp(state, "held") != 0)
+    else if (*state && strcmp(state, "free") != 0 && strcmp(state, "held") != 0)
         printf("; %s%s%s", state, *text ? ": " : "", text);
     printf("\n");
     for (size_t i = 0; i < json_count(claims); i++)
-        if (take_u64(json_at(claims, i), "gpu") == take_u64(g, "gpu"))
+        if (take_u64(json_at(claims, i), "gpu") == b->index)
             print_claim(json_at(claims, i));
 }
 
-static void json_mw(struct json_out *o, const char *key, const struct json_value *v,
-                    const char *from)
+static void json_id(struct json_out *o, const char *key, uint64_t v)
 {
-    uint64_t mw = take_u64(v, from);
-
-    json_out_known_int(o, key, mw > 0, (int64_t)mw);
+    json_out_known_int(o, key, v > 0, (int64_t)v);
 }
 
 static void json_claim(struct json_out *o, const struct json_value *c)
@@ -177,76 +173,101 @@ static void json_claim(struct json_out *o, const struct json_value *c)
     json_out_object(o, NULL);
     json_out_int(o, "id", (int64_t)take_u64(c, "id"));
     json_out_text(o, "kind", take_text(c, "kind"));
-    json_mw(o, "cap_mw", c, "cap_mw");
-    json_mw(o, "clock_mhz", c, "clock_mhz");
+    json_id(o, "cap_mw", take_u64(c, "cap_mw"));
+    json_id(o, "clock_mhz", take_u64(c, "clock_mhz"));
     json_out_text(o, "who", take_text(c, "who"));
     json_out_text(o, "why", take_text(c, "why"));
-    json_mw(o, "job", c, "job");
+    json_id(o, "job", take_u64(c, "job"));
     json_out_bool(o, "wins", take_bool(c, "wins"));
     json_out_double(o, "left_s", take_number(c, "left_s"));
     json_out_end(o);
 }
 
-static void json_board(struct json_out *o, const struct json_value *g,
+static void json_board(struct json_out *o, const struct cap_shown *b,
                        const struct json_value *claims)
 {
-    const struct json_value *cap = json_get(g, "cap"), *limits = json_get(g, "limits");
-    bool capped = strcmp(take_text(cap, "state"), "free") != 0;
-
     json_out_object(o, NULL);
-    json_out_int(o, "index", (int64_t)take_u64(g, "gpu"));
-    json_out_text(o, "uuid", take_text(g, "uuid"));
-    json_mw(o, "enforced_mw", limits, "enforced_mw");
-    json_mw(o, "default_mw", limits, "default_mw");
-    json_mw(o, "min_mw", limits, "min_mw");
-    json_mw(o, "max_mw", limits, "max_mw");
-    json_mw(o, "cap_mw", capped ? cap : NULL, "target_mw");
-    json_mw(o, "original_mw", capped ? limits : NULL, "original_mw");
-    json_out_null(o, "holder_pid");
-    json_out_text(o, "state", take_text(cap, "state"));
-    json_out_text(o, "why", take_text(cap, "why"));
-    json_out_array(o, "claims");
-    for (size_t i = 0; i < json_count(claims); i++)
-        if (take_u64(json_at(claims, i), "gpu") == take_u64(g, "gpu"))
-            json_claim(o, json_at(claims, i));
-    json_out_end(o);
+    json_out_int(o, "index", b->index);
+    json_out_text(o, "uuid", b->uuid);
+    json_id(o, "enforced_mw", b->enforced_mw);
+    json_id(o, "default_mw", b->limits.default_mw);
+    json_id(o, "min_mw", b->limits.min_mw);
+    json_id(o, "max_mw", b->limits.max_mw);
+    json_id(o, "cap_mw", b->cap_mw);
+    json_id(o, "original_mw", b->original_mw);
+    json_id(o, "holder_pid", (uint64_t)b->holder_pid);
+    if (b->gpu) {
+        json_out_text(o, "state", take_text(json_get(b->gpu, "cap"), "state"));
+        json_out_text(o, "why", b->why);
+        json_out_array(o, "claims");
+        for (size_t i = 0; i < json_count(claims); i++)
+            if (take_u64(json_at(claims, i), "gpu") == b->index)
+                json_claim(o, json_at(claims, i));
+        json_out_end(o);
+    }
     json_out_end(o);
 }
 
-static int show_json(const struct cap_remote *o, const struct cap_boards *b,
-                     const struct json_value *claims)
+int cap_show(const char *json, bool simulated, const struct cap_shown *b, size_t n,
+             const struct json_value *claims)
 {
-    auto_(json_out_free) struct json_out *out = json_out_new();
+    auto_(json_out_free) struct json_out *out = NULL;
     uw_error err = {""};
 
+    if (!json || strcmp(json, "-") != 0) {
+        if (simulated)
+            printf("simulated boards: all figures are simulated\n");
+        for (size_t i = 0; i < n; i++)
+            print_board(&b[i], claims);
+    }
+    if (!json)
+        return EXIT_OK;
+    out = json_out_new();
     json_out_object(out, NULL);
-    json_out_bool(out, "simulated", b->simulated);
-    json_out_bool(out, "daemon", true);
+    json_out_bool(out, "simulated", simulated);
+    if (claims)
+        json_out_bool(out, "daemon", true);
     json_out_array(out, "boards");
-    for (size_t i = 0; i < b->n; i++)
-        json_board(out, b->at[i], claims);
+    for (size_t i = 0; i < n; i++)
+        json_board(out, &b[i], claims);
     json_out_end(out);
     json_out_end(out);
-    int r = json_out_write(out, o->json, &err);
+    int r = json_out_write(out, json, &err);
     return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
+}
+
+static uint32_t mw_at(const struct json_value *v, const char *key)
+{
+    return (uint32_t)take_u64(v, key);
 }
 
 int cap_daemon_show(const struct cap_remote *o)
 {
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
     auto_(json_free) struct json *doc = NULL;
+    struct cap_shown shown[BOARDS_MAX];
 
     int code = cap_boards_get(o, &boards);
     if (code == EXIT_OK)
         code = get_claims(o, &doc);
     if (code != EXIT_OK)
         return code;
-    const struct json_value *claims = json_get(json_root(doc), "claims");
-    if (!o->json || strcmp(o->json, "-") != 0) {
-        if (boards.simulated)
-            printf("simulated boards: all figures are simulated\n");
-        for (size_t i = 0; i < boards.n; i++)
-            print_board(boards.at[i], claims);
+    for (size_t i = 0; i < boards.n; i++) {
+        const struct json_value *g = boards.at[i], *limits = json_get(g, "limits");
+        const struct json_value *cap = json_get(g, "cap");
+        bool capped = strcmp(take_text(cap, "state"), "free") != 0;
+        shown[i] =
+            (struct cap_shown){.index = (unsigned)take_u64(g, "gpu"),
+                               .uuid = take_text(g, "uuid"),
+                               .why = take_text(cap, "why"),
+                               .enforced_mw = mw_at(limits, "enforced_mw"),
+                               .limits = {.default_mw = mw_at(limits, "default_mw"),
+                                          .min_mw = mw_at(limits, "min_mw"),
+                                          .max_mw = mw_at(limits, "max_mw")},
+                               .cap_mw = capped ? mw_at(cap, "target_mw") : 0,
+                               .original_mw = capped ? mw_at(limits, "original_mw") : 0,
+                               .gpu = g};
     }
-    return o->json ? show_json(o, &boards, claims) : EXIT_OK;
+    return cap_show(o->json, boards.simulated, shown, boards.n,
+                    json_get(json_root(doc), "claims"));
 }

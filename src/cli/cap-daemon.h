@@ -45,4 +45,17 @@ int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
 int cap_daemon_clear(const struct cap_remote *o);
 int cap_daemon_show(const struct cap_remote *o);
 
+/* A board of `cap show`, with the daemon or without; 0: unknown. */
+struct cap_shown {
+    unsigned index;
+    const char *uuid, *why;
+    uint32_t enforced_mw, cap_mw, original_mw;
+    struct gpu_limits limits;
+    int64_t holder_pid;
+    const struct json_value *gpu; /* the daemon's answer, or NULL */
+};
+/* claims: NULL without the daemon. */
+int cap_show(const char *json, bool simulated, const struct cap_shown *b, size_t n,
+             const struct json_value *claims);
+
 #endif

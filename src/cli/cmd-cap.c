@@ -28,50 +28,28 @@ struct cap {
 
 /* ---- show ---- */
 
-static int show_json(const struct cap *c)
+static int show(const struct cap *c)
 {
-    auto_(json_out_free) struct json_out *o = json_out_new();
-    uw_error err = {""};
+    struct cap_shown shown[BOARDS_MAX];
+    char why[BOARDS_MAX][96];
 
-    json_out_object(o, NULL);
-    json_out_bool(o, "simulated", survey_simulated(c->s));
-    json_out_array(o, "boards");
     for (size_t i = 0; i < c->n; i++) {
         const struct survey_board *b = &c->s->board[c->at[i]];
         bool known = b->sample.has & GPU_HAS_ENFORCED;
-        json_out_object(o, NULL);
-        json_out_int(o, "index", b->info.index);
-        json_out_text(o, "uuid", b->info.uuid);
-        json_out_known_int(o, "enforced_mw", known, b->sample.enforced_mw);
-        json_out_known_int(o, "default_mw", b->has_limits, b->limits.default_mw);
-        json_out_known_int(o, "min_mw", b->has_limits, b->limits.min_mw);
-        json_out_known_int(o, "max_mw", b->has_limits, b->limits.max_mw);
-        json_out_known_int(o, "cap_mw", b->held.known, b->held.cap_mw);
-        json_out_known_int(o, "original_mw", b->held.known, b->held.original_mw);
-        json_out_known_int(o, "holder_pid", b->held.pid > 0, b->held.pid);
-        json_out_end(o);
-    }
-    json_out_end(o);
-    json_out_end(o);
-    int r = json_out_write(o, c->json, &err);
-    return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
-}
-
-static int show(const struct cap *c)
-{
-    if (!c->json || strcmp(c->json, "-") != 0) {
-        survey_say_unreal(&c->s->about);
-        for (size_t i = 0; i < c->n; i++) {
-            const struct survey_board *b = &c->s->board[c->at[i]];
-            char why[96], limit[24] = "unknown";
-            survey_cap(b, why, sizeof why);
-            if (b->sample.has & GPU_HAS_ENFORCED)
-                (void)snprintf(limit, sizeof limit, "%g W",
-                               w_of_mw(b->sample.enforced_mw));
-            printf("GPU %u  %-9s %s\n", b->info.index, limit, why);
+        survey_cap(b, why[i], sizeof why[i]);
+        shown[i] = (struct cap_shown){.index = b->info.index,
+                                      .uuid = b->info.uuid,
+                                      .why = why[i],
+                                      .enforced_mw = known ? b->sample.enforced_mw : 0,
+                                      .holder_pid = b->held.pid};
+        if (b->has_limits)
+            shown[i].limits = b->limits;
+        if (b->held.known) {
+            shown[i].cap_mw = b->held.cap_mw;
+            shown[i].original_mw = b->held.original_mw;
         }
     }
-    return c->json ? show_json(c) : EXIT_OK;
+    return cap_show(c->json, survey_simulated(c->s), shown, c->n, NULL);
 }
 
 /* ---- set ---- */
