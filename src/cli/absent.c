@@ -10,7 +10,7 @@ int absent_say(const struct cmd *cmd, const struct survey *s, const char *boards
     machine_look("", &facts.machine);
     facts.look_r = gpu_boards_look(boards, &facts.look, &facts.look_error);
     if (facts.look_r != 0)
-        facts.survey = NULL; /* the library is what is missing */
+        facts.survey = NULL; /* the library is missing */
     doctor_judge_access(&facts, &found);
     int code = cli_fail(EXIT_FAIL, "%s: no board can be used", cmd->name);
     findings_print(&found, FINDING_WARN, stderr);

@@ -1,10 +1,10 @@
-/* There are no boards to work with: what exactly is missing, and what to type. */
+/* Reports what is missing where no board can be used. */
 #ifndef CLI_ABSENT_H
 #define CLI_ABSENT_H
 
 #include "cli/survey.h"
 
-/* Says it on stderr; s->r is not 0.  EXIT_FAIL. */
+/* Writes to stderr; s->r is not 0.  Returns EXIT_FAIL. */
 int absent_say(const struct cmd *cmd, const struct survey *s, const char *boards);
 
 #endif

@@ -89,7 +89,7 @@ static int withdraw(const struct cap_remote *o, const struct json_value *claim)
 
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
     int r = httpc_ask(o->daemon, "DELETE", path, NULL, NULL, &err);
-    if (r < 0 && r != -ENOENT) /* it may be over by now */
+    if (r < 0 && r != -ENOENT) /* the claim may have ended */
         return cli_fail(EXIT_FAIL, "cap: GPU %" PRIu64 ": %s", gpu, err.text);
     char what[32];
     cap_claim_text(claim, what, sizeof what);
@@ -113,7 +113,7 @@ int cap_daemon_clear(const struct cap_remote *o)
     int r = httpc_ask(o->daemon, "GET", "/v1/node", NULL, &node, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "cap: %s", err.text);
-    take_copy(json_get(json_root(node), "you"), "name", name, 49); /* as claims have it */
+    take_copy(json_get(json_root(node), "you"), "name", name, 49); /* as in claims */
     const struct json_value *claims = json_get(json_root(doc), "claims");
     for (size_t i = 0; i < json_count(claims); i++) {
         const struct json_value *claim = json_at(claims, i);

@@ -1,5 +1,5 @@
-/* `underwatt cap set` with the daemon: a claim on each board, looked after until
- * somebody says enough.
+/* `underwatt cap set` with the daemon: makes a claim on each board and watches the
+ * claims until the user ends the command.
  */
 #include "cli/cap-daemon.h"
 
@@ -20,13 +20,13 @@
 enum { FIRST_LOOK_MS = 100, LOOK_MS = 300, HELD_LOOK_MS = 2000 };
 enum { BACK_LOOK_MS = 50, BACK_MS = 5000 };
 
-/* A look at boards and claims, in the worker's thread: what it may touch. */
+/* One query of boards and claims.  The worker thread may touch only this. */
 struct look {
     const struct cap_remote *o;
     const struct cap_hold *h;
-    uint64_t claim[BOARDS_MAX]; /* 0: not looked after any more */
-    double left_s;              /* of --for; 0: no end */
-    bool again;                 /* the daemon did not answer the last time */
+    uint64_t claim[BOARDS_MAX]; /* 0: no longer watched */
+    double left_s;              /* remaining time of --for; 0: no end */
+    bool again;                 /* the daemon did not answer the last query */
     struct json *gpus, *claims;
     uw_error err;
 };
@@ -40,9 +40,9 @@ struct remote_hold {
     struct loop_timer *tick, *enough;
     struct look look;
     uint64_t begin_ns;
-    char said[BOARDS_MAX][240]; /* the last trouble with each board */
+    char said[BOARDS_MAX][240]; /* the last problem reported for each board */
     bool looking, silent, told, line_there, tty;
-    bool ending, again; /* … and a signal has come since */
+    bool ending, again; /* a second signal has arrived */
 };
 
 /* ---- asking (before the loop runs, or in the worker) ---- */
@@ -101,7 +101,7 @@ static int look_work(struct loop *loop, void *work)
     int r = httpc_ask(l->o->daemon, "GET", "/v1/claims", NULL, &l->claims, &l->err);
     const struct json_value *claims =
         r < 0 ? NULL : json_get(json_root(l->claims), "claims");
-    /* A daemon that knows nothing of them, as its ledger is another. */
+    /* The daemon lost the claims, because it uses another ledger: make them again. */
     for (size_t i = 0; i < l->h->n && r >= 0 && l->again; i++)
         if (l->claim[i] && !by_key(claims, "id", l->claim[i]))
             r = claim(l->o, l->h, i, l->left_s, &l->claim[i], &l->err);
@@ -143,7 +143,7 @@ static void lose(struct remote_hold *g, size_t i, const char *text)
     trouble(g, i, text);
 }
 
-/* In force now?  What holds it up is said. */
+/* Update the target from the daemon's answer and report what delays it. */
 static void see(struct remote_hold *g, size_t i, const struct json_value *gpu,
                 const struct json_value *claim)
 {
@@ -183,7 +183,7 @@ static void tell(struct remote_hold *g, const struct json_value *gpus)
         const struct json_value *cap = json_get(gpu, "cap");
         bool ours = take_u64(cap, "claim") == t->claim || t->enforced_mw == t->cap_mw;
         n += t->claim > 0;
-        if (!t->claim || t->clock_mhz) /* a clock was told as it came into force */
+        if (!t->claim || t->clock_mhz) /* see() has reported the clock */
             continue;
         cli_say("cap: GPU %u at %g W, was %g W%s%s%s", t->index, w_of_mw(t->enforced_mw),
                 w_of_mw(t->original_mw), g->h->simulated ? " (simulated)" : "",
@@ -299,7 +299,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     struct remote_hold *g = user;
     (void)source;
     (void)signo;
-    g->again = g->ending; /* asked twice: the claims end with us */
+    g->again = g->ending; /* second signal: the claims end with this process */
     loop_stop(g->loop, 0);
     return 0;
 }
@@ -312,7 +312,7 @@ static int withdraw(struct httpc *daemon, uint64_t id, uw_error *err)
 
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
     int r = httpc_ask(daemon, "DELETE", path, NULL, NULL, err);
-    return r == -ENOENT ? 0 : r; /* over by now */
+    return r == -ENOENT ? 0 : r; /* the claim has ended */
 }
 
 static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
@@ -327,7 +327,7 @@ static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
                         : cap_read_back(json_root(doc), sure);
 }
 
-/* Until the time is over, or a signal. */
+/* Waits; a signal ends the wait. */
 static void pause_ms(struct remote_hold *g, double ms)
 {
     struct loop_timer *timer = NULL;
@@ -363,7 +363,7 @@ static void give_back(struct remote_hold *g)
     auto_(httpc_free) struct httpc *daemon = NULL;
     uw_error err = {""};
 
-    int r = daemon_open(g->o->env, g->o->boards, &daemon, &err); /* the other may hang */
+    int r = daemon_open(g->o->env, g->o->boards, &daemon, &err); /* the connection in use may hang */
     if (r != 0)
         cli_say("cap: the daemon does not answer%s%s: its claims end with this process",
                 r < 0 ? ": " : "", r < 0 ? err.text : "");
@@ -373,7 +373,7 @@ static void give_back(struct remote_hold *g)
 
 /* ---- the whole ---- */
 
-/* What was asked for on each board. */
+/* Fills the targets of the boards. */
 static int aim(struct remote_hold *g, const struct cap_boards *b)
 {
     struct cap_hold *h = g->h;
@@ -440,7 +440,7 @@ static int hold(struct remote_hold *g)
     if (r < 0)
         code = cli_fail(EXIT_FAIL, "cap: %s", err.text);
     g->ending = true;
-    httpc_cancel(g->o->daemon); /* a look that hangs */
+    httpc_cancel(g->o->daemon); /* end a query that hangs */
     loop_worker_free(g->worker);
     loop_timer_free(g->tick);
     loop_timer_free(g->enough);
@@ -453,7 +453,7 @@ static int hold(struct remote_hold *g)
     return code == EXIT_OK ? cap_hold_code(g->h) : code;
 }
 
-/* The claims are the daemon's: nobody stays. */
+/* Makes the claims and leaves them with the daemon. */
 static int leave(struct remote_hold *g)
 {
     struct cap_hold *h = g->h;

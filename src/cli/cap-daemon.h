@@ -1,4 +1,5 @@
-/* `underwatt cap` as a client of the daemon: claims instead of limits. */
+/* `underwatt cap` as a client of the daemon: it makes claims instead of writing limits.
+ */
 #ifndef CLI_CAP_DAEMON_H
 #define CLI_CAP_DAEMON_H
 
@@ -15,15 +16,17 @@ struct cap_remote {
     const char *boards;
     struct httpc *daemon;
     const char *gpus; /* NULL: all */
-    const char *json; /* of show */
-    const char *why;  /* of set; NULL: "underwatt cap" */
+    const char *json; /* of show: write JSON there */
+    const char *why;  /* of set: the reason shown to others; NULL: "underwatt cap" */
     bool detach;      /* set: leave the claims with the daemon */
     bool clock;       /* set: MHz of the SM clocks instead of watts */
 };
 
-/* The daemon's boards, those that gpus means.  EXIT_OK, or EXIT_… after a line. */
+/* The boards of the daemon that `gpus` selects.  cap_boards_get() returns EXIT_OK, or
+ * another exit code after a line on stderr.
+ */
 struct cap_boards {
-    struct json *doc; /* owns … */
+    struct json *doc; /* owns the values in `at` */
     const struct json_value *at[BOARDS_MAX];
     size_t n;
     bool simulated;
@@ -35,13 +38,13 @@ static inline void cap_boards_fini_p(struct cap_boards *b)
     cap_boards_fini(b);
 }
 
-/* A claim on each board, for as long as this process lives (or, detached, for for_ns);
- * all or none of them.  Holds, says and ends as cap_hold() does; fills h's boards and
- * what came of them.  cap: of a clock the MHz stand in .mw.
+/* Makes a claim on each board, on all or on none, for the life of this process
+ * (detached: for for_ns).  Holds, reports and returns as cap_hold() does; fills h's
+ * targets with the result. For a clock, cap->mw is in MHz.
  */
 int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
                    struct cap_hold *h);
-/* Withdraws what the caller has claimed by hand. */
+/* Withdraws the claims that the caller made by hand. */
 int cap_daemon_clear(const struct cap_remote *o);
 int cap_daemon_show(const struct cap_remote *o);
 

@@ -24,7 +24,7 @@ struct holding {
     uint32_t commanded_mw[BOARDS_MAX];
     bool held[BOARDS_MAX], asked[BOARDS_MAX];
     bool begun, ending, told;
-    bool failed; /* before anything was held */
+    bool failed; /* no board was held */
 };
 
 static size_t target_of(const struct holding *g, const char *uuid)
@@ -104,7 +104,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     (void)signo;
 
     if (g->ending || !g->begun)
-        loop_stop(g->loop, 0); /* asked twice: the actuator sees to the rest */
+        loop_stop(g->loop, 0); /* second signal: the actuator restores the rest */
     else
         give_back(g);
     return 0;
@@ -189,7 +189,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
         if (actuator_set_limit(g->act, g->h->target[i].uuid, mw, on_set, g) == 0)
             g->asked[i] = true;
         else
-            g->commanded_mw[i] = 0; /* again at the next tick */
+            g->commanded_mw[i] = 0; /* retry at the next tick */
     }
     tell(g);
     return 0;
@@ -214,7 +214,7 @@ static bool is_daemons(pid_t pid)
     who_is("", pid, &who);
     if (!who.known)
         return false;
-    if (strstr(who.command, "underwatt-actuator --serve")) /* whose client is hidden */
+    if (strstr(who.command, "underwatt-actuator --serve")) /* for the daemon */
         return true;
     who.command[strcspn(who.command, " ")] = '\0';
     const char *slash = strrchr(who.command, '/');
@@ -262,7 +262,7 @@ static int on_ready(struct actuator *act, int r, const char *text, void *user)
             lose(g, i, "cannot be asked for");
     }
     g->begun = true;
-    stop_when_done(g); /* nothing was wanted, or nothing can be had */
+    stop_when_done(g); /* no target, or no board could be requested */
     return 0;
 }
 
@@ -281,7 +281,7 @@ static int on_event(struct actuator *act, enum actuator_event event,
     }
     if (i == g->h->n || !g->held[i])
         return 0;
-    if (event == ACTUATOR_EVENT_LEASE && !g->ending) { /* we were stopped: again */
+    if (event == ACTUATOR_EVENT_LEASE && !g->ending) { /* this process was stopped */
         g->held[i] = false;
         g->asked[i] = actuator_hold(act, what->uuid, on_hold, g) == 0;
         if (g->asked[i])

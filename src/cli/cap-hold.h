@@ -1,4 +1,6 @@
-/* `underwatt cap set`: boards held at caps until somebody says enough. */
+/* `underwatt cap set` without the daemon: holds boards at caps until the user ends the
+ * command.
+ */
 #ifndef CLI_CAP_HOLD_H
 #define CLI_CAP_HOLD_H
 
@@ -14,14 +16,14 @@ struct cap_target {
     char uuid[96];
     uint32_t cap_mw, default_mw;
     uint32_t clock_mhz; /* a lock of the SM clock instead of a cap; 0: a cap */
-    bool busy;      /* a process works there: walked down to the cap, not set at once */
-    uint64_t claim; /* with the daemon: its number; 0 none */
-    /* What came of it. */
+    bool busy;          /* a process uses the board: ramp down instead of one step */
+    uint64_t claim;     /* with the daemon: the id of the claim; 0: none */
+    /* Results. */
     uint32_t original_mw, enforced_mw; /* 0: unknown */
-    bool reached;                      /* the cap was in force … */
-    bool lost;                         /* … and then no more, or never */
+    bool reached;                      /* the cap was in force */
+    bool lost;                         /* the cap is no longer in force, or never was */
     bool restored;                     /* the original was read back */
-    char text[200];                    /* of the last thing that went wrong */
+    char text[200];                    /* the last error */
 };
 
 struct cap_hold {
@@ -30,15 +32,15 @@ struct cap_hold {
     bool simulated;
     uint64_t for_ns; /* 0: until a signal */
     struct cap_target target[BOARDS_MAX];
-    size_t n; /* 0: only start the actuator, which recovers what was left */
+    size_t n; /* 0: start the actuator only, which restores limits left by others */
 };
 
-/* Holds until the time is over, SIGINT, SIGTERM or SIGHUP, then gives back.
- * EXIT_OK: all were reached and held to the end; EXIT_PARTIAL: some; EXIT_FAIL.
- * Says what happens on stderr.
+/* Holds the boards until for_ns has passed or SIGINT, SIGTERM or SIGHUP arrives, then
+ * restores them.  Reports on stderr.  EXIT_OK: each board reached its cap and kept it;
+ * EXIT_PARTIAL: some did; EXIT_FAIL.
  */
 int cap_hold(struct cap_hold *h);
-/* That exit code, of what came of the boards. */
+/* The exit code of cap_hold() for these results. */
 int cap_hold_code(const struct cap_hold *h);
 /* Says for how long n boards are held. */
 void cap_hold_tell(const struct cap_hold *h, size_t n);

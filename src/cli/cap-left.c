@@ -12,16 +12,16 @@
 
 enum { WAIT_MS = 5000, LOOK_MS = 250 };
 
-/* One board, as it was before and as it was read last. */
+/* A board: its state before, and at the last reading. */
 struct seen {
     unsigned index;
     const char *uuid;
     uint32_t original_mw; /* 0: unknown */
     uint32_t others_mw;   /* as in end_state_board */
-    bool owed;            /* there was an entry, or we held it */
+    bool owed;            /* the journal had an entry, or this process held it */
     char name[24], text[400], error[sizeof((uw_error *)NULL)->text];
     enum end_state left;
-    bool moving, known; /* it is to be told of */
+    bool moving, known; /* report it */
 };
 
 static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
@@ -76,7 +76,7 @@ static void judge(struct seen *b, const struct survey *s)
     b->known = b->owed || left.held.entry || left.held.damaged;
 }
 
-/* All of them, until nothing changes by itself any more. */
+/* Reads the boards until none of them changes any more. */
 static void look(struct seen *b, size_t n, const struct cli_env *env, const char *boards)
 {
     for (unsigned ms = 0;; ms += LOOK_MS) {
@@ -125,7 +125,7 @@ int cap_clear(const struct cli_env *env, const char *boards, const struct survey
     struct seen seen[BOARDS_MAX];
     size_t known = 0, back = 0, bad = 0;
 
-    int code = cap_hold(&nothing); /* an actuator begins with the recovery */
+    int code = cap_hold(&nothing); /* a starting actuator restores what was left */
     for (size_t i = 0; i < n; i++) {
         const struct survey_board *b = &before->board[at[i]];
         seen[i] = (struct seen){.index = b->info.index,

@@ -46,7 +46,7 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
                        *text ? text : "the daemon may not set its limit");
         return false;
     }
-    /* read by the sampler, which may be a moment behind the ramp */
+    /* the sampler's reading may lag behind the ramp */
     bool there = t->enforced_mw > 0 && t->enforced_mw <= t->cap_mw &&
                  take_u64(cap, "ramp_mw") <= t->cap_mw;
     if (!held && strcmp(state, "holding") != 0)
@@ -68,10 +68,10 @@ bool cap_read_back(const struct json_value *explain, bool sure)
     bool there = take_u64(explain, "enforced_mw") == target_mw;
     const char *state = take_text(cap, "state");
 
-    if (strcmp(state, "held") != 0) /* let go of, confirmed; or another's */
+    if (strcmp(state, "held") != 0) /* released, or set by another program */
         return strcmp(state, "free") == 0 || strcmp(state, "yielded") == 0 ||
                strcmp(state, "released") == 0;
-    if (target_mw < original_mw) /* another claim's, or on the way there */
+    if (target_mw < original_mw) /* another claim sets the target */
         return there || take_bool(cap, "ramping");
     return there && sure;
 }
@@ -92,7 +92,7 @@ bool cap_read_unlocked(const struct json_value *explain)
     const struct json_value *clock = json_get(explain, "clock");
     bool reset = take_u64(clock, "locked_mhz") == 0 && !take_bool(explain, "unrestored");
 
-    return reset || take_u64(clock, "claim") > 0; /* another's claim keeps it */
+    return reset || take_u64(clock, "claim") > 0; /* another claim keeps the lock */
 }
 
 bool cap_read_mine(const struct json_value *claim, const char *name)

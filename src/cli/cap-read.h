@@ -1,4 +1,4 @@
-/* What the daemon's answers mean for `underwatt cap` and for a sweep beside it.  Pure. */
+/* Interprets the daemon's answers for `underwatt cap` and `underwatt sweep`.  Pure. */
 #ifndef CLI_CAP_READ_H
 #define CLI_CAP_READ_H
 
@@ -9,35 +9,39 @@
 #include "cli/cap-hold.h"
 #include "io/json.h"
 
-/* What is asked for on a board of GET /v1/gpus, without a claim yet.  -ENOTSUP (it takes
- * no limit), -ERANGE (outside of its own), with the board in the text: nothing written.
+/* Computes the target for a board of GET /v1/gpus.  -ENOTSUP (the board has no power
+ * limit) or -ERANGE, naming the board; *ret is then unchanged.
  */
 int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
                     struct cap_target *ret, uw_error *err);
 
-/* Into t what the board's answer (NULL: it is not in there) says: the limit, whether what
- * was asked for is in force, or was and is no more; into line what holds it up, "" if
- * nothing does.  False: the daemon may not set its limit, and line says why.
+/* Updates t from the board's answer (NULL: the answer lacks the board): the limit, and
+ * whether the cap is in force or was lost.  `line` gets what delays the cap, or "".
+ * False: the daemon may not set the limit, and `line` says why.
  */
 bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *line,
                     size_t size);
 
-/* After a claim's end, out of GET /v1/gpus/GPU/explain: what is claimed now is in force,
- * or what was found before.  sure: it has looked so for a while (who holds boards
- * always, lets go of none).
+/* After a claim has ended, from GET /v1/gpus/GPU/explain: whether the remaining claims,
+ * or the original limit, are in force.  sure: the answer has been the same for a while.
+ * (A daemon that always holds its boards never releases them.)
  */
 bool cap_read_back(const struct json_value *explain, bool sure);
 
-/* The same of a clock, out of its claim. */
+/* The same for a claim on a clock, from the claim. */
 void cap_read_clock(const struct json_value *claim, struct cap_target *t, char *line,
                     size_t size);
-/* After the end of a claim on a clock: nobody's lock is as low as ours was. */
+/* After a claim on a clock has ended: whether the lock is reset, or another claim keeps
+ * it.
+ */
 bool cap_read_unlocked(const struct json_value *explain);
 
-/* Claimed by hand by who is called so: searches and budgets have other names. */
+/* Whether the user of this name made the claim by hand (searches and budgets have other
+ * names).
+ */
 bool cap_read_mine(const struct json_value *claim, const char *name);
 
-/* The daemon has no hand on this board: somebody else may write. */
+/* Whether the daemon leaves this board alone, so that others may write. */
 bool cap_read_left_alone(const struct json_value *gpu);
 
 #endif

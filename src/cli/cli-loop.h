@@ -1,5 +1,4 @@
-/* The event loop of a command: the clock that the environment names, signals that end it.
- */
+/* The event loop of a command, with the clock from the environment, and its signals. */
 #ifndef CLI_CLI_LOOP_H
 #define CLI_CLI_LOOP_H
 
@@ -12,8 +11,8 @@ int cli_loop_new(const struct cli_env *env, struct loop **ret, uw_error *err);
 /* For gpu_open_opts: the time of the loop. */
 struct gpu_clock cli_loop_clock(struct loop *loop);
 
-/* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT.  On failure some are
- * watched: free them too.
+/* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT.  After a failure the
+ * caller must still free *ret.
  */
 enum { CLI_SIGNALS = 4 };
 struct cli_signals {

@@ -17,12 +17,12 @@
 struct cap {
     const char *gpus, *json, *boards;
     const char *why;
-    const char *clock; /* set: at most this SM clock, instead of a cap */
+    const char *clock; /* set: an upper bound of the SM clock, instead of a cap */
     uint64_t for_ns;
     bool local, detach;
     const struct cli_env *env;
     struct survey *s;
-    size_t at[BOARDS_MAX]; /* the boards that are meant */
+    size_t at[BOARDS_MAX]; /* the selected boards */
     size_t n;
 };
 
@@ -84,7 +84,8 @@ static int set_json(const struct cap *c, const struct cap_hold *h)
     return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
 }
 
-/* May this board be capped by us, at this value?  EXIT_OK, or EXIT_USAGE said. */
+/* Checks that the user may set this cap.  EXIT_OK, or EXIT_USAGE after a line on stderr.
+ */
 static int aim(const struct cap *c, const struct survey_board *b,
                const struct cap_arg *value, struct cap_target *ret)
 {
@@ -162,7 +163,9 @@ static int with_daemon(const struct cap *c, const char *what, const struct cap_a
     return code;
 }
 
-/* *ret NULL: do without it.  EXIT_OK, or EXIT_… after a line. */
+/* Leaves *ret NULL where the command works without the daemon.  EXIT_OK, or another exit
+ * code after a line on stderr.
+ */
 static int find_daemon(const struct cap *c, const char *what, struct httpc **ret)
 {
     uw_error err = {""};
@@ -205,7 +208,7 @@ static int act(struct cap *c, const char *what, const char *value)
     bool setting = strcmp(what, "set") == 0;
 
     int r = !setting   ? 0
-            : c->clock ? parse_clock(c->clock, &arg.mw, &err) /* MHz there */
+            : c->clock ? parse_clock(c->clock, &arg.mw, &err) /* in MHz */
                        : parse_cap(value, &arg, &err);
     if (r < 0)
         return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
@@ -255,7 +258,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_BOARDS(&c.boards),
     };
     struct opts_rest rest;
-    const char *word[2] = {NULL, NULL}; /* set VALUE, wherever options stand */
+    const char *word[2] = {NULL, NULL}; /* options may stand between the words */
 
     for (int at = 0; at <= 2; at++) {
         int r = opts_parse(&cmd_cap, opts, n_elements(opts), argc, argv, &rest);

@@ -15,7 +15,7 @@ static struct figure watts(double w)
     return isnan(w) ? (struct figure){"unknown"} : figure_watts(w);
 }
 
-/* A claim without a time of its own ends with its job, or when it is withdrawn. */
+/* A claim without an end of its own ends with its job, or when it is withdrawn. */
 static struct figure left(double s, bool job)
 {
     struct figure t = {"open"};
@@ -103,7 +103,7 @@ static void print_withdrawn(const struct json_value *lost)
         printf("  withdrawn  %s  %s\n", take_text(lost, "utc"), text);
 }
 
-/* Where on the ramp: only while there is a way to go. */
+/* The position on the ramp, while the ramp moves. */
 static void print_ramp(const struct json_value *v)
 {
     const struct json_value *cap = json_get(v, "cap"), *cls = json_get(v, "class");
@@ -118,7 +118,7 @@ static void print_ramp(const struct json_value *v)
     printf("\n");
 }
 
-/* The SM clock, where it may be locked. */
+/* The SM clock of a board whose clock can be locked. */
 static void print_clock(const struct json_value *clock, bool unrestored)
 {
     uint64_t locked = take_u64(clock, "locked_mhz");

@@ -1,4 +1,4 @@
-/* `underwatt jobs`: the daemon's jobs, how their searches stand, what they have saved. */
+/* `underwatt jobs`: the daemon's jobs, their searches and savings. */
 #include <stdio.h>
 #include <string.h>
 

@@ -23,7 +23,7 @@ struct list {
     size_t n;
 };
 
-enum { UNDER = 19 }; /* where the second line of a board goes on */
+enum { UNDER = 19 }; /* column of the second line of a board */
 
 static bool has(const struct survey_board *b, enum gpu_sample_has bit)
 {
@@ -34,7 +34,7 @@ struct cell {
     char text[40];
 };
 
-/* "-" where it is unknown: never 0. */
+/* "-" if unknown, never 0. */
 static __attribute__((format(printf, 2, 3))) struct cell cell(bool known,
                                                               const char *format, ...)
 {
@@ -98,7 +98,7 @@ static struct cell energy_cell(const struct survey_board *b)
                 figure_joules((double)b->sample.energy_mj * 1e-3).t);
 }
 
-/* By the daemon where it has a hand in it. */
+/* From the daemon if it controls the board, else from the survey. */
 static void board_cap(const struct list *l, const struct survey_board *b, char *ret,
                       size_t size)
 {
@@ -113,7 +113,7 @@ static void print_board(const struct list *l, const struct survey_board *b)
     const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
     char cap[320], why[80], name[80], jobs[160], text[600];
 
-    /* " (simulated)": said above the table */
+    /* the line above the table says "simulated" */
     const char *end = l->s->about.simulated ? strstr(b->info.name, " (") : NULL;
     (void)snprintf(name, sizeof name, "%.*s%s", end ? (int)(end - b->info.name) : 60,
                    b->info.name[0] ? b->info.name : "?",
@@ -216,7 +216,7 @@ static void json_procs(struct json_out *o, const struct survey_board *b)
     json_out_end(o);
 }
 
-/* null: no daemon that knows the board. */
+/* null: no daemon knows the board. */
 static void json_daemon(struct json_out *o, const struct list *l,
                         const struct survey_board *b)
 {

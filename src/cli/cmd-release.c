@@ -6,7 +6,7 @@
 #include "cli/daemon.h"
 #include "cli/options.h"
 
-enum { ANSWER_S = 60 }; /* boards that wake up when they are attached anew take seconds */
+enum { ANSWER_S = 60 }; /* a board that wakes up on attach takes seconds */
 
 struct release {
     const char *boards;
@@ -14,7 +14,7 @@ struct release {
     bool take_back;
 };
 
-/* One board: EXIT_OK, or EXIT_… after a line. */
+/* Handles one board.  EXIT_OK, or another exit code after a line on stderr. */
 static int one(struct httpc *daemon, const struct release *o, const char *board)
 {
     auto_(json_free) struct json *doc = NULL;

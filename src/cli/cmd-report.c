@@ -22,7 +22,7 @@ struct args {
 static const struct format {
     const char *name;
     int (*write)(const struct json_value *report, FILE *to, uw_error *err);
-    bool exact; /* data: texts as they are, control characters and all */
+    bool exact; /* keep control characters in texts */
 } formats[] = {{"text", report_text, false},
                {"csv", report_csv, true},
                {"html", report_html, false},
@@ -33,7 +33,7 @@ struct param {
 };
 enum { PARAMS = 6 };
 
-/* "zone" first: it says what the times mean. */
+/* "zone" first: it applies to the times. */
 static void params_of(const struct args *a, struct param ret[PARAMS])
 {
     ret[0] = (struct param){"zone", a->zone};
@@ -59,7 +59,7 @@ static int query_of(const struct args *a, int64_t now_ns, struct ledger_query *r
     return r < 0 ? r : ledger_query_check(ret, err);
 }
 
-/* UTC; a simulated world's where its clock says so. */
+/* UTC, or the time of the simulated world. */
 static int now_of(const struct cli_env *env, int64_t *ret, uw_error *err)
 {
     auto_(loop_free) struct loop *loop = NULL;
@@ -97,7 +97,7 @@ static bool put_char(char *path, size_t *n, char c)
     return true;
 }
 
-/* Percent-encoded, whatever is no letter and no digit. */
+/* Percent-encodes all but letters, digits and some punctuation. */
 static bool put_value(char *path, size_t *n, const char *text)
 {
     static const char hex[] = "0123456789ABCDEF", plain[] = "-._~:";
@@ -135,7 +135,7 @@ static int path_of(const struct args *a, char ret[PATH_BYTES], uw_error *err)
     return good ? 0 : fail(err, -EINVAL, "the options are too long");
 }
 
-/* DAEMON_ABSENT where nobody answers. */
+/* DAEMON_ABSENT: no daemon answers. */
 static int from_daemon(const struct cli_env *env, const struct args *a, char **ret,
                        uw_error *err)
 {
@@ -158,7 +158,7 @@ static int from_daemon(const struct cli_env *env, const struct args *a, char **r
         r = httpc_new(&opts, &c, err);
     if (r == 0)
         r = httpc_call(c, "GET", path, NULL, &reply, err);
-    if (r == 0 && reply.status >= 300) /* asked again: that says it in our words */
+    if (r == 0 && reply.status >= 300) /* ask again, for the error text of httpc_ask() */
         r = httpc_ask(c, "GET", path, NULL, &doc, err);
     if (r == 0 && reply.status >= 300)
         r = fail(err, -EAGAIN, "the daemon answered %u, then it did not", reply.status);

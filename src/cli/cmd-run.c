@@ -6,7 +6,8 @@
 #include "base/utf8.h"
 #include "cli/job-run.h"
 
-/* Where neither goal nor cap is named: little time, and no cap where it cannot be seen.
+/* The default goal: bounds the slowdown, and sets no cap where the slowdown cannot be
+ * measured.
  */
 #define RUN_GOAL "slowdown:1.05"
 

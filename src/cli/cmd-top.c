@@ -21,7 +21,7 @@ enum {
 
 struct view {
     struct httpc *daemon;
-    struct loop *loop; /* for its clock */
+    struct loop *loop; /* provides the clock */
     struct top *top;
     uint64_t delay_ns, next_ns;
 };
@@ -36,7 +36,7 @@ static int take_one(struct view *v, const char *path, take_fn fn, uw_error *err)
     return r < 0 ? r : fn(v->top, json_root(doc), err);
 }
 
-/* All that the view shows, asked anew; what fails is told in it. */
+/* Queries everything that the view shows; errors go into the view. */
 static int look(struct view *v, uw_error *err)
 {
     struct top *t = v->top;
@@ -98,13 +98,13 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
         if (top_key(v->top, key))
             break;
         if (v->top->claims)
-            v->next_ns = now; /* of the board picked now */
+            v->next_ns = now; /* query the claims of the newly picked board */
     }
     screen_close();
     return r < 0 ? cli_fail(EXIT_FAIL, "top: out of memory") : EXIT_OK;
 }
 
-/* One look as plain text, for scripts and letters. */
+/* Prints the view once as plain text. */
 static int once(struct view *v)
 {
     uw_error err = {""};

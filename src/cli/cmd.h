@@ -1,4 +1,4 @@
-/* Commands of `underwatt`: each in a file of its own, all in one table. */
+/* The commands of `underwatt`: one file each, all in one table. */
 #ifndef CLI_CMD_H
 #define CLI_CMD_H
 
@@ -6,7 +6,7 @@
 
 #include "gpu/backends.h"
 
-/* One line a command: X(NAME) stands for `const struct cmd cmd_NAME` in cmd-NAME.c. */
+/* X(NAME) stands for `const struct cmd cmd_NAME` in cmd-NAME.c. */
 #define CLI_COMMANDS(X) \
     X(list)             \
     X(doctor)           \
@@ -26,14 +26,14 @@ enum exit_code {
     EXIT_FAIL = 1,
     EXIT_USAGE = 2,   /* bad arguments or values: nothing was changed */
     EXIT_PARTIAL = 3, /* some boards done, some not */
-    /* Commands that start CMD end as CMD did, else with one of these. */
-    EXIT_BEFORE = 125, /* we failed before CMD started */
+    /* Commands that start CMD return CMD's status, or one of these. */
+    EXIT_BEFORE = 125, /* Underwatt failed before CMD started */
     EXIT_CANNOT_RUN = 126,
     EXIT_NOT_FOUND = 127,
 };
 
-/* What main() read from the environment and from the kernel, once.  NULL where
- * a variable is not set.  Nothing else reads the environment.
+/* What main() reads from the environment and the kernel.  NULL: the variable is not set.
+ * Nothing else reads the environment.
  */
 struct cli_env {
     const char *boards;         /* a boards text (gpu/backends.h): UNDERWATT_BOARDS */
@@ -46,7 +46,7 @@ struct cli_env {
     const char *socket;         /* UNDERWATT_SOCKET: the daemon's */
     bool no_color;              /* NO_COLOR is set, to anything */
     bool root;                  /* runs as root (never through sudo) */
-    bool dropped;               /* was started through sudo and became the calling user */
+    bool dropped;               /* was started through sudo and switched to the calling user */
 };
 
 struct cmd {
@@ -61,11 +61,11 @@ struct cmd {
 CLI_COMMANDS(CLI_DECLARE)
 #undef CLI_DECLARE
 
-/* "underwatt: …" and a line feed on stderr; for words, never for data. */
+/* Writes "underwatt: …" and a newline to stderr. */
 void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* The same, and returns code: return cli_fail(EXIT_USAGE, "…"). */
+/* The same, and returns `code`. */
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
-/* EXIT_USAGE for -EINVAL and -ERANGE (bad values), EXIT_FAIL for all else. */
+/* EXIT_USAGE for -EINVAL and -ERANGE (bad values), else EXIT_FAIL. */
 int cli_exit_of(int r);
 
 #endif

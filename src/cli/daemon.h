@@ -1,5 +1,6 @@
-/* The daemon of this node, as commands reach it (config/daemon-address.h: where its
- * sockets are). */
+/* Access of the commands to the daemon of this node (its sockets:
+ * config/daemon-address.h).
+ */
 #ifndef CLI_DAEMON_H
 #define CLI_DAEMON_H
 
@@ -13,33 +14,33 @@
 
 enum { DAEMON_ABSENT = 1 };
 
-/* A client of the daemon, at daemon_address(env->socket), once that has answered.
- * DAEMON_ABSENT: nobody answers where it was not named: *err says where was looked.
- * -EACCES: the socket is not ours to use; -ETIMEDOUT: it hangs; -ENOENT, -ECONNREFUSED:
- * named and not there.
+/* Opens a client at daemon_address(env->socket) and waits for an answer.  DAEMON_ABSENT:
+ * no socket was named and no daemon answers; *err says which socket.  -EACCES: the user
+ * may not use the socket; -ETIMEDOUT: the daemon hangs; -ENOENT, -ECONNREFUSED: the
+ * named socket is absent.
  */
 int daemon_open(const struct cli_env *env, const char *boards, struct httpc **ret,
                 uw_error *err);
-/* The same, where an answer may take timeout_ns at most. */
+/* The same, with a timeout for each answer. */
 int daemon_open_within(const struct cli_env *env, const char *boards, uint64_t timeout_ns,
                        struct httpc **ret, uw_error *err);
-/* GET path: the answer read into *ret, and written as it came to json (a file; "-"
- * standard output; NULL: nowhere).  Fails as httpc_ask() does.
+/* GETs path into *ret, and writes the body to the file `json` ("-": standard output;
+ * NULL: nowhere).  Fails as httpc_ask() does.
  */
 int daemon_get(struct httpc *c, const char *path, const char *json, struct json **ret,
                uw_error *err);
-/* Fit to stand in a path as a board's index or UUID. */
+/* Whether word can be a board's index or UUID in a path. */
 bool daemon_is_board(const char *word);
-/* " (--local …)" where no daemon answered (r: the fault); "" after its refusal, which
- * nobody is told to go round.
+/* " (--local …)" if r means that no daemon answered, else "": a refusal must not be
+ * bypassed.
  */
 const char *daemon_local_hint(int r);
-/* For commands that cannot do without: EXIT_OK, or EXIT_FAIL after a line that says how
- * to start it.
+/* For commands that require the daemon.  EXIT_OK, or EXIT_FAIL after a line that says
+ * how to start it.
  */
 int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                 struct httpc **ret);
-/* The same, where an answer may take timeout_ns at most; 0: as usual. */
+/* The same, with a timeout for each answer; 0: the default. */
 int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
                        const char *boards, uint64_t timeout_ns, struct httpc **ret);
 

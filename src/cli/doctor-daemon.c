@@ -42,7 +42,8 @@ static int look_at_boards(struct httpc *c, struct doctor_daemon *ret)
 static void look_at_ledger(const struct json_value *v, struct doctor_daemon *ret)
 {
     ret->ledger_failures = take_u64(v, "failures");
-    ret->ledger_down = json_get(v, "up") && !take_bool(v, "up"); /* older: not told */
+    /* Older daemons do not report "up". */
+    ret->ledger_down = json_get(v, "up") && !take_bool(v, "up");
     ret->ledger_waiting = take_u64(v, "waiting");
     ret->ledger_lost = take_u64(v, "lost");
     int trouble = names_number(NAMES_LEDGER_TROUBLE, take_text(v, "reason"));
@@ -123,7 +124,7 @@ static void judge_rights(const struct doctor_daemon *d, struct findings *ret)
     }
 }
 
-/* Who else sets limits, as the daemon counted it. */
+/* Other programs that set limits, as the daemon counted them. */
 static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
 {
     static const struct {

@@ -1,5 +1,5 @@
-/* The node daemon as `underwatt doctor` judges it.  Facts are pure values; only
- * doctor_daemon_look() asks anybody.
+/* Findings about the node daemon.  Only doctor_daemon_look() does I/O; the facts are
+ * values.
  */
 #ifndef CLI_DOCTOR_DAEMON_H
 #define CLI_DOCTOR_DAEMON_H
@@ -14,10 +14,10 @@
 
 struct doctor_daemon {
     bool looked;
-    int r;          /* of daemon_open() … */
-    uw_error error; /* … or of what was asked afterwards */
+    int r;          /* result of daemon_open() or of a later request */
+    uw_error error; /* the text of that result */
     bool simulated, dry_run, actuator_up, may_claim, admin;
-    char version[32], why[200], you[96]; /* why: no cap can be set */
+    char version[32], why[200], you[96]; /* why: the reason that no cap can be set */
     uint64_t config_failures, ledger_failures, boards, jobs;
     bool ledger_down;
     enum ledger_trouble ledger_trouble; /* while it is down */

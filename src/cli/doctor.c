@@ -191,13 +191,14 @@ static void judge_answers(const struct survey *s, struct findings *ret)
     }
 }
 
-/* The line that lets a group have limits set without a password, and nothing more: the
- * program by its path, its arguments word by word (docs/actuator.md).
+/* Proposes a sudoers line that lets a group set limits without a password: it allows one
+ * program by its path with fixed arguments (docs/actuator.md).
  */
 static void propose_sudoers(const struct doctor_facts *f, struct findings *ret)
 {
-    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                "0123456789/._-"; /* the rest means something there */
+    static const char plain[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+        "0123456789/._-"; /* other characters have a meaning in sudoers */
 
     if (f->actuator_unsafe.text[0])
         finding_remedy(ret, "no line of sudoers would be safe: %s",
@@ -274,10 +275,10 @@ static void judge_sensors(const struct survey *s, struct findings *ret)
                     good, good == 1 ? "" : "s");
 }
 
-/* The counter and the power are independent looks at the same thing. */
+/* Compares the energy counter with the power readings: they are independent. */
 static void judge_energy(const struct doctor_facts *f, struct findings *ret)
 {
-    const double tolerance = 0.05; /* of a few seconds' look, not of the meter */
+    const double tolerance = 0.05; /* of a check of seconds; the meter has its own */
 
     for (size_t i = 0; f->energy && i < f->survey->n; i++) {
         const struct doctor_energy *e = &f->energy[i];
@@ -303,7 +304,7 @@ static void judge_energy(const struct doctor_facts *f, struct findings *ret)
     }
 }
 
-/* A mode that boards share: which of them, as "0, 2, 5". */
+/* Lists the boards with a mode, as "0, 2, 5". */
 static size_t collect(const struct survey *s, bool (*is)(const struct survey_board *),
                       char *ret, size_t size)
 {
@@ -381,7 +382,7 @@ static void judge_limits(const struct survey *s, struct findings *ret)
                            (int)b->held.holder.pid, b->held.holder.name,
                            (int)b->held.holder.pid);
         else if (b->held.known)
-            continue; /* whoever holds it brings it back */
+            continue; /* its holder restores it */
         else if (!s->about.simulated)
             finding_remedy(
                 ret,
@@ -411,13 +412,13 @@ static void judge_damaged(const struct survey *s, struct findings *ret)
     }
 }
 
-/* An actuator that writes to other boards than these. */
+/* Whether an actuator uses another library, thus other boards. */
 static bool is_of_another_world(const struct doctor_facts *f,
                                 const struct machine_writer *w)
 {
     const struct gpu_about *about = f->survey ? &f->survey->about : &f->look;
 
-    if (!w->library[0]) /* the system's */
+    if (!w->library[0]) /* the system library */
         return about->simulated;
     return about->library[0] && strcmp(w->library, about->library) != 0;
 }
@@ -432,7 +433,7 @@ static void judge_writers(const struct doctor_facts *f, struct findings *ret)
         if (ours && is_of_another_world(f, w))
             continue;
         n++;
-        if (ours) /* the kernel cuts its name to 15 characters */
+        if (ours) /* the kernel cuts the name to 15 characters */
             finding_add(ret, "writers", FINDING_NOTE,
                         "underwatt-actuator (pid %d), Underwatt's own, runs",
                         (int)w->pid);

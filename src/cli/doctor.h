@@ -1,4 +1,4 @@
-/* Judging what was found on this machine.  Pure: facts in, findings out. */
+/* Judges the facts about this machine.  Pure: facts in, findings out. */
 #ifndef CLI_DOCTOR_H
 #define CLI_DOCTOR_H
 
@@ -10,7 +10,7 @@
 #include "cli/machine.h"
 #include "cli/survey.h"
 
-/* A board's energy counter against its power, over a few seconds. */
+/* The energy counter of a board against its power, over a few seconds. */
 struct doctor_energy {
     bool looked;               /* the board answered */
     unsigned changes;          /* how often the counter moved */
@@ -19,33 +19,34 @@ struct doctor_energy {
 };
 
 struct doctor_rapl {
-    int r; /* of opening: 0, GPU_ABSENT */
+    int r; /* result of opening: 0, GPU_ABSENT or -errno */
     size_t n, readable;
-    uw_error error; /* of the first that is not readable */
+    uw_error error; /* error of the first unreadable domain */
 };
 
-/* For the actuator's path; tests/system/test-sudoers.py has visudo read it. */
+/* Formats the path of the actuator.  tests/system/test-sudoers.py checks it with visudo.
+ */
 #define DOCTOR_SUDOERS "%%underwatt-admin ALL = (root) NOPASSWD: %s --local"
 
 struct doctor_facts {
     struct machine machine;
     bool root;         /* runs as root */
-    const char *named; /* the library that was asked for; NULL: the system's */
+    const char *named; /* the requested library; NULL: the system's */
     int look_r;        /* gpu_boards_look() */
     uw_error look_error;
     struct gpu_about look;
-    const struct survey *survey;        /* NULL: not asked (no library) */
+    const struct survey *survey;        /* NULL: no library was found */
     const struct doctor_energy *energy; /* one a board of the survey, or NULL */
     struct doctor_rapl rapl;
-    double loop_speed;  /* of this command's clock */
-    char actuator[512]; /* the program that sudo would start; "" none */
-    uw_error
-        actuator_unsafe; /* why others than root could have changed it; "" they cannot */
+    double loop_speed;        /* of this command's clock */
+    char actuator[512];       /* the actuator that sudo would start; "": none */
+    uw_error actuator_unsafe; /* why a user other than root can change it; "": root alone
+                                 can */
 };
 
-/* Why there is no board to work with: library, driver, doors. */
+/* Findings about library, driver and device files: why no board can be used. */
 void doctor_judge_access(const struct doctor_facts *facts, struct findings *ret);
-/* All of it. */
+/* All findings. */
 void doctor_judge(const struct doctor_facts *facts, struct findings *ret);
 
 #endif

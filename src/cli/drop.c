@@ -47,7 +47,7 @@ int drop_sudo(const char *sudo_uid, const char *sudo_gid, uid_t *ret_uid, uw_err
     int r = id_of("SUDO_UID", sudo_uid, &uid, err);
     if (r < 0)
         return r;
-    if (uid == 0) /* root called sudo: root's own */
+    if (uid == 0) /* root itself called sudo */
         return DROP_NONE;
     r = id_of("SUDO_GID", sudo_gid, &gid, err);
     if (r < 0)

@@ -6,16 +6,16 @@
 #include "base/error.h"
 #include "base/units.h"
 
-/* Kernel time; times the loop's speed. */
+/* In real time; multiplied by the speed of the loop. */
 enum { PERIOD_MS = 20, LENGTH_MS = 2500 };
 
-struct look { /* at one board */
+struct look { /* state of one board */
     struct check *check;
     struct doctor_energy *ret;
-    bool waiting; /* a call is under way */
+    bool waiting; /* a call is pending */
     bool has_before;
     struct gpu_sample before;
-    double power_j; /* since the counter first moved */
+    double power_j; /* since the first change of the counter */
     uint64_t first_ns;
     uint64_t first_mj;
 };
@@ -33,7 +33,7 @@ static double power_of(const struct gpu_sample *s)
     return s->has & GPU_HAS_INSTANT ? s->instant_w : s->power_w;
 }
 
-/* Between two readings of which the second shows another count. */
+/* The counter changed between the previous reading and this one. */
 static void on_change(struct look *l, const struct gpu_sample *now)
 {
     if (l->ret->changes++ == 0) {

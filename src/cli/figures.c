@@ -75,7 +75,7 @@ static unsigned columns_of(const char *text, size_t len)
 
 void text_wrap(FILE *to, unsigned at, unsigned indent, const char *text)
 {
-    bool first = true; /* of its line */
+    bool first = true; /* first word of the line */
 
     while (*text) {
         size_t len = strcspn(text, " ");

@@ -1,4 +1,4 @@
-/* Figures and text for people: one way to write joules and watts, lines of 80 columns. */
+/* Formats joules, watts and lines of 80 columns for people. */
 #ifndef CLI_FIGURES_H
 #define CLI_FIGURES_H
 
@@ -12,16 +12,15 @@ struct figure {
 
 /* "582.1 J", "67.51 kJ", "1.233 MJ": four figures; "-" where it is unknown (NaN). */
 struct figure figure_joules(double j);
-/* "67.51 ± 4.58 kJ": both in the unit of the first. */
+/* "67.51 ± 4.58 kJ", in the unit of j. */
 struct figure figure_joules_within(double j, double half_j);
 /* "41.2 W", "236.9 W", "300 W", "1033 W"; "-" where it is unknown (NaN). */
 struct figure figure_watts(double w);
 
-/* Columns that UTF-8 text takes; CJK and the like count as one. */
+/* Columns that UTF-8 text takes, one per character. */
 unsigned text_columns(const char *text);
-/* The text from column `at` on, where the line stands already, in lines of TEXT_COLUMNS
- * that begin at column `indent`; broken at blanks alone, so that a long word may stand
- * out.  Ends the line.
+/* Writes the text from column `at` on, in lines of TEXT_COLUMNS that continue at column
+ * `indent`.  Breaks at blanks only: a long word may exceed the line.  Ends the line.
  */
 void text_wrap(FILE *to, unsigned at, unsigned indent, const char *text);
 

@@ -1,4 +1,4 @@
-/* What was found, each with what to do about it. */
+/* Findings of `underwatt doctor`, each with a remedy. */
 #ifndef CLI_FINDINGS_H
 #define CLI_FINDINGS_H
 
@@ -15,25 +15,25 @@ struct finding {
     const char *what; /* one word: "driver" */
     enum finding_state state;
     char text[300];
-    char remedy[300]; /* what to type or do; "" nothing */
+    char remedy[300]; /* a command or an action; "": none */
 };
 
 enum { FINDINGS_MAX = 256 };
 struct findings {
-    size_t n; /* those beyond the bound are dropped */
+    size_t n; /* further findings are dropped */
     struct finding f[FINDINGS_MAX];
 };
 
 void finding_add(struct findings *to, const char *what, enum finding_state state,
                  const char *format, ...) __attribute__((format(printf, 4, 5)));
-/* Of the last one added. */
+/* Sets the remedy of the last finding. */
 void finding_remedy(struct findings *to, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
 enum finding_state findings_worst(const struct findings *of);
-/* Those of at least this state, as text. */
+/* Prints findings of at least this state. */
 void findings_print(const struct findings *of, enum finding_state from, FILE *to);
-/* As an array under key. */
+/* Writes them as an array named key. */
 void findings_json(const struct findings *of, struct json_out *o, const char *key);
 
 #endif

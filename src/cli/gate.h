@@ -1,13 +1,13 @@
-/* CMD's process before it is CMD: waits for a word, so that the daemon knows its pid
- * before its first instruction.  `underwatt exec-gate FD CMD [ARG…]`, for `run` alone.
+/* The process that becomes CMD: it waits until the daemon knows its pid.  Started by
+ * `run` as `underwatt exec-gate FD CMD [ARG…]`.
  */
 #ifndef CLI_GATE_H
 #define CLI_GATE_H
 
 #define GATE_WORD "exec-gate"
 
-/* argv: FD CMD ARG….  One byte on FD: CMD is executed (FD is closed then; where that
- * fails errno is written to it as an int, and 126 or 127 returned); its end: 125.
+/* argv: FD CMD ARG….  After one byte on FD, executes CMD and closes FD.  If that fails,
+ * writes errno to FD as an int and returns 126 or 127.  Returns 125 at end of file.
  */
 int gate_run(int argc, char **argv);
 

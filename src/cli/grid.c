@@ -41,7 +41,7 @@ static void put(struct grid *g, unsigned row, unsigned col, uint32_t code,
             (struct grid_cell){.code = code, .look = (uint8_t)look};
 }
 
-/* The next character of *text, which moves on; '?' for what is no UTF-8. */
+/* Returns the next character and advances *text; '?' for invalid UTF-8. */
 static uint32_t next_code(const char **text)
 {
     const unsigned char *s = (const unsigned char *)*text;
@@ -63,7 +63,7 @@ static uint32_t next_code(const char **text)
     return code;
 }
 
-/* Characters that surely take one column: Latin, Greek, Cyrillic, punctuation, boxes. */
+/* Characters known to take one column: Latin, Greek, Cyrillic, punctuation, boxes. */
 static bool is_narrow(uint32_t code)
 {
     return (code >= 0x20 && code < 0x7f) ||

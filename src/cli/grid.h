@@ -1,5 +1,5 @@
-/* A sheet of character cells: what a terminal view draws on.  Nothing here knows a
- * terminal, so that views can be read by tests.
+/* A grid of character cells that terminal views draw on.  It needs no terminal, so that
+ * tests can read it.
  */
 #ifndef CLI_GRID_H
 #define CLI_GRID_H
@@ -37,34 +37,34 @@ struct grid {
     struct grid_cell *cell;
 };
 
-/* Blank, at least 1 x 1, at most as above.  NULL out of memory. */
+/* Makes a blank grid; sizes are clamped to 1 and the maximum.  NULL: out of memory. */
 struct grid *grid_new(unsigned rows, unsigned cols, bool ascii);
 void grid_free(struct grid *g);
 DEFINE_AUTO(struct grid *, grid_free);
 
-/* All of these clip at the edges.  Text is UTF-8; what is no character of one column
- * becomes '?'.  Returns the column after the text.
+/* All of these clip at the edges.  Text is UTF-8; a character that does not take one
+ * column becomes '?'.  Returns the column after the text.
  */
 unsigned grid_text(struct grid *g, unsigned row, unsigned col, enum grid_look look,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* In exactly so many columns: cut with '~' (or an ellipsis) at the end, or filled up. */
+/* Writes exactly `width` columns: cuts text with '~' or an ellipsis, or pads it. */
 void grid_field(struct grid *g, unsigned row, unsigned col, unsigned width,
                 enum grid_look look, const char *text);
 void grid_fill(struct grid *g, unsigned row, unsigned col, unsigned width,
                enum grid_look look);
-/* Looks alone, characters kept. */
+/* Changes the look and keeps the characters. */
 void grid_look_at(struct grid *g, unsigned row, unsigned col, unsigned width,
                   enum grid_look look);
-/* A bar of `width` columns, value and mark as fractions of it; mark < 0: none. */
+/* Draws a bar of `width` columns; value and mark are fractions of it; mark < 0: none. */
 void grid_bar(struct grid *g, unsigned row, unsigned col, unsigned width, double value,
               double mark, enum grid_look look);
-/* n values in n columns on a scale from 0 to highest; NaN leaves a gap. */
+/* Draws n values in n columns, scaled from 0 to highest; NaN leaves a gap. */
 void grid_spark(struct grid *g, unsigned row, unsigned col, const double *value, size_t n,
                 double highest, enum grid_look look);
 
-/* A row as UTF-8 without blanks at its end; free() it.  NULL out of memory. */
+/* Returns a row as UTF-8 without trailing blanks; free() it.  NULL: out of memory. */
 char *grid_row(const struct grid *g, unsigned row);
-/* A character as UTF-8; returns its length, 1..4. */
+/* Encodes a character as UTF-8; returns its length, 1..4. */
 unsigned grid_utf8(uint32_t code, char ret[5]);
 
 #endif

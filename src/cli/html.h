@@ -1,4 +1,4 @@
-/* What the HTML pages of reports and sweeps share. */
+/* Parts that the HTML pages of reports and sweeps share. */
 #ifndef CLI_HTML_H
 #define CLI_HTML_H
 
@@ -7,16 +7,16 @@
 
 #include "underwatt/error.h"
 
-/* A page up to <body>: title, style with the inks of both themes, then `style`. */
+/* Writes a page up to <body>: title, style with the inks of both themes, then `style`. */
 void html_begin(FILE *to, bool simulated, const char *title, const char *style);
 int html_end(FILE *to, uw_error *err);
-/* <tag>text</tag>, the text escaped. */
+/* Writes <tag>text</tag> with the text escaped. */
 void html_put(FILE *to, const char *tag, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* The head of a table that may scroll sideways: "a|b" makes two columns, "" none. */
+/* Opens a table that can scroll sideways: "a|b" makes two columns, "" no head. */
 void html_table(FILE *to, const char *columns);
 void html_table_end(FILE *to);
-/* The heading, the stamp if simulated, and an open <p>. */
+/* Writes the heading, the stamp if simulated, and an open <p>. */
 void html_method(FILE *to, bool simulated);
 void html_stamp(FILE *to);
 

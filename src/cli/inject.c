@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "io/file.h"
 
-/* From the program's folder; the last one in a build tree alone. */
+/* Relative to the folder of the program; the last one applies to a build tree only. */
 static const char *const places[] = {
     "../" UW_LIBDIR "/underwatt/libunderwatt-cuda.so",
     "../lib/underwatt/libunderwatt-cuda.so",

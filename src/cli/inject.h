@@ -1,4 +1,4 @@
-/* --count-launches: the library that the CUDA driver is to load into CMD. */
+/* --count-launches: the library that the CUDA driver loads into CMD. */
 #ifndef CLI_INJECT_H
 #define CLI_INJECT_H
 
@@ -8,13 +8,13 @@
 #include "underwatt/error.h"
 
 struct inject {
-    char env[4160];   /* "CUDA_INJECTION64_PATH=…" for CMD; "": nothing */
-    const char *note; /* why not, for a human; NULL: nothing to say */
+    char env[4160];   /* "CUDA_INJECTION64_PATH=…" for CMD; "": none */
+    const char *note; /* why it is not set, for the user; NULL: none */
 };
 
-/* What CMD gets.  Not wanted, or the variable is set already (whoever set it comes
- * first): nothing, and in the latter case a note.  -ENOENT: the library is not where it
- * was installed; -ENAMETOOLONG.
+/* Sets *ret for CMD.  If it is not wanted, or the variable is already set, ret->env is
+ * ""; in the second case with a note.  -ENOENT: the library is not installed;
+ * -ENAMETOOLONG.
  */
 int inject_prepare(const struct cli_env *env, bool wanted, struct inject *ret,
                    uw_error *err);

@@ -19,7 +19,7 @@ static uint32_t mw_of(const struct json_value *v, const char *key)
     return mw_of_w(or_0(take_mw(v, key)));
 }
 
-/* A mean that shows the same values and errors as the daemon's. */
+/* A mean with the same value and error as the daemon's. */
 static struct savings_mean mean_of(const struct json_value *v)
 {
     double t = or_0(take_number(v, "step_s")), e = or_0(take_number(v, "step_j"));

@@ -33,11 +33,11 @@ enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 }
 
 struct remote;
 
-/* A look at the job, in the worker's thread: what it may touch. */
+/* One query of the job.  The worker thread may touch only this. */
 struct look {
     struct remote *remote;
     uint64_t id;
-    bool again; /* the daemon did not answer the last time, or has not got the page */
+    bool again; /* the last query failed, or the daemon does not have the page */
     bool over;  /* CMD has ended */
     struct json *doc;
     uw_error err;
@@ -52,21 +52,21 @@ struct remote {
     struct loop *loop;
     struct loop_worker *worker;
     struct loop_timer *timer;
-    struct progress_page *page; /* NULL: there is no place for one */
+    struct progress_page *page; /* NULL: no folder for a page */
     int page_fd;
-    char *own_dir; /* made for the page alone; or NULL */
+    char *own_dir; /* folder made for the page, or NULL */
     struct loop_child *child;
     int gate;
     struct loop_fd *gate_source;
-    int exec_errno; /* of a CMD that could not be executed */
+    int exec_errno; /* errno if CMD could not be executed */
 
     uint64_t id;
     struct look look;
     bool looking, lost;
-    bool pageless;    /* the daemon said that it has not got the page */
-    struct json *doc; /* of the last look that was answered */
-    char said[400];   /* the last state that was worth a line */
-    char held[200];   /* who has a board that this job named; "" nobody */
+    bool pageless;    /* the daemon reported that it does not have the page */
+    struct json *doc; /* from the last answered query */
+    char said[400];   /* the last state reported to the user */
+    char held[200];   /* who uses a board that this job named; "": nobody */
 
     bool ended;
     int status;
@@ -92,7 +92,7 @@ static uint64_t wall_ms(const struct remote *r, double ms)
 
 /* ---- asking the daemon (before the loop runs, or in the worker) ---- */
 
-/* What makes this run the same as another, unless the user wants none remembered. */
+/* Identifies runs of the same job, unless the user disabled history. */
 static void put_command(struct json_out *o, const struct remote *r)
 {
     auto_(mem_free) char *dir = get_current_dir_name();
@@ -116,7 +116,7 @@ static struct json_out *describe(const struct remote *r, pid_t pid)
                    j->name ? j->name
                    : slash ? slash + 1
                            : r->argv[0]);
-    utf8_mend(name); /* CMD is called as it is called */
+    utf8_mend(name); /* the name of CMD as given */
     json_out_text(o, "name", name);
     json_out_text(o, "source", "run");
     json_out_int(o, "pid", pid);
@@ -157,15 +157,13 @@ static int begin_job(struct remote *r, pid_t pid, uint64_t *ret_id, uw_error *er
     return *ret_id ? 0 : fail(err, -EPROTO, "the daemon gave the job no number");
 }
 
-/* What others do, or too much at once, keeps no program from running: the daemon is asked
- * again.
- */
+/* The load of others must not keep a program from running: retry later. */
 static bool may_wait(int got)
 {
     return got == -EBUSY || got == -EAGAIN;
 }
 
-/* There was no place for the job when CMD began. */
+/* The daemon had no room for the job when CMD started. */
 static int begin_late(struct look *l)
 {
     struct remote *r = l->remote;
@@ -188,7 +186,7 @@ static int look_at(struct look *l)
     int got = httpc_call(r->daemon, "GET", path, NULL, &reply, &l->err);
     if (got < 0)
         return got;
-    if (reply.status == 404 && !l->over) { /* a daemon that knows nothing of it */
+    if (reply.status == 404 && !l->over) { /* the daemon does not know the job */
         got = begin_job(r, loop_child_pid(r->child), &l->id, &l->err);
         l->again = true;
     } else if (reply.status != 200) {
@@ -196,7 +194,7 @@ static int look_at(struct look *l)
     } else {
         got = answer_read(reply.body, reply.len, &l->doc, &l->err);
     }
-    if (got >= 0 && l->again && r->page && !l->over) /* it may have the page still */
+    if (got >= 0 && l->again && r->page && !l->over) /* it may still have the page */
         (void)page_socket_send(r->where.job_socket, l->id, r->page_fd, NULL);
     return got;
 }
@@ -242,7 +240,7 @@ static void say_state(struct remote *r, const struct json_value *search)
     say(r, text);
 }
 
-/* A board that it named is another's: said once, and when that has changed. */
+/* Reports that another user has a board that the job named, and when that changes. */
 static void say_held(struct remote *r, const struct json_value *job)
 {
     const char *held = take_text(job, "held");
@@ -370,7 +368,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* CMD has ended, and it is known whether it was one: the last looks. */
+/* CMD has ended, and whether it was executed is known: query for the last time. */
 static void at_end(struct remote *r)
 {
     uint64_t period = wall_ms(r, LAST_LOOK_MS);
@@ -405,7 +403,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
             loop_stop(r->loop, 0);
         return 0;
     }
-    /* in the terminal's foreground its keys have signalled CMD as well */
+    /* in the foreground of a terminal CMD has received the signal of a key too */
     if (!keys || tcgetpgrp(STDIN_FILENO) != getpgrp())
         (void)loop_child_kill(r->child, signo);
     return 0;
@@ -421,7 +419,7 @@ static void close_gate(struct remote *r)
     r->gate = -1;
 }
 
-/* Its end: CMD is executed.  An int: it is not, that is why. */
+/* End of file: CMD is executed.  An int: the errno of the failed execution. */
 static int on_gate(struct loop_fd *source, int fd, int events, void *user)
 {
     struct remote *r = user;
@@ -440,7 +438,7 @@ static int on_gate(struct loop_fd *source, int fd, int events, void *user)
     return 0;
 }
 
-/* The process that becomes CMD, waiting. */
+/* Starts the process that becomes CMD and waits. */
 static int start_child(struct remote *r, uw_error *err)
 {
     auto_(mem_free) const char **argv = NULL;
@@ -489,7 +487,7 @@ static bool in_memory(const char *dir)
     return statfs(dir, &fs) == 0 && fs.f_type == TMPFS_MAGIC;
 }
 
-/* The daemon takes pages that lie in memory alone. */
+/* The daemon accepts pages in memory-backed file systems only. */
 static void make_page(struct remote *r)
 {
     char dir[4096];
@@ -509,11 +507,11 @@ static void make_page(struct remote *r)
     }
     if (got >= 0 && r->j->inject.env[0] && launches_add(r->page, &why) < 0) {
         say(r, why.text);
-        r->j->inject.env[0] = '\0'; /* steps that are told still count */
+        r->j->inject.env[0] = '\0'; /* steps that CMD reports still count */
     }
     if (got >= 0)
         r->page_fd = open(progress_page_path(r->page), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (r->page_fd >= 0) /* the daemon's lock as well: nobody clears it while it reads */
+    if (r->page_fd >= 0) /* the daemon shares the lock: the page stays while it reads */
         (void)flock(r->page_fd, LOCK_SH | LOCK_NB);
     if (got < 0 || r->page_fd < 0) {
         say(r, err.text[0] ? err.text : "no progress page");
@@ -572,7 +570,7 @@ static int before(struct remote *r, int got, const uw_error *err)
 {
     const char *name = r->j->cmd->name;
 
-    close_gate(r); /* who waits behind it ends */
+    close_gate(r); /* the process waiting at the gate ends */
     return cli_fail(got == -EINVAL || got == -ERANGE ? EXIT_USAGE : EXIT_BEFORE,
                     "%s: %s%s", name, err->text, daemon_local_hint(got));
 }
@@ -608,7 +606,7 @@ static int run(struct remote *r)
         write_reports(r);
         code = job_exit_code(r->status);
     }
-    httpc_cancel(r->daemon); /* a look that hangs */
+    httpc_cancel(r->daemon); /* end a query that hangs */
     cli_signals_free(&signals);
     loop_timer_free(r->timer);
     loop_worker_free(r->worker);

@@ -1,5 +1,6 @@
-/* `underwatt run` as a client of the daemon: that holds the job, its search and its
- * caps; here CMD is started, its page made and handed over, the result shown.
+/* `underwatt run` as a client of the daemon.  The daemon holds the job, its search and
+ * its caps; this part starts CMD, makes its progress page, hands it over and shows the
+ * result.
  */
 #ifndef CLI_JOB_DAEMON_H
 #define CLI_JOB_DAEMON_H
@@ -8,7 +9,7 @@
 #include "io/httpc.h"
 #include "io/json.h"
 
-/* CMD with the daemon's help; the command's exit code. */
+/* Runs CMD with the daemon; returns the exit code of the command. */
 int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc *daemon);
 
 /* ---- job-answer.c: the daemon's words as a session's result ---- */
@@ -18,7 +19,7 @@ struct job_answer {
     struct tuner_report report;
     struct tuner_cap cap[TUNER_CAPS_MAX];
 };
-/* doc: of GET /v1/jobs/ID, or NULL: nothing is known.  Written in full. */
+/* doc: the answer to GET /v1/jobs/ID; NULL: nothing is known.  Writes all of *ret. */
 void job_answer(const struct json *doc, struct job_answer *ret);
 
 /* ---- job-boards.c: which boards are meant ---- */
@@ -26,11 +27,13 @@ void job_answer(const struct json *doc, struct job_answer *ret);
 enum { JOB_BOARDS_MAX = 64 };
 struct job_boards {
     bool simulated;
-    size_t n; /* 0: found by CMD's processes */
+    size_t n; /* 0: the daemon finds them by CMD's processes */
     char uuid[JOB_BOARDS_MAX][96];
-    char note[200]; /* "" nothing to say */
+    char note[200]; /* "": none */
 };
-/* By --gpus, else CUDA_VISIBLE_DEVICES, among those of the daemon.  -EINVAL: text. */
+/* Selects boards of the daemon by --gpus, else CUDA_VISIBLE_DEVICES.  -EINVAL: the list
+ * is invalid.
+ */
 int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards *ret,
                uw_error *err);
 

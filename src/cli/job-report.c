@@ -19,7 +19,7 @@ static double percent_of(double part, double whole)
     return whole > 0 ? 100 * part / whole : 0;
 }
 
-/* "stuck" alone explains nothing. */
+/* Explains each code, such as "stuck". */
 static void print_whys(uint32_t whys, FILE *to)
 {
     char name[32];
@@ -80,7 +80,7 @@ static void print_saved(const struct tuner_report *t, FILE *to)
             100 * t->model_saving, t->model_slowdown);
 }
 
-/* What stood for the steps of a job that told of none. */
+/* What replaced the steps of a job that reported none. */
 static void print_progress(const struct job_run *j, const struct session_result *r,
                            FILE *to)
 {
@@ -176,7 +176,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
     if (t->changes || t->stalls)
         (void)fprintf(to, "  looked again %u time%s; %u stall%s\n", t->changes,
                       t->changes == 1 ? "" : "s", t->stalls, t->stalls == 1 ? "" : "s");
-    if (t->ended[0] && !t->ended_ns) /* the daemon tells no time */
+    if (t->ended[0] && !t->ended_ns) /* the daemon does not report the time */
         (void)fprintf(to, "  caps ended before the job: %s\n", t->ended);
     else if (t->ended[0])
         (void)fprintf(to, "  caps ended after %.0f s: %s\n",

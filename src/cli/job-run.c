@@ -88,7 +88,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     bool keys = signo == SIGINT || signo == SIGQUIT;
     (void)source;
 
-    /* in the terminal's foreground its keys have signalled CMD as well */
+    /* in the foreground of a terminal CMD has received the signal of a key too */
     session_signal(r->session, signo, keys && tcgetpgrp(STDIN_FILENO) == getpgrp());
     return 0;
 }
@@ -199,7 +199,7 @@ static int run_session(struct running *r, const char *const *argv, const char *d
     return code;
 }
 
-/* Known before CMD has run for a day: can the reports be written? */
+/* Checks before CMD runs that the report can be written. */
 static int check_output(const struct job_run *j, const char *option, const char *path)
 {
     char copy[4096];
@@ -220,7 +220,7 @@ static int check_output(const struct job_run *j, const char *option, const char 
     return EXIT_OK;
 }
 
-/* With the daemon where one answers (and caps are wanted): its exit code, else < 0. */
+/* Runs with the daemon if one answers and caps are wanted: its exit code, else < 0. */
 static int with_daemon(struct job_run *j, const struct opts_rest *rest)
 {
     auto_(httpc_free) struct httpc *daemon = NULL;

@@ -1,4 +1,4 @@
-/* What `measure` and `run` share: the loop, the live line, signals, the report. */
+/* Parts that `measure` and `run` share: the loop, the live line, signals, the report. */
 #ifndef CLI_JOB_RUN_H
 #define CLI_JOB_RUN_H
 
@@ -15,7 +15,7 @@ struct job_run {
     const struct cli_env *env;
     const char *boards, *gpus, *json, *report;
     bool quiet;
-    double carbon_g_per_kwh; /* 0: unknown, shown as unknown */
+    double carbon_g_per_kwh; /* 0: unknown */
     double price_per_kwh;
     const char *currency;
     /* for session_opts */
@@ -26,7 +26,7 @@ struct job_run {
     bool count_launches; /* --count-launches */
     struct inject inject;
     /* for the daemon */
-    bool local; /* --local: without it */
+    bool local; /* --local: do not use it */
     bool no_history;
     const char *name, *cls;
     struct job_labels {
@@ -53,7 +53,7 @@ struct job_run {
 /* Runs CMD (rest->argv); the command's exit code. */
 int job_run(struct job_run *j, const struct opts_rest *rest);
 
-/* Both reports, where they are wanted. */
+/* Writes the requested reports. */
 void job_reports(struct job_run *j, const struct session_result *result,
                  const char *const *argv);
 /* The report as text and as JSON: cli/job-report.c. */

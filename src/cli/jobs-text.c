@@ -24,7 +24,7 @@ static struct figure time_of(double s)
     return f;
 }
 
-/* Of the energy at the original cap. */
+/* The fraction saved of the energy at the original cap. */
 static struct figure saved_of(const struct json_value *saved)
 {
     double fraction = take_number(saved, "fraction");
@@ -46,7 +46,7 @@ static double cap_of_board(const struct json_value *gpus, uint64_t index)
     return (double)NAN;
 }
 
-/* In force on its boards: "184 W", "150-184 W" where they differ. */
+/* The cap in force on the boards: "184 W", or "150-184 W" if they differ. */
 static struct figure cap_of(const struct json_value *job, const struct json_value *gpus)
 {
     const struct json_value *boards = json_get(job, "gpus");
@@ -69,7 +69,7 @@ static struct figure cap_of(const struct json_value *job, const struct json_valu
     return f;
 }
 
-/* Text in a field of so many columns, cut with '~'. */
+/* Writes text in a field of `width` columns, cut with '~'. */
 static void field(FILE *to, const char *text, unsigned width, bool right)
 {
     unsigned n = text_columns(text), pad = n < width ? width - n : 0;
@@ -102,7 +102,7 @@ static void row(FILE *to, const char *name, const char *const cells[6])
     (void)fputc('\n', to);
 }
 
-/* Names of other people's jobs are not told. */
+/* The daemon hides the names of other users' jobs. */
 static void name_of(const struct json_value *job, char *ret, size_t size)
 {
     const char *name = take_text(job, "name"), *user = take_text(job, "user");

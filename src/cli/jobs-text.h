@@ -7,8 +7,8 @@
 
 #include "io/json.h"
 
-/* jobs, gpus: the daemon's answers to GET /v1/jobs and /v1/gpus; gpus, which has the caps
- * in force, may be NULL: unknown then.  all: those that have ended, too.
+/* jobs, gpus: the answers to GET /v1/jobs and /v1/gpus.  gpus has the caps in force;
+ * NULL: unknown.  all: include jobs that have ended.
  */
 void jobs_text(const struct json_value *jobs, const struct json_value *gpus, bool all,
                FILE *to);

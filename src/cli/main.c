@@ -1,5 +1,5 @@
-/* underwatt: finds the command in the table and runs it.  The only place that
- * reads the environment.
+/* underwatt: finds the command in the table and runs it.  Only this file reads the
+ * environment.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,7 +53,7 @@ static int unknown(const char *name)
                     name[0] == '-' ? "option" : "command", name, known);
 }
 
-/* Under sudo the command becomes its caller before it opens anything. */
+/* Under sudo, switch to the calling user before anything is opened. */
 static int give_up_root(struct cli_env *env)
 {
     uw_error err = {{0}};
@@ -87,7 +87,7 @@ static void read_environment(struct cli_env *env)
     env->no_color = no_color && *no_color;
 }
 
-/* Root loads no library that somebody else could exchange.  Others may name any. */
+/* For root, only a library that root alone can change.  Other users may name any. */
 static int check_boards(struct cli_env *env)
 {
     static char checked[GPU_BOARDS_TEXT];

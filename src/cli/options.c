@@ -105,7 +105,7 @@ static void print_help(const struct cmd *cmd, const struct opt *opts, size_t n)
     printf("\nMore: man underwatt-%s\n", cmd->name);
 }
 
-/* One word of the command line, taken apart. */
+/* A parsed word of the command line. */
 struct word {
     const char *name;
     size_t len;
@@ -153,7 +153,7 @@ static int unknown(const struct cmd *cmd, const char *text)
                     cmd->name, text, cmd->name);
 }
 
-/* Handles argv[*i]; moves *i on over a value that stands in a word of its own. */
+/* Handles argv[*i]; advances *i over a value in a word of its own. */
 static int take_option(const struct cmd *cmd, const struct opt *o, const struct word *w,
                        char **argv, int *i)
 {

@@ -21,15 +21,15 @@
 #include "cli/cmd.h"
 #include "underwatt/error.h"
 
-/* Writes *ret only on success; -EINVAL or -ERANGE with a text that quotes the
- * value.  text is NULL for an option that takes none.
+/* Writes *ret on success only; -EINVAL or -ERANGE with a text that quotes the value.
+ * text is NULL for an option without a value.
  */
 typedef int (*opt_parse_fn)(const char *text, void *ret, uw_error *err);
 
 struct opt {
     const char *name; /* without dashes */
     char letter;      /* 0: none */
-    const char *arg;  /* what stands for the value in the help; NULL: takes none */
+    const char *arg;  /* name of the value in the help; NULL: no value */
     const char *help;
     opt_parse_fn parse;
     void *ret;
@@ -37,7 +37,7 @@ struct opt {
 
 int opt_flag(const char *text, void *ret, uw_error *err); /* bool */
 int opt_text(const char *text, void *ret, uw_error *err); /* const char *: borrowed */
-/* The same of what others are shown: utf8_is_plain(). */
+/* The same, for text shown to others: utf8_is_plain(). */
 int opt_name(const char *text, void *ret, uw_error *err);
 int opt_u64(const char *text, void *ret, uw_error *err);    /* uint64_t */
 int opt_double(const char *text, void *ret, uw_error *err); /* double */
@@ -67,18 +67,17 @@ int opt_boards(const char *text, void *ret, uw_error *err);
             opt_text, (p_text)                                                        \
     }
 
-enum { OPTS_GO = -1 }; /* parsed: go on */
+enum { OPTS_GO = -1 }; /* parsed: continue */
 
-/* What stands behind the options. */
+/* The words after the options. */
 struct opts_rest {
     int argc;
     char **argv; /* ends with NULL */
-    bool dashes; /* a `--` stood before it */
+    bool dashes; /* they follow a `--` */
 };
 
-/* OPTS_GO, or the exit code to return: EXIT_OK after --help, EXIT_USAGE after a
- * line on stderr.  A repeated option overrides.  ret NULL: there may be nothing behind
- * the options.
+/* OPTS_GO, or the exit code to return: EXIT_OK after --help, EXIT_USAGE after a line on
+ * stderr.  A repeated option overrides.  ret NULL: the command takes no arguments.
  */
 int opts_parse(const struct cmd *cmd, const struct opt *opts, size_t n, int argc,
                char **argv, struct opts_rest *ret);

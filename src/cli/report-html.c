@@ -6,7 +6,7 @@
 #include "cli/report.h"
 #include "cli/take.h"
 
-/* Pictures come in two widths: a wide one shrunk to a telephone cannot be read. */
+/* Two widths of each picture: the wide one is unreadable on a phone. */
 enum { WIDE = 1000, SMALL = 420, ROWS = 1000 };
 
 static const char style[] =
@@ -28,7 +28,7 @@ static int put_picture(const struct report_picture *p, const struct json_value *
     return r;
 }
 
-/* Columns that text has no room for. */
+/* Columns that only the page shows. */
 static const struct report_column more[] = {
     {"processors, %s", "cpu_j", CELL_ENERGY, 0, 0, 0},
     {"g CO2e", "gco2e", CELL_NUMBER, 0, 1, 1},

@@ -160,7 +160,9 @@ static size_t strips_of(const struct json_value *report)
     return n < STRIPS ? n : STRIPS;
 }
 
-/* [seconds, mean, least, most], the latter in mW; false: one of them is unknown. */
+/* Reads [seconds, mean, least, most], the latter three in mW.  False: one of them is
+ * unknown.
+ */
 static bool point_of(const struct json_value *point, double ret[4])
 {
     for (size_t i = 0; i < 4; i++) {
@@ -176,7 +178,7 @@ struct span {
     double from, to, least, most; /* seconds, W */
 };
 
-/* False: there are no caps, or at no time that a calendar has. */
+/* False: no caps, or times outside the calendar. */
 static bool caps_span(const struct json_value *report, struct span *ret)
 {
     static const double LAST_S = 253402300800.0; /* the year 10000 */
@@ -208,7 +210,7 @@ static double caps_height(const struct json_value *report, double width)
     return caps_span(report, &s) ? TOP + (double)strips_of(report) * STRIP + 16 : 0;
 }
 
-/* One board: a band from least to most, the mean as a line; gaps stay gaps. */
+/* Draws one board: a band from least to most, the mean as a line, gaps as gaps. */
 static void draw_strip(struct canvas *c, const struct json_value *board,
                        const struct frame *f, double piece_s)
 {

@@ -11,7 +11,7 @@
 
 enum { SHOWN = 1000 };
 
-/* Text in a field of so many columns, whatever its bytes. */
+/* Writes text in a field of `width` columns. */
 static void put(FILE *to, const char *text, int width, bool right)
 {
     int pad = width - (int)text_columns(text);
@@ -112,8 +112,8 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
 
 /* ---- CSV ---- */
 
-/* RFC 4180.  A spreadsheet takes a field with one of these in front for a formula; fields
- * also begin where its own separator is another.
+/* RFC 4180.  Spreadsheets read a field that begins with one of FORMULA as a formula, and
+ * may use another separator.
  */
 #define FORMULA "=+-@\t\r\n"
 #define APART ",;\t\"\r\n"

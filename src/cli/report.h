@@ -1,5 +1,5 @@
-/* A report of the ledger as people read it: table, CSV, page with pictures.  Made of
- * the JSON that ledger_report() gives (docs/ledger.md), whoever sent it.
+/* Formats a report of the ledger as text, CSV or an HTML page, from the JSON of
+ * ledger_report() (docs/ledger.md).
  */
 #ifndef CLI_REPORT_H
 #define CLI_REPORT_H
@@ -10,14 +10,14 @@
 #include "io/json.h"
 #include "underwatt/error.h"
 
-/* -EINVAL: it is no report. */
+/* -EINVAL: it is not a report. */
 int report_check(const struct json_value *report, uw_error *err);
 
-/* 80 columns. */
+/* Text in 80 columns. */
 int report_text(const struct json_value *report, FILE *to, uw_error *err);
-/* One row each of what was asked for, header first; joules, watts, seconds. */
+/* One row per item, header first; joules, watts, seconds. */
 int report_csv(const struct json_value *report, FILE *to, uw_error *err);
-/* A page that needs no other file. */
+/* A self-contained page. */
 int report_html(const struct json_value *report, FILE *to, uw_error *err);
 
 /* ---- what the views share ---- */
@@ -30,9 +30,9 @@ struct report_unit {
     const char *name;
 };
 struct report_unit report_unit(const struct json_value *report);
-/* … for a sum of so much. */
+/* The unit for a sum of j. */
 struct report_unit report_unit_of(double j);
-/* Sums of processors and their memory; NULL: none was counted. */
+/* Sums of processors and their memory; NULL: none. */
 const struct json_value *report_cpu(const struct json_value *report);
 /* "12.34" in that unit; "-" where it is unknown. */
 const char *report_energy(double j, struct report_unit unit, char ret[REPORT_TEXT]);
@@ -70,19 +70,18 @@ struct report_line {
 enum { REPORT_LINES = 5 };
 extern const struct report_line report_lines[REPORT_LINES];
 
-/* What a row is called: its job, user, board, domain, day or label's value. */
+/* The name of a row: its job, user, board, domain, day or value of a label. */
 void report_name(const struct json_value *report, const struct json_value *row, char *ret,
                  size_t size);
 /* "Energy by job, 2026-11-01 00:00 to 2026-11-21 14:30 UTC" */
 void report_title(const struct json_value *report, char *ret, size_t size);
-/* Whether the parts make up what the meters saw, in a sentence.  totals: of boards or of
+/* A sentence: whether the parts add up to the meters.  totals: of boards or of
  * processors.
  */
 void report_sum(const struct json_value *totals, char *ret, size_t size);
-/* What the rows are of: "GPU", "processor", "job" … */
+/* The kind of the rows: "GPU", "processor", "job" … */
 const char *report_by(const struct json_value *report);
-/* Rows have the three parts (by gpu, by cpu, by day), not one energy and what was saved.
- */
+/* Whether rows have three parts (by gpu, cpu, day) instead of one energy and savings. */
 bool report_has_parts(const struct json_value *report);
 
 /* ---- pictures: drawn at a width in CSS pixels ---- */

@@ -1,4 +1,4 @@
-/* All boards of this machine, asked once: what `list` shows and `doctor` judges. */
+/* All boards of this machine, queried once for `list` and `doctor`. */
 #ifndef CLI_SURVEY_H
 #define CLI_SURVEY_H
 
@@ -22,50 +22,50 @@ struct survey_proc {
 
 struct survey_board {
     struct gpu_info info;
-    bool answers;   /* gave a sample in time */
-    uw_error error; /* "" or why it did not */
+    bool answers;   /* delivered a sample in time */
+    uw_error error; /* why it did not; or "" */
     bool has_limits;
     struct gpu_limits limits;
-    struct gpu_sample sample; /* its `has` is 0 where it does not answer */
+    struct gpu_sample sample; /* `has` is 0 if the board does not answer */
     bool has_procs;
     struct survey_proc *procs;
     size_t n_procs;
-    struct held held; /* by an Underwatt */
+    struct held held; /* held by an Underwatt process */
 };
 
 struct survey {
     struct loop *loop;
-    struct boards *set; /* NULL where opening failed */
-    int r;              /* 0, GPU_ABSENT or the fault … */
-    uw_error error;     /* … in words */
+    struct boards *set; /* NULL: opening failed */
+    int r;              /* 0, GPU_ABSENT or -errno */
+    uw_error error;     /* the text of r */
     struct gpu_about about;
     size_t n;
     struct survey_board *board;
     size_t waiting;
 };
 
-/* Opens the boards on a loop of its own and asks each; a board that hangs costs its
- * deadline and shows no answer.  0 also where there are none (ret->r tells); EXIT_…
- * after a line on stderr where not even that could be tried.
+/* Opens the boards on a loop of its own and queries each; a board that hangs delays the
+ * call up to its deadline.  Returns EXIT_OK also without boards (see s->r), or another
+ * exit code after a line on stderr.
  */
 int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *boards,
                struct survey **ret);
 void survey_free(struct survey *s);
 DEFINE_AUTO(struct survey *, survey_free);
 
-/* Boards that answer. */
+/* The number of boards that answer. */
 size_t survey_answering(const struct survey *s);
 /* Says on stdout that these boards are not real; nothing where they are. */
 void survey_say_unreal(const struct gpu_about *about);
 /* Any of them simulated? */
 bool survey_simulated(const struct survey *s);
 
-/* Why the limit in force is what it is: "default", "set; default 300 W", "set by
- * underwatt (pid 4711), original 300 W", "left by underwatt (its process has ended), …",
- * "250 W enforced, 280 W asked for", "unknown".
+/* Explains the limit in force: "default", "set; default 300 W", "set by underwatt (pid
+ * 4711), original 300 W", "left by underwatt (its process has ended), …", "250 W
+ * enforced, 280 W asked for", "unknown".
  */
 void survey_cap(const struct survey_board *b, char *ret, size_t size);
-/* What holds the clocks back, in words with blanks between; "" nothing known. */
+/* What limits the clocks, separated by blanks; "": unknown. */
 void survey_reasons(const struct survey_board *b, char *ret, size_t size);
 
 #endif

@@ -1,4 +1,4 @@
-/* A sweep beside the daemon: one writer a board. */
+/* Refuses to sweep boards that the daemon controls: one writer per board. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cli/sweep.h"
 #include "cli/take.h"
 
-/* EXIT_OK: the daemon leaves this board alone. */
+/* EXIT_OK: the daemon does not control this board. */
 static int check_board(const struct json_value *gpu)
 {
     const struct json_value *cap = json_get(gpu, "cap");
@@ -64,6 +64,6 @@ int sweep_check_daemon(const struct sweep_args *args)
     if (r != 0)
         return EXIT_OK;
     if (job_boards(daemon, &j, meant, NULL) < 0)
-        return EXIT_OK; /* a list that is none: the sweep says so */
+        return EXIT_OK; /* the sweep reports an invalid list */
     return check_boards(daemon, meant);
 }

@@ -4,7 +4,7 @@
 #include "base/auto.h"
 #include "cli/sweep-picture.h"
 
-/* What an axis may show of a point; Q_GOAL + g: the metric of optimum g. */
+/* The quantity on an axis; Q_GOAL + g: the metric of optimum g. */
 enum quantity { Q_CAP, Q_POWER, Q_ENERGY, Q_TIME, Q_E_REL, Q_T_REL, Q_GOAL };
 
 static struct value scaled(double v, double half, double scale)
@@ -46,7 +46,7 @@ static bool is_optimum(const struct sweep *s, size_t point)
 
 /* ---- axes ---- */
 
-/* Caps below the knee, which cost a multiple, would squeeze all others into a corner:
+/* Caps below the knee cost a multiple and would squeeze the others into a corner: the
  * axes do not extend to them.
  */
 static bool in_view(const struct view *v, size_t point)
@@ -78,7 +78,9 @@ static struct range range_of(const struct view *v, unsigned q, struct range r)
     return r;
 }
 
-/* An axis over the range and a part of it more on both sides; `least`: of the span. */
+/* Extends the range on both sides by a part of its span, which counts as `least` or
+ * more.
+ */
 static struct axis padded(struct range r, double least, double part, unsigned ticks)
 {
     double pad = fmax(r.hi - r.lo, least) * part;
@@ -136,9 +138,7 @@ static void draw_dots(struct canvas *c, const struct frame *f, const struct view
     }
 }
 
-/* The reference and the optima.  Goals that share a cap have their marks one inside the
- * other.
- */
+/* Draws the reference and the optima.  Marks of goals that share a cap are nested. */
 static void draw_marks(struct canvas *c, const struct frame *f, const struct view *v,
                        unsigned x, unsigned y)
 {
@@ -170,7 +170,7 @@ static void draw_front(struct canvas *c, const struct frame *f, const struct vie
     struct pen pen = pen_line(INK_FRONT, 9);
     size_t last = s->n, next;
 
-    do { /* in the order of time, which noise may part from the order of caps */
+    do { /* in order of time: with noise, caps may be in another order */
         next = s->n;
         for (size_t i = 0; i < s->n; i++)
             if (s->point[i].pareto &&
@@ -189,7 +189,7 @@ static void draw_front(struct canvas *c, const struct frame *f, const struct vie
 
 enum { LINE_SPOTS = 121 };
 
-/* Spot i of the line on which the goal is as good as at its optimum. */
+/* Point i of the line on which the goal equals its optimum. */
 static struct spot line_spot(const struct frame *f, const struct sweep_optimum *best,
                              size_t i)
 {
@@ -219,7 +219,7 @@ static void draw_goal_lines(struct canvas *c, const struct frame *f, const struc
     }
 }
 
-/* "EDP = 0.856" beside its line, as far from the curve as there is room. */
+/* Names each line, as in "EDP = 0.856", far from the curve. */
 static void name_goal_lines(struct canvas *c, const struct frame *f, const struct view *v)
 {
     char text[VIEW_TEXT];
@@ -256,7 +256,7 @@ static void mark_text(const struct view *v, size_t point, char *ret, size_t size
                    view_watts(v->sweep->point[point].cap_mw, watts));
 }
 
-/* Names each mark, then the first, the last and round caps where there is room. */
+/* Names the marks, or the other points: the first, the last and round caps. */
 static void name_points(struct canvas *c, const struct frame *f, const struct view *v,
                         bool marks)
 {
@@ -279,7 +279,7 @@ static void name_points(struct canvas *c, const struct frame *f, const struct vi
     }
 }
 
-/* "far off: 100 W, 105 W, 110 W", as many as fit; "" where all are in the frame. */
+/* "far off: 100 W, 105 W": the caps outside the frame, as many as fit; or "". */
 static void far_off(const struct frame *f, const struct view *v, char *ret, size_t size)
 {
     char watts[VIEW_TEXT];
@@ -353,7 +353,7 @@ void picture_trade(struct canvas *c, const struct view *v, struct box box)
 
 /* ---- over the cap ---- */
 
-/* Where the mean power would be if it were the cap. */
+/* The line on which the mean power equals the cap. */
 static void draw_cap_line(struct canvas *c, const struct frame *f, const struct view *v)
 {
     struct key key = {v->boards > 1 ? "cap of all boards together" : "power = cap",

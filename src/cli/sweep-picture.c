@@ -13,7 +13,7 @@ const struct goal_look picture_looks[SWEEP_OPTIMA] = {
     {INK_EDS15, MARK_DIAMOND},
 };
 
-/* As much of text as fits into width, with an ellipsis where it is cut. */
+/* Cuts text to the width, with an ellipsis. */
 static void fit_text(struct canvas *c, const struct type *type, double width,
                      const char *text, char *ret, size_t size)
 {
@@ -95,7 +95,7 @@ static void draw_card(struct canvas *c, const struct view *v, size_t i, struct b
     canvas_unmark(c);
 }
 
-/* Text in lines that fit between the edges; returns the y of the next line. */
+/* Writes text in lines between the edges; returns the y of the next line. */
 static double draw_lines(struct canvas *c, const char *text, double y)
 {
     static const struct type type = {12, INK_MUTED, false};
@@ -103,7 +103,7 @@ static double draw_lines(struct canvas *c, const char *text, double y)
 
     while (*text) {
         size_t len = 0, next;
-        do { /* one more word */
+        do { /* add a word */
             next = len + strspn(text + len, " ");
             next += strcspn(text + next, " ");
             (void)snprintf(line, sizeof line, "%.*s", (int)next, text);

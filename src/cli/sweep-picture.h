@@ -11,7 +11,7 @@ int picture_write(const struct view *v, enum canvas_kind kind, FILE *to, uw_erro
 
 /* ---- its parts ---- */
 
-/* The same for a goal in all panels. */
+/* The look of a goal in all panels. */
 struct goal_look {
     enum ink ink;
     enum mark mark;

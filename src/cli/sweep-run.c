@@ -1,5 +1,5 @@
-/* `underwatt sweep -- CMD`: the engine of node/ on a real loop, its live line, its
- * report.
+/* `underwatt sweep -- CMD`: runs the sweeper on a real loop, with a live line and
+ * reports.
  */
 #include <errno.h>
 #include <math.h>

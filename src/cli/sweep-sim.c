@@ -43,7 +43,7 @@ struct simulated {
     const struct plant_workload *work;
 };
 
-/* Without chance errors nothing is learnt from a reference in between. */
+/* Without noise, repeated reference runs add nothing. */
 static int plan_runs(const struct simulated *sim, const struct sweep_range *range,
                      uint32_t **ret, size_t *ret_n, uw_error *err)
 {
@@ -68,8 +68,8 @@ static int plan_runs(const struct simulated *sim, const struct sweep_range *rang
     return 0;
 }
 
-/* One epoch after the other in virtual time: the plant's closed form, each run with
- * its own chance error where noise is asked for.
+/* Runs one epoch after the other in virtual time: the closed form of the plant, with
+ * noise if requested.
  */
 static void play(const struct simulated *sim, const uint32_t *plan, size_t n,
                  struct sweep_run *runs)

@@ -1,4 +1,4 @@
-/* What `underwatt sweep` was asked for, and its halves. */
+/* The arguments of `underwatt sweep`, and its parts. */
 #ifndef CLI_SWEEP_H
 #define CLI_SWEEP_H
 
@@ -14,13 +14,13 @@ struct sweep_args {
     uint32_t from_mw, to_mw, step_mw;
     uint64_t runs, seed;
     const char *csv, *json, *svg, *png, *html; /* "-": standard output */
-    bool correct;                              /* take a drift out */
-    const char *report;                        /* the table goes there */
+    bool correct;                              /* correct a drift */
+    const char *report;                        /* write the table there */
     bool quiet;
-    /* of a command */
+    /* for a sweep of a command */
     const char *gpus, *boards, *state;
     uint64_t settle_ns;
-    /* in virtual time */
+    /* for a simulated sweep */
     const char *sim, *workload;
     double noise;
 };
@@ -28,21 +28,21 @@ struct sweep_args {
 /* enum exit_code */
 int sweep_simulated(const struct sweep_args *args);
 
-/* The same for `sweep -- CMD`: an exit_code, or CMD's own where it failed. */
+/* The same for `sweep -- CMD`; CMD's own exit status if CMD failed. */
 int sweep_command(const struct sweep_args *args, const char *const *argv);
 
-/* A board that the daemon caps is refused, with what to do about it: EXIT_OK, or
- * EXIT_BEFORE after a line.  Where boards are not named yet their locks see to it.
+/* Refuses boards that the daemon controls: EXIT_OK, or EXIT_BEFORE after a line on
+ * stderr.  Where no boards are named yet, their locks refuse them.
  */
 int sweep_check_daemon(const struct sweep_args *args);
 
-/* Before anything is measured: can all files be written?  EXIT_USAGE where two want
- * standard output, EXIT_FAIL where a folder is not there or not ours to write.
+/* Checks before the first run that all files can be written.  EXIT_USAGE: two outputs
+ * use standard output; EXIT_FAIL: a folder is absent or not writable.
  */
 int sweep_outputs_check(const struct sweep_args *args);
-/* Every file asked for, and the table: in args->report, else on standard output, or
- * on standard error where CMD or one of the files has that.  EXIT_OK, or EXIT_FAIL after
- * a line about each that could not be written.
+/* Writes the requested files and the table: to args->report, else to standard output, or
+ * to standard error if CMD or a file uses standard output.  EXIT_OK, or EXIT_FAIL after
+ * a line for each failed file.
  */
 int sweep_outputs_write(const struct sweep_args *args, const struct view *v);
 

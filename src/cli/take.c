@@ -54,7 +54,7 @@ void take_copy(const struct json_value *v, const char *key, char *ret, size_t si
     (void)snprintf(ret, size, "%s", take_text(v, key));
 }
 
-/* "0-3" or "5" behind a comma; false: it no longer fits. */
+/* Appends "0-3" or "5", after a comma.  False: no room. */
 static bool add_run(char *ret, size_t size, uint64_t from, uint64_t to)
 {
     size_t at = strlen(ret);

@@ -1,4 +1,4 @@
-/* Fields of the daemon's answers, where a missing or null one is an unknown. */
+/* Reads fields of the daemon's answers; a missing or null field is unknown. */
 #ifndef CLI_TAKE_H
 #define CLI_TAKE_H
 
@@ -10,9 +10,9 @@
 #include "io/json.h"
 
 double take_number(const struct json_value *v, const char *key); /* NaN unknown */
-/* A limit of the API, mW, in W; NaN unknown. */
+/* A limit in mW, converted to W; NaN unknown. */
 double take_mw(const struct json_value *v, const char *key);
-/* A job's joules; NaN unknown, as long as nothing of it is booked. */
+/* The energy of a job; NaN until some is booked. */
 double take_energy(const struct json_value *job);
 uint64_t take_u64(const struct json_value *v, const char *key); /* 0 unknown */
 bool take_bool(const struct json_value *v, const char *key);    /* false unknown */

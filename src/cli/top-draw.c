@@ -8,10 +8,10 @@
 #include "cli/figures.h"
 
 enum {
-    NAME = 13,  /* columns of a board's name … */
-    RIGHT = 49, /* … of what stands right of its bar */
+    NAME = 13,  /* columns of the name of a board */
+    RIGHT = 49, /* columns right of its bar */
     BAR_LEAST = 10,
-    FEW_ROWS = 8, /* below this nothing but the boards is shown */
+    FEW_ROWS = 8, /* with fewer rows, only boards are shown */
     JOBS_LEAST = 4,
     TIME = 10,
     PHASE = 12,
@@ -21,7 +21,7 @@ struct text {
     char t[64];
 };
 
-/* "-" where it is unknown: never 0. */
+/* "-" if unknown, never 0. */
 static struct text number(double v, const char *unit)
 {
     struct text s = {"-"};
@@ -58,7 +58,7 @@ static struct text percent(double v, double half)
     return s;
 }
 
-/* What the cap does to this power. */
+/* How close the power is to the cap. */
 static enum grid_look pressure(const struct top_board *b)
 {
     double part = b->power_w / b->cap_w;
@@ -148,7 +148,7 @@ static void draw_board(const struct top *t, const struct top_board *b, struct gr
         grid_look_at(g, row, 0, 4 + NAME - 1, GRID_PICKED);
 }
 
-/* The picked board's power over the last looks. */
+/* Draws the recent power of the picked board. */
 static void draw_history(const struct top *t, struct grid *g, unsigned row)
 {
     double v[TOP_HISTORY], least = INFINITY, most = 0;
@@ -233,13 +233,13 @@ static void order(const struct top *t, size_t *at)
     }
 }
 
-/* Whole columns alone. */
+/* Columns are shown whole or not at all. */
 static bool job_has_energy(const struct grid *g)
 {
     return g->cols >= 76;
 }
 
-/* Wider than 80 columns: first the time, then what it does, then longer names. */
+/* Beyond 80 columns: time first, then phase, then longer names. */
 static bool job_has_time(const struct grid *g)
 {
     return g->cols >= 80 + TIME;
@@ -349,7 +349,7 @@ static void draw_help(struct grid *g)
     (void)grid_text(g, 3 + (unsigned)n_elements(lines), 0, GRID_DIM, "any key goes back");
 }
 
-/* How many rows of boards fit, and which comes first. */
+/* Returns the number of board rows that fit, and the first board. */
 static unsigned board_rows(const struct top *t, const struct grid *g, size_t *ret_first)
 {
     unsigned least = g->rows < FEW_ROWS ? 3 : 3 + JOBS_LEAST + 1;

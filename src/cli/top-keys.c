@@ -49,7 +49,7 @@ bool top_key(struct top *t, enum top_key key)
 {
     if (key == TOP_KEY_QUIT)
         return true;
-    if (t->help) { /* any key goes back */
+    if (t->help) { /* any key returns */
         t->help = false;
         return false;
     }

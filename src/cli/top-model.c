@@ -70,7 +70,7 @@ static void take_board(struct top_board *b, const struct json_value *v)
     b->today_j = take_number(v, "today_j");
 }
 
-/* The board of this UUID as it was, with its history; NULL: new. */
+/* Returns the board with this UUID and its history; NULL: new. */
 static const struct top_board *known(const struct top *t, const struct json_value *v)
 {
     for (size_t i = 0; i < t->n_boards; i++) {
@@ -162,7 +162,7 @@ int top_take_claims(struct top *t, const struct json_value *explain, uw_error *e
     if (!list)
         return fail(err, -EINVAL, "the daemon's answer has no list of claims");
     if (!known_board)
-        return 0; /* gone meanwhile */
+        return 0; /* no longer present */
     struct top_board *b = &t->board[known_board - t->board];
     b->n_claims = 0;
     for (size_t i = 0; i < json_count(list) && i < TOP_CLAIMS; i++) {

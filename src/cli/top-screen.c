@@ -23,7 +23,7 @@ static void set_look(enum grid_look look, attr_t attr, short colour, short groun
         look_pair[look] = (short)look;
 }
 
-/* Without colours the same things are told apart by bold, reverse and underline. */
+/* Without colours, bold, reverse and underline distinguish the looks. */
 static void set_looks(bool colour)
 {
     coloured = colour && has_colors() && start_color() == OK;

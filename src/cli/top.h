@@ -1,5 +1,5 @@
-/* What `underwatt top` knows and shows.  Model and drawing are pure; the terminal is
- * top-screen's, the daemon cmd-top's.
+/* The model of `underwatt top`.  Model and drawing are pure; top-screen uses the
+ * terminal, cmd-top the daemon.
  */
 #ifndef CLI_TOP_H
 #define CLI_TOP_H
@@ -16,15 +16,15 @@ enum {
     TOP_BOARDS = 64,
     TOP_JOBS = 256,
     TOP_CLAIMS = 32,
-    TOP_HISTORY = 240, /* looks kept for the sparklines */
+    TOP_HISTORY = 240, /* samples kept for the sparklines */
     TOP_TEXT = 96,
 };
 
-/* NaN stands for unknown in all of these. */
+/* NaN: unknown, in all of these. */
 struct top_claim {
     char kind[12], who[TOP_TEXT], why[TOP_TEXT];
-    double cap_w, left_s; /* left: infinite without a time of its own … */
-    bool wins, of_job;    /* … of a job: until that ends, else until withdrawn */
+    double cap_w, left_s; /* left: infinite without an end of its own */
+    bool wins, of_job;    /* of a job: until the job ends, else until withdrawn */
 };
 
 struct top_board {
@@ -33,7 +33,7 @@ struct top_board {
     char state[16], by[TOP_TEXT], text[TOP_TEXT];
     double power_w, cap_w, target_w, original_w, max_w;
     double temp_c, util, clock_mhz, today_j;
-    double history_w[TOP_HISTORY]; /* a ring; see top.looks */
+    double history_w[TOP_HISTORY]; /* a ring buffer, see top.looks */
     struct top_claim claim[TOP_CLAIMS];
     size_t n_claims;
 };
@@ -53,25 +53,25 @@ struct top {
     size_t n_boards;
     struct top_job job[TOP_JOBS];
     size_t n_jobs;
-    uint64_t looks;    /* rounds taken into the histories so far */
-    char trouble[200]; /* "" or why there is nothing new */
+    uint64_t looks;    /* samples taken so far */
+    char trouble[200]; /* why the figures are old; or "" */
 
-    /* The viewer's own. */
+    /* State of the viewer. */
     size_t picked; /* board */
     size_t first_job;
     enum top_sort sort;
     bool frozen, help, claims;
 };
 
-/* Answers of the API: GET /v1/node, /v1/gpus, /v1/jobs.  -EINVAL: not of that form,
- * and nothing has changed.
+/* Take answers of GET /v1/node, /v1/gpus and /v1/jobs.  -EINVAL: of another form;
+ * nothing has changed.
  */
 int top_take_node(struct top *t, const struct json_value *node, uw_error *err);
 int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err);
 int top_take_jobs(struct top *t, const struct json_value *jobs, uw_error *err);
-/* GET /v1/gpus/N/explain of the picked board. */
+/* Takes the answer of GET /v1/gpus/N/explain for the picked board. */
 int top_take_claims(struct top *t, const struct json_value *explain, uw_error *err);
-/* One more column of the sparklines from the powers as they are now. */
+/* Adds a sample of the current powers to the sparklines. */
 void top_tick(struct top *t);
 
 enum top_key {
@@ -88,7 +88,7 @@ enum top_key {
     TOP_KEY_HOME,
     TOP_KEY_END,
 };
-/* True where the view is to be left. */
+/* True: leave the view. */
 bool top_key(struct top *t, enum top_key key);
 
 void top_draw(const struct top *t, struct grid *g);

@@ -19,8 +19,8 @@ static const char style[] =
     "font-size:13px;line-height:1.45;box-shadow:0 4px 16px rgb(0 0 0/.18);"
     "font-variant-numeric:tabular-nums;white-space:nowrap}\n";
 
-/* Finds the nearest point under the pointer, shows its figures, and lights it up in
- * every panel and in the tables.
+/* Finds the point nearest to the pointer, shows its figures, and highlights it in every
+ * panel and table.
  */
 static const char script[] =
     "(()=>{'use strict';\n"
@@ -58,7 +58,7 @@ static const char script[] =
 
 #define COLUMNS "|cap|mean power|energy|change|time|change"
 
-/* A row of COLUMNS; the caller ends it. */
+/* Writes a row of COLUMNS without its end tag. */
 static void put_cells(const struct view *v, size_t point, const char *first, FILE *to)
 {
     const struct sweep *s = v->sweep;
@@ -134,7 +134,7 @@ static void put_method(const struct view *v, FILE *to)
         to);
 }
 
-/* The same JSON as --json writes; nothing in it can end the script element. */
+/* Embeds the JSON of --json; nothing in it can end the script element. */
 static int put_json(const struct view *v, FILE *to, uw_error *err)
 {
     auto_(mem_free) char *text = NULL;

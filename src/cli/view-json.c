@@ -45,7 +45,7 @@ static void put_optima(const struct sweep *s, struct json_out *o)
     json_out_end(o);
 }
 
-/* Standard deviations and the front, in the order of points. */
+/* Standard deviations and the Pareto front, in the order of points. */
 static void put_spread(const struct sweep *s, struct json_out *o)
 {
     json_out_object(o, "spread");

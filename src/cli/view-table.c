@@ -7,10 +7,10 @@
 struct row {
     const struct view *v;
     struct view_unit energy, time;
-    bool scatter; /* some points were measured more than once */
+    bool scatter; /* some points have several runs */
 };
 
-/* How sure a mean is; nothing where it is of one run. */
+/* The standard error of a mean; blank for one run. */
 static void put_se(const struct row *row, const struct sweep_point *p, double se,
                    FILE *to)
 {

@@ -37,7 +37,7 @@ void view_extent(const struct view *v, char *ret, size_t size)
 
     for (size_t i = 0; i < s->n; i++) {
         if (i == s->ref && s->n > 1)
-            continue; /* measured more often than the others */
+            continue; /* has more runs than the others */
         least = s->point[i].runs < least ? s->point[i].runs : least;
         most = s->point[i].runs > most ? s->point[i].runs : most;
     }
@@ -75,7 +75,7 @@ void view_drift(const struct view *v, bool typeset, char *ret, size_t size)
                           : "the machine drifted; --correct-drift takes it out.");
 }
 
-/* Bytes of the UTF-8 character at p; 0: none is there. */
+/* Length of the UTF-8 character at p; 0: invalid. */
 static size_t character(const unsigned char *p)
 {
     size_t n = p[0] < 0x80                   ? 1
@@ -95,7 +95,7 @@ static size_t character(const unsigned char *p)
 void view_label(const char *text, char *ret, size_t size)
 {
     static const char cut[] = "\u2026";
-    size_t at = 0, keep = 0; /* so much stays where it has to be cut */
+    size_t at = 0, keep = 0; /* length kept if the text is cut */
 
     for (const unsigned char *p = (const unsigned char *)text; *p;) {
         size_t n = character(p);

@@ -37,7 +37,7 @@ static void read_command(const char *root, pid_t pid, struct who *ret)
         if (text[i] == '\0')
             text[i] = ' ';
     }
-    if (n <= 0) { /* a zombie, or a kernel thread */
+    if (n <= 0) { /* a zombie or a kernel thread */
         (void)snprintf(path, sizeof path, "%.200s/proc/%d/comm", root, (int)pid);
         n = read_small(path, text, sizeof text);
         text[strcspn(text, "\n")] = '\0';

@@ -1,4 +1,4 @@
-/* Who a process is, as /proc tells it. */
+/* The user and command line of a process, from /proc. */
 #ifndef CLI_WHO_H
 #define CLI_WHO_H
 
@@ -7,14 +7,14 @@
 #include <sys/types.h>
 
 struct who {
-    bool known; /* false: gone, or of another pid namespace */
+    bool known; /* false: ended, or in another pid namespace */
     uid_t uid;
-    char user[40];     /* a name, or the uid where it has none */
-    char command[120]; /* the command line, blanks between words, nothing that a
-                          terminal would obey; cut with "…" */
+    char user[40];     /* the name, or the uid if it has no name */
+    char command[120]; /* the command line, words separated by blanks, without control
+                          characters; cut with "…" */
 };
 
-/* root: "" , or the folder that stands for / in tests. */
+/* root: "", or the folder that tests use as /. */
 void who_is(const char *root, pid_t pid, struct who *ret);
 
 #endif
