@@ -124,7 +124,7 @@ int cap_daemon_clear(const struct cap_remote *o)
         good += code == EXIT_OK;
     }
     if (bad + good == 0)
-        cli_say("cap: %s has no claims there", name);
+        cli_say("cap: %s has no claims on these boards", name);
     return bad == 0 ? EXIT_OK : good ? EXIT_PARTIAL : EXIT_FAIL;
 }
 

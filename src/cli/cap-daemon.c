@@ -81,7 +81,7 @@ static int claim(const struct cap_remote *o, const struct cap_hold *h, size_t i,
     if (r < 0)
         return r;
     *ret = take_u64(doc ? json_root(doc) : NULL, "id");
-    return *ret ? 0 : fail(err, -EPROTO, "the daemon gave the claim no number");
+    return *ret ? 0 : fail(err, -EPROTO, "the daemon's answer has no claim id");
 }
 
 static const struct json_value *by_key(const struct json_value *array, const char *key,
@@ -211,7 +211,7 @@ static void on_silence(struct remote_hold *g, const char *why)
     if (!g->silent) {
         clear_line(g);
         cli_say("cap: the daemon does not answer (%.150s): its actuator keeps the "
-                "boards for its grace alone; asked again",
+                "boards for its grace period only; retrying",
                 why);
     }
     g->silent = true;
@@ -235,7 +235,7 @@ static void on_answer(struct remote_hold *g, const struct look *l)
         if (claim)
             see(g, i, by_key(gpus, "gpu", t->index), claim);
         else
-            lose(g, i, "its claim is withdrawn or over");
+            lose(g, i, "its claim was withdrawn or has ended");
         left += t->claim > 0;
     }
     tell(g, gpus);
@@ -355,7 +355,7 @@ static void give_back_one(struct remote_hold *g, struct httpc *daemon, size_t i)
     }
     if (!t->restored)
         cli_say("cap: GPU %u: it is not confirmed that %s", t->index,
-                t->clock_mhz ? "its clock is reset" : "the limit before is back");
+                t->clock_mhz ? "its clock is reset" : "the original limit is restored");
 }
 
 static void give_back(struct remote_hold *g)
@@ -363,7 +363,8 @@ static void give_back(struct remote_hold *g)
     auto_(httpc_free) struct httpc *daemon = NULL;
     uw_error err = {""};
 
-    int r = daemon_open(g->o->env, g->o->boards, &daemon, &err); /* the connection in use may hang */
+    int r = daemon_open(g->o->env, g->o->boards, &daemon,
+                        &err); /* the connection in use may hang */
     if (r != 0)
         cli_say("cap: the daemon does not answer%s%s: its claims end with this process",
                 r < 0 ? ": " : "", r < 0 ? err.text : "");
@@ -475,7 +476,7 @@ static void say_ability(const struct cap_remote *o)
         return;
     const struct json_value *node = json_root(doc), *act = json_get(node, "actuator");
     if (take_bool(node, "dry_run"))
-        cli_say("cap: the daemon runs dry: claims are recorded, no limit is set");
+        cli_say("cap: dry run: the daemon records claims and sets no limits");
     else if (!take_bool(act, "up"))
         cli_say("cap: the daemon can set no limit now: %s", take_text(act, "why"));
 }

@@ -83,7 +83,7 @@ static void give_back(struct holding *g)
         g->asked[i] = true;
         if (actuator_release(g->act, g->h->target[i].uuid, on_release, g) < 0) {
             g->asked[i] = false;
-            lose(g, i, "left to the actuator, which restores it as we end");
+            lose(g, i, "the actuator restores it when this process ends");
         }
     }
     stop_when_done(g);
@@ -237,8 +237,7 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
     } else {
         lose(g, i, reply->text);
         if (reply->result == ACTUATOR_TAKEN && is_daemons(reply->pid))
-            cli_say("cap: process %d is the node's daemon: without --local it is "
-                    "asked",
+            cli_say("cap: process %d is the node's daemon: omit --local to use it",
                     (int)reply->pid);
     }
     stop_when_done(g);
@@ -259,7 +258,7 @@ static int on_ready(struct actuator *act, int r, const char *text, void *user)
         if (actuator_hold(act, g->h->target[i].uuid, on_hold, g) == 0)
             g->asked[i] = true;
         else
-            lose(g, i, "cannot be asked for");
+            lose(g, i, "cannot be requested");
     }
     g->begun = true;
     stop_when_done(g); /* no target, or no board could be requested */
@@ -328,7 +327,7 @@ int cap_hold_code(const struct cap_hold *h)
         const struct cap_target *t = &h->target[i];
         good += t->reached && !t->lost && (t->restored || t->clock_mhz);
         if (!t->reached && !t->lost)
-            cli_say("cap: GPU %u: ended before it was down at %s", t->index,
+            cli_say("cap: GPU %u: ended before it reached %s", t->index,
                     cap_target_text(t));
     }
     if (good == 0 && h->n > 0)

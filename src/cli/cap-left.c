@@ -143,7 +143,7 @@ int cap_clear(const struct cli_env *env, const char *boards, const struct survey
         cli_say("cap: %s", seen[i].text);
     }
     if (known == 0 && code == EXIT_OK)
-        cli_say("cap: nothing was left behind");
+        cli_say("cap: no limit was left behind");
     if (bad == 0)
         return code;
     return back > 0 ? EXIT_PARTIAL : EXIT_FAIL;

@@ -177,7 +177,7 @@ static int find_daemon(const struct cap *c, const char *what, struct httpc **ret
     if (r >= 0)
         return EXIT_OK;
     if (strcmp(what, "show") != 0)
-        return cli_fail(EXIT_FAIL, "cap %s: %s (--local does without the daemon)", what,
+        return cli_fail(EXIT_FAIL, "cap %s: %s (--local works without the daemon)", what,
                         err.text);
     cli_say("cap show: %s; shown without it", err.text);
     return EXIT_OK;
@@ -219,7 +219,7 @@ static int act(struct cap *c, const char *what, const char *value)
     if (r != EXIT_OK || daemon)
         return daemon ? with_daemon(c, what, &arg, daemon) : r;
     if (c->clock)
-        return cli_fail(EXIT_USAGE, "cap set: --clock is the daemon's%s",
+        return cli_fail(EXIT_USAGE, "cap set: --clock needs the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");
     if (c->detach)
         return cli_fail(EXIT_USAGE, "cap set: --detach leaves the cap to the daemon%s",
@@ -244,15 +244,15 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct cap c = {.env = env, .boards = env->boards};
     const struct opt opts[] = {
         OPT_GPUS(&c.gpus),
-        {"clock", 0, "MHZ", "set: at most this SM clock (1200MHz), with the daemon",
+        {"clock", 0, "MHZ", "set: limit the SM clock instead (1200MHz); needs the daemon",
          opt_text, &c.clock},
-        {"for", 0, "TIME", "set: give the boards back after this time", opt_duration,
+        {"for", 0, "TIME", "set: restore the boards after this time", opt_duration,
          &c.for_ns},
-        {"why", 0, "TEXT", "set: the reason that others are shown, with the daemon",
-         opt_name, &c.why},
-        {"detach", 0, NULL, "set: leave it to the daemon and return", opt_flag,
+        {"why", 0, "TEXT", "set: the reason shown to others; needs the daemon", opt_name,
+         &c.why},
+        {"detach", 0, NULL, "set: leave the claim with the daemon and return", opt_flag,
          &c.detach},
-        {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
+        {"local", 0, NULL, "do not use the daemon, even if it answers", opt_flag,
          &c.local},
         OPT_JSON(&c.json),
         OPT_BOARDS(&c.boards),
@@ -281,10 +281,10 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (known && !wants_value && word[1])
         return cli_fail(EXIT_USAGE, "cap: '%s': %s takes no value", word[1], word[0]);
     if (c.clock && !wants_value)
-        return cli_fail(EXIT_USAGE, "cap: --clock goes with set");
+        return cli_fail(EXIT_USAGE, "cap: --clock is an option of set");
     if (c.clock && word[1])
         return cli_fail(EXIT_USAGE,
-                        "cap set: '%s' and --clock at once: make it two commands",
+                        "cap set: '%s' and --clock are two claims: use two commands",
                         word[1]);
     if (!known || (!word[1] && !c.clock) == wants_value)
         return cli_fail(EXIT_USAGE, "cap: say 'set W' (or 'set N%%'), 'clear' or 'show'");

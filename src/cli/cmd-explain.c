@@ -205,7 +205,7 @@ static int explain(struct httpc *daemon, const char *board, const char *json)
     uw_error err = {""};
 
     if (!daemon_is_board(board))
-        return cli_fail(EXIT_USAGE, "explain: '%s' is no index and no UUID of a GPU",
+        return cli_fail(EXIT_USAGE, "explain: '%s' is not the index or UUID of a GPU",
                         board);
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", board);
     int r = daemon_get(daemon, path, json, &doc, &err);
@@ -231,7 +231,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (code != OPTS_GO)
         return code;
     if (rest.argc != 1)
-        return cli_fail(EXIT_USAGE, "explain: say which GPU: underwatt explain 0");
+        return cli_fail(EXIT_USAGE, "explain: name a GPU: underwatt explain 0");
     code = daemon_need(&cmd_explain, env, boards, &daemon);
     return code == EXIT_OK ? explain(daemon, rest.argv[0], json) : code;
 }

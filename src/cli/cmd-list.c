@@ -340,7 +340,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct list l = {.boards = env->boards};
     const struct opt opts[] = {
         OPT_GPUS(&l.gpus),
-        {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
+        {"local", 0, NULL, "do not use the daemon, even if it answers", opt_flag,
          &l.local},
         OPT_JSON(&l.json),
         OPT_BOARDS(&l.boards),

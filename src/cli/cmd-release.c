@@ -23,7 +23,7 @@ static int one(struct httpc *daemon, const struct release *o, const char *board)
     uw_error err = {""};
 
     if (!daemon_is_board(board))
-        return cli_fail(EXIT_USAGE, "release: '%s' is no index and no UUID of a GPU",
+        return cli_fail(EXIT_USAGE, "release: '%s' is not the index or UUID of a GPU",
                         board);
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/%s", board,
                    o->take_back ? "take-back" : "release");
@@ -51,10 +51,10 @@ static int run(const struct cli_env *env, int argc, char **argv)
     struct release o = {.boards = env->boards};
     auto_(httpc_free) struct httpc *daemon = NULL;
     const struct opt opts[] = {
-        {"for", 0, "TIME", "take it back by itself after this time", opt_duration,
+        {"for", 0, "TIME", "take the board back after this time", opt_duration,
          &o.for_ns},
-        {"take-back", 0, NULL, "after the reset: hold it again where claims want it",
-         opt_flag, &o.take_back},
+        {"take-back", 0, NULL, "after the reset: take the board back", opt_flag,
+         &o.take_back},
         OPT_BOARDS(&o.boards),
     };
     struct opts_rest rest;
@@ -64,9 +64,9 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (code != OPTS_GO)
         return code;
     if (rest.argc < 1)
-        return cli_fail(EXIT_USAGE, "release: say which GPU: underwatt release 0");
+        return cli_fail(EXIT_USAGE, "release: name a GPU: underwatt release 0");
     if (o.take_back && o.for_ns)
-        return cli_fail(EXIT_USAGE, "release: --for and --take-back do not go together");
+        return cli_fail(EXIT_USAGE, "release: --for and --take-back exclude each other");
     code = daemon_need_within(&cmd_release, env, o.boards, ANSWER_S * NS_PER_S, &daemon);
     for (int i = 0; code == EXIT_OK && i < rest.argc; i++) {
         int r = one(daemon, &o, rest.argv[i]);

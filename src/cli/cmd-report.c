@@ -161,7 +161,8 @@ static int from_daemon(const struct cli_env *env, const struct args *a, char **r
     if (r == 0 && reply.status >= 300) /* ask again, for the error text of httpc_ask() */
         r = httpc_ask(c, "GET", path, NULL, &doc, err);
     if (r == 0 && reply.status >= 300)
-        r = fail(err, -EAGAIN, "the daemon answered %u, then it did not", reply.status);
+        r = fail(err, -EAGAIN, "the daemon answered with status %u, then not at all",
+                 reply.status);
     if (r < 0)
         return r;
     *ret = take(reply.body);
@@ -243,16 +244,16 @@ static int run(const struct cli_env *env, int argc, char **argv)
     const struct opt opts[] = {
         {"by", 'b', "WHAT", "job (the default), user, gpu, cpu, day or label:KEY",
          opt_text, &a.by},
-        {"from", 0, "TIME", "from then on: 2026-11-21, 2026-11-21T14:30, today, 7d",
-         opt_text, &a.from},
-        {"to", 0, "TIME", "until then; a date alone includes its day", opt_text, &a.to},
-        {"zone", 0, "utc|local", "of dates and days (utc)", opt_text, &a.zone},
+        {"from", 0, "TIME", "start: 2026-11-21, 2026-11-21T14:30, today, 7d", opt_text,
+         &a.from},
+        {"to", 0, "TIME", "end; a date without a time includes its day", opt_text, &a.to},
+        {"zone", 0, "utc|local", "time zone of dates and days (utc)", opt_text, &a.zone},
         {"format", 'f', "FORMAT", "text (the default), csv, json or html", opt_text,
          &a.format},
-        {"output", 'o', "FILE|-", "write there instead of to standard output", opt_text,
-         &a.output},
-        {"ledger", 0, "FILE", "read this ledger instead of asking the daemon", opt_text,
-         &a.ledger},
+        {"output", 'o', "FILE|-", "write to this file instead of standard output",
+         opt_text, &a.output},
+        {"ledger", 0, "FILE", "read this ledger file instead of asking the daemon",
+         opt_text, &a.ledger},
         {"gco2e-kwh", 0, "G", "grams of CO2 equivalent a kWh, for emissions", opt_text,
          &a.gco2e},
         {"price-kwh", 0, "\"P CUR\"", "price of a kWh, for costs: \"0.30 EUR\"", opt_text,

@@ -27,7 +27,7 @@ static int opt_label(const char *text, void *ret, uw_error *err)
                     "'%s' is not KEY=VALUE with 1 to %d and up to %d characters", text,
                     LABEL_KEY - 1, LABEL_VALUE - 1);
     if (!utf8_is_plain(text))
-        return fail(err, -EINVAL, "a character in it is not seen as it is");
+        return fail(err, -EINVAL, "it has a character that is not printable");
     if (l->n == LABELS_MAX)
         return fail(err, -ERANGE, "'%s': more than %d labels", text, LABELS_MAX);
     memcpy(l->label[l->n].key, text, key);
@@ -51,14 +51,13 @@ static int run(const struct cli_env *env, int argc, char **argv)
          "where CMD tells no steps: count the kernels that it launches", opt_flag,
          &j.count_launches},
         JOB_RUN_OPTS(j),
-        {"name", 0, "NAME", "what the daemon calls the job (CMD's name)", opt_name,
-         &j.name},
+        {"name", 0, "NAME", "name of the job (CMD's name)", opt_name, &j.name},
         {"label", 0, "KEY=VALUE", "a label of the job, for reports; may be repeated",
          opt_label, &j.labels},
         {"class", 0, "NAME", "class of the daemon's settings for caps", opt_name, &j.cls},
-        {"no-history", 0, NULL, "begin anew, and leave nothing for the next run",
-         opt_flag, &j.no_history},
-        {"local", 0, NULL, "without the daemon, even where one answers", opt_flag,
+        {"no-history", 0, NULL, "neither use nor store results of other runs", opt_flag,
+         &j.no_history},
+        {"local", 0, NULL, "do not use the daemon, even if it answers", opt_flag,
          &j.local},
     };
     struct opts_rest rest;
@@ -69,8 +68,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
     bool has_goal = goal.param >= 0, has_cap = j.cap.mw > 0 || j.cap.percent > 0;
     if (has_goal && has_cap)
         return cli_fail(EXIT_USAGE,
-                        "run: --goal and --cap: one of them, a cap that is looked for or "
-                        "one that is named");
+                        "run: --goal (search a cap) and --cap (use this one) exclude "
+                        "each other");
     if (!has_goal && !has_cap)
         has_goal = goal_parse(RUN_GOAL, &goal, NULL) == 0;
     if (window_ns && (window_ns < 1 * NS_PER_S || window_ns > 600 * NS_PER_S))

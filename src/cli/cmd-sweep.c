@@ -13,7 +13,7 @@ static int check(const struct sweep_args *a, const struct opts_rest *rest)
         return cli_fail(EXIT_USAGE, "sweep: --sim runs no command, but '%s' is given",
                         rest->argv[0]);
     if (!a->sim && a->workload)
-        return cli_fail(EXIT_USAGE, "sweep: --workload goes with --sim BOARD only");
+        return cli_fail(EXIT_USAGE, "sweep: --workload needs --sim BOARD");
     if (a->runs < 1 || a->runs > SWEEP_RUNS_MAX)
         return cli_fail(EXIT_USAGE, "sweep: --runs: %llu is outside 1..%d",
                         (unsigned long long)a->runs, SWEEP_RUNS_MAX);
@@ -44,24 +44,24 @@ static int run(const struct cli_env *env, int argc, char **argv)
     const struct opt opts[] = {
         {"from", 0, "W", "lowest cap (the board's least)", opt_watts, &a.from_mw},
         {"to", 0, "W", "highest cap (the board's most)", opt_watts, &a.to_mw},
-        {"step", 0, "W", "between caps (5 W)", opt_watts, &a.step_mw},
+        {"step", 0, "W", "step between caps (5 W)", opt_watts, &a.step_mw},
         {"runs", 'n', "N", "runs at each cap (5; 1 with --sim and no noise)", opt_u64,
          &a.runs},
-        {"seed", 0, "N", "of the order of the runs (1)", opt_u64, &a.seed},
-        {"correct-drift", 0, NULL, "take a drift of the reference out of all figures",
+        {"seed", 0, "N", "seed of the order of the runs (1)", opt_u64, &a.seed},
+        {"correct-drift", 0, NULL, "correct all figures for a drift of the reference",
          opt_flag, &a.correct},
-        {"state", 0, "FILE", "keep the runs there; go on from it after an interruption",
+        {"state", 0, "FILE", "store the runs there; resume from it after an interruption",
          opt_text, &a.state},
-        {"settle", 0, "TIME", "between a new cap and the start of CMD (1 s)",
+        {"settle", 0, "TIME", "pause between a new cap and the start of CMD (1 s)",
          opt_duration, &a.settle_ns},
         OPT_GPUS(&a.gpus),
         OPT_BOARDS(&a.boards),
         {"sim", 0, "BOARD", "simulate instead of running a command: rtx6000, v100, …",
          opt_text, &a.sim},
-        {"workload", 0, "NAME", "what to simulate: resnet50, vgg19, …", opt_text,
+        {"workload", 0, "NAME", "workload to simulate: resnet50, vgg19, …", opt_text,
          &a.workload},
-        {"noise", 0, "SD", "with --sim: chance error of a run, a fraction (0)",
-         opt_double, &a.noise},
+        {"noise", 0, "SD", "with --sim: relative noise of a run (0)", opt_double,
+         &a.noise},
         {"csv", 0, "FILE|-", "write the points as CSV", opt_text, &a.csv},
         OPT_JSON(&a.json),
         {"svg", 0, "FILE|-", "write the picture as SVG", opt_text, &a.svg},

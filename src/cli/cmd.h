@@ -46,7 +46,7 @@ struct cli_env {
     const char *socket;         /* UNDERWATT_SOCKET: the daemon's */
     bool no_color;              /* NO_COLOR is set, to anything */
     bool root;                  /* runs as root (never through sudo) */
-    bool dropped;               /* was started through sudo and switched to the calling user */
+    bool dropped; /* was started through sudo and switched to the calling user */
 };
 
 struct cmd {

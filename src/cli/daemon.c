@@ -36,7 +36,7 @@ int daemon_open_within(const struct cli_env *env, const char *boards, uint64_t t
     if (r < 0)
         return r;
     if (reply.status >= 500 || reply.status == 404)
-        return fail(err, -EPROTO, "what answers at %s is no underwattd (status %u)",
+        return fail(err, -EPROTO, "the server at %s is not underwattd (status %u)",
                     w.socket, reply.status);
     *ret = take(c);
     return 0;

@@ -91,7 +91,7 @@ static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
                             "underwatt-start");
     } else if (d->r == -EACCES) {
         finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
-        finding_remedy(ret, "its socket is not for this user: see api.socket in "
+        finding_remedy(ret, "this user may not use its socket: see api.socket in "
                             "underwattd.yaml(5)");
     } else {
         finding_add(ret, "daemon", FINDING_BAD, "%s", d->error.text);
@@ -117,7 +117,7 @@ static void judge_rights(const struct doctor_daemon *d, struct findings *ret)
                     d->dry_run ? "; dry run: nothing is written" : "");
     }
     if (d->lost > 0) {
-        finding_add(ret, "boards", FINDING_BAD, "%u board%s the daemon has lost", d->lost,
+        finding_add(ret, "boards", FINDING_BAD, "the daemon has lost %u board%s", d->lost,
                     d->lost == 1 ? "" : "s");
         finding_remedy(ret, "underwatt explain GPU says why; a board that hangs needs a "
                             "reset: underwatt-release(1)");
@@ -197,7 +197,7 @@ static void judge_ledger(const struct doctor_daemon *d, struct findings *ret)
                     "is written, but %llu row%s lost since the daemon started",
                     (unsigned long long)d->ledger_lost,
                     d->ledger_lost == 1 ? " was" : "s were");
-        finding_remedy(ret, "journalctl -u underwattd says when");
+        finding_remedy(ret, "journalctl -u underwattd shows when");
     } else if (d->ledger_failures > 0) {
         finding_add(
             ret, "ledger", FINDING_BAD,

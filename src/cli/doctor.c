@@ -44,7 +44,7 @@ static void judge_library(const struct doctor_facts *f, struct findings *ret)
     }
     if (f->look_r < 0) {
         finding_add(ret, "library", FINDING_BAD, "%s", f->look_error.text);
-        finding_remedy(ret, "install a driver of version 450 or newer");
+        finding_remedy(ret, "install driver version 450 or newer");
         return;
     }
     finding_add(ret, "library", FINDING_OK, "%s%s%s%s",
@@ -201,8 +201,7 @@ static void propose_sudoers(const struct doctor_facts *f, struct findings *ret)
         "0123456789/._-"; /* other characters have a meaning in sudoers */
 
     if (f->actuator_unsafe.text[0])
-        finding_remedy(ret, "no line of sudoers would be safe: %s",
-                       f->actuator_unsafe.text);
+        finding_remedy(ret, "no sudoers line would be safe: %s", f->actuator_unsafe.text);
     else if (f->actuator[0] && !f->actuator[strspn(f->actuator, plain)])
         finding_remedy(
             ret,
@@ -238,12 +237,12 @@ static void judge_right(const struct doctor_facts *f, struct findings *ret)
         finding_add(ret, "right", FINDING_OK, "may set limits: runs as root");
     else if (f->machine.sudo) {
         finding_add(ret, "right", FINDING_NOTE,
-                    "limits are for root to set: run and sweep start their actuator "
+                    "only root may set limits: run and sweep start their actuator "
                     "through sudo, which may ask for your password");
         propose_sudoers(f, ret);
     } else {
         finding_add(ret, "right", FINDING_BAD,
-                    "no permission to set limits: this needs root, and there is no sudo");
+                    "only root may set limits, and sudo is not installed");
         finding_remedy(ret, "as root: apt install sudo && adduser USER sudo; measure and "
                             "list work without");
     }
@@ -258,7 +257,7 @@ static void judge_sensors(const struct survey *s, struct findings *ret)
         if (!b->answers)
             continue;
         if (!(b->sample.has & GPU_HAS_POWER)) {
-            finding_add(ret, "sensors", FINDING_BAD, "board %u (%s) tells no power",
+            finding_add(ret, "sensors", FINDING_BAD, "board %u (%s) reports no power",
                         b->info.index, name_of(b));
             finding_remedy(ret, "this board cannot be measured: leave it out (--gpus)");
         } else if (!(b->info.abilities & GPU_CAN_ENERGY)) {
@@ -340,14 +339,14 @@ static void judge_modes(const struct survey *s, struct findings *ret)
     if (collect(s, forgets, which, sizeof which) > 0) {
         finding_add(
             ret, "persistence", s->about.simulated ? FINDING_NOTE : FINDING_WARN,
-            "off on board %s: limits are forgotten whenever nobody uses the board, "
+            "off on board %s: the driver forgets limits when no program uses the board, "
             "and each start waits for it",
             which);
         if (!s->about.simulated)
             finding_remedy(ret, "sudo nvidia-smi -pm 1, or sudo systemctl enable --now "
                                 "nvidia-persistenced");
     } else {
-        finding_add(ret, "persistence", FINDING_OK, "no board is known to have it off");
+        finding_add(ret, "persistence", FINDING_OK, "not known to be off on any board");
     }
     if (collect(s, is_sliced, which, sizeof which) > 0) {
         finding_add(ret, "mig", FINDING_WARN,

@@ -34,7 +34,7 @@ static int become(uid_t uid, gid_t gid, uw_error *err)
         return fail(err, -EPERM, "cannot become user %u: %s", (unsigned)uid,
                     strerror(errno));
     if (setuid(0) == 0 || geteuid() != uid || getegid() != gid)
-        return fail(err, -EPERM, "cannot give root up for user %u", (unsigned)uid);
+        return fail(err, -EPERM, "cannot give up root for user %u", (unsigned)uid);
     return 0;
 }
 

@@ -118,7 +118,7 @@ void job_answer(const struct json *doc, struct job_answer *ret)
 
     *ret = (struct job_answer){.result = {.end = SESSION_RAN}};
     if (!job) {
-        (void)fail(&r->error, 0, "the daemon did not tell it");
+        (void)fail(&r->error, 0, "the daemon did not report it");
         return;
     }
     r->time_s = or_0(take_number(job, "time_s"));
@@ -128,9 +128,8 @@ void job_answer(const struct json *doc, struct job_answer *ret)
     if (r->measured)
         r->power_w = r->energy_j / r->time_s;
     else if (!take_bool(job, "settled"))
-        (void)fail(
-            &r->error, 0,
-            "its last seconds are not booked yet: `underwatt report` has them later");
+        (void)fail(&r->error, 0,
+                   "its last seconds are not booked yet: see `underwatt report` later");
     else
         (void)fail(&r->error, 0, "no energy was attributed to the job");
     r->steps = take_u64(job, "steps");

@@ -154,7 +154,7 @@ static int begin_job(struct remote *r, pid_t pid, uint64_t *ret_id, uw_error *er
     if (got < 0)
         return got;
     *ret_id = take_u64(doc ? json_root(doc) : NULL, "id");
-    return *ret_id ? 0 : fail(err, -EPROTO, "the daemon gave the job no number");
+    return *ret_id ? 0 : fail(err, -EPROTO, "the daemon's answer has no job id");
 }
 
 /* The load of others must not keep a program from running: retry later. */
@@ -541,7 +541,7 @@ static int go(struct remote *r, uw_error *err)
     r->next_line_ns = r->begin_ns + wall_ms(r, LINE_S * 1e3);
     got = loop_fd_new(r->loop, r->gate, LOOP_READ, on_gate, r, &r->gate_source, err);
     if (got >= 0 && write(r->gate, "g", 1) != 1)
-        got = fail(err, -errno, "the process of CMD has gone");
+        got = fail(err, -errno, "the process of CMD has ended");
     return got;
 }
 
@@ -562,7 +562,7 @@ static void write_reports(struct remote *r)
     if (r->lost && a.report.n_caps == 0)
         (void)fail(&a.result.error, 0, "the daemon does not answer");
     else if (!r->id)
-        (void)fail(&a.result.error, 0, "the daemon had no place for the job");
+        (void)fail(&a.result.error, 0, "the daemon has no room for the job");
     job_reports(j, &a.result, r->argv);
 }
 

@@ -263,7 +263,7 @@ int job_run(struct job_run *j, const struct opts_rest *rest)
     if (done >= 0)
         return done;
     if (j->cls)
-        return cli_fail(EXIT_USAGE, "%s: --class wants the daemon, which does not answer",
+        return cli_fail(EXIT_USAGE, "%s: --class needs the daemon, which does not answer",
                         j->cmd->name);
     int res = cli_loop_new(j->env, &r.loop, &err);
     if (res == -EINVAL)

@@ -74,7 +74,7 @@ static void put_table(const struct json_value *report, FILE *to)
     const struct json_value *rows = json_get(report, "rows");
 
     if (json_count(rows) == 0) {
-        html_put(to, "p", "No energy is booked there.");
+        html_put(to, "p", "No energy was recorded.");
         return;
     }
     html_table(to, "");

@@ -96,7 +96,7 @@ int report_text(const struct json_value *report, FILE *to, uw_error *err)
                       (unsigned long long)take_u64(report, "only_uid"));
     (void)fputc('\n', to);
     if (n == 0)
-        (void)fprintf(to, "No energy is booked there.\n");
+        (void)fprintf(to, "No energy was recorded.\n");
     else
         put_rows(report, to);
     if (n > SHOWN)

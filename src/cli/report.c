@@ -16,10 +16,10 @@ int report_check(const struct json_value *report, uw_error *err)
 
     for (size_t i = 0; i < n_elements(arrays); i++)
         if (!json_get(report, arrays[i]))
-            return fail(err, -EINVAL, "the answer is no report: it has no '%s'",
+            return fail(err, -EINVAL, "the answer is not a report: it has no '%s'",
                         arrays[i]);
     if (!json_get(report, "totals") || !*take_text(report, "by"))
-        return fail(err, -EINVAL, "the answer is no report: it has no totals");
+        return fail(err, -EINVAL, "the answer is not a report: it has no totals");
     return 0;
 }
 
@@ -217,7 +217,7 @@ void report_sum(const struct json_value *totals, char *ret, size_t size)
     double off = take_number(totals, "difference");
 
     if (isnan(off))
-        (void)snprintf(ret, size, "The meters saw nothing.");
+        (void)snprintf(ret, size, "The meters recorded nothing.");
     else
         (void)snprintf(
             ret, size, "The parts are %.4f %% off what the meters saw: %s 0.1 %%.",

@@ -60,8 +60,9 @@ int sweep_outputs_check(const struct sweep_args *args)
             continue;
         if (is_stdout(all[i].path)) {
             if (first)
-                return cli_fail(EXIT_USAGE, "sweep: %s and %s both want standard output",
-                                first, all[i].option);
+                return cli_fail(EXIT_USAGE,
+                                "sweep: %s and %s both write to standard output", first,
+                                all[i].option);
             first = all[i].option;
             continue;
         }

@@ -188,7 +188,7 @@ static void say_rest(const struct running *r)
     const struct sweeper_result *res = &r->result;
 
     if (!res->restored)
-        cli_say("sweep: NOT all original limits are back: %s", res->restore);
+        cli_say("sweep: NOT all original limits are restored: %s", res->restore);
     if (res->end == SWEEPER_DONE || res->end == SWEEPER_USAGE || res->n_done == 0)
         return;
     cli_say("sweep: %zu of %zu runs were made%s%s", res->n_done, res->n_plan,

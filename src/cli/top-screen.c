@@ -45,11 +45,11 @@ int screen_open(bool colour, uw_error *err)
 {
     if (!isatty(STDOUT_FILENO) || !isatty(STDIN_FILENO))
         return fail(err, -ENOTTY,
-                    "standard input and output are no terminal: use --once");
+                    "standard input and output are not a terminal: use --once");
     (void)setlocale(LC_CTYPE, "");
     screen = newterm(NULL, stdout, stdin);
     if (!screen)
-        return fail(err, -EINVAL, "TERM names no terminal that can be used: use --once");
+        return fail(err, -EINVAL, "TERM names no usable terminal: use --once");
     (void)set_term(screen);
     (void)cbreak();
     (void)noecho();

@@ -72,7 +72,7 @@ def stuck(t):
         os.kill(actuator, signal.SIGCONT)
         t.ok(uwtest.wait_for(lambda: limit(node, 0) == 300000 and not uwtest.alive(actuator)), "it goes on: restored")
         q = node.run("underwatt", "cap", "clear", "--local")
-        t.ok(q.returncode == 0 and "nothing was left behind" in q.stderr, "cap clear: nothing to do: 0, and said",
+        t.ok(q.returncode == 0 and "no limit was left behind" in q.stderr, "cap clear: nothing to do: 0, and said",
              f"{q.returncode} {q.stderr}")
 
 
@@ -159,7 +159,7 @@ def main():
         p.send_signal(signal.SIGTERM)
         said = p.communicate(timeout=10)[1]
         t.ok(p.returncode == 1 and limit(node, 0) == 300000, "and up at once")
-        t.ok("GPU 0: ended before it was down at 200 W" in said, "and says that it was not there yet", said)
+        t.ok("GPU 0: ended before it reached 200 W" in said, "and says that it was not there yet", said)
         job.kill()
     t.done()
 

@@ -86,8 +86,8 @@ def by_hand(node, d):
     t.ok("at most 900 MHz" in p.stdout, "show", p.stdout)
     p = node.run("underwatt", "cap", "clear")
     t.ok("(900 MHz) withdrawn" in p.stderr and locked(node, 1, 0), "clear", p.stderr)
-    for args, word in ((("set", "200", "--clock", "900MHz", "--gpus", "0"), "at once"),
-                       (("set", "--clock", "900", "--gpus", "0"), "'900'"), (("show", "--clock", "900MHz"), "goes with set"),
+    for args, word in ((("set", "200", "--clock", "900MHz", "--gpus", "0"), "two claims"),
+                       (("set", "--clock", "900", "--gpus", "0"), "'900'"), (("show", "--clock", "900MHz"), "option of set"),
                        (("set", "--clock", "900MHz", "--gpus", "0", "--local"), "not with --local")):
         p = node.run("underwatt", "cap", *args)
         t.ok(p.returncode == 2 and word in p.stderr, f"cap {' '.join(args)}: refused", f"{p.returncode} {p.stderr}")

@@ -70,9 +70,9 @@ def refused(t, node, _):
                              (["--cap", "200 W", "--gpus", "99"], 2, "99"),
                              (["--goal", "edp", "--class", "nobody", "--gpus", "0"], 2, "nobody"),
                              (["--goal", "edp", "--label", "=x"], 2, "KEY=VALUE"),
-                             (["--goal", "edp", "--label", "k=a\u202eb"], 2, "not seen as it is"),
-                             (["--goal", "edp", "--name", "roo\u200bt"], 2, "not seen as it is"),
-                             (["--goal", "edp", "--class", "a\u00ad"], 2, "not seen as it is")):
+                             (["--goal", "edp", "--label", "k=a\u202eb"], 2, "not printable"),
+                             (["--goal", "edp", "--name", "roo\u200bt"], 2, "not printable"),
+                             (["--goal", "edp", "--class", "a\u00ad"], 2, "not printable")):
         mark = os.path.join(node.tmp, "started")
         p = node.run("underwatt", "run", *args, "--", "touch", mark)
         t.ok("--local" not in p.stderr, "nobody is told to go round a refusal", p.stderr)

@@ -235,7 +235,7 @@ def test_bad(folder):
          "--noise: 0.5 is outside 0..0.2"),
         (["--sim", "v100", "--workload", "vgg19", "--", "true"], "--sim runs no command"),
         (["--sim", "v100", "--workload", "vgg19", "--json", "-", "--svg", "-"],
-         "--json and --svg both want standard output"),
+         "--json and --svg both write to standard output"),
         ([], "no command"),
     ]
     for args, text in cases:

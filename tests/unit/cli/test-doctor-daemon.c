@@ -35,7 +35,7 @@ static const struct {
     {"no actuator", {.looked = true, .version = "1.0", .why = "no one at Y"},
      "actuator", FINDING_BAD, "can set no caps: no one at Y", "underwatt-actuator.socket"},
     {"boards denied", {UP, .denied = 2}, "actuator", FINDING_BAD, "2 boards may not", "explain"},
-    {"boards lost", {UP, .lost = 1}, "boards", FINDING_BAD, "1 board the daemon", "underwatt-release(1)"},
+    {"boards lost", {UP, .lost = 1}, "boards", FINDING_BAD, "has lost 1 board", "underwatt-release(1)"},
     {"another writer", {UP, .changes = {3}}, "writers", FINDING_WARN, "3 times by another", "reassert"},
     {"reloads", {UP, .changes = {0, 1}}, "writers", FINDING_NOTE, "1 time by a driver reload", "persistenced"},
     {"no persistence", {UP, .changes = {0, 0, 1}}, "writers", FINDING_WARN, "persistence", "nvidia-smi -pm 1"},

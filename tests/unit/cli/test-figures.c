@@ -148,7 +148,7 @@ static void jobs(void)
     a.gpus = NULL;
     char *got = written(write_jobs, &a);
     ok(got && strstr(got, "    3 bob: x") && strstr(got, "over, 1 step\n"),
-       "those that have ended, too");
+       "include jobs that have ended");
     ok(got && !strstr(got, " W "), "a cap that is not known is not told");
     free(got);
     a = (struct answers){json_root(none), NULL, false};
