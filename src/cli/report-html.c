@@ -28,43 +28,20 @@ static int put_picture(const struct report_picture *p, const struct json_value *
     return r;
 }
 
-/* Columns that only the page shows. */
-static const struct report_column more[] = {
-    {"processors, %s", "cpu_j", CELL_ENERGY, 0, 0, 0},
-    {"g CO2e", "gco2e", CELL_NUMBER, 0, 1, 1},
-    {"", "cost", CELL_NUMBER, 0, 2, 1},
-};
-
-static bool has_column(const struct json_value *report, size_t i)
-{
-    return i == 0   ? report_cpu(report) && !report_has_parts(report)
-           : i == 1 ? json_get(report, "gco2e_kwh") != NULL
-                    : json_get(report, "price_kwh") != NULL;
-}
-
 /* row: NULL for the head. */
 static void put_row(const struct json_value *report, const struct json_value *row,
                     FILE *to)
 {
+    const struct report_column *c = NULL;
     char text[REPORT_TEXT];
 
     (void)fputs("<tr>", to);
-    for (const struct report_column *c = report_columns(report); c->key; c++) {
+    while ((c = report_column(report, c)) != NULL) {
         if (row)
             report_cell(report, row, c, text);
         else
             report_head(report, c, text);
         html_put(to, row ? "td" : "th", "%s", text);
-    }
-    for (size_t i = 0; i < n_elements(more); i++) {
-        if (!has_column(report, i))
-            continue;
-        if (row)
-            report_cell(report, row, &more[i], text);
-        else
-            report_head(report, &more[i], text);
-        html_put(to, row ? "td" : "th", "%s",
-                 row || *text ? text : take_text(report, "currency"));
     }
     (void)fputs("</tr>\n", to);
 }

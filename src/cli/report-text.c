@@ -25,11 +25,12 @@ static void put(FILE *to, const char *text, int width, bool right)
 static void put_rows(const struct json_value *report, FILE *to)
 {
     const struct json_value *rows = json_get(report, "rows");
-    const struct report_column *columns = report_columns(report);
     char text[REPORT_TEXT], fitted[REPORT_TEXT];
 
     for (size_t i = 0; i <= json_count(rows) && i <= SHOWN; i++) {
-        for (const struct report_column *c = columns; c->key; c++) {
+        const struct report_column *c = NULL;
+        bool first = true;
+        while ((c = report_column(report, c)) != NULL) {
             int width = abs(c->width);
             if (width == 0)
                 continue;
@@ -38,7 +39,8 @@ static void put_rows(const struct json_value *report, FILE *to)
             else
                 report_cell(report, json_at(rows, i - 1), c, text);
             view_label(text, fitted, c->width < 0 ? (size_t)width + 1 : sizeof fitted);
-            (void)fputs(c == columns ? "" : " ", to);
+            (void)fputs(first ? "" : " ", to);
+            first = false;
             put(to, fitted, width, c->width > 0);
         }
         (void)fputc('\n', to);

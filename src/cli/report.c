@@ -84,40 +84,48 @@ const struct report_line report_lines[REPORT_LINES] = {
     {"meter_j", "meters", false},
 };
 
-const struct report_column *report_columns(const struct json_value *report)
-{
-    static const struct report_column parts[] = {
-        {NULL, "", CELL_NAME, -22, 0, 0},
-        {"to jobs", "attributed_j", CELL_ENERGY, 10, 0, 0},
-        {"idle", "idle_j", CELL_ENERGY, 10, 0, 0},
-        {"unattributed", "unattributed_j", CELL_ENERGY, 12, 0, 0},
-        {"sum", "energy_j", CELL_ENERGY, 10, 0, 0},
-        {"meter", "meter_j", CELL_ENERGY, 10, 0, 0},
-        {0}};
-    static const struct report_column job[] = {
-        {NULL, "", CELL_NAME, -20, 0, 0},
-        {"user", "user", CELL_TEXT, -12, 0, 0},
-        {"GPU hours", "gpu_s", CELL_NUMBER, 9, 2, 1 / 3600.0},
-        {"mean W", "mean_w", CELL_NUMBER, 8, 1, 1},
-        {"%s", "energy_j", CELL_ENERGY, 11, 0, 0},
-        {"\u00b1 %s", "half_j", CELL_ENERGY, 0, 0, 0},
-        {"saved, %s", "saved_j", CELL_ENERGY, 0, 0, 0},
-        {"saved, measured", "saved", CELL_SAVED, 15, 0, 0},
-        {"the model says", "model_saved", CELL_PERCENT, 0, 0, 0},
-        {0}};
-    static const struct report_column group[] = {
-        {NULL, "", CELL_NAME, -20, 0, 0},
-        {"jobs", "jobs", CELL_NUMBER, -12, 0, 1},
-        {"GPU hours", "gpu_s", CELL_NUMBER, 9, 2, 1 / 3600.0},
-        {"mean W", "mean_w", CELL_NUMBER, 8, 1, 1},
-        {"%s", "energy_j", CELL_ENERGY, 11, 0, 0},
-        {"\u00b1 %s", "half_j", CELL_ENERGY, 0, 0, 0},
-        {"saved, %s", "saved_j", CELL_ENERGY, 15, 0, 0},
-        {0}};
+enum { PARTS = 1, JOBS = 2, GROUPS = 4 };
 
-    if (report_has_parts(report))
-        return parts;
-    return strcmp(take_text(report, "by"), "job") == 0 ? job : group;
+static const struct report_column columns[] = {
+    {NULL, "", CELL_NAME, -22, 0, 0, PARTS, NULL},
+    {"to jobs", "attributed_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
+    {"idle", "idle_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
+    {"unattributed", "unattributed_j", CELL_ENERGY, 12, 0, 0, PARTS, NULL},
+    {"sum", "energy_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
+    {"meter", "meter_j", CELL_ENERGY, 10, 0, 0, PARTS, NULL},
+    {NULL, "", CELL_NAME, -20, 0, 0, JOBS | GROUPS, NULL},
+    {"user", "user", CELL_TEXT, -12, 0, 0, JOBS, NULL},
+    {"jobs", "jobs", CELL_NUMBER, -12, 0, 1, GROUPS, NULL},
+    {"GPU hours", "gpu_s", CELL_NUMBER, 9, 2, 1 / 3600.0, JOBS | GROUPS, NULL},
+    {"mean W", "mean_w", CELL_NUMBER, 8, 1, 1, JOBS | GROUPS, NULL},
+    {"%s", "energy_j", CELL_ENERGY, 11, 0, 0, JOBS | GROUPS, NULL},
+    {"\u00b1 %s", "half_j", CELL_ENERGY, 0, 0, 0, JOBS | GROUPS, NULL},
+    {"saved, %s", "saved_j", CELL_ENERGY, 0, 0, 0, JOBS, NULL},
+    {"saved, %s", "saved_j", CELL_ENERGY, 15, 0, 0, GROUPS, NULL},
+    {"saved, measured", "saved", CELL_SAVED, 15, 0, 0, JOBS, NULL},
+    {"the model says", "model_saved", CELL_PERCENT, 0, 0, 0, JOBS, NULL},
+    {"processors, %s", "cpu_j", CELL_ENERGY, 0, 0, 0, JOBS | GROUPS, "cpu"},
+    {"g CO2e", "gco2e", CELL_NUMBER, 0, 1, 1, PARTS | JOBS | GROUPS, "gco2e_kwh"},
+    {"", "cost", CELL_NUMBER, 0, 2, 1, PARTS | JOBS | GROUPS, "price_kwh"},
+};
+
+const struct report_column *report_column(const struct json_value *report,
+                                          const struct report_column *before)
+{
+    unsigned rows = report_has_parts(report)                      ? PARTS
+                    : strcmp(take_text(report, "by"), "job") == 0 ? JOBS
+                                                                  : GROUPS;
+
+    for (size_t i = before ? (size_t)(before - columns) + 1 : 0; i < n_elements(columns);
+         i++) {
+        const char *needs = columns[i].needs;
+        bool there =
+            !needs || (strcmp(needs, "cpu") == 0 ? report_cpu(report) != NULL
+                                                 : json_get(report, needs) != NULL);
+        if (columns[i].rows & rows && there)
+            return &columns[i];
+    }
+    return NULL;
 }
 
 void report_head(const struct json_value *report, const struct report_column *column,
@@ -133,7 +141,8 @@ void report_head(const struct json_value *report, const struct report_column *co
         (void)snprintf(ret, REPORT_TEXT, "%.*s%s", (int)(unit - column->head),
                        column->head, report_unit(report).name);
     else
-        (void)snprintf(ret, REPORT_TEXT, "%s", column->head);
+        (void)snprintf(ret, REPORT_TEXT, "%.60s",
+                       *column->head ? column->head : take_text(report, "currency"));
 }
 
 void report_cell(const struct json_value *report, const struct json_value *row,

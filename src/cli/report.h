@@ -41,7 +41,7 @@ const char *report_saved(const struct json_value *row, char ret[REPORT_TEXT]);
 
 /* A column of the table of rows. */
 struct report_column {
-    const char *head; /* %s: the unit; NULL: what the rows are of */
+    const char *head; /* %s: the unit; "": the currency; NULL: what the rows are of */
     const char *key;
     enum {
         CELL_NAME,
@@ -54,9 +54,12 @@ struct report_column {
     int width;  /* in text, to the left if negative; 0: pages only */
     int digits; /* of a number */
     double scale;
+    unsigned rows;     /* kinds of reports that have it */
+    const char *needs; /* what the report must have for it; NULL: nothing */
 };
-/* Its columns; the last one has no key. */
-const struct report_column *report_columns(const struct json_value *report);
+/* The column after `before`, the first one after NULL; NULL: no more. */
+const struct report_column *report_column(const struct json_value *report,
+                                          const struct report_column *before);
 void report_head(const struct json_value *report, const struct report_column *column,
                  char ret[REPORT_TEXT]);
 void report_cell(const struct json_value *report, const struct json_value *row,
