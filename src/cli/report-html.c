@@ -94,22 +94,22 @@ static void put_method(const struct json_value *report, FILE *to)
     const struct json_value *method = json_get(json_get(report, "totals"), "method");
 
     html_method(to, take_bool(report, "simulated"));
-    (void)fputs("Energy is the boards' own: by ", to);
+    (void)fputs("Energy of the boards, measured by ", to);
     for (size_t i = 0; i < json_count(method); i++) {
         (void)fputs(i ? ", " : "", to);
         const char *word = json_as_text(json_at(method, i));
         canvas_escape(to, word ? word : "");
     }
-    (void)fputs(". Half widths are of 95 % intervals, added up as if all errors had one "
-                "sign. What was saved is of whole jobs, against the cap that the board "
-                "had before: measured, and beside it the word of the search's model. "
-                "Unattributed is what no job on a shared board can be "
-                "charged with.",
-                to);
+    (void)fputs(
+        ". Half widths are of 95 % intervals, added as if all errors had the same "
+        "sign. Savings are of whole jobs, against the original cap of the board: "
+        "measured, and beside it as the model of the search predicts. "
+        "Unattributed energy cannot be charged to one job on a shared board.",
+        to);
     if (report_cpu(report))
         (void)fputs(
-            " Processors' energy (RAPL) is the node's: a job's only while that job "
-            "alone had all of the node, and in no sum of boards.",
+            " Energy of processors (RAPL) is that of the node: it belongs to a job only "
+            "while the job had the whole node, and it is in no sum of boards.",
             to);
     (void)fputs("</p>\n", to);
 }

@@ -183,17 +183,13 @@ int report_csv(const struct json_value *report, FILE *to, uw_error *err)
 {
     const struct json_value *rows = json_get(report, "rows");
     bool carbon = json_get(report, "gco2e_kwh"), price = json_get(report, "price_kwh");
-    const char *keys = keys_of(take_text(report, "by"));
+    char keys[300];
 
-    (void)fprintf(to, "%s%s%s,simulated\n", keys, carbon ? ",gco2e" : "",
-                  price ? ",cost" : "");
+    (void)snprintf(keys, sizeof keys, "%s%s%s", keys_of(take_text(report, "by")),
+                   carbon ? ",gco2e" : "", price ? ",cost" : "");
+    (void)fprintf(to, "%s,simulated\n", keys);
     for (size_t i = 0; i < json_count(rows); i++) {
-        const struct json_value *row = json_at(rows, i);
-        put_csv_row(row, keys, to);
-        if (carbon)
-            (void)fprintf(to, ",%.6g", take_number(row, "gco2e"));
-        if (price)
-            (void)fprintf(to, ",%.6g", take_number(row, "cost"));
+        put_csv_row(json_at(rows, i), keys, to);
         (void)fprintf(to, ",%d\n", take_bool(report, "simulated"));
     }
     return ferror(to) ? fail(err, -EIO, "cannot write the CSV") : 0;

@@ -229,6 +229,6 @@ void report_sum(const struct json_value *totals, char *ret, size_t size)
         (void)snprintf(ret, size, "The meters recorded nothing.");
     else
         (void)snprintf(
-            ret, size, "The parts are %.4f %% off what the meters saw: %s 0.1 %%.",
+            ret, size, "The parts differ from the meters by %.4f %%: %s 0.1 %%.",
             100 * fabs(off), take_bool(totals, "holds") ? "within" : "MORE THAN");
 }
