@@ -17,11 +17,11 @@
 #include "cli/daemon.h"
 #include "cli/take.h"
 
-enum { FIRST_LOOK_MS = 100, LOOK_MS = 300, HELD_LOOK_MS = 2000 };
-enum { BACK_LOOK_MS = 50, BACK_MS = 5000 };
+enum { FIRST_QUERY_MS = 100, QUERY_MS = 300, HELD_QUERY_MS = 2000 };
+enum { BACK_QUERY_MS = 50, BACK_MS = 5000 };
 
 /* One query of boards and claims.  The worker thread may touch only this. */
-struct look {
+struct query {
     const struct cap_remote *o;
     const struct cap_hold *h;
     uint64_t claim[BOARDS_MAX]; /* 0: no longer watched */
@@ -38,10 +38,10 @@ struct remote_hold {
     struct loop *loop;
     struct loop_worker *worker;
     struct loop_timer *tick, *enough;
-    struct look look;
+    struct query query;
     uint64_t begin_ns;
     char said[BOARDS_MAX][240]; /* the last problem reported for each board */
-    bool looking, silent, told, line_there, tty;
+    bool querying, silent, told, line_there, tty;
     bool ending, again; /* a second signal has arrived */
 };
 
@@ -93,9 +93,9 @@ static const struct json_value *by_key(const struct json_value *array, const cha
     return NULL;
 }
 
-static int look_work(struct loop *loop, void *work)
+static int query_work(struct loop *loop, void *work)
 {
-    struct look *l = work;
+    struct query *l = work;
     (void)loop;
 
     int r = httpc_ask(l->o->daemon, "GET", "/v1/claims", NULL, &l->claims, &l->err);
@@ -217,7 +217,7 @@ static void on_silence(struct remote_hold *g, const char *why)
     g->silent = true;
 }
 
-static void on_answer(struct remote_hold *g, const struct look *l)
+static void on_answer(struct remote_hold *g, const struct query *l)
 {
     const struct json_value *claims = json_get(json_root(l->claims), "claims");
     const struct json_value *gpus = json_get(json_root(l->gpus), "gpus");
@@ -249,14 +249,14 @@ static uint64_t wall_ms(const struct remote_hold *g, double ms)
     return (uint64_t)(ms * 1e6 * loop_speed(g->loop));
 }
 
-static int look_done(struct loop *loop, void *work, int r)
+static int query_done(struct loop *loop, void *work, int r)
 {
-    struct look *l = work;
+    struct query *l = work;
     struct remote_hold *g =
-        (struct remote_hold *)((char *)l - offsetof(struct remote_hold, look));
-    double ms = g->told ? HELD_LOOK_MS : LOOK_MS;
+        (struct remote_hold *)((char *)l - offsetof(struct remote_hold, query));
+    double ms = g->told ? HELD_QUERY_MS : QUERY_MS;
 
-    g->looking = false;
+    g->querying = false;
     if (r < 0 && !g->ending)
         on_silence(g, l->err.text);
     else if (!g->ending)
@@ -270,18 +270,18 @@ static int look_done(struct loop *loop, void *work, int r)
 static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct remote_hold *g = user;
-    struct loop_work work = {.fn = look_work, .done = look_done, .work = &g->look};
+    struct loop_work work = {.fn = query_work, .done = query_done, .work = &g->query};
     double spent_s = s_between(g->begin_ns, now);
     (void)timer;
 
-    if (g->looking)
+    if (g->querying)
         return 0;
-    g->look = (struct look){.o = g->o, .h = g->h, .again = g->silent};
+    g->query = (struct query){.o = g->o, .h = g->h, .again = g->silent};
     if (g->h->for_ns > 0)
-        g->look.left_s = fmax(s_of_ns(g->h->for_ns) - spent_s, 1);
+        g->query.left_s = fmax(s_of_ns(g->h->for_ns) - spent_s, 1);
     for (size_t i = 0; i < g->h->n; i++)
-        g->look.claim[i] = g->h->target[i].claim;
-    g->looking = loop_worker_submit(g->worker, &work) == 0;
+        g->query.claim[i] = g->h->target[i].claim;
+    g->querying = loop_worker_submit(g->worker, &work) == 0;
     return 0;
 }
 
@@ -348,10 +348,10 @@ static void give_back_one(struct remote_hold *g, struct httpc *daemon, size_t i)
         cli_say("cap: GPU %u: %s", t->index, err.text);
         return;
     }
-    for (int ms = 0; !t->restored && !g->again && ms < BACK_MS; ms += BACK_LOOK_MS) {
+    for (int ms = 0; !t->restored && !g->again && ms < BACK_MS; ms += BACK_QUERY_MS) {
         t->restored = is_back(daemon, t, ms > BACK_MS / 4);
         if (!t->restored)
-            pause_ms(g, BACK_LOOK_MS);
+            pause_ms(g, BACK_QUERY_MS);
     }
     if (!t->restored)
         cli_say("cap: GPU %u: it is not confirmed that %s", t->index,
@@ -419,7 +419,7 @@ static int start(struct remote_hold *g, uw_error *err)
     g->begin_ns = now;
     int r = loop_worker_new(g->loop, "daemon", &g->worker, err);
     if (r == 0)
-        r = loop_timer_new(g->loop, now + wall_ms(g, FIRST_LOOK_MS), 0, on_tick, g,
+        r = loop_timer_new(g->loop, now + wall_ms(g, FIRST_QUERY_MS), 0, on_tick, g,
                            &g->tick, err);
     if (r == 0 && g->h->for_ns)
         r = loop_timer_new(g->loop, now + g->h->for_ns, 0, on_enough, g, &g->enough, err);
@@ -446,8 +446,8 @@ static int hold(struct remote_hold *g)
     loop_timer_free(g->tick);
     loop_timer_free(g->enough);
     clear_line(g);
-    json_free(g->look.claims);
-    json_free(g->look.gpus);
+    json_free(g->query.claims);
+    json_free(g->query.gpus);
     if (begun)
         give_back(g);
     cli_signals_free(&signals);

@@ -17,7 +17,7 @@ static uint64_t no_clock(void *user)
     return 0;
 }
 
-static void look_at_rapl(struct doctor_rapl *ret)
+static void read_rapl(struct doctor_rapl *ret)
 {
     struct gpu_open_opts opts = {.clock = {no_clock, NULL}};
     void *lib = NULL;
@@ -38,7 +38,7 @@ static void look_at_rapl(struct doctor_rapl *ret)
     gpu_processors.close(lib);
 }
 
-static void look_at_actuator(struct doctor_facts *ret)
+static void read_actuator(struct doctor_facts *ret)
 {
     char real[PATH_MAX];
 
@@ -60,7 +60,7 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     if (json) {
         auto_(json_out_free) struct json_out *o = json_out_new();
         json_out_object(o, NULL);
-        json_out_bool(o, "simulated", f->look.simulated);
+        json_out_bool(o, "simulated", f->about.simulated);
         findings_json(found, o, "findings");
         json_out_end(o);
         if (json_out_write(o, json, &err) < 0)
@@ -83,13 +83,13 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
 
     if (!found)
         return cli_fail(EXIT_FAIL, "doctor: out of memory");
-    machine_look("", &f.machine);
-    f.look_r = gpu_boards_look(boards, &f.look, &f.look_error);
+    machine_read("", &f.machine);
+    f.library_r = gpu_boards_look(boards, &f.about, &f.library_error);
     int code = survey_new(&cmd_doctor, env, boards, &s);
     if (code != EXIT_OK)
         return code;
     f.loop_speed = loop_speed(s->loop);
-    if (f.look_r == 0)
+    if (f.library_r == 0)
         f.survey = s;
     if (s->r == 0) {
         energy = calloc(s->n ? s->n : 1, sizeof *energy);
@@ -97,10 +97,10 @@ static int examine(const struct cli_env *env, const char *boards, const char *js
         if (energy && energy_check(s, energy, &err) == 0)
             f.energy = energy;
     }
-    look_at_rapl(&f.rapl);
-    look_at_actuator(&f);
+    read_rapl(&f.rapl);
+    read_actuator(&f);
     doctor_judge(&f, found);
-    doctor_daemon_look(env, boards, &daemon);
+    doctor_daemon_ask(env, boards, &daemon);
     doctor_daemon_judge(&daemon, UW_VERSION, found);
     return report(found, &f, json);
 }

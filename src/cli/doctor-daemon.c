@@ -26,7 +26,7 @@ static int look_at_board(struct httpc *c, const struct json_value *board,
     return r;
 }
 
-static int look_at_boards(struct httpc *c, struct doctor_daemon *ret)
+static int read_boards(struct httpc *c, struct doctor_daemon *ret)
 {
     auto_(json_free) struct json *doc = NULL;
 
@@ -35,11 +35,11 @@ static int look_at_boards(struct httpc *c, struct doctor_daemon *ret)
         return r;
     const struct json_value *list = json_get(json_root(doc), "gpus");
     for (size_t i = 0; r == 0 && i < json_count(list); i++)
-        r = look_at_board(c, json_at(list, i), ret);
+        r = read_board(c, json_at(list, i), ret);
     return r;
 }
 
-static void look_at_ledger(const struct json_value *v, struct doctor_daemon *ret)
+static void read_ledger(const struct json_value *v, struct doctor_daemon *ret)
 {
     ret->ledger_failures = take_u64(v, "failures");
     /* Older daemons do not report "up". */
@@ -51,13 +51,13 @@ static void look_at_ledger(const struct json_value *v, struct doctor_daemon *ret
     take_copy(v, "why", ret->ledger_why, sizeof ret->ledger_why);
 }
 
-void doctor_daemon_look(const struct cli_env *env, const char *boards,
-                        struct doctor_daemon *ret)
+void doctor_daemon_ask(const struct cli_env *env, const char *boards,
+                       struct doctor_daemon *ret)
 {
     auto_(httpc_free) struct httpc *c = NULL;
     auto_(json_free) struct json *doc = NULL;
 
-    *ret = (struct doctor_daemon){.looked = true};
+    *ret = (struct doctor_daemon){.asked = true};
     ret->r = daemon_open(env, boards, &c, &ret->error);
     if (ret->r != 0)
         return;
@@ -77,8 +77,8 @@ void doctor_daemon_look(const struct cli_env *env, const char *boards,
     ret->boards = take_u64(v, "gpus");
     ret->jobs = take_u64(v, "jobs");
     ret->config_failures = take_u64(json_get(v, "config"), "failures");
-    look_at_ledger(json_get(v, "ledger"), ret);
-    ret->r = look_at_boards(c, ret);
+    read_ledger(json_get(v, "ledger"), ret);
+    ret->r = read_boards(c, ret);
 }
 
 static void judge_absent(const struct doctor_daemon *d, struct findings *ret)
@@ -210,7 +210,7 @@ static void judge_ledger(const struct doctor_daemon *d, struct findings *ret)
 void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                          struct findings *ret)
 {
-    if (!d->looked)
+    if (!d->asked)
         return;
     if (d->r != 0) {
         judge_absent(d, ret);
@@ -222,7 +222,7 @@ void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                 (unsigned long long)d->jobs, d->jobs == 1 ? "" : "s", d->you,
                 d->admin       ? " (administrator)"
                 : d->may_claim ? ""
-                               : " (may look only)");
+                               : " (read only)");
     if (strcmp(d->version, version) != 0) {
         finding_add(ret, "daemon", FINDING_WARN, "it is version %s, this command %s",
                     d->version, version);

@@ -1,4 +1,4 @@
-/* Findings about the node daemon.  Only doctor_daemon_look() does I/O; the facts are
+/* Findings about the node daemon.  Only doctor_daemon_ask() does I/O; the facts are
  * values.
  */
 #ifndef CLI_DOCTOR_DAEMON_H
@@ -13,7 +13,7 @@
 #include "io/ledger.h"
 
 struct doctor_daemon {
-    bool looked;
+    bool asked;
     int r;          /* result of daemon_open() or of a later request */
     uw_error error; /* the text of that result */
     bool simulated, dry_run, actuator_up, may_claim, admin;
@@ -28,8 +28,8 @@ struct doctor_daemon {
     unsigned yielded, lost, denied;       /* boards in these states */
 };
 
-void doctor_daemon_look(const struct cli_env *env, const char *boards,
-                        struct doctor_daemon *ret);
+void doctor_daemon_ask(const struct cli_env *env, const char *boards,
+                       struct doctor_daemon *ret);
 /* version: this command's own. */
 void doctor_daemon_judge(const struct doctor_daemon *d, const char *version,
                          struct findings *ret);

@@ -14,13 +14,13 @@
 static void judge_no_library(const struct doctor_facts *f, struct findings *ret)
 {
     if (f->named) {
-        finding_add(ret, "library", FINDING_BAD, "%s", f->look_error.text);
+        finding_add(ret, "library", FINDING_BAD, "%s", f->library_error.text);
         finding_remedy(ret, "name another with --boards or UNDERWATT_BOARDS, or unset "
                             "it for the system's own");
         return;
     }
     finding_add(ret, "library", FINDING_BAD, "%s: the NVIDIA driver is not installed",
-                f->look_error.text);
+                f->library_error.text);
     if (f->machine.container)
         finding_remedy(ret, "this is a container: start it with the boards, e.g. "
                             "docker run --gpus all … (NVIDIA Container Toolkit); to try "
@@ -38,12 +38,12 @@ static void judge_no_library(const struct doctor_facts *f, struct findings *ret)
 
 static void judge_library(const struct doctor_facts *f, struct findings *ret)
 {
-    if (f->look_r == GPU_ABSENT || f->look_r == -ENOENT) {
+    if (f->library_r == GPU_ABSENT || f->library_r == -ENOENT) {
         judge_no_library(f, ret);
         return;
     }
-    if (f->look_r < 0) {
-        finding_add(ret, "library", FINDING_BAD, "%s", f->look_error.text);
+    if (f->library_r < 0) {
+        finding_add(ret, "library", FINDING_BAD, "%s", f->library_error.text);
         finding_remedy(ret, "install driver version 450 or newer");
         return;
     }
@@ -61,7 +61,7 @@ static void judge_bus(const struct doctor_facts *f, struct findings *ret)
 {
     const struct machine *m = &f->machine;
 
-    if (!m->pci_known || f->look.simulated)
+    if (!m->pci_known || f->about.simulated)
         return;
     if (m->nvidia_boards > 0)
         finding_add(ret, "bus", FINDING_OK, "%u NVIDIA board%s on the PCI bus",
@@ -75,7 +75,7 @@ static void judge_no_driver(const struct doctor_facts *f, struct findings *ret)
     const struct machine *m = &f->machine;
 
     finding_add(ret, "driver", FINDING_BAD, "%s", f->survey->error.text);
-    if (f->look.simulated)
+    if (f->about.simulated)
         finding_remedy(ret, "the simulated world has stopped: underwatt-sim start");
     else if (m->nouveau)
         finding_remedy(ret, "the nouveau driver holds the boards: blacklist it (echo "
@@ -113,7 +113,7 @@ static void judge_driver(const struct doctor_facts *f, struct findings *ret)
         finding_remedy(ret, "%s",
                        f->machine.container
                            ? "this container was given none: docker run --gpus all"
-                           : "look for the reason: sudo dmesg | grep -iE "
+                           : "find the reason: sudo dmesg | grep -iE "
                              "'nvidia|NVRM|xid'");
     } else if (s->r == -EPERM) {
         finding_add(ret, "driver", FINDING_BAD, "%s", s->error.text);
@@ -131,7 +131,7 @@ static void judge_doors(const struct doctor_facts *f, struct findings *ret)
 {
     const struct machine *m = &f->machine;
 
-    if (f->look.simulated || !m->module)
+    if (f->about.simulated || !m->module)
         return;
     if (m->nvidiactl == MACHINE_NODE_OPEN) {
         finding_add(ret, "devices", FINDING_OK, "/dev/nvidiactl is open to this user");
@@ -282,13 +282,13 @@ static void judge_energy(const struct doctor_facts *f, struct findings *ret)
     for (size_t i = 0; f->energy && i < f->survey->n; i++) {
         const struct doctor_energy *e = &f->energy[i];
         unsigned index = f->survey->board[i].info.index;
-        if (!e->looked)
+        if (!e->answered)
             continue;
         if (e->changes == 0) {
             finding_add(ret, "counter", FINDING_WARN,
                         "board %u: the energy counter stood still for %.1f s", index,
                         e->time_s);
-            finding_remedy(ret, "the meter then sums up power samples; look again: "
+            finding_remedy(ret, "the meter then sums up power samples; check again: "
                                 "underwatt doctor");
         } else if (e->changes > 1 && e->power_j > 0) {
             double off = e->counter_j / e->power_j - 1;
@@ -297,7 +297,7 @@ static void judge_energy(const struct doctor_facts *f, struct findings *ret)
                         "board %u: energy counter %+.1f %% against power over %.1f s",
                         index, 100 * off, e->time_s);
             if (!good)
-                finding_remedy(ret, "look again under a steady load; where it stays, the "
+                finding_remedy(ret, "check again under a steady load; if it stays, the "
                                     "meter widens its interval");
         }
     }
@@ -415,7 +415,7 @@ static void judge_damaged(const struct survey *s, struct findings *ret)
 static bool is_of_another_world(const struct doctor_facts *f,
                                 const struct machine_writer *w)
 {
-    const struct gpu_about *about = f->survey ? &f->survey->about : &f->look;
+    const struct gpu_about *about = f->survey ? &f->survey->about : &f->about;
 
     if (!w->library[0]) /* the system library */
         return about->simulated;
@@ -450,9 +450,9 @@ static void judge_writers(const struct doctor_facts *f, struct findings *ret)
 
 static void judge_functions(const struct doctor_facts *f, struct findings *ret)
 {
-    for (size_t i = 0; i < f->look.n_missing; i++) {
+    for (size_t i = 0; i < f->about.n_missing; i++) {
         finding_add(ret, "function", FINDING_WARN, "this driver's NVML has no %s",
-                    f->look.missing[i]);
+                    f->about.missing[i]);
         finding_remedy(ret, "a newer driver may have it");
     }
 }

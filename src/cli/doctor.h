@@ -12,7 +12,7 @@
 
 /* The energy counter of a board against its power, over a few seconds. */
 struct doctor_energy {
-    bool looked;               /* the board answered */
+    bool answered;             /* the board answered */
     unsigned changes;          /* how often the counter moved */
     double counter_j, power_j; /* over the same time; only where changes > 1 */
     double time_s;
@@ -32,9 +32,9 @@ struct doctor_facts {
     struct machine machine;
     bool root;         /* runs as root */
     const char *named; /* the requested library; NULL: the system's */
-    int look_r;        /* gpu_boards_look() */
-    uw_error look_error;
-    struct gpu_about look;
+    int library_r;     /* gpu_boards_look() */
+    uw_error library_error;
+    struct gpu_about about;
     const struct survey *survey;        /* NULL: no library was found */
     const struct doctor_energy *energy; /* one a board of the survey, or NULL */
     struct doctor_rapl rapl;

@@ -9,7 +9,7 @@
 /* In real time; multiplied by the speed of the loop. */
 enum { PERIOD_MS = 20, LENGTH_MS = 2500 };
 
-struct look { /* state of one board */
+struct board_check { /* state of one board */
     struct check *check;
     struct doctor_energy *ret;
     bool waiting; /* a call is pending */
@@ -22,7 +22,7 @@ struct look { /* state of one board */
 
 struct check {
     struct survey *s;
-    struct look *look;
+    struct board_check *board;
     uint64_t end_ns;
     size_t pending;
     bool over;
@@ -34,7 +34,7 @@ static double power_of(const struct gpu_sample *s)
 }
 
 /* The counter changed between the previous reading and this one. */
-static void on_change(struct look *l, const struct gpu_sample *now)
+static void on_change(struct board_check *l, const struct gpu_sample *now)
 {
     if (l->ret->changes++ == 0) {
         l->first_ns = now->energy_at_ns;
@@ -50,7 +50,7 @@ static void on_change(struct look *l, const struct gpu_sample *now)
 static int on_sample(struct board *b, int r, const struct gpu_sample *now,
                      const uw_error *err, void *user)
 {
-    struct look *l = user;
+    struct board_check *l = user;
     struct check *c = l->check;
     (void)b;
     (void)err;
@@ -66,7 +66,7 @@ static int on_sample(struct board *b, int r, const struct gpu_sample *now,
             if (now->energy_mj != l->before.energy_mj)
                 on_change(l, now);
         }
-        l->ret->looked = true;
+        l->ret->answered = true;
         l->before = *now;
         l->has_before = true;
     }
@@ -87,7 +87,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
         return 0;
     }
     for (size_t i = 0; i < c->s->n; i++) {
-        struct look *l = &c->look[i];
+        struct board_check *l = &c->board[i];
         const struct survey_board *b = &c->s->board[i];
         if (l->waiting || !b->answers || !(b->info.abilities & GPU_CAN_ENERGY))
             continue;
@@ -103,16 +103,16 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 int energy_check(struct survey *s, struct doctor_energy *ret, uw_error *err)
 {
-    auto_(mem_free) struct look *look = calloc(s->n ? s->n : 1, sizeof *look);
-    struct check c = {.s = s, .look = look};
+    auto_(mem_free) struct board_check *board = calloc(s->n ? s->n : 1, sizeof *board);
+    struct check c = {.s = s, .board = board};
     struct loop_timer *timer = NULL;
     const double speed = loop_speed(s->loop);
     const uint64_t now = loop_now_ns(s->loop);
 
-    if (!look)
+    if (!board)
         return fail(err, -ENOMEM, "out of memory");
     for (size_t i = 0; i < s->n; i++)
-        look[i] = (struct look){.check = &c, .ret = &ret[i]};
+        board[i] = (struct board_check){.check = &c, .ret = &ret[i]};
     c.end_ns = now + ns_of_s(LENGTH_MS * 1e-3 * speed);
     int r = loop_timer_new(s->loop, now, ns_of_s(PERIOD_MS * 1e-3 * speed), on_tick, &c,
                            &timer, err);

@@ -35,7 +35,7 @@ static bool read_line(const char *path, char *ret, size_t size)
     return true;
 }
 
-static void look_at_bus(const char *root, struct machine *m)
+static void read_bus(const char *root, struct machine *m)
 {
     char path[PATH_LEN], text[32];
     const struct dirent *e;
@@ -58,7 +58,7 @@ static void look_at_bus(const char *root, struct machine *m)
     }
 }
 
-static void look_at_node(const char *root, struct machine *m)
+static void read_node(const char *root, struct machine *m)
 {
     char path[PATH_LEN];
     struct stat st;
@@ -87,7 +87,7 @@ static bool sets_limits(const char *comm)
     return false;
 }
 
-static void look_for_library(const char *root, const char *pid, struct machine_writer *w)
+static void read_library(const char *root, const char *pid, struct machine_writer *w)
 {
     char path[PATH_LEN];
     auto_(mem_free) char *text = NULL;
@@ -104,7 +104,7 @@ static void look_for_library(const char *root, const char *pid, struct machine_w
     }
 }
 
-static void look_at_programs(const char *root, struct machine *m)
+static void read_programs(const char *root, struct machine *m)
 {
     char path[PATH_LEN], comm[24];
     const struct dirent *e;
@@ -121,22 +121,22 @@ static void look_at_programs(const char *root, struct machine *m)
         struct machine_writer *w = &m->writer[m->n_writers++];
         w->pid = (pid_t)pid;
         (void)snprintf(w->name, sizeof w->name, "%s", comm);
-        look_for_library(root, e->d_name, w);
+        read_library(root, e->d_name, w);
     }
 }
 
-void machine_look(const char *root, struct machine *ret)
+void machine_read(const char *root, struct machine *ret)
 {
     struct machine m = {0};
 
-    look_at_bus(root, &m);
+    read_bus(root, &m);
     m.module = exists(root, "/proc/driver/nvidia");
     m.nouveau = exists(root, "/sys/module/nouveau");
     m.wsl = exists(root, "/dev/dxg");
     m.container = exists(root, "/.dockerenv") || exists(root, "/run/.containerenv") ||
                   exists(root, "/var/run/secrets/kubernetes.io");
     m.sudo = exists(root, "/usr/bin/sudo");
-    look_at_node(root, &m);
-    look_at_programs(root, &m);
+    read_node(root, &m);
+    read_programs(root, &m);
     *ret = m;
 }

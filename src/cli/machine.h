@@ -32,6 +32,6 @@ struct machine {
 };
 
 /* root: "", or the folder that tests use as /. */
-void machine_look(const char *root, struct machine *ret);
+void machine_read(const char *root, struct machine *ret);
 
 #endif

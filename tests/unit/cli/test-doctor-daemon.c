@@ -7,8 +7,8 @@
 #include "cli/doctor-daemon.h"
 #include "tap.h"
 
-#define UP                                                                     \
-    .looked = true, .actuator_up = true, .version = "1.0", .you = "user anna", \
+#define UP                                                                    \
+    .asked = true, .actuator_up = true, .version = "1.0", .you = "user anna", \
     .may_claim = true
 
 /* clang-format off */
@@ -18,21 +18,21 @@ static const struct {
     const char *what; enum finding_state state; /* this finding … */
     const char *text, *remedy;                  /* … with these words in it; NULL: none such */
 } cases[] = {
-    {"nobody answers", {.looked = true, .r = DAEMON_ABSENT, .error = {"no daemon at X"}},
+    {"nobody answers", {.asked = true, .r = DAEMON_ABSENT, .error = {"no daemon at X"}},
      "daemon", FINDING_NOTE, "no daemon at X", "systemctl enable --now underwattd"},
-    {"it hangs", {.looked = true, .r = -ETIMEDOUT, .error = {"no answer within 3 s"}},
+    {"it hangs", {.asked = true, .r = -ETIMEDOUT, .error = {"no answer within 3 s"}},
      "daemon", FINDING_BAD, "no answer", "journalctl -u underwattd"},
-    {"not ours to ask", {.looked = true, .r = -EACCES, .error = {"X: Permission denied"}},
+    {"not ours to ask", {.asked = true, .r = -EACCES, .error = {"X: Permission denied"}},
      "daemon", FINDING_BAD, "denied", "api.socket"},
     {"all is well", {UP, .boards = 8, .jobs = 1}, "daemon", FINDING_OK, "8 boards, 1 job; you are user anna", ""},
     {"an administrator", {UP, .admin = true}, "daemon", FINDING_OK, "(administrator)", ""},
-    {"a reader", {.looked = true, .actuator_up = true, .version = "1.0", .you = "token x"},
-     "daemon", FINDING_OK, "(may look only)", ""},
-    {"another version", {.looked = true, .actuator_up = true, .version = "0.9", .may_claim = true},
+    {"a reader", {.asked = true, .actuator_up = true, .version = "1.0", .you = "token x"},
+     "daemon", FINDING_OK, "(read only)", ""},
+    {"another version", {.asked = true, .actuator_up = true, .version = "0.9", .may_claim = true},
      "daemon", FINDING_WARN, "version 0.9, this command 1.0", "restart underwattd"},
     {"the actuator answers", {UP}, "actuator", FINDING_OK, "answers the daemon", ""},
     {"a dry run", {UP, .dry_run = true}, "actuator", FINDING_OK, "nothing is written", ""},
-    {"no actuator", {.looked = true, .version = "1.0", .why = "no one at Y"},
+    {"no actuator", {.asked = true, .version = "1.0", .why = "no one at Y"},
      "actuator", FINDING_BAD, "can set no caps: no one at Y", "underwatt-actuator.socket"},
     {"boards denied", {UP, .denied = 2}, "actuator", FINDING_BAD, "2 boards may not", "explain"},
     {"boards lost", {UP, .lost = 1}, "boards", FINDING_BAD, "has lost 1 board", "underwatt-release(1)"},
@@ -55,7 +55,7 @@ static const struct {
      "ledger", FINDING_BAD, "Permission denied", "ls -ld"},
     {"rows are lost", {UP, .ledger_failures = 4, .ledger_lost = 7}, "ledger", FINDING_BAD, "7 rows were lost", "journalctl"},
     {"a ledger as it should be", {UP}, "ledger", FINDING_OK, NULL, NULL},
-    {"not looked", {.r = -EIO}, "daemon", FINDING_OK, NULL, NULL},
+    {"not asked", {.r = -EIO}, "daemon", FINDING_OK, NULL, NULL},
 };
 /* clang-format on */
 

@@ -11,8 +11,8 @@ struct world { /* what the cases change */
     struct machine machine;
     bool root;
     const char *named;
-    int look_r;
-    const char *look_text;
+    int library_r;
+    const char *library_text;
     bool simulated;
     int r; /* of opening */
     const char *text;
@@ -42,15 +42,15 @@ static const struct {
     const char *what; enum finding_state state; /* this finding … */
     const char *text, *remedy;                  /* … with these words in it */
 } cases[] = {
-    {"no library", {.look_r = GPU_ABSENT, .look_text = "cannot load X", .machine = {.pci_known = true, .nvidia_boards = 1}},
+    {"no library", {.library_r = GPU_ABSENT, .library_text = "cannot load X", .machine = {.pci_known = true, .nvidia_boards = 1}},
      "library", FINDING_BAD, "driver is not installed", "apt install nvidia-driver"},
-    {"no library, no board", {.look_r = GPU_ABSENT, .look_text = "x", .machine = {.pci_known = true}},
+    {"no library, no board", {.library_r = GPU_ABSENT, .library_text = "x", .machine = {.pci_known = true}},
      "library", FINDING_BAD, "not installed", "underwatt-sim start"},
-    {"no library in a container", {.look_r = GPU_ABSENT, .look_text = "x", .machine = {.container = true}},
+    {"no library in a container", {.library_r = GPU_ABSENT, .library_text = "x", .machine = {.container = true}},
      "library", FINDING_BAD, "not installed", "docker run --gpus all"},
-    {"named library is missing", {.look_r = -ENOENT, .named = "/x", .look_text = "cannot load /x"},
+    {"named library is missing", {.library_r = -ENOENT, .named = "/x", .library_text = "cannot load /x"},
      "library", FINDING_BAD, "cannot load /x", "--boards or UNDERWATT_BOARDS"},
-    {"too old a library", {.look_r = -ENOTSUP, .look_text = "nvmlInit_v2 is missing"},
+    {"too old a library", {.library_r = -ENOTSUP, .library_text = "nvmlInit_v2 is missing"},
      "library", FINDING_BAD, "is missing", "450 or newer"},
     {"driver not loaded", {.r = -ENODEV, .text = "Driver Not Loaded", .machine = {.pci_known = true, .nvidia_boards = 1}},
      "driver", FINDING_BAD, "Not Loaded", "sudo modprobe nvidia"},
@@ -151,9 +151,9 @@ static void judge(const struct world *w, struct findings *ret)
         .machine = w->machine,
         .root = w->root,
         .named = w->named,
-        .look_r = w->look_r,
-        .look = {.simulated = w->simulated},
-        .survey = w->look_r == 0 ? &survey : NULL,
+        .library_r = w->library_r,
+        .about = {.simulated = w->simulated},
+        .survey = w->library_r == 0 ? &survey : NULL,
         .energy = w->energy,
         .rapl = {.r = GPU_ABSENT},
         .loop_speed = w->speed > 0 ? w->speed : 1,
@@ -171,8 +171,9 @@ static void judge(const struct world *w, struct findings *ret)
     (void)snprintf(survey.about.clock, sizeof survey.about.clock, "0:1");
     if (w->text)
         (void)snprintf(survey.error.text, sizeof survey.error.text, "%s", w->text);
-    if (w->look_text)
-        (void)snprintf(f.look_error.text, sizeof f.look_error.text, "%s", w->look_text);
+    if (w->library_text)
+        (void)snprintf(f.library_error.text, sizeof f.library_error.text, "%s",
+                       w->library_text);
     *ret = (struct findings){0};
     doctor_judge(&f, ret);
 }

@@ -78,7 +78,7 @@ int main(void)
 
     if (!mkdtemp(root))
         return skip_all("no room in /tmp");
-    machine_look(root, &m);
+    machine_read(root, &m);
     ok(!m.pci_known && !m.module && m.nvidiactl == MACHINE_NODE_ABSENT && !m.sudo,
        "an empty machine");
     PUT("/sys/bus/pci/devices/0000:3b:00.0/vendor", "0x10de\n");
@@ -93,7 +93,7 @@ int main(void)
     PUT("/proc/123/comm", "nv-hostengine\n");
     PUT("/proc/123/cmdline", "nv-hostengine\0-n\0--library\0/world/lib.so\0--serve\0");
     PUT("/proc/124/comm", "bash\n");
-    machine_look(root, &m);
+    machine_read(root, &m);
     ok(m.pci_known && m.nvidia_boards == 1, "one board on the bus");
     ok(m.module && m.nvidiactl == MACHINE_NODE_OPEN && m.sudo, "driver, door, sudo");
     ok(m.n_writers == 1 && m.writer[0].pid == 123, "one program that may set limits");
