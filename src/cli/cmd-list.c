@@ -166,7 +166,8 @@ static void json_limit(struct json_out *o, const struct list *l,
     board_cap(l, b, cap, sizeof cap);
     json_out_object(o, "limit");
     json_out_known_int(o, "enforced_mw", has(b, GPU_HAS_ENFORCED), b->sample.enforced_mw);
-    json_out_known_int(o, "requested_mw", has(b, GPU_HAS_REQUESTED), b->sample.requested_mw);
+    json_out_known_int(o, "requested_mw", has(b, GPU_HAS_REQUESTED),
+                       b->sample.requested_mw);
     json_out_known_int(o, "default_mw", b->has_limits, b->limits.default_mw);
     json_out_known_int(o, "min_mw", b->has_limits, b->limits.min_mw);
     json_out_known_int(o, "max_mw", b->has_limits, b->limits.max_mw);
@@ -209,7 +210,7 @@ static void json_procs(struct json_out *o, const struct survey_board *b)
         put_text(o, "user", p->who.user);
         put_text(o, "command", p->who.command);
         json_out_known_int(o, "memory_bytes", p->proc.used_bytes > 0,
-                        (int64_t)p->proc.used_bytes);
+                           (int64_t)p->proc.used_bytes);
         json_out_text(o, "kind", p->proc.compute ? "compute" : "graphics");
         json_out_end(o);
     }
@@ -260,7 +261,8 @@ static void json_board(struct json_out *o, const struct list *l,
     json_limit(o, l, b);
     json_out_known_int(o, "temperature_c", has(b, GPU_HAS_TEMP), s->temp_c);
     json_out_known_int(o, "utilization_percent", has(b, GPU_HAS_UTIL), s->util_gpu);
-    json_out_known_int(o, "memory_utilization_percent", has(b, GPU_HAS_UTIL), s->util_mem);
+    json_out_known_int(o, "memory_utilization_percent", has(b, GPU_HAS_UTIL),
+                       s->util_mem);
     json_out_known_int(o, "sm_mhz", has(b, GPU_HAS_CLOCKS), s->sm_mhz);
     json_out_known_int(o, "memory_mhz", has(b, GPU_HAS_CLOCKS), s->mem_mhz);
     json_out_known_int(o, "sm_max_mhz", info->clock_max_mhz > 0, info->clock_max_mhz);
