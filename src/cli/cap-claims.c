@@ -9,6 +9,7 @@
 #include "base/auto.h"
 #include "cli/cap-daemon.h"
 #include "cli/cap-read.h"
+#include "cli/survey.h"
 #include "cli/take.h"
 #include "gpu/select.h"
 
@@ -208,15 +209,14 @@ static void json_board(struct json_out *o, const struct cap_shown *b,
     json_out_end(o);
 }
 
-int cap_show(const char *json, bool simulated, const struct cap_shown *b, size_t n,
-             const struct json_value *claims)
+int cap_show(const char *json, const struct gpu_about *about, const struct cap_shown *b,
+             size_t n, const struct json_value *claims)
 {
     auto_(json_out_free) struct json_out *out = NULL;
     uw_error err = {""};
 
     if (!json || strcmp(json, "-") != 0) {
-        if (simulated)
-            printf("simulated boards: all figures are simulated\n");
+        survey_say_unreal(about);
         for (size_t i = 0; i < n; i++)
             print_board(&b[i], claims);
     }
@@ -224,7 +224,7 @@ int cap_show(const char *json, bool simulated, const struct cap_shown *b, size_t
         return EXIT_OK;
     out = json_out_new();
     json_out_object(out, NULL);
-    json_out_bool(out, "simulated", simulated);
+    json_out_bool(out, "simulated", about->simulated);
     if (claims)
         json_out_bool(out, "daemon", true);
     json_out_array(out, "boards");
@@ -268,6 +268,6 @@ int cap_daemon_show(const struct cap_remote *o)
                                .original_mw = capped ? mw_at(limits, "original_mw") : 0,
                                .gpu = g};
     }
-    return cap_show(o->json, boards.simulated, shown, boards.n,
-                    json_get(json_root(doc), "claims"));
+    const struct gpu_about about = {.simulated = boards.simulated};
+    return cap_show(o->json, &about, shown, boards.n, json_get(json_root(doc), "claims"));
 }

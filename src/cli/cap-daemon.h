@@ -58,7 +58,7 @@ struct cap_shown {
     const struct json_value *gpu; /* the daemon's answer, or NULL */
 };
 /* claims: NULL without the daemon. */
-int cap_show(const char *json, bool simulated, const struct cap_shown *b, size_t n,
-             const struct json_value *claims);
+int cap_show(const char *json, const struct gpu_about *about, const struct cap_shown *b,
+             size_t n, const struct json_value *claims);
 
 #endif

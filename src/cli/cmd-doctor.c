@@ -54,7 +54,7 @@ static int report(const struct findings *found, const struct doctor_facts *f,
     uw_error err = {{0}};
 
     if (!json || strcmp(json, "-") != 0) {
-        survey_say_unreal(&f->look);
+        survey_say_unreal(&f->about);
         findings_print(found, FINDING_OK, stdout);
     }
     if (json) {

@@ -8,8 +8,8 @@
 #include "cli/daemon.h"
 #include "cli/take.h"
 
-static int look_at_board(struct httpc *c, const struct json_value *board,
-                         struct doctor_daemon *ret)
+static int read_board(struct httpc *c, const struct json_value *board,
+                      struct doctor_daemon *ret)
 {
     auto_(json_free) struct json *doc = NULL;
     const char *state = take_text(json_get(board, "cap"), "state");

@@ -48,11 +48,11 @@ static void judge_library(const struct doctor_facts *f, struct findings *ret)
         return;
     }
     finding_add(ret, "library", FINDING_OK, "%s%s%s%s",
-                f->look.library[0] ? f->look.library : LIBRARY,
-                f->look.library_version[0] ? ", NVML " : "", f->look.library_version,
-                f->look.recorded    ? ": recorded boards"
-                : f->look.simulated ? ": simulated boards, figures are simulated"
-                                    : "");
+                f->about.library[0] ? f->about.library : LIBRARY,
+                f->about.library_version[0] ? ", NVML " : "", f->about.library_version,
+                f->about.recorded    ? ": recorded boards"
+                : f->about.simulated ? ": simulated boards, figures are simulated"
+                                     : "");
     if (f->survey && f->survey->about.failed[0])
         finding_add(ret, "library", FINDING_WARN, "%s", f->survey->about.failed);
 }
