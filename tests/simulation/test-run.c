@@ -2,7 +2,7 @@
  * simulated boards.  For each workload and goal the cap it holds is compared with the
  * oracle of that workload's training loop (0.1 W grid over what the search may use).
  *
- * Usage: test-run [BOARD [WORKLOAD [GOAL]]]: all of them without.
+ * Usage: test-run [BOARD [WORKLOAD [GOAL]]]: those of run-scene.h without.
  */
 #include <signal.h>
 #include <sys/resource.h>
