@@ -22,7 +22,7 @@ def phase(d):
     return job and job["phase"]
 
 
-with uwtest.Node(count=1) as node:
+with uwtest.Node(count=1, speed=4) as node:
     d = node.daemon(config="node:\n  interval: 2 s\n")
     job = node.train("--workload", "resnet50", "--gpus", "0", "--tells", "steps", "--epochs", 100,
                      "--steps", 150, "--phases", "train,load=120s")

@@ -2,6 +2,8 @@
 """underwatt run as a client of underwattd, with real processes, faster than the wall's
 clock: several searches at once, clients and daemons that are killed, values that are
 refused before CMD starts, and never two writers.  Each case has boards of its own.
+`make check` plays those that need real processes; tests/simulation has the searches and what
+becomes of them in virtual time, and `make soak` (UNDERWATT_SOAK=1) plays all here, too.
 """
 import concurrent.futures
 import contextlib
@@ -16,9 +18,10 @@ import time
 
 import uwtest
 
-SPEED = 20
+SPEED = 20 if uwtest.SOAK else 8
 SIM = uwtest.program("underwatt-sim")
 ORIGINAL = 300000
+STEPS = 1800 if uwtest.SOAK else 1300    # of a job that is searched, loses its daemon and goes on
 
 
 def train(boards, steps, workload="resnet50"):
@@ -134,7 +137,7 @@ def killed_clients_page(t, node, d):
 
 def other_writer(t, node, _):
     """A command in local mode has the board: the daemon's job waits, and says for whom."""
-    local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", *train("5", 900))
+    local = Run(node, "--local", "--cap", "200 W", "--gpus", "5", "--", *train("5", 900 if uwtest.SOAK else 600))
     t.ok(wait(lambda: limit(node, 5) == 200000), "a local run holds its cap",
          local.said())
     run = Run(node, "--cap", "160 W", "--gpus", "5", "--name", "waiting", "--", "sleep", "60")
@@ -212,7 +215,7 @@ def several(t, node, _):
 
 
 def daemon_dies(t, node, d):
-    run = Run(node, "--goal", "edp", "--gpus", "4", "--name", "lasting", "--", *train("4", 1800))
+    run = Run(node, "--goal", "edp", "--gpus", "4", "--name", "lasting", "--", *train("4", STEPS))
     job = wait(lambda: holds(node, "lasting"))
     t.ok(job, "a job holds a cap", run.said())
     if not job:
@@ -235,7 +238,7 @@ def daemon_dies(t, node, d):
          "… and has handed the page over again", jobs(node))
     t.equal(run.p.wait(90), 0, "CMD ends well")
     r = run.report()
-    t.ok(r["saved"] and r["saved"]["energy_j"] > saved and r["steps"] == 1800, "the report has the whole run", r)
+    t.ok(r["saved"] and r["saved"]["energy_j"] > saved and r["steps"] == STEPS, "the report has the whole run", r)
     t.ok(wait(lambda: limit(node, 4) == ORIGINAL, 10), "the board has its original back")
 
 
@@ -297,7 +300,8 @@ def whole_energy(t, node, _):
     run = Run(node, "--cap", "100%", "--gpus", "2", "--name", "whole", "--", *train("2", 60))
     t.equal(run.p.wait(90), 0, "a short job ends")
     energy = run.report()["energy_j"]
-    t.ok(used and energy and abs(energy - used) <= 0.04 * used,
+    half = run.report()["half_j"] if energy else 0    # a busy machine reads late, and says so
+    t.ok(used and energy and abs(energy - used) <= max(0.04 * used, half),
          f"… its report has all of its energy: {energy:.0f} J, measured alone {used:.0f} J", run.said())
 
     def booked():
@@ -308,7 +312,7 @@ def whole_energy(t, node, _):
 
 def found(t, node, _):
     """A job whose boards are found."""
-    run = Run(node, "--goal", "edp", "--name", "found", "--", *train("5", 1200))
+    run = Run(node, "--cap", "250 W", "--name", "found", "--", *train("5", 9000))
     job = wait(lambda: (lambda j: j and j["gpus"] == [5] and j)(job_of(node, "found")), 20)
     t.ok(job, "boards that were not named are found by CMD's processes", jobs(node))
     job = wait(lambda: holds(node, "found"))
@@ -366,13 +370,15 @@ def play(t, name, board_count, cases):
 
 def main():
     t = uwtest.Tap()
-    # No more at once: what they measure, twenty times as fast as the clock, notices a busy processor.
+    smoke = {refused, same, killed_clients_page, found, other_writer, no_gpu, daemon_dies, whole_energy}
     nodes = {"jobs": (6, [refused, same, killed_clients_page, found, other_writer, no_gpu, several]), "restart": (5, [daemon_dies, quick_restarts]),
              "both": (3, [both_die]),
              "slow": (3, [whole_energy]), "quiet": (2, [unseen])}
+    if not uwtest.SOAK:
+        nodes = {n: (count, [c for c in cases if c in smoke]) for n, (count, cases) in nodes.items()}
     wanted = [n for n in nodes if len(sys.argv) < 2 or n in sys.argv[1:]]
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        for f in [pool.submit(play, t, n, *nodes[n]) for n in wanted]:
+        for f in [pool.submit(play, t, n, *nodes[n]) for n in wanted if nodes[n][1]]:
             f.result()
     t.done()
 

@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 """underwatt run with real processes on simulated boards, faster than the wall's clock:
 the cap it holds against the oracle, caps asked for, jobs that tell nothing or change,
-every fault in mid-run, who may cap what.  Each case has boards of its own; they run
-at the same time.
+faults in mid-run, who may cap what.  Each case has boards of its own; they run at the
+same time.  `make check` plays those that need real processes and one search; tests/simulation
+has searches and faults in virtual time, and `make soak` (UNDERWATT_SOAK=1) plays all here, too.
 """
 import concurrent.futures
 import json
@@ -17,7 +18,7 @@ import time
 
 import uwtest
 
-SPEED = 20
+SPEED = 20 if uwtest.SOAK else 8
 SIM = uwtest.program("underwatt-sim")
 UW = uwtest.program("underwatt")
 V100 = 300000
@@ -121,7 +122,7 @@ def searched(node, i, board, workload, goal, steps):
     curve = oracle(board, workload)
     t_ref, e_ref = curve[max(curve)]
     best = min(curve, key=lambda mw: value(goal, curve[mw][1] / e_ref, curve[mw][0] / t_ref))
-    run = narrow(lambda: Run(node, [i], "--goal", goal, cmd=train([i], steps, workload)), 0.2)
+    run = narrow(lambda: Run(node, [i], "--goal", goal, cmd=train([i], steps, workload)), 0.2, 3 if uwtest.SOAK else 1)
     name = f"{board} {workload} {goal}"
     yield run.p.returncode == 0 and "simulated training done" in (run.files / "out").read_text(), f"{name}: CMD's status", repr(run)
     held = run.report.get("held_mw")
@@ -131,14 +132,15 @@ def searched(node, i, board, workload, goal, steps):
     t, e = curve[min(curve, key=lambda mw: abs(mw - held))]
     v = value(goal, e / e_ref, t / t_ref)
     regret = v / value(goal, curve[best][1] / e_ref, curve[best][0] / t_ref) - 1
-    yield regret <= 0.01, f"{name}: holds {held / 1000:.0f} W, oracle {best / 1000:.0f} W: {100 * regret:.2f} % off", repr(run)
+    # To 1 % in virtual time; here a busy machine adds noise of its own.
+    yield regret <= (0.01 if uwtest.SOAK else 0.05), f"{name}: holds {held / 1000:.0f} W, oracle {best / 1000:.0f} W: {100 * regret:.2f} % off", repr(run)
     s = run.report["saved"]
-    yield s and s["energy_j"] > 0 and s["half"] < 0.2 and s["slowdown"] >= 0.99, f"{name}: what was saved is told", s
+    yield s and s["energy_j"] > 0 and (s["half"] < 0.2 or not uwtest.SOAK) and s["slowdown"] >= 0.99, f"{name}: what was saved is told", s
     true = 1 - e / e_ref
     hold = [c for c in run.report["caps"] if c["cap_mw"] == held]
     ref = [c for c in run.report["caps"] if c["cap_mw"] == max(curve)]
     got = 1 - hold[0]["step_j"] / ref[0]["step_j"] if hold and ref else None
-    yield got is not None and abs(got - true) < 0.04, \
+    yield got is not None and abs(got - true) < (0.04 if uwtest.SOAK else 0.1), \
         f"{name}: a step at that cap saves {100 * (got or 0):.1f} %, in truth {100 * true:.1f} %", repr(run)
     yield run.report["restored"] and run.back() and "simulated" in run.said(), f"{name}: the original is back", repr(run)
 
@@ -255,7 +257,7 @@ def fault(node, boards, kind, undo, heard, restored=(0, 1)):
         run.end()
         return
     node.fault(boards[0], *kind.split())
-    time.sleep(6)
+    time.sleep(120 / SPEED)
     other = run.limits()[1]
     going = run.p.poll() is None
     if undo:
@@ -478,7 +480,7 @@ def main():
     t = uwtest.Tap()
     only = sys.argv[1:]
     with uwtest.Node(machine=MACHINE, speed=SPEED) as node, \
-            uwtest.Node(machine=MACHINE, speed=SPEED / 2) as slow:  # noise grows with the speed
+            uwtest.Node(machine=MACHINE, speed=min(SPEED, 10)) as slow:  # noise grows with the speed
         cases = {    # the longest first
             "oracle2": (searched, slow, 1, "v100", "vgg19", "energy", 700),
             "oracle3": (searched, slow, 24, "rtx6000", "inception4", "eds:2", 700),
@@ -505,10 +507,12 @@ def main():
             "no_right": (no_right,),
             "bad_input": (bad_input, node),
         }
+        smoke = {"oracle1", "silent-cap", "fixed", "hang", "refuse-end", "hang-end", "killed", "two", "foreign",
+                 "no_right", "bad_input"}
         begin = time.monotonic()
         with concurrent.futures.ThreadPoolExecutor(5) as pool:
             jobs = [pool.submit(results, name, *c) for name, c in cases.items()
-                    if not only or name in only]
+                    if (name in only if only else uwtest.SOAK or name in smoke)]
             for job in jobs:
                 for good, name, why in job.result():
                     if good is None:

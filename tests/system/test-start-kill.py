@@ -3,7 +3,6 @@
 combination that leaves one of them who can act: the original is back.  The starter's end
 is not over before it is, and its exit status says what became of it.
 """
-import concurrent.futures
 import os
 import signal
 import sys
@@ -194,8 +193,9 @@ def served_again(t, node):
         c.clean_up()
 
 
-def statuses(t):
-    """What could not be put back shows in the exit status."""
+# ---- what could not be put back shows in the exit status ----
+
+def unloaded(t):
     with uwtest.Node(machine=MACHINE) as node:
         c = Case(t, node, "the driver is unloaded, actuator and keeper killed")
         node.fault("all", "unload")
@@ -204,6 +204,9 @@ def statuses(t):
         t.ok(c.s.entries(), f"{c.name}: the entry is kept", c.s.said())
         node.fault("all", "reload")
         c.clean_up()
+
+
+def refused(t):
     with uwtest.Node(machine=MACHINE.replace("count: 1", "count: 2")) as node:
         c = Case(t, node, "a board refuses, another does not", boards=2)
         t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] == CAP), f"{c.name}: and a cap", c.s.said())
@@ -217,13 +220,18 @@ def statuses(t):
         t.equal(node.board(0)["limit_mw"], ORIGINAL, f"{c.name}: --recover puts it back later")
 
 
+def play(t, *parts):
+    """On a node of their own."""
+    with uwtest.Node(machine=MACHINE) as node:
+        for part in parts:
+            uwtest.timed(part.__name__, part, t, node)
+
+
 def main():
     t = uwtest.Tap()
-    with concurrent.futures.ThreadPoolExecutor(1) as pool, uwtest.Node(machine=MACHINE) as node:
-        slow = pool.submit(statuses, t)
-        for part in (gaps, endings, recovery_killed, gone, stopped, served_again):
-            part(t, node)
-        slow.result()
+    uwtest.together(lambda: uwtest.timed("unloaded", unloaded, t), lambda: uwtest.timed("refused", refused, t),
+                    lambda: play(t, gaps), lambda: play(t, endings, recovery_killed, served_again),
+                    lambda: play(t, gone), lambda: play(t, stopped))
     t.done()
 
 

@@ -13,9 +13,9 @@ import time
 import uwtest
 
 t = uwtest.Tap()
-SPEED = 20
+SPEED = 8
 TRAIN = ["underwatt-sim", "train", "--workload", "alexnet", "--gpus", "1", "--phases", "train",
-         "--steps", "300"]  # 15 s at the default limit, less than a second here
+         "--steps", "300"]  # 15 s at the default limit, 2 s here
 RANGE = ["--from", "150", "--to", "300", "--step", "75", "--runs", "1"]
 
 

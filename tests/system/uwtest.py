@@ -35,6 +35,8 @@ os.environ.pop("LD_LIBRARY_PATH", None)
 # Clients of NVML, as tests and benchmarks have them.
 ZEUS = ("nvidia-ml-py==13.615.71", "zeus==0.16.0")
 SANITIZED = os.environ.get("UNDERWATT_SANITIZED") == "1"
+SOAK = os.environ.get("UNDERWATT_SOAK") == "1"    # `make soak`: all repetitions
+PATIENCE = 60.0  # seconds until a condition that nothing else bounds counts as missed; the machine may be busy
 
 
 def program(name):
@@ -140,7 +142,7 @@ def fd_links(pid):
             pass
 
 
-def wait_for(what, seconds=20.0, step=0.02):
+def wait_for(what, seconds=PATIENCE, step=0.02):
     """The first true value of what(), or its last one after so many seconds."""
     until = time.monotonic() + seconds
     value = what()
@@ -150,7 +152,7 @@ def wait_for(what, seconds=20.0, step=0.02):
     return value
 
 
-def wait_until(look, holds, seconds=20.0):
+def wait_until(look, holds, seconds=PATIENCE):
     """What look() says once holds(it), or what it says last."""
     last = []
 
@@ -159,6 +161,14 @@ def wait_until(look, holds, seconds=20.0):
         return holds(last[0])
     wait_for(now, seconds)
     return last[0]
+
+
+def timed(name, call, *args):
+    """Its result; how long it took is a line of the test's output."""
+    began = time.monotonic()
+    result = call(*args)
+    print(f"# {name}: {time.monotonic() - began:.0f} s", flush=True)
+    return result
 
 
 def together(*calls):
@@ -402,10 +412,10 @@ class Daemon:
         self.child = self._spawn("underwattd", *user, "--config", self.config, *self.args,
                                  env={"NOTIFY_SOCKET": os.path.join(self.dir, "notify"),
                                       **self.extra_env})
-        if wait and not self.told("READY=1", 20):
+        if wait and not self.told("READY=1", PATIENCE):
             raise RuntimeError(f"underwattd is not ready: {self.log()}")
 
-    def told(self, word, seconds=10.0):
+    def told(self, word, seconds=PATIENCE):
         """Wait for a line of its notifications; those before it are dropped."""
         until = time.monotonic() + seconds
         while time.monotonic() < until:
@@ -454,7 +464,7 @@ class Daemon:
         os.kill(self.pid, signal.SIGHUP)
         return self.told("RELOADING=1") and self.told("READY=1")
 
-    def stop(self, seconds=10):
+    def stop(self, seconds=PATIENCE):
         """SIGTERM; its exit status.  The actuator goes on."""
         self.child.terminate()
         return self.child.wait(timeout=seconds)
