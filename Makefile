@@ -15,13 +15,13 @@ all: build
 
 help:
 	@echo "make demo      run one training job three ways on a simulated node and compare"
-	@echo "make check     every test: unit, contract, system, simulation, lint, sanitizers"
+	@echo "make check     unit, contract, system, simulation, lint and sanitizers: 15 minutes on 2 processors"
 	@echo "make quick     unit tests, and lint of what changed (under a minute)"
 	@echo "make build     build into $(BUILD)/"
 	@echo "make coverage  lines of base, core and plant that unit tests run, at least 90 %"
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, caps and claims at random"
-	@echo "make soak      random schedules: 500 rounds with real processes, 100,000 in virtual time"
+	@echo "make soak      before a release, hours: every search, 100,000 random schedules, the analyzer"
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
@@ -61,6 +61,7 @@ fuzz:
 	@tools/fuzz
 
 soak: build
+	@$(SETUP) check
 	@tools/soak $(BUILD)
 
 format:
