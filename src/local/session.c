@@ -321,7 +321,7 @@ static int without_progress(struct session *s)
         return tuner_cap_now(s->tuner);
     }
     if (tuner_listen(s->tuner)) {
-        note(s, "CMD tells of no steps: looks for a period in its boards' power");
+        note(s, "CMD reports no steps: looking for a period in its boards' power");
         return 0;
     }
     note(s, "CMD reports no progress (see UNDERWATT_PROGRESS in underwatt-run(1)): it is "

@@ -406,7 +406,7 @@ static int without_progress(struct job_search *t)
 {
     t->silent = true;
     if (t->ask.search) {
-        note(t, "the job tells of no steps: looks for a period in its boards' power",
+        note(t, "the job reports no steps: looking for a period in its boards' power",
              true);
         return tuner_listen(t->tuner) ? 0 : tuner_blind(t->tuner);
     }
@@ -526,8 +526,8 @@ static bool is_its_turn(struct job_search *t)
 
     if (o && t->behind != o->job) {
         (void)snprintf(text, sizeof text,
-                       "job %" PRIu64 " is searched for on a board of this job: one "
-                       "search a board, this one waits",
+                       "job %" PRIu64 " has a search on a board of this job: this "
+                       "search waits, as a board has one search at a time",
                        o->job);
         note(t, text, true);
     }
@@ -579,7 +579,7 @@ static bool given_back(struct job_search *t, uint64_t now)
         if (!ours || now < v.retry_ns || !v.can_cap || !v.bounds.original_mw)
             return false;
     }
-    note(t, "its boards may be had again: goes on", true);
+    note(t, "the job's boards are available again: the search continues", true);
     t->back = true;
     return true;
 }
@@ -794,8 +794,7 @@ void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
     t->wanted_ns = loop_now_ns(ts->o.loop);
     if (!barred || !(t->boards & bit))
         return;
-    note(t, "another user computes on a board of the job: no cap until it has gone",
-         false);
+    note(t, "another user computes on a board of the job: no cap until that ends", false);
     if (t->tuner)
         (void)close_tuner(t);
     else

@@ -149,7 +149,7 @@ static bool begin(struct slack_search *s, const struct slack_search_seen *seen)
     }
     if (slack_new(&setup, &s->machine, &err) >= 0)
         return true;
-    tuner_note(s->notes, true, "slack: not looked for: %s", err.text);
+    tuner_note(s->notes, true, "slack: not searched for: %s", err.text);
     s->budget = false;
     s->out = true;
     return false;
@@ -173,7 +173,7 @@ bool slack_search_walks(struct slack_search *s, uint64_t now_ns)
         b->enforced_mw = lowest(s->cap_mw, b->n);
         return false;
     }
-    tuner_note(s->notes, true, "slack: over: the budget does not move the watts");
+    tuner_note(s->notes, true, "slack: ended: the budget does not move the watts");
     end(s, true);
     return false;
 }
@@ -239,7 +239,7 @@ enum slack_search_verdict slack_search_on_window(struct slack_search *s,
                                        .power_w = seen->board_j[i] / seen->took_s};
     struct slack_window window = {w->time_s, w->time_rse, board};
     if (slack_on_window(s->machine, &window, &err) < 0) {
-        tuner_note(s->notes, true, "slack: over: %s", err.text);
+        tuner_note(s->notes, true, "slack: ended: %s", err.text);
         bool moved = slack_search_moved(s);
         end(s, true);
         return moved ? SLACK_SEARCH_OVER : SLACK_SEARCH_STAYS;

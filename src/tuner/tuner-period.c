@@ -148,8 +148,8 @@ static int on_peak(const struct energy_sum_window *w, void *user)
     t->report.peak_w = w->peak_w;
     uint32_t mw = safe_mw(t, w->peak_w);
     (void)snprintf(why, sizeof why,
-                   "its progress is unknown (%s): the safe cap, %.2f of its observed "
-                   "peak or %.2f of the default limit",
+                   "the job's progress is unknown (%s): the safe cap, %.2f of its "
+                   "observed peak or %.2f of the default limit",
                    t->report.unknown, SEARCH_FIRST, SAFE_SHARE);
     tuner_note(&t->notes, true, "holds %.0f W: %s", w_of_mw(mw), why);
     t->safe = true;
@@ -162,10 +162,11 @@ static int go_safe(struct tuner *t, uint64_t now)
 
     if (!may_be_capped(t)) {
         if (!t->safe)
-            tuner_note(&t->notes, true,
-                       "its progress is unknown (%s): a bound on its time could not be "
-                       "kept in view, so it is not capped",
-                       t->report.unknown);
+            tuner_note(
+                &t->notes, true,
+                "the job's progress is unknown (%s): it is not capped, as a bound on "
+                "its time could not be checked",
+                t->report.unknown);
         t->safe = true;
         listen(t, false, LOOK_SAFE_S);
         return 0;
@@ -191,15 +192,17 @@ static int begin_inferred(struct tuner *t, const struct progress_period_heard *h
         tuner_new_regime(t, NULL);
     }
     if (t->rate.on)
-        tuner_note(&t->notes, true,
-                   "it tells of no steps, and its launches never rest: %.0f of them, "
-                   "%.3g s, stand for a step (confidence %.2f)",
-                   t->rate.unit, h->period_s, h->confidence);
+        tuner_note(
+            &t->notes, true,
+            "the job reports no steps and launches without a pause: %.0f launches, "
+            "%.3g s, stand for a step (confidence %.2f)",
+            t->rate.unit, h->period_s, h->confidence);
     else
-        tuner_note(&t->notes, true,
-                   "it tells of no steps: one period of its power, %.3g s, stands for a "
-                   "step (confidence %.2f)",
-                   h->period_s, h->confidence);
+        tuner_note(
+            &t->notes, true,
+            "the job reports no steps: one period of its power, %.3g s, stands for a "
+            "step (confidence %.2f)",
+            h->period_s, h->confidence);
     t->inferred = t->was_inferred = true;
     t->safe = false;
     t->period.missed = 0;
@@ -244,8 +247,8 @@ static int heard_safe(struct tuner *t, const struct progress_period_heard *h)
     if (!period_window_agrees(&t->period, h))
         return 0;
     tuner_note(&t->notes, true, "%s: back to the original cap",
-               t->rate.on ? "its launches come evenly now"
-                          : "a period shows in its power");
+               t->rate.on ? "the job's launches are even now"
+                          : "the job's power has a period now");
     tuner_listen_again(t);
     return tuner_to_original(t);
 }
@@ -320,8 +323,9 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
  */
 static int lost(struct tuner *t)
 {
-    tuner_note(&t->notes, true, "%s no more (%s): back to the original cap",
-               t->rate.on ? "its launches tell" : "its period is seen",
+    tuner_note(&t->notes, true, "the job's %s (%s): back to the original cap",
+               t->rate.on ? "launches are not even any more"
+                          : "period is not seen any more",
                t->report.unknown);
     tuner_end_check(t);
     window_cancel(&t->window);
@@ -419,7 +423,7 @@ bool tuner_on_told(struct tuner *t)
     if (!on_the_way)
         return t->inferred;
     tuner_note(&t->notes, true,
-               "it tells of its steps now: they count, and it is looked at anew");
+               "the job reports its steps now: the search begins again with them");
     bool inferred = t->inferred;
     t->listening = t->safe = t->inferred = t->was_inferred = false;
     t->rate.in_regime = t->rate.on = false;

@@ -76,7 +76,7 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
 static int changed(struct tuner *t, const struct search_window *w, bool one)
 {
     t->report.changes++;
-    tuner_note(&t->notes, true, "the job has changed: looks again");
+    tuner_note(&t->notes, true, "the job has changed: searches again");
     tuner_new_regime(t, one && w->energy_rse < 1 ? w : NULL);
     t->report.holding = false; /* of another regime, whatever is held next */
     return tuner_next(t);
@@ -309,7 +309,7 @@ static int rest(struct tuner *t)
     t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;
     t->rest_ns = loop_now_ns(t->o.loop) + ns_of_s(t->rest_s);
     tuner_note(&t->notes, true,
-               "it cannot be measured at %.0f W: the original cap for %.0f min",
+               "the job cannot be measured at %.0f W: the original cap for %.0f min",
                w_of_mw(t->step.cap_mw), t->rest_s / 60);
     tuner_end_check(t);
     regimes_turn(&t->regimes, STRETCH_SEARCH);

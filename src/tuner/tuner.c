@@ -83,7 +83,7 @@ static void tell_memory(struct tuner *t)
     t->report.memory = known.memory;
     if (known.memory == SEARCH_MEMORY_DENIED)
         tuner_note(&t->notes, true,
-                   "what job %" PRIu64 " measured does not fit this run: forgotten",
+                   "what job %" PRIu64 " measured does not fit this run and is not used",
                    t->report.earlier_job);
 }
 
@@ -275,8 +275,8 @@ static int pause_lasts(struct tuner *t, uint64_t now)
     if (!(long_s > 0))
         return 0;
     t->pause.halted = true;
-    tuner_note(&t->notes, true, "no step for %.0f s: the original cap until one is told",
-               long_s);
+    tuner_note(&t->notes, true,
+               "no step for %.0f s: the original cap until the next step", long_s);
     return halt(t, now);
 }
 
@@ -286,7 +286,7 @@ static int pause_is_over(struct tuner *t)
 
     pause_end(&t->pause);
     if (halted)
-        tuner_note(&t->notes, true, "the job goes on");
+        tuner_note(&t->notes, true, "the job continues");
     if (t->stopped || !t->report.started)
         return 0;
     if (t->state == TUNER_WALK || (halted && t->state == TUNER_WINDOW))
@@ -301,14 +301,15 @@ static int steps_unseen(struct tuner *t)
     pause_end(&t->pause);
     if (!t->search)
         return tuner_hold_unseen(t, t->caps.named_mw, "asked for");
-    tuner_note(&t->notes, true, "its steps are seen no more: back to the original cap");
+    tuner_note(&t->notes, true,
+               "the job's steps cannot be followed any more: back to the original cap");
     tuner_end_check(t);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.holding = false;
     t->gap.on = false;
     t->report.by = TUNER_BY_NOTHING;
     (void)snprintf(t->report.unknown, sizeof t->report.unknown,
-                   "its steps are seen no more");
+                   "the job's steps cannot be followed any more");
     t->has_begun = false;
     t->state = TUNER_WAIT;
     int r = tuner_to_original(t);
@@ -497,7 +498,7 @@ int tuner_blind(struct tuner *t)
     if (!t->search || t->state != TUNER_WAIT || !t->report.holding)
         return 0;
     tuner_note(&t->notes, true,
-               "no step is told of since: back to the original cap until one is");
+               "no step was reported since: back to the original cap until one is");
     t->report.holding = false;
     return tuner_to_original(t);
 }
@@ -554,7 +555,8 @@ static int tuner_lease_over(struct tuner *t, const char *text)
     t->leases_over = 0;
     if (t->caps.table->lease_over)
         text = t->caps.table->lease_over;
-    tuner_note(&t->notes, true, "%s: starts from the original cap again", text);
+    tuner_note(&t->notes, true, "%s: the search goes down from the original cap again",
+               text);
     tuner_end_check(t);
     window_cancel(&t->window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
@@ -592,11 +594,11 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
     if (!t->report.started && !t->report.holding)
         return 0;
     if (stopped) {
-        tuner_note(&t->notes, true, "the job is stopped: no cap until it goes on");
+        tuner_note(&t->notes, true, "the job is stopped: no cap until it continues");
         pause_end(&t->pause);
         return halt(t, now);
     }
-    tuner_note(&t->notes, true, "the job goes on");
+    tuner_note(&t->notes, true, "the job continues");
     pause_forgive(&t->pause, &t->steps, now); /* its stop is no stall */
     if (!on_the_way(t))
         return 0;
@@ -766,8 +768,8 @@ static int take_earlier(struct tuner *t, uw_error *err)
     t->report.earlier_job = e->job;
     t->report.memory = SEARCH_MEMORY_KEPT;
     tuner_note(&t->notes, true,
-               "has %zu caps of job %" PRIu64 " to go by, this job's last run", e->n,
-               e->job);
+               "begins with %zu caps that job %" PRIu64 ", this job's last run, measured",
+               e->n, e->job);
     return 0;
 }
 
@@ -940,13 +942,13 @@ enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
         return SEARCH_RESTS;
     }
     if (t->pause.halted && t->state < TUNER_LEFT) {
-        (void)snprintf(ret, size, "tells of no step: not capped until it does");
+        (void)snprintf(ret, size, "no step for long: not capped until the next one");
         return SEARCH_IS_PAUSED;
     }
     if (waits && t->listening && !t->report.holding) {
         (void)snprintf(ret, size, "%s",
                        t->safe ? "no steps, no period: not capped"
-                               : "tells of no steps: listens for a period");
+                               : "reports no steps: looks for a period");
         return t->safe ? SEARCH_IS_SAFE : SEARCH_WAITS_PROGRESS;
     }
     if (t->safe && t->state == TUNER_WINDOW) {

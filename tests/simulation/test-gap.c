@@ -38,7 +38,7 @@ static void one(struct world *w, size_t shape, const char *workload,
         ok(t->stalls == 0 && t->changes == 0, "… %u stalls, %u changes", t->stalls,
            t->changes);
         bool long_one = strcmp(shapes[shape].name, "long") == 0;
-        ok((strstr(w->noted, "the original cap until one is told") != NULL) == long_one,
+        ok((strstr(w->noted, "the original cap until the next step") != NULL) == long_one,
            "… %s", long_one ? "the original cap for the long ones" : "its cap stays");
         if (shape == 0)
             *none = t->saved.fraction;

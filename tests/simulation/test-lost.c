@@ -39,7 +39,7 @@ static void lost_steps(void)
     unreadable(&s.run[0], true);
     pass(&s, 130);
     (void)searches_look(s.tunings, 1, &view);
-    ok(in_force(&s, 0) == 300000 && strstr(s.said, "its steps are seen no more"),
+    ok(in_force(&s, 0) == 300000 && strstr(s.said, "the job's steps cannot be followed any more"),
        "no steps for two minutes: the original is back: %.0f W, %s",
        w_of_mw(in_force(&s, 0)), view.state);
     wait_for_hold(&s, 0);

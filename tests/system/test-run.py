@@ -183,7 +183,7 @@ def silent(node, i, *args):
     bound = not args    # then it is slowdown:1.05
     yield run.end() == 0 and (lowest == V100 if bound else 0.8 * V100 <= lowest < V100) and run.back(), \
         name + f"{'no' if bound else 'the safe'} cap ({lowest} mW)", repr(run)
-    yield "tells of no steps" in run.said() and "progress is unknown" in run.said() and run.report["progress"] == "unknown" \
+    yield "reports no steps" in run.said() and "progress is unknown" in run.said() and run.report["progress"] == "unknown" \
         and run.report["period_unknown"] and run.report["saved"] is None \
         and run.report["goal"] == (args[1] if args else "slowdown:1.05"), name + "said so, and why", repr(run)
 
@@ -239,9 +239,9 @@ def changes_load(node, i):
     yield held, "a job of two parts: the first cap is held", repr(run)
     code = run.end()
     said = run.said()
-    yield code == 0 and run.report["search"]["changes"] == 1 and "looks again" in said and "no progress (see" not in said, \
+    yield code == 0 and run.report["search"]["changes"] == 1 and "searches again" in said and "no progress (see" not in said, \
         "… the second part is noticed", repr(run)
-    yield "holds" in said[said.find("looks again"):], "… and searched", repr(run)
+    yield "holds" in said[said.find("searches again"):], "… and searched", repr(run)
     yield run.back(), "… the original is back", repr(run)
 
 
