@@ -15,12 +15,12 @@
 
 enum {
     TICK_MS = 500,
-    SETTLED_S = 3,      /* without a new board until a job's boards are taken as known */
-    NO_PROGRESS_S = 30, /* start-up that a job may take before it tells of steps */
-    SAVE_S = 30,        /* between savings of what only grows */
-    ENDED_MAX = 64,     /* jobs that are over and still told about */
-    ASKED_S = 10,       /* for the actuator to say what the boards' originals are */
-    STEPS_ON = 3,       /* after a step down, until the job is seen to progress */
+    SETTLED_S = 3,      /* without a new board until a job's boards count as known */
+    NO_PROGRESS_S = 30, /* of start-up before a job without steps is treated as one */
+    SAVE_S = 30,        /* between writes of sums that only grow */
+    ENDED_MAX = 64,     /* jobs that are over and still shown */
+    ASKED_S = 10,       /* for the actuator to tell the boards' originals */
+    STEPS_ON = 3,       /* after a lower cap, until the job counts as progressing */
 };
 
 struct job_search {
@@ -32,34 +32,35 @@ struct job_search {
     struct searches_ask ask;
     struct cap_class cls;
     struct job_progress *page;
-    struct launches_budget launches; /* of whatever pages it has */
+    struct launches_budget launches; /* of all pages it has had */
     uint64_t began_ns;
-    uint64_t seen_ns; /* its steps last were */
+    uint64_t seen_ns; /* when steps were last seen */
 
     uint64_t wanted;    /* the job's boards, as the roster has them … */
     uint64_t wanted_ns; /* … since */
     uint64_t boards;    /* those of the tuner, or asked for; 0: none */
-    uint64_t barred;    /* where its user may not claim now */
+    uint64_t barred;    /* of these, boards on which another user computes */
     struct board *board[BOARDS_MAX];
     uint32_t original_mw[BOARDS_MAX];
     struct actuator_range range[BOARDS_MAX];
     size_t n;
     struct tuner *tuner;
     struct tuner_claims *claims;
-    uint64_t asked_ns; /* no tuner yet: its claims ask for originals since; 0: do not */
+    uint64_t asked_ns; /* since when claims ask for the originals, before there is a
+                          tuner; 0: no */
     struct energy_sum *meters;
     struct progress_period *period;
-    bool closing, closed; /* the tuner is being ended; has ended */
-    bool refused;         /* no tuner for these boards: why */
-    uint64_t behind;      /* said that the search of this job comes first; 0: of none */
-    bool silent;          /* said that the job tells of no steps */
-    bool back;            /* its boards were others' for a while */
+    bool closing, closed; /* tuner_finish() was called; has called back */
+    bool refused;         /* no tuner could be made for these boards: see why */
+    uint64_t behind;      /* the job whose search comes first; 0: none.  It was noted */
+    bool silent;          /* it was noted that the job reports no steps */
+    bool back;            /* its boards were lost or others' for a while */
     bool ended;           /* the job is over */
     bool final;           /* … and so is its tuner */
     char why[200];
 
     struct searches_memory memory;
-    struct tuner_report report; /* of the last tuner, which is gone */
+    struct tuner_report report; /* of the last tuner, which was freed */
     unsigned saved_windows;
     double saved_s; /* of training, in all accounts */
     uint32_t saved_held_mw;
@@ -118,7 +119,7 @@ static void save(struct job_search *t)
         t->all->o.save(t->job, text, t->all->o.user);
 }
 
-/* What the tuner knows, kept where it outlives the tuner. */
+/* Copies what the tuner has measured into the memory, which outlives the tuner. */
 static void remember(struct job_search *t)
 {
     searches_memory_take(&t->memory, tuner_report(t->tuner));
@@ -128,7 +129,7 @@ static void remember(struct job_search *t)
                        board_view(t->board[i])->info->uuid);
 }
 
-/* For the next run of the job. */
+/* Tells what was measured, for the next run of the job. */
 static void learn(struct job_search *t)
 {
     if (t->ask.search && t->all->o.learnt)
@@ -141,7 +142,7 @@ static void save_what_grew(struct job_search *t, uint64_t now)
     uint32_t held = r->holding ? r->held_mw : 0;
     bool late = s_between(t->saved_ns, now) >= SAVE_S;
 
-    /* A long way down has no window, but what it saved is booked. */
+    /* On a long ramp there is no window, but steps are booked. */
     bool grew = r->windows != t->saved_windows || booked_s(r) > t->saved_s;
 
     if (held == t->saved_held_mw && (!grew || !late))
@@ -257,8 +258,8 @@ static int make_progress_period(struct job_search *t, struct sampler *const *sam
     return t->ask.search ? progress_period_new(&opts, &t->period, err) : 0;
 }
 
-/* The limit that another writer has left there is the original, and no reference of
- * before can be had any more.
+/* Another writer left a lower limit, which is the original now: the reference cap of
+ * before is out of reach.
  */
 static bool is_narrowed(const struct job_search *t)
 {
@@ -268,7 +269,7 @@ static bool is_narrowed(const struct job_search *t)
     return false;
 }
 
-/* What is known from before, as far as it is of these boards. */
+/* What is known from before; caps only where they were measured on these boards. */
 static struct tuner_known known_of(const struct job_search *t)
 {
     struct tuner_known known = t->memory.known;
@@ -286,8 +287,8 @@ static struct rate *rate_of_page(void *user)
     return t->page ? job_progress_rate(t->page) : NULL;
 }
 
-/* The cap of before is in force at once; but a search whose boards were others' walks
- * down to it from the original, as at first.
+/* Holds the cap of before at once.  A search whose boards were others' goes down from the
+ * original again.
  */
 static int resume(struct job_search *t)
 {
@@ -299,7 +300,7 @@ static int resume(struct job_search *t)
                : 0;
 }
 
-/* One that has not begun. */
+/* Makes a tuner that has not begun. */
 static int new_tuner(struct job_search *t, uw_error *err)
 {
     struct searches *ts = t->all;
@@ -365,7 +366,7 @@ static int make_tuner(struct job_search *t, uw_error *err)
     if (r < 0)
         return r;
     r = resume(t);
-    if (r < 0) { /* nobody has it: it must not outlive the tuning */
+    if (r < 0) { /* it must not outlive a job search that was not begun */
         (void)fail(err, r, "the cap that was held cannot be held again");
         drop_tuner(t);
     }
@@ -382,7 +383,7 @@ static int close_tuner(struct job_search *t)
 
 /* ---- each tick ---- */
 
-/* The tuner has ended: what it knew is kept, the rest goes. */
+/* The tuner has ended: what it measured is kept, the tuner is freed. */
 static void after_close(struct job_search *t)
 {
     t->report = *tuner_report(t->tuner);
@@ -415,7 +416,7 @@ static int without_progress(struct job_search *t)
     return tuner_cap_now(t->tuner);
 }
 
-/* What caps must know for floor, first cap and ramp. */
+/* Tells caps the work's figures, from which floor, first cap and ramp follow. */
 static void tell_work(struct job_search *t)
 {
     const struct tuner_report *r = tuner_report(t->tuner);
@@ -450,8 +451,8 @@ static int tick_tuner(struct job_search *t, uint64_t now)
 
 /* ---- originals ---- */
 
-/* Where an earlier daemon may have left a cap, the limit that is set tells nothing of
- * the original: a search would never look above it.
+/* Where an earlier daemon may have left a cap, the limit in force need not be the
+ * original, and a search would never go above it.
  */
 static bool are_originals_known(const struct job_search *t)
 {
@@ -466,7 +467,7 @@ static bool are_originals_known(const struct job_search *t)
     return true;
 }
 
-/* The actuator knows; the boards stay as they are until it has answered. */
+/* Asks the actuator for the originals by claims at the limits in force. */
 static int ask_originals(struct job_search *t, uw_error *err)
 {
     struct sampler *samplers[BOARDS_MAX];
@@ -485,7 +486,7 @@ static int ask_originals(struct job_search *t, uw_error *err)
     return 0;
 }
 
-/* Every board has answered, or it is not worth waiting for any longer. */
+/* True when the actuator has answered for every board, or is too late. */
 static bool is_answered(const struct job_search *t, uint64_t now)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -497,7 +498,7 @@ static bool is_answered(const struct job_search *t, uint64_t now)
     return true;
 }
 
-/* A tuner in place of the question: its claims stand before those of the question go. */
+/* Makes the tuner before the claims that asked for originals are withdrawn. */
 static int make_tuner_asked(struct job_search *t, uw_error *err)
 {
     auto_(tuner_claims_free) struct tuner_claims *asked = take(t->claims);
@@ -506,8 +507,8 @@ static int make_tuner_asked(struct job_search *t, uw_error *err)
     return make_tuner(t, err);
 }
 
-/* Another job's search on a board of this one.  Two would each take the other's claim for
- * the most that is allowed, and go down by turns, whatever bound their goals have.
+/* Another job's search on a board of this job.  Two searches would each take the other's
+ * claim for the highest cap allowed and go down in turns, past any bound of their goals.
  */
 static const struct job_search *other_search(const struct job_search *t)
 {
@@ -518,7 +519,7 @@ static const struct job_search *other_search(const struct job_search *t)
     return t->ask.search ? o : NULL;
 }
 
-/* May its tuner begin?  It is said once which search comes first. */
+/* True when no other search has a board of the job; else that is noted once. */
 static bool is_its_turn(struct job_search *t)
 {
     const struct job_search *o = other_search(t);
@@ -546,7 +547,7 @@ static int begin_tuner(struct job_search *t)
         r = make_tuner(t, &err);
     else
         r = ask_originals(t, &err);
-    if (r == -ENOMEM) /* that may pass: the next tick tries again */
+    if (r == -ENOMEM) /* the next tick tries again */
         return 0;
     if (r < 0) {
         t->refused = true;
@@ -556,7 +557,7 @@ static int begin_tuner(struct job_search *t)
     return 0;
 }
 
-/* While its originals are asked for; what has changed since begins anew. */
+/* While the originals are asked for.  A change of the job or its boards starts over. */
 static int tick_asked(struct job_search *t, uint64_t now)
 {
     if (t->ended || t->wanted != t->boards || t->wanted & t->barred) {
@@ -567,8 +568,8 @@ static int tick_asked(struct job_search *t, uint64_t now)
     return is_answered(t, now) ? begin_tuner(t) : 0;
 }
 
-/* Others had a board of its tuner, or it was lost, and the tuner has left them all: may
- * we have them again?
+/* The tuner has left its boards, as one was another's or lost.  True: all are available
+ * again.
  */
 static bool given_back(struct job_search *t, uint64_t now)
 {
@@ -615,7 +616,7 @@ static void job_search_free(struct job_search *t)
     free(t);
 }
 
-/* Jobs that are over are told about for a while; the oldest go. */
+/* Frees the oldest of the jobs that are over. */
 static void forget_oldest(struct searches *ts)
 {
     size_t n = 0;
@@ -664,7 +665,8 @@ static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
     return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
 }
 
-/* Bad values of a new job are told at once; of one taken over a cap may stand. */
+/* Checks a new job's values at once.  Of a job taken over, a cap may still be in force.
+ */
 static int begin_at_once(struct job_search *t, bool taken_over, uw_error *err)
 {
     int r = 0;
@@ -706,7 +708,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
         struct cap_class cls;
         uw_error why;
         int r = searches_state_read(ask->state, &old, &cls, &t->memory, &why);
-        if (r == -ENOMEM) { /* its caps would be lost for want of memory */
+        if (r == -ENOMEM) { /* do not lose its caps for that */
             free(t);
             return fail(err, r, "%s", why.text);
         }
@@ -801,8 +803,8 @@ void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
         drop_tuner(t);
 }
 
-/* What is in force on a board of the job is another now; lower, and its steps count
- * from here.
+/* The limit or lock in force on a board has changed.  From a lower one on, steps are
+ * counted to see whether the job progresses.
  */
 static void take_in_force(struct job_search *t, size_t i, const struct caps_what *what)
 {

@@ -23,11 +23,11 @@ struct tuner_caps {
      * BUSY: a newer set came before.
      */
     int (*set)(void *caps, size_t board, uint32_t mw, actuator_reply_fn fn, void *user);
-    /* Again, after a lease that ran out. */
+    /* Holds a board again, after a lease that ran out. */
     int (*hold)(void *caps, size_t board, actuator_reply_fn fn, void *user);
-    /* The original back, nothing asked for any more. */
+    /* Restores the original and asks for nothing any more. */
     int (*release)(void *caps, size_t board, actuator_reply_fn fn, void *user);
-    /* Every board was last seen at its original limit. */
+    /* True when every board was last seen at its original limit. */
     bool (*back)(void *caps);
     /* The SM clock of a board at most mhz from now on (0: no lock of ours); what came of
      * it, and what clock is seen, is looked at.  NULL: there are no locks.
@@ -41,9 +41,7 @@ struct tuner_caps {
      */
     uint32_t (*share)(void *caps, size_t board, uint32_t *ret_in_force_mw);
     void (*split)(void *caps, const uint32_t *mw);
-    /* A cap asked for by name is walked down by who is behind this table: the tuner
-     * asks for it once.
-     */
+    /* The implementation ramps down to a cap by name: the tuner asks for it once. */
     bool walks;
     const char *lease_over; /* what has happened when a lease ran out; NULL: the event's
                              * text says it */
@@ -78,7 +76,7 @@ struct tuner_claims_opts {
 };
 int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims **ret,
                      uw_error *err);
-/* Claims that still stand are withdrawn; what is still asked is never answered. */
+/* Withdraws the claims that are left.  What is still asked is never answered. */
 void tuner_claims_free(struct tuner_claims *c);
 DEFINE_AUTO(struct tuner_claims *, tuner_claims_free);
 

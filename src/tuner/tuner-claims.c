@@ -10,10 +10,10 @@
 #include "tuner/tuner.h"
 
 enum {
-    POLL_MS = 200,   /* while an answer is due; events come in between */
-    CLAMP_MS = 3000, /* a limit that stays another than asked for is believed */
+    POLL_MS = 200,   /* while an answer is due */
+    CLAMP_MS = 3000, /* after which another limit than the one asked for counts */
     LATE_MS = 30000,
-    FIRST_S = 10, /* for an actuator to be found */
+    FIRST_S = 10, /* in which the actuator may still be starting */
 };
 #define HOLD_LATE_NS (600 * NS_PER_S)
 
@@ -21,10 +21,10 @@ enum ask_kind { ASK_SET, ASK_HOLD, ASK_RELEASE };
 
 struct slot {          /* a board */
     size_t at;         /* its place in the set of caps */
-    uint64_t id;       /* of our claim; 0: none stands */
-    uint64_t clock_id; /* same, on its clock */
-    bool watched;      /* its clock is */
-    bool told;         /* that it was yielded or released */
+    uint64_t id;       /* of our claim; 0: there is none */
+    uint64_t clock_id; /* the same for the claim on its clock */
+    bool watched;      /* its clock is watched */
+    bool told;         /* the tuner knows that the board was yielded or released */
 };
 
 struct claims_ask {
@@ -47,11 +47,11 @@ struct tuner_claims {
     struct claims_ask *asks;
     struct loop_timer *timer;
     struct tuner *tuner;
-    bool lost; /* said, and not yet held again */
+    bool lost; /* the tuner knows that caps were lost; not all boards are held again */
     uint64_t began_ns;
     uint32_t ceiling_mw, enforced_mw;
-    bool split;  /* our boards share out their part of the budget in another way … */
-    bool splits; /* … or did: equal ones may be on their way back */
+    bool split;  /* the job's part of the budget is split unevenly … */
+    bool splits; /* … or was: equal shares may not be in force yet */
 };
 
 static void soon(struct tuner_claims *c)
@@ -77,7 +77,7 @@ static struct cap_verdict verdict_of(const struct tuner_claims *c, size_t i,
         (void)claims_drop(&others, c->slot[i].id);
     for (size_t k = 0; without && c->splits && k < others.n; k++)
         if (others.claim[k].id == v->budget_claim)
-            others.claim[k].mw = v->share_mw; /* as it would be without our doing */
+            others.claim[k].mw = v->share_mw; /* as without our split */
     cap_decide(&others, &v->bounds, &ret);
     return ret;
 }
@@ -89,7 +89,7 @@ static uint32_t in_force(const struct caps_view *v)
                                    : 0;
 }
 
-/* Has the board come to rest where its claims want it? */
+/* True when the board's ramp has ended at the target of its claims. */
 static bool at_rest(const struct tuner_claims *c, size_t i, const struct caps_view *v)
 {
     uint32_t target = verdict_of(c, i, v, false).target_mw;
@@ -128,7 +128,7 @@ static void reply_text(struct actuator_reply *reply, enum actuator_result result
     (void)snprintf(reply->text, sizeof reply->text, "%s", text);
 }
 
-/* States that no claim changes. */
+/* True in a state that no claim changes; *reply says which. */
 static bool stuck(const struct caps_view *v, struct actuator_reply *reply)
 {
     switch (v->state) {
@@ -151,7 +151,8 @@ static bool stuck(const struct caps_view *v, struct actuator_reply *reply)
     }
 }
 
-/* A board asked to be at rest somewhere.  True: *reply says how that went. */
+/* Answers a set or a release once the board is at rest or too late.  True: *reply says
+ * which. */
 static bool set_answered(struct tuner_claims *c, struct claims_ask *a,
                          const struct caps_view *v, struct actuator_reply *reply)
 {
@@ -203,7 +204,7 @@ static bool hold_answered(struct tuner_claims *c, struct claims_ask *a,
             reply_text(reply, ACTUATOR_GONE, v->text);
         return now - a->still_ns >= HOLD_LATE_NS;
     }
-    if (!others_asked(c, a)) /* a board that was lost since is told again */
+    if (!others_asked(c, a)) /* the next loss is told again */
         c->lost = false;
     (void)stuck(v, reply);
     return true;
@@ -230,7 +231,7 @@ static bool answered(struct tuner_claims *c, struct claims_ask *a,
     return set_answered(c, a, &v, reply);
 }
 
-/* One answer that is due.  True: fn was called, c may be gone. */
+/* Gives one answer that is due.  True: fn was called, and c may be freed. */
 static bool answer_one(struct tuner_claims *c, int *ret_r)
 {
     for (struct claims_ask **p = &c->asks; *p; p = &(*p)->next) {
@@ -263,7 +264,7 @@ static int tell(struct tuner_claims *c, size_t i, enum actuator_event event,
     return tuner_on_event(c->tuner, event, &reply);
 }
 
-/* Caps were lost for a while: the originals are in force, as after a lease. */
+/* The actuator was lost for a while: the originals are in force, as after a lease. */
 static int tell_lost(struct tuner_claims *c, const struct caps_view *v)
 {
     int r = 0;
@@ -274,8 +275,8 @@ static int tell_lost(struct tuner_claims *c, const struct caps_view *v)
     return r;
 }
 
-/* A search that was taken over stays as it is until the actuator has been asked: its cap
- * may be in force for the grace.
+/* A search taken over from an earlier daemon waits until the actuator has answered: the
+ * cap may still be in force.
  */
 static bool awaits_first(const struct tuner_claims *c)
 {
@@ -328,12 +329,11 @@ void tuner_claims_on_caps(struct tuner_claims *c, const struct caps_what *what)
 {
     for (size_t i = 0; i < c->o.n; i++)
         if (c->slot[i].at == what->board)
-            soon(c); /* caps may be in the middle of it */
+            soon(c); /* not from inside an event of caps */
 }
 
 /* ---- what the tuner asks ---- */
 
-/* What a percentage came to on this board, and why. */
 static void why_percent(const struct tuner_claims *c, const struct caps_view *v,
                         uint32_t mw, char ret[CLAIM_TEXT])
 {
@@ -345,8 +345,8 @@ static void why_percent(const struct tuner_claims *c, const struct caps_view *v,
                    mw > plain_mw ? ", raised to its minimum" : "");
 }
 
-/* A cap by name that an earlier daemon had stated for the job is taken over, not stated
- * a second time.
+/* The claim that an earlier daemon made for the job's cap by name: it is taken over, not
+ * made a second time.
  */
 static uint64_t find_own(const struct tuner_claims *c, const struct caps_view *v)
 {
@@ -358,8 +358,8 @@ static uint64_t find_own(const struct tuner_claims *c, const struct caps_view *v
     return 0;
 }
 
-/* The claim on board i: at most mw, or none.  A search states one at the original, too:
- * its boards stay held.
+/* Claims at most mw on board i; 0: no claim.  A search claims the original as well, so
+ * that its boards stay held.
  */
 static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *err)
 {
@@ -463,7 +463,7 @@ static void claims_split(void *caps, const uint32_t *mw)
     caps_budget_want(c->o.caps, board, mw, c->o.n, 1 + (unsigned)(c->o.job % UINT_MAX));
 }
 
-/* Nothing of ours on its clock any more. */
+/* Withdraws the claim on the board's clock and stops the watch. */
 static void leave_clock(struct tuner_claims *c, size_t board)
 {
     (void)claims_clock(c, board, 0, NULL);
@@ -516,7 +516,8 @@ static int claims_release(void *caps, size_t board, actuator_reply_fn fn, void *
     return ask(caps, ASK_RELEASE, board, 0, fn, user);
 }
 
-/* Nothing of ours stands any more; whose limit is in force then is not ours to say. */
+/* True when no claim of ours is left and the boards are at rest, whoever set the limit.
+ */
 static bool claims_back(void *caps)
 {
     const struct tuner_claims *c = caps;

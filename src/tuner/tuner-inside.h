@@ -1,5 +1,5 @@
-/* For the files of tuner.h: tuner.c decides and walks, tuner-windows.c judges windows,
- * tuner-period.c goes by what is inferred where no steps are told of.
+/* For the files of tuner.h: tuner.c decides where to go and ramps, tuner-windows.c judges
+ * windows, tuner-period.c measures by inferred progress.
  */
 #ifndef TUNER_TUNER_INSIDE_H
 #define TUNER_TUNER_INSIDE_H
@@ -50,7 +50,7 @@ struct tuner {
 
     /* Progress: */
     struct steps steps;
-    uint64_t seen_ns; /* the job's progress last was */
+    uint64_t seen_ns; /* when steps were last seen */
     bool has_begun;   /* training has, at: */
     struct step_mark begun;
     uint64_t begun_ns;

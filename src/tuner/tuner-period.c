@@ -59,7 +59,8 @@ static void tell_known(struct tuner *t, const struct progress_period_heard *h)
     t->report.confidence = h->confidence;
 }
 
-/* For any period (anew: in what is heard from now on), or for that of a hold resumed. */
+/* Listens for any period (anew: in samples from now on), or for that of a resumed hold.
+ */
 static void listen(struct tuner *t, bool anew, double every_s)
 {
     struct progress_period_want want = {
@@ -118,7 +119,7 @@ void tuner_infer_no_more(struct tuner *t)
 
 /* ---- nothing is sure: the safe static rule ---- */
 
-/* Can it be kept in view?  A bound on time cannot, without a measure of time. */
+/* A goal that bounds time cannot be checked without a measure of time. */
 static bool may_be_capped(const struct tuner *t)
 {
     return t->o.goal.kind != GOAL_TIME && t->o.goal.kind != GOAL_SLOWDOWN;
@@ -236,7 +237,7 @@ static int heard_waiting(struct tuner *t, const struct progress_period_heard *h)
     return period_window_agrees(&t->period, h) ? begin_inferred(t, h) : 0;
 }
 
-/* The safe cap is held: a period that shows under it sends the job to its reference. */
+/* The safe cap is held.  Once a period is sure, the job goes back to its reference. */
 static int heard_safe(struct tuner *t, const struct progress_period_heard *h)
 {
     if (!h->known) {
@@ -318,8 +319,8 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
     return tuner_ask_window(t);
 }
 
-/* It has no period any more, at a cap that is not to blame: back to the original, and
- * listened to as at first.
+/* The period is lost at a cap that is not the cause: back to the original, and listens as
+ * at first.
  */
 static int lost(struct tuner *t)
 {
@@ -339,7 +340,7 @@ static int missed(struct tuner *t, const struct progress_period_heard *h)
 {
     tell_unknown(t, h);
     t->period.missed++;
-    t->period.booked_ns = 0; /* what it did meanwhile is not known */
+    t->period.booked_ns = 0; /* steps since then are not known */
     if (t->check.on) {
         tuner_end_check(t);
         window_cancel(&t->window);
@@ -361,7 +362,7 @@ static int missed(struct tuner *t, const struct progress_period_heard *h)
     return tuner_next(t);
 }
 
-/* Launches whose time no cap can have made: perhaps of other work. */
+/* The launches' time is outside of what a cap can cause: it may be other work. */
 static bool is_other_work(const struct tuner *t, const struct progress_period_heard *h)
 {
     double least_s, most_s;

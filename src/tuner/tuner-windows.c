@@ -8,8 +8,8 @@ enum { VOID_MOST = 8 }; /* windows in a row that tell nothing */
 #define REST_MOST_S 3600.0
 #define TARGET_RSE 0.003 /* of an ordinary window's time a step */
 
-/* Ordinary after a window that told nothing: a cap that cannot be measured is not held
- * for long.
+/* Ordinary after a void window, so that a cap that cannot be measured is not held for
+ * long.
  */
 static unsigned step_length(const struct tuner *t)
 {
@@ -38,8 +38,8 @@ int tuner_arrived(struct tuner *t, uint64_t now)
     return 0;
 }
 
-/* A regime of before is back, and the search holds what it had found then: so do the
- * books.
+/* A regime of before is back, and the search holds what it found then: the books take its
+ * windows, too.
  */
 static void take_back(struct tuner *t)
 {
@@ -303,7 +303,8 @@ static int judge(struct tuner *t, const struct search_window *w)
     return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
 }
 
-/* What is in force cannot be measured: the original cap for a while, then it goes on. */
+/* The cap in force cannot be measured: the original cap for a while, then on with the
+ * search. */
 static int rest(struct tuner *t)
 {
     t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;

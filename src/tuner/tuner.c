@@ -72,7 +72,7 @@ static struct search_step next_step(struct tuner *t)
     return step;
 }
 
-/* Once: that an earlier run's curve does not fit this one's. */
+/* Notes once that an earlier run's curve does not fit this run. */
 static void tell_memory(struct tuner *t)
 {
     struct search_result known = {0};
@@ -110,7 +110,7 @@ int tuner_next(struct tuner *t)
     if (t->step.kind == SEARCH_HOLD)
         gap_check_end(&t->gap, t->report.windows, now);
     if (t->step.kind == SEARCH_HOLD) {
-        if (t->check.cools) /* what is compared with the visit is as cool as before it */
+        if (t->check.cools) /* the boards cool down to what they were before the check */
             t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
         t->check.cools = false;
         bool other = !t->report.holding || t->report.held_mw != t->step.cap_mw;
@@ -222,7 +222,7 @@ static int on_set(struct tuner *t, const struct actuator_reply *reply)
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
-/* Waiting at the first cap: on once the job has done check_steps more. */
+/* The ramp waits at the first cap until the job has done check_steps more. */
 static void check_first(struct tuner *t, uint64_t now)
 {
     if (!t->ramp.waiting || t->caps.commanded_mw != t->ramp.at_mw)
@@ -340,7 +340,7 @@ static int stalled(struct tuner *t, uint64_t now)
     return leave(t);
 }
 
-/* A cap by name that is on its way, or in force, needs none. */
+/* True where steps are needed; a cap by name needs none on its way or in force. */
 static bool needs_steps(const struct tuner *t)
 {
     if (!t->search)
@@ -375,7 +375,7 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
     if (t->state == TUNER_WALK && t->caps.pending == 0) {
         if (t->ramp.at_mw < t->report.original_mw &&
             pause_is_due(&t->pause, &t->steps, now, loop_speed(t->o.loop)))
-            return begin_pause(t); /* no way down blind */
+            return begin_pause(t); /* no lower cap while no step is seen */
         check_first(t, now);
         uint32_t mw = ramp_at(&t->ramp, now);
         if (mw != t->caps.commanded_mw)
@@ -519,7 +519,7 @@ static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
         return 0;
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, now);
     t->caps.commanded_mw = t->report.original_mw;
-    if (t->listening && !t->inferred) { /* a period that is lost began it once */
+    if (t->listening && !t->inferred) { /* it listens as at first */
         tuner_listen_again(t);
         return 0;
     }
@@ -545,8 +545,9 @@ static int on_caps(enum board_caps_ask ask, const struct actuator_reply *reply,
     return ask == BOARD_CAPS_HOLD ? on_rehold(t, reply) : on_release(t, reply);
 }
 
-/* We were stopped for longer than a lease: the originals are in force.  Once every
- * board has said so, take them again and walk back to where we were.
+/* The leases ran out, as this process was stopped for too long: the originals are in
+ * force. Once that is told of every board, holds them again and goes back to the step
+ * under way.
  */
 static int tuner_lease_over(struct tuner *t, const char *text)
 {
@@ -578,7 +579,6 @@ static int tuner_lease_over(struct tuner *t, const char *text)
     return 0;
 }
 
-/* A cap is on its way, in force, or being judged. */
 static bool on_the_way(const struct tuner *t)
 {
     return t->state == TUNER_WALK || t->state == TUNER_WINDOW || t->state == TUNER_ENERGY;
@@ -599,7 +599,7 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return halt(t, now);
     }
     tuner_note(&t->notes, true, "the job continues");
-    pause_forgive(&t->pause, &t->steps, now); /* its stop is no stall */
+    pause_forgive(&t->pause, &t->steps, now); /* the stop is no stall */
     if (!on_the_way(t))
         return 0;
     if (t->listening && !t->inferred) {
