@@ -728,16 +728,6 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
     return 0;
 }
 
-int searches_ask_parse(const char *state, struct searches_ask *ret,
-                       struct cap_class *ret_cls, uw_error *err)
-{
-    auto_(mem_free) struct searches_memory *m = malloc(sizeof *m);
-
-    if (!m)
-        return fail(err, -ENOMEM, "out of memory");
-    return searches_state_read(state, ret, ret_cls, m, err);
-}
-
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
 {
     struct job_search *t = find(ts, job);
@@ -930,15 +920,6 @@ const struct steps *searches_steps(const struct searches *ts, uint64_t job)
 {
     const struct job_search *t = find(ts, job);
     return t && t->page ? job_progress_steps(t->page) : NULL;
-}
-
-const struct tuner_report *searches_report(struct searches *ts, uint64_t job)
-{
-    struct job_search *t = find(ts, job);
-
-    if (!t)
-        return NULL;
-    return t->tuner ? tuner_report(t->tuner) : &t->report;
 }
 
 void searches_forget(struct searches *ts, uint64_t job)

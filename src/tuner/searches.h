@@ -61,11 +61,6 @@ struct searches_ask {
  */
 int searches_begin(struct searches *ts, const struct job_entry *job,
                    const struct searches_ask *ask, uw_error *err);
-/* What a job taken over was asked for, from its saved state; ret->cls points to *ret_cls
- * or is NULL.  -EINVAL and the like: written on success alone.
- */
-int searches_ask_parse(const char *state, struct searches_ask *ret,
-                       struct cap_class *ret_cls, uw_error *err);
 /* The job's page, handed over (taken, on success alone).  -ENOENT, -EBUSY (it has one
  * already whose processes live), -EINVAL (no page, or not kept in memory).
  */
@@ -105,7 +100,6 @@ struct searches_view {
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret);
 /* NULL: none.  Borrowed until the loop turns. */
 const struct steps *searches_steps(const struct searches *ts, uint64_t job);
-const struct tuner_report *searches_report(struct searches *ts, uint64_t job);
 void searches_forget(struct searches *ts, uint64_t job);
 
 #endif

@@ -39,7 +39,8 @@ static void lost_steps(void)
     unreadable(&s.run[0], true);
     pass(&s, 130);
     (void)searches_look(s.tunings, 1, &view);
-    ok(in_force(&s, 0) == 300000 && strstr(s.said, "the job's steps cannot be followed any more"),
+    ok(in_force(&s, 0) == 300000 &&
+           strstr(s.said, "the job's steps cannot be followed any more"),
        "no steps for two minutes: the original is back: %.0f W, %s",
        w_of_mw(in_force(&s, 0)), view.state);
     wait_for_hold(&s, 0);
@@ -215,11 +216,11 @@ static void two_searches(void)
        w_of_mw(in_force(&s, 0)));
     (void)searches_look(s.tunings, 2, &view);
     ok(strstr(view.state, "job 1 is"), "… the second one waits: %s", view.state);
-    for (int i = 0; i < 100 && !strstr(view.state, "listens"); i++) {
+    for (int i = 0; i < 100 && !strstr(view.state, "looks for a period"); i++) {
         pass(&s, 20);
         (void)searches_look(s.tunings, 2, &view);
     }
-    ok(s.run[0].ended_s > 0 && strstr(view.state, "listens"),
+    ok(s.run[0].ended_s > 0 && strstr(view.state, "looks for a period"),
        "… and begins when the first one is over: %s", view.state);
     scene_close(&s);
 }

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "tuner/searches-inside.h"
 #include "tuning-scene.h"
 
 static size_t claims_on(const struct scene *s, size_t board)
@@ -254,11 +255,11 @@ static void refused(void)
         ok(searches_begin(s.tunings, &job, &ask, &err) == -ERANGE &&
                strstr(err.text, "40 W is outside 150..300 W"),
            "a cap out of range is refused: %s", err.text);
-        ok(!searches_report(s.tunings, 1) && claims_on(&s, 0) == 0, "… nothing stays");
+        ok(!report_of_job(&s, 1) && claims_on(&s, 0) == 0, "… nothing stays");
         ask.cap.mw = 200000;
         job.boards = 0;
         ok(searches_begin(s.tunings, &job, &ask, &err) == 0 &&
-               isnan(searches_report(s.tunings, 1)->busy),
+               isnan(report_of_job(&s, 1)->busy),
            "a job without boards: how busy they are is unknown, not 0 %s", err.text);
         searches_forget(s.tunings, 1);
         ok(searches_page(s.tunings, 1, 0, &err) == -ENOENT, "no page for no job: %s",
@@ -403,6 +404,7 @@ static void restart_of(bool mute)
                               .mute = mute};
     struct searches_ask ask;
     struct cap_class cls;
+    static struct searches_memory memory;
     uw_error err = {""};
     struct scene s;
 
@@ -414,8 +416,8 @@ static void restart_of(bool mute)
     searches_free(take(s.tunings));
     ok(claims_on(&s, 0) == 0, "(a daemon goes, and its claims)");
     ok(new_tunings(&s, &err) == 0 &&
-           searches_ask_parse(s.run[0].state, &ask, &cls, &err) == 0 && ask.search &&
-           ask.goal.kind == GOAL_EDP,
+           searches_state_read(s.run[0].state, &ask, &cls, &memory, &err) == 0 &&
+           ask.search && ask.goal.kind == GOAL_EDP,
        "another reads what was kept %s", err.text);
     ask.state = s.run[0].state;
     ok(searches_begin(s.tunings, &s.run[0].entry, &ask, &err) == 0,

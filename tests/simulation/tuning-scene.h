@@ -361,9 +361,15 @@ static inline bool scene_begin(struct scene *s, const struct play *p)
     return false;
 }
 
+static const struct tuner_report *report_of_job(struct scene *s, uint64_t job)
+{
+    struct searches_view v;
+    return searches_look(s->tunings, job, &v) ? v.report : NULL;
+}
+
 static const struct tuner_report *report_of(struct scene *s, size_t i)
 {
-    return searches_report(s->tunings, s->run[i].entry.id);
+    return report_of_job(s, s->run[i].entry.id);
 }
 
 static inline uint32_t in_force(const struct scene *s, size_t board)
