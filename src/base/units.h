@@ -51,6 +51,12 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 /* "1200 MHz", "1.2 GHz", in whole MHz.  A bare number is refused. */
 int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err);
 
+/* A measured quantity that may be unknown. */
+struct view_value {
+    bool known;
+    double v;
+};
+
 /* A cap on a command line: "250" or "250 W" (watts), or "85%" of something the
  * caller knows.  Exactly one of the two is set, the other is 0.
  */

@@ -14,7 +14,12 @@
 
 enum {
     HISTORY_S = 180, /* of a meter: windows are asked for sooner */
-    WAKE_W = 5,
+    WAKE_W = 5,      /* more than at rest by this much: somebody computes */
+    REOPEN_S = 10,   /* between looks for boards where there are none */
+    SILENT_S = 30,   /* until all are opened again as one did not answer … */
+    REOPENS_MAX = 9, /* … doubled so often: 4 h at last */
+    END_S = 5,       /* everything given back and written by then */
+    MARK_S = 5,      /* between looks whether the driver was loaded anew */
 };
 
 static int start_boards(struct node *node, uw_error *err);
@@ -38,60 +43,39 @@ void node_tell(struct node *node, enum node_event event, const void *what)
 
 /* ---- once a second ---- */
 
-static void count_throttling(struct node_board *b, const struct gpu_sample *s, double dt)
-{
-    for (unsigned k = 0; s->has & GPU_HAS_REASONS && k < REASON_BITS; k++)
-        if (s->reasons & (1ull << k))
-            b->throttle_s[k] += dt;
-}
-
-static void mean_of(struct node_board *b)
-{
-    const struct gpu_sample *s = &sampler_board(b->sampler, 0)->last;
-    bool counted = s->has & GPU_HAS_ENERGY;
-
-    if (s->has & GPU_HAS_AVERAGE)
-        mean_reading(&b->mean, s->average_w);
-    else if (s->has & GPU_HAS_POWER)
-        mean_reading(&b->mean, s->power_w);
-    if (s->has)
-        mean_tick(&b->mean, counted, s->energy_mj, counted ? s->energy_at_ns : s->at_ns);
-}
-
 /* Nobody is on a board; its power rises, or it begins to work: who is that? */
 static void watch_rest(struct node *node, size_t i)
 {
-    struct node_board *b = &node->board[i];
-    const struct gpu_sample *s = &sampler_board(b->sampler, 0)->last;
+    struct node_rest *rest = &node->rest[i];
+    const struct gpu_sample *s = &sampler_board(node->sampler[i], 0)->last;
+    struct view_value power = viewer_power(node->viewer, i, 0);
     bool busy = s->has & GPU_HAS_UTIL && s->util_gpu > 0;
-    double w = 0;
 
-    if (mean_known(&b->mean, 0, &w)) {
-        if (b->rest_w > 0 && w > 1.15 * b->rest_w + WAKE_W)
+    if (power.known) {
+        if (rest->power_w > 0 && power.v > 1.15 * rest->power_w + WAKE_W)
             roster_look(node->roster, i);
-        b->rest_w = w;
+        rest->power_w = power.v;
     }
-    if (busy && !b->rest_busy)
+    if (busy && !rest->busy)
         roster_look(node->roster, i);
-    b->rest_busy = busy;
+    rest->busy = busy;
 }
 
 /* Who is on a board, and what is wanted of it, say how often it is looked at. */
 static void pace(struct node *node, size_t i)
 {
-    struct node_board *b = &node->board[i];
     struct caps_view cap;
     enum sampler_rate rate = SAMPLER_REST;
 
     caps_look(node->caps, i, &cap);
     if (roster_in_use(node->roster, i)) {
         rate = node_is_searched(node, i) ? SAMPLER_SEARCH : SAMPLER_JOB;
-        b->rest_w = 0;
-        b->rest_busy = false;
+        node->rest[i].power_w = 0;
+        node->rest[i].busy = false;
     } else {
         watch_rest(node, i);
     }
-    sampler_rate(b->sampler, 0, rate, cap.state != CAPS_FREE);
+    sampler_rate(node->sampler[i], 0, rate, cap.state != CAPS_FREE);
 }
 
 /* A board that was silent when all were opened answers now: its limits are not known. */
@@ -99,12 +83,12 @@ static bool has_come_back(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++) {
         const struct board_view *v = board_view(boards_at(node->boards, i));
-        const struct sampler_now *now = sampler_board(node->board[i].sampler, 0);
+        const struct sampler_now *now = sampler_board(node->sampler[i], 0);
         if (v->has_first || v->has_limits || now->failures || !now->last.has)
             continue;
         log_event(LOG_LEVEL_NOTICE, "board-back", "gpu=%u uuid=%s", v->info->index,
                   v->info->uuid);
-        node_ledger_event(node, "board-back", i, (uid_t)-1, "it answers");
+        ledger_writer_event(node->writer, "board-back", i, (uid_t)-1, "it answers");
         return true;
     }
     return false;
@@ -116,8 +100,8 @@ static bool was_reloaded(struct node *node)
         return false;
     log_event(LOG_LEVEL_WARNING, "driver-reload", "was=%s",
               log_quote(boards_driver_mark(node->boards)).text);
-    node_ledger_event(node, "driver-reload", SIZE_MAX, (uid_t)-1,
-                      boards_driver_mark(node->boards));
+    ledger_writer_event(node->writer, "driver-reload", SIZE_MAX, (uid_t)-1,
+                        boards_driver_mark(node->boards));
     return true;
 }
 
@@ -126,7 +110,7 @@ static bool was_reloaded(struct node *node)
  */
 static bool reopen(struct node *node, uint64_t now_ns)
 {
-    if (node->ending || s_between(node->marked_ns, now_ns) < NODE_MARK_S)
+    if (node->ending || s_between(node->marked_ns, now_ns) < MARK_S)
         return false;
     node->marked_ns = now_ns;
     if (!was_reloaded(node) && !has_come_back(node))
@@ -145,20 +129,14 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
         return 0;
 
     node->ticked_ns = now_ns;
-    for (size_t i = 0; i < node->n; i++) {
-        struct node_board *b = &node->board[i];
-        const struct sampler_now *now = sampler_board(b->sampler, 0);
-        if (node_is_detached(node, i))
-            continue;
-        if (now->failures == 0)
-            count_throttling(b, &now->last, dt);
-        mean_of(b);
-        pace(node, i);
-    }
-    node_ledger_tick(node);
-    node_caps_seen(node);
-    node_detach_step(node);
-    node_jobs_tick(node, now_ns);
+    viewer_tick(node->viewer, dt);
+    for (size_t i = 0; i < node->n; i++)
+        if (!released_boards_is_away(node->released, i))
+            pace(node, i);
+    ledger_writer_tick(node->writer);
+    node_caps_tick(node);
+    released_boards_step(node->released);
+    job_records_tick(node->records, now_ns);
     node_tell(node, NODE_EVENT_SAMPLES, NULL);
     return 0;
 }
@@ -168,20 +146,25 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 static void close_boards(struct node *node)
 {
     loop_timer_free(take(node->tick));
-    if (node->boards)
-        node_detach_close(node);
+    if (node->released)
+        released_boards_close(node->released);
+    if (node->viewer)
+        viewer_close(node->viewer);
     node->open = false;
-    node_watches_stop(node);
-    node_windows_stop(node);
+    claim_watches_free(take(node->watches));
+    client_windows_free(take(node->windows));
+    processors_stop(node->processors);
     node_jobs_stop(node);
-    node_actuator_stop(node);
+    if (node->caps)
+        caps_use_actuator(node->caps, NULL);
+    actuator_link_free(take(node->link));
     caps_free(take(node->caps));
     for (size_t i = 0; i < node->n; i++)
-        sampler_free(take(node->board[i].sampler));
-    window_worker_free(take(node->folds));
-    node_rapl_books_stop(node);
+        sampler_free(take(node->sampler[i]));
+    window_worker_free(take(node->window_worker));
     node->n = 0;
-    node_ledger_stop(node);
+    if (node->writer)
+        ledger_writer_close(node->writer);
     boards_free(take(node->boards));
 }
 
@@ -189,9 +172,9 @@ static int start_samplers(struct node *node, uw_error *err)
 {
     size_t n = boards_count(node->boards);
 
-    memset(node->board, 0, sizeof node->board);
+    memset(node->rest, 0, sizeof node->rest);
     node->silent = 0;
-    int r = window_worker_new(node->loop, &node->folds, err);
+    int r = window_worker_new(node->loop, &node->window_worker, err);
     for (size_t i = 0; i < n && r >= 0; i++) {
         struct board *b = boards_at(node->boards, i);
         const struct config_sampling *c = &node->config.sampling;
@@ -200,8 +183,8 @@ static int start_samplers(struct node *node, uw_error *err)
                                     .search_ns = c->search_ns,
                                     .seed = i + 1,
                                     .history_s = HISTORY_S,
-                                    .folds = node->folds};
-        r = sampler_new(node->loop, &b, 1, &opts, &node->board[i].sampler, err);
+                                    .folds = node->window_worker};
+        r = sampler_new(node->loop, &b, 1, &opts, &node->sampler[i], err);
         if (r < 0)
             return r;
         node->n = i + 1;
@@ -224,24 +207,25 @@ static void plan_reopen(struct node *node)
         node->reopens = 0;
         return;
     }
-    uint64_t wait_s = (uint64_t)NODE_SILENT_S << node->reopens;
-    if (node->reopens < NODE_REOPENS_MAX)
+    uint64_t wait_s = (uint64_t)SILENT_S << node->reopens;
+    if (node->reopens < REOPENS_MAX)
         node->reopens++;
     loop_timer_set(node->reopen, loop_now_ns(node->loop) + wait_s * NS_PER_S, 0);
 }
 
-static int use_boards(struct node *node, uw_error *err)
+/* Everything over the boards, from the ledger that is read up to the actuator. */
+static int start_parts(struct node *node, uw_error *err)
 {
-    uint64_t now = loop_now_ns(node->loop), first_claim = 0, first_job = 0;
-    int r = node_ledger_open(node, err);
+    struct ledger_domain domain[LEDGER_DOMAINS];
+    size_t n_domains = processors_domains(node->processors, domain);
+    uint64_t first_claim = 0, first_job = 0;
+    int r = ledger_writer_boards(node->writer, node->boards, domain, n_domains,
+                                 node->before, err);
+    struct ledger *ledger = ledger_writer_ledger(node->writer);
 
-    if (r == 0)
-        r = start_samplers(node, err);
-    if (r == 0)
-        r = node_ledger_boards(node, err);
-    if (r == 0 && node->ledger) {
-        first_claim = ledger_first_claim(node->ledger);
-        first_job = ledger_first_job(node->ledger);
+    if (r == 0 && ledger) {
+        first_claim = ledger_first_claim(ledger);
+        first_job = ledger_first_job(ledger);
     }
     if (r == 0)
         r = node_caps_start(node, first_claim, err);
@@ -251,21 +235,42 @@ static int use_boards(struct node *node, uw_error *err)
     if (r == 0)
         r = node_jobs_start(node, first_job, err);
     if (r == 0)
-        r = node_detach_open(node, err);
+        r = node_released_open(node, err);
     if (r == 0)
-        r = node_ledger_take_over(node, err);
+        r = node_take_over(node, err);
     if (r == 0)
-        r = node_ledger_start(node, err);
+        r = ledger_writer_start(node->writer, err);
+    return r == 0 ? node_actuator_start(node, err) : r;
+}
+
+static int use_boards(struct node *node, uw_error *err)
+{
+    uint64_t now = loop_now_ns(node->loop);
+    int r = ledger_writer_open(node->writer, err);
+
     if (r == 0)
-        r = node_windows_start(node, err);
+        r = start_samplers(node, err);
     if (r == 0)
-        r = node_actuator_start(node, err);
+        r = start_parts(node, err);
+    struct client_windows_opts windows = {
+        .loop = node->loop, .sampler = node->sampler, .n = node->n};
+    if (r == 0)
+        r = client_windows_new(&windows, &node->windows, err);
     if (r < 0)
         return r;
     node->ticked_ns = now;
     node->open = true;
-    node_rapl_books_start(node);
-    node_keep_no_more(node);
+    viewer_open(node->viewer, &(struct viewer_sources){.boards = node->boards,
+                                                       .sampler = node->sampler,
+                                                       .caps = node->caps,
+                                                       .released = node->released,
+                                                       .roster = node->roster,
+                                                       .records = node->records,
+                                                       .searches = node->searches,
+                                                       .attribution = node->attribution});
+    viewer_drop(node->viewer);
+    processors_start(node->processors, node->roster, node->n,
+                     node->config.node.interval_ns);
     plan_reopen(node);
     return loop_timer_new(node->loop, now + NODE_TICK_MS * NS_PER_MS,
                           NODE_TICK_MS * NS_PER_MS, on_tick, node, &node->tick, err);
@@ -278,12 +283,12 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
     (void)timer;
     (void)now_ns;
 
-    node_keep(node);
-    node_ledger_keep(node);
+    viewer_keep(node->viewer);
+    if (ledger_writer_is_failing(node->writer))
+        node_restate_jobs(node); /* rows that wait have to tell of all of them */
     close_boards(node);
     if (start_boards(node, &err) < 0)
-        loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S,
-                       0);
+        loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
     return 0;
 }
 
@@ -293,7 +298,7 @@ static void no_boards(struct node *node, const uw_error *err)
     if (strcmp(node->boards_error.text, err->text) != 0)
         log_event(LOG_LEVEL_WARNING, "no-boards", "reason=%s", log_quote(err->text).text);
     node->boards_error = *err;
-    loop_timer_set(node->reopen, loop_now_ns(node->loop) + NODE_REOPEN_S * NS_PER_S, 0);
+    loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
 }
 
 static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
@@ -306,8 +311,8 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
         why = *err;
     if (r == 0 && node->config.boards.only[0])
         r = boards_keep(set, node->config.boards.only, &why);
-    if ((r == -ESTALE || r == -ENOTSUP) && node->away.devices)
-        node_detach_forget(node, why.text);
+    if (r == -ESTALE || r == -ENOTSUP)
+        (void)released_boards_reject(node->released, why.text);
     if (r != 0) {
         no_boards(node, &why);
     } else if ((result = use_boards(node, &why)) == 0) {
@@ -325,7 +330,7 @@ static int start_boards(struct node *node, uw_error *err)
 {
     struct gpu_open_opts opts = node->opts.gpu;
 
-    node_detach_opts(node, &opts);
+    released_boards_gpu_opts(node->released, &opts);
     return boards_open(node->loop, node->opts.backend, &opts, on_boards, node,
                        &node->boards, err);
 }
@@ -353,8 +358,6 @@ static void settle(struct node *node, const struct node_opts *opts)
     utf8_mend(node->hostname);
     node->began_ns = loop_now_ns(opts->loop);
     node->config_loads = 1;
-    for (size_t i = 0; i < n_elements(node->watch); i++)
-        node->watch[i].fd = -1;
 }
 
 int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
@@ -365,16 +368,10 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
         return fail(err, -ENOMEM, "out of memory");
     node->loop = opts->loop;
     settle(node, opts);
-    int r = node_ledger_open(node, err);
+    int r =
+        loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen, err);
     if (r == 0)
-        r = loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen,
-                           err);
-    if (r == 0)
-        r = node_detach_start(node, err);
-    if (r == 0 && opts->cpu)
-        r = node_rapl_start(node, err); /* then the boards */
-    else if (r == 0)
-        r = start_boards(node, err);
+        r = node_parts_new(node, err);
     if (r < 0)
         return r;
     *ret = take(node);
@@ -415,7 +412,7 @@ static void on_caps_end(int r, const char *text, void *user)
     (void)end_part(node);
 }
 
-static int on_book_end(struct attribution *b, void *user)
+static int on_attributed(struct attribution *b, void *user)
 {
     (void)b;
     return end_part(user);
@@ -423,7 +420,7 @@ static int on_book_end(struct attribution *b, void *user)
 
 int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user)
 {
-    int r = loop_timer_new(node->loop, loop_now_ns(node->loop) + NODE_END_S * NS_PER_S, 0,
+    int r = loop_timer_new(node->loop, loop_now_ns(node->loop) + END_S * NS_PER_S, 0,
                            on_end_due, node, &node->end_timer, NULL);
 
     if (r < 0)
@@ -432,15 +429,22 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
     node->end_user = user;
     node->ending = true;
     node->end_waits = 1;
+    released_boards_end(node->released);
     if (node->open) {
-        node_ledger_end(node);
+        ledger_writer_event(node->writer, "stop", SIZE_MAX, (uid_t)-1,
+                            node->opts.version);
+        if (ledger_writer_is_on(node->writer)) {
+            /* The file may be another by then: the last rows tell of all that stands. */
+            node_restate_jobs(node);
+            node_restate_claims(node);
+        }
         node->end_waits++;
         if (node->leave_caps || caps_end(node->caps, on_caps_end, node) < 0)
             node->end_waits--;
         node->end_waits++;
-        if (attribution_end(node->book, on_book_end, node) < 0)
+        if (attribution_end(node->attribution, on_attributed, node) < 0)
             node->end_waits--;
-        node->end_waits += node_rapl_books_end(node, on_book_end);
+        node->end_waits += processors_end(node->processors, on_attributed, node);
     }
     return end_part(node);
 }
@@ -455,14 +459,12 @@ void node_free(struct node *node)
     if (!node)
         return;
     node->ending = true;
+    if (node->released)
+        released_boards_end(node->released);
     close_boards(node);
-    node_rapl_stop(node);
-    node_keep_no_more(node);
+    node_parts_free(node);
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
-    history_free(node->history);
-    free(node->view_job);
-    free(node->away.known);
     free(node);
 }
 
@@ -476,18 +478,19 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
     config = &node->config;
     node->config_loads++;
     node_caps_configure(node);
-    node_ledger_configure(node);
+    ledger_writer_configure(node->writer);
+    processors_period(node->processors, config->boards.rapl_ns);
     for (size_t i = 0; i < node->n; i++)
-        sampler_periods(node->board[i].sampler, config->sampling.job_ns,
+        sampler_periods(node->sampler[i], config->sampling.job_ns,
                         config->sampling.rest_ns, config->sampling.search_ns);
     if (node->open)
         r = node_actuator_start(node, err);
-    node_ledger_event(node, "config", SIZE_MAX, (uid_t)-1, "loaded");
+    ledger_writer_event(node->writer, "config", SIZE_MAX, (uid_t)-1, "loaded");
     return r;
 }
 
 void node_config_failed(struct node *node, const char *text)
 {
     node->config_failures++;
-    node_ledger_event(node, "config", SIZE_MAX, (uid_t)-1, text);
+    ledger_writer_event(node->writer, "config", SIZE_MAX, (uid_t)-1, text);
 }

@@ -1,29 +1,23 @@
-/* The node daemon without its doors: boards, meters, jobs, claims, caps, ledger, and
- * what may be asked of them.  One a process, all in the loop's thread; runs on the
- * virtual loop as well.  HTTP, sockets and rights of tokens are src/node/api's.
+/* The node: composes boards, jobs, energy, caps, searches and the ledger, and answers
+ * what is asked of them.  It decides nothing of its own but who may ask for what.
+ *
+ * Owns: all of these parts; one node a process.
+ * Touches: the boards and /proc, through its parts; the ledger's file and those beside
+ * it; the actuator's socket.  It serves nobody: HTTP, sockets and tokens are src/api's.
+ * Thread: the loop's, also a virtual loop's; the ledger and files beside it are written
+ * in workers' threads.  Explained in docs/architecture.md.
  */
 #ifndef NODE_NODE_H
 #define NODE_NODE_H
 
-#include "caps/caps.h"
 #include "config/config.h"
 #include "energy/client-windows.h"
 #include "io/ledger-queue.h"
-#include "io/loop.h"
 #include "io/proc.h"
-#include "jobs/roster.h"
+#include "node/request.h"
 #include "node/view.h"
 
 struct node;
-
-/* On whose behalf something is asked. */
-struct node_who {
-    uid_t uid;
-    bool admin;        /* root, the admin group, a token of that scope */
-    bool may_claim;    /* false: reading alone */
-    const char *name;  /* "user anna", "token grid" for claims and the audit trail */
-    uint64_t only_job; /* a token for one job; 0: all */
-};
 
 struct node_opts {
     struct loop *loop;
@@ -76,30 +70,11 @@ void node_listen(struct node *node, node_listen_fn fn, void *user);
  */
 int node_board(struct node *node, const char *name, size_t *ret, uw_error *err);
 
-struct node_claim {
-    const char *board; /* index, UUID, or NULL with a job: all of its boards */
-    uint64_t job;      /* 0: none */
-    enum claim_kind kind;
-    struct cap_arg cap; /* percent: of the default limit */
-    uint32_t clock_mhz; /* > 0: a claim on the SM clock, and cap is not set */
-    uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
-    const char *why;
-    pid_t pid; /* ends with this process; 0: no */
-};
 int node_claim(struct node *node, const struct node_who *who,
                const struct node_claim *ask, uint64_t *ret_id, uw_error *err);
 int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
                   uw_error *err);
 
-struct node_job {
-    struct roster_register reg;
-    bool search; /* find the best cap for goal, else cap where it is set */
-    struct goal goal;
-    struct cap_arg cap;
-    const char *cls;     /* class of caps' settings; NULL: default */
-    const char *command; /* what is run, in any words of the asker's; NULL: unknown */
-    int page_fd;         /* the progress page, taken over; -1: none (yet) */
-};
 int node_job_begin(struct node *node, const struct node_who *who,
                    const struct node_job *ask, uint64_t *ret_id, uw_error *err);
 /* The page of a job that runs; taken over. */
@@ -109,8 +84,7 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err);
 
 /* Windows of the boards' energy: see energy/client-windows.h.  Who may only read holds
- * none
- * (-EPERM); -EAGAIN: no boards are open.
+ * none (-EPERM); -EAGAIN: no boards are open.
  */
 int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
                       uw_error *err);

@@ -11,16 +11,12 @@
 
 #include "base/names.h"
 #include "caps/caps.h"
+#include "energy/processors.h"
 #include "gpu/gpu.h"
 #include "io/ledger.h"
+#include "jobs/job-records.h"
 #include "jobs/roster.h"
 #include "tuner/searches.h"
-
-/* A measured quantity that may be unknown. */
-struct view_value {
-    bool known;
-    double v;
-};
 
 enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
 
@@ -40,16 +36,6 @@ struct view_board {
     const char *lost_text; /* … which, whose and why */
 };
 
-enum phase_by { PHASE_TELLERS(NAME_ENUM) };
-
-/* What a job does now. */
-struct view_phase {
-    uint32_t phase; /* as in job_entry */
-    enum phase_by by;
-    uint64_t since_ns;            /* 0 unknown */
-    struct view_value confidence; /* how often telemetry is right there */
-};
-
 struct view_job {
     const struct job_entry *job;
     struct view_phase phase;
@@ -60,21 +46,6 @@ struct view_job {
     uint64_t steps;
     double step_s; /* 0 unknown */
     struct searches_view search;
-};
-
-/* Fine-grained power of a processor tells what others compute on it (CVE-2020-8694), so
- * the kernel shows its counters to root alone: everybody sees whole joules, renewed once
- * a boards.rapl_period.  `exact` is for administrators alone.
- */
-#define VIEW_RAPL_STEP_J 1.0 /* the ledger's reports keep to it, too */
-struct view_rapl {
-    const char *name; /* "package-0", "dram-0" */
-    double energy_j;
-    struct view_value power_w; /* mean of the last period */
-    struct {
-        double energy_j;
-        struct view_value power_w; /* means of a second or so */
-    } exact;
 };
 
 struct node_view {

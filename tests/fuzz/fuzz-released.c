@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/auto.h"
+#include "caps/released-file.h"
 #include "fuzz.h"
-#include "node/released.h"
 
 static void check(const struct released *r)
 {

@@ -1,4 +1,4 @@
-#include "node/released.h"
+#include "caps/released-file.h"
 
 #include <errno.h>
 #include <inttypes.h>

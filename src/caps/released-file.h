@@ -1,14 +1,13 @@
 /* The boards that are released, as released.json beside the ledger keeps them: a daemon
  * that begins meanwhile leaves them alone.  Pure reading of that file's text.
  */
-#ifndef NODE_RELEASED_H
-#define NODE_RELEASED_H
+#ifndef CAPS_RELEASED_FILE_H
+#define CAPS_RELEASED_FILE_H
 
 #include <stdint.h>
 
 #include "base/auto.h"
 #include "board/boards.h"
-#include "gpu/gpu.h"
 #include "io/json.h"
 #include "underwatt/error.h"
 

@@ -1,7 +1,5 @@
-/* Energy of processors and their memory, beside the boards: counters, sampled once a
- * second, booked as boards are, and shown in whole joules and long means to all but
- * administrators.
- */
+#include "energy/processors.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -11,8 +9,6 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "gpu/counters.h"
-#include "node/node-inside.h"
 
 enum {
     LOOK_MS = 1000,
@@ -22,7 +18,7 @@ enum {
 };
 
 struct domain {
-    struct node_cpu *cpu;
+    struct processors *of;
     char name[32];            /* "package-0", "dram-0" */
     struct sampler *sampler;  /* NULL: it could not be read yet … */
     bool busy;                /* … and is looked at now … */
@@ -37,14 +33,17 @@ struct domain {
     double shown_j, shown_w;
 };
 
-struct node_cpu {
-    struct node *node;
+struct processors {
+    struct processors_opts opts;
+    const struct roster *roster; /* NULL: nothing is attributed */
+    size_t n_boards;
+    uint64_t interval_ns;
     struct boards *set;
     struct loop_timer *timer;
     struct domain domain[LEDGER_DOMAINS];
     struct view_rapl view[LEDGER_DOMAINS];
     size_t n;
-    bool said, booking;
+    bool said, ending;
 };
 
 /* ---- what is shown ---- */
@@ -84,10 +83,9 @@ static void renew_shown(struct domain *d, uint64_t now_ns, uint64_t period_ns)
     d->shown_at_ns = d->last_ns;
 }
 
-const struct view_rapl *node_rapl_look(struct node *node, size_t *ret_n)
+const struct view_rapl *processors_look(struct processors *c, size_t *ret_n)
 {
-    struct node_cpu *c = node->cpu;
-    uint64_t now = loop_now_ns(node->loop);
+    uint64_t now = c ? loop_now_ns(c->opts.loop) : 0;
     size_t n = 0;
 
     for (size_t i = 0; c && i < c->n; i++) {
@@ -112,8 +110,8 @@ static void on_row(const struct attribution_row *row, void *user)
     struct domain *d = user;
     struct attribution_row mine = *row;
 
-    mine.board = LEDGER_DOMAIN((size_t)(d - d->cpu->domain));
-    node_ledger_energy(d->cpu->node, &mine);
+    mine.board = LEDGER_DOMAIN((size_t)(d - d->of->domain));
+    d->of->opts.on_row(&mine, d->of->opts.user);
 }
 
 static void on_total(const struct attribution_total *total, void *user)
@@ -121,24 +119,25 @@ static void on_total(const struct attribution_total *total, void *user)
     struct domain *d = user;
     struct attribution_total mine = *total;
 
-    mine.board = LEDGER_DOMAIN((size_t)(d - d->cpu->domain));
-    node_ledger_total(d->cpu->node, &mine);
+    mine.board = LEDGER_DOMAIN((size_t)(d - d->of->domain));
+    d->of->opts.on_total(&mine, d->of->opts.user);
 }
 
 /* Who has the node: a job alone, on all of its boards, with nobody else there. */
 static uint64_t who_has_node(void *user)
 {
     const struct domain *d = user;
-    const struct node *node = d->cpu->node;
-    uint64_t all = node->n >= 64 ? UINT64_MAX : (UINT64_C(1) << node->n) - 1;
+    const struct roster *roster = d->of->roster;
+    size_t n = d->of->n_boards;
+    uint64_t all = n >= 64 ? UINT64_MAX : (UINT64_C(1) << n) - 1;
     const struct job_entry *job = NULL;
 
-    if (!node->roster || roster_count(node->roster) > 1)
+    if (!roster || roster_count(roster) > 1)
         return ATTRIBUTION_SOMEBODY;
-    if (roster_count(node->roster) == 1)
-        job = roster_at(node->roster, 0);
-    for (size_t i = 0; i < node->n && !job; i++)
-        if (roster_in_use(node->roster, i))
+    if (roster_count(roster) == 1)
+        job = roster_at(roster, 0);
+    for (size_t i = 0; i < n && !job; i++)
+        if (roster_in_use(roster, i))
             return ATTRIBUTION_SOMEBODY;
     if (!job)
         return ATTRIBUTION_NOBODY;
@@ -147,70 +146,65 @@ static uint64_t who_has_node(void *user)
 
 static void begin_book(struct domain *d)
 {
-    struct node *node = d->cpu->node;
-    struct attribution_opts opts = {.loop = node->loop,
+    struct attribution_opts opts = {.loop = d->of->opts.loop,
                                     .sampler = &d->sampler,
                                     .n = 1,
-                                    .interval_ns = node->config.node.interval_ns,
+                                    .interval_ns = d->of->interval_ns,
                                     .who = who_has_node,
                                     .on_row = on_row,
                                     .on_total = on_total,
                                     .user = d};
     uw_error err = {""};
 
-    if (d->book || !d->sampler || !d->cpu->booking)
+    if (d->book || !d->sampler || !d->of->roster || d->of->ending)
         return;
     if (attribution_new(&opts, &d->book, &err) < 0) /* tried again with the next look */
         log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "domain=%s reason=%s", d->name,
                   log_quote(err.text).text);
 }
 
-void node_rapl_books_start(struct node *node)
+void processors_start(struct processors *c, const struct roster *roster, size_t n_boards,
+                      uint64_t interval_ns)
 {
-    struct node_cpu *c = node->cpu;
-
-    for (size_t i = 0; c && i < c->n; i++) {
-        c->booking = true;
+    if (!c)
+        return;
+    c->roster = roster;
+    c->n_boards = n_boards;
+    c->interval_ns = interval_ns;
+    for (size_t i = 0; i < c->n; i++)
         begin_book(&c->domain[i]);
-    }
 }
 
-void node_rapl_books_stop(struct node *node)
+void processors_stop(struct processors *c)
 {
-    struct node_cpu *c = node->cpu;
-
-    for (size_t i = 0; c && i < c->n; i++) {
-        c->booking = false;
+    if (!c)
+        return;
+    c->roster = NULL;
+    for (size_t i = 0; i < c->n; i++)
         attribution_free(take(c->domain[i].book));
-    }
 }
 
-unsigned node_rapl_books_end(struct node *node,
-                             int (*fn)(struct attribution *b, void *user))
+unsigned processors_end(struct processors *c,
+                        int (*fn)(struct attribution *b, void *user), void *user)
 {
-    struct node_cpu *c = node->cpu;
     unsigned n = 0;
 
     for (size_t i = 0; c && i < c->n; i++)
-        n += c->domain[i].book && attribution_end(c->domain[i].book, fn, node) == 0;
+        n += c->domain[i].book && attribution_end(c->domain[i].book, fn, user) == 0;
     if (c)
-        c->booking = false;
+        c->ending = true;
     return n;
 }
 
-void node_rapl_turn(struct node *node)
+void processors_turn(struct processors *c)
 {
-    struct node_cpu *c = node->cpu;
-
     for (size_t i = 0; c && i < c->n; i++)
         if (c->domain[i].book)
             attribution_turn(c->domain[i].book, 0);
 }
 
-void node_rapl_forget(struct node *node, uint64_t job)
+void processors_forget(struct processors *c, uint64_t job)
 {
-    struct node_cpu *c = node->cpu;
-
     for (size_t i = 0; c && i < c->n; i++)
         if (c->domain[i].book)
             attribution_forget(c->domain[i].book, job);
@@ -221,13 +215,12 @@ void node_rapl_forget(struct node *node, uint64_t job)
 /* It can be read: from now on a sampler does. */
 static void begin_sampling(struct domain *d, struct board *board)
 {
-    struct node *node = d->cpu->node;
     struct sampler_opts opts = {.rest_ns = LOOK_MS * NS_PER_MS,
-                                .seed = (uint64_t)(d - d->cpu->domain) + 1,
+                                .seed = (uint64_t)(d - d->of->domain) + 1,
                                 .history_s = HISTORY_S};
     uw_error err = {""};
 
-    if (sampler_new(node->loop, &board, 1, &opts, &d->sampler, &err) < 0) {
+    if (sampler_new(d->of->opts.loop, &board, 1, &opts, &d->sampler, &err) < 0) {
         log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "domain=%s reason=%s", d->name,
                   log_quote(err.text).text);
         return;
@@ -239,7 +232,7 @@ static void begin_sampling(struct domain *d, struct board *board)
 static int on_sample(struct board *b, int r, const struct gpu_sample *s,
                      const uw_error *err, void *user)
 {
-    struct node_cpu *c = user;
+    struct processors *c = user;
     size_t i = board_view(b)->at;
 
     if (r == -ECANCELED || i >= c->n)
@@ -250,7 +243,7 @@ static int on_sample(struct board *b, int r, const struct gpu_sample *s,
         begin_sampling(&c->domain[i], b);
         return 0;
     }
-    c->domain[i].wait_ns = loop_now_ns(c->node->loop) + RETRY_S * NS_PER_S;
+    c->domain[i].wait_ns = loop_now_ns(c->opts.loop) + RETRY_S * NS_PER_S;
     if (!c->said) /* once for all of them: it is one right that is missing */
         log_event(LOG_LEVEL_INFO, "no-cpu-energy", "reason=%s",
                   log_quote(err->text).text);
@@ -260,7 +253,7 @@ static int on_sample(struct board *b, int r, const struct gpu_sample *s,
 
 static void look_at(struct domain *d, size_t i, uint64_t now_ns)
 {
-    struct node_cpu *c = d->cpu;
+    struct processors *c = d->of;
 
     if (!d->sampler) {
         if (!d->busy && now_ns >= d->wait_ns)
@@ -278,69 +271,62 @@ static void look_at(struct domain *d, size_t i, uint64_t now_ns)
 
 static int on_look(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
-    struct node_cpu *c = user;
+    struct processors *c = user;
     (void)timer;
 
     for (size_t i = 0; i < c->n; i++) {
         look_at(&c->domain[i], i, now_ns);
-        renew_shown(&c->domain[i], now_ns, c->node->config.boards.rapl_ns);
+        renew_shown(&c->domain[i], now_ns, c->opts.shown_ns);
     }
     return 0;
 }
 
-static void take_domains(struct node_cpu *c, struct boards *set)
+static void take_domains(struct processors *c, struct boards *set)
 {
     c->n = boards_count(set) < LEDGER_DOMAINS ? boards_count(set) : LEDGER_DOMAINS;
     for (size_t i = 0; i < c->n; i++) {
         struct domain *d = &c->domain[i];
-        d->cpu = c;
+        d->of = c;
         memcpy(d->name, board_view(boards_at(set, i))->info->domain, sizeof d->name);
     }
     if (c->n > 0)
-        loop_timer_set(c->timer, loop_now_ns(c->node->loop), LOOK_MS * NS_PER_MS);
+        loop_timer_set(c->timer, loop_now_ns(c->opts.loop), LOOK_MS * NS_PER_MS);
 }
 
 static int on_open(struct boards *set, int r, const uw_error *err, void *user)
 {
-    struct node_cpu *c = user;
-    struct node *node = c->node;
-    uw_error why = {""};
+    struct processors *c = user;
 
     if (r < 0)
         log_event(LOG_LEVEL_INFO, "no-cpu-energy", "reason=%s",
                   log_quote(err->text).text);
     if (r == 0)
         take_domains(c, set);
-    r = node_boards_begin(node, &why);
-    return r < 0 ? node->opts.on_ready(node, r, &why, node->opts.user) : 0;
+    return c->opts.on_open(c->opts.user);
 }
 
-int node_rapl_start(struct node *node, uw_error *err)
+int processors_new(const struct processors_opts *opts, struct processors **ret,
+                   uw_error *err)
 {
-    struct gpu_open_opts opts = {.clock = node->opts.gpu.clock,
-                                 .source = node->opts.cpu_source,
-                                 .given = node->opts.cpu_given};
-
-    node->cpu = calloc(1, sizeof *node->cpu);
-    if (!node->cpu)
-        return fail(err, -ENOMEM, "out of memory");
-    node->cpu->node = node;
-    int r = loop_timer_new(node->loop, UINT64_MAX, 0, on_look, node->cpu,
-                           &node->cpu->timer, err);
-    if (r < 0)
-        return r;
-    return boards_open(node->loop, node->opts.cpu, &opts, on_open, node->cpu,
-                       &node->cpu->set, err);
-}
-
-void node_rapl_stop(struct node *node)
-{
-    struct node_cpu *c = node->cpu;
+    auto_(processors_free) struct processors *c = calloc(1, sizeof *c);
 
     if (!c)
+        return fail(err, -ENOMEM, "out of memory");
+    c->opts = *opts;
+    int r = loop_timer_new(opts->loop, UINT64_MAX, 0, on_look, c, &c->timer, err);
+    if (r == 0)
+        r = boards_open(opts->loop, opts->backend, &opts->gpu, on_open, c, &c->set, err);
+    if (r < 0)
+        return r;
+    *ret = take(c);
+    return 0;
+}
+
+void processors_free(struct processors *c)
+{
+    if (!c)
         return;
-    node_rapl_books_stop(node);
-    node->cpu = NULL;
+    processors_stop(c);
     loop_timer_free(c->timer);
     for (size_t i = 0; i < c->n; i++)
         sampler_free(c->domain[i].sampler);
@@ -348,11 +334,21 @@ void node_rapl_stop(struct node *node)
     free(c);
 }
 
-size_t node_rapl_domains(const struct node *node,
-                         struct ledger_domain ret[LEDGER_DOMAINS])
+void processors_period(struct processors *c, uint64_t shown_ns)
 {
-    struct node_cpu *c = node->cpu;
+    if (c)
+        c->opts.shown_ns = shown_ns;
+}
 
+void processors_retry(struct processors *c)
+{
+    for (size_t i = 0; c && i < c->n; i++)
+        c->domain[i].wait_ns = 0;
+}
+
+size_t processors_domains(const struct processors *c,
+                          struct ledger_domain ret[LEDGER_DOMAINS])
+{
     for (size_t i = 0; c && i < c->n; i++) {
         const char *name = c->domain[i].name;
         ret[i] =
@@ -361,24 +357,4 @@ size_t node_rapl_domains(const struct node *node,
                                    .memory = strncmp(name, "package-", 8) != 0};
     }
     return c ? c->n : 0;
-}
-
-/* One of the counters; what could not be read is tried again at once. */
-static int on_counter(struct actuator *act, const char *zone, int fd, void *user)
-{
-    struct node *node = user;
-    struct node_cpu *c = node->cpu;
-    (void)act;
-
-    if (zone && gpu_given_put(node->opts.cpu_given, zone, fd) < 0)
-        log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "zone=%s reason=refused", zone);
-    for (size_t i = 0; c && i < c->n; i++)
-        c->domain[i].wait_ns = 0;
-    return 0;
-}
-
-void node_rapl_ask(struct node *node, struct actuator *act)
-{
-    if (node->cpu && node->opts.cpu_given)
-        (void)actuator_counters(act, on_counter, node);
 }

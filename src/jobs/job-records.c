@@ -1,0 +1,206 @@
+#include "jobs/job-records.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "core/progress/steps.h"
+
+enum {
+    KEEP_S = 60
+}; /* an ended job is shown, and energy attributed to it, for so long */
+#define BOOKED_AFTER_S 5.0 /* telemetry's phase counts once it has stood so long */
+#define TOLD_FROM 0.5      /* a phase that is right less often than this is not told */
+
+struct job_records {
+    struct job_records_opts opts;
+    struct job_record *record[ROSTER_MAX];
+    size_t n;
+};
+
+int job_records_new(const struct job_records_opts *opts, struct job_records **ret)
+{
+    struct job_records *rs = calloc(1, sizeof *rs);
+
+    if (!rs)
+        return -ENOMEM;
+    rs->opts = *opts;
+    *ret = rs;
+    return 0;
+}
+
+static void record_free(struct job_record *rec)
+{
+    job_phase_free(rec->telemetry);
+    free(rec);
+}
+
+void job_records_free(struct job_records *rs)
+{
+    while (rs && rs->n > 0)
+        record_free(rs->record[--rs->n]);
+    free(rs);
+}
+
+struct job_record *job_records_find(const struct job_records *rs, uint64_t id)
+{
+    for (size_t i = 0; i < job_records_count(rs); i++)
+        if (rs->record[i]->id == id)
+            return rs->record[i];
+    return NULL;
+}
+
+struct job_record *job_records_at(const struct job_records *rs, size_t i)
+{
+    return rs->record[i];
+}
+
+size_t job_records_count(const struct job_records *rs)
+{
+    return rs ? rs->n : 0;
+}
+
+static void drop(struct job_records *rs, size_t at)
+{
+    rs->opts.on_drop(rs->record[at]->id, rs->opts.user);
+    record_free(rs->record[at]);
+    rs->record[at] = rs->record[--rs->n];
+}
+
+void job_records_drop(struct job_records *rs, uint64_t id)
+{
+    for (size_t i = 0; i < rs->n; i++)
+        if (rs->record[i]->id == id) {
+            drop(rs, i);
+            return;
+        }
+}
+
+/* Where all are taken, the one that ended first makes room. */
+static void make_room(struct job_records *rs)
+{
+    size_t oldest = SIZE_MAX;
+
+    if (rs->n < ROSTER_MAX)
+        return;
+    for (size_t i = 0; i < rs->n; i++)
+        if (rs->record[i]->ended_ns &&
+            (oldest == SIZE_MAX ||
+             rs->record[i]->ended_ns < rs->record[oldest]->ended_ns))
+            oldest = i;
+    if (oldest != SIZE_MAX)
+        drop(rs, oldest);
+}
+
+struct job_record *job_records_add(struct job_records *rs, uint64_t id)
+{
+    make_room(rs);
+    if (rs->n == ROSTER_MAX)
+        return NULL;
+    struct job_record *rec = calloc(1, sizeof *rec);
+    if (!rec)
+        return NULL;
+    rec->id = id;
+    if (rs->opts.phases) /* without memory its telemetry is not followed */
+        (void)job_phase_new(rs->opts.loop, &rec->telemetry);
+    rs->record[rs->n++] = rec;
+    return rec;
+}
+
+/* ---- phases ---- */
+
+/* Boards that are this job's alone: on others nobody can say whose the power is. */
+static uint64_t own_boards(const struct job_records *rs, const struct job_entry *job)
+{
+    uint64_t boards = job->foreign ? 0 : job->boards;
+
+    for (size_t i = 0; i < roster_count(rs->opts.roster); i++) {
+        const struct job_entry *other = roster_at(rs->opts.roster, i);
+        if (other->id != job->id && other->boards & job->boards)
+            boards = 0;
+    }
+    for (size_t i = 0; i < boards_count(rs->opts.boards); i++)
+        if (board_view(boards_at(rs->opts.boards, i))->away)
+            boards &= ~(1ull << i);
+    return boards;
+}
+
+static void hear(const struct job_records *rs, struct job_record *rec, uint64_t boards)
+{
+    struct job_phase_board board[BOARDS_MAX];
+    size_t n = 0;
+
+    if (!rec->telemetry || rec->heard == boards)
+        return;
+    for (size_t i = 0; i < boards_count(rs->opts.boards); i++)
+        if (boards >> i & 1)
+            board[n++] = (struct job_phase_board){rs->opts.sampler[i], 0};
+    if (job_phase_hear(rec->telemetry, board, n) == 0) /* else with the next tick */
+        rec->heard = boards;
+}
+
+/* Returns whether the phase stands for long enough to be attributed to. */
+static bool look_at_phase(struct job_record *rec, const struct steps *steps,
+                          uint64_t now_ns)
+{
+    struct job_phase_view seen;
+
+    if (steps && steps->phase != UW_PHASE_UNKNOWN) {
+        rec->phase =
+            (struct view_phase){.phase = steps->phase,
+                                .by = steps->guessed ? PHASE_BY_LAUNCHES : PHASE_BY_JOB,
+                                .since_ns = steps->phase_ns};
+        return true;
+    }
+    job_phase_view(rec->telemetry, &seen);
+    double right = phase_confidence(seen.kind);
+    if (right < TOLD_FROM)
+        rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
+    else
+        rec->phase = (struct view_phase){.phase = seen.kind == PHASE_CHANGE ? PHASE_TRAIN
+                                                                            : seen.kind,
+                                         .by = PHASE_BY_TELEMETRY,
+                                         .since_ns = seen.since_ns,
+                                         .confidence = {true, right}};
+    return s_between(seen.known_ns, now_ns) >= BOOKED_AFTER_S;
+}
+
+static void follow(struct job_records *rs, struct job_record *rec, uint64_t now_ns)
+{
+    const struct job_entry *job = roster_find(rs->opts.roster, rec->id);
+
+    if (!job)
+        return;
+    hear(rs, rec, own_boards(rs, job));
+    if (look_at_phase(rec, rs->opts.steps(rec->id, rs->opts.user), now_ns))
+        roster_phase(rs->opts.roster, rec->id, rec->phase.phase);
+}
+
+void job_records_tick(struct job_records *rs, uint64_t now_ns)
+{
+    for (size_t i = rs->n; i-- > 0;) {
+        struct job_record *rec = rs->record[i];
+        if (rec->ended_ns && s_between(rec->ended_ns, now_ns) > KEEP_S)
+            drop(rs, i);
+        else if (!rec->ended_ns)
+            follow(rs, rec, now_ns);
+    }
+}
+
+void job_records_on_cap(struct job_records *rs, size_t board, double most_w)
+{
+    for (size_t i = 0; i < job_records_count(rs); i++)
+        if (rs->record[i]->heard >> board & 1)
+            job_phase_on_cap(rs->record[i]->telemetry, most_w);
+}
+
+void job_records_end(struct job_records *rs, struct job_record *rec,
+                     const struct job_entry *job)
+{
+    if (rec->telemetry)
+        (void)job_phase_hear(rec->telemetry, NULL, 0);
+    rec->heard = 0;
+    rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
+    rec->last = *job;
+    rec->ended_ns = loop_now_ns(rs->opts.loop);
+}

@@ -1,0 +1,795 @@
+/* Starts the node's parts, and passes on what one tells to those that want to know. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/error.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/units.h"
+#include "gpu/counters.h"
+#include "io/file-save.h"
+#include "node/node-inside.h"
+#include "node/take-over.h"
+#include "tuner/search-history.h"
+
+enum { STATE_PATH = CONFIG_PATH + 40 };
+
+static void save_state(struct node *node, uint64_t job, const char *text)
+{
+    char path[STATE_PATH];
+
+    ledger_writer_state_path(node->writer, job, path, sizeof path);
+    file_save(node->saver, path, text, NULL, NULL);
+}
+
+/* ---- energy ---- */
+
+static void on_row(const struct attribution_row *row, void *user)
+{
+    struct node *node = user;
+
+    ledger_writer_energy(node->writer, row);
+}
+
+static void on_total(const struct attribution_total *total, void *user)
+{
+    struct node *node = user;
+
+    ledger_writer_total(node->writer, total);
+    if (node->windows && total->board < LEDGER_BOARDS)
+        client_windows_total(node->windows, total);
+}
+
+static int start_attribution(struct node *node, uw_error *err)
+{
+    struct attribution_opts opts = {.loop = node->loop,
+                                    .sampler = node->sampler,
+                                    .n = node->n,
+                                    .roster = node->roster,
+                                    .interval_ns = node->config.node.interval_ns,
+                                    .before = node->before,
+                                    .on_row = on_row,
+                                    .on_total = on_total,
+                                    .user = node};
+
+    return attribution_new(&opts, &node->attribution, err);
+}
+
+/* ---- caps ---- */
+
+static struct caps_conf conf_of(const struct node_config *c)
+{
+    const struct cap_class *cls = node_config_class(c, "default");
+
+    return (struct caps_conf){.cls = cls ? *cls : CAP_CLASS_DEFAULT,
+                              .others = (enum caps_others)c->caps.others,
+                              .reassert_ns = c->caps.reassert_ns,
+                              .yield_ns = c->caps.yield_ns,
+                              .dry_run = c->node.dry_run,
+                              .clocks = c->caps.clocks,
+                              .always_hold = c->caps.always_hold,
+                              .budget_mw = c->budget_mw};
+}
+
+static void tell_phases(struct node *node, const struct caps_what *what)
+{
+    double most_w = what->event == CAPS_EVENT_CAP && what->enforced_mw
+                        ? w_of_mw(what->enforced_mw)
+                        : INFINITY;
+
+    if (what->event == CAPS_EVENT_CAP || what->event == CAPS_EVENT_CLOCK)
+        job_records_on_cap(node->records, what->board, most_w);
+}
+
+static void on_caps(const struct caps_what *what, void *user)
+{
+    struct node *node = user;
+    struct caps_what told = *what;
+
+    if (what->event == CAPS_EVENT_WITHDRAW && node->how)
+        told.text = names_word(NAMES_CLAIM_END, node->how);
+    caps_log(node->caps, node_info(node, what->board), what);
+    if (what->event == CAPS_EVENT_CAP && node->attribution)
+        attribution_cap(node->attribution, what->board, what->enforced_mw);
+    ledger_writer_caps(node->writer, node->caps, &told, node->ending);
+    if (what->event == CAPS_EVENT_STATE)
+        released_boards_kick(node->released);
+    if (node->searches)
+        searches_on_caps(node->searches, what);
+    tell_phases(node, what);
+    node_tell(node, NODE_EVENT_CAPS, &told);
+}
+
+void node_withdraw_claim(struct node *node, uint64_t id, enum claim_end how)
+{
+    node->how = how;
+    for (size_t i = 0; i < node->n; i++)
+        (void)caps_withdraw(node->caps, i, id, NULL);
+    node->how = CLAIM_END_WITHDRAWN;
+}
+
+static void on_process_end(uint64_t claim, void *user)
+{
+    node_withdraw_claim(user, claim, CLAIM_END_PROCESS);
+}
+
+int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err)
+{
+    struct caps_opts opts = {.loop = node->loop,
+                             .boards = node->boards,
+                             .conf = conf_of(&node->config),
+                             .first_id = first_claim,
+                             .on_event = on_caps,
+                             .user = node};
+    size_t n_kept = 0;
+    const struct kept_board *kept = viewer_kept(node->viewer, &n_kept);
+
+    int r = caps_new(&opts, &node->caps, err);
+    if (r == 0 && claim_watches_new(node->loop, on_process_end, node, &node->watches) < 0)
+        r = fail(err, -ENOMEM, "out of memory");
+    for (size_t i = 0; r == 0 && i < n_kept; i++)
+        for (size_t k = 0; k < node->n; k++)
+            if (strcmp(kept[i].info.uuid, node_info(node, k)->uuid) == 0)
+                caps_count_on(node->caps, k, viewer_kept_cap(node->viewer, i));
+    return r;
+}
+
+void node_caps_configure(struct node *node)
+{
+    struct caps_conf conf = conf_of(&node->config);
+
+    if (node->caps)
+        caps_configure(node->caps, &conf);
+}
+
+void node_caps_tick(struct node *node)
+{
+    const char *budget = caps_log_budget(node->caps, &node->budget_log);
+
+    if (budget)
+        ledger_writer_event(node->writer, "budget", SIZE_MAX, (uid_t)-1, budget);
+    for (size_t i = 0; i < node->n; i++) {
+        const struct sampler_now *now = sampler_board(node->sampler[i], 0);
+        sampler_watch_clock(node->sampler[i], 0, caps_watches_clock(node->caps, i));
+        if (now->limits.has == 0 || now->limits.at_ns == node->rest[i].seen_ns)
+            continue; /* limits of an older round would look like another's change */
+        node->rest[i].seen_ns = now->limits.at_ns;
+        caps_seen(node->caps, i, &now->limits);
+    }
+}
+
+/* ---- the actuator ---- */
+
+/* One of the processors' counters; what could not be read is tried again at once. */
+static int on_counter(struct actuator *act, const char *zone, int fd, void *user)
+{
+    struct node *node = user;
+    (void)act;
+
+    if (zone && gpu_given_put(node->opts.cpu_given, zone, fd) < 0)
+        log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "zone=%s reason=refused", zone);
+    processors_retry(node->processors);
+    return 0;
+}
+
+static void on_actuator_ready(struct actuator *act, void *user)
+{
+    struct node *node = user;
+
+    if (node->actuator_text[0]) {
+        log_event(LOG_LEVEL_NOTICE, "actuator", "state=connected");
+        ledger_writer_event(node->writer, "actuator", SIZE_MAX, (uid_t)-1, "connected");
+    }
+    node->actuator_text[0] = '\0';
+    if (node->caps)
+        caps_use_actuator(node->caps, act);
+    released_boards_use_actuator(node->released, act);
+    if (node->processors && node->opts.cpu_given)
+        (void)actuator_counters(act, on_counter, node);
+}
+
+static bool on_actuator_lost(const char *text, void *user)
+{
+    struct node *node = user;
+
+    if (node->caps)
+        caps_use_actuator(node->caps, NULL);
+    released_boards_use_actuator(node->released, NULL);
+    if (!node->ending && strcmp(node->actuator_text, text) != 0) {
+        (void)snprintf(node->actuator_text, sizeof node->actuator_text, "%s", text);
+        log_event(LOG_LEVEL_WARNING, "read-only", "reason=%s", log_quote(text).text);
+        ledger_writer_event(node->writer, "read-only", SIZE_MAX, (uid_t)-1, text);
+    }
+    return !node->ending;
+}
+
+static int on_actuator_event(struct actuator *act, enum actuator_event event,
+                             const struct actuator_reply *what, void *user)
+{
+    struct node *node = user;
+    (void)act;
+
+    if (node->caps)
+        caps_on_actuator(node->caps, event, what);
+    return 0;
+}
+
+int node_actuator_start(struct node *node, uw_error *err)
+{
+    struct actuator_link_opts opts = {
+        .loop = node->loop,
+        .socket = node->config.actuator_socket,
+        .simulated = node->opts.simulated,
+        .service = node->opts.service,
+        .virtual = node->opts.virtual_actuator ? node->opts.backend : NULL,
+        .boards_lib = boards_lib(node->boards),
+        .on_ready = on_actuator_ready,
+        .on_lost = on_actuator_lost,
+        .on_event = on_actuator_event,
+        .user = node};
+    int r = node->link ? 0 : actuator_link_new(&opts, &node->link, err);
+
+    if (r == 0 && !node->config.node.dry_run)
+        actuator_link_start(node->link);
+    return r;
+}
+
+/* ---- boards that are released ---- */
+
+static void on_detach(size_t board, bool away, void *user)
+{
+    struct node *node = user;
+
+    if (node->attribution)
+        attribution_detach(node->attribution, board, away);
+}
+
+static bool is_settled(size_t board, void *user)
+{
+    struct node *node = user;
+
+    return attribution_board_settled(node->attribution, board);
+}
+
+static void on_released_event(const char *kind, size_t board, const char *text,
+                              void *user)
+{
+    struct node *node = user;
+
+    ledger_writer_event(node->writer, kind, board, (uid_t)-1, text);
+}
+
+static void reopen_soon(void *user)
+{
+    struct node *node = user;
+
+    loop_timer_set(node->reopen, 0, 0);
+}
+
+static int new_released(struct node *node, uw_error *err)
+{
+    const char *ledger = node->config.ledger.path, *slash = strrchr(ledger, '/');
+    char path[STATE_PATH] = "";
+    struct released_boards_opts opts = {.loop = node->loop,
+                                        .path = path,
+                                        .boot_id = ledger_writer_boot_id(node->writer),
+                                        .worker = node->saver,
+                                        .on_detach = on_detach,
+                                        .is_settled = is_settled,
+                                        .on_event = on_released_event,
+                                        .reopen = reopen_soon,
+                                        .user = node};
+
+    if (slash)
+        (void)snprintf(path, sizeof path, "%.*s/released.json", (int)(slash - ledger),
+                       ledger);
+    return released_boards_new(&opts, &node->released, err);
+}
+
+int node_released_open(struct node *node, uw_error *err)
+{
+    return released_boards_open(node->released, node->boards, node->caps, node->sampler,
+                                err);
+}
+
+/* ---- rights that are lost ---- */
+
+/* Written down once a minute and user, and told to whoever asks why the board's cap is
+ * what it is.
+ */
+static void say_lost(struct node *node, size_t board, const struct claim *c, size_t n)
+{
+    char more[40] = "", what[24], text[300];
+    uw_error why = {""};
+
+    if (c->mhz)
+        (void)snprintf(what, sizeof what, "%" PRIu32 " MHz", c->mhz);
+    else
+        (void)snprintf(what, sizeof what, "%.6g W", w_of_mw(c->mw));
+    if (n > 1)
+        (void)snprintf(more, sizeof more, " and %zu more", n - 1);
+    (void)fail(&why, 0,
+               "claim %" PRIu64 " (%s)%s on GPU %u withdrawn: another user computes "
+               "there, or has a scheduler's job",
+               c->id, what, more, node_info(node, board)->index);
+    (void)snprintf(text, sizeof text, "%s: %s", c->who, why.text);
+    viewer_lost(node->viewer, board, text);
+    refusals_say(node->refusals, REFUSAL_WITHDRAWN, board, c->uid, c->who, &why);
+}
+
+/* The searches of jobs whose user has lost the right here, or has it again. */
+static void bar_searches(struct node *node, size_t board)
+{
+    for (size_t i = 0; i < job_records_count(node->records) && node->searches; i++) {
+        const struct job_record *rec = job_records_at(node->records, i);
+        const struct job_entry *job =
+            rec->asked && !rec->ended_ns ? roster_find(node->roster, rec->id) : NULL;
+        if (job)
+            searches_bar(node->searches, rec->id, board,
+                         (job->waits >> board & 1) ||
+                             ((job->boards >> board & 1) && !rec->admin &&
+                              !roster_keeps_claim(node->roster, job->uid, board)));
+    }
+}
+
+/* Withdraws claims whose user has lost the right to them: whoever begins to compute on a
+ * board finds it without its former user's caps.
+ */
+static void check_rights(struct node *node, size_t board)
+{
+    struct rights rights = {.roster = node->roster, .records = node->records};
+    struct caps_view v;
+    struct claim first;
+    uint64_t id[CLAIMS_MAX];
+    size_t n = 0;
+
+    if (!node->caps || board >= node->n)
+        return;
+    caps_look(node->caps, board, &v);
+    for (size_t i = 0; i < v.claims->n; i++) {
+        const struct claim *c = &v.claims->claim[i];
+        if (rights_stands(&rights, board, c))
+            continue;
+        if (n == 0)
+            first = *c;
+        id[n++] = c->id;
+    }
+    node->how = CLAIM_END_RIGHT;
+    bar_searches(node, board); /* these withdraw theirs, and make no others */
+    for (size_t i = 0; i < n; i++)
+        (void)caps_withdraw(node->caps, board, id[i], NULL);
+    node->how = CLAIM_END_WITHDRAWN;
+    if (n > 0)
+        say_lost(node, board, &first, n);
+}
+
+/* ---- searches ---- */
+
+static struct sampler *sampler_of(size_t board, void *user)
+{
+    struct node *node = user;
+
+    return board < node->n ? node->sampler[board] : NULL;
+}
+
+static void on_save(uint64_t job, const char *state, void *user)
+{
+    struct node *node = user;
+    const struct job_entry *entry = roster_find(node->roster, job);
+
+    save_state(node, job, state);
+    if (entry)
+        node_ledger_job(node, entry);
+}
+
+static void on_note(uint64_t job, const char *text, bool important, void *user)
+{
+    (void)user;
+    log_event(important ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG, "search",
+              "job=%" PRIu64 " text=%s", job, log_quote(text).text);
+}
+
+/* Where a job's searches are kept in the history: *ret has uid, key and boards; false:
+ * nowhere.
+ */
+static bool history_place(struct node *node, uint64_t job, uint64_t boards,
+                          struct ledger_search *ret)
+{
+    const struct job_entry *entry = roster_find(node->roster, job);
+    const struct job_record *rec = job_records_find(node->records, job);
+    const char *model = search_history_model(node->boards, boards, &ret->boards);
+
+    if (!node->config.history_ns || !rec || !rec->key[0] || !model ||
+        (!entry && !rec->ended_ns))
+        return false;
+    ret->job = job;
+    ret->utc_ns = loop_utc_ns(node->loop);
+    ret->uid = entry ? entry->uid : rec->last.uid;
+    (void)snprintf(ret->same, sizeof ret->same, "%s", rec->key);
+    (void)snprintf(ret->model, sizeof ret->model, "%s", model);
+    return true;
+}
+
+static const struct ledger_search *find_earlier(struct node *node,
+                                                const struct ledger_search *at)
+{
+    return history_find(node->history, at->uid, at->same, at->model, at->boards,
+                        at->utc_ns - (int64_t)node->config.history_ns);
+}
+
+static bool on_earlier(uint64_t job, uint64_t boards, struct tuner_earlier *ret,
+                       void *user)
+{
+    struct node *node = user;
+    struct ledger_search at = {0};
+    const struct ledger_search *s =
+        history_place(node, job, boards, &at) ? find_earlier(node, &at) : NULL;
+
+    if (s)
+        search_history_earlier(s, ret);
+    return s != NULL;
+}
+
+static void on_learnt(uint64_t job, uint64_t boards, const struct tuner_report *r,
+                      void *user)
+{
+    struct node *node = user;
+    struct ledger_search s = {0};
+
+    if (history_place(node, job, boards, &s) &&
+        search_history_measured(r, find_earlier(node, &s), &s) &&
+        history_put(node->history, &s) == 0)
+        ledger_writer_search(node->writer, &s);
+}
+
+int node_search_begin(struct node *node, const struct job_entry *job,
+                      struct job_record *rec, const char *state, uw_error *err)
+{
+    struct searches_ask ask = {
+        .search = rec->search,
+        .goal = rec->goal,
+        .cap = rec->cap,
+        .cls = node_config_class(&node->config, rec->cls[0] ? rec->cls : "default"),
+        .state = state};
+    int r = searches_begin(node->searches, job, &ask, err);
+
+    rec->asked = r == 0;
+    return r;
+}
+
+bool node_is_searched(const struct node *node, size_t board)
+{
+    for (size_t i = 0; i < job_records_count(node->records); i++) {
+        const struct job_record *rec = job_records_at(node->records, i);
+        const struct job_entry *job = rec->asked && rec->search && !rec->ended_ns
+                                          ? roster_find(node->roster, rec->id)
+                                          : NULL;
+        if (job && job->boards & (1ull << board))
+            return true;
+    }
+    return false;
+}
+
+/* ---- jobs ---- */
+
+void node_ledger_job(struct node *node, const struct job_entry *job)
+{
+    struct searches_view search = {0};
+
+    if (node->searches)
+        (void)searches_look(node->searches, job->id, &search);
+    ledger_writer_job(node->writer, job, job_records_find(node->records, job->id),
+                      &search);
+}
+
+static void begin_found(struct node *node, const struct job_entry *job,
+                        struct job_record *rec)
+{
+    uw_error err = {""};
+
+    if (job->source != JOB_FOUND || !node->config.search.found)
+        return;
+    rec->search = true;
+    rec->goal = node->config.search.goal;
+    if (node_search_begin(node, job, rec, NULL, &err) < 0)
+        log_event(LOG_LEVEL_WARNING, "search-refused", "job=%" PRIu64 " reason=%s",
+                  job->id, log_quote(err.text).text);
+}
+
+static void end_job(struct node *node, const struct job_entry *job,
+                    struct job_record *rec)
+{
+    node->how = CLAIM_END_JOB;
+    caps_withdraw_job(node->caps, job->id);
+    node->how = CLAIM_END_WITHDRAWN;
+    job_records_end(node->records, rec, job);
+    if (rec->asked)
+        save_state(node, job->id, NULL);
+    log_event(LOG_LEVEL_INFO, "job-end", "job=%" PRIu64 " name=%s", job->id,
+              log_quote(job->name).text);
+}
+
+static void on_job(enum roster_event event, const struct job_entry *job, void *user)
+{
+    struct node *node = user;
+    struct job_record *rec = job_records_find(node->records, job->id);
+
+    if (event == ROSTER_BEGIN && !rec) {
+        rec = job_records_add(node->records, job->id);
+        if (rec)
+            begin_found(node, job, rec);
+        log_event(LOG_LEVEL_INFO, "job-begin", "job=%" PRIu64 " source=%s name=%s uid=%u",
+                  job->id, names_word(NAMES_JOB_SOURCE, job->source),
+                  log_quote(job->name).text, (unsigned)job->uid);
+    }
+    if (node->searches)
+        (void)searches_on_job(node->searches, event, job);
+    node_ledger_job(node, job);
+    if (event == ROSTER_END && rec)
+        end_job(node, job, rec);
+    for (size_t i = 0; i < node->n; i++)
+        if (job->boards >> i & 1)
+            check_rights(node, i);
+    node_tell(node, NODE_EVENT_JOB, job);
+}
+
+static void on_turn(size_t board, void *user)
+{
+    struct node *node = user;
+
+    if (node->attribution)
+        attribution_turn(node->attribution, board);
+    processors_turn(node->processors);
+}
+
+/* A board that `from` had named is the job's that computes there. */
+static void on_pass(size_t board, const struct job_entry *from,
+                    const struct job_entry *to, void *user)
+{
+    struct node *node = user;
+    char text[200];
+
+    if (from)
+        (void)snprintf(text, sizeof text,
+                       "to job %" PRIu64 " of uid %u, which computes there: job %" PRIu64
+                       " of uid %u, which had named it, does not",
+                       to->id, (unsigned)to->uid, from->id, (unsigned)from->uid);
+    else
+        (void)snprintf(text, sizeof text,
+                       "to job %" PRIu64 " of uid %u, which had named it: nobody else "
+                       "has it any more",
+                       to->id, (unsigned)to->uid);
+    log_event(LOG_LEVEL_NOTICE, "board-passed", "gpu=%u job=%" PRIu64 " text=%s",
+              node_info(node, board)->index, to->id, log_quote(text).text);
+    ledger_writer_event(node->writer, "board-passed", board, to->uid, text);
+}
+
+static void on_look(size_t board, void *user)
+{
+    check_rights(user, board);
+}
+
+static const struct steps *steps_of(uint64_t job, void *user)
+{
+    struct node *node = user;
+
+    return searches_steps(node->searches, job);
+}
+
+static void on_record_drop(uint64_t job, void *user)
+{
+    struct node *node = user;
+
+    if (node->searches)
+        searches_forget(node->searches, job);
+    if (node->attribution)
+        attribution_forget(node->attribution, job);
+    processors_forget(node->processors, job);
+}
+
+static int start_searches(struct node *node, uw_error *err)
+{
+    const struct node_config *c = &node->config;
+    struct searches_opts opts = {.loop = node->loop,
+                                 .boards = node->boards,
+                                 .caps = node->caps,
+                                 .sampler = sampler_of,
+                                 .checks_share =
+                                     c->reference_share > 0 ? c->reference_share : -1,
+                                 .looks = c->looks ? (int)c->looks : -1,
+                                 .slack = c->slack,
+                                 .clocks = c->search_clocks,
+                                 .save = on_save,
+                                 .earlier = on_earlier,
+                                 .learnt = on_learnt,
+                                 .note = on_note,
+                                 .user = node};
+
+    return searches_new(&opts, &node->searches, err);
+}
+
+int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
+{
+    struct roster_opts roster = {.loop = node->loop,
+                                 .boards = node->boards,
+                                 .look_ns = node->config.jobs.look_ns,
+                                 .no_found = !node->config.jobs.discover,
+                                 .read = node->opts.read,
+                                 .read_user = node->opts.read_user,
+                                 .first_id = first_job,
+                                 .on_event = on_job,
+                                 .on_turn = on_turn,
+                                 .on_pass = on_pass,
+                                 .on_look = on_look,
+                                 .user = node};
+    int r = roster_new(&roster, &node->roster, err);
+    struct job_records_opts records = {.loop = node->loop,
+                                       .roster = node->roster,
+                                       .boards = node->boards,
+                                       .sampler = node->sampler,
+                                       .phases = node->config.jobs.phases,
+                                       .steps = steps_of,
+                                       .on_drop = on_record_drop,
+                                       .user = node};
+
+    if (r == 0 && job_records_new(&records, &node->records) < 0)
+        r = fail(err, -ENOMEM, "out of memory");
+    if (r == 0)
+        r = start_attribution(node, err);
+    return r == 0 ? start_searches(node, err) : r;
+}
+
+void node_jobs_stop(struct node *node)
+{
+    searches_free(take(node->searches));
+    attribution_free(take(node->attribution));
+    roster_free(take(node->roster));
+    job_records_free(take(node->records));
+}
+
+/* ---- the ledger ---- */
+
+void node_restate_jobs(struct node *node)
+{
+    for (size_t i = 0; node->roster && i < roster_count(node->roster); i++)
+        node_ledger_job(node, roster_at(node->roster, i));
+}
+
+void node_restate_claims(struct node *node)
+{
+    for (size_t i = 0; node->caps && i < node->n; i++) {
+        struct caps_view v;
+        caps_look(node->caps, i, &v);
+        for (size_t k = 0; k < v.claims->n; k++)
+            ledger_writer_claim(node->writer, i, &v.claims->claim[k]);
+    }
+}
+
+/* A new file knows nothing of the jobs that run, nor of the claims that are in force: a
+ * restart would end the ones and forget the others.
+ */
+static void on_new_ledger(void *user)
+{
+    struct node *node = user;
+
+    for (size_t i = 0; i < history_count(node->history); i++)
+        ledger_writer_search(node->writer, history_at(node->history, i));
+    node_restate_jobs(node);
+    node_restate_claims(node);
+}
+
+static int on_search(const struct ledger_search *s, void *user)
+{
+    return history_put(user, s);
+}
+
+static int begin_taken_over(const struct job_entry *job, struct job_record *rec,
+                            const char *state, void *user, uw_error *err)
+{
+    return node_search_begin(user, job, rec, state, err);
+}
+
+int node_take_over(struct node *node, uw_error *err)
+{
+    struct ledger *ledger = ledger_writer_ledger(node->writer);
+    struct take_over t = {.loop = node->loop,
+                          .boards = node->boards,
+                          .caps = node->caps,
+                          .roster = node->roster,
+                          .records = node->records,
+                          .watches = node->watches,
+                          .writer = node->writer,
+                          .silent = node->silent > 0,
+                          .begin_search = begin_taken_over,
+                          .user = node};
+    uw_error why = {""};
+    int r = 0;
+
+    t.kept = viewer_kept(node->viewer, &t.n_kept);
+    if (!ledger)
+        return 0;
+    if (ledger_is_readable(ledger))
+        r = ledger_searches(ledger, on_search, node->history, &why);
+    if (r >= 0)
+        r = take_over_all(&t, &why);
+    if (r >= 0)
+        return 0;
+    take_over_kept(&t);
+    return ledger_writer_leave(node->writer, r, &why, err);
+}
+
+/* ---- parts that live as long as the node ---- */
+
+static int on_processors(void *user)
+{
+    struct node *node = user;
+    uw_error why = {""};
+    int r = node_boards_begin(node, &why);
+
+    return r < 0 ? node->opts.on_ready(node, r, &why, node->opts.user) : 0;
+}
+
+static int new_processors(struct node *node, uw_error *err)
+{
+    struct processors_opts opts = {.loop = node->loop,
+                                   .backend = node->opts.cpu,
+                                   .gpu = {.clock = node->opts.gpu.clock,
+                                           .source = node->opts.cpu_source,
+                                           .given = node->opts.cpu_given},
+                                   .shown_ns = node->config.boards.rapl_ns,
+                                   .on_open = on_processors,
+                                   .on_row = on_row,
+                                   .on_total = on_total,
+                                   .user = node};
+
+    return processors_new(&opts, &node->processors, err);
+}
+
+static int new_small_parts(struct node *node)
+{
+    struct ledger_writer_opts opts = {.loop = node->loop,
+                                      .config = &node->config,
+                                      .simulated = node->opts.simulated,
+                                      .version = node->opts.version,
+                                      .boot_id = node->opts.boot_id,
+                                      .restate = on_new_ledger,
+                                      .user = node};
+    int r = ledger_writer_new(&opts, &node->writer);
+
+    if (r == 0)
+        r = refusals_new(node->loop, node->writer, &node->refusals);
+    if (r == 0)
+        r = viewer_new(node->loop, &node->viewer);
+    node->history = history_new();
+    return node->history ? r : -ENOMEM;
+}
+
+int node_parts_new(struct node *node, uw_error *err)
+{
+    int r = new_small_parts(node);
+
+    if (r < 0)
+        return fail(err, r, "out of memory");
+    r = ledger_writer_open(node->writer, err);
+    if (r == 0)
+        r = loop_worker_new(node->loop, "saver", &node->saver, err);
+    if (r == 0)
+        r = new_released(node, err);
+    if (r < 0)
+        return r;
+    return node->opts.cpu ? new_processors(node, err) : node_boards_begin(node, err);
+}
+
+void node_parts_free(struct node *node)
+{
+    loop_worker_free(node->saver);
+    processors_free(node->processors);
+    released_boards_free(node->released);
+    viewer_free(node->viewer);
+    refusals_free(node->refusals);
+    ledger_writer_free(node->writer);
+    history_free(node->history);
+}

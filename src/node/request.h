@@ -1,0 +1,39 @@
+/* What a request to the node says: who asks, and for what. */
+#ifndef NODE_REQUEST_H
+#define NODE_REQUEST_H
+
+#include "caps/caps.h"
+#include "core/optimum/goal.h"
+#include "jobs/roster.h"
+
+/* On whose behalf something is asked. */
+struct node_who {
+    uid_t uid;
+    bool admin;        /* root, the admin group, a token of that scope */
+    bool may_claim;    /* false: reading alone */
+    const char *name;  /* "user anna", "token grid" for claims and the audit trail */
+    uint64_t only_job; /* a token for one job; 0: all */
+};
+
+struct node_claim {
+    const char *board; /* index, UUID, or NULL with a job: all of its boards */
+    uint64_t job;      /* 0: none */
+    enum claim_kind kind;
+    struct cap_arg cap; /* percent: of the default limit */
+    uint32_t clock_mhz; /* > 0: a claim on the SM clock, and cap is not set */
+    uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
+    const char *why;
+    pid_t pid; /* ends with this process; 0: no */
+};
+
+struct node_job {
+    struct roster_register reg;
+    bool search; /* find the best cap for goal, else cap where it is set */
+    struct goal goal;
+    struct cap_arg cap;
+    const char *cls;     /* class of caps' settings; NULL: default */
+    const char *command; /* what is run, in any words of the asker's; NULL: unknown */
+    int page_fd;         /* the progress page, taken over; -1: none (yet) */
+};
+
+#endif

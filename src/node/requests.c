@@ -1,0 +1,356 @@
+/* What may be asked of the node, and by whom; what it shows. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/units.h"
+#include "node/node-inside.h"
+
+enum { FRESH_S = 5 };
+
+/* What rights are checked against. */
+static struct rights rights_of(const struct node *node)
+{
+    return (struct rights){.config = &node->config,
+                           .boards = node->open ? node->boards : NULL,
+                           .caps = node->caps,
+                           .roster = node->roster,
+                           .records = node->records};
+}
+
+/* Returns r; *why is written down once a cause and minute. */
+static int refuse(struct node *node, const struct node_who *who, int r,
+                  const uw_error *why)
+{
+    refusals_say(node->refusals, REFUSAL_REFUSED, SIZE_MAX, who->uid, who->name, why);
+    return r;
+}
+
+/* ---- claims ---- */
+
+static int fill_claim(struct node *node, const struct node_who *who,
+                      const struct node_claim *ask, struct claim *c, uw_error *err)
+{
+    uint64_t start = 0;
+    int n = snprintf(c->who, sizeof c->who, "%.48s", rights_name(who));
+
+    c->kind = ask->kind;
+    c->mhz = ask->clock_mhz;
+    c->uid = who->uid;
+    c->admin = who->admin;
+    (void)snprintf(c->why, sizeof c->why, "%s", ask->why ? ask->why : "");
+    if (!ask->pid)
+        return 0;
+    int r = claim_watches_begin(node->watches, ask->pid, 0,
+                                who->admin ? (uid_t)-1 : who->uid, &start, err);
+    if (r < 0)
+        return r;
+    c->pid = ask->pid;
+    c->pid_start = start;
+    (void)snprintf(c->who + n, sizeof c->who - (size_t)n, ", process %d.%" PRIu64,
+                   (int)c->pid, start);
+    return 0;
+}
+
+static int make_claim(struct node *node, const struct node_who *who,
+                      const struct node_claim *ask, uint64_t boards, struct claim *claim,
+                      uw_error *err)
+{
+    const struct rights rights = rights_of(node);
+    int r = fill_claim(node, who, ask, claim, err);
+
+    for (size_t i = 0; i < node->n && r == 0; i++) {
+        if (!(boards & (1ull << i)))
+            continue;
+        r = rights_limit(&rights, who, ask, i, &claim->mw, err);
+        if (r == 0)
+            r = caps_claim(node->caps, i, claim, &claim->id, err);
+    }
+    if (r < 0 && claim->id)
+        node_withdraw_claim(node, claim->id, CLAIM_END_REFUSED);
+    claim_watches_assign(node->watches, r < 0 ? 0 : claim->id);
+    return r;
+}
+
+int node_claim(struct node *node, const struct node_who *who,
+               const struct node_claim *ask, uint64_t *ret_id, uw_error *err)
+{
+    const struct rights rights = rights_of(node);
+    struct claim claim = {0};
+    uint64_t boards = 0;
+    uw_error why = {""};
+    int r =
+        rights_claim(&rights, who, ask, loop_now_ns(node->loop), &boards, &claim, &why);
+
+    if (r == 0)
+        r = make_claim(node, who, ask, boards, &claim, &why);
+    if (r < 0) {
+        (void)fail(err, r, "%s", why.text);
+        return refuse(node, who, r, &why);
+    }
+    if (ret_id)
+        *ret_id = claim.id;
+    return 0;
+}
+
+int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
+                  uw_error *err)
+{
+    const struct claim *found = NULL;
+    struct caps_view v;
+    uw_error why = {""};
+
+    for (size_t i = 0; i < node->n && !found; i++) {
+        caps_look(node->caps, i, &v);
+        found = claims_find(v.claims, id);
+    }
+    int r = found         ? rights_withdraw(who, &v, found, &why)
+            : !node->open ? fail(&why, -EAGAIN, "no GPU is there (yet)")
+                          : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
+    if (r < 0) {
+        (void)fail(err, r, "%s", why.text);
+        return r == -EPERM ? refuse(node, who, r, &why) : r;
+    }
+    node_withdraw_claim(node, id, CLAIM_END_WITHDRAWN);
+    claim_watches_end(node->watches, id);
+    return 0;
+}
+
+/* ---- jobs ---- */
+
+static int begin_job(struct node *node, const struct node_who *who,
+                     const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+{
+    struct roster_register reg = ask->reg;
+    bool capped = !ask->search && (ask->cap.mw || ask->cap.percent > 0);
+    uint64_t id = 0;
+    const struct rights rights = rights_of(node);
+    int r = rights_begin_job(&rights, who, ask, err);
+
+    if (r < 0)
+        return r;
+    reg.id = 0;
+    reg.firm = who->admin;
+    r = roster_begin(node->roster, &reg, &id, err);
+    if (r < 0)
+        return r;
+    struct job_record *rec = job_records_find(node->records, id);
+    if (!rec) {
+        (void)roster_end(node->roster, id, NULL);
+        return job_records_count(node->records) < ROSTER_MAX
+                   ? fail(err, -ENOMEM, "out of memory for a job")
+                   : fail(err, -E2BIG, "%d jobs are there already", ROSTER_MAX);
+    }
+    rec->admin = who->admin;
+    rec->search = ask->search;
+    rec->goal = ask->goal;
+    rec->cap = capped ? ask->cap : (struct cap_arg){0};
+    (void)snprintf(rec->cls, sizeof rec->cls, "%s", ask->cls ? ask->cls : "");
+    job_key(ask->command, ask->reg.label, ask->reg.n_labels, rec->key);
+    if (ask->search || capped)
+        r = node_search_begin(node, roster_find(node->roster, id), rec, NULL, err);
+    if (r < 0) {
+        (void)roster_end(node->roster, id, NULL);
+        return r;
+    }
+    node_ledger_job(node, roster_find(node->roster, id));
+    *ret_id = id;
+    return 0;
+}
+
+int node_job_begin(struct node *node, const struct node_who *who,
+                   const struct node_job *ask, uint64_t *ret_id, uw_error *err)
+{
+    int page = ask->page_fd;
+    uw_error why = {""};
+    uint64_t id = 0;
+    int r = begin_job(node, who, ask, &id, &why);
+
+    if (r == 0 && page >= 0) {
+        r = searches_page(node->searches, id, page, &why);
+        if (r < 0)
+            (void)roster_end(node->roster, id, NULL);
+        else
+            page = -1;
+    }
+    if (page >= 0)
+        (void)close(page);
+    if (r < 0) {
+        (void)fail(err, r, "%s", why.text);
+        return refuse(node, who, r, &why);
+    }
+    *ret_id = id;
+    return 0;
+}
+
+int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
+                  uw_error *err)
+{
+    auto_(fd_close) int fd = page_fd;
+    const struct rights rights = rights_of(node);
+    uw_error why = {""};
+    int r = rights_job(&rights, who, id, &why);
+
+    if (r == 0)
+        r = searches_page(node->searches, id, fd, &why);
+    if (r == 0)
+        (void)fd_take(&fd);
+    else
+        (void)fail(err, r, "%s", why.text);
+    return r == -EPERM ? refuse(node, who, r, &why) : r;
+}
+
+int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
+                 uw_error *err)
+{
+    const struct rights rights = rights_of(node);
+    uw_error why = {""};
+    int r = rights_job(&rights, who, id, &why);
+
+    if (r == 0 && !who->admin && roster_find(node->roster, id)->source != JOB_RUN)
+        r = fail(&why, -EPERM, "%s may not end job %" PRIu64 ": its scheduler does",
+                 rights_name(who), id);
+    if (r == 0)
+        r = roster_end(node->roster, id, &why);
+    if (r < 0)
+        (void)fail(err, r, "%s", why.text);
+    return r == -EPERM ? refuse(node, who, r, &why) : r;
+}
+
+/* ---- boards that are released ---- */
+
+static int may_hand_out(struct node *node, const struct node_who *who, const char *board,
+                        size_t *ret, uw_error *err)
+{
+    uw_error why = {""};
+    int r =
+        who->admin && who->may_claim
+            ? node_board(node, board, ret, &why)
+            : fail(&why, -EPERM, "%s may not release GPUs: that is for administrators",
+                   rights_name(who));
+
+    if (r == 0 && !node->open)
+        r = fail(&why, -EAGAIN, "no GPU is there (yet)");
+    if (r < 0)
+        (void)fail(err, r, "%s", why.text);
+    return r == -EPERM ? refuse(node, who, r, &why) : r;
+}
+
+int node_release(struct node *node, const struct node_who *who, const char *board,
+                 uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
+{
+    size_t at = 0;
+    int r = may_hand_out(node, who, board, &at, err);
+
+    if (r == 0)
+        r = released_boards_release(node->released, at, hold_off_ns, fn, user, err);
+    if (r == 0)
+        ledger_writer_event(node->writer, "release", at, who->uid, rights_name(who));
+    return r;
+}
+
+int node_take_back(struct node *node, const struct node_who *who, const char *board,
+                   uw_error *err)
+{
+    size_t at = 0;
+    int r = may_hand_out(node, who, board, &at, err);
+
+    if (r == 0)
+        r = caps_take_back(node->caps, at, err);
+    if (r == 0)
+        released_boards_kick(node->released);
+    if (r == 0)
+        ledger_writer_event(node->writer, "take-back", at, who->uid, rights_name(who));
+    return r;
+}
+
+/* ---- windows of energy that clients hold open ---- */
+
+/* A token for one job has no business with all boards' windows. */
+static int may_hold(struct node *node, const struct node_who *who, uw_error *err)
+{
+    if (!who->may_claim || who->only_job)
+        return refuse(node, who,
+                      fail(err, -EPERM, "%s may hold no windows open here", who->name),
+                      err);
+    if (!node->windows)
+        return fail(err, -EAGAIN, "no boards are open now");
+    return 0;
+}
+
+static uid_t whose(const struct node_who *who)
+{
+    return who->admin ? CLIENT_WINDOWS_ANYBODY : who->uid;
+}
+
+int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
+                      uw_error *err)
+{
+    int r = may_hold(node, who, err);
+
+    return r < 0 ? r : client_windows_begin(node->windows, who->uid, ret_id, err);
+}
+
+int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
+                    client_window_fn fn, void *user, uw_error *err)
+{
+    int r = may_hold(node, who, err);
+
+    return r < 0 ? r : client_windows_end(node->windows, whose(who), id, fn, user, err);
+}
+
+int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
+                     uw_error *err)
+{
+    int r = may_hold(node, who, err);
+
+    return r < 0 ? r : client_windows_drop(node->windows, whose(who), id, err);
+}
+
+/* ---- what is shown ---- */
+
+const struct node_view *node_look(struct node *node)
+{
+    struct node_view *v = &node->view;
+    uint64_t fresh_ns = 3 * node->config.sampling.rest_ns;
+    bool ready = actuator_link_ready(node->link) != NULL;
+
+    *v = (struct node_view){.hostname = node->hostname,
+                            .version = node->opts.version,
+                            .simulated = node->opts.simulated,
+                            .dry_run = node->config.node.dry_run,
+                            .read_only = !ready,
+                            .now_ns = loop_now_ns(node->loop),
+                            .began_ns = node->began_ns,
+                            .utc_ns = loop_utc_ns(node->loop),
+                            .rapl_ns = node->config.boards.rapl_ns,
+                            .config_loads = node->config_loads,
+                            .config_failures = node->config_failures};
+    if (fresh_ns < FRESH_S * NS_PER_S)
+        fresh_ns = FRESH_S * NS_PER_S;
+    viewer_look(node->viewer, fresh_ns, v);
+    if (node->caps)
+        caps_budget_look(node->caps, &v->budget);
+    v->rapl = processors_look(node->processors, &v->n_rapl);
+    (void)snprintf(v->actuator, sizeof v->actuator, "%s",
+                   ready                       ? ""
+                   : node->config.node.dry_run ? "dry run: none is asked for"
+                   : node->actuator_text[0]    ? node->actuator_text
+                                               : "not connected yet");
+    ledger_writer_look(node->writer, v);
+    return v;
+}
+
+int node_board(struct node *node, const char *name, size_t *ret, uw_error *err)
+{
+    return viewer_board(node->viewer, name, ret, err);
+}
+
+int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,
+                void *user, uw_error *err)
+{
+    return ledger_writer_report(node->writer, query, fn, user, err);
+}

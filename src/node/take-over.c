@@ -1,0 +1,369 @@
+#include "node/take-over.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/units.h"
+#include "io/file.h"
+
+enum { STATE_MAX = 256 * 1024 }; /* bytes of a search's state */
+
+static const struct gpu_info *info_of(const struct take_over *t, size_t board)
+{
+    return board_view(boards_at(t->boards, board))->info;
+}
+
+/* ---- jobs ---- */
+
+static void read_ask(const struct ledger_job *job, struct job_record *rec)
+{
+    if (job->cls)
+        (void)snprintf(rec->cls, sizeof rec->cls, "%s", job->cls);
+    if (job->command)
+        (void)snprintf(rec->key, sizeof rec->key, "%s", job->command);
+    rec->search =
+        job->goal && job->goal[0] && goal_parse(job->goal, &rec->goal, NULL) == 0;
+    rec->cap.mw = rec->search ? 0 : job->named_mw;
+    if (job->goal && strncmp(job->goal, LEDGER_CAP_GOAL, strlen(LEDGER_CAP_GOAL)) == 0)
+        (void)parse_cap(job->goal + strlen(LEDGER_CAP_GOAL), &rec->cap, NULL);
+    rec->asked = rec->search || rec->cap.mw || rec->cap.percent > 0;
+}
+
+/* A search that an earlier run had begun goes on where it was. */
+static void take_over_search(const struct take_over *t, const struct job_entry *entry,
+                             struct job_record *rec)
+{
+    auto_(mem_free) char *state = NULL;
+    char path[CONFIG_PATH + 40];
+    uw_error err = {""};
+
+    if (!rec->asked)
+        return;
+    ledger_writer_state_path(t->writer, entry->id, path, sizeof path);
+    (void)file_read(path, STATE_MAX, &state, NULL, NULL);
+    if (t->begin_search(entry, rec, state ? state : "", t->user, &err) < 0)
+        log_event(LOG_LEVEL_WARNING, "search-lost", "job=%ju reason=%s",
+                  (uintmax_t)entry->id, log_quote(err.text).text);
+}
+
+static void end_lost_job(const struct take_over *t, const struct ledger_job *job)
+{
+    struct ledger_job over = *job;
+
+    over.ended_utc_ns = loop_utc_ns(t->loop);
+    (void)ledger_add_job(ledger_writer_early(t->writer), &over);
+}
+
+static enum job_source source_of(const char *name)
+{
+    return (enum job_source)names_number_or(NAMES_JOB_SOURCE, name, JOB_RUN);
+}
+
+/* A job of the ledger as the roster takes it. */
+struct earlier {
+    struct roster_register reg;
+    struct label label[LABELS_MAX];
+    struct job_proc proc[JOB_PROCS];
+};
+
+static void read_earlier(const struct ledger_job *job, struct earlier *ret)
+{
+    struct roster_register *reg = &ret->reg;
+
+    *reg = (struct roster_register){.source = source_of(job->source),
+                                    .name = job->name,
+                                    .uid = job->uid,
+                                    .boards = job->held,
+                                    .firm = job->firm,
+                                    .proc = ret->proc,
+                                    .pid = job->pid,
+                                    .pid_start = job->pid_start,
+                                    .label = ret->label,
+                                    .id = job->id,
+                                    .began_utc_ns = job->began_utc_ns};
+    for (size_t i = 0; i < job->n_labels && i < LABELS_MAX; i++, reg->n_labels++) {
+        struct label *l = &ret->label[i];
+        (void)snprintf(l->key, sizeof l->key, "%s", job->label[i].key);
+        (void)snprintf(l->value, sizeof l->value, "%s", job->label[i].value);
+    }
+    reg->n_procs = job_procs_parse(job->processes, ret->proc);
+    if (reg->n_procs == 0 && reg->pid > 0) /* of before the ledger knew them all */
+        ret->proc[reg->n_procs++] = (struct job_proc){reg->pid, reg->pid_start};
+}
+
+/* Who says that it still runs: its process, one of the processes that it was found by,
+ * or, of a scheduler's without one, the scheduler; within this boot.
+ */
+static int go_on(const struct take_over *t, const struct ledger_job *job,
+                 const char *boot_id, uw_error *err)
+{
+    struct earlier e = {0};
+    uint64_t id = job->id;
+
+    if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
+        return fail(err, -ESTALE, "of another boot of this machine");
+    struct job_record *rec = job_records_add(t->records, id);
+    if (!rec)
+        return fail(err, -ENOMEM, "out of memory");
+    read_earlier(job, &e);
+    read_ask(job, rec);
+    rec->admin = job->firm || e.reg.source == JOB_REGISTERED;
+    if (ledger_is_readable(ledger_writer_ledger(t->writer)))
+        (void)ledger_job_energy(ledger_writer_ledger(t->writer), id, &rec->before_j,
+                                &rec->before_half_j, NULL);
+    int r = roster_begin(t->roster, &e.reg, &id, err);
+    if (r < 0)
+        job_records_drop(t->records, job->id);
+    else
+        take_over_search(t, roster_find(t->roster, id), rec);
+    return r;
+}
+
+/* Its boards say nothing yet: it waits for them in the ledger, as claims there do. */
+static bool waits(const struct take_over *t, const struct ledger_job *job,
+                  const char *boot_id)
+{
+    return t->silent && job->held == 0 && source_of(job->source) == JOB_FOUND &&
+           strcmp(boot_id, ledger_writer_boot_id(t->writer)) == 0;
+}
+
+static int take_over_job(const struct ledger_job *job, const char *boot_id, void *user)
+{
+    const struct take_over *t = user;
+    uw_error err = {""};
+
+    if (waits(t, job, boot_id) ||
+        ledger_batch_has_job(ledger_writer_early(t->writer), job->id))
+        return 0; /* of the latter rows that wait know more */
+    if (go_on(t, job, boot_id, &err) == 0) {
+        log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju source=%s name=%s",
+                  (uintmax_t)job->id, log_quote(job->source).text,
+                  log_quote(job->name).text);
+        return 0;
+    }
+    end_lost_job(t, job);
+    log_event(LOG_LEVEL_NOTICE, "job-over", "job=%ju source=%s name=%s reason=%s",
+              (uintmax_t)job->id, log_quote(job->source).text, log_quote(job->name).text,
+              log_quote(err.text).text);
+    return 0;
+}
+
+/* Boards are opened anew, and rows that wait tell of jobs. */
+static void take_over_waiting(const struct ledger_job *job, void *user)
+{
+    const struct take_over *t = user;
+    struct ledger_job row = *job;
+    uw_error err = {""};
+
+    if (row.ended_utc_ns || roster_find(t->roster, row.id) ||
+        go_on(t, &row, ledger_writer_boot_id(t->writer), &err) == 0)
+        return;
+    end_lost_job(t, &row);
+    log_event(LOG_LEVEL_NOTICE, "job-over", "job=%ju reason=%s", (uintmax_t)row.id,
+              log_quote(err.text).text);
+}
+
+/* ---- claims ---- */
+
+/* A claim that ends with a process is watched again; false: that process has ended. */
+static bool watch_again(const struct take_over *t, const struct claim *claim)
+{
+    if (!claim->pid || claim_watches_has(t->watches, claim->id)) /* of another board */
+        return true;
+    int r = claim_watches_begin(t->watches, claim->pid, claim->pid_start, (uid_t)-1, NULL,
+                                NULL);
+    if (r == 0)
+        claim_watches_assign(t->watches, claim->id);
+    return r == 0;
+}
+
+static bool is_clock_kind(const char *kind)
+{
+    return strncmp(kind, LEDGER_CLOCK_KIND, strlen(LEDGER_CLOCK_KIND)) == 0;
+}
+
+static enum claim_kind kind_of(const char *name)
+{
+    name += is_clock_kind(name) ? strlen(LEDGER_CLOCK_KIND) : 0;
+    return (enum claim_kind)names_number_or(NAMES_CLAIM_KIND, name, CLAIM_NAMED);
+}
+
+/* A job's cap by name, which its tuning has stated anew already. */
+static bool is_stated(const struct take_over *t, size_t board, uint64_t job,
+                      enum claim_source source)
+{
+    struct caps_view v;
+
+    if (!job || source != CLAIM_OF_JOB_CAP)
+        return false;
+    caps_look(t->caps, board, &v);
+    for (size_t i = 0; i < v.claims->n; i++)
+        if (v.claims->claim[i].job == job && v.claims->claim[i].source == source)
+            return true;
+    return false;
+}
+
+/* Its claims are in view while boards are opened anew: the ledger may not know of what
+ * has been done to them.
+ */
+static bool is_in_view(const struct take_over *t, size_t board)
+{
+    for (size_t k = 0; k < t->n_kept; k++)
+        if (strcmp(info_of(t, board)->uuid, t->kept[k].info.uuid) == 0)
+            return true;
+    return false;
+}
+
+/* What was promised to somebody ends here: never without a word. */
+static void lose_claim(const struct take_over *t, const struct ledger_claim *c,
+                       enum claim_end how, const char *why)
+{
+    struct ledger_claim_end end = {.id = c->id,
+                                   .board = c->board,
+                                   .utc_ns = loop_utc_ns(t->loop),
+                                   .how = names_word(NAMES_CLAIM_END, how)};
+    char text[240];
+
+    (void)snprintf(text, sizeof text, "claim %ju of %.60s: %s", (uintmax_t)c->id, c->who,
+                   why);
+    log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju gpu=%u who=%s reason=%s",
+              (uintmax_t)c->id, info_of(t, c->board)->index, log_quote(c->who).text,
+              log_quote(why).text);
+    (void)ledger_add_claim_end(ledger_writer_early(t->writer), &end);
+    ledger_writer_event(t->writer, "claim-lost", c->board, c->uid, text);
+}
+
+/* Why it cannot be taken over (*ret_how: in a word); NULL: it may. */
+static const char *is_over(const struct take_over *t, const struct ledger_claim *c,
+                           const char *boot_id, enum claim_end *ret_how)
+{
+    *ret_how = CLAIM_END_RESTART;
+    if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
+        return "it was of another boot of this machine";
+    *ret_how = CLAIM_END_JOB;
+    if (c->job && !job_records_find(t->records, c->job))
+        return "its job ended while no daemon was there";
+    return NULL;
+}
+
+static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
+{
+    const struct take_over *t = user;
+    enum claim_end how = CLAIM_END_RESTART;
+    enum claim_source source = (enum claim_source)names_number_or(
+        NAMES_CLAIM_SOURCE, c->source, CLAIM_OF_PERSON);
+    uint64_t now = loop_now_ns(t->loop);
+    int64_t utc = loop_utc_ns(t->loop);
+    struct claim claim = {.id = c->id,
+                          .kind = kind_of(c->kind),
+                          .source = source,
+                          .pid = c->pid,
+                          .pid_start = c->pid_start,
+                          .mw = is_clock_kind(c->kind) ? 0 : c->mw,
+                          .mhz = is_clock_kind(c->kind) ? c->mw : 0,
+                          .made_ns = now,
+                          .until_ns = CLAIM_FOREVER,
+                          .uid = c->uid,
+                          .job = c->job,
+                          .admin = c->job == 0}; /* users' always have one */
+    uw_error err = {""};
+
+    /* The search and the budget state theirs anew. */
+    if (c->walked || source == CLAIM_OF_BUDGET || c->board >= boards_count(t->boards) ||
+        is_in_view(t, c->board) || is_stated(t, c->board, c->job, source))
+        return 0;
+    const char *why = is_over(t, c, boot_id, &how);
+    if (why) {
+        lose_claim(t, c, how, why);
+        return 0;
+    }
+    if (c->made_utc_ns < utc && (uint64_t)(utc - c->made_utc_ns) < now)
+        claim.made_ns = now - (uint64_t)(utc - c->made_utc_ns);
+    if (c->until_utc_ns != LEDGER_FOREVER)
+        claim.until_ns = now + (uint64_t)(c->until_utc_ns - utc);
+    (void)snprintf(claim.who, sizeof claim.who, "%s", c->who);
+    (void)snprintf(claim.why, sizeof claim.why, "%s", c->why);
+    if (!watch_again(t, &claim))
+        lose_claim(t, c, CLAIM_END_PROCESS,
+                   "its process ended while no daemon was there");
+    else if (caps_claim(t->caps, c->board, &claim, NULL, &err) < 0)
+        lose_claim(t, c, CLAIM_END_REFUSED, err.text);
+    return 0;
+}
+
+static bool is_there(const struct take_over *t, size_t board, uint64_t claim)
+{
+    struct caps_view v;
+
+    caps_look(t->caps, board, &v);
+    for (size_t i = 0; i < v.claims->n; i++)
+        if (v.claims->claim[i].id == claim)
+            return true;
+    return false;
+}
+
+static void take_over_kept_claim(const struct take_over *t, size_t board,
+                                 const struct claim *kept)
+{
+    const struct ledger_claim lost = {
+        .id = kept->id, .board = board, .uid = kept->uid, .who = kept->who};
+    struct claim claim = *kept;
+    uw_error err = {""};
+
+    if (claim.walked || claim.source == CLAIM_OF_BUDGET || is_there(t, board, claim.id) ||
+        is_stated(t, board, claim.job, claim.source))
+        return;
+    if (claim.job && !job_records_find(t->records, claim.job))
+        lose_claim(t, &lost, CLAIM_END_JOB, "its job ended while boards were away");
+    else if (!watch_again(t, &claim))
+        lose_claim(t, &lost, CLAIM_END_PROCESS,
+                   "its process ended while boards were away");
+    else if (caps_claim(t->caps, board, &claim, NULL, &err) < 0)
+        lose_claim(t, &lost, CLAIM_END_REFUSED, err.text);
+}
+
+void take_over_kept(const struct take_over *t)
+{
+    for (size_t k = 0; k < t->n_kept; k++)
+        for (size_t i = 0; i < boards_count(t->boards); i++) {
+            const struct claims *claims = &t->kept[k].claims;
+            if (strcmp(info_of(t, i)->uuid, t->kept[k].info.uuid) != 0)
+                continue;
+            for (size_t c = 0; c < claims->n; c++)
+                take_over_kept_claim(t, i, &claims->claim[c]);
+        }
+}
+
+int take_over_all(const struct take_over *t, uw_error *err)
+{
+    bool reads = ledger_is_readable(ledger_writer_ledger(t->writer));
+    int r = 0;
+
+    if (r >= 0 && reads)
+        r = ledger_open_jobs(ledger_writer_ledger(t->writer), take_over_job, (void *)t,
+                             err);
+    if (r >= 0)
+        ledger_batch_jobs(ledger_writer_early(t->writer), take_over_waiting, (void *)t);
+    if (r >= 0 && reads)
+        r = ledger_open_claims(ledger_writer_ledger(t->writer), loop_utc_ns(t->loop),
+                               ledger_writer_ahead_ns(t->writer), take_over_claim,
+                               (void *)t, err);
+    if (r >= 0)
+        take_over_kept(t);
+    if (r < 0 || !ledger_is_open(ledger_writer_ledger(t->writer)))
+        return r;
+    r = ledger_write(ledger_writer_ledger(t->writer), ledger_writer_early(t->writer),
+                     err);
+    if (r < 0)
+        return r;
+    ledger_batch_clear(ledger_writer_early(t->writer));
+    /* Claims on a board that says nothing wait for it in the ledger. */
+    return !t->silent ? ledger_claims_settle(ledger_writer_ledger(t->writer),
+                                             loop_utc_ns(t->loop), err)
+                      : 0;
+}
