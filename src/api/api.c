@@ -1,4 +1,4 @@
-/* The doors: one server, the node's routes behind it, everybody asked who they are. */
+/* One server with the routes of the node behind it; each client is asked who it is. */
 #include "api/api.h"
 
 #include <errno.h>
@@ -295,7 +295,7 @@ static int open_zeusd(struct api *api, const char *path, uw_error *err)
     return r < 0 ? fail_in(err, r, "zeusd.socket") : 0;
 }
 
-static int open_doors(struct api *api, const struct config_api *c, uw_error *err)
+static int open_listener(struct api *api, const struct config_api *c, uw_error *err)
 {
     struct http_unix at = {.path = c->socket, .mode = 0666, .id = LISTENER_UNIX};
     struct http_tls tls = {c->tcp.certificate, c->tcp.key};
@@ -325,7 +325,7 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
     if (r == 0 && config->metrics.hpc_dir[0])
         r = open_mapping(api, config->metrics.hpc_dir, err);
     if (r == 0)
-        r = open_doors(api, &config->api, err);
+        r = open_listener(api, &config->api, err);
     if (r == 0 && config->zeusd_socket[0])
         r = open_zeusd(api, config->zeusd_socket, err);
     if (r < 0)

@@ -1,5 +1,8 @@
-/* The node's doors: opens the sockets that the configuration names, gives each its
- * handler, tells followers and dcgm-exporter's files what happens.
+/* Serves the node: opens the sockets that the configuration names, gives each its
+ * handler, and tells followers and dcgm-exporter's files what happens.
+ *
+ * Owns: the HTTP servers and those who follow events.  Touches: the sockets, and the node
+ * by node.h alone.  Thread: the loop's.  Explained in docs/openapi.yaml, docs/metrics.md.
  */
 #ifndef API_API_H
 #define API_API_H
@@ -12,7 +15,7 @@
 
 struct api;
 
-/* Opens the doors: becomes the node's one listener.  On failure none is open.  Real
+/* Opens the sockets and becomes the node's one listener.  On failure none is open.  Real
  * loops only.
  */
 int api_new(struct loop *loop, struct node *node, const struct node_config *config,

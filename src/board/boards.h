@@ -1,7 +1,10 @@
 /* The boards of this node, each behind a worker: a call that hangs or fails on one
- * never delays another for longer than LOOP_PATIENCE_NS, as those that behave share one
- * thread (io/loop.h).  Everything here is asynchronous: it returns at once and calls
- * back in the loop's thread.
+ * delays another by LOOP_PATIENCE_NS at most, as boards that answer share one thread
+ * (io/loop.h).
+ *
+ * Owns: the open driver and one worker a board.  Touches: the backends of gpu/, which
+ * nobody else calls in the daemon.  Thread: every call returns at once and calls back in
+ * the loop's; driver calls run in the workers'.  Explained in docs/architecture.md.
  */
 #ifndef BOARD_BOARDS_H
 #define BOARD_BOARDS_H

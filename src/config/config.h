@@ -1,5 +1,7 @@
-/* The daemon's configuration: one YAML file (underwattd.yaml(5)), read by a table of
- * its keys.  Plain values without pointers: copied by assignment.
+/* The daemon's configuration: one YAML file, read by a table of its keys.
+ *
+ * Owns: nothing; values have no pointers and are copied by assignment.  Touches: the file
+ * and the folders that it names.  Thread: any.  Explained in underwattd.yaml(5).
  *
  * Refused with FILE:LINE: unknown keys, values of another form, bare numbers where a
  * quantity needs its unit, what is out of its range.  An empty file is valid.

@@ -1,5 +1,8 @@
-/* All ways in and out of underwattd: opened once the node is ready, closed before it
- * ends.
+/* Everything by which underwattd is reached: opened once the node is ready, closed before
+ * the node ends.
+ *
+ * Owns: the API, zeusd's API, the sockets of jobs.  Touches: their sockets.
+ * Thread: the loop's.  Explained in underwattd(8).
  */
 #ifndef DAEMON_LISTENERS_H
 #define DAEMON_LISTENERS_H

@@ -61,7 +61,7 @@ struct program {
     struct node *node;
     struct gpu_given *given; /* counters from the actuator */
     char powercap[PATH_MAX]; /* its root, where one is named */
-    struct listeners *doors;
+    struct listeners *listeners;
     struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
     bool ready, ending;
     bool wrong; /* the configuration: no next start helps */
@@ -250,12 +250,12 @@ static int reload(void *user, uw_error *err)
 
     if (r == 0) {
         node_config_take_live(&live, &new);
-        r = listeners_configure(p->doors, &live, err);
+        r = listeners_configure(p->listeners, &live, err);
     }
     if (r == 0) {
         r = node_configure(p->node, &live, err);
         if (r < 0) /* as they were */
-            (void)listeners_configure(p->doors, &p->config, NULL);
+            (void)listeners_configure(p->listeners, &p->config, NULL);
     }
     if (r < 0) {
         node_config_failed(p->node, err->text);
@@ -334,7 +334,7 @@ static int on_term(struct loop_signal *source, int signo, void *user)
     }
     p->ending = true;
     p->again = signo == SIGUSR2;
-    listeners_close(take(p->doors));
+    listeners_close(take(p->listeners));
     log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
     if (p->again)
         node_leave_caps(p->node);
@@ -348,7 +348,7 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     uw_error told = {""};
 
     if (r == 0)
-        r = listeners_open(p->loop, node, &p->config, reload, p, &p->doors, &told);
+        r = listeners_open(p->loop, node, &p->config, reload, p, &p->listeners, &told);
     if (r == 0)
         r = start_beating(p, &told);
     if (r < 0) {
@@ -419,7 +419,7 @@ static int begin(struct program *p, uw_error *err)
 
 static void finish(struct program *p)
 {
-    listeners_close(take(p->doors));
+    listeners_close(take(p->listeners));
     node_free(take(p->node));
     gpu_given_free(take(p->given));
     loop_timer_free(take(p->beat));

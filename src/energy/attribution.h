@@ -1,5 +1,8 @@
-/* The books of the node's energy: each stretch of each board is asked of its meter once
- * and booked to jobs, idle and unattributed, so that their sum is the meter's total.
+/* Attributes the node's energy: the meter is asked once for each stretch of each board,
+ * whose energy goes to jobs, idle and unattributed: their sum is the meter's total.
+ *
+ * Owns: the stretches that are open, and sums by board and job.  Touches: the samplers'
+ * meters, the roster.  Thread: the loop's.  Explained in docs/ledger.md.
  *
  * A stretch ends every interval, and where the jobs on the board, a job's phase or the
  * cap in force change.  Stretches of a board follow each other without a gap: one whose
