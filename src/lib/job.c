@@ -251,6 +251,16 @@ uint64_t uw_job_id(const uw_job *job)
     return job ? job->id : 0;
 }
 
+/* The way to job's daemon, and job's path there. */
+static int job_path(const uw_job *job, const struct door **ret_door, char *ret_path,
+                    size_t size, uw_error *err)
+{
+    if (!job)
+        return fail(err, -EINVAL, "job is NULL");
+    path_of(job, ret_path, size);
+    return lib_remote(job->ctx, "a job", ret_door, err);
+}
+
 int uw_job_renew(uw_job *job, uw_error *err)
 {
     const struct door *door = NULL;
@@ -258,12 +268,9 @@ int uw_job_renew(uw_job *job, uw_error *err)
     bool running = false;
     char path[64];
 
-    if (!job)
-        return fail(err, -EINVAL, "job is NULL");
-    int r = lib_remote(job->ctx, "a job", &door, err);
+    int r = job_path(job, &door, path, sizeof path, err);
     if (r < 0)
         return r;
-    path_of(job, path, sizeof path);
     r = door_ask(door, "GET", path, NULL, &doc, err);
     if (r == 0 && doc)
         (void)json_get_bool(json_root(doc), "running", &running, NULL);
@@ -277,13 +284,8 @@ int uw_job_end(uw_job *job, uw_error *err)
     const struct door *door = NULL;
     char path[64];
 
-    if (!job)
-        return fail(err, -EINVAL, "job is NULL");
-    int r = lib_remote(job->ctx, "a job", &door, err);
-    if (r < 0)
-        return r;
-    path_of(job, path, sizeof path);
-    return door_ask(door, "DELETE", path, NULL, NULL, err);
+    int r = job_path(job, &door, path, sizeof path, err);
+    return r < 0 ? r : door_ask(door, "DELETE", path, NULL, NULL, err);
 }
 
 void uw_job_free(uw_job *job)

@@ -376,7 +376,7 @@ void plant_gpu_reload(struct plant_gpu *gpu)
     plant_gpu_set_cap(gpu, gpu->board.default_mw);
     gpu->base_j = gpu_counted_j(gpu, gpu->now_ns);
     gpu->capped_ns = 0;
-    gpu->counter_stuck = gpu->power_stuck = false;
+    gpu->counter_stuck = false;
     plant_gpu_lock_clocks(gpu, 0, 0);
     gpu->capped_ns = 0;
 }

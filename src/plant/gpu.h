@@ -79,8 +79,6 @@ void plant_gpu_set_trait(struct plant_gpu *gpu, const struct plant_trait *trait)
 void plant_gpu_reload(struct plant_gpu *gpu);
 /* The energy counter stands still, or goes on from where it belongs. */
 void plant_gpu_stick_counter(struct plant_gpu *gpu, bool stuck);
-/* The power readings stand still. */
-void plant_gpu_stick_power(struct plant_gpu *gpu, bool stuck);
 void plant_gpu_set_ambient(struct plant_gpu *gpu, double ambient_c);
 
 enum plant_activity {

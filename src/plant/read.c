@@ -123,8 +123,6 @@ static uint32_t average_mw(const struct plant_gpu *gpu)
 
 uint32_t plant_gpu_read_power_mw(struct plant_gpu *gpu)
 {
-    if (gpu->power_stuck)
-        return gpu->stuck.power_mw;
     return gpu->board.sensor.plain == PLANT_PLAIN_AVERAGE ? average_mw(gpu)
                                                           : instant_mw(gpu);
 }
@@ -249,11 +247,6 @@ void plant_gpu_read(struct plant_gpu *gpu, struct plant_reading *ret)
         ret->power_mw = s->has_average ? ret->average_mw : average_mw(gpu);
     else
         ret->power_mw = s->has_instant ? ret->instant_mw : instant_mw(gpu);
-    if (gpu->power_stuck) {
-        ret->power_mw = gpu->stuck.power_mw;
-        ret->instant_mw = gpu->stuck.instant_mw;
-        ret->average_mw = gpu->stuck.average_mw;
-    }
     ret->energy_mj = plant_gpu_read_energy_mj(gpu);
     ret->temp_c = (int32_t)lround(plant_gpu_temp_c(gpu));
     ret->sm_mhz = clock_mhz(gpu);
@@ -271,17 +264,6 @@ void plant_gpu_stick_counter(struct plant_gpu *gpu, bool stuck)
     if (stuck && !gpu->counter_stuck)
         gpu->stuck_mj = counter_mj(gpu);
     gpu->counter_stuck = stuck;
-}
-
-void plant_gpu_stick_power(struct plant_gpu *gpu, bool stuck)
-{
-    struct plant_reading now;
-
-    if (stuck && !gpu->power_stuck) {
-        plant_gpu_read(gpu, &now);
-        gpu->stuck = now;
-    }
-    gpu->power_stuck = stuck;
 }
 
 const struct plant_sensor_error *plant_gpu_sensor_error(const struct plant_gpu *gpu)

@@ -71,9 +71,8 @@ struct plant_gpu {
     double base_j; /* what the counter had at the driver's load */
     double seen_j; /* PLANT_COUNTER_SENSED: sum up to and with window seen_k */
     int64_t seen_k;
-    bool counter_stuck, power_stuck;
+    bool counter_stuck;
     uint64_t stuck_mj;
-    struct plant_reading stuck;
 
     struct plant_job *job; /* NULL: none holds it */
     const struct job_calls *calls;

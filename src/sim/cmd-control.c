@@ -29,22 +29,34 @@ int cmd_stop(const struct sim_env *env, int argc, char **argv)
     }
     if (r)
         return complain(EXIT_FAIL, "%s", err.text);
-    r = statedir_connect(env->state_dir, &fd, &err);
-    if (!r)
-        r = statedir_ask(fd, &q, &reply, &err);
+    r = statedir_request(env->state_dir, &q, &fd, &reply, &err);
     if (r || reply.result)
         return complain(EXIT_FAIL, "%s", r ? err.text : reply.text);
-    /* Its process holds the connection until it ends. */
+    /* The world's process holds the connection until it ends. */
     while (statedir_wait(fd, &reply, NULL) == 0)
         ;
     return EXIT_OK;
 }
 
+/* Sends one request; returns an enum exit_code. */
+static int request(const struct sim_env *env, const struct sim_request *q,
+                   const char *command)
+{
+    auto_(fd_close) int fd = -1;
+    struct sim_reply reply = {0};
+    uw_error err = {""};
+
+    if (statedir_request(env->state_dir, q, &fd, &reply, &err))
+        return complain(EXIT_FAIL, "%s", err.text);
+    if (reply.result == SIM_OK)
+        return EXIT_OK;
+    return complain(reply.result == SIM_INVALID ? EXIT_USAGE : EXIT_FAIL, "%s: %s",
+                    command, reply.text);
+}
+
 int cmd_fault(const struct sim_env *env, int argc, char **argv)
 {
     struct sim_request q = {.version = SIM_VERSION, .op = SIM_OP_FAULT};
-    auto_(fd_close) int fd = -1;
-    struct sim_reply reply = {0};
     struct sim_fault fault;
     uw_error err = {""};
     size_t at = 0;
@@ -58,21 +70,12 @@ int cmd_fault(const struct sim_env *env, int argc, char **argv)
     }
     if (sim_fault_parse(q.text, &fault, &err))
         return complain(EXIT_USAGE, "fault: %s", err.text);
-    int r = statedir_connect(env->state_dir, &fd, &err);
-    if (!r)
-        r = statedir_ask(fd, &q, &reply, &err);
-    if (r)
-        return complain(EXIT_FAIL, "%s", err.text);
-    if (reply.result == SIM_INVALID)
-        return complain(EXIT_USAGE, "fault: %s", reply.text);
-    return reply.result ? complain(EXIT_FAIL, "fault: %s", reply.text) : EXIT_OK;
+    return request(env, &q, "fault");
 }
 
 int cmd_reset(const struct sim_env *env, int argc, char **argv)
 {
     struct sim_request q = {.version = SIM_VERSION, .op = SIM_OP_RESET};
-    auto_(fd_close) int fd = -1;
-    struct sim_reply reply = {0};
     uw_error err = {""};
     uint64_t board = 0;
 
@@ -80,12 +83,5 @@ int cmd_reset(const struct sim_env *env, int argc, char **argv)
         return complain(EXIT_USAGE, "reset: names one board, 0 to %d",
                         SIM_BOARDS_MAX - 1);
     q.board = (uint32_t)board;
-    int r = statedir_connect(env->state_dir, &fd, &err);
-    if (!r)
-        r = statedir_ask(fd, &q, &reply, &err);
-    if (r)
-        return complain(EXIT_FAIL, "%s", err.text);
-    if (reply.result == SIM_INVALID)
-        return complain(EXIT_USAGE, "reset: %s", reply.text);
-    return reply.result ? complain(EXIT_FAIL, "reset: %s", reply.text) : EXIT_OK;
+    return request(env, &q, "reset");
 }

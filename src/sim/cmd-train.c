@@ -64,9 +64,7 @@ int cmd_train(const struct sim_env *env, int argc, char **argv)
     if (env->progress && *env->progress &&
         report_open(env->progress, (uint64_t)getpid(), &report, &err))
         (void)complain(EXIT_OK, "train: no progress is reported: %s", err.text);
-    int r = statedir_connect(env->state_dir, &fd, &err);
-    if (!r)
-        r = statedir_ask(fd, &q, &reply, &err);
+    int r = statedir_request(env->state_dir, &q, &fd, &reply, &err);
     if (r)
         return complain(EXIT_FAIL, "train: %s", err.text);
     if (reply.result)

@@ -367,7 +367,7 @@ int statedir_clean(const char *path, uw_error *err)
     return 0;
 }
 
-int statedir_connect(const char *path, int *ret_fd, uw_error *err)
+static int connect_world(const char *path, int *ret_fd, uw_error *err)
 {
     struct sockaddr_un addr;
 
@@ -399,10 +399,18 @@ int statedir_wait(int fd, struct sim_reply *ret, uw_error *err)
     return 0;
 }
 
-int statedir_ask(int fd, const struct sim_request *request, struct sim_reply *ret,
-                 uw_error *err)
+int statedir_request(const char *path, const struct sim_request *request, int *ret_fd,
+                     struct sim_reply *ret, uw_error *err)
 {
+    auto_(fd_close) int fd = -1;
+
+    int r = connect_world(path, &fd, err);
+    if (r)
+        return r;
     if (send(fd, request, sizeof *request, MSG_NOSIGNAL) != (ssize_t)sizeof *request)
         return fail(err, -EIO, "the simulated world has stopped");
-    return statedir_wait(fd, ret, err);
+    r = statedir_wait(fd, ret, err);
+    if (!r)
+        *ret_fd = take_fd(&fd);
+    return r;
 }

@@ -50,11 +50,12 @@ DEFINE_AUTO(const struct sim_page *, statedir_unmap);
 /* Removes what a killed world left; -EBUSY where one lives. */
 int statedir_clean(const char *path, uw_error *err);
 
-/* A connection to the world's process. */
-int statedir_connect(const char *path, int *ret_fd, uw_error *err);
-/* One request, one answer; -EIO where the world has gone. */
-int statedir_ask(int fd, const struct sim_request *request, struct sim_reply *ret,
-                 uw_error *err);
+/* Connects to the world's process, sends one request and reads one answer.  The caller
+ * closes *ret_fd.  -EIO: the world has stopped.
+ */
+int statedir_request(const char *path, const struct sim_request *request, int *ret_fd,
+                     struct sim_reply *ret, uw_error *err);
+/* Reads the next answer. */
 int statedir_wait(int fd, struct sim_reply *ret, uw_error *err);
 
 #endif

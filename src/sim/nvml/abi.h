@@ -11,6 +11,10 @@
 
 #define NVML_API __attribute__((visibility("default")))
 
+/* Exports function, a second name of target, which stands above in the same file. */
+#define NVML_SAME(function, target) \
+    NVML_API __typeof__(target) function __attribute__((alias(#target)));
+
 /* A handle is the address of one of these; what it points at is nobody's matter. */
 typedef struct nv_handle *nv_device;
 

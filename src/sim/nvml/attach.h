@@ -65,6 +65,9 @@ int nv_procs(nv_device dev, struct sim_procs *ret);
 /* Ask the writer; blocks until it answers (up to ten seconds). */
 int nv_request(nv_device dev, enum sim_op op, uint64_t a, uint64_t b);
 
+/* Copies text: SIM_TOO_SMALL where it does not fit. */
+int nv_text(char *to, unsigned size, const char *from);
+
 /* UTC in microseconds, for time stamps. */
 int64_t nv_utc_us(void);
 

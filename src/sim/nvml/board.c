@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "sim/nvml/attach.h"
-#include "sim/nvml/calls.h"
 
 enum { BRAND_TESLA = 2, BRAND_QUADRO_RTX = 12, MHZ_LIST_MAX = 512 };
 
@@ -59,20 +58,14 @@ NVML_API int nvmlDeviceGetBoardPartNumber(nv_device dev, char *ret, unsigned siz
     return r ? r : nv_text(ret, size, "simulated");
 }
 
-NVML_API int nvmlDeviceGetVbiosVersion(nv_device dev, char *ret, unsigned size)
-{
-    return nvmlDeviceGetBoardPartNumber(dev, ret, size);
-}
+NVML_SAME(nvmlDeviceGetVbiosVersion, nvmlDeviceGetBoardPartNumber)
 
 NVML_API int nvmlDeviceGetIndex(nv_device dev, unsigned *ret)
 {
     return ret ? nv_index(dev, ret) : SIM_INVALID;
 }
 
-NVML_API int nvmlDeviceGetMinorNumber(nv_device dev, unsigned *ret)
-{
-    return nvmlDeviceGetIndex(dev, ret);
-}
+NVML_SAME(nvmlDeviceGetMinorNumber, nvmlDeviceGetIndex)
 
 NVML_API int nvmlDeviceGetCudaComputeCapability(nv_device dev, int *ret_major,
                                                 int *ret_minor)
@@ -126,10 +119,7 @@ NVML_API int nvmlDeviceGetPciInfo_v2(nv_device dev, struct nv_pci_v2 *ret)
     return SIM_OK;
 }
 
-NVML_API int nvmlDeviceGetPciInfo(nv_device dev, struct nv_pci_v2 *ret)
-{
-    return nvmlDeviceGetPciInfo_v2(dev, ret);
-}
+NVML_SAME(nvmlDeviceGetPciInfo, nvmlDeviceGetPciInfo_v2)
 
 NVML_API int nvmlDeviceGetPciInfoExt(nv_device dev, struct nv_pci_ext *ret)
 {
@@ -164,22 +154,9 @@ NVML_API int nvmlDeviceGetMaxClockInfo(nv_device dev, unsigned type, unsigned *r
     return r;
 }
 
-NVML_API int nvmlDeviceGetMaxCustomerBoostClock(nv_device dev, unsigned type,
-                                                unsigned *ret)
-{
-    return nvmlDeviceGetMaxClockInfo(dev, type, ret);
-}
-
-NVML_API int nvmlDeviceGetDefaultApplicationsClock(nv_device dev, unsigned type,
-                                                   unsigned *ret)
-{
-    return nvmlDeviceGetMaxClockInfo(dev, type, ret);
-}
-
-NVML_API int nvmlDeviceGetApplicationsClock(nv_device dev, unsigned type, unsigned *ret)
-{
-    return nvmlDeviceGetMaxClockInfo(dev, type, ret);
-}
+NVML_SAME(nvmlDeviceGetMaxCustomerBoostClock, nvmlDeviceGetMaxClockInfo)
+NVML_SAME(nvmlDeviceGetDefaultApplicationsClock, nvmlDeviceGetMaxClockInfo)
+NVML_SAME(nvmlDeviceGetApplicationsClock, nvmlDeviceGetMaxClockInfo)
 
 NVML_API int nvmlDeviceGetSupportedMemoryClocks(nv_device dev, unsigned *n, unsigned *ret)
 {

@@ -4,10 +4,8 @@
  * never looked at.
  */
 #include "sim/nvml/attach.h"
-#include "sim/nvml/calls.h"
 
 #define NOT_SUPPORTED(function)           \
-    int function(nv_device dev);          \
     NVML_API int function(nv_device dev)  \
     {                                     \
         const struct sim_page *page;      \

@@ -1,6 +1,5 @@
 /* Power, energy, limits, and why the clocks are where they are. */
 #include "sim/nvml/attach.h"
-#include "sim/nvml/calls.h"
 
 enum { POLICY_POWER = 0, POLICY_THERMAL = 1, ALL_REASONS = 0x1ff };
 
@@ -153,11 +152,8 @@ NVML_API int nvmlDeviceGetViolationStatus(nv_device dev, unsigned policy,
     return SIM_OK;
 }
 
-NVML_API int nvmlDeviceGetCurrentClocksThrottleReasons(nv_device dev,
-                                                       unsigned long long *ret)
-{
-    return nvmlDeviceGetCurrentClocksEventReasons(dev, ret);
-}
+NVML_SAME(nvmlDeviceGetCurrentClocksThrottleReasons,
+          nvmlDeviceGetCurrentClocksEventReasons)
 
 NVML_API int nvmlDeviceGetSupportedClocksEventReasons(nv_device dev,
                                                       unsigned long long *ret)
@@ -169,11 +165,8 @@ NVML_API int nvmlDeviceGetSupportedClocksEventReasons(nv_device dev,
     return r;
 }
 
-NVML_API int nvmlDeviceGetSupportedClocksThrottleReasons(nv_device dev,
-                                                         unsigned long long *ret)
-{
-    return nvmlDeviceGetSupportedClocksEventReasons(dev, ret);
-}
+NVML_SAME(nvmlDeviceGetSupportedClocksThrottleReasons,
+          nvmlDeviceGetSupportedClocksEventReasons)
 
 /* ---- what changes a board goes to the writer, who decides ---- */
 

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "sim/nvml/attach.h"
-#include "sim/nvml/calls.h"
 
 /* 0 with *ret filled, 7 with *n = how many there are, or another failure. */
 static int list(nv_device dev, unsigned *n, const void *to, struct sim_procs *ret)
@@ -17,18 +16,6 @@ static int list(nv_device dev, unsigned *n, const void *to, struct sim_procs *re
     unsigned room = *n;
     *n = (unsigned)ret->n;
     return ret->n > room || (ret->n > 0 && !to) ? SIM_TOO_SMALL : SIM_OK;
-}
-
-static int none(nv_device dev, unsigned *n)
-{
-    struct sim_procs procs;
-
-    if (!n)
-        return SIM_INVALID;
-    int r = nv_procs(dev, &procs);
-    if (!r)
-        *n = 0;
-    return r;
 }
 
 NVML_API int nvmlDeviceGetComputeRunningProcesses(nv_device dev, unsigned *n,
@@ -56,25 +43,30 @@ NVML_API int nvmlDeviceGetComputeRunningProcesses_v2(nv_device dev, unsigned *n,
     return r;
 }
 
-NVML_API int nvmlDeviceGetComputeRunningProcesses_v3(nv_device dev, unsigned *n,
-                                                     struct nv_proc_v2 *ret)
+NVML_SAME(nvmlDeviceGetComputeRunningProcesses_v3,
+          nvmlDeviceGetComputeRunningProcesses_v2)
+
+NVML_API int nvmlDeviceGetGraphicsRunningProcesses(nv_device dev, unsigned *n,
+                                                   const void *ret)
 {
-    return nvmlDeviceGetComputeRunningProcesses_v2(dev, n, ret);
+    struct sim_procs procs;
+
+    (void)ret;
+    if (!n)
+        return SIM_INVALID;
+    int r = nv_procs(dev, &procs);
+    if (!r)
+        *n = 0;
+    return r;
 }
 
-#define NO_PROCESSES(function, type)                             \
-    NVML_API int function(nv_device dev, unsigned *n, type *ret) \
-    {                                                            \
-        (void)ret;                                               \
-        return none(dev, n);                                     \
-    }
-
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses, struct nv_proc_v1)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v2, struct nv_proc_v2)
-NO_PROCESSES(nvmlDeviceGetGraphicsRunningProcesses_v3, struct nv_proc_v2)
-NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses, struct nv_proc_v1)
-NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v2, struct nv_proc_v2)
-NO_PROCESSES(nvmlDeviceGetMPSComputeRunningProcesses_v3, struct nv_proc_v2)
+NVML_SAME(nvmlDeviceGetGraphicsRunningProcesses_v2, nvmlDeviceGetGraphicsRunningProcesses)
+NVML_SAME(nvmlDeviceGetGraphicsRunningProcesses_v3, nvmlDeviceGetGraphicsRunningProcesses)
+NVML_SAME(nvmlDeviceGetMPSComputeRunningProcesses, nvmlDeviceGetGraphicsRunningProcesses)
+NVML_SAME(nvmlDeviceGetMPSComputeRunningProcesses_v2,
+          nvmlDeviceGetGraphicsRunningProcesses)
+NVML_SAME(nvmlDeviceGetMPSComputeRunningProcesses_v3,
+          nvmlDeviceGetGraphicsRunningProcesses)
 
 /* The first call asks for the size and is always answered "too small", as the
  * driver does: it keeps a buffer whether or not anybody runs.

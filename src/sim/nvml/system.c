@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "sim/nvml/attach.h"
-#include "sim/nvml/calls.h"
 #include "sim/nvml/users.h"
 #include "underwatt/sim.h"
 
@@ -27,10 +26,7 @@ NVML_API int nvmlInit_v2(void)
     return nv_init(true);
 }
 
-NVML_API int nvmlInit(void)
-{
-    return nv_init(true);
-}
+NVML_SAME(nvmlInit, nvmlInit_v2)
 
 NVML_API int nvmlInitWithFlags(unsigned flags)
 {
@@ -107,10 +103,7 @@ NVML_API int nvmlSystemGetCudaDriverVersion(int *ret)
     return SIM_OK;
 }
 
-NVML_API int nvmlSystemGetCudaDriverVersion_v2(int *ret)
-{
-    return nvmlSystemGetCudaDriverVersion(ret);
-}
+NVML_SAME(nvmlSystemGetCudaDriverVersion_v2, nvmlSystemGetCudaDriverVersion)
 
 NVML_API int nvmlSystemGetProcessName(unsigned pid, char *ret, unsigned size)
 {
@@ -130,7 +123,7 @@ NVML_API int nvmlSystemGetProcessName(unsigned pid, char *ret, unsigned size)
     return n ? SIM_OK : SIM_NOT_FOUND;
 }
 
-static int count(unsigned *ret)
+NVML_API int nvmlDeviceGetCount_v2(unsigned *ret)
 {
     const struct sim_page *page;
 
@@ -145,18 +138,10 @@ static int count(unsigned *ret)
     return SIM_OK;
 }
 
-NVML_API int nvmlDeviceGetCount(unsigned *ret)
-{
-    return count(ret);
-}
-
-NVML_API int nvmlDeviceGetCount_v2(unsigned *ret)
-{
-    return count(ret);
-}
+NVML_SAME(nvmlDeviceGetCount, nvmlDeviceGetCount_v2)
 
 /* A board that is lost has no handle to give. */
-static int by_index(unsigned index, nv_device *ret)
+NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, nv_device *ret)
 {
     const struct sim_page *page;
     const struct sim_identity *id;
@@ -173,15 +158,7 @@ static int by_index(unsigned index, nv_device *ret)
     return r;
 }
 
-NVML_API int nvmlDeviceGetHandleByIndex(unsigned index, nv_device *ret)
-{
-    return by_index(index, ret);
-}
-
-NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, nv_device *ret)
-{
-    return by_index(index, ret);
-}
+NVML_SAME(nvmlDeviceGetHandleByIndex, nvmlDeviceGetHandleByIndex_v2)
 
 /* "0000:3B:00.0" and "00000000:3b:00.0" name the same board. */
 static bool same_bus(const char *asked, const char *have)
@@ -218,7 +195,7 @@ static int by_text(const char *text, size_t offset,
         if (searches)
             users_attach(i);
         if (same(text, (const char *)&page->board[i].identity + offset))
-            return by_index(i, ret);
+            return nvmlDeviceGetHandleByIndex_v2(i, ret);
     }
     return SIM_NOT_FOUND;
 }
@@ -233,15 +210,12 @@ NVML_API int nvmlDeviceGetHandleBySerial(const char *serial, nv_device *ret)
     return by_text(serial, offsetof(struct sim_identity, serial), same_text, true, ret);
 }
 
-NVML_API int nvmlDeviceGetHandleByPciBusId(const char *bus, nv_device *ret)
-{
-    return by_text(bus, offsetof(struct sim_identity, bus_id), same_bus, false, ret);
-}
-
 NVML_API int nvmlDeviceGetHandleByPciBusId_v2(const char *bus, nv_device *ret)
 {
     return by_text(bus, offsetof(struct sim_identity, bus_id), same_bus, false, ret);
 }
+
+NVML_SAME(nvmlDeviceGetHandleByPciBusId, nvmlDeviceGetHandleByPciBusId_v2)
 
 NVML_API int nvmlUnitGetCount(unsigned *ret)
 {
@@ -251,10 +225,7 @@ NVML_API int nvmlUnitGetCount(unsigned *ret)
     return SIM_OK;
 }
 
-NVML_API int nvmlGetExcludedDeviceCount(unsigned *ret)
-{
-    return nvmlUnitGetCount(ret);
-}
+NVML_SAME(nvmlGetExcludedDeviceCount, nvmlUnitGetCount)
 
 /* The symbol that only a simulated library has: include/underwatt/sim.h. */
 NVML_API int uw_sim_info(struct uw_sim_info *ret)

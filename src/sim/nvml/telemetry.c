@@ -1,6 +1,5 @@
 /* Clocks, heat, load, memory. */
 #include "sim/nvml/attach.h"
-#include "sim/nvml/calls.h"
 
 enum {
     CLOCK_ID_CURRENT = 0,
@@ -70,11 +69,7 @@ NVML_API int nvmlDeviceGetEncoderUtilization(nv_device dev, unsigned *ret,
     return SIM_OK;
 }
 
-NVML_API int nvmlDeviceGetDecoderUtilization(nv_device dev, unsigned *ret,
-                                             unsigned *ret_us)
-{
-    return nvmlDeviceGetEncoderUtilization(dev, ret, ret_us);
-}
+NVML_SAME(nvmlDeviceGetDecoderUtilization, nvmlDeviceGetEncoderUtilization)
 
 NVML_API int nvmlDeviceGetMemoryInfo(nv_device dev, struct nv_memory *ret)
 {
@@ -158,6 +153,8 @@ NVML_API int nvmlDeviceGetClockInfo(nv_device dev, unsigned type, unsigned *ret)
     return r;
 }
 
+NVML_API int nvmlDeviceGetMaxClockInfo(nv_device dev, unsigned type, unsigned *ret);
+
 NVML_API int nvmlDeviceGetClock(nv_device dev, unsigned type, unsigned id, unsigned *ret)
 {
     if (id == CLOCK_ID_CURRENT)
@@ -180,10 +177,7 @@ NVML_API int nvmlDeviceGetPcieThroughput(nv_device dev, unsigned counter, unsign
 NV_READ(nvmlDeviceGetPerformanceState, unsigned,
         now.reasons &REASON_IDLE ? PSTATE_IDLE : PSTATE_BUSY)
 
-NVML_API int nvmlDeviceGetPowerState(nv_device dev, unsigned *ret)
-{
-    return nvmlDeviceGetPerformanceState(dev, ret);
-}
+NVML_SAME(nvmlDeviceGetPowerState, nvmlDeviceGetPerformanceState)
 
 /* One sample: what the board says now. */
 NVML_API int nvmlDeviceGetSamples(nv_device dev, unsigned type,
