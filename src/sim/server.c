@@ -202,15 +202,24 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 /* ---- requests ---- */
 
-static bool owns_world(const struct client *c)
-{
-    return c->who.uid == 0 || c->who.uid == geteuid();
-}
-
 static void refuse(struct client *c, enum sim_result result, const uw_error *err)
 {
     c->reply.result = result;
     (void)snprintf(c->reply.text, sizeof c->reply.text, "%s", err->text);
+}
+
+/* False, with the refusal in c->reply, where c is neither root nor the user who started
+ * the world.
+ */
+static bool is_owner(struct client *c)
+{
+    uw_error err = {""};
+
+    if (c->who.uid == 0 || c->who.uid == geteuid())
+        return true;
+    (void)fail(&err, 0, "only who started the world may do that");
+    refuse(c, SIM_NO_PERMISSION, &err);
+    return false;
 }
 
 static void do_fault(struct client *c, const struct sim_request *q)
@@ -218,11 +227,8 @@ static void do_fault(struct client *c, const struct sim_request *q)
     struct sim_fault fault;
     uw_error err = {""};
 
-    if (!owns_world(c)) {
-        (void)fail(&err, 0, "only who started the world may do that");
-        refuse(c, SIM_NO_PERMISSION, &err);
+    if (!is_owner(c))
         return;
-    }
     int r = sim_fault_parse(q->text, &fault, &err);
     if (!r)
         r = sim_world_fault(c->server->world, &fault, &err);
@@ -237,11 +243,8 @@ static void do_reset(struct client *c, const struct sim_request *q)
     struct server *s = c->server;
     uw_error err = {""};
 
-    if (!owns_world(c)) {
-        (void)fail(&err, 0, "only who started the world may do that");
-        refuse(c, SIM_NO_PERMISSION, &err);
+    if (!is_owner(c))
         return;
-    }
     enum sim_result r = reset_board(s->world, s->dir.path, q->board, &err);
     if (r)
         refuse(c, r, &err);
@@ -271,18 +274,6 @@ static void do_job(struct client *c, const struct sim_request *q)
     c->told = false;
     log_event(LOG_LEVEL_INFO, "job", "pid=%d options=%s", (int)c->who.pid,
               log_quote(q->text).text);
-}
-
-static void do_stop(struct client *c)
-{
-    uw_error err = {""};
-
-    if (owns_world(c)) {
-        loop_stop(c->server->loop, 0);
-        return;
-    }
-    (void)fail(&err, 0, "only who started the world may do that");
-    refuse(c, SIM_NO_PERMISSION, &err);
 }
 
 static enum sim_result do_board(struct client *c, const struct sim_request *q)
@@ -338,7 +329,8 @@ static void handle(struct client *c, const struct sim_request *q, uint64_t now_n
         do_job(c, q);
         break;
     case SIM_OP_STOP:
-        do_stop(c);
+        if (is_owner(c))
+            loop_stop(s->loop, 0);
         break;
     case SIM_OP_RESET:
         do_reset(c, q);

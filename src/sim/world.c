@@ -163,44 +163,30 @@ static void apply_lock(struct board *b)
     plant_gpu_lock_clocks(b->gpu, deaf ? 0 : b->locked_min, deaf ? 0 : b->locked_max);
 }
 
-static void hit(struct board *b, const struct sim_fault *f)
-{
-    switch (f->kind) {
-    case SIM_FAULT_K_LOST:
-    case SIM_FAULT_K_FOUND:
-        set_flag(b, SIM_FAULT_LOST, f->kind == SIM_FAULT_K_LOST);
-        break;
-    case SIM_FAULT_K_HANG:
-    case SIM_FAULT_K_RELEASE:
-        set_flag(b, SIM_FAULT_HANG, f->kind == SIM_FAULT_K_HANG);
-        break;
-    case SIM_FAULT_K_REFUSE:
-    case SIM_FAULT_K_ACCEPT:
-        set_flag(b, SIM_FAULT_REFUSE, f->kind == SIM_FAULT_K_REFUSE);
-        break;
-    case SIM_FAULT_K_STUCK:
-    case SIM_FAULT_K_UNSTUCK:
-        set_flag(b, SIM_FAULT_STUCK, f->kind == SIM_FAULT_K_STUCK);
-        plant_gpu_stick_counter(b->gpu, f->kind == SIM_FAULT_K_STUCK);
-        break;
-    case SIM_FAULT_K_IGNORE:
-    case SIM_FAULT_K_HEED:
-        set_flag(b, SIM_FAULT_IGNORE, f->kind == SIM_FAULT_K_IGNORE);
-        apply_lock(b);
-        break;
-    case SIM_FAULT_K_LIMIT:
-        plant_gpu_set_cap(b->gpu, f->mw);
-        break;
-    default:
-        break;
-    }
-}
-
 static const enum sim_fault_kind undoing[SIM_FAULT_K_N] = {
     [SIM_FAULT_K_LOST] = SIM_FAULT_K_FOUND,    [SIM_FAULT_K_HANG] = SIM_FAULT_K_RELEASE,
     [SIM_FAULT_K_REFUSE] = SIM_FAULT_K_ACCEPT, [SIM_FAULT_K_UNLOAD] = SIM_FAULT_K_RELOAD,
     [SIM_FAULT_K_STUCK] = SIM_FAULT_K_UNSTUCK, [SIM_FAULT_K_IGNORE] = SIM_FAULT_K_HEED,
 };
+
+static void hit(struct board *b, const struct sim_fault *f)
+{
+    static const enum sim_fault_flag flags[SIM_FAULT_K_N] = {
+        [SIM_FAULT_K_LOST] = SIM_FAULT_LOST,     [SIM_FAULT_K_HANG] = SIM_FAULT_HANG,
+        [SIM_FAULT_K_REFUSE] = SIM_FAULT_REFUSE, [SIM_FAULT_K_STUCK] = SIM_FAULT_STUCK,
+        [SIM_FAULT_K_IGNORE] = SIM_FAULT_IGNORE,
+    };
+
+    for (unsigned k = 0; k < SIM_FAULT_K_N; k++)
+        if (flags[k] && (f->kind == k || f->kind == undoing[k]))
+            set_flag(b, flags[k], f->kind == k);
+    if (f->kind == SIM_FAULT_K_STUCK || f->kind == SIM_FAULT_K_UNSTUCK)
+        plant_gpu_stick_counter(b->gpu, f->kind == SIM_FAULT_K_STUCK);
+    if (f->kind == SIM_FAULT_K_IGNORE || f->kind == SIM_FAULT_K_HEED)
+        apply_lock(b);
+    if (f->kind == SIM_FAULT_K_LIMIT)
+        plant_gpu_set_cap(b->gpu, f->mw);
+}
 
 static void apply(struct sim_world *w, const struct sim_fault *f)
 {
