@@ -1,5 +1,10 @@
-/* Counting launches into this process' slot of the page.  Lives in other people's
- * processes: says nothing, keeps no descriptor, starts no thread, fails silently.
+/* Counts the kernel launches of this process in a slot of the progress page.
+ *
+ * Owns: one slot of the page.
+ * May touch: that page alone.  The library runs in processes of other programs: it prints
+ * nothing, keeps no descriptor, starts no thread, and fails silently.
+ * Thread: any thread of the process that launches kernels; no lock.
+ * Explained in: docs/launches.md.
  */
 #ifndef CUDA_COUNT_H
 #define CUDA_COUNT_H
@@ -10,14 +15,14 @@
 
 struct count;
 
-/* Take a slot in the page at path.  It stays for the life of the process; a child that
- * is forked counts nothing until it has executed another program.  -ENODEV: the file has
+/* Takes a slot in the page at path, for the life of the process.  A forked child counts
+ * nothing until it executes another program.  -ENODEV: the file has
  * no place for launches (or is none of ours, or is not all on the disk: then a write
  * could fail); -ENOSPC: all slots are taken by living processes; -errno of open, mmap.
  */
 int count_open(const char *path, struct count **ret);
 
-/* For the reader, to be told. */
+/* Stores in the slot how CUPTI was subscribed to, for the reader of the page. */
 void count_state(struct count *c, enum uw_launches_state state, uint32_t cupti,
                  uint32_t result);
 

@@ -44,7 +44,7 @@ static int load(void *handle, struct cupti *ret)
     return 0;
 }
 
-/* Each call whose id has the name that we know it by; how many. */
+/* Enables each call whose id has the expected name; returns how many. */
 static unsigned enable(const struct cupti *cupti, void *subscriber)
 {
 #define LAUNCH(id, name) {id, name},
@@ -96,7 +96,7 @@ static void *find_cupti(void)
     return handle;
 }
 
-/* CUPTI's no is final: whoever else has it is left alone. */
+/* Where CUPTI refuses, another client has it: do not try again. */
 static void begin(struct count *c)
 {
     void *handle = find_cupti();
@@ -121,7 +121,7 @@ static void begin(struct count *c)
         count_state(c, UW_LAUNCHES_ASIDE, version, (uint32_t)r);
 }
 
-/* Does the user not want it here, or will a profiler ask for CUPTI later? */
+/* True where the user has disabled counting, or a profiler will need CUPTI later. */
 static int is_unwanted(void)
 {
     const char *wanted = secure_getenv("UNDERWATT_COUNT_LAUNCHES");
@@ -129,7 +129,7 @@ static int is_unwanted(void)
     return (wanted && strcmp(wanted, "0") == 0) || secure_getenv("KINETO_USE_DAEMON");
 }
 
-/* Always 1: whatever is amiss here is none of the driver's business. */
+/* Always returns 1: a failure here must not fail cuInit(). */
 __attribute__((visibility("default"))) int InitializeInjection(void)
 {
     static int begun;

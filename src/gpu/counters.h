@@ -1,6 +1,6 @@
-/* Energy counters that root alone may open (fine-grained power is a side channel): the
- * actuator opens them before it locks itself down and hands the descriptors to its
- * client, whose backend reads them.
+/* Energy counters that root alone may open, because fine-grained power is a side channel.
+ * The actuator opens the counters before it drops its privileges and passes the
+ * descriptors to its client.  The client's backend reads them.
  */
 #ifndef GPU_COUNTERS_H
 #define GPU_COUNTERS_H
@@ -13,7 +13,7 @@
 
 enum { GPU_COUNTERS_MAX = 16, GPU_COUNTER_NAME = 64 };
 
-/* ---- who opens them ---- */
+/* ---- in the actuator ---- */
 
 struct gpu_counters {
     struct {
@@ -23,16 +23,18 @@ struct gpu_counters {
     size_t n;
 };
 
-/* Those of all backends; root: the folder of the kernel's counters, NULL: where it is.
- * None is no fault.  One whose folder or file is neither root's nor owner's, or that
- * others may write, is left out: it could be a link to a file that is nobody's business.
+/* Opens the counters of all backends.  root: the folder of the kernel's counters; NULL:
+ * the usual one.  No counter is not a fault.  A counter is left out where its folder or
+ * file belongs to neither root nor owner, or others may write it: the file could be a
+ * link to another file.
  */
 void gpu_counters_open(const char *root, uid_t owner, struct gpu_counters *ret);
 void gpu_counters_close(struct gpu_counters *c);
-/* Whether a counter may have this name: it is made part of no path, but shown. */
+/* Whether a counter may have this name.  Names are shown, but are never part of a path.
+ */
 bool gpu_counters_has_name(const char *name);
 
-/* ---- who is given them ---- */
+/* ---- in the client ---- */
 
 /* Any thread may put one; the backend's next sample of that counter reads it. */
 struct gpu_given;
@@ -44,7 +46,7 @@ int gpu_given_put(struct gpu_given *given, const char *name, int fd);
 /* The descriptor of this name, the caller's from then on; -1: none.  given may be NULL.
  */
 int gpu_given_take(struct gpu_given *given, const char *name);
-/* Not while a backend that has it is open. */
+/* No backend that uses given may be open. */
 void gpu_given_free(struct gpu_given *given);
 DEFINE_AUTO(struct gpu_given *, gpu_given_free);
 

@@ -34,7 +34,7 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
 }
 
-/* ---- what comes back ---- */
+/* ---- the answer ---- */
 
 static bool is_header(const char *line, size_t len, const char *name)
 {
@@ -55,15 +55,15 @@ static int read_length(const char *line, size_t len, uint64_t *ret, uw_error *er
         value++;
     n = (size_t)(line + len - value);
     if (n == 0 || n >= sizeof number)
-        return fail(err, -EPROTO, "its length is no number");
+        return fail(err, -EPROTO, "the Content-Length of the answer is not a number");
     memcpy(number, value, n);
     number[n] = '\0';
     if (parse_u64(number, ret, NULL) < 0)
-        return fail(err, -EPROTO, "its length is no number");
+        return fail(err, -EPROTO, "the Content-Length of the answer is not a number");
     return 0;
 }
 
-/* "HTTP/1.1 200 OK": 200; 0: it is no such line. */
+/* The status in a line such as "HTTP/1.1 200 OK"; 0: not a status line. */
 static unsigned read_status(const char *text, size_t len)
 {
     unsigned status = 0;
@@ -86,9 +86,9 @@ int door_parse(const char *text, size_t len, struct door_answer *ret, uw_error *
     uint64_t length = UINT64_MAX;
 
     if (a.status == 0)
-        return fail(err, -EPROTO, "what answers speaks no HTTP");
+        return fail(err, -EPROTO, "the server does not speak HTTP");
     if (!end)
-        return fail(err, -EPROTO, "its answer was cut short");
+        return fail(err, -EPROTO, "the answer was cut short");
     a.body = end + 4;
     a.len = (size_t)(text + len - a.body);
     const char *next = memchr(text, '\n', len);
@@ -98,14 +98,14 @@ int door_parse(const char *text, size_t len, struct door_answer *ret, uw_error *
         size_t n = next ? (size_t)(next - line) : 0;
         n -= n > 0 && line[n - 1] == '\r';
         if (is_header(line, n, "Transfer-Encoding"))
-            return fail(err, -EPROTO, "its answer comes in chunks");
+            return fail(err, -EPROTO, "the answer has a Transfer-Encoding");
         int r =
             is_header(line, n, "Content-Length") ? read_length(line, n, &length, err) : 0;
         if (r < 0)
             return r;
     }
     if (length != UINT64_MAX && length > a.len)
-        return fail(err, -EPROTO, "its answer was cut short");
+        return fail(err, -EPROTO, "the answer was cut short");
     if (length < a.len)
         a.len = (size_t)length;
     *ret = a;
@@ -119,7 +119,7 @@ static int no_connection(const struct door *door, int number, uw_error *err)
     if (number == EACCES)
         return fail(err, -EACCES, "%s: this user may not use the daemon's socket",
                     door->socket);
-    if (number == EAGAIN) /* its queue is full for so long */
+    if (number == EAGAIN) /* the queue of the socket stayed full */
         return fail(err, -ETIMEDOUT, "%s: no answer within %.3g s", door->socket,
                     s_of_ns(door->timeout_ns));
     return fail(err, number == ENOENT ? -ECONNREFUSED : -number,
@@ -150,7 +150,7 @@ static int call_connect(struct call *c, uw_error *err)
     return r < 0 && errno != EISCONN ? no_connection(c->door, errno, err) : 0;
 }
 
-/* Until it is ready; 0, or -ETIMEDOUT. */
+/* Waits until the socket is ready; 0, or -ETIMEDOUT. */
 static int call_wait(const struct call *c, short events, uw_error *err)
 {
     for (;;) {
@@ -177,7 +177,8 @@ static int call_send(struct call *c, const char *text, size_t len, uw_error *err
         ssize_t n = send(c->fd, text, len, MSG_NOSIGNAL | MSG_DONTWAIT);
         if (n < 0 && (errno == EINTR || errno == EAGAIN))
             continue;
-        if (n < 0 && errno == EPIPE) /* it has said all it wants to: read that */
+        if (n < 0 &&
+            errno == EPIPE) /* the daemon has answered already: read the answer */
             return 0;
         if (n < 0)
             return fail(err, -errno, "%s: %s", c->door->socket, strerror(errno));
@@ -227,7 +228,8 @@ static int exchange(struct call *c, const char *request, struct json **ret, uw_e
     if (r < 0)
         return r;
     if (c->len == 0)
-        return fail(err, -ECONNREFUSED, "%s: the daemon hangs up", c->door->socket);
+        return fail(err, -ECONNREFUSED, "%s: the daemon closed the connection",
+                    c->door->socket);
     r = door_parse(c->text, c->len, &a, err);
     if (r < 0)
         return fail_in(err, r, "%s", c->door->socket);

@@ -1,5 +1,6 @@
-/* The library's way to the daemon: one HTTP request over its unix socket a call, on a
- * connection of its own, so that nothing is open between calls and a fork shares nothing.
+/* How the library calls the daemon: each call opens a connection to the daemon's unix
+ * socket and sends one HTTP request.  No connection is open between calls, so that a
+ * forked child shares none.
  * docs/decisions/0005 says why this is not libcurl.
  */
 #ifndef LIB_DOOR_H
@@ -30,8 +31,8 @@ struct door_answer {
     const char *body; /* in the text */
     size_t len;
 };
-/* A whole answer of HTTP/1.x as it was read until the server closed.  -EPROTO: it is
- * none, or was cut short; *err says which.
+/* Parses a whole HTTP/1.x answer, read until the server closed the connection.  -EPROTO:
+ * the text is not an answer, or was cut short; *err says which.
  */
 int door_parse(const char *text, size_t len, struct door_answer *ret, uw_error *err);
 

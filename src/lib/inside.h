@@ -25,11 +25,11 @@ struct uw_device {
     int simulated;
 };
 
-/* How a context comes by what it tells.  All are called with arguments that were
- * checked, by the process that opened it where `threads` says so.
+/* The calls of one mode.  lib.c checks all arguments before a call; where `threads` is
+ * set, lib.c also checks that the process that opened the context calls.
  */
 struct lib_mode {
-    int threads; /* does not outlive a fork */
+    int threads; /* the context does not survive a fork */
     void (*close)(uw_ctx *ctx);
     int (*limits)(uw_device *dev, uw_limits *ret, uw_error *err);
     int (*power)(uw_device *dev, double *ret_w, uw_error *err);
@@ -37,7 +37,7 @@ struct lib_mode {
     int (*end)(uw_ctx *ctx, uw_window *win, uw_error *err);
 };
 
-struct uw_ctx { /* the first member of each mode's own */
+struct uw_ctx { /* the first member of each mode's struct */
     const struct lib_mode *mode;
     pid_t pid;
     size_t n;
@@ -64,13 +64,13 @@ int lib_local_open(const uw_options *opts, uw_ctx **ret, uw_error *err);
 
 /* remote.c */
 enum { LIB_ABSENT = 1 };
-/* LIB_ABSENT: nobody answers where it was not named. */
+/* LIB_ABSENT: no daemon answers, and the user named no address. */
 int lib_remote_open(const struct daemon_address *where, uw_ctx **ret, uw_error *err);
 /* -ENOTSUP, *err saying what to start, in local mode. */
 int lib_remote(const uw_ctx *ctx, const char *what, const struct door **ret,
                uw_error *err);
 const char *lib_job_socket(const uw_ctx *ctx);
-/* What a method's name in an answer stands for; static text. */
+/* The name of a method in an answer, as static text; an unknown name gives "none". */
 const char *lib_method(const char *name);
 /* Of a window's end, its boards in any order; pure.  A board that it leaves out is
  * -ENODATA. */

@@ -1,4 +1,5 @@
-/* Jobs that a program registers for itself, and the page on which it tells its steps. */
+/* Jobs that a program registers for itself, and the page on which it reports its steps.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -20,8 +21,8 @@
 struct uw_job {
     uw_ctx *ctx;
     uint64_t id;
-    /* What it was registered with. */
-    pid_t owner; /* whose end is the job's */
+    /* As registered. */
+    pid_t owner; /* the job ends with this process */
     char name[JOB_NAME], goal[LIB_TEXT];
     struct label label[LABELS_MAX];
     size_t n_labels;
@@ -57,7 +58,7 @@ static int new_page(uw_job *job, uw_error *err)
     return 0;
 }
 
-/* A slot of this process' own: the first that is free. */
+/* Takes the first free slot for this process. */
 static struct uw_progress_slot *take_slot(struct uw_progress_page *page, pid_t pid)
 {
     for (size_t i = 0; i < UW_PROGRESS_SLOTS; i++) {
@@ -76,7 +77,7 @@ void uw_job_step(uw_job *job, enum uw_phase phase)
 
     if (!job)
         return;
-    if (job->pid != pid) { /* the first step, or that of a child */
+    if (job->pid != pid) { /* the first step of this process */
         job->slot = take_slot(job->page, pid);
         job->pid = pid;
     }
@@ -196,11 +197,11 @@ static int register_job(uw_job *job, const struct door *door, uw_error *err)
     if (r < 0)
         return r;
     if (!doc || json_get_u64(json_root(doc), "id", &job->id, NULL) < 0)
-        return fail(err, -EPROTO, "the daemon gave the job no number");
+        return fail(err, -EPROTO, "the daemon gave no id for the job");
     return 0;
 }
 
-/* Steps are looked at where they steer a search. */
+/* The daemon reads steps of jobs with a goal alone: a search needs them. */
 static int send_page(const uw_job *job, uw_error *err)
 {
     if (!job->goal[0])

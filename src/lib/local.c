@@ -1,5 +1,5 @@
-/* Local mode: a thread of its own runs the loop that samples the boards; the caller's
- * thread asks it through a mailbox and waits.
+/* Local mode: a thread of the context runs the loop that samples the boards.  The
+ * caller's thread sends requests to this thread through a mailbox and waits for answers.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -96,7 +96,8 @@ static int on_power(struct board *b, int r, const struct gpu_sample *s,
 
     if (r == 0 && !(s->has & (GPU_HAS_INSTANT | GPU_HAS_POWER))) {
         uw_error none;
-        r = fail(&none, -ENOTSUP, "%s: it tells no power", board_view(b)->info->uuid);
+        r = fail(&none, -ENOTSUP, "%s: the board reports no power",
+                 board_view(b)->info->uuid);
         answer(l, r, &none);
         return 0;
     }
@@ -156,7 +157,7 @@ static void serve(struct local *l, struct ask *a)
         break;
     }
     if (r < 0)
-        answer(l, fail(&err, r, "too much is asked of this context at once"), &err);
+        answer(l, fail(&err, r, "too many requests wait on this context"), &err);
 }
 
 static int on_bell(struct loop_fd *source, int fd, int events, void *user)
@@ -178,11 +179,14 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
     uw_error text = {{0}};
 
     if (r == GPU_ABSENT) {
-        answer(l, fail(&text, -ENODEV, "no library of boards on this node"), &text);
+        answer(
+            l,
+            fail(&text, -ENODEV, "no driver library for boards was found on this node"),
+            &text);
         return 0;
     }
     if (r == 0 && boards_count(set) == 0)
-        r = fail(&text, -ENODEV, "the driver knows no board");
+        r = fail(&text, -ENODEV, "the driver lists no board");
     else if (r < 0 && err)
         text = *err;
     if (r == 0) {
@@ -213,7 +217,7 @@ static void *thread_main(void *user)
 
 /* ---- in the caller's thread ---- */
 
-/* Ask and wait; fields of the request are set by the caller before. */
+/* Sends a request to the context's thread and waits for the answer. */
 static int ask(struct local *l, enum ask_kind kind, size_t dev, uw_window *win,
                uw_error *err)
 {
@@ -247,7 +251,7 @@ static int begin(struct local *l, const uw_options *opts, uw_error *err)
         return r;
     l->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (l->bell < 0)
-        return fail(err, -errno, "no descriptor left");
+        return fail(err, -errno, "no file descriptor is free");
     r = loop_fd_new(l->loop, l->bell, LOOP_READ, on_bell, l, &l->ear, err);
     if (r < 0)
         return r;
@@ -257,12 +261,12 @@ static int begin(struct local *l, const uw_options *opts, uw_error *err)
         return r;
     r = -pthread_create(&l->thread, NULL, thread_main, l);
     if (r < 0)
-        return fail(err, r, "no thread left");
+        return fail(err, r, "a thread cannot be created");
     l->running = true;
     return 0;
 }
 
-/* The threads that begin here take none of the program's signals. */
+/* The threads that begin here block all signals: the program's own threads get them. */
 static int begin_quietly(struct local *l, const uw_options *opts, uw_error *err)
 {
     sigset_t all, before;

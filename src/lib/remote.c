@@ -1,4 +1,6 @@
-/* A context that is the daemon's client: a request a call, nothing open between two. */
+/* A context that is a client of the daemon: one request for each call, no connection
+ * between calls.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -67,7 +69,7 @@ static int ask_board(const uw_device *dev, struct json **ret, uw_error *err)
     (void)snprintf(path, sizeof path, "/v1/gpus/%s", dev->id);
     int r = door_ask(&remote_of(dev->ctx)->door, "GET", path, NULL, ret, err);
     if (r == -ENOENT)
-        return fail(err, -ENODEV, "the daemon has no board %s any more", dev->id);
+        return fail(err, -ENODEV, "the daemon no longer has board %s", dev->id);
     return r;
 }
 
@@ -84,7 +86,8 @@ static int remote_limits(uw_device *dev, uw_limits *ret, uw_error *err)
                    .default_mw = mw_at(v, "default_mw"),
                    .enforced_mw = mw_at(v, "enforced_mw")};
     if (!l.min_mw || !l.max_mw)
-        return fail(err, -ENOTSUP, "%s: its limits cannot be read", dev->id);
+        return fail(err, -ENOTSUP, "%s: the limits of this board cannot be read",
+                    dev->id);
     *ret = l;
     return 0;
 }
@@ -98,7 +101,8 @@ static int remote_power(uw_device *dev, double *ret_w, uw_error *err)
     if (r < 0)
         return r;
     if (!doc || json_get_double(json_root(doc), "power_w", &w, NULL) < 0)
-        return fail(err, -ENODATA, "%s: the daemon does not know its power now", dev->id);
+        return fail(err, -ENODATA,
+                    "%s: the daemon does not know the power of this board now", dev->id);
     *ret_w = w;
     return 0;
 }
@@ -116,7 +120,7 @@ static int remote_begin(uw_ctx *ctx, uw_window *win, uw_error *err)
     if (r < 0)
         return r;
     if (!doc || json_get_u64(json_root(doc), "id", &win->id, NULL) < 0)
-        return fail(err, -EPROTO, "the daemon gave the window no number");
+        return fail(err, -EPROTO, "the daemon gave no id for the window");
     return 0;
 }
 
@@ -150,11 +154,11 @@ int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
     double time_s = 0;
 
     if (!gpus || json_get_double(doc, "time_s", &time_s, NULL) < 0 || time_s <= 0)
-        return fail(err, -EPROTO, "the daemon's answer is no window");
+        return fail(err, -EPROTO, "the daemon's answer is not a window");
     for (size_t i = 0; i < win->ctx->n; i++) {
         const char *id = win->ctx->device[i].id;
         struct lib_energy *e = &win->board[i];
-        e->r = fail(&e->err, -ENODATA, "%s: the daemon has that board no more", id);
+        e->r = fail(&e->err, -ENODATA, "%s: the daemon no longer has this board", id);
         for (size_t k = 0; k < json_count(gpus); k++) {
             const struct json_value *v = json_at(gpus, k);
             const char *uuid = json_as_text(json_get(v, "uuid"));
@@ -165,8 +169,8 @@ int lib_read_window(const struct json_value *doc, uw_window *win, uw_error *err)
     return 0;
 }
 
-/* A daemon that answers and knows no such window is not the one that began it, or has
- * opened its boards anew.
+/* The daemon does not know the window: it was restarted, or it has opened its boards
+ * again.
  */
 static void lost(uw_window *win)
 {
@@ -217,7 +221,7 @@ int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *w
     if (r < 0)
         return r;
     if (cap_mw == 0 || !isfinite(for_s) || for_s < 0)
-        return fail(err, -EINVAL, "a cap of %" PRIu32 " mW for %g s is none", cap_mw,
+        return fail(err, -EINVAL, "a cap of %" PRIu32 " mW for %g s is not valid", cap_mw,
                     for_s);
     struct json_out *o = json_out_new();
     json_out_object(o, NULL);
@@ -237,7 +241,7 @@ int uw_device_claim(uw_device *dev, uint32_t cap_mw, double for_s, const char *w
     if (r < 0)
         return r;
     if (!doc || json_get_u64(json_root(doc), "id", ret_id, NULL) < 0)
-        return fail(err, -EPROTO, "the daemon gave the claim no number");
+        return fail(err, -EPROTO, "the daemon gave no id for the claim");
     return 0;
 }
 
@@ -280,7 +284,7 @@ static int read_boards(struct remote *c, const struct json_value *gpus, uw_error
         bool simulated = false;
         if (!uuid || !name || strlen(uuid) >= LIB_TEXT ||
             json_get_bool(v, "simulated", &simulated, NULL) < 0)
-            return fail(err, -EPROTO, "what answers at %s is no underwattd",
+            return fail(err, -EPROTO, "the server at %s is not underwattd",
                         c->where.socket);
         (void)snprintf(c->id[i], LIB_TEXT, "%s", uuid);
         (void)snprintf(c->name[i], LIB_TEXT, "%s", name);
@@ -290,7 +294,7 @@ static int read_boards(struct remote *c, const struct json_value *gpus, uw_error
     return 0;
 }
 
-static int look(struct remote *c, uw_error *err)
+static int list_boards(struct remote *c, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
     const struct door first = {c->where.socket, FIRST_ANSWER_S * NS_PER_S};
@@ -313,7 +317,7 @@ int lib_remote_open(const struct daemon_address *where, uw_ctx **ret, uw_error *
     c->door = (struct door){c->where.socket, ANSWER_S * NS_PER_S};
     c->ctx.mode = &remote_mode;
     c->ctx.device = c->device;
-    int r = look(c, err);
+    int r = list_boards(c, err);
     if (r != 0) {
         free(c);
         return r;

@@ -1,8 +1,14 @@
 /* A GPU under a power cap: power, clock, speed, heat and sensors, as arithmetic.
  *
- * Pure: time is an argument, randomness comes from a seed, nothing is read from
- * the outside.  Everything is simulated.  Boards advance from event to event in
- * closed form, so a year costs no more than the events in it.
+ * Owns: the catalogue of boards and workloads, and the state of each simulated board
+ * and job.
+ * May touch: base/ alone.  Time is an argument, randomness comes from a seed, and no
+ * file, clock or environment variable is read.
+ * Thread: the caller's; no lock and no global state.
+ * Explained in: docs/architecture.md.
+ *
+ * Boards advance from event to event in closed form: a simulated year costs no more
+ * than the events in it.
  *
  *     board.h     catalogue of boards: limits, clocks, heat, sensors
  *     workload.h  what a training step costs on a board; steady state at a cap
@@ -10,10 +16,10 @@
  *     gpu.h       one board in time: caps, loads, faults, readings
  *     job.h       a training job on one or more boards
  *
- * A program that wants figures of the steady state alone needs plant_steady().
- * A world in time: plant_gpu_new() for each board, plant_job_new() for each job,
- * then plant_gpu_advance() before anything is read or set (a board with a job
- * takes the job and its other boards along).
+ * plant_steady() gives figures of the steady state.  A world in time needs
+ * plant_gpu_new() for each board, plant_job_new() for each job, and
+ * plant_gpu_advance() before each read or set.  Advancing a board advances its job
+ * and the other boards of that job.
  */
 #ifndef PLANT_PLANT_H
 #define PLANT_PLANT_H

@@ -8,8 +8,8 @@
 #include "sim/main.h"
 #include "sim/statedir.h"
 
-/* What makes a process live in the world: the library before all others, its
- * path for those who look for a name of ours, the clock, the way back to us.
+/* The environment of a process in the world: the simulated library first on the library
+ * path, the library's path for Underwatt's programs, the clock, and the state directory.
  */
 static int set_world(const struct sim_env *env, const struct sim_page *page)
 {
@@ -46,7 +46,8 @@ int cmd_exec(const struct sim_env *env, int argc, char **argv)
     if (r)
         return complain(EXIT_EXEC, "%s: underwatt-sim start", err.text);
     if (statedir_trust(env->state_dir, &err))
-        return complain(EXIT_EXEC, "its library is not loaded: %s", err.text);
+        return complain(EXIT_EXEC, "the library of the simulated world is not loaded: %s",
+                        err.text);
     if (set_world(env, page))
         return complain(EXIT_EXEC, "the environment cannot be set");
     (void)execvp(argv[0], argv);

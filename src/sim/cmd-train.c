@@ -1,6 +1,6 @@
-/* A training job: a process that holds simulated boards, steps as fast as the
- * plant lets it, and reports.  If it dies, its connection ends and with it its
- * load.
+/* A training job: a process that holds simulated boards, steps as fast as the plant
+ * allows, and reports its steps.  When the process dies, its connection closes, and the
+ * world ends its load.
  */
 #include <stdio.h>
 #include <string.h>

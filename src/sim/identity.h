@@ -1,4 +1,4 @@
-/* What a simulated board says that it is. */
+/* The identity of a simulated board. */
 #ifndef SIM_IDENTITY_H
 #define SIM_IDENTITY_H
 
@@ -9,7 +9,7 @@
 
 #define SIM_DRIVER_BYTES (300ull << 20) /* of a board's memory, taken by the driver */
 
-/* Everything follows from the board, the seed and its index. */
+/* The same board, seed and index give the same identity. */
 void sim_identity_fill(const struct sim_machine_board *board, uint64_t seed,
                        unsigned index, struct sim_identity *ret);
 

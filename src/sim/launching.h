@@ -1,6 +1,7 @@
-/* Counting launches as libunderwatt-cuda.so does, for a virtual training job that tells
- * no steps and runs ahead of its boards: its launches come at their pace and never rest
- * while it trains or validates (kernels there take three quarters of the time).
+/* Counts kernel launches as libunderwatt-cuda.so does, for a virtual training job that
+ * reports no steps.  The job runs ahead of its boards: its launches come at the pace of
+ * the boards, without a pause, while the job trains or validates.  A kernel in validation
+ * takes three quarters of its time in training.
  */
 #ifndef SIM_LAUNCHING_H
 #define SIM_LAUNCHING_H
@@ -18,7 +19,7 @@ struct launching;
  */
 int launching_open(const char *path, const char *how, uint64_t pid,
                    struct launching **ret, uw_error *err);
-/* The job's state at now_ns, again and again. */
+/* Updates the count from the job's state at now_ns; called again and again. */
 void launching_tell(struct launching *l, const struct sim_job_state *now,
                     uint64_t now_ns);
 void launching_close(struct launching *l);

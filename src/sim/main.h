@@ -1,4 +1,4 @@
-/* The commands of underwatt-sim; main.c reads the environment, nobody else does. */
+/* The commands of underwatt-sim.  main.c alone reads the environment. */
 #ifndef SIM_MAIN_H
 #define SIM_MAIN_H
 
@@ -11,7 +11,7 @@ enum exit_code {
     EXIT_OK = 0,
     EXIT_FAIL = 1,
     EXIT_USAGE = 2,
-    EXIT_EXEC = 125,      /* we failed before the program started … */
+    EXIT_EXEC = 125,      /* exec failed before the program started … */
     EXIT_CANNOT = 126,    /* … it cannot be started … */
     EXIT_NOT_FOUND = 127, /* … it is not there */
 };

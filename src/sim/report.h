@@ -1,4 +1,4 @@
-/* Writing a slot of the progress page, as any training program would. */
+/* Writes a slot of the progress page, as a training program does. */
 #ifndef SIM_REPORT_H
 #define SIM_REPORT_H
 

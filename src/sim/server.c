@@ -21,9 +21,9 @@
 
 enum {
     CLIENTS_MAX = 256,
-    BUSY_TICK_MS = 4,  /* wall time between publications while something runs … */
-    IDLE_TICK_MS = 20, /* … and while nothing does */
-    TICKS_A_LOOK = 10, /* how often processes are looked at */
+    BUSY_TICK_MS = 4,  /* wall time between publications while a job runs … */
+    IDLE_TICK_MS = 20, /* … and while none runs */
+    TICKS_A_LOOK = 10, /* ticks between checks for stopped processes */
     NO_JOB = -1,
 };
 
@@ -108,7 +108,7 @@ static void drop(struct client *c)
     client_free(c);
 }
 
-/* False where the peer does not read: nothing of what it says waits for it. */
+/* False where the client does not read: the server does not wait for a client. */
 static bool answer(struct client *c)
 {
     return send(c->fd, &c->reply, sizeof c->reply, MSG_DONTWAIT | MSG_NOSIGNAL) ==
@@ -130,7 +130,7 @@ static void tell_job(struct client *c)
         .total_steps = now.total_steps,
         .done = now.done,
     };
-    if (!answer(c)) /* its queue is full: it hears of it at the next tick */
+    if (!answer(c)) /* the queue is full: the next tick sends again */
         return;
     c->told = true;
     c->last = now;
@@ -140,7 +140,7 @@ static void tell_job(struct client *c)
     }
 }
 
-/* Bring the world to now and everybody with it. */
+/* Advances the world, publishes its state, and reports to the jobs' clients. */
 static void step(struct server *s, uint64_t now_ns)
 {
     sim_world_advance(s->world, now_ns);
@@ -162,7 +162,7 @@ static void set_pace(struct server *s, uint64_t now_ns)
     loop_timer_set(s->tick, now_ns + period, period);
 }
 
-/* A stopped process (SIGSTOP) does no steps: the kernel says so in its state. */
+/* True for a process stopped by SIGSTOP: it does no steps. */
 static bool is_stopped(pid_t pid)
 {
     char path[64];
@@ -337,7 +337,7 @@ static void handle(struct client *c, const struct sim_request *q, uint64_t now_n
         break;
     default: {
         c->reply.result = do_board(c, q);
-        publish(s, now_ns); /* whoever reads back sees it */
+        publish(s, now_ns); /* before the answer: a client reads the limit back */
         loop_timer_set(c->answer, now_ns + set_latency_ns(s, q->board), 0);
         return;
     }
@@ -411,7 +411,7 @@ static int on_connect(struct loop_fd *source, int fd, int events, void *user)
         return 0;
     while (i < CLIENTS_MAX && s->client[i])
         i++;
-    if (i == CLIENTS_MAX) { /* it sees the end of the connection */
+    if (i == CLIENTS_MAX) { /* the client sees the connection close */
         (void)close(peer);
         log_event(LOG_LEVEL_WARNING, "full", "clients=%d", CLIENTS_MAX);
         return 0;

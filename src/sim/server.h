@@ -1,4 +1,6 @@
-/* The process that is a simulated world: advances it, publishes it, answers. */
+/* The process of a simulated world in real time: advances the world, publishes its state,
+ * and answers requests.  Thread: one loop.
+ */
 #ifndef SIM_SERVER_H
 #define SIM_SERVER_H
 
@@ -10,7 +12,7 @@ struct server_opts {
     const char *state_dir; /* absolute */
     const char *library;   /* libnvidia-ml.so.1 to copy into the world */
     double speed;
-    int ready_fd; /* gets one byte once clients may come; -1: nobody waits */
+    int ready_fd; /* gets one byte once clients may connect; -1: no reader */
 };
 
 /* Runs until it is stopped (SIM_OP_STOP, SIGTERM, SIGINT); 0 then.  The state

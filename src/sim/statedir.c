@@ -93,7 +93,7 @@ static int take_lock(const char *dir, int *ret_fd, uw_error *err)
     auto_(fd_close) int fd = open(p.text, O_RDWR | O_CREAT | O_CLOEXEC, FILE_MODE);
     if (fd < 0)
         return fail(err, -errno, "%s: %s", p.text, strerror(errno));
-    bool got = false; /* readers who ask whether a writer lives hold it for a moment */
+    bool got = false; /* a reader that tests the lock holds it for a moment */
     for (int i = 0; i < LOCK_TRIES && !got; i++)
         got = flock(fd, LOCK_EX | LOCK_NB) == 0;
     if (!got) {
@@ -103,12 +103,12 @@ static int take_lock(const char *dir, int *ret_fd, uw_error *err)
         return fail(err, -EBUSY, "a simulated world runs in %s already (process %s)", dir,
                     pid);
     }
-    /* The lock is whose it is only while the name still leads to this file. */
+    /* The lock counts only while the path still names this file. */
     struct stat mine, named;
     if (fstat(fd, &mine) || stat(p.text, &named) || mine.st_ino != named.st_ino)
         return fail(err, -EBUSY, "%s is being removed: try again", dir);
     int n = snprintf(pid, sizeof pid, "%d\n", (int)getpid());
-    /* Whatever the umask: others ask by this lock whether the world lives. */
+    /* Regardless of the umask: readers test this lock to see whether the world lives. */
     if (fchmod(fd, FILE_MODE) || ftruncate(fd, 0) || pwrite(fd, pid, (size_t)n, 0) != n)
         return fail(err, -errno, "%s: %s", p.text, strerror(errno));
     *ret_fd = take_fd(&fd);
@@ -130,7 +130,7 @@ static int copy(int from, int to)
     return n < 0 ? -errno : 0;
 }
 
-/* A copy, not a link: the library looks for its world beside its own file. */
+/* A copy, not a link: the library finds its world by the path of its own file. */
 static int copy_library(const char *dir, const char *library, uw_error *err)
 {
     struct path fresh = in(dir, "lib/libnvidia-ml.so.1.new");

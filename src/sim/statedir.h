@@ -1,4 +1,4 @@
-/* The files of a state directory, for whoever writes them and whoever reads. */
+/* The files of a state directory, for their writer and for readers. */
 #ifndef SIM_STATEDIR_H
 #define SIM_STATEDIR_H
 
@@ -24,30 +24,31 @@ int statedir_make(const char *path, const char *library, struct statedir *ret,
                   uw_error *err);
 /* The page becomes visible: everything in it must be filled. */
 int statedir_publish(struct statedir *dir, uw_error *err);
-/* From now on standard error goes to the directory's log. */
+/* Redirects standard error to the directory's log. */
 void statedir_log(const struct statedir *dir);
 /* Marks the page stopped and removes every file, and the directory if that is
  * then empty.
  */
 void statedir_remove(struct statedir *dir);
 
-/* ---- everybody else's ---- */
+/* ---- the readers' side ---- */
 
-/* Whoever runs a program in a world loads its library: the folder has to be ours
- * or root's, no link, and nobody else's to write, else -EPERM.
+/* A program in a world loads the library of its state directory.  The directory must
+ * belong to this user or root, be no link, and be writable by its owner alone; else
+ * -EPERM.
  */
 int statedir_trust(const char *path, uw_error *err);
 
 enum { STATEDIR_NONE = 1, STATEDIR_DEAD = 2 };
 
 /* Maps the page of a living world read-only; unmap it with statedir_unmap().
- * STATEDIR_NONE: no world there; STATEDIR_DEAD: one was killed there, its files
+ * STATEDIR_NONE: no world there; STATEDIR_DEAD: a world was killed there, and its files
  * remain.
  */
 int statedir_map(const char *path, const struct sim_page **ret, uw_error *err);
 void statedir_unmap(const struct sim_page *page);
 DEFINE_AUTO(const struct sim_page *, statedir_unmap);
-/* Removes what a killed world left; -EBUSY where one lives. */
+/* Removes the files of a killed world; -EBUSY where a world lives. */
 int statedir_clean(const char *path, uw_error *err);
 
 /* Connects to the world's process, sends one request and reads one answer.  The caller

@@ -28,7 +28,7 @@ struct program {
     struct report *report;
     struct launching *launching;
     struct sim_job_state last;
-    struct proc_facts facts; /* whose it is, as its environment said */
+    struct proc_facts facts; /* user and cgroup come from its environment */
 };
 
 struct virtual_world {

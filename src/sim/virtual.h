@@ -12,10 +12,10 @@
  * the options of `underwatt-sim train`.  A job reports to the progress page that
  * UNDERWATT_PROGRESS of its environment names: a file, or VIRTUAL_PROGRESS for
  * the page in memory that virtual_world_progress() returns.  The pid in its slot is
- * this process's own, so that whoever asks finds it alive; the driver's list of
- * processes has the virtual one.  Its environment may say whose it is: VIRTUAL_UID
- * (else root's) and VIRTUAL_CGROUP (a path, else "/").  Where it has VIRTUAL_LAUNCHES
- * (sim/launching.h) the job tells no steps, and its launches are counted in the page.
+ * the pid of this process, so that a reader finds the process alive; the driver's list
+ * of processes has the virtual pid.  The job's environment may set the user (VIRTUAL_UID,
+ * else root) and the cgroup (VIRTUAL_CGROUP, a path, else "/").  A job with
+ * VIRTUAL_LAUNCHES (sim/launching.h) reports no steps; the page counts its launches.
  */
 #ifndef SIM_VIRTUAL_H
 #define SIM_VIRTUAL_H
@@ -38,7 +38,7 @@ struct virtual_world;
 #define VIRTUAL_LAUNCHES "UNDERWATT_SIM_LAUNCHES"
 #define VIRTUAL_CGROUP "UNDERWATT_SIM_CGROUP"
 
-/* What a call on a board that hangs takes: longer than any deadline. */
+/* How long a call on a board that hangs takes: longer than any deadline. */
 #define VIRTUAL_HANG_NS (3600ull * 1000000000ull)
 
 /* Everything follows from the machine and the seed.  Free it before the loop. */
@@ -55,14 +55,14 @@ extern const struct gpu_backend virtual_backend;
 /* The page in memory; valid while the world lives. */
 const struct uw_progress_page *virtual_world_progress(const struct virtual_world *world);
 
-/* The plant's own truth, which no client can see: energy since the world began,
- * and power now.  0 where there is no such board.
+/* The true values, which no client can see: energy since the world began, and power
+ * now.  0: no such board.
  */
 double virtual_world_true_j(struct virtual_world *world, size_t board);
 double virtual_world_true_w(struct virtual_world *world, size_t board);
 
-/* What sets a board apart from others of its model from now on: a hot slot, another split
- * of its job's work.
+/* Changes how a board differs from others of its model: a hot slot, another share of the
+ * job's work.
  */
 void virtual_world_set_trait(struct virtual_world *world, size_t board,
                              const struct plant_trait *trait);
@@ -70,10 +70,11 @@ void virtual_world_set_trait(struct virtual_world *world, size_t board,
 /* The upper end of the lock of its SM clock, which no client can ask for; 0: none. */
 uint32_t virtual_world_locked_mhz(struct virtual_world *world, size_t board);
 
-/* What /proc would tell of a program (a proc_read_fn); `world` is the world. */
+/* The facts that /proc gives for a real process (a proc_read_fn); `world` is the world.
+ */
 int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world);
 
-/* Who asks when limits are set (0, root, at the start): the machine may refuse. */
+/* The user who sets limits (at the start 0, root); the machine may refuse a user. */
 void virtual_world_set_uid(struct virtual_world *world, uid_t uid);
 
 /* A fault of the script, at once (sim/machine.h; sim_fault_parse() reads one). */

@@ -1,6 +1,13 @@
-/* The simulated node itself: boards of plant/, jobs on them, faults.  Pure: time
- * comes in by sim_world_advance(), nothing else moves it; the real-time process
- * and the virtual backend both stand on it.
+/* A simulated node: boards of plant/, jobs on the boards, and faults.
+ *
+ * Owns: the boards, jobs, pending faults and permissions of one world.
+ * May touch: plant/ and base/ alone; no clock, file or socket.  sim_world_advance()
+ * alone moves the world's time.
+ * Thread: the caller's; no lock and no global state.
+ * Explained in: docs/architecture.md; docs/machine-file.md for machines and faults.
+ *
+ * Two things run a world: underwatt-sim in real time (server.h), and the virtual
+ * backend in a virtual loop (virtual.h).
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H
@@ -26,10 +33,10 @@ int sim_world_new(const struct sim_machine *machine, uint64_t seed, uint64_t sta
 void sim_world_free(struct sim_world *world);
 DEFINE_AUTO(struct sim_world *, sim_world_free);
 
-/* Let everything happen until now_ns; going back is ignored. */
+/* Advances the world to now_ns; an earlier time is ignored. */
 void sim_world_advance(struct sim_world *world, uint64_t now_ns);
 uint64_t sim_world_now_ns(const struct sim_world *world);
-/* The moment at which a job may next have something to say; UINT64_MAX: no job. */
+/* When a job next changes phase or ends a step, or a fault is due; UINT64_MAX: never. */
 uint64_t sim_world_next_ns(const struct sim_world *world);
 bool sim_world_busy(const struct sim_world *world);
 size_t sim_world_n_jobs(const struct sim_world *world);
@@ -44,7 +51,7 @@ void sim_world_procs(const struct sim_world *world, size_t i, uint64_t utc_us,
                      struct sim_procs *ret);
 uint64_t sim_world_load_id(const struct sim_world *world);
 bool sim_world_driver_gone(const struct sim_world *world);
-/* What sets board i apart from now on. */
+/* Changes how board i differs from its model. */
 void sim_world_set_trait(struct sim_world *world, size_t i,
                          const struct plant_trait *trait);
 double sim_world_true_j(const struct sim_world *world, size_t i);
@@ -52,7 +59,7 @@ double sim_world_true_w(const struct sim_world *world, size_t i);
 /* The upper end of the lock of its SM clock; 0: none. */
 uint32_t sim_world_locked_mhz(const struct sim_world *world, size_t i);
 
-/* What clients ask for, with the uid of whoever asks. */
+/* Requests of clients; uid is the client's. */
 enum sim_result sim_world_set_limit(struct sim_world *world, size_t i, uint64_t mw,
                                     uid_t uid);
 enum sim_result sim_world_lock_clocks(struct sim_world *world, size_t i, uint64_t min_mhz,
@@ -61,8 +68,8 @@ enum sim_result sim_world_reset_clocks(struct sim_world *world, size_t i, uid_t 
 enum sim_result sim_world_persistence(struct sim_world *world, size_t i, bool on,
                                       uid_t uid);
 
-/* A reset of board i, which nobody has open: limit, counter and lock of the clocks are as
- * after a load of the driver, and what was wrong with it is over.
+/* Resets board i, which no process may have open: limit, energy counter and clock lock
+ * return to their values after a load of the driver, and the board's faults end.
  */
 void sim_world_reset(struct sim_world *world, size_t i);
 
@@ -87,11 +94,11 @@ int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t 
                       unsigned *ret_id, uw_error *err);
 void sim_world_job_state(const struct sim_world *world, unsigned id,
                          struct sim_job_state *ret);
-/* Its process is stopped, or goes on: no step is done meanwhile, and its boards
- * take little more than static power.
+/* The job's process is stopped or continued.  A paused job does no steps, and its boards
+ * draw little more than static power.
  */
 void sim_world_job_pause(struct sim_world *world, unsigned id, bool paused);
-/* Its load ends at once. */
+/* Ends the job's load at once. */
 void sim_world_job_remove(struct sim_world *world, unsigned id);
 
 #endif

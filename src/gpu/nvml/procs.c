@@ -212,7 +212,7 @@ int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *e
     if (r < 0)
         return r;
     if (!abi->proc_use)
-        return fail(err, -ENOTSUP, "this driver tells no use of processes");
+        return fail(err, -ENOTSUP, "this driver does not report the use of processes");
     auto_(mem_free) struct nvml_proc_util *raw = calloc(n, sizeof *raw);
     if (!raw)
         return fail(err, -ENOMEM, "no memory for the use of a board");

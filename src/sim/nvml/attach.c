@@ -61,7 +61,7 @@ int nv_state_dir(char *ret, size_t size)
     return SIM_OK;
 }
 
-/* The writer holds this lock as long as it lives. */
+/* The writer holds this lock while it lives. */
 static bool writer_holds_lock(const struct sim_page *page)
 {
     char path[SIM_PATH_MAX + 16];
@@ -218,7 +218,7 @@ static uint64_t faults_of(const struct sim_board *b)
     return __atomic_load_n(&b->readings.faults, __ATOMIC_RELAXED);
 }
 
-/* A board whose world or driver is gone answers as one that fell off the bus. */
+/* A board whose world or driver is gone answers as a lost board. */
 static int gone(const struct sim_page *page, const struct sim_board *b)
 {
     if (!nv_world_lives(page) || __atomic_load_n(&page->driver_gone, __ATOMIC_RELAXED) ||
@@ -227,7 +227,7 @@ static int gone(const struct sim_page *page, const struct sim_board *b)
     return SIM_OK;
 }
 
-/* What a call stuck in the driver does: it waits until the board lets go. */
+/* Blocks while the board hangs, as a call in the driver would. */
 static int usable(const struct sim_page *page, const struct sim_board *b)
 {
     int r = gone(page, b);

@@ -1,5 +1,5 @@
-/* How a call finds its world and its board.  No locks and no threads: a process
- * may fork at any moment, and a reader that dies leaves nothing behind.
+/* How a call finds its world and its board.  No mutexes and no threads: a process may
+ * fork at any moment, and a reader that dies leaves no state behind.
  */
 #ifndef SIM_NVML_ATTACH_H
 #define SIM_NVML_ATTACH_H
@@ -16,7 +16,7 @@ enum { NV_PATH_MAX = 512 };
 int nv_world(const struct sim_page **ret);
 enum { NV_VERSION_MISMATCH = 18 };
 
-/* The state directory beside this library's own file, whether or not a world is
+/* The path of the state directory of this library's file, whether or not a world lives
  * there.  SIM_OK or SIM_NO_DRIVER.
  */
 int nv_state_dir(char *ret, size_t size);
@@ -36,15 +36,15 @@ int nv_page(const struct sim_page **ret);
  */
 nv_device nv_handle_of(unsigned i);
 
-/* What never changes of a board: answers for a board that hangs, not for one
- * that is lost.
+/* The constant properties of a board.  The calls succeed on a board that hangs and fail
+ * on a board that is lost.
  */
 int nv_identity(nv_device dev, const struct sim_identity **ret);
 int nv_index(nv_device dev, unsigned *ret);
 
-/* Everything else: blocks while the board hangs. */
+/* The readings of a board; blocks while the board hangs. */
 int nv_readings(nv_device dev, struct sim_readings *ret);
-/* Both. */
+/* Readings and constant properties; blocks likewise. */
 int nv_readings_of(nv_device dev, struct sim_readings *ret,
                    const struct sim_identity **ret_id);
 int nv_procs(nv_device dev, struct sim_procs *ret);
@@ -62,7 +62,7 @@ int nv_procs(nv_device dev, struct sim_procs *ret);
         return r;                                   \
     }
 
-/* Ask the writer; blocks until it answers (up to ten seconds). */
+/* Sends a request to the writer and waits up to ten seconds for the answer. */
 int nv_request(nv_device dev, enum sim_op op, uint64_t a, uint64_t b);
 
 /* Copies text: SIM_TOO_SMALL where it does not fit. */

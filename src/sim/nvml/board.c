@@ -1,4 +1,4 @@
-/* What a board is. */
+/* Constant properties of a board. */
 #include <stdio.h>
 #include <string.h>
 
@@ -217,7 +217,7 @@ NVML_API int nvmlDeviceGetTemperatureThreshold(nv_device dev, unsigned type,
     return SIM_OK;
 }
 
-/* These boards have no slices. */
+/* Simulated boards have no MIG instances. */
 NVML_API int nvmlDeviceGetMigMode(nv_device dev, unsigned *ret_now, unsigned *ret_pending)
 {
     const struct sim_identity *id;

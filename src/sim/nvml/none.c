@@ -1,7 +1,7 @@
-/* What these boards cannot do.  Clients ask while they list and monitor, and take
- * "not supported" (3) for an answer where a missing symbol would make them warn or
- * give up (Zeus warns a board about nvmlDeviceGetC2cModeInfoV).  The arguments are
- * never looked at.
+/* Calls that simulated boards do not support.  Clients make these calls while they list
+ * and monitor boards.  They accept "not supported" (3), but warn or give up on a missing
+ * symbol (Zeus warns once a board about nvmlDeviceGetC2cModeInfoV).  The functions ignore
+ * their arguments.
  */
 #include "sim/nvml/attach.h"
 

@@ -1,4 +1,4 @@
-/* Power, energy, limits, and why the clocks are where they are. */
+/* Power, energy, limits, and the reasons for the clocks. */
 #include "sim/nvml/attach.h"
 
 enum { POLICY_POWER = 0, POLICY_THERMAL = 1, ALL_REASONS = 0x1ff };
@@ -168,7 +168,7 @@ NVML_API int nvmlDeviceGetSupportedClocksEventReasons(nv_device dev,
 NVML_SAME(nvmlDeviceGetSupportedClocksThrottleReasons,
           nvmlDeviceGetSupportedClocksEventReasons)
 
-/* ---- what changes a board goes to the writer, who decides ---- */
+/* ---- requests to the writer ---- */
 
 NVML_API int nvmlDeviceSetPowerManagementLimit(nv_device dev, unsigned mw)
 {

@@ -1,4 +1,4 @@
-/* Who computes on a board.  Entries of the unversioned lists have 16 bytes, those
+/* The processes on a board.  Entries of the unversioned lists have 16 bytes, those
  * of _v2 and _v3 24.
  */
 #include <string.h>
@@ -68,8 +68,8 @@ NVML_SAME(nvmlDeviceGetMPSComputeRunningProcesses_v2,
 NVML_SAME(nvmlDeviceGetMPSComputeRunningProcesses_v3,
           nvmlDeviceGetGraphicsRunningProcesses)
 
-/* The first call asks for the size and is always answered "too small", as the
- * driver does: it keeps a buffer whether or not anybody runs.
+/* The first call asks for the size and always gets "too small", as from the driver, which
+ * keeps a buffer whether or not a process runs.
  */
 NVML_API int nvmlDeviceGetProcessUtilization(nv_device dev, struct nv_proc_util *ret,
                                              unsigned *n, unsigned long long since_us)

@@ -140,7 +140,7 @@ NVML_API int nvmlDeviceGetCount_v2(unsigned *ret)
 
 NVML_SAME(nvmlDeviceGetCount, nvmlDeviceGetCount_v2)
 
-/* A board that is lost has no handle to give. */
+/* A lost board has no handle. */
 NVML_API int nvmlDeviceGetHandleByIndex_v2(unsigned index, nv_device *ret)
 {
     const struct sim_page *page;
@@ -179,7 +179,7 @@ static bool same_text(const char *asked, const char *have)
     return strcmp(asked, have) == 0;
 }
 
-/* searches: the boards that it passes are attached, too. */
+/* searches: also attaches the boards before the one found. */
 static int by_text(const char *text, size_t offset,
                    bool (*same)(const char *asked, const char *have), bool searches,
                    nv_device *ret)

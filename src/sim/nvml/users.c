@@ -1,6 +1,6 @@
-/* One lock a board and process, on the byte that sim_users_at() names: the kernel gives
- * it up with the process.  They belong to the open file, so that a forked child, which
- * has the driver open as well, keeps them.
+/* Each process holds one lock for each board that it has open, on the byte that
+ * sim_users_at() names.  The kernel releases the lock when the process ends.  Locks
+ * belong to the open file: a forked child, which has the driver open as well, keeps them.
  */
 #include "sim/nvml/users.h"
 
@@ -18,7 +18,7 @@ void users_begin(const struct sim_page *page)
 
     (void)snprintf(path, sizeof path, "%s/users", page->state_dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) /* a page without a world: nobody asks */
+    if (fd < 0) /* a page without a world: no writer reads locks */
         return;
     if (!__atomic_compare_exchange_n(&users_fd, &none, fd, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))

@@ -1,8 +1,8 @@
-/* Which boards this process has open, noted where the world's writer sees it: as long as
- * somebody has a board open, it cannot be reset.  As the API Reference Manual tells it:
- * nvmlInit() attaches every board, nvmlInitWithFlags(NO_ATTACH) none; a handle attaches
- * its board, and one that is searched by UUID or serial number all that are passed on
- * the way.  nvmlShutdown() lets go of all.
+/* Which boards this process has open.  The world's writer reads it: a board that a
+ * process has open cannot be reset.  The NVML API Reference Manual gives the rules:
+ * nvmlInit() attaches every board, nvmlInitWithFlags(NO_ATTACH) none.  A handle attaches
+ * its board; a search by UUID or serial number also attaches the boards before it.
+ * nvmlShutdown() detaches all.
  */
 #ifndef SIM_NVML_USERS_H
 #define SIM_NVML_USERS_H
@@ -11,7 +11,7 @@
 
 #include "sim/state.h"
 
-/* Beside this world's page from now on. */
+/* Opens the users file of page's world. */
 void users_begin(const struct sim_page *page);
 void users_attach(unsigned board);
 void users_attach_all(const struct sim_page *page);
