@@ -187,7 +187,7 @@ static void json_row(FILE *f, const struct row *row, const struct length *length
     (void)fputs(first ? "" : ",", f);
     (void)fputs("{\"row\":", f);
     text_json(f, row->name);
-    (void)fprintf(f, ",\"length_s\":%g,\"jobs\":%zu,\"known\":%zu,\"checks_share\":",
+    (void)fprintf(f, ",\"length_s\":%g,\"jobs\":%zu,\"known\":%zu,\"visits_share\":",
                   length->s, s->n, s->known);
     stats_json(f, share);
     if (s->known > 0)
