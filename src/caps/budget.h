@@ -6,7 +6,7 @@
 #ifndef CAPS_BUDGET_H
 #define CAPS_BUDGET_H
 
-#include "caps/caps.h"
+#include "caps/types.h"
 #include "core/budget/grant.h"
 
 /* A board's part. */

@@ -8,7 +8,7 @@
 #ifndef CAPS_CLOCK_LOCK_H
 #define CAPS_CLOCK_LOCK_H
 
-#include "caps/caps.h"
+#include "caps/types.h"
 
 struct clock_lock {
     bool can;

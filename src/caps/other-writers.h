@@ -5,7 +5,7 @@
 #ifndef CAPS_OTHER_WRITERS_H
 #define CAPS_OTHER_WRITERS_H
 
-#include "caps/caps.h"
+#include "caps/types.h"
 
 struct other_writers {
     bool again;         /* this session has yielded there */

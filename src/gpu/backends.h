@@ -8,46 +8,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "gpu/gpu.h"
-#include "gpu/select.h"
+#include "gpu/row.h"
 #include "underwatt/error.h"
-
-struct gpu_counters;
-
-/* What a backend opens: what stands behind NAME= in a boards text. */
-enum gpu_source { GPU_SOURCE_LIBRARY, GPU_SOURCE_FOLDER, GPU_SOURCE_FILE };
-
-enum gpu_role { GPU_ROLE_ACCELERATOR, GPU_ROLE_PROCESSOR };
-
-/* Which boards a scheduler or a user left to a job: variables of its environment. */
-struct gpu_job_variables {
-    const char *list, *order;
-    /* As select_cuda(). */
-    int (*select)(const char *list, const char *order,
-                  const struct gpu_info *const *boards, size_t n, struct selection *ret,
-                  uw_error *err);
-};
-
-/* NULL or false: the backend does not have it. */
-struct gpu_backend_row {
-    const struct gpu_backend *backend; /* its name selects it */
-    enum gpu_role role;
-    enum gpu_source source;
-    bool may_cap;     /* the actuator may write limits of its boards */
-    bool asked_alone; /* opened only where a boards text names it with a source */
-    const char *const *id_forms; /* prefixes of ids that a user may omit */
-    const struct gpu_job_variables *job;
-    /* For the actuator's sandbox: patterns of device files, types of ioctl(). */
-    const char *const *devices;
-    const char *ioctl_types;
-    /* Counters that only root may open: see gpu/counters.h. */
-    void (*open_counters)(const char *root, uid_t owner, struct gpu_counters *ret);
-    bool (*is_counter)(const char *name);
-};
-
-/* Every backend there is; NULL at the end. */
-extern const struct gpu_backend_row *const gpu_backends[];
-enum { GPU_BACKENDS_MAX = 8, GPU_BOARDS_TEXT = 2048 };
 
 /* A boards text says which backends are opened, and on what:
  * "nvml=/opt/libnvidia-ml.so.1", "replay=trace.csv", "rapl".  Entries stand with commas

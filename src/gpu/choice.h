@@ -2,7 +2,7 @@
 #ifndef GPU_CHOICE_H
 #define GPU_CHOICE_H
 
-#include "gpu/backends.h"
+#include "gpu/row.h"
 
 /* By the places of gpu_backends[]. */
 struct gpu_choice {

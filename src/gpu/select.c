@@ -8,7 +8,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "gpu/backends.h"
+#include "gpu/row.h"
 
 enum { ENTRY_MAX = 128 };
 

@@ -7,6 +7,7 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "gpu/backends.h"
 #include "gpu/choice.h"
 
 /* An open backend, and which boards of the set are its own. */

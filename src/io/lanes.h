@@ -50,7 +50,7 @@ void lanes_start(
 void lanes_look(struct loop *loop); /* tell what has returned */
 void lanes_fini(struct loop *loop);
 
-/* ---- what lanes need of their loop (loop.c, loop-real.c) ---- */
+/* ---- what lanes need of their loop (loop-common.c, loop-real.c) ---- */
 
 struct lanes *loop_lanes(struct loop *loop);
 void loop_ref(struct loop *loop); /* of a worker's thread: the clock outlives the loop */

@@ -1,9 +1,9 @@
 /* The loop: one class in three files; no other file includes this.
  *
- * loop.c holds what both kinds have in common, loop-real.c and loop-virtual.c a table of
- * functions each.  What the loop is made of: timers.h (everything that waits for a time,
- * in either kind), workers.h (queues, deadlines and outcomes of calls), lanes.h (threads
- * of the real loop's workers), spawn.h (fork and exec).
+ * loop-common.c holds what both kinds have in common, loop-real.c and loop-virtual.c a
+ * table of functions each.  What the loop is made of: timers.h (everything that waits for
+ * a time, in either kind), workers.h (queues, deadlines and outcomes of calls), lanes.h
+ * (threads of the real loop's workers), spawn.h (fork and exec).
  */
 #ifndef IO_LOOP_INSIDE_H
 #define IO_LOOP_INSIDE_H

@@ -42,7 +42,7 @@ struct loop_timer *loop_timer_first(struct loop *loop);
 /* Disarm it, or arm it for its next period, and call it. */
 void loop_timer_fire(struct loop_timer *timer, uint64_t now_ns);
 
-/* ---- what timers need of their loop (loop.c) ---- */
+/* ---- what timers need of their loop (loop-common.c) ---- */
 
 struct timer_heap *loop_heap(struct loop *loop);
 /* The earliest due time or the number of timers that count has changed. */

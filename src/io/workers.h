@@ -51,7 +51,7 @@ void loop_worker_returned(struct loop_worker *worker, int r);
 /* … has passed its deadline. */
 void loop_worker_timed_out(struct loop_worker *worker);
 
-/* ---- what workers need of their loop (loop.c) ---- */
+/* ---- what workers need of their loop (loop-common.c) ---- */
 
 const struct worker_ops *loop_worker_ops(const struct loop *loop);
 struct loop_link *loop_workers(struct loop *loop); /* the ring of all */

@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "gpu/nvml/dev.h"
+#include "gpu/select.h"
 
 static void lib_free(struct lib *lib)
 {

@@ -2,7 +2,7 @@
 #ifndef GPU_NVML_NVML_H
 #define GPU_NVML_NVML_H
 
-#include "gpu/backends.h"
+#include "gpu/row.h"
 
 /* open(): GPU_ABSENT (no library on this system, or no board; *err says which),
  * -ENOENT (the library of opts.source cannot be loaded), -ENOTSUP (a mandatory

@@ -5,7 +5,7 @@
 #ifndef GPU_RAPL_RAPL_H
 #define GPU_RAPL_RAPL_H
 
-#include "gpu/backends.h"
+#include "gpu/row.h"
 
 #define RAPL_ROOT "/sys/class/powercap"
 

@@ -10,7 +10,7 @@
 #ifndef GPU_REPLAY_REPLAY_H
 #define GPU_REPLAY_REPLAY_H
 
-#include "gpu/backends.h"
+#include "gpu/row.h"
 
 /* open(): opts.source is the trace; -ENOENT …, -EINVAL with FILE:LINE, -E2BIG, GPU_ABSENT
  * for a trace without rows.  The trace begins when it is opened.  sample() gives a
