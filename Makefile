@@ -22,6 +22,7 @@ help:
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, caps and claims at random"
 	@echo "make soak      before a release, hours: every search, 100,000 random schedules, the analyzer"
+	@echo "make mutants   put 20 past defects back, one at a time: the tests must find each"
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
@@ -64,6 +65,10 @@ soak: build
 	@$(SETUP) check
 	@tools/soak $(BUILD)
 
+mutants:
+	@$(SETUP) build check
+	@tools/mutants
+
 format:
 	@find include src tests bench -name '*.[ch]' -print0 | xargs -0 clang-format -i
 
@@ -76,6 +81,6 @@ install: build
 	@meson install -C $(BUILD) --no-rebuild
 
 clean:
-	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage
+	rm -rf build build-check build-asan build-tsan build-fuzz build-random build-coverage build-mutants
 
-.PHONY: all help build demo check quick coverage bench fuzz soak format install clean
+.PHONY: all help build demo check quick coverage bench fuzz soak mutants format install clean

@@ -438,6 +438,29 @@ static void test_networks(struct rig *rig)
     }
 }
 
+/* Configured anew with another file: its tokens let in, and those of before do not. */
+static void test_other_file(struct rig *rig, const char *path, const char *bearer)
+{
+    struct token_ask read = {.name = "o", .scope = TOKEN_READ, .uid = (uid_t)-1};
+    struct auth_opts opts = {.admin_group = "staff"};
+    char other[128], text[TOKEN_TEXT], theirs[128];
+    int64_t now_s = loop_utc_ns(rig->loop) / (int64_t)NS_PER_S;
+
+    (void)snprintf(other, sizeof other, "%s-other", path);
+    is_int(token_new(other, &read, now_s, text, NULL), 0, "a token in another file");
+    (void)snprintf(theirs, sizeof theirs, "Bearer %.77s", text);
+    opts.tokens = other;
+    is_int(auth_configure(rig->auth, &opts, NULL), 0, "which is the one from now on");
+    is_int(remote(rig, "203.0.113.77", theirs), 200, "its token lets in");
+    is_int(remote(rig, "203.0.113.77", bearer), 401, "that of the file before does not");
+    opts.tokens = path;
+    is_int(auth_configure(rig->auth, &opts, NULL), 0, "(back)");
+    ok(remote(rig, "203.0.113.77", bearer) == 200, "and lets in again");
+    (void)unlink(other);
+    (void)snprintf(other, sizeof other, "%s-other.lock", path);
+    (void)unlink(other);
+}
+
 static void test_remote(struct rig *rig, const char *path)
 {
     struct token_ask read = {.name = "r", .scope = TOKEN_READ, .uid = (uid_t)-1},
@@ -464,6 +487,7 @@ static void test_remote(struct rig *rig, const char *path)
     ok(remote(rig, "192.0.2.1", bearer[2]) == 200 && rig->who.node.admin, "admin");
     test_refused_tokens(rig, path, bearer[0], bearer[2]);
     test_networks(rig);
+    test_other_file(rig, path, bearer[0]);
     pass(rig->loop, 91ull * 86400 * NS_PER_S);
     is_int(remote(rig, "192.0.2.2", bearer[0]), 401, "expired");
     (void)chmod(path, 0666);

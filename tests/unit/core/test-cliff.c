@@ -2,6 +2,8 @@
  * between the cliff and the top must still be looked at, and no cap be asked for
  * again that an exact window has told all about.
  */
+#include <stdlib.h>
+
 #include "base/auto.h"
 #include "base/units.h"
 #include "core/optimum/search.h"
@@ -31,9 +33,12 @@ static struct search_window window_at(const struct curve *c, uint32_t cap_mw)
     };
 }
 
+enum { NEAR_MW = 3000 }; /* what is kept lies between two caps of the grid */
+
 struct played {
     unsigned windows, twice; /* caps asked for again */
     bool behind;             /* looked between a cliff and the best */
+    bool measured;           /* within NEAR_MW of what is kept */
     double kept_w;
 };
 
@@ -61,6 +66,8 @@ static struct played play(const struct curve *c, const char *goal, unsigned most
         (void)search_on_window(s, &w, NULL);
     }
     p.kept_w = w_of_mw(search_step(s)->cap_mw);
+    for (unsigned i = 0; i < p.windows; i++)
+        p.measured |= llabs((long long)seen[i] - search_step(s)->cap_mw) <= NEAR_MW;
     search_free(s);
     return p;
 }
@@ -112,11 +119,22 @@ static void test_once(void)
 /* Where the windows have run out, what is kept was measured. */
 static void test_exhausted(void)
 {
+    static const char *const goals[] = {"energy", "edp", "eds:2", "cost:0.5"};
     struct curve c = {194, 0.7, 0.70 * 194, 0.9};
     struct played p = play(&c, "edp", 4);
     double v = worth(&c, "edp", p.kept_w);
     ok(p.windows == 4 && v <= 1.01, "all windows used: keeps %.0f W, %.3f of the top's",
        p.kept_w, v);
+    for (unsigned most = 2; most <= 8; most++) {
+        unsigned n = 0, measured = 0;
+        for (unsigned i = 0; i < 8 * n_elements(goals); i++, n++) {
+            c = (struct curve){180 + 10 * (i % 8), 0.3 + 0.05 * (i % 8), 120, 0.3};
+            p = play(&c, goals[i / 8], most);
+            measured += p.windows < most || p.measured;
+        }
+        ok(measured == n, "%u windows at most: %u of %u keep what was measured", most,
+           measured, n);
+    }
 }
 
 int main(void)

@@ -218,6 +218,20 @@ static void test_wrap_reset(void)
     meter_free(b.m);
 
     b = bench_new(true);
+    meter_free(b.m);
+    b.unit_j = 15.3e-6;
+    b.no_power = true;
+    b.wrap = opts.model.counter_wrap;
+    if (meter_new(&opts, &b.m, &err) < 0)
+        return;
+    run_until(&b, 2);
+    b.base = 0 - (uint64_t)(energy(&b, 2) / b.unit_j);
+    run_until(&b, 4);
+    meter_state(b.m, &s);
+    ok(s.wraps == 0 && s.resets == 1, "a short counter begins anew: no wrap");
+    meter_free(b.m);
+
+    b = bench_new(true);
     run_until(&b, 9);
     b.base = 0 - (uint64_t)(energy(&b, 9) * 1e3); /* the driver is loaded anew */
     run_until(&b, 20);

@@ -188,6 +188,7 @@ static void test_phases(void)
 static void test_limit(void)
 {
     static const char *const argv[] = {"train", "--phases", "train", "--gpus", "0", NULL};
+    static const char *const env[] = {"UNDERWATT_PROGRESS=" VIRTUAL_PROGRESS, NULL};
     struct scene s;
     struct gpu_limits lim;
     uw_error err = {""};
@@ -196,7 +197,8 @@ static void test_limit(void)
         return;
     struct gpu_dev *dev = virtual_backend.at(s.lib, 0);
     is_int(virtual_backend.limits(dev, &lim, &err), 0, "limits");
-    is_int(start(&s, argv, NULL, &err), 0, "a job starts %s", err.text);
+    is_int(start(&s, argv, env, &err), 0, "a job starts %s", err.text);
+    const struct uw_progress_slot *slot = &virtual_world_progress(s.world)->slot[0];
     pass(&s, 5);
     is_int(virtual_backend.set_limit(dev, lim.max_mw + 1, &err), -ERANGE, "too high");
     is_int(sample(&s, 0).enforced_mw, lim.default_mw, "changes nothing");
@@ -218,16 +220,19 @@ static void test_limit(void)
     is_int(virtual_backend.reset_clocks(dev, &err), 0, "and unlocked");
     is_int(loop_child_kill(s.child, SIGSTOP), 0, "stopped");
     pass(&s, 1);
+    uint64_t steps = slot->steps;
     j0 = virtual_world_true_j(s.world, 0);
     pass(&s, 10);
     mean = (virtual_world_true_j(s.world, 0) - j0) / 10;
     ok(mean < 100, "it takes %g W", mean);
+    ok(steps > 0 && slot->steps == steps, "and does no step after %llu",
+       (unsigned long long)steps);
     is_int(loop_child_kill(s.child, SIGCONT), 0, "continued");
     pass(&s, 1);
     j0 = virtual_world_true_j(s.world, 0);
     pass(&s, 10);
     mean = (virtual_world_true_j(s.world, 0) - j0) / 10;
-    ok(mean > 120, "it takes %g W again", mean);
+    ok(mean > 120 && slot->steps > steps, "it takes %g W again, and does steps", mean);
     is_int(loop_child_kill(s.child, SIGKILL), 0, "kill -9");
     pass(&s, 0.5);
     ok(s.ended && WIFSIGNALED(s.status) && WTERMSIG(s.status) == SIGKILL, "ends it so");
