@@ -54,8 +54,11 @@ class House:
 
     def daemon(self):
         for p in pathlib.Path(f"/proc/{self.p.pid}/task/{self.p.pid}/children").read_text().split():
-            if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == "underwattd":
-                return int(p)
+            try:
+                if pathlib.Path(f"/proc/{p}/comm").read_text().strip() == "underwattd":
+                    return int(p)
+            except (FileNotFoundError, ProcessLookupError):
+                pass    # it has ended since
         return 0
 
     def get(self, path):
