@@ -64,7 +64,11 @@
     X(CLAIM_OF_PERSON,  0, "person",  "a user, a token's holder or a program of theirs") \
     X(CLAIM_OF_JOB_CAP, 1, "job-cap", "the cap by name that a job was started with") \
     X(CLAIM_OF_SEARCH,  2, "search",  "the search for a job's best cap") \
-    X(CLAIM_OF_BUDGET,  3, "budget",  "the budget of this node")
+    X(CLAIM_OF_BUDGET,  3, "budget",  "the budget of this node") \
+    X(CLAIM_OF_SWEEP,   4, "sweep",   "a run of `underwatt sweep`") \
+    X(CLAIM_OF_RULE,    5, "rule",    "a rule of the site's policy") \
+    X(CLAIM_OF_SCHEDULER, 6, "scheduler", "a scheduler, for a job of its own") \
+    X(CLAIM_OF_GRANT,   7, "grant",   "the budget of the cluster")
 
 #define CLAIM_STATUSES(X) /* enum caps_met */ \
     X(CAPS_MET,     0, "in force",     "the limit is no higher, or as low as floor and minimum let it be") \

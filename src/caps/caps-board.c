@@ -36,6 +36,18 @@ const struct cap_class *caps_class(const struct caps_board *b)
 
 /* ---- telling ---- */
 
+void caps_moved(const struct caps_board *b)
+{
+    for (struct caps_listener *l = b->caps->listeners; l; l = l->next)
+        l->moved(b->at, l->user);
+}
+
+void caps_over(const struct caps_board *b, uint64_t claim)
+{
+    for (struct caps_listener *l = b->caps->listeners; l; l = l->next)
+        l->over(b->at, claim, l->user);
+}
+
 void caps_tell(const struct caps_board *b, enum caps_event event,
                const struct claim *claim, const char *text)
 {
@@ -48,6 +60,7 @@ void caps_tell(const struct caps_board *b, enum caps_event event,
                              .text = text};
 
     b->caps->on_event(&what, b->caps->user);
+    caps_moved(b);
 }
 
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text)
@@ -94,6 +107,7 @@ static void tell_over(const struct claim *claim, void *user)
     struct caps_board *b = user;
 
     caps_tell(b, CAPS_EVENT_EXPIRE, claim, "");
+    caps_over(b, claim->id);
     if (claim->mhz)
         clock_lock_hurry(&b->clock);
     if (claim->kind != CLAIM_SOFT)
@@ -369,6 +383,7 @@ void caps_step(struct caps_board *b)
     if (next != CLAIM_FOREVER)
         loop_timer_set(b->timer, next, 0);
     caps_budget_kick(b->caps);
+    caps_moved(b);
 }
 
 /* ---- what the board is to the budget ---- */

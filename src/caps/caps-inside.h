@@ -98,7 +98,8 @@ struct caps {
     uint64_t end_ns;
     struct loop_timer *end_timer;
     struct loop_timer *budget_timer;
-    struct caps_budget_view budget; /* of the last step */
+    struct caps_budget_view budget;  /* of the last step */
+    struct caps_listener *listeners; /* a list; each is its owner's */
     bool budgeting;
     size_t n;
     struct caps_board board[];
@@ -129,6 +130,9 @@ void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
 struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
                                     uint32_t *ret_most_mw);
 
+/* To those who listen. */
+void caps_moved(const struct caps_board *b);
+void caps_over(const struct caps_board *b, uint64_t claim);
 void caps_set_state(struct caps_board *b, enum caps_state state, const char *text);
 void caps_tell(const struct caps_board *b, enum caps_event event,
                const struct claim *claim, const char *text);

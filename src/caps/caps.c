@@ -10,6 +10,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
+#include "caps/claim-sources.h"
 
 /* ---- the budget ---- */
 
@@ -405,7 +406,9 @@ int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t
     struct claim copy = *claim;
     struct caps_board *b = NULL;
 
-    int r = find_capped(c, board, claim, &b, err);
+    int r = claim_source_check(claim, err);
+    if (r == 0)
+        r = find_capped(c, board, claim, &b, err);
     if (r < 0 || !b)
         return r;
     r = check_range(b, claim, now, err);
@@ -447,9 +450,10 @@ static void drop_claim(struct caps_board *b, const struct claim *claim)
         clock_lock_hurry(&b->clock);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
     caps_tell(b, CAPS_EVENT_WITHDRAW, &gone, "");
+    caps_over(b, gone.id);
 }
 
-int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
+int caps_drop(struct caps *c, size_t board, uint64_t id, uw_error *err)
 {
     struct caps_board *b = board < c->n ? &c->board[board] : NULL;
     const struct claim *claim = b ? claims_find(&b->claims, id) : NULL;
@@ -457,14 +461,42 @@ int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
     if (!claim)
         return fail(err, -ENOENT, "there is no claim %" PRIu64 " on board %zu", id,
                     board);
-    if (budget_owns(b, id))
+    drop_claim(b, claim);
+    caps_step(b);
+    return 0;
+}
+
+int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
+{
+    const struct claim *claim =
+        board < c->n ? claims_find(&c->board[board].claims, id) : NULL;
+
+    if (claim && budget_owns(&c->board[board], id))
         return fail(err, -EPERM,
                     "claim %" PRIu64 " is the node's budget: budget.node in "
                     "underwattd.yaml changes it",
                     id);
-    drop_claim(b, claim);
-    caps_step(b);
-    return 0;
+    if (claim && claim->source != CLAIM_OF_BUDGET &&
+        (claim_source_row(claim->source)->may & MAY_NOT_END))
+        return fail(err, -EPERM, "claim %" PRIu64 " is %s: nobody else may end it", id,
+                    claim->who);
+    return caps_drop(c, board, id, err);
+}
+
+void caps_listen(struct caps *c, struct caps_listener *l)
+{
+    l->next = c->listeners;
+    c->listeners = l;
+}
+
+void caps_unlisten(struct caps *c, struct caps_listener *l)
+{
+    struct caps_listener **p = &c->listeners;
+
+    while (*p && *p != l)
+        p = &(*p)->next;
+    if (*p)
+        *p = l->next;
 }
 
 void caps_withdraw_job(struct caps *c, uint64_t job)

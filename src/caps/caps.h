@@ -79,10 +79,27 @@ void caps_configure(struct caps *c, const struct caps_conf *conf);
  */
 int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
                uw_error *err);
-/* -ENOENT: no such claim on that board.  -EPERM: it is the budget's. */
+/* -ENOENT: no such claim on that board.  -EPERM: its source may not be ended by others
+ * (claim-sources.h): the budget, a rule, a grant.
+ */
 int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err);
 /* Every claim of this job, on all boards. */
 void caps_withdraw_job(struct caps *c, uint64_t job);
+
+/* As caps_withdraw(), by the claim's own claimant: any claim. */
+int caps_drop(struct caps *c, size_t board, uint64_t id, uw_error *err);
+/* Who is called when anything about a board's caps may have changed, and when a claim is
+ * over.  Neither may call into caps but caps_look().  The caller's, until
+ * caps_unlisten().
+ */
+struct caps_listener {
+    struct caps_listener *next;
+    void (*moved)(size_t board, void *user);
+    void (*over)(size_t board, uint64_t claim, void *user);
+    void *user;
+};
+void caps_listen(struct caps *c, struct caps_listener *l);
+void caps_unlisten(struct caps *c, struct caps_listener *l);
 
 /* What is known of the work on a board: for floor and first cap. 0: unknown. */
 struct caps_work {

@@ -815,8 +815,6 @@ static void take_in_force(struct job_search *t, size_t i, const struct caps_what
 void searches_on_caps(struct searches *ts, const struct caps_what *what)
 {
     for (struct job_search *t = ts->first; t; t = t->next) {
-        if (t->claims)
-            tuner_claims_on_caps(t->claims, what);
         if (t->asked_ns && what->event == CAPS_EVENT_STATE)
             soon(ts);
         if (what->event != CAPS_EVENT_CAP && what->event != CAPS_EVENT_CLOCK)

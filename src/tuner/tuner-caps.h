@@ -96,7 +96,5 @@ int tuner_claims_keep(struct tuner_claims *c, uw_error *err);
 void tuner_claims_tell(struct tuner_claims *c, struct tuner *tuner);
 /* Why the next claims are made, for `explain`; copied. */
 void tuner_claims_why(struct tuner_claims *c, const char *why);
-/* Each event of caps; those of other boards are left alone. */
-void tuner_claims_on_caps(struct tuner_claims *c, const struct caps_what *what);
 
 #endif

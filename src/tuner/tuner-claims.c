@@ -6,35 +6,30 @@
 
 #include "base/error.h"
 #include "base/units.h"
-#include "core/cap/arbiter.h"
+#include "caps/claimant.h"
 #include "tuner/tuner.h"
 
-enum {
-    POLL_MS = 200,   /* while an answer is due */
-    CLAMP_MS = 3000, /* after which another limit than the one asked for counts */
-    LATE_MS = 30000,
-    FIRST_S = 10, /* in which the actuator may still be starting */
-};
+enum { FIRST_S = 10 }; /* in which the actuator may still be starting */
 #define HOLD_LATE_NS (600 * NS_PER_S)
 
 enum ask_kind { ASK_SET, ASK_HOLD, ASK_RELEASE };
 
-struct slot {          /* a board */
-    size_t at;         /* its place in the set of caps */
-    uint64_t id;       /* of our claim; 0: there is none */
-    uint64_t clock_id; /* the same for the claim on its clock */
-    bool watched;      /* its clock is watched */
-    bool told;         /* the tuner knows that the board was yielded or released */
+struct slot {     /* a board */
+    size_t at;    /* its place in the set of caps */
+    bool watched; /* its clock is watched */
+    bool told;    /* the tuner knows that the board was yielded or released */
+    struct claim_told now;
+    char text[200]; /* of the board's state */
 };
 
 struct claims_ask {
     struct claims_ask *next; /* in the order in which they came */
     enum ask_kind kind;
     size_t slot;
-    uint32_t mw;
-    bool replaced;     /* by a newer set */
-    int r;             /* < 0: the claim was refused: text */
-    uint64_t still_ns; /* since when nothing moves there */
+    bool replaced; /* by a newer set */
+    bool told;     /* slot.now is newer than this */
+    int r;         /* < 0: the claim was refused: text */
+    uint64_t asked_ns;
     char text[200];
     actuator_reply_fn fn;
     void *user;
@@ -42,7 +37,8 @@ struct claims_ask {
 
 struct tuner_claims {
     struct tuner_claims_opts o;
-    char who[CLAIM_TEXT], why[CLAIM_TEXT];
+    char why[CLAIM_TEXT];
+    struct claimant *claimant;
     struct slot slot[BOARDS_MAX];
     struct claims_ask *asks;
     struct loop_timer *timer;
@@ -50,8 +46,6 @@ struct tuner_claims {
     bool lost; /* the tuner knows that caps were lost; not all boards are held again */
     uint64_t began_ns;
     uint32_t ceiling_mw, enforced_mw;
-    bool split;  /* the job's part of the budget is split unevenly … */
-    bool splits; /* … or was: equal shares may not be in force yet */
 };
 
 static void soon(struct tuner_claims *c)
@@ -64,56 +58,17 @@ static const char *uuid_of(const struct tuner_claims *c, size_t i)
     return board_view(c->o.boards[i])->info->uuid;
 }
 
-/* ---- what is in force, and what others allow ---- */
-
-/* The verdict of a board's claims, without ours where without is set. */
-static struct cap_verdict verdict_of(const struct tuner_claims *c, size_t i,
-                                     const struct caps_view *v, bool without)
-{
-    struct claims others = *v->claims;
-    struct cap_verdict ret;
-
-    if (without && c->slot[i].id)
-        (void)claims_drop(&others, c->slot[i].id);
-    for (size_t k = 0; without && c->splits && k < others.n; k++)
-        if (others.claim[k].id == v->budget_claim)
-            others.claim[k].mw = v->share_mw; /* as without our split */
-    cap_decide(&others, &v->bounds, &ret);
-    return ret;
-}
-
-static uint32_t in_force(const struct caps_view *v)
-{
-    return v->enforced_mw          ? v->enforced_mw
-           : v->state == CAPS_FREE ? v->bounds.original_mw
-                                   : 0;
-}
-
-/* True when the board's ramp has ended at the target of its claims. */
-static bool at_rest(const struct tuner_claims *c, size_t i, const struct caps_view *v)
-{
-    uint32_t target = verdict_of(c, i, v, false).target_mw;
-
-    if (v->state != CAPS_HELD && v->state != CAPS_FREE)
-        return false;
-    if (v->state == CAPS_FREE && target < v->bounds.original_mw)
-        return false; /* not yet asked of the actuator */
-    return !v->ramping && v->ramp_mw == target;
-}
-
-static void look_at_force(struct tuner_claims *c, uint32_t *ret_ceiling,
+static void look_at_force(const struct tuner_claims *c, uint32_t *ret_ceiling,
                           uint32_t *ret_enforced)
 {
     *ret_ceiling = UINT32_MAX;
     *ret_enforced = UINT32_MAX;
     for (size_t i = 0; i < c->o.n; i++) {
-        struct caps_view v;
-        caps_look(c->o.caps, c->slot[i].at, &v);
-        struct cap_verdict other = verdict_of(c, i, &v, true);
-        if (other.by != CAP_BY_ORIGINAL && other.target_mw < *ret_ceiling)
-            *ret_ceiling = other.target_mw;
-        if (in_force(&v) < *ret_enforced)
-            *ret_enforced = in_force(&v);
+        const struct claim_told *now = &c->slot[i].now;
+        if (now->without_mw < *ret_ceiling)
+            *ret_ceiling = now->without_mw;
+        if (now->in_force_mw < *ret_enforced)
+            *ret_enforced = now->in_force_mw;
     }
     if (*ret_enforced == UINT32_MAX)
         *ret_enforced = 0;
@@ -128,60 +83,47 @@ static void reply_text(struct actuator_reply *reply, enum actuator_result result
     (void)snprintf(reply->text, sizeof reply->text, "%s", text);
 }
 
-/* True in a state that no claim changes; *reply says which. */
-static bool stuck(const struct caps_view *v, struct actuator_reply *reply)
+/* What the actuator would have answered where the caps bring nothing about. */
+static const struct {
+    enum actuator_result result;
+    const char *text; /* where the board's state has none */
+} unmet[] = {
+    [UNMET_NONE] = {ACTUATOR_DONE, ""},
+    [UNMET_YIELDED] = {ACTUATOR_YIELDED, "another's limit is respected"},
+    [UNMET_RELEASED] = {ACTUATOR_YIELDED, "the board was released on request"},
+    [UNMET_DENIED] = {ACTUATOR_DENIED, ""},
+    [UNMET_LOST] = {ACTUATOR_GONE, ""},
+    [UNMET_DRY_RUN] = {ACTUATOR_DENIED,
+                       "dry run: caps are decided and told, not written"},
+    [UNMET_LATE] = {ACTUATOR_UNKNOWN, "the cap has not come into force"},
+};
+
+static void reply_unmet(const struct slot *s, struct actuator_reply *reply)
 {
-    switch (v->state) {
-    case CAPS_YIELDED:
-        reply_text(reply, ACTUATOR_YIELDED,
-                   v->text[0] ? v->text : "another's limit is respected");
-        return true;
-    case CAPS_RELEASED:
-        reply_text(reply, ACTUATOR_YIELDED,
-                   v->text[0] ? v->text : "the board was released on request");
-        return true;
-    case CAPS_DENIED:
-        reply_text(reply, ACTUATOR_DENIED, v->text);
-        return true;
-    case CAPS_LOST:
-        reply_text(reply, ACTUATOR_GONE, v->text);
-        return true;
-    default:
-        return false;
-    }
+    const char *text =
+        s->text[0] && s->now.why != UNMET_DRY_RUN ? s->text : unmet[s->now.why].text;
+
+    reply_text(reply, unmet[s->now.why].result, text);
 }
 
-/* Answers a set or a release once the board is at rest or too late.  True: *reply says
- * which. */
-static bool set_answered(struct tuner_claims *c, struct claims_ask *a,
-                         const struct caps_view *v, struct actuator_reply *reply)
+/* True: *reply says which. */
+static bool set_answered(const struct slot *s, struct actuator_reply *reply)
 {
-    uint64_t now = loop_now_ns(c->o.loop);
-    uint32_t got = in_force(v);
-    double still = a->still_ns ? s_between(a->still_ns, now) * 1e3 : 0;
-
-    if (stuck(v, reply))
+    switch (s->now.progress) {
+    case CLAIM_COMING:
+        return false;
+    case CLAIM_MET:
+        reply->result = ACTUATOR_DONE;
         return true;
-    if (v->dry_run && c->slot[a->slot].id) {
-        reply_text(reply, ACTUATOR_DENIED,
-                   "dry run: caps are decided and told, not written");
+    case CLAIM_CLAMPED:
+    case CLAIM_OVER:
+        reply->result = ACTUATOR_CLAMPED;
+        return true;
+    case CLAIM_UNMET:
+        reply_unmet(s, reply);
         return true;
     }
-    if (!at_rest(c, a->slot, v) || !got || got != v->ramp_mw) {
-        if (v->ramping || !a->still_ns)
-            a->still_ns = now;
-        if (at_rest(c, a->slot, v) && got && still >= CLAMP_MS) {
-            reply_text(reply, ACTUATOR_CLAMPED, "");
-            return true;
-        }
-        if (still >= LATE_MS)
-            reply_text(reply, ACTUATOR_UNKNOWN,
-                       v->text[0] ? v->text : "the cap has not come into force");
-        return still >= LATE_MS;
-    }
-    bool asked = a->kind == ASK_RELEASE || got == a->mw;
-    reply->result = asked ? ACTUATOR_DONE : ACTUATOR_CLAMPED;
-    return true;
+    return false;
 }
 
 static bool others_asked(const struct tuner_claims *c, const struct claims_ask *but)
@@ -192,43 +134,42 @@ static bool others_asked(const struct tuner_claims *c, const struct claims_ask *
     return false;
 }
 
-static bool hold_answered(struct tuner_claims *c, struct claims_ask *a,
-                          const struct caps_view *v, struct actuator_reply *reply)
+static bool hold_answered(struct tuner_claims *c, const struct claims_ask *a,
+                          struct actuator_reply *reply)
 {
-    uint64_t now = loop_now_ns(c->o.loop);
+    const struct slot *s = &c->slot[a->slot];
 
-    if (!a->still_ns)
-        a->still_ns = now;
-    if (v->state == CAPS_LOST || v->state == CAPS_HOLDING) {
-        if (now - a->still_ns >= HOLD_LATE_NS)
-            reply_text(reply, ACTUATOR_GONE, v->text);
-        return now - a->still_ns >= HOLD_LATE_NS;
+    if (!s->now.answers) {
+        bool late = loop_now_ns(c->o.loop) >= a->asked_ns + HOLD_LATE_NS;
+        if (late)
+            reply_text(reply, ACTUATOR_GONE, s->text);
+        return late;
     }
     if (!others_asked(c, a)) /* the next loss is told again */
         c->lost = false;
-    (void)stuck(v, reply);
+    if (s->now.why && s->now.why != UNMET_DRY_RUN && s->now.why != UNMET_LATE)
+        reply_unmet(s, reply);
     return true;
 }
 
-static bool answered(struct tuner_claims *c, struct claims_ask *a,
+static bool answered(struct tuner_claims *c, const struct claims_ask *a,
                      struct actuator_reply *reply)
 {
+    const struct slot *s = &c->slot[a->slot];
     struct caps_view v;
 
-    caps_look(c->o.caps, c->slot[a->slot].at, &v);
-    *reply = (struct actuator_reply){
-        .enforced_mw = in_force(&v),
-        .original_mw = v.bounds.original_mw,
-        .limits = v.limits,
-    };
+    caps_look(c->o.caps, s->at, &v);
+    *reply = (struct actuator_reply){.enforced_mw = s->now.in_force_mw,
+                                     .original_mw = s->now.original_mw,
+                                     .limits = v.limits};
     (void)snprintf(reply->uuid, sizeof reply->uuid, "%s", uuid_of(c, a->slot));
     if (a->replaced || a->r < 0) {
         reply_text(reply, a->replaced ? ACTUATOR_BUSY : ACTUATOR_REFUSED, a->text);
         return true;
     }
     if (a->kind == ASK_HOLD)
-        return hold_answered(c, a, &v, reply);
-    return set_answered(c, a, &v, reply);
+        return hold_answered(c, a, reply);
+    return a->told && set_answered(s, reply);
 }
 
 /* Gives one answer that is due.  True: fn was called, and c may be freed. */
@@ -252,12 +193,14 @@ static bool answer_one(struct tuner_claims *c, int *ret_r)
 
 /* ---- news for the tuner ---- */
 
-static int tell(struct tuner_claims *c, size_t i, enum actuator_event event,
-                const struct caps_view *v)
+static int tell(struct tuner_claims *c, size_t i, enum actuator_event event)
 {
-    struct actuator_reply reply = {.result = ACTUATOR_GONE, .enforced_mw = in_force(v)};
+    struct actuator_reply reply = {.enforced_mw = c->slot[i].now.in_force_mw};
 
-    (void)stuck(v, &reply);
+    reply_unmet(&c->slot[i], &reply);
+    if (reply.result == ACTUATOR_DONE)
+        reply.result =
+            ACTUATOR_GONE; /* of a board that is held, beside one that is not */
     if (!reply.text[0])
         reply_text(&reply, reply.result, "the caps were lost");
     (void)snprintf(reply.uuid, sizeof reply.uuid, "%s", uuid_of(c, i));
@@ -265,13 +208,13 @@ static int tell(struct tuner_claims *c, size_t i, enum actuator_event event,
 }
 
 /* The actuator was lost for a while: the originals are in force, as after a lease. */
-static int tell_lost(struct tuner_claims *c, const struct caps_view *v)
+static int tell_lost(struct tuner_claims *c)
 {
     int r = 0;
 
     c->lost = true;
     for (size_t i = 0; i < c->o.n && r >= 0; i++)
-        r = tell(c, i, ACTUATOR_EVENT_LEASE, v);
+        r = tell(c, i, ACTUATOR_EVENT_LEASE);
     return r;
 }
 
@@ -287,18 +230,29 @@ static bool awaits_first(const struct tuner_claims *c)
 static int tell_states(struct tuner_claims *c)
 {
     for (size_t i = 0; i < c->o.n; i++) {
-        struct caps_view v;
-        caps_look(c->o.caps, c->slot[i].at, &v);
-        if (v.state == CAPS_LOST && !c->lost && !awaits_first(c))
-            return tell_lost(c, &v);
-        bool over =
-            v.state == CAPS_YIELDED || v.state == CAPS_RELEASED || v.state == CAPS_DENIED;
+        enum claim_unmet why = c->slot[i].now.why;
+        if (why == UNMET_LOST && !c->lost && !awaits_first(c))
+            return tell_lost(c);
+        bool over = why == UNMET_YIELDED || why == UNMET_RELEASED || why == UNMET_DENIED;
         bool news = over && !c->slot[i].told;
         c->slot[i].told = over;
         if (news)
-            return tell(c, i, ACTUATOR_EVENT_YIELDED, &v);
+            return tell(c, i, ACTUATOR_EVENT_YIELDED);
     }
     return 0;
+}
+
+/* When time alone makes a difference: a hold that is late, a first answer that is. */
+static uint64_t next_ns(const struct tuner_claims *c)
+{
+    uint64_t next = UINT64_MAX, first = c->began_ns + FIRST_S * NS_PER_S;
+
+    for (const struct claims_ask *a = c->asks; a; a = a->next)
+        if (a->kind == ASK_HOLD && a->asked_ns + HOLD_LATE_NS < next)
+            next = a->asked_ns + HOLD_LATE_NS;
+    if (c->tuner && loop_now_ns(c->o.loop) < first && first < next)
+        next = first;
+    return next;
 }
 
 static int claims_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -306,8 +260,9 @@ static int claims_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user
     struct tuner_claims *c = user;
     uint32_t ceiling, enforced;
     int r = 0;
+    (void)now_ns;
 
-    loop_timer_set(timer, c->asks ? now_ns + POLL_MS * NS_PER_MS : UINT64_MAX, 0);
+    loop_timer_set(timer, next_ns(c), 0);
     if (c->tuner) {
         r = tell_states(c);
         if (r < 0)
@@ -325,11 +280,26 @@ static int claims_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user
     return r;
 }
 
-void tuner_claims_on_caps(struct tuner_claims *c, const struct caps_what *what)
+static void note_told(struct tuner_claims *c, size_t i, const struct claim_told *told,
+                      const char *text)
 {
+    struct slot *s = &c->slot[i];
+
+    s->now = *told;
+    (void)snprintf(s->text, sizeof s->text, "%s", text);
+    for (struct claims_ask *a = c->asks; a; a = a->next)
+        a->told |= a->slot == i;
+}
+
+static int on_told(size_t board, const struct claim_told *told, const char *text,
+                   void *user)
+{
+    struct tuner_claims *c = user;
+
     for (size_t i = 0; i < c->o.n; i++)
-        if (c->slot[i].at == what->board)
-            soon(c); /* not from inside an event of caps */
+        if (c->slot[i].at == board)
+            note_told(c, i, told, text);
+    return claims_on_timer(c->timer, loop_now_ns(c->o.loop), c);
 }
 
 /* ---- what the tuner asks ---- */
@@ -345,79 +315,39 @@ static void why_percent(const struct tuner_claims *c, const struct caps_view *v,
                    mw > plain_mw ? ", raised to its minimum" : "");
 }
 
-/* The claim that an earlier daemon made for the job's cap by name: it is taken over, not
- * made a second time.
- */
-static uint64_t find_own(const struct tuner_claims *c, const struct caps_view *v)
-{
-    for (size_t i = 0; i < v->claims->n && c->o.kind == CLAIM_NAMED; i++) {
-        const struct claim *k = &v->claims->claim[i];
-        if (k->job == c->o.job && k->source == CLAIM_OF_JOB_CAP)
-            return k->id;
-    }
-    return 0;
-}
-
 /* Claims at most mw on board i; 0: no claim.  A search claims the original as well, so
  * that its boards stay held.
  */
 static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *err)
 {
-    struct slot *s = &c->slot[i];
+    const struct slot *s = &c->slot[i];
+    char why[CLAIM_TEXT];
     struct caps_view v;
 
     caps_look(c->o.caps, s->at, &v);
-    if (!s->id)
-        s->id = find_own(c, &v);
+    if (c->o.kind == CLAIM_NAMED)
+        claimant_adopt(c->claimant, s->at); /* made by an earlier daemon */
     if (mw == 0 || (mw >= v.bounds.original_mw && c->o.kind == CLAIM_NAMED)) {
-        uint64_t id = s->id;
-        s->id = 0;
-        if (id)
-            (void)caps_withdraw(c->o.caps, s->at, id, NULL);
+        claimant_drop(c->claimant, s->at);
         return 0;
     }
-    struct claim claim = {
-        .id = s->id,
-        .kind = c->o.kind,
-        .source = c->o.kind == CLAIM_NAMED ? CLAIM_OF_JOB_CAP : CLAIM_OF_SEARCH,
-        .mw = mw < v.bounds.original_mw ? mw : v.bounds.original_mw,
-        .made_ns = loop_now_ns(c->o.loop),
-        .until_ns = CLAIM_FOREVER,
-        .uid = c->o.uid,
-        .job = c->o.job,
-        .walked = c->o.kind == CLAIM_SOFT,
-    };
-    memcpy(claim.who, c->who, sizeof claim.who);
-    memcpy(claim.why, c->why, sizeof claim.why);
+    memcpy(why, c->why, sizeof why);
     if (c->o.percent > 0)
-        why_percent(c, &v, mw, claim.why);
-    return caps_claim(c->o.caps, s->at, &claim, &s->id, err);
+        why_percent(c, &v, mw, why);
+    const struct claimant_ask ask = {
+        .mw = mw < v.bounds.original_mw ? mw : v.bounds.original_mw, .why = why};
+    return claimant_state(c->claimant, s->at, &ask, err);
 }
 
 static int claims_clock(void *caps, size_t board, uint32_t mhz, uw_error *err)
 {
     struct tuner_claims *c = caps;
-    struct slot *s = &c->slot[board];
+    const struct claimant_ask ask = {.mhz = mhz, .why = c->why};
 
-    if (mhz == 0) {
-        uint64_t id = s->clock_id;
-        s->clock_id = 0;
-        return id ? caps_withdraw(c->o.caps, s->at, id, err) : 0;
-    }
-    struct claim claim = {
-        .id = s->clock_id,
-        .kind = CLAIM_SOFT,
-        .source = CLAIM_OF_SEARCH,
-        .mhz = mhz,
-        .made_ns = loop_now_ns(c->o.loop),
-        .until_ns = CLAIM_FOREVER,
-        .uid = c->o.uid,
-        .job = c->o.job,
-        .walked = true,
-    };
-    memcpy(claim.who, c->who, sizeof claim.who);
-    memcpy(claim.why, c->why, sizeof claim.why);
-    return caps_claim(c->o.caps, s->at, &claim, &s->clock_id, err);
+    if (mhz)
+        return claimant_state(c->claimant, c->slot[board].at, &ask, err);
+    claimant_drop_clock(c->claimant, c->slot[board].at);
+    return 0;
 }
 
 static void claims_clock_watch(void *caps, size_t board, bool watch)
@@ -442,25 +372,22 @@ static void claims_clock_look(void *caps, size_t board, struct caps_clock_view *
 static uint32_t claims_share(void *caps, size_t board, uint32_t *ret_in_force_mw)
 {
     const struct tuner_claims *c = caps;
+    const struct slot *s = &c->slot[board];
     struct caps_view v;
 
-    caps_look(c->o.caps, c->slot[board].at, &v);
-    *ret_in_force_mw = in_force(&v);
+    caps_look(c->o.caps, s->at, &v);
+    *ret_in_force_mw = s->now.in_force_mw;
     return v.share_mw < v.bounds.original_mw ? v.share_mw : 0;
 }
 
 static void claims_split(void *caps, const uint32_t *mw)
 {
     struct tuner_claims *c = caps;
-    size_t board[BOARDS_MAX];
+    uint32_t each[BOARDS_MAX] = {0};
 
-    if (!mw && !c->split)
-        return;
-    c->split = mw != NULL;
-    c->splits = true;
-    for (size_t i = 0; i < c->o.n; i++)
-        board[i] = c->slot[i].at;
-    caps_budget_want(c->o.caps, board, mw, c->o.n, 1 + (unsigned)(c->o.job % UINT_MAX));
+    for (size_t i = 0; mw && i < c->o.n; i++)
+        each[c->slot[i].at] = mw[i];
+    claimant_split(c->claimant, mw ? each : NULL);
 }
 
 /* Withdraws the claim on the board's clock and stops the watch. */
@@ -485,12 +412,12 @@ static int ask(struct tuner_claims *c, enum ask_kind kind, size_t board, uint32_
     *p = a;
     a->kind = kind;
     a->slot = board;
-    a->mw = mw;
+    a->asked_ns = loop_now_ns(c->o.loop);
     a->fn = fn;
     a->user = user;
     if (kind != ASK_HOLD)
         a->r = state_claim(c, board, mw, &err);
-    else if (c->slot[board].id && c->o.kind == CLAIM_SOFT)
+    else if (claimant_claim(c->claimant, c->slot[board].at) && c->o.kind == CLAIM_SOFT)
         a->r = state_claim(c, board, UINT32_MAX, &err);
     if (a->r < 0)
         (void)snprintf(a->text, sizeof a->text, "%s", err.text);
@@ -523,9 +450,9 @@ static bool claims_back(void *caps)
     const struct tuner_claims *c = caps;
 
     for (size_t i = 0; i < c->o.n; i++) {
-        struct caps_view v;
-        caps_look(c->o.caps, c->slot[i].at, &v);
-        if (c->slot[i].id || !at_rest(c, i, &v))
+        struct claim_told now;
+        claimant_look(c->claimant, c->slot[i].at, &now);
+        if (now.claimed || now.progress != CLAIM_MET)
             return false;
     }
     return true;
@@ -558,12 +485,25 @@ int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims *
     c->o = *opts;
     c->ceiling_mw = UINT32_MAX;
     c->began_ns = loop_now_ns(opts->loop);
-    (void)snprintf(c->who, sizeof c->who, "%s", opts->who);
-    for (size_t i = 0; i < opts->n; i++)
+    struct claimant_who who = {.source = opts->kind == CLAIM_NAMED ? CLAIM_OF_JOB_CAP
+                                                                   : CLAIM_OF_SEARCH,
+                               .uid = opts->uid,
+                               .job = opts->job,
+                               .walked = opts->kind == CLAIM_SOFT,
+                               .fn = on_told,
+                               .user = c};
+    (void)snprintf(who.name, sizeof who.name, "%s", opts->who);
+    for (size_t i = 0; i < opts->n; i++) {
         c->slot[i].at = board_view(opts->boards[i])->at;
+        who.boards |= 1ull << c->slot[i].at;
+    }
     int r = loop_timer_new(opts->loop, UINT64_MAX, 0, claims_on_timer, c, &c->timer, err);
+    if (r == 0)
+        r = claimant_new(opts->loop, opts->caps, &who, &c->claimant, err);
     if (r < 0)
         return r;
+    for (size_t i = 0; i < opts->n; i++)
+        claimant_look(c->claimant, c->slot[i].at, &c->slot[i].now);
     *ret = take(c);
     return 0;
 }
@@ -572,11 +512,9 @@ void tuner_claims_free(struct tuner_claims *c)
 {
     if (!c)
         return;
-    claims_split(c, NULL);
-    for (size_t i = 0; c->timer && i < c->o.n; i++) {
+    for (size_t i = 0; c->claimant && i < c->o.n; i++)
         leave_clock(c, i);
-        (void)state_claim(c, i, 0, NULL);
-    }
+    claimant_free(c->claimant);
     while (c->asks) {
         struct claims_ask *a = c->asks;
         c->asks = a->next;
