@@ -3,13 +3,13 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* Where between nothing and the change asked for the line is drawn: at a
- * standard error of 0.25 of the change this leaves 4 standard errors of the mean
- * of three against a false alarm.
+/* The threshold, as a fraction of the change to detect.  With windows of a standard error
+ * of NEEDS x that change, it is 4 standard errors of the mean of three windows away from
+ * the baseline.
  */
 #define LINE 0.6
 #define NEEDS 0.25
-#define LEAST_RSE 1e-3 /* no window counts for more than that */
+#define LEAST_RSE 1e-3 /* smaller errors count as this */
 
 void change_init(struct change *c, double least)
 {
@@ -31,9 +31,9 @@ static double median3(const double v[CHANGE_RECENT])
     return fmax(fmin(v[0], v[1]), fmin(fmax(v[0], v[1]), v[2]));
 }
 
-/* The newest value in, the oldest of the three into the baseline: it begins as
- * their median and takes no more than a line's worth from any later one, so that
- * odd windows do not move it.
+/* Adds the newest value and moves the oldest of the three into the baseline.  The
+ * baseline starts as their median; later values are clipped to the threshold around it,
+ * so that outliers hardly move it.
  */
 static void track_push(struct change_track *t, const struct change *c, double value)
 {

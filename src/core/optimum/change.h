@@ -1,24 +1,24 @@
-/* A lasting change of a job under a constant cap: time or energy a step differs
- * by >= 5 % from what they were.  Fed with one window after the other, it says
- * so within 3 windows of the change, and falsely less than once an hour.  Pure.
+/* Detects a permanent change of a job under a constant cap: time or energy per step
+ * differs from the past by >= 5 %.  It reports a change within 3 windows, and less than
+ * one false alarm per hour.  Pure.
  *
- * Each quantity is compared in logarithms with a baseline, the mean (outliers
- * clipped) of up to CHANGE_BASE_MAX windows older than the last three: mean and median of
- * the last three must both lie beyond 0.6 of the change asked for, on one side.  So one
- * odd window (a checkpoint, an evaluation) is no change.
+ * The logarithms of both are compared with a baseline, the mean (outliers clipped) of up
+ * to CHANGE_BASE_MAX windows older than the last three.  A change is reported when mean
+ * and median of the last three both differ by more than 0.6 of the change to detect, in
+ * one direction; a single outlier (a checkpoint, an evaluation) is not a change.
  */
 #ifndef CORE_OPTIMUM_CHANGE_H
 #define CORE_OPTIMUM_CHANGE_H
 
 enum {
     CHANGE_RECENT = 3,
-    CHANGE_BASE_MIN = 4,  /* windows before anything is noticed, those three apart */
-    CHANGE_BASE_MAX = 64, /* windows that make the baseline */
+    CHANGE_BASE_MIN = 4,  /* windows in the baseline before a change is reported */
+    CHANGE_BASE_MAX = 64, /* windows in the baseline at most */
 };
 
 struct change_track {
     double base;
-    double recent[CHANGE_RECENT]; /* the newest first */
+    double recent[CHANGE_RECENT]; /* newest first */
 };
 
 /* A mean of logarithms, weighted by precision. */
@@ -30,8 +30,8 @@ struct change {
     double least;
     unsigned base_n, recent_n;
     struct change_track time, energy;
-    struct change_mean part_t, part_e; /* windows too unsure to count alone … */
-    struct change_mean usual_e;        /* … and all there were */
+    struct change_mean part_t, part_e; /* windows too imprecise to be used one by one */
+    struct change_mean usual_e;        /* all windows since the last change */
 };
 
 enum change_what {
@@ -40,21 +40,20 @@ enum change_what {
     CHANGE_ENERGY = 2, /* both: 3 */
 };
 
-/* least: the relative change to notice; 0: 0.05. */
+/* least: the relative change to detect; 0: 0.05. */
 void change_init(struct change *c, double least);
-/* The next window at the same cap: time and energy a unit of work.  Returns
- * enum change_what, CHANGE_TIME | CHANGE_ENERGY for both.  After a change it has
- * begun anew, the last three windows as the first of the new baseline.  Values
- * that are not finite and positive are ignored.
+/* Adds a window at the same cap: time and energy per unit of work.  Returns enum
+ * change_what, CHANGE_TIME | CHANGE_ENERGY for both.  A change restarts the baseline with
+ * the last three windows.  Values that are not finite and positive are ignored.
  */
 int change_on_window(struct change *c, double time_s, double energy_j);
-/* A window's relative standard error must not exceed this for the promise to
- * hold (windows of 5 s or more): make windows longer until it does not.
+/* The largest relative standard error of a window with which the rates above hold (for
+ * windows of 5 s or more).
  */
 double change_needs_rse(const struct change *c);
-/* The same with the window's relative standard errors: those that are too unsure count
- * together, as one window, once they are sure enough; energy that is unsure even then is
- * no news.
+/* change_on_window() with relative standard errors: imprecise windows are merged until
+ * their time meets change_needs_rse().  If their energy does not by then, the mean of all
+ * windows since the last change replaces it.
  */
 int change_on_unsure(struct change *c, double time_s, double energy_j, double time_rse,
                      double energy_rse);

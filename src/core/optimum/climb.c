@@ -2,13 +2,13 @@
 
 #include <math.h>
 
-#define FIRST 0.96     /* of the clock seen, where no bound stands in the way */
-#define SAME_TIME 0.98 /* of the clock seen: there a lock takes as long as the cap … */
-#define SAME_TIME_SD 0.01 /* … about */
-#define CLOCKED 0.6       /* of the time follows the clock … */
-#define CLOCKED_SD 0.3    /* … about */
-#define STEP 0.04
-#define NEIGHBOUR 0.1 /* no clock further away tells of the valley */
+#define FIRST 0.96     /* first lock / seen_mhz, unless a bound requires a higher one */
+#define SAME_TIME 0.98 /* prior: lock / seen_mhz that is as fast as the held cap */
+#define SAME_TIME_SD 0.01 /* its standard deviation, in time */
+#define CLOCKED 0.6       /* prior: fraction of the time that scales with 1 / clock */
+#define CLOCKED_SD 0.3
+#define STEP 0.04     /* relative distance of a new neighbour */
+#define NEIGHBOUR 0.1 /* largest relative distance of points in a parabola */
 #define EXACT_VAR 1e-6
 
 static double u_of(const struct climb *c, double mhz)
@@ -16,7 +16,7 @@ static double u_of(const struct climb *c, double mhz)
     return 1 / mhz - 1 / c->top.mhz;
 }
 
-/* d time / d (1 / clock), by least squares of what is known. */
+/* d time / d (1 / clock): least squares over the priors and the measured locks. */
 static double slope(const struct climb *c)
 {
     double top_t = exp(c->top.log_t), most = top_t * c->top.mhz;
@@ -34,7 +34,7 @@ static double slope(const struct climb *c)
     return fmin(fmax(sum / w, 0.02 * most), most);
 }
 
-/* The lowest clock that is expected to be fast enough. */
+/* The lowest clock expected to be within most_log_t. */
 static double lowest_mhz(const struct climb *c)
 {
     double lo = c->min_mhz;
@@ -47,7 +47,7 @@ static double lowest_mhz(const struct climb *c)
     return fmax(lo, 1 / (1 / c->top.mhz + room / slope(c)));
 }
 
-/* The next clock up that the board has. */
+/* Rounds up to a clock of the board. */
 static uint32_t snap(const struct climb *c, double mhz)
 {
     double down = floor((c->max_mhz - mhz) / c->step_mhz + 1e-6);
@@ -66,7 +66,7 @@ static bool tried(const struct climb *c, uint32_t mhz)
     return mhz + 0.5 * c->step_mhz >= c->top.mhz;
 }
 
-/* The best of those that are fast enough. */
+/* The best measured lock within most_log_t; NULL: none. */
 static const struct climb_point *best_of(const struct climb *c)
 {
     const struct climb_point *best = NULL;
@@ -78,7 +78,9 @@ static const struct climb_point *best_of(const struct climb *c)
     return best;
 }
 
-/* The nearest on this side (+1: above), the top among them; NULL: none is near. */
+/* The nearest point on this side (+1: above), including the top; NULL: none within
+ * NEIGHBOUR.
+ */
 static const struct climb_point *beside(const struct climb *c,
                                         const struct climb_point *best, int side)
 {
@@ -94,7 +96,7 @@ static const struct climb_point *beside(const struct climb *c,
     return near;
 }
 
-/* The lowest point of the parabola through three, if it is that much lower; 0: not. */
+/* The minimum of the parabola through three points; 0: it gains less than least_gain. */
 static double valley_mhz(const struct climb *c, const struct climb_point *low,
                          const struct climb_point *best, const struct climb_point *high)
 {

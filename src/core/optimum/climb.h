@@ -1,11 +1,10 @@
-/* Which lock of the SM clock to measure next, in a held cap's place: a climb over the
- * clock, with what is known of its ends.  A function of its argument; lock.c keeps the
- * rules.
+/* Hill climbing over the SM clock: which lock to measure next instead of a held cap.  A
+ * pure function; lock.c applies the rules.
  *
- * Time goes with a / clock + b.  It is known at the highest clock, and a lock near the
- * mean clock that is seen under the held cap takes about as long as the cap does: those
- * two say a and b until locks were measured.  Of the goal's value nothing is assumed but
- * that it has one valley.
+ * Time is modelled as a / clock + b.  Initially a and b follow from the time at the
+ * highest clock and from the assumption that a lock near the mean clock under the held
+ * cap takes about as long as the cap; measured locks refine them.  The goal's value is
+ * only assumed to have a single minimum.
  */
 #ifndef CORE_OPTIMUM_CLIMB_H
 #define CORE_OPTIMUM_CLIMB_H
@@ -16,8 +15,8 @@
 
 enum { CLIMB_POINTS_MAX = 8 };
 
-/* A lock; time and the goal's value as logarithms of what they are over what they are
- * under the held cap alone.
+/* A lock.  log_t, log_g: logarithms of the ratios to the held cap alone, of time and of
+ * the goal's value.
  */
 struct climb_point {
     double mhz;
@@ -26,16 +25,16 @@ struct climb_point {
 };
 
 struct climb {
-    uint32_t min_mhz, max_mhz, step_mhz; /* clocks that may be locked: max - k x step */
+    uint32_t min_mhz, max_mhz, step_mhz; /* clocks that can be locked: max - k x step */
     double seen_mhz;                     /* mean under the held cap */
-    double most_log_t;                   /* slower is not allowed; INFINITY: any */
-    double least_gain;                   /* of the goal's value, that is worth a look */
-    struct climb_point top;              /* without a lock, at the cap of the locks */
-    const struct climb_point *point;     /* measured */
+    double most_log_t;                   /* upper limit of log_t; INFINITY: none */
+    double least_gain;                   /* of log_g, that justifies a measurement */
+    struct climb_point top;              /* no lock, at the cap used with the locks */
+    const struct climb_point *point;     /* measured locks */
     size_t n;
 };
 
-/* The clock to measure next; 0: none is worth it. */
+/* The clock to measure next; 0: none. */
 uint32_t climb_next(const struct climb *c);
 
 #endif

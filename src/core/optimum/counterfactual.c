@@ -4,15 +4,15 @@
 #include <string.h>
 
 #define LEAST_RSE 0.001
-#define CLAIM_COUNTS 4 /* pairs */
-/* A board leaks less by 2.6 % of what it draws less (V100: 0.13 K/W, and 0.4 % of some
- * 50 W a K), with a time constant of 20 to 60 s.
+#define CLAIM_COUNTS 4 /* weight of the stated variance, in pairs */
+/* Lower power lowers the leakage by 2.6 % of the difference (V100: 0.13 K/W, and 0.4 % of
+ * some 50 W per K), with a time constant of 20 to 60 s.
  */
 #define COOL 0.025
 #define COOL_S 40.0
-#define LINK_WINDOWS 6 /* of the hold, at most */
-#define RECENT 0.2     /* what one window is of the mean of the last ones */
-#define UNEVEN 0.5     /* a visit comes up to this part of its turn later */
+#define LINK_WINDOWS 6 /* windows of the hold in a link */
+#define RECENT 0.2     /* weight of a new window in the moving average */
+#define UNEVEN 0.5     /* largest delay of a visit, as a fraction of the interval */
 
 static double squared(double v)
 {
@@ -44,7 +44,7 @@ static void merge(double *value, double *var, double other, double other_var)
     *var = 1 / (w + w2);
 }
 
-/* w becomes the mean of both. */
+/* Sets *w to the weighted mean of both. */
 static void merge_window(struct pair_window *w, const struct pair_window *other)
 {
     double at_var = w->var_e;
@@ -68,7 +68,7 @@ static void add(struct pair_sums *s, double reference, double hold, double var)
     s->wh += hold / var;
 }
 
-/* The visit's pair; the plain mean of both sides: what drifts evenly falls out. */
+/* Adds a visit's pair.  An unweighted mean of both neighbours cancels linear drift. */
 static void add_pair(struct counterfactual *c, const struct pair_window *after)
 {
     const struct pair_window *before = &c->before, *ref = &c->reference;
@@ -81,7 +81,7 @@ static void add_pair(struct counterfactual *c, const struct pair_window *after)
     c->pairs++;
 }
 
-/* The newest windows count for what the job wanders once there are newer ones. */
+/* Delays windows by LATE_WINDOWS before they enter the variogram. */
 static void wander_late(struct counterfactual *c, const struct pair_window *w)
 {
     if (c->late[LATE_WINDOWS - 1].known)
@@ -171,16 +171,16 @@ static double student(double n)
     return z + g1 / n + g2 / (n * n) + g3 / (n * n * n) + g4 / (n * n * n * n);
 }
 
-/* One side of what is known, the visits or the link, of time or of energy: a logarithm of
- * the ratio.
+/* The estimate of log(reference / hold) from the visits or from the link, for time or for
+ * energy.
  */
 struct side {
-    unsigned n; /* 0: there is none */
+    unsigned n; /* pairs; 0: no estimate */
     double value, var;
-    double off;     /* the hold's logarithm on the whole, less that next to them … */
-    double off2;    /* … squared, as far as the job does not wander so far by itself */
-    double seen;    /* their scatter: 1 a degree of freedom where it is as claimed */
-    unsigned tests; /* differences that test it */
+    double off;     /* the hold's mean logarithm less that of the windows compared */
+    double off2;    /* off squared, less the variance it may have by chance */
+    double seen;    /* chi-squared of the pairs */
+    unsigned tests; /* pairs behind the job's variation: further degrees of freedom */
 };
 
 static struct side side_of_visits(const struct pair_sums *s, unsigned pairs,
@@ -208,8 +208,8 @@ static struct side side_of_link(double reference, double reference_var, double h
     return out;
 }
 
-/* What visits' pairs err for what the job wanders: a difference of second order, of which
- * an even drift is no part.
+/* The variance of a pair due to the job's variation: of a second-order difference, in
+ * which linear drift cancels.
  */
 static double wanders_across(double near, double far)
 {
@@ -238,7 +238,7 @@ static void sides_of(const struct counterfactual *c, struct side t[2], struct si
     t[1].tests = e[1].tests = apart.n;
 }
 
-/* Both sides together; n: 0 where there is neither. */
+/* The weighted mean of both estimates; n == 0: there is none. */
 static struct side both(const struct side s[2])
 {
     struct side out = s[0].n > 0 ? s[0] : s[1];
@@ -262,7 +262,7 @@ static struct side both(const struct side s[2])
     return out;
 }
 
-static void said(const struct side *s, double *ret, double *ret_half)
+static void set_ratio(const struct side *s, double *ret, double *ret_half)
 {
     unsigned freedom = CLAIM_COUNTS + s->n - 1 + s->tests;
 
@@ -280,8 +280,8 @@ struct counterfactual_said counterfactual_said(const struct counterfactual *c)
     out.known = time.n > 0;
     if (!out.known)
         return out;
-    said(&time, &out.time, &out.time_half);
-    said(&energy, &out.energy, &out.energy_half);
+    set_ratio(&time, &out.time, &out.time_half);
+    set_ratio(&energy, &out.energy, &out.energy_half);
     return out;
 }
 
@@ -313,7 +313,7 @@ double counterfactual_cool_rse(double lower, double since_s)
     return COOL * fmin(fmax(lower, 0), 1) * exp(-fmax(since_s, 0) / COOL_S);
 }
 
-/* Evenly spread over 0..1 by the number of the visit: multiples of the golden ratio. */
+/* Multiples of the golden ratio modulo 1: a low-discrepancy sequence. */
 static double spread(unsigned n)
 {
     double v = (n + 1) * 0.6180339887498949;
@@ -327,7 +327,7 @@ bool visits_due(const struct visits *v, double elapsed_s, double least_s)
 
     if (!(v->share > 0))
         return false;
-    double later = v->n > 0 ? UNEVEN * spread(v->n) : 0; /* a short job has one at all */
+    double later = v->n > 0 ? UNEVEN * spread(v->n) : 0; /* a short job needs one visit */
     return v->spent_s + needs_s * (1 + later) <= v->share * elapsed_s;
 }
 

@@ -10,7 +10,7 @@
 #include "base/names.h"
 #include "base/units.h"
 
-/* The parameter of each kind; name NULL: it has none. */
+/* The parameter of each kind; name NULL: none. */
 static const struct param {
     const char *name;
     double least, most;

@@ -1,5 +1,5 @@
-/* What a cap is chosen for: objectives over energy E and time T of one unit of
- * work (a step, a run), both of the whole job.  Pure.
+/* Goals: objective functions of the energy E and time T of one unit of work (a step,
+ * a run), both of the whole job.  Pure.
  *
  *   energy      E
  *   edp         E x T
@@ -8,8 +8,8 @@
  *   slowdown:F  E where T <= F x Tref, else infinite
  *   time        T
  *
- * Energy, EDS, cost, time and slowdown are one linear family: up to a factor,
- * we x E/Eref + wt x T/Tref.  EDS(K) is cost with ETA = (K-1)/K and Pmax = Pref.
+ * All but edp are linear: up to a factor, we x E/Eref + wt x T/Tref.  EDS(K) is cost with
+ * ETA = (K-1)/K and Pmax = Pref.
  */
 #ifndef CORE_OPTIMUM_GOAL_H
 #define CORE_OPTIMUM_GOAL_H
@@ -24,11 +24,11 @@ enum goal_kind { GOALS(NAME_ENUM) };
 
 struct goal {
     enum goal_kind kind;
-    double param; /* K, ETA or F; 0 where the kind has none */
+    double param; /* K, ETA or F; 0 if the kind has none */
 };
 
-/* The reference's energy and time a unit of work and the sum of the board
- * maxima of all GPUs of the job (used by cost alone).
+/* Energy and time per unit of work at the reference, and the sum of the maximum caps of
+ * the job's GPUs (used only by cost).
  */
 struct goal_ref {
     double energy_j, time_s, pmax_w;
@@ -37,23 +37,25 @@ struct goal_ref {
 #define GOAL_FORMS "energy, edp, eds:K, cost:ETA, slowdown:F, time"
 enum { GOAL_TEXT_MAX = 32 };
 
-/* "edp", "eds:2", "cost:0.5", "slowdown:1.1".  K in 1..1000, ETA in 0..1, F in
- * 1..100.  -EINVAL (no such form) or -ERANGE (parameter outside its range);
- * the text names the value and the range.
+/* Parses "edp", "eds:2", "cost:0.5", "slowdown:1.1".  K in 1..1000, ETA in 0..1, F in
+ * 1..100.  -EINVAL (no such form), -ERANGE (parameter outside its range); the text names
+ * the value and the range.
  */
 int goal_parse(const char *text, struct goal *ret, uw_error *err);
-/* The same form back, shortest number that parses to the same; returns buf. */
+/* The inverse of goal_parse(), with the shortest number that parses to the same value.
+ * Returns buf.
+ */
 const char *goal_text(const struct goal *g, char buf[GOAL_TEXT_MAX]);
 
-/* The objective as defined above: J, J s, none, J, J, s.  Smaller is better. */
+/* The objective as defined above, in J, J s, no unit, J, J, s.  Smaller is better. */
 double goal_value(const struct goal *g, double energy_j, double time_s,
                   const struct goal_ref *ref);
-/* The same divided by its value at the reference: 1 there, for every goal. */
+/* goal_value() divided by its value at the reference. */
 double goal_relative(const struct goal *g, double energy_j, double time_s,
                      const struct goal_ref *ref);
 
-/* goal_relative() as we x e + wt x t (or e x t where product is set), with
- * e = E/Eref, t = T/Tref, and t <= bound (infinite where there is none).
+/* goal_relative() as we x e + wt x t (e x t if product is set), with e = E/Eref,
+ * t = T/Tref, and t <= bound (INFINITY: no bound).
  */
 struct goal_shape {
     double we, wt;

@@ -1,4 +1,6 @@
-/* What a search has measured, and the job and the caps that it is about: plain values. */
+/* The measured levels of a search, and the scene (job, caps, levels) that a proposal is
+ * made from: plain values.
+ */
 #ifndef CORE_OPTIMUM_LEVEL_H
 #define CORE_OPTIMUM_LEVEL_H
 
@@ -9,14 +11,14 @@
 
 enum { LEVELS_MAX = 24 };
 
-/* All windows at one cap, put together. */
+/* All windows at one cap, combined. */
 struct level {
     double cap_w;
-    double log_t, log_e; /* of time and energy a unit of work; energy of one GPU */
+    double log_t, log_e; /* of time and energy per unit of work; energy of one GPU */
     double var_t, var_e; /* variances of these means */
-    unsigned windows;    /* of ordinary length: a long one counts for so many */
-    bool stale;          /* from before the job changed: tells the shape, not the level */
-    double demand_w;     /* stale: the demand of its time */
+    unsigned windows;    /* sum of their lengths, in ordinary windows */
+    bool stale;          /* of an earlier regime or run: only the curve's shape is used */
+    double demand_w;     /* stale: the demand at that time */
 };
 
 struct prior;
@@ -24,15 +26,15 @@ struct prior;
 struct scene {
     const struct prior *prior; /* NULL: prior_recorded */
     struct goal goal;
-    double pmax_w;     /* one GPU's highest cap */
-    double peak_w;     /* observed at the reference; 0 unknown */
-    double lo_w, hi_w; /* caps allowed now, multiples of grain_w */
+    double pmax_w;     /* highest cap of one GPU */
+    double peak_w;     /* observed at the reference; 0: unknown */
+    double lo_w, hi_w; /* range of caps allowed now, multiples of grain_w */
     double grain_w;
     const struct level *levels;
     size_t n;
     size_t reference; /* index of the reference; not stale */
-    bool earlier; /* the stale ones are of an earlier run, which may be another job's */
-    bool again;   /* a look: what is kept was chosen before, and is chosen anew */
+    bool earlier;     /* stale levels are of an earlier run, perhaps of another job */
+    bool again;       /* a look: the held cap is chosen again (SURE_AGAIN in outlook.c) */
     unsigned windows_left;
 };
 

@@ -15,29 +15,28 @@
 
 enum {
     TRIES_MAX = CLIMB_POINTS_MAX + 1,
-    BLOCK = 3,        /* windows: two of what is tried, one of the cap alone after them */
-    MISSES_MAX = 2,   /* windows at another cap than asked for, in a hold: in a row */
-    LEAST_BLOCKS = 2, /* where windows have errors: one tells little of how large */
-    CLAIM_WEIGHS = 2  /* pairs that windows' claims about their errors count for */
+    BLOCK = 3,        /* windows: two of the setting tried, then one of the cap alone */
+    MISSES_MAX = 2,   /* windows at a cap not asked for; in a hold: consecutive ones */
+    LEAST_BLOCKS = 2, /* unless windows are exact: one block hardly shows their scatter */
+    CLAIM_WEIGHS = 2  /* weight of the windows' own standard errors, in pairs */
 };
-#define SURE 2.33      /* standard errors: outlook.c */
-#define SLACK 0.002    /* of a bound, where windows have errors: outlook.c */
-#define EXACT 1e-7     /* variances up to this are those of exact windows */
-#define EXACT_VAR 1e-8 /* of a window said to be exact */
-#define MAY_COST 0.02  /* what a setting not yet measured may be worse by */
-#define HOPE 0.015 /* settings that cannot be seen to gain so much are not begun … */
-#define HOPE_EDP 2 /* … a percent of time and of energy counts twice in EDP */
-#define CHECK_KEEP 0.75 /* of the evidence for a lock, at the next look at it */
+#define SURE 2.33       /* standard errors: outlook.c */
+#define SLACK 0.002     /* of a bound, where windows have errors: outlook.c */
+#define EXACT 1e-7      /* variances up to this are those of exact windows */
+#define EXACT_VAR 1e-8  /* variance of a window without errors */
+#define MAY_COST 0.02   /* assumed worst loss of a setting not yet measured */
+#define HOPE 0.015      /* smallest gain that a new setting must be able to show */
+#define HOPE_EDP 2      /* factor for EDP: it is a product of time and energy */
+#define CHECK_KEEP 0.75 /* share of the old evidence for a lock kept at each check */
 #define HOUR_S 3600.0
 
-/* A window, as logarithms over the reference's, the bound left out of the value. */
+/* A window: logarithms of the ratios to the reference; g: of the goal without bound. */
 struct seen {
     double t, e, g, var_t, var_g;
 };
 
-/* A setting against the cap alone: sums over its blocks. */
-struct
-try {
+/* A setting compared with the cap alone: sums over its blocks. */
+struct trial {
     uint32_t cap_mw, mhz;
     unsigned blocks;
     double t, e, g, var_t, var_g;
@@ -53,18 +52,18 @@ struct lock {
     enum phase phase;
     struct lock_step step;
     struct lock_result result;
-    struct try try[TRIES_MAX];
-    unsigned n, at; /* of tries; the one under way */
-    bool beside;    /* a lock beside the cap was tried or is out */
+    struct trial trial[TRIES_MAX];
+    unsigned n, at; /* trials; index of the current one */
+    bool beside;    /* a lock together with the cap was tried */
     struct seen cap, tried[2], last;
-    unsigned n_tried;           /* of tried */
-    bool shared;                /* the block before this one was of the same setting */
-    double pairs, odd_t, odd_g; /* blocks; how windows of a pair differ, over claims */
-    unsigned misses, since;     /* windows of a hold since the last check */
-    struct try kept;            /* its evidence by now, as of one block */
+    unsigned n_tried;             /* windows in tried */
+    bool shared;                  /* the previous block was of the same setting */
+    double pairs, chi2_t, chi2_g; /* pairs; squared differences / variance, summed */
+    unsigned misses, since;       /* windows of a hold since the last check */
+    struct trial kept;            /* its evidence so far, as one block */
 };
 
-/* ---- going there ---- */
+/* ---- steps ---- */
 
 __attribute__((format(printf, 3, 4))) static void say(struct lock *l, uint32_t mhz,
                                                       const char *format, ...)
@@ -102,35 +101,35 @@ void lock_end(struct lock *l, const char *why)
 static void go_cap(struct lock *l)
 {
     go(l, PHASE_CAP, l->setup.held_mw, 0);
-    say(l, 0, "the cap alone, to compare with");
+    say(l, 0, "the cap alone, for comparison");
 }
 
-static void go_try(struct lock *l)
+static void go_trial(struct lock *l)
 {
-    const struct try *t = &l->try[l->at];
+    const struct trial *t = &l->trial[l->at];
 
     l->n_tried = 0;
     go(l, PHASE_TRY, t->cap_mw, t->mhz);
     say(l, t->mhz, "%s",
-        t->cap_mw == l->setup.most_mw ? "tries a lock in the cap's place"
-                                      : "tries a lock beside the cap");
+        t->cap_mw == l->setup.most_mw ? "tries a lock instead of the cap"
+                                      : "tries a lock together with the cap");
 }
 
 /* ---- comparing ---- */
 
-static double scatter(const struct lock *l, double odd)
+static double scatter(const struct lock *l, double chi2)
 {
-    return fmax(1, (CLAIM_WEIGHS + odd) / (CLAIM_WEIGHS + l->pairs));
+    return fmax(1, (CLAIM_WEIGHS + chi2) / (CLAIM_WEIGHS + l->pairs));
 }
 
-static double var_t_of(const struct lock *l, const struct try *t)
+static double var_t_of(const struct lock *l, const struct trial *t)
 {
-    return scatter(l, l->odd_t) * t->var_t / (t->blocks * t->blocks);
+    return scatter(l, l->chi2_t) * t->var_t / (t->blocks * t->blocks);
 }
 
-static double var_g_of(const struct lock *l, const struct try *t)
+static double var_g_of(const struct lock *l, const struct trial *t)
 {
-    return scatter(l, l->odd_g) * t->var_g / (t->blocks * t->blocks);
+    return scatter(l, l->chi2_g) * t->var_g / (t->blocks * t->blocks);
 }
 
 static unsigned blocks_left(const struct lock *l)
@@ -139,15 +138,15 @@ static unsigned blocks_left(const struct lock *l)
                                             : 0;
 }
 
-/* Of a comparison of so many blocks in a row, over a window's. */
+/* Variance of a comparison over so many consecutive blocks / variance of one window. */
 static double part_of_var(double blocks)
 {
     return (blocks - 0.5) / (blocks * blocks) + 0.5 / blocks;
 }
 
-static double end_var(const struct lock *l, double window_var, double odd, double blocks)
+static double end_var(const struct lock *l, double window_var, double chi2, double blocks)
 {
-    return scatter(l, odd) * window_var * part_of_var(fmax(blocks, 1));
+    return scatter(l, chi2) * window_var * part_of_var(fmax(blocks, 1));
 }
 
 static bool within(const struct lock *l, double log_t, double var_t)
@@ -163,16 +162,16 @@ static bool within(const struct lock *l, double log_t, double var_t)
 
 enum verdict { OPEN, GOOD, SLOW, WORSE };
 
-/* Whether it is better by now, or what is left could not tell even if it were better by a
- * standard error than it seems.
+/* OPEN only while the remaining windows could still prove a trial that is better by one
+ * standard error than its estimate.
  */
-static enum verdict judge(const struct lock *l, const struct try *t)
+static enum verdict judge(const struct lock *l, const struct trial *t)
 {
     double d = t->g / t->blocks, var = var_g_of(l, t);
     double dt = t->t / t->blocks, var_t = var_t_of(l, t);
     unsigned left = blocks_left(l);
-    double end = end_var(l, l->cap.var_g, l->odd_g, t->blocks + left);
-    double end_t = end_var(l, l->cap.var_t, l->odd_t, t->blocks + left);
+    double end = end_var(l, l->cap.var_g, l->chi2_g, t->blocks + left);
+    double end_t = end_var(l, l->cap.var_t, l->chi2_t, t->blocks + left);
 
     bool enough = t->blocks >= LEAST_BLOCKS || l->cap.var_t <= EXACT;
 
@@ -187,10 +186,10 @@ static enum verdict judge(const struct lock *l, const struct try *t)
 
 /* ---- what to try ---- */
 
-/* The slowest that a lock may be to be kept, over the held cap's time. */
+/* Log of the longest time with which a lock may be kept / the held cap's time. */
 static double most_log_t(const struct lock *l)
 {
-    double var = l->held_var + end_var(l, l->cap.var_t, l->odd_t, blocks_left(l));
+    double var = l->held_var + end_var(l, l->cap.var_t, l->chi2_t, blocks_left(l));
     double room = l->log_bound - l->held_excess;
 
     if (isinf(l->log_bound) || var <= EXACT)
@@ -226,7 +225,7 @@ static uint32_t next_mhz(const struct lock *l)
                      goal_shape_value(&l->shape, held_e, held_t)),
     };
     for (unsigned i = 0; i < l->n && c.n < CLIMB_POINTS_MAX; i++) {
-        const struct try *t = &l->try[i];
+        const struct trial *t = &l->trial[i];
         if (t->cap_mw == l->setup.most_mw)
             point[c.n++] = (struct climb_point){
                 .mhz = t->mhz,
@@ -238,51 +237,51 @@ static uint32_t next_mhz(const struct lock *l)
     return climb_next(&c);
 }
 
-/* The best that may be kept; NULL: none. */
-static const struct try *best_try(const struct lock *l)
+/* The best trial that may be kept; NULL: none. */
+static const struct trial *best_trial(const struct lock *l)
 {
-    const struct try *best = NULL;
+    const struct trial *best = NULL;
 
     for (unsigned i = 0; i < l->n; i++) {
-        const struct try *t = &l->try[i];
+        const struct trial *t = &l->trial[i];
         if (t->good && (!best || t->g / t->blocks < best->g / best->blocks - LOCK_MARGIN))
             best = t;
     }
     return best;
 }
 
-/* May lose so much in the next two windows. */
+/* Whether the next two windows may lose so much. */
 static bool affordable(const struct lock *l, double worse)
 {
     return l->result.lost_s + 2 * fmax(worse, 0) * l->setup.window_s <=
            LOCK_COST * HOUR_S;
 }
 
-/* What is left of windows can tell a gain. */
+/* Whether the remaining windows can prove a gain of HOPE. */
 static bool can_tell(const struct lock *l)
 {
     unsigned left = blocks_left(l);
-    double se = sqrt(end_var(l, l->cap.var_g, l->odd_g, left));
+    double se = sqrt(end_var(l, l->cap.var_g, l->chi2_g, left));
     double hope = HOPE * (l->shape.product ? HOPE_EDP : 1);
 
     return left > 0 && l->n < TRIES_MAX && affordable(l, MAY_COST) &&
            SURE * se + LOCK_MARGIN <= hope;
 }
 
-static void begin_try(struct lock *l, uint32_t cap_mw, uint32_t mhz)
+static void begin_trial(struct lock *l, uint32_t cap_mw, uint32_t mhz)
 {
-    l->try[l->n] = (struct try){.cap_mw = cap_mw, .mhz = mhz};
+    l->trial[l->n] = (struct trial){.cap_mw = cap_mw, .mhz = mhz};
     l->at = l->n++;
     l->shared = false;
     l->result.tried++;
-    go_try(l);
+    go_trial(l);
 }
 
-static void hold(struct lock *l, const struct try *t)
+static void hold(struct lock *l, const struct trial *t)
 {
     double blocks = t->blocks;
 
-    l->kept = (struct try){
+    l->kept = (struct trial){
         .cap_mw = t->cap_mw,
         .mhz = t->mhz,
         .blocks = 1,
@@ -297,34 +296,34 @@ static void hold(struct lock *l, const struct try *t)
     l->result.kept = true;
     go(l, PHASE_HOLD, t->cap_mw, t->mhz);
     say(l, t->mhz, "holds a lock %s, %.1f %% better than the cap alone",
-        t->cap_mw == l->setup.most_mw ? "in the cap's place" : "beside the cap",
+        t->cap_mw == l->setup.most_mw ? "instead of the cap" : "together with the cap",
         -100 * expm1(l->kept.g));
 }
 
-/* The next setting; none: the best of them. */
+/* Starts the next trial, or holds the best one, or ends. */
 static void next(struct lock *l)
 {
-    const struct try *best = best_try(l);
+    const struct trial *best = best_trial(l);
     uint32_t mhz = 0;
 
     if (l->n == 0 || can_tell(l))
         mhz = next_mhz(l);
     if (mhz) {
-        begin_try(l, l->setup.most_mw, mhz);
+        begin_trial(l, l->setup.most_mw, mhz);
     } else if (!l->beside && l->n > 0 && l->setup.held_mw < l->setup.most_mw &&
                can_tell(l)) {
         l->beside = true;
-        begin_try(l, l->setup.held_mw, best ? best->mhz : l->try[0].mhz);
+        begin_trial(l, l->setup.held_mw, best ? best->mhz : l->trial[0].mhz);
     } else if (best) {
         hold(l, best);
     } else {
-        lock_end(l, l->n ? "no lock is better" : "no clock to lock to");
+        lock_end(l, l->n ? "no lock is better" : "no usable clock");
     }
 }
 
 /* ---- windows ---- */
 
-/* var: of a logarithm; the value's, as time and energy weigh in it. */
+/* var_g: from the variances of time and energy, by linear error propagation. */
 static struct seen seen_of(const struct lock *l, const struct lock_window *w)
 {
     double t = w->time_s / l->setup.ref.time_s, e = w->energy_j / l->setup.ref.energy_j;
@@ -343,18 +342,18 @@ static struct seen seen_of(const struct lock *l, const struct lock_window *w)
     };
 }
 
-/* How much two windows of one setting differ, over what they claim. */
+/* Adds the difference of two windows of one setting to the measured scatter. */
 static void add_pair(struct lock *l, const struct seen *a, const struct seen *b)
 {
     l->pairs++;
-    l->odd_t += (a->t - b->t) * (a->t - b->t) / (a->var_t + b->var_t);
-    l->odd_g += (a->g - b->g) * (a->g - b->g) / (a->var_g + b->var_g);
+    l->chi2_t += (a->t - b->t) * (a->t - b->t) / (a->var_t + b->var_t);
+    l->chi2_g += (a->g - b->g) * (a->g - b->g) / (a->var_g + b->var_g);
 }
 
-/* A block: two windows of what is tried between two of the cap alone; what the block
- * before shares with it counts once more, as its error is the same.
+/* A block: two windows of the setting tried between two of the cap alone.  The variance
+ * of a window shared with the previous block counts more, as both have its error.
  */
-static void add_block(struct lock *l, struct try *t, const struct seen *before,
+static void add_block(struct lock *l, struct trial *t, const struct seen *before,
                       const struct seen *after)
 {
     const struct seen *a = &l->tried[0], *b = &l->tried[1];
@@ -372,7 +371,7 @@ static void add_block(struct lock *l, struct try *t, const struct seen *before,
     add_pair(l, before, after);
 }
 
-/* What the two windows lost against the cap alone, bound and all. */
+/* Adds the two windows' loss against the cap alone: of the goal or beyond the bound. */
 static void count_loss(struct lock *l, double log_t, double log_g)
 {
     double late = isinf(l->log_bound) ? 0 : l->held_excess + log_t - l->log_bound;
@@ -382,7 +381,7 @@ static void count_loss(struct lock *l, double log_t, double log_g)
 
 static void on_block(struct lock *l, const struct seen *after)
 {
-    struct try *t = &l->try[l->at], was = *t;
+    struct trial *t = &l->trial[l->at], was = *t;
 
     add_block(l, t, &l->cap, after);
     count_loss(l, t->t - was.t, t->g - was.g);
@@ -391,19 +390,20 @@ static void on_block(struct lock *l, const struct seen *after)
     t->good = v == GOOD;
     if (v == OPEN && affordable(l, t->g / t->blocks)) {
         l->shared = true;
-        go_try(l);
+        go_trial(l);
     } else {
         next(l);
     }
 }
 
-/* The lock against the cap alone once more: what was known of it counts less. */
+/* Compares the lock with the cap alone again; older evidence is discounted. */
 static void on_check(struct lock *l, const struct seen *after)
 {
-    struct try now = {.cap_mw = l->kept.cap_mw, .mhz = l->kept.mhz}, *k = &l->kept;
+    struct trial now = {.cap_mw = l->kept.cap_mw, .mhz = l->kept.mhz}, *k = &l->kept;
 
     l->shared = false;
-    add_block(l, &now, &l->last, after); /* cap over lock: the other way round */
+    add_block(l, &now, &l->last,
+              after); /* inverted: the cap between two windows of the lock */
     k->var_t /= CHECK_KEEP;
     k->var_g /= CHECK_KEEP;
     double wt = k->var_t / (k->var_t + now.var_t), wg = k->var_g / (k->var_g + now.var_g);
@@ -416,9 +416,9 @@ static void on_check(struct lock *l, const struct seen *after)
     double late = l->held_excess + k->t - l->log_bound;
     double slack = l->held_var + k->var_t > EXACT ? SLACK : 0;
     if (k->g > -LOCK_MARGIN)
-        lock_end(l, "the lock is no better any more");
+        lock_end(l, "the lock is no longer better");
     else if (!isinf(l->log_bound) && late > slack)
-        lock_end(l, "the lock is too slow by now");
+        lock_end(l, "the lock has become too slow");
 }
 
 static void on_hold(struct lock *l, const struct seen *w)
@@ -432,7 +432,7 @@ static void on_hold(struct lock *l, const struct seen *w)
         return;
     l->since = 0;
     go(l, PHASE_CHECK, l->setup.held_mw, 0);
-    say(l, 0, "the cap alone for two windows, to compare the lock with");
+    say(l, 0, "two windows of the cap alone, for comparison");
 }
 
 static void on_seen(struct lock *l, const struct seen *w)
@@ -463,7 +463,7 @@ static void on_seen(struct lock *l, const struct seen *w)
         if (l->n_tried < 2)
             break;
         go(l, PHASE_HOLD, l->kept.cap_mw, l->kept.mhz);
-        say(l, l->kept.mhz, "holds the lock, to compare it with the cap alone");
+        say(l, l->kept.mhz, "holds the lock, compares it with the cap alone");
         break;
     case PHASE_OVER:
         break;
@@ -492,7 +492,7 @@ int lock_on_window(struct lock *l, const struct lock_window *w, uw_error *err)
         lock_end(l, "the board does not obey a lock");
     } else if (off > MW_PER_W) {
         if (++l->misses >= MISSES_MAX)
-            lock_end(l, "another cap than asked for is in force");
+            lock_end(l, "a cap other than the requested one is in force");
     } else {
         struct seen seen = seen_of(l, w);
         on_seen(l, &seen);
@@ -512,9 +512,9 @@ static int check_setup(const struct lock_setup *o, uw_error *err)
         return fail(err, -EINVAL, "reference %g s, %g J, held %g s, %g J: not positive",
                     o->ref.time_s, o->ref.energy_j, o->held_time_s, o->held_energy_j);
     if (!(o->held_time_rse >= 0 && o->held_time_rse < 1))
-        return fail(err, -EINVAL, "an error of %g is outside 0..1", o->held_time_rse);
+        return fail(err, -EINVAL, "relative error %g is outside 0..1", o->held_time_rse);
     if (o->min_mhz > o->max_mhz)
-        return fail(err, -EINVAL, "clocks %" PRIu32 "..%" PRIu32 " MHz are none",
+        return fail(err, -EINVAL, "clock range %" PRIu32 "..%" PRIu32 " MHz is empty",
                     o->min_mhz, o->max_mhz);
     return 0;
 }
@@ -531,16 +531,16 @@ static void begin(struct lock *l)
         o->floor_mhz = (uint32_t)ceil(LOCK_FLOOR * o->seen_ref_mhz);
     l->shape = goal_shape_of(&o->goal, &o->ref);
     l->log_bound = log(l->shape.bound);
-    l->shape.bound = INFINITY; /* judged apart from the value */
+    l->shape.bound = INFINITY; /* within() applies the bound */
     l->held_excess = log(o->held_time_s / o->ref.time_s);
     l->held_var = o->held_time_rse * o->held_time_rse;
     go_cap(l);
     if (o->goal.kind == GOAL_TIME)
-        lock_end(l, "nothing is faster than none");
+        lock_end(l, "a lock makes no job faster");
     else if (o->min_mhz == 0 || !(o->seen_mhz > 0))
-        lock_end(l, "the board's clocks are not known");
+        lock_end(l, "the board's clocks are unknown");
     else if (lowest_mhz(l) >= o->max_mhz)
-        lock_end(l, "no clock to lock to");
+        lock_end(l, "no usable clock");
 }
 
 int lock_new(const struct lock_setup *setup, struct lock **ret, uw_error *err)

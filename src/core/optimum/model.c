@@ -5,30 +5,30 @@
 
 #include "base/auto.h"
 
-#define FREE_VAR 1.0 /* of a height that nothing is known about */
-/* Shape before and after: off by 0.5, 2, 6 or 30 %, whichever the levels like best. */
+#define FREE_VAR 1.0 /* prior variance of the curve's offset: practically unknown */
+/* Candidates of stale_var: the shape has changed by 0.5, 2, 6 or 30 %. */
 static const double stale_vars[] = {2.5e-5, 4e-4, 4e-3, 9e-2};
-/* So many levels of now must agree with old ones, and the evidence that they are off by
- * no more than the least of those tried be so much more (its logarithm) than for any
- * other.  What an earlier run left may be another job's: a stricter test.  A job that has
- * changed is surely not what it was: nothing better than 6 %.
+/* Stale levels are trusted with at least so many new levels, if the log evidence of the
+ * least stale_var tried exceeds that of any other by `evidence`.  Those of an earlier run
+ * may be another job's: a stricter test.  A change of the job changes the shape as well:
+ * candidates start at 6 %.
  */
 static const struct trust {
     size_t levels;
     double evidence;
-    size_t from; /* of stale_vars */
+    size_t from; /* index into stale_vars */
 } trust_changed = {4, 0, 2}, trust_earlier = {4, 3, 0};
-/* Old levels by cap over their own demand, or by the cap in watts, or between: waits and
- * light work lower a job's demand, and its kernels are held by the same watts as before.
- * An earlier run's are by demand: it may have had other boards.
+/* Candidates of stale_by_demand after a change: waits and light work lower a job's demand
+ * while the same watts as before limit its kernels.  Levels of an earlier run are always
+ * scaled by their demand: that run may have used other boards.
  */
 static const double stale_scales[] = {0, 0.5, 1};
-#define BUSY_X 1.31     /* cap over demand up to which the demand itself is the scale */
-#define PEAK 1.2        /* peak over demand of such boards */
-#define SCALE_POWER 0.7 /* of the guess from cap over demand */
-#define SCALE_SD 0.3    /* in its logarithm */
+#define BUSY_X 1.31     /* reference cap / demand up to which the demand is the scale */
+#define PEAK 1.2        /* peak / demand of such boards */
+#define SCALE_POWER 0.7 /* exponent of the scale's prior in reference cap / demand */
+#define SCALE_SD 0.3    /* standard deviation of the prior of log scale */
 #define SCALE_STEP 1.1
-#define LEAST_ROUGH 0.002 /* a curve is never smoother than this */
+#define LEAST_ROUGH 0.002 /* lower limit of the roughness */
 
 static double level_x(const struct model *m, const struct level *l)
 {
@@ -43,7 +43,7 @@ static double height_cov(const struct level *a, const struct level *b)
     return a->stale == b->stale ? FREE_VAR : 0;
 }
 
-/* In place; a must be positive definite, which the noise on its diagonal sees to. */
+/* In place.  The noise on its diagonal makes a positive definite. */
 static void cholesky(double *a, size_t n, size_t stride)
 {
     for (size_t j = 0; j < n; j++) {
@@ -74,7 +74,7 @@ static void backward(const double *a, size_t n, size_t stride, double *v)
     }
 }
 
-/* Squared roughness expected of one side, given its levels alone. */
+/* The posterior mean of the squared roughness of one side, given its levels. */
 static double rough_of(const struct model *m, const struct prior_side *s,
                        const struct prior_spot *spot, const double *y, const double *var)
 {
@@ -121,7 +121,7 @@ static void fit_roughness(struct model *m)
     m->rough_p = sqrt(rough_of(m, &m->prior->p, m->spot_p, p, vp));
 }
 
-/* Everything of the model at a scale of x; the log evidence of the levels. */
+/* Fits the model with this scale of x; returns the log evidence of the levels. */
 static double fit_scaled(struct model *m, double demand_w)
 {
     const struct prior *prior = m->prior;
@@ -161,10 +161,9 @@ static double fit_scaled(struct model *m, double demand_w)
     return evidence - 0.5 * misfit;
 }
 
-/* Where a cap begins to bite, the demand says for busy boards alone: with pauses
- * between its kernels a job draws more while it works than its mean.  Where the
- * reference cap lies far above the demand, the scale of x is found from the
- * levels, beginning at a guess from the observed peak.
+/* The mean power shows where a cap takes effect only for busy boards: a job with pauses
+ * between its kernels draws more while it works.  If the reference cap is far above the
+ * demand, the scale of x is fitted to the levels, with a prior from the observed peak.
  */
 static double best_scale(struct model *m, double demand_w, double ref_x, double peak_w)
 {
@@ -184,7 +183,7 @@ static double best_scale(struct model *m, double demand_w, double ref_x, double 
     return best;
 }
 
-/* What was measured before, by which scale: as the evidence of all levels says. */
+/* Chooses stale_by_demand by the evidence, and returns the highest one. */
 static double scale_old(struct model *m, double demand_w)
 {
     double most = -INFINITY, keep = 0;
@@ -201,7 +200,7 @@ static double scale_old(struct model *m, double demand_w)
     return most;
 }
 
-/* How far to believe what was measured before: as the evidence of all levels says. */
+/* Chooses stale_var by the evidence, and decides whether stale levels are trusted. */
 static void doubt_old(struct model *m, double demand_w, bool earlier)
 {
     const struct trust *trust = earlier ? &trust_earlier : &trust_changed;

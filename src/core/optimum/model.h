@@ -1,10 +1,10 @@
-/* The Gaussian process of prior.h given measured levels: what time and energy at
- * any cap are expected to be, and how surely.  Pure.
+/* The posterior of the Gaussian process of prior.h given the measured levels: expected
+ * time and energy at any cap, and their covariances.  Pure.
  *
- * Times and energies are logarithms relative to the reference's measured ones.
- * Levels from before a change of the job, or from an earlier run, tell the shape
- * alone: they have a free height of their own and a looser fit, the looser the less
- * this run's levels agree with them.
+ * Times and energies are logarithms relative to those measured at the reference.  Stale
+ * levels (of an earlier regime or run) determine only the shape of the curve: they share
+ * an offset of their own with a wide prior, and have an additional variance, which is
+ * larger the less the new levels agree with them.
  */
 #ifndef CORE_OPTIMUM_MODEL_H
 #define CORE_OPTIMUM_MODEL_H
@@ -21,31 +21,31 @@ struct model {
     const struct prior *prior;
     const struct level *levels[MODEL_LEVELS]; /* borrowed */
     size_t n;
-    double demand_w; /* x = cap / this: the demand, more where a job has pauses */
+    double demand_w; /* x = cap / demand_w; above the mean power if the job has pauses */
     double ref_t, ref_e;
-    double stale_var;        /* how far old levels' shape is off, squared … */
-    double stale_by_demand;  /* 1: their x is cap over their own demand, 0: over this */
-    double evidence;         /* … for the least of these, over any other */
-    bool verified;           /* enough levels of now to tell … */
-    bool agrees;             /* … and they fit the old ones */
-    double rough_t, rough_p; /* as far as the levels tell */
+    double stale_var;        /* additional variance of stale levels */
+    double stale_by_demand;  /* scale of their x: 1 their own demand, 0 demand_w */
+    double evidence;         /* log evidence of the least stale_var less the best other */
+    bool verified;           /* enough new levels to judge the stale ones */
+    bool agrees;             /* verified, and the new levels agree with the stale ones */
+    double rough_t, rough_p; /* posterior means of the roughness (RMS) */
     struct prior_spot spot_t[MODEL_LEVELS], spot_p[MODEL_LEVELS];
-    double chol[MODEL_ROWS * MODEL_ROWS]; /* of the rows t0, e0, t1, e1, … */
-    double alpha[MODEL_ROWS];             /* solves them */
+    double chol[MODEL_ROWS * MODEL_ROWS]; /* Cholesky factor; rows t0, e0, t1, e1, … */
+    double alpha[MODEL_ROWS];             /* inverse covariance x residuals */
 };
 
-/* What is known at one cap: means, and the row that covariances are made of. */
+/* The posterior at one cap: means, and the whitened covariances with the levels. */
 struct model_spot {
     struct prior_spot t, p;
     double mean_t, mean_e;
     double row_t[MODEL_ROWS], row_e[MODEL_ROWS];
 };
 
-/* The levels of the scene, at most MODEL_LEVELS, under a prior. */
+/* Fits the levels of the scene, at most MODEL_LEVELS; they must outlive *m. */
 void model_fit(struct model *m, const struct prior *prior, const struct scene *scene);
 void model_at(const struct model *m, double cap_w, struct model_spot *ret);
-/* Covariance of at x time + ae x energy at one cap and bt x time + be x energy at
- * another, all logarithms, given the levels.
+/* The posterior covariance of wa.t x time + wa.e x energy at one cap with wb.t x time +
+ * wb.e x energy at another, all logarithms.
  */
 struct model_mix {
     double t, e;

@@ -5,14 +5,12 @@
 
 #include "core/optimum/prior.h"
 
-/* Standard errors by which the bound of slowdown:F must be kept: 99 of 100, and more
- * where a cap is chosen again and again, as what errs to the fast side is chosen rather …
+/* Standard errors of log time within which the bound of slowdown:F must hold: 99 %
+ * confidence, and more for repeated choices, which favour caps that err to the fast side.
  */
 #define SURE 2.33
 #define SURE_AGAIN 2.45
-/* … in log time, and what may be missing to that where windows have errors: the
- * promise is F and 0.2 % of it, while what is expected stays within F.
- */
+/* Where windows have errors the confidence applies to F x 1.002, the expectation to F. */
 #define SLACK 0.002
 #define EXACT 1e-7 /* variances up to this are those of exact windows */
 
@@ -55,9 +53,9 @@ static const struct level *level_of(const struct outlook *o, double cap_w)
     return NULL;
 }
 
-/* What the windows of one cap say by themselves, whatever a smooth model makes of a stair
- * between two neighbours: surely, or as far as a roughness like this curve's is likelier
- * than noise like theirs (which a hold's many windows hardly have).
+/* A lower limit of a cap's excess from its own windows, as the smooth model averages over
+ * a jump between two caps: their own lower confidence limit, or, if higher, the model's
+ * excess plus the part of their deviation that is roughness of the curve and not noise.
  */
 static double seen_alone(const struct outlook *o, const struct level *l, double mean_t)
 {
@@ -72,7 +70,7 @@ static double seen_alone(const struct outlook *o, const struct level *l, double 
     return fmax(surely, mean_t + part * (own - mean_t) - o->ref.mean_t);
 }
 
-/* Ascending, each once. */
+/* Sorts ascending and removes duplicates. */
 static void sort_caps(struct outlook *o, size_t n)
 {
     size_t k = 0;
@@ -86,7 +84,7 @@ static void sort_caps(struct outlook *o, size_t n)
     o->n = k;
 }
 
-/* Even steps of whole grains over the allowed caps, both ends and every measured cap. */
+/* Equal steps of whole grains over the allowed range, both ends, all measured caps. */
 static void choose_caps(struct outlook *o)
 {
     double grains = (o->hi_w - o->lo_w) / o->grain_w;
@@ -193,7 +191,7 @@ size_t outlook_expected(const struct outlook *o)
     return best;
 }
 
-/* Everything but the covariances, at the caps chosen. */
+/* Computes everything but the covariances at the chosen caps. */
 static void fill(struct outlook *o)
 {
     for (size_t i = 0; i < o->n; i++) {
@@ -206,7 +204,7 @@ static void fill(struct outlook *o)
         o->seen_excess[i] = seen_alone(o, l, p->mean_t);
         o->excess[i] = p->mean_t - o->ref.mean_t;
         o->var[i] = bounded(o) ? excess_var(o, p) : 0;
-        if (l && exact(o)) { /* then it is known, however rough the curve is */
+        if (l && exact(o)) { /* known exactly, whatever the model expects */
             o->excess[i] = l->log_t - o->ref_level.log_t;
             o->var[i] = 0;
         }
@@ -214,7 +212,7 @@ static void fill(struct outlook *o)
     o->best = outlook_best(o);
 }
 
-/* A bound is reached between two steps: some caps more there. */
+/* Adds caps around the one that reaches the bound, as the bound lies between steps. */
 static void refine(struct outlook *o)
 {
     size_t at = exact(o) ? outlook_expected(o) : o->best;
@@ -254,7 +252,7 @@ void outlook_make(struct outlook *o, const struct scene *s)
     make_covariances(o);
 }
 
-/* Nodes and weights for the mean over a normal variable (Gauss and Hermite). */
+/* Nodes and weights of a Gauss-Hermite quadrature over a normal variable. */
 static const double nodes[] = {-3.750440, -2.366759, -1.154405, 0,
                                1.154405,  2.366759,  3.750440};
 static const double weights[] = {0.000548, 0.030757, 0.240123, 0.457143,
@@ -277,7 +275,7 @@ static double gain_free(const struct outlook *o, size_t c, double sd)
     return sum;
 }
 
-/* The same where only caps whose time is surely within the bound may be kept. */
+/* gain_free() under a bound: only caps allowed after the window may be held. */
 static double gain_bounded(const struct outlook *o, size_t c, double sd, bool measured)
 {
     enum { NODES = 15 };

@@ -1,7 +1,7 @@
-/* The goal's value at every cap considered, as the model expects it, and what
- * another window at one of them would be worth: the knowledge gradient (Frazier,
- * Powell and Dayanik 2009), for slowdown:F with the bound's certainty counted in.
- * Pure; large (about 200 kB), so it lives in the search's own memory.
+/* The expected value of the goal on a grid of caps, and the expected gain of another
+ * window at each of them: the knowledge gradient (Frazier, Powell and Dayanik 2009), for
+ * slowdown:F with the confidence of the bound included.  Pure.  Large (about 200 kB):
+ * allocate it with the search.
  */
 #ifndef CORE_OPTIMUM_OUTLOOK_H
 #define CORE_OPTIMUM_OUTLOOK_H
@@ -21,47 +21,48 @@ struct outlook {
     struct model model;
     struct goal_shape shape;
     double log_bound, slack;
-    double sure; /* standard errors by which a bound must be kept */
+    double sure; /* standard errors within which the bound must hold */
     struct level ref_level;
     size_t best; /* outlook_best() */
     double lo_w, hi_w, grain_w;
-    double var_t, var_e; /* of one more window */
+    double var_t, var_e; /* of one further window of ordinary length */
     size_t n;
-    double cap_w[OUTLOOK_CAPS]; /* ascending; every measured cap is among them */
+    double cap_w[OUTLOOK_CAPS]; /* ascending, includes the measured caps */
     bool measured[OUTLOOK_CAPS];
     struct model_spot spot[OUTLOOK_CAPS], ref;
     double value[OUTLOOK_CAPS];         /* of the goal, 1 at the reference */
-    double seen_excess[OUTLOOK_CAPS];   /* log time over the reference's, at least */
-    double excess[OUTLOOK_CAPS];        /* bound: log time over the reference's, … */
-    double var[OUTLOOK_CAPS];           /* … and its variance */
-    struct model_mix mix[OUTLOOK_CAPS]; /* how value depends on log time, energy */
-    /* Covariance of what a window at [row] shows with the value at [column], and,
-     * under a bound, with the excess at [column].  Shown: the value; under a bound
-     * the log time.
+    double seen_excess[OUTLOOK_CAPS];   /* lower limit of excess from its own windows */
+    double excess[OUTLOOK_CAPS];        /* log of time / the reference's time */
+    double var[OUTLOOK_CAPS];           /* of excess; 0 without a bound */
+    struct model_mix mix[OUTLOOK_CAPS]; /* derivatives of value by log time, log energy */
+    /* Covariance of what a window at [row] shows (log time under a bound, else the value)
+     * with the value at [column], and under a bound with the excess at [column].
      */
     double cov[OUTLOOK_CAPS][OUTLOOK_CAPS];
     double cov_excess[OUTLOOK_CAPS][OUTLOOK_CAPS];
-    double shown[OUTLOOK_CAPS]; /* variance of what is shown, without noise */
+    double shown[OUTLOOK_CAPS]; /* variance of what a window shows, without noise */
 };
 
 void outlook_make(struct outlook *o, const struct scene *scene);
-/* The cap to keep as things stand: the least value that the bound surely allows
- * (the highest cap where none is).
+/* The cap to hold now: the least value among the caps that outlook_allows(), or the
+ * highest cap if there is none.
  */
 size_t outlook_best(const struct outlook *o);
-/* The cap considered that is nearest to this one. */
+/* The cap of the grid nearest to cap_w. */
 size_t outlook_nearest(const struct outlook *o, double cap_w);
-/* Whether the bound surely allows cap i; always where there is none. */
+/* Whether cap i is within the bound at the confidence required; true without a bound. */
 bool outlook_allows(const struct outlook *o, size_t i);
-/* The same of the measured caps alone. */
+/* outlook_best() among the measured caps. */
 size_t outlook_best_measured(const struct outlook *o);
-/* The least value where the bound is expected to be kept, however surely. */
+/* The least value among the caps whose expected time is within the bound. */
 size_t outlook_expected(const struct outlook *o);
-/* By how much `windows` windows at cap c are expected to lower what is kept.  measured:
- * under a bound, where only what was measured by then may be kept.
+/* The expected decrease of the held cap's value after `windows` windows at cap c.
+ * measured (under a bound): only measured caps, c included, may be held then.
  */
 double outlook_gain(const struct outlook *o, size_t c, unsigned windows, bool measured);
-/* outlook_best() to the grain, with the expected logarithms (of the window). */
+/* Refines cap `best` of the grid to one grain.  *ret_log_t, *ret_log_e: the expected
+ * logarithms of time and energy there.
+ */
 double outlook_refined(const struct outlook *o, size_t best, double *ret_log_t,
                        double *ret_log_e);
 

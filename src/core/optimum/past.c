@@ -5,10 +5,13 @@
 
 #include "core/optimum/model.h"
 
-/* A change is noticed from 3 % on (change.c): closer than half of that is the same, … */
+/* Two logarithms agree if they differ by less than SAME, half the smallest change
+ * detected (3 %, change.c), or by less than SAME_SE standard errors, but at most by
+ * SAME_MOST.
+ */
 #define SAME 0.015
-#define SAME_SE 3.0    /* … or than so many standard errors … */
-#define SAME_MOST 0.04 /* … but no further; nor where it is known less */
+#define SAME_SE 3.0
+#define SAME_MOST 0.04 /* also the largest standard deviation of a prediction in use */
 
 void past_keep(struct past *p, const struct past_regime *regime)
 {
@@ -18,7 +21,7 @@ void past_keep(struct past *p, const struct past_regime *regime)
     p->regime[0] = *regime;
 }
 
-/* How far apart, 1 at the most that counts as the same; more where it is not. */
+/* The difference, relative to the largest one that still agrees. */
 static double apart(double a, double b, double var)
 {
     return fabs(a - b) / fmin(fmax(SAME, SAME_SE * sqrt(var)), SAME_MOST);
@@ -43,13 +46,13 @@ static double misfit(const struct past_regime *r, const struct prior *prior,
 }
 
 bool past_take(struct past *p, const struct prior *prior, const struct level *now,
-               struct model *room, struct past_regime *ret)
+               struct model *scratch, struct past_regime *ret)
 {
     double least = 1;
     size_t at = p->n;
 
     for (size_t k = 0; k < p->n; k++) {
-        double off = misfit(&p->regime[k], prior, now, room);
+        double off = misfit(&p->regime[k], prior, now, scratch);
         if (off < least) {
             least = off;
             at = k;

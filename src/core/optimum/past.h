@@ -1,6 +1,5 @@
-/* What was measured in a job's regimes of before, so that one that comes back (an input
- * that is slow at times, an evaluation that lasts) is known and searched no second time.
- * Pure.
+/* The earlier regimes of a job with their levels, so that a regime that returns (slow
+ * input, a long evaluation) is recognised and not searched again.  Pure.
  */
 #ifndef CORE_OPTIMUM_PAST_H
 #define CORE_OPTIMUM_PAST_H
@@ -22,18 +21,17 @@ struct past_regime {
 };
 
 struct past {
-    struct past_regime regime[PAST_MOST]; /* the newest first */
+    struct past_regime regime[PAST_MOST]; /* newest first */
     size_t n;
 };
 
-/* The regime that is over; of too many the oldest goes. */
+/* Adds a regime; drops the oldest of more than PAST_MOST. */
 void past_keep(struct past *p, const struct past_regime *regime);
 struct model;
-/* The regime in which a unit of work would take this time and energy (logarithms, of one
- * GPU, with their variances) at this cap, as far as its levels tell; of two the one that
- * fits better.  It is taken out.  False: none.  room: for the work.
+/* Removes and returns the regime whose levels best predict the time and energy of `now`
+ * at its cap.  False: none fits.  scratch: working memory.
  */
 bool past_take(struct past *p, const struct prior *prior, const struct level *now,
-               struct model *room, struct past_regime *ret);
+               struct model *scratch, struct past_regime *ret);
 
 #endif

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #define ROOT5 2.23606797749979
-#define U_MOST 4.0 /* |log x|: exponentials of it over a length stay finite */
+#define U_MOST 4.0 /* limit of |log x|: keeps exp(ROOT5 * u / len) finite */
 
-/* Learnt by `bench/learn-prior --curves zeus.csv --source` from the 106 saturated
+/* From `bench/learn-prior --curves zeus.csv --source` and the 106 saturated
  * sweeps of ML.ENERGY Zeus (NSDI 2023, SOSP 2024, JIT profiles; V100, A40, RTX
  * 6000, P100, A100) that tools/zeus-curves selects.
  */
@@ -47,7 +47,7 @@ void prior_mean_weights(double x, double ret[PRIOR_MEANS])
     double at = clamp((x - PRIOR_MEAN_AT) / PRIOR_MEAN_BY, 0, PRIOR_MEANS - 1);
     int i = (int)fmin(at, PRIOR_MEANS - 2);
     double f = at - i, f2 = f * f, f3 = f2 * f;
-    /* Catmull and Rom's cubic; ends repeat their knot. */
+    /* Catmull-Rom spline; the end knots are repeated. */
     double w[4] = {0.5 * (-f3 + 2 * f2 - f), 0.5 * (3 * f3 - 5 * f2 + 2),
                    0.5 * (-3 * f3 + 4 * f2 + f), 0.5 * (f3 - f2)};
 

@@ -5,65 +5,70 @@
 
 #include "core/optimum/outlook.h"
 
-/* What a window must be expected to gain, as a fraction of the goal's value, and
- * what going to another cap must gain beside: more measuring than that costs the
- * job more than it brings.  EDP weighs a percent of time and of energy twice.
+/* The least expected gain, as a fraction of the goal's value, that pays for a window, and
+ * the additional one that pays for a new cap: measuring for less costs the job more than
+ * it gains.  For EDP both are multiplied by EDP_SCALE, as it is a product.
  */
 static const struct price {
     double new_cap, window;
 } price_energy = {0.005, 0.0001}, price_edp = {0.0045, 0.0001},
-  price_mixed = {0.0065, 0.0001}, /* sums of energy and time: shallower valleys */
+  price_mixed = {0.0065, 0.0001}, /* sums of energy and time: flatter minima */
     price_bounded = {0.004, 0.0003}, price_bounded_noisy = {0.006, 0.0002};
 #define EDP_SCALE 2
-/* Under a bound and noise certainty is bought where windows are dear: at the reference.
- * One costs a job of an hour what is lost in its 10 s.
+/* Share of a one-hour job in one window of 10 s.  Under a noisy bound the price of a
+ * window includes its excess value, since many are taken at the expensive reference.
  */
 #define DEAR (10.0 / 3600)
-#define STEP 0.10  /* of the demand: to a neighbour … */
-#define REACH 0.20 /* … which counts up to here */
-#define CLIFF 0.35 /* log time above the best's, where a neighbour counts up to … */
+/* Fractions of the demand: distance at which a missing neighbour of the best cap is
+ * measured, and the largest one at which a measured cap counts as a neighbour.
+ */
+#define STEP 0.10
+#define REACH 0.20
+#define CLIFF 0.35 /* log time above the best's from which the reach is shorter: */
 #define CLIFF_REACH 0.10
-/* A cliff so many times lower than what was measured above it tells nothing between,
- * unless the model's value there is worse by more than this.
+/* A gap above a cliff is probed if its upper end is at least WIDE times its lower end,
+ * unless the model's value there is worse than the best by more than CLIFF_HOPE.
  */
 #define WIDE 1.5
 #define CLIFF_HOPE 0.20
-#define FLAT 0.003 /* a smaller change of time and energy is none */
-#define NEAR 0.08  /* of the demand: what is kept was measured no further away */
-/* Where nothing promises more, a gap between measured caps is looked into when it is
- * wider than this share of the demand and the model's value there is not worse than
- * what would be kept by more than this.  `low` stands for the gap down to the lowest
- * allowed cap, which counts for more: nothing is known of its far end.
+#define FLAT 0.003 /* log time and energy: a smaller change counts as none */
+#define NEAR                                                                  \
+    0.08 /* of the demand: largest distance of a held cap from a measured one \
+          */
+/* When no window pays, a gap between measured caps is probed if it is wider than `wide`
+ * (fraction of the demand) and the model's value there is worse than the best by at most
+ * `hope`, or `low_hope` for the gap down to the lowest allowed cap.  The width of the
+ * latter is multiplied by LOW_WEIGHT: its lower end is not measured.
  */
 static const struct gaps {
     double wide, hope, low_hope;
 } gaps_even = {0.29, 0.03, 0.12}, /* most curves */
     gaps_uneven = {0.14, 0.10, 0.20}, gaps_bounded = {0.20, -0.02, 0.10};
 #define LOW_WEIGHT 1.5
-#define LOW_AT 0.75 /* of the way down */
-/* Roughness beyond which a curve is uneven: more than most recorded ones have.  That of
- * power counts for less, as time jumps with a board's regime and power with any.
+#define LOW_AT 0.75 /* where in that gap to probe, as a fraction of the way down */
+/* Roughness above which a curve is uneven; most recorded curves have less.  Roughness of
+ * power has a lower weight: power jumps for more reasons than time does.
  */
 #define UNEVEN 0.022
 #define ROUGH_POWER 0.4
-enum { UNEVEN_LEVELS = 3 }; /* until then roughness is the prior's alone */
-/* Under a bound and with exact windows the cap where the bound is expected to be reached
- * is measured when it is better than the best so far by this part of the reference's
- * value: like regula falsi, once there are caps enough to draw a line through.
+enum { UNEVEN_LEVELS = 3 }; /* with fewer levels, roughness is that of the prior */
+/* With exact windows, the cap expected to reach the bound is measured if it is better
+ * than the best measured cap by this fraction of the reference's value: like regula
+ * falsi, which needs EXPECTED_LEVELS levels; with fewer, only if no other window pays.
  */
 #define EXPECTED 0.005
-enum { EXPECTED_LEVELS = 3 }; /* before that only where nothing else is worth a window */
-/* Under a bound and noise: with so many windows left only what will have been measured
- * counts, or the last of them might leave nothing that may be kept.
+enum { EXPECTED_LEVELS = 3 };
+/* Under a noisy bound, with at most so many windows left, only the gain of caps that will
+ * have been measured counts: else the last window might leave no cap that may be held.
  */
 enum { LAST_WINDOWS = 6 };
-/* The reference's error costs saving whatever cap is kept: it is measured again, at once
- * and for long, where this part of the energy hangs on it.
+/* Under a noisy bound the reference's error costs energy at any cap.  The reference is
+ * measured longer at the start if that cost exceeds this fraction of the energy.
  */
 #define REFERENCE_LOSS 0.01
 #define SURE 2.33 /* standard errors: outlook.c */
 
-/* The level measured within `near` of this cap; NULL: none. */
+/* A level of this regime within near_w of this cap; NULL: none. */
 static const struct level *measured_near(const struct outlook *o, double cap_w,
                                          double near_w)
 {
@@ -80,7 +85,7 @@ struct pick {
     double net, gain;
 };
 
-/* A bound whose keeping is a matter of odds. */
+/* A bound with windows that have errors. */
 static bool noisy_bound(const struct outlook *o)
 {
     return !isinf(o->shape.bound) && o->slack > 0;
@@ -105,7 +110,7 @@ static double scale_of(const struct outlook *o)
     return o->shape.product ? EDP_SCALE : 1;
 }
 
-/* What a window at cap c costs beside its time: that the goal's value is worse there. */
+/* The part of a window's price at cap c that is due to the worse value there. */
 static double dearness(const struct outlook *o, size_t c)
 {
     return noisy_bound(o) ? DEAR * fmax(o->value[c] / o->value[o->best] - 1, 0) : 0;
@@ -143,21 +148,21 @@ static bool near_measured(const struct outlook *o, double cap_w)
     return false;
 }
 
-/* Time and energy there are the reference's: the cap does not bite. */
+/* Time and energy equal the reference's: the cap has no effect there. */
 static bool flat(const struct outlook *o, const struct level *l)
 {
     return fabs(l->log_t - o->model.ref_t) < FLAT &&
            fabs(l->log_e - o->model.ref_e) < FLAT;
 }
 
-/* Time there is far above that of what would be kept: a valley may lie between. */
+/* The level is far slower than the best cap: a minimum may lie between the two. */
 static bool steep(const struct outlook *o, const struct level *l, size_t best)
 {
     return !l->stale && l->log_t - o->model.ref_t - o->spot[best].mean_t > CLIFF;
 }
 
-/* The climb's part: what is kept has a measured neighbour on this side (+1 above,
- * -1 below) where something changes, unless the allowed caps end there.  The cap
+/* The best cap needs a measured neighbour on this side (+1 above, -1 below) with a
+ * different time or energy, unless the allowed range ends there.  Returns the neighbour
  * to measure, or 0.
  */
 static double missing_side(const struct outlook *o, size_t best, int side)
@@ -168,7 +173,7 @@ static double missing_side(const struct outlook *o, size_t best, int side)
 
     if (room < 0.5 * step || !isinf(o->shape.bound))
         return 0;
-    for (size_t i = 0; i < o->model.n; i++) { /* a shape known of old counts, too */
+    for (size_t i = 0; i < o->model.n; i++) { /* includes stale levels */
         const struct level *l = o->model.levels[i];
         double away = side * (l->cap_w - best_w);
         if (away < 0.25 * step || (l->stale && !o->model.agrees))
@@ -182,17 +187,17 @@ static double missing_side(const struct outlook *o, size_t best, int side)
         return 0;
     double to = best_w + side * fmax(2 * from, step);
     const struct level *there = measured_near(o, to, 0.25 * step);
-    if (there) /* known already, and no neighbour: half way, or enough of it */
+    if (there) /* measured, but not a neighbour: half way, or none if measured too */
         to = 0.5 * (there->cap_w + best_w);
     if (there && measured_near(o, to, 0.25 * step))
         return 0;
     return fmin(fmax(round(to / o->grain_w) * o->grain_w, o->lo_w), o->hi_w);
 }
 
-/* The highest cap below what would be kept that fell off a cliff, when nothing was
- * measured for a long way above it: the middle between the two, else 0.  The model
- * believes in smooth curves and hardly sees a valley behind a cliff; where it expects
- * far worse there was none in any curve, and the window is a dear one.
+/* The geometric mean of the highest steep level below the best cap and the next level
+ * above it, if that gap is wide; else 0.  The model assumes smooth curves and
+ * underestimates minima next to a cliff; no recorded curve has one where the model
+ * expects a far worse value.
  */
 static double behind_cliff(const struct outlook *o, size_t best)
 {
@@ -216,8 +221,8 @@ static double behind_cliff(const struct outlook *o, size_t best)
     return o->value[outlook_nearest(o, to)] > most ? 0 : to;
 }
 
-/* Where the curve is known least: inside the widest gap between measured caps, down
- * to the lowest allowed, that may hide something better.  0: none.
+/* A cap inside the widest gap between measured caps, down to the lowest allowed cap,
+ * that may contain a better value (struct gaps).  0: none.
  */
 static double widest_gap(const struct outlook *o, size_t best, const struct gaps *g)
 {
@@ -243,14 +248,14 @@ static double widest_gap(const struct outlook *o, size_t best, const struct gaps
     return at > 0 ? fmin(fmax(round(at / o->grain_w) * o->grain_w, o->lo_w), o->hi_w) : 0;
 }
 
-/* Model criticism: what was measured is not what smooth curves do. */
+/* Model criticism: the levels do not lie on a smooth curve. */
 static bool uneven(const struct outlook *o)
 {
     return o->model.n >= UNEVEN_LEVELS &&
            hypot(o->model.rough_t, ROUGH_POWER * o->model.rough_p) > UNEVEN;
 }
 
-/* Earlier levels looked around already, and this run's agree with them. */
+/* There are stale levels, and those of this regime agree with them. */
 static bool old_agrees(const struct outlook *o)
 {
     bool old = false;
@@ -259,7 +264,7 @@ static bool old_agrees(const struct outlook *o)
     return old && o->model.agrees;
 }
 
-/* A look where little is known, for curves of two valleys or with a dip.  0: none. */
+/* A probe of the widest gap, for curves with two minima or a dip.  0: none. */
 static double look(const struct outlook *o, size_t best, const char **ret_why)
 {
     bool odd = uneven(o), bounded = !isinf(o->shape.bound);
@@ -271,12 +276,14 @@ static double look(const struct outlook *o, size_t best, const char **ret_why)
                            : odd   ? &gaps_uneven
                                    : &gaps_even);
     if (at > 0)
-        *ret_why = odd ? "an uneven curve: a look where it is known least"
-                       : "a look where the curve is known least";
+        *ret_why = odd ? "uneven curve: probes the widest gap between measured caps"
+                       : "probes the widest gap between measured caps";
     return at;
 }
 
-/* Where the model sees nothing to gain: does the climb agree?  0: it does. */
+/* When the model expects no gain from a window: checks that the best cap is a measured
+ * local minimum.  The cap to measure for that, or 0.
+ */
 static double climb(const struct outlook *o, size_t best, double best_w,
                     const char **ret_why)
 {
@@ -287,22 +294,22 @@ static double climb(const struct outlook *o, size_t best, double best_w,
         return best_w;
     }
     if (below > 0) {
-        *ret_why = "a step below the best, to be sure";
+        *ret_why = "neighbour below the best cap";
         return below;
     }
     if (above > 0) {
-        *ret_why = "a step above the best, to be sure";
+        *ret_why = "neighbour above the best cap";
         return above;
     }
     double behind = behind_cliff(o, best);
     if (behind > 0) {
-        *ret_why = "between a cliff and the best: nothing is known there";
+        *ret_why = "between a cliff and the best cap: a wide gap";
         return behind;
     }
     return look(o, best, ret_why);
 }
 
-/* Under a bound nothing is kept that was not measured. */
+/* Under a bound only a measured cap may be held. */
 static void keep_measured(const struct outlook *o, struct proposal *ret)
 {
     size_t best = outlook_best_measured(o);
@@ -311,9 +318,8 @@ static void keep_measured(const struct outlook *o, struct proposal *ret)
     ret->log_e = o->spot[best].mean_e + o->model.ref_e;
 }
 
-/* The cap whose measuring gains most; none: net 0.  Under a bound and noise, where
- * nothing more is to be learnt for what might be kept, for what may be kept: what
- * was measured.
+/* The window with the highest net gain; net 0: none pays.  Under a noisy bound, if none
+ * pays for the best of all caps, the best for the measured caps, which may be held.
  */
 static struct pick worth_measuring(const struct outlook *o, unsigned left)
 {
@@ -324,7 +330,7 @@ static struct pick worth_measuring(const struct outlook *o, unsigned left)
     return p;
 }
 
-/* Exact windows and a bound: the cap to measure next is the expected best. */
+/* Whether to measure the expected best cap next (EXPECTED). */
 static bool expected_next(const struct outlook *o, size_t expected, const struct pick *p)
 {
     double gain = o->value[outlook_best_measured(o)] - o->value[expected];
@@ -333,8 +339,8 @@ static bool expected_next(const struct outlook *o, size_t expected, const struct
            (o->model.n >= EXPECTED_LEVELS || !(p->net > 0));
 }
 
-/* How many windows more make the reference so sure that its error costs no more than
- * REFERENCE_LOSS of the energy where the bound is expected to be reached.
+/* How many more windows reduce the reference's error until it costs at most
+ * REFERENCE_LOSS of the energy at the cap expected to reach the bound.
  */
 static unsigned reference_lacks(const struct outlook *o)
 {
@@ -342,7 +348,7 @@ static unsigned reference_lacks(const struct outlook *o)
 
     while (i + 2 < o->n && o->excess[i] > o->log_bound)
         i++;
-    if (i == 0) /* no cap is as slow as that */
+    if (i == 0) /* no cap exceeds the bound */
         return 0;
     double slower = fmax(o->excess[i - 1] - o->excess[i + 1], 1e-4);
     double slope = log(o->value[i + 1] / o->value[i - 1]) / slower;
@@ -351,7 +357,7 @@ static unsigned reference_lacks(const struct outlook *o)
     return more > 0.5 ? (unsigned)fmin(ceil(more), PROPOSE_LENGTH_MAX) : 0;
 }
 
-/* Before the reference is left for the first time: coming back costs a way down more. */
+/* Measures the reference longer before it is left: a return costs another descent. */
 static bool again_at_once(const struct outlook *o, const struct scene *s,
                           struct proposal *ret)
 {
@@ -363,7 +369,7 @@ static bool again_at_once(const struct outlook *o, const struct scene *s,
     ret->cap_w = o->ref_level.cap_w;
     ret->length = more;
     (void)snprintf(ret->why, sizeof ret->why,
-                   "the reference for long: a bound rests on it");
+                   "longer window at the reference, for the bound");
     return true;
 }
 
@@ -372,18 +378,18 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
     outlook_make(o, s);
     size_t best = o->best, expected = outlook_expected(o);
     struct pick p = worth_measuring(o, s->windows_left);
-    const char *why = "no other cap promises more";
+    const char *why = "no other cap promises a gain";
 
     *ret = (struct proposal){.hold = true, .length = 1};
     if (s->windows_left == 0 && !o->measured[best])
         best = outlook_best_measured(o);
     ret->best_w = outlook_refined(o, best, &ret->log_t, &ret->log_e);
     if (s->windows_left == 0) {
-        why = "as many windows as it may take";
+        why = "all windows are used";
     } else if (expected_next(o, expected, &p)) {
         ret->hold = false;
         ret->cap_w = o->cap_w[expected];
-        why = "where the bound is expected to be reached";
+        why = "the cap expected to reach the bound";
     } else if (p.net > 0) {
         ret->hold = false;
         ret->cap_w = o->cap_w[p.at];
@@ -392,7 +398,7 @@ void propose(const struct scene *s, struct outlook *o, struct proposal *ret)
         if (again_at_once(o, s, ret))
             return;
         (void)snprintf(ret->why, sizeof ret->why, "%s: %.2f %% to gain",
-                       o->measured[p.at] ? "once more" : "another cap",
+                       o->measured[p.at] ? "a measured cap again" : "a new cap",
                        100 * p.gain / o->value[best]);
         return;
     } else {

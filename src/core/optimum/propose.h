@@ -1,6 +1,6 @@
-/* The search's judgement apart from its state: given what was measured, where to
- * look next, or which cap to keep.  A function of its argument: no memory, no
- * chance.  search.c turns it into steps and keeps the safety rules.
+/* The search's decision without its state: which cap to measure next, or to hold, given
+ * the measured levels.  Pure and deterministic.  search.c turns a proposal into steps and
+ * applies the safety rules.
  */
 #ifndef CORE_OPTIMUM_PROPOSE_H
 #define CORE_OPTIMUM_PROPOSE_H
@@ -13,15 +13,18 @@ enum { PROPOSE_WHY_MAX = 160, PROPOSE_LENGTH_MAX = 4 };
 
 struct proposal {
     bool hold;
-    double cap_w;        /* measure here, or keep this */
-    unsigned length;     /* … by a window so many times the ordinary length */
-    double best_w;       /* what would be kept now … */
-    double log_t, log_e; /* … and what is expected there */
+    double cap_w;        /* to measure or to hold */
+    unsigned length;     /* of the window, in ordinary windows */
+    double best_w;       /* the cap that would be held now */
+    double log_t, log_e; /* expected at best_w */
     char why[PROPOSE_WHY_MAX];
 };
 
-/* windows_left == 0 or lo_w == hi_w measured: always a hold. */
-struct outlook; /* room for the work, kept by the caller; no memory in it */
-void propose(const struct scene *scene, struct outlook *room, struct proposal *ret);
+struct outlook;
+/* Always a hold if windows_left == 0, or lo_w == hi_w and that cap is measured.
+ * outlook: the caller's memory; its previous content is ignored, the new one is valid
+ * for this scene.
+ */
+void propose(const struct scene *scene, struct outlook *outlook, struct proposal *ret);
 
 #endif

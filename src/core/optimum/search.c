@@ -18,28 +18,28 @@
 
 enum {
     DEFAULT_WINDOWS = 24,
-    MISSES_MAX = 2,   /* windows at another cap than asked for before it is believed */
-    CHECK_STEPS = 2,  /* units of work at the first cap before walking on */
-    SETTLE_STEPS = 1, /* one warm-up step after a change of cap */
-    NOW_WINDOWS = 16, /* of a hold: what its last ones are */
-    NOW_LEAST = 8,    /* … and until then nothing is said to have drifted */
+    MISSES_MAX = 2,   /* windows in a row at another cap before that cap is accepted */
+    CHECK_STEPS = 2,  /* units of work at the first cap before the ramp starts */
+    SETTLE_STEPS = 1, /* warm-up steps after a change of cap */
+    NOW_WINDOWS = 16, /* windows of a hold in its moving average */
+    NOW_LEAST = 8,    /* windows of a hold before its drift is used */
 };
-#define STALL_STEP 0.05    /* of the demand: least way above a cap that stalled */
-#define BOUND_EVIDENCE 6.0 /* that an earlier run fits, for a bound to rest on it */
-#define LOOK_GAIN 0.001    /* of the goal's value, to leave what is held after a look */
-#define EXACT_VAR 1e-8     /* of a window said to be exact */
-/* Log time of a hold's last windows against what was measured before it, beyond so many
- * standard errors: more than this and its cap can be compared with the reference no more.
+#define STALL_STEP 0.05    /* of the demand: least distance above a cap that stalled */
+#define BOUND_EVIDENCE 6.0 /* log evidence an earlier run needs to support a bound */
+#define LOOK_GAIN 0.001    /* of the goal's value: least gain to leave the held cap */
+#define EXACT_VAR 1e-8     /* variance of a window without errors */
+/* A hold is steady if the log time of its last windows differs from the one measured
+ * before the hold by at most STEADY plus STEADY_SURE standard errors.
  */
 #define STEADY 0.001
 #define STEADY_SURE 2.33
 
 struct drift {
-    unsigned n;              /* windows of this hold … */
-    double log_t, log_e;     /* … and about the last of them, as they were told */
-    double var_t;            /* of one of them */
-    double from_t, from_var; /* what was measured at its cap before them: log time */
-    double apart_t, apart_e; /* logarithms: taken off each window */
+    unsigned n;                /* windows of this hold */
+    double log_t, log_e;       /* moving averages of the last NOW_WINDOWS, uncorrected */
+    double var_t;              /* of one window */
+    double from_t, from_var;   /* log time measured at its cap before the hold */
+    double offset_t, offset_e; /* subtracted from the logarithms of each new window */
 };
 
 struct search {
@@ -52,20 +52,20 @@ struct search {
     size_t reference;
     double peak_w;
     unsigned windows, misses;
-    unsigned spent;     /* the same, each counted by its length … */
-    unsigned may;       /* … and as many of them */
-    uint32_t before_mw; /* a look's: the cap that was held, 0: no look is under way … */
-    double before_log_t, before_log_e; /* … and what was expected of it */
+    unsigned spent;       /* windows, each counted by its length */
+    unsigned windows_max; /* limit of spent */
+    uint32_t held_mw;     /* the cap held before the look; 0: no look is in progress */
+    double held_log_t, held_log_e; /* expected at held_mw */
     struct drift drift;
     bool holding;
-    bool earlier; /* levels of an earlier run are among them … */
-    bool denied;  /* … were, and did not fit */
+    bool earlier; /* levels contains those of an earlier run */
+    bool denied;  /* levels of an earlier run were discarded */
     uint32_t best_mw;
     double best_log_t, best_log_e, best_var;
-    struct past past; /* regimes that this job had before */
+    struct past past; /* earlier regimes of this job */
     struct search_step step;
-    struct outlook room;
-    struct level old[LEVELS_MAX]; /* room to sort out in */
+    struct outlook outlook;           /* of the last proposal or gap probe */
+    struct level scratch[LEVELS_MAX]; /* no content between calls */
 };
 
 /* ---- caps ---- */
@@ -95,7 +95,7 @@ static double demand_mw(const struct search *s)
     return exp(r->log_e - r->log_t) * MW_PER_W;
 }
 
-/* The lowest the search may name: floor, board minimum, above what stalled. */
+/* The lowest cap allowed: soft floor, board minimum, above a cap that stalled. */
 static uint32_t lowest(const struct search *s)
 {
     double lo = s->setup.min_mw;
@@ -111,13 +111,12 @@ static uint32_t lowest(const struct search *s)
 
 /* ---- steps ---- */
 
-/* A hold of this cap begins. */
 static void drift_begin(struct search *s, uint32_t cap_mw)
 {
     struct drift *d = &s->drift;
 
     d->n = 0;
-    d->from_t = INFINITY; /* never measured */
+    d->from_t = INFINITY; /* unless cap_mw was measured */
     d->from_var = 0;
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
@@ -154,7 +153,7 @@ __attribute__((format(printf, 4, 5))) static void go(struct search *s,
     s->holding = kind == SEARCH_HOLD;
     drift_begin(s, cap_mw);
     if (s->holding)
-        s->before_mw = 0;
+        s->held_mw = 0;
 }
 
 static void go_reference(struct search *s)
@@ -167,7 +166,7 @@ static void go_reference(struct search *s)
         go(s, SEARCH_MEASURE, hi, "reference: the original cap");
 }
 
-/* The levels of this run alone; the index of the reference among them. */
+/* Copies the levels of this run; returns the index of the reference among them. */
 static size_t fresh_levels(const struct search *s, struct level *ret, size_t *ret_n)
 {
     size_t n = 0, reference = 0;
@@ -183,30 +182,31 @@ static size_t fresh_levels(const struct search *s, struct level *ret, size_t *re
     return reference;
 }
 
-/* What an earlier run left may be another job's: it may say where to measure next, but
- * not that this is enough before this run's own levels have borne it out, for the promise
- * of a bound all the more; where they do not it is forgotten.
+/* Levels of an earlier run may belong to another job.  They may choose the next cap, but
+ * the search ends on them only after this run's levels have confirmed them, with more
+ * evidence under a bound.  If this run's levels contradict them, they are discarded.
  */
 static void propose_doubting(struct search *s, struct scene *scene, struct proposal *ret)
 {
-    propose(scene, &s->room, ret);
-    bool verified = s->room.model.verified, denied = verified && !s->room.model.agrees;
+    propose(scene, &s->outlook, ret);
+    bool verified = s->outlook.model.verified,
+         denied = verified && !s->outlook.model.agrees;
     bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
-    bool enough = verified && (!bounded || s->room.model.evidence > BOUND_EVIDENCE);
+    bool enough = verified && (!bounded || s->outlook.model.evidence > BOUND_EVIDENCE);
 
     if (!s->earlier || (!denied && (enough || !ret->hold)))
         return;
-    scene->reference = fresh_levels(s, s->old, &scene->n);
+    scene->reference = fresh_levels(s, s->scratch, &scene->n);
     if (denied) {
-        memcpy(s->levels, s->old, scene->n * sizeof *s->old);
+        memcpy(s->levels, s->scratch, scene->n * sizeof *s->scratch);
         s->n_levels = scene->n;
         s->reference = scene->reference;
         s->earlier = false;
         s->denied = true;
     }
-    scene->levels = s->old;
+    scene->levels = s->scratch;
     scene->earlier = false;
-    propose(scene, &s->room, ret);
+    propose(scene, &s->outlook, ret);
 }
 
 static struct scene scene_now(const struct search *s)
@@ -223,25 +223,26 @@ static struct scene scene_now(const struct search *s)
         .n = s->n_levels,
         .reference = s->reference,
         .earlier = s->earlier,
-        .again = s->before_mw > 0,
-        .windows_left =
-            s->spent < s->may && s->misses < MISSES_MAX ? s->may - s->spent : 0,
+        .again = s->held_mw > 0,
+        .windows_left = s->spent < s->windows_max && s->misses < MISSES_MAX
+                            ? s->windows_max - s->spent
+                            : 0,
     };
 }
 
-/* The value of the last outlook at the cap nearest to this one. */
+/* The goal's value at the nearest cap of the last outlook. */
 static double value_near(const struct search *s, double cap_w)
 {
-    return s->room.value[outlook_nearest(&s->room, cap_w)];
+    return s->outlook.value[outlook_nearest(&s->outlook, cap_w)];
 }
 
-/* Whether the bound surely allows this cap, by the last outlook. */
+/* Whether the bound allows this cap, according to the last outlook. */
 static bool allowed_near(const struct search *s, double cap_w)
 {
-    return outlook_allows(&s->room, outlook_nearest(&s->room, cap_w));
+    return outlook_allows(&s->outlook, outlook_nearest(&s->outlook, cap_w));
 }
 
-/* The best of the caps of this run that may be had; NULL: none. */
+/* The best allowed cap measured in this run; NULL: none. */
 static const struct level *best_level(const struct search *s, const struct scene *scene)
 {
     const struct level *best = NULL;
@@ -263,24 +264,23 @@ static void keep(struct proposal *p, double cap_w, double log_t, double log_e)
     p->log_e = log_e;
 }
 
-/* After a look the cap that was held is left for one alone that was measured itself, and
- * for some gain: what a model draws from one window more is no reason to.
+/* After a look, leave the held cap only for a measured cap and a gain of LOOK_GAIN: one
+ * more window changes the model's curve by more than its optimum is worth.
  */
 static void keep_or_verify(const struct search *s, const struct scene *scene,
                            struct proposal *p)
 {
-    double held_w = w_of_mw(s->before_mw);
+    double held_w = w_of_mw(s->held_mw);
     const struct level *best = best_level(s, scene);
 
-    if (!s->before_mw || !p->hold || !best || held_w < scene->lo_w ||
-        held_w > scene->hi_w)
+    if (!s->held_mw || !p->hold || !best || held_w < scene->lo_w || held_w > scene->hi_w)
         return;
     if (scene->windows_left == 0)
         keep(p, best->cap_w, best->log_t, best->log_e);
     if (allowed_near(s, held_w) &&
         value_near(s, held_w) <= value_near(s, p->cap_w) * (1 + LOOK_GAIN)) {
-        keep(p, held_w, s->before_log_t, s->before_log_e);
-        (void)snprintf(p->why, sizeof p->why, "no better after a look elsewhere");
+        keep(p, held_w, s->held_log_t, s->held_log_e);
+        (void)snprintf(p->why, sizeof p->why, "the look found no better cap");
         return;
     }
     for (size_t i = 0; i < s->n_levels; i++)
@@ -288,7 +288,8 @@ static void keep_or_verify(const struct search *s, const struct scene *scene,
             fabs(s->levels[i].cap_w - p->cap_w) < 0.5 * scene->grain_w)
             return;
     p->hold = false;
-    (void)snprintf(p->why, sizeof p->why, "after a look: to be verified");
+    (void)snprintf(p->why, sizeof p->why,
+                   "a better cap expected after a look, to be verified");
 }
 
 static void go_next(struct search *s)
@@ -305,7 +306,7 @@ static void go_next(struct search *s)
     s->best_mw = mw_of_w(p.best_w);
     s->best_log_t = p.log_t;
     s->best_log_e = p.log_e;
-    s->best_var = s->room.var[outlook_nearest(&s->room, p.best_w)];
+    s->best_var = s->outlook.var[outlook_nearest(&s->outlook, p.best_w)];
     assert(p.cap_w >= scene.lo_w - 1e-6 && p.cap_w <= scene.hi_w + 1e-6);
     go(s, p.hold ? SEARCH_HOLD : SEARCH_MEASURE, mw_of_w(p.cap_w), "%s", p.why);
     if (!p.hold)
@@ -324,13 +325,13 @@ static int check_setup(const struct search_setup *p, uw_error *err)
                     "original cap %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32,
                     p->original_mw, p->min_mw, p->max_mw);
     if (p->default_mw == 0)
-        return fail(err, -EINVAL, "default limit 0 mW is no limit");
+        return fail(err, -EINVAL, "default limit 0 mW is not positive");
     if (!(p->floor >= 0 && p->floor <= 1))
         return fail(err, -ERANGE, "soft floor %g is outside 0..1", p->floor);
     if (!(p->ramp >= 0 && p->ramp <= 1))
-        return fail(err, -ERANGE, "ramp %g a second is outside 0..1", p->ramp);
+        return fail(err, -ERANGE, "ramp %g per second is outside 0..1", p->ramp);
     if (p->max_windows > SEARCH_WINDOWS_MAX)
-        return fail(err, -ERANGE, "%u windows are more than %d", p->max_windows,
+        return fail(err, -ERANGE, "%u windows exceed the limit of %d", p->max_windows,
                     SEARCH_WINDOWS_MAX);
     return 0;
 }
@@ -356,7 +357,7 @@ int search_new(const struct search_setup *setup, struct search **ret, uw_error *
         s->setup.ramp = SEARCH_RAMP;
     if (s->setup.max_windows == 0)
         s->setup.max_windows = DEFAULT_WINDOWS;
-    s->may = s->setup.max_windows;
+    s->windows_max = s->setup.max_windows;
     go_next(s);
     *ret = s;
     return 0;
@@ -379,7 +380,7 @@ static bool good(double v)
     return isfinite(v) && v > 0;
 }
 
-/* Two estimates of one mean put together, by their precision. */
+/* Combines two estimates of one mean, weighted by precision. */
 static void blend(double *mean, double *var, double mean2, double var2)
 {
     double w = *var / (*var + var2);
@@ -387,7 +388,7 @@ static void blend(double *mean, double *var, double mean2, double var2)
     *var *= 1 - w;
 }
 
-/* The level of this cap, a new one where there is none; NULL: no room. */
+/* The level of this cap, created if missing; NULL: LEVELS_MAX levels of this run. */
 static struct level *level_at(struct search *s, uint32_t cap_mw)
 {
     for (size_t i = 0; i < s->n_levels; i++)
@@ -397,7 +398,7 @@ static struct level *level_at(struct search *s, uint32_t cap_mw)
     struct level *l = NULL;
     for (size_t i = 0; i < s->n_levels && s->n_levels == LEVELS_MAX && !l; i++)
         if (s->levels[i].stale)
-            l = &s->levels[i]; /* what is new is worth more */
+            l = &s->levels[i]; /* replace a stale level */
     if (!l && s->n_levels == LEVELS_MAX)
         return NULL;
     if (!l)
@@ -414,8 +415,8 @@ static unsigned length_of(const struct search_window *w)
 static void level_add(struct level *l, const struct search_window *w, unsigned gpus,
                       const struct drift *drift)
 {
-    double t = log(w->time_s) - drift->apart_t;
-    double e = log(w->energy_j / gpus) - drift->apart_e;
+    double t = log(w->time_s) - drift->offset_t;
+    double e = log(w->energy_j / gpus) - drift->offset_e;
     double vt = fmax(w->time_rse * w->time_rse, EXACT_VAR);
     double ve = fmax(w->energy_rse * w->energy_rse, EXACT_VAR);
 
@@ -442,7 +443,7 @@ static int check_window(const struct search_window *w, uw_error *err)
     return 0;
 }
 
-/* A window of the hold: about where time and energy are by now. */
+/* Adds a window of the hold to the moving averages. */
 static void drift_on_hold(struct drift *d, const struct search_window *w, unsigned gpus)
 {
     double part = 1.0 / ++d->n;
@@ -470,7 +471,7 @@ int search_on_window(struct search *s, const struct search_window *w, uw_error *
     if (l)
         level_add(l, w, s->setup.gpus, &s->drift);
     else
-        s->spent = s->may; /* more caps than it can keep: enough */
+        s->spent = s->windows_max; /* no level is free: end the search */
     if (s->holding && hit)
         drift_on_hold(&s->drift, w, s->setup.gpus);
     if (!s->holding)
@@ -496,7 +497,7 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
     if (!good(demand_w))
         return fail(err, -EINVAL, "demand %g W is not positive", demand_w);
     if (s->windows > 0 || s->has_reference)
-        return fail(err, -EINVAL, "%u windows of this run came before", s->windows);
+        return fail(err, -EINVAL, "this run already has %u windows", s->windows);
 
     struct level *l = NULL;
     for (size_t i = 0; i < s->n_levels && !l; i++)
@@ -514,21 +515,21 @@ int search_on_earlier(struct search *s, const struct search_window *w, double de
     return 0;
 }
 
-/* ---- other news ---- */
+/* ---- stalls, limits, changes ---- */
 
 void search_on_stall(struct search *s, uint32_t cap_mw)
 {
     if (cap_mw > s->stall_mw)
         s->stall_mw = cap_mw;
-    /* Up to the next cap at which it is known to run. */
+    /* The lowest measured cap that is still allowed: the job runs there. */
     uint32_t hi = highest(s), up = hi;
     for (size_t i = 0; i < s->n_levels; i++) {
         uint32_t mw = mw_of_w(s->levels[i].cap_w);
         if (!s->levels[i].stale && mw >= lowest(s) && mw < up)
             up = mw;
     }
-    bool over = s->spent >= s->may;
-    go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: up again",
+    bool over = s->spent >= s->windows_max;
+    go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: cap raised",
        w_of_mw(cap_mw));
 }
 
@@ -549,18 +550,18 @@ void search_on_hard_limit(struct search *s, uint32_t mw)
     s->step.urgent = mw != SEARCH_NO_LIMIT && before > highest(s);
 }
 
-/* Another regime begins: nothing is known of it yet. */
+/* Resets the state of the regime; the levels stay. */
 static void regime_anew(struct search *s)
 {
     s->has_reference = s->earlier = false;
     s->peak_w = 0;
     s->windows = s->spent = s->misses = 0;
-    s->may = s->setup.max_windows;
-    s->before_mw = 0;
+    s->windows_max = s->setup.max_windows;
+    s->held_mw = 0;
     s->drift = (struct drift){0};
 }
 
-/* What was measured until now, as something old. */
+/* Marks the levels of this regime stale and drops older stale ones. */
 static void levels_to_old(struct search *s)
 {
     size_t n = 0;
@@ -571,9 +572,9 @@ static void levels_to_old(struct search *s)
             continue;
         l.stale = true;
         l.demand_w = demand_mw(s) / MW_PER_W;
-        s->old[n++] = l;
+        s->scratch[n++] = l;
     }
-    memcpy(s->levels, s->old, n * sizeof *s->old);
+    memcpy(s->levels, s->scratch, n * sizeof *s->scratch);
     s->n_levels = n;
 }
 
@@ -593,14 +594,14 @@ static void keep_past(struct search *s)
     past_keep(&s->past, &r);
 }
 
-/* The regime under way is over, and one of before is back: true where what was found then
- * may be held.
+/* Saves the current regime and looks for an earlier one that fits `now`.  True: it is
+ * restored, and its best cap held.
  */
 static bool come_back(struct search *s, const struct level *now)
 {
     const struct prior *prior = s->setup.prior ? s->setup.prior : &prior_recorded;
     struct past_regime was;
-    bool known = past_take(&s->past, prior, now, &s->room.model, &was);
+    bool known = past_take(&s->past, prior, now, &s->outlook.model, &was);
 
     keep_past(s);
     if (!known || (s->stall_mw && was.best_mw <= s->stall_mw))
@@ -615,19 +616,19 @@ static bool come_back(struct search *s, const struct level *now)
     s->best_log_t = was.best_log_t;
     s->best_log_e = was.best_log_e;
     s->best_var = was.best_var;
-    s->spent = s->may;
+    s->spent = s->windows_max;
     uint32_t hi = highest(s);
     go(s, SEARCH_HOLD, was.best_mw < hi ? was.best_mw : hi, "%s",
-       "the job is as it was before: held again");
+       "an earlier regime of the job is back: its best cap");
     return true;
 }
 
 void search_on_change(struct search *s, const struct search_window *now)
 {
     struct level here = {0};
-    bool told = now && check_window(now, NULL) == 0;
+    bool valid = now && check_window(now, NULL) == 0;
 
-    if (told) {
+    if (valid) {
         here.cap_w = w_of_mw(now->cap_mw);
         level_add(&here, now, s->setup.gpus, &(struct drift){0});
         if (come_back(s, &here))
@@ -637,7 +638,7 @@ void search_on_change(struct search *s, const struct search_window *now)
     }
     levels_to_old(s);
     regime_anew(s);
-    struct level *l = told ? level_at(s, now->cap_mw) : NULL;
+    struct level *l = valid ? level_at(s, now->cap_mw) : NULL;
     if (l) {
         here.cap_w = l->cap_w;
         *l = here;
@@ -674,32 +675,33 @@ void search_on_found(struct search *s, uint32_t cap_mw)
 
     if (cap_mw == 0)
         return;
-    s->spent = s->may;
+    s->spent = s->windows_max;
     s->best_mw = cap_mw;
     for (size_t i = 0; i < s->n_levels; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == cap_mw) {
             s->best_log_t = s->levels[i].log_t;
             s->best_log_e = s->levels[i].log_e;
         }
-    go(s, SEARCH_HOLD, keep, "%s", "found before");
+    go(s, SEARCH_HOLD, keep, "%s", "found by an earlier search");
 }
 
-/* The middle of the widest gap in which no more than this is expected to be lost (under
- * a bound: of time, too); 0: none.
+/* The middle of the widest gap where the expected value of the goal is at most the
+ * fraction `most` worse than the best, and the time over the bound by at most as much;
+ * 0: none.
  */
 static double look_at_w(struct search *s, double most)
 {
-    const struct outlook *o = &s->room;
+    const struct outlook *o = &s->outlook;
     struct scene scene = scene_now(s);
     double hi_w = scene.hi_w, wide_w = INFINITY, at_w;
     bool made = false;
 
-    if (s->peak_w > 0) /* what is above the peak changes nothing */
+    if (s->peak_w > 0) /* caps above the peak have no effect */
         hi_w = fmax(scene.lo_w, fmin(hi_w, s->peak_w));
     while ((at_w = gap_probe_w(s->levels, (unsigned)s->n_levels, scene.lo_w, hi_w,
                                scene.grain_w, &wide_w)) > 0) {
         if (!made)
-            outlook_make(&s->room, &scene);
+            outlook_make(&s->outlook, &scene);
         made = true;
         size_t at = outlook_nearest(o, at_w);
         if (o->value[at] <= o->value[o->best] * (1 + most) &&
@@ -709,17 +711,17 @@ static double look_at_w(struct search *s, double most)
     return 0;
 }
 
-/* From here on windows say what they would have said when the hold's level was made. */
+/* Corrects further windows for the drift of the hold: its last windows against all. */
 static void take_drift_out(struct search *s)
 {
     for (size_t i = 0; i < s->n_levels && s->drift.n >= NOW_LEAST; i++)
         if (!s->levels[i].stale && mw_of_w(s->levels[i].cap_w) == s->step.cap_mw) {
-            s->drift.apart_t = s->drift.log_t - s->levels[i].log_t;
-            s->drift.apart_e = s->drift.log_e - s->levels[i].log_e;
+            s->drift.offset_t = s->drift.log_t - s->levels[i].log_t;
+            s->drift.offset_e = s->drift.log_e - s->levels[i].log_e;
         }
 }
 
-/* The hold's windows say what was measured at its cap before them. */
+/* Whether the hold's last windows agree with the time measured before the hold. */
 static bool steady(const struct drift *d)
 {
     if (d->n < NOW_LEAST)
@@ -731,22 +733,21 @@ static bool steady(const struct drift *d)
 static void look_begin(struct search *s)
 {
     s->misses = 0;
-    s->may = s->spent + SEARCH_LOOK_WINDOWS;
-    s->before_mw = s->step.cap_mw;
-    s->before_log_t = s->best_log_t;
-    s->before_log_e = s->best_log_e;
+    s->windows_max = s->spent + SEARCH_LOOK_WINDOWS;
+    s->held_mw = s->step.cap_mw;
+    s->held_log_t = s->best_log_t;
+    s->held_log_e = s->best_log_e;
 }
 
-/* What a bound surely allows is short of what it allows for want of knowledge, and the
- * windows of a hold are knowledge that cost nothing.  Goes on with what is worth
- * measuring by now, or to a cap that is better to hold; false: nothing, and nothing is
- * changed.
+/* Under a bound, uncertainty keeps the cap above the best allowed one, and the windows of
+ * a hold reduce it at no cost.  Takes the next step if another window or another held cap
+ * is worth its price; else restores the state and returns false.
  */
 static bool propose_again(struct search *s)
 {
     struct search_step step = s->step;
     struct drift drift = s->drift;
-    unsigned may = s->may, misses = s->misses;
+    unsigned windows_max = s->windows_max, misses = s->misses;
     uint32_t best_mw = s->best_mw;
     double log_t = s->best_log_t, log_e = s->best_log_e, var = s->best_var;
 
@@ -756,7 +757,7 @@ static bool propose_again(struct search *s)
         return true;
     s->step = step;
     s->drift = drift;
-    s->may = may;
+    s->windows_max = windows_max;
     s->misses = misses;
     s->best_mw = best_mw;
     s->best_log_t = log_t;
@@ -775,14 +776,15 @@ bool search_look(struct search *s, double most)
         return false;
     if (bounded && propose_again(s))
         return true;
-    (void)fresh_levels(s, s->old, &n);
+    (void)fresh_levels(s, s->scratch, &n);
     double at_w = n < LEVELS_MAX ? look_at_w(s, most) : 0;
     if (!(at_w > 0))
         return false;
-    if (!bounded) /* that is steady: the correction would be but noise */
+    if (!bounded) /* a bounded hold is steady: the correction would only add noise */
         take_drift_out(s);
     look_begin(s);
-    go(s, SEARCH_MEASURE, mw_of_w(at_w), "a look where nothing was measured");
+    go(s, SEARCH_MEASURE, mw_of_w(at_w),
+       "a look into the widest gap between measured caps");
     return true;
 }
 

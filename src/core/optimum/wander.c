@@ -4,8 +4,8 @@
 #include <stddef.h>
 
 #define LEAST_LAG_S 20.0
-#define NEAR 1.5  /* a lag serves for times up to this much longer, too */
-#define LEAST_N 2 /* differences; fewer say nothing */
+#define NEAR 1.5  /* a bin is used for times up to this factor longer */
+#define LEAST_N 2 /* pairs that a bin needs */
 
 static double lag_s_of(unsigned i)
 {
