@@ -32,7 +32,7 @@ size_t balance_down(const struct balance_board *b, size_t n, double busiest,
     return differ;
 }
 
-/* What board i gets if the level that all should be busy at is this far off. */
+/* The cap of board b if all boards are to have a log busy share of `level`. */
 static double share_mw(const struct balance_board *b, double level,
                        const struct balance_rule *rule)
 {
@@ -53,7 +53,7 @@ static double sum_mw(const struct balance_board *b, size_t n, double level,
     return sum;
 }
 
-/* Watts that rounding has left over, one grain a board, the busiest first. */
+/* Distributes what rounding has left, one grain per board, the busiest first. */
 static void hand_out(const struct balance_board *b, size_t n, uint64_t budget_mw,
                      uint32_t grain_mw, uint32_t *mw)
 {

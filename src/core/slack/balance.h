@@ -1,7 +1,7 @@
-/* Next caps for the boards of a synchronous job, from how busy each is.  Pure.
+/* The next caps for the boards of a synchronous job, from their busy shares.  Pure.
  *
- * A step of a board takes time like cap ^ -steep near the cap in force; the board's busy
- * share grows with it.  All boards equally busy is where no watt waits.
+ * Model: near the cap in force, a board's time per step and its busy share are
+ * proportional to cap ^ -steep.  No power is wasted when all boards are equally busy.
  */
 #ifndef CORE_SLACK_BALANCE_H
 #define CORE_SLACK_BALANCE_H
@@ -10,27 +10,30 @@
 #include <stdint.h>
 
 struct balance_board {
-    uint32_t cap_mw;            /* in force, what busy was seen at */
-    uint32_t least_mw, most_mw; /* it may get */
+    uint32_t cap_mw;            /* in force when busy was measured */
+    uint32_t least_mw, most_mw; /* range of its next cap */
     double busy;                /* waits_busy() */
     double steep;               /* > 0 */
 };
 
-/* No budget: caps of boards that wait go down until they are as busy as `busiest`, all
- * others stay.  gain: part of the way, 0..1; most: highest part of a cap that a step may
- * take away.  Boards less than dead (in logarithms) away stay.  Multiples of grain_mw.
- * Returns how many caps differ.
+/* gain: fraction of the way to equal busy shares, 0..1; most: largest fraction of a cap
+ * that one step may change; dead: log ratio of busy shares up to which a cap stays; new
+ * caps are multiples of grain_mw.
  */
 struct balance_rule {
     double gain, most, dead;
     uint32_t grain_mw;
 };
+
+/* Without a budget: lowers the caps of boards that wait towards the busy share `busiest`;
+ * all others stay.  Returns how many caps change.
+ */
 size_t balance_down(const struct balance_board *b, size_t n, double busiest,
                     const struct balance_rule *rule, uint32_t *ret_mw);
 
-/* A budget: watts move from boards that wait to those that do not, so that the sum of
- * caps is as near below budget_mw as the grain allows.  Where the lowest caps together
- * are above it, those.  Returns how many caps differ.
+/* Under a budget: moves watts from boards that wait to those that do not; the sum of caps
+ * is within budget_mw, as close as the grain allows, or that of the lowest caps if they
+ * exceed it.  Returns how many caps change.
  */
 size_t balance_within(const struct balance_board *b, size_t n, uint64_t budget_mw,
                       const struct balance_rule *rule, uint32_t *ret_mw);

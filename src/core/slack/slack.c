@@ -13,20 +13,20 @@
 #include "core/slack/balance.h"
 
 enum {
-    LEAST_WINDOWS = 2,   /* of a step, before it is judged */
-    BALANCE_MOST = 12,   /* … and the most of one that moves watts */
-    REFERENCE_MOST = 16, /* … of the first caps */
-    CONFIRM_MOST = 24,   /* … before the rest of the allowance is spent, or while */
-    SPENDS = 3,          /* steps that spend it */
-    VISIT_EVERY = 20,    /* windows of a hold between looks at the first caps */
-    VISIT_LATER = 50,    /* … after VISITS_EARLY of them */
+    LEAST_WINDOWS = 2,   /* windows of a step before it is judged */
+    BALANCE_MOST = 12,   /* most windows of a BALANCE step */
+    REFERENCE_MOST = 16, /* most windows at the first caps before the first step */
+    CONFIRM_MOST = 24,   /* most windows of a CONFIRM or SPEND step */
+    SPENDS = 3,          /* most SPEND steps */
+    VISIT_EVERY = 20,    /* windows of a hold between visits to the first caps */
+    VISIT_LATER = 50,    /* same after VISITS_EARLY visits */
     VISITS_EARLY = 10,
-    FADE_WINDOWS = 64,   /* what a hold remembers of its own time … */
-    FADE_REFERENCE = 24, /* … and of the first caps' */
-    FADE_POWER = 12,     /* … and of powers */
-    BALANCES_MOST = 40,
+    FADE_WINDOWS = 64,   /* memory of a hold's time, in windows */
+    FADE_REFERENCE = 24, /* memory of the time at the first caps, in windows */
+    FADE_POWER = 12,     /* memory of powers, in windows */
+    BALANCES_MOST = 40,  /* most BALANCE steps */
 };
-#define RSE_LEAST 0.001 /* no window is believed more than that */
+#define RSE_LEAST 0.001 /* smaller errors of a window count as this */
 #define REFERENCE_SE 0.0025
 #define CONFIRM_SE 0.0035
 #define GAIN 0.8
@@ -36,16 +36,17 @@ enum {
 #define STEEP 0.6 /* prior of d log(time) / -d log(cap) */
 #define STEEP_LEAST 0.2
 #define STEEP_MOST 2.0
-#define STEEP_FROM 0.03 /* way of a cap that tells it */
-#define SURE_STEP 1.0   /* standard errors that a step must be within */
-#define SURE_MOVE 0.5   /* … under a budget */
-#define SURE 1.5        /* … and what is spent */
-#define SURE_HOLD 0.0   /* … and what is held, else some is given back */
-#define NO_SLOWER 0.004 /* under a budget: what a step that helps may seem to cost */
+#define STEEP_FROM 0.03 /* least change of log(cap) from which it is estimated */
+/* Standard errors added to a measured log ratio before it is compared with its limit. */
+#define SURE_STEP 1.0   /* BALANCE without a budget */
+#define SURE_MOVE 0.5   /* BALANCE under a budget */
+#define SURE 1.5        /* SPEND */
+#define SURE_HOLD 0.0   /* HOLD */
+#define NO_SLOWER 0.004 /* limit of a BALANCE step under a budget */
 #define SPEND_SHARE 0.8
 #define SPEND_LEAST 0.001
-#define BACK_TO 0.6 /* of the allowance, when some is given back */
-#define ANEW 0.05   /* a board waits so much more than when the hold began */
+#define BACK_TO 0.6 /* of the allowance, after caps were raised */
+#define ANEW 0.05   /* increase of a board's waiting share that ends a hold */
 #define CAP_SAME_W 0.5
 
 enum phase { REFERENCE, BALANCE, CONFIRM, SPEND, HOLD, VISIT };
@@ -53,7 +54,7 @@ enum phase { REFERENCE, BALANCE, CONFIRM, SPEND, HOLD, VISIT };
 /* Windows at one set of caps. */
 struct mean {
     unsigned n;
-    double w, wt; /* weights 1 / variance, weighted log time */
+    double w, wt; /* sums of the weights 1 / variance and of weight x log time */
     double power_n, power_w[SLACK_BOARDS_MAX], low_w[SLACK_BOARDS_MAX],
         util[SLACK_BOARDS_MAX];
 };
@@ -68,9 +69,9 @@ struct slack {
     enum phase phase;
     struct slack_step step;
     uint32_t kept_mw[SLACK_BOARDS_MAX];
-    uint32_t floor_mw[SLACK_BOARDS_MAX]; /* lower was too low */
+    uint32_t floor_mw[SLACK_BOARDS_MAX]; /* a lower cap has slowed the job too much */
     double steep[SLACK_BOARDS_MAX], common_steep;
-    double waits_then[SLACK_BOARDS_MAX]; /* when the hold began */
+    double waits_then[SLACK_BOARDS_MAX]; /* step.waits when the hold began */
     struct mean first, kept, now;
     double gain;
     unsigned spends, visits, since_visit, balances;
@@ -107,7 +108,7 @@ static void mean_add(struct mean *m, const struct slack_window *w, size_t n)
     }
 }
 
-/* What is older than so many windows counts less and less. */
+/* Gives the mean an exponential memory of so many windows. */
 static void mean_fade(struct mean *m, double windows)
 {
     double keep = 1 - 1 / windows;
@@ -117,7 +118,7 @@ static void mean_fade(struct mean *m, double windows)
     m->power_n = fmin(m->power_n, FADE_POWER);
 }
 
-/* ---- who waits ---- */
+/* ---- busy shares ---- */
 
 static void busy_of(const struct slack *s, const struct mean *m, const uint32_t *cap_mw,
                     double *ret)
@@ -151,7 +152,7 @@ static void say_roles(struct slack *s, const double *busy)
     }
 }
 
-/* ---- going there ---- */
+/* ---- steps ---- */
 
 static uint64_t sum_of(const uint32_t *mw, size_t n)
 {
@@ -251,10 +252,10 @@ static void confirm(struct slack *s, enum slack_did did)
 
     go(s, CONFIRM, s->kept_mw, did);
     s->now = kept;
-    why(s, "nobody waits any more that can be helped, measures on");
+    why(s, "no waiting board can be lowered further, measures on");
 }
 
-/* The next step that moves watts, from the caps kept so far; none: on to the rest. */
+/* The next BALANCE step from the kept caps; if there is none, HOLD or CONFIRM. */
 static void balance(struct slack *s, enum slack_did did)
 {
     struct balance_board b[SLACK_BOARDS_MAX];
@@ -284,11 +285,11 @@ static void balance(struct slack *s, enum slack_did did)
     }
     s->result.tried++;
     go(s, BALANCE, next, did);
-    why(s,
-        s->budget_mw ? "moves watts to who is waited for" : "takes watts from who waits");
+    why(s, s->budget_mw ? "moves watts to the busiest boards"
+                        : "lowers the caps of boards that wait");
 }
 
-/* What a step told of how each board's busy share goes with its cap. */
+/* Updates each board's steepness from the change of its busy share in a step. */
 static void learn(struct slack *s)
 {
     double before[SLACK_BOARDS_MAX], after[SLACK_BOARDS_MAX];
@@ -305,8 +306,8 @@ static void learn(struct slack *s)
     }
 }
 
-/* A step was too much: boards that were lowered and are now waited for went too far; if
- * none is, each may have.
+/* After a step that slowed the job too much: raises the floor of the lowered boards that
+ * are busiest now; if there are none, of all lowered boards.
  */
 static void blame(struct slack *s)
 {
@@ -381,7 +382,7 @@ static void spend(struct slack *s, enum slack_did did)
     s->spend = SPEND_SHARE * room / s->common_steep;
     if (room >= SPEND_LEAST && s->spends < SPENDS)
         for (size_t i = 0; i < s->n; i++) {
-            s->floor_mw[i] = s->board[i].least_mw; /* what is too low, time says */
+            s->floor_mw[i] = s->board[i].least_mw; /* the job's time decides instead */
             next[i] = scaled(s, i, exp(-s->spend));
             differ |= next[i] != s->kept_mw[i];
         }
@@ -392,7 +393,7 @@ static void spend(struct slack *s, enum slack_did did)
     s->spends++;
     s->result.tried++;
     go(s, SPEND, next, did);
-    why(s, "takes from all what may be lost");
+    why(s, "lowers all caps to spend the rest of the allowance");
 }
 
 static void give_back(struct slack *s, double d)
@@ -406,7 +407,7 @@ static void give_back(struct slack *s, double d)
         s->floor_mw[i] = next[i];
     }
     if (memcmp(first, s->kept_mw, s->n * sizeof *first) == 0) {
-        slack_restart(s, "the job is slower at its first caps than it was");
+        slack_restart(s, "the job is slower than before at its first caps");
         return;
     }
     s->result.gave_back++;
@@ -414,7 +415,7 @@ static void give_back(struct slack *s, double d)
     s->kept = (struct mean){0};
     s->spends = SPENDS;
     go(s, CONFIRM, s->kept_mw, SLACK_GAVE_BACK);
-    why(s, "gives back some, as the job is slower than allowed");
+    why(s, "raises caps, as the job is slower than allowed");
 }
 
 static void judge_confirm(struct slack *s)
@@ -468,7 +469,7 @@ static void visit(struct slack *s)
     s->since_visit = 0;
     s->visits++;
     go(s, VISIT, first, SLACK_KEPT);
-    why(s, "looks at the first caps again");
+    why(s, "measures at the first caps again");
 }
 
 static void judge_hold(struct slack *s, const struct slack_window *w)
@@ -480,7 +481,7 @@ static void judge_hold(struct slack *s, const struct slack_window *w)
     for (size_t i = 0; i < s->n; i++)
         energy_j += w->board[i].power_w * w->time_s;
     if (change_on_window(&s->change, w->time_s, energy_j) & CHANGE_TIME) {
-        slack_restart(s, "the job's pace is another");
+        slack_restart(s, "the job's pace has changed");
         return;
     }
     double d = ratio_log(&s->kept, &s->first), se = ratio_se(&s->kept, &s->first);
@@ -523,19 +524,20 @@ static void judge_reference(struct slack *s)
     balance(s, SLACK_KEPT);
 }
 
-/* ---- what it is told ---- */
+/* ---- windows ---- */
 
 static int check_window(const struct slack *s, const struct slack_window *w,
                         uw_error *err)
 {
     if (!isfinite(w->time_s) || w->time_s <= 0)
-        return fail(err, -EINVAL, "a time of %g s is none", w->time_s);
+        return fail(err, -EINVAL, "time %g s is not positive", w->time_s);
     if (!isfinite(w->time_rse) || w->time_rse < 0)
-        return fail(err, -EINVAL, "an error of %g is none", w->time_rse);
+        return fail(err, -EINVAL, "relative error %g is negative or not finite",
+                    w->time_rse);
     for (size_t i = 0; i < s->n; i++) {
         const struct slack_seen *b = &w->board[i];
         if (!isfinite(b->power_w) || b->power_w <= 0)
-            return fail(err, -EINVAL, "board %zu: a power of %g W is none", i,
+            return fail(err, -EINVAL, "board %zu: power %g W is not positive", i,
                         b->power_w);
         if (!(fabs(b->cap_w - w_of_mw(s->step.cap_mw[i])) <= CAP_SAME_W))
             return fail(err, -EINVAL, "board %zu: its cap was %g W, not %g W", i,
@@ -611,8 +613,8 @@ static int check_setup(const struct slack_setup *o, uw_error *err)
     uint64_t sum = 0;
 
     if (o->n < 2 || o->n > SLACK_BOARDS_MAX)
-        return fail(err, -EINVAL, "slack between %zu boards: 2..%d", o->n,
-                    SLACK_BOARDS_MAX);
+        return fail(err, -EINVAL, "slack needs 2..%d boards, not %zu", SLACK_BOARDS_MAX,
+                    o->n);
     if (!(o->allowance >= 0 && o->allowance <= SLACK_ALLOWANCE_MOST))
         return fail(err, -ERANGE, "an allowance of %g is outside 0..%g", o->allowance,
                     SLACK_ALLOWANCE_MOST);
@@ -628,8 +630,8 @@ static int check_setup(const struct slack_setup *o, uw_error *err)
     }
     if (o->budget_mw && sum > o->budget_mw)
         return fail(err, -ERANGE,
-                    "the first caps are %" PRIu64 " mW together, the budget %" PRIu64
-                    " mW",
+                    "the first caps sum up to %" PRIu64
+                    " mW, above the budget of %" PRIu64 " mW",
                     sum, o->budget_mw);
     return 0;
 }

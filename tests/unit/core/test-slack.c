@@ -325,7 +325,7 @@ static void refused(void)
         int r;
         const char *says;
     } cases[] = {
-        {"one board", {good, 1, 0.01, 0, 0}, -EINVAL, "slack between 1 boards: 2..64"},
+        {"one board", {good, 1, 0.01, 0, 0}, -EINVAL, "slack needs 2..64 boards, not 1"},
         {"an allowance",
          {good, 2, 0.5, 0, 0},
          -ERANGE,
@@ -337,7 +337,7 @@ static void refused(void)
         {"a budget",
          {good, 2, 0.01, 399000, 0},
          -ERANGE,
-         "the first caps are 400000 mW together, the budget 399000 mW"},
+         "the first caps sum up to 400000 mW, above the budget of 399000 mW"},
     };
     struct slack *s = NULL;
     uw_error err;
