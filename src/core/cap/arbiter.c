@@ -19,8 +19,8 @@ uint32_t cap_settable(const struct cap_bounds *bounds, uint32_t mw, bool down)
     return down ? bounds->max_mw : bounds->original_mw;
 }
 
-/* What a claim comes to by itself: a soft one stops at the floor.  The lowest of these
- * is the lowest of the named ones, the hard ones and max(min(soft), floor).
+/* The cap from this claim alone; a soft one is raised to the floor.  The lowest level of
+ * all claims equals min(named, hard, max(min(soft), floor)).
  */
 static uint32_t level(const struct claim *claim, const struct cap_bounds *bounds)
 {
@@ -30,7 +30,7 @@ static uint32_t level(const struct claim *claim, const struct cap_bounds *bounds
     return cap_settable(bounds, mw, claim->kind == CLAIM_HARD);
 }
 
-/* Does a decide, rather than b, which is before it in the list? */
+/* Whether a takes precedence over b, which is before a in the list. */
 static bool wins(const struct claim *a, const struct claim *b,
                  const struct cap_bounds *bounds)
 {

@@ -1,13 +1,13 @@
-/* The arbiter: the claims of a board to one target, and why.  (Claims on its clock are
- * passed over: core/cap/clock.h.)
+/* The arbiter: combines the claims on a board into one target, with the reason.  Claims
+ * on the clock are ignored here (core/cap/clock.h).
  *
  *     wanted = min(named claims, max(min(soft claims), soft floor))
  *     target = max(min(wanted, hard claims, original), board minimum)
  *
- * Where limits end under the original (max_mw), a claim between the two cannot be met as
- * it stands: a hard one gets that end, any other nothing.
+ * If the highest settable limit (max_mw) is below the original, a claim between the two
+ * cannot be set: a hard one is lowered to max_mw, others have no effect.
  *
- * Pure.
+ * Pure.  Explained in docs/caps.md.
  */
 #ifndef CORE_CAP_ARBITER_H
 #define CORE_CAP_ARBITER_H
@@ -19,53 +19,53 @@
 #include "core/cap/claim.h"
 #include "core/cap/ramp.h"
 
-/* What bounds a board's cap beside the claims. */
+/* Bounds of a board's cap besides the claims. */
 struct cap_bounds {
-    uint32_t original_mw; /* the limit found at the start */
+    uint32_t original_mw; /* limit in force at the start */
     uint32_t min_mw;      /* the board's minimum */
     uint32_t floor_mw;    /* soft floor of its workload; 0: not known yet */
-    uint32_t max_mw;      /* no limit above this but the original; 0: any */
+    uint32_t max_mw;      /* highest settable limit besides the original; 0: no bound */
 };
 
-/* The nearest limit that may be set: in between the upper end and the original there is
- * none, and down says which of the two it is then.
+/* The limit to set for mw.  Between max_mw and the original none can be set: max_mw is
+ * used if `down`, else the original.
  */
 uint32_t cap_settable(const struct cap_bounds *bounds, uint32_t mw, bool down);
 
-/* What decided. */
+/* What determined the target. */
 enum cap_by { CAP_DECIDERS(NAME_ENUM) };
 
 struct cap_verdict {
     uint32_t target_mw;
     enum cap_by by;
-    uint64_t claim;      /* id of the one that won (CAP_BY_CLAIM), or of the one that
-                          * FLOOR or MINIMUM held up; 0 with CAP_BY_ORIGINAL */
-    uint32_t most_mw;    /* the lowest hard claim or the original, not under the minimum:
-                          * never above this, from the first tick */
-    uint32_t at_once_mw; /* most_mw or the lowest walked claim (at the floor at least):
-                          * what is in force without a ramp, target_mw or above it */
-    bool at_once;        /* target_mw is: a hard claim decided, or a walked one */
+    uint64_t claim;      /* id of the claim that won (CAP_BY_CLAIM) or was raised by FLOOR
+                          * or MINIMUM; 0 with CAP_BY_ORIGINAL */
+    uint32_t most_mw;    /* the lowest hard claim or the original, at least the minimum:
+                          * the cap must not exceed it at any time */
+    uint32_t at_once_mw; /* the lower of most_mw and the lowest walked claim: the highest
+                          * cap on a ramp to target_mw, which is not above it */
+    bool at_once;        /* target_mw applies without a ramp: hard or walked claim */
 };
 
-/* Of claims that come to the same the harder kind wins, then what asked for less, then
- * the older.  An original under the minimum (no board has one) counts as the minimum.
+/* Among claims with the same result the harder kind wins, then the lower request, then
+ * the older.  An original below the minimum (no board has one) counts as the minimum.
  */
 void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
                 struct cap_verdict *ret);
 
-/* How boards of one class of job are walked down. */
+/* How the caps of one class of jobs are lowered. */
 struct cap_class {
-    double first; /* first cap: this fraction of the observed peak, 0.85..1 */
-    double floor; /* soft floor: this fraction of the demand, 0..1 */
-    double rate;  /* ramp: this fraction of the default limit a second; 0: at once */
+    double first; /* first cap / observed peak, 0.85..1 */
+    double floor; /* soft floor / demand, 0..1 */
+    double rate;  /* ramp: fraction of the default limit per second; 0: immediately */
 };
 #define CAP_CLASS_DEFAULT \
     ((struct cap_class){.first = 0.90, .floor = 0.50, .rate = 0.005})
 
-/* Verdict and ramp together: the cap that should be in force at now_ns.  peak_mw: the
- * observed peak at the original cap; 0 unknown, then there is no stay at a first cap.
- * Never above verdict->at_once_mw, never under verdict->target_mw.  May be called as
- * often as one likes: what has been walked counts, whatever changes meanwhile.
+/* Advances the ramp towards the verdict's target; returns the cap that should be in force
+ * at now_ns, between verdict->target_mw and verdict->at_once_mw.  peak_mw: observed peak
+ * at the original cap; 0: unknown, no stop at a first cap.  May be called at any
+ * interval.
  */
 uint32_t cap_walk(struct ramp *ramp, const struct cap_verdict *verdict,
                   const struct cap_class *cls, uint32_t default_mw, uint32_t peak_mw,

@@ -19,18 +19,18 @@ static int check(const struct claim *claim, uw_error *err)
     if (!claim->id)
         return fail(err, -EINVAL, "a claim needs an id");
     if (claim->kind < CLAIM_SOFT || claim->kind > CLAIM_HARD)
-        return fail(err, -EINVAL, "%d is no kind of claim (soft, named, hard)",
+        return fail(err, -EINVAL, "claim of kind %d, not soft, named or hard",
                     (int)claim->kind);
     if (!claim->mw && !claim->mhz)
-        return fail(err, -EINVAL, "a claim of 0 mW");
+        return fail(err, -EINVAL, "a claim of 0 mW and no clock");
     if (claim->mw && claim->mhz)
-        return fail(err, -EINVAL, "a claim on watts and clock at once: make two");
+        return fail(err, -EINVAL, "a claim on both watts and clock: make two");
     if (claim->until_ns <= claim->made_ns)
-        return fail(err, -EINVAL, "a claim that is over before it begins");
+        return fail(err, -EINVAL, "a claim that ends before it begins");
     return 0;
 }
 
-/* Would this claim still find a place, its own old one aside? */
+/* Whether there is a place for this claim, not counting the one that it replaces. */
 static bool has_room(const struct claims *c, const struct claim *claim)
 {
     size_t n = 0, mild = 0;
@@ -53,7 +53,7 @@ int claims_put(struct claims *c, const struct claim *claim, uw_error *err)
     size_t i = position(c, claim->id);
     if (!has_room(c, claim) || i == CLAIMS_MAX)
         return fail(err, -E2BIG,
-                    "%zu claims are there already: at most %d, %d of them for hard ones",
+                    "there are %zu claims: at most %d, %d of them reserved for hard ones",
                     c->n, CLAIMS_MAX, CLAIMS_HARD);
     c->claim[i] = *claim;
     c->claim[i].who[CLAIM_TEXT - 1] = '\0';

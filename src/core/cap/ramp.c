@@ -96,7 +96,7 @@ uint64_t ramp_next_ns(const struct ramp *r)
     uint32_t way_mw = r->at_mw - r->target_mw;
     double due = (double)(way_mw < r->grain_mw ? way_mw : r->grain_mw) - r->left_mw;
 
-    /* A little later than due: rounding must not leave it a hair short. */
+    /* One us later than due, so that rounding does not make it too early. */
     return r->at_ns + (due > 0 ? ns_of_s(due / r->rate_mw_s) : 0) + NS_PER_US;
 }
 

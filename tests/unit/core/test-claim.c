@@ -39,10 +39,10 @@ static void test_refused(void)
     } cases[] = {
         {"no id", {.kind = CLAIM_HARD, .mw = 1, .until_ns = 1}, -EINVAL, "id"},
         {"no kind", {.id = 3, .mw = 1, .until_ns = 1}, -EINVAL, "kind"},
-        {"another kind", {.id = 3, .kind = CLAIM_HARD + 1, .mw = 1, .until_ns = 1}, -EINVAL, "4 is no kind"},
+        {"another kind", {.id = 3, .kind = CLAIM_HARD + 1, .mw = 1, .until_ns = 1}, -EINVAL, "kind 4"},
         {"no watts", {.id = 3, .kind = CLAIM_SOFT, .until_ns = 1}, -EINVAL, "0 mW"},
-        {"over at once", {.id = 3, .kind = CLAIM_SOFT, .mw = 1, .made_ns = 7, .until_ns = 7}, -EINVAL, "over"},
-        {"over before", {.id = 3, .kind = CLAIM_SOFT, .mw = 1, .made_ns = 7, .until_ns = 6}, -EINVAL, "over"},
+        {"over at once", {.id = 3, .kind = CLAIM_SOFT, .mw = 1, .made_ns = 7, .until_ns = 7}, -EINVAL, "ends before"},
+        {"over before", {.id = 3, .kind = CLAIM_SOFT, .mw = 1, .made_ns = 7, .until_ns = 6}, -EINVAL, "ends before"},
     };
     /* clang-format on */
     struct claims c = {.n = 1,
