@@ -17,7 +17,7 @@ static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
     return a_mw > b_mw ? a_mw : b_mw;
 }
 
-/* Who takes part in a split, by a bit each. */
+/* A set of boards, one bit each. */
 typedef uint64_t members;
 
 static bool takes_part(members who, size_t i)
@@ -25,7 +25,7 @@ static bool takes_part(members who, size_t i)
     return who >> i & 1;
 }
 
-/* A share between these two does no more than the lower one. */
+/* Whether the board cannot be set to mw, but only to top_mw or most_mw. */
 static bool in_gap(const struct grant_board *b, uint32_t mw)
 {
     return b->top_mw && mw > b->top_mw && mw < b->most_mw;
@@ -49,8 +49,8 @@ static uint64_t sum_at(const struct grant_board *b, size_t n, members who,
     return sum;
 }
 
-/* The highest level, in grains, at which all shares together are within budget_mw; 0:
- * the minimums are above it already.
+/* The highest level, a multiple of the grain, at which the sum of shares is within
+ * budget_mw; 0: the minimums exceed it.
  */
 static uint32_t level_of(const struct grant_board *b, size_t n, members who,
                          uint64_t budget_mw)
@@ -74,7 +74,7 @@ static uint64_t without(uint64_t mw, uint64_t less_mw)
     return mw > less_mw ? mw - less_mw : 0;
 }
 
-/* What a group's boards want fits what they would get anyway, and each its range. */
+/* Whether the wishes of a group fit the sum of its shares, and each its board's range. */
 static bool group_fits(const struct grant_board *b, size_t n, members who, unsigned group,
                        const uint32_t *share_mw)
 {
@@ -93,7 +93,7 @@ static bool group_fits(const struct grant_board *b, size_t n, members who, unsig
     return wants <= shares;
 }
 
-/* Equal shares; who would be in its gap stays under it, and the others have the rest. */
+/* Equal shares.  A board whose share is in its gap gets top_mw; the rest is shared. */
 static void share(const struct grant_board *b, size_t n, members who, uint64_t budget_mw,
                   uint32_t *ret_mw)
 {
@@ -115,8 +115,8 @@ static void share(const struct grant_board *b, size_t n, members who, uint64_t b
     }
 }
 
-/* Equal shares of budget_mw for who takes part, then groups as they want.  False: the
- * minimums are above it; everybody has its own.
+/* Equal shares of budget_mw for the boards in `who`, then the wishes of groups.  False:
+ * the minimums exceed budget_mw; every share is the minimum.
  */
 static bool split(const struct grant_board *b, size_t n, members who, uint64_t budget_mw,
                   uint32_t *share_mw, uint32_t *plan_mw)
@@ -132,8 +132,8 @@ static bool split(const struct grant_board *b, size_t n, members who, uint64_t b
     return sum_at(b, n, who, 0) <= budget_mw;
 }
 
-/* Shares as if all answers had come; then, where some do not come, what is left for the
- * others.  False: that is less than their minimums.
+/* Plans as if all boards had answered, then splits what late boards leave among the
+ * others.  False: the minimums do not fit.
  */
 static bool plan(const struct grant_board *b, size_t n, uint64_t budget_mw,
                  struct grant *ret)
@@ -171,7 +171,7 @@ static uint64_t counted(const struct grant_board *b, size_t n, const struct gran
     return sum;
 }
 
-/* Who has less than its plan gets what is left, as far as that goes. */
+/* Raises limits towards the plan until room_mw is used. */
 static void raise_within(const struct grant_board *b, size_t n, uint64_t room_mw,
                          struct grant *ret)
 {
@@ -198,8 +198,8 @@ void grant_step(const struct grant_board *b, size_t n, uint64_t budget_mw,
         if (!b[i].fixed)
             ret[i].limit_mw = higher(b[i].min_mw, lower(b[i].granted_mw, ret[i].plan_mw));
     uint64_t sum = counted(b, n, ret);
-    /* Above it nothing goes up, not even what is counted anyway: what a board may be at
-     * is more than what it is at.
+    /* Above the budget no limit is raised, not even up to in_force_mw: that is an upper
+     * limit of what is in force.
      */
     if (sum <= budget_mw)
         raise_within(b, n, budget_mw - sum, ret);

@@ -1,18 +1,19 @@
-/* A budget over boards: what the hard limit of each may be now.  Pure.
+/* A power budget over boards: the hard limit that each board may have now.  Pure.
+ * Explained in docs/caps.md.
  *
- * Watts that may still be in force somewhere count as spent.  So limits that have to come
- * down do so first, and nothing goes up before it was read back that they have:
+ * Limits that may still be in force count as used.  So limits that must fall are lowered
+ * first, and no limit is raised before lower ones have been read back:
  *
- *     grant_step(boards, n, budget_mw, ret, &sum)
- *         → the limits are stated, boards walk there, answers come in
- *     … and again after each answer
+ *     loop:
+ *         grant_step(boards, n, budget_mw, ret, &sum)
+ *         set the limits, wait for the next answer of a board
  *
- * Once the sum of what counts is within the budget no answer, however late, brings it
- * above; while it is above, nothing goes up.  When all answers have come, all of the
- * budget that boards can use is granted, but for less than a grain each.
+ * Once the counted sum is within the budget, no late answer can raise it above; while it
+ * is above, no limit is raised.  When all boards have answered, all of the budget that
+ * they can use is granted, except less than a grain per board.
  *
- * Everybody gets an equal share (max-min fair: who can take less leaves the rest to the
- * others).  Boards of one group may share out the sum of their shares in another way.
+ * Shares are equal (max-min fair: what a board cannot use goes to the others).  Boards of
+ * one group may redistribute the sum of their shares.
  */
 #ifndef CORE_BUDGET_GRANT_H
 #define CORE_BUDGET_GRANT_H
@@ -27,41 +28,41 @@ enum { GRANT_BOARDS_MAX = 64 };
 #define GRANT_GRAIN_MW 1000u /* shares are whole watts */
 
 struct grant_board {
-    uint32_t min_mw;      /* it cannot be held lower */
-    uint32_t most_mw;     /* more is of no use to it */
-    uint32_t top_mw;      /* nor is anything between this and most_mw: it is at this
-                           * then; 0: everything is */
-    uint32_t in_force_mw; /* the highest limit that may be in force there: read back, or
-                           * asked for and not answered; unknown: the highest it takes */
+    uint32_t min_mw;      /* lowest limit that can be set */
+    uint32_t most_mw;     /* highest limit that it can use */
+    uint32_t top_mw;      /* no limit between top_mw and most_mw can be set: top_mw is
+                           * used instead; 0: no such gap */
+    uint32_t in_force_mw; /* the highest limit that may be in force: read back, or
+                           * requested and not answered; unknown: its highest limit */
     uint32_t granted_mw;  /* its hard limit now */
-    uint32_t want_mw;     /* another share than an equal one; 0: none */
-    unsigned group;       /* … with whom it is shared; 0: with nobody */
-    bool fixed;           /* takes no limit: in_force_mw is what it counts at */
-    bool late;            /* what is in force does not come down: others make room */
+    uint32_t want_mw;     /* the share wanted within its group; 0: an equal share */
+    unsigned group;       /* boards that redistribute their shares; 0: no group */
+    bool fixed;           /* cannot be limited: counts with in_force_mw */
+    bool late;            /* does not lower its limit: the other boards get less */
 };
 
 struct grant {
     uint32_t limit_mw; /* its hard limit from now on; fixed: 0 */
-    uint32_t share_mw; /* an equal share */
-    uint32_t plan_mw;  /* what it gets when all answers have come */
+    uint32_t share_mw; /* its equal share */
+    uint32_t plan_mw;  /* its limit once all boards have answered */
 };
 
 struct grant_sum {
-    uint64_t counted_mw; /* of what may be in force, with these limits */
-    uint64_t least_mw;   /* boards cannot do with less */
-    bool is_short;       /* that, or what does not come down, leaves no room for the
-                          * minimums: who can be lowered is at its minimum */
-    bool moves;          /* limits are on their way: more answers are due */
+    uint64_t counted_mw; /* sum of the limits that may be in force with these grants */
+    uint64_t least_mw;   /* as grant_least_mw() */
+    bool is_short;       /* the budget does not cover the minimums beside fixed and late
+                          * boards: all others are at their minimum */
+    bool moves;          /* limits are still changing: more answers will come */
 };
 
-/* ret: one a board, as b.  n: GRANT_BOARDS_MAX at the most. */
+/* ret: one per board, in the order of b.  n: up to GRANT_BOARDS_MAX. */
 void grant_step(const struct grant_board *b, size_t n, uint64_t budget_mw,
                 struct grant *ret, struct grant_sum *ret_sum);
 
-/* The least that these boards come to: minimums, and what takes no limit. */
+/* The smallest possible sum: the minimums, and in_force_mw of fixed boards. */
 uint64_t grant_least_mw(const struct grant_board *b, size_t n);
 
-/* -ERANGE: budget_mw is under the least; text with both values. */
+/* -ERANGE: budget_mw is below grant_least_mw(); the text names both values. */
 int grant_check(const struct grant_board *b, size_t n, uint64_t budget_mw, uw_error *err);
 
 #endif
