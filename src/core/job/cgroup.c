@@ -86,7 +86,7 @@ static bool read_uid(struct text t, struct cgroup_job *ret)
     return true;
 }
 
-/* What may stand in a name that goes to logs, labels and files. */
+/* Whether t is safe in names in logs, labels and files. */
 static bool is_plain(struct text t)
 {
     if (t.n == 0 || t.n >= CGROUP_ID)
@@ -186,7 +186,7 @@ static bool container(struct text t, enum cgroup_kind *ret_kind, struct text *re
     return false;
 }
 
-/* "4b9f…-…", with '_' for '-' where systemd wrote it; 32 digits for a static pod. */
+/* "4b9f…-…", with '_' for '-' in systemd units; 32 hex digits for a static pod. */
 static bool pod_uid(struct text t, char ret[static CGROUP_ID])
 {
     size_t dashes = 0;
@@ -206,8 +206,8 @@ static bool pod_uid(struct text t, char ret[static CGROUP_ID])
     return dashes == (t.n == POD_UID ? 4 : 0);
 }
 
-/* "pod4b9f…" (cgroupfs), "kubepods-besteffort-pod4b9f….slice" (systemd, also behind
- * "kubelet-"), with ":cri-containerd:ID" after it where containerd has no unit.
+/* "pod4b9f…" (cgroupfs), "kubepods-besteffort-pod4b9f….slice" (systemd, also with the
+ * prefix "kubelet-"), followed by ":cri-containerd:ID" if containerd has no unit.
  */
 static bool pod(struct text t, struct cgroup_job *ret)
 {
@@ -273,7 +273,7 @@ static bool plain_container(const struct path *p, struct cgroup_job *ret)
             kind = CGROUP_PODMAN;
         if (!bare && !container(p->part[i], &kind, &id))
             continue;
-        if (kind == CGROUP_KUBERNETES) /* a pod's path would have said which pod */
+        if (kind == CGROUP_KUBERNETES) /* without a pod in the path: the pod is unknown */
             continue;
         ret->kind = kind;
         copy(ret->id, sizeof ret->id, id);
@@ -330,7 +330,7 @@ static void service(const struct path *p, struct cgroup_job *ret)
     }
 }
 
-/* ---- all of it ---- */
+/* ---- all kinds ---- */
 
 static void parse_path(struct text t, struct cgroup_job *ret)
 {
@@ -352,7 +352,7 @@ static void parse_path(struct text t, struct cgroup_job *ret)
     *ret = job;
 }
 
-/* "4:memory:/a/b" or "/a/b"; what stands before the second colon is left out. */
+/* "4:memory:/a/b" or "/a/b": the part after the second colon. */
 static struct text path_of(struct text line)
 {
     if (line.n == 0 || line.p[0] == '/')

@@ -16,7 +16,7 @@ static bool computes_foreign(const struct owner_board *b, uint32_t uid)
     return false;
 }
 
-/* Has uid a job of this kind here, has another user? */
+/* Whether uid (`other`: another user) has a job of this kind on the board. */
 static bool has(const struct owner_board *b, enum owner_kind kind, uint32_t uid,
                 bool other)
 {
@@ -26,14 +26,14 @@ static bool has(const struct owner_board *b, enum owner_kind kind, uint32_t uid,
     return false;
 }
 
-/* The right of a job that named the board. */
+/* The right from a registered or run job, or of root. */
 static bool named(const struct owner_board *b, uint32_t uid)
 {
     return uid == 0 || has(b, OWNER_REGISTERED, uid, false) ||
            (has(b, OWNER_RUN, uid, false) && !computes_foreign(b, uid));
 }
 
-/* A scheduler gave it to others alone. */
+/* The board is registered for other users only. */
 static bool given_away(const struct owner_board *b, uint32_t uid)
 {
     return uid != 0 && has(b, OWNER_REGISTERED, uid, true) &&

@@ -1,4 +1,4 @@
-/* Whose a board is: may a user claim on it?  Pure. */
+/* Whether a user may claim on a board.  Pure.  Explained in docs/jobs.md. */
 #ifndef CORE_JOB_OWNER_H
 #define CORE_JOB_OWNER_H
 
@@ -7,10 +7,10 @@
 #include <stdint.h>
 
 enum owner_kind {
-    OWNER_FOUND,      /* a job found through the process list, or one whose processes
-                       * show up where it was given nothing */
+    OWNER_FOUND,      /* found through the process list, or any job on a board that it
+                       * was not given */
     OWNER_RUN,        /* `underwatt run`: its user named the board */
-    OWNER_REGISTERED, /* a scheduler or an administrator gave it the board */
+    OWNER_REGISTERED, /* given the board by a scheduler or an administrator */
 };
 
 struct owner_job { /* a job on the board */
@@ -19,9 +19,9 @@ struct owner_job { /* a job on the board */
 };
 
 struct owner_proc {
-    bool known; /* false: nobody can tell whose it is */
+    bool known; /* false: its user is unknown */
     uint32_t uid;
-    bool compute; /* else graphics alone: a desktop */
+    bool compute; /* false: graphics only (a desktop) */
 };
 
 struct owner_board {
@@ -32,21 +32,21 @@ struct owner_board {
     bool procs_known; /* the list is recent and complete */
 };
 
-/* Root always.  Registered: yes.  Run: unless a scheduler gave the board to somebody
- * else or another user computes on it.  Found: only while the list is known, not
- * empty, every process on it (graphics, too) is that user's and no scheduler gave it to
- * somebody else.  Where a run job only names the board and another computes there alone,
- * the right is the other's.
+/* Whether uid may claim on the board.  Root: always.  With a registered job: yes.  With a
+ * run job: unless the board is registered for other users only, or another user computes
+ * on it.  With a found job: only while the process list is known and not empty, all
+ * processes (also graphics) are uid's, and the board is not registered for other users
+ * only.
  */
 bool owner_may_claim(const struct owner_board *b, uint32_t uid);
 
-/* May what uid claimed here stand?  While the right to claim does: but a list of
- * processes that cannot be had for the moment takes nothing away, nor does it that
- * processes of uid's alone are there, and their job is not told yet.
+/* Whether existing claims of uid stay valid.  As owner_may_claim(), but an unknown or
+ * empty process list does not end them, nor do processes of uid whose job is not known
+ * yet.
  */
 bool owner_keeps_claim(const struct owner_board *b, uint32_t uid);
 
-/* Is somebody on the board who is not uid, or may not be? */
+/* Whether a process on the board belongs to another user, or to an unknown one. */
 bool owner_foreign(const struct owner_board *b, uint32_t uid);
 
 #endif

@@ -28,7 +28,7 @@ static double weight(const struct split_user *u, enum split_method method)
     return method == SPLIT_USE ? u->use_s : 1;
 }
 
-/* By weight; returns what is left for nobody. */
+/* Splits energy_j by weight; returns the unattributed part. */
 static double share_out(const struct split_user *user, size_t n, enum split_method method,
                         double energy_j, struct split_share *share)
 {
@@ -50,7 +50,7 @@ static double share_out(const struct split_user *user, size_t n, enum split_meth
         if (part > 0)
             last = i;
     }
-    if (outsiders == 0) { /* nothing is rounded away */
+    if (outsiders == 0) { /* the last share takes the rounding error */
         share[last].energy_j += fmax(energy_j - given, 0);
         return 0;
     }

@@ -1,5 +1,5 @@
-/* Whose joules: the energy of one board over one stretch, split between its jobs,
- * idle and an unattributed rest.  Pure.
+/* Splits the energy of one board in an interval between its jobs, idle and an
+ * unattributed rest.  Pure.
  */
 #ifndef CORE_JOB_SPLIT_H
 #define CORE_JOB_SPLIT_H
@@ -9,18 +9,18 @@
 #include <stdint.h>
 
 enum split_method {
-    SPLIT_IDLE,  /* no job: all of it is idle */
-    SPLIT_SOLE,  /* one job, alone: all of it is the job's */
-    SPLIT_USE,   /* by the SM time of each process, as the driver tells it */
-    SPLIT_EQUAL, /* no use, or none that the driver tells: each that is there the same */
-    SPLIT_UNATTRIBUTED, /* nobody can say: no job is known, but processes are there */
+    SPLIT_IDLE,         /* no user: all energy is idle */
+    SPLIT_SOLE,         /* a single job: all energy is the job's */
+    SPLIT_USE,          /* in proportion to SM time, as reported by the driver */
+    SPLIT_EQUAL,        /* SM time unknown or 0: equal parts */
+    SPLIT_UNATTRIBUTED, /* processes, but no job */
 };
 
-/* Who is on the board.  job 0: processes that belong to no job (all of them as one). */
+/* A user of the board: a job, or (job 0) all processes without a job. */
 struct split_user {
     uint64_t job;
     bool use_known;
-    double use_s; /* SM time within the stretch */
+    double use_s; /* SM time in the interval */
 };
 
 struct split_share {
@@ -33,13 +33,11 @@ struct split { /* Σ share + idle_j + unattributed_j is the energy; none is nega
     double idle_j, unattributed_j;
 };
 
-/* One user alone that is a job: sole, though it sleep.  Several: in proportion to their
- * SM time where it is known of all of them; what those of no job used is unattributed.
- * Where the use of one is not known, or nobody used anything (who holds a board pays for
- * what it takes at rest): equal parts, that of no job unattributed.  Nobody: idle.  Only
- * users of no job: unattributed.
+/* A single job gets all energy, also while it sleeps.  Several users share it in
+ * proportion to their SM time if all are known; else, or if all are 0 (jobs that hold a
+ * board pay for its idle power), in equal parts.  The part of job 0 is unattributed.
  *
- * share: n entries, one a user, in their order (0 J for job 0).
+ * share: n entries in the order of user (0 J for job 0).
  */
 void split_energy(const struct split_user *user, size_t n, double energy_j,
                   struct split_share *share, struct split *ret);
