@@ -3,12 +3,12 @@
 #include "base/auto.h"
 #include "core/sweep/sweep.h"
 
-/* A straight line through (x, y), x as seen from its own mean. */
+/* A linear regression of y over x - mean_x. */
 struct line {
     double n, mean_x, sxx, slope, slope_se;
 };
 
-/* Two-sided 95 % quantile of Student's t (table values; 1.96 beyond). */
+/* Two-sided 95 % quantile of Student's t: table, then an approximation. */
 static double student_95(double df)
 {
     static const double t[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365,

@@ -14,7 +14,7 @@ static const struct goal goals[SWEEP_OPTIMA] = {
 };
 
 struct moments {
-    double sum, sum2; /* of differences from the first value: exact for equal ones */
+    double sum, sum2; /* of differences from the first value: exact if all are equal */
     double first;
 };
 
@@ -73,7 +73,7 @@ static struct sweep_point point_of(const struct sweep_run *runs, unsigned n)
     return point;
 }
 
-/* On the front: nobody is as good in both and better in one. */
+/* Whether no other point is at least as good in both and better in one. */
 static bool on_front(const struct sweep *s, size_t i)
 {
     const struct sweep_point *p = &s->point[i];

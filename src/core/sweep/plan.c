@@ -70,8 +70,8 @@ static void shuffle(uint32_t *v, size_t n, struct rng *g)
     }
 }
 
-/* One round: `others` in pieces of at most SWEEP_REF_EVERY, about equally long,
- * the reference before each.  Returns how many were written.
+/* One round: `others` in pieces of similar length, up to SWEEP_REF_EVERY, each after a
+ * run at the reference.  Returns how many caps were written.
  */
 static size_t round_of(const uint32_t *others, size_t n, uint32_t reference_mw,
                        uint32_t *ret)

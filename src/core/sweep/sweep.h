@@ -1,11 +1,11 @@
-/* Runs of one job at several power caps to the curve of power, energy and time:
- * points, optima, Pareto front, drift.  Pure: no clock, file or environment.
+/* Sweeps: from runs of one job at several power caps to its curve of power, energy and
+ * time: points, optima, Pareto front, drift.  Pure: no clock, file or environment.
  *
- *     sweep_grid(), sweep_plan()   which caps, in which order
- *     sweep_fold()                 runs to points, with the optima of the four goals
- *     sweep_drift()                what the repeated reference runs say
+ *     sweep_grid(), sweep_plan()   the caps and their order
+ *     sweep_fold()                 points from runs, with the optima of four goals
+ *     sweep_drift()                drift, from the repeated reference runs
  *
- * Energy is the sum over all boards of the job; the cap is each board's own.
+ * Energy is the sum over all boards of the job; the cap applies to each board.
  */
 #ifndef CORE_SWEEP_SWEEP_H
 #define CORE_SWEEP_SWEEP_H
@@ -20,11 +20,11 @@
 
 enum {
     SWEEP_CAPS_MAX = 2000,
-    SWEEP_RUNS_MAX = 1000, /* a cap */
+    SWEEP_RUNS_MAX = 1000, /* per cap */
     SWEEP_OPTIMA = 4,      /* energy, edp, eds:2, eds:1.5 */
 };
 
-/* ---- which caps, in which order ---- */
+/* ---- caps and their order ---- */
 
 struct sweep_range {
     uint32_t min_mw, max_mw, default_mw; /* the boards' common limits */
@@ -32,98 +32,97 @@ struct sweep_range {
     uint32_t step_mw;
 };
 
-/* from, from + step, … up to `to`, and the default limit, ascending, each once.
- * -ERANGE (a value outside its range, or more than SWEEP_CAPS_MAX caps): the text
- * names value and range.  *ret is free()d by the caller.
+/* The caps from, from + step, … up to `to`, and the default limit, ascending, without
+ * duplicates.  -ERANGE (a value outside its range, or more than SWEEP_CAPS_MAX caps): the
+ * text names value and range.  -ENOMEM.  The caller free()s *ret.
  */
 int sweep_grid(const struct sweep_range *range, uint32_t **ret, size_t *ret_n,
                uw_error *err);
 
-/* The order of runs: rounds of all caps, each shuffled anew; the reference at the
- * beginning of every round, again after at most SWEEP_REF_EVERY other runs, and at
- * the very end.  So a slow drift (heat, clocks, other load) falls on all caps alike,
- * and the reference runs show it.  The same seed gives the same order.
+/* The order of runs: rounds of all caps, each in a random order; the reference at the
+ * start of every round, after at most SWEEP_REF_EVERY other runs, and at the end.  So
+ * slow drift (heat, clocks, other load) affects all caps equally, and the reference runs
+ * show it.  The same seed gives the same order.
  */
 enum { SWEEP_REF_EVERY = 8 };
 struct sweep_order {
     uint32_t reference_mw;
-    unsigned runs; /* a cap: 1 to SWEEP_RUNS_MAX */
+    unsigned runs; /* per cap: 1 to SWEEP_RUNS_MAX */
     uint64_t seed;
 };
-/* caps: ascending, the reference among them.  -ERANGE: runs.  *ret is free()d by the
- * caller.
+/* caps: ascending, including the reference.  -ERANGE: runs.  -ENOMEM.  The caller free()s
+ * *ret.
  */
 int sweep_plan(const uint32_t *caps, size_t n, const struct sweep_order *order,
                uint32_t **ret, size_t *ret_n, uw_error *err);
 
-/* ---- runs to points ---- */
+/* ---- points ---- */
 
 struct sweep_run {
     uint32_t cap_mw;
     double time_s, energy_j; /* of the whole run */
-    double at_s;             /* when it began, since the first run's begin */
+    double at_s;             /* its start, relative to the first run's start */
 };
 
 struct sweep_point {
     uint32_t cap_mw;
     unsigned runs;
-    double time_s, energy_j, power_w;          /* means of the runs */
-    double time_sd_s, energy_sd_j, power_sd_w; /* of one run; 0 where runs == 1 */
-    double time_se_s, energy_se_j, power_se_w; /* of the mean; 0 where runs == 1 */
-    bool pareto; /* no other point has both less (or equal) time and energy */
+    double time_s, energy_j, power_w; /* means of the runs; power: energy / time */
+    double time_sd_s, energy_sd_j, power_sd_w; /* of one run; 0 if runs == 1 */
+    double time_se_s, energy_se_j, power_se_w; /* of the mean; 0 if runs == 1 */
+    bool pareto; /* on the Pareto front of time and energy */
 };
 
 struct sweep_optimum {
     struct goal goal;
     size_t point;
-    double value;         /* the goal there, relative to the reference */
-    double energy_change; /* against the reference, as fractions */
+    double value;         /* sweep_value() of the point */
+    double energy_change; /* relative to the reference, as a fraction */
     double time_change;
 };
 
 struct sweep {
     size_t n;
     struct sweep_point *point; /* ascending caps */
-    size_t ref;                /* the point of the reference */
+    size_t ref;                /* index of the reference in point */
     struct sweep_optimum optimum[SWEEP_OPTIMA];
 };
 
-/* Any order of runs.  -EINVAL: none of them at the reference, or a time or energy
- * that is not finite and positive; -E2BIG; -ENOMEM.
+/* Runs in any order.  -EINVAL: no run at the reference, or a time or energy that is not
+ * finite and positive.  -E2BIG: too many runs.  -ENOMEM.
  */
 int sweep_fold(const struct sweep_run *runs, size_t n, uint32_t reference_mw,
                struct sweep **ret, uw_error *err);
 void sweep_free(struct sweep *sweep);
 DEFINE_AUTO(struct sweep *, sweep_free);
 
-/* The goal at a point, relative to the reference (1 there). */
+/* The goal's value at a point, relative to the reference. */
 double sweep_value(const struct sweep *sweep, const struct goal *goal, size_t point);
-/* Its best point, of equal ones that with the highest cap: the least intrusive. */
+/* The point with the least value; of equal ones that with the highest cap. */
 size_t sweep_best(const struct sweep *sweep, const struct goal *goal);
-/* Standard error of sweep_value() from the scatter of the runs, reference included
- * (errors of time and energy taken as independent); 0 where nothing was repeated.
+/* The standard error of sweep_value() from the scatter of the runs, including those of
+ * the reference (assumes independent errors of time and energy); 0 without repetitions.
  */
 double sweep_value_se(const struct sweep *sweep, const struct goal *goal, size_t point);
 
 /* ---- drift ---- */
 
 struct sweep_drift {
-    unsigned refs; /* reference runs seen */
+    unsigned refs; /* reference runs */
     double span_s; /* from the first to the last of them */
-    /* Change of time and energy over that span, as fractions: slope of a straight
-     * line through their logarithms.  known: at least two reference runs.
+    /* Change of time and energy over the span, as fractions: a linear regression of
+     * their logarithms.  known: at least two reference runs.
      */
     bool known;
     double time_change, energy_change;
     double time_half, energy_half; /* half width of the 95 % interval; INFINITY with 2 */
-    bool drifts; /* one of them is over 1 % and larger than 1.5 times its half width
-                    (chance alone does that once in some 200 sweeps); with 2 reference
-                    runs: over 3 % */
+    bool drifts; /* one change is above 1 % and 1.5 times its half width (false alarms:
+                    about one in 200 sweeps); with 2 reference runs: above 3 % */
 };
 void sweep_drift(const struct sweep_run *runs, size_t n, uint32_t reference_mw,
                  struct sweep_drift *ret);
-/* Take that line out of all runs: they become what they would have been in the
- * middle of the span.  No-op where it is not known.
+/* Removes the drift from all runs: corrects them to the mean start of the reference runs.
+ * No-op if the drift is not known.
  */
 void sweep_correct(struct sweep_run *runs, size_t n, uint32_t reference_mw,
                    const struct sweep_drift *drift);
