@@ -529,6 +529,8 @@ void search_on_stall(struct search *s, uint32_t cap_mw)
             up = mw;
     }
     bool over = s->spent >= s->windows_max;
+    if (over)
+        s->best_mw = up; /* a hard limit that is lifted does not bring back the other */
     go(s, over ? SEARCH_HOLD : SEARCH_MEASURE, up, "no progress at %g W: cap raised",
        w_of_mw(cap_mw));
 }

@@ -57,19 +57,16 @@ static double sum_mw(const struct balance_board *b, size_t n, double level,
 static void hand_out(const struct balance_board *b, size_t n, uint64_t budget_mw,
                      uint32_t grain_mw, uint32_t *mw)
 {
-    uint64_t sum = 0;
-    double below = INFINITY;
+    uint64_t sum = 0, seen = 0; /* seen: bit i: board i had its turn */
 
     for (size_t i = 0; i < n; i++)
         sum += mw[i];
     for (size_t round = 0; round < n; round++) {
         size_t next = n;
         for (size_t i = 0; i < n; i++)
-            if (b[i].busy < below && (next == n || b[i].busy > b[next].busy))
+            if (!(seen >> i & 1u) && (next == n || b[i].busy > b[next].busy))
                 next = i;
-        if (next == n)
-            return;
-        below = b[next].busy;
+        seen |= 1ull << next;
         if (sum + grain_mw <= budget_mw && mw[next] + grain_mw <= b[next].most_mw) {
             mw[next] += grain_mw;
             sum += grain_mw;

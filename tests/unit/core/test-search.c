@@ -280,6 +280,29 @@ static void test_stall(void)
        search_step(s)->cap_mw);
 }
 
+/* A cap that stalled after a hold is not held again when a hard limit comes and goes. */
+static void test_stall_in_hold(void)
+{
+    struct job j = plain;
+    auto_(search_free) struct search *s = search_of(&v100);
+    struct search_window w = window_at(&j, 300000);
+    (void)search_on_window(s, &w, NULL);
+    for (int i = 0; i < 40 && search_step(s)->kind != SEARCH_HOLD; i++) {
+        w = window_at(&j, search_step(s)->cap_mw);
+        (void)search_on_window(s, &w, NULL);
+    }
+    search_on_found(s, 200000);
+    is_int(search_step(s)->cap_mw, 200000, "holds what was found before");
+    search_on_stall(s, 200000);
+    uint32_t up = search_step(s)->cap_mw;
+    ok(up > 200000, "the job stalls there: up to %u mW", up);
+    search_on_hard_limit(s, 290000);
+    ok(search_step(s)->cap_mw > 200000, "under a hard limit: %u mW",
+       search_step(s)->cap_mw);
+    search_on_hard_limit(s, SEARCH_NO_LIMIT);
+    ok(search_step(s)->cap_mw > 200000, "without it: %u mW", search_step(s)->cap_mw);
+}
+
 static void test_hard_limit(void)
 {
     struct job j = plain;
@@ -839,6 +862,7 @@ int main(void)
     test_best();
     test_repeats();
     test_stall();
+    test_stall_in_hold();
     test_hard_limit();
     test_change();
     test_deaf();

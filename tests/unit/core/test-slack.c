@@ -111,6 +111,16 @@ static void within(void)
     uint32_t mw[2];
     (void)balance_within(b, 2, 300000, &rule, mw);
     ok(mw[0] == 200000 && mw[1] == 200000, "minimums that do not fit are given");
+
+    struct balance_board alike[4];
+    uint32_t each[4], sum = 0;
+    for (size_t i = 0; i < 4; i++)
+        alike[i] = (struct balance_board){200875, 150000, 300000, 1, 1};
+    (void)balance_within(alike, 4, 803500, &rule, each);
+    for (size_t i = 0; i < 4; i++)
+        sum += each[i];
+    ok(sum == 803000, "boards that are busy alike share what rounding leaves: %u mW",
+       sum);
 }
 
 /* ---- a job ---- */
