@@ -177,7 +177,7 @@ static bool is_wanted(const struct caps_board *b)
         return true;
     if (!b->sure)
         return b->claims.n > 0;
-    return b->verdict.target_mw < b->bounds.original_mw ||
+    return b->verdict.target_mw != b->bounds.original_mw ||
            clock_lock_is_wanted(&b->clock, b->caps->conf.clocks) || is_searched(b);
 }
 

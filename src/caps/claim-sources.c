@@ -11,11 +11,11 @@
 
 static const struct claim_source_row rows[] = {
     [CLAIM_OF_PERSON] = {CLAIM_NAMED, KIND(SOFT) | KIND(NAMED) | KIND(HARD), 0,
-                         LEASE_WITHDRAW, MAY_CLOCK},
+                         LEASE_WITHDRAW, MAY_CLOCK | MAY_RAISE},
     [CLAIM_OF_JOB_CAP] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW, 0},
     [CLAIM_OF_SEARCH] = {CLAIM_SOFT, KIND(SOFT), 0, LEASE_WITHDRAW, MAY_CLOCK},
     [CLAIM_OF_BUDGET] = {CLAIM_HARD, KIND(HARD), 0, LEASE_KEEP, MAY_NOT_END},
-    [CLAIM_OF_SWEEP] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW, 0},
+    [CLAIM_OF_SWEEP] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW, MAY_RAISE},
     [CLAIM_OF_RULE] = {CLAIM_SOFT, KIND(SOFT) | KIND(HARD), 30 * NS_PER_S, LEASE_WITHDRAW,
                        MAY_NOT_END},
     [CLAIM_OF_SCHEDULER] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW, 0},
@@ -41,6 +41,10 @@ int claim_source_check(const struct claim *claim, uw_error *err)
                     names_word(NAMES_CLAIM_KIND, claim->kind));
     if (claim->mhz && !(row->may & MAY_CLOCK))
         return fail(err, -EPERM, "a claim of a %s cannot be on the clock",
+                    names_word(NAMES_CLAIM_SOURCE, claim->source));
+    if (claim->raises && !(row->may & MAY_RAISE))
+        return fail(err, -EPERM,
+                    "a claim of a %s cannot raise the cap above the original",
                     names_word(NAMES_CLAIM_SOURCE, claim->source));
     return 0;
 }

@@ -11,7 +11,8 @@
 /* What claims of a source may do. */
 enum claim_may {
     MAY_CLOCK = 1u << 0,   /* claim the SM clock */
-    MAY_NOT_END = 1u << 1, /* nobody else withdraws its claims */
+    MAY_RAISE = 1u << 1,   /* lift the cap above the original: struct claim's raises */
+    MAY_NOT_END = 1u << 2, /* nobody else withdraws its claims */
 };
 
 /* What stands when a lease ends that was not renewed. */
@@ -30,7 +31,7 @@ struct claim_source_row {
 };
 
 const struct claim_source_row *claim_source_row(enum claim_source source);
-/* -EPERM: a claim of this source may not be of that kind, or not be on a clock. */
+/* -EPERM: a claim of this source may not be of that kind, on a clock, or raise. */
 int claim_source_check(const struct claim *claim, uw_error *err);
 
 #endif

@@ -21,6 +21,7 @@ struct board_claims {
     uint64_t id, clock_id; /* 0: there is none */
     uint32_t mw;           /* of the claim on watts */
     uint32_t safe_mw;
+    bool raises;       /* above the original, too */
     bool over;         /* others ended the claim on watts */
     bool stale;        /* stated or dropped since it was told */
     bool moved;        /* to be looked at */
@@ -67,7 +68,7 @@ static bool at_rest(const struct caps_view *v)
 
     if (v->state != CAPS_HELD && v->state != CAPS_FREE)
         return false;
-    if (v->state == CAPS_FREE && target < v->bounds.original_mw)
+    if (v->state == CAPS_FREE && target != v->bounds.original_mw)
         return false; /* not yet asked of the actuator */
     return !v->ramping && v->ramp_mw == target;
 }
@@ -107,8 +108,9 @@ static enum claim_unmet blocked(const struct caps_view *v, bool claimed)
 static bool as_asked(const struct board_claims *b, const struct caps_view *v)
 {
     uint32_t original = v->bounds.original_mw;
+    bool above = b->mw > original && !b->raises;
 
-    return !b->id || in_force(v) == (b->mw < original ? b->mw : original);
+    return !b->id || in_force(v) == (above ? original : b->mw);
 }
 
 /* Sets when it is late, and says whether it is. */
@@ -287,6 +289,7 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
         .uid = c->who.uid,
         .job = c->who.job,
         .admin = (row->may & MAY_NOT_END) != 0,
+        .raises = (row->may & MAY_RAISE) && ask->mw,
         .walked = c->who.walked,
     };
     memcpy(claim.who, c->who.name, sizeof claim.who);
@@ -296,6 +299,7 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
         return r;
     if (ask->mw) {
         b->mw = ask->mw;
+        b->raises = claim.raises;
         anew(c, board);
     }
     if (row->lease_ns && c->lease)

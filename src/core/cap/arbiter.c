@@ -45,13 +45,28 @@ static bool wins(const struct claim *a, const struct claim *b,
     return a->made_ns < b->made_ns;
 }
 
+/* The highest cap that the claims can result in: the original, or the highest claim that
+ * may lift the cap above it.
+ */
+static uint32_t ceiling(const struct claims *claims, const struct cap_bounds *bounds)
+{
+    uint32_t mw = higher(bounds->original_mw, bounds->min_mw);
+
+    for (size_t i = 0; i < claims->n; i++) {
+        const struct claim *claim = &claims->claim[i];
+        if (claim->raises && (!bounds->max_mw || claim->mw <= bounds->max_mw))
+            mw = higher(mw, claim->mw);
+    }
+    return mw;
+}
+
 void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
                 struct cap_verdict *ret)
 {
     const uint32_t min_mw = bounds->min_mw;
     const uint32_t original_mw = higher(bounds->original_mw, min_mw);
-    struct cap_verdict v = {
-        .target_mw = original_mw, .most_mw = original_mw, .at_once_mw = original_mw};
+    const uint32_t top_mw = ceiling(claims, bounds);
+    struct cap_verdict v = {.target_mw = top_mw, .most_mw = top_mw, .at_once_mw = top_mw};
     const struct claim *best = NULL;
 
     for (size_t i = 0; i < claims->n; i++) {
@@ -67,7 +82,7 @@ void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
             v.at_once_mw = lower(v.at_once_mw, mw);
     }
     uint32_t wanted_mw = best ? level(best, bounds) : UINT32_MAX;
-    if (wanted_mw < original_mw) {
+    if (wanted_mw < original_mw || (top_mw > original_mw && wanted_mw <= top_mw)) {
         v.target_mw = higher(wanted_mw, min_mw);
         v.claim = best->id;
         v.by = wanted_mw < min_mw     ? CAP_BY_MINIMUM

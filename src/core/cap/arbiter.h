@@ -4,6 +4,9 @@
  *     wanted = min(named claims, max(min(soft claims), soft floor))
  *     target = max(min(wanted, hard claims, original), board minimum)
  *
+ * A claim that raises (a person's on a node of their own, a sweep's) puts its own value
+ * in the place of the original where that is lower, as long as max_mw allows it.
+ *
  * If the highest settable limit (max_mw) is below the original, a claim between the two
  * cannot be set: a hard one is lowered to max_mw, others have no effect.
  *

@@ -35,6 +35,7 @@ struct claim {
     pid_t pid;                  /* it ends with this process; 0: no process */
     uint64_t pid_start;         /* start time of pid, in ticks as in /proc/PID/stat */
     bool admin;                 /* made by an administrator: needs no job on the board */
+    bool raises;                /* named: may lift the cap above the original, up to mw */
     bool walked;          /* made by the search, which ramps it: the arbiter does not */
     char who[CLAIM_TEXT]; /* "user anna", "search of job 12", "budget row-3" */
     char why[CLAIM_TEXT]; /* one line for a human */

@@ -329,7 +329,7 @@ static void grant_falls_to_safe(void)
     scene_free(s);
 }
 
-static void budget_stays(void)
+static void has_no_lease(void)
 {
     struct scene *s = scene_new("no lease", 2, &conf);
     struct hearer h;
@@ -342,6 +342,32 @@ static void budget_stays(void)
     pass(s, 5);
     is_limit(s, 0, 300, "its claims go with it");
     scene_free(s);
+}
+
+static void sweep_raises(void)
+{
+    scene_found_w = 200;
+    struct scene *s = scene_new("found at 200 W", 2, &conf);
+    struct hearer h;
+
+    hear(s, &h, CLAIM_OF_SWEEP);
+    must_state(&h, 0, 280);
+    pass(s, 2);
+    is_told(&h, 0, CLAIM_MET, 280, "a sweep may raise");
+    is_limit(s, 0, 280, "it is set");
+    must_state(&h, 0, 170);
+    pass(s, 20);
+    is_told(&h, 0, CLAIM_MET, 170, "and lower");
+    claimant_free(h.c);
+    hear(s, &h, CLAIM_OF_JOB_CAP);
+    must_state(&h, 0, 280);
+    pass(s, 2);
+    is_told(&h, 0, CLAIM_MET, 200, "a job's cap may not: the original");
+    claimant_free(h.c);
+    pass(s, 2);
+    is_limit(s, 0, 200, "as it was found");
+    scene_free(s);
+    scene_found_w = 0;
 }
 
 static void may_be_freed_when_told(void)
@@ -394,7 +420,8 @@ int main(void)
     keeps_its_rights();
     rule_is_renewed();
     grant_falls_to_safe();
-    budget_stays();
+    has_no_lease();
+    sweep_raises();
     may_be_freed_when_told();
     adopts();
     return done();

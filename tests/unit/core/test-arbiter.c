@@ -14,7 +14,13 @@
 #define S(x) ((uint64_t)((x)*1e9))
 #define W(x) ((uint32_t)(x)*MW_PER_W)
 
-enum { SOFT = CLAIM_SOFT, NAMED = CLAIM_NAMED, HARD = CLAIM_HARD, WALKED = 9 };
+enum {
+    SOFT = CLAIM_SOFT,
+    NAMED = CLAIM_NAMED,
+    HARD = CLAIM_HARD,
+    WALKED = 9,
+    RAISES = 10
+};
 
 struct want {
     int kind;
@@ -26,8 +32,11 @@ static struct claim claim_of(uint64_t id, const struct want *want)
 {
     return (struct claim){
         .id = id,
-        .kind = want->kind == WALKED ? CLAIM_SOFT : (enum claim_kind)want->kind,
+        .kind = want->kind == WALKED   ? CLAIM_SOFT
+                : want->kind == RAISES ? CLAIM_NAMED
+                                       : (enum claim_kind)want->kind,
         .walked = want->kind == WALKED,
+        .raises = want->kind == RAISES,
         .mw = W(want->w),
         .made_ns = want->made_s * NS_PER_S,
         .until_ns = CLAIM_FOREVER,
@@ -76,6 +85,13 @@ static const struct {
     {"walked", 150, {{WALKED, 200, 0}}, 200, CAP_BY_CLAIM, 1, 300, true},
     {"walked under the floor", 150, {{WALKED, 120, 0}}, 150, CAP_BY_FLOOR, 1, 300, true},
     {"walked above named", 150, {{WALKED, 250, 0}, {NAMED, 200, 0}}, 200, CAP_BY_CLAIM, 2, 300, false},
+    {"raises", 150, {{RAISES, 350, 0}}, 350, CAP_BY_CLAIM, 1, 350, true},
+    {"raises, under the original", 150, {{RAISES, 250, 0}}, 250, CAP_BY_CLAIM, 1, 300, false},
+    {"raises, and a lower claim", 150, {{RAISES, 350, 0}, {NAMED, 200, 0}}, 200, CAP_BY_CLAIM, 2, 350, false},
+    {"raises, and a hard claim", 150, {{RAISES, 350, 0}, {HARD, 280, 0}}, 280, CAP_BY_CLAIM, 2, 280, true},
+    {"raises, and one above the original that does not", 150, {{RAISES, 350, 0}, {NAMED, 320, 0}}, 320, CAP_BY_CLAIM, 2, 350, false},
+    {"raises, and one above it", 150, {{RAISES, 350, 0}, {NAMED, 400, 0}}, 350, CAP_BY_CLAIM, 1, 350, true},
+    {"two raise: the lower", 150, {{RAISES, 350, 0}, {RAISES, 330, 0}}, 330, CAP_BY_CLAIM, 2, 350, false},
 };
 /* clang-format on */
 
@@ -306,6 +322,7 @@ static struct claim random_claim(struct rng *g, uint64_t id)
                       .until_ns = rng_below(g, 3) ? CLAIM_FOREVER : 5 + rng_below(g, 20)};
 
     c.walked = c.kind == CLAIM_SOFT && rng_below(g, 3) == 0;
+    c.raises = c.kind == CLAIM_NAMED && rng_below(g, 4) == 0;
     return c;
 }
 
@@ -352,6 +369,17 @@ static uint64_t most(uint64_t a, uint64_t b)
     return a > b ? a : b;
 }
 
+/* The original, or what a claim puts in its place. */
+static uint64_t top_of(const struct claims *c, const struct cap_bounds *b)
+{
+    uint64_t mw = b->original_mw;
+
+    for (size_t i = 0; i < c->n; i++)
+        if (c->claim[i].raises && (!b->max_mw || c->claim[i].mw <= b->max_mw))
+            mw = most(mw, c->claim[i].mw);
+    return mw;
+}
+
 static struct formula formula_of(const struct claims *c, const struct cap_bounds *b)
 {
     struct formula f = {UINT64_MAX, UINT64_MAX, UINT64_MAX, 0, 0};
@@ -368,7 +396,7 @@ static struct formula formula_of(const struct claims *c, const struct cap_bounds
     f.named = in_gap(b, f.named) ? b->original_mw : f.named;
     f.hard = in_gap(b, f.hard) ? b->max_mw : f.hard;
     f.wanted = least(f.named, f.soft);
-    f.target = most(least(least(f.wanted, f.hard), b->original_mw), b->min_mw);
+    f.target = most(least(least(f.wanted, f.hard), top_of(c, b)), b->min_mw);
     return f;
 }
 
@@ -381,13 +409,14 @@ static bool is_explained(const struct claims *c, const struct cap_bounds *b,
     case CAP_BY_ORIGINAL:
         return v->target_mw == b->original_mw && v->claim == 0;
     case CAP_BY_CLAIM:
-        return claim && v->target_mw < b->original_mw &&
+        return claim &&
+               (v->target_mw < b->original_mw || top_of(c, b) > b->original_mw) &&
                (claim->mw == v->target_mw ||
                 (claim->kind == CLAIM_HARD && in_gap(b, claim->mw) &&
                  v->target_mw == b->max_mw));
     case CAP_BY_FLOOR:
         return claim && claim->kind == CLAIM_SOFT && claim->mw < b->floor_mw &&
-               v->target_mw == b->floor_mw && v->target_mw < b->original_mw;
+               v->target_mw == b->floor_mw && v->target_mw <= top_of(c, b);
     case CAP_BY_MINIMUM:
         return claim && claim->mw < b->min_mw && v->target_mw == b->min_mw &&
                (claim->kind != CLAIM_SOFT || b->floor_mw < b->min_mw);
@@ -399,10 +428,10 @@ enum { N_PROPERTIES = 10 };
 static const char *const property[N_PROPERTIES] = {
     "is the two formulas' value",
     "is explained by one claim or bound",
-    "is within minimum and original",
+    "is within minimum and original, or what raises it",
     "is not under the floor by soft claims alone",
     "does not rise when a claim is lowered",
-    "does not rise when a claim is added",
+    "does not rise when a claim is added that does not raise",
     "is what it was once the added claim is over",
     "obeys hard claims from the first tick, whatever the ramp was doing",
     "is on its ramp between target and what holds at once",
@@ -432,7 +461,7 @@ static bool obeys_hard(struct rng *g, const struct claims *c, const struct cap_b
     struct ramp r = random_ramp(g, b);
     struct cap_class cls = {0.85 + 0.15 * rng_uniform(g), 0.5, 0.01 * rng_uniform(g)};
     uint32_t peak_mw = rng_below(g, 2) ? W(100 + rng_below(g, 200)) : 0;
-    uint64_t most_mw = most(least(formula_of(c, b).hard, b->original_mw), b->min_mw);
+    uint64_t most_mw = most(least(formula_of(c, b).hard, top_of(c, b)), b->min_mw);
     uint64_t now = r.at_ns;
     bool good = v->most_mw == most_mw;
 
@@ -460,7 +489,7 @@ static void check_set(struct rng *g, bool good[N_PROPERTIES])
     struct formula f = formula_of(&c, &b);
     good[0] = v.target_mw == f.target;
     good[1] = is_explained(&c, &b, &v);
-    good[2] = v.target_mw >= b.min_mw && v.target_mw <= b.original_mw;
+    good[2] = v.target_mw >= b.min_mw && v.target_mw <= top_of(&c, &b);
     good[3] = f.named != UINT64_MAX || f.hard != UINT64_MAX ||
               v.target_mw >= least(b.floor_mw, b.original_mw);
     if (c.n) {
@@ -468,16 +497,18 @@ static void check_set(struct rng *g, bool good[N_PROPERTIES])
         struct claim *claim = &other.claim[rng_below(g, other.n)];
         claim->mw -= (uint32_t)rng_below(g, claim->mw);
         cap_decide(&other, &b, &w);
-        good[4] = w.target_mw <= v.target_mw && w.most_mw <= v.most_mw &&
-                  w.at_once_mw <= v.at_once_mw;
+        /* One that raises counts as soon as it is within max_mw. */
+        good[4] =
+            claim->raises || (w.target_mw <= v.target_mw && w.most_mw <= v.most_mw &&
+                              w.at_once_mw <= v.at_once_mw);
     }
     other = c;
     struct claim added = random_claim(g, 77);
     added.until_ns = 3;
     (void)claims_put(&other, &added, NULL);
     cap_decide(&other, &b, &w);
-    good[5] = w.target_mw <= v.target_mw && w.most_mw <= v.most_mw &&
-              w.at_once_mw <= v.at_once_mw;
+    good[5] = added.raises || (w.target_mw <= v.target_mw && w.most_mw <= v.most_mw &&
+                               w.at_once_mw <= v.at_once_mw);
     (void)claims_expire(&other, 3, NULL, NULL);
     cap_decide(&other, &b, &w);
     good[6] = w.target_mw == v.target_mw && w.by == v.by && w.claim == v.claim &&
