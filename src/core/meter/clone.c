@@ -3,7 +3,7 @@
 
 #include "core/meter/state.h"
 
-/* A copy of room entries of size bytes; what lies there may be unused yet. */
+/* Copies all room entries of size bytes, used or not. */
 static void *copy_of(const void *items, size_t room, size_t size)
 {
     void *copy = malloc(room * size);

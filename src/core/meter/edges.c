@@ -9,8 +9,8 @@ void edges_init(struct edges *e, double nominal_s)
     *e = (struct edges){.nominal_s = nominal_s, .period_s = nominal_s};
 }
 
-/* Least squares over targets within each bracket: the nearest bound where the line is
- * outside of it, mildly the middle where it is inside.
+/* Least squares.  A bracket's target is its nearest bound where the line misses the
+ * bracket, else a point towards its middle, with a low weight.
  */
 static void fit(struct edges *e)
 {
@@ -60,7 +60,7 @@ static void judge(struct edges *e)
     e->error_s = miss + fmin(narrow, e->nominal_s / (double)(e->n + 1)) / 2 + 2e-4;
     e->locked = e->n >= ENOUGH && miss < 0.08 * e->nominal_s &&
                 fabs(e->period_s / e->nominal_s - 1) < 0.35;
-    if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* another tune: learn it anew */
+    if (!e->locked && e->n >= 2 * (size_t)ENOUGH) { /* no lock: start over */
         e->n = e->next = 0;
         e->period_s = e->nominal_s;
     }
@@ -70,7 +70,7 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
 {
     double middle = (u + v) / 2, width = v - u;
 
-    if (width >= 0.9 * e->period_s) { /* no telling which edge */
+    if (width >= 0.9 * e->period_s) { /* several edges are possible */
         double last = v - e->period_s / 2;
         if (e->locked)
             last = e->phase_s + e->period_s * floor((v - e->phase_s) / e->period_s);
@@ -86,7 +86,7 @@ double edges_change(struct edges *e, double u, double v, double *ret_sd)
     e->next = (e->next + 1) % EDGES_KEPT;
     if (e->n < EDGES_KEPT)
         e->n++;
-    /* One more among many moves the line little: now and then will do. */
+    /* With many brackets and a lock, refit at every SELDOM-th change only. */
     if (e->n < EDGES_KEPT || !e->locked || e->next % SELDOM == 0) {
         if (e->n >= 2)
             fit(e);

@@ -1,5 +1,5 @@
-/* When a value that a driver publishes once a period was published: from polls that
- * saw it change, each of which says "between u and v", the period and the phase.
+/* Period and phase at which a driver publishes a value, estimated from polls that saw the
+ * value change: each change lies in a bracket [u, v].
  */
 #ifndef CORE_METER_EDGES_H
 #define CORE_METER_EDGES_H
@@ -12,8 +12,8 @@ enum { EDGES_KEPT = 256 };
 struct edges {
     double nominal_s;
     double period_s, phase_s; /* edge k is at phase_s + k period_s */
-    double error_s;           /* standard deviation of an edge's place */
-    double order;             /* the last edge's k */
+    double error_s;           /* standard deviation of an edge's time */
+    double order;             /* k of the last edge */
     bool locked;
     size_t n, next;
     struct {
@@ -22,12 +22,12 @@ struct edges {
 };
 
 void edges_init(struct edges *e, double nominal_s);
-/* The value seen at u was another than that seen at v; there may be several edges in
- * between where v - u is longer than a period.  Returns the likeliest moment of the
- * last one, *ret_sd its standard deviation.
+/* The values polled at u and v differ; several edges may lie between if v - u is longer
+ * than a period.  Returns the most likely time of the last edge, *ret_sd its standard
+ * deviation.
  */
 double edges_change(struct edges *e, double u, double v, double *ret_sd);
-/* The edge nearest to t as is known by now; t itself where nothing is. */
+/* The edge nearest to t by the current estimate; t itself while not locked. */
 double edges_nearest(const struct edges *e, double t);
 
 #endif

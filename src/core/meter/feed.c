@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define TOP_W 1e5 /* no board's power */
+#define TOP_W 1e5 /* above any board's power */
 
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
 {
@@ -96,7 +96,7 @@ static void add_reading(struct meter *m, double end, double w)
     double step = end - p.t, old = m->w;
 
     if (m->r.at.n && s->response_s > 0 && step < 1.75 * s->update_s)
-        return; /* the debt's noise would grow with the number of points */
+        return; /* noise of the correction would grow with the number of points */
 
     keep_reading(m, (struct reading){.end = end, .w = w, .published = m->r_changed});
     m->w = w;
@@ -108,8 +108,8 @@ static void add_reading(struct meter *m, double end, double w)
     if (step <= 0)
         return;
 
-    /* Readings of the whole time say what was in it; others are joined by lines,
-     * less what an exponential response still owes.
+    /* A reading that averages its whole period gives that period's energy; other readings
+     * are integrated by trapezoids, corrected for an exponential response.
      */
     if (s->response_s > 0)
         p.e += (w + old) / 2 * step + s->response_s * (w - old);
@@ -123,12 +123,12 @@ static void add_reading(struct meter *m, double end, double w)
     series_add(&m->r, p);
 }
 
-/* Between the publication of a reading and the middle or end of what it says. */
+/* From the time that a reading stands for to its publication. */
 static double reading_lag(const struct meter *m)
 {
     const struct sensor *s = &m->sensor;
 
-    if (s->window_s > 1.05 * s->update_s) /* an average: its middle, for lines */
+    if (s->window_s > 1.05 * s->update_s) /* a long average stands for its middle */
         return s->lag_s + s->window_s / 2;
     return s->lag_s;
 }
@@ -147,7 +147,7 @@ static void take_reading(struct meter *m, double began, double at, double w)
         add_reading(m, edge - reading_lag(m), w);
     } else {
         m->same++;
-        if (at - m->r_changed > 1.5 * T) { /* the same again */
+        if (at - m->r_changed > 1.5 * T) { /* published again with the same value */
             m->r_changed = fmax(m->r_changed + T * floor((at - m->r_changed) / T - 0.5),
                                 m->r_changed);
             add_reading(m, m->r_changed - reading_lag(m), w);
@@ -169,7 +169,7 @@ static void take_reading(struct meter *m, double began, double at, double w)
 
 /* ---- the counter ---- */
 
-/* What the readings say for [a, b]; the last one holds on. */
+/* Energy of [a, b] from the readings; the last reading is extended up to b. */
 static double read_energy(const struct meter *m, double a, double b, double *ret_sd)
 {
     double ea, eb, sa, sb, lo, hi, last = m->r.last.t;
@@ -188,7 +188,7 @@ static double read_energy(const struct meter *m, double a, double b, double *ret
     return eb - ea + m->w * beyond;
 }
 
-/* The counter says nothing about [last point, to]: the readings do. */
+/* Extends the counter's series to `to` from the readings, and records an event. */
 static void bridge(struct meter *m, double to, uint32_t why)
 {
     struct point p = m->c.last;
@@ -207,7 +207,7 @@ static void bridge(struct meter *m, double to, uint32_t why)
     series_add(&m->c, p);
 }
 
-/* Counts since the last poll; false: the counter started anew. */
+/* Energy counted since the last poll, wraps included; false: the counter was reset. */
 static bool counted(struct meter *m, uint64_t raw, double span, double *ret_j)
 {
     const struct sensor_model *model = &m->opts.model;
@@ -281,7 +281,7 @@ static void take_counter(struct meter *m, double began, double at, uint64_t raw)
     m->c_same_at = at;
 }
 
-/* ---- all of it ---- */
+/* ---- samples ---- */
 
 static bool good(double w)
 {
@@ -323,7 +323,7 @@ int meter_feed(struct meter *m, const struct meter_sample *s, uw_error *err)
     if (has_w && good(w))
         take_reading(m, meter_s(m, s->power_began_ns), meter_s(m, s->power_at_ns), w);
     else if (has_w)
-        r = fail(err, METER_E_BAD, "%g W is no board's power", w);
+        r = fail(err, METER_E_BAD, "%g W is not a plausible power of a board", w);
     if (has_c && m->opts.model.counter_update_s > 0)
         take_counter(m, meter_s(m, s->counter_began_ns), meter_s(m, s->counter_at_ns),
                      s->counter);

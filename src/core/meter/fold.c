@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define GRID 0.0025 /* s: edges of boxes are rounded to this */
+#define GRID 0.0025 /* s: grid that the edges of boxes are rounded to */
 
 enum { SPAN_MAX = 40000, PEAKS = 6 };
 
@@ -17,7 +17,7 @@ struct fold {
     double origin, mean, var, span;
     double *table; /* second antidifference of the kernel, by lag in GRID */
     size_t n_table;
-    double *k; /* lower triangle, then its factor */
+    double *k; /* covariance, lower triangle; then its Cholesky factor */
     uint64_t key[FOLD_MAX];
 };
 
@@ -57,8 +57,9 @@ int fold_new(const struct fold_obs *obs, size_t n, struct fold **ret)
     return 0;
 }
 
-/* The bridge's covariance 6 x^2 - 6 |x| + 1, x in cycles from -1/2 to 1/2, blurred by
- * the phase that the load's jitter has lost since: normal with standard deviation s.
+/* Covariance of the periodic Brownian bridge, 6 x^2 - 6 |x| + 1, x in cycles from -1/2 to
+ * 1/2, blurred by the phase drift from the load's jitter: normal with standard deviation
+ * s.
  */
 static double bridge(double x, double s)
 {
@@ -85,7 +86,7 @@ static double kernel(const struct fold_fit *fit, double tau)
     return k;
 }
 
-/* In four sums: one alone waits for each addition. */
+/* Four sums, as additions to a single one would wait for each other. */
 static double dot(const double *a, const double *b, size_t n)
 {
     double s[4] = {0};
@@ -102,7 +103,8 @@ static double dot(const double *a, const double *b, size_t n)
     return s[0] + s[1] + (s[2] + s[3]);
 }
 
-/* F with F[n+1] - 2 F[n] + F[n-1] = k[n]: the covariance of two boxes is four of it. */
+/* F with F[n+1] - 2 F[n] + F[n-1] = k[n]: the covariance of two boxes is a sum of four F.
+ */
 static int fill_table(struct fold *f, const struct fold_fit *fit, double span)
 {
     size_t n = (size_t)(span / GRID) + 4;
@@ -167,7 +169,9 @@ static double covariance(const struct fold *f, const struct comb *p, const struc
     return sum / ((double)p->n * (double)p->w * (double)q->n * (double)q->w);
 }
 
-/* The level is all but free: a mean with a variance far above the varying part's. */
+/* Prior variance of the mean level, far above the varying part's: the level is nearly
+ * free.
+ */
 #define LEVEL 100.0
 #define TEMPER 0.2
 
@@ -205,7 +209,7 @@ static void forward(const struct fold *f, double *x)
     }
 }
 
-/* Builds and factors the covariance; fit->loglik and fit->scale come out. */
+/* Builds and factors the covariance; sets fit->loglik and fit->scale. */
 static int evaluate(struct fold *f, struct fold_fit *fit, double span)
 {
     struct comb combs[FOLD_MAX];
@@ -231,7 +235,7 @@ static int evaluate(struct fold *f, struct fold_fit *fit, double span)
     fit->scale = square / (double)f->n;
     fit->loglik = -0.5 * ((double)f->n * log(fit->scale + 1e-9) + logdet);
     double beyond = log((fit->scale + 1e-9) / (2 * f->var + 1e-9));
-    if (beyond > 0) /* swings that no reading shows are not likely */
+    if (beyond > 0) /* penalty on swings larger than any reading shows */
         fit->loglik -= 20 * beyond * beyond;
     return 0;
 }
@@ -315,7 +319,7 @@ static void keep_peak(struct peak *peaks, struct peak p)
         peaks[worst] = p;
 }
 
-/* The middle of the smoothest stretch round a peak. */
+/* Middle of the smoothest range of frequencies around a peak. */
 static struct peak refine(struct fold *f, struct peak p, double step)
 {
     double best = p.rough, from = p.hz, to = p.hz;
@@ -341,7 +345,7 @@ static void find_peaks(struct fold *f, double tick_s, struct peak *peaks)
     for (size_t i = 0; i < PEAKS; i++)
         peaks[i] = (struct peak){0, 2};
     for (size_t i = 12; (double)i * step <= top + step;
-         i++) { /* two thirds of the span */
+         i++) { /* from 1.5 cycles in the span */
         r[0] = r[1];
         r[1] = r[2];
         r[2] = roughness(f, (double)i * step);
@@ -379,7 +383,7 @@ static int try_each(struct fold *f, struct fold_fit *best, double *field,
     return r;
 }
 
-/* The best of each number of the fit in turn. */
+/* Optimises each parameter of the fit in turn. */
 static int improve(struct fold *f, struct fold_fit *best)
 {
     static const double noises[] = {1e-6, 1e-5, 1e-4, 1e-2, 1e-1, 1},
@@ -413,7 +417,7 @@ static void take_in(struct fold_set *set, const struct fold_fit *fit)
         set->fits[worst] = *fit;
 }
 
-/* Steps along the frequency, halved until they help no more. */
+/* Hill climbing along the frequency; the step is halved when neither side is better. */
 static int sharpen(struct fold *f, struct fold_fit *best, double step, int halvings)
 {
     int r = 0;
@@ -462,7 +466,9 @@ static int periods(struct fold *f, double hint_s, double tick_s, struct fold_set
     return r;
 }
 
-/* A fit to several periods at once is as smooth, but knows less: look for the one. */
+/* A fit at a multiple of the true period is as smooth but predicts less: try fractions
+ * too.
+ */
 static int shorter(struct fold *f, double tick_s, struct fold_set *set)
 {
     double step = 1 / (48 * f->span), top = tick_s > 0 ? 1 / tick_s : 7;

@@ -1,12 +1,12 @@
-/* Readings of a sensor that looks part of the time, to energy with its uncertainty.
+/* Energy and its uncertainty from readings of a sensor that samples part of the time.
  *
- * The board's power is taken as a random function: a mean, a part that repeats with
- * the load's period (a periodic Brownian bridge: what square waves and the like look
- * like to second order), a part that wanders, and noise.  Its likeliest period,
- * roughness and noise are found from the readings; the energy of a window is then
- * the best linear estimate and its variance (Rasmussen and Williams 2006, ch. 2, 5;
- * Wahba 1990 for the kernel).  So the variance grows by itself where no reading has
- * looked: between samples without a period, and in the phases never seen.
+ * The board's power is modelled as a random function: a mean, a part that repeats with
+ * the load's period (a periodic Brownian bridge, the second-order model of square waves),
+ * a wandering part, and noise.  The most likely period and variances are fitted to the
+ * readings; the energy of a window is then the best linear estimate, with its variance
+ * (Rasmussen and Williams 2006, ch. 2, 5; Wahba 1990 for the kernel).  The variance so
+ * grows where no reading was taken: between samples if there is no period, and in phases
+ * that were never sampled.
  */
 #ifndef CORE_METER_FOLD_H
 #define CORE_METER_FOLD_H
@@ -18,7 +18,7 @@
 
 enum { FOLD_MAX = 320 }; /* readings at most */
 
-/* One reading: the mean power of n boxes [t0 + i step, t1 + i step]. */
+/* One reading: mean power over the n boxes [t0 + i step, t1 + i step]. */
 struct fold_obs {
     double t0, t1, step; /* s */
     unsigned n;          /* 1: one box */
@@ -30,7 +30,7 @@ struct fold_fit {
     double noise;    /* variances as shares of the varying part's */
     double wander;   /* 1 where there is no period */
     double wander_s; /* its correlation time */
-    double jitter;   /* of each period's length, as a share */
+    double jitter;   /* of each period's length, relative */
     double loglik;
     double scale; /* variance of the varying part, W^2 */
     double weight;
@@ -42,16 +42,16 @@ struct fold_set {
     size_t n;
 };
 
-struct fold; /* readings, a fit, and its factor */
+struct fold; /* readings, covariance, and its factor */
 
 /* 0, -EINVAL (n is 0 or above FOLD_MAX) or -ENOMEM.  obs are copied. */
 int fold_new(const struct fold_obs *obs, size_t n, struct fold **ret);
 void fold_free(struct fold *f); /* NULL is fine */
 DEFINE_AUTO(struct fold *, fold_free);
 
-/* Finds the likeliest description.  hint_s: a period to try first; 0 for none.
- * tick_s: readings lie on a grid of this period (0: they do not): frequencies above
- * half of it look like lower ones.  0 or -ENOMEM.
+/* Finds the most likely fits and their weights. hint_s: a period to try first; 0: none.
+ * tick_s: the readings lie on a grid of this period (0: no grid), so that frequencies
+ * above half its rate look like lower ones. 0 or -ENOMEM.
  */
 int fold_find(struct fold *f, double hint_s, double tick_s, struct fold_set *ret);
 

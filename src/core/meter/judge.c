@@ -1,15 +1,17 @@
-/* Does the counter tell the truth, and whose? */
+/* Whether the counter can be trusted, and whether it integrates true power or the
+ * sensor's readings.
+ */
 #include <math.h>
 
 #include "core/meter/state.h"
 
 enum { TICKS = 300, ENOUGH = 4 };
 
-/* Fed by a sensor of 20 ms or not: its sum meets the same figures (bench/meter,
- * rows volta and volta-sensed), so only slower sensors have to be told apart.
+/* A counter fed by a sensor of 20 ms is as accurate as one of true power (bench/meter,
+ * rows volta and volta-sensed): only slower sensors need the distinction.
  */
 #define FAST_S 0.05
-/* Readings a second that are too few to doubt a counter that has proved itself. */
+/* Fewer readings a second than this cannot disprove a proved counter. */
 #define SPARSE 4.0
 
 bool counter_usable(const struct meter *m)
@@ -19,8 +21,8 @@ bool counter_usable(const struct meter *m)
                          (m->class == CLASS_UNKNOWN && !m->varies));
 }
 
-/* Mean of the reading whose publication is nearest to t.  *lo, the first that is not
- * before t, goes on from the last call's: one t follows the other.
+/* Power of the reading whose end is nearest to t. *lo, the first reading not before t, is
+ * kept between calls: t must not decrease.
  */
 static bool reading_near(const struct meter *m, double t, size_t *lo, double *ret_w)
 {
@@ -51,7 +53,9 @@ struct match {
     double changes, misses;
 };
 
-/* Ticks that differ from the one before, and ticks that readings, shifted, miss. */
+/* Counts ticks of the counter that differ from the previous one, and ticks that the
+ * shifted readings do not match.
+ */
 static struct match matching(const struct meter *m, double shift)
 {
     struct match k = {0};
@@ -77,7 +81,7 @@ static struct match matching(const struct meter *m, double shift)
     return k;
 }
 
-/* Readings since t; few say little about a load that varies. */
+/* Number of readings since t. */
 static size_t readings_since(const struct meter *m, double t)
 {
     size_t n = 0;
@@ -92,8 +96,8 @@ static bool sparse(const struct meter *m, double since)
     return (double)readings_since(m, since) < SPARSE * (m->r.last.t - since);
 }
 
-/* A counter fed by a part-time sensor moves exactly with its readings; one that
- * integrates true power is in between whenever the load changes.
+/* A counter fed by a part-time sensor follows its readings exactly; one that integrates
+ * true power lies between readings whenever the load changes.
  */
 static void classify(struct meter *m)
 {

@@ -18,8 +18,8 @@ static int ascending(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Power of pieces of 100 ms: counter differences where these are energy, else the
- * readings, each of which is a piece (those of fast sensors are joined by lines).
+/* Power of pieces of 100 ms: from the counter where it is usable, else one piece per
+ * reading (from the readings' integral for faster sensors).
  */
 static size_t pieces(const struct meter *m, double a, double b, double *ret)
 {
@@ -36,7 +36,7 @@ static size_t pieces(const struct meter *m, double a, double b, double *ret)
     }
     const struct series *s = counter ? &m->c : &m->r;
     double period = m->c_edges.period_s;
-    if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* its own ticks */
+    if (counter && m->c_edges.period_s > 0.9 * PIECE_S) { /* one piece a tick */
         for (size_t i = 1; i < s->at.n && n < PIECES; i++) {
             const struct point *p = series_at(s, i - 1), *q = series_at(s, i);
             if (p->t >= a - 1e-9 && q->t <= b + 1e-9)
@@ -61,7 +61,7 @@ int meter_quantile(struct meter *m, uint64_t begin_ns, uint64_t end_ns, double q
     double w[PIECES];
 
     if (end_ns <= begin_ns || !(quantile >= 0 && quantile <= 1))
-        return fail(err, -EINVAL, "quantile %g of a window of %.1f s", quantile,
+        return fail(err, -EINVAL, "no quantile %g exists of a window of %.1f s", quantile,
                     meter_s(m, end_ns) - meter_s(m, begin_ns));
     double a = meter_s(m, begin_ns), b = meter_s(m, end_ns);
     size_t n = m->any ? pieces(m, fmax(a, b - LOOK_BACK_S), b, w) : 0;

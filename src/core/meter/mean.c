@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#define LEAST_S 0.9 /* a counter's own period of 20 to 100 ms is lost in this */
+#define LEAST_S 0.9 /* far above a counter's update period of 20 to 100 ms */
 
 void mean_reading(struct mean_power *m, double power_w)
 {
@@ -12,8 +12,8 @@ void mean_reading(struct mean_power *m, double power_w)
     m->n_readings++;
 }
 
-/* From the newest mark that is old enough; false: there is none, or the counter is not
- * to be trusted.
+/* Mean since the newest mark that is old enough; false: no such mark, or the counter was
+ * reset or is stuck.
  */
 static bool by_counter(struct mean_power *m, uint64_t counter_mj, uint64_t at_ns,
                        double *ret_w)

@@ -2,8 +2,8 @@
 
 #include "core/meter/state.h"
 
-#define BURST_S 0.003 /* between samples while an edge is hunted for */
-#define LEARN_S 2.0   /* of hunting at the start */
+#define BURST_S 0.003 /* between samples of a burst */
+#define LEARN_S 2.0   /* longest burst at the start */
 
 enum { LEARN_EDGES = 10 };
 
@@ -12,8 +12,8 @@ void meter_mark(struct meter *m, uint64_t at_ns)
     double t = m->any ? meter_s(m, at_ns) : 0;
 
     if (!m->any)
-        return; /* the first sample is the beginning; it is learnt densely anyhow */
-    if (m->n_marks == MARKS) { /* the first stays: there the whole began */
+        return;                /* the start is sampled densely anyway */
+    if (m->n_marks == MARKS) { /* the first is kept: a run begins there */
         for (size_t i = 2; i < MARKS; i++)
             m->marks[i - 1] = m->marks[i];
         m->n_marks--;
@@ -27,8 +27,8 @@ static const struct edges *followed(const struct meter *m)
                                                                : &m->r_edges;
 }
 
-/* Is now a moment to look closely: at the start, or round a mark whose edges are not
- * known well?
+/* Whether to sample densely: at the start, or around a mark while the edges' times are
+ * uncertain.
  */
 static bool hunting(const struct meter *m, double now)
 {
@@ -50,11 +50,11 @@ void meter_pace(struct meter *m, uint64_t period_ns)
 {
     m->paced = true;
     if (m->opts.period_ns != period_ns)
-        m->next_at = 0; /* anew */
+        m->next_at = 0; /* replan */
     m->opts.period_ns = period_ns;
 }
 
-/* Is the pace all that counts: each value need not be seen once? */
+/* Whether the pace alone decides, without reading each published value. */
 static bool at_ease(const struct meter *m)
 {
     return m->paced && (m->opts.period_ns >= METER_REST_NS ||
@@ -66,7 +66,7 @@ static bool at_rest(const struct meter *m, double now)
     return m->paced && m->opts.period_ns >= METER_REST_NS && now > LEARN_S;
 }
 
-/* Is the moment of the next sample of weight, and not the pace alone? */
+/* Whether the exact time of the next sample matters. */
 static bool intent(const struct meter *m)
 {
     double now = m->any ? meter_s(m, m->last_ns) : 0;
@@ -90,18 +90,17 @@ uint64_t meter_next(struct meter *m, uint64_t now_ns)
 
     if (sensor_part_time(m) && m->sensor.update_s < 0.05 && !counter_usable(m) &&
         !at_rest(m, now))
-        period = fmin(period, 1.25 * m->sensor.update_s); /* or most goes unread */
+        period = fmin(period, 1.25 * m->sensor.update_s); /* else most values go unread */
     if (!at_rest(m, now) && hunting(m, now)) {
         m->next_at = last + BURST_S;
     } else if (m->next_at <= last || m->next_at > last + 2 * period) {
         double step = period * (0.6 + 0.8 * rng_uniform(&m->rng));
         m->next_at = last + step;
-        if (e->period_s > 0.06 &&
-            !at_ease(m)) /* each value is to be seen once at least */
+        if (e->period_s > 0.06 && !at_ease(m)) /* read each value at least once */
             m->next_at = fmin(m->next_at, last + 0.85 * e->period_s);
     }
     soonest = m->next_at;
-    for (size_t i = 0; i < m->n_marks; i++) /* not to sleep through a mark */
+    for (size_t i = 0; i < m->n_marks; i++) /* do not miss a mark */
         if (m->marks[i].t > now && m->marks[i].t < soonest && !e->locked)
             soonest = m->marks[i].t;
     double ns = soonest * 1e9;

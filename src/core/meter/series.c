@@ -4,7 +4,7 @@
 
 #include "core/meter/state.h"
 
-/* The ring's content from its oldest on, in twice the room. */
+/* Doubles the ring's room; entries are moved oldest first. */
 static bool grow(struct ring *r, void **items, size_t size)
 {
     if (r->room == 0 || size == 0)
@@ -35,7 +35,7 @@ size_t ring_next(struct ring *r, void **items, size_t size, double oldest_s)
     if (r->n < r->room)
         r->n++;
     if (r->n == r->room && (r->room >= POINTS || oldest_s > r->keep_s))
-        r->full = true; /* told before the first one goes: it can still be settled */
+        r->full = true; /* set before the oldest is lost, so that it can be settled */
     return at;
 }
 
@@ -48,7 +48,7 @@ bool series_init(struct series *s, double keep_s)
 
 void series_add(struct series *s, struct point p)
 {
-    if (s->at.n && p.t <= s->last.t) { /* two edges in one: the later tells all */
+    if (s->at.n && p.t <= s->last.t) { /* replace it */
         s->at.head = (s->at.head ? s->at.head : s->at.room) - 1;
         s->at.n--;
         p.t = s->last.t;
@@ -105,8 +105,8 @@ bool series_energy(const struct series *s, double t, double *ret_j, double *ret_
     if (i == s->at.n)
         i--;
 
-    /* Within the tick the board is taken to go between the lowest and the highest
-     * power round here once; the neighbours tell in which order.
+    /* Model within a tick: power switches once between the lowest and the highest level
+     * nearby; the neighbouring ticks tell in which order.
      */
     const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
     double len = b->t - a->t, x = (t - a->t) / len, p = mean_w(s, i), lo, hi;

@@ -1,4 +1,4 @@
-/* What a meter holds; for the files of this folder alone. */
+/* State of a meter, for the files of this folder only. */
 #ifndef CORE_METER_STATE_H
 #define CORE_METER_STATE_H
 
@@ -8,31 +8,31 @@
 #include "core/meter/meter.h"
 
 enum {
-    POINTS = 4096, /* of series and readings at most … */
-    FEW = 128,     /* … and at first */
+    POINTS = 4096, /* most entries of a series or of the readings */
+    FEW = 128,     /* entries allocated at first */
     MARKS = 64,
     EVENTS = 64,
-    COARSE = 8192, /* chunks at most … */
+    COARSE = 8192, /* most chunks */
     COARSE_FEW = 32,
 };
-#define COARSE_S 10.0 /* one coarse point so often; doubled when they fill up */
+#define COARSE_S 10.0 /* length of a chunk; doubled when COARSE are full */
 #define FOLD_AROUND_S 10.0
 #define HISTORY_LEAST_S 60.0
 
-/* Energy up to a moment since the series began. */
+/* Energy at time t since the series began. */
 struct point {
     double t, e;
     double dt; /* standard deviation of t */
 };
 
-/* A ring that grows while what it would lose is younger than keep_s. */
+/* A ring that grows while its oldest entry is younger than keep_s. */
 struct ring {
-    size_t room, n, head; /* head: where the next goes */
+    size_t room, n, head; /* head: index of the next entry */
     double keep_s;
-    bool full; /* the next one takes the oldest one's place, or one did */
+    bool full; /* the next entry replaces the oldest, or one has */
 };
 
-/* A series of points: the last ones in a ring, older ones thinned out. */
+/* The newest points of a series, in a ring. */
 struct series {
     struct point *p;
     struct ring at;
@@ -40,26 +40,26 @@ struct series {
 };
 
 struct reading {
-    double end; /* of the time that it averages */
+    double end; /* of the time that the reading averages */
     double w;
-    double published; /* about when */
+    double published; /* estimated */
 };
 
-/* What happened to a source within [t0, t1], and the standard deviation it adds. */
+/* A fault of a source within [t0, t1], and the standard deviation it adds. */
 struct event {
     double t0, t1, sd_j;
     uint32_t why;
     bool counter; /* else the sensor */
 };
 
-/* A place that stays exact: both series there, once known. */
+/* A marked time; energy of both series there, once settled. */
 struct mark {
     double t;
     bool settled;
     double counter_j, counter_sd, read_j, read_sd, power_w;
 };
 
-/* Energy of a stretch that has left the ring, by the fold. */
+/* Energy of an interval that has left the ring. */
 struct chunk {
     double t0, t1, e, sd;
     double counter_j, read_j; /* the series at t1 */
@@ -82,9 +82,9 @@ struct meter {
     struct series c;
     uint64_t raw;
     bool c_any, c_moved, c_stuck, proved;
-    bool varies;                   /* its ticks have differed of late */
-    double c_same_from, c_same_at; /* the last poll that saw raw */
-    double c_changed;              /* edge of the last change */
+    bool varies;                   /* its recent ticks differ */
+    double c_same_from, c_same_at; /* begin and end of the last poll */
+    double c_changed;              /* poll that saw the last change */
     double mismatch;
     enum counter_class class;
     double judged;
@@ -96,7 +96,7 @@ struct meter {
     struct ring at;
     double w, r_same_from, r_same_at, r_changed;
     double r_top;
-    unsigned same, fresh; /* polls in a row that said the same; changes seen */
+    unsigned same, fresh; /* polls in a row with the same value; changes seen */
     bool r_any, r_stuck;
 
     struct mark marks[MARKS];
@@ -107,7 +107,7 @@ struct meter {
     size_t n_chunks, chunks_room;
     bool chunks_lost;
     double chunk_s;
-    double next_at; /* s; when the schedule wants the next sample */
+    double next_at; /* s; planned time of the next sample */
     double burst_until;
     double period_s;
     uint64_t resets, wraps, refused, gaps;
@@ -119,11 +119,11 @@ size_t meter_readings_before(const struct meter *m, double t);
 
 /* ---- series.c ---- */
 
-/* Room for one entry of `size` more, oldest_s old the one that would be lost: where it
- * goes.  Grows where it may and memory is there.
+/* Index for one more entry of `size` bytes. oldest_s: age of the oldest entry.  The ring
+ * grows while that is below keep_s and memory is available.
  */
 size_t ring_next(struct ring *r, void **items, size_t size, double oldest_s);
-/* Place of the i-th oldest. */
+/* Index of the i-th oldest. */
 static inline size_t ring_at(const struct ring *r, size_t i)
 {
     size_t at = r->head + r->room - r->n + i; /* below twice the room */
@@ -138,28 +138,29 @@ static inline const struct point *series_at(const struct series *s, size_t i)
 {
     return &s->p[ring_at(&s->at, i)];
 }
-/* Energy at t, *ret_sd of its error; false: t lies outside of the ring. */
+/* Energy at t, and the standard deviation of its error; false: t lies outside the ring.
+ */
 bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd);
 /* Lowest and highest mean power between points within [a, b]. */
 void series_range(const struct series *s, double a, double b, double *ret_lo,
                   double *ret_hi);
 
-/* ---- feed.c's state, judged ---- */
+/* ---- feed.c, judge.c ---- */
 
 static inline const struct reading *reading_at(const struct meter *m, size_t i)
 {
     return &m->ring[ring_at(&m->at, i)];
 }
 void meter_event(struct meter *m, struct event e);
-/* Is the sensor blind part of the time? */
+/* Whether the sensor averages only a part of each period. */
 bool sensor_part_time(const struct meter *m);
-/* Differences of the counter are energy. */
+/* Whether differences of the counter may be used as energy. */
 bool counter_usable(const struct meter *m);
 void meter_judge(struct meter *m, double now);
 
 /* ---- window.c ---- */
 
-/* Settles marks and chunks that will leave the ring.  0 or -ENOMEM. */
+/* Computes marks and chunks before their samples leave the ring. 0 or -ENOMEM. */
 int meter_settle(struct meter *m);
 
 #endif

@@ -6,18 +6,18 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define BEYOND_S 2.0   /* a window may reach so far past what is known */
-#define LEAVING_S 15.0 /* what is so near to leaving the ring is settled */
-#define DIRECT_S 20.0  /* windows up to this long are folded as one */
+#define BEYOND_S 2.0   /* a window may extend this far beyond the samples */
+#define LEAVING_S 15.0 /* samples this close to leaving the ring are settled */
+#define DIRECT_S 20.0  /* windows up to this long are folded as a whole */
 
-/* Energy, the standard deviation of its error, and what made it worse. */
+/* Energy, the standard deviation of its error, and the reasons for a larger one. */
 struct piece {
     double e, sd, period_s;
     uint32_t why;
     bool folded;
 };
 
-/* ---- where differences of a series are energy ---- */
+/* ---- differences of a series ---- */
 
 static void extrapolate(const struct series *s, double t, struct piece *ret)
 {
@@ -45,9 +45,8 @@ static const struct mark *mark_at(const struct meter *m, double t)
     return NULL;
 }
 
-/* The series at t, from what is kept of times gone by. */
-/* Neither in a ring nor between chunks: after the last chunk what lies between it and the
- * ring, before the first what the mean power from there on would make of it.
+/* A series between the last chunk and the ring, or before the first chunk: from the mean
+ * power between that chunk and the ring.
  */
 static bool place_beyond(const struct meter *m, bool counter, double t, struct piece *ret)
 {
@@ -71,6 +70,7 @@ static bool place_beyond(const struct meter *m, bool counter, double t, struct p
     return true;
 }
 
+/* The series at t, from marks and chunks: t has left the ring. */
 static bool place_old(const struct meter *m, bool counter, double t, struct piece *ret)
 {
     const struct mark *mark = mark_at(m, t);
@@ -110,7 +110,7 @@ static bool place(const struct meter *m, bool counter, double t, struct piece *r
     return place_old(m, counter, t, ret);
 }
 
-/* An average over a long time blurs the window's ends. */
+/* Error at a window's end, from a sensor that averages over more than its period. */
 static double blur(const struct meter *m, double t)
 {
     double lo, hi;
@@ -139,13 +139,13 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
 
 /* ---- a part-time sensor ---- */
 
-/* End of a reading's time, by what is known of the sensor's phase by now. */
+/* End of a reading's time, by the current estimate of the sensor's phase. */
 static double placed(const struct meter *m, const struct reading *r)
 {
     return r->end + edges_nearest(&m->r_edges, r->published) - r->published;
 }
 
-/* Readings of [a, b] and of as much round it as there is room for. */
+/* Readings of [a, b] and up to FOLD_AROUND_S around it, as FOLD_MAX allows. */
 static size_t gather(const struct meter *m, double a, double b, struct fold_obs *obs)
 {
     size_t i = meter_readings_before(m, a), j = meter_readings_before(m, b), n = 0;
@@ -172,7 +172,7 @@ static size_t gather(const struct meter *m, double a, double b, struct fold_obs 
     return n;
 }
 
-/* The largest stretch of the load's period that no reading has seen, in s. */
+/* Longest part of the load's period that no reading covers, in s. */
 static double unseen(const struct fold_obs *obs, size_t n, double period)
 {
     bool seen[200] = {false};
@@ -193,7 +193,9 @@ static double unseen(const struct fold_obs *obs, size_t n, double period)
     return (double)(longest < cells ? longest : cells) / (double)cells * period;
 }
 
-/* Is a part of the period out of sight?  An edge of the load may be anywhere in it. */
+/* Widens the interval if a part of the period is not covered by readings: an edge of the
+ * load may be anywhere in it.
+ */
 static void aliases(const struct meter *m, const struct fold_obs *obs, size_t n,
                     double length, struct piece *p)
 {
@@ -244,8 +246,8 @@ static int fold_piece(struct meter *m, double a, double b, struct piece *ret)
     return 0;
 }
 
-/* As fold_piece(); where a gap left no readings, the line from the one before it to the
- * one after.  add_events() knows the gap and widens the interval.
+/* As fold_piece(); if a gap left no readings, interpolates across it. add_events() widens
+ * the interval for the gap.
  */
 static int fold_or_line(struct meter *m, double a, double b, struct piece *ret)
 {
@@ -259,7 +261,7 @@ static int fold_or_line(struct meter *m, double a, double b, struct piece *ret)
 static void add(struct piece *sum, struct piece p)
 {
     sum->e += p.e;
-    if ((sum->why | p.why) & METER_WHY_ALIAS) /* what is never seen stays unseen */
+    if ((sum->why | p.why) & METER_WHY_ALIAS) /* correlated errors */
         sum->sd += p.sd;
     else
         sum->sd = hypot(sum->sd, p.sd);
@@ -269,7 +271,7 @@ static void add(struct piece *sum, struct piece p)
         sum->period_s = p.period_s;
 }
 
-/* [a, b] within one chunk whose readings are gone. */
+/* [a, b] within one chunk whose readings have left the ring. */
 static struct piece part_of(const struct meter *m, const struct chunk *c, double a,
                             double b)
 {
@@ -346,8 +348,8 @@ static void merge(struct meter *m)
     m->chunk_s *= 2;
 }
 
-/* Room for one chunk more: by need, then old ones are merged, or forgotten where the
- * history is short.
+/* Room for one more chunk: drops the older half where the history is bounded and they are
+ * too old, else grows, or merges pairs at COARSE chunks. false: no memory.
  */
 static bool chunk_room(struct meter *m)
 {
@@ -376,8 +378,8 @@ static bool chunk_room(struct meter *m)
     return true;
 }
 
-/* Energy of what leaves the ring, by a sensor that looks part of the time.  With a short
- * history windows never reach that far back: no need to think hard over it.
+/* Energy of what leaves the ring, for a part-time sensor.  With a bounded history no
+ * window reaches back that far: a plain difference is enough.
  */
 static int settle_piece(struct meter *m, double a, double b, struct piece *ret)
 {
@@ -410,7 +412,7 @@ static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, b
     return 0;
 }
 
-/* The oldest moment that is kept in full; before the start while nothing was lost. */
+/* The oldest time that is kept in full; -HUGE_VAL while nothing was lost. */
 static double oldest(const struct meter *m)
 {
     double t = -HUGE_VAL;
@@ -426,7 +428,7 @@ int meter_settle(struct meter *m)
 {
     double from = m->n_chunks ? m->chunks[m->n_chunks - 1].t1 : 0;
     struct chunk c = {.t0 = from, .t1 = from + m->chunk_s};
-    /* readings are second to a counter that counts: no need to think hard over them */
+    /* with a usable counter the readings are secondary: no fold */
     bool fold = sensor_part_time(m) && !counter_usable(m) && m->at.n > 1;
     struct piece p = {0};
     int r = 0;
@@ -497,7 +499,7 @@ static bool known(const struct meter *m, bool counter, double a, double b)
     return s->at.full || a > series_at(s, 0)->t - BEYOND_S;
 }
 
-/* 95 % of a normal's mass lie within 1.96; loads are no normals. */
+/* Factors above a normal's 1.96 for 95 %, as the errors are not normal. */
 static double half_of(const struct meter *m, bool counter, const struct piece *p,
                       double length)
 {
@@ -523,19 +525,19 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
     int r = 0;
 
     if (!m->any || (!counter && !known(m, false, a, b)))
-        return fail(err, -ENODATA, "the window of %.1f s lies outside of what was fed",
+        return fail(err, -ENODATA, "the window of %.1f s lies outside the samples",
                     b - a);
     if (counter || !sensor_part_time(m))
         r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
     else
         r = fold_window(m, a, b, &p);
-    if (r == -ENODATA) { /* what is left: the other source, as it stands */
+    if (r == -ENODATA) { /* fall back to the other source, not folded */
         counter = !counter && m->proved;
         r = difference(m, counter, a, b, &p) ? 0 : -ENODATA;
         p.why |= METER_WHY_GAP;
     }
     if (r < 0)
-        return fail(err, r, "no energy can be told for the window of %.1f s", b - a);
+        return fail(err, r, "the energy of the window of %.1f s is unknown", b - a);
 
     double T = counter ? m->c_edges.period_s : m->sensor.update_s;
     add_events(m, counter, a, b, &p);

@@ -1,4 +1,4 @@
-/* What telemetry shows of a board's work at one time.  Pure values. */
+/* One telemetry sample of a board's work.  Pure values. */
 #ifndef CORE_PROGRESS_ACTIVITY_H
 #define CORE_PROGRESS_ACTIVITY_H
 
@@ -7,9 +7,8 @@
 struct activity {
     uint64_t at_ns;
     double power_w;
-    double sm_util,
-        mem_util;  /* percent of the time, as the driver says it; NAN unknown */
-    double sm_mhz; /* NAN unknown */
+    double sm_util, mem_util; /* percent, as the driver reports it; NAN unknown */
+    double sm_mhz;            /* NAN unknown */
 };
 
 #endif

@@ -5,13 +5,15 @@
 #include "base/units.h"
 
 enum {
-    MORE_TURNS = 4, /* between two moments: no step is as short as more of them */
-    SEEN_TURNS = 2, /* with more the moments' own errors blur too much */
-    SEEN_BOARDS = 4 /* fewer agree by chance at one of so many frequencies */
+    MORE_TURNS = 4, /* more turns between two samples: no step is shorter than that */
+    SEEN_TURNS = 2, /* with more, the errors of the sample times blur the phases */
+    /* with fewer, boards agree by chance at one of the frequencies tried */
+    SEEN_BOARDS = 4
 };
-#define IN_STEP 0.95 /* length of the boards' mean direction … */
-#define APART 0.1    /* … how much less a faster tone's must be, errors aside, … */
-#define OUT_OF_STEP 0.75 /* … and at most, where they are surely not */
+/* least length of the boards' mean phase vector if they are in step */
+#define IN_STEP 0.95
+#define APART 0.1 /* a faster tone's must be this much shorter, apart from errors */
+#define OUT_OF_STEP 0.75 /* most if they are surely out of step */
 
 struct tone tone_of(const struct series *s, double hz)
 {
@@ -31,8 +33,8 @@ double tone_size(const struct tone *t)
     return hypot(t->re, t->im);
 }
 
-/* Length of the mean of the boards' directions, 1 where all agree, each turned by so many
- * turns of what its moments are late.
+/* Length of the mean of the boards' phase vectors, 1 where all agree; each is turned by
+ * `turns` times the board's sampling delay.
  */
 static double agreement(const struct tone_board *board, unsigned n, int turns)
 {
@@ -47,7 +49,9 @@ static double agreement(const struct tone_board *board, unsigned n, int turns)
     return hypot(re, im) / n;
 }
 
-/* What boards that are in step at a tone that turns so many times more show of it. */
+/* The agreement at the slow frequency of boards in step at a tone with `turns` more
+ * turns.
+ */
 static double agreement_of_faster(const struct tone_board *board, unsigned n, int turns)
 {
     double re = 0, im = 0;
@@ -92,7 +96,7 @@ struct reach reach_of(double hz, double window_s, double mean_w, double most_w)
 {
     double cycles = hz * window_s, part = cycles - floor(cycles);
     double top_w = fmax(most_w, mean_w);
-    /* in the part of a cycle that the window has beyond whole ones, in cycles */
+    /* extremes of the energy in the window's fractional cycle, in W x cycles */
     double most = fmin(part * top_w, mean_w);
     double least = fmax(0, mean_w - (1 - part) * top_w);
 

@@ -1,5 +1,6 @@
-/* A sensor that looks at fixed moments shows what is faster than them as something
- * slower: what can be known of that all the same.  Pure arithmetic under period.h.
+/* Aliasing of a sensor that samples at fixed times: a tone faster than the sampling
+ * appears as a slower one.  Arithmetic under period.h that can partly tell the two apart.
+ * Pure.
  */
 #ifndef CORE_PROGRESS_ALIAS_H
 #define CORE_PROGRESS_ALIAS_H
@@ -8,32 +9,32 @@
 
 #include "core/progress/fold.h"
 
-/* The part of s that turns at hz: 2 / n x sum of x e^(-i 2 pi hz t). */
+/* Component of s at hz: 2 / n x sum of x e^(-i 2 pi hz t). */
 struct tone {
     double re, im;
 };
 struct tone tone_of(const struct series *s, double hz);
 double tone_size(const struct tone *t);
 
-/* The same tone on boards that work in step.  Their sensors' moments differ: what turns
- * once more between two of them (or the other way) is shown by each board at another
- * phase, by so many turns as its moments are late, so boards that agree at the slow
- * frequency cannot all show a faster one.
+/* The same tone on boards that work in step, whose sensors sample at different times.  A
+ * tone with one turn more (or less) between two samples appears on each board at another
+ * phase, by as many turns as its samples are late; boards that agree at the slow
+ * frequency cannot all show a faster tone.
  */
 struct tone_board {
     struct tone tone;
-    double late;  /* of the sensor's moments: 0..1 of the time between two of them … */
-    double error; /* … and the standard deviation of that */
+    double late;  /* sampling delay, in sampling periods */
+    double error; /* standard deviation of late */
 };
 enum alias {
-    ALIAS_OPEN, /* the boards' moments or their work are not so that it shows */
+    ALIAS_OPEN, /* cannot be decided from these boards */
     ALIAS_EXCLUDED,
-    ALIAS_SEEN, /* they do not agree at the slow frequency, and do at a faster one */
+    ALIAS_SEEN, /* the boards agree at a faster frequency, not at the slow one */
 };
 enum alias alias_of(const struct tone_board *board, unsigned n);
 
-/* How far means over window_s of a load can be from its mean_w where it repeats at hz
- * and draws between nothing and most_w.
+/* How far a mean over window_s can be from mean_w, for a load that repeats at hz and
+ * draws between 0 and most_w.
  */
 struct reach {
     double over_w, under_w;

@@ -8,20 +8,22 @@
 #define GENERATION_BUCKETS 64.0
 #define GENERATION_S 300.0
 #define LEAST_BUCKET_S 0.375
-#define LONGEST_S \
-    130.0 /* a bound that moved is believed again after so long at the latest */
+/* a bound that moved counts as settled after this time at the latest */
+#define LONGEST_S 130.0
 #define MARGIN_SD 5.0
 #define SWING_MARGIN 2
-#define YOUNG_BUCKETS 6       /* the extremes of few windows are not yet the regime's */
-#define MARGIN_WIDTH 0.07     /* of the envelope's own width */
-#define MARGIN_ENDS 0.25      /* of a sample's share of the window, times the swing */
-#define MARGIN_LEVEL 0.004    /* of the level */
-#define DRIFT_PER_S 0.0003    /* of the level: warming is no change */
-#define NOISE_QUANTILE 0.25   /* of the differences between readings … */
-#define NOISE_OF_QUANTILE 2.2 /* … and what it says of a normal deviate: 1 / 0.4506 */
-#define NOISE_MOST 0.04       /* of the level: more is the work's own swing */
-#define SHARE_RATE 0.05       /* of the samples that hold a channel */
-#define SHARE_KNOWN 0.5       /* less: it has no envelope, what is held is old */
+#define YOUNG_BUCKETS 6     /* the margin is wider while fewer windows were seen */
+#define MARGIN_WIDTH 0.07   /* of the envelope's own width */
+#define MARGIN_ENDS 0.25    /* of a sample's share of the window, times the swing */
+#define MARGIN_LEVEL 0.004  /* of the level */
+#define DRIFT_PER_S 0.0003  /* of the level: allows for warming */
+#define NOISE_QUANTILE 0.25 /* of the differences between readings */
+/* standard deviation over that quantile, of normal noise: 1 / 0.4506 */
+#define NOISE_OF_QUANTILE 2.2
+#define NOISE_MOST 0.04 /* of the level: more is the workload's own swing */
+#define SHARE_RATE 0.05 /* smoothing of the share of samples that hold a channel */
+/* below this share the held values are too old for an envelope */
+#define SHARE_KNOWN 0.5
 
 void history_init(struct history *h)
 {
@@ -43,7 +45,7 @@ double history_value(const struct history *h, enum channel c, uint64_t i)
     return h->value[c][i % HISTORY_SAMPLES];
 }
 
-#define NOISE_BASE_W 20.0 /* a part that does not grow with power */
+#define NOISE_BASE_W 20.0 /* the part of the noise that does not grow with power */
 
 static double noise_unit(enum channel c, double level)
 {
@@ -55,7 +57,7 @@ double history_noise(const struct history *h, enum channel c, double level)
     return h->noise[c] * noise_unit(c, level);
 }
 
-/* A running quantile of the difference, multiplicative. */
+/* Running quantile of the difference between readings, adapted by factors. */
 static void learn_noise(struct history *h, enum channel c, double difference,
                         double level)
 {
@@ -71,7 +73,7 @@ static void learn_noise(struct history *h, enum channel c, double difference,
     h->noise[c] = fmin(fmax(q * NOISE_OF_QUANTILE, least[c]), most[c]);
 }
 
-/* NAN: it was not read; what was last still stands. */
+/* NAN: not read, the last value is held. */
 static void add_value(struct history *h, enum channel c, double value, double dt)
 {
     uint64_t slot = h->n % HISTORY_SAMPLES,
@@ -132,7 +134,7 @@ static double integral_at(const struct history *h, enum channel c, uint64_t at_n
         i = h->n - 1;
     double late = (double)((int64_t)(history_at_ns(h, i) - at_ns)) * 1e-9;
     if (i == history_first(h))
-        late = fmax(0, fmin(late, 0)); /* nothing is known before */
+        late = fmax(0, fmin(late, 0)); /* nothing is known before the first sample */
     return h->sum[c][i % HISTORY_SAMPLES] - late * history_value(h, c, i);
 }
 
@@ -170,11 +172,11 @@ void envelope_resume(struct envelope *e, uint64_t from_ns)
     for (enum channel c = 0; c < CHANNELS; c++)
         for (int k = 0; k < SCALES; k++) {
             e->watch[c][k].end_ns = 0;
-            e->watch[c][k].visit = e->watch[c][k].bucket;
+            e->watch[c][k].resumed = e->watch[c][k].bucket;
         }
 }
 
-/* Bounds are kept as upper ones: of the value or of its negative. */
+/* All bounds are kept as upper bounds: of the value or of its negative. */
 static double edge_value(const struct bound *b, enum edge edge)
 {
     double v = b->generation > 1 ? fmax(b->now, b->before) : b->now;
@@ -231,18 +233,18 @@ static double bucket_least(const struct watch *w, uint64_t from, uint64_t to)
     return v;
 }
 
-/* Bucket w->bucket has ended: what lies two buckets back is learned. */
+/* Closes bucket w->bucket, and learns the bucket two before it. */
 static void bucket_end(struct watch *w, const struct history *h, enum channel c, int k)
 {
     uint64_t n = ++w->bucket;
 
-    if (n < w->visit + 3)
+    if (n < w->resumed + 3)
         return;
     double slack = w->bound[EDGE_OVER].generation ? margin(w, h, c, k) / 2 : 0;
     uint64_t i = n - 3;
     bound_take(&w->bound[EDGE_OVER], w->top[i % BUCKETS], slack, n, k);
     bound_take(&w->bound[EDGE_UNDER], -w->bottom[i % BUCKETS], slack, n, k);
-    if (n < w->visit + BUCKETS_BACK + 2)
+    if (n < w->resumed + BUCKETS_BACK + 2)
         return;
     bound_take(&w->bound[EDGE_TOP_FELL], -bucket_most(w, n - BUCKETS_BACK - 2, n - 2),
                slack, n, k);
@@ -267,7 +269,9 @@ static void watch_learn(struct watch *w, const struct history *h, enum channel c
     w->bottom[slot] = fmin(w->bottom[slot], v);
 }
 
-/* The window of scale k that ends with sample i; false: it does not lie inside. */
+/* Begin of the window of scale k that ends at sample i; false: it would begin too early,
+ * or the readings are too coarse for it.
+ */
 static bool window_of(const struct history *h, uint64_t from_ns, uint64_t i, int k,
                       uint64_t *ret_from)
 {
@@ -311,7 +315,7 @@ void envelope_learn(struct envelope *e, const struct history *h, uint64_t i)
     }
 }
 
-/* Did the bound keep still for as long as it took to find it? */
+/* Whether the bound has not moved for as long as it took to settle. */
 static bool settled(const struct watch *w, enum edge edge, int k, double period_s)
 {
     const struct bound *b = &w->bound[edge];
@@ -346,7 +350,7 @@ static double edge_of(const struct watch *w, enum edge edge)
     return edge_value(&w->bound[edge], edge);
 }
 
-/* The highest and the lowest mean of the last buckets. */
+/* Whether the swing of the last buckets became smaller. */
 static void swings_test(struct trial t, struct breach *b)
 {
     uint64_t from = t.w->bucket - BUCKETS_BACK, to = t.w->bucket + 1;
@@ -367,7 +371,7 @@ static void watch_test(struct trial *t, const struct history *h, double v, bool 
     t->slack = margin(w, h, t->c, t->k) * (1 + YOUNG_BUCKETS / (double)(w->bucket + 1));
     worse(t, v - edge_of(w, EDGE_OVER), EDGE_OVER, b);
     worse(t, edge_of(w, EDGE_UNDER) - v, EDGE_UNDER, b);
-    if (swings && t->k > 0 && w->bucket >= w->visit + BUCKETS_BACK &&
+    if (swings && t->k > 0 && w->bucket >= w->resumed + BUCKETS_BACK &&
         BUCKETS_BACK * bucket_s(t->k) >= 1.2 * t->period_s)
         swings_test(*t, b);
 }

@@ -5,7 +5,7 @@
 
 #include "base/units.h"
 
-/* Turns a nanosecond in 2^-64, so that t x step wraps as phases do. */
+/* Turns a nanosecond in units of 2^-64, so that t x step wraps around as phases do. */
 static uint64_t step_of(double hz)
 {
     return (uint64_t)(hz * 18446744073.709551616);
@@ -139,7 +139,7 @@ void fold_fit(const struct series *s, double hz, unsigned knots, struct fold *re
                          .total = s->n > 0 ? sq - sum * sum / (double)s->n : 0,
                          .freedom = knots - 1,
                          .rest = (double)s->n - knots};
-    /* a little stiffness carries the profile over knots without samples */
+    /* a small stiffness interpolates over knots without samples */
     double stiff = 1e-3 * (double)s->n / knots + 1e-9;
     for (unsigned k = 0; k < knots; k++) {
         d[k] = diag[k] + 2 * stiff + 1e-9;
@@ -168,7 +168,7 @@ double fold_unexplained(const struct fold *f)
     return f->within / f->total * (f->rest + f->freedom) / f->rest;
 }
 
-/* Samples that a correlated run of the remainder is long: 1 + 2 x its autocorrelations
+/* Correlation length of the residual, in samples: 1 + 2 x the sum of its autocorrelations
  * until they vanish.
  */
 static double run_of(const float *e, size_t n, double sq)
@@ -220,7 +220,7 @@ double fold_surprise(double f, double d1, double d2)
 
 /* ---- parts ---- */
 
-/* The profile's slope a turn, from a few thousandths to either side. */
+/* Slope of the profile per turn, over half a knot to either side. */
 static double slope_at(const struct fold *f, uint64_t t_ns)
 {
     uint64_t half = ns_of_s(0.5 / f->hz / f->knots);
@@ -259,7 +259,7 @@ void fold_parts(const struct series *s, const struct fold *f, unsigned parts,
         }
         ret->amp[k] = xg[k] / gg[k];
         ret->amp_se[k] = sqrt(noise * f->run / gg[k]);
-        /* late by turn: x(t) = g(t - turn) */
+        /* a part late by turn: x(t) = g(t - turn) */
         ret->turn[k] = -xd[k] / dd[k];
         ret->turn_se[k] = sqrt(noise * f->run / dd[k]);
     }

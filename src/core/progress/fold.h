@@ -1,5 +1,5 @@
-/* A series folded at a period: how much of its variance is a pattern that repeats.
- * Pure arithmetic under period.h.
+/* Folds a series at a period, and measures how much of its variance repeats.  Pure
+ * arithmetic under period.h.
  */
 #ifndef CORE_PROGRESS_FOLD_H
 #define CORE_PROGRESS_FOLD_H
@@ -17,11 +17,13 @@ struct series {
 };
 
 double series_total(const struct series *s); /* sum of squares around the mean */
-/* out = s less its running mean over width_s (at the ends: of the first, of the last). */
+/* out = s minus its running mean over width_s (at the ends: over the first or last
+ * width_s).
+ */
 void series_detrend(const struct series *s, double width_s, struct series *out);
 
-/* Coarse and quick, for scans: 1 less the explained share of the variance, degrees of
- * freedom taken out; total is series_total().  About 1 for noise, towards 0 for a
+/* Coarse and fast, for scans: the unexplained share of the variance, corrected for
+ * degrees of freedom; total is series_total().  About 1 for noise, towards 0 for a
  * pattern.
  */
 double fold_scan(const struct series *s, double hz, unsigned bins, double total);
@@ -32,25 +34,25 @@ struct fold {
     unsigned knots;
     double w[FOLD_KNOTS]; /* at phase k / knots */
     double within, total; /* sums of squares around the profile and the mean */
-    double run;           /* samples that a correlated run of the remainder is long */
-    double freedom;       /* of the profile; of the remainder: */
+    double run;           /* correlation length of the residual, in samples */
+    double freedom;       /* degrees of freedom of the profile */
     double rest;
-    double surprise; /* -log10 of the chance that noise leaves so little */
+    double surprise; /* -log10 of the probability that noise fits as well */
 };
 void fold_fit(const struct series *s, double hz, unsigned knots, struct fold *ret);
-/* fold_fit() and all that is said of the remainder; samples: in a cycle. */
+/* fold_fit(), then sets run, freedom, rest and surprise; samples: in a cycle. */
 void fold_judge(const struct series *s, double hz, unsigned knots, double samples,
                 struct fold *ret);
 double fold_at(const struct fold *f, uint64_t t_ns);
 /* 1 for noise, towards 0 for a pattern. */
 double fold_unexplained(const struct fold *f);
 
-/* The parts of a span, equally long, each against the profile of all. */
+/* A span in parts of equal length, each compared with the profile of the whole. */
 struct fold_parts {
     unsigned n;
     double at_s[FOLD_PARTS];   /* their middles */
     double amp[FOLD_PARTS];    /* 1: shows the whole pattern */
-    double amp_se[FOLD_PARTS]; /* of the noise alone */
+    double amp_se[FOLD_PARTS]; /* standard error, from noise alone */
     double turn[FOLD_PARTS];   /* phase against the profile; late is positive */
     double turn_se[FOLD_PARTS];
     uint64_t from_ns[FOLD_PARTS + 1];

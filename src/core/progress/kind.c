@@ -8,7 +8,7 @@
 #define FLOOR_SHARE 0.06
 #define IDLE_S 45.0
 #define VALIDATE_S 180.0
-#define FLOOR_MOST 0.25 /* of training's power, where nothing lower was seen */
+#define FLOOR_MOST 0.25 /* of training's power, if no lower mean was seen */
 #define WORKING_SM 50.0
 
 double phase_confidence(enum phase_kind kind)
@@ -48,7 +48,7 @@ enum phase_kind phase_guess(const struct look *l, const struct look_back *b)
         return PHASE_STARTUP;
     }
     if (l->level_w >= ABOVE_FIRST * b->train_w)
-        return PHASE_TRAIN; /* what was taken for training was not */
+        return PHASE_TRAIN; /* the former training phase was none */
     double floor = fmin(b->floor_w, FLOOR_MOST * b->train_w);
     double share = (l->level_w - floor) / fmax(b->train_w - floor, 1);
     if (share < PAUSE_SHARE)

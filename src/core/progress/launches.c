@@ -8,32 +8,35 @@
 #include "base/units.h"
 
 enum {
-    RESTS = 40,         /* newest ones that are kept */
-    REST_LEAST = 12,    /* before a number is believed */
-    SURE_OF = 10,       /* so many of them must tell */
-    APART = 5,          /* rests within an iteration, at most */
-    STEPS_AT_ONCE = 64, /* rests can be too short to be seen */
-    FITS = 32,          /* over so many rests the confidence is taken */
-    PARTS = 3 * APART,  /* as many steps may be taken for one */
-    AGAIN = 4,          /* rests until it is looked for again … */
-    PATIENCE = 10,      /* … after so many times in vain when all kept ones are new */
-    JOB_MOST = 80,      /* searches: each process of a job, a first time … */
-    JOB_A_SECOND = 2,   /* … and those that go on in vain */
-    ALL_MOST = 16,      /* of all jobs together: some 1 ms of a turn of the loop … */
-    ALL_A_SECOND = 190, /* … and 1 % of the time */
+    RESTS = 40,      /* newest rests, which are kept */
+    REST_LEAST = 12, /* rests before a step is searched */
+    SURE_OF = 10,    /* rests that a share must be based on */
+    APART = 5,       /* rests within an iteration, at most */
+    /* steps between two rests, at most: a rest can be too short to be seen */
+    STEPS_AT_ONCE = 64,
+    FITS = 32,         /* rests that the confidence is averaged over */
+    PARTS = 3 * APART, /* steps that may be mistaken for one, at most */
+    AGAIN = 4,         /* rests between two searches */
+    PATIENCE = 10,     /* failed searches, until the next one waits for RESTS new rests */
+    JOB_MOST = 80,     /* budget of a job, in searches: a first one of each process */
+    JOB_A_SECOND = 2,  /* refill of a job's budget */
+    ALL_MOST = 16,     /* budget of all jobs: about 1 ms of one loop iteration */
+    ALL_A_SECOND = 190, /* refill of it: about 1 % of the time */
 };
-#define FIT_SHARE 0.75   /* of the rests have one just so many launches further … */
-#define CLEAR_SHARE 0.9  /* … or rather so many, then a shorter step is no better */
-#define CHANCE_MOST 0.1  /* … where chance would give no more than that */
-#define TOLERANCE 0.002  /* of the launches between two rests */
-#define PAUSE_STEPS 2.5  /* so many steps' launches without a fit are no step */
-#define LOST_STEPS 400.0 /* … and so many: it is another job now */
-#define FIT_LEAST 0.6    /* below that the steps are given up */
-#define FEW_S 30.0       /* no word on what is not found before */
+#define FIT_SHARE 0.75 /* least share of rests with another one step later */
+/* share above which a shorter step with less is not preferred */
+#define CLEAR_SHARE 0.9
+#define CHANCE_MOST 0.1 /* largest probability of such a rest by chance */
+#define TOLERANCE 0.002 /* of the launches between two rests */
+#define PAUSE_STEPS 2.5 /* a longer distance without a fit is a pause */
+/* at this distance the step is forgotten: another job may run */
+#define LOST_STEPS 400.0
+#define FIT_LEAST 0.6 /* the step is given up below this fit */
+#define FEW_S 30.0    /* least history before LAUNCHES_RESTLESS or LAUNCHES_UNEVEN */
 
 struct rest {
     uint64_t launches;
-    uint64_t at_ns; /* when it was over: the result was there */
+    uint64_t at_ns; /* end of the rest: launches resumed */
 };
 
 struct process {
@@ -43,21 +46,21 @@ struct process {
     struct rest rest[RESTS]; /* oldest first */
     size_t n_rests;
 
-    uint64_t step; /* launches of one; 0: not known */
-    size_t gap;    /* rests that it is made of */
+    uint64_t step; /* launches a step; 0: not known */
+    size_t gap;    /* rests a step */
     size_t since;  /* rests since the mark */
-    size_t wait;   /* rests until it is looked for again */
-    unsigned vain; /* times that it was looked for */
+    size_t wait;   /* rests until the next search */
+    unsigned vain; /* failed searches */
     uint64_t steps;
-    struct rest mark;    /* the end of the last step */
-    bool paused, strict; /* … a clear pattern or none: one has been given up */
-    double fit;          /* share of the steps that came one by one, smoothed */
+    struct rest mark;    /* end of the last step */
+    bool paused, strict; /* strict: a step was given up, only a clear one is accepted */
+    double fit;          /* smoothed share of rests that came where expected */
 };
 
 struct launches {
     struct process process[LAUNCHES_PROCESSES];
     size_t n;
-    size_t turn; /* whose steps are looked for first */
+    size_t turn; /* process to search first */
 };
 
 int launches_new(struct launches **ret)
@@ -71,7 +74,7 @@ void launches_free(struct launches *l)
     free(l);
 }
 
-/* ---- what looking costs ---- */
+/* ---- search budgets ---- */
 
 void launches_budget_job(struct launches_budget *ret, struct launches_budget *of)
 {
@@ -106,7 +109,7 @@ static bool spend(struct launches_budget *budget, uint64_t now_ns)
 
 /* ---- a step's launches ---- */
 
-/* apart: how many launches lie between two rests. */
+/* apart: launches between two rests. */
 static bool near(uint64_t a, uint64_t b, double apart)
 {
     uint64_t d = a > b ? a - b : b - a;
@@ -119,7 +122,7 @@ static double apart_of(const struct process *p)
     return (double)(end - begin) / (double)(p->n_rests - 1);
 }
 
-/* The rest just so many launches after rest i; 0: none. */
+/* Index of the rest `step` launches after rest i; 0: none. */
 static size_t rest_after(const struct process *p, size_t i, uint64_t step)
 {
     double apart = fmin(apart_of(p), (double)step);
@@ -129,10 +132,10 @@ static size_t rest_after(const struct process *p, size_t i, uint64_t step)
     return 0;
 }
 
-/* The share of rests that are followed by one that lies so many launches further (the
- * last step's cannot be); 0 where too few can tell, or where rests lie so close that
- * chance would do it: the next rest is anywhere with the odds of one in their distance.
- * Perhaps 0, too, where it is less than `least`: that is often seen early.
+/* Share of rests followed by another one `step` launches later (rests of the last step do
+ * not count). 0 if too few rests can tell, or if rests lie so close together that chance
+ * would do it: the next rest falls on a given launch with a probability of one in their
+ * distance.  May be 0 for a share below `least`, which is often seen early.
  */
 static double share_of(const struct process *p, uint64_t step, double least)
 {
@@ -151,8 +154,9 @@ static double share_of(const struct process *p, uint64_t step, double least)
     return all >= SURE_OF ? (double)good / all : 0;
 }
 
-/* Where rests are missed, two or three steps may be taken for one: then every distance
- * between rests is a multiple of the half or the third of it, and many are just that.
+/* If rests are missed, several steps may be mistaken for one: then all distances between
+ * rests are multiples of a fraction of `step`, and many equal it.  Returns that fraction,
+ * or `step`.
  */
 static uint64_t undivided(const struct process *p, uint64_t step)
 {
@@ -172,7 +176,7 @@ static uint64_t undivided(const struct process *p, uint64_t step)
     return step;
 }
 
-/* The smallest number of launches after which the rests come again; 0: none. */
+/* The smallest number of launches after which rests recur; 0: none. */
 static uint64_t find_step(const struct process *p)
 {
     uint64_t best = 0, clear = 0;
@@ -190,7 +194,7 @@ static uint64_t find_step(const struct process *p)
     return clear || best ? undivided(p, clear ? clear : best) : 0;
 }
 
-/* How many rests a step is mostly made of. */
+/* The most frequent number of rests a step. */
 static size_t gap_of(const struct process *p, uint64_t step)
 {
     unsigned n[APART + 1] = {0};
@@ -207,7 +211,7 @@ static size_t gap_of(const struct process *p, uint64_t step)
     return best;
 }
 
-/* The newest pair of rests a step apart: where counting begins. */
+/* Starts to count at the newest pair of rests that are a step apart. */
 static void begin(struct process *p, uint64_t step)
 {
     for (size_t i = p->n_rests - 1; i-- > 0;) {
@@ -251,7 +255,9 @@ static void look_for_step(struct process *p)
     p->wait = p->vain < PATIENCE ? AGAIN : RESTS;
 }
 
-/* Whose turn it is, until too many were looked for or the budget is spent. */
+/* Searches one process after another, up to LAUNCHES_AT_ONCE or until the budget is
+ * spent.
+ */
 static void look_for_steps(struct launches *l, uint64_t now_ns,
                            struct launches_budget *budget)
 {
@@ -279,7 +285,7 @@ static void step_to(struct process *p, const struct rest *r, uint64_t steps)
     p->paused = false;
 }
 
-/* A rest that came where it should, or where none should be. */
+/* Counts a rest that came where expected (good) or not; a poor fit gives the step up. */
 static void judge(struct process *p, bool good)
 {
     p->fit += ((good ? 1.0 : 0.0) - p->fit) / FITS;
@@ -289,10 +295,10 @@ static void judge(struct process *p, bool good)
     forget(p);
 }
 
-/* A rest that is no step after the last: where a step before it lies another, with as
- * many rests between as a step has, it ends a step after a pause or a longer one.  (A
- * validation's rests can lie so, too, but with more of them between; and those within a
- * step do, before its end.)
+/* A rest that is not a step after the mark.  If another rest lies one step before it,
+ * with as many rests between as a step has, it ends a step after a pause, or a longer
+ * step. (Rests of a validation may lie so too, but with more rests between; rests within
+ * a step do so before the step's end.)
  */
 static void odd_rest(struct process *p, const struct rest *r)
 {
@@ -403,7 +409,7 @@ void launches_feed(struct launches *l, const struct launch_count *c, size_t n,
     look_for_steps(l, now_ns, budget);
 }
 
-/* ---- what is known ---- */
+/* ---- state ---- */
 
 size_t launches_slots(const struct launches *l, struct step_slot *ret)
 {

@@ -30,7 +30,7 @@ static double mean_of(const struct classes *k, int class, double otherwise)
     return k->n[class] > 0 ? k->sum[class] / k->n[class] : otherwise;
 }
 
-/* Largest sum of the log-likelihood ratio from the newest reading back. */
+/* Sample after which the log-likelihood ratio of all readings is largest. */
 static uint64_t best_split(const struct history *h, enum channel c, double split,
                            const struct classes *before, const struct classes *after,
                            uint64_t first)

@@ -1,4 +1,4 @@
-/* Where a change began, once it is known that there is one.  Pure. */
+/* Locates the begin of a change that was detected.  Pure. */
 #ifndef CORE_PROGRESS_ONSET_H
 #define CORE_PROGRESS_ONSET_H
 

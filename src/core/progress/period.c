@@ -12,30 +12,31 @@
 
 enum { LEVELS = 7, WINDOWS = 32, FAST_SAMPLES = 96, BLOCKS = 64, BLOCK_SAMPLES = 16 };
 enum { REACH_KNOTS = 16, REACH_SAMPLES = 4, REACH_TURNS = 3 };
-#define SHRINK 0.7        /* each span against the one before */
-#define MOST_CYCLES 100.0 /* in the finest level's spans; a level up … */
+#define SHRINK 0.7        /* each span relative to the one before */
+#define MOST_CYCLES 100.0 /* cycles in a span of the finest level, at most */
 #define MOST_CYCLES_UP 45.0
 #define REPEATED_S 0.09
 #define ALIAS_SAMPLES 8.0
-#define ALIAS_SAMPLES_PART 12.0 /* of a sensor that looks part of the time */
+/* the same for a sensor that averages part of the time */
+#define ALIAS_SAMPLES_PART 12.0
 #define ALIAS_TRUST 0.65
-#define ALIAS_SAMPLES_FINE 6.0 /* … of one that is always fresh, read unevenly */
+/* the same for a fast sensor that is read at uneven times */
+#define ALIAS_SAMPLES_FINE 6.0
 #define ALIAS_MARGIN 1.3
-#define FINE_S 0.025 /* no step is as short as such a sensor's moments */
-#define JITTER 0.15  /* of the times of reading, to tell aliases by: a sixth of a turn */
+#define FINE_S 0.025 /* sensors updated this often sample faster than any step */
+/* least scatter of the times between readings that tells aliases: a sixth of a turn */
+#define JITTER 0.15
 #define MOST_READING 1e6
-#define ENOUGH_CYCLES                                                \
-    40.0 /* finer samples of so many count for more than longer ones \
-          */
+/* finer samples of this many cycles are preferred to a longer span */
+#define ENOUGH_CYCLES 40.0
 #define BLOCK_S 1.0
 #define ALIKE 0.1
-#define REACH_PEAK                                                       \
-    1.25 /* short peaks are above the most that a board draws on average \
-          */
+/* peaks may exceed the mean power that a board may draw */
+#define REACH_PEAK 1.25
 #define REACH_MARGIN 1.1
 #define REACH_ERRORS 3.0
-#define CLEAR_TONE 3.0 /* of a board, against all that it shows as noise */
-#define TICKS_S 0.05   /* sensors slower than that are read at their ticks */
+#define CLEAR_TONE 3.0 /* of a board, relative to all that it shows taken as noise */
+#define TICKS_S 0.05   /* readings of slower sensors are placed at their ticks */
 #define CLOSEST_S 0.01 /* samples closer than this are left out */
 
 struct sample {
@@ -43,17 +44,19 @@ struct sample {
     float power, sm, mem, busy; /* NAN unknown */
 };
 
-/* Level 0 holds samples as they came, each further one means of two of the one before. */
+/* Level 0 holds samples as fed; each further level holds means of two samples of the one
+ * before.
+ */
 struct level {
     struct sample ring[FOLD_MOST];
     unsigned first, n;
     struct sample half;
     bool has_half;
-    double gap_s, off_s; /* smoothed: between samples; from that */
+    double gap_s, off_s; /* smoothed: time between samples; deviation from it */
 };
 
 struct board {
-    struct ticks ticks; /* where the sensor's moments are known to be as far apart */
+    struct ticks ticks; /* once known, samples are placed at them */
     struct level level[LEVELS];
 };
 
@@ -112,7 +115,7 @@ void period_sensor(struct period *p, const struct period_sensor *sensor)
 
 void period_forget(struct period *p)
 {
-    for (unsigned b = 0; b < p->boards; b++) /* the sensor's ticks stay what they were */
+    for (unsigned b = 0; b < p->boards; b++) /* keep the sensor's ticks */
         memset(p->board[b].level, 0, sizeof p->board[b].level);
     p->mhz_most = 0;
 }
@@ -150,14 +153,14 @@ static bool same(float a, float b)
     return a == b || (isnan(a) && isnan(b));
 }
 
-/* The sensor has nothing new yet (the slowest have after 100 ms). */
+/* Whether the sensor has no new value yet (the slowest update every 100 ms). */
 static bool is_repeated(const struct sample *last, const struct sample *s)
 {
     return s_between(last->at_ns, s->at_ns) < REPEATED_S && same(last->power, s->power) &&
            same(last->sm, s->sm) && same(last->mem, s->mem);
 }
 
-/* As a float; NAN where it is no reading of a board. */
+/* As a float; NAN if not a plausible reading. */
 static float believable(double x)
 {
     return x >= 0 && x <= MOST_READING ? (float)x : NAN;
@@ -185,7 +188,7 @@ void period_feed(struct period *p, unsigned board, const struct activity *a)
             return;
         }
         if (s_between(half.at_ns, s.at_ns) > 3 * l->gap_s) {
-            /* a gap lies between: each stays by itself */
+            /* a gap between the two: keep them apart */
             l->half = s;
             s = half;
         } else {
@@ -205,7 +208,7 @@ static float signal_of(const struct sample *s, unsigned signal)
     return signal == 0 ? s->power : signal == 1 ? s->sm : s->mem;
 }
 
-/* One signal of one board; false: too few samples or it does not move. */
+/* One signal of one board; false: too few samples, or nearly constant. */
 static bool gather(const struct level *l, unsigned signal, uint64_t from_ns,
                    uint64_t to_ns, struct series *ret)
 {
@@ -232,7 +235,7 @@ static bool gather(const struct level *l, unsigned signal, uint64_t from_ns,
     return signal == 0 ? rms > fmax(0.3, 0.001 * mean) : rms > 0.5;
 }
 
-/* Power of as many boards as there is room for, then utilisation. */
+/* Power of as many boards as fit, then utilisation. */
 static void view_of(const struct period *p, unsigned level, uint64_t from_ns,
                     uint64_t to_ns, struct view *v)
 {
@@ -251,7 +254,7 @@ struct span {
     double most_hz;
 };
 
-/* Spans to look at, the longest first; they end now. */
+/* Spans to search, the longest first; all end at the newest sample. */
 static unsigned spans(const struct period *p, struct span *ret)
 {
     const struct level *all = p->board[0].level;
@@ -278,7 +281,7 @@ static unsigned spans(const struct period *p, struct span *ret)
 
 /* ---- findings ---- */
 
-/* Fitted by eye to bench/period --self, whose table says how often it is right. */
+/* Fitted by hand to the results of bench/period --self. */
 static double confidence_of(const struct repeat *r)
 {
     double sure = 1 - exp(-(r->surprise - 3) / 4);
@@ -299,9 +302,9 @@ static void tell(const struct repeat *r, const struct span *s, struct period_fou
     ret->periods = r->cycles;
 }
 
-/* Of the spans in which a period was found, the longest first: the longest whose pattern
- * is as clean as in the shorter ones; where it is less so and the period nearly the same,
- * cycles slip against each other in it.
+/* The longest span with a period whose pattern is as clean as in the shorter ones.  If it
+ * is less clean and the periods are nearly the same, cycles drift against each other in
+ * it.  Spans are in order of length, the longest first.
  */
 static unsigned choose(const struct repeat *r, unsigned n)
 {
@@ -320,7 +323,7 @@ static unsigned choose(const struct repeat *r, unsigned n)
     return at;
 }
 
-/* What the newest samples, as they came, say against a period. */
+/* Whether the newest samples at full rate contradict the period hz. */
 static bool is_too_fast(const struct period *p, const struct span *span, double hz)
 {
     const struct level *l = p->board[0].level;
@@ -339,9 +342,9 @@ static bool is_too_fast(const struct period *p, const struct span *span, double 
     return v.n > 0 && v.span_s * hz > 3 && repeat_has_fraction(&v, hz);
 }
 
-/* ---- what a sensor's fixed moments hide ---- */
+/* ---- aliases of a sensor's sampling ---- */
 
-/* The amplitude of a frequency in one board's power, and its mean. */
+/* The amplitude of hz in one board's power, and the mean power. */
 static double amplitude(const struct level *l, uint64_t from_ns, uint64_t to_ns,
                         double hz, double *ret_mean)
 {
@@ -365,9 +368,9 @@ static double amplitude(const struct level *l, uint64_t from_ns, uint64_t to_ns,
     return n > 0 ? 2 * hypot(re, im) / n : 0;
 }
 
-/* The most that anything faster than the sensor's moments could show as hz: a load that
- * switches between nothing and the most it may draw has the largest amplitude of any with
- * this mean, and the sensor's window weakens it.
+/* The largest amplitude at hz of an alias of anything faster than the sensor's updates:
+ * of all loads with this mean, one that switches between 0 and the most it may draw has
+ * the largest amplitude, and the sensor's window attenuates it.
  */
 static double most_as_alias(const struct period_sensor *s, double mean_w, double hz)
 {
@@ -375,7 +378,7 @@ static double most_as_alias(const struct period_sensor *s, double mean_w, double
     double weak = 1 / (M_PI * s->window_s / s->update_s - turn);
 
     double ratio = s->window_s / s->update_s;
-    if (fabs(ratio - round(ratio)) < 0.05) /* the zeros of its response */
+    if (fabs(ratio - round(ratio)) < 0.05) /* the zeros of the window's response */
         weak *= fabs(sin(turn));
     return 2 / M_PI * top * sin(M_PI * mean_w / top) * weak;
 }
@@ -395,7 +398,7 @@ static double mean_of_span(const struct level *l, uint64_t from_ns, uint64_t to_
     return n > 0 ? sum / n : 0;
 }
 
-/* One board's power, each reading at the tick that it is of, where ticks are known. */
+/* One board's power, each reading placed at its tick where ticks are known. */
 static bool gather_at_ticks(const struct board *b, unsigned level,
                             const struct period_found *f, struct series *ret)
 {
@@ -419,8 +422,8 @@ static bool gather_at_ticks(const struct board *b, unsigned level,
     return n >= VIEW_LEAST;
 }
 
-/* Does the folded pattern go further from its mean than the window's means of anything
- * that only looks like it could?
+/* Whether the folded pattern goes further from its mean than an alias could, given the
+ * sensor's window.
  */
 static bool goes_too_far(const struct period_sensor *sensor, const struct series *s,
                          double mean_w, double hz)
@@ -466,7 +469,7 @@ static bool any_goes_too_far(const struct period *p, const struct period_found *
     return false;
 }
 
-/* Is the pattern's strongest harmonic, on any board, too large to be anything else? */
+/* Whether the pattern's strongest harmonic, on any board, is too large for an alias. */
 static bool is_surely_real(const struct period *p, const struct period_found *f,
                            unsigned level)
 {
@@ -489,7 +492,7 @@ static bool is_surely_real(const struct period *p, const struct period_found *f,
     return false;
 }
 
-/* The finest level that reaches back to what was folded. */
+/* The finest level that reaches back to from_ns. */
 static unsigned level_of(const struct level *all, uint64_t from_ns)
 {
     unsigned k = 0;
@@ -500,8 +503,7 @@ static unsigned level_of(const struct level *all, uint64_t from_ns)
     return k;
 }
 
-/* The pattern's strongest harmonic below what the sensor's moments show, over all boards.
- */
+/* The strongest harmonic, over all boards, below half of the sensor's update rate. */
 static double strongest_hz(const struct period *p, const struct period_found *f,
                            unsigned level)
 {
@@ -523,7 +525,7 @@ static double strongest_hz(const struct period *p, const struct period_found *f,
     return at_hz;
 }
 
-/* What boards whose sensors look at other moments say of it. */
+/* Decides by the phases on boards whose sensors sample at different times. */
 static enum alias alias_by_boards(const struct period *p, const struct period_found *f,
                                   unsigned level)
 {
@@ -549,8 +551,9 @@ static enum alias alias_by_boards(const struct period *p, const struct period_fo
     return alias_of(board, n);
 }
 
-/* A sensor that looks at fixed moments shows what is far faster as this, however the
- * reader's times jitter: the more often the fewer samples a cycle has.
+/* Whether the period may be an alias of a far shorter one, as a sensor with fixed update
+ * times shows it, whatever the times of reading.  The fewer samples a cycle, the
+ * likelier.
  */
 static bool may_be_alias(const struct period *p, const struct period_found *f,
                          const struct view *v)
@@ -563,7 +566,7 @@ static bool may_be_alias(const struct period *p, const struct period_found *f,
     if (s->update_s <= FINE_S && s->update_s < 0.6 * all[0].gap_s &&
         all[0].off_s > JITTER * all[0].gap_s)
         return f->period_s <
-               ALIAS_SAMPLES_FINE * all[0].gap_s; /* else told apart above */
+               ALIAS_SAMPLES_FINE * all[0].gap_s; /* else repeat_is_alias() decides */
     enum alias boards = alias_by_boards(p, f, level_of(all, f->from_ns));
     if (boards != ALIAS_OPEN)
         return boards == ALIAS_SEEN;
@@ -605,7 +608,7 @@ void period_find(const struct period *p, struct period_found *ret)
         ret->confidence *= ALIAS_TRUST;
 }
 
-/* The finest level that reaches back to from_ns, or shows many cycles at the least. */
+/* The finest level that reaches back to from_ns, or holds enough cycles. */
 static unsigned level_for(const struct level *all, uint64_t from_ns, uint64_t to_ns,
                           double period_s)
 {
@@ -637,7 +640,7 @@ void period_between(const struct period *p, uint64_t from_ns, uint64_t to_ns,
     tell(&r, &span, ret);
 }
 
-/* ---- cycles alike ---- */
+/* ---- runs of equal cycles ---- */
 
 struct blocks { /* each of whole cycles */
     unsigned n;
@@ -666,7 +669,7 @@ static void fill_blocks(const struct level *l, uint64_t from_ns, uint64_t to_ns,
     }
 }
 
-/* Mean power of the typical block; 0: none holds a sample. */
+/* Median of the blocks' mean power; 0: no block has a sample. */
 static double typical_w(const struct blocks *b)
 {
     double w[BLOCKS];

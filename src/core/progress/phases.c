@@ -10,33 +10,35 @@
 #include "core/progress/kind.h"
 #include "core/progress/onset.h"
 
-enum { REGIMES = 8, VISITS = 16, LEAST_BUCKETS = 5, OWN_PATTERN = 5 };
+enum { REGIMES = 8, STAYS = 16, LEAST_BUCKETS = 5, OWN_PATTERN = 5 };
 #define STILL_SD 4.0
 #define CROSSING_SD 5.0
 #define SETTLE_S 2.0
 #define TRIAL_S 8.0
-#define FIRST_S 8.0 /* of a trace: a step may be under way */
+#define FIRST_S 8.0 /* of a trace: no events, a step may be under way */
 #define CYCLE_MOST_S 65.0
 #define GAP_S 5.0
-#define RESCALED_S 3.0     /* a change seen so shortly before the limit's is its doing */
-#define TRAIN_AFTER_S 30.0 /* a change is the training to compare with from then on */
+/* a change found this shortly before a new limit is the limit's effect */
+#define RESCALED_S 3.0
+/* a change that lasts this long becomes the reference for training */
+#define TRAIN_AFTER_S 30.0
 
 struct regime {
     bool used;
     unsigned id;
     struct envelope envelope;
     enum phase_kind kind;
-    double cycle_s; /* of a long step that was taken for phases; 0 none */
+    double cycle_s; /* of a long step that was mistaken for phases; 0 none */
     uint64_t last_ns;
 };
 
 /* A stay in a regime. */
-struct visit {
+struct stay {
     unsigned id; /* of the regime */
     uint64_t onset_ns, fired_ns, event;
     double dwell_s;
     bool plain;     /* without a pattern of its own */
-    double level_w; /* while it kept still */
+    double level_w; /* mean of the steady readings */
 };
 
 struct phases {
@@ -45,27 +47,27 @@ struct phases {
     unsigned ids;
     int now; /* index of the regime */
     bool settling, trial, has_event;
-    bool returned;    /* this visit is of a regime seen before */
-    int left;         /* regime left, while settling */
+    bool returned;    /* this stay is in a regime seen before */
+    int left;         /* regime before, while settling */
     double direction; /* of the shift that is settling */
-    uint64_t begin;   /* first sample of this visit that counts */
+    uint64_t begin;   /* first sample of this stay that counts */
     uint64_t begin_ns;
     unsigned pending;
     uint64_t pending_ns, jump_ns;
-    struct breach breach; /* that is pending */
+    struct breach breach; /* the largest one while pending */
     uint64_t next_guess_ns;
-    struct visit visit[VISITS]; /* the newest last */
-    unsigned visits;
+    struct stay stay[STAYS]; /* newest last */
+    unsigned n_stays;
     struct phase_event event[PHASES_EVENTS];
     uint64_t events;
     struct look_back past;
-    double cycle_s;                            /* of the last such step of all regimes */
-    double low, high, sum, n, sm_sum, mem_sum; /* of this visit, since begin */
-    double rare_sm, rare_n;  /* utilisation that is read seldom, in this visit */
-    int side;                /* of the running mean: -1, 1; 0 not yet */
-    unsigned crossings;      /* of it, in this visit */
-    bool rescaled;           /* with the next sample */
-    double still, still_sum; /* of them: readings that moved by no more than noise */
+    double cycle_s; /* of the last long step found in any regime */
+    double low, high, sum, n, sm_sum, mem_sum; /* of this stay, since begin */
+    double rare_sm, rare_n; /* utilisation that is read seldom, in this stay */
+    int side;           /* of the mean that the last sample was on: -1, 1; 0 none yet */
+    unsigned crossings; /* of the mean, in this stay */
+    bool rescaled;      /* learn again from the next sample */
+    double still, still_sum; /* readings of this stay that moved by noise only */
     bool corrected;
 };
 
@@ -105,15 +107,15 @@ enum phase_kind phases_now(const struct phases *p)
 
 uint64_t phases_since(const struct phases *p)
 {
-    return p->history.n ? p->visit[p->visits - 1].onset_ns : 0;
+    return p->history.n ? p->stay[p->n_stays - 1].onset_ns : 0;
 }
 
-static struct visit *newest(struct phases *p)
+static struct stay *newest(struct phases *p)
 {
-    return &p->visit[p->visits - 1];
+    return &p->stay[p->n_stays - 1];
 }
 
-/* What is read too seldom for an envelope still tells one kind from another. */
+/* Mean SM utilisation; also from readings too rare for an envelope. */
 static double sm_now(const struct phases *p)
 {
     if (p->history.known[CHANNEL_SM])
@@ -124,7 +126,7 @@ static double sm_now(const struct phases *p)
 static struct look look_now(const struct phases *p)
 {
     const struct history *h = &p->history;
-    const struct visit *v = &p->visit[p->visits - 1];
+    const struct stay *v = &p->stay[p->n_stays - 1];
     uint64_t now = history_at_ns(h, h->n - 1);
     double level = p->n > 0 ? p->sum / p->n : history_value(h, CHANNEL_POWER, h->n - 1);
 
@@ -147,7 +149,7 @@ static bool is_flat(const struct look *l)
 static void name_event(struct phases *p, enum phase_kind kind)
 {
     struct regime *g = &p->regime[p->now];
-    const struct visit *v = newest(p);
+    const struct stay *v = newest(p);
 
     g->kind = kind;
     if (!p->has_event || v->event + PHASES_EVENTS < p->events)
@@ -159,7 +161,7 @@ static void name_event(struct phases *p, enum phase_kind kind)
     }
 }
 
-/* What the regime is taken for now that so much of it was seen. */
+/* Guesses the regime's kind from all that was seen of it so far. */
 static void guess(struct phases *p, bool ends)
 {
     struct look l = look_now(p);
@@ -168,7 +170,7 @@ static void guess(struct phases *p, bool ends)
 
     if (p->n == 0 || p->trial)
         return;
-    if (p->visits == 1 && p->past.first_w <= 0 && l.lasted_s > 1)
+    if (p->n_stays == 1 && p->past.first_w <= 0 && l.lasted_s > 1)
         p->past.first_w = l.level_w;
     if (ends || l.lasted_s > 2)
         p->past.floor_w = fmin(p->past.floor_w, l.level_w);
@@ -179,7 +181,7 @@ static void guess(struct phases *p, bool ends)
     bool lasting = back && g->kind != PHASE_CHECKPOINT && g->kind != PHASE_LOAD;
     enum phase_kind kind =
         lasting || g->kind == PHASE_TRAIN ? g->kind : phase_guess(&l, &p->past);
-    if (p->visits == 1 && kind == PHASE_TRAIN && l.lasted_s < 3 && !ends)
+    if (p->n_stays == 1 && kind == PHASE_TRAIN && l.lasted_s < 3 && !ends)
         return;
     name_event(p, kind);
     if (kind == PHASE_TRAIN || (kind == PHASE_CHANGE && l.lasted_s >= TRAIN_AFTER_S))
@@ -225,7 +227,7 @@ static int regime_slot(struct phases *p)
     return oldest;
 }
 
-/* A regime of its own, learned from sample `from` on. */
+/* Begins a new regime, learned from sample `from` on. */
 static void begin_fresh(struct phases *p, uint64_t from)
 {
     int slot = regime_slot(p);
@@ -242,7 +244,7 @@ static void begin_fresh(struct phases *p, uint64_t from)
         envelope_learn(&g->envelope, &p->history, i);
 }
 
-/* Training is what a job returns to, else what it did last. */
+/* Training is preferred, else the regime seen last. */
 static bool likelier(const struct regime *a, const struct regime *b)
 {
     bool a_trains = a->kind == PHASE_TRAIN, b_trains = b->kind == PHASE_TRAIN;
@@ -250,7 +252,7 @@ static bool likelier(const struct regime *a, const struct regime *b)
     return a_trains != b_trains ? a_trains : a->last_ns > b->last_ns;
 }
 
-/* Another regime than `but` that the samples from `from` on could be of: -1 none. */
+/* A regime other than `but` that fits the samples since `from`; -1: none. */
 static int find_known(const struct phases *p, uint64_t from, int but)
 {
     int best = -1;
@@ -290,21 +292,22 @@ static double slack_w(const struct phases *p, double level_w)
     return STILL_SD * history_noise(&p->history, CHANNEL_POWER, level_w) + 0.03 * level_w;
 }
 
-static bool same_level(const struct phases *p, const struct visit *a,
-                       const struct visit *b)
+static bool same_level(const struct phases *p, const struct stay *a, const struct stay *b)
 {
     return fabs(a->level_w - b->level_w) <= slack_w(p, fmax(a->level_w, b->level_w));
 }
 
-/* The levels of a long step, taken for phases, come round again: how many of them. */
+/* If the last levels repeat in the same order, they are parts of a long step: returns how
+ * many, 0 if not.
+ */
 static unsigned cycle_of(const struct phases *p)
 {
-    unsigned n = p->visits - 1;
+    unsigned n = p->n_stays - 1;
     double level = history_value(&p->history, CHANNEL_POWER, p->history.n - 1);
     double slack = 2 * p->history.step_s;
 
     for (unsigned q = 2; q <= 4 && q + 1 <= n; q++) {
-        const struct visit *v = p->visit;
+        const struct stay *v = p->stay;
         bool regular = alike(v[n - 1].dwell_s, v[n - 1 - q].dwell_s, slack);
         bool again = q + 2 <= n && alike(v[n - 2].dwell_s, v[n - 2 - q].dwell_s, slack);
         bool levels = same_level(p, &v[n - 1], &v[n - 1 - q]) &&
@@ -327,34 +330,34 @@ static struct regime *regime_of(struct phases *p, unsigned id)
     return NULL;
 }
 
-/* One regime of what was taken for several; their events are withdrawn. */
+/* Merges regimes that are parts of one long step; their events are withdrawn. */
 static void merge_cycle(struct phases *p, unsigned q)
 {
-    unsigned n = p->visits - 1, from = n - q;
+    unsigned n = p->n_stays - 1, from = n - q;
     uint64_t now = history_at_ns(&p->history, p->history.n - 1);
 
-    double cycle_s = s_between(p->visit[n - q].onset_ns, p->visit[n].onset_ns);
-    while (from > 1 && p->visit[from - 2].plain &&
-           same_level(p, &p->visit[from - 2], &p->visit[from - 2 + q])) {
-        double dwell = p->visit[from - 2].dwell_s, whole = p->visit[from - 2 + q].dwell_s;
+    double cycle_s = s_between(p->stay[n - q].onset_ns, p->stay[n].onset_ns);
+    while (from > 1 && p->stay[from - 2].plain &&
+           same_level(p, &p->stay[from - 2], &p->stay[from - 2 + q])) {
+        double dwell = p->stay[from - 2].dwell_s, whole = p->stay[from - 2 + q].dwell_s;
         double slack = 2 * p->history.step_s;
-        /* The trace may begin inside one. */
+        /* the trace may begin inside a part */
         if (!alike(dwell, whole, slack) && (from > 2 || dwell > whole + slack))
             break;
         from--;
     }
     for (unsigned i = from; i <= n; i++)
-        if (p->visit[i].event + PHASES_EVENTS >= p->events)
-            p->event[p->visit[i].event % PHASES_EVENTS].withdrawn_ns = now;
+        if (p->stay[i].event + PHASES_EVENTS >= p->events)
+            p->event[p->stay[i].event % PHASES_EVENTS].withdrawn_ns = now;
     for (unsigned i = n - q; i < n; i++) {
-        struct regime *g = regime_of(p, p->visit[i].id);
-        /* A part of the step is no measure of training. */
+        struct regime *g = regime_of(p, p->stay[i].id);
+        /* a part of a step is no reference for training */
         if (g && g->kind == PHASE_TRAIN)
             p->past.train_w = 0;
         if (g)
             g->used = false;
     }
-    p->visits = from;
+    p->n_stays = from;
     p->has_event = from > 1;
     p->corrected = true;
     uint64_t begin = history_seek(&p->history, newest(p)->onset_ns);
@@ -367,8 +370,8 @@ static void merge_cycle(struct phases *p, unsigned q)
     guess(p, false);
 }
 
-/* The shift has settled: a regime known, on trial, or a new one. */
-static void begin_visit(struct phases *p)
+/* The shift has settled: resumes a known regime, on trial, or begins a new one. */
+static void begin_stay(struct phases *p)
 {
     uint64_t from = p->history.n - 1;
     int known = find_known(p, from, p->left);
@@ -395,13 +398,13 @@ static void begin_visit(struct phases *p)
         guess(p, false);
 }
 
-/* The stay is over, another one begins at onset_ns with an event of its own. */
+/* Ends the stay; another one begins at onset_ns, with an event of its own. */
 static struct phase_event *leave(struct phases *p, uint64_t onset_ns)
 {
     uint64_t now = history_at_ns(&p->history, p->history.n - 1);
 
     guess(p, true);
-    struct visit *v = newest(p);
+    struct stay *v = newest(p);
     struct look l = look_now(p);
     p->past.after_train =
         p->regime[p->now].kind == PHASE_TRAIN || p->regime[p->now].kind == PHASE_CHANGE;
@@ -409,10 +412,10 @@ static struct phase_event *leave(struct phases *p, uint64_t onset_ns)
     v->plain = p->crossings < OWN_PATTERN;
     v->level_w = p->still > 0 ? p->still_sum / p->still : l.level_w;
     p->regime[p->now].last_ns = now;
-    if (p->visits == VISITS)
-        memmove(p->visit, p->visit + 1, sizeof *p->visit * --p->visits);
-    p->visit[p->visits++] =
-        (struct visit){.onset_ns = onset_ns, .fired_ns = now, .event = p->events};
+    if (p->n_stays == STAYS)
+        memmove(p->stay, p->stay + 1, sizeof *p->stay * --p->n_stays);
+    p->stay[p->n_stays++] =
+        (struct stay){.onset_ns = onset_ns, .fired_ns = now, .event = p->events};
     struct phase_event *e = &p->event[p->events++ % PHASES_EVENTS];
     *e = (struct phase_event){.onset_ns = onset_ns, .fired_ns = now};
     p->has_event = true;
@@ -440,7 +443,7 @@ static void fire(struct phases *p, const struct breach *b)
     p->direction = o.up ? 1 : -1;
 }
 
-/* On trial and it does not hold: another one that does, or a new one. */
+/* The regime on trial does not fit: resumes another known one, or begins a new one. */
 static void trial_failed(struct phases *p)
 {
     int other = find_known(p, p->begin, p->now);
@@ -460,7 +463,7 @@ static void trial_failed(struct phases *p)
     }
 }
 
-/* Up out of a pause that is too young for bounds, into something known. */
+/* A jump up to a known regime, from a pause too short for settled bounds. */
 static bool jumped(const struct phases *p, struct breach *ret)
 {
     const struct history *h = &p->history;
@@ -505,7 +508,7 @@ static void watch_sample(struct phases *p, double period_s)
         period_s = g->cycle_s > 0 ? g->cycle_s : training ? p->cycle_s : 0;
     struct breach b = envelope_test(&g->envelope, h, i, !p->trial, period_s);
 
-    bool early = p->visits == 1 && s_of_ns(now - p->begin_ns) < FIRST_S;
+    bool early = p->n_stays == 1 && s_of_ns(now - p->begin_ns) < FIRST_S;
     if (early || (b.excess <= 0 && !jumped(p, &b))) {
         p->pending = 0;
         count_sample(p, i);
@@ -519,7 +522,7 @@ static void watch_sample(struct phases *p, double period_s)
         p->breach = b;
     if (p->pending < 2 || s_of_ns(now - p->pending_ns) < 0.9 * h->fresh_s)
         return;
-    /* A scale that could not be seen before now is still a part of the trial. */
+    /* Scales longer than the time so far could not breach earlier: extend the trial. */
     double trial_s = fmax(fmax(TRIAL_S, 2 * period_s), 2 * scale_s(p->breach.scale));
     if (p->returned && s_of_ns(now - p->begin_ns) < trial_s)
         trial_failed(p);
@@ -539,28 +542,28 @@ static void guess_later(struct phases *p, uint64_t now)
 
 static void first_sample(struct phases *p)
 {
-    p->visits = 1;
-    p->visit[0] = (struct visit){.onset_ns = history_at_ns(&p->history, 0)};
+    p->n_stays = 1;
+    p->stay[0] = (struct stay){.onset_ns = history_at_ns(&p->history, 0)};
     p->left = -1;
     p->now = -1;
     begin_fresh(p, 0);
     restart_sums(p, 0);
 }
 
-/* What was seen just now was the limit's doing. */
+/* Withdraws an event caused by the new limit. */
 static void take_back(struct phases *p)
 {
     uint64_t now = history_at_ns(&p->history, p->history.n - 1);
-    struct visit *v = newest(p);
+    struct stay *v = newest(p);
 
-    if (p->visits < 2 || s_of_ns(now - v->fired_ns) > RESCALED_S)
+    if (p->n_stays < 2 || s_of_ns(now - v->fired_ns) > RESCALED_S)
         return;
     if (v->event + PHASES_EVENTS >= p->events)
         p->event[v->event % PHASES_EVENTS].withdrawn_ns = now;
     const struct regime *g = regime_of(p, (v - 1)->id);
     enum phase_kind kind = g ? g->kind : PHASE_UNKNOWN;
-    p->visits--;
-    p->has_event = p->visits > 1;
+    p->n_stays--;
+    p->has_event = p->n_stays > 1;
     p->settling = false;
     p->regime[p->now].kind = kind;
 }
@@ -617,7 +620,7 @@ bool phases_feed(struct phases *p, const struct activity *a, double period_s)
     if (p->settling) {
         if (still_moving(p))
             return false;
-        begin_visit(p);
+        begin_stay(p);
         return p->corrected;
     }
     watch_sample(p, period_s);

@@ -11,35 +11,37 @@
 
 enum {
     BINS = 720, /* six minutes */
-    BLOCK = 4,  /* bins: the level is looked at */
-    DIFFS = 16, /* between blocks: what is usual */
+    BLOCK = 4,  /* bins of which a level is the mean */
+    DIFFS = 16, /* between blocks, kept for the usual difference */
     DIFFS_LEAST = 4,
     LEAST_BINS = 16,
     PARTS = 8, /* of a stretch, each overlapping the next by half */
 };
 #define BIN_S 0.5
-#define GAP_S 2.0        /* between two looks: what happened is not known */
-#define JUMP 0.04        /* of the level is another phase … */
-#define JUMP_SIGMA 6.0   /* … and so many times what is usual */
-#define JUMP_BEFORE 0.3  /* … before that is known */
-#define BACK 0.5         /* so much of the jump back is one back */
-#define OTHER_MOST_S 120 /* then the other level is the job's */
-#define MOVED_S 1.0      /* a cap needs no more to be in force */
-#define AT_ONCE 0.015    /* of a cap: a ramp goes in smaller steps … */
-#define RAMP_STEEP 8     /* … which may slow it so much more than in proportion … */
-#define STEEP 3.0        /* … and a move at once so much (both are steep at a floor) */
-#define FASTER 0.02      /* … or speed up under a lower cap */
+#define GAP_S 2.0 /* between two feeds: the bin is left out */
+#define JUMP 0.04 /* least relative change of the level that is another phase */
+/* least change, in standard deviations of the usual difference */
+#define JUMP_SIGMA 6.0
+#define JUMP_BEFORE 0.3  /* least change while the usual difference is unknown */
+#define BACK 0.5         /* share of a jump that counts as a return */
+#define OTHER_MOST_S 120 /* after this time the new level is the job's */
+#define MOVED_S 1.0      /* a cap is in force after this at the latest */
+#define AT_ONCE 0.015    /* relative change of a cap: smaller ones are steps of a ramp */
+#define RAMP_STEEP 8     /* elasticity of the rate allowed in a ramp */
+/* elasticity allowed for a change at once (both are high at a floor) */
+#define STEEP 3.0
+#define FASTER 0.02 /* largest rise of the rate under a lower cap */
 #define DRIFT_MOST 0.03
-#define BRIDGE_SURE 1.63 /* of a Brownian bridge 1 in 100 goes so far */
-#define BRIDGE_SOME 1.36 /* … 5 in 100 */
-#define TAPER 1.2        /* of the variance: what weights of a parabola cost */
-#define STUDENT 1.2      /* the error's own, of a dozen parts */
+#define BRIDGE_SURE 1.63 /* bound of a Brownian bridge exceeded by 1 in 100 */
+#define BRIDGE_SOME 1.36 /* bound exceeded by 5 in 100 */
+#define TAPER 1.2        /* factor of the variance from parabolic weights */
+#define STUDENT 1.2      /* factor for the error of the error, from a dozen parts */
 #define CONFIDENCE_MOST 0.95
 
 struct bin {
     uint64_t begin_ns, end_ns;
     uint32_t kind[RATE_KINDS];
-    bool off; /* at another level, or not known */
+    bool off; /* at another level, or incomplete */
 };
 
 struct rate {
@@ -51,18 +53,19 @@ struct rate {
     size_t first, n_bins;
     struct bin open;
 
-    /* the level, block by block */
+    /* level of each block */
     size_t in_block;
     double level[2]; /* of the newest blocks */
     size_t n_levels;
-    double diff[DIFFS]; /* |log|, a ring */
+    double diff[DIFFS]; /* |log| of ratios, a ring */
     size_t n_diffs;
-    bool other; /* the job is at another level since … */
+    bool other; /* the job is at another level since other_ns */
     uint64_t other_ns;
-    double before, there, jump, other_ramp; /* … with caps that moved so since */
+    double before, there, jump,
+        other_ramp; /* other_ramp: log of the caps' change by ramps since then */
     uint64_t moved_ns;
-    double moved_by; /* times the cap of before */
-    double ramp[3];  /* … in small steps (logs), in the newest blocks */
+    double moved_by; /* factor of all caps' changes since moved_ns was set */
+    double ramp[3];  /* log of the caps' change in small steps, in the newest blocks */
 };
 
 int rate_new(struct rate **ret)
@@ -103,7 +106,7 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* What is more than usual between a block and the mean of the two before it. */
+/* Least difference between a block and the mean of the two before that is not usual. */
 static double jump_least(const struct rate *r)
 {
     size_t n = r->n_diffs < DIFFS ? r->n_diffs : DIFFS;
@@ -119,7 +122,7 @@ static double jump_least(const struct rate *r)
 
 static double apart_log(double a, double b)
 {
-    const double none = 1e-3; /* launches a second that are as good as none */
+    const double none = 1e-3; /* launches a second; avoids log(0) */
 
     return fmin(fmax(log((a + none) / (b + none)), -3), 3);
 }
@@ -138,7 +141,7 @@ static void begin_anew(struct rate *r)
     r->moved_ns = 0;
 }
 
-/* The level jumped: the block before may hold its beginning. */
+/* The level jumped; the block before may hold the begin of the jump. */
 static void jumped(struct rate *r, double before, double now, double by)
 {
     r->other = true;
@@ -171,7 +174,8 @@ static void on_other(struct rate *r, double now)
     mark_off(r, BLOCK);
     if (back || off <= usual) {
         r->other = false;
-        r->level[0] = off <= usual ? r->before : now; /* now may hold some of the jump */
+        r->level[0] =
+            off <= usual ? r->before : now; /* now may hold a part of the jump */
         r->n_levels = 1;
         return;
     }
@@ -188,7 +192,7 @@ static double level_before(const struct rate *r, double now)
     return r->n_levels == 1 ? r->level[0] : (r->level[0] + r->level[1]) / 2;
 }
 
-/* What the caps that moved can have made of the level, as logs. */
+/* Range of the level's change that the caps' changes allow, as logs. */
 static void caps_allow(struct rate *r, bool moved, double *ret_least, double *ret_most)
 {
     double by = RAMP_STEEP * (r->ramp[0] + r->ramp[1] + r->ramp[2]);
@@ -216,7 +220,7 @@ static void on_block(struct rate *r)
     bool moved = r->moved_ns != 0;
     r->moved_ns = 0;
     if (r->other) {
-        if (moved) /* what it was before is no more */
+        if (moved) /* the level before is not comparable */
             r->there = now;
         on_other(r, now);
         return;
@@ -264,7 +268,7 @@ static void close_bin(struct rate *r, uint64_t now_ns)
     }
 }
 
-/* Is it the same process, and further? */
+/* Whether it is the same process, with no count gone back. */
 static bool goes_on(const struct rate_process *was, const struct rate_process *is)
 {
     bool same = was->pid == is->pid && was->since_ns == is->since_ns;
@@ -341,8 +345,8 @@ static struct stretch longest(const struct rate *r, uint64_t from_ns)
     return best;
 }
 
-/* The rate of bins first to first + n, the middle ones weighing more: where a cycle is
- * cut at the ends matters less.
+/* The rate of bins first to first + n, weighted to the middle: a cycle cut at the ends
+ * matters less.
  */
 static double rate_over(const struct stretch *s, size_t first, size_t n)
 {
@@ -360,9 +364,7 @@ static double rate_over(const struct stretch *s, size_t first, size_t n)
     return sum / weights;
 }
 
-/* The variance that a bin would have if it were independent of the others, from parts of
- * `size` bins.
- */
+/* Variance of a bin if bins were independent, estimated from parts of `size` bins. */
 static double long_variance(const struct stretch *s, size_t size, double mean)
 {
     double sum = 0;
@@ -376,8 +378,8 @@ static double long_variance(const struct stretch *s, size_t size, double mean)
     return (double)size / TAPER * sum / (double)(parts - 1);
 }
 
-/* How far the sum walks away from a straight line: as a change of the level half-way
- * (relative), and against what chance does.
+/* How far the cumulative sum deviates from a straight line: as the relative change of a
+ * level that changes half-way; *ret_sure relative to chance.
  */
 static double bridge(const struct stretch *s, double sigma, double *ret_sure)
 {
@@ -408,7 +410,7 @@ static void judge(const struct stretch *s, struct rate_found *ret)
     double slow = long_variance(s, size, mean) / mean / mean;
     double quick = size >= 4 ? long_variance(s, size / 4 * 2, mean) / mean / mean : slow;
     double drift = bridge(s, sqrt(quick), &sure);
-    double variance = slow + fmax(0, slow - quick); /* where it still grows */
+    double variance = slow + fmax(0, slow - quick); /* where it still grows with size */
     double rse2 = STUDENT * STUDENT * TAPER * variance / n;
     if (sure > BRIDGE_SOME)
         rse2 += drift * drift / 16;

@@ -15,9 +15,9 @@ enum {
     MOST_STEPS = 4096
 };
 #define LEAST_CYCLES 2.9
-#define STEPS_A_TURN 8.0 /* of the scan: phase at the span's end moves by 1/8 */
+#define STEPS_A_TURN 8.0 /* of the scan: the phase at the span's end moves by 1/8 */
 #define LEAST_SURPRISE 7.5
-#define LEAST_SURPRISE_FEW 10.0 /* noise that wanders repeats itself a few times, too */
+#define LEAST_SURPRISE_FEW 10.0 /* for few cycles: slow noise repeats by chance */
 #define FEW_CYCLES 4.0
 
 struct candidate {
@@ -40,7 +40,7 @@ static double typical_gap_s(const struct series *s)
     for (size_t i = 1; i < s->n; i++)
         gap[i - 1] = s->t[i] - s->t[i - 1];
     qsort(gap, s->n - 1, sizeof *gap, by_time);
-    /* times may jitter and samples be missing: whole multiples of the median count so */
+    /* count multiples of the median: times may jitter and samples may be missing */
     uint64_t median = gap[(s->n - 1) / 2];
     double sum = 0, times = 0;
     for (size_t i = 0; i + 1 < s->n; i++) {
@@ -76,8 +76,8 @@ static double samples_in_cycle(const struct series *s, double hz)
     return (double)s->n / (s_between(s->t[0], s->t[s->n - 1]) * hz);
 }
 
-/* No more knots than samples in a cycle: finer detail is an alias of what is slower than
- * the period, and would make a pattern of any drift.
+/* At most as many knots as samples in a cycle: finer detail would be an alias of
+ * components slower than the period, and any drift would make a pattern.
  */
 static unsigned knots_of(const struct series *s, double hz, unsigned most)
 {
@@ -130,7 +130,7 @@ static int by_period(const void *a, const void *b)
     return (x->hz < y->hz) - (x->hz > y->hz);
 }
 
-/* Keep the best CANDIDATES of those seen. */
+/* Keeps the CANDIDATES with the highest scores. */
 static void keep(struct candidate *c, unsigned *n, double hz, double score)
 {
     unsigned worst = 0;
@@ -166,8 +166,8 @@ static double sharpen(const struct view *v, double hz, double *ret_score)
     return best;
 }
 
-/* Local maxima of the scan; multiples of the best period hide shorter ones of the same
- * height, so its fractions are looked at too.
+/* Local maxima of the scan.  Multiples of a period score as high as the period itself and
+ * may displace it, so fractions of the best one are added.
  */
 static unsigned candidates(const struct view *v, double least_hz, double most_hz,
                            struct candidate *c)
@@ -217,13 +217,13 @@ static unsigned candidates(const struct view *v, double least_hz, double most_hz
 
 /* ---- proof ---- */
 
-/* A running mean one cycle wide, or as many as make it smooth where samples are few. */
+/* Width of a running mean: one cycle, or several if samples are few. */
 static double smooth_s(double hz, double samples)
 {
     return ceil(12 / fmax(0.1, samples)) / hz;
 }
 
-/* The fold with the number of knots that is the most surprising. */
+/* The fold with the number of knots that gives the greatest surprise. */
 static void judge(const struct series *s, double hz, struct fold *ret)
 {
     static const unsigned most[] = {6, 16, FOLD_KNOTS};
@@ -246,7 +246,7 @@ static bool part_is_good(const struct fold_parts *p, unsigned k)
            fabs(p->turn[k]) <= fmax(0.2, 3 * p->turn_se[k]);
 }
 
-/* Leave out the parts that do not show the pattern (a pause, a start-up); how many. */
+/* Removes the parts without the pattern (a pause, a start-up); returns their number. */
 static unsigned drop_parts(struct series *s, const struct fold_parts *p)
 {
     unsigned dropped = 0;
@@ -274,7 +274,7 @@ static unsigned parts_for(double cycles)
     return cycles < 4 ? 3 : cycles >= FOLD_PARTS ? FOLD_PARTS : (unsigned)cycles;
 }
 
-/* Fold one signal at hz; parts that do not show the pattern are left out of s. */
+/* Folds one signal at hz into s, without the parts that do not show the pattern. */
 static void prove_series(const struct series *whole, double hz, struct series *s,
                          struct fold *f, struct fold_parts *parts, double *ret_share)
 {
@@ -301,8 +301,8 @@ static void prove_series(const struct series *whole, double hz, struct series *s
             f->surprise = 0;
 }
 
-/* Regress the parts' phases on time: by how much the frequency is off, and its error from
- * their scatter, both as noise of each and as wandering from one to the next.
+/* Regresses the parts' phases on time: the frequency's offset, and its error from their
+ * scatter, as independent noise and as a random walk.
  */
 static void regress(const struct fold_parts *p, double *ret_off_hz, double *ret_se_hz)
 {
@@ -374,7 +374,7 @@ static void prove(const struct view *v, double hz, struct repeat *ret)
         off /= weight;
         double most = 0.5 / v->span_s;
         ret->hz += fmin(most, fmax(-most, off));
-        /* an edge is seen to a part of the time between samples */
+        /* an edge is located only to a part of the time between samples */
         double edge = 0.5 * v->dt_s / (v->span_s * sqrt(fmax(1, ret->cycles)));
         ret->rse = hypot(sqrt(var) / hz, edge);
     }
@@ -385,7 +385,7 @@ static void prove(const struct view *v, double hz, struct repeat *ret)
 
 /* ---- choice ---- */
 
-/* Does the longer period explain significantly more than the shorter? */
+/* Whether the longer period explains significantly more than the shorter. */
 static bool explains_more(const struct view *v, double hz, double longer_hz)
 {
     struct series s;
@@ -397,8 +397,8 @@ static bool explains_more(const struct view *v, double hz, double longer_hz)
         unsigned knots = knots_of(&s, longer_hz, FOLD_KNOTS);
         unsigned fewer = (unsigned)lround(knots * longer_hz / hz);
         fold_judge(&s, longer_hz, knots, samples, &b);
-        /* Where samples are few, detail of the shorter appears as an alias that a
-         * multiple of it would be given the merit of.
+        /* With few samples, detail of the shorter period appears as an alias that a
+         * multiple of it would explain.
          */
         double ratio = hz / longer_hz;
         if (fabs(ratio - round(ratio)) < 0.05 && fewer < 12)
@@ -428,7 +428,7 @@ static double harmonic(const struct fold *f, unsigned h)
     return re * re + im * im;
 }
 
-/* The one that has the most. */
+/* The harmonic with the most power. */
 static unsigned strongest(const struct view *v, double hz)
 {
     struct fold f;
@@ -441,7 +441,7 @@ static unsigned strongest(const struct view *v, double hz)
     return at;
 }
 
-/* Its first harmonic's share: a common multiple of two patterns has none. */
+/* The first harmonic's share; near 0 for a common multiple of two patterns. */
 static double first_share(const struct fold *f)
 {
     double sum = 0;
@@ -451,13 +451,13 @@ static double first_share(const struct fold *f)
     return sum > 0 ? harmonic(f, 1) / sum : 1;
 }
 
-/* Knots of a pattern that comes k times in a period. */
+/* Knots of a pattern that repeats k times in a period. */
 static unsigned knots_of_part(unsigned knots, unsigned k)
 {
     return knots / k < 8 ? (knots < 8 ? knots : 8) : knots / k;
 }
 
-/* What is left of s when patterns of a and b turns in a period are taken out. */
+/* Sum of squares of s without patterns that repeat a and b times in a period. */
 static double left_by_two(const struct series *s, double hz, unsigned knots, unsigned a,
                           unsigned b)
 {
@@ -480,7 +480,7 @@ static bool is_sum_of_two(const struct series *s, double hz, unsigned knots,
     double explained[MOST_B + 1] = {0}, all = whole->total - whole->within;
     struct fold part;
 
-    /* what has no three samples in a cycle may be an alias of anything */
+    /* with fewer than three samples a cycle it may be an alias */
     for (unsigned k = 2; k <= MOST_B && 3 * k <= samples_in_cycle(s, hz); k++) {
         fold_fit(s, hz * k, knots_of_part(knots, k), &part);
         explained[k] = (part.total - part.within) / all;
@@ -543,7 +543,7 @@ static bool clearly_above(double score, double base)
     return score > base + 15 && score > 1.1 * base;
 }
 
-/* The best near hz; the rate of samples is not known to the last digit. */
+/* The best score near hz, as the sample rate is not known exactly. */
 static double top_near(const struct view *v, double hz)
 {
     double top = 0;
@@ -553,8 +553,8 @@ static double top_near(const struct view *v, double hz)
     return top;
 }
 
-/* Does a frequency that would be shown at hz explain more, with a profile as fine?  What
- * times jitter by tells them apart; where they do not, the two are the same.
+/* Whether a frequency that aliases to hz explains more, with a profile as fine.  Only
+ * jitter of the sample times tells them apart; without it both score the same.
  */
 static bool is_shown_alias(const struct view *v, double hz)
 {
@@ -610,9 +610,9 @@ bool repeat_is_part(const struct view *v, double hz)
     return false;
 }
 
-/* A multiple of the period repeats as well: go to the fraction that explains as much.
- * PERIOD_NONE: one does nearly, and is not sure by itself; PERIOD_ALIAS: it is shorter
- * than what is looked for.
+/* Multiples of the period repeat as well: goes to the fraction that explains as much.
+ * PERIOD_NONE: a fraction nearly does, but is not significant by itself; PERIOD_ALIAS:
+ * the fraction is shorter than the periods searched.
  */
 static enum period_why shortest(const struct view *v, double most_hz, struct repeat *r)
 {
@@ -638,7 +638,7 @@ static enum period_why shortest(const struct view *v, double most_hz, struct rep
     return PERIOD_FOUND;
 }
 
-/* Is there a longer period that explains more? */
+/* Whether a longer period explains more. */
 static bool is_beaten(const struct view *v, const struct candidate *c, unsigned n,
                       unsigned i)
 {

@@ -18,8 +18,8 @@ static const struct step_slot *find_slot(const struct steps *s, uint64_t pid)
     return NULL;
 }
 
-/* Keep the live slots that have stepped, their times made believable.  Returns
- * whether they are the ones seen before, none of them gone backwards.
+/* Copies the live slots to `live`, with implausible times corrected.  Returns whether
+ * they are the same as before, with no count gone back.
  */
 static bool take_slots(struct steps *s, const struct step_slot *slots, size_t n,
                        uint64_t now_ns, struct step_slot *live, size_t *n_live)
@@ -47,7 +47,7 @@ static bool take_slots(struct steps *s, const struct step_slot *slots, size_t n,
     return same && *n_live == s->n_seen;
 }
 
-/* The slowest: fewest steps; among equals the one that got there last. */
+/* The slot with the fewest steps; among equals the last to get there. */
 static const struct step_slot *slowest(const struct step_slot *slots, size_t n)
 {
     const struct step_slot *worst = NULL;

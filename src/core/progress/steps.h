@@ -1,8 +1,8 @@
-/* A job's progress from the slots its processes write: whole training steps of
- * the slowest live slot, and when each ended.  Pure: fed with what was read.
+/* Progress of a job from the slots that its processes write: whole training steps of the
+ * slowest live slot, and when each ended.  Pure.
  *
- * A generation is a span in which the set of live slots did not change and no
- * slot went backwards; only steps of one generation may be compared.
+ * A generation is a span in which the set of live slots did not change and no slot's
+ * count went back; only steps of one generation may be compared.
  */
 #ifndef CORE_PROGRESS_STEPS_H
 #define CORE_PROGRESS_STEPS_H
@@ -15,7 +15,7 @@
 
 enum { STEPS_SLOTS = UW_PROGRESS_SLOTS };
 
-/* One slot as it was read; `live` is the reader's word for "its process exists". */
+/* One slot as read; live: its process exists. */
 struct step_slot {
     uint64_t pid;
     uint64_t steps;
@@ -26,9 +26,9 @@ struct step_slot {
 
 /* The end of a step of the whole job. */
 struct step_mark {
-    uint64_t steps;      /* steps done, of the slowest slot */
-    uint64_t at_ns;      /* when the last of them ended */
-    uint64_t generation; /* marks of two generations have no steps between them */
+    uint64_t steps;      /* steps done by the slowest slot */
+    uint64_t at_ns;      /* end of the last of them */
+    uint64_t generation; /* marks of two generations are not comparable */
 };
 
 struct steps {
@@ -36,12 +36,12 @@ struct steps {
     size_t n_seen;
     struct step_mark mark;
     bool has_mark;
-    uint32_t phase;    /* enum uw_phase of the slowest slot, now */
-    uint64_t fed_ns;   /* when it was last fed */
+    uint32_t phase;    /* enum uw_phase of the slowest slot */
+    uint64_t fed_ns;   /* time of the last feed */
     uint64_t phase_ns; /* when the phase was first seen */
     double step_s;     /* smoothed time of a training step; 0 unknown */
-    unsigned lies;     /* times a slot's clock could not be right */
-    bool guessed;      /* set by who feeds: not told, but from launches */
+    unsigned lies;     /* times that a slot's clock was implausible */
+    bool guessed;      /* set by the caller: steps are from launches, not reported */
 };
 
 enum steps_outcome {
@@ -52,19 +52,19 @@ enum steps_outcome {
 
 void steps_init(struct steps *s);
 
-/* Slots read at now_ns (n <= STEPS_SLOTS).  A time that lies in the future or
- * before the slot's last one is replaced by now_ns and counted in lies.
+/* Slots read at now_ns (n <= STEPS_SLOTS).  A time in the future, or not after the slot's
+ * last one, is replaced by now_ns and counted in lies.
  */
 enum steps_outcome steps_feed(struct steps *s, const struct step_slot *slots, size_t n,
                               uint64_t now_ns);
 
-/* True while some live slot has done at least one step. */
+/* Whether a live slot has done at least one step. */
 bool steps_known(const struct steps *s);
 
-/* … and it can be followed: a pause that is only guessed may be anything. */
+/* steps_known(), and the phase is reliable: not a pause that is only guessed. */
 bool steps_seen(const struct steps *s);
 
-/* Training now?  A job that names no phase trains always. */
+/* Whether the job trains now; a job that names no phase always does. */
 bool steps_training(const struct steps *s);
 
 /* Steps and seconds between two marks of one generation; false otherwise. */

@@ -7,33 +7,33 @@
 
 enum {
     BINS = 128, /* of a tick's phase */
-    FIRST = 16, /* brackets in which the distance is looked for; then twice as many */
+    FIRST = 16, /* brackets of the first search; doubled for each further one */
     LOOK_AFTER = 16,
-    STEPS_A_TICK = 12, /* of the search for the distance, at the span's end */
-    SPAN_TICKS =
-        1500, /* beyond it clocks have drifted apart, and a look costs too much */
+    STEPS_A_TICK = 12, /* of the search for the period, at the span's end */
+    SPAN_TICKS = 1500, /* longer spans cost too much, and clocks drift apart */
 };
-#define WIDE 0.93        /* of a tick: such a bracket says nothing */
-#define TELLING 5.5      /* standard deviations more hold a tick than by chance */
-#define OFF_NOMINAL 0.03 /* the distance may be so far from what the maker says */
-#define FITTING 0.9      /* of the brackets hold a tick, … */
-#define ERROR_MOST 0.1   /* … which is known to so much of the distance */
+#define WIDE 0.93 /* of a period: wider brackets are ignored */
+/* least excess of matching brackets over chance, in standard deviations */
+#define TELLING 5.5
+#define OFF_NOMINAL 0.03 /* largest relative deviation from the nominal period */
+#define FITTING 0.9      /* least share of brackets that hold a tick */
+#define ERROR_MOST 0.1   /* largest error of the ticks, in periods */
 
 void ticks_init(struct ticks *t, double update_s)
 {
     *t = (struct ticks){.nominal_s = update_s, .period_s = update_s, .value = NAN};
 }
 
-/* ---- where the ticks are ---- */
+/* ---- search for the ticks ---- */
 
-/* How well ticks of one distance can lie in the brackets. */
+/* A fit of ticks with one period to the brackets. */
 struct lie {
-    unsigned inside;     /* of the brackets, at the best phase */
-    double phase, width; /* of the phases as good: their middle, all; in ticks */
+    unsigned inside;     /* brackets that hold a tick, at the best phase */
+    double phase, width; /* of the range of best phases: middle and width, in periods */
     double at_s, period_s;
 };
 
-/* The longest run of bins with as many inside as the best, round the circle. */
+/* The longest circular run of bins that reach the best count. */
 static void best_run(const int *inside, int top, struct lie *ret)
 {
     unsigned run = 0, best = 0, end = 0;
@@ -49,8 +49,7 @@ static void best_run(const int *inside, int top, struct lie *ret)
     ret->phase = ((double)end - best / 2.0) / BINS;
 }
 
-/* Of the newest n brackets; no more than `inside` is told of one with fewer than best's.
- */
+/* Fits the newest n brackets; only `inside` is set if it is below best's. */
 static struct lie lie_of(const struct ticks *t, unsigned n, double period_s,
                          const struct lie *best)
 {
@@ -81,8 +80,8 @@ static struct lie lie_of(const struct ticks *t, unsigned n, double period_s,
     return ret;
 }
 
-/* By how many standard deviations more of the newest n brackets hold a tick than would
- * of any that have nothing to do with them.
+/* How many standard deviations more of the newest n brackets hold a tick than with random
+ * ticks.
  */
 static double no_chance(const struct ticks *t, unsigned n, unsigned inside)
 {
@@ -97,14 +96,14 @@ static double no_chance(const struct ticks *t, unsigned n, unsigned inside)
     return var > 0 ? (inside - sum) / sqrt(var) : 0;
 }
 
-/* From the oldest of the newest n brackets to the end of the newest. */
+/* From the begin of the oldest of the newest n brackets to the end of the newest. */
 static double span_of(const struct ticks *t, unsigned n)
 {
     return t->to_s[(t->n - 1) % TICKS_KEPT] - t->from_s[(t->n - n) % TICKS_KEPT];
 }
 
-/* Distances from the nominal one outwards at first, then ever finer round the best of
- * ever more brackets; the longer the span, the sharper it tells them apart.
+/* Tries periods outwards from the nominal one, then in finer steps around the best one
+ * with twice as many brackets each time: a longer span resolves the period better.
  */
 static void look(struct ticks *t)
 {
@@ -127,7 +126,7 @@ static void look(struct ticks *t)
             }
         bool fits = best.inside >= FITTING * n && no_chance(t, n, best.inside) > TELLING;
         if (!fits && good.inside == 0)
-            continue; /* more of them may tell */
+            continue; /* more brackets may decide */
         if (!fits) {
             t->known = false;
             return;
@@ -150,7 +149,7 @@ static void bracket(struct ticks *t, double from_s, double to_s)
         return;
     t->from_s[t->n % TICKS_KEPT] = from_s;
     t->to_s[t->n % TICKS_KEPT] = to_s;
-    if (++t->n >= 2 * TICKS_KEPT) /* it goes round, and never over */
+    if (++t->n >= 2 * TICKS_KEPT) /* keep the index in the ring, without overflow */
         t->n -= TICKS_KEPT;
     if (++t->fresh < LOOK_AFTER || t->n < FIRST)
         return;
@@ -180,10 +179,10 @@ void ticks_see(struct ticks *t, uint64_t at_ns, double value)
         return;
     if (value != t->value && !isnan(t->value))
         bracket(t, read_s, at_s);
-    else if (value == t->value) /* the next tick is after this, and not after that */
+    else if (value == t->value) /* no tick up to at_s */
         bracket(t, at_s, read_s + t->nominal_s);
     t->read_ns = at_ns;
     t->value = value;
     if (t->known && at_s - t->at_s > SPAN_TICKS * t->nominal_s)
-        t->known = false; /* nothing told of them for long */
+        t->known = false; /* not confirmed for too long */
 }

@@ -18,8 +18,8 @@ void window_cancel(struct window *w)
     w->state = WINDOW_IDLE;
 }
 
-/* Back to settling: the steps of the piece under way do not count, nor its marks: a
- * pause lies after them that across_pause() would not know of.
+/* Back to settling.  Drops the current piece and its marks, as across_pause() would not
+ * know of the pause after them.
  */
 static void begin_anew(struct window *w)
 {
@@ -53,7 +53,7 @@ static void open_at(struct window *w, const struct step_mark *mark)
         w->block[w->n_block++] = *mark;
 }
 
-/* The piece from w->from to mark is over. */
+/* Ends the piece from w->from to mark. */
 static void keep_piece(struct window *w, const struct step_mark *mark, double steps,
                        double seconds)
 {
@@ -62,7 +62,7 @@ static void keep_piece(struct window *w, const struct step_mark *mark, double st
     w->kept_s += seconds;
 }
 
-/* Keep marks for the scatter of step times, every thin-th; thinner when full. */
+/* Keeps every thin-th mark, for the scatter of step times; thins out when full. */
 static void keep_mark(struct window *w, const struct step_mark *mark)
 {
     if (w->n_block == 0 || mark->steps == w->block[w->n_block - 1].steps ||
@@ -78,7 +78,7 @@ static void keep_mark(struct window *w, const struct step_mark *mark)
     w->block[w->n_block++] = *mark;
 }
 
-/* Does a pause lie between two marks? */
+/* Whether a pause lies between two marks. */
 static bool across_pause(const struct window *w, const struct step_mark *a,
                          const struct step_mark *b)
 {
@@ -121,11 +121,11 @@ static bool long_enough(struct window *w, double steps, double seconds)
            seconds >= w->rule.most_s;
 }
 
-/* The step after this mark may begin the window. */
+/* Whether the window may begin at this mark. */
 static bool settled(struct window *w, const struct step_mark *mark)
 {
     if (!w->has_armed) {
-        /* the step under way now began before: its end is where counting starts */
+        /* the current step began before arming: count from its end */
         w->has_armed = true;
         w->armed = *mark;
         return false;
@@ -134,7 +134,7 @@ static bool settled(struct window *w, const struct step_mark *mark)
            s_between(w->armed_ns, mark->at_ns) >= w->rule.settle_s;
 }
 
-/* The pause after mark: what came before it is kept as a piece, if it is long enough. */
+/* A pause after mark: keeps the piece before it, if long enough. */
 static void pause_at(struct window *w, const struct step_mark *mark, double steps,
                      double seconds)
 {
