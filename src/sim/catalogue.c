@@ -6,7 +6,7 @@
 
 #include "base/error.h"
 
-/* A number that was given replaces the model's. */
+/* A number given in the file replaces the model's. */
 static void put(double given, double *to)
 {
     if (given > 0)

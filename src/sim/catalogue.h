@@ -1,5 +1,5 @@
-/* The workloads of a simulated node: those of the plant, and those that its
- * machine file describes.
+/* The workloads of a simulated node: those of the plant, and those described in its
+ * machine file.
  */
 #ifndef SIM_CATALOGUE_H
 #define SIM_CATALOGUE_H
@@ -13,17 +13,19 @@
 enum { SIM_CATALOGUE_MAX = SIM_WORKLOADS_MAX * 8 };
 
 struct sim_catalogue {
-    struct plant_workload
-        work[SIM_CATALOGUE_MAX]; /* one a described workload and model */
+    /* one per described workload and board model */
+    struct plant_workload work[SIM_CATALOGUE_MAX];
     char name[SIM_CATALOGUE_MAX][32];
     size_t n;
 };
 
-/* Fills what the machine's boards can run; keep it as long as a job runs. */
+/* Fills in the workloads of the machine's boards; it must outlive the jobs that use it.
+ */
 int sim_catalogue_fill(const struct sim_machine *machine, struct sim_catalogue *ret,
                        uw_error *err);
 
-/* For plant_job_opts.find; user is the catalogue.  Described ones come first. */
+/* A plant_job_opts.find function; user is the catalogue.  Described workloads come first.
+ */
 const struct plant_workload *sim_catalogue_find(const struct plant_board *board,
                                                 const char *name, void *user);
 

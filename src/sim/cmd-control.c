@@ -18,7 +18,7 @@ int cmd_stop(const struct sim_env *env, int argc, char **argv)
     uw_error err = {""};
 
     if (argc > 0)
-        return complain(EXIT_USAGE, "stop: takes no '%s'", argv[0]);
+        return complain(EXIT_USAGE, "stop: unexpected argument '%s'", argv[0]);
     int r = statedir_map(env->state_dir, &page, &err);
     if (r == STATEDIR_DEAD) {
         if (statedir_clean(env->state_dir, &err))
@@ -80,8 +80,7 @@ int cmd_reset(const struct sim_env *env, int argc, char **argv)
     uint64_t board = 0;
 
     if (argc != 1 || parse_u64(argv[0], &board, &err) || board >= SIM_BOARDS_MAX)
-        return complain(EXIT_USAGE, "reset: names one board, 0 to %d",
-                        SIM_BOARDS_MAX - 1);
+        return complain(EXIT_USAGE, "reset: give one board, 0 to %d", SIM_BOARDS_MAX - 1);
     q.board = (uint32_t)board;
     return request(env, &q, "reset");
 }

@@ -44,7 +44,7 @@ int cmd_exec(const struct sim_env *env, int argc, char **argv)
         return complain(EXIT_USAGE, "exec: the program is missing: exec -- CMD…");
     int r = statedir_map(env->state_dir, &page, &err);
     if (r)
-        return complain(EXIT_EXEC, "%s: underwatt-sim start", err.text);
+        return complain(EXIT_EXEC, "%s: run underwatt-sim start first", err.text);
     if (statedir_trust(env->state_dir, &err))
         return complain(EXIT_EXEC, "the library of the simulated world is not loaded: %s",
                         err.text);

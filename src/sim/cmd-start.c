@@ -71,7 +71,7 @@ static int parse(int argc, char **argv, struct start_args *a, uw_error *err)
             return -EINVAL;
     }
     if (a->machine && (a->board || a->counted))
-        return fail(err, -EINVAL, "--machine names the boards: no --board, no --count");
+        return fail(err, -EINVAL, "--machine cannot be combined with --board or --count");
     return 0;
 }
 
@@ -93,7 +93,7 @@ static int make_machine(const struct start_args *a, struct sim_machine *ret,
     return 0;
 }
 
-/* The world's process: on its own, its words go to the log. */
+/* Runs the world's process; if detached, its messages go to the log. */
 static int run_world(const struct server_opts *opts, bool detach)
 {
     uw_error err = {""};
@@ -107,7 +107,7 @@ static int run_world(const struct server_opts *opts, bool detach)
     }
     int r = server_run(opts, &err);
     if (r && detach) {
-        /* Whoever started us still reads: the byte, then the words. */
+        /* The starter still reads: one byte, then the text. */
         if (write(opts->ready_fd, &byte, 1) == 1)
             (void)!write(opts->ready_fd, err.text, strlen(err.text));
     } else if (r) {
@@ -131,7 +131,7 @@ static void welcome(const struct sim_env *env, const struct sim_machine *m, doub
     printf("  end      underwatt-sim%s%s stop\n", option, dir);
 }
 
-/* Waits until the world is there or has said why not. */
+/* Waits until the world is ready, or reports why it is not. */
 static int wait_ready(int fd, char *ret_text, size_t size)
 {
     char byte = 'E';

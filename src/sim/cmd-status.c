@@ -51,7 +51,8 @@ static int print_text(const struct sim_page *page)
            "processes, faults\n");
     for (unsigned i = 0; i < page->n_boards; i++) {
         if (!read_board(&page->board[i], &now, &procs))
-            return complain(EXIT_FAIL, "board %u is being written all the time", i);
+            return complain(EXIT_FAIL, "board %u cannot be read: it changes all the time",
+                            i);
         print_board(i, &page->board[i], &now, &procs);
     }
     return EXIT_OK;
@@ -109,7 +110,8 @@ static int print_json(const struct sim_page *page)
     json_out_array(o, "boards");
     for (unsigned i = 0; i < page->n_boards; i++) {
         if (!read_board(&page->board[i], &now, &procs))
-            return complain(EXIT_FAIL, "board %u is being written all the time", i);
+            return complain(EXIT_FAIL, "board %u cannot be read: it changes all the time",
+                            i);
         board_json(o, i, &page->board[i], &now, &procs);
     }
     json_out_end(o);
@@ -126,7 +128,8 @@ int cmd_status(const struct sim_env *env, int argc, char **argv)
     uw_error err = {""};
 
     if (argc > 0 && !json)
-        return complain(EXIT_USAGE, "status: '%s' is not --json", argv[0]);
+        return complain(EXIT_USAGE, "status: unknown option '%s': only --json is known",
+                        argv[0]);
     if (statedir_map(env->state_dir, &page, &err))
         return complain(EXIT_FAIL, "%s", err.text);
     return json ? print_json(page) : print_text(page);

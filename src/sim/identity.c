@@ -6,7 +6,7 @@
 #include "base/auto.h"
 #include "base/rng.h"
 
-/* Facts of the data sheets; the PCI ids stand in the public PCI ID repository. */
+/* From the data sheets; PCI ids from the public PCI ID repository. */
 static const struct {
     const char *key;
     uint32_t pci_device_id, cc_major, cc_minor, cores, fan, pcie_gen;

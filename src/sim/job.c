@@ -125,7 +125,7 @@ static int parse_gpus(const char *text, struct sim_job *job, uw_error *err)
             return fail(err, -ERANGE, "board %s is outside 0..%d", word,
                         SIM_MACHINE_BOARDS_MAX - 1);
         if (job->boards & (1ull << i))
-            return fail(err, -EINVAL, "board %s stands there twice", word);
+            return fail(err, -EINVAL, "board %s is listed twice", word);
         job->boards |= 1ull << i;
     }
     return 0;
@@ -189,7 +189,7 @@ static int parse_option(const char *name, const char *value, struct sim_job *job
     if (strcmp(name, "--workload") == 0) {
         size_t n = strlen(value);
         if (n == 0 || n >= sizeof job->workload)
-            return fail(err, -EINVAL, "no workload has the name '%.40s'", value);
+            return fail(err, -EINVAL, "unknown workload '%.40s'", value);
         memcpy(job->workload, value, n + 1);
         return 0;
     }
@@ -206,7 +206,7 @@ static int parse_option(const char *name, const char *value, struct sim_job *job
     if (strcmp(name, "--tells") == 0)
         return parse_tells(value, job, err);
     return fail(err, -EINVAL,
-                "it is none of: --workload, --gpus, --epochs, --steps, --phases, "
+                "not one of: --workload, --gpus, --epochs, --steps, --phases, "
                 "--change, --tells");
 }
 
@@ -256,7 +256,7 @@ int sim_job_text(const char *const *args, size_t n, char *ret, size_t size, uw_e
     for (size_t i = 0; i < n; i++) {
         size_t len = strlen(args[i]);
         if (strchr(args[i], ' '))
-            return fail(err, -EINVAL, "'%.40s' has a blank in it", args[i]);
+            return fail(err, -EINVAL, "'%.40s' contains a blank", args[i]);
         if (at + len + 2 > size)
             return fail(err, -E2BIG, "job options longer than %zu characters", size - 1);
         if (i > 0)

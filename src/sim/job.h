@@ -1,5 +1,5 @@
-/* What a simulated training job is asked to do: the options of `underwatt-sim
- * train`, read by the command, by the world's process and by the virtual node.
+/* The options of a simulated training job (`underwatt-sim train`), parsed by the command,
+ * by the world's process and by the virtual node.
  */
 #ifndef SIM_JOB_H
 #define SIM_JOB_H
@@ -20,7 +20,7 @@ enum {
 
 struct sim_job_phase {
     enum uw_phase phase;
-    double s;       /* how long: load, checkpoint, startup */
+    double s;       /* duration: load, checkpoint, startup */
     double percent; /* validate: of the epoch's training steps */
 };
 
@@ -32,31 +32,32 @@ struct sim_job {
     struct sim_job_phase phase[JOB_PHASES_MAX]; /* of each epoch, in order */
     size_t n_phases;
     double startup_s;   /* once, before the first epoch */
-    bool steps_alone;   /* its page tells of no phases */
-    uint32_t change_at; /* from this training step on (0: never) a step … */
-    double change_time, change_power; /* … costs so many times the time, dynamic power */
+    bool steps_alone;   /* its page reports no phases */
+    uint32_t change_at; /* training step from which steps change; 0: never */
+    /* factors of a step's time and dynamic power from then on */
+    double change_time, change_power;
 };
 
-/* args: what stands after "train".  -EINVAL with a text that names the option and
- * what it may be; -ERANGE for a number out of its range.
+/* args: the arguments after "train". -EINVAL with a text that names the option and its
+ * values; -ERANGE for a number out of range.
  *
- *   --workload NAME   resnet50; "none" is there and computes nothing, until killed
+ *   --workload NAME   resnet50; "none" computes nothing and runs until it is killed
  *   --gpus 0,1        default: every board
  *   --epochs N        1
  *   --steps N         training steps an epoch; default: the workload's
- *   --tells steps|phases: what its page says (default: both)
+ *   --tells steps|phases  what the page reports: steps only, or phases as well (default)
  *   --phases LIST     of an epoch, from startup=TIME (once), load=TIME, train,
  *                     validate=PERCENT% (of the steps), checkpoint=TIME;
  *                     default: load=1s,train,validate=5%,checkpoint=1s
  *   --change STEP:T:P from training step STEP on, a step takes T times the time at P
- *                     times the dynamic power (each 0.2..5): a change for good
+ *                     times the dynamic power (each 0.2..5), until the job ends
  */
 int sim_job_parse(const char *const *args, size_t n, struct sim_job *ret, uw_error *err);
 
-/* The same from one text with blanks between, as it goes over the socket. */
+/* The same from one text with blanks between the arguments, as sent over the socket. */
 int sim_job_parse_text(const char *text, struct sim_job *ret, uw_error *err);
 
-/* And the other way.  -E2BIG where it does not fit. */
+/* Joins arguments to such a text. -E2BIG: too long. */
 int sim_job_text(const char *const *args, size_t n, char *ret, size_t size,
                  uw_error *err);
 

@@ -19,12 +19,12 @@ struct launching {
     char *page; /* mapped whole */
     struct uw_launches_slot *slot;
     double each, clump; /* launches of a step, at once on average */
-    double next;        /* count at which they come */
+    double next;        /* count at which the next clump is written */
     struct rng rng;
     double beside; /* launches that belong to no step */
     double step_s;
     struct sim_job_state last;
-    uint64_t told_ns, phase_ns;
+    uint64_t told_ns, phase_ns; /* time of the last call; begin of the phase */
 };
 
 static int parse_how(const char *how, struct launching *l, uw_error *err)
@@ -61,7 +61,7 @@ int launching_open(const char *path, const char *how, uint64_t pid,
     if (fd < 0 || fstat(fd, &st))
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < UW_LAUNCHES_END)
-        return fail(err, -EINVAL, "%s: no place for launches", path);
+        return fail(err, -EINVAL, "%s: the page has no room for launches", path);
     void *p = mmap(NULL, UW_LAUNCHES_END, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
@@ -75,7 +75,7 @@ int launching_open(const char *path, const char *how, uint64_t pid,
     return 0;
 }
 
-/* Of the step under way. */
+/* Fraction done of the current step. */
 static double part_of(const struct launching *l, uint64_t now_ns)
 {
     uint64_t from = l->last.last_step_ns;

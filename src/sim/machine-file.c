@@ -16,7 +16,7 @@
 #define W_MAX 10000.0 /* of any board here */
 #define UID_MAX 4294967294ull
 
-/* What stands for a board in the file; 0 and NULL: not given. */
+/* A board in the file; 0, NULL and NOT_GIVEN: not given. */
 struct board_file {
     const char *model, *uuid, *sensor;
     uint64_t count;
@@ -149,7 +149,7 @@ static int copy_text(const struct yaml_node *node, const char *what, const char 
     if (n == 0 || n >= size)
         return yaml_fail(node, err, -EINVAL, "%s: 1 to %zu characters", what, size - 1);
     if (!utf8_is_plain(text))
-        return yaml_fail(node, err, -EINVAL, "%s: a character in it is not seen as it is",
+        return yaml_fail(node, err, -EINVAL, "%s: has an invisible or control character",
                          what);
     memcpy(to, text, n + 1);
     return 0;
@@ -185,8 +185,9 @@ static int read_sensor(const struct yaml_node *node, const struct board_file *f,
         s->counter_period_ns = f->counter_period_ns;
     if (s->counter != PLANT_COUNTER_NONE &&
         (s->counter_period_ns == 0 || s->counter_step_mj == 0))
-        return yaml_fail(node, err, -EINVAL,
-                         "counter: the sensor's generation has none: give another one");
+        return yaml_fail(
+            node, err, -EINVAL,
+            "counter: this sensor generation has no counter: choose another sensor");
     return 0;
 }
 
@@ -375,10 +376,10 @@ static int read_workload(const struct yaml_node *node, struct sim_workload *w,
     if (r)
         return r;
     if (f.board && !plant_board_find(f.board))
-        return yaml_fail(node, err, -EINVAL, "board: no board is called '%s'", f.board);
+        return yaml_fail(node, err, -EINVAL, "board: unknown board model '%s'", f.board);
     if (strpbrk(w->name, " ,="))
-        return yaml_fail(node, err, -EINVAL, "name: '%s' has a blank, comma or = in it",
-                         w->name);
+        return yaml_fail(node, err, -EINVAL,
+                         "name: '%s' contains a blank, comma or =", w->name);
     w->steps = (uint32_t)f.steps;
     w->gap_s = s_of_ns(f.gap_ns);
     w->clock_s = s_of_ns(f.clock_ns);
@@ -401,7 +402,7 @@ static int read_workloads(const struct yaml_node *node, struct sim_machine *m,
                              SIM_WORKLOADS_MAX);
         r = read_workload(item, &m->workload[i], err);
         m->n_workloads = i + 1;
-        /* Are its numbers there for each of the boards? */
+        /* does each board have this workload's numbers? */
         static struct sim_catalogue try;
         uw_error why = {""};
         if (!r && sim_catalogue_fill(m, &try, &why))
@@ -410,7 +411,7 @@ static int read_workloads(const struct yaml_node *node, struct sim_machine *m,
     return r;
 }
 
-/* ---- the rest ---- */
+/* ---- the machine ---- */
 
 static int read_set_limits(const struct yaml_node *node, struct sim_machine *m,
                            uw_error *err)

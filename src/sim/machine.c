@@ -21,7 +21,7 @@ static int unknown_board(const char *model, uw_error *err)
             snprintf(list + at, sizeof list - at, "%s%s", i ? ", " : "", boards[i].key);
         at += len > 0 ? (size_t)len : 0;
     }
-    return fail(err, -EINVAL, "no board is called '%.40s'; there are: %s", model, list);
+    return fail(err, -EINVAL, "unknown board model '%.40s'; known: %s", model, list);
 }
 
 int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *ret,
@@ -65,7 +65,7 @@ bool sim_fault_may_last(enum sim_fault_kind kind)
            kind == SIM_FAULT_K_STUCK || kind == SIM_FAULT_K_IGNORE;
 }
 
-/* What may follow the kind: watts for "limit", "for TIME" for those that end. */
+/* Parses what follows the kind: watts for "limit", "for TIME" for faults that end. */
 static int parse_rest(char **words, size_t n, struct sim_fault *f, uw_error *err)
 {
     const char *kind = names_word(NAMES_SIM_FAULT, f->kind);
@@ -89,8 +89,7 @@ static int parse_rest(char **words, size_t n, struct sim_fault *f, uw_error *err
             return r;
         i += 2;
     }
-    return i < n ? fail(err, -EINVAL, "%s: '%.40s' is one word too many", kind, words[i])
-                 : 0;
+    return i < n ? fail(err, -EINVAL, "%s: unexpected word '%.40s'", kind, words[i]) : 0;
 }
 
 int sim_fault_parse(const char *text, struct sim_fault *ret, uw_error *err)
@@ -114,7 +113,7 @@ int sim_fault_parse(const char *text, struct sim_fault *ret, uw_error *err)
         words[n++] = word;
     }
     if (n == 0)
-        return fail(err, -EINVAL, "nothing is named that should go wrong");
+        return fail(err, -EINVAL, "the fault is missing");
     uint64_t board;
     if (strcmp(words[0], "all") == 0) {
         i++;
@@ -126,7 +125,7 @@ int sim_fault_parse(const char *text, struct sim_fault *ret, uw_error *err)
         i++;
     }
     if (i == n)
-        return fail(err, -EINVAL, "what happens to board %s is missing", words[0]);
+        return fail(err, -EINVAL, "the fault of board %s is missing", words[0]);
     int r = parse_kind(words[i++], &f.kind, err);
     if (!r)
         r = parse_rest(words + i, n - i, &f, err);

@@ -1,5 +1,5 @@
-/* A simulated machine: its boards, who may set limits, what goes wrong when.
- * docs/machine-file.md says how it is written in YAML.
+/* A simulated machine: its boards, who may set limits, and a schedule of faults.
+ * docs/machine-file.md describes the YAML file.
  */
 #ifndef SIM_MACHINE_H
 #define SIM_MACHINE_H
@@ -21,7 +21,7 @@ enum {
 };
 
 enum sim_may_set {
-    SIM_MAY_ROOT, /* root and who stands in uids */
+    SIM_MAY_ROOT, /* root and the users in uids */
     SIM_MAY_ANYONE,
 };
 
@@ -30,41 +30,41 @@ enum sim_fault_kind { SIM_FAULTS(NAME_ENUM) SIM_FAULT_K_N };
 struct sim_fault {
     uint64_t at_ns; /* after the world's start; 0: at once */
     enum sim_fault_kind kind;
-    unsigned board;  /* SIM_ALL_BOARDS: each */
+    unsigned board;  /* SIM_ALL_BOARDS: all */
     uint32_t mw;     /* SIM_FAULT_K_LIMIT */
-    uint64_t for_ns; /* > 0: undone after so long (sim_fault_may_last) */
+    uint64_t for_ns; /* > 0: ends after this time (sim_fault_may_last) */
 };
 #define SIM_ALL_BOARDS UINT32_MAX
 
 struct sim_machine_board {
-    struct plant_board plant; /* a board of the catalogue, as the file changed it */
+    struct plant_board plant; /* a board of the catalogue, with the file's changes */
     double gain;              /* sensor's gain error: 1.03 reads 3 % high; 0: drawn */
-    double speed_noise;       /* its speed wanders by this share */
-    struct plant_trait trait; /* what sets it apart from others of its model */
+    double speed_noise;       /* relative random variation of its speed */
+    struct plant_trait trait; /* difference from other boards of its model */
     bool no_clock_locks;      /* requests to lock clocks answer "not supported" */
     bool ideal;               /* no gain error, offset or noise in its sensor */
     uint32_t limit_mw;        /* in force at the start; 0: the default limit */
-    char uuid[96];            /* "": made from the seed */
+    char uuid[96];            /* "": derived from the seed */
 };
 
-/* A workload that the file describes: another one's numbers, with those replaced
- * that are not 0 (see plant/workload.h for what they mean).
+/* A workload described in the file: the numbers of workload `like`, replaced where not 0
+ * here (see plant/workload.h).
  */
 struct sim_workload {
     char name[32], like[32];
-    char board[24]; /* a model; "": each */
+    char board[24]; /* a model; "": all */
     uint32_t steps;
-    double gap_s, clock_s, memory_s; /* of an epoch */
+    double gap_s, clock_s, memory_s; /* seconds per epoch */
     double dynamic_w, gap_w, static_w;
 };
 
 struct sim_machine {
     char name[80];
     char driver_version[80];
-    uint64_t seed;           /* uuids, noise and sensor phases follow from it */
-    uint64_t set_latency_ns; /* how long a set request takes; 0: as the board's model */
+    uint64_t seed;           /* uuids, noise and sensor phases are derived from it */
+    uint64_t set_latency_ns; /* duration of a set request; 0: the board model's */
     enum sim_may_set may_set;
-    uint32_t uids[SIM_UIDS_MAX]; /* who may beside root, under SIM_MAY_ROOT */
+    uint32_t uids[SIM_UIDS_MAX]; /* other users with permission, under SIM_MAY_ROOT */
     size_t n_uids;
     struct sim_machine_board board[SIM_MACHINE_BOARDS_MAX];
     size_t n_boards;
@@ -76,23 +76,23 @@ struct sim_machine {
 
 #define SIM_DRIVER_VERSION "570.00.00-simulated"
 
-/* True for those that a duration ends: lost, hang, refuse, unload, stuck, ignore. */
+/* Whether the fault may have a duration: lost, hang, refuse, unload, stuck, ignore. */
 bool sim_fault_may_last(enum sim_fault_kind kind);
 
-/* count boards of one model, anyone may set limits, no faults. -EINVAL: no such
- * model (the text names those there are) or a count outside 1..64.
+/* count boards of one model; anyone may set limits, no faults. -EINVAL: no such model
+ * (the text lists the models) or a count outside 1..64.
  */
 int sim_machine_builtin(const char *model, unsigned count, struct sim_machine *ret,
                         uw_error *err);
 
-/* Read a machine file; errors say "file:line: …". */
+/* Reads a machine file; error texts begin with "file:line:". */
 int sim_machine_read(const char *path, struct sim_machine *ret, uw_error *err);
-/* The same from memory; name stands in the errors. */
+/* The same from memory; name is used in error texts. */
 int sim_machine_read_text(const char *name, const char *text, size_t len,
                           struct sim_machine *ret, uw_error *err);
 
-/* "[BOARD] KIND [WATTS] [for TIME]" as `underwatt-sim fault` takes it, where BOARD
- * is an index or "all" (the default): "1 lost for 5s", "0 limit 200W", "reload".
+/* Parses "[BOARD] KIND [WATTS] [for TIME]" of `underwatt-sim fault`, where BOARD is an
+ * index or "all" (the default): "1 lost for 5s", "0 limit 200W", "reload".
  */
 int sim_fault_parse(const char *text, struct sim_fault *ret, uw_error *err);
 

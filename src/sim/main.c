@@ -1,4 +1,4 @@
-/* underwatt-sim: a simulated node of GPUs that any NVML client sees. */
+/* underwatt-sim: a simulated node of GPUs, visible to any NVML client. */
 #include "sim/main.h"
 
 #include <errno.h>
@@ -16,17 +16,16 @@ const struct sim_command sim_commands[] = {
     {"start",
      "[--board NAME] [--count N] [--machine FILE] [--speed F]\n"
      "          [--may-set root|anyone]",
-     "bring a simulated node up", cmd_start},
-    {"status", "[--json]", "what runs, and what its boards do", cmd_status},
-    {"exec", "-- CMD…", "run any program in that world", cmd_exec},
+     "start a simulated node", cmd_start},
+    {"status", "[--json]", "show the node and its boards", cmd_status},
+    {"exec", "-- CMD…", "run a program on the simulated node", cmd_exec},
     {"train",
      "[--workload NAME] [--gpus LIST] [--epochs N] [--steps N]\n"
      "          [--phases LIST] [--change STEP:T:P] [--tells steps|phases]",
-     "a simulated training job", cmd_train},
-    {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "let something go wrong now",
-     cmd_fault},
-    {"reset", "BOARD", "reset a board that nobody has open", cmd_reset},
-    {"stop", "", "end it and remove its files", cmd_stop},
+     "run a simulated training job", cmd_train},
+    {"fault", "[BOARD|all] KIND [WATTS] [for TIME]", "cause a fault now", cmd_fault},
+    {"reset", "BOARD", "reset a board that no process has open", cmd_reset},
+    {"stop", "", "stop the node and remove its files", cmd_stop},
     {NULL, NULL, NULL, NULL},
 };
 
@@ -47,7 +46,7 @@ static int usage(FILE *to, int code)
     (void)fputs("usage: underwatt-sim [--state DIR] COMMAND …\n\n", to);
     for (const struct sim_command *c = sim_commands; c->name; c++)
         (void)fprintf(to, "  %-7s %s\n          %s\n", c->name, c->args, c->help);
-    (void)fputs("\nEverything that it shows is simulated.  See underwatt-sim(1).\n", to);
+    (void)fputs("\nAll its output is simulated.  See underwatt-sim(1).\n", to);
     return code;
 }
 
@@ -58,7 +57,7 @@ static int usage_of(const struct sim_command *c)
     return EXIT_OK;
 }
 
-/* The library lies beside us in a build tree, or in ../lib… where it was installed. */
+/* The library is beside the program in a build tree, or installed in ../lib…. */
 static void find_library(struct sim_env *env)
 {
     static const char *const places[] = {
@@ -129,7 +128,7 @@ int main(int argc, char **argv)
                         argv[i]);
     if (i + 1 < argc && strcmp(argv[i + 1], "--help") == 0)
         return usage_of(c);
-    /* --state may also stand among the command's own options, but not after "--". */
+    /* --state is also accepted among the command's options, but not after "--". */
     int kept = i + 1;
     for (int k = i + 1; k < argc; k++) {
         if (strcmp(argv[k], "--") == 0) {

@@ -20,7 +20,8 @@ static int take_slot(struct uw_progress_page *page, uint64_t pid, bool mapped,
 {
     if (memcmp(page->magic, UW_PROGRESS_MAGIC, sizeof page->magic) != 0 ||
         page->version != UW_PROGRESS_VERSION || page->slots > UW_PROGRESS_SLOTS)
-        return fail(err, -EINVAL, "no progress page of version %d", UW_PROGRESS_VERSION);
+        return fail(err, -EINVAL, "not a progress page of version %d",
+                    UW_PROGRESS_VERSION);
     auto_(mem_free) struct report *r = calloc(1, sizeof *r);
     if (!r)
         return fail(err, -ENOMEM, "out of memory");
@@ -53,7 +54,7 @@ int report_open(const char *path, uint64_t pid, struct report **ret, uw_error *e
     if (fd < 0 || fstat(fd, &st))
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     if (st.st_size < UW_PROGRESS_BYTES)
-        return fail(err, -EINVAL, "%s: %lld bytes are no progress page", path,
+        return fail(err, -EINVAL, "%s: %lld bytes are too few for a progress page", path,
                     (long long)st.st_size);
     void *p = mmap(NULL, UW_PROGRESS_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)

@@ -29,8 +29,8 @@ struct range {
     uint64_t from, end;
 };
 
-/* Each lock of the board's range names its process by where it stands; the kernel tells
- * any one of a range, so what lies before and behind it is asked next.
+/* Each lock in the board's range encodes its process in its offset.  The kernel reports
+ * any one lock of a range, so the parts before and after it are queried next.
  */
 static int ask_ranges(int fd, struct range first, struct users *ret)
 {

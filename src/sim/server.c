@@ -21,8 +21,8 @@
 
 enum {
     CLIENTS_MAX = 256,
-    BUSY_TICK_MS = 4,  /* wall time between publications while a job runs … */
-    IDLE_TICK_MS = 20, /* … and while none runs */
+    BUSY_TICK_MS = 4,  /* wall time between publications while a job runs */
+    IDLE_TICK_MS = 20, /* the same without a job */
     TICKS_A_LOOK = 10, /* ticks between checks for stopped processes */
     NO_JOB = -1,
 };
@@ -37,7 +37,7 @@ struct client {
     struct sim_reply reply;
     struct ucred who;
     int job;   /* its id, or NO_JOB */
-    bool told; /* the job's first state went out */
+    bool told; /* the job's first state was sent */
     struct sim_job_state last;
 };
 
@@ -217,7 +217,7 @@ static bool is_owner(struct client *c)
 
     if (c->who.uid == 0 || c->who.uid == geteuid())
         return true;
-    (void)fail(&err, 0, "only who started the world may do that");
+    (void)fail(&err, 0, "only the user who started the world may do that");
     refuse(c, SIM_NO_PERMISSION, &err);
     return false;
 }
@@ -259,7 +259,7 @@ static void do_job(struct client *c, const struct sim_request *q)
     unsigned id;
 
     if (c->job != NO_JOB) {
-        (void)fail(&err, 0, "this process runs a job already");
+        (void)fail(&err, 0, "this process already runs a job");
         refuse(c, SIM_IN_USE, &err);
         return;
     }
@@ -371,7 +371,7 @@ static int on_client(struct loop_fd *source, int fd, int events, void *user)
     return 0;
 }
 
-/* ---- comings and goings ---- */
+/* ---- connections ---- */
 
 static int client_new(struct server *s, int fd, struct client **slot, uw_error *err)
 {
@@ -507,7 +507,7 @@ int server_run(const struct server_opts *opts, uw_error *err)
         log_event(LOG_LEVEL_NOTICE, "start", "state=%s boards=%zu speed=%g",
                   log_quote(opts->state_dir).text, opts->machine->n_boards, opts->speed);
         if (opts->ready_fd >= 0 && write(opts->ready_fd, "", 1) != 1)
-            log_event(LOG_LEVEL_WARNING, "ready", "error=nobody-waits");
+            log_event(LOG_LEVEL_WARNING, "ready", "error=no-reader");
         if (opts->ready_fd >= 0)
             (void)close(opts->ready_fd);
         r = loop_run(s.loop, err);

@@ -15,8 +15,9 @@ struct server_opts {
     int ready_fd; /* gets one byte once clients may connect; -1: no reader */
 };
 
-/* Runs until it is stopped (SIM_OP_STOP, SIGTERM, SIGINT); 0 then.  The state
- * directory is empty and gone afterwards.  -EBUSY: a world runs there already.
+/* Runs until SIM_OP_STOP, SIGTERM or SIGINT; returns 0 then.  Removes the files of the
+ * state directory, and the directory if it is then empty. -EBUSY: a world runs there
+ * already.
  */
 int server_run(const struct server_opts *opts, uw_error *err);
 

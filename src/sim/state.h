@@ -1,14 +1,14 @@
-/* What a simulated world shows: a page that the one writer (underwatt-sim)
- * publishes and everybody else maps read-only, and the requests that go to it.
+/* Interface of a simulated world: a page that the writer (underwatt-sim) publishes and
+ * all others map read-only, and requests to the writer.
  *
- * Each board's readings stand behind a sequence lock of their own: odd while the
- * writer is at it.  A reader copies, and copies again where the number moved.  A
- * reader that is killed leaves nothing behind; a writer that is killed leaves
- * the lock of `lock` free, by which readers tell that the world has stopped.
+ * Each board's readings are protected by a sequence lock, which is odd while the writer
+ * changes them.  A reader copies, and copies again if the number changed.  A reader that
+ * is killed leaves no state behind; if the writer is killed, the file lock on `lock`
+ * becomes free, which tells readers that the world has stopped.
  *
- * Files of a state directory: state (this page), socket (SOCK_SEQPACKET),
- * lock (held while the world lives), users (a lock for each board that a process has
- * open), lib/libnvidia-ml.so.1 (a copy: the library finds its world beside its own file)
+ * Files of a state directory: state (this page), socket (SOCK_SEQPACKET), lock (held
+ * while the world lives), users (a lock for each board that a process has open),
+ * lib/libnvidia-ml.so.1 (a copy: the library finds its world by the path of its own file)
  * and lib/libnvidia-ml.so, log.
  */
 #ifndef SIM_STATE_H
@@ -23,10 +23,11 @@
 enum {
     SIM_VERSION = 1,
     SIM_BOARDS_MAX = 64,
-    SIM_PROCS_MAX = 32, /* a board */
+    SIM_PROCS_MAX = 32, /* per board */
     SIM_PATH_MAX = 200,
-    SIM_SOCKET_MAX = 100, /* a state directory's path: sun_path has 108 */
-    SIM_STALE_MS = 2000,  /* nothing published for so long: is the writer alive? */
+    SIM_SOCKET_MAX = 100, /* length of a state directory's path: sun_path has 108 */
+    /* after this time without a publication, check whether the writer lives */
+    SIM_STALE_MS = 2000,
 };
 
 /* Results are NVML's own numbers. */
@@ -51,18 +52,18 @@ enum sim_fault_flag {
     SIM_FAULT_LOST = 1u << 0,   /* calls answer "GPU is lost" */
     SIM_FAULT_HANG = 1u << 1,   /* calls block until this is cleared */
     SIM_FAULT_REFUSE = 1u << 2, /* set requests answer "no permission" */
-    SIM_FAULT_STUCK = 1u << 3,  /* the energy counter stands still */
+    SIM_FAULT_STUCK = 1u << 3,  /* the energy counter is stuck */
     SIM_FAULT_IGNORE = 1u << 4, /* clock locks are accepted and not obeyed */
 };
 
-enum sim_ability { /* what this generation of boards answers */
+enum sim_ability { /* calls that this generation of boards supports */
                    SIM_HAS_ENERGY = 1u << 0,
                    SIM_HAS_INSTANT = 1u << 1, /* field 186 */
                    SIM_HAS_AVERAGE = 1u << 2, /* field 185 */
                    SIM_HAS_LOCKED_CLOCKS = 1u << 3,
 };
 
-/* What never changes while the world lives. */
+/* Constant while the world lives. */
 struct sim_identity {
     char uuid[96]; /* "GPU-…" */
     char name[96];
@@ -84,18 +85,18 @@ struct sim_identity {
     uint64_t reserved[8];
 };
 
-/* What moves.  Only 64-bit words, copied word by word. */
+/* Changes over time.  Only 64-bit words, copied word by word. */
 struct sim_readings {
     uint64_t at_ns;        /* simulated time of these readings */
     uint64_t faults;       /* enum sim_fault_flag */
-    uint64_t requested_mw; /* the limit asked for … */
-    uint64_t enforced_mw;  /* … and the one in force */
+    uint64_t requested_mw; /* the limit requested */
+    uint64_t enforced_mw;  /* the limit in force */
     uint64_t power_mw;     /* nvmlDeviceGetPowerUsage: by generation */
     uint64_t instant_mw;   /* field 186 */
     uint64_t average_mw;   /* field 185 */
     uint64_t energy_mj;    /* since the driver's load */
-    uint64_t true_uj;      /* the plant's true energy since the world began (tests) */
-    uint64_t true_mw;      /* and its true power */
+    uint64_t true_uj;      /* the plant's true energy since the world began (for tests) */
+    uint64_t true_mw;      /* true power now */
     uint64_t sm_mhz, mem_mhz;
     uint64_t util_gpu, util_mem; /* percent */
     uint64_t temp_c;
@@ -105,8 +106,8 @@ struct sim_readings {
     uint64_t power_violation_ns, thermal_violation_ns; /* since the driver's load */
     uint64_t locked_min_mhz, locked_max_mhz;           /* 0: not locked */
     uint64_t persistence;
-    uint64_t limit_writes; /* limits accepted since the world began (tests) … */
-    uint64_t clock_resets; /* … and resets of clock locks */
+    uint64_t limit_writes; /* limits accepted since the world began (for tests) */
+    uint64_t clock_resets; /* resets of clock locks since the world began */
     uint64_t reserved[7];
 };
 
@@ -131,12 +132,12 @@ struct sim_board {
 } __attribute__((aligned(64)));
 
 struct sim_page {
-    char magic[8];    /* SIM_MAGIC, written last */
+    char magic[8];    /* SIM_MAGIC */
     uint32_t version; /* SIM_VERSION */
     uint32_t bytes;   /* of the whole page */
     uint32_t n_boards;
-    uint32_t
-        sets_need_root; /* what a set request of somebody else gets, see machine file */
+    /* 1: set requests need root or a listed user, see machine file */
+    uint32_t sets_need_root;
     uint64_t world_id;
     uint64_t t0_ns; /* the clock: simulated now = t0 + speed x (BOOTTIME - t0) */
     double speed;
@@ -146,8 +147,8 @@ struct sim_page {
     char machine[80]; /* its name */
     uint64_t reserved[8];
 
-    /* These move; each is one word. */
-    uint64_t load_id;     /* the driver's load; a reload makes a new one */
+    /* These change; each is one word. */
+    uint64_t load_id;     /* identifies a load of the driver; a reload changes it */
     uint64_t driver_gone; /* 1 while the driver is unloaded */
     uint64_t stopped;     /* 1: the world has ended */
     uint64_t beat_ns;     /* CLOCK_BOOTTIME of the last publication */
@@ -165,8 +166,8 @@ enum sim_op {
     SIM_OP_PERSISTENCE = 4, /* a: 0, 1 */
     SIM_OP_FAULT = 5,       /* text: a line of the fault script */
     SIM_OP_JOB = 6,         /* text: the job's options; the answers are progress */
-    SIM_OP_STOP = 7,        /* whoever started the world, or root */
-    SIM_OP_RESET = 8,       /* likewise; the board alone */
+    SIM_OP_STOP = 7,        /* allowed for root and the user who started the world */
+    SIM_OP_RESET = 8,       /* likewise; resets the board */
 };
 
 struct sim_request {
@@ -178,7 +179,7 @@ struct sim_request {
     char text[512];
 };
 
-/* The answer to a request; for a job one more whenever it got on. */
+/* Answer to a request; a job gets further ones as it progresses. */
 struct sim_reply {
     int32_t result; /* enum sim_result */
     uint32_t phase; /* enum uw_phase */
@@ -197,7 +198,7 @@ static inline uint64_t sim_users_at(uint64_t board, uint64_t pid)
 
 /* ---- the sequence lock ---- */
 
-/* Copies n words of what lies behind seq; false where the writer stayed at it. */
+/* Copies n words protected by seq; false: the writer did not finish its change. */
 static inline bool sim_seq_read(const uint64_t *seq, const void *from, void *to,
                                 size_t words)
 {
@@ -207,7 +208,7 @@ static inline bool sim_seq_read(const uint64_t *seq, const void *from, void *to,
     for (unsigned spin = 0; spin < 1000000; spin++) {
         uint64_t before = __atomic_load_n(seq, __ATOMIC_ACQUIRE);
         if (before & 1) {
-            if (spin % 64 == 63) /* its writer may wait for this very processor */
+            if (spin % 64 == 63) /* the writer may wait for this processor */
                 (void)sched_yield();
             continue;
         }

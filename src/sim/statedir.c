@@ -27,7 +27,7 @@ struct path {
     char text[SIM_SOCKET_MAX + 64];
 };
 
-/* Give up ownership, as take() does for pointers. */
+/* Gives up ownership, as take() does for pointers. */
 static int take_fd(int *fd)
 {
     int taken = *fd;
@@ -50,8 +50,8 @@ static const char *const names[] = {
     "users",
 };
 
-/* Lock files that the actuator left in its folder and nobody holds; an entry of its
- * journal stays (somebody's cap is to be undone), and the folder with it.
+/* Removes lock files that the actuator left in its folder and no process holds.  A
+ * journal entry stays, as its cap must still be restored, and with it the folder.
  */
 static void remove_actuator_locks(const char *path)
 {
@@ -100,7 +100,7 @@ static int take_lock(const char *dir, int *ret_fd, uw_error *err)
         ssize_t n = read(fd, pid, sizeof pid - 1);
         pid[n > 0 ? n : 0] = '\0';
         pid[strcspn(pid, "\n")] = '\0';
-        return fail(err, -EBUSY, "a simulated world runs in %s already (process %s)", dir,
+        return fail(err, -EBUSY, "a simulated world already runs in %s (process %s)", dir,
                     pid);
     }
     /* The lock counts only while the path still names this file. */
@@ -130,7 +130,7 @@ static int copy(int from, int to)
     return n < 0 ? -errno : 0;
 }
 
-/* A copy, not a link: the library finds its world by the path of its own file. */
+/* Copies, as the library finds its world by the path of its own file. */
 static int copy_library(const char *dir, const char *library, uw_error *err)
 {
     struct path fresh = in(dir, "lib/libnvidia-ml.so.1.new");
@@ -172,12 +172,12 @@ static int make_page(const char *dir, struct sim_page **ret, uw_error *err)
     return 0;
 }
 
-/* Empty: what counts are the locks on it. */
+/* The file is empty: only the locks on it matter. */
 static int make_users(const char *dir, uw_error *err)
 {
     struct path p = in(dir, "users");
 
-    (void)unlink(p.text); /* locks of those who knew an earlier world */
+    (void)unlink(p.text); /* drops locks of processes that used an earlier world */
     auto_(fd_close) int fd =
         open(p.text, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, FILE_MODE);
     if (fd < 0 || fchmod(fd, FILE_MODE))
@@ -220,7 +220,7 @@ int statedir_trust(const char *path, uw_error *err)
     if (lstat(path, &st))
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISDIR(st.st_mode))
-        return fail(err, -EPERM, "%s is no folder", path);
+        return fail(err, -EPERM, "%s is not a directory", path);
     if (st.st_uid != geteuid() && st.st_uid != 0)
         return fail(err, -EPERM, "%s belongs to user %u", path, (unsigned)st.st_uid);
     if (st.st_mode & (S_IWGRP | S_IWOTH))

@@ -14,15 +14,15 @@
 struct statedir {
     char path[SIM_SOCKET_MAX];
     int lock_fd, listen_fd;
-    struct sim_page *page; /* mapped, zero but for its sizes */
+    struct sim_page *page; /* mapped; zero except version and size */
 };
 
-/* Makes the directory, takes its lock, copies the library, makes page and socket.
- * -EBUSY: a world lives there (the text has its pid); -ENAMETOOLONG.
+/* Creates the directory, takes its lock, copies the library, creates page and socket.
+ * -EBUSY: a world lives there (the text names its pid); -ENAMETOOLONG.
  */
 int statedir_make(const char *path, const char *library, struct statedir *ret,
                   uw_error *err);
-/* The page becomes visible: everything in it must be filled. */
+/* Makes the page visible; it must be filled in. */
 int statedir_publish(struct statedir *dir, uw_error *err);
 /* Redirects standard error to the directory's log. */
 void statedir_log(const struct statedir *dir);

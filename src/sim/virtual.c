@@ -18,7 +18,7 @@
 enum {
     PROGRAMS_MAX = SIM_JOBS_MAX,
     LAUNCHES_MS = 20,
-    WAIT_STATUS_OF_EXIT = 8, /* an exit code's place in what waitpid() gives */
+    WAIT_STATUS_OF_EXIT = 8, /* shift of an exit code in a waitpid() status */
 };
 
 struct program {
@@ -35,7 +35,7 @@ struct virtual_world {
     struct loop *loop;
     struct sim_world *sim;
     struct sim_machine copy;
-    uid_t uid; /* who sets limits */
+    uid_t uid; /* user that sets limits */
     struct loop_timer *timer, *launches;
     struct program program[PROGRAMS_MAX];
     struct uw_progress_page page;
@@ -145,7 +145,9 @@ static int open_report(struct virtual_world *w, const struct loop_child_opts *op
 
     if (!path || !*path)
         return 0;
-    /* Whoever reads asks whether this pid lives: the virtual one does not. */
+    /* Readers check whether the slot's pid lives: use this process, the virtual pid does
+     * not exist.
+     */
     if (strcmp(path, VIRTUAL_PROGRESS) == 0)
         return report_open_page(&w->page, (uint64_t)getpid(), ret, err);
     return report_open(path, (uint64_t)getpid(), ret, err);
@@ -223,8 +225,7 @@ static int on_start(const struct loop_child_opts *opts, pid_t pid, void *user,
     if (args[0] && is_name(args[0], "underwatt-sim"))
         args++;
     if (!args[0] || strcmp(args[0], "train") != 0)
-        return fail(err, -ENOENT,
-                    "%s: a virtual world runs 'underwatt-sim train …' alone",
+        return fail(err, -ENOENT, "%s: a virtual world runs 'underwatt-sim train …' only",
                     opts->argv[0] ? opts->argv[0] : "");
     args++;
     while (args[n])
@@ -364,7 +365,7 @@ void virtual_world_set_uid(struct virtual_world *world, uid_t uid)
     world->uid = uid;
 }
 
-/* ---- the table ---- */
+/* ---- struct gpu_backend ---- */
 
 static void fill_info(const struct sim_identity *id, unsigned index, struct gpu_info *ret)
 {
@@ -431,7 +432,7 @@ static struct gpu_dev *lib_at(void *lib, size_t i)
     return i < lib_count(lib) ? &l->dev[i] : NULL;
 }
 
-/* The library that a board belongs to: it stands in its array. */
+/* The library that a board belongs to, found from the board's place in its array. */
 static const struct library *library_of(const struct gpu_dev *dev)
 {
     const char *first = (const char *)(dev - dev->index);
@@ -464,7 +465,7 @@ static int result(const struct gpu_dev *dev, enum sim_result r, uw_error *err)
     }
 }
 
-/* The board as it is now.  A board that hangs takes longer than any deadline. */
+/* The board's readings now.  A call on a board that hangs takes VIRTUAL_HANG_NS. */
 static int now_of(struct gpu_dev *dev, struct sim_readings *ret, uw_error *err)
 {
     struct virtual_world *w = dev->world;
@@ -536,7 +537,7 @@ static int dev_limits(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err
     return r;
 }
 
-/* What a set request takes, whatever comes of it. */
+/* Spends the time of a set request, whatever its result. */
 static void spend_set(struct gpu_dev *dev)
 {
     const struct sim_machine *m = &dev->world->copy;
@@ -623,7 +624,7 @@ static int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_e
     return 0;
 }
 
-/* The boards of the plant have the sensors of those that they stand for. */
+/* A simulated board has the sensors of the real model. */
 static void dev_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
 {
     nvml_sensors(dev_info(dev)->arch, dev_info(dev)->name, ret);

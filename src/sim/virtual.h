@@ -38,25 +38,25 @@ struct virtual_world;
 #define VIRTUAL_LAUNCHES "UNDERWATT_SIM_LAUNCHES"
 #define VIRTUAL_CGROUP "UNDERWATT_SIM_CGROUP"
 
-/* How long a call on a board that hangs takes: longer than any deadline. */
+/* Duration of a call on a board that hangs: longer than any deadline. */
 #define VIRTUAL_HANG_NS (3600ull * 1000000000ull)
 
-/* Everything follows from the machine and the seed.  Free it before the loop. */
+/* Deterministic for a machine and a seed.  Free the world before the loop. */
 int virtual_world_new(struct loop *loop, const struct sim_machine *machine, uint64_t seed,
                       struct virtual_world **ret, uw_error *err);
 void virtual_world_free(struct virtual_world *world);
 DEFINE_AUTO(struct virtual_world *, virtual_world_free);
 
-/* One of the tables behind gpu/gpu.h; backend_user is the world.  set_limit and
- * the other writes take the machine's set latency through loop_spend().
+/* A backend of gpu/gpu.h; backend_user is the world. set_limit and the other writes spend
+ * the machine's set latency with loop_spend().
  */
 extern const struct gpu_backend virtual_backend;
 
 /* The page in memory; valid while the world lives. */
 const struct uw_progress_page *virtual_world_progress(const struct virtual_world *world);
 
-/* The true values, which no client can see: energy since the world began, and power
- * now.  0: no such board.
+/* The true values, which clients cannot read: energy since the world began, and power
+ * now. 0: no such board.
  */
 double virtual_world_true_j(struct virtual_world *world, size_t board);
 double virtual_world_true_w(struct virtual_world *world, size_t board);
@@ -67,7 +67,7 @@ double virtual_world_true_w(struct virtual_world *world, size_t board);
 void virtual_world_set_trait(struct virtual_world *world, size_t board,
                              const struct plant_trait *trait);
 
-/* The upper end of the lock of its SM clock, which no client can ask for; 0: none. */
+/* Upper end of the SM clock's lock, which clients cannot read; 0: none. */
 uint32_t virtual_world_locked_mhz(struct virtual_world *world, size_t board);
 
 /* The facts that /proc gives for a real process (a proc_read_fn); `world` is the world.
@@ -77,7 +77,7 @@ int virtual_world_proc(pid_t pid, struct proc_facts *ret, void *world);
 /* The user who sets limits (at the start 0, root); the machine may refuse a user. */
 void virtual_world_set_uid(struct virtual_world *world, uid_t uid);
 
-/* A fault of the script, at once (sim/machine.h; sim_fault_parse() reads one). */
+/* Applies a fault at once (sim/machine.h; sim_fault_parse() parses one). */
 int virtual_world_fault(struct virtual_world *world, const struct sim_fault *fault,
                         uw_error *err);
 

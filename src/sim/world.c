@@ -13,7 +13,7 @@
 #include "sim/catalogue.h"
 #include "sim/identity.h"
 
-#define PAUSE_SCALE 1e5 /* times as long takes a step of a stopped process */
+#define PAUSE_SCALE 1e5 /* factor of a step's time while the process is stopped */
 
 enum { PENDING_MAX = 2 * SIM_FAULTS_MAX, FAN_IDLE = 30, FAN_PER_K = 2, FAN_FROM_C = 45 };
 
@@ -31,10 +31,10 @@ struct job {
     uint64_t boards; /* bit mask */
     pid_t pid;
     bool used, paused;
-    bool steps_alone;               /* it tells of no phases */
-    uint32_t change_at;             /* step of a change for good still to come; 0: none */
-    double time_scale, power_scale; /* now … */
-    double next_time, next_power;   /* … and after the change */
+    bool steps_alone;               /* its page reports no phases */
+    uint32_t change_at;             /* step of the change still to come; 0: none */
+    double time_scale, power_scale; /* now */
+    double next_time, next_power;   /* after the change */
 };
 
 struct sim_world {
@@ -43,7 +43,7 @@ struct sim_world {
     size_t n_boards;
     struct job job[SIM_JOBS_MAX];
     struct sim_catalogue works;
-    struct sim_fault pending[PENDING_MAX]; /* at_ns is absolute here */
+    struct sim_fault pending[PENDING_MAX]; /* at_ns is absolute */
     size_t n_pending;
     bool may_anyone;
     uint32_t uids[SIM_UIDS_MAX];
@@ -125,7 +125,7 @@ void sim_world_free(struct sim_world *world)
 
 /* ---- faults ---- */
 
-static void begin_anew(struct board *b)
+static void reset_driver_state(struct board *b)
 {
     plant_gpu_reload(b->gpu);
     b->locked_min = b->locked_max = 0;
@@ -135,7 +135,7 @@ static void begin_anew(struct board *b)
 static void reload(struct sim_world *w)
 {
     for (size_t i = 0; i < w->n_boards; i++)
-        begin_anew(&w->board[i]);
+        reset_driver_state(&w->board[i]);
     w->load_id += 2; /* stays odd: never 0 */
     w->driver_gone = false;
 }
@@ -144,7 +144,7 @@ void sim_world_reset(struct sim_world *world, size_t i)
 {
     struct board *b = &world->board[i];
 
-    begin_anew(b);
+    reset_driver_state(b);
     if (b->faults & SIM_FAULT_STUCK)
         plant_gpu_stick_counter(b->gpu, false);
     b->faults = 0;
@@ -155,7 +155,7 @@ static void set_flag(struct board *b, enum sim_fault_flag flag, bool on)
     b->faults = on ? b->faults | flag : b->faults & ~(uint64_t)flag;
 }
 
-/* What was locked, as far as the board obeys. */
+/* Applies the clock lock, unless the board ignores locks. */
 static void apply_lock(struct board *b)
 {
     bool deaf = b->faults & SIM_FAULT_IGNORE;
@@ -220,7 +220,7 @@ static int check_fault(const struct sim_world *w, const struct sim_fault *f,
                         id->min_mw, id->max_mw);
     }
     if (f->for_ns && w->n_pending == PENDING_MAX)
-        return fail(err, -EINVAL, "more than %d faults wait for their end", PENDING_MAX);
+        return fail(err, -EINVAL, "more than %d faults are pending", PENDING_MAX);
     return 0;
 }
 
@@ -235,7 +235,7 @@ int sim_world_fault(struct sim_world *world, const struct sim_fault *fault, uw_e
 
 /* ---- time ---- */
 
-/* A job that has come to the step of its change costs differently from here on. */
+/* Changes the cost of a job's steps once it has reached step change_at. */
 static void change_job(struct job *job)
 {
     struct plant_job_state s;
@@ -261,7 +261,7 @@ static void advance_boards(struct sim_world *w, uint64_t to_ns)
     w->now_ns = to_ns;
 }
 
-/* The earliest fault that is due; n_pending where there is none. */
+/* The earliest fault that is due; n_pending: none. */
 static size_t next_fault(const struct sim_world *w, uint64_t now_ns)
 {
     size_t best = w->n_pending;
@@ -281,7 +281,7 @@ void sim_world_advance(struct sim_world *world, uint64_t now_ns)
         return;
     while ((i = next_fault(world, now_ns)) < world->n_pending) {
         struct sim_fault f = world->pending[i];
-        /* The order of the others is kept: faults of one moment happen as written. */
+        /* keep the order of the others: faults at the same time happen as written */
         memmove(&world->pending[i], &world->pending[i + 1],
                 (world->n_pending - i - 1) * sizeof f);
         world->n_pending--;
@@ -332,7 +332,7 @@ bool sim_world_busy(const struct sim_world *world)
     return sim_world_n_jobs(world) > 0;
 }
 
-/* ---- what there is ---- */
+/* ---- queries ---- */
 
 size_t sim_world_n_boards(const struct sim_world *world)
 {
@@ -422,7 +422,8 @@ void sim_world_procs(const struct sim_world *world, size_t i, uint64_t utc_us,
         busy += computes(&world->job[j], i);
     for (size_t j = 0; j < SIM_JOBS_MAX && ret->n < SIM_PROCS_MAX; j++) {
         const struct job *job = &world->job[j];
-        uint64_t share = computes(job, i) ? busy : 0; /* they take turns */
+        uint64_t share =
+            computes(job, i) ? busy : 0; /* processes share the board in turn */
         if (job->used && (job->boards >> i & 1))
             ret->proc[ret->n++] = (struct sim_proc){
                 .pid = (uint64_t)job->pid,
@@ -467,7 +468,7 @@ double sim_world_true_w(const struct sim_world *world, size_t i)
 
 /* ---- requests ---- */
 
-/* SIM_OK where uid may change board i now. */
+/* SIM_OK: uid may change board i now. */
 static enum sim_result may_set(const struct sim_world *w, size_t i, uid_t uid)
 {
     bool may = w->may_anyone || uid == 0;
@@ -580,7 +581,7 @@ static int make_job(struct sim_world *w, const struct sim_job *job,
     if (!work)
         return fail(err, -EINVAL,
                     "--workload: '%s' is none of: alexnet, vgg19, inception3, "
-                    "inception4, resnet50, resnet152, none, the machine file's own",
+                    "inception4, resnet50, resnet152, none, or one of the machine file",
                     job->workload);
     job_phases(job, job->steps ? job->steps : work->steps, phases);
     struct plant_job_opts opts = {

@@ -73,7 +73,8 @@ enum sim_result sim_world_persistence(struct sim_world *world, size_t i, bool on
  */
 void sim_world_reset(struct sim_world *world, size_t i);
 
-/* At once, whatever at_ns says.  -EINVAL: no such board, a limit out of range. */
+/* Applies at once, regardless of at_ns. -EINVAL: no such board, or a limit out of range.
+ */
 int sim_world_fault(struct sim_world *world, const struct sim_fault *fault,
                     uw_error *err);
 
@@ -87,8 +88,8 @@ struct sim_job_state {
     bool done;
 };
 
-/* Starts now; *ret_id names it until it is removed.  -EINVAL: no such workload on
- * such a board, no such board; -EBUSY: too many.
+/* Starts a job now; *ret_id is valid until the job is removed. -EINVAL: no such board, or
+ * no such workload on it; -EBUSY: too many jobs.
  */
 int sim_world_job_add(struct sim_world *world, const struct sim_job *job, pid_t pid,
                       unsigned *ret_id, uw_error *err);

@@ -239,7 +239,7 @@ def rights(node):
     t.equal([r for r, _ in got], [0, 4, 0, 4], "somebody else may read, not set")
     t.equal(got[2][1], 200000, "and changed nothing")
     p = node.sim("reset", "0", preexec_fn=drop)
-    t.ok(p.returncode == 1 and "only who started" in p.stderr and node.board(0)["limit_mw"] == 200000,
+    t.ok(p.returncode == 1 and "only the user who started" in p.stderr and node.board(0)["limit_mw"] == 200000,
          "nor may they reset", p.stderr)
     p = node.sim("exec", "--", "true", preexec_fn=drop)
     t.equal(p.returncode, 0, "who is not root may enter root's world")

@@ -328,7 +328,7 @@ class Node:
     def status(self):
         for _ in range(5):  # its writer may have been put aside in mid-write
             p = self.sim("status", "--json")
-            if "being written all the time" not in p.stderr:
+            if "changes all the time" not in p.stderr:
                 break
             time.sleep(0.05)
         if p.returncode:

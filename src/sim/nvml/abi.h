@@ -1,6 +1,5 @@
-/* NVML's binary interface as its clients use it, in words of our own: layouts
- * and numbers are facts of the published interface (NVML API Reference Manual),
- * no vendor header is copied here.
+/* NVML's binary interface as clients use it, written independently: layouts and numbers
+ * follow the published interface (NVML API Reference Manual); no vendor header is copied.
  */
 #ifndef SIM_NVML_ABI_H
 #define SIM_NVML_ABI_H
@@ -11,11 +10,12 @@
 
 #define NVML_API __attribute__((visibility("default")))
 
-/* Exports function, a second name of target, which stands above in the same file. */
+/* Exports function as a second name of target, which is defined above in the same file.
+ */
 #define NVML_SAME(function, target) \
     NVML_API __typeof__(target) function __attribute__((alias(#target)));
 
-/* A handle is the address of one of these; what it points at is nobody's matter. */
+/* A handle is the address of one of these; clients do not read the target. */
 typedef struct nv_handle *nv_device;
 
 enum nv_clock {

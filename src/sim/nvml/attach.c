@@ -19,7 +19,7 @@ struct nv_handle {
     char unused;
 };
 
-/* Only addresses matter. */
+/* Only the addresses are used. */
 static struct nv_handle handles[SIM_BOARDS_MAX];
 static const struct sim_page *the_page; /* replaced when a new world is found */
 static unsigned n_init;

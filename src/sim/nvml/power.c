@@ -72,7 +72,7 @@ static void give(struct nv_field_value *v, bool can, uint64_t value, enum nv_val
 static void field(struct nv_field_value *v, const struct sim_identity *id,
                   const struct sim_readings *now)
 {
-    bool gpu = v->scope == 0; /* no module and no memory sensor here */
+    bool gpu = v->scope == 0; /* boards have no module or memory scope */
 
     switch (v->field) {
     case NV_FIELD_TOTAL_ENERGY:

@@ -5,7 +5,7 @@
 
 #include "sim/nvml/attach.h"
 
-/* 0 with *ret filled, 7 with *n = how many there are, or another failure. */
+/* SIM_OK with *ret filled in, SIM_TOO_SMALL with *n set to the number, or an error. */
 static int list(nv_device dev, unsigned *n, const void *to, struct sim_procs *ret)
 {
     if (!n)

@@ -30,7 +30,7 @@ NVML_SAME(nvmlInit, nvmlInit_v2)
 
 NVML_API int nvmlInitWithFlags(unsigned flags)
 {
-    return nv_init(!(flags & NO_ATTACH)); /* "no GPUs is fine" holds here */
+    return nv_init(!(flags & NO_ATTACH)); /* the flag "no GPUs is fine" is implied */
 }
 
 NVML_API int nvmlShutdown(void)

@@ -1,4 +1,4 @@
-/* Clocks, heat, load, memory. */
+/* Clocks, temperature, load, memory. */
 #include "sim/nvml/attach.h"
 
 enum {
@@ -115,7 +115,7 @@ NVML_API int nvmlDeviceGetBAR1MemoryInfo(nv_device dev, struct nv_memory *ret)
     if (r)
         return r;
     ret->total = m.total;
-    ret->used = 0; /* here the order is total, free, used as well */
+    ret->used = 0; /* the order is total, free, used here as well */
     ret->free = m.total;
     return SIM_OK;
 }
@@ -170,7 +170,7 @@ NVML_API int nvmlDeviceGetPcieThroughput(nv_device dev, unsigned counter, unsign
         return SIM_INVALID;
     int r = nv_readings(dev, &now);
     if (!r)
-        *ret = (unsigned)now.util_gpu * (counter ? 9000u : 1500u); /* KB/s, invented */
+        *ret = (unsigned)now.util_gpu * (counter ? 9000u : 1500u); /* KB/s, arbitrary */
     return r;
 }
 
@@ -179,7 +179,7 @@ NV_READ(nvmlDeviceGetPerformanceState, unsigned,
 
 NVML_SAME(nvmlDeviceGetPowerState, nvmlDeviceGetPerformanceState)
 
-/* One sample: what the board says now. */
+/* Returns one sample: the current value. */
 NVML_API int nvmlDeviceGetSamples(nv_device dev, unsigned type,
                                   unsigned long long since_us, unsigned *ret_type,
                                   unsigned *n, struct nv_sample *ret)
@@ -197,7 +197,7 @@ NVML_API int nvmlDeviceGetSamples(nv_device dev, unsigned type,
     *ret_type = NV_VALUE_UINT;
     *n = 1;
     if (!ret)
-        return SIM_OK; /* asks for the size alone */
+        return SIM_OK; /* query of the size */
     if (room < 1)
         return SIM_TOO_SMALL;
     uint64_t at_us = (uint64_t)nv_utc_us();

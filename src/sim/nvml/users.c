@@ -18,7 +18,7 @@ void users_begin(const struct sim_page *page)
 
     (void)snprintf(path, sizeof path, "%s/users", page->state_dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) /* a page without a world: no writer reads locks */
+    if (fd < 0) /* no world: no writer reads the locks */
         return;
     if (!__atomic_compare_exchange_n(&users_fd, &none, fd, false, __ATOMIC_ACQ_REL,
                                      __ATOMIC_ACQUIRE))

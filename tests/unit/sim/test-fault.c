@@ -23,8 +23,8 @@ static const struct {
     int r;
     const char *says;
 } bad[] = {
-    {"", -EINVAL, "nothing is named"},
-    {"1", -EINVAL, "what happens to board 1"},
+    {"", -EINVAL, "the fault is missing"},
+    {"1", -EINVAL, "the fault of board 1"},
     {"64 lost", -ERANGE, "outside 0..63"},
     {"1 burn", -EINVAL, "'burn' is none of"},
     {"1 limit", -EINVAL, "watts are missing"},
@@ -32,7 +32,7 @@ static const struct {
     {"1 reload for 5s", -EINVAL, "takes no duration"},
     {"1 lost for", -EINVAL, "time is missing"},
     {"1 lost for 5", -EINVAL, "5"},
-    {"1 lost now", -EINVAL, "one word too many"},
+    {"1 lost now", -EINVAL, "unexpected word"},
 };
 /* clang-format on */
 

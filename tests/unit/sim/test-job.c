@@ -11,7 +11,7 @@ static const struct {
     const char *says; /* a part of the error */
 } bad[] = {
     {"--workload", -EINVAL, "--workload: a value is missing"},
-    {"--colour red", -EINVAL, "it is none of"},
+    {"--colour red", -EINVAL, "not one of"},
     {"--gpus 0,0", -EINVAL, "twice"},
     {"--gpus 64", -ERANGE, "outside 0..63"},
     {"--gpus ,", -EINVAL, "not a whole number"},
@@ -31,7 +31,7 @@ static const struct {
     {"--change 0:1.1:1", -ERANGE, "outside 1.."},
     {"--change 10:9:1", -ERANGE, "outside 0.2..5"},
     {"--change 10:x:1", -EINVAL, "'x' is not a number"},
-    {"--workload aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", -EINVAL, "no workload"},
+    {"--workload aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", -EINVAL, "unknown workload"},
 };
 /* clang-format on */
 
