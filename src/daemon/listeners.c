@@ -14,7 +14,7 @@ struct listeners {
     struct api *api;
 };
 
-/* A job's page, from whoever's process it is: the job has to be theirs. */
+/* A process of user uid sends a job's progress page; the job must be of that user. */
 static int on_page(uint64_t job, uid_t uid, int fd, uw_error *err, void *user)
 {
     struct listeners *d = user;

@@ -17,7 +17,7 @@ static int busy(const char *path, int fd, uw_error *err)
 
     pid[n > 0 ? n : 0] = '\0';
     pid[strspn(pid, "0123456789")] = '\0';
-    return fail(err, -EBUSY, "%s: underwattd runs already%s%s", path,
+    return fail(err, -EBUSY, "%s: underwattd is already running%s%s", path,
                 *pid ? ", process " : "", pid);
 }
 

@@ -1,5 +1,5 @@
-/* underwattd: the node daemon.  Reads arguments, environment and configuration, gives
- * up what it does not need, runs a node until it is told to end.  See underwattd(8).
+/* underwattd: the node daemon.  Reads arguments, environment and configuration, drops
+ * privileges, and runs a node until a signal ends it.  See underwattd(8).
  */
 #include <errno.h>
 #include <grp.h>
@@ -28,16 +28,16 @@
 #include "io/realtime.h"
 #include "node/node.h"
 
-enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: start me anew */ };
+enum { OK = 0, FAILED = 1, USAGE = 2, AGAIN = 75 /* EX_TEMPFAIL: restart requested */ };
 
-/* What the command line says. */
+/* The command line. */
 struct args {
     const char *config, *check, *actuator, *state, *user;
     bool dry_run, version, help;
     struct token_words token;
 };
 
-/* The world that we live in: a real node, or a simulated one. */
+/* The environment: a real node, or a simulated one. */
 struct world {
     const char *boards; /* a boards text (gpu/backends.h); NULL: the system's */
     char checked[GPU_BOARDS_TEXT];
@@ -57,19 +57,19 @@ struct program {
     int lock_fd, socket_lock_fd;
     struct loop *loop;
     struct loop_signal *sigterm, *sigint, *sigusr2, *sighup;
-    bool again; /* ended for a restart: caps stay */
+    bool again; /* ended for a restart: caps stay in force */
     struct node *node;
     struct gpu_given *given; /* counters from the actuator */
-    char powercap[PATH_MAX]; /* its root, where one is named */
+    char powercap[PATH_MAX]; /* root of the powercap tree, if configured */
     struct listeners *listeners;
-    struct loop_timer *beat; /* the service manager's watchdog is told that we turn */
+    struct loop_timer *beat; /* sends WATCHDOG=1 to the service manager */
     bool ready, ending;
-    bool wrong; /* the configuration: no next start helps */
+    bool wrong; /* the configuration is wrong: a restart cannot help */
 };
 
 static const char realtime_lost[] =
-    "<4>event=realtime-lost reason=\"the loop has computed for too long without "
-    "waiting\" in_force=normal\n";
+    "<4>event=realtime-lost reason=\"the loop did not wait for "
+    "events for too long\" in_force=normal\n";
 
 static const char help[] =
     "usage: underwattd [--config FILE] [--actuator SOCKET] [--state DIR]\n"
@@ -79,14 +79,14 @@ static const char help[] =
     "                  [--token-user USER] [--token-job ID] [--token-for TIME]\n"
     "       underwattd --token-list | --token-revoke NAME\n"
     "\n"
-    "The node daemon: meters every board, knows the jobs, holds every cap.\n"
-    "  --config FILE      read FILE, not " NODE_CONFIG_FILE "\n"
-    "  --check FILE       say whether FILE is a good configuration, and end\n"
-    "  --actuator SOCKET  where the service listens that writes caps\n"
-    "  --state DIR        ledger and lock lie there, not in /var/lib/underwatt\n"
-    "  --user NAME        started as root: become that user first\n"
-    "  --dry-run          decide and record, write no cap\n"
-    "  --token-new NAME   make a token for the network and print it, once\n"
+    "The node daemon: measures all boards, tracks jobs, and sets power caps.\n"
+    "  --config FILE      read FILE instead of " NODE_CONFIG_FILE "\n"
+    "  --check FILE       check FILE as a configuration and exit\n"
+    "  --actuator SOCKET  socket of underwatt-actuator, which sets caps\n"
+    "  --state DIR        directory of ledger and lock, instead of /var/lib/underwatt\n"
+    "  --user NAME        if started as root, change to this user first\n"
+    "  --dry-run          decide and record caps, but do not set them\n"
+    "  --token-new NAME   create a token for TCP clients and print it, once\n"
     "  --token-list, --token-revoke NAME\n"
     "  --version, --help\n";
 
@@ -128,7 +128,7 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
         while (k < n_elements(options) && strcmp(options[k].name, argv[i]) != 0)
             k++;
         if (k == n_elements(options))
-            return fail(err, -EINVAL, "'%.80s' is no option: see --help", argv[i]);
+            return fail(err, -EINVAL, "unknown option '%.80s': see --help", argv[i]);
         if (options[k].flag) {
             *options[k].flag = true;
             continue;
@@ -140,9 +140,7 @@ static int parse_args(int argc, char **argv, struct args *ret, uw_error *err)
     return 0;
 }
 
-/* The boards that the environment or the configuration names, and whether they are of a
- * simulated world.
- */
+/* Checks the boards named by the environment or the configuration; sets w->simulated. */
 static int look_at_boards(struct world *w, const char *boards, uw_error *err)
 {
     struct gpu_about about;
@@ -177,7 +175,7 @@ static int read_environment(struct world *w, uw_error *err)
 
 /* ---- configuration ---- */
 
-/* The file over the defaults, the command line over both.  Nothing has changed on
+/* The file overrides the defaults, the command line overrides both. *ret is unchanged on
  * failure.
  */
 static int load_config(const struct program *p, struct node_config *ret, uw_error *err)
@@ -189,7 +187,7 @@ static int load_config(const struct program *p, struct node_config *ret, uw_erro
         int n = snprintf(c.ledger.path, sizeof c.ledger.path, "%s/ledger.sqlite",
                          p->args.state);
         if (n < 0 || (size_t)n >= sizeof c.ledger.path)
-            r = fail(err, -ENAMETOOLONG, "--state: too long a path");
+            r = fail(err, -ENAMETOOLONG, "--state: the path is too long");
     }
     if (r == 0 && p->config_file)
         r = node_config_file(&c, p->config_file, err);
@@ -233,7 +231,7 @@ static void choose_file(struct program *p)
         p->config_file = NODE_CONFIG_FILE;
 }
 
-/* ---- a configuration read anew ---- */
+/* ---- reload of the configuration ---- */
 
 static void on_difference(const char *key, bool restart, void *user)
 {
@@ -254,7 +252,7 @@ static int reload(void *user, uw_error *err)
     }
     if (r == 0) {
         r = node_configure(p->node, &live, err);
-        if (r < 0) /* as they were */
+        if (r < 0) /* restore */
             (void)listeners_configure(p->listeners, &p->config, NULL);
     }
     if (r < 0) {
@@ -265,7 +263,7 @@ static int reload(void *user, uw_error *err)
     }
     (void)node_config_diff(&p->config, &new, on_difference, NULL);
     log_set_level((enum log_level) new.node.log);
-    p->config = live; /* the rest is told of each time */
+    p->config = live; /* keys that need a restart are reported at each reload */
     return 0;
 }
 
@@ -281,14 +279,14 @@ static int on_hup(struct loop_signal *source, int signo, void *user)
     (void)notify_reloading(p->world.notify, NULL);
     int r = reload(p, &err);
     (void)notify(p->world.notify,
-                 r < 0
-                     ? "READY=1\nSTATUS=The new configuration is wrong: the old one stays"
-                     : "READY=1\nSTATUS=Running",
+                 r < 0 ? "READY=1\nSTATUS=The new configuration is invalid: the old one "
+                         "stays in force"
+                       : "READY=1\nSTATUS=Running",
                  NULL);
     return 0;
 }
 
-/* ---- beginning and end ---- */
+/* ---- start and end ---- */
 
 static int on_beat(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
@@ -300,7 +298,7 @@ static int on_beat(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* Twice as often as it is asked for, in the kernel's time. */
+/* Sends at twice the requested rate, in the kernel's time. */
 static int start_beating(struct program *p, uw_error *err)
 {
     uint64_t period = ns_of_s(s_of_ns(p->world.watchdog_ns) / 2 * loop_speed(p->loop));
@@ -320,15 +318,15 @@ static int on_ended(struct node *node, void *user)
     return 0;
 }
 
-/* SIGTERM and SIGINT give everything back; SIGUSR2 leaves caps to the actuator's grace,
- * for the next daemon to take over.
+/* SIGTERM and SIGINT restore all limits; SIGUSR2 leaves caps in force, within the
+ * actuator's grace, for the next daemon to take over.
  */
 static int on_term(struct loop_signal *source, int signo, void *user)
 {
     struct program *p = user;
     (void)source;
 
-    if (p->ending) { /* asked twice: at once */
+    if (p->ending) { /* second signal: end at once */
         loop_stop(p->loop, 0);
         return 0;
     }
@@ -360,7 +358,7 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     if (notify(p->world.notify, "READY=1\nSTATUS=Running", &told) < 0)
         log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
                   log_quote(told.text).text);
-    /* In a world that is sped up it would take the jobs' and the simulator's time. */
+    /* With a fast simulated clock, real-time priority would starve jobs and simulator. */
     bool realtime = p->config.node.realtime && !(loop_speed(p->loop) > 1) &&
                     realtime_begin(REALTIME_FIRST, realtime_lost) == 0;
     log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d class=%s socket=%s",
@@ -374,7 +372,7 @@ static uint64_t clock_now(void *user)
     return loop_now_ns(user);
 }
 
-/* In a simulated world only those of a folder that the configuration names. */
+/* In a simulated world only those of boards.powercap, if configured. */
 static bool with_processors(const struct program *p)
 {
     return p->config.boards.rapl && (!p->world.simulated || p->powercap[0]);
@@ -434,8 +432,8 @@ static void finish(struct program *p)
         (void)close(fd_take(&p->socket_lock_fd));
 }
 
-/* A folder of ours that is not there yet.  In a simulated world everybody may look in:
- * its sockets are there, too.
+/* Creates a directory of the daemon if missing.  In a simulated world all users may enter
+ * it, as it holds sockets.
  */
 static int make_dir(const struct program *p, const char *path, uw_error *err)
 {
@@ -459,8 +457,8 @@ static int make_dir_of(const struct program *p, const char *path, uw_error *err)
     return make_dir(p, dir, err);
 }
 
-/* Who has the folder of the ledger has the ledger; whether another daemon runs is known
- * by the lock of the socket as well, should that folder be full, read-only or away.
+/* Locks the ledger's directory, and the socket as well: the latter detects another daemon
+ * when the directory is full, read-only or missing.
  */
 static int lock_state(struct program *p, uw_error *err)
 {
@@ -482,7 +480,7 @@ static int lock_state(struct program *p, uw_error *err)
     return lockfile_take(path, &p->socket_lock_fd, err);
 }
 
-/* The folders that are ours, and the locks in them. */
+/* Creates the daemon's directories and takes the locks in them. */
 static int take_state(struct program *p, uw_error *err)
 {
     (void)snprintf(p->state_dir, sizeof p->state_dir, "%s", p->config.ledger.path);
@@ -525,7 +523,7 @@ static int run(struct program *p)
     return p->again ? AGAIN : OK;
 }
 
-/* As the user named, else as the owner of the file's folder. */
+/* Runs as the named user; else files get the owner of their directory. */
 static int tokens(struct program *p)
 {
     auto_(loop_free) struct loop *loop = NULL;
@@ -562,7 +560,7 @@ int main(int argc, char **argv)
         return tokens(&p);
     if (privileges_drop(p.args.user, &err) < 0)
         return complain(FAILED, err.text);
-    /* Small and steady: one heap for all threads, given back when it is free. */
+    /* Keep memory small: one heap for all threads, freed memory is returned. */
     (void)mallopt(M_ARENA_MAX, 1);
     (void)mallopt(M_TRIM_THRESHOLD, 128 * 1024);
     (void)mallopt(M_MMAP_THRESHOLD, 128 * 1024);

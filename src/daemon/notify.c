@@ -21,10 +21,10 @@ int notify(const char *socket_name, const char *state, uw_error *err)
         return 0;
     size_t len = strlen(socket_name);
     if ((socket_name[0] != '/' && socket_name[0] != '@') || len >= sizeof addr.sun_path)
-        return fail(err, -EINVAL, "NOTIFY_SOCKET: '%.80s' is no socket's name",
+        return fail(err, -EINVAL, "NOTIFY_SOCKET: '%.80s' is not a socket name",
                     socket_name);
     memcpy(addr.sun_path, socket_name, len);
-    if (addr.sun_path[0] == '@') /* the abstract name space */
+    if (addr.sun_path[0] == '@') /* abstract namespace */
         addr.sun_path[0] = '\0';
 
     auto_(fd_close) int fd =

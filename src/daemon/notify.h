@@ -1,5 +1,6 @@
-/* What a service manager is told (sd_notify(3)), without its library: a datagram to the
- * socket that NOTIFY_SOCKET names; and how one is read, by underwatt-start.
+/* Client of the service manager's notification protocol (sd_notify(3)), without its
+ * library: sends datagrams to the socket named by NOTIFY_SOCKET. Also parses such
+ * datagrams, for underwatt-start.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
@@ -9,16 +10,15 @@
 
 #include "underwatt/error.h"
 
-/* socket: the environment's value; NULL or "": nobody wants to know (0).  state: lines
- * as sd_notify() takes them.  Never blocks.  -EINVAL (no such form of a name) or the
- * socket's -errno.
+/* socket: value of NOTIFY_SOCKET; NULL or "": no receiver, returns 0. state: lines as for
+ * sd_notify().  Never blocks. -EINVAL (invalid socket name) or the socket's -errno.
  */
 int notify(const char *socket, const char *state, uw_error *err);
-/* "RELOADING=1" with the time that Type=notify-reload asks for. */
+/* Sends RELOADING=1 with the time that Type=notify-reload requires. */
 int notify_reloading(const char *socket, uw_error *err);
 
-/* Does a datagram of n bytes say that its sender lives: is one of its lines WATCHDOG=1 or
- * READY=1, and nothing else?  Pure.
+/* Whether a datagram of n bytes is a sign of life: one of its lines is exactly WATCHDOG=1
+ * or READY=1.  Pure.
  */
 bool notify_beats(const char *text, size_t n);
 

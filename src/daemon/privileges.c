@@ -24,7 +24,7 @@ static int become(const struct passwd *pw, uw_error *err)
         return fail(err, -errno, "cannot become user %s: %s", pw->pw_name,
                     strerror(errno));
     if (pw->pw_uid != 0 && setuid(0) == 0)
-        return fail(err, -EPERM, "user %s is root still", pw->pw_name);
+        return fail(err, -EPERM, "user %s can still become root", pw->pw_name);
     return 0;
 }
 
@@ -33,10 +33,10 @@ int privileges_drop(const char *user, uw_error *err)
     struct passwd buf, *pw = NULL;
 
     if (!user && geteuid() == 0)
-        return fail(err, -EPERM,
-                    "will not run as root: no part of it needs that, and who breaks in "
-                    "would have it. --user NAME changes to that user first (--user root "
-                    "stays root)");
+        return fail(
+            err, -EPERM,
+            "will not run as root, as it needs no root rights: --user NAME changes "
+            "to that user first (--user root stays root)");
     if (!user)
         return 0;
     auto_(mem_free) char *names = malloc(NAMES_SIZE);

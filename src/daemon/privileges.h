@@ -1,17 +1,17 @@
-/* What a daemon gives up before it opens anything. */
+/* Drops a daemon's privileges, before it opens anything. */
 #ifndef DAEMON_PRIVILEGES_H
 #define DAEMON_PRIVILEGES_H
 
 #include "underwatt/error.h"
 
-/* Become the user of this name with its groups, for good; "root" stays root, as told.
- * NULL: as we are, but -EPERM as root, with the reason and the ways out.  -ENOENT (no
- * such user), -EPERM (not root, and another user).
+/* Changes to the named user with its groups, permanently; "root" stays root.  NULL: no
+ * change, but -EPERM as root, with a text that names the options. -ENOENT (no such user),
+ * -EPERM (not root, and another user).
  */
 int privileges_drop(const char *user, uw_error *err);
 
-/* No core files, no new privileges, a umask for files that are ours alone, room for
- * descriptors; SIGPIPE is ignored.
+/* Disables core files and new privileges, sets the umask to 027, raises the limit of
+ * descriptors, ignores SIGPIPE.
  */
 int privileges_settle(uw_error *err);
 

@@ -1,8 +1,10 @@
-/* underwatt-start: starts actuator and daemon, watches them, starts them again, ends them
- * in order; the end is not over before a recovery has said that nothing is left.
+/* underwatt-start: starts actuator and daemon, watches and restarts them, and ends them
+ * in order.  It exits only after a recovery has confirmed that no board has a limit left
+ * to restore.
  *
- * Our child is the actuator's keeper (underwatt-actuator --keeper): whoever of the three
- * is killed or stopped, the others see to it.  docs/actuator.md has the table.
+ * The direct child is the actuator's keeper (underwatt-actuator --keeper).  If one of
+ * starter, keeper and actuator is killed or stopped, the others handle it; see the table
+ * in docs/actuator.md.
  */
 #include "daemon/start.h"
 
@@ -24,14 +26,17 @@ enum {
     BACKOFF_MS = 100,
     BACKOFF_MAX_MS = 30000,
     NOTES_AT_ONCE = 64,
-    STEADY_S = 60, /* who has run so long starts with a short wait again */
+    STEADY_S = 60, /* after this run time the backoff starts again */
     DAEMON_END_S = 10,
-    KILLED_END_S = 5,     /* a daemon that a driver does not let go of is left */
-    ACTUATOR_END_S = 120, /* its own end is 20 s at most, a recovery after it 76 s */
+    /* a daemon that SIGKILL does not end (hung in the driver) is abandoned */
+    KILLED_END_S = 5,
+    /* the actuator ends within 20 s, a recovery after it within 76 s */
+    ACTUATOR_END_S = 120,
     RECOVERIES = 3,
-    REST_MS = 20,
-    REST_END_S = 3, /* an actuator without a keeper restores and ends; or it is killed */
-    REST_S = 5,
+    ORPHANS_POLL_MS = 20,
+    /* an actuator without a keeper restores and exits in time, else SIGKILL */
+    ORPHANS_KILL_S = 3,
+    ORPHANS_WAIT_S = 5,
 };
 
 /* ---- the services ---- */
@@ -59,8 +64,8 @@ static void start_later(struct service *s)
     loop_timer_set(s->again, now + s->backoff_ms * NS_PER_MS, 0);
 }
 
-/* What became of the originals; a wrong configuration stays the reason where nothing
- * could be looked at.
+/* Records the result of a restore.  A usage error is kept over START_FAILED: with a wrong
+ * configuration no board could be checked.
  */
 static void note_result(struct program *p, int code)
 {
@@ -68,24 +73,25 @@ static void note_result(struct program *p, int code)
         p->result = code;
 }
 
-/* Nobody is left of a keeper's group, or it is waited for no longer.  Who outlived it
- * restores and ends, and is killed only where it does not (it may be all that is left if
- * we are killed, too); until then it holds boards' locks.  As an orphan it is our child.
+/* Whether all processes of a killed keeper's group have exited, or the wait is over.  An
+ * actuator of the group restores its boards and exits; it gets SIGKILL only if it does
+ * not (it is the last that can restore if this process is killed too).  It holds boards'
+ * locks until it exits.  As a subreaper this process is its parent.
  */
-static bool rest_is_gone(struct program *p)
+static bool orphans_gone(struct program *p)
 {
-    pid_t got = p->rest ? 1 : -1;
+    pid_t got = p->orphans ? 1 : -1;
 
     while (got > 0)
-        got = waitpid(-p->rest, NULL, WNOHANG);
-    uint64_t waited_ns = loop_now_ns(p->loop) - p->rest_since_ns;
-    if (got == 0 && waited_ns > REST_END_S * NS_PER_S)
-        (void)kill(-p->rest, SIGKILL);
-    if (got == 0 && waited_ns < REST_S * NS_PER_S)
+        got = waitpid(-p->orphans, NULL, WNOHANG);
+    uint64_t waited_ns = loop_now_ns(p->loop) - p->orphans_since_ns;
+    if (got == 0 && waited_ns > ORPHANS_KILL_S * NS_PER_S)
+        (void)kill(-p->orphans, SIGKILL);
+    if (got == 0 && waited_ns < ORPHANS_WAIT_S * NS_PER_S)
         return false;
-    p->rest = 0;
+    p->orphans = 0;
     if (got == 0) {
-        start_say("a killed actuator does not end: a board hangs in the driver?");
+        start_say("a killed actuator does not exit: a board may hang in the driver");
         note_result(p, START_FAILED);
     }
     return true;
@@ -95,11 +101,11 @@ static void note_actuator_end(struct program *p, pid_t pid, int status)
 {
     int code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 
-    if (code < 0) { /* the keeper itself */
-        p->rest = pid;
-        p->rest_since_ns = loop_now_ns(p->loop);
+    if (code < 0) { /* the keeper itself was killed */
+        p->orphans = pid;
+        p->orphans_since_ns = loop_now_ns(p->loop);
     }
-    /* While we end a keeper's status is that of its recovery, which has run to its end.
+    /* while ending, the keeper's exit status is that of its recovery, which has finished
      */
     bool told = p->ending && (code == START_FAILED || code == START_PARTLY);
     p->clean = code == START_OK || told;
@@ -128,12 +134,12 @@ static int on_exit_of(struct loop_child *child, int status, void *user)
     bool usage = WIFEXITED(status) && WEXITSTATUS(status) == START_USAGE;
     bool over = WIFEXITED(status) && WEXITSTATUS(status) == START_OK;
     if (usage || (over && s == &p->service[DAEMON])) {
-        start_say("%s %s: ending", s->name, text);
+        start_say("%s %s: exiting", s->name, text);
         end(p, usage ? START_USAGE : START_OK);
         return 0;
     }
     start_later(s);
-    start_say("%s %s: started again in %u ms", s->name, text, s->backoff_ms);
+    start_say("%s %s: restarting in %u ms", s->name, text, s->backoff_ms);
     return 0;
 }
 
@@ -144,8 +150,8 @@ static int on_again(struct loop_timer *timer, uint64_t now, void *user)
     (void)timer;
     if (s->child || s->program->ending)
         return 0;
-    if (s == &s->program->service[ACTUATOR] && !rest_is_gone(s->program)) {
-        loop_timer_set(s->again, now + REST_MS * NS_PER_MS, 0);
+    if (s == &s->program->service[ACTUATOR] && !orphans_gone(s->program)) {
+        loop_timer_set(s->again, now + ORPHANS_POLL_MS * NS_PER_MS, 0);
         return 0;
     }
     return start_service(s);
@@ -173,9 +179,9 @@ static int start_service(struct service *s)
     s->started_ns = loop_now_ns(p->loop);
     p->clean = p->clean && !actuator;
     int r = loop_child_new(p->loop, &opts, on_exit_of, s, &s->child, &err);
-    if (r < 0) { /* no process, no memory: that may pass */
+    if (r < 0) { /* may pass: no process or memory available */
         start_later(s);
-        start_say("%s, tried again in %u ms", err.text, s->backoff_ms);
+        start_say("%s: retrying in %u ms", err.text, s->backoff_ms);
     }
     return 0;
 }
@@ -200,7 +206,7 @@ static int on_recovered(struct loop_child *child, int status, void *user)
     return 0;
 }
 
-/* Not tied to our life: it goes on without us. */
+/* No parent-death signal: a recovery must finish even without this process. */
 static void recover(struct program *p)
 {
     struct loop_child_opts opts = {.argv = p->recovery.argv,
@@ -210,8 +216,9 @@ static void recover(struct program *p)
                                    .own_group = true};
     uw_error err = {""};
 
-    if (!rest_is_gone(p)) {
-        loop_timer_set(p->recovery.again, loop_now_ns(p->loop) + REST_MS * NS_PER_MS, 0);
+    if (!orphans_gone(p)) {
+        loop_timer_set(p->recovery.again,
+                       loop_now_ns(p->loop) + ORPHANS_POLL_MS * NS_PER_MS, 0);
         return;
     }
     p->recoveries++;
@@ -224,7 +231,7 @@ static void recover(struct program *p)
     }
 }
 
-/* The next one to end, then what the actuator has left, then the end. */
+/* Ends the next service, then runs a recovery if needed, then ends the loop. */
 static void go_on_ending(struct program *p)
 {
     static const unsigned patience_s[] = {ACTUATOR_END_S, DAEMON_END_S};
@@ -242,7 +249,7 @@ static void go_on_ending(struct program *p)
         return;
     }
     if (!p->clean) {
-        start_say("no recovery came to its end: limits may be left as they were");
+        start_say("no recovery finished: power limits may not have been restored");
         p->result = START_FAILED;
     }
     loop_stop(p->loop, 0);
@@ -267,9 +274,9 @@ static void end(struct program *p, int result)
     go_on_ending(p);
 }
 
-/* Whoever does not end: the daemon is killed (what it held comes back after the grace, or
- * as the actuator ends), and left where even that does not end it; the actuator goes on
- * alone, killing it would restore nothing.
+/* A service did not end in time.  The daemon is killed (its caps are restored after the
+ * grace, or when the actuator ends), and abandoned if that fails.  The actuator is never
+ * killed, as that would restore nothing.
  */
 static int on_deadline(struct loop_timer *timer, uint64_t now, void *user)
 {
@@ -280,19 +287,19 @@ static int on_deadline(struct loop_timer *timer, uint64_t now, void *user)
     (void)now;
     p->result = START_FAILED;
     if (daemon->child && !daemon->killed) {
-        start_say("%s does not end: killed", daemon->name);
+        start_say("%s did not exit in time: killed", daemon->name);
         (void)loop_child_kill(daemon->child, SIGKILL);
         daemon->killed = true;
         end_within(p, KILLED_END_S);
         return 0;
     }
     if (daemon->child) {
-        start_say("%s does not end even so: left to itself", daemon->name);
+        start_say("%s did not exit when killed: abandoned", daemon->name);
         loop_child_free(take(daemon->child));
         go_on_ending(p);
         return 0;
     }
-    start_say("%s does not end: a board hangs in the driver? It is left to itself",
+    start_say("%s did not exit in time: a board may hang in the driver. It keeps running",
               p->service[ACTUATOR].name);
     loop_stop(p->loop, 0);
     return 0;
@@ -310,10 +317,10 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     return 0;
 }
 
-/* ---- hearts: the service manager's protocol ---- */
+/* ---- watchdog: the service manager's protocol ---- */
 
-/* One datagram; -1: none is there.  *ret_who: who sent it; nobody: unknown, or it was
- * longer than size, and its end is missing.
+/* Receives one datagram; -1: none. *ret_who: the sender; uid -1 if unknown, or if the
+ * datagram was truncated.
  */
 static ssize_t take_note(int fd, char *text, size_t size, struct ucred *ret_who)
 {
@@ -337,7 +344,7 @@ static ssize_t take_note(int fd, char *text, size_t size, struct ucred *ret_who)
     return n;
 }
 
-/* The actuator is its keeper's child, in the keeper's group. */
+/* The actuator is a child of its keeper, and in the keeper's group. */
 static bool is_of(const struct service *s, const struct ucred *who)
 {
     return s->child && who->pid > 0 && who->uid == s->uid &&
@@ -374,15 +381,16 @@ static int on_silence(struct loop_timer *timer, uint64_t now, void *user)
     (void)timer;
     (void)now;
     if (s->child) {
-        start_say("%s has been silent for %u ms: killed", s->name, s->silent_ms);
+        start_say("%s sent no watchdog message for %u ms: killed", s->name, s->silent_ms);
         (void)loop_child_kill(s->child, SIGKILL);
     }
     return 0;
 }
 
-/* Beside the actuator's socket, in a folder that is ours alone to write: for the daemon's
- * user and root's group (an actuator without CAP_DAC_OVERRIDE).  An abstract name would
- * be everybody's to send to, and a full queue looks like a daemon that hangs.
+/* Creates the socket beside the actuator's, in a directory that only this user may write;
+ * writable for the daemon's user and root's group (an actuator without CAP_DAC_OVERRIDE).
+ * Anyone could send to an abstract name, and a full queue would look like a daemon that
+ * hangs.
  */
 static int open_watch(struct program *p, uw_error *err)
 {
@@ -391,7 +399,7 @@ static int open_watch(struct program *p, uw_error *err)
         n = snprintf(p->watch_name, sizeof p->watch_name, "%s.notify", p->socket_path);
 
     if (n < 0 || (size_t)n >= sizeof p->watch_name)
-        return fail(err, -ENAMETOOLONG, "%s.notify: longer than a socket's path may be",
+        return fail(err, -ENAMETOOLONG, "%s.notify: too long for a socket's path",
                     p->socket_path);
     memcpy(address.sun_path, p->watch_name, sizeof p->watch_name);
     p->watch_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
@@ -410,7 +418,7 @@ static int open_watch(struct program *p, uw_error *err)
                        err);
 }
 
-/* ---- both of them ---- */
+/* ---- main ---- */
 
 int start_run(struct program *p, uw_error *err)
 {
@@ -420,7 +428,7 @@ int start_run(struct program *p, uw_error *err)
     } signals[] = {{SIGTERM, &p->sigterm}, {SIGINT, &p->sigint}, {SIGHUP, &p->sighup}};
     int r = loop_new_real((struct loop_clock){.speed = 1}, &p->loop, err);
 
-    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* of actuators without a keeper */
+    (void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); /* reap orphans */
     if (r == 0)
         r = open_watch(p, err);
     for (size_t i = 0; r == 0 && i < n_elements(signals); i++)

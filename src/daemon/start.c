@@ -1,8 +1,8 @@
-/* underwatt-start: actuator and daemon on a node without systemd.  Binds the actuator's
- * socket, starts both, starts them again, ends them in order.  See underwatt-start(8).
+/* underwatt-start: runs actuator and daemon on a node without systemd.  Binds the
+ * actuator's socket, starts, restarts and ends both.  See underwatt-start(8).
  *
- * Each program is started through this very program (--become), which ties it to our
- * life, changes the user and becomes it.
+ * Each program is started through this program (--become), which sets a parent-death
+ * signal, changes the user and executes the program.
  */
 #include "daemon/start.h"
 
@@ -32,8 +32,8 @@
 
 enum {
     BACKLOG = 16,
-    ACTUATOR_SILENT_MS = 5000, /* its keeper has killed it by then */
-    DAEMON_SILENT_MS = 10000,  /* its leases are over long before */
+    ACTUATOR_SILENT_MS = 5000, /* its keeper kills it before that */
+    DAEMON_SILENT_MS = 10000,  /* its leases expire long before that */
 };
 
 #define RUN_DIR "/run/underwatt"
@@ -47,14 +47,14 @@ static const char help[] =
     "\n"
     "Run underwatt-actuator as root and underwattd as its own user, without systemd.\n"
     "  --user NAME             underwattd's user, as root (default: underwatt)\n"
-    "  --socket PATH           of the actuator, instead of\n"
+    "  --socket PATH           socket of the actuator, instead of\n"
     "                          " ACTUATOR_DIR "/actuator.sock\n"
     "  --actuator-config FILE  instead of " UNDERWATT_ETC "/actuator.yaml\n"
     "  --actuator PROGRAM, --daemon PROGRAM\n"
-    "                          instead of those beside this program\n"
-    "  OPTION…                 for underwattd: see its --help\n";
+    "                          instead of those next to this program\n"
+    "  OPTION…                 options of underwattd: see its --help\n";
 
-/* Never waits: a terminal that is held or a pipe that nobody reads costs the line. */
+/* Never blocks: the line is lost if the terminal is stopped or the pipe is full. */
 void start_say(const char *format, ...)
 {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
@@ -68,7 +68,7 @@ void start_say(const char *format, ...)
         (void)dprintf(STDERR_FILENO, "underwatt-start: %s\n", text);
 }
 
-/* ---- --become USER PARENT PROGRAM…: the way into a child ---- */
+/* ---- --become USER PARENT PROGRAM…: setup in the child ---- */
 
 static int become(int argc, char **argv)
 {
@@ -82,7 +82,7 @@ static int become(int argc, char **argv)
         return START_USAGE;
     }
     (void)prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* whoever kills us ends what we started */
+    (void)prctl(PR_SET_PDEATHSIG, SIGTERM); /* SIGTERM if underwatt-start is killed */
     if (getppid() != (pid_t)parent)
         return START_FAILED;
     (void)execv(argv[4], argv + 4);
@@ -114,7 +114,7 @@ static int parse(struct program *p, int argc, char **argv)
             k++;
         if (k == n_elements(options) || i + 1 == argc) {
             start_say(k < n_elements(options) ? "%s needs a value"
-                                              : "'%s' is no option: see --help",
+                                              : "unknown option '%s': see --help",
                       argv[i]);
             return START_USAGE;
         }
@@ -146,10 +146,10 @@ static int find_program(const char *given, const char *name, char *ret, size_t s
         if (len > 0 && (size_t)len < size && access(ret, X_OK) == 0)
             return 0;
     }
-    return fail(err, -ENOENT, "%s is not installed beside underwatt-start", name);
+    return fail(err, -ENOENT, "%s is not installed next to underwatt-start", name);
 }
 
-/* A folder for somebody; its parents must be there. */
+/* Creates a directory owned by uid; its parent must exist. */
 static int make_dir(const char *path, mode_t mode, uid_t uid, uw_error *err)
 {
     if (mkdir(path, 0700) < 0 && errno != EEXIST)
@@ -161,7 +161,9 @@ static int make_dir(const char *path, mode_t mode, uid_t uid, uw_error *err)
     return 0;
 }
 
-/* Where the actuator listens: a real node's place, or the simulated world's. */
+/* Chooses the actuator's socket, for a real node or a simulated world, and creates the
+ * directories.
+ */
 static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_error *err)
 {
     struct gpu_about about = {.simulated = false};
@@ -183,10 +185,10 @@ static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_er
                      p->socket ? p->socket : dir, p->socket ? "" : "/actuator.sock");
     if (n < 0 || (size_t)n >= sizeof p->socket_path || p->socket_path[0] != '/')
         return fail(err, -EINVAL,
-                    "%.60s…: not an absolute path of at most %zu bytes for a socket",
+                    "%.60s…: a socket needs an absolute path of at most %zu bytes",
                     p->socket_path, sizeof p->socket_path - 1);
     if (!about.simulated && geteuid() != 0)
-        return fail(err, -EPERM, "this needs root: power limits are root's to set");
+        return fail(err, -EPERM, "this needs root, to set power limits");
     if (!p->socket)
         r = make_dir(dir, 0711, geteuid(), err);
     if (r == 0 && about.simulated) {
@@ -198,31 +200,34 @@ static int choose_socket(struct program *p, const char *boards, uid_t uid, uw_er
     return r == 0 ? make_dir(LEDGER_DIR, 0750, uid, err) : r;
 }
 
-/* One starter a socket: another would take both of its sockets away, and the first one
- * would kill a daemon that it cannot hear.
+/* One starter per socket: a second one would replace both sockets, and the first would
+ * kill a daemon whose messages it no longer receives.
  */
 static int take_lock(struct program *p, uw_error *err)
 {
     char path[sizeof p->lock_path];
-    int fd; /* ends with the process */
+    int fd; /* closed when the process exits */
 
     (void)snprintf(path, sizeof path, "%s.lock", p->socket_path);
     int r = lockfile_take(path, &fd, err);
     if (r == -EBUSY)
-        return fail(err, r, "underwatt-start runs already: it holds %s", path);
+        return fail(err, r, "underwatt-start is already running: it holds %s", path);
     if (r == 0)
         memcpy(p->lock_path, path, sizeof path);
     return r;
 }
 
-/* The socket on descriptor 3, for uid alone. */
+/* Binds the socket for uid alone, on descriptor 3. */
 static int bind_socket(struct program *p, uid_t uid, uw_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     auto_(fd_close) int fd =
         socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-    int r = fd < 0 ? 0 : take_lock(p, err); /* not on descriptor 3 */
+    int r = fd < 0
+                ? 0
+                : take_lock(
+                      p, err); /* after socket(), so that the lock is not descriptor 3 */
     if (r < 0)
         return r;
     memcpy(address.sun_path, p->socket_path, sizeof p->socket_path);
@@ -286,7 +291,7 @@ static void set_recovery(struct program *p)
 
 static void set_services(struct program *p)
 {
-    const char *user = p->user ? p->user : "-"; /* no root: no change */
+    const char *user = p->user ? p->user : "-"; /* "-": not root, no change */
     struct service *s = &p->service[ACTUATOR];
 
     set_service(p, ACTUATOR, "underwatt-actuator", "-");
@@ -309,7 +314,7 @@ static int find_user(struct program *p, uid_t *ret, uw_error *err)
 {
     *ret = geteuid();
     if (geteuid() != 0 && p->user)
-        return fail(err, -EPERM, "--user takes root; this is uid %u", geteuid());
+        return fail(err, -EPERM, "--user needs root; this is uid %u", geteuid());
     if (geteuid() != 0)
         return 0;
     if (!p->user)
@@ -318,7 +323,7 @@ static int find_user(struct program *p, uid_t *ret, uw_error *err)
     if (!pw)
         return fail(
             err, -ENOENT,
-            "there is no user '%.60s': make one (useradd --system %.60s), or name "
+            "user '%.60s' does not exist: create it (useradd --system %.60s), or name "
             "another with --user",
             p->user, p->user);
     *ret = pw->pw_uid;

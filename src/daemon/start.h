@@ -1,5 +1,5 @@
-/* underwatt-start: what its files share.  start.c reads arguments and prepares folders
- * and sockets; start-run.c starts both programs, watches them and ends them.
+/* Shared by the files of underwatt-start: start.c reads arguments and prepares
+ * directories and sockets; start-run.c starts both programs, watches and ends them.
  */
 #ifndef DAEMON_START_H
 #define DAEMON_START_H
@@ -20,7 +20,7 @@ enum {
     START_FAILED = 1,
     START_USAGE = 2,
     START_PARTLY = 3,    /* some boards could not be restored */
-    START_LISTEN_FD = 3, /* the actuator's, as socket activation has it */
+    START_LISTEN_FD = 3, /* the actuator's socket, as in socket activation */
     START_ARGS_MAX = 64,
 };
 
@@ -33,18 +33,18 @@ struct service {
     const char *name;
     const char *argv[START_ARGS_MAX];
     size_t n_args;
-    uid_t uid;                /* it tells of its life as that one */
-    struct loop_child *child; /* NULL: does not run */
-    struct loop_timer *again; /* its next start */
+    uid_t uid;                /* user that its notifications come from */
+    struct loop_child *child; /* NULL: not running */
+    struct loop_timer *again; /* timer of the next start */
     struct loop_timer *watchdog;
-    unsigned silent_ms; /* without a sign of life for so long it is killed */
+    unsigned silent_ms; /* killed after this time without a notification */
     uint64_t started_ns;
     unsigned backoff_ms;
-    bool killed; /* it did not end in time */
+    bool killed; /* by SIGKILL, as it did not end in time */
 };
 
 struct program {
-    /* What the command line says. */
+    /* the command line */
     const char *user, *socket, *actuator, *actuator_config, *daemon;
     char **daemon_args; /* ends with NULL */
 
@@ -56,26 +56,27 @@ struct program {
     char boards[GPU_BOARDS_TEXT]; /* "": the system's */
     char found[2][PATH_MAX + 64];
     struct service service[2]; /* the actuator with its keeper, the daemon */
-    struct service recovery;   /* after an actuator that has left something */
+    /* a recovery, if an actuator may have left something to restore */
+    struct service recovery;
 
     struct loop *loop;
     struct loop_signal *sigterm, *sigint, *sighup;
-    int watch_fd; /* their hearts are heard here */
+    int watch_fd; /* receives their notifications */
     struct loop_fd *watch_source;
     struct loop_timer *deadline;
-    pid_t rest; /* group of a keeper that was killed; 0: nobody is left of it */
-    uint64_t rest_since_ns; /* when the keeper died */
-    bool clean;             /* the last actuator has restored all that it could */
+    pid_t orphans;             /* group of a keeper that was killed; 0: none */
+    uint64_t orphans_since_ns; /* when the keeper died */
+    bool clean;                /* the last actuator has restored all that it could */
     unsigned recoveries;
     bool ending;
     int result;
 };
 
-/* One line on standard error. */
+/* Prints one line to standard error. */
 __attribute__((format(printf, 1, 2))) void start_say(const char *format, ...);
 
-/* Starts both and returns once both have ended, everything restored that could be:
- * p->result is the exit status then.
+/* Starts both and returns when both have ended and all boards that could be restored are:
+ * p->result is the exit status.
  */
 int start_run(struct program *p, uw_error *err);
 

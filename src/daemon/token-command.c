@@ -26,7 +26,7 @@ static int read_user(const char *text, uid_t *ret, uw_error *err)
     }
     const struct passwd *pw = getpwnam(text);
     if (!pw)
-        return fail(err, -EINVAL, "there is no user '%.64s'", text);
+        return fail(err, -EINVAL, "user '%.64s' does not exist", text);
     *ret = pw->pw_uid;
     return 0;
 }
@@ -47,7 +47,7 @@ static int read_words(const struct token_words *words, struct token_ask *ask,
     if (r == 0 && words->job) {
         r = parse_u64(words->job, &ask->job, err);
         if (r == 0 && ask->job == 0)
-            r = fail(err, -EINVAL, "--token-job: there is no job 0");
+            r = fail(err, -EINVAL, "--token-job: 0 is not a job's id");
     }
     if (r == 0 && words->ttl) {
         r = parse_duration(words->ttl, &ttl_ns, err);
@@ -71,7 +71,8 @@ static int make(const struct token_words *words, const char *path, int64_t now_s
     if (r < 0)
         return r;
     (void)printf("%s\n", text);
-    (void)fputs("underwattd: this is shown once: only its hash is kept\n", stderr);
+    (void)fputs("underwattd: the token is shown only once: only its hash is stored\n",
+                stderr);
     explicit_bzero(text, sizeof text);
     return fflush(stdout) == 0 ? 0
                                : fail(err, -EIO, "standard output: %s", strerror(errno));
@@ -84,10 +85,9 @@ int token_command(const struct token_words *words, const char *path, int64_t now
 
     if (asked != 1)
         return fail(err, -EINVAL,
-                    "one of --token-new, --token-list and --token-revoke at a time");
+                    "give one of --token-new, --token-list and --token-revoke");
     if (!words->make && (words->scope || words->user || words->job || words->ttl))
-        return fail(err, -EINVAL,
-                    "--token-scope, -user, -job and -for belong to --token-new");
+        return fail(err, -EINVAL, "--token-scope, -user, -job and -for need --token-new");
     if (!*path)
         return fail(err, -EINVAL, "the configuration names no api.tcp.tokens");
     if (words->make)

@@ -44,7 +44,7 @@ def life(t, node, user):
 
     other = Start(node, *(["--user", user] if user else []))
     t.equal(other.p.wait(timeout=15), 1, "another starter does not begin …")
-    t.ok("runs already" in other.said() and os.stat(path).st_ino == st.st_ino, "… says why, and leaves the socket",
+    t.ok("is already running" in other.said() and os.stat(path).st_ino == st.st_ino, "… says why, and leaves the socket",
          other.said())
     sandboxed(t, s.pid_of("actuator"))
     t.ok(uwtest.SANITIZED or s.said().count("locked down") == 1, "and its log says so", s.said())
@@ -209,7 +209,7 @@ def usage(t, node, user):
     for args, says in ((["--frobnicate"], "--frobnicate"), (["--user"], "--user needs a value"),
                        (["--socket", "x.sock"], "x.sock"), (["--socket", "/" + "x" * 200], "absolute path"),
                        (["--daemon", "/nowhere/underwattd"], "/nowhere/underwattd"),
-                       (["--user", "nobody-at-all"], "nobody-at-all" if os.geteuid() == 0 else "takes root")):
+                       (["--user", "nobody-at-all"], "nobody-at-all" if os.geteuid() == 0 else "needs root")):
         p = node.run("underwatt-start", *user[:0 if "--user" in args else 2], *args)
         t.ok(p.returncode in (1, 2) and says in p.stderr, f"{' '.join(args)[:30]} is refused", p.stderr)
     p = node.run("underwatt-start", "--help")
