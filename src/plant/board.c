@@ -7,8 +7,8 @@
 
 #define GIB(n) ((uint64_t)(n) << 30)
 
-/* Gain: NVML's documentation says +-5 %, random between equal boards and linear
- * (SC 2024, see sensor.h): 2.5 standard deviations are 5 %.
+/* Gain: NVML's documentation gives +-5 %; it is random between equal boards and linear
+ * (SC 2024, see sensor.h). 5 % are taken as 2.5 standard deviations.
  */
 #define SENSOR(period_ms, window_ms, lag_ms)                                           \
     .period_ns = (period_ms)*NS_PER_MS, .window_ns = (window_ms)*NS_PER_MS,            \
@@ -22,8 +22,8 @@
     {                                                                      \
         SENSOR(20, 20, 10), .log_tau_s = 0.2, .plain = PLANT_PLAIN_INSTANT \
     }
-/* Fields: NVML's header has 186 (instant) on all architectures that its drivers
- * still know, 185 (average) on Ampere and newer but not on the GA100.
+/* Fields: by NVML's header 186 (instant) exists on all architectures that current drivers
+ * support, 185 (average) on Ampere and newer, except the GA100.
  */
 #define PASCAL                                                                \
     {                                                                         \
@@ -39,8 +39,8 @@
         SENSOR(100, 100, 20), .plain = PLANT_PLAIN_INSTANT, .has_instant = true, \
                               COUNTER(TRUE, 100)                                 \
     }
-/* Whether the counter integrates more than the sensor's 25 of 100 ms is not
- * published: the A100 stands for those that do not.
+/* It is not published whether the counter integrates more than the sensor's 25 of 100 ms:
+ * the A100 models boards where it does not.
  */
 #define GA100                                                                   \
     {                                                                           \
@@ -68,8 +68,8 @@ static const struct {
     {"blackwell", HOPPER},
 };
 
-/* Limits and clocks are the makers'; idle power, heat and, for the boards that
- * are not calibrated, sensors are typical values.
+/* Limits and clocks are the vendor's; idle power, thermal values and, for boards that are
+ * not calibrated, sensors are typical values.
  */
 static const struct plant_board boards[] = {
     {

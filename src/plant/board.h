@@ -10,19 +10,19 @@
 
 struct plant_board {
     const char *key;  /* "v100" */
-    const char *name; /* as a driver would print it */
+    const char *name; /* as a driver reports it */
     unsigned arch;    /* NVML's number: 5 Volta, 6 Turing, 7 Ampere, 9 Hopper, … */
     bool calibrated;  /* its workloads reproduce published measurements */
     uint32_t min_mw, max_mw, default_mw;
-    double idle_w; /* no program on it */
+    double idle_w; /* with no program on it */
     double xmin;   /* lowest clock relative to the highest boost clock */
     uint32_t sm_min_mhz, sm_max_mhz, sm_step_mhz, mem_mhz;
     uint64_t memory_bytes;
-    uint64_t set_limit_ns; /* how long a driver takes to answer a set request */
-    double ambient_c;      /* of the air; steady temperature is ambient + R x power */
+    uint64_t set_limit_ns; /* duration of a set request in the driver */
+    double ambient_c; /* air temperature; the steady temperature is ambient + R x power */
     double resistance_kpw; /* R, K/W */
     double tau_s;          /* of the heat sink */
-    double leak_per_k;     /* static power grows by this share a kelvin */
+    double leak_per_k;     /* relative growth of static power per kelvin */
     struct plant_sensor_spec sensor;
 };
 

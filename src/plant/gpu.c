@@ -8,7 +8,7 @@
 #include "base/units.h"
 #include "plant/state.h"
 
-/* Times from the request, by a V100's answer to one 80 W step each way. */
+/* Times after the request, from a V100's response to one 80 W step each way. */
 enum {
     DOWN_HALF_MS = 25,
     DOWN_UNDER_MS = 48,
@@ -17,13 +17,13 @@ enum {
     UP_FIRST_MS = 110,
     UP_SECOND_MS = 280,
     UP_SETTLED_MS = 340,
-    ONSET_MS = 30,  /* a burst … */
-    REPAY_MS = 200, /* … and the time in which it is paid back */
+    ONSET_MS = 30,  /* length of a burst */
+    REPAY_MS = 200, /* time in which it is compensated */
 };
 #define UNDERSHOOT 0.93
-#define BURST 1.43      /* of the cap: a B300 under a 500 ms square wave */
-#define HEAT_STEP_C 2.0 /* power follows the temperature in such steps */
-#define CLOCK_POWER 3.5 /* dynamic power goes with this power of a V100's clock */
+#define BURST 1.43      /* of the cap, from a B300 under a 500 ms square wave */
+#define HEAT_STEP_C 2.0 /* power follows the temperature in steps of this size */
+#define CLOCK_POWER 3.5 /* exponent of dynamic power over a V100's clock */
 
 struct segment *gpu_last(const struct plant_gpu *gpu)
 {
@@ -49,7 +49,7 @@ static double lock_share(const struct plant_gpu *gpu)
                                  : (plant_active_w(w, x) - w->ps_w) / w->d_w;
 }
 
-/* The clock, the power and the step's time at limit_w with leak_w on top. */
+/* Sets clock, power and step time at limit_w, with leak_w on top. */
 static void settle(struct plant_gpu *gpu, double limit_w, double leak_w)
 {
     const struct plant_load *l = &gpu->load;
@@ -75,7 +75,7 @@ static void add_piece(struct wave *wave, double s, double w)
     wave->w[wave->n++] = w;
 }
 
-/* A burst at the start of compute that is paid back within it. */
+/* Compute with a burst at its start that is compensated within it. */
 static void add_compute(const struct plant_gpu *gpu, struct wave *wave, double s,
                         double leak_w)
 {
@@ -94,7 +94,7 @@ static void add_compute(const struct plant_gpu *gpu, struct wave *wave, double s
     add_piece(wave, s, gpu->active_w);
 }
 
-/* Power while it waits for the others, which its cap holds as well. */
+/* Power while waiting for other boards; the cap holds then as well. */
 static double waiting_w(const struct plant_gpu *gpu, double leak_w)
 {
     const struct plant_workload *w = gpu->load.work;
@@ -134,8 +134,8 @@ static double static_w(const struct plant_gpu *gpu)
     return gpu->board.idle_w / 2;
 }
 
-/* Leakage away from the steady temperature of this load and cap (calibrated
- * figures are those of the steady state), and when to look at it again.
+/* Leakage relative to the steady temperature of this load and cap (calibrated figures are
+ * those of the steady state), and when to update it.
  */
 static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
 {
@@ -161,7 +161,7 @@ static double leak(struct plant_gpu *gpu, double temp_c, uint64_t *ret_end_ns)
     return static_w(gpu) * b->leak_per_k * (felt - (b->ambient_c + rise));
 }
 
-/* Put it at the end of the history; a segment without length is replaced. */
+/* Appends to the history; a segment of zero length is replaced. */
 static void push(struct plant_gpu *gpu, const struct segment *next)
 {
     if (gpu->n == 0 || gpu_last(gpu)->start_ns != gpu->now_ns)
@@ -174,7 +174,7 @@ static void push(struct plant_gpu *gpu, const struct segment *next)
     *gpu_last(gpu) = *next;
 }
 
-/* Begin a segment at now_ns with this leakage, whatever else has changed. */
+/* Begins a segment at now_ns with this leakage. */
 static void begin(struct plant_gpu *gpu, double leak_w, bool was_bound)
 {
     struct segment next = {.start_ns = gpu->now_ns, .start_c = plant_gpu_temp_c(gpu)};
@@ -194,7 +194,7 @@ static void begin(struct plant_gpu *gpu, double leak_w, bool was_bound)
     push(gpu, &next);
 }
 
-/* The same, its leakage and its end included. */
+/* The same, with new leakage and end. */
 static void renew(struct plant_gpu *gpu)
 {
     bool was_bound = gpu->bound;
@@ -207,7 +207,7 @@ static void renew(struct plant_gpu *gpu)
         gpu->end_ns = gpu->wander_ns;
 }
 
-/* From outside, so that its job has to look at its pace. */
+/* After a change from outside: the job must adjust its pace too. */
 static void changed(struct plant_gpu *gpu)
 {
     renew(gpu);
@@ -328,7 +328,7 @@ void plant_gpu_set_cap(struct plant_gpu *gpu, uint32_t mw)
         changed(gpu);
         return;
     }
-    /* What the load cannot reach does not count. */
+    /* only the range of limits that the load can reach counts */
     double full = full_w(gpu) / gpu->load.work->eta;
     from = fmin(from, full);
     if (to >= full && from >= full) {
@@ -394,8 +394,8 @@ struct plant_load plant_load_train(const struct plant_workload *work)
                                .d_scale = 1};
 }
 
-/* The controller sees the average only: a load that starts runs away for a
- * moment, and is held down until the average is right.
+/* The controller sees only the average: a load that starts exceeds the cap for a moment,
+ * and is then held below it until the average is right.
  */
 static void onset(struct plant_gpu *gpu)
 {
@@ -414,7 +414,7 @@ void plant_gpu_set_load(struct plant_gpu *gpu, const struct plant_load *load)
 {
     bool ran = gpu->load.activity == PLANT_RUN;
 
-    /* Close the old load's segment before its steps are forgotten. */
+    /* close the old load's segment before its steps are reset */
     renew(gpu);
     gpu->load = *load;
     gpu->steps = 0;
@@ -460,7 +460,7 @@ double plant_gpu_energy_at_j(const struct plant_gpu *gpu, uint64_t at_ns)
             high = mid;
     }
     const struct segment *s = &gpu->ring[(gpu->first + low) % SEGMENTS];
-    if (s->start_ns > at_ns) /* before all memory: as if it had always been so */
+    if (s->start_ns > at_ns) /* before the oldest segment: extrapolate its first power */
         return s->start_j - s->wave.w[0] * s_between(at_ns, s->start_ns);
     return segment_energy_j(s, at_ns);
 }
@@ -483,7 +483,7 @@ double plant_gpu_mean_w(const struct plant_gpu *gpu)
 
 double plant_gpu_temp_c(const struct plant_gpu *gpu)
 {
-    if (gpu->n == 0) /* has idled for ever */
+    if (gpu->n == 0) /* idle since long ago */
         return gpu->board.ambient_c + gpu->board.resistance_kpw * gpu->board.idle_w;
     return segment_temp_c(gpu_last(gpu), gpu->now_ns, gpu->board.tau_s);
 }

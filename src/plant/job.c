@@ -19,13 +19,13 @@ struct plant_job {
 
     uint64_t now_ns;
     uint32_t epoch;
-    int at;                     /* the phase under way; -1 start-up */
-    struct plant_job_phase now; /* what it is */
-    uint64_t target;            /* its steps */
-    uint64_t phase_end_ns;      /* of a phase that lasts so long */
-    uint64_t trained;           /* training steps of the phases that are over */
-    uint64_t counted;           /* whole training steps seen so far … */
-    uint64_t last_step_ns;      /* … and when the last ended */
+    int at;                     /* current phase; -1: start-up */
+    struct plant_job_phase now; /* the current phase */
+    uint64_t target;            /* steps of the phase */
+    uint64_t phase_end_ns;      /* of a phase with a fixed duration */
+    uint64_t trained;           /* training steps of finished phases */
+    uint64_t counted;           /* whole training steps counted */
+    uint64_t last_step_ns;      /* end of the last of them */
     bool done;
     uint64_t done_ns;
 };
@@ -42,7 +42,9 @@ static uint64_t all_steps(const struct plant_job *job)
 
 /* ---- loads ---- */
 
-/* Forward passes alone: less of the clock-bound work than of the memory-bound. */
+/* Validation has forward passes only: it reduces clock-bound work more than memory-bound
+ * work.
+ */
 static struct plant_load load_of(const struct plant_job *job, size_t i)
 {
     const struct plant_workload *w = job->work[i];
@@ -75,7 +77,7 @@ static struct plant_load load_of(const struct plant_job *job, size_t i)
     return l;
 }
 
-/* The slowest board's step is everybody's. */
+/* The slowest board sets the step time of all boards. */
 static void job_pace(struct plant_job *job)
 {
     double slowest = 0;
@@ -94,7 +96,7 @@ static double steps_now(const struct plant_job *job)
     return has_steps(&job->now) ? plant_gpu_steps(job->gpu[0]) : 0;
 }
 
-/* When `steps` of the current phase will have been done. */
+/* Time at which `steps` of the current phase will be done. */
 static uint64_t when(const struct plant_job *job, double steps)
 {
     double left = steps - steps_now(job);
@@ -108,7 +110,7 @@ static void begin(struct plant_job *job, const struct plant_job_phase *phase)
 {
     job->now = *phase;
     job->target = phase->steps;
-    /* Nothing but training: epochs without a seam. */
+    /* only training: run all epochs as one phase */
     if (job->n_phases == 1 && job->at == 0)
         job->target *= job->epochs;
     job->phase_end_ns = has_steps(phase) ? 0 : job->now_ns + ns_of_s(phase->s);
@@ -161,8 +163,8 @@ uint64_t plant_job_next_ns(const struct plant_job *job)
 
 /* ---- counting ---- */
 
-/* Whole training steps, and when the last ended; the rate has been the same
- * since the last count.
+/* Whole training steps, and the end of the last; assumes a constant rate since the last
+ * count.
  */
 static void count(const struct plant_job *job, uint64_t *steps, uint64_t *last_ns,
                   double *exact)
@@ -196,7 +198,7 @@ void plant_job_advance(struct plant_job *job, uint64_t to_ns)
             break;
         bool ends = phase_end(job) <= next;
         for (size_t i = 0; i < job->n; i++) {
-            /* Up to the event, not through it: the count needs the old rate. */
+            /* stop at the event: the count needs the old rate */
             job->gpu[i]->now_ns = next;
         }
         job->now_ns = next;
@@ -261,15 +263,16 @@ static const struct plant_workload *find(const struct plant_job_opts *o,
 static int check(const struct plant_job_opts *o, uw_error *err)
 {
     if (o->n_gpus == 0 || o->n_gpus > PLANT_JOB_BOARDS_MAX)
-        return fail(err, -EINVAL, "a job on %zu boards: 1..%d", o->n_gpus,
+        return fail(err, -EINVAL, "a job on %zu boards: outside 1..%d", o->n_gpus,
                     PLANT_JOB_BOARDS_MAX);
     if (o->epochs == 0 || o->n_phases > PLANT_JOB_PHASES_MAX)
-        return fail(err, -EINVAL, "a job of %u epochs of %zu phases: 1.. and 0..%d",
-                    o->epochs, o->n_phases, PLANT_JOB_PHASES_MAX);
+        return fail(err, -EINVAL,
+                    "a job of %u epochs of %zu phases: outside 1.. and 0..%d", o->epochs,
+                    o->n_phases, PLANT_JOB_PHASES_MAX);
     for (size_t i = 0; i < o->n_gpus; i++) {
         const struct plant_gpu *g = o->gpus[i];
         if (g->job)
-            return fail(err, -EBUSY, "board %zu of the job has a job already", i);
+            return fail(err, -EBUSY, "board %zu of the job already has a job", i);
         if (!find(o, g))
             return fail(err, -EINVAL, "no workload '%s' on a %s", o->workload,
                         g->board.key);
@@ -277,7 +280,8 @@ static int check(const struct plant_job_opts *o, uw_error *err)
     return 0;
 }
 
-/* Each phase with its steps; training phases that name none share what is left. */
+/* Copies the phases; training phases without a number of steps share the remaining ones.
+ */
 static int copy_phases(struct plant_job *job, const struct plant_job_opts *o,
                        uw_error *err)
 {
@@ -295,7 +299,7 @@ static int copy_phases(struct plant_job *job, const struct plant_job_opts *o,
     }
     if (named > job->steps || (open == 0 && named != job->steps) ||
         job->steps - named < open)
-        return fail(err, -EINVAL, "training phases of %ju steps do not make %u",
+        return fail(err, -EINVAL, "training phases of %ju steps do not add up to %u",
                     (uintmax_t)named, job->steps);
     uint64_t left = job->steps - named;
     for (size_t i = 0; i < job->n_phases && open > 0; i++) {

@@ -1,13 +1,12 @@
-/* A training job on one or more boards, step by step in lockstep: the slowest
- * board sets the pace.
+/* A training job on one or more boards in lockstep: the slowest board sets the pace.
  *
- *     start-up, then each epoch: its phases in order, e.g. load, train, validate,
+ *     start-up, then in each epoch its phases in order, e.g. load, train, validate,
  *     checkpoint
  *
- * Training is the workload's own step.  Validation is a step of forward passes
- * alone (a third of the time, 0.8 of the dynamic power, no gap of its own beyond
- * its share); load, checkpoint and start-up hold the boards at a low power for a
- * given time.  A program can skip from event to event: plant_job_next_ns().
+ * Training is the workload's own step.  A validation step has forward passes only (less
+ * time, 0.85 of the dynamic power, half of the gap); load, checkpoint and start-up hold
+ * the boards at a low power for a given time. plant_job_next_ns() lets a caller skip from
+ * event to event.
  */
 #ifndef PLANT_JOB_H
 #define PLANT_JOB_H
@@ -27,44 +26,41 @@ enum { PLANT_JOB_BOARDS_MAX = 64, PLANT_JOB_PHASES_MAX = 16 };
 
 struct plant_job_phase {
     enum uw_phase phase; /* UW_PHASE_TRAIN, _VALIDATE, _LOAD, _CHECKPOINT, _STARTUP */
-    uint32_t steps;      /* train (0: the epoch's steps left over), validate */
-    double s;            /* how long: load, checkpoint, startup */
+    uint32_t steps;      /* train (0: the remaining steps of the epoch), validate */
+    double s;            /* duration: load, checkpoint, startup */
 };
 
 struct plant_job_opts {
-    struct plant_gpu *const *gpus; /* stay the caller's, held until plant_job_free() */
+    struct plant_gpu *const *gpus; /* borrowed until plant_job_free() */
     size_t n_gpus;
-    const char *workload; /* "resnet50": each board takes its own table's numbers */
-    /* Where workloads are looked up; NULL: plant_workload_find().  What it returns
-     * outlives the job.
-     */
+    const char *workload; /* "resnet50": each board uses its own table's numbers */
+    /* Looks up workloads, which must outlive the job; NULL: plant_workload_find(). */
     const struct plant_workload *(*find)(const struct plant_board *board,
                                          const char *name, void *user);
     void *find_user;
     uint32_t epochs;
     uint32_t steps; /* training steps of an epoch; 0: the workload's */
-    const struct plant_job_phase *phases; /* of an epoch; n_phases 0: train alone */
+    const struct plant_job_phase *phases; /* of an epoch; n_phases 0: train only */
     size_t n_phases;
     double startup_s; /* before the first epoch */
 };
 
-/* Begins at the boards' now (the latest of them, to which the others advance).
- * -EINVAL: no such workload on a board, no boards, too many, an epoch without
- * time; -EBUSY: a board has a job; -ENOMEM.
+/* Begins at the latest of the boards' times, to which the others advance. -EINVAL: no
+ * such workload on a board, no boards, too many, an invalid number of phases or steps;
+ * -EBUSY: a board has a job; -ENOMEM.
  */
 int plant_job_new(const struct plant_job_opts *opts, struct plant_job **ret,
                   uw_error *err);
-/* The boards become idle at their now. */
+/* The boards become idle at their current time. */
 void plant_job_free(struct plant_job *job);
 DEFINE_AUTO(struct plant_job *, plant_job_free);
 
-/* Advance the job and its boards; past its end the boards idle on. */
+/* Advances the job and its boards; after the end of the job the boards idle. */
 void plant_job_advance(struct plant_job *job, uint64_t to_ns);
 /* When its pace or phase next changes; UINT64_MAX once done. */
 uint64_t plant_job_next_ns(const struct plant_job *job);
-/* When it would have done `steps` training steps if nothing changed: exact when
- * that is not after plant_job_next_ns(), else call again then.  UINT64_MAX: not
- * in this phase.
+/* When `steps` training steps will be done if nothing changes: exact if not after
+ * plant_job_next_ns(), else call again then.  UINT64_MAX: not in this phase.
  */
 uint64_t plant_job_when_ns(const struct plant_job *job, uint64_t steps);
 
@@ -72,16 +68,16 @@ struct plant_job_state {
     enum uw_phase phase;
     uint32_t epoch;        /* from 0 */
     uint64_t steps;        /* whole training steps done since the start */
-    uint64_t last_step_ns; /* when the last of them ended; 0 none */
+    uint64_t last_step_ns; /* end of the last of them; 0: none */
     uint64_t total_steps;
-    double exact_steps; /* with the fraction of the one under way */
+    double exact_steps; /* with the fraction of the current one */
     bool done;
-    uint64_t done_ns; /* when it ended; 0 not yet */
+    uint64_t done_ns; /* end of the job; 0: not yet */
 };
 void plant_job_state(const struct plant_job *job, struct plant_job_state *ret);
 
-/* From now on a training step costs this much more time and dynamic power (1, 1
- * as calibrated): a lasting change for the tuner to notice.
+/* From now on a training step costs this factor of time and dynamic power (1, 1: as
+ * calibrated): a lasting change, for tests of the tuner.
  */
 void plant_job_scale(struct plant_job *job, double time_scale, double power_scale);
 

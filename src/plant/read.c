@@ -1,5 +1,5 @@
-/* What the driver shows: everything here is a function of the true energy at a
- * few moments, so a reading costs the same however long nobody looked.
+/* Readings of the driver.  All are functions of the true energy at a few times, so the
+ * cost of a reading does not depend on the time since the last one.
  */
 #include <math.h>
 
@@ -7,9 +7,9 @@
 #include "plant/state.h"
 
 enum {
-    LOG_PARTS = 50,      /* of the log response's memory of LOG_TAUS taus */
-    SEEN_EXACT = 6000,   /* windows summed one by one; of more than that … */
-    SEEN_SAMPLED = 1000, /* … so many, evenly spread, stand for all */
+    LOG_PARTS = 50,    /* spans in which log_w() sums the last LOG_TAUS time constants */
+    SEEN_EXACT = 6000, /* windows summed one by one, at most */
+    SEEN_SAMPLED = 1000, /* of more windows, evenly spread */
 };
 #define LOG_TAUS 6.0
 #define CLOCK_POWER 3.5
@@ -39,15 +39,15 @@ void gpu_sensor_init(struct plant_gpu *gpu)
 
 /* ---- power ---- */
 
-/* Number of the last moment phase + k x period, k >= 0, that is not after at_ns
- * (both since the start); -1: none yet.
+/* Index of the last time phase + k x period, k >= 0, not after at_ns (both since the
+ * start); -1: none yet.
  */
 static int64_t tick_at(uint64_t at_ns, uint64_t phase_ns, uint64_t period_ns)
 {
     return at_ns < phase_ns ? -1 : (int64_t)((at_ns - phase_ns) / period_ns);
 }
 
-/* The mean of the span that ends at at_ns; time before the start counts as idle. */
+/* Mean power of the span that ends at at_ns; time before the start counts as idle. */
 static double mean_w(const struct plant_gpu *gpu, uint64_t at_ns, uint64_t span_ns)
 {
     double e = plant_gpu_energy_at_j(gpu, at_ns);
@@ -56,7 +56,7 @@ static double mean_w(const struct plant_gpu *gpu, uint64_t at_ns, uint64_t span_
     return (e - plant_gpu_energy_at_j(gpu, from) + missing) / s_of_ns(span_ns);
 }
 
-/* First-order response: means of short spans, weighted by their age. */
+/* First-order response: means of short spans, weighted by age. */
 static double log_w(const struct plant_gpu *gpu, uint64_t at_ns, double tau_s)
 {
     uint64_t part = ns_of_s(LOG_TAUS * tau_s / LOG_PARTS);
@@ -70,7 +70,7 @@ static double log_w(const struct plant_gpu *gpu, uint64_t at_ns, double tau_s)
     return total > 0 ? sum / total : gpu->board.idle_w;
 }
 
-/* The moment that the reading shown now describes; false: nothing yet. */
+/* The time that the current reading describes; false: no reading yet. */
 static bool shown(const struct plant_gpu *gpu, int64_t *ret_k, uint64_t *ret_ns)
 {
     const struct plant_sensor_spec *s = &gpu->board.sensor;
@@ -129,7 +129,7 @@ uint32_t plant_gpu_read_power_mw(struct plant_gpu *gpu)
 
 /* ---- the counter ---- */
 
-/* Sum of the means of windows from + 1 … to. */
+/* Sum of the means of windows from + 1 to `to`. */
 static double seen_means(const struct plant_gpu *gpu, int64_t from, int64_t to)
 {
     const struct plant_sensor_spec *s = &gpu->board.sensor;
@@ -157,7 +157,7 @@ void gpu_see_until(struct plant_gpu *gpu, uint64_t at_ns)
     gpu->seen_k = k;
 }
 
-/* What the counter has integrated by its last update, true power's scale. */
+/* Energy integrated by the counter's last update, without the gain error. */
 double gpu_counted_j(struct plant_gpu *gpu, uint64_t at_ns)
 {
     const struct plant_sensor_spec *s = &gpu->board.sensor;
@@ -191,14 +191,16 @@ uint64_t plant_gpu_read_energy_mj(struct plant_gpu *gpu)
     return gpu->counter_stuck ? gpu->stuck_mj : counter_mj(gpu);
 }
 
-/* ---- the rest ---- */
+/* ---- clock, utilisation, all readings ---- */
 
 static uint32_t clock_mhz(const struct plant_gpu *gpu)
 {
     const struct plant_board *b = &gpu->board;
     double mhz = b->sm_min_mhz;
 
-    /* Else clocks that fit the power, as a V100's do: the model's x is not meant so. */
+    /* For calibrated boards, a clock that fits the power, as on a V100: the model's x is
+     * no clock.
+     */
     if (gpu->load.activity == PLANT_RUN && !b->calibrated)
         mhz = b->sm_max_mhz * gpu->x;
     else if (gpu->load.activity == PLANT_RUN)
@@ -212,7 +214,7 @@ static uint32_t clock_mhz(const struct plant_gpu *gpu)
     return b->sm_min_mhz + steps * b->sm_step_mhz;
 }
 
-/* Share of a step in which nothing but the kernel that waits for others runs. */
+/* Share of a step in which only the kernel that waits for other boards runs. */
 static double spins(const struct plant_gpu *gpu)
 {
     double step_s = gpu_last(gpu)->wave.step_s;

@@ -1,11 +1,11 @@
-/* What a driver shows of true power, by generation.
+/* How a driver presents true power, by generation.
  *
- * Every period the sensor publishes the mean of the last window (a boxcar), lag
- * later, times the board's gain plus its offset and a little noise.  Where the
- * window is shorter than the period, the rest of the time is unseen.  Periods
- * and windows: Yang, Adamek, Armour, "Accurate and convenient energy
- * measurements for GPUs" (SC 2024); meaning of the plain reading and of the
- * fields 185 and 186: NVML documentation, nvmlDeviceGetPowerUsage.
+ * Every period the sensor publishes the mean of the last window (a boxcar), lag later,
+ * times the board's gain plus its offset and some noise.  If the window is shorter than
+ * the period, the rest of the time is not measured.  Periods and windows: Yang, Adamek,
+ * Armour, "Accurate and convenient energy measurements for GPUs" (SC 2024); meaning of
+ * the plain reading and of fields 185 and 186: NVML documentation,
+ * nvmlDeviceGetPowerUsage.
  */
 #ifndef PLANT_SENSOR_H
 #define PLANT_SENSOR_H
@@ -14,26 +14,29 @@
 #include <stdint.h>
 
 enum plant_plain {
-    PLANT_PLAIN_INSTANT, /* nvmlDeviceGetPowerUsage shows the sensor's reading … */
-    PLANT_PLAIN_AVERAGE, /* … or its mean over a second */
+    PLANT_PLAIN_INSTANT, /* nvmlDeviceGetPowerUsage shows the sensor's reading */
+    PLANT_PLAIN_AVERAGE, /* nvmlDeviceGetPowerUsage shows its mean over a second */
 };
 
 enum plant_counter {
     PLANT_COUNTER_NONE,
-    PLANT_COUNTER_TRUE,   /* integrates true power, times the board's gain */
-    PLANT_COUNTER_SENSED, /* sums window means x period, times the gain: what passes
-                             between the windows counts as what was in them */
+    PLANT_COUNTER_TRUE, /* integrates true power, times the board's gain */
+    /* sums window mean x period, times the gain: time between windows counts with their
+     * mean
+     */
+    PLANT_COUNTER_SENSED,
 };
 
 struct plant_sensor_spec {
     uint64_t period_ns;
-    uint64_t window_ns;     /* boxcar; <= period_ns */
-    double log_tau_s;       /* > 0: a first-order (log) response instead of the boxcar */
-    uint64_t lag_ns;        /* from the window's end to the reading's appearance */
+    uint64_t window_ns; /* boxcar; <= period_ns */
+    /* > 0: time constant of a first-order response, instead of the boxcar */
+    double log_tau_s;
+    uint64_t lag_ns;        /* from the window's end to the publication */
     double gain_sd;         /* boards differ: gain is 1 + N(0, gain_sd), within 2.5 sd */
-    double offset_sd_w;     /* of readings; the counter has none */
+    double offset_sd_w;     /* of readings; the counter has no offset */
     double noise_w;         /* standard deviation of one reading */
-    enum plant_plain plain; /* what the plain reading means */
+    enum plant_plain plain; /* meaning of the plain reading */
     bool has_instant;       /* field 186 */
     bool has_average;       /* field 185 */
     uint64_t average_ns;    /* window of the average: a second */
@@ -42,17 +45,17 @@ struct plant_sensor_spec {
     uint32_t counter_step_mj; /* granularity */
 };
 
-/* A board's own errors; drawn at plant_gpu_new(), there for tests to divide out. */
+/* A board's own errors, drawn at plant_gpu_new(); tests divide by them. */
 struct plant_sensor_error {
     double gain;
     double offset_w;
-    uint64_t phase_ns;         /* the first reading's moment after the start */
-    uint64_t counter_phase_ns; /* the first counter update's */
+    uint64_t phase_ns;         /* first reading after the start */
+    uint64_t counter_phase_ns; /* first counter update after the start */
 };
 
-/* Generations the boards of the catalogue do not cover, for machine files:
- * "kepler", "maxwell", "pascal", "volta", "turing", "ga100", "ampere", "hopper",
- * "blackwell".  NULL: no such generation.
+/* Sensors by generation, also of generations without a board in the catalogue, for
+ * machine files: "kepler", "maxwell", "pascal", "volta", "turing", "ga100", "ampere",
+ * "hopper", "blackwell". NULL: no such generation.
  */
 const struct plant_sensor_spec *plant_sensor_generation(const char *name);
 

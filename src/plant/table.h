@@ -6,7 +6,7 @@
 
 enum { PLANT_FITTED = 12, PLANT_TYPICAL = 18 };
 extern const struct plant_workload plant_fitted[PLANT_FITTED];
-/* Of boards for which no sweep of these networks is published. */
+/* Boards without published sweeps of these networks. */
 extern const struct plant_workload plant_typical[PLANT_TYPICAL];
 
 #endif

@@ -1,10 +1,9 @@
 #include "plant/table.h"
 
-/* Uncalibrated.  Times are a V100's, split evenly into clock-bound and
- * memory-bound compute, divided by a speed-up; full power is a share of the
- * board's greatest limit; the voltage curve makes power go with about the cube of
- * the clock near the top, as a V100's matmul does (1530 MHz at 276 W, 1315 MHz
- * at 196 W).
+/* Uncalibrated.  Times are a V100's, split evenly into clock-bound and memory-bound
+ * compute, divided by a speed-up; full power is a share of the board's maximum limit;
+ * with this voltage curve power is about cubic in the clock near the top, as for a V100's
+ * matmul (1530 MHz at 276 W, 1315 MHz at 196 W).
  */
 #define NETWORK(key, name, batch, steps, gap, compute, share, speed, max_w) \
     {                                                                       \

@@ -25,7 +25,7 @@ static double part_w(const struct plant_vf *vf, const struct plant_vf_part *p, d
     return vf->ps_w + p->mem_w + p->d_w * plant_vf_dynamic(vf, x);
 }
 
-/* Mean power of the parts from..until - 1 at one clock. */
+/* Mean power of parts [from, until) at one clock. */
 static double mean_w(const struct plant_vf *vf, unsigned from, unsigned until, double x)
 {
     double s = 0, j = 0;
@@ -37,7 +37,7 @@ static double mean_w(const struct plant_vf *vf, unsigned from, unsigned until, d
     return s > 0 ? j / s : 0;
 }
 
-/* The highest clock of these parts in [least, most] that keeps the limit. */
+/* The highest clock of these parts up to `most` that keeps the limit. */
 static double clock_of(const struct plant_vf *vf, unsigned from, unsigned until,
                        double limit_w, double most)
 {

@@ -51,12 +51,12 @@ double plant_share_clock(const struct plant_workload *work, double xmin, double 
         return 1;
     if (dynamic(work, xmin) >= share)
         return xmin;
-    /* Below the knee the voltage is flat and power goes with the clock. */
+    /* below the knee the voltage is constant and power is linear in the clock */
     double knee = work->s > 0 ? 1 - (1 - work->vmin) / work->s : 0;
     double flat = share / (work->vmin * work->vmin);
     if (flat <= knee)
         return flat;
-    /* Above it x V(x)^2 rises and is convex: Newton comes down from 1. */
+    /* above it x V(x)^2 is increasing and convex: Newton's method converges from 1 */
     double x = 1;
     for (int i = 0; i < 40; i++) {
         double v = 1 - work->s * (1 - x);
