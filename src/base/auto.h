@@ -1,5 +1,5 @@
-/* Ownership bound to scope: auto_(x_free) frees at the end of the block,
- * take() gives the pointer away before that.
+/* Ownership bound to a scope: auto_(x_free) frees at the end of the block, take()
+ * transfers the pointer before that.
  */
 #ifndef BASE_AUTO_H
 #define BASE_AUTO_H
@@ -12,7 +12,7 @@
     }                                  \
     _Static_assert(1, "takes the semicolon")
 
-/* Give up ownership: yields the pointer and leaves NULL behind. */
+/* Gives up ownership: yields the pointer and sets the variable to NULL. */
 #define take(p)                     \
     __extension__({                 \
         __typeof__(p) taken_ = (p); \
@@ -22,10 +22,10 @@
 
 #define n_elements(array) (sizeof(array) / sizeof *(array))
 
-/* free() and close() under the same roof: auto_(mem_free), auto_(fd_close). */
+/* free() and close() for auto_(mem_free), auto_(fd_close). */
 void mem_free_p(void *p_of_pointer);
-void fd_close_p(int *fd); /* -1 is fine */
-/* take() for descriptors: leaves -1 behind. */
+void fd_close_p(int *fd); /* -1: no-op */
+/* take() for descriptors: sets the variable to -1. */
 static inline int fd_take(int *fd)
 {
     int taken = *fd;

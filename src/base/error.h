@@ -1,20 +1,20 @@
-/* The one way to fail: a result code and a line for a human.
+/* The common way to report failure: a result code and a text for users.
  *
- * Results are 0 (done), -errno (a fault, passed up unchanged) or positive (an
- * outcome that the header names).  err may be NULL everywhere.
+ * Results are 0 (done), -errno (an error, passed on unchanged) or positive (an outcome
+ * named in the header). err may be NULL everywhere.
  */
 #ifndef BASE_ERROR_H
 #define BASE_ERROR_H
 
 #include "underwatt/error.h"
 
-/* Write the text into *err and return r.  The text names the thing, the value
- * and the limit: "GPU-3f…: 999000 mW is outside 100000..400000".
+/* Writes the text into *err and returns r.  The text names the object, the value and the
+ * limit: "GPU-3f…: 999000 mW is outside 100000..400000".
  */
 int fail(uw_error *err, int r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Put "context: " before the text that is there already and return r. */
+/* Puts "context: " before the existing text and returns r. */
 int fail_in(uw_error *err, int r, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 

@@ -40,7 +40,7 @@ struct log_text log_quote(const char *value)
         if (*p == '"' || *p == '\\') {
             out.text[used++] = '\\';
             out.text[used++] = *p;
-        } else if (wide == 0) { /* not seen as it is: byte by byte */
+        } else if (wide == 0) { /* invalid or invisible: escape each byte */
             int n = snprintf(out.text + used, sizeof out.text - used, "\\x%02x",
                              (unsigned char)*p);
             used += n > 0 ? (size_t)n : 0;

@@ -1,5 +1,5 @@
-/* Daemons' log: one logfmt line per event on stderr, with journald's <N>
- * priority before it.  Libraries and commands do not use this.
+/* The daemons' log: one logfmt line per event on stderr, with journald's <N> priority in
+ * front.  Libraries and commands do not use it.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -12,20 +12,20 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7,
 };
 
-/* event is one word; format gives the key=value pairs, strings through
- * log_quote() where a peer chose them.
+/* event is one word; format gives the key=value pairs.  Strings that a peer supplied go
+ * through log_quote().
  */
 void log_event(enum log_level level, const char *event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Lines above this level are dropped; LOG_LEVEL_INFO at the start. */
+/* Lines above this level are dropped; initially LOG_LEVEL_INFO. */
 void log_set_level(enum log_level level);
 
 struct log_text {
     char text[256];
 };
-/* value in double quotes, cut to fit; quotes and what is not plain (utf8_plain_char())
- * are escaped.
+/* value in double quotes, truncated to fit; quotes, backslashes and characters that are
+ * not plain (utf8_plain_char()) are escaped.
  */
 struct log_text log_quote(const char *value);
 

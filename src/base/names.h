@@ -1,16 +1,16 @@
-/* Every state, outcome and reason that a program may meet: number, word, and a line for
- * people.  API, events, metrics, ledger and JSON take their words from here; tools/
- * check-names compares openapi.yaml, the man pages, docs, completions and alert rules
- * with these lists.  Numbers and words are contracts: a list only grows, and neither a
- * number nor a word of a list gets a second meaning.
+/* All states, outcomes and reasons of the programs: number, word, and a description for
+ * users.  API, events, metrics, ledger and JSON take their words from here;
+ * tools/check-names compares openapi.yaml, the man pages, docs, completions and alert
+ * rules with these lists.  Numbers and words are contracts: lists only grow, and no
+ * number or word changes its meaning.
  */
 #ifndef BASE_NAMES_H
 #define BASE_NAMES_H
 
 #include <stddef.h>
 
-/* How a header makes its enumeration: enum x { LIST(NAME_ENUM) }, or of flags, where the
- * number is the bit's.
+/* Defines an enumeration in a header: enum x { LIST(NAME_ENUM) }; NAME_FLAG for flags,
+ * where the number is the bit's.
  */
 #define NAME_ENUM(id, number, word, text) id = (number),
 #define NAME_FLAG(id, number, word, text) id = 1u << (number),
@@ -21,10 +21,10 @@
 
 #define CAP_STATES(X) /* enum caps_state, core of docs/caps.md */ \
     X(CAPS_FREE,     0, "free",     "nothing wants less than the limit found, or this is a dry run") \
-    X(CAPS_HOLDING,  1, "holding",  "asked of the actuator for the first time, not answered") \
-    X(CAPS_HELD,     2, "held",     "held by us until the actuator has confirmed its release") \
-    X(CAPS_YIELDED,  3, "yielded",  "another's limit is respected until claims change or time passes") \
-    X(CAPS_RELEASED, 4, "released", "released on request, so that it can be reset") \
+    X(CAPS_HOLDING,  1, "holding",  "first request to the actuator, not answered yet") \
+    X(CAPS_HELD,     2, "held",     "held until the actuator has confirmed the release") \
+    X(CAPS_YIELDED,  3, "yielded",  "another writer's limit stays until claims change or a time has passed") \
+    X(CAPS_RELEASED, 4, "released", "released on request, so that the board can be reset") \
     X(CAPS_LOST,     5, "lost",     "the board or its actuator does not answer; tried again") \
     X(CAPS_DENIED,   6, "denied",   "the right to set limits is missing; tried again")
 
@@ -38,22 +38,22 @@
     X(CAPS_EVENT_CLAIM,    0, "made",      "a claim was made or changed") \
     X(CAPS_EVENT_WITHDRAW, 1, "withdrawn", "a claim was withdrawn") \
     X(CAPS_EVENT_EXPIRE,   2, "expired",   "a claim's time is over") \
-    X(CAPS_EVENT_CAP,      3, "cap",       "another limit is in force, or in a dry run another was decided") \
-    X(CAPS_EVENT_FAIL,     4, "fail",      "a hold or a write failed; once for each reason in a row") \
-    X(CAPS_EVENT_OTHER,    5, "other",     "another writer's change, once for each") \
-    X(CAPS_EVENT_CLOCK,    6, "clock",     "the SM clock is locked by us, or no more") \
+    X(CAPS_EVENT_CAP,      3, "cap",       "the limit in force changed, or in a dry run the one decided") \
+    X(CAPS_EVENT_FAIL,     4, "fail",      "a hold or a write failed; one event while the reason stays the same") \
+    X(CAPS_EVENT_OTHER,    5, "other",     "another writer changed the limit; one event for each change") \
+    X(CAPS_EVENT_CLOCK,    6, "clock",     "Underwatt locked the SM clock, or released the lock") \
     X(CAPS_EVENT_STATE,    7, "state",     "the state changed")
 
 #define CAP_CAUSES(X) /* enum caps_cause: why a limit is not ours */ \
-    X(CAPS_CAUSE_OTHER,       0, "other",       "somebody else has set the limit") \
+    X(CAPS_CAUSE_OTHER,       0, "other",       "another program has set the limit") \
     X(CAPS_CAUSE_DRIVER,      1, "driver",      "the driver was loaded anew") \
-    X(CAPS_CAUSE_PERSISTENCE, 2, "persistence", "persistence mode is off, the driver has forgotten it") \
-    X(CAPS_CAUSE_THERMAL,     3, "thermal",     "heat keeps the limit in force down") \
-    X(CAPS_CAUSE_BOARD,       4, "board",       "the board's management keeps the limit in force down")
+    X(CAPS_CAUSE_PERSISTENCE, 2, "persistence", "persistence mode is off, the driver has lost the limit") \
+    X(CAPS_CAUSE_THERMAL,     3, "thermal",     "heat lowers the limit in force") \
+    X(CAPS_CAUSE_BOARD,       4, "board",       "the board's management lowers the limit in force")
 
 #define CAP_OTHERS(X) /* enum caps_others: caps.other_writers of underwattd.yaml */ \
     X(CAPS_YIELD,    0, "yield",    "another writer's limit stays") \
-    X(CAPS_REASSERT, 1, "reassert", "ours is written again after a while")
+    X(CAPS_REASSERT, 1, "reassert", "Underwatt's limit is set again after a delay")
 
 #define CLAIM_KINDS(X) /* enum claim_kind */ \
     X(CLAIM_SOFT,  1, "soft",  "the search, a rule: never under the soft floor") \
@@ -71,8 +71,8 @@
     X(CLAIM_OF_GRANT,   7, "grant",   "the budget of the cluster")
 
 #define CLAIM_STATUSES(X) /* enum caps_met */ \
-    X(CAPS_MET,     0, "in force",     "the limit is no higher, or as low as floor and minimum let it be") \
-    X(CAPS_COMING,  1, "on the way",   "asked for, or on the ramp") \
+    X(CAPS_MET,     0, "in force",     "the limit is no higher, or as low as floor and minimum allow") \
+    X(CAPS_COMING,  1, "on the way",   "requested, or on the ramp") \
     X(CAPS_NOT_MET, 2, "not in force", "see the reason")
 
 #define CLAIM_REASONS(X) /* enum caps_unmet: why a claim is not in force */ \
@@ -81,18 +81,18 @@
     X(CAPS_UNMET_CLOCKS,   2, "clocks-off", "locked clocks are off in the configuration") \
     X(CAPS_UNMET_RANGE,    3, "range",      "outside the range of root's configuration") \
     X(CAPS_UNMET_FAILED,   4, "failed",     "the limit or the lock could not be set") \
-    X(CAPS_UNMET_ROUNDED,  5, "rounded",    "the driver enforces another value than was asked for") \
-    X(CAPS_UNMET_NOT_HELD, 6, "not-held",   "nobody holds the board for us: see its cap's state")
+    X(CAPS_UNMET_ROUNDED,  5, "rounded",    "the driver enforces another value than the one requested") \
+    X(CAPS_UNMET_NOT_HELD, 6, "not-held",   "the board is not held: see its cap's state")
 
 #define CLAIM_ENDS(X) /* enum claim_end: `how` of events and of the ledger */ \
-    X(CLAIM_END_WITHDRAWN, 0, "withdrawn",     "somebody who may has asked for it") \
+    X(CLAIM_END_WITHDRAWN, 0, "withdrawn",     "withdrawn on request") \
     X(CLAIM_END_EXPIRED,   1, "expired",       "its time is over") \
     X(CLAIM_END_CHANGED,   2, "changed",       "the same claim goes on in a newer row") \
     X(CLAIM_END_RIGHT,     3, "right lost",    "its user has lost the board") \
     X(CLAIM_END_JOB,       4, "job ended",     "the job that it was for is over") \
     X(CLAIM_END_PROCESS,   5, "process ended", "the process that it was to end with is over") \
     X(CLAIM_END_RESTART,   6, "restart",       "a restart of the daemon did not take it over") \
-    X(CLAIM_END_REFUSED,   7, "refused",       "a restart of the daemon could not state it again")
+    X(CLAIM_END_REFUSED,   7, "refused",       "a restart of the daemon could not make it again")
 
 /* ---- jobs and searches ---- */
 
@@ -115,7 +115,7 @@
     X(PHASE_CHECKPOINT, 4, "checkpoint", "saves a checkpoint") \
     X(PHASE_STARTUP,    5, "startup",    "starts up") \
     X(PHASE_IDLE,       6, "idle",       "idles") \
-    X(PHASE_CHANGE,     7, "change",     "trains in another pattern from now on")
+    X(PHASE_CHANGE,     7, "change",     "trains with a changed pattern")
 
 #define PHASE_TELLERS(X) /* enum phase_by */ \
     X(PHASE_BY_NOBODY,    0, "",          "the phase is unknown") \
@@ -131,9 +131,9 @@
     X(SEARCH_MEASURES,          4,  "measures",       "measures at a cap") \
     X(SEARCH_HOLDS,             5,  "holds",          "holds its cap") \
     X(SEARCH_COMPARES,          6,  "compares",       "compares its cap with a lock of the SM clock") \
-    X(SEARCH_IS_SAFE,           7,  "safe",           "no progress is sure: the safe cap, or none") \
+    X(SEARCH_IS_SAFE,           7,  "safe",           "no reliable progress: the safe cap, or none") \
     X(SEARCH_RESTS,             8,  "rests",          "cannot be measured: not capped for now") \
-    X(SEARCH_IS_PAUSED,         9,  "paused",         "the job tells of no step: not capped until it does") \
+    X(SEARCH_IS_PAUSED,         9,  "paused",         "the job reports no step: not capped until it does") \
     X(SEARCH_IS_BARRED,         10, "barred",         "another user computes on a board of it") \
     X(SEARCH_IS_BEHIND,         11, "behind",         "another job's search has a board of it") \
     X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "others have a board of it, or it is lost") \
@@ -142,7 +142,7 @@
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended")
 
 #define PROGRESS_UNITS(X) /* enum tuner_by: what stands for a job's progress */ \
-    X(TUNER_BY_STEPS,    0, "steps",    "what the job tells") \
+    X(TUNER_BY_STEPS,    0, "steps",    "steps that the job reports") \
     X(TUNER_BY_LAUNCHES, 1, "launches", "a fixed number of its launches") \
     X(TUNER_BY_PERIOD,   2, "period",   "one period of its boards' power") \
     X(TUNER_BY_NOTHING,  3, "unknown",  "nothing: the safe cap at most")
@@ -159,7 +159,7 @@
 
 #define CLOCK_REASONS(X) /* enum gpu_reason: NVML's bits */ \
     X(GPU_REASON_IDLE,           0, "idle",               "nothing runs") \
-    X(GPU_REASON_APP_CLOCKS,     1, "application_clocks", "clocks that somebody has set") \
+    X(GPU_REASON_APP_CLOCKS,     1, "application_clocks", "clocks set by a program") \
     X(GPU_REASON_SW_POWER_CAP,   2, "sw_power_cap",       "the power limit") \
     X(GPU_REASON_HW_SLOWDOWN,    3, "hw_slowdown",        "hardware: heat or power") \
     X(GPU_REASON_SYNC_BOOST,     4, "sync_boost",         "boards that keep one clock") \
@@ -174,25 +174,25 @@
     X(METER_FOLDED,     3, "folded",     "readings folded on the load's period")
 
 #define METER_DOUBTS(X) /* enum meter_why: why a result is less sure than it could be */ \
-    X(METER_WHY_ALIAS,     0, "aliasing",  "the load repeats in step with the sensor: it may have missed parts of it") \
-    X(METER_WHY_GAP,       1, "gap",       "for a while the board was not read") \
-    X(METER_WHY_RESET,     2, "reset",     "the energy counter began anew: power readings stand in for that time") \
-    X(METER_WHY_STUCK,     3, "stuck",     "the counter or the reading stood still, the board did not: estimated then") \
-    X(METER_WHY_SHORT,     4, "short",     "the time is short against the sensor's period") \
-    X(METER_WHY_EARLY,     5, "early",     "the sensor had not told the end yet: it is estimated") \
-    X(METER_WHY_UNPROVED,  6, "unproved",  "the energy counter did not prove itself: power readings were used") \
-    X(METER_WHY_IRREGULAR, 7, "irregular", "the sensor looks part of the time, at a load without a period") \
-    X(METER_WHY_COARSE,    8, "coarse",    "an end lies so far back that little is kept of it")
+    X(METER_WHY_ALIAS,     0, "aliasing",  "the load repeats in step with the sensor, which may miss parts of it") \
+    X(METER_WHY_GAP,       1, "gap",       "the board was not read for some time") \
+    X(METER_WHY_RESET,     2, "reset",     "the energy counter was reset: power readings replace it for that time") \
+    X(METER_WHY_STUCK,     3, "stuck",     "the counter or the reading was stuck: that time is estimated") \
+    X(METER_WHY_SHORT,     4, "short",     "the time is short compared with the sensor's period") \
+    X(METER_WHY_EARLY,     5, "early",     "the sensor had not published the end yet: it is estimated") \
+    X(METER_WHY_UNPROVED,  6, "unproved",  "the energy counter was not verified: power readings were used") \
+    X(METER_WHY_IRREGULAR, 7, "irregular", "the sensor samples part of the time, and the load has no period") \
+    X(METER_WHY_COARSE,    8, "coarse",    "an end is so long ago that few readings are kept")
 
 #define ENERGY_KINDS(X) /* enum ledger_kind */ \
     X(LEDGER_JOB,          1, "attributed",   "a job's") \
-    X(LEDGER_IDLE,         2, "idle",         "no job was there") \
-    X(LEDGER_UNATTRIBUTED, 3, "unattributed", "nobody can say whose")
+    X(LEDGER_IDLE,         2, "idle",         "no job used the board") \
+    X(LEDGER_UNATTRIBUTED, 3, "unattributed", "the job is not known")
 
 #define ENERGY_METHODS(X) /* enum ledger_method, flags */ \
     X(LEDGER_COUNTED, 0, "counter",        "the board's energy counter") \
     X(LEDGER_SUMMED,  1, "power readings", "readings of power, added up") \
-    X(LEDGER_BRIDGED, 2, "bridged gaps",   "part of it was not seen and is filled in")
+    X(LEDGER_BRIDGED, 2, "bridged gaps",   "part of it was not measured and is estimated")
 
 #define REPORT_KEYS(X) /* enum ledger_by: `by` of a report */ \
     X(LEDGER_BY_JOB,    0, "job",   "jobs") \
@@ -207,8 +207,8 @@
     X(LEDGER_IS_FULL,       1, "full",      "the disk, or the file's bound, is full") \
     X(LEDGER_IS_READ_ONLY,  2, "read-only", "its file system is mounted read-only") \
     X(LEDGER_IS_NEWER,      3, "newer",     "a newer underwattd has written it") \
-    X(LEDGER_IS_TAKEN,      4, "taken",     "another process writes it") \
-    X(LEDGER_NEEDS_RESTART, 5, "restart",   "it holds ids that this run has given, too") \
+    X(LEDGER_IS_TAKEN,      4, "taken",     "another process writes to it") \
+    X(LEDGER_NEEDS_RESTART, 5, "restart",   "it has ids that this run has also assigned") \
     X(LEDGER_HAS_FAILED,    6, "failed",    "anything else, the text says what")
 
 /* ---- programs ---- */
@@ -216,12 +216,12 @@
 #define ACTUATOR_RESULTS(X) /* enum actuator_result: on the wire */ \
     X(ACTUATOR_DONE,    0, "done",    "in force as asked (read back); held; restored") \
     X(ACTUATOR_CLAMPED, 1, "clamped", "written, but the driver enforces another value") \
-    X(ACTUATOR_REFUSED, 2, "refused", "out of the board's range, or it cannot: nothing changed") \
+    X(ACTUATOR_REFUSED, 2, "refused", "out of the board's range, or not supported: nothing changed") \
     X(ACTUATOR_DENIED,  3, "denied",  "the right to set limits is missing: nothing changed") \
     X(ACTUATOR_TAKEN,   4, "taken",   "another Underwatt holds the board") \
-    X(ACTUATOR_YIELDED, 5, "yielded", "somebody else set the limit: ours ended, theirs stays") \
+    X(ACTUATOR_YIELDED, 5, "yielded", "another program set the limit: the cap ended, that limit stays") \
     X(ACTUATOR_UNKNOWN, 6, "unknown", "the call failed or hangs: the cap in force is unknown") \
-    X(ACTUATOR_GONE,    7, "gone",    "not held (any more): lease over, board or actuator lost") \
+    X(ACTUATOR_GONE,    7, "gone",    "not held: lease expired, board or actuator lost") \
     X(ACTUATOR_BUSY,    8, "busy",    "a newer set replaced this one before it was written")
 
 #define TOKEN_SCOPES(X) /* enum token_scope */ \
@@ -242,7 +242,7 @@
     X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end")
 
 #define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; the later, the more it says */ \
-    X(CGROUP_NONE,       0, "none",    "nothing is known") \
+    X(CGROUP_NONE,       0, "none",    "unknown") \
     X(CGROUP_SERVICE,    1, "service", "a unit of the system: id \"ollama\"") \
     X(CGROUP_SESSION,    2, "session", "of a user: id \"session-3\", \"app-foo\"") \
     X(CGROUP_PODMAN,     3, "podman",  "id: the container's, 12 to 64 hex digits") \
@@ -252,20 +252,20 @@
 
 #define SIM_FAULTS(X) /* enum sim_fault_kind: the machine file and underwatt-sim fault */ \
     X(SIM_FAULT_K_LOST,    0,  "lost",    "the board falls off the bus") \
-    X(SIM_FAULT_K_FOUND,   1,  "found",   "and comes back") \
+    X(SIM_FAULT_K_FOUND,   1,  "found",   "the board comes back") \
     X(SIM_FAULT_K_HANG,    2,  "hang",    "calls on the board block") \
-    X(SIM_FAULT_K_RELEASE, 3,  "release", "and return again") \
+    X(SIM_FAULT_K_RELEASE, 3,  "release", "calls return again") \
     X(SIM_FAULT_K_REFUSE,  4,  "refuse",  "set requests are refused") \
-    X(SIM_FAULT_K_ACCEPT,  5,  "accept",  "and accepted again") \
-    X(SIM_FAULT_K_LIMIT,   6,  "limit",   "somebody else sets the limit") \
-    X(SIM_FAULT_K_RELOAD,  7,  "reload",  "the driver is loaded anew: limits, counters, lock reset") \
+    X(SIM_FAULT_K_ACCEPT,  5,  "accept",  "set requests are accepted again") \
+    X(SIM_FAULT_K_LIMIT,   6,  "limit",   "another program sets the limit") \
+    X(SIM_FAULT_K_RELOAD,  7,  "reload",  "the driver is reloaded: limits, counters and clock locks are reset") \
     X(SIM_FAULT_K_UNLOAD,  8,  "unload",  "the driver is unloaded until a reload") \
-    X(SIM_FAULT_K_STUCK,   9,  "stuck",   "the energy counter stands still") \
-    X(SIM_FAULT_K_UNSTUCK, 10, "unstuck", "and jumps to where it belongs") \
+    X(SIM_FAULT_K_STUCK,   9,  "stuck",   "the energy counter is stuck") \
+    X(SIM_FAULT_K_UNSTUCK, 10, "unstuck", "the energy counter jumps to its true value") \
     X(SIM_FAULT_K_IGNORE,  11, "ignore",  "clock locks are accepted and not obeyed") \
-    X(SIM_FAULT_K_HEED,    12, "heed",    "and obeyed again")
+    X(SIM_FAULT_K_HEED,    12, "heed",    "clock locks are obeyed again")
 
-/* Each list and what it is called in tools/check-names and the documents. */
+/* Each list and its name in tools/check-names and the documents. */
 #define NAMES(X) \
     X(NAMES_CAP_STATE,       "cap.state",       CAP_STATES) \
     X(NAMES_CAP_BY,          "cap.by",          CAP_DECIDERS) \
@@ -300,7 +300,7 @@
 
 /* clang-format on */
 
-/* Of rooms that may not include each other's headers. */
+/* Enumerations of rooms that may not include each other's headers. */
 enum caps_state { CAP_STATES(NAME_ENUM) };
 enum caps_cause { CAP_CAUSES(NAME_ENUM) CAPS_CAUSES };
 enum caps_met { CLAIM_STATUSES(NAME_ENUM) };
@@ -313,17 +313,17 @@ struct names_row {
 };
 struct names_list {
     const char *of;               /* "cap.state" */
-    const struct names_row *name; /* by number; word NULL: there is no such number */
+    const struct names_row *name; /* by number; word NULL: no such number */
     unsigned n;
 };
 extern const struct names_list names_lists[NAMES_N];
 
-/* "?" where the list has no such number. */
+/* "?": the list has no such number. */
 const char *names_word(enum names of, unsigned number);
 const char *names_text(enum names of, unsigned number);
-/* The same, and NULL for a number whose word is "": no state, no reason. */
+/* The same, but NULL if the word is "" (no state, no reason). */
 const char *names_word_or_null(enum names of, unsigned number);
-/* All its words, a comma between: for messages.  Returns ret. */
+/* All words of the list, separated by commas, for messages.  Returns ret. */
 const char *names_all(enum names of, char *ret, size_t size);
 /* -1: the list has no such word. */
 int names_number(enum names of, const char *word);

@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 
-/* What of the burst is still used at now_ns. */
+/* Part of the burst that is still used at now_ns. */
 static double used_at(const struct bucket *b, const struct rate *rate, uint64_t now_ns)
 {
     double since = now_ns > b->at_ns ? s_of_ns(now_ns - b->at_ns) : 0;

@@ -1,6 +1,4 @@
-/* How often somebody may ask: token buckets, and a bounded table of them.  Pure: time is
- * an argument.
- */
+/* Rate limits: token buckets, and a bounded table of them.  Pure: time is an argument. */
 #ifndef BASE_RATE_H
 #define BASE_RATE_H
 
@@ -11,18 +9,18 @@
 struct rate {
     double per_s, burst;
 };
-/* {0, 0} has never been used: it is full. */
+/* {0, 0} is a full bucket. */
 struct bucket {
-    double used; /* of burst */
+    double used; /* part of the burst */
     uint64_t at_ns;
 };
-/* Takes one.  false: there is none; *ret_wait_ns (may be NULL): until there is. */
+/* Takes one token. false: no token; *ret_wait_ns (may be NULL) is the time until one. */
 bool bucket_take(struct bucket *b, const struct rate *rate, uint64_t now_ns,
                  uint64_t *ret_wait_ns);
 
-/* A bucket a key.  Where the table is full, whoever's bucket is full again goes for
- * another; where none is, newcomers share one bucket: a crowd cannot make itself
- * forgotten.
+/* One bucket per key.  If the table is full, a bucket that is full again is reused for
+ * another key; if none is, new keys share one bucket, so that many keys cannot evict a
+ * used bucket.
  */
 enum { RATES_MAX = 256 };
 struct rates {

@@ -1,6 +1,6 @@
-/* A small deterministic generator of random numbers (xoshiro256**, seeded by
- * splitmix64; Blackman and Vigna 2018).  The seed is the whole state's source,
- * so a printed seed repeats a run.
+/* A small deterministic random number generator (xoshiro256**, seeded by splitmix64;
+ * Blackman and Vigna 2018).  The state depends on the seed only: the same seed repeats a
+ * run.
  */
 #ifndef BASE_RNG_H
 #define BASE_RNG_H

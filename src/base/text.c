@@ -1,4 +1,3 @@
-/* A growing text. */
 #include "base/text.h"
 
 #include <errno.h>
@@ -46,7 +45,7 @@ void text_put(struct text *t, const char *string)
     text_add(t, string, strlen(string));
 }
 
-/* The bytes at p that stand as they are. */
+/* Length of the prefix of p that needs no escape. */
 static size_t plain(const char *p, size_t len)
 {
     size_t n = 0;
@@ -106,7 +105,7 @@ void text_put_fixed(struct text *t, double v, unsigned places)
     double scaled = fabs(v) * (double)scale;
     char digits[6];
 
-    if (scaled >= 9e15) { /* beyond whole numbers of a double */
+    if (scaled >= 9e15) { /* beyond the exact integers of a double */
         char text[40];
         (void)snprintf(text, sizeof text, "%.17g", v);
         text_put(t, text);

@@ -28,7 +28,7 @@ uint32_t mw_of_w(double w)
     return (uint32_t)(w * 1e3 + 0.5);
 }
 
-/* True when nothing but blanks follows. */
+/* True if only blanks follow. */
 static bool at_end(const char *p)
 {
     while (isspace((unsigned char)*p))
@@ -78,8 +78,8 @@ int parse_i64(const char *text, int64_t *ret, uw_error *err)
     return 0;
 }
 
-/* Length of the longest prefix of the form [+-]digits[.digits][e[+-]digits],
- * or 0.  Keeps hexadecimal, "inf", "nan" out and the blank before a unit in.
+/* Length of the longest prefix of the form [+-]digits[.digits][e[+-]digits], or 0.
+ * Unlike strtod() it rejects hexadecimal, "inf" and "nan".
  */
 static size_t number_length(const char *p)
 {
@@ -109,7 +109,7 @@ static size_t number_length(const char *p)
     return (size_t)(q - p);
 }
 
-/* Parse a leading number; *ret_rest is what follows it. */
+/* Parses a leading number; *ret_rest points behind it. */
 static int leading_number(const char *text, double *ret, const char **ret_rest,
                           uw_error *err)
 {
@@ -150,7 +150,7 @@ struct unit {
     double factor;
 };
 
-/* Number and unit of a table; -EINVAL names the units that are known. */
+/* Parses a number with a unit of the table; -EINVAL names the known units. */
 static int with_unit(const char *text, const struct unit *units, size_t n, double *ret,
                      uw_error *err)
 {

@@ -1,5 +1,5 @@
-/* Quantities as people write them.  Caps are integers in milliwatts, times are
- * integers in nanoseconds; everything measured or modelled is a double in W, J, s.
+/* Parsing of quantities.  Caps are integers in milliwatts, times are integers in
+ * nanoseconds; measured and modelled values are doubles in W, J, s.
  */
 #ifndef BASE_UNITS_H
 #define BASE_UNITS_H
@@ -31,24 +31,24 @@ static inline double s_between(uint64_t a_ns, uint64_t b_ns)
     return (double)(int64_t)(b_ns - a_ns) * 1e-9;
 }
 
-/* Seconds and watts to their integers, rounded; negative and NaN give 0. */
+/* Seconds and watts to rounded integers; negative values and NaN give 0. */
 uint64_t ns_of_s(double s);
 uint32_t mw_of_w(double w);
 
-/* All parse_… functions: the whole text must fit the form (blanks at the ends
- * are fine), else -EINVAL (not of that form) or -ERANGE (too large, too small)
- * with a text that quotes it; *ret is written only on success.
+/* All parse_… functions: the whole text must match (blanks at the ends are allowed), else
+ * -EINVAL (wrong form) or -ERANGE (too large, too small) with a text that quotes the
+ * input; *ret is written only on success.
  */
 int parse_u64(const char *text, uint64_t *ret, uw_error *err);
 int parse_i64(const char *text, int64_t *ret, uw_error *err);
-/* Finite decimal number, the C locale's point whatever the locale. */
+/* Finite decimal number with a decimal point, independent of the locale. */
 int parse_double(const char *text, double *ret, uw_error *err);
-/* "300 W", "300W", "0.3 kW", "300000 mW".  A bare number is refused. */
+/* "300 W", "300W", "0.3 kW", "300000 mW". The unit is required. */
 int parse_power(const char *text, uint32_t *ret_mw, uw_error *err);
-/* "5 s", "500 ms", "2 min", "1 h", "10 us".  A bare number is refused. */
+/* "5 s", "500 ms", "2 min", "1 h", "10 us". The unit is required. */
 int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 
-/* "1200 MHz", "1.2 GHz", in whole MHz.  A bare number is refused. */
+/* "1200 MHz", "1.2 GHz", rounded to MHz.  The unit is required. */
 int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err);
 
 /* A measured quantity that may be unknown. */
@@ -57,8 +57,8 @@ struct view_value {
     double v;
 };
 
-/* A cap on a command line: "250" or "250 W" (watts), or "85%" of something the
- * caller knows.  Exactly one of the two is set, the other is 0.
+/* A cap on a command line: "250" or "250 W" (watts), or "85%" of a limit that the caller
+ * knows.  One of the two is set, the other is 0.
  */
 struct cap_arg {
     uint32_t mw;

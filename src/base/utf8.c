@@ -57,8 +57,8 @@ static uint32_t code_of(const char *text, size_t n)
     return code;
 }
 
-/* From, to.  Control characters; the rest as DerivedCoreProperties.txt of Unicode 15
- * lists Default_Ignorable_Code_Point, with line and paragraph separators, and annotation
+/* Ranges (from, to): control characters; Default_Ignorable_Code_Point in
+ * DerivedCoreProperties.txt of Unicode 15; line and paragraph separators; annotation
  * marks.
  */
 static const uint32_t unseen[][2] = {

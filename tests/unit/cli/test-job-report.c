@@ -58,7 +58,7 @@ static void reasons(void)
        "no reason, none explained");
     ok(strstr(both, "(counter; stuck)\n") && strstr(both, "(counter; stuck, coarse)\n"),
        "each board's reasons");
-    ok(times(both, "\n         stuck: the counter or the reading stood still") == 1 &&
+    ok(times(both, "\n         stuck: the counter or the reading was stuck") == 1 &&
            times(both, "\n         coarse: an end") == 1,
        "each of them in plain words, once");
 }
