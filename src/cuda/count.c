@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct uw_launches_slot) == 256, "a slot's layout");
 _Static_assert(sizeof(struct uw_launches) == UW_LAUNCHES_END - UW_LAUNCHES_AT,
                "the layout behind the page");
 
-/* In memory of its own that the kernel zeroes in a forked child, however it was forked:
+/* In a mapping of its own, which the kernel zeroes in any forked child:
  * there slot is NULL.
  */
 struct count {
@@ -43,7 +43,8 @@ static int take(struct uw_launches_slot *slot, uint64_t was, uint64_t pid)
                                        __ATOMIC_RELAXED);
 }
 
-/* Our own (from before an exec), else a free one, else a dead process'. */
+/* The process's own slot (from before an exec), else a free one, else a dead process's.
+ */
 static struct uw_launches_slot *take_slot(struct uw_launches *all)
 {
     uint64_t pid = (uint64_t)getpid();

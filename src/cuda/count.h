@@ -16,9 +16,9 @@
 struct count;
 
 /* Takes a slot in the page at path, for the life of the process.  A forked child counts
- * nothing until it executes another program.  -ENODEV: the file has
- * no place for launches (or is none of ours, or is not all on the disk: then a write
- * could fail); -ENOSPC: all slots are taken by living processes; -errno of open, mmap.
+ * nothing until it executes another program.  -ENODEV: the
+ * file is not a page with room for launches, or has unallocated blocks, where a write
+ * could fail; -ENOSPC: all slots are taken by living processes; -errno of open, mmap.
  */
 int count_open(const char *path, struct count **ret);
 

@@ -20,7 +20,7 @@ struct door {
 };
 
 /* body: freed; NULL: none.  *ret (may be NULL) is NULL where the answer is empty.
- * -ECONNREFUSED (nobody answers there, or there is no such socket), -EACCES, -ETIMEDOUT,
+ * -ECONNREFUSED (no daemon answers, or no such socket), -EACCES, -ETIMEDOUT,
  * -EFBIG, -EPROTO, -ENOMEM; a status above 299: see answer_refused().
  */
 int door_ask(const struct door *door, const char *method, const char *path,

@@ -98,9 +98,9 @@ static int keep_text(char *to, size_t size, const char *what, const char *text,
     size_t n = text ? strlen(text) : 0;
 
     if (n >= size)
-        return fail(err, -EINVAL, "%s has %zu bytes: %zu at most", what, n, size - 1);
+        return fail(err, -EINVAL, "%s has %zu bytes, more than %zu", what, n, size - 1);
     if (n > 0 && !utf8_is_plain(text))
-        return fail(err, -EINVAL, "%s holds a character that is not seen as it is", what);
+        return fail(err, -EINVAL, "%s has an invisible or control character", what);
     if (n > 0)
         memcpy(to, text, n + 1);
     return 0;
@@ -111,7 +111,7 @@ static int keep_labels(uw_job *job, const uw_job_options *o, uw_error *err)
     int r = 0;
 
     if (o->n_labels > LABELS_MAX)
-        return fail(err, -EINVAL, "%zu labels: %d at most", o->n_labels, LABELS_MAX);
+        return fail(err, -EINVAL, "%zu labels, more than %d", o->n_labels, LABELS_MAX);
     for (size_t i = 0; i < o->n_labels && r == 0; i++) {
         const uw_label *l = &o->labels[i];
         if (!l->key || !l->key[0])

@@ -22,16 +22,16 @@ static int read_options(const uw_options *opts, uw_options *ret, uw_error *err)
     for (size_t i = 0; opts->size > sizeof *ret && i < opts->size - sizeof *ret; i++)
         if (more[i])
             return fail(err, -EINVAL,
-                        "uw_options has something that libunderwatt %s does not know",
+                        "uw_options has a field set that libunderwatt %s does not know",
                         UW_VERSION);
     memcpy(ret, opts, opts->size < sizeof *ret ? opts->size : sizeof *ret);
     if (ret->flags & ~(unsigned)FLAGS)
-        return fail(err, -EINVAL, "uw_options.flags: %#x is no flag (of %#x)",
+        return fail(err, -EINVAL, "uw_options.flags: %#x is not a flag (of %#x)",
                     ret->flags & ~(unsigned)FLAGS, (unsigned)FLAGS);
     if (ret->flags == FLAGS)
         return fail(err, -EINVAL, "uw_options.flags: UW_LOCAL or UW_DAEMON, not both");
     if (ret->flags & UW_LOCAL && ret->socket)
-        return fail(err, -EINVAL, "uw_options.socket: UW_LOCAL asks nobody");
+        return fail(err, -EINVAL, "uw_options.socket: not used with UW_LOCAL");
     return 0;
 }
 
@@ -166,7 +166,7 @@ int uw_window_end(uw_window *win, uw_error *err)
     if (!win)
         return fail(err, -EINVAL, "win is NULL");
     if (win->ended)
-        return fail(err, -EALREADY, "this window has ended before");
+        return fail(err, -EALREADY, "this window has already ended");
     if (!is_ours(win->ctx))
         return not_ours(err);
     int r = win->ctx->mode->end(win->ctx, win, err);

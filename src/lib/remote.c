@@ -39,7 +39,7 @@ int lib_remote(const uw_ctx *ctx, const char *what, const struct door **ret,
 {
     if (ctx->mode != &remote_mode)
         return fail(err, -ENOTSUP,
-                    "%s is for the daemon, which was not there when this context was "
+                    "%s needs the daemon, which did not run when this context was "
                     "opened: systemctl start underwattd, or underwatt-start (see "
                     "underwattd(8))",
                     what);
@@ -177,7 +177,7 @@ static void lost(uw_window *win)
     for (size_t i = 0; i < win->ctx->n; i++)
         win->board[i].r = fail(&win->board[i].err, -ENODATA,
                                "the daemon does not know this window any more: it was "
-                               "restarted, its driver was loaded anew, or more windows "
+                               "restarted, its driver was reloaded, or more windows "
                                "were begun than it keeps");
 }
 
@@ -202,7 +202,8 @@ static int remote_end(uw_ctx *ctx, uw_window *win, uw_error *err)
 static int check_why(const char *why, uw_error *err)
 {
     if (why && strlen(why) > WHY_MAX)
-        return fail(err, -EINVAL, "why has %zu bytes: %d at most", strlen(why), WHY_MAX);
+        return fail(err, -EINVAL, "why has %zu bytes, more than %d", strlen(why),
+                    WHY_MAX);
     return 0;
 }
 
@@ -275,8 +276,7 @@ static int read_boards(struct remote *c, const struct json_value *gpus, uw_error
     size_t n = json_count(gpus);
 
     if (n == 0)
-        return fail(err, -ENODEV, "the daemon at %s knows no board (yet)",
-                    c->where.socket);
+        return fail(err, -ENODEV, "the daemon at %s has no board (yet)", c->where.socket);
     for (size_t i = 0; i < n && i < BOARDS_MAX; i++) {
         const struct json_value *v = json_at(gpus, i);
         const char *uuid = json_as_text(json_get(v, "uuid"));
