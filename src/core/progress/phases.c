@@ -577,7 +577,7 @@ void phases_rescale(struct phases *p, double most_w)
     p->past.train_w = fmin(p->past.train_w, most_w);
 }
 
-static void learn_anew(struct phases *p)
+static void relearn(struct phases *p)
 {
     enum phase_kind kind = p->regime[p->now].kind;
     uint64_t from = p->history.n - 1;
@@ -612,7 +612,7 @@ bool phases_feed(struct phases *p, const struct activity *a, double period_s)
         return false;
     }
     if (p->rescaled) {
-        learn_anew(p);
+        relearn(p);
         return false;
     }
     if (s_of_ns(a->at_ns - before) > fmax(GAP_S, 20 * h->step_s))

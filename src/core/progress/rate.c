@@ -133,7 +133,7 @@ static void mark_off(struct rate *r, size_t bins)
         bin_at(r, r->n_bins - 1 - i)->off = true;
 }
 
-static void begin_anew(struct rate *r)
+static void start_over(struct rate *r)
 {
     r->generation++;
     r->n_bins = r->in_block = r->n_levels = r->n_diffs = 0;
@@ -182,7 +182,7 @@ static void on_other(struct rate *r, double now)
     r->there = now;
     r->jump = apart_log(now, r->before);
     if (s_between(r->other_ns, bin_at(r, r->n_bins - 1)->end_ns) > OTHER_MOST_S)
-        begin_anew(r);
+        start_over(r);
 }
 
 static double level_before(const struct rate *r, double now)
@@ -300,7 +300,7 @@ void rate_feed(struct rate *r, const struct rate_process *p, size_t n, uint64_t 
     for (size_t i = 0; i < n_now && same; i++)
         same = goes_on(&r->last[i], &now[i]);
     if (!same) {
-        begin_anew(r);
+        start_over(r);
         r->open = (struct bin){.begin_ns = now_ns};
     }
     for (size_t i = 0; i < n_now && same; i++)

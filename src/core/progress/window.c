@@ -21,7 +21,7 @@ void window_cancel(struct window *w)
 /* Back to settling.  Drops the current piece and its marks, as across_pause() would not
  * know of the pause after them.
  */
-static void begin_anew(struct window *w)
+static void start_over(struct window *w)
 {
     uint64_t kept_ns = w->n_pieces > 0 ? w->piece[w->n_pieces - 1].to.at_ns : 0;
 
@@ -35,7 +35,7 @@ static void begin_anew(struct window *w)
 
 static void forget_all(struct window *w)
 {
-    begin_anew(w);
+    start_over(w);
     w->n_pieces = 0;
     w->n_block = 0;
     w->kept_steps = w->kept_s = 0;
@@ -140,7 +140,7 @@ static void pause_at(struct window *w, const struct step_mark *mark, double step
 {
     if (seconds >= LEAST_PIECE_S && w->n_pieces < WINDOW_PIECES - 1)
         keep_piece(w, mark, steps, seconds);
-    begin_anew(w);
+    start_over(w);
 }
 
 static enum window_state feed_open(struct window *w, const struct step_mark *mark,
@@ -151,7 +151,7 @@ static enum window_state feed_open(struct window *w, const struct step_mark *mar
     keep_mark(w, mark);
     if (!steps_between(&w->from, mark, &steps, &seconds)) {
         if (!training)
-            begin_anew(w);
+            start_over(w);
         return w->state;
     }
     if (long_enough(w, w->kept_steps + steps, w->kept_s + seconds)) {
