@@ -34,7 +34,7 @@
     X(CAP_BY_FLOOR,    2, "floor",    "soft claims wanted less than the soft floor") \
     X(CAP_BY_MINIMUM,  3, "minimum",  "claims wanted less than the board's minimum")
 
-#define CAP_EVENTS(X) /* enum caps_event: what happened to a board's cap */ \
+#define CAP_EVENTS(X) /* enum caps_event: events of a board's cap */ \
     X(CAPS_EVENT_CLAIM,    0, "made",      "a claim was made or changed") \
     X(CAPS_EVENT_WITHDRAW, 1, "withdrawn", "a claim was withdrawn") \
     X(CAPS_EVENT_EXPIRE,   2, "expired",   "a claim's time is over") \
@@ -60,7 +60,7 @@
     X(CLAIM_NAMED, 2, "named", "a cap that a person or a scheduler asked for") \
     X(CLAIM_HARD,  3, "hard",  "a budget: in force from the first tick, ramp or not")
 
-#define CLAIM_SOURCES(X) /* enum claim_source: who states it, claims' and the ledger's `source` */ \
+#define CLAIM_SOURCES(X) /* enum claim_source: `source` of claims and of the ledger */ \
     X(CLAIM_OF_PERSON,  0, "person",  "a user, a token's holder or a program of theirs") \
     X(CLAIM_OF_JOB_CAP, 1, "job-cap", "the cap by name that a job was started with") \
     X(CLAIM_OF_SEARCH,  2, "search",  "the search for a job's best cap") \
@@ -141,7 +141,7 @@
     X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended")
 
-#define PROGRESS_UNITS(X) /* enum tuner_by: what stands for a job's progress */ \
+#define PROGRESS_UNITS(X) /* enum tuner_by: measure of a job's progress */ \
     X(TUNER_BY_STEPS,    0, "steps",    "steps that the job reports") \
     X(TUNER_BY_LAUNCHES, 1, "launches", "a fixed number of its launches") \
     X(TUNER_BY_PERIOD,   2, "period",   "one period of its boards' power") \
@@ -235,13 +235,13 @@
     X(FINDING_WARN, 2, "warn", "works with less") \
     X(FINDING_BAD,  3, "bad",  "does not work")
 
-#define STREAM_KINDS(X) /* enum events_kind, flags: what GET /v1/events may tell of */ \
+#define STREAM_KINDS(X) /* enum events_kind, flags: selection of GET /v1/events */ \
     X(EVENTS_SAMPLES, 0, "samples", "readings of boards and jobs, once a second") \
     X(EVENTS_CAP,     1, "cap",     "changes of caps") \
     X(EVENTS_CLAIM,   2, "claim",   "claims made, withdrawn and over") \
     X(EVENTS_JOB,     3, "job",     "jobs that begin, change and end")
 
-#define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; the later, the more it says */ \
+#define CGROUP_KINDS(X) /* enum cgroup_kind, in a job's name; later ones are more specific */ \
     X(CGROUP_NONE,       0, "none",    "unknown") \
     X(CGROUP_SERVICE,    1, "service", "a unit of the system: id \"ollama\"") \
     X(CGROUP_SESSION,    2, "session", "of a user: id \"session-3\", \"app-foo\"") \

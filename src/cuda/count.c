@@ -63,8 +63,8 @@ static struct uw_launches_slot *take_slot(struct uw_launches *all)
     return NULL;
 }
 
-/* Long enough, and every block of it there: a page without one would be made at the
- * first write, and a full disk would end the process.
+/* Whether the file is long enough and fully allocated: a write to a hole would kill the
+ * process if the disk is full.
  */
 static int is_usable(int fd)
 {

@@ -1,7 +1,7 @@
-/* The little of CUPTI's callback API that is used, declared here so that the build needs
- * no CUDA: from the public headers cupti_callbacks.h, cupti_driver_cbid.h,
- * cupti_result.h and generated_cuda_meta.h of CUPTI 11.8 and 13.5, which agree on all of
- * it (ids and layouts are ABI; tests/system/test-real-cupti.py holds them against both).
+/* The part of CUPTI's callback API that is used, declared here so that the build needs no
+ * CUDA: from the public headers cupti_callbacks.h, cupti_driver_cbid.h, cupti_result.h
+ * and generated_cuda_meta.h of CUPTI 11.8 and 13.5, which agree on it (ids and layouts
+ * are ABI; tests/system/test-real-cupti.py compares them with both).
  */
 #ifndef CUDA_CUPTI_H
 #define CUDA_CUPTI_H
@@ -97,8 +97,8 @@ struct cupti_subscriber_params {
     uint8_t allow_others;
     uint8_t padding[7];
 };
-/* cuptiSubscribe_v2() with such parameters lets several subscribe from this version on
- * (13.3 had it first, and could crash; it answers with an error under an older driver).
+/* From this version on cuptiSubscribe_v2() with these parameters allows several
+ * subscribers (13.3 introduced it, but could crash; with an older driver it fails).
  */
 enum { CUPTI_SHARES_FROM = 130400 };
 

@@ -14,8 +14,8 @@
 
 struct launching;
 
-/* how: "LAUNCHES[:CLUMP]", of a step, and how many come at once (1).  path: a progress
- * page with a place for launches (-EINVAL), whose first slot it takes.
+/* how: "LAUNCHES[:CLUMP]", launches of a step and of a clump (default 1).  path: a
+ * progress page with room for launches (else -EINVAL), whose first slot is used.
  */
 int launching_open(const char *path, const char *how, uint64_t pid,
                    struct launching **ret, uw_error *err);

@@ -337,7 +337,7 @@ int statedir_map(const char *path, const struct sim_page **ret, uw_error *err)
     return fail(err, -EPROTO, "%s belongs to another version of underwatt-sim", path);
 }
 
-/* munmap() takes what mmap() gave, const or not. */
+/* munmap() of a const page. */
 static void unmap_const(const void *from, size_t size)
 {
     void *p;

@@ -44,7 +44,7 @@ def bad_input(tmp):
             (["start", "--may-set", "me"], "'me' is none of"),
             (["start", "--machine", str(machine)], f"{machine}:4: "),
             (["start", "--machine", str(tmp / "none.yaml")], "none.yaml"),
-            (["start", "--machine", str(machine), "--count", "2"], "--machine names the boards"),
+            (["start", "--machine", str(machine), "--count", "2"], "--machine cannot be combined"),
             (["frobnicate"], "'frobnicate' is none of"),
             (["train", "--workload"], "a value is missing"),
             (["train", "--phases", "sleep"], "'sleep' is none of"),

@@ -160,7 +160,7 @@ def endings(t, node, user):
         says = f"actuator.yaml:{line}: " if line else "powercap"
         t.ok(got == 2 and says in s.said(), f"{config.strip()!r}, a wrong configuration, ends all with 2, and is named",
              f"{got}\n{s.said()}")
-        again = [line for line in s.said().splitlines() if "underwatt-actuator ended" in line and "again in" in line]
+        again = [line for line in s.said().splitlines() if "underwatt-actuator ended" in line and "restarting in" in line]
         t.equal(again, [], "at once: the actuator was not started again")
     if os.geteuid() == 0:  # elsewhere whoever may write it is believed
         libraries(t, node)

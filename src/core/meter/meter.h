@@ -40,7 +40,7 @@ enum meter_has {
     METER_HAS_COUNTER = 1u << 3,
 };
 
-/* What one round of driver calls gave, with the clock on both sides.  The power
+/* The values of one round of driver calls, with the clock before and after.  The power
  * fields were read some time within [power_began_ns, power_at_ns].
  */
 struct meter_sample {

@@ -121,7 +121,7 @@ static int map_page(const struct sim_page **ret)
     return SIM_OK;
 }
 
-/* munmap() takes what mmap() gave, const or not. */
+/* munmap() of a const page. */
 static void unmap(const struct sim_page *page)
 {
     void *p;
