@@ -1,4 +1,4 @@
-/* One server with the routes of the node behind it; each client is asked who it is. */
+/* One server in front of the node's routes; each client is authenticated first. */
 #include "api/api.h"
 
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "io/ledger-report.h"
 
 enum { LISTENER_UNIX = 1, LISTENER_TCP, LISTENER_ZEUSD };
-enum { RAPL_LATE_S = 15 }; /* a row of a processor is in the ledger by then */
+enum { RAPL_LATE_S = 15 }; /* a processor's row reaches the ledger within this time */
 
 struct api {
     struct loop *loop;
@@ -135,7 +135,9 @@ static int report(void *user, const struct routes_report *ask, ledger_report_fn 
     int64_t now_ns = loop_utc_ns(api->loop);
     int r = read_query(ask, now_ns, &q, err);
 
-    /* Of what may still be on its way into the ledger nothing is told. */
+    /* Without the right to exact values, the report leaves out the latest seconds: their
+     * rows may not be in the ledger yet.
+     */
     if (r >= 0 && !ask->exact)
         q.domains =
             (struct ledger_coarse){VIEW_RAPL_STEP_J, node_look(api->node)->rapl_ns,
@@ -196,7 +198,7 @@ static int update_mapping(struct loop_timer *timer, uint64_t now_ns, void *user)
         log_event(LOG_LEVEL_WARNING, "hpc-mapping-failed", "reason=%s",
                   log_quote(err.text).text);
     api->map_fails = r < 0;
-    if (r < 0) /* again in a while */
+    if (r < 0) /* try again later */
         loop_timer_set(api->map_soon, now_ns + 30 * NS_PER_S, 0);
     return 0;
 }
@@ -211,7 +213,7 @@ static int open_mapping(struct api *api, const char *dir, uw_error *err)
                           &api->map_soon, err);
 }
 
-/* ---- what the node tells, what the server tells ---- */
+/* ---- events of the node, messages of the server ---- */
 
 static void on_node(enum node_event event, const void *what, void *user)
 {

@@ -1,8 +1,9 @@
-/* Serves the node: opens the sockets that the configuration names, gives each its
- * handler, and tells followers and dcgm-exporter's files what happens.
+/* Serves the node over HTTP: opens the sockets that the configuration names, gives each
+ * its handler, and passes the node's events to followers and to dcgm-exporter's files.
  *
- * Owns: the HTTP servers and those who follow events.  Touches: the sockets, and the node
- * by node.h alone.  Thread: the loop's.  Explained in docs/openapi.yaml, docs/metrics.md.
+ * Owns: the HTTP servers and the event followers.  Touches: the sockets, and the node
+ * through node.h alone.  Thread: the loop's.  Explained in docs/openapi.yaml,
+ * docs/metrics.md.
  */
 #ifndef API_API_H
 #define API_API_H
@@ -15,22 +16,22 @@
 
 struct api;
 
-/* Opens the sockets and becomes the node's one listener.  On failure none is open.  Real
- * loops only.
+/* Opens the sockets and registers as the node's only listener.  On failure no socket is
+ * open.  Real loops only.
  */
 int api_new(struct loop *loop, struct node *node, const struct node_config *config,
             struct api **ret, uw_error *err);
-/* Closes them; the node is still there. */
+/* Closes the sockets; the node must still exist. */
 void api_free(struct api *api);
 DEFINE_AUTO(struct api *, api_free);
 
-/* What is in force of a new configuration without a restart: tokens, certificates,
- * limits, metrics.  On failure the old ones stay.
+/* Applies the parts of a new configuration that need no restart: tokens, certificates,
+ * limits, metrics.  After a failure tokens, limits and metrics are the old ones.
  */
 int api_configure(struct api *api, const struct node_config *config, uw_error *err);
 
-/* What POST /v1/reload does: reads the configuration anew and hands it to node and api;
- * its failure is the client's answer.
+/* Runs for POST /v1/reload: reads the configuration again and applies it to node and api;
+ * its error is the client's answer.
  */
 typedef int (*api_reload_fn)(void *user, uw_error *err);
 void api_on_reload(struct api *api, api_reload_fn fn, void *user);

@@ -1,4 +1,4 @@
-/* JSON to what the node is asked. */
+/* JSON bodies to requests to the node. */
 #include "api/body.h"
 
 #include <errno.h>
@@ -29,7 +29,7 @@ static int is_known(const char *key, const struct json_value *v, void *user)
     return fail(o->err, -ERANGE, "there is no key '%.60s' here", key);
 }
 
-/* An object with no other keys. */
+/* Checks that v is an object with no keys but these. */
 static int only(const struct json_value *v, const char *const *keys, uw_error *err)
 {
     struct only o = {keys, err};
@@ -40,7 +40,7 @@ static int only(const struct json_value *v, const char *const *keys, uw_error *e
     return r == -ERANGE ? -EINVAL : r;
 }
 
-/* Absent keys are fine in what follows: *ret keeps its value. */
+/* The getters below leave *ret unchanged where the key is absent. */
 static bool given(const struct json_value *v, const char *key)
 {
     return json_get(v, key) != NULL;
@@ -137,7 +137,7 @@ static int cap(const struct json_value *v, struct cap_arg *ret, uw_error *err)
     return body_cap("cap", got, ret, err);
 }
 
-/* One of the two. */
+/* Exactly one of "cap" and "clock". */
 static int cap_or_clock(const struct json_value *v, struct node_claim *ret, uw_error *err)
 {
     const char *got = NULL;
@@ -331,7 +331,7 @@ static int source(const struct json_value *v, enum job_source *ret, uw_error *er
     return 0;
 }
 
-/* What is to be done for it: a search, a cap by name, or nothing. */
+/* What the job asks for: a search, a cap by name, or neither. */
 static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
 {
     const char *goal = NULL;

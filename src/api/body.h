@@ -1,5 +1,5 @@
-/* Bodies of requests to what the node is asked.  Strict: unknown keys, other types, bare
- * numbers where a quantity needs its unit, and what is out of its range are refused with
+/* Parses request bodies into requests to the node.  Strict: unknown keys, wrong types,
+ * bare numbers where a quantity needs its unit, and values out of range are refused with
  * a text that names key, value and limit.  Pure.
  */
 #ifndef API_BODY_H
@@ -11,32 +11,32 @@
 
 enum { BODY_BOARD = 96, BODY_BOARDS_MAX = 64 };
 
-/* The texts of what follows are the document's: it outlives them. */
+/* The strings in these structs belong to the JSON document, which must outlive them. */
 struct body_claim {
     struct node_claim ask;
-    char board[BODY_BOARD]; /* what ask.board points to, where it was a number */
+    char board[BODY_BOARD]; /* storage of ask.board where the body has a number */
 };
-/* -EINVAL or -ERANGE; *ret is what it was then, here and below. */
+/* -EINVAL or -ERANGE.  After an error, *ret is unchanged; so for all functions here. */
 int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err);
 
-/* The board of this name: what node_board() says. */
+/* Looks up a board by name; results as node_board(). */
 typedef int (*body_board_fn)(void *node, const char *name, size_t *ret, uw_error *err);
 struct body_job {
     struct node_job ask; /* reg.uid and reg.label too; page_fd -1 */
     struct label label[LABELS_MAX];
     bool has_uid;
 };
-/* *ret->ask.reg.uid is uid where the body names none. */
+/* ret->ask.reg.uid is uid where the body has no "uid". */
 int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *node,
              struct body_job *ret, uw_error *err);
 
-/* {"for": "10 min"}; 0 where it is left out. */
+/* {"for": "10 min"}; 0 where the key is missing. */
 int body_release(const struct json_value *v, uint64_t *ret_ns, uw_error *err);
 
-/* A board's index or UUID, as a number or a text. */
+/* A board's index or UUID, as a JSON number or string. */
 int body_board_name(const struct json_value *v, const char *key, char buf[BODY_BOARD],
                     const char **ret, uw_error *err);
-/* "250 W", "85%": a bare number has no unit, and none is guessed. */
+/* "250 W", "85%"; a bare number is refused. */
 int body_cap(const char *key, const char *text, struct cap_arg *ret, uw_error *err);
 
 #endif

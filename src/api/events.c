@@ -1,4 +1,4 @@
-/* Followers, and what each event says. */
+/* Followers, and the text of each event. */
 #include "api/events.h"
 
 #include <errno.h>
@@ -11,8 +11,7 @@
 #include "base/names.h"
 #include "base/units.h"
 
-/* Above the samples of 64 boards and 256 jobs: 150 KiB where each job is on each board.
- */
+/* The samples of 64 boards and 256 jobs, each on every board, take 150 KiB. */
 enum { QUEUE_BYTES = 256 * 1024 };
 
 struct follower {
@@ -26,8 +25,8 @@ struct events {
     struct events_opts opts;
     struct follower *first;
     size_t n;
-    struct loop_timer *timer; /* runs while somebody wants samples */
-    char *samples;            /* the last, as sent */
+    struct loop_timer *timer; /* runs while a follower wants samples */
+    char *samples;            /* the last text sent */
     uint64_t samples_ns;
     uint64_t newest_job;
 };
@@ -59,7 +58,7 @@ int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err)
 
 /* ---- texts ---- */
 
-/* One line; NULL where there is no memory.  Frees o. */
+/* Renders o as one line and frees o.  NULL: out of memory. */
 static char *line(struct json_out *o)
 {
     char *text = NULL;
@@ -243,7 +242,7 @@ static void send_to(const struct follower *f, enum events_kind kind, const char 
 {
     const char *name = names_word(NAMES_STREAM, (unsigned)__builtin_ctz(kind));
 
-    (void)http_stream_send(f->stream, name, data); /* it counts what it drops */
+    (void)http_stream_send(f->stream, name, data); /* the stream counts dropped events */
 }
 
 static void send_all(struct events *e, enum events_kind kind, const char *data)
@@ -267,7 +266,7 @@ static void forget_samples(struct events *e)
     loop_timer_free(take(e->timer));
 }
 
-/* The newest text: made anew at most once a second (and half of that for a newcomer). */
+/* The newest text, rendered again once it is age_ns old. */
 static const char *samples(struct events *e, uint64_t now_ns, uint64_t age_ns)
 {
     if (e->samples && now_ns - e->samples_ns < age_ns)
@@ -349,7 +348,7 @@ int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
     return 0;
 }
 
-/* ---- what the node tells ---- */
+/* ---- the node's events ---- */
 
 static void tell_caps(struct events *e, const struct caps_what *what)
 {

@@ -1,8 +1,8 @@
-/* Live values: server-sent events for `underwatt top` and whoever else follows.
+/* Live values: server-sent events for `underwatt top` and other followers.
  *
  * Events: "samples" (boards and jobs; at most one a second, rendered once for all
- * followers), "cap", "claim", "job".  A follower names the kinds that it wants.  They
- * hold nothing that only some may see: names and labels of jobs are GET /v1/jobs'.
+ * followers), "cap", "claim", "job".  A follower names the kinds that it wants.  Events
+ * hold nothing private: names and labels of jobs are in GET /v1/jobs alone.
  */
 #ifndef API_EVENTS_H
 #define API_EVENTS_H
@@ -17,7 +17,7 @@
 struct events;
 
 enum events_kind { STREAM_KINDS(NAME_FLAG) EVENTS_ALL = (1u << 4) - 1 };
-/* "samples,cap": -EINVAL names the word and what there is.  NULL: all. */
+/* Parses "samples,cap"; NULL means all.  -EINVAL names the word and the valid ones. */
 int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err);
 
 struct events_opts {
@@ -26,16 +26,16 @@ struct events_opts {
     void *node;
 };
 int events_new(const struct events_opts *opts, struct events **ret, uw_error *err);
-/* Streams that are still there are the server's: it is freed before. */
+/* Open streams belong to the server, which must be freed first. */
 void events_free(struct events *e);
 DEFINE_AUTO(struct events *, events_free);
 
-/* A follower from now on: x becomes a stream; the first "samples" comes at once.  On
- * failure x is still to be replied to.
+/* Makes x a stream of these kinds and sends the first "samples" at once.  On failure the
+ * caller must still reply to x.
  */
 int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
                   uw_error *err);
-/* What the node tells its listener: goes to whoever follows. */
+/* Forwards an event of the node to the followers. */
 void events_tell(struct events *e, enum node_event event, const void *what);
 
 #endif

@@ -1,4 +1,4 @@
-/* dcgm-exporter's files: which jobs are on which board. */
+/* Writes dcgm-exporter's job files. */
 #include "api/mapping.h"
 
 #include <ctype.h>
@@ -17,12 +17,12 @@
 enum { BOARDS = 64 };
 
 struct mapping {
-    char *path; /* for what is said */
+    char *path; /* for messages */
     int dir;
     struct text now;
     struct {
         unsigned index;
-        char *text; /* what the file holds; NULL: not known */
+        char *text; /* the file's content; NULL: unknown */
     } file[BOARDS];
     size_t n;
 };
@@ -57,8 +57,8 @@ static int write_all(int fd, const char *text, size_t len)
     return 0;
 }
 
-/* Beside its place, then renamed: a reader sees the old text or the new one.  Not
- * synced: after a crash of the machine no job is there any more.
+/* Written to a temporary file and renamed: a reader sees the old text or the new one.
+ * Not synced: after a crash of the machine no job is running.
  */
 static int put(const struct mapping *m, unsigned index, const char *text, uw_error *err)
 {
@@ -66,7 +66,7 @@ static int put(const struct mapping *m, unsigned index, const char *text, uw_err
 
     (void)snprintf(name, sizeof name, "%u", index);
     (void)snprintf(beside, sizeof beside, ".%u.new", index);
-    (void)unlinkat(m->dir, beside, 0); /* left by one that was killed */
+    (void)unlinkat(m->dir, beside, 0); /* left by a killed daemon */
     auto_(fd_close) int fd = openat(
         m->dir, beside, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
     int r = fd < 0 ? -errno : write_all(fd, text, strlen(text));
@@ -82,7 +82,7 @@ static int put(const struct mapping *m, unsigned index, const char *text, uw_err
     return 0;
 }
 
-/* ---- what it holds ---- */
+/* ---- content ---- */
 
 static bool is_plain(const char *id)
 {
@@ -92,8 +92,8 @@ static bool is_plain(const char *id)
     return *id != '\0';
 }
 
-/* Slurm's number of a job, as Slurm or the process' cgroup says it: what a user calls a
- * job does not count.  NULL: it has none.
+/* The Slurm id of a job, as Slurm's prolog or the process' cgroup gives it; a name that a
+ * user gave to a job is not trusted.  NULL: none.
  */
 static const char *slurm_id(const struct job_entry *job)
 {
@@ -172,7 +172,7 @@ int mapping_update(struct mapping *m, const struct node_view *view, uw_error *er
     }
     if (n > m->n)
         m->n = n;
-    if (first < 0) { /* a folder removed and made anew is another one */
+    if (first < 0) { /* the folder may have been replaced: open it again */
         (void)close(m->dir);
         m->dir = -1;
     }

@@ -1,8 +1,8 @@
-/* Which jobs are on which board, as files for dcgm-exporter's --hpc-job-mapping-dir: one
- * a board, named by its index, a job a line ("slurm:4711" stands as 4711, others as the
- * node's job id).  A board without a job has an empty file.
+/* Files for dcgm-exporter's --hpc-job-mapping-dir: one file a board, named by the board's
+ * index, with one job a line (the Slurm id of a Slurm job, else the node's job id).  The
+ * file of a board without a job is empty.
  *
- * A file is written when its content changes: beside its place, then renamed.
+ * A file is written when its content changes: to a temporary file, then renamed.
  */
 #ifndef API_MAPPING_H
 #define API_MAPPING_H
@@ -13,14 +13,14 @@
 
 struct mapping;
 
-/* dir: absolute; looked for at each update while it is not there. -ENOMEM. */
+/* dir: absolute; opened at the first update at which it exists.  -ENOMEM. */
 int mapping_new(const char *dir, struct mapping **ret, uw_error *err);
-/* Empties the files that have jobs in them. */
+/* Empties the files that list jobs. */
 void mapping_free(struct mapping *m);
 DEFINE_AUTO(struct mapping *, mapping_free);
 
-/* The first failure's -errno; the other boards' files are written all the same, and a
- * file that failed is tried again at the next call.
+/* Returns the first failure's -errno; the other boards' files are written nevertheless.
+ * The next call tries a failed file again.
  */
 int mapping_update(struct mapping *m, const struct node_view *view, uw_error *err);
 

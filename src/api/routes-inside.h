@@ -1,4 +1,4 @@
-/* What the files of routes share. */
+/* Shared by the files of routes. */
 #ifndef API_ROUTES_INSIDE_H
 #define API_ROUTES_INSIDE_H
 
@@ -14,27 +14,27 @@ struct routes {
     const struct http_server *server; /* or NULL */
 };
 
-/* One request whose asker is known. */
+/* One request whose client is authenticated. */
 struct ask {
     struct routes *r;
     struct http_exchange *x;
     const struct node_who *who;
     bool local;
-    const char *part;              /* what stands for {…} in the path; "" none */
+    const char *part;              /* the value of {…} in the path; "" none */
     const struct json_value *body; /* or NULL */
 };
 typedef void (*route_fn)(struct ask *a);
 
-/* The node's function table, and its first argument. */
+/* The node's function table; its node member is the first argument of each function. */
 static inline const struct routes_node *ask_node(const struct ask *a)
 {
     return &a->r->opts.node;
 }
 
-/* Board or number that the path names; answers where there is none, then false. */
+/* The board or id in the path.  false: x has been answered with an error. */
 bool ask_board(struct ask *a, size_t *ret);
 bool ask_id(struct ask *a, const char *what, uint64_t *ret);
-/* 201 with the id and its path. */
+/* Replies 201 with the id and its path. */
 void ask_made(struct ask *a, const char *under, uint64_t id);
 
 /* routes-read.c */

@@ -1,4 +1,4 @@
-/* Handlers that show something. */
+/* Handlers of requests that only read. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -102,7 +102,7 @@ void route_explain(struct ask *a)
     http_reply_json(a->x, 200, o);
 }
 
-/* What GET /v1/claims is narrowed to. */
+/* The filter of GET /v1/claims. */
 struct narrow {
     bool board;
     size_t at;

@@ -1,4 +1,4 @@
-/* Handlers that change something, or that answer later. */
+/* Handlers of requests that change something, and of requests answered later. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include "base/names.h"
 #include "base/units.h"
 
-/* What the node refuses it has written down itself, with who wanted what. */
+/* The node has logged its own refusal, so the server must not log it again. */
 static void node_failed(struct http_exchange *x, int r, const uw_error *err)
 {
     http_told(x);
@@ -26,7 +26,7 @@ static void empty(struct ask *a, int r, const uw_error *err)
         http_reply(a->x, 204, NULL, NULL, 0, NULL);
 }
 
-/* A process of this machine says nothing about who is elsewhere. */
+/* A pid is local to this machine, so a remote client cannot name one. */
 static int check_pid(const struct ask *a, pid_t pid, uw_error *err)
 {
     if (pid == 0 || a->local)
@@ -104,12 +104,12 @@ void route_job_end(struct ask *a)
 
 /* ---- answers that come later ---- */
 
-/* Outlives the exchange: whoever was asked answers once, whether the peer is still
- * there or not.
+/* Outlives the exchange: the node calls back exactly once, also after the peer has closed
+ * the connection.
  */
 struct later {
     struct routes *r;
-    struct http_exchange *x; /* NULL: the peer went */
+    struct http_exchange *x; /* NULL: the peer has closed */
     size_t board;
 };
 
@@ -119,7 +119,7 @@ static void on_gone(struct http_exchange *x, void *user)
     (void)x;
 
     l->x = NULL;
-    l->r = NULL; /* may be freed from now on */
+    l->r = NULL; /* the routes may be freed before the callback */
 }
 
 static struct later *later(struct ask *a, size_t board)
@@ -135,7 +135,7 @@ static struct later *later(struct ask *a, size_t board)
     return l;
 }
 
-/* It was not asked after all. */
+/* The node refused the request: no callback follows. */
 static void never(struct later *l, int r, const uw_error *err)
 {
     struct http_exchange *x = l->x;
@@ -339,7 +339,7 @@ void route_reload(struct ask *a)
     }
     int r = ask_node(a)->reload(ask_node(a)->node, &err);
     if (r < 0) {
-        http_told(a->x); /* config-refused says it */
+        http_told(a->x); /* logged as config-refused */
         http_fail_r(a->x, r, &err);
         return;
     }

@@ -1,4 +1,4 @@
-/* Path and method to a handler; who asks, and whether the request is of its form. */
+/* Maps path and method to a handler; authenticates and checks the request's form. */
 #include "api/routes.h"
 
 #include <errno.h>
@@ -47,7 +47,7 @@ static const struct route table[] = {
     {HTTP_POST, "/v1/reload", route_reload, BODY_NONE, {NULL}},
 };
 /* clang-format on */
-static const char health_path[] = "/healthz"; /* the one that needs no right */
+static const char health_path[] = "/healthz"; /* needs no authentication */
 
 const char *routes_at(size_t i, enum http_method *ret_method)
 {
@@ -64,7 +64,7 @@ const char *routes_at(size_t i, enum http_method *ret_method)
 
 enum { PART_MAX = HTTP_PATH_MAX + 1 };
 
-/* Does path fit the pattern?  What stands for its {…} goes to part. */
+/* Whether path matches the pattern; the value of {…} is copied to part. */
 static bool fits(const char *pattern, const char *path, char part[PART_MAX])
 {
     part[0] = '\0';
@@ -85,7 +85,7 @@ static bool fits(const char *pattern, const char *path, char part[PART_MAX])
     return !*pattern && !*path;
 }
 
-/* The route, or NULL after an answer: 404, 405 with what there is. */
+/* The route; NULL after a reply of 404, or of 405 with the allowed methods. */
 static const struct route *find(struct http_exchange *x, char part[PART_MAX])
 {
     const char *path = http_path(x);

@@ -1,6 +1,6 @@
-/* The HTTP/JSON interface as docs/openapi.yaml describes it: paths and methods to what
- * the node is asked.  Handlers take the node's functions through a table, so that a
- * test can put a made-up view behind them.
+/* The HTTP/JSON interface of docs/openapi.yaml: maps paths and methods to requests to the
+ * node.  Handlers call the node through a function table, so that tests can supply their
+ * own.
  */
 #ifndef API_ROUTES_H
 #define API_ROUTES_H
@@ -15,16 +15,16 @@
 
 struct routes;
 
-/* What of the ledger: the words of the query, NULL where they are left out. */
+/* Query parameters of GET /v1/report; NULL where left out. */
 struct routes_report {
     const char *by, *zone, *from, *to, *gco2e_kwh, *price_kwh;
-    bool one_user; /* uid's jobs alone */
+    bool one_user; /* only jobs of uid */
     uid_t uid;
-    bool exact; /* processors' energy finer than everybody may see it */
+    bool exact; /* processors' energy at full resolution, for administrators */
 };
 
-/* The node as routes see it: node.h's functions, or a test's.  All but the optional
- * ones are mandatory.
+/* The node as routes see it: node.h's functions, or a test's.  Mandatory but for the
+ * optional ones.
  */
 struct routes_node {
     const struct node_view *(*look)(void *node);
@@ -48,31 +48,32 @@ struct routes_node {
     /* Optional. */
     int (*report)(void *node, const struct routes_report *ask, ledger_report_fn fn,
                   void *user, uw_error *err);
-    int (*reload)(void *node, uw_error *err); /* by whoever runs the node */
+    int (*reload)(void *node,
+                  uw_error *err); /* implemented by the program that runs the node */
     void *node;
 };
 
 struct routes_opts {
     struct loop *loop;
     struct routes_node node;
-    /* Who asks: auth_ask(), or a test's. */
+    /* Authenticates the client: auth_ask(), or a test's. */
     void (*ask)(void *auth, struct http_exchange *x, auth_fn fn, void *user);
     void *auth;
-    bool metrics, per_job; /* GET /metrics is there, has series of jobs … */
-    unsigned max_jobs;     /* … of so many at once */
+    bool metrics, per_job; /* serve GET /metrics; include series of jobs */
+    unsigned max_jobs;     /* jobs with series of their own */
 };
 int routes_new(const struct routes_opts *opts, struct routes **ret, uw_error *err);
-/* Exchanges that wait are the server's: it is freed before. */
+/* Pending exchanges belong to the server, which must be freed first. */
 void routes_free(struct routes *r);
 DEFINE_AUTO(struct routes *, routes_free);
-/* The server that they are behind, for its figures in the metrics. */
+/* Sets the server whose statistics the metrics report. */
 void routes_behind(struct routes *r, const struct http_server *server);
-/* Of opts: metrics, per_job, max_jobs. */
+/* Takes metrics, per_job and max_jobs from opts. */
 void routes_configure(struct routes *r, const struct routes_opts *opts);
 
 /* An http_handler_fn with the routes as its user. */
 void routes_handle(struct http_exchange *x, void *routes);
-/* What the node tells its listener: goes to the followers of /v1/events. */
+/* Forwards an event of the node to the followers of /v1/events. */
 void routes_tell(struct routes *r, enum node_event event, const void *what);
 
 /* The table: method and path ("/v1/gpus/{gpu}") of each; NULL when i is out of range. */

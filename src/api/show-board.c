@@ -3,7 +3,7 @@
 #include "base/names.h"
 #include "base/units.h"
 
-/* Where it may be set, as far as the actuator has said. */
+/* The range that the actuator permits, as far as it is known. */
 static void settable(struct json_out *o, const struct caps_view *c)
 {
     show_mw(o, "lowest_mw", c->range.min_mw);
@@ -37,7 +37,7 @@ static void reasons(struct json_out *o, const struct view_board *b)
     json_out_end(o);
 }
 
-/* The claim that decided: its maker and its reason, null where no claim did. */
+/* Owner and reason of the claim that decided; null where none did. */
 static void show_winner(struct json_out *o, const struct claims *claims, uint64_t id)
 {
     const struct claim *c = claims && id ? claims_find(claims, id) : NULL;
@@ -155,7 +155,7 @@ static void clock_lock(struct json_out *o, const struct caps_clock_view *k,
     json_out_end(o);
 }
 
-/* Who computes there and how their searches stand: why there may be no claim at all. */
+/* The board's jobs and the state of their searches: shows why there may be no claim. */
 static void jobs(struct json_out *o, const struct node_view *v,
                  const struct view_board *b)
 {

@@ -1,4 +1,4 @@
-/* Jobs as JSON: names, labels and processes for those alone who may see them. */
+/* Jobs as JSON; names, labels and processes only for clients with the right to them. */
 #include "api/show.h"
 #include "base/names.h"
 #include "base/units.h"
@@ -20,7 +20,7 @@ static void saved(struct json_out *o, const struct searches_view *s)
     json_out_end(o);
 }
 
-/* What a report at a job's end is made of. */
+/* The values that the report at a job's end is made of. */
 static void details(struct json_out *o, const struct tuner_report *r)
 {
     json_out_object(o, "details");

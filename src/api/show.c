@@ -1,4 +1,4 @@
-/* Words and values that all bodies share, and the node's own. */
+/* Values shared by all bodies, and the node's own body. */
 #include "api/show.h"
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "underwatt/progress.h"
 
-/* A token that may only read was made by the administrator for a reader of all. */
+/* Only an administrator makes a read-only token: its holder may see all jobs. */
 bool show_all(const struct node_who *who)
 {
     return who->admin || (who->uid == (uid_t)-1 && !who->may_claim && !who->only_job);
@@ -191,7 +191,7 @@ static void show_sums(struct json_out *o, const struct node_view *v)
     json_out_double(o, "today_j", today_j);
 }
 
-/* What the kernel shows to root alone is the administrators' alone here. */
+/* Exact values are for administrators alone, as the kernel shows them to root alone. */
 static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
 {
     json_out_array(o, "rapl");
@@ -206,7 +206,7 @@ static void show_rapl(struct json_out *o, const struct node_view *v, bool exact)
     json_out_end(o);
 }
 
-/* budget_w null: there is none. */
+/* budget_w is null without a budget. */
 static void show_budget(struct json_out *o, const struct caps_budget_view *b)
 {
     json_out_object(o, "budget");

@@ -23,7 +23,7 @@ static void gpu_power(struct metrics_render *r, const struct view_board *b,
         metrics_series(r, l, NULL, NULL, b->power_w.v);
 }
 
-/* Counters that need the meter say nothing before it has seen the board. */
+/* No counter is shown before the meter's first reading of the board. */
 static bool metered(const struct view_board *b)
 {
     return b->last.has != 0 || b->energy_j > 0;

@@ -1,4 +1,4 @@
-/* How /metrics is written: what metrics.c, metrics-board.c and metrics-job.c share. */
+/* Rendering of /metrics: shared by metrics.c, metrics-board.c and metrics-job.c. */
 #ifndef API_METRICS_METRICS_INSIDE_H
 #define API_METRICS_METRICS_INSIDE_H
 
@@ -6,7 +6,7 @@
 #include "api/metrics/metrics.h"
 #include "base/text.h"
 
-/* A job beyond the bound, and what of it is in job_id="other" already. */
+/* A job beyond max_jobs, and its energy that job_id="other" already includes. */
 struct metrics_other {
     uint64_t job;
     double energy_j;
@@ -15,12 +15,12 @@ enum { METRICS_BOARDS = 64 };
 
 struct metrics {
     struct text out;
-    struct text label;                   /* label sets of boards and jobs … */
-    size_t board_at[METRICS_BOARDS + 1]; /* … board i's from here to the next's … */
-    size_t job_at[VIEW_JOBS_MAX + 2];    /* … and so on; "other" behind the last */
+    struct text label;                   /* label sets of boards and jobs */
+    size_t board_at[METRICS_BOARDS + 1]; /* start of board i's; the end of the last */
+    size_t job_at[VIEW_JOBS_MAX + 2];    /* start of job i's, of "other", and the end */
     struct metrics_other other[VIEW_JOBS_MAX];
     size_t n_other;
-    double other_j; /* never falls: it is a counter */
+    double other_j; /* a counter: never decreases */
 };
 
 struct metrics_slice {
@@ -32,25 +32,25 @@ struct metrics_render {
     struct metrics *m;
     const struct node_view *v;
     const struct metrics_opts *opts;
-    size_t jobs; /* with series of their own */
+    size_t jobs; /* jobs with series of their own */
     enum metrics_id id;
     bool headed;
 };
 
-/* A family begins: HELP and TYPE come with its first series. */
+/* Begins a family; HELP and TYPE are written with its first series. */
 void metrics_begin(struct metrics_render *r, enum metrics_id id);
-/* name{labels,key="value"} and the blank: all but the value.  labels: no braces; key
+/* Writes name{labels,key="value"} and a blank, without the value.  labels: no braces; key
  * may be NULL.
  */
 void metrics_put(struct metrics_render *r, struct metrics_slice labels, const char *key,
                  const char *value);
-/* The whole line; what is not finite is left out. */
+/* Writes the whole line; leaves out a value that is not finite. */
 void metrics_series(struct metrics_render *r, struct metrics_slice labels,
                     const char *key, const char *value, double v);
 void metrics_series_u64(struct metrics_render *r, struct metrics_slice labels,
                         const char *key, const char *value, uint64_t v);
 
-/* key="value"; key may begin with the comma. */
+/* Writes key="value"; key may begin with a comma. */
 void metrics_label(struct text *t, const char *key, const char *value);
 void metrics_label_u64(struct text *t, const char *key, uint64_t value);
 struct metrics_slice metrics_board(const struct metrics_render *r, size_t i);

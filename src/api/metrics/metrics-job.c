@@ -1,4 +1,4 @@
-/* The series of jobs: so many of their own, the rest in one sum. */
+/* The series of jobs: max_jobs of their own, the rest in one sum. */
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -7,8 +7,8 @@
 #include "api/metrics/metrics-inside.h"
 #include "base/units.h"
 
-/* What is new of the jobs beyond the bound: their sum is a counter, so what one of them
- * had added stays when it ends.
+/* Adds the new energy of the jobs beyond max_jobs: their sum is a counter, so the energy
+ * of an ended job must stay in it.
  */
 static void keep_other(struct metrics *m, const struct node_view *v, size_t first)
 {
@@ -46,7 +46,7 @@ static double job_value(const struct view_job *j, enum metrics_id id)
     case METRICS_JOB_TIME:
         return j->time_s;
     case METRICS_JOB_STEPS:
-        return j->steps > 0 ? (double)j->steps : NAN; /* a job may tell of none */
+        return j->steps > 0 ? (double)j->steps : NAN; /* a job need not report steps */
     case METRICS_JOB_PHASE:
         return j->phase.phase ? (double)j->phase.phase : NAN;
     case METRICS_JOB_CAP:

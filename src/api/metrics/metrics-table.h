@@ -1,5 +1,5 @@
-/* The families of /metrics: one row each, in the order in which they are written.
- * docs/metrics.md is held against it (tools/check-metrics).
+/* The families of /metrics: one row each, in output order.  tools/check-metrics compares
+ * them with docs/metrics.md.
  */
 #ifndef API_METRICS_METRICS_TABLE_H
 #define API_METRICS_METRICS_TABLE_H

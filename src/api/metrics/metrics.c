@@ -1,4 +1,4 @@
-/* /metrics: families in the table's order, each with the series that are known. */
+/* /metrics: families in the table's order, each with its known series. */
 #include "api/metrics/metrics.h"
 
 #include <errno.h>
@@ -51,7 +51,7 @@ static void metrics_head(struct metrics_render *r)
     text_put(t, "# HELP ");
     text_put(t, family[r->id].name);
     text_add(t, " ", 1);
-    text_put(t, family[r->id].help); /* the table's own: nothing to escape */
+    text_put(t, family[r->id].help); /* constants of the table: no escaping needed */
     text_put(t, "\n# TYPE ");
     text_put(t, family[r->id].name);
     text_add(t, " ", 1);
@@ -66,7 +66,6 @@ void metrics_begin(struct metrics_render *r, enum metrics_id id)
     r->headed = false;
 }
 
-/* name{labels,key="value"}: everything before the value.  labels: without braces. */
 void metrics_put(struct metrics_render *r, struct metrics_slice labels, const char *key,
                  const char *value)
 {
@@ -129,7 +128,7 @@ void metrics_label_u64(struct text *t, const char *key, uint64_t value)
     text_add(t, "\"", 1);
 }
 
-/* The board's, in dcgm-exporter's spelling. */
+/* The board's labels, spelled as in dcgm-exporter. */
 static void board_labels(struct text *t, const struct view_board *b, const char *hostname)
 {
     metrics_label_u64(t, "gpu", b->info->index);
@@ -323,7 +322,7 @@ int metrics_render(struct metrics *m, const struct node_view *view,
         metrics_put_boards(&r);
         if (opts->per_job)
             metrics_put_jobs(&r);
-        put_cpu(&r); /* last: takes the room of the labels */
+        put_cpu(&r); /* last: overwrites the label buffer */
         x = m->out.failed ? m->out.failed : m->label.failed;
     }
     if (x < 0)

@@ -1,8 +1,8 @@
-/* What the node knows, in Prometheus' text format 0.0.4: names, units and labels as
- * docs/metrics.md lists them.  Unknown values are left out, never 0.
+/* Renders the node's view in Prometheus' text format 0.0.4; docs/metrics.md lists names,
+ * units and labels.  Unknown values are left out, never 0.
  *
- * Pure: a view in, a text out.  Nothing is allocated for a scrape beyond buffers that
- * are kept from one to the next.
+ * Pure: a view in, a text out.  Buffers are kept between scrapes: a scrape allocates
+ * only where one must grow.
  */
 #ifndef API_METRICS_METRICS_H
 #define API_METRICS_METRICS_H
@@ -19,19 +19,19 @@
 
 struct metrics;
 
-/* How the doors fare. */
+/* Statistics of the HTTP server. */
 struct metrics_http {
     uint64_t requests, refused;
     unsigned connections, followers;
 };
 
-/* What the reader may see: see docs/man/underwattd-api.5.scd. */
+/* The reader's rights: see docs/man/underwattd-api.5.scd. */
 struct metrics_opts {
-    bool per_job;      /* series of jobs at all */
-    unsigned max_jobs; /* of their own; the rest is summed under job_id="other" */
-    bool all;          /* names of everybody's jobs, else … */
-    uid_t uid;         /* … of uid's alone … */
-    uint64_t only_job; /* … or of them this one; 0: all */
+    bool per_job;      /* write series of jobs */
+    unsigned max_jobs; /* jobs with series of their own; job_id="other" sums the rest */
+    bool all;          /* show the names of all jobs, else of uid's */
+    uid_t uid;
+    uint64_t only_job;               /* of uid's, only this job; 0: all */
     const struct metrics_http *http; /* NULL: left out */
 };
 #define METRICS_DEFAULT ((struct metrics_opts){.per_job = true, .max_jobs = 64})
@@ -40,7 +40,7 @@ int metrics_new(struct metrics **ret, uw_error *err);
 void metrics_free(struct metrics *m);
 DEFINE_AUTO(struct metrics *, metrics_free);
 
-/* The text, borrowed until the next call.  -ENOMEM, -E2BIG (over 16 MiB). */
+/* *ret is borrowed until the next call.  -ENOMEM, -E2BIG (over 16 MiB). */
 int metrics_render(struct metrics *m, const struct node_view *view,
                    const struct metrics_opts *opts, const char **ret, size_t *ret_len,
                    uw_error *err);

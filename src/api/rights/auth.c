@@ -1,4 +1,4 @@
-/* Who asks.  Users are looked up by a worker, as the directory service may hang. */
+/* Authentication.  A worker looks up users, as the directory service may hang. */
 #include "api/rights/auth.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@ enum { USERS_MAX = 256, GROUPS_MAX = 1024, NSS_BYTES = 64 * 1024, GROUP_NAME = 6
 static const uint64_t KEEP_NS = 10 * NS_PER_S;
 static const uint64_t LOOKUP_NS = 2 * NS_PER_S;
 static const double REQUESTS = 100;
-static const double BURSTS = 2; /* seconds' worth of requests at once */
+static const double BURSTS = 2; /* burst size, in seconds of requests */
 static const struct rate FAILURES = {.per_s = 0.2, .burst = 10};
 
 struct known {
@@ -29,7 +29,7 @@ struct known {
     uint64_t at_ns;
 };
 
-/* Somebody whose user is being looked up. */
+/* A request that waits for the lookup of its user. */
 struct waiter {
     struct waiter *next;
     struct auth *auth;
@@ -39,7 +39,7 @@ struct waiter {
     void *user;
 };
 
-/* A call of the worker; outlives the auth when it hangs. */
+/* A call of the worker; outlives struct auth when the lookup hangs. */
 struct lookup {
     struct auth *auth;
     auth_lookup_fn fn;
@@ -61,10 +61,10 @@ struct auth {
     size_t n_known;
     struct waiter *waiters;
     struct rates rates, failures;
-    struct rates token_rates; /* apart: as many as tokens, so none shares one */
+    struct rates token_rates; /* separate: one bucket for every token */
 };
 
-/* ---- the system's word ---- */
+/* ---- the system's directory ---- */
 
 static bool in_group(const char *name, gid_t gid, gid_t wanted)
 {
@@ -92,12 +92,12 @@ static void system_lookup(uid_t uid, const char *admin_group, struct auth_user *
         if (*admin_group && getgrnam_r(admin_group, &gr, buf, NSS_BYTES, &group) == 0 &&
             group)
             ret->admin = in_group(ret->name, gid, group->gr_gid);
-        utf8_mend(ret->name); /* last: another user's name it must not be looked up by */
+        utf8_mend(ret->name); /* last: the lookups above need the unchanged name */
     }
     free(buf);
 }
 
-/* ---- making one ---- */
+/* ---- construction ---- */
 
 static void set_rates(struct auth *a, double requests)
 {
@@ -190,7 +190,7 @@ static uint64_t key_of(const char *network)
     return h;
 }
 
-/* false: x is answered. */
+/* false: x has been answered with 429. */
 static bool may_go_on(struct auth *a, struct http_exchange *x, struct rates *rates,
                       uint64_t key)
 {
@@ -218,7 +218,7 @@ static void remember(struct auth *a, uid_t uid, const struct auth_user *user)
 {
     size_t at = 0;
 
-    for (size_t i = 0; i < a->n_known; i++) { /* its own place, or the oldest one */
+    for (size_t i = 0; i < a->n_known; i++) { /* the uid's slot, or the oldest */
         if (a->known[i].uid == uid) {
             at = i;
             break;
@@ -259,7 +259,7 @@ static void on_gone(struct http_exchange *x, void *user)
     free(w);
 }
 
-/* All who waited for this uid, from the first; each may end the daemon's part in x. */
+/* Continues the requests that wait for this uid; fn may answer and free x. */
 static void tell_waiters(struct auth *a, uid_t uid, const struct auth_user *user)
 {
     struct waiter **at = &a->waiters;
@@ -368,7 +368,7 @@ static void ask_local(struct auth *a, struct http_exchange *x, auth_fn fn, void 
 
 /* ---- tokens ---- */
 
-/* The file anew where it has changed.  One that cannot be read lets nobody in. */
+/* Reads the file again if it has changed.  An unreadable file means no tokens. */
 static void look_at_file(struct auth *a)
 {
     struct stat st = {0};

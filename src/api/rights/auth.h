@@ -1,5 +1,5 @@
-/* Who is asking, and whether too often: the peer of a unix socket by its uid, everybody
- * else by a bearer token.  The doors call auth_ask() before anything else.
+/* Authenticates clients and limits their rates: the peer of a unix socket by its uid,
+ * every other client by a bearer token.  Servers call auth_ask() before anything else.
  */
 #ifndef API_RIGHTS_AUTH_H
 #define API_RIGHTS_AUTH_H
@@ -17,7 +17,7 @@
 
 struct auth;
 
-/* What the system knows of a user; may block (the directory service). */
+/* A user as the system's directory knows it; the lookup may block. */
 struct auth_user {
     char name[64]; /* "" unknown */
     bool admin;    /* in the admin group, supplementary groups included */
@@ -27,34 +27,34 @@ typedef void (*auth_lookup_fn)(uid_t uid, const char *admin_group, struct auth_u
 struct auth_opts {
     struct loop *loop;
     const char *admin_group; /* NULL or "": root alone */
-    const char *tokens;      /* file of tokens; NULL: none are taken */
-    double requests; /* a second, of each uid and token; 0: 100.  Root has no bound */
-    auth_lookup_fn lookup; /* NULL: the system's (getpwuid_r, getgrouplist) */
+    const char *tokens;      /* file of tokens; NULL: tokens are refused */
+    double requests; /* a second, for each uid and token; 0: 100.  Root has no limit */
+    auth_lookup_fn lookup; /* NULL: getpwuid_r() and getgrouplist() */
 };
 int auth_new(const struct auth_opts *opts, struct auth **ret, uw_error *err);
 void auth_free(struct auth *a);
 DEFINE_AUTO(struct auth *, auth_free);
-/* Group, rate and tokens' file anew (the rest of opts is not looked at); what is
- * remembered of users is forgotten.  On failure all is as it was.
+/* Replaces group, rate and tokens (other members of opts are ignored) and clears the
+ * cache of users.  On failure nothing changes.
  */
 int auth_configure(struct auth *a, const struct auth_opts *opts, uw_error *err);
 
 struct auth_who {
-    struct node_who node; /* its name is name below */
+    struct node_who node; /* node.name points to name below */
     char name[96];        /* "user anna", "uid 4711", "token grid" */
     bool local;
 };
 
-/* Who sent x: fn at once, or as soon as the system has said it (2 s at most, then the
- * user is nobody's member; users are remembered for 10 s, 256 at most).  Where it is
- * nobody known, or somebody who asks too often, x is answered (401, 429 with
- * Retry-After) and fn is not called; nor is it when the peer goes before.
+/* Authenticates the sender of x and calls fn, at once or after a lookup of the user (2 s
+ * at most, then the user counts as no member of the admin group).  256 users are cached
+ * for 10 s.  An unknown or too frequent client is answered (401, or 429 with
+ * Retry-After), and fn is not called; nor is fn called when the peer closes first.
  *
- * Local: uid as SO_PEERCRED has it; root and the admin group are admin, everybody may
- * claim (node_claim() decides where).  A token that comes over a local connection is not
- * looked at.  Remote: "Authorization: Bearer uwt_…" and nothing else; a network
- * (http_network()) that fails at it ten times in a row is told to wait (one that has a
- * valid token is served all the same: nobody can keep it out).
+ * Local: the uid is SO_PEERCRED's; root and the admin group are admin, every user may
+ * claim (node_claim() decides where).  A token on a local connection is ignored.
+ * Remote: "Authorization: Bearer uwt_…" only; after ten failures a network
+ * (http_network()) must wait, but a valid token from it is still served, so that no
+ * other client can lock its owner out.
  */
 typedef void (*auth_fn)(struct http_exchange *x, const struct auth_who *who, void *user);
 void auth_ask(struct auth *a, struct http_exchange *x, auth_fn fn, void *user);

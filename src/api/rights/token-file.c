@@ -1,4 +1,4 @@
-/* `underwattd --token-new`, `--token-list`, `--token-revoke`: changes of the file. */
+/* `underwattd --token-new`, `--token-list`, `--token-revoke`: changes to the file. */
 #include <errno.h>
 #include <fcntl.h>
 #include <gnutls/crypto.h>
@@ -20,14 +20,14 @@
 
 enum { DAY_S = 24 * 3600, TTL_DAYS = 90, TTL_YEARS = 10 };
 
-/* Who changes the file: its folder's owner, where root was asked to. */
+/* A change of the file; root acts as the folder's owner (as_other). */
 struct change {
     struct tokens *tokens;
     int lock;
     bool as_other;
 };
 
-/* Root that writes into another's folder would follow whatever lies there. */
+/* As root, a link that the folder's owner placed there would be followed. */
 static int become_owner(const char *folder, struct change *c, uw_error *err)
 {
     struct stat st;
@@ -93,7 +93,7 @@ static const struct token *by_name(const struct tokens *t, const char *name)
     return NULL;
 }
 
-/* Those that are over make room. */
+/* Expired tokens make room for new ones. */
 static void drop_expired(struct tokens *t, int64_t now_s)
 {
     size_t n = 0;

@@ -1,4 +1,4 @@
-/* Tokens: their file, and whether a text is one. */
+/* Tokens: their file and their verification. */
 #include "api/rights/token-inside.h"
 
 #include <errno.h>
@@ -234,7 +234,7 @@ int tokens_save(const char *path, const struct tokens *tokens, uw_error *err)
     return file_write(path, text, at, 0600, err);
 }
 
-/* ---- is it one? ---- */
+/* ---- verification ---- */
 
 static bool hash_of(const char *text, unsigned char ret[TOKEN_HASH])
 {

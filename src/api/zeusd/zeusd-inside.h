@@ -1,7 +1,7 @@
-/* What the files of zeusd's API share; nobody else includes this.
+/* Shared by the files of zeusd's API; not for other files.
  *
  *   zeusd.c        routes, answers
- *   zeusd-read.c   what is read: energy, power, limits, CPUs, streams
+ *   zeusd-read.c   reads: energy, power, limits, CPUs, streams
  *   zeusd-set.c    limits as claims
  *   zeusd-query.c  queries (pure)
  */
@@ -14,7 +14,7 @@
 
 enum { ZEUSD_CLAIMS = 256, ZEUSD_STREAMS = 64, ZEUSD_WAITS = 64 };
 
-/* A claim that was made here: replaced by the same user's next one on that board. */
+/* A claim made through this API; the same user's next claim on that board replaces it. */
 struct zeusd_claim {
     uid_t uid;
     unsigned gpu;
@@ -26,10 +26,10 @@ struct zeusd_follower {
     struct http_stream *stream; /* NULL: free */
     bool cpu;
     uint64_t ids;                 /* bits: board or package */
-    uint32_t told_mw[BOARDS_MAX]; /* UINT32_MAX: nothing yet */
+    uint32_t told_mw[BOARDS_MAX]; /* UINT32_MAX: none sent yet */
 };
 
-/* Somebody who waits for limits to be in force. */
+/* A request that waits until its limits are in force. */
 struct zeusd_wait {
     struct zeusd *z;
     struct http_exchange *x; /* NULL: free */
@@ -37,7 +37,7 @@ struct zeusd_wait {
     uint64_t until_ns;
 };
 
-/* A board's counter, carried forward from the last sample. */
+/* A board's counter, extrapolated from the last sample. */
 struct zeusd_energy {
     uint64_t raw_mj, told_mj;
 };
@@ -53,30 +53,30 @@ struct zeusd {
     struct zeusd_energy energy[BOARDS_MAX];
 };
 
-/* What went wrong with some devices: the worst status, a text each. */
+/* Errors of some devices: the highest status, and one text each. */
 struct zeusd_errors {
-    unsigned status; /* 0: nothing did */
+    unsigned status; /* 0: no error */
     struct text text;
 };
 void zeusd_error(struct zeusd_errors *e, unsigned id, unsigned status, const char *text);
-/* {"errors": {…}}; e is empty after it. */
+/* Replies {"errors": {…}} and empties e. */
 void zeusd_errors_reply(struct http_exchange *x, struct zeusd_errors *e);
 
-/* zeusd's ways of saying no. */
+/* Error replies in zeusd's forms. */
 void zeusd_bad(struct http_exchange *x, unsigned status, const char *text); /* JSON */
 void zeusd_plain(struct http_exchange *x, unsigned status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
-/* t's text as JSON; t is empty after it. */
+/* Replies t's text as JSON and empties t. */
 void zeusd_json(struct http_exchange *x, struct text *t);
 void zeusd_put_string(struct text *t, const char *value); /* in quotes */
 
 const struct node_view *zeusd_look(struct zeusd *z);
-/* The board of that index; NULL: none. */
+/* The board with that index; NULL: none. */
 const struct view_board *zeusd_board(const struct node_view *v, unsigned gpu);
-/* The bit of a board in sets of boards: its place in the view. */
+/* The bit of a board in sets of boards: its position in the view. */
 size_t zeusd_place(const struct node_view *v, unsigned gpu);
 
-/* Read routes: x's query, then the answer. */
+/* Read routes: parse x's query and answer x. */
 enum zeusd_read {
     ZR_ENERGY,
     ZR_POWER,

@@ -1,4 +1,4 @@
-/* Queries as zeusd (serde) reads them. */
+/* Parses queries as zeusd (serde) does. */
 #include "api/zeusd/zeusd-query.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ static bool say(char error[ZQ_ERROR], const char *text)
     return false;
 }
 
-/* What Rust's u32::from_str takes: digits, a "+" before them. */
+/* The syntax of Rust's u32::from_str: digits, optionally after a "+". */
 static const char *read_u32(const char *text, uint32_t *ret)
 {
     uint64_t number = 0;
@@ -98,7 +98,7 @@ static bool blank(char c)
     return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
-/* Sorted in, doubles passed over; false: there is no room. */
+/* Inserts id in order, once.  false: the array is full. */
 static bool insert(unsigned *ids, size_t *n, unsigned id)
 {
     size_t i = 0;

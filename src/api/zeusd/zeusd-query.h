@@ -1,4 +1,4 @@
-/* Queries as zeusd reads them: each key into its type, the first fault in its words.
+/* Parses queries as zeusd does: each key by its type; the first error in zeusd's words.
  * Pure.
  */
 #ifndef API_ZEUSD_ZEUSD_QUERY_H
@@ -23,14 +23,14 @@ struct zq_value {
 };
 enum { ZQ_FIELDS = 4, ZQ_ERROR = 320 };
 
-/* Field i of n into ret[i].  false: error holds what zeusd says after "Query
+/* Parses field i of n into ret[i].  false: error holds zeusd's text after "Query
  * deserialize error: ".
  */
 bool zq_read(const struct http_exchange *x, const struct zq_field *field, size_t n,
              struct zq_value *ret, char error[ZQ_ERROR]);
 
 enum { ZQ_IDS = 64 };
-/* "0,3, 1" into ascending indices without doubles.  false: error is zeusd's. */
+/* Parses "0,3, 1" into ascending indices without duplicates.  false: zeusd's error. */
 bool zq_ids(const char *text, const char *device, unsigned ret[ZQ_IDS], size_t *ret_n,
             char error[ZQ_ERROR]);
 

@@ -1,4 +1,4 @@
-/* What zeusd's API reads: every number from the node's view. */
+/* Read routes of zeusd's API: every number comes from the node's view. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -14,8 +14,8 @@ static const uint64_t CARRY_NS = 5 * NS_PER_S;
 
 /* ---- boards ---- */
 
-/* The mean of the last second or two: boards are asked for their power itself far less
- * often than for their energy.
+/* The mean over the last second or two: boards are sampled for power far less often than
+ * for energy.
  */
 static bool power_mw(const struct view_board *b, uint32_t *ret)
 {
@@ -30,7 +30,7 @@ static bool power_mw(const struct view_board *b, uint32_t *ret)
     return true;
 }
 
-/* Read back after each write and with the samples: caps know it first. */
+/* The cap's value comes first: it is read back after each write. */
 static uint32_t limit_mw(const struct view_board *b)
 {
     if (b->cap.enforced_mw > 0)
@@ -38,8 +38,8 @@ static uint32_t limit_mw(const struct view_board *b)
     return b->last.has & GPU_HAS_REQUESTED ? b->last.requested_mw : 0;
 }
 
-/* The counter as it was last read, carried forward with the board's power: Zeus takes
- * differences of it over seconds.  Never goes back, unless the counter itself did.
+/* The last counter reading, extrapolated with the board's power, as Zeus takes
+ * differences over seconds.  Never decreases, unless the counter itself did.
  */
 static uint64_t energy_mj(struct zeusd_energy *e, const struct view_board *b,
                           uint64_t now_ns)
@@ -70,7 +70,7 @@ static void put_number(struct text *t, const char *key, uint64_t value)
     text_put_u64(t, value);
 }
 
-/* One board's part of an answer into t; else why not, with its status. */
+/* Writes one board's part of an answer to t; else returns the reason. */
 static const char *put_board(struct zeusd *z, struct text *t, const struct node_view *v,
                              const struct view_board *b, enum zeusd_read what)
 {
@@ -117,7 +117,7 @@ static uint64_t utc_ms(const struct node_view *v, uint64_t at_ns)
     return (uint64_t)((v->utc_ns - age) / (int64_t)NS_PER_MS);
 }
 
-/* The time of a snapshot: of the oldest of its samples. */
+/* A snapshot has the time of its oldest sample. */
 static uint64_t snapshot_ms(const struct node_view *v, const unsigned *ids, size_t n)
 {
     uint64_t oldest = v->now_ns;
@@ -341,7 +341,7 @@ static void follow(struct zeusd *z, struct http_exchange *x, const unsigned *ids
 
 /* ---- routes ---- */
 
-/* Whom x asks about: what is named, or all.  false: x is answered. */
+/* The devices that x names, or all.  false: x has been answered. */
 static bool whom(struct zeusd *z, struct http_exchange *x, const char *text,
                  enum zeusd_read what, unsigned ids[ZQ_IDS], size_t *n)
 {

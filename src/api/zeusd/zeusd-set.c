@@ -1,4 +1,4 @@
-/* What zeusd's API sets: power limits as claims; the rest is refused. */
+/* Write routes of zeusd's API: power limits become claims; the rest is refused. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -25,16 +25,16 @@ static enum outcome look_at(const struct view_board *b, bool late, unsigned *ret
 
     *ret_status = c->state == CAPS_DENIED ? 403 : 500;
     if (there || c->dry_run || c->state == CAPS_YIELDED)
-        return IN_FORCE; /* yielded: another's limit is respected */
+        return IN_FORCE; /* yielded: the limit of another program is left alone */
     if (c->state == CAPS_DENIED)
         return FAILED;
     if (!late)
         return NOT_YET;
-    /* The ramp is on its way. */
+    /* A ramp that has not reached its target counts as in force. */
     return c->state == CAPS_HELD && c->enforced_mw == c->ramp_mw ? IN_FORCE : FAILED;
 }
 
-/* true: x is answered. */
+/* true: x has been answered. */
 static bool look_at_wait(struct zeusd_wait *w, const struct node_view *v, bool late)
 {
     struct zeusd_errors errors = {0};
@@ -124,8 +124,8 @@ static void wait_for(struct zeusd *z, struct http_exchange *x, uint64_t ids)
 
 /* ---- claims ---- */
 
-/* The place of this user's claim on that board; else the oldest, to be overwritten:
- * that one still ends with its process.
+/* The slot of this user's claim on that board, else the oldest slot, which is
+ * overwritten: its claim still ends with its process.
  */
 static struct zeusd_claim *place_for(struct zeusd *z, uid_t uid, unsigned gpu)
 {
@@ -146,7 +146,7 @@ static unsigned status_of(int r)
 {
     unsigned status = http_status(r);
 
-    /* As zeusd has it where it has it: what a board cannot do is a bad request. */
+    /* As in zeusd: a board without the ability makes a bad request. */
     return r == -ENOTSUP ? 400 : status == 404 ? 500 : status;
 }
 
@@ -166,7 +166,7 @@ static int claim_one(struct zeusd *z, const struct http_exchange *x,
     if (r < 0)
         return r;
     struct zeusd_claim *c = place_for(z, who->uid, gpu);
-    if (c->id) /* the new one is in force already: no moment without one */
+    if (c->id) /* after the new claim is made, so that one is always in force */
         (void)z->node.withdraw(z->node.node, who, c->id, NULL);
     c->id = id;
     c->made_ns = loop_now_ns(z->loop);

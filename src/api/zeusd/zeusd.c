@@ -1,4 +1,4 @@
-/* zeusd's API: routes and ways of answering. */
+/* zeusd's API: routes and forms of answers. */
 #include "api/zeusd/zeusd.h"
 
 #include <errno.h>
@@ -107,7 +107,7 @@ const struct view_board *zeusd_board(const struct node_view *v, unsigned gpu)
     return i < v->n_boards ? &v->board[i] : NULL;
 }
 
-/* ---- what the server says of itself ---- */
+/* ---- the server's own description ---- */
 
 static void discover(struct zeusd *z, struct http_exchange *x)
 {

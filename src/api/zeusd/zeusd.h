@@ -1,10 +1,10 @@
-/* zeusd's HTTP API (0.5.0) over the node, so that Zeus works with us in zeusd's place:
- * same paths, answers and status codes, minus the power to touch other people's boards.
- * For a unix socket of its own; see underwattd-api(5) for what differs.
+/* zeusd's HTTP API (0.5.0) on top of the node, so that Zeus works without zeusd: same
+ * paths, answers and status codes, but no power over other users' boards.  Served on a
+ * unix socket of its own; underwattd-api(5) lists the differences.
  *
- * A limit that is set is a named claim of the caller's: it ends with the process that
- * connected, or where the caller sets another one on that board.  Clocks and
- * persistence are not ours to change: 403, but for persistence that is as asked for.
+ * A limit is set as a named claim of the caller: the claim ends with the process that
+ * connected, or when the caller sets another limit on that board.  Setting clocks or
+ * persistence is refused with 403, unless persistence already has the requested value.
  */
 #ifndef API_ZEUSD_ZEUSD_H
 #define API_ZEUSD_ZEUSD_H
@@ -32,13 +32,13 @@ struct zeusd_node {
 
 int zeusd_new(struct loop *loop, const struct zeusd_node *node, struct zeusd **ret,
               uw_error *err);
-/* Ends its streams; whoever waits for a limit is answered. */
+/* Ends its streams and answers the requests that wait for a limit. */
 void zeusd_free(struct zeusd *z);
 DEFINE_AUTO(struct zeusd *, zeusd_free);
 
-/* Answers x, on behalf of who (copied where it is needed later). */
+/* Answers x on behalf of who, which is not kept. */
 void zeusd_handle(struct zeusd *z, struct http_exchange *x, const struct node_who *who);
-/* The node has new samples, or a cap changed: streams and those who wait. */
+/* The node has new samples or a changed cap: updates streams and waiting requests. */
 void zeusd_tell(struct zeusd *z, enum node_event event);
 
 #endif
