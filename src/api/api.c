@@ -151,7 +151,7 @@ static int reload(void *user, uw_error *err)
     const struct api *api = user;
 
     if (!api->reload)
-        return fail(err, -ENOTSUP, "this node cannot read its configuration anew");
+        return fail(err, -ENOTSUP, "this node cannot reload its configuration");
     return api->reload(api->reload_user, err);
 }
 

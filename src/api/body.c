@@ -26,7 +26,7 @@ static int is_known(const char *key, const struct json_value *v, void *user)
     for (size_t i = 0; o->keys[i]; i++)
         if (strcmp(o->keys[i], key) == 0)
             return 0;
-    return fail(o->err, -ERANGE, "there is no key '%.60s' here", key);
+    return fail(o->err, -ERANGE, "unknown key '%.60s'", key);
 }
 
 /* Checks that v is an object with no keys but these. */
@@ -36,7 +36,7 @@ static int only(const struct json_value *v, const char *const *keys, uw_error *e
     int r = json_each(v, is_known, &o);
 
     if (r == -EINVAL)
-        return fail(err, -EINVAL, "the body is no JSON object");
+        return fail(err, -EINVAL, "the body is not a JSON object");
     return r == -ERANGE ? -EINVAL : r;
 }
 
@@ -60,9 +60,7 @@ static int text(const struct json_value *v, const char *key, size_t max, const c
         return fail(err, -ERANGE, "'%s' has %zu bytes, %zu at most", key, strlen(got),
                     max);
     if (!utf8_is_plain(got))
-        return fail(err, -EINVAL,
-                    "'%s' holds a control character, or one that is not seen as it is",
-                    key);
+        return fail(err, -EINVAL, "'%s' contains a control or invisible character", key);
     *ret = got;
     return 0;
 }
@@ -103,13 +101,12 @@ static int duration(const struct json_value *v, const char *key, uint64_t *ret_n
     if (!given(v, key))
         return 0;
     if (json_get_text(v, key, &got, NULL) < 0)
-        return fail(err, -EINVAL, "'%s' wants a text with a unit: \"10 min\"", key);
+        return fail(err, -EINVAL, "'%s' must be a string with a unit: \"10 min\"", key);
     int r = parse_duration(got, &ns, err);
     if (r < 0)
         return fail_in(err, r, "'%s'", key);
     if (ns == 0)
-        return fail(err, -ERANGE, "'%s': %.40s is no time; leave it out for none", key,
-                    got);
+        return fail(err, -ERANGE, "'%s': %.40s is not a duration above 0", key, got);
     *ret_ns = ns;
     return 0;
 }
@@ -122,7 +119,7 @@ int body_cap(const char *key, const char *got, struct cap_arg *ret, uw_error *er
     if (r < 0)
         return fail_in(err, r, "'%s'", key);
     if (cap.mw == 0 && cap.percent <= 0)
-        return fail(err, -ERANGE, "'%s': %.40s is no cap", key, got);
+        return fail(err, -ERANGE, "'%s': %.40s is not a cap above 0", key, got);
     *ret = cap;
     return 0;
 }
@@ -133,7 +130,7 @@ static int cap(const struct json_value *v, struct cap_arg *ret, uw_error *err)
 
     if (json_get_text(v, "cap", &got, NULL) < 0)
         return fail(err, -EINVAL,
-                    "'cap' wants a text with a unit: \"250 W\" or \"85%%\"");
+                    "'cap' must be a string with a unit: \"250 W\" or \"85%%\"");
     return body_cap("cap", got, ret, err);
 }
 
@@ -147,7 +144,7 @@ static int cap_or_clock(const struct json_value *v, struct node_claim *ret, uw_e
     if (given(v, "cap"))
         return fail(err, -EINVAL, "'cap' and 'clock' at once: make two claims");
     if (json_get_text(v, "clock", &got, NULL) < 0)
-        return fail(err, -EINVAL, "'clock' wants a text with a unit: \"1200 MHz\"");
+        return fail(err, -EINVAL, "'clock' must be a string with a unit: \"1200 MHz\"");
     int r = parse_clock(got, &ret->clock_mhz, err);
     return r < 0 ? fail_in(err, r, "'clock'") : 0;
 }
@@ -160,7 +157,7 @@ int body_board_name(const struct json_value *v, const char *key, char buf[BODY_B
 
     if (json_get_u64(v, key, &index, NULL) == 0) {
         if (index >= UINT32_MAX)
-            return fail(err, -ERANGE, "'%s': %" PRIu64 " is no board's index", key,
+            return fail(err, -ERANGE, "'%s': %" PRIu64 " is not a board's index", key,
                         index);
         (void)snprintf(buf, BODY_BOARD, "%" PRIu64, index);
         *ret = buf;
@@ -209,7 +206,7 @@ int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err
     if (r == 0)
         r = number(v, "job", 1, INT64_MAX, &c.ask.job, err);
     if (r == 0 && !board && !c.ask.job)
-        r = fail(err, -EINVAL, "neither 'gpu' nor 'job' says which boards are meant");
+        r = fail(err, -EINVAL, "neither 'gpu' nor 'job' names a board");
     if (r == 0)
         r = kind(v, &c.ask.kind, err);
     if (r == 0)
@@ -242,16 +239,14 @@ static int take_label(const char *key, const struct json_value *v, void *user)
     const char *value = json_as_text(v);
 
     if (ask->reg.n_labels == LABELS_MAX)
-        return fail(t->err, -E2BIG, "'labels' has more than %d of them", LABELS_MAX);
+        return fail(t->err, -E2BIG, "'labels' has more than %d entries", LABELS_MAX);
     if (!utf8_is_plain(key) || (value && !utf8_is_plain(value)))
-        return fail(
-            t->err, -EDOM,
-            "'labels' holds a control character, or one that is not seen as it is");
+        return fail(t->err, -EDOM, "'labels' contains a control or invisible character");
     if (!*key || strlen(key) >= LABEL_KEY)
         return fail(t->err, -ERANGE, "'labels': a key has 1 to %d bytes, '%.60s' has %zu",
                     LABEL_KEY - 1, key, strlen(key));
     if (!value)
-        return fail(t->err, -EDOM, "'labels': '%s' is no text", key);
+        return fail(t->err, -EDOM, "'labels': '%s' is not a string", key);
     if (strlen(value) >= LABEL_VALUE)
         return fail(t->err, -ERANGE, "'labels': '%s' has %zu bytes, %d at most", key,
                     strlen(value), LABEL_VALUE - 1);
@@ -269,7 +264,7 @@ static int labels(const struct json_value *v, struct body_job *ret, uw_error *er
         return 0;
     int r = json_each(json_get(v, "labels"), take_label, &t);
     if (r == -EINVAL)
-        return fail(err, -EINVAL, "'labels' is no object");
+        return fail(err, -EINVAL, "'labels' is not an object");
     return r < 0 ? -EINVAL : 0;
 }
 
@@ -286,7 +281,7 @@ static int one_board(const struct json_value *v, body_board_fn board, void *node
         name = number;
     }
     if (!name || !*name || strlen(name) >= BODY_BOARD)
-        return fail(err, -EINVAL, "'gpus' wants boards, each an index or a UUID: [0, 1]");
+        return fail(err, -EINVAL, "'gpus' must list boards by index or UUID: [0, 1]");
     int r = board(node, name, &at, err);
     if (r < 0)
         return fail_in(err, r, "'gpus'");
@@ -309,7 +304,7 @@ static int boards(const struct json_value *v, body_board_fn board, void *node,
     if (!list)
         return 0;
     if (n == 0 || n > BODY_BOARDS_MAX)
-        return fail(err, -EINVAL, "'gpus' wants a list of 1 to %d boards",
+        return fail(err, -EINVAL, "'gpus' must be a list of 1 to %d boards",
                     BODY_BOARDS_MAX);
     for (size_t i = 0; i < n && r == 0; i++)
         r = one_board(json_at(list, i), board, node, ret, err);
@@ -337,7 +332,7 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
     const char *goal = NULL;
 
     if (given(v, "goal") && given(v, "cap"))
-        return fail(err, -EINVAL, "'goal' and 'cap' are two ways: one of them");
+        return fail(err, -EINVAL, "'goal' and 'cap' exclude each other");
     if (given(v, "cap"))
         return cap(v, &ret->cap, err);
     int r = text(v, "goal", GOAL_TEXT_MAX - 1, &goal, err);

@@ -123,7 +123,7 @@ static int narrow(struct ask *a, struct narrow *ret, uw_error *err)
     if (r == 0 && job) {
         r = parse_u64(job, &ret->job, err);
         if (r == 0 && ret->job == 0)
-            r = fail(err, -EINVAL, "0 is no job: a number from 1");
+            r = fail(err, -EINVAL, "0 is not a job id: a number from 1");
         if (r < 0)
             r = fail_in(err, r, "job");
     }

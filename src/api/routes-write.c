@@ -31,7 +31,7 @@ static int check_pid(const struct ask *a, pid_t pid, uw_error *err)
 {
     if (pid == 0 || a->local)
         return 0;
-    return fail(err, -EINVAL, "'pid' is for those who ask over the unix socket");
+    return fail(err, -EINVAL, "'pid' is accepted over the unix socket only");
 }
 
 /* ---- claims ---- */
@@ -78,7 +78,7 @@ void route_job_begin(struct ask *a)
     if (r == 0)
         r = check_pid(a, j.ask.reg.pid, &err);
     if (r == 0 && j.ask.reg.uid == (uid_t)-1)
-        r = fail(&err, -EINVAL, "'uid' is missing: whose job it is");
+        r = fail(&err, -EINVAL, "'uid', the owner of the job, is missing");
     if (r == 0 && j.has_uid && j.ask.reg.uid != a->who->uid && !a->who->admin)
         r = fail(&err, -EPERM, "%s may register jobs of its own, not of uid %u",
                  a->who->name, (unsigned)j.ask.reg.uid);
@@ -152,7 +152,7 @@ static void reply_state(struct routes *r, struct http_exchange *x, size_t board)
 
     if (board >= v->n_boards) {
         json_out_free(o);
-        http_fail(x, 404, "board %zu is gone", board);
+        http_fail(x, 404, "board %zu is no longer open", board);
         return;
     }
     json_out_object(o, NULL);
@@ -329,12 +329,12 @@ void route_reload(struct ask *a)
     uw_error err = {""};
 
     if (!a->who->admin) {
-        http_fail(a->x, 403, "%s may not have the configuration read: administrators do",
+        http_fail(a->x, 403, "%s may not reload the configuration: administrators only",
                   a->who->name);
         return;
     }
     if (!ask_node(a)->reload) {
-        http_fail(a->x, 422, "this node cannot read its configuration anew");
+        http_fail(a->x, 422, "this node cannot reload its configuration");
         return;
     }
     int r = ask_node(a)->reload(ask_node(a)->node, &err);

@@ -103,11 +103,10 @@ static const struct route *find(struct http_exchange *x, char part[PART_MAX])
         n += k > 0 ? (size_t)k : 0;
     }
     if (n == 0) {
-        http_fail(x, 404, "there is no '%.80s': GET /openapi.yaml says what there is",
-                  path);
+        http_fail(x, 404, "no such path: '%.80s' (GET /openapi.yaml lists all)", path);
         return NULL;
     }
-    int k = snprintf(body, sizeof body, "{\"error\": \"%s is not among %s\"}",
+    int k = snprintf(body, sizeof body, "{\"error\": \"%s is not allowed, only %s\"}",
                      http_method_name(http_method(x)), allow);
     http_reply(x, 405, "application/json", body, k > 0 ? (size_t)k : 0, fields);
     return NULL;
@@ -170,7 +169,8 @@ void routes_handle(struct http_exchange *x, void *routes)
     if (http_method(x) == HTTP_GET)
         http_reply(x, 200, "application/json", ok, sizeof ok - 1, NULL);
     else
-        http_fail(x, 405, "%s is not among GET", http_method_name(http_method(x)));
+        http_fail(x, 405, "%s is not allowed, only GET",
+                  http_method_name(http_method(x)));
 }
 
 /* ---- what handlers share ---- */
@@ -191,7 +191,7 @@ bool ask_id(struct ask *a, const char *what, uint64_t *ret)
 
     if (parse_u64(a->part, ret, &err) == 0 && *ret > 0 && *ret <= INT64_MAX)
         return true;
-    http_fail(a->x, 400, "'%.40s' is no %s: a number from 1", a->part, what);
+    http_fail(a->x, 400, "'%.40s' is not a %s id: a number from 1", a->part, what);
     return false;
 }
 

@@ -75,13 +75,13 @@ const char *show_why(const struct caps_view *cap, char *buf, size_t size)
         if (cap->state == CAPS_YIELDED) {
             (void)snprintf(
                 buf, size,
-                "%g W: somebody else's limit, left alone; no claim is under it",
+                "%g W: another program's limit, left alone; no claim is below it",
                 target_w);
             break;
         }
         (void)snprintf(buf, size,
                        cap->original_known
-                           ? "%g W: the limit found at the start, no claim is under it"
+                           ? "%g W: the limit found at the start, no claim is below it"
                            : "%g W: the limit found, no claim is under it; whether it is "
                              "the original is not known yet, an earlier daemon may have "
                              "left it",
@@ -113,7 +113,7 @@ const char *show_clock_why(const struct caps_clock_view *k, const struct claims 
                        c ? c->who : "a claim", c ? (unsigned)c->mhz : 0);
         break;
     default:
-        (void)snprintf(buf, size, "no lock: no claim is under %u MHz, its highest clock",
+        (void)snprintf(buf, size, "no lock: no claim is below %u MHz, its highest clock",
                        mhz);
     }
     return buf;

@@ -1,5 +1,5 @@
-/* The configuration as it is where no file says otherwise; without the reader of YAML, so
- * that who looks for the daemon does not carry one.
+/* The configuration's defaults; apart from config.c, so that programs that only look for
+ * the daemon do not link the YAML reader.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -57,7 +57,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
 {
     struct node_config c;
 
-    memset(&c, 0, sizeof c); /* padding too: compared by memcmp */
+    memset(&c, 0, sizeof c); /* padding too: node_config_diff() uses memcmp() */
     int r = default_paths(&c, world, err);
     if (r < 0)
         return r;

@@ -19,7 +19,7 @@
 enum type {
     TEXT,
     PATH,   /* absolute, or "" */
-    SOCKET, /* the same, bounded by sun_path */
+    SOCKET, /* the same, of sun_path's size */
     LIST,   /* texts, joined with commas */
     COUNT,
     DURATION,
@@ -129,10 +129,10 @@ bool node_config_needs_restart(const char *key)
 
 /* ---- values ---- */
 
-/* Where errors point to. */
+/* What errors refer to. */
 struct place {
     const struct yaml_node *node;
-    const char *key; /* with its dots */
+    const char *key; /* in dotted form */
     uw_error *err;
 };
 
@@ -154,14 +154,15 @@ static int read_text(const struct place *p, const struct key *k, char *field)
         return yaml_fail(p->node, p->err, -EINVAL, "%s: longer than %zu bytes", p->key,
                          k->size - 1);
     if (k->type != TEXT && text[0] && text[0] != '/')
-        return yaml_fail(p->node, p->err, -EINVAL, "%s: '%.60s' is no absolute path",
+        return yaml_fail(p->node, p->err, -EINVAL, "%s: '%.60s' is not an absolute path",
                          p->key, text);
     if (!text[0] && k->at == offsetof(struct node_config, node.hostname))
         return yaml_fail(p->node, p->err, -EINVAL,
-                         "%s: is empty: leave it out for the machine's own name", p->key);
+                         "%s: is empty: leave the key out for the machine's name",
+                         p->key);
     if (!utf8_is_plain(text))
         return yaml_fail(p->node, p->err, -EINVAL,
-                         "%s: a character in it is not seen as it is", p->key);
+                         "%s: contains a control or invisible character", p->key);
     memset(field, 0, k->size);
     (void)snprintf(field, k->size, "%s", text);
     return 0;
@@ -172,8 +173,8 @@ static int read_list(const struct place *p, const struct key *k, char *field)
     size_t used = 0;
 
     if (yaml_kind(p->node) != YAML_SEQ)
-        return yaml_fail(p->node, p->err, -EINVAL,
-                         "%s: a list is wanted here, as in [0, 2-3]", p->key);
+        return yaml_fail(p->node, p->err, -EINVAL, "%s: must be a list, as in [0, 2-3]",
+                         p->key);
     memset(field, 0, k->size);
     for (size_t i = 0; i < yaml_count(p->node); i++) {
         const struct yaml_node *item = yaml_at(p->node, i);
@@ -202,7 +203,7 @@ static int read_number(const struct place *p, const struct key *k, void *field)
 
     if (r < 0)
         return r;
-    double at = time ? (double)v / NS_PER_S : (double)v; /* exact at the bounds */
+    double at = time ? (double)v / NS_PER_S : (double)v; /* exact at min and max */
     if (at < k->min || at > k->max)
         return out_of_range(p, at, k, time ? " s" : "");
     memcpy(field, &v, sizeof v);
@@ -229,7 +230,7 @@ static int read_power(const struct place *p, uint32_t *field)
     return 0;
 }
 
-/* "300 W" or "80 %": parse_cap(), but a bare number has no unit. */
+/* "300 W" or "80 %": as parse_cap(), but a bare number is refused. */
 static int read_limit(const struct place *p, void *field)
 {
     const char *text = NULL;
@@ -275,7 +276,7 @@ static int read_goal(const struct place *p, struct config_search *field)
     return 0;
 }
 
-/* "90 %" with what follows the percent sign ("/s" of a rate). */
+/* "90 %", where after must follow the percent sign ("/s" of a rate). */
 static int read_percent(const struct place *p, const char *after, const struct key *range,
                         double *ret)
 {
@@ -346,9 +347,9 @@ static int read_classes(const struct place *p, struct config_caps *caps)
             return yaml_fail(at.node, p->err, -EINVAL, "%s: longer than %zu bytes", key,
                              sizeof cls->name - 1);
         if (!utf8_is_plain(name))
-            return yaml_fail(at.node, p->err, -EINVAL,
-                             "%s: a character in a class's name is not seen as it is",
-                             p->key);
+            return yaml_fail(
+                at.node, p->err, -EINVAL,
+                "%s: a class's name contains a control or invisible character", p->key);
         if (strcmp(name, "default") != 0) {
             if (caps->n_classes == CONFIG_CLASSES_MAX)
                 return yaml_fail(at.node, p->err, -E2BIG, "%s: more than %d classes", key,
@@ -398,7 +399,7 @@ static int read_value(const struct place *p, const struct key *k, struct node_co
 
 enum { KEY_TEXT = 96 };
 
-/* A key of this name, or of names that go on from it. */
+/* The key of this name; *ret_goes_on: the name is a section of keys. */
 static const struct key *find(const char *name, bool *ret_goes_on)
 {
     size_t len = strlen(name);
@@ -424,7 +425,7 @@ static int unknown_key(const struct yaml_node *map, size_t i, const char *prefix
                    : yaml_fail_key(map, i, err, -EINVAL, "unknown key '%.60s'", name);
 }
 
-/* Recurses four levels at most: the deepest key has so many parts. */
+/* Recurses four levels at most: no key has more parts. */
 // NOLINTNEXTLINE(misc-no-recursion)
 static int read_tree(const struct yaml_node *map, const char *prefix, unsigned depth,
                      struct node_config *c, uw_error *err)
@@ -453,7 +454,7 @@ static int read_tree(const struct yaml_node *map, const char *prefix, unsigned d
     return r;
 }
 
-/* The node that a key was read from; the root where it was not named. */
+/* The node that a key was read from; the root where the key is absent. */
 static const struct yaml_node *node_of(const struct yaml_node *root, const char *key)
 {
     const struct yaml_node *at = root;
@@ -468,7 +469,7 @@ static const struct yaml_node *node_of(const struct yaml_node *root, const char 
     return at ? at : root;
 }
 
-/* What no key can say alone. */
+/* Conditions on several keys. */
 static int check_caps(const struct yaml_node *root, const struct config_caps *caps,
                       uw_error *err)
 {
@@ -495,7 +496,7 @@ static int check_api(const struct yaml_node *root, const struct config_api *api,
                          tcp->listen);
     if (tcp->listen[0] && (!tcp->certificate[0] || !tcp->key[0] || !tcp->tokens[0]))
         return yaml_fail(node_of(root, "api.tcp.listen"), err, -EINVAL,
-                         "api.tcp.listen needs api.tcp.%s: TCP is TLS with tokens alone",
+                         "api.tcp.listen needs api.tcp.%s: TCP requires TLS and tokens",
                          !tcp->certificate[0] ? "certificate"
                          : !tcp->key[0]       ? "key"
                                               : "tokens");
@@ -505,7 +506,7 @@ static int check_api(const struct yaml_node *root, const struct config_api *api,
     if (api->limits.connections < api->limits.per_client)
         return yaml_fail(node_of(root, "api.limits"), err, -ERANGE,
                          "api.limits: connections (%" PRIu64
-                         ") of everybody are fewer than per_client (%" PRIu64 ")",
+                         ") is below per_client (%" PRIu64 ")",
                          api->limits.connections, api->limits.per_client);
     return 0;
 }
@@ -639,7 +640,7 @@ void node_config_take_live(struct node_config *config, const struct node_config 
         if (!keys[i].restart)
             memcpy((char *)config + keys[i].at, (const char *)from + keys[i].at,
                    keys[i].size);
-    config->caps.n_classes = from->caps.n_classes; /* of caps.classes */
+    config->caps.n_classes = from->caps.n_classes; /* belongs to caps.classes */
 }
 
 const struct cap_class *node_config_class(const struct node_config *config,

@@ -13,9 +13,9 @@ static int set_named(struct daemon_address *w, const char *path, uw_error *err)
     const char *slash = strrchr(path, '/');
 
     if (path[0] != '/')
-        return fail(err, -EINVAL,
-                    "the daemon's socket (UNDERWATT_SOCKET): '%s' is no absolute path",
-                    path);
+        return fail(
+            err, -EINVAL,
+            "the daemon's socket (UNDERWATT_SOCKET): '%s' is not an absolute path", path);
     int n = snprintf(w->job_socket, sizeof w->job_socket, "%.*s/job.sock",
                      (int)(slash - path), path);
     if (strlen(path) >= sizeof w->socket || n < 0 || (size_t)n >= sizeof w->job_socket)

@@ -204,7 +204,7 @@ int file_runtime_path(const char *xdg_runtime_dir, const char *name, uid_t uid, 
     if (!xdg_runtime_dir || !*xdg_runtime_dir)
         n = snprintf(ret, size, "/tmp/%s-%ju", name, (uintmax_t)uid);
     else if (*xdg_runtime_dir != '/')
-        return fail(err, -EINVAL, "XDG_RUNTIME_DIR: '%s' is no absolute path",
+        return fail(err, -EINVAL, "XDG_RUNTIME_DIR: '%s' is not an absolute path",
                     xdg_runtime_dir);
     else
         n = snprintf(ret, size, "%s/%s", xdg_runtime_dir, name);

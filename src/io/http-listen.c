@@ -225,7 +225,7 @@ int http_listen_unix(struct http_server *s, const struct http_unix *at, uw_error
     struct stat st = {0};
 
     if (at->path[0] != '/' || strlen(at->path) >= sizeof a.sun_path)
-        return fail(err, -ENAMETOOLONG, "'%s' is no absolute path of up to %zu bytes",
+        return fail(err, -ENAMETOOLONG, "'%s' is not an absolute path of up to %zu bytes",
                     at->path, sizeof a.sun_path - 1);
     (void)snprintf(a.sun_path, sizeof a.sun_path, "%s", at->path);
     int r = look_at_path(at->path, &a, err);

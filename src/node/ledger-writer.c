@@ -16,26 +16,26 @@
 
 enum {
     FLUSH_MS = 20,
-    CLOCK_SET_S = 60, /* UTC against the time that passed */
+    CLOCK_SET_S = 60, /* least change of UTC that counts as setting it */
 };
 
 struct ledger_writer {
     struct ledger_writer_opts opts;
     enum ledger_trouble trouble;
     char boot_id[40];
-    struct boards *boards; /* NULL: not known */
+    struct boards *boards; /* NULL: unknown */
     struct ledger_domain domain[LEDGER_DOMAINS];
     size_t n_domains;
-    struct ledger *ledger;      /* until the queue has it */
-    struct ledger_batch *early; /* rows until there is a queue */
+    struct ledger *ledger;      /* until the queue takes it */
+    struct ledger_batch *early; /* rows until the queue runs */
     struct ledger_queue *queue;
     struct loop_timer *flush;
     bool flushing;                  /* a flush is due */
-    int64_t ahead_ns;               /* at the last tick; 0: there was none */
-    char text[200];                 /* why it was not written when we began; "" it was */
+    int64_t ahead_ns;               /* UTC offset at the last tick; 0: none yet */
+    char text[200];                 /* why the ledger could not be used; "" it could */
     uint64_t lost;                  /* rows that earlier queues lost */
-    struct ledger_batch *rest;      /* rows that wait while boards are opened anew … */
-    char rest_uuid[BOARDS_MAX][96]; /* … and the boards that they tell of */
+    struct ledger_batch *rest;      /* unwritten rows while boards are reopened */
+    char rest_uuid[BOARDS_MAX][96]; /* the boards of these rows */
 };
 
 int ledger_writer_new(const struct ledger_writer_opts *opts, struct ledger_writer **ret)
@@ -111,8 +111,8 @@ static int tell_boards(struct ledger_writer *w, uw_error *err)
     return r < 0 ? r : ledger_domains(w->ledger, w->domain, w->n_domains, err);
 }
 
-/* The ledger cannot be used: boards, caps and budget come first, and rows wait in memory
- * until it can.  Said once a reason, whose text the views show.
+/* The ledger cannot be used: the node runs on, and rows are kept in memory until it can.
+ * Each reason is logged once.
  */
 static void go_without(struct ledger_writer *w, int r, const char *why)
 {
@@ -194,18 +194,18 @@ static int read_sums(struct ledger_writer *w, size_t i, struct attribution_board
     return r;
 }
 
-/* The place that a board of the rows that wait has now. */
+/* The present position of a board of the kept rows. */
 static size_t place_now(const struct ledger_writer *w, size_t was)
 {
     if (was >= LEDGER_BOARDS)
-        return was; /* processors are opened once */
+        return was; /* processors are never reopened */
     for (size_t i = 0; was < BOARDS_MAX && w->rest_uuid[was][0] && i < n_boards(w); i++)
         if (strcmp(info_of(w, i)->uuid, w->rest_uuid[was]) == 0)
             return i;
     return SIZE_MAX;
 }
 
-/* Before anything is read: what is taken over may stand in them alone. */
+/* Written before anything is read: jobs and claims may be in these rows only. */
 static int write_rest(struct ledger_writer *w, uw_error *err)
 {
     size_t map[LEDGER_PLACES];
@@ -355,7 +355,7 @@ int ledger_writer_start(struct ledger_writer *w, uw_error *err)
     return 0;
 }
 
-/* Rows that could not be written: they wait on, unless this is the end. */
+/* Keeps unwritten rows for the next opening; last: they are lost. */
 static void keep_rest(struct ledger_writer *w, struct ledger_batch *rest, bool last)
 {
     size_t rows = rest ? ledger_batch_rows(rest) : 0;
@@ -369,7 +369,7 @@ static void keep_rest(struct ledger_writer *w, struct ledger_batch *rest, bool l
         return;
     }
     ledger_batch_free(rest);
-    if (last && w->rest) { /* there were no boards since then */
+    if (last && w->rest) { /* boards were not opened since */
         rows += ledger_batch_rows(w->rest);
         ledger_batch_free(take(w->rest));
     }
@@ -422,7 +422,7 @@ static void added(struct ledger_writer *w, int r)
         ledger_queue_lost(w->queue);
 }
 
-/* What a restart takes over is written at once, several rows together. */
+/* Rows that a restart needs are written soon, several together. */
 static void flush_soon(struct ledger_writer *w)
 {
     if (!w->flush || w->flushing)
@@ -594,7 +594,7 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
         break;
     case CAPS_EVENT_WITHDRAW:
     case CAPS_EVENT_EXPIRE:
-        if (!ending) { /* else the next run takes them over */
+        if (!ending) { /* at the end, the next run takes claims over */
             struct ledger_claim_end end = {
                 .id = what->claim->id,
                 .board = what->board,
@@ -659,7 +659,7 @@ void ledger_writer_tick(struct ledger_writer *w)
     char text[80];
 
     if (!first && fabs(by_s) < CLOCK_SET_S)
-        return; /* slewed: that adds up until it is said */
+        return; /* slewing adds up until it is reported */
     w->ahead_ns = ahead_ns;
     if (first)
         return;
@@ -674,7 +674,7 @@ void ledger_writer_look(const struct ledger_writer *w, struct node_view *ret)
     struct ledger_queue_stats stats;
 
     ret->ledger_lost = w->lost;
-    if (!w->queue) { /* not yet, or while boards are opened anew */
+    if (!w->queue) { /* before the start, or while boards are reopened */
         ret->ledger_up = !w->text[0];
         ret->ledger_trouble = ret->ledger_up ? LEDGER_WELL : w->trouble;
         (void)snprintf(ret->ledger, sizeof ret->ledger, "%s", w->text);

@@ -1,6 +1,6 @@
-/* The node's composition, for its three files: node.c (boards are opened and closed, the
- * tick, the end), parts.c (starts the parts and passes on what they tell) and requests.c
- * (what may be asked, and the view).
+/* The node's composition, shared by node.c (opens and closes the boards, the tick, the
+ * end), parts.c (starts the parts and forwards their events) and requests.c (requests
+ * and the view).
  */
 #ifndef NODE_NODE_INSIDE_H
 #define NODE_NODE_INSIDE_H
@@ -21,18 +21,18 @@
 
 enum { NODE_TICK_MS = 1000 };
 
-/* What shows that somebody begins to use a board that nobody has. */
+/* Detects that a process begins to use a board without a job. */
 struct node_rest {
-    double power_w;   /* when nobody was on it; 0 unknown */
-    bool busy;        /* the driver told of use then */
-    uint64_t seen_ns; /* the sample that caps were told last */
+    double power_w;   /* at the last tick without a job; 0 unknown */
+    bool busy;        /* the driver reported utilization then */
+    uint64_t seen_ns; /* the last sample passed to caps */
 };
 
 struct node {
     struct loop *loop;
     struct node_opts opts;
     struct node_config config;
-    char source[GPU_BOARDS_TEXT]; /* of the boards */
+    char source[GPU_BOARDS_TEXT]; /* the boards' source */
     char hostname[CONFIG_WORD];
 
     /* Parts that live as long as the node. */
@@ -40,12 +40,12 @@ struct node {
     struct history *history;
     struct loop_worker *saver; /* writes small files */
     struct released_boards *released;
-    struct processors *processors; /* NULL: not looked at */
+    struct processors *processors; /* NULL: not measured */
     struct claim_watches *watches;
     struct refusals *refusals;
     struct viewer *viewer;
 
-    /* Parts that hang on the boards: opened and closed together. */
+    /* Parts that depend on the boards: opened and closed together. */
     struct boards *boards;
     struct window_worker *window_worker;
     struct sampler *sampler[BOARDS_MAX];
@@ -60,18 +60,18 @@ struct node {
     struct job_records *records;
     struct searches *searches;
     struct loop_timer *tick;
-    bool open; /* all of these are there */
+    bool open; /* all of these exist */
 
-    /* Opening the boards anew. */
+    /* Reopening the boards. */
     struct loop_timer *reopen;
     size_t silent;    /* boards that did not answer when they were opened */
-    unsigned reopens; /* for their sake, one after the other */
+    unsigned reopens; /* reopenings in a row because of silent boards */
     uw_error boards_error;
-    uint64_t marked_ns; /* when the driver's mark was looked at */
+    uint64_t marked_ns; /* last check of the driver's mark */
 
-    char actuator_text[200]; /* why there is none; "" connected, or not known */
+    char actuator_text[200]; /* why it is not connected; "" connected, or unknown */
     struct caps_budget_log budget_log;
-    enum claim_end how; /* why claims are being withdrawn, for the ledger */
+    enum claim_end how; /* reason of current withdrawals, for the ledger */
 
     bool ready, ending, leave_caps;
     uint64_t began_ns, ticked_ns;
@@ -89,12 +89,12 @@ struct node {
 
 void node_tell(struct node *node, enum node_event event, const void *what);
 const struct gpu_info *node_info(const struct node *node, size_t board);
-/* Opens the boards for the first time; from then on by itself. */
+/* Opens the boards; the node reopens them itself later. */
 int node_boards_begin(struct node *node, uw_error *err);
 
 /* ---- parts.c ---- */
 
-/* Parts that live as long as the node; then the boards, after the processors. */
+/* Creates the parts that live as long as the node, then opens processors and boards. */
 int node_parts_new(struct node *node, uw_error *err);
 void node_parts_free(struct node *node);
 int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err);
@@ -105,16 +105,16 @@ void node_jobs_stop(struct node *node);
 int node_take_over(struct node *node, uw_error *err);
 int node_actuator_start(struct node *node, uw_error *err);
 int node_released_open(struct node *node, uw_error *err);
-/* A search wants windows of this board. */
+/* Whether a search needs windows of this board. */
 bool node_is_searched(const struct node *node, size_t board);
-/* A job's search or cap by name begins.  state: saved by an earlier run, or NULL. */
+/* Begins a job's search or cap by name.  state: saved by an earlier run, or NULL. */
 int node_search_begin(struct node *node, const struct job_entry *job,
                       struct job_record *rec, const char *state, uw_error *err);
 void node_ledger_job(struct node *node, const struct job_entry *job);
-/* The ledger is told of all jobs, and of all claims. */
+/* Write rows of all jobs, of all claims. */
 void node_restate_jobs(struct node *node);
 void node_restate_claims(struct node *node);
-/* A claim, on all boards. */
+/* Withdraws a claim on all boards. */
 void node_withdraw_claim(struct node *node, uint64_t id, enum claim_end how);
 
 #endif

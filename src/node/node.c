@@ -14,12 +14,12 @@
 
 enum {
     HISTORY_S = 180, /* of a meter: windows are asked for sooner */
-    WAKE_W = 5,      /* more than at rest by this much: somebody computes */
-    REOPEN_S = 10,   /* between looks for boards where there are none */
-    SILENT_S = 30,   /* until all are opened again as one did not answer … */
-    REOPENS_MAX = 9, /* … doubled so often: 4 h at last */
-    END_S = 5,       /* everything given back and written by then */
-    MARK_S = 5,      /* between looks whether the driver was loaded anew */
+    WAKE_W = 5,      /* a rise above the power at rest that shows work */
+    REOPEN_S = 10,   /* between attempts to open boards */
+    SILENT_S = 30,   /* until boards are reopened because of a silent one; */
+    REOPENS_MAX = 9, /* doubled up to this often: 4 h */
+    END_S = 5,       /* deadline of node_end() */
+    MARK_S = 5,      /* between checks for a reload of the driver */
 };
 
 static int start_boards(struct node *node, uw_error *err);
@@ -43,7 +43,7 @@ void node_tell(struct node *node, enum node_event event, const void *what)
 
 /* ---- once a second ---- */
 
-/* Nobody is on a board; its power rises, or it begins to work: who is that? */
+/* A rise of power or utilization on a board without a job: looks for new processes. */
 static void watch_rest(struct node *node, size_t i)
 {
     struct node_rest *rest = &node->rest[i];
@@ -61,7 +61,7 @@ static void watch_rest(struct node *node, size_t i)
     rest->busy = busy;
 }
 
-/* Who is on a board, and what is wanted of it, say how often it is looked at. */
+/* Sets the sampling rate of a board by its jobs and its cap. */
 static void pace(struct node *node, size_t i)
 {
     struct caps_view cap;
@@ -78,7 +78,7 @@ static void pace(struct node *node, size_t i)
     sampler_rate(node->sampler[i], 0, rate, cap.state != CAPS_FREE);
 }
 
-/* A board that was silent when all were opened answers now: its limits are not known. */
+/* Whether a board answers now that was silent at opening: its limits are unknown. */
 static bool has_come_back(struct node *node)
 {
     for (size_t i = 0; i < node->n; i++) {
@@ -88,7 +88,8 @@ static bool has_come_back(struct node *node)
             continue;
         log_event(LOG_LEVEL_NOTICE, "board-back", "gpu=%u uuid=%s", v->info->index,
                   v->info->uuid);
-        ledger_writer_event(node->writer, "board-back", i, (uid_t)-1, "it answers");
+        ledger_writer_event(node->writer, "board-back", i, (uid_t)-1,
+                            "the board answers");
         return true;
     }
     return false;
@@ -105,8 +106,8 @@ static bool was_reloaded(struct node *node)
     return true;
 }
 
-/* Another load of the driver, or a board that is back: begin anew with what the ledger
- * has, as after a restart.
+/* After a reload of the driver, or when a silent board answers: reopens all boards from
+ * the ledger, as after a restart.
  */
 static bool reopen(struct node *node, uint64_t now_ns)
 {
@@ -141,7 +142,7 @@ static int on_tick(struct loop_timer *timer, uint64_t now_ns, void *user)
     return 0;
 }
 
-/* ---- boards, and everything over them ---- */
+/* ---- boards, and the parts that depend on them ---- */
 
 static void close_boards(struct node *node)
 {
@@ -198,8 +199,8 @@ static int start_samplers(struct node *node, uw_error *err)
     return r;
 }
 
-/* A board that said nothing when all were opened is not even known by name: open all
- * again after a while, each time after twice as long.
+/* Of a board that was silent at opening not even the UUID is known: reopens all boards
+ * later, with a delay that doubles each time.
  */
 static void plan_reopen(struct node *node)
 {
@@ -213,7 +214,7 @@ static void plan_reopen(struct node *node)
     loop_timer_set(node->reopen, loop_now_ns(node->loop) + wait_s * NS_PER_S, 0);
 }
 
-/* Everything over the boards, from the ledger that is read up to the actuator. */
+/* Starts the parts that depend on the boards, from the ledger to the actuator. */
 static int start_parts(struct node *node, uw_error *err)
 {
     struct ledger_domain domain[LEDGER_DOMAINS];
@@ -229,7 +230,7 @@ static int start_parts(struct node *node, uw_error *err)
     }
     if (r == 0)
         r = node_caps_start(node, first_claim, err);
-    /* Later, with other boards, it goes on with as little as they can do with. */
+    /* A reopening with other boards goes on even where the budget is too small. */
     if (r == 0 && !node->ready)
         r = caps_budget_check(node->caps, node->config.budget_mw, err);
     if (r == 0)
@@ -285,14 +286,14 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     viewer_keep(node->viewer);
     if (ledger_writer_is_failing(node->writer))
-        node_restate_jobs(node); /* rows that wait have to tell of all of them */
+        node_restate_jobs(node); /* the rows kept in memory must hold all jobs */
     close_boards(node);
     if (start_boards(node, &err) < 0)
         loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
     return 0;
 }
 
-/* No boards (yet): said once, looked for again and again. */
+/* No boards yet: logged once for each reason, and tried again. */
 static void no_boards(struct node *node, const uw_error *err)
 {
     if (strcmp(node->boards_error.text, err->text) != 0)
@@ -378,7 +379,7 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     return 0;
 }
 
-/* Everything of the end is done, or it has taken long enough. */
+/* The end is complete, or its deadline has passed. */
 static int ended(struct node *node)
 {
     int (*fn)(struct node * node, void *user) = node->on_end;
@@ -399,7 +400,7 @@ static int end_part(struct node *node)
 {
     if (--node->end_waits > 0)
         return 0;
-    loop_timer_set(node->end_timer, 0, 0); /* never from inside the call that asked */
+    loop_timer_set(node->end_timer, 0, 0); /* never from inside node_end() */
     return 0;
 }
 
@@ -434,7 +435,7 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
         ledger_writer_event(node->writer, "stop", SIZE_MAX, (uid_t)-1,
                             node->opts.version);
         if (ledger_writer_is_on(node->writer)) {
-            /* The file may be another by then: the last rows tell of all that stands. */
+            /* The file may be replaced by then: the last rows restate everything. */
             node_restate_jobs(node);
             node_restate_claims(node);
         }

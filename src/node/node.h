@@ -1,9 +1,9 @@
 /* The node: composes boards, jobs, energy, caps, searches and the ledger, and answers
- * what is asked of them.  It decides nothing of its own but who may ask for what.
+ * requests.  It decides only who may ask for what.
  *
  * Owns: all of these parts; one node a process.
- * Touches: the boards and /proc, through its parts; the ledger's file and those beside
- * it; the actuator's socket.  It serves nobody: HTTP, sockets and tokens are src/api's.
+ * Touches: the boards and /proc, through its parts; the ledger's file and files beside
+ * it; the actuator's socket.  HTTP, sockets and tokens belong to src/api.
  * Thread: the loop's, also a virtual loop's; the ledger and files beside it are written
  * in workers' threads.  Explained in docs/architecture.md.
  */
@@ -24,49 +24,49 @@ struct node_opts {
     const struct node_config *config;        /* copied */
     const struct gpu_backend *backend, *cpu; /* cpu: processors, or NULL */
     const char *cpu_source;                  /* borrowed */
-    struct gpu_given *cpu_given; /* takes what the actuator hands over; NULL: none */
-    struct gpu_open_opts gpu;    /* its source: copied */
+    struct gpu_given *cpu_given; /* takes the actuator's descriptors; NULL: none */
+    struct gpu_open_opts gpu;    /* source is copied */
     const char *version;         /* of the program; borrowed */
-    bool simulated;              /* a world's boards: figures are marked so */
+    bool simulated;              /* a simulated world: its figures are marked */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
-    const struct actuator_virtual *service; /* … or a virtual service; NULL: none */
+    const struct actuator_virtual *service; /* a virtual service; NULL: none */
     const char *boot_id; /* of a virtual world; borrowed; NULL: the kernel's */
     proc_read_fn read;   /* a virtual world's processes; NULL: /proc */
     void *read_user;
-    /* Once: r < 0: it cannot run at all.  No boards, no actuator are no reason: the
-     * node goes on looking for them.
+    /* Called once; r < 0: the node cannot run.  Missing boards or a missing actuator are
+     * not an error: the node keeps looking for them.
      */
     int (*on_ready)(struct node *node, int r, const uw_error *err, void *user);
     void *user;
 };
 int node_new(const struct node_opts *opts, struct node **ret, uw_error *err);
-/* Everything given back and written, then fn (5 s at most). */
+/* Restores all limits, writes all rows, then calls fn (after 5 s at most). */
 int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *user);
-/* node_end() will leave caps in force: the actuator's grace holds them for the next
- * daemon, and gives them back where none comes.
+/* node_end() will leave caps in force: the actuator holds them for a grace period and
+ * restores the limits if no new daemon connects.
  */
 void node_leave_caps(struct node *node);
 void node_free(struct node *node);
 DEFINE_AUTO(struct node *, node_free);
 
-/* A new configuration, already checked; keys that need a restart stay what they were. */
+/* Applies a checked configuration; keys that need a restart keep their values. */
 int node_configure(struct node *node, const struct node_config *config, uw_error *err);
-/* One that was refused: counted and written down; the old one stays. */
+/* Counts and records a refused configuration; the old one stays in force. */
 void node_config_failed(struct node *node, const char *text);
 
 const struct node_view *node_look(struct node *node);
 
-/* Something happened that live views and followers want to know: one of caps' or the
- * roster's events, or a sample round.  One listener (the API).
+/* Events for live views and followers: an event of caps or the roster, or a new sample
+ * of all boards.  One listener (the API).
  */
 enum node_event { NODE_EVENT_CAPS, NODE_EVENT_JOB, NODE_EVENT_SAMPLES };
 typedef void (*node_listen_fn)(enum node_event event, const void *what, void *user);
 void node_listen(struct node *node, node_listen_fn fn, void *user);
 
-/* What follows returns 0, -EPERM (text names who, what and why not: the API says 403),
- * -ENOENT (no such board or job), -ERANGE, -EINVAL, -EBUSY, -E2BIG, -EAGAIN.  Boards
- * are named by index ("0") or UUID.
+/* The functions below return 0, -EPERM (the text says who may not do what, and why; HTTP
+ * status 403), -ENOENT (no such board or job), -ERANGE, -EINVAL, -EBUSY, -E2BIG, -EAGAIN.
+ * Boards are named by index ("0") or UUID.
  */
 int node_board(struct node *node, const char *name, size_t *ret, uw_error *err);
 
@@ -77,14 +77,14 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
 
 int node_job_begin(struct node *node, const struct node_who *who,
                    const struct node_job *ask, uint64_t *ret_id, uw_error *err);
-/* The page of a job that runs; taken over. */
+/* Sets the progress page of a running job; page_fd is closed or owned by the node. */
 int node_job_page(struct node *node, const struct node_who *who, uint64_t id, int page_fd,
                   uw_error *err);
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
                  uw_error *err);
 
-/* Windows of the boards' energy: see energy/client-windows.h.  Who may only read holds
- * none (-EPERM); -EAGAIN: no boards are open.
+/* Windows of the boards' energy: see energy/client-windows.h.  A client that may only
+ * read is refused (-EPERM); -EAGAIN: no boards are open.
  */
 int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
                       uw_error *err);
@@ -93,8 +93,8 @@ int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
 int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
                      uw_error *err);
 
-/* A report of all that is in the ledger up to now, made in another thread; fn is called
- * once, never from inside.  -ENOTSUP: this node keeps no ledger.
+/* Makes a report of the whole ledger in another thread; fn is called once, never from
+ * inside.  -ENOTSUP: this node keeps no ledger.
  */
 int node_report(struct node *node, const struct ledger_query *query, ledger_report_fn fn,
                 void *user, uw_error *err);

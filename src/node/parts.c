@@ -1,4 +1,4 @@
-/* Starts the node's parts, and passes on what one tells to those that want to know. */
+/* Starts the node's parts and forwards the events of each to the others. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -155,7 +155,7 @@ void node_caps_tick(struct node *node)
         const struct sampler_now *now = sampler_board(node->sampler[i], 0);
         sampler_watch_clock(node->sampler[i], 0, caps_watches_clock(node->caps, i));
         if (now->limits.has == 0 || now->limits.at_ns == node->rest[i].seen_ns)
-            continue; /* limits of an older round would look like another's change */
+            continue; /* stale limits would look like another program's change */
         node->rest[i].seen_ns = now->limits.at_ns;
         caps_seen(node->caps, i, &now->limits);
     }
@@ -163,7 +163,7 @@ void node_caps_tick(struct node *node)
 
 /* ---- the actuator ---- */
 
-/* One of the processors' counters; what could not be read is tried again at once. */
+/* A counter of the processors, opened by the actuator: samples are retried at once. */
 static int on_counter(struct actuator *act, const char *zone, int fd, void *user)
 {
     struct node *node = user;
@@ -297,8 +297,8 @@ int node_released_open(struct node *node, uw_error *err)
 
 /* ---- rights that are lost ---- */
 
-/* Written down once a minute and user, and told to whoever asks why the board's cap is
- * what it is.
+/* Records the loss once a minute and user, and shows it where the board's cap is
+ * explained.
  */
 static void say_lost(struct node *node, size_t board, const struct claim *c, size_t n)
 {
@@ -320,7 +320,7 @@ static void say_lost(struct node *node, size_t board, const struct claim *c, siz
     refusals_say(node->refusals, REFUSAL_WITHDRAWN, board, c->uid, c->who, &why);
 }
 
-/* The searches of jobs whose user has lost the right here, or has it again. */
+/* Bars or unbars the searches of jobs by their user's right to this board. */
 static void bar_searches(struct node *node, size_t board)
 {
     for (size_t i = 0; i < job_records_count(node->records) && node->searches; i++) {
@@ -335,8 +335,8 @@ static void bar_searches(struct node *node, size_t board)
     }
 }
 
-/* Withdraws claims whose user has lost the right to them: whoever begins to compute on a
- * board finds it without its former user's caps.
+/* Withdraws claims whose user has lost the right: the new user of a board must not find
+ * the former user's caps.
  */
 static void check_rights(struct node *node, size_t board)
 {
@@ -358,7 +358,7 @@ static void check_rights(struct node *node, size_t board)
         id[n++] = c->id;
     }
     node->how = CLAIM_END_RIGHT;
-    bar_searches(node, board); /* these withdraw theirs, and make no others */
+    bar_searches(node, board); /* searches withdraw their own claims */
     for (size_t i = 0; i < n; i++)
         (void)caps_withdraw(node->caps, board, id[i], NULL);
     node->how = CLAIM_END_WITHDRAWN;
@@ -392,8 +392,8 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
               "job=%" PRIu64 " text=%s", job, log_quote(text).text);
 }
 
-/* Where a job's searches are kept in the history: *ret has uid, key and boards; false:
- * nowhere.
+/* The place of a job's searches in the history: sets uid, key and boards of *ret; false:
+ * the history keeps none.
  */
 static bool history_place(struct node *node, uint64_t job, uint64_t boards,
                           struct ledger_search *ret)
@@ -545,7 +545,7 @@ static void on_turn(size_t board, void *user)
     processors_turn(node->processors);
 }
 
-/* A board that `from` had named is the job's that computes there. */
+/* A board that job `from` had named passes to job `to`, which computes there. */
 static void on_pass(size_t board, const struct job_entry *from,
                     const struct job_entry *to, void *user)
 {
@@ -668,8 +668,8 @@ void node_restate_claims(struct node *node)
     }
 }
 
-/* A new file knows nothing of the jobs that run, nor of the claims that are in force: a
- * restart would end the ones and forget the others.
+/* A new file has no rows of running jobs and claims in force: without them a restart
+ * would end the jobs and lose the claims.
  */
 static void on_new_ledger(void *user)
 {

@@ -11,8 +11,8 @@
 
 enum {
     REFUSALS_MAX = 64,
-    AGAIN_S = 60,    /* until a cause is written down again */
-    USER_CAUSES = 8, /* of one user, written down in that time */
+    AGAIN_S = 60,    /* before a cause is recorded again */
+    USER_CAUSES = 8, /* causes of one user recorded in that time */
 };
 
 struct refusal {
@@ -45,7 +45,7 @@ void refusals_free(struct refusals *rs)
 }
 
 /* Texts that differ only in numbers are one cause: a user who tries every board is
- * written down once.
+ * recorded once.
  */
 static uint64_t cause_of(const char *text)
 {
@@ -62,7 +62,7 @@ static bool told_lately(const struct refusal *f, uint64_t now)
     return f->told_ns && s_between(f->told_ns, now) < AGAIN_S;
 }
 
-/* Where to count it; NULL: too many were written down lately. */
+/* The entry that counts this cause; NULL: too many were recorded lately. */
 static struct refusal *refusal_of(struct refusals *rs, enum refusal_kind kind, uid_t uid,
                                   uint64_t cause, uint64_t now)
 {

@@ -1,4 +1,4 @@
-/* What a request to the node says: who asks, and for what. */
+/* A request to the node: who asks, and for what. */
 #ifndef NODE_REQUEST_H
 #define NODE_REQUEST_H
 
@@ -6,11 +6,11 @@
 #include "core/optimum/goal.h"
 #include "jobs/roster.h"
 
-/* On whose behalf something is asked. */
+/* The client on whose behalf a request is made. */
 struct node_who {
     uid_t uid;
     bool admin;        /* root, the admin group, a token of that scope */
-    bool may_claim;    /* false: reading alone */
+    bool may_claim;    /* false: may only read */
     const char *name;  /* "user anna", "token grid" for claims and the audit trail */
     uint64_t only_job; /* a token for one job; 0: all */
 };
@@ -23,17 +23,17 @@ struct node_claim {
     uint32_t clock_mhz; /* > 0: a claim on the SM clock, and cap is not set */
     uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
     const char *why;
-    pid_t pid; /* ends with this process; 0: no */
+    pid_t pid; /* the claim ends with this process; 0: none */
 };
 
 struct node_job {
     struct roster_register reg;
-    bool search; /* find the best cap for goal, else cap where it is set */
+    bool search; /* search for goal; else hold cap where it is set */
     struct goal goal;
     struct cap_arg cap;
     const char *cls;     /* class of caps' settings; NULL: default */
-    const char *command; /* what is run, in any words of the asker's; NULL: unknown */
-    int page_fd;         /* the progress page, taken over; -1: none (yet) */
+    const char *command; /* for the history of searches; NULL: unknown */
+    int page_fd;         /* the progress page, ownership passes; -1: none yet */
 };
 
 #endif

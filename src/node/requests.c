@@ -1,4 +1,4 @@
-/* What may be asked of the node, and by whom; what it shows. */
+/* Requests to the node, and its view. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static struct rights rights_of(const struct node *node)
                            .records = node->records};
 }
 
-/* Returns r; *why is written down once a cause and minute. */
+/* Records the refusal and returns r. */
 static int refuse(struct node *node, const struct node_who *who, int r,
                   const uw_error *why)
 {
@@ -267,9 +267,9 @@ int node_take_back(struct node *node, const struct node_who *who, const char *bo
     return r;
 }
 
-/* ---- windows of energy that clients hold open ---- */
+/* ---- energy windows of clients ---- */
 
-/* A token for one job has no business with all boards' windows. */
+/* A token for one job has no right to windows of all boards. */
 static int may_hold(struct node *node, const struct node_who *who, uw_error *err)
 {
     if (!who->may_claim || who->only_job)
@@ -310,7 +310,7 @@ int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
     return r < 0 ? r : client_windows_drop(node->windows, whose(who), id, err);
 }
 
-/* ---- what is shown ---- */
+/* ---- the view ---- */
 
 const struct node_view *node_look(struct node *node)
 {
@@ -337,7 +337,7 @@ const struct node_view *node_look(struct node *node)
     v->rapl = processors_look(node->processors, &v->n_rapl);
     (void)snprintf(v->actuator, sizeof v->actuator, "%s",
                    ready                       ? ""
-                   : node->config.node.dry_run ? "dry run: none is asked for"
+                   : node->config.node.dry_run ? "dry run: not connected"
                    : node->actuator_text[0]    ? node->actuator_text
                                                : "not connected yet");
     ledger_writer_look(node->writer, v);

@@ -10,11 +10,11 @@
 #include "tuner/tuner.h"
 
 enum {
-    USER_CLAIMS_MAX = 8,               /* of one user's on a board … */
-    USERS_CLAIMS_MAX = CLAIMS_MAX - 8, /* … and of all users': the rest is for others */
+    USER_CLAIMS_MAX = 8,               /* of one user on a board */
+    USERS_CLAIMS_MAX = CLAIMS_MAX - 8, /* of all users; the rest is reserved */
 };
 
-/* A claim that is checked. */
+/* A claim under check. */
 struct asking {
     const struct node_who *who;
     const struct node_claim *ask;
@@ -28,8 +28,8 @@ const char *rights_name(const struct node_who *who)
     return who->name ? who->name : "somebody";
 }
 
-/* A token for one job is its user's alone: a ledger begun anew counts jobs from 1 again,
- * and another's may have that number by now.
+/* A token for a job also requires the job's user: a new ledger counts jobs from 1 again,
+ * so the number may belong to another user's job.
  */
 static bool is_own_job(const struct node_who *who, const struct job_entry *job)
 {
@@ -64,7 +64,7 @@ static int find_board(const struct rights *rs, const char *name, size_t *ret,
     return rights_board_named(info, n_boards(rs), name, ret, err);
 }
 
-/* The boards that are meant, and the job that the claim is for. */
+/* Finds the boards of the claim, and the job that the claim is for. */
 static int find_boards(const struct rights *rs, struct asking *a, uw_error *err)
 {
     const struct node_claim *ask = a->ask;
@@ -98,7 +98,7 @@ static int find_boards(const struct rights *rs, struct asking *a, uw_error *err)
     return 0;
 }
 
-/* The job by which uid may claim on a board, rather one that was registered; 0: none. */
+/* A job that lets uid claim on a board, preferably a registered one; 0: none. */
 static uint64_t job_by_which(const struct rights *rs, uid_t uid, size_t board)
 {
     uint64_t found = 0;
@@ -130,7 +130,7 @@ static int check_rights(const struct rights *rs, struct asking *a, size_t board,
                     "%s may not claim on GPU %u (%s): no job of that user "
                     "has it alone",
                     rights_name(who), info->index, info->uuid);
-    if (!a->claim.job) /* it ends with the job that gives the right */
+    if (!a->claim.job) /* the claim ends with the job that gives the right */
         a->claim.job = job_by_which(rs, uid, board);
     if (!a->claim.job)
         return fail(err, -EPERM,
@@ -148,7 +148,7 @@ static int check_rights(const struct rights *rs, struct asking *a, size_t board,
     return 0;
 }
 
-/* What the actuator would refuse, as far as it has said so.  A hard claim is held up. */
+/* Refuses what the actuator's known range excludes; a hard claim is raised instead. */
 static int check_settable(const struct rights *rs, enum claim_kind kind, size_t board,
                           uint32_t mw, uw_error *err)
 {
@@ -167,7 +167,7 @@ static int check_settable(const struct rights *rs, enum claim_kind kind, size_t 
                 w_of_mw(v.range.max_mw));
 }
 
-/* Watts on this board, within what its asker may claim. */
+/* Watts on this board, within the range of the client. */
 int rights_limit(const struct rights *rs, const struct node_who *who,
                  const struct node_claim *ask, size_t board, uint32_t *ret_mw,
                  uw_error *err)
@@ -176,7 +176,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
     uint32_t from = 0, to = 0, mw = ask->cap.mw;
 
     *ret_mw = 0;
-    if (ask->clock_mhz) /* its range is the board's: caps.c */
+    if (ask->clock_mhz) /* caps.c checks the board's range */
         return ask->cap.mw || ask->cap.percent > 0
                    ? fail(err, -EINVAL, "a claim is on watts or on the clock, not both")
                    : 0;
@@ -234,7 +234,7 @@ static int check_who(const struct rights *rs, struct asking *a, uw_error *err)
     return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is there (yet)");
 }
 
-/* Everything that can be refused, before anything is changed. */
+/* All checks, before anything is changed. */
 static int check_claim(const struct rights *rs, struct asking *a, uw_error *err)
 {
     uint32_t mw = 0;
@@ -270,8 +270,6 @@ int rights_claim(const struct rights *rs, const struct node_who *who,
 
 /* ---- withdrawing ---- */
 
-/* ---- withdrawing ---- */
-
 int rights_withdraw(const struct node_who *who, const struct caps_view *v,
                     const struct claim *c, uw_error *err)
 {
@@ -289,8 +287,6 @@ int rights_withdraw(const struct node_who *who, const struct caps_view *v,
     return fail(err, -EPERM, "%s may not withdraw claim %" PRIu64 ": it is not theirs",
                 rights_name(who), c->id);
 }
-
-/* ---- jobs ---- */
 
 /* ---- jobs ---- */
 
@@ -318,8 +314,8 @@ static int check_job(const struct rights *rs, const struct node_who *who,
     return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is there (yet)");
 }
 
-/* A percentage comes to other watts on each board, and goes no further than the board:
- * true where it would.
+/* Converts a percentage to watts of this board, at least its minimum.  true: the minimum
+ * was above the percentage.
  */
 static bool is_cut(const struct rights *rs, const struct cap_arg *cap, size_t board,
                    struct cap_arg *ret)
@@ -339,7 +335,7 @@ static bool is_cut(const struct rights *rs, const struct cap_arg *cap, size_t bo
            mw_of_w(w_of_mw(b->limits.default_mw) * cap->percent / 100) < mw;
 }
 
-/* A cap by name within what its asker may claim, on each board that it may be for. */
+/* Checks a cap by name on each board that the job may use. */
 static int check_job_cap(const struct rights *rs, const struct node_who *who,
                          const struct node_job *ask, uw_error *err)
 {

@@ -34,7 +34,7 @@ static void read_ask(const struct ledger_job *job, struct job_record *rec)
     rec->asked = rec->search || rec->cap.mw || rec->cap.percent > 0;
 }
 
-/* A search that an earlier run had begun goes on where it was. */
+/* Continues a search of an earlier run from its saved state. */
 static void take_over_search(const struct take_over *t, const struct job_entry *entry,
                              struct job_record *rec)
 {
@@ -64,7 +64,7 @@ static enum job_source source_of(const char *name)
     return (enum job_source)names_number_or(NAMES_JOB_SOURCE, name, JOB_RUN);
 }
 
-/* A job of the ledger as the roster takes it. */
+/* A job of the ledger in the roster's form. */
 struct earlier {
     struct roster_register reg;
     struct label label[LABELS_MAX];
@@ -92,12 +92,12 @@ static void read_earlier(const struct ledger_job *job, struct earlier *ret)
         (void)snprintf(l->value, sizeof l->value, "%s", job->label[i].value);
     }
     reg->n_procs = job_procs_parse(job->processes, ret->proc);
-    if (reg->n_procs == 0 && reg->pid > 0) /* of before the ledger knew them all */
+    if (reg->n_procs == 0 && reg->pid > 0) /* written by an older daemon */
         ret->proc[reg->n_procs++] = (struct job_proc){reg->pid, reg->pid_start};
 }
 
-/* Who says that it still runs: its process, one of the processes that it was found by,
- * or, of a scheduler's without one, the scheduler; within this boot.
+/* Takes over a job of this boot if the roster confirms it: by its process, by one of the
+ * processes by which it was found, or, for a scheduler's job without one, at once.
  */
 static int go_on(const struct take_over *t, const struct ledger_job *job,
                  const char *boot_id, uw_error *err)
@@ -124,7 +124,7 @@ static int go_on(const struct take_over *t, const struct ledger_job *job,
     return r;
 }
 
-/* Its boards say nothing yet: it waits for them in the ledger, as claims there do. */
+/* A found job of a silent board stays in the ledger until the board answers. */
 static bool waits(const struct take_over *t, const struct ledger_job *job,
                   const char *boot_id)
 {
@@ -139,7 +139,7 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
 
     if (waits(t, job, boot_id) ||
         ledger_batch_has_job(ledger_writer_early(t->writer), job->id))
-        return 0; /* of the latter rows that wait know more */
+        return 0; /* the rows in memory are newer */
     if (go_on(t, job, boot_id, &err) == 0) {
         log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju source=%s name=%s",
                   (uintmax_t)job->id, log_quote(job->source).text,
@@ -153,7 +153,7 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
     return 0;
 }
 
-/* Boards are opened anew, and rows that wait tell of jobs. */
+/* Takes over a job of the rows in memory, after boards were reopened. */
 static void take_over_waiting(const struct ledger_job *job, void *user)
 {
     const struct take_over *t = user;
@@ -170,10 +170,11 @@ static void take_over_waiting(const struct ledger_job *job, void *user)
 
 /* ---- claims ---- */
 
-/* A claim that ends with a process is watched again; false: that process has ended. */
+/* Watches a claim's process again; false: the process has ended. */
 static bool watch_again(const struct take_over *t, const struct claim *claim)
 {
-    if (!claim->pid || claim_watches_has(t->watches, claim->id)) /* of another board */
+    if (!claim->pid ||
+        claim_watches_has(t->watches, claim->id)) /* watched for another board */
         return true;
     int r = claim_watches_begin(t->watches, claim->pid, claim->pid_start, (uid_t)-1, NULL,
                                 NULL);
@@ -193,7 +194,7 @@ static enum claim_kind kind_of(const char *name)
     return (enum claim_kind)names_number_or(NAMES_CLAIM_KIND, name, CLAIM_NAMED);
 }
 
-/* A job's cap by name, which its tuning has stated anew already. */
+/* Whether a job's cap by name has already been claimed again by its tuner. */
 static bool is_stated(const struct take_over *t, size_t board, uint64_t job,
                       enum claim_source source)
 {
@@ -208,8 +209,8 @@ static bool is_stated(const struct take_over *t, size_t board, uint64_t job,
     return false;
 }
 
-/* Its claims are in view while boards are opened anew: the ledger may not know of what
- * has been done to them.
+/* Whether the board's claims are kept in the view while boards are reopened: the ledger
+ * may lack their latest changes.
  */
 static bool is_in_view(const struct take_over *t, size_t board)
 {
@@ -219,7 +220,7 @@ static bool is_in_view(const struct take_over *t, size_t board)
     return false;
 }
 
-/* What was promised to somebody ends here: never without a word. */
+/* Ends a claim that cannot be taken over, with a log line and an event. */
 static void lose_claim(const struct take_over *t, const struct ledger_claim *c,
                        enum claim_end how, const char *why)
 {
@@ -238,13 +239,13 @@ static void lose_claim(const struct take_over *t, const struct ledger_claim *c,
     ledger_writer_event(t->writer, "claim-lost", c->board, c->uid, text);
 }
 
-/* Why it cannot be taken over (*ret_how: in a word); NULL: it may. */
+/* Why a claim cannot be taken over (*ret_how: the ledger's word); NULL: it can. */
 static const char *is_over(const struct take_over *t, const struct ledger_claim *c,
                            const char *boot_id, enum claim_end *ret_how)
 {
     *ret_how = CLAIM_END_RESTART;
     if (strcmp(boot_id, ledger_writer_boot_id(t->writer)) != 0)
-        return "it was of another boot of this machine";
+        return "it was made before the machine's last boot";
     *ret_how = CLAIM_END_JOB;
     if (c->job && !job_records_find(t->records, c->job))
         return "its job ended while no daemon was there";
@@ -270,10 +271,10 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
                           .until_ns = CLAIM_FOREVER,
                           .uid = c->uid,
                           .job = c->job,
-                          .admin = c->job == 0}; /* users' always have one */
+                          .admin = c->job == 0}; /* users' claims always have a job */
     uw_error err = {""};
 
-    /* The search and the budget state theirs anew. */
+    /* Searches and the budget make their claims again. */
     if (c->walked || source == CLAIM_OF_BUDGET || c->board >= boards_count(t->boards) ||
         is_in_view(t, c->board) || is_stated(t, c->board, c->job, source))
         return 0;
@@ -362,7 +363,7 @@ int take_over_all(const struct take_over *t, uw_error *err)
     if (r < 0)
         return r;
     ledger_batch_clear(ledger_writer_early(t->writer));
-    /* Claims on a board that says nothing wait for it in the ledger. */
+    /* Claims on a silent board stay open in the ledger. */
     return !t->silent ? ledger_claims_settle(ledger_writer_ledger(t->writer),
                                              loop_utc_ns(t->loop), err)
                       : 0;

@@ -1,8 +1,8 @@
-/* Takes over what earlier runs of the daemon left: jobs that still run, claims that still
- * hold, searches that go on where they were.
+/* Takes over what earlier runs of the daemon left: running jobs, valid claims, and
+ * searches, which continue from their saved state.
  *
- * Owns: nothing.  Touches: the parts named below.  Thread: the loop's; it waits for the
- * ledger, as it is called while the node begins or opens its boards anew.
+ * Owns: nothing.  Touches: the parts named below.  Thread: the loop's, which waits for
+ * the ledger: called only while the node opens its boards.
  * Explained in docs/ledger.md and docs/reliability.md.
  */
 #ifndef NODE_TAKE_OVER_H
@@ -13,7 +13,7 @@
 #include "jobs/job-records.h"
 #include "node/ledger-writer.h"
 
-/* What is known of a board while all boards are opened anew. */
+/* What is kept of a board while all boards are reopened. */
 struct kept_board {
     struct gpu_info info;
     struct claims claims;
@@ -27,20 +27,20 @@ struct take_over {
     struct job_records *records;
     struct claim_watches *watches;
     struct ledger_writer *writer;
-    const struct kept_board *kept; /* their claims count, not the ledger's */
+    const struct kept_board *kept; /* their claims replace the ledger's */
     size_t n_kept;
-    bool silent; /* some board has not answered yet: what is on it waits in the ledger */
-    /* A job's search or cap by name goes on from this state ("" unknown). */
+    bool silent; /* a board has not answered: its jobs and claims stay in the ledger */
+    /* Continues a job's search or cap by name from this state ("" unknown). */
     int (*begin_search)(const struct job_entry *job, struct job_record *rec,
                         const char *state, void *user, uw_error *err);
     void *user;
 };
 
-/* Jobs and claims of the ledger (where it can be read), of rows that wait, and of the
- * boards that were kept.
+/* Takes over the jobs and claims of the ledger (if readable), of rows in memory, and of
+ * kept boards.
  */
 int take_over_all(const struct take_over *t, uw_error *err);
-/* The claims of kept boards alone. */
+/* Takes over the claims of kept boards only. */
 void take_over_kept(const struct take_over *t);
 
 #endif

@@ -1,6 +1,6 @@
-/* Everything the node shows to anybody, as plain values: what API, metrics, live
- * views and zeusd's API are made of.  Filled by node_look(); borrowed until the loop
- * turns.
+/* Everything that the node shows, as plain values: the source of API, metrics, live
+ * views and zeusd's API.  Filled by node_look(); borrowed until the next turn of the
+ * loop.
  */
 #ifndef NODE_VIEW_H
 #define NODE_VIEW_H
@@ -23,7 +23,7 @@ enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
 struct view_board {
     const struct gpu_info *info;
     struct caps_view cap;
-    struct gpu_sample last;    /* has == 0: nothing yet */
+    struct gpu_sample last;    /* has == 0: none yet */
     struct view_value power_w; /* mean of the last second or two, from the meter */
     double energy_j;           /* since the ledger began, from the meter: a counter */
     double idle_j, unattributed_j, attributed_j; /* parts of it: their sum is energy_j */
@@ -32,14 +32,14 @@ struct view_board {
     uint64_t calls, failures;        /* driver calls of the sampler; those that failed */
     uint64_t job[8];                 /* jobs on it */
     size_t n_jobs;
-    uint64_t lost_ns; /* when a claim's right was lost last; 0: none within the hour */
-    const char *lost_text; /* … which, whose and why */
+    uint64_t lost_ns;      /* last loss of a claim's right; 0: none within an hour */
+    const char *lost_text; /* the claim, its owner and the reason */
 };
 
 struct view_job {
     const struct job_entry *job;
     struct view_phase phase;
-    bool settled;    /* it has ended, and all of its energy is booked */
+    bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */
     struct view_value half_j;
     double time_s;
@@ -51,7 +51,7 @@ struct view_job {
 struct node_view {
     const char *hostname, *version;
     bool simulated, dry_run, read_only; /* read_only: no actuator */
-    char actuator[200];                 /* "" connected, else why not */
+    char actuator[200];                 /* "" connected, else the reason */
     uint64_t now_ns, began_ns;
     int64_t utc_ns;
     const struct view_board *board;
@@ -64,10 +64,10 @@ struct node_view {
     struct caps_budget_view budget;
     uint64_t config_loads, config_failures;
     uint64_t ledger_rows, ledger_failures;
-    uint64_t ledger_waiting, ledger_lost; /* rows: in memory; never to be written */
+    uint64_t ledger_waiting, ledger_lost; /* rows in memory; rows lost */
     bool ledger_up;
     enum ledger_trouble ledger_trouble;
-    char ledger[200]; /* "" written, else why not */
+    char ledger[200]; /* "" working, else the reason */
 };
 
 #endif

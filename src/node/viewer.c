@@ -14,12 +14,12 @@
 
 enum { LOST_S = 3600 };
 
-/* What is counted of a board for its view. */
+/* Per-board counters for the view. */
 struct counted {
     struct mean_power mean;
     double throttle_s[VIEW_REASONS];
-    uint64_t lost_ns;    /* when the right to a claim was lost last; 0: never */
-    char lost_text[240]; /* which claim, whose and why */
+    uint64_t lost_ns;    /* last loss of a claim's right; 0: never */
+    char lost_text[240]; /* the claim, its owner and the reason */
 };
 
 struct viewer {
@@ -142,7 +142,7 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
                              .unattributed_j = energy->unattributed_j,
                              .attributed_j = energy->attributed_j,
                              .today_j = energy->today_j};
-    if (!blind) { /* what was last seen there says nothing of now */
+    if (!blind) { /* the last sample is stale */
         b->last = now->last;
         b->failures = now->failures;
         b->power_w = viewer_power(v, i, now_ns > fresh_ns ? now_ns - fresh_ns : 0);
@@ -153,7 +153,7 @@ static void look_at_board(struct viewer *v, size_t i, uint64_t now_ns, uint64_t 
     }
     memcpy(b->throttle_s, c->throttle_s, sizeof b->throttle_s);
     caps_look(v->from.caps, i, &b->cap);
-    if (b->cap.state == CAPS_HELD && b->cap.enforced_mw) { /* newer than a sample's */
+    if (b->cap.state == CAPS_HELD && b->cap.enforced_mw) { /* newer than the sample */
         b->last.has |= GPU_HAS_ENFORCED;
         b->last.enforced_mw = b->cap.enforced_mw;
     }
@@ -165,7 +165,7 @@ static void look_at_boards(struct viewer *v, uint64_t fresh_ns)
         look_at_board(v, i, loop_now_ns(v->loop), fresh_ns);
 }
 
-/* While it is closed: what it is and what is claimed, nothing that is read. */
+/* View of a closed board: identity and claims, without readings. */
 static void await_board(struct viewer *v, size_t i)
 {
     struct view_board *b = &v->board[i];
@@ -189,7 +189,7 @@ void viewer_keep(struct viewer *v)
         return;
     struct kept_board *kept = calloc(n, sizeof *kept);
     if (!kept)
-        return; /* they are out of view for a moment */
+        return; /* the boards leave the view until they are open again */
     look_at_boards(v, UINT64_MAX);
     for (size_t i = 0; i < n; i++) {
         kept[i].info = *v->board[i].info;
@@ -292,7 +292,7 @@ static size_t look_at_jobs(struct viewer *v)
 void viewer_look(struct viewer *v, uint64_t fresh_ns, struct node_view *ret)
 {
     look_at_boards(v, fresh_ns);
-    for (size_t i = 0; i < v->n_kept; i++) /* no claim outlives its end */
+    for (size_t i = 0; i < v->n_kept; i++) /* claims expire while boards are closed */
         (void)claims_expire(&v->kept[i].claims, loop_now_ns(v->loop), NULL, NULL);
     ret->board = v->board;
     ret->n_boards = v->from.boards ? n_open(v) : v->n_kept;

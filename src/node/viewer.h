@@ -1,7 +1,7 @@
-/* Makes the view of the node's boards and jobs that everybody is shown (view.h).
+/* Makes the view of the node's boards and jobs (view.h).
  *
- * Owns: what is counted of each board for the view alone, and while all boards are opened
- * anew what was known of them.
+ * Owns: per-board counters for the view and, while all boards are reopened, the last
+ * known state of the boards.
  * Touches: the parts below, which it only reads.  Thread: the loop's.
  * Explained in docs/architecture.md.
  */
@@ -16,7 +16,7 @@
 
 struct viewer;
 
-/* Of the boards that are open; borrowed until viewer_close(). */
+/* Parts of the open boards; borrowed until viewer_close(). */
 struct viewer_sources {
     struct boards *boards;
     struct sampler *const *sampler;
@@ -38,23 +38,23 @@ void viewer_close(struct viewer *v);
 
 /* Each tick, dt after the last. */
 void viewer_tick(struct viewer *v, double dt);
-/* The power of a board since from_ns, or unknown. */
+/* The mean power of a board since from_ns, or unknown. */
 struct view_value viewer_power(const struct viewer *v, size_t board, uint64_t from_ns);
-/* A claim on the board has lost its right; text: which, whose and why. */
+/* Records that a claim on the board lost its right; text: claim, owner and reason. */
 void viewer_lost(struct viewer *v, size_t board, const char *text);
 
-/* The boards are to be closed for a while: what they are and their claims stay in view
+/* Before the boards are closed for a while: keeps their identity and claims in the view
  * until viewer_drop().
  */
 void viewer_keep(struct viewer *v);
 void viewer_drop(struct viewer *v);
 const struct kept_board *viewer_kept(const struct viewer *v, size_t *ret_n);
-/* How the caps of a kept board stood. */
+/* The last caps view of a kept board. */
 const struct caps_view *viewer_kept_cap(const struct viewer *v, size_t i);
 
 /* See node_board(). */
 int viewer_board(const struct viewer *v, const char *name, size_t *ret, uw_error *err);
-/* Boards and jobs; a power older than fresh_ns is not shown. */
+/* Fills boards and jobs; a power older than fresh_ns is left out. */
 void viewer_look(struct viewer *v, uint64_t fresh_ns, struct node_view *ret);
 
 #endif

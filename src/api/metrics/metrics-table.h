@@ -10,8 +10,8 @@
     X(START_TIME, "underwatt_start_time_seconds", "gauge", "When the daemon started, in seconds since 1970.") \
     X(DRY_RUN, "underwatt_dry_run", "gauge", "1 when caps are decided and recorded but not written.") \
     X(ACTUATOR_UP, "underwatt_actuator_up", "gauge", "1 when the process that writes caps answers.") \
-    X(BUDGET, "underwatt_budget_watts", "gauge", "What the limits of all boards together may come to.") \
-    X(BUDGET_COUNTED, "underwatt_budget_counted_watts", "gauge", "What limits that may be in force come to, together.") \
+    X(BUDGET, "underwatt_budget_watts", "gauge", "The highest permitted sum of all boards' limits.") \
+    X(BUDGET_COUNTED, "underwatt_budget_counted_watts", "gauge", "Sum of the limits that may be in force.") \
     X(CONFIG_LOADS, "underwatt_config_loads_total", "counter", "Configurations that were put in force.") \
     X(CONFIG_FAILURES, "underwatt_config_failures_total", "counter", "Configurations that were refused; the old one stayed.") \
     X(LEDGER_UP, "underwatt_ledger_up", "gauge", "1 when the ledger can be written.") \
@@ -23,31 +23,31 @@
     X(HTTP_REFUSED, "underwatt_http_refused_total", "counter", "Requests and connections that were refused or cut off.") \
     X(HTTP_CONNECTIONS, "underwatt_http_connections", "gauge", "Connections that are open.") \
     X(HTTP_FOLLOWERS, "underwatt_http_followers", "gauge", "Streams of live events that are open.") \
-    X(JOBS, "underwatt_jobs", "gauge", "Jobs that run, by where they were learnt of.") \
-    X(GPU_INFO, "underwatt_gpu_info", "gauge", "Always 1; what is known of the board itself.") \
+    X(JOBS, "underwatt_jobs", "gauge", "Running jobs, by source.") \
+    X(GPU_INFO, "underwatt_gpu_info", "gauge", "Always 1; properties of the board.") \
     X(GPU_POWER, "underwatt_gpu_power_watts", "gauge", "Mean power of the board over the last second or two.") \
     X(GPU_ENERGY, "underwatt_gpu_energy_joules_total", "counter", "Energy of the board since the ledger began.") \
-    X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by whose it was; the kinds add up to the whole.") \
-    X(GPU_LIMIT, "underwatt_gpu_power_limit_watts", "gauge", "Power limits of the board: what it was asked for, what is in force, where it is to go, and its bounds.") \
+    X(GPU_SPLIT, "underwatt_gpu_energy_split_joules_total", "counter", "The same energy by kind; the kinds add up to the whole.") \
+    X(GPU_LIMIT, "underwatt_gpu_power_limit_watts", "gauge", "Power limits of the board: requested, enforced, target, ramp and bounds.") \
     X(GPU_CLAIMS, "underwatt_gpu_claims", "gauge", "Claims on the board's cap, by kind.") \
     X(GPU_UNMET, "underwatt_gpu_claims_unmet", "gauge", "Claims that are not in force and not on the way, by kind.") \
     X(GPU_STATE, "underwatt_gpu_cap_state", "gauge", "1 for the state that the board's cap is in.") \
-    X(GPU_WRITES, "underwatt_gpu_cap_writes_total", "counter", "Limits written by us.") \
+    X(GPU_WRITES, "underwatt_gpu_cap_writes_total", "counter", "Limits written by the daemon.") \
     X(GPU_WRITE_FAILURES, "underwatt_gpu_cap_failures_total", "counter", "Limits that could not be written.") \
-    X(GPU_CHANGES, "underwatt_gpu_cap_changes_total", "counter", "Changes of the limit that were not ours, by cause.") \
+    X(GPU_CHANGES, "underwatt_gpu_cap_changes_total", "counter", "Changes of the limit by other programs, by cause.") \
     X(GPU_THROTTLE, "underwatt_gpu_throttle_seconds_total", "counter", "Time under each clock-event reason that the driver names.") \
     X(GPU_TEMPERATURE, "underwatt_gpu_temperature_celsius", "gauge", "Temperature of the board.") \
     X(GPU_CLOCK, "underwatt_gpu_clock_hertz", "gauge", "Clock of the multiprocessors and of the memory.") \
-    X(GPU_LOCK, "underwatt_gpu_clock_lock_hertz", "gauge", "Lock of the SM clock: as decided, and as set by us; 0 not locked.") \
+    X(GPU_LOCK, "underwatt_gpu_clock_lock_hertz", "gauge", "Lock of the SM clock: as decided, and as set; 0 not locked.") \
     X(GPU_DISOBEYED, "underwatt_gpu_clock_disobeyed_total", "counter", "Clock locks that the board did not obey under load.") \
     X(GPU_UTILIZATION, "underwatt_gpu_utilization_ratio", "gauge", "Share of time in which something ran on the board.") \
     X(GPU_MEMORY_UTILIZATION, "underwatt_gpu_memory_utilization_ratio", "gauge", "Share of time in which the board's memory was read or written.") \
     X(GPU_JOBS, "underwatt_gpu_jobs", "gauge", "Jobs on the board.") \
     X(DRIVER_CALLS, "underwatt_driver_calls_total", "counter", "Driver calls made to sample the board.") \
     X(DRIVER_FAILURES, "underwatt_driver_failures_total", "counter", "Driver calls that failed.") \
-    X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job_id=\"other\" is the sum of those beyond the bound.") \
+    X(JOB_ENERGY, "underwatt_job_energy_joules_total", "counter", "Energy attributed to the job; job_id=\"other\" is the sum of the jobs beyond metrics.max_jobs.") \
     X(JOB_TIME, "underwatt_job_time_seconds_total", "counter", "How long the job has run.") \
-    X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job told of.") \
+    X(JOB_STEPS, "underwatt_job_steps_total", "counter", "Steps that the job reported.") \
     X(JOB_PHASE, "underwatt_job_phase", "gauge", "What the job does: 1 training, 2 validation, 3 loading, 4 checkpoint, 5 start-up, 6 idle.") \
     X(JOB_CAP, "underwatt_job_cap_watts", "gauge", "The best cap found so far for the job, or the one held.") \
     X(JOB_SAVED, "underwatt_job_saved_ratio", "gauge", "Energy saved so far against the original cap, as a part of what it would have been.") \

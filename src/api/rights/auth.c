@@ -161,7 +161,7 @@ void auth_free(struct auth *a)
         struct waiter *w = a->waiters;
         a->waiters = w->next;
         http_on_gone(w->x, NULL, NULL);
-        http_fail(w->x, 503, "the daemon ends");
+        http_fail(w->x, 503, "the daemon is stopping");
         free(w);
     }
     loop_worker_free(a->worker);
@@ -395,7 +395,7 @@ static void refuse(struct auth *a, struct http_exchange *x, const char *why)
 
     http_cause(x, why);
     if (bucket_take(b, &a->failures.rate, now, &wait))
-        http_fail_fields(x, 401, CHALLENGE, "a valid token is wanted");
+        http_fail_fields(x, 401, CHALLENGE, "a valid token is required");
     else
         too_often(x, wait);
 }

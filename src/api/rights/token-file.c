@@ -110,8 +110,8 @@ static int check(const struct token_ask *ask, uw_error *err)
 
     if (!token_name_good(ask->name))
         return fail(err, -EINVAL,
-                    "'%.64s' is no name for a token: %d letters, digits, . _ -",
-                    ask->name, TOKEN_NAME - 1);
+                    "'%.64s' is not a token name: %d letters, digits, . _ -", ask->name,
+                    TOKEN_NAME - 1);
     if (ask->scope < TOKEN_READ || ask->scope > TOKEN_ADMIN)
         return fail(err, -EINVAL, "a token is for read, claim or admin");
     if ((ask->scope == TOKEN_CLAIM) != (ask->uid != (uid_t)-1))
@@ -152,9 +152,9 @@ int token_new(const char *path, const struct token_ask *ask, int64_t now_s,
         return r;
     drop_expired(c.tokens, now_s);
     if (by_name(c.tokens, ask->name))
-        return fail(err, -EEXIST, "a token '%s' is there already", ask->name);
+        return fail(err, -EEXIST, "a token '%s' exists already", ask->name);
     if (c.tokens->n == TOKENS_MAX)
-        return fail(err, -E2BIG, "%d tokens are there already", TOKENS_MAX);
+        return fail(err, -E2BIG, "%d tokens exist already", TOKENS_MAX);
     (void)snprintf(t.name, sizeof t.name, "%s", ask->name);
     t.made_s = now_s;
     t.until_s = now_s + (int64_t)(ask->ttl_s ? ask->ttl_s : (uint64_t)TTL_DAYS * DAY_S);
@@ -162,7 +162,7 @@ int token_new(const char *path, const struct token_ask *ask, int64_t now_s,
     if (r == 0)
         r = token_make(t.id, made, t.hash);
     if (r < 0)
-        return fail(err, r, "no random bytes can be had");
+        return fail(err, r, "cannot get random bytes");
     c.tokens->token[c.tokens->n++] = t;
     r = tokens_save(path, c.tokens, err);
     if (r == 0)
@@ -200,7 +200,7 @@ int token_list(const char *path, int64_t now_s, FILE *out, uw_error *err)
             (void)snprintf(job, sizeof job, "%" PRIu64, t->job);
         (void)fprintf(out, "%08" PRIx32 "  %-*s  %-5s  %10s  %6s  %-16s  %s%s\n", t->id,
                       TOKEN_NAME - 1, t->name, names_word(NAMES_TOKEN_SCOPE, t->scope),
-                      uid, job, made, until, t->until_s <= now_s ? " (over)" : "");
+                      uid, job, made, until, t->until_s <= now_s ? " (expired)" : "");
     }
     return fflush(out) == 0 ? 0 : fail(err, -errno, "%s", strerror(errno));
 }
@@ -214,7 +214,7 @@ int token_revoke(const char *path, const char *name_or_id, uw_error *err)
         return r;
     const struct token *found = by_name(c.tokens, name_or_id);
     if (!found)
-        return fail(err, -ENOENT, "no token '%.64s' is there", name_or_id);
+        return fail(err, -ENOENT, "there is no token '%.64s'", name_or_id);
     size_t i = (size_t)(found - c.tokens->token);
     c.tokens->token[i] = c.tokens->token[--c.tokens->n];
     return tokens_save(path, c.tokens, err);

@@ -146,7 +146,7 @@ static int read_lines(const char *name, char *text, struct tokens *t, uw_error *
         no++;
         if (no == 1) {
             if (strcmp(line, HEAD) != 0)
-                return fail(err, -EINVAL, "%s:1: is no '%s'", name, HEAD);
+                return fail(err, -EINVAL, "%s:1: is not '%s'", name, HEAD);
             continue;
         }
         if (*line == '\0' && !text)
@@ -155,9 +155,9 @@ static int read_lines(const char *name, char *text, struct tokens *t, uw_error *
             return fail(err, -E2BIG, "%s:%u: more than %d tokens", name, no, TOKENS_MAX);
         struct token one;
         if (!read_line(line, &one))
-            return fail(err, -EINVAL, "%s:%u: is no token", name, no);
+            return fail(err, -EINVAL, "%s:%u: is not a token", name, no);
         if (same_name_or_id(t, &one))
-            return fail(err, -EINVAL, "%s:%u: is there twice", name, no);
+            return fail(err, -EINVAL, "%s:%u: name or id is not unique", name, no);
         t->token[t->n++] = one;
     }
     return 0;

@@ -107,7 +107,7 @@ static void wait_for(struct zeusd *z, struct http_exchange *x, uint64_t ids)
     while (w < end && w->x)
         w++;
     if (w == end) {
-        http_fail(x, 503, "too many wait for a limit already");
+        http_fail(x, 503, "too many requests wait for a limit");
         return;
     }
     *w = (struct zeusd_wait){.z = z,

@@ -254,7 +254,7 @@ void zeusd_free(struct zeusd *z)
     for (size_t i = 0; i < n_elements(z->wait); i++)
         if (z->wait[i].x) {
             http_on_gone(z->wait[i].x, NULL, NULL);
-            zeusd_bad(z->wait[i].x, 503, "the daemon ends");
+            zeusd_bad(z->wait[i].x, 503, "the daemon is stopping");
         }
     loop_timer_free(z->timer);
     free(z);

@@ -379,7 +379,7 @@ static unsigned remote(struct rig *rig, const char *address, const char *auth)
     unsigned status = http_try_status(t);
     if (status == 401)
         ok(http_try_header(t, "WWW-Authenticate") != NULL &&
-               strstr(http_try_body(t, NULL), "\"a valid token is wanted\""),
+               strstr(http_try_body(t, NULL), "\"a valid token is required\""),
            "challenged, and not told why");
     if (status == 429)
         ok(http_try_header(t, "Retry-After") != NULL, "told when to come again");

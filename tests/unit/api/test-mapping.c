@@ -123,7 +123,7 @@ static void end(void)
     (void)mapping_update(m, &made.view, NULL);
     holds("0", "100\n", "a job");
     mapping_free(m);
-    holds("0", "", "nothing once the daemon ends");
+    holds("0", "", "nothing once the daemon is stopping");
 }
 
 static void failing(void)
