@@ -78,7 +78,7 @@ void route_job_begin(struct ask *a)
     if (r == 0)
         r = check_pid(a, j.ask.reg.pid, &err);
     if (r == 0 && j.ask.reg.uid == (uid_t)-1)
-        r = fail(&err, -EINVAL, "'uid', the owner of the job, is missing");
+        r = fail(&err, -EINVAL, "'uid' is missing: the owner of the job");
     if (r == 0 && j.has_uid && j.ask.reg.uid != a->who->uid && !a->who->admin)
         r = fail(&err, -EPERM, "%s may register jobs of its own, not of uid %u",
                  a->who->name, (unsigned)j.ask.reg.uid);

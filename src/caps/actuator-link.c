@@ -16,7 +16,7 @@ struct actuator_link {
     struct loop_timer *timer;
 };
 
-/* Reading goes on, caps wait, and it is tried again. */
+/* Ends the connection and plans the next attempt. */
 static void lose(struct actuator_link *l, const char *text)
 {
     uint64_t wait_ns = CONNECT_FIRST_MS * NS_PER_MS;

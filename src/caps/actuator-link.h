@@ -1,5 +1,5 @@
-/* The connection to the actuator: made when it is asked for, and again after each loss,
- * each time after twice as long (30 s at most).
+/* The connection to the actuator: opened on request and reopened after each loss, with a
+ * delay that doubles up to 30 s.
  *
  * Owns: the client of the actuator and the timer of the next attempt.
  * Touches: the actuator's socket.  Thread: the loop's.  Explained in docs/caps.md.
@@ -17,15 +17,16 @@ struct actuator_link;
 
 struct actuator_link_opts {
     struct loop *loop;
-    const char *socket; /* of the service; borrowed for as long as the link is there */
+    const char *socket; /* of the service; borrowed until the link is freed */
     bool simulated;
-    const struct actuator_virtual *service; /* a virtual service in its place … */
-    const struct gpu_backend *virtual; /* … or an actuator inside this process … */
-    void *boards_lib;                  /* … over these boards; NULL: none */
-    /* It can be asked from now on; borrowed until on_lost(). */
+    const struct actuator_virtual
+        *service;                      /* a virtual service in place of it, or NULL */
+    const struct gpu_backend *virtual; /* an actuator inside this process, or NULL … */
+    void *boards_lib;                  /* … for these boards */
+    /* The actuator accepts requests; act is borrowed until on_lost(). */
     void (*on_ready)(struct actuator *act, void *user);
-    /* It cannot be asked any more, or could not be reached: the client is freed when this
-     * has returned.  false: do not try again.
+    /* The connection is lost or could not be made; the client is freed after this
+     * returns.  false: do not reconnect.
      */
     bool (*on_lost)(const char *text, void *user);
     actuator_event_fn on_event; /* on_lost() comes after ACTUATOR_EVENT_ENDED */
@@ -33,13 +34,13 @@ struct actuator_link_opts {
 };
 int actuator_link_new(const struct actuator_link_opts *opts, struct actuator_link **ret,
                       uw_error *err);
-/* on_lost() is not called. */
+/* Does not call on_lost(). */
 void actuator_link_free(struct actuator_link *l);
 DEFINE_AUTO(struct actuator_link *, actuator_link_free);
 
-/* Connect now, unless that was done. */
+/* Connects now, unless connected or connecting. */
 void actuator_link_start(struct actuator_link *l);
-/* NULL: it cannot be asked (also where l is NULL). */
+/* NULL: not connected (also where l is NULL). */
 struct actuator *actuator_link_ready(const struct actuator_link *l);
 
 #endif

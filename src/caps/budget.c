@@ -6,9 +6,9 @@
 
 _Static_assert((int)BOARDS_MAX <= (int)GRANT_BOARDS_MAX, "one grant a board");
 
-/* A board that does not come down for so long: the others make room for it. */
+/* A board above its limit for this long is late: the others make room for it. */
 #define LATE_NS (2 * NS_PER_S)
-/* A released board waits for room no longer than this. */
+/* Longest wait of a released board for room. */
 #define ROOM_NS (5 * NS_PER_S)
 
 bool budget_is_over(const struct budget_share *s, uint64_t now_ns)
@@ -30,7 +30,7 @@ void budget_why(const struct caps_budget_view *view, size_t n,
                    n, how);
 }
 
-/* Since when a board is above its limit. */
+/* Records since when a board is above its limit. */
 static void note_over(struct budget_share *s, const struct grant_board *in,
                       const struct grant *g, uint64_t now_ns)
 {

@@ -1,4 +1,4 @@
-/* What the actuator answers for a board, and what becomes of it. */
+/* The actuator's answers for a board, and their effects. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -23,16 +23,14 @@ static uint64_t back_off(struct caps_board *b)
     return NS_PER_S / 2 << (b->attempts < 6 ? b->attempts++ : 6);
 }
 
-/* A budget's claim allows less than what is in force, as far as that is known. */
+/* A budget's claim allows less than what is in force, or that is unknown. */
 static bool is_overspent(const struct caps_board *b)
 {
     return b->verdict.most_mw < b->bounds.original_mw &&
            (!b->enforced_mw || b->enforced_mw > b->verdict.most_mw);
 }
 
-/* Until a right that is missing is asked for again: soon for a budget, seldom for what
- * only saves.
- */
+/* Delay before a missing right is tried again: short for a budget, long for a saving. */
 static uint64_t denied_ns(struct caps_board *b)
 {
     if (is_overspent(b))
@@ -48,14 +46,14 @@ static void take_range(struct caps_board *b, const struct actuator_range *range)
     b->bounds.max_mw = caps_range(b).max_mw;
 }
 
-/* Each answer on a board that was looked at tells it. */
+/* Every answer about a board that the actuator examined contains the range. */
 static void note_range(struct caps_board *b, const struct actuator_reply *reply)
 {
     if (reply->range.max_mw)
         take_range(b, &reply->range);
 }
 
-/* restored: by the actuator's word. */
+/* restored: confirmed by the actuator. */
 static void unlink_board(struct caps_board *b, bool restored)
 {
     b->link = LINK_NONE;
@@ -67,7 +65,7 @@ static void unlink_board(struct caps_board *b, bool restored)
         caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
 }
 
-/* How long the other's limit stays; it may be our original from now on. */
+/* How long another's limit is left alone; it may become our original. */
 static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t mw,
                           uint64_t now)
 {
@@ -81,12 +79,12 @@ static uint64_t yield_for(struct caps_board *b, enum caps_cause cause, uint32_t 
 void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
 {
     uint64_t now = loop_now_ns(b->caps->loop);
-    /* One that was left alone already comes back without its value. */
+    /* A limit that is already left alone is reported without its value. */
     uint32_t mw = what->enforced_mw ? what->enforced_mw : b->others.mw;
     char text[200], limit[32] = "";
 
     if (b->link == LINK_HOLDING || (b->link == LINK_NONE && b->state == CAPS_YIELDED))
-        return; /* the answer and the event tell the same */
+        return; /* answer and event report the same yield */
     enum caps_cause cause = caps_note_other(b, mw, what->why);
     uint64_t wait_ns = yield_for(b, cause, mw, now);
 
@@ -137,7 +135,8 @@ void caps_cut(struct caps_board *b)
     b->others.again = false;
     b->attempts = 0;
     b->retry_ns = 0;
-    take_range(b, &(struct actuator_range){0}); /* the next one's may be another */
+    take_range(
+        b, &(struct actuator_range){0}); /* the next actuator may have another range */
 }
 
 static void fail_board(struct caps_board *b, enum caps_state state,
@@ -171,7 +170,7 @@ static void on_hold_failed(struct caps_board *b, const struct actuator_reply *re
 static void on_held(struct caps_board *b, const struct actuator_reply *reply)
 {
     uint64_t now = now_of(b);
-    /* Another's limit in between does not undo what had been walked. */
+    /* A yield in between does not undo the steps of the ramp. */
     bool resumed = b->others.again && reply->original_mw == b->bounds.original_mw &&
                    b->caps->conf.others == CAPS_REASSERT;
 
@@ -188,7 +187,7 @@ static void on_held(struct caps_board *b, const struct actuator_reply *reply)
     if (reply->limits.max_mw)
         b->limits = reply->limits;
     take_range(b, &reply->range);
-    /* What is set, not what heat leaves of it for a while: that comes back by itself. */
+    /* The set limit, not one lowered by heat, which passes by itself. */
     uint32_t at_mw = reply->set_mw        ? reply->set_mw
                      : reply->enforced_mw ? reply->enforced_mw
                                           : b->bounds.original_mw;
@@ -225,12 +224,12 @@ static void on_set_failed(struct caps_board *b, uint32_t mw,
 {
     bool denied = reply->result == ACTUATOR_DENIED;
 
-    /* It may be in force, though a newer one is on its way: until that is answered nobody
-     * can tell what is, and a budget counts the board at its most.
+    /* The limit may be in force, and a newer request may be in flight: until that is
+     * answered the state is unknown, and a budget counts the board at its most.
      */
     if (reply->result == ACTUATOR_UNKNOWN)
         b->set_mw = b->enforced_mw = b->seen_mw = 0;
-    if (mw != b->asked_mw) { /* the newer one's answer decides what to do */
+    if (mw != b->asked_mw) { /* the answer to the newer request decides */
         b->failures++;
         return;
     }
@@ -246,7 +245,7 @@ static void on_set_done(struct caps_board *b, uint32_t mw,
     b->failed = false;
     b->attempts = 0;
     b->failed_with = ACTUATOR_DONE;
-    /* Where the driver rounds, the next sample says what is set. */
+    /* After rounding by the driver, the next sample shows what is set. */
     b->set_mw = reply->result == ACTUATOR_DONE ? mw : 0;
     b->seen_mw = reply->set_mw;
     caps_tell_cap(b, reply->enforced_mw, reply->text);
@@ -268,7 +267,7 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
     ask->mw = 0;
     b->settled_ns = now_of(b);
     if (b->link != LINK_HELD)
-        return 0; /* it has been let go since */
+        return 0; /* the board has been let go since */
     note_range(b, reply);
     switch (reply->result) {
     case ACTUATOR_BUSY:
@@ -310,7 +309,7 @@ int caps_on_release(struct actuator *act, const struct actuator_reply *reply, vo
         b->sure = b->sure && reply->result == ACTUATOR_DONE;
         caps_tell_cap(b, reply->result == ACTUATOR_DONE ? reply->enforced_mw : 0,
                       reply->text);
-    } else { /* the actuator goes on trying */
+    } else { /* the actuator keeps trying */
         r = -EIO;
         b->sure = false;
         fail_board(b, CAPS_LOST, reply, back_off(b));
@@ -330,7 +329,7 @@ int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, voi
         return 0;
     b->clock.asking = false;
     if (b->link != LINK_HELD)
-        return 0; /* it has been let go since, and the lock with it */
+        return 0; /* the board has been let go since, and its lock reset */
     switch (reply->result) {
     case ACTUATOR_BUSY:
         b->clock.asked_mhz = b->clock.locked_mhz;

@@ -1,4 +1,4 @@
-/* One board: from its claims and samples to what is asked of the actuator. */
+/* One board: from its claims and samples to requests to the actuator. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -114,8 +114,8 @@ static void tell_over(const struct claim *claim, void *user)
         caps_hurry(b);
 }
 
-/* Nothing is walked that is not written; but where nothing of ours is in force and more
- * is refused (root's range), it is the way down that comes to what may be.
+/* The ramp stops while its limits cannot be written.  Exception: no limit of ours is in
+ * force and the actuator refuses high ones (root's range): only lower ones can be set.
  */
 static bool is_walked(const struct caps_board *b)
 {
@@ -156,7 +156,7 @@ static void decide(struct caps_board *b, uint64_t now)
         follow_ramp(b, now);
 }
 
-/* A search at work goes up and down all the time: its board stays held. */
+/* A search changes its cap all the time: its board stays held. */
 static bool is_searched(const struct caps_board *b)
 {
     for (size_t i = 0; i < b->claims.n; i++)
@@ -165,8 +165,8 @@ static bool is_searched(const struct caps_board *b)
     return false;
 }
 
-/* Should the actuator hold it for us?  Where an earlier daemon may have left a cap, the
- * limit that is set tells nothing of the original: every claim counts.
+/* Whether the actuator should hold the board.  After an earlier daemon the original is
+ * unknown, so every claim counts.
  */
 static bool is_wanted(const struct caps_board *b)
 {
@@ -189,7 +189,7 @@ void caps_hurry(struct caps_board *b)
 
 /* ---- asking ---- */
 
-/* It could not even be asked: soon again. */
+/* The request could not be made: retries soon. */
 static void not_asked(struct caps_board *b, int r)
 {
     if (r == -EAGAIN) {
@@ -210,7 +210,7 @@ static void ask_hold(struct caps_board *b)
                 ? actuator_hold_again(act, b->info->uuid, keep, caps_on_hold, b)
                 : actuator_hold(act, b->info->uuid, caps_on_hold, b);
     if (r == 0) {
-        /* A second try is told when it is answered otherwise. */
+        /* The state after a failure is kept until the retry is answered. */
         if (b->failed_with == ACTUATOR_DONE && !b->others.again)
             caps_set_state(b, CAPS_HOLDING, "");
         return;
@@ -245,7 +245,7 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
     struct ask *ask = b->ask;
 
     if (count_asks(b) == ASKS_MAX)
-        return; /* an answer makes room, and steps again */
+        return; /* the next answer makes room and steps again */
     while (ask->mw)
         ask++;
     ask->mw = mw;
@@ -263,14 +263,14 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
 
 void caps_progress(struct caps_board *b)
 {
-    /* Those before the answer were done under another limit. */
+    /* Steps before the answer were done under another limit. */
     bool answered = b->asked_mw == caps_due(b) && !count_asks(b) && is_walked(b);
 
     if (b->ramp.waiting && (answered || b->caps->conf.dry_run))
         ramp_checked(&b->ramp, now_of(b));
 }
 
-/* Nobody holds it for us: does it want to be held, and may we ask now? */
+/* Not held: requests a hold where one is wanted and may be requested now. */
 static void step_none(struct caps_board *b, uint64_t now)
 {
     bool waits = b->state == CAPS_YIELDED && now < b->retry_ns && !b->released;
@@ -287,7 +287,7 @@ static void step_none(struct caps_board *b, uint64_t now)
     }
 }
 
-/* One more step of a ramp, that nobody waits for. */
+/* Whether the next change is an ordinary step of the ramp, which may be delayed. */
 static bool is_gradual(const struct caps_board *b)
 {
     return !ramp_arrived(&b->ramp) && caps_due(b) < b->asked_mw &&
@@ -311,7 +311,7 @@ static void step_held(struct caps_board *b, uint64_t now)
 {
     bool wanted = is_wanted(b);
 
-    /* A right that is missing is asked for seldom; the original is asked for at once. */
+    /* A missing right is retried seldom; the original is requested at once. */
     if (b->failed && now < b->retry_ns && (wanted || b->state != CAPS_DENIED)) {
         step_clock(b, now);
         return;
@@ -322,7 +322,7 @@ static void step_held(struct caps_board *b, uint64_t now)
                            (!is_gradual(b) || now >= b->asked_ns + CAPS_TICK_NS)))
         ask_limit(b, caps_due(b));
     if (wanted)
-        step_clock(b, now); /* after the limit, which a budget may need */
+        step_clock(b, now); /* after the limit, as a budget may depend on that */
 }
 
 static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
@@ -330,7 +330,7 @@ static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
     return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* When something is due again without anybody's doing; CLAIM_FOREVER: never. */
+/* When the next step is due without an event; CLAIM_FOREVER: never. */
 static uint64_t next_ns(const struct caps_board *b, uint64_t now)
 {
     uint64_t next = claims_next_ns(&b->claims);
@@ -365,7 +365,7 @@ void caps_step(struct caps_board *b)
 
     if (b->released && now >= b->back_ns) {
         b->released = false;
-        b->sure = false; /* a reset changes what is set */
+        b->sure = false; /* a reset may have changed the limit */
     }
     b->keeps = budget_keeps(&b->share, b->released && caps_budget_is_on(b->caps),
                             b->link == LINK_HELD, now);
@@ -386,15 +386,15 @@ void caps_step(struct caps_board *b)
     caps_moved(b);
 }
 
-/* ---- what the board is to the budget ---- */
+/* ---- the board as the budget sees it ---- */
 
 static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
 {
     return a_mw > b_mw ? a_mw : b_mw;
 }
 
-/* The highest limit that it can come to, by whomever (root's range does not bind others).
- * Of a board that tells of none: that of the others; 0: nobody tells of any.
+/* The highest limit that any program can set (root's range does not bind others); where
+ * the board reports none, that of the other boards; 0: no board reports one.
  */
 static uint32_t most_of(const struct caps_board *b)
 {
@@ -413,7 +413,7 @@ static bool is_fixed(const struct caps_board *b)
     return !b->can_cap || b->silent || no_place;
 }
 
-/* Read back, or asked for and not answered. */
+/* The highest limit read back, or requested and not answered. */
 static uint32_t held_at(const struct caps_board *b)
 {
     uint32_t mw = higher(b->enforced_mw, b->seen_mw);
@@ -432,18 +432,18 @@ static uint32_t in_force(const struct caps_board *b)
                  (b->state == CAPS_FREE || b->state == CAPS_HOLDING));
 
     if (b->caps->conf.dry_run)
-        return b->verdict.target_mw; /* as if it were obeyed */
+        return b->verdict.target_mw; /* as if it were written */
     if (is_fixed(b) || b->released)
         return most_of(b);
     if (b->link == LINK_HELD)
         return held_at(b);
     if (!free || !b->sure)
-        return most_of(b); /* somebody else's, or nobody knows whose */
+        return most_of(b); /* another program's, or unknown */
     return higher(b->bounds.original_mw, higher(b->enforced_mw, b->seen_mw));
 }
 
-/* Its hard limit now.  Where it has none of ours yet that is what is set: an earlier
- * daemon may have given the rest to others.
+/* The board's present hard limit.  Without a claim of ours that is the limit that is set:
+ * an earlier daemon may have given the rest to other boards.
  */
 static uint32_t granted(const struct caps_board *b)
 {
@@ -455,7 +455,7 @@ static uint32_t granted(const struct caps_board *b)
     return set ? set : b->bounds.min_mw;
 }
 
-/* More than this is of no use to it. */
+/* The board can use no more than this. */
 static uint32_t use_of(const struct caps_board *b)
 {
     uint32_t mw = b->sure ? b->bounds.original_mw : b->limits.max_mw;
@@ -467,7 +467,7 @@ struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
                                     uint32_t *ret_most_mw)
 {
     const struct budget_share *s = &b->share;
-    /* The actuator restores it as soon as it can. */
+    /* The actuator is restoring it. */
     bool lost = b->state == CAPS_LOST && b->link == LINK_NONE && b->caps->act;
 
     *ret_most_mw = most_of(b);
@@ -484,7 +484,7 @@ struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
 
 /* ---- samples ---- */
 
-enum { ROUNDING_MW = 5000 }; /* a driver may round what it is asked for */
+enum { ROUNDING_MW = 5000 }; /* a driver may round the requested limit */
 
 static void tell_other(struct caps_board *b, enum caps_cause cause, uint32_t mw)
 {
@@ -532,14 +532,14 @@ static bool is_near(uint32_t a_mw, uint32_t b_mw)
 static void compare_held(struct caps_board *b, const struct seen *seen)
 {
     if (!b->set_mw && is_near(seen->set_mw, b->asked_mw))
-        b->set_mw = seen->set_mw; /* as the driver has rounded it */
+        b->set_mw = seen->set_mw; /* as rounded by the driver */
     if (b->set_mw && seen->set_mw != b->set_mw)
         (void)caps_note_other(b, seen->set_mw,
                               ACTUATOR_WHY_OTHER); /* the actuator sees it
                                                     * too, and yields */
 }
 
-/* Nobody of ours holds it: what is set is the original.  True when it is another. */
+/* Not held: the limit that is set is the original.  True when it has changed. */
 static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t at_ns)
 {
     uint64_t since_ns =
@@ -555,7 +555,7 @@ static bool compare_free(struct caps_board *b, const struct seen *seen, uint64_t
     return true;
 }
 
-/* Another's limit is left alone.  True when it is another, and our original now. */
+/* Yielded: another's limit is left alone.  True when it is the new original. */
 static bool compare_yielded(struct caps_board *b, const struct seen *seen)
 {
     if (seen->set_mw == b->others.mw)
@@ -567,7 +567,7 @@ static bool compare_yielded(struct caps_board *b, const struct seen *seen)
     return true;
 }
 
-/* Under what is set: counted when it begins. */
+/* Counts when the enforced limit falls below the one that is set. */
 static void compare_bound(struct caps_board *b, const struct seen *seen)
 {
     bool bounded =
@@ -601,7 +601,7 @@ static void compare(struct caps_board *b, const struct seen *seen, uint64_t at_n
         caps_budget_kick(b->caps);
     b->seen_mw = seen->set_mw;
     caps_tell_cap(b, seen->enforced_mw, "");
-    b->others.reloaded = false; /* what it explains came with it */
+    b->others.reloaded = false; /* explains changes of this sample only */
     if (another)
         caps_step(b);
 }

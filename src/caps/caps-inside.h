@@ -1,6 +1,6 @@
-/* One class in three files: caps.c (all boards, what caps.h offers), caps-board.c (one
- * board, from its claims and samples to what is asked of the actuator), caps-answers.c
- * (what the actuator says).  No other file includes this.
+/* One class in three files: caps.c (all boards, the functions of caps.h), caps-board.c
+ * (one board, from claims and samples to requests to the actuator), caps-answers.c (the
+ * actuator's answers).  No other file includes this.
  */
 #ifndef CAPS_CAPS_INSIDE_H
 #define CAPS_CAPS_INSIDE_H
@@ -11,23 +11,23 @@
 #include "caps/other-writers.h"
 #include "caps/times.h"
 
-enum { ASKS_MAX = 3 }; /* limits of one board that may be asked for at once */
+enum { ASKS_MAX = 3 }; /* limit requests of one board in flight at once */
 
 #define GRAIN_MW 1000u
-#define SETTLING_NS                                                      \
-    (30 * 1000000000ull) /* after a start others' changes of free boards \
-                          * are what an earlier daemon has left */
+#define SETTLING_NS                                                       \
+    (30 * 1000000000ull) /* after a start, changes of free boards in this \
+                          * time are the work of an earlier daemon */
 #define END_NS (5 * 1000000000ull)
 
 struct caps_board;
 
-/* A limit that the actuator was asked for. */
+/* A limit requested from the actuator. */
 struct ask {
     struct caps_board *board;
     uint32_t mw; /* 0: free */
 };
 
-/* Between us and the actuator. */
+/* State of a board's hold at the actuator. */
 enum link { LINK_NONE, LINK_HOLDING, LINK_HELD, LINK_RELEASING };
 
 struct caps_board {
@@ -35,9 +35,9 @@ struct caps_board {
     size_t at;
     const struct gpu_info *info;
     bool can_cap;
-    bool silent; /* it did not answer: whether it takes a limit is not known */
-    struct gpu_limits limits;    /* the board's own */
-    struct actuator_range range; /* the actuator's word on it; 0, 0: not known yet */
+    bool silent;              /* did not answer: it is unknown whether it takes a limit */
+    struct gpu_limits limits; /* the board's own */
+    struct actuator_range range; /* as the actuator permits; 0, 0: unknown yet */
     struct claims claims;
     struct cap_bounds bounds;
     struct cap_verdict verdict;
@@ -45,30 +45,30 @@ struct caps_board {
     struct ramp ramp;
     struct loop_timer *timer;
 
-    struct cap_class cls; /* of its work, where has_cls */
+    struct cap_class cls; /* of its job, where has_cls */
     bool has_cls, counted;
     uint32_t demand_mw, peak_mw;
-    uint64_t stay_ns; /* waits at its first cap since then; 0: does not */
+    uint64_t stay_ns; /* start of the wait at the first cap; 0: none */
 
     enum caps_state state;
     char text[200];
     enum link link;
     struct ask ask[ASKS_MAX];
-    uint32_t asked_mw;    /* the last limit asked for, or found by hold */
-    uint64_t asked_ns;    /* when that was */
-    uint32_t set_mw;      /* what is set, by our last write; 0: not known */
+    uint32_t asked_mw;    /* the last limit requested, or found by the hold */
+    uint64_t asked_ns;    /* time of that request */
+    uint32_t set_mw;      /* set by our last write; 0: unknown */
     uint32_t enforced_mw; /* read back; 0: unknown */
     uint32_t seen_mw;     /* set, by the last sample or answer: above enforced_mw where
-                           * something holds that down; 0: not seen since */
+                           * something lowers that; 0: not sampled since */
     uint32_t told_mw;     /* of the last event CAP */
-    uint32_t dry_mw;      /* the target last told in a dry run */
-    uint64_t settled_ns;  /* of the last answer: older samples say nothing */
-    bool unrestored;      /* something of ours may be in force */
-    bool sure;            /* bounds.original_mw is the actuator's word, or seen free */
+    uint32_t dry_mw;      /* the last target reported in a dry run */
+    uint64_t settled_ns;  /* time of the last answer: older samples are ignored */
+    bool unrestored;      /* our limit or lock may still be in force */
+    bool sure;            /* bounds.original_mw is from the actuator, or seen free */
 
-    /* Trying again: the hold (LINK_NONE), the limit (LINK_HELD and failed). */
+    /* Retries: of the hold (LINK_NONE), of the limit (LINK_HELD and failed). */
     bool failed;
-    enum actuator_result failed_with; /* told once; DONE: nothing has failed */
+    enum actuator_result failed_with; /* last failure reported; DONE: none */
     unsigned attempts;
     uint64_t retry_ns;
 
@@ -76,7 +76,7 @@ struct caps_board {
 
     /* Released on request. */
     bool released;
-    bool keeps;       /* … and is held until others have made room in the budget */
+    bool keeps;       /* stays held until others make room in the budget */
     uint64_t back_ns; /* CLAIM_FOREVER: until asked */
     caps_done_fn release_fn;
     void *release_user;
@@ -93,7 +93,7 @@ struct caps {
     struct actuator *act;
     uint64_t last_id, began_ns;
     bool ending;
-    caps_done_fn end_fn; /* NULL: not asked, or called */
+    caps_done_fn end_fn; /* NULL: caps_end() not called, or finished */
     void *end_user;
     uint64_t end_ns;
     struct loop_timer *end_timer;
@@ -107,25 +107,24 @@ struct caps {
 
 /* ---- caps-board.c ---- */
 
-/* The limit that should be set now: where the ramp is, or the original as long as that is
- * above the range's end.
+/* The limit that should be set now: the ramp's, or the original while the ramp is above
+ * the end of the settable range.
  */
 uint32_t caps_due(const struct caps_board *b);
-/* Where the board may be set, as far as the actuator has said. */
+/* The settable range, as far as the actuator has reported it. */
 struct actuator_range caps_range(const struct caps_board *b);
 const struct cap_class *caps_class(const struct caps_board *b);
 struct clock_lock_now caps_clock_now(const struct caps_board *b);
 
-/* Does what is due now: expiry, verdict, ramp, requests; sets the timer for what is next.
- */
+/* Does what is due now: expiry, verdict, ramp, requests; then sets the timer. */
 void caps_step(struct caps_board *b);
-/* The claims of people or budgets have changed: nothing waits for a second try. */
+/* Claims of people or budgets have changed: cancels the delay of retries. */
 void caps_hurry(struct caps_board *b);
-/* Its job has done steps since the last step down. */
+/* The job has done steps since the last step of the ramp. */
 void caps_progress(struct caps_board *b);
 void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
-/* What the board is to the budget; *ret_most_mw: the highest limit that it can come to,
- * by whomever; 0: nobody tells of any.
+/* The board as the budget sees it; *ret_most_mw: the highest limit that any program can
+ * set; 0: no board reports a limit.
  */
 struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
                                     uint32_t *ret_most_mw);
@@ -136,11 +135,12 @@ void caps_over(const struct caps_board *b, uint64_t claim);
 void caps_set_state(struct caps_board *b, enum caps_state state, const char *text);
 void caps_tell(const struct caps_board *b, enum caps_event event,
                const struct claim *claim, const char *text);
-/* The limit in force is this now, read back. */
+/* Reports that this limit, read back, is in force. */
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text);
 /* An event about the lock of its clock. */
 void caps_tell_clock(const struct caps_board *b, enum caps_event event, const char *text);
-/* Another's limit, counted once however often it is seen; mw 0: the next sample tells it.
+/* Counts another program's limit once; mw 0: the next sample will report it.  Returns the
+ * cause.
  */
 enum caps_cause caps_note_other(struct caps_board *b, uint32_t mw, enum actuator_why why);
 
@@ -151,19 +151,19 @@ int caps_on_set(struct actuator *act, const struct actuator_reply *reply, void *
 int caps_on_release(struct actuator *act, const struct actuator_reply *reply, void *user);
 int caps_on_clocks(struct actuator *act, const struct actuator_reply *reply, void *user);
 void caps_on_lost(struct caps_board *b, const struct actuator_reply *what, bool at_once);
-/* The actuator says that another's limit is left alone there. */
+/* The actuator reports that it leaves another program's limit alone. */
 void caps_on_yield(struct caps_board *b, const struct actuator_reply *what);
-/* The actuator is another, or gone: what it was asked is void. */
+/* The actuator has changed or gone: pending requests are void. */
 void caps_cut(struct caps_board *b);
-/* Not before so long a time. */
+/* Delays the next attempt by wait_ns. */
 void caps_try_again(struct caps_board *b, uint64_t wait_ns);
 
 /* ---- caps.c ---- */
 
-/* Calls what waits for a board's release; for the end of all. */
+/* Calls the callback of a board's release. */
 void caps_tell_done(struct caps_board *b, int r, const char *text);
 void caps_check_end(struct caps *c);
-/* What may be in force, or what boards can use, is another. */
+/* What may be in force, or what boards can use, has changed: plans a budget step. */
 void caps_budget_kick(struct caps *c);
 bool caps_budget_is_on(const struct caps *c);
 

@@ -1,4 +1,4 @@
-/* What happens to caps and to the budget, in the log. */
+/* Logs events of caps and of the budget. */
 #ifndef CAPS_CAPS_LOG_H
 #define CAPS_CAPS_LOG_H
 
@@ -8,11 +8,9 @@ void caps_log(const struct caps *c, const struct gpu_info *info,
               const struct caps_what *what);
 
 struct caps_budget_log {
-    char state[8]; /* logged last; "" nothing yet */
+    char state[8]; /* last logged; "" none yet */
 };
-/* The budget's state, once each time that it changes.  Returns a line for people, NULL:
- * nothing has changed.
- */
+/* Logs the budget's state after a change.  Returns a line for people; NULL: no change. */
 const char *caps_log_budget(const struct caps *c, struct caps_budget_log *log);
 
 #endif

@@ -1,11 +1,11 @@
-/* What became of a claim of a view. */
+/* Whether a claim of a view is in force. */
 #include <stdio.h>
 
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps.h"
 
-/* The least that this claim can bring about. */
+/* The lowest limit that this claim can cause. */
 static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
 {
     uint32_t mw = claim->mw;
@@ -15,7 +15,7 @@ static uint32_t least_mw(const struct caps_view *v, const struct claim *claim)
     return mw < v->bounds.min_mw ? v->bounds.min_mw : mw;
 }
 
-/* … of a claim on the clock. */
+/* The same of a claim on the clock. */
 static uint32_t least_mhz(const struct clock_bounds *k, const struct claim *claim)
 {
     uint32_t mhz = claim->mhz;
@@ -50,7 +50,7 @@ static void look_at_clock(const struct caps_view *v, const struct claim *claim,
     const struct caps_clock_view *k = &v->clock;
     uint32_t least = least_mhz(&k->bounds, claim);
     bool held = v->state == CAPS_HELD || v->state == CAPS_HOLDING;
-    /* A lower lock that stands as ours could not be made. */
+    /* A lower lock is in force because the wanted one was refused. */
     bool refused = k->failed && k->verdict.claim == claim->id;
 
     if (least >= k->bounds.max_mhz ||
@@ -74,7 +74,7 @@ void caps_claim_look(const struct caps_view *v, const struct claim *claim,
 {
     const char *text = v->text[0] ? v->text : names_word(NAMES_CAP_STATE, v->state);
     bool held = v->state == CAPS_HELD || v->state == CAPS_FREE;
-    bool stays = held && !v->ramping && v->text[0]; /* as the driver has rounded it */
+    bool stays = held && !v->ramping && v->text[0]; /* as rounded by the driver */
 
     *ret = (struct caps_claim_look){.why = CAPS_UNMET_NONE};
     if (claim->mhz) {

@@ -94,7 +94,7 @@ static int on_budget(struct loop_timer *timer, uint64_t now_ns, void *user)
     struct caps *c = user;
     (void)timer;
 
-    c->budgeting = true; /* what it changes is no news to it */
+    c->budgeting = true; /* ignore changes that the step itself causes */
     if (caps_budget_is_on(c))
         step_budget(c, now_ns);
     else if (c->budget.budget_mw && !c->ending)
@@ -109,7 +109,7 @@ void caps_budget_kick(struct caps *c)
         loop_timer_set(c->budget_timer, loop_now_ns(c->loop), 0);
 }
 
-/* There is an actuator again: boards have time to answer it. */
+/* After a reconnection: boards get new time to come down. */
 static void budget_anew(struct caps *c)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -123,7 +123,7 @@ static bool budget_owns(const struct caps_board *b, uint64_t id)
     return id && id == b->share.claim && caps_budget_is_on(b->caps);
 }
 
-/* Boards' own minimums would let it be. */
+/* Whether the boards' own minimums would allow the budget. */
 static bool is_roots(const struct caps *c, struct grant_board *in, const size_t *at,
                      size_t n, uint32_t budget_mw)
 {
@@ -141,7 +141,7 @@ int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err)
     for (size_t i = 0; i < c->n; i++) {
         const struct caps_board *b = &c->board[i];
         if (!b->limits.max_mw && b->silent)
-            continue; /* it says nothing now, and is no reason to refuse */
+            continue; /* a silent board is no reason to refuse */
         uint32_t most_mw;
         in[n] = caps_board_grant(b, 0, &most_mw);
         in[n].in_force_mw = most_mw;
@@ -346,7 +346,7 @@ static int find_capped(struct caps *c, size_t board, const struct claim *claim,
                     c->n);
     struct caps_board *b = &c->board[board];
     *ret = b;
-    /* A claim of an earlier run waits until the board is opened anew. */
+    /* A claim of an earlier run waits until the board is reopened. */
     if (b->silent)
         return claim->id
                    ? 0
@@ -390,7 +390,7 @@ static int check_range(const struct caps_board *b, const struct claim *claim,
     return 0;
 }
 
-/* A renewal that asks for the same does not count as a change. */
+/* A renewal with the same value does not count as a change. */
 static bool is_news(const struct claim *old, const struct claim *claim)
 {
     if (claim->kind == CLAIM_SOFT && (!old || old->kind == CLAIM_SOFT))
@@ -515,7 +515,7 @@ void caps_withdraw_job(struct caps *c, uint64_t job)
     }
 }
 
-/* ---- what is known of the boards ---- */
+/* ---- work and samples of the boards ---- */
 
 void caps_work(struct caps *c, size_t board, const struct caps_work *work)
 {
@@ -556,7 +556,7 @@ void caps_watch_clock(struct caps *c, size_t board, bool watch)
         c->board[board].clock.watched = watch;
 }
 
-/* ---- letting go ---- */
+/* ---- release ---- */
 
 static uint64_t back_at(uint64_t now, uint64_t hold_off_ns)
 {
@@ -602,7 +602,7 @@ int caps_take_back(struct caps *c, size_t board, uw_error *err)
         return fail(err, -ENOENT, "%s is not released", b->info->uuid);
     b->released = false;
     if (b->link != LINK_HELD) /* else it was never let go */
-        b->sure = false;      /* a reset changes what is set */
+        b->sure = false;      /* a reset may have changed the limit */
     b->attempts = 0;
     caps_hurry(b);
     caps_step(b);
@@ -611,7 +611,7 @@ int caps_take_back(struct caps *c, size_t board, uw_error *err)
 
 /* ---- the end ---- */
 
-/* The boards that are not known to have their originals back; "" none. */
+/* The boards whose originals are not confirmed; "" none. */
 static void name_unrestored(const struct caps *c, char *ret, size_t size)
 {
     size_t len = 0;
@@ -669,7 +669,7 @@ int caps_end(struct caps *c, caps_done_fn fn, void *user)
     return 0;
 }
 
-/* ---- looking ---- */
+/* ---- views ---- */
 
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
 {

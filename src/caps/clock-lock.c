@@ -11,12 +11,12 @@
 
 enum {
     GRAIN_MHZ = 15,
-    BUSY_PERCENT = 50, /* of the SMs' time: under load */
-    SEEN_BAD = 3,      /* samples in a row that show a clock above the lock */
+    BUSY_PERCENT = 50, /* of the SMs' time: the board is under load */
+    SEEN_BAD = 3,      /* samples in a row with a clock above the lock */
 };
 
-#define SETTLE_NS (2 * NS_PER_S) /* after a lock the board has come down */
-#define BELOW_NS (2 * NS_PER_S)  /* until less than what was refused is asked for */
+#define SETTLE_NS (2 * NS_PER_S) /* time that the board has to obey a lock */
+#define BELOW_NS (2 * NS_PER_S)  /* delay before less than a refused lock is requested */
 
 static void begin_walk(struct clock_lock *k, uint32_t at_mhz, uint64_t now_ns)
 {
@@ -40,7 +40,7 @@ bool clock_lock_is_wanted(const struct clock_lock *k, bool on)
     return k->can && on && !k->given_up && k->verdict.target_mhz < k->bounds.max_mhz;
 }
 
-/* The lock is outside the range of root's configuration, which is not known here. */
+/* The lock is outside root's range for clocks, which the daemon does not know. */
 static bool is_refused(const struct clock_lock *k)
 {
     return k->failed && k->failed_with == ACTUATOR_REFUSED;
@@ -48,8 +48,7 @@ static bool is_refused(const struct clock_lock *k)
 
 static void follow(struct clock_lock *k, const struct clock_lock_now *now)
 {
-    if (k->given_up || !k->can ||
-        !now->on) { /* a lock that is not asked for has no ramp */
+    if (k->given_up || !k->can || !now->on) { /* without a request there is no ramp */
         begin_walk(k, k->locked_mhz ? k->locked_mhz : k->bounds.max_mhz, now->at_ns);
         return;
     }
@@ -80,8 +79,8 @@ void clock_lock_decide(struct clock_lock *k, const struct claims *claims,
         follow(k, now);
 }
 
-/* Steps count once the lock is there: those before were done without it.  Where no lock
- * is allowed there is nothing to wait for.
+/* Steps count only once the lock is set: earlier ones were done without it.  Where the
+ * lock is refused there is nothing to wait for.
  */
 void clock_lock_progress(struct clock_lock *k, uint64_t now_ns)
 {
@@ -90,7 +89,7 @@ void clock_lock_progress(struct clock_lock *k, uint64_t now_ns)
         ramp_checked(&k->ramp, now_ns);
 }
 
-/* What the actuator is to have locked now; 0: nothing. */
+/* The lock that should be requested now; 0: none. */
 static uint32_t want_mhz(const struct clock_lock *k, bool on)
 {
     uint32_t at_mhz = k->ramp.at_mw;
@@ -106,14 +105,13 @@ static bool is_gradual(const struct clock_lock *k)
            k->asked_mhz;
 }
 
-/* There is a lock to ask for, or one to give back. */
+/* Whether there is a lock to request or to reset. */
 static bool is_used(const struct clock_lock *k)
 {
     return k->can || k->asked_mhz || k->locked_mhz;
 }
 
-/* Whether a request that failed waits for its next try.  A reset waits for its own alone.
- */
+/* Whether a failed request waits for its retry.  A reset waits only for its own. */
 static bool waits(const struct clock_lock *k, uint32_t mhz, uint64_t now_ns)
 {
     if (!k->failed || now_ns >= k->retry_ns || (!mhz && k->asked_mhz))
@@ -147,7 +145,7 @@ void clock_lock_asked(struct clock_lock *k, uint32_t mhz, int r, uint64_t now_ns
     k->asked_ns = now_ns;
 }
 
-/* A time that has passed does not count: its step has been made. */
+/* Past times do not count: their step has been made. */
 static uint64_t sooner(uint64_t next_ns, uint64_t at_ns, uint64_t now_ns)
 {
     return at_ns > now_ns && at_ns < next_ns ? at_ns : next_ns;
@@ -180,9 +178,9 @@ void clock_lock_hurry(struct clock_lock *k)
     k->text[0] = '\0';
 }
 
-/* ---- what the actuator says ---- */
+/* ---- the actuator's answers ---- */
 
-/* The steps of a ramp are told where it waits for the job, and at its end. */
+/* Reports a ramp only where it waits for the job, and at its end. */
 static bool set_locked(struct clock_lock *k, uint32_t mhz, uint64_t now_ns)
 {
     k->locked_mhz = mhz;
@@ -207,7 +205,7 @@ bool clock_lock_told(struct clock_lock *k, uint32_t locked_mhz, uint64_t now_ns)
 {
     if (k->asking || locked_mhz == k->locked_mhz)
         return false;
-    k->asked_mhz = locked_mhz; /* a driver that was loaded anew has forgotten it */
+    k->asked_mhz = locked_mhz; /* a reloaded driver has lost the lock */
     return set_locked(k, locked_mhz, now_ns);
 }
 
@@ -243,7 +241,7 @@ bool clock_lock_done(struct clock_lock *k, uint32_t locked_mhz, uint64_t now_ns)
 {
     k->writes++;
     bool news = set_locked(k, locked_mhz, now_ns);
-    if (k->too_low) { /* what was refused stays refused until its next try */
+    if (k->too_low) { /* the refused lock waits for its retry */
         k->too_low = false;
         return news;
     }

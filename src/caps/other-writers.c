@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 
-enum { REASSERT_DOUBLINGS = 6 }; /* 64 times the first wait, no longer */
+enum { REASSERT_DOUBLINGS = 6 }; /* up to 64 times the first wait */
 
 static uint64_t reassert_ns(const struct caps_conf *conf)
 {
@@ -34,14 +34,14 @@ enum caps_cause other_writers_cause(const struct other_writers *o,
         return CAPS_CAUSE_DRIVER;
     if (info->has_persistence && !info->persistence && change->mw == change->default_mw)
         return CAPS_CAUSE_PERSISTENCE;
-    /* Where the driver tells the enforced limit alone, a lower one may be nobody's. */
+    /* Where the driver reports only the enforced limit, heat may have lowered it. */
     if (!o->told && (o->reasons & HELD_DOWN) && change->mw < change->asked_mw)
         return other_writers_bound(o);
     return CAPS_CAUSE_OTHER;
 }
 
-/* Persistence mode may be a guess: where the default limit is back soon after it was set
- * again, somebody wants it.
+/* Persistence mode is a guess: where the default limit returns soon after we set ours
+ * again, another program sets it.
  */
 static bool is_forgotten(struct other_writers *o, const struct caps_conf *conf,
                          enum caps_cause cause, uint64_t now_ns)
@@ -61,7 +61,7 @@ uint64_t other_writers_wait_ns(struct other_writers *o, const struct caps_conf *
     if (conf->others != CAPS_REASSERT)
         return yield_ns(conf);
     if (o->held_ns && now_ns - o->held_ns > reassert_ns(conf) << REASSERT_DOUBLINGS)
-        o->reasserts = 0; /* it was held in peace for long: this is another quarrel */
+        o->reasserts = 0; /* held undisturbed for long: count anew */
     uint64_t wait_ns = reassert_ns(conf) << o->reasserts;
     o->reasserts += o->reasserts < REASSERT_DOUBLINGS;
     return wait_ns;

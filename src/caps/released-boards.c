@@ -14,30 +14,30 @@
 #include "io/json.h"
 
 enum {
-    BOOKED_MS = 4000, /* for the last stretch to be booked */
+    BOOKED_MS = 4000, /* longest wait for the last energy to be attributed */
     AGAIN_MS = 100,
     FAULT_MS = 1000,
     KNOWN_MAX = 128 * 1024, /* bytes of the file */
     PATH_BYTES = 600,
 };
 
-/* A board on its way out of our hands and back. */
+/* A board on its way out and back. */
 struct leaving {
     enum {
         DETACH_HERE = 0,
-        DETACH_BOOKING,   /* caps have let go: until its energy so far is attributed */
-        DETACH_ACTUATOR,  /* until the actuator has let go of the driver on it … */
-        DETACH_DRIVER,    /* … and we have */
-        DETACH_GONE,      /* it can be reset */
-        DETACH_RETURNING, /* attached, until it has given a sample */
+        DETACH_BOOKING,   /* caps have let go: waits until its energy is attributed */
+        DETACH_ACTUATOR,  /* waits until the actuator has closed the driver on it */
+        DETACH_DRIVER,    /* waits until this daemon has closed the driver on it */
+        DETACH_GONE,      /* can be reset */
+        DETACH_RETURNING, /* attached; waits for the first sample */
     } phase;
-    bool unseen; /* it was away when all were opened: only its identity is known */
-    bool asked;  /* the actuator was asked, and has not answered */
-    bool told;   /* the log says that the actuator cannot let go */
+    bool unseen; /* away when the boards were opened: only its identity is known */
+    bool asked;  /* a request to the actuator is in flight */
+    bool told;   /* the actuator's failure to let go was logged */
     uint64_t since_ns;
-    uint64_t hold_off_ns; /* it comes back so long after it went; 0: when asked for */
+    uint64_t hold_off_ns; /* delay before it returns; 0: on request */
     uint64_t energy_mj;   /* its counter when it went; 0 unknown */
-    caps_done_fn fn;      /* to be told once; NULL: none */
+    caps_done_fn fn;      /* called once; NULL: none */
     void *user;
     struct released_boards *of;
 };
@@ -46,22 +46,22 @@ struct released_boards {
     struct released_boards_opts opts;
     char path[PATH_BYTES];
 
-    /* These outlive an opening; bits and places are of the driver's order. */
-    uint64_t devices;       /* the driver is not open on these … */
-    struct gpu_info *known; /* … of all these */
+    /* These outlive an opening; bits and positions are in the driver's order. */
+    uint64_t devices;       /* boards without an open driver */
+    struct gpu_info *known; /* all boards */
     size_t n_known;
-    int64_t until_ns[BOARDS_MAX]; /* as was kept; -1: until asked for */
+    int64_t until_ns[BOARDS_MAX]; /* of the file; -1: on request */
 
-    /* Of an opening; bits and places are of the set's order. */
+    /* Of one opening; bits and positions are in the set's order. */
     struct boards *boards; /* NULL: closed */
     struct caps *caps;
     struct sampler *sampler[BOARDS_MAX];
     struct leaving board[BOARDS_MAX];
     size_t n;
-    struct actuator *act; /* NULL: there is none */
-    uint64_t let_go;      /* the actuator that is connected has let go of these */
-    bool ending, moving;  /* boards_attach() is under way … */
-    uint64_t asked;       /* … to let go of these */
+    struct actuator *act; /* NULL: none */
+    uint64_t let_go;      /* boards on which the actuator has closed the driver */
+    bool ending, moving;  /* moving: boards_attach() is under way … */
+    uint64_t asked;       /* … to detach these */
     struct loop_timer *timer;
 };
 
@@ -92,10 +92,10 @@ bool released_boards_is_blind(const struct released_boards *rb, size_t i)
     return released_boards_is_away(rb, i) || rb->board[i].phase == DETACH_RETURNING;
 }
 
-/* ---- what is kept ---- */
+/* ---- the file ---- */
 
-/* When a board comes back by itself, in CLOCK_BOOTTIME, which nobody sets (the file is of
- * this boot alone); -1: when it is asked for.
+/* When a board returns by itself, in CLOCK_BOOTTIME (the file is valid in this boot
+ * only); -1: on request.
  */
 static int64_t until_ns(struct released_boards *rb, size_t device)
 {
@@ -137,7 +137,7 @@ static void answer(struct leaving *b, int r, const char *text)
         fn(r, text, b->user);
 }
 
-/* A daemon that begins from now on knows of them: it may be told that they are gone. */
+/* The file is written, so a new daemon will leave the boards alone: answers releases. */
 static void on_kept(void *user)
 {
     struct released_boards *rb = user;
@@ -211,9 +211,9 @@ void released_boards_gpu_opts(const struct released_boards *rb,
     opts->away = rb->devices;
 }
 
-/* ---- one board, step by step ---- */
+/* ---- the steps of one board ---- */
 
-/* It stays ours: claims count again. */
+/* The board cannot be released: its claims apply again. */
 static void refuse(struct released_boards *rb, size_t i, int r, const char *text)
 {
     struct leaving *b = &rb->board[i];
@@ -251,12 +251,12 @@ static int on_detached(struct actuator *act, const struct actuator_reply *reply,
         log_event(LOG_LEVEL_WARNING, "not-released", "gpu=%u by=actuator reason=%s",
                   info_of(rb, i)->index, log_quote(reply->text).text);
     b->told = !done;
-    if (done || b->phase != DETACH_GONE) /* else again with the next tick */
+    if (done || b->phase != DETACH_GONE) /* else retried with the next tick */
         kick(rb, 0);
     return 0;
 }
 
-/* 0: an answer will come; else the actuator has nothing to let go of. */
+/* 0: an answer will come; else the actuator has nothing to close. */
 static int ask_actuator(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
@@ -275,7 +275,7 @@ static void begin(struct released_boards *rb, size_t i)
     b->phase = DETACH_BOOKING;
     b->since_ns = loop_now_ns(rb->opts.loop);
     rb->opts.on_detach(i, true, rb->opts.user);
-    sampler_refresh(rb->sampler[i], 0); /* its counter now, to see a reset by */
+    sampler_refresh(rb->sampler[i], 0); /* its counter now, to detect a reset */
 }
 
 static void is_away(struct released_boards *rb, size_t i)
@@ -299,12 +299,12 @@ static void is_back(struct released_boards *rb, size_t i)
     b->phase = DETACH_RETURNING;
     b->since_ns = loop_now_ns(rb->opts.loop);
     rb->devices &= ~device_bit(rb, i);
-    rb->let_go &= ~(1ull << i); /* the next hold takes it back there */
+    rb->let_go &= ~(1ull << i); /* the next hold reopens the driver there */
     sampler_detach(rb->sampler[i], 0, false);
 }
 
-/* It answers again.  Was it reset?  A counter that has passed its old value since does
- * not tell.
+/* The board answers again.  A reset shows in its counter, unless the counter has passed
+ * its old value since.
  */
 static void welcome(struct released_boards *rb, size_t i)
 {
@@ -321,7 +321,7 @@ static void welcome(struct released_boards *rb, size_t i)
         rb->opts.on_event("reset", i, "while it was released", rb->opts.user);
 }
 
-/* All boards whose time has come, at once. */
+/* boards_attach() has moved all boards that were due. */
 static int on_moved(struct boards *set, int r, const uw_error *err, void *user)
 {
     struct released_boards *rb = user;
@@ -332,7 +332,7 @@ static int on_moved(struct boards *set, int r, const uw_error *err, void *user)
     for (size_t i = 0; i < rb->n; i++) {
         struct leaving *b = &rb->board[i];
         if (b->phase == DETACH_DRIVER && !(rb->asked >> i & 1))
-            continue; /* has come since, and is next */
+            continue; /* came later, and is next */
         if (b->phase == DETACH_DRIVER && r == 0)
             is_away(rb, i);
         else if (b->phase == DETACH_DRIVER)
@@ -366,8 +366,7 @@ static void move(struct released_boards *rb, uint64_t away)
             refuse(rb, i, r, err.text[0] ? err.text : "out of memory");
 }
 
-/* What is wanted of a board, and the next step there.  True: the driver is to be let go
- * of on it (or stays so).
+/* Takes the next step of a board.  True: the driver must be closed on it, or stay closed.
  */
 static bool step(struct released_boards *rb, size_t i)
 {
@@ -378,7 +377,7 @@ static bool step(struct released_boards *rb, size_t i)
     caps_look(rb->caps, i, &v);
     if (!v.let_go && (b->phase == DETACH_BOOKING || b->phase == DETACH_ACTUATOR ||
                       (b->phase == DETACH_DRIVER && !rb->moving))) {
-        b->phase = DETACH_HERE; /* taken back before it was gone */
+        b->phase = DETACH_HERE; /* taken back before it was detached */
         rb->opts.on_detach(i, false, rb->opts.user);
         answer(b, -EAGAIN, "it was taken back meanwhile");
     }
@@ -390,7 +389,7 @@ static bool step(struct released_boards *rb, size_t i)
     if (b->phase == DETACH_ACTUATOR && ask_actuator(rb, i) < 0)
         b->phase = DETACH_DRIVER;
     if (b->phase == DETACH_GONE && v.let_go)
-        (void)ask_actuator(rb, i); /* one that has come since */
+        (void)ask_actuator(rb, i); /* a new actuator */
     if (b->phase == DETACH_RETURNING) {
         const struct sampler_now *s = sampler_board(rb->sampler[i], 0);
         if (s->failures == 0 && s->last.began_ns >= b->since_ns)
@@ -399,7 +398,7 @@ static bool step(struct released_boards *rb, size_t i)
     return b->phase == DETACH_DRIVER || (b->phase == DETACH_GONE && v.let_go);
 }
 
-/* A board that this opening has never seen comes back: all is opened anew for it. */
+/* A board that this opening has never seen returns: all boards must be reopened. */
 static bool reopens(struct released_boards *rb, uint64_t want)
 {
     bool any = false;
@@ -447,7 +446,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 
 /* ---- beginning and end ---- */
 
-/* Boards that were released when all were opened stay so. */
+/* Boards that were released when the boards were opened stay released. */
 static int resume(struct released_boards *rb, size_t i, uw_error *err)
 {
     struct leaving *b = &rb->board[i];
@@ -518,7 +517,7 @@ void released_boards_close(struct released_boards *rb)
 {
     for (size_t i = 0; rb->boards && i < rb->n; i++) {
         struct leaving *b = &rb->board[i];
-        if (b->phase == DETACH_GONE) /* the time, for resume() */
+        if (b->phase == DETACH_GONE) /* kept for resume() */
             rb->until_ns[info_of(rb, i)->index] = until_ns(rb, info_of(rb, i)->index);
         if (!rb->ending)
             answer(b, -EAGAIN, "the boards were opened anew: release it again");
@@ -548,7 +547,7 @@ void released_boards_use_actuator(struct released_boards *rb, struct actuator *a
     kick(rb, 0);
 }
 
-/* ---- what is asked ---- */
+/* ---- requests ---- */
 
 static void on_let_go(int r, const char *text, void *user)
 {

@@ -9,7 +9,7 @@
 
 enum { BOOT_ID = 48 };
 
-/* Nanoseconds as a double that an int64_t holds, with room to spare: the year 2200. */
+/* The largest until_ns, in the year 2200: fits an int64_t as a double. */
 static const double UNTIL_MAX = 7.3e18;
 
 void released_fini(struct released *r)
@@ -42,7 +42,7 @@ static int read_u32(const struct json_value *v, const char *key, uint32_t *ret,
     return r;
 }
 
-/* What identifies a board, whether it is released or not. */
+/* The identity of a board, released or not. */
 static int read_info(const struct json_value *v, struct gpu_info *info, uw_error *err)
 {
     uint32_t arch = 0;
@@ -52,7 +52,7 @@ static int read_info(const struct json_value *v, struct gpu_info *info, uw_error
         r = read_text(v, "name", info->name, sizeof info->name, err);
     if (r == 0)
         r = read_text(v, "pci_bus_id", info->pci_bus_id, sizeof info->pci_bus_id, err);
-    if (r == 0 && json_get(v, "backend")) /* older files have none */
+    if (r == 0 && json_get(v, "backend")) /* missing in older files */
         r = read_text(v, "backend", info->backend, sizeof info->backend, err);
     if (r == 0)
         r = read_u32(v, "arch", &arch, err);

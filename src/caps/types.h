@@ -1,5 +1,5 @@
-/* Plain values that caps and the parts of caps share: settings, and what is shown of a
- * clock's lock and of the budget.
+/* Plain values shared by caps and its parts: settings, and the views of a clock lock and
+ * of the budget.
  */
 #ifndef CAPS_TYPES_H
 #define CAPS_TYPES_H
@@ -16,41 +16,40 @@
 enum caps_others { CAP_OTHERS(NAME_ENUM) };
 
 struct caps_conf {
-    struct cap_class cls; /* where no job names another */
+    struct cap_class cls; /* of jobs that name none */
     enum caps_others others;
     uint64_t reassert_ns; /* first wait before another's change is overwritten, doubled
                            * each time up to 64 x; 0: 10 s */
-    uint64_t yield_ns;    /* a yielded board is tried again after so long; 0: 10 min */
-    bool dry_run;         /* decide and tell, write nothing */
+    uint64_t yield_ns;    /* delay before a yielded board is held again; 0: 10 min */
+    bool dry_run;         /* decide and report, write nothing */
     bool clocks;        /* SM clocks may be claimed (root's configuration allows locks) */
     bool always_hold;   /* boards are held from the start (budgets act at once) */
-    uint32_t budget_mw; /* of all boards' limits together; 0: none */
+    uint32_t budget_mw; /* for the sum of all boards' limits; 0: none */
 };
 
 struct caps_clock_view {
-    bool can; /* the board's clocks can be locked … */
-    bool on;  /* … and may be, by our configuration */
+    bool can; /* the board's clocks can be locked */
+    bool on;  /* and may be, by the configuration */
     struct clock_bounds bounds;
     struct clock_verdict verdict;
-    uint32_t locked_mhz; /* by us, the actuator's word; 0: not */
-    uint32_t seen_mhz; /* last seen while the board was at work, where it is watched … */
-    uint64_t seen_ns;  /* … then; 0: never */
+    uint32_t locked_mhz; /* by the actuator's report; 0: not locked */
+    uint32_t seen_mhz;   /* last sampled under load, while watched */
+    uint64_t seen_ns;    /* time of that sample; 0: never */
     bool ramping;
     bool failed;   /* not locked as it should be: text */
-    bool given_up; /* … as the board did not obey */
+    bool given_up; /* because the board did not obey */
     uint64_t writes, failures;
-    uint64_t disobeyed; /* locks that the board did not obey: given back */
+    uint64_t disobeyed; /* locks that the board did not obey; they were reset */
     char text[200];
 };
 
 struct caps_budget_view {
-    uint32_t budget_mw; /* 0: there is none */
-    uint64_t
-        counted_mw; /* limits that may be in force, together; of no meaning where … */
-    bool unknown;   /* … nothing is known of some board, not even how much it takes */
-    uint64_t least_mw; /* boards cannot do with less */
-    bool is_short;     /* no room for all minimums */
-    bool late;         /* boards do not come down, others make room for them */
+    uint32_t budget_mw;  /* 0: none */
+    uint64_t counted_mw; /* sum of the limits that may be in force; not valid if … */
+    bool unknown;        /* … no limit and no power of some board is known */
+    uint64_t least_mw;   /* least sum of the boards' limits */
+    bool is_short;       /* no room for all minimums */
+    bool late;           /* boards do not come down; others make room for them */
 };
 
 #endif
