@@ -55,7 +55,7 @@ static int on_event(struct actuator *act, enum actuator_event event,
     int r = l->opts.on_event(act, event, what, l->opts.user);
 
     if (event == ACTUATOR_EVENT_ENDED)
-        lose(l, what && what->text[0] ? what->text : "the actuator has gone");
+        lose(l, what && what->text[0] ? what->text : "the actuator is gone");
     return r;
 }
 

@@ -58,11 +58,12 @@ const char *caps_log_budget(const struct caps *c, struct caps_budget_log *log)
         state = "none";
     else if (v.unknown)
         state = "unknown",
-        text = "no board tells its limits: what is in force is unknown";
+        text = "no board reports its limits: the sum in force is unknown";
     else if (v.is_short)
-        state = "short", text = "boards cannot do with so little: at their minimums";
+        state = "short",
+        text = "below the sum of the boards' minimums, which are in force";
     else if (v.counted_mw > v.budget_mw)
-        state = "above", text = "what may be in force is above it";
+        state = "above", text = "limits that may be in force exceed it";
     else
         state = "kept";
     if (strcmp(log->state, state) == 0)

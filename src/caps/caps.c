@@ -193,8 +193,8 @@ static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
     caps_step(b);
     if (b->link == LINK_NONE)
         caps_tell_done(b, b->unrestored ? -EIO : 0,
-                       b->unrestored ? "the actuator has not restored it yet"
-                                     : "it is not held");
+                       b->unrestored ? "the actuator has not restored the limit yet"
+                                     : "the board is not held");
     return 0;
 }
 
@@ -306,7 +306,7 @@ void caps_use_actuator(struct caps *c, struct actuator *act)
     for (size_t i = 0; i < c->n; i++)
         if (c->board[i].link == LINK_NONE)
             caps_tell_done(&c->board[i], -ENOTCONN,
-                           "the actuator has gone, and restores on its own");
+                           "the actuator is gone and restores the limit itself");
     caps_check_end(c);
 }
 
@@ -386,7 +386,7 @@ static int check_range(const struct caps_board *b, const struct claim *claim,
                     "%s: %" PRIu32 " mW is outside %" PRIu32 "..%" PRIu32 " mW",
                     b->info->uuid, claim->mw, b->limits.min_mw, b->limits.max_mw);
     if (claim->until_ns <= now)
-        return fail(err, -EINVAL, "%s: a claim that is over already", b->info->uuid);
+        return fail(err, -EINVAL, "%s: the claim has expired already", b->info->uuid);
     return 0;
 }
 

@@ -379,7 +379,7 @@ static bool step(struct released_boards *rb, size_t i)
                       (b->phase == DETACH_DRIVER && !rb->moving))) {
         b->phase = DETACH_HERE; /* taken back before it was detached */
         rb->opts.on_detach(i, false, rb->opts.user);
-        answer(b, -EAGAIN, "it was taken back meanwhile");
+        answer(b, -EAGAIN, "the board was taken back meanwhile");
     }
     if (v.let_go && (b->phase == DETACH_HERE || b->phase == DETACH_RETURNING))
         begin(rb, i);
@@ -520,7 +520,7 @@ void released_boards_close(struct released_boards *rb)
         if (b->phase == DETACH_GONE) /* kept for resume() */
             rb->until_ns[info_of(rb, i)->index] = until_ns(rb, info_of(rb, i)->index);
         if (!rb->ending)
-            answer(b, -EAGAIN, "the boards were opened anew: release it again");
+            answer(b, -EAGAIN, "the boards were reopened: release the board again");
     }
     rb->boards = NULL;
     rb->n = 0;

@@ -75,7 +75,7 @@ static int read_board(const struct json_value *v, size_t i, struct released *ret
     if (r == 0)
         r = json_get_bool(v, "released", &away, err);
     if (r == 0 && away && !info->uuid[0])
-        r = fail(err, -EINVAL, "it is released and has no uuid");
+        r = fail(err, -EINVAL, "a released board has no uuid");
     if (r == 0 && away)
         r = json_get_double(v, "until_ns", &until, err);
     if (r == 0 && (until < -1 || until > UNTIL_MAX))

@@ -11,7 +11,7 @@ static bool is_owed(const struct end_state_board *b)
     return h->entry && (!h->known || h->clocks || b->in_force_mw != h->original_mw);
 }
 
-/* A client that runs, or an actuator whose client cannot be told. */
+/* A running client, or an actuator whose client is unknown. */
 static bool is_held(const struct end_state_board *b)
 {
     const struct holder *h = &b->held.holder;
@@ -32,9 +32,9 @@ static enum end_state judge(const struct end_state_board *b)
                                                               : END_STATE_BACK;
 }
 
-/* An actuator whose client cannot be told may be the one that restores: only root reads
- * its lock.  A limit that is another's may have been ours when it was read, and restored
- * before the journal was looked at.
+/* An actuator whose client is unknown may be restoring: only root can read its lock.  And
+ * another's limit may have been ours when it was read, and was restored before the
+ * journal was read.
  */
 bool end_state_is_moving(const struct end_state_board *b)
 {

@@ -18,7 +18,7 @@ struct slot {
     struct final_read *reread;
     struct board *board;
     uint32_t original_mw, in_force_mw, others_mw;
-    int result; /* of reading what is in force */
+    int result; /* of the last reading */
     uw_error error;
 };
 
@@ -43,13 +43,13 @@ void final_read_free(struct final_read *r)
 }
 DEFINE_AUTO(struct final_read *, final_read_free);
 
-/* Kernel time to the loop's. */
+/* Converts wall time to the loop's time. */
 static uint64_t wall_ms(const struct final_read *r, unsigned ms)
 {
     return ns_of_s(ms * 1e-3 * loop_speed(r->loop));
 }
 
-/* The driver has not answered yet: a call hangs, or the machine is busy. */
+/* The driver has not answered: a call hangs, or the machine is busy. */
 static bool is_slow(int result)
 {
     return result == -ETIMEDOUT || result == -EBUSY;

@@ -14,21 +14,21 @@
 #include "local/final-read.h"
 
 enum stage {
-    STAGE_OPEN,    /* the boards answer their first questions */
-    STAGE_CHECK,   /* who holds the boards that were named */
+    STAGE_OPEN,    /* boards open and answer their first questions */
+    STAGE_CHECK,   /* checks for other users on the named boards */
     STAGE_RIGHT,   /* the actuator starts and proves that caps can be set */
-    STAGE_FEED,    /* every meter has its first samples */
+    STAGE_FEED,    /* meters get their first samples */
     STAGE_RUN,     /* CMD runs */
-    STAGE_RELEASE, /* CMD is over: boards are given back */
-    STAGE_ENERGY,  /* the last window is asked for */
-    STAGE_REREAD,  /* what is in force after caps that ended early */
+    STAGE_RELEASE, /* CMD has ended: boards are released */
+    STAGE_ENERGY,  /* waits for the energy of the run */
+    STAGE_REREAD,  /* caps ended early: reads the limits in force */
     STAGE_OVER,
 };
 
 enum {
-    LOOK_MS = 500,     /* which boards the job's processes hold */
-    SETTLED_LOOKS = 6, /* looks without a new board until they are taken as known */
-    FEED_MS = 250,     /* sampled at least so long before CMD starts */
+    LOOK_MS = 500,     /* period of looking for the job's processes */
+    SETTLED_LOOKS = 6, /* looks without a new board before the boards count as known */
+    FEED_MS = 250,     /* least time of sampling before CMD starts */
     CPU_MAX = 16,
 };
 
@@ -38,16 +38,16 @@ struct session {
     enum stage stage;
     struct boards *boards;
     struct board *all[BOARDS_MAX];
-    bool use[BOARDS_MAX];  /* counts */
+    bool use[BOARDS_MAX];  /* counts in the result */
     bool held[BOARDS_MAX]; /* by our actuator */
-    bool named;            /* boards were named, not found */
+    bool named;            /* boards were named, not searched for */
     size_t n;
-    size_t asking; /* answers still to come in this stage */
+    size_t asking; /* pending answers of this stage */
     bool asked_foreign;
 
     struct actuator *act;
     uint32_t original_mw[BOARDS_MAX];
-    struct actuator_range range[BOARDS_MAX]; /* where each may be set */
+    struct actuator_range range[BOARDS_MAX]; /* range of limits of each board */
     bool hold_failed, probing;
     size_t probe;
 
@@ -55,20 +55,20 @@ struct session {
     struct job *job;
     struct tuner *tuner;
     struct tuner_local local;
-    struct energy_sum *meters; /* what the tuner asks: the sampler */
+    struct energy_sum *meters; /* the tuner's meters: the sampler */
     struct progress_period *period;
     struct final_read *reread;
     struct board *tuned[BOARDS_MAX];
     uint32_t tuned_original_mw[BOARDS_MAX];
     struct actuator_range tuned_range[BOARDS_MAX];
     struct loop_timer *timer;
-    uint64_t seen_ns; /* CMD's steps last were */
-    bool silent;      /* said that it tells of none */
+    uint64_t seen_ns; /* last time that CMD's steps were seen */
+    bool silent;      /* it was noted that CMD reports none */
     unsigned quiet_looks;
-    bool late_hold; /* boards were found: hold them, then tune */
+    bool late_hold; /* boards were found while CMD runs: hold, then tune */
     unsigned interrupts;
 
-    struct boards *cpu; /* processors, where they can be read */
+    struct boards *cpu; /* processors, where readable */
     struct board *domain[CPU_MAX];
     size_t n_cpu;
     struct sampler *cpu_sampler;
@@ -103,14 +103,14 @@ static int on_reread(bool restored, const char *text, void *user)
     return finish_now(s);
 }
 
-/* Each board was read as it was given back. */
+/* Whether each board was read as it was released. */
 static bool is_sure(const struct tuner_report *t)
 {
     return t->restored && !t->unsure && !t->ended[0];
 }
 
-/* Not all boards were given back with a read-back: nothing is said of what is in force
- * that was not read.  True: on_reread() follows.
+/* Reads the limits in force where not all releases were confirmed.  True: on_reread()
+ * follows.
  */
 static bool reread(struct session *s)
 {
@@ -176,7 +176,7 @@ static int on_cpu_energy(struct sampler *sampler, const struct sampler_window *w
     return finish_now(s);
 }
 
-/* What the processor took, where the kernel lets us read it; unknown else. */
+/* Asks for the processor's energy; unknown where its counters cannot be read. */
 static int ask_cpu(struct session *s)
 {
     if (!s->cpu_sampler || sampler_window(s->cpu_sampler, s->result.begin_ns,
@@ -304,7 +304,7 @@ static int begin_tuning(struct session *s)
         r = tuner_new(&t, &s->tuner, &err);
     if (r < 0) {
         s->result.error = err;
-        if (s->stage == STAGE_RUN) { /* CMD runs already: it goes on uncapped */
+        if (s->stage == STAGE_RUN) { /* CMD runs already: it stays uncapped */
             note(s, err.text);
             return 0;
         }
@@ -313,7 +313,7 @@ static int begin_tuning(struct session *s)
     return 0;
 }
 
-/* A job that reports nothing: a named cap needs no progress, a goal does. */
+/* A job that reports nothing: a named cap needs no progress, a goal needs some. */
 static int without_progress(struct session *s)
 {
     if (s->o.caps == SESSION_FIXED) {
@@ -446,7 +446,7 @@ static int on_hold(struct actuator *act, const struct actuator_reply *reply, voi
         s->held[i] = true;
         s->original_mw[i] = reply->original_mw;
         s->range[i] = reply->range;
-        if (!reply->range.max_mw) /* an older actuator */
+        if (!reply->range.max_mw) /* from an older actuator */
             s->range[i] =
                 (struct actuator_range){reply->limits.min_mw, reply->limits.max_mw};
         if (s->probing)
@@ -474,7 +474,7 @@ static int hold_used(struct session *s)
     return 0;
 }
 
-/* No board is named: prove the right on one that nobody else holds. */
+/* No board is named: proves the right on a board that no other client holds. */
 static int hold_probe(struct session *s)
 {
     s->probing = true;
@@ -566,7 +566,7 @@ static int on_foreign(struct board *b, int r, const struct gpu_proc *procs, size
     }
     if (s->asking > 0)
         return 0;
-    if (s->asked_foreign) { /* what others do keeps no program from running */
+    if (s->asked_foreign) { /* other users never keep CMD from running */
         char text[sizeof s->result.error.text + 40];
         (void)snprintf(text, sizeof text, "%s: CMD runs without a cap",
                        s->result.error.text);
@@ -577,7 +577,7 @@ static int on_foreign(struct board *b, int r, const struct gpu_proc *procs, size
     return boards_known(s);
 }
 
-/* Nobody's board is capped but the job's own. */
+/* Only boards without other users' processes are capped. */
 static int check_foreign(struct session *s)
 {
     s->stage = STAGE_CHECK;
@@ -607,7 +607,7 @@ static int on_cpu(struct boards *set, int r, const uw_error *err, void *user)
     return after_boards(s);
 }
 
-/* The processor's counters are extra: without them it goes on. */
+/* Opens the processor's counters; the session works without them. */
 static int open_cpu(struct session *s)
 {
     struct gpu_open_opts opts = {.source = s->o.gpu.source, .clock = s->o.gpu.clock};
@@ -700,7 +700,7 @@ static int look(struct session *s)
     return 0;
 }
 
-enum { NO_PROGRESS_S = 30 }; /* start-up that a job may take before it tells of steps */
+enum { NO_PROGRESS_S = 30 }; /* start-up time before the first reported step */
 
 static int session_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
@@ -765,7 +765,7 @@ void session_free(struct session *s)
     free(s);
 }
 
-/* Releases that have not been answered are not waited for, nor is what is in force. */
+/* Ends the wait for releases and for the final reading. */
 static void wait_no_more(struct session *s)
 {
     bool open = s->stage < STAGE_ENERGY;

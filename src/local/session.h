@@ -1,10 +1,10 @@
 /* One job on one node without a daemon, from the first driver call to the report: opens
- * the boards, selects the job's, holds them where caps are wanted, starts the job,
+ * the boards, selects the job's boards, holds them if caps are wanted, starts the job,
  * measures it, searches for its cap and releases the boards.  Used by `measure`, `run`
  * and the tests in virtual time.
  *
  * Owns: the boards, their sampler, the job, its progress page, the tuner and the client
- * of the actuator. May touch: gpu, the actuator's process, the job's process and its
+ * of the actuator.  May touch: gpu, the actuator's process, the job's process and its
  * page. Thread: the loop's; driver calls run in the boards' workers. Explained in:
  * docs/architecture.md, underwatt-run(1), underwatt-measure(1).
  */
@@ -35,16 +35,16 @@ struct session_opts {
     struct loop *loop;
     const struct gpu_backend *backend;
     struct gpu_open_opts gpu;
-    /* Which boards: --gpus, else what the job's environment lists, else (both NULL) those
-     * on which CMD's processes show up.
+    /* Which boards: gpus (--gpus), else visible (from the job's environment), else (both
+     * NULL) those on which CMD's processes are found.
      */
     const char *gpus;
     const struct gpu_visible *visible;
-    const struct gpu_backend *cpu; /* processors; NULL: GPUs alone */
+    const struct gpu_backend *cpu; /* processors; NULL: GPUs only */
     const char *const *argv;
     const char *runtime_dir; /* for the progress page */
     const char *inject;      /* see struct job_opts */
-    uid_t uid;               /* whose job it is */
+    uid_t uid;               /* owner of the job */
 
     enum session_caps caps;
     struct goal goal;
@@ -54,7 +54,7 @@ struct session_opts {
     int looks;                                       /* same */
     const char *actuator_library, *actuator_program; /* see actuator/client.h */
 
-    tuner_note_fn note; /* lines for a human */
+    tuner_note_fn note; /* lines for people */
     void *user;
 };
 
@@ -64,18 +64,18 @@ struct session_board {
     struct meter_result energy;
 };
 
-/* Why a session ended without running CMD, for the exit code. */
+/* How a session ended, for the exit code. */
 enum session_end {
-    SESSION_RAN = 0,    /* CMD ran: status says how it ended */
+    SESSION_RAN = 0,    /* CMD ran: see status */
     SESSION_BEFORE,     /* failed before CMD was started */
-    SESSION_USAGE,      /* a bad value: boards that are not there, a cap out of range */
-    SESSION_NOT_FOUND,  /* CMD is not there … */
-    SESSION_CANNOT_RUN, /* … or cannot be run */
+    SESSION_USAGE,      /* a bad value: unknown boards, a cap out of range */
+    SESSION_NOT_FOUND,  /* CMD does not exist */
+    SESSION_CANNOT_RUN, /* CMD cannot be executed */
 };
 
 struct session_result {
     enum session_end end;
-    uw_error error; /* of a session that did not run, or of the measuring */
+    uw_error error; /* why CMD did not run, or could not be measured */
     int status;     /* of waitpid() */
     uint64_t begin_ns, end_ns;
     int64_t begin_utc_ns;
@@ -86,13 +86,13 @@ struct session_result {
     size_t n;
     const struct session_board *board; /* every board of the node; borrowed */
     size_t n_used;
-    size_t n_cpu; /* domains of the processor whose energy is known (not in energy_j) */
-    const struct session_board *cpu;  /* borrowed */
-    const struct tuner_report *tuner; /* NULL: no caps were wanted, or none began */
-    uint64_t steps; /* training steps reported; 0: the job tells nothing */
-    char
-        launches[JOB_PROGRESS_LAUNCHES]; /* what they showed; "": nobody asked to count */
-    bool silent; /* caps were wanted, and the job never told of a step */
+    size_t n_cpu; /* processor domains with known energy (not in energy_j) */
+    const struct session_board *cpu; /* borrowed */
+    const struct tuner_report
+        *tuner;     /* NULL: no caps were wanted, or tuning did not start */
+    uint64_t steps; /* training steps reported; 0: none */
+    char launches[JOB_PROGRESS_LAUNCHES]; /* result of counting; "": not counted */
+    bool silent; /* caps were wanted, but the job reported no step */
 };
 
 /* Called once, at the end; the loop may then be stopped. */
@@ -104,9 +104,9 @@ int session_start(const struct session_opts *opts, session_done_fn done,
 void session_free(struct session *s);
 DEFINE_AUTO(struct session *, session_free);
 
-/* A signal for us goes to the job, unless it has had it already (told: the terminal's
- * Ctrl-C reaches the whole group).  Without a job SIGINT and SIGTERM end the session; a
- * second one also gives up waiting for boards to be given back.
+/* Passes a signal to the job, unless the job has had it (told: a terminal's Ctrl-C
+ * reaches the whole group).  Without a job SIGINT and SIGTERM end the session; a second
+ * one also ends the wait for releases.
  */
 void session_signal(struct session *s, int signo, bool told);
 

@@ -84,7 +84,7 @@ static int get_mw(const struct json_value *v, const char *key, uint32_t *ret,
     if (r < 0)
         return r;
     if (mw > UINT32_MAX)
-        return fail(err, -ERANGE, "%s: %llu is no cap", key, (unsigned long long)mw);
+        return fail(err, -ERANGE, "%s: %llu is not a cap", key, (unsigned long long)mw);
     *ret = (uint32_t)mw;
     return 0;
 }
@@ -94,7 +94,7 @@ static int get_text_at(const struct json_value *list, size_t i, char **ret, uw_e
     const char *text = json_as_text(json_at(list, i));
 
     if (!text)
-        return fail(err, -EINVAL, "word %zu is no text", i);
+        return fail(err, -EINVAL, "word %zu is not a string", i);
     *ret = strdup(text);
     return *ret ? 0 : fail(err, -ENOMEM, "out of memory");
 }
@@ -108,7 +108,7 @@ static int get_texts(const struct json_value *root, struct sweep_state *s, uw_er
 
     s->n_boards = json_count(boards);
     if (n == 0 || n > SWEEP_STATE_ARGS_MAX || s->n_boards > SWEEP_STATE_BOARDS_MAX)
-        return fail(err, -EINVAL, "no command, too long a one, or too many boards");
+        return fail(err, -EINVAL, "no command, too many words, or too many boards");
     s->argv = calloc(n + 1, sizeof *s->argv);
     s->board = calloc(s->n_boards + 1, sizeof *s->board);
     if (!s->argv || !s->board)
@@ -172,8 +172,7 @@ static int get_numbers(const struct json_value *root, struct sweep_state *s,
     int r = json_get_u64(root, "underwatt_sweep", &version, err);
 
     if (r >= 0 && version != VERSION)
-        r = fail(err, -EINVAL, "version %llu is not known here",
-                 (unsigned long long)version);
+        r = fail(err, -EINVAL, "unknown version %llu", (unsigned long long)version);
     for (size_t i = 0; i < n_elements(caps) && r >= 0; i++)
         r = get_mw(root, caps[i].key, caps[i].ret, err);
     if (r >= 0)
@@ -206,8 +205,8 @@ static int of_document(const char *name, const struct json *doc, struct sweep_st
     if (r >= 0)
         r = get_runs(root, s, err);
     if (r < 0)
-        return fail_in(err, r == -ENOMEM ? r : -EINVAL, "%.80s is no state of a sweep",
-                       name);
+        return fail_in(err, r == -ENOMEM ? r : -EINVAL,
+                       "%.80s is not a state file of a sweep", name);
     *ret = take(s);
     return 0;
 }
@@ -238,8 +237,7 @@ static int job_key_command(const struct sweep_state *a, const struct sweep_state
         if (!a->argv[i] && !b->argv[i])
             return 0;
         if (!a->argv[i] || !b->argv[i] || strcmp(a->argv[i], b->argv[i]) != 0)
-            return fail(err, -EINVAL,
-                        "it is of another command: word %zu was '%.60s', is '%.60s'",
+            return fail(err, -EINVAL, "another command: word %zu was '%.60s', is '%.60s'",
                         i + 1, a->argv[i] ? a->argv[i] : "",
                         b->argv[i] ? b->argv[i] : "");
     }
@@ -249,12 +247,12 @@ static int same_boards(const struct sweep_state *a, const struct sweep_state *b,
                        uw_error *err)
 {
     if (a->n_boards != b->n_boards)
-        return fail(err, -EINVAL, "it is of other boards: were %zu, are %zu", a->n_boards,
+        return fail(err, -EINVAL, "other boards: were %zu, are %zu", a->n_boards,
                     b->n_boards);
     for (size_t i = 0; i < a->n_boards; i++)
         if (strcmp(a->board[i], b->board[i]) != 0)
-            return fail(err, -EINVAL, "it is of another board: was %.48s, is %.48s",
-                        a->board[i], b->board[i]);
+            return fail(err, -EINVAL, "another board: was %.48s, is %.48s", a->board[i],
+                        b->board[i]);
     return 0;
 }
 
@@ -276,12 +274,13 @@ int sweep_state_same(const struct sweep_state *a, const struct sweep_state *b,
         r = same_boards(a, b, err);
     for (size_t i = 0; i < n_elements(caps) && r >= 0; i++)
         if (caps[i].was != caps[i].is)
-            r = fail(err, -EINVAL, "it is of another range: the %s was %g W, is %g W",
+            r = fail(err, -EINVAL, "another range: the %s was %g W, is %g W",
                      caps[i].name, w_of_mw(caps[i].was), w_of_mw(caps[i].is));
     if (r >= 0 && a->seed != b->seed)
-        r = fail(err, -EINVAL, "its runs are in another order: --seed was %llu, is %llu",
+        r = fail(err, -EINVAL, "another order of runs: --seed was %llu, is %llu",
                  (unsigned long long)a->seed, (unsigned long long)b->seed);
     if (r >= 0 && a->simulated != b->simulated)
-        r = fail(err, -EINVAL, "it is of %s boards", a->simulated ? "simulated" : "real");
+        r = fail(err, -EINVAL, "it was made on %s boards",
+                 a->simulated ? "simulated" : "real");
     return r;
 }

@@ -1,4 +1,4 @@
-/* The sweep and the actuator: the right to cap, holding, setting, giving back. */
+/* The sweep's requests to the actuator: right to cap, hold, limits, release. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@ static size_t board_of(const struct sweeper *s, const char *uuid)
     return s->n;
 }
 
-/* What did not work, before or after CMD has run. */
+/* Ends the sweep with a failure, before or after CMD has run. */
 static int cannot(struct sweeper *s, const char *text)
 {
     if (!s->stop)
@@ -62,7 +62,7 @@ static int on_probe(struct actuator *act, const struct actuator_reply *reply, vo
     return actuator_release(act, reply->uuid, on_probe_released, s);
 }
 
-/* No board is named: prove the right on the first that nobody else holds. */
+/* No board is named: proves the right on the first board that no other client holds. */
 static int probe_next(struct sweeper *s)
 {
     for (; s->probe < s->n; s->probe++) {
@@ -88,7 +88,7 @@ static int on_ready(struct actuator *act, int r, const char *text, void *user)
     return s->named ? sweeper_hold_used(s) : probe_next(s);
 }
 
-/* ---- what happens to boards that we hold ---- */
+/* ---- events of held boards ---- */
 
 static int on_event(struct actuator *act, enum actuator_event event,
                     const struct actuator_reply *what, void *user)
@@ -102,8 +102,9 @@ static int on_event(struct actuator *act, enum actuator_event event,
     if (event == ACTUATOR_EVENT_LEASE && i < s->n) {
         s->held[i] = false;
         s->spoilt = true;
-        sweeper_note(s, "we were stopped for a while and the original limits came back: "
-                        "the run under way does not count");
+        sweeper_note(
+            s, "underwatt was stopped for a while and the original limits were restored: "
+               "the run under way does not count");
         return 0;
     }
     if (event == ACTUATOR_EVENT_ENDED) {
@@ -115,7 +116,7 @@ static int on_event(struct actuator *act, enum actuator_event event,
     if (event == ACTUATOR_EVENT_LOST) {
         s->result.restored = false;
         (void)snprintf(s->result.restore, sizeof s->result.restore,
-                       "%.150s; its limit is set back when it answers",
+                       "%.150s; its limit is restored when it answers",
                        what->text[0] ? what->text : what->uuid);
     }
     if (i < s->n)
@@ -201,7 +202,7 @@ int sweeper_hold_used(struct sweeper *s)
             continue;
         int r = actuator_hold(s->act, sweeper_uuid(s, i), on_hold, s);
         if (r < 0)
-            return cannot(s, "the actuator takes no more requests");
+            return cannot(s, "the actuator accepts no more requests");
         s->asking++;
     }
     return 0;
@@ -246,13 +247,13 @@ int sweeper_set_caps(struct sweeper *s, uint32_t mw)
             continue;
         int r = actuator_set_limit(s->act, sweeper_uuid(s, i), mw, on_set, s);
         if (r < 0)
-            return cannot(s, "the actuator takes no more requests");
+            return cannot(s, "the actuator accepts no more requests");
         s->asking++;
     }
     return 0;
 }
 
-/* ---- giving back ---- */
+/* ---- release ---- */
 
 static int on_release(struct actuator *act, const struct actuator_reply *reply,
                       void *user)

@@ -1,4 +1,4 @@
-/* The sweep's state machine, in the files sweeper*.c. */
+/* The state machine of a sweep, shared by sweeper*.c. */
 #ifndef SWEEP_SWEEPER_INSIDE_H
 #define SWEEP_SWEEPER_INSIDE_H
 
@@ -11,17 +11,17 @@
 #include "sweep/sweeper.h"
 
 enum sweeper_stage {
-    SWEEPER_S_OPEN,    /* the boards answer their first questions */
+    SWEEPER_S_OPEN,    /* boards open and answer their first questions */
     SWEEPER_S_RIGHT,   /* the actuator starts and proves that caps can be set */
-    SWEEPER_S_FEED,    /* every meter has its first samples */
-    SWEEPER_S_CHECK,   /* nobody else is on the boards */
-    SWEEPER_S_CAP,     /* the next cap is written */
-    SWEEPER_S_SETTLE,  /* … and takes hold */
+    SWEEPER_S_FEED,    /* meters get their first samples */
+    SWEEPER_S_CHECK,   /* checks for other users' processes on the boards */
+    SWEEPER_S_CAP,     /* writes the next cap */
+    SWEEPER_S_SETTLE,  /* waits until the cap has taken effect */
     SWEEPER_S_RUN,     /* CMD runs */
-    SWEEPER_S_ENERGY,  /* its energy is asked for */
-    SWEEPER_S_HOLD,    /* boards that were found, or lost by a pause, are held */
-    SWEEPER_S_RELEASE, /* boards are given back */
-    SWEEPER_S_REREAD,  /* … not all confirmed: what is in force is read */
+    SWEEPER_S_ENERGY,  /* waits for the energy of the run */
+    SWEEPER_S_HOLD,    /* holds boards that were found, or lost during a pause */
+    SWEEPER_S_RELEASE, /* releases boards */
+    SWEEPER_S_REREAD,  /* not all releases confirmed: reads the limits in force */
     SWEEPER_S_OVER,
 };
 
@@ -31,52 +31,53 @@ struct sweeper {
     enum sweeper_stage stage;
     struct boards *boards;
     struct board *all[BOARDS_MAX];
-    bool use[BOARDS_MAX];  /* CMD's */
+    bool use[BOARDS_MAX];  /* used by CMD */
     bool held[BOARDS_MAX]; /* by our actuator */
     uint32_t original_mw[BOARDS_MAX];
-    struct actuator_range allowed; /* by root, on all that were held; 0, 0: not known */
+    struct actuator_range
+        allowed; /* root's range, common to all held boards; 0, 0: unknown */
     size_t n;
     bool named;       /* use[] is known */
-    size_t asking;    /* answers still to come in this stage */
-    size_t probe;     /* the board that proved the right */
-    bool right_known; /* the actuator has started, or said why not */
-    size_t looking;   /* answers of process lists still to come */
+    size_t asking;    /* pending answers of this stage */
+    size_t probe;     /* the board used to prove the right */
+    bool right_known; /* the actuator has started or failed */
+    size_t looking;   /* pending process lists */
 
     struct actuator *act;
-    struct final_read *reread; /* at the end, where a release was not confirmed … */
+    struct final_read *reread; /* at the end, if a release was not confirmed */
     bool final_read_over;
-    struct sampler *sampler; /* of the boards below: CMD's, or all until they are known */
+    struct sampler *sampler; /* of sampled: CMD's boards, or all until those are known */
     struct board *sampled[BOARDS_MAX];
     struct job *job;
-    struct loop_timer *timer; /* of the stage */
-    struct loop_timer *kill;  /* CMD does not end */
+    struct loop_timer *timer; /* of the present stage */
+    struct loop_timer *kill;  /* deadline for CMD to end */
 
-    struct sweep_state *state; /* what is asked for, and done */
+    struct sweep_state *state; /* the wanted sweep and its runs so far */
     uint32_t *plan;
     size_t n_plan;
-    uint64_t start_ns;  /* loop's time at which this part of the sweep began … */
-    double at_offset_s; /* … and how long after the sweep's own beginning */
+    uint64_t start_ns;  /* loop's time at which this part of the sweep began */
+    double at_offset_s; /* its distance from the sweep's own beginning */
     uint64_t begin_ns, end_ns;
-    bool spoilt;       /* the run under way does not count */
-    unsigned failures; /* runs in a row whose energy is unknown */
-    bool stop;         /* end as soon as nothing is under way */
-    bool started;      /* CMD has been started at least once */
-    bool found_run;    /* the last run has shown CMD's boards */
+    bool spoilt;       /* the present run does not count */
+    unsigned failures; /* runs in a row without a known energy */
+    bool stop;         /* end as soon as no request is pending */
+    bool started;      /* CMD was started at least once */
+    bool found_run;    /* the last run found CMD's boards */
 
     struct sweeper_result result;
 };
 
-/* What comes next in each part; a failure of the sweep is not one of the loop. */
+/* The next steps.  A failed sweep ends with a result; it does not fail the loop. */
 int sweeper_make_plan(struct sweeper *s, bool must, uw_error *err);
-/* Once the boards are held: the plan within what root's configuration allows there. */
+/* With the boards held: fits the plan into the range that root's configuration allows. */
 int sweeper_fit_plan(struct sweeper *s, uw_error *err);
 int sweeper_next_run(struct sweeper *s);
 int sweeper_settle(struct sweeper *s);
 void sweeper_begin_looking(struct sweeper *s);
 int sweeper_start_sampling(struct sweeper *s);
-/* Give the boards back, then call done.  The first end that is set stands. */
+/* Releases the boards, then calls done.  The first end that was set counts. */
 int sweeper_end_with(struct sweeper *s, enum sweeper_end end);
-/* The same once nothing is under way any more; CMD is asked to end. */
+/* The same once no request is pending; CMD is asked to end. */
 int sweeper_stop(struct sweeper *s, enum sweeper_end end);
 int sweeper_released(struct sweeper *s);
 
@@ -94,6 +95,6 @@ int sweeper_after_hold(struct sweeper *s);
 
 void sweeper_note(struct sweeper *s, const char *text);
 const char *sweeper_uuid(const struct sweeper *s, size_t i);
-uint32_t sweeper_cap(const struct sweeper *s); /* of the run that is due; 0: none */
+uint32_t sweeper_cap(const struct sweeper *s); /* of the next run; 0: none */
 
 #endif

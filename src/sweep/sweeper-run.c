@@ -1,4 +1,4 @@
-/* One run of CMD: nobody else on its boards, start, end, energy. */
+/* One run of CMD: check for other users, start, end, energy. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 enum { FAILURES_MOST = 2 };
 
-/* ---- who is on the boards ---- */
+/* ---- processes on the boards ---- */
 
 static int on_foreign(struct board *b, int r, const struct gpu_proc *procs, size_t n,
                       const uw_error *err, void *user)
@@ -82,9 +82,9 @@ int sweeper_look(struct sweeper *s)
     return 0;
 }
 
-/* ---- the run is over ---- */
+/* ---- the end of a run ---- */
 
-/* The boards on which CMD showed up are its boards from now on. */
+/* The boards on which CMD's processes were found become its boards. */
 static int adopt_found(struct sweeper *s)
 {
     size_t n = 0;
@@ -128,7 +128,7 @@ static void record(struct sweeper *s, double energy_j)
     };
     state->n_done++;
     s->failures = 0;
-    if (!s->found_run) /* else it is not sure yet that it counts */
+    if (!s->found_run) /* else it is not yet known whether the run counts */
         publish(s);
 }
 
@@ -142,12 +142,12 @@ static int on_energy(struct sampler *sampler, const struct sampler_window *w, vo
     if (w->r < 0 || !(w->energy_j > 0)) {
         if (++s->failures > FAILURES_MOST) {
             s->result.error = w->error;
-            (void)fail_in(&s->result.error, 0, "the energy of a run is not known");
+            (void)fail_in(&s->result.error, 0, "the energy of a run is unknown");
             return sweeper_end_with(s, SWEEPER_FAILED);
         }
         char text[300];
         (void)snprintf(text, sizeof text,
-                       "the energy of this run is not known, it is made again: %s",
+                       "the energy of this run is unknown, it is repeated: %s",
                        w->error.text);
         sweeper_note(s, text);
     } else if (!s->spoilt) {
@@ -167,7 +167,7 @@ int sweeper_after_hold(struct sweeper *s)
         publish(s);
     } else if (s->found_run) {
         state->n_done = 0;
-        sweeper_note(s, "the first run was not at the default limit: it has shown CMD's "
+        sweeper_note(s, "the first run was not at the default limit: it found CMD's "
                         "boards and does not count");
     }
     bool found = s->found_run;
@@ -214,7 +214,7 @@ static int on_exit_of_cmd(struct job *job, int status, void *user)
     int r = sampler_window(s->sampler, s->begin_ns, s->end_ns, on_energy, s);
     if (r >= 0)
         return 0;
-    (void)fail(&s->result.error, r, "the energy of a run cannot be asked for");
+    (void)fail(&s->result.error, r, "the energy of a run cannot be measured");
     return sweeper_end_with(s, SWEEPER_FAILED);
 }
 

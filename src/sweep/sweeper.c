@@ -12,8 +12,8 @@
 #include "sweep/sweeper-inside.h"
 
 enum {
-    FEED_MS = 250, /* sampled at least so long before the first run */
-    RELEASE_S = 6, /* waited for boards to be given back (the wall's time) */
+    FEED_MS = 250, /* least time of sampling before the first run */
+    RELEASE_S = 6, /* longest wait for releases (the wall's time) */
     LOOK_FIRST_MS = 100,
     LOOK_MS = 500,
 };
@@ -36,7 +36,7 @@ uint32_t sweeper_cap(const struct sweeper *s)
 
 /* ---- the plan ---- */
 
-/* What the boards have in common; all of them where CMD's are not known yet. */
+/* The range common to CMD's boards; to all boards while CMD's are unknown. */
 static int common_range(const struct sweeper *s, struct sweep_range *ret, uw_error *err)
 {
     struct sweep_range g = {.max_mw = UINT32_MAX};
@@ -80,7 +80,7 @@ static int copy_words(char ***ret, const char *const *argv, uw_error *err)
     for (size_t i = 0; copy && i < n; i++) {
         copy[i] = strdup(argv[i]);
         if (!copy[i])
-            n = i; /* what is there is freed with the state */
+            n = i; /* the copied words are freed with the state */
     }
     *ret = copy;
     return copy && (n == 0 || copy[n - 1]) && !argv[n]
@@ -88,7 +88,7 @@ static int copy_words(char ***ret, const char *const *argv, uw_error *err)
                : fail(err, -ENOMEM, "out of memory");
 }
 
-/* The state of a sweep that has just begun. */
+/* The state of a new sweep. */
 static int fresh_state(struct sweeper *s, const struct sweep_range *range,
                        struct sweep_state **ret, uw_error *err)
 {
@@ -118,7 +118,7 @@ static int fresh_state(struct sweeper *s, const struct sweep_range *range,
     return 0;
 }
 
-/* Goes on where the state file ends, if it is of this very sweep. */
+/* Continues from the state file if that is of the same sweep. */
 static int resume(struct sweeper *s, struct sweep_state *fresh, uw_error *err)
 {
     const struct sweep_state *found = s->state;
@@ -134,7 +134,7 @@ static int resume(struct sweeper *s, struct sweep_state *fresh, uw_error *err)
         fresh->n_done = i + 1;
     }
     if (r < 0)
-        return fail_in(err, r, "%.60s cannot be gone on with", s->o.state_path);
+        return fail_in(err, r, "cannot continue with %.60s", s->o.state_path);
     s->result.n_resumed = fresh->n_done;
     s->at_offset_s = (double)(fresh->began_utc_ns - found->began_utc_ns) * 1e-9;
     if (s->at_offset_s < 0)
@@ -192,7 +192,7 @@ static bool plan_fits(const struct sweeper *s)
     return true;
 }
 
-/* The same sweep within a range; the run that has found CMD's boards stays in it. */
+/* The same sweep in a narrower range; keeps the run that found CMD's boards. */
 static int plan_anew(struct sweeper *s, uw_error *err)
 {
     auto_(sweep_state_free) struct sweep_state *old = take(s->state);
@@ -201,7 +201,7 @@ static int plan_anew(struct sweeper *s, uw_error *err)
     uint64_t start_ns = s->start_ns;
 
     int r = sweeper_make_plan(s, true, err);
-    if (r < 0) { /* as it was */
+    if (r < 0) { /* restore the old plan */
         free(s->plan);
         s->plan = take(plan);
         s->n_plan = n_plan;
@@ -255,7 +255,8 @@ static int on_reread(bool restored, const char *text, void *user)
     return finish(s);
 }
 
-/* Nothing is said of what is in force that was not read.  True: on_reread() follows. */
+/* Reads the limits in force where releases were not confirmed.  True: on_reread()
+ * follows. */
 static bool reread(struct sweeper *s)
 {
     struct final_read_board boards[BOARDS_MAX];
@@ -325,7 +326,7 @@ int sweeper_end_with(struct sweeper *s, enum sweeper_end end)
     return sweeper_released(s);
 }
 
-/* The first reason stands; CMD is asked to end, what is under way comes back first. */
+/* The first reason counts; CMD is asked to end, and pending answers are awaited. */
 int sweeper_stop(struct sweeper *s, enum sweeper_end end)
 {
     if (s->stop)
@@ -355,7 +356,7 @@ int sweeper_signal(struct sweeper *s, int signo)
         (void)job_kill(s->job, SIGKILL);
         return 0;
     }
-    if (s->stage >= SWEEPER_S_RELEASE) /* a third time: it ends within its bound */
+    if (s->stage >= SWEEPER_S_RELEASE) /* a third signal: the release has a deadline */
         return 0;
     return sweeper_end_with(s, s->result.end);
 }
@@ -400,7 +401,7 @@ static int choose(struct sweeper *s)
     if (r == SELECTION_E_UNSURE)
         sweeper_note(s, err->text);
     err->text[0] = '\0';
-    if (s->state) /* as it was when that was begun */
+    if (s->state) /* the range when that sweep began */
         s->allowed =
             (struct actuator_range){s->state->range.min_mw, s->state->range.max_mw};
     r = !s->named && s->state ? boards_of_state(s, err) : 0;
@@ -550,9 +551,9 @@ void sweeper_free(struct sweeper *s)
     free(s);
 }
 
-/* ---- for the live line ---- */
+/* ---- the live line ---- */
 
-/* Mean time of a run at this cap; of all runs where there was none yet. */
+/* Mean time of the runs at this cap; of all runs if there is none at this cap. */
 static double expected_s(const struct sweeper *s, uint32_t cap_mw)
 {
     double sum = 0, all = 0;

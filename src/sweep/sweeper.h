@@ -1,5 +1,5 @@
 /* The sweep of a real command: opens the boards, holds them, runs CMD at one cap after
- * the other in the plan's order, measures each whole run, and releases the boards.  Works
+ * another in the plan's order, measures each whole run, and releases the boards.  Works
  * on real and virtual loops.
  *
  * Owns: the boards, their sampler, the runs so far and the state file.
@@ -7,8 +7,8 @@
  * Thread: the loop's; driver calls run in the boards' workers.
  * Explained in: docs/architecture.md, underwatt-sweep(1).
  *
- * Where no board is named, CMD runs once untouched while its processes are looked for
- * on all boards; that run counts as a reference where the default limit was in force.
+ * Where no board is named, CMD first runs once uncapped while all boards are searched for
+ * its processes; that run counts as a reference where the default limit was in force.
  */
 #ifndef SWEEP_SWEEPER_H
 #define SWEEP_SWEEPER_H
@@ -25,9 +25,7 @@
 
 struct sweeper;
 
-/* A run was made, or something happened that a human should know; for lines on
- * stderr.
- */
+/* note: a line for people on stderr; run: a run has been made. */
 typedef void (*sweeper_note_fn)(const char *text, void *user);
 typedef void (*sweeper_run_fn)(const struct sweep_run *run, size_t no, void *user);
 
@@ -38,9 +36,9 @@ struct sweeper_opts {
     const char *gpus; /* see board/selection.h */
     const struct gpu_visible *visible;
     const char *const *argv;
-    uid_t uid; /* whose job it is */
+    uid_t uid; /* owner of the job */
 
-    uint32_t from_mw, to_mw, step_mw; /* 0, 0: the boards' whole range */
+    uint32_t from_mw, to_mw, step_mw; /* 0, 0: the whole range of the boards */
     unsigned runs;
     uint64_t seed;
     double settle_s;        /* between a new cap and the start of CMD */
@@ -57,8 +55,8 @@ enum sweeper_end {
     SWEEPER_DONE = 0,    /* the whole plan */
     SWEEPER_USAGE,       /* a bad value: boards, range, state file */
     SWEEPER_BEFORE,      /* failed before CMD was started at all */
-    SWEEPER_NOT_FOUND,   /* CMD is not there … */
-    SWEEPER_CANNOT_RUN,  /* … or cannot be run */
+    SWEEPER_NOT_FOUND,   /* CMD does not exist */
+    SWEEPER_CANNOT_RUN,  /* CMD cannot be executed */
     SWEEPER_CMD,         /* CMD failed: see status */
     SWEEPER_INTERRUPTED, /* by a signal: see signo */
     SWEEPER_FAILED,      /* another writer, a board lost, energy unknown … */
@@ -72,12 +70,12 @@ struct sweeper_result {
     bool simulated;
     size_t n_boards;
     const char *board_name; /* of the first; borrowed */
-    bool unlike;            /* the boards have different names */
+    bool unlike;            /* the boards differ in name */
     struct sweep_range range;
-    size_t n_plan, n_done, n_resumed; /* runs; those found in the state file */
+    size_t n_plan, n_done, n_resumed; /* runs; those from the state file */
     const struct sweep_run *done;     /* borrowed */
-    bool restored;                    /* every board is back at its original */
-    char restore[200];                /* else: which is not, and why */
+    bool restored;                    /* every original limit is restored */
+    char restore[200];                /* else the board and the reason */
 };
 
 /* Called once, at the end. */
@@ -89,8 +87,8 @@ int sweeper_start(const struct sweeper_opts *opts, sweeper_done_fn done,
 void sweeper_free(struct sweeper *s);
 DEFINE_AUTO(struct sweeper *, sweeper_free);
 
-/* SIGINT, SIGTERM …: goes to CMD, the sweep ends and the boards are given back; a
- * second one kills CMD.
+/* Passes SIGINT, SIGTERM … to CMD, ends the sweep and releases the boards; a second
+ * signal kills CMD.
  */
 int sweeper_signal(struct sweeper *s, int signo);
 
@@ -101,7 +99,7 @@ struct sweeper_now {
     bool running;       /* CMD runs */
     double time_s, power_w;
     bool left_known;
-    double left_s; /* until the sweep's end, as far as can be told */
+    double left_s; /* estimated time to the end of the sweep */
 };
 void sweeper_now(struct sweeper *s, struct sweeper_now *ret);
 

@@ -136,7 +136,7 @@ def test_state(node, tmp):
          p.stdout == "", "state: another command is refused, and nothing run", p.stderr)
     state.write_text("[]")
     p = node.run(*args)
-    t.ok(p.returncode == 2 and "is no state of a sweep" in p.stderr, "state: no state file",
+    t.ok(p.returncode == 2 and "is not a state file of a sweep" in p.stderr, "state: no state file",
          p.stderr)
 
 

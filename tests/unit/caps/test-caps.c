@@ -61,7 +61,7 @@ static void test_refused(void)
         {"soft under the minimum", 0, {.kind = CLAIM_SOFT, .mw = W(10), .until_ns = CLAIM_FOREVER}, -ERANGE, "10000 mW"},
         {"above the maximum", 0, {.kind = CLAIM_NAMED, .mw = W(301), .until_ns = CLAIM_FOREVER}, -ERANGE, "301000 mW"},
         {"hard above the maximum", 0, {.kind = CLAIM_HARD, .mw = W(301), .until_ns = CLAIM_FOREVER}, -ERANGE, "301000 mW"},
-        {"over already", 0, {.kind = CLAIM_NAMED, .mw = W(200), .until_ns = 5}, -EINVAL, "over already"},
+        {"over already", 0, {.kind = CLAIM_NAMED, .mw = W(200), .until_ns = 5}, -EINVAL, "has expired already"},
         {"no kind", 0, {.mw = W(200), .until_ns = CLAIM_FOREVER}, -EINVAL, "claim of kind 0"},
         {"no watts", 0, {.kind = CLAIM_HARD, .until_ns = CLAIM_FOREVER}, -EINVAL, "0 mW"},
     };
