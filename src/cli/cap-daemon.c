@@ -304,7 +304,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     return 0;
 }
 
-/* ---- giving back ---- */
+/* ---- withdrawal ---- */
 
 static int withdraw(struct httpc *daemon, uint64_t id, uw_error *err)
 {

@@ -55,7 +55,7 @@ static void stop_when_done(struct holding *g)
         loop_stop(g->loop, 0);
 }
 
-/* ---- giving back ---- */
+/* ---- release ---- */
 
 static int on_release(struct actuator *act, const struct actuator_reply *reply,
                       void *user)

@@ -159,7 +159,7 @@ static void judge_writers(const struct doctor_daemon *d, struct findings *ret)
                     d->yielded, d->yielded == 1 ? " is" : "s are");
 }
 
-/* What to type, by what the daemon says of the ledger. */
+/* A remedy, by the state of the ledger that the daemon reports. */
 static const char *ledger_remedy(enum ledger_trouble trouble)
 {
     static const char *const by[] = {

@@ -207,7 +207,8 @@ static int look_work(struct loop *loop, void *work)
 
 /* ---- what is shown ---- */
 
-/* An older daemon tells a state for people alone, which of "over" is the word, too. */
+/* From an older daemon only the text of `state` is available, where "over" is a status.
+ */
 static enum search_status take_status(const struct json_value *search)
 {
     const char *word = take_text(search, "status");
@@ -225,7 +226,7 @@ static void say_state(struct remote *r, const struct json_value *search)
     char text[400];
 
     if (status == SEARCH_IS_OFF && take_u64(details, "held_mw") > 0)
-        status = SEARCH_HOLDS; /* of a daemon that tells no status yet */
+        status = SEARCH_HOLDS; /* from an older daemon, without a status */
     if (status != SEARCH_HOLDS)
         why = "";
     if (status != SEARCH_HOLDS && status != SEARCH_IS_REFUSED &&

@@ -10,8 +10,8 @@
  *     if (r != OPTS_GO)
  *         return r;
  *
- * Written as --name VALUE, --name=VALUE, -n VALUE; `--` or the first word that is
- * no option ends them.  --help is there for every command.
+ * Written as --name VALUE, --name=VALUE, -n VALUE; `--` or the first word that is not an
+ * option ends the options.  Every command has --help.
  */
 #ifndef CLI_OPTIONS_H
 #define CLI_OPTIONS_H

@@ -57,7 +57,7 @@ DEFINE_AUTO(struct survey *, survey_free);
 size_t survey_answering(const struct survey *s);
 /* Says on stdout that these boards are not real; nothing where they are. */
 void survey_say_unreal(const struct gpu_about *about);
-/* Any of them simulated? */
+/* Whether any board is simulated. */
 bool survey_simulated(const struct survey *s);
 
 /* Explains the limit in force: "default", "set; default 300 W", "set by underwatt (pid

@@ -23,8 +23,8 @@ void take_copy(const struct json_value *v, const char *key, char *ret, size_t si
 /* An array of board indices as "0-3,5"; "-" none. */
 void take_boards(const struct json_value *array, char *ret, size_t size);
 
-/* The claim's `status`.  An older daemon tells a state for people alone, which of one
- * that is in force is the word, too.
+/* The claim's `status`.  From an older daemon only the text of `state` is available,
+ * where "in force" is a status too.
  */
 enum caps_met take_claim_status(const struct json_value *claim);
 

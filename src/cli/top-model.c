@@ -25,7 +25,7 @@ int top_take_node(struct top *t, const struct json_value *node, uw_error *err)
     return 0;
 }
 
-/* Who decides, in a word or few. */
+/* A short text: what decides the cap. */
 static void take_by(struct top_board *b, const struct json_value *cap)
 {
     const char *by = take_text(cap, "by"), *who = take_text(cap, "claim_who");

@@ -1,4 +1,4 @@
-/* What answers of the daemon's HTTP interface mean to who asked, for all clients. */
+/* Statuses of the daemon's HTTP interface as results, for all clients. */
 #ifndef IO_ANSWER_H
 #define IO_ANSWER_H
 

@@ -6,8 +6,8 @@
 
 #include "io/loop.h"
 
-/* text: copied, written with mode 0600; NULL: the file is removed.  fn (may be NULL) is
- * called once that is done or has failed, from inside where it cannot be begun (worker
+/* text: copied, written with mode 0600; NULL: removes the file.  fn (may be NULL) is
+ * called once after success or failure, from inside if the work cannot be started (worker
  * NULL, path "", out of memory).
  */
 void file_save(struct loop_worker *worker, const char *path, const char *text,

@@ -1,4 +1,4 @@
-/* Whole files: bounded reads, writes that are there entirely or not at all. */
+/* Whole files: bounded reads, atomic writes. */
 #ifndef IO_FILE_H
 #define IO_FILE_H
 
@@ -9,9 +9,9 @@
 
 #include "underwatt/error.h"
 
-/* The whole file, NUL-terminated behind its *ret_len bytes (NULL: not wanted);
- * free() it.  -EFBIG when it holds more than max bytes, else open's and read's
- * -errno.  Pipes and /proc files are fine; "-" is no special name here.
+/* Reads the whole file, NUL-terminated behind its *ret_len bytes (ret_len may be NULL);
+ * free() it.  -EFBIG: more than max bytes, else open's and read's -errno.  Pipes and
+ * /proc files are allowed; "-" has no special meaning here.
  */
 int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
               uw_error *err);
@@ -19,22 +19,22 @@ int file_read(const char *path, size_t max, char **ret_text, size_t *ret_len,
 /* A mode for file_write(): 0666 less the umask. */
 #define FILE_MODE_UMASK ((mode_t)-1)
 
-/* Whether errors must show nothing of the text of files: this process runs with more
- * rights (root's, another's id, capabilities at its start) than whoever started it may
- * have, through sudo, say; a file that it is told to read would come back in an error.
+/* Whether errors must not show text of files: this process has more rights (root's,
+ * another id, capabilities at its start) than the user who started it may have, for
+ * example through sudo; an error could then show that user a file they may not read.
  */
 bool file_hides(void);
 
-/* Replace (or make) path with these bytes: written to a temporary file beside it,
- * synced, renamed, the folder synced.  On failure path is what it was before and
- * the temporary file is gone.  The file's mode is `mode`, whatever the umask.
- * Where path is a device or a pipe (/dev/stdout, /dev/fd/3) it is written to.
+/* Replaces (or makes) path with these bytes: written to a temporary file beside it,
+ * synced, renamed, the folder synced.  On failure path is unchanged and the temporary
+ * file is removed.  The file's mode is `mode`, whatever the umask.  Where path is a
+ * device or a pipe (/dev/stdout, /dev/fd/3) it is written to.
  */
 int file_write(const char *path, const void *data, size_t len, mode_t mode,
                uw_error *err);
 
-/* mkdir -p: each missing folder is made with `mode` (less the umask).  0 also
- * when it is there already; -ENOTDIR when a part of it is no folder.
+/* mkdir -p: makes each missing folder with `mode` (less the umask).  0 also when path
+ * exists; -ENOTDIR when a part of it is not a folder.
  */
 int file_make_dirs(const char *path, mode_t mode, uw_error *err);
 
@@ -45,19 +45,19 @@ int file_make_dirs(const char *path, mode_t mode, uw_error *err);
 int file_runtime_path(const char *xdg_runtime_dir, const char *name, uid_t uid, char *ret,
                       size_t size, uw_error *err);
 
-/* Make that folder, mode 0700, its parents' not.  -EPERM when it is there but a
- * link, not uid's, or open to others: somebody may have laid it out for us.
+/* Makes that folder, mode 0700, but not its parents.  -EPERM when path exists and is a
+ * link, not uid's, or open to others: another user may have made it.
  */
 int file_private_dir(const char *path, uid_t uid, uw_error *err);
-/* The same, and where path is somebody else's (anybody can take a name in /tmp or
- * /dev/shm) a new one "PATH-XXXXXX", written into path.  1: that one, to be removed by
- * the caller.
+/* The same; where path is another user's (any user can take a name in /tmp or /dev/shm)
+ * makes a new folder "PATH-XXXXXX", written into path.  1: that one, which the caller
+ * must remove.
  */
 int file_own_dir(char *path, size_t size, uid_t uid, uw_error *err);
 
-/* The folder that this program lies in; *ret_built: one of a build tree (…/src/cli,
- * …/src/daemon), where the programs of other rooms lie beside it.  Elsewhere a folder
- * beside it may be anybody's (/usr/local/cuda), and nothing is to be run or loaded from
+/* The folder of this program; *ret_built: a folder of a build tree (…/src/cli,
+ * …/src/daemon), beside which the programs of other rooms lie.  Elsewhere a folder beside
+ * it may be writable for others (/usr/local/cuda), and nothing may be run or loaded from
  * there.  -errno.
  */
 int file_program_dir(char *ret, size_t size, bool *ret_built);

@@ -1,5 +1,5 @@
-/* One exchange: a request as its handler sees it, and the reply.  It knows no socket: the
- * connection that it came by writes the reply.
+/* One exchange: a request as its handler sees it, and the reply.  It has no socket: its
+ * connection writes the reply.
  */
 #ifndef IO_HTTP_EXCHANGE_H
 #define IO_HTTP_EXCHANGE_H
@@ -15,10 +15,10 @@
 enum exchange_state {
     X_READING,
     X_CALLED,   /* the handler runs */
-    X_KEPT,     /* it will reply later */
-    X_ANSWERED, /* reply is there */
+    X_KEPT,     /* the handler will reply later */
+    X_ANSWERED, /* the reply is complete */
     X_STREAM,
-    X_GONE, /* nobody to reply to */
+    X_GONE, /* the peer is gone */
 };
 
 struct http_reply {
@@ -28,15 +28,16 @@ struct http_reply {
     size_t len;
     struct http_field *field; /* copies */
     size_t n_fields;
-    bool close; /* the connection */
+    bool close; /* close the connection */
 };
 
-/* What an exchange asks of the connection that it came by. */
+/* Calls of an exchange to its connection. */
 struct exchange_calls {
     void (*resume)(struct http_exchange *x); /* there is something to write */
     /* To the log of refusals. */
     void (*refused)(struct http_exchange *x, const char *cause, const char *detail);
-    bool (*may_stream)(const struct http_exchange *x); /* its peer, one stream more */
+    bool (*may_stream)(
+        const struct http_exchange *x); /* whether its peer may open a stream */
 };
 
 struct http_exchange {
@@ -54,7 +55,7 @@ struct http_exchange {
     unsigned refused; /* status, before any handler */
     const char *why;
     char cause[48]; /* for the log; "": the status */
-    bool told;      /* written down already */
+    bool told;      /* logged already */
     char *body;
     size_t body_len, body_cap;
     bool begun, too_large;
@@ -69,9 +70,9 @@ void exchange_free(struct http_exchange *x);
 int exchange_body(struct http_exchange *x, const char *data, size_t len, size_t max);
 /* Method and target; on refusal x->refused and x->why are set. */
 void exchange_request(struct http_exchange *x, const char *method, const char *target);
-/* The peer went, or it took too long: tells whoever keeps it. */
+/* The peer has gone, or keep_ns has passed: calls the on_gone function. */
 void exchange_gone(struct http_exchange *x);
-/* A status and its text before or instead of a handler. */
+/* Replies with a status and a text before or instead of a handler. */
 void exchange_refuse(struct http_exchange *x, unsigned status, const char *why);
 
 #endif

@@ -4,8 +4,8 @@
  *   http-conn.c     accepting, bounds, time limits
  *   http-listen.c   unix sockets, TCP with TLS
  *
- * What it is made of: http-request.h (request lines), http-refuse.h (the log of
- * refusals), http-stream.h (queues of events), http-exchange.h (requests and replies).
+ * Parts: http-request.h (request lines), http-refuse.h (the log of refusals),
+ * http-stream.h (queues of events), http-exchange.h (requests and replies).
  */
 #ifndef IO_HTTP_INSIDE_H
 #define IO_HTTP_INSIDE_H
@@ -20,11 +20,11 @@
 #include "io/http.h"
 
 enum conn_phase {
-    CONN_NEW,     /* nothing of a request yet, or part of its header */
+    CONN_NEW,     /* no request yet, or a part of its header */
     CONN_IDLE,    /* the same after a reply */
     CONN_BODY,    /* header complete */
-    CONN_KEPT,    /* the handler has it */
-    CONN_WRITING, /* a reply goes out */
+    CONN_KEPT,    /* request with the handler */
+    CONN_WRITING, /* a reply is being sent */
     CONN_STREAM,
 };
 
@@ -33,13 +33,13 @@ struct http_conn {
     struct http_server *server;
     struct http_engine *engine;
     struct MHD_Connection *mhd; /* NULL until libmicrohttpd has taken it over */
-    int fd;                     /* its own to close */
+    int fd;                     /* closed by libmicrohttpd */
     struct http_peer peer;
     enum conn_phase phase;
     uint64_t since_ns;
     struct http_exchange *x;
     bool suspended, cut;
-    bool fresh; /* in this phase: not looked at yet whether the peer has left */
+    bool fresh; /* in this phase not yet checked whether the peer has left */
 };
 
 /* One libmicrohttpd daemon: all plain connections, or those of one certificate. */
@@ -49,10 +49,10 @@ struct http_engine {
     struct MHD_Daemon *mhd;
     struct loop_fd *ready;
     struct loop_timer *again;
-    struct http_conn *adding; /* while libmicrohttpd is being given it */
+    struct http_conn *adding; /* the connection being added to libmicrohttpd */
     unsigned conns;
     bool retired;     /* no new connections: freed with its last one */
-    char *cert, *key; /* PEM texts, for as long as it runs; NULL: plain */
+    char *cert, *key; /* PEM texts, kept while it runs; NULL: plain */
     bool running;     /* inside MHD_run */
 };
 
@@ -60,13 +60,13 @@ struct http_listener {
     struct http_listener *next;
     struct http_server *server;
     struct loop_fd *source;
-    struct loop_timer *pause; /* out of descriptors: not before */
+    struct loop_timer *pause; /* out of descriptors: no accept() before */
     struct http_engine *engine;
     int fd;
     unsigned id;
     uint16_t port;
-    char *path;        /* a unix socket that we made: removed at the end … */
-    uint64_t dev, ino; /* … if it is still this one */
+    char *path;        /* of a unix socket that we made: removed at the end … */
+    uint64_t dev, ino; /* … if these still match */
     char *cert_path, *key_path;
 };
 
@@ -89,25 +89,25 @@ int engine_new(struct http_server *s, const char *cert, const char *key,
                struct http_engine **ret, uw_error *err);
 void engine_free(struct http_engine *e);
 void engine_retire(struct http_engine *e); /* freed with its last connection */
-/* Takes conn over, its descriptor too, whatever comes of it. */
+/* Takes over conn and its descriptor, also on failure. */
 void engine_add(struct http_engine *e, struct http_conn *conn, const void *address,
                 unsigned address_len);
-/* Runs it soon. */
+/* Makes the engine run soon. */
 void engine_kick(struct http_engine *e);
 void engine_resume(struct http_conn *conn);
 
-int conn_listen(struct http_listener *l, uw_error *err); /* l->fd listens already */
+int conn_listen(struct http_listener *l, uw_error *err); /* l->fd is listening */
 void conn_accept(struct http_listener *l);
 void conn_phase(struct http_conn *conn, enum conn_phase phase);
 void conn_cut(struct http_conn *conn);
-/* Those who had left before their last bytes were read. */
+/* Finds peers that had left before their last bytes were read. */
 void conn_look(struct http_engine *e);
 void conn_free(struct http_conn *conn);
 void conn_refused(struct http_server *s, const struct http_peer *peer, const char *cause,
                   const char *detail);
 int conn_sweep(struct loop_timer *timer, uint64_t now_ns, void *user);
 void conn_sweep_start(struct http_server *s);
-/* May peer have one stream more? */
+/* Whether peer may open another stream. */
 bool conn_may_stream(const struct http_server *s, const struct http_peer *peer);
 
 #endif

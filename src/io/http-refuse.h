@@ -16,16 +16,16 @@ struct refuse_slot {
 struct refuse_log {
     struct refuse_slot slot[REFUSE_SLOTS];
     size_t n;
-    uint64_t others, others_ns; /* while all slots are taken */
+    uint64_t others, others_ns; /* refusals while all slots were taken */
     http_log_fn fn;
     void *user;
 };
-/* cause and peer: what makes it the same; detail: for the first line alone. */
+/* cause and peer identify a refusal; detail is for its first line only. */
 struct refuse_what {
     const char *cause, *peer, *detail;
 };
 void refuse_note(struct refuse_log *log, const struct refuse_what *what, uint64_t now_ns);
-/* Tells the counts of a minute ago; true while there is something left to tell. */
+/* Logs the counts of a minute ago; true while counts are left. */
 bool refuse_tick(struct refuse_log *log, uint64_t now_ns);
 
 #endif

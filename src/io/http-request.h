@@ -12,7 +12,7 @@ struct http_pair {
     const char *key, *value; /* into target */
 };
 struct http_target {
-    char *text; /* owns what the rest points to */
+    char *text; /* owns the strings below */
     const char *path;
     struct http_pair query[HTTP_QUERY_MAX];
     size_t n_query;
@@ -25,7 +25,7 @@ static inline void http_target_fini_p(struct http_target *t)
 {
     http_target_fini(t);
 }
-/* 0: none of ours; *ret_head: it was HEAD. */
+/* 0: not a supported method; *ret_head: the method was HEAD. */
 enum http_method http_method_parse(const char *name, bool *ret_head);
 
 #endif

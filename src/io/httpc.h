@@ -1,6 +1,6 @@
-/* HTTP client of the commands (libcurl): asks the daemon.  A call blocks: a command that
- * has a loop makes it from a loop_worker.  A library of its own (httpc), so that the
- * daemon does not carry libcurl.
+/* HTTP client of the commands (libcurl).  A call blocks: a command with a loop makes it
+ * in a loop_worker.  A library of its own (httpc), so that the daemon does not link
+ * libcurl.
  */
 #ifndef IO_HTTPC_H
 #define IO_HTTPC_H
@@ -18,7 +18,7 @@ struct httpc;
 struct httpc_opts {
     const char *socket;  /* a unix socket's path; or NULL and … */
     const char *url;     /* … "https://node7:8443" */
-    const char *ca;      /* PEM file of who signed its certificate; NULL: the system's */
+    const char *ca;      /* PEM file of the certificate's CA; NULL: the system's */
     const char *token;   /* bearer token; NULL: none */
     uint64_t timeout_ns; /* for a whole call; 0: 10 s */
     size_t body_max;     /* 0: 4 MiB */
@@ -31,7 +31,7 @@ DEFINE_AUTO(struct httpc *, httpc_free);
 struct httpc_reply {
     unsigned status;
     char type[64]; /* of the body, without parameters; "" none */
-    char *body;    /* NUL behind its len bytes; never NULL after success */
+    char *body;    /* a NUL follows its len bytes; never NULL after success */
     size_t len;
 };
 void httpc_reply_fini(struct httpc_reply *reply);
@@ -40,20 +40,21 @@ static inline void httpc_reply_fini_p(struct httpc_reply *p)
     httpc_reply_fini(p);
 }
 
-/* One request; json: its body, or NULL.  0 whatever the status.  -ENOENT, -ECONNREFUSED
- * (no daemon answers at PATH), -EACCES (the socket is not ours to use), -ETIMEDOUT,
- * -EFBIG (more than body_max), -EPROTO (certificate, no HTTP), -ECANCELED, -ENOMEM.
+/* Makes one request; json: its body, or NULL.  0 whatever the status.  -ENOENT,
+ * -ECONNREFUSED (no daemon answers at PATH), -EACCES (no right to use the socket),
+ * -ETIMEDOUT, -EFBIG (more than body_max), -EPROTO (certificate, not HTTP), -ECANCELED,
+ * -ENOMEM.
  */
 int httpc_call(struct httpc *c, const char *method, const char *path, const char *json,
                struct httpc_reply *ret, uw_error *err);
 
-/* The same, JSON in and out.  body: freed; NULL: none.  *ret (may be NULL) is NULL
- * where the answer is empty.  A status above 299 is a failure: see answer_refused().
+/* The same with JSON in and out.  body: freed; NULL: none.  *ret (may be NULL) is NULL
+ * for an empty answer.  A status above 299 is a failure: see answer_refused().
  */
 int httpc_ask(struct httpc *c, const char *method, const char *path,
               struct json_out *body, struct json **ret, uw_error *err);
 
-/* From any thread: the call that runs, and each later one, ends at once. */
+/* From any thread: ends the running call and all later ones at once. */
 void httpc_cancel(struct httpc *c);
 
 #endif

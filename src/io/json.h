@@ -1,7 +1,7 @@
 /* JSON out and in (reading through jansson).
  *
- * Writing: a builder that remembers its first failure, so that nobody checks each
- * call; json_out_write() reports it.  Keys are NULL inside arrays and for the root.
+ * Writing: a builder that remembers its first failure, so that callers need not check
+ * each call; json_out_write() reports it.  Keys are NULL inside arrays and for the root.
  *
  *     auto_(json_out_free) struct json_out *o = json_out_new();
  *     json_out_object(o, NULL);
@@ -24,43 +24,43 @@
 #include "underwatt/error.h"
 
 struct json_out;
-/* NULL out of memory; every function takes that NULL and json_out_write() says it. */
+/* NULL: out of memory; all functions accept that NULL, and json_out_write() reports it.
+ */
 struct json_out *json_out_new(void);
 void json_out_free(struct json_out *o);
 DEFINE_AUTO(struct json_out *, json_out_free);
 
 void json_out_object(struct json_out *o, const char *key);
 void json_out_array(struct json_out *o, const char *key);
-void json_out_end(struct json_out *o); /* of the innermost object or array */
+void json_out_end(struct json_out *o); /* ends the innermost object or array */
 /* The shortest decimal that reads back as v; NaN and infinity become null. */
 void json_out_double(struct json_out *o, const char *key, double v);
 void json_out_int(struct json_out *o, const char *key, int64_t v);
 void json_out_bool(struct json_out *o, const char *key, bool v);
-/* NULL becomes null; bytes that are no UTF-8 become U+FFFD. */
+/* NULL becomes null; invalid UTF-8 becomes U+FFFD. */
 void json_out_text(struct json_out *o, const char *key, const char *v);
 void json_out_null(struct json_out *o, const char *key);
-/* Null where the value is not known. */
+/* Null where known is false. */
 void json_out_known_double(struct json_out *o, const char *key, bool known, double v);
 void json_out_known_int(struct json_out *o, const char *key, bool known, int64_t v);
 
-/* Write with a newline at the end: to a path (whole or not at all, mode 0666 less
- * the umask), or to standard output where path is "-".  -ENOMEM, -EINVAL (something
- * is left open, or has no key where one belongs), or the write's -errno.  Keys that
- * are there twice are the caller's own fault and not noticed.
+/* Writes with a newline at the end: to a path (atomically, mode 0666 less the umask), or
+ * to standard output where path is "-".  -ENOMEM, -EINVAL (an object or array is not
+ * ended, or a key is missing), or the write's -errno.  Duplicate keys are not detected.
  */
 int json_out_write(const struct json_out *o, const char *path, uw_error *err);
 /* The same on one line, to a stream (flushed). */
 int json_out_line(const struct json_out *o, FILE *file, uw_error *err);
 /* The text; free() it. */
 int json_out_string(const struct json_out *o, char **ret, uw_error *err);
-/* The same, for tables: each key of the root on a line, or, where its value is an array,
- * each of its items.
+/* The same for tables: one line for each key of the root or, where its value is an array,
+ * for each item.
  */
 int json_out_rows(const struct json_out *o, char **ret, uw_error *err);
 
-/* Reading.  -EINVAL with FILE:LINE (duplicate keys too; jansson says the
- * same of a text that it had no memory for), -EFBIG beyond max bytes, or
- * read's -errno.  Of a file nothing is shown where file_hides() says so. */
+/* Reading.  -EINVAL with FILE:LINE (duplicate keys; also where jansson is out of memory),
+ * -EFBIG beyond max bytes, or read's -errno.  Errors hide the file's text where
+ * file_hides() says so. */
 struct json;       /* a document; owns all its values */
 struct json_value; /* borrowed: lives as long as its document */
 int json_read_file(const char *path, size_t max, struct json **ret, uw_error *err);
@@ -69,29 +69,29 @@ int json_read(const char *name, const char *text, size_t len, struct json **ret,
 void json_free(struct json *doc);
 DEFINE_AUTO(struct json *, json_free);
 const struct json_value *json_root(const struct json *doc);
-/* Each character of its texts that a line of a terminal must not have (utf8_is_plain())
- * becomes '?'.  Keys stay.  -ENOMEM.
+/* Replaces each character of the values that a terminal must not print (utf8_is_plain())
+ * by '?'.  Keys stay.  -ENOMEM.
  */
 int json_make_plain(struct json *doc);
 
-/* NULL (also for a NULL value) where it is no object, or has no such key. */
+/* NULL where v is NULL or not an object, or has no such key. */
 const struct json_value *json_get(const struct json_value *v, const char *key);
-/* Items of an array; 0 and NULL else. */
+/* Items of an array; 0 and NULL for other values. */
 size_t json_count(const struct json_value *v);
 const struct json_value *json_at(const struct json_value *v, size_t i);
-/* fn for each key of an object, in the text's order; ends where fn returns other than
- * 0, and returns that.  -EINVAL where v is no object.
+/* Calls fn for each key of an object, in the text's order, until fn returns other than 0,
+ * and returns that.  -EINVAL where v is not an object.
  */
 typedef int (*json_each_fn)(const char *key, const struct json_value *v, void *user);
 int json_each(const struct json_value *v, json_each_fn fn, void *user);
-/* A text, borrowed; NULL else. */
+/* A string, borrowed; NULL for other values. */
 const char *json_as_text(const struct json_value *v);
-/* A whole number that is not negative; false else. */
+/* A whole number >= 0; false for other values. */
 bool json_as_u64(const struct json_value *v, uint64_t *ret);
 
-/* The value of a key of an object: -ENOENT (not there), -EINVAL (another type),
- * -ERANGE (a whole number is wanted and it is none of that range), with a text
- * that names the key; *ret is written only on success.
+/* The value of a key of an object: -ENOENT (missing), -EINVAL (another type), -ERANGE
+ * (not a whole number of that range), with a text that names the key; *ret changes on
+ * success only.
  */
 int json_get_double(const struct json_value *v, const char *key, double *ret,
                     uw_error *err);

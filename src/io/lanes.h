@@ -1,9 +1,9 @@
-/* Workers of the real loop: lanes, a thread each and the calls that wait for it.
+/* Workers of the real loop: lanes, one thread each with the calls that wait for it.
  *
- * A worker of its own has a lane of its own; shared workers have the common one.  A
- * call that outlasts LOOP_PATIENCE_NS there keeps its thread and makes that lane its
- * worker's own, while the others' go over to a fresh one.  One lock a loop guards
- * calls and lanes; the queue behind a call is the loop's own (workers.h).
+ * A worker of its own has a lane of its own; shared workers have the common lane.  A call
+ * that outlasts LOOP_PATIENCE_NS in the common lane keeps its thread: that lane becomes
+ * its worker's own, and the other workers move to a new one.  One lock a loop guards
+ * calls and lanes; the queue behind a call belongs to the loop (workers.h).
  */
 #ifndef IO_LANES_H
 #define IO_LANES_H
@@ -12,15 +12,15 @@
 
 #include "io/workers.h"
 
-/* A call of a worker on its way through a lane's thread; under the loop's lock. */
+/* A worker's call on its way through a lane's thread; guarded by the loop's lock. */
 struct worker_call {
-    struct worker_call *next;   /* among those that wait, or have returned */
+    struct worker_call *next;   /* in the list of waiting or of returned calls */
     struct loop_worker *worker; /* NULL: freed meanwhile, the thread frees the call */
     struct loop_work work;
     enum { CALL_NONE, CALL_WAITING, CALL_RUNS, CALL_RETURNED } state;
-    bool told; /* among those that are told now, by the loop's thread alone */
+    bool told; /* in the list `telling`; the loop's thread only */
     int r;
-    uint64_t took_ns; /* the kernel's time, as began_ns */
+    uint64_t took_ns; /* kernel time, as began_ns */
 };
 
 struct call_list {
@@ -32,31 +32,31 @@ struct lanes {
     pthread_cond_t answered; /* a call has returned and `awaited` is set */
     bool awaited;
     int returned_fd;            /* an eventfd: calls have returned */
-    size_t n_calls;             /* running ones: keep loop_run() waiting */
-    struct call_list answers;   /* calls that have returned and were not told yet */
-    struct call_list telling;   /* … and are told now */
-    struct lane *common;        /* of the workers that share a thread; NULL: none do */
-    struct loop_timer patience; /* … when its call should have returned */
-    uint64_t patience_ns;       /* LOOP_PATIENCE_NS, but in tests */
+    size_t n_calls;             /* running calls, which keep loop_run() waiting */
+    struct call_list answers;   /* returned calls, results not delivered yet */
+    struct call_list telling;   /* results being delivered */
+    struct lane *common;        /* of shared workers; NULL: none */
+    struct loop_timer patience; /* when the common lane's call should have returned */
+    uint64_t patience_ns;       /* LOOP_PATIENCE_NS, except in tests */
 };
 
 extern const struct worker_ops lane_ops;
 
 void lanes_init(struct lanes *lanes);
-/* The last reference to the loop is gone. */
+/* Called with the last reference to the loop. */
 void lanes_destroy(struct lanes *lanes);
-void lanes_start(
-    struct loop *loop); /* before the loop waits: calls that were handed over */
-void lanes_look(struct loop *loop); /* tell what has returned */
+/* Starts calls that were handed over, before the loop waits. */
+void lanes_start(struct loop *loop);
+void lanes_look(struct loop *loop); /* delivers the results of returned calls */
 void lanes_fini(struct loop *loop);
 
 /* ---- what lanes need of their loop (loop-common.c, loop-real.c) ---- */
 
 struct lanes *loop_lanes(struct loop *loop);
-void loop_ref(struct loop *loop); /* of a worker's thread: the clock outlives the loop */
+void loop_ref(struct loop *loop); /* for a worker's thread, which uses the clock */
 void loop_unref(struct loop *loop);
 uint64_t loop_kernel_ns(void); /* CLOCK_BOOTTIME */
-/* Calls run, or none does: whether loop_run() waits for them. */
+/* Whether loop_run() must wait for running calls. */
 void loop_wait_for_calls(struct loop *loop, bool wait);
 
 #endif

@@ -1,5 +1,4 @@
-/* Reports out of the ledger: who used what, when; sums that are checked against the
- * meters.
+/* Reports from the ledger: who used what, when; the sums are checked against the meters.
  */
 #ifndef IO_LEDGER_REPORT_H
 #define IO_LEDGER_REPORT_H
@@ -10,9 +9,9 @@
 
 enum ledger_by { REPORT_KEYS(NAME_ENUM) };
 
-/* All 0: exactly.  Else energies in whole steps, and of whole periods of UTC alone, none
- * that ends after until_utc_ns: however often it is asked and with whatever from and to,
- * nothing finer can be had.
+/* All 0: exact.  Else energies are in whole steps, of whole periods of UTC, none of which
+ * ends after until_utc_ns: no series of queries, whatever their from and to, can give a
+ * finer result.
  */
 struct ledger_coarse {
     double step_j;
@@ -25,33 +24,32 @@ struct ledger_query {
     char label[64]; /* LEDGER_BY_LABEL's key */
     bool local;     /* days and dates in this machine's time zone, not UTC */
     int64_t from_utc_ns, to_utc_ns; /* to: not included */
-    /* Whose jobs may be seen.  Boards' totals are everybody's. */
+    /* Show only uid's jobs.  Boards' totals include all users. */
     bool one_user;
     uid_t uid;
-    struct ledger_coarse domains; /* how finely RAPL domains are told */
-    /* Only where they are configured: grams of CO2 equivalent and money a kWh. */
+    struct ledger_coarse domains; /* resolution of RAPL domains */
+    /* If configured: grams of CO2 equivalent and money a kWh. */
     bool has_carbon, has_price;
     double gco2e_kwh, price_kwh;
     char currency[8];
 };
 
-/* By job, everything up to now. */
+/* The default query: by job, everything up to now. */
 void ledger_query_init(struct ledger_query *q, int64_t now_utc_ns);
-/* One parameter as it comes in a URL or on a command line: "by" (job, user, gpu, cpu,
- * day, label:KEY), "zone" (utc, local), "from", "to".  Times: 2026-11-21,
- * 2026-11-21T14:30, 2026-11-21T14:30:00Z or with +01:00, "today", "yesterday", "7d" (so
- * many days ago). A date alone, or a time without a zone, is in the query's zone: set
- * "zone" first. "to" a date alone includes that day.  -EINVAL, -ERANGE (text names key
- * and value), -ENOENT (no such key): nothing changed.
+/* Sets one parameter from a URL or a command line: "by" (job, user, gpu, cpu, day,
+ * label:KEY), "zone" (utc, local), "from", "to".  Times: 2026-11-21, 2026-11-21T14:30,
+ * 2026-11-21T14:30:00Z or with +01:00, "today", "yesterday", "7d" (days ago).  A date, or
+ * a time without a zone, is in the query's zone: set "zone" first.  A date as "to"
+ * includes that day.  -EINVAL, -ERANGE (text names key and value), -ENOENT (no such key):
+ * nothing changes.
  */
 int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
                      int64_t now_utc_ns, uw_error *err);
-/* from < to, and so on: before it is used. */
+/* Checks a query before its use: from < to, and so on. */
 int ledger_query_check(const struct ledger_query *q, uw_error *err);
 
-/* The report as JSON (docs/ledger.md names the keys), an object into `o` under `key`
- * (NULL for the root).  Of a ledger opened read_only or not.  -errno: `o` is then
- * broken off in the middle.
+/* Writes the report as JSON (docs/ledger.md names the keys), an object into `o` under
+ * `key` (NULL for the root).  The ledger may be read_only.  On -errno `o` is incomplete.
  */
 int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_out *o,
                   const char *key, uw_error *err);

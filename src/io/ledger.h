@@ -32,104 +32,104 @@ enum {
     LEDGER_SAME = 40,
     LEDGER_MODEL = 96,
     LEDGER_SEARCH_CAPS = 10,
-    LEDGER_SEARCHES = 512,     /* that are kept, the newest … */
-    LEDGER_USER_SEARCHES = 64, /* … and of one user */
+    LEDGER_SEARCHES = 512,     /* newest searches kept */
+    LEDGER_USER_SEARCHES = 64, /* of one user */
 };
 #define LEDGER_FOREVER INT64_MAX
 #define LEDGER_DOMAIN(i) ((size_t)LEDGER_BOARDS + (i))
 
-/* How long rows of each fineness are kept before they become the next coarser one.
- * All 0: the defaults.
+/* How long rows of each resolution are kept before they are merged into the next coarser
+ * one.  0: the default.
  */
 struct ledger_keep {
     uint64_t booked_ns; /* rows as booked (10 s), then by the minute; 0: 2 days */
     uint64_t minute_ns; /* by the minute, then by the hour; 0: 14 days */
     uint64_t hour_ns;   /* by the hour, then by the day (UTC); 0: 400 days */
-    uint64_t caps_ns;   /* each cap put in force; then forgotten; 0: 30 days */
-    uint64_t audit_ns;  /* claims and events; then forgotten; 0: 400 days */
-    uint64_t search_ns; /* what searches measured; then forgotten; 0: 90 days */
+    uint64_t caps_ns;   /* caps put in force, then deleted; 0: 30 days */
+    uint64_t audit_ns;  /* claims and events, then deleted; 0: 400 days */
+    uint64_t search_ns; /* results of searches, then deleted; 0: 90 days */
 };
 
 struct ledger_opts {
     const char *path;
-    bool read_only;      /* for reports: nothing is made, migrated or kept aside */
-    bool simulated;      /* of a simulated world: the file is marked, and never mixed */
+    bool read_only;      /* for reports: nothing is made, migrated or set aside */
+    bool simulated;      /* a simulated world: the file is marked and never mixed */
     const char *boot_id; /* of the kernel; mandatory unless read_only */
     const char *version; /* of the program, for the record */
     int64_t utc_ns;      /* now; mandatory unless read_only */
     struct ledger_keep keep;
-    uint64_t disk_max; /* bytes; more fail as a full disk does (tests); 0: none */
+    uint64_t
+        disk_max; /* bytes, beyond which writes fail as on a full disk (tests); 0: none */
 };
 
-/* LEDGER_ASIDE: the file was damaged, or was no ledger; it lies renamed beside a new,
- * empty one, and *err says where and why (tell it to somebody).  LEDGER_ANEW: the run
- * goes on in another file than before, or in its first one; *err says why.
+/* LEDGER_ASIDE: the file was damaged, or not a ledger; it was renamed and a new one made;
+ * *err says where it is and why, which must be reported.  LEDGER_ANEW: the run continues
+ * in a new file, or in its first one; *err says why.
  */
 enum ledger_outcome { LEDGER_ASIDE = 1, LEDGER_ANEW };
 
-/* 0 or LEDGER_ASIDE.  -EPERM (a link, another's file, or one that others may write),
- * -EBUSY (another daemon writes it), -ENOTSUP (of a newer version, or of another
- * kind: simulated and real do not mix), -EBADMSG (read_only: damaged or no ledger),
- * -ENOENT (read_only), or what the disk said.  The file is made with mode 0640, its
- * folder is not made.
+/* 0 or LEDGER_ASIDE.  -EPERM (a link, another user's file, or one that others may write),
+ * -EBUSY (another daemon writes it), -ENOTSUP (a newer version, or another kind:
+ * simulated and real do not mix), -EBADMSG (read_only: damaged or not a ledger), -ENOENT
+ * (read_only), or the disk's error.  The file is made with mode 0640, its folder is not
+ * made.
  */
 int ledger_open(const struct ledger_opts *opts, struct ledger **ret, uw_error *err);
-/* Records that this run ended in order, and closes the ledger. */
+/* Records the regular end of this run, and closes the ledger. */
 void ledger_close(struct ledger *l);
 DEFINE_AUTO(struct ledger *, ledger_close);
-/* Rows are lost: closes it as if this run had been killed, so that ids which stood in
- * them are never given again.
+/* Rows are lost: closes the ledger as if this run had been killed, so that the ids of
+ * these rows are never used again.
  */
 void ledger_abandon(struct ledger *l);
 
 const char *ledger_path(const struct ledger *l);
-/* Ids from here up were never used, not by runs that were killed either. */
+/* Ids from here up were never used, not even by killed runs. */
 uint64_t ledger_first_job(const struct ledger *l);
 uint64_t ledger_first_claim(const struct ledger *l);
 
 /* ---- without a file ---- */
 
-/* A run whose file cannot be opened for now (why: what ledger_open() returned): it has
- * ids that no other run has, writes fail with -ENODEV, and ledger_ready() tries again.
- * Where the disk alone is the reason, what earlier runs left is read as usual.
+/* A run whose file cannot be opened now (why: result of ledger_open()): its ids are
+ * unique, writes fail with -ENODEV, and ledger_ready() tries again.  Where only the disk
+ * is the reason, rows of earlier runs can be read.
  */
 int ledger_open_later(const struct ledger_opts *opts, int why, struct ledger **ret,
                       uw_error *err);
 bool ledger_is_open(const struct ledger *l); /* for writing */
 bool ledger_is_readable(const struct ledger *l);
-/* Gives the file up, but for reading, as if it could not be opened: until
+/* Gives up the file, except for reading, as if it could not be opened, until
  * ledger_ready().
  */
 void ledger_leave(struct ledger *l);
-/* Why the ledger is not written, by what a function here has returned. */
+/* The kind of trouble for a result of these functions. */
 enum ledger_trouble { LEDGER_TROUBLES(NAME_ENUM) };
 enum ledger_trouble ledger_trouble(int r);
-/* Before each write: is the file there, and still ours?  0: it is.  LEDGER_ANEW,
- * LEDGER_ASIDE: it was opened anew, with the same boards and with ids that go on (*err:
- * why); what the old one held is not in it: tell it of jobs that run, claims in force and
- * searches, and call ledger_settle().  -errno: there is none for now.  *l itself may have
- * moved.
+/* To be called before each write.  0: the file exists and is still ours.  LEDGER_ANEW,
+ * LEDGER_ASIDE: a new file was opened, with the same boards and continuing ids (*err:
+ * why), but without the old file's rows: add running jobs, claims in force and searches,
+ * and call ledger_settle().  -errno: no file for now.  *l itself may have moved.
  */
 int ledger_ready(struct ledger **l, int64_t utc_ns, uw_error *err);
-/* After -EBADMSG (the file is damaged): it is kept aside and *l goes on in a new one, as
- * above.  LEDGER_ASIDE (*err: where it lies), or -errno.
+/* After -EBADMSG (the file is damaged): sets it aside and continues *l in a new one, as
+ * above.  LEDGER_ASIDE (*err: where it is), or -errno.
  */
 int ledger_renew(struct ledger **l, int64_t utc_ns, uw_error *err);
-/* The next write tells of all jobs that run and claims in force: others that stand open
- * in the file end with it.
+/* The next write contains all running jobs and claims in force: others that are open in
+ * the file end with it.
  */
 void ledger_settle(struct ledger *l, int64_t utc_ns);
 
-/* The boards of this run; index i of what follows is board[i].  Known UUIDs keep their
- * history.  -E2BIG beyond LEDGER_BOARDS.
+/* Sets the boards of this run; board[i] has index i below.  Known UUIDs keep their
+ * history. -E2BIG beyond LEDGER_BOARDS.
  */
 struct ledger_board {
     const char *uuid, *name, *pci_bus_id; /* texts; pci_bus_id may be NULL */
 };
 int ledger_boards(struct ledger *l, const struct ledger_board *board, size_t n,
                   uw_error *err);
-/* RAPL domains of this run, beside the boards: the file keeps them apart, and no sum of
- * boards has them in it.  -E2BIG beyond LEDGER_DOMAINS.
+/* Sets the RAPL domains of this run, which the file keeps apart from the boards: no sum
+ * of boards includes them.  -E2BIG beyond LEDGER_DOMAINS.
  */
 struct ledger_domain {
     const char *uuid, *name; /* "rapl:package-0"; "CPU package-0" */
@@ -143,12 +143,12 @@ int ledger_domains(struct ledger *l, const struct ledger_domain *domain, size_t 
 enum ledger_kind { ENERGY_KINDS(NAME_ENUM) };
 enum ledger_method { ENERGY_METHODS(NAME_FLAG) };
 
-/* Energy of one board (or domain) in one interval that went to one job (or to nobody). */
+/* Energy of one board (or domain) in one interval, attributed to one job (or to none). */
 struct ledger_energy {
     int64_t begin_utc_ns, end_utc_ns;
     size_t board;
     enum ledger_kind kind;
-    uint64_t job;            /* LEDGER_JOB alone */
+    uint64_t job;            /* LEDGER_JOB only */
     uint32_t phase;          /* enum uw_phase; 0 */
     uint32_t cap_mw;         /* in force; 0: unknown */
     double energy_j, half_j; /* half_j: half of the 95 % interval */
@@ -156,8 +156,8 @@ struct ledger_energy {
     bool simulated;
 };
 
-/* What the meter of one board says of the same interval: the sum of the interval's
- * energies has to be end_j - begin_j.
+/* The meter's totals of one board over the same interval: its energies must add up to
+ * end_j - begin_j.
  */
 struct ledger_meter {
     int64_t begin_utc_ns, end_utc_ns;
@@ -169,7 +169,7 @@ struct ledger_label {
     const char *key, *value;
 };
 
-/* A job, whole: written at its beginning, at changes and at its end (the newest
+/* A whole job: written at its beginning, at changes and at its end (the newest row
  * counts; began_utc_ns, uid and source never change).
  */
 struct ledger_job {
@@ -181,7 +181,7 @@ struct ledger_job {
     size_t n_labels;
     int64_t began_utc_ns, ended_utc_ns; /* ended 0: runs */
     uint64_t boards;                    /* bit i: board i */
-    uint64_t held; /* those that it named and has; of a found job, that it is on now */
+    uint64_t held; /* named boards that it has; of a found job, its present boards */
     /* To take it over after a restart. */
     pid_t pid;             /* 0: none known */
     uint64_t pid_start;    /* its start time, /proc/PID/stat's ticks */
@@ -197,13 +197,13 @@ struct ledger_job {
     double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
     double slowdown, slowdown_half; /* time over the time at the original cap */
     double saved_j, saved_half_j;
-    unsigned looks;   /* windows at the reference cap that holds were compared with */
-    bool model_known; /* beside what was measured: what the search's model says */
+    unsigned looks;   /* reference windows that holds were compared with */
+    bool model_known; /* the prediction of the search's model is known */
     double model_saved, model_slowdown;
-    const char *command; /* what makes it the same as another job; NULL or "": unknown */
+    const char *command; /* identifies runs of the same job; NULL or "": unknown */
 };
 
-/* What a search measured, for the next run of the same job: kept by user, `same`, model
+/* The results of a search, for the next run of the same job: kept by user, `same`, model
  * and number of boards; the newest counts.
  */
 struct ledger_search_cap {
@@ -215,7 +215,7 @@ struct ledger_search {
     uid_t uid;
     char same[LEDGER_SAME], model[LEDGER_MODEL];
     unsigned boards;
-    uint64_t job; /* whose search it was */
+    uint64_t job; /* the job of the search */
     int64_t utc_ns;
     uint32_t reference_mw;
     double demand_w; /* of a board there */
@@ -228,15 +228,15 @@ struct ledger_claim {
     uint64_t id;
     size_t board;
     int64_t made_utc_ns, until_utc_ns; /* LEDGER_FOREVER */
-    int64_t ahead_ns; /* UTC less CLOCK_BOOTTIME by which both were told */
+    int64_t ahead_ns; /* UTC less CLOCK_BOOTTIME when both were computed */
     uid_t uid;
     uint64_t job;       /* 0: none */
     const char *kind;   /* "soft", "named", "hard" */
     const char *source; /* "person", "job-cap" … */
-    pid_t pid;          /* it ends with this process; 0: with none … */
-    uint64_t pid_start; /* … of that start time, in ticks as /proc has it */
+    pid_t pid;          /* the claim ends with this process; 0: none */
+    uint64_t pid_start; /* its start time, in ticks as in /proc */
     uint32_t mw;
-    bool walked; /* the search's own: changes overwrite, no row each */
+    bool walked; /* of a search: a change overwrites the row */
     const char *who, *why;
 };
 struct ledger_claim_end {
@@ -252,7 +252,7 @@ struct ledger_cap {
     size_t board;
     uint32_t target_mw, enforced_mw; /* enforced 0: unknown */
     const char *by;                  /* "claim", "floor", "minimum", "original" */
-    uint64_t claim;                  /* the one that won; 0: none */
+    uint64_t claim;                  /* the winner; 0: none */
 };
 
 /* Everything else: other writers, refused requests, configuration, restarts. */
@@ -275,8 +275,8 @@ DEFINE_AUTO(struct ledger_batch *, ledger_batch_free);
 size_t ledger_batch_rows(const struct ledger_batch *b);
 void ledger_batch_clear(struct ledger_batch *b);
 
-/* 0, -ENOMEM, -E2BIG (64 Ki rows), -EINVAL (a time that runs backwards, no finite or
- * a negative energy, a job of id 0, …): nothing was added.
+/* 0, -ENOMEM, -E2BIG (64 Ki rows), -EINVAL (end before begin, an energy that is negative
+ * or not finite, a job of id 0, …): nothing was added.
  */
 int ledger_add_energy(struct ledger_batch *b, const struct ledger_energy *row);
 int ledger_add_meter(struct ledger_batch *b, const struct ledger_meter *row);
@@ -286,76 +286,74 @@ int ledger_add_claim_end(struct ledger_batch *b, const struct ledger_claim_end *
 int ledger_add_cap(struct ledger_batch *b, const struct ledger_cap *row);
 int ledger_add_event(struct ledger_batch *b, const struct ledger_event *row);
 int ledger_add_search(struct ledger_batch *b, const struct ledger_search *row);
-/* Rows of equal hour, board, kind, job, phase, cap become one, so that a disk that is
- * full for a day costs no joule and little memory; of a job's the newest stays.  Returns
+/* Merges rows of equal hour, board, kind, job, phase and cap, so that a disk that is full
+ * for a day costs no energy and little memory; of a job's rows the newest stays.  Returns
  * how many rows are left.
  */
 size_t ledger_batch_squeeze(struct ledger_batch *b);
-/* Caps and events go, the oldest first, until so many rows are left.  Returns how many
- * went.
+/* Drops caps and events, the oldest first, until this many rows are left.  Returns how
+ * many were dropped.
  */
 size_t ledger_batch_shed(struct ledger_batch *b, size_t rows);
-/* The boards are others now: place i is map[i], SIZE_MAX: gone, and its rows with it.
- * Returns how many went.
+/* The boards have changed: position i becomes map[i]; SIZE_MAX: its rows are dropped.
+ * Returns how many.
  */
 size_t ledger_batch_move(struct ledger_batch *b, const size_t map[LEDGER_PLACES]);
-/* The newest row of each job, in their order; those that fn() adds are not among them. */
+/* Calls fn for the newest row of each job, in their order; fn() may add rows. */
 void ledger_batch_jobs(const struct ledger_batch *b,
                        void (*fn)(const struct ledger_job *job, void *user), void *user);
 bool ledger_batch_has_job(const struct ledger_batch *b, uint64_t id);
-/* All of `from` behind all of `to`; `from` is empty then.  -ENOMEM, -E2BIG: neither
- * has changed.
- */
+/* Moves all of `from` behind all of `to`.  -ENOMEM, -E2BIG: neither has changed. */
 int ledger_batch_join(struct ledger_batch *to, struct ledger_batch *from);
 
-/* All or nothing: one transaction.  -ENOSPC (the disk is full; also a limit of ours),
- * -EBUSY, -EIO …: the ledger is as before and usable, the batch keeps its rows.
+/* Writes the batch in one transaction.  -ENOSPC (the disk is full; also disk_max),
+ * -EBUSY, -EIO …: the ledger is unchanged and usable, the batch keeps its rows.
  */
 int ledger_write(struct ledger *l, const struct ledger_batch *b, uw_error *err);
 
-/* How long rows are kept from now on; 0: the defaults. */
+/* Sets how long rows are kept; 0: the defaults. */
 void ledger_keep(struct ledger *l, const struct ledger_keep *keep);
-/* The time by which rows are old, from the loop's time and UTC: it does not follow a
- * clock that was set (docs/ledger.md).
+/* The time by which rows are old, from the loop's time and UTC: not affected when UTC is
+ * set (docs/ledger.md).
  */
 int64_t ledger_clock(struct ledger *l, uint64_t now_ns, int64_t utc_ns);
-/* One small step of rolling up and forgetting what is old, in a transaction of its
- * own of some hundred rows.  1: there is more to do; 0: done for now.
+/* One small step of rolling up or deleting old rows, in a transaction of some hundred
+ * rows.  1: more to do; 0: done for now.
  */
 int ledger_tidy(struct ledger *l, int64_t utc_ns, uw_error *err);
 
-/* ---- what a daemon takes over when it starts ---- */
+/* ---- reading the rows of earlier runs ---- */
 
-/* Texts live as long as the call. */
+/* Texts are valid during the call. */
 typedef int (*ledger_job_fn)(const struct ledger_job *job, const char *boot_id,
                              void *user);
-/* Jobs that have not ended, oldest first.  fn's negative result ends it. */
+/* Calls fn for jobs that have not ended, oldest first; a negative result ends it. */
 int ledger_open_jobs(struct ledger *l, ledger_job_fn fn, void *user, uw_error *err);
 typedef int (*ledger_claim_fn)(const struct ledger_claim *claim, const char *boot_id,
                                void *user);
-/* Claims of earlier runs that were neither ended nor are over by now.  What is not
- * claimed anew (same id and board) before ledger_claims_settle() ends as "restart".
- * ahead_ns: UTC less CLOCK_BOOTTIME now.  Where somebody has set UTC since a claim of
- * this boot was written, its times are told in today's UTC: it lasts as long as it did.
+/* Calls fn for claims of earlier runs that have neither ended nor expired.  A claim that
+ * is not made again (same id and board) before ledger_claims_settle() ends as "restart".
+ * ahead_ns: UTC less CLOCK_BOOTTIME now.  If UTC was set since a claim of this boot was
+ * written, its times are converted to present UTC, so that its duration stays.
  */
 int ledger_open_claims(struct ledger *l, int64_t utc_ns, int64_t ahead_ns,
                        ledger_claim_fn fn, void *user, uw_error *err);
 int ledger_claims_settle(struct ledger *l, int64_t utc_ns, uw_error *err);
 
 typedef int (*ledger_search_fn)(const struct ledger_search *search, void *user);
-/* What searches measured, oldest first. */
+/* Calls fn for the results of searches, oldest first. */
 int ledger_searches(struct ledger *l, ledger_search_fn fn, void *user, uw_error *err);
 
-/* Energy booked so far, for counters that go on after a restart. */
+/* Energy booked so far, to continue counters after a restart. */
 struct ledger_sums {
     double job_j, idle_j, unattributed_j, meter_j;
 };
-/* Of one board since ever (0: the whole file is read, once for all boards), or from
- * from_utc_ns on.
+/* Of one board: in all (from_utc_ns 0: the whole file is read, once for all boards), or
+ * from from_utc_ns on.
  */
 int ledger_board_sums(struct ledger *l, size_t board, int64_t from_utc_ns,
                       struct ledger_sums *ret, uw_error *err);
-/* What one job has had on boards. */
+/* Energy of one job on boards. */
 int ledger_job_energy(struct ledger *l, uint64_t job, double *ret_j, double *ret_half_j,
                       uw_error *err);
 

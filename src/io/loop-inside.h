@@ -1,9 +1,9 @@
 /* The loop: one class in three files; no other file includes this.
  *
- * loop-common.c holds what both kinds have in common, loop-real.c and loop-virtual.c a
- * table of functions each.  What the loop is made of: timers.h (everything that waits for
- * a time, in either kind), workers.h (queues, deadlines and outcomes of calls), lanes.h
- * (threads of the real loop's workers), spawn.h (fork and exec).
+ * loop-common.c has the parts common to both kinds, loop-real.c and loop-virtual.c a
+ * table of functions each.  Parts of the loop: timers.h (due times of both kinds),
+ * workers.h (queues, deadlines and results of calls), lanes.h (threads of the real loop's
+ * workers), spawn.h (fork and exec).
  */
 #ifndef IO_LOOP_INSIDE_H
 #define IO_LOOP_INSIDE_H
@@ -35,26 +35,26 @@ struct loop_signal {
     void *user;
     int signo;
     uv_signal_t signal;       /* real */
-    struct loop_timer raised; /* virtual: armed when raised and not yet told */
+    struct loop_timer raised; /* virtual: armed while a raised signal is not delivered */
 };
 
 struct loop_child {
     struct loop_link link;
     struct loop *loop;
-    loop_child_fn fn; /* NULL once it is forgotten */
+    loop_child_fn fn; /* NULL: forgotten */
     void *user;
     pid_t pid;
     bool ended, own_group;
     int pidfd;                  /* real */
     uv_poll_t poll;             /* real */
-    int status;                 /* virtual: what it exited with */
+    int status;                 /* virtual: exit status */
     struct loop_timer ended_at; /* virtual */
 };
 
 struct loop_ops {
     int (*run)(struct loop *loop, uw_error *err);
     void (*close)(struct loop *loop);
-    /* The earliest due time or the number of timers that count has changed. */
+    /* The earliest due time or the number of counting timers has changed. */
     void (*rearm)(struct loop *loop);
     int (*fd_open)(struct loop_fd *source, uw_error *err);
     void (*fd_close)(struct loop_fd *source); /* frees it, now or later */
@@ -63,7 +63,7 @@ struct loop_ops {
     int (*child_open)(struct loop_child *child, const struct loop_child_opts *opts,
                       uw_error *err);
     int (*child_kill)(struct loop_child *child, int signo);
-    /* Nobody waits for it any more; the loop still reaps it. */
+    /* The caller has forgotten the child; the loop still reaps it. */
     void (*child_forget)(struct loop_child *child);
     void (*child_close)(struct loop_child *child); /* frees it, now or later */
     const struct worker_ops *workers;
@@ -73,7 +73,7 @@ extern const struct loop_ops loop_real_ops, loop_virtual_ops;
 
 struct loop {
     const struct loop_ops *ops;
-    atomic_int refs; /* the owner's and one a worker thread: the clock outlives it */
+    atomic_int refs; /* one of the owner, one a worker thread, which uses the clock */
     struct loop_clock clock;
     bool stopping, running;
     int result;
@@ -86,7 +86,7 @@ struct loop {
     int timer_fd;
     uv_poll_t timer_poll;
     uv_poll_t returned_poll;
-    uint64_t armed_ns; /* what timer_fd is set to; LOOP_NEVER: nothing */
+    uint64_t armed_ns; /* time that timer_fd is set to; LOOP_NEVER: none */
     uv_prepare_t before_wait;
     struct lanes lanes;
 
@@ -94,7 +94,7 @@ struct loop {
     _Atomic uint64_t now_ns;
     uint64_t start_ns;
     int64_t start_utc_ns;
-    bool spending; /* inside a loop_work_fn … */
+    bool spending; /* inside a loop_work_fn */
     uint64_t spent_ns;
     struct loop_virtual_programs programs;
     pid_t last_pid;

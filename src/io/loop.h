@@ -46,17 +46,16 @@ DEFINE_AUTO(struct loop *, loop_free);
 uint64_t loop_now_ns(const struct loop *loop);
 /* UTC in ns since 1970, for what goes to disk or over the wire. */
 int64_t loop_utc_ns(const struct loop *loop);
-/* Of a virtual one: somebody sets the clock. */
+/* Shifts the UTC of a virtual loop, as setting the clock does. */
 void loop_shift_utc(struct loop *loop, int64_t by_ns);
 double loop_speed(const struct loop *loop); /* 1 for real and virtual ones */
 bool loop_is_virtual(const struct loop *loop);
 
-/* Run until loop_stop(), a callback's failure, or nothing is left to wait for
- * (0): signals alone, idle workers, calls past their deadline and forgotten
- * children do not keep it; on a virtual loop neither does a program that waits
- * for nothing.  May be called again; a loop_stop() before it counts.  -EBUSY from
- * inside a callback.  *err says no more than what -errno it was: whoever failed
- * knows more.
+/* Runs until loop_stop(), a callback's failure, or nothing is left to wait for (0):
+ * signals, idle workers, calls past their deadline and forgotten children do not keep it
+ * running; on a virtual loop neither does a program that waits for nothing.  May be
+ * called again; an earlier loop_stop() counts.  -EBUSY from inside a callback.  *err only
+ * names the -errno: the failed callback knows the details.
  */
 int loop_run(struct loop *loop, uw_error *err);
 /* From the loop's thread; the first result given counts. */
@@ -74,7 +73,7 @@ typedef int (*loop_timer_fn)(struct loop_timer *timer, uint64_t now_ns, void *us
  */
 int loop_timer_new(struct loop *loop, uint64_t at_ns, uint64_t period_ns,
                    loop_timer_fn fn, void *user, struct loop_timer **ret, uw_error *err);
-/* Anew, whether it has fired or not; also from its own callback. */
+/* Arms the timer again, whether it has fired or not; also from its own callback. */
 void loop_timer_set(struct loop_timer *timer, uint64_t at_ns, uint64_t period_ns);
 void loop_timer_free(struct loop_timer *timer);
 
@@ -93,7 +92,7 @@ void loop_fd_free(struct loop_fd *source);
 
 struct loop_signal;
 typedef int (*loop_signal_fn)(struct loop_signal *source, int signo, void *user);
-/* On a virtual loop nothing raises one but loop_virtual_raise(). */
+/* On a virtual loop only loop_virtual_raise() raises a signal. */
 int loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *user,
                     struct loop_signal **ret, uw_error *err);
 void loop_signal_free(struct loop_signal *source);
@@ -102,38 +101,37 @@ void loop_virtual_raise(struct loop *loop, int signo);
 /* ---- children ---- */
 
 struct loop_child;
-/* status: as waitpid() gives it.  Once; the child is still to be freed. */
+/* status: as from waitpid().  Called once; the caller must still free the child. */
 typedef int (*loop_child_fn)(struct loop_child *child, int status, void *user);
 struct loop_child_opts {
     const char *const *argv; /* ends with NULL; argv[0] is looked up in PATH */
     const char *const *env;  /* "NAME=value" added to or replacing ours; or NULL */
-    const int *pass_fds;     /* descriptors to keep open beyond 0..2 … */
-    size_t n_pass_fds;       /* … under the same numbers */
-    bool inherit; /* those that our caller gave us, too: loop_child_keep_inherited() */
+    const int *pass_fds;     /* descriptors beyond 0..2 to keep open, same numbers */
+    size_t n_pass_fds;
+    bool inherit; /* pass on descriptors of our caller: loop_child_keep_inherited() */
     int stdin_fd, stdout_fd, stderr_fd; /* -1: ours */
     bool own_group; /* a process group of its own; loop_child_kill() means all of it */
 };
-/* First thing in main(): what is open beyond 0..2 now is our caller's, and goes on to
- * children with inherit (a make's job server, an MPI's PMI).
+/* To be called first in main(): the descriptors now open beyond 0..2 are the caller's and
+ * are passed to children with inherit (a make's job server, an MPI's PMI).
  */
 void loop_child_keep_inherited(void);
-/* -ENOENT or -EACCES as execvp() says it (127 and 126 to a shell), with argv[0] in
- * *err.  No descriptor of ours is open there but those named above, whatever library
- * opened it.  Signals that we handle are at their default there, those that our caller
- * ignores (nohup) stay ignored, except SIGPIPE.  On a virtual loop the program is
- * what loop_virtual_programs() named; pids there are above any real one.
+/* -ENOENT or -EACCES as from execvp() (127 and 126 in a shell), with argv[0] in *err. The
+ * child gets no other descriptors of this process than those above, whatever library
+ * opened them.  Signals that we handle have their default there, those that our caller
+ * ignores (nohup) stay ignored, except SIGPIPE.  On a virtual loop the program is the one
+ * of loop_virtual_programs(); pids there are above any real one.
  */
 int loop_child_new(struct loop *loop, const struct loop_child_opts *opts,
                    loop_child_fn fn, void *user, struct loop_child **ret, uw_error *err);
 pid_t loop_child_pid(const struct loop_child *child);
-int loop_child_kill(struct loop_child *child,
-                    int signo); /* 0, or -ESRCH once it is gone */
-/* Forgets the child; it runs on, and is still reaped while the loop runs. */
+int loop_child_kill(struct loop_child *child, int signo); /* 0, or -ESRCH after its end */
+/* Forgets the child, which continues and is still reaped while the loop runs. */
 void loop_child_free(struct loop_child *child);
 
-/* A program of a virtual world: start it with this pid; it ends when it calls
- * loop_virtual_exit(loop, pid, status), inside start too; fn is called from the
- * loop after that.  A signal sent to it goes to kill.
+/* A program of a virtual world.  start: starts it with this pid; it ends when it calls
+ * loop_virtual_exit(loop, pid, status), also inside start; the child's fn is called from
+ * the loop after that.  kill: gets the signals sent to it.
  */
 struct loop_virtual_programs {
     int (*start)(const struct loop_child_opts *opts, pid_t pid, void *user,
@@ -150,13 +148,12 @@ void loop_virtual_exit(struct loop *loop, pid_t pid, int status);
 struct loop_worker;
 /* Runs in the worker's thread; the result is handed to done. */
 typedef int (*loop_work_fn)(struct loop *loop, void *work);
-/* Runs in the loop's thread.  r: what fn returned, -ETIMEDOUT when the deadline
- * passed first (fn may still run: work must stay alive until late is called),
- * -EBUSY when the worker hangs in an earlier call, -ECANCELED when the worker was
- * freed before fn was started.
+/* Runs in the loop's thread.  r: result of fn, -ETIMEDOUT when the deadline passed first
+ * (fn may still run: work must stay valid until late is called), -EBUSY when the worker
+ * hangs in an earlier call, -ECANCELED when the worker was freed before fn was started.
  */
 typedef int (*loop_done_fn)(struct loop *loop, void *work, int r);
-/* Called in the loop's thread when a call that had timed out returned after all. */
+/* Runs in the loop's thread when a call that had timed out has returned. */
 typedef void (*loop_late_fn)(struct loop *loop, void *work, int r);
 
 struct loop_work {
@@ -167,34 +164,33 @@ struct loop_work {
     uint64_t deadline_ns; /* kernel time from fn's start; 0: no limit */
 };
 
-/* One thread and a queue of its own (bounded: 64 calls, the running one among
- * them).  On a virtual loop fn runs in the loop's thread, at once when the worker is
- * idle, and done is called after the virtual time that fn spent with loop_spend();
- * past its deadline it gets -ETIMEDOUT there too.  Only the first 15 bytes of name
- * are kept.
+/* A worker with a thread and a queue of its own (64 calls at most, including the running
+ * one).  On a virtual loop fn runs in the loop's thread, at once when the worker is idle,
+ * and done is called after the virtual time that fn spent with loop_spend(), or with
+ * -ETIMEDOUT past its deadline.  Only the first 15 bytes of name are kept.
  */
 int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
                     uw_error *err);
-/* A worker as above, but all of these share one thread, in the order of submission,
- * and what they have done together is told together: for calls that are many, short and
- * may hang all the same.  One that takes longer than LOOP_PATIENCE_NS (kernel time)
- * keeps the thread for itself, and the others go on in a fresh one: nobody is delayed
- * longer than that by another's call.  After 64 calls in time it shares again.  A call
- * that has not begun is cancelled by loop_worker_free() even where nothing is ahead of
- * it; a deadline is LOOP_PATIENCE_NS at least, or 0.
+/* The same, but these workers share one thread, in the order of submission, and their
+ * results are delivered together: for many short calls that may hang nevertheless.  A
+ * call that takes longer than LOOP_PATIENCE_NS (kernel time) keeps the thread for itself,
+ * and the other workers move to a new one: no call delays another worker for longer than
+ * that. After 64 calls in time a worker shares again.  loop_worker_free() cancels a call
+ * that has not begun even where nothing is ahead of it; a deadline is LOOP_PATIENCE_NS at
+ * least, or 0.
  */
 #define LOOP_PATIENCE_NS 50000000ull
 int loop_worker_new_shared(struct loop *loop, const char *name, struct loop_worker **ret,
                            uw_error *err);
-/* 0, -EAGAIN (the queue is full) or -ECANCELED (called while it is being freed):
- * then done is not called.  done is never called from inside submit.
+/* -EAGAIN (the queue is full) or -ECANCELED (the worker is being freed): done is not
+ * called.  done is never called from inside submit.
  */
 int loop_worker_submit(struct loop_worker *worker, const struct loop_work *work);
-/* A call has passed its deadline and not returned. */
+/* Whether a call has passed its deadline and not returned. */
 bool loop_worker_hangs(const struct loop_worker *worker);
-/* Calls done for everything submitted before it returns: the running call is
- * waited for as long as its deadline lets it, 2 s at most, then told -ETIMEDOUT
- * (late never comes, so its work must be left alone for good); the rest -ECANCELED.
+/* Calls done for every submitted call before it returns: waits for the running call until
+ * its deadline, 2 s at most, then passes -ETIMEDOUT (late is never called, so its work
+ * must never be freed); the rest get -ECANCELED.
  */
 void loop_worker_free(struct loop_worker *worker);
 

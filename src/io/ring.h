@@ -1,4 +1,4 @@
-/* A ring of sources, so that whatever is still there can be freed. */
+/* A ring of sources, to find and free those that are left. */
 #ifndef IO_RING_H
 #define IO_RING_H
 
@@ -11,7 +11,7 @@ static inline void loop_link_init(struct loop_link *head)
     head->prev = head->next = head;
 }
 
-/* As the last one. */
+/* Appends the link. */
 static inline void loop_link_add(struct loop_link *head, struct loop_link *link)
 {
     link->prev = head->prev;

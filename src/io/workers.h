@@ -1,4 +1,4 @@
-/* Workers: the queue, deadlines and outcomes that both kinds of loop share.  On the
+/* Workers: the queue, deadlines and results that both kinds of loop share.  Used on the
  * loop's thread; a worker's own thread (lanes.h) holds one call at a time.
  */
 #ifndef IO_WORKERS_H
@@ -27,13 +27,13 @@ struct loop_worker {
     struct loop_timer refuse;   /* answers what is queued behind a hang */
     unsigned calling;           /* callbacks on the stack that still use this */
     bool freed;
-    bool shared;               /* one thread with others, while its calls return soon */
+    bool shared;               /* shares a thread while its calls return soon */
     struct worker_call *call;  /* real */
-    struct lane *lane;         /* real: whose thread makes its calls */
-    unsigned in_time;          /* real: calls in a row, in a lane that it did not share */
+    struct lane *lane;         /* real: its thread makes the calls */
+    unsigned in_time;          /* real: calls in a row in a lane of its own, in time */
     struct loop_timer returns; /* virtual: when the call returns */
-    int r;                     /* virtual: and what */
-    uint64_t ends_ns;          /* virtual: LOOP_NEVER: it does not return */
+    int r;                     /* virtual: its result */
+    uint64_t ends_ns;          /* virtual: LOOP_NEVER: never returns */
 };
 
 /* How the calls of a worker are made. */
@@ -41,14 +41,14 @@ struct worker_ops {
     int (*open)(struct loop_worker *worker, uw_error *err);
     void (*start)(struct loop_worker *worker);    /* queue[head] */
     void (*deadline)(struct loop_worker *worker); /* has come */
-    /* What the running call returned, or -ETIMEDOUT; it may be waited for. */
+    /* The result of the running call, or -ETIMEDOUT; may wait for the call. */
     int (*finish)(struct loop_worker *worker);
     void (*close)(struct loop_worker *worker);
 };
 
-/* For the kinds: the call of queue[head] has returned (or, with hangs, the hung one). */
+/* From the kinds: the call of queue[head] (or the hung one) has returned. */
 void loop_worker_returned(struct loop_worker *worker, int r);
-/* … has passed its deadline. */
+/* The call of queue[head] has passed its deadline. */
 void loop_worker_timed_out(struct loop_worker *worker);
 
 /* ---- what workers need of their loop (loop-common.c) ---- */

@@ -1,5 +1,5 @@
-/* What the files of the YAML reader share: yaml.c (the tree), yaml-read.c (values out of
- * it), yaml-fail.c (what is said of a fault).
+/* Shared by the files of the YAML reader: yaml.c (the tree), yaml-read.c (values),
+ * yaml-fail.c (errors).
  */
 #ifndef IO_YAML_INSIDE_H
 #define IO_YAML_INSIDE_H
@@ -8,7 +8,7 @@
 
 #include "io/yaml.h"
 
-/* Where a fault is; hidden: no text of the file may be shown. */
+/* The place of a fault; hidden: errors must not show the file's text. */
 struct yaml_place {
     const char *name;
     unsigned line, column;
@@ -19,8 +19,8 @@ const char *yaml_raw(const struct yaml_node *node); /* a scalar's text */
 struct yaml_place yaml_place(const struct yaml_node *node);
 struct yaml_place yaml_place_of_key(const struct yaml_node *map, size_t i);
 
-/* fail() with "FILE:LINE: " in front.  Where the text is hidden "FILE:LINE: column N: ",
- * and of the format its own words alone: whatever would come from an argument is "…".
+/* fail() with "FILE:LINE: " in front.  Where the text is hidden: "FILE:LINE: column N: "
+ * and the format's own words; each argument becomes "…".
  */
 int yaml_complain(const struct yaml_place *at, uw_error *err, int r, const char *format,
                   va_list args) __attribute__((format(printf, 4, 0)));

@@ -1,7 +1,7 @@
-/* Strict reading of YAML files: a tree that knows its lines, so that every error
- * begins with "machine.yaml:12: ".  Refused: anchors, aliases, merge keys, tags,
- * duplicate keys, keys that are no plain text, a second document, more than
- * YAML_MAX_BYTES, …_NODES, …_DEPTH or …_KEYS.
+/* Strict reading of YAML files: a tree that knows its lines, so that every error begins
+ * with "machine.yaml:12: ".  Refused: anchors, aliases, merge keys, tags, duplicate keys,
+ * keys that are not plain text, a second document, more than YAML_MAX_BYTES, …_NODES,
+ * …_DEPTH or …_KEYS.
  */
 #ifndef IO_YAML_H
 #define IO_YAML_H
@@ -29,19 +29,17 @@ enum yaml_kind {
     YAML_MAP,
 };
 
-/* name stands before the line in errors.  An empty document's root is an empty
- * map.  -EINVAL, -EFBIG (too large, too many nodes, too deep), -ENOMEM, or
- * open's and read's -errno.
+/* name: the file in errors.  An empty document's root is an empty map.  -EINVAL, -EFBIG
+ * (too large, too many nodes, too deep), -ENOMEM, or open's and read's -errno.
  */
 int yaml_read(const char *name, const char *text, size_t len, struct yaml **ret,
               uw_error *err);
-/* The same of a text that whoever reads the errors need not be allowed to read: they say
- * "machine.yaml:12: column 5: " and what is wrong, and hold nothing of the text ("unknown
- * key '…'").
+/* The same for a text that readers of the errors need not be allowed to read: errors give
+ * "machine.yaml:12: column 5: " and the fault, without the text ("unknown key '…'").
  */
 int yaml_read_hidden(const char *name, const char *text, size_t len, struct yaml **ret,
                      uw_error *err);
-/* name in errors: the path as given.  Hidden where file_hides() says so. */
+/* The path is the name in errors.  Hidden where file_hides() says so. */
 int yaml_read_file(const char *path, struct yaml **ret, uw_error *err);
 void yaml_free(struct yaml *doc);
 DEFINE_AUTO(struct yaml *, yaml_free);
@@ -54,13 +52,13 @@ unsigned yaml_line(const struct yaml_node *node);
 size_t yaml_count(const struct yaml_node *node);
 /* NULL when i is out of range. */
 const struct yaml_node *yaml_at(const struct yaml_node *node, size_t i);
-/* The i-th key of a map; NULL else. */
+/* The i-th key of a map; NULL for other nodes. */
 const char *yaml_key_at(const struct yaml_node *node, size_t i);
-/* The value of a key; NULL when node is no map or has none of that name. */
+/* The value of a key; NULL when node is not a map or has no such key. */
 const struct yaml_node *yaml_get(const struct yaml_node *node, const char *key);
 
-/* fail() with "FILE:LINE: " in front.  Where the text is hidden what stands for arguments
- * of the format is left out: words that matter belong into the format itself.
+/* fail() with "FILE:LINE: " in front.  Where the text is hidden, arguments of the format
+ * are left out: put important words into the format itself.
  */
 int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
@@ -68,14 +66,13 @@ int yaml_fail(const struct yaml_node *node, uw_error *err, int r, const char *fo
 int yaml_fail_key(const struct yaml_node *map, size_t i, uw_error *err, int r,
                   const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* 0, or -EINVAL with a text that says what stands there instead. */
+/* 0, or -EINVAL with a text that names the kind of the node. */
 int yaml_want(const struct yaml_node *node, enum yaml_kind kind, uw_error *err);
-/* Every key of the map is one of keys (ends with NULL), else -EINVAL naming it. */
+/* Checks that each key of the map is one of keys (ends with NULL), else -EINVAL. */
 int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_error *err);
 
-/* Scalars, through base/units.h.  -EINVAL or -ERANGE with FILE:LINE; *ret is
- * written only on success.  Units are read where the text has them: "300 W",
- * "32 ms"; numbers may be quoted or not.
+/* Scalars, through base/units.h.  -EINVAL or -ERANGE with FILE:LINE; *ret changes on
+ * success only.  Units are part of the text: "300 W", "32 ms"; numbers may be quoted.
  */
 int yaml_text(const struct yaml_node *node, const char **ret,
               uw_error *err); /* borrowed */
@@ -96,8 +93,8 @@ struct yaml_word {
 int yaml_word(const struct yaml_node *node, const struct yaml_word *words, int *ret,
               uw_error *err);
 
-/* A map read by a table into a struct: unknown keys are errors, absent ones leave
- * the field as it is, or fail where `must` is set.
+/* Reads a map by a table into a struct: unknown keys are errors, absent ones leave the
+ * field unchanged, or fail where `must` is set.
  */
 enum yaml_type {
     YAML_TYPE_TEXT = 1, /* const char *, borrowed from the document */
@@ -107,7 +104,7 @@ enum yaml_type {
     YAML_TYPE_POWER,    /* uint32_t, mW */
     YAML_TYPE_DURATION, /* uint64_t, ns */
     YAML_TYPE_WORD,     /* int, from words */
-    YAML_TYPE_NODE,     /* const struct yaml_node *, for the caller to go on with */
+    YAML_TYPE_NODE,     /* const struct yaml_node *, for the caller to read */
 };
 struct yaml_key {
     const char *key; /* NULL ends the table */
@@ -117,7 +114,7 @@ struct yaml_key {
     double min, max; /* of U64, DOUBLE (as it is), POWER (W), DURATION (s); both 0: any */
     const struct yaml_word *words;
 };
-/* On failure some fields of *ret may have been written: read into a copy. */
+/* On failure some fields of *ret may have changed: read into a copy. */
 int yaml_read_map(const struct yaml_node *map, const struct yaml_key *keys, void *ret,
                   uw_error *err);
 

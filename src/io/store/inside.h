@@ -1,4 +1,4 @@
-/* What the parts of the ledger share. */
+/* Shared by the parts of the ledger. */
 #ifndef IO_STORE_INSIDE_H
 #define IO_STORE_INSIDE_H
 
@@ -8,9 +8,9 @@
 #include "io/store/clock.h"
 #include "io/store/guard.h"
 
-/* Fineness of a row: seconds of its bucket; 0: as booked. */
+/* Resolution of a row: seconds of its bucket; 0: as booked. */
 enum ledger_res { RES_BOOKED = 0, RES_MINUTE = 60, RES_HOUR = 3600, RES_DAY = 86400 };
-enum { LEDGER_RESERVE = 1000 }; /* ids kept ahead of those that were written */
+enum { LEDGER_RESERVE = 1000 }; /* ids reserved ahead of the written ones */
 #define MS_PER_DAY INT64_C(86400000)
 #define NS_PER_MS_I INT64_C(1000000)
 
@@ -43,7 +43,7 @@ enum ledger_stmt {
 /* The kind of a row of the table of boards. */
 enum place_kind { PLACE_GPU = 1, PLACE_PACKAGE, PLACE_MEMORY };
 
-/* Of all boards and domains; by enum ledger_kind, 0: the meter. */
+/* Sums of all boards and domains, by enum ledger_kind; 0: the meter. */
 struct sums_read {
     bool known;
     int64_t from_ms, uj[LEDGER_PLACES][LEDGER_UNATTRIBUTED + 1];
@@ -54,19 +54,19 @@ struct ledger {
     int fd; /* holds the lock against a second writer; closed after db */
     char *path;
     bool read_only, simulated;
-    bool damaged;            /* seen while it was used: the next run has to look */
+    bool damaged;            /* damage seen: the next run must check the file */
     struct ledger_keep keep; /* never 0 */
     int64_t run, boot;       /* row ids of this run and its boot */
-    int64_t began_ms;        /* of this run, the same in each file that it goes on in */
+    int64_t began_ms;        /* start of this run, the same in each of its files */
     struct guard_file beside[GUARD_BESIDE]; /* SQLite's own files, as they were made */
     int64_t settle_ms; /* the next write ends, at this time, jobs and claims that it does
                           not contain; 0: none */
     struct tidy_clock clock;
     int64_t clock_kept_ms; /* its time in the file */
     int64_t last_ms;       /* the newest time that was written */
-    int64_t jobs_tidied;   /* jobs up to this id were looked at, and are kept */
+    int64_t jobs_tidied;   /* jobs up to this id were checked, and are kept */
     uint64_t first_job, first_claim;
-    uint64_t next_job, next_claim;         /* one above all that were written */
+    uint64_t next_job, next_claim;         /* one above the highest written */
     uint64_t reserved_job, reserved_claim; /* in the file: no later run uses these */
     int64_t board[LEDGER_PLACES];          /* ids of this run's boards, then domains */
     size_t n_boards, n_domains;
@@ -75,16 +75,16 @@ struct ledger {
     char boot_id[64], program[64];
     uint64_t disk_max;
     sqlite3_stmt *stmt[STMTS];
-    struct sums_read sums[2]; /* what ledger_board_sums() read: of ever, of since */
+    struct sums_read sums[2]; /* cached by ledger_board_sums(): in all, since a time */
 };
 
 /* ---- open.c ---- */
 
-/* Without a file, but with what the options say. */
+/* A ledger without a file, with the options' values. */
 int store_new(const struct ledger_opts *o, const char *path, struct ledger **ret,
               uw_error *err);
-/* For writing.  before: this run has written another file, or none yet, and goes on in
- * this one with its ids (-EEXIST: they may be others' there); or NULL.
+/* Opens for writing.  before: this run wrote another file, or none yet, and continues
+ * here with its ids (-EEXIST: they may be in use here); or NULL.
  */
 int store_open(const struct ledger_opts *o, const struct ledger *before,
                struct ledger **ret, uw_error *err);
@@ -100,18 +100,18 @@ int db_exec(struct ledger *l, const char *sql, uw_error *err);
 int db_prepare(struct ledger *l, const char *sql, sqlite3_stmt **ret, uw_error *err);
 void db_finalize(sqlite3_stmt *stmt);
 DEFINE_AUTO(sqlite3_stmt *, db_finalize);
-/* Parameters in order, a letter each: i int64_t, z int64_t (0 is NULL), d double, o
- * double (no number is NULL), t const char * (NULL and "" are NULL; must live on).
+/* Binds parameters in order, a letter each: i int64_t, z int64_t (0 is NULL), d double, o
+ * double (not finite is NULL), t const char * (NULL and "" are NULL; must stay valid).
  */
 void db_bind(sqlite3_stmt *stmt, const char *letters, ...);
 /* db_prepare() and db_bind(). */
 int db_ask(struct ledger *l, const char *sql, sqlite3_stmt **ret, uw_error *err,
            const char *letters, ...);
-/* One statement, run to its end. */
+/* Runs one statement to its end. */
 int db_do(struct ledger *l, const char *sql, uw_error *err, const char *letters, ...);
 /* SQLITE_ROW: 1; done: 0 and reset; else -errno, reset. */
 int db_step(struct ledger *l, sqlite3_stmt *stmt, uw_error *err);
-/* Run to its end. */
+/* Runs it to its end. */
 int db_run(struct ledger *l, sqlite3_stmt *stmt, uw_error *err);
 /* The first column of the first row; `otherwise` when there is none or it is NULL. */
 int db_number(struct ledger *l, const char *sql, int64_t otherwise, int64_t *ret,
@@ -122,8 +122,8 @@ const char *db_text(sqlite3_stmt *stmt, int column);
 double db_double(sqlite3_stmt *stmt, int column);
 
 int db_begin(struct ledger *l, uw_error *err);
-/* r >= 0: commits; else, and where that fails, takes back all since db_begin().  r, or
- * the commit's.
+/* r >= 0: commits; else, or where that fails, rolls back to db_begin().  Returns r, or
+ * the commit's result.
  */
 int db_end(struct ledger *l, int r, uw_error *err);
 void db_rollback(struct ledger *l);
@@ -131,8 +131,8 @@ void db_rollback(struct ledger *l);
 /* ---- schema.c ---- */
 
 enum { APPLICATION_ID = 0x55774c31 }; /* "UwL1" */
-/* Bring a database (version 0: empty) forward to LEDGER_VERSION, a transaction a step.
- * -ENOTSUP: it is newer than we know.
+/* Migrates a database (version 0: empty) to LEDGER_VERSION, a transaction a step.
+ * -ENOTSUP: its version is newer.
  */
 int schema_migrate(struct ledger *l, const char *program, int64_t now_ms, uw_error *err);
 int schema_version(struct ledger *l, int *ret, uw_error *err);
@@ -174,7 +174,7 @@ struct row {
     union {
         struct row_energy energy;
         struct row_meter meter;
-        struct ledger_job *job; /* with its texts, in one piece */
+        struct ledger_job *job; /* with its texts, in one allocation */
         struct ledger_claim *claim;
         struct ledger_claim_end *claim_end;
         struct ledger_cap *cap;
@@ -188,13 +188,13 @@ struct ledger_batch {
     size_t n, cap;
 };
 
-/* A board or a domain of this run. */
+/* Whether this is a board or a domain of this run. */
 static inline bool place_is_known(const struct ledger *l, size_t at)
 {
     return at < l->n_boards || (at >= LEDGER_BOARDS && at - LEDGER_BOARDS < l->n_domains);
 }
 
-/* UTC in ns to ms, downwards. */
+/* UTC in ns to ms, rounded down. */
 static inline int64_t ms_of_ns(int64_t ns)
 {
     return ns / NS_PER_MS_I - (ns % NS_PER_MS_I < 0);

@@ -1,18 +1,18 @@
-/* What the parts of a report share. */
+/* Shared by the parts of a report. */
 #ifndef IO_STORE_REPORT_INSIDE_H
 #define IO_STORE_REPORT_INSIDE_H
 
 #include "io/ledger-report.h"
 #include "io/store/inside.h"
 
-enum { REPORT_ROWS = 5000 }; /* the greatest users of energy; the rest is one row */
+enum { REPORT_ROWS = 5000 }; /* rows by energy, the rest is summed in one row */
 
-/* Which rows of energy and meter are meant; by index. */
+/* Selects the rows of the span in energy and meter, by index. */
 #define IN_SPAN "res IN (0, 60, 3600, 86400) AND begin_ms >= :from AND begin_ms < :to"
 
 enum { REPORT_PIECES = 200 };
 struct report_cap {
-    int64_t least_mw, most_mw, span_ms; /* span 0: nothing is known of this piece */
+    int64_t least_mw, most_mw, span_ms; /* span 0: this piece is unknown */
     double sum;                         /* of mW x ms */
 };
 struct report_caps {
@@ -37,31 +37,31 @@ struct report {
  */
 int report_gather(struct report *rep, uw_error *err);
 
-/* With :from, :to, :uid (-1: all), :local, :label, :rows bound. */
+/* Prepares with :from, :to, :uid (-1: all), :local, :label, :rows bound. */
 int report_prepare(const struct report *rep, const char *sql, sqlite3_stmt **ret,
                    uw_error *err);
 /* Microjoules of a column as J; 0 for NULL. */
 double report_j(sqlite3_stmt *stmt, int column);
-/* An energy, and what it emitted and cost where that is configured. */
+/* Writes an energy, and its emissions and cost where configured. */
 void report_put_energy(const struct report *rep, const char *key, double j);
-/* A column as time, text or whole number; null for NULL. */
+/* Write a column as time, text or whole number; null for NULL. */
 void report_time(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
 void report_put_text(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
 void report_put_int(struct json_out *o, const char *key, sqlite3_stmt *stmt, int column);
 /* "cpu_j": report_domain_j() of a column. */
 void report_put_cpu(const struct report *rep, sqlite3_stmt *stmt, int column);
 
-/* An array under key: an object a row of sql, filled by fn. */
+/* Writes an array under key: one object for each row of sql, filled by fn. */
 typedef int (*report_row_fn)(const struct report *rep, sqlite3_stmt *stmt, uw_error *err);
 int report_list(const struct report *rep, const char *key, const char *sql,
                 report_row_fn fn, uw_error *err);
 
-/* Microjoules of a domain as J, as finely as this query may see them. */
+/* Microjoules of a domain as J, at this query's resolution. */
 double report_domain_j(const struct report *rep, int64_t uj);
 int report_boards(const struct report *rep, const char *key, uw_error *err);
 int report_domains(const struct report *rep, const char *key, uw_error *err);
 int report_days(const struct report *rep, const char *key, uw_error *err);
-/* "rows": what was asked for. */
+/* "rows": the rows by the query's `by`. */
 int report_rows(const struct report *rep, uw_error *err);
 
 #endif
