@@ -48,7 +48,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
         {"window", 0, "TIME", "length of a measuring window (10 s)", opt_duration,
          &window_ns},
         {"count-launches", 0, NULL,
-         "where CMD tells no steps: count the kernels that it launches", opt_flag,
+         "where CMD reports no steps: count the kernels that it launches", opt_flag,
          &j.count_launches},
         JOB_RUN_OPTS(j),
         {"name", 0, "NAME", "name of the job (CMD's name)", opt_name, &j.name},

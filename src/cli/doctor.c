@@ -122,7 +122,7 @@ static void judge_driver(const struct doctor_facts *f, struct findings *ret)
         judge_no_driver(f, ret);
     } else {
         finding_add(ret, "driver", FINDING_BAD, "%s", s->error.text);
-        finding_remedy(ret, "sudo dmesg | grep -iE 'nvidia|NVRM|xid'; nvidia-smi tells "
+        finding_remedy(ret, "sudo dmesg | grep -iE 'nvidia|NVRM|xid'; nvidia-smi shows "
                             "whether others see the boards");
     }
 }
@@ -185,7 +185,7 @@ static void judge_answers(const struct survey *s, struct findings *ret)
                            b->info.index);
         else
             finding_remedy(ret,
-                           "sudo dmesg | grep -i xid tells why; then sudo nvidia-smi "
+                           "sudo dmesg | grep -i xid shows why; then sudo nvidia-smi "
                            "--gpu-reset -i %u, or a reboot",
                            b->info.index);
     }
@@ -402,7 +402,7 @@ static void judge_damaged(const struct survey *s, struct findings *ret)
             continue;
         finding_add(ret, "journal", FINDING_WARN,
                     "board %u: a damaged entry is kept aside as %s/%s" JOURNAL_DAMAGED
-                    ": nobody knows the original limit, and nobody holds the board",
+                    ": the original limit is unknown, and no process holds the board",
                     info->index, dir, info->uuid);
         finding_remedy(ret,
                        "set the limit that is right (nvidia-smi -i %u -pl …), then "

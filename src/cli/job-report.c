@@ -90,7 +90,7 @@ static void print_progress(const struct job_run *j, const struct session_result 
 
     if (known)
         (void)fprintf(to,
-                      "  steps  CMD told of none%s: %s stands for a step (%.3g s, "
+                      "  steps  CMD reported none%s: %s stands for a step (%.3g s, "
                       "confidence %.2f)\n",
                       r->silent || t->by == TUNER_BY_LAUNCHES ? "" : " at first",
                       t->by == TUNER_BY_PERIOD ? "one period of its power"
@@ -101,12 +101,12 @@ static void print_progress(const struct job_run *j, const struct session_result 
     else if (j->caps == SESSION_SEARCH)
         (void)fprintf(
             to,
-            "  steps  CMD told of none (UNDERWATT_PROGRESS, see "
+            "  steps  CMD reported none (UNDERWATT_PROGRESS, see "
             "underwatt-run(1)), and no period of its power\n         was sure%s%s\n",
             t->unknown[0] ? ": " : "", t->unknown);
     else
         (void)fprintf(to,
-                      "  steps  CMD told of none (UNDERWATT_PROGRESS, see "
+                      "  steps  CMD reported none (UNDERWATT_PROGRESS, see "
                       "underwatt-run(1)): what the cap\n         saves cannot be told\n");
     if (!known && isfinite(t->busy))
         (void)fprintf(

@@ -122,7 +122,7 @@ static int exit_code(const struct running *r)
         break;
     }
     if (r->result.n == 0)
-        return cli_fail(EXIT_BEFORE, "%s: %s; `underwatt doctor` tells what is missing",
+        return cli_fail(EXIT_BEFORE, "%s: %s; `underwatt doctor` shows what is missing",
                         name, r->result.error.text);
     return cli_fail(EXIT_BEFORE, "%s: %s", name, r->result.error.text);
 }

@@ -24,7 +24,7 @@ static void print_usage(FILE *to)
     for (size_t i = 0; i < n_elements(commands); i++)
         text_wrap(to, (unsigned)fprintf(to, "  %-8s  ", commands[i]->name), 12,
                   commands[i]->help);
-    (void)fprintf(to, "\nunderwatt COMMAND --help tells a command's options, "
+    (void)fprintf(to, "\nunderwatt COMMAND --help shows a command's options, "
                       "underwatt --version\nthe version.\n");
 }
 

@@ -28,7 +28,7 @@ union address {
     struct sockaddr_un un;
 };
 
-/* ---- who it is ---- */
+/* ---- peers ---- */
 
 static int local_peer(int fd, struct http_peer *p)
 {
@@ -214,7 +214,7 @@ void conn_accept(struct http_listener *l)
     }
 }
 
-/* ---- their life ---- */
+/* ---- phases and the end of connections ---- */
 
 void conn_phase(struct http_conn *conn, enum conn_phase phase)
 {

@@ -20,7 +20,7 @@ enum {
     DISCARD_BYTES = 1024 * 1024, /* of a body that is too large, before the 413 */
 };
 
-/* ---- what a request is made of ---- */
+/* ---- parts of a request ---- */
 
 static struct http_conn *conn_of(struct MHD_Connection *mhd)
 {
@@ -357,7 +357,7 @@ __attribute__((format(printf, 2, 0))) static void on_words(void *cls, const char
         conn_refused(e->server, NULL, e->cert ? "tls" : "protocol", text);
 }
 
-/* ---- driving it ---- */
+/* ---- running libmicrohttpd ---- */
 
 static void finish(struct http_engine *e)
 {

@@ -21,7 +21,7 @@ static uint64_t key_of(const char *cause, const char *peer)
     return h;
 }
 
-/* text with what is not printable, and quotes, as "?". */
+/* Copies text; unprintable characters and quotes become "?". */
 static void clean(char *text)
 {
     for (; *text != '\0'; text++)

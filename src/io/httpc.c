@@ -36,10 +36,10 @@ struct transfer {
     struct httpc *c;
     char *body;
     size_t len, cap, max;
-    int r; /* what ended it from within */
+    int r; /* our own error that ended the transfer */
 };
 
-/* ---- making one ---- */
+/* ---- the client ---- */
 
 static int copy(char **to, const char *from)
 {

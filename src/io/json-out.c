@@ -1,4 +1,4 @@
-/* Writing JSON: a text that grows, and a first failure that is remembered. */
+/* Writing JSON: a growing text, and the first failure. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>

@@ -1,4 +1,4 @@
-/* Reading JSON: jansson's tree, with places and keys in what it says. */
+/* Reading JSON: jansson's tree, with places and keys in errors. */
 #include "io/json.h"
 
 #include <errno.h>
@@ -162,7 +162,8 @@ bool json_as_u64(const struct json_value *v, uint64_t *ret)
     return true;
 }
 
-/* The value of a key into *ret; fails where it is not there, or not of one of `types`. */
+/* Writes the value of a key to *ret; fails where it is missing or not of these `types`.
+ */
 static int find(const struct json_value *v, const char *key, const json_type types[2],
                 const char *what, const json_t **ret, uw_error *err)
 {

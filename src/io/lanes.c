@@ -24,7 +24,7 @@ struct lane {
     struct worker_call *runs;
     uint64_t began_ns; /* … the kernel's time */
     bool quit;
-    bool left; /* a call hangs in it for good: the thread frees the lane */
+    bool left; /* left to a call that hangs: the thread frees the lane */
 };
 
 static void list_add(struct call_list *list, struct worker_call *call)

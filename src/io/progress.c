@@ -43,7 +43,7 @@ static int write_page(int fd)
     return n == (ssize_t)sizeof page ? 0 : -ENOSPC;
 }
 
-/* 0: it is there and locked; -EAGAIN: somebody took it for one that was left
+/* 0: the page is made and locked; -EAGAIN: another process took it for an abandoned page
  * (progress_clear()) before it was locked.
  */
 static int make_file(struct progress_page *page)
@@ -145,7 +145,7 @@ int progress_page_fd(const struct progress_page *page)
     return page->fd;
 }
 
-/* What there is of the page, the rest zeroed; its length or -errno. */
+/* Reads what the file has of the page, the rest zeroed; the length or -errno. */
 static ssize_t read_once(int fd, struct uw_progress_page *ret)
 {
     ssize_t n;
@@ -157,7 +157,7 @@ static ssize_t read_once(int fd, struct uw_progress_page *ret)
     return n < 0 ? -errno : n;
 }
 
-/* Read until two reads say the same, so that no slot is half old and half new. */
+/* Reads until two reads are equal, so that no slot is half old and half new. */
 static ssize_t read_settled(int fd, struct uw_progress_page *ret, uint64_t *ret_torn)
 {
     struct uw_progress_page other;

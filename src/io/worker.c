@@ -1,4 +1,4 @@
-/* Workers: the queue, deadlines and outcomes that both kinds of loop share.
+/* Workers: the queue, deadlines and results that both kinds of loop share.
  *
  * The queue lives in the loop's thread; the worker's own thread (real) holds one
  * call at a time.  A call that passes its deadline leaves the queue, and until it

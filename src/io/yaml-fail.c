@@ -1,4 +1,4 @@
-/* What is said of a fault in a YAML file, with and without the file's own text. */
+/* Errors of YAML files, with and without the file's own text. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>

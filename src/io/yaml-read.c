@@ -1,4 +1,4 @@
-/* Values out of a YAML tree: scalars with units, ranges, words, whole maps. */
+/* Values from a YAML tree: scalars with units, ranges, words, whole maps. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -164,7 +164,7 @@ int yaml_check_keys(const struct yaml_node *map, const char *const *keys, uw_err
     return r;
 }
 
-/* The key's name is ours: it is shown of every file. */
+/* The key's name is from the table, so it is shown for every file. */
 static int missing(const struct yaml_node *map, const char *key, uw_error *err)
 {
     const struct yaml_place at = yaml_place(map);

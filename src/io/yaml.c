@@ -38,14 +38,14 @@ struct yaml {
     size_t n_nodes;
 };
 
-/* What the reader holds while events come in. */
+/* The reader's state while events come in. */
 struct reader {
     struct yaml *doc;
     struct yaml_node *open[YAML_MAX_DEPTH]; /* sequences and maps around us */
     size_t depth;
     struct key key; /* of the map that is innermost: read, its value not yet */
     unsigned line, column;
-    bool ended; /* a document has */
+    bool ended; /* a document has ended */
     uw_error *err;
 };
 
@@ -133,7 +133,7 @@ static int new_node(struct reader *rd, enum yaml_kind kind, char *text)
     return 0;
 }
 
-/* True when the next thing read is a key. */
+/* Whether the next event must be a key. */
 static bool wants_key(const struct reader *rd)
 {
     return rd->depth > 0 && rd->open[rd->depth - 1]->kind == YAML_MAP && !rd->key.text;
@@ -234,7 +234,7 @@ static int syntax_error(struct reader *rd, struct fy_diag *diag)
 
     if (!e)
         return refuse(rd, -EINVAL, "not YAML");
-    if (rd->doc->hidden) { /* the parser's own words may show the file's */
+    if (rd->doc->hidden) { /* the parser's text may show the file's text */
         rd->line = (unsigned)e->line;
         rd->column = (unsigned)e->column;
         return refuse(rd, -EINVAL, "not YAML");
