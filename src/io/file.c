@@ -225,13 +225,13 @@ int file_private_dir(const char *path, uid_t uid, uw_error *err)
     if (S_ISLNK(st.st_mode))
         return fail(err, -EPERM, "%s: is a link, not a folder", path);
     if (!S_ISDIR(st.st_mode))
-        return fail(err, -ENOTDIR, "%s: is no folder", path);
+        return fail(err, -ENOTDIR, "%s: is not a folder", path);
     if (st.st_uid != uid)
         return fail(err, -EPERM, "%s: belongs to uid %ju, not to %ju", path,
                     (uintmax_t)st.st_uid, (uintmax_t)uid);
     if (st.st_mode & 077)
-        return fail(err, -EPERM, "%s: is open to others (mode %04o, 0700 is wanted)",
-                    path, (unsigned)st.st_mode & 07777);
+        return fail(err, -EPERM, "%s: is open to others (mode %04o, not 0700)", path,
+                    (unsigned)st.st_mode & 07777);
     return 0;
 }
 

@@ -132,7 +132,7 @@ static void judge_head(struct http_exchange *x, struct MHD_Connection *mhd,
         x->why = "Host, Content-Length or Transfer-Encoding are ambiguous";
     } else if (h.lengths > 0 && parse_u64(h.length, &length, NULL) < 0) {
         x->refused = 400;
-        x->why = "Content-Length is no number";
+        x->why = "Content-Length is not a number";
     } else if (length > limits->body_bytes) {
         x->refused = 413;
         x->why = "the body is too large";

@@ -115,7 +115,7 @@ int http_query_only(const struct http_exchange *x, const char *const *keys, uw_e
         while (keys[k] && strcmp(keys[k], key) != 0)
             k++;
         if (!keys[k])
-            return fail(err, -EINVAL, "'%.64s' is no key of this query", key);
+            return fail(err, -EINVAL, "unknown key '%.64s' in the query", key);
     }
     return 0;
 }
@@ -133,7 +133,7 @@ int http_body_json(const struct http_exchange *x, struct json **ret, uw_error *e
     static const char JSON[] = "application/json";
 
     if (x->body_len == 0)
-        return fail(err, -EINVAL, "the request has no body: JSON is wanted");
+        return fail(err, -EINVAL, "the request has no body: JSON is required");
     if (type && (strncasecmp(type, JSON, sizeof JSON - 1) != 0 ||
                  !strchr("; ", type[sizeof JSON - 1])))
         return fail(err, -EINVAL, "the body is '%.64s', not %s", type, JSON);

@@ -175,7 +175,7 @@ static int look_at_path(const char *path, const struct sockaddr_un *a, uw_error 
     if (lstat(path, &st) < 0)
         return errno == ENOENT ? 0 : fail(err, -errno, "%s: %s", path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
-        return fail(err, -EEXIST, "%s: is there and is no socket", path);
+        return fail(err, -EEXIST, "%s: exists and is not a socket", path);
     auto_(fd_close) int fd =
         socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
@@ -304,7 +304,7 @@ static int split_address(const char *address, char host[64], char port[8], uw_er
     uint64_t number;
 
     if (!colon || parse_u64(colon + 1, &number, NULL) < 0 || number > 65535)
-        return fail(err, -EINVAL, "'%s' is no HOST:PORT", address);
+        return fail(err, -EINVAL, "'%s' is not of the form HOST:PORT", address);
     size_t n = (size_t)(colon - address);
     if (n >= 2 && address[0] == '[' && address[n - 1] == ']') {
         address++;
@@ -329,7 +329,7 @@ static int bind_tcp(const char *address, int *ret, uw_error *err)
     if (r < 0)
         return r;
     if (getaddrinfo(host, port, &hints, &found) != 0)
-        return fail(err, -EINVAL, "'%s' is no numeric address", address);
+        return fail(err, -EINVAL, "'%s' is not a numeric address", address);
     auto_(fd_close) int fd =
         socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) < 0 ||

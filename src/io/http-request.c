@@ -142,7 +142,7 @@ unsigned http_target_parse(const char *target, struct http_target *ret,
     auto_(http_target_fini) struct http_target t = {0};
 
     if (target[0] != '/') {
-        *ret_why = "the target is no path";
+        *ret_why = "the target is not a path";
         return 400;
     }
     t.text = strdup(target);

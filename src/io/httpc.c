@@ -289,7 +289,7 @@ static int perform(struct transfer *t, const char *method, const char *path,
     struct httpc *c = t->c;
 
     if (path[0] != '/')
-        return fail(err, -EINVAL, "'%s' is no path", path);
+        return fail(err, -EINVAL, "'%s' is not a path", path);
     if (prepare(t, method, path, json) < 0 ||
         curl_multi_add_handle(c->multi, c->easy) != CURLM_OK)
         return fail(err, -ENOMEM, "out of memory");

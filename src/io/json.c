@@ -185,7 +185,7 @@ int json_get_double(const struct json_value *v, const char *key, double *ret,
                     uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, NUMBER, "no number", &got, err);
+    int r = find(v, key, NUMBER, "not a number", &got, err);
 
     if (r == 0)
         *ret = json_number_value(got);
@@ -196,10 +196,10 @@ int json_get_u64(const struct json_value *v, const char *key, uint64_t *ret,
                  uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, NUMBER, "no number", &got, err);
+    int r = find(v, key, NUMBER, "not a number", &got, err);
 
     if (r == 0 && (!json_is_integer(got) || json_integer_value(got) < 0))
-        return fail(err, -ERANGE, "'%s' is no whole number from 0", key);
+        return fail(err, -ERANGE, "'%s' is not a whole number from 0", key);
     if (r == 0)
         *ret = (uint64_t)json_integer_value(got);
     return r;
@@ -219,7 +219,7 @@ int json_get_text(const struct json_value *v, const char *key, const char **ret,
                   uw_error *err)
 {
     const json_t *got = NULL;
-    int r = find(v, key, TEXT, "no text", &got, err);
+    int r = find(v, key, TEXT, "not a string", &got, err);
 
     if (r == 0)
         *ret = json_string_value(got);

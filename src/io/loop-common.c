@@ -25,7 +25,7 @@ int loop_clock_parse(const char *text, struct loop_clock *ret, uw_error *err)
     }
     const char *colon = strchr(text, ':');
     if (!colon || (size_t)(colon - text) >= sizeof t0)
-        return fail(err, -EINVAL, "'%s' is no clock: T0_NS:SPEED is wanted", text);
+        return fail(err, -EINVAL, "'%s' is not a clock: T0_NS:SPEED is required", text);
     memcpy(t0, text, (size_t)(colon - text));
     t0[colon - text] = '\0';
 

@@ -99,7 +99,7 @@ int progress_page_adopt(int fd, struct progress_page **ret, uw_error *err)
     if (fstat(fd, &st) < 0 || fstatfs(fd, &fs) < 0)
         return fail(err, -errno, "progress page: %s", strerror(errno));
     if (!S_ISREG(st.st_mode))
-        return fail(err, -EINVAL, "progress page: it is no regular file");
+        return fail(err, -EINVAL, "progress page: not a regular file");
     if (fs.f_type != TMPFS_MAGIC)
         return fail(err, -EINVAL,
                     "progress page: it must lie in memory (a memfd, or a file in "

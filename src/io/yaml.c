@@ -288,7 +288,7 @@ static int check_bytes(struct reader *rd, const char *text, size_t len)
     for (size_t i = 0; i < len; i++) {
         unsigned char c = (unsigned char)text[i];
         if (i == bad)
-            return refuse(rd, -EINVAL, "byte 0x%02x is no UTF-8", c);
+            return refuse(rd, -EINVAL, "byte 0x%02x is not UTF-8", c);
         if (c == 0x7f || (c < 0x20 && c != '\t' && c != '\n' && c != '\r'))
             return refuse(rd, -EINVAL, "control character 0x%02x", c);
         rd->line += c == '\n';

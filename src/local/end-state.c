@@ -61,7 +61,7 @@ static void say_why_owed(const struct end_state_board *b, char *ret, size_t size
                        holder_text(&holder, who, sizeof who));
     else
         (void)snprintf(ret, size,
-                       "not restored, and nobody has the board's lock: "
+                       "not restored, and no process has the board's lock: "
                        "underwatt cap clear restores it");
 }
 

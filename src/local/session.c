@@ -317,7 +317,7 @@ static int begin_tuning(struct session *s)
 static int without_progress(struct session *s)
 {
     if (s->o.caps == SESSION_FIXED) {
-        note(s, "CMD reports no progress: the cap is set, what it saves cannot be told");
+        note(s, "CMD reports no progress: the cap is set, its saving cannot be measured");
         return tuner_cap_now(s->tuner);
     }
     if (tuner_listen(s->tuner)) {

@@ -559,7 +559,7 @@ static void on_pass(size_t board, const struct job_entry *from,
                        to->id, (unsigned)to->uid, from->id, (unsigned)from->uid);
     else
         (void)snprintf(text, sizeof text,
-                       "to job %" PRIu64 " of uid %u, which had named it: nobody else "
+                       "to job %" PRIu64 " of uid %u, which had named it: no other job "
                        "has it any more",
                        to->id, (unsigned)to->uid);
     log_event(LOG_LEVEL_NOTICE, "board-passed", "gpu=%u job=%" PRIu64 " text=%s",

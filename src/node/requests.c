@@ -108,7 +108,7 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
         found = claims_find(v.claims, id);
     }
     int r = found         ? rights_withdraw(who, &v, found, &why)
-            : !node->open ? fail(&why, -EAGAIN, "no GPU is there (yet)")
+            : !node->open ? fail(&why, -EAGAIN, "no GPU is open (yet)")
                           : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
     if (r < 0) {
         (void)fail(err, r, "%s", why.text);
@@ -142,7 +142,7 @@ static int begin_job(struct node *node, const struct node_who *who,
         (void)roster_end(node->roster, id, NULL);
         return job_records_count(node->records) < ROSTER_MAX
                    ? fail(err, -ENOMEM, "out of memory for a job")
-                   : fail(err, -E2BIG, "%d jobs are there already", ROSTER_MAX);
+                   : fail(err, -E2BIG, "%d jobs exist already", ROSTER_MAX);
     }
     rec->admin = who->admin;
     rec->search = ask->search;
@@ -211,7 +211,7 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
     int r = rights_job(&rights, who, id, &why);
 
     if (r == 0 && !who->admin && roster_find(node->roster, id)->source != JOB_RUN)
-        r = fail(&why, -EPERM, "%s may not end job %" PRIu64 ": its scheduler does",
+        r = fail(&why, -EPERM, "%s may not end job %" PRIu64 ": only its scheduler may",
                  rights_name(who), id);
     if (r == 0)
         r = roster_end(node->roster, id, &why);
@@ -226,14 +226,13 @@ static int may_hand_out(struct node *node, const struct node_who *who, const cha
                         size_t *ret, uw_error *err)
 {
     uw_error why = {""};
-    int r =
-        who->admin && who->may_claim
-            ? node_board(node, board, ret, &why)
-            : fail(&why, -EPERM, "%s may not release GPUs: that is for administrators",
-                   rights_name(who));
+    int r = who->admin && who->may_claim
+                ? node_board(node, board, ret, &why)
+                : fail(&why, -EPERM, "%s may not release GPUs: administrators only",
+                       rights_name(who));
 
     if (r == 0 && !node->open)
-        r = fail(&why, -EAGAIN, "no GPU is there (yet)");
+        r = fail(&why, -EAGAIN, "no GPU is open (yet)");
     if (r < 0)
         (void)fail(err, r, "%s", why.text);
     return r == -EPERM ? refuse(node, who, r, &why) : r;
@@ -274,8 +273,7 @@ static int may_hold(struct node *node, const struct node_who *who, uw_error *err
 {
     if (!who->may_claim || who->only_job)
         return refuse(node, who,
-                      fail(err, -EPERM, "%s may hold no windows open here", who->name),
-                      err);
+                      fail(err, -EPERM, "%s may not hold windows open", who->name), err);
     if (!node->windows)
         return fail(err, -EAGAIN, "no boards are open now");
     return 0;

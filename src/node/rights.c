@@ -49,7 +49,7 @@ int rights_board_named(const struct gpu_info *const *info, size_t n, const char 
     if (select_list(name, info, n, &chosen, err) < 0)
         return -ENOENT;
     if (chosen.n != 1)
-        return fail(err, -ENOENT, "'%.60s' is no single board", name);
+        return fail(err, -ENOENT, "'%.60s' does not name a single board", name);
     *ret = chosen.at[0];
     return 0;
 }
@@ -92,8 +92,8 @@ static int find_boards(const struct rights *rs, struct asking *a, uw_error *err)
     if (r < 0)
         return r;
     if (job && !(job->boards & (1ull << at)))
-        return fail(err, -EPERM, "GPU %s is none of job %" PRIu64 "'s", ask->board,
-                    job->id);
+        return fail(err, -EPERM, "job %" PRIu64 " does not have GPU %s", job->id,
+                    ask->board);
     a->boards = 1ull << at;
     return 0;
 }
@@ -134,8 +134,7 @@ static int check_rights(const struct rights *rs, struct asking *a, size_t board,
         a->claim.job = job_by_which(rs, uid, board);
     if (!a->claim.job)
         return fail(err, -EPERM,
-                    "%s may not claim on GPU %u (%s): no job of theirs is "
-                    "there",
+                    "%s may not claim on GPU %u (%s): that user has no job on it",
                     rights_name(who), info->index, info->uuid);
     caps_look(rs->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++) {
@@ -186,7 +185,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
     if (ask->cap.percent > 0)
         mw = mw_of_w(w_of_mw(b->limits.default_mw) * ask->cap.percent / 100);
     if (mw == 0)
-        return fail(err, -EINVAL, "a claim names its watts, more than 0");
+        return fail(err, -EINVAL, "a claim needs a limit above 0 W");
     node_config_range(rs->config, &b->limits, &from, &to);
     if (!who->admin && (mw < from || mw > to))
         return fail(
@@ -219,19 +218,19 @@ static int check_who(const struct rights *rs, struct asking *a, uw_error *err)
     const struct node_claim *ask = a->ask;
 
     if (!who->may_claim)
-        return fail(err, -EPERM, "%s may read alone", rights_name(who));
+        return fail(err, -EPERM, "%s may only read", rights_name(who));
     if (ask->kind < CLAIM_SOFT || ask->kind > CLAIM_HARD)
         return fail(err, -EINVAL, "a claim is soft, named or hard");
     if (ask->kind == CLAIM_HARD && !who->admin)
-        return fail(err, -EPERM, "%s may make no hard claim: that is for administrators",
+        return fail(err, -EPERM, "%s may not make hard claims: administrators only",
                     rights_name(who));
     if (who->only_job && ask->job && ask->job != who->only_job)
-        return fail(err, -EPERM, "%s is for job %" PRIu64 " alone", rights_name(who),
+        return fail(err, -EPERM, "%s is for job %" PRIu64 " only", rights_name(who),
                     who->only_job);
     a->claim.job = ask->job;
     if (who->only_job && !who->admin)
         a->claim.job = who->only_job;
-    return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is there (yet)");
+    return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");
 }
 
 /* All checks, before anything is changed. */
@@ -274,7 +273,7 @@ int rights_withdraw(const struct node_who *who, const struct caps_view *v,
                     const struct claim *c, uw_error *err)
 {
     if (!who->may_claim)
-        return fail(err, -EPERM, "%s may read alone", rights_name(who));
+        return fail(err, -EPERM, "%s may only read", rights_name(who));
     if (c->id == v->budget_claim)
         return fail(err, -EPERM,
                     "claim %" PRIu64
@@ -296,11 +295,11 @@ static int check_job(const struct rights *rs, const struct node_who *who,
     size_t n = n_boards(rs);
 
     if (!who->may_claim || who->only_job)
-        return fail(err, -EPERM, "%s may begin no job", rights_name(who));
+        return fail(err, -EPERM, "%s may not begin jobs", rights_name(who));
     if (ask->reg.source != JOB_RUN && ask->reg.source != JOB_REGISTERED)
         return fail(err, -EINVAL, "a job is run or registered");
     if (!who->admin && ask->reg.source == JOB_REGISTERED)
-        return fail(err, -EPERM, "%s may register no job: that is for administrators",
+        return fail(err, -EPERM, "%s may not register jobs: administrators only",
                     rights_name(who));
     if (!who->admin && ask->reg.uid != who->uid)
         return fail(err, -EPERM, "%s may not begin a job of uid %u", rights_name(who),
@@ -311,7 +310,7 @@ static int check_job(const struct rights *rs, const struct node_who *who,
         return fail(err, -EINVAL, "there is no class '%.60s' of jobs", ask->cls);
     if (n < 64 && ask->reg.boards >> n)
         return fail(err, -ENOENT, "there are %zu GPUs", n);
-    return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is there (yet)");
+    return rs->boards ? 0 : fail(err, -EAGAIN, "no GPU is open (yet)");
 }
 
 /* Converts a percentage to watts of this board, at least its minimum.  true: the minimum
@@ -352,7 +351,8 @@ static int check_job_cap(const struct rights *rs, const struct node_who *who,
         r = rights_limit(rs, who, &as, i, &mw, err);
     }
     if (r == 0 && cut == n && n > 0)
-        return fail(err, -ERANGE, "%g %% of its default limit is less than any board can",
+        return fail(err, -ERANGE,
+                    "%g %% of the default limit is below the range of all boards",
                     ask->cap.percent);
     return r;
 }

@@ -45,7 +45,7 @@ with uwtest.Node(board="v100", count=2, speed=20) as node:
          abs(r["rows"][0]["gco2e"] - r["rows"][0]["energy_j"] / 1e4) < 1e-6 * r["rows"][0]["gco2e"],
          "by day, with emissions and costs", p)
     p = node.run("underwatt", "report", "--from", "soon")
-    t.ok(p.returncode == 2 and "'soon' is no time" in p.stderr, "a time that is none", p)
+    t.ok(p.returncode == 2 and "'soon' is not a time" in p.stderr, "a time that is none", p)
     p = node.run("underwatt", "report", "--format", "pdf")
     t.ok(p.returncode == 2 and "'pdf' is none of" in p.stderr, "a format that is none", p)
     if os.geteuid() == 0:

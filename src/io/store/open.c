@@ -309,7 +309,7 @@ static int try_open(const struct ledger_opts *o, const char *path,
     if (r < 0)
         return r;
     if (alien)
-        return fail(err, DAMAGED, "%s: is no database", path);
+        return fail(err, DAMAGED, "%s: is not a database", path);
     r = connect_db(l, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOFOLLOW, err);
     if (r < 0)
         return r;
@@ -440,13 +440,13 @@ static int open_reading(const struct ledger_opts *o, struct ledger **ret, uw_err
     if (r >= 0)
         r = look_into(l, err);
     if (r > 0)
-        return r == FOREIGN ? -EBADMSG : fail_in(err, -EBADMSG, "is no ledger");
+        return r == FOREIGN ? -EBADMSG : fail_in(err, -EBADMSG, "is not a ledger");
     if (r >= 0)
         r = schema_version(l, &version, err);
     if (r < 0)
         return r;
     if (version == 0)
-        return fail(err, -EBADMSG, "%s: is no ledger: nothing is in it", o->path);
+        return fail(err, -EBADMSG, "%s: is not a ledger: it is empty", o->path);
     if (version < LEDGER_VERSION)
         r = older(l, err);
     if (r >= 0)

@@ -182,7 +182,7 @@ static int read_time(const struct ledger_query *q, const char *key, const char *
         day = m.date_only;
     } else {
         return fail(err, -EINVAL,
-                    "%s: '%.40s' is no time: 2026-11-21, 2026-11-21T14:30, "
+                    "%s: '%.40s' is not a time: 2026-11-21, 2026-11-21T14:30, "
                     "2026-11-21T14:30:00Z, today, yesterday or 7d",
                     key, text);
     }

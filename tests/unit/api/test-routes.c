@@ -204,7 +204,7 @@ static void bodies(void)
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"for\": 10}", "unit"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"ttl\": \"10 s\"}", "unknown key 'ttl'"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": 0}", "outside 1.."},
-        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": \"1\"}", "'pid' is no number"},
+        {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": \"1\"}", "'pid' is not a number"},
         {"/v1/claims", "{\"gpu\": 0, \"cap\": \"250 W\", \"pid\": 4294967297}", "outside 1.."},
         {"/v1/claims", "{\"gpu\": -1, \"cap\": \"250 W\"}", "neither an index nor a UUID"},
         {"/v1/claims", "{\"gpu\": \"\", \"cap\": \"250 W\"}", "'gpu' is empty"},

@@ -229,7 +229,7 @@ static const struct { const char *text, *says; } hidden[] = {
     {"name: \"secret\n", "h:1:"},
     {"name: {secret\n", "h:"},
     {"name: secret\x01\n", "h:1: column 13: control character 0x…"},
-    {"name: secret\xff\n", "h:1: column 13: byte 0x… is no UTF-8"},
+    {"name: secret\xff\n", "h:1: column 13: byte 0x… is not UTF-8"},
     {"name: [secret]\n", "h:1: column 7: a value is wanted here, not …"},
     {"name: a\ncount: secret\n", "h:2: column 8: this is not a whole number from 0"},
     {"name: a\ncount: 4711\n", "h:2: column 8: … is outside …..…"},

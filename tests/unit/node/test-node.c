@@ -48,15 +48,15 @@ static void rights(void)
            "eve on anna's board");
     refuse(&anna, "1", CLAIM_NAMED, 200000, 0, -EPERM, "may not claim on GPU 1",
            "anna where nobody is");
-    refuse(&anna, "0", CLAIM_HARD, 200000, 0, -EPERM, "no hard claim",
+    refuse(&anna, "0", CLAIM_HARD, 200000, 0, -EPERM, "not make hard claims",
            "a user's hard one");
-    refuse(&reader, "0", CLAIM_NAMED, 200000, 0, -EPERM, "may read alone",
+    refuse(&reader, "0", CLAIM_NAMED, 200000, 0, -EPERM, "may only read",
            "a reader's claim");
     refuse(&anna, "0", CLAIM_NAMED, 159000, 0, -ERANGE,
            "159 W is outside 160..300 W, which users may claim", "under what users may");
     refuse(&anna, "0", CLAIM_NAMED, 301000, 0, -ERANGE, "301 W is outside",
            "over what the board can");
-    refuse(&anna, "0", CLAIM_NAMED, 0, 0, -EINVAL, "names its watts", "no watts");
+    refuse(&anna, "0", CLAIM_NAMED, 0, 0, -EINVAL, "needs a limit above", "no watts");
     refuse(&anna, "0", CLAIM_NAMED, 200000, 100000, -ERANGE,
            "longer than users may claim", "too long");
     refuse(&anna, "9", CLAIM_NAMED, 200000, 0, -ENOENT, "9", "no such board");
