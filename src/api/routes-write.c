@@ -18,7 +18,7 @@ static void node_failed(struct http_exchange *x, int r, const uw_error *err)
     http_fail_r(x, r, err);
 }
 
-static void empty(struct ask *a, int r, const uw_error *err)
+static void reply_empty(struct ask *a, int r, const uw_error *err)
 {
     if (r < 0)
         node_failed(a->x, r, err);
@@ -62,7 +62,7 @@ void route_withdraw(struct ask *a)
     uw_error err = {""};
 
     if (ask_id(a, "claim", &id))
-        empty(a, ask_node(a)->withdraw(ask_node(a)->node, a->who, id, &err), &err);
+        reply_empty(a, ask_node(a)->withdraw(ask_node(a)->node, a->who, id, &err), &err);
 }
 
 /* ---- jobs ---- */
@@ -99,7 +99,7 @@ void route_job_end(struct ask *a)
     uw_error err = {""};
 
     if (ask_id(a, "job", &id))
-        empty(a, ask_node(a)->job_end(ask_node(a)->node, a->who, id, &err), &err);
+        reply_empty(a, ask_node(a)->job_end(ask_node(a)->node, a->who, id, &err), &err);
 }
 
 /* ---- answers that come later ---- */
@@ -122,7 +122,7 @@ static void on_gone(struct http_exchange *x, void *user)
     l->r = NULL; /* the routes may be freed before the callback */
 }
 
-static struct later *later(struct ask *a, size_t board)
+static struct later *later_new(struct ask *a, size_t board)
 {
     struct later *l = calloc(1, sizeof *l);
 
@@ -136,7 +136,7 @@ static struct later *later(struct ask *a, size_t board)
 }
 
 /* The node refused the request: no callback follows. */
-static void never(struct later *l, int r, const uw_error *err)
+static void later_cancel(struct later *l, int r, const uw_error *err)
 {
     struct http_exchange *x = l->x;
 
@@ -195,13 +195,13 @@ void route_release(struct ask *a)
         http_fail_r(a->x, r, &err);
         return;
     }
-    struct later *l = later(a, board);
+    struct later *l = later_new(a, board);
     if (!l)
         return;
     r = ask_node(a)->release(ask_node(a)->node, a->who, a->part, for_ns, on_released, l,
                              &err);
     if (r < 0)
-        never(l, r, &err);
+        later_cancel(l, r, &err);
 }
 
 void route_take_back(struct ask *a)
@@ -256,12 +256,12 @@ void route_report(struct ask *a)
         http_fail(a->x, 422, "this node keeps no ledger");
         return;
     }
-    struct later *l = later(a, 0);
+    struct later *l = later_new(a, 0);
     if (!l)
         return;
     int r = ask_node(a)->report(ask_node(a)->node, &ask, on_report, l, &err);
     if (r < 0)
-        never(l, r, &err);
+        later_cancel(l, r, &err);
 }
 
 /* ---- windows ---- */
@@ -306,12 +306,12 @@ void route_window_end(struct ask *a)
 
     if (!ask_id(a, "window", &id))
         return;
-    struct later *l = later(a, 0);
+    struct later *l = later_new(a, 0);
     if (!l)
         return;
     int r = ask_node(a)->window_end(ask_node(a)->node, a->who, id, on_window, l, &err);
     if (r < 0)
-        never(l, r, &err);
+        later_cancel(l, r, &err);
 }
 
 void route_window_drop(struct ask *a)
@@ -320,7 +320,8 @@ void route_window_drop(struct ask *a)
     uw_error err = {""};
 
     if (ask_id(a, "window", &id))
-        empty(a, ask_node(a)->window_drop(ask_node(a)->node, a->who, id, &err), &err);
+        reply_empty(a, ask_node(a)->window_drop(ask_node(a)->node, a->who, id, &err),
+                    &err);
 }
 
 void route_reload(struct ask *a)

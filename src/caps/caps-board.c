@@ -102,7 +102,7 @@ void caps_set_state(struct caps_board *b, enum caps_state state, const char *tex
 
 /* ---- deciding ---- */
 
-static void tell_over(const struct claim *claim, void *user)
+static void tell_expired(const struct claim *claim, void *user)
 {
     struct caps_board *b = user;
 
@@ -147,7 +147,7 @@ static void follow_ramp(struct caps_board *b, uint64_t now)
 
 static void decide(struct caps_board *b, uint64_t now)
 {
-    (void)claims_expire(&b->claims, now, tell_over, b);
+    (void)claims_expire(&b->claims, now, tell_expired, b);
     b->bounds.floor_mw = (uint32_t)lround(caps_class(b)->floor * (double)b->demand_mw);
     cap_decide(&b->claims, &b->bounds, &b->verdict);
     struct clock_lock_now clock_now = caps_clock_now(b);

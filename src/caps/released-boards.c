@@ -278,7 +278,7 @@ static void begin(struct released_boards *rb, size_t i)
     sampler_refresh(rb->sampler[i], 0); /* its counter now, to detect a reset */
 }
 
-static void is_away(struct released_boards *rb, size_t i)
+static void mark_away(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
     const struct gpu_sample *last = &sampler_board(rb->sampler[i], 0)->last;
@@ -292,7 +292,7 @@ static void is_away(struct released_boards *rb, size_t i)
               info_of(rb, i)->uuid);
 }
 
-static void is_back(struct released_boards *rb, size_t i)
+static void mark_returning(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
 
@@ -306,7 +306,7 @@ static void is_back(struct released_boards *rb, size_t i)
 /* The board answers again.  A reset shows in its counter, unless the counter has passed
  * its old value since.
  */
-static void welcome(struct released_boards *rb, size_t i)
+static void finish_return(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
     const struct gpu_info *info = info_of(rb, i);
@@ -334,11 +334,11 @@ static int on_moved(struct boards *set, int r, const uw_error *err, void *user)
         if (b->phase == DETACH_DRIVER && !(rb->asked >> i & 1))
             continue; /* came later, and is next */
         if (b->phase == DETACH_DRIVER && r == 0)
-            is_away(rb, i);
+            mark_away(rb, i);
         else if (b->phase == DETACH_DRIVER)
             refuse(rb, i, r, err->text);
         else if (b->phase == DETACH_GONE && r == 0 && !released_boards_is_away(rb, i))
-            is_back(rb, i);
+            mark_returning(rb, i);
     }
     if (r == 0)
         keep(rb);
@@ -393,7 +393,7 @@ static bool step(struct released_boards *rb, size_t i)
     if (b->phase == DETACH_RETURNING) {
         const struct sampler_now *s = sampler_board(rb->sampler[i], 0);
         if (s->failures == 0 && s->last.began_ns >= b->since_ns)
-            welcome(rb, i);
+            finish_return(rb, i);
     }
     return b->phase == DETACH_DRIVER || (b->phase == DETACH_GONE && v.let_go);
 }

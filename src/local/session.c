@@ -766,7 +766,7 @@ void session_free(struct session *s)
 }
 
 /* Ends the wait for releases and for the final reading. */
-static void wait_no_more(struct session *s)
+static void stop_waiting(struct session *s)
 {
     bool open = s->stage < STAGE_ENERGY;
 
@@ -790,7 +790,7 @@ void session_signal(struct session *s, int signo, bool told)
         enum session_end end = s->stage < STAGE_RUN ? SESSION_BEFORE : SESSION_RAN;
         (void)fail(&s->result.error, 0, "interrupted");
         if (end == SESSION_RAN)
-            wait_no_more(s);
+            stop_waiting(s);
         (void)session_end(s, end);
         loop_stop(s->o.loop, 0);
     }

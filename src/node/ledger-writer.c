@@ -114,7 +114,7 @@ static int tell_boards(struct ledger_writer *w, uw_error *err)
 /* The ledger cannot be used: the node runs on, and rows are kept in memory until it can.
  * Each reason is logged once.
  */
-static void go_without(struct ledger_writer *w, int r, const char *why)
+static void use_memory(struct ledger_writer *w, int r, const char *why)
 {
     w->trouble = ledger_trouble(r);
     if (strcmp(w->text, why) == 0)
@@ -128,7 +128,7 @@ int ledger_writer_leave(struct ledger_writer *w, int r, const uw_error *why,
                         uw_error *err)
 {
     ledger_leave(w->ledger);
-    go_without(w, r, why->text);
+    use_memory(w, r, why->text);
     return tell_boards(w, err);
 }
 
@@ -160,7 +160,7 @@ int ledger_writer_open(struct ledger_writer *w, uw_error *err)
         int failed = r;
         r = ledger_open_later(&opts, failed, &w->ledger, err);
         if (r == 0)
-            go_without(w, failed, why.text);
+            use_memory(w, failed, why.text);
     }
     if (r < 0)
         return r;
@@ -378,7 +378,7 @@ static void keep_rest(struct ledger_writer *w, struct ledger_batch *rest, bool l
         log_event(LOG_LEVEL_ERROR, "ledger-lost", "rows=%zu", rows);
 }
 
-static void shut(struct ledger_writer *w, bool last)
+static void close_all(struct ledger_writer *w, bool last)
 {
     struct ledger_queue_stats stats = {0};
 
@@ -398,14 +398,14 @@ static void shut(struct ledger_writer *w, bool last)
 
 void ledger_writer_close(struct ledger_writer *w)
 {
-    shut(w, false);
+    close_all(w, false);
 }
 
 void ledger_writer_free(struct ledger_writer *w)
 {
     if (!w)
         return;
-    shut(w, true);
+    close_all(w, true);
     free(w);
 }
 

@@ -343,7 +343,7 @@ int node_boards_begin(struct node *node, uw_error *err)
 
 /* ---- beginning and end ---- */
 
-static void settle(struct node *node, const struct node_opts *opts)
+static void set_opts(struct node *node, const struct node_opts *opts)
 {
     node->opts = *opts;
     node->config = *opts->config;
@@ -368,7 +368,7 @@ int node_new(const struct node_opts *opts, struct node **ret, uw_error *err)
     if (!node)
         return fail(err, -ENOMEM, "out of memory");
     node->loop = opts->loop;
-    settle(node, opts);
+    set_opts(node, opts);
     int r =
         loop_timer_new(node->loop, UINT64_MAX, 0, on_reopen, node, &node->reopen, err);
     if (r == 0)

@@ -15,7 +15,7 @@ enum {
 };
 
 /* A claim under check. */
-struct asking {
+struct claim_check {
     const struct node_who *who;
     const struct node_claim *ask;
     uint64_t now_ns;
@@ -65,7 +65,7 @@ static int find_board(const struct rights *rs, const char *name, size_t *ret,
 }
 
 /* Finds the boards of the claim, and the job that the claim is for. */
-static int find_boards(const struct rights *rs, struct asking *a, uw_error *err)
+static int find_boards(const struct rights *rs, struct claim_check *a, uw_error *err)
 {
     const struct node_claim *ask = a->ask;
     const struct job_entry *job = NULL;
@@ -114,7 +114,7 @@ static uint64_t job_by_which(const struct rights *rs, uid_t uid, size_t board)
     return found;
 }
 
-static int check_rights(const struct rights *rs, struct asking *a, size_t board,
+static int check_rights(const struct rights *rs, struct claim_check *a, size_t board,
                         uw_error *err)
 {
     const struct node_who *who = a->who;
@@ -197,7 +197,7 @@ int rights_limit(const struct rights *rs, const struct node_who *who,
     return r;
 }
 
-static int check_time(const struct rights *rs, struct asking *a, uw_error *err)
+static int check_time(const struct rights *rs, struct claim_check *a, uw_error *err)
 {
     uint64_t now = a->now_ns, longest = rs->config->caps.longest_ns;
     uint64_t ttl = a->ask->ttl_ns;
@@ -212,7 +212,7 @@ static int check_time(const struct rights *rs, struct asking *a, uw_error *err)
     return 0;
 }
 
-static int check_who(const struct rights *rs, struct asking *a, uw_error *err)
+static int check_who(const struct rights *rs, struct claim_check *a, uw_error *err)
 {
     const struct node_who *who = a->who;
     const struct node_claim *ask = a->ask;
@@ -234,7 +234,7 @@ static int check_who(const struct rights *rs, struct asking *a, uw_error *err)
 }
 
 /* All checks, before anything is changed. */
-static int check_claim(const struct rights *rs, struct asking *a, uw_error *err)
+static int check_claim(const struct rights *rs, struct claim_check *a, uw_error *err)
 {
     uint32_t mw = 0;
     int r = check_who(rs, a, err);
@@ -257,7 +257,7 @@ int rights_claim(const struct rights *rs, const struct node_who *who,
                  const struct node_claim *ask, uint64_t now_ns, uint64_t *ret_boards,
                  struct claim *ret, uw_error *err)
 {
-    struct asking a = {.who = who, .ask = ask, .now_ns = now_ns};
+    struct claim_check a = {.who = who, .ask = ask, .now_ns = now_ns};
     int r = check_claim(rs, &a, err);
 
     if (r < 0)

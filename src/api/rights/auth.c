@@ -369,7 +369,7 @@ static void ask_local(struct auth *a, struct http_exchange *x, auth_fn fn, void 
 /* ---- tokens ---- */
 
 /* Reads the file again if it has changed.  An unreadable file means no tokens. */
-static void look_at_file(struct auth *a)
+static void reload_tokens(struct auth *a)
 {
     struct stat st = {0};
     bool there = stat(a->tokens_path, &st) == 0;
@@ -408,7 +408,7 @@ static void ask_remote(struct auth *a, struct http_exchange *x, auth_fn fn, void
     struct auth_who who = {.local = false};
 
     if (header && a->tokens_path && strncasecmp(header, BEARER, sizeof BEARER - 1) == 0) {
-        look_at_file(a);
+        reload_tokens(a);
         t = tokens_find(&a->tokens, header + sizeof BEARER - 1,
                         loop_utc_ns(a->loop) / (int64_t)NS_PER_S, &why);
     }

@@ -342,8 +342,8 @@ static void follow(struct zeusd *z, struct http_exchange *x, const unsigned *ids
 /* ---- routes ---- */
 
 /* The devices that x names, or all.  false: x has been answered. */
-static bool whom(struct zeusd *z, struct http_exchange *x, const char *text,
-                 enum zeusd_read what, unsigned ids[ZQ_IDS], size_t *n)
+static bool select_devices(struct zeusd *z, struct http_exchange *x, const char *text,
+                           enum zeusd_read what, unsigned ids[ZQ_IDS], size_t *n)
 {
     const struct node_view *v = zeusd_look(z);
     bool cpu = what >= ZR_CPU_ENERGY, stream = what == ZR_STREAM || what == ZR_CPU_STREAM;
@@ -399,7 +399,7 @@ void zeusd_read(struct zeusd *z, struct http_exchange *x, enum zeusd_read what)
         zeusd_plain(x, 400, "Query deserialize error: %s", error);
         return;
     }
-    if (!whom(z, x, q[0].there ? q[0].text : NULL, what, ids, &n))
+    if (!select_devices(z, x, q[0].there ? q[0].text : NULL, what, ids, &n))
         return;
     if (what == ZR_STREAM || what == ZR_CPU_STREAM)
         follow(z, x, ids, n, cpu);
