@@ -16,8 +16,8 @@ enum {
     HISTORY_S = 180, /* of a meter: windows are asked for sooner */
     WAKE_W = 5,      /* a rise above the power at rest that shows work */
     REOPEN_S = 10,   /* between attempts to open boards */
-    SILENT_S = 30,   /* until boards are reopened because of a silent one; */
-    REOPENS_MAX = 9, /* doubled up to this often: 4 h */
+    SILENT_S = 30,   /* before boards are reopened because of a silent one */
+    REOPENS_MAX = 9, /* doublings of that delay: up to 4 h */
     END_S = 5,       /* deadline of node_end() */
     MARK_S = 5,      /* between checks for a reload of the driver */
 };
