@@ -50,7 +50,7 @@ void board_users_count(struct board_users *u, uint64_t now_ns)
     }
 }
 
-/* Drops those who have left: who was asked about, or with `all` everyone. */
+/* Drops users that have left: those without unreported time, or with `all` every one. */
 static void drop(struct board_users *u, bool all)
 {
     size_t n = 0;
@@ -82,7 +82,7 @@ void board_users_set(struct board_users *u, const uint64_t *jobs, size_t n)
         u->user[i].there = false;
     for (size_t i = 0; i < n; i++)
         arrive(u, jobs[i]);
-    for (size_t i = 0; i < u->n && n < 2; i++) /* nobody to be told apart from */
+    for (size_t i = 0; i < u->n && n < 2; i++) /* a sole user needs no rate */
         u->user[i].rate_known = false;
     drop(u, false);
 }

@@ -39,7 +39,7 @@ static struct ledger_search *find(const struct history *h, uid_t uid, const char
     return NULL;
 }
 
-/* Of uid where `one`, else of all; *ret_n: how many there are. */
+/* The oldest entry of uid if `one`, else of all; *ret_n: the number of these entries. */
 static struct ledger_search *oldest(struct history *h, bool one, uid_t uid, size_t *ret_n)
 {
     struct ledger_search *old = NULL;

@@ -7,7 +7,7 @@
 
 enum { DIGEST = 32 };
 
-/* With its end, so that no two lists of texts read alike. */
+/* Includes the terminating NUL, so that {"ab", "c"} and {"a", "bc"} differ. */
 static int add(gnutls_hash_hd_t hash, const char *text)
 {
     return gnutls_hash(hash, text, strlen(text) + 1);
@@ -37,7 +37,7 @@ void job_key_command(const char *const *argv, const char *dir,
     finish(hash, r, ret);
 }
 
-/* The first label whose key is behind `after`; NULL: none. */
+/* The label with the smallest key greater than `after`; NULL: none. */
 static const struct label *next_label(const struct label *label, size_t n,
                                       const char *after)
 {

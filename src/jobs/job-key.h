@@ -1,5 +1,5 @@
-/* Which jobs are the same job run again, so that the next may begin with what the last
- * one's search measured (docs/same-job.md).  What is kept is a hash: SHA-256, cut.
+/* Key that identifies repeated runs of one job, so that a run can start from the search
+ * result of an earlier one (docs/same-job.md).  The key is a truncated SHA-256 hash.
  */
 #ifndef JOBS_JOB_KEY_H
 #define JOBS_JOB_KEY_H
@@ -9,13 +9,14 @@
 #include "jobs/roster.h"
 
 enum { JOB_KEY_TEXT = 33 };
-#define JOB_KEY_LABEL "same" /* a label by which the user says so */
+#define JOB_KEY_LABEL "same" /* label with which the user sets the key */
 
-/* Of every argument and of the folder that it is started in; "" where it fails. */
+/* Hashes all arguments and the working directory; "" on failure. */
 void job_key_command(const char *const *argv, const char *dir,
                      char ret[static JOB_KEY_TEXT]);
-/* Of a command (any text) and all labels, in any order; where one of them is "same", of
- * that one alone.  "" where neither tells: then no job is the same.
+/* Hashes a command (any text) and all labels, independent of their order; if there is a
+ * label "same", that label only.  "": no such label and no command, or hashing failed;
+ * such a job has no key.
  */
 void job_key(const char *command, const struct label *label, size_t n,
              char ret[static JOB_KEY_TEXT]);

@@ -6,24 +6,25 @@
 
 #include "base/units.h"
 
-/* Power settles behind a limit: what is read meanwhile is neither pattern. */
+/* Power settles this long after a limit changes; samples from that time are ignored. */
 #define SETTLE_S 3.0
 
 struct heard {
     struct job_phase_board board;
     struct sampler_ear ear;
-    bool known, fresh; /* power_w; since the last round */
+    bool known; /* power_w was read */
+    bool fresh; /* power_w was read in this round */
     double power_w;
-    double sm_util, mem_util; /* of this round; NAN: not read in it */
+    double sm_util, mem_util; /* of this round; NAN: not read in this round */
 };
 
 struct job_phase {
     struct loop *loop;
-    struct phases *phases; /* NULL: nothing is heard */
+    struct phases *phases; /* NULL: no board is listened to */
     struct heard heard[BOARDS_MAX];
     size_t n;
-    uint64_t deaf_until_ns; /* a limit changes */
-    enum phase_kind kind;   /* as it was last seen … */
+    uint64_t deaf_until_ns; /* samples before this time are ignored */
+    enum phase_kind kind;   /* of the last round; these three as in job_phase_view */
     uint64_t since_ns, known_ns;
 };
 
@@ -36,8 +37,8 @@ static bool all_told(const struct job_phase *f)
     return all;
 }
 
-/* Utilisation is that of the first board: taken together, boards that are read in turn
- * would look as if it were read often.
+/* Uses the utilisation of the first board only: merging boards that are read in turn
+ * would overstate how often the utilisation is read.
  */
 static void end_round(struct job_phase *f, uint64_t at_ns)
 {
@@ -79,7 +80,7 @@ static void hear(size_t board, const struct gpu_sample *s, void *user)
     }
     if (!(s->has & (GPU_HAS_INSTANT | GPU_HAS_POWER)))
         return;
-    if (h->fresh) /* the others are slower */
+    if (h->fresh) /* a second sample of this board: do not wait for slower boards */
         end_round(f, at_ns);
     h->power_w = s->has & GPU_HAS_INSTANT ? s->instant_w : s->power_w;
     h->known = h->fresh = true;

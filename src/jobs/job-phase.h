@@ -1,6 +1,5 @@
-/* The phase that a job's boards are in, from what is read of them anyway: hears their
- * samples and asks for none (core/progress/phases.h).  One a job, over the mean of its
- * boards.
+/* Phase detection for one job from the telemetry of its boards: uses samples that others
+ * request, and the mean power over the boards (core/progress/phases.h).
  */
 #ifndef JOBS_JOB_PHASE_H
 #define JOBS_JOB_PHASE_H
@@ -17,30 +16,32 @@ struct job_phase;
 
 struct job_phase_board {
     struct sampler *sampler;
-    size_t at; /* the board's place in it */
+    size_t at; /* the board's index in the sampler */
 };
 
-/* Nothing is heard yet.  -ENOMEM. */
+/* Listens to no board yet.  -ENOMEM. */
 int job_phase_new(struct loop *loop, struct job_phase **ret);
 void job_phase_free(struct job_phase *f);
 DEFINE_AUTO(struct job_phase *, job_phase_free);
 
-/* From now on it hears these boards (up to BOARDS_MAX, whose samplers outlive that) and
- * begins anew; n 0: none, and nothing is known.  -ENOMEM: none.
+/* Restarts the detection with the samples of these boards; the first BOARDS_MAX are used.
+ * The samplers must outlive f or the next call.  n 0: listens to no board, the phase is
+ * unknown.  -ENOMEM: as n 0.
  */
 int job_phase_hear(struct job_phase *f, const struct job_phase_board *board, size_t n);
 
-/* The limit or the clock of its boards changes now: their power will, too, and that is no
- * phase.  most_w: the most one of them may draw; INFINITY unknown.  NULL is fine.
+/* The limit or clock of the boards changes now; the resulting change of power must not
+ * count as a phase.  most_w: the highest power of one board; INFINITY: unknown.  f may
+ * be NULL.
  */
 void job_phase_on_cap(struct job_phase *f, double most_w);
 
 struct job_phase_view {
-    enum phase_kind kind; /* PHASE_UNKNOWN: where nothing is heard, too */
-    uint64_t since_ns;    /* 0 unknown */
-    uint64_t known_ns;    /* … and since when that is known */
+    enum phase_kind kind; /* PHASE_UNKNOWN also while no board is listened to */
+    uint64_t since_ns;    /* begin of the phase; 0: unknown */
+    uint64_t known_ns;    /* when the phase was detected */
 };
 void job_phase_view(const struct job_phase *f,
-                    struct job_phase_view *ret); /* NULL is fine */
+                    struct job_phase_view *ret); /* f may be NULL */
 
 #endif

@@ -18,23 +18,23 @@ struct job_progress {
     struct progress_page *file; /* NULL: the job is over */
     struct loop_timer *poll;
     struct steps steps;
-    pid_t reporter[UW_PROGRESS_SLOTS]; /* live ones of the last look */
+    pid_t reporter[UW_PROGRESS_SLOTS]; /* processes alive at the last read */
     size_t n_reporters;
-    struct launches *launches; /* NULL: no room for them */
-    struct rate *rate;         /* … nor this */
-    struct launches_budget budget, *of;
-    struct loop_timer *quick;
-    unsigned counting; /* processes whose launches are counted … */
-    uint32_t aside;    /* … the CUptiResult of one that CUPTI refused; 0: none … */
-    bool absent;       /* … one found no CUPTI */
-    bool told;         /* steps are */
+    struct launches *launches; /* this and rate: NULL: no room for launches */
+    struct rate *rate;
+    struct launches_budget own_budget, *budget; /* budget: the one in use */
+    struct loop_timer *launch_poll;
+    unsigned counting;     /* processes whose launches are counted */
+    uint32_t cupti_result; /* CUptiResult of a process that CUPTI refused; 0: none */
+    bool absent;           /* a process found no CUPTI */
+    bool reported;         /* a process reports its steps */
     bool over;
-    uint64_t last[UW_PROGRESS_SLOTS]; /* who was alive when anybody last was */
+    uint64_t last[UW_PROGRESS_SLOTS]; /* live pids of the last read with any */
     size_t n_last;
 };
 
-/* At the end all are dead: those count that were alive when anybody last was, or
- * everybody where no look was in time.
+/* After the job's end all processes are dead: those count that were alive at the last
+ * read with any live process, or all processes if there was no such read.
  */
 static bool counted_last(const struct job_progress *p, uint64_t pid)
 {
@@ -58,7 +58,7 @@ static void remember(struct job_progress *p, const struct step_slot *slots, size
             p->last[p->n_last++] = slots[i].pid;
 }
 
-static size_t told_slots(const struct progress_read *read, struct step_slot *ret)
+static size_t reported_slots(const struct progress_read *read, struct step_slot *ret)
 {
     for (size_t i = 0; i < read->n; i++) {
         const struct progress_seen *seen = &read->slot[i];
@@ -79,7 +79,7 @@ static size_t launched_slots(const struct job_progress *p, struct step_slot *ret
 {
     size_t n = launches_slots(p->launches, ret);
 
-    for (size_t i = 0; i < n; i++) /* as told ones are: now, not when it last launched */
+    for (size_t i = 0; i < n; i++) /* alive now, not when it last launched */
         ret[i].live = progress_alive(ret[i].pid);
     return n;
 }
@@ -90,12 +90,12 @@ static int look(struct job_progress *p, uint64_t now)
     struct step_slot slots[UW_PROGRESS_SLOTS];
 
     if (progress_page_read(p->file, now, &read, NULL) < 0)
-        read.n = 0; /* unknown progress, not a failure of ours */
-    size_t n = told_slots(&read, slots);
-    p->told = n > 0;
+        read.n = 0; /* an unreadable page means unknown progress, not an error */
+    size_t n = reported_slots(&read, slots);
+    p->reported = n > 0;
     if (n == 0 && p->launches)
         n = launched_slots(p, slots);
-    p->steps.guessed = !p->told;
+    p->steps.guessed = !p->reported;
     p->n_reporters = 0;
     for (size_t i = 0; i < n; i++) {
         if (slots[i].live)
@@ -122,7 +122,7 @@ static void note_state(struct job_progress *p, const struct launches_seen *seen)
     p->counting += seen->state == UW_LAUNCHES_ALONE || seen->state == UW_LAUNCHES_SHARED;
     p->absent = p->absent || seen->state == UW_LAUNCHES_ABSENT;
     if (seen->state == UW_LAUNCHES_ASIDE)
-        p->aside = seen->result;
+        p->cupti_result = seen->result;
 }
 
 static bool has_pid(const struct launch_count *c, size_t n, uint64_t pid)
@@ -145,10 +145,10 @@ static struct rate_process rate_of(const struct launches_seen *seen)
     return ret;
 }
 
-/* The job may have written anything: a process counts if it lives, and once.  When all
- * are dead, what they showed stays as it was, for the last look.
+/* The page's content is untrusted: only live processes count, each pid once.  When all
+ * are dead, the estimate is left unchanged for the last read.
  */
-static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
+static int page_on_launch_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct job_progress *p = user;
     struct launch_count count[UW_LAUNCHES_SLOTS];
@@ -176,11 +176,11 @@ static int page_on_quick(struct loop_timer *timer, uint64_t now_ns, void *user)
     }
     rate_feed(p->rate, rate, n, now_ns);
     if (n > 0)
-        launches_feed(p->launches, count, n, now_ns, p->of);
+        launches_feed(p->launches, count, n, now_ns, p->budget);
     return 0;
 }
 
-/* Launches are looked at more often: their rests are short. */
+/* Launches need a shorter poll interval: the pauses between them are short. */
 static int begin_launches(struct job_progress *p, uw_error *err)
 {
     uint64_t period = LAUNCHES_POLL_MS * NS_PER_MS;
@@ -188,12 +188,12 @@ static int begin_launches(struct job_progress *p, uw_error *err)
 
     if (launches_read(p->file, &read) != 0)
         return 0;
-    launches_budget_job(&p->budget, NULL);
-    p->of = p->opts.budget ? p->opts.budget : &p->budget;
+    launches_budget_job(&p->own_budget, NULL);
+    p->budget = p->opts.budget ? p->opts.budget : &p->own_budget;
     if (launches_new(&p->launches) < 0 || rate_new(&p->rate) < 0)
         return fail(err, -ENOMEM, "out of memory");
     return loop_timer_new(p->opts.loop, loop_now_ns(p->opts.loop) + period, period,
-                          page_on_quick, p, &p->quick, err);
+                          page_on_launch_poll, p, &p->launch_poll, err);
 }
 
 static int page_on_poll(struct loop_timer *timer, uint64_t now_ns, void *user)
@@ -218,7 +218,7 @@ int job_progress_new(const struct job_progress_opts *opts, struct progress_page 
     if (r >= 0)
         r = begin_launches(p, err);
     if (r < 0) {
-        p->file = NULL; /* it stays the caller's */
+        p->file = NULL; /* the caller keeps its file */
         return r;
     }
     *ret = take(p);
@@ -230,7 +230,7 @@ void job_progress_free(struct job_progress *p)
     if (!p)
         return;
     loop_timer_free(p->poll);
-    loop_timer_free(p->quick);
+    loop_timer_free(p->launch_poll);
     launches_free(p->launches);
     rate_free(p->rate);
     progress_page_free(p->file);
@@ -257,17 +257,18 @@ struct rate *job_progress_rate(const struct job_progress *p)
     return p->rate;
 }
 
-/* The words where nobody's launches are known. */
+/* Says why no process's launches are counted. */
 static const char *not_counted(const struct job_progress *p, char *ret, size_t size)
 {
-    if (p->aside)
+    if (p->cupti_result)
         (void)snprintf(ret, size,
                        "no launches counted: CUPTI answers %u (has a profiler taken it?)",
-                       p->aside);
+                       p->cupti_result);
     else
         (void)snprintf(ret, size, "no launches counted: %s",
-                       p->absent ? "no CUPTI was found"
-                                 : "no process of it has begun CUDA with our library");
+                       p->absent
+                           ? "no CUPTI was found"
+                           : "no process has started CUDA with Underwatt's library");
     return ret;
 }
 
@@ -276,8 +277,8 @@ void job_progress_launches(const struct job_progress *p, char ret[JOB_PROGRESS_L
     static const char *const words[] = {
         [LAUNCHES_NOBODY] = "no launches counted",
         [LAUNCHES_FEW] = "launches counted: too few so far to show steps",
-        [LAUNCHES_RESTLESS] = "launches counted: they never rest, and show no steps",
-        [LAUNCHES_UNEVEN] = "launches counted: nothing in them repeats, no steps show",
+        [LAUNCHES_RESTLESS] = "launches counted: no pauses between them, steps unknown",
+        [LAUNCHES_UNEVEN] = "launches counted: no repeating pattern, steps unknown",
     };
     struct launches_found found;
 
@@ -292,22 +293,23 @@ void job_progress_launches(const struct job_progress *p, char ret[JOB_PROGRESS_L
     else
         (void)snprintf(ret, JOB_PROGRESS_LAUNCHES,
                        "%" PRIu64 " launches a step, confidence %.2f%s", found.launches,
-                       found.confidence, p->told ? " (but steps are told)" : "");
+                       found.confidence,
+                       p->reported ? " (not used: the job reports steps)" : "");
 }
 
 int job_progress_end(struct job_progress *p)
 {
     p->over = true;
     loop_timer_set(p->poll, UINT64_MAX, 0);
-    if (p->quick)
-        loop_timer_set(p->quick, UINT64_MAX, 0);
+    if (p->launch_poll)
+        loop_timer_set(p->launch_poll, UINT64_MAX, 0);
     int r = look(p, loop_now_ns(p->opts.loop));
     progress_page_free(take(p->file));
     return r;
 }
 
-/* State letter and parent of a process, from the fields behind the name in
- * parentheses; '\0' and 0 where there is none.
+/* From /proc/PID/stat, where both fields follow the name in parentheses; '\0' and 0: no
+ * such process.
  */
 struct proc_stat {
     char state;

@@ -1,7 +1,7 @@
-/* A job's progress as the node sees it: its page read again and again, the steps of its
- * processes, whether they are stopped.  The page was made here (`underwatt run` in local
- * mode) or handed over by its maker (the daemon).  Where nobody tells steps and the page
- * has room for launches, the steps are those that the launches show.
+/* A job's progress: polls the job's page, tracks the steps of its processes and tells
+ * whether they are stopped.  The page was made by this process (`underwatt run` in local
+ * mode) or passed to it (the daemon).  If no process reports steps and the page has room
+ * for launches, the steps are estimated from the launches.
  */
 #ifndef JOBS_JOB_PROGRESS_H
 #define JOBS_JOB_PROGRESS_H
@@ -25,41 +25,43 @@ typedef int (*job_progress_steps_fn)(const struct steps *steps, uint64_t now_ns,
 
 struct job_progress_opts {
     struct loop *loop;
-    uint64_t poll_ns;               /* between looks; 0: 100 ms */
-    job_progress_steps_fn on_steps; /* after each look; may be NULL */
+    uint64_t poll_ns;               /* interval between reads; 0: 100 ms */
+    job_progress_steps_fn on_steps; /* called after each read; may be NULL */
     void *user;
-    /* What the job may cost in looking for steps, which outlives the page; NULL: one of
-     * the page's own.
+    /* Limits the CPU time for estimating steps from launches; must outlive the page.
+     * NULL: the page gets a budget of its own.
      */
     struct launches_budget *budget;
 };
-/* Takes the file over, on success alone.  Looks from the next poll on. */
+/* Takes ownership of file on success only.  First read: one poll interval from now. */
 int job_progress_new(const struct job_progress_opts *opts, struct progress_page *file,
                      struct job_progress **ret, uw_error *err);
 void job_progress_free(struct job_progress *p);
 DEFINE_AUTO(struct job_progress *, job_progress_free);
 
 const char *job_progress_path(
-    const struct job_progress *p); /* "": handed over, or over */
+    const struct job_progress *p); /* "": page not made here, or job over */
 const struct steps *job_progress_steps(const struct job_progress *p);
-/* Did some process that reports live at the last look?  (False before the first.) */
+/* Whether some reporting process was alive at the last read; false before the first. */
 bool job_progress_alive(const struct job_progress *p);
-/* What the launches show so far, in words for a human; "": the page has no room for them.
+/* State of the estimation from launches, as text; "": the page has no room for launches.
  */
 enum { JOB_PROGRESS_LAUNCHES = 96 };
 void job_progress_launches(const struct job_progress *p, char ret[JOB_PROGRESS_LAUNCHES]);
-/* Their rate; borrowed until job_progress_free(), NULL: no room for them. */
+/* Launch rate; borrowed until job_progress_free(); NULL: no room for launches. */
 struct rate *job_progress_rate(const struct job_progress *p);
-/* A last look: the job is over, who was alive when anybody last was counts as live.  The
- * file is let go of.  Once.
+/* The job is over: reads the page a last time and frees the file.  The processes that
+ * were alive at the last read with any live process count as live.  Call once.
  */
 int job_progress_end(struct job_progress *p);
 
-/* Every process that reports is stopped (T of ps); own's alone where none does (0: no
- * such).  Reads /proc; never on a virtual loop.
+/* Returns whether every reporting process is stopped (state T), or own if no process
+ * reports (own 0: no process).  Reads /proc; false on a virtual loop.
  */
 bool job_progress_stopped(const struct job_progress *p, pid_t own);
-/* Is pid own or a descendant of it?  Reads /proc; on a virtual loop own alone. */
+/* Returns whether pid is own or a descendant of own.  Reads /proc, except on a virtual
+ * loop, where only own itself matches.
+ */
 bool job_progress_owns(const struct loop *loop, pid_t own, pid_t pid);
 
 #endif

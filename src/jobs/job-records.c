@@ -6,11 +6,10 @@
 
 #include "core/progress/steps.h"
 
-enum {
-    KEEP_S = 60
-}; /* an ended job is shown, and energy attributed to it, for so long */
-#define BOOKED_AFTER_S 5.0 /* telemetry's phase counts once it has stood so long */
-#define TOLD_FROM 0.5      /* a phase that is right less often than this is not told */
+/* An ended job is shown, and energy is attributed to it, for this time. */
+enum { KEEP_S = 60 };
+#define BOOKED_AFTER_S 5.0 /* a phase from telemetry is booked after this time */
+#define CONFIDENCE_MIN 0.5 /* a phase with less confidence is shown as unknown */
 
 struct job_records {
     struct job_records_opts opts;
@@ -76,7 +75,7 @@ void job_records_drop(struct job_records *rs, uint64_t id)
         }
 }
 
-/* Where all are taken, the one that ended first makes room. */
+/* Drops the record of the job that ended first if the table is full. */
 static void make_room(struct job_records *rs)
 {
     size_t oldest = SIZE_MAX;
@@ -101,7 +100,7 @@ struct job_record *job_records_add(struct job_records *rs, uint64_t id)
     if (!rec)
         return NULL;
     rec->id = id;
-    if (rs->opts.phases) /* without memory its telemetry is not followed */
+    if (rs->opts.phases) /* on failure the job has no phase from telemetry */
         (void)job_phase_new(rs->opts.loop, &rec->telemetry);
     rs->record[rs->n++] = rec;
     return rec;
@@ -109,7 +108,9 @@ struct job_record *job_records_add(struct job_records *rs, uint64_t id)
 
 /* ---- phases ---- */
 
-/* Boards that are this job's alone: on others nobody can say whose the power is. */
+/* The job's boards, or none if another job or process shares one: the power of a shared
+ * board cannot be assigned.
+ */
 static uint64_t own_boards(const struct job_records *rs, const struct job_entry *job)
 {
     uint64_t boards = job->foreign ? 0 : job->boards;
@@ -135,11 +136,11 @@ static void hear(const struct job_records *rs, struct job_record *rec, uint64_t 
     for (size_t i = 0; i < boards_count(rs->opts.boards); i++)
         if (boards >> i & 1)
             board[n++] = (struct job_phase_board){rs->opts.sampler[i], 0};
-    if (job_phase_hear(rec->telemetry, board, n) == 0) /* else with the next tick */
+    if (job_phase_hear(rec->telemetry, board, n) == 0) /* else retried by the next tick */
         rec->heard = boards;
 }
 
-/* Returns whether the phase stands for long enough to be attributed to. */
+/* Returns whether energy may be attributed to the phase. */
 static bool look_at_phase(struct job_record *rec, const struct steps *steps,
                           uint64_t now_ns)
 {
@@ -154,7 +155,7 @@ static bool look_at_phase(struct job_record *rec, const struct steps *steps,
     }
     job_phase_view(rec->telemetry, &seen);
     double right = phase_confidence(seen.kind);
-    if (right < TOLD_FROM)
+    if (right < CONFIDENCE_MIN)
         rec->phase = (struct view_phase){.phase = UW_PHASE_UNKNOWN};
     else
         rec->phase = (struct view_phase){.phase = seen.kind == PHASE_CHANGE ? PHASE_TRAIN

@@ -78,7 +78,7 @@ static int make_page(struct job *j, uw_error *err)
     if (r < 0)
         return r;
     if (j->opts.inject && launches_add(file, &why) < 0) {
-        j->opts.inject = NULL; /* the page is whole: steps that are told still count */
+        j->opts.inject = NULL; /* the page still works for steps that the job reports */
         if (j->opts.on_uncounted)
             j->opts.on_uncounted(why.text, j->opts.user);
     }

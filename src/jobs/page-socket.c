@@ -18,10 +18,10 @@
 enum { FDS_MAX = 4, ACCEPTS_AT_ONCE = 16, WAIT_S = 2 };
 
 struct peer {
-    struct page_socket *door;
+    struct page_socket *server;
     int fd;
     uid_t uid;
-    uint64_t came; /* counts up */
+    uint64_t arrival; /* order of connection */
     struct loop_fd *source;
 };
 
@@ -35,10 +35,10 @@ struct page_socket {
     int fd;
     struct loop_fd *source;
     struct peer *peer[PAGE_SOCKET_PEERS];
-    uint64_t came;
+    uint64_t arrival; /* of the next peer */
 };
 
-/* ---- words ---- */
+/* ---- parsing ---- */
 
 int page_socket_parse(const char *text, size_t size, uint64_t *ret_job, uw_error *err)
 {
@@ -54,7 +54,7 @@ int page_socket_parse(const char *text, size_t size, uint64_t *ret_job, uw_error
     memcpy(digits, number, n);
     digits[n] = '\0';
     if (strspn(digits, "0123456789") != n)
-        return fail(err, -EINVAL, "the job's number is none");
+        return fail(err, -EINVAL, "the job's number is not a number");
     return parse_u64(digits, ret_job, err);
 }
 
@@ -62,7 +62,7 @@ static int address_of(const char *path, struct sockaddr_un *ret, uw_error *err)
 {
     *ret = (struct sockaddr_un){.sun_family = AF_UNIX};
     if (strlen(path) >= sizeof ret->sun_path)
-        return fail(err, -ENAMETOOLONG, "%s: longer than a socket's path may be", path);
+        return fail(err, -ENAMETOOLONG, "%s: too long for a socket's path", path);
     (void)snprintf(ret->sun_path, sizeof ret->sun_path, "%s", path);
     return 0;
 }
@@ -76,13 +76,13 @@ static void peer_free(struct peer *p)
     loop_fd_free(p->source);
     (void)close(p->fd);
     for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++)
-        if (p->door->peer[i] == p)
-            p->door->peer[i] = NULL;
+        if (p->server->peer[i] == p)
+            p->server->peer[i] = NULL;
     free(p);
 }
 DEFINE_AUTO(struct peer *, peer_free);
 
-/* The descriptors of a packet; all but the first are closed.  -1: none. */
+/* Returns the first descriptor of a packet and closes the others.  -1: none. */
 static int first_fd(struct msghdr *msg, size_t *ret_n)
 {
     int first = -1;
@@ -125,13 +125,13 @@ static int take_page(const struct peer *p, const char *text, ssize_t n, int flag
     if (r == 0)
         r = page_socket_parse(text, (size_t)n, &job, err);
     if (r >= 0 && n_fds != 1)
-        r = fail(err, -EINVAL, "%zu descriptors; it takes one", n_fds);
+        r = fail(err, -EINVAL, "%zu descriptors in the packet instead of one", n_fds);
     if (r < 0) {
         if (fd >= 0)
             (void)close(fd);
         return r;
     }
-    return p->door->fn(job, p->uid, fd, err, p->door->user);
+    return p->server->fn(job, p->uid, fd, err, p->server->user);
 }
 
 static int on_peer(struct loop_fd *source, int fd, int events, void *user)
@@ -157,7 +157,7 @@ static int on_peer(struct loop_fd *source, int fd, int events, void *user)
         return 0;
     if (n <= 0) {
         if (n == 0) {
-            int extra = first_fd(&msg, &n_fds); /* an empty packet may carry one */
+            int extra = first_fd(&msg, &n_fds); /* may come without data */
             if (extra >= 0)
                 (void)close(extra);
         }
@@ -179,14 +179,14 @@ static size_t peers_of(const struct page_socket *d, uid_t uid)
     return n;
 }
 
-static bool goes_before(const struct peer *p, const struct peer *than)
+static bool is_older(const struct peer *p, const struct peer *than)
 {
-    return !than || p->came < than->came;
+    return !than || p->arrival < than->arrival;
 }
 
-/* A place for one more of uid's.  A user with many gives up the one who has been here
- * longest; where all places are taken, whoever has the most does: no user can keep
- * others out.
+/* Returns a free slot for a new peer of uid.  Disconnects the oldest peer of uid if the
+ * user's limit is reached, or, if all slots are taken, the oldest peer of the users with
+ * the most peers, so that no user can lock others out.
  */
 static size_t free_place(struct page_socket *d, uid_t uid)
 {
@@ -202,7 +202,7 @@ static size_t free_place(struct page_socket *d, uid_t uid)
     for (size_t i = 0; i < PAGE_SOCKET_PEERS; i++) {
         const struct peer *p = d->peer[i];
         if (p && (full ? p->uid == uid : peers_of(d, p->uid) == most) &&
-            goes_before(p, at == SIZE_MAX ? NULL : d->peer[at]))
+            is_older(p, at == SIZE_MAX ? NULL : d->peer[at]))
             at = i;
     }
     peer_free(d->peer[at]);
@@ -223,7 +223,7 @@ static int accept_one(struct page_socket *d)
         (void)close(fd);
         return 0;
     }
-    *p = (struct peer){.door = d, .fd = fd, .uid = cred.uid, .came = d->came++};
+    *p = (struct peer){.server = d, .fd = fd, .uid = cred.uid, .arrival = d->arrival++};
     if (loop_fd_new(d->loop, fd, LOOP_READ, on_peer, p, &p->source, NULL) < 0)
         peer_free(p);
     else
@@ -243,9 +243,9 @@ static int on_listen(struct loop_fd *source, int fd, int events, void *user)
     return 0;
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
-/* A socket that nobody listens at any more; anything else stays. */
+/* Removes a socket without a listener; fails if anything else is at the path. */
 static int remove_stale(const struct sockaddr_un *at, uw_error *err)
 {
     struct stat st;
@@ -255,18 +255,18 @@ static int remove_stale(const struct sockaddr_un *at, uw_error *err)
                    ? 0
                    : fail(err, -errno, "%s: %s", at->sun_path, strerror(errno));
     if (!S_ISSOCK(st.st_mode))
-        return fail(err, -EEXIST, "%s: something else is there", at->sun_path);
+        return fail(err, -EEXIST, "%s: exists and is not a socket", at->sun_path);
     auto_(fd_close) int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (fd < 0)
         return fail(err, -errno, "socket: %s", strerror(errno));
     if (connect(fd, (const struct sockaddr *)at, sizeof *at) == 0)
-        return fail(err, -EADDRINUSE, "%s: somebody listens there", at->sun_path);
+        return fail(err, -EADDRINUSE, "%s: another process listens there", at->sun_path);
     return unlink(at->sun_path) < 0
                ? fail(err, -errno, "%s: %s", at->sun_path, strerror(errno))
                : 0;
 }
 
-static int open_door(struct page_socket *d, const char *path, uw_error *err)
+static int open_server(struct page_socket *d, const char *path, uw_error *err)
 {
     struct sockaddr_un at;
     struct stat st;
@@ -300,7 +300,7 @@ int page_socket_new(struct loop *loop, const char *path, page_socket_fn fn, void
     d->loop = loop;
     d->fn = fn;
     d->user = user;
-    int r = open_door(d, path, err);
+    int r = open_server(d, path, err);
     if (r < 0)
         return r;
     *ret = take(d);

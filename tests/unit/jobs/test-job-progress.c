@@ -170,7 +170,8 @@ static void told(void)
         return;
     is_int(w.steps, 59, "what is told comes first");
     job_progress_launches(page, words);
-    is_str(words, "901 launches a step, confidence 1.00 (but steps are told)",
+    is_str(words,
+           "901 launches a step, confidence 1.00 (not used: the job reports steps)",
            "… said so");
     is_near(job_progress_steps(page)->step_s, 1, 0.05, "… with its time");
     over(page);
@@ -201,7 +202,7 @@ static void refused(void)
         {UW_LAUNCHES_ASIDE,
          "no launches counted: CUPTI answers 39 (has a profiler taken it?)"},
         {UW_LAUNCHES_BEGUN,
-         "no launches counted: no process of it has begun CUDA with our library"},
+         "no launches counted: no process has started CUDA with Underwatt's library"},
     };
     char words[JOB_PROGRESS_LAUNCHES];
 
