@@ -1,5 +1,5 @@
-/* Jobs that somebody tells us of, and which boards they get.  Where several users name a
- * board no program waits for it: who computes on the board has it.
+/* Registration of jobs, and which boards they get.  If run jobs of several users name a
+ * board, the user whose processes compute there has it; no program is delayed.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +23,8 @@ static bool has(const struct roster_job *job, size_t board)
     return !job->over && ((e->source == JOB_FOUND ? e->boards : e->given) >> board & 1);
 }
 
-/* Who else has the board, so that a run job of uid's cannot: a job (*ret_job) or, where
- * that is NULL, a process.  False: nobody.
+/* Returns whether another user than uid has the board, through a job (*ret_job) or, if
+ * that is NULL, a computing process (*ret_pid).
  */
 static bool roster_board_held(const struct roster_board *s, uid_t uid,
                               const struct job_entry **ret_job, pid_t *ret_pid)
@@ -53,9 +53,9 @@ static bool computes(const struct roster_board *s, const struct roster_job *job)
     return false;
 }
 
-/* May the job have the board that it named?  It may where nobody else computes there and
- * nobody else named the board, or where it computes there and they do not.  A board that
- * a scheduler or an administrator gave stays with its job.
+/* Whether a waiting run job may get the board: no other user computes there, and no other
+ * user's job has the board, or only run jobs that do not compute there while this job
+ * does.  A board of a scheduler's or an administrator's job stays with that job.
  */
 static bool may_have(const struct roster_board *s, const struct roster_job *job)
 {
@@ -105,7 +105,7 @@ static void pass(struct roster_board *s, struct roster_job *to)
         r->opts.on_pass(s->at, from, &to->e, r->opts.user);
 }
 
-/* Who has which of the boards that the job waits for, for people. */
+/* Sets e.held, for display: who has the first of the boards that the job waits for. */
 static void say_held(const struct roster *r, struct roster_job *s)
 {
     char text[sizeof s->e.held] = "", more[24] = "";
@@ -119,7 +119,7 @@ static void say_held(const struct roster *r, struct roster_job *s)
             continue;
         if (s->e.waits & (s->e.waits - 1))
             (void)snprintf(more, sizeof more, ", and others too");
-        /* The other job's name is left out: it is its user's own matter. */
+        /* Without the other job's name, which is private to its user. */
         if (job)
             (void)snprintf(text, sizeof text, "GPU %u belongs to job %llu of %s%s", gpu,
                            (unsigned long long)job->id,
@@ -157,11 +157,11 @@ static int check_text(const struct roster_register *reg, uw_error *err)
         return fail(err, -EINVAL, "job: source %d cannot be registered",
                     (int)reg->source);
     if (!reg->name || !reg->name[0] || strlen(reg->name) >= JOB_NAME)
-        return fail(err, -EINVAL, "job: its name needs 1 to %d bytes", JOB_NAME - 1);
+        return fail(err, -EINVAL, "job: the name must have 1 to %d bytes", JOB_NAME - 1);
     if (reg->source == JOB_RUN && cgroup_is_name(reg->name))
         return fail(err, -EINVAL,
-                    "job: '%s' is a name that a scheduler gives: no 'slurm:', 'k8s:', "
-                    "'docker:' or 'podman:' before it",
+                    "job: '%s' has a scheduler's prefix; 'slurm:', 'k8s:', 'docker:' and "
+                    "'podman:' are reserved",
                     reg->name);
     if (reg->n_labels > LABELS_MAX)
         return fail(err, -E2BIG, "job: %zu labels: more than %d", reg->n_labels,
@@ -179,12 +179,12 @@ static int check_boards(const struct roster *r, const struct roster_register *re
         const struct job_entry *e = &r->job[i]->e;
         uint64_t both = e->given & reg->boards;
         if (e->id == reg->id && !r->job[i]->over)
-            return fail(err, -EEXIST, "job %llu is there already",
+            return fail(err, -EEXIST, "job %llu exists already",
                         (unsigned long long)e->id);
         if (r->job[i]->over || e->uid == reg->uid || both == 0 ||
             reg->source != JOB_REGISTERED || e->source != JOB_REGISTERED)
             continue;
-        /* The other job's name is left out: it is its user's own matter. */
+        /* Without the other job's name, which is private to its user. */
         return fail(err, -EBUSY, "GPU %d belongs to job %llu of %s",
                     __builtin_ctzll(both), (unsigned long long)e->id,
                     e->user[0] ? e->user : "another user");
@@ -192,8 +192,7 @@ static int check_boards(const struct roster *r, const struct roster_register *re
     return 0;
 }
 
-/* Boards that it named and others have: a run job waits for them, its program does not.
- */
+/* Boards that a run job names and other users have: the job waits for them. */
 static uint64_t held_of(const struct roster *r, const struct roster_register *reg)
 {
     const struct job_entry *job = NULL;
@@ -207,25 +206,25 @@ static uint64_t held_of(const struct roster *r, const struct roster_register *re
     return held;
 }
 
-/* One of the processes that a found job had before a restart; its facts. */
+/* Finds a process that the found job had before the restart; *ret: its facts. */
 static int check_found(const struct roster *r, const struct roster_register *reg,
                        struct proc_facts *ret, uw_error *err)
 {
     if (r->opts.no_found)
-        return fail(err, -ENOTSUP, "jobs are not looked for any more");
+        return fail(err, -ENOTSUP, "the search for unregistered jobs is off");
     for (size_t i = 0; i < reg->n_procs; i++) {
         if (!roster_is_there(r, &reg->proc[i], reg->uid, ret))
             continue;
         struct job_key key = roster_key(ret);
         const struct roster_job *same = roster_found(r, &key);
-        return same ? fail(err, -EEXIST, "it is job %llu by now",
+        return same ? fail(err, -EEXIST, "the job has been found again as job %llu",
                            (unsigned long long)same->e.id)
                     : 0;
     }
-    return fail(err, -ESRCH, "none of its processes is there any more");
+    return fail(err, -ESRCH, "none of the job's processes exists any more");
 }
 
-/* The job's first process: *ret_fd is -1 where it has to be looked at. */
+/* Checks the job's first process.  *ret_fd: its pidfd; -1: none, poll roster_alive(). */
 static int check_process(const struct roster *r, const struct roster_register *reg,
                          struct proc_facts *ret, int *ret_fd, uw_error *err)
 {
@@ -250,12 +249,12 @@ static int check_process(const struct roster *r, const struct roster_register *r
             result = -EPERM;
     }
     if (result == -EPERM)
-        return fail(err, result, "process %ld is not of user %ld", (long)reg->pid,
+        return fail(err, result, "process %ld is not user %ld's", (long)reg->pid,
                     (long)reg->uid);
     if (result < 0)
         return fail(
             err, result == -ENOENT ? -ESRCH : result, "process %ld: %s", (long)reg->pid,
-            result == -ESRCH ? "there is none, or it has ended" : strerror(-result));
+            result == -ESRCH ? "no such process, or it has ended" : strerror(-result));
     return 0;
 }
 
@@ -305,7 +304,7 @@ static void give_boards(struct roster_job *s, uint64_t boards, uint64_t held)
     for (size_t i = 0; i < r->n_boards; i++)
         if (gets >> i & 1)
             roster_board_users(r->board[i]);
-    /* Whose processes are where may be another's matter now. */
+    /* Processes that are known already may belong to this job: read the lists soon. */
     for (size_t i = 0; i < r->n_boards; i++)
         if (r->board[i]->n > 0 || (boards >> i & 1))
             roster_look(r, i);
@@ -356,7 +355,7 @@ int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *
     s->pidfd = fd;
     if (fd >= 0 &&
         loop_fd_new(r->opts.loop, fd, LOOP_READ, on_pidfd, s, &s->source, NULL) < 0)
-        s->source = NULL; /* looked at now and then */
+        s->source = NULL; /* roster_alive() is polled */
     roster_name_user(r, s);
     give_boards(s, reg->boards, held);
     uint64_t id = s->e.id;

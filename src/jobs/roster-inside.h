@@ -1,6 +1,5 @@
-/* One class in three files: roster.c (jobs and what is told of them), roster-begin.c
- * (jobs that somebody tells us of, and which boards they get), roster-look.c (boards and
- * the processes there).  No other file includes this.
+/* Internals shared by roster.c (jobs and their events), roster-begin.c (registration and
+ * which boards jobs get) and roster-look.c (boards and their processes).
  */
 #ifndef JOBS_ROSTER_INSIDE_H
 #define JOBS_ROSTER_INSIDE_H
@@ -10,49 +9,49 @@
 #include "jobs/board-users.h"
 #include "jobs/roster.h"
 
-/* By what a found job is known. */
+/* Identity of a found job. */
 struct job_key {
     uid_t uid;
-    enum cgroup_kind kind; /* under CGROUP_PODMAN: by session */
+    enum cgroup_kind kind; /* below CGROUP_PODMAN: identified by session */
     char id[CGROUP_ID];
     pid_t session;
 };
 
-struct roster_job { /* one job */
+struct roster_job {
     struct roster *roster;
     struct job_entry e;
-    struct job_key key; /* found ones */
-    uint64_t kept; /* found, taken over: boards that it was on, not looked at since */
-    int pidfd;     /* -1: none */
-    struct loop_fd *source; /* tells its end; NULL: looked at now and then */
+    struct job_key key;     /* of a found job */
+    uint64_t kept;          /* of a restored found job: boards not read since */
+    int pidfd;              /* -1: none */
+    struct loop_fd *source; /* of pidfd; NULL: roster_alive() is polled */
     bool asked_user;
-    bool is_new, changed, over; /* events to be told */
+    bool is_new, changed, over; /* pending events */
 };
 
 struct seen { /* a process on a board */
     pid_t pid;
     uint64_t start;
-    bool known; /* whose it is */
+    bool known; /* start, uid and job are */
     uid_t uid;
     bool compute;
     uint64_t job; /* 0: none */
 };
 
-struct roster_board {      /* one board */
+struct roster_board {
     struct roster *roster; /* NULL: freed while a call was under way */
     size_t at;
     struct board *board;
     struct seen *proc;
     size_t n, room;
-    bool known;                /* the list is complete … */
-    uint64_t known_ns;         /* … as of then */
-    uint64_t next_ns, last_ns; /* looks */
+    bool known; /* the list is complete, as of known_ns */
+    uint64_t known_ns;
+    uint64_t next_ns, last_ns; /* next and last read of the process list */
     unsigned calls;            /* under way */
-    bool no_use;               /* the driver tells no use */
+    bool no_use;               /* the driver does not report SM use */
     struct board_users users;
 };
 
-struct name { /* of a user, once asked for */
+struct name { /* cached name of a user */
     uid_t uid;
     char user[32];
 };
@@ -65,59 +64,63 @@ struct roster {
     size_t n_boards;
     struct name *name;
     size_t n_names, names_room;
-    struct loop_worker *worker; /* looks names up */
+    struct loop_worker *worker; /* for getpwuid_r() */
     struct loop_timer *timer;
     uint64_t next_id;
     struct roster_counts counts;
-    struct rates begun[2];              /* run jobs and found ones, a bucket a user */
-    bool telling;                       /* events are being told */
-    struct seen fresh[BOARD_PROCS_MAX]; /* of the list that is being taken over */
-    uint64_t there[ROSTER_MAX + 1];     /* who is on the board that is looked at */
+    struct rates begun[2];              /* found and run jobs, one bucket per user */
+    bool telling;                       /* roster_tell() is running */
+    struct seen fresh[BOARD_PROCS_MAX]; /* scratch: the list that was just read */
+    uint64_t there[ROSTER_MAX + 1];     /* scratch: jobs on one board */
 };
 
 /* ---- roster.c ---- */
 
 struct roster_job *roster_job(const struct roster *r, uint64_t id);
-/* It is over: its boards turn before it is gone. */
+/* Ends the job; its boards' on_turn() calls come first.  The entry stays until
+ * roster_tell() has sent ROSTER_END.
+ */
 void roster_job_end(struct roster_job *s);
-/* A new job, not told yet.  NULL: no memory, or too many. */
+/* Adds a job, whose ROSTER_BEGIN roster_tell() sends.  NULL: no memory or too many. */
 struct roster_job *roster_add(struct roster *r, uint64_t id);
-/* May uid have one more job that no scheduler knows?  0, -E2BIG, -EAGAIN; once it is
- * asked for the job is taken to begin.
+/* Checks the limits for one more run or found job of uid, and counts that job towards the
+ * rate limit.  -E2BIG, -EAGAIN.
  */
 int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *err);
-/* Its name, once it is known. */
+/* Sets e.user, now or when the name has been looked up. */
 void roster_name_user(struct roster *r, struct roster_job *s);
-/* Is its first process still there?  Jobs without one are. */
+/* Whether the job's processes still exist; true if none is known. */
 bool roster_alive(const struct roster *r, const struct roster_job *s);
 int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret);
-/* Jobs are told about: begun, changed, ended; the last ones are forgotten then. */
+/* Sends the pending events and frees jobs that are over. */
 void roster_tell(struct roster *r);
-/* Boards, processes and strangers of each job, from the boards. */
+/* Updates boards, n_pids and foreign of each job from the boards' process lists; ends
+ * found jobs without processes.
+ */
 void roster_refresh(struct roster *r);
 void roster_schedule(struct roster *r);
 
-/* Its process is there still, and the same; its facts. */
+/* Whether p still runs as uid; *ret: its facts. */
 bool roster_is_there(const struct roster *r, const struct job_proc *p, uid_t uid,
                      struct proc_facts *ret);
 
 /* ---- roster-begin.c ---- */
 
-/* Boards that run jobs wait for become theirs, as soon as they may. */
+/* Passes boards to the run jobs that wait for them, where core rules allow it now. */
 void roster_share(struct roster *r);
 
 /* ---- roster-look.c ---- */
 
-/* By what a found job of this process is known. */
+/* The identity of a found job with this process. */
 struct job_key roster_key(const struct proc_facts *f);
 struct roster_job *roster_found(const struct roster *r, const struct job_key *key);
 void roster_board_look(struct roster_board *s);
 void roster_board_free(struct roster_board *s);
-/* The job has the board, whether or not a process of its is there. */
+/* Whether the job has the board, even without a process there. */
 bool roster_board_given(const struct roster_board *s, const struct roster_job *job);
-/* The board's users are about to change: the times are counted up to now. */
+/* Call before the board's users change: counts their times and calls on_turn(). */
 void roster_board_turn(struct roster_board *s);
-/* Who is there from now on. */
+/* Updates the board's users after a change. */
 void roster_board_users(struct roster_board *s);
 
 #endif

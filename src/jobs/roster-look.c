@@ -1,6 +1,4 @@
-/* Looks at a board's processes: whose they are, which job they belong to, who uses the
- * board.
- */
+/* Reads a board's process list: the owner and job of each process, the board's users. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,13 +9,13 @@
 #include "base/units.h"
 #include "jobs/roster-inside.h"
 
-_Static_assert((int)ROSTER_USERS == (int)BOARD_USERS, "roster_users() hands on");
+_Static_assert((int)ROSTER_USERS == (int)BOARD_USERS, "roster_users() passes ret on");
 
 enum { ANCESTORS = 64 };
 
 /* ---- which job a process belongs to ---- */
 
-/* Does it stem from this process? */
+/* Whether f is process pid or a descendant of it. */
 static bool stems_from(const struct roster *r, const struct proc_facts *f, pid_t pid)
 {
     struct proc_facts up = *f;
@@ -39,8 +37,8 @@ static bool has_name(const struct roster_job *job, const struct cgroup_job *grou
            strcmp(cgroup_name(group, name, sizeof name), job->e.name) == 0;
 }
 
-/* A job that somebody told us of: by descent, by the scheduler's name, or because the
- * board was given to its user.
+/* The run or registered job of a process: by descent, by the scheduler's name of the
+ * control group, or because the process's user has a job with this board.
  */
 static const struct roster_job *registered_job(const struct roster_board *s,
                                                const struct proc_facts *f,
@@ -113,7 +111,7 @@ static struct roster_job *make_found(struct roster *r, const struct proc_facts *
                                      const struct job_key *key)
 {
     if (r->opts.no_found || roster_room(r, JOB_FOUND, f->uid, NULL) < 0)
-        return NULL; /* its energy is no job's, until there is room */
+        return NULL; /* its energy belongs to job 0 until the limits allow the job */
     struct roster_job *job = roster_add(r, 0);
     if (!job)
         return NULL;
@@ -129,15 +127,15 @@ static struct roster_job *make_found(struct roster *r, const struct proc_facts *
         add_label(&job->e, "container", group->container);
     } else {
         (void)snprintf(job->e.name, sizeof job->e.name, "%s", f->comm);
-        if (cgroup_is_name(job->e.name)) /* a program calls itself what it likes */
+        if (cgroup_is_name(job->e.name)) /* comm may imitate a scheduler's name */
             *strchr(job->e.name, ':') = '_';
     }
     roster_name_user(r, job);
     return job;
 }
 
-/* The id of the job that a process belongs to; 0: none (its owner is not known, or it
- * only draws).
+/* The id of the process's job; 0: none (owner unknown, or graphics only and not of a
+ * registered job, or no further job allowed).
  */
 static uint64_t job_of(struct roster_board *s, const struct seen *p,
                        const struct proc_facts *f)
@@ -175,7 +173,9 @@ bool roster_board_given(const struct roster_board *s, const struct roster_job *j
     return !job->over && ((job->e.given | job->kept) >> s->at & 1) != 0;
 }
 
-/* The jobs that have the board or one of these processes; 0 for processes of no job. */
+/* Fills roster.there with the jobs that have the board or one of these processes, and 0
+ * if a process computes for no job; returns their number.
+ */
 static size_t who_is_there(const struct roster_board *s, const struct seen *procs,
                            size_t n)
 {
@@ -279,7 +279,7 @@ static void judge(struct roster_board *s, const struct gpu_proc *p, struct seen 
     }
 }
 
-/* Those of the last list that live; for a list that cannot be had. */
+/* Processes of the last list that still exist, for when the list cannot be read. */
 static size_t survivors(struct roster_board *s, struct seen *ret)
 {
     size_t n = 0;
@@ -294,7 +294,7 @@ static size_t survivors(struct roster_board *s, struct seen *ret)
     return n;
 }
 
-/* The processes there are these from now on. */
+/* Replaces the board's process list. */
 static void take_over(struct roster_board *s, const struct seen *fresh, size_t n)
 {
     void *room = s->proc;
@@ -337,7 +337,7 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
         for (size_t i = 0; i < n; i++)
             judge(s, &procs[i], &fresh[i]);
         for (size_t i = 0; i < r->n; i++)
-            r->job[i]->kept &= ~(1ull << s->at); /* who is there is known now */
+            r->job[i]->kept &= ~(1ull << s->at); /* replaced by the list */
     } else {
         r->counts.failures++;
         s->known = false;
@@ -362,7 +362,7 @@ void roster_board_look(struct roster_board *s)
 
     s->next_ns = now + (busy ? s->roster->opts.look_ns : s->roster->opts.rest_ns);
     if (s->calls > 0)
-        return; /* it hangs, or takes its time */
+        return; /* the last call is still under way */
     s->last_ns = now;
     if (board_procs(s->board, on_procs, s) == 0)
         s->calls++;
@@ -374,7 +374,7 @@ void roster_board_free(struct roster_board *s)
 {
     if (!s)
         return;
-    if (s->calls > 0) { /* the last of its calls frees it */
+    if (s->calls > 0) { /* the last call under way frees it */
         s->roster = NULL;
         return;
     }

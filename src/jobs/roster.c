@@ -17,7 +17,7 @@
 enum {
     LOOK_S = 2,
     REST_LOOKS = 3,
-    WAKE_MS = 500, /* between looks that somebody asked for */
+    WAKE_MS = 500, /* least interval between reads after roster_look() */
     NAMES_MAX = 1024,
     NAME_DEADLINE_S = 30,
 };
@@ -74,7 +74,7 @@ int roster_read(const struct roster *r, pid_t pid, struct proc_facts *ret)
     return proc_read(r->opts.proc, pid, ret);
 }
 
-/* ---- names of users: the system may ask a server for them ---- */
+/* ---- names of users: looked up in a worker, as NSS may query a server ---- */
 
 struct asking {
     struct roster *roster;
@@ -101,7 +101,7 @@ static int name_done(struct loop *loop, void *work, int result)
     (void)loop;
 
     if (result == -ETIMEDOUT)
-        return 0; /* late frees it */
+        return 0; /* name_late() frees it */
     if (result == 0) {
         if (array_grow(&r->name, &r->names_room, r->n_names, NAMES_MAX) == 0)
             r->name[r->n_names++] = a->name;
@@ -185,12 +185,12 @@ int roster_room(struct roster *r, enum job_source source, uid_t uid, uw_error *e
         own +=
             !r->job[i]->over && r->job[i]->e.source == source && r->job[i]->e.uid == uid;
     if (r->n >= ROSTER_MAX - kept)
-        return fail(err, -E2BIG, "%zu jobs are there: no more than %zu of users", r->n,
-                    ROSTER_MAX - kept);
+        return fail(err, -E2BIG, "%zu jobs exist; users' jobs may be no more than %zu",
+                    r->n, ROSTER_MAX - kept);
     if (uid == 0)
         return 0;
     if (own >= ROSTER_USER_MAX)
-        return fail(err, -E2BIG, "user %ld has %zu jobs, and may have no more than %d",
+        return fail(err, -E2BIG, "user %ld has %zu jobs and may have no more than %d",
                     (long)uid, own, ROSTER_USER_MAX);
     begun->rate = (struct rate){.per_s = 1e3 / ROSTER_BEGIN_MS, .burst = ROSTER_BEGINS};
     if (!bucket_take(rates_bucket(begun, uid, now), &begun->rate, now, &wait_ns))
@@ -220,7 +220,8 @@ bool roster_alive(const struct roster *r, const struct roster_job *s)
     struct proc_facts f;
 
     if (s->e.source == JOB_FOUND) {
-        bool alive = !s->kept; /* else nobody has seen it on a board yet */
+        /* With kept boards the processes decide; else roster_refresh() ends the job. */
+        bool alive = !s->kept;
         for (size_t i = 0; i < s->e.n_procs && !alive; i++)
             alive = roster_is_there(r, &s->e.proc[i], s->e.uid, &f);
         return alive;
@@ -249,7 +250,7 @@ void roster_job_end(struct roster_job *s)
         struct roster_board *board = r->board[i];
         for (size_t k = 0; k < board->n; k++)
             if (board->proc[k].job == s->e.id)
-                board->proc[k].job = 0; /* who is left there is looked at anew */
+                board->proc[k].job = 0; /* assigned anew by the next read */
         roster_board_users(board);
         board->next_ns = 0;
     }
@@ -288,8 +289,8 @@ static void note_proc(struct roster_job *s, const struct seen *p)
     s->changed = true;
 }
 
-/* The processes that a found job will be known by after a restart: those that were there
- * before go first, so that the list of one that lives on does not change.
+/* Updates the processes by which a found job is recognised after a restart.  Known ones
+ * stay first, so that the list changes only if a process ends or is added.
  */
 static void note_procs(const struct roster *r, struct roster_job *s)
 {
@@ -348,7 +349,7 @@ void roster_refresh(struct roster *r)
     roster_share(r);
 }
 
-/* One thing to be told; false: nothing (left). */
+/* Sends one pending event; false: none was left. */
 static bool tell_one(struct roster *r)
 {
     for (size_t i = 0; i < r->n; i++) {
@@ -376,7 +377,7 @@ static bool tell_one(struct roster *r)
 
 void roster_tell(struct roster *r)
 {
-    if (r->telling) /* whoever tells goes on until nothing is left */
+    if (r->telling) /* the outer call sends events until none is left */
         return;
     r->telling = true;
     while (tell_one(r))
@@ -384,7 +385,7 @@ void roster_tell(struct roster *r)
     r->telling = false;
 }
 
-/* ---- time ---- */
+/* ---- timer ---- */
 
 void roster_schedule(struct roster *r)
 {
@@ -457,7 +458,7 @@ void roster_phase(struct roster *r, uint64_t id, uint32_t phase)
     roster_tell(r);
 }
 
-/* ---- looking ---- */
+/* ---- queries ---- */
 
 const struct job_entry *roster_find(const struct roster *r, uint64_t id)
 {
@@ -495,7 +496,7 @@ static enum owner_kind owner_of(enum job_source source)
                                : OWNER_REGISTERED;
 }
 
-/* A board as the rule sees it. */
+/* Input of core/job/owner.h for one board. */
 struct owned {
     struct owner_job jobs[ROSTER_MAX];
     struct owner_proc procs[BOARD_PROCS_MAX + 1];
@@ -519,7 +520,7 @@ static const struct owner_board *look_at_owners(const struct roster *r, size_t b
     for (size_t i = 0; i < s->n; i++)
         ret->procs[b->n_procs++] =
             (struct owner_proc){s->proc[i].known, s->proc[i].uid, s->proc[i].compute};
-    if (s->n == BOARD_PROCS_MAX) /* who else is there nobody can tell */
+    if (s->n == BOARD_PROCS_MAX) /* there may be more, of unknown owners */
         ret->procs[b->n_procs++] = (struct owner_proc){.compute = true};
     b->procs_known = s->known && s_between(s->known_ns, loop_now_ns(r->opts.loop)) <=
                                      3 * s_of_ns(r->opts.look_ns);
@@ -545,7 +546,7 @@ void roster_counts(const struct roster *r, struct roster_counts *ret)
     *ret = r->counts;
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
 static int make_boards(struct roster *r, uw_error *err)
 {
@@ -597,7 +598,7 @@ void roster_free(struct roster *r)
 {
     if (!r)
         return;
-    r->telling = true; /* nobody is told any more */
+    r->telling = true; /* sends no events any more */
     loop_worker_free(r->worker);
     loop_timer_free(r->timer);
     for (size_t i = 0; i < r->n; i++)

@@ -1,10 +1,10 @@
-/* The jobs of this node: registered (by `underwatt run`, by a scheduler) or found
- * through the driver's process list; who owns which board since when.
+/* The jobs of this node, registered (by `underwatt run` or a scheduler) or found through
+ * the driver's process lists, and the boards of each job.
  *
- * Owns: the entries of jobs, running and ended ones, and each board's users.
- * May touch: boards (their processes), /proc, control groups and pidfds.  It sets no cap
- * and asks for no energy.
- * Thread: the loop's; the driver's process lists come from the boards' workers.
+ * Owns: the jobs' entries and each board's users.
+ * May touch: boards (their processes), /proc, control groups and pidfds.  Sets no cap and
+ * reads no energy.
+ * Thread: the loop's; the boards' workers read the driver's process lists.
  * Explained in: docs/jobs.md, docs/same-job.md.
  */
 #ifndef JOBS_ROSTER_H
@@ -25,17 +25,21 @@
 struct roster;
 
 enum {
-    ROSTER_MAX = 256,       /* jobs at once */
-    ROSTER_KEPT = 64,       /* … of which run ones leave so many, found ones half */
-    ROSTER_USER_MAX = 32,   /* of one user's, run; and as many found (root: any number) */
-    ROSTER_BEGINS = 32,     /* of one user's run jobs at once … */
-    ROSTER_BEGIN_MS = 2000, /* … then one in this time; and found ones alike */
+    ROSTER_MAX = 256, /* jobs at once */
+    /* Entries that run jobs must leave free; found jobs must leave half of them. */
+    ROSTER_KEPT = 64,
+    ROSTER_USER_MAX = 32, /* run jobs of one user, and as many found ones; not root's */
+    /* Rate limit on new jobs of one user, for run and found jobs each: burst, and
+     * milliseconds per job after it.
+     */
+    ROSTER_BEGINS = 32,
+    ROSTER_BEGIN_MS = 2000,
     LABELS_MAX = 16,
-    ROSTER_USERS = 64, /* of one board's energy; BOARD_USERS of board-users.h */
+    ROSTER_USERS = 64, /* users of one board's energy: BOARD_USERS of board-users.h */
     LABEL_KEY = 32,
     LABEL_VALUE = 64,
     JOB_NAME = 96,
-    JOB_PROCS = 16, /* of a found job: enough to know it again by */
+    JOB_PROCS = 16, /* recorded processes of a found job, to recognise it later */
 };
 
 enum job_source { JOB_SOURCES(NAME_ENUM) };
@@ -44,39 +48,39 @@ struct label {
     char key[LABEL_KEY], value[LABEL_VALUE];
 };
 
-/* A process of this boot: another start is another process. */
+/* A process of this boot; the start time detects a reused pid. */
 struct job_proc {
     pid_t pid;
-    uint64_t start; /* /proc/PID/stat's ticks */
+    uint64_t start; /* starttime of /proc/PID/stat, ticks */
 };
 
-/* No phase that a job tells: seen in telemetry alone. */
-
 struct job_entry {
-    uint64_t id; /* of the ledger: never used twice */
+    uint64_t id; /* as in the ledger; never reused */
     enum job_source source;
-    char name[JOB_NAME]; /* "slurm:4711", "k8s:POD-UID", command's name … */
+    char name[JOB_NAME]; /* "slurm:4711", "k8s:POD-UID" or the command's name */
     uid_t uid;
-    char user[32];   /* "" unknown */
+    char user[32];   /* "": unknown */
     uint64_t boards; /* bit i: board i of the set */
-    uint64_t given;  /* those of them that its registration named */
-    uint64_t waits;  /* named as well, but another user has them (for now) */
-    char held[112];  /* … and who; "" nobody */
-    bool firm; /* an administrator began it: run jobs of others do not get its boards */
+    uint64_t given;  /* boards that the registration named and the job got */
+    uint64_t waits;  /* boards that it named, but that another user has now */
+    char held[112];  /* text: which user or process has a board of waits; "": none */
+    bool firm; /* begun by an administrator: run jobs of others do not get its boards */
     struct label label[LABELS_MAX];
     size_t n_labels;
-    pid_t pid;          /* its first process; 0: none known */
-    uint64_t pid_start; /* … when it began: /proc/PID/stat's ticks; 0 unknown */
-    unsigned n_pids;    /* its processes seen on boards */
-    struct job_proc proc[JOB_PROCS]; /* … of a found job, the first ones */
+    pid_t pid;                       /* the first process; 0: unknown */
+    uint64_t pid_start;              /* as in job_proc; 0: unknown */
+    unsigned n_pids;                 /* the job's processes on boards */
+    struct job_proc proc[JOB_PROCS]; /* of a found job: its first processes */
     size_t n_procs;
-    bool foreign;                /* somebody else's process is on one of its boards */
-    uint64_t began_ns, ended_ns; /* ended 0: runs */
+    bool foreign;                /* another user's process is on one of its boards */
+    uint64_t began_ns, ended_ns; /* ended_ns 0: running */
     int64_t began_utc_ns, ended_utc_ns;
     uint32_t phase; /* enum phase_kind */
 };
 
-/* Its processes as the ledger has them, "PID.START …", and back: their number. */
+/* Convert proc[] to the ledger's text, "PID.START PID.START ...", and back; parsing skips
+ * invalid words and returns the number of processes.
+ */
 enum { JOB_PROC_TEXT = 32 };
 void job_procs_text(const struct job_entry *job, char *ret, size_t size);
 size_t job_procs_parse(const char *text, struct job_proc ret[static JOB_PROCS]);
@@ -88,59 +92,57 @@ typedef void (*roster_event_fn)(enum roster_event event, const struct job_entry 
 struct roster_opts {
     struct loop *loop;
     struct boards *boards;
-    uint64_t look_ns;  /* between looks at the process lists; 0: 2 s */
-    uint64_t rest_ns;  /* … of boards where nobody was seen; 0: 3 looks */
-    bool no_found;     /* processes of no registered job are nobody's */
-    const char *proc;  /* NULL: "/proc"; tests give another */
-    proc_read_fn read; /* reads processes in place of proc's tree; NULL: none */
+    uint64_t look_ns;  /* interval between reads of a process list; 0: 2 s */
+    uint64_t rest_ns;  /* the same for boards without a user; 0: 3 * look_ns */
+    bool no_found;     /* do not make jobs of processes outside registered jobs */
+    const char *proc;  /* NULL: "/proc"; tests use another folder */
+    proc_read_fn read; /* used in place of the proc folder; NULL: none */
     void *read_user;
-    uint64_t first_id;        /* of the first job; 0: 1 */
-    roster_event_fn on_event; /* after the change */
-    /* Who is on the board, or what a job there does, is about to change: for
-     * attribution_turn(), which asks roster_users() for those who were there.  May be
-     * NULL.
+    uint64_t first_id;        /* id of the first job; 0: 1 */
+    roster_event_fn on_event; /* called after the change */
+    /* Called before the jobs on the board or the phase of one change: for
+     * attribution_turn(), which calls roster_users() for the time so far.  May be NULL.
      */
     void (*on_turn)(size_t board, void *user);
-    /* A board that `to` had named is its now; from: who had named it before and does not
-     * compute there, or NULL.  The events follow.  May be NULL.
+    /* A board passes to `to`, which had waited for it; from: the job of another user that
+     * had the board and does not compute there, or NULL.  Called before the events.  May
+     * be NULL.
      */
     void (*on_pass)(size_t board, const struct job_entry *from,
                     const struct job_entry *to, void *user);
-    /* A board's processes were looked at, and what that changed was told. */
+    /* Called after a board's process list was read and its events sent.  May be NULL. */
     void (*on_look)(size_t board, void *user);
     void *user;
 };
-/* Jobs are begun and found from now on; on_event is never called from inside this or
- * roster_free().
- */
+/* Calls no callback; neither does roster_free(). */
 int roster_new(const struct roster_opts *opts, struct roster **ret, uw_error *err);
 void roster_free(struct roster *r);
 DEFINE_AUTO(struct roster *, roster_free);
 
 struct roster_register {
-    enum job_source source; /* FOUND: taken over alone */
+    enum job_source source; /* JOB_FOUND only to restore a job after a restart */
     const char *name;
     uid_t uid;
-    /* Named; 0: found by its processes (pid's descendants).  Of a found job: those that
-     * it was on, and is taken to be on until they are looked at.
+    /* Boards that the job names; 0: determined by its processes (pid's descendants).  Of
+     * a found job: its boards before the restart, kept until their processes are read.
      */
     uint64_t boards;
-    const struct job_proc *proc; /* of a found job: one of them has to be there still */
+    const struct job_proc *proc; /* of a found job: one of them must still exist */
     size_t n_procs;
     bool firm; /* as in job_entry */
-    pid_t pid; /* the job ends when this process does (pidfd); 0: by roster_end() */
+    pid_t pid; /* the job ends with this process; 0: only by roster_end() */
     const struct label *label;
     size_t n_labels;
-    uint64_t id;        /* 0: a new one; else taken over after a restart */
-    uint64_t pid_start; /* of a job taken over: another start is another process; 0 */
+    uint64_t id;        /* 0: a new job; else a job restored after a restart */
+    uint64_t pid_start; /* of a restored job: detects a reused pid; 0: not checked */
     int64_t began_utc_ns;
 };
-/* -EINVAL, -ESRCH (no such process), -EPERM (pid is not uid's), -EBUSY (a scheduler's
- * registration: a board is another scheduler's job's; it goes before found and run ones),
- * -EEXIST (id, or the found job, is there already), -E2BIG (too many, or too many of this
- * user's), -EAGAIN (this user begins too many in a short time).  A run job never fails
- * for what others do on its boards: it waits for those (job_entry.waits).  ROSTER_BEGIN
- * comes before it returns.
+/* -EINVAL; -ESRCH: no such process; -EPERM: pid is not uid's; -EBUSY: a registered job
+ * names a board of another user's registered job (boards of found and run jobs are taken
+ * over); -EEXIST: id or the found job exists; -E2BIG: too many jobs, in all or of this
+ * user; -EAGAIN: this user begins jobs too fast; -ENOTSUP: a found job with no_found.  A
+ * run job never fails because of other users on its boards, but waits for those boards
+ * (job_entry.waits).  Sends ROSTER_BEGIN before it returns.
  */
 int roster_begin(struct roster *r, const struct roster_register *reg, uint64_t *ret_id,
                  uw_error *err);
@@ -149,29 +151,29 @@ const struct job_entry *roster_find(const struct roster *r, uint64_t id);
 size_t roster_count(const struct roster *r);
 const struct job_entry *roster_at(const struct roster *r, size_t i);
 
-/* What the job does now (as in its entry): ROSTER_CHANGE where that is new. */
+/* Sets the job's phase; sends ROSTER_CHANGE if it is new. */
 void roster_phase(struct roster *r, uint64_t id, uint32_t phase);
 
-/* May uid claim on this board?  See core/job/owner.h; root always.  Who is an
- * administrator is for the caller to know.
+/* Whether uid may place a claim on this board, see core/job/owner.h.  The caller checks
+ * for administrators.
  */
 bool roster_may_claim(const struct roster *r, uid_t uid, size_t board);
 
-/* May what uid claimed on this board stand?  As above. */
+/* Whether existing claims of uid on this board may stay; as above. */
 bool roster_keeps_claim(const struct roster *r, uid_t uid, size_t board);
 
-/* A board woke up (its power rose), or somebody asks who is there: look soon. */
+/* Reads the board's process list soon: its power rose, or its users were asked for. */
 void roster_look(struct roster *r, size_t board);
-/* Is anybody on the board: a process, or a job that it was given to? */
+/* Whether a process is on the board or a job has it. */
 bool roster_in_use(const struct roster *r, size_t board);
 
-/* Who used the board since this was last called, for core/job/split.h: the jobs on it,
- * and where there are processes of no job, one entry of job 0.  Their number.
+/* The board's users since the last call, for core/job/split.h: its jobs, and one entry of
+ * job 0 for all processes of no job.  Returns their number.
  */
 size_t roster_users(struct roster *r, size_t board,
                     struct split_user ret[static ROSTER_USERS]);
 
-/* Looks made at process lists, and how many failed. */
+/* Reads of process lists, and how many of them failed. */
 struct roster_counts {
     uint64_t looks, failures;
 };

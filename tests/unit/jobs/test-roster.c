@@ -207,15 +207,15 @@ static const struct {
 } refused[] = {
     /* clang-format off */
     {"a found one", {.source = JOB_FOUND, .name = "x", .uid = ANNA, .boards = 4}, -EINVAL, "job: source 2 cannot be registered"},
-    {"no name", {.source = JOB_RUN, .uid = ANNA, .boards = 4}, -EINVAL, "job: its name needs 1 to 95 bytes"},
-    {"an empty name", {.source = JOB_RUN, .name = "", .uid = ANNA, .boards = 4}, -EINVAL, "job: its name needs 1 to 95 bytes"},
-    {"a name too long", {.source = JOB_RUN, .name = long_name, .uid = ANNA, .boards = 4}, -EINVAL, "job: its name needs 1 to 95 bytes"},
+    {"no name", {.source = JOB_RUN, .uid = ANNA, .boards = 4}, -EINVAL, "job: the name must have 1 to 95 bytes"},
+    {"an empty name", {.source = JOB_RUN, .name = "", .uid = ANNA, .boards = 4}, -EINVAL, "job: the name must have 1 to 95 bytes"},
+    {"a name too long", {.source = JOB_RUN, .name = long_name, .uid = ANNA, .boards = 4}, -EINVAL, "job: the name must have 1 to 95 bytes"},
     {"too many labels", {.source = JOB_RUN, .name = "x", .uid = ANNA, .label = too_many, .n_labels = LABELS_MAX + 1}, -E2BIG, "job: 17 labels: more than 16"},
     {"a board that is not there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 1u << FAKES}, -EINVAL, "job x: a board beyond the 4 of this node"},
-    {"no such process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 999}, -ESRCH, "process 999: there is none, or it has ended"},
-    {"another's process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 200}, -EPERM, "process 200 is not of user 1000"},
+    {"no such process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 999}, -ESRCH, "process 999: no such process, or it has ended"},
+    {"another's process", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .pid = 200}, -EPERM, "process 200 is not user 1000's"},
     {"another's board, registered", {.source = JOB_REGISTERED, .name = "x", .uid = ANNA, .boards = 8}, -EBUSY, "GPU 3 belongs to job 71 of "},
-    {"an id that is there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .id = 71}, -EEXIST, "job 71 is there already"},
+    {"an id that is there", {.source = JOB_RUN, .name = "x", .uid = ANNA, .boards = 4, .id = 71}, -EEXIST, "job 71 exists already"},
     /* clang-format on */
 };
 
