@@ -1,4 +1,4 @@
-/* One stretch to its rows and sums. */
+/* Makes the rows of one stretch and updates the sums. */
 #include <string.h>
 
 #include "base/units.h"
@@ -6,14 +6,14 @@
 
 #define DAY_NS (86400 * (int64_t)NS_PER_S)
 
-struct entry { /* one stretch on its way into the books */
-    struct savings_of *a;
-    const struct stretch_of *s;
-    struct attribution_row row; /* what all of its rows say */
+struct entry { /* a stretch that is being booked */
+    struct account *a;
+    const struct stretch *s;
+    struct attribution_row row; /* template of all its rows */
     double energy_j, half_j;
 };
 
-static void put(struct entry *e, enum attribution_kind kind, const struct part_of *part,
+static void put(struct entry *e, enum attribution_kind kind, const struct part *part,
                 double energy_j)
 {
     struct attribution *b = e->a->book;
@@ -46,7 +46,7 @@ static void put(struct entry *e, enum attribution_kind kind, const struct part_o
 
 static void put_split(struct entry *e)
 {
-    const struct stretch_of *s = e->s;
+    const struct stretch *s = e->s;
     struct split_user user[ROSTER_USERS];
     struct split_share share[ROSTER_USERS];
     struct split split;
@@ -64,10 +64,10 @@ static void put_split(struct entry *e)
         put(e, ATTRIBUTION_UNATTRIBUTED, NULL, split.unattributed_j);
 }
 
-/* Of a stretch whose energy nobody knows: who was alone there is told so. */
+/* Books a stretch of unknown energy: one row of 0 J, of the job if it was alone. */
 static void put_lost(struct entry *e)
 {
-    const struct stretch_of *s = e->s;
+    const struct stretch *s = e->s;
 
     e->row.lost = true;
     if (s->n == 1 && s->part[0].user.job) {
@@ -83,7 +83,7 @@ static void put_lost(struct entry *e)
     e->a->sum.lost_s += s_between(s->begin_ns, s->end_ns);
 }
 
-static void put_today(struct savings_of *a, int64_t begin_utc_ns, double energy_j)
+static void put_today(struct account *a, int64_t begin_utc_ns, double energy_j)
 {
     int64_t day = begin_utc_ns / DAY_NS;
 
@@ -114,7 +114,7 @@ static void put_total(const struct entry *e, double begin_j)
         b->opts.on_total(&total, b->opts.user);
 }
 
-void attribution_rows(struct savings_of *a, const struct stretch_of *s,
+void attribution_rows(struct account *a, const struct stretch *s,
                       const struct meter_result *m)
 {
     struct loop *loop = a->book->opts.loop;

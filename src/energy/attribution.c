@@ -11,23 +11,23 @@
 
 enum {
     INTERVAL_S = 10,
-    WAITING_MAX = 64, /* stretches of a board whose energy is not known yet */
+    WAITING_MAX = 64, /* ended stretches of a board that wait for their energy */
     JOBS_MAX = 1024,
-    TRIES = 3, /* after the meter has gone on */
-    END_S = 4,
+    TRIES = 3, /* failed queries after meter_passed(), then the stretch is lost */
+    END_S = 4, /* time for the last queries */
 };
-/* By then the meter knows both sides of a stretch's end as well as it ever will, so that
- * one stretch ends just where the next begins.
+/* Delay before a stretch's energy is queried: the meter has then received all samples
+ * around the end of the stretch.
  */
 #define SETTLE_S 2.5
 #define RETRY_S 5.0
-#define GONE_ON_S 5.0 /* samples so long after a stretch: the meter has gone on */
+#define PASSED_S 5.0 /* see meter_passed() */
 
 /* ---- stretches ---- */
 
-static void push(struct savings_of *a, struct stretch_of *s)
+static void push(struct account *a, struct stretch *s)
 {
-    struct stretch_of **at = &a->first;
+    struct stretch **at = &a->first;
 
     while (*at)
         at = &(*at)->next;
@@ -35,16 +35,16 @@ static void push(struct savings_of *a, struct stretch_of *s)
     a->n_waiting++;
 }
 
-static void pop(struct savings_of *a)
+static void pop(struct account *a)
 {
-    struct stretch_of *s = a->first;
+    struct stretch *s = a->first;
 
     a->first = s->next;
     a->n_waiting--;
     free(s);
 }
 
-static bool same_parts(const struct stretch_of *s, const struct stretch_of *t)
+static bool same_parts(const struct stretch *s, const struct stretch *t)
 {
     if (s->n != t->n || s->cap_mw != t->cap_mw || s->unsure || t->unsure)
         return false;
@@ -55,10 +55,10 @@ static bool same_parts(const struct stretch_of *s, const struct stretch_of *t)
     return true;
 }
 
-/* So much waits already: the last one gets longer. */
-static void lengthen(struct savings_of *a, const struct stretch_of *s)
+/* Merges s into the last waiting stretch, because the queue is full. */
+static void lengthen(struct account *a, const struct stretch *s)
 {
-    struct stretch_of *last = a->first;
+    struct stretch *last = a->first;
 
     while (last->next)
         last = last->next;
@@ -73,7 +73,7 @@ static void lengthen(struct savings_of *a, const struct stretch_of *s)
     }
 }
 
-static void see(struct savings_of *a)
+static void see(struct account *a)
 {
     const struct attribution_opts *o = &a->book->opts;
     uint64_t who = o->who ? o->who(o->user) : ATTRIBUTION_NOBODY;
@@ -82,8 +82,8 @@ static void see(struct savings_of *a)
     a->seen = true;
 }
 
-/* Who was there in the stretch that ends now.  NULL: no memory. */
-static struct stretch_of *gather(struct savings_of *a, uint64_t now)
+/* Makes the stretch that ends now, with its users.  NULL: no memory. */
+static struct stretch *gather(struct account *a, uint64_t now)
 {
     struct attribution *b = a->book;
     struct split_user user[ROSTER_USERS];
@@ -98,29 +98,29 @@ static struct stretch_of *gather(struct savings_of *a, uint64_t now)
                 (struct split_user){.job = a->who == ATTRIBUTION_SOMEBODY ? 0 : a->who};
         a->seen = false;
     }
-    struct stretch_of *s = calloc(1, sizeof *s + n * sizeof *s->part);
+    struct stretch *s = calloc(1, sizeof *s + n * sizeof *s->part);
     if (!s)
         return NULL;
-    *s = (struct stretch_of){
+    *s = (struct stretch){
         .begin_ns = a->begin_ns, .end_ns = now, .cap_mw = a->cap_mw, .n = n};
     s->unsure = a->unsure;
     for (size_t i = 0; i < n; i++) {
         const struct job_entry *job = user[i].job && b->opts.roster
                                           ? roster_find(b->opts.roster, user[i].job)
                                           : NULL;
-        s->part[i] = (struct part_of){user[i], job ? job->phase : 0};
+        s->part[i] = (struct part){user[i], job ? job->phase : 0};
     }
     return s;
 }
 
-static void turn(struct savings_of *a)
+static void turn(struct account *a)
 {
     uint64_t now = loop_now_ns(a->book->opts.loop);
 
     if (!a->open)
         return;
-    struct stretch_of *s = gather(a, now);
-    if (!s) { /* whose it was is forgotten, its energy is not */
+    struct stretch *s = gather(a, now);
+    if (!s) { /* the stretch goes on; its users are lost, its energy is not */
         a->unsure = true;
         return;
     }
@@ -138,8 +138,8 @@ static void turn(struct savings_of *a)
     free(s);
 }
 
-/* A board's first stretch begins with its first sample. */
-static void open_account(struct savings_of *a)
+/* Begins a board's first stretch if the meter has a sample. */
+static void open_account(struct account *a)
 {
     struct meter_state state;
 
@@ -150,43 +150,46 @@ static void open_account(struct savings_of *a)
         return;
     a->open = true;
     a->begin_ns = loop_now_ns(a->book->opts.loop);
-    sampler_mark(a->sampler, a->begin_ns); /* the first one stays exact for ever */
-    if (a->book->opts.roster) {            /* what was before is no part of it */
+    sampler_mark(a->sampler, a->begin_ns); /* keep exact samples around the begin */
+    if (a->book->opts.roster) {            /* discard the users' times so far */
         struct split_user user[ROSTER_USERS];
         (void)roster_users(a->book->opts.roster, a->at, user);
     }
 }
 
-/* ---- their energy ---- */
+/* ---- energy of the stretches ---- */
 
 static int attribution_schedule(struct attribution *b);
 
-static bool gone_on(struct savings_of *a, uint64_t end_ns)
+/* Whether the meter has samples from PASSED_S after end_ns: a query that fails then is
+ * not merely early.
+ */
+static bool meter_passed(struct account *a, uint64_t end_ns)
 {
     struct meter_state state;
 
     meter_state(sampler_meter(a->sampler, 0), &state);
     return (int64_t)(state.last_ns - end_ns) > 0 &&
-           s_between(end_ns, state.last_ns) > GONE_ON_S;
+           s_between(end_ns, state.last_ns) > PASSED_S;
 }
 
 static int on_window(struct sampler *sampler, const struct sampler_window *w, void *user)
 {
-    struct savings_of *a = user;
+    struct account *a = user;
     struct attribution *b = a->book;
-    struct stretch_of *s = a->first;
+    struct stretch *s = a->first;
     (void)sampler;
 
     a->asking = false;
     if (!s)
         return 0;
-    /* It may have been lengthened meanwhile: then what was asked is not it. */
+    /* The stretch may have been lengthened since the query. */
     if (w->end_ns != s->end_ns) {
         a->ask_ns = 0;
     } else if (w->r == 0) {
         attribution_rows(a, s, &w->board[0]);
         pop(a);
-    } else if (b->ending || (gone_on(a, s->end_ns) && ++s->tries >= TRIES)) {
+    } else if (b->ending || (meter_passed(a, s->end_ns) && ++s->tries >= TRIES)) {
         attribution_rows(a, s, NULL);
         pop(a);
     } else {
@@ -195,7 +198,7 @@ static int on_window(struct sampler *sampler, const struct sampler_window *w, vo
     return attribution_schedule(b);
 }
 
-static uint64_t due(const struct savings_of *a)
+static uint64_t due(const struct account *a)
 {
     uint64_t at;
 
@@ -205,9 +208,9 @@ static uint64_t due(const struct savings_of *a)
     return at > a->ask_ns ? at : a->ask_ns;
 }
 
-static void ask(struct savings_of *a)
+static void ask(struct account *a)
 {
-    const struct stretch_of *s = a->first;
+    const struct stretch *s = a->first;
 
     if (sampler_window(a->sampler, s->begin_ns, s->end_ns, on_window, a) == 0)
         a->asking = true;
@@ -215,10 +218,10 @@ static void ask(struct savings_of *a)
         a->ask_ns = loop_now_ns(a->book->opts.loop) + ns_of_s(RETRY_S);
 }
 
-/* ---- time ---- */
+/* ---- timer ---- */
 
-/* Stretches end with whole intervals of UTC, so that a minute's and a day's rows are
- * that minute's and that day's.
+/* Stretches end at multiples of the interval in UTC, so that rows can be summed by minute
+ * and day.
  */
 static uint64_t next_end(const struct attribution *b, uint64_t now)
 {
@@ -252,10 +255,11 @@ static int attribution_schedule(struct attribution *b)
     return 0;
 }
 
+/* Books all waiting stretches as lost. */
 static void give_up(struct attribution *b)
 {
     for (size_t i = 0; i < b->n; i++) {
-        struct savings_of *a = &b->account[i];
+        struct account *a = &b->account[i];
         while (a->first) {
             attribution_rows(a, a->first, NULL);
             pop(a);
@@ -283,7 +287,7 @@ static int attribution_on_timer(struct loop_timer *timer, uint64_t now_ns, void 
     return attribution_schedule(b);
 }
 
-/* ---- what others tell ---- */
+/* ---- events ---- */
 
 void attribution_turn(struct attribution *b, size_t board)
 {
@@ -311,7 +315,7 @@ void attribution_cap(struct attribution *b, size_t board, uint32_t cap_mw)
 
 void attribution_detach(struct attribution *b, size_t board, bool away)
 {
-    struct savings_of *a = board < b->n ? &b->account[board] : NULL;
+    struct account *a = board < b->n ? &b->account[board] : NULL;
 
     if (!a || a->away == away)
         return;
@@ -380,7 +384,7 @@ struct attribution_job *attribution_job_at(struct attribution *b, uint64_t job)
 bool attribution_settled(const struct attribution *b, uint64_t job)
 {
     for (size_t i = 0; i < b->n; i++)
-        for (const struct stretch_of *s = b->account[i].first; s; s = s->next)
+        for (const struct stretch *s = b->account[i].first; s; s = s->next)
             for (size_t k = 0; k < s->n; k++)
                 if (s->part[k].user.job == job)
                     return false;
@@ -396,7 +400,7 @@ void attribution_forget(struct attribution *b, uint64_t job)
         }
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
 int attribution_new(const struct attribution_opts *opts, struct attribution **ret,
                     uw_error *err)
@@ -404,21 +408,21 @@ int attribution_new(const struct attribution_opts *opts, struct attribution **re
     auto_(attribution_free) struct attribution *b = calloc(1, sizeof *b);
 
     if (!b)
-        return fail(err, -ENOMEM, "out of memory for the books");
+        return fail(err, -ENOMEM, "out of memory for the attribution");
     b->opts = *opts;
-    b->opts.before = NULL; /* the caller's */
+    b->opts.before = NULL; /* borrowed for this call only */
     b->interval_ns = opts->interval_ns ? opts->interval_ns : INTERVAL_S * NS_PER_S;
     b->account = calloc(opts->n ? opts->n : 1, sizeof *b->account);
     if (!b->account)
-        return fail(err, -ENOMEM, "out of memory for the books of %zu boards", opts->n);
+        return fail(err, -ENOMEM, "out of memory for the attribution of %zu boards",
+                    opts->n);
     for (size_t i = 0; i < opts->n; i++) {
-        b->account[i] =
-            (struct savings_of){.book = b, .at = i, .sampler = opts->sampler[i]};
+        b->account[i] = (struct account){.book = b, .at = i, .sampler = opts->sampler[i]};
         if (opts->before)
             b->account[i].sum = opts->before[i];
     }
     b->n = opts->n;
-    b->turn_ns = loop_now_ns(opts->loop) + NS_PER_S; /* the first samples */
+    b->turn_ns = loop_now_ns(opts->loop) + NS_PER_S; /* samples exist by then */
     int r = loop_timer_new(opts->loop, b->turn_ns, 0, attribution_on_timer, b, &b->timer,
                            err);
     if (r < 0)

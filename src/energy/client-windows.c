@@ -12,30 +12,30 @@
 #include "board/boards.h"
 
 enum {
-    ASKING_MAX = 8, /* of a board's sampler at once: books and searches ask it too */
+    ASKING_MAX = 8, /* queries of one sampler at once; it has other callers as well */
     RETRY_MS = 50,
-    FED_MOST_S = 8, /* a board that gives no sample for so long does not answer */
+    FED_MAX_S = 8, /* longest wait for samples after a window's end */
 };
 
-/* A stretch of one board that its meter is asked for. */
+/* A query of one board's meter. */
 struct piece {
     struct piece *next;
     struct client_windows *w;
-    struct window *win; /* NULL: forgotten, the answer goes nowhere */
+    struct window *win; /* NULL: dropped, the result is ignored */
     size_t board;
     uint64_t begin_ns, end_ns;
     bool asked;
 };
 
-struct part {         /* of a window: one board */
-    uint64_t upto_ns; /* what is before is in the sums, or asked for */
-    unsigned pieces;  /* asked for */
+struct part {         /* one board's part of a window */
+    uint64_t upto_ns; /* before this time, energy is in sum or in pieces */
+    unsigned pieces;  /* that wait or are queried */
     struct client_window_board sum;
 };
 
 struct window {
     struct window *next;
-    uint64_t begin_ns, end_ns; /* end_ns 0: it goes on */
+    uint64_t begin_ns, end_ns; /* begin_ns is also the id; end_ns 0: open */
     uid_t uid;
     client_window_fn fn;
     void *user;
@@ -44,7 +44,7 @@ struct window {
 
 struct client_windows {
     struct loop *loop;
-    struct loop_timer *timer; /* pieces to ask for, windows to answer */
+    struct loop_timer *timer; /* queries pieces, answers windows */
     struct sampler *sampler[BOARDS_MAX];
     unsigned asking[BOARDS_MAX];
     size_t n, count;
@@ -62,7 +62,7 @@ static void unknown(struct part *p, const char *text)
     p->sum.r = fail(&p->sum.error, -ENODATA, "%s", text);
 }
 
-/* Half widths add up: most of one is of the sensor's kind, the same in every stretch. */
+/* Adds half widths linearly: the sensor's error dominates and is correlated. */
 static void add(struct part *p, double energy_j, double half_j, enum meter_method method,
                 uint32_t why)
 {
@@ -133,8 +133,8 @@ static int windows_on_piece(struct sampler *s, const struct sampler_window *answ
     return 0;
 }
 
-/* Has the meter all that it wants for a window that ends then, or will it never?  A board
- * at rest gives its samples seldom.
+/* Whether the meter has all samples for the piece, or the wait for them is over.  Else
+ * requests a sample, as an idle board is sampled rarely.
  */
 static bool is_fed(struct client_windows *w, const struct piece *p)
 {
@@ -144,13 +144,13 @@ static bool is_fed(struct client_windows *w, const struct piece *p)
 
     meter_state(m, &state);
     if (state.last_ns >= ready ||
-        s_between(p->end_ns, now) > FED_MOST_S * fmax(1, loop_speed(w->loop)))
+        s_between(p->end_ns, now) > FED_MAX_S * fmax(1, loop_speed(w->loop)))
         return true;
     sampler_soon(w->sampler[p->board], ready > now ? ready : now);
     return false;
 }
 
-/* False: not yet; its sampler has enough to do. */
+/* False: not yet, try again later. */
 static bool ask_piece(struct client_windows *w, struct piece *p)
 {
     if (w->asking[p->board] >= ASKING_MAX || !is_fed(w, p))
@@ -236,7 +236,7 @@ static int windows_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
     return 0;
 }
 
-/* A user that has too many loses its oldest one; one that is ending is left alone. */
+/* Drops the oldest window of a user at the limit, but none that is ending. */
 static void make_room(struct client_windows *w, uid_t uid)
 {
     struct window *oldest = NULL;
@@ -282,7 +282,7 @@ int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
     return 0;
 }
 
-/* Or NULL, *err set: -ENOENT. */
+/* NULL: no such window of this user, *err is set. */
 static struct window *find_own(const struct client_windows *w, uid_t uid, uint64_t id,
                                uw_error *err)
 {
@@ -290,7 +290,7 @@ static struct window *find_own(const struct client_windows *w, uid_t uid, uint64
 
     if (win && (uid == CLIENT_WINDOWS_ANYBODY || win->uid == uid))
         return win;
-    (void)fail(err, -ENOENT, "there is no window %" PRIu64 " of yours", id);
+    (void)fail(err, -ENOENT, "there is no window %" PRIu64 " of this user", id);
     return NULL;
 }
 
@@ -328,8 +328,8 @@ int client_windows_drop(struct client_windows *w, uid_t uid, uint64_t id, uw_err
     return 0;
 }
 
-/* Stretches follow each other without a gap; the first one after a window's begin, or
- * after the books of a board were opened, does not fit and is asked of the meter.
+/* Adds a booked stretch to an open window.  Queries the meter for the part of a stretch
+ * that began before the window, and for a gap before the stretch.
  */
 static void take_in(struct client_windows *w, struct window *win,
                     const struct attribution_total *t)
@@ -339,7 +339,7 @@ static void take_in(struct client_windows *w, struct window *win,
     if (win->end_ns || p->sum.r < 0 || t->end_ns <= p->upto_ns)
         return;
     if (t->lost) {
-        unknown(p, "the board did not answer for a part of it");
+        unknown(p, "the board did not answer for a part of the window");
     } else if (t->begin_ns >= p->upto_ns) {
         want(w, win, t->board, p->upto_ns, t->begin_ns);
         add(p, t->end_j - t->begin_j, t->half_j, t->method, t->why);
@@ -360,7 +360,7 @@ size_t client_windows_count(const struct client_windows *w)
     return w->count;
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
 int client_windows_new(const struct client_windows_opts *opts,
                        struct client_windows **ret, uw_error *err)
@@ -389,7 +389,7 @@ void client_windows_free(struct client_windows *w)
         void *user = win->user;
         forget(w, win);
         if (fn)
-            fn(-EAGAIN, NULL, "the boards are opened anew", user);
+            fn(-EAGAIN, NULL, "the boards are being reopened", user);
     }
     while (w->piece) {
         struct piece *p = w->piece;

@@ -1,9 +1,9 @@
-/* Windows of time that clients hold open in the daemon: energy of every board from a
- * begin to an end, as exact as a window of the sampler's however long it is.
+/* Windows of time that clients open and end in the daemon: the energy of every board in
+ * between, as exact as a sampler's window, for any length.
  *
- * A short one is asked of the meters when it ends.  A long one outlives what meters
- * remember, so it takes in each stretch that the books have closed meanwhile
- * (client_windows_total()) and asks the meters for its two ends alone.
+ * For a short window, the meters are queried at its end.  A long window exceeds the
+ * meters' history: it adds up the stretches that the attribution has booked meanwhile
+ * (client_windows_total()) and queries the meters only for its two ends.
  */
 #ifndef ENERGY_CLIENT_WINDOWS_H
 #define ENERGY_CLIENT_WINDOWS_H
@@ -27,17 +27,17 @@ enum { CLIENT_WINDOWS_MAX = 1024, CLIENT_WINDOWS_PER_UID = 128 };
 
 struct client_windows_opts {
     struct loop *loop;
-    struct sampler *const *sampler; /* one a board, of that board alone; copied */
+    struct sampler *const *sampler; /* one per board, with that board only; copied */
     size_t n;
 };
 int client_windows_new(const struct client_windows_opts *opts,
                        struct client_windows **ret, uw_error *err);
-/* Ends that wait are answered with -EAGAIN. */
+/* Answers windows that are ending with -EAGAIN. */
 void client_windows_free(struct client_windows *w);
 DEFINE_AUTO(struct client_windows *, client_windows_free);
 
-/* One begins now; its id is the loop's time, so that no daemon after this one gives the
- * same.  A user that holds CLIENT_WINDOWS_PER_UID open loses the oldest.  -EBUSY:
+/* Begins a window now.  Its id is the loop's time, so that later daemons do not reuse
+ * it.  Drops the oldest window of a user that has CLIENT_WINDOWS_PER_UID.  -EBUSY:
  * CLIENT_WINDOWS_MAX are open; -ENOMEM.
  */
 int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
@@ -45,10 +45,10 @@ int client_windows_begin(struct client_windows *w, uid_t uid, uint64_t *ret_id,
 
 /* The energy of one board in an ended window. */
 struct client_window_board {
-    int r;          /* 0, or -ENODATA: not known … */
-    uw_error error; /* … because of that */
+    int r;          /* 0, or -ENODATA: the energy is not known, see error */
+    uw_error error; /* text of r */
     double energy_j, half_j;
-    enum meter_method method; /* the least sure one that had a part in it */
+    enum meter_method method; /* the least certain one of all parts */
     uint32_t why;             /* enum meter_why */
 };
 struct client_window_result {
@@ -56,20 +56,20 @@ struct client_window_result {
     size_t n;
     const struct client_window_board *board; /* borrowed for the callback */
 };
-/* r < 0: result is NULL. */
+/* r < 0: result is NULL, text says why. */
 typedef void (*client_window_fn)(int r, const struct client_window_result *result,
                                  const char *text, void *user);
 
-/* It ends now; fn once its energy can be told (a few seconds at most), never from inside.
- * uid: it must be that user's, or CLIENT_WINDOWS_ANYBODY.  -ENOENT: no such window of
- * theirs, -EALREADY: it is ending.
+/* Ends the window now and frees it after fn, which is called once when the energy is
+ * known, after at most a few seconds, and never from inside.  uid: the window's user, or
+ * CLIENT_WINDOWS_ANYBODY.  -ENOENT: no such window of that user; -EALREADY: it is ending.
  */
 int client_windows_end(struct client_windows *w, uid_t uid, uint64_t id,
                        client_window_fn fn, void *user, uw_error *err);
-/* Forget it. */
+/* Frees the window without a result.  Errors as above. */
 int client_windows_drop(struct client_windows *w, uid_t uid, uint64_t id, uw_error *err);
 
-/* A stretch was booked. */
+/* The attribution's on_total. */
 void client_windows_total(struct client_windows *w,
                           const struct attribution_total *total);
 

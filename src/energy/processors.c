@@ -12,24 +12,26 @@
 
 enum {
     LOOK_MS = 1000,
-    RETRY_S = 60, /* after a look that failed */
-    FRESH_S = 5,
-    HISTORY_S = 60, /* of a meter: windows are asked for sooner */
+    RETRY_S = 60,   /* after a failed read */
+    FRESH_S = 5,    /* power is shown if the last sample is not older */
+    HISTORY_S = 60, /* of a meter; stretches are queried sooner */
 };
 
 struct domain {
     struct processors *of;
     char name[32];            /* "package-0", "dram-0" */
-    struct sampler *sampler;  /* NULL: it could not be read yet … */
-    bool busy;                /* … and is looked at now … */
-    uint64_t wait_ns;         /* … or then */
-    struct attribution *book; /* NULL: nobody writes it down */
+    struct sampler *sampler;  /* NULL: the counter was not readable yet */
+    bool busy;                /* without a sampler: a read is under way */
+    uint64_t wait_ns;         /* without a sampler: earliest next read */
+    struct attribution *book; /* NULL: not attributed */
 
     bool has_first, has_power;
-    uint64_t last_mj, last_ns; /* of the counter */
-    double energy_j, power_w;  /* since the first look; of the last second */
-    bool shown_power;
-    uint64_t shown_ns, shown_at_ns; /* when (0: not yet), and of which sample */
+    uint64_t last_mj, last_ns; /* last value of the counter and its time */
+    double energy_j;           /* since the first sample */
+    double power_w;            /* between the last two samples */
+    bool shown_power;          /* shown_w is valid */
+    uint64_t shown_ns;         /* last update of the shown values; 0: never */
+    uint64_t shown_at_ns;      /* time of the sample that they are from */
     double shown_j, shown_w;
 };
 
@@ -43,10 +45,11 @@ struct processors {
     struct domain domain[LEDGER_DOMAINS];
     struct view_rapl view[LEDGER_DOMAINS];
     size_t n;
-    bool said, ending;
+    bool logged; /* that a counter cannot be read */
+    bool ending;
 };
 
-/* ---- what is shown ---- */
+/* ---- shown values ---- */
 
 static void take_sample(struct domain *d, const struct gpu_sample *s)
 {
@@ -56,7 +59,7 @@ static void take_sample(struct domain *d, const struct gpu_sample *s)
         return;
     if (d->has_first && dt < LOOK_MS * 1e-3 / 2)
         return;
-    d->has_power = d->has_first && s->energy_mj >= d->last_mj; /* else it began anew */
+    d->has_power = d->has_first && s->energy_mj >= d->last_mj; /* else it was reset */
     if (d->has_power) {
         double j = (double)(s->energy_mj - d->last_mj) * 1e-3;
         d->energy_j += j;
@@ -67,7 +70,7 @@ static void take_sample(struct domain *d, const struct gpu_sample *s)
     d->last_ns = s->energy_at_ns;
 }
 
-/* Made of whole joules alone, so that nothing finer can be had out of it. */
+/* Computes power from whole joules as well, so that it reveals no finer energy. */
 static void renew_shown(struct domain *d, uint64_t now_ns, uint64_t period_ns)
 {
     double j = floor(d->energy_j / VIEW_RAPL_STEP_J) * VIEW_RAPL_STEP_J;
@@ -103,7 +106,7 @@ const struct view_rapl *processors_look(struct processors *c, size_t *ret_n)
     return c ? c->view : NULL;
 }
 
-/* ---- the books ---- */
+/* ---- attribution ---- */
 
 static void on_row(const struct attribution_row *row, void *user)
 {
@@ -123,7 +126,9 @@ static void on_total(const struct attribution_total *total, void *user)
     d->of->opts.on_total(&mine, d->of->opts.user);
 }
 
-/* Who has the node: a job alone, on all of its boards, with nobody else there. */
+/* attribution_opts.who: a job has the node if it is the only one, has all boards, and no
+ * other user's process is on them.
+ */
 static uint64_t who_has_node(void *user)
 {
     const struct domain *d = user;
@@ -158,7 +163,7 @@ static void begin_book(struct domain *d)
 
     if (d->book || !d->sampler || !d->of->roster || d->of->ending)
         return;
-    if (attribution_new(&opts, &d->book, &err) < 0) /* tried again with the next look */
+    if (attribution_new(&opts, &d->book, &err) < 0) /* retried by the next poll */
         log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "domain=%s reason=%s", d->name,
                   log_quote(err.text).text);
 }
@@ -212,7 +217,7 @@ void processors_forget(struct processors *c, uint64_t job)
 
 /* ---- the counters ---- */
 
-/* It can be read: from now on a sampler does. */
+/* Starts the sampler, once the counter has proved readable. */
 static void begin_sampling(struct domain *d, struct board *board)
 {
     struct sampler_opts opts = {.rest_ns = LOOK_MS * NS_PER_MS,
@@ -244,10 +249,10 @@ static int on_sample(struct board *b, int r, const struct gpu_sample *s,
         return 0;
     }
     c->domain[i].wait_ns = loop_now_ns(c->opts.loop) + RETRY_S * NS_PER_S;
-    if (!c->said) /* once for all of them: it is one right that is missing */
+    if (!c->logged) /* one message: all counters need the same permission */
         log_event(LOG_LEVEL_INFO, "no-cpu-energy", "reason=%s",
                   log_quote(err->text).text);
-    c->said = true;
+    c->logged = true;
     return 0;
 }
 

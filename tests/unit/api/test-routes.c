@@ -378,12 +378,12 @@ static void later(void)
 
     t = fake_ask(&f, "POST", "/v1/windows/9/end", NULL);
     is_int(http_try_status(t), 0, "a window: no answer before its energy is known");
-    f.window_done(-EAGAIN, NULL, "the boards are opened anew", f.user);
+    f.window_done(-EAGAIN, NULL, "the boards are being reopened", f.user);
     is_int(http_try_status(t), 503, "then why not");
     http_try_free(t);
     t = fake_ask(&f, "POST", "/v1/windows/9/end", NULL);
     http_try_free(t);
-    f.window_done(-EAGAIN, NULL, "the boards are opened anew", f.user);
+    f.window_done(-EAGAIN, NULL, "the boards are being reopened", f.user);
     ok(true, "nor is one that waited for that");
     f.hold = false;
 }
