@@ -12,33 +12,33 @@ struct board {
     struct boards *set;
     struct gpu_dev *dev;
     struct loop_worker *worker;
-    uint64_t calls; /* submitted; where the backend does not count its own */
+    uint64_t calls; /* submitted; for backends that do not count driver calls */
     struct board_view view;
 };
 
-/* Letting go of some, in the opener's worker. */
-struct moving {
-    boards_attach_fn fn; /* NULL: nothing is under way */
+/* A boards_attach() under way; runs in the opener's worker. */
+struct attaching {
+    boards_attach_fn fn; /* NULL: none under way */
     void *user;
-    uint64_t away;     /* positions in the set */
-    struct move *move; /* NULL: it is in the worker, no call is under way any more */
-    struct call *first, **last; /* calls that wait for it */
+    uint64_t away;              /* mask of positions in the set */
+    struct attach_call *call;   /* waits for calls under way to end; NULL: submitted */
+    struct call *first, **last; /* calls that wait for the end of attaching */
 };
 
 struct boards {
     struct loop *loop;
     const struct gpu_backend *backend;
-    uint64_t away;         /* of the backend's devices, at the beginning */
-    boards_ready_fn ready; /* NULL: it is being freed */
+    uint64_t away;         /* mask of the backend's devices not attached at the open */
+    boards_ready_fn ready; /* NULL: the set is being freed */
     void *user;
     struct loop_worker *opener;
     void *lib;
     struct board *board;
     size_t n;
-    size_t waiting;   /* boards that have not answered their first questions */
-    bool left;        /* being freed, a call was given up that is still in the driver */
-    size_t under_way; /* calls in the workers, but for those that hang */
-    struct moving moving;
+    size_t waiting;   /* boards that have not answered CALL_FIRST */
+    bool abandoned;   /* a thread may still run in the driver while the set is freed */
+    size_t under_way; /* calls in the workers, without those that hang */
+    struct attaching attaching;
     char mark[64];
 };
 
@@ -65,10 +65,10 @@ struct call {
     struct gpu_use *use;
     size_t n_procs; /* of procs or use */
     uw_error err;
-    struct call *next; /* of those that wait while boards are let go of */
+    struct call *next; /* in attaching.first */
 };
 
-static void moving_next(struct boards *set, const struct board *hung);
+static void attach_next(struct boards *set, const struct board *hung);
 
 static void call_free(struct call *c)
 {
@@ -79,7 +79,7 @@ static void call_free(struct call *c)
     free(c);
 }
 
-/* In the worker's thread: touches the call and the device, nothing else. */
+/* Runs in the worker's thread: may touch only the call and the device. */
 static int call_work(struct loop *loop, void *work)
 {
     struct call *c = work;
@@ -94,11 +94,12 @@ static int call_work(struct loop *loop, void *work)
         return c->backend->sample(c->dev, c->want, &c->sample, &c->err);
     case CALL_PROCS:
         if (!c->backend->procs)
-            return fail(&c->err, -ENOTSUP, "%s tells no processes", c->backend->name);
+            return fail(&c->err, -ENOTSUP, "%s does not list processes",
+                        c->backend->name);
         return c->backend->procs(c->dev, c->procs, &c->n_procs, &c->err);
     case CALL_USE:
         if (!c->backend->use)
-            return fail(&c->err, -ENOTSUP, "%s tells no use of processes",
+            return fail(&c->err, -ENOTSUP, "%s does not report the use of processes",
                         c->backend->name);
         return c->backend->use(c->dev, c->use, &c->n_procs, &c->err);
     }
@@ -112,6 +113,7 @@ static int boards_first_done(struct boards *set)
     return set->ready(set, 0, NULL, set->user);
 }
 
+/* Stores the error text for r. */
 static void explain(struct call *c, int r, uw_error *ret)
 {
     *ret = (uw_error){{0}};
@@ -121,7 +123,7 @@ static void explain(struct call *c, int r, uw_error *ret)
     else if (r == -EBUSY)
         (void)fail(ret, r, "an earlier call hangs in the driver");
     else if (r == -ECANCELED)
-        (void)fail(ret, r, "given up at the end");
+        (void)fail(ret, r, "canceled because the boards are being closed");
     else if (r < 0)
         *ret = c->err;
 }
@@ -150,9 +152,9 @@ static int call_done(struct loop *loop, void *work, int r)
     (void)loop;
 
     c->board->set->under_way--;
-    moving_next(c->board->set, r == -ETIMEDOUT ? c->board : NULL);
+    attach_next(c->board->set, r == -ETIMEDOUT ? c->board : NULL);
     explain(c, r, &err);
-    c->board->set->left |= r == -ETIMEDOUT && !c->board->set->ready;
+    c->board->set->abandoned |= r == -ETIMEDOUT && !c->board->set->ready;
     switch (c->kind) {
     case CALL_FIRST:
         result = call_first_done(c, r);
@@ -168,7 +170,7 @@ static int call_done(struct loop *loop, void *work, int r)
         result = c->fn.use(c->board, r, c->use, r == 0 ? c->n_procs : 0, &err, c->user);
         break;
     }
-    if (r != -ETIMEDOUT) /* else the thread still writes into it: freed when late */
+    if (r != -ETIMEDOUT) /* else the thread still uses *c, call_late() frees it */
         call_free(c);
     return result;
 }
@@ -180,7 +182,7 @@ static void call_late(struct loop *loop, void *work, int r)
     call_free(work);
 }
 
-/* To its worker. */
+/* Submits the call to its board's worker. */
 static int call_start(struct call *c)
 {
     struct board *b = c->board;
@@ -201,7 +203,7 @@ static int call_start(struct call *c)
 
 static int call_submit(struct boards *set, struct board *b, struct call *c)
 {
-    struct moving *m = &set->moving;
+    struct attaching *m = &set->attaching;
 
     c->board = b;
     c->backend = set->backend;
@@ -273,20 +275,20 @@ void board_sensors(const struct board *b, struct sensor_model *ret)
     b->set->backend->sensors(b->dev, ret);
 }
 
-/* ---- letting go of boards ---- */
+/* ---- detaching of boards ---- */
 
-struct move {
+struct attach_call {
     struct boards *set;
     const struct gpu_backend *backend;
     void *lib;
-    uint64_t away; /* of the backend's devices */
-    int r;         /* < 0: it is not even tried */
+    uint64_t away; /* mask of the backend's devices */
+    int r;         /* < 0: a call hangs, do not call the driver */
     uw_error err;
 };
 
-static int move_work(struct loop *loop, void *work)
+static int attach_work(struct loop *loop, void *work)
 {
-    struct move *m = work;
+    struct attach_call *m = work;
     (void)loop;
 
     if (m->r < 0)
@@ -294,20 +296,20 @@ static int move_work(struct loop *loop, void *work)
     return m->backend->attach ? m->backend->attach(m->lib, m->away, &m->err) : 0;
 }
 
-/* A call that has waited in vain. */
+/* Completes a call that waited for the end of attaching and cannot start. */
 static int call_refuse(struct call *c, int r)
 {
-    c->board->set->under_way++; /* as if it had been there */
+    c->board->set->under_way++; /* call_done() decrements it */
     return call_done(c->board->set->loop, c, r);
 }
 
-/* Calls go on, first those that have waited. */
-static int move_end(struct boards *set, int r, const uw_error *err)
+/* Ends attaching: calls fn, then starts the calls that have waited. */
+static int attach_end(struct boards *set, int r, const uw_error *err)
 {
-    struct moving m = set->moving;
+    struct attaching m = set->attaching;
     bool stands = r == 0 || r == -EBUSY || r == -ENOTSUP;
 
-    set->moving = (struct moving){.fn = NULL};
+    set->attaching = (struct attaching){.fn = NULL};
     for (size_t i = 0; r == 0 && i < set->n; i++)
         set->board[i].view.away = m.away >> i & 1;
     int result = m.fn(set, r, err, m.user);
@@ -322,40 +324,40 @@ static int move_end(struct boards *set, int r, const uw_error *err)
     return result;
 }
 
-static int move_done(struct loop *loop, void *work, int r)
+static int attach_done(struct loop *loop, void *work, int r)
 {
-    struct move *m = work;
+    struct attach_call *m = work;
     struct boards *set = m->set;
     uw_error err = m->err;
     (void)loop;
 
     if (r == -ETIMEDOUT)
-        (void)fail(&err, r, "the driver hangs while a board is let go of");
-    else
-        free(m); /* else the thread still writes into it */
+        (void)fail(&err, r, "the driver hangs while it detaches a board");
+    else /* after a timeout the thread still uses *m, attach_late() frees it */
+        free(m);
     if (r == -ECANCELED || !set->ready)
         return 0;
-    return move_end(set, r, &err);
+    return attach_end(set, r, &err);
 }
 
-static void move_late(struct loop *loop, void *work, int r)
+static void attach_late(struct loop *loop, void *work, int r)
 {
     (void)loop;
     (void)r;
     free(work);
 }
 
-static void move_start(struct boards *set)
+static void attach_start(struct boards *set)
 {
     struct loop_work work = {
-        .fn = move_work,
-        .done = move_done,
-        .late = move_late,
-        .work = take(set->moving.move),
+        .fn = attach_work,
+        .done = attach_done,
+        .late = attach_late,
+        .work = take(set->attaching.call),
         .deadline_ns = 10 * BOARD_DEADLINE_NS,
     };
 
-    (void)loop_worker_submit(set->opener, &work); /* has nothing else to do */
+    (void)loop_worker_submit(set->opener, &work); /* cannot fail: the worker is idle */
 }
 
 static int name_hung(const struct board *b, uw_error *err)
@@ -364,17 +366,19 @@ static int name_hung(const struct board *b, uw_error *err)
                 b->view.info->index, b->view.info->uuid);
 }
 
-/* A call has ended, or hangs on that board: can it begin, or can it not? */
-static void moving_next(struct boards *set, const struct board *hung)
+/* Starts attaching if no call is under way any more, or if a call hangs on the board hung
+ * (which makes it fail).
+ */
+static void attach_next(struct boards *set, const struct board *hung)
 {
-    struct moving *m = &set->moving;
+    struct attaching *m = &set->attaching;
 
-    if (!m->fn || !m->move || !set->ready)
+    if (!m->fn || !m->call || !set->ready)
         return;
     if (hung)
-        m->move->r = name_hung(hung, &m->move->err);
+        m->call->r = name_hung(hung, &m->call->err);
     if (hung || set->under_way == 0)
-        move_start(set);
+        attach_start(set);
 }
 
 int boards_hang(const struct boards *set, uw_error *err)
@@ -388,23 +392,23 @@ int boards_hang(const struct boards *set, uw_error *err)
 int boards_attach(struct boards *set, uint64_t away, boards_attach_fn fn, void *user,
                   uw_error *err)
 {
-    struct moving *m = &set->moving;
+    struct attaching *m = &set->attaching;
 
     if (m->fn)
         return fail(err, -EBUSY, "another board is being detached");
     int r = boards_hang(set, err);
     if (r < 0)
         return r;
-    struct move *move = calloc(1, sizeof *move);
-    if (!move)
-        return fail(err, -ENOMEM, "no memory to let go of a board");
-    *move = (struct move){.set = set, .backend = set->backend, .lib = set->lib};
+    struct attach_call *call = calloc(1, sizeof *call);
+    if (!call)
+        return fail(err, -ENOMEM, "out of memory to detach a board");
+    *call = (struct attach_call){.set = set, .backend = set->backend, .lib = set->lib};
     for (size_t i = 0; i < set->n; i++)
         if (away >> i & 1)
-            move->away |= 1ull << set->board[i].view.info->index;
-    *m = (struct moving){
-        .fn = fn, .user = user, .away = away, .move = move, .last = &m->first};
-    moving_next(set, NULL);
+            call->away |= 1ull << set->board[i].view.info->index;
+    *m = (struct attaching){
+        .fn = fn, .user = user, .away = away, .call = call, .last = &m->first};
+    attach_next(set, NULL);
     return 0;
 }
 
@@ -504,7 +508,7 @@ static int open_done(struct loop *loop, void *work, int r)
     if (r == -ETIMEDOUT && !set->ready)
         return 0;
     if (r == -ETIMEDOUT) { /* the thread still uses *o */
-        (void)fail(&err, r, "the driver does not answer at all");
+        (void)fail(&err, r, "the driver does not respond");
         return set->ready(set, r, &err, set->user);
     }
     if (r == -ECANCELED || !set->ready) {
@@ -570,7 +574,7 @@ int boards_open(struct loop *loop, const struct gpu_backend *backend,
     r = loop_worker_submit(set->opener, &work);
     if (r < 0) {
         free(o);
-        return fail(err, r, "cannot ask the driver");
+        return fail(err, r, "cannot start the driver's worker");
     }
     *ret = take(set);
     return 0;
@@ -581,11 +585,11 @@ void boards_free(struct boards *set)
     if (!set)
         return;
     bool hangs = false;
-    set->ready = NULL; /* calls under way are told that they are late: to nobody */
-    free(set->moving.move);
-    while (set->moving.first) {
-        struct call *c = set->moving.first;
-        set->moving.first = c->next;
+    set->ready = NULL; /* completions that come later are ignored */
+    free(set->attaching.call);
+    while (set->attaching.first) {
+        struct call *c = set->attaching.first;
+        set->attaching.first = c->next;
         (void)call_refuse(c, -ECANCELED);
     }
     for (size_t i = 0; i < set->n; i++) {
@@ -594,7 +598,7 @@ void boards_free(struct boards *set)
     }
     hangs |= loop_worker_hangs(set->opener);
     loop_worker_free(set->opener);
-    if (set->lib && !hangs && !set->left) /* a thread inside the library needs it */
+    if (set->lib && !hangs && !set->abandoned) /* a thread inside the library needs it */
         set->backend->close(set->lib);
     free(set->board);
     free(set);

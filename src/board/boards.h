@@ -1,10 +1,11 @@
-/* The boards of this node, each behind a worker: a call that hangs or fails on one
- * delays another by LOOP_PATIENCE_NS at most, as boards that answer share one thread
- * (io/loop.h).
+/* The boards of this node, each with its own worker: a call that hangs on one board
+ * delays calls on others by at most LOOP_PATIENCE_NS, as boards that answer share one
+ * thread (io/loop.h).
  *
- * Owns: the open driver and one worker a board.  Touches: the backends of gpu/, which
- * nobody else calls in the daemon.  Thread: every call returns at once and calls back in
- * the loop's; driver calls run in the workers'.  Explained in docs/architecture.md.
+ * Owns: the open driver and one worker per board.  Touches: the backends of gpu/; no
+ * other part of the daemon calls them.  Thread: the loop's; no call blocks, results come
+ * by callback; driver calls run in the workers' threads.  Explained in
+ * docs/architecture.md.
  */
 #ifndef BOARD_BOARDS_H
 #define BOARD_BOARDS_H
@@ -22,7 +23,7 @@ enum {
     BOARDS_MAX = 64,
     BOARD_PROCS_MAX = GPU_PROCS_MAX,
 };
-#define BOARD_DEADLINE_NS (2 * 1000000000ull) /* kernel time a driver call may take */
+#define BOARD_DEADLINE_NS (2 * 1000000000ull) /* of a driver call; kernel time */
 
 struct boards;
 struct board;
@@ -33,13 +34,13 @@ struct board_view {
     bool has_limits;
     struct gpu_limits limits;
     bool has_first;
-    struct gpu_sample first; /* the first sample: what was found */
-    bool away;               /* let go of: see boards_attach() */
-    uw_error error;          /* "" or why something above is missing */
+    struct gpu_sample first; /* the board's state when it was opened */
+    bool away;               /* detached, see boards_attach() */
+    uw_error error;          /* "", or why limits or first are missing */
 };
 
-/* r: 0, GPU_ABSENT (no boards of this backend) or the fault that *err tells.
- * Called once, when every board has answered its first questions or not in time.
+/* r: 0, GPU_ABSENT (no boards of this backend), or < 0 with *err.  Called once, when
+ * every board has answered its first call or exceeded the deadline.
  */
 typedef int (*boards_ready_fn)(struct boards *set, int r, const uw_error *err,
                                void *user);
@@ -47,31 +48,31 @@ typedef int (*boards_ready_fn)(struct boards *set, int r, const uw_error *err,
 int boards_open(struct loop *loop, const struct gpu_backend *backend,
                 const struct gpu_open_opts *opts, boards_ready_fn fn, void *user,
                 struct boards **ret, uw_error *err);
-/* Calls still under way are answered with -ECANCELED, or left when they hang. */
+/* Completes pending calls with -ECANCELED; abandons calls that hang. */
 void boards_free(struct boards *set);
 DEFINE_AUTO(struct boards *, boards_free);
 
-/* Keep those of a list as --gpus takes it (gpu/select.h) and forget the rest; their
- * positions move up.  From the ready callback alone, before anybody holds a board.
+/* Removes all boards except those of a list as for --gpus (gpu/select.h); renumbers the
+ * positions.  Call it only from the ready callback, before any other use of a board.
  * -EINVAL: nothing has changed.
  */
 int boards_keep(struct boards *set, const char *list, uw_error *err);
 
-/* Let go of these boards of the set (a bit each) so that they can be reset, and attach
- * all others again.  Calls wait meanwhile, those on a board that is away fail from then
- * on.  fn is called once, never from inside: 0; -EBUSY (a call hangs on a board that the
- * text names), -ENOTSUP (the driver lets go of all or none): nothing has changed;
- * another fault: the set is worth nothing, open it anew (not from fn).  Itself 0, -EBUSY
- * (as above, or it is at it already), -ENOMEM, -EAGAIN.
+/* Detaches the driver from the boards of the mask away, so that they can be reset, and
+ * attaches all others.  Other calls wait meanwhile; later calls on a detached board fail.
+ * fn is called once, never from inside.  Its r: 0; -EBUSY (a call hangs on the board that
+ * *err names) or -ENOTSUP (the driver cannot detach single boards): nothing has changed;
+ * another error: the set is unusable, open a new one (not from fn).  Returns 0, -EBUSY
+ * (as above, or another boards_attach() is under way) or -ENOMEM; fn is then not called.
  */
 typedef int (*boards_attach_fn)(struct boards *set, int r, const uw_error *err,
                                 void *user);
 int boards_attach(struct boards *set, uint64_t away, boards_attach_fn fn, void *user,
                   uw_error *err);
-/* 0, or -EBUSY: a call hangs on a board that the text names. */
+/* 0, or -EBUSY: a call hangs on the board that *err names. */
 int boards_hang(const struct boards *set, uw_error *err);
-/* All boards of the driver, also those that boards_keep() has forgotten, as gpu_open_opts
- * takes them.  Free *ret.
+/* All boards of the driver, including those removed by boards_keep(), for
+ * gpu_open_opts.known.  The caller frees *ret.  -ENOMEM.
  */
 int boards_all(const struct boards *set, struct gpu_info **ret, size_t *ret_n);
 
@@ -80,35 +81,38 @@ struct board *boards_at(struct boards *set, size_t i);
 struct board_view *board_view(struct board *b);
 /* The board of this UUID, or NULL. */
 struct board *boards_find(struct boards *set, const char *uuid);
-const char *boards_driver_mark(const struct boards *set); /* "" unknown */
-/* The driver was loaded anew, or unloaded, since they were opened: what is held of them
- * is worth nothing, open them again.  Never blocks.
+/* gpu_backend.driver_mark of the open driver; "": unknown. */
+const char *boards_driver_mark(const struct boards *set);
+/* Whether the driver was unloaded or reloaded since the set was opened; the set is then
+ * unusable, open a new one.  Never blocks.
  */
 bool boards_outdated(const struct boards *set);
 /* The open library, for the virtual actuator; NULL before it is open. */
 void *boards_lib(const struct boards *set);
 
-/* r: 0, -ETIMEDOUT, -EBUSY (an earlier call hangs), -ECANCELED or the backend's. */
+/* r: 0, -ETIMEDOUT, -EBUSY (an earlier call hangs), -ECANCELED, or an error of the
+ * backend; then *err is set.
+ */
 typedef int (*board_sample_fn)(struct board *b, int r, const struct gpu_sample *sample,
                                const uw_error *err, void *user);
-/* 0, -EAGAIN (too many calls wait already) or -ENOMEM: then fn is not called. */
+/* -EAGAIN (too many calls wait already), -ENOMEM: fn is not called. */
 int board_sample(struct board *b, uint32_t want, board_sample_fn fn, void *user);
 
 typedef int (*board_procs_fn)(struct board *b, int r, const struct gpu_proc *procs,
                               size_t n, const uw_error *err, void *user);
 int board_procs(struct board *b, board_procs_fn fn, void *user);
 
-/* r as above, or -ENOTSUP: the driver does not tell. */
+/* r: as above, or -ENOTSUP: the driver does not report it. */
 typedef int (*board_use_fn)(struct board *b, int r, const struct gpu_use *use, size_t n,
                             const uw_error *err, void *user);
 int board_use(struct board *b, board_use_fn fn, void *user);
 
-/* Driver calls made on this board since it was opened: each NVML call is one; where the
- * backend does not count, each of the calls above is.
+/* Number of driver calls on this board since it was opened (NVML calls); if the backend
+ * does not count them, of calls to the functions above.
  */
 uint64_t board_calls(const struct board *b);
 
-/* How its readings come about, as its backend knows it. */
+/* The backend's model of the board's sensors. */
 void board_sensors(const struct board *b, struct sensor_model *ret);
 
 #endif

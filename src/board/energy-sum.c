@@ -100,7 +100,7 @@ int energy_sum_new(struct sampler *const *samplers, size_t n, struct energy_sum 
     auto_(energy_sum_free) struct energy_sum *m = calloc(1, sizeof *m);
 
     if (n == 0)
-        return fail(err, -EINVAL, "no board to be metered");
+        return fail(err, -EINVAL, "no board to measure");
     if (!m)
         return fail(err, -ENOMEM, "out of memory");
     m->sampler = calloc(n, sizeof *m->sampler);

@@ -10,23 +10,23 @@
 
 enum {
     WAITS_MAX = 16,
-    FED_MOST_S = 4, /* a board may not answer at all */
+    FED_MAX_S = 4, /* see sampler_fed(); a board may never answer */
     REST_MS = 1000,
     SEARCH_MS = 100,
     METER_PERIOD_MS = 50,
     GRID_MS = 50,
-    HEARD_MS = 500,     /* between readings of the counter of a board that is heard */
-    HELD_MS = 2000,     /* between looks at the limits of a board that is capped */
-    RETRY_MS = 1000,    /* after a call that failed */
-    LEAST_GAP_US = 500, /* between calls of a board */
-    SOON_GAP_MS = 100,  /* between samples of a board at rest, whoever asks */
-    LATE_MS = 2000,     /* a window is answered at last (the wall's time) */
+    HEARD_MS = 500,     /* longest interval of the counter with a listener */
+    HELD_MS = 2000,     /* longest interval of the limits with a cap in force */
+    RETRY_MS = 1000,    /* after a failed call */
+    LEAST_GAP_US = 500, /* between calls on one board */
+    SOON_GAP_MS = 100,  /* between samples of an idle board with sampler_soon() */
+    LATE_MS = 2000,     /* longest wait for samples after a window; real time */
 };
 
-/* What is asked seldom, and how often at each rate. */
+/* Groups of values that are read rarely, and their intervals at each rate. */
 enum group { GROUP_POWER, GROUP_ENERGY, GROUP_LIMITS, GROUP_STATE, GROUP_CLOCKS, GROUPS };
 static const uint32_t group_ms[][GROUPS] = {
-    /* power where the counter is what counts, the counter where it is not */
+    /* GROUP_POWER: if the meter uses the counter; GROUP_ENERGY: if it does not */
     [SAMPLER_ALL] = {0, 0, 1000, 1000, 1000},
     [SAMPLER_REST] = {10000, 10000, 10000, 10000, 30000},
     [SAMPLER_JOB] = {1000, 5000, 2000, 2000, 4000},
@@ -44,11 +44,11 @@ struct probe {               /* one board */
     enum sampler_rate rate;
     bool held;
     bool clock;           /* clock and utilisation are read with the limits */
-    struct sensor sensor; /* of the reading below */
-    bool instant;         /* the meter uses this reading, else the plain one */
-    uint32_t asked;
+    struct sensor sensor; /* see sampler_sensor() */
+    bool instant;         /* the meter uses the instant reading, else the plain one */
+    uint32_t asked;       /* values that the last round requested */
     uint64_t due_ns[GROUPS];
-    uint64_t soon_ns; /* somebody wants a sample then; 0: nobody */
+    uint64_t soon_ns; /* of sampler_soon(); 0: none */
     struct sampler_ear *ears;
     struct sampler_now now;
 };
@@ -58,7 +58,7 @@ struct wait {
     uint64_t begin_ns, end_ns, late_ns;
     sampler_window_fn fn;
     void *user;
-    size_t next; /* board to be asked */
+    size_t next; /* board whose meter is queried next */
     struct meter_result *results;
     double peak_w;
     int r;
@@ -72,8 +72,8 @@ struct sampler {
     size_t n;
     struct wait wait[WAITS_MAX];
     struct loop_timer *late;
-    struct window_ask fold; /* of … */
-    struct wait *folding;   /* … one board of this window; NULL: none */
+    struct window_ask fold; /* query of one board for `folding` */
+    struct wait *folding;   /* NULL: no query is under way */
     struct sampler_opts opts;
 };
 
@@ -91,6 +91,7 @@ static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
     return own ? own : METER_PERIOD_MS * NS_PER_MS;
 }
 
+/* Hash of k. */
 static uint64_t scatter(uint64_t k)
 {
     uint64_t x = (k + 1) * 0x9e3779b97f4a7c15u;
@@ -98,9 +99,9 @@ static uint64_t scatter(uint64_t k)
     return (x ^ x >> 31) * 0xbf58476d1ce4e5b9u >> 33;
 }
 
-/* Moments that all samplers share, so that a node wakes up once for all of its boards:
- * one in each stretch of n GRIDs, at one of the moments of stretches of one, jittered
- * lest a load's or a sensor's own rhythm be met.
+/* The next sampling time that all samplers share, so that the node wakes up once for all
+ * boards.  There is one in every n * GRID_MS; the times for any n are a subset of those
+ * for n = 1.  Jitter avoids aliasing with periods of the load or sensor.
  */
 static uint64_t shared_moment(uint64_t at, uint64_t n)
 {
@@ -115,8 +116,8 @@ static uint64_t shared_moment(uint64_t at, uint64_t n)
     }
 }
 
-/* Of a counter that has proved itself not each tick need be seen: the meter's own
- * moments give way to the shared ones, but where it hunts for an edge.
+/* Replaces the meter's sampling time by a shared one if the meter uses the counter, which
+ * loses nothing between samples, and does not search for a counter edge.
  */
 static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
 {
@@ -174,7 +175,7 @@ static void feed(struct probe *p, const struct gpu_sample *g)
     }
 }
 
-/* Keep what this round did not ask for from the ones that did. */
+/* Updates now->last; values that this round did not request stay. */
 static void merge(struct sampler_now *now, const struct gpu_sample *g, uint32_t asked)
 {
     struct gpu_sample *last = &now->last, old = *last;
@@ -264,7 +265,7 @@ static bool due(struct probe *p, enum group g, uint64_t now_ns)
     return true;
 }
 
-/* What this round asks for. */
+/* The values to read in this round. */
 static uint32_t wanted(struct probe *p, uint64_t now_ns)
 {
     struct meter_state state;
@@ -275,11 +276,13 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     else {
         meter_state(p->meter, &state);
         bool counts = state.counter_used && !state.counter_stuck;
-        /* where power is a call of its own and heard each round */
+        /* The plain reading is a call per round for listeners: read the counter rarely.
+         */
         bool spare = is_heard(p) && counts && !p->instant && !state.intent;
         if ((!state.counter_fed && !spare) || due(p, GROUP_ENERGY, now_ns))
             want |= GPU_HAS_ENERGY;
-        /* Fields cost nothing beside each other; the plain reading is a call. */
+        /* Instant and average power come with the counter's call; the plain one does not.
+         */
         if (p->instant && (!counts || p->rate != SAMPLER_REST))
             want |= GPU_HAS_INSTANT | GPU_HAS_AVERAGE;
         else if (!counts || is_heard(p) || due(p, GROUP_POWER, now_ns))
@@ -356,8 +359,8 @@ static int window_answer(struct sampler *s, const struct wait *w)
     return w->fn(s, &out, w->user);
 }
 
-/* The next board of a window that can be answered: a meter may take a while over one,
- * so the loop gets its turn between two.
+/* Queries the meter of the window's next board.  A query may take long, so the loop runs
+ * between two of them.
  */
 static void window_step(struct sampler *s, struct wait *w)
 {
@@ -403,7 +406,7 @@ static int on_folded(struct window_ask *ask, void *user)
     return answer_waits(s);
 }
 
-/* One step of the first window that is ready, or late. */
+/* Does one step for the first window that is ready or late. */
 static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
 {
     if (s->folding)
@@ -427,7 +430,7 @@ static int answer_one(struct sampler *s, uint64_t now, bool *ret_more)
     return 0;
 }
 
-/* What is due now, a step at a time, or a timer for when something will be. */
+/* Does one step that is due and sets the timer for the next. */
 static int answer_waits(struct sampler *s)
 {
     uint64_t now = loop_now_ns(s->loop), next = UINT64_MAX;
@@ -522,7 +525,7 @@ void sampler_soon(struct sampler *s, uint64_t at_ns)
     }
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
 static int probe_new(struct sampler *s, struct board *board,
                      const struct sampler_opts *opts, uw_error *err)
@@ -539,7 +542,7 @@ static int probe_new(struct sampler *s, struct board *board,
     p->sampler = s;
     p->board = board;
     board_sensors(board, &m.model);
-    if (!(info->abilities & GPU_CAN_INSTANT)) /* an older driver: the plain reading */
+    if (!(info->abilities & GPU_CAN_INSTANT)) /* older driver: use the plain reading */
         m.model.instant = (struct sensor){0};
     p->instant = m.model.instant.update_s > 0;
     p->sensor = p->instant ? m.model.instant : m.model.power;
@@ -582,7 +585,7 @@ void sampler_free(struct sampler *s)
         loop_timer_free(p->timer);
         meter_free(p->meter);
         if (p->busy)
-            p->sampler = NULL; /* its callback frees it */
+            p->sampler = NULL; /* probe_on_sample() frees p */
         else
             free(p);
     }
@@ -608,7 +611,7 @@ void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held
     struct probe *p = s->probe[i];
     p->rate = rate;
     p->held = held;
-    for (size_t g = 0; g < GROUPS; g++) /* not to wait for what was planned seldom */
+    for (size_t g = 0; g < GROUPS; g++) /* times planned at the old rate may be far off */
         p->due_ns[g] = 0;
     meter_pace(p->meter, period_of(s, rate));
     if (!p->busy)
@@ -658,7 +661,7 @@ void sampler_detach(struct sampler *s, size_t i, bool away)
     if (away)
         return;
     p->now.failures = 0;
-    sampler_refresh(s, i); /* all of it may be another */
+    sampler_refresh(s, i); /* all values may have changed */
 }
 
 void sampler_rest(struct sampler *s, size_t i)
@@ -671,7 +674,7 @@ void sampler_rest(struct sampler *s, size_t i)
 
 bool sampler_fed(const struct sampler *s, uint64_t now_ns)
 {
-    if (s_between(s->began_ns, now_ns) >= FED_MOST_S * loop_speed(s->loop))
+    if (s_between(s->began_ns, now_ns) >= FED_MAX_S * loop_speed(s->loop))
         return true;
     for (size_t i = 0; i < s->n; i++)
         if (!s->probe[i]->rest && s->probe[i]->now.last.has == 0)

@@ -1,4 +1,4 @@
-/* Which boards a job gets. */
+/* Selection of the boards that a job gets. */
 #ifndef BOARD_SELECTION_H
 #define BOARD_SELECTION_H
 
@@ -10,18 +10,18 @@
 #include "gpu/backends.h"
 
 enum {
-    SELECTION_E_OPEN = 1, /* nothing names any: use[] is all false */
-    SELECTION_E_UNSURE,   /* the order of unlike boards is not known: *err tells */
+    SELECTION_E_OPEN = 1, /* no board is named: use[] is all false */
+    SELECTION_E_UNSURE,   /* the order of unlike boards is unknown, *err says why */
 };
 
-/* The boards that --gpus (or else the job's environment) names, as use[i] of the set.
- * 0 or an outcome above; -EINVAL: text says what is wrong.
+/* Sets use[i] for the boards that --gpus names or, without it, the job's environment.
+ * Returns 0 or a value above; -EINVAL: invalid list.
  */
 int selection_named(struct boards *set, const char *gpus,
                     const struct gpu_visible *visible, bool *use, uw_error *err);
 
-/* A process of another user among these?  Returns its pid, or 0.  Who owns a process
- * is read from /proc; one that is gone meanwhile is nobody's.
+/* Returns the pid of a process of another user than uid, or 0.  Reads the owners from
+ * /proc; processes that have ended do not count.
  */
 pid_t selection_foreign(const struct gpu_proc *procs, size_t n, uid_t uid);
 

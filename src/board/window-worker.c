@@ -5,8 +5,8 @@
 
 #include "base/error.h"
 
-struct job {                     /* in the thread; its own, should it outlive us */
-    struct window_worker *folds; /* for the loop's thread */
+struct job { /* used by the thread, which may outlive the window_worker */
+    struct window_worker *folds; /* not used by the thread */
     struct meter *copy;
     uint64_t begin_ns, end_ns;
     struct meter_result result;
@@ -18,9 +18,9 @@ struct window_worker {
     struct loop *loop;
     struct loop_timer *late;
     struct loop_worker *worker;
-    struct window_ask *first; /* in the order in which they came; the first is served */
+    struct window_ask *first; /* queue; the first is being computed */
     bool busy;
-    bool lost; /* whoever asked for what is computed has forgotten it */
+    bool lost; /* the query that is being computed was dropped */
 };
 
 static void serve(struct window_worker *f);
@@ -42,7 +42,7 @@ static void job_free(struct job *j)
     free(j);
 }
 
-/* The first one's answer. */
+/* Completes the first query. */
 static int answer(struct window_worker *f, int r, const struct job *j)
 {
     struct window_ask *ask = f->first;
@@ -67,7 +67,7 @@ static int computed(struct loop *loop, void *work, int r)
     (void)loop;
 
     f->busy = f->lost = false;
-    if (r == -ETIMEDOUT) /* we are being freed, and it goes on: left to itself */
+    if (r == -ETIMEDOUT) /* f is being freed while the thread still uses *j: leak it */
         return 0;
     if (r == -ECANCELED)
         told = false;
@@ -97,13 +97,13 @@ static void serve(struct window_worker *f)
     j->begin_ns = ask->begin_ns;
     j->end_ns = ask->end_ns;
     work.work = j;
-    /* it refuses when it is being freed alone: nobody waits any more */
+    /* Fails only while the worker is being freed; no query is pending then. */
     f->busy = loop_worker_submit(f->worker, &work) == 0;
     if (!f->busy)
         job_free(j);
 }
 
-/* There was no memory for a copy: the first one is told so. */
+/* No memory for a copy of the meter: the first query fails. */
 static int on_late(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct window_worker *f = user;
