@@ -39,18 +39,17 @@ static int find_name(const char *name, size_t *ret, uw_error *err)
         (void)snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s",
                        i ? ", " : "", is);
     }
-    return fail(err, -EINVAL,
-                "'%.80s' is no backend of boards (they are %s) and no absolute path",
+    return fail(err, -EINVAL, "'%.80s' is neither a backend (%s) nor an absolute path",
                 name, known);
 }
 
-/* The backend that an absolute path alone means. */
+/* The backend for an absolute path without a name. */
 static size_t first_of(enum gpu_role role)
 {
     for (size_t i = 0; gpu_backends[i]; i++)
         if (gpu_backends[i]->role == role && !gpu_backends[i]->asked_alone)
             return i;
-    return 0; /* each role has one: tests/unit/gpu/test-backends.c */
+    return 0; /* not reached: tests/unit/gpu/test-backends.c checks all roles */
 }
 
 static int parse_entry(char *entry, enum gpu_role role, struct gpu_choice *c,
@@ -100,8 +99,8 @@ bool gpu_choice_has(const struct gpu_choice *c, size_t i)
     return !row->asked_alone;
 }
 
-/* A trace's path may be relative.  Root opens one that is root's own alone: the daemon
- * makes a folder beside it.
+/* Checks a trace, whose path may be relative.  A privileged process needs a trusted path,
+ * because the daemon creates a folder beside the trace.
  */
 static int check_file(const char *source, bool privileged, char real[PATH_MAX],
                       uw_error *err)

@@ -1,6 +1,6 @@
-/* The registry of board backends: a vendor is one folder and one row.  Nothing outside
- * gpu/ asks for a vendor, the form of an id or the path of a library: it uses one of the
- * sets below, which open several backends as one.
+/* The registry of board backends: a vendor is one folder and one row.  Code outside gpu/
+ * does not depend on vendors, id formats or library paths: it uses the sets below, which
+ * open several backends as one.
  */
 #ifndef GPU_BACKENDS_H
 #define GPU_BACKENDS_H
@@ -11,44 +11,43 @@
 #include "gpu/row.h"
 #include "underwatt/error.h"
 
-/* A boards text says which backends are opened, and on what:
- * "nvml=/opt/libnvidia-ml.so.1", "replay=trace.csv", "rapl".  Entries stand with commas
- * between them, and an absolute path alone is the source of the role's first backend.  A
- * role of which the text names no backend keeps all that are there.  NULL: every role
- * does.
+/* A boards text names backends and their sources, separated by commas:
+ * "nvml=/opt/libnvidia-ml.so.1", "replay=trace.csv", "rapl".  An absolute path alone is
+ * the source of the role's first backend.  If the text names no backend of a role, or is
+ * NULL, all backends of that role are opened, except rows with asked_alone.
  *
- * gpu_boards_check(): -EINVAL (no such backend, one twice, no source where one is
- * needed), or what gpu_library_check() or gpu_folder_check() says of a source.  *ret is
- * the text with links followed.
+ * gpu_boards_check(): -EINVAL (no such backend, a backend named twice, or a missing
+ * source), or an error of gpu_library_check() or gpu_folder_check().  *ret is the text
+ * with symbolic links resolved.
  */
 int gpu_boards_check(const char *text, bool privileged, char *ret, size_t size,
                      uw_error *err);
-/* What the environment names: UNDERWATT_BOARDS, else UNDERWATT_NVML (the path of an NVML
- * library); NULL: nothing.  get: getenv().
+/* The boards text of the environment: UNDERWATT_BOARDS, else UNDERWATT_NVML (path of an
+ * NVML library); NULL: neither is set.  get: getenv().
  */
 const char *gpu_boards_named(char *(*get)(const char *name));
 
-/* Boards of accelerators, with no driver call: 0 and what is known of their libraries, or
- * what open() would say.
+/* Describes the first accelerator library that can be loaded, without driver calls;
+ * errors as of open().
  */
 int gpu_boards_look(const char *text, struct gpu_about *ret, uw_error *err);
 
-/* The backends of a role as one; opts.source is a boards text.  Indexes count through,
- * ids stay the backends' own.  A backend that the text names must open; another that
- * fails leaves the rest alone, and about() tells of it.  Simulated boards and real ones
- * do not mix: -EINVAL.
+/* The backends of a role as one; opts.source is a boards text.  Board indexes are
+ * consecutive over all backends, ids are unchanged.  open() fails if a backend that the
+ * text names does not open; the failure of another backend is reported by about().
+ * -EINVAL: simulated and real boards are mixed.
  */
 extern const struct gpu_backend gpu_boards;     /* accelerators */
-extern const struct gpu_backend gpu_capped;     /* those of rows that may cap: -ENOTSUP
-                                                 * where the text names another */
+extern const struct gpu_backend gpu_capped;     /* rows with may_cap; -ENOTSUP: the text
+                                                 * names another backend */
 extern const struct gpu_backend gpu_processors; /* processors and their memory */
 
-/* What one of those sets has open; lib as boards_lib() gives it.  Never blocks. */
+/* Describes an open set; lib: see boards_lib().  Never blocks. */
 const struct gpu_about *gpu_boards_about(const void *lib);
 
-/* A job's list of boards, from the first variable that is set. */
+/* A job's list of boards, from the first backend's variable that is set. */
 struct gpu_visible {
-    const char *name;         /* of the variable; NULL: none is set */
+    const char *name;         /* the variable; NULL: none is set */
     const char *list, *order; /* borrowed from the environment */
     const struct gpu_job_variables *job;
 };

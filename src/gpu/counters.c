@@ -13,7 +13,7 @@ struct gpu_given {
     pthread_mutex_t lock;
     struct {
         char name[GPU_COUNTER_NAME];
-        int fd; /* -1: taken up by the backend */
+        int fd; /* -1: taken by the backend */
     } at[GIVEN_MAX];
     size_t n;
 };

@@ -23,10 +23,10 @@ struct gpu_counters {
     size_t n;
 };
 
-/* Opens the counters of all backends.  root: the folder of the kernel's counters; NULL:
- * the usual one.  No counter is not a fault.  A counter is left out where its folder or
- * file belongs to neither root nor owner, or others may write it: the file could be a
- * link to another file.
+/* Opens the counters of all backends; there may be none.  root: the folder of the
+ * kernel's counters; NULL: the default.  Leaves out counters whose folder or file is not
+ * owned by root or owner, or is writable for others, who could have linked it to another
+ * file.
  */
 void gpu_counters_open(const char *root, uid_t owner, struct gpu_counters *ret);
 void gpu_counters_close(struct gpu_counters *c);
@@ -36,15 +36,14 @@ bool gpu_counters_has_name(const char *name);
 
 /* ---- in the client ---- */
 
-/* Any thread may put one; the backend's next sample of that counter reads it. */
+/* Counters passed to the backend, which takes them with its next sample.  Thread-safe. */
 struct gpu_given;
 struct gpu_given *gpu_given_new(void); /* NULL: out of memory */
-/* fd: taken over, in place of an older one.  -E2BIG: too many, -EINVAL: no such name; the
- * descriptor is closed then.
+/* Takes ownership of fd, even on failure; replaces an older one of this name.  -E2BIG:
+ * too many; -EINVAL: the name is too long.
  */
 int gpu_given_put(struct gpu_given *given, const char *name, int fd);
-/* The descriptor of this name, the caller's from then on; -1: none.  given may be NULL.
- */
+/* Passes the descriptor of this name to the caller; -1: none.  given may be NULL. */
 int gpu_given_take(struct gpu_given *given, const char *name);
 /* No backend that uses given may be open. */
 void gpu_given_free(struct gpu_given *given);

@@ -1,6 +1,6 @@
-/* Boards behind one table of functions.  Backends are dumb: they translate and
- * never decide.  All calls block and may hang in the driver: programs make them
- * from a worker of io/loop, one worker a board.
+/* Interface of the board backends.  A backend only translates driver calls and makes no
+ * decisions.  All calls block and may hang in the driver: call them in a worker of
+ * io/loop, one worker per board.
  */
 #ifndef GPU_GPU_H
 #define GPU_GPU_H
@@ -15,7 +15,7 @@
 #include "base/sensor.h"
 #include "underwatt/error.h"
 
-/* Reads the clock of whoever calls (loop_now_ns); called around driver calls. */
+/* The caller's clock (loop_now_ns()); read before and after driver calls. */
 struct gpu_clock {
     uint64_t (*now_ns)(void *user);
     void *user;
@@ -25,17 +25,17 @@ struct gpu_given;
 struct gpu_info;
 
 struct gpu_open_opts {
-    /* A library, a folder or a trace, as the backend has it (gpu/backends.h); NULL: the
-     * system's.
+    /* Path of a library, folder or trace, depending on the backend (gpu/backends.h);
+     * NULL: the system's default.
      */
     const char *source;
     struct gpu_clock clock;  /* mandatory */
     struct gpu_given *given; /* counters that the actuator has opened, or NULL */
-    void *backend_user;      /* a virtual backend's world; NULL else */
-    /* All boards of the node as an earlier opening told them, in its order, and a bit
-     * for each that must not be touched, as if attach() had let go of it: such a board
-     * is listed as it is known here.  Borrowed until open() has returned; NULL, 0, 0:
-     * whatever the driver shows.  Backends without attach() pass it over.
+    void *backend_user;      /* world of a virtual backend; else NULL */
+    /* All boards of the node in the order of an earlier open(), and a mask of boards that
+     * must not be touched, as if attach() had detached them; those are listed with the
+     * info given here.  Borrowed for the call; NULL, 0, 0: all boards of the driver.
+     * Ignored by backends without attach().
      */
     const struct gpu_info *known;
     size_t n_known;
@@ -55,13 +55,13 @@ enum gpu_arch { /* NVML's numbers */
                 GPU_ARCH_BLACKWELL = 10,
 };
 
-/* What a board can do; a missing symbol or a "not supported" clears the bit. */
+/* Abilities of a board; a missing driver function or "not supported" clears the bit. */
 enum gpu_ability {
     GPU_CAN_ENERGY = 1u << 0,    /* a hardware energy counter */
-    GPU_CAN_INSTANT = 1u << 1,   /* instant power apart from the plain reading */
+    GPU_CAN_INSTANT = 1u << 1,   /* instant power beside the plain reading */
     GPU_CAN_AVERAGE = 1u << 2,   /* 1 s average power */
-    GPU_CAN_LIMIT = 1u << 3,     /* power limits can be read */
-    GPU_CAN_SET_LIMIT = 1u << 4, /* … and set, rights permitting */
+    GPU_CAN_LIMIT = 1u << 3,     /* read power limits */
+    GPU_CAN_SET_LIMIT = 1u << 4, /* set power limits, given the permission */
     GPU_CAN_LOCK_CLOCKS = 1u << 5,
     GPU_CAN_REASONS = 1u << 6,
     GPU_CAN_UTIL = 1u << 7,
@@ -81,38 +81,35 @@ struct gpu_info {
     unsigned index; /* the driver's order on this node */
     char uuid[96];  /* stable across reboots */
     char name[96];
-    char pci_bus_id[32]; /* "00000000:3B:00.0"; "" unknown */
+    char pci_bus_id[32]; /* "00000000:3B:00.0"; "": unknown */
     enum gpu_arch arch;
     uint32_t abilities; /* enum gpu_ability */
     bool simulated;
-    bool mig_enabled; /* power belongs to the board, not to its slices */
-    bool persistence; /* only where has_persistence */
+    bool mig_enabled; /* power is known for the board only, not for its slices */
+    bool persistence; /* only with has_persistence */
     bool has_persistence;
-    uint32_t clock_max_mhz; /* highest SM clock; 0 unknown */
-    uint32_t clock_min_mhz; /* lowest that it may be locked to; 0 unknown */
+    uint32_t clock_max_mhz; /* highest SM clock; 0: unknown */
+    uint32_t clock_min_mhz; /* lowest SM clock for a lock; 0: unknown */
     struct gpu_mig mig[GPU_MIGS_MAX];
     unsigned n_migs;
-    char domain[32];  /* of a processor: "package-0", "dram-0"; "" another board */
-    char backend[16]; /* its name, where the board is one of a set */
+    char domain[32];  /* of a processor: "package-0", "dram-0"; else "" */
+    char backend[16]; /* name of the backend, for boards of gpu_boards etc. */
 };
 
 enum { GPU_MISSING_MAX = 16 };
 
-/* What is known of a backend's library and the driver behind it, for a diagnosis; ""
- * unknown.
- */
+/* A backend's library and driver, for diagnosis; "": unknown. */
 struct gpu_about {
     char library[256]; /* the file that was loaded */
     char driver_version[80];
     char library_version[80];
-    bool simulated; /* or recorded: no board of this node */
+    bool simulated; /* simulated or recorded boards, not of this node */
     bool recorded;
-    char clock[64];      /* of a simulated world: "T0_NS:SPEED" */
-    char state_dir[256]; /* of a simulated world */
-    /* Optional functions that this library lacks. */
-    const char *missing[GPU_MISSING_MAX];
+    char clock[64];                       /* of a simulated world: "T0_NS:SPEED" */
+    char state_dir[256];                  /* of a simulated world */
+    const char *missing[GPU_MISSING_MAX]; /* optional functions that the library lacks */
     size_t n_missing;
-    char failed[200]; /* of a set: why another backend is not there */
+    char failed[200]; /* of a set: why another backend did not open */
 };
 
 struct gpu_limits {
@@ -132,21 +129,21 @@ enum gpu_sample_has {
     GPU_HAS_REASONS = 1u << 9,
 };
 
-/* Clock-event reasons, NVML's bits. */
+/* Clock event reasons; NVML's bits. */
 enum gpu_reason { CLOCK_REASONS(NAME_FLAG) };
 
 struct gpu_sample {
-    uint32_t has;             /* enum gpu_sample_has: which fields are real */
-    uint64_t began_ns;        /* clock before the first driver call … */
-    uint64_t at_ns;           /* … and after the last */
-    uint64_t energy_began_ns; /* clock right before the energy call … */
-    uint64_t energy_at_ns;    /* … and right after it */
-    double power_w; /* the plain reading: what it means depends on the generation */
+    uint32_t has;             /* enum gpu_sample_has: which fields are valid */
+    uint64_t began_ns;        /* time before the first driver call */
+    uint64_t at_ns;           /* time after the last one */
+    uint64_t energy_began_ns; /* time right before the energy call */
+    uint64_t energy_at_ns;    /* time right after it */
+    double power_w; /* the plain reading; its meaning depends on the generation */
     double instant_w;
     double average_w;
-    uint64_t energy_mj;    /* the raw counter; wraps and resets are the meter's matter */
-    uint32_t enforced_mw;  /* the limit in force */
-    uint32_t requested_mw; /* the limit asked for; may be above the enforced one */
+    uint64_t energy_mj;          /* raw counter; the meter handles wraps and resets */
+    uint32_t enforced_mw;        /* the limit in force */
+    uint32_t requested_mw;       /* the requested limit; may be above the enforced one */
     uint32_t util_gpu, util_mem; /* percent */
     int32_t temp_c;
     uint32_t sm_mhz, mem_mhz;
@@ -155,80 +152,79 @@ struct gpu_sample {
 
 struct gpu_proc {
     pid_t pid;
-    uint64_t used_bytes; /* 0 unknown */
+    uint64_t used_bytes; /* 0: unknown */
     bool compute;        /* else graphics */
 };
 enum { GPU_PROCS_MAX = 256 };
 
-/* What a process used of a board of late; those that used nothing are left out. */
+/* Recent use of a board by a process; processes without use are left out. */
 struct gpu_use {
     pid_t pid;
-    uint32_t sm_percent; /* of the SMs' time, as the driver says it */
+    uint32_t sm_percent; /* of the SMs' time, as the driver reports it */
 };
 
-struct gpu_dev; /* the backend's own */
+struct gpu_dev; /* defined by each backend */
 
 enum {
-    GPU_ABSENT = 1, /* open: nothing of this backend on this node, no fault */
+    GPU_ABSENT = 1, /* open: this node has no board of the backend; not an error */
 };
 
-/* Results of the functions below, beside 0: -ENOTSUP (the board cannot), -EPERM
- * (the right is missing), -ERANGE (refused as out of range), -ENODEV (board
- * lost or driver gone), -EIO (another driver error).  Text names the driver's.
+/* Errors of the functions below: -ENOTSUP (the board cannot do it), -EPERM (missing
+ * permission), -ERANGE (the value was refused), -ENODEV (board lost or driver unloaded),
+ * -EIO (another driver error).  *err contains the driver's own text.
  */
 struct gpu_backend {
     const char *name; /* "nvml", "rapl", "virtual" */
 
-    /* All of these are mandatory.  A board that fails to answer at open is
-     * listed all the same, with what is known of it.  -ESTALE: other boards are there
-     * than opts knows of.
+    /* The functions up to sensors() are mandatory.  A board that does not answer during
+     * open() is listed too, with partial info.  -ESTALE: the boards differ from
+     * opts.known.
      */
     int (*open)(const struct gpu_open_opts *opts, void **ret_lib, uw_error *err);
-    void (*close)(void *lib); /* after every board; safe with a hung call elsewhere */
+    void (*close)(void *lib); /* safe while a call hangs in another thread */
     size_t (*count)(const void *lib);
     struct gpu_dev *(*at)(void *lib, size_t i); /* borrowed until close */
     const struct gpu_info *(*info)(const struct gpu_dev *dev);
-    /* want: enum gpu_sample_has; what cannot be had is left out of ret->has. */
+    /* want: enum gpu_sample_has; values that cannot be read are left out of ret->has. */
     int (*sample)(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret,
                   uw_error *err);
-    /* How its readings come about; no driver call. */
+    /* Model of the board's sensors; makes no driver call. */
     void (*sensors)(const struct gpu_dev *dev, struct sensor_model *ret);
 
-    /* Optional, NULL where the backend has none. */
+    /* Optional: NULL if the backend does not support it. */
     int (*limits)(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err);
     int (*set_limit)(struct gpu_dev *dev, uint32_t mw, uw_error *err);
-    /* Keeps the SM clocks within this range until a reset by any program.  No driver
-     * tells whether they are locked.  The range snaps to clocks that the board has.
+    /* Keeps the SM clocks within this range until a reset by any program; the driver
+     * rounds to supported clocks.  No driver reports whether clocks are locked.
      */
     int (*lock_clocks)(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
                        uw_error *err);
     int (*reset_clocks)(struct gpu_dev *dev, uw_error *err);
-    /* Up to GPU_PROCS_MAX; *ret_n says how many. */
+    /* Lists up to GPU_PROCS_MAX processes on the board. */
     int (*procs)(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error *err);
-    /* Of the processes that used it since the last call (or lately, the first time): up
-     * to GPU_PROCS_MAX.  One call at a time.
+    /* Lists up to GPU_PROCS_MAX processes that used the board since the last call, or
+     * recently in the first one.  One call at a time.
      */
     int (*use)(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err);
-    /* Driver calls made on this board so far; any thread may ask. */
+    /* Number of driver calls on this board; may be called in any thread. */
     uint64_t (*calls)(const struct gpu_dev *dev);
-    /* Let go of the boards in away (a bit each), so that they can be reset, and attach
-     * all others.  Boards and infos stay where they are; calls on one that is away fail
-     * with -ENODEV and reach no driver.  No other call may be made meanwhile.  -EBUSY (a
-     * call of before hangs in the driver) and -ENOTSUP (this driver lets go of all or
-     * none): nothing has changed.  Another fault: the driver was let go of and does not
-     * come back; calls on all boards fail.  NULL: boards are never attached.
+    /* Detaches the driver from the boards in the mask away, so that they can be reset,
+     * and attaches all others.  struct gpu_dev and info stay valid; calls on a detached
+     * board fail with -ENODEV and do not reach the driver.  No other call may run
+     * meanwhile. -EBUSY (an earlier call hangs in the driver), -ENOTSUP (the driver
+     * cannot detach single boards): nothing has changed.  Another error: the driver was
+     * closed and could not be opened again, calls on all boards fail.  NULL: no board is
+     * ever attached.
      */
     int (*attach)(void *lib, uint64_t away, uw_error *err);
-    /* Something that changes when the driver of this board (NULL: of any) is loaded anew;
-     * "" unknown.
+    /* Text that changes when the driver of this board (NULL: any driver) is reloaded; "":
+     * unknown.
      */
     int (*driver_mark)(void *lib, const struct gpu_dev *dev, char *ret, size_t size,
                        uw_error *err);
-    /* Of an open library; never blocks. */
+    /* Describes an open library; never blocks. */
     const struct gpu_about *(*about)(const void *lib);
-    /* The library alone, with no driver call: 0 and what is known of it, or what open()
-     * would say.
-     */
+    /* Describes the library without driver calls; errors as of open(). */
     int (*look)(const char *source, struct gpu_about *ret, uw_error *err);
 };
 

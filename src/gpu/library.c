@@ -9,13 +9,12 @@
 
 #include "base/error.h"
 
-/* Who may own the file or folder, beside root. */
 struct trusted {
-    uid_t owner;
-    bool folder; /* what is at the end of the path; else a file */
+    uid_t owner; /* allowed beside root */
+    bool folder; /* the path must lead to a folder; else to a regular file */
 };
 
-/* Checks one part of the path; above: the number of names behind it. */
+/* Checks one part of the path; above: the number of path components below it. */
 static int check_part(const char *path, unsigned above, const struct trusted *t,
                       uw_error *err)
 {
@@ -25,7 +24,8 @@ static int check_part(const char *path, unsigned above, const struct trusted *t,
     if (lstat(path, &st) < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
     if (folder ? !S_ISDIR(st.st_mode) : !S_ISREG(st.st_mode))
-        return fail(err, -EPERM, "%s: no plain %s", path, folder ? "folder" : "file");
+        return fail(err, -EPERM, "%s: not a regular %s", path,
+                    folder ? "folder" : "file");
     if (st.st_uid != 0 && st.st_uid != t->owner)
         return fail(err, -EPERM,
                     t->folder
@@ -42,7 +42,7 @@ static int check_part(const char *path, unsigned above, const struct trusted *t,
     return 0;
 }
 
-/* Checks every part of a path that has no links. */
+/* Checks every part of a path without symbolic links. */
 static int check_parts(const char *real, const struct trusted *t, uw_error *err)
 {
     char part[PATH_MAX];

@@ -1,4 +1,4 @@
-/* Which library a program may load, and which folder it may read from. */
+/* Checks which library a program may load, and from which folder it may read. */
 #ifndef GPU_LIBRARY_H
 #define GPU_LIBRARY_H
 
@@ -8,18 +8,17 @@
 
 #include "underwatt/error.h"
 
-/* The library that somebody named (an option, the environment), for a process
- * with or without root's rights.  Without them any file will do.  With them only
- * one that nobody but root can exchange: the file and every folder above it are
- * root's and writable for nobody else; a folder like /tmp, where everybody may
- * write but each can remove only what is his own, is fine above a folder of
- * root's, not right above the file.  Links are followed first, and what was
- * checked is what *ret names.  -EINVAL (not absolute), -ENOENT …, -EPERM.
+/* Checks a library path from an option or the environment.  A process without root's
+ * privileges may load any file.  A privileged one (root) may load only a file that other
+ * users cannot replace: the file and all folders above it are owned by root and writable
+ * only for root; a sticky folder such as /tmp is allowed, but not as the file's own
+ * folder.  *ret: the checked path, with symbolic links resolved.  -EINVAL: not absolute;
+ * -EPERM: not trusted; -errno of realpath() or lstat().
  */
 int gpu_library_check(const char *path, bool root, char *ret, size_t size, uw_error *err);
 
-/* The same for a folder of files that are trusted: it and every folder above it are
- * root's or owner's, and writable for nobody else.
+/* The same for a folder with trusted files: the folder and all folders above it must be
+ * owned by root or owner, and not be writable for other users.
  */
 int gpu_folder_check(const char *path, uid_t owner, char *ret, size_t size,
                      uw_error *err);

@@ -1,4 +1,4 @@
-/* What a backend says of itself: one row of gpu/backends.h. */
+/* Description of a backend: one row of the registry of gpu/backends.h. */
 #ifndef GPU_ROW_H
 #define GPU_ROW_H
 
@@ -14,12 +14,12 @@ enum { GPU_BACKENDS_MAX = 8, GPU_BOARDS_TEXT = 2048 };
 struct selection; /* gpu/select.h */
 struct gpu_counters;
 
-/* What a backend opens: what stands behind NAME= in a boards text. */
+/* Kind of a backend's source, which follows NAME= in a boards text. */
 enum gpu_source { GPU_SOURCE_LIBRARY, GPU_SOURCE_FOLDER, GPU_SOURCE_FILE };
 
 enum gpu_role { GPU_ROLE_ACCELERATOR, GPU_ROLE_PROCESSOR };
 
-/* Which boards a scheduler or a user left to a job: variables of its environment. */
+/* Environment variables in which a scheduler or user selects a job's boards. */
 struct gpu_job_variables {
     const char *list, *order;
     /* As select_cuda(). */
@@ -28,13 +28,13 @@ struct gpu_job_variables {
                   uw_error *err);
 };
 
-/* NULL or false: the backend does not have it. */
+/* NULL or false: not supported. */
 struct gpu_backend_row {
     const struct gpu_backend *backend; /* its name selects it */
     enum gpu_role role;
     enum gpu_source source;
-    bool may_cap;     /* the actuator may write limits of its boards */
-    bool asked_alone; /* opened only where a boards text names it with a source */
+    bool may_cap;                /* the actuator may write limits of its boards */
+    bool asked_alone;            /* opened only if a boards text names it with a source */
     const char *const *id_forms; /* prefixes of ids that a user may omit */
     const struct gpu_job_variables *job;
     /* For the actuator's sandbox: patterns of device files, types of ioctl(). */
@@ -45,7 +45,7 @@ struct gpu_backend_row {
     bool (*is_counter)(const char *name);
 };
 
-/* Every backend there is (backends.c); NULL at the end. */
+/* All backends (backends.c), terminated by NULL. */
 extern const struct gpu_backend_row *const gpu_backends[];
 
 #endif

@@ -17,8 +17,8 @@ struct set {
     size_t n;
 };
 
-/* The next entry without blanks around it; false at the end.  One that is too
- * long to mean anything is cut.
+/* Stores the next entry without surrounding blanks; false at the end.  Truncates entries
+ * that are too long to match anything.
  */
 static bool next_entry(const char **list, char entry[ENTRY_MAX])
 {
@@ -44,7 +44,7 @@ static bool next_entry(const char **list, char entry[ENTRY_MAX])
 
 enum { NONE = -1, SEVERAL = -2 };
 
-/* The one board that fits, NONE or SEVERAL. */
+/* The only board that matches, NONE or SEVERAL. */
 static long by_uuid(const struct set *s, const char *beginning)
 {
     const size_t len = strlen(beginning);
@@ -55,7 +55,7 @@ static long by_uuid(const struct set *s, const char *beginning)
         if (strncasecmp(uuid, beginning, len) != 0)
             continue;
         if (uuid[len] == '\0')
-            return (long)i; /* all of it: no beginning of another */
+            return (long)i; /* an exact match has precedence */
         found = found == NONE ? (long)i : SEVERAL;
     }
     return found;
@@ -70,7 +70,7 @@ static long by_index(const struct set *s, uint64_t index)
     return NONE;
 }
 
-/* "MIG-GPU-<uuid>/<gi>/<ci>" as drivers before 470 wrote it. */
+/* "MIG-GPU-<uuid>/<gi>/<ci>", the format of drivers before 470. */
 static long by_old_mig(const struct set *s, const char *id)
 {
     const char *slash = strchr(id, '/');
@@ -94,7 +94,7 @@ static long by_mig(const struct set *s, const char *id)
 
     if (strncasecmp(id, "MIG-GPU-", 8) == 0)
         return by_old_mig(s, id + 4);
-    if (len <= 4) /* "MIG-" alone is no beginning of anything */
+    if (len <= 4) /* "MIG-" alone selects nothing */
         return NONE;
     for (size_t i = 0; i < s->n; i++) {
         const struct gpu_info *b = s->boards[i];
@@ -118,13 +118,13 @@ static bool holds(const struct selection *sel, size_t board)
     return false;
 }
 
-/* ---- a list that a person typed ---- */
+/* ---- a user's list ---- */
 
 static int add(struct selection *sel, const struct set *s, long found, const char *entry,
                uw_error *err)
 {
     if (found == SEVERAL)
-        return fail(err, -EINVAL, "'%s' fits several boards: write more of the UUID",
+        return fail(err, -EINVAL, "'%s' matches several boards: write more of the UUID",
                     entry);
     if (found == NONE)
         return fail(err, -EINVAL, "no board '%s': they are 0..%zu, see underwatt list",
@@ -154,7 +154,8 @@ static int parse_range(const char *entry, uint64_t *ret_from, uint64_t *ret_to,
     if (r == 0 && dash)
         r = parse_u64(dash + 1, &to, err);
     if (r < 0 || from > to)
-        return fail(err, -EINVAL, "'%.60s' is no index and no range of indices", entry);
+        return fail(err, -EINVAL, "'%.60s' is neither an index nor a range of indices",
+                    entry);
     *ret_from = from;
     *ret_to = to;
     return 0;
@@ -169,7 +170,7 @@ int select_check(const char *entry, uw_error *err)
     if (is_range(entry))
         return parse_range(entry, &from, &to, err);
     if (strchr(entry, ',') || strlen(entry) >= ENTRY_MAX)
-        return fail(err, -EINVAL, "'%.60s' is no single board", entry);
+        return fail(err, -EINVAL, "'%.60s' is not a single board", entry);
     return 0;
 }
 
@@ -189,8 +190,8 @@ static int add_range(struct selection *sel, const struct set *s, const char *ent
     return 0;
 }
 
-/* A UUID or its beginning, with or without what may be left out; that alone names no
- * board.
+/* Finds a UUID or its beginning, with or without a prefix of id_forms; a part of such a
+ * prefix alone selects nothing.
  */
 static long by_id(const struct set *s, const char *id)
 {
@@ -247,7 +248,7 @@ int select_list(const char *list, const struct gpu_info *const *boards, size_t n
 
 /* ---- CUDA_VISIBLE_DEVICES ---- */
 
-/* Positions by PCI bus id, by the driver's index where that is unknown. */
+/* Sorts positions by PCI bus id, or by the driver's index if a bus id is unknown. */
 static void bus_order(const struct set *s, size_t order[SELECT_MAX])
 {
     for (size_t i = 0; i < s->n; i++) {
@@ -265,8 +266,8 @@ static void bus_order(const struct set *s, size_t order[SELECT_MAX])
     }
 }
 
-/* The number that the text begins with, as strtoul would; -1 where it has none or
- * a negative one.
+/* The number at the beginning of the text, as strtoul() would read it; -1: none, or
+ * negative.
  */
 static long cuda_ordinal(const char *entry)
 {
@@ -331,7 +332,7 @@ static void cuda_list(const struct set *s, const char *visible, struct selection
             (void)snprintf(sel->stop, sizeof sel->stop, "%.60s", entry);
             return;
         }
-        if (holds(sel, (size_t)found)) { /* CUDA shows nothing at all then */
+        if (holds(sel, (size_t)found)) { /* CUDA shows no board then */
             *sel = (struct selection){0};
             (void)snprintf(sel->stop, sizeof sel->stop, "%.60s", entry);
             return;

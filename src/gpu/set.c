@@ -10,12 +10,12 @@
 #include "gpu/backends.h"
 #include "gpu/choice.h"
 
-/* An open backend, and which boards of the set are its own. */
+/* An open backend and its boards. */
 struct part {
     const struct gpu_backend *backend;
     void *lib;
-    size_t first, n;
-    uint64_t away; /* of its boards; ~0: unknown */
+    size_t first, n; /* its boards in the set */
+    uint64_t away;   /* detached boards of the backend; ~0: unknown */
 };
 
 struct gpu_dev {
@@ -23,7 +23,7 @@ struct gpu_dev {
     const struct part *part;
     struct gpu_dev *own; /* the backend's */
     struct gpu_info info;
-    atomic_ullong calls; /* where the backend does not count */
+    atomic_ullong calls; /* if the backend does not count them */
 };
 
 struct set {
@@ -33,11 +33,11 @@ struct set {
     size_t n;
     struct gpu_about about;
     atomic_uint busy; /* calls under way */
-    struct set *next_left;
+    struct set *next_abandoned;
 };
 
-/* Sets with a call that hangs when they are closed: it may still read their memory. */
-static _Atomic(struct set *) left;
+/* Sets that were closed while a call hung, which still uses their memory: never freed. */
+static _Atomic(struct set *) abandoned;
 
 static void set_close(void *user)
 {
@@ -48,7 +48,7 @@ static void set_close(void *user)
     for (size_t i = s->n_parts; i-- > 0;)
         s->part[i].backend->close(s->part[i].lib);
     if (atomic_load(&s->busy) > 0) {
-        s->next_left = atomic_exchange(&left, s);
+        s->next_abandoned = atomic_exchange(&abandoned, s);
         return;
     }
     free(s->dev);
@@ -68,7 +68,7 @@ static bool is_of(const struct gpu_info *info, const char *backend)
     return !info->backend[0] || strcmp(info->backend, backend) == 0;
 }
 
-/* What an earlier opening knew of this backend's boards. */
+/* Reduces opts.known and opts.away to this backend's boards. */
 static void take_known(struct gpu_open_opts *opts, const char *name)
 {
     size_t first = 0, n = 0;
@@ -119,14 +119,14 @@ static int list_boards(struct set *s, uw_error *err)
                            p->backend->name);
             if (dev->info.simulated != s->dev[0].info.simulated)
                 return fail(err, -EINVAL,
-                            "simulated boards and real ones do not mix: name one "
-                            "backend");
+                            "simulated and real boards cannot be used together: name "
+                            "one backend");
         }
     }
     return 0;
 }
 
-/* Notes why a backend is not there: a fault outweighs an absence. */
+/* Records why a backend did not open; an error replaces an absence. */
 static void note_failed(struct set *s, int r, const uw_error *why, int *worst)
 {
     if (s->about.failed[0] && (r > 0 || *worst < 0))
@@ -231,10 +231,10 @@ static void set_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
     dev->part->backend->sensors(dev->own, ret);
 }
 
-/* ---- calls, handed on ---- */
+/* ---- delegated calls ---- */
 
-/* Calls fn of the board's backend, or fails where it has none. */
-#define HAND_ON(dev, fn, ...)                                                   \
+/* Calls fn of the board's backend, or fails if the backend has none. */
+#define DELEGATE(dev, fn, ...)                                                  \
     const struct gpu_backend *backend = (dev)->part->backend;                   \
     struct set *set = (dev)->set;                                               \
                                                                                 \
@@ -250,39 +250,39 @@ static void set_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
 static int set_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret,
                       uw_error *err)
 {
-    HAND_ON(dev, sample, want, ret);
+    DELEGATE(dev, sample, want, ret);
 }
 
 static int set_limits(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err)
 {
-    HAND_ON(dev, limits, ret);
+    DELEGATE(dev, limits, ret);
 }
 
 static int set_set_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err)
 {
-    HAND_ON(dev, set_limit, mw);
+    DELEGATE(dev, set_limit, mw);
 }
 
 static int set_lock_clocks(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
                            uw_error *err)
 {
-    HAND_ON(dev, lock_clocks, min_mhz, max_mhz);
+    DELEGATE(dev, lock_clocks, min_mhz, max_mhz);
 }
 
 static int set_reset_clocks(struct gpu_dev *dev, uw_error *err)
 {
-    HAND_ON(dev, reset_clocks);
+    DELEGATE(dev, reset_clocks);
 }
 
 static int set_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n,
                      uw_error *err)
 {
-    HAND_ON(dev, procs, ret, ret_n);
+    DELEGATE(dev, procs, ret, ret_n);
 }
 
 static int set_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *err)
 {
-    HAND_ON(dev, use, ret, ret_n);
+    DELEGATE(dev, use, ret, ret_n);
 }
 
 static uint64_t set_calls(const struct gpu_dev *dev)
@@ -293,13 +293,12 @@ static uint64_t set_calls(const struct gpu_dev *dev)
                           : atomic_load_explicit(&dev->calls, memory_order_relaxed);
 }
 
-/* ---- letting go of boards ---- */
+/* ---- detaching of boards ---- */
 
 static int attach_part(const struct set *s, struct part *p, uint64_t away, uw_error *err)
 {
     if (!p->backend->attach && away)
-        return fail(err, -ENOTSUP, "%s: its boards cannot be let go of",
-                    p->backend->name);
+        return fail(err, -ENOTSUP, "%s: boards cannot be detached", p->backend->name);
     if (!p->backend->attach || (p->away == away && s->n_parts > 1))
         return 0;
     int r = p->backend->attach(p->lib, away, err);
@@ -308,7 +307,7 @@ static int attach_part(const struct set *s, struct part *p, uint64_t away, uw_er
     return r;
 }
 
-/* Moves all backends or none: where one cannot, those before it move back. */
+/* If a backend cannot attach and has not changed, restores the backends before it. */
 static int set_attach(void *user, uint64_t away, uw_error *err)
 {
     uint64_t was[GPU_BACKENDS_MAX];
@@ -328,7 +327,7 @@ static int set_attach(void *user, uint64_t away, uw_error *err)
     return r;
 }
 
-/* The mark of the driver of dev, or the marks of all drivers. */
+/* The mark of dev's driver, or the marks of all drivers joined. */
 static int set_driver_mark(void *user, const struct gpu_dev *dev, char *ret, size_t size,
                            uw_error *err)
 {

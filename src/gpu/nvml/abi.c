@@ -9,7 +9,7 @@
 
 #define NVML_LIBRARY "libnvidia-ml.so.1"
 
-/* names: the newest first, older ones of the same binary interface behind it. */
+/* names: the newest version, then older names with the same binary interface. */
 struct symbol {
     size_t offset;
     const char *names[3];
@@ -76,7 +76,7 @@ static const struct symbol symbols[] = {
 /* Functions that doctor reports as missing, each with all its versions. */
 static const struct {
     const char *name;
-    size_t ways[3]; /* offsets; 0 ends (handle stands there, no function) */
+    size_t ways[3]; /* offsets, terminated by 0, the offset of handle */
 } abilities[] = {
     {"nvmlDeviceGetTotalEnergyConsumption", {AT(energy)}},
     {"nvmlDeviceGetFieldValues", {AT(field_values)}},
@@ -96,7 +96,7 @@ static const struct {
      {AT(compute.v1), AT(compute.v2), AT(compute.v3)}},
 };
 
-/* NVML's results, each once. */
+/* NVML's results and the errors of gpu.h. */
 static const struct {
     nvml_result result;
     int errno_;

@@ -1,6 +1,5 @@
-/* NVML as this program uses it: loaded at run time, with declarations of our own
- * (layouts and numbers are facts of the NVML API Reference Manual; no vendor
- * header is copied).  Any driver from 450 on will do.
+/* The part of NVML that Underwatt uses, loaded at run time.  Layouts and numbers follow
+ * the NVML API Reference Manual; no vendor header is copied.  Supports drivers from 450.
  */
 #ifndef GPU_NVML_ABI_H
 #define GPU_NVML_ABI_H
@@ -13,9 +12,9 @@
 #include "underwatt/sim.h"
 
 typedef void *nvml_device;
-typedef unsigned nvml_result; /* 0, or what nvml_fail() tells */
+typedef unsigned nvml_result; /* 0, or an error, see nvml_fail() */
 
-/* The results that callers compare with; all others only pass through nvml_fail(). */
+/* The results that callers compare with; nvml_fail() handles all others. */
 enum {
     NVML_OK = 0,
     NVML_UNINITIALIZED = 1,
@@ -40,7 +39,7 @@ enum {
     NVML_FI_TOTAL_ENERGY = 83,
     NVML_FI_POWER_AVERAGE = 185,
     NVML_FI_POWER_INSTANT = 186,
-    NVML_FI_POWER_CURRENT_LIMIT = 190, /* the one in force, whoever set it */
+    NVML_FI_POWER_CURRENT_LIMIT = 190, /* the enforced limit */
     NVML_FI_POWER_REQUESTED_LIMIT = 192,
 };
 
@@ -65,7 +64,7 @@ enum { /* nvml_field_value.type */
        NVML_VALUE_ULONGLONG = 3,
 };
 
-struct nvml_pci { /* since _v3; _v2 has reserved words in place of bus_id */
+struct nvml_pci { /* of _v3; in _v2, reserved words take the place of bus_id */
     char bus_id_legacy[16];
     uint32_t domain, bus, device, device_id, subsystem_id;
     char bus_id[32];
@@ -110,14 +109,14 @@ struct nvml_proc_util {
 };
 _Static_assert(sizeof(struct nvml_proc_util) == 32, "nvmlProcessUtilizationSample_t");
 
-/* The three process lists of one kind, newest first. */
+/* The three versions of a process list call. */
 struct nvml_proc_calls {
     nvml_result (*v3)(nvml_device, unsigned *, void *);
     nvml_result (*v2)(nvml_device, unsigned *, void *);
     nvml_result (*v1)(nvml_device, unsigned *, void *);
 };
 
-/* NULL where this library has no such function. */
+/* Optional functions are NULL if the library lacks them. */
 struct nvml_abi {
     void *handle; /* dlopen's */
     uw_sim_info_fn sim_info;
@@ -171,29 +170,29 @@ struct nvml_abi {
 };
 
 enum {
-    NVML_ABI_NO_LIBRARY = 1, /* the system has none; err says what was looked for */
+    NVML_ABI_NO_LIBRARY = 1, /* the system has no library; *err names it */
 };
 
-/* Load path, or the system's library where it is NULL.  0, the outcome above,
- * -ENOENT (path cannot be loaded) or -ENOTSUP (a mandatory function is missing).
+/* Loads the library at path; NULL: the system's.  0, NVML_ABI_NO_LIBRARY, -ENOENT (path
+ * cannot be loaded) or -ENOTSUP (a mandatory function is missing).
  */
 int nvml_abi_load(const char *path, struct nvml_abi *ret, uw_error *err);
 void nvml_abi_unload(struct nvml_abi *abi);
 
-/* The i-th optional ability that this library lacks, as its newest function's
- * name; NULL at the end.
+/* The name of the i-th optional function that the library lacks in all versions; NULL: no
+ * more.
  */
 const char *nvml_abi_missing(const struct nvml_abi *abi, size_t i);
 
-/* The one place where NVML's results become ours (gpu.h says which there are):
- * 0, or that -errno with the driver's own text.  call: the function's name.
+/* Converts an NVML result to 0 or an error of gpu.h, with the driver's text in *err.
+ * call: the name of the NVML function.
  */
 int nvml_fail(const struct nvml_abi *abi, nvml_result result, const char *call,
               uw_error *err);
 
-/* The board or the driver cannot do this at all, now or later. */
+/* Whether the board or driver does not support the call, now or later. */
 bool nvml_is_unable(nvml_result result);
-/* Nothing more will come from this handle: board lost, driver gone. */
+/* Whether the handle has become unusable: board lost, driver unloaded. */
 bool nvml_is_fatal(nvml_result result);
 
 #endif

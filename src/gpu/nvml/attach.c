@@ -1,9 +1,9 @@
-/* Letting go of single boards.  NVML attaches boards to a process and lets go of all of
- * them at once, so the rest is taken anew: nvmlShutdown(), nvmlInitWithFlags() with
- * NVML_INIT_FLAG_NO_ATTACH, then a handle for each board that stays, by its bus id.  The
- * API Reference Manual says of nvmlDeviceGetHandleByPciBusId() that it initialises the
- * target (and an SLI board's master), of the searches by UUID or serial number that they
- * may initialise others on their way.
+/* Detaching of single boards.  NVML can only detach a process from all boards at once, so
+ * the others are attached again: nvmlShutdown(), nvmlInitWithFlags() with
+ * NVML_INIT_FLAG_NO_ATTACH, then a handle for each remaining board by its bus id.
+ * According to the API Reference Manual, nvmlDeviceGetHandleByPciBusId() initialises only
+ * the target (and an SLI board's master); a search by UUID or serial number may
+ * initialise other boards.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -16,20 +16,20 @@ static int check(const struct lib *lib, uint64_t away, uw_error *err)
 {
     if (!lib->abi.init_flags || !lib->abi.by_bus)
         return fail(err, -ENOTSUP,
-                    "%s is missing: this driver lets go of all boards or none; stop "
+                    "%s is missing: this driver cannot detach single boards; stop "
                     "underwattd and underwatt-actuator for a reset",
                     lib->abi.init_flags ? "nvmlDeviceGetHandleByPciBusId"
                                         : "nvmlInitWithFlags");
     for (unsigned i = 0; i < lib->n; i++)
         if (!(away >> i & 1) && !lib->dev[i].info.pci_bus_id[0])
             return fail(err, -ENOTSUP,
-                        "the bus id of board %u is not known: it cannot be kept while "
-                        "another is let go of",
+                        "the bus id of board %u is unknown: it cannot stay attached "
+                        "while another board is detached",
                         i);
     return 0;
 }
 
-/* nvmlInit(), attaching nothing by itself. */
+/* Initialises NVML without attaching any board. */
 static int begin(struct lib *lib, uw_error *err)
 {
     nvml_result r = lib->abi.init_flags(NVML_INIT_NO_ATTACH);
@@ -42,7 +42,7 @@ static int begin(struct lib *lib, uw_error *err)
 
 int lib_attach(struct lib *lib, uint64_t away, uw_error *err)
 {
-    if (!lib_close_left() || atomic_load(&lib->busy) > 0)
+    if (!lib_close_abandoned() || atomic_load(&lib->busy) > 0)
         return fail(err, -EBUSY, "a call hangs in the driver");
     int r = check(lib, away, err);
     if (r < 0)
@@ -51,13 +51,13 @@ int lib_attach(struct lib *lib, uint64_t away, uw_error *err)
     lib->begun = false;
     for (unsigned i = 0; i < lib->n; i++) {
         lib->dev[i].handle = NULL;
-        (void)fail(&lib->dev[i].error, -ENODEV, "the driver was let go of");
+        (void)fail(&lib->dev[i].error, -ENODEV, "the driver was closed");
     }
     r = begin(lib, err);
     return r < 0 ? r : lib_ask(lib, dev_take_handle, away, err);
 }
 
-/* Checks that every board that answers is the one that was known. */
+/* Checks that every board that answers has the known UUID. */
 static int compare(const struct lib *lib, const struct gpu_open_opts *opts, uw_error *err)
 {
     for (unsigned i = 0; i < lib->n; i++) {

@@ -5,10 +5,10 @@
 #include "base/utf8.h"
 #include "gpu/nvml/dev.h"
 
-enum { FIELD_FAR_MJ = 10000000 }; /* what a board may take between two calls, at most */
+enum { FIELD_FAR_MJ = 10000000 }; /* the highest plausible energy between two calls */
 
-/* One call that tells whether an ability is there: set the bit unless the board
- * says that it cannot.  A passing failure does not take an ability away.
+/* Sets an ability's bit according to the result of a call, unless it means "not
+ * supported".  A temporary failure does not clear an ability.
  */
 static void probe(struct gpu_dev *dev, enum gpu_ability bit, nvml_result result)
 {
@@ -77,8 +77,8 @@ static void identify_bus(struct gpu_dev *dev)
     utf8_mend(dev->info.pci_bus_id);
 }
 
-/* The lowest clock that goes with the highest memory clock: both lists are in the
- * driver's order, which it does not promise.
+/* Finds the lowest SM clock at the highest memory clock; the order of the driver's lists
+ * is not specified.
  */
 static void identify_clocks(struct gpu_dev *dev)
 {
@@ -115,7 +115,7 @@ static void identify_modes(struct gpu_dev *dev)
     identify_clocks(dev);
 }
 
-/* Fields that say what a call of their own says; those that do not are not used. */
+/* Finds the fields to use: those whose values agree with the dedicated calls. */
 static void probe_fields(struct gpu_dev *dev, unsigned long long mj)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
@@ -181,14 +181,12 @@ static void probe_rest(struct gpu_dev *dev)
               abi->temperature(dev->handle, NVML_TEMPERATURE_GPU, &value));
     if (abi->compute.v3 || abi->compute.v2 || abi->compute.v1)
         dev->info.abilities |= GPU_CAN_PROCS;
-    /* A lock cannot be read, so the only sign of it is the generation that
-     * brought it (Volta).
-     */
+    /* A lock cannot be read, so support is derived from the generation (since Volta). */
     if (abi->lock_clocks && abi->reset_clocks && dev->info.arch >= GPU_ARCH_VOLTA)
         dev->info.abilities |= GPU_CAN_LOCK_CLOCKS;
 }
 
-/* Numbers of slices have gaps: one that is not there is passed over. */
+/* Slice numbers have gaps, so a missing slice is skipped. */
 static void identify_migs(struct gpu_dev *dev)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
@@ -213,7 +211,7 @@ static void identify_migs(struct gpu_dev *dev)
     }
 }
 
-/* The bus id initialises its board alone; an index, too, but it may count otherwise. */
+/* Prefers the bus id: indices may have changed. */
 void dev_take_handle(struct gpu_dev *dev)
 {
     const struct nvml_abi *abi = &dev->lib->abi;
@@ -244,7 +242,7 @@ void dev_identify(struct gpu_dev *dev)
     if (!dev->handle)
         return;
     nvml_device handle = dev->handle;
-    dev->info.abilities = 0; /* what is known is what it is now */
+    dev->info.abilities = 0; /* discard opts.known */
     dev->info.n_migs = 0;
     nvml_result r = abi->uuid(handle, dev->info.uuid, sizeof dev->info.uuid);
     if (r != NVML_OK) {

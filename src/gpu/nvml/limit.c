@@ -38,7 +38,7 @@ int dev_limits(struct gpu_dev *dev, struct gpu_limits *ret, uw_error *err)
     return r;
 }
 
-/* The newer call where the older one is not there, or no longer serves. */
+/* Uses the _v2 call if the older one is missing or not supported any more. */
 static int write_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err)
 {
     const struct nvml_abi *abi = &dev->lib->abi;

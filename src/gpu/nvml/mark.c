@@ -1,10 +1,9 @@
-/* A mark of the driver's load: another one means that limits and counters have
- * been reset since.
+/* A mark that changes when the driver is reloaded, which resets limits and counters.
  *
- * Of a real driver it is the inode number of /sys/module/nvidia, which the kernel
- * gives out anew for every load, with the driver's version.  Not that folder's
- * time stamps: they are those of the inode in the cache, so they change whenever
- * memory was short, and a cap of ours would look like another's.
+ * For a real driver, the mark is the inode number of /sys/module/nvidia, new for each
+ * load, with the driver's version.  The folder's time stamps do not serve: they change
+ * when the kernel drops the inode from its cache, and Underwatt's own cap would then look
+ * like another program's.
  */
 #include <errno.h>
 #include <stdio.h>

@@ -24,7 +24,7 @@ static void lib_free(struct lib *lib)
 }
 DEFINE_AUTO(struct lib *, lib_free);
 
-/* The file behind a loaded library. */
+/* Records the path of the loaded library. */
 static void note_path(struct lib *lib)
 {
     struct link_map *map = NULL;
@@ -47,7 +47,7 @@ static void note_simulated(struct lib *lib)
                    (int)sizeof sim.state_dir - 1, sim.state_dir);
 }
 
-/* 535.43 … 535.98 write entries of another size into the _v3 process lists. */
+/* Drivers 535.43 to 535.98 use another entry size in the _v3 process lists. */
 static bool has_odd_v3(const char *driver)
 {
     uint64_t minor = 0;
@@ -77,8 +77,8 @@ void lib_note_versions(struct lib *lib)
     lib->prefer_v2 = has_odd_v3(about->driver_version);
 }
 
-/* As root the real library makes device nodes even where no driver is loaded:
- * look before calling it.  (WSL has a driver without /proc/driver/nvidia.)
+/* For root, the real library creates device nodes even if no driver is loaded, so check
+ * before calling it.  (WSL has a driver without /proc/driver/nvidia.)
  */
 static bool driver_is_absent(const struct lib *lib)
 {
@@ -106,7 +106,7 @@ static int start(struct lib *lib, uw_error *err)
     (void)abi->shutdown();
     if (failed < 0)
         return failed;
-    return fail(err, GPU_ABSENT, "the NVIDIA driver is there and shows no board");
+    return fail(err, GPU_ABSENT, "the NVIDIA driver is loaded but shows no board");
 }
 
 static int load(const char *library, struct lib **ret, uw_error *err)
@@ -131,7 +131,7 @@ static int load(const char *library, struct lib **ret, uw_error *err)
     return 0;
 }
 
-/* All boards that the driver shows. */
+/* Initialises NVML with all boards of the driver. */
 static int begin_all(struct lib *lib, uw_error *err)
 {
     int r = start(lib, err);
@@ -150,10 +150,10 @@ static int begin_all(struct lib *lib, uw_error *err)
     return lib_ask(lib, dev_identify, 0, err);
 }
 
-/* Libraries with a call that hangs, for as long as the process lives. */
-static _Atomic(struct lib *) left;
+/* Libraries that a call that hangs has kept open, see lib_close_abandoned(). */
+static _Atomic(struct lib *) abandoned;
 
-/* A call that hangs still uses the library and its memory: then they stay. */
+/* Does not free the library while a call hangs, which still uses its memory. */
 static void nvml_close(void *user)
 {
     struct lib *lib = user;
@@ -161,7 +161,7 @@ static void nvml_close(void *user)
     if (!lib)
         return;
     if (atomic_load(&lib->busy) > 0) {
-        lib->next_left = atomic_exchange(&left, lib);
+        lib->next_abandoned = atomic_exchange(&abandoned, lib);
         return;
     }
     if (lib->begun)
@@ -191,15 +191,15 @@ static int nvml_open(const struct gpu_open_opts *opts, void **ret_lib, uw_error 
     return r;
 }
 
-bool lib_close_left(void)
+bool lib_close_abandoned(void)
 {
-    struct lib *lib = atomic_exchange(&left, NULL);
+    struct lib *lib = atomic_exchange(&abandoned, NULL);
     bool hangs = false;
 
     while (lib) {
-        struct lib *next = lib->next_left;
+        struct lib *next = lib->next_abandoned;
         hangs = hangs || atomic_load(&lib->busy) > 0;
-        nvml_close(lib); /* … which keeps it again where it hangs */
+        nvml_close(lib); /* puts it back on the list if it still hangs */
         lib = next;
     }
     return !hangs;
@@ -268,7 +268,7 @@ static int nvml_look(const char *library, struct gpu_about *ret, uw_error *err)
     note_simulated(lib);
     const struct nvml_abi *abi = &lib->abi;
     struct gpu_about *about = &lib->about;
-    if (!abi->nvml_version || /* answers without a driver */
+    if (!abi->nvml_version || /* works without a driver */
         abi->nvml_version(about->library_version, sizeof about->library_version) !=
             NVML_OK)
         about->library_version[0] = '\0';

@@ -1,5 +1,5 @@
-/* Asking every board, side by side: a board whose first call hangs in
- * the driver costs the others a bounded wait, once, and nothing else.
+/* Calls a function for every board in parallel, so that a board whose call hangs in the
+ * driver delays the others only once, for a bounded time.
  */
 #include <errno.h>
 #include <poll.h>
@@ -15,8 +15,8 @@
 #include "gpu/nvml/dev.h"
 
 enum {
-    /* Without persistence mode a driver brings a board up in seconds, one after
-     * another: as long as boards keep answering, the others get more time.
+    /* Without persistence mode the driver initialises boards one after another, each in
+     * seconds: the wait is extended while boards keep answering.
      */
     FIRST_ANSWER_MS = 10000,
     NEXT_ANSWER_MS = 3000,
@@ -24,15 +24,15 @@ enum {
 
 struct question {
     struct asked *asked;
-    struct gpu_dev dev; /* the thread's own until it has answered */
-    bool answered;      /* under the lock */
+    struct gpu_dev dev; /* owned by the thread until answered is set */
+    bool answered;      /* protected by lock */
 };
 
-/* Shared by the threads and the one who waits; the last to leave frees it. */
+/* Shared by the board threads and the waiting one; the last user frees it. */
 struct asked {
     pthread_mutex_t lock;
     unsigned users;
-    int done_fd; /* an eventfd: one for each answer */
+    int done_fd; /* eventfd, counts the answers */
     void (*fn)(struct gpu_dev *dev);
     struct question q[];
 };
@@ -56,7 +56,7 @@ static void *answer(void *user)
     const uint64_t one = 1;
 
     a->fn(&q->dev);
-    lib_leave(q->dev.lib); /* from here on the library may go */
+    lib_leave(q->dev.lib); /* the library may be freed from now on */
     (void)pthread_mutex_lock(&a->lock);
     q->answered = true;
     (void)pthread_mutex_unlock(&a->lock);
@@ -65,7 +65,7 @@ static void *answer(void *user)
     return NULL;
 }
 
-/* Threads of ours take no signals: those are the program's. */
+/* Starts the thread with all signals blocked; the program's own threads handle them. */
 static int start(struct question *q)
 {
     pthread_attr_t attr;
@@ -105,7 +105,7 @@ static struct asked *asked_new(struct lib *lib)
     return a;
 }
 
-/* How many threads run now. */
+/* Returns the number of threads that were started. */
 static unsigned start_all(struct lib *lib, struct asked *a, uint64_t away)
 {
     unsigned started = 0;

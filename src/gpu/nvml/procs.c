@@ -1,5 +1,5 @@
-/* Who runs on a board: three lists (compute, graphics, MPS clients), each in up
- * to three versions of different layout.
+/* Processes on a board: three lists (compute, graphics, MPS clients), each in up to three
+ * versions of different layout.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -10,17 +10,17 @@
 #include "gpu/nvml/dev.h"
 
 enum {
-    /* Room for an entry, whatever the version: some 535 drivers write 32 bytes a
-     * _v3 entry, and nobody can say what comes next.
+    /* Bytes to allocate per entry in any version: some 535 drivers write 32 bytes per _v3
+     * entry, and later ones may write more.
      */
     ENTRY_ROOM = 64,
-    TRIES = 4, /* the list may have grown since it was counted */
+    TRIES = 4, /* the list may grow between two calls */
     ROOM_FIRST = 16,
     ROOM_MORE = 8,
     ROOM_MOST = 4096,
-    OTHERS_EVERY = 8, /* looks; the other two lists change seldom */
+    OTHERS_EVERY = 8, /* polls of the compute list per poll of the other two */
 };
-#define NO_MEMORY ((nvml_result)0xfffffffe) /* none of NVML's */
+#define NO_MEMORY ((nvml_result)0xfffffffe) /* not a result of NVML */
 
 /* One version of one list. */
 struct list_call {
@@ -46,8 +46,8 @@ static struct list_call choose(const struct lib *lib, const struct nvml_proc_cal
     return (struct list_call){0};
 }
 
-/* Fetches the list of one version into *ret_raw (to be freed), *ret_n entries.  Most
- * lists fit into the first room: one call.
+/* Fetches one version of a list: *ret_raw (freed by the caller) with *ret_n entries.
+ * Most lists fit into the first allocation, so that one call is enough.
  */
 static nvml_result fetch(struct gpu_dev *dev, const struct list_call *call,
                          char **ret_raw, unsigned *ret_n)
@@ -69,7 +69,7 @@ static nvml_result fetch(struct gpu_dev *dev, const struct list_call *call,
             return r;
         }
         free(raw);
-        if (n <= room) /* it does not say how many: twice as many */
+        if (n <= room) /* the driver did not return the number: double the room */
             n = 2 * room;
     }
     return r;
@@ -86,7 +86,7 @@ static void add(struct found *f, uint32_t pid, uint64_t bytes, bool compute)
         return;
     for (size_t i = 0; i < f->n; i++) {
         if (f->proc[i].pid == (pid_t)pid)
-            return; /* a process may be on two lists */
+            return; /* already found on another list */
     }
     if (f->n < GPU_PROCS_MAX)
         f->proc[f->n++] = (struct gpu_proc){
@@ -109,9 +109,9 @@ static nvml_result one_list(struct gpu_dev *dev, const struct nvml_proc_calls *c
             return r;
         r = fetch(dev, &call, &raw, &n);
         if (nvml_is_unable(r))
-            continue; /* an older version may do */
+            continue; /* try an older version */
         for (unsigned i = 0; r == NVML_OK && i < n; i++) {
-            struct nvml_proc_v1 p; /* the same beginning in all versions */
+            struct nvml_proc_v1 p; /* all versions begin with these members */
             memcpy(&p, raw + i * call.stride, sizeof p);
             add(f, p.pid, p.used_bytes, compute);
         }
@@ -121,7 +121,7 @@ static nvml_result one_list(struct gpu_dev *dev, const struct nvml_proc_calls *c
     return r;
 }
 
-/* Of a set of processes, whatever their order; never 0. */
+/* Hash of the set of processes, independent of their order; never 0. */
 static uint64_t sum_of(const struct found *f)
 {
     uint64_t sum = 0;
@@ -133,8 +133,8 @@ static uint64_t sum_of(const struct found *f)
     return sum | 1;
 }
 
-/* MPS clients and graphics: few boards have any, so they are asked for where the first
- * list moved or a while has passed, and remembered in between.
+/* Adds MPS clients and graphics processes.  As these are rare, their lists are read only
+ * if the compute list has changed or every OTHERS_EVERY polls, and cached in between.
  */
 static nvml_result others(struct gpu_dev *dev, struct found *f)
 {
@@ -142,14 +142,14 @@ static nvml_result others(struct gpu_dev *dev, struct found *f)
     size_t first = f->n;
     uint64_t sum = sum_of(f);
 
-    if (dev->procs_sum == sum && ++dev->procs_looks % OTHERS_EVERY != 0 &&
+    if (dev->procs_sum == sum && ++dev->procs_polls % OTHERS_EVERY != 0 &&
         dev->n_others <= NVML_OTHERS_MAX) {
         for (size_t i = 0; i < dev->n_others; i++)
             add(f, (uint32_t)dev->others[i].pid, dev->others[i].used_bytes,
                 dev->others[i].compute);
         return NVML_OK;
     }
-    dev->procs_sum = 0; /* until both were had */
+    dev->procs_sum = 0; /* the cache is invalid until both lists were read */
     if (one_list(dev, &abi->mps, true, f) == NO_MEMORY ||
         one_list(dev, &abi->graphics, false, f) == NO_MEMORY)
         return NO_MEMORY;
@@ -182,9 +182,11 @@ int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n, uw_error
     return r;
 }
 
-/* ---- who used it ---- */
+/* ---- use ---- */
 
-/* Newest sample of each process; the driver keeps those of a second or so. */
+/* Converts samples that are newer than those of the last call; the driver keeps the
+ * samples of about one second.
+ */
 static size_t gather(struct gpu_dev *dev, const struct nvml_proc_util *raw, unsigned n,
                      struct gpu_use *ret)
 {
@@ -221,7 +223,7 @@ int dev_use(struct gpu_dev *dev, struct gpu_use *ret, size_t *ret_n, uw_error *e
     nvml_result res = abi->proc_use(dev->handle, raw, &n, dev->use_seen_us);
     if (res == NVML_OK)
         *ret_n = gather(dev, raw, n < GPU_PROCS_MAX ? n : GPU_PROCS_MAX, ret);
-    else if (res == NVML_NOT_FOUND) /* nobody used anything */
+    else if (res == NVML_NOT_FOUND) /* no process used the board */
         *ret_n = 0;
     else
         r = nvml_fail(abi, res, "nvmlDeviceGetProcessUtilization", err);

@@ -11,7 +11,7 @@ int dev_usable(const struct gpu_dev *dev, uw_error *err)
                 dev->error.text[0] ? dev->error.text : "no answer from the driver");
 }
 
-/* One call of the driver, counted. */
+/* Makes one driver call and counts it. */
 #define CALL(dev, fn, ...) \
     (dev_count(dev), (dev)->lib->abi.fn((dev)->handle, __VA_ARGS__))
 
@@ -20,11 +20,11 @@ struct job {
     struct gpu_dev *dev;
     const struct nvml_abi *abi;
     struct gpu_sample s;
-    nvml_result bad;  /* the worst that a call said */
-    const char *call; /* … and which */
+    nvml_result bad;  /* the first fatal result, else the first failure */
+    const char *call; /* the NVML function that returned it */
 };
 
-/* Notes what a call said; true where its value may be used. */
+/* Records the result of a call; returns whether its value is valid. */
 static bool good(struct job *j, nvml_result r, const char *call)
 {
     if (r == NVML_OK)
@@ -48,7 +48,7 @@ static double field_number(const struct nvml_field_value *v)
     }
 }
 
-/* The counter's; 2^53 mJ are too few for no driver, but let it be exact. */
+/* The value as an integer, without the rounding of field_number() above 2^53. */
 static uint64_t field_count(const struct nvml_field_value *v)
 {
     switch (v->type) {
@@ -125,7 +125,7 @@ static uint64_t now(const struct job *j)
     return clock->now_ns(clock->user);
 }
 
-/* What this board tells as fields, all of it in one call. */
+/* The part of want that the board reports as fields, to be read in one call. */
 static uint32_t as_fields(const struct job *j, uint32_t want)
 {
     const uint32_t can = j->dev->info.abilities;
@@ -135,7 +135,7 @@ static uint32_t as_fields(const struct job *j, uint32_t want)
     fields |= can & GPU_CAN_AVERAGE ? want & GPU_HAS_AVERAGE : 0;
     if (j->dev->field_limits)
         fields |= want & (GPU_HAS_ENFORCED | GPU_HAS_REQUESTED);
-    if (fields && j->dev->field_energy) /* alone it has a call of its own */
+    if (fields && j->dev->field_energy) /* energy alone uses the dedicated call */
         fields |= want & GPU_HAS_ENERGY;
     return fields;
 }
@@ -254,7 +254,7 @@ static void take_reasons(struct job *j, uint32_t want)
     j->s.has |= GPU_HAS_REASONS;
 }
 
-/* The counter first: its time stamps matter most. */
+/* Reads the energy counter first, as its time stamps matter most. */
 int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret, uw_error *err)
 {
     struct job j = {.dev = dev, .abi = &dev->lib->abi};
@@ -267,7 +267,7 @@ int dev_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret, uw_er
     j.s.began_ns = now(&j);
     take_energy(&j, want & ~fields);
     take_fields(&j, fields);
-    if (!nvml_is_fatal(j.bad)) { /* fields that failed by themselves, too */
+    if (!nvml_is_fatal(j.bad)) { /* includes values whose field failed */
         take_energy(&j, want & fields & ~j.s.has);
         take_limits(&j, want & ~j.s.has);
         take_power(&j, want);

@@ -2,7 +2,7 @@
 
 #include "gpu/nvml/nvml.h"
 
-/* GA100 reports 25 of every 100 ms; its Ampere cousins average. */
+/* GA100 measures 25 of every 100 ms; other Ampere boards average over 100 ms. */
 static bool part_time(const char *name)
 {
     static const char *const names[] = {"A100", "A30 ", "A30X", "A800", "GA100"};
@@ -44,7 +44,7 @@ void nvml_sensors(enum gpu_arch arch, const char *name, struct sensor_model *ret
         m.power = slow;
         m.counter_update_s = 0;
     } else {
-        m.power = m.instant = part; /* unknown: the one that tells least */
+        m.power = m.instant = part; /* unknown: assume the least accurate sensor */
         m.average = second;
     }
     *ret = m;

@@ -20,7 +20,7 @@ bool rapl_is_zone(const char *name)
            strspn(name + head, "0123456789:") == strlen(name + head);
 }
 
-/* Whether only root or the owner can have made this file. */
+/* Whether only root or the owner can have created this file. */
 static bool is_ours(int fd, mode_t type, uid_t owner)
 {
     struct stat st;
@@ -29,7 +29,7 @@ static bool is_ours(int fd, mode_t type, uid_t owner)
            (st.st_uid == 0 || st.st_uid == owner) && !(st.st_mode & (S_IWGRP | S_IWOTH));
 }
 
-/* What the zone counts: a package or its memory, nothing that is part of them. */
+/* Whether the zone counts a package or its memory, not a part of a package. */
 static bool is_wanted(int zone)
 {
     char name[32];
@@ -41,7 +41,7 @@ static bool is_wanted(int zone)
     return strncmp(name, "package-", 8) == 0 || strcmp(name, "dram\n") == 0;
 }
 
-/* The counter of a zone; -1: none that is to be handed on. */
+/* Opens the counter of a zone; -1: unwanted, not trusted or not readable. */
 static int open_zone(int dir, const char *name, uid_t owner)
 {
     auto_(fd_close) int zone = openat(dir, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);

@@ -15,8 +15,8 @@
 #include "gpu/counters.h"
 
 enum { ZONES_MAX = 64 };
-#define MOST_W 2000.0 /* no package's power */
-#define LATE_S 0.2    /* the counter may have moved so long before the last look */
+#define MOST_W 2000.0 /* above the power of any package */
+#define LATE_S 0.2    /* age that the last sample may have had when it was read */
 
 struct gpu_dev {
     struct gpu_clock clock;
@@ -50,7 +50,7 @@ static void rapl_close(void *user)
 }
 DEFINE_AUTO(struct lib *, rapl_close);
 
-/* A small file's text without its line feed; from its beginning. */
+/* Reads the first line of a small file, from offset 0. */
 static int read_fd(int fd, char *ret, size_t size)
 {
     ssize_t n = pread(fd, ret, size - 1, 0);
@@ -73,7 +73,7 @@ static int read_at(int dir, const char *zone, const char *file, char *ret, size_
     return fd < 0 ? -errno : read_fd(fd, ret, size);
 }
 
-/* Names a zone that counts a package or its memory; false for all others. */
+/* Sets the names of a zone that counts a package or its memory; false: another zone. */
 static bool name_zone(int dir, struct gpu_dev *dev)
 {
     char name[GPU_COUNTER_NAME], parent[GPU_COUNTER_NAME], package[GPU_COUNTER_NAME] = "";
@@ -97,7 +97,7 @@ static bool name_zone(int dir, struct gpu_dev *dev)
         (void)snprintf(package, sizeof package, "%s", parent);
     (void)snprintf(info->uuid, sizeof info->uuid, "rapl:%s:dram", package);
     (void)snprintf(info->name, sizeof info->name, "DRAM of %s", package);
-    if (strncmp(package, "package-", 8) == 0) /* as elsewhere in the ecosystem */
+    if (strncmp(package, "package-", 8) == 0) /* the name that other tools use */
         (void)snprintf(info->domain, sizeof info->domain, "dram-%.26s", package + 8);
     else
         (void)snprintf(info->domain, sizeof info->domain, "%.26s:dram", package);
@@ -203,8 +203,8 @@ static int refused(const struct gpu_dev *dev, int r, uw_error *err)
                 strerror(-r));
 }
 
-/* What the counter gained since the last look, its wrap mended; false: nobody can tell.
- * After a suspend it may have begun anew, or have wrapped more than once.
+/* The counter's gain since the last sample, across at most one wrap; false: unknown.
+ * After a suspend the counter may have been reset, or have wrapped more than once.
  */
 static bool gained(const struct gpu_dev *dev, uint64_t uj, uint64_t now_ns,
                    uint64_t *ret_uj)
@@ -222,8 +222,8 @@ static bool gained(const struct gpu_dev *dev, uint64_t uj, uint64_t now_ns,
     return uj >= dev->last_uj || (double)*ret_uj <= most_uj;
 }
 
-/* The total that goes on; where it cannot, it falls to 0, as a counter does that begins
- * anew: the meter bridges that and says so.
+/* Updates the total without wraps; resets it to 0 if the gain is unknown, so that the
+ * meter detects a reset.
  */
 static void count(struct gpu_dev *dev, uint64_t uj, uint64_t now_ns)
 {
@@ -268,7 +268,7 @@ static int rapl_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *re
     return 0;
 }
 
-/* sample() gives mJ that do not wrap. */
+/* The unit is that of sample(), which returns mJ. */
 static void rapl_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
 {
     (void)dev;

@@ -26,14 +26,14 @@ struct gpu_dev {
     struct gpu_info info;
     struct row *row;
     size_t n, cap;
-    size_t next; /* the first row that has not been reached */
+    size_t next; /* the first row that lies in the future */
 };
 
 struct lib {
     struct gpu_clock clock;
     struct gpu_about about;
     uint64_t opened_ns;
-    double first_s; /* of the trace */
+    double first_s; /* time_s of the trace's first row */
     bool has_first;
     struct gpu_dev *dev;
     size_t n, cap;
@@ -138,14 +138,14 @@ static int parse_header(char *line, struct header *ret, uw_error *err)
         while (i < n_elements(columns) && strcmp(columns[i].name, word) != 0)
             i++;
         if (i == n_elements(columns))
-            return fail(err, -EINVAL, "no column '%s' is known", word);
+            return fail(err, -EINVAL, "unknown column '%s'", word);
         if (seen[i] || ret->n == COLUMNS_MAX)
-            return fail(err, -EINVAL, "column '%s' is there twice", word);
+            return fail(err, -EINVAL, "column '%s' appears twice", word);
         seen[i] = true;
         ret->column[ret->n++] = i;
     }
     if (!seen[COLUMN_TIME] || !seen[COLUMN_UUID])
-        return fail(err, -EINVAL, "the columns time_s and uuid must be there");
+        return fail(err, -EINVAL, "the columns time_s and uuid are mandatory");
     return 0;
 }
 
@@ -203,7 +203,7 @@ static int parse_line(char *text, const struct header *h, struct line *ret, uw_e
     if (i < h->n)
         return fail(err, -EINVAL, "%zu fields, the header has %zu", i, h->n);
     if (!*ret->uuid || strlen(ret->uuid) >= sizeof((struct gpu_info *)0)->uuid)
-        return fail(err, -EINVAL, "uuid: '%.100s' is no name of a board", ret->uuid);
+        return fail(err, -EINVAL, "uuid: '%.100s' is not a valid name", ret->uuid);
     return 0;
 }
 
@@ -245,7 +245,7 @@ static int add_line(struct lib *lib, const struct line *line, uw_error *err)
         return fail(err, -EINVAL, "time_s: %g is before the first row's", line->time_s);
     uint64_t at_ns = ns_of_s(line->time_s - lib->first_s);
     if (dev->n > 0 && at_ns <= dev->row[dev->n - 1].at_ns)
-        return fail(err, -EINVAL, "time_s: %g is not after this board's row before",
+        return fail(err, -EINVAL, "time_s: %g is not after this board's previous row",
                     line->time_s);
     r = array_grow(&dev->row, &dev->cap, dev->n, ROWS_MAX);
     if (r < 0)
@@ -285,7 +285,7 @@ static int replay_look(const char *path, struct gpu_about *ret, uw_error *err)
 
     if (access(path, R_OK) < 0)
         return fail(err, -errno, "%s: %s", path, strerror(errno));
-    if (!realpath(path, real)) /* open, and without a name */
+    if (!realpath(path, real)) /* readable, but without a path */
         (void)snprintf(real, sizeof real, "%s", path);
     int n = snprintf(about.state_dir, sizeof about.state_dir, "%s.underwatt", real);
     if (n < 0 || (size_t)n >= sizeof about.state_dir)
@@ -357,7 +357,7 @@ static int replay_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *
     while (dev->next < dev->n && dev->row[dev->next].at_ns <= at)
         dev->next++;
     if (dev->next == 0)
-        return fail(err, -ENODEV, "%s: the trace has no row of it yet", dev->info.uuid);
+        return fail(err, -ENODEV, "%s: no row of the trace yet", dev->info.uuid);
     if (dev->next == dev->n && at > dev->row[dev->n - 1].at_ns + NS_PER_S)
         return fail(err, -ENODEV, "%s: the trace has ended", dev->info.uuid);
     struct gpu_sample s = dev->row[dev->next - 1].sample;
@@ -368,7 +368,7 @@ static int replay_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *
     return 0;
 }
 
-/* The trace does not tell which board it was: the model that promises least. */
+/* The board's model is unknown: assume the least accurate sensors. */
 static void replay_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
 {
     static const struct sensor part = {.update_s = 0.1, .window_s = 0.025, .lag_s = 0.02};

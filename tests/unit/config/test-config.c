@@ -96,7 +96,7 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"a list where a value is", "node: {hostname: [a]}", -EINVAL, "c.yaml:1:"},
     {"too long a text", "node: {admin_group: aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa}", -EINVAL, "node.admin_group: longer than 63 bytes"},
     {"boards as a text", "boards: {only: '0,1'}", -EINVAL, "c.yaml:1: boards.only: must be a list"},
-    {"a range of boards upside down", "boards: {only: [7-3]}", -EINVAL, "c.yaml:1: boards.only: '7-3' is no index and no range"},
+    {"a range of boards upside down", "boards: {only: [7-3]}", -EINVAL, "c.yaml:1: boards.only: '7-3' is neither an index nor a range"},
     {"an empty board", "boards: {only: ['']}", -EINVAL, "boards.only: an entry of the list is empty"},
     {"an empty hostname", "node:\n  hostname: ''", -EINVAL, "c.yaml:2: node.hostname: is empty"},
     {"fewer connections than a client may have", "api:\n  limits:\n    connections: 9", -ERANGE, "connections (9) is below per_client (64)"},

@@ -41,7 +41,7 @@ static const struct {
     {"unknown values", HEAD "1,GPU-a,,,\n", 0, ""},
     {"comments", "# x\n" HEAD "# y\n1,GPU-a,100,5,40\n", 0, ""},
     {"no uuid column", "time_s,power_w\n", -EINVAL, ":1: the columns time_s and uuid"},
-    {"unknown column", "time_s,uuid,watts\n", -EINVAL, ":1: no column 'watts'"},
+    {"unknown column", "time_s,uuid,watts\n", -EINVAL, ":1: unknown column 'watts'"},
     {"column twice", "time_s,uuid,uuid\n", -EINVAL, ":1: column 'uuid'"},
     {"too few fields", HEAD "1,GPU-a\n", -EINVAL, ":2: 2 fields"},
     {"too many fields", HEAD "1,GPU-a,1,1,1,1\n", -EINVAL, ":2: more than the 5"},
