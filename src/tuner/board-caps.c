@@ -68,8 +68,8 @@ int board_caps_common(const struct board_caps *b, struct search_setup *ret, uw_e
         s.default_mw = s.max_mw;
     if (s.min_mw > s.original_mw)
         return fail(err, -ERANGE,
-                    "the boards have no cap in common: %" PRIu32 " W at least, "
-                    "%" PRIu32 " W at most",
+                    "the boards have no cap in common: at least %" PRIu32 " W, "
+                    "at most %" PRIu32 " W",
                     s.min_mw / MW_PER_W, s.original_mw / MW_PER_W);
     *ret = s;
     return 0;
@@ -97,7 +97,7 @@ int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *
             named_mw = own;
         lowers |= own < b->original_mw[i];
     }
-    /* Where one board's own is above its original, the others' are below theirs. */
+    /* A percentage may exceed one board's original and still lower others' caps. */
     uint32_t most = original_mw - (b->cap.percent > 0 && lowers);
     b->named_mw = named_mw < most ? named_mw : most;
     return 0;
@@ -108,9 +108,9 @@ uint32_t board_caps_in_force_mw(const struct board_caps *b)
     return b->enforced_mw ? b->enforced_mw : b->commanded_mw;
 }
 
-/* A percentage is each board's own, and keeps boards in proportion on the way there; all
- * else is the same everywhere, never above a board's own original, nor where the actuator
- * would refuse it.
+/* The cap of board i while the ramp is at mw.  A percentage applies to each board's
+ * default limit, and the ramp keeps the boards in proportion; other caps are the same for
+ * all boards.  The result is a limit that the actuator accepts, or the original.
  */
 static uint32_t cap_of_board(const struct board_caps *b, size_t i, uint32_t mw)
 {
@@ -124,7 +124,7 @@ static uint32_t cap_of_board(const struct board_caps *b, size_t i, uint32_t mw)
         mw = mw <= b->named_mw || way < own ? own : way;
     }
     if (mw > original || mw > board_caps_top_mw(b, i))
-        mw = original; /* in between nothing may be set */
+        mw = original; /* no limit between the top and the original may be set */
     return mw < lim.min_mw ? lim.min_mw : mw;
 }
 
@@ -141,8 +141,8 @@ bool board_caps_is_refusal(enum actuator_result result)
     switch (result) {
     case ACTUATOR_DONE:
     case ACTUATOR_CLAMPED:
-    case ACTUATOR_BUSY:    /* a newer set came before */
-    case ACTUATOR_YIELDED: /* an event tells of these two */
+    case ACTUATOR_BUSY:    /* replaced by a newer set */
+    case ACTUATOR_YIELDED: /* this and GONE are reported by an event */
     case ACTUATOR_GONE:
         return false;
     default:

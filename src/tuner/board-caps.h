@@ -1,5 +1,5 @@
-/* The caps of a job's boards: what each board may have, what was asked for last, what is
- * in force.  Caps are asked of a table (tuner-caps.h).
+/* The caps of a job's boards: ranges, the last request and the caps in force.  Requests
+ * go through a table (tuner-caps.h).
  */
 #ifndef TUNER_BOARD_CAPS_H
 #define TUNER_BOARD_CAPS_H
@@ -15,13 +15,13 @@
 
 enum board_caps_ask { BOARD_CAPS_SET, BOARD_CAPS_HOLD, BOARD_CAPS_RELEASE };
 
-/* An answer, after the fields below were updated. */
+/* Called for each reply, after struct board_caps was updated. */
 typedef int (*board_caps_fn)(enum board_caps_ask ask, const struct actuator_reply *reply,
                              void *user);
 
 struct board_caps {
     const struct tuner_caps *table;
-    void *of; /* for table */
+    void *of; /* first argument of the table's functions */
     struct board *const *boards;
     const uint32_t *original_mw;
     const struct actuator_range *range; /* NULL: the boards' own limits */
@@ -31,42 +31,44 @@ struct board_caps {
     void *user;
 
     uint32_t named_mw;           /* the cap by name, of the highest board; 0: a search */
-    uint32_t commanded_mw;       /* last asked for, of the highest board */
-    uint32_t enforced_mw;        /* lowest that was read back since; 0: none yet */
-    uint32_t got_mw[BOARDS_MAX]; /* each board's, last read back */
-    unsigned pending;            /* sets and holds that are not answered yet … */
-    unsigned releasing;          /* … and releases */
+    uint32_t commanded_mw;       /* last request, of the highest board */
+    uint32_t enforced_mw;        /* lowest limit read back since; 0: none yet */
+    uint32_t got_mw[BOARDS_MAX]; /* each board's limit, last read back */
+    unsigned pending;            /* sets and holds without a reply yet */
+    unsigned releasing;          /* releases without a reply yet */
     bool refused;                /* a set failed */
 };
 
-/* What a cap by name comes to on a board of these limits: a percentage is of its default
- * limit, and never outside its range; watts are what they are.
+/* The cap by name on a board with these limits: a percentage of the default limit,
+ * clamped to the range, or a value in watts, unchanged.
  */
 uint32_t cap_of_limits(const struct cap_arg *cap, const struct gpu_limits *limits);
 
 const char *board_caps_uuid(const struct board_caps *b, size_t i);
-/* From the lowest that may be set; and the highest that may be set under the original. */
+/* The board's limits, with the actuator's minimum. */
 struct gpu_limits board_caps_limits(const struct board_caps *b, size_t i);
+/* The highest limit that may be set below the original. */
 uint32_t board_caps_top_mw(const struct board_caps *b, size_t i);
+/* The highest default limit of the boards. */
 uint32_t board_caps_most_default_mw(const struct board_caps *b);
-/* Fills in the range that all boards have in common; -ERANGE: there is none. */
+/* Sets the limits of *ret to the common range of all boards; -ERANGE: there is none. */
 int board_caps_common(const struct board_caps *b, struct search_setup *ret,
                       uw_error *err);
 /* Checks the cap by name against each board's range and sets named_mw; -ERANGE. */
 int board_caps_take_named(struct board_caps *b, uint32_t original_mw, uw_error *err);
 
-/* The cap in force on the lowest board, as far as it is known. */
+/* The lowest cap in force on a board, or the last request until it is known. */
 uint32_t board_caps_in_force_mw(const struct board_caps *b);
-/* Asks for a cap on each board; mw: the highest of them; each: what each board gets
- * before its own bounds.
+/* Requests a cap on each board; mw: the highest of them; each: each board's cap before it
+ * is clamped to the board's range.
  */
 void board_caps_set(struct board_caps *b, uint32_t mw, const uint32_t *each);
-/* Board i is to be held again, or released: 0, -EAGAIN, -ENOTCONN. */
+/* Requests to hold board i again, or to release it: 0, -EAGAIN, -ENOTCONN. */
 int board_caps_hold(struct board_caps *b, size_t i);
 int board_caps_release(struct board_caps *b, size_t i);
-/* The cap was not set, and nothing else tells of it. */
+/* Whether a set failed in a way that no event reports. */
 bool board_caps_is_refusal(enum actuator_result result);
-/* What the actuator says, with the board it is about. */
+/* The actuator's text, with the board's UUID. */
 void board_caps_reply_text(const struct actuator_reply *reply, char *ret, size_t size);
 
 #endif

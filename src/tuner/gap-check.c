@@ -3,7 +3,7 @@
 #include "base/units.h"
 #include "core/optimum/search.h"
 
-enum { HOLD_WINDOWS = 8 }; /* from one try to the next */
+enum { HOLD_WINDOWS = 8 }; /* windows of the hold from one attempt to the next */
 
 double gap_check_allows(const struct gap_check *g, const struct savings *s,
                         double window_s)

@@ -1,5 +1,5 @@
-/* Gap checks: while a searched cap is held, a window goes now and then to a gap between
- * the caps that were measured (core/optimum/gap-probe.h).  Pure.
+/* Gap checks: while a searched cap is held, a few windows are measured in gaps between
+ * the measured caps (core/optimum/gap-probe.h).  Pure.
  */
 #ifndef TUNER_GAP_CHECK_H
 #define TUNER_GAP_CHECK_H
@@ -12,18 +12,20 @@
 
 struct gap_check {
     struct gap_probes probes; /* made in this regime */
-    bool on;                  /* the hold is left for one, since … */
+    bool on;                  /* a check is under way, since since_ns */
     uint64_t since_ns;
-    unsigned windows; /* made before it */
+    unsigned windows; /* number of windows before it */
 };
 
-/* A window of the hold is told; window_s: its shortest.  As gap_probes_allow(). */
+/* Call after each window of the hold; window_s: the shortest window of the hold.  Returns
+ * the value of gap_probes_allow(); 0: no check is due.
+ */
 double gap_check_allows(const struct gap_check *g, const struct savings *s,
                         double window_s);
 void gap_check_begin(struct gap_check *g, unsigned windows, uint64_t now_ns);
-/* A hold goes on, or another begins. */
+/* Ends a check, if one is under way, when a hold begins or continues. */
 void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns);
-/* The job has changed. */
+/* The job has changed: resets the checks. */
 void gap_check_forget(struct gap_check *g);
 
 #endif

@@ -5,9 +5,9 @@
 
 #include "base/units.h"
 
-#define BUSY_LEAST 0.7 /* of the time: else they come at another's pace */
-#define MIX_MOST 0.03  /* of the launches may be other kernels */
-#define LONG_S 10.0    /* a period, against which the rate's windows are short */
+#define BUSY_LEAST 0.7 /* least utilisation: else the boards do not set the pace */
+#define MIX_MOST 0.03  /* largest part of launches that may be other kernels */
+#define LONG_S 10.0    /* above this period, the rate allows shorter windows */
 
 static struct rate *rate_of(const struct launch_rate *l)
 {
@@ -47,7 +47,7 @@ static const char *word_of(const struct launch_rate *l, const struct rate_found 
     }
 }
 
-/* A power of ten, so that a step is of 0.1 to 1 s at first. */
+/* Chooses a power of ten, so that a step initially takes 0.1 to 1 s. */
 static void choose_unit(struct launch_rate *l, const struct rate_found *f)
 {
     if (l->unit > 0 && l->first.generation == f->generation)
@@ -68,7 +68,7 @@ static void tell(const struct launch_rate *l, const struct rate_found *f,
     ret->cycles = f->per_s * s_between(f->from_ns, f->to_ns) / l->unit;
 }
 
-/* Of the two, where nothing was chosen yet: the surer, or whose windows are shorter. */
+/* Whether the rate is preferred: the period is unknown, long or less certain. */
 static bool is_better(const struct progress_period_heard *rate,
                       const struct progress_period_heard *period)
 {

@@ -7,9 +7,9 @@
 #include "base/units.h"
 
 enum { GRAIN_MHZ = 15, SEEN_LEAST = 3, BEGIN_WINDOWS = 2 };
-#define SAME 0.05       /* caps that are no further apart: what was tried at one holds */
-#define LATE_S 30.0     /* a lock that is not in force by then is none … */
-#define LATE_WALL_S 3.0 /* … nor so long by the wall's clock, where time is faster */
+#define SAME 0.05       /* out_mw applies to caps within this part of it */
+#define LATE_S 30.0     /* longest time until a lock is in force */
+#define LATE_WALL_S 3.0 /* the same in real time, for a faster simulation */
 
 static bool wanted(const struct lock_search *l, uint32_t cap_mw)
 {
@@ -31,9 +31,9 @@ bool lock_search_measures(const struct lock_search *l)
     return step->kind == LOCK_MEASURE || step->check;
 }
 
-/* ---- what is asked of the boards ---- */
+/* ---- requests ---- */
 
-static void look(const struct lock_search *l, size_t i, struct caps_clock_view *ret)
+static void read_clock(const struct lock_search *l, size_t i, struct caps_clock_view *ret)
 {
     l->caps->table->clock_look(l->caps->of, i, ret);
 }
@@ -91,7 +91,7 @@ void lock_search_forget(struct lock_search *l)
     l->out_mw = 0;
 }
 
-/* The cap alone, and no lock where this cap is held. */
+/* Ends the search for a lock while this cap is held. */
 static void leave(struct lock_search *l)
 {
     uint32_t held_mw = l->held_mw;
@@ -110,14 +110,14 @@ bool lock_search_stall(struct lock_search *l)
 
 enum force { FORCE_YES, FORCE_NOT_YET, FORCE_NEVER };
 
-/* Is what was asked in force on every board? */
+/* Whether the last request is in force on every board. */
 static enum force in_force(const struct lock_search *l)
 {
     enum force ret = FORCE_YES;
 
     for (size_t i = 0; i < l->caps->n; i++) {
         struct caps_clock_view v;
-        look(l, i, &v);
+        read_clock(l, i, &v);
         if (l->asked_mhz && (v.failed || v.given_up || !v.on))
             return FORCE_NEVER;
         if (v.locked_mhz != l->asked_mhz &&
@@ -134,7 +134,7 @@ void lock_search_see(struct lock_search *l)
 {
     for (size_t i = 0; l->watched && i < l->caps->n; i++) {
         struct caps_clock_view v;
-        look(l, i, &v);
+        read_clock(l, i, &v);
         if (v.seen_ns == l->seen_ns[i])
             continue;
         l->seen_ns[i] = v.seen_ns;
@@ -154,13 +154,14 @@ static void see_anew(struct lock_search *l)
 
 /* ---- the machine ---- */
 
-/* Tightest of the boards.  False: one of them has no locks, or may not have them. */
+/* Stores the range of clocks common to all boards.  False: some board cannot be locked.
+ */
 static bool take_clocks(const struct lock_search *l, struct lock_setup *ret)
 {
     ret->max_mhz = UINT32_MAX;
     for (size_t i = 0; i < l->caps->n; i++) {
         struct caps_clock_view v;
-        look(l, i, &v);
+        read_clock(l, i, &v);
         if (!v.can || !v.on || v.given_up || v.verdict.by != CAP_BY_ORIGINAL)
             return false;
         if (v.bounds.max_mhz < ret->max_mhz)
@@ -181,7 +182,7 @@ static bool not_tried(struct lock_search *l, uint32_t cap_mw, const char *why)
     return false;
 }
 
-/* False: not now, or not in this hold. */
+/* Begins with the machine; false: not yet, or not in this hold. */
 static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
 {
     const struct savings *a = seen->savings;
@@ -198,7 +199,7 @@ static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
         return false;
     search_result(seen->search, &known);
     if (!known.has_reference || !take_clocks(l, &setup))
-        return not_tried(l, seen->cap_mw, "clocks cannot be locked, or may not");
+        return not_tried(l, seen->cap_mw, "clocks cannot or must not be locked");
     setup.ref = (struct goal_ref){known.ref_energy_j, known.ref_time_s, 0};
     for (size_t i = 0; i < b->n; i++)
         setup.ref.pmax_w += w_of_mw(board_view(b->boards[i])->limits.max_mw);
@@ -206,7 +207,7 @@ static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
     setup.most_mw = seen->reference_mw;
     setup.held_time_s = savings_mean_time(&a->hold);
     setup.held_energy_j = savings_mean_energy(&a->hold);
-    /* As measured in this regime; for slowdown:F at least as unsure as the search was. */
+    /* For slowdown:F, the error must not be smaller than the search's. */
     setup.held_time_rse =
         fmax(known.best_time_rse, hypot(savings_mean_time_rse(&a->hold),
                                         savings_mean_time_rse(&a->reference)));
@@ -277,17 +278,17 @@ uint32_t lock_search_target(struct lock_search *l, bool hold, uint32_t cap_mw,
     return step->cap_mw;
 }
 
-/* One step of the way from no lock, or another, to mhz. */
+/* Moves the lock one step of the ramp towards mhz. */
 static enum lock_search_way walk(struct lock_search *l, uint32_t mhz)
 {
     uint64_t now = loop_now_ns(l->loop);
     uw_error err = {""};
 
-    if (!l->asked_mhz) { /* above the clock that is seen a lock changes nothing */
+    if (!l->asked_mhz) { /* start at the observed clock: a higher lock has no effect */
         uint32_t from = mhz;
         for (size_t i = 0; i < l->caps->n; i++) {
             struct caps_clock_view v;
-            look(l, i, &v);
+            read_clock(l, i, &v);
             if (v.seen_mhz > from)
                 from = v.seen_mhz;
         }
@@ -302,7 +303,7 @@ static enum lock_search_way walk(struct lock_search *l, uint32_t mhz)
     return LOCK_SEARCH_NEXT;
 }
 
-/* A window begins: what was seen until now was seen elsewhere. */
+/* A window begins: discards the clocks seen before. */
 static enum lock_search_way arrived(struct lock_search *l)
 {
     see_anew(l);
@@ -326,7 +327,7 @@ enum lock_search_way lock_search_walk(struct lock_search *l, bool hold)
         return LOCK_SEARCH_WALKS;
     if (is == FORCE_NEVER && l->machine) {
         (void)give_up(l, mhz ? "the lock did not come into force"
-                             : "the lock was not taken back");
+                             : "the lock was not removed");
         return LOCK_SEARCH_NEXT;
     }
     l->asked_ns = 0;

@@ -1,4 +1,4 @@
-/* Lines for a human about what a search does, and why. */
+/* Messages for users about what a search does, and why. */
 #ifndef TUNER_NOTES_H
 #define TUNER_NOTES_H
 
@@ -6,11 +6,11 @@
 
 enum { TUNER_TEXT = 320 };
 
-/* important: worth a line of its own. */
+/* important: show it on a line of its own. */
 typedef void (*tuner_note_fn)(const char *text, bool important, void *user);
 
 struct tuner_notes {
-    tuner_note_fn fn; /* NULL: nobody reads them */
+    tuner_note_fn fn; /* NULL: messages are dropped */
     void *user;
 };
 

@@ -5,17 +5,17 @@
 #include "base/auto.h"
 #include "base/units.h"
 
-/* Without a step for so long the originals are in force, whatever the reason. */
+/* Time without a step after which the originals are restored: the largest of the three.
+ */
 #define HALT_S 60.0
-#define HALT_WALL_S 8.0 /* of the wall's clock, where simulated time is faster */
+#define HALT_WALL_S 8.0 /* real time, for a simulation that runs faster */
 #define HALT_STEPS 16.0
-/* On the way down this is a pause already. */
+/* The same for a pause while the cap is lowered. */
 #define LATE_S 2.0
 #define LATE_WALL_S 0.2
 #define LATE_STEPS 3.0
-/* So many steps under a cap that is lower by no more than this part of it. */
-#define RAN_STEPS 8
-#define RAN_PART 20
+#define RAN_STEPS 8 /* steps until pause_ran_well() */
+#define RAN_PART 20 /* a cap is similar if lower by at most 1 / RAN_PART */
 
 void pause_on_cap(struct pause *p, uint32_t mw, const struct step_mark *now)
 {
@@ -81,7 +81,7 @@ void pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns)
         if (p->goes_on)
             pause_forgive(p, steps, now_ns);
         else
-            steps->phase = UW_PHASE_VALIDATE; /* steps around a pause are no stretch */
+            steps->phase = UW_PHASE_VALIDATE; /* no stretch of steps spans a pause */
     }
     if (p->forgiven_ns > steps->phase_ns)
         steps->phase_ns = p->forgiven_ns;

@@ -5,16 +5,16 @@
 #include "base/units.h"
 
 enum {
-    MISSED_LEAST_S = 60, /* a window without a period is given up after this, … */
-    MISSED_MOST_S = 900,
-    MISSED_PERIODS = 12, /* … and so many periods */
+    MISSED_LEAST_S = 60, /* least time until a window without a period is given up */
+    MISSED_MOST_S = 900, /* longest time */
+    MISSED_PERIODS = 12, /* the same in periods */
 };
-#define SAME 0.02 /* two looks agree */
+#define SAME 0.02 /* largest relative difference of two analyses that agree */
 #define TARGET_RSE 0.003
 #define COARSE_RSE 0.01
-#define FASTER 0.985 /* than at the reference no cap makes a job */
-#define NEAR 1.15    /* the same cap again */
-#define SLOWER 1.3   /* than in proportion to the cap neither */
+#define FASTER 0.985 /* least ratio of periods when the cap is lowered */
+#define NEAR 1.15    /* largest ratio of two periods at the same cap */
+#define SLOWER 1.3   /* largest slowdown beyond proportion to the cap */
 
 bool period_window_agrees(struct period_window *p, const struct progress_period_heard *h)
 {
@@ -48,7 +48,7 @@ bool period_window_bounds(const struct period_window *p, const struct regimes *m
     }
     if (above_mw == UINT32_MAX && below_mw == 0)
         return false;
-    if (above_mw == UINT32_MAX) /* raised: no slower than below, and not much faster */
+    if (above_mw == UINT32_MAX) /* above all measured caps: the reverse of SLOWER */
         *ret_least_s = *ret_most_s / SLOWER * below_mw / mw;
     if (below_mw == 0)
         *ret_most_s = *ret_least_s / FASTER * SLOWER * above_mw / mw;

@@ -9,7 +9,7 @@
 
 #define WIDE 1.7
 
-struct look {                       /* in the worker; its own, should it outlive us */
+struct analysis {                   /* in the worker; its own, should it outlive us */
     struct progress_period *period; /* for the loop's thread; NULL: freed */
     struct period *copy;
     struct progress_period_want want;
@@ -25,9 +25,9 @@ struct progress_period {
     struct progress_period_want want;
     uint64_t serial; /* of the listening */
     bool listening;
-    struct look *look; /* under way */
-    double util_sum;   /* percent, since the listening began … */
-    unsigned util_n;   /* … so many readings */
+    struct analysis *analysis; /* under way */
+    double util_sum;           /* percent, since the listening began … */
+    unsigned util_n;           /* … so many readings */
     size_t n;
     struct progress_period_board board[PERIOD_BOARDS];
     struct sampler_ear ear[PERIOD_BOARDS];
@@ -61,15 +61,16 @@ static void hear(size_t board, const struct gpu_sample *s, void *user)
     period_feed(p->period, (unsigned)board, &a);
 }
 
-/* ---- a look ---- */
+/* ---- analysis ---- */
 
 static bool is_sure(const struct period_found *f)
 {
     return f->why == PERIOD_FOUND && f->confidence >= PROGRESS_PERIOD_SURE;
 }
 
-/* … within bounds so wide that twice the period may lie in them, too: the shorter one. */
-static void find_between(const struct look *l, uint64_t to_ns, double least_s,
+/* Finds the period within bounds that may also include its double: prefers the shorter.
+ */
+static void find_between(const struct analysis *l, uint64_t to_ns, double least_s,
                          double most_s, struct period_found *ret)
 {
     double middle_s = least_s * WIDE;
@@ -83,9 +84,9 @@ static void find_between(const struct look *l, uint64_t to_ns, double least_s,
     period_between(l->copy, l->want.from_ns, to_ns, least_s, most_s, ret);
 }
 
-/* The period within the bounds, from even cycles alone. */
-static void look_between(const struct look *l, double least_s, double most_s,
-                         struct progress_period_heard *ret)
+/* Determines the period within the bounds from even cycles only. */
+static void analyse_between(const struct analysis *l, double least_s, double most_s,
+                            struct progress_period_heard *ret)
 {
     struct period_found f;
     uint64_t from, to;
@@ -95,7 +96,7 @@ static void look_between(const struct look *l, double least_s, double most_s,
     ret->best = f.confidence;
     if (!is_sure(&f) || !period_run(l->copy, f.from_ns, f.to_ns, f.period_s, &from, &to))
         return;
-    if (to - from < (f.to_ns - f.from_ns) / 10 * 9) { /* what is uneven goes */
+    if (to - from < (f.to_ns - f.from_ns) / 10 * 9) { /* repeat it for even cycles */
         period_between(l->copy, from, to, f.period_s / 1.1, f.period_s * 1.1, &f);
         ret->why = f.why;
         ret->best = f.confidence;
@@ -113,16 +114,16 @@ static void look_between(const struct look *l, double least_s, double most_s,
     ret->to_ns = from + ns_of_s(ret->cycles * f.period_s);
 }
 
-static int look_work(struct loop *loop, void *work)
+static int analysis_work(struct loop *loop, void *work)
 {
-    struct look *l = work;
+    struct analysis *l = work;
     struct progress_period_heard *h = &l->heard;
     struct period_found f;
     (void)loop;
 
     h->busy = period_busy(l->copy, l->want.from_ns, h->at_ns);
     if (l->want.most_s > 0) {
-        look_between(l, l->want.least_s, l->want.most_s, h);
+        analyse_between(l, l->want.least_s, l->want.most_s, h);
         return 0;
     }
     period_find(l->copy, &f);
@@ -131,46 +132,46 @@ static int look_work(struct loop *loop, void *work)
     if (is_sure(&f)) {
         if (f.from_ns > l->want.from_ns)
             l->want.from_ns = f.from_ns;
-        look_between(l, 0.9 * f.period_s, 1.1 * f.period_s, h);
+        analyse_between(l, 0.9 * f.period_s, 1.1 * f.period_s, h);
         h->confidence = fmin(h->confidence, f.confidence);
     }
     return 0;
 }
 
-static void look_free(struct look *l)
+static void analysis_free(struct analysis *l)
 {
     if (!l)
         return;
     period_free(l->copy);
     free(l);
 }
-DEFINE_AUTO(struct look *, look_free);
+DEFINE_AUTO(struct analysis *, analysis_free);
 
-static int look_done(struct loop *loop, void *work, int r)
+static int analysis_done(struct loop *loop, void *work, int r)
 {
-    struct look *l = work;
+    struct analysis *l = work;
     struct progress_period *p = l->period;
     struct progress_period_heard heard = l->heard;
     (void)loop;
 
-    if (r == -ETIMEDOUT) /* it goes on: left to itself */
+    if (r == -ETIMEDOUT) /* the thread still uses *l: leak it */
         return 0;
     bool told = p && r >= 0 && p->listening && l->serial == p->serial;
     if (p)
-        p->look = NULL;
-    look_free(l);
+        p->analysis = NULL;
+    analysis_free(l);
     return told ? p->want.fn(&heard, p->want.user) : 0;
 }
 
 static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct progress_period *p = user;
-    auto_(look_free) struct look *l = calloc(1, sizeof *l);
-    struct loop_work work = {.fn = look_work, .done = look_done, .work = l};
+    auto_(analysis_free) struct analysis *l = calloc(1, sizeof *l);
+    struct loop_work work = {.fn = analysis_work, .done = analysis_done, .work = l};
 
     loop_timer_set(timer, now_ns + ns_of_s(p->want.every_s), 0);
-    if (!l || p->look || period_copy(p->period, &l->copy) < 0)
-        return 0; /* the next look tries again */
+    if (!l || p->analysis || period_copy(p->period, &l->copy) < 0)
+        return 0; /* retried by the next analysis */
     l->period = p;
     l->want = p->want;
     l->serial = p->serial;
@@ -178,7 +179,7 @@ static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, v
     l->heard.busy = NAN;
     l->heard.util = p->util_n > 0 ? p->util_sum / p->util_n / 100 : NAN;
     if (loop_worker_submit(p->worker, &work) == 0)
-        p->look = take(l);
+        p->analysis = take(l);
     return 0;
 }
 
@@ -205,9 +206,11 @@ void progress_period_rest(struct progress_period *p)
     loop_timer_set(p->timer, UINT64_MAX, 0);
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
-/* What holds for every board: the slowest sensor that hides the most. */
+/* Sets a sensor model for all boards: the slowest updates and the smallest share of time
+ * measured.
+ */
 static void tell_sensor(struct progress_period *p)
 {
     struct period_sensor all = {0};
@@ -216,7 +219,7 @@ static void tell_sensor(struct progress_period *p)
         const struct sensor *s = sampler_sensor(p->board[i].sampler, p->board[i].at);
         bool worse = i == 0 || s->window_s / s->update_s < all.window_s / all.update_s;
         if (s->update_s <= 0)
-            return; /* nothing is said of it */
+            return; /* unknown sensor: set no model */
         if (worse || s->update_s > all.update_s) {
             all.update_s = fmax(all.update_s, s->update_s);
             all.window_s = worse ? s->window_s : all.window_s;
@@ -238,7 +241,7 @@ int progress_period_new(const struct progress_period_opts *opts,
     p->worker = opts->worker;
     int r = period_new((unsigned)n, &p->period);
     if (r < 0)
-        return fail(err, r, "no room to hear %zu boards", n);
+        return fail(err, r, "out of memory to record the power of %zu boards", n);
     r = loop_timer_new(opts->loop, UINT64_MAX, 0, progress_period_on_timer, p, &p->timer,
                        err);
     if (r >= 0 && !p->worker) {
@@ -265,9 +268,9 @@ void progress_period_free(struct progress_period *p)
     for (size_t i = 0; i < p->n; i++)
         sampler_deaf(p->board[i].sampler, p->board[i].at, &p->ear[i]);
     p->listening = false;
-    loop_worker_free(p->own); /* its look is told, to nobody */
-    if (p->look)
-        p->look->period = NULL;
+    loop_worker_free(p->own); /* may call analysis_done(), which calls no fn now */
+    if (p->analysis)
+        p->analysis->period = NULL;
     loop_timer_free(p->timer);
     period_free(p->period);
     free(p);

@@ -6,11 +6,11 @@
 
 enum { SETTLE_STEPS = 2 };
 #define BRIEF_SETTLE_S 4.0
-#define TAKES_MOST 2 /* times what a check should take, then it is given up */
-#define COLD 0.8     /* part of its power that a board at rest draws less */
+#define TAKES_MOST 2 /* a check is given up after this multiple of its duration */
+#define COLD 0.8     /* part of its power by which a board draws less when idle */
 
-/* A brief check has no longer window than it must have, the others one like the hold's
- * last.
+/* The duration of a check.  A brief one has the shortest window, the others a window as
+ * long as the last of the hold.
  */
 static double takes_s(const struct reference_check *c,
                       const struct reference_check_hold *hold)
@@ -23,8 +23,8 @@ static double takes_s(const struct reference_check *c,
     return REFERENCE_CHECK_SETTLE_S + fmax(window_s, hold->kept_s);
 }
 
-/* A check waits for the boards to be warm; until a job is long enough for that, one brief
- * check is made.
+/* A check waits until the boards are warm.  If the job is too short for that so far, one
+ * brief check is made.
  */
 bool reference_check_begin(struct reference_check *c,
                            const struct reference_check_hold *hold, uint64_t now_ns)
@@ -53,7 +53,7 @@ struct search_step reference_check_step(const struct reference_check *c,
         .cap_mw = reference_mw,
         .settle_s = c->brief ? BRIEF_SETTLE_S : REFERENCE_CHECK_SETTLE_S,
         .settle_steps = SETTLE_STEPS,
-        .why = "what is saved: the reference once more",
+        .why = "reference check, to measure the saving",
     };
 }
 

@@ -1,6 +1,6 @@
-/* Reference checks: while a searched cap is held, the reference cap is measured again now
- * and then, so that what is saved is measured (core/optimum/counterfactual.h).  When one
- * is due, what it takes, and what its window is worth.  Pure.
+/* Reference checks: while a searched cap is held, the reference cap is measured again
+ * from time to time, so that the saving is measured (core/optimum/counterfactual.h).
+ * Decides when a check is due, its duration, and the weight of its window.  Pure.
  */
 #ifndef TUNER_REFERENCE_CHECK_H
 #define TUNER_REFERENCE_CHECK_H
@@ -13,44 +13,44 @@
 #include "core/progress/window.h"
 #include "tuner/savings.h"
 
-/* A board that was capped is cool and leaks less: it takes a minute or two to be as warm
- * as it would have been (time constants of 20 to 60 s).
+/* A capped board is cooler and leaks less; its temperature needs one to two minutes to
+ * adapt (time constants of 20 to 60 s).
  */
 #define REFERENCE_CHECK_SETTLE_S 60.0
 
 struct reference_check {
-    bool on; /* the hold is left for one, since … */
+    bool on; /* a check is under way, since since_ns */
     uint64_t since_ns;
-    double takes_s;       /* … and it should take this long */
+    double takes_s;       /* its expected duration */
     bool brief;           /* it does not wait until the boards are warm */
-    bool cools;           /* one is over: the hold's boards are warmer than before it */
-    struct visits visits; /* made so far */
+    bool cools;           /* a check has ended: the boards are warmer than before it */
+    struct visits visits; /* checks made so far */
 };
 
-/* The hold as it is when a check may begin. */
+/* The state of the hold. */
 struct reference_check_hold {
     const struct savings *savings; /* of the regime under way */
     double trained_s;              /* in all regimes */
-    double window_s;               /* the shortest window of the hold; its last one: */
-    double kept_s;
+    double window_s;               /* length of the shortest window of the hold */
+    double kept_s;                 /* length of the last one */
 };
-/* True: one begins now. */
+/* Begins a check if one is due; returns whether it did. */
 bool reference_check_begin(struct reference_check *c,
                            const struct reference_check_hold *hold, uint64_t now_ns);
-/* To the reference cap, which is raised to at once. */
+/* The step to the reference cap, without a ramp. */
 struct search_step reference_check_step(const struct reference_check *c,
                                         uint32_t reference_mw);
-/* It takes too long: a pause of the job, or steps that are too long. */
+/* Whether the check takes too long, because of a pause of the job or long steps. */
 bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns);
-/* It is over, with or without a window; nothing where none was on. */
+/* Ends the check, with or without a window; does nothing if none is under way. */
 void reference_check_end(struct reference_check *c, uint64_t now_ns);
 
-/* A window of the hold, as savings compare it. */
+/* Converts a window of the hold for counterfactual.h. */
 struct pair_seen reference_check_hold_seen(const struct search_window *w,
                                            uint64_t now_ns);
-/* A window at the reference cap, which boards come to cooler than they would be.  held:
- * the savings with the last hold, or NULL; trains_ns: since when the job trains; closed:
- * the window.
+/* The same for a window at the reference cap, with an error for boards that are still
+ * cool.  held: the savings with the last hold, or NULL; trains_ns: begin of the training;
+ * closed: the window.
  */
 struct pair_seen reference_check_seen(const struct savings *held, uint64_t trains_ns,
                                       const struct window *closed,

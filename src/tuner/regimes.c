@@ -9,7 +9,7 @@ struct stretch_ask {
     struct regimes *of;
     struct stretch_done d;
     double least_w, most_w;
-    size_t regime; /* of all that the job has had */
+    size_t regime; /* counted from the job's first */
 };
 
 void regimes_init(struct regimes *r, struct energy_sum *meters,
@@ -79,7 +79,7 @@ void regimes_on_cap(struct regimes *r, const struct search_window *w)
 
 /* ---- stretches ---- */
 
-/* Where a stretch is booked; one of a regime that was merged, in the oldest. */
+/* The savings in which to book a stretch; those of a merged regime are the oldest. */
 static struct savings *savings_of(struct regimes *r, size_t regime)
 {
     return &r->savings[regime > r->merged ? regime - r->merged : 0];
@@ -115,7 +115,7 @@ void regimes_book(struct regimes *r, const struct stretch_done *d, double least_
     struct stretch_ask *ask = malloc(sizeof *ask);
 
     if (!ask)
-        return; /* steps that are not booked are not claimed either */
+        return; /* the stretch's steps are lost together with its energy */
     *ask = (struct stretch_ask){r->asks, r, *d, least_w, most_w, r->merged + r->n - 1};
     r->asks = ask;
     if (energy_sum_window(r->meters, d->begin_ns, d->end_ns, on_stretch_energy, ask) < 0)

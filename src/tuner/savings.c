@@ -33,7 +33,7 @@ bool stretch_feed(struct stretch *s, const struct steps *steps, struct stretch_d
         if (!usable || s_between(s->from.at_ns, s->to.at_ns) >= STRETCH_MOST_S)
             ended = stretch_close(s, ret);
     }
-    /* a step that ended before this phase was seen may hold the pause before it */
+    /* A step that ended before the phase began may include the pause before it. */
     if (!s->open && usable && mark->at_ns > steps->phase_ns) {
         s->open = true;
         s->from = s->to = *mark;
@@ -80,7 +80,7 @@ double savings_mean_energy(const struct savings_mean *m)
     return m->sum_w > 0 ? m->sum_we / m->sum_w : 0;
 }
 
-/* Claimed: 1/sqrt(sum of weights).  Seen: weighted scatter of the windows. */
+/* The larger of 1/sqrt(sum of weights) and the weighted scatter of the windows. */
 static double mean_rse(const struct savings_mean *m, double mean, double mean2)
 {
     if (m->windows == 0 || mean <= 0)
@@ -113,7 +113,7 @@ static double squared(double v)
     return v * v;
 }
 
-/* The hold under way, and what it would have taken. */
+/* The hold under way, and its cost at the reference cap. */
 static struct savings_past hold_of(const struct savings *a)
 {
     const struct savings_sum *hold = &a->sum[STRETCH_HOLD];
@@ -147,7 +147,7 @@ static void past_add(struct savings_past *to, const struct savings_past *p)
     to->would_half2_j2 += p->would_half2_j2;
 }
 
-/* The same of one regime, where what is compared with has errors in common. */
+/* The same within one regime, where the references have errors in common. */
 static void past_add_own(struct savings_past *to, const struct savings_past *p)
 {
     double half_s = sqrt(to->would_half2_s2) + sqrt(p->would_half2_s2);
@@ -158,8 +158,8 @@ static void past_add_own(struct savings_past *to, const struct savings_past *p)
     to->would_half2_j2 = squared(half_j);
 }
 
-/* Steps that are compared with the mean of the reference windows, all of them: one error
- * for all.
+/* Compares mean_steps with the mean of the reference windows; the error is common to all
+ * of these steps.
  */
 static void compare_with_mean(const struct savings *a, struct savings_past *p)
 {
@@ -229,36 +229,37 @@ static void totals_add(struct savings_totals *to, const struct savings_totals *t
     past_add(&to->past, &t->past);
 }
 
-/* Steps out of holds: a step of theirs would have cost what one of the holds would. */
-static void compare_with_holds(const struct savings_sum *away, struct savings_past *p)
+/* Adds steps of STRETCH_SEARCH_AGAIN, assuming the reference cost of a step in the holds.
+ */
+static void compare_with_holds(const struct savings_sum *again, struct savings_past *p)
 {
-    double more = p->steps > 0 ? 1 + away->steps / p->steps : 1;
+    double more = p->steps > 0 ? 1 + again->steps / p->steps : 1;
 
-    p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + away->steps;
-    p->steps += away->steps;
-    p->time_s += away->time_s;
-    p->energy_j += away->energy_j;
-    p->half2_j2 += away->half2_j2;
+    p->mean_steps = more > 1 ? p->mean_steps * more : p->mean_steps + again->steps;
+    p->steps += again->steps;
+    p->time_s += again->time_s;
+    p->energy_j += again->energy_j;
+    p->half2_j2 += again->half2_j2;
     p->would_s *= more;
     p->would_j *= more;
     p->would_half2_s2 *= more * more;
     p->would_half2_j2 *= more * more;
 }
 
-/* What regime a adds to all of it, the older ones in it first. */
+/* Adds regime a and the older ones merged into it. */
 static void add_regime(const struct savings *a, struct savings_totals *to)
 {
-    const struct savings_sum *away = &a->sum[STRETCH_SEARCH_AGAIN];
+    const struct savings_sum *again = &a->sum[STRETCH_SEARCH_AGAIN];
     struct savings_sum first = add(&a->sum[STRETCH_REFERENCE], &a->sum[STRETCH_SEARCH]);
-    struct savings_sum search = add(&first, away);
-    const struct savings_sum *visit = &a->sum[STRETCH_REFERENCE_CHECK];
+    struct savings_sum search = add(&first, again);
+    const struct savings_sum *check = &a->sum[STRETCH_REFERENCE_CHECK];
 
     totals_add(to, &a->older);
     to->regimes++;
     to->booked_s += own_time_s(a);
     to->search_s += search.time_s;
     to->search_steps += search.steps;
-    to->visits_s += visit->time_s;
+    to->visits_s += check->time_s;
     to->pairs += a->pairs.pairs + a->past_pairs;
     if (a->reference.windows == 0 || own_time_s(a) <= 0)
         return;
@@ -269,15 +270,15 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
                                   .energy_j = first.energy_j,
                                   .half2_j2 = first.half2_j2,
                                   .mean_steps = first.steps};
-    struct savings_past there = {.steps = visit->steps, /* compared with themselves */
-                                 .time_s = visit->time_s,
-                                 .energy_j = visit->energy_j,
-                                 .would_s = visit->time_s,
-                                 .would_j = visit->energy_j};
+    struct savings_past checked = {.steps = check->steps, /* compared with themselves */
+                                   .time_s = check->time_s,
+                                   .energy_j = check->energy_j,
+                                   .would_s = check->time_s,
+                                   .would_j = check->energy_j};
     past_add_own(&regime, &a->past);
-    compare_with_holds(away, &regime);
+    compare_with_holds(again, &regime);
     past_add_own(&regime, &before);
-    past_add_own(&regime, &there);
+    past_add_own(&regime, &checked);
     compare_with_mean(a, &regime);
     past_add(&to->past, &regime);
     to->held += a->hold.windows > 0 || a->past.steps > 0;
@@ -285,7 +286,7 @@ static void add_regime(const struct savings *a, struct savings_totals *to)
         to->cost_j += search.energy_j - search.steps * savings_mean_energy(&a->hold);
         to->cost_s += search.time_s - search.steps * savings_mean_time(&a->hold);
         to->visits_cost_j +=
-            visit->energy_j - visit->steps * savings_mean_energy(&a->hold);
+            check->energy_j - check->steps * savings_mean_energy(&a->hold);
     }
 }
 

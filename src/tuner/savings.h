@@ -1,6 +1,5 @@
-/* What a job's training steps cost: stretches of whole steps without a pause, each
- * booked under what the tuner was doing, and what was saved against the reference.
- * Pure.
+/* Time and energy of a job's training steps: stretches of whole steps without a pause,
+ * booked by what the tuner was doing, and the saving against the reference.  Pure.
  */
 #ifndef TUNER_SAVINGS_H
 #define TUNER_SAVINGS_H
@@ -13,11 +12,11 @@
 #include "core/progress/steps.h"
 
 enum stretch_kind {
-    STRETCH_REFERENCE,       /* at the original cap, to know it */
-    STRETCH_SEARCH,          /* on the way and while measuring other caps */
-    STRETCH_HOLD,            /* at the cap chosen or asked for */
-    STRETCH_REFERENCE_CHECK, /* at the reference cap once more, out of a hold */
-    STRETCH_SEARCH_AGAIN,    /* searching out of a hold, and on the way back to it */
+    STRETCH_REFERENCE,       /* measuring the original cap */
+    STRETCH_SEARCH,          /* ramping to and measuring other caps */
+    STRETCH_HOLD,            /* at the cap that was chosen or requested */
+    STRETCH_REFERENCE_CHECK, /* at the reference cap again, during a hold */
+    STRETCH_SEARCH_AGAIN,    /* searching after a hold, and ramping back to it */
     STRETCH_KINDS,
 };
 
@@ -28,7 +27,7 @@ struct stretch {
     struct step_mark from, to;
 };
 
-/* A stretch that is over; its energy is asked from the meter. */
+/* A finished stretch, whose energy can be queried. */
 struct stretch_done {
     enum stretch_kind kind;
     uint64_t begin_ns, end_ns;
@@ -37,51 +36,49 @@ struct stretch_done {
 
 enum { STRETCH_MOST_S = 20 };
 
-/* The steps as they are now.  True when a stretch is over: *ret says which. */
+/* Call after each read of the steps.  True: a stretch has ended, see *ret. */
 bool stretch_feed(struct stretch *s, const struct steps *steps, struct stretch_done *ret);
-/* From now on steps are of this kind.  True when that ends a stretch. */
+/* Sets the kind of the following steps.  True: a stretch has ended, see *ret. */
 bool stretch_turn(struct stretch *s, enum stretch_kind kind, struct stretch_done *ret);
 
 struct savings_sum {
-    double steps, time_s, energy_j, half2_j2; /* half2: squared half widths added */
+    double steps, time_s, energy_j, half2_j2; /* half2_j2: sum of squared half widths */
 };
 
-/* A step at one cap, as the mean of several windows (weights: 1 / variance). */
+/* Mean cost of a step at one cap over several windows (weights: 1 / variance). */
 struct savings_mean {
     unsigned windows;
     double sum_w, sum_wt, sum_we; /* weights, weighted time and energy of a step */
     double sum_wt2, sum_we2;
 };
-/* rse: relative standard errors of the window; those under 0.1 % count as that. */
+/* rse: relative standard errors of the window; at least 0.1 % is assumed. */
 void savings_mean_add(struct savings_mean *m, double time_s, double energy_j,
                       double time_rse, double energy_rse);
 double savings_mean_time(const struct savings_mean *m);
 double savings_mean_energy(const struct savings_mean *m);
-/* Relative standard errors: the larger of what the windows claim and how they scatter. */
+/* Relative standard errors: the larger of the windows' own errors and their scatter. */
 double savings_mean_time_rse(const struct savings_mean *m);
 double savings_mean_energy_rse(const struct savings_mean *m);
 
-/* Holds that are over, with what their steps would have taken at the reference cap. */
+/* Past holds, and the cost that their steps would have had at the reference cap. */
 struct savings_past {
     double steps, time_s, energy_j, half2_j2;
-    double mean_steps; /* of these: compared with the mean of the reference windows; not
-                          in … */
+    double mean_steps; /* part of steps to be compared with the mean of the reference
+                        * windows; not included in would_* */
     double would_s, would_j, would_half2_s2, would_half2_j2;
 };
 
-/* What regimes add up to. */
+/* Sums over regimes. */
 struct savings_totals {
-    unsigned regimes, compared,
-        held; /* in so many a reference was measured, a cap held */
+    unsigned regimes, compared, held; /* all; with a reference; with a held cap as well */
     unsigned pairs;
-    double booked_s; /* of all steps, compared or not */
+    double booked_s; /* time of all steps, compared or not */
     double search_s, search_steps, visits_s;
-    double cost_j, cost_s, visits_cost_j; /* where a cap was held */
-    struct savings_past past;             /* all steps that are compared */
+    double cost_j, cost_s, visits_cost_j; /* of regimes with a held cap */
+    struct savings_past past;             /* all compared steps */
 };
 
-/* One regime of the job: until it changes for good.  sum[STRETCH_HOLD], hold and pairs
- * belong to the cap that is held now.
+/* One regime of the job.  sum[STRETCH_HOLD], hold and pairs belong to the cap held now.
  */
 struct savings {
     struct savings_sum sum[STRETCH_KINDS];
@@ -89,41 +86,40 @@ struct savings {
     struct counterfactual pairs;
     unsigned past_pairs;
     struct savings_past past;
-    struct savings_totals older; /* regimes of before that were merged into this */
+    struct savings_totals older; /* older regimes that were merged into this one */
 };
-/* Another cap is held from now on. */
+/* Another cap is held from now on: moves the hold to past. */
 void savings_hold_anew(struct savings *a);
-/* The reference will be another one: holds so far stay as they were compared. */
+/* The reference changes: keeps the comparison of the holds so far. */
 void savings_reference_anew(struct savings *a);
-/* Of n regimes, two at the least, the first goes into the second, and all move down by
- * one.  The first is over: it stays as it is compared now.  What is saved over all of
- * them stays as it was.
+/* Merges the first of n (at least two) regimes into the second and moves all down by one.
+ * The total saving stays the same; the comparison of the first regime is final.
  */
 void savings_merge(struct savings *a, size_t n);
-/* Seconds of training steps that are booked, older regimes' with them. */
+/* Total time of the booked training steps, including older regimes. */
 double savings_time_s(const struct savings *a);
 
 struct savings_saved {
     bool known;            /* a reference was measured, and a cap held */
     double steps;          /* training steps compared */
-    double energy_j;       /* saved against the same steps at the original cap … */
-    double half_j;         /* … 95 % */
+    double energy_j;       /* saved against the same steps at the original cap */
+    double half_j;         /* half width of energy_j, 95 % */
     double fraction, half; /* of the energy at the original cap */
-    double slowdown;       /* time over the time at the original cap */
+    double slowdown;       /* ratio of the time to that at the original cap */
     double slowdown_half;
     bool cost_known; /* a cap was held */
-    double search_s; /* time spent searching, reference included */
+    double search_s; /* time spent searching, including the reference */
     double search_steps;
     double cost_j, cost_s; /* against holding the final cap from the first step */
-    unsigned pairs;       /* windows at the reference cap that holds were compared with */
-    double visits_s;      /* time at that cap, out of holds … */
-    double visits_cost_j; /* … and what that cost */
+    unsigned pairs;        /* reference windows that holds were compared with */
+    double visits_s;       /* time of the reference checks */
+    double visits_cost_j;  /* energy they cost, against holding */
 };
-/* Over n regimes.  Steps of a hold are compared with the reference windows next to it
- * (counterfactual.h), those out of it with what that says of a step of the holds, those
- * before it with the mean of the windows at the start.  What they err in common is added
- * up, not its squares.  A job that ended before a window of a hold was over says nothing:
- * how its cost wanders is not known.
+/* Sums up n regimes.  Steps of a hold are compared with the reference windows next to it
+ * (counterfactual.h), steps of STRETCH_SEARCH_AGAIN with the result for the holds, steps
+ * before a hold with the mean of the reference windows.  Errors in common are added
+ * linearly.  The saving is unknown for a job that ended before the first window of a
+ * hold, as the variation of its cost is unknown.
  */
 void savings_saved(const struct savings *a, size_t n, struct savings_saved *ret);
 

@@ -53,7 +53,7 @@ static void add_cap(struct ledger_search *s, const struct tuner_cap *c)
         s->cap[s->n++] = cap;
 }
 
-/* The reference, the cap that is held, then the others as they were measured. */
+/* Adds the reference, the held cap, then the others in order of measurement. */
 static void add_caps(struct ledger_search *s, const struct tuner_report *r)
 {
     for (int pass = 0; pass < 3; pass++)
@@ -68,7 +68,7 @@ static void add_caps(struct ledger_search *s, const struct tuner_report *r)
 bool search_history_measured(const struct tuner_report *r,
                              const struct ledger_search *old, struct ledger_search *ret)
 {
-    /* A reference that others held down is no scale for a run that they do not. */
+    /* A reference lowered by others' claims does not apply to runs without them. */
     if (!(r->demand_w > 0) || r->reference_mw + MW_PER_W < r->original_mw)
         return false;
     ret->reference_mw = r->reference_mw;

@@ -6,10 +6,10 @@
 #include "base/units.h"
 
 #define BOUND_SLIP 0.002
-#define MOVING_S 30.0 /* watts that do not come for so long do not come */
+#define MOVING_S 30.0 /* longest time until a new split is in force */
 
-/* The cap that is held is every board's share of a budget: who gives watts away makes
- * room for others.
+/* Whether the held cap is every board's share of a budget, so that lowering one board's
+ * cap allows a higher one elsewhere.
  */
 static bool has_shares(const struct slack_search *s, uint32_t cap_mw)
 {
@@ -60,7 +60,7 @@ uint32_t slack_search_cap(const struct slack_search *s, size_t i, uint32_t mw)
     return mw > high ? high : mw;
 }
 
-/* out: and not tried again in this hold. */
+/* out: do not try again in this hold. */
 static void end(struct slack_search *s, bool out)
 {
     if (s->budget)
@@ -100,12 +100,12 @@ uint32_t slack_search_target(struct slack_search *s, bool hold, uint32_t cap_mw)
     if (!s->machine || s->budget)
         return cap_mw;
     for (size_t i = 0; i < s->caps->n; i++)
-        s->from_mw[i] = s->caps->original_mw[i]; /* back from wherever it was */
+        s->from_mw[i] = s->caps->original_mw[i]; /* the ramp may begin anywhere */
     return lowest(s->cap_mw, s->caps->n);
 }
 
-/* No more than the goal's own bound has left; what the search may break it by is left in
- * any case (core/optimum/search.h).
+/* The part by which the time may grow: no more than the goal's bound leaves, but at least
+ * the search's own tolerance of that bound (core/optimum/search.h).
  */
 static double allowance(const struct slack_search *s, const struct savings *a)
 {
@@ -173,12 +173,12 @@ bool slack_search_walks(struct slack_search *s, uint64_t now_ns)
         b->enforced_mw = lowest(s->cap_mw, b->n);
         return false;
     }
-    tuner_note(s->notes, true, "slack: ended: the budget does not move the watts");
+    tuner_note(s->notes, true, "slack: ended: the budget's new split is not in force");
     end(s, true);
     return false;
 }
 
-/* What the machine does, and which board waits: it knows the job's boards by place. */
+/* Tells the machine's step, and which board waits most. */
 static void tell(const struct slack_search *s, const struct slack_step *step)
 {
     size_t most = 0;
@@ -195,7 +195,7 @@ static void tell(const struct slack_search *s, const struct slack_step *step)
         tuner_note(s->notes, important, "%s", step->why);
 }
 
-/* To the caps of the machine's step: up at once, down by the ramp. */
+/* Goes to the caps of the machine's step: up at once, down by the ramp. */
 static enum slack_search_verdict go(struct slack_search *s, uint64_t now_ns,
                                     uint32_t *ret_from_mw, uint32_t *ret_to_mw)
 {

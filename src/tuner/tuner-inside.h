@@ -1,5 +1,5 @@
-/* For the files of tuner.h: tuner.c decides where to go and ramps, tuner-windows.c judges
- * windows, tuner-period.c measures by inferred progress.
+/* Internals of tuner.h: tuner.c chooses steps and ramps, tuner-windows.c evaluates
+ * windows, tuner-period.c measures with inferred progress.
  */
 #ifndef TUNER_TUNER_INSIDE_H
 #define TUNER_TUNER_INSIDE_H
@@ -23,10 +23,10 @@ enum { LEAST_STEPS = 5 }; /* of a window */
 
 enum tuner_state {
     TUNER_WAIT,   /* for training to begin and warm up */
-    TUNER_WALK,   /* the cap is on its way */
+    TUNER_WALK,   /* the cap ramps to its target */
     TUNER_WINDOW, /* the cap is in force: settling, measuring */
     TUNER_ENERGY, /* the window is over, its energy not yet known */
-    TUNER_REHOLD, /* the leases ran out (we were stopped): boards are taken again */
+    TUNER_REHOLD, /* the leases ran out (this process was stopped): holding again */
     TUNER_LEFT,   /* given up: boards released, the job is only measured */
     TUNER_OVER,
 };
@@ -42,8 +42,8 @@ struct tuner {
     /* Caps: */
     struct board_caps caps;
     struct ramp ramp;    /* of the highest cap of the boards */
-    uint32_t ceiling_mw; /* highest that others allow now; UINT32_MAX: any */
-    bool first_seen;     /* the first cap is in force since first */
+    uint32_t ceiling_mw; /* highest cap that others' claims allow; UINT32_MAX: any */
+    bool first_seen;     /* the first cap is in force since first, first_ns */
     struct step_mark first;
     uint64_t first_ns;
     size_t leases_over; /* boards whose lease ran out */
@@ -51,30 +51,30 @@ struct tuner {
     /* Progress: */
     struct steps steps;
     uint64_t seen_ns; /* when steps were last seen */
-    bool has_begun;   /* training has, at: */
+    bool has_begun;   /* training has begun, at begun and begun_ns */
     struct step_mark begun;
     uint64_t begun_ns;
-    bool stopped; /* the job is: the originals are in force */
+    bool stopped; /* the job is stopped, the originals are in force */
     struct pause pause;
-    bool listening;    /* no steps are told of: for a period, or a rate of launches */
-    bool inferred;     /* one period, or so many launches, stand for a step */
-    bool was_inferred; /* … in what is known from before, too */
-    bool safe;         /* nothing is sure: the static cap */
+    bool listening;    /* no steps are reported: listens for a period or launch rate */
+    bool inferred;     /* one period, or a number of launches, stands for a step */
+    bool was_inferred; /* the measurements so far have inferred steps */
+    bool safe;         /* progress is unknown: the safe static cap applies */
     struct launch_rate rate;
     struct period_window period;
 
-    /* Windows and books: */
+    /* Windows and accounts: */
     struct window window;
-    struct window_energy energy; /* of the last that was closed */
-    unsigned void_windows;       /* in a row that told nothing */
-    double rest_s;    /* … and so the original cap is in force for this long, … */
-    uint64_t rest_ns; /* … until then */
+    struct window_energy energy; /* of the last closed window */
+    unsigned void_windows;       /* successive windows without a result */
+    double rest_s;               /* length of the last rest() */
+    uint64_t rest_ns;            /* its end */
     struct change change;
     uint32_t hold_at_mw; /* in force in the windows of the hold so far */
     struct regimes regimes;
     unsigned peaks_asked;
 
-    /* Out of a hold: */
+    /* Measurements during a hold: */
     struct reference_check check;
     struct gap_check gap;
     struct slack_search slack;
@@ -87,25 +87,25 @@ struct tuner {
 
 /* ---- tuner.c ---- */
 
-/* The next step of whoever decides: goes there. */
+/* Takes the next step of the reference check or the search and starts the ramp to it. */
 int tuner_next(struct tuner *t);
 int tuner_maybe_done(struct tuner *t);
-/* The highest cap that may be had now: a reference. */
+/* The highest cap that is possible now, the reference cap. */
 uint32_t tuner_reference_mw(const struct tuner *t);
-/* Goes to a cap without progress to be seen, and holds it. */
+/* Ramps to a cap and holds it, without known progress. */
 int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
-/* The cap of each board is asked for, on the way to mw. */
+/* Requests the caps of all boards for a ramp at mw. */
 int tuner_command(struct tuner *t, uint32_t mw);
-/* The original cap, at once. */
+/* Requests the original cap at once. */
 int tuner_to_original(struct tuner *t);
 double tuner_ramp_rate(const struct tuner *t);
-/* What is under way out of a hold ends. */
+/* Ends a reference check. */
 void tuner_end_check(struct tuner *t);
 static inline double tuner_window_s(const struct tuner *t)
 {
     return t->o.window_s > 0 ? t->o.window_s : 10;
 }
-/* The job does nothing that could be measured: the originals are in force. */
+/* Whether the job is stopped or pauses for long; the originals are then in force. */
 static inline bool tuner_halted(const struct tuner *t)
 {
     return t->stopped || t->pause.halted;
@@ -113,36 +113,36 @@ static inline bool tuner_halted(const struct tuner *t)
 
 /* ---- tuner-windows.c ---- */
 
-/* t->window is closed: its energy is asked for, then it is judged. */
+/* Queries the energy of the closed t->window, then evaluates the window. */
 int tuner_ask_window(struct tuner *t);
-/* A piece of it is told; see struct window_energy. */
+/* See window_energy.on_piece. */
 int tuner_on_piece(const char *lost, void *user);
-/* The job's steps cost something else now, for good: what was measured ends here.  now: a
- * window of it in the hold; NULL: a step is another thing now, or none was made.
+/* The cost of the job's steps has changed permanently: begins a new regime.  now: the
+ * hold's window that shows the change; NULL: none, or the unit of a step has changed.
  */
 void tuner_new_regime(struct tuner *t, const struct search_window *now);
-/* The cap is in force: a window of its own begins. */
+/* The cap is in force: begins a window. */
 int tuner_arrived(struct tuner *t, uint64_t now);
-/* A window that tells nothing is made again, but no cap is left in force for good that
- * nobody can measure.
+/* Repeats a window without a result.  After VOID_MOST of them, restores the original cap
+ * for a while: a cap that cannot be measured is not held.
  */
 int tuner_on_void_window(struct tuner *t);
-/* New steps while a window waits or is open. */
+/* Handles new steps while a window waits or is open. */
 int tuner_on_window(struct tuner *t, uint64_t now);
-/* Another cap, or caps, are held: what the hold's windows showed counts no more. */
+/* Other caps are held: discards the hold's windows. */
 void tuner_hold_anew(struct tuner *t);
-/* At the original for a while, since what was in force could not be measured. */
+/* Whether the original cap is in force for a while because windows had no result. */
 bool tuner_rests(const struct tuner *t);
 
 /* ---- tuner-period.c ---- */
 
-/* In place of a window of steps: listens for the period at this cap. */
+/* Listens for the period at this cap, in place of a window of steps. */
 void tuner_listen_window(struct tuner *t, uint64_t now);
-/* Steps are told of after all: true where what was inferred counted so far. */
+/* The job has begun to report steps.  True: the search was restarted with them. */
 bool tuner_on_told(struct tuner *t);
-/* Nothing that is inferred stands for a step any more: listens as at first. */
+/* Discards the unit of inferred steps and listens for a new one. */
 void tuner_infer_no_more(struct tuner *t);
-/* At the original cap, or on the way there: listens as at first. */
+/* Listens for any period; the original cap is, or will be, in force. */
 void tuner_listen_again(struct tuner *t);
 
 #endif

@@ -24,8 +24,8 @@ static int local_release(void *caps, size_t board, actuator_reply_fn fn, void *u
     return actuator_release(l->actuator, uuid_of(l, board), fn, user);
 }
 
-/* A board that could not be released at once may have its original by now: the
- * actuator goes on trying.
+/* A board whose release failed may be back at its original later, as the actuator keeps
+ * trying.
  */
 static bool local_back(void *caps)
 {

@@ -8,9 +8,9 @@
 #include "tuner/tuner-inside.h"
 
 enum {
-    LOOK_S = 10,       /* between looks for any period */
-    LOOK_SAFE_S = 30,  /* … while the safe cap is held */
-    LOOK_WINDOW_S = 5, /* … for the one that is known, in a window */
+    POLL_S = 10,       /* between looks for any period */
+    POLL_SAFE_S = 30,  /* … while the safe cap is held */
+    POLL_WINDOW_S = 5, /* … for the one that is known, in a window */
     UNKNOWN_S = 120,   /* listened for so long in vain: unknown */
     PEAK_S = 60,       /* over which the peak for the safe cap is seen */
     MISSED_MOST = 3,   /* windows of a hold in a row without a period */
@@ -96,7 +96,7 @@ bool tuner_listen(struct tuner *t)
     t->listening = true;
     t->period.since_ns = loop_now_ns(t->o.loop);
     t->report.by = TUNER_BY_NOTHING;
-    listen(t, false, LOOK_S);
+    listen(t, false, POLL_S);
     return true;
 }
 
@@ -106,7 +106,7 @@ void tuner_listen_again(struct tuner *t)
     t->report.holding = false;
     t->state = TUNER_WAIT;
     t->period.since_ns = loop_now_ns(t->o.loop);
-    listen(t, true, LOOK_S);
+    listen(t, true, POLL_S);
 }
 
 void tuner_infer_no_more(struct tuner *t)
@@ -169,7 +169,7 @@ static int go_safe(struct tuner *t, uint64_t now)
                 "its time could not be checked",
                 t->report.unknown);
         t->safe = true;
-        listen(t, false, LOOK_SAFE_S);
+        listen(t, false, POLL_SAFE_S);
         return 0;
     }
     if (energy_sum_window(t->o.meters, from, now, on_peak, t) == 0)
@@ -268,13 +268,13 @@ void tuner_listen_window(struct tuner *t, uint64_t now)
     struct progress_period_want want = {
         .from_ns = now + ns_of_s(fmax(t->step.settle_s, settle_s)),
         .first_s = tuner_window_s(t),
-        .every_s = LOOK_WINDOW_S,
+        .every_s = POLL_WINDOW_S,
         .fn = on_heard,
         .user = t,
     };
 
     if (t->safe) {
-        listen(t, true, LOOK_SAFE_S);
+        listen(t, true, POLL_SAFE_S);
         return;
     }
     want.first_s = fmax(want.first_s, 3 * t->period.period_s);

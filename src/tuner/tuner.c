@@ -707,12 +707,12 @@ static void take_known(struct tuner *t)
 {
     const struct tuner_known *k = t->o.known;
     double share = t->o.checks_share;
-    int looks = t->o.looks;
+    int probes = t->o.looks;
 
     share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
     t->check.visits.share = share;
-    looks = looks < 0 ? 0 : looks > 0 ? looks : LOOKS;
-    t->gap.probes.most = (unsigned)looks;
+    probes = probes < 0 ? 0 : probes > 0 ? probes : LOOKS;
+    t->gap.probes.most = (unsigned)probes;
     if (!k || k->n_regimes == 0)
         return;
     t->regimes.n = k->n_regimes;

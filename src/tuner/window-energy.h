@@ -1,5 +1,5 @@
-/* The energy of a window that was closed: asked for piece by piece, then told as what one
- * step took.
+/* The energy of a closed window: queried piece by piece, then converted to the energy of
+ * one step.
  */
 #ifndef TUNER_WINDOW_ENERGY_H
 #define TUNER_WINDOW_ENERGY_H
@@ -14,19 +14,19 @@
 struct window_energy {
     struct energy_sum *meters;
     size_t n_boards;
-    /* A piece is answered; lost: why its energy is not known, else NULL. */
+    /* Called for each piece; lost: why its energy is unknown, else NULL. */
     int (*on_piece)(const char *lost, void *user);
     void *user;
 
-    struct window window; /* the last that was asked for */
-    size_t pending;       /* pieces that are not answered yet */
+    struct window window; /* the last window queried */
+    size_t pending;       /* pieces without a result yet */
     double joules, half2_j2, peak_w, board_j[BOARDS_MAX];
     bool lost;
 };
 
-/* None may be pending. */
+/* Queries the energy of w; pending must be 0. */
 void window_energy_ask(struct window_energy *e, const struct window *w);
-/* False: its energy is not known.  Sets all but the cap and the length. */
+/* Sets all members but the cap and the length.  False: the energy is unknown. */
 bool window_energy_step(const struct window_energy *e, struct search_window *ret);
 
 #endif
