@@ -35,26 +35,26 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
     memcpy(m->cap, report->cap, report->n_caps * sizeof *m->cap);
-    if (report->holding || report->started) /* else what was held before is known still */
+    if (report->holding || report->started) /* else keep the older held_mw */
         m->held_mw = report->holding ? report->held_mw : 0;
-    if (report->by == TUNER_BY_LAUNCHES) { /* their units are this tuner's alone */
+    if (report->by == TUNER_BY_LAUNCHES) { /* another tuner may choose another unit */
         m->held_mw = 0;
         m->known.n_caps = 0;
     }
 }
 
-/* ---- what is kept, one table a struct: written and read by the same ---- */
+/* ---- tables of the saved members, used for writing and reading ---- */
 
-enum field_type { COUNT, NUMBER, FLAG }; /* uint32_t; double, not negative; bool */
+enum field_type { COUNT, NUMBER, FLAG }; /* uint32_t; double >= 0; bool */
 
 struct field {
     const char *key;
     enum field_type type;
     size_t at;
-    const char *since; /* absent in states of before this key was written; or NULL */
+    const char *since; /* key without which older states lack this one; or NULL */
 };
 
-/* Doubles of a struct, as an object with the keys "0", "1" … */
+/* Members of type double, saved as an object with the keys "0", "1", "2" etc. */
 struct sums {
     bool is_signed;
     size_t n;
@@ -156,8 +156,8 @@ static void put_mean(struct json_out *o, const char *key, const struct savings_m
     json_out_end(o);
 }
 
-/* What the pairs' own sums do not hold: the hold beside them, the reference before it,
- * how far the job wanders.
+/* Writes the rest of struct counterfactual: sums of the hold, the link, the variation of
+ * the job's cost.
  */
 static void put_link(struct json_out *o, const struct counterfactual *c)
 {
@@ -191,7 +191,7 @@ static void put_regime(struct json_out *o, const struct savings *a)
     put_link(o, &a->pairs);
     json_out_int(o, "past_pairs", a->past_pairs);
     put_sums(o, "past", &past_sums, &a->past);
-    if (a->older.regimes > 0) { /* regimes of before that were merged into this one */
+    if (a->older.regimes > 0) { /* regimes that were merged into this one */
         json_out_object(o, "older");
         put_fields(o, older_fields, n_elements(older_fields), &a->older);
         put_sums(o, "sums", &older_sums, &a->older);
@@ -308,7 +308,7 @@ static int get_sums(const struct json_value *v, const char *key, const struct su
         double *sum = at;
         int r = json_get_double(o, (const char[]){(char)('0' + i), '\0'}, sum, err);
         if (r >= 0 && (!isfinite(*sum) || (!s->is_signed && *sum < 0)))
-            r = fail(err, -ERANGE, "%g is no sum", *sum);
+            r = fail(err, -ERANGE, "%g is not a valid sum", *sum);
         if (r < 0)
             return fail_in(err, r, "%s", key);
     }
@@ -325,14 +325,14 @@ static int get_mean(const struct json_value *v, const char *key, struct savings_
     if (r >= 0)
         r = get_sums(o, "sums", &mean_sums, &m, err);
     if (r >= 0 && m.windows > 0 && !(m.sum_w > 0 && m.sum_wt > 0 && m.sum_we > 0))
-        r = fail(err, -EINVAL, "windows that weigh nothing");
+        r = fail(err, -EINVAL, "windows without a weight");
     if (r < 0)
         return fail_in(err, r, "%s", key);
     *ret = m;
     return 0;
 }
 
-/* For states of before the hold beside the pairs was kept: as it was on the whole. */
+/* For older states without hold sums: derives them from the mean of the hold. */
 static void guess_holds(struct savings *a)
 {
     struct counterfactual *c = &a->pairs;
@@ -379,7 +379,7 @@ static int get_link(const struct json_value *v, struct counterfactual *c, uw_err
     return r;
 }
 
-/* None in states of before they were kept. */
+/* Older states have no pairs. */
 static int get_pairs(const struct json_value *v, struct savings *ret, uw_error *err)
 {
     struct counterfactual *c = &ret->pairs;
@@ -392,7 +392,7 @@ static int get_pairs(const struct json_value *v, struct savings *ret, uw_error *
     if (r >= 0)
         r = get_sums(v, "pair_sums", &pair_sums, c, err);
     if (r >= 0 && c->pairs > 0 && !(c->t.w > 0 && c->e.w > 0))
-        r = fail(err, -EINVAL, "pairs that weigh nothing");
+        r = fail(err, -EINVAL, "pairs without a weight");
     if (r >= 0)
         r = get_sums(v, "past", &past_sums, &ret->past, err);
     if (r < 0)
@@ -403,7 +403,7 @@ static int get_pairs(const struct json_value *v, struct savings *ret, uw_error *
     return 0;
 }
 
-/* None where none was merged. */
+/* Absent if no regime was merged. */
 static int get_older(const struct json_value *v, struct savings_totals *ret,
                      uw_error *err)
 {
@@ -413,8 +413,8 @@ static int get_older(const struct json_value *v, struct savings_totals *ret,
         return 0;
     int r = get_fields(o, older_fields, n_elements(older_fields), ret, err);
     if (r >= 0 && (ret->held > ret->compared || ret->compared > ret->regimes))
-        r = fail(err, -EINVAL, "%u of %u of %u regimes", ret->held, ret->compared,
-                 ret->regimes);
+        r = fail(err, -EINVAL, "%u held, %u compared, %u in all", ret->held,
+                 ret->compared, ret->regimes);
     if (r >= 0)
         r = get_sums(o, "sums", &older_sums, ret, err);
     if (r >= 0)
@@ -491,7 +491,7 @@ static int get_lists(const struct json_value *root, struct searches_memory *m,
     m->n_uuids = json_count(boards);
     if (m->known.n_regimes > TUNER_REGIMES_MAX || m->known.n_caps > TUNER_CAPS_MAX ||
         m->n_uuids > BOARDS_MAX)
-        return fail(err, -E2BIG, "more regimes, caps or boards than there can be");
+        return fail(err, -E2BIG, "too many regimes, caps or boards");
     for (size_t i = 0; i < m->known.n_regimes && r >= 0; i++)
         r = get_regime(json_at(regimes, i), &m->regime[i], err);
     for (size_t i = 0; i < m->known.n_caps && r >= 0; i++)
@@ -499,7 +499,7 @@ static int get_lists(const struct json_value *root, struct searches_memory *m,
     for (size_t i = 0; i < m->n_uuids && r >= 0; i++) {
         const char *uuid = json_as_text(json_at(boards, i));
         if (!uuid || strlen(uuid) >= sizeof m->uuid[i])
-            return fail(err, -EINVAL, "boards: no UUID");
+            return fail(err, -EINVAL, "boards: invalid UUID");
         (void)snprintf(m->uuid[i], sizeof m->uuid[i], "%s", uuid);
     }
     return r;

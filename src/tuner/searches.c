@@ -15,16 +15,16 @@
 
 enum {
     TICK_MS = 500,
-    SETTLED_S = 3,      /* without a new board until a job's boards count as known */
-    NO_PROGRESS_S = 30, /* of start-up before a job without steps is treated as one */
+    SETTLED_S = 3,      /* time without a change until a job's boards count as known */
+    NO_PROGRESS_S = 30, /* time without steps until without_progress() */
     SAVE_S = 30,        /* between writes of sums that only grow */
     ENDED_MAX = 64,     /* jobs that are over and still shown */
-    ASKED_S = 10,       /* for the actuator to tell the boards' originals */
-    STEPS_ON = 3,       /* after a lower cap, until the job counts as progressing */
+    ASKED_S = 10,       /* longest wait for the actuator to report originals */
+    STEPS_ON = 3,       /* steps under a lower cap until the job counts as progressing */
 };
 
 struct job_search {
-    struct job_search *next; /* in the order in which they began */
+    struct job_search *next; /* in order of begin */
     struct searches *all;
     uint64_t job;
     uid_t uid;
@@ -32,37 +32,36 @@ struct job_search {
     struct searches_ask ask;
     struct cap_class cls;
     struct job_progress *page;
-    struct launches_budget launches; /* of all pages it has had */
+    struct launches_budget launches; /* for all of its pages */
     uint64_t began_ns;
     uint64_t seen_ns; /* when steps were last seen */
 
-    uint64_t wanted;    /* the job's boards, as the roster has them … */
-    uint64_t wanted_ns; /* … since */
-    uint64_t boards;    /* those of the tuner, or asked for; 0: none */
-    uint64_t barred;    /* of these, boards on which another user computes */
+    uint64_t wanted;    /* mask of the job's boards in the roster */
+    uint64_t wanted_ns; /* last change of wanted or barred */
+    uint64_t boards;    /* mask of the boards of the tuner or claims; 0: none */
+    uint64_t barred;    /* mask of boards on which another user computes */
     struct board *board[BOARDS_MAX];
     uint32_t original_mw[BOARDS_MAX];
     struct actuator_range range[BOARDS_MAX];
     size_t n;
     struct tuner *tuner;
     struct tuner_claims *claims;
-    uint64_t asked_ns; /* since when claims ask for the originals, before there is a
-                          tuner; 0: no */
+    uint64_t asked_ns; /* since when ask_originals() is under way; 0: it is not */
     struct energy_sum *meters;
     struct progress_period *period;
     bool closing, closed; /* tuner_finish() was called; has called back */
-    bool refused;         /* no tuner could be made for these boards: see why */
-    uint64_t behind;      /* the job whose search comes first; 0: none.  It was noted */
+    bool refused;         /* no tuner could be made for these boards, see why */
+    uint64_t behind;      /* job whose search must end first (noted); 0: none */
     bool silent;          /* it was noted that the job reports no steps */
-    bool back;            /* its boards were lost or others' for a while */
+    bool back;            /* its boards were lost or controlled by others */
     bool ended;           /* the job is over */
-    bool final;           /* … and so is its tuner */
+    bool final;           /* the job and its tuner are over */
     char why[200];
 
     struct searches_memory memory;
     struct tuner_report report; /* of the last tuner, which was freed */
     unsigned saved_windows;
-    double saved_s; /* of training, in all accounts */
+    double saved_s; /* booked_s() at the last save */
     uint32_t saved_held_mw;
     uint64_t saved_ns;
     uint64_t down_steps; /* steps done when a cap or a lock last went down */
@@ -73,8 +72,8 @@ struct searches {
     struct searches_opts o;
     struct job_search *first;
     struct loop_timer *timer;
-    struct loop_worker *worker;      /* of all progress periods */
-    struct launches_budget launches; /* of all jobs */
+    struct loop_worker *worker;      /* for all progress periods */
+    struct launches_budget launches; /* for all jobs */
 };
 
 static struct job_search *find(const struct searches *ts, uint64_t job)
@@ -98,7 +97,7 @@ static void soon(struct searches *ts)
 
 /* ---- state ---- */
 
-/* Training that is booked so far, of all regimes. */
+/* Training time booked in all regimes. */
 static double booked_s(const struct tuner_report *r)
 {
     double s = 0;
@@ -119,7 +118,7 @@ static void save(struct job_search *t)
         t->all->o.save(t->job, text, t->all->o.user);
 }
 
-/* Copies what the tuner has measured into the memory, which outlives the tuner. */
+/* Copies the tuner's measurements into the memory, which outlives the tuner. */
 static void remember(struct job_search *t)
 {
     searches_memory_take(&t->memory, tuner_report(t->tuner));
@@ -129,7 +128,7 @@ static void remember(struct job_search *t)
                        board_view(t->board[i])->info->uuid);
 }
 
-/* Tells what was measured, for the next run of the job. */
+/* Reports the measurements, for the next run of the job. */
 static void learn(struct job_search *t)
 {
     if (t->ask.search && t->all->o.learnt)
@@ -142,7 +141,7 @@ static void save_what_grew(struct job_search *t, uint64_t now)
     uint32_t held = r->holding ? r->held_mw : 0;
     bool late = s_between(t->saved_ns, now) >= SAVE_S;
 
-    /* On a long ramp there is no window, but steps are booked. */
+    /* A long ramp has no windows, but its steps are booked. */
     bool grew = r->windows != t->saved_windows || booked_s(r) > t->saved_s;
 
     if (held == t->saved_held_mw && (!grew || !late))
@@ -154,7 +153,7 @@ static void save_what_grew(struct job_search *t, uint64_t now)
     t->saved_s = booked_s(r);
 }
 
-/* Are these the boards that the memory's caps were measured on? */
+/* Whether the memory's caps were measured on the current boards. */
 static bool same_boards(const struct job_search *t)
 {
     if (t->memory.n_uuids != t->n)
@@ -165,7 +164,7 @@ static bool same_boards(const struct job_search *t)
     return true;
 }
 
-/* ---- a tuner's beginning and end ---- */
+/* ---- begin and end of a tuner ---- */
 
 static void on_tuner_note(const char *text, bool important, void *user)
 {
@@ -200,7 +199,7 @@ static void drop_tuner(struct job_search *t)
     t->n = 0;
 }
 
-/* The tuner's boards, from the roster's bits. */
+/* Takes the tuner's boards from the mask wanted. */
 static int take_boards(struct job_search *t, struct sampler **samplers, uw_error *err)
 {
     struct searches *ts = t->all;
@@ -214,7 +213,7 @@ static int take_boards(struct job_search *t, struct sampler **samplers, uw_error
         caps_look(ts->o.caps, i, &v);
         struct sampler *s = ts->o.sampler(i, ts->o.user);
         if (!v.can_cap || !s || !v.bounds.original_mw)
-            return fail(err, -ENOTSUP, "%s: it cannot be capped%s%s",
+            return fail(err, -ENOTSUP, "%s: the board cannot be capped%s%s",
                         board_view(b)->info->uuid, v.text[0] ? ": " : "", v.text);
         samplers[t->n] = s;
         t->board[t->n] = b;
@@ -222,7 +221,7 @@ static int take_boards(struct job_search *t, struct sampler **samplers, uw_error
         t->range[t->n] = v.range;
         t->in_force_mw[t->n++] = v.enforced_mw;
     }
-    return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards is here");
+    return t->n > 0 ? 0 : fail(err, -ENODEV, "none of the job's boards exists");
 }
 
 static int make_claims(struct job_search *t, enum claim_kind kind, uw_error *err)
@@ -258,9 +257,7 @@ static int make_progress_period(struct job_search *t, struct sampler *const *sam
     return t->ask.search ? progress_period_new(&opts, &t->period, err) : 0;
 }
 
-/* Another writer left a lower limit, which is the original now: the reference cap of
- * before is out of reach.
- */
+/* Whether another writer has lowered an original below the known reference cap. */
 static bool is_narrowed(const struct job_search *t)
 {
     for (size_t i = 0; i < t->n; i++)
@@ -269,7 +266,7 @@ static bool is_narrowed(const struct job_search *t)
     return false;
 }
 
-/* What is known from before; caps only where they were measured on these boards. */
+/* State for a new tuner; with caps only if they were measured on these boards. */
 static struct tuner_known known_of(const struct job_search *t)
 {
     struct tuner_known known = t->memory.known;
@@ -287,8 +284,8 @@ static struct rate *rate_of_page(void *user)
     return t->page ? job_progress_rate(t->page) : NULL;
 }
 
-/* Holds the cap of before at once.  A search whose boards were others' goes down from the
- * original again.
+/* Restores the held cap at once, except for a search whose boards were lost or another
+ * user's in between, which ramps down from the original.
  */
 static int resume(struct job_search *t)
 {
@@ -300,7 +297,7 @@ static int resume(struct job_search *t)
                : 0;
 }
 
-/* Makes a tuner that has not begun. */
+/* Makes a tuner without setting a cap. */
 static int new_tuner(struct job_search *t, uw_error *err)
 {
     struct searches *ts = t->all;
@@ -366,7 +363,7 @@ static int make_tuner(struct job_search *t, uw_error *err)
     if (r < 0)
         return r;
     r = resume(t);
-    if (r < 0) { /* it must not outlive a job search that was not begun */
+    if (r < 0) { /* the tuner must not outlive a job search that did not begin */
         (void)fail(err, r, "the cap that was held cannot be held again");
         drop_tuner(t);
     }
@@ -383,7 +380,7 @@ static int close_tuner(struct job_search *t)
 
 /* ---- each tick ---- */
 
-/* The tuner has ended: what it measured is kept, the tuner is freed. */
+/* The tuner has ended: keeps its measurements and frees the tuner. */
 static void after_close(struct job_search *t)
 {
     t->report = *tuner_report(t->tuner);
@@ -391,9 +388,7 @@ static void after_close(struct job_search *t)
     remember(t);
     t->report.account = t->memory.regime;
     t->report.cap = t->memory.cap;
-    if (!t->ended &&
-        t->wanted !=
-            t->boards) { /* for other boards: nothing held there, nothing measured */
+    if (!t->ended && t->wanted != t->boards) { /* caps do not apply to other boards */
         t->memory.known.n_caps = 0;
         t->memory.held_mw = 0;
         t->memory.n_uuids = 0;
@@ -411,12 +406,12 @@ static int without_progress(struct job_search *t)
              true);
         return tuner_listen(t->tuner) ? 0 : tuner_blind(t->tuner);
     }
-    note(t, "the job reports no progress: the cap is set, what it saves cannot be told",
+    note(t, "the job reports no progress: the cap is set, its saving will be unknown",
          true);
     return tuner_cap_now(t->tuner);
 }
 
-/* Tells caps the work's figures, from which floor, first cap and ramp follow. */
+/* Gives caps the figures of the work, which determine floor, first cap and ramp. */
 static void tell_work(struct job_search *t)
 {
     const struct tuner_report *r = tuner_report(t->tuner);
@@ -451,8 +446,8 @@ static int tick_tuner(struct job_search *t, uint64_t now)
 
 /* ---- originals ---- */
 
-/* Where an earlier daemon may have left a cap, the limit in force need not be the
- * original, and a search would never go above it.
+/* Whether the originals of all boards are known.  If an earlier daemon may have left a
+ * cap, the limit in force is no original, and a search would never exceed it.
  */
 static bool are_originals_known(const struct job_search *t)
 {
@@ -486,7 +481,7 @@ static int ask_originals(struct job_search *t, uw_error *err)
     return 0;
 }
 
-/* True when the actuator has answered for every board, or is too late. */
+/* Whether the actuator has answered for every board, or ASKED_S have passed. */
 static bool is_answered(const struct job_search *t, uint64_t now)
 {
     for (size_t i = 0; i < t->n; i++) {
@@ -507,8 +502,9 @@ static int make_tuner_asked(struct job_search *t, uw_error *err)
     return make_tuner(t, err);
 }
 
-/* Another job's search on a board of this job.  Two searches would each take the other's
- * claim for the highest cap allowed and go down in turns, past any bound of their goals.
+/* Another job's search on a board of this job; NULL: none.  Two searches on one board
+ * would each treat the other's claim as the highest cap allowed and lower their caps in
+ * turns, beyond the bounds of their goals.
  */
 static const struct job_search *other_search(const struct job_search *t)
 {
@@ -519,7 +515,7 @@ static const struct job_search *other_search(const struct job_search *t)
     return t->ask.search ? o : NULL;
 }
 
-/* True when no other search has a board of the job; else that is noted once. */
+/* Whether no other search has a board of the job; notes another search once. */
 static bool is_its_turn(struct job_search *t)
 {
     const struct job_search *o = other_search(t);
@@ -547,7 +543,7 @@ static int begin_tuner(struct job_search *t)
         r = make_tuner(t, &err);
     else
         r = ask_originals(t, &err);
-    if (r == -ENOMEM) /* the next tick tries again */
+    if (r == -ENOMEM) /* retried by the next tick */
         return 0;
     if (r < 0) {
         t->refused = true;
@@ -557,7 +553,7 @@ static int begin_tuner(struct job_search *t)
     return 0;
 }
 
-/* While the originals are asked for.  A change of the job or its boards starts over. */
+/* Tick while ask_originals() is under way; restarts if the job's boards change. */
 static int tick_asked(struct job_search *t, uint64_t now)
 {
     if (t->ended || t->wanted != t->boards || t->wanted & t->barred) {
@@ -568,8 +564,8 @@ static int tick_asked(struct job_search *t, uint64_t now)
     return is_answered(t, now) ? begin_tuner(t) : 0;
 }
 
-/* The tuner has left its boards, as one was another's or lost.  True: all are available
- * again.
+/* The tuner has left its boards because one was lost or controlled by others.  Returns
+ * whether all are available again.
  */
 static bool given_back(struct job_search *t, uint64_t now)
 {
@@ -616,7 +612,7 @@ static void job_search_free(struct job_search *t)
     free(t);
 }
 
-/* Frees the oldest of the jobs that are over. */
+/* Frees the oldest jobs that are over, beyond ENDED_MAX. */
 static void forget_oldest(struct searches *ts)
 {
     size_t n = 0;
@@ -665,7 +661,8 @@ static int on_steps(const struct steps *steps, uint64_t now_ns, void *user)
     return t->tuner ? tuner_on_steps(t->tuner, steps, now_ns) : 0;
 }
 
-/* Checks a new job's values at once.  Of a job taken over, a cap may still be in force.
+/* Makes the tuner, or asks for the originals first.  Checks a new job's values in any
+ * case; for a restored job, the limits in force may be caps, so the check would be wrong.
  */
 static int begin_at_once(struct job_search *t, bool taken_over, uw_error *err)
 {
@@ -685,13 +682,13 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
                    const struct searches_ask *ask, uw_error *err)
 {
     if (find(ts, job->id))
-        return fail(err, -EEXIST, "job %" PRIu64 " is tuned already", job->id);
+        return fail(err, -EEXIST, "job %" PRIu64 " has a search or cap already", job->id);
     struct job_search *t = calloc(1, sizeof *t), **p;
     if (!t)
         return fail(err, -ENOMEM, "out of memory");
     t->all = ts;
     t->job = job->id;
-    t->report.busy = NAN; /* until a tuner has looked */
+    t->report.busy = NAN; /* unknown until a tuner has listened */
     t->uid = job->uid;
     t->pid = job->pid;
     t->began_ns = loop_now_ns(ts->o.loop);
@@ -708,7 +705,7 @@ int searches_begin(struct searches *ts, const struct job_entry *job,
         struct cap_class cls;
         uw_error why;
         int r = searches_state_read(ask->state, &old, &cls, &t->memory, &why);
-        if (r == -ENOMEM) { /* do not lose its caps for that */
+        if (r == -ENOMEM) { /* fail rather than lose the saved caps */
             free(t);
             return fail(err, r, "%s", why.text);
         }
@@ -736,9 +733,9 @@ int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err)
     struct job_progress *page;
 
     if (!t || t->ended)
-        return fail(err, -ENOENT, "job %" PRIu64 " is not tuned", job);
+        return fail(err, -ENOENT, "job %" PRIu64 " has no search or cap", job);
     if (t->page && job_progress_alive(t->page))
-        return fail(err, -EBUSY, "job %" PRIu64 " has a page whose processes live", job);
+        return fail(err, -EBUSY, "job %" PRIu64 " has a page with live processes", job);
     int r = progress_page_adopt(fd, &file, err);
     if (r < 0)
         return r;
@@ -793,7 +790,7 @@ void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred)
         drop_tuner(t);
 }
 
-/* The limit or lock in force on a board has changed.  From a lower one on, steps are
+/* The limit or lock in force on a board has changed.  After a lower one, steps are
  * counted to see whether the job progresses.
  */
 static void take_in_force(struct job_search *t, size_t i, const struct caps_what *what)
@@ -825,7 +822,7 @@ void searches_on_caps(struct searches *ts, const struct caps_what *what)
     }
 }
 
-/* ---- what is shown ---- */
+/* ---- views ---- */
 
 static void show_report(const struct tuner_report *r, struct searches_view *ret)
 {
@@ -879,7 +876,9 @@ static enum search_status status_of(const struct job_search *t,
         return SEARCH_IS_BARRED;
     }
     if (!t->tuner && t->behind) {
-        (void)snprintf(ret, size, "not searched: job %" PRIu64 " is, on a board of it",
+        (void)snprintf(ret, size,
+                       "not searched: job %" PRIu64
+                       " has a search on a board of this job",
                        t->behind);
         return SEARCH_IS_BEHIND;
     }
@@ -891,7 +890,8 @@ static enum search_status status_of(const struct job_search *t,
         return SEARCH_WAITS_FOR_BOARDS;
     }
     if (report->board_lost) {
-        (void)snprintf(ret, size, "not capped: others have a board of it, or it is lost");
+        (void)snprintf(ret, size,
+                       "not capped: one of its boards is lost or controlled by others");
         return SEARCH_LOST_BOARDS;
     }
     return tuner_status(t->tuner, ret, size);
@@ -932,7 +932,7 @@ void searches_forget(struct searches *ts, uint64_t job)
     }
 }
 
-/* ---- life ---- */
+/* ---- set-up ---- */
 
 int searches_new(const struct searches_opts *opts, struct searches **ret, uw_error *err)
 {

@@ -1,6 +1,5 @@
-/* The searches of the daemon: for each job that has a goal or a cap by name, a tuner
- * over the boards that the job has now, fed from the job's progress page, capping by
- * claims.  Several at once; a job may have none.
+/* The searches of the daemon: one tuner for each job with a goal or a cap by name, on the
+ * job's current boards.  It gets steps from the job's progress page and caps by claims.
  */
 #ifndef TUNER_SEARCHES_H
 #define TUNER_SEARCHES_H
@@ -16,89 +15,86 @@
 
 struct searches;
 
-/* Who states a cap by name: "cap by name of job 12". */
 struct searches_opts {
     struct loop *loop;
     struct boards *boards;
     struct caps *caps;
-    /* The sampler of board i (of that board alone); NULL: it has none. */
+    /* Returns the sampler of that board only; NULL: none. */
     struct sampler *(*sampler)(size_t board, void *user);
-    double window_s, warm_s; /* 0: the tuner's own */
-    double checks_share;     /* see struct tuner_opts */
-    int looks;               /* same */
-    double slack;            /* same */
-    bool clocks;             /* same */
-    /* State to be kept with the job (one line of JSON), whenever it has changed. */
+    double window_s, warm_s; /* 0: the tuner's defaults */
+    double checks_share;     /* this and the next three: see struct tuner_opts */
+    int looks;
+    double slack;
+    bool clocks;
+    /* Saves the job's state (one line of JSON) after a change. */
     void (*save)(uint64_t job, const char *state, void *user);
     void (*note)(uint64_t job, const char *text, bool important, void *user);
-    /* What an earlier run of the job measured on as many boards like these (bits); false:
-     * nothing.  Or NULL.
+    /* Returns the measurements of an earlier run of the job on the same number of boards
+     * of the same model; false: none.  boards: a mask.  May be NULL.
      */
     bool (*earlier)(uint64_t job, uint64_t boards, struct tuner_earlier *ret, void *user);
-    /* What its search has measured on these boards, when it holds a cap and at its end.
-     * Or NULL.
+    /* Called with the search's measurements when it holds a cap and at its end.  May be
+     * NULL.
      */
     void (*learnt)(uint64_t job, uint64_t boards, const struct tuner_report *report,
                    void *user);
     void *user;
 };
 int searches_new(const struct searches_opts *opts, struct searches **ret, uw_error *err);
-/* Claims go as well. */
+/* Withdraws all claims. */
 void searches_free(struct searches *ts);
 DEFINE_AUTO(struct searches *, searches_free);
 
 struct searches_ask {
-    bool search; /* for goal; else cap */
+    bool search; /* search for goal; else set cap */
     struct goal goal;
     struct cap_arg cap;
     const struct cap_class *cls; /* copied; NULL: default */
-    const char *state; /* as it was saved, of a job taken over ("": nothing was); NULL: a
-                        * new job */
+    const char *state; /* of a restored job: the saved state ("": none); NULL: new job */
 };
-/* A job of the roster (its boards may come later).  -EINVAL, -ERANGE (a cap outside
- * a board's range: GPU, value, range), -EEXIST, -ENOMEM.  A state that cannot be read
- * is left out, and said.
+/* Begins the search of a job of the roster, which may get its boards later.  -EINVAL,
+ * -ERANGE (a cap outside a board's range: GPU, value, range), -EEXIST, -ENOMEM.  An
+ * invalid state is noted and ignored.
  */
 int searches_begin(struct searches *ts, const struct job_entry *job,
                    const struct searches_ask *ask, uw_error *err);
-/* The job's page, handed over (taken, on success alone).  -ENOENT, -EBUSY (it has one
- * already whose processes live), -EINVAL (no page, or not kept in memory).
+/* Adopts the job's progress page; takes ownership of fd on success only.  -ENOENT, -EBUSY
+ * (the job has a page with live processes), -EINVAL (not a valid page in memory).
  */
 int searches_page(struct searches *ts, uint64_t job, int fd, uw_error *err);
 
-/* What the roster tells: boards gained or lost, the end. */
+/* Call for each event of the roster. */
 int searches_on_job(struct searches *ts, enum roster_event event,
                     const struct job_entry *job);
-/* Its user has lost the right to claim on this board (barred), or has it again: nothing
- * of a job stands anywhere while it is barred on one of its boards, and what was learnt
- * is kept.
+/* The job's user has lost (barred) or regained the right to claim on this board.  A job
+ * has no caps while it is barred on one of its boards; its measurements are kept.
  */
 void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred);
-/* What caps tells. */
+/* Call for each event of caps. */
 void searches_on_caps(struct searches *ts, const struct caps_what *what);
 
-/* How a job's search stands. */
+/* The state of a job's search. */
 struct searches_view {
     bool on;       /* a search or a cap by name is run for the job */
-    char goal[32]; /* "edp"; "" none */
+    char goal[32]; /* "edp"; "": none */
     enum search_status status;
-    char state[96];  /* the same for people: "measuring 210 W" */
-    uint32_t cap_mw; /* best so far, or held; 0: none yet */
+    char state[96];  /* status as text: "measures at 210 W (window 3)" */
+    uint32_t cap_mw; /* held, or the best so far; 0: none yet */
     unsigned caps, windows;
-    bool page;         /* the job's page is here: its steps are counted */
-    char launches[96]; /* what they show, in words; "": nobody asked to count */
+    bool page;         /* the job's page was adopted */
+    char launches[96]; /* see job_progress_launches() */
     bool saved_known;
     double saved, saved_half;       /* fraction of the energy at the original cap, 95 % */
-    double slowdown, slowdown_half; /* time over the time at the original cap */
+    double slowdown, slowdown_half; /* ratio of the time to that at the original cap */
     double saved_j, saved_half_j;
-    const struct tuner_report *report; /* all of it; NULL: nothing yet */
+    const struct tuner_report *report; /* never NULL for a known job */
 };
 
-/* How a job stands; false: it has no tuning (ret->on is false then).  Jobs that have
- * ended are known until searches_forget(), or 64 later ones.
+/* Stores the state of a job's search; false: the job has none (ret->on is false).  Jobs
+ * that have ended are kept until searches_forget(), or until 64 later ones have ended.
  */
 bool searches_look(struct searches *ts, uint64_t job, struct searches_view *ret);
-/* NULL: none.  Borrowed until the loop turns. */
+/* NULL: none.  Borrowed until control returns to the loop. */
 const struct steps *searches_steps(const struct searches *ts, uint64_t job);
 void searches_forget(struct searches *ts, uint64_t job);
 

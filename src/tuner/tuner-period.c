@@ -1,5 +1,5 @@
-/* A job that tells of no steps: the period of its boards' power, or so many of its
- * launches, stand for a step, or the job is told that nothing does.
+/* A job that reports no steps: one period of its boards' power, or a number of its
+ * launches, stands for a step; if neither is certain, the safe static cap applies.
  */
 #include <math.h>
 #include <stdio.h>
@@ -8,17 +8,17 @@
 #include "tuner/tuner-inside.h"
 
 enum {
-    POLL_S = 10,       /* between looks for any period */
-    POLL_SAFE_S = 30,  /* … while the safe cap is held */
-    POLL_WINDOW_S = 5, /* … for the one that is known, in a window */
-    UNKNOWN_S = 120,   /* listened for so long in vain: unknown */
-    PEAK_S = 60,       /* over which the peak for the safe cap is seen */
-    MISSED_MOST = 3,   /* windows of a hold in a row without a period */
+    POLL_S = 10,       /* interval of analyses before a search */
+    POLL_SAFE_S = 30,  /* the same while the safe cap is held */
+    POLL_WINDOW_S = 5, /* the same in a window */
+    UNKNOWN_S = 120,   /* without a result for this time, progress is unknown */
+    PEAK_S = 60,       /* interval in which the peak for the safe cap is measured */
+    MISSED_MOST = 3,   /* successive windows of a hold without a period */
 };
-#define SAFE_SHARE 0.80 /* of the default limit: no lower, whatever the peak was */
-#define OTHER 0.05      /* a period at the same cap that is another job's, so to say */
-#define NEAR 1.15       /* the same cap again */
-#define GAP_ALIKE 0.2
+#define SAFE_SHARE 0.80 /* the safe cap is at least this part of the default limit */
+#define OTHER 0.05      /* least relative change of the period at one cap: a new regime */
+#define NEAR 1.15       /* largest ratio of two periods at the same cap */
+#define GAP_ALIKE 0.2   /* tolerance of power in the stretch before a window */
 
 static int on_heard(const struct progress_period_heard *h, void *user);
 
@@ -26,17 +26,17 @@ static const char *why_word(const struct progress_period_heard *h)
 {
     switch (h->why) {
     case PERIOD_FOUND:
-        return "a period is seen in its power, but not surely";
+        return "a period is seen in its power, but is not certain";
     case PERIOD_FEW:
-        return "too little of it was seen yet";
+        return "too little power data yet";
     case PERIOD_FLAT:
         return "its power does not move";
     case PERIOD_ALIAS:
         return "its power repeats faster than the boards can be read";
     case PERIOD_MIXED:
-        return "two patterns lie over each other in its power";
+        return "two patterns overlap in its power";
     default:
-        return "nothing in its power repeats surely";
+        return "no certain repetition in its power";
     }
 }
 
@@ -59,7 +59,8 @@ static void tell_known(struct tuner *t, const struct progress_period_heard *h)
     t->report.confidence = h->confidence;
 }
 
-/* Listens for any period (anew: in samples from now on), or for that of a resumed hold.
+/* Listens for any period (anew: in samples from now on), or, for a resumed hold, for the
+ * period of the hold.
  */
 static void listen(struct tuner *t, bool anew, double every_s)
 {
@@ -91,7 +92,7 @@ bool tuner_listen(struct tuner *t)
         return false;
     if (t->listening)
         return true;
-    if (!t->was_inferred) /* what was held was found by steps */
+    if (!t->was_inferred) /* the held cap was found by reported steps */
         (void)tuner_blind(t);
     t->listening = true;
     t->period.since_ns = loop_now_ns(t->o.loop);
@@ -117,9 +118,9 @@ void tuner_infer_no_more(struct tuner *t)
     tuner_listen_again(t);
 }
 
-/* ---- nothing is sure: the safe static rule ---- */
+/* ---- progress unknown: the safe static cap ---- */
 
-/* A goal that bounds time cannot be checked without a measure of time. */
+/* A goal with a bound on time needs a measure of time. */
 static bool may_be_capped(const struct tuner *t)
 {
     return t->o.goal.kind != GOAL_TIME && t->o.goal.kind != GOAL_SLOWDOWN;
@@ -129,7 +130,7 @@ static uint32_t safe_mw(const struct tuner *t, double peak_w)
 {
     uint32_t most = board_caps_most_default_mw(&t->caps);
 
-    peak_w = fmin(peak_w, w_of_mw(tuner_reference_mw(t))); /* a reading may err upwards */
+    peak_w = fmin(peak_w, w_of_mw(tuner_reference_mw(t))); /* readings may be too high */
     double w = fmax(SEARCH_FIRST * peak_w, SAFE_SHARE * w_of_mw(most));
     uint32_t mw = mw_of_w(ceil(w));
     return mw < tuner_reference_mw(t) ? mw : tuner_reference_mw(t);
@@ -177,14 +178,14 @@ static int go_safe(struct tuner *t, uint64_t now)
     return 0;
 }
 
-/* ---- before a search: any period ---- */
+/* ---- before a search ---- */
 
 static int begin_inferred(struct tuner *t, const struct progress_period_heard *h)
 {
     bool changed, same = launch_rate_begin(&t->rate, t->was_inferred, &changed);
 
     t->report.changes += changed;
-    if (!same && t->report.reference_mw) /* other units */
+    if (!same && t->report.reference_mw) /* the unit of a step has changed */
         tuner_new_regime(t, NULL);
     const struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
     if (ref->windows > 0 && !t->report.holding &&
@@ -208,7 +209,7 @@ static int begin_inferred(struct tuner *t, const struct progress_period_heard *h
     t->safe = false;
     t->period.missed = 0;
     if (t->rate.on)
-        steps_init(&t->steps); /* none are taken from now on */
+        steps_init(&t->steps); /* estimated steps are ignored from now on */
     t->period.period_s = h->period_s;
     t->period.at_mw = t->caps.commanded_mw;
     t->period.booked_ns = h->from_ns;
@@ -225,7 +226,7 @@ static int heard_waiting(struct tuner *t, const struct progress_period_heard *h)
         tell_unknown(t, h);
         if (s_between(t->period.since_ns, h->at_ns) < UNKNOWN_S)
             return 0;
-        if (t->report.holding && !t->safe) { /* resumed, and not seen again */
+        if (t->report.holding && !t->safe) { /* a resumed hold without its period */
             int r = tuner_blind(t);
             tuner_listen_again(t);
             return r;
@@ -237,7 +238,7 @@ static int heard_waiting(struct tuner *t, const struct progress_period_heard *h)
     return period_window_agrees(&t->period, h) ? begin_inferred(t, h) : 0;
 }
 
-/* The safe cap is held.  Once a period is sure, the job goes back to its reference. */
+/* While the safe cap is held: once a period is certain, restores the original cap. */
 static int heard_safe(struct tuner *t, const struct progress_period_heard *h)
 {
     if (!h->known) {
@@ -283,8 +284,8 @@ void tuner_listen_window(struct tuner *t, uint64_t now)
     progress_period_listen(t->o.period, &want);
 }
 
-/* The stretch before the window, where it drew as a job between the two periods would,
- * and the window's own.
+/* Books the window's stretch, and the stretch before it if its power is plausible for the
+ * job.
  */
 static void book(struct tuner *t, const struct progress_period_heard *h)
 {
@@ -319,8 +320,8 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
     return tuner_ask_window(t);
 }
 
-/* The period is lost at a cap that is not the cause: back to the original, and listens as
- * at first.
+/* The period was lost, but not because of the cap: restores the original and listens for
+ * any period.
  */
 static int lost(struct tuner *t)
 {
@@ -335,19 +336,19 @@ static int lost(struct tuner *t)
     return tuner_to_original(t);
 }
 
-/* No period came up in this window. */
+/* No period was found in this window. */
 static int missed(struct tuner *t, const struct progress_period_heard *h)
 {
     tell_unknown(t, h);
     t->period.missed++;
-    t->period.booked_ns = 0; /* steps since then are not known */
+    t->period.booked_ns = 0; /* steps since then are unknown */
     if (t->check.on) {
         tuner_end_check(t);
         window_cancel(&t->window);
         return tuner_next(t);
     }
     if (t->period.missed < (t->step.kind == SEARCH_HOLD ? MISSED_MOST : 2)) {
-        tuner_listen_window(t, h->at_ns); /* it may have paused */
+        tuner_listen_window(t, h->at_ns); /* the job may have paused */
         return 0;
     }
     bool below = board_caps_in_force_mw(&t->caps) + MW_PER_W < tuner_reference_mw(t);
@@ -362,7 +363,9 @@ static int missed(struct tuner *t, const struct progress_period_heard *h)
     return tuner_next(t);
 }
 
-/* The launches' time is outside of what a cap can cause: it may be other work. */
+/* Whether the time per step is outside of what a cap can cause, so that the launches may
+ * be other work.
+ */
 static bool is_other_work(const struct tuner *t, const struct progress_period_heard *h)
 {
     double least_s, most_s;
@@ -396,7 +399,7 @@ static int on_heard(const struct progress_period_heard *h, void *user)
     if (t->stopped)
         return 0;
     h = launch_rate_hear(&t->rate, t->inferred, h, &own, &other);
-    if (other) /* what was heard before is of other units */
+    if (other) /* the last result has another unit */
         t->period.candidate_s = 0;
     if (t->state == TUNER_WAIT && t->listening)
         return heard_waiting(t, h);

@@ -3,13 +3,13 @@
 #include "base/units.h"
 #include "tuner/tuner-inside.h"
 
-enum { VOID_MOST = 8 }; /* windows in a row that tell nothing */
-#define REST_S 300.0 /* at the original where no window tells anything; then twice … */
+enum { VOID_MOST = 8 }; /* successive windows without a result */
+#define REST_S 300.0    /* length of the first rest(); doubled for each further one */
 #define REST_MOST_S 3600.0
-#define TARGET_RSE 0.003 /* of an ordinary window's time a step */
+#define TARGET_RSE 0.003 /* of the time per step in a window of length 1 */
 
-/* Ordinary after a void window, so that a cap that cannot be measured is not held for
- * long.
+/* The length of the window, relative to window_s.  1 after a void window, so that a cap
+ * that cannot be measured is not in force for long.
  */
 static unsigned step_length(const struct tuner *t)
 {
@@ -38,8 +38,8 @@ int tuner_arrived(struct tuner *t, uint64_t now)
     return 0;
 }
 
-/* A regime of before is back, and the search holds what it found then: the books take its
- * windows, too.
+/* An earlier regime is back, and the search holds the cap found then: copies that
+ * regime's windows to the new regime.
  */
 static void take_back(struct tuner *t)
 {
@@ -57,8 +57,7 @@ static void take_back(struct tuner *t)
 
 void tuner_new_regime(struct tuner *t, const struct search_window *now)
 {
-    regimes_turn(&t->regimes,
-                 STRETCH_SEARCH); /* what is under way belongs to the old regime */
+    regimes_turn(&t->regimes, STRETCH_SEARCH); /* ends the stretch of the old regime */
     counterfactual_break(&regimes_savings(&t->regimes)->pairs);
     regimes_add(&t->regimes);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
@@ -72,13 +71,13 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
         take_back(t);
 }
 
-/* w: the window that showed it; it is in force on all boards where `one` is set. */
+/* The job has changed, as window w shows.  one: w has one cap on all boards. */
 static int changed(struct tuner *t, const struct search_window *w, bool one)
 {
     t->report.changes++;
     tuner_note(&t->notes, true, "the job has changed: searches again");
     tuner_new_regime(t, one && w->energy_rse < 1 ? w : NULL);
-    t->report.holding = false; /* of another regime, whatever is held next */
+    t->report.holding = false; /* the next hold belongs to the new regime */
     return tuner_next(t);
 }
 
@@ -94,13 +93,13 @@ static struct pair_seen reference_seen(struct tuner *t, const struct search_wind
     const struct savings *a = regimes_savings(&t->regimes);
 
     if (a->hold.windows == 0 && t->regimes.n > 1)
-        a--; /* what was held before the job changed */
+        a--; /* the hold before the job changed */
     return reference_check_seen(a->hold.windows > 0 ? a : NULL, t->begun_ns,
                                 &t->energy.window, w, loop_now_ns(t->o.loop));
 }
 
-/* A window at the highest cap that may be had now.  Where others forbid the original
- * that is a lower one; once a higher one is allowed, it is the reference.
+/* Evaluates a window at the highest cap possible now, which others' claims may have
+ * lowered; the highest such cap so far is the reference.
  */
 static void judge_reference(struct tuner *t, const struct search_window *w)
 {
@@ -124,12 +123,12 @@ static void judge_reference(struct tuner *t, const struct search_window *w)
         t->report.peak_w = w->peak_w;
 }
 
-/* A window of the hold.  True: the job has changed for good. */
+/* Evaluates a window of the hold.  True: the job has changed permanently. */
 static bool judge_hold(struct tuner *t, const struct search_window *w)
 {
     struct savings *a = regimes_savings(&t->regimes);
 
-    if (t->hold_at_mw != w->cap_mw) { /* others' claims came or went */
+    if (t->hold_at_mw != w->cap_mw) { /* others' claims have changed */
         if (t->hold_at_mw)
             change_init(&t->change, 0);
         if (t->hold_at_mw)
@@ -143,8 +142,8 @@ static bool judge_hold(struct tuner *t, const struct search_window *w)
                             w->energy_rse) != CHANGE_NONE;
 }
 
-/* The reference once more, next to windows of the hold.  A higher cap than the
- * reference's of before (others allow more now) begins anew.
+/* Evaluates the window of a reference check.  If others' claims allow a higher cap than
+ * the old reference now, that cap becomes the reference.
  */
 static void judge_check(struct tuner *t, const struct search_window *w)
 {
@@ -198,7 +197,7 @@ static int check_gap(struct tuner *t)
     return tuner_next(t);
 }
 
-/* The ramp of the hold goes from the highest board that goes down to the lowest. */
+/* Ramps the hold down from from_mw to to_mw. */
 static int walk_slack(struct tuner *t, uint32_t from_mw, uint32_t to_mw)
 {
     uint64_t now = loop_now_ns(t->o.loop);
@@ -208,7 +207,7 @@ static int walk_slack(struct tuner *t, uint32_t from_mw, uint32_t to_mw)
     return tuner_command(t, t->ramp.at_mw);
 }
 
-/* A window of the hold is told to slack; *ret_moved: boards go elsewhere. */
+/* Passes a window of the hold to slack; *ret_moved: the boards' caps change. */
 static int on_slack(struct tuner *t, const struct search_window *w, bool *ret_moved)
 {
     struct slack_search_seen seen = {
@@ -223,7 +222,7 @@ static int on_slack(struct tuner *t, const struct search_window *w, bool *ret_mo
     uint32_t from_mw, to_mw;
 
     *ret_moved = false;
-    if (!t->search || t->inferred) /* a period is no measure of one per cent */
+    if (!t->search || t->inferred) /* inferred steps are too inaccurate */
         return 0;
     enum slack_search_verdict v =
         slack_search_on_window(&t->slack, &seen, &from_mw, &to_mw);
@@ -240,7 +239,7 @@ static int on_slack(struct tuner *t, const struct search_window *w, bool *ret_mo
     return v == SLACK_SEARCH_BEGINS ? tuner_command(t, t->caps.commanded_mw) : 0;
 }
 
-/* … and to locks of the clock. */
+/* Passes a window of the hold to the locks of the clock; *ret_moved as above. */
 static int on_lock(struct tuner *t, const struct search_window *w, bool *ret_moved)
 {
     struct lock_search_seen seen = {
@@ -263,7 +262,7 @@ static int on_lock(struct tuner *t, const struct search_window *w, bool *ret_mov
     return tuner_next(t);
 }
 
-/* A measured window at a cap: into the books, and to whoever decides. */
+/* Books a measured window and passes it to the search; then takes the next step. */
 static int judge(struct tuner *t, const struct search_window *w)
 {
     bool hold = t->step.kind == SEARCH_HOLD;
@@ -271,8 +270,8 @@ static int judge(struct tuner *t, const struct search_window *w)
 
     t->report.windows++;
     bool locked = lock_search_moved(&t->lock) && !t->check.on;
-    bool one = t->check.on ||
-               (!slack_search_moved(&t->slack) && !locked); /* cap of all boards */
+    bool one =
+        t->check.on || (!slack_search_moved(&t->slack) && !locked); /* one cap, no lock */
     if (one)
         regimes_on_cap(&t->regimes, w);
     if (t->check.on)
@@ -303,8 +302,9 @@ static int judge(struct tuner *t, const struct search_window *w)
     return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
 }
 
-/* The cap in force cannot be measured: the original cap for a while, then on with the
- * search. */
+/* The cap in force cannot be measured: restores the original cap for a while, then
+ * continues the search.
+ */
 static int rest(struct tuner *t)
 {
     t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;
@@ -343,7 +343,7 @@ int tuner_on_void_window(struct tuner *t)
     return rest(t);
 }
 
-/* Every piece of the window is told: judge the whole. */
+/* The energy of all pieces is known: evaluates the window. */
 static int window_told(struct tuner *t)
 {
     struct search_window out = {
@@ -352,7 +352,7 @@ static int window_told(struct tuner *t)
     };
 
     if (out.cap_mw > t->ceiling_mw)
-        out.cap_mw = t->ceiling_mw; /* others' claims hold, whatever was asked for */
+        out.cap_mw = t->ceiling_mw; /* others' claims limit the cap */
     if (!window_energy_step(&t->energy, &out) ||
         (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1)))
         return tuner_on_void_window(t);
@@ -376,7 +376,7 @@ int tuner_on_piece(const char *lost, void *user)
 
 int tuner_ask_window(struct tuner *t)
 {
-    if (t->energy.pending > 0) /* of a window that was given up: not to be mixed */
+    if (t->energy.pending > 0) /* pieces of an abandoned window are still pending */
         return tuner_arrived(t, loop_now_ns(t->o.loop));
     t->state = TUNER_ENERGY;
     window_energy_ask(&t->energy, &t->window);

@@ -10,22 +10,22 @@
 #include "tuner/tuner-inside.h"
 
 enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3 };
-#define CHECK_S 10.0   /* at the first cap, where steps are made of launches */
-#define UNSEEN_S 120.0 /* no steps for so long: nothing is held blind */
+#define CHECK_S 10.0   /* time at the first cap, if steps are launches */
+#define UNSEEN_S 120.0 /* longest time without steps while a cap is in force */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S \
     15.0 /* and 2 s of the wall's clock, where simulated time is faster */
 
-/* ---- what to do next ---- */
+/* ---- steps ---- */
 
 uint32_t tuner_reference_mw(const struct tuner *t)
 {
     if (t->ceiling_mw >= t->report.original_mw)
         return t->report.original_mw;
-    return t->ceiling_mw / MW_PER_W * MW_PER_W; /* the search asks for whole watts */
+    return t->ceiling_mw / MW_PER_W * MW_PER_W; /* the search uses whole watts */
 }
 
-/* A cap asked for by name: two reference windows, then there. */
+/* The step for a cap by name: two reference windows, then the cap. */
 static void fixed_step(struct tuner *t, struct search_step *ret)
 {
     struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
@@ -59,7 +59,7 @@ static struct search_step next_step(struct tuner *t)
     struct search_step step;
 
     if (t->check.on && tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
-        tuner_end_check(t); /* others allow it no more */
+        tuner_end_check(t); /* others' claims are below the reference now */
     if (t->check.on)
         return reference_check_step(&t->check, tuner_reference_mw(t));
     if (t->search)
@@ -87,7 +87,7 @@ static void tell_memory(struct tuner *t)
                    t->report.earlier_job);
 }
 
-/* Where the ramp has to go for the step. */
+/* The target of the ramp for the step. */
 static uint32_t target(struct tuner *t)
 {
     uint32_t mw = t->step.cap_mw;
@@ -110,7 +110,7 @@ int tuner_next(struct tuner *t)
     if (t->step.kind == SEARCH_HOLD)
         gap_check_end(&t->gap, t->report.windows, now);
     if (t->step.kind == SEARCH_HOLD) {
-        if (t->check.cools) /* the boards cool down to what they were before the check */
+        if (t->check.cools) /* the boards are still warm from the check */
             t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
         t->check.cools = false;
         bool other = !t->report.holding || t->report.held_mw != t->step.cap_mw;
@@ -122,13 +122,13 @@ int tuner_next(struct tuner *t)
         t->report.held_mw = t->step.cap_mw;
         (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
         if (t->regimes.stretch.kind != STRETCH_HOLD || other)
-            regimes_turn(&t->regimes, STRETCH_SEARCH); /* until it is there */
+            regimes_turn(&t->regimes, STRETCH_SEARCH); /* until the cap is in force */
     } else if (t->check.on) {
         regimes_turn(&t->regimes, STRETCH_REFERENCE_CHECK);
         tuner_note(&t->notes, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
                    t->step.why);
     } else {
-        t->report.holding = t->gap.on; /* it comes back, or finds a better one */
+        t->report.holding = t->gap.on; /* a gap check returns to a hold */
         regimes_turn(&t->regimes, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
         tuner_note(&t->notes, t->search != NULL, "goes to %.0f W: %s",
                    w_of_mw(t->step.cap_mw), t->step.why);
@@ -191,9 +191,9 @@ static int leave(struct tuner *t)
     return 0;
 }
 
-/* ---- the walk ---- */
+/* ---- ramps ---- */
 
-/* At the step of a hold, of a job that runs. */
+/* Whether the step is a hold, without a reference check, and the job runs. */
 static bool holds(const struct tuner *t)
 {
     return t->step.kind == SEARCH_HOLD && !t->check.on && !tuner_halted(t);
@@ -222,7 +222,7 @@ static int on_set(struct tuner *t, const struct actuator_reply *reply)
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
-/* The ramp waits at the first cap until the job has done check_steps more. */
+/* Lets the ramp continue from the first cap once the job has made check_steps more. */
 static void check_first(struct tuner *t, uint64_t now)
 {
     if (!t->ramp.waiting || t->caps.commanded_mw != t->ramp.at_mw)
@@ -245,12 +245,12 @@ static void check_first(struct tuner *t, uint64_t now)
 
 /* ---- pauses ---- */
 
-/* The originals, at once.  The step under way begins again when the job goes on. */
+/* Restores the originals at once; the step is repeated when the job continues. */
 static int halt(struct tuner *t, uint64_t now)
 {
     tuner_end_check(t);
     window_cancel(&t->window);
-    if (t->state == TUNER_ENERGY) /* told later, it would count as the original's */
+    if (t->state == TUNER_ENERGY) /* a later result would be booked at the original */
         t->state = TUNER_WALK;
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     lock_search_off(&t->lock);
@@ -258,8 +258,8 @@ static int halt(struct tuner *t, uint64_t now)
     return tuner_command(t, t->report.original_mw);
 }
 
-/* No step for long from a job that ran well so far: the cap stays for a while, then the
- * originals are in force until the next step.
+/* A job that ran well makes no steps: keeps the cap for a while, then restores the
+ * originals until the next step.
  */
 static int begin_pause(struct tuner *t)
 {
@@ -294,7 +294,7 @@ static int pause_is_over(struct tuner *t)
     return t->state == TUNER_WINDOW ? tuner_on_void_window(t) : 0;
 }
 
-/* Neither steps nor a period are seen: no cap is left in force blind. */
+/* No steps for UNSEEN_S: restores the original, as the effect of a cap is unknown. */
 static int steps_unseen(struct tuner *t)
 {
     window_cancel(&t->window);
@@ -340,7 +340,7 @@ static int stalled(struct tuner *t, uint64_t now)
     return leave(t);
 }
 
-/* True where steps are needed; a cap by name needs none on its way or in force. */
+/* Whether the state needs steps; a cap by name needs none while it ramps or is held. */
 static bool needs_steps(const struct tuner *t)
 {
     if (!t->search)
@@ -367,15 +367,15 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
     if (t->pause.on)
         return pause_lasts(t, now);
     if (reference_check_is_late(&t->check, now)) {
-        tuner_end_check(t); /* a pause of the job, or steps that are too long */
+        tuner_end_check(t);
         window_cancel(&t->window);
-        t->period.booked_ns = 0; /* what it did there belongs to no hold */
+        t->period.booked_ns = 0; /* the time of the check is no part of the hold */
         return tuner_next(t);
     }
     if (t->state == TUNER_WALK && t->caps.pending == 0) {
         if (t->ramp.at_mw < t->report.original_mw &&
             pause_is_due(&t->pause, &t->steps, now, loop_speed(t->o.loop)))
-            return begin_pause(t); /* no lower cap while no step is seen */
+            return begin_pause(t); /* do not lower the cap without a step */
         check_first(t, now);
         uint32_t mw = ramp_at(&t->ramp, now);
         if (mw != t->caps.commanded_mw)
@@ -409,7 +409,7 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
         s_between(t->begun_ns, now) < warm_s)
         return 0;
     t->report.started = true;
-    if (t->was_inferred) /* other units */
+    if (t->was_inferred) /* the unit of a step has changed */
         tuner_new_regime(t, NULL);
     t->was_inferred = t->rate.in_regime = false;
     return tuner_next(t);
@@ -417,8 +417,8 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
 
 int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 {
-    /* A search that goes by the rate stays with it: steps that only show in the launches
-     * later (an epoch's pauses, a clump that comes again) are no better.
+    /* A search by launch rate ignores steps that are estimated from launches later (an
+     * epoch's pauses, recurring clumps): they are no more accurate.
      */
     if (t->inferred && t->rate.on && steps->guessed)
         return 0;
@@ -519,17 +519,17 @@ static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
         return 0;
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, now);
     t->caps.commanded_mw = t->report.original_mw;
-    if (t->listening && !t->inferred) { /* it listens as at first */
+    if (t->listening && !t->inferred) {
         tuner_listen_again(t);
         return 0;
     }
-    if (t->pause.halted) { /* goes on with its next step */
+    if (t->pause.halted) { /* continues with the job's next step */
         t->state = TUNER_WALK;
         return 0;
     }
     if (t->report.started)
         return tuner_next(t);
-    t->state = TUNER_WAIT; /* a cap by name, or resumed, and no progress to be seen */
+    t->state = TUNER_WAIT; /* a cap by name or a resumed one, without known progress */
     if (t->search && t->report.holding)
         return tuner_resume(t, t->report.held_mw);
     return tuner_cap_now(t);
@@ -546,8 +546,7 @@ static int on_caps(enum board_caps_ask ask, const struct actuator_reply *reply,
 }
 
 /* The leases ran out, as this process was stopped for too long: the originals are in
- * force. Once that is told of every board, holds them again and goes back to the step
- * under way.
+ * force.  After the event of the last board, holds the boards again and repeats the step.
  */
 static int tuner_lease_over(struct tuner *t, const char *text)
 {
@@ -562,7 +561,7 @@ static int tuner_lease_over(struct tuner *t, const char *text)
     window_cancel(&t->window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     bool walked = t->report.started || t->step.cap_mw > 0;
-    if (!t->report.started) { /* what was held before is in force no more */
+    if (!t->report.started) { /* the resumed cap is not in force any more */
         t->report.holding = false;
         ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
         t->caps.commanded_mw = t->report.original_mw;
@@ -599,7 +598,7 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
         return halt(t, now);
     }
     tuner_note(&t->notes, true, "the job continues");
-    pause_forgive(&t->pause, &t->steps, now); /* the stop is no stall */
+    pause_forgive(&t->pause, &t->steps, now); /* do not count the stop as a stall */
     if (!on_the_way(t))
         return 0;
     if (t->listening && !t->inferred) {
@@ -637,7 +636,7 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw)
     }
     if (t->caps.pending == 0)
         t->caps.enforced_mw = enforced_mw;
-    window_cancel(&t->window); /* it began under another cap */
+    window_cancel(&t->window); /* began under another cap */
     t->period.booked_ns = 0;
     return tuner_next(t);
 }
@@ -654,7 +653,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
     return leave(t);
 }
 
-/* ---- life ---- */
+/* ---- begin and end ---- */
 
 int tuner_maybe_done(struct tuner *t)
 {
@@ -700,8 +699,8 @@ void tuner_verified(struct tuner *t, bool restored, const char *text)
                    restored ? "" : text);
 }
 
-/* What is known from before: regimes of other boards or of an earlier daemon, and caps
- * that were measured with these boards, the reference first.
+/* Takes over the regimes of an earlier tuner, and the caps measured on these boards, the
+ * reference first.
  */
 static void take_known(struct tuner *t)
 {
@@ -723,7 +722,7 @@ static void take_known(struct tuner *t)
     t->report.stalls = k->stalls;
     t->check.visits = k->visits;
     t->check.visits.share = share;
-    if (k->n_caps == 0) { /* other boards: nothing measured there holds here */
+    if (k->n_caps == 0) { /* other boards: the measurements do not apply */
         regimes_add(&t->regimes);
         return;
     }
@@ -782,7 +781,7 @@ static uint32_t highest(const uint32_t *v, size_t n)
     return top;
 }
 
-/* What each part needs of the options. */
+/* Initialises the parts from the options. */
 static void init_parts(struct tuner *t)
 {
     const struct tuner_opts *o = &t->o;
@@ -904,7 +903,7 @@ uint32_t tuner_cap_mw(const struct tuner *t)
     return t->caps.commanded_mw;
 }
 
-/* The state alone, where nothing else counts. */
+/* The status by state only. */
 static enum search_status plain_status(const struct tuner *t, char *ret, size_t size)
 {
     static const struct {

@@ -198,7 +198,7 @@ struct tuner_report {
     char why[TUNER_TEXT];     /* why this cap */
     uint64_t ended_ns;        /* when caps ended early; 0: they did not */
     char ended[TUNER_TEXT];   /* why caps ended early; "" */
-    bool board_lost;          /* ended because a board is lost or another user's; may
+    bool board_lost;          /* ended because a board is lost or others control it; may
                                * come back */
     bool restored;            /* every board is back at its original */
     bool unsure;              /* a board did not confirm it, see tuner_verified() */

@@ -149,14 +149,14 @@ static void refused(void)
          "\"reference_mw\":0,\"demand_w\":0,\"peak_w\":0,\"windows\":0,\"changes\":0,"
          "\"stalls\":0,\"boards\":[],\"regimes\":[],\"caps\":[{\"cap_mw\":1,\"mean\":"
          "{\"windows\":1,\"sums\":{\"0\":0,\"1\":0,\"2\":0,\"3\":0,\"4\":0}}}]}",
-         "weigh nothing"},
+         "without a weight"},
         {"{\"underwatt_tuning\":1,\"cap_mw\":200000,\"cap_percent\":0,\"held_mw\":0,"
          "\"reference_mw\":0,\"demand_w\":0,\"peak_w\":0,\"windows\":0,\"changes\":0,"
          "\"stalls\":0,\"boards\":[],\"caps\":[],\"regimes\":[{"
          "\"reference_steps\":" NOTHING ",\"search_steps\":" NOTHING
          ",\"hold_steps\":" NOTHING ",\"reference\":" NO_MEAN ",\"hold\":" NO_MEAN
          ",\"older\":{\"regimes\":1,\"compared\":2,\"held\":0,\"pairs\":0}}]}",
-         "older: 0 of 2 of 1 regimes"},
+         "older: 0 held, 2 compared, 1 in all"},
     };
     static struct searches_memory m;
 
