@@ -284,8 +284,8 @@ static struct rate *rate_of_page(void *user)
     return t->page ? job_progress_rate(t->page) : NULL;
 }
 
-/* Restores the held cap at once, except for a search whose boards were lost or another
- * user's in between, which ramps down from the original.
+/* Restores the held cap at once, except for a search whose boards were lost or controlled
+ * by others in between, which ramps down from the original.
  */
 static int resume(struct job_search *t)
 {
