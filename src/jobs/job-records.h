@@ -22,7 +22,7 @@ enum { JOB_CLASS = 64 };
 
 enum phase_by { PHASE_TELLERS(NAME_ENUM) };
 
-/* What a job does now. */
+/* The current phase of a job. */
 struct view_phase {
     uint32_t phase; /* as in job_entry */
     enum phase_by by;
@@ -53,7 +53,7 @@ struct job_records_opts {
     struct loop *loop;
     struct roster *roster;
     struct boards *boards;
-    struct sampler *const *sampler;                         /* one a board; borrowed */
+    struct sampler *const *sampler;                         /* one per board; borrowed */
     bool phases;                                            /* detect from telemetry */
     const struct steps *(*steps)(uint64_t job, void *user); /* returns NULL: none */
     void (*on_drop)(uint64_t job, void *user); /* called before a record is freed */

@@ -9,8 +9,8 @@
 
 #define WIDE 1.7
 
-struct analysis {                   /* in the worker; its own, should it outlive us */
-    struct progress_period *period; /* for the loop's thread; NULL: freed */
+struct analysis { /* used by the worker, which may outlive progress_period */
+    struct progress_period *period; /* not used by the worker; NULL: freed */
     struct period *copy;
     struct progress_period_want want;
     struct progress_period_heard heard;
@@ -23,11 +23,11 @@ struct progress_period {
     struct loop_timer *timer;
     struct period *period;
     struct progress_period_want want;
-    uint64_t serial; /* of the listening */
+    uint64_t serial; /* counts calls to progress_period_listen() */
     bool listening;
     struct analysis *analysis; /* under way */
-    double util_sum;           /* percent, since the listening began … */
-    unsigned util_n;           /* … so many readings */
+    double util_sum;           /* percent, since listening began */
+    unsigned util_n;           /* number of readings in util_sum */
     size_t n;
     struct progress_period_board board[PERIOD_BOARDS];
     struct sampler_ear ear[PERIOD_BOARDS];

@@ -31,7 +31,7 @@ struct regimes {
     struct tuner_cap cap[TUNER_CAPS_MAX];
     size_t n_caps;
     struct stretch stretch;   /* under way */
-    unsigned pending;         /* queries for the energy of stretches … */
+    unsigned pending;         /* queries for the energy of stretches */
     struct stretch_ask *asks; /* list of them */
 };
 

@@ -68,7 +68,7 @@ struct tuner_claims_opts {
     struct caps *caps;
     struct board *const *boards;
     size_t n;
-    enum claim_kind kind; /* SOFT: the search's own, walked; NAMED: a cap by name */
+    enum claim_kind kind; /* SOFT: a search, ramped by the tuner; NAMED: a cap by name */
     uint64_t job;
     uid_t uid;
     const char *who; /* copied: "search of job 12" */

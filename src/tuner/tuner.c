@@ -13,8 +13,7 @@ enum { TICK_MS = 250, REFERENCE_WINDOWS = 2, WARM_STEPS = 3 };
 #define CHECK_S 10.0   /* time at the first cap, if steps are launches */
 #define UNSEEN_S 120.0 /* longest time without steps while a cap is in force */
 #define STALL_FACTOR 8.0
-#define STALL_LEAST_S \
-    15.0 /* and 2 s of the wall's clock, where simulated time is faster */
+#define STALL_LEAST_S 15.0 /* and 2 s of real time, for a faster simulation */
 
 /* ---- steps ---- */
 

@@ -174,7 +174,7 @@ struct tuner_report {
     double busy;                 /* see period_busy(), while not certain; NAN: unknown */
     bool started;                /* training steps, or their period, were seen */
     bool holding;                /* a cap was chosen (or reached) */
-    uint32_t held_mw;            /* that cap */
+    uint32_t held_mw;            /* the cap held, if holding */
     uint32_t best_mw;            /* the best so far; 0: unknown */
     uint32_t lock_mhz;           /* highest SM clock of the lock; 0: no lock */
     uint32_t lock_mw;            /* the cap with this lock */

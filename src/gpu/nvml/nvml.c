@@ -39,7 +39,7 @@ static void note_simulated(struct lib *lib)
 
     if (!lib->abi.sim_info)
         return;
-    (void)lib->abi.sim_info(&sim); /* a world that has stopped fails at init */
+    (void)lib->abi.sim_info(&sim); /* for a stopped simulation, init() fails */
     lib->about.simulated = true;
     (void)snprintf(lib->about.clock, sizeof lib->about.clock, "%.*s",
                    (int)sizeof sim.clock - 1, sim.clock);
