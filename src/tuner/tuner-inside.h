@@ -138,7 +138,9 @@ bool tuner_rests(const struct tuner *t);
 
 /* Listens for the period at this cap, in place of a window of steps. */
 void tuner_listen_window(struct tuner *t, uint64_t now);
-/* The job has begun to report steps.  True: the search was restarted with them. */
+/* The job reports steps.  True: they replace inferred ones or the safe cap, and the
+ * caller must ignore this read.
+ */
 bool tuner_on_told(struct tuner *t);
 /* Discards the unit of inferred steps and listens for a new one. */
 void tuner_infer_no_more(struct tuner *t);
