@@ -33,8 +33,8 @@ static const struct {
     {"nvml=", -EINVAL, "nvml needs a source"},
     {"nvml,nvml", -EINVAL, "nvml is named twice"},
     {"nvml,/bin/sh", -EINVAL, "nvml is named twice"},
-    {"x.so", -EINVAL, "'x.so' is no backend"},
-    {"amd=/x", -EINVAL, "they are nvml, rapl, replay"},
+    {"x.so", -EINVAL, "'x.so' is neither a backend"},
+    {"amd=/x", -EINVAL, "backend (nvml, rapl, replay)"},
     {"nvml,,rapl", -EINVAL, "''"},
 };
 /* clang-format on */

@@ -301,7 +301,8 @@ static void other_daemon(uw_ctx *ctx)
 {
     static const char *const says[] = {
         "HTTP/1.1 201 Created\r\n\r\n{\"id\": 4711}",
-        "HTTP/1.1 404 No\r\n\r\n{\"error\": \"there is no window 4711 of this user\"}", NULL};
+        "HTTP/1.1 404 No\r\n\r\n{\"error\": \"there is no window 4711 of this user\"}",
+        NULL};
     uw_error err = {""};
     uw_window *win = NULL;
     uw_energy energy;
