@@ -22,7 +22,7 @@ help:
 	@echo "make bench     the benchmarks, as JSON in $(BUILD)/bench-results/"
 	@echo "make fuzz      fuzz each parser for FUZZ_SECONDS (default 60) seconds, caps and claims at random"
 	@echo "make soak      before a release, hours: every search, 100,000 random schedules, the analyzer"
-	@echo "make mutants   put 20 past defects back, one at a time: the tests must find each"
+	@echo "make mutants   put 22 past defects back, one at a time: the tests must find each"
 	@echo "make format    let clang-format write the C files"
 	@echo "make deb       Debian packages, in build-deb/"
 	@echo "make install   install (DESTDIR, PREFIX and SYSCONFDIR are honoured)"
