@@ -252,6 +252,7 @@ void show_node(struct json_out *o, const struct node_view *v, const struct node_
     show_ledger(o, v);
     json_out_object(o, "you");
     json_out_text(o, "name", who->name);
+    json_out_int(o, "uid", who->uid);
     json_out_bool(o, "admin", who->admin);
     json_out_bool(o, "may_claim", who->may_claim);
     json_out_end(o);

@@ -102,7 +102,6 @@ int cap_daemon_clear(const struct cap_remote *o)
 {
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
     auto_(json_free) struct json *node = NULL, *doc = NULL;
-    char name[64];
     uw_error err = {""};
     size_t bad = 0, good = 0;
 
@@ -114,18 +113,18 @@ int cap_daemon_clear(const struct cap_remote *o)
     int r = httpc_ask(o->daemon, "GET", "/v1/node", NULL, &node, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "cap: %s", err.text);
-    take_copy(json_get(json_root(node), "you"), "name", name, 49); /* as in claims */
+    const struct json_value *you = json_get(json_root(node), "you");
     const struct json_value *claims = json_get(json_root(doc), "claims");
     for (size_t i = 0; i < json_count(claims); i++) {
         const struct json_value *claim = json_at(claims, i);
-        if (!cap_read_mine(claim, name) || !among(&boards, take_text(claim, "uuid")))
+        if (!cap_read_mine(claim, you) || !among(&boards, take_text(claim, "uuid")))
             continue;
         code = withdraw(o, claim);
         bad += code != EXIT_OK;
         good += code == EXIT_OK;
     }
     if (bad + good == 0)
-        cli_say("cap: %s has no claims on these boards", name);
+        cli_say("cap: %s has no claims on these boards", take_text(you, "name"));
     return bad == 0 ? EXIT_OK : good ? EXIT_PARTIAL : EXIT_FAIL;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "cli/take.h"
+#include "core/cap/claim.h"
 
 int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
                     struct cap_target *ret, uw_error *err)
@@ -95,13 +96,11 @@ bool cap_read_unlocked(const struct json_value *explain)
     return reset || take_u64(clock, "claim") > 0; /* another claim keeps the lock */
 }
 
-bool cap_read_mine(const struct json_value *claim, const char *name)
+bool cap_read_mine(const struct json_value *claim, const struct json_value *you)
 {
-    const char *who = take_text(claim, "who");
-    size_t n = strlen(name);
-
-    return n > 0 && strncmp(who, name, n) == 0 && (who[n] == '\0' || who[n] == ',') &&
-           !take_bool(claim, "walked");
+    return names_number(NAMES_CLAIM_SOURCE, take_text(claim, "source")) ==
+               CLAIM_OF_PERSON &&
+           take_number(claim, "uid") == take_number(you, "uid"); /* NaN equals nothing */
 }
 
 bool cap_read_left_alone(const struct json_value *gpu)

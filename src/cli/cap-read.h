@@ -36,10 +36,10 @@ void cap_read_clock(const struct json_value *claim, struct cap_target *t, char *
  */
 bool cap_read_unlocked(const struct json_value *explain);
 
-/* Whether the user of this name made the claim by hand (searches and budgets have other
- * names).
+/* Whether `you` of GET /v1/node made the claim by hand, by source and uid: a job's cap, a
+ * search's and a budget's claim are nobody's.
  */
-bool cap_read_mine(const struct json_value *claim, const char *name);
+bool cap_read_mine(const struct json_value *claim, const struct json_value *you);
 
 /* Whether the daemon leaves this board alone, so that others may write. */
 bool cap_read_left_alone(const struct json_value *gpu);

@@ -184,7 +184,7 @@ static int read_explain(const struct json_value *root)
     bool back = cap_read_back(root, true);
 
     must(back || !cap_read_back(root, false));
-    (void)cap_read_mine(root, "anna");
+    (void)cap_read_mine(root, root);
     int r = take_top(top_take_claims, root);
     if (r == 0)
         fuzz_add("%zu claims, back %d", top.board[0].n_claims, back);

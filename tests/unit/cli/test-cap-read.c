@@ -141,22 +141,25 @@ static void back(void)
 static void mine(void)
 {
     /* clang-format off */
-    static const struct { const char *name, *claim, *me; bool mine; } cases[] = {
-        {"mine", "{\"who\": \"anna\", \"walked\": false}", "anna", true},
-        {"mine, of a process", "{\"who\": \"anna, pid 12\", \"walked\": false}", "anna", true},
-        {"a search's", "{\"who\": \"anna\", \"walked\": true}", "anna", false},
-        {"another's who begins alike", "{\"who\": \"annabel\"}", "anna", false},
-        {"another's", "{\"who\": \"bert\"}", "anna", false},
-        {"a job's", "{\"who\": \"job 3\"}", "anna", false},
-        {"nobody's", "{}", "anna", false},
-        {"I have no name", "{\"who\": \"\"}", "", false},
-        {"no name, and a comma", "{\"who\": \", pid 1\"}", "", false},
+    static const struct { const char *name, *claim, *you; bool mine; } cases[] = {
+        {"mine", "{\"source\": \"person\", \"uid\": 7}", "{\"uid\": 7}", true},
+        {"root's", "{\"source\": \"person\", \"uid\": 0}", "{\"uid\": 0}", true},
+        {"another's", "{\"source\": \"person\", \"uid\": 8, \"who\": \"anna\"}", "{\"uid\": 7, \"name\": \"anna\"}", false},
+        {"of a search for my job", "{\"source\": \"search\", \"uid\": 7}", "{\"uid\": 7}", false},
+        {"a cap of my job", "{\"source\": \"job-cap\", \"uid\": 7}", "{\"uid\": 7}", false},
+        {"the budget's", "{\"source\": \"budget\", \"uid\": 0}", "{\"uid\": 0}", false},
+        {"a source that is not known", "{\"source\": \"rule\", \"uid\": 7}", "{\"uid\": 7}", false},
+        {"no uid", "{\"source\": \"person\"}", "{\"uid\": 0}", false},
+        {"I have no uid", "{\"source\": \"person\", \"uid\": 0}", "{}", false},
+        {"neither has one", "{\"source\": \"person\"}", "{}", false},
+        {"nobody's", "{}", "{\"uid\": 7}", false},
     };
     /* clang-format on */
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         auto_(json_free) struct json *doc = doc_of(cases[i].claim);
-        ok(cap_read_mine(json_root(doc), cases[i].me) == cases[i].mine, "claim: %s",
+        auto_(json_free) struct json *you = doc_of(cases[i].you);
+        ok(cap_read_mine(json_root(doc), json_root(you)) == cases[i].mine, "claim: %s",
            cases[i].name);
     }
 }
