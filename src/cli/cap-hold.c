@@ -212,13 +212,7 @@ static bool is_daemons(pid_t pid)
     struct who who;
 
     who_is("", pid, &who);
-    if (!who.known)
-        return false;
-    if (strstr(who.command, "underwatt-actuator --serve")) /* for the daemon */
-        return true;
-    who.command[strcspn(who.command, " ")] = '\0';
-    const char *slash = strrchr(who.command, '/');
-    return strcmp(slash ? slash + 1 : who.command, "underwattd") == 0;
+    return who.daemon;
 }
 
 static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)

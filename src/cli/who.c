@@ -25,12 +25,28 @@ static ssize_t read_small(const char *path, char *ret, size_t size)
     return fd < 0 ? -1 : (ssize_t)have;
 }
 
+/* cmdline: n bytes, each word with a 0 behind it, and one more 0 at n. */
+static bool is_daemon(const char *cmdline, size_t n)
+{
+    const char *slash = strrchr(cmdline, '/'), *name = slash ? slash + 1 : cmdline;
+
+    if (strcmp(name, "underwattd") == 0)
+        return true;
+    for (size_t at = strlen(cmdline) + 1;
+         at < n && strcmp(name, "underwatt-actuator") == 0;
+         at += strlen(cmdline + at) + 1)
+        if (strcmp(cmdline + at, "--serve") == 0)
+            return true;
+    return false;
+}
+
 static void read_command(const char *root, pid_t pid, struct who *ret)
 {
     char path[300], text[512];
 
     (void)snprintf(path, sizeof path, "%.200s/proc/%d/cmdline", root, (int)pid);
     ssize_t n = read_small(path, text, sizeof text);
+    ret->daemon = n > 0 && is_daemon(text, (size_t)n);
     while (n > 0 && text[n - 1] == '\0')
         n--;
     for (ssize_t i = 0; i < n; i++) {

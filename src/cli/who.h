@@ -7,7 +7,8 @@
 #include <sys/types.h>
 
 struct who {
-    bool known; /* false: ended, or in another pid namespace */
+    bool known;  /* false: ended, or in another pid namespace */
+    bool daemon; /* underwattd, or the actuator's service: `underwatt-actuator --serve` */
     uid_t uid;
     char user[40];     /* the name, or the uid if it has no name */
     char command[120]; /* the command line, words separated by blanks, without control

@@ -72,6 +72,34 @@ static void check_who(void)
     ok(!w.known && !w.command[0], "one that has gone is unknown");
 }
 
+static void check_daemon(void)
+{
+#define WORDS(text) text, sizeof text - 1 /* each with a 0 behind it */
+    static const struct {
+        const char *name, *words;
+        size_t n;
+        bool daemon;
+    } cases[] = {
+        {"the daemon", WORDS("/usr/sbin/underwattd\0--config\0x\0"), true},
+        {"without a folder", WORDS("underwattd\0"), true},
+        {"its actuator", WORDS("/a b/underwatt-actuator\0--serve\0--keeper\0"), true},
+        {"further on", WORDS("underwatt-actuator\0--library\0x\0--serve\0"), true},
+        {"a command's actuator", WORDS("/usr/bin/underwatt-actuator\0--local\0"), false},
+        {"one word of both", WORDS("underwatt-actuator --serve\0"), false},
+        {"words of another", WORDS("grep\0underwatt-actuator\0--serve\0"), false},
+        {"another's path", WORDS("cat\0/etc/underwattd\0"), false},
+        {"no words", "", 0, false},
+    };
+
+    for (size_t i = 0; i < n_elements(cases); i++) {
+        struct who w;
+        put("/proc/45/cmdline", cases[i].words, cases[i].n);
+        put("/proc/45/comm", "x\n", 2);
+        who_is(root, 45, &w);
+        ok(w.known && w.daemon == cases[i].daemon, "a daemon or none: %s", cases[i].name);
+    }
+}
+
 int main(void)
 {
     struct machine m;
@@ -102,6 +130,7 @@ int main(void)
     is_str(w->library, "/world/lib.so", "… and by the library it was told");
     check_clean();
     check_who();
+    check_daemon();
     char command[100];
     (void)snprintf(command, sizeof command, "rm -rf %s", root);
     (void)!system(command);
