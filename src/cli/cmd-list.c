@@ -108,14 +108,28 @@ static void board_cap(const struct list *l, const struct survey_board *b, char *
         survey_cap(b, ret, size);
 }
 
+/* Characters of its name without what says that it is simulated or recorded. */
+static int model_length(const struct gpu_info *info)
+{
+    static const char *const ends[] = {GPU_NAME_SIMULATED, GPU_NAME_RECORDED};
+    size_t n = strlen(info->name);
+
+    for (size_t i = 0; i < n_elements(ends) && info->simulated; i++) {
+        size_t m = strlen(ends[i]);
+        if (n >= m && strcmp(info->name + n - m, ends[i]) == 0)
+            return (int)(n - m);
+    }
+    return (int)n;
+}
+
 static void print_board(const struct list *l, const struct survey_board *b)
 {
     const struct json_value *known = list_daemon_board(&l->daemon, b->info.uuid);
     char cap[320], why[80], name[80], jobs[160], text[600];
 
     /* the line above the table says "simulated" */
-    const char *end = l->s->about.simulated ? strstr(b->info.name, " (") : NULL;
-    (void)snprintf(name, sizeof name, "%.*s%s", end ? (int)(end - b->info.name) : 60,
+    int length = model_length(&b->info);
+    (void)snprintf(name, sizeof name, "%.*s%s", length && length < 60 ? length : 60,
                    b->info.name[0] ? b->info.name : "?",
                    b->info.mig_enabled ? " (MIG)" : "");
     if (!b->answers) {

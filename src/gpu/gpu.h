@@ -77,6 +77,13 @@ struct gpu_mig {
 };
 enum { GPU_MIGS_MAX = 8 };
 
+/* How the name of a board that is no board of this node ends: the simulated driver and
+ * the backend of traces write it, `underwatt list` takes it off where a line above the
+ * table says the same.
+ */
+#define GPU_NAME_SIMULATED " (simulated)"
+#define GPU_NAME_RECORDED " (recorded)"
+
 struct gpu_info {
     unsigned index; /* the driver's order on this node */
     char uuid[96];  /* stable across reboots */

@@ -5,6 +5,7 @@
 
 #include "base/auto.h"
 #include "base/rng.h"
+#include "gpu/gpu.h"
 
 /* From the data sheets; PCI ids from the public PCI ID repository. */
 static const struct {
@@ -54,8 +55,7 @@ void sim_identity_fill(const struct sim_machine_board *board, uint64_t seed,
         (void)snprintf(ret->uuid, sizeof ret->uuid, "%s", board->uuid);
     else
         make_uuid(seed, index, ret->uuid, sizeof ret->uuid);
-    (void)snprintf(ret->name, sizeof ret->name, "%s%s", p->name,
-                   strstr(p->name, "imulated") ? "" : " (simulated)");
+    (void)snprintf(ret->name, sizeof ret->name, "%s" GPU_NAME_SIMULATED, p->name);
     (void)snprintf(ret->serial, sizeof ret->serial, "SIM%010llu",
                    (unsigned long long)(seed % 10000000u) * 1000u + index);
     ret->pci_bus = FIRST_BUS + index;

@@ -222,7 +222,7 @@ static int find_board(struct lib *lib, const struct line *line, struct gpu_dev *
     struct gpu_dev *dev = &lib->dev[lib->n];
     *dev = (struct gpu_dev){.info = {.index = (unsigned)lib->n, .simulated = true}};
     (void)snprintf(dev->info.uuid, sizeof dev->info.uuid, "%s", line->uuid);
-    (void)snprintf(dev->info.name, sizeof dev->info.name, "%.80s (recorded)",
+    (void)snprintf(dev->info.name, sizeof dev->info.name, "%.80s" GPU_NAME_RECORDED,
                    line->name && *line->name ? line->name : "board");
     utf8_mend(dev->info.name);
     lib->n++;
