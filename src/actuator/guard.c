@@ -286,10 +286,8 @@ static void try_again(struct charge *c, const struct actuator_reply *reply)
     if (!wait_ns && c->guard->opts.keep_trying)
         wait_ns = RETRY_S * NS_PER_S;
     (void)snprintf(c->why, sizeof c->why, "%s", reply->text);
-    if (c->attempts == 1 && strstr(reply->text, c->held.info->uuid))
+    if (c->attempts == 1)
         guard_say(c->guard, reply->text);
-    else if (c->attempts == 1)
-        say_left(c, reply->text);
     if (c->attempts == TELL_AFTER && c->release_seq) {
         struct actuator_reply told = *reply;
         told.result = ACTUATOR_UNKNOWN;

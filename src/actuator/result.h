@@ -35,7 +35,7 @@ struct actuator_reply {
     uint32_t locked_mhz;      /* SM clocks are locked by us to at most this; 0: are not */
     pid_t pid;                /* ACTUATOR_TAKEN: who holds it (0: unknown) */
     enum actuator_why why;    /* of ACTUATOR_YIELDED */
-    char text[200];           /* one line for a human unless DONE */
+    char text[200];           /* one line for a human unless DONE; names the board */
     /* Revision 1; an older actuator leaves these 0. */
     uint32_t set_mw; /* the limit that is set: above enforced_mw where heat or the board's
                       * management holds that down; 0: unknown */

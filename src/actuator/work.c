@@ -43,6 +43,12 @@ static enum actuator_result result_of(int r)
     }
 }
 
+/* A backend's error names no board.  Returns r. */
+static int of_board(const struct held *h, int r, uw_error *err)
+{
+    return r < 0 ? fail_in(err, r, "%s", h->info->uuid) : r;
+}
+
 static int look(const struct held *h, struct cap_seen *ret, uw_error *err)
 {
     struct gpu_sample sample = {0};
@@ -51,7 +57,7 @@ static int look(const struct held *h, struct cap_seen *ret, uw_error *err)
         h->backend->sample(h->dev, GPU_HAS_ENFORCED | GPU_HAS_REQUESTED, &sample, err);
     *ret = (struct cap_seen){0};
     if (r < 0)
-        return r;
+        return of_board(h, r, err);
     *ret = core_seen(&sample);
     if (!ret->readable)
         return fail(err, -EIO, "%s: the power limit cannot be read", h->info->uuid);
@@ -141,7 +147,7 @@ static int restore_limit(struct held *h, const struct recovery *todo,
 {
     if (!todo->set_original)
         return 0;
-    int r = h->backend->set_limit(h->dev, h->entry.original_mw, err);
+    int r = of_board(h, h->backend->set_limit(h->dev, h->entry.original_mw, err), err);
     if (r == 0)
         r = look(h, after, err);
     if (r == 0 && after->set_mw != h->entry.original_mw)
@@ -157,7 +163,7 @@ static int restore_clocks(struct held *h, const struct recovery *todo, uw_error 
 {
     if (!todo->reset_clocks || !h->backend->reset_clocks)
         return 0;
-    int r = h->backend->reset_clocks(h->dev, err);
+    int r = of_board(h, h->backend->reset_clocks(h->dev, err), err);
     if (r < 0)
         return r;
     h->entry.clocks = false;
@@ -265,7 +271,7 @@ static int begin(struct held *h, uw_error *err)
 
     if (!h->backend->set_limit || !h->backend->limits)
         return fail(err, -ENOTSUP, "%s: this board takes no power limit", h->info->uuid);
-    int r = h->backend->limits(h->dev, &h->limits, err);
+    int r = of_board(h, h->backend->limits(h->dev, &h->limits, err), err);
     if (r == 0)
         r = look(h, &seen, err);
     if (r < 0)
@@ -289,7 +295,7 @@ static int begin(struct held *h, uw_error *err)
     if (r < 0)
         return r;
     h->has_entry = true;
-    return h->backend->set_limit(h->dev, seen.set_mw, err);
+    return of_board(h, h->backend->set_limit(h->dev, seen.set_mw, err), err);
 }
 
 void work_hold(struct held *h, pid_t client, struct actuator_reply *reply)
@@ -384,7 +390,7 @@ void work_limit(struct held *h, uint32_t mw, struct actuator_reply *reply)
         tell(reply, &before);
         return;
     }
-    r = h->backend->set_limit(h->dev, mw, &err);
+    r = of_board(h, h->backend->set_limit(h->dev, mw, &err), &err);
     (void)look(h, &after, r < 0 ? NULL : &err);
     result = core_judge(mw, r, &before, &after);
     if (result == ACTUATOR_YIELDED) {
@@ -419,7 +425,7 @@ static int lock(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
         *ret = ACTUATOR_REFUSED;
         return r;
     }
-    r = h->backend->lock_clocks(h->dev, min_mhz, max_mhz, err);
+    r = of_board(h, h->backend->lock_clocks(h->dev, min_mhz, max_mhz, err), err);
     *ret = core_judge_clocks(r, &locked);
     renew_mark(h); /* one that was loaded anew meanwhile may have taken it */
     h->entry.clocks = was || locked;
@@ -430,7 +436,7 @@ static int lock(struct held *h, uint32_t min_mhz, uint32_t max_mhz,
 
 static int unlock(struct held *h, enum actuator_result *ret, uw_error *err)
 {
-    int r = h->entry.clocks ? h->backend->reset_clocks(h->dev, err) : 0;
+    int r = h->entry.clocks ? of_board(h, h->backend->reset_clocks(h->dev, err), err) : 0;
 
     *ret = r == 0 ? ACTUATOR_DONE : result_of(r);
     if (r < 0)

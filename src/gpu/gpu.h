@@ -178,7 +178,8 @@ enum {
 
 /* Errors of the functions below: -ENOTSUP (the board cannot do it), -EPERM (missing
  * permission), -ERANGE (the value was refused), -ENODEV (board lost or driver unloaded),
- * -EIO (another driver error).  *err contains the driver's own text.
+ * -EIO (another driver error).  *err contains the driver's own text
+ * and names no board: the caller adds the name.
  */
 struct gpu_backend {
     const char *name; /* "nvml", "rapl", "virtual" */

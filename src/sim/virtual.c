@@ -445,23 +445,21 @@ static const struct gpu_info *dev_info(const struct gpu_dev *dev)
     return &library_of(dev)->info[dev->index];
 }
 
-static int result(const struct gpu_dev *dev, enum sim_result r, uw_error *err)
+static int result(enum sim_result r, uw_error *err)
 {
-    const char *uuid = dev_info(dev)->uuid;
-
     switch (r) {
     case SIM_OK:
         return 0;
     case SIM_LOST:
-        return fail(err, -ENODEV, "%s: GPU is lost", uuid);
+        return fail(err, -ENODEV, "GPU is lost");
     case SIM_NO_PERMISSION:
-        return fail(err, -EPERM, "%s: Insufficient Permissions", uuid);
+        return fail(err, -EPERM, "Insufficient Permissions");
     case SIM_NOT_SUPPORTED:
-        return fail(err, -ENOTSUP, "%s: Not Supported", uuid);
+        return fail(err, -ENOTSUP, "Not Supported");
     case SIM_INVALID:
-        return fail(err, -ERANGE, "%s: Invalid Argument", uuid);
+        return fail(err, -ERANGE, "Invalid Argument");
     default:
-        return fail(err, -EIO, "%s: result %d", uuid, (int)r);
+        return fail(err, -EIO, "result %d", (int)r);
     }
 }
 
@@ -473,10 +471,10 @@ static int now_of(struct gpu_dev *dev, struct sim_readings *ret, uw_error *err)
     update(w);
     sim_world_readings(w->sim, dev->index, ret);
     if ((ret->faults & SIM_FAULT_LOST) || sim_world_driver_gone(w->sim))
-        return result(dev, SIM_LOST, err);
+        return result(SIM_LOST, err);
     if (ret->faults & SIM_FAULT_HANG) {
         loop_spend(w->loop, VIRTUAL_HANG_NS);
-        return fail(err, -EIO, "%s: hangs", dev_info(dev)->uuid);
+        return fail(err, -EIO, "hangs");
     }
     return 0;
 }
@@ -557,7 +555,7 @@ static int dev_set_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err)
         return r;
     enum sim_result got = sim_world_set_limit(w->sim, dev->index, mw, w->uid);
     spend_set(dev);
-    return result(dev, got, err);
+    return result(got, err);
 }
 
 static int dev_lock_clocks(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
@@ -572,7 +570,7 @@ static int dev_lock_clocks(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_m
     enum sim_result got =
         sim_world_lock_clocks(w->sim, dev->index, min_mhz, max_mhz, w->uid);
     spend_set(dev);
-    return result(dev, got, err);
+    return result(got, err);
 }
 
 static int dev_reset_clocks(struct gpu_dev *dev, uw_error *err)
@@ -585,7 +583,7 @@ static int dev_reset_clocks(struct gpu_dev *dev, uw_error *err)
         return r;
     enum sim_result got = sim_world_reset_clocks(w->sim, dev->index, w->uid);
     spend_set(dev);
-    return result(dev, got, err);
+    return result(got, err);
 }
 
 static int dev_procs(struct gpu_dev *dev, struct gpu_proc *ret, size_t *ret_n,

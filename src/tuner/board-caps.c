@@ -128,12 +128,16 @@ static uint32_t cap_of_board(const struct board_caps *b, size_t i, uint32_t mw)
     return mw < lim.min_mw ? lim.min_mw : mw;
 }
 
-void board_caps_reply_text(const struct actuator_reply *reply, char *ret, size_t size)
+void board_caps_reply_text(const struct board_caps *b, const struct actuator_reply *reply,
+                           char *ret, size_t size)
 {
-    bool named = !reply->uuid[0] || strstr(reply->text, reply->uuid);
-
-    (void)snprintf(ret, size, "%s%s%s", named ? "" : reply->uuid, named ? "" : ": ",
-                   reply->text);
+    for (size_t i = 0; i < b->n; i++)
+        if (strcmp(board_caps_uuid(b, i), reply->uuid) == 0) {
+            (void)snprintf(ret, size, "GPU %u: %s", board_view(b->boards[i])->info->index,
+                           reply->text);
+            return;
+        }
+    (void)snprintf(ret, size, "%s", reply->text);
 }
 
 bool board_caps_is_refusal(enum actuator_result result)

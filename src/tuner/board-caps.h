@@ -68,7 +68,8 @@ int board_caps_hold(struct board_caps *b, size_t i);
 int board_caps_release(struct board_caps *b, size_t i);
 /* Whether a set failed in a way that no event reports. */
 bool board_caps_is_refusal(enum actuator_result result);
-/* The actuator's text, with the board's UUID. */
-void board_caps_reply_text(const struct actuator_reply *reply, char *ret, size_t size);
+/* The actuator's text after "GPU " and the board's index. */
+void board_caps_reply_text(const struct board_caps *b, const struct actuator_reply *reply,
+                           char *ret, size_t size);
 
 #endif

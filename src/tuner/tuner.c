@@ -154,7 +154,8 @@ static int on_release(struct tuner *t, const struct actuator_reply *reply)
     if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
         reply->result != ACTUATOR_GONE) {
         t->report.restored = false;
-        board_caps_reply_text(reply, t->report.restore, sizeof t->report.restore);
+        board_caps_reply_text(&t->caps, reply, t->report.restore,
+                              sizeof t->report.restore);
     }
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
@@ -217,7 +218,7 @@ static int on_set(struct tuner *t, const struct actuator_reply *reply)
     if (reply->result == ACTUATOR_CLAMPED && reply->text[0])
         tuner_note(&t->notes, true, "%s", reply->text);
     if (board_caps_is_refusal(reply->result))
-        board_caps_reply_text(reply, t->report.ended, sizeof t->report.ended);
+        board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
@@ -509,7 +510,7 @@ static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
     if (t->state == TUNER_OVER)
         return tuner_maybe_done(t);
     if (reply->result != ACTUATOR_DONE && t->state == TUNER_REHOLD) {
-        board_caps_reply_text(reply, t->report.ended, sizeof t->report.ended);
+        board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
         t->report.board_lost =
             reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED;
         return leave(t);
@@ -647,7 +648,7 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
         return 0;
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t, what->text);
-    board_caps_reply_text(what, t->report.ended, sizeof t->report.ended);
+    board_caps_reply_text(&t->caps, what, t->report.ended, sizeof t->report.ended);
     t->report.board_lost = what->result == ACTUATOR_YIELDED;
     return leave(t);
 }

@@ -179,7 +179,7 @@ static const struct {
     bool restored;         /* in the report */
 } faults[] = {
     {"lost", {.cap_mw = 230000, .steps = "900", .fault = "0 lost", .undo = "0 found", .undo_s = 120},
-     "no more caps: GPU-", ORIGINAL, ORIGINAL, true},
+     "no more caps: GPU 0: ", ORIGINAL, ORIGINAL, true},
     /* a call that hangs here takes an hour: the job is over before */
     {"hang", {.cap_mw = 230000, .steps = "900", .fault = "0 hang", .undo_s = 120},
      "a call hangs", 0, ORIGINAL, false},

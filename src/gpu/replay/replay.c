@@ -357,9 +357,9 @@ static int replay_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *
     while (dev->next < dev->n && dev->row[dev->next].at_ns <= at)
         dev->next++;
     if (dev->next == 0)
-        return fail(err, -ENODEV, "%s: no row of the trace yet", dev->info.uuid);
+        return fail(err, -ENODEV, "no row of the trace yet");
     if (dev->next == dev->n && at > dev->row[dev->n - 1].at_ns + NS_PER_S)
-        return fail(err, -ENODEV, "%s: the trace has ended", dev->info.uuid);
+        return fail(err, -ENODEV, "the trace has ended");
     struct gpu_sample s = dev->row[dev->next - 1].sample;
     s.has &= want;
     s.began_ns = s.energy_began_ns = now;

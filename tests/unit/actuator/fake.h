@@ -79,7 +79,7 @@ static int fake_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *re
     (void)want;
     loop_spend(fake_loop, dev->read_takes_ns);
     if (dev->read_fails)
-        return fail(err, dev->read_fails, "%s: cannot be read", dev->info.uuid);
+        return fail(err, dev->read_fails, "cannot be read");
     ret->has = GPU_HAS_ENFORCED | GPU_HAS_REQUESTED;
     ret->requested_mw = dev->set_mw;
     ret->enforced_mw =
@@ -103,7 +103,7 @@ static int fake_set_limit(struct gpu_dev *dev, uint32_t mw, uw_error *err)
     dev->mark_in_set = NULL;
     loop_spend(fake_loop, dev->set_takes_ns);
     if (dev->set_fails)
-        return fail(err, dev->set_fails, "%s: the driver says no", dev->info.uuid);
+        return fail(err, dev->set_fails, "the driver says no");
     dev->set_mw = mw;
     return 0;
 }
@@ -115,15 +115,14 @@ static int fake_lock(struct gpu_dev *dev, uint32_t min_mhz, uint32_t max_mhz,
         dev->min_mhz = min_mhz;
         dev->max_mhz = max_mhz;
     }
-    return dev->lock_fails ? fail(err, dev->lock_fails, "%s: no lock", dev->info.uuid)
-                           : 0;
+    return dev->lock_fails ? fail(err, dev->lock_fails, "no lock") : 0;
 }
 
 static int fake_unlock(struct gpu_dev *dev, uw_error *err)
 {
     dev->resets++;
     if (dev->reset_fails)
-        return fail(err, dev->reset_fails, "%s: clocks stay", dev->info.uuid);
+        return fail(err, dev->reset_fails, "clocks stay");
     dev->min_mhz = dev->max_mhz = 0;
     return 0;
 }
