@@ -195,7 +195,7 @@ static int update_mapping(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     int r = mapping_update(api->mapping, node_look(api->node), &err);
     if (r < 0 && !api->map_fails)
-        log_event(LOG_LEVEL_WARNING, "hpc-mapping-failed", "reason=%s",
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_HPC_MAPPING_FAILED, "reason=%s",
                   log_quote(err.text).text);
     api->map_fails = r < 0;
     if (r < 0) /* try again later */
@@ -229,7 +229,7 @@ static void on_node(enum node_event event, const void *what, void *user)
 static void on_log(const char *line, void *user)
 {
     (void)user;
-    log_event(LOG_LEVEL_WARNING, "http", "text=%s", log_quote(line).text);
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_HTTP, "text=%s", log_quote(line).text);
 }
 
 /* ---- requests ---- */

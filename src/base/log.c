@@ -13,13 +13,15 @@ void log_set_level(enum log_level level)
     log_level_max = level;
 }
 
-void log_event(enum log_level level, const char *event, const char *format, ...)
+void log_event(enum log_level level, enum log_word event, const char *format, ...)
 {
     if (level > log_level_max)
         return;
 
     char line[1024];
-    int n = snprintf(line, sizeof line, "<%d>event=%s ", (int)level, event);
+    enum names of = event >= LOG_EVENT_SIM_START ? NAMES_SIM_EVENT : NAMES_LOG_EVENT;
+    int n =
+        snprintf(line, sizeof line, "<%d>event=%s ", (int)level, names_word(of, event));
     if (n < 0 || (size_t)n >= sizeof line)
         return;
     va_list args;

@@ -4,6 +4,8 @@
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
 
+#include "base/names.h"
+
 enum log_level {
     LOG_LEVEL_ERROR = 3,
     LOG_LEVEL_WARNING = 4,
@@ -12,10 +14,12 @@ enum log_level {
     LOG_LEVEL_DEBUG = 7,
 };
 
-/* event is one word; format gives the key=value pairs.  Strings that a peer supplied go
- * through log_quote().
+enum log_word { LOG_EVENTS(NAME_ENUM) SIM_LOG_EVENTS(NAME_ENUM) };
+
+/* format gives the key=value pairs.  Strings that a peer supplied go through
+ * log_quote().
  */
-void log_event(enum log_level level, const char *event, const char *format, ...)
+void log_event(enum log_level level, enum log_word event, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* Lines above this level are dropped; initially LOG_LEVEL_INFO. */

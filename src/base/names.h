@@ -265,6 +265,89 @@
     X(SIM_FAULT_K_IGNORE,  11, "ignore",  "clock locks are accepted and not obeyed") \
     X(SIM_FAULT_K_HEED,    12, "heed",    "clock locks are obeyed again")
 
+/* ---- what is written down ---- */
+
+#define LOG_EVENTS(X) /* enum log_word: `event` of the daemon's log */ \
+    X(LOG_EVENT_READY,               0, "ready",              "the daemon serves") \
+    X(LOG_EVENT_STOP,                1, "stop",               "a signal ends the daemon") \
+    X(LOG_EVENT_START_FAILED,        2, "start-failed",       "the daemon could not start") \
+    X(LOG_EVENT_NOTIFY_FAILED,       3, "notify-failed",      "the service manager could not be told") \
+    X(LOG_EVENT_NO_STATE_FOLDER,     4, "no-state-folder",    "nothing can be kept over a restart") \
+    X(LOG_EVENT_CONFIG_CHANGE,       5, "config-change",      "a key of the configuration has changed") \
+    X(LOG_EVENT_CONFIG_REFUSED,      6, "config-refused",     "a wrong configuration: the old one stays in force") \
+    X(LOG_EVENT_REALTIME_LOST,       7, "realtime-lost",      "the kernel took the daemon's real-time class away") \
+    X(LOG_EVENT_BOARDS,              8, "boards",             "boards were opened") \
+    X(LOG_EVENT_NO_BOARDS,           9, "no-boards",          "no board could be opened") \
+    X(LOG_EVENT_BOARD_SILENT,       10, "board-silent",       "a board does not answer") \
+    X(LOG_EVENT_BOARD_BACK,         11, "board-back",         "a silent board answers again") \
+    X(LOG_EVENT_DRIVER_RELOAD,      12, "driver-reload",      "the driver was reloaded") \
+    X(LOG_EVENT_DRIVER,             13, "driver",             "boards could not be attached again") \
+    X(LOG_EVENT_NO_CPU_ENERGY,      14, "no-cpu-energy",      "a processor's counter is not read") \
+    X(LOG_EVENT_ACTUATOR,           15, "actuator",           "the actuator is connected") \
+    X(LOG_EVENT_READ_ONLY,          16, "read-only",          "no limit can be set") \
+    X(LOG_EVENT_NOT_RESTORED,       17, "not-restored",       "an original could not be put back") \
+    X(LOG_EVENT_CAP,                18, "cap",                "another limit is in force") \
+    X(LOG_EVENT_CAP_STATE,          19, "cap-state",          "a board's cap has another state") \
+    X(LOG_EVENT_CAP_FAILED,         20, "cap-failed",         "a hold or a write failed") \
+    X(LOG_EVENT_OTHER_WRITER,       21, "other-writer",       "another program has set a limit") \
+    X(LOG_EVENT_CLOCK,              22, "clock",              "the SM clock was locked or reset") \
+    X(LOG_EVENT_BUDGET,             23, "budget",             "whether the node's budget is kept has changed") \
+    X(LOG_EVENT_REFUSED,            24, "refused",            "a request was refused for lack of rights") \
+    X(LOG_EVENT_WITHDRAWN,          25, "withdrawn",          "a claim ended because its user lost the board") \
+    X(LOG_EVENT_CLAIM_LOST,         26, "claim-lost",         "a restart could not take a claim over") \
+    X(LOG_EVENT_RELEASED,           27, "released",           "a board was released") \
+    X(LOG_EVENT_NOT_RELEASED,       28, "not-released",       "a board could not be released") \
+    X(LOG_EVENT_TAKEN_BACK,         29, "taken-back",         "a released board is held again") \
+    X(LOG_EVENT_RELEASE_LOST,       30, "release-lost",       "which boards are released could not be kept") \
+    X(LOG_EVENT_JOB_BEGIN,          31, "job-begin",          "a job has begun") \
+    X(LOG_EVENT_JOB_END,            32, "job-end",            "a job has ended") \
+    X(LOG_EVENT_JOB_TAKEN_OVER,     33, "job-taken-over",     "a restart continues a job") \
+    X(LOG_EVENT_JOB_OVER,           34, "job-over",           "a job ended while no daemon ran") \
+    X(LOG_EVENT_BOARD_PASSED,       35, "board-passed",       "a board that a job named belongs to another job now") \
+    X(LOG_EVENT_SEARCH,             36, "search",             "a job's search reports its next step") \
+    X(LOG_EVENT_SEARCH_REFUSED,     37, "search-refused",     "a job's search could not begin") \
+    X(LOG_EVENT_SEARCH_LOST,        38, "search-lost",        "a restart could not take a search over") \
+    X(LOG_EVENT_LEDGER,             39, "ledger",             "the ledger is written again") \
+    X(LOG_EVENT_LEDGER_FAILED,      40, "ledger-failed",      "the ledger cannot be written") \
+    X(LOG_EVENT_LEDGER_ASIDE,       41, "ledger-aside",       "a damaged ledger was put aside") \
+    X(LOG_EVENT_LEDGER_ANEW,        42, "ledger-anew",        "a new ledger was begun") \
+    X(LOG_EVENT_LEDGER_LOST,        43, "ledger-lost",        "rows were never written") \
+    X(LOG_EVENT_CLOCK_SET,          44, "clock-set",          "UTC was set") \
+    X(LOG_EVENT_HTTP,               45, "http",               "the HTTP server has failed") \
+    X(LOG_EVENT_HPC_MAPPING_FAILED, 46, "hpc-mapping-failed", "files for dcgm-exporter could not be written")
+
+#define SIM_LOG_EVENTS(X) /* enum log_word: of the log of a simulated world */ \
+    X(LOG_EVENT_SIM_START,  100, "start",  "the world is up") \
+    X(LOG_EVENT_SIM_READY,  101, "ready",  "no process waits for the readiness byte") \
+    X(LOG_EVENT_SIM_STOP,   102, "stop",   "a signal ends the world") \
+    X(LOG_EVENT_SIM_CLIENT, 103, "client", "a client was not accepted") \
+    X(LOG_EVENT_SIM_FULL,   104, "full",   "there are too many clients") \
+    X(LOG_EVENT_SIM_JOB,    105, "job",    "a simulated job has begun") \
+    X(LOG_EVENT_SIM_FAULT,  106, "fault",  "a fault was injected") \
+    X(LOG_EVENT_SIM_RESET,  107, "reset",  "a board was reset")
+
+#define LEDGER_EVENTS(X) /* enum ledger_word: `kind` of the ledger's events */ \
+    X(LEDGER_EVENT_START,          0, "start",         "a run of the daemon") \
+    X(LEDGER_EVENT_STOP,           1, "stop",          "the end of a run") \
+    X(LEDGER_EVENT_CONFIG,         2, "config",        "the configuration was read, or refused") \
+    X(LEDGER_EVENT_BOARD_BACK,     3, "board-back",    "a board answers again") \
+    X(LEDGER_EVENT_DRIVER_RELOAD,  4, "driver-reload", "the driver was reloaded") \
+    X(LEDGER_EVENT_ACTUATOR,       5, "actuator",      "the actuator was connected") \
+    X(LEDGER_EVENT_READ_ONLY,      6, "read-only",     "no limit can be set") \
+    X(LEDGER_EVENT_OTHER_WRITER,   7, "other-writer",  "another program has set a limit") \
+    X(LEDGER_EVENT_CAP_FAILED,     8, "cap-failed",    "a hold or a write failed") \
+    X(LEDGER_EVENT_CLOCK,          9, "clock",         "a lock of the SM clock was made or reset") \
+    X(LEDGER_EVENT_BUDGET,        10, "budget",        "the node's budget") \
+    X(LEDGER_EVENT_REFUSED,       11, "refused",       "a request was refused for lack of rights") \
+    X(LEDGER_EVENT_WITHDRAWN,     12, "withdrawn",     "a claim ended because its user lost the board") \
+    X(LEDGER_EVENT_CLAIM_LOST,    13, "claim-lost",    "a restart could not take a claim over") \
+    X(LEDGER_EVENT_BOARD_PASSED,  14, "board-passed",  "a named board belongs to another job now") \
+    X(LEDGER_EVENT_RELEASE,       15, "release",       "a board's release was asked for") \
+    X(LEDGER_EVENT_NOT_RELEASED,  16, "not-released",  "a board could not be released") \
+    X(LEDGER_EVENT_TAKE_BACK,     17, "take-back",     "a released board was requested back") \
+    X(LEDGER_EVENT_RESET,         18, "reset",         "a board was reset while it was released") \
+    X(LEDGER_EVENT_CLOCK_SET,     19, "clock-set",     "UTC was set")
+
 /* Each list and its name in tools/check-names and the documents. */
 #define NAMES(X) \
     X(NAMES_CAP_STATE,       "cap.state",       CAP_STATES) \
@@ -296,7 +379,10 @@
     X(NAMES_FINDING,         "doctor.state",    FINDING_STATES) \
     X(NAMES_STREAM,          "events.what",     STREAM_KINDS) \
     X(NAMES_CGROUP,          "cgroup.kind",     CGROUP_KINDS) \
-    X(NAMES_SIM_FAULT,       "sim.fault",       SIM_FAULTS)
+    X(NAMES_SIM_FAULT,       "sim.fault",       SIM_FAULTS) \
+    X(NAMES_LOG_EVENT,       "log.event",       LOG_EVENTS) \
+    X(NAMES_SIM_EVENT,       "sim.event",       SIM_LOG_EVENTS) \
+    X(NAMES_LEDGER_EVENT,    "ledger.event",    LEDGER_EVENTS)
 
 /* clang-format on */
 
@@ -304,6 +390,7 @@
 enum caps_state { CAP_STATES(NAME_ENUM) };
 enum caps_cause { CAP_CAUSES(NAME_ENUM) CAPS_CAUSES };
 enum caps_met { CLAIM_STATUSES(NAME_ENUM) };
+enum ledger_word { LEDGER_EVENTS(NAME_ENUM) };
 
 #define NAMES_ID(id, of, list) id,
 enum names { NAMES(NAMES_ID) NAMES_N };

@@ -13,8 +13,8 @@ static void log_state(const struct caps *c, const struct gpu_info *info,
     struct caps_view v;
 
     caps_look(c, what->board, &v);
-    log_event(LOG_LEVEL_INFO, "cap-state", "gpu=%u uuid=%s state=%s text=%s", info->index,
-              info->uuid, names_word(NAMES_CAP_STATE, v.state),
+    log_event(LOG_LEVEL_INFO, LOG_EVENT_CAP_STATE, "gpu=%u uuid=%s state=%s text=%s",
+              info->index, info->uuid, names_word(NAMES_CAP_STATE, v.state),
               log_quote(what->text ? what->text : "").text);
 }
 
@@ -23,11 +23,11 @@ void caps_log(const struct caps *c, const struct gpu_info *info,
 {
     switch (what->event) {
     case CAPS_EVENT_FAIL:
-        log_event(LOG_LEVEL_WARNING, "cap-failed", "gpu=%u uuid=%s reason=%s",
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_CAP_FAILED, "gpu=%u uuid=%s reason=%s",
                   info->index, info->uuid, log_quote(what->text ? what->text : "").text);
         break;
     case CAPS_EVENT_OTHER:
-        log_event(LOG_LEVEL_NOTICE, "other-writer",
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_OTHER_WRITER,
                   "gpu=%u uuid=%s cause=%s enforced_mw=%" PRIu32, info->index, info->uuid,
                   names_word(NAMES_CAP_CAUSE, what->cause), what->enforced_mw);
         break;
@@ -35,12 +35,12 @@ void caps_log(const struct caps *c, const struct gpu_info *info,
         log_state(c, info, what);
         break;
     case CAPS_EVENT_CAP:
-        log_event(LOG_LEVEL_DEBUG, "cap",
+        log_event(LOG_LEVEL_DEBUG, LOG_EVENT_CAP,
                   "gpu=%u uuid=%s target_mw=%" PRIu32 " enforced_mw=%" PRIu32,
                   info->index, info->uuid, what->target_mw, what->enforced_mw);
         break;
     case CAPS_EVENT_CLOCK:
-        log_event(LOG_LEVEL_INFO, "clock", "gpu=%u uuid=%s locked_mhz=%" PRIu32,
+        log_event(LOG_LEVEL_INFO, LOG_EVENT_CLOCK, "gpu=%u uuid=%s locked_mhz=%" PRIu32,
                   info->index, info->uuid, what->clock_mhz);
         break;
     default:
@@ -73,10 +73,10 @@ const char *caps_log_budget(const struct caps *c, struct caps_budget_log *log)
     if (first && !v.budget_mw)
         return NULL;
     if (v.unknown)
-        log_event(LOG_LEVEL_WARNING, "budget", "state=%s budget_mw=%" PRIu32, state,
-                  v.budget_mw);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_BUDGET, "state=%s budget_mw=%" PRIu32,
+                  state, v.budget_mw);
     else
-        log_event(text[0] ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, "budget",
+        log_event(text[0] ? LOG_LEVEL_WARNING : LOG_LEVEL_INFO, LOG_EVENT_BUDGET,
                   "state=%s budget_mw=%" PRIu32 " counted_mw=%" PRIu64
                   " least_mw=%" PRIu64,
                   state, v.budget_mw, v.counted_mw, v.least_mw);

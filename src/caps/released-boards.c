@@ -188,7 +188,8 @@ static int read_known(struct released_boards *rb, uw_error *err)
 
 static void forget(struct released_boards *rb, const char *why)
 {
-    log_event(LOG_LEVEL_WARNING, "release-lost", "reason=%s", log_quote(why).text);
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_RELEASE_LOST, "reason=%s",
+              log_quote(why).text);
     free(take(rb->known));
     rb->n_known = 0;
     rb->devices = 0;
@@ -218,9 +219,9 @@ static void refuse(struct released_boards *rb, size_t i, int r, const char *text
 {
     struct leaving *b = &rb->board[i];
 
-    log_event(LOG_LEVEL_WARNING, "not-released", "gpu=%u reason=%s",
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_NOT_RELEASED, "gpu=%u reason=%s",
               info_of(rb, i)->index, log_quote(text).text);
-    rb->opts.on_event("not-released", i, text, rb->opts.user);
+    rb->opts.on_event(LEDGER_EVENT_NOT_RELEASED, i, text, rb->opts.user);
     b->phase = DETACH_HERE;
     rb->opts.on_detach(i, false, rb->opts.user);
     (void)caps_take_back(rb->caps, i, NULL);
@@ -248,8 +249,9 @@ static int on_detached(struct actuator *act, const struct actuator_reply *reply,
                                                    : -EIO,
                reply->text);
     else if (!done && !b->told)
-        log_event(LOG_LEVEL_WARNING, "not-released", "gpu=%u by=actuator reason=%s",
-                  info_of(rb, i)->index, log_quote(reply->text).text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NOT_RELEASED,
+                  "gpu=%u by=actuator reason=%s", info_of(rb, i)->index,
+                  log_quote(reply->text).text);
     b->told = !done;
     if (done || b->phase != DETACH_GONE) /* else retried with the next tick */
         kick(rb, 0);
@@ -288,8 +290,8 @@ static void mark_away(struct released_boards *rb, size_t i)
     caps_back_after(rb->caps, i, b->hold_off_ns);
     sampler_detach(rb->sampler[i], 0, true);
     rb->devices |= device_bit(rb, i);
-    log_event(LOG_LEVEL_NOTICE, "released", "gpu=%u uuid=%s", info_of(rb, i)->index,
-              info_of(rb, i)->uuid);
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_RELEASED, "gpu=%u uuid=%s",
+              info_of(rb, i)->index, info_of(rb, i)->uuid);
 }
 
 static void mark_returning(struct released_boards *rb, size_t i)
@@ -315,10 +317,10 @@ static void finish_return(struct released_boards *rb, size_t i)
 
     b->phase = DETACH_HERE;
     rb->opts.on_detach(i, false, rb->opts.user);
-    log_event(LOG_LEVEL_NOTICE, "taken-back", "gpu=%u uuid=%s reset=%s", info->index,
-              info->uuid, reset ? "true" : "unknown");
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_TAKEN_BACK, "gpu=%u uuid=%s reset=%s",
+              info->index, info->uuid, reset ? "true" : "unknown");
     if (reset)
-        rb->opts.on_event("reset", i, "while it was released", rb->opts.user);
+        rb->opts.on_event(LEDGER_EVENT_RESET, i, "while it was released", rb->opts.user);
 }
 
 /* boards_attach() has moved all boards that were due. */
@@ -343,7 +345,8 @@ static int on_moved(struct boards *set, int r, const uw_error *err, void *user)
     if (r == 0)
         keep(rb);
     if (!stands) {
-        log_event(LOG_LEVEL_ERROR, "driver", "reason=%s", log_quote(err->text).text);
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_DRIVER, "reason=%s",
+                  log_quote(err->text).text);
         rb->opts.reopen(rb->opts.user);
     }
     kick(rb, stands ? 0 : FAULT_MS);

@@ -24,7 +24,7 @@ struct released_boards_opts {
     void (*on_detach)(size_t board, bool away, void *user);
     /* Whether all energy of a detached board is attributed. */
     bool (*is_settled)(size_t board, void *user);
-    void (*on_event)(const char *kind, size_t board, const char *text, void *user);
+    void (*on_event)(enum ledger_word kind, size_t board, const char *text, void *user);
     /* Reopens all boards, soon. */
     void (*reopen)(void *user);
     void *user;

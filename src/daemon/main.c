@@ -236,8 +236,8 @@ static void choose_file(struct program *p)
 static void on_difference(const char *key, bool restart, void *user)
 {
     (void)user;
-    log_event(restart ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, "config-change", "key=%s%s",
-              key, restart ? " in_force=after-restart" : " in_force=now");
+    log_event(restart ? LOG_LEVEL_WARNING : LOG_LEVEL_NOTICE, LOG_EVENT_CONFIG_CHANGE,
+              "key=%s%s", key, restart ? " in_force=after-restart" : " in_force=now");
 }
 
 static int reload(void *user, uw_error *err)
@@ -257,7 +257,7 @@ static int reload(void *user, uw_error *err)
     }
     if (r < 0) {
         node_config_failed(p->node, err->text);
-        log_event(LOG_LEVEL_ERROR, "config-refused", "reason=%s in_force=old",
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_CONFIG_REFUSED, "reason=%s in_force=old",
                   log_quote(err->text).text);
         return r;
     }
@@ -333,7 +333,7 @@ static int on_term(struct loop_signal *source, int signo, void *user)
     p->ending = true;
     p->again = signo == SIGUSR2;
     listeners_close(take(p->listeners));
-    log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_STOP, "signal=%d", signo);
     if (p->again)
         node_leave_caps(p->node);
     (void)notify(p->world.notify, "STOPPING=1", NULL);
@@ -350,18 +350,18 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     if (r == 0)
         r = start_beating(p, &told);
     if (r < 0) {
-        log_event(LOG_LEVEL_ERROR, "start-failed", "reason=%s",
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_START_FAILED, "reason=%s",
                   log_quote(told.text[0] ? told.text : err->text).text);
         return r;
     }
     p->ready = true;
     if (notify(p->world.notify, "READY=1\nSTATUS=Running", &told) < 0)
-        log_event(LOG_LEVEL_WARNING, "notify-failed", "reason=%s",
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NOTIFY_FAILED, "reason=%s",
                   log_quote(told.text).text);
     /* With a fast simulated clock, real-time priority would starve jobs and simulator. */
     bool realtime = p->config.node.realtime && !(loop_speed(p->loop) > 1) &&
                     realtime_begin(REALTIME_FIRST, realtime_lost) == 0;
-    log_event(LOG_LEVEL_NOTICE, "ready", "version=%s pid=%d class=%s socket=%s",
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_READY, "version=%s pid=%d class=%s socket=%s",
               UW_VERSION, (int)getpid(), realtime ? "realtime" : "normal",
               log_quote(p->config.api.socket).text);
     return 0;
@@ -472,7 +472,7 @@ static int lock_state(struct program *p, uw_error *err)
     if (r == -EBUSY)
         return fail(err, r, "%s", why.text);
     if (r < 0)
-        log_event(LOG_LEVEL_WARNING, "no-state-folder", "reason=%s",
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_STATE_FOLDER, "reason=%s",
                   log_quote(why.text).text);
     if (!strchr(p->config.api.socket, '/'))
         return r < 0 ? fail(err, r, "%s", why.text) : 0;

@@ -164,8 +164,8 @@ static void begin_book(struct domain *d)
     if (d->book || !d->sampler || !d->of->roster || d->of->ending)
         return;
     if (attribution_new(&opts, &d->book, &err) < 0) /* retried by the next poll */
-        log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "domain=%s reason=%s", d->name,
-                  log_quote(err.text).text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_CPU_ENERGY, "domain=%s reason=%s",
+                  d->name, log_quote(err.text).text);
 }
 
 void processors_start(struct processors *c, const struct roster *roster, size_t n_boards,
@@ -226,8 +226,8 @@ static void begin_sampling(struct domain *d, struct board *board)
     uw_error err = {""};
 
     if (sampler_new(d->of->opts.loop, &board, 1, &opts, &d->sampler, &err) < 0) {
-        log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "domain=%s reason=%s", d->name,
-                  log_quote(err.text).text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_CPU_ENERGY, "domain=%s reason=%s",
+                  d->name, log_quote(err.text).text);
         return;
     }
     sampler_rate(d->sampler, 0, SAMPLER_REST, false);
@@ -250,7 +250,7 @@ static int on_sample(struct board *b, int r, const struct gpu_sample *s,
     }
     c->domain[i].wait_ns = loop_now_ns(c->opts.loop) + RETRY_S * NS_PER_S;
     if (!c->logged) /* one message: all counters need the same permission */
-        log_event(LOG_LEVEL_INFO, "no-cpu-energy", "reason=%s",
+        log_event(LOG_LEVEL_INFO, LOG_EVENT_NO_CPU_ENERGY, "reason=%s",
                   log_quote(err->text).text);
     c->logged = true;
     return 0;
@@ -303,7 +303,7 @@ static int on_open(struct boards *set, int r, const uw_error *err, void *user)
     struct processors *c = user;
 
     if (r < 0)
-        log_event(LOG_LEVEL_INFO, "no-cpu-energy", "reason=%s",
+        log_event(LOG_LEVEL_INFO, LOG_EVENT_NO_CPU_ENERGY, "reason=%s",
                   log_quote(err->text).text);
     if (r == 0)
         take_domains(c, set);

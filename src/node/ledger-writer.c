@@ -120,8 +120,9 @@ static void use_memory(struct ledger_writer *w, int r, const char *why)
     if (strcmp(w->text, why) == 0)
         return;
     (void)snprintf(w->text, sizeof w->text, "%s", why);
-    log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory earlier_runs=%s",
-              log_quote(why).text, ledger_is_readable(w->ledger) ? "read" : "unknown");
+    log_event(LOG_LEVEL_ERROR, LOG_EVENT_LEDGER_FAILED,
+              "reason=%s in=memory earlier_runs=%s", log_quote(why).text,
+              ledger_is_readable(w->ledger) ? "read" : "unknown");
 }
 
 int ledger_writer_leave(struct ledger_writer *w, int r, const uw_error *why,
@@ -153,7 +154,8 @@ int ledger_writer_open(struct ledger_writer *w, uw_error *err)
     if (r == 0)
         r = ledger_open(&opts, &w->ledger, &why);
     if (r == LEDGER_ASIDE)
-        log_event(LOG_LEVEL_ERROR, "ledger-aside", "reason=%s", log_quote(why.text).text);
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_LEDGER_ASIDE, "reason=%s",
+                  log_quote(why.text).text);
     if (r >= 0) {
         w->text[0] = '\0';
     } else if (why.text[0]) {
@@ -301,17 +303,18 @@ static void on_state(int r, const char *text, void *user)
     struct ledger_writer *w = user;
 
     if (r > 0) {
-        log_event(LOG_LEVEL_ERROR, r == LEDGER_ASIDE ? "ledger-aside" : "ledger-anew",
+        log_event(LOG_LEVEL_ERROR,
+                  r == LEDGER_ASIDE ? LOG_EVENT_LEDGER_ASIDE : LOG_EVENT_LEDGER_ANEW,
                   "reason=%s", log_quote(text).text);
         w->opts.restate(w->opts.user);
     } else if (r < 0) {
-        log_event(LOG_LEVEL_ERROR, "ledger-failed", "reason=%s in=memory",
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_LEDGER_FAILED, "reason=%s in=memory",
                   log_quote(text).text);
     } else {
         struct ledger_queue_stats stats;
         ledger_queue_look(w->queue, &stats);
         w->text[0] = '\0';
-        log_event(LOG_LEVEL_NOTICE, "ledger", "state=written rows=%zu lost=%ju",
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_LEDGER, "state=written rows=%zu lost=%ju",
                   stats.kept, (uintmax_t)stats.lost);
     }
 }
@@ -351,7 +354,7 @@ int ledger_writer_start(struct ledger_writer *w, uw_error *err)
     if (ledger_batch_join(ledger_queue_rows(w->queue), w->early) < 0)
         ledger_queue_lost(w->queue);
     ledger_batch_free(take(w->early));
-    ledger_writer_event(w, "start", SIZE_MAX, (uid_t)-1, w->opts.version);
+    ledger_writer_event(w, LEDGER_EVENT_START, SIZE_MAX, (uid_t)-1, w->opts.version);
     return 0;
 }
 
@@ -375,7 +378,7 @@ static void keep_rest(struct ledger_writer *w, struct ledger_batch *rest, bool l
     }
     w->lost += rows;
     if (rows)
-        log_event(LOG_LEVEL_ERROR, "ledger-lost", "rows=%zu", rows);
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_LEDGER_LOST, "rows=%zu", rows);
 }
 
 static void close_all(struct ledger_writer *w, bool last)
@@ -619,28 +622,29 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
                            what->clock_mhz, what->claim ? what->claim->id : 0);
         else
             (void)snprintf(text, sizeof text, "no longer locked by us");
-        ledger_writer_event(w, "clock", what->board, (uid_t)-1, text);
+        ledger_writer_event(w, LEDGER_EVENT_CLOCK, what->board, (uid_t)-1, text);
         break;
     case CAPS_EVENT_OTHER:
         (void)snprintf(text, sizeof text, "%s: %.1f W in force",
                        names_word(NAMES_CAP_CAUSE, what->cause),
                        w_of_mw(what->enforced_mw));
-        ledger_writer_event(w, "other-writer", what->board, (uid_t)-1, text);
+        ledger_writer_event(w, LEDGER_EVENT_OTHER_WRITER, what->board, (uid_t)-1, text);
         break;
     case CAPS_EVENT_FAIL:
-        ledger_writer_event(w, "cap-failed", what->board, (uid_t)-1, what->text);
+        ledger_writer_event(w, LEDGER_EVENT_CAP_FAILED, what->board, (uid_t)-1,
+                            what->text);
         break;
     case CAPS_EVENT_STATE:
         break;
     }
 }
 
-void ledger_writer_event(struct ledger_writer *w, const char *kind, size_t board,
+void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t board,
                          uid_t uid, const char *text)
 {
     struct ledger_batch *b = rows(w);
     struct ledger_event row = {.utc_ns = loop_utc_ns(w->opts.loop),
-                               .kind = kind,
+                               .kind = names_word(NAMES_LEDGER_EVENT, kind),
                                .has_board = board != SIZE_MAX,
                                .has_uid = uid != (uid_t)-1,
                                .board = board == SIZE_MAX ? 0 : board,
@@ -665,8 +669,8 @@ void ledger_writer_tick(struct ledger_writer *w)
         return;
     (void)snprintf(text, sizeof text, "UTC was set %.0f s %s", fabs(by_s),
                    by_s > 0 ? "forward" : "back");
-    log_event(LOG_LEVEL_WARNING, "clock-set", "by_s=%.0f", by_s);
-    ledger_writer_event(w, "clock-set", SIZE_MAX, (uid_t)-1, text);
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_CLOCK_SET, "by_s=%.0f", by_s);
+    ledger_writer_event(w, LEDGER_EVENT_CLOCK_SET, SIZE_MAX, (uid_t)-1, text);
 }
 
 void ledger_writer_look(const struct ledger_writer *w, struct node_view *ret)

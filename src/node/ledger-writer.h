@@ -86,7 +86,7 @@ void ledger_writer_claim(struct ledger_writer *w, size_t board, const struct cla
 void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
                         const struct caps_what *what, bool ending);
 /* board SIZE_MAX, uid (uid_t)-1: none. */
-void ledger_writer_event(struct ledger_writer *w, const char *kind, size_t board,
+void ledger_writer_event(struct ledger_writer *w, enum ledger_word kind, size_t board,
                          uid_t uid, const char *text);
 
 /* Each tick: reports when UTC was set. */

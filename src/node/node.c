@@ -86,9 +86,9 @@ static bool has_come_back(struct node *node)
         const struct sampler_now *now = sampler_board(node->sampler[i], 0);
         if (v->has_first || v->has_limits || now->failures || !now->last.has)
             continue;
-        log_event(LOG_LEVEL_NOTICE, "board-back", "gpu=%u uuid=%s", v->info->index,
-                  v->info->uuid);
-        ledger_writer_event(node->writer, "board-back", i, (uid_t)-1,
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_BOARD_BACK, "gpu=%u uuid=%s",
+                  v->info->index, v->info->uuid);
+        ledger_writer_event(node->writer, LEDGER_EVENT_BOARD_BACK, i, (uid_t)-1,
                             "the board answers");
         return true;
     }
@@ -99,9 +99,9 @@ static bool was_reloaded(struct node *node)
 {
     if (!boards_outdated(node->boards))
         return false;
-    log_event(LOG_LEVEL_WARNING, "driver-reload", "was=%s",
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_DRIVER_RELOAD, "was=%s",
               log_quote(boards_driver_mark(node->boards)).text);
-    ledger_writer_event(node->writer, "driver-reload", SIZE_MAX, (uid_t)-1,
+    ledger_writer_event(node->writer, LEDGER_EVENT_DRIVER_RELOAD, SIZE_MAX, (uid_t)-1,
                         boards_driver_mark(node->boards));
     return true;
 }
@@ -193,8 +193,9 @@ static int start_samplers(struct node *node, uw_error *err)
         bool silent = v->error.text[0] && !v->away;
         node->silent += silent;
         if (silent)
-            log_event(LOG_LEVEL_WARNING, "board-silent", "gpu=%u uuid=%s reason=%s",
-                      v->info->index, v->info->uuid, log_quote(v->error.text).text);
+            log_event(LOG_LEVEL_WARNING, LOG_EVENT_BOARD_SILENT,
+                      "gpu=%u uuid=%s reason=%s", v->info->index, v->info->uuid,
+                      log_quote(v->error.text).text);
     }
     return r;
 }
@@ -297,7 +298,8 @@ static int on_reopen(struct loop_timer *timer, uint64_t now_ns, void *user)
 static void no_boards(struct node *node, const uw_error *err)
 {
     if (strcmp(node->boards_error.text, err->text) != 0)
-        log_event(LOG_LEVEL_WARNING, "no-boards", "reason=%s", log_quote(err->text).text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_BOARDS, "reason=%s",
+                  log_quote(err->text).text);
     node->boards_error = *err;
     loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
 }
@@ -318,7 +320,7 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
         no_boards(node, &why);
     } else if ((result = use_boards(node, &why)) == 0) {
         node->boards_error = (uw_error){""};
-        log_event(LOG_LEVEL_INFO, "boards", "count=%zu simulated=%s", node->n,
+        log_event(LOG_LEVEL_INFO, LOG_EVENT_BOARDS, "count=%zu simulated=%s", node->n,
                   node->opts.simulated ? "true" : "false");
     }
     if (node->ready)
@@ -409,7 +411,8 @@ static void on_caps_end(int r, const char *text, void *user)
     struct node *node = user;
 
     if (r < 0)
-        log_event(LOG_LEVEL_ERROR, "not-restored", "reason=%s", log_quote(text).text);
+        log_event(LOG_LEVEL_ERROR, LOG_EVENT_NOT_RESTORED, "reason=%s",
+                  log_quote(text).text);
     (void)end_part(node);
 }
 
@@ -432,7 +435,7 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
     node->end_waits = 1;
     released_boards_end(node->released);
     if (node->open) {
-        ledger_writer_event(node->writer, "stop", SIZE_MAX, (uid_t)-1,
+        ledger_writer_event(node->writer, LEDGER_EVENT_STOP, SIZE_MAX, (uid_t)-1,
                             node->opts.version);
         if (ledger_writer_is_on(node->writer)) {
             /* The file may be replaced by then: the last rows restate everything. */
@@ -486,12 +489,12 @@ int node_configure(struct node *node, const struct node_config *config, uw_error
                         config->sampling.rest_ns, config->sampling.search_ns);
     if (node->open)
         r = node_actuator_start(node, err);
-    ledger_writer_event(node->writer, "config", SIZE_MAX, (uid_t)-1, "loaded");
+    ledger_writer_event(node->writer, LEDGER_EVENT_CONFIG, SIZE_MAX, (uid_t)-1, "loaded");
     return r;
 }
 
 void node_config_failed(struct node *node, const char *text)
 {
     node->config_failures++;
-    ledger_writer_event(node->writer, "config", SIZE_MAX, (uid_t)-1, text);
+    ledger_writer_event(node->writer, LEDGER_EVENT_CONFIG, SIZE_MAX, (uid_t)-1, text);
 }

@@ -150,7 +150,8 @@ void node_caps_tick(struct node *node)
     const char *budget = caps_log_budget(node->caps, &node->budget_log);
 
     if (budget)
-        ledger_writer_event(node->writer, "budget", SIZE_MAX, (uid_t)-1, budget);
+        ledger_writer_event(node->writer, LEDGER_EVENT_BUDGET, SIZE_MAX, (uid_t)-1,
+                            budget);
     for (size_t i = 0; i < node->n; i++) {
         const struct sampler_now *now = sampler_board(node->sampler[i], 0);
         sampler_watch_clock(node->sampler[i], 0, caps_watches_clock(node->caps, i));
@@ -170,7 +171,8 @@ static int on_counter(struct actuator *act, const char *zone, int fd, void *user
     (void)act;
 
     if (zone && gpu_given_put(node->opts.cpu_given, zone, fd) < 0)
-        log_event(LOG_LEVEL_WARNING, "no-cpu-energy", "zone=%s reason=refused", zone);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_NO_CPU_ENERGY, "zone=%s reason=refused",
+                  zone);
     processors_retry(node->processors);
     return 0;
 }
@@ -180,8 +182,9 @@ static void on_actuator_ready(struct actuator *act, void *user)
     struct node *node = user;
 
     if (node->actuator_text[0]) {
-        log_event(LOG_LEVEL_NOTICE, "actuator", "state=connected");
-        ledger_writer_event(node->writer, "actuator", SIZE_MAX, (uid_t)-1, "connected");
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_ACTUATOR, "state=connected");
+        ledger_writer_event(node->writer, LEDGER_EVENT_ACTUATOR, SIZE_MAX, (uid_t)-1,
+                            "connected");
     }
     node->actuator_text[0] = '\0';
     if (node->caps)
@@ -200,8 +203,10 @@ static bool on_actuator_lost(const char *text, void *user)
     released_boards_use_actuator(node->released, NULL);
     if (!node->ending && strcmp(node->actuator_text, text) != 0) {
         (void)snprintf(node->actuator_text, sizeof node->actuator_text, "%s", text);
-        log_event(LOG_LEVEL_WARNING, "read-only", "reason=%s", log_quote(text).text);
-        ledger_writer_event(node->writer, "read-only", SIZE_MAX, (uid_t)-1, text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_READ_ONLY, "reason=%s",
+                  log_quote(text).text);
+        ledger_writer_event(node->writer, LEDGER_EVENT_READ_ONLY, SIZE_MAX, (uid_t)-1,
+                            text);
     }
     return !node->ending;
 }
@@ -254,7 +259,7 @@ static bool is_settled(size_t board, void *user)
     return attribution_board_settled(node->attribution, board);
 }
 
-static void on_released_event(const char *kind, size_t board, const char *text,
+static void on_released_event(enum ledger_word kind, size_t board, const char *text,
                               void *user)
 {
     struct node *node = user;
@@ -388,7 +393,7 @@ static void on_save(uint64_t job, const char *state, void *user)
 static void on_note(uint64_t job, const char *text, bool important, void *user)
 {
     (void)user;
-    log_event(important ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG, "search",
+    log_event(important ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG, LOG_EVENT_SEARCH,
               "job=%" PRIu64 " text=%s", job, log_quote(text).text);
 }
 
@@ -495,8 +500,8 @@ static void begin_found(struct node *node, const struct job_entry *job,
     rec->search = true;
     rec->goal = node->config.search.goal;
     if (node_search_begin(node, job, rec, NULL, &err) < 0)
-        log_event(LOG_LEVEL_WARNING, "search-refused", "job=%" PRIu64 " reason=%s",
-                  job->id, log_quote(err.text).text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SEARCH_REFUSED,
+                  "job=%" PRIu64 " reason=%s", job->id, log_quote(err.text).text);
 }
 
 static void end_job(struct node *node, const struct job_entry *job,
@@ -508,7 +513,7 @@ static void end_job(struct node *node, const struct job_entry *job,
     job_records_end(node->records, rec, job);
     if (rec->asked)
         save_state(node, job->id, NULL);
-    log_event(LOG_LEVEL_INFO, "job-end", "job=%" PRIu64 " name=%s", job->id,
+    log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_END, "job=%" PRIu64 " name=%s", job->id,
               log_quote(job->name).text);
 }
 
@@ -521,9 +526,10 @@ static void on_job(enum roster_event event, const struct job_entry *job, void *u
         rec = job_records_add(node->records, job->id);
         if (rec)
             begin_found(node, job, rec);
-        log_event(LOG_LEVEL_INFO, "job-begin", "job=%" PRIu64 " source=%s name=%s uid=%u",
-                  job->id, names_word(NAMES_JOB_SOURCE, job->source),
-                  log_quote(job->name).text, (unsigned)job->uid);
+        log_event(LOG_LEVEL_INFO, LOG_EVENT_JOB_BEGIN,
+                  "job=%" PRIu64 " source=%s name=%s uid=%u", job->id,
+                  names_word(NAMES_JOB_SOURCE, job->source), log_quote(job->name).text,
+                  (unsigned)job->uid);
     }
     if (node->searches)
         (void)searches_on_job(node->searches, event, job);
@@ -562,9 +568,9 @@ static void on_pass(size_t board, const struct job_entry *from,
                        "to job %" PRIu64 " of uid %u, which had named it: no other job "
                        "has it any more",
                        to->id, (unsigned)to->uid);
-    log_event(LOG_LEVEL_NOTICE, "board-passed", "gpu=%u job=%" PRIu64 " text=%s",
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_BOARD_PASSED, "gpu=%u job=%" PRIu64 " text=%s",
               node_info(node, board)->index, to->id, log_quote(text).text);
-    ledger_writer_event(node->writer, "board-passed", board, to->uid, text);
+    ledger_writer_event(node->writer, LEDGER_EVENT_BOARD_PASSED, board, to->uid, text);
 }
 
 static void on_look(size_t board, void *user)

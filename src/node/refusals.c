@@ -86,7 +86,7 @@ static struct refusal *refusal_of(struct refusals *rs, enum refusal_kind kind, u
 void refusals_say(struct refusals *rs, enum refusal_kind kind, size_t board, uid_t uid,
                   const char *who, const uw_error *why)
 {
-    static const char *const names[] = {"refused", "withdrawn"};
+    bool refused = kind == REFUSAL_REFUSED;
     uint64_t now = loop_now_ns(rs->loop);
     struct refusal *f = refusal_of(rs, kind, uid, cause_of(why->text) + board, now);
     char text[320];
@@ -97,10 +97,12 @@ void refusals_say(struct refusals *rs, enum refusal_kind kind, size_t board, uid
         return;
     }
     (void)snprintf(text, sizeof text, "%s: %s", who ? who : "somebody", why->text);
-    log_event(LOG_LEVEL_WARNING, names[kind], "uid=%u who=%s reason=%s again=%" PRIu64,
-              (unsigned)uid, log_quote(who ? who : "").text, log_quote(why->text).text,
-              f->again);
-    ledger_writer_event(rs->writer, names[kind], board, uid, text);
+    log_event(LOG_LEVEL_WARNING, refused ? LOG_EVENT_REFUSED : LOG_EVENT_WITHDRAWN,
+              "uid=%u who=%s reason=%s again=%" PRIu64, (unsigned)uid,
+              log_quote(who ? who : "").text, log_quote(why->text).text, f->again);
+    ledger_writer_event(rs->writer,
+                        refused ? LEDGER_EVENT_REFUSED : LEDGER_EVENT_WITHDRAWN, board,
+                        uid, text);
     f->told_ns = now ? now : 1;
     f->again = 0;
 }

@@ -247,7 +247,8 @@ int node_release(struct node *node, const struct node_who *who, const char *boar
     if (r == 0)
         r = released_boards_release(node->released, at, hold_off_ns, fn, user, err);
     if (r == 0)
-        ledger_writer_event(node->writer, "release", at, who->uid, rights_name(who));
+        ledger_writer_event(node->writer, LEDGER_EVENT_RELEASE, at, who->uid,
+                            rights_name(who));
     return r;
 }
 
@@ -262,7 +263,8 @@ int node_take_back(struct node *node, const struct node_who *who, const char *bo
     if (r == 0)
         released_boards_kick(node->released);
     if (r == 0)
-        ledger_writer_event(node->writer, "take-back", at, who->uid, rights_name(who));
+        ledger_writer_event(node->writer, LEDGER_EVENT_TAKE_BACK, at, who->uid,
+                            rights_name(who));
     return r;
 }
 

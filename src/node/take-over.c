@@ -47,7 +47,7 @@ static void take_over_search(const struct take_over *t, const struct job_entry *
     ledger_writer_state_path(t->writer, entry->id, path, sizeof path);
     (void)file_read(path, STATE_MAX, &state, NULL, NULL);
     if (t->begin_search(entry, rec, state ? state : "", t->user, &err) < 0)
-        log_event(LOG_LEVEL_WARNING, "search-lost", "job=%ju reason=%s",
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SEARCH_LOST, "job=%ju reason=%s",
                   (uintmax_t)entry->id, log_quote(err.text).text);
 }
 
@@ -141,13 +141,13 @@ static int take_over_job(const struct ledger_job *job, const char *boot_id, void
         ledger_batch_has_job(ledger_writer_early(t->writer), job->id))
         return 0; /* the rows in memory are newer */
     if (go_on(t, job, boot_id, &err) == 0) {
-        log_event(LOG_LEVEL_NOTICE, "job-taken-over", "job=%ju source=%s name=%s",
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_JOB_TAKEN_OVER, "job=%ju source=%s name=%s",
                   (uintmax_t)job->id, log_quote(job->source).text,
                   log_quote(job->name).text);
         return 0;
     }
     end_lost_job(t, job);
-    log_event(LOG_LEVEL_NOTICE, "job-over", "job=%ju source=%s name=%s reason=%s",
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_JOB_OVER, "job=%ju source=%s name=%s reason=%s",
               (uintmax_t)job->id, log_quote(job->source).text, log_quote(job->name).text,
               log_quote(err.text).text);
     return 0;
@@ -164,8 +164,8 @@ static void take_over_waiting(const struct ledger_job *job, void *user)
         go_on(t, &row, ledger_writer_boot_id(t->writer), &err) == 0)
         return;
     end_lost_job(t, &row);
-    log_event(LOG_LEVEL_NOTICE, "job-over", "job=%ju reason=%s", (uintmax_t)row.id,
-              log_quote(err.text).text);
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_JOB_OVER, "job=%ju reason=%s",
+              (uintmax_t)row.id, log_quote(err.text).text);
 }
 
 /* ---- claims ---- */
@@ -232,11 +232,11 @@ static void lose_claim(const struct take_over *t, const struct ledger_claim *c,
 
     (void)snprintf(text, sizeof text, "claim %ju of %.60s: %s", (uintmax_t)c->id, c->who,
                    why);
-    log_event(LOG_LEVEL_WARNING, "claim-lost", "claim=%ju gpu=%u who=%s reason=%s",
-              (uintmax_t)c->id, info_of(t, c->board)->index, log_quote(c->who).text,
-              log_quote(why).text);
+    log_event(LOG_LEVEL_WARNING, LOG_EVENT_CLAIM_LOST,
+              "claim=%ju gpu=%u who=%s reason=%s", (uintmax_t)c->id,
+              info_of(t, c->board)->index, log_quote(c->who).text, log_quote(why).text);
     (void)ledger_add_claim_end(ledger_writer_early(t->writer), &end);
-    ledger_writer_event(t->writer, "claim-lost", c->board, c->uid, text);
+    ledger_writer_event(t->writer, LEDGER_EVENT_CLAIM_LOST, c->board, c->uid, text);
 }
 
 /* Why a claim cannot be taken over (*ret_how: the ledger's word); NULL: it can. */

@@ -235,7 +235,8 @@ static void do_fault(struct client *c, const struct sim_request *q)
     if (r)
         refuse(c, SIM_INVALID, &err);
     else
-        log_event(LOG_LEVEL_NOTICE, "fault", "fault=%s", log_quote(q->text).text);
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIM_FAULT, "fault=%s",
+                  log_quote(q->text).text);
 }
 
 static void do_reset(struct client *c, const struct sim_request *q)
@@ -249,7 +250,7 @@ static void do_reset(struct client *c, const struct sim_request *q)
     if (r)
         refuse(c, r, &err);
     else
-        log_event(LOG_LEVEL_NOTICE, "reset", "board=%u", q->board);
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIM_RESET, "board=%u", q->board);
 }
 
 static void do_job(struct client *c, const struct sim_request *q)
@@ -272,7 +273,7 @@ static void do_job(struct client *c, const struct sim_request *q)
     }
     c->job = (int)id;
     c->told = false;
-    log_event(LOG_LEVEL_INFO, "job", "pid=%d options=%s", (int)c->who.pid,
+    log_event(LOG_LEVEL_INFO, LOG_EVENT_SIM_JOB, "pid=%d options=%s", (int)c->who.pid,
               log_quote(q->text).text);
 }
 
@@ -413,11 +414,12 @@ static int on_connect(struct loop_fd *source, int fd, int events, void *user)
         i++;
     if (i == CLIENTS_MAX) { /* the client sees the connection close */
         (void)close(peer);
-        log_event(LOG_LEVEL_WARNING, "full", "clients=%d", CLIENTS_MAX);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIM_FULL, "clients=%d", CLIENTS_MAX);
         return 0;
     }
     if (client_new(s, peer, &s->client[i], &err))
-        log_event(LOG_LEVEL_WARNING, "client", "error=%s", log_quote(err.text).text);
+        log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIM_CLIENT, "error=%s",
+                  log_quote(err.text).text);
     return 0;
 }
 
@@ -426,7 +428,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     struct server *s = user;
 
     (void)source;
-    log_event(LOG_LEVEL_NOTICE, "stop", "signal=%d", signo);
+    log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIM_STOP, "signal=%d", signo);
     loop_stop(s->loop, 0);
     return 0;
 }
@@ -504,10 +506,10 @@ int server_run(const struct server_opts *opts, uw_error *err)
 
     int r = start(&s, opts, err);
     if (!r) {
-        log_event(LOG_LEVEL_NOTICE, "start", "state=%s boards=%zu speed=%g",
+        log_event(LOG_LEVEL_NOTICE, LOG_EVENT_SIM_START, "state=%s boards=%zu speed=%g",
                   log_quote(opts->state_dir).text, opts->machine->n_boards, opts->speed);
         if (opts->ready_fd >= 0 && write(opts->ready_fd, "", 1) != 1)
-            log_event(LOG_LEVEL_WARNING, "ready", "error=no-reader");
+            log_event(LOG_LEVEL_WARNING, LOG_EVENT_SIM_READY, "error=no-reader");
         if (opts->ready_fd >= 0)
             (void)close(opts->ready_fd);
         r = loop_run(s.loop, err);

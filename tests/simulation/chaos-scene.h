@@ -332,7 +332,7 @@ static void say_guard(const char *text, void *user)
 {
     const struct round *r = user;
 
-    log_event(LOG_LEVEL_DEBUG, "actuator", "at=%.1f text=%s",
+    log_event(LOG_LEVEL_DEBUG, LOG_EVENT_ACTUATOR, "at=%.1f text=%s",
               s_between(1000 * NS_PER_S, now_of(r)), log_quote(text).text);
 }
 

@@ -82,7 +82,8 @@ static int watched_set(struct gpu_dev *dev, uint32_t mw, uw_error *err)
     }
     wire.looked += wire.on;
     if (getenv("CHAOS_LOG"))
-        log_event(LOG_LEVEL_DEBUG, "wire", "at=%.3f gpu=%u mw=%u sum=%" PRIu64 " on=%d",
+        log_event(LOG_LEVEL_DEBUG, LOG_EVENT_CAP,
+                  "at=%.3f gpu=%u mw=%u sum=%" PRIu64 " on=%d",
                   s_between(1000 * NS_PER_S, now_of(wire.round)), index, mw,
                   sum_in_force(), wire.on);
     if (wire.on && sum_in_force() > wire.budget_mw)
