@@ -267,6 +267,16 @@
 
 /* ---- what is written down ---- */
 
+#define REFUSALS(X) /* enum refusal: `what` of the log's events refused and withdrawn */ \
+    X(REFUSAL_CLAIM,    0, "claim",    "to make a claim") \
+    X(REFUSAL_WITHDRAW, 1, "withdraw", "to withdraw a claim") \
+    X(REFUSAL_JOB,      2, "job",      "to begin a job") \
+    X(REFUSAL_PAGE,     3, "page",     "to hand over a job's progress page") \
+    X(REFUSAL_END,      4, "end",      "to end a job") \
+    X(REFUSAL_RELEASE,  5, "release",  "to release a board or take it back") \
+    X(REFUSAL_WINDOW,   6, "window",   "to hold windows of energy open") \
+    X(REFUSAL_RIGHT,    7, "right",    "none: a claim ended because its user lost the board")
+
 #define LOG_EVENTS(X) /* enum log_word: `event` of the daemon's log */ \
     X(LOG_EVENT_READY,               0, "ready",              "the daemon serves") \
     X(LOG_EVENT_STOP,                1, "stop",               "a signal ends the daemon") \
@@ -380,6 +390,7 @@
     X(NAMES_STREAM,          "events.what",     STREAM_KINDS) \
     X(NAMES_CGROUP,          "cgroup.kind",     CGROUP_KINDS) \
     X(NAMES_SIM_FAULT,       "sim.fault",       SIM_FAULTS) \
+    X(NAMES_REFUSAL,         "refused.what",    REFUSALS) \
     X(NAMES_LOG_EVENT,       "log.event",       LOG_EVENTS) \
     X(NAMES_SIM_EVENT,       "sim.event",       SIM_LOG_EVENTS) \
     X(NAMES_LEDGER_EVENT,    "ledger.event",    LEDGER_EVENTS)

@@ -322,7 +322,7 @@ static void say_lost(struct node *node, size_t board, const struct claim *c, siz
                c->id, what, more, node_info(node, board)->index);
     (void)snprintf(text, sizeof text, "%s: %s", c->who, why.text);
     viewer_lost(node->viewer, board, text);
-    refusals_say(node->refusals, REFUSAL_WITHDRAWN, board, c->uid, c->who, &why);
+    refusals_say(node->refusals, REFUSAL_RIGHT, 0, board, c->uid, c->who, &why);
 }
 
 /* Bars or unbars the searches of jobs by their user's right to this board. */

@@ -8,19 +8,22 @@
 #define NODE_REFUSALS_H
 
 #include "base/auto.h"
+#include "base/names.h"
 #include "node/ledger-writer.h"
 
 struct refusals;
 
-enum refusal_kind { REFUSAL_REFUSED, REFUSAL_WITHDRAWN };
+enum refusal { REFUSALS(NAME_ENUM) };
 
 /* -ENOMEM.  writer is borrowed and must outlive refusals. */
 int refusals_new(struct loop *loop, struct ledger_writer *writer, struct refusals **ret);
 void refusals_free(struct refusals *rs);
 DEFINE_AUTO(struct refusals *, refusals_free);
 
-/* board SIZE_MAX: none.  who may be NULL. */
-void refusals_say(struct refusals *rs, enum refusal_kind kind, size_t board, uid_t uid,
+/* A cause is the request, its result r, the user and the board (SIZE_MAX: none).  who may
+ * be NULL.
+ */
+void refusals_say(struct refusals *rs, enum refusal of, int r, size_t board, uid_t uid,
                   const char *who, const uw_error *why);
 
 #endif

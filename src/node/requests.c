@@ -22,10 +22,10 @@ static struct rights rights_of(const struct node *node)
 }
 
 /* Records the refusal and returns r. */
-static int refuse(struct node *node, const struct node_who *who, int r,
+static int refuse(struct node *node, const struct node_who *who, enum refusal of, int r,
                   const uw_error *why)
 {
-    refusals_say(node->refusals, REFUSAL_REFUSED, SIZE_MAX, who->uid, who->name, why);
+    refusals_say(node->refusals, of, r, SIZE_MAX, who->uid, who->name, why);
     return r;
 }
 
@@ -89,7 +89,7 @@ int node_claim(struct node *node, const struct node_who *who,
         r = make_claim(node, who, ask, boards, &claim, &why);
     if (r < 0) {
         (void)fail(err, r, "%s", why.text);
-        return refuse(node, who, r, &why);
+        return refuse(node, who, REFUSAL_CLAIM, r, &why);
     }
     if (ret_id)
         *ret_id = claim.id;
@@ -112,7 +112,7 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
                           : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
     if (r < 0) {
         (void)fail(err, r, "%s", why.text);
-        return r == -EPERM ? refuse(node, who, r, &why) : r;
+        return r == -EPERM ? refuse(node, who, REFUSAL_WITHDRAW, r, &why) : r;
     }
     node_withdraw_claim(node, id, CLAIM_END_WITHDRAWN);
     claim_watches_end(node->watches, id);
@@ -180,7 +180,7 @@ int node_job_begin(struct node *node, const struct node_who *who,
         (void)close(page);
     if (r < 0) {
         (void)fail(err, r, "%s", why.text);
-        return refuse(node, who, r, &why);
+        return refuse(node, who, REFUSAL_JOB, r, &why);
     }
     *ret_id = id;
     return 0;
@@ -200,7 +200,7 @@ int node_job_page(struct node *node, const struct node_who *who, uint64_t id, in
         (void)fd_take(&fd);
     else
         (void)fail(err, r, "%s", why.text);
-    return r == -EPERM ? refuse(node, who, r, &why) : r;
+    return r == -EPERM ? refuse(node, who, REFUSAL_PAGE, r, &why) : r;
 }
 
 int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
@@ -217,7 +217,7 @@ int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
         r = roster_end(node->roster, id, &why);
     if (r < 0)
         (void)fail(err, r, "%s", why.text);
-    return r == -EPERM ? refuse(node, who, r, &why) : r;
+    return r == -EPERM ? refuse(node, who, REFUSAL_END, r, &why) : r;
 }
 
 /* ---- boards that are released ---- */
@@ -235,7 +235,7 @@ static int may_hand_out(struct node *node, const struct node_who *who, const cha
         r = fail(&why, -EAGAIN, "no GPU is open (yet)");
     if (r < 0)
         (void)fail(err, r, "%s", why.text);
-    return r == -EPERM ? refuse(node, who, r, &why) : r;
+    return r == -EPERM ? refuse(node, who, REFUSAL_RELEASE, r, &why) : r;
 }
 
 int node_release(struct node *node, const struct node_who *who, const char *board,
@@ -274,7 +274,7 @@ int node_take_back(struct node *node, const struct node_who *who, const char *bo
 static int may_hold(struct node *node, const struct node_who *who, uw_error *err)
 {
     if (!who->may_claim || who->only_job)
-        return refuse(node, who,
+        return refuse(node, who, REFUSAL_WINDOW,
                       fail(err, -EPERM, "%s may not hold windows open", who->name), err);
     if (!node->windows)
         return fail(err, -EAGAIN, "no boards are open now");

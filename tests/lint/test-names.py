@@ -28,6 +28,7 @@ MUTANTS = [  # file, what stands there, what is put there, what the breach names
     ("docs/ledger.md", "start, stop, config,", "start, stop, settings,", "settings"),
     ("docs/man/underwattd.8.scd", "*board-back*, ", "", "board-back"),
     ("docs/man/underwattd.8.scd", "; names: log.event\n", "", "log.event"),
+    ("docs/man/underwattd.8.scd", "*release*, *window*;", "*window*;", "release"),
     ("docs/man/underwatt-sim.1.scd", "*fault*, *reset*.", "*fault*, *restart*.", "restart"),
     ("src/base/names.h", '"claim-lost",         "a', '"claim-gone",         "a', "claim-gone"),
     ("src/daemon/main.c", "event=realtime-lost", "event=realtime-gone", "realtime-gone"),
