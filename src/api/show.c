@@ -121,7 +121,7 @@ const char *show_clock_why(const struct caps_clock_view *k, const struct claims 
 
 /* ---- values ---- */
 
-void show_value(struct json_out *o, const char *key, const struct view_value *v)
+void show_value(struct json_out *o, const char *key, const struct maybe *v)
 {
     json_out_known_double(o, key, v->known, v->v);
 }
@@ -148,9 +148,9 @@ void show_boards(struct json_out *o, const char *key, const struct node_view *v,
     json_out_end(o);
 }
 
-struct view_value show_power(const struct node_view *v)
+struct maybe show_power(const struct node_view *v)
 {
-    struct view_value sum = {v->n_boards > 0, 0};
+    struct maybe sum = {v->n_boards > 0, 0};
 
     for (size_t i = 0; i < v->n_boards; i++) {
         sum.known &= v->board[i].power_w.known;
@@ -172,7 +172,7 @@ static void counts(struct json_out *o, const char *key, const char *good, uint64
 
 static void show_sums(struct json_out *o, const struct node_view *v)
 {
-    struct view_value power = show_power(v);
+    struct maybe power = show_power(v);
     double energy_j = 0, today_j = 0;
     size_t claims = 0, jobs = 0;
 

@@ -26,7 +26,7 @@ const char *show_clock_why(const struct caps_clock_view *clock,
 
 /* ---- values ---- */
 
-void show_value(struct json_out *o, const char *key, const struct view_value *v);
+void show_value(struct json_out *o, const char *key, const struct maybe *v);
 /* mw 0 is written as null (unknown). */
 void show_mw(struct json_out *o, const char *key, uint32_t mw);
 void show_utc(struct json_out *o, const char *key, int64_t utc_ns);
@@ -34,7 +34,7 @@ void show_utc(struct json_out *o, const char *key, int64_t utc_ns);
 void show_boards(struct json_out *o, const char *key, const struct node_view *v,
                  uint64_t boards);
 /* Sum of the boards' power; unknown where any board's is unknown or no board exists. */
-struct view_value show_power(const struct node_view *v);
+struct maybe show_power(const struct node_view *v);
 
 /* ---- bodies: an object under key (NULL: the root, or an item of an array) ---- */
 

@@ -52,7 +52,7 @@ int parse_duration(const char *text, uint64_t *ret_ns, uw_error *err);
 int parse_clock(const char *text, uint32_t *ret_mhz, uw_error *err);
 
 /* A measured quantity that may be unknown. */
-struct view_value {
+struct maybe {
     bool known;
     double v;
 };

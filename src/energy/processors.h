@@ -25,10 +25,10 @@
 struct view_rapl {
     const char *name; /* "package-0", "dram-0" */
     double energy_j;
-    struct view_value power_w; /* mean of the last period */
+    struct maybe power_w; /* mean of the last period */
     struct {
         double energy_j;
-        struct view_value power_w; /* mean of about one second */
+        struct maybe power_w; /* mean of about one second */
     } exact;
 };
 

@@ -26,8 +26,8 @@ enum phase_by { PHASE_TELLERS(NAME_ENUM) };
 struct view_phase {
     uint32_t phase; /* as in job_entry */
     enum phase_by by;
-    uint64_t since_ns;            /* 0: unknown */
-    struct view_value confidence; /* of a phase from telemetry: phase_confidence() */
+    uint64_t since_ns;       /* 0: unknown */
+    struct maybe confidence; /* of a phase from telemetry: phase_confidence() */
 };
 
 struct job_record {

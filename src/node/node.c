@@ -48,7 +48,7 @@ static void watch_rest(struct node *node, size_t i)
 {
     struct node_rest *rest = &node->rest[i];
     const struct gpu_sample *s = &sampler_board(node->sampler[i], 0)->last;
-    struct view_value power = viewer_power(node->viewer, i, 0);
+    struct maybe power = viewer_power(node->viewer, i, 0);
     bool busy = s->has & GPU_HAS_UTIL && s->util_gpu > 0;
 
     if (power.known) {

@@ -23,9 +23,9 @@ enum { VIEW_JOBS_MAX = ROSTER_MAX, VIEW_REASONS = 8 };
 struct view_board {
     const struct gpu_info *info;
     struct caps_view cap;
-    struct gpu_sample last;    /* has == 0: none yet */
-    struct view_value power_w; /* mean of the last second or two, from the meter */
-    double energy_j;           /* since the ledger began, from the meter: a counter */
+    struct gpu_sample last; /* has == 0: none yet */
+    struct maybe power_w;   /* mean of the last second or two, from the meter */
+    double energy_j;        /* since the ledger began, from the meter: a counter */
     double idle_j, unattributed_j, attributed_j; /* parts of it: their sum is energy_j */
     double today_j;                              /* since midnight UTC */
     double throttle_s[VIEW_REASONS]; /* seconds under each bit of enum gpu_reason */
@@ -41,7 +41,7 @@ struct view_job {
     struct view_phase phase;
     bool settled;    /* the job has ended and all of its energy is booked */
     double energy_j; /* attributed to it so far */
-    struct view_value half_j;
+    struct maybe half_j;
     double time_s;
     uint64_t steps;
     double step_s; /* 0 unknown */

@@ -110,9 +110,9 @@ void viewer_tick(struct viewer *v, double dt)
     }
 }
 
-struct view_value viewer_power(const struct viewer *v, size_t i, uint64_t from_ns)
+struct maybe viewer_power(const struct viewer *v, size_t i, uint64_t from_ns)
 {
-    struct view_value power = {false, 0};
+    struct maybe power = {false, 0};
 
     power.known = mean_known(&v->counted[i].mean, from_ns, &power.v);
     return power;
@@ -246,7 +246,7 @@ static void look_at_energy(const struct viewer *v, const struct job_record *rec,
         ret->energy_j += rec->before_j;
         half2 += rec->before_half_j * rec->before_half_j;
     }
-    ret->half_j = (struct view_value){b || (rec && rec->before_j > 0), sqrt(half2)};
+    ret->half_j = (struct maybe){b || (rec && rec->before_j > 0), sqrt(half2)};
 }
 
 static void look_at_job(struct viewer *v, const struct job_entry *job,

@@ -39,7 +39,7 @@ void viewer_close(struct viewer *v);
 /* Each tick, dt after the last. */
 void viewer_tick(struct viewer *v, double dt);
 /* The mean power of a board since from_ns, or unknown. */
-struct view_value viewer_power(const struct viewer *v, size_t board, uint64_t from_ns);
+struct maybe viewer_power(const struct viewer *v, size_t board, uint64_t from_ns);
 /* Records that a claim on the board lost its right; text: claim, owner and reason. */
 void viewer_lost(struct viewer *v, size_t board, const char *text);
 

@@ -55,7 +55,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!loop) {
         board[0].info = &info[0];
         board[1].info = &info[1]; /* which has not answered yet */
-        board[0].power_w = (struct view_value){.known = true, .v = 200};
+        board[0].power_w = (struct maybe){.known = true, .v = 200};
         board[0].last = (struct gpu_sample){.has = GPU_HAS_ENERGY, .energy_mj = 5000};
         if (loop_new_virtual(1, 0, &loop, NULL) < 0 ||
             zeusd_new(loop, &node, &z, NULL) < 0)

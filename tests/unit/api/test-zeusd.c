@@ -411,7 +411,7 @@ int main(void)
     for (int i = 0; i < 2; i++) {
         rig.made->board[i].last.began_ns = NS_PER_S;
         rig.made->board[i].last.at_ns = NS_PER_S;
-        rig.made->board[i].power_w = (struct view_value){true, 211.5};
+        rig.made->board[i].power_w = (struct maybe){true, 211.5};
         rig.made->board[i].last.requested_mw = 300000;
         rig.made->board[i].cap.enforced_mw = 300000;
         rig.made->board[i].cap.verdict.target_mw = 300000;
