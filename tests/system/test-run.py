@@ -287,7 +287,7 @@ def refused(node, boards):
     node.fault(boards[0], "refuse")
     told = run.until(lambda: "no more caps" in run.said(), 20)
     other = run.until(lambda: run.limits()[1] == V100, 20)
-    why = f"no more caps: {node.board(boards[0])['uuid']}: "
+    why = f"no more caps: GPU {boards[0]}: "
     yield low and told and why in run.said() and "ermission" in run.said(), \
         "refuse: no further caps, which board, and why", repr(run)
     yield other and run.p.poll() is None, "refuse: the other board gets its original at once, CMD goes on", repr(run)
