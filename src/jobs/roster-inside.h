@@ -20,11 +20,10 @@ struct job_key {
 struct roster_job {
     struct roster *roster;
     struct job_entry e;
-    struct job_key key;     /* of a found job */
-    uint64_t kept;          /* of a restored found job: boards not read since */
-    int pidfd;              /* -1: none */
-    struct loop_fd *source; /* of pidfd; NULL: roster_alive() is polled */
-    bool asked_user;
+    struct job_key key;         /* of a found job */
+    uint64_t kept;              /* of a restored found job: boards not read since */
+    int pidfd;                  /* -1: none */
+    struct loop_fd *source;     /* of pidfd; NULL: roster_alive() is polled */
     bool is_new, changed, over; /* pending events */
 };
 

@@ -26,7 +26,6 @@ struct repeat {
     double surprise;  /* see struct fold */
     double explained; /* share of the variance, of the signal that shows it best */
     double samples;   /* per cycle */
-    double margin;
 };
 
 /* Finds the period within least_hz..most_hz. */
