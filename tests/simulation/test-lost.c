@@ -215,7 +215,7 @@ static void two_searches(void)
        "the first one's bound is kept: time x %.3f at %.0f W", slower,
        w_of_mw(in_force(&s, 0)));
     (void)searches_look(s.tunings, 2, &view);
-    ok(strstr(view.state, "job 1 is"), "… the second one waits: %s", view.state);
+    ok(strstr(view.state, "job 1 has"), "… the second one waits: %s", view.state);
     for (int i = 0; i < 100 && !strstr(view.state, "looks for a period"); i++) {
         pass(&s, 20);
         (void)searches_look(s.tunings, 2, &view);
