@@ -5,7 +5,9 @@
 #include "base/error.h"
 #include "core/meter/state.h"
 
-#define TOP_W 1e5 /* above any board's power */
+#define TOP_W 1e5     /* no board's power */
+#define SWING_S 60.0  /* what the board did lately */
+#define UNSEEN_SD 0.3 /* of the swing: a power anywhere in it, all the time */
 
 int meter_new(const struct meter_opts *opts, struct meter **ret, uw_error *err)
 {
@@ -61,14 +63,40 @@ double meter_s(const struct meter *m, uint64_t ns)
     return (double)(int64_t)(ns - m->origin_ns) * 1e-9;
 }
 
+/* The two of a kind that are oldest become one. */
+static void join_events(struct meter *m)
+{
+    for (size_t i = 0; i < m->n_events; i++)
+        for (size_t k = i + 1; k < m->n_events; k++) {
+            struct event *a = &m->events[i], b = m->events[k];
+            if (a->why != b.why || a->counter != b.counter)
+                continue;
+            a->t0 = fmin(a->t0, b.t0);
+            a->t1 = fmax(a->t1, b.t1);
+            a->sd_j = hypot(a->sd_j, b.sd_j);
+            a->blind2 += b.blind2;
+            a->swing = fmax(a->swing, b.swing);
+            for (m->n_events--; k < m->n_events; k++)
+                m->events[k] = m->events[k + 1];
+            return;
+        }
+}
+
 void meter_event(struct meter *m, struct event e)
 {
-    if (m->n_events == EVENTS) {
-        for (size_t i = 1; i < EVENTS; i++)
-            m->events[i - 1] = m->events[i];
-        m->n_events--;
-    }
+    if (m->n_events == EVENTS)
+        join_events(m); /* there are fewer kinds than that */
+    e.blind2 = (e.t1 - e.t0) * (e.t1 - e.t0);
+    e.swing = meter_swing(m);
     m->events[m->n_events++] = e;
+}
+
+double meter_swing(const struct meter *m)
+{
+    double lo, hi;
+
+    series_range(&m->r, m->r.last.t - SWING_S, m->r.last.t, &lo, &hi);
+    return m->r_any ? fmax(hi, m->w) - fmin(lo, m->w) : 0;
 }
 
 bool sensor_part_time(const struct meter *m)
@@ -87,6 +115,19 @@ static void keep_reading(struct meter *m, struct reading r)
 
     m->ring = items;
     m->ring[at] = r;
+}
+
+/* Variance of what a step between two readings leaves unseen; a part-time sensor's is the
+ * fold's.
+ */
+static double unseen_var(const struct meter *m, double step)
+{
+    const struct sensor *s = &m->sensor;
+    double unseen = step - fmax(fmax(1.5 * s->update_s, s->window_s), s->response_s);
+
+    if (unseen <= 0 || sensor_part_time(m))
+        return 0;
+    return pow(UNSEEN_SD * meter_swing(m) * unseen, 2);
 }
 
 static void add_reading(struct meter *m, double end, double w)
@@ -119,6 +160,7 @@ static void add_reading(struct meter *m, double end, double w)
         p.e += w * fmin(step, 1.5 * s->update_s) +
                (w + old) / 2 * fmax(step - 1.5 * s->update_s, 0);
     p.t = end;
+    p.var += unseen_var(m, step);
     p.dt = fmax(m->r_edges.locked ? m->r_edges.error_s : 0.29 * s->update_s, 1e-3);
     series_add(&m->r, p);
 }
@@ -133,14 +175,30 @@ static double reading_lag(const struct meter *m)
     return s->lag_s;
 }
 
+/* A reading that stands still may go on to. */
+static void stuck_until(struct meter *m, double at)
+{
+    for (size_t i = m->n_events; i-- > 0;) {
+        struct event *e = &m->events[i];
+        if (e->why != METER_WHY_STUCK || e->counter)
+            continue;
+        e->blind2 +=
+            2 * (e->t1 - m->r_stuck_from) * (at - e->t1) + (at - e->t1) * (at - e->t1);
+        e->t1 = at;
+        return;
+    }
+}
+
 static void take_reading(struct meter *m, double began, double at, double w)
 {
     double edge, sd, T = m->sensor.update_s;
     bool first = !m->r_any;
 
     if (first || w != m->w) {
-        edge = first ? at - T / 2 : edges_change(&m->r_edges, m->r_same_from, at, &sd);
+        edge = first ? at - T / 2
+                     : edges_change(&m->r_edges, m->r_same_from, (began + at) / 2, &sd);
         m->fresh += m->same < 200;
+        m->r_moves++;
         m->same = 0;
         m->r_stuck = false;
         m->r_changed = edge;
@@ -155,13 +213,13 @@ static void take_reading(struct meter *m, double began, double at, double w)
         if (!m->r_stuck && m->same > 100 && m->fresh > 100 && at - m->r_same_at < 1 &&
             w > 0) {
             m->r_stuck = true;
-            meter_event(m, (struct event){.t0 = at - m->same * 0.03,
-                                          .t1 = at,
-                                          .why = METER_WHY_STUCK});
+            m->r_stuck_from = at - m->same * 0.03;
+            meter_event(m, (struct event){
+                               .t0 = m->r_stuck_from, .t1 = at, .why = METER_WHY_STUCK});
         }
     }
-    if (m->r_stuck && m->n_events)
-        m->events[m->n_events - 1].t1 = at;
+    if (m->r_stuck)
+        stuck_until(m, at);
     m->r_any = true;
     m->r_same_from = began;
     m->r_same_at = at;
@@ -169,8 +227,7 @@ static void take_reading(struct meter *m, double began, double at, double w)
 
 /* ---- the counter ---- */
 
-/* Energy of [a, b] from the readings; the last reading is extended up to b. */
-static double read_energy(const struct meter *m, double a, double b, double *ret_sd)
+double meter_read_energy(const struct meter *m, double a, double b, double *ret_sd)
 {
     double ea, eb, sa, sb, lo, hi, last = m->r.last.t;
 
@@ -183,24 +240,30 @@ static double read_energy(const struct meter *m, double a, double b, double *ret
     series_range(&m->r, a - 2, b, &lo, &hi);
     double beyond = fmax(b - fmax(a, last), 0);
     double T = m->sensor.update_s;
-    *ret_sd = sqrt(sa * sa + sb * sb) + 0.3 * (hi - lo) * beyond +
+    double var = fmax(series_var(&m->r, b) - series_var(&m->r, a), 0);
+    *ret_sd = sqrt(sa * sa + sb * sb + var) + 0.3 * (hi - lo) * beyond +
               (sensor_part_time(m) ? 0.3 * (hi - lo) * sqrt((b - a) * T) : 0);
     return eb - ea + m->w * beyond;
 }
 
-/* Extends the counter's series to `to` from the readings, and records an event. */
-static void bridge(struct meter *m, double to, uint32_t why)
+/* The counter says nothing about [last point, to]: the readings do.  more_sd: doubt
+ * beside theirs.
+ */
+static void bridge(struct meter *m, double to, uint32_t why, double more_sd)
 {
     struct point p = m->c.last;
     double sd;
 
     if (to <= p.t)
         return;
-    double e = read_energy(m, p.t, to, &sd);
+    double e = meter_read_energy(m, p.t, to, &sd);
     if (!m->r_any)
         sd = m->c.at.n > 1 ? 0.5 * (to - p.t) * m->r_top : 0;
-    meter_event(
-        m, (struct event){.t0 = p.t, .t1 = to, .sd_j = sd, .why = why, .counter = true});
+    meter_event(m, (struct event){.t0 = p.t,
+                                  .t1 = to,
+                                  .sd_j = hypot(sd, more_sd),
+                                  .why = why,
+                                  .counter = true});
     p.e += e;
     p.t = to;
     p.dt = m->opts.model.counter_update_s;
@@ -232,31 +295,81 @@ static bool counted(struct meter *m, uint64_t raw, double span, double *ret_j)
     return false;
 }
 
-static void changed(struct meter *m, uint64_t raw, double at)
+/* A counter that stood still moves again, by j.  Did it catch up, or does it go on from
+ * where it stood, j being what came since the last poll?  Readings that moved meanwhile
+ * tell; where all stood still (a driver or a machine that paused) j is what is known.
+ */
+static bool lost_time(const struct meter *m, double j, double edge, double at,
+                      bool frozen, double *ret_more_sd)
 {
-    const struct sensor_model *model = &m->opts.model;
-    double sd, j, edge = edges_change(&m->c_edges, m->c_same_from, at, &sd);
+    double sd, e = meter_read_energy(m, m->c.last.t, edge, &sd);
+    double since = m->w * (at - m->c_same_from + m->c_edges.period_s);
+    bool lost, doubt;
+
+    if (frozen) {
+        lost = doubt = j <= 2 * since && j < 0.5 * e;
+    } else {
+        lost = fabs(j - since) < fabs(j - e);
+        doubt = !lost && fabs(j - e) > 0.15 * e + 3 * sd; /* it may have lost a part */
+    }
+    *ret_more_sd = doubt ? 0.5 * fabs(j - e) : 0;
+    return lost;
+}
+
+/* A counter that stood still has gone on: true where its count is to be taken. */
+static bool moved_on(struct meter *m, double j, double edge, double at, bool frozen)
+{
+    double more_sd;
+
+    if (lost_time(m, j, edge, at, frozen, &more_sd)) {
+        bridge(m, edge, METER_WHY_STUCK, more_sd);
+        return false;
+    }
+    if (edge > m->c.last.t)
+        meter_event(m, (struct event){.t0 = m->c.last.t,
+                                      .t1 = edge,
+                                      .sd_j = more_sd,
+                                      .why = frozen ? METER_WHY_GAP : METER_WHY_STUCK,
+                                      .counter = true});
+    return true;
+}
+
+double meter_frozen_s(const struct meter *m)
+{
+    double T = m->c_edges.period_s, still = m->c_same_at - m->c_changed;
+    double due = (still - 1.5 * T) / fmax(m->sensor.update_s, 1e-3);
+
+    if (!m->c_moved || !m->r_any || still < 2.5 * T)
+        return 0;
+    return m->r_moves - m->c_moves <= 1 + 0.3 * due ? still : 0;
+}
+
+/* The counter was seen to have changed in a call from began to at. */
+static void changed(struct meter *m, uint64_t raw, double began, double at)
+{
+    double half = (at - began) / 2, sd, j, still = meter_frozen_s(m);
+    double edge = edges_change(&m->c_edges, m->c_same_from, at - half, &sd);
     struct point p = m->c.last;
 
-    edge -= model->counter_lag_s;
+    edge -= m->opts.model.counter_lag_s;
+    if (still > 0)
+        series_doubt(&m->r, pow(UNSEEN_SD * meter_swing(m) * still, 2));
     bool whole = counted(m, raw, at - m->c_changed, &j);
-    if (!m->c_moved || m->c_stuck || !whole) {
-        if (m->c_moved && whole) /* stuck until now */
-            bridge(m, edge, METER_WHY_STUCK);
-        else if (m->c_moved)
-            bridge(m, edge, METER_WHY_RESET);
-        else
-            series_add(&m->c, (struct point){.t = edge, .dt = sd});
-        m->c_moved = true;
-        m->c_stuck = false;
-    } else {
+    if (!m->c_moved) {
+        series_add(&m->c, (struct point){.t = edge, .dt = hypot(sd, half / sqrt(3))});
+    } else if (!whole) {
+        bridge(m, edge, METER_WHY_RESET, 0);
+    } else if (!m->c_stuck || moved_on(m, j, edge, at, still > 0)) {
         p.e += j;
         p.t = edge;
-        p.dt = sd;
+        p.dt = hypot(sd, half / sqrt(3));
         if (!m->r_any && j > 0 && edge > m->c.last.t)
             m->r_top = fmax(m->r_top, j / fmax(edge - m->c.last.t, 0.05));
         series_add(&m->c, p);
     }
+    m->c_moved = true;
+    m->c_stuck = false;
+    m->c_moves = m->r_moves;
     m->raw = raw;
     m->c_changed = at;
 }
@@ -271,12 +384,13 @@ static void take_counter(struct meter *m, double began, double at, uint64_t raw)
         m->c_any = true;
         m->c_changed = at;
     } else if (raw != m->raw) {
-        changed(m, raw, at);
+        changed(m, raw, began, at);
     } else if (m->c_moved && at - m->c_changed > patience && m->w > 3 &&
                at - m->c_same_at < patience) {
-        m->c_stuck = true;
-        bridge(m, fmin(at, m->r.last.t), METER_WHY_STUCK);
+        m->c_stuck = true; /* meter_window() takes the readings from there on */
     }
+    if (at - m->c_changed < 1.5 * m->c_edges.period_s)
+        m->c_moves = m->r_moves;
     m->c_same_from = began;
     m->c_same_at = at;
 }

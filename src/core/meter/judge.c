@@ -136,8 +136,11 @@ static void prove(struct meter *m)
         return;
     if (m->proved && sparse(m, from))
         return;
-    m->mismatch = (cb - ca) / (rb - ra) - 1;
+    double unsure = 2 * sqrt(fmax(series_var(&m->r, to) - series_var(&m->r, from), 0));
     double allowed = sensor_part_time(m) ? 0.7 : 0.15;
+    if (unsure > allowed * (rb - ra)) /* readings that say too little themselves */
+        return;
+    m->mismatch = (cb - ca) / (rb - ra) - 1;
     if (m->r_stuck)
         return;
     if (fabs(m->mismatch) < allowed)

@@ -4,7 +4,9 @@
 
 #include "core/meter/state.h"
 
-/* Doubles the ring's room; entries are moved oldest first. */
+#define LONG_S 1.0 /* a stretch in which more than one change may happen */
+
+/* The ring's content from its oldest on, in twice the room. */
 static bool grow(struct ring *r, void **items, size_t size)
 {
     if (r->room == 0 || size == 0)
@@ -75,6 +77,25 @@ static size_t before(const struct series *s, double t)
     return lo;
 }
 
+double series_var(const struct series *s, double t)
+{
+    size_t i = before(s, t);
+
+    if (s->at.n == 0 || i == s->at.n)
+        return s->at.n ? s->last.var : 0;
+    const struct point *b = series_at(s, i), *a = i > 0 ? series_at(s, i - 1) : b;
+    double x = i > 0 ? (t - a->t) / (b->t - a->t) : 1;
+    return a->var + x * (b->var - a->var);
+}
+
+void series_doubt(struct series *s, double var)
+{
+    if (s->at.n == 0)
+        return;
+    s->last.var += var;
+    s->p[ring_at(&s->at, s->at.n - 1)].var = s->last.var;
+}
+
 /* Mean power between points i - 1 and i. */
 static double mean_w(const struct series *s, size_t i)
 {
@@ -96,6 +117,37 @@ void series_range(const struct series *s, double a, double b, double *ret_lo,
     *ret_hi = hi;
 }
 
+/* Between which powers the board may have been from a to b: all that is kept of it, and
+ * more where this very stretch is the lowest or the highest of them.
+ */
+static void levels(const struct series *s, double p, double *ret_lo, double *ret_hi)
+{
+    double lo, hi;
+
+    series_range(s, -HUGE_VAL, HUGE_VAL, &lo, &hi);
+    double more = 0.5 * (hi - lo), edge = 0.1 * (hi - lo);
+    *ret_lo = p - lo < edge ? fmax(lo - more, 0) : lo;
+    *ret_hi = hi - p < edge ? hi + more : hi;
+}
+
+/* Within a stretch that is too long for one change of power: anything between the levels
+ * whose sum is right.
+ */
+static void energy_in_gap(const struct series *s, size_t i, double x, double *ret_j,
+                          double *ret_sd)
+{
+    const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
+    double len = b->t - a->t, e = b->e - a->e, lo, hi;
+
+    levels(s, e / len, &lo, &hi);
+    double least = fmax(lo * x * len, e - hi * (1 - x) * len);
+    double most = fmin(hi * x * len, e - lo * (1 - x) * len);
+    double place = fmax(a->dt, b->dt) * (0.3 * e / len + 0.5 * (hi - lo));
+    *ret_j = a->e + (least + most) / 2;
+    /* a job that begins or ends here is at one end of it; levels are means of ticks */
+    *ret_sd = hypot(fmax(most - least, 0) / 3.2, place);
+}
+
 bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd)
 {
     size_t i = before(s, t);
@@ -110,6 +162,10 @@ bool series_energy(const struct series *s, double t, double *ret_j, double *ret_
      */
     const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
     double len = b->t - a->t, x = (t - a->t) / len, p = mean_w(s, i), lo, hi;
+    if (len >= LONG_S || fmax(a->dt, b->dt) > LONG_S / 10) {
+        energy_in_gap(s, i, x, ret_j, ret_sd);
+        return true;
+    }
     double previous = i > 1 ? mean_w(s, i - 1) : p;
     double following = i + 1 < s->at.n ? mean_w(s, i + 1) : p;
 

@@ -22,7 +22,8 @@ enum {
 /* Energy at time t since the series began. */
 struct point {
     double t, e;
-    double dt; /* standard deviation of t */
+    double dt;  /* standard deviation of t */
+    double var; /* of what nobody saw since the series began, J^2 */
 };
 
 /* A ring that grows while its oldest entry is younger than keep_s. */
@@ -45,9 +46,13 @@ struct reading {
     double published; /* estimated */
 };
 
-/* A fault of a source within [t0, t1], and the standard deviation it adds. */
+/* What happened to a source within [t0, t1], and the standard deviation it adds.  Where
+ * there are too many, one stands for several of its kind.
+ */
 struct event {
     double t0, t1, sd_j;
+    double blind2; /* sum of the squared lengths of its stretches, s^2 */
+    double swing;  /* W between which the board had moved before it */
     uint32_t why;
     bool counter; /* else the sensor */
 };
@@ -56,13 +61,16 @@ struct event {
 struct mark {
     double t;
     bool settled;
-    double counter_j, counter_sd, read_j, read_sd, power_w;
+    double counter_j, counter_sd, read_j, read_sd, read_var;
+    double tail_j, tail_sd; /* from here to its chunk's end */
 };
 
-/* Energy of an interval that has left the ring. */
+/* Energy of a stretch that has left the ring: the counter's where it was used at that
+ * time, else by the fold.
+ */
 struct chunk {
     double t0, t1, e, sd;
-    double counter_j, read_j; /* the series at t1 */
+    double counter_j, read_j, read_var; /* the series at t1 */
     uint32_t why;
 };
 
@@ -82,9 +90,10 @@ struct meter {
     struct series c;
     uint64_t raw;
     bool c_any, c_moved, c_stuck, proved;
-    bool varies;                   /* its recent ticks differ */
-    double c_same_from, c_same_at; /* begin and end of the last poll */
-    double c_changed;              /* poll that saw the last change */
+    bool varies;                   /* its ticks have differed of late */
+    double c_same_from, c_same_at; /* the last poll that saw raw */
+    double c_changed;              /* the first poll that saw raw */
+    unsigned c_moves;              /* r_moves until its next change was due */
     double mismatch;
     enum counter_class class;
     double judged;
@@ -94,9 +103,10 @@ struct meter {
     struct series r;
     struct reading *ring;
     struct ring at;
-    double w, r_same_from, r_same_at, r_changed;
+    double w, r_same_from, r_same_at, r_changed, r_stuck_from;
     double r_top;
-    unsigned same, fresh; /* polls in a row with the same value; changes seen */
+    unsigned same, fresh; /* polls in a row that said the same; changes seen */
+    unsigned r_moves;     /* changes of the reading, all of them */
     bool r_any, r_stuck;
 
     struct mark marks[MARKS];
@@ -141,6 +151,10 @@ static inline const struct point *series_at(const struct series *s, size_t i)
 /* Energy at t, and the standard deviation of its error; false: t lies outside the ring.
  */
 bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd);
+/* Variance of what nobody saw up to t; that of the nearer end outside of the ring. */
+double series_var(const struct series *s, double t);
+/* The last stretch is less sure than it seemed. */
+void series_doubt(struct series *s, double var);
 /* Lowest and highest mean power between points within [a, b]. */
 void series_range(const struct series *s, double a, double b, double *ret_lo,
                   double *ret_hi);
@@ -152,7 +166,15 @@ static inline const struct reading *reading_at(const struct meter *m, size_t i)
     return &m->ring[ring_at(&m->at, i)];
 }
 void meter_event(struct meter *m, struct event e);
-/* Whether the sensor averages only a part of each period. */
+/* What the readings say for [a, b]; the last one holds on. */
+double meter_read_energy(const struct meter *m, double a, double b, double *ret_sd);
+/* Between what powers the board has moved for a minute. */
+double meter_swing(const struct meter *m);
+/* For how long the board has told nothing new at all though it was asked, neither counter
+ * nor reading; 0: it did.
+ */
+double meter_frozen_s(const struct meter *m);
+/* Is the sensor blind part of the time? */
 bool sensor_part_time(const struct meter *m);
 /* Whether differences of the counter may be used as energy. */
 bool counter_usable(const struct meter *m);

@@ -13,6 +13,7 @@
 /* Energy, the standard deviation of its error, and the reasons for a larger one. */
 struct piece {
     double e, sd, period_s;
+    double var; /* of a place of the readings: what nobody saw before it */
     uint32_t why;
     bool folded;
 };
@@ -26,14 +27,18 @@ static void extrapolate(const struct series *s, double t, struct piece *ret)
 
     if (t < first->t)
         edge = first;
-    series_range(s, edge->t - 2, edge->t + 2, &lo, &hi);
+    bool far = fabs(t - edge->t) > 0.3 || edge->dt > 0.1;
+    double round_s = far ? HUGE_VAL : 2;
+    series_range(s, edge->t - round_s, edge->t + round_s, &lo, &hi);
     double ea = 0, eb = 0, sd, from = fmax(edge->t - 0.3, first->t);
     double to = fmin(from + 0.3, s->last.t);
     (void)series_energy(s, from, &ea, &sd);
     (void)series_energy(s, to, &eb, &sd);
     p = to > from ? (eb - ea) / (to - from) : 0;
+    double beyond = (0.4 * (hi - lo) + 0.02 * p) * fabs(t - edge->t);
     *ret = (struct piece){.e = edge->e + p * (t - edge->t),
-                          .sd = (0.4 * (hi - lo) + 0.02 * p) * fabs(t - edge->t),
+                          .sd = hypot(beyond, edge->dt * (0.3 * p + 0.5 * (hi - lo))),
+                          .var = ret->var,
                           .why = t < first->t ? 0 : METER_WHY_EARLY};
 }
 
@@ -66,6 +71,7 @@ static bool place_beyond(const struct meter *m, bool counter, double t, struct p
     double inside = after ? (t - c->t1) * (first->t - t) / span : c->t1 - t;
     *ret = (struct piece){.e = e + mean_w * (t - c->t1),
                           .sd = 0.5 * mean_w * fmax(inside, 0),
+                          .var = c->read_var,
                           .why = METER_WHY_COARSE};
     return true;
 }
@@ -77,7 +83,8 @@ static bool place_old(const struct meter *m, bool counter, double t, struct piec
 
     if (mark) {
         *ret = (struct piece){.e = counter ? mark->counter_j : mark->read_j,
-                              .sd = counter ? mark->counter_sd : mark->read_sd};
+                              .sd = counter ? mark->counter_sd : mark->read_sd,
+                              .var = counter ? 0 : mark->read_var};
         return true;
     }
     for (size_t i = 1; i < m->n_chunks; i++) {
@@ -88,10 +95,23 @@ static bool place_old(const struct meter *m, bool counter, double t, struct piec
                eb = counter ? b->counter_j : b->read_j, x = (t - a->t1) / (b->t1 - a->t1);
         *ret = (struct piece){.e = ea + x * (eb - ea),
                               .sd = 0.5 * (eb - ea) * x * (1 - x),
+                              .var = a->read_var + x * (b->read_var - a->read_var),
                               .why = METER_WHY_COARSE};
         return true;
     }
     return place_beyond(m, counter, t, ret);
+}
+
+/* Behind a counter that stands still: the readings from there on.  Where these stand
+ * still, too, the board may do anything.
+ */
+static void place_stuck(const struct meter *m, double t, struct piece *ret)
+{
+    double sd, from = m->c.last.t, e = meter_read_energy(m, from, t, &sd);
+    double any = meter_frozen_s(m) > 0 ? 0.3 * meter_swing(m) * (t - from) : 0;
+
+    *ret = (struct piece){
+        .e = m->c.last.e + e, .sd = hypot(sd, any), .why = METER_WHY_STUCK};
 }
 
 static bool place(const struct meter *m, bool counter, double t, struct piece *ret)
@@ -100,9 +120,13 @@ static bool place(const struct meter *m, bool counter, double t, struct piece *r
 
     if (s->at.n < 2)
         return false;
-    *ret = (struct piece){0};
+    *ret = (struct piece){.var = counter ? 0 : series_var(s, t)};
     if (series_energy(s, t, &ret->e, &ret->sd))
         return true;
+    if (counter && m->c_stuck && t > s->last.t) {
+        place_stuck(m, t, ret);
+        return true;
+    }
     if (t > s->last.t || (!s->at.full && t < series_at(s, 0)->t)) {
         extrapolate(s, t, ret);
         return true;
@@ -133,7 +157,9 @@ static bool difference(const struct meter *m, bool counter, double a, double b,
         blurred = hypot(blur(m, a), blur(m, b));
     *ret = (struct piece){.e = pb.e - pa.e,
                           .sd = hypot(hypot(pa.sd, pb.sd), blurred),
+                          .var = fmax(pb.var - pa.var, 0),
                           .why = pa.why | pb.why};
+    ret->sd = hypot(ret->sd, sqrt(ret->var));
     return true;
 }
 
@@ -282,7 +308,7 @@ static struct piece part_of(const struct meter *m, const struct chunk *c, double
     if (share >= 1)
         return p;
     if (mark && b >= c->t1)
-        return (struct piece){.e = mark->read_j, .sd = mark->read_sd, .why = c->why};
+        return (struct piece){.e = mark->tail_j, .sd = mark->tail_sd, .why = c->why};
     p.sd = hypot(c->sd, 0.5 * c->e * share * (1 - share));
     p.why |= METER_WHY_COARSE;
     return p;
@@ -328,6 +354,40 @@ static int fold_window(struct meter *m, double a, double b, struct piece *ret)
     if (b - a <= DIRECT_S && in_ring)
         return fold_or_line(m, a, b, ret);
     return fold_long(m, a, b, ret);
+}
+
+/* ---- what happened meanwhile ---- */
+
+static void add_events(const struct meter *m, bool counter, double a, double b,
+                       struct piece *p)
+{
+    double lo, hi, var = p->sd * p->sd;
+
+    for (size_t i = 0; i < m->n_events; i++) {
+        const struct event *e = &m->events[i];
+        double from = fmax(a, e->t0), to = fmin(b, e->t1);
+        if (to <= from)
+            continue;
+        double blind2 = e->blind2 * (to - from) / (e->t1 - e->t0);
+        if (e->why == METER_WHY_GAP) {
+            bool end_in = (a > e->t0 && a < e->t1) || (b > e->t0 && b < e->t1);
+            if (counter && !end_in)
+                continue;
+            series_range(&m->r, e->t0 - 5, e->t1 + 5, &lo, &hi);
+            if (!counter)
+                var += pow(0.4 * fmax(hi - lo, e->swing), 2) * blind2;
+            else
+                var += e->sd_j * e->sd_j;
+        } else if (e->counter != counter) {
+            continue;
+        } else if (e->why == METER_WHY_STUCK && !counter) {
+            var += pow(0.3 * p->e / (b - a), 2) * blind2;
+        } else {
+            var += e->sd_j * e->sd_j;
+        }
+        p->why |= e->why;
+    }
+    p->sd = sqrt(var);
 }
 
 /* ---- chunks and marks ---- */
@@ -378,17 +438,23 @@ static bool chunk_room(struct meter *m)
     return true;
 }
 
-/* Energy of what leaves the ring, for a part-time sensor.  With a bounded history no
- * window reaches back that far: a plain difference is enough.
+/* Energy of what leaves the ring, with a sensor that looks part of the time: the
+ * counter's where it is used now, for it may not be later on.  With a short history
+ * windows never reach that far back: no need to think hard over readings.
  */
 static int settle_piece(struct meter *m, double a, double b, struct piece *ret)
 {
+    if (counter_usable(m) && difference(m, true, a, b, ret)) {
+        add_events(m, true, a, b, ret);
+        return 0;
+    }
     if (m->opts.history_s <= 0)
         return fold_or_line(m, a, b, ret);
     return difference(m, false, a, b, ret) ? 0 : -ENODATA;
 }
 
-static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, bool fold)
+static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c,
+                       bool part_time)
 {
     struct piece p = {0};
 
@@ -399,17 +465,19 @@ static int settle_mark(struct meter *m, struct mark *k, const struct chunk *c, b
         k->counter_j = p.e;
         k->counter_sd = p.sd;
     }
-    if (fold) {
-        int r = settle_piece(m, k->t, c->t1, &p);
-        if (r < 0 && r != -ENODATA)
-            return r;
+    if (place(m, false, k->t, &p)) {
         k->read_j = p.e;
         k->read_sd = p.sd;
-    } else if (place(m, false, k->t, &p)) {
-        k->read_j = p.e;
-        k->read_sd = p.sd;
+        k->read_var = p.var;
     }
-    return 0;
+    if (!part_time)
+        return 0;
+    int r = settle_piece(m, k->t, c->t1, &p);
+    if (r == -ENODATA)
+        return 0;
+    k->tail_j = p.e;
+    k->tail_sd = p.sd;
+    return r;
 }
 
 /* The oldest time that is kept in full; -HUGE_VAL while nothing was lost. */
@@ -428,14 +496,13 @@ int meter_settle(struct meter *m)
 {
     double from = m->n_chunks ? m->chunks[m->n_chunks - 1].t1 : 0;
     struct chunk c = {.t0 = from, .t1 = from + m->chunk_s};
-    /* with a usable counter the readings are secondary: no fold */
-    bool fold = sensor_part_time(m) && !counter_usable(m) && m->at.n > 1;
+    bool part_time = sensor_part_time(m) && m->at.n > 1;
     struct piece p = {0};
     int r = 0;
 
     if (c.t0 > oldest(m) + LEAVING_S)
         return 0;
-    if (fold) {
+    if (part_time) {
         r = settle_piece(m, c.t0, c.t1, &p);
         if (r < 0 && r != -ENODATA)
             return r;
@@ -444,14 +511,16 @@ int meter_settle(struct meter *m)
         c.why = p.why;
     }
     for (size_t i = 0; i < m->n_marks; i++) {
-        r = settle_mark(m, &m->marks[i], &c, fold);
+        r = settle_mark(m, &m->marks[i], &c, part_time);
         if (r < 0)
             return r;
     }
     if (place(m, true, c.t1, &p))
         c.counter_j = p.e;
-    if (place(m, false, c.t1, &p))
+    if (place(m, false, c.t1, &p)) {
         c.read_j = p.e;
+        c.read_var = p.var;
+    }
     if (!chunk_room(m))
         return -ENOMEM;
     m->chunks[m->n_chunks++] = c;
@@ -460,41 +529,13 @@ int meter_settle(struct meter *m)
 
 /* ---- the answer ---- */
 
-static void add_events(const struct meter *m, bool counter, double a, double b,
-                       struct piece *p)
-{
-    double lo, hi, var = p->sd * p->sd;
-
-    for (size_t i = 0; i < m->n_events; i++) {
-        const struct event *e = &m->events[i];
-        double from = fmax(a, e->t0), to = fmin(b, e->t1);
-        if (to <= from)
-            continue;
-        if (e->why == METER_WHY_GAP) {
-            bool end_in = (a > e->t0 && a < e->t1) || (b > e->t0 && b < e->t1);
-            if (counter && !end_in)
-                continue;
-            series_range(&m->r, e->t0 - 5, e->t1 + 5, &lo, &hi);
-            if (!counter)
-                var += pow(0.4 * (hi - lo) * (to - from), 2);
-        } else if (e->counter != counter) {
-            continue;
-        } else if (e->why == METER_WHY_STUCK && !counter) {
-            var += pow(0.3 * p->e * (to - from) / (b - a), 2);
-        } else {
-            var += e->sd_j * e->sd_j;
-        }
-        p->why |= e->why;
-    }
-    p->sd = sqrt(var);
-}
-
 static bool known(const struct meter *m, bool counter, double a, double b)
 {
     const struct series *s = counter ? &m->c : &m->r;
 
-    if (s->at.n < 2 || b > s->last.t + BEYOND_S ||
-        (m->chunks_lost && a < m->chunks[0].t0))
+    double last = counter && m->c_stuck ? m->r.last.t : s->last.t;
+
+    if (s->at.n < 2 || b > last + BEYOND_S || (m->chunks_lost && a < m->chunks[0].t0))
         return false;
     return s->at.full || a > series_at(s, 0)->t - BEYOND_S;
 }
@@ -511,6 +552,16 @@ static double half_of(const struct meter *m, bool counter, const struct piece *p
     }
     double wide = p->why & METER_WHY_ALIAS ? 3.0 : 2.3;
     return hypot(wide * p->sd, floor_j);
+}
+
+/* Variance of what nobody saw within [a, b]. */
+static double unseen_between(const struct meter *m, double a, double b)
+{
+    struct piece pa = {0}, pb = {0};
+
+    (void)place(m, false, a, &pa);
+    (void)place(m, false, b, &pb);
+    return fmax(pb.var - pa.var, 0);
 }
 
 int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
@@ -539,6 +590,9 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
     if (r < 0)
         return fail(err, r, "the energy of the window of %.1f s is unknown", b - a);
 
+    if (!counter &&
+        sensor_part_time(m)) /* where the board told nothing, the fold knows nothing */
+        p.sd = hypot(p.sd, sqrt(unseen_between(m, a, b)));
     double T = counter ? m->c_edges.period_s : m->sensor.update_s;
     add_events(m, counter, a, b, &p);
     if (b - a < 10 * T)

@@ -331,6 +331,75 @@ static void test_stuck(void)
     meter_free(b.m);
 }
 
+/* A counter beside a part-time sensor counts for minutes and then loses its proof: what
+ * it had counted until then is not lost with it.
+ */
+static void test_unproved_late(void)
+{
+    struct bench b = bench_new(true);
+    struct meter_opts opts = {.seed = 3};
+    struct meter_state s;
+
+    meter_free(b.m);
+    nvml_sensors(6, "Quadro RTX 6000", &opts.model);
+    opts.model.power.lag_s = 0;
+    opts.model.power.window_s = opts.model.power.update_s / 2;
+    opts.model.counter_true = true;
+    if (meter_new(&opts, &b.m, NULL) < 0)
+        b.m = NULL;
+    run_until(&b, 33.4);
+    meter_mark(b.m, b.now);
+    double from = s_of_ns(b.now - START);
+    run_until(&b, 560);
+    meter_state(b.m, &s);
+    ok(s.counter_used, "the counter is used");
+    double j = energy(&b, 560);
+    b.base += (uint64_t)(j / b.unit_j) - (uint64_t)(4 * j / b.unit_j);
+    b.unit_j /= 4; /* it runs away */
+    run_until(&b, 570);
+    meter_state(b.m, &s);
+    ok(!s.counter_used, "and then no more");
+    double starts[] = {from, 44.3};
+    for (size_t i = 0; i < n_elements(starts); i++) {
+        struct meter_result r = window(&b, starts[i], 120);
+        double want = between(&b, starts[i], 120);
+        ok(r.method != METER_COUNTER && fabs(r.energy_j - want) <= r.half_j,
+           "from %.1f s on: %.0f of %.0f J, +- %.0f", starts[i], r.energy_j, want,
+           r.half_j);
+        ok(r.half_j < 0.1 * want, "the interval is narrow");
+    }
+    meter_free(b.m);
+}
+
+/* A driver that tells old values for a while, counter and reading, and then the new ones:
+ * the counter is right about that time, the readings know nothing.
+ */
+static void test_old_values(void)
+{
+    for (int many = 0; many < 2; many++) {
+        struct bench b = bench_new(true);
+        double t = 14;
+
+        b.period = 6;
+        run_until(&b, t);
+        for (int i = 0; i < (many ? 80 : 1); i++) { /* more than there are events */
+            b.counter_stuck = b.power_stuck = true;
+            b.stuck_at = counter(&b, t);
+            b.stuck_w = power(&b, t);
+            run_until(&b, t + 8.3);
+            b.counter_stuck = b.power_stuck = false;
+            run_until(&b, t += 10.1);
+        }
+        check(&b, 5, t - 1, 0.005, METER_COUNTER, 0, "old values for a while");
+        struct meter_result r = window(&b, 5, t - 5);
+        double want = between(&b, 5, t - 5);
+        ok(r.why & METER_WHY_GAP && fabs(r.energy_j - want) <= r.half_j,
+           "a window that ends in it: %.0f of %.0f J, +- %.0f", r.energy_j, want,
+           r.half_j);
+        meter_free(b.m);
+    }
+}
+
 static void test_old(void)
 {
     struct bench b = bench_new(true);
@@ -454,6 +523,8 @@ int main(void)
     test_gap();
     test_long_gap();
     test_stuck();
+    test_unproved_late();
+    test_old_values();
     test_old();
     test_levels();
     return done();
