@@ -234,17 +234,16 @@ static void set_sensors(const struct gpu_dev *dev, struct sensor_model *ret)
 /* ---- delegated calls ---- */
 
 /* Calls fn of the board's backend, or fails if the backend has none. */
-#define DELEGATE(dev, fn, ...)                                                  \
-    const struct gpu_backend *backend = (dev)->part->backend;                   \
-    struct set *set = (dev)->set;                                               \
-                                                                                \
-    if (!backend->fn)                                                           \
-        return fail(err, -ENOTSUP, "%s: %s has no " #fn "()", (dev)->info.uuid, \
-                    backend->name);                                             \
-    (void)atomic_fetch_add(&set->busy, 1);                                      \
-    (void)atomic_fetch_add_explicit(&(dev)->calls, 1, memory_order_relaxed);    \
-    int r = backend->fn((dev)->own, ##__VA_ARGS__, err);                        \
-    (void)atomic_fetch_sub(&set->busy, 1);                                      \
+#define DELEGATE(dev, fn, ...)                                               \
+    const struct gpu_backend *backend = (dev)->part->backend;                \
+    struct set *set = (dev)->set;                                            \
+                                                                             \
+    if (!backend->fn)                                                        \
+        return fail(err, -ENOTSUP, "%s has no " #fn "()", backend->name);    \
+    (void)atomic_fetch_add(&set->busy, 1);                                   \
+    (void)atomic_fetch_add_explicit(&(dev)->calls, 1, memory_order_relaxed); \
+    int r = backend->fn((dev)->own, ##__VA_ARGS__, err);                     \
+    (void)atomic_fetch_sub(&set->busy, 1);                                   \
     return r
 
 static int set_sample(struct gpu_dev *dev, uint32_t want, struct gpu_sample *ret,
