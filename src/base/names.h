@@ -136,7 +136,7 @@
     X(SEARCH_IS_PAUSED,         9,  "paused",         "the job reports no step: not capped until it does") \
     X(SEARCH_IS_BARRED,         10, "barred",         "another user computes on a board of it") \
     X(SEARCH_IS_BEHIND,         11, "behind",         "another job's search has a board of it") \
-    X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "others have a board of it, or it is lost") \
+    X(SEARCH_LOST_BOARDS,       12, "boards-lost",    "a board of it is lost or controlled by others") \
     X(SEARCH_IS_REFUSED,        13, "refused",        "not capped, the text says why") \
     X(SEARCH_HAS_LEFT,          14, "left",           "not capped any more, measured only") \
     X(SEARCH_IS_OVER,           15, "over",           "the job has ended")

@@ -105,7 +105,7 @@ def job_goes_on(node, d):
     t.ok(becomes(node, 1, 210000, 60) and becomes(node, 2, 210000), "a job's cap on boards 1 and 2", (shown(), d.log()))
     t.equal(release(node, 1).returncode, 0, "board 1 is released")
     t.ok(becomes(node, 2, ORIGINAL), "the job lets go of the other")
-    t.ok(uwtest.wait_for(lambda: "others have a board" in json.dumps(shown())), "it says why", shown())
+    t.ok(uwtest.wait_for(lambda: (shown().get("search") or {}).get("status") == "boards-lost"), "it says why", shown())
     t.equal(release(node, "--take-back", 1).returncode, 0, "taken back")
     t.ok(becomes(node, 1, 210000, 60) and becomes(node, 2, 210000), "the job's cap is in force again", (shown(), d.log()))
     job.terminate()
