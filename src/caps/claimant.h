@@ -1,15 +1,14 @@
-/* Who states claims inside a node: one table of sources, one handle for each claimant.
- * The search, a rule engine, a scheduler's adapter or a cluster's grant is a row of
- * CLAIM_SOURCES (base/names.h), a row of the table in claim-sources.c, and a file of its
- * own.
+/* A claimant: the handle through which code of the node states claims.  The search, a
+ * rule engine, a scheduler's adapter or a cluster's grant is a row of CLAIM_SOURCES
+ * (base/names.h), a row of the table in claim-sources.c, and a file of its own.
  *
  *     claimant_new(caps, &who, &c, &err);
  *     claimant_state(c, board, &ask, &err);  again whenever it wants something else
  *     claimant_renew(c, ...);                where its source has a lease
  *     claimant_free(c);                      its claims go
  *
- * What becomes of a claim is told through who.fn and never asked for.  Runs on the loop's
- * thread; see docs/caps.md.
+ * who.fn is called when the progress of a claim changes.  Runs on the loop's thread.
+ * Explained in docs/caps.md.
  */
 #ifndef CAPS_CLAIMANT_H
 #define CAPS_CLAIMANT_H

@@ -9,25 +9,25 @@
 #include "caps/claimant.h"
 #include "tuner/tuner.h"
 
-enum { FIRST_S = 10 }; /* in which the actuator may still be starting */
+enum { FIRST_S = 10 }; /* the actuator may still be starting */
 #define HOLD_LATE_NS (600 * NS_PER_S)
 
 enum ask_kind { ASK_SET, ASK_HOLD, ASK_RELEASE };
 
 struct slot {     /* a board */
-    size_t at;    /* its place in the set of caps */
-    bool watched; /* its clock is watched */
+    size_t at;    /* index in the set of caps */
+    bool watched; /* the clock is watched */
     bool told;    /* the tuner knows that the board was yielded or released */
     struct claim_told now;
     char text[200]; /* of the board's state */
 };
 
 struct claims_ask {
-    struct claims_ask *next; /* in the order in which they came */
+    struct claims_ask *next; /* in order of request */
     enum ask_kind kind;
     size_t slot;
-    bool replaced; /* by a newer set */
-    bool told;     /* slot.now is newer than this */
+    bool replaced; /* by a newer request */
+    bool told;     /* slot.now is newer than the request */
     int r;         /* < 0: the claim was refused: text */
     uint64_t asked_ns;
     char text[200];
@@ -83,10 +83,10 @@ static void reply_text(struct actuator_reply *reply, enum actuator_result result
     (void)snprintf(reply->text, sizeof reply->text, "%s", text);
 }
 
-/* What the actuator would have answered where the caps bring nothing about. */
+/* The actuator's result for each reason why a claim has no effect. */
 static const struct {
     enum actuator_result result;
-    const char *text; /* where the board's state has none */
+    const char *text; /* if the state of the board has none */
 } unmet[] = {
     [UNMET_NONE] = {ACTUATOR_DONE, ""},
     [UNMET_YIELDED] = {ACTUATOR_YIELDED, "another's limit is respected"},
@@ -106,7 +106,7 @@ static void reply_unmet(const struct slot *s, struct actuator_reply *reply)
     reply_text(reply, unmet[s->now.why].result, text);
 }
 
-/* True: *reply says which. */
+/* Sets *reply of a set or release and returns true if the caps have settled. */
 static bool set_answered(const struct slot *s, struct actuator_reply *reply)
 {
     switch (s->now.progress) {
@@ -145,7 +145,7 @@ static bool hold_answered(struct tuner_claims *c, const struct claims_ask *a,
             reply_text(reply, ACTUATOR_GONE, s->text);
         return late;
     }
-    if (!others_asked(c, a)) /* the next loss is told again */
+    if (!others_asked(c, a)) /* report the next loss again */
         c->lost = false;
     if (s->now.why && s->now.why != UNMET_DRY_RUN && s->now.why != UNMET_LATE)
         reply_unmet(s, reply);
@@ -172,7 +172,7 @@ static bool answered(struct tuner_claims *c, const struct claims_ask *a,
     return a->told && set_answered(s, reply);
 }
 
-/* Gives one answer that is due.  True: fn was called, and c may be freed. */
+/* Sends one reply that is due.  True: fn was called, c may have been freed. */
 static bool answer_one(struct tuner_claims *c, int *ret_r)
 {
     for (struct claims_ask **p = &c->asks; *p; p = &(*p)->next) {
@@ -184,7 +184,7 @@ static bool answer_one(struct tuner_claims *c, int *ret_r)
         void *user = a->user;
         *p = a->next;
         free(a);
-        soon(c); /* the next one */
+        soon(c); /* for the next reply */
         *ret_r = fn(NULL, &reply, user);
         return true;
     }
@@ -207,7 +207,9 @@ static int tell(struct tuner_claims *c, size_t i, enum actuator_event event)
     return tuner_on_event(c->tuner, event, &reply);
 }
 
-/* The actuator was lost for a while: the originals are in force, as after a lease. */
+/* The actuator was lost for a while: the originals are in force, as after a lease that
+ * ran out.
+ */
 static int tell_lost(struct tuner_claims *c)
 {
     int r = 0;
@@ -218,7 +220,7 @@ static int tell_lost(struct tuner_claims *c)
     return r;
 }
 
-/* A search taken over from an earlier daemon waits until the actuator has answered: the
+/* A search restored from an earlier daemon waits for the actuator's first answer, as the
  * cap may still be in force.
  */
 static bool awaits_first(const struct tuner_claims *c)
@@ -242,7 +244,7 @@ static int tell_states(struct tuner_claims *c)
     return 0;
 }
 
-/* When time alone makes a difference: a hold that is late, a first answer that is. */
+/* When time alone changes something: a hold becomes late, the first answer is overdue. */
 static uint64_t next_ns(const struct tuner_claims *c)
 {
     uint64_t next = UINT64_MAX, first = c->began_ns + FIRST_S * NS_PER_S;
@@ -315,8 +317,8 @@ static void why_percent(const struct tuner_claims *c, const struct caps_view *v,
                    mw > plain_mw ? ", raised to its minimum" : "");
 }
 
-/* Claims at most mw on board i; 0: no claim.  A search claims the original as well, so
- * that its boards stay held.
+/* Claims at most mw on board i; mw 0: withdraws the claim.  A search claims even the
+ * original, so that the actuator keeps holding the board.
  */
 static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *err)
 {
