@@ -31,7 +31,7 @@ int cap_boards_get(const struct cap_remote *o, struct cap_boards *ret)
 
     if (!info)
         return cli_fail(EXIT_FAIL, "cap: out of memory");
-    int r = httpc_ask(o->daemon, "GET", "/v1/gpus", NULL, &doc, &err);
+    int r = ask_wait(o->daemon, "GET", "/v1/gpus", NULL, &doc, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "cap: %s", err.text);
     const struct json_value *gpus = json_get(json_root(doc), "gpus");
@@ -65,7 +65,7 @@ static int get_claims(const struct cap_remote *o, struct json **ret)
 {
     uw_error err = {""};
 
-    int r = httpc_ask(o->daemon, "GET", "/v1/claims", NULL, ret, &err);
+    int r = ask_wait(o->daemon, "GET", "/v1/claims", NULL, ret, &err);
     return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
 }
 
@@ -89,7 +89,7 @@ static int withdraw(const struct cap_remote *o, const struct json_value *claim)
     uw_error err = {""};
 
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
-    int r = httpc_ask(o->daemon, "DELETE", path, NULL, NULL, &err);
+    int r = ask_wait(o->daemon, "DELETE", path, NULL, NULL, &err);
     if (r < 0 && r != -ENOENT) /* the claim may have ended */
         return cli_fail(EXIT_FAIL, "cap: GPU %" PRIu64 ": %s", gpu, err.text);
     char what[32];
@@ -110,7 +110,7 @@ int cap_daemon_clear(const struct cap_remote *o)
         code = get_claims(o, &doc);
     if (code != EXIT_OK)
         return code;
-    int r = httpc_ask(o->daemon, "GET", "/v1/node", NULL, &node, &err);
+    int r = ask_wait(o->daemon, "GET", "/v1/node", NULL, &node, &err);
     if (r < 0)
         return cli_fail(EXIT_FAIL, "cap: %s", err.text);
     const struct json_value *you = json_get(json_root(node), "you");

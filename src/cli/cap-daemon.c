@@ -20,23 +20,20 @@
 enum { FIRST_QUERY_MS = 100, QUERY_MS = 300, HELD_QUERY_MS = 2000 };
 enum { BACK_QUERY_MS = 50, BACK_MS = 5000 };
 
-/* One query of boards and claims.  The worker thread may touch only this. */
+/* One query of claims and boards: requests one after the other. */
 struct query {
-    const struct cap_remote *o;
-    const struct cap_hold *h;
     uint64_t claim[BOARDS_MAX]; /* 0: no longer watched */
     double left_s;              /* remaining time of --for; 0: no end */
+    size_t at;                  /* the target whose claim is being made again */
     bool again;                 /* the daemon did not answer the last query */
     struct json *gpus, *claims;
-    uw_error err;
 };
 
 struct remote_hold {
-    const struct cap_remote *o;
+    struct cap_remote *o;
     struct cap_hold *h;
     const struct cap_arg *cap;
     struct loop *loop;
-    struct loop_worker *worker;
     struct loop_timer *tick, *enough;
     struct query query;
     uint64_t begin_ns;
@@ -45,7 +42,7 @@ struct remote_hold {
     bool ending, again; /* a second signal has arrived */
 };
 
-/* ---- asking (before the loop runs, or in the worker) ---- */
+/* ---- asking ---- */
 
 static struct json_out *claim_body(const struct cap_remote *o, const struct cap_hold *h,
                                    size_t i, double for_s)
@@ -71,16 +68,21 @@ static struct json_out *claim_body(const struct cap_remote *o, const struct cap_
     return body;
 }
 
+static uint64_t made_id(const struct json *doc)
+{
+    return take_u64(doc ? json_root(doc) : NULL, "id");
+}
+
 static int claim(const struct cap_remote *o, const struct cap_hold *h, size_t i,
                  double for_s, uint64_t *ret, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
 
     int r =
-        httpc_ask(o->daemon, "POST", "/v1/claims", claim_body(o, h, i, for_s), &doc, err);
+        ask_wait(o->daemon, "POST", "/v1/claims", claim_body(o, h, i, for_s), &doc, err);
     if (r < 0)
         return r;
-    *ret = take_u64(doc ? json_root(doc) : NULL, "id");
+    *ret = made_id(doc);
     return *ret ? 0 : fail(err, -EPROTO, "the daemon's answer has no claim id");
 }
 
@@ -91,27 +93,6 @@ static const struct json_value *by_key(const struct json_value *array, const cha
         if (take_u64(json_at(array, i), key) == value)
             return json_at(array, i);
     return NULL;
-}
-
-static int query_work(struct loop *loop, void *work)
-{
-    struct query *l = work;
-    (void)loop;
-
-    int r = httpc_ask(l->o->daemon, "GET", "/v1/claims", NULL, &l->claims, &l->err);
-    const struct json_value *claims =
-        r < 0 ? NULL : json_get(json_root(l->claims), "claims");
-    /* The daemon lost the claims, because it uses another ledger: make them again. */
-    for (size_t i = 0; i < l->h->n && r >= 0 && l->again; i++)
-        if (l->claim[i] && !by_key(claims, "id", l->claim[i]))
-            r = claim(l->o, l->h, i, l->left_s, &l->claim[i], &l->err);
-    if (r >= 0 && l->again) {
-        json_free(take(l->claims));
-        r = httpc_ask(l->o->daemon, "GET", "/v1/claims", NULL, &l->claims, &l->err);
-    }
-    if (r >= 0)
-        r = httpc_ask(l->o->daemon, "GET", "/v1/gpus", NULL, &l->gpus, &l->err);
-    return r;
 }
 
 /* ---- what is seen ---- */
@@ -249,40 +230,104 @@ static uint64_t wall_ms(const struct remote_hold *g, double ms)
     return (uint64_t)(ms * 1e6 * loop_speed(g->loop));
 }
 
-static int query_done(struct loop *loop, void *work, int r)
+/* ---- a query ---- */
+
+static int query_over(struct remote_hold *g, int r, const char *text)
 {
-    struct query *l = work;
-    struct remote_hold *g =
-        (struct remote_hold *)((char *)l - offsetof(struct remote_hold, query));
+    struct query *l = &g->query;
     double ms = g->told ? HELD_QUERY_MS : QUERY_MS;
 
     g->querying = false;
-    if (r < 0 && !g->ending)
-        on_silence(g, l->err.text);
-    else if (!g->ending)
+    if (r < 0)
+        on_silence(g, text);
+    else
         on_answer(g, l);
     json_free(take(l->claims));
     json_free(take(l->gpus));
-    loop_timer_set(g->tick, loop_now_ns(loop) + wall_ms(g, ms), 0);
+    loop_timer_set(g->tick, loop_now_ns(g->loop) + wall_ms(g, ms), 0);
     return 0;
+}
+
+static int query_ask(struct remote_hold *g, const char *path, ask_fn fn)
+{
+    uw_error err = {""};
+    int r = ask_request(g->o->daemon, "GET", path, NULL, fn, g, &err);
+
+    return r < 0 ? query_over(g, r, err.text) : 0;
+}
+
+static int on_gpus(struct ask_answer *answer, void *user)
+{
+    struct remote_hold *g = user;
+
+    g->query.gpus = take(answer->doc);
+    return query_over(g, answer->r, answer->error.text);
+}
+
+static int on_claims(struct ask_answer *answer, void *user)
+{
+    struct remote_hold *g = user;
+
+    if (answer->r < 0)
+        return query_over(g, answer->r, answer->error.text);
+    json_free(g->query.claims);
+    g->query.claims = take(answer->doc);
+    return query_ask(g, "/v1/gpus", on_gpus);
+}
+
+static int claim_next(struct remote_hold *g);
+
+static int on_claimed(struct ask_answer *answer, void *user)
+{
+    struct remote_hold *g = user;
+
+    if (answer->r < 0)
+        return query_over(g, answer->r, answer->error.text);
+    g->query.claim[g->query.at++] = made_id(answer->doc);
+    return claim_next(g);
+}
+
+/* The daemon lost the claims, because it uses another ledger: makes them again. */
+static int claim_next(struct remote_hold *g)
+{
+    struct query *l = &g->query;
+    const struct json_value *claims = json_get(json_root(l->claims), "claims");
+    uw_error err = {""};
+
+    while (l->at < g->h->n && (!l->claim[l->at] || by_key(claims, "id", l->claim[l->at])))
+        l->at++;
+    if (l->at == g->h->n)
+        return query_ask(g, "/v1/claims", on_claims);
+    int r = ask_request(g->o->daemon, "POST", "/v1/claims",
+                        claim_body(g->o, g->h, l->at, l->left_s), on_claimed, g, &err);
+    return r < 0 ? query_over(g, r, err.text) : 0;
+}
+
+static int on_claims_again(struct ask_answer *answer, void *user)
+{
+    struct remote_hold *g = user;
+
+    if (answer->r < 0)
+        return query_over(g, answer->r, answer->error.text);
+    g->query.claims = take(answer->doc);
+    return claim_next(g);
 }
 
 static int on_tick(struct loop_timer *timer, uint64_t now, void *user)
 {
     struct remote_hold *g = user;
-    struct loop_work work = {.fn = query_work, .done = query_done, .work = &g->query};
     double spent_s = s_between(g->begin_ns, now);
     (void)timer;
 
     if (g->querying)
         return 0;
-    g->query = (struct query){.o = g->o, .h = g->h, .again = g->silent};
+    g->query = (struct query){.again = g->silent};
     if (g->h->for_ns > 0)
         g->query.left_s = fmax(s_of_ns(g->h->for_ns) - spent_s, 1);
     for (size_t i = 0; i < g->h->n; i++)
         g->query.claim[i] = g->h->target[i].claim;
-    g->querying = loop_worker_submit(g->worker, &work) == 0;
-    return 0;
+    g->querying = true;
+    return query_ask(g, "/v1/claims", g->query.again ? on_claims_again : on_claims);
 }
 
 static int on_enough(struct loop_timer *timer, uint64_t now, void *user)
@@ -306,22 +351,22 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
 
 /* ---- withdrawal ---- */
 
-static int withdraw(struct httpc *daemon, uint64_t id, uw_error *err)
+static int withdraw(struct ask *daemon, uint64_t id, uw_error *err)
 {
     char path[64];
 
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, id);
-    int r = httpc_ask(daemon, "DELETE", path, NULL, NULL, err);
+    int r = ask_wait(daemon, "DELETE", path, NULL, NULL, err);
     return r == -ENOENT ? 0 : r; /* the claim has ended */
 }
 
-static bool is_back(struct httpc *daemon, const struct cap_target *t, bool sure)
+static bool is_back(struct ask *daemon, const struct cap_target *t, bool sure)
 {
     auto_(json_free) struct json *doc = NULL;
     char path[160];
 
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", t->uuid);
-    if (httpc_ask(daemon, "GET", path, NULL, &doc, NULL) < 0)
+    if (ask_wait(daemon, "GET", path, NULL, &doc, NULL) < 0)
         return false;
     return t->clock_mhz ? cap_read_unlocked(json_root(doc))
                         : cap_read_back(json_root(doc), sure);
@@ -338,7 +383,7 @@ static void pause_ms(struct remote_hold *g, double ms)
     loop_timer_free(timer);
 }
 
-static void give_back_one(struct remote_hold *g, struct httpc *daemon, size_t i)
+static void give_back_one(struct remote_hold *g, struct ask *daemon, size_t i)
 {
     struct cap_target *t = &g->h->target[i];
     uw_error err = {""};
@@ -360,11 +405,11 @@ static void give_back_one(struct remote_hold *g, struct httpc *daemon, size_t i)
 
 static void give_back(struct remote_hold *g)
 {
-    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(ask_free) struct ask *daemon = NULL;
     uw_error err = {""};
 
-    int r = daemon_open(g->o->env, g->o->boards, &daemon,
-                        &err); /* the connection in use may hang */
+    int r = daemon_ask(g->o->env, g->o->boards, g->loop, &daemon,
+                       &err); /* the connection in use may hang */
     if (r != 0)
         cli_say("cap: the daemon does not answer%s%s: its claims end with this process",
                 r < 0 ? ": " : "", r < 0 ? err.text : "");
@@ -417,9 +462,7 @@ static int start(struct remote_hold *g, uw_error *err)
     uint64_t now = loop_now_ns(g->loop);
 
     g->begin_ns = now;
-    int r = loop_worker_new(g->loop, "daemon", &g->worker, err);
-    if (r == 0)
-        r = loop_timer_new(g->loop, now + wall_ms(g, FIRST_QUERY_MS), 0, on_tick, g,
+    int r = loop_timer_new(g->loop, now + wall_ms(g, FIRST_QUERY_MS), 0, on_tick, g,
                            &g->tick, err);
     if (r == 0 && g->h->for_ns)
         r = loop_timer_new(g->loop, now + g->h->for_ns, 0, on_enough, g, &g->enough, err);
@@ -441,8 +484,7 @@ static int hold(struct remote_hold *g)
     if (r < 0)
         code = cli_fail(EXIT_FAIL, "cap: %s", err.text);
     g->ending = true;
-    httpc_cancel(g->o->daemon); /* end a query that hangs */
-    loop_worker_free(g->worker);
+    ask_free(take(g->o->daemon)); /* ends a query that hangs */
     loop_timer_free(g->tick);
     loop_timer_free(g->enough);
     clear_line(g);
@@ -472,7 +514,7 @@ static void say_ability(const struct cap_remote *o)
 {
     auto_(json_free) struct json *doc = NULL;
 
-    if (httpc_ask(o->daemon, "GET", "/v1/node", NULL, &doc, NULL) < 0)
+    if (ask_wait(o->daemon, "GET", "/v1/node", NULL, &doc, NULL) < 0)
         return;
     const struct json_value *node = json_root(doc), *act = json_get(node, "actuator");
     if (take_bool(node, "dry_run"))
@@ -481,13 +523,11 @@ static void say_ability(const struct cap_remote *o)
         cli_say("cap: the daemon can set no limit now: %s", take_text(act, "why"));
 }
 
-int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
-                   struct cap_hold *h)
+int cap_daemon_set(struct cap_remote *o, const struct cap_arg *cap, struct cap_hold *h)
 {
     auto_(cap_boards_fini) struct cap_boards boards = {.n = 0};
     struct remote_hold g = {
-        .o = o, .h = h, .cap = cap, .tty = isatty(STDERR_FILENO) == 1};
-    uw_error err = {""};
+        .o = o, .h = h, .cap = cap, .loop = o->loop, .tty = isatty(STDERR_FILENO) == 1};
 
     int code = cap_boards_get(o, &boards);
     if (code == EXIT_OK)
@@ -497,10 +537,5 @@ int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
     say_ability(o);
     if (o->detach)
         return leave(&g);
-    int r = cli_loop_new(o->env, &g.loop, &err);
-    if (r < 0)
-        return cli_fail(EXIT_FAIL, "cap: %s", err.text);
-    code = hold(&g);
-    loop_free(g.loop);
-    return code;
+    return hold(&g);
 }

@@ -6,21 +6,27 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ask/ask.h"
 #include "base/units.h"
 #include "cli/cap-hold.h"
-#include "io/httpc.h"
 #include "io/json.h"
 
 struct cap_remote {
     const struct cli_env *env;
     const char *boards;
-    struct httpc *daemon;
+    struct loop *loop;
+    struct ask *daemon;
     const char *gpus; /* NULL: all */
     const char *json; /* of show: write JSON there */
     const char *why;  /* of set: the reason shown to others; NULL: "underwatt cap" */
     bool detach;      /* set: leave the claims with the daemon */
     bool clock;       /* set: MHz of the SM clocks instead of watts */
 };
+
+static inline void cap_remote_fini_p(struct cap_remote *o)
+{
+    ask_free(o->daemon);
+}
 
 /* The boards of the daemon that `gpus` selects.  cap_boards_get() returns EXIT_OK, or
  * another exit code after a line on stderr.
@@ -40,10 +46,9 @@ static inline void cap_boards_fini_p(struct cap_boards *b)
 
 /* Makes a claim on each board, on all or on none, for the life of this process
  * (detached: for for_ns).  Holds, reports and returns as cap_hold() does; fills h's
- * targets with the result. For a clock, cap->mw is in MHz.
+ * targets with the result. For a clock, cap->mw is in MHz.  Takes o->daemon.
  */
-int cap_daemon_set(const struct cap_remote *o, const struct cap_arg *cap,
-                   struct cap_hold *h);
+int cap_daemon_set(struct cap_remote *o, const struct cap_arg *cap, struct cap_hold *h);
 /* Withdraws the claims that the caller made by hand. */
 int cap_daemon_clear(const struct cap_remote *o);
 int cap_daemon_show(const struct cap_remote *o);

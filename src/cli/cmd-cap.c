@@ -8,6 +8,7 @@
 #include "cli/cap-daemon.h"
 #include "cli/cap-hold.h"
 #include "cli/cap-left.h"
+#include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/survey.h"
@@ -138,17 +139,19 @@ static int set(const struct cap *c, const struct cap_arg *value)
 
 /* ---- with the daemon ---- */
 
+/* Takes daemon. */
 static int with_daemon(const struct cap *c, const char *what, const struct cap_arg *value,
-                       struct httpc *daemon)
+                       struct loop *loop, struct ask *daemon)
 {
-    struct cap_remote o = {.env = c->env,
-                           .boards = c->boards,
-                           .daemon = daemon,
-                           .gpus = c->gpus,
-                           .json = c->json,
-                           .why = c->why,
-                           .detach = c->detach,
-                           .clock = c->clock != NULL};
+    auto_(cap_remote_fini) struct cap_remote o = {.env = c->env,
+                                                  .boards = c->boards,
+                                                  .loop = loop,
+                                                  .daemon = daemon,
+                                                  .gpus = c->gpus,
+                                                  .json = c->json,
+                                                  .why = c->why,
+                                                  .detach = c->detach,
+                                                  .clock = c->clock != NULL};
     struct cap_hold h = {.env = c->env, .library = c->boards, .for_ns = c->for_ns};
 
     if (strcmp(what, "show") == 0)
@@ -166,14 +169,15 @@ static int with_daemon(const struct cap *c, const char *what, const struct cap_a
 /* Leaves *ret NULL where the command works without the daemon.  EXIT_OK, or another exit
  * code after a line on stderr.
  */
-static int find_daemon(const struct cap *c, const char *what, struct httpc **ret)
+static int find_daemon(const struct cap *c, const char *what, struct loop *loop,
+                       struct ask **ret)
 {
     uw_error err = {""};
 
     *ret = NULL;
     if (c->local)
         return EXIT_OK;
-    int r = daemon_open(c->env, c->boards, ret, &err);
+    int r = daemon_ask(c->env, c->boards, loop, ret, &err);
     if (r >= 0)
         return EXIT_OK;
     if (strcmp(what, "show") != 0)
@@ -214,10 +218,14 @@ static int act(struct cap *c, const char *what, const char *value)
         return cli_fail(EXIT_USAGE, "cap set: %s", err.text);
     if (setting && !c->gpus)
         return cli_fail(EXIT_USAGE, "cap set: name the boards: --gpus LIST, or all");
-    auto_(httpc_free) struct httpc *daemon = NULL;
-    r = find_daemon(c, what, &daemon);
+    auto_(loop_free) struct loop *loop = NULL;
+    struct ask *daemon = NULL;
+    r = cli_loop_new(c->env, &loop, &err);
+    if (r < 0)
+        return cli_fail(cli_exit_of(r), "cap: %s", err.text);
+    r = find_daemon(c, what, loop, &daemon);
     if (r != EXIT_OK || daemon)
-        return daemon ? with_daemon(c, what, &arg, daemon) : r;
+        return daemon ? with_daemon(c, what, &arg, loop, daemon) : r;
     if (c->clock)
         return cli_fail(EXIT_USAGE, "cap set: --clock needs the daemon%s",
                         c->local ? ": not with --local" : ", which does not run");

@@ -42,6 +42,15 @@ int daemon_open_within(const struct cli_env *env, const char *boards, uint64_t t
     return 0;
 }
 
+int daemon_ask(const struct cli_env *env, const char *boards, struct loop *loop,
+               struct ask **ret, uw_error *err)
+{
+    struct httpc *client = NULL;
+    int r = daemon_open(env, boards, &client, err);
+
+    return r == 0 ? ask_http(loop, client, ret, err) : r;
+}
+
 static int write_body(const char *json, const struct httpc_reply *reply, uw_error *err)
 {
     if (strcmp(json, "-") != 0)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "ask/ask.h"
 #include "cli/cmd.h"
 #include "config/daemon-address.h"
 #include "io/httpc.h"
@@ -24,6 +25,9 @@ int daemon_open(const struct cli_env *env, const char *boards, struct httpc **re
 /* The same, with a timeout for each answer. */
 int daemon_open_within(const struct cli_env *env, const char *boards, uint64_t timeout_ns,
                        struct httpc **ret, uw_error *err);
+/* As daemon_open(): requests to it on this loop. */
+int daemon_ask(const struct cli_env *env, const char *boards, struct loop *loop,
+               struct ask **ret, uw_error *err);
 /* GETs path into *ret, and writes the body to the file `json` ("-": standard output;
  * NULL: nowhere).  Fails as httpc_ask() does.
  */
