@@ -2,7 +2,10 @@
 #include "api/api.h"
 
 #include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "api/mapping.h"
 #include "api/rights/auth.h"
@@ -20,7 +23,8 @@ enum { RAPL_LATE_S = 15 }; /* a processor's row reaches the ledger within this t
 struct api {
     struct loop *loop;
     struct node *node;
-    struct auth *auth;
+    struct auth *auth; /* NULL: of a private node */
+    char own_name[80]; /* of its user */
     struct routes *routes;
     struct zeusd *zeusd; /* NULL: not served */
     struct http_server *server;
@@ -155,10 +159,32 @@ static int reload(void *user, uw_error *err)
     return api->reload(api->reload_user, err);
 }
 
+/* A private node: its process may do everything, its user may read. */
+static void own_who(const struct api *api, struct http_exchange *x, auth_fn fn,
+                    void *fn_user)
+{
+    const struct http_peer *peer = http_peer(x);
+    bool own = peer->listener == 0;
+    struct auth_who who = {.local = true};
+
+    if (peer->uid != geteuid() && peer->uid != 0) {
+        http_fail(x, 403, "this node is another user's");
+        return;
+    }
+    (void)snprintf(who.name, sizeof who.name, "%s", api->own_name);
+    who.node = (struct node_who){
+        .uid = peer->uid, .admin = own, .may_claim = own, .name = who.name};
+    fn(x, &who, fn_user);
+}
+
 static void ask_who(void *user, struct http_exchange *x, auth_fn fn, void *fn_user)
 {
     const struct api *api = user;
-    auth_ask(api->auth, x, fn, fn_user);
+
+    if (api->auth)
+        auth_ask(api->auth, x, fn, fn_user);
+    else
+        own_who(api, x, fn, fn_user);
 }
 
 static struct routes_opts routes_opts(struct api *api, const struct node_config *config)
@@ -240,7 +266,7 @@ static void on_zeusd(struct http_exchange *x, const struct auth_who *who, void *
     zeusd_handle(api->zeusd, x, &who->node);
 }
 
-static void on_request(struct http_exchange *x, void *user)
+void api_handle(struct http_exchange *x, void *user)
 {
     struct api *api = user;
 
@@ -274,7 +300,7 @@ static struct auth_opts auth_opts(const struct api *api, const struct node_confi
 static int open_server(struct api *api, const struct config_limits *l, uw_error *err)
 {
     struct http_opts opts = {.loop = api->loop,
-                             .handler = on_request,
+                             .handler = api_handle,
                              .log = on_log,
                              .user = api,
                              .limits = limits_of(l)};
@@ -299,7 +325,8 @@ static int open_zeusd(struct api *api, const char *path, uw_error *err)
 
 static int open_listener(struct api *api, const struct config_api *c, uw_error *err)
 {
-    struct http_unix at = {.path = c->socket, .mode = 0666, .id = LISTENER_UNIX};
+    struct http_unix at = {
+        .path = c->socket, .mode = api->auth ? 0666 : 0600, .id = LISTENER_UNIX};
     struct http_tls tls = {c->tcp.certificate, c->tcp.key};
     int r = c->socket[0] ? http_listen_unix(api->server, &at, err) : 0;
 
@@ -330,6 +357,33 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
         r = open_listener(api, &config->api, err);
     if (r == 0 && config->zeusd_socket[0])
         r = open_zeusd(api, config->zeusd_socket, err);
+    if (r < 0)
+        return r;
+    api->node = node;
+    node_listen(node, on_node, api);
+    *ret = take(api);
+    return 0;
+}
+
+int api_new_private(struct loop *loop, struct node *node,
+                    const struct node_config *config, struct api **ret, uw_error *err)
+{
+    auto_(api_free) struct api *api = calloc(1, sizeof *api);
+    const struct passwd *user = getpwuid(geteuid());
+
+    if (!api)
+        return fail(err, -ENOMEM, "out of memory");
+    api->loop = loop;
+    if (user)
+        (void)snprintf(api->own_name, sizeof api->own_name, "user %.64s", user->pw_name);
+    else
+        (void)snprintf(api->own_name, sizeof api->own_name, "uid %u", geteuid());
+    struct routes_opts routes = routes_opts(api, config);
+    int r = routes_new(&routes, &api->routes, err);
+    if (r == 0 && config->api.socket[0])
+        r = open_server(api, &config->api.limits, err);
+    if (r == 0 && config->api.socket[0])
+        r = open_listener(api, &config->api, err);
     if (r < 0)
         return r;
     api->node = node;

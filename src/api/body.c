@@ -195,8 +195,8 @@ static int kind(const struct json_value *v, enum claim_kind *ret, uw_error *err)
 
 int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err)
 {
-    static const char *const keys[] = {"gpu", "job", "cap", "clock", "kind",
-                                       "for", "why", "pid", NULL};
+    static const char *const keys[] = {"gpu", "job", "cap", "clock",   "kind",
+                                       "for", "why", "pid", "at_once", NULL};
     struct body_claim c = {.ask = {.why = ""}};
     const char *board = NULL;
     int r = only(v, keys, err);
@@ -217,6 +217,8 @@ int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err
         r = text(v, "why", CLAIM_TEXT - 1, &c.ask.why, err);
     if (r == 0)
         r = pid(v, &c.ask.pid, err);
+    if (r == 0 && given(v, "at_once"))
+        r = json_get_bool(v, "at_once", &c.ask.at_once, err);
     if (r < 0)
         return r;
     *ret = c;

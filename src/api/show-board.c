@@ -53,6 +53,7 @@ static void cap(struct json_out *o, const struct caps_view *c)
     json_out_object(o, "cap");
     json_out_text(o, "state", names_word(NAMES_CAP_STATE, c->state));
     json_out_text(o, "text", c->text);
+    json_out_known_int(o, "taken_by", c->taken_by > 0, c->taken_by);
     json_out_text(o, "by", names_word(NAMES_CAP_BY, c->verdict.by));
     json_out_known_int(o, "claim", c->verdict.claim, (int64_t)c->verdict.claim);
     show_winner(o, c->claims, c->verdict.claim);

@@ -1,5 +1,5 @@
 /* The daemons' log: one logfmt line per event on stderr, with journald's <N> priority in
- * front.  Libraries and commands do not use it.
+ * front.  Libraries do not use it; a command with a node of its own turns it off.
  */
 #ifndef BASE_LOG_H
 #define BASE_LOG_H
@@ -7,6 +7,7 @@
 #include "base/names.h"
 
 enum log_level {
+    LOG_LEVEL_NONE = 0, /* for log_set_level(): drops every line */
     LOG_LEVEL_ERROR = 3,
     LOG_LEVEL_WARNING = 4,
     LOG_LEVEL_NOTICE = 5,

@@ -64,8 +64,11 @@ static int connect_now(struct actuator_link *l, uw_error *err)
     struct actuator_opts opts = {.on_ready = on_ready,
                                  .on_event = on_event,
                                  .user = l,
+                                 .library = l->opts.library,
                                  .simulated = l->opts.simulated};
 
+    if (l->opts.local && !l->opts.virtual && !l->opts.service)
+        return actuator_start_local(l->opts.loop, &opts, &l->act, err);
     if (l->opts.service)
         return actuator_connect_virtual(l->opts.loop, l->opts.service, &opts, &l->act,
                                         err);

@@ -23,6 +23,9 @@ struct actuator_link_opts {
         *service;                      /* a virtual service in place of it, or NULL */
     const struct gpu_backend *virtual; /* an actuator inside this process, or NULL … */
     void *boards_lib;                  /* … for these boards */
+    /* A process of our own in place of the service: actuator_start_local(). */
+    bool local;
+    const char *library; /* … its boards text; borrowed; NULL: the system's */
     /* The actuator accepts requests; act is borrowed until on_lost(). */
     void (*on_ready)(struct actuator *act, void *user);
     /* The connection is lost or could not be made; the client is freed after this

@@ -153,6 +153,7 @@ static void fail_board(struct caps_board *b, enum caps_state state,
 static void on_hold_failed(struct caps_board *b, const struct actuator_reply *reply)
 {
     b->link = LINK_NONE;
+    b->taken_by = reply->result == ACTUATOR_TAKEN ? reply->pid : 0;
     switch (reply->result) {
     case ACTUATOR_DENIED:
     case ACTUATOR_REFUSED:

@@ -175,7 +175,7 @@ static bool is_wanted(const struct caps_board *b)
         return false;
     if (b->caps->conf.always_hold)
         return true;
-    if (!b->sure)
+    if (!b->sure || b->caps->conf.hold_claimed)
         return b->claims.n > 0;
     return b->verdict.target_mw != b->bounds.original_mw ||
            clock_lock_is_wanted(&b->clock, b->caps->conf.clocks) || is_searched(b);
@@ -281,7 +281,8 @@ static void step_none(struct caps_board *b, uint64_t now)
         if (!waits || !b->claims.n)
             caps_set_state(b, CAPS_FREE, b->caps->conf.dry_run ? "dry run" : "");
     } else if (!b->caps->act) {
-        caps_set_state(b, CAPS_LOST, "there is no actuator");
+        caps_set_state(b, CAPS_LOST,
+                       b->caps->absent[0] ? b->caps->absent : "there is no actuator");
     } else if (now >= b->retry_ns) {
         ask_hold(b);
     }

@@ -52,6 +52,7 @@ struct caps_board {
 
     enum caps_state state;
     char text[200];
+    pid_t taken_by; /* while another Underwatt holds it; 0: none */
     enum link link;
     struct ask ask[ASKS_MAX];
     uint32_t asked_mw;    /* the last limit requested, or found by the hold */
@@ -91,6 +92,7 @@ struct caps {
     caps_event_fn on_event;
     void *user;
     struct actuator *act;
+    char absent[200]; /* why there is none; "": unknown */
     uint64_t last_id, began_ns;
     bool ending;
     caps_done_fn end_fn; /* NULL: caps_end() not called, or finished */

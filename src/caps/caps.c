@@ -310,6 +310,14 @@ void caps_use_actuator(struct caps *c, struct actuator *act)
     caps_check_end(c);
 }
 
+void caps_no_actuator(struct caps *c, const char *text)
+{
+    (void)snprintf(c->absent, sizeof c->absent, "%s", text);
+    caps_use_actuator(c, NULL);
+    for (size_t i = 0; i < c->n; i++)
+        caps_step(&c->board[i]);
+}
+
 static struct caps_board *find_board(struct caps *c, const char *uuid)
 {
     for (size_t i = 0; i < c->n; i++)
@@ -706,6 +714,7 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->writes = b->writes;
     ret->failures = b->failures;
     memcpy(ret->changes, b->others.changes, sizeof ret->changes);
+    ret->taken_by = b->state == CAPS_LOST ? b->taken_by : 0;
     memcpy(ret->text, b->text, sizeof ret->text);
     struct clock_lock_now now = caps_clock_now(b);
     clock_lock_view(&b->clock, &now, &ret->clock);

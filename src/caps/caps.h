@@ -66,6 +66,8 @@ DEFINE_AUTO(struct caps *, caps_free);
  * the next call.  Its on_event must call caps_on_actuator().
  */
 void caps_use_actuator(struct caps *c, struct actuator *act);
+/* Why there is none: the text of boards that claims want held. */
+void caps_no_actuator(struct caps *c, const char *text);
 void caps_on_actuator(struct caps *c, enum actuator_event event,
                       const struct actuator_reply *what);
 /* Applies new settings at once. */
@@ -181,6 +183,7 @@ struct caps_view {
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;
     uint64_t writes, failures, changes[CAPS_CAUSES];
+    pid_t taken_by; /* the process of another Underwatt that holds it; 0: none */
     char text[200]; /* why the state is what it is; "" */
 };
 void caps_look(const struct caps *c, size_t board, struct caps_view *ret);

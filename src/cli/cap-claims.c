@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "cli/cap-daemon.h"
+#include "cli/cap-ask.h"
 #include "cli/cap-read.h"
 #include "cli/survey.h"
 #include "cli/take.h"

@@ -7,6 +7,7 @@
 #include "actuator/core.h"
 #include "base/auto.h"
 #include "base/units.h"
+#include "cli/cap-ask.h"
 #include "io/loop.h"
 #include "local/end-state.h"
 
@@ -125,7 +126,7 @@ int cap_clear(const struct cli_env *env, const char *boards, const struct survey
     struct seen seen[BOARDS_MAX];
     size_t known = 0, back = 0, bad = 0;
 
-    int code = cap_hold(&nothing); /* a starting actuator restores what was left */
+    int code = cap_own_hold(&nothing); /* a starting actuator restores what was left */
     for (size_t i = 0; i < n; i++) {
         const struct survey_board *b = &before->board[at[i]];
         seen[i] = (struct seen){.index = b->info.index,

@@ -2,11 +2,11 @@
 #ifndef CLI_CAP_LEFT_H
 #define CLI_CAP_LEFT_H
 
-#include "cli/cap-hold.h"
+#include "cli/cap-target.h"
 #include "cli/survey.h"
 
-/* After cap_hold(): reads each board that was held and whose restore is not confirmed,
- * for at most 5 s, and reports its state.
+/* After cap_own_hold(): reads each board that was held and whose restore is not
+ * confirmed, for at most 5 s, and reports its state.
  */
 void cap_left(struct cap_hold *h);
 

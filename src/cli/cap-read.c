@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "base/names.h"
+#include "caps/caps.h"
 #include "cli/take.h"
 #include "core/cap/claim.h"
 
@@ -59,6 +61,56 @@ bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *li
     t->reached |= there;
     t->lost = t->reached && !there;
     return true;
+}
+
+static bool is_reached(const struct json_value *cap, const struct cap_target *t)
+{
+    bool below = t->enforced_mw > 0 && t->enforced_mw < t->cap_mw; /* heat, for a while */
+
+    return !take_bool(cap, "ramping") && take_u64(cap, "ramp_mw") == t->cap_mw &&
+           (t->enforced_mw == t->cap_mw || (below && t->cap_mw <= t->original_mw));
+}
+
+enum cap_read cap_read_own(const struct json_value *gpu, const struct json_value *claim,
+                           struct cap_target *t, char *line, size_t size)
+{
+    const struct json_value *cap = json_get(gpu, "cap"),
+                            *limits = json_get(gpu, "limits");
+    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+    int reason = names_number(NAMES_CLAIM_REASON, take_text(claim, "reason"));
+
+    line[0] = '\0';
+    t->asked = false;
+    if (strcmp(state, "holding") == 0 || strcmp(state, "free") == 0)
+        return CAP_READ_GOES_ON;
+    (void)snprintf(line, size, "%s", *text ? text : state);
+    if (strcmp(state, "held") != 0)
+        return CAP_READ_LOST;
+    t->enforced_mw = (uint32_t)take_u64(limits, "enforced_mw");
+    t->original_mw = (uint32_t)take_u64(limits, "original_mw");
+    if (reason == CAPS_UNMET_FAILED)
+        return CAP_READ_FAILED;
+    bool rounded = reason == CAPS_UNMET_ROUNDED;
+    t->reached |= rounded || is_reached(cap, t);
+    t->asked = !t->reached && !take_bool(cap, "ramping") &&
+               take_u64(cap, "ramp_mw") == t->cap_mw;
+    if (!rounded)
+        line[0] = '\0';
+    return CAP_READ_GOES_ON;
+}
+
+int cap_read_own_back(const struct json_value *explain, char *line, size_t size)
+{
+    const struct json_value *cap = json_get(explain, "cap");
+    const char *state = take_text(cap, "state"), *text = take_text(cap, "text");
+
+    line[0] = '\0';
+    if (strcmp(state, "held") == 0 || strcmp(state, "holding") == 0)
+        return 0;
+    if (strcmp(state, "free") == 0 && !take_bool(explain, "unrestored"))
+        return 1;
+    (void)snprintf(line, size, "%s", text);
+    return -1;
 }
 
 bool cap_read_back(const struct json_value *explain, bool sure)

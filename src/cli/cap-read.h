@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/units.h"
-#include "cli/cap-hold.h"
+#include "cli/cap-target.h"
 #include "io/json.h"
 
 /* Computes the target for a board of GET /v1/gpus.  -ENOTSUP (the board has no power
@@ -21,6 +21,17 @@ int cap_read_target(const struct json_value *gpu, const struct cap_arg *cap,
  */
 bool cap_read_board(const struct json_value *gpu, struct cap_target *t, char *line,
                     size_t size);
+
+/* The same of a node of the command's own, where nobody else claims.  CAP_READ_LOST: the
+ * board is another's, or gone; CAP_READ_FAILED: a limit was refused; `line` says why.
+ */
+enum cap_read { CAP_READ_GOES_ON, CAP_READ_LOST, CAP_READ_FAILED };
+enum cap_read cap_read_own(const struct json_value *gpu, const struct json_value *claim,
+                           struct cap_target *t, char *line, size_t size);
+/* After its claim has ended, from GET /v1/gpus/GPU/explain: 1: the original was read
+ * back; 0: not yet; -1: it will not be, and `line` says why.
+ */
+int cap_read_own_back(const struct json_value *explain, char *line, size_t size);
 
 /* After a claim has ended, from GET /v1/gpus/GPU/explain: whether the remaining claims,
  * or the original limit, are in force.  sure: the answer has been the same for a while.

@@ -5,9 +5,9 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/absent.h"
-#include "cli/cap-daemon.h"
-#include "cli/cap-hold.h"
+#include "cli/cap-ask.h"
 #include "cli/cap-left.h"
+#include "cli/cap-target.h"
 #include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
@@ -128,7 +128,7 @@ static int set(const struct cap *c, const struct cap_arg *value)
             return code;
         h.n = i + 1;
     }
-    int code = cap_hold(&h);
+    int code = cap_own_hold(&h);
     cap_left(&h);
     if (code != EXIT_FAIL && c->json) {
         int r = set_json(c, &h);

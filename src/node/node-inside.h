@@ -70,6 +70,9 @@ struct node {
     uint64_t marked_ns; /* last check of the driver's mark */
 
     char actuator_text[200]; /* why it is not connected; "" connected, or unknown */
+    bool actuator_over;      /* of a private node: it has failed or ended */
+    caps_done_fn needed;     /* of node_need_actuator(); NULL: nobody waits */
+    void *needed_user;
     struct caps_budget_log budget_log;
     enum claim_end how; /* reason of current withdrawals, for the ledger */
 

@@ -316,7 +316,9 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
         r = boards_keep(set, node->config.boards.only, &why);
     if (r == -ESTALE || r == -ENOTSUP)
         (void)released_boards_reject(node->released, why.text);
-    if (r != 0) {
+    if (r != 0 && node->opts.private) {
+        result = r > 0 ? -ENODEV : r;
+    } else if (r != 0) {
         no_boards(node, &why);
     } else if ((result = use_boards(node, &why)) == 0) {
         node->boards_error = (uw_error){""};

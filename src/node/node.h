@@ -28,6 +28,11 @@ struct node_opts {
     struct gpu_open_opts gpu;    /* source is copied */
     const char *version;         /* of the program; borrowed */
     bool simulated;              /* a simulated world: its figures are marked */
+    /* The node of one command (node/private.h): the actuator is a process of its own,
+     * which node_need_actuator() or the first claim starts, once; missing boards are an
+     * error; claims of persons may raise a limit above the original.
+     */
+    bool private;
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
     const struct actuator_virtual *service; /* a virtual service; NULL: none */
@@ -49,6 +54,12 @@ int node_end(struct node *node, int (*fn)(struct node *node, void *user), void *
 void node_leave_caps(struct node *node);
 void node_free(struct node *node);
 DEFINE_AUTO(struct node *, node_free);
+
+/* Before the first claim on a private node: starts its actuator, once.  1: it is ready;
+ * 0: fn is called once, later (r < 0: it cannot start, and text says why); < 0: it could
+ * not start before, or has ended.  -EBUSY: somebody waits already.
+ */
+int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err);
 
 /* Applies a checked configuration; keys that need a restart keep their values. */
 int node_configure(struct node *node, const struct node_config *config, uw_error *err);

@@ -60,7 +60,7 @@ static int start_attribution(struct node *node, uw_error *err)
 
 /* ---- caps ---- */
 
-static struct caps_conf conf_of(const struct node_config *c)
+static struct caps_conf conf_of(const struct node_config *c, bool private)
 {
     const struct cap_class *cls = node_config_class(c, "default");
 
@@ -71,6 +71,7 @@ static struct caps_conf conf_of(const struct node_config *c)
                               .dry_run = c->node.dry_run,
                               .clocks = c->caps.clocks,
                               .always_hold = c->caps.always_hold,
+                              .hold_claimed = private,
                               .budget_mw = c->budget_mw};
 }
 
@@ -95,6 +96,8 @@ static void on_caps(const struct caps_what *what, void *user)
     if (what->event == CAPS_EVENT_CAP && node->attribution)
         attribution_cap(node->attribution, what->board, what->enforced_mw);
     ledger_writer_caps(node->writer, node->caps, &told, node->ending);
+    if (what->event == CAPS_EVENT_CLAIM && node->opts.private && !node->actuator_over)
+        actuator_link_start(node->link);
     if (what->event == CAPS_EVENT_STATE)
         released_boards_kick(node->released);
     if (node->searches)
@@ -120,7 +123,7 @@ int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err)
 {
     struct caps_opts opts = {.loop = node->loop,
                              .boards = node->boards,
-                             .conf = conf_of(&node->config),
+                             .conf = conf_of(&node->config, node->opts.private),
                              .first_id = first_claim,
                              .on_event = on_caps,
                              .user = node};
@@ -139,7 +142,7 @@ int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err)
 
 void node_caps_configure(struct node *node)
 {
-    struct caps_conf conf = conf_of(&node->config);
+    struct caps_conf conf = conf_of(&node->config, node->opts.private);
 
     if (node->caps)
         caps_configure(node->caps, &conf);
@@ -177,6 +180,32 @@ static int on_counter(struct actuator *act, const char *zone, int fd, void *user
     return 0;
 }
 
+/* To who waits in node_need_actuator(). */
+static void tell_needed(struct node *node, int r, const char *text)
+{
+    caps_done_fn fn = node->needed;
+
+    node->needed = NULL;
+    if (fn)
+        fn(r, text, node->needed_user);
+}
+
+int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err)
+{
+    if (!node->link)
+        return fail(err, -EAGAIN, "no GPU is open (yet)");
+    if (actuator_link_ready(node->link))
+        return 1;
+    if (node->actuator_over)
+        return fail(err, -EPERM, "%s", node->actuator_text);
+    if (node->needed)
+        return fail(err, -EBUSY, "the actuator is being started");
+    node->needed = fn;
+    node->needed_user = user;
+    actuator_link_start(node->link);
+    return 0;
+}
+
 static void on_actuator_ready(struct actuator *act, void *user)
 {
     struct node *node = user;
@@ -190,6 +219,7 @@ static void on_actuator_ready(struct actuator *act, void *user)
     if (node->caps)
         caps_use_actuator(node->caps, act);
     released_boards_use_actuator(node->released, act);
+    tell_needed(node, 0, "");
     if (node->processors && node->opts.cpu_given)
         (void)actuator_counters(act, on_counter, node);
 }
@@ -198,7 +228,10 @@ static bool on_actuator_lost(const char *text, void *user)
 {
     struct node *node = user;
 
-    if (node->caps)
+    node->actuator_over = node->opts.private;
+    if (node->caps && node->opts.private)
+        caps_no_actuator(node->caps, text);
+    else if (node->caps)
         caps_use_actuator(node->caps, NULL);
     released_boards_use_actuator(node->released, NULL);
     if (!node->ending && strcmp(node->actuator_text, text) != 0) {
@@ -208,7 +241,8 @@ static bool on_actuator_lost(const char *text, void *user)
         ledger_writer_event(node->writer, LEDGER_EVENT_READ_ONLY, SIZE_MAX, (uid_t)-1,
                             text);
     }
-    return !node->ending;
+    tell_needed(node, -EPERM, text);
+    return !node->ending && !node->opts.private;
 }
 
 static int on_actuator_event(struct actuator *act, enum actuator_event event,
@@ -231,13 +265,15 @@ int node_actuator_start(struct node *node, uw_error *err)
         .service = node->opts.service,
         .virtual = node->opts.virtual_actuator ? node->opts.backend : NULL,
         .boards_lib = boards_lib(node->boards),
+        .local = node->opts.private,
+        .library = node->opts.gpu.source,
         .on_ready = on_actuator_ready,
         .on_lost = on_actuator_lost,
         .on_event = on_actuator_event,
         .user = node};
     int r = node->link ? 0 : actuator_link_new(&opts, &node->link, err);
 
-    if (r == 0 && !node->config.node.dry_run)
+    if (r == 0 && !node->config.node.dry_run && !node->opts.private)
         actuator_link_start(node->link);
     return r;
 }

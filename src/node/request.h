@@ -21,6 +21,7 @@ struct node_claim {
     enum claim_kind kind;
     struct cap_arg cap; /* percent: of the default limit */
     uint32_t clock_mhz; /* > 0: a claim on the SM clock, and cap is not set */
+    bool at_once;       /* without the ramp of the board's class; a private node alone */
     uint64_t ttl_ns;    /* 0: until withdrawn (admin alone; others: the job's end) */
     const char *why;
     pid_t pid; /* the claim ends with this process; 0: none */

@@ -41,6 +41,8 @@ static int fill_claim(struct node *node, const struct node_who *who,
     c->mhz = ask->clock_mhz;
     c->uid = who->uid;
     c->admin = who->admin;
+    c->walked = ask->at_once;
+    c->raises = node->opts.private && ask->kind == CLAIM_NAMED && !ask->clock_mhz;
     (void)snprintf(c->why, sizeof c->why, "%s", ask->why ? ask->why : "");
     if (!ask->pid)
         return 0;
@@ -84,6 +86,12 @@ int node_claim(struct node *node, const struct node_who *who,
     uw_error why = {""};
     int r =
         rights_claim(&rights, who, ask, loop_now_ns(node->loop), &boards, &claim, &why);
+
+    if (r == 0 && ask->at_once && !node->opts.private)
+        r = fail(&why, -EPERM, "%s may not set a cap at once: a node of one's own alone",
+                 rights_name(who));
+    if (r == 0 && node->actuator_over)
+        r = fail(&why, -EPERM, "%s", node->actuator_text);
 
     if (r == 0)
         r = make_claim(node, who, ask, boards, &claim, &why);
@@ -339,6 +347,7 @@ const struct node_view *node_look(struct node *node)
                    ready                       ? ""
                    : node->config.node.dry_run ? "dry run: not connected"
                    : node->actuator_text[0]    ? node->actuator_text
+                   : node->opts.private        ? "starts with the first claim"
                                                : "not connected yet");
     ledger_writer_look(node->writer, v);
     return v;

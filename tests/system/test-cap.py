@@ -99,8 +99,32 @@ def half(t):
         t.ok(uwtest.wait_for(lambda: limit(node, 1) == 300000), "it is restored once it can be")
 
 
+def above(t):
+    """A board found under its default limit is raised, and comes back to what was found."""
+    with uwtest.Node(board="v100", count=1) as node:
+        node.fault(0, "limit", "200W")
+        p = node.run("underwatt", "cap", "set", "280", "--gpus", "0", "--local", "--for", "1 s", "--json", "-")
+        b = json.loads(p.stdout)["boards"][0]
+        t.ok(p.returncode == 0 and b["enforced_mw"] == 280000 and b["original_mw"] == 200000 and b["restored"],
+             "200 W found: 280 W set, and read back", p.stdout + p.stderr)
+        t.equal(limit(node, 0), 200000, "what was found is in force")
+
+
+def at_once(t):
+    """Two commands on two boards, each with a node of its own."""
+    with uwtest.Node(board="v100", count=2) as node:
+        p = [node.popen("underwatt", "cap", "set", str(200 + 10 * i), "--gpus", str(i), "--local") for i in range(2)]
+        t.ok(uwtest.wait_for(lambda: [limit(node, i) for i in range(2)] == [200000, 210000], 10), "two commands at once")
+        p[0].send_signal(signal.SIGINT)
+        t.ok(p[0].wait(10) == 0 and [limit(node, i) for i in range(2)] == [300000, 210000], "one ends: the other stays")
+        p[1].send_signal(signal.SIGTERM)
+        t.ok(p[1].wait(10) == 0 and limit(node, 1) == 300000, "and ends", p[1].stderr.read())
+
+
 def main():
     t = uwtest.Tap()
+    above(t)
+    at_once(t)
     stuck(t)
     half(t)
     with uwtest.Node(board="v100", count=2) as node:

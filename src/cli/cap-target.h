@@ -1,8 +1,6 @@
-/* `underwatt cap set` without the daemon: holds boards at caps until the user ends the
- * command.
- */
-#ifndef CLI_CAP_HOLD_H
-#define CLI_CAP_HOLD_H
+/* The boards of `underwatt cap set`: what is asked of each, and what became of it. */
+#ifndef CLI_CAP_TARGET_H
+#define CLI_CAP_TARGET_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -20,6 +18,7 @@ struct cap_target {
     uint64_t claim;     /* with the daemon: the id of the claim; 0: none */
     /* Results. */
     uint32_t original_mw, enforced_mw; /* 0: unknown */
+    bool asked;                        /* the cap is written and not read back yet */
     bool reached;                      /* the cap was in force */
     bool lost;                         /* the cap is no longer in force, or never was */
     bool restored;                     /* the original was read back */
@@ -35,12 +34,9 @@ struct cap_hold {
     size_t n; /* 0: start the actuator only, which restores limits left by others */
 };
 
-/* Holds the boards until for_ns has passed or SIGINT, SIGTERM or SIGHUP arrives, then
- * restores them.  Reports on stderr.  EXIT_OK: each board reached its cap and kept it;
+/* The exit code for these results: EXIT_OK: each board reached its cap and kept it;
  * EXIT_PARTIAL: some did; EXIT_FAIL.
  */
-int cap_hold(struct cap_hold *h);
-/* The exit code of cap_hold() for these results. */
 int cap_hold_code(const struct cap_hold *h);
 /* Says for how long n boards are held. */
 void cap_hold_tell(const struct cap_hold *h, size_t n);

@@ -1,7 +1,7 @@
-/* `underwatt cap set` with the daemon: makes a claim on each board and watches the
- * claims until the user ends the command.
+/* `underwatt cap set`: makes a claim on each board, at the daemon or at a node of the
+ * command's own, and watches the claims until the user ends the command.
  */
-#include "cli/cap-daemon.h"
+#include "cli/cap-ask.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,14 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ask/own-node.h"
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "cli/cap-read.h"
 #include "cli/cli-loop.h"
 #include "cli/daemon.h"
 #include "cli/take.h"
+#include "cli/who.h"
 
 enum { FIRST_QUERY_MS = 100, QUERY_MS = 300, HELD_QUERY_MS = 2000 };
+enum { OWN_QUERY_MS = 25, OWN_HELD_QUERY_MS = 200, ANSWER_MS = 500 };
 enum { BACK_QUERY_MS = 50, BACK_MS = 5000 };
 
 /* One query of claims and boards: requests one after the other. */
@@ -34,11 +38,13 @@ struct remote_hold {
     struct cap_hold *h;
     const struct cap_arg *cap;
     struct loop *loop;
+    struct own_node *own; /* NULL: the daemon */
     struct loop_timer *tick, *enough;
     struct query query;
     uint64_t begin_ns;
     char said[BOARDS_MAX][240]; /* the last problem reported for each board */
     bool querying, silent, told, line_there, tty;
+    bool signalled;
     bool ending, again; /* a second signal has arrived */
 };
 
@@ -60,9 +66,11 @@ static struct json_out *claim_body(const struct cap_remote *o, const struct cap_
     json_out_text(body, t->clock_mhz ? "clock" : "cap", text);
     json_out_text(body, "why", o->why ? o->why : "underwatt cap");
     (void)snprintf(text, sizeof text, "%.3f s", for_s);
-    if (for_s > 0)
+    if (for_s > 0 && !o->own) /* on_enough() ends the command */
         json_out_text(body, "for", text);
-    if (!o->detach)
+    if (o->own)
+        json_out_bool(body, "at_once", !t->busy);
+    else if (!o->detach)
         json_out_int(body, "pid", getpid());
     json_out_end(body);
     return body;
@@ -114,14 +122,67 @@ static void trouble(struct remote_hold *g, size_t i, const char *text)
         cli_say("cap: GPU %u: %s", g->h->target[i].index, text);
 }
 
+static int on_dropped(struct ask_answer *answer, void *user)
+{
+    (void)answer;
+    (void)user;
+    return 0;
+}
+
 static void lose(struct remote_hold *g, size_t i, const char *text)
 {
     struct cap_target *t = &g->h->target[i];
+    char path[64];
 
+    /* The daemon goes on trying; a node of our own leaves the board alone. */
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, t->claim);
+    if (g->own && t->claim)
+        (void)ask_request(g->o->daemon, "DELETE", path, NULL, on_dropped, NULL, NULL);
     t->lost = true;
     t->claim = 0;
     (void)snprintf(t->text, sizeof t->text, "%s", text);
     trouble(g, i, text);
+}
+
+/* Whether the node's daemon has the board: its process, or its actuator's service. */
+static bool is_daemons(const struct json_value *gpu)
+{
+    uint64_t pid = take_u64(json_get(gpu, "cap"), "taken_by");
+    struct who who;
+
+    if (pid)
+        who_is("", (pid_t)pid, &who);
+    if (!pid || !who.known)
+        return false;
+    if (strstr(who.command, "underwatt-actuator --serve")) /* for the daemon */
+        return true;
+    who.command[strcspn(who.command, " ")] = '\0';
+    const char *slash = strrchr(who.command, '/');
+    return strcmp(slash ? slash + 1 : who.command, "underwattd") == 0;
+}
+
+static void see_own(struct remote_hold *g, size_t i, const struct json_value *gpu,
+                    const struct json_value *claim)
+{
+    struct cap_target *t = &g->h->target[i];
+    char line[sizeof g->said[0]];
+
+    switch (cap_read_own(gpu, claim, t, line, sizeof line)) {
+    case CAP_READ_GOES_ON:
+        trouble(g, i, line);
+        break;
+    case CAP_READ_LOST:
+        lose(g, i, line);
+        if (is_daemons(gpu))
+            cli_say("cap: process %d is the node's daemon: omit --local to use it",
+                    (int)take_u64(json_get(gpu, "cap"), "taken_by"));
+        break;
+    case CAP_READ_FAILED:
+        (void)snprintf(t->text, sizeof t->text, "%.199s", line);
+        trouble(g, i, line);
+        if (!g->ending)
+            loop_stop(g->loop, 0); /* all boards are given back */
+    }
 }
 
 /* Update the target from the daemon's answer and report what delays it. */
@@ -130,7 +191,9 @@ static void see(struct remote_hold *g, size_t i, const struct json_value *gpu,
 {
     char line[sizeof g->said[0]];
 
-    if (g->o->clock) {
+    if (g->own) {
+        see_own(g, i, gpu, claim);
+    } else if (g->o->clock) {
         cap_read_clock(claim, &g->h->target[i], line, sizeof line);
         trouble(g, i, line);
     } else if (cap_read_board(gpu, &g->h->target[i], line, sizeof line))
@@ -175,7 +238,7 @@ static void tell(struct remote_hold *g, const struct json_value *gpus)
 
 static void live_line(struct remote_hold *g)
 {
-    if (!g->tty || g->told || g->o->clock)
+    if (!g->tty || g->told || g->o->clock || g->own)
         return;
     (void)fputs("\r\033[Kcap:", stderr);
     for (size_t i = 0; i < g->h->n && i < 4; i++) {
@@ -221,7 +284,7 @@ static void on_answer(struct remote_hold *g, const struct query *l)
     }
     tell(g, gpus);
     live_line(g);
-    if (left == 0)
+    if (left == 0 && !g->ending)
         loop_stop(g->loop, 0);
 }
 
@@ -235,16 +298,19 @@ static uint64_t wall_ms(const struct remote_hold *g, double ms)
 static int query_over(struct remote_hold *g, int r, const char *text)
 {
     struct query *l = &g->query;
-    double ms = g->told ? HELD_QUERY_MS : QUERY_MS;
+    double ms = g->own    ? (g->told ? OWN_HELD_QUERY_MS : OWN_QUERY_MS)
+                : g->told ? HELD_QUERY_MS
+                          : QUERY_MS;
 
     g->querying = false;
-    if (r < 0)
+    if (r < 0 && !g->ending)
         on_silence(g, text);
-    else
+    else if (!g->ending)
         on_answer(g, l);
     json_free(take(l->claims));
     json_free(take(l->gpus));
-    loop_timer_set(g->tick, loop_now_ns(g->loop) + wall_ms(g, ms), 0);
+    if (!g->ending)
+        loop_timer_set(g->tick, loop_now_ns(g->loop) + wall_ms(g, ms), 0);
     return 0;
 }
 
@@ -344,6 +410,7 @@ static int on_signal(struct loop_signal *source, int signo, void *user)
     struct remote_hold *g = user;
     (void)source;
     (void)signo;
+    g->signalled = true;
     g->again = g->ending; /* second signal: the claims end with this process */
     loop_stop(g->loop, 0);
     return 0;
@@ -403,6 +470,63 @@ static void give_back_one(struct remote_hold *g, struct ask *daemon, size_t i)
                 t->clock_mhz ? "its clock is reset" : "the original limit is restored");
 }
 
+static bool is_own_back(struct remote_hold *g, size_t i)
+{
+    auto_(json_free) struct json *doc = NULL;
+    struct cap_target *t = &g->h->target[i];
+    char path[160], line[sizeof t->text];
+
+    (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", t->uuid);
+    if (ask_wait(g->o->daemon, "GET", path, NULL, &doc, NULL) < 0)
+        return false;
+    int back = cap_read_own_back(json_root(doc), line, sizeof line);
+    t->restored = back > 0;
+    if (back < 0) {
+        t->lost = true;
+        trouble(g, i, line);
+    }
+    return back != 0;
+}
+
+/* Reads the state at the end, which the last query may have missed.  True: a cap is being
+ * written.
+ */
+static bool look_again(struct remote_hold *g)
+{
+    struct query l = {.left_s = 0};
+    bool asked = false;
+
+    for (size_t i = 0; i < g->h->n; i++)
+        l.claim[i] = g->h->target[i].claim;
+    if (ask_wait(g->o->daemon, "GET", "/v1/claims", NULL, &l.claims, NULL) == 0 &&
+        ask_wait(g->o->daemon, "GET", "/v1/gpus", NULL, &l.gpus, NULL) == 0)
+        on_answer(g, &l);
+    json_free(l.claims);
+    json_free(l.gpus);
+    for (size_t i = 0; i < g->h->n; i++)
+        asked |= g->h->target[i].claim && g->h->target[i].asked;
+    return asked;
+}
+
+/* Boards that were lost are another's, or the actuator restores them: cap_left() reads.
+ */
+static void give_back_own(struct remote_hold *g)
+{
+    bool was_held[BOARDS_MAX] = {false};
+
+    for (int ms = 0; look_again(g) && !g->again && ms < ANSWER_MS; ms += OWN_QUERY_MS)
+        pause_ms(g, OWN_QUERY_MS);
+    for (size_t i = 0; i < g->h->n; i++) {
+        was_held[i] = g->h->target[i].claim > 0;
+        if (was_held[i])
+            (void)withdraw(g->o->daemon, g->h->target[i].claim, NULL);
+    }
+    for (size_t i = 0; i < g->h->n; i++)
+        for (int ms = 0; was_held[i] && !g->again && ms < BACK_MS && !is_own_back(g, i);
+             ms += OWN_QUERY_MS)
+            pause_ms(g, OWN_QUERY_MS);
+}
+
 static void give_back(struct remote_hold *g)
 {
     auto_(ask_free) struct ask *daemon = NULL;
@@ -446,7 +570,7 @@ static int claim_all(struct remote_hold *g)
 
     for (size_t i = 0; i < h->n && r >= 0; i++) {
         r = claim(g->o, h, i, s_of_ns(h->for_ns), &h->target[i].claim, &err);
-        if (r < 0)
+        if (r < 0 && !g->signalled)
             cli_say("cap: GPU %u: %s", h->target[i].index, err.text);
     }
     if (r >= 0)
@@ -454,7 +578,36 @@ static int claim_all(struct remote_hold *g)
     for (size_t i = 0; i < h->n; i++)
         if (h->target[i].claim)
             (void)withdraw(g->o->daemon, h->target[i].claim, NULL);
-    return cli_exit_of(r);
+    return g->signalled ? cap_hold_code(h) : cli_exit_of(r);
+}
+
+/* A node in this process, and its actuator. */
+static int open_own(struct remote_hold *g)
+{
+    const struct cap_hold *h = g->h;
+    struct node_opts node = {
+        .loop = g->loop,
+        .backend = &gpu_boards,
+        .gpu = {.source = h->library, .clock = cli_loop_clock(g->loop)},
+        .version = "",
+        .simulated = h->simulated};
+    char only[BOARDS_MAX * 12] = "";
+    struct own_node_opts opts = {.node = &node, .only = only};
+    uw_error err = {""};
+    size_t at = 0;
+
+    for (size_t i = 0; i < h->n; i++)
+        at += (size_t)snprintf(only + at, sizeof only - at, "%s%u", i ? "," : "",
+                               h->target[i].index);
+    log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
+    int r = own_node_new(&opts, &g->own, &err);
+    if (r == 0) {
+        g->o->daemon = own_node_ask(g->own);
+        r = own_node_actuator(g->own, &err);
+    }
+    if (r < 0 && g->signalled)
+        return cap_hold_code(h);
+    return r < 0 ? cli_fail(EXIT_FAIL, "cap: %s", err.text) : EXIT_OK;
 }
 
 static int start(struct remote_hold *g, uw_error *err)
@@ -462,11 +615,28 @@ static int start(struct remote_hold *g, uw_error *err)
     uint64_t now = loop_now_ns(g->loop);
 
     g->begin_ns = now;
-    int r = loop_timer_new(g->loop, now + wall_ms(g, FIRST_QUERY_MS), 0, on_tick, g,
-                           &g->tick, err);
+    int r = loop_timer_new(g->loop, now + wall_ms(g, g->own ? 0 : FIRST_QUERY_MS), 0,
+                           on_tick, g, &g->tick, err);
     if (r == 0 && g->h->for_ns)
         r = loop_timer_new(g->loop, now + g->h->for_ns, 0, on_enough, g, &g->enough, err);
     return r;
+}
+
+static void end(struct remote_hold *g, bool begun)
+{
+    g->ending = true;
+    if (!g->own)
+        ask_free(take(g->o->daemon)); /* ends a query that hangs */
+    loop_timer_free(take(g->tick));
+    loop_timer_free(take(g->enough));
+    clear_line(g);
+    if (begun && g->own)
+        give_back_own(g);
+    else if (begun)
+        give_back(g);
+    own_node_free(g->own); /* drops a query */
+    json_free(g->query.claims);
+    json_free(g->query.gpus);
 }
 
 static int hold(struct remote_hold *g)
@@ -475,25 +645,35 @@ static int hold(struct remote_hold *g)
     uw_error err = {""};
 
     int r = cli_signals_new(g->loop, 3, on_signal, g, &signals, &err);
-    int code = r == 0 ? claim_all(g) : EXIT_FAIL;
-    if (r == 0 && code == EXIT_OK)
+    int code = r == 0 ? EXIT_OK : EXIT_FAIL;
+    if (code == EXIT_OK && g->o->own)
+        code = open_own(g);
+    if (code == EXIT_OK)
+        code = claim_all(g);
+    bool begun = code == EXIT_OK && g->h->n > 0;
+    if (r == 0 && begun)
         r = start(g, &err);
-    if (r == 0 && code == EXIT_OK)
+    if (r == 0 && begun)
         r = loop_run(g->loop, &err);
-    bool begun = code == EXIT_OK;
     if (r < 0)
         code = cli_fail(EXIT_FAIL, "cap: %s", err.text);
-    g->ending = true;
-    ask_free(take(g->o->daemon)); /* ends a query that hangs */
-    loop_timer_free(g->tick);
-    loop_timer_free(g->enough);
-    clear_line(g);
-    json_free(g->query.claims);
-    json_free(g->query.gpus);
-    if (begun)
-        give_back(g);
+    end(g, begun);
     cli_signals_free(&signals);
     return code == EXIT_OK ? cap_hold_code(g->h) : code;
+}
+
+int cap_own_hold(struct cap_hold *h)
+{
+    auto_(loop_free) struct loop *loop = NULL;
+    struct cap_remote o = {.env = h->env, .boards = h->library, .own = true};
+    struct remote_hold g = {.o = &o, .h = h};
+    uw_error err = {""};
+
+    int r = cli_loop_new(h->env, &loop, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "cap: %s", err.text);
+    g.loop = o.loop = loop;
+    return hold(&g);
 }
 
 /* Makes the claims and leaves them with the daemon. */

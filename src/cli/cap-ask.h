@@ -1,14 +1,13 @@
-/* `underwatt cap` as a client of the daemon: it makes claims instead of writing limits.
- */
-#ifndef CLI_CAP_DAEMON_H
-#define CLI_CAP_DAEMON_H
+/* `underwatt cap`: claims, at the daemon or at a node of the command's own. */
+#ifndef CLI_CAP_ASK_H
+#define CLI_CAP_ASK_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "ask/ask.h"
 #include "base/units.h"
-#include "cli/cap-hold.h"
+#include "cli/cap-target.h"
 #include "io/json.h"
 
 struct cap_remote {
@@ -19,6 +18,7 @@ struct cap_remote {
     const char *gpus; /* NULL: all */
     const char *json; /* of show: write JSON there */
     const char *why;  /* of set: the reason shown to others; NULL: "underwatt cap" */
+    bool own;         /* by a node in this process, not the daemon */
     bool detach;      /* set: leave the claims with the daemon */
     bool clock;       /* set: MHz of the SM clocks instead of watts */
 };
@@ -45,10 +45,15 @@ static inline void cap_boards_fini_p(struct cap_boards *b)
 }
 
 /* Makes a claim on each board, on all or on none, for the life of this process
- * (detached: for for_ns).  Holds, reports and returns as cap_hold() does; fills h's
- * targets with the result. For a clock, cap->mw is in MHz.  Takes o->daemon.
+ * (detached: for for_ns).  Holds the boards until for_ns has passed or SIGINT, SIGTERM or
+ * SIGHUP arrives, then restores them; reports on stderr and returns cap_hold_code();
+ * fills h's targets with the result. For a clock, cap->mw is in MHz.  Takes o->daemon.
  */
 int cap_daemon_set(struct cap_remote *o, const struct cap_arg *cap, struct cap_hold *h);
+/* The same without the daemon, for the targets of h, by a node of the command's own.  No
+ * targets: only starts the actuator, which restores what killed commands left.
+ */
+int cap_own_hold(struct cap_hold *h);
 /* Withdraws the claims that the caller made by hand. */
 int cap_daemon_clear(const struct cap_remote *o);
 int cap_daemon_show(const struct cap_remote *o);

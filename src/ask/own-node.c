@@ -1,0 +1,207 @@
+#include "ask/own-node.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "api/api.h"
+#include "base/error.h"
+
+enum { WAITING_MAX = 64 };
+
+struct own_node {
+    struct loop *loop;
+    struct node_config config;
+    struct node *node;
+    struct api *api;
+    struct ask *ask;
+    /* Claims that wait for the actuator. */
+    struct http_exchange *waiting[WAITING_MAX];
+    size_t n_waiting;
+    bool starting; /* the actuator */
+    bool over;     /* what a function of own-node.h waits for has come: */
+    int r;
+    uw_error error;
+};
+
+/* ---- claims wait for the actuator ---- */
+
+static void on_gone(struct http_exchange *x, void *user)
+{
+    struct own_node *own = user;
+
+    for (size_t i = 0; i < own->n_waiting; i++)
+        if (own->waiting[i] == x)
+            own->waiting[i] = NULL;
+}
+
+static void on_actuator(int r, const char *text, void *user)
+{
+    struct own_node *own = user;
+    size_t n = own->n_waiting;
+
+    own->starting = false;
+    own->n_waiting = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct http_exchange *x = own->waiting[i];
+        if (!x)
+            continue;
+        http_on_gone(x, NULL, NULL);
+        if (r < 0)
+            http_fail(x, 403, "%s", text);
+        else
+            api_handle(x, own->api);
+    }
+    own->over = true;
+    own->r = r < 0 ? fail(&own->error, r, "%s", text) : 0;
+    if (n == 0) /* own_node_actuator() waits */
+        loop_stop(own->loop, 0);
+}
+
+static void wait_for_actuator(struct own_node *own, struct http_exchange *x)
+{
+    uw_error err = {""};
+    int r = own->starting ? 0 : node_need_actuator(own->node, on_actuator, own, &err);
+
+    if (r == 1) {
+        api_handle(x, own->api);
+    } else if (r < 0) {
+        http_fail_r(x, r, &err);
+    } else if (own->n_waiting == WAITING_MAX) {
+        http_fail(x, 503, "too many claims wait for the actuator");
+    } else {
+        own->starting = true;
+        own->waiting[own->n_waiting++] = x;
+        http_on_gone(x, on_gone, own);
+    }
+}
+
+static void handle(struct http_exchange *x, void *user)
+{
+    struct own_node *own = user;
+
+    if (http_method(x) == HTTP_POST && strcmp(http_path(x), "/v1/claims") == 0)
+        wait_for_actuator(own, x);
+    else
+        api_handle(x, own->api);
+}
+
+/* ---- life ---- */
+
+/* The daemon's defaults, less what only a daemon has. */
+static int configure(struct own_node *own, const struct own_node_opts *opts,
+                     uw_error *err)
+{
+    struct node_config *c = &own->config;
+    int r = node_config_init(c, NULL, err);
+
+    if (r < 0)
+        return r;
+    c->ledger.path[0] = '\0';
+    c->history_ns = 0;
+    c->jobs.discover = c->jobs.phases = false;
+    c->api.socket[0] = c->api.job_socket[0] = '\0';
+    if (opts->only && strlen(opts->only) >= sizeof c->boards.only)
+        return fail(err, -EINVAL, "the list of GPUs is too long");
+    (void)snprintf(c->boards.only, sizeof c->boards.only, "%s",
+                   opts->only ? opts->only : "");
+    if (!opts->runtime_dir)
+        return 0;
+    int n = snprintf(c->api.socket, sizeof c->api.socket, "%s/node-%d.sock",
+                     opts->runtime_dir, (int)getpid());
+    if (n < 0 || (size_t)n >= sizeof c->api.socket)
+        c->api.socket[0] = '\0'; /* others cannot read */
+    return 0;
+}
+
+static int on_ready(struct node *node, int r, const uw_error *err, void *user)
+{
+    struct own_node *own = user;
+    (void)node;
+
+    own->over = true;
+    own->r = r < 0 ? fail(&own->error, r, "%s", err->text) : 0;
+    loop_stop(own->loop, 0);
+    return 0;
+}
+
+/* Runs the loop until something has come. */
+static int await(struct own_node *own, uw_error *err)
+{
+    int r = loop_run(own->loop, err);
+
+    if (r < 0)
+        return r;
+    if (!own->over)
+        return fail(err, -EINTR, "interrupted");
+    return own->r < 0 ? fail(err, own->r, "%s", own->error.text) : 0;
+}
+
+static int open_node(struct own_node *own, const struct own_node_opts *opts,
+                     uw_error *err)
+{
+    struct node_opts node = *opts->node;
+
+    node.config = &own->config;
+    node.private = true;
+    node.on_ready = on_ready;
+    node.user = own;
+    int r = node_new(&node, &own->node, err);
+    return r < 0 ? r : await(own, err);
+}
+
+/* Without a socket where it cannot be made: only other terminals need it. */
+static int open_api(struct own_node *own, uw_error *err)
+{
+    int r = api_new_private(own->loop, own->node, &own->config, &own->api, err);
+
+    if (r == 0 || !own->config.api.socket[0])
+        return r;
+    own->config.api.socket[0] = '\0';
+    return api_new_private(own->loop, own->node, &own->config, &own->api, err);
+}
+
+int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_error *err)
+{
+    auto_(own_node_free) struct own_node *own = calloc(1, sizeof *own);
+    const struct http_peer self = {.local = true, .uid = geteuid(), .pid = getpid()};
+
+    if (!own)
+        return fail(err, -ENOMEM, "out of memory");
+    own->loop = opts->node->loop;
+    int r = configure(own, opts, err);
+    if (r == 0)
+        r = open_node(own, opts, err);
+    if (r == 0)
+        r = open_api(own, err);
+    if (r == 0)
+        r = ask_handler(own->loop, handle, own, &self, &own->ask, err);
+    if (r < 0)
+        return r;
+    *ret = take(own);
+    return 0;
+}
+
+void own_node_free(struct own_node *own)
+{
+    if (!own)
+        return;
+    ask_free(own->ask);
+    api_free(own->api);
+    node_free(own->node);
+    free(own);
+}
+
+struct ask *own_node_ask(const struct own_node *own)
+{
+    return own->ask;
+}
+
+int own_node_actuator(struct own_node *own, uw_error *err)
+{
+    own->over = false;
+    int r = node_need_actuator(own->node, on_actuator, own, err);
+    return r == 0 ? await(own, err) : r < 0 ? r : 0;
+}

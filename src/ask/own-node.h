@@ -1,0 +1,40 @@
+/* A node in the process of one command, for where no daemon runs: no ledger, no TCP, no
+ * discovery of jobs, and only the boards that the command uses.
+ *
+ * Owns: the node, its API, and a socket in the user's runtime folder where others of the
+ * same user read.  Touches: what the node touches; the actuator is a process of its own,
+ * started before the first claim (POST /v1/claims), once.  Thread: the loop's.
+ * Explained in docs/architecture.md.
+ */
+#ifndef ASK_OWN_NODE_H
+#define ASK_OWN_NODE_H
+
+#include "ask/ask.h"
+#include "node/node.h"
+
+struct own_node;
+
+struct own_node_opts {
+    /* Loop, backend, gpu, version, simulated; of a virtual world also its own.  config,
+     * private and on_ready are set here.
+     */
+    const struct node_opts *node;
+    const char *only;        /* the boards, as for --gpus; NULL: all */
+    const char *runtime_dir; /* an existing folder for the socket; NULL: no socket */
+};
+/* Runs the loop until the boards are open.  -ENODEV: there are none; -EINTR: something
+ * else stopped the loop; -EINVAL: only.
+ */
+int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_error *err);
+/* Ends the actuator's process, which restores what is still held. */
+void own_node_free(struct own_node *own);
+DEFINE_AUTO(struct own_node *, own_node_free);
+
+/* Requests to it, as an administrator's; borrowed. */
+struct ask *own_node_ask(const struct own_node *own);
+/* Starts the actuator without a claim, and runs the loop until it is ready: it restores
+ * what killed processes left.  -EPERM with its text; -EINTR.
+ */
+int own_node_actuator(struct own_node *own, uw_error *err);
+
+#endif

@@ -1,0 +1,201 @@
+/* Nodes of commands, in virtual time over simulated boards: what they open and start,
+ * what their claims may do, and two of them at once.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "ask/own-node.h"
+#include "base/log.h"
+#include "base/units.h"
+#include "sim/virtual.h"
+#include "tap.h"
+
+static struct {
+    struct loop *loop;
+    struct virtual_world *sim;
+    struct loop_timer *timer;
+} w;
+
+static uint64_t clock_of(void *user)
+{
+    return loop_now_ns(user);
+}
+
+static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    (void)user;
+    loop_stop(w.loop, 0);
+    return 0;
+}
+
+static void run_s(double s)
+{
+    loop_timer_set(w.timer, loop_now_ns(w.loop) + ns_of_s(s), 0);
+    (void)loop_run(w.loop, NULL);
+}
+
+static void fault(const char *text)
+{
+    struct sim_fault f;
+    uw_error err = {""};
+
+    if (sim_fault_parse(text, &f, &err) < 0 || virtual_world_fault(w.sim, &f, &err) < 0)
+        printf("# fault %s: %s\n", text, err.text);
+}
+
+static int open_own(const char *only, const struct actuator_virtual *service,
+                    struct own_node **ret, uw_error *err)
+{
+    struct node_opts node = {.loop = w.loop,
+                             .backend = &virtual_backend,
+                             .gpu = {.clock = {clock_of, w.loop}, .backend_user = w.sim},
+                             .version = "test",
+                             .simulated = true,
+                             .virtual_actuator = !service,
+                             .service = service,
+                             .read = virtual_world_proc,
+                             .read_user = w.sim};
+    const struct own_node_opts opts = {.node = &node, .only = only};
+
+    return own_node_new(&opts, ret, err);
+}
+
+static struct json *get(struct own_node *own, const char *path)
+{
+    struct json *doc = NULL;
+    uw_error err = {""};
+
+    if (ask_wait(own_node_ask(own), "GET", path, NULL, &doc, &err) < 0)
+        printf("# %s: %s\n", path, err.text);
+    return doc;
+}
+
+static uint64_t number(struct own_node *own, const char *path, const char *under,
+                       const char *key)
+{
+    auto_(json_free) struct json *doc = get(own, path);
+    const struct json_value *v = doc ? json_root(doc) : NULL;
+    uint64_t n = 0;
+
+    (void)json_get_u64(under ? json_get(v, under) : v, key, &n, NULL);
+    return n;
+}
+
+static bool actuator_is_up(struct own_node *own)
+{
+    auto_(json_free) struct json *doc = get(own, "/v1/node");
+    bool up = false;
+
+    (void)json_get_bool(json_get(json_root(doc), "actuator"), "up", &up, NULL);
+    return up;
+}
+
+static int claim(struct own_node *own, const char *gpu, const char *cap, bool at_once,
+                 uw_error *err)
+{
+    struct json_out *o = json_out_new();
+
+    json_out_object(o, NULL);
+    json_out_text(o, "gpu", gpu);
+    json_out_text(o, "cap", cap);
+    if (at_once)
+        json_out_bool(o, "at_once", true);
+    json_out_end(o);
+    return ask_wait(own_node_ask(own), "POST", "/v1/claims", o, NULL, err);
+}
+
+static void first_claim(void)
+{
+    auto_(own_node_free) struct own_node *own = NULL;
+    uw_error err = {""};
+
+    ok(open_own("1", NULL, &own, &err) == 0, "a node for one board: %s", err.text);
+    if (!own)
+        return;
+    run_s(60);
+    is_int((long long)number(own, "/v1/node", NULL, "gpus"), 1,
+           "it has that board alone");
+    ok(!actuator_is_up(own), "readers start no actuator");
+    ok(claim(own, "0", "200 W", true, &err) == -ENOENT, "a board of others: %s",
+       err.text);
+    ok(claim(own, "1", "999 W", true, &err) == -EINVAL, "above the board: %s", err.text);
+    ok(claim(own, "1", "200 W", true, &err) == 0, "a claim: %s", err.text);
+    ok(actuator_is_up(own), "the actuator was started for it");
+    run_s(0.5);
+    is_int((long long)number(own, "/v1/gpus/1/explain", NULL, "enforced_mw"), 200000,
+           "in force without a ramp");
+    is_int((long long)number(own, "/v1/node", NULL, "jobs"), 0, "no job was looked for");
+}
+
+static void ramp_and_raise(void)
+{
+    auto_(own_node_free) struct own_node *own = NULL, *two = NULL;
+    uw_error err = {""};
+
+    fault("0 limit 200W");
+    ok(open_own("0", NULL, &own, &err) == 0 && open_own("2", NULL, &two, &err) == 0,
+       "two nodes at once: %s", err.text);
+    if (!own || !two)
+        return;
+    ok(claim(two, "2", "250 W", false, &err) == 0 &&
+           claim(own, "0", "280 W", true, &err) == 0,
+       "each has a claim: %s", err.text);
+    run_s(0.5);
+    is_int((long long)number(own, "/v1/gpus/0/explain", NULL, "enforced_mw"), 280000,
+           "raised above the 200 W that were found");
+    ok(number(two, "/v1/gpus/2/explain", NULL, "enforced_mw") > 290000,
+       "without at_once the class's ramp is walked");
+    run_s(60);
+    is_int((long long)number(two, "/v1/gpus/2/explain", NULL, "enforced_mw"), 250000,
+           "to its end");
+    fault("0 limit 220W");
+    run_s(5);
+    auto_(json_free) struct json *doc = get(own, "/v1/gpus/0/explain");
+    const char *state = json_as_text(json_get(json_get(json_root(doc), "cap"), "state"));
+    ok(state && strcmp(state, "yielded") == 0, "another's limit is left: %s", state);
+}
+
+static void refused(void)
+{
+    static const struct actuator_virtual nobody = {.guard = NULL};
+    auto_(own_node_free) struct own_node *own = NULL;
+    uw_error err = {""}, again = {""};
+
+    ok(open_own("3", &nobody, &own, &err) == 0, "a node whose actuator cannot start");
+    if (!own)
+        return;
+    ok(claim(own, "3", "200 W", true, &err) == -EPERM && strstr(err.text, "does not run"),
+       "the claim fails with the actuator's text: %s", err.text);
+    run_s(120);
+    ok(claim(own, "3", "200 W", true, &again) == -EPERM &&
+           strcmp(err.text, again.text) == 0,
+       "so does the next one; it is not started again");
+    ok(own_node_actuator(own, &again) == -EPERM, "nor by who asks for it");
+}
+
+int main(void)
+{
+    struct own_node *none = NULL;
+    struct sim_machine machine;
+    uw_error err = {""};
+    int r = loop_new_virtual(1000 * NS_PER_S, 1700000000, &w.loop, &err);
+
+    log_set_level(LOG_LEVEL_NONE);
+    if (r == 0)
+        r = loop_timer_new(w.loop, UINT64_MAX, 0, on_timer, NULL, &w.timer, &err);
+    if (r == 0)
+        r = sim_machine_builtin("v100", 4, &machine, &err);
+    if (r == 0)
+        r = virtual_world_new(w.loop, &machine, 1, &w.sim, &err);
+    ok(r == 0, "a world: %s", err.text);
+    ok(open_own("7", NULL, &none, &err) < 0 && !none, "no such board: %s", err.text);
+    first_claim();
+    ramp_and_raise();
+    refused();
+    virtual_world_free(w.sim);
+    loop_timer_free(w.timer);
+    loop_free(w.loop);
+    return done();
+}
