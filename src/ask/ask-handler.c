@@ -26,13 +26,14 @@ static int on_reply(struct http_local *l, unsigned status, const char *body, siz
 static int request(struct ask *a, struct ask_call *call, uw_error *err)
 {
     const struct ask_by_handler *h = (const struct ask_by_handler *)a;
-    const struct http_local_request ask = {.method = call->method,
+    const struct http_local_request ask = {.handler = h->handler,
+                                           .handler_user = h->user,
+                                           .method = call->method,
                                            .target = call->path,
                                            .body = call->body,
                                            .peer = h->peer};
 
-    return http_local_new(a->loop, h->handler, h->user, &ask, on_reply, call,
-                          &call->local, err);
+    return http_local_new(a->loop, &ask, on_reply, call, &call->local, err);
 }
 
 static void drop(struct ask_call *call)

@@ -51,8 +51,7 @@ static int on_answered(struct loop_timer *timer, uint64_t now_ns, void *user)
     return l->fn(l, reply->status, reply->body ? reply->body : "", reply->len, l->user);
 }
 
-static void call(struct http_local *l, http_handler_fn handler, void *user,
-                 const struct http_local_request *request)
+static void call(struct http_local *l, const struct http_local_request *request)
 {
     struct http_exchange *x = l->x;
 
@@ -66,7 +65,7 @@ static void call(struct http_local *l, http_handler_fn handler, void *user,
         exchange_refuse(x, x->refused, x->why);
     } else {
         x->state = X_CALLED;
-        handler(x, user);
+        request->handler(x, request->handler_user);
     }
     if (x->state == X_CALLED)
         x->state = X_KEPT;
@@ -74,9 +73,8 @@ static void call(struct http_local *l, http_handler_fn handler, void *user,
         resume(x);
 }
 
-int http_local_new(struct loop *loop, http_handler_fn handler, void *handler_user,
-                   const struct http_local_request *request, http_local_fn fn, void *user,
-                   struct http_local **ret, uw_error *err)
+int http_local_new(struct loop *loop, const struct http_local_request *request,
+                   http_local_fn fn, void *user, struct http_local **ret, uw_error *err)
 {
     auto_(http_local_free) struct http_local *l = calloc(1, sizeof *l);
 
@@ -94,7 +92,7 @@ int http_local_new(struct loop *loop, http_handler_fn handler, void *handler_use
     int r = loop_timer_new(loop, UINT64_MAX, 0, on_answered, l, &l->answered, err);
     if (r < 0)
         return r;
-    call(l, handler, handler_user, request);
+    call(l, request);
     *ret = take(l);
     return 0;
 }

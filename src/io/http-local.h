@@ -9,6 +9,8 @@
 struct http_local;
 
 struct http_local_request {
+    http_handler_fn handler;
+    void *handler_user;
     const char *method, *target; /* "GET", "/v1/gpus?x=1" */
     const char *body;            /* JSON, or NULL */
     struct http_peer peer;       /* what the handler sees as the client */
@@ -19,9 +21,8 @@ struct http_local_request {
 typedef int (*http_local_fn)(struct http_local *l, unsigned status, const char *body,
                              size_t len, void *user);
 /* Calls the handler before it returns, unless the request is refused.  -ENOMEM. */
-int http_local_new(struct loop *loop, http_handler_fn handler, void *handler_user,
-                   const struct http_local_request *request, http_local_fn fn, void *user,
-                   struct http_local **ret, uw_error *err);
+int http_local_new(struct loop *loop, const struct http_local_request *request,
+                   http_local_fn fn, void *user, struct http_local **ret, uw_error *err);
 /* Before the answer: the handler learns that its peer has gone, and fn is not called. */
 void http_local_free(struct http_local *l);
 DEFINE_AUTO(struct http_local *, http_local_free);
