@@ -152,13 +152,7 @@ static bool is_daemons(const struct json_value *gpu)
 
     if (pid)
         who_is("", (pid_t)pid, &who);
-    if (!pid || !who.known)
-        return false;
-    if (strstr(who.command, "underwatt-actuator --serve")) /* for the daemon */
-        return true;
-    who.command[strcspn(who.command, " ")] = '\0';
-    const char *slash = strrchr(who.command, '/');
-    return strcmp(slash ? slash + 1 : who.command, "underwattd") == 0;
+    return pid && who.known && who.daemon;
 }
 
 static void see_own(struct remote_hold *g, size_t i, const struct json_value *gpu,
