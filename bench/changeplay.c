@@ -228,7 +228,7 @@ static int look(struct world *w, unsigned n, uw_error *err)
         gap_probes_allow(&w->looks, w->now_s - w->regime_s, WINDOW_S + SEARCH_SETTLE_S);
     double from_s = w->now_s;
 
-    if (n % LOOK_TRIES || !(worse > 0) || !search_look(w->search, worse))
+    if (n % LOOK_TRIES || !(worse > 0) || !search_probe_gap(w->search, worse))
         return 0;
     int r = until_held(w, err);
     gap_probes_made(&w->looks, w->now_s - from_s, w->windows);

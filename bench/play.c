@@ -217,7 +217,8 @@ static bool look(const struct world *w, struct search *s, unsigned windows, doub
 {
     bool bounded = w->p->goal.kind == GOAL_SLOWDOWN;
 
-    return worse > 0 && (!bounded || windows % LOOK_TRIES == 0) && search_look(s, worse);
+    return worse > 0 && (!bounded || windows % LOOK_TRIES == 0) &&
+           search_probe_gap(s, worse);
 }
 
 /* The rest of an hour: holds what was found, and looks as the daemon does. */

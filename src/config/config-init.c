@@ -72,7 +72,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.sampling.search_ns = 200 * NS_PER_MS;
     c.history_ns = 90 * DAY_NS;
     c.reference_share = VISITS_SHARE;
-    c.looks = LOOKS;
+    c.gap_checks = LOOKS;
     c.caps.longest_ns = 86400 * NS_PER_S;
     c.caps.others = CAPS_YIELD;
     c.caps.reassert_ns = 10 * NS_PER_S;

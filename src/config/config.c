@@ -88,7 +88,7 @@ static const struct key keys[] = {
     {"search.slack", PERCENT, AT(slack), 0, 5, RESTART, NULL},
     {"search.clocks", BOOL, AT(search_clocks), 0, 0, RESTART, NULL},
     {"search.history", DURATION, AT(history_ns), 0, 10 * YEAR_S, LIVE, NULL},
-    {"search.looks", COUNT, AT(looks), 0, GAP_PROBES_MAX, RESTART, NULL},
+    {"search.looks", COUNT, AT(gap_checks), 0, GAP_PROBES_MAX, RESTART, NULL},
     {"search.reference_share", PERCENT, AT(reference_share), 0, 5, RESTART, NULL},
     {"ledger.path", PATH, AT(ledger.path), 0, 0, RESTART, NULL},
     {"ledger.keep.fine", DURATION, AT(ledger.keep_fine_ns), 3600, 100 * YEAR_S, LIVE, NULL},

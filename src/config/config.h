@@ -122,7 +122,7 @@ struct node_config {
     double slack; /* of its time, a job may lose to caps of waiting boards; 0: off */
     bool search_clocks;     /* compare a held cap with locks of the SM clock */
     uint64_t history_ns;    /* how long results of searches are kept; 0: not at all */
-    uint64_t looks;         /* probes of gaps in the curve during a hold; 0: none */
+    uint64_t gap_checks;    /* probes of gaps in the curve during a hold; 0: none */
     double reference_share; /* fraction of a job's time to measure the saving; 0: none */
     struct config_ledger ledger;
     struct config_api api;

@@ -271,7 +271,7 @@ static int begin_tuning(struct session *s)
         .window_s = s->o.window_s,
         .warm_s = s->o.warm_s,
         .checks_share = s->o.checks_share,
-        .looks = s->o.looks,
+        .gap_checks = s->o.gap_checks,
         .note = s->o.note,
         .user = s->o.user,
         .rate = rate_of_job,

@@ -51,7 +51,7 @@ struct session_opts {
     struct cap_arg cap;
     double window_s, warm_s;                         /* 0: the tuner's own */
     double checks_share;                             /* see struct tuner_opts */
-    int looks;                                       /* same */
+    int gap_checks;                                  /* same */
     const char *actuator_library, *actuator_program; /* see actuator/client.h */
 
     tuner_note_fn note; /* lines for people */

@@ -641,7 +641,7 @@ static int start_searches(struct node *node, uw_error *err)
                                  .sampler = sampler_of,
                                  .checks_share =
                                      c->reference_share > 0 ? c->reference_share : -1,
-                                 .looks = c->looks ? (int)c->looks : -1,
+                                 .gap_checks = c->gap_checks ? (int)c->gap_checks : -1,
                                  .slack = c->slack,
                                  .clocks = c->search_clocks,
                                  .save = on_save,

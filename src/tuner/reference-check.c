@@ -29,13 +29,13 @@ static double takes_s(const struct reference_check *c,
 bool reference_check_begin(struct reference_check *c,
                            const struct reference_check_hold *hold, uint64_t now_ns)
 {
-    const struct visits *v = &c->visits;
+    const struct reference_checks *v = &c->checks;
 
     c->brief = false;
-    bool due = visits_due(v, hold->trained_s, takes_s(c, hold));
+    bool due = reference_checks_due(v, hold->trained_s, takes_s(c, hold));
     if (!due) {
         c->brief = v->n == 0;
-        due = c->brief && visits_due(v, hold->trained_s, takes_s(c, hold));
+        due = c->brief && reference_checks_due(v, hold->trained_s, takes_s(c, hold));
     }
     if (!due)
         return false;
@@ -68,7 +68,7 @@ void reference_check_end(struct reference_check *c, uint64_t now_ns)
         return;
     c->on = false;
     c->cools = true;
-    visits_made(&c->visits, s_between(c->since_ns, now_ns));
+    visits_made(&c->checks, s_between(c->since_ns, now_ns));
 }
 
 struct pair_seen reference_check_hold_seen(const struct search_window *w, uint64_t now_ns)

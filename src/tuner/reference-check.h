@@ -21,10 +21,10 @@
 struct reference_check {
     bool on; /* a check is under way, since since_ns */
     uint64_t since_ns;
-    double takes_s;       /* its expected duration */
-    bool brief;           /* it does not wait until the boards are warm */
-    bool cools;           /* a check has ended: the boards are warmer than before it */
-    struct visits visits; /* checks made so far */
+    double takes_s; /* its expected duration */
+    bool brief;     /* it does not wait until the boards are warm */
+    bool cools;     /* a check has ended: the boards are warmer than before it */
+    struct reference_checks checks; /* checks made so far */
 };
 
 /* The state of the hold. */

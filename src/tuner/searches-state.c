@@ -29,8 +29,8 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
         .windows = report->windows,
         .changes = report->changes,
         .stalls = report->stalls,
-        .visits = report->visits,
-        .looks = report->looks,
+        .checks = report->checks,
+        .gap_checks = report->gap_checks,
         .by_period = report->by == TUNER_BY_PERIOD,
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
@@ -113,11 +113,11 @@ static const struct field memory_fields[] = {
     {"windows", COUNT, AT(searches_memory, known.windows), NULL},
     {"changes", COUNT, AT(searches_memory, known.changes), NULL},
     {"stalls", COUNT, AT(searches_memory, known.stalls), NULL},
-    {"visits", COUNT, AT(searches_memory, known.visits.n), "visits"},
-    {"visits_s", NUMBER, AT(searches_memory, known.visits.spent_s), "visits"},
-    {"visit_s", NUMBER, AT(searches_memory, known.visits.last_s), "visits"},
-    {"looks", COUNT, AT(searches_memory, known.looks.n), "looks"},
-    {"look_s", NUMBER, AT(searches_memory, known.looks.last_s), "looks"},
+    {"visits", COUNT, AT(searches_memory, known.checks.n), "visits"},
+    {"visits_s", NUMBER, AT(searches_memory, known.checks.spent_s), "visits"},
+    {"visit_s", NUMBER, AT(searches_memory, known.checks.last_s), "visits"},
+    {"looks", COUNT, AT(searches_memory, known.gap_checks.n), "looks"},
+    {"look_s", NUMBER, AT(searches_memory, known.gap_checks.last_s), "looks"},
     {"by_period", FLAG, AT(searches_memory, known.by_period), "by_period"},
 };
 

@@ -325,7 +325,7 @@ static int new_tuner(struct job_search *t, uw_error *err)
         .window_s = ts->o.window_s,
         .warm_s = ts->o.warm_s,
         .checks_share = ts->o.checks_share,
-        .looks = ts->o.looks,
+        .gap_checks = ts->o.gap_checks,
         .slack = ts->o.slack,
         .clocks = ts->o.clocks,
         .note = on_tuner_note,

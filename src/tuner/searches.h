@@ -23,7 +23,7 @@ struct searches_opts {
     struct sampler *(*sampler)(size_t board, void *user);
     double window_s, warm_s; /* 0: the tuner's defaults */
     double checks_share;     /* this and the next three: see struct tuner_opts */
-    int looks;
+    int gap_checks;
     double slack;
     bool clocks;
     /* Saves the job's state (one line of JSON) after a change. */

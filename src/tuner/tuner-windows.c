@@ -191,7 +191,7 @@ static int check_gap(struct tuner *t)
         return 0;
     double worse =
         gap_check_allows(&t->gap, regimes_savings(&t->regimes), hold_window_s(t));
-    if (!(worse > 0) || !search_look(t->search, worse))
+    if (!(worse > 0) || !search_probe_gap(t->search, worse))
         return 0;
     gap_check_begin(&t->gap, t->report.windows, loop_now_ns(t->o.loop));
     return tuner_next(t);

@@ -706,10 +706,10 @@ static void take_known(struct tuner *t)
 {
     const struct tuner_known *k = t->o.known;
     double share = t->o.checks_share;
-    int probes = t->o.looks;
+    int probes = t->o.gap_checks;
 
     share = share < 0 ? 0 : share > 0 ? share : VISITS_SHARE;
-    t->check.visits.share = share;
+    t->check.checks.share = share;
     probes = probes < 0 ? 0 : probes > 0 ? probes : LOOKS;
     t->gap.probes.most = (unsigned)probes;
     if (!k || k->n_regimes == 0)
@@ -720,8 +720,8 @@ static void take_known(struct tuner *t)
     t->report.changes = k->changes;
     t->was_inferred = k->by_period;
     t->report.stalls = k->stalls;
-    t->check.visits = k->visits;
-    t->check.visits.share = share;
+    t->check.checks = k->checks;
+    t->check.checks.share = share;
     if (k->n_caps == 0) { /* other boards: the measurements do not apply */
         regimes_add(&t->regimes);
         return;
@@ -729,8 +729,8 @@ static void take_known(struct tuner *t)
     t->report.reference_mw = k->reference_mw;
     t->report.demand_w = k->demand_w;
     t->report.peak_w = k->peak_w;
-    t->gap.probes.n = k->looks.n;
-    t->gap.probes.last_s = k->looks.last_s;
+    t->gap.probes.n = k->gap_checks.n;
+    t->gap.probes.last_s = k->gap_checks.last_s;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < k->n_caps && i < TUNER_CAPS_MAX; i++) {
             const struct tuner_cap *c = &k->cap[i];
@@ -892,8 +892,8 @@ const struct tuner_report *tuner_report(struct tuner *t)
     }
     t->report.n_regimes = t->regimes.n;
     t->report.n_caps = t->regimes.n_caps;
-    t->report.visits = t->check.visits;
-    t->report.looks = t->gap.probes;
+    t->report.checks = t->check.checks;
+    t->report.gap_checks = t->gap.probes;
     savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);
     return &t->report;
 }

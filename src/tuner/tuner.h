@@ -68,9 +68,9 @@ struct tuner_known {
     uint32_t held_mw; /* cap held on these boards; 0: none */
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
-    struct visits visits;    /* share is not used */
-    struct gap_probes looks; /* of the last regime; most is not used */
-    bool by_period;          /* the steps are periods of power */
+    struct reference_checks checks; /* share is not used */
+    struct gap_probes gap_checks;   /* of the last regime; most is not used */
+    bool by_period;                 /* the steps are periods of power */
 };
 
 struct tuner_opts {
@@ -97,7 +97,7 @@ struct tuner_opts {
     /* While a searched cap is held: the number of windows per regime in gaps between
      * measured caps (core/optimum/gap-probe.h); 0: LOOKS; < 0: none.
      */
-    int looks;
+    int gap_checks;
     /* While a searched cap is held on several boards: lowers the caps of boards that wait
      * for others, as long as the job's time grows by at most this part (core/slack); 0:
      * never.
@@ -185,9 +185,9 @@ struct tuner_report {
     const struct tuner_cap *cap; /* measured caps, in order of first measurement */
     size_t n_caps;
     unsigned windows, changes, stalls;
-    struct visits visits;
-    struct gap_probes looks; /* of this regime */
-    bool modelled;           /* the search's model has a result: */
+    struct reference_checks checks;
+    struct gap_probes gap_checks; /* of this regime */
+    bool modelled;                /* the search's model has a result: */
     double model_saving,
         model_slowdown;            /* part of the reference's energy; ratio to its time */
     enum search_memory memory;     /* use of an earlier run's measurements */

@@ -142,7 +142,7 @@ static int play(struct world *w, struct session_opts *opts, uw_error *err)
         (struct gpu_open_opts){.clock = {clock_of, w->loop}, .backend_user = w->sim};
     opts->runtime_dir = w->mute ? NULL : w->dir;
     opts->checks_share = w->checks_share;
-    opts->looks = w->looks;
+    opts->gap_checks = w->looks;
     opts->inject = w->inject;
     opts->note = on_note;
     opts->user = w;

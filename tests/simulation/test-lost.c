@@ -176,8 +176,8 @@ static void nothing_waits(void)
         wait_for_hold(&s, 0);
         pass(&s, 3600);
         ok(in_force(&s, 0) == report_of(&s, 0)->held_mw, "(no board waits)");
-        ok(report_of(&s, 0)->visits.n >= 1, "… and the reference is looked at: %u times",
-           report_of(&s, 0)->visits.n);
+        ok(report_of(&s, 0)->checks.n >= 1, "… and the reference is looked at: %u times",
+           report_of(&s, 0)->checks.n);
     }
     scene_close(&s);
     slack = visits = 0;

@@ -95,10 +95,10 @@ static void long_job(struct world *w)
         double would_s = w->result.time_s - trained_s + trained_s / s->slowdown;
 
         is_int(t->changes, 0, "… no change that asks for a new search");
-        ok(t->visits.n >= 2 && s->pairs == t->visits.n,
-           "… the reference was measured %u times more", t->visits.n);
-        ok(t->visits.spent_s <= share * w->result.time_s, "… in %.0f of %.0f s",
-           t->visits.spent_s, w->result.time_s);
+        ok(t->checks.n >= 2 && s->pairs == t->checks.n,
+           "… the reference was measured %u times more", t->checks.n);
+        ok(t->checks.spent_s <= share * w->result.time_s, "… in %.0f of %.0f s",
+           t->checks.spent_s, w->result.time_s);
         ok(s->visits_cost_j < 0.3 * share * would_j, "… for %.2f %% of its energy",
            100 * s->visits_cost_j / would_j);
         is_near(would_j, true_j, fmin(s->half_j, 0.01 * true_j),
@@ -124,7 +124,7 @@ static void looks(struct world *w)
     bool ran = run_for(w, "v100", "resnet50", "edp", NULL, job_s);
     const struct tuner_report *t = w->result.tuner;
     double without = w->result.energy_j * w->result.time_s;
-    ok(ran && t->looks.n == 0, "no looks where none are wanted");
+    ok(ran && t->gap_checks.n == 0, "no looks where none are wanted");
     size_t caps = t ? t->n_caps : 0;
     uint32_t held_mw = t ? t->held_mw : 0;
     close_world(w);
@@ -132,13 +132,13 @@ static void looks(struct world *w)
     w->looks = 0;
     ran = run_for(w, "v100", "resnet50", "edp", NULL, job_s);
     t = w->result.tuner;
-    if (ok(ran && t->looks.n > 0 && t->looks.n <= LOOKS && t->n_caps > caps,
-           "%u looks into gaps: %zu caps for %zu", t->looks.n, t->n_caps, caps)) {
+    if (ok(ran && t->gap_checks.n > 0 && t->gap_checks.n <= LOOKS && t->n_caps > caps,
+           "%u looks into gaps: %zu caps for %zu", t->gap_checks.n, t->n_caps, caps)) {
         double with = w->result.energy_j * w->result.time_s;
         ok(t->holding && t->changes == 0 && t->stalls == 0,
            "… holds %.0f W at the end, %.0f W without looks", t->held_mw * 1e-3,
            held_mw * 1e-3);
-        ok(with < without * (1 + t->looks.n * GAP_PROBES_SHARE),
+        ok(with < without * (1 + t->gap_checks.n * GAP_PROBES_SHARE),
            "… for %+.3f %% of the job's EDP", 100 * (with / without - 1));
         ok(t->saved.known && t->saved.fraction > 0.1,
            "… and what it saved is known: %.1f %%", 100 * t->saved.fraction);

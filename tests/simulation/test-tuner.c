@@ -259,7 +259,7 @@ static bool bench_open(struct bench *b, const char *goal)
                               .search = true,
                               .clocks = use_clocks,
                               .checks_share = use_clocks ? 0.05 : -1,
-                              .looks = -1,
+                              .gap_checks = -1,
                               .note = bench_on_note,
                               .user = b};
     int r = goal_parse(goal, &opts.goal, &err);

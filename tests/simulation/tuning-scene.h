@@ -196,7 +196,7 @@ static int new_tunings(struct scene *s, uw_error *err)
         .sampler = sampler_of,
         .slack = slack,
         .clocks = clocks,
-        .looks = looks,
+        .gap_checks = looks,
         .checks_share = visits,
         .save = on_save,
         .note = on_note,

@@ -12,7 +12,7 @@
 #define COOL_S 40.0
 #define LINK_WINDOWS 6 /* windows of the hold in a link */
 #define RECENT 0.2     /* weight of a new window in the moving average */
-#define UNEVEN 0.5     /* largest delay of a visit, as a fraction of the interval */
+#define UNEVEN 0.5     /* largest delay of a check, as a fraction of the interval */
 
 static double squared(double v)
 {
@@ -68,7 +68,7 @@ static void add(struct pair_sums *s, double reference, double hold, double var)
     s->wh += hold / var;
 }
 
-/* Adds a visit's pair.  An unweighted mean of both neighbours cancels linear drift. */
+/* Adds a check's pair.  An unweighted mean of both neighbours cancels linear drift. */
 static void add_pair(struct counterfactual *c, const struct pair_window *after)
 {
     const struct pair_window *before = &c->before, *ref = &c->reference;
@@ -171,7 +171,7 @@ static double student(double n)
     return z + g1 / n + g2 / (n * n) + g3 / (n * n * n) + g4 / (n * n * n * n);
 }
 
-/* The estimate of log(reference / hold) from the visits or from the link, for time or for
+/* The estimate of log(reference / hold) from the checks or from the link, for time or for
  * energy.
  */
 struct side {
@@ -321,17 +321,18 @@ static double spread(unsigned n)
     return v - floor(v);
 }
 
-bool visits_due(const struct visits *v, double elapsed_s, double least_s)
+bool reference_checks_due(const struct reference_checks *v, double elapsed_s,
+                          double least_s)
 {
     double needs_s = fmax(v->last_s, least_s);
 
     if (!(v->share > 0))
         return false;
-    double later = v->n > 0 ? UNEVEN * spread(v->n) : 0; /* a short job needs one visit */
+    double later = v->n > 0 ? UNEVEN * spread(v->n) : 0; /* a short job needs one check */
     return v->spent_s + needs_s * (1 + later) <= v->share * elapsed_s;
 }
 
-void visits_made(struct visits *v, double took_s)
+void visits_made(struct reference_checks *v, double took_s)
 {
     v->spent_s += took_s;
     v->last_s = took_s;

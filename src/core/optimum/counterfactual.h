@@ -1,5 +1,5 @@
 /* The energy and time of a job at the reference cap, measured instead of modelled:
- * windows at the reference cap, from the job's start and from visits during a hold, are
+ * windows at the reference cap, from the job's start and from checks during a hold, are
  * compared with the adjacent windows of the hold, so that slow drift cancels out.  The
  * variation of the job's cost between two windows is estimated from the hold (wander.h).
  * Pure.
@@ -29,7 +29,7 @@ struct pair_link {
 enum { LATE_WINDOWS = 3 };
 
 struct counterfactual {
-    unsigned pairs; /* visits with windows of the hold on both sides */
+    unsigned pairs; /* checks with windows of the hold on both sides */
     struct pair_sums t, e;
     double lag_s; /* sum over pairs: time from the reference to its neighbours */
     struct pair_link link;
@@ -67,7 +67,7 @@ void counterfactual_break(struct counterfactual *c);
 
 struct counterfactual_said {
     bool known;                    /* false: all ratios are 0 */
-    unsigned pairs;                /* visits; 0: only the link is used */
+    unsigned pairs;                /* checks; 0: only the link is used */
     double time, energy;           /* ratios reference / hold */
     double time_half, energy_half; /* their 95 % half widths */
 };
@@ -85,22 +85,23 @@ struct counterfactual_said counterfactual_said(const struct counterfactual *c);
  */
 double counterfactual_cool_rse(double lower, double since_s);
 
-/* When the next visit to the reference cap is due: visits take at most a fixed share of
+/* When the next check to the reference cap is due: checks take at most a fixed share of
  * the job's time.
  */
 #define VISITS_SHARE 0.005
 
-struct visits {
-    double share;   /* of the job's time; 0: no visits */
-    double spent_s; /* in visits so far */
-    double last_s;  /* duration of the last visit; 0: none yet */
+struct reference_checks {
+    double share;   /* of the job's time; 0: no checks */
+    double spent_s; /* in checks so far */
+    double last_s;  /* duration of the last check; 0: none yet */
     unsigned n;
 };
 
-/* elapsed_s: since the job began to train; least_s: shortest duration of a visit.  The
- * intervals vary, so that visits do not synchronise with periodic work of the job.
+/* elapsed_s: since the job began to train; least_s: shortest duration of a check.  The
+ * intervals vary, so that checks do not synchronise with periodic work of the job.
  */
-bool visits_due(const struct visits *v, double elapsed_s, double least_s);
-void visits_made(struct visits *v, double took_s);
+bool reference_checks_due(const struct reference_checks *v, double elapsed_s,
+                          double least_s);
+void visits_made(struct reference_checks *v, double took_s);
 
 #endif

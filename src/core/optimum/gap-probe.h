@@ -1,6 +1,6 @@
 /* Gap probes: a search of some five caps cannot see a dip between two of them, so a hold
  * sometimes spends a window in the middle of the widest gap between measured caps
- * (search_look()).  This file says when a probe is due and what it may cost.  Pure.
+ * (search_probe_gap()).  This file says when a probe is due and what it may cost.  Pure.
  */
 #ifndef CORE_OPTIMUM_GAP_PROBE_H
 #define CORE_OPTIMUM_GAP_PROBE_H

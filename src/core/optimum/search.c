@@ -735,7 +735,7 @@ static bool steady(const struct drift *d)
 static void look_begin(struct search *s)
 {
     s->misses = 0;
-    s->windows_max = s->spent + SEARCH_LOOK_WINDOWS;
+    s->windows_max = s->spent + SEARCH_PROBE_WINDOWS;
     s->held_mw = s->step.cap_mw;
     s->held_log_t = s->best_log_t;
     s->held_log_e = s->best_log_e;
@@ -768,7 +768,7 @@ static bool propose_again(struct search *s)
     return false;
 }
 
-bool search_look(struct search *s, double most)
+bool search_probe_gap(struct search *s, double most)
 {
     bool bounded = s->setup.goal.kind == GOAL_SLOWDOWN;
     size_t n = 0;

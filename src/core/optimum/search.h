@@ -9,7 +9,7 @@
  *         SEARCH_MEASURE: change the cap to step->cap_mw as step says, wait for it
  *                         to settle, measure whole steps of work, search_on_window()
  *         SEARCH_HOLD:    change the cap and keep it; search_on_window() and
- *                         search_look() are optional
+ *                         search_probe_gap() are optional
  *
  * All GPUs of a job get the same cap.  Time and energy are per unit of work; energy
  * is the sum over the job's GPUs, whose number is `gpus`.
@@ -22,7 +22,7 @@
  * configured), below the board's minimum, above the original cap or above a hard limit;
  * a first cap below 0.87 of the observed peak (step->first_mw); a descent steeper than
  * the ramp; more than max_windows windows of ordinary length before it holds, and
- * SEARCH_LOOK_WINDOWS for each look.  Exceptions: a hard limit may force a cap below the
+ * SEARCH_PROBE_WINDOWS for each look.  Exceptions: a hard limit may force a cap below the
  * soft floor (never below the board's minimum), and search_on_found() does not check it.
  */
 #ifndef CORE_OPTIMUM_SEARCH_H
@@ -41,7 +41,7 @@
 #define SEARCH_RAMP 0.005 /* of the default limit per second */
 #define SEARCH_SETTLE_S 1.0
 enum { SEARCH_WINDOWS_MAX = 64, SEARCH_EARLIER_MAX = 10, SEARCH_NO_LIMIT = 0 };
-enum { SEARCH_LOOK_WINDOWS = 6 };
+enum { SEARCH_PROBE_WINDOWS = 6 };
 
 struct prior; /* core/optimum/prior.h */
 
@@ -141,9 +141,9 @@ void search_on_found(struct search *s, uint32_t cap_mw);
 /* Starts a look out of a hold: measures the middle of the widest gap between this run's
  * measured caps, down to the lowest allowed cap (gap-probe.h), where the expected value
  * of the goal is at most the fraction `most` worse than the best; then proposes again and
- * holds the best measured cap.  A look takes up to SEARCH_LOOK_WINDOWS windows, which are
- * corrected for the drift of the job during the hold (last windows against all).  False
- * (nothing changed): no hold, no such gap, no free level, or goal time.
+ * holds the best measured cap.  A look takes up to SEARCH_PROBE_WINDOWS windows, which
+ * are corrected for the drift of the job during the hold (last windows against all).
+ * False (nothing changed): no hold, no such gap, no free level, or goal time.
  *
  * slowdown:F: first proposes again with the hold's windows included.  The step may be a
  * window at any cap, also at the reference, or the hold of a better cap (or of an allowed
@@ -152,7 +152,7 @@ void search_on_found(struct search *s, uint32_t cap_mw);
  * until the hold has eight windows, and when their time has left the time measured at
  * this cap before the hold: it can no longer be compared with the reference.
  */
-bool search_look(struct search *s, double most);
+bool search_probe_gap(struct search *s, double most);
 
 /* ---- results ---- */
 

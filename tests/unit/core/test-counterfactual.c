@@ -224,15 +224,15 @@ static void cool(void)
 
 static void schedule(void)
 {
-    struct visits none = {0}, v = {.share = VISITS_SHARE};
+    struct reference_checks none = {0}, v = {.share = VISITS_SHARE};
     unsigned at_hour[24] = {0};
     double before_s = -1e9, least_gap_s = 1e9, most_gap_s = 0;
 
-    ok(!visits_due(&none, 1e6, 14), "no share, no visits");
-    ok(!visits_due(&v, 2799, 14) && visits_due(&v, 2801, 14),
+    ok(!reference_checks_due(&none, 1e6, 14), "no share, no visits");
+    ok(!reference_checks_due(&v, 2799, 14) && reference_checks_due(&v, 2801, 14),
        "the first as soon as it is within the share");
     for (double t = 0; t < 24 * 3600; t += 10) {
-        if (!visits_due(&v, t, 14))
+        if (!reference_checks_due(&v, t, 14))
             continue;
         visits_made(&v, 14);
         if (v.spent_s > VISITS_SHARE * t)

@@ -111,14 +111,14 @@ static void look_often(struct search *s, struct watch *w, struct job *j,
             struct search_window win = window_at(j, search_step(s)->cap_mw);
             (void)search_on_window(s, &win, NULL);
         }
-        (void)search_look(s, 0.5);
+        (void)search_probe_gap(s, 0.5);
         look(w, s, u);
         while (search_step(s)->kind == SEARCH_MEASURE && n++ < 100) {
             struct search_window win = window_at(j, search_step(s)->cap_mw);
             (void)search_on_window(s, &win, NULL);
             look(w, s, u);
         }
-        w->endless += n > SEARCH_LOOK_WINDOWS;
+        w->endless += n > SEARCH_PROBE_WINDOWS;
     }
 }
 
@@ -516,7 +516,7 @@ static void test_look_finds(double drift)
     j.dip_w = w_of_mw(held) + 22;
     while (looks < 12) {
         hold_on(s, &j, looks ? 1 : drift);
-        if (!search_look(s, 1))
+        if (!search_probe_gap(s, 1))
             break;
         looks++;
         is_int(search_step(s)->kind, SEARCH_MEASURE, "look %u: measures", looks);
@@ -536,9 +536,9 @@ static void test_look_returns(double drift)
     uint32_t held = search_step(s)->cap_mw;
 
     hold_on(s, &j, drift);
-    ok(search_look(s, 1) && search_step(s)->cap_mw != held, "drift x %g: looks at %g W",
-       drift, w_of_mw(search_step(s)->cap_mw));
-    ok(run(s, &j) <= SEARCH_LOOK_WINDOWS, "… in a few windows");
+    ok(search_probe_gap(s, 1) && search_step(s)->cap_mw != held,
+       "drift x %g: looks at %g W", drift, w_of_mw(search_step(s)->cap_mw));
+    ok(run(s, &j) <= SEARCH_PROBE_WINDOWS, "… in a few windows");
     double worse = edp_of(&j, search_step(s)->cap_mw) / edp_of(&j, held) - 1;
     ok(worse < 0.001, "… and holds what is no worse: %g W, %.2f %%",
        w_of_mw(search_step(s)->cap_mw), 100 * worse);
@@ -553,21 +553,21 @@ static void test_look_refuses(void)
     auto_(search_free) struct search *t = search_of(&u);
     (void)run(t, &j);
     hold_on(t, &j, 1);
-    ok(!search_look(t, 1), "no look for time");
+    ok(!search_probe_gap(t, 1), "no look for time");
     auto_(search_free) struct search *s = search_of(&v100);
-    ok(!search_look(s, 1), "none while it searches");
+    ok(!search_probe_gap(s, 1), "none while it searches");
     (void)run(s, &j);
     struct search_step before = *search_step(s);
-    ok(!search_look(s, -0.5), "none that costs more than it may");
+    ok(!search_probe_gap(s, -0.5), "none that costs more than it may");
     ok(memcmp(&before, search_step(s), sizeof before) == 0, "… and nothing is changed");
     unsigned n = 0;
-    while (n < LEVELS_MAX && search_look(s, 1)) {
+    while (n < LEVELS_MAX && search_probe_gap(s, 1)) {
         (void)run(s, &j);
         n++;
     }
     struct search_result r;
     search_result(s, &r);
-    ok(n >= 4 && !search_look(s, 1) && r.caps == LEVELS_MAX,
+    ok(n >= 4 && !search_probe_gap(s, 1) && r.caps == LEVELS_MAX,
        "none once there is no room for another cap: %u looks, %u caps", n, r.caps);
 }
 
@@ -722,10 +722,10 @@ static void test_look_bound(void)
         for (unsigned k = 0; k < TIMES; k++) {
             unsigned lengths = 0;
             hold_noisy(s, &j, 0.01, 1);
-            looks += search_look(s, 0.05 * (k + 1));
+            looks += search_probe_gap(s, 0.05 * (k + 1));
             while (search_step(s)->kind == SEARCH_MEASURE)
                 lengths += tell_long(s, &j, 0.01);
-            long_ones += lengths > SEARCH_LOOK_WINDOWS;
+            long_ones += lengths > SEARCH_PROBE_WINDOWS;
         }
         double f = true_time(&j, w_of_mw(search_step(s)->cap_mw)) / true_time(&j, 300);
         over += f > 1.05 * 1.002;
@@ -735,7 +735,7 @@ static void test_look_bound(void)
        "F = 1.05, 1 %% noise: %u looks of %d runs, %.2f %% less energy", looks, RUNS,
        100 * (1 - after_them / before));
     ok(over <= 2, "… %u over it by 0.2 %%", over);
-    is_int(long_ones, 0, "… none of more than %d windows", SEARCH_LOOK_WINDOWS);
+    is_int(long_ones, 0, "… none of more than %d windows", SEARCH_PROBE_WINDOWS);
 }
 
 /* What drifts in the hold can be compared with the reference no more. */
@@ -749,10 +749,10 @@ static void test_look_unsteady(double drift, double noise, bool looks)
     auto_(search_free) struct search *s = search_of(&u);
     while (search_step(s)->kind == SEARCH_MEASURE)
         (void)tell_long(s, &j, noise);
-    ok(!search_look(s, 1), "a bound: no look before the hold has told something");
+    ok(!search_probe_gap(s, 1), "a bound: no look before the hold has told something");
     hold_noisy(s, &j, noise, drift);
     struct search_step before = *search_step(s);
-    is_int(search_look(s, 1), looks, "… drift x %g, noise %g: %s", drift, noise,
+    is_int(search_probe_gap(s, 1), looks, "… drift x %g, noise %g: %s", drift, noise,
            looks ? "a look" : "none");
     ok(looks || memcmp(&before, search_step(s), sizeof before) == 0,
        "… and nothing is changed without");

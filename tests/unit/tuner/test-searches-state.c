@@ -63,8 +63,8 @@ static void fill(struct tuner_report *r, struct savings *a, struct tuner_cap *ca
         .n_regimes = REGIMES,
         .cap = caps,
         .n_caps = 3,
-        .visits = {.share = 0.005, .spent_s = 42.5, .last_s = 14.25, .n = 3},
-        .looks = {.most = 4, .n = 2, .last_s = 31.5},
+        .checks = {.share = 0.005, .spent_s = 42.5, .last_s = 14.25, .n = 3},
+        .gap_checks = {.most = 4, .n = 2, .last_s = 31.5},
     };
 }
 
@@ -102,10 +102,11 @@ static void there_and_back(bool search)
            got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
            got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
        "what was found");
-    ok(got.known.visits.n == 3 && got.known.visits.spent_s == 42.5 &&
-           got.known.visits.last_s == 14.25,
+    ok(got.known.checks.n == 3 && got.known.checks.spent_s == 42.5 &&
+           got.known.checks.last_s == 14.25,
        "the visits to the reference");
-    ok(got.known.looks.n == 2 && got.known.looks.last_s == 31.5, "the looks into gaps");
+    ok(got.known.gap_checks.n == 2 && got.known.gap_checks.last_s == 31.5,
+       "the looks into gaps");
     ok(got.n_uuids == 1 && strcmp(got.uuid[0], "GPU-a") == 0, "on which boards");
     bool same = got.known.n_caps == 3;
     for (size_t i = 0; i < 3 && same; i++)
