@@ -2,8 +2,8 @@
  * rule engine, a scheduler's adapter or a cluster's grant is a row of CLAIM_SOURCES
  * (base/names.h), a row of the table in claim-sources.c, and a file of its own.
  *
- *     claimant_new(caps, &who, &c, &err);
- *     claimant_state(c, board, &ask, &err);  again whenever it wants something else
+ *     claimant_new(loop, caps, &who, &c, &err);
+ *     claimant_state(c, board, &ask, &err);  again for each change
  *     claimant_renew(c, ...);                where its source has a lease
  *     claimant_free(c);                      its claims go
  *
@@ -112,7 +112,7 @@ uint64_t claimant_claim(const struct claimant *c, size_t board);
 void claimant_split(struct claimant *c, const uint32_t *mw);
 
 /* A lease from now on for all its claims.  safe_mw (one a board of the node; NULL: none):
- * where CLAIMANT_SAFE falls to.
+ * where LEASE_SAFE falls to.
  */
 void claimant_renew(struct claimant *c, const uint32_t *safe_mw);
 

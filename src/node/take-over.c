@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/names.h"
 #include "base/units.h"
+#include "caps/claim-sources.h"
 #include "io/file.h"
 
 enum { STATE_MAX = 256 * 1024 }; /* bytes of a search's state */
@@ -252,6 +253,12 @@ static const char *is_over(const struct take_over *t, const struct ledger_claim 
     return NULL;
 }
 
+/* Searches (walked claims), the budget, rules and grants make their claims again. */
+static bool makes_again(enum claim_source source)
+{
+    return (claim_source_row(source)->may & MAY_NOT_END) != 0;
+}
+
 static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
 {
     const struct take_over *t = user;
@@ -274,8 +281,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
                           .admin = c->job == 0}; /* users' claims always have a job */
     uw_error err = {""};
 
-    /* Searches and the budget make their claims again. */
-    if (c->walked || source == CLAIM_OF_BUDGET || c->board >= boards_count(t->boards) ||
+    if (c->walked || makes_again(source) || c->board >= boards_count(t->boards) ||
         is_in_view(t, c->board) || is_stated(t, c->board, c->job, source))
         return 0;
     const char *why = is_over(t, c, boot_id, &how);
@@ -316,7 +322,7 @@ static void take_over_kept_claim(const struct take_over *t, size_t board,
     struct claim claim = *kept;
     uw_error err = {""};
 
-    if (claim.walked || claim.source == CLAIM_OF_BUDGET || is_there(t, board, claim.id) ||
+    if (claim.walked || makes_again(claim.source) || is_there(t, board, claim.id) ||
         is_stated(t, board, claim.job, claim.source))
         return;
     if (claim.job && !job_records_find(t->records, claim.job))
