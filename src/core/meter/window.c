@@ -27,7 +27,8 @@ static void extrapolate(const struct series *s, double t, struct piece *ret)
 
     if (t < first->t)
         edge = first;
-    bool far = fabs(t - edge->t) > 0.3 || edge->dt > 0.1;
+    /* Later than any usual interval of polls: the power may be at any level meanwhile. */
+    bool far = fabs(t - edge->t) > 1.0 || edge->dt > 0.35;
     double round_s = far ? HUGE_VAL : 2;
     series_range(s, edge->t - round_s, edge->t + round_s, &lo, &hi);
     double ea = 0, eb = 0, sd, from = fmax(edge->t - 0.3, first->t);
