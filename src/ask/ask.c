@@ -58,7 +58,7 @@ int ask_request(struct ask *a, const char *method, const char *path,
     struct ask_call *call = NULL;
     int r = call_new(a, method, path, owned, &call, err);
 
-    if (r < 0)
+    if (r < 0 || !call)
         return r;
     call->fn = fn;
     call->user = user;

@@ -82,7 +82,8 @@ void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
             v.at_once_mw = lower(v.at_once_mw, mw);
     }
     uint32_t wanted_mw = best ? level(best, bounds) : UINT32_MAX;
-    if (wanted_mw < original_mw || (top_mw > original_mw && wanted_mw <= top_mw)) {
+    if (best &&
+        (wanted_mw < original_mw || (top_mw > original_mw && wanted_mw <= top_mw))) {
         v.target_mw = higher(wanted_mw, min_mw);
         v.claim = best->id;
         v.by = wanted_mw < min_mw     ? CAP_BY_MINIMUM
