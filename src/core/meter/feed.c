@@ -105,6 +105,13 @@ bool sensor_part_time(const struct meter *m)
     return s->update_s > 0 && s->response_s <= 0 && s->window_s < 0.95 * s->update_s;
 }
 
+/* A call's value is from any moment of it: half its length where that is worth a thought.
+ */
+static double late_by(const struct edges *e, double began, double at)
+{
+    return at - began > 0.1 * e->period_s ? (at - began) / 2 : 0;
+}
+
 /* ---- readings ---- */
 
 static void keep_reading(struct meter *m, struct reading r)
@@ -142,6 +149,7 @@ static void add_reading(struct meter *m, double end, double w)
     keep_reading(m, (struct reading){.end = end, .w = w, .published = m->r_changed});
     m->w = w;
     m->r_top = fmax(m->r_top, w);
+    m->c.top = m->r.top = 1.5 * m->r_top;
     if (m->r.at.n == 0) {
         series_add(&m->r, (struct point){.t = end, .dt = 0.2 * s->update_s});
         return;
@@ -196,7 +204,8 @@ static void take_reading(struct meter *m, double began, double at, double w)
 
     if (first || w != m->w) {
         edge = first ? at - T / 2
-                     : edges_change(&m->r_edges, m->r_same_from, (began + at) / 2, &sd);
+                     : edges_change(&m->r_edges, m->r_same_from,
+                                    at - late_by(&m->r_edges, began, at), &sd);
         m->fresh += m->same < 200;
         m->r_moves++;
         m->same = 0;
@@ -344,18 +353,35 @@ double meter_frozen_s(const struct meter *m)
     return m->r_moves - m->c_moves <= 1 + 0.3 * due ? still : 0;
 }
 
+/* Where the first change was long in coming, the first poll is the beginning: it saw the
+ * count of the tick before it, or of one as much earlier as the count stood still later.
+ */
+static bool begin_early(struct meter *m)
+{
+    double T = m->c_edges.period_s, still = m->c_same_at - m->c_changed;
+
+    if (still < 2 * T)
+        return false;
+    series_add(&m->c,
+               (struct point){.t = m->c_changed - T / 2 - m->opts.model.counter_lag_s,
+                              .dt = hypot(T / sqrt(12), still / 2)});
+    return true;
+}
+
 /* The counter was seen to have changed in a call from began to at. */
 static void changed(struct meter *m, uint64_t raw, double began, double at)
 {
-    double half = (at - began) / 2, sd, j, still = meter_frozen_s(m);
+    double half = late_by(&m->c_edges, began, at), sd, j, still = meter_frozen_s(m);
     double edge = edges_change(&m->c_edges, m->c_same_from, at - half, &sd);
     struct point p = m->c.last;
 
     edge -= m->opts.model.counter_lag_s;
     if (still > 0)
-        series_doubt(&m->r, pow(UNSEEN_SD * meter_swing(m) * still, 2));
+        series_doubt(&m->r, m->c_changed, pow(UNSEEN_SD * meter_swing(m) * still, 2));
     bool whole = counted(m, raw, at - m->c_changed, &j);
-    if (!m->c_moved) {
+    if (!m->c_moved && whole && begin_early(m))
+        p = m->c.last;
+    if (m->c.at.n == 0) {
         series_add(&m->c, (struct point){.t = edge, .dt = hypot(sd, half / sqrt(3))});
     } else if (!whole) {
         bridge(m, edge, METER_WHY_RESET, 0);

@@ -138,15 +138,13 @@ static void prove(struct meter *m)
         return;
     double unsure = 2 * sqrt(fmax(series_var(&m->r, to) - series_var(&m->r, from), 0));
     double allowed = sensor_part_time(m) ? 0.7 : 0.15;
-    if (unsure > allowed * (rb - ra)) /* readings that say too little themselves */
-        return;
     m->mismatch = (cb - ca) / (rb - ra) - 1;
     if (m->r_stuck)
         return;
     if (fabs(m->mismatch) < allowed)
         m->proved = true;
-    else if (to - from > 4)
-        m->proved = false;
+    else if (to - from > 4 && fabs(m->mismatch) > allowed + unsure / (rb - ra))
+        m->proved = false; /* by readings that are sure enough themselves */
 }
 
 void meter_judge(struct meter *m, double now)

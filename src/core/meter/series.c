@@ -4,8 +4,6 @@
 
 #include "core/meter/state.h"
 
-#define LONG_S 1.0 /* a stretch in which more than one change may happen */
-
 /* The ring's content from its oldest on, in twice the room. */
 static bool grow(struct ring *r, void **items, size_t size)
 {
@@ -88,12 +86,17 @@ double series_var(const struct series *s, double t)
     return a->var + x * (b->var - a->var);
 }
 
-void series_doubt(struct series *s, double var)
+void series_doubt(struct series *s, double from, double var)
 {
-    if (s->at.n == 0)
-        return;
-    s->last.var += var;
-    s->p[ring_at(&s->at, s->at.n - 1)].var = s->last.var;
+    double len = s->last.t - from;
+
+    for (size_t i = s->at.n; len > 0 && i-- > 0;) {
+        struct point *p = &s->p[ring_at(&s->at, i)];
+        if (p->t <= from)
+            break;
+        p->var += var * (p->t - from) / len;
+        s->last.var = fmax(s->last.var, p->var);
+    }
 }
 
 /* Mean power between points i - 1 and i. */
@@ -117,14 +120,13 @@ void series_range(const struct series *s, double a, double b, double *ret_lo,
     *ret_hi = hi;
 }
 
-/* Between which powers the board may have been from a to b: all that is kept of it, and
- * more where this very stretch is the lowest or the highest of them.
- */
-static void levels(const struct series *s, double p, double *ret_lo, double *ret_hi)
+void series_levels(const struct series *s, double p, double *ret_lo, double *ret_hi)
 {
     double lo, hi;
 
     series_range(s, -HUGE_VAL, HUGE_VAL, &lo, &hi);
+    if (s->top > 0) /* edges too near to each other make any power */
+        hi = fmax(fmin(hi, s->top), p);
     double more = 0.5 * (hi - lo), edge = 0.1 * (hi - lo);
     *ret_lo = p - lo < edge ? fmax(lo - more, 0) : lo;
     *ret_hi = hi - p < edge ? hi + more : hi;
@@ -139,7 +141,7 @@ static void energy_in_gap(const struct series *s, size_t i, double x, double *re
     const struct point *a = series_at(s, i - 1), *b = series_at(s, i);
     double len = b->t - a->t, e = b->e - a->e, lo, hi;
 
-    levels(s, e / len, &lo, &hi);
+    series_levels(s, e / len, &lo, &hi);
     double least = fmax(lo * x * len, e - hi * (1 - x) * len);
     double most = fmin(hi * x * len, e - lo * (1 - x) * len);
     double place = fmax(a->dt, b->dt) * (0.3 * e / len + 0.5 * (hi - lo));

@@ -18,6 +18,7 @@ enum {
 #define COARSE_S 10.0 /* length of a chunk; doubled when COARSE are full */
 #define FOLD_AROUND_S 10.0
 #define HISTORY_LEAST_S 60.0
+#define LONG_S 1.0 /* a stretch in which more than one change may happen */
 
 /* Energy at time t since the series began. */
 struct point {
@@ -38,6 +39,7 @@ struct series {
     struct point *p;
     struct ring at;
     struct point last;
+    double top; /* W that the board does not exceed, as far as is known; 0: nothing is */
 };
 
 struct reading {
@@ -153,8 +155,12 @@ static inline const struct point *series_at(const struct series *s, size_t i)
 bool series_energy(const struct series *s, double t, double *ret_j, double *ret_sd);
 /* Variance of what nobody saw up to t; that of the nearer end outside of the ring. */
 double series_var(const struct series *s, double t);
-/* The last stretch is less sure than it seemed. */
-void series_doubt(struct series *s, double var);
+/* What lies behind `from` is less sure than it seemed. */
+void series_doubt(struct series *s, double from, double var);
+/* Between which powers the board may have been in a stretch of p W: all that is kept of
+ * it, and more where this stretch is the lowest or the highest of them.
+ */
+void series_levels(const struct series *s, double p, double *ret_lo, double *ret_hi);
 /* Lowest and highest mean power between points within [a, b]. */
 void series_range(const struct series *s, double a, double b, double *ret_lo,
                   double *ret_hi);

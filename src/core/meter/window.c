@@ -27,15 +27,15 @@ static void extrapolate(const struct series *s, double t, struct piece *ret)
 
     if (t < first->t)
         edge = first;
-    /* Later than any usual interval of polls: the power may be at any level meanwhile. */
-    bool far = fabs(t - edge->t) > 1.0 || edge->dt > 0.35;
-    double round_s = far ? HUGE_VAL : 2;
-    series_range(s, edge->t - round_s, edge->t + round_s, &lo, &hi);
+    bool far = fabs(t - edge->t) > LONG_S || edge->dt > 0.1;
+    series_range(s, edge->t - 2, edge->t + 2, &lo, &hi);
     double ea = 0, eb = 0, sd, from = fmax(edge->t - 0.3, first->t);
     double to = fmin(from + 0.3, s->last.t);
     (void)series_energy(s, from, &ea, &sd);
     (void)series_energy(s, to, &eb, &sd);
     p = to > from ? (eb - ea) / (to - from) : 0;
+    if (far)
+        series_levels(s, p, &lo, &hi);
     double beyond = (0.4 * (hi - lo) + 0.02 * p) * fabs(t - edge->t);
     *ret = (struct piece){.e = edge->e + p * (t - edge->t),
                           .sd = hypot(beyond, edge->dt * (0.3 * p + 0.5 * (hi - lo))),

@@ -400,6 +400,29 @@ static void test_old_values(void)
     }
 }
 
+/* Values that are old from the first poll on: nobody knows since when. */
+static void test_old_at_first(void)
+{
+    for (int since = 1; since < 8; since++) {
+        struct bench b = bench_new(true);
+        struct meter_result r;
+
+        b.counter_stuck = b.power_stuck = true;
+        b.stuck_at = counter(&b, 10 - since);
+        b.stuck_w = power(&b, 10 - since);
+        b.now = START + ns_of_s(10);
+        run_until(&b, 17);
+        b.counter_stuck = b.power_stuck = false;
+        run_until(&b, 60);
+        r = window(&b, 10.3, 55);
+        double want = between(&b, 10.3, 55);
+        ok(r.method == METER_COUNTER && fabs(r.energy_j - want) <= r.half_j,
+           "old for %d s at first: %.0f of %.0f J, +- %.0f", since, r.energy_j, want,
+           r.half_j);
+        meter_free(b.m);
+    }
+}
+
 static void test_old(void)
 {
     struct bench b = bench_new(true);
@@ -525,6 +548,7 @@ int main(void)
     test_stuck();
     test_unproved_late();
     test_old_values();
+    test_old_at_first();
     test_old();
     test_levels();
     return done();
