@@ -203,26 +203,50 @@ def truth(node):
         i = board["index"]
         true = b[i] - a[i] - idle_w * rest_s
         total += true
-        t.near(board["energy_j"] / true, 1, max(0.03, d["half_j"] / d["energy_j"]), f"GPU {i}: {board['energy_j']:.0f} J of {true:.0f} J in {d['time_s']:.1f} s")
-    t.near(d["energy_j"], total, max(0.03 * total, d["half_j"]), "together")
+        # The truth is known to what the world published last, 4 to 20 ms ago, at either end.
+        t.ok(abs(board["energy_j"] - true) <= board["half_j"] + 0.002 * true,
+             f"GPU {i}: {board['energy_j']:.0f} J +- {board['half_j']:.0f} J of {true:.0f} J in {d['time_s']:.1f} s")
+    t.near(d["energy_j"], total, d["half_j"] + 0.002 * total, "together, the interval holds the truth")
     t.near(d["energy_j"], sum(x["energy_j"] for x in d["boards"]), 1e-6 * total, "the sum is that of the boards used")
-    # How narrow it is shows in virtual time (tests/simulation/test-faults.c): a busy machine
-    # reads late, and says so.
+    # The interval has to hold, on any machine.  How narrow it is shows in virtual time
+    # (tests/simulation/test-faults.c, tests/unit/core/test-meter-plant.c): a busy machine reads late.
     t.ok(0 < d["half_j"] < 0.5 * d["energy_j"], f"± {100 * d['half_j'] / d['energy_j']:.2f} %")
     t.equal(d["steps"], 18, "the job's steps are known")
 
 
-def fast_job():
+def fast_job(speed, steps):
     """In a world that is faster than the clock; to 1 % and for longer in tests/simulation/test-faults.c."""
-    with uwtest.Node(machine=MACHINE, speed=5) as node:
+    with uwtest.Node(machine=MACHINE, speed=speed) as node:
         a = node.board(0)
         p = node.run("underwatt", "measure", "--json", "-", "-q", "--", "sh", "-c",
-                     " ".join(train("0", 90)) + " >/dev/null")
+                     " ".join(train("0", steps)) + " >/dev/null")
         b = node.board(0)
         d = json.loads(p.stdout)
         true = b["true_j"] - a["true_j"] - 40 * ((b["at_ns"] - a["at_ns"]) * 1e-9 - d["time_s"])
-        t.ok(d["energy_j"] and abs(d["energy_j"] / true - 1) < max(0.05, d["half_j"] / d["energy_j"]),
-             f"{d['time_s']:.0f} simulated seconds at speed 5: {d['energy_j']} J of {true:.0f} J", p.stderr)
+        t.ok(d["energy_j"] and abs(d["energy_j"] - true) <= d["half_j"] + 0.002 * true,
+             f"{d['time_s']:.0f} simulated seconds at speed {speed}: {d['energy_j']} J +- {d['half_j']} J of {true:.0f} J", p.stderr)
+
+
+def paused_world(speed=50, steps=450):
+    """The simulator stands still now and then, as on a busy machine: its boards tell old values for
+    up to half a minute, then the new ones."""
+    with uwtest.Node(machine=MACHINE, speed=speed) as node:
+        a = node.board(0)
+        p = node.popen("underwatt", "measure", "--json", "-", "-q", "--", "sh", "-c",
+                       " ".join(train("0", steps)) + " >/dev/null")
+        for stand_s in (0.05, 0.6, 0.1, 0.3, 0.02, 0.5):
+            time.sleep(0.15)
+            os.kill(node.pid, signal.SIGSTOP)
+            try:
+                time.sleep(stand_s)
+            finally:
+                os.kill(node.pid, signal.SIGCONT)
+        out, err = p.communicate(timeout=120)
+        b = node.board(0)
+        d = json.loads(out)
+        true = b["true_j"] - a["true_j"] - 40 * ((b["at_ns"] - a["at_ns"]) * 1e-9 - d["time_s"])
+        t.ok(d["energy_j"] and abs(d["energy_j"] - true) <= d["half_j"] + 0.002 * true,
+             f"… while the world stands still: {d['energy_j']} J +- {d['half_j']} J of {true:.0f} J", err)
 
 
 def play(*parts):
@@ -232,5 +256,5 @@ def play(*parts):
 
 
 uwtest.together(lambda: play(bad_input, status), lambda: play(streams, signals), lambda: play(boards), lambda: play(truth),
-                fast_job)
+                lambda: fast_job(5, 90), lambda: fast_job(50, 900), paused_world)
 t.done()
