@@ -410,7 +410,7 @@ void api_free(struct api *api)
 int api_configure(struct api *api, const struct node_config *config, uw_error *err)
 {
     struct routes_opts routes = routes_opts(api, config);
-    int r = api->tcp ? http_reload_tls(api->server, err) : 0;
+    int r = api->tcp ? http_load_tls(api->server, err) : 0;
 
     struct auth_opts auth = auth_opts(api, config);
     struct http_limits limits = limits_of(&config->api.limits);
@@ -418,7 +418,8 @@ int api_configure(struct api *api, const struct node_config *config, uw_error *e
     if (r == 0)
         r = auth_configure(api->auth, &auth, err);
     if (r < 0)
-        return r;
+        return r; /* a later call drops the certificate that was loaded */
+    http_use_tls(api->server);
     http_server_limits(api->server, &limits);
     routes_configure(api->routes, &routes);
     return 0;

@@ -343,7 +343,9 @@ static int read_classes(const struct place *p, struct config_caps *caps)
         struct config_class *cls = &caps->cls[0];
 
         (void)snprintf(key, sizeof key, "%s.%.64s", p->key, name);
-        if (strlen(name) >= sizeof cls->name || !*name)
+        if (!*name)
+            return yaml_fail(at.node, p->err, -EINVAL, "%s: a class has no name", p->key);
+        if (strlen(name) >= sizeof cls->name)
             return yaml_fail(at.node, p->err, -EINVAL, "%s: longer than %zu bytes", key,
                              sizeof cls->name - 1);
         if (!utf8_is_plain(name))

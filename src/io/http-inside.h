@@ -62,6 +62,7 @@ struct http_listener {
     struct loop_fd *source;
     struct loop_timer *pause; /* out of descriptors: no accept() before */
     struct http_engine *engine;
+    struct http_engine *loaded; /* http_load_tls(); NULL: none */
     int fd;
     unsigned id;
     uint16_t port;

@@ -381,17 +381,33 @@ uint16_t http_port(const struct http_server *s, unsigned id)
     return 0;
 }
 
-int http_reload_tls(struct http_server *s, uw_error *err)
+/* Drops the certificates that http_load_tls() read. */
+static void unload_tls(struct http_server *s)
+{
+    for (struct http_listener *l = s->listeners; l; l = l->next)
+        if (l->loaded)
+            engine_retire(take(l->loaded));
+}
+
+int http_load_tls(struct http_server *s, uw_error *err)
+{
+    int r = 0;
+
+    unload_tls(s);
+    for (struct http_listener *l = s->listeners; l && r == 0; l = l->next)
+        if (l->cert_path)
+            r = tls_engine(s, l->cert_path, l->key_path, &l->loaded, err);
+    if (r < 0)
+        unload_tls(s);
+    return r;
+}
+
+void http_use_tls(struct http_server *s)
 {
     for (struct http_listener *l = s->listeners; l; l = l->next) {
-        struct http_engine *engine = NULL, *old = l->engine;
-        if (!l->cert_path)
+        if (!l->loaded)
             continue;
-        int r = tls_engine(s, l->cert_path, l->key_path, &engine, err);
-        if (r < 0)
-            return r;
-        l->engine = engine;
-        engine_retire(old);
+        engine_retire(l->engine);
+        l->engine = take(l->loaded);
     }
-    return 0;
 }

@@ -122,10 +122,11 @@ int http_listen_tls(struct http_server *s, const char *address,
                     const struct http_tls *tls, unsigned id, uw_error *err);
 /* The TCP port of a listener; 0: none. */
 uint16_t http_port(const struct http_server *s, unsigned id);
-/* Reads certificate and key from their files again, for new connections.  On failure the
- * old ones stay.
+/* Reads certificate and key from their files again; http_use_tls() uses them for new
+ * connections.  On failure nothing is loaded.
  */
-int http_reload_tls(struct http_server *s, uw_error *err);
+int http_load_tls(struct http_server *s, uw_error *err);
+void http_use_tls(struct http_server *s);
 
 struct http_stats {
     unsigned connections, streams, kept;             /* now */

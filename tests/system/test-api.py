@@ -311,6 +311,21 @@ def refused_elsewhere(port, folder):
         c.close()
 
 
+def reloads(d, folder, port):
+    """A reload that is refused for its tokens keeps the old certificate too."""
+    import ssl
+    old, tokens = ssl.get_server_certificate(("127.0.0.1", port)), (folder / "tokens").read_text()
+    certificate(folder)
+    new = (folder / "cert.pem").read_text()
+    (folder / "tokens").write_text("not a list of tokens\n")
+    t.ok(d.reload(), "a reload with a bad file of tokens is dealt with")
+    t.ok(old != new and ssl.get_server_certificate(("127.0.0.1", port)) == old,
+         "it is refused: the certificate of before is served")
+    (folder / "tokens").write_text(tokens)
+    t.ok(d.reload(), "a reload with good tokens is dealt with")
+    t.equal(ssl.get_server_certificate(("127.0.0.1", port)), new, "the new certificate is served")
+
+
 checked = threading.Thread(target=valid)    # installs the validator, at first
 checked.start()
 with uwtest.Node(board="v100", count=2) as node:
@@ -337,6 +352,7 @@ metrics:
     events(d)
     metrics(d)
     refused_elsewhere(port, folder)
+    reloads(d, folder, port)
     child = node.train("--gpus", "0", "--steps", "100000")
     scraped(d, folder, f"127.0.0.1:{port}")
     t.equal(d.stop(), 0, "ends with 0 while it is being scraped")

@@ -120,7 +120,6 @@ struct meter {
     bool chunks_lost;
     double chunk_s;
     double next_at; /* s; planned time of the next sample */
-    double burst_until;
     double period_s;
     uint64_t resets, wraps, refused, gaps;
 };

@@ -118,6 +118,7 @@ static const struct { const char *name, *text; int r; const char *words; } bad[]
     {"a budget in percent", "budget: {node: 80 %}", -EINVAL, "c.yaml:1: budget.node: '80 %'"},
     {"a range upside down", "caps:\n  users: {from: 300 W,\n    to: 200 W}", -ERANGE, "c.yaml:2: caps.users.from is above caps.users.to"},
     {"percents upside down", "caps: {users: {from: 90 %, to: 50 %}}", -ERANGE, "is above"},
+    {"a class without a name", "caps: {classes: {\"\": {floor: 50 %}}}", -EINVAL, "caps.classes: a class has no name"},
     {"a class without a map", "caps: {classes: {a: 5}}", -EINVAL, "c.yaml:1: a map"},
     {"an unknown key of a class", "caps:\n  classes:\n    a:\n      last: 5 %", -EINVAL, "c.yaml:4: unknown key 'last'"},
     {"a bare floor", "caps: {classes: {a: {floor: 50}}}", -EINVAL, "caps.classes.a.floor: '50' is not of the form"},

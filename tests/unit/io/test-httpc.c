@@ -260,13 +260,14 @@ static void with_server(struct rig *rig)
         return;
     rig->port = http_port(rig->s, 2);
     ok(rig->port > 0 && http_port(rig->s, 1) == 0, "its port");
-    is_int(http_reload_tls(rig->s, &err), 0, "certificates anew %s", err.text);
+    is_int(http_load_tls(rig->s, &err), 0, "certificates are read again %s", err.text);
+    http_use_tls(rig->s);
     (void)loop_fd_new(rig->loop, rig->pipe[0], LOOP_READ, on_wake, rig, &rig->wake, &err);
     (void)pthread_create(&thread, NULL, client_thread, rig);
     (void)loop_run(rig->loop, &err);
     (void)pthread_join(thread, NULL);
     (void)unlink(rig->key);
-    ok(http_reload_tls(rig->s, &err) == -ENOENT, "without the key: %s", err.text);
+    ok(http_load_tls(rig->s, &err) == -ENOENT, "without the key: %s", err.text);
     loop_fd_free(rig->wake);
 }
 
