@@ -47,11 +47,11 @@ static void draw_ticks(struct canvas *c, const struct frame *f, bool is_x)
     const struct box b = f->box;
     double first = ceil(a->lo / a->step - 1e-6);
     double n = floor((a->hi - first * a->step) / a->step + 1e-6) + 1;
-    int digits = (int)fmax(0, ceil(-log10(a->step) - 1e-9));
     char text[32];
 
     if (!(a->step > 0 && n > 0 && n <= TICKS_MAX))
         return;
+    int digits = (int)fmax(0, ceil(-log10(a->step) - 1e-9));
     for (int i = 0; i < (int)n; i++) {
         double v = (first + i) * a->step, at = axis_at(a, v);
         struct spot from = {is_x ? at : b.x, is_x ? b.y : at};
