@@ -118,7 +118,7 @@ static int put_search(struct year *y, size_t at, int64_t i)
                              .job = y->board[at].job,
                              .kind = "soft",
                              .mw = 200000,
-                             .walked = true,
+                             .overwrites = true,
                              .who = "search of job",
                              .why = "measuring 200 W"};
     int r = ledger_add_claim(y->rows, &c);

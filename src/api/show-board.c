@@ -243,7 +243,7 @@ void show_claim(struct json_out *o, const struct node_view *v, size_t i,
     json_out_text(o, "why", c->why);
     json_out_int(o, "uid", c->uid);
     json_out_known_int(o, "job", c->job, (int64_t)c->job);
-    json_out_bool(o, "walked", c->walked);
+    json_out_bool(o, "walked", c->source == CLAIM_OF_SEARCH);
     json_out_bool(o, "wins",
                   c->mhz ? b->cap.clock.verdict.by == CAP_BY_CLAIM &&
                                b->cap.clock.verdict.claim == c->id

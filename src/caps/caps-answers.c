@@ -60,7 +60,7 @@ static void unlink_board(struct caps_board *b, bool restored)
     b->failed = false;
     b->set_mw = b->asked_mw = b->seen_mw = 0;
     b->settled_ns = now_of(b);
-    b->stay_ns = 0;
+    b->stop = (struct cap_stop){0};
     if (clock_lock_unlinked(&b->clock, restored, now_of(b)))
         caps_tell_clock(b, CAPS_EVENT_CLOCK, "");
 }

@@ -8,6 +8,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "caps/caps-inside.h"
+#include "caps/claim-sources.h"
 
 static uint64_t now_of(const struct caps_board *b)
 {
@@ -128,6 +129,12 @@ uint32_t caps_due(const struct caps_board *b)
     return cap_settable(&b->bounds, b->ramp.at_mw, false);
 }
 
+/* Whether a stop at the first cap ends by time. */
+static bool is_timed(const struct caps_board *b)
+{
+    return !b->verdict.way.own && !b->counted;
+}
+
 static void follow_ramp(struct caps_board *b, uint64_t now)
 {
     const struct cap_class *cls = caps_class(b);
@@ -135,14 +142,7 @@ static void follow_ramp(struct caps_board *b, uint64_t now)
     if (!is_walked(b))
         b->ramp.at_ns = now;
     (void)cap_walk(&b->ramp, &b->verdict, cls, b->limits.default_mw, b->peak_mw, now);
-    if (!b->ramp.waiting) {
-        b->stay_ns = 0;
-    } else if (!b->stay_ns) {
-        b->stay_ns = now;
-    } else if (!b->counted && now - b->stay_ns >= CAPS_STAY_NS) {
-        ramp_checked(&b->ramp, now);
-        b->stay_ns = 0;
-    }
+    cap_stop_step(&b->stop, &b->ramp, b->verdict.claim, is_timed(b), now);
 }
 
 static void decide(struct caps_board *b, uint64_t now)
@@ -156,11 +156,11 @@ static void decide(struct caps_board *b, uint64_t now)
         follow_ramp(b, now);
 }
 
-/* A search changes its cap all the time: its board stays held. */
-static bool is_searched(const struct caps_board *b)
+/* Whether a claim keeps the board held whatever it comes to. */
+static bool is_kept(const struct caps_board *b)
 {
     for (size_t i = 0; i < b->claims.n; i++)
-        if (b->claims.claim[i].walked)
+        if (claim_source_row(b->claims.claim[i].source)->may & MAY_KEEP)
             return true;
     return false;
 }
@@ -178,7 +178,7 @@ static bool is_wanted(const struct caps_board *b)
     if (!b->sure || b->caps->conf.hold_claimed)
         return b->claims.n > 0;
     return b->verdict.target_mw != b->bounds.original_mw ||
-           clock_lock_is_wanted(&b->clock, b->caps->conf.clocks) || is_searched(b);
+           clock_lock_is_wanted(&b->clock, b->caps->conf.clocks) || is_kept(b);
 }
 
 void caps_hurry(struct caps_board *b)
@@ -261,13 +261,15 @@ static void ask_limit(struct caps_board *b, uint32_t mw)
     not_asked(b, r);
 }
 
-void caps_progress(struct caps_board *b)
+void caps_progress(struct caps_board *b, uint64_t claim, unsigned units)
 {
     /* Steps before the answer were done under another limit. */
     bool answered = b->asked_mw == caps_due(b) && !count_asks(b) && is_walked(b);
 
+    if (claim != (b->verdict.way.own ? b->verdict.claim : 0))
+        return;
     if (b->ramp.waiting && (answered || b->caps->conf.dry_run))
-        ramp_checked(&b->ramp, now_of(b));
+        cap_stop_units(&b->stop, &b->ramp, &b->verdict.way, units, now_of(b));
 }
 
 /* Not held: requests a hold where one is wanted and may be requested now. */
@@ -346,8 +348,7 @@ static uint64_t next_ns(const struct caps_board *b, uint64_t now)
         if (b->link == LINK_HELD && caps_due(b) != b->asked_mw && !b->failed &&
             count_asks(b) < ASKS_MAX)
             next = sooner(next, b->asked_ns + CAPS_TICK_NS);
-        if (b->stay_ns && !b->counted)
-            next = sooner(next, b->stay_ns + CAPS_STAY_NS);
+        next = sooner(next, cap_stop_next_ns(&b->stop, is_timed(b)));
     }
     struct clock_lock_now clock_now = caps_clock_now(b);
     next = sooner(next, clock_lock_next_ns(&b->clock, &clock_now));

@@ -10,6 +10,7 @@
 #include "caps/clock-lock.h"
 #include "caps/other-writers.h"
 #include "caps/times.h"
+#include "core/cap/stop.h"
 
 enum { ASKS_MAX = 3 }; /* limit requests of one board in flight at once */
 
@@ -43,12 +44,12 @@ struct caps_board {
     struct cap_verdict verdict;
     struct clock_lock clock;
     struct ramp ramp;
+    struct cap_stop stop; /* of the ramp */
     struct loop_timer *timer;
 
     struct cap_class cls; /* of its job, where has_cls */
     bool has_cls, counted;
     uint32_t demand_mw, peak_mw;
-    uint64_t stay_ns; /* start of the wait at the first cap; 0: none */
 
     enum caps_state state;
     char text[200];
@@ -122,8 +123,10 @@ struct clock_lock_now caps_clock_now(const struct caps_board *b);
 void caps_step(struct caps_board *b);
 /* Claims of people or budgets have changed: cancels the delay of retries. */
 void caps_hurry(struct caps_board *b);
-/* The job has done steps since the last step of the ramp. */
-void caps_progress(struct caps_board *b);
+/* The job has done work since the last step of the ramp: this claim's units; 0: the steps
+ * of caps_work().
+ */
+void caps_progress(struct caps_board *b, uint64_t claim, unsigned units);
 void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
 /* The board as the budget sees it; *ret_most_mw: the highest limit that any program can
  * set; 0: no board reports a limit.

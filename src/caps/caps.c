@@ -538,9 +538,20 @@ void caps_work(struct caps *c, size_t board, const struct caps_work *work)
     if (work->cls)
         b->cls = *work->cls;
     if (work->progressing) {
-        caps_progress(b);
-        clock_lock_progress(&b->clock, loop_now_ns(c->loop));
+        caps_progress(b, 0, 0);
+        clock_lock_progress(&b->clock, 0, 0, loop_now_ns(c->loop));
     }
+    caps_step(b);
+}
+
+void caps_progressed(struct caps *c, size_t board, uint64_t claim, unsigned units)
+{
+    if (board >= c->n || !claim)
+        return;
+    struct caps_board *b = &c->board[board];
+
+    caps_progress(b, claim, units);
+    clock_lock_progress(&b->clock, claim, units, loop_now_ns(c->loop));
     caps_step(b);
 }
 

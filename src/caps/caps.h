@@ -103,7 +103,9 @@ struct caps_listener {
 void caps_listen(struct caps *c, struct caps_listener *l);
 void caps_unlisten(struct caps *c, struct caps_listener *l);
 
-/* The work on a board, for floor and first cap.  0: unknown. */
+/* The work on a board, for the floor and for claims without a way of their own.  0:
+ * unknown.
+ */
 struct caps_work {
     double demand_w, peak_w;
     const struct cap_class *cls; /* copied; NULL: the default class */
@@ -112,6 +114,10 @@ struct caps_work {
     bool progressing; /* steps were seen since the last step of the ramp */
 };
 void caps_work(struct caps *c, size_t board, const struct caps_work *work);
+/* The job of a claim with a way of its own has done so many units of work since the last
+ * call.  Counted while the claim wins and its first cap is in force.
+ */
+void caps_progressed(struct caps *c, size_t board, uint64_t claim, unsigned units);
 /* Passes a sample: the limit in force, reasons and, while caps_watches_clock(), clock and
  * utilization.  Each cycle.
  */

@@ -13,6 +13,7 @@ enum claim_may {
     MAY_CLOCK = 1u << 0,   /* claim the SM clock */
     MAY_RAISE = 1u << 1,   /* lift the cap above the original: struct claim's raises */
     MAY_NOT_END = 1u << 2, /* nobody else withdraws its claims */
+    MAY_KEEP = 1u << 3, /* keep a board held at its original: it changes its cap often */
 };
 
 /* What stands when a lease ends that was not renewed. */

@@ -156,6 +156,9 @@ static void look(struct claimant *c, size_t board, uint64_t now,
         .progress = progress,
         .why = progress == CLAIM_UNMET ? why : UNMET_NONE,
         .claimed = b->id != 0,
+        .walking = v->ramping,
+        .stops = v->waiting,
+        .at_mw = v->ramp_mw,
         .answers = v->state != CAPS_LOST && v->state != CAPS_HOLDING,
         .in_force_mw = in_force(v),
         .without_mw = without(c, board, v),
@@ -179,9 +182,9 @@ void claimant_look(const struct claimant *c, size_t board, struct claim_told *re
 static bool is_same(const struct claim_told *a, const struct claim_told *b)
 {
     return a->progress == b->progress && a->why == b->why && a->claimed == b->claimed &&
-           a->answers == b->answers && a->in_force_mw == b->in_force_mw &&
-           a->without_mw == b->without_mw && a->original_mw == b->original_mw &&
-           a->original_known == b->original_known;
+           a->walking == b->walking && a->stops == b->stops && a->answers == b->answers &&
+           a->in_force_mw == b->in_force_mw && a->without_mw == b->without_mw &&
+           a->original_mw == b->original_mw && a->original_known == b->original_known;
 }
 
 /* True when there is something to tell. */
@@ -290,7 +293,7 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
         .job = c->who.job,
         .admin = (row->may & MAY_NOT_END) != 0,
         .raises = (row->may & MAY_RAISE) && ask->mw,
-        .walked = c->who.walked,
+        .way = ask->way,
     };
     memcpy(claim.who, c->who.name, sizeof claim.who);
     (void)snprintf(claim.why, sizeof claim.why, "%s", ask->why ? ask->why : "");
@@ -369,6 +372,16 @@ void claimant_split(struct claimant *c, const uint32_t *mw)
                      1 + (unsigned)(c->who.job % UINT_MAX));
 }
 
+void claimant_progressed(struct claimant *c, unsigned units)
+{
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
+        if (!has_board(c, i))
+            continue;
+        caps_progressed(c->caps, i, c->board[i].id, units);
+        caps_progressed(c->caps, i, c->board[i].clock_id, units);
+    }
+}
+
 /* ---- leases ---- */
 
 void claimant_renew(struct claimant *c, const uint32_t *safe_mw)
@@ -399,6 +412,7 @@ static void expire(struct claimant *c, size_t board, uint64_t id, uint64_t now)
 static void fall_to_safe(struct claimant *c, size_t board, uint64_t now)
 {
     const struct claimant_ask ask = {.mw = c->board[board].safe_mw,
+                                     .way = CLAIM_AT_ONCE,
                                      .why = "safe share: its grant was not renewed"};
 
     if (!c->board[board].id)

@@ -26,7 +26,8 @@ struct caps;
 struct loop;
 
 struct claimant_ask {
-    uint32_t mw, mhz;  /* one of them, the other is 0 */
+    uint32_t mw, mhz; /* one of them, the other is 0 */
+    struct claim_way way;
     uint64_t until_ns; /* CLAIM_FOREVER; 0: as long as the lease of the source */
     const char *why;   /* one line for people; copied */
 };
@@ -55,7 +56,11 @@ struct claim_told {
     enum claim_progress progress;
     enum claim_unmet why; /* UNMET alone */
     bool claimed;         /* there is a claim on watts */
-    bool answers;         /* the actuator is there and has answered for this board */
+    bool walking;         /* on the ramp to the target of all claims … */
+    bool stops;     /* … and at its first cap; claimant_progressed() ends that if this
+                     * claim wins */
+    uint32_t at_mw; /* where the ramp is; alone it is no news */
+    bool answers;   /* the actuator is there and has answered for this board */
     uint32_t in_force_mw; /* read back, or the original where nobody holds the board; 0:
                            * unknown */
     uint32_t without_mw; /* the target of all claims but those of this claimant; an uneven
@@ -77,8 +82,7 @@ struct claimant_who {
     uid_t uid;
     uint64_t job; /* 0: none */
     uint64_t
-        boards;  /* bit i: board i of the node; told of these, states on these alone */
-    bool walked; /* it walks down itself: see struct claim */
+        boards; /* bit i: board i of the node; told of these, states on these alone */
     char name[CLAIM_TEXT];
     claimant_fn fn; /* NULL: hears nothing */
     void *user;
@@ -115,6 +119,12 @@ void claimant_split(struct claimant *c, const uint32_t *mw);
  * where LEASE_SAFE falls to.
  */
 void claimant_renew(struct claimant *c, const uint32_t *safe_mw);
+
+/* The job has done so many more units of work since the last call: ends the stop at the
+ * first cap of each of its claims, on watts and on the clock (claim_way's check_units).
+ * Units count while the claim wins and the first cap is in force.
+ */
+void claimant_progressed(struct claimant *c, unsigned units);
 
 /* What it was told last, or would be told now. */
 void claimant_look(const struct claimant *c, size_t board, struct claim_told *ret);

@@ -16,12 +16,14 @@ enum {
 };
 
 #define SETTLE_NS (2 * NS_PER_S) /* time that the board has to obey a lock */
-#define BELOW_NS (2 * NS_PER_S)  /* delay before less than a refused lock is requested */
+#define SEEN_NS \
+    (10 * NS_PER_S) /* age of a clock that was seen from which a ramp begins */
+#define BELOW_NS (2 * NS_PER_S) /* delay before less than a refused lock is requested */
 
 static void begin_walk(struct clock_lock *k, uint32_t at_mhz, uint64_t now_ns)
 {
     ramp_init(&k->ramp, at_mhz, GRAIN_MHZ, now_ns);
-    k->stay_ns = 0;
+    k->stop = (struct cap_stop){0};
 }
 
 void clock_lock_init(struct clock_lock *k, const struct gpu_info *info,
@@ -46,6 +48,27 @@ static bool is_refused(const struct clock_lock *k)
     return k->failed && k->failed_with == ACTUATOR_REFUSED;
 }
 
+/* Whether a stop at the first step ends by time. */
+static bool is_timed(const struct clock_lock *k, const struct clock_lock_now *now)
+{
+    return !k->verdict.way.own && !now->counted;
+}
+
+/* A claim with a way of its own goes down from the clock that was seen under load: a
+ * higher lock has no effect.
+ */
+static void begin_at_seen(struct clock_lock *k, uint64_t now_ns)
+{
+    const struct clock_verdict *v = &k->verdict;
+    bool begins = !k->asked_mhz && k->ramp.at_mw == k->bounds.max_mhz && !v->at_once &&
+                  v->target_mhz < k->bounds.max_mhz;
+    bool seen =
+        k->seen_mhz && k->seen_mhz < k->bounds.max_mhz && now_ns <= k->seen_ns + SEEN_NS;
+
+    if (begins && seen && v->way.own)
+        begin_walk(k, k->seen_mhz > v->target_mhz ? k->seen_mhz : v->target_mhz, now_ns);
+}
+
 static void follow(struct clock_lock *k, const struct clock_lock_now *now)
 {
     if (k->given_up || !k->can || !now->on) { /* without a request there is no ramp */
@@ -57,15 +80,9 @@ static void follow(struct clock_lock *k, const struct clock_lock_now *now)
      */
     if (k->failed && (k->locked_mhz || !is_refused(k)))
         k->ramp.at_ns = now->at_ns;
+    begin_at_seen(k, now->at_ns);
     (void)clock_walk(&k->ramp, &k->verdict, now->cls, k->bounds.max_mhz, now->at_ns);
-    if (!k->ramp.waiting) {
-        k->stay_ns = 0;
-    } else if (!k->stay_ns) {
-        k->stay_ns = now->at_ns;
-    } else if (!now->counted && now->at_ns - k->stay_ns >= CAPS_STAY_NS) {
-        ramp_checked(&k->ramp, now->at_ns);
-        k->stay_ns = 0;
-    }
+    cap_stop_step(&k->stop, &k->ramp, k->verdict.claim, is_timed(k, now), now->at_ns);
 }
 
 void clock_lock_decide(struct clock_lock *k, const struct claims *claims,
@@ -82,11 +99,14 @@ void clock_lock_decide(struct clock_lock *k, const struct claims *claims,
 /* Steps count only once the lock is set: earlier ones were done without it.  Where the
  * lock is refused there is nothing to wait for.
  */
-void clock_lock_progress(struct clock_lock *k, uint64_t now_ns)
+void clock_lock_progress(struct clock_lock *k, uint64_t claim, unsigned units,
+                         uint64_t now_ns)
 {
+    if (claim != (k->verdict.way.own ? k->verdict.claim : 0))
+        return;
     if (k->ramp.waiting &&
         (k->locked_mhz == k->ramp.at_mw || (is_refused(k) && !k->locked_mhz)))
-        ramp_checked(&k->ramp, now_ns);
+        cap_stop_units(&k->stop, &k->ramp, &k->verdict.way, units, now_ns);
 }
 
 /* The lock that should be requested now; 0: none. */
@@ -164,9 +184,7 @@ uint64_t clock_lock_next_ns(const struct clock_lock *k, const struct clock_lock_
         next = sooner(next, k->asked_ns + CAPS_TICK_NS, at_ns);
     if (k->failed)
         next = sooner(next, k->retry_ns, at_ns);
-    if (k->stay_ns && !now->counted)
-        next = sooner(next, k->stay_ns + CAPS_STAY_NS, at_ns);
-    return next;
+    return sooner(next, cap_stop_next_ns(&k->stop, is_timed(k, now)), at_ns);
 }
 
 void clock_lock_hurry(struct clock_lock *k)
@@ -213,7 +231,7 @@ bool clock_lock_unlinked(struct clock_lock *k, bool reset, uint64_t now_ns)
 {
     k->failed = k->too_low = false;
     k->asked_mhz = 0;
-    k->stay_ns = 0;
+    k->stop = (struct cap_stop){0};
     k->locked_mhz = 0;
     return reset && set_locked(k, 0, now_ns);
 }

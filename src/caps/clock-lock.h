@@ -9,13 +9,14 @@
 #define CAPS_CLOCK_LOCK_H
 
 #include "caps/types.h"
+#include "core/cap/stop.h"
 
 struct clock_lock {
     bool can;
     struct clock_bounds bounds;
     struct clock_verdict verdict;
     struct ramp ramp; /* in MHz */
-    uint64_t stay_ns;
+    struct cap_stop stop;
     uint32_t asked_mhz;  /* last requested from the actuator; 0: no lock */
     uint32_t locked_mhz; /* as the actuator reported */
     uint32_t told_mhz;   /* of the last event CLOCK */
@@ -50,8 +51,9 @@ bool clock_lock_is_wanted(const struct clock_lock *k, bool on);
 /* Computes the verdict over the claims, and the ramp. */
 void clock_lock_decide(struct clock_lock *k, const struct claims *claims,
                        const struct clock_lock_now *now);
-/* The job has done steps since the last step of the ramp. */
-void clock_lock_progress(struct clock_lock *k, uint64_t now_ns);
+/* The job has done work since the last step of the ramp: this claim's units; 0: steps. */
+void clock_lock_progress(struct clock_lock *k, uint64_t claim, unsigned units,
+                         uint64_t now_ns);
 /* The claims on the clock have changed: cancels the delay of retries. */
 void clock_lock_hurry(struct clock_lock *k);
 

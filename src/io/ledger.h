@@ -236,7 +236,7 @@ struct ledger_claim {
     pid_t pid;          /* the claim ends with this process; 0: none */
     uint64_t pid_start; /* its start time, in ticks as in /proc */
     uint32_t mw;
-    bool walked; /* of a search: a change overwrites the row */
+    bool overwrites; /* of a search: a change overwrites the row */
     const char *who, *why;
 };
 struct ledger_claim_end {

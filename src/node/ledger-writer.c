@@ -559,12 +559,12 @@ void ledger_writer_claim(struct ledger_writer *w, size_t board, const struct cla
                                .pid = c->pid,
                                .pid_start = c->pid_start,
                                .mw = c->mhz ? c->mhz : c->mw,
-                               .walked = c->walked,
+                               .overwrites = c->source == CLAIM_OF_SEARCH,
                                .who = c->who,
                                .why = c->why};
 
     added(w, ledger_add_claim(b, &row));
-    if (!c->walked)
+    if (!row.overwrites)
         flush_soon(w);
 }
 
@@ -608,7 +608,7 @@ void ledger_writer_caps(struct ledger_writer *w, const struct caps *caps,
                            ? what->text
                            : names_word(NAMES_CLAIM_END, CLAIM_END_WITHDRAWN)};
             added(w, ledger_add_claim_end(b, &end));
-            if (!what->claim->walked)
+            if (what->claim->source != CLAIM_OF_SEARCH)
                 flush_soon(w);
         }
         break;

@@ -41,7 +41,7 @@ static int fill_claim(struct node *node, const struct node_who *who,
     c->mhz = ask->clock_mhz;
     c->uid = who->uid;
     c->admin = who->admin;
-    c->walked = ask->at_once;
+    c->way.own = ask->at_once; /* else as the class of the board's job */
     c->raises = node->opts.private && ask->kind == CLAIM_NAMED && !ask->clock_mhz;
     (void)snprintf(c->why, sizeof c->why, "%s", ask->why ? ask->why : "");
     if (!ask->pid)

@@ -138,8 +138,9 @@ static int check_rights(const struct rights *rs, struct claim_check *a, size_t b
                     rights_name(who), info->index, info->uuid);
     caps_look(rs->caps, board, &v);
     for (size_t i = 0; i < v.claims->n; i++) {
-        users += v.claims->claim[i].kind != CLAIM_HARD && !v.claims->claim[i].walked;
-        own += v.claims->claim[i].uid == uid && !v.claims->claim[i].walked;
+        const struct claim *c = &v.claims->claim[i];
+        users += c->kind != CLAIM_HARD && c->source != CLAIM_OF_SEARCH;
+        own += c->uid == uid && c->source != CLAIM_OF_SEARCH;
     }
     if (own >= USER_CLAIMS_MAX || users >= USERS_CLAIMS_MAX)
         return fail(err, -E2BIG, "GPU %u (%s): %s has %u claims on it, of %u by users",
@@ -281,7 +282,8 @@ int rights_withdraw(const struct node_who *who, const struct caps_view *v,
                     c->id);
     if (who->admin)
         return 0;
-    if (c->uid == who->uid && !c->walked && (!who->only_job || c->job == who->only_job))
+    if (c->uid == who->uid && c->source != CLAIM_OF_SEARCH &&
+        (!who->only_job || c->job == who->only_job))
         return 0;
     return fail(err, -EPERM, "%s may not withdraw claim %" PRIu64 ": it is not theirs",
                 rights_name(who), c->id);

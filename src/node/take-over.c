@@ -253,10 +253,10 @@ static const char *is_over(const struct take_over *t, const struct ledger_claim 
     return NULL;
 }
 
-/* Searches (walked claims), the budget, rules and grants make their claims again. */
+/* Searches, the budget, rules and grants make their claims again. */
 static bool makes_again(enum claim_source source)
 {
-    return (claim_source_row(source)->may & MAY_NOT_END) != 0;
+    return source == CLAIM_OF_SEARCH || (claim_source_row(source)->may & MAY_NOT_END);
 }
 
 static int take_over_claim(const struct ledger_claim *c, const char *boot_id, void *user)
@@ -281,7 +281,7 @@ static int take_over_claim(const struct ledger_claim *c, const char *boot_id, vo
                           .admin = c->job == 0}; /* users' claims always have a job */
     uw_error err = {""};
 
-    if (c->walked || makes_again(source) || c->board >= boards_count(t->boards) ||
+    if (makes_again(source) || c->board >= boards_count(t->boards) ||
         is_in_view(t, c->board) || is_stated(t, c->board, c->job, source))
         return 0;
     const char *why = is_over(t, c, boot_id, &how);
@@ -322,7 +322,7 @@ static void take_over_kept_claim(const struct take_over *t, size_t board,
     struct claim claim = *kept;
     uw_error err = {""};
 
-    if (claim.walked || makes_again(claim.source) || is_there(t, board, claim.id) ||
+    if (makes_again(claim.source) || is_there(t, board, claim.id) ||
         is_stated(t, board, claim.job, claim.source))
         return;
     if (claim.job && !job_records_find(t->records, claim.job))

@@ -337,14 +337,16 @@ static int state_claim(struct tuner_claims *c, size_t i, uint32_t mw, uw_error *
     if (c->o.percent > 0)
         why_percent(c, &v, mw, why);
     const struct claimant_ask ask = {
-        .mw = mw < v.bounds.original_mw ? mw : v.bounds.original_mw, .why = why};
+        .mw = mw < v.bounds.original_mw ? mw : v.bounds.original_mw,
+        .way = {.own = c->o.kind == CLAIM_SOFT}, /* at once: the tuner has a ramp */
+        .why = why};
     return claimant_state(c->claimant, s->at, &ask, err);
 }
 
 static int claims_clock(void *caps, size_t board, uint32_t mhz, uw_error *err)
 {
     struct tuner_claims *c = caps;
-    const struct claimant_ask ask = {.mhz = mhz, .why = c->why};
+    const struct claimant_ask ask = {.mhz = mhz, .way = CLAIM_AT_ONCE, .why = c->why};
 
     if (mhz)
         return claimant_state(c->claimant, c->slot[board].at, &ask, err);
@@ -491,7 +493,6 @@ int tuner_claims_new(const struct tuner_claims_opts *opts, struct tuner_claims *
                                                                    : CLAIM_OF_SEARCH,
                                .uid = opts->uid,
                                .job = opts->job,
-                               .walked = opts->kind == CLAIM_SOFT,
                                .fn = on_told,
                                .user = c};
     (void)snprintf(who.name, sizeof who.name, "%s", opts->who);

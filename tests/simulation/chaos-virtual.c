@@ -373,7 +373,7 @@ static void look_at_claim(struct round *r, size_t i, const struct claim *c)
     if (c->until_ns < now_of(r)) /* its timer may be next */
         bad(r, "board %zu: claim %" PRIu64 " is over for %.4f s and there (%s)", i, c->id,
             s_between(c->until_ns, now_of(r)), c->who);
-    if (c->walked || (c->job && !o))
+    if (c->source == CLAIM_OF_SEARCH || (c->job && !o))
         return; /* of a search, or of a job's cap by name */
     if (!o && r->n_ours < OURS_MAX)
         bad(r, "board %zu: nobody made claim %" PRIu64, i, c->id);

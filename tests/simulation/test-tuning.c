@@ -201,7 +201,7 @@ static void named(void)
     wait_for_hold(&s, 0);
     caps_look(s.caps, 2, &v);
     ok(v.claims->n == 1 && v.claims->claim[0].kind == CLAIM_NAMED &&
-           !v.claims->claim[0].walked && v.claims->claim[0].mw == 180000 &&
+           !v.claims->claim[0].way.own && v.claims->claim[0].mw == 180000 &&
            v.claims->claim[0].uid == 1000 && v.claims->claim[0].job == 1,
        "a claim by name, which caps walk: %s", v.claims->claim[0].who);
     ok(v.ramping && v.enforced_mw > 180000, "… gradually: at %.0f W",

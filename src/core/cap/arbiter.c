@@ -78,7 +78,7 @@ void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
             best = claim;
         if (claim->kind == CLAIM_HARD)
             v.most_mw = lower(v.most_mw, mw);
-        if (claim->kind == CLAIM_HARD || claim->walked)
+        if (claim_is_at_once(claim))
             v.at_once_mw = lower(v.at_once_mw, mw);
     }
     uint32_t wanted_mw = best ? level(best, bounds) : UINT32_MAX;
@@ -86,6 +86,7 @@ void cap_decide(const struct claims *claims, const struct cap_bounds *bounds,
         (wanted_mw < original_mw || (top_mw > original_mw && wanted_mw <= top_mw))) {
         v.target_mw = higher(wanted_mw, min_mw);
         v.claim = best->id;
+        v.way = best->way;
         v.by = wanted_mw < min_mw     ? CAP_BY_MINIMUM
                : wanted_mw > best->mw ? CAP_BY_FLOOR
                                       : CAP_BY_CLAIM;
@@ -98,10 +99,14 @@ uint32_t cap_walk(struct ramp *ramp, const struct cap_verdict *verdict,
                   const struct cap_class *cls, uint32_t default_mw, uint32_t peak_mw,
                   uint64_t now_ns)
 {
-    uint32_t first_mw = (uint32_t)lround(cls->first * (double)peak_mw);
+    const struct claim_way *way = &verdict->way;
+    uint32_t first_mw =
+        way->own ? way->first_mw : (uint32_t)lround(cls->first * (double)peak_mw);
+    double rate_mw_s = way->own ? way->rate_mw_s : cls->rate * (double)default_mw;
 
-    ramp_follow(ramp, verdict->target_mw, first_mw, cls->rate * (double)default_mw,
-                verdict->at_once, now_ns);
+    ramp_follow(ramp, verdict->target_mw, first_mw, rate_mw_s, verdict->at_once, now_ns);
     ramp_bound(ramp, verdict->at_once_mw);
+    if (ramp->waiting && way->own && !way->check_units)
+        ramp_checked(ramp, now_ns);
     return ramp->at_mw;
 }

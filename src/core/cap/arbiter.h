@@ -45,9 +45,11 @@ struct cap_verdict {
                           * or MINIMUM; 0 with CAP_BY_ORIGINAL */
     uint32_t most_mw;    /* the lowest hard claim or the original, at least the minimum:
                           * the cap must not exceed it at any time */
-    uint32_t at_once_mw; /* the lower of most_mw and the lowest walked claim: the highest
-                          * cap on a ramp to target_mw, which is not above it */
-    bool at_once;        /* target_mw applies without a ramp: hard or walked claim */
+    uint32_t at_once_mw; /* the lowest claim without a ramp (claim_is_at_once()) or the
+                          * original: the highest cap on a ramp to target_mw, which is not
+                          * above it */
+    bool at_once;        /* target_mw applies without a ramp */
+    struct claim_way way; /* of the claim that won */
 };
 
 /* Among claims with the same result the harder kind wins, then the lower request, then
@@ -65,10 +67,12 @@ struct cap_class {
 #define CAP_CLASS_DEFAULT \
     ((struct cap_class){.first = 0.90, .floor = 0.50, .rate = 0.005})
 
-/* Advances the ramp towards the verdict's target; returns the cap that should be in force
- * at now_ns, between verdict->target_mw and verdict->at_once_mw.  peak_mw: observed peak
- * at the original cap; 0: unknown, no stop at a first cap.  May be called at any
- * interval.
+/* Advances the ramp towards the verdict's target, on the way of the claim that won;
+ * returns the cap that should be in force at now_ns, between verdict->target_mw and
+ * verdict->at_once_mw.  cls, default_mw and peak_mw (observed peak at the original cap;
+ * 0: unknown, no stop at a first cap) are for claims without a way of their own.  When
+ * another claim wins during a ramp, the ramp goes on from where it is, at that claim's
+ * rate; a ramp has one stop at most.  May be called at any interval.
  */
 uint32_t cap_walk(struct ramp *ramp, const struct cap_verdict *verdict,
                   const struct cap_class *cls, uint32_t default_mw, uint32_t peak_mw,

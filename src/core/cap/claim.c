@@ -1,6 +1,7 @@
 #include "core/cap/claim.h"
 
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/error.h"
@@ -12,6 +13,11 @@ static size_t position(const struct claims *c, uint64_t id)
     while (i < c->n && c->claim[i].id != id)
         i++;
     return i;
+}
+
+bool claim_is_at_once(const struct claim *claim)
+{
+    return claim->kind == CLAIM_HARD || (claim->way.own && !(claim->way.rate_mw_s > 0));
 }
 
 static int check(const struct claim *claim, uw_error *err)
@@ -27,6 +33,8 @@ static int check(const struct claim *claim, uw_error *err)
         return fail(err, -EINVAL, "a claim on both watts and clock: make two");
     if (claim->until_ns <= claim->made_ns)
         return fail(err, -EINVAL, "a claim that ends before it begins");
+    if (!isfinite(claim->way.rate_mw_s) || claim->way.rate_mw_s < 0)
+        return fail(err, -EINVAL, "a claim whose way down has no rate");
     return 0;
 }
 

@@ -23,6 +23,17 @@ enum {
 };
 #define CLAIM_FOREVER UINT64_MAX
 
+/* How a cap goes down to a claim; it goes up at once.  Of a claim on the clock: in MHz.
+ */
+struct claim_way {
+    bool own;             /* false: as the class of the board's job says */
+    double rate_mw_s;     /* 0: at once */
+    uint32_t first_mw;    /* at once down to this, the rest gradually; 0: all gradually */
+    unsigned check_units; /* stop there until so much of the job's work is done; 0: no
+                           * stop */
+};
+#define CLAIM_AT_ONCE ((struct claim_way){.own = true})
+
 struct claim {
     uint64_t id; /* unique on the node; never 0 */
     enum claim_kind kind;
@@ -36,7 +47,7 @@ struct claim {
     uint64_t pid_start;         /* start time of pid, in ticks as in /proc/PID/stat */
     bool admin;                 /* made by an administrator: needs no job on the board */
     bool raises;                /* named: may lift the cap above the original, up to mw */
-    bool walked;          /* made by the search, which ramps it: the arbiter does not */
+    struct claim_way way;
     char who[CLAIM_TEXT]; /* "user anna", "search of job 12", "budget row-3" */
     char why[CLAIM_TEXT]; /* one line for a human */
 };
@@ -47,9 +58,12 @@ struct claims {
     size_t n;
 };
 
+/* Whether the cap goes down to it without a ramp: a hard claim, or its way says so. */
+bool claim_is_at_once(const struct claim *claim);
+
 /* Adds a claim, or replaces the one with the same id in place.  -EINVAL (no id or kind,
- * neither watts nor clock or both, ends before it begins) or -E2BIG (no free place, or
- * only reserved ones): nothing has changed.
+ * neither watts nor clock or both, ends before it begins, no rate) or -E2BIG (no free
+ * place, or only reserved ones): nothing has changed.
  */
 int claims_put(struct claims *c, const struct claim *claim, uw_error *err);
 bool claims_drop(struct claims *c, uint64_t id); /* false: no such claim */

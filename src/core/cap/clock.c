@@ -24,7 +24,8 @@ void clock_decide(const struct claims *claims, const struct clock_bounds *bounds
                                   .claim = v.claim,
                                   .most_mhz = v.most_mw,
                                   .at_once_mhz = v.at_once_mw,
-                                  .at_once = v.at_once};
+                                  .at_once = v.at_once,
+                                  .way = v.way};
 }
 
 uint32_t clock_walk(struct ramp *ramp, const struct clock_verdict *verdict,
@@ -35,7 +36,8 @@ uint32_t clock_walk(struct ramp *ramp, const struct clock_verdict *verdict,
                                   .claim = verdict->claim,
                                   .most_mw = verdict->most_mhz,
                                   .at_once_mw = verdict->at_once_mhz,
-                                  .at_once = verdict->at_once};
+                                  .at_once = verdict->at_once,
+                                  .way = verdict->way};
 
     return cap_walk(ramp, &v, cls, max_mhz, max_mhz, now_ns);
 }

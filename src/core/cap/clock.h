@@ -23,6 +23,7 @@ struct clock_verdict {
     uint64_t claim;      /* this and the rest as in struct cap_verdict */
     uint32_t most_mhz, at_once_mhz;
     bool at_once;
+    struct claim_way way;
 };
 
 void clock_decide(const struct claims *claims, const struct clock_bounds *bounds,

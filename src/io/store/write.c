@@ -227,13 +227,13 @@ static int put_claim_change(struct writing *w, const struct ledger_claim *c,
     bool same_mw = sqlite3_column_int64(find, 1) == c->mw;
     bool same = same_mw && same_time(sqlite3_column_int64(find, 3), until_ms);
     (void)sqlite3_reset(find);
-    if (same || c->walked)
+    if (same || c->overwrites)
         r = DO(w, STMT_CLAIM_TOUCH, "iiiztii", seq, w->l->run, (int64_t)c->mw, until_ms,
                c->why, (int64_t)!same_mw, ms_of_ns(c->ahead_ns));
     else
         r = DO(w, STMT_CLAIM_END, "iiit", (int64_t)c->id, board, ms_of_ns(c->made_utc_ns),
                "changed");
-    return r < 0 ? r : same || c->walked;
+    return r < 0 ? r : same || c->overwrites;
 }
 
 static int put_claim(struct writing *w, const struct ledger_claim *c)
@@ -247,7 +247,7 @@ static int put_claim(struct writing *w, const struct ledger_claim *c)
     if (r == 0)
         r = DO(w, STMT_CLAIM_NEW, "iiiiziztiittitzz", (int64_t)c->id, w->l->run, board,
                ms_of_ns(c->made_utc_ns), until_ms, (int64_t)c->uid, (int64_t)c->job,
-               c->kind, (int64_t)c->mw, (int64_t)c->walked, c->who, c->why,
+               c->kind, (int64_t)c->mw, (int64_t)c->overwrites, c->who, c->why,
                ms_of_ns(c->ahead_ns), c->source, (int64_t)c->pid, (int64_t)c->pid_start);
     if (r >= 0 && c->id >= w->next_claim)
         w->next_claim = c->id + 1;

@@ -119,7 +119,8 @@ static void make_claims(struct made *m)
                                  .until_ns = CLAIM_FOREVER,
                                  .uid = 1000,
                                  .job = 100,
-                                 .walked = true,
+                                 .source = CLAIM_OF_SEARCH,
+                                 .way = CLAIM_AT_ONCE,
                                  .who = "search of job 100",
                                  .why = "least energy so far"};
     c->claim[1] = (struct claim){.id = 8,

@@ -145,6 +145,72 @@ static void test_ramp(void)
     scene_free(s);
 }
 
+static void lock_by(struct scene *s, uint64_t *id, uint32_t mhz, unsigned check_units)
+{
+    struct claim claim = {.id = *id,
+                          .kind = CLAIM_SOFT,
+                          .source = CLAIM_OF_SEARCH,
+                          .mhz = mhz,
+                          .way = {.own = true,
+                                  .rate_mw_s = 10,
+                                  .first_mw = check_units ? 1050 : 0,
+                                  .check_units = check_units},
+                          .until_ns = CLAIM_FOREVER};
+    uw_error err = {""};
+
+    if (caps_claim(s->caps, 0, &claim, id, &err) < 0)
+        ok(false, "a lock of %u MHz: %s", mhz, err.text);
+}
+
+/* As the search goes to a lock: from the clock that the board runs at, at its own rate.
+ */
+static void test_own_way(void)
+{
+    struct scene *s = scene_new("a lock's own way", 1, &conf);
+    struct loop_child *job = train(s, "0");
+    uint64_t id = 0;
+
+    claim(s, 0, CLAIM_HARD, 210);
+    pass(s, 5);
+    uint32_t free_mhz = sample_of(s, 0).sm_mhz;
+    ok(free_mhz > 1100 && free_mhz < 1500, "the board runs at %u MHz", free_mhz);
+    lock_by(s, &id, 1005, 0);
+    pass(s, 0.3);
+    uint32_t at = look(s, 0).clock.locked_mhz;
+    ok(at <= free_mhz && at > free_mhz - 30, "the first lock is what it runs at: %u", at);
+    pass(s, 10);
+    at = look(s, 0).clock.locked_mhz;
+    ok(at <= free_mhz - 85 && at >= free_mhz - 120, "then 10 MHz a second: %u", at);
+    ok(look(s, 0).clock.ramping, "it says so");
+    pass(s, 40);
+    is_int((int)look(s, 0).clock.locked_mhz, 1005, "there");
+    ok(!look(s, 0).clock.ramping, "and no more on the way");
+    lock_by(s, &id, 1095, 0);
+    pass(s, 0.5);
+    is_int((int)look(s, 0).clock.locked_mhz, 1095, "up at once");
+    lock_by(s, &id, 900, 2);
+    pass(s, 60);
+    is_int((int)look(s, 0).clock.locked_mhz, 1050, "a stop at its first step");
+    caps_progressed(s->caps, 0, id + 1, 9);
+    caps_progressed(s->caps, 0, id, 1);
+    pass(s, 60);
+    is_int((int)look(s, 0).clock.locked_mhz, 1050, "one unit of two");
+    caps_progressed(s->caps, 0, id, 1);
+    pass(s, 20);
+    is_int((int)look(s, 0).clock.locked_mhz, 900, "the second ends it");
+    withdraw(s, 0, id);
+    pass(s, 0.5);
+    is_int((int)look(s, 0).clock.locked_mhz, 0, "withdrawn");
+    id = 0;
+    (void)loop_child_kill(job, 9);
+    pass(s, 30);
+    lock_by(s, &id, 1005, 0);
+    pass(s, 3);
+    ok(look(s, 0).clock.locked_mhz > free_mhz, "a clock seen long ago is none: %u",
+       look(s, 0).clock.locked_mhz);
+    scene_free(s);
+}
+
 static void test_refused(void)
 {
     /* clang-format off */
@@ -549,6 +615,7 @@ int main(void)
     test_life();
     test_both();
     test_ramp();
+    test_own_way();
     test_refused();
     test_disobeyed();
     test_troubles();

@@ -70,7 +70,13 @@ static void do_claim(struct round *r)
         c.mw = 0;
         c.mhz = 150 + 15 * (uint32_t)rng_below(&r->g, 90);
     }
-    c.walked = c.kind == CLAIM_SOFT && rng_below(&r->g, 2);
+    c.way.own = c.kind != CLAIM_HARD && rng_below(&r->g, 2);
+    if (c.way.own && rng_below(&r->g, 2)) {
+        bool stops = rng_below(&r->g, 2);
+        c.way.rate_mw_s = (c.mhz ? 1 : 1000) * (0.2 + 9 * rng_uniform(&r->g));
+        c.way.first_mw = stops ? (c.mhz ? c.mhz + 100 : c.mw + 20000) : 0;
+        c.way.check_units = stops ? 1 + (unsigned)rng_below(&r->g, 3) : 0;
+    }
     if (rng_below(&r->g, 2))
         c.until_ns = now_of(r) + 1 + rng_below(&r->g, 60 * NS_PER_S);
     if (r->n_ours < OURS_MAX && caps_claim(r->s->caps, board, &c, &c.id, NULL) == 0)
@@ -166,16 +172,24 @@ static void do_work(struct round *r)
     caps_work(r->s->caps, rng_below(&r->g, BOARDS), &work);
 }
 
+static void do_units(struct round *r)
+{
+    if (r->n_ours == 0)
+        return;
+    const struct ours *o = &r->ours[rng_below(&r->g, r->n_ours)];
+    caps_progressed(r->s->caps, o->board, o->id, 1 + (unsigned)rng_below(&r->g, 3));
+}
+
 static void happen(struct round *r)
 {
     static void (*const often[])(struct round *) = {do_claim, do_claim, do_withdraw,
-                                                    do_work};
+                                                    do_work, do_units};
     static void (*const seldom[])(struct round *) = {do_foreign,  do_fault,    do_reload,
                                                      do_actuator, do_actuator, do_release,
                                                      do_configure};
 
     if (rng_below(&r->g, 3))
-        often[rng_below(&r->g, 4)](r);
+        often[rng_below(&r->g, 5)](r);
     else
         seldom[rng_below(&r->g, 7)](r);
 }

@@ -206,7 +206,8 @@ static void test_search(void)
                       .mw = W(300),
                       .until_ns = CLAIM_FOREVER,
                       .job = 5,
-                      .walked = true};
+                      .source = CLAIM_OF_SEARCH,
+                      .way = CLAIM_AT_ONCE};
 
     (void)caps_claim(s->caps, 0, &c, &c.id, NULL);
     pass(s, 0.2);

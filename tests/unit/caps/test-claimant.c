@@ -230,6 +230,92 @@ static void tells_a_dry_run(void)
     scene_free(s);
 }
 
+/* ---- the way of a claim ---- */
+
+static void must_walk(struct hearer *h, double w, double rate_w_s, double first_w,
+                      unsigned check_units)
+{
+    const struct claimant_ask ask = {.mw = W(w),
+                                     .way = {.own = true,
+                                             .rate_mw_s = W(rate_w_s),
+                                             .first_mw = W(first_w),
+                                             .check_units = check_units},
+                                     .why = "step by step"};
+    uw_error err = {""};
+
+    if (claimant_state(h->c, 0, &ask, &err) < 0)
+        ok(false, "walks to %.0f W: %s", w, err.text);
+}
+
+static void walks_as_asked(void)
+{
+    struct scene *s = scene_new("a claim's own way", 2, &conf);
+    const struct caps_work work = {.peak_w = 200, .counted = true, .progressing = true};
+    struct hearer h;
+
+    hear(s, &h, CLAIM_OF_SEARCH);
+    must_walk(&h, 220, 2, 270, 3);
+    claimant_progressed(h.c, 9);
+    pass(s, 1);
+    is_told(&h, 0, CLAIM_COMING, 270, "its first cap at once");
+    ok(h.last[0].walking && h.last[0].stops && h.last[0].at_mw == W(270),
+       "told of the stop; units from before it was in force do not count");
+    caps_work(s->caps, 0, &work);
+    claimant_progressed(h.c, 2);
+    unsigned before = h.n[0];
+    pass(s, 60);
+    ok(h.last[0].stops && h.n[0] == before,
+       "steps of the board's job do not end it, nor does time");
+    claimant_progressed(h.c, 1);
+    pass(s, 10);
+    ok(h.last[0].walking && !h.last[0].stops && h.last[0].at_mw <= W(252) &&
+           h.last[0].at_mw >= W(248),
+       "its own units do: 2 W a second, at %u mW", h.last[0].at_mw);
+    pass(s, 16);
+    is_told(&h, 0, CLAIM_MET, 220, "there");
+    ok(!h.last[0].walking, "and no more on the way");
+    must_walk(&h, 260, 2, 270, 3);
+    pass(s, 0.2);
+    is_told(&h, 0, CLAIM_MET, 260, "up at once");
+    must_state(&h, 0, 230);
+    pass(s, 30);
+    is_told(&h, 0, CLAIM_MET, 230, "then as the class says");
+    const struct claimant_ask at_once = {.mw = W(160), .way = CLAIM_AT_ONCE};
+    (void)claimant_state(h.c, 0, &at_once, NULL);
+    pass(s, 0.2);
+    is_told(&h, 0, CLAIM_MET, 160, "or at once");
+    claimant_free(h.c);
+    scene_free(s);
+}
+
+/* The ramp goes on from where it is, on the way of the claim that wins then. */
+static void another_wins(void)
+{
+    struct scene *s = scene_new("another claim wins on the way", 2, &conf);
+    struct hearer h;
+
+    hear(s, &h, CLAIM_OF_SEARCH);
+    must_walk(&h, 200, 1, 0, 0);
+    pass(s, 20);
+    uint32_t was = h.last[0].at_mw;
+    ok(was <= W(281) && was >= W(279), "1 W a second: %u mW", was);
+    uint64_t id = claim(s, 0, CLAIM_NAMED, 150);
+    pass(s, 2);
+    ok(h.last[0].at_mw <= was - W(28) && h.last[0].at_mw >= was - W(32),
+       "a named one wins: the class's 15 W a second, from there: %u mW", h.last[0].at_mw);
+    was = h.last[0].at_mw;
+    withdraw(s, 0, id);
+    pass(s, 10);
+    ok(h.last[0].walking && h.last[0].at_mw <= was - W(9) &&
+           h.last[0].at_mw >= was - W(11),
+       "it is gone: 1 W a second again: %u mW", h.last[0].at_mw);
+    claim(s, 0, CLAIM_HARD, 180);
+    pass(s, 0.2);
+    is_told(&h, 0, CLAIM_CLAMPED, 180, "a hard one at once");
+    claimant_free(h.c);
+    scene_free(s);
+}
+
 /* ---- the end of claims ---- */
 
 static void ends_by_others(void)
@@ -358,6 +444,9 @@ static void sweep_raises(void)
     must_state(&h, 0, 170);
     pass(s, 20);
     is_told(&h, 0, CLAIM_MET, 170, "and lower");
+    must_state(&h, 0, 200);
+    pass(s, 2);
+    is_state(s, 0, CAPS_HELD, "its board stays held at the original");
     claimant_free(h.c);
     hear(s, &h, CLAIM_OF_JOB_CAP);
     must_state(&h, 0, 280);
@@ -416,6 +505,8 @@ int main(void)
     tells_a_floor();
     tells_who_takes_it_away();
     tells_a_dry_run();
+    walks_as_asked();
+    another_wins();
     ends_by_others();
     keeps_its_rights();
     rule_is_renewed();

@@ -18,7 +18,7 @@ enum {
     SOFT = CLAIM_SOFT,
     NAMED = CLAIM_NAMED,
     HARD = CLAIM_HARD,
-    WALKED = 9,
+    AT_ONCE = 9,
     RAISES = 10
 };
 
@@ -32,10 +32,10 @@ static struct claim claim_of(uint64_t id, const struct want *want)
 {
     return (struct claim){
         .id = id,
-        .kind = want->kind == WALKED   ? CLAIM_SOFT
+        .kind = want->kind == AT_ONCE  ? CLAIM_SOFT
                 : want->kind == RAISES ? CLAIM_NAMED
                                        : (enum claim_kind)want->kind,
-        .walked = want->kind == WALKED,
+        .way.own = want->kind == AT_ONCE,
         .raises = want->kind == RAISES,
         .mw = W(want->w),
         .made_ns = want->made_s * NS_PER_S,
@@ -82,9 +82,9 @@ static const struct {
     {"equal: the harder", 150, {{SOFT, 200, 0}, {NAMED, 200, 0}, {HARD, 200, 0}}, 200, CAP_BY_CLAIM, 3, 200, true},
     {"equal: the older", 150, {{NAMED, 200, 7}, {NAMED, 200, 5}, {NAMED, 200, 6}}, 200, CAP_BY_CLAIM, 2, 300, false},
     {"equal, equally old: the first", 150, {{NAMED, 200, 5}, {NAMED, 200, 5}}, 200, CAP_BY_CLAIM, 1, 300, false},
-    {"walked", 150, {{WALKED, 200, 0}}, 200, CAP_BY_CLAIM, 1, 300, true},
-    {"walked under the floor", 150, {{WALKED, 120, 0}}, 150, CAP_BY_FLOOR, 1, 300, true},
-    {"walked above named", 150, {{WALKED, 250, 0}, {NAMED, 200, 0}}, 200, CAP_BY_CLAIM, 2, 300, false},
+    {"at once", 150, {{AT_ONCE, 200, 0}}, 200, CAP_BY_CLAIM, 1, 300, true},
+    {"at once under the floor", 150, {{AT_ONCE, 120, 0}}, 150, CAP_BY_FLOOR, 1, 300, true},
+    {"at once above named", 150, {{AT_ONCE, 250, 0}, {NAMED, 200, 0}}, 200, CAP_BY_CLAIM, 2, 300, false},
     {"raises", 150, {{RAISES, 350, 0}}, 350, CAP_BY_CLAIM, 1, 350, true},
     {"raises, under the original", 150, {{RAISES, 250, 0}}, 250, CAP_BY_CLAIM, 1, 300, false},
     {"raises, and a lower claim", 150, {{RAISES, 350, 0}, {NAMED, 200, 0}}, 200, CAP_BY_CLAIM, 2, 350, false},
@@ -211,8 +211,8 @@ static void test_walk(void)
     put(&b, 1, NAMED, 200);
     is_at(&b, 10, 300, "named: gradual from here");
     is_at(&b, 20, 285, "0.5 % of 300 W a second");
-    put(&b, 2, WALKED, 270);
-    is_at(&b, 20, 270, "what the search has walked itself: at once");
+    put(&b, 2, AT_ONCE, 270);
+    is_at(&b, 20, 270, "a claim at once");
     is_at(&b, 30, 255, "… and the way on goes on from there");
     put(&b, 3, HARD, 230);
     is_at(&b, 30, 230, "a hard claim on the way: at once");
@@ -321,7 +321,7 @@ static struct claim random_claim(struct rng *g, uint64_t id)
                       .made_ns = rng_below(g, 4),
                       .until_ns = rng_below(g, 3) ? CLAIM_FOREVER : 5 + rng_below(g, 20)};
 
-    c.walked = c.kind == CLAIM_SOFT && rng_below(g, 3) == 0;
+    c.way.own = c.kind == CLAIM_SOFT && rng_below(g, 3) == 0;
     c.raises = c.kind == CLAIM_NAMED && rng_below(g, 4) == 0;
     return c;
 }

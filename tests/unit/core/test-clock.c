@@ -17,7 +17,7 @@ static const struct clock_bounds a100 = {
 struct want {
     int kind;
     uint32_t mhz, w;
-    bool walked;
+    bool at_once;
 };
 
 static void put(struct claims *c, uint64_t id, const struct want *want)
@@ -26,7 +26,7 @@ static void put(struct claims *c, uint64_t id, const struct want *want)
                           .kind = (enum claim_kind)want->kind,
                           .mhz = want->mhz,
                           .mw = want->w * MW_PER_W,
-                          .walked = want->walked,
+                          .way.own = want->at_once,
                           .made_ns = id,
                           .until_ns = CLAIM_FOREVER};
     (void)claims_put(c, &claim, NULL);
@@ -51,7 +51,7 @@ static const struct {
     {"soft under the floor", {{CLAIM_SOFT, 500, 0, false}}, 705, CAP_BY_FLOOR, 1, 1410, false},
     {"hard under the floor", {{CLAIM_HARD, 500, 0, false}}, 500, CAP_BY_CLAIM, 1, 500, true},
     {"hard above named", {{CLAIM_HARD, 1300, 0, false}, {CLAIM_NAMED, 900, 0, false}}, 900, CAP_BY_CLAIM, 2, 1300, false},
-    {"walked", {{CLAIM_SOFT, 1000, 0, true}}, 1000, CAP_BY_CLAIM, 1, 1410, true},
+    {"at once", {{CLAIM_SOFT, 1000, 0, true}}, 1000, CAP_BY_CLAIM, 1, 1410, true},
     {"a claim on watts", {{CLAIM_HARD, 0, 200, false}}, 1410, CAP_BY_ORIGINAL, 0, 1410, true},
     {"watts and clock", {{CLAIM_HARD, 0, 200, false}, {CLAIM_NAMED, 1200, 0, false}}, 1200, CAP_BY_CLAIM, 2, 1410, false},
 };
@@ -132,7 +132,7 @@ static void random_set(struct rng *g, struct claims *ret)
         struct want want = {.kind = CLAIM_SOFT + (int)rng_below(g, 3),
                             .mhz = clock ? 150 + 15 * (uint32_t)rng_below(g, 90) : 0,
                             .w = clock ? 0 : 60 + 10 * (uint32_t)rng_below(g, 30)};
-        want.walked = want.kind == CLAIM_SOFT && rng_below(g, 3) == 0;
+        want.at_once = want.kind == CLAIM_SOFT && rng_below(g, 3) == 0;
         put(ret, i + 1, &want);
     }
 }
@@ -196,6 +196,13 @@ static const char *const property[N_PROPERTIES] = {
     "does not move the cap",
 };
 
+static bool is_same(const struct clock_verdict *a, const struct clock_verdict *b)
+{
+    return a->target_mhz == b->target_mhz && a->by == b->by && a->claim == b->claim &&
+           a->most_mhz == b->most_mhz && a->at_once_mhz == b->at_once_mhz &&
+           a->at_once == b->at_once && a->way.own == b->way.own;
+}
+
 static void check_set(struct rng *g, bool good[N_PROPERTIES])
 {
     struct clock_bounds b = {.max_mhz = 1410, .min_mhz = 210};
@@ -223,9 +230,7 @@ static void check_set(struct rng *g, bool good[N_PROPERTIES])
     other.claim[other.n - 1].until_ns = 99;
     (void)claims_expire(&other, 99, NULL, NULL);
     clock_decide(&other, &b, &w);
-    good[3] = w.target_mhz == v.target_mhz && w.by == v.by && w.claim == v.claim &&
-              w.most_mhz == v.most_mhz && w.at_once_mhz == v.at_once_mhz &&
-              w.at_once == v.at_once;
+    good[3] = is_same(&w, &v);
     other = only(&c, true);
     clock_decide(&other, &b, &w);
     good[4] = w.target_mhz == v.target_mhz && w.by == v.by && w.claim == v.claim;

@@ -175,13 +175,13 @@ static void test_claims(void)
     auto_(ledger_close) struct ledger *l = NULL;
     uw_error err = {{0}};
     const char *path = help_path("c.sqlite");
-    struct ledger_claim walked = claim(5, 250000, T0, LEDGER_FOREVER);
-    walked.walked = true;
+    struct ledger_claim own = claim(5, 250000, T0, LEDGER_FOREVER);
+    own.overwrites = true;
     struct seen seen = {.n = 0};
 
     (void)help_open("c.sqlite", T0, &l, &err);
     (void)help_boards(l, 1);
-    add(l, &walked);
+    add(l, &own);
     struct ledger_claim c = claim(4, 200000, T0, T0 + 100 * S);
     add(l, &c);
     c.mw = 190000;
@@ -191,11 +191,11 @@ static void test_claims(void)
                     "changed"),
        "a changed claim ends the old one");
     for (uint32_t mw = 240000; mw > 200000; mw -= 10000) {
-        walked.mw = mw;
-        add(l, &walked);
+        own.mw = mw;
+        add(l, &own);
     }
     is_int(help_number(path, "SELECT count(*) FROM claim WHERE id = 5"), 1,
-           "a walked one is overwritten");
+           "a search's is overwritten");
     is_int(help_number(path, "SELECT changes FROM claim WHERE id = 5"), 4, "and counted");
     c = claim(6, 150000, T0, T0 + 10 * S);
     add(l, &c);
@@ -210,9 +210,9 @@ static void test_claims(void)
     is_int(ledger_open_claims(l, T0 + 50 * S, 0, on_claim, &seen, &err), 0,
            "taken over:");
     is_int(seen.n, 2, "two, for the third is over");
-    is_int(seen.claim[0].id, 5, "the walked one first");
-    ok(seen.claim[0].walked && seen.claim[0].until_utc_ns == LEDGER_FOREVER,
-       "it is walked, and for ever");
+    is_int(seen.claim[0].id, 5, "the search's first");
+    ok(seen.claim[0].overwrites && seen.claim[0].until_utc_ns == LEDGER_FOREVER,
+       "it is a search's, and for ever");
     is_int(seen.claim[1].until_utc_ns, T0 + 100 * S, "the other until its time");
     is_str(seen.boot, BOOT, "of that boot");
     ok(seen.claim[1].pid == 4711 && seen.claim[1].pid_start == 88234,
