@@ -66,9 +66,11 @@ void caps_tell(const struct caps_board *b, enum caps_event event,
 
 void caps_tell_cap(struct caps_board *b, uint32_t enforced_mw, const char *text)
 {
-    if (enforced_mw != b->enforced_mw)
-        caps_budget_kick(b->caps);
+    bool moved = enforced_mw != b->enforced_mw;
+
     b->enforced_mw = enforced_mw;
+    if (moved)
+        caps_moved(b);
     if (enforced_mw == b->told_mw)
         return;
     b->told_mw = enforced_mw;
@@ -361,6 +363,16 @@ static uint64_t next_ns(const struct caps_board *b, uint64_t now)
     return next;
 }
 
+/* Whether a listener wants a released board held for now. */
+static bool keeps(const struct caps_board *b)
+{
+    bool any = false;
+
+    for (struct caps_listener *l = b->caps->listeners; l; l = l->next)
+        any |= l->keeps && l->keeps(b->at, b->released, b->link == LINK_HELD, l->user);
+    return any;
+}
+
 void caps_step(struct caps_board *b)
 {
     uint64_t now = now_of(b);
@@ -369,8 +381,7 @@ void caps_step(struct caps_board *b)
         b->released = false;
         b->sure = false; /* a reset may have changed the limit */
     }
-    b->keeps = budget_keeps(&b->share, b->released && caps_budget_is_on(b->caps),
-                            b->link == LINK_HELD, now);
+    b->keeps = keeps(b);
     decide(b, now);
     if (b->link == LINK_NONE)
         step_none(b, now);
@@ -384,11 +395,10 @@ void caps_step(struct caps_board *b)
     uint64_t next = next_ns(b, now);
     if (next != CLAIM_FOREVER)
         loop_timer_set(b->timer, next, 0);
-    caps_budget_kick(b->caps);
     caps_moved(b);
 }
 
-/* ---- the board as the budget sees it ---- */
+/* ---- what may be in force ---- */
 
 static uint32_t higher(uint32_t a_mw, uint32_t b_mw)
 {
@@ -410,9 +420,7 @@ static uint32_t most_of(const struct caps_board *b)
 
 static bool is_fixed(const struct caps_board *b)
 {
-    bool no_place = !claims_find(&b->claims, b->share.claim) && b->claims.n == CLAIMS_MAX;
-
-    return !b->can_cap || b->silent || no_place;
+    return !b->can_cap || b->silent;
 }
 
 /* The highest limit read back, or requested and not answered. */
@@ -444,19 +452,6 @@ static uint32_t in_force(const struct caps_board *b)
     return higher(b->bounds.original_mw, higher(b->enforced_mw, b->seen_mw));
 }
 
-/* The board's present hard limit.  Without a claim of ours that is the limit that is set:
- * an earlier daemon may have given the rest to other boards.
- */
-static uint32_t granted(const struct caps_board *b)
-{
-    const struct claim *claim = claims_find(&b->claims, b->share.claim);
-
-    if (claim)
-        return claim->mw;
-    uint32_t set = higher(b->enforced_mw, b->seen_mw);
-    return set ? set : b->bounds.min_mw;
-}
-
 /* The board can use no more than this. */
 static uint32_t use_of(const struct caps_board *b)
 {
@@ -465,23 +460,30 @@ static uint32_t use_of(const struct caps_board *b)
     return higher(mw, b->bounds.min_mw);
 }
 
-struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
-                                    uint32_t *ret_most_mw)
+void caps_force(const struct caps *c, size_t board, struct caps_force *ret)
 {
-    const struct budget_share *s = &b->share;
-    /* The actuator is restoring it. */
-    bool lost = b->state == CAPS_LOST && b->link == LINK_NONE && b->caps->act;
+    *ret = (struct caps_force){.fixed = true};
+    if (board >= c->n)
+        return;
+    const struct caps_board *b = &c->board[board];
 
-    *ret_most_mw = most_of(b);
-    return (struct grant_board){.min_mw = b->bounds.min_mw,
-                                .most_mw = use_of(b),
-                                .top_mw = b->sure ? b->bounds.max_mw : 0,
-                                .in_force_mw = in_force(b),
-                                .granted_mw = granted(b),
-                                .want_mw = s->want_mw,
-                                .group = s->group,
-                                .fixed = is_fixed(b),
-                                .late = budget_is_over(s, now) || lost || b->released};
+    *ret = (struct caps_force){
+        .in_force_mw = in_force(b),
+        .set_mw = higher(b->enforced_mw, b->seen_mw),
+        .most_mw = most_of(b),
+        .min_mw = b->bounds.min_mw,
+        .own_min_mw = b->limits.min_mw,
+        .use_mw = use_of(b),
+        .top_mw = b->sure ? b->bounds.max_mw : 0,
+        .want_mw = b->share.want_mw,
+        .group = b->share.group,
+        .fixed = is_fixed(b),
+        .silent = b->silent && !b->limits.max_mw,
+        .full = b->claims.n == CLAIMS_MAX,
+        .released = b->released,
+        .lost = b->state == CAPS_LOST && b->link == LINK_NONE && b->caps->act,
+        .dry_run = b->caps->conf.dry_run,
+    };
 }
 
 /* ---- samples ---- */
@@ -599,9 +601,10 @@ static void compare(struct caps_board *b, const struct seen *seen, uint64_t at_n
     else if (b->state == CAPS_YIELDED)
         another = compare_yielded(b, seen);
     compare_bound(b, seen);
-    if (seen->set_mw != b->seen_mw)
-        caps_budget_kick(b->caps);
+    bool moved = seen->set_mw != b->seen_mw;
     b->seen_mw = seen->set_mw;
+    if (moved)
+        caps_moved(b);
     caps_tell_cap(b, seen->enforced_mw, "");
     b->others.reloaded = false; /* explains changes of this sample only */
     if (another)

@@ -5,7 +5,6 @@
 #ifndef CAPS_CAPS_INSIDE_H
 #define CAPS_CAPS_INSIDE_H
 
-#include "caps/budget.h"
 #include "caps/caps.h"
 #include "caps/clock-lock.h"
 #include "caps/other-writers.h"
@@ -78,12 +77,16 @@ struct caps_board {
 
     /* Released on request. */
     bool released;
-    bool keeps;       /* stays held until others make room in the budget */
+    bool keeps;       /* stays held for now, as a listener wants */
     uint64_t back_ns; /* CLAIM_FOREVER: until asked */
     caps_done_fn release_fn;
     void *release_user;
 
-    struct budget_share share;
+    struct {
+        uint32_t share_mw, plan_mw; /* as the budget told */
+        uint32_t want_mw;
+        unsigned group;
+    } share;
     uint64_t writes, failures;
 };
 
@@ -100,10 +103,7 @@ struct caps {
     void *end_user;
     uint64_t end_ns;
     struct loop_timer *end_timer;
-    struct loop_timer *budget_timer;
-    struct caps_budget_view budget;  /* of the last step */
     struct caps_listener *listeners; /* a list; each is its owner's */
-    bool budgeting;
     size_t n;
     struct caps_board board[];
 };
@@ -128,12 +128,6 @@ void caps_hurry(struct caps_board *b);
  */
 void caps_progress(struct caps_board *b, uint64_t claim, unsigned units);
 void caps_on_sample(struct caps_board *b, const struct gpu_sample *sample);
-/* The board as the budget sees it; *ret_most_mw: the highest limit that any program can
- * set; 0: no board reports a limit.
- */
-struct grant_board caps_board_grant(const struct caps_board *b, uint64_t now,
-                                    uint32_t *ret_most_mw);
-
 /* To those who listen. */
 void caps_moved(const struct caps_board *b);
 void caps_over(const struct caps_board *b, uint64_t claim);
@@ -168,8 +162,5 @@ void caps_try_again(struct caps_board *b, uint64_t wait_ns);
 /* Calls the callback of a board's release. */
 void caps_tell_done(struct caps_board *b, int r, const char *text);
 void caps_check_end(struct caps *c);
-/* What may be in force, or what boards can use, has changed: plans a budget step. */
-void caps_budget_kick(struct caps *c);
-bool caps_budget_is_on(const struct caps *c);
 
 #endif

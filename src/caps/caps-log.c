@@ -48,12 +48,12 @@ void caps_log(const struct caps *c, const struct gpu_info *info,
     }
 }
 
-const char *caps_log_budget(const struct caps *c, struct caps_budget_log *log)
+const char *caps_log_budget(const struct budget *b, struct caps_budget_log *log)
 {
     struct caps_budget_view v;
     const char *state, *text = "";
 
-    caps_budget_look(c, &v);
+    budget_look(b, &v);
     if (!v.budget_mw)
         state = "none";
     else if (v.unknown)

@@ -2,6 +2,7 @@
 #ifndef CAPS_CAPS_LOG_H
 #define CAPS_CAPS_LOG_H
 
+#include "caps/budget.h"
 #include "caps/caps.h"
 
 void caps_log(const struct caps *c, const struct gpu_info *info,
@@ -11,6 +12,6 @@ struct caps_budget_log {
     char state[8]; /* last logged; "" none yet */
 };
 /* Logs the budget's state after a change.  Returns a line for people; NULL: no change. */
-const char *caps_log_budget(const struct caps *c, struct caps_budget_log *log);
+const char *caps_log_budget(const struct budget *b, struct caps_budget_log *log);
 
 #endif

@@ -12,167 +12,6 @@
 #include "caps/caps-inside.h"
 #include "caps/claim-sources.h"
 
-/* ---- the budget ---- */
-
-bool caps_budget_is_on(const struct caps *c)
-{
-    return c->conf.budget_mw > 0 && !c->ending;
-}
-
-static void state_claim(struct caps_board *b, const struct grant_board *in,
-                        const struct grant *g)
-{
-    const struct claim *old = claims_find(&b->claims, b->share.claim);
-    struct claim claim = {.id = old ? old->id : 0,
-                          .kind = CLAIM_HARD,
-                          .source = CLAIM_OF_BUDGET,
-                          .mw = g->limit_mw,
-                          .made_ns = old ? old->made_ns : 0,
-                          .until_ns = CLAIM_FOREVER,
-                          .admin = true};
-    uw_error err = {""};
-
-    (void)snprintf(claim.who, sizeof claim.who, "budget of this node");
-    budget_why(&b->caps->budget, b->caps->n, in, g, claim.why);
-    if (old && old->mw == claim.mw && strcmp(old->why, claim.why) == 0)
-        return;
-    int r = caps_claim(b->caps, b->at, &claim, &b->share.claim, &err);
-    if (r < 0 && !b->share.failed)
-        caps_tell(b, CAPS_EVENT_FAIL, NULL, err.text);
-    b->share.failed = r < 0;
-}
-
-static void drop_all(struct caps *c)
-{
-    for (size_t i = 0; i < c->n; i++) {
-        struct caps_board *b = &c->board[i];
-        uint64_t id = b->share.claim;
-        b->share = (struct budget_share){0};
-        if (claims_find(&b->claims, id))
-            (void)caps_withdraw(c, i, id, NULL);
-    }
-    c->budget = (struct caps_budget_view){0};
-}
-
-static void let_out(struct caps *c, uint64_t now)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (c->board[i].released && budget_lets_out(&c->board[i].share, &c->budget, now))
-            caps_step(&c->board[i]);
-}
-
-static void step_budget(struct caps *c, uint64_t now)
-{
-    struct budget_share *share[BOARDS_MAX];
-    struct grant_board in[BOARDS_MAX] = {0};
-    struct grant out[BOARDS_MAX] = {0};
-    bool unknown = false;
-
-    for (size_t i = 0; i < c->n; i++) {
-        uint32_t most_mw;
-        share[i] = &c->board[i].share;
-        in[i] = caps_board_grant(&c->board[i], now, &most_mw);
-        unknown = unknown || (!c->conf.dry_run && !most_mw);
-    }
-    budget_step(share, in, c->n, c->conf.budget_mw, now, out, &c->budget);
-    c->budget.unknown = unknown;
-    for (size_t i = 0; i < c->n; i++)
-        if (!in[i].fixed)
-            state_claim(&c->board[i], &in[i], &out[i]);
-    let_out(c, now);
-    uint64_t next = UINT64_MAX;
-    for (size_t i = 0; i < c->n; i++) {
-        uint64_t due = budget_next_ns(&c->board[i].share, now);
-        next = due < next ? due : next;
-    }
-    if (next != UINT64_MAX)
-        loop_timer_set(c->budget_timer, next, 0);
-}
-
-static int on_budget(struct loop_timer *timer, uint64_t now_ns, void *user)
-{
-    struct caps *c = user;
-    (void)timer;
-
-    c->budgeting = true; /* ignore changes that the step itself causes */
-    if (caps_budget_is_on(c))
-        step_budget(c, now_ns);
-    else if (c->budget.budget_mw && !c->ending)
-        drop_all(c);
-    c->budgeting = false;
-    return 0;
-}
-
-void caps_budget_kick(struct caps *c)
-{
-    if (c->budget_timer && !c->budgeting && (caps_budget_is_on(c) || c->budget.budget_mw))
-        loop_timer_set(c->budget_timer, loop_now_ns(c->loop), 0);
-}
-
-/* After a reconnection: boards get new time to come down. */
-static void budget_anew(struct caps *c)
-{
-    for (size_t i = 0; i < c->n; i++)
-        if (c->board[i].share.over_ns)
-            c->board[i].share.over_ns = loop_now_ns(c->loop);
-    caps_budget_kick(c);
-}
-
-static bool budget_owns(const struct caps_board *b, uint64_t id)
-{
-    return id && id == b->share.claim && caps_budget_is_on(b->caps);
-}
-
-/* Whether the boards' own minimums would allow the budget. */
-static bool is_roots(const struct caps *c, struct grant_board *in, const size_t *at,
-                     size_t n, uint32_t budget_mw)
-{
-    for (size_t i = 0; i < n; i++)
-        in[i].min_mw = c->board[at[i]].limits.min_mw;
-    return grant_check(in, n, budget_mw, NULL) == 0;
-}
-
-int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err)
-{
-    struct grant_board in[BOARDS_MAX];
-    size_t at[BOARDS_MAX], n = 0;
-    uw_error why = {""};
-
-    for (size_t i = 0; i < c->n; i++) {
-        const struct caps_board *b = &c->board[i];
-        if (!b->limits.max_mw && b->silent)
-            continue; /* a silent board is no reason to refuse */
-        uint32_t most_mw;
-        in[n] = caps_board_grant(b, 0, &most_mw);
-        in[n].in_force_mw = most_mw;
-        at[n++] = i;
-    }
-    int r = budget_mw ? grant_check(in, n, budget_mw, &why) : 0;
-    if (r == 0)
-        return 0;
-    return fail(err, r, "budget.node: %.140s%s", why.text,
-                is_roots(c, in, at, n, budget_mw) ? " in the range of actuator.yaml"
-                                                  : "");
-}
-
-void caps_budget_look(const struct caps *c, struct caps_budget_view *ret)
-{
-    *ret = c->budget;
-}
-
-void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, size_t n,
-                      unsigned group)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (board[i] >= c->n)
-            continue;
-        struct budget_share *s = &c->board[board[i]].share;
-        s->want_mw = mw ? mw[i] : 0;
-        s->group = mw ? group : 0;
-    }
-    caps_budget_kick(c);
-}
-
 /* ---- all boards ---- */
 
 void caps_tell_done(struct caps_board *b, int r, const char *text)
@@ -239,7 +78,8 @@ int caps_new(const struct caps_opts *opts, struct caps **ret, uw_error *err)
     c->user = opts->user;
     c->last_id = opts->first_id ? opts->first_id - 1 : 0;
     c->began_ns = loop_now_ns(opts->loop);
-    int r = loop_timer_new(c->loop, c->began_ns, 0, on_budget, c, &c->budget_timer, err);
+    int r = 0;
+
     for (size_t i = 0; i < n && r >= 0; i++) {
         r = board_init(c, i, opts->boards, err);
         if (r >= 0)
@@ -258,7 +98,6 @@ void caps_free(struct caps *c)
     for (size_t i = 0; i < c->n; i++)
         loop_timer_free(c->board[i].timer);
     loop_timer_free(c->end_timer);
-    loop_timer_free(c->budget_timer);
     free(c);
 }
 
@@ -275,7 +114,6 @@ void caps_configure(struct caps *c, const struct caps_conf *conf)
     c->conf = *conf;
     for (size_t i = 0; clock_news && i < c->n; i++)
         clock_lock_hurry(&c->board[i].clock);
-    caps_budget_kick(c);
     step_all(c);
 }
 
@@ -298,7 +136,9 @@ void caps_use_actuator(struct caps *c, struct actuator *act)
     if (act == c->act)
         return;
     c->act = act;
-    budget_anew(c);
+    for (struct caps_listener *l = c->listeners; l; l = l->next)
+        if (l->anew)
+            l->anew(l->user);
     for (size_t i = 0; i < c->n; i++) {
         caps_cut(&c->board[i]);
         caps_step(&c->board[i]);
@@ -479,15 +319,8 @@ int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err)
     const struct claim *claim =
         board < c->n ? claims_find(&c->board[board].claims, id) : NULL;
 
-    if (claim && budget_owns(&c->board[board], id))
-        return fail(err, -EPERM,
-                    "claim %" PRIu64 " is the node's budget: budget.node in "
-                    "underwattd.yaml changes it",
-                    id);
-    if (claim && claim->source != CLAIM_OF_BUDGET &&
-        (claim_source_row(claim->source)->may & MAY_NOT_END))
-        return fail(err, -EPERM, "claim %" PRIu64 " is %s: nobody else may end it", id,
-                    claim->who);
+    if (claim && (claim_source_row(claim->source)->may & MAY_NOT_END))
+        return claim_source_refuse(claim, err);
     return caps_drop(c, board, id, err);
 }
 
@@ -573,6 +406,46 @@ void caps_watch_clock(struct caps *c, size_t board, bool watch)
 {
     if (board < c->n)
         c->board[board].clock.watched = watch;
+}
+
+/* ---- a budget ---- */
+
+bool caps_is_ending(const struct caps *c)
+{
+    return c->ending;
+}
+
+void caps_share(struct caps *c, size_t board, uint32_t share_mw, uint32_t plan_mw)
+{
+    if (board >= c->n)
+        return;
+    c->board[board].share.share_mw = share_mw;
+    c->board[board].share.plan_mw = plan_mw;
+}
+
+void caps_step_board(struct caps *c, size_t board)
+{
+    if (board < c->n)
+        caps_step(&c->board[board]);
+}
+
+void caps_say_failed(struct caps *c, size_t board, const char *text)
+{
+    if (board < c->n)
+        caps_tell(&c->board[board], CAPS_EVENT_FAIL, NULL, text);
+}
+
+void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, size_t n,
+                      unsigned group)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (board[i] >= c->n)
+            continue;
+        struct caps_board *b = &c->board[board[i]];
+        b->share.want_mw = mw ? mw[i] : 0;
+        b->share.group = mw ? group : 0;
+        caps_moved(b);
+    }
 }
 
 /* ---- release ---- */
@@ -718,7 +591,6 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->failed = b->failed;
     ret->share_mw = b->share.share_mw;
     ret->plan_mw = b->share.plan_mw;
-    ret->budget_claim = b->share.claim;
     ret->rate_mw_s = ret->ramping ? b->ramp.rate_mw_s : 0;
     ret->claims = &b->claims;
     ret->cls = *caps_class(b);

@@ -1,11 +1,10 @@
 /* The caps of all boards of the node: claims, arbiter, ramp, the actuator's answers and
  * changes by other writers.  In the daemon no other code causes a cap.
  *
- * Owns the claims, the verdict and the ramp of each board, and the shares of the node's
- * budget.  Touches src/board and, for every write, actuator/client.h; no file.  Runs on
- * the loop's thread.  Explained in docs/caps.md; the files of this room: budget.h
- * (shares), clock-lock.h (the SM clock), other-writers.h (causes).
- *
+ * Owns the claims, the verdict and the ramp of each board.  Touches src/board and, for
+ * every write, actuator/client.h; no file.  Runs on the loop's thread.  Explained in
+ * docs/caps.md; the parts of this class: clock-lock.h (the SM clock), other-writers.h
+ * (causes).
  *
  * The actuator holds a board only while a claim asks for less than its original limit, a
  * search works on it, or boards are always held; other boards are left alone.  The
@@ -82,7 +81,7 @@ void caps_configure(struct caps *c, const struct caps_conf *conf);
 int caps_claim(struct caps *c, size_t board, const struct claim *claim, uint64_t *ret_id,
                uw_error *err);
 /* -ENOENT: no such claim on that board.  -EPERM: its source may not be ended by others
- * (claim-sources.h): the budget, a rule, a grant.
+ * (claim-sources.h).
  */
 int caps_withdraw(struct caps *c, size_t board, uint64_t id, uw_error *err);
 /* Withdraws all claims of a job, on all boards. */
@@ -91,13 +90,18 @@ void caps_withdraw_job(struct caps *c, uint64_t job);
 /* As caps_withdraw(), by the claim's own claimant: any claim. */
 int caps_drop(struct caps *c, size_t board, uint64_t id, uw_error *err);
 /* Who is called when anything about a board's caps may have changed, and when a claim is
- * over.  Neither may call into caps but caps_look().  The caller's, until
+ * over.  They may not call into caps but caps_look().  The caller's, until
  * caps_unlisten().
  */
 struct caps_listener {
     struct caps_listener *next;
     void (*moved)(size_t board, void *user);
     void (*over)(size_t board, uint64_t claim, void *user);
+    void (*anew)(void *user); /* another actuator, or none, is used; may be NULL */
+    /* Whether a released board that the actuator holds stays held for now; called with
+     * each step of the board; may be NULL.
+     */
+    bool (*keeps)(size_t board, bool released, bool held, void *user);
     void *user;
 };
 void caps_listen(struct caps *c, struct caps_listener *l);
@@ -146,16 +150,38 @@ int caps_take_back(struct caps *c, size_t board, uw_error *err);
  */
 int caps_end(struct caps *c, caps_done_fn fn, void *user);
 
-/* ---- the budget of the node (caps/budget.h) ---- */
+/* ---- for a budget over the boards (caps/budget.h) ---- */
 
-/* -ERANGE: less than the boards' minimums (text: both values). */
-int caps_budget_check(const struct caps *c, uint32_t budget_mw, uw_error *err);
+/* The limits that may be in force on a board, and those that it can have. */
+struct caps_force {
+    uint32_t in_force_mw; /* the highest that may be in force now: read back, or requested
+                           * and not answered; unknown: most_mw */
+    uint32_t set_mw;      /* set, by what was read back or sampled; 0: unknown */
+    uint32_t most_mw; /* the highest that any program can set; 0: no board reports one */
+    uint32_t min_mw;  /* the lowest that can be set … */
+    uint32_t own_min_mw; /* … without root's range */
+    uint32_t use_mw;     /* the highest that the board can use */
+    uint32_t top_mw;     /* between this and use_mw none can be set; 0: no such gap */
+    uint32_t want_mw;    /* as caps_budget_want() asked; 0: an equal share */
+    unsigned group;
+    bool fixed;  /* takes no limit, or does not answer */
+    bool silent; /* does not answer, and has no known limit */
+    bool full;   /* takes no more claims */
+    bool released, lost;
+    bool dry_run;
+};
+void caps_force(const struct caps *c, size_t board, struct caps_force *ret);
+bool caps_is_ending(const struct caps *c);
+/* The board's shares of the budget, for views and claimants; 0: none. */
+void caps_share(struct caps *c, size_t board, uint32_t share_mw, uint32_t plan_mw);
+/* Does what is due on a board. */
+void caps_step_board(struct caps *c, size_t board);
+/* An event of a claim that could not be made. */
+void caps_say_failed(struct caps *c, size_t board, const char *text);
 
-void caps_budget_look(const struct caps *c, struct caps_budget_view *ret);
-
-/* Sets how these boards share the sum of their shares (mw, one a board); NULL: equally.
- * group: a nonzero number of this set of boards.  Granted, decreases first, within the
- * sum of their equal shares and each board's range: see caps_view.
+/* Asks the budget how these boards share the sum of their shares (mw, one a board); NULL:
+ * equally.  group: a nonzero number of this set of boards.  Granted, decreases first,
+ * within the sum of their equal shares and each board's range: see caps_view.
  */
 void caps_budget_want(struct caps *c, const size_t *board, const uint32_t *mw, size_t n,
                       unsigned group);
@@ -176,15 +202,14 @@ struct caps_view {
     bool original_known; /* bounds.original_mw is from the actuator, or was seen while the
                           * board was not held; else it may be an earlier daemon's cap */
     struct cap_verdict verdict;
-    uint32_t ramp_mw;      /* the ramp's cap, which should be in force now */
-    uint32_t enforced_mw;  /* last read back; 0 unknown */
-    bool ramping;          /* on the way down to verdict.target_mw */
-    bool waiting;          /* at the first cap, until the job is seen to continue */
-    uint32_t share_mw;     /* an equal share of the budget; 0: no budget */
-    uint32_t plan_mw;      /* the share granted once all answers have come */
-    uint64_t budget_claim; /* the budget's; 0: none */
-    bool failed;           /* the last requested limit was not set: text */
-    double rate_mw_s;      /* of the ramp; 0: at once */
+    uint32_t ramp_mw;     /* the ramp's cap, which should be in force now */
+    uint32_t enforced_mw; /* last read back; 0 unknown */
+    bool ramping;         /* on the way down to verdict.target_mw */
+    bool waiting;         /* at the first cap, until the job is seen to continue */
+    uint32_t share_mw;    /* an equal share of the budget; 0: no budget */
+    uint32_t plan_mw;     /* the share granted once all answers have come */
+    bool failed;          /* the last requested limit was not set: text */
+    double rate_mw_s;     /* of the ramp; 0: at once */
     struct caps_clock_view clock;
     const struct claims *claims; /* borrowed until the loop turns */
     struct cap_class cls;

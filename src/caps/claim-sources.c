@@ -1,6 +1,7 @@
 #include "caps/claim-sources.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/auto.h"
 #include "base/error.h"
@@ -14,7 +15,8 @@ static const struct claim_source_row rows[] = {
                          LEASE_WITHDRAW, MAY_CLOCK | MAY_RAISE},
     [CLAIM_OF_JOB_CAP] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW, 0},
     [CLAIM_OF_SEARCH] = {CLAIM_SOFT, KIND(SOFT), 0, LEASE_WITHDRAW, MAY_CLOCK | MAY_KEEP},
-    [CLAIM_OF_BUDGET] = {CLAIM_HARD, KIND(HARD), 0, LEASE_KEEP, MAY_NOT_END},
+    [CLAIM_OF_BUDGET] = {CLAIM_HARD, KIND(HARD), 0, LEASE_KEEP, MAY_NOT_END,
+                         "the node's budget: budget.node in underwattd.yaml changes it"},
     [CLAIM_OF_SWEEP] = {CLAIM_NAMED, KIND(NAMED), 0, LEASE_WITHDRAW,
                         MAY_RAISE | MAY_KEEP},
     [CLAIM_OF_RULE] = {CLAIM_SOFT, KIND(SOFT) | KIND(HARD), 30 * NS_PER_S, LEASE_WITHDRAW,
@@ -48,4 +50,12 @@ int claim_source_check(const struct claim *claim, uw_error *err)
                     "a claim of a %s cannot raise the cap above the original",
                     names_word(NAMES_CLAIM_SOURCE, claim->source));
     return 0;
+}
+
+int claim_source_refuse(const struct claim *claim, uw_error *err)
+{
+    const char *is = rows[claim->source].is;
+
+    return fail(err, -EPERM, "claim %" PRIu64 " is %s%s", claim->id, is ? is : claim->who,
+                is ? "" : ": nobody else may end it");
 }

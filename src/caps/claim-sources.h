@@ -29,10 +29,14 @@ struct claim_source_row {
     uint64_t lease_ns;    /* 0: none, each claim has its own end */
     enum claim_lease_end at_end;
     unsigned may; /* enum claim_may */
+    const char
+        *is; /* what people read who may not end a claim of it; NULL: who made it */
 };
 
 const struct claim_source_row *claim_source_row(enum claim_source source);
 /* -EPERM: a claim of this source may not be of that kind, on a clock, or raise. */
 int claim_source_check(const struct claim *claim, uw_error *err);
+/* -EPERM: this claim may not be ended by others than its claimant. */
+int claim_source_refuse(const struct claim *claim, uw_error *err);
 
 #endif

@@ -48,6 +48,8 @@ static bool has_board(const struct claimant *c, size_t board)
 
 static void look_soon(struct claimant *c, size_t board)
 {
+    if (!c->who.fn)
+        return; /* hears nothing */
     c->board[board].moved = true;
     loop_timer_set(c->timer, loop_now_ns(c->loop), 0);
 }
@@ -80,7 +82,7 @@ static uint32_t without(const struct claimant *c, size_t board, const struct cap
 
     (void)claims_drop(&others, c->board[board].id);
     for (size_t i = 0; c->splits && i < others.n; i++)
-        if (others.claim[i].id == v->budget_claim)
+        if (others.claim[i].source == CLAIM_OF_BUDGET && v->share_mw)
             others.claim[i].mw = v->share_mw;
     cap_decide(&others, &v->bounds, &verdict);
     return verdict.by == CAP_BY_ORIGINAL ? UINT32_MAX : verdict.target_mw;

@@ -22,10 +22,9 @@ struct caps_conf {
                            * each time up to 64 x; 0: 10 s */
     uint64_t yield_ns;    /* delay before a yielded board is held again; 0: 10 min */
     bool dry_run;         /* decide and report, write nothing */
-    bool clocks;        /* SM clocks may be claimed (root's configuration allows locks) */
-    bool hold_claimed;  /* a board with a claim is held, whatever the claim comes to */
-    bool always_hold;   /* boards are held from the start (budgets act at once) */
-    uint32_t budget_mw; /* for the sum of all boards' limits; 0: none */
+    bool clocks;       /* SM clocks may be claimed (root's configuration allows locks) */
+    bool hold_claimed; /* a board with a claim is held, whatever the claim comes to */
+    bool always_hold;  /* boards are held from the start (budgets act at once) */
 };
 
 struct caps_clock_view {

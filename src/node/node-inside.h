@@ -6,6 +6,7 @@
 #define NODE_NODE_INSIDE_H
 
 #include "caps/actuator-link.h"
+#include "caps/budget.h"
 #include "caps/caps-log.h"
 #include "caps/claim-watches.h"
 #include "caps/released-boards.h"
@@ -52,6 +53,7 @@ struct node {
     struct node_rest rest[BOARDS_MAX];
     size_t n; /* samplers */
     struct caps *caps;
+    struct budget *budget;
     struct actuator_link *link;
     struct roster *roster;
     struct attribution *attribution;

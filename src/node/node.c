@@ -159,6 +159,7 @@ static void close_boards(struct node *node)
     if (node->caps)
         caps_use_actuator(node->caps, NULL);
     actuator_link_free(take(node->link));
+    budget_free(take(node->budget));
     caps_free(take(node->caps));
     for (size_t i = 0; i < node->n; i++)
         sampler_free(take(node->sampler[i]));
@@ -233,7 +234,7 @@ static int start_parts(struct node *node, uw_error *err)
         r = node_caps_start(node, first_claim, err);
     /* A reopening with other boards goes on even where the budget is too small. */
     if (r == 0 && !node->ready)
-        r = caps_budget_check(node->caps, node->config.budget_mw, err);
+        r = budget_check(node->caps, node->n, node->config.budget_mw, err);
     if (r == 0)
         r = node_jobs_start(node, first_job, err);
     if (r == 0)
@@ -476,7 +477,7 @@ void node_free(struct node *node)
 
 int node_configure(struct node *node, const struct node_config *config, uw_error *err)
 {
-    int r = node->open ? caps_budget_check(node->caps, config->budget_mw, err) : 0;
+    int r = node->open ? budget_check(node->caps, node->n, config->budget_mw, err) : 0;
 
     if (r < 0)
         return r;

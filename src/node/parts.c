@@ -71,8 +71,7 @@ static struct caps_conf conf_of(const struct node_config *c, bool private)
                               .dry_run = c->node.dry_run,
                               .clocks = c->caps.clocks,
                               .always_hold = c->caps.always_hold,
-                              .hold_claimed = private,
-                              .budget_mw = c->budget_mw};
+                              .hold_claimed = private};
 }
 
 static void tell_phases(struct node *node, const struct caps_what *what)
@@ -131,6 +130,10 @@ int node_caps_start(struct node *node, uint64_t first_claim, uw_error *err)
     const struct kept_board *kept = viewer_kept(node->viewer, &n_kept);
 
     int r = caps_new(&opts, &node->caps, err);
+    if (r == 0)
+        r = budget_new(node->loop, node->caps, node->n, &node->budget, err);
+    if (r == 0)
+        budget_configure(node->budget, node->config.budget_mw);
     if (r == 0 && claim_watches_new(node->loop, on_process_end, node, &node->watches) < 0)
         r = fail(err, -ENOMEM, "out of memory");
     for (size_t i = 0; r == 0 && i < n_kept; i++)
@@ -144,13 +147,15 @@ void node_caps_configure(struct node *node)
 {
     struct caps_conf conf = conf_of(&node->config, node->opts.private);
 
-    if (node->caps)
-        caps_configure(node->caps, &conf);
+    if (!node->caps)
+        return;
+    budget_configure(node->budget, node->config.budget_mw);
+    caps_configure(node->caps, &conf);
 }
 
 void node_caps_tick(struct node *node)
 {
-    const char *budget = caps_log_budget(node->caps, &node->budget_log);
+    const char *budget = caps_log_budget(node->budget, &node->budget_log);
 
     if (budget)
         ledger_writer_event(node->writer, LEDGER_EVENT_BUDGET, SIZE_MAX, (uid_t)-1,

@@ -115,7 +115,7 @@ int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
         caps_look(node->caps, i, &v);
         found = claims_find(v.claims, id);
     }
-    int r = found         ? rights_withdraw(who, &v, found, &why)
+    int r = found         ? rights_withdraw(who, found, &why)
             : !node->open ? fail(&why, -EAGAIN, "no GPU is open (yet)")
                           : fail(&why, -ENOENT, "there is no claim %" PRIu64, id);
     if (r < 0) {
@@ -341,7 +341,7 @@ const struct node_view *node_look(struct node *node)
         fresh_ns = FRESH_S * NS_PER_S;
     viewer_look(node->viewer, fresh_ns, v);
     if (node->caps)
-        caps_budget_look(node->caps, &v->budget);
+        budget_look(node->budget, &v->budget);
     v->rapl = processors_look(node->processors, &v->n_rapl);
     (void)snprintf(v->actuator, sizeof v->actuator, "%s",
                    ready                       ? ""

@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "caps/claim-sources.h"
 #include "gpu/select.h"
 #include "tuner/tuner.h"
 
@@ -270,16 +271,12 @@ int rights_claim(const struct rights *rs, const struct node_who *who,
 
 /* ---- withdrawing ---- */
 
-int rights_withdraw(const struct node_who *who, const struct caps_view *v,
-                    const struct claim *c, uw_error *err)
+int rights_withdraw(const struct node_who *who, const struct claim *c, uw_error *err)
 {
     if (!who->may_claim)
         return fail(err, -EPERM, "%s may only read", rights_name(who));
-    if (c->id == v->budget_claim)
-        return fail(err, -EPERM,
-                    "claim %" PRIu64
-                    " is the node's budget: budget.node in underwattd.yaml changes it",
-                    c->id);
+    if (claim_source_row(c->source)->may & MAY_NOT_END)
+        return claim_source_refuse(c, err);
     if (who->admin)
         return 0;
     if (c->uid == who->uid && c->source != CLAIM_OF_SEARCH &&

@@ -38,9 +38,7 @@ int rights_claim(const struct rights *r, const struct node_who *who,
 int rights_limit(const struct rights *r, const struct node_who *who,
                  const struct node_claim *ask, size_t board, uint32_t *ret_mw,
                  uw_error *err);
-/* v: of the claim's board. */
-int rights_withdraw(const struct node_who *who, const struct caps_view *v,
-                    const struct claim *c, uw_error *err);
+int rights_withdraw(const struct node_who *who, const struct claim *c, uw_error *err);
 int rights_begin_job(const struct rights *r, const struct node_who *who,
                      const struct node_job *ask, uw_error *err);
 /* Whether a running job is the client's to change. */

@@ -77,7 +77,7 @@ static int watched_set(struct gpu_dev *dev, uint32_t mw, uw_error *err)
         return r;
     wire.mw[index] = mw;
     if (wire.round->node && wire.round->node->caps) {
-        caps_budget_look(wire.round->node->caps, &v);
+        budget_look(wire.round->node->budget, &v);
         wire.on = wire.on && !v.is_short; /* minimums and what does not come down */
     }
     wire.looked += wire.on;
@@ -249,7 +249,7 @@ static void look(struct round *r)
         if (strstr(cap.text, "the actuator's configuration"))
             bad(r, "board %zu: %s", i, cap.text);
     }
-    caps_budget_look(r->node->caps, &v);
+    budget_look(r->node->budget, &v);
     if (v.is_short)
         wire.on = false; /* minimums, and what does not come down, are above it */
     else if (v.budget_mw == wire.budget_mw && v.counted_mw <= v.budget_mw)
@@ -294,7 +294,7 @@ static void last_look(struct round *r)
         pass(r, 1);
         look(r);
     }
-    caps_budget_look(r->node->caps, &v);
+    budget_look(r->node->budget, &v);
     uint64_t use = 0, granted = 0;
     bool gaps = false; /* who may not have more leaves watts that nobody may have */
     for (size_t i = 0; i < N; i++) {

@@ -162,7 +162,6 @@ static void faster(bool gains, double least)
 /* The budget changes while watts are moved. */
 static void reload(void)
 {
-    struct caps_conf conf = {.cls = CAP_CLASS_DEFAULT};
     struct scene s;
 
     no_gain = true;
@@ -172,9 +171,9 @@ static void reload(void)
     pass(&s, 1500);
     ok(in_force(&s, 0) > SHARE_MW, "(watts have moved)");
     is_kept("until then");
-    conf.budget_mw = budget_mw = BOARDS * 180000;
+    budget_mw = BOARDS * 180000;
     wire.reached = false;
-    caps_configure(s.caps, &conf);
+    budget_configure(s.budget, budget_mw);
     pass(&s, 1);
     bool equal = true;
     for (size_t i = 0; i < BOARDS; i++)

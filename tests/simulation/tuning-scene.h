@@ -11,6 +11,7 @@
 
 #include "base/auto.h"
 #include "base/units.h"
+#include "caps/budget.h"
 #include "io/progress.h"
 #include "plant/plant.h"
 #include "sim/virtual.h"
@@ -56,6 +57,7 @@ struct scene {
     struct sampler *sampler[BOARDS];
     struct actuator *act;
     struct caps *caps;
+    struct budget *budget;
     struct searches *tunings;
     struct loop_timer *pause, *tick;
     struct run run[JOBS];
@@ -230,14 +232,17 @@ static bool scene_open(struct scene *s)
         r = loop_timer_new(s->loop, UINT64_MAX, 0, on_pause, s, &s->pause, &err);
     if (r >= 0)
         r = loop_run(s->loop, &err);
-    struct caps_opts caps = {
-        .loop = s->loop,
-        .boards = s->boards,
-        .conf = {.cls = CAP_CLASS_DEFAULT, .clocks = clocks, .budget_mw = budget_mw},
-        .on_event = on_caps,
-        .user = s};
+    struct caps_opts caps = {.loop = s->loop,
+                             .boards = s->boards,
+                             .conf = {.cls = CAP_CLASS_DEFAULT, .clocks = clocks},
+                             .on_event = on_caps,
+                             .user = s};
     if (r >= 0)
         r = caps_new(&caps, &s->caps, &err);
+    if (r >= 0)
+        r = budget_new(s->loop, s->caps, BOARDS, &s->budget, &err);
+    if (r >= 0)
+        budget_configure(s->budget, budget_mw);
     if (r >= 0)
         r = window_worker_new(s->loop, &s->folds, &err);
     for (size_t i = 0; i < BOARDS && r >= 0; i++) {
@@ -272,6 +277,7 @@ static void scene_close(struct scene *s)
         sampler_free(s->sampler[i]);
     window_worker_free(s->folds);
     actuator_free(s->act);
+    budget_free(s->budget);
     caps_free(s->caps);
     boards_free(s->boards);
     loop_timer_free(s->pause);

@@ -9,6 +9,7 @@
 
 #include "actuator/client.h"
 #include "base/units.h"
+#include "caps/budget.h"
 #include "caps/caps.h"
 #include "sim/virtual.h"
 #include "tap.h"
@@ -23,6 +24,8 @@ static const struct gpu_backend *scene_backend = &virtual_backend;
 static double scene_found_w;
 /* So many of them say nothing from the start. */
 static unsigned scene_silent;
+/* For the sum of all limits; 0: none. */
+static uint32_t scene_budget_mw;
 
 struct told {
     enum caps_event event;
@@ -40,6 +43,7 @@ struct scene {
     struct boards *boards;
     struct actuator *act;
     struct caps *caps;
+    struct budget *budget; /* none at first */
     struct loop_timer *pause, *sampling;
     struct sim_machine machine;
     bool open, ready;
@@ -240,6 +244,9 @@ __attribute__((unused)) static void scene_caps(struct scene *s,
 
     if (caps_new(&opts, &s->caps, &err) < 0)
         ok(false, "caps: %s", err.text);
+    if (budget_new(s->loop, s->caps, boards_count(s->boards), &s->budget, &err) < 0)
+        ok(false, "a budget: %s", err.text);
+    budget_configure(s->budget, scene_budget_mw);
     if (loop_timer_new(s->loop, now, NS_PER_S / 10, scene_on_sampling, s, &s->sampling,
                        &err) < 0)
         ok(false, "sampling: %s", err.text);
@@ -275,6 +282,7 @@ __attribute__((unused)) static void scene_free(struct scene *s)
 {
     loop_timer_free(s->sampling);
     actuator_free(s->act);
+    budget_free(s->budget);
     caps_free(s->caps);
     boards_free(s->boards);
     loop_timer_free(s->pause);

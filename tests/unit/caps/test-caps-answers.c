@@ -494,22 +494,27 @@ static void test_range_end(void)
 
 /* ---- what a budget counts ---- */
 
-static const struct caps_conf budget_400 = {.cls = CLS, .budget_mw = W(400)};
+static struct scene *begin_under(const char *name, double found_w, uint32_t budget_w)
+{
+    scene_budget_mw = W(budget_w);
+    struct scene *s = begin(name, found_w, &conf);
+    scene_budget_mw = 0;
+    return s;
+}
 
 static uint64_t counted(struct scene *s)
 {
     struct caps_budget_view v;
 
     pass(s, 0.01);
-    caps_budget_look(s->caps, &v);
+    budget_look(s->budget, &v);
     return v.counted_mw;
 }
 
 /* 250 W is asked for, then 200 W; what became of the first nobody knows. */
 static void test_counts_unknown(void)
 {
-    struct caps_conf c = {.cls = CLS, .budget_mw = W(500)};
-    struct scene *s = begin("an older limit of which nobody knows", 0, &c);
+    struct scene *s = begin_under("an older limit of which nobody knows", 0, 500);
 
     scene_actuator(s);
     pass(s, 0.01);
@@ -521,7 +526,7 @@ static void test_counts_unknown(void)
     is_int(counted(s), W(500), "the budget is granted");
     withdraw(s, 0, id);
     is_asked(5, LIMIT, W(250), "up");
-    caps_configure(s->caps, &budget_400);
+    budget_configure(s->budget, W(400));
     pass(s, 0.01);
     is_asked(7, LIMIT, W(200), "down, before that was answered");
     answer(s, 6, ACTUATOR_DONE, W(200), "");
@@ -537,7 +542,7 @@ static void test_counts_unknown(void)
 /* An earlier daemon had set 250 W; heat holds the board at 160 W. */
 static void test_counts_held_down(void)
 {
-    struct scene *s = begin("a board that is held down", 250, &budget_400);
+    struct scene *s = begin_under("a board that is held down", 250, 400);
 
     scene_actuator(s);
     pass(s, 0.01);
@@ -565,8 +570,7 @@ static void test_counts_held_down(void)
  */
 static void test_held_down_at_target(void)
 {
-    static const struct caps_conf c = {.cls = CLS, .budget_mw = W(320)};
-    struct scene *s = begin("… at just what it should be at", 250, &c);
+    struct scene *s = begin_under("… at just what it should be at", 250, 320);
 
     scene_actuator(s);
     pass(s, 0.01);

@@ -68,13 +68,13 @@ static struct scene *node_of(const char *name, uint32_t budget_w)
     wire.on = false;
     for (size_t i = 0; i < N; i++)
         wire.mw[i] = W(300);
-    conf.budget_mw = W(budget_w);
+    scene_budget_mw = W(budget_w);
     return scene_new(name, N, &conf);
 }
 
 static void budget(struct scene *s, uint32_t w)
 {
-    conf.budget_mw = W(w);
+    budget_configure(s->budget, W(w));
     caps_configure(s->caps, &conf);
 }
 
@@ -93,6 +93,16 @@ static void are_limits(struct scene *s, const double w[N], const char *name)
         }
 }
 
+static const struct claim *claim_of_budget(struct scene *s, size_t board)
+{
+    struct caps_view v = look(s, board);
+
+    for (size_t i = 0; i < v.claims->n; i++)
+        if (v.claims->claim[i].source == CLAIM_OF_BUDGET)
+            return &v.claims->claim[i];
+    return NULL;
+}
+
 /* ---- */
 
 static void test_life(void)
@@ -106,12 +116,12 @@ static void test_life(void)
     ok(v.claims->n == 1 && v.claims->claim[0].kind == CLAIM_HARD, "a hard claim each");
     is_str(v.claims->claim[0].who, "budget of this node", "… who");
     is_str(v.claims->claim[0].why, "800 W for 4 boards: an equal share", "… and why");
-    caps_budget_look(s->caps, &b);
+    budget_look(s->budget, &b);
     ok(b.budget_mw == W(800) && b.counted_mw == W(800) && b.least_mw == W(600) &&
            !b.is_short && !b.late,
        "all of it is granted");
-    ok(caps_withdraw(s->caps, 0, v.budget_claim, &err) == -EPERM, "not withdrawn: %s",
-       err.text);
+    ok(caps_withdraw(s->caps, 0, v.claims->claim[0].id, &err) == -EPERM,
+       "not withdrawn: %s", err.text);
     watch(1000);
     budget(s, 1000);
     pass(s, 1);
@@ -121,12 +131,56 @@ static void test_life(void)
     budget(s, 700);
     pass(s, 1);
     are_limits(s, (double[]){175, 175, 175, 175}, "a lower one");
-    ok(caps_budget_check(s->caps, W(599), &err) == -ERANGE, "too low a one: %s",
-       err.text);
+    ok(budget_check(s->caps, N, W(599), &err) == -ERANGE, "too low a one: %s", err.text);
     budget(s, 0);
     pass(s, 1);
     are_limits(s, (double[]){300, 300, 300, 300}, "none");
     ok(look(s, 0).claims->n == 0 && look(s, 0).state == CAPS_FREE, "nothing is left");
+    scene_free(s);
+}
+
+/* A claimant like any other: its claims go with it. */
+static void test_freed(void)
+{
+    struct scene *s = node_of("a budget that is freed", 800);
+    const struct claim *c = claim_of_budget(s, 2);
+    uw_error err = {""};
+
+    ok(c && c->admin && claim_is_at_once(c) && c->until_ns == CLAIM_FOREVER,
+       "a claim at once, without an end");
+    uint64_t id = c ? c->id : 0;
+    budget(s, 720);
+    pass(s, 1);
+    c = claim_of_budget(s, 2);
+    ok(c && c->id == id && c->mw == W(180), "another budget changes the same claim");
+    unsigned claims = told(s, CAPS_EVENT_CLAIM);
+    pass(s, 60);
+    ok(told(s, CAPS_EVENT_CLAIM) == claims, "which is not stated anew without a change");
+    ok(caps_withdraw(s->caps, 2, id, &err) == -EPERM &&
+           strstr(err.text, "is the node's budget: budget.node in underwattd.yaml"),
+       "%s", err.text);
+    budget_free(take(s->budget));
+    pass(s, 1);
+    ok(!claim_of_budget(s, 0) && !claim_of_budget(s, 3), "freed: no claim is left");
+    are_limits(s, (double[]){300, 300, 300, 300}, "and the originals are back");
+    scene_free(s);
+}
+
+/* Boards that take no more claims count at their most; the others share the rest. */
+static void test_full(void)
+{
+    struct scene *s = node_of("a board that takes no more claims", 0);
+    uint64_t last = 0;
+
+    for (int i = 0; i < CLAIMS_MAX; i++)
+        last = claim(s, 0, CLAIM_HARD, 300);
+    budget(s, 800);
+    pass(s, 1);
+    ok(!claim_of_budget(s, 0), "there is no place for the budget's");
+    are_limits(s, (double[]){300, 166, 166, 166}, "the others share the rest");
+    withdraw(s, 0, last);
+    pass(s, 1);
+    are_limits(s, (double[]){200, 200, 200, 200}, "until there is one");
     scene_free(s);
 }
 
@@ -269,7 +323,7 @@ static void test_release_short(void)
     (void)caps_release(s->caps, 3, 0, scene_on_done, s, &err);
     pass(s, 2);
     are_limits(s, (double[]){150, 150, 150, 300}, "the others are at their minimums");
-    caps_budget_look(s->caps, &b);
+    budget_look(s->budget, &b);
     ok(b.is_short && b.counted_mw == W(750), "… and it is said");
     ok(strstr(look(s, 0).claims->claim[0].why, "too little") != NULL, "… in the claims");
     scene_free(s);
@@ -282,16 +336,16 @@ static void test_silent(void)
 
     scene_silent = 1;
     struct scene *s = node_of("a board that says nothing from the start", 800);
-    caps_budget_look(s->caps, &b);
+    budget_look(s->budget, &b);
     ok(!b.unknown && b.counted_mw == W(798), "it counts at what the others take: %ju mW",
        (uintmax_t)b.counted_mw);
     are_limits(s, (double[]){0, 166, 166, 166}, "who share the rest");
     scene_free(s);
     scene_silent = N;
     s = node_of("all of them", 800);
-    caps_budget_look(s->caps, &b);
+    budget_look(s->budget, &b);
     ok(b.budget_mw == W(800) && b.unknown, "what may be in force is unknown, not 0");
-    ok(caps_budget_check(s->caps, W(800), NULL) == 0, "no reason to refuse a budget");
+    ok(budget_check(s->caps, N, W(800), NULL) == 0, "no reason to refuse a budget");
     scene_silent = 0;
     scene_free(s);
 }
@@ -368,6 +422,8 @@ static void test_actuator(void)
 int main(void)
 {
     test_life();
+    test_freed();
+    test_full();
     test_others_claims();
     test_wants();
     test_refused();

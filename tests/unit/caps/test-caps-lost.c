@@ -309,6 +309,7 @@ static void on_done_free(int r, const char *text, void *user)
 
     scene_on_done(r, text, s);
     actuator_free(take(s->act));
+    budget_free(take(s->budget));
     caps_free(take(s->caps));
 }
 

@@ -28,11 +28,29 @@ static int make(void *user)
     return r;
 }
 
+static int make_budget(void *user)
+{
+    struct scene *s = user;
+    struct budget *b = NULL;
+    uw_error err = {""};
+
+    int r = budget_new(s->loop, s->caps, 3, &b, &err);
+    if (r < 0 && (b || !err.text[0]))
+        return 1;
+    budget_free(b);
+    return r;
+}
+
 static void test_make(void)
 {
     struct scene *s = scene_boards("memory for caps", 3);
 
     (void)oom_each("caps_new and caps_end", make, s);
+    scene_free(s);
+    s = scene_new("memory for a budget", 3, &conf);
+    (void)oom_each("budget_new", make_budget, s);
+    pass(s, 1);
+    ok(look(s, 0).claims->n == 0, "and nothing of it is left");
     scene_free(s);
 }
 
