@@ -15,7 +15,6 @@
 
 enum {
     BOOKED_MS = 4000, /* longest wait for the last energy to be attributed */
-    AGAIN_MS = 100,
     FAULT_MS = 1000,
     KNOWN_MAX = 128 * 1024, /* bytes of the file */
     PATH_BYTES = 600,
@@ -39,6 +38,7 @@ struct leaving {
     uint64_t energy_mj;   /* its counter when it went; 0 unknown */
     caps_done_fn fn;      /* called once; NULL: none */
     void *user;
+    struct sampler_ear ear; /* while it returns: hears its first sample */
     struct released_boards *of;
 };
 
@@ -70,6 +70,22 @@ static void kick(struct released_boards *rb, uint64_t wait_ms)
     if (rb->timer)
         loop_timer_set(rb->timer,
                        wait_ms ? loop_now_ns(rb->opts.loop) + wait_ms * NS_PER_MS : 0, 0);
+}
+
+static void on_heard(size_t board, const struct gpu_sample *sample, void *user)
+{
+    (void)board;
+    (void)sample;
+    kick(user, 0);
+}
+
+static void stop_hearing(struct released_boards *rb, size_t i)
+{
+    struct sampler_ear *ear = &rb->board[i].ear;
+
+    if (ear->fn)
+        sampler_deaf(rb->sampler[i], 0, ear);
+    *ear = (struct sampler_ear){0};
 }
 
 static const struct gpu_info *info_of(const struct released_boards *rb, size_t i)
@@ -274,6 +290,7 @@ static void begin(struct released_boards *rb, size_t i)
 {
     struct leaving *b = &rb->board[i];
 
+    stop_hearing(rb, i);
     b->phase = DETACH_BOOKING;
     b->since_ns = loop_now_ns(rb->opts.loop);
     rb->opts.on_detach(i, true, rb->opts.user);
@@ -303,6 +320,8 @@ static void mark_returning(struct released_boards *rb, size_t i)
     rb->devices &= ~device_bit(rb, i);
     rb->let_go &= ~(1ull << i); /* the next hold reopens the driver there */
     sampler_detach(rb->sampler[i], 0, false);
+    b->ear = (struct sampler_ear){.fn = on_heard, .user = rb, .overhears = true};
+    sampler_hear(rb->sampler[i], 0, &b->ear);
 }
 
 /* The board answers again.  A reset shows in its counter, unless the counter has passed
@@ -316,6 +335,7 @@ static void finish_return(struct released_boards *rb, size_t i)
     bool reset = last->has & GPU_HAS_ENERGY && last->energy_mj < b->energy_mj;
 
     b->phase = DETACH_HERE;
+    stop_hearing(rb, i);
     rb->opts.on_detach(i, false, rb->opts.user);
     log_event(LOG_LEVEL_NOTICE, LOG_EVENT_TAKEN_BACK, "gpu=%u uuid=%s reset=%s",
               info->index, info->uuid, reset ? "true" : "unknown");
@@ -387,7 +407,7 @@ static bool step(struct released_boards *rb, size_t i)
     if (v.let_go && (b->phase == DETACH_HERE || b->phase == DETACH_RETURNING))
         begin(rb, i);
     if (b->phase == DETACH_BOOKING && (rb->opts.is_settled(i, rb->opts.user) ||
-                                       now > b->since_ns + BOOKED_MS * NS_PER_MS))
+                                       now >= b->since_ns + BOOKED_MS * NS_PER_MS))
         b->phase = DETACH_ACTUATOR;
     if (b->phase == DETACH_ACTUATOR && ask_actuator(rb, i) < 0)
         b->phase = DETACH_DRIVER;
@@ -423,18 +443,13 @@ static bool reopens(struct released_boards *rb, uint64_t want)
 void released_boards_step(struct released_boards *rb)
 {
     uint64_t want = 0, is = 0;
-    bool waits = false;
 
     if (!rb->boards || rb->ending)
         return;
     for (size_t i = 0; i < rb->n; i++) {
         want |= step(rb, i) ? 1ull << i : 0;
         is |= released_boards_is_away(rb, i) ? 1ull << i : 0;
-        waits |= rb->board[i].phase == DETACH_BOOKING ||
-                 rb->board[i].phase == DETACH_RETURNING;
     }
-    if (waits)
-        kick(rb, AGAIN_MS);
     if (want != is && !rb->moving && !reopens(rb, want))
         move(rb, want);
 }
@@ -520,6 +535,7 @@ void released_boards_close(struct released_boards *rb)
 {
     for (size_t i = 0; rb->boards && i < rb->n; i++) {
         struct leaving *b = &rb->board[i];
+        stop_hearing(rb, i);
         if (b->phase == DETACH_GONE) /* kept for resume() */
             rb->until_ns[info_of(rb, i)->index] = until_ns(rb, info_of(rb, i)->index);
         if (!rb->ending)

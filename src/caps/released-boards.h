@@ -54,7 +54,9 @@ void released_boards_end(struct released_boards *rb);
 /* Sets the actuator; NULL: none.  Borrowed until the next call. */
 void released_boards_use_actuator(struct released_boards *rb, struct actuator *act);
 
-/* Does what is due: each second, and soon after released_boards_kick(). */
+/* Does what is due: each second, and soon after released_boards_kick(), which whoever
+ * attributes energy calls when a stretch is settled.
+ */
 void released_boards_step(struct released_boards *rb);
 void released_boards_kick(struct released_boards *rb);
 

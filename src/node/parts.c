@@ -41,6 +41,8 @@ static void on_total(const struct attribution_total *total, void *user)
     ledger_writer_total(node->writer, total);
     if (node->windows && total->board < LEDGER_BOARDS)
         client_windows_total(node->windows, total);
+    if (node->released)
+        released_boards_kick(node->released);
 }
 
 static int start_attribution(struct node *node, uw_error *err)
