@@ -36,7 +36,7 @@ struct claimant {
     struct caps_listener listener;
     struct loop *loop;
     struct claimant_who who;
-    struct loop_timer *timer, *lease;
+    struct loop_timer *timer, *lease; /* NULL: it hears nothing, has no lease */
     bool splits; /* an uneven split was asked for: equal shares may not be in force yet */
     struct board_claims board[BOARDS_MAX];
 };
@@ -307,7 +307,7 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
         b->raises = claim.raises;
         anew(c, board);
     }
-    if (row->lease_ns && c->lease)
+    if (c->lease)
         loop_timer_set(c->lease, loop_now_ns(c->loop) + row->lease_ns, 0);
     return 0;
 }
@@ -392,7 +392,7 @@ void claimant_renew(struct claimant *c, const uint32_t *safe_mw)
 
     for (size_t i = 0; i < BOARDS_MAX; i++)
         c->board[i].safe_mw = safe_mw && has_board(c, i) ? safe_mw[i] : 0;
-    if (lease_ns)
+    if (c->lease)
         loop_timer_set(c->lease, loop_now_ns(c->loop) + lease_ns, 0);
 }
 
@@ -455,8 +455,10 @@ int claimant_new(struct loop *loop, struct caps *caps, const struct claimant_who
     c->who = *who;
     for (size_t i = 0; i < BOARDS_MAX; i++)
         c->board[i].due_ns = UINT64_MAX;
-    int r = loop_timer_new(loop, UINT64_MAX, 0, on_timer, c, &c->timer, err);
-    if (r == 0)
+    int r = 0;
+    if (who->fn)
+        r = loop_timer_new(loop, UINT64_MAX, 0, on_timer, c, &c->timer, err);
+    if (r == 0 && claim_source_row(who->source)->lease_ns)
         r = loop_timer_new(loop, UINT64_MAX, 0, on_lease, c, &c->lease, err);
     if (r < 0)
         return r;
