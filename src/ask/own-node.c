@@ -13,6 +13,7 @@ enum { WAITING_MAX = 64 };
 
 struct own_node {
     struct loop *loop;
+    const struct own_node_opts *opts; /* while own_node_new() runs */
     struct node_config config;
     struct node *node;
     struct api *api;
@@ -102,6 +103,7 @@ static int configure(struct own_node *own, const struct own_node_opts *opts,
     c->ledger.path[0] = '\0';
     c->history_ns = 0;
     c->jobs.discover = c->jobs.phases = false;
+    c->sampling.job_ns = 0; /* the meter's own period, for a command that measures */
     c->api.socket[0] = c->api.job_socket[0] = '\0';
     if (opts->only && strlen(opts->only) >= sizeof c->boards.only)
         return fail(err, -EINVAL, "the list of GPUs is too long");
@@ -127,6 +129,13 @@ static int on_ready(struct node *node, int r, const uw_error *err, void *user)
     return 0;
 }
 
+static int on_choose(struct boards *set, void *user, uw_error *err)
+{
+    struct own_node *own = user;
+
+    return own->opts->choose(set, own->opts->user, err);
+}
+
 /* Runs the loop until something has come. */
 static int await(struct own_node *own, uw_error *err)
 {
@@ -146,6 +155,7 @@ static int open_node(struct own_node *own, const struct own_node_opts *opts,
 
     node.config = &own->config;
     node.private = true;
+    node.choose = opts->choose ? on_choose : NULL;
     node.on_ready = on_ready;
     node.user = own;
     int r = node_new(&node, &own->node, err);
@@ -171,6 +181,7 @@ int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_err
     if (!own)
         return fail(err, -ENOMEM, "out of memory");
     own->loop = opts->node->loop;
+    own->opts = opts;
     int r = configure(own, opts, err);
     if (r == 0)
         r = open_node(own, opts, err);
@@ -178,6 +189,7 @@ int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_err
         r = open_api(own, err);
     if (r == 0)
         r = ask_handler(own->loop, handle, own, &self, &own->ask, err);
+    own->opts = NULL;
     if (r < 0)
         return r;
     *ret = take(own);
@@ -197,6 +209,11 @@ void own_node_free(struct own_node *own)
 struct ask *own_node_ask(const struct own_node *own)
 {
     return own->ask;
+}
+
+struct node *own_node_node(const struct own_node *own)
+{
+    return own->node;
 }
 
 int own_node_actuator(struct own_node *own, uw_error *err)

@@ -15,11 +15,14 @@
 struct own_node;
 
 struct own_node_opts {
-    /* Loop, backend, gpu, version, simulated; of a virtual world also its own.  config,
-     * private and on_ready are set here.
+    /* Loop, backend, gpu, version; of a virtual world also its own.  config, private,
+     * choose and on_ready are set here.
      */
     const struct node_opts *node;
-    const char *only;        /* the boards, as for --gpus; NULL: all */
+    const char *only; /* the boards, as for --gpus; NULL: all */
+    /* In place of only: node_opts.choose, called before own_node_new() returns. */
+    int (*choose)(struct boards *set, void *user, uw_error *err);
+    void *user;
     const char *runtime_dir; /* an existing folder for the socket; NULL: no socket */
 };
 /* Runs the loop until the boards are open.  -ENODEV: there are none; -EINTR: something
@@ -32,6 +35,8 @@ DEFINE_AUTO(struct own_node *, own_node_free);
 
 /* Requests to it, as an administrator's; borrowed. */
 struct ask *own_node_ask(const struct own_node *own);
+/* The node itself, for claimants of the command; borrowed. */
+struct node *own_node_node(const struct own_node *own);
 /* Starts the actuator without a claim, and runs the loop until it is ready: it restores
  * what killed processes left.  -EPERM with its text; -EINTR.
  */

@@ -609,7 +609,6 @@ int boards_keep(struct boards *set, const char *list, uw_error *err)
     const struct gpu_info *info[BOARDS_MAX] = {NULL};
     struct selection chosen;
     bool keep[BOARDS_MAX] = {false};
-    size_t n = 0;
 
     for (size_t i = 0; i < set->n; i++)
         info[i] = set->board[i].view.info;
@@ -618,6 +617,14 @@ int boards_keep(struct boards *set, const char *list, uw_error *err)
         return r;
     for (size_t i = 0; i < chosen.n; i++)
         keep[chosen.at[i]] = true;
+    boards_keep_these(set, keep);
+    return 0;
+}
+
+void boards_keep_these(struct boards *set, const bool *keep)
+{
+    size_t n = 0;
+
     for (size_t i = 0; i < set->n; i++) {
         if (!keep[i]) {
             loop_worker_free(set->board[i].worker);
@@ -628,7 +635,6 @@ int boards_keep(struct boards *set, const char *list, uw_error *err)
         n++;
     }
     set->n = n;
-    return 0;
 }
 
 size_t boards_count(const struct boards *set)

@@ -57,6 +57,8 @@ DEFINE_AUTO(struct boards *, boards_free);
  * -EINVAL: nothing has changed.
  */
 int boards_keep(struct boards *set, const char *list, uw_error *err);
+/* The same: board i stays where keep[i] is set. */
+void boards_keep_these(struct boards *set, const bool *keep);
 
 /* Detaches the driver from the boards of the mask away, so that they can be reset, and
  * attaches all others.  Other calls wait meanwhile; later calls on a detached board fail.

@@ -10,11 +10,13 @@
 
 #include "base/auto.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
 #include "cli/sweep.h"
 #include "gpu/backends.h"
 #include "jobs/job.h"
+#include "node/node.h"
 #include "sweep/sweeper.h"
 
 enum { LIVE_MS = 250, LINE_S = 60 };
@@ -227,9 +229,11 @@ static int go(struct running *r, const struct sweeper_opts *opts, uw_error *err)
 {
     struct cli_signals signals = {{NULL}};
 
-    int res = sweeper_start(opts, on_done, &r->sweeper, err);
+    int res = sweeper_new(opts, on_done, &r->sweeper, err);
     if (res >= 0)
         res = cli_signals_new(r->loop, CLI_SIGNALS, on_signal, r, &signals, err);
+    if (res >= 0)
+        sweeper_start(r->sweeper);
     uint64_t period = ns_of_s(LIVE_MS * 1e-3 * loop_speed(r->loop));
     if (res >= 0 && r->tty && !r->args->quiet)
         res = loop_timer_new(r->loop, loop_now_ns(r->loop) + period, period, on_live, r,
@@ -254,10 +258,13 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
     if (res < 0)
         return cli_fail(res == -EINVAL ? EXIT_USAGE : EXIT_BEFORE, "sweep: %s", err.text);
     r.loop = loop;
-    struct sweeper_opts opts = {
+    const struct node_opts node = {
         .loop = loop,
         .backend = &gpu_boards,
         .gpu = {.source = args->boards, .clock = cli_loop_clock(loop)},
+        .version = ""};
+    struct sweeper_opts opts = {
+        .node = &node,
         .gpus = args->gpus,
         .visible = &args->env->visible,
         .argv = argv,
@@ -269,11 +276,11 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
         .seed = args->seed,
         .settle_s = s_of_ns(args->settle_ns),
         .state_path = args->state,
-        .actuator_library = args->boards,
         .note = on_note,
         .on_run = on_run,
         .user = &r,
     };
+    log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
     res = go(&r, &opts, &err);
     int code;
     if (res < 0) {

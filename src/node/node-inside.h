@@ -51,7 +51,8 @@ struct node {
     struct window_worker *window_worker;
     struct sampler *sampler[BOARDS_MAX];
     struct node_rest rest[BOARDS_MAX];
-    size_t n; /* samplers */
+    size_t n;          /* samplers */
+    uint64_t measured; /* see node_measure() */
     struct caps *caps;
     struct budget *budget;
     struct actuator_link *link;

@@ -13,7 +13,7 @@
 #include "node/node-inside.h"
 
 enum {
-    HISTORY_S = 180, /* of a meter: windows are asked for sooner */
+    HISTORY_S = 180, /* of a daemon's meter: windows are asked for sooner */
     WAKE_W = 5,      /* a rise above the power at rest that shows work */
     REOPEN_S = 10,   /* between attempts to open boards */
     SILENT_S = 30,   /* before boards are reopened because of a silent one */
@@ -75,6 +75,8 @@ static void pace(struct node *node, size_t i)
     } else {
         watch_rest(node, i);
     }
+    if (node->measured >> i & 1)
+        rate = SAMPLER_ALL;
     sampler_rate(node->sampler[i], 0, rate, cap.state != CAPS_FREE);
 }
 
@@ -107,11 +109,12 @@ static bool was_reloaded(struct node *node)
 }
 
 /* After a reload of the driver, or when a silent board answers: reopens all boards from
- * the ledger, as after a restart.
+ * the ledger, as after a restart.  A private node has no ledger: its claims and claimants
+ * would be gone.
  */
 static bool reopen(struct node *node, uint64_t now_ns)
 {
-    if (node->ending || s_between(node->marked_ns, now_ns) < MARK_S)
+    if (node->ending || node->opts.private || s_between(node->marked_ns, now_ns) < MARK_S)
         return false;
     node->marked_ns = now_ns;
     if (!was_reloaded(node) && !has_come_back(node))
@@ -184,7 +187,7 @@ static int start_samplers(struct node *node, uw_error *err)
                                     .rest_ns = c->rest_ns,
                                     .search_ns = c->search_ns,
                                     .seed = i + 1,
-                                    .history_s = HISTORY_S,
+                                    .history_s = node->opts.private ? 0 : HISTORY_S,
                                     .folds = node->window_worker};
         r = sampler_new(node->loop, &b, 1, &opts, &node->sampler[i], err);
         if (r < 0)
@@ -206,7 +209,7 @@ static int start_samplers(struct node *node, uw_error *err)
  */
 static void plan_reopen(struct node *node)
 {
-    if (node->silent == 0) {
+    if (node->silent == 0 || node->opts.private) {
         node->reopens = 0;
         return;
     }
@@ -305,6 +308,21 @@ static void no_boards(struct node *node, const uw_error *err)
     loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
 }
 
+/* Of a private node. */
+static int choose_boards(struct node *node, struct boards *set, uw_error *err)
+{
+    const char *only = node->config.boards.only;
+    int r = node->opts.choose ? node->opts.choose(set, node->opts.user, err)
+            : only[0]         ? boards_keep(set, only, err)
+                              : 0;
+
+    if (r == 0 && boards_count(set) == 0)
+        return fail(err, -ENODEV, "no boards here");
+    if (r == 0)
+        node->opts.simulated = board_view(boards_at(set, 0))->info->simulated;
+    return r;
+}
+
 static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 {
     struct node *node = user;
@@ -313,7 +331,9 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 
     if (err && err->text[0])
         why = *err;
-    if (r == 0 && node->config.boards.only[0])
+    if (r == 0 && node->opts.private)
+        r = choose_boards(node, set, &why);
+    else if (r == 0 && node->config.boards.only[0])
         r = boards_keep(set, node->config.boards.only, &why);
     if (r == -ESTALE || r == -ENOTSUP)
         (void)released_boards_reject(node->released, why.text);
@@ -473,6 +493,28 @@ void node_free(struct node *node)
     loop_timer_free(node->reopen);
     loop_timer_free(node->end_timer);
     free(node);
+}
+
+struct caps *node_caps(const struct node *node)
+{
+    return node->caps;
+}
+
+struct boards *node_boards(const struct node *node)
+{
+    return node->boards;
+}
+
+struct sampler *node_sampler(const struct node *node, size_t board)
+{
+    return board < node->n ? node->sampler[board] : NULL;
+}
+
+void node_measure(struct node *node, uint64_t boards)
+{
+    node->measured = boards;
+    for (size_t i = 0; node->open && i < node->n; i++)
+        pace(node, i);
 }
 
 int node_configure(struct node *node, const struct node_config *config, uw_error *err)

@@ -28,11 +28,16 @@ struct node_opts {
     struct gpu_open_opts gpu;    /* source is copied */
     const char *version;         /* of the program; borrowed */
     bool simulated;              /* a simulated world: its figures are marked */
-    /* The node of one command (node/private.h): the actuator is a process of its own,
+    /* The node of one command (ask/own-node.h): the actuator is a process of its own,
      * which node_need_actuator() or the first claim starts, once; missing boards are an
-     * error; claims of persons may raise a limit above the original.
+     * error; claims of persons may raise a limit above the original.  The boards are
+     * opened once, and say themselves whether they are simulated.
      */
     bool private;
+    /* Of a private node: keeps those of the boards just opened that its command uses
+     * (boards_keep()).  r < 0: the node cannot run.  NULL: the configuration says.
+     */
+    int (*choose)(struct boards *set, void *user, uw_error *err);
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
     const struct actuator_virtual *service; /* a virtual service; NULL: none */
@@ -60,6 +65,15 @@ DEFINE_AUTO(struct node *, node_free);
  * not start before, or has ended.  -EBUSY: somebody waits already.
  */
 int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err);
+
+/* What a private node's own command uses: claimants (caps/claimant.h), calls to boards,
+ * energy.  Board i has sampler i.  Borrowed until node_free(); NULL: not open.
+ */
+struct caps *node_caps(const struct node *node);
+struct boards *node_boards(const struct node *node);
+struct sampler *node_sampler(const struct node *node, size_t board);
+/* Bit i: board i is read as often and as completely as by a command that measures it. */
+void node_measure(struct node *node, uint64_t boards);
 
 /* Applies a checked configuration; keys that need a restart keep their values. */
 int node_configure(struct node *node, const struct node_config *config, uw_error *err);

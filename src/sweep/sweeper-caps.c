@@ -1,18 +1,22 @@
-/* The sweep's requests to the actuator: right to cap, hold, limits, release. */
+/* The sweep's claims at its node: right to cap, hold, limits, release. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/error.h"
+#include "base/names.h"
 #include "base/units.h"
 #include "sweep/sweeper-inside.h"
 
-static size_t board_of(const struct sweeper *s, const char *uuid)
+static struct node *node_of(const struct sweeper *s)
 {
-    for (size_t i = 0; i < s->n; i++)
-        if (strcmp(sweeper_uuid(s, i), uuid) == 0)
-            return i;
-    return s->n;
+    return own_node_node(s->own);
+}
+
+static void look(const struct sweeper *s, size_t i, struct caps_view *ret)
+{
+    caps_look(node_caps(node_of(s)), i, ret);
 }
 
 /* Ends the sweep with a failure, before or after CMD has run. */
@@ -20,268 +24,331 @@ static int cannot(struct sweeper *s, const char *text)
 {
     if (!s->stop)
         (void)fail(&s->result.error, 0, "%s", text);
-    enum sweeper_end end = s->started ? SWEEPER_FAILED : SWEEPER_BEFORE;
-    return s->asking > 0 ? sweeper_stop(s, end) : sweeper_end_with(s, end);
+    return sweeper_stop(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
+}
+
+static int claim(struct sweeper *s, size_t i, uint32_t mw)
+{
+    const struct claimant_ask ask = {.mw = mw, .why = "sweep"};
+    uw_error err = {""};
+
+    int r = claimant_state(s->claims, i, &ask, &err);
+    return r < 0 ? cannot(s, err.text) : 0;
+}
+
+/* Claims the limit that is set there: the actuator holds the board and proves the right,
+ * and nothing changes.
+ */
+static int claim_present(struct sweeper *s, size_t i)
+{
+    struct caps_view v;
+
+    look(s, i, &v);
+    return claim(s, i, v.bounds.original_mw);
 }
 
 /* ---- the right ---- */
-
-static int probe_next(struct sweeper *s);
-
-static int on_probe_released(struct actuator *act, const struct actuator_reply *reply,
-                             void *user)
-{
-    struct sweeper *s = user;
-    (void)act;
-    (void)reply;
-
-    if (s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    s->asking--;
-    s->held[s->probe] = false;
-    if (s->stop)
-        return sweeper_end_with(s, s->result.end);
-    return sweeper_start_sampling(s);
-}
-
-static int on_probe(struct actuator *act, const struct actuator_reply *reply, void *user)
-{
-    struct sweeper *s = user;
-
-    if (s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    s->asking--;
-    if (reply->result == ACTUATOR_TAKEN && !s->stop) {
-        s->probe++;
-        return probe_next(s);
-    }
-    if (reply->result != ACTUATOR_DONE)
-        return cannot(s, reply->text);
-    s->held[s->probe] = true;
-    s->asking++;
-    return actuator_release(act, reply->uuid, on_probe_released, s);
-}
 
 /* No board is named: proves the right on the first board that no other client holds. */
 static int probe_next(struct sweeper *s)
 {
     for (; s->probe < s->n; s->probe++) {
         struct board_view *v = board_view(s->all[s->probe]);
-        if (!v->has_limits || v->error.text[0])
-            continue;
-        s->asking++;
-        return actuator_hold(s->act, sweeper_uuid(s, s->probe), on_probe, s);
+        if (v->has_limits && !v->error.text[0])
+            return claim_present(s, s->probe);
     }
     return cannot(s, "no board here can be capped, or all are held by others");
 }
 
-static int on_ready(struct actuator *act, int r, const char *text, void *user)
+static int on_probe(struct sweeper *s, const struct claim_told *told,
+                    const struct caps_view *v)
+{
+    size_t i = s->probe;
+
+    if (!told->claimed)
+        return 0;
+    if (v->state == CAPS_HELD) {
+        s->held[i] = true; /* until it is given back: on_back() */
+        claimant_drop(s->claims, i);
+        return 0;
+    }
+    if (told->progress < CLAIM_UNMET)
+        return 0;
+    if (!v->taken_by)
+        return cannot(s, v->text);
+    claimant_drop(s->claims, i);
+    s->probe++;
+    return probe_next(s);
+}
+
+static void on_actuator(int r, const char *text, void *user)
 {
     struct sweeper *s = user;
-    (void)act;
 
     s->right_known = true;
+    if (s->stage != SWEEPER_S_RIGHT)
+        return;
     if (s->stop)
-        return sweeper_end_with(s, s->result.end);
-    if (r < 0)
-        return cannot(s, text);
-    return s->named ? sweeper_hold_used(s) : probe_next(s);
-}
-
-/* ---- events of held boards ---- */
-
-static int on_event(struct actuator *act, enum actuator_event event,
-                    const struct actuator_reply *what, void *user)
-{
-    struct sweeper *s = user;
-    size_t i = board_of(s, what->uuid);
-    (void)act;
-
-    if (s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    if (event == ACTUATOR_EVENT_LEASE && i < s->n) {
-        s->held[i] = false;
-        s->spoilt = true;
-        sweeper_note(
-            s, "underwatt was stopped for a while and the original limits were restored: "
-               "the run under way does not count");
-        return 0;
-    }
-    if (event == ACTUATOR_EVENT_ENDED) {
-        memset(s->held, 0, sizeof s->held);
-        s->result.restored = false;
-        (void)snprintf(s->result.restore, sizeof s->result.restore,
-                       "the actuator is gone");
-    }
-    if (event == ACTUATOR_EVENT_LOST) {
-        s->result.restored = false;
-        (void)snprintf(s->result.restore, sizeof s->result.restore,
-                       "%.150s; its limit is restored when it answers",
-                       what->text[0] ? what->text : what->uuid);
-    }
-    if (i < s->n)
-        s->held[i] = false;
-    if (!s->stop)
-        (void)fail(&s->result.error, 0, "%s",
-                   what->text[0] ? what->text : "the actuator ended");
-    return sweeper_stop(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
-}
-
-int sweeper_start_right(struct sweeper *s)
-{
-    struct actuator_opts opts = {
-        .on_ready = on_ready,
-        .on_event = on_event,
-        .user = s,
-        .library = s->o.actuator_library,
-        .program = s->o.actuator_program,
-        .simulated = board_view(s->all[0])->info->simulated,
-        .rules = s->o.rules,
-    };
-    int r;
-
-    s->stage = SWEEPER_S_RIGHT;
-    if (loop_is_virtual(s->o.loop))
-        r = actuator_start_virtual(s->o.loop, s->o.backend, boards_lib(s->boards), &opts,
-                                   &s->act, &s->result.error);
+        (void)sweeper_end_with(s, s->result.end);
+    else if (r < 0)
+        (void)cannot(s, text);
     else
-        r = actuator_start_local(s->o.loop, &opts, &s->act, &s->result.error);
-    return r < 0 ? sweeper_end_with(s, SWEEPER_BEFORE) : 0;
+        (void)(s->named ? sweeper_hold_used(s) : probe_next(s));
 }
 
 /* ---- holding ---- */
+
+/* Times that another program has changed the limit, or the driver has lost it. */
+static uint64_t changes_of(const struct caps_view *v)
+{
+    return v->changes[CAPS_CAUSE_OTHER] + v->changes[CAPS_CAUSE_DRIVER] +
+           v->changes[CAPS_CAUSE_PERSISTENCE];
+}
 
 static void narrow(struct sweeper *s, const struct actuator_range *range)
 {
     struct actuator_range *all = &s->allowed;
 
-    if (!range->max_mw)
-        return;
     all->min_mw = range->min_mw > all->min_mw ? range->min_mw : all->min_mw;
     if (!all->max_mw || range->max_mw < all->max_mw)
         all->max_mw = range->max_mw;
 }
 
-static int on_hold(struct actuator *act, const struct actuator_reply *reply, void *user)
+static bool all_used(const struct sweeper *s, const bool *is)
 {
-    struct sweeper *s = user;
-    size_t i = board_of(s, reply->uuid);
-    (void)act;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->use[i] && !is[i])
+            return false;
+    return true;
+}
 
-    if (s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    s->asking--;
-    if (reply->result == ACTUATOR_DONE && i < s->n) {
-        s->held[i] = true;
-        s->original_mw[i] = reply->original_mw;
-        narrow(s, &reply->range);
-    } else {
-        int r = cannot(s, reply->text);
-        if (r < 0)
-            return r;
-    }
-    if (s->asking > 0 || s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    if (s->stop)
-        return sweeper_end_with(s, s->result.end);
+static int all_held(struct sweeper *s)
+{
     int r = sweeper_fit_plan(s, &s->result.error);
+
     if (r == -ENOMEM || (r < 0 && s->started && !s->found_run))
         return sweeper_end_with(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
     if (r < 0)
         return sweeper_end_with(s, SWEEPER_USAGE);
-    return s->sampler ? sweeper_after_hold(s) : sweeper_start_sampling(s);
+    return s->stage == SWEEPER_S_HOLD ? sweeper_after_hold(s) : sweeper_start_sampling(s);
+}
+
+static int on_hold(struct sweeper *s, size_t i, const struct claim_told *told,
+                   const struct caps_view *v)
+{
+    if (!s->use[i] || s->held[i] || !told->claimed)
+        return 0;
+    if (v->state != CAPS_HELD)
+        return told->progress >= CLAIM_UNMET ? cannot(s, v->text) : 0;
+    s->held[i] = true;
+    s->original_mw[i] = v->bounds.original_mw;
+    s->changes[i] = changes_of(v);
+    narrow(s, &v->range);
+    return all_used(s, s->held) ? all_held(s) : 0;
 }
 
 int sweeper_hold_used(struct sweeper *s)
 {
-    if (s->sampler)
+    int r = 0;
+
+    if (s->energy)
         s->stage = SWEEPER_S_HOLD;
-    s->spoilt = false;
-    for (size_t i = 0; i < s->n; i++) {
-        if (!s->use[i] || s->held[i])
-            continue;
-        int r = actuator_hold(s->act, sweeper_uuid(s, i), on_hold, s);
-        if (r < 0)
-            return cannot(s, "the actuator accepts no more requests");
-        s->asking++;
-    }
-    return 0;
+    for (size_t i = 0; i < s->n && r == 0 && s->stage < SWEEPER_S_RELEASE; i++)
+        if (s->use[i])
+            r = claim_present(s, i);
+    return r;
 }
 
 /* ---- setting ---- */
 
-static int on_set(struct actuator *act, const struct actuator_reply *reply, void *user)
+static int on_cap(struct sweeper *s, size_t i, const struct claim_told *told,
+                  const struct caps_view *v)
 {
-    struct sweeper *s = user;
-    size_t i = board_of(s, reply->uuid);
-    char text[sizeof reply->text + 64];
-    (void)act;
+    char text[sizeof v->text + 64];
 
-    if (s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    s->asking--;
-    bool lease_over = reply->result == ACTUATOR_GONE && i < s->n && !s->held[i];
-    if (reply->result != ACTUATOR_DONE && !lease_over && !s->stop) {
-        if (reply->result == ACTUATOR_CLAMPED)
-            (void)snprintf(text, sizeof text, "%s: the driver enforces %g W, not %g W",
-                           reply->uuid, w_of_mw(reply->enforced_mw),
-                           w_of_mw(sweeper_cap(s)));
-        else
-            (void)snprintf(text, sizeof text, "%s", reply->text);
-        int r = cannot(s, text);
-        if (r < 0)
-            return r;
+    if (told->progress == CLAIM_CLAMPED && v->failed)
+        return cannot(s, v->text);
+    if (told->progress == CLAIM_CLAMPED) {
+        (void)snprintf(text, sizeof text, "%s: the driver enforces %g W, not %g W",
+                       sweeper_uuid(s, i), w_of_mw(told->in_force_mw),
+                       w_of_mw(sweeper_cap(s)));
+        return cannot(s, text);
     }
-    if (s->asking > 0 || s->stage >= SWEEPER_S_RELEASE)
-        return 0;
-    if (s->stop)
-        return sweeper_end_with(s, s->result.end);
-    return s->spoilt ? sweeper_next_run(s) : sweeper_settle(s);
+    s->set[i] = told->progress == CLAIM_MET;
+    return all_used(s, s->set) ? sweeper_settle(s) : 0;
 }
 
 int sweeper_set_caps(struct sweeper *s, uint32_t mw)
 {
+    int r = 0;
+
     s->stage = SWEEPER_S_CAP;
-    for (size_t i = 0; i < s->n; i++) {
-        if (!s->use[i])
-            continue;
-        int r = actuator_set_limit(s->act, sweeper_uuid(s, i), mw, on_set, s);
-        if (r < 0)
-            return cannot(s, "the actuator accepts no more requests");
-        s->asking++;
+    memset(s->set, 0, sizeof s->set);
+    for (size_t i = 0; i < s->n && r == 0 && s->stage == SWEEPER_S_CAP; i++)
+        if (s->use[i])
+            r = claim(s, i, mw);
+    return r;
+}
+
+/* ---- what becomes of the claims ---- */
+
+/* The caps of a daemon leave another's limit alone for a while; a sweep ends. */
+static int on_others(struct sweeper *s, size_t i, const struct caps_view *v)
+{
+    bool lost = v->state == CAPS_HOLDING; /* the caps would set ours again at once */
+    char text[200];
+
+    (void)snprintf(text, sizeof text, "%s: %s: it is %g W; left alone",
+                   sweeper_uuid(s, i),
+                   lost ? "the driver has lost the limit"
+                        : names_text(NAMES_CAP_CAUSE, CAPS_CAUSE_OTHER),
+                   w_of_mw(v->enforced_mw));
+    return cannot(s, text);
+}
+
+/* The lease was lost, and the board is being held again. */
+static void on_pause(struct sweeper *s)
+{
+    if (!s->spoilt)
+        sweeper_note(
+            s, "underwatt was stopped for a while and the original limits were restored: "
+               "the run under way does not count");
+    s->spoilt = true;
+}
+
+static int on_used(struct sweeper *s, size_t i, const struct claim_told *told,
+                   const struct caps_view *v)
+{
+    if (v->state == CAPS_YIELDED || changes_of(v) != s->changes[i])
+        return on_others(s, i, v);
+    if (s->stage == SWEEPER_S_CAP || v->state != CAPS_HOLDING) {
+        if (told->progress == CLAIM_UNMET || told->progress == CLAIM_OVER)
+            return cannot(s, v->text[0] ? v->text : "the claim of the sweep has ended");
+    } else {
+        on_pause(s);
     }
-    return 0;
+    return s->stage == SWEEPER_S_CAP ? on_cap(s, i, told, v) : 0;
+}
+
+static int on_told(size_t i, const struct claim_told *told, const char *text, void *user)
+{
+    struct sweeper *s = user;
+    struct caps_view v;
+    (void)text; /* the view's */
+
+    if (s->stage >= SWEEPER_S_RELEASE)
+        return 0;
+    look(s, i, &v);
+    if (s->stage == SWEEPER_S_RIGHT && !s->named)
+        return i == s->probe ? on_probe(s, told, &v) : 0;
+    if (s->stage == SWEEPER_S_RIGHT || s->stage == SWEEPER_S_HOLD)
+        return on_hold(s, i, told, &v);
+    return s->held[i] && s->use[i] ? on_used(s, i, told, &v) : 0;
+}
+
+/* ---- boards that are given back ---- */
+
+/* Of a board without a claim: any other state is one of its hold, or of its release. */
+static bool is_held(const struct sweeper *s, size_t i)
+{
+    struct caps_view v;
+
+    look(s, i, &v);
+    return v.state != CAPS_FREE;
+}
+
+static int on_back(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct sweeper *s = user;
+    (void)timer;
+    (void)now_ns;
+
+    if (s->stage == SWEEPER_S_RELEASE)
+        return sweeper_is_back(s) ? sweeper_finish(s) : 0;
+    bool probed = s->stage == SWEEPER_S_RIGHT && !s->named && s->held[s->probe];
+    if (!probed || claimant_claim(s->claims, s->probe) || is_held(s, s->probe))
+        return 0;
+    s->held[s->probe] = false;
+    return sweeper_start_sampling(s);
+}
+
+static void on_moved(size_t board, void *user)
+{
+    struct sweeper *s = user;
+    (void)board;
+
+    if (s->stage == SWEEPER_S_RIGHT || s->stage == SWEEPER_S_RELEASE)
+        loop_timer_set(s->back, loop_now_ns(s->loop), 0);
+}
+
+static void on_over(size_t board, uint64_t id, void *user)
+{
+    (void)board; /* the claimant tells */
+    (void)id;
+    (void)user;
+}
+
+static int listen_to_caps(struct sweeper *s, uw_error *err)
+{
+    int r = loop_timer_new(s->loop, UINT64_MAX, 0, on_back, s, &s->back, err);
+
+    s->listener = (struct caps_listener){.moved = on_moved, .over = on_over, .user = s};
+    if (r == 0)
+        caps_listen(node_caps(node_of(s)), &s->listener);
+    return r;
+}
+
+void sweeper_forget_caps(struct sweeper *s)
+{
+    claimant_free(take(s->claims));
+    if (s->back)
+        caps_unlisten(node_caps(node_of(s)), &s->listener);
+    loop_timer_free(take(s->back));
+}
+
+int sweeper_start_right(struct sweeper *s)
+{
+    const struct claimant_who who = {.source = CLAIM_OF_SWEEP,
+                                     .uid = getuid(),
+                                     .boards = UINT64_MAX >> (64 - s->n),
+                                     .walked = true, /* at once, in both directions */
+                                     .name = "underwatt sweep",
+                                     .fn = on_told,
+                                     .user = s};
+
+    s->stage = SWEEPER_S_RIGHT;
+    int r =
+        claimant_new(s->loop, node_caps(node_of(s)), &who, &s->claims, &s->result.error);
+    if (r == 0)
+        r = listen_to_caps(s, &s->result.error);
+    if (r == 0)
+        r = node_need_actuator(node_of(s), on_actuator, s, &s->result.error);
+    return r < 0 ? sweeper_end_with(s, SWEEPER_BEFORE) : 0;
 }
 
 /* ---- release ---- */
 
-static int on_release(struct actuator *act, const struct actuator_reply *reply,
-                      void *user)
-{
-    struct sweeper *s = user;
-    (void)act;
-
-    s->asking--;
-    if (reply->result != ACTUATOR_DONE && s->result.restored) {
-        s->result.restored = false;
-        (void)snprintf(s->result.restore, sizeof s->result.restore, "%s", reply->text);
-    }
-    return sweeper_released(s);
-}
-
 void sweeper_release(struct sweeper *s)
 {
-    s->asking = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        if (!s->held[i])
+    for (size_t i = 0; i < s->n && s->claims; i++)
+        claimant_drop(s->claims, i);
+}
+
+bool sweeper_is_back(struct sweeper *s)
+{
+    struct caps_view v;
+
+    s->result.restored = true;
+    for (size_t i = 0; i < s->n && s->claims; i++) {
+        if (is_held(s, i))
+            return false;
+        look(s, i, &v);
+        if (!v.unrestored)
             continue;
-        s->held[i] = false;
-        if (actuator_release(s->act, sweeper_uuid(s, i), on_release, s) < 0) {
-            s->result.restored = false;
-            (void)snprintf(s->result.restore, sizeof s->result.restore,
-                           "%s: the actuator is gone", sweeper_uuid(s, i));
-            continue;
-        }
-        s->asking++;
+        s->result.restored = false;
+        (void)snprintf(s->result.restore, sizeof s->result.restore,
+                       "%s: its original limit, %g W, is not confirmed",
+                       sweeper_uuid(s, i), w_of_mw(s->original_mw[i]));
     }
+    return true;
 }

@@ -2,16 +2,18 @@
 #ifndef SWEEP_SWEEPER_INSIDE_H
 #define SWEEP_SWEEPER_INSIDE_H
 
-#include "actuator/client.h"
+#include "ask/own-node.h"
 #include "board/boards.h"
-#include "board/sampler.h"
+#include "board/energy-sum.h"
+#include "caps/caps.h"
+#include "caps/claimant.h"
 #include "jobs/job.h"
 #include "local/final-read.h"
 #include "sweep/sweep-state.h"
 #include "sweep/sweeper.h"
 
 enum sweeper_stage {
-    SWEEPER_S_OPEN,    /* boards open and answer their first questions */
+    SWEEPER_S_OPEN,    /* the node opens its boards */
     SWEEPER_S_RIGHT,   /* the actuator starts and proves that caps can be set */
     SWEEPER_S_FEED,    /* meters get their first samples */
     SWEEPER_S_CHECK,   /* checks for other users' processes on the boards */
@@ -27,27 +29,31 @@ enum sweeper_stage {
 
 struct sweeper {
     struct sweeper_opts o;
+    struct loop *loop;
     sweeper_done_fn done;
     enum sweeper_stage stage;
-    struct boards *boards;
-    struct board *all[BOARDS_MAX];
-    bool use[BOARDS_MAX];  /* used by CMD */
-    bool held[BOARDS_MAX]; /* by our actuator */
+    struct own_node *own;
+    struct claimant *claims;
+    struct caps_listener listener; /* of boards that are given back, as no claim tells */
+    struct loop_timer *back;       /* … looks at them */
+    struct board *all[BOARDS_MAX]; /* the node's */
+    bool use[BOARDS_MAX];          /* used by CMD */
+    bool held[BOARDS_MAX];         /* for our claim; they are to be given back */
+    bool set[BOARDS_MAX];          /* the present cap is in force */
     uint32_t original_mw[BOARDS_MAX];
+    uint64_t changes[BOARDS_MAX]; /* by other writers, when it was held */
     struct actuator_range
         allowed; /* root's range, common to all held boards; 0, 0: unknown */
     size_t n;
     bool named;       /* use[] is known */
-    size_t asking;    /* pending answers of this stage */
+    size_t asking;    /* pending process lists of SWEEPER_S_CHECK */
     size_t probe;     /* the board used to prove the right */
     bool right_known; /* the actuator has started or failed */
     size_t looking;   /* pending process lists */
 
-    struct actuator *act;
     struct final_read *reread; /* at the end, if a release was not confirmed */
     bool final_read_over;
-    struct sampler *sampler; /* of sampled: CMD's boards, or all until those are known */
-    struct board *sampled[BOARDS_MAX];
+    struct energy_sum *energy; /* of CMD's boards, or of all until those are known */
     struct job *job;
     struct loop_timer *timer; /* of the present stage */
     struct loop_timer *kill;  /* deadline for CMD to end */
@@ -75,17 +81,25 @@ int sweeper_next_run(struct sweeper *s);
 int sweeper_settle(struct sweeper *s);
 void sweeper_begin_looking(struct sweeper *s);
 int sweeper_start_sampling(struct sweeper *s);
-/* Releases the boards, then calls done.  The first end that was set counts. */
+/* The boards of CMD count, or all while those are not known. */
+int sweeper_count(struct sweeper *s, uw_error *err);
+/* Gives the boards back, then calls done.  The first end that was set counts. */
 int sweeper_end_with(struct sweeper *s, enum sweeper_end end);
-/* The same once no request is pending; CMD is asked to end. */
+/* The same once CMD has ended, which is asked to, and the actuator has started. */
 int sweeper_stop(struct sweeper *s, enum sweeper_end end);
-int sweeper_released(struct sweeper *s);
+/* All boards are back, or the wait for them is over. */
+int sweeper_finish(struct sweeper *s);
 
 /* sweeper-caps.c */
 int sweeper_start_right(struct sweeper *s);
 int sweeper_hold_used(struct sweeper *s);
 int sweeper_set_caps(struct sweeper *s, uint32_t mw);
+/* Withdraws all claims; sweeper_is_back() says when. */
 void sweeper_release(struct sweeper *s);
+/* Whether no board is held any more; sets result.restored. */
+bool sweeper_is_back(struct sweeper *s);
+/* Before the node is freed. */
+void sweeper_forget_caps(struct sweeper *s);
 
 /* sweeper-run.c */
 int sweeper_check_foreign(struct sweeper *s);

@@ -18,7 +18,7 @@ static int on_foreign(struct board *b, int r, const struct gpu_proc *procs, size
                       const uw_error *err, void *user)
 {
     struct sweeper *s = user;
-    bool real = !loop_is_virtual(s->o.loop);
+    bool real = !loop_is_virtual(s->loop);
     (void)err;
 
     s->asking--;
@@ -63,7 +63,7 @@ static int on_look(struct board *b, int r, const struct gpu_proc *procs, size_t 
     if (!ours)
         return 0;
     s->use[board_view(b)->at] = true;
-    pid_t other = loop_is_virtual(s->o.loop) ? 0 : selection_foreign(procs, n, s->o.uid);
+    pid_t other = loop_is_virtual(s->loop) ? 0 : selection_foreign(procs, n, s->o.uid);
     if (!other || s->stop)
         return 0;
     (void)fail(&s->result.error, 0,
@@ -98,8 +98,8 @@ static int adopt_found(struct sweeper *s)
     }
     s->named = true;
     s->found_run = true;
-    for (size_t i = 0; i < s->n; i++)
-        sampler_count_in(s->sampler, i, s->use[i]);
+    if (sweeper_count(s, &s->result.error) < 0)
+        return sweeper_end_with(s, SWEEPER_FAILED);
     if (sweeper_make_plan(s, true, &s->result.error) < 0)
         return sweeper_end_with(s, SWEEPER_USAGE);
     return 0;
@@ -132,10 +132,9 @@ static void record(struct sweeper *s, double energy_j)
         publish(s);
 }
 
-static int on_energy(struct sampler *sampler, const struct sampler_window *w, void *user)
+static int on_energy(const struct energy_sum_window *w, void *user)
 {
     struct sweeper *s = user;
-    (void)sampler;
 
     if (s->stop)
         return sweeper_end_with(s, s->result.end);
@@ -195,8 +194,8 @@ static int on_exit_of_cmd(struct job *job, int status, void *user)
     struct sweeper *s = user;
     (void)job;
 
-    s->end_ns = loop_now_ns(s->o.loop);
-    sampler_mark(s->sampler, s->end_ns);
+    s->end_ns = loop_now_ns(s->loop);
+    energy_sum_mark(s->energy, s->end_ns);
     loop_timer_set(s->timer, UINT64_MAX, 0);
     loop_timer_set(s->kill, UINT64_MAX, 0);
     if (s->stop)
@@ -211,7 +210,7 @@ static int on_exit_of_cmd(struct job *job, int status, void *user)
     if (s->spoilt)
         return sweeper_next_run(s);
     s->stage = SWEEPER_S_ENERGY;
-    int r = sampler_window(s->sampler, s->begin_ns, s->end_ns, on_energy, s);
+    int r = energy_sum_window(s->energy, s->begin_ns, s->end_ns, on_energy, s);
     if (r >= 0)
         return 0;
     (void)fail(&s->result.error, r, "the energy of a run cannot be measured");
@@ -228,9 +227,9 @@ int sweeper_start_cmd(struct sweeper *s)
         return sweeper_next_run(s);
     job_free(s->job);
     s->job = NULL;
-    s->begin_ns = loop_now_ns(s->o.loop);
-    sampler_mark(s->sampler, s->begin_ns);
-    int r = job_start(s->o.loop, &opts, &s->job, &s->result.error);
+    s->begin_ns = loop_now_ns(s->loop);
+    energy_sum_mark(s->energy, s->begin_ns);
+    int r = job_start(s->loop, &opts, &s->job, &s->result.error);
     if (r < 0)
         return sweeper_end_with(s, r == -ENOENT   ? SWEEPER_NOT_FOUND
                                    : r == -EACCES ? SWEEPER_CANNOT_RUN

@@ -113,7 +113,7 @@ static int fresh_state(struct sweeper *s, const struct sweep_range *range,
     state->range = *range;
     state->runs = s->o.runs;
     state->seed = s->o.seed;
-    state->began_utc_ns = loop_utc_ns(s->o.loop);
+    state->began_utc_ns = loop_utc_ns(s->loop);
     *ret = take(state);
     return 0;
 }
@@ -166,7 +166,7 @@ int sweeper_make_plan(struct sweeper *s, bool must, uw_error *err)
         return r;
     sweep_state_free(s->state);
     s->state = take(fresh);
-    s->start_ns = loop_now_ns(s->o.loop);
+    s->start_ns = loop_now_ns(s->loop);
     return 0;
 }
 
@@ -262,19 +262,20 @@ static bool reread(struct sweeper *s)
     struct final_read_board boards[BOARDS_MAX];
     size_t n = 0;
 
-    if (s->result.restored || s->stage != SWEEPER_S_RELEASE || loop_is_virtual(s->o.loop))
+    if (s->result.restored || s->stage != SWEEPER_S_RELEASE || loop_is_virtual(s->loop))
         return false;
     for (size_t i = 0; i < s->n; i++)
         if (s->original_mw[i])
             boards[n++] = (struct final_read_board){s->all[i], s->original_mw[i]};
     s->stage = SWEEPER_S_REREAD;
     loop_timer_set(s->timer, UINT64_MAX, 0);
-    const struct final_read_opts opts = {.loop = s->o.loop,
-                                         .lib = boards_lib(s->boards),
-                                         .boards = boards,
-                                         .n = n,
-                                         .fn = on_reread,
-                                         .user = s};
+    const struct final_read_opts opts = {
+        .loop = s->loop,
+        .lib = boards_lib(node_boards(own_node_node(s->own))),
+        .boards = boards,
+        .n = n,
+        .fn = on_reread,
+        .user = s};
     return final_read_start(&opts, &s->reread, NULL) == 0;
 }
 
@@ -306,9 +307,9 @@ static int finish(struct sweeper *s)
     return s->done(s, &s->result, s->o.user);
 }
 
-int sweeper_released(struct sweeper *s)
+int sweeper_finish(struct sweeper *s)
 {
-    return s->asking == 0 ? finish(s) : 0;
+    return finish(s);
 }
 
 int sweeper_end_with(struct sweeper *s, enum sweeper_end end)
@@ -320,13 +321,15 @@ int sweeper_end_with(struct sweeper *s, enum sweeper_end end)
     s->stop = true;
     s->stage = SWEEPER_S_RELEASE;
     loop_timer_set(s->kill, UINT64_MAX, 0);
-    uint64_t wait_ns = ns_of_s(RELEASE_S * loop_speed(s->o.loop));
-    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + wait_ns, 0);
+    uint64_t wait_ns = ns_of_s(RELEASE_S * loop_speed(s->loop));
+    loop_timer_set(s->timer, loop_now_ns(s->loop) + wait_ns, 0);
     sweeper_release(s);
-    return sweeper_released(s);
+    return sweeper_is_back(s) ? finish(s) : 0;
 }
 
-/* The first reason counts; CMD is asked to end, and pending answers are awaited. */
+/* The first reason counts; CMD is asked to end.  Whoever types sudo's password is asked
+ * no more once the actuator's start has come to an end.
+ */
 int sweeper_stop(struct sweeper *s, enum sweeper_end end)
 {
     if (s->stop)
@@ -335,12 +338,14 @@ int sweeper_stop(struct sweeper *s, enum sweeper_end end)
     s->stop = true;
     if (s->job && job_running(s->job)) {
         (void)job_kill(s->job, s->result.signo ? s->result.signo : SIGTERM);
-        uint64_t wait_ns = ns_of_s(10 * loop_speed(s->o.loop));
-        loop_timer_set(s->kill, loop_now_ns(s->o.loop) + wait_ns, 0);
+        uint64_t wait_ns = ns_of_s(10 * loop_speed(s->loop));
+        loop_timer_set(s->kill, loop_now_ns(s->loop) + wait_ns, 0);
         return 0;
     }
-    bool waits = s->stage == SWEEPER_S_OPEN || s->stage == SWEEPER_S_ENERGY ||
-                 (s->stage == SWEEPER_S_RIGHT && !s->right_known) || s->asking > 0;
+    if (s->stage == SWEEPER_S_OPEN)
+        loop_stop(s->loop, 0); /* sweeper_start() runs it */
+    bool waits =
+        s->stage == SWEEPER_S_OPEN || (s->stage == SWEEPER_S_RIGHT && !s->right_known);
     return waits ? 0 : sweeper_end_with(s, end);
 }
 
@@ -374,39 +379,44 @@ static int sweeper_on_kill(struct loop_timer *timer, uint64_t now_ns, void *user
 
 /* ---- boards ---- */
 
-static int boards_of_state(struct sweeper *s, uw_error *err)
+static int boards_of_state(struct sweeper *s, struct boards *set, uw_error *err)
 {
     for (size_t k = 0; k < s->state->n_boards; k++) {
-        const struct board *b = boards_find(s->boards, s->state->board[k]);
-        size_t i = 0;
-        while (i < s->n && s->all[i] != b)
-            i++;
-        if (!b || i == s->n)
+        struct board *b = boards_find(set, s->state->board[k]);
+        if (!b)
             return fail(err, -EINVAL, "%s of %.60s is not on this machine",
                         s->state->board[k], s->o.state_path);
-        s->use[i] = true;
+        s->use[board_view(b)->at] = true;
     }
     s->named = s->state->n_boards > 0;
     return 0;
 }
 
-static int choose(struct sweeper *s)
+/* Keeps the boards of the user's list, of the environment, or of the state file. */
+static int on_choose(struct boards *set, void *user, uw_error *err)
 {
-    uw_error *err = &s->result.error;
+    struct sweeper *s = user;
 
-    int r = selection_named(s->boards, s->o.gpus, s->o.visible, s->use, err);
+    int r = selection_named(set, s->o.gpus, s->o.visible, s->use, err);
     if (r < 0)
-        return sweeper_end_with(s, SWEEPER_USAGE);
+        return r;
     s->named = r != SELECTION_E_OPEN;
     if (r == SELECTION_E_UNSURE)
         sweeper_note(s, err->text);
-    err->text[0] = '\0';
+    r = !s->named && s->state ? boards_of_state(s, set, err) : 0;
+    if (r == 0 && s->named)
+        boards_keep_these(set, s->use);
+    return r < 0 ? r : 0;
+}
+
+static int begin(struct sweeper *s)
+{
+    uw_error *err = &s->result.error;
+
     if (s->state) /* the range when that sweep began */
         s->allowed =
             (struct actuator_range){s->state->range.min_mw, s->state->range.max_mw};
-    r = !s->named && s->state ? boards_of_state(s, err) : 0;
-    if (r >= 0)
-        r = sweeper_make_plan(s, s->named, err);
+    int r = sweeper_make_plan(s, s->named, err);
     if (r < 0)
         return sweeper_end_with(s, r == -ENOMEM ? SWEEPER_BEFORE : SWEEPER_USAGE);
     if (s->plan && s->state->n_done == s->n_plan)
@@ -414,44 +424,83 @@ static int choose(struct sweeper *s)
     return sweeper_start_right(s);
 }
 
-static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
+static int on_open(struct sweeper *s)
 {
-    struct sweeper *s = user;
+    return s->own && !s->stop ? begin(s) : sweeper_end_with(s, s->result.end);
+}
 
-    if (r != 0 || boards_count(set) == 0) {
-        if (err && err->text[0])
-            s->result.error = *err;
-        else
-            (void)fail(&s->result.error, r, "no boards here");
-        return sweeper_end_with(s, SWEEPER_BEFORE);
-    }
-    s->n = boards_count(set);
-    for (size_t i = 0; i < s->n; i++)
+void sweeper_start(struct sweeper *s)
+{
+    const struct own_node_opts opts = {.node = s->o.node,
+                                       .choose = on_choose,
+                                       .user = s,
+                                       .runtime_dir = s->o.runtime_dir};
+    int r = own_node_new(&opts, &s->own, &s->result.error);
+
+    if (r < 0 && !s->stop)
+        s->result.end = r == -EINVAL  ? SWEEPER_USAGE
+                        : r == -EINTR ? SWEEPER_INTERRUPTED
+                                      : SWEEPER_BEFORE;
+    struct boards *set = r == 0 ? node_boards(own_node_node(s->own)) : NULL;
+    s->n = set ? boards_count(set) : 0;
+    for (size_t i = 0; i < s->n; i++) {
         s->all[i] = boards_at(set, i);
-    if (s->stop)
-        return sweeper_end_with(s, s->result.end);
-    return choose(s);
+        s->use[i] = s->named;
+    }
+    if (s->own)
+        node_measure(own_node_node(s->own), UINT64_MAX);
+    loop_timer_set(s->timer, loop_now_ns(s->loop), 0);
 }
 
 /* ---- one run after the other ---- */
 
-int sweeper_start_sampling(struct sweeper *s)
+/* The samplers of the boards that count. */
+static size_t samplers_of(const struct sweeper *s, struct sampler *ret[BOARDS_MAX],
+                          uint64_t *ret_mask)
 {
-    struct sampler_opts opts = {0};
     size_t n = 0;
 
+    *ret_mask = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        if (s->named && !s->use[i])
+            continue;
+        ret[n++] = node_sampler(own_node_node(s->own), i);
+        *ret_mask |= UINT64_C(1) << i;
+    }
+    return n;
+}
+
+int sweeper_count(struct sweeper *s, uw_error *err)
+{
+    struct sampler *sampler[BOARDS_MAX];
+    uint64_t mask;
+    size_t n = samplers_of(s, sampler, &mask);
+
+    energy_sum_free(take(s->energy));
+    node_measure(own_node_node(s->own), mask);
+    return energy_sum_new(sampler, n, &s->energy, err);
+}
+
+int sweeper_start_sampling(struct sweeper *s)
+{
     s->stage = SWEEPER_S_FEED;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->use[i] || !s->named)
-            s->sampled[n++] = s->all[i];
-    sampler_free(s->sampler);
-    s->sampler = NULL;
-    int r = sampler_new(s->o.loop, s->sampled, n, &opts, &s->sampler, &s->result.error);
-    if (r < 0)
+    if (sweeper_count(s, &s->result.error) < 0)
         return sweeper_end_with(s, s->started ? SWEEPER_FAILED : SWEEPER_BEFORE);
-    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + FEED_MS * NS_PER_MS,
+    loop_timer_set(s->timer, loop_now_ns(s->loop) + FEED_MS * NS_PER_MS,
                    FEED_MS * NS_PER_MS);
     return 0;
+}
+
+static bool is_fed(const struct sweeper *s, uint64_t now_ns)
+{
+    struct sampler *sampler[BOARDS_MAX];
+    uint64_t mask;
+    size_t n = samplers_of(s, sampler, &mask);
+
+    for (size_t i = 0; i < n; i++)
+        if (!sampler_fed(sampler[i], now_ns))
+            return false;
+    return true;
 }
 
 int sweeper_next_run(struct sweeper *s)
@@ -472,7 +521,7 @@ int sweeper_next_run(struct sweeper *s)
 int sweeper_settle(struct sweeper *s)
 {
     s->stage = SWEEPER_S_SETTLE;
-    loop_timer_set(s->timer, loop_now_ns(s->o.loop) + ns_of_s(s->o.settle_s), 0);
+    loop_timer_set(s->timer, loop_now_ns(s->loop) + ns_of_s(s->o.settle_s), 0);
     return 0;
 }
 
@@ -489,13 +538,17 @@ static int sweeper_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
     (void)timer;
 
     switch (s->stage) {
+    case SWEEPER_S_OPEN:
+        return on_open(s);
     case SWEEPER_S_FEED:
-        return sampler_fed(s->sampler, now_ns) ? sweeper_next_run(s) : 0;
+        return is_fed(s, now_ns) ? sweeper_next_run(s) : 0;
     case SWEEPER_S_SETTLE:
         return sweeper_start_cmd(s);
     case SWEEPER_S_RUN:
         return sweeper_look(s);
     case SWEEPER_S_RELEASE:
+        if (sweeper_is_back(s))
+            return finish(s);
         s->result.restored = false;
         (void)snprintf(s->result.restore, sizeof s->result.restore,
                        "the actuator does not answer");
@@ -507,14 +560,16 @@ static int sweeper_on_timer(struct loop_timer *timer, uint64_t now_ns, void *use
 
 /* ---- life ---- */
 
-int sweeper_start(const struct sweeper_opts *opts, sweeper_done_fn done,
-                  struct sweeper **ret, uw_error *err)
+int sweeper_new(const struct sweeper_opts *opts, sweeper_done_fn done,
+                struct sweeper **ret, uw_error *err)
 {
     auto_(sweeper_free) struct sweeper *s = calloc(1, sizeof *s);
+    struct loop *loop = opts->node->loop;
 
     if (!s)
         return fail(err, -ENOMEM, "out of memory");
     s->o = *opts;
+    s->loop = loop;
     s->done = done;
     s->result.restored = true;
     int r = 0;
@@ -523,12 +578,9 @@ int sweeper_start(const struct sweeper_opts *opts, sweeper_done_fn done,
         if (r < 0 && r != -ENOENT)
             return r;
     }
-    r = loop_timer_new(opts->loop, UINT64_MAX, 0, sweeper_on_timer, s, &s->timer, err);
+    r = loop_timer_new(loop, UINT64_MAX, 0, sweeper_on_timer, s, &s->timer, err);
     if (r >= 0)
-        r = loop_timer_new(opts->loop, UINT64_MAX, 0, sweeper_on_kill, s, &s->kill, err);
-    if (r >= 0)
-        r = boards_open(opts->loop, opts->backend, &opts->gpu, on_boards, s, &s->boards,
-                        err);
+        r = loop_timer_new(loop, UINT64_MAX, 0, sweeper_on_kill, s, &s->kill, err);
     if (r < 0)
         return r;
     *ret = take(s);
@@ -540,9 +592,9 @@ void sweeper_free(struct sweeper *s)
     if (!s)
         return;
     job_free(s->job);
-    sampler_free(s->sampler);
-    actuator_free(s->act);
-    boards_free(s->boards);
+    energy_sum_free(s->energy);
+    sweeper_forget_caps(s);
+    own_node_free(s->own);
     final_read_free(s->reread);
     loop_timer_free(s->timer);
     loop_timer_free(s->kill);
@@ -580,10 +632,11 @@ void sweeper_now(struct sweeper *s, struct sweeper_now *ret)
     ret->cap_mw = sweeper_cap(s);
     ret->running = s->stage == SWEEPER_S_RUN;
     if (ret->running)
-        ret->time_s = s_between(s->begin_ns, loop_now_ns(s->o.loop));
-    for (size_t i = 0; s->sampler && i < sampler_count(s->sampler); i++) {
-        const struct gpu_sample *last = &sampler_board(s->sampler, i)->last;
-        if (s->use[board_view(s->sampled[i])->at])
+        ret->time_s = s_between(s->begin_ns, loop_now_ns(s->loop));
+    for (size_t i = 0; i < s->n; i++) {
+        const struct gpu_sample *last =
+            &sampler_board(node_sampler(own_node_node(s->own), i), 0)->last;
+        if (s->use[i])
             ret->power_w += last->has & GPU_HAS_INSTANT ? last->instant_w : last->power_w;
     }
     ret->left_known = s->plan && at > 0;

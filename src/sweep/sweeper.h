@@ -1,10 +1,10 @@
-/* The sweep of a real command: opens the boards, holds them, runs CMD at one cap after
- * another in the plan's order, measures each whole run, and releases the boards.  Works
- * on real and virtual loops.
+/* The sweep of a real command: a claimant at a node of its own (ask/own-node.h), which
+ * runs CMD at one cap after another in the plan's order and measures each whole run.
+ * Works on real and virtual loops.
  *
- * Owns: the boards, their sampler, the runs so far and the state file.
- * May touch: gpu, the actuator's process, CMD's process.
- * Thread: the loop's; driver calls run in the boards' workers.
+ * Owns: its node, the runs so far and the state file.
+ * May touch: what the node touches, CMD's process.
+ * Thread: the loop's.
  * Explained in: docs/architecture.md, underwatt-sweep(1).
  *
  * Where no board is named, CMD first runs once uncapped while all boards are searched for
@@ -19,8 +19,7 @@
 #include <sys/types.h>
 
 #include "core/sweep/sweep.h"
-#include "gpu/gpu.h"
-#include "io/loop.h"
+#include "gpu/backends.h"
 #include "underwatt/error.h"
 
 struct sweeper;
@@ -29,11 +28,12 @@ struct sweeper;
 typedef void (*sweeper_note_fn)(const char *text, void *user);
 typedef void (*sweeper_run_fn)(const struct sweep_run *run, size_t no, void *user);
 
+struct node_opts;
+
 struct sweeper_opts {
-    struct loop *loop;
-    const struct gpu_backend *backend;
-    struct gpu_open_opts gpu;
-    const char *gpus; /* see board/selection.h */
+    const struct node_opts *node; /* as for own_node_new() */
+    const char *runtime_dir;      /* the same; NULL: no socket */
+    const char *gpus;             /* see board/selection.h */
     const struct gpu_visible *visible;
     const char *const *argv;
     uid_t uid; /* owner of the job */
@@ -44,8 +44,6 @@ struct sweeper_opts {
     double settle_s;        /* between a new cap and the start of CMD */
     const char *state_path; /* or NULL */
 
-    const char *actuator_library, *actuator_program; /* see actuator/client.h */
-    const struct core_rules *rules;                  /* the same */
     sweeper_note_fn note;
     sweeper_run_fn on_run;
     void *user;
@@ -82,8 +80,11 @@ struct sweeper_result {
 typedef int (*sweeper_done_fn)(struct sweeper *s, const struct sweeper_result *result,
                                void *user);
 
-int sweeper_start(const struct sweeper_opts *opts, sweeper_done_fn done,
-                  struct sweeper **ret, uw_error *err);
+/* Reads the state file.  -EINVAL: it is none. */
+int sweeper_new(const struct sweeper_opts *opts, sweeper_done_fn done,
+                struct sweeper **ret, uw_error *err);
+/* Opens the node, for which it runs the loop, and begins; failures are results, too. */
+void sweeper_start(struct sweeper *s);
 void sweeper_free(struct sweeper *s);
 DEFINE_AUTO(struct sweeper *, sweeper_free);
 

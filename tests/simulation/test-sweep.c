@@ -10,8 +10,11 @@
 
 #include "actuator/client.h"
 #include "actuator/core.h"
+#include "actuator/guard.h"
 #include "base/auto.h"
+#include "base/log.h"
 #include "base/units.h"
+#include "node/node.h"
 #include "plant/plant.h"
 #include "sim/virtual.h"
 #include "sweep/sweeper.h"
@@ -22,6 +25,8 @@ enum { BOARDS = 2 };
 struct world {
     struct loop *loop;
     struct virtual_world *sim;
+    struct actuator_virtual service;
+    void *lib; /* the actuator's */
     struct sweeper *sweeper;
     struct loop_timer *timer;
     struct sweeper_result result;
@@ -105,6 +110,20 @@ struct setting {
     struct core_rules rules;
 };
 
+/* The actuator, with root's rules. */
+static int open_service(struct world *w, const struct gpu_open_opts *gpu,
+                        const struct core_rules *rules, uw_error *err)
+{
+    int r = virtual_backend.open(gpu, &w->lib, err);
+    struct guard_opts opts = {.loop = w->loop,
+                              .backend = &virtual_backend,
+                              .lib = w->lib,
+                              .rules = rules,
+                              .keep_trying = true};
+
+    return r == 0 ? guard_new(&opts, &w->service.guard, err) : r;
+}
+
 static bool play(struct world *w, const struct setting *set)
 {
     struct sim_machine machine;
@@ -121,10 +140,18 @@ static bool play(struct world *w, const struct setting *set)
         r = virtual_world_new(w->loop, &machine, 1, &w->sim, &err);
     if (r >= 0)
         r = loop_timer_new(w->loop, UINT64_MAX, 0, on_trouble, w, &w->timer, &err);
+    struct gpu_open_opts gpu = {.clock = {clock_of, w->loop}, .backend_user = w->sim};
+    if (r >= 0)
+        r = open_service(w, &gpu, &set->rules, &err);
+    const struct node_opts node = {.loop = w->loop,
+                                   .backend = &virtual_backend,
+                                   .gpu = gpu,
+                                   .version = "test",
+                                   .service = &w->service,
+                                   .read = virtual_world_proc,
+                                   .read_user = w->sim};
     struct sweeper_opts opts = {
-        .loop = w->loop,
-        .backend = &virtual_backend,
-        .gpu = {.clock = {clock_of, w->loop}, .backend_user = w->sim},
+        .node = &node,
         .gpus = set->gpus,
         .argv = set->argv ? set->argv : train,
         .from_mw = set->from_mw,
@@ -133,13 +160,14 @@ static bool play(struct world *w, const struct setting *set)
         .seed = set->seed ? set->seed : 1,
         .settle_s = 1,
         .state_path = set->state,
-        .rules = &set->rules,
         .note = on_note,
         .on_run = on_run,
         .user = w,
     };
     if (r >= 0)
-        r = sweeper_start(&opts, on_done, &w->sweeper, &err);
+        r = sweeper_new(&opts, on_done, &w->sweeper, &err);
+    if (r >= 0)
+        sweeper_start(w->sweeper);
     if (r >= 0)
         r = loop_run(w->loop, &err);
     if (r < 0)
@@ -167,6 +195,8 @@ static uint32_t limit_of(const struct world *w, size_t board)
 static void close_world(struct world *w)
 {
     sweeper_free(w->sweeper);
+    guard_free(w->service.guard);
+    virtual_backend.close(w->lib);
     virtual_world_free(w->sim);
     loop_free(w->loop);
     *w = (struct world){0};
@@ -432,6 +462,7 @@ static void test_allowed(void)
 
 int main(void)
 {
+    log_set_level(LOG_LEVEL_NONE);
     test_curve();
     test_allowed();
     test_found();

@@ -157,6 +157,31 @@ static void ramp_and_raise(void)
     ok(state && strcmp(state, "yielded") == 0, "another's limit is left: %s", state);
 }
 
+static size_t claims_of(struct own_node *own)
+{
+    auto_(json_free) struct json *doc = get(own, "/v1/claims");
+
+    return doc ? json_count(json_get(json_root(doc), "claims")) : 0;
+}
+
+/* There is no ledger from which boards that are opened anew would have their claims. */
+static void driver_loaded_anew(void)
+{
+    auto_(own_node_free) struct own_node *own = NULL;
+    uw_error err = {""};
+
+    ok(open_own("2", NULL, &own, &err) == 0 && claim(own, "2", "200 W", true, &err) == 0,
+       "a claim before the driver is loaded anew: %s", err.text);
+    if (!own)
+        return;
+    run_s(1);
+    fault("reload");
+    run_s(20);
+    is_int((long long)claims_of(own), 1, "the claim stands");
+    is_int((long long)number(own, "/v1/gpus/2/explain", NULL, "enforced_mw"), 200000,
+           "and is in force again");
+}
+
 static void refused(void)
 {
     static const struct actuator_virtual nobody = {.guard = NULL};
@@ -193,6 +218,7 @@ int main(void)
     ok(open_own("7", NULL, &none, &err) < 0 && !none, "no such board: %s", err.text);
     first_claim();
     ramp_and_raise();
+    driver_loaded_anew();
     refused();
     virtual_world_free(w.sim);
     loop_timer_free(w.timer);
