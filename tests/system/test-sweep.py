@@ -170,6 +170,59 @@ def test_two(node, tmp):
     t.ok(limits(node) == [300000] * 4, "all limits are as found")
 
 
+def test_second_signal(node, tmp):
+    """A command that does not end by the first signal ends by the second."""
+    child = node.popen("underwatt", "sweep", "--gpus", "1", "--to", "225", "--step", "75", "--runs", "1", "--settle",
+                       "0.1 s", "--", "sh", "-c", f"trap '' INT; echo $$ >{tmp}/deaf; while :; do sleep 0.1; done")
+    t.ok(uwtest.wait_for(lambda: (tmp / "deaf").exists() and (tmp / "deaf").read_text().strip(), 30),
+         "a command that hears no ^C")
+    pid = int((tmp / "deaf").read_text())
+    child.send_signal(signal.SIGINT)
+    time.sleep(0.5)
+    t.ok(child.poll() is None and uwtest.alive(pid), "the first ^C: it goes on, and the sweep waits")
+    child.send_signal(signal.SIGINT)
+    t.equal(child.wait(20), 130, "the second ^C: the exit status says so")
+    t.ok(not uwtest.alive(pid) and limits(node) == [300000] * 4, "the command has ended, the limits are back")
+
+
+def test_stopped(node, tmp):
+    """^Z: the lease runs out, the originals come back; the run is made again when the sweep goes on."""
+    child = start(node)
+    child.send_signal(signal.SIGSTOP)
+    t.ok(all_default(node, 6), "^Z: the limits are back within 6 s", limits(node))
+    child.send_signal(signal.SIGCONT)
+    out, err = child.communicate(timeout=60)
+    t.ok(child.returncode == 0 and "was stopped for a while" in err, "it goes on to its end, and says so", err)
+    t.ok(out.count("training done") > len(re.findall(r"run \d of \d: ", err)) >= 4,
+         "the run that was under way does not count", out + err)
+    t.ok(limits(node) == [300000] * 4, "all limits are as found")
+
+
+def test_side_by_side(node, tmp):
+    """Two nodes at once: each has its boards, and one that names none finds those that are left."""
+    child = start(node)
+    other = [*TRAIN]
+    other[other.index("--gpus") + 1] = "2"
+    p = node.run("underwatt", "sweep", "--from", "200", "--to", "300", "--step", "100", "--runs", "1", "--", *other)
+    t.ok(p.returncode == 0 and p.stdout.count("training done") == 3, "a sweep beside another", p.stderr)
+    out, err = child.communicate(timeout=60)
+    t.ok(child.returncode == 0 and out.count("training done") == 4 and "does not count" not in err,
+         "the other one goes on as if alone", out + err)
+    t.ok(limits(node) == [300000] * 4, "all limits are as found")
+
+
+def test_slow_driver():
+    """A driver that takes 2 s for each limit, and ^C in the middle of a write: the release waits for it."""
+    with uwtest.Node(machine="set_latency: 2 s\nboards: [{model: v100, count: 2}]", may_set="anyone") as node:
+        child = node.popen("underwatt", "sweep", "--gpus", "1", "--from", "150", "--to", "200", "--step", "50", "--runs",
+                           "1", "--settle", "0.1 s", "--", "true")
+        t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] < 300000, 60), "a sweep under a slow driver")
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+        t.ok(child.returncode == 130 and "NOT all" not in err and node.board(1)["limit_mw"] == 300000,
+             "^C: the original is back when it ends", f"{child.returncode} {err}")
+
+
 def test_rights(tmp):
     with uwtest.Node(board="v100", count=4, speed=SPEED, may_set="root") as node:
         if os.getuid() != 0:
@@ -229,5 +282,6 @@ def rights():
 
 
 uwtest.together(lambda: play(test_whole, test_found), lambda: play(test_aborts, test_killed, test_terminal),
-                lambda: play(test_state, test_command, test_two), rights)
+                lambda: play(test_state, test_command, test_two),
+                lambda: play(test_second_signal, test_stopped, test_side_by_side), test_slow_driver, rights)
 t.done()
