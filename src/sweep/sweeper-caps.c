@@ -29,7 +29,7 @@ static int cannot(struct sweeper *s, const char *text)
 
 static int claim(struct sweeper *s, size_t i, uint32_t mw)
 {
-    const struct claimant_ask ask = {.mw = mw, .why = "sweep"};
+    const struct claimant_ask ask = {.mw = mw, .way = CLAIM_AT_ONCE, .why = "sweep"};
     uw_error err = {""};
 
     int r = claimant_state(s->claims, i, &ask, &err);
@@ -311,7 +311,6 @@ int sweeper_start_right(struct sweeper *s)
     const struct claimant_who who = {.source = CLAIM_OF_SWEEP,
                                      .uid = getuid(),
                                      .boards = UINT64_MAX >> (64 - s->n),
-                                     .walked = true, /* at once, in both directions */
                                      .name = "underwatt sweep",
                                      .fn = on_told,
                                      .user = s};
