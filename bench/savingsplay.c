@@ -9,7 +9,7 @@
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/rng.h"
-#include "tuner/tuner-inside.h"
+#include "tuner/tuner-table.h"
 
 enum { ANSWERS = 64, LOG_MAX = 1 << 22 };
 #define STEP_S 1.0 /* at the reference cap */

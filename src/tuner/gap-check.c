@@ -15,22 +15,17 @@ double gap_check_allows(const struct gap_check *g, const struct savings *s,
 
 void gap_check_begin(struct gap_check *g, unsigned windows, uint64_t now_ns)
 {
-    g->on = true;
     g->since_ns = now_ns;
     g->windows = windows;
 }
 
 void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns)
 {
-    if (!g->on)
-        return;
-    g->on = false;
     gap_probes_made(&g->probes, s_between(g->since_ns, now_ns), windows - g->windows);
 }
 
 void gap_check_forget(struct gap_check *g)
 {
-    g->on = false;
     g->probes.n = 0;
     g->probes.last_s = 0;
 }

@@ -12,9 +12,8 @@
 
 struct gap_check {
     struct gap_probes probes; /* made in this regime */
-    bool on;                  /* a check is under way, since since_ns */
-    uint64_t since_ns;
-    unsigned windows; /* number of windows before it */
+    uint64_t since_ns;        /* begin of the last check */
+    unsigned windows;         /* number of windows before it */
 };
 
 /* Call after each window of the hold; window_s: the shortest window of the hold.  Returns
@@ -23,7 +22,7 @@ struct gap_check {
 double gap_check_allows(const struct gap_check *g, const struct savings *s,
                         double window_s);
 void gap_check_begin(struct gap_check *g, unsigned windows, uint64_t now_ns);
-/* Ends a check, if one is under way, when a hold begins or continues. */
+/* Ends the check under way. */
 void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns);
 /* The job has changed: resets the checks. */
 void gap_check_forget(struct gap_check *g);

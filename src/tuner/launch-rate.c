@@ -25,17 +25,16 @@ void launch_rate_moved(struct launch_rate *l, uint32_t from_mw, uint32_t to_mw,
 
 double launch_rate_settle_s(const struct launch_rate *l)
 {
-    return l->on ? rate_settle_s(&l->first) : 0;
+    return rate_settle_s(&l->first);
 }
 
-static const char *word_of(const struct launch_rate *l, const struct rate_found *f,
-                           double util)
+static const char *word_of(const struct rate_found *f, bool gone, double util)
 {
     switch (f->why) {
     case RATE_FOUND:
         if (!(util >= BUSY_LEAST))
             return "its boards wait between launches";
-        return l->gone ? "it launches other kernels" : "its launches vary";
+        return gone ? "it launches other kernels" : "its launches vary";
     case RATE_OTHER:
         return "its launches pause";
     case RATE_DRIFTS:
@@ -76,17 +75,34 @@ static bool is_better(const struct progress_period_heard *rate,
                            rate->confidence >= period->confidence);
 }
 
+/* Chooses between rate and period, before a search. */
+static enum launch_rate_news choose(struct launch_rate *l, const struct rate_found *f,
+                                    const struct progress_period_heard *h,
+                                    struct progress_period_heard *own)
+{
+    enum tuner_by was = l->likely;
+
+    l->likely = is_better(own, h) ? TUNER_BY_LAUNCHES : TUNER_BY_PERIOD;
+    if (l->likely == TUNER_BY_LAUNCHES && rate_apart(f, &l->first) > MIX_MOST) {
+        l->unit = 0;
+        choose_unit(l, f);
+        tell(l, f, own);
+        return LAUNCH_RATE_OTHER_UNIT;
+    }
+    return l->likely == was ? LAUNCH_RATE_SAME : LAUNCH_RATE_OTHER_UNIT;
+}
+
 const struct progress_period_heard *launch_rate_hear(
-    struct launch_rate *l, bool inferred, const struct progress_period_heard *h,
-    struct progress_period_heard *own, bool *ret_other)
+    struct launch_rate *l, enum tuner_by source, const struct progress_period_heard *h,
+    struct progress_period_heard *own, enum launch_rate_news *ret)
 {
     struct rate *r = rate_of(l);
     struct rate_found f = {.why = RATE_NOBODY};
+    bool inferred = source == TUNER_BY_LAUNCHES, gone = false;
 
-    *ret_other = false;
-    l->gone = false;
+    *ret = LAUNCH_RATE_SAME;
     l->word = NULL;
-    if (inferred && !l->on)
+    if (source == TUNER_BY_PERIOD)
         return h;
     if (r)
         rate_find(r, l->from_ns, &f);
@@ -94,38 +110,32 @@ const struct progress_period_heard *launch_rate_hear(
     own->known = false;
     bool sure = f.why == RATE_FOUND && f.confidence >= PROGRESS_PERIOD_SURE;
     if (inferred)
-        l->gone = f.why == RATE_NOBODY || f.generation != l->first.generation ||
-                  (sure && rate_apart(&f, &l->first) > MIX_MOST);
+        gone = f.why == RATE_NOBODY || f.generation != l->first.generation ||
+               (sure && rate_apart(&f, &l->first) > MIX_MOST);
     if (f.why != RATE_NOBODY)
-        l->word = word_of(l, &f, h->util);
-    if (sure && h->util >= BUSY_LEAST && !l->gone) {
+        l->word = word_of(&f, gone, h->util);
+    if (sure && h->util >= BUSY_LEAST && !gone) {
         if (!inferred)
             choose_unit(l, &f);
         tell(l, &f, own);
     }
+    if (gone)
+        *ret = LAUNCH_RATE_GONE;
     if (inferred)
         return own;
-    bool on = is_better(own, h);
-    *ret_other = on != l->on;
-    l->on = on;
-    if (on && rate_apart(&f, &l->first) > MIX_MOST) {
-        l->unit = 0;
-        choose_unit(l, &f);
-        *ret_other = true;
-        tell(l, &f, own);
-    }
-    return on ? own : h;
+    *ret = choose(l, &f, h, own);
+    return l->likely == TUNER_BY_LAUNCHES ? own : h;
 }
 
-bool launch_rate_begin(struct launch_rate *l, bool inferred, bool *ret_changed)
+bool launch_rate_begin(struct launch_rate *l, enum tuner_by unit, bool *ret_changed)
 {
     struct rate_found *of = &l->regime_of;
-    bool same = l->on ? l->in_regime && of->generation == l->first.generation &&
-                            rate_apart(of, &l->first) <= MIX_MOST
-                      : inferred && !l->in_regime;
+    bool same = l->likely == unit;
 
-    *ret_changed = l->in_regime && l->on && !same;
-    l->in_regime = l->on;
+    if (unit == TUNER_BY_LAUNCHES)
+        same = same && of->generation == l->first.generation &&
+               rate_apart(of, &l->first) <= MIX_MOST;
+    *ret_changed = unit == TUNER_BY_LAUNCHES && l->likely == TUNER_BY_LAUNCHES && !same;
     *of = l->first;
     return same;
 }

@@ -55,14 +55,7 @@ bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now
 
 void pause_begin(struct pause *p, const struct step_mark *last)
 {
-    p->on = true;
-    p->goes_on = false;
     p->last = *last;
-}
-
-void pause_end(struct pause *p)
-{
-    p->on = p->halted = false;
 }
 
 void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns)
@@ -70,19 +63,21 @@ void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns)
     steps->phase_ns = p->forgiven_ns = now_ns;
 }
 
-void pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns)
+bool pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns)
 {
     const struct step_mark *mark = &steps->mark;
+    bool goes_on = mark->generation != p->last.generation || mark->steps > p->last.steps;
 
-    if (p->on) {
-        p->told = !steps_training(steps);
-        p->goes_on =
-            mark->generation != p->last.generation || mark->steps > p->last.steps;
-        if (p->goes_on)
-            pause_forgive(p, steps, now_ns);
-        else
-            steps->phase = UW_PHASE_VALIDATE; /* no stretch of steps spans a pause */
-    }
+    p->phase = steps->phase;
+    if (goes_on)
+        pause_forgive(p, steps, now_ns);
+    else
+        steps->phase = UW_PHASE_VALIDATE; /* no stretch of steps spans a pause */
+    return goes_on;
+}
+
+void pause_mend(const struct pause *p, struct steps *steps)
+{
     if (p->forgiven_ns > steps->phase_ns)
         steps->phase_ns = p->forgiven_ns;
 }
@@ -91,8 +86,7 @@ double pause_is_long(const struct pause *p, const struct steps *steps, uint64_t 
                      double speed)
 {
     double most_s = fmax(HALT_S, fmax(HALT_WALL_S * speed, HALT_STEPS * steps->step_s));
+    bool told = p->phase != UW_PHASE_TRAIN && p->phase != UW_PHASE_UNKNOWN;
 
-    if (p->halted || p->told || s_between(p->last.at_ns, now_ns) < most_s)
-        return 0;
-    return most_s;
+    return told || s_between(p->last.at_ns, now_ns) < most_s ? 0 : most_s;
 }

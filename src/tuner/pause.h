@@ -11,12 +11,9 @@
 #include "core/progress/steps.h"
 
 struct pause {
-    bool on;      /* no step since `last` */
-    bool goes_on; /* a step has been reported since */
-    bool told;    /* the job reports a phase without steps */
-    bool halted;  /* a long pause: the originals are in force until the next step */
-    struct step_mark last;
-    uint64_t forgiven_ns; /* time before this is no delay of a step; 0: unset */
+    struct step_mark last; /* the last step before the pause */
+    uint32_t phase;        /* that the job reports in it, enum uw_phase */
+    uint64_t forgiven_ns;  /* time before this is no delay of a step; 0: unset */
     struct {
         uint32_t mw;            /* no cap in force since then was much lower */
         struct step_mark since; /* steps at that time */
@@ -37,9 +34,10 @@ bool pause_ran_well(const struct pause *p, const struct step_mark *now);
 bool pause_is_due(const struct pause *p, const struct steps *steps, uint64_t now_ns,
                   double speed);
 void pause_begin(struct pause *p, const struct step_mark *last);
-void pause_end(struct pause *p);
-/* Removes the pause from the steps that were just read. */
-void pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns);
+/* Call for each read of the steps in a pause.  Whether a step was made since it began. */
+bool pause_on_steps(struct pause *p, struct steps *steps, uint64_t now_ns);
+/* Removes earlier pauses from the steps that were just read. */
+void pause_mend(const struct pause *p, struct steps *steps);
 /* Does not count the time until now as a delay of the job's steps. */
 void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns);
 /* The seconds without a step if the pause is long enough to restore the originals; 0: it

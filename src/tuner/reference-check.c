@@ -39,7 +39,6 @@ bool reference_check_begin(struct reference_check *c,
     }
     if (!due)
         return false;
-    c->on = true;
     c->takes_s = takes_s(c, hold);
     c->since_ns = now_ns;
     return true;
@@ -59,14 +58,11 @@ struct search_step reference_check_step(const struct reference_check *c,
 
 bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns)
 {
-    return c->on && s_between(c->since_ns, now_ns) > TAKES_MOST * c->takes_s;
+    return s_between(c->since_ns, now_ns) > TAKES_MOST * c->takes_s;
 }
 
 void reference_check_end(struct reference_check *c, uint64_t now_ns)
 {
-    if (!c->on)
-        return;
-    c->on = false;
     c->cools = true;
     visits_made(&c->checks, s_between(c->since_ns, now_ns));
 }

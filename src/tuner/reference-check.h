@@ -19,11 +19,10 @@
 #define REFERENCE_CHECK_SETTLE_S 60.0
 
 struct reference_check {
-    bool on; /* a check is under way, since since_ns */
-    uint64_t since_ns;
-    double takes_s; /* its expected duration */
-    bool brief;     /* it does not wait until the boards are warm */
-    bool cools;     /* a check has ended: the boards are warmer than before it */
+    uint64_t since_ns; /* begin of the last check */
+    double takes_s;    /* its expected duration */
+    bool brief;        /* it does not wait until the boards are warm */
+    bool cools;        /* a check has ended: the boards are warmer than before it */
     struct reference_checks checks; /* checks made so far */
 };
 
@@ -42,7 +41,7 @@ struct search_step reference_check_step(const struct reference_check *c,
                                         uint32_t reference_mw);
 /* Whether the check takes too long, because of a pause of the job or long steps. */
 bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns);
-/* Ends the check, with or without a window; does nothing if none is under way. */
+/* Ends the check under way, with or without a window. */
 void reference_check_end(struct reference_check *c, uint64_t now_ns);
 
 /* Converts a window of the hold for counterfactual.h. */

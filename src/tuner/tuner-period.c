@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "tuner/tuner-inside.h"
+#include "tuner/tuner-table.h"
 
 enum {
     POLL_S = 10,       /* interval of analyses before a search */
@@ -42,7 +42,7 @@ static const char *why_word(const struct progress_period_heard *h)
 
 static void tell_unknown(struct tuner *t, const struct progress_period_heard *h)
 {
-    if (t->inferred && t->rate.on)
+    if (t->source == TUNER_BY_LAUNCHES)
         (void)snprintf(t->report.unknown, sizeof t->report.unknown, "%s",
                        t->rate.word ? t->rate.word : "it launches nothing");
     else
@@ -75,7 +75,7 @@ static void listen(struct tuner *t, bool anew, double every_s)
 
     const struct savings_mean *hold = &regimes_savings(&t->regimes)->hold;
 
-    if (!anew && t->was_inferred && t->report.holding && hold->windows > 0) {
+    if (!anew && t->unit != TUNER_BY_STEPS && t->holding && hold->windows > 0) {
         want.least_s = savings_mean_time(hold) / NEAR;
         want.most_s = savings_mean_time(hold) * NEAR;
         want.from_ns = loop_now_ns(t->o.loop);
@@ -86,36 +86,64 @@ static void listen(struct tuner *t, bool anew, double every_s)
     progress_period_listen(t->o.period, &want);
 }
 
-bool tuner_listen(struct tuner *t)
+int do_listen(struct tuner *t, const void *what)
 {
-    if (!t->o.period || !t->search || t->state != TUNER_WAIT)
-        return false;
-    if (t->listening)
-        return true;
-    if (!t->was_inferred) /* the held cap was found by reported steps */
+    (void)what;
+    if (t->unit == TUNER_BY_STEPS) /* the held cap was found by reported steps */
         (void)tuner_blind(t);
-    t->listening = true;
+    t->source = TUNER_BY_NOTHING;
     t->period.since_ns = loop_now_ns(t->o.loop);
-    t->report.by = TUNER_BY_NOTHING;
-    listen(t, false, POLL_S);
-    return true;
+    if (t->o.period)
+        listen(t, false, POLL_S);
+    return 0;
 }
 
-void tuner_listen_again(struct tuner *t)
+/* Listens for any period, with samples from now on. */
+static void listen_anew(struct tuner *t)
 {
-    t->safe = false;
-    t->report.holding = false;
-    t->state = TUNER_WAIT;
+    t->source = TUNER_BY_NOTHING;
+    t->at = ACTIVITY_SEARCH;
+    t->holding = false;
     t->period.since_ns = loop_now_ns(t->o.loop);
     listen(t, true, POLL_S);
 }
 
+int do_listen_again(struct tuner *t, const void *what)
+{
+    (void)what;
+    listen_anew(t);
+    return 0;
+}
+
 void tuner_infer_no_more(struct tuner *t)
 {
-    t->inferred = false;
-    t->report.by = TUNER_BY_NOTHING;
     t->period.booked_ns = 0;
-    tuner_listen_again(t);
+    listen_anew(t);
+}
+
+int do_unresume(struct tuner *t, const void *what)
+{
+    int r = tuner_blind(t);
+
+    (void)what;
+    listen_anew(t);
+    return r;
+}
+
+int do_blind(struct tuner *t, const void *what)
+{
+    window_cancel(&t->window);
+    tuner_note(&t->notes, true,
+               "the job's steps cannot be followed any more: back to the original cap");
+    tuner_end_check(t);
+    t->at = ACTIVITY_SEARCH;
+    regimes_turn(&t->regimes, STRETCH_SEARCH);
+    t->holding = false;
+    (void)snprintf(t->report.unknown, sizeof t->report.unknown,
+                   "the job's steps cannot be followed any more");
+    t->has_begun = false;
+    int r = tuner_to_original(t);
+    return r < 0 ? r : do_listen(t, what);
 }
 
 /* ---- progress unknown: the safe static cap ---- */
@@ -139,37 +167,40 @@ static uint32_t safe_mw(const struct tuner *t, double peak_w)
 static int on_peak(const struct energy_sum_window *w, void *user)
 {
     struct tuner *t = user;
-    char why[TUNER_TEXT];
 
     t->peaks_asked--;
     if (t->state == TUNER_OVER)
         return tuner_maybe_done(t);
-    if (w->r < 0 || !(w->peak_w > 0) || t->state != TUNER_WAIT || !t->listening ||
-        t->stopped)
-        return 0;
-    t->report.peak_w = w->peak_w;
+    return w->r < 0 || !(w->peak_w > 0) || t->stopped ? 0 : tuner_event(t, ON_PEAK, w);
+}
+
+int do_safe(struct tuner *t, const void *what)
+{
+    const struct energy_sum_window *w = what;
     uint32_t mw = safe_mw(t, w->peak_w);
+    char why[TUNER_TEXT];
+
+    t->report.peak_w = w->peak_w;
     (void)snprintf(why, sizeof why,
                    "the job's progress is unknown (%s): the safe cap, %.2f of its "
                    "observed peak or %.2f of the default limit",
                    t->report.unknown, SEARCH_FIRST, SAFE_SHARE);
     tuner_note(&t->notes, true, "holds %.0f W: %s", w_of_mw(mw), why);
-    t->safe = true;
+    t->at = ACTIVITY_SAFE;
     return tuner_hold_unseen(t, mw, why);
 }
 
-static int go_safe(struct tuner *t, uint64_t now)
+int do_ask_peak(struct tuner *t, const void *what)
 {
-    uint64_t from = now - ns_of_s(PEAK_S);
+    uint64_t now = loop_now_ns(t->o.loop), from = now - ns_of_s(PEAK_S);
 
+    (void)what;
     if (!may_be_capped(t)) {
-        if (!t->safe)
-            tuner_note(
-                &t->notes, true,
-                "the job's progress is unknown (%s): it is not capped, as a bound on "
-                "its time could not be checked",
-                t->report.unknown);
-        t->safe = true;
+        tuner_note(&t->notes, true,
+                   "the job's progress is unknown (%s): it is not capped, as a bound on "
+                   "its time could not be checked",
+                   t->report.unknown);
+        t->at = ACTIVITY_SAFE;
         listen(t, false, POLL_SAFE_S);
         return 0;
     }
@@ -180,20 +211,22 @@ static int go_safe(struct tuner *t, uint64_t now)
 
 /* ---- before a search ---- */
 
-static int begin_inferred(struct tuner *t, const struct progress_period_heard *h)
+int do_begin_inferred(struct tuner *t, const void *what)
 {
-    bool changed, same = launch_rate_begin(&t->rate, t->was_inferred, &changed);
+    const struct progress_period_heard *h = what;
+    bool changed, same = launch_rate_begin(&t->rate, t->unit, &changed);
+    bool launches = t->rate.likely == TUNER_BY_LAUNCHES;
 
     t->report.changes += changed;
     if (!same && t->report.reference_mw) /* the unit of a step has changed */
         tuner_new_regime(t, NULL);
     const struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
-    if (ref->windows > 0 && !t->report.holding &&
+    if (ref->windows > 0 && !t->holding &&
         fabs(h->period_s / savings_mean_time(ref) - 1) > OTHER) {
         t->report.changes++;
         tuner_new_regime(t, NULL);
     }
-    if (t->rate.on)
+    if (launches)
         tuner_note(
             &t->notes, true,
             "the job reports no steps and launches without a pause: %.0f launches, "
@@ -205,18 +238,17 @@ static int begin_inferred(struct tuner *t, const struct progress_period_heard *h
             "the job reports no steps: one period of its power, %.3g s, stands for a "
             "step (confidence %.2f)",
             h->period_s, h->confidence);
-    t->inferred = t->was_inferred = true;
-    t->safe = false;
+    t->source = t->unit = t->rate.likely;
+    t->at = ACTIVITY_SEARCH;
     t->period.missed = 0;
-    if (t->rate.on)
+    if (launches)
         steps_init(&t->steps); /* estimated steps are ignored from now on */
     t->period.period_s = h->period_s;
     t->period.at_mw = t->caps.commanded_mw;
     t->period.booked_ns = h->from_ns;
-    t->report.by = t->rate.on ? TUNER_BY_LAUNCHES : TUNER_BY_PERIOD;
-    t->report.started = true;
+    t->started = true;
     tell_known(t, h);
-    return tuner_next(t);
+    return do_go(t, NULL);
 }
 
 static int heard_waiting(struct tuner *t, const struct progress_period_heard *h)
@@ -226,16 +258,11 @@ static int heard_waiting(struct tuner *t, const struct progress_period_heard *h)
         tell_unknown(t, h);
         if (s_between(t->period.since_ns, h->at_ns) < UNKNOWN_S)
             return 0;
-        if (t->report.holding && !t->safe) { /* a resumed hold without its period */
-            int r = tuner_blind(t);
-            tuner_listen_again(t);
-            return r;
-        }
-        return t->safe ? 0 : go_safe(t, h->at_ns);
+        return t->at == ACTIVITY_SAFE ? 0 : tuner_event(t, ON_DUE, NULL);
     }
     if (tuner_rests(t))
         return 0;
-    return period_window_agrees(&t->period, h) ? begin_inferred(t, h) : 0;
+    return period_window_agrees(&t->period, h) ? tuner_event(t, ON_SURE, h) : 0;
 }
 
 /* While the safe cap is held: once a period is certain, restores the original cap. */
@@ -246,12 +273,16 @@ static int heard_safe(struct tuner *t, const struct progress_period_heard *h)
         tell_unknown(t, h);
         return 0;
     }
-    if (!period_window_agrees(&t->period, h))
-        return 0;
+    return period_window_agrees(&t->period, h) ? tuner_event(t, ON_SURE, h) : 0;
+}
+
+int do_unsafe(struct tuner *t, const void *what)
+{
+    (void)what;
     tuner_note(&t->notes, true, "%s: back to the original cap",
-               t->rate.on ? "the job's launches are even now"
-                          : "the job's power has a period now");
-    tuner_listen_again(t);
+               t->rate.likely == TUNER_BY_LAUNCHES ? "the job's launches are even now"
+                                                   : "the job's power has a period now");
+    listen_anew(t);
     return tuner_to_original(t);
 }
 
@@ -265,7 +296,8 @@ static bool bounds(const struct tuner *t, double *ret_least_s, double *ret_most_
 
 void tuner_listen_window(struct tuner *t, uint64_t now)
 {
-    double settle_s = t->inferred ? launch_rate_settle_s(&t->rate) : 0;
+    bool launches = t->source == TUNER_BY_LAUNCHES;
+    double settle_s = launches ? launch_rate_settle_s(&t->rate) : 0;
     struct progress_period_want want = {
         .from_ns = now + ns_of_s(fmax(t->step.settle_s, settle_s)),
         .first_s = tuner_window_s(t),
@@ -274,7 +306,7 @@ void tuner_listen_window(struct tuner *t, uint64_t now)
         .user = t,
     };
 
-    if (t->safe) {
+    if (t->at == ACTIVITY_SAFE) {
         listen(t, true, POLL_SAFE_S);
         return;
     }
@@ -317,17 +349,18 @@ static int close_window(struct tuner *t, const struct progress_period_heard *h)
     t->window.steps = h->cycles;
     t->window.time_s = h->period_s;
     t->window.time_rse = h->rse;
-    return tuner_ask_window(t);
+    return tuner_event(t, ON_WINDOW, NULL);
 }
 
 /* The period was lost, but not because of the cap: restores the original and listens for
  * any period.
  */
-static int lost(struct tuner *t)
+int do_unheard(struct tuner *t, const void *what)
 {
+    (void)what;
     tuner_note(&t->notes, true, "the job's %s (%s): back to the original cap",
-               t->rate.on ? "launches are not even any more"
-                          : "period is not seen any more",
+               t->source == TUNER_BY_LAUNCHES ? "launches are not even any more"
+                                              : "period is not seen any more",
                t->report.unknown);
     tuner_end_check(t);
     window_cancel(&t->window);
@@ -342,25 +375,39 @@ static int missed(struct tuner *t, const struct progress_period_heard *h)
     tell_unknown(t, h);
     t->period.missed++;
     t->period.booked_ns = 0; /* steps since then are unknown */
-    if (t->check.on) {
-        tuner_end_check(t);
-        window_cancel(&t->window);
-        return tuner_next(t);
-    }
-    if (t->period.missed < (t->step.kind == SEARCH_HOLD ? MISSED_MOST : 2)) {
-        tuner_listen_window(t, h->at_ns); /* the job may have paused */
-        return 0;
-    }
-    bool below = board_caps_in_force_mw(&t->caps) + MW_PER_W < tuner_reference_mw(t);
-    if (t->step.kind == SEARCH_HOLD || !below)
-        return lost(t);
+    return tuner_event(t, ON_DEAF, NULL);
+}
+
+bool tuner_missed_many(const struct tuner *t)
+{
+    return t->period.missed >= (t->step.kind == SEARCH_HOLD ? MISSED_MOST : 2);
+}
+
+int do_end_check(struct tuner *t, const void *what)
+{
+    tuner_end_check(t);
+    window_cancel(&t->window);
+    return do_go(t, what);
+}
+
+int do_listen_on(struct tuner *t, const void *what)
+{
+    (void)what;
+    tuner_listen_window(t, loop_now_ns(t->o.loop)); /* the job may have paused */
+    return 0;
+}
+
+int do_deaf_stall(struct tuner *t, const void *what)
+{
+    uint32_t in_force_mw = board_caps_in_force_mw(&t->caps);
+
     t->report.stalls++;
     t->period.missed = 0;
     tuner_note(&t->notes, true, "no %s at %.0f W: goes up",
-               t->rate.on ? "even launches" : "period",
-               w_of_mw(board_caps_in_force_mw(&t->caps)));
-    search_on_stall(t->search, board_caps_in_force_mw(&t->caps));
-    return tuner_next(t);
+               t->source == TUNER_BY_LAUNCHES ? "even launches" : "period",
+               w_of_mw(in_force_mw));
+    search_on_stall(t->search, in_force_mw);
+    return do_go(t, what);
 }
 
 /* Whether the time per step is outside of what a cap can cause, so that the launches may
@@ -370,15 +417,15 @@ static bool is_other_work(const struct tuner *t, const struct progress_period_he
 {
     double least_s, most_s;
 
-    return t->rate.on && h->known && bounds(t, &least_s, &most_s) &&
+    return t->source == TUNER_BY_LAUNCHES && h->known && bounds(t, &least_s, &most_s) &&
            (h->period_s < least_s || h->period_s > most_s);
 }
 
-static int heard_window(struct tuner *t, const struct progress_period_heard *h)
+static int heard_window(struct tuner *t, const struct progress_period_heard *h, bool gone)
 {
-    if (t->rate.on && t->rate.gone) {
+    if (gone) {
         tell_unknown(t, h);
-        return lost(t);
+        return tuner_event(t, ON_LOST, NULL);
     }
     switch (period_window_judge(&t->period, h, !is_other_work(t, h), tuner_window_s(t))) {
     case PERIOD_WINDOW_ENOUGH:
@@ -394,55 +441,63 @@ static int on_heard(const struct progress_period_heard *h, void *user)
 {
     struct tuner *t = user;
     struct progress_period_heard own;
-    bool other;
+    enum launch_rate_news news;
 
     if (t->stopped)
         return 0;
-    h = launch_rate_hear(&t->rate, t->inferred, h, &own, &other);
-    if (other) /* the last result has another unit */
+    h = launch_rate_hear(&t->rate, t->source, h, &own, &news);
+    if (news == LAUNCH_RATE_OTHER_UNIT) /* the last result has another unit */
         t->period.candidate_s = 0;
-    if (t->state == TUNER_WAIT && t->listening)
+    if (t->state == TUNER_WAIT && t->source == TUNER_BY_NOTHING)
         return heard_waiting(t, h);
-    if (t->state == TUNER_WINDOW && t->safe)
+    if (t->state == TUNER_MEASURE && t->at == ACTIVITY_SAFE)
         return heard_safe(t, h);
-    if (t->state == TUNER_WINDOW && t->inferred)
-        return heard_window(t, h);
+    if (t->state == TUNER_MEASURE && is_inferred(t->source))
+        return heard_window(t, h, news == LAUNCH_RATE_GONE);
     return 0;
 }
 
-bool tuner_on_told(struct tuner *t)
-{
-    bool on_the_way =
-        t->state == TUNER_WALK || t->state == TUNER_WINDOW || t->state == TUNER_ENERGY;
+/* ---- steps after all ---- */
 
-    if (!t->listening || t->state >= TUNER_LEFT || t->stopped)
-        return false;
-    if (t->state == TUNER_WAIT) {
-        t->listening = t->safe = false;
-        t->report.by = TUNER_BY_STEPS;
-        t->rate.on = false;
-        progress_period_rest(t->o.period);
-        return false;
-    }
-    if (!on_the_way)
-        return t->inferred;
+/* The job reports steps: nothing is inferred any more. */
+static void count_steps(struct tuner *t)
+{
+    t->source = TUNER_BY_STEPS;
+    if (t->at == ACTIVITY_SAFE)
+        t->at = ACTIVITY_SEARCH;
+    t->rate.likely = TUNER_BY_PERIOD;
+    progress_period_rest(t->o.period);
+}
+
+int do_told(struct tuner *t, const void *what)
+{
+    (void)what;
+    count_steps(t);
+    return 0;
+}
+
+static void note_better(struct tuner *t)
+{
     tuner_note(&t->notes, true,
                "the job reports its steps now: the search begins again with them");
-    bool inferred = t->inferred;
-    t->listening = t->safe = t->inferred = t->was_inferred = false;
-    t->rate.in_regime = t->rate.on = false;
-    t->report.by = TUNER_BY_STEPS;
+    count_steps(t);
+    t->unit = TUNER_BY_STEPS;
     t->period.booked_ns = 0;
-    progress_period_rest(t->o.period);
     window_cancel(&t->window);
-    if (inferred) {
-        tuner_end_check(t);
-        tuner_new_regime(t, NULL);
-        (void)tuner_next(t);
-    } else { /* the safe cap was held */
-        t->report.holding = false;
-        t->state = TUNER_WAIT;
-        (void)tuner_to_original(t);
-    }
-    return true;
+}
+
+int do_told_better(struct tuner *t, const void *what)
+{
+    note_better(t);
+    tuner_end_check(t);
+    tuner_new_regime(t, NULL);
+    return do_go(t, what);
+}
+
+int do_told_safe(struct tuner *t, const void *what)
+{
+    (void)what;
+    note_better(t);
+    t->holding = false;
+    return tuner_to_original(t);
 }

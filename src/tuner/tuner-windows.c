@@ -1,10 +1,9 @@
 #include <math.h>
 
 #include "base/units.h"
-#include "tuner/tuner-inside.h"
+#include "tuner/tuner-table.h"
 
-enum { VOID_MOST = 8 }; /* successive windows without a result */
-#define REST_S 300.0    /* length of the first rest(); doubled for each further one */
+#define REST_S 300.0 /* length of the first rest; doubled for each further one */
 #define REST_MOST_S 3600.0
 #define TARGET_RSE 0.003 /* of the time per step in a window of length 1 */
 
@@ -16,8 +15,9 @@ static unsigned step_length(const struct tuner *t)
     return t->step.length && t->void_windows == 0 ? t->step.length : 1;
 }
 
-int tuner_arrived(struct tuner *t, uint64_t now)
+int do_measure(struct tuner *t, const void *what)
 {
+    uint64_t now = loop_now_ns(t->o.loop);
     unsigned length = step_length(t);
     double window_s = length * tuner_window_s(t);
     struct window_rule rule = {
@@ -26,14 +26,14 @@ int tuner_arrived(struct tuner *t, uint64_t now)
         .least_s = window_s,
         .least_steps = length * LEAST_STEPS,
         .target_rse = TARGET_RSE / sqrt(length),
-        .most_s = (t->check.on && t->check.brief ? 1 : 3) * window_s,
+        .most_s = (t->at == ACTIVITY_CHECK && t->check.brief ? 1 : 3) * window_s,
     };
+    (void)what;
 
     if (t->step.kind == SEARCH_HOLD)
         regimes_turn(&t->regimes, STRETCH_HOLD);
-    t->state = TUNER_WINDOW;
     window_arm(&t->window, &rule, now);
-    if (t->inferred || t->safe)
+    if (is_inferred(t->source) || t->at == ACTIVITY_SAFE)
         tuner_listen_window(t, now);
     return 0;
 }
@@ -63,6 +63,8 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.reference_mw = 0;
     gap_check_forget(&t->gap);
+    if (t->at == ACTIVITY_GAP)
+        t->at = ACTIVITY_SEARCH;
     lock_search_forget(&t->lock);
     if (!t->search)
         return;
@@ -77,8 +79,8 @@ static int changed(struct tuner *t, const struct search_window *w, bool one)
     t->report.changes++;
     tuner_note(&t->notes, true, "the job has changed: searches again");
     tuner_new_regime(t, one && w->energy_rse < 1 ? w : NULL);
-    t->report.holding = false; /* the next hold belongs to the new regime */
-    return tuner_next(t);
+    t->holding = false; /* the next hold belongs to the new regime */
+    return tuner_event(t, ON_GO, NULL);
 }
 
 void tuner_hold_anew(struct tuner *t)
@@ -164,8 +166,8 @@ static double hold_window_s(struct tuner *t)
     return fmax(tuner_window_s(t), LEAST_STEPS * step_s);
 }
 
-/* Checks the reference, if that is due (else t->check.on stays false). */
-static int check_reference(struct tuner *t)
+/* Begins a check of the reference, if that is due. */
+static bool check_reference(struct tuner *t)
 {
     struct reference_check_hold hold = {
         .savings = regimes_savings(&t->regimes),
@@ -179,32 +181,24 @@ static int check_reference(struct tuner *t)
         tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
         tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw ||
         !reference_check_begin(&t->check, &hold, loop_now_ns(t->o.loop)))
-        return 0;
-    return tuner_next(t);
+        return false;
+    t->at = ACTIVITY_CHECK;
+    return true;
 }
 
-/* Checks a gap between measured caps, if that is due (else t->gap.on stays false). */
-static int check_gap(struct tuner *t)
+/* Begins a check of a gap between measured caps, if that is due. */
+static bool check_gap(struct tuner *t)
 {
     if (!t->search || slack_search_moved(&t->slack) || slack_search_measures(&t->slack) ||
         lock_search_moved(&t->lock) || lock_search_measures(&t->lock))
-        return 0;
+        return false;
     double worse =
         gap_check_allows(&t->gap, regimes_savings(&t->regimes), hold_window_s(t));
     if (!(worse > 0) || !search_probe_gap(t->search, worse))
-        return 0;
+        return false;
     gap_check_begin(&t->gap, t->report.windows, loop_now_ns(t->o.loop));
-    return tuner_next(t);
-}
-
-/* Ramps the hold down from from_mw to to_mw. */
-static int walk_slack(struct tuner *t, uint32_t from_mw, uint32_t to_mw)
-{
-    uint64_t now = loop_now_ns(t->o.loop);
-
-    ramp_init(&t->ramp, from_mw, MW_PER_W, now);
-    ramp_to(&t->ramp, to_mw, 0, tuner_ramp_rate(t), false, now);
-    return tuner_command(t, t->ramp.at_mw);
+    t->at = ACTIVITY_GAP;
+    return true;
 }
 
 /* Passes a window of the hold to slack; *ret_moved: the boards' caps change. */
@@ -219,24 +213,18 @@ static int on_slack(struct tuner *t, const struct search_window *w, bool *ret_mo
         .took_s = t->energy.window.time_s * t->energy.window.steps,
         .now_ns = loop_now_ns(t->o.loop),
     };
-    uint32_t from_mw, to_mw;
+    struct tuner_split split;
 
     *ret_moved = false;
-    if (!t->search || t->inferred) /* inferred steps are too inaccurate */
+    if (!t->search || is_inferred(t->source)) /* inferred steps are too inaccurate */
         return 0;
-    enum slack_search_verdict v =
-        slack_search_on_window(&t->slack, &seen, &from_mw, &to_mw);
-    if (v == SLACK_SEARCH_STAYS)
+    split.verdict =
+        slack_search_on_window(&t->slack, &seen, &split.from_mw, &split.to_mw);
+    if (split.verdict == SLACK_SEARCH_STAYS)
         return 0;
     *ret_moved = true;
-    if (v == SLACK_SEARCH_OVER)
-        return tuner_next(t);
-    tuner_hold_anew(t);
-    t->first_seen = false;
-    t->state = TUNER_WALK;
-    if (v == SLACK_SEARCH_WALKS)
-        return walk_slack(t, from_mw, to_mw);
-    return v == SLACK_SEARCH_BEGINS ? tuner_command(t, t->caps.commanded_mw) : 0;
+    return split.verdict == SLACK_SEARCH_OVER ? tuner_event(t, ON_GO, NULL)
+                                              : tuner_event(t, ON_SPLIT, &split);
 }
 
 /* Passes a window of the hold to the locks of the clock; *ret_moved as above. */
@@ -251,7 +239,7 @@ static int on_lock(struct tuner *t, const struct search_window *w, bool *ret_mov
     };
 
     *ret_moved = false;
-    if (tuner_halted(t) || t->inferred || t->safe)
+    if (is_inferred(t->source))
         return 0;
     enum lock_search_verdict v = lock_search_on_window(&t->lock, &seen);
     if (v == LOCK_SEARCH_STAYS)
@@ -259,22 +247,23 @@ static int on_lock(struct tuner *t, const struct search_window *w, bool *ret_mov
     *ret_moved = true;
     if (v == LOCK_SEARCH_GOES)
         tuner_hold_anew(t);
-    return tuner_next(t);
+    return tuner_event(t, ON_GO, NULL);
 }
 
-/* Books a measured window and passes it to the search; then takes the next step. */
-static int judge(struct tuner *t, const struct search_window *w)
+int do_judge(struct tuner *t, const void *what)
 {
+    const struct search_window *w = what;
+    bool checks = t->at == ACTIVITY_CHECK;
     bool hold = t->step.kind == SEARCH_HOLD;
     uw_error err;
 
     t->report.windows++;
-    bool locked = lock_search_moved(&t->lock) && !t->check.on;
+    bool locked = lock_search_moved(&t->lock) && !checks;
     bool one =
-        t->check.on || (!slack_search_moved(&t->slack) && !locked); /* one cap, no lock */
+        checks || (!slack_search_moved(&t->slack) && !locked); /* one cap, no lock */
     if (one)
         regimes_on_cap(&t->regimes, w);
-    if (t->check.on)
+    if (checks)
         judge_check(t, w);
     else if (w->cap_mw >= tuner_reference_mw(t) && !locked)
         judge_reference(t, w);
@@ -286,7 +275,7 @@ static int judge(struct tuner *t, const struct search_window *w)
             tuner_note(&t->notes, true, "a window was left out: %s", err.text);
     }
     if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
-        return tuner_next(t);
+        return tuner_event(t, ON_GO, NULL);
     bool moved;
     int r = on_slack(t, w, &moved);
     if (r < 0 || moved)
@@ -294,31 +283,25 @@ static int judge(struct tuner *t, const struct search_window *w)
     r = on_lock(t, w, &moved);
     if (r < 0 || moved)
         return r;
-    r = check_reference(t);
-    if (r >= 0 && !t->check.on)
-        r = check_gap(t);
-    if (r < 0 || t->check.on || t->gap.on)
-        return r;
-    return tuner_arrived(t, loop_now_ns(t->o.loop)); /* the next window of the hold */
+    bool away = check_reference(t) || check_gap(t);
+    return tuner_event(t, away ? ON_GO : ON_STAY, NULL);
 }
 
-/* The cap in force cannot be measured: restores the original cap for a while, then
- * continues the search.
- */
-static int rest(struct tuner *t)
+int do_rest(struct tuner *t, const void *what)
 {
+    (void)what;
+    t->void_windows = 0;
     t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;
     t->rest_ns = loop_now_ns(t->o.loop) + ns_of_s(t->rest_s);
     tuner_note(&t->notes, true,
                "the job cannot be measured at %.0f W: the original cap for %.0f min",
                w_of_mw(t->step.cap_mw), t->rest_s / 60);
     tuner_end_check(t);
+    t->at = ACTIVITY_SEARCH;
     regimes_turn(&t->regimes, STRETCH_SEARCH);
-    t->report.holding = false;
-    t->gap.on = false;
+    t->holding = false;
     t->has_begun = false;
-    t->state = TUNER_WAIT;
-    if (t->inferred)
+    if (is_inferred(t->source))
         tuner_infer_no_more(t);
     return tuner_to_original(t);
 }
@@ -328,19 +311,28 @@ bool tuner_rests(const struct tuner *t)
     return t->state == TUNER_WAIT && loop_now_ns(t->o.loop) < t->rest_ns;
 }
 
-int tuner_on_void_window(struct tuner *t)
+int do_void(struct tuner *t, const void *what)
 {
-    uint64_t now = loop_now_ns(t->o.loop);
-    bool hold = t->step.kind == SEARCH_HOLD;
+    (void)what;
+    return tuner_event(t, ON_VOID, NULL);
+}
 
-    if (++t->void_windows < VOID_MOST)
-        return tuner_arrived(t, now);
+int do_again(struct tuner *t, const void *what)
+{
+    t->void_windows++;
+    return do_measure(t, what);
+}
+
+int do_again_anew(struct tuner *t, const void *what)
+{
     t->void_windows = 0;
-    if (!t->search && !hold)
-        return tuner_hold_unseen(t, t->caps.named_mw, "asked for");
-    if (!t->search || (!hold && t->step.cap_mw >= tuner_reference_mw(t)))
-        return tuner_arrived(t, now);
-    return rest(t);
+    return do_measure(t, what);
+}
+
+int do_named_anew(struct tuner *t, const void *what)
+{
+    t->void_windows = 0;
+    return do_named(t, what);
 }
 
 /* The energy of all pieces is known: evaluates the window. */
@@ -355,10 +347,10 @@ static int window_told(struct tuner *t)
         out.cap_mw = t->ceiling_mw; /* others' claims limit the cap */
     if (!window_energy_step(&t->energy, &out) ||
         (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1)))
-        return tuner_on_void_window(t);
+        return tuner_event(t, ON_VOID, NULL);
     t->void_windows = 0;
     t->rest_s = 0;
-    return judge(t, &out);
+    return tuner_event(t, ON_JOULES, &out);
 }
 
 int tuner_on_piece(const char *lost, void *user)
@@ -374,11 +366,9 @@ int tuner_on_piece(const char *lost, void *user)
     return t->energy.pending == 0 ? window_told(t) : 0;
 }
 
-int tuner_ask_window(struct tuner *t)
+int do_joules(struct tuner *t, const void *what)
 {
-    if (t->energy.pending > 0) /* pieces of an abandoned window are still pending */
-        return tuner_arrived(t, loop_now_ns(t->o.loop));
-    t->state = TUNER_ENERGY;
+    (void)what;
     window_energy_ask(&t->energy, &t->window);
     return t->energy.pending == 0 ? window_told(t) : 0;
 }
@@ -393,5 +383,5 @@ int tuner_on_window(struct tuner *t, uint64_t now)
         energy_sum_mark(t->o.meters, t->window.from.at_ns);
     if (t->window.n_pieces > pieces)
         energy_sum_mark(t->o.meters, t->window.piece[t->window.n_pieces - 1].to.at_ns);
-    return is == WINDOW_CLOSED ? tuner_ask_window(t) : 0;
+    return is == WINDOW_CLOSED ? tuner_event(t, ON_WINDOW, NULL) : 0;
 }

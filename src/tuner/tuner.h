@@ -4,7 +4,7 @@
  * only the saving.
  *
  * Owns: the search, the job's regimes and the measurements in them.  Its parts own the
- * rest, see tuner-inside.h.
+ * rest, see tuner-table.h.
  * May touch: caps through the table in tuner-caps.h, meters of energy-sum.h and the
  * period of power.  Opens no board, writes no cap and reads no progress page.
  * Thread: the loop's; progress-period.h computes in a worker, on copies.
@@ -43,6 +43,7 @@
 #include "tuner/board-caps.h"
 #include "tuner/notes.h"
 #include "tuner/progress-period.h"
+#include "tuner/progress-source.h"
 #include "tuner/regimes.h"
 #include "tuner/tuner-caps.h"
 
@@ -162,9 +163,7 @@ typedef int (*tuner_done_fn)(struct tuner *t, void *user);
  */
 int tuner_finish(struct tuner *t, tuner_done_fn done, void *user);
 
-/* The unit of a job's progress. */
 enum search_status { SEARCH_STATUSES(NAME_ENUM) };
-enum tuner_by { PROGRESS_UNITS(NAME_ENUM) };
 
 struct tuner_report {
     enum tuner_by by;

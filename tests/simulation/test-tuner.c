@@ -5,7 +5,7 @@
  */
 #include <errno.h>
 
-#include "tuner/tuner-inside.h"
+#include "tuner/tuner-table.h"
 #include "tuning-scene.h"
 
 enum { ANSWERS = 8 };
@@ -208,7 +208,7 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
     double rate = rate_of(b);
     (void)timer;
 
-    if (b->tuner->check.on && b->tuner->window.state == WINDOW_OPEN)
+    if (b->tuner->at == ACTIVITY_CHECK && b->tuner->window.state == WINDOW_OPEN)
         b->bad_visits += b->mhz != 0 || b->cap_mw != 300000;
     if (!b->still)
         b->done += s_between(b->looked_ns, now) * rate;
@@ -355,7 +355,7 @@ static void unmeasured(void)
     struct bench b;
 
     if (bench_open(&b, "slowdown:1.2")) {
-        ok(reach(&b, TUNER_WINDOW), "(a window below the original)");
+        ok(reach(&b, TUNER_MEASURE), "(a window below the original)");
         sampler_count_in(b.s.sampler[0], 0, false);
         ok(rests(&b), "no cap is left in force unmeasured: %s", b.why);
         pass(&b.s, 300);
@@ -439,7 +439,7 @@ static void restless(void)
     bool back = false;
 
     if (bench_open(&b, "slowdown:1.2")) {
-        ok(reach(&b, TUNER_WINDOW), "(a window below the original)");
+        ok(reach(&b, TUNER_MEASURE), "(a window below the original)");
         for (int i = 0; i < 40 && !back; i++) {
             pass(&b.s, 6);
             rest_for(&b, 20);

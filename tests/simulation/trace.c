@@ -7,7 +7,7 @@
 
 #include "base/units.h"
 #include "sim/virtual.h"
-#include "tuner/tuner-inside.h"
+#include "tuner/tuner-table.h"
 
 enum { TRACE_BOARDS = 64, TRACE_TUNERS = 64, TRACE_CASES = 1024, TRACE_NAME = 96 };
 
@@ -44,18 +44,26 @@ static const char *word(enum tuner_state state)
         return "wait";
     case TUNER_WALK:
         return "ramp";
-    case TUNER_WINDOW:
+    case TUNER_MEASURE:
         return "window";
     case TUNER_ENERGY:
         return "energy";
-    case TUNER_REHOLD:
+    case TUNER_BOARDS:
         return "rehold";
     case TUNER_LEFT:
         return "left";
     case TUNER_OVER:
         return "over";
+    default:
+        break;
     }
     return "?";
+}
+
+/* Of an interruption, the state that it goes back to. */
+static enum tuner_state shown(const struct tuner *t)
+{
+    return t->state == TUNER_LATE || t->state == TUNER_PAUSED ? t->from : t->state;
 }
 
 static const char *state_of(size_t board)
@@ -63,7 +71,7 @@ static const char *state_of(size_t board)
     for (size_t k = 0; k < TRACE_TUNERS; k++)
         for (size_t i = 0; tuners[k] && i < tuners[k]->o.n; i++)
             if (board_view(tuners[k]->o.boards[i])->info->index == board)
-                return word(tuners[k]->state);
+                return word(shown(tuners[k]));
     return "-";
 }
 

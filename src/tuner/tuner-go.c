@@ -1,0 +1,463 @@
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "tuner/tuner-table.h"
+
+enum { REFERENCE_WINDOWS = 2 };
+
+/* ---- steps ---- */
+
+void tuner_end_check(struct tuner *t)
+{
+    if (t->at != ACTIVITY_CHECK)
+        return;
+    t->at = ACTIVITY_SEARCH;
+    reference_check_end(&t->check, loop_now_ns(t->o.loop));
+}
+
+/* Ends a gap check when a hold begins or continues. */
+static void end_gap(struct tuner *t, uint64_t now)
+{
+    if (t->at != ACTIVITY_GAP)
+        return;
+    t->at = ACTIVITY_SEARCH;
+    gap_check_end(&t->gap, t->report.windows, now);
+}
+
+uint32_t tuner_reference_mw(const struct tuner *t)
+{
+    if (t->ceiling_mw >= t->report.original_mw)
+        return t->report.original_mw;
+    return t->ceiling_mw / MW_PER_W * MW_PER_W; /* the search uses whole watts */
+}
+
+/* The step for a cap by name: two reference windows, then the cap. */
+static void fixed_step(struct tuner *t, struct search_step *ret)
+{
+    struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
+    bool known = ref->windows >= REFERENCE_WINDOWS;
+
+    *ret = (struct search_step){
+        .kind = known ? SEARCH_HOLD : SEARCH_MEASURE,
+        .cap_mw = known ? t->caps.named_mw : t->report.original_mw,
+        .check_steps = 2,
+        .settle_s = 2,
+        .settle_steps = 1,
+    };
+    (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
+}
+
+double tuner_ramp_rate(const struct tuner *t)
+{
+    double share = t->o.ramp > 0 ? t->o.ramp : SEARCH_RAMP;
+
+    return share * board_caps_most_default_mw(&t->caps);
+}
+
+static uint32_t first_cap(const struct tuner *t, double peak_w)
+{
+    uint32_t mw = mw_of_w(peak_w * SEARCH_FIRST);
+    return mw > t->report.original_mw ? t->report.original_mw : mw;
+}
+
+static struct search_step next_step(struct tuner *t)
+{
+    struct search_step step;
+
+    if (t->at == ACTIVITY_CHECK &&
+        tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
+        tuner_end_check(t); /* others' claims are below the reference now */
+    if (t->at == ACTIVITY_CHECK)
+        return reference_check_step(&t->check, tuner_reference_mw(t));
+    if (t->search)
+        return *search_step(t->search);
+    fixed_step(t, &step);
+    if (!t->caps.table->walks) {
+        step.ramp_mw_s = tuner_ramp_rate(t);
+        step.first_mw = t->report.peak_w > 0 ? first_cap(t, t->report.peak_w) : 0;
+    }
+    return step;
+}
+
+/* Notes once that an earlier run's curve does not fit this run. */
+static void tell_memory(struct tuner *t)
+{
+    struct search_result known = {0};
+
+    if (!t->search || !t->report.earlier_job || t->report.memory == SEARCH_MEMORY_DENIED)
+        return;
+    search_result(t->search, &known);
+    t->report.memory = known.memory;
+    if (known.memory == SEARCH_MEMORY_DENIED)
+        tuner_note(&t->notes, true,
+                   "what job %" PRIu64 " measured does not fit this run and is not used",
+                   t->report.earlier_job);
+}
+
+/* The target of the ramp for the step. */
+static uint32_t target(struct tuner *t)
+{
+    uint32_t mw = t->step.cap_mw;
+    bool hold = t->step.kind == SEARCH_HOLD;
+
+    if (t->at == ACTIVITY_CHECK)
+        return mw;
+    mw = slack_search_target(&t->slack, hold, mw);
+    return lock_search_target(&t->lock, hold, t->step.cap_mw, mw, t->ramp.at_mw);
+}
+
+/* Takes over the step of a hold. */
+static void begin_hold(struct tuner *t)
+{
+    if (t->check.cools) /* the boards are still warm from the check */
+        t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
+    t->check.cools = false;
+    bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
+    tuner_note(&t->notes, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw),
+               t->step.why);
+    if (other)
+        tuner_hold_anew(t);
+    t->holding = true;
+    t->report.held_mw = t->step.cap_mw;
+    (void)snprintf(t->report.why, sizeof t->report.why, "%s", t->step.why);
+    if (t->regimes.stretch.kind != STRETCH_HOLD || other)
+        regimes_turn(&t->regimes, STRETCH_SEARCH); /* until the cap is in force */
+}
+
+int do_go(struct tuner *t, const void *what)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+    (void)what;
+
+    t->step = next_step(t);
+    tell_memory(t);
+    bool reference =
+        t->step.cap_mw >= tuner_reference_mw(t) && t->step.kind == SEARCH_MEASURE;
+    if (t->step.kind == SEARCH_HOLD) {
+        end_gap(t, now);
+        begin_hold(t);
+    } else if (t->at == ACTIVITY_CHECK) {
+        regimes_turn(&t->regimes, STRETCH_REFERENCE_CHECK);
+        tuner_note(&t->notes, false, "goes to %.0f W: %s", w_of_mw(t->step.cap_mw),
+                   t->step.why);
+    } else {
+        t->holding = t->at == ACTIVITY_GAP; /* a gap check returns to a hold */
+        regimes_turn(&t->regimes, reference ? STRETCH_REFERENCE : STRETCH_SEARCH);
+        tuner_note(&t->notes, t->search != NULL, "goes to %.0f W: %s",
+                   w_of_mw(t->step.cap_mw), t->step.why);
+    }
+    ramp_to(&t->ramp, target(t), t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
+            now);
+    t->first_seen = false;
+    progress_period_rest(t->o.period);
+    loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
+    return 0;
+}
+
+int do_begin(struct tuner *t, const void *what)
+{
+    t->started = true;
+    if (t->unit != TUNER_BY_STEPS) /* the unit of a step has changed */
+        tuner_new_regime(t, NULL);
+    t->unit = TUNER_BY_STEPS;
+    return do_go(t, what);
+}
+
+int do_force(struct tuner *t, const void *what)
+{
+    const struct tuner_moved *m = what;
+
+    if (t->state == TUNER_LATE)
+        t->from = TUNER_WALK;
+    if (m->limit) {
+        pause_on_cap(&t->pause, m->enforced_mw, &t->steps.mark);
+        launch_rate_moved(&t->rate, m->was_mw, m->enforced_mw, loop_now_ns(t->o.loop));
+    }
+    if (t->caps.pending == 0)
+        t->caps.enforced_mw = m->enforced_mw;
+    window_cancel(&t->window); /* began under another cap */
+    t->period.booked_ns = 0;
+    return do_go(t, NULL);
+}
+
+int do_split(struct tuner *t, const void *what)
+{
+    const struct tuner_split *s = what;
+    uint64_t now = loop_now_ns(t->o.loop);
+
+    tuner_hold_anew(t);
+    t->first_seen = false;
+    if (s->verdict == SLACK_SEARCH_WALKS) {
+        ramp_init(&t->ramp, s->from_mw, MW_PER_W, now);
+        ramp_to(&t->ramp, s->to_mw, 0, tuner_ramp_rate(t), false, now);
+        return tuner_command(t, t->ramp.at_mw);
+    }
+    return s->verdict == SLACK_SEARCH_BEGINS ? tuner_command(t, t->caps.commanded_mw) : 0;
+}
+
+int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+
+    slack_search_end(&t->slack);
+    t->holding = true;
+    (void)snprintf(t->report.why, sizeof t->report.why, "%s", why);
+    t->step = (struct search_step){
+        .kind = SEARCH_HOLD,
+        .cap_mw = mw,
+        .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
+    };
+    t->report.held_mw = mw;
+    ramp_to(&t->ramp, mw, 0, t->step.ramp_mw_s, false, now);
+    loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
+    return 0;
+}
+
+int do_named(struct tuner *t, const void *what)
+{
+    (void)what;
+    window_cancel(&t->window);
+    return tuner_hold_unseen(t, t->caps.named_mw, "asked for");
+}
+
+int do_give_up(struct tuner *t, const void *what)
+{
+    tuner_end_check(t);
+    window_cancel(&t->window);
+    t->period.booked_ns = 0; /* the time of the check is no part of the hold */
+    return do_go(t, what);
+}
+
+/* ---- leaving ---- */
+
+static int on_release(struct tuner *t, const struct actuator_reply *reply)
+{
+    t->report.unsure |= reply->result == ACTUATOR_GONE;
+    if (reply->result != ACTUATOR_DONE && reply->result != ACTUATOR_YIELDED &&
+        reply->result != ACTUATOR_GONE) {
+        t->report.restored = false;
+        board_caps_reply_text(&t->caps, reply, t->report.restore,
+                              sizeof t->report.restore);
+    }
+    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+}
+
+static void release_all(struct tuner *t)
+{
+    t->report.restored = true;
+    for (size_t i = 0; i < t->caps.n; i++) {
+        int r = board_caps_release(&t->caps, i);
+        if (r == -ENOTCONN) {
+            t->report.unsure = true;
+        } else if (r != 0) {
+            t->report.restored = false;
+            (void)snprintf(t->report.restore, sizeof t->report.restore,
+                           "%s: cannot be released now; the lease's end restores it",
+                           board_caps_uuid(&t->caps, i));
+        }
+    }
+}
+
+int do_leave(struct tuner *t, const void *what)
+{
+    (void)what;
+    tuner_note(&t->notes, true, "no more caps: %s", t->report.ended);
+    lock_search_end(&t->lock);
+    t->report.ended_ns = loop_now_ns(t->o.loop);
+    window_cancel(&t->window);
+    progress_period_rest(t->o.period);
+    loop_timer_set(t->timer, UINT64_MAX, 0);
+    release_all(t);
+    return 0;
+}
+
+/* The job is over: books what is under way. */
+static void close_accounts(struct tuner *t)
+{
+    regimes_close(&t->regimes);
+    window_cancel(&t->window);
+    progress_period_rest(t->o.period);
+    loop_timer_set(t->timer, UINT64_MAX, 0);
+}
+
+int do_end(struct tuner *t, const void *what)
+{
+    (void)what;
+    close_accounts(t);
+    release_all(t);
+    return 0;
+}
+
+/* The boards were released before. */
+int do_end_left(struct tuner *t, const void *what)
+{
+    (void)what;
+    close_accounts(t);
+    if (!t->report.restored && t->caps.table->back(t->caps.of))
+        t->report.restored = true;
+    return 0;
+}
+
+/* ---- caps ---- */
+
+bool tuner_holds(const struct tuner *t)
+{
+    return t->step.kind == SEARCH_HOLD && t->at != ACTIVITY_CHECK &&
+           t->state != TUNER_PAUSED && !t->stopped;
+}
+
+int tuner_command(struct tuner *t, uint32_t mw)
+{
+    bool slack = tuner_holds(t);
+    uint32_t each[BOARDS_MAX];
+
+    pause_on_cap(&t->pause, mw, &t->steps.mark);
+    launch_rate_moved(&t->rate, t->caps.commanded_mw, mw, loop_now_ns(t->o.loop));
+    for (size_t i = 0; i < t->caps.n; i++)
+        each[i] = slack ? slack_search_cap(&t->slack, i, mw) : mw;
+    board_caps_set(&t->caps, mw, each);
+    return 0;
+}
+
+static int on_set(struct tuner *t, const struct actuator_reply *reply)
+{
+    pause_on_in_force(&t->pause, t->caps.commanded_mw, &t->steps.mark);
+    if (reply->result == ACTUATOR_CLAMPED && reply->text[0])
+        tuner_note(&t->notes, true, "%s", reply->text);
+    if (board_caps_is_refusal(reply->result))
+        board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
+    return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
+}
+
+int tuner_to_original(struct tuner *t)
+{
+    slack_search_end(&t->slack);
+    lock_search_end(&t->lock);
+    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
+    return tuner_command(t, t->report.original_mw);
+}
+
+/* ---- pauses ---- */
+
+int do_halt(struct tuner *t, const void *what)
+{
+    (void)what;
+    tuner_end_check(t);
+    window_cancel(&t->window);
+    regimes_turn(&t->regimes, STRETCH_SEARCH);
+    lock_search_off(&t->lock);
+    ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, loop_now_ns(t->o.loop));
+    return tuner_command(t, t->report.original_mw);
+}
+
+/* A job that ran well makes no steps: keeps the cap for a while, then restores the
+ * originals until the next step.
+ */
+int do_late(struct tuner *t, const void *what)
+{
+    (void)what;
+    pause_begin(&t->pause, &t->steps.mark);
+    window_cancel(&t->window);
+    return 0;
+}
+
+int do_pause(struct tuner *t, const void *what)
+{
+    const double *long_s = what;
+
+    tuner_note(&t->notes, true,
+               "no step for %.0f s: the original cap until the next step", *long_s);
+    return do_halt(t, NULL);
+}
+
+int do_go_on(struct tuner *t, const void *what)
+{
+    return t->started ? do_go(t, what) : do_named(t, what);
+}
+
+int do_forget_pause(struct tuner *t, const void *what)
+{
+    (void)what;
+    t->from = TUNER_WALK;
+    return 0;
+}
+
+/* The cap is taken to be what stops the job. */
+static void count_stall(struct tuner *t)
+{
+    t->report.stalls++;
+    tuner_note(&t->notes, true, "no progress at %.0f W: goes up", w_of_mw(t->ramp.at_mw));
+    pause_forgive(&t->pause, &t->steps, loop_now_ns(t->o.loop));
+}
+
+int do_stall(struct tuner *t, const void *what)
+{
+    count_stall(t);
+    if (!slack_search_stall(&t->slack) && !lock_search_stall(&t->lock))
+        search_on_stall(t->search, t->ramp.at_mw);
+    return do_go(t, what);
+}
+
+int do_stuck(struct tuner *t, const void *what)
+{
+    count_stall(t);
+    (void)snprintf(t->report.ended, sizeof t->report.ended,
+                   "the job made no progress at %.0f W", w_of_mw(t->ramp.at_mw));
+    return do_leave(t, what);
+}
+
+/* ---- boards that were away ---- */
+
+/* A board is held again, or cannot be. */
+static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
+{
+    if (t->state == TUNER_OVER)
+        return tuner_maybe_done(t);
+    if (t->state != TUNER_BOARDS)
+        return 0;
+    if (reply->result != ACTUATOR_DONE) {
+        board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
+        t->report.board_lost =
+            reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED;
+        return tuner_event(t, ON_UNMET, NULL);
+    }
+    if (t->caps.pending > 0)
+        return 0;
+    ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
+    t->caps.commanded_mw = t->report.original_mw;
+    return tuner_event(t, ON_BOARDS, NULL);
+}
+
+int do_rehold(struct tuner *t, const void *what)
+{
+    (void)what;
+    tuner_end_check(t);
+    window_cancel(&t->window);
+    regimes_turn(&t->regimes, STRETCH_SEARCH);
+    if (!t->started) { /* the resumed cap is not in force any more */
+        t->holding = false;
+        ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
+        t->caps.commanded_mw = t->report.original_mw;
+    }
+    for (size_t i = 0; i < t->caps.n; i++) {
+        if (board_caps_hold(&t->caps, i) < 0) {
+            (void)snprintf(t->report.ended, sizeof t->report.ended,
+                           "%s: the lease ran out and the actuator does not answer",
+                           board_caps_uuid(&t->caps, i));
+            return tuner_event(t, ON_UNMET, NULL);
+        }
+    }
+    return 0;
+}
+
+int tuner_on_caps(enum board_caps_ask ask, const struct actuator_reply *reply, void *user)
+{
+    struct tuner *t = user;
+
+    if (ask == BOARD_CAPS_SET)
+        return on_set(t, reply);
+    return ask == BOARD_CAPS_HOLD ? on_rehold(t, reply) : on_release(t, reply);
+}

@@ -1,0 +1,112 @@
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "tuner/tuner-table.h"
+
+const struct tuner_report *tuner_report(struct tuner *t)
+{
+    struct search_result known = {0};
+
+    if (t->search)
+        search_result(t->search, &known);
+    t->report.best_mw = known.has_reference ? known.best_mw : t->caps.named_mw;
+    t->report.lock_mhz = t->lock.asked_mhz;
+    t->report.lock_mw = t->lock.asked_mhz ? t->caps.commanded_mw : 0;
+    t->report.modelled = known.has_reference && known.ref_energy_j > 0;
+    if (t->report.modelled) {
+        t->report.model_saving = 1 - known.best_energy_j / known.ref_energy_j;
+        t->report.model_slowdown = known.best_time_s / known.ref_time_s;
+    }
+    t->report.by = t->source;
+    t->report.started = t->started;
+    t->report.holding = t->holding;
+    t->report.n_regimes = t->regimes.n;
+    t->report.n_caps = t->regimes.n_caps;
+    t->report.checks = t->check.checks;
+    t->report.gap_checks = t->gap.probes;
+    savings_saved(t->regimes.savings, t->regimes.n, &t->report.saved);
+    return &t->report;
+}
+
+uint32_t tuner_cap_mw(const struct tuner *t)
+{
+    return t->caps.commanded_mw;
+}
+
+/* The state to show: that which an interruption goes back to. */
+static enum tuner_state shown(const struct tuner *t)
+{
+    return t->state == TUNER_LATE || t->state == TUNER_PAUSED ? t->from : t->state;
+}
+
+/* The status by state only. */
+static enum search_status plain_status(const struct tuner *t, char *ret, size_t size)
+{
+    static const struct {
+        enum search_status is;
+        const char *text;
+    } by[] = {
+        [TUNER_WAIT] = {SEARCH_WAITS_PROGRESS,
+                        "waits for training steps (UNDERWATT_PROGRESS)"},
+        [TUNER_WALK] = {SEARCH_WALKS, "on the way to"},
+        [TUNER_MEASURE] = {SEARCH_MEASURES, "measures at"},
+        [TUNER_ENERGY] = {SEARCH_MEASURES, "measures at"},
+        [TUNER_BOARDS] = {SEARCH_WAITS_FOR_BOARDS, "waits for its boards"},
+        [TUNER_LEFT] = {SEARCH_HAS_LEFT, "measures only"},
+        [TUNER_OVER] = {SEARCH_IS_OVER, "over"},
+    };
+
+    enum tuner_state s = shown(t);
+
+    if (by[s].is == SEARCH_WALKS || by[s].is == SEARCH_MEASURES)
+        (void)snprintf(ret, size, "%s %.0f W (window %u)", by[s].text,
+                       w_of_mw(t->step.cap_mw), t->report.windows + 1);
+    else
+        (void)snprintf(ret, size, "%s", by[s].text);
+    return by[s].is;
+}
+
+enum search_status tuner_status(const struct tuner *t, char *ret, size_t size)
+{
+    bool hold = t->step.kind == SEARCH_HOLD && t->holding;
+    enum tuner_state s = shown(t);
+    bool waits = s == TUNER_WAIT, safe = t->at == ACTIVITY_SAFE;
+    bool works = s == TUNER_WALK || s == TUNER_MEASURE || s == TUNER_ENERGY;
+    bool compares = lock_search_measures(&t->lock);
+    double held_w = w_of_mw(t->report.held_mw);
+
+    if (tuner_rests(t)) {
+        (void)snprintf(ret, size, "cannot be measured: not capped for now");
+        return SEARCH_RESTS;
+    }
+    if (t->state == TUNER_PAUSED && !t->stopped) {
+        (void)snprintf(ret, size, "no step for long: not capped until the next one");
+        return SEARCH_IS_PAUSED;
+    }
+    if (waits && t->source == TUNER_BY_NOTHING && !t->holding) {
+        (void)snprintf(ret, size, "%s",
+                       safe ? "no steps, no period: not capped"
+                            : "reports no steps: looks for a period");
+        return safe ? SEARCH_IS_SAFE : SEARCH_WAITS_PROGRESS;
+    }
+    if (safe && s == TUNER_MEASURE) {
+        (void)snprintf(ret, size, "no steps, no period: safe cap %.0f W", held_w);
+        return SEARCH_IS_SAFE;
+    }
+    if (waits && t->holding) {
+        (void)snprintf(ret, size, "holds %.0f W, waits for training steps", held_w);
+        return SEARCH_HOLDS;
+    }
+    if (works && hold && t->lock.asked_mhz && !t->lock.asked_ns) {
+        (void)snprintf(ret, size, "%s %.0f W, %" PRIu32 " MHz",
+                       compares ? "compares" : "holds", w_of_mw(t->caps.commanded_mw),
+                       t->lock.asked_mhz);
+        return compares ? SEARCH_COMPARES : SEARCH_HOLDS;
+    }
+    if (works && hold && s != TUNER_WALK) {
+        (void)snprintf(ret, size, "holds %.0f W", w_of_mw(t->step.cap_mw));
+        return SEARCH_HOLDS;
+    }
+    return plain_status(t, ret, size);
+}

@@ -1,0 +1,298 @@
+/* The tuner as a table: a state says what the tuner waits for, an event what has come, a
+ * row what the tuner does and in which state it is then.  The first row that applies
+ * counts.  An event without a row is left alone and counted; test-tuner-table.c walks all
+ * pairs.  The activity at work and the source that counts are fields of struct tuner, not
+ * states.
+ *
+ * tuner-table.c has the rows, the conditions and the dispatcher; tuner.c turns what comes
+ * from outside into events; tuner-go.c, tuner-windows.c and tuner-period.c have the
+ * actions: caps, windows, inferred progress.  tuner-report.c shows the result.
+ */
+#ifndef TUNER_TUNER_TABLE_H
+#define TUNER_TUNER_TABLE_H
+
+#include "core/cap/ramp.h"
+#include "core/optimum/change.h"
+#include "core/progress/window.h"
+#include "tuner/board-caps.h"
+#include "tuner/gap-check.h"
+#include "tuner/launch-rate.h"
+#include "tuner/lock-search.h"
+#include "tuner/notes.h"
+#include "tuner/pause.h"
+#include "tuner/period-window.h"
+#include "tuner/progress-source.h"
+#include "tuner/reference-check.h"
+#include "tuner/slack-search.h"
+#include "tuner/tuner.h"
+#include "tuner/window-energy.h"
+
+enum { LEAST_STEPS = 5 }; /* of a window */
+enum { VOID_MOST = 8 };   /* successive windows without a result */
+enum { TICK_MS = 250 };
+
+/* name, what the tuner waits for */
+#define TUNER_STATES(X)                                                        \
+    X(BOARDS, "its boards, whose leases ran out, to be held again")            \
+    X(WAIT, "progress that is certain; at the original or at a resumed cap")   \
+    X(WALK, "the cap to be in force")                                          \
+    X(MEASURE, "the end of a window")                                          \
+    X(ENERGY, "the energy of that window")                                     \
+    X(LATE, "the next step, which is late for no fault of the cap; cap stays") \
+    X(PAUSED, "the next step, or SIGCONT; the originals are in force")         \
+    X(LEFT, "the job's end; boards are released, the job is only measured")    \
+    X(OVER, "nothing; the last replies are still pending")
+
+#define TUNER_STATE_ENUM(name, text) TUNER_##name,
+enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
+
+/* name, what has come (and the action's argument, where there is one) */
+#define TUNER_EVENTS(X)                                                         \
+    /* of the job's progress: */                                                \
+    X(TOLD, "the job reports steps that were inferred so far")                  \
+    X(SURE, "progress is certain (struct progress_period_heard: inferred)")     \
+    X(SILENT, "the job reports no steps from its start")                        \
+    X(LATE, "the next step is late")                                            \
+    X(GOES_ON, "a step after one that was late")                                \
+    X(LOST, "progress cannot be followed any more")                             \
+    X(DEAF, "no period or rate in a window")                                    \
+    X(WINDOW, "a window is over")                                               \
+    /* of the boards and their caps: */                                         \
+    X(MET, "the cap, and the lock with it, is in force")                        \
+    X(MOVED, "others have moved the cap or the reference (struct tuner_moved)") \
+    X(UNMET, "no caps any more: report.ended says why")                         \
+    X(BOARDS_LOST, "all leases ran out")                                        \
+    X(BOARDS, "all boards are held again")                                      \
+    /* of the meters: */                                                        \
+    X(JOULES, "the window's energy is known (struct search_window)")            \
+    X(VOID, "a window without a result")                                        \
+    X(PEAK, "the boards' peak power is known (struct energy_sum_window)")       \
+    /* of the activity at work: */                                              \
+    X(GO, "it wants another step")                                              \
+    X(SPLIT, "slack wants other caps of single boards (struct tuner_split)")    \
+    X(STAY, "it wants another window at the same cap")                          \
+    /* of the clock, the job's processes and the caller: */                     \
+    X(DUE, "the time of the state or the activity is over")                     \
+    X(STOPPED, "the job's processes are stopped (SIGSTOP)")                     \
+    X(CONTINUED, "the job's processes continue")                                \
+    X(END, "the job is over, or is not to be capped any more")
+
+#define TUNER_EVENT_ENUM(name, text) ON_##name,
+enum tuner_event { TUNER_EVENTS(TUNER_EVENT_ENUM) TUNER_EVENTS_N };
+
+/* Argument of ON_MOVED. */
+struct tuner_moved {
+    bool limit; /* the limit in force has changed */
+    uint32_t was_mw, enforced_mw;
+};
+/* Argument of ON_SPLIT. */
+struct tuner_split {
+    enum slack_search_verdict verdict;
+    uint32_t from_mw, to_mw;
+};
+
+/* What the tuner is at. */
+enum activity_id {
+    ACTIVITY_SEARCH, /* the search, or a cap by name, until it holds */
+    ACTIVITY_SAFE,   /* progress is unknown: the safe cap, or none */
+    ACTIVITY_CHECK,  /* out of a hold: measures the reference */
+    ACTIVITY_GAP,    /* out of a hold: measures in gaps between measured caps */
+};
+
+struct tuner {
+    struct tuner_opts o;
+    enum tuner_state state; /* changed by tuner_event() alone */
+    enum tuner_state from;  /* what LATE, PAUSED or BOARDS has interrupted */
+    enum activity_id at;
+    enum tuner_by source; /* what counts as a step now; NOTHING: listens for it */
+    enum tuner_by unit;   /* of the steps measured in this regime */
+    unsigned left_alone;  /* events without a row */
+    bool stopped;         /* the job's processes are, whatever its steps say */
+    bool started;         /* steps, or what stands for them, were certain once */
+    bool holding;         /* a cap was chosen or resumed, report.held_mw */
+    struct tuner_notes notes;
+    struct loop_timer *timer;
+    struct search *search; /* NULL: a cap asked for by name */
+    struct search_step step;
+
+    /* Caps: */
+    struct board_caps caps;
+    struct ramp ramp;    /* of the highest cap of the boards */
+    uint32_t ceiling_mw; /* highest cap that others' claims allow; UINT32_MAX: any */
+    bool first_seen;     /* the first cap is in force since first, first_ns */
+    struct step_mark first;
+    uint64_t first_ns;
+    size_t leases_over; /* boards whose lease ran out */
+
+    /* Progress: */
+    struct steps steps;
+    uint64_t seen_ns; /* when steps were last seen */
+    bool has_begun;   /* training has begun, at begun and begun_ns */
+    struct step_mark begun;
+    uint64_t begun_ns;
+    struct pause pause;
+    struct launch_rate rate;
+    struct period_window period;
+
+    /* Windows and accounts: */
+    struct window window;
+    struct window_energy energy; /* of the last closed window */
+    unsigned void_windows;       /* successive windows without a result */
+    double rest_s;               /* length of the last do_rest() */
+    uint64_t rest_ns;            /* its end */
+    struct change change;
+    uint32_t hold_at_mw; /* in force in the windows of the hold so far */
+    struct regimes regimes;
+    unsigned peaks_asked;
+
+    /* Measurements during a hold: */
+    struct reference_check check;
+    struct gap_check gap;
+    struct slack_search slack;
+    struct lock_search lock;
+
+    struct tuner_report report;
+    tuner_done_fn done;
+    void *done_user;
+};
+
+/* ---- the table ---- */
+
+/* An action may end with an event of its own; the state is the row's already. */
+typedef int (*tuner_do)(struct tuner *t, const void *what);
+typedef bool (*tuner_if)(const struct tuner *t);
+
+struct tuner_row {
+    uint32_t in; /* mask of states */
+    enum tuner_event on;
+    tuner_if only; /* NULL: always */
+    tuner_do then; /* NULL: nothing */
+    enum tuner_state to;
+    const char *only_name, *then_name;
+};
+const struct tuner_row *tuner_rows(size_t *ret_n);
+/* The only way to another state.  what: see TUNER_EVENTS. */
+int tuner_event(struct tuner *t, enum tuner_event event, const void *what);
+
+/* ---- tuner-go.c: caps ---- */
+
+/* Takes the next step of the activity at work and starts the ramp to it. */
+int do_go(struct tuner *t, const void *what);
+/* Training is warm: takes the first step. */
+int do_begin(struct tuner *t, const void *what);
+/* Others have moved the cap: repeats the step. */
+int do_force(struct tuner *t, const void *what);
+/* Slack changes the caps of single boards. */
+int do_split(struct tuner *t, const void *what);
+/* Ramps to the cap by name and holds it without known progress. */
+int do_named(struct tuner *t, const void *what);
+/* A pause begins, lasts, is over. */
+int do_late(struct tuner *t, const void *what);
+int do_pause(struct tuner *t, const void *what);
+int do_go_on(struct tuner *t, const void *what);
+int do_forget_pause(struct tuner *t, const void *what);
+/* The originals at once. */
+int do_halt(struct tuner *t, const void *what);
+/* No progress under the cap: goes up; no cap by name any more. */
+int do_stall(struct tuner *t, const void *what);
+int do_stuck(struct tuner *t, const void *what);
+/* The reference check takes too long. */
+int do_give_up(struct tuner *t, const void *what);
+int do_rehold(struct tuner *t, const void *what);
+int do_leave(struct tuner *t, const void *what);
+int do_end(struct tuner *t, const void *what);
+int do_end_left(struct tuner *t, const void *what);
+
+int tuner_maybe_done(struct tuner *t);
+/* The highest cap that is possible now, the reference cap. */
+uint32_t tuner_reference_mw(const struct tuner *t);
+/* Ramps to a cap and holds it, without known progress. */
+int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
+/* Requests the caps of all boards for a ramp at mw. */
+int tuner_command(struct tuner *t, uint32_t mw);
+/* Requests the original cap at once. */
+int tuner_to_original(struct tuner *t);
+double tuner_ramp_rate(const struct tuner *t);
+/* Ends a reference check, if one is under way. */
+void tuner_end_check(struct tuner *t);
+/* Whether the step is a hold, without a reference check, and the job runs. */
+bool tuner_holds(const struct tuner *t);
+/* See board_caps.fn. */
+int tuner_on_caps(enum board_caps_ask ask, const struct actuator_reply *reply,
+                  void *user);
+static inline double tuner_window_s(const struct tuner *t)
+{
+    return t->o.window_s > 0 ? t->o.window_s : 10;
+}
+/* Whether the tuner waits for a step that is late. */
+static inline bool tuner_is_late(const struct tuner *t)
+{
+    enum tuner_state s = t->state == TUNER_BOARDS ? t->from : t->state;
+    return !t->stopped && (s == TUNER_LATE || s == TUNER_PAUSED);
+}
+
+/* ---- tuner-windows.c ---- */
+
+/* The cap is in force, or stays: begins a window. */
+int do_measure(struct tuner *t, const void *what);
+/* A window of steps is over: queries its energy. */
+int do_joules(struct tuner *t, const void *what);
+/* Books a window and passes it to the activity at work. */
+int do_judge(struct tuner *t, const void *what);
+/* A window without a result is repeated; again: from the first. */
+int do_void(struct tuner *t, const void *what);
+int do_again(struct tuner *t, const void *what);
+int do_again_anew(struct tuner *t, const void *what);
+int do_named_anew(struct tuner *t, const void *what);
+/* Nothing can be measured at this cap: the original for a while. */
+int do_rest(struct tuner *t, const void *what);
+
+/* See window_energy.on_piece. */
+int tuner_on_piece(const char *lost, void *user);
+/* The cost of the job's steps has changed permanently: begins a new regime.  now: the
+ * hold's window that shows the change; NULL: none, or the unit of a step has changed.
+ */
+void tuner_new_regime(struct tuner *t, const struct search_window *now);
+/* Handles new steps while a window waits or is open. */
+int tuner_on_window(struct tuner *t, uint64_t now);
+/* Other caps are held: discards the hold's windows. */
+void tuner_hold_anew(struct tuner *t);
+/* Whether the original cap is in force for a while because windows had no result. */
+bool tuner_rests(const struct tuner *t);
+
+/* ---- tuner-period.c ---- */
+
+/* Listens for any period or rate. */
+int do_listen(struct tuner *t, const void *what);
+/* The same in samples from now on; the original cap is, or will be, in force. */
+int do_listen_again(struct tuner *t, const void *what);
+/* A resumed hold whose period does not come. */
+int do_unresume(struct tuner *t, const void *what);
+/* Asks for the peak from which the safe cap follows; holds the safe cap; a period is
+ * certain, so the safe cap is not needed any more.
+ */
+int do_ask_peak(struct tuner *t, const void *what);
+int do_safe(struct tuner *t, const void *what);
+int do_unsafe(struct tuner *t, const void *what);
+int do_begin_inferred(struct tuner *t, const void *what);
+/* A window without a period: listens on; ends the check; goes up; gives the period up. */
+int do_listen_on(struct tuner *t, const void *what);
+int do_end_check(struct tuner *t, const void *what);
+int do_deaf_stall(struct tuner *t, const void *what);
+int do_unheard(struct tuner *t, const void *what);
+/* The job's steps cannot be followed any more. */
+int do_blind(struct tuner *t, const void *what);
+/* The job reports steps: before the search; in place of inferred ones; of the safe cap.
+ */
+int do_told(struct tuner *t, const void *what);
+int do_told_better(struct tuner *t, const void *what);
+int do_told_safe(struct tuner *t, const void *what);
+
+/* Listens for the period at this cap, in place of a window of steps. */
+void tuner_listen_window(struct tuner *t, uint64_t now);
+/* Whether MISSED_MOST successive windows had no period. */
+bool tuner_missed_many(const struct tuner *t);
+/* Discards the unit of inferred steps and listens for a new one. */
+void tuner_infer_no_more(struct tuner *t);
+
+#endif
