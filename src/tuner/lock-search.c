@@ -15,7 +15,7 @@ static bool wanted(const struct lock_search *l, uint32_t cap_mw)
 {
     double out_mw = l->out_mw;
 
-    return l->on && fabs(cap_mw - out_mw) > SAME * out_mw;
+    return l->phase != LOCK_OFF && fabs(cap_mw - out_mw) > SAME * out_mw;
 }
 
 bool lock_search_moved(const struct lock_search *l)
@@ -38,11 +38,14 @@ static void read_clock(const struct lock_search *l, size_t i, struct caps_clock_
     l->caps->table->clock_look(l->caps->of, i, ret);
 }
 
-static void watch(struct lock_search *l, bool on)
+/* phase: LOCK_IDLE or LOCK_WATCHES. */
+static void watch(struct lock_search *l, enum lock_phase phase)
 {
-    if (l->watched == on)
+    bool on = phase == LOCK_WATCHES, was = l->phase >= LOCK_WATCHES;
+
+    l->phase = phase;
+    if (on == was)
         return;
-    l->watched = on;
     for (size_t i = 0; i < l->caps->n; i++)
         l->caps->table->clock_watch(l->caps->of, i, on);
 }
@@ -64,15 +67,16 @@ void lock_search_off(struct lock_search *l)
 {
     if (l->asked_mhz)
         (void)ask(l, 0, NULL);
-    l->rises = false;
+    if (l->phase == LOCK_RISES)
+        l->phase = LOCK_WORKS;
 }
 
 void lock_search_end(struct lock_search *l)
 {
-    if (!l->on)
+    if (l->phase == LOCK_OFF)
         return;
     lock_search_off(l);
-    watch(l, false);
+    watch(l, LOCK_IDLE);
     lock_free(l->machine);
     *l = (struct lock_search){.caps = l->caps,
                               .notes = l->notes,
@@ -80,7 +84,7 @@ void lock_search_end(struct lock_search *l)
                               .goal = l->goal,
                               .window_s = l->window_s,
                               .ramp = l->ramp,
-                              .on = true,
+                              .phase = LOCK_IDLE,
                               .out_mw = l->out_mw,
                               .asked_ns = l->asked_ns};
 }
@@ -132,7 +136,7 @@ static enum force in_force(const struct lock_search *l)
 
 void lock_search_see(struct lock_search *l)
 {
-    for (size_t i = 0; l->watched && i < l->caps->n; i++) {
+    for (size_t i = 0; l->phase >= LOCK_WATCHES && i < l->caps->n; i++) {
         struct caps_clock_view v;
         read_clock(l, i, &v);
         if (v.seen_ns == l->seen_ns[i])
@@ -177,7 +181,7 @@ static bool take_clocks(const struct lock_search *l, struct lock_setup *ret)
 static bool not_tried(struct lock_search *l, uint32_t cap_mw, const char *why)
 {
     tuner_note(l->notes, true, "clock: not tried: %s", why);
-    watch(l, false);
+    watch(l, LOCK_IDLE);
     l->out_mw = cap_mw;
     return false;
 }
@@ -191,8 +195,8 @@ static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
     struct search_result known;
     uw_error err;
 
-    if (!l->watched) {
-        watch(l, true);
+    if (l->phase == LOCK_IDLE) {
+        watch(l, LOCK_WATCHES);
         return false;
     }
     if (a->hold.windows < BEGIN_WINDOWS || l->seen_n < SEEN_LEAST)
@@ -213,8 +217,10 @@ static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
                                         savings_mean_time_rse(&a->reference)));
     setup.seen_mhz = l->seen_sum / l->seen_n;
     l->rate_mhz_s = l->ramp * setup.max_mhz;
-    return lock_new(&setup, &l->machine, &err) >= 0 ||
-           not_tried(l, seen->cap_mw, err.text);
+    if (lock_new(&setup, &l->machine, &err) < 0)
+        return not_tried(l, seen->cap_mw, err.text);
+    l->phase = LOCK_WORKS;
+    return true;
 }
 
 static enum lock_search_verdict over(struct lock_search *l, const char *why)
@@ -262,17 +268,17 @@ enum lock_search_verdict lock_search_on_window(struct lock_search *l,
 uint32_t lock_search_target(struct lock_search *l, bool hold, uint32_t cap_mw,
                             uint32_t mw, uint32_t at_mw)
 {
-    l->rises = false;
-    if (!l->on)
+    if (l->phase == LOCK_OFF)
         return mw;
     if (!hold || (l->machine && cap_mw != l->held_mw))
         lock_search_end(l);
     if (!l->machine)
         return mw;
     const struct lock_step *step = lock_step(l->machine);
+    l->phase = LOCK_WORKS;
     if (step->cap_mw > at_mw &&
         (l->asked_mhz != step->clock_mhz || in_force(l) != FORCE_YES)) {
-        l->rises = true;
+        l->phase = LOCK_RISES;
         return at_mw;
     }
     return step->cap_mw;
@@ -314,7 +320,7 @@ enum lock_search_way lock_search_walk(struct lock_search *l, bool hold)
 {
     uint32_t mhz = l->machine && hold ? lock_step(l->machine)->clock_mhz : 0;
 
-    if (!l->on)
+    if (l->phase == LOCK_OFF)
         return LOCK_SEARCH_THERE;
     if (mhz && mhz != l->asked_mhz)
         return walk(l, mhz);
@@ -331,5 +337,5 @@ enum lock_search_way lock_search_walk(struct lock_search *l, bool hold)
         return LOCK_SEARCH_NEXT;
     }
     l->asked_ns = 0;
-    return l->rises ? LOCK_SEARCH_NEXT : arrived(l);
+    return l->phase == LOCK_RISES ? LOCK_SEARCH_NEXT : arrived(l);
 }

@@ -21,23 +21,29 @@
 #include "tuner/notes.h"
 #include "tuner/savings.h"
 
+enum lock_phase {
+    LOCK_OFF = 0, /* clocks may not be locked for this job */
+    LOCK_IDLE,
+    LOCK_WATCHES, /* the clocks are read, from here on */
+    LOCK_WORKS,   /* the machine is under way */
+    LOCK_RISES,   /* likewise; a higher cap waits until the lock is in force */
+};
+
 struct lock_search {
     struct board_caps *caps;
     const struct tuner_notes *notes;
     struct loop *loop;
     struct goal goal;
     double window_s, ramp; /* ramp: share of the highest clock per second */
-    bool on;               /* clocks may be locked for this job */
 
-    struct lock *machine; /* NULL: none under way */
+    enum lock_phase phase;
+    struct lock *machine; /* not NULL: LOCK_WORKS, LOCK_RISES */
     uint32_t out_mw;      /* do not try again while this cap is held; 0: none */
     uint32_t held_mw;     /* the held cap when the machine began */
     struct ramp walk;     /* of the lock, in MHz */
     double rate_mhz_s;
     uint32_t asked_mhz;           /* last request; 0: no lock */
     uint64_t asked_ns;            /* time of the last request; 0: it is in force */
-    bool rises;                   /* a higher cap waits until the lock is in force */
-    bool watched;                 /* the clocks are read */
     uint64_t seen_ns[BOARDS_MAX]; /* time of the last counted clock */
     double seen_sum; /* sum, number and maximum of the clocks in the window */
     unsigned seen_n;

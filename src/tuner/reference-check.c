@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 
-enum { SETTLE_STEPS = 2 };
+enum { SETTLE_STEPS = 2, MOST_WINDOWS = 3 };
 #define BRIEF_SETTLE_S 4.0
 #define TAKES_MOST 2 /* a check is given up after this multiple of its duration */
 #define COLD 0.8     /* part of its power by which a board draws less when idle */
@@ -12,15 +12,14 @@ enum { SETTLE_STEPS = 2 };
 /* The duration of a check.  A brief one has the shortest window, the others a window as
  * long as the last of the hold.
  */
-static double takes_s(const struct reference_check *c,
-                      const struct reference_check_hold *hold)
+static double takes_s(double settle_s, const struct reference_check_hold *hold)
 {
     double step_s = savings_mean_time(&hold->savings->hold);
     double window_s = hold->window_s + (SETTLE_STEPS + 2) * step_s;
 
-    if (c->brief)
-        return BRIEF_SETTLE_S + window_s;
-    return REFERENCE_CHECK_SETTLE_S + fmax(window_s, hold->kept_s);
+    if (settle_s < REFERENCE_CHECK_SETTLE_S)
+        return settle_s + window_s;
+    return settle_s + fmax(window_s, hold->kept_s);
 }
 
 /* A check waits until the boards are warm.  If the job is too short for that so far, one
@@ -31,15 +30,18 @@ bool reference_check_begin(struct reference_check *c,
 {
     const struct reference_checks *v = &c->checks;
 
-    c->brief = false;
-    bool due = reference_checks_due(v, hold->trained_s, takes_s(c, hold));
+    double settle_s = REFERENCE_CHECK_SETTLE_S;
+    bool due = reference_checks_due(v, hold->trained_s, takes_s(settle_s, hold));
     if (!due) {
-        c->brief = v->n == 0;
-        due = c->brief && reference_checks_due(v, hold->trained_s, takes_s(c, hold));
+        settle_s = BRIEF_SETTLE_S;
+        due = v->n == 0 &&
+              reference_checks_due(v, hold->trained_s, takes_s(settle_s, hold));
     }
     if (!due)
         return false;
-    c->takes_s = takes_s(c, hold);
+    c->settle_s = settle_s;
+    c->most_windows = settle_s < REFERENCE_CHECK_SETTLE_S ? 1 : MOST_WINDOWS;
+    c->takes_s = takes_s(settle_s, hold);
     c->since_ns = now_ns;
     return true;
 }
@@ -50,7 +52,7 @@ struct search_step reference_check_step(const struct reference_check *c,
     return (struct search_step){
         .kind = SEARCH_MEASURE,
         .cap_mw = reference_mw,
-        .settle_s = c->brief ? BRIEF_SETTLE_S : REFERENCE_CHECK_SETTLE_S,
+        .settle_s = c->settle_s,
         .settle_steps = SETTLE_STEPS,
         .why = "reference check, to measure the saving",
     };
@@ -63,7 +65,6 @@ bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns)
 
 void reference_check_end(struct reference_check *c, uint64_t now_ns)
 {
-    c->cools = true;
     visits_made(&c->checks, s_between(c->since_ns, now_ns));
 }
 

@@ -26,8 +26,14 @@ static bool has_shares(const struct slack_search *s, uint32_t cap_mw)
 
 static bool wanted(const struct slack_search *s, uint32_t cap_mw)
 {
-    return s->most > 0 && s->caps->n >= 2 && s->caps->n <= SLACK_BOARDS_MAX && !s->out &&
-           (s->goal.kind != GOAL_TIME || has_shares(s, cap_mw));
+    return s->most > 0 && s->caps->n >= 2 && s->caps->n <= SLACK_BOARDS_MAX &&
+           s->phase != SLACK_OUT && (s->goal.kind != GOAL_TIME || has_shares(s, cap_mw));
+}
+
+/* Whether watts move inside the job's part of a budget. */
+static bool in_budget(const struct slack_search *s)
+{
+    return s->machine && s->goal.kind == GOAL_TIME;
 }
 
 bool slack_search_moved(const struct slack_search *s)
@@ -52,7 +58,7 @@ uint32_t slack_search_cap(const struct slack_search *s, size_t i, uint32_t mw)
 {
     if (!s->machine)
         return mw;
-    if (s->budget)
+    if (in_budget(s))
         return s->caps->original_mw[i];
     uint32_t high = s->from_mw[i] > s->cap_mw[i] ? s->from_mw[i] : s->cap_mw[i];
     if (mw < s->cap_mw[i])
@@ -60,26 +66,29 @@ uint32_t slack_search_cap(const struct slack_search *s, size_t i, uint32_t mw)
     return mw > high ? high : mw;
 }
 
-/* out: do not try again in this hold. */
-static void end(struct slack_search *s, bool out)
+/* phase: SLACK_IDLE or SLACK_OUT. */
+static void end(struct slack_search *s, enum slack_phase phase)
 {
-    if (s->budget)
+    if (in_budget(s))
         s->caps->table->split(s->caps->of, NULL);
     slack_free(s->machine);
-    *s = (struct slack_search){
-        .caps = s->caps, .notes = s->notes, .goal = s->goal, .most = s->most, .out = out};
+    *s = (struct slack_search){.caps = s->caps,
+                               .notes = s->notes,
+                               .goal = s->goal,
+                               .most = s->most,
+                               .phase = phase};
 }
 
 void slack_search_end(struct slack_search *s)
 {
-    end(s, false);
+    end(s, SLACK_IDLE);
 }
 
 bool slack_search_stall(struct slack_search *s)
 {
     if (!slack_search_moved(s))
         return false;
-    end(s, true);
+    end(s, SLACK_OUT);
     return true;
 }
 
@@ -97,7 +106,7 @@ uint32_t slack_search_target(struct slack_search *s, bool hold, uint32_t cap_mw)
 {
     if (!hold || (s->machine && cap_mw != s->held_mw))
         slack_search_end(s);
-    if (!s->machine || s->budget)
+    if (!s->machine || in_budget(s))
         return cap_mw;
     for (size_t i = 0; i < s->caps->n; i++)
         s->from_mw[i] = s->caps->original_mw[i]; /* the ramp may begin anywhere */
@@ -131,7 +140,7 @@ static bool begin(struct slack_search *s, const struct slack_search_seen *seen)
 
     search_result(seen->search, &known);
     s->held_mw = held_mw;
-    s->budget = s->goal.kind == GOAL_TIME;
+    bool budget = s->goal.kind == GOAL_TIME;
     for (size_t i = 0; i < s->caps->n; i++) {
         uint32_t least = board_caps_limits(s->caps, i).min_mw;
         uint32_t most = s->caps->original_mw[i], top = board_caps_top_mw(s->caps, i);
@@ -144,14 +153,13 @@ static bool begin(struct slack_search *s, const struct slack_search_seen *seen)
         if (most < held_mw)
             most = held_mw;
         range[i] = (struct slack_range){least, held_mw, most};
-        setup.budget_mw += s->budget ? held_mw : 0;
+        setup.budget_mw += budget ? held_mw : 0;
         s->cap_mw[i] = s->from_mw[i] = held_mw;
     }
-    if (slack_new(&setup, &s->machine, &err) >= 0)
+    s->phase = slack_new(&setup, &s->machine, &err) >= 0 ? SLACK_WORKS : SLACK_OUT;
+    if (s->phase == SLACK_WORKS)
         return true;
     tuner_note(s->notes, true, "slack: not searched for: %s", err.text);
-    s->budget = false;
-    s->out = true;
     return false;
 }
 
@@ -160,7 +168,7 @@ bool slack_search_walks(struct slack_search *s, uint64_t now_ns)
     struct board_caps *b = s->caps;
     bool there = true;
 
-    if (!s->machine || !s->budget || !s->moving)
+    if (s->phase != SLACK_MOVING)
         return false;
     for (size_t i = 0; i < b->n; i++) {
         (void)b->table->share(b->of, i, &b->got_mw[i]);
@@ -168,13 +176,13 @@ bool slack_search_walks(struct slack_search *s, uint64_t now_ns)
     }
     if (!there && s_between(s->moving_ns, now_ns) < MOVING_S)
         return true;
-    s->moving = false;
+    s->phase = SLACK_WORKS;
     if (there) {
         b->enforced_mw = lowest(s->cap_mw, b->n);
         return false;
     }
     tuner_note(s->notes, true, "slack: ended: the budget's new split is not in force");
-    end(s, true);
+    end(s, SLACK_OUT);
     return false;
 }
 
@@ -205,12 +213,12 @@ static enum slack_search_verdict go(struct slack_search *s, uint64_t now_ns,
     uint32_t high = 0;
 
     tell(s, step);
-    if (!s->budget)
+    if (!in_budget(s))
         memcpy(s->from_mw, s->cap_mw, n * sizeof *s->cap_mw);
     memcpy(s->cap_mw, step->cap_mw, n * sizeof *s->cap_mw);
-    if (s->budget) {
+    if (in_budget(s)) {
         s->caps->table->split(s->caps->of, s->cap_mw);
-        s->moving = true;
+        s->phase = SLACK_MOVING;
         s->moving_ns = now_ns;
         return first ? SLACK_SEARCH_BEGINS : SLACK_SEARCH_MOVES;
     }
@@ -241,7 +249,7 @@ enum slack_search_verdict slack_search_on_window(struct slack_search *s,
     if (slack_on_window(s->machine, &window, &err) < 0) {
         tuner_note(s->notes, true, "slack: ended: %s", err.text);
         bool moved = slack_search_moved(s);
-        end(s, true);
+        end(s, SLACK_OUT);
         return moved ? SLACK_SEARCH_OVER : SLACK_SEARCH_STAYS;
     }
     if (memcmp(slack_step(s->machine)->cap_mw, s->cap_mw, n * sizeof *s->cap_mw) == 0)

@@ -19,16 +19,22 @@
 #include "tuner/notes.h"
 #include "tuner/savings.h"
 
+enum slack_phase {
+    SLACK_IDLE = 0,
+    SLACK_OUT,    /* do not try again in this hold */
+    SLACK_WORKS,  /* the machine is under way */
+    SLACK_MOVING, /* likewise; the budget's new split is not in force yet, since moving_ns
+                   */
+};
+
 struct slack_search {
     struct board_caps *caps;
     const struct tuner_notes *notes;
     struct goal goal;
     double most; /* part by which the job's time may grow; 0: slack is not used */
 
-    struct slack *machine; /* NULL: none under way */
-    bool out;              /* do not try again in this hold */
-    bool budget;           /* watts move inside the job's part of a budget */
-    bool moving;           /* the new split is not in force yet, since moving_ns */
+    enum slack_phase phase;
+    struct slack *machine; /* NULL: SLACK_IDLE, SLACK_OUT */
     uint64_t moving_ns;
     uint32_t held_mw; /* the held cap of all boards when the machine began */
     uint32_t cap_mw[BOARDS_MAX];

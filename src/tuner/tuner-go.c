@@ -15,6 +15,7 @@ void tuner_end_check(struct tuner *t)
     if (t->at != ACTIVITY_CHECK)
         return;
     t->at = ACTIVITY_SEARCH;
+    t->out_of = ACTIVITY_CHECK;
     reference_check_end(&t->check, loop_now_ns(t->o.loop));
 }
 
@@ -112,9 +113,9 @@ static uint32_t target(struct tuner *t)
 /* Takes over the step of a hold. */
 static void begin_hold(struct tuner *t)
 {
-    if (t->check.cools) /* the boards are still warm from the check */
+    if (t->out_of == ACTIVITY_CHECK) /* the boards are still warm from the check */
         t->step.settle_s = fmax(t->step.settle_s, REFERENCE_CHECK_SETTLE_S);
-    t->check.cools = false;
+    t->out_of = ACTIVITY_SEARCH;
     bool other = !t->holding || t->report.held_mw != t->step.cap_mw;
     tuner_note(&t->notes, other, "holds %.0f W: %s", w_of_mw(t->step.cap_mw),
                t->step.why);

@@ -101,15 +101,15 @@ enum activity_id {
 
 struct tuner {
     struct tuner_opts o;
-    enum tuner_state state; /* changed by tuner_event() alone */
-    enum tuner_state from;  /* what LATE, PAUSED or BOARDS has interrupted */
-    enum activity_id at;
-    enum tuner_by source; /* what counts as a step now; NOTHING: listens for it */
-    enum tuner_by unit;   /* of the steps measured in this regime */
-    unsigned left_alone;  /* events without a row */
-    bool stopped;         /* the job's processes are, whatever its steps say */
-    bool started;         /* steps, or what stands for them, were certain once */
-    bool holding;         /* a cap was chosen or resumed, report.held_mw */
+    enum tuner_state state;      /* changed by tuner_event() alone */
+    enum tuner_state from;       /* what LATE, PAUSED or BOARDS has interrupted */
+    enum activity_id at, out_of; /* at work; what the next hold comes out of */
+    enum tuner_by source;        /* what counts as a step now; NOTHING: listens for it */
+    enum tuner_by unit;          /* of the steps measured in this regime */
+    unsigned left_alone;         /* events without a row */
+    bool stopped;                /* the job's processes are, whatever its steps say */
+    bool started;                /* steps, or what stands for them, were certain once */
+    bool holding;                /* a cap was chosen or resumed, report.held_mw */
     struct tuner_notes notes;
     struct loop_timer *timer;
     struct search *search; /* NULL: a cap asked for by name */

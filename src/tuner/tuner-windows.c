@@ -3,6 +3,7 @@
 #include "base/units.h"
 #include "tuner/tuner-table.h"
 
+enum { MOST_WINDOWS = 3 };
 #define REST_S 300.0 /* length of the first rest; doubled for each further one */
 #define REST_MOST_S 3600.0
 #define TARGET_RSE 0.003 /* of the time per step in a window of length 1 */
@@ -26,7 +27,8 @@ int do_measure(struct tuner *t, const void *what)
         .least_s = window_s,
         .least_steps = length * LEAST_STEPS,
         .target_rse = TARGET_RSE / sqrt(length),
-        .most_s = (t->at == ACTIVITY_CHECK && t->check.brief ? 1 : 3) * window_s,
+        .most_s =
+            (t->at == ACTIVITY_CHECK ? t->check.most_windows : MOST_WINDOWS) * window_s,
     };
     (void)what;
 

@@ -422,6 +422,8 @@ static void init_parts(struct tuner *t)
 {
     const struct tuner_opts *o = &t->o;
     double ramp = o->ramp > 0 ? o->ramp : SEARCH_RAMP;
+    bool locks = o->clocks && o->search && o->caps->clock && o->goal.kind != GOAL_TIME &&
+                 !(o->slack > 0 && o->n >= 2);
 
     t->notes = (struct tuner_notes){o->note, o->user};
     t->caps = (struct board_caps){
@@ -449,8 +451,7 @@ static void init_parts(struct tuner *t)
         .goal = o->goal,
         .window_s = o->window_s,
         .ramp = ramp,
-        .on = o->clocks && o->search && o->caps->clock && o->goal.kind != GOAL_TIME &&
-              !(o->slack > 0 && o->n >= 2),
+        .phase = locks ? LOCK_IDLE : LOCK_OFF,
     };
 }
 

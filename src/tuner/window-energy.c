@@ -11,7 +11,7 @@ static int on_energy(const struct energy_sum_window *w, void *user)
 
     e->pending--;
     if (w->r < 0) {
-        e->lost = true;
+        e->lost++;
         return e->on_piece(w->error.text, e->user);
     }
     e->joules += w->energy_j;
@@ -28,19 +28,19 @@ void window_energy_ask(struct window_energy *e, const struct window *w)
     e->window = *w;
     e->joules = e->half2_j2 = e->peak_w = 0;
     memset(e->board_j, 0, sizeof e->board_j);
-    e->lost = false;
+    e->lost = 0;
     for (size_t i = 0; i < w->n_pieces; i++) {
         const struct window_piece *p = &w->piece[i];
         if (energy_sum_window(e->meters, p->from.at_ns, p->to.at_ns, on_energy, e) == 0)
             e->pending++;
         else
-            e->lost = true;
+            e->lost++;
     }
 }
 
 bool window_energy_step(const struct window_energy *e, struct search_window *ret)
 {
-    if (e->lost || !(e->joules > 0))
+    if (e->lost > 0 || !(e->joules > 0))
         return false;
     ret->time_s = e->window.time_s;
     ret->time_rse = e->window.time_rse;
