@@ -1,22 +1,26 @@
 #include "tuner/gap-check.h"
 
 #include "base/units.h"
-#include "core/optimum/search.h"
+#include "tuner/activity.h"
 
 enum { HOLD_WINDOWS = 8 }; /* windows of the hold from one attempt to the next */
 
-double gap_check_allows(const struct gap_check *g, const struct savings *s,
-                        double window_s)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now,
+                                     struct activity_shift *ret)
 {
-    if (s->hold.windows % HOLD_WINDOWS)
-        return 0;
-    return gap_probes_allow(&g->probes, savings_time_s(s), SEARCH_SETTLE_S + window_s);
-}
+    struct gap_check *g = self;
+    const struct savings *s = now->savings;
+    (void)ret;
 
-void gap_check_begin(struct gap_check *g, unsigned windows, uint64_t now_ns)
-{
-    g->since_ns = now_ns;
-    g->windows = windows;
+    if (!now->search || now->moved || now->measures || s->hold.windows % HOLD_WINDOWS)
+        return ACTIVITY_STAYS;
+    double worse =
+        gap_probes_allow(&g->probes, savings_time_s(s), SEARCH_SETTLE_S + now->window_s);
+    if (!(worse > 0) || !search_probe_gap(now->search, worse))
+        return ACTIVITY_STAYS;
+    g->since_ns = now->now_ns;
+    g->windows = now->windows;
+    return ACTIVITY_BEGINS;
 }
 
 void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns)
@@ -24,8 +28,26 @@ void gap_check_end(struct gap_check *g, unsigned windows, uint64_t now_ns)
     gap_probes_made(&g->probes, s_between(g->since_ns, now_ns), windows - g->windows);
 }
 
-void gap_check_forget(struct gap_check *g)
+static bool on_news(void *self, enum activity_news news)
 {
-    g->probes.n = 0;
-    g->probes.last_s = 0;
+    struct gap_check *g = self;
+
+    if (news == ACTIVITY_REGIME) {
+        g->probes.n = 0;
+        g->probes.last_s = 0;
+    }
+    return false;
 }
+
+static const struct saved_field saved[] = {
+    {"looks", COUNT, offsetof(struct activity_kept, gap_checks.n), "looks"},
+    {"look_s", NUMBER, offsetof(struct activity_kept, gap_checks.last_s), "looks"},
+};
+
+const struct tuner_activity activity_gap = {
+    .name = "gap",
+    .on_hold = on_hold,
+    .on_news = on_news,
+    .saved = saved,
+    .n_saved = n_elements(saved),
+};

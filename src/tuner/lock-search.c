@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "base/units.h"
+#include "tuner/activity.h"
 
 enum { GRAIN_MHZ = 15, SEEN_LEAST = 3, BEGIN_WINDOWS = 2 };
 #define SAME 0.05       /* out_mw applies to caps within this part of it */
@@ -18,8 +19,10 @@ static bool wanted(const struct lock_search *l, uint32_t cap_mw)
     return l->phase != LOCK_OFF && fabs(cap_mw - out_mw) > SAME * out_mw;
 }
 
-bool lock_search_moved(const struct lock_search *l)
+static bool moved(const void *self)
 {
+    const struct lock_search *l = self;
+
     return l->asked_mhz || (l->machine && lock_step(l->machine)->cap_mw != l->held_mw);
 }
 
@@ -29,6 +32,11 @@ bool lock_search_measures(const struct lock_search *l)
         return false;
     const struct lock_step *step = lock_step(l->machine);
     return step->kind == LOCK_MEASURE || step->check;
+}
+
+static bool measures(const void *self)
+{
+    return lock_search_measures(self);
 }
 
 /* ---- requests ---- */
@@ -63,7 +71,8 @@ static int ask(struct lock_search *l, uint32_t mhz, uw_error *err)
     return r;
 }
 
-void lock_search_off(struct lock_search *l)
+/* Removes the lock until the hold continues. */
+static void off(struct lock_search *l)
 {
     if (l->asked_mhz)
         (void)ask(l, 0, NULL);
@@ -71,11 +80,11 @@ void lock_search_off(struct lock_search *l)
         l->phase = LOCK_WORKS;
 }
 
-void lock_search_end(struct lock_search *l)
+static void end(struct lock_search *l)
 {
     if (l->phase == LOCK_OFF)
         return;
-    lock_search_off(l);
+    off(l);
     watch(l, LOCK_IDLE);
     lock_free(l->machine);
     *l = (struct lock_search){.caps = l->caps,
@@ -89,24 +98,26 @@ void lock_search_end(struct lock_search *l)
                               .asked_ns = l->asked_ns};
 }
 
-void lock_search_forget(struct lock_search *l)
-{
-    lock_search_end(l);
-    l->out_mw = 0;
-}
-
 /* Ends the search for a lock while this cap is held. */
 static void leave(struct lock_search *l)
 {
     uint32_t held_mw = l->held_mw;
 
-    lock_search_end(l);
+    end(l);
     l->out_mw = held_mw;
 }
 
-bool lock_search_stall(struct lock_search *l)
+static bool on_news(void *self, enum activity_news news)
 {
-    if (!lock_search_moved(l))
+    struct lock_search *l = self;
+
+    if (news == ACTIVITY_HALT)
+        off(l);
+    if (news == ACTIVITY_END || news == ACTIVITY_REGIME)
+        end(l);
+    if (news == ACTIVITY_REGIME)
+        l->out_mw = 0;
+    if (news != ACTIVITY_STALL || !moved(l))
         return false;
     leave(l);
     return true;
@@ -134,8 +145,11 @@ static enum force in_force(const struct lock_search *l)
     return ret;
 }
 
-void lock_search_see(struct lock_search *l)
+/* Adds the boards' clocks to the open window. */
+static void see(void *self)
 {
+    struct lock_search *l = self;
+
     for (size_t i = 0; l->phase >= LOCK_WATCHES && i < l->caps->n; i++) {
         struct caps_clock_view v;
         read_clock(l, i, &v);
@@ -187,9 +201,9 @@ static bool not_tried(struct lock_search *l, uint32_t cap_mw, const char *why)
 }
 
 /* Begins with the machine; false: not yet, or not in this hold. */
-static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
+static bool begin(struct lock_search *l, const struct activity_now *now)
 {
-    const struct savings *a = seen->savings;
+    const struct savings *a = now->savings;
     const struct board_caps *b = l->caps;
     struct lock_setup setup = {.goal = l->goal, .window_s = l->window_s};
     struct search_result known;
@@ -201,14 +215,14 @@ static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
     }
     if (a->hold.windows < BEGIN_WINDOWS || l->seen_n < SEEN_LEAST)
         return false;
-    search_result(seen->search, &known);
+    search_result(now->search, &known);
     if (!known.has_reference || !take_clocks(l, &setup))
-        return not_tried(l, seen->cap_mw, "clocks cannot or must not be locked");
+        return not_tried(l, now->cap_mw, "clocks cannot or must not be locked");
     setup.ref = (struct goal_ref){known.ref_energy_j, known.ref_time_s, 0};
     for (size_t i = 0; i < b->n; i++)
         setup.ref.pmax_w += w_of_mw(board_view(b->boards[i])->limits.max_mw);
-    setup.held_mw = l->held_mw = seen->cap_mw;
-    setup.most_mw = seen->reference_mw;
+    setup.held_mw = l->held_mw = now->cap_mw;
+    setup.most_mw = now->reference_mw;
     setup.held_time_s = savings_mean_time(&a->hold);
     setup.held_energy_j = savings_mean_energy(&a->hold);
     /* For slowdown:F, the error must not be smaller than the search's. */
@@ -218,35 +232,37 @@ static bool begin(struct lock_search *l, const struct lock_search_seen *seen)
     setup.seen_mhz = l->seen_sum / l->seen_n;
     l->rate_mhz_s = l->ramp * setup.max_mhz;
     if (lock_new(&setup, &l->machine, &err) < 0)
-        return not_tried(l, seen->cap_mw, err.text);
+        return not_tried(l, now->cap_mw, err.text);
     l->phase = LOCK_WORKS;
     return true;
 }
 
-static enum lock_search_verdict over(struct lock_search *l, const char *why)
+static enum activity_verdict over(struct lock_search *l, const char *why)
 {
     tuner_note(l->notes, true, "%s", why);
     leave(l);
-    return LOCK_SEARCH_OVER;
+    return ACTIVITY_OVER;
 }
 
-static enum lock_search_verdict give_up(struct lock_search *l, const char *why)
+static enum activity_verdict give_up(struct lock_search *l, const char *why)
 {
     lock_end(l->machine, why);
     return over(l, lock_step(l->machine)->why);
 }
 
-enum lock_search_verdict lock_search_on_window(struct lock_search *l,
-                                               const struct lock_search_seen *seen)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now,
+                                     struct activity_shift *ret)
 {
-    const struct search_window *w = seen->window;
+    struct lock_search *l = self;
+    const struct search_window *w = now->window;
     uw_error err;
+    (void)ret;
 
-    if (!wanted(l, seen->cap_mw))
-        return LOCK_SEARCH_STAYS;
-    if (!l->machine && !begin(l, seen)) {
+    if (now->inferred || !wanted(l, now->cap_mw))
+        return ACTIVITY_STAYS;
+    if (!l->machine && !begin(l, now)) {
         see_anew(l);
-        return LOCK_SEARCH_STAYS;
+        return ACTIVITY_STAYS;
     }
     struct lock_window window = {w->cap_mw,   l->asked_mhz ? l->seen_most_mhz : 0,
                                  w->time_s,   w->energy_j,
@@ -260,32 +276,33 @@ enum lock_search_verdict lock_search_on_window(struct lock_search *l,
     if (step->over)
         return over(l, step->why);
     if (step->clock_mhz == l->asked_mhz && step->cap_mw == l->caps->commanded_mw)
-        return LOCK_SEARCH_STAYS;
+        return ACTIVITY_STAYS;
     tuner_note(l->notes, true, "%s", step->why);
-    return LOCK_SEARCH_GOES;
+    return ACTIVITY_GOES;
 }
 
-uint32_t lock_search_target(struct lock_search *l, bool hold, uint32_t cap_mw,
-                            uint32_t mw, uint32_t at_mw)
+static uint32_t target(void *self, const struct activity_target *to, uint32_t mw)
 {
+    struct lock_search *l = self;
+
     if (l->phase == LOCK_OFF)
         return mw;
-    if (!hold || (l->machine && cap_mw != l->held_mw))
-        lock_search_end(l);
+    if (!to->hold || (l->machine && to->cap_mw != l->held_mw))
+        end(l);
     if (!l->machine)
         return mw;
     const struct lock_step *step = lock_step(l->machine);
     l->phase = LOCK_WORKS;
-    if (step->cap_mw > at_mw &&
+    if (step->cap_mw > to->at_mw &&
         (l->asked_mhz != step->clock_mhz || in_force(l) != FORCE_YES)) {
         l->phase = LOCK_RISES;
-        return at_mw;
+        return to->at_mw;
     }
     return step->cap_mw;
 }
 
 /* Moves the lock one step of the ramp towards mhz. */
-static enum lock_search_way walk(struct lock_search *l, uint32_t mhz)
+static enum activity_way walk_to(struct lock_search *l, uint32_t mhz)
 {
     uint64_t now = loop_now_ns(l->loop);
     uw_error err = {""};
@@ -304,38 +321,51 @@ static enum lock_search_way walk(struct lock_search *l, uint32_t mhz)
         ramp_to(&l->walk, mhz, 0, l->rate_mhz_s, false, now);
     uint32_t at = ramp_at(&l->walk, now);
     if (at == l->asked_mhz || ask(l, at, &err) >= 0)
-        return LOCK_SEARCH_WALKS;
+        return ACTIVITY_WALKS;
     (void)give_up(l, err.text);
-    return LOCK_SEARCH_NEXT;
+    return ACTIVITY_NEXT;
 }
 
 /* A window begins: discards the clocks seen before. */
-static enum lock_search_way arrived(struct lock_search *l)
+static enum activity_way arrived(struct lock_search *l)
 {
     see_anew(l);
-    return LOCK_SEARCH_THERE;
+    return ACTIVITY_THERE;
 }
 
-enum lock_search_way lock_search_walk(struct lock_search *l, bool hold)
+static enum activity_way walk(void *self, bool hold, uint64_t now_ns)
 {
+    struct lock_search *l = self;
     uint32_t mhz = l->machine && hold ? lock_step(l->machine)->clock_mhz : 0;
+    (void)now_ns;
 
     if (l->phase == LOCK_OFF)
-        return LOCK_SEARCH_THERE;
+        return ACTIVITY_THERE;
     if (mhz && mhz != l->asked_mhz)
-        return walk(l, mhz);
+        return walk_to(l, mhz);
     if (!mhz && l->asked_mhz)
         (void)ask(l, 0, NULL);
     if (!l->asked_ns)
         return arrived(l); /* nothing is due */
     enum force is = in_force(l);
     if (is == FORCE_NOT_YET)
-        return LOCK_SEARCH_WALKS;
+        return ACTIVITY_WALKS;
     if (is == FORCE_NEVER && l->machine) {
         (void)give_up(l, mhz ? "the lock did not come into force"
                              : "the lock was not removed");
-        return LOCK_SEARCH_NEXT;
+        return ACTIVITY_NEXT;
     }
     l->asked_ns = 0;
-    return l->phase == LOCK_RISES ? LOCK_SEARCH_NEXT : arrived(l);
+    return l->phase == LOCK_RISES ? ACTIVITY_NEXT : arrived(l);
 }
+
+const struct tuner_activity activity_lock = {
+    .name = "lock",
+    .on_hold = on_hold,
+    .target = target,
+    .walk = walk,
+    .see = see,
+    .moved = moved,
+    .measures = measures,
+    .on_news = on_news,
+};

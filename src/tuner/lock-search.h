@@ -29,6 +29,8 @@ enum lock_phase {
     LOCK_RISES,   /* likewise; a higher cap waits until the lock is in force */
 };
 
+/* activity_lock's state; what stands before phase, and LOCK_IDLE, is set by the caller.
+ */
 struct lock_search {
     struct board_caps *caps;
     const struct tuner_notes *notes;
@@ -50,48 +52,7 @@ struct lock_search {
     uint32_t seen_most_mhz;
 };
 
-/* A window of the hold. */
-struct lock_search_seen {
-    const struct search *search;
-    const struct savings *savings;
-    uint32_t cap_mw, reference_mw;
-    const struct search_window *window;
-};
-enum lock_search_verdict {
-    LOCK_SEARCH_STAYS = 0,
-    LOCK_SEARCH_GOES, /* to another cap, another lock, or both */
-    LOCK_SEARCH_OVER, /* the cap without a lock, for the rest of the hold */
-};
-/* Call after each window of the hold. */
-enum lock_search_verdict lock_search_on_window(struct lock_search *l,
-                                               const struct lock_search_seen *seen);
-/* The target of the cap's ramp, now at at_mw, for a step whose target without locks is
- * mw.  hold: the step is a hold at cap_mw.
- */
-uint32_t lock_search_target(struct lock_search *l, bool hold, uint32_t cap_mw,
-                            uint32_t mw, uint32_t at_mw);
-
-enum lock_search_way {
-    LOCK_SEARCH_THERE = 0, /* the lock is as it should be */
-    LOCK_SEARCH_WALKS,     /* the lock is ramping, or is being removed */
-    LOCK_SEARCH_NEXT,      /* the caller must call tuner_next(): the cap may follow now */
-};
-/* Moves the lock; call it when the cap is at its target.  hold: the cap is held, and the
- * job runs.
- */
-enum lock_search_way lock_search_walk(struct lock_search *l, bool hold);
-/* Adds the boards' clocks to the open window. */
-void lock_search_see(struct lock_search *l);
-/* Whether a lock, or a cap that needs a lock, is set. */
-bool lock_search_moved(const struct lock_search *l);
-/* Whether it measures, so that other measurements must wait. */
+/* Whether it compares locks with the cap, for people. */
 bool lock_search_measures(const struct lock_search *l);
-/* The job made no progress.  True: a lock was set and has been removed. */
-bool lock_search_stall(struct lock_search *l);
-/* Removes the lock until the hold continues. */
-void lock_search_off(struct lock_search *l);
-void lock_search_end(struct lock_search *l);
-/* The job has changed: discards all results. */
-void lock_search_forget(struct lock_search *l);
 
 #endif

@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "base/units.h"
+#include "tuner/activity.h"
 
 enum { SETTLE_STEPS = 2, MOST_WINDOWS = 3 };
 #define BRIEF_SETTLE_S 4.0
@@ -12,46 +13,61 @@ enum { SETTLE_STEPS = 2, MOST_WINDOWS = 3 };
 /* The duration of a check.  A brief one has the shortest window, the others a window as
  * long as the last of the hold.
  */
-static double takes_s(double settle_s, const struct reference_check_hold *hold)
+static double takes_s(double settle_s, const struct activity_now *now)
 {
-    double step_s = savings_mean_time(&hold->savings->hold);
-    double window_s = hold->window_s + (SETTLE_STEPS + 2) * step_s;
+    double step_s = savings_mean_time(&now->savings->hold);
+    double window_s = now->window_s + (SETTLE_STEPS + 2) * step_s;
 
     if (settle_s < REFERENCE_CHECK_SETTLE_S)
         return settle_s + window_s;
-    return settle_s + fmax(window_s, hold->kept_s);
+    return settle_s + fmax(window_s, now->energy->window.kept_s);
+}
+
+/* Whether the reference can be measured now, and differs from the hold. */
+static bool can_check(const struct activity_now *now)
+{
+    return now->search && !now->measures &&
+           now->reference_mw >= now->held_mw + MW_PER_W &&
+           now->reference_mw + MW_PER_W >= now->measured_mw;
 }
 
 /* A check waits until the boards are warm.  If the job is too short for that so far, one
  * brief check is made.
  */
-bool reference_check_begin(struct reference_check *c,
-                           const struct reference_check_hold *hold, uint64_t now_ns)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now,
+                                     struct activity_shift *ret)
 {
+    struct reference_check *c = self;
     const struct reference_checks *v = &c->checks;
-
     double settle_s = REFERENCE_CHECK_SETTLE_S;
-    bool due = reference_checks_due(v, hold->trained_s, takes_s(settle_s, hold));
+    (void)ret;
+
+    if (!can_check(now))
+        return ACTIVITY_STAYS;
+    bool due = reference_checks_due(v, now->trained_s, takes_s(settle_s, now));
     if (!due) {
         settle_s = BRIEF_SETTLE_S;
-        due = v->n == 0 &&
-              reference_checks_due(v, hold->trained_s, takes_s(settle_s, hold));
+        due =
+            v->n == 0 && reference_checks_due(v, now->trained_s, takes_s(settle_s, now));
     }
     if (!due)
-        return false;
+        return ACTIVITY_STAYS;
     c->settle_s = settle_s;
     c->most_windows = settle_s < REFERENCE_CHECK_SETTLE_S ? 1 : MOST_WINDOWS;
-    c->takes_s = takes_s(settle_s, hold);
-    c->since_ns = now_ns;
-    return true;
+    c->takes_s = takes_s(settle_s, now);
+    c->since_ns = now->now_ns;
+    return ACTIVITY_BEGINS;
 }
 
-struct search_step reference_check_step(const struct reference_check *c,
-                                        uint32_t reference_mw)
+/* To the reference cap, without a ramp. */
+static void want(const void *self, const struct activity_now *now,
+                 struct search_step *ret)
 {
-    return (struct search_step){
+    const struct reference_check *c = self;
+
+    *ret = (struct search_step){
         .kind = SEARCH_MEASURE,
-        .cap_mw = reference_mw,
+        .cap_mw = now->reference_mw,
         .settle_s = c->settle_s,
         .settle_steps = SETTLE_STEPS,
         .why = "reference check, to measure the saving",
@@ -91,3 +107,17 @@ struct pair_seen reference_check_seen(const struct savings *held, uint64_t train
     seen.energy_rse = hypot(seen.energy_rse, counterfactual_cool_rse(lower, since_s));
     return seen;
 }
+
+static const struct saved_field saved[] = {
+    {"visits", COUNT, offsetof(struct activity_kept, checks.n), "visits"},
+    {"visits_s", NUMBER, offsetof(struct activity_kept, checks.spent_s), "visits"},
+    {"visit_s", NUMBER, offsetof(struct activity_kept, checks.last_s), "visits"},
+};
+
+const struct tuner_activity activity_check = {
+    .name = "check",
+    .on_hold = on_hold,
+    .want = want,
+    .saved = saved,
+    .n_saved = n_elements(saved),
+};

@@ -26,19 +26,6 @@ struct reference_check {
     struct reference_checks checks; /* checks made so far */
 };
 
-/* The state of the hold. */
-struct reference_check_hold {
-    const struct savings *savings; /* of the regime under way */
-    double trained_s;              /* in all regimes */
-    double window_s;               /* length of the shortest window of the hold */
-    double kept_s;                 /* length of the last one */
-};
-/* Begins a check if one is due; returns whether it did. */
-bool reference_check_begin(struct reference_check *c,
-                           const struct reference_check_hold *hold, uint64_t now_ns);
-/* The step to the reference cap, without a ramp. */
-struct search_step reference_check_step(const struct reference_check *c,
-                                        uint32_t reference_mw);
 /* Whether the check takes too long, because of a pause of the job or long steps. */
 bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns);
 /* Ends the check under way, with or without a window. */

@@ -29,8 +29,7 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
         .windows = report->windows,
         .changes = report->changes,
         .stalls = report->stalls,
-        .checks = report->checks,
-        .gap_checks = report->gap_checks,
+        .kept = {report->checks, report->gap_checks},
         .by_period = report->by == TUNER_BY_PERIOD,
     };
     memcpy(m->regime, report->account, report->n_regimes * sizeof *m->regime);
@@ -44,15 +43,6 @@ void searches_memory_take(struct searches_memory *m, const struct tuner_report *
 }
 
 /* ---- tables of the saved members, used for writing and reading ---- */
-
-enum field_type { COUNT, NUMBER, FLAG }; /* uint32_t; double >= 0; bool */
-
-struct field {
-    const char *key;
-    enum field_type type;
-    size_t at;
-    const char *since; /* key without which older states lack this one; or NULL */
-};
 
 /* Members of type double, saved as an object with the keys "0", "1", "2" etc. */
 struct sums {
@@ -99,13 +89,13 @@ static const struct sums class_parts = SUMS(false,
     AT(cap_class, first), AT(cap_class, floor), AT(cap_class, rate));
 /* clang-format on */
 
-static const struct field older_fields[] = {
+static const struct saved_field older_fields[] = {
     {"regimes", COUNT, AT(savings_totals, regimes), NULL},
     {"compared", COUNT, AT(savings_totals, compared), NULL},
     {"held", COUNT, AT(savings_totals, held), NULL},
     {"pairs", COUNT, AT(savings_totals, pairs), NULL},
 };
-static const struct field memory_fields[] = {
+static const struct saved_field memory_fields[] = {
     {"held_mw", COUNT, AT(searches_memory, held_mw), NULL},
     {"reference_mw", COUNT, AT(searches_memory, known.reference_mw), NULL},
     {"demand_w", NUMBER, AT(searches_memory, known.demand_w), NULL},
@@ -113,29 +103,10 @@ static const struct field memory_fields[] = {
     {"windows", COUNT, AT(searches_memory, known.windows), NULL},
     {"changes", COUNT, AT(searches_memory, known.changes), NULL},
     {"stalls", COUNT, AT(searches_memory, known.stalls), NULL},
-    {"visits", COUNT, AT(searches_memory, known.checks.n), "visits"},
-    {"visits_s", NUMBER, AT(searches_memory, known.checks.spent_s), "visits"},
-    {"visit_s", NUMBER, AT(searches_memory, known.checks.last_s), "visits"},
-    {"looks", COUNT, AT(searches_memory, known.gap_checks.n), "looks"},
-    {"look_s", NUMBER, AT(searches_memory, known.gap_checks.last_s), "looks"},
     {"by_period", FLAG, AT(searches_memory, known.by_period), "by_period"},
 };
 
 /* ---- writing ---- */
-
-static void put_fields(struct json_out *o, const struct field *f, size_t n,
-                       const void *of)
-{
-    for (; n > 0; f++, n--) {
-        const void *at = (const char *)of + f->at;
-        if (f->type == COUNT)
-            json_out_int(o, f->key, *(const uint32_t *)at);
-        else if (f->type == NUMBER)
-            json_out_double(o, f->key, *(const double *)at);
-        else
-            json_out_bool(o, f->key, *(const bool *)at);
-    }
-}
 
 static void put_sums(struct json_out *o, const char *key, const struct sums *s,
                      const void *of)
@@ -193,7 +164,7 @@ static void put_regime(struct json_out *o, const struct savings *a)
     put_sums(o, "past", &past_sums, &a->past);
     if (a->older.regimes > 0) { /* regimes that were merged into this one */
         json_out_object(o, "older");
-        put_fields(o, older_fields, n_elements(older_fields), &a->older);
+        saved_fields_put(o, older_fields, n_elements(older_fields), &a->older);
         put_sums(o, "sums", &older_sums, &a->older);
         put_sums(o, "costs", &older_costs, &a->older);
         put_sums(o, "past", &past_sums, &a->older.past);
@@ -241,7 +212,9 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
     json_out_object(o, NULL);
     json_out_int(o, "underwatt_tuning", VERSION);
     put_ask(o, ask);
-    put_fields(o, memory_fields, n_elements(memory_fields), m);
+    saved_fields_put(o, memory_fields, n_elements(memory_fields), m);
+    for (size_t i = 0; i < ACTIVITIES_N; i++)
+        saved_fields_put(o, activities[i]->saved, activities[i]->n_saved, &m->known.kept);
     json_out_array(o, "boards");
     for (size_t i = 0; i < m->n_uuids; i++)
         json_out_text(o, NULL, m->uuid[i]);
@@ -263,40 +236,6 @@ int searches_state_write(const struct searches_ask *ask, const struct searches_m
 }
 
 /* ---- reading ---- */
-
-static int get_count(const struct json_value *v, const char *key, uint32_t *ret,
-                     uw_error *err)
-{
-    uint64_t n;
-
-    int r = json_get_u64(v, key, &n, err);
-    if (r < 0)
-        return r;
-    if (n > UINT32_MAX)
-        return fail(err, -ERANGE, "%s: %llu is too large", key, (unsigned long long)n);
-    *ret = (uint32_t)n;
-    return 0;
-}
-
-static int get_fields(const struct json_value *v, const struct field *f, size_t n,
-                      void *ret, uw_error *err)
-{
-    int r = 0;
-
-    for (; n > 0 && r >= 0; f++, n--) {
-        void *at = (char *)ret + f->at;
-        double *number = at;
-        if (f->since && !json_get(v, f->since))
-            continue;
-        if (f->type == COUNT)
-            r = get_count(v, f->key, at, err);
-        else if (f->type == FLAG)
-            r = json_get_bool(v, f->key, at, err);
-        else if ((r = json_get_double(v, f->key, number, err)) >= 0 && !(*number >= 0))
-            r = fail(err, -ERANGE, "%s: %g is negative", f->key, *number);
-    }
-    return r;
-}
 
 static int get_sums(const struct json_value *v, const char *key, const struct sums *s,
                     void *ret, uw_error *err)
@@ -321,7 +260,7 @@ static int get_mean(const struct json_value *v, const char *key, struct savings_
     const struct json_value *o = json_get(v, key);
     struct savings_mean m = {0};
 
-    int r = get_count(o, "windows", &m.windows, err);
+    int r = saved_count_get(o, "windows", &m.windows, err);
     if (r >= 0)
         r = get_sums(o, "sums", &mean_sums, &m, err);
     if (r >= 0 && m.windows > 0 && !(m.sum_w > 0 && m.sum_wt > 0 && m.sum_we > 0))
@@ -361,18 +300,18 @@ static int get_link(const struct json_value *v, struct counterfactual *c, uw_err
 {
     const struct json_value *wander = json_get(v, "wander");
 
-    int r = get_count(v, "holds", &c->holds, err);
+    int r = saved_count_get(v, "holds", &c->holds, err);
     if (r >= 0)
         r = get_sums(v, "hold_sums", &hold_sums, c, err);
     if (r >= 0)
-        r = get_count(v, "link_windows", &c->link.windows, err);
+        r = saved_count_get(v, "link_windows", &c->link.windows, err);
     if (r >= 0 && c->link.windows > 0)
         r = get_window(v, "link_reference", &c->link.reference, err);
     if (r >= 0 && c->link.windows > 0)
         r = get_window(v, "link_hold", &c->link.hold, err);
     for (unsigned i = 0; i < WANDER_LAGS && r >= 0; i++) {
         struct wander_lag *lag = &c->wander.lag[i];
-        r = get_count(json_at(wander, i), "n", &lag->n, err);
+        r = saved_count_get(json_at(wander, i), "n", &lag->n, err);
         if (r >= 0 && lag->n > 0)
             r = get_sums(json_at(wander, i), "sums", &lag_sums, lag, err);
     }
@@ -386,9 +325,9 @@ static int get_pairs(const struct json_value *v, struct savings *ret, uw_error *
 
     if (!json_get(v, "pairs"))
         return 0;
-    int r = get_count(v, "pairs", &c->pairs, err);
+    int r = saved_count_get(v, "pairs", &c->pairs, err);
     if (r >= 0)
-        r = get_count(v, "past_pairs", &ret->past_pairs, err);
+        r = saved_count_get(v, "past_pairs", &ret->past_pairs, err);
     if (r >= 0)
         r = get_sums(v, "pair_sums", &pair_sums, c, err);
     if (r >= 0 && c->pairs > 0 && !(c->t.w > 0 && c->e.w > 0))
@@ -411,7 +350,7 @@ static int get_older(const struct json_value *v, struct savings_totals *ret,
 
     if (!o)
         return 0;
-    int r = get_fields(o, older_fields, n_elements(older_fields), ret, err);
+    int r = saved_fields_get(o, older_fields, n_elements(older_fields), ret, err);
     if (r >= 0 && (ret->held > ret->compared || ret->compared > ret->regimes))
         r = fail(err, -EINVAL, "%u held, %u compared, %u in all", ret->held,
                  ret->compared, ret->regimes);
@@ -444,7 +383,7 @@ static int get_regime(const struct json_value *v, struct savings *ret, uw_error 
 
 static int get_cap(const struct json_value *v, struct tuner_cap *ret, uw_error *err)
 {
-    int r = get_count(v, "cap_mw", &ret->cap_mw, err);
+    int r = saved_count_get(v, "cap_mw", &ret->cap_mw, err);
 
     if (r >= 0)
         r = get_mean(v, "mean", &ret->mean, err);
@@ -459,7 +398,7 @@ static int get_ask(const struct json_value *root, struct searches_ask *ret,
     const char *goal;
 
     *ret = (struct searches_ask){0};
-    int r = get_count(root, "cap_mw", &ret->cap.mw, err);
+    int r = saved_count_get(root, "cap_mw", &ret->cap.mw, err);
     if (r >= 0)
         r = json_get_double(root, "cap_percent", &ret->cap.percent, err);
     if (r >= 0 && json_get(root, "goal")) {
@@ -527,7 +466,10 @@ int searches_state_read(const char *text, struct searches_ask *ret_ask,
     if (r >= 0)
         r = get_ask(root, &ask, &cls, err);
     if (r >= 0)
-        r = get_fields(root, memory_fields, n_elements(memory_fields), m, err);
+        r = saved_fields_get(root, memory_fields, n_elements(memory_fields), m, err);
+    for (size_t i = 0; i < ACTIVITIES_N && r >= 0; i++)
+        r = saved_fields_get(root, activities[i]->saved, activities[i]->n_saved,
+                             &m->known.kept, err);
     if (r >= 0)
         r = get_lists(root, m, err);
     if (r < 0)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "tuner/activity.h"
 
 #define BOUND_SLIP 0.002
 #define MOVING_S 30.0 /* longest time until a new split is in force */
@@ -36,7 +37,7 @@ static bool in_budget(const struct slack_search *s)
     return s->machine && s->goal.kind == GOAL_TIME;
 }
 
-bool slack_search_moved(const struct slack_search *s)
+static bool is_moved(const struct slack_search *s)
 {
     for (size_t i = 0; s->machine && i < s->caps->n; i++)
         if (s->cap_mw[i] != s->held_mw)
@@ -44,8 +45,14 @@ bool slack_search_moved(const struct slack_search *s)
     return false;
 }
 
-bool slack_search_measures(const struct slack_search *s)
+static bool moved(const void *self)
 {
+    return is_moved(self);
+}
+
+static bool measures(const void *self)
+{
+    const struct slack_search *s = self;
     const struct slack_step *step;
 
     if (!s->machine)
@@ -54,8 +61,10 @@ bool slack_search_measures(const struct slack_search *s)
     return step->kind != SLACK_HOLD || step->visit;
 }
 
-uint32_t slack_search_cap(const struct slack_search *s, size_t i, uint32_t mw)
+static uint32_t board_mw(const void *self, size_t i, uint32_t mw)
 {
+    const struct slack_search *s = self;
+
     if (!s->machine)
         return mw;
     if (in_budget(s))
@@ -79,14 +88,13 @@ static void end(struct slack_search *s, enum slack_phase phase)
                                .phase = phase};
 }
 
-void slack_search_end(struct slack_search *s)
+static bool on_news(void *self, enum activity_news news)
 {
-    end(s, SLACK_IDLE);
-}
+    struct slack_search *s = self;
 
-bool slack_search_stall(struct slack_search *s)
-{
-    if (!slack_search_moved(s))
+    if (news == ACTIVITY_END)
+        end(s, SLACK_IDLE);
+    if (news != ACTIVITY_STALL || !is_moved(s))
         return false;
     end(s, SLACK_OUT);
     return true;
@@ -102,12 +110,15 @@ static uint32_t lowest(const uint32_t *v, size_t n)
     return low;
 }
 
-uint32_t slack_search_target(struct slack_search *s, bool hold, uint32_t cap_mw)
+/* Lower in a hold with slack.  Any other step ends slack. */
+static uint32_t target(void *self, const struct activity_target *step, uint32_t mw)
 {
-    if (!hold || (s->machine && cap_mw != s->held_mw))
-        slack_search_end(s);
+    struct slack_search *s = self;
+
+    if (!step->hold || (s->machine && step->cap_mw != s->held_mw))
+        end(s, SLACK_IDLE);
     if (!s->machine || in_budget(s))
-        return cap_mw;
+        return mw;
     for (size_t i = 0; i < s->caps->n; i++)
         s->from_mw[i] = s->caps->original_mw[i]; /* the ramp may begin anywhere */
     return lowest(s->cap_mw, s->caps->n);
@@ -127,18 +138,18 @@ static double allowance(const struct slack_search *s, const struct savings *a)
     return fmax(BOUND_SLIP, most);
 }
 
-static bool begin(struct slack_search *s, const struct slack_search_seen *seen)
+static bool begin(struct slack_search *s, const struct activity_now *now)
 {
     struct slack_range range[SLACK_BOARDS_MAX];
     struct slack_setup setup = {.board = range,
                                 .n = s->caps->n,
-                                .allowance = allowance(s, seen->savings),
+                                .allowance = allowance(s, now->savings),
                                 .grain_mw = MW_PER_W};
     struct search_result known;
-    uint32_t held_mw = seen->cap_mw;
+    uint32_t held_mw = now->cap_mw;
     uw_error err;
 
-    search_result(seen->search, &known);
+    search_result(now->search, &known);
     s->held_mw = held_mw;
     bool budget = s->goal.kind == GOAL_TIME;
     for (size_t i = 0; i < s->caps->n; i++) {
@@ -163,27 +174,30 @@ static bool begin(struct slack_search *s, const struct slack_search_seen *seen)
     return false;
 }
 
-bool slack_search_walks(struct slack_search *s, uint64_t now_ns)
+/* Whether a new split of the budget is in force. */
+static enum activity_way walk(void *self, bool hold, uint64_t now_ns)
 {
+    struct slack_search *s = self;
     struct board_caps *b = s->caps;
+    (void)hold;
     bool there = true;
 
     if (s->phase != SLACK_MOVING)
-        return false;
+        return ACTIVITY_THERE;
     for (size_t i = 0; i < b->n; i++) {
         (void)b->table->share(b->of, i, &b->got_mw[i]);
         there = there && b->got_mw[i] == s->cap_mw[i];
     }
     if (!there && s_between(s->moving_ns, now_ns) < MOVING_S)
-        return true;
+        return ACTIVITY_WALKS;
     s->phase = SLACK_WORKS;
     if (there) {
         b->enforced_mw = lowest(s->cap_mw, b->n);
-        return false;
+        return ACTIVITY_THERE;
     }
     tuner_note(s->notes, true, "slack: ended: the budget's new split is not in force");
     end(s, SLACK_OUT);
-    return false;
+    return ACTIVITY_THERE;
 }
 
 /* Tells the machine's step, and which board waits most. */
@@ -204,12 +218,11 @@ static void tell(const struct slack_search *s, const struct slack_step *step)
 }
 
 /* Goes to the caps of the machine's step: up at once, down by the ramp. */
-static enum slack_search_verdict go(struct slack_search *s, uint64_t now_ns,
-                                    uint32_t *ret_from_mw, uint32_t *ret_to_mw)
+static void go(struct slack_search *s, uint64_t now_ns, struct activity_shift *ret)
 {
     const struct slack_step *step = slack_step(s->machine);
     size_t n = s->caps->n;
-    bool first = !slack_search_moved(s);
+    bool first = !is_moved(s);
     uint32_t high = 0;
 
     tell(s, step);
@@ -220,39 +233,56 @@ static enum slack_search_verdict go(struct slack_search *s, uint64_t now_ns,
         s->caps->table->split(s->caps->of, s->cap_mw);
         s->phase = SLACK_MOVING;
         s->moving_ns = now_ns;
-        return first ? SLACK_SEARCH_BEGINS : SLACK_SEARCH_MOVES;
+        ret->commands = first; /* claims the originals */
+        return;
     }
     for (size_t i = 0; i < n; i++)
         if (s->cap_mw[i] < s->from_mw[i] && s->from_mw[i] > high)
             high = s->from_mw[i];
-    *ret_to_mw = lowest(s->cap_mw, n);
-    *ret_from_mw = high ? high : *ret_to_mw;
-    return SLACK_SEARCH_WALKS;
+    ret->walks = true;
+    ret->to_mw = lowest(s->cap_mw, n);
+    ret->from_mw = high ? high : ret->to_mw;
 }
 
-enum slack_search_verdict slack_search_on_window(struct slack_search *s,
-                                                 const struct slack_search_seen *seen,
-                                                 uint32_t *ret_from_mw,
-                                                 uint32_t *ret_to_mw)
+static enum activity_verdict on_hold(void *self, const struct activity_now *now,
+                                     struct activity_shift *ret)
 {
+    struct slack_search *s = self;
     struct slack_seen board[SLACK_BOARDS_MAX];
-    const struct search_window *w = seen->window;
+    const struct search_window *w = now->window;
+    const struct window *whole = &now->energy->window;
     size_t n = s->caps->n;
     uw_error err;
 
-    if (!wanted(s, seen->cap_mw) || (!s->machine && !begin(s, seen)))
-        return SLACK_SEARCH_STAYS;
+    if (!now->search || now->inferred) /* inferred steps are too inaccurate */
+        return ACTIVITY_STAYS;
+    if (!wanted(s, now->cap_mw) || (!s->machine && !begin(s, now)))
+        return ACTIVITY_STAYS;
     for (size_t i = 0; i < n; i++)
         board[i] = (struct slack_seen){.cap_w = w_of_mw(s->caps->got_mw[i]),
-                                       .power_w = seen->board_j[i] / seen->took_s};
+                                       .power_w = now->energy->board_j[i] /
+                                                  (whole->time_s * whole->steps)};
     struct slack_window window = {w->time_s, w->time_rse, board};
     if (slack_on_window(s->machine, &window, &err) < 0) {
         tuner_note(s->notes, true, "slack: ended: %s", err.text);
-        bool moved = slack_search_moved(s);
+        bool was_moved = is_moved(s);
         end(s, SLACK_OUT);
-        return moved ? SLACK_SEARCH_OVER : SLACK_SEARCH_STAYS;
+        return was_moved ? ACTIVITY_OVER : ACTIVITY_STAYS;
     }
     if (memcmp(slack_step(s->machine)->cap_mw, s->cap_mw, n * sizeof *s->cap_mw) == 0)
-        return SLACK_SEARCH_STAYS;
-    return go(s, seen->now_ns, ret_from_mw, ret_to_mw);
+        return ACTIVITY_STAYS;
+    *ret = (struct activity_shift){0};
+    go(s, now->now_ns, ret);
+    return ACTIVITY_SHIFTS;
 }
+
+const struct tuner_activity activity_slack = {
+    .name = "slack",
+    .on_hold = on_hold,
+    .target = target,
+    .board_mw = board_mw,
+    .walk = walk,
+    .moved = moved,
+    .measures = measures,
+    .on_news = on_news,
+};

@@ -6,8 +6,6 @@
 #include "base/units.h"
 #include "tuner/tuner-table.h"
 
-enum { REFERENCE_WINDOWS = 2 };
-
 /* ---- steps ---- */
 
 void tuner_end_check(struct tuner *t)
@@ -35,22 +33,6 @@ uint32_t tuner_reference_mw(const struct tuner *t)
     return t->ceiling_mw / MW_PER_W * MW_PER_W; /* the search uses whole watts */
 }
 
-/* The step for a cap by name: two reference windows, then the cap. */
-static void fixed_step(struct tuner *t, struct search_step *ret)
-{
-    struct savings_mean *ref = &regimes_savings(&t->regimes)->reference;
-    bool known = ref->windows >= REFERENCE_WINDOWS;
-
-    *ret = (struct search_step){
-        .kind = known ? SEARCH_HOLD : SEARCH_MEASURE,
-        .cap_mw = known ? t->caps.named_mw : t->report.original_mw,
-        .check_steps = 2,
-        .settle_s = 2,
-        .settle_steps = 1,
-    };
-    (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
-}
-
 double tuner_ramp_rate(const struct tuner *t)
 {
     double share = t->o.ramp > 0 ? t->o.ramp : SEARCH_RAMP;
@@ -58,28 +40,50 @@ double tuner_ramp_rate(const struct tuner *t)
     return share * board_caps_most_default_mw(&t->caps);
 }
 
-static uint32_t first_cap(const struct tuner *t, double peak_w)
+/* The length of the shortest window of the hold. */
+static double hold_window_s(const struct tuner *t, const struct savings *a)
 {
-    uint32_t mw = mw_of_w(peak_w * SEARCH_FIRST);
-    return mw > t->report.original_mw ? t->report.original_mw : mw;
+    return fmax(tuner_window_s(t), LEAST_STEPS * savings_mean_time(&a->hold));
 }
 
+void tuner_look(struct tuner *t, struct activity_now *ret)
+{
+    const struct savings *a = regimes_savings(&t->regimes);
+
+    *ret = (struct activity_now){
+        .search = t->search,
+        .savings = a,
+        .caps = &t->caps,
+        .original_mw = t->report.original_mw,
+        .reference_mw = tuner_reference_mw(t),
+        .measured_mw = t->report.reference_mw,
+        .held_mw = t->report.held_mw,
+        .cap_mw = t->step.cap_mw,
+        .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
+        .peak_w = t->report.peak_w,
+        .trained_s = regimes_trained_s(&t->regimes),
+        .window_s = hold_window_s(t, a),
+        .windows = t->report.windows,
+        .inferred = is_inferred(t->source),
+        .now_ns = loop_now_ns(t->o.loop),
+        .energy = &t->energy,
+    };
+}
+
+/* The step of the activity at work, or of the search. */
 static struct search_step next_step(struct tuner *t)
 {
+    struct activity_now now;
     struct search_step step;
 
     if (t->at == ACTIVITY_CHECK &&
         tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw)
         tuner_end_check(t); /* others' claims are below the reference now */
-    if (t->at == ACTIVITY_CHECK)
-        return reference_check_step(&t->check, tuner_reference_mw(t));
-    if (t->search)
-        return *search_step(t->search);
-    fixed_step(t, &step);
-    if (!t->caps.table->walks) {
-        step.ramp_mw_s = tuner_ramp_rate(t);
-        step.first_mw = t->report.peak_w > 0 ? first_cap(t, t->report.peak_w) : 0;
-    }
+    if (t->at != ACTIVITY_CHECK && t->at != ACTIVITY_GAP)
+        t->at = ACTIVITY_SEARCH;
+    tuner_look(t, &now);
+    const struct tuner_activity *a = activities[t->at];
+    (a->want ? a : &activity_search)->want(t->activity[t->at], &now, &step);
     return step;
 }
 
@@ -101,13 +105,15 @@ static void tell_memory(struct tuner *t)
 /* The target of the ramp for the step. */
 static uint32_t target(struct tuner *t)
 {
-    uint32_t mw = t->step.cap_mw;
-    bool hold = t->step.kind == SEARCH_HOLD;
+    struct activity_target step = {
+        .hold = t->step.kind == SEARCH_HOLD,
+        .cap_mw = t->step.cap_mw,
+        .at_mw = t->ramp.at_mw,
+    };
 
-    if (t->at == ACTIVITY_CHECK)
-        return mw;
-    mw = slack_search_target(&t->slack, hold, mw);
-    return lock_search_target(&t->lock, hold, t->step.cap_mw, mw, t->ramp.at_mw);
+    if (t->at == ACTIVITY_CHECK) /* the hold goes on after it */
+        return t->step.cap_mw;
+    return activities_target(t->activity, &step);
 }
 
 /* Takes over the step of a hold. */
@@ -186,42 +192,44 @@ int do_force(struct tuner *t, const void *what)
 
 int do_split(struct tuner *t, const void *what)
 {
-    const struct tuner_split *s = what;
+    const struct activity_shift *s = what;
     uint64_t now = loop_now_ns(t->o.loop);
 
     tuner_hold_anew(t);
     t->first_seen = false;
-    if (s->verdict == SLACK_SEARCH_WALKS) {
+    if (s->walks) {
         ramp_init(&t->ramp, s->from_mw, MW_PER_W, now);
         ramp_to(&t->ramp, s->to_mw, 0, tuner_ramp_rate(t), false, now);
         return tuner_command(t, t->ramp.at_mw);
     }
-    return s->verdict == SLACK_SEARCH_BEGINS ? tuner_command(t, t->caps.commanded_mw) : 0;
+    return s->commands ? tuner_command(t, t->caps.commanded_mw) : 0;
 }
 
-int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why)
+int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const char *why)
 {
     uint64_t now = loop_now_ns(t->o.loop);
 
-    slack_search_end(&t->slack);
+    (void)activities_on_news(t->activity, ACTIVITY_END);
     t->holding = true;
     (void)snprintf(t->report.why, sizeof t->report.why, "%s", why);
-    t->step = (struct search_step){
-        .kind = SEARCH_HOLD,
-        .cap_mw = mw,
-        .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
-    };
-    t->report.held_mw = mw;
-    ramp_to(&t->ramp, mw, 0, t->step.ramp_mw_s, false, now);
+    t->step = *step;
+    t->report.held_mw = step->cap_mw;
+    ramp_to(&t->ramp, step->cap_mw, 0, step->ramp_mw_s, false, now);
     loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
     return 0;
 }
 
 int do_named(struct tuner *t, const void *what)
 {
+    struct search_step step = {
+        .kind = SEARCH_HOLD,
+        .cap_mw = t->caps.named_mw,
+        .ramp_mw_s = t->caps.table->walks ? 0 : tuner_ramp_rate(t),
+    };
+
     (void)what;
     window_cancel(&t->window);
-    return tuner_hold_unseen(t, t->caps.named_mw, "asked for");
+    return tuner_hold_unseen(t, &step, "asked for");
 }
 
 int do_give_up(struct tuner *t, const void *what)
@@ -266,7 +274,7 @@ int do_leave(struct tuner *t, const void *what)
 {
     (void)what;
     tuner_note(&t->notes, true, "no more caps: %s", t->report.ended);
-    lock_search_end(&t->lock);
+    (void)activities_on_news(t->activity, ACTIVITY_END);
     t->report.ended_ns = loop_now_ns(t->o.loop);
     window_cancel(&t->window);
     progress_period_rest(t->o.period);
@@ -312,13 +320,13 @@ bool tuner_holds(const struct tuner *t)
 
 int tuner_command(struct tuner *t, uint32_t mw)
 {
-    bool slack = tuner_holds(t);
+    bool hold = tuner_holds(t);
     uint32_t each[BOARDS_MAX];
 
     pause_on_cap(&t->pause, mw, &t->steps.mark);
     launch_rate_moved(&t->rate, t->caps.commanded_mw, mw, loop_now_ns(t->o.loop));
     for (size_t i = 0; i < t->caps.n; i++)
-        each[i] = slack ? slack_search_cap(&t->slack, i, mw) : mw;
+        each[i] = hold ? activities_board_mw(t->activity, i, mw) : mw;
     board_caps_set(&t->caps, mw, each);
     return 0;
 }
@@ -335,8 +343,7 @@ static int on_set(struct tuner *t, const struct actuator_reply *reply)
 
 int tuner_to_original(struct tuner *t)
 {
-    slack_search_end(&t->slack);
-    lock_search_end(&t->lock);
+    (void)activities_on_news(t->activity, ACTIVITY_END);
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(t->o.loop));
     return tuner_command(t, t->report.original_mw);
 }
@@ -349,7 +356,7 @@ int do_halt(struct tuner *t, const void *what)
     tuner_end_check(t);
     window_cancel(&t->window);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
-    lock_search_off(&t->lock);
+    (void)activities_on_news(t->activity, ACTIVITY_HALT);
     ramp_to(&t->ramp, t->report.original_mw, 0, 0, true, loop_now_ns(t->o.loop));
     return tuner_command(t, t->report.original_mw);
 }
@@ -397,7 +404,7 @@ static void count_stall(struct tuner *t)
 int do_stall(struct tuner *t, const void *what)
 {
     count_stall(t);
-    if (!slack_search_stall(&t->slack) && !lock_search_stall(&t->lock))
+    if (!activities_on_news(t->activity, ACTIVITY_STALL))
         search_on_stall(t->search, t->ramp.at_mw);
     return do_go(t, what);
 }

@@ -15,10 +15,9 @@ enum {
     PEAK_S = 60,       /* interval in which the peak for the safe cap is measured */
     MISSED_MOST = 3,   /* successive windows of a hold without a period */
 };
-#define SAFE_SHARE 0.80 /* the safe cap is at least this part of the default limit */
-#define OTHER 0.05      /* least relative change of the period at one cap: a new regime */
-#define NEAR 1.15       /* largest ratio of two periods at the same cap */
-#define GAP_ALIKE 0.2   /* tolerance of power in the stretch before a window */
+#define OTHER 0.05    /* least relative change of the period at one cap: a new regime */
+#define NEAR 1.15     /* largest ratio of two periods at the same cap */
+#define GAP_ALIKE 0.2 /* tolerance of power in the stretch before a window */
 
 static int on_heard(const struct progress_period_heard *h, void *user);
 
@@ -148,22 +147,6 @@ int do_blind(struct tuner *t, const void *what)
 
 /* ---- progress unknown: the safe static cap ---- */
 
-/* A goal with a bound on time needs a measure of time. */
-static bool may_be_capped(const struct tuner *t)
-{
-    return t->o.goal.kind != GOAL_TIME && t->o.goal.kind != GOAL_SLOWDOWN;
-}
-
-static uint32_t safe_mw(const struct tuner *t, double peak_w)
-{
-    uint32_t most = board_caps_most_default_mw(&t->caps);
-
-    peak_w = fmin(peak_w, w_of_mw(tuner_reference_mw(t))); /* readings may be too high */
-    double w = fmax(SEARCH_FIRST * peak_w, SAFE_SHARE * w_of_mw(most));
-    uint32_t mw = mw_of_w(ceil(w));
-    return mw < tuner_reference_mw(t) ? mw : tuner_reference_mw(t);
-}
-
 static int on_peak(const struct energy_sum_window *w, void *user)
 {
     struct tuner *t = user;
@@ -177,17 +160,18 @@ static int on_peak(const struct energy_sum_window *w, void *user)
 int do_safe(struct tuner *t, const void *what)
 {
     const struct energy_sum_window *w = what;
-    uint32_t mw = safe_mw(t, w->peak_w);
+    struct activity_now now;
+    struct search_step step;
     char why[TUNER_TEXT];
 
     t->report.peak_w = w->peak_w;
-    (void)snprintf(why, sizeof why,
-                   "the job's progress is unknown (%s): the safe cap, %.2f of its "
-                   "observed peak or %.2f of the default limit",
-                   t->report.unknown, SEARCH_FIRST, SAFE_SHARE);
-    tuner_note(&t->notes, true, "holds %.0f W: %s", w_of_mw(mw), why);
     t->at = ACTIVITY_SAFE;
-    return tuner_hold_unseen(t, mw, why);
+    safe_cap_choose(&t->safe, w->peak_w, tuner_reference_mw(t));
+    safe_cap_why(t->report.unknown, why, sizeof why);
+    tuner_note(&t->notes, true, "holds %.0f W: %s", w_of_mw(t->safe.mw), why);
+    tuner_look(t, &now);
+    activity_safe.want(&t->safe, &now, &step);
+    return tuner_hold_unseen(t, &step, why);
 }
 
 int do_ask_peak(struct tuner *t, const void *what)
@@ -195,7 +179,7 @@ int do_ask_peak(struct tuner *t, const void *what)
     uint64_t now = loop_now_ns(t->o.loop), from = now - ns_of_s(PEAK_S);
 
     (void)what;
-    if (!may_be_capped(t)) {
+    if (!safe_cap_allowed(&t->safe)) {
         tuner_note(&t->notes, true,
                    "the job's progress is unknown (%s): it is not capped, as a bound on "
                    "its time could not be checked",

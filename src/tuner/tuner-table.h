@@ -14,6 +14,7 @@
 #include "core/cap/ramp.h"
 #include "core/optimum/change.h"
 #include "core/progress/window.h"
+#include "tuner/activity.h"
 #include "tuner/board-caps.h"
 #include "tuner/gap-check.h"
 #include "tuner/launch-rate.h"
@@ -23,6 +24,8 @@
 #include "tuner/period-window.h"
 #include "tuner/progress-source.h"
 #include "tuner/reference-check.h"
+#include "tuner/rest.h"
+#include "tuner/safe-cap.h"
 #include "tuner/slack-search.h"
 #include "tuner/tuner.h"
 #include "tuner/window-energy.h"
@@ -69,7 +72,7 @@ enum tuner_state { TUNER_STATES(TUNER_STATE_ENUM) TUNER_STATES_N };
     X(PEAK, "the boards' peak power is known (struct energy_sum_window)")       \
     /* of the activity at work: */                                              \
     X(GO, "it wants another step")                                              \
-    X(SPLIT, "slack wants other caps of single boards (struct tuner_split)")    \
+    X(SPLIT, "slack wants other caps of single boards (struct activity_shift)") \
     X(STAY, "it wants another window at the same cap")                          \
     /* of the clock, the job's processes and the caller: */                     \
     X(DUE, "the time of the state or the activity is over")                     \
@@ -84,19 +87,6 @@ enum tuner_event { TUNER_EVENTS(TUNER_EVENT_ENUM) TUNER_EVENTS_N };
 struct tuner_moved {
     bool limit; /* the limit in force has changed */
     uint32_t was_mw, enforced_mw;
-};
-/* Argument of ON_SPLIT. */
-struct tuner_split {
-    enum slack_search_verdict verdict;
-    uint32_t from_mw, to_mw;
-};
-
-/* What the tuner is at. */
-enum activity_id {
-    ACTIVITY_SEARCH, /* the search, or a cap by name, until it holds */
-    ACTIVITY_SAFE,   /* progress is unknown: the safe cap, or none */
-    ACTIVITY_CHECK,  /* out of a hold: measures the reference */
-    ACTIVITY_GAP,    /* out of a hold: measures in gaps between measured caps */
 };
 
 struct tuner {
@@ -138,14 +128,15 @@ struct tuner {
     struct window window;
     struct window_energy energy; /* of the last closed window */
     unsigned void_windows;       /* successive windows without a result */
-    double rest_s;               /* length of the last do_rest() */
-    uint64_t rest_ns;            /* its end */
     struct change change;
     uint32_t hold_at_mw; /* in force in the windows of the hold so far */
     struct regimes regimes;
     unsigned peaks_asked;
 
-    /* Measurements during a hold: */
+    /* The state of each activity: */
+    void *activity[ACTIVITIES_N]; /* in the order of enum activity_id */
+    struct safe_cap safe;
+    struct rest rest;
     struct reference_check check;
     struct gap_check gap;
     struct slack_search slack;
@@ -206,8 +197,10 @@ int do_end_left(struct tuner *t, const void *what);
 int tuner_maybe_done(struct tuner *t);
 /* The highest cap that is possible now, the reference cap. */
 uint32_t tuner_reference_mw(const struct tuner *t);
-/* Ramps to a cap and holds it, without known progress. */
-int tuner_hold_unseen(struct tuner *t, uint32_t mw, const char *why);
+/* Ramps to the cap of a step and holds it, without known progress. */
+int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const char *why);
+/* What activities decide by. */
+void tuner_look(struct tuner *t, struct activity_now *ret);
 /* Requests the caps of all boards for a ramp at mw. */
 int tuner_command(struct tuner *t, uint32_t mw);
 /* Requests the original cap at once. */

@@ -4,8 +4,6 @@
 #include "tuner/tuner-table.h"
 
 enum { MOST_WINDOWS = 3 };
-#define REST_S 300.0 /* length of the first rest; doubled for each further one */
-#define REST_MOST_S 3600.0
 #define TARGET_RSE 0.003 /* of the time per step in a window of length 1 */
 
 /* The length of the window, relative to window_s.  1 after a void window, so that a cap
@@ -64,10 +62,9 @@ void tuner_new_regime(struct tuner *t, const struct search_window *now)
     regimes_add(&t->regimes);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->report.reference_mw = 0;
-    gap_check_forget(&t->gap);
+    (void)activities_on_news(t->activity, ACTIVITY_REGIME);
     if (t->at == ACTIVITY_GAP)
         t->at = ACTIVITY_SEARCH;
-    lock_search_forget(&t->lock);
     if (!t->search)
         return;
     search_on_change(t->search, now);
@@ -160,95 +157,29 @@ static void judge_check(struct tuner *t, const struct search_window *w)
     tuner_end_check(t);
 }
 
-/* The shortest window of the hold. */
-static double hold_window_s(struct tuner *t)
+/* Passes a window of the hold to the activities: another window, or another step. */
+static int ask_activities(struct tuner *t, const struct search_window *w)
 {
-    double step_s = savings_mean_time(&regimes_savings(&t->regimes)->hold);
+    struct activity_shift shift;
+    struct activity_now now;
+    enum activity_id id;
 
-    return fmax(tuner_window_s(t), LEAST_STEPS * step_s);
-}
-
-/* Begins a check of the reference, if that is due. */
-static bool check_reference(struct tuner *t)
-{
-    struct reference_check_hold hold = {
-        .savings = regimes_savings(&t->regimes),
-        .trained_s = regimes_trained_s(&t->regimes),
-        .window_s = hold_window_s(t),
-        .kept_s = t->energy.window.kept_s,
-    };
-
-    if (!t->search || slack_search_measures(&t->slack) ||
-        lock_search_measures(&t->lock) ||
-        tuner_reference_mw(t) < t->report.held_mw + MW_PER_W ||
-        tuner_reference_mw(t) + MW_PER_W < t->report.reference_mw ||
-        !reference_check_begin(&t->check, &hold, loop_now_ns(t->o.loop)))
-        return false;
-    t->at = ACTIVITY_CHECK;
-    return true;
-}
-
-/* Begins a check of a gap between measured caps, if that is due. */
-static bool check_gap(struct tuner *t)
-{
-    if (!t->search || slack_search_moved(&t->slack) || slack_search_measures(&t->slack) ||
-        lock_search_moved(&t->lock) || lock_search_measures(&t->lock))
-        return false;
-    double worse =
-        gap_check_allows(&t->gap, regimes_savings(&t->regimes), hold_window_s(t));
-    if (!(worse > 0) || !search_probe_gap(t->search, worse))
-        return false;
-    gap_check_begin(&t->gap, t->report.windows, loop_now_ns(t->o.loop));
-    t->at = ACTIVITY_GAP;
-    return true;
-}
-
-/* Passes a window of the hold to slack; *ret_moved: the boards' caps change. */
-static int on_slack(struct tuner *t, const struct search_window *w, bool *ret_moved)
-{
-    struct slack_search_seen seen = {
-        .search = t->search,
-        .savings = regimes_savings(&t->regimes),
-        .cap_mw = t->step.cap_mw,
-        .window = w,
-        .board_j = t->energy.board_j,
-        .took_s = t->energy.window.time_s * t->energy.window.steps,
-        .now_ns = loop_now_ns(t->o.loop),
-    };
-    struct tuner_split split;
-
-    *ret_moved = false;
-    if (!t->search || is_inferred(t->source)) /* inferred steps are too inaccurate */
-        return 0;
-    split.verdict =
-        slack_search_on_window(&t->slack, &seen, &split.from_mw, &split.to_mw);
-    if (split.verdict == SLACK_SEARCH_STAYS)
-        return 0;
-    *ret_moved = true;
-    return split.verdict == SLACK_SEARCH_OVER ? tuner_event(t, ON_GO, NULL)
-                                              : tuner_event(t, ON_SPLIT, &split);
-}
-
-/* Passes a window of the hold to the locks of the clock; *ret_moved as above. */
-static int on_lock(struct tuner *t, const struct search_window *w, bool *ret_moved)
-{
-    struct lock_search_seen seen = {
-        .search = t->search,
-        .savings = regimes_savings(&t->regimes),
-        .cap_mw = t->step.cap_mw,
-        .reference_mw = tuner_reference_mw(t),
-        .window = w,
-    };
-
-    *ret_moved = false;
-    if (is_inferred(t->source))
-        return 0;
-    enum lock_search_verdict v = lock_search_on_window(&t->lock, &seen);
-    if (v == LOCK_SEARCH_STAYS)
-        return 0;
-    *ret_moved = true;
-    if (v == LOCK_SEARCH_GOES)
+    tuner_look(t, &now);
+    now.window = w;
+    switch (activities_on_hold(t->activity, &now, &id, &shift)) {
+    case ACTIVITY_STAYS:
+        return tuner_event(t, ON_STAY, NULL);
+    case ACTIVITY_SHIFTS:
+        return tuner_event(t, ON_SPLIT, &shift);
+    case ACTIVITY_BEGINS:
+        t->at = id;
+        break;
+    case ACTIVITY_GOES:
         tuner_hold_anew(t);
+        break;
+    case ACTIVITY_OVER:
+        break;
+    }
     return tuner_event(t, ON_GO, NULL);
 }
 
@@ -260,14 +191,12 @@ int do_judge(struct tuner *t, const void *what)
     uw_error err;
 
     t->report.windows++;
-    bool locked = lock_search_moved(&t->lock) && !checks;
-    bool one =
-        checks || (!slack_search_moved(&t->slack) && !locked); /* one cap, no lock */
+    bool one = checks || !activities_moved(t->activity); /* one cap, no lock */
     if (one)
         regimes_on_cap(&t->regimes, w);
     if (checks)
         judge_check(t, w);
-    else if (w->cap_mw >= tuner_reference_mw(t) && !locked)
+    else if (w->cap_mw >= tuner_reference_mw(t) && one)
         judge_reference(t, w);
     if (hold && judge_hold(t, w))
         return changed(t, w, one);
@@ -278,39 +207,30 @@ int do_judge(struct tuner *t, const void *what)
     }
     if (!hold || (t->search && search_step(t->search)->cap_mw != t->step.cap_mw))
         return tuner_event(t, ON_GO, NULL);
-    bool moved;
-    int r = on_slack(t, w, &moved);
-    if (r < 0 || moved)
-        return r;
-    r = on_lock(t, w, &moved);
-    if (r < 0 || moved)
-        return r;
-    bool away = check_reference(t) || check_gap(t);
-    return tuner_event(t, away ? ON_GO : ON_STAY, NULL);
+    return ask_activities(t, w);
 }
 
 int do_rest(struct tuner *t, const void *what)
 {
     (void)what;
     t->void_windows = 0;
-    t->rest_s = t->rest_s > 0 ? fmin(2 * t->rest_s, REST_MOST_S) : REST_S;
-    t->rest_ns = loop_now_ns(t->o.loop) + ns_of_s(t->rest_s);
+    double rest_s = rest_begin(&t->rest, loop_now_ns(t->o.loop));
     tuner_note(&t->notes, true,
                "the job cannot be measured at %.0f W: the original cap for %.0f min",
-               w_of_mw(t->step.cap_mw), t->rest_s / 60);
+               w_of_mw(t->step.cap_mw), rest_s / 60);
     tuner_end_check(t);
-    t->at = ACTIVITY_SEARCH;
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->holding = false;
     t->has_begun = false;
     if (is_inferred(t->source))
         tuner_infer_no_more(t);
+    t->at = ACTIVITY_REST;
     return tuner_to_original(t);
 }
 
 bool tuner_rests(const struct tuner *t)
 {
-    return t->state == TUNER_WAIT && loop_now_ns(t->o.loop) < t->rest_ns;
+    return t->state == TUNER_WAIT && rest_lasts(&t->rest, loop_now_ns(t->o.loop));
 }
 
 int do_void(struct tuner *t, const void *what)
@@ -351,7 +271,7 @@ static int window_told(struct tuner *t)
         (t->step.kind == SEARCH_MEASURE && !(out.energy_rse < 1)))
         return tuner_event(t, ON_VOID, NULL);
     t->void_windows = 0;
-    t->rest_s = 0;
+    rest_forget(&t->rest);
     return tuner_event(t, ON_JOULES, &out);
 }
 

@@ -68,14 +68,14 @@ static bool walk(struct tuner *t, uint64_t now, int *ret)
         *ret = tuner_command(t, mw);
         return true;
     }
-    if (!ramp_arrived(&t->ramp) || slack_search_walks(&t->slack, now))
+    if (!ramp_arrived(&t->ramp))
         return false;
-    enum lock_search_way way = lock_search_walk(&t->lock, tuner_holds(t));
-    if (way == LOCK_SEARCH_NEXT)
+    enum activity_way way = activities_walk(t->activity, tuner_holds(t), now);
+    if (way == ACTIVITY_NEXT)
         *ret = tuner_event(t, ON_GO, NULL);
-    if (way == LOCK_SEARCH_THERE)
+    if (way == ACTIVITY_THERE)
         *ret = tuner_event(t, ON_MET, NULL);
-    return way == LOCK_SEARCH_THERE;
+    return way == ACTIVITY_THERE;
 }
 
 static bool is_stalled(const struct tuner *t, uint64_t now)
@@ -114,7 +114,7 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
     if (t->state == TUNER_WALK && t->caps.pending == 0 && (walk(t, now, &r) || r < 0))
         return r;
     if (t->window.state == WINDOW_OPEN)
-        lock_search_see(&t->lock);
+        activities_see(t->activity);
     return is_stalled(t, now) ? tuner_event(t, ON_LATE, NULL) : 0;
 }
 
@@ -356,7 +356,7 @@ static void take_known(struct tuner *t)
     t->report.changes = k->changes;
     t->unit = k->by_period ? TUNER_BY_PERIOD : TUNER_BY_STEPS;
     t->report.stalls = k->stalls;
-    t->check.checks = k->checks;
+    t->check.checks = k->kept.checks;
     t->check.checks.share = share;
     if (k->n_caps == 0) { /* other boards: the measurements do not apply */
         regimes_add(&t->regimes);
@@ -365,8 +365,8 @@ static void take_known(struct tuner *t)
     t->report.reference_mw = k->reference_mw;
     t->report.demand_w = k->demand_w;
     t->report.peak_w = k->peak_w;
-    t->gap.probes.n = k->gap_checks.n;
-    t->gap.probes.last_s = k->gap_checks.last_s;
+    t->gap.probes.n = k->kept.gap_checks.n;
+    t->gap.probes.last_s = k->kept.gap_checks.last_s;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < k->n_caps && i < TUNER_CAPS_MAX; i++) {
             const struct tuner_cap *c = &k->cap[i];
@@ -442,6 +442,13 @@ static void init_parts(struct tuner *t)
         .meters = o->meters, .n_boards = o->n, .on_piece = tuner_on_piece, .user = t};
     t->rate = (struct launch_rate){
         .rate = o->rate, .rate_of = o->rate_of, .likely = TUNER_BY_PERIOD};
+    t->activity[ACTIVITY_SAFE] = &t->safe;
+    t->activity[ACTIVITY_REST] = &t->rest;
+    t->activity[ACTIVITY_SLACK] = &t->slack;
+    t->activity[ACTIVITY_LOCK] = &t->lock;
+    t->activity[ACTIVITY_CHECK] = &t->check;
+    t->activity[ACTIVITY_GAP] = &t->gap;
+    t->safe = (struct safe_cap){.caps = &t->caps, .goal = o->goal};
     t->slack = (struct slack_search){
         .caps = &t->caps, .notes = &t->notes, .goal = o->goal, .most = o->slack};
     t->lock = (struct lock_search){

@@ -40,6 +40,7 @@
 #include "core/optimum/search.h"
 #include "core/progress/rate.h"
 #include "core/progress/steps.h"
+#include "tuner/activity.h"
 #include "tuner/board-caps.h"
 #include "tuner/notes.h"
 #include "tuner/progress-period.h"
@@ -69,9 +70,8 @@ struct tuner_known {
     uint32_t held_mw; /* cap held on these boards; 0: none */
     double demand_w, peak_w;
     unsigned windows, changes, stalls;
-    struct reference_checks checks; /* share is not used */
-    struct gap_probes gap_checks;   /* of the last regime; most is not used */
-    bool by_period;                 /* the steps are periods of power */
+    struct activity_kept kept;
+    bool by_period; /* the steps are periods of power */
 };
 
 struct tuner_opts {

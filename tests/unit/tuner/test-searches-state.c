@@ -102,10 +102,10 @@ static void there_and_back(bool search)
            got.known.demand_w == 240.5 && got.known.peak_w == 261.25 &&
            got.known.windows == 11 && got.known.changes == 1 && got.known.stalls == 2,
        "what was found");
-    ok(got.known.checks.n == 3 && got.known.checks.spent_s == 42.5 &&
-           got.known.checks.last_s == 14.25,
+    ok(got.known.kept.checks.n == 3 && got.known.kept.checks.spent_s == 42.5 &&
+           got.known.kept.checks.last_s == 14.25,
        "the visits to the reference");
-    ok(got.known.gap_checks.n == 2 && got.known.gap_checks.last_s == 31.5,
+    ok(got.known.kept.gap_checks.n == 2 && got.known.kept.gap_checks.last_s == 31.5,
        "the looks into gaps");
     ok(got.n_uuids == 1 && strcmp(got.uuid[0], "GPU-a") == 0, "on which boards");
     bool same = got.known.n_caps == 3;

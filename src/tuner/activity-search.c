@@ -1,0 +1,45 @@
+/* The search, or a cap by name, as an activity: where to go, until it holds.  The search
+ * keeps its own state (core/optimum/search.h).
+ */
+#include <stdio.h>
+
+#include "base/units.h"
+#include "tuner/activity.h"
+
+enum { REFERENCE_WINDOWS = 2 };
+
+static uint32_t first_cap(const struct activity_now *now)
+{
+    uint32_t mw = mw_of_w(now->peak_w * SEARCH_FIRST);
+    return mw > now->original_mw ? now->original_mw : mw;
+}
+
+/* The step for a cap by name: two reference windows, then the cap. */
+static void named_step(const struct activity_now *now, struct search_step *ret)
+{
+    bool known = now->savings->reference.windows >= REFERENCE_WINDOWS;
+
+    *ret = (struct search_step){
+        .kind = known ? SEARCH_HOLD : SEARCH_MEASURE,
+        .cap_mw = known ? now->caps->named_mw : now->original_mw,
+        .check_steps = 2,
+        .settle_s = 2,
+        .settle_steps = 1,
+        .ramp_mw_s = now->ramp_mw_s,
+    };
+    if (!now->caps->table->walks && now->peak_w > 0)
+        ret->first_mw = first_cap(now);
+    (void)snprintf(ret->why, sizeof ret->why, known ? "asked for" : "reference");
+}
+
+static void want(const void *self, const struct activity_now *now,
+                 struct search_step *ret)
+{
+    (void)self;
+    if (now->search)
+        *ret = *search_step(now->search);
+    else
+        named_step(now, ret);
+}
+
+const struct tuner_activity activity_search = {.name = "search", .want = want};
