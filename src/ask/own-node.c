@@ -111,8 +111,9 @@ static int configure(struct own_node *own, const struct own_node_opts *opts,
                    opts->only ? opts->only : "");
     if (!opts->runtime_dir)
         return 0;
-    int n = snprintf(c->api.socket, sizeof c->api.socket, "%s/node-%d.sock",
-                     opts->runtime_dir, (int)getpid());
+    int n = snprintf(c->api.socket, sizeof c->api.socket, "%s/node-%s%s%d.sock",
+                     opts->runtime_dir, opts->world ? opts->world : "",
+                     opts->world ? "-" : "", (int)getpid());
     if (n < 0 || (size_t)n >= sizeof c->api.socket)
         c->api.socket[0] = '\0'; /* others cannot read */
     return 0;

@@ -23,7 +23,10 @@ struct own_node_opts {
     /* In place of only: node_opts.choose, called before own_node_new() returns. */
     int (*choose)(struct boards *set, void *user, uw_error *err);
     void *user;
-    const char *runtime_dir; /* an existing folder for the socket; NULL: no socket */
+    /* An existing folder for the socket, node-PID.sock; NULL: no socket.  world: of a
+     * simulated world, node-WORLD-PID.sock; NULL: real boards.
+     */
+    const char *runtime_dir, *world;
 };
 /* Runs the loop until the boards are open.  -ENODEV: there are none; -EINTR: something
  * else stopped the loop; -EINVAL: only.

@@ -17,6 +17,7 @@
 #include "cli/cap-read.h"
 #include "cli/cli-loop.h"
 #include "cli/daemon.h"
+#include "cli/own-place.h"
 #include "cli/take.h"
 #include "cli/who.h"
 
@@ -586,6 +587,7 @@ static int open_own(struct remote_hold *g)
         .version = "",
         .simulated = h->simulated};
     char only[BOARDS_MAX * 12] = "";
+    struct own_place place;
     struct own_node_opts opts = {.node = &node, .only = only};
     uw_error err = {""};
     size_t at = 0;
@@ -593,6 +595,9 @@ static int open_own(struct remote_hold *g)
     for (size_t i = 0; i < h->n; i++)
         at += (size_t)snprintf(only + at, sizeof only - at, "%s%u", i ? "," : "",
                                h->target[i].index);
+    own_place_open(h->env, h->library, &place);
+    opts.runtime_dir = place.dir[0] ? place.dir : NULL;
+    opts.world = place.world[0] ? place.world : NULL;
     log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
     int r = own_node_new(&opts, &g->own, &err);
     if (r == 0) {

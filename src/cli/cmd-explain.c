@@ -7,6 +7,7 @@
 #include "base/names.h"
 #include "cli/daemon.h"
 #include "cli/figures.h"
+#include "cli/nodes.h"
 #include "cli/options.h"
 #include "cli/take.h"
 
@@ -198,7 +199,7 @@ static void print_board(const struct json_value *v)
     print_others(v);
 }
 
-static int explain(struct httpc *daemon, const char *board, const char *json)
+static int explain(struct nodes *nodes, const char *board, const char *json)
 {
     auto_(json_free) struct json *doc = NULL;
     char path[160];
@@ -208,7 +209,11 @@ static int explain(struct httpc *daemon, const char *board, const char *json)
         return cli_fail(EXIT_USAGE, "explain: '%s' is not the index or UUID of a GPU",
                         board);
     (void)snprintf(path, sizeof path, "/v1/gpus/%s/explain", board);
-    int r = daemon_get(daemon, path, json, &doc, &err);
+    int r = nodes_get(nodes, path, json, &doc, &err);
+    if (r == -ENOENT && nodes_are_own(nodes))
+        return cli_fail(EXIT_FAIL,
+                        "explain: no daemon answers, and no command of yours uses GPU %s",
+                        board);
     if (r < 0)
         return cli_fail(r == -ENOENT ? EXIT_USAGE : cli_exit_of(r), "explain: %s",
                         err.text);
@@ -220,7 +225,7 @@ static int explain(struct httpc *daemon, const char *board, const char *json)
 static int run(const struct cli_env *env, int argc, char **argv)
 {
     const char *boards = env->boards, *json = NULL;
-    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(nodes_free) struct nodes *nodes = NULL;
     const struct opt opts[] = {
         OPT_JSON(&json),
         OPT_BOARDS(&boards),
@@ -232,8 +237,8 @@ static int run(const struct cli_env *env, int argc, char **argv)
         return code;
     if (rest.argc != 1)
         return cli_fail(EXIT_USAGE, "explain: name a GPU: underwatt explain 0");
-    code = daemon_need(&cmd_explain, env, boards, &daemon);
-    return code == EXIT_OK ? explain(daemon, rest.argv[0], json) : code;
+    code = nodes_need(&cmd_explain, env, boards, &nodes);
+    return code == EXIT_OK ? explain(nodes, rest.argv[0], json) : code;
 }
 
 const struct cmd cmd_explain = {

@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "base/auto.h"
-#include "cli/daemon.h"
 #include "cli/jobs-text.h"
+#include "cli/nodes.h"
 #include "cli/options.h"
 
 struct jobs {
@@ -20,22 +20,22 @@ static int run(const struct cli_env *env, int argc, char **argv)
         OPT_JSON(&j.json),
         OPT_BOARDS(&j.boards),
     };
-    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(nodes_free) struct nodes *nodes = NULL;
     auto_(json_free) struct json *doc = NULL, *gpus = NULL;
     uw_error err = {""};
 
     int r = opts_parse(&cmd_jobs, opts, n_elements(opts), argc, argv, NULL);
     if (r != OPTS_GO)
         return r;
-    r = daemon_need(&cmd_jobs, env, j.boards, &daemon);
+    r = nodes_need(&cmd_jobs, env, j.boards, &nodes);
     if (r != EXIT_OK)
         return r;
-    r = daemon_get(daemon, "/v1/jobs", j.json, &doc, &err);
+    r = nodes_get(nodes, "/v1/jobs", j.json, &doc, &err);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "jobs: %s", err.text);
     if (j.json && strcmp(j.json, "-") == 0)
         return EXIT_OK;
-    r = httpc_ask(daemon, "GET", "/v1/gpus", NULL, &gpus, &err);
+    r = nodes_get(nodes, "/v1/gpus", NULL, &gpus, &err);
     if (r < 0)
         return cli_fail(cli_exit_of(r), "jobs: %s", err.text);
     jobs_text(json_root(doc), json_root(gpus), j.all, stdout);

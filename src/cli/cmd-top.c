@@ -5,8 +5,8 @@
 
 #include "base/auto.h"
 #include "base/units.h"
-#include "cli/daemon.h"
 #include "cli/figures.h"
+#include "cli/nodes.h"
 #include "cli/options.h"
 #include "cli/top-screen.h"
 #include "cli/top.h"
@@ -20,7 +20,7 @@ enum {
 };
 
 struct view {
-    struct httpc *daemon;
+    struct nodes *nodes;
     struct loop *loop; /* provides the clock */
     struct top *top;
     uint64_t delay_ns, next_ns;
@@ -32,7 +32,7 @@ static int take_one(struct view *v, const char *path, take_fn fn, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
 
-    int r = httpc_ask(v->daemon, "GET", path, NULL, &doc, err);
+    int r = nodes_get(v->nodes, path, NULL, &doc, err);
     return r < 0 ? r : fn(v->top, json_root(doc), err);
 }
 
@@ -85,8 +85,10 @@ static int watch(struct view *v, const struct cli_env *env, bool mono)
         uint64_t now = loop_now_ns(v->loop);
         enum top_key key = TOP_KEY_OTHER;
         if (now >= v->next_ns) {
-            if (!v->top->frozen)
+            if (!v->top->frozen) {
+                nodes_look(v->nodes);
                 (void)look(v, &err);
+            }
             v->next_ns = loop_now_ns(v->loop) + v->delay_ns;
             now = loop_now_ns(v->loop);
         }
@@ -131,7 +133,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
 {
     const char *boards = env->boards;
     bool just_once = false, mono = false;
-    auto_(httpc_free) struct httpc *daemon = NULL;
+    auto_(nodes_free) struct nodes *nodes = NULL;
     auto_(loop_free) struct loop *loop = NULL;
     auto_(mem_free) struct top *top = calloc(1, sizeof *top);
     struct view v = {.delay_ns = NS_PER_S, .top = top};
@@ -149,12 +151,12 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (v.delay_ns < DELAY_LEAST_MS * NS_PER_MS || v.delay_ns > DELAY_MOST_MS * NS_PER_MS)
         return cli_fail(EXIT_USAGE, "top: --delay: %g s is outside 0.2..60 s",
                         s_of_ns(v.delay_ns));
-    code = daemon_need(&cmd_top, env, boards, &daemon);
+    code = nodes_need(&cmd_top, env, boards, &nodes);
     if (code != EXIT_OK)
         return code;
     if (!top || loop_new_real((struct loop_clock){.speed = 1}, &loop, &err) < 0)
         return cli_fail(EXIT_FAIL, "top: out of memory");
-    v.daemon = daemon;
+    v.nodes = nodes;
     v.loop = loop;
     return just_once ? once(&v) : watch(&v, env, mono);
 }

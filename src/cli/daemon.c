@@ -95,10 +95,14 @@ const char *daemon_local_hint(int r)
                : "";
 }
 
-int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *boards,
-                struct httpc **ret)
+int daemon_failed(const struct cmd *cmd, int r, const uw_error *err)
 {
-    return daemon_need_within(cmd, env, boards, 0, ret);
+    if (r == DAEMON_ABSENT)
+        return cli_fail(EXIT_FAIL,
+                        "%s: %s; this command needs the daemon: systemctl start "
+                        "underwattd, or underwatt-start (see underwattd(8))",
+                        cmd->name, err->text);
+    return cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err->text);
 }
 
 int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
@@ -108,10 +112,5 @@ int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
 
     int r = timeout_ns ? daemon_open_within(env, boards, timeout_ns, ret, &err)
                        : daemon_open(env, boards, ret, &err);
-    if (r == DAEMON_ABSENT)
-        return cli_fail(EXIT_FAIL,
-                        "%s: %s; this command needs the daemon: systemctl start "
-                        "underwattd, or underwatt-start (see underwattd(8))",
-                        cmd->name, err.text);
-    return r < 0 ? cli_fail(cli_exit_of(r), "%s: %s", cmd->name, err.text) : EXIT_OK;
+    return r == 0 ? EXIT_OK : daemon_failed(cmd, r, &err);
 }

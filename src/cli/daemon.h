@@ -39,12 +39,12 @@ bool daemon_is_board(const char *word);
  * bypassed.
  */
 const char *daemon_local_hint(int r);
-/* For commands that require the daemon.  EXIT_OK, or EXIT_FAIL after a line that says
- * how to start it.
+/* Says why daemon_open() failed, and how to start a daemon that is absent; the exit code.
  */
-int daemon_need(const struct cmd *cmd, const struct cli_env *env, const char *boards,
-                struct httpc **ret);
-/* The same, with a timeout for each answer; 0: the default. */
+int daemon_failed(const struct cmd *cmd, int r, const uw_error *err);
+/* For commands that require the daemon, with a timeout for each answer; 0: the default.
+ * EXIT_OK, or daemon_failed().
+ */
 int daemon_need_within(const struct cmd *cmd, const struct cli_env *env,
                        const char *boards, uint64_t timeout_ns, struct httpc **ret);
 

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
+#include "cli/own-place.h"
 #include "cli/sweep.h"
 #include "gpu/backends.h"
 #include "jobs/job.h"
@@ -258,6 +259,8 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
     if (res < 0)
         return cli_fail(res == -EINVAL ? EXIT_USAGE : EXIT_BEFORE, "sweep: %s", err.text);
     r.loop = loop;
+    struct own_place place;
+    own_place_open(args->env, args->boards, &place);
     const struct node_opts node = {
         .loop = loop,
         .backend = &gpu_boards,
@@ -265,6 +268,8 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
         .version = ""};
     struct sweeper_opts opts = {
         .node = &node,
+        .runtime_dir = place.dir[0] ? place.dir : NULL,
+        .world = place.world[0] ? place.world : NULL,
         .gpus = args->gpus,
         .visible = &args->env->visible,
         .argv = argv,

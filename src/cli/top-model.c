@@ -80,6 +80,14 @@ static const struct top_board *known(const struct top *t, const struct json_valu
     return NULL;
 }
 
+/* Several nodes tell theirs in no order. */
+static int by_index(const void *a, const void *b)
+{
+    const struct top_board *x = a, *y = b;
+
+    return (x->index > y->index) - (x->index < y->index);
+}
+
 int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
 {
     const struct json_value *list = json_get(gpus, "gpus");
@@ -104,6 +112,7 @@ int top_take_gpus(struct top *t, const struct json_value *gpus, uw_error *err)
                 board[i].history_w[k] = (double)NAN;
         take_board(&board[i], v);
     }
+    qsort(board, n, sizeof *board, by_index);
     memcpy(t->board, board, sizeof t->board);
     t->n_boards = n;
     if (t->picked >= n)

@@ -97,6 +97,45 @@ int json_make_plain(struct json *doc)
     return make_plain_value(doc->root);
 }
 
+static bool has_uuid(const json_t *list, const json_t *like)
+{
+    const char *uuid = json_string_value(json_object_get(like, "uuid"));
+    const char *other;
+    size_t i;
+    json_t *item;
+
+    json_array_foreach(list, i, item)
+    {
+        other = json_string_value(json_object_get(item, "uuid"));
+        if (uuid && other && strcmp(uuid, other) == 0)
+            return true;
+    }
+    return false;
+}
+
+int json_extend(struct json *doc, const struct json *more)
+{
+    const char *key;
+    json_t *list, *to, *item;
+    size_t i;
+
+    json_object_foreach(more->root, key, list)
+    {
+        to = json_object_get(doc->root, key);
+        if (!json_is_array(list) || !json_is_array(to))
+            continue;
+        json_array_foreach(list, i,
+                           item) if (!has_uuid(to, item) &&
+                                     json_array_append(to, item) < 0) return -ENOMEM;
+    }
+    return 0;
+}
+
+char *json_text(const struct json *doc)
+{
+    return json_dumps(doc->root, JSON_COMPACT | JSON_ENCODE_ANY);
+}
+
 int json_read(const char *name, const char *text, size_t len, struct json **ret,
               uw_error *err)
 {

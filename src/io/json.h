@@ -74,6 +74,13 @@ const struct json_value *json_root(const struct json *doc);
  */
 int json_make_plain(struct json *doc);
 
+/* Appends the items of each array of more's root to the array of the same key in doc's,
+ * but objects whose "uuid" is there already.  -ENOMEM.
+ */
+int json_extend(struct json *doc, const struct json *more);
+/* The text of a document, on one line; free() it.  NULL: out of memory. */
+char *json_text(const struct json *doc);
+
 /* NULL where v is NULL or not an object, or has no such key. */
 const struct json_value *json_get(const struct json_value *v, const char *key);
 /* Items of an array; 0 and NULL for other values. */

@@ -55,6 +55,7 @@ struct sweeper {
     bool final_read_over;
     struct energy_sum *energy; /* of CMD's boards, or of all until those are known */
     struct job *job;
+    uint64_t node_job;        /* its number at the node; 0: none */
     struct loop_timer *timer; /* of the present stage */
     struct loop_timer *kill;  /* deadline for CMD to end */
 

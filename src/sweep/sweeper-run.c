@@ -189,6 +189,28 @@ static int cmd_failed(struct sweeper *s, int status)
     return sweeper_end_with(s, SWEEPER_CMD);
 }
 
+/* CMD as a job of the node, for who looks from another terminal; the sweep needs none. */
+static void tell_node(struct sweeper *s, bool runs)
+{
+    const struct node_who self = {
+        .uid = s->o.uid, .admin = true, .may_claim = true, .name = "underwatt sweep"};
+    struct node *node = own_node_node(s->own);
+    const char *slash = strrchr(s->o.argv[0], '/');
+    struct node_job ask = {.reg = {.source = JOB_RUN,
+                                   .name = slash ? slash + 1 : s->o.argv[0],
+                                   .uid = s->o.uid,
+                                   .pid = runs ? job_pid(s->job) : 0},
+                           .page_fd = -1};
+
+    if (s->node_job)
+        (void)node_job_end(node, &self, s->node_job, NULL);
+    s->node_job = 0;
+    for (size_t i = 0; i < s->n; i++)
+        ask.reg.boards |= s->use[i] ? UINT64_C(1) << i : 0;
+    if (runs)
+        (void)node_job_begin(node, &self, &ask, &s->node_job, NULL);
+}
+
 static int on_exit_of_cmd(struct job *job, int status, void *user)
 {
     struct sweeper *s = user;
@@ -196,6 +218,7 @@ static int on_exit_of_cmd(struct job *job, int status, void *user)
 
     s->end_ns = loop_now_ns(s->loop);
     energy_sum_mark(s->energy, s->end_ns);
+    tell_node(s, false);
     loop_timer_set(s->timer, UINT64_MAX, 0);
     loop_timer_set(s->kill, UINT64_MAX, 0);
     if (s->stop)
@@ -237,6 +260,7 @@ int sweeper_start_cmd(struct sweeper *s)
                                                   : SWEEPER_BEFORE);
     s->started = true;
     s->stage = SWEEPER_S_RUN;
+    tell_node(s, true);
     sweeper_begin_looking(s);
     return 0;
 }

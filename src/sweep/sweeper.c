@@ -434,7 +434,8 @@ void sweeper_start(struct sweeper *s)
     const struct own_node_opts opts = {.node = s->o.node,
                                        .choose = on_choose,
                                        .user = s,
-                                       .runtime_dir = s->o.runtime_dir};
+                                       .runtime_dir = s->o.runtime_dir,
+                                       .world = s->o.world};
     int r = own_node_new(&opts, &s->own, &s->result.error);
 
     if (r < 0 && !s->stop)

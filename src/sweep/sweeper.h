@@ -31,9 +31,9 @@ typedef void (*sweeper_run_fn)(const struct sweep_run *run, size_t no, void *use
 struct node_opts;
 
 struct sweeper_opts {
-    const struct node_opts *node; /* as for own_node_new() */
-    const char *runtime_dir;      /* the same; NULL: no socket */
-    const char *gpus;             /* see board/selection.h */
+    const struct node_opts *node;    /* as for own_node_new() */
+    const char *runtime_dir, *world; /* the same */
+    const char *gpus;                /* see board/selection.h */
     const struct gpu_visible *visible;
     const char *const *argv;
     uid_t uid; /* owner of the job */

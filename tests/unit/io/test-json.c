@@ -373,6 +373,28 @@ static void plain(void)
     }
 }
 
+/* Documents of several nodes as one. */
+static void extends(void)
+{
+    static const char mine[] =
+        "{\"gpus\":[{\"uuid\":\"a\",\"w\":1}],\"n\":1,\"jobs\":[1]}";
+    static const char more[] =
+        "{\"gpus\":[{\"uuid\":\"a\",\"w\":2},{\"uuid\":\"b\",\"w\":3}],\"n\":2,"
+        "\"jobs\":[1,{}],\"new\":[7]}";
+    auto_(json_free) struct json *doc = NULL, *with = NULL;
+    uw_error err = {""};
+
+    ok(json_read("mine", mine, strlen(mine), &doc, &err) == 0 &&
+           json_read("more", more, strlen(more), &with, &err) == 0 &&
+           json_extend(doc, with) == 0,
+       "a document extended by another: %s", err.text);
+    auto_(mem_free) char *text = json_text(doc);
+    is_str(text,
+           "{\"gpus\":[{\"uuid\":\"a\",\"w\":1},{\"uuid\":\"b\",\"w\":3}],\"n\":1,"
+           "\"jobs\":[1,1,{}]}",
+           "its lists have all items, a UUID once; the rest stays");
+}
+
 int main(void)
 {
     writes();
@@ -382,6 +404,7 @@ int main(void)
     reads();
     utf8();
     each();
+    extends();
     plain();
     return done();
 }

@@ -1,0 +1,87 @@
+"""Other terminals beside commands that have a node of their own: explain, jobs and top without a daemon."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import stat
+import tempfile
+
+import uwtest
+
+t = uwtest.Tap()
+SWEEP = ["underwatt", "sweep", "--gpus", "1", "--to", "225", "--step", "75", "--runs", "1", "--settle", "0.1 s", "--",
+         "underwatt-sim", "train", "--workload", "alexnet", "--gpus", "1", "--steps", "4000"]
+
+
+def sockets(runtime):
+    return sorted(pathlib.Path(runtime, "underwatt").glob("node-*.sock"))
+
+
+def ask(node, runtime, *args, **kw):
+    return node.run("underwatt", *args, env={"XDG_RUNTIME_DIR": runtime}, **kw)
+
+
+def together(node, other, runtime):
+    """A cap and a sweep on two boards: each command is asked, and one answer has both."""
+    p = ask(node, runtime, "jobs")
+    t.ok(p.returncode == 1 and "needs the daemon" in p.stderr, "no daemon and no command: said", p.stderr)
+    env = {"XDG_RUNTIME_DIR": runtime}
+    cap = node.popen("underwatt", "cap", "set", "200", "--gpus", "0", env=env)
+    sweep = node.popen(*SWEEP, env=env)
+    t.ok(uwtest.wait_for(lambda: node.board(0)["limit_mw"] == 200000 and node.board(1)["pids"]), "both run")
+    found = sockets(runtime)
+    t.ok(len(found) == 2 and all(stat.S_IMODE(f.stat().st_mode) == 0o600 for f in found) and
+         stat.S_IMODE(found[0].parent.stat().st_mode) == 0o700, "a socket each, for their user alone", found)
+    p = ask(node, runtime, "explain", "0")
+    t.ok(p.returncode == 0 and "named claim of user" in p.stdout, "explain: of the cap",
+         p.stdout + p.stderr)
+    p = ask(node, runtime, "explain", "1")
+    t.ok(p.returncode == 0 and "underwatt sweep" in p.stdout, "explain: of the sweep", p.stdout + p.stderr)
+    p = ask(node, runtime, "explain", "3")
+    t.ok(p.returncode == 1 and "no command of yours uses GPU 3" in p.stderr, "explain: of a board that neither has",
+         p.stderr)
+    p = ask(node, runtime, "jobs")
+    t.ok(p.returncode == 0 and p.stdout.count("underwatt-sim") == 1, "jobs: the sweep's command", p.stdout + p.stderr)
+    p = ask(node, runtime, "jobs", "--json", "-")
+    t.equal([j["gpus"] for j in json.loads(p.stdout)["jobs"]], [[1]], "jobs: as JSON")
+    p = ask(node, runtime, "top", "--once")
+    rows = [line.split()[0] for line in p.stdout.splitlines() if "Tesla" in line]
+    t.ok(p.returncode == 0 and rows == ["0", "1"], "top: both boards, in order", p.stdout + p.stderr)
+    p = ask(other, runtime, "jobs")
+    t.ok(p.returncode == 1 and "needs the daemon" in p.stderr, "another world: none of these", p.stdout + p.stderr)
+    if os.getuid() == 0:
+        p = ask(node, runtime, "jobs", user=65534, group=65534, extra_groups=[])
+        t.ok(p.returncode == 1 and "needs the daemon" in p.stderr, "another user: the same", p.stdout + p.stderr)
+    else:
+        t.skip("another user", "only root can become somebody else")
+    return cap, sweep
+
+
+def ends(node, runtime, cap, sweep):
+    """A killed command leaves its socket, which the next look removes."""
+    sweep.send_signal(signal.SIGSTOP)
+    p = ask(node, runtime, "explain", "0")
+    t.ok(p.returncode == 0 and f"process {sweep.pid} does not answer" in p.stderr,
+         "a command that is stopped: said, and the other one is told", p.stdout + p.stderr)
+    os.kill(sweep.pid, signal.SIGKILL)
+    sweep.wait()
+    t.ok(len(sockets(runtime)) == 2, "a killed command leaves its socket", sockets(runtime))
+    p = ask(node, runtime, "top", "--once")
+    t.ok(p.returncode == 0 and p.stdout.count("Tesla") == 1 and len(sockets(runtime)) == 1,
+         "the next look removes it", p.stdout + p.stderr)
+    cap.send_signal(signal.SIGINT)
+    cap.wait()
+    t.ok(sockets(runtime) == [], "a command that ends takes its own along", sockets(runtime))
+    p = ask(node, runtime, "explain", "0")
+    t.ok(p.returncode == 1 and "needs the daemon" in p.stderr, "then there is none", p.stderr)
+
+
+runtime = tempfile.mkdtemp(prefix="uw-run-")
+try:
+    with uwtest.Node(board="v100", count=4, may_set="anyone") as node, \
+            uwtest.Node(board="v100", count=1, may_set="anyone") as other:
+        ends(node, runtime, *together(node, other, runtime))
+finally:
+    shutil.rmtree(runtime)
+t.done()
