@@ -20,9 +20,11 @@
 struct board_claims {
     uint64_t id, clock_id; /* 0: there is none */
     uint32_t mw;           /* of the claim on watts */
+    uint32_t mhz;          /* of the claim on the clock */
     uint32_t safe_mw;
     bool raises;       /* above the original, too */
     bool over;         /* others ended the claim on watts */
+    bool clock_over;   /* … on the clock */
     bool stale;        /* stated or dropped since it was told */
     bool moved;        /* to be looked at */
     uint64_t still_ns; /* since when nothing has moved */
@@ -147,6 +149,22 @@ static enum claim_progress progress_of(struct board_claims *b, const struct caps
     return CLAIM_UNMET;
 }
 
+static enum claim_progress clock_progress(const struct board_claims *b,
+                                          const struct caps_view *v)
+{
+    const struct caps_clock_view *k = &v->clock;
+    uint32_t most = k->bounds.max_mhz, target = k->verdict.target_mhz;
+    uint32_t lock = target < most ? target : 0, own = b->mhz < most ? b->mhz : 0;
+
+    if (b->clock_over)
+        return CLAIM_OVER;
+    if (b->clock_id && (blocked(v, true) || !k->on || k->failed))
+        return CLAIM_UNMET;
+    if (k->ramping || k->locked_mhz != lock)
+        return CLAIM_COMING;
+    return !b->clock_id || lock == own ? CLAIM_MET : CLAIM_CLAMPED;
+}
+
 static void look(struct claimant *c, size_t board, uint64_t now,
                  const struct caps_view *v, struct claim_told *ret)
 {
@@ -166,6 +184,11 @@ static void look(struct claimant *c, size_t board, uint64_t now,
         .without_mw = without(c, board, v),
         .original_mw = v->bounds.original_mw,
         .original_known = v->original_known,
+        .clock = {.progress = clock_progress(b, v),
+                  .claimed = b->clock_id != 0,
+                  .walking = v->clock.ramping,
+                  .stops = v->clock.waiting,
+                  .locked_mhz = v->clock.locked_mhz},
     };
 }
 
@@ -181,12 +204,20 @@ void claimant_look(const struct claimant *c, size_t board, struct claim_told *re
     look(&copy, board, loop_now_ns(c->loop), &v, ret);
 }
 
+static bool is_same_clock(const struct claim_clock *a, const struct claim_clock *b)
+{
+    return a->progress == b->progress && a->claimed == b->claimed &&
+           a->walking == b->walking && a->stops == b->stops &&
+           (a->walking || a->locked_mhz == b->locked_mhz);
+}
+
 static bool is_same(const struct claim_told *a, const struct claim_told *b)
 {
     return a->progress == b->progress && a->why == b->why && a->claimed == b->claimed &&
            a->walking == b->walking && a->stops == b->stops && a->answers == b->answers &&
            a->in_force_mw == b->in_force_mw && a->without_mw == b->without_mw &&
-           a->original_mw == b->original_mw && a->original_known == b->original_known;
+           a->original_mw == b->original_mw && a->original_known == b->original_known &&
+           is_same_clock(&a->clock, &b->clock);
 }
 
 /* True when there is something to tell. */
@@ -253,8 +284,11 @@ static void on_over(size_t board, uint64_t claim, void *user)
     struct claimant *c = user;
     struct board_claims *b = &c->board[board];
 
-    if (b->clock_id == claim)
+    if (b->clock_id == claim) {
         b->clock_id = 0;
+        b->clock_over = true;
+        look_soon(c, board);
+    }
     if (b->id != claim)
         return;
     b->id = 0;
@@ -271,6 +305,13 @@ static void anew(struct claimant *c, size_t board)
     b->over = false;
     b->stale = true;
     b->still_ns = loop_now_ns(c->loop);
+    look_soon(c, board);
+}
+
+static void anew_clock(struct claimant *c, size_t board)
+{
+    c->board[board].clock_over = false;
+    c->board[board].stale = true;
     look_soon(c, board);
 }
 
@@ -306,6 +347,9 @@ int claimant_state(struct claimant *c, size_t board, const struct claimant_ask *
         b->mw = ask->mw;
         b->raises = claim.raises;
         anew(c, board);
+    } else {
+        b->mhz = ask->mhz;
+        anew_clock(c, board);
     }
     if (c->lease)
         loop_timer_set(c->lease, loop_now_ns(c->loop) + row->lease_ns, 0);
@@ -331,8 +375,11 @@ void claimant_drop_clock(struct claimant *c, size_t board)
     uint64_t id = c->board[board].clock_id;
 
     c->board[board].clock_id = 0;
+    if (!id && !c->board[board].clock_over)
+        return;
     if (id)
         (void)caps_drop(c->caps, board, id, NULL);
+    anew_clock(c, board);
 }
 
 void claimant_adopt(struct claimant *c, size_t board)

@@ -52,6 +52,15 @@ enum claim_unmet {
     UNMET_LATE,     /* nothing has moved for 30 s */
 };
 
+/* The same of its claim on the clock. */
+struct claim_clock {
+    enum claim_progress progress; /* UNMET: also while a lock fails, or is not obeyed */
+    bool claimed;
+    bool walking, stops; /* as in claim_told, of the lock's ramp */
+    uint32_t
+        locked_mhz; /* by the actuator's report; 0: no lock; no news while it walks */
+};
+
 struct claim_told {
     enum claim_progress progress;
     enum claim_unmet why; /* UNMET alone */
@@ -68,6 +77,7 @@ struct claim_told {
                           * nobody else asks for less than the original */
     uint32_t original_mw;
     bool original_known; /* by the actuator, or seen while nobody held the board */
+    struct claim_clock clock;
 };
 
 /* text: for people, may be ""; told and text are borrowed for the call.  One call a turn

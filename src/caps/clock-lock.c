@@ -308,6 +308,7 @@ void clock_lock_view(const struct clock_lock *k, const struct clock_lock_now *no
                                     .seen_mhz = k->seen_mhz,
                                     .seen_ns = k->seen_ns,
                                     .ramping = now->held && !ramp_arrived(&k->ramp),
+                                    .waiting = now->held && k->ramp.waiting,
                                     .failed = k->failed || k->given_up,
                                     .given_up = k->given_up,
                                     .writes = k->writes,

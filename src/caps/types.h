@@ -36,6 +36,7 @@ struct caps_clock_view {
     uint32_t seen_mhz;   /* last sampled under load, while watched */
     uint64_t seen_ns;    /* time of that sample; 0: never */
     bool ramping;
+    bool waiting;  /* at its first step, until the job is seen to continue */
     bool failed;   /* not locked as it should be: text */
     bool given_up; /* because the board did not obey */
     uint64_t writes, failures;

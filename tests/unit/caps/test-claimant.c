@@ -316,6 +316,78 @@ static void another_wins(void)
     scene_free(s);
 }
 
+static int lock(struct hearer *h, uint32_t mhz, double rate_mhz_s)
+{
+    const struct claimant_ask ask = {
+        .mhz = mhz, .way = {.own = true, .rate_mw_s = rate_mhz_s}, .why = "slower"};
+
+    h->inside = true;
+    int r = claimant_state(h->c, 0, &ask, NULL);
+    h->inside = false;
+    return r;
+}
+
+static void is_clock(const struct hearer *h, enum claim_progress progress, uint32_t mhz,
+                     const char *name)
+{
+    const struct claim_clock *k = &h->last[0].clock;
+
+    ok(k->progress == progress && k->locked_mhz == mhz, "%s: %d (%d) at %u MHz", name,
+       (int)k->progress, (int)progress, k->locked_mhz);
+}
+
+static void tells_of_the_clock(void)
+{
+    struct caps_conf clocks = conf;
+    struct hearer h;
+
+    clocks.clocks = true;
+    struct scene *s = scene_new("a claim on the clock", 2, &clocks);
+    hear(s, &h, CLAIM_OF_SEARCH);
+    pass(s, 0.1);
+    is_clock(&h, CLAIM_MET, 0, "no lock");
+    ok(lock(&h, 1200, 20) == 0, "a lock is asked for");
+    pass(s, 5);
+    ok(h.last[0].clock.claimed && h.last[0].clock.walking &&
+           h.last[0].clock.progress == CLAIM_COMING,
+       "on the way, at %u MHz", h.last[0].clock.locked_mhz);
+    unsigned before = h.n[0];
+    pass(s, 5);
+    ok(h.n[0] == before, "steps of the lock are no news");
+    pass(s, 15);
+    is_clock(&h, CLAIM_MET, 1200, "there");
+    ok(!h.last[0].clock.walking && !h.last[0].claimed && h.last[0].progress == CLAIM_MET,
+       "and no claim on watts");
+    const struct claim hard = {.kind = CLAIM_HARD, .mhz = 900, .until_ns = CLAIM_FOREVER};
+    uint64_t id = 0;
+    (void)caps_claim(s->caps, 0, &hard, &id, NULL);
+    pass(s, 1);
+    is_clock(&h, CLAIM_CLAMPED, 900, "a lower lock of another");
+    withdraw(s, 0, id);
+    pass(s, 1);
+    is_clock(&h, CLAIM_MET, 1200, "up again");
+    clocks.clocks = false;
+    caps_configure(s->caps, &clocks);
+    pass(s, 1);
+    ok(h.last[0].clock.progress == CLAIM_UNMET, "clocks are off");
+    clocks.clocks = true;
+    caps_configure(s->caps, &clocks);
+    pass(s, 60);
+    is_clock(&h, CLAIM_MET, 1200, "on again");
+    caps_withdraw_job(s->caps, 7);
+    pass(s, 1);
+    is_clock(&h, CLAIM_OVER, 0, "its job has ended");
+    ok(lock(&h, 1000, 0) == 0, "another, at once");
+    pass(s, 0.5);
+    is_clock(&h, CLAIM_MET, 1000, "locked");
+    claimant_drop_clock(h.c, 0);
+    pass(s, 0.5);
+    is_clock(&h, CLAIM_MET, 0, "dropped");
+    ok(!h.last[0].clock.claimed, "no claim is left");
+    claimant_free(h.c);
+    scene_free(s);
+}
+
 /* ---- the end of claims ---- */
 
 static void ends_by_others(void)
@@ -507,6 +579,7 @@ int main(void)
     tells_a_dry_run();
     walks_as_asked();
     another_wins();
+    tells_of_the_clock();
     ends_by_others();
     keeps_its_rights();
     rule_is_renewed();
