@@ -28,12 +28,11 @@ static size_t read_boards(const struct json *doc, struct gpu_info *info,
     return n;
 }
 
-int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards *ret,
+int job_boards(const struct json *gpus, const struct job_run *j, struct job_boards *ret,
                uw_error *err)
 {
     const struct gpu_visible *visible = &j->env->visible;
     const struct gpu_info *list[JOB_BOARDS_MAX];
-    auto_(json_free) struct json *doc = NULL;
     auto_(mem_free) struct gpu_info *info = calloc(JOB_BOARDS_MAX, sizeof *info);
     struct selection sel = {0};
     uw_error why = {""};
@@ -41,10 +40,8 @@ int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards 
     *ret = (struct job_boards){0};
     if (!info)
         return fail(err, -ENOMEM, "out of memory");
-    int r = httpc_ask(daemon, "GET", "/v1/gpus", NULL, &doc, err);
-    if (r < 0)
-        return r;
-    size_t n = read_boards(doc, info, list, ret);
+    size_t n = read_boards(gpus, info, list, ret);
+    int r = 0;
     if (j->gpus)
         r = select_list(j->gpus, list, n, &sel, err);
     else if (visible->name)

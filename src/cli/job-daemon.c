@@ -12,6 +12,7 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+#include "ask/ask.h"
 #include "base/auto.h"
 #include "base/error.h"
 #include "base/names.h"
@@ -21,7 +22,6 @@
 #include "cli/daemon.h"
 #include "cli/gate.h"
 #include "cli/take.h"
-#include "io/answer.h"
 #include "io/file.h"
 #include "io/launches.h"
 #include "io/progress.h"
@@ -31,26 +31,13 @@
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
 
-struct remote;
-
-/* One query of the job.  The worker thread may touch only this. */
-struct look {
-    struct remote *remote;
-    uint64_t id;
-    bool again; /* the last query failed, or the daemon does not have the page */
-    bool over;  /* CMD has ended */
-    struct json *doc;
-    uw_error err;
-};
-
 struct remote {
     struct job_run *j;
     const char *const *argv;
-    struct httpc *daemon;
+    struct ask *daemon;
     struct daemon_address where;
     struct job_boards boards;
     struct loop *loop;
-    struct loop_worker *worker;
     struct loop_timer *timer;
     struct progress_page *page; /* NULL: no folder for a page */
     int page_fd;
@@ -61,9 +48,10 @@ struct remote {
     int exec_errno; /* errno if CMD could not be executed */
 
     uint64_t id;
-    struct look look;
     bool looking, lost;
-    bool pageless;    /* the daemon reported that it does not have the page */
+    bool again;    /* of the query: the last one failed, or the daemon lacks the page */
+    bool last;     /* of the query: CMD had ended when it was made */
+    bool pageless; /* the daemon reported that it does not have the page */
     struct json *doc; /* from the last answered query */
     char said[400];   /* the last state reported to the user */
     char held[200];   /* who uses a board that this job named; "": nobody */
@@ -90,7 +78,7 @@ static uint64_t wall_ms(const struct remote *r, double ms)
     return (uint64_t)(ms * 1e6 * loop_speed(r->loop));
 }
 
-/* ---- asking the daemon (before the loop runs, or in the worker) ---- */
+/* ---- what the daemon is asked ---- */
 
 /* Identifies runs of the same job, unless the user disabled history. */
 static void put_command(struct json_out *o, const struct remote *r)
@@ -146,63 +134,15 @@ static struct json_out *describe(const struct remote *r, pid_t pid)
     return o;
 }
 
-static int begin_job(struct remote *r, pid_t pid, uint64_t *ret_id, uw_error *err)
+static uint64_t job_id(const struct json *doc)
 {
-    auto_(json_free) struct json *doc = NULL;
-
-    int got = httpc_ask(r->daemon, "POST", "/v1/jobs", describe(r, pid), &doc, err);
-    if (got < 0)
-        return got;
-    *ret_id = take_u64(doc ? json_root(doc) : NULL, "id");
-    return *ret_id ? 0 : fail(err, -EPROTO, "the daemon's answer has no job id");
+    return take_u64(doc ? json_root(doc) : NULL, "id");
 }
 
 /* The load of others must not keep a program from running: retry later. */
 static bool may_wait(int got)
 {
     return got == -EBUSY || got == -EAGAIN;
-}
-
-/* The daemon had no room for the job when CMD started. */
-static int begin_late(struct look *l)
-{
-    struct remote *r = l->remote;
-
-    int got = l->over ? 0 : begin_job(r, loop_child_pid(r->child), &l->id, &l->err);
-    if (got >= 0 && l->id && r->page)
-        (void)page_socket_send(r->where.job_socket, l->id, r->page_fd, NULL);
-    return may_wait(got) ? 0 : got;
-}
-
-static int look_at(struct look *l)
-{
-    struct remote *r = l->remote;
-    auto_(httpc_reply_fini) struct httpc_reply reply = {.body = NULL};
-    char path[64];
-
-    if (!l->id)
-        return begin_late(l);
-    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, l->id);
-    int got = httpc_call(r->daemon, "GET", path, NULL, &reply, &l->err);
-    if (got < 0)
-        return got;
-    if (reply.status == 404 && !l->over) { /* the daemon does not know the job */
-        got = begin_job(r, loop_child_pid(r->child), &l->id, &l->err);
-        l->again = true;
-    } else if (reply.status != 200) {
-        return fail(&l->err, -EIO, "the daemon answers with status %u", reply.status);
-    } else {
-        got = answer_read(reply.body, reply.len, &l->doc, &l->err);
-    }
-    if (got >= 0 && l->again && r->page && !l->over) /* it may still have the page */
-        (void)page_socket_send(r->where.job_socket, l->id, r->page_fd, NULL);
-    return got;
-}
-
-static int look_work(struct loop *loop, void *work)
-{
-    (void)loop;
-    return look_at(work);
 }
 
 /* ---- what is shown ---- */
@@ -305,68 +245,128 @@ static bool is_over(const struct json *doc)
            (none || take_status(search) == SEARCH_IS_OVER);
 }
 
-static int look_done(struct loop *loop, void *work, int got)
+static int query_failed(struct remote *r, const char *why)
 {
-    struct look *l = work;
-    struct remote *r = l->remote;
     char text[300];
-    (void)loop;
 
     r->looking = false;
-    if (l->id != r->id) {
-        if (r->id)
-            (void)snprintf(text, sizeof text,
-                           "the daemon is another: job %" PRIu64
-                           " goes on there as %" PRIu64,
-                           r->id, l->id);
-        else
-            (void)snprintf(text, sizeof text,
-                           "the daemon has a place for it now: job %" PRIu64, l->id);
+    if (!r->lost && !r->ended) {
+        (void)snprintf(text, sizeof text,
+                       "the daemon does not answer (%.150s): CMD runs on", why);
         say(r, text);
-        r->id = l->id;
     }
-    if (got < 0) {
-        if (!r->lost && !r->ended) {
-            (void)snprintf(text, sizeof text,
-                           "the daemon does not answer (%.150s): CMD runs on",
-                           l->err.text);
-            say(r, text);
-        }
-        r->lost = true;
-        return 0;
-    }
+    r->lost = true;
+    return 0;
+}
+
+static void query_answered(struct remote *r)
+{
+    r->looking = false;
     if (r->lost)
         say(r, "the daemon answers again");
     r->lost = false;
-    if (l->doc) {
+}
+
+/* The daemon may not have the page. */
+static void give_page(struct remote *r)
+{
+    if (r->id && r->page && !r->last)
+        (void)page_socket_send(r->where.job_socket, r->id, r->page_fd, NULL);
+}
+
+/* The daemon has begun the job: another daemon, or this one, which had no room at first.
+ */
+static int on_begun(struct ask_answer *answer, void *user)
+{
+    struct remote *r = user;
+    uint64_t id = job_id(answer->doc);
+    char text[120];
+
+    if (!r->id && may_wait(answer->r)) {
+        query_answered(r);
+        return 0;
+    }
+    if (answer->r < 0 || !id)
+        return query_failed(r, answer->r < 0 ? answer->error.text
+                                             : "the daemon's answer has no job id");
+    if (r->id && r->id != id)
+        (void)snprintf(text, sizeof text,
+                       "the daemon is another: job %" PRIu64 " goes on there as %" PRIu64,
+                       r->id, id);
+    else
+        (void)snprintf(text, sizeof text,
+                       "the daemon has a place for it now: job %" PRIu64, id);
+    if (r->id != id)
+        say(r, text);
+    r->id = id;
+    give_page(r);
+    query_answered(r);
+    return 0;
+}
+
+static int ask_begin(struct remote *r)
+{
+    uw_error err = {""};
+    int got = ask_request(r->daemon, "POST", "/v1/jobs",
+                          describe(r, loop_child_pid(r->child)), on_begun, r, &err);
+
+    return got < 0 ? query_failed(r, err.text) : 0;
+}
+
+static int on_job(struct ask_answer *answer, void *user)
+{
+    struct remote *r = user;
+
+    if (answer->status == 404 && !r->last) /* the daemon does not know the job */
+        return ask_begin(r);
+    if (answer->r < 0)
+        return query_failed(r, answer->error.text);
+    if (r->again)
+        give_page(r);
+    query_answered(r);
+    if (answer->doc) {
         json_free(r->doc);
-        r->doc = take(l->doc);
+        r->doc = take(answer->doc);
         const struct json_value *search = json_get(json_root(r->doc), "search");
         r->pageless = json_get(search, "page") && !take_bool(search, "page");
         say_state(r, search);
         say_held(r, json_root(r->doc));
     }
-    if (r->ended && l->over && is_over(r->doc))
+    if (r->ended && r->last && is_over(r->doc))
         loop_stop(r->loop, 0);
     return 0;
+}
+
+/* Queries the job; begins it where the daemon had no room when CMD started. */
+static int query(struct remote *r)
+{
+    char path[64];
+    uw_error err = {""};
+
+    r->again = r->lost || r->pageless;
+    r->last = r->ended;
+    if (!r->id && r->last)
+        return 0;
+    r->looking = true;
+    if (!r->id)
+        return ask_begin(r);
+    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, r->id);
+    int got = ask_request(r->daemon, "GET", path, NULL, on_job, r, &err);
+    return got < 0 ? query_failed(r, err.text) : 0;
 }
 
 static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct remote *r = user;
-    struct loop_work work = {.fn = look_work, .done = look_done, .work = &r->look};
     (void)timer;
 
+    if (r->gate >= 0)
+        return 0;
     live_line(r, now_ns);
     double wait_s = !r->id ? 0 : r->lost ? LOST_S : LAST_S;
     if (r->ended && now_ns - r->end_ns >= wall_ms(r, wait_s * 1e3))
         loop_stop(r->loop, 0);
-    if (r->looking || r->gate >= 0)
-        return 0;
-    r->look = (struct look){
-        .remote = r, .id = r->id, .again = r->lost || r->pageless, .over = r->ended};
-    r->looking = loop_worker_submit(r->worker, &work) == 0;
-    return 0;
+    return r->looking ? 0 : query(r);
 }
 
 /* CMD has ended, and whether it was executed is known: query for the last time. */
@@ -525,7 +525,12 @@ static int go(struct remote *r, uw_error *err)
     uw_error why = {""};
     char text[300];
 
-    int got = begin_job(r, loop_child_pid(r->child), &r->id, err);
+    auto_(json_free) struct json *doc = NULL;
+    int got = ask_wait(r->daemon, "POST", "/v1/jobs",
+                       describe(r, loop_child_pid(r->child)), &doc, err);
+    r->id = job_id(doc);
+    if (got >= 0 && !r->id)
+        got = fail(err, -EPROTO, "the daemon's answer has no job id");
     if (may_wait(got)) {
         (void)snprintf(text, sizeof text,
                        "%.200s: CMD runs without a cap until the daemon takes it",
@@ -541,7 +546,7 @@ static int go(struct remote *r, uw_error *err)
     r->begin_utc_ns = loop_utc_ns(r->loop);
     r->next_line_ns = r->begin_ns + wall_ms(r, LINE_S * 1e3);
     got = loop_fd_new(r->loop, r->gate, LOOP_READ, on_gate, r, &r->gate_source, err);
-    if (got >= 0 && write(r->gate, "g", 1) != 1)
+    if (got >= 0 && send(r->gate, "g", 1, MSG_NOSIGNAL) != 1 && !r->ended)
         got = fail(err, -errno, "the process of CMD has ended");
     return got;
 }
@@ -583,9 +588,7 @@ static int run(struct remote *r)
     uw_error err = {""};
     int code;
 
-    int got = loop_worker_new(r->loop, "daemon", &r->worker, &err);
-    if (got >= 0)
-        got = loop_timer_new(r->loop, loop_now_ns(r->loop) + period / 4, period, on_timer,
+    int got = loop_timer_new(r->loop, loop_now_ns(r->loop) + period / 4, period, on_timer,
                              r, &r->timer, &err);
     if (got >= 0)
         got = cli_signals_new(r->loop, CLI_SIGNALS, on_signal, r, &signals, &err);
@@ -607,10 +610,9 @@ static int run(struct remote *r)
         write_reports(r);
         code = job_exit_code(r->status);
     }
-    httpc_cancel(r->daemon); /* end a query that hangs */
+    ask_free(take(r->daemon)); /* ends a query that hangs */
     cli_signals_free(&signals);
     loop_timer_free(r->timer);
-    loop_worker_free(r->worker);
     loop_child_free(r->child);
     return code;
 }
@@ -619,25 +621,29 @@ int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc
 {
     struct remote r = {.j = j,
                        .argv = (const char *const *)rest->argv,
-                       .daemon = daemon,
                        .page_fd = -1,
                        .gate = -1,
                        .tty = isatty(STDERR_FILENO) == 1};
+    auto_(httpc_free) struct httpc *client = daemon;
     uw_error err = {""};
 
     int got = daemon_address(j->env->socket, j->boards, &r.where, &err);
     if (got >= 0)
-        got = job_boards(daemon, j, &r.boards, &err);
-    if (got >= 0)
         got = cli_loop_new(j->env, &r.loop, &err);
-    if (got < 0)
-        return before(&r, got, &err);
-    if (r.boards.note[0])
+    if (got >= 0)
+        got = ask_http(r.loop, take(client), &r.daemon, &err);
+    auto_(json_free) struct json *gpus = NULL;
+    if (got >= 0)
+        got = ask_wait(r.daemon, "GET", "/v1/gpus", NULL, &gpus, &err);
+    if (got >= 0)
+        got = job_boards(gpus, j, &r.boards, &err);
+    if (got >= 0 && r.boards.note[0])
         say(&r, r.boards.note);
-    make_page(&r);
-    int code = run(&r);
+    if (got >= 0)
+        make_page(&r);
+    int code = got < 0 ? before(&r, got, &err) : run(&r);
     close_gate(&r);
-    json_free(r.look.doc);
+    ask_free(r.daemon);
     json_free(r.doc);
     if (r.page_fd >= 0)
         (void)close(r.page_fd);

@@ -9,7 +9,7 @@
 #include "io/httpc.h"
 #include "io/json.h"
 
-/* Runs CMD with the daemon; returns the exit code of the command. */
+/* Runs CMD with the daemon; takes daemon; returns the exit code of the command. */
 int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc *daemon);
 
 /* ---- job-answer.c: the daemon's words as a session's result ---- */
@@ -31,10 +31,10 @@ struct job_boards {
     char uuid[JOB_BOARDS_MAX][96];
     char note[200]; /* "": none */
 };
-/* Selects boards of the daemon by --gpus, else CUDA_VISIBLE_DEVICES.  -EINVAL: the list
- * is invalid.
+/* Selects boards of the answer to GET /v1/gpus by --gpus, else CUDA_VISIBLE_DEVICES.
+ * -EINVAL: the list is invalid.
  */
-int job_boards(struct httpc *daemon, const struct job_run *j, struct job_boards *ret,
+int job_boards(const struct json *gpus, const struct job_run *j, struct job_boards *ret,
                uw_error *err);
 
 #endif

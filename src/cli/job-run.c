@@ -223,7 +223,7 @@ static int check_output(const struct job_run *j, const char *option, const char 
 /* Runs with the daemon if one answers and caps are wanted: its exit code, else < 0. */
 static int with_daemon(struct job_run *j, const struct opts_rest *rest)
 {
-    auto_(httpc_free) struct httpc *daemon = NULL;
+    struct httpc *daemon = NULL;
     uw_error err = {""};
 
     if (j->caps == SESSION_MEASURE || j->local)

@@ -63,7 +63,9 @@ int sweep_check_daemon(const struct sweep_args *args)
         cli_say("sweep: %s; a board that the daemon holds will be refused", err.text);
     if (r != 0)
         return EXIT_OK;
-    if (job_boards(daemon, &j, meant, NULL) < 0)
+    auto_(json_free) struct json *gpus = NULL;
+    if (httpc_ask(daemon, "GET", "/v1/gpus", NULL, &gpus, NULL) < 0 ||
+        job_boards(gpus, &j, meant, NULL) < 0)
         return EXIT_OK; /* the sweep reports an invalid list */
     return check_boards(daemon, meant);
 }
