@@ -21,8 +21,11 @@ static void saved(struct json_out *o, const struct searches_view *s)
 }
 
 /* The values that the report at a job's end is made of. */
-static void details(struct json_out *o, const struct tuner_report *r)
+static void details(struct json_out *o, const struct node_view *v,
+                    const struct tuner_report *r)
 {
+    double ended_s = r->ended_ns ? s_between(r->ended_ns, v->now_ns) : 0;
+
     json_out_object(o, "details");
     json_out_int(o, "original_mw", r->original_mw);
     show_mw(o, "reference_mw", r->reference_mw);
@@ -46,7 +49,9 @@ static void details(struct json_out *o, const struct tuner_report *r)
     json_out_int(o, "changes", r->changes);
     json_out_int(o, "stalls", r->stalls);
     json_out_text(o, "ended", r->ended[0] ? r->ended : NULL);
+    json_out_known_double(o, "ended_s", r->ended_ns != 0, ended_s);
     json_out_text(o, "not_restored", r->restore[0] ? r->restore : NULL);
+    json_out_bool(o, "unconfirmed", r->unsure);
     json_out_end(o);
 }
 
@@ -63,7 +68,8 @@ static void lock(struct json_out *o, const struct tuner_report *r)
     json_out_end(o);
 }
 
-static void search(struct json_out *o, const struct searches_view *s, bool whole)
+static void search(struct json_out *o, const struct node_view *v,
+                   const struct searches_view *s, bool whole)
 {
     if (!s->on) {
         json_out_null(o, "search");
@@ -81,7 +87,7 @@ static void search(struct json_out *o, const struct searches_view *s, bool whole
     json_out_text(o, "launches", s->launches[0] ? s->launches : NULL);
     saved(o, s);
     if (whole && s->report)
-        details(o, s->report);
+        details(o, v, s->report);
     json_out_end(o);
 }
 
@@ -135,6 +141,7 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     json_out_int(o, "id", (int64_t)e->id);
     whose(o, e, who);
     show_boards(o, "gpus", v, e->boards);
+    show_boards(o, "gpus_so_far", v, e->so_far);
     phase(o, v, &j->phase);
     json_out_bool(o, "running", e->ended_ns == 0);
     json_out_int(o, "processes", e->n_pids);
@@ -151,7 +158,7 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     json_out_bool(o, "settled", j->settled);
     json_out_int(o, "steps", (int64_t)j->steps);
     json_out_known_double(o, "step_s", j->step_s > 0, j->step_s);
-    search(o, &j->search, whole);
+    search(o, v, &j->search, whole);
     json_out_end(o);
 }
 

@@ -8,8 +8,9 @@
 
 #include "api/api.h"
 #include "base/error.h"
+#include "base/units.h"
 
-enum { WAITING_MAX = 64 };
+enum { WAITING_MAX = 64, LOOK_MS = 500, FEED_MS = 250 };
 
 struct own_node {
     struct loop *loop;
@@ -22,7 +23,10 @@ struct own_node {
     struct http_exchange *waiting[WAITING_MAX];
     size_t n_waiting;
     bool starting; /* the actuator */
-    bool over;     /* what a function of own-node.h waits for has come: */
+    void (*note)(uint64_t job, const char *text, bool important, void *user);
+    void *note_user;
+    struct loop_timer *feeding; /* of own_node_feed() */
+    bool over;                  /* what a function of own-node.h waits for has come: */
     int r;
     uw_error error;
 };
@@ -105,10 +109,10 @@ static int configure(struct own_node *own, const struct own_node_opts *opts,
     c->jobs.discover = c->jobs.phases = false;
     c->sampling.job_ns = 0; /* the meter's own period, for a command that measures */
     c->api.socket[0] = c->api.job_socket[0] = '\0';
-    if (opts->only && strlen(opts->only) >= sizeof c->boards.only)
-        return fail(err, -EINVAL, "the list of GPUs is too long");
-    (void)snprintf(c->boards.only, sizeof c->boards.only, "%s",
-                   opts->only ? opts->only : "");
+    if (opts->runs_job) {
+        c->jobs.look_ns = LOOK_MS * NS_PER_MS;
+        c->caps.yield_ns = CAPS_YIELD_FOREVER_NS; /* another's limit stays */
+    }
     if (!opts->runtime_dir)
         return 0;
     int n = snprintf(c->api.socket, sizeof c->api.socket, "%s/node-%s%s%d.sock",
@@ -137,6 +141,14 @@ static int on_choose(struct boards *set, void *user, uw_error *err)
     return own->opts->choose(set, own->opts->user, err);
 }
 
+static void on_note(uint64_t job, const char *text, bool important, void *user)
+{
+    struct own_node *own = user;
+
+    if (own->note)
+        own->note(job, text, important, own->note_user);
+}
+
 /* Runs the loop until something has come. */
 static int await(struct own_node *own, uw_error *err)
 {
@@ -157,6 +169,10 @@ static int open_node(struct own_node *own, const struct own_node_opts *opts,
     node.config = &own->config;
     node.private = true;
     node.choose = opts->choose ? on_choose : NULL;
+    node.gpus = opts->only;
+    node.visible = opts->visible;
+    node.runs_job = opts->runs_job;
+    node.note = on_note;
     node.on_ready = on_ready;
     node.user = own;
     int r = node_new(&node, &own->node, err);
@@ -183,6 +199,8 @@ int own_node_new(const struct own_node_opts *opts, struct own_node **ret, uw_err
         return fail(err, -ENOMEM, "out of memory");
     own->loop = opts->node->loop;
     own->opts = opts;
+    own->note = opts->note;
+    own->note_user = opts->note_user;
     int r = configure(own, opts, err);
     if (r == 0)
         r = open_node(own, opts, err);
@@ -201,6 +219,7 @@ void own_node_free(struct own_node *own)
 {
     if (!own)
         return;
+    loop_timer_free(own->feeding);
     ask_free(own->ask);
     api_free(own->api);
     node_free(own->node);
@@ -222,4 +241,49 @@ int own_node_actuator(struct own_node *own, uw_error *err)
     own->over = false;
     int r = node_need_actuator(own->node, on_actuator, own, err);
     return r == 0 ? await(own, err) : r < 0 ? r : 0;
+}
+
+void own_node_hold(struct own_node *own, bool hold)
+{
+    node_hold(own->node, hold);
+}
+
+static int on_feeding(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct own_node *own = user;
+    (void)timer;
+    (void)now_ns;
+
+    if (!node_is_fed(own->node))
+        return 0;
+    own->over = true;
+    own->r = 0;
+    loop_stop(own->loop, 0);
+    return 0;
+}
+
+int own_node_feed(struct own_node *own, uw_error *err)
+{
+    uint64_t period = FEED_MS * NS_PER_MS;
+
+    own->over = false;
+    int r = loop_timer_new(own->loop, loop_now_ns(own->loop) + period, period, on_feeding,
+                           own, &own->feeding, err);
+    if (r == 0)
+        r = await(own, err);
+    loop_timer_free(own->feeding);
+    own->feeding = NULL;
+    return r;
+}
+
+int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err)
+{
+    const struct node_who self = {.admin = true, .may_claim = true, .uid = geteuid()};
+
+    return node_job_page(own->node, &self, job, fd, err);
+}
+
+struct boards *own_node_boards(const struct own_node *own)
+{
+    return node_boards(own->node);
 }

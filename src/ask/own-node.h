@@ -19,14 +19,20 @@ struct own_node_opts {
      * choose and on_ready are set here.
      */
     const struct node_opts *node;
-    const char *only; /* the boards, as for --gpus; NULL: all */
-    /* In place of only: node_opts.choose, called before own_node_new() returns. */
+    const char *only; /* the boards, as for --gpus; NULL: those of visible */
+    const struct gpu_visible *visible; /* NULL, or none named: all boards */
+    /* In place of both: node_opts.choose, called before own_node_new() returns. */
     int (*choose)(struct boards *set, void *user, uw_error *err);
     void *user;
     /* An existing folder for the socket, node-PID.sock; NULL: no socket.  world: of a
      * simulated world, node-WORLD-PID.sock; NULL: real boards.
      */
     const char *runtime_dir, *world;
+    /* For a command that runs a job, see node_opts.runs_job. */
+    bool runs_job;
+    /* Lines for people: of a job's search, or (job 0) of the choice of boards. */
+    void (*note)(uint64_t job, const char *text, bool important, void *user);
+    void *note_user;
 };
 /* Runs the loop until the boards are open.  -ENODEV: there are none; -EINTR: something
  * else stopped the loop; -EINVAL: only.
@@ -44,5 +50,17 @@ struct node *own_node_node(const struct own_node *own);
  * what killed processes left.  -EPERM with its text; -EINTR.
  */
 int own_node_actuator(struct own_node *own, uw_error *err);
+
+/* Holds every board as its caps do, without a claim: as long as true, no other process
+ * can.  GET /v1/gpus tells which boards are held.  false: gives them back.
+ */
+void own_node_hold(struct own_node *own, bool hold);
+/* Runs the loop until energy windows may begin, 4 s at most.  -EINTR. */
+int own_node_feed(struct own_node *own, uw_error *err);
+/* Adopts a job's progress page; takes fd on success only.  As searches_page(). */
+int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err);
+/* The open boards, for what no request tells; borrowed until control returns to the loop.
+ */
+struct boards *own_node_boards(const struct own_node *own);
 
 #endif

@@ -102,10 +102,14 @@ void caps_on_yield(struct caps_board *b, const struct actuator_reply *what)
     }
     if (mw)
         (void)snprintf(limit, sizeof limit, ": %" PRIu32 " mW", mw);
-    (void)snprintf(text, sizeof text, "%s%s; %s in %.0f s",
-                   names_text(NAMES_CAP_CAUSE, cause), limit,
-                   b->caps->conf.others == CAPS_REASSERT ? "overwritten" : "tried again",
-                   s_of_ns(wait_ns));
+    if (wait_ns >= CAPS_YIELD_FOREVER_NS)
+        (void)snprintf(text, sizeof text, "%s%s", names_text(NAMES_CAP_CAUSE, cause),
+                       limit);
+    else
+        (void)snprintf(
+            text, sizeof text, "%s%s; %s in %.0f s", names_text(NAMES_CAP_CAUSE, cause),
+            limit, b->caps->conf.others == CAPS_REASSERT ? "overwritten" : "tried again",
+            s_of_ns(wait_ns));
     caps_set_state(b, CAPS_YIELDED, text);
 }
 

@@ -15,12 +15,15 @@
 
 enum caps_others { CAP_OTHERS(NAME_ENUM) };
 
+#define CAPS_YIELD_FOREVER_NS (365 * 86400 * NS_PER_S)
+
 struct caps_conf {
     struct cap_class cls; /* of jobs that name none */
     enum caps_others others;
     uint64_t reassert_ns; /* first wait before another's change is overwritten, doubled
                            * each time up to 64 x; 0: 10 s */
-    uint64_t yield_ns;    /* delay before a yielded board is held again; 0: 10 min */
+    uint64_t yield_ns;    /* delay before a yielded board is held again; 0: 10 min;
+                           * CAPS_YIELD_FOREVER_NS: it is left alone for good */
     bool dry_run;         /* decide and report, write nothing */
     bool clocks;       /* SM clocks may be claimed (root's configuration allows locks) */
     bool hold_claimed; /* a board with a claim is held, whatever the claim comes to */

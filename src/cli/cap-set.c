@@ -588,7 +588,7 @@ static int open_own(struct remote_hold *g)
         .simulated = h->simulated};
     char only[BOARDS_MAX * 12] = "";
     struct own_place place;
-    struct own_node_opts opts = {.node = &node, .only = only};
+    struct own_node_opts opts = {.node = &node, .only = h->n > 0 ? only : NULL};
     uw_error err = {""};
     size_t at = 0;
 

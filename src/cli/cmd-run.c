@@ -1,4 +1,5 @@
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/auto.h"
@@ -75,7 +76,7 @@ static int run(const struct cli_env *env, int argc, char **argv)
     if (window_ns && (window_ns < 1 * NS_PER_S || window_ns > 600 * NS_PER_S))
         return cli_fail(EXIT_USAGE, "run: --window %.3g s is outside 1 s..600 s",
                         s_of_ns(window_ns));
-    j.caps = has_goal ? SESSION_SEARCH : SESSION_FIXED;
+    j.caps = has_goal ? JOB_CAPS_SEARCH : JOB_CAPS_NAMED;
     j.goal = goal;
     j.window_s = s_of_ns(window_ns);
     return job_run(&j, &rest);

@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "base/names.h"
 #include "base/units.h"
-#include "cli/job-daemon.h"
+#include "cli/job-node.h"
 #include "cli/take.h"
 #include "tuner/tuner-json.h"
 
@@ -114,9 +114,9 @@ void job_answer(const struct json *doc, struct job_answer *ret)
 {
     const struct json_value *job = doc ? json_root(doc) : NULL;
     const struct json_value *search = json_get(job, "search");
-    struct session_result *r = &ret->result;
+    struct job_result *r = &ret->result;
 
-    *ret = (struct job_answer){.result = {.end = SESSION_RAN}};
+    *ret = (struct job_answer){0};
     if (!job) {
         (void)fail(&r->error, 0, "the daemon did not report it");
         return;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/error.h"
-#include "cli/job-daemon.h"
+#include "cli/job-node.h"
 #include "cli/take.h"
 #include "gpu/select.h"
 

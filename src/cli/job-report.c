@@ -1,3 +1,6 @@
+#include "cli/job-report.h"
+
+#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
@@ -7,7 +10,6 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "cli/figures.h"
-#include "cli/job-run.h"
 #include "io/json.h"
 #include "jobs/job.h"
 #include "tuner/tuner-json.h"
@@ -29,13 +31,13 @@ static void print_whys(uint32_t whys, FILE *to)
                       meter_why_text(whys & ~(whys - 1), name, sizeof name), words);
 }
 
-static void print_boards(const struct session_result *r, FILE *to)
+static void print_boards(const struct job_result *r, FILE *to)
 {
     uint32_t whys = 0;
     char why[160];
 
     for (size_t i = 0; i < r->n; i++) {
-        const struct session_board *b = &r->board[i];
+        const struct job_board *b = &r->board[i];
         if (!b->used || !r->measured)
             continue;
         (void)fprintf(to, "  GPU %-2u %-33.33s %10s ± %4.1f %%  %7.1f W  (%s%s%s)\n",
@@ -81,8 +83,7 @@ static void print_saved(const struct tuner_report *t, FILE *to)
 }
 
 /* What replaced the steps of a job that reported none. */
-static void print_progress(const struct job_run *j, const struct session_result *r,
-                           FILE *to)
+static void print_progress(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
 
@@ -98,7 +99,7 @@ static void print_progress(const struct job_run *j, const struct session_result 
                       t->period_s, t->confidence);
     else if (!r->silent)
         return;
-    else if (j->caps == SESSION_SEARCH)
+    else if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(
             to,
             "  steps  CMD reported none (UNDERWATT_PROGRESS, see "
@@ -138,13 +139,13 @@ static void print_held(const struct tuner_report *t, FILE *to)
                       t->lock_mw > t->held_mw ? "in the cap's place" : "beside the cap");
 }
 
-static void print_tuner(const struct job_run *j, const struct session_result *r, FILE *to)
+static void print_tuner(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     const struct tuner_report *t = r->tuner;
     const struct savings_saved *s = &t->saved;
     char goal[GOAL_TEXT_MAX];
 
-    if (j->caps == SESSION_SEARCH)
+    if (j->caps == JOB_CAPS_SEARCH)
         (void)fprintf(to, "  goal   %s\n", goal_text(&j->goal, goal));
     print_progress(j, r, to);
     if (r->launches[0])
@@ -187,7 +188,7 @@ static void print_tuner(const struct job_run *j, const struct session_result *r,
         (void)fprintf(to, "  NOT RESTORED: %s\n", t->restore);
 }
 
-static void print_cpu(const struct session_result *r, FILE *to)
+static void print_cpu(const struct job_result *r, FILE *to)
 {
     for (size_t i = 0; i < r->n_cpu; i++)
         (void)fprintf(
@@ -197,7 +198,7 @@ static void print_cpu(const struct session_result *r, FILE *to)
             r->cpu[i].energy.power_w);
 }
 
-void job_report_text(const struct job_run *j, const struct session_result *r, FILE *to)
+void job_report_text(const struct job_run *j, const struct job_result *r, FILE *to)
 {
     (void)fprintf(to, "underwatt %s%s\n", j->cmd->name,
                   r->simulated ? " (simulated boards)" : "");
@@ -227,13 +228,13 @@ void job_report_text(const struct job_run *j, const struct session_result *r, FI
 
 /* ---- JSON ---- */
 
-static void json_boards(struct json_out *o, const struct session_result *r)
+static void json_boards(struct json_out *o, const struct job_result *r)
 {
     char why[160];
 
     json_out_array(o, "boards");
     for (size_t i = 0; i < r->n; i++) {
-        const struct session_board *b = &r->board[i];
+        const struct job_board *b = &r->board[i];
         if (!b->used)
             continue;
         json_out_object(o, NULL);
@@ -254,7 +255,7 @@ static void json_boards(struct json_out *o, const struct session_result *r)
     json_out_end(o);
 }
 
-static void json_cpu(struct json_out *o, const struct session_result *r)
+static void json_cpu(struct json_out *o, const struct job_result *r)
 {
     json_out_array(o, "cpu");
     for (size_t i = 0; i < r->n_cpu; i++) {
@@ -289,13 +290,13 @@ static void json_saved(struct json_out *o, const struct savings_saved *s)
 }
 
 static void json_tuner(struct json_out *o, const struct job_run *j,
-                       const struct session_result *r)
+                       const struct job_result *r)
 {
     const struct tuner_report *t = r->tuner;
     const struct savings_saved *s = &t->saved;
     char goal[GOAL_TEXT_MAX];
 
-    if (j->caps == SESSION_SEARCH)
+    if (j->caps == JOB_CAPS_SEARCH)
         json_out_text(o, "goal", goal_text(&j->goal, goal));
     json_out_int(o, "original_mw", t->original_mw);
     json_out_known_int(o, "reference_mw", t->reference_mw, t->reference_mw);
@@ -329,7 +330,7 @@ static void json_tuner(struct json_out *o, const struct job_run *j,
     json_out_bool(o, "restored", t->restored);
 }
 
-static void json_when(struct json_out *o, const struct session_result *r)
+static void json_when(struct json_out *o, const struct job_result *r)
 {
     char text[40];
     struct tm tm;
@@ -340,7 +341,7 @@ static void json_when(struct json_out *o, const struct session_result *r)
         json_out_text(o, "begin_utc", text);
 }
 
-int job_report_json(const struct job_run *j, const struct session_result *r,
+int job_report_json(const struct job_run *j, const struct job_result *r,
                     const char *const *argv, const char *path, uw_error *err)
 {
     auto_(json_out_free) struct json_out *o = json_out_new();
@@ -371,4 +372,26 @@ int job_report_json(const struct job_run *j, const struct session_result *r,
         json_tuner(o, j, r);
     json_out_end(o);
     return json_out_write(o, path, err);
+}
+
+/* ---- where they go ---- */
+
+void job_reports(struct job_run *j, const struct job_result *result,
+                 const char *const *argv)
+{
+    uw_error err;
+
+    FILE *to = stderr;
+    if (j->report)
+        to = fopen(j->report, "we");
+    if (!to) {
+        cli_say("%s: cannot write %s: %s", j->cmd->name, j->report, strerror(errno));
+        to = stderr;
+    }
+    if (!j->quiet || j->report)
+        job_report_text(j, result, to);
+    if (to != stderr)
+        (void)fclose(to);
+    if (j->json && job_report_json(j, result, argv, j->json, &err) < 0)
+        cli_say("%s: %s", j->cmd->name, err.text);
 }

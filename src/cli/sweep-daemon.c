@@ -6,7 +6,7 @@
 #include "base/auto.h"
 #include "cli/cap-read.h"
 #include "cli/daemon.h"
-#include "cli/job-daemon.h"
+#include "cli/job-node.h"
 #include "cli/sweep.h"
 #include "cli/take.h"
 

@@ -48,6 +48,7 @@ struct client_windows {
     struct sampler *sampler[BOARDS_MAX];
     unsigned asking[BOARDS_MAX];
     size_t n, count;
+    bool whole; /* see client_windows_opts */
     uint64_t last_id;
     struct window *first; /* oldest first */
     struct piece *piece;  /* oldest first */
@@ -351,7 +352,8 @@ static void take_in(struct client_windows *w, struct window *win,
 
 void client_windows_total(struct client_windows *w, const struct attribution_total *total)
 {
-    for (struct window *win = w->first; win && total->board < w->n; win = win->next)
+    for (struct window *win = w->first; win && total->board < w->n && !w->whole;
+         win = win->next)
         take_in(w, win, total);
 }
 
@@ -370,6 +372,7 @@ int client_windows_new(const struct client_windows_opts *opts,
     if (!w)
         return fail(err, -ENOMEM, "out of memory");
     w->loop = opts->loop;
+    w->whole = opts->whole;
     for (size_t i = 0; i < opts->n && i < BOARDS_MAX; i++)
         w->sampler[w->n++] = opts->sampler[i];
     int r = loop_timer_new(w->loop, UINT64_MAX, 0, windows_on_timer, w, &w->timer, err);

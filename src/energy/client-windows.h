@@ -29,6 +29,10 @@ struct client_windows_opts {
     struct loop *loop;
     struct sampler *const *sampler; /* one per board, with that board only; copied */
     size_t n;
+    /* The samplers keep all that a window of any length needs: asks for each window once,
+     * at its end, which is surer than a sum of booked stretches.
+     */
+    bool whole;
 };
 int client_windows_new(const struct client_windows_opts *opts,
                        struct client_windows **ret, uw_error *err);

@@ -330,6 +330,7 @@ static void refresh(struct roster *r, struct roster_job *s)
     if (boards != s->e.boards || foreign != s->e.foreign)
         s->changed = true;
     s->e.boards = boards;
+    s->e.so_far |= boards;
     s->e.n_pids = pids;
     s->e.foreign = foreign;
     if (s->e.source == JOB_FOUND && pids > 0 && !s->kept)

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "base/units.h"
 #include "base/utf8.h"
+#include "board/selection.h"
 #include "node/node-inside.h"
 
 enum {
@@ -75,7 +76,7 @@ static void pace(struct node *node, size_t i)
     } else {
         watch_rest(node, i);
     }
-    if (node->measured >> i & 1)
+    if (node->opts.runs_job || (node->measured >> i & 1))
         rate = SAMPLER_ALL;
     sampler_rate(node->sampler[i], 0, rate, cap.state != CAPS_FREE);
 }
@@ -189,6 +190,8 @@ static int start_samplers(struct node *node, uw_error *err)
                                     .seed = i + 1,
                                     .history_s = node->opts.private ? 0 : HISTORY_S,
                                     .folds = node->window_worker};
+        if (node->opts.runs_job)
+            opts = (struct sampler_opts){.seed = i + 1, .folds = node->window_worker};
         r = sampler_new(node->loop, &b, 1, &opts, &node->sampler[i], err);
         if (r < 0)
             return r;
@@ -258,8 +261,10 @@ static int use_boards(struct node *node, uw_error *err)
         r = start_samplers(node, err);
     if (r == 0)
         r = start_parts(node, err);
-    struct client_windows_opts windows = {
-        .loop = node->loop, .sampler = node->sampler, .n = node->n};
+    struct client_windows_opts windows = {.loop = node->loop,
+                                          .sampler = node->sampler,
+                                          .n = node->n,
+                                          .whole = node->opts.runs_job};
     if (r == 0)
         r = client_windows_new(&windows, &node->windows, err);
     if (r < 0)
@@ -308,14 +313,29 @@ static void no_boards(struct node *node, const uw_error *err)
     loop_timer_set(node->reopen, loop_now_ns(node->loop) + REOPEN_S * NS_PER_S, 0);
 }
 
-/* Of a private node. */
-static int choose_boards(struct node *node, struct boards *set, uw_error *err)
+/* Of a private node: keeps the boards that its caller names. */
+static int choose_own(struct node *node, struct boards *set, uw_error *err)
+{
+    bool use[BOARDS_MAX] = {false};
+
+    if (node->opts.choose)
+        return node->opts.choose(set, node->opts.user, err);
+    int r = selection_named(set, node->opts.gpus, node->opts.visible, use, err);
+    if (r < 0 || r == SELECTION_E_OPEN)
+        return r < 0 ? r : 0;
+    if (r == SELECTION_E_UNSURE && node->opts.note)
+        node->opts.note(0, err->text, true, node->opts.user);
+    boards_keep_these(set, use);
+    return 0;
+}
+
+static int choose(struct node *node, struct boards *set, uw_error *err)
 {
     const char *only = node->config.boards.only;
-    int r = node->opts.choose ? node->opts.choose(set, node->opts.user, err)
-            : only[0]         ? boards_keep(set, only, err)
-                              : 0;
 
+    if (!node->opts.private)
+        return only[0] ? boards_keep(set, only, err) : 0;
+    int r = choose_own(node, set, err);
     if (r == 0 && boards_count(set) == 0)
         return fail(err, -ENODEV, "no boards here");
     if (r == 0)
@@ -331,10 +351,8 @@ static int on_boards(struct boards *set, int r, const uw_error *err, void *user)
 
     if (err && err->text[0])
         why = *err;
-    if (r == 0 && node->opts.private)
-        r = choose_boards(node, set, &why);
-    else if (r == 0 && node->config.boards.only[0])
-        r = boards_keep(set, node->config.boards.only, &why);
+    if (r == 0)
+        r = choose(node, set, &why);
     if (r == -ESTALE || r == -ENOTSUP)
         (void)released_boards_reject(node->released, why.text);
     if (r != 0 && node->opts.private) {
@@ -364,6 +382,21 @@ static int start_boards(struct node *node, uw_error *err)
 int node_boards_begin(struct node *node, uw_error *err)
 {
     return start_boards(node, err);
+}
+
+bool node_is_fed(const struct node *node)
+{
+    uint64_t now = loop_now_ns(node->loop);
+
+    for (size_t i = 0; i < node->n; i++)
+        if (!sampler_fed(node->sampler[i], now))
+            return false;
+    return node->open;
+}
+
+struct boards *node_boards(const struct node *node)
+{
+    return node->open ? node->boards : NULL;
 }
 
 /* ---- beginning and end ---- */
@@ -498,11 +531,6 @@ void node_free(struct node *node)
 struct caps *node_caps(const struct node *node)
 {
     return node->caps;
-}
-
-struct boards *node_boards(const struct node *node)
-{
-    return node->boards;
 }
 
 struct sampler *node_sampler(const struct node *node, size_t board)

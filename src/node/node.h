@@ -12,6 +12,7 @@
 
 #include "config/config.h"
 #include "energy/client-windows.h"
+#include "gpu/backends.h"
 #include "io/ledger-queue.h"
 #include "io/proc.h"
 #include "node/request.h"
@@ -35,9 +36,18 @@ struct node_opts {
      */
     bool private;
     /* Of a private node: keeps those of the boards just opened that its command uses
-     * (boards_keep()).  r < 0: the node cannot run.  NULL: the configuration says.
+     * (boards_keep()).  r < 0: the node cannot run.  NULL: gpus and visible say.
      */
     int (*choose)(struct boards *set, void *user, uw_error *err);
+    const char *gpus; /* as board/selection.h selects boards */
+    const struct gpu_visible *visible;
+    /* Of a private node that runs one job: samples each board as its meter likes it, and
+     * keeps what a window of any length needs; looks for the job's processes twice a
+     * second; a search that had to leave a board to others does not come back to it.
+     */
+    bool runs_job;
+    double window_s; /* length of a search's window; 0: the tuner's default */
+    void (*note)(uint64_t job, const char *text, bool important, void *user);
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
     const struct actuator_virtual *service; /* a virtual service; NULL: none */
@@ -65,6 +75,10 @@ DEFINE_AUTO(struct node *, node_free);
  * not start before, or has ended.  -EBUSY: somebody waits already.
  */
 int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err);
+/* Of a private node: holds all boards without a claim, or no longer. */
+void node_hold(struct node *node, bool hold);
+/* sampler_fed() of all boards. */
+bool node_is_fed(const struct node *node);
 
 /* What a private node's own command uses: claimants (caps/claimant.h), calls to boards,
  * energy.  Board i has sampler i.  Borrowed until node_free(); NULL: not open.

@@ -213,6 +213,13 @@ int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error 
     return 0;
 }
 
+void node_hold(struct node *node, bool hold)
+{
+    node->config.caps.always_hold = hold;
+    if (node->caps)
+        node_caps_configure(node);
+}
+
 static void on_actuator_ready(struct actuator *act, void *user)
 {
     struct node *node = user;
@@ -236,6 +243,8 @@ static bool on_actuator_lost(const char *text, void *user)
     struct node *node = user;
 
     node->actuator_over = node->opts.private;
+    if (node->searches && node->opts.private)
+        searches_no_actuator(node->searches, text);
     if (node->caps && node->opts.private)
         caps_no_actuator(node->caps, text);
     else if (node->caps)
@@ -435,7 +444,10 @@ static void on_save(uint64_t job, const char *state, void *user)
 
 static void on_note(uint64_t job, const char *text, bool important, void *user)
 {
-    (void)user;
+    struct node *node = user;
+
+    if (node->opts.note)
+        node->opts.note(job, text, important, node->opts.user);
     log_event(important ? LOG_LEVEL_NOTICE : LOG_LEVEL_DEBUG, LOG_EVENT_SEARCH,
               "job=%" PRIu64 " text=%s", job, log_quote(text).text);
 }
@@ -651,6 +663,8 @@ static int start_searches(struct node *node, uw_error *err)
                                  .gap_checks = c->gap_checks ? (int)c->gap_checks : -1,
                                  .slack = c->slack,
                                  .clocks = c->search_clocks,
+                                 .window_s = node->opts.window_s,
+                                 .once = node->opts.runs_job,
                                  .save = on_save,
                                  .earlier = on_earlier,
                                  .learnt = on_learnt,
@@ -665,6 +679,8 @@ int node_jobs_start(struct node *node, uint64_t first_job, uw_error *err)
     struct roster_opts roster = {.loop = node->loop,
                                  .boards = node->boards,
                                  .look_ns = node->config.jobs.look_ns,
+                                 .rest_ns =
+                                     node->opts.runs_job ? node->config.jobs.look_ns : 0,
                                  .no_found = !node->config.jobs.discover,
                                  .read = node->opts.read,
                                  .read_user = node->opts.read_user,

@@ -141,7 +141,8 @@ static int begin_job(struct node *node, const struct node_who *who,
     if (r < 0)
         return r;
     reg.id = 0;
-    reg.firm = who->admin;
+    bool firm = who->admin && !node->opts.private;
+    reg.firm = firm;
     r = roster_begin(node->roster, &reg, &id, err);
     if (r < 0)
         return r;
@@ -152,7 +153,7 @@ static int begin_job(struct node *node, const struct node_who *who,
                    ? fail(err, -ENOMEM, "out of memory for a job")
                    : fail(err, -E2BIG, "%d jobs exist already", ROSTER_MAX);
     }
-    rec->admin = who->admin;
+    rec->admin = firm; /* else others' processes on a board bar its caps */
     rec->search = ask->search;
     rec->goal = ask->goal;
     rec->cap = capped ? ask->cap : (struct cap_arg){0};

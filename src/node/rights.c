@@ -333,6 +333,24 @@ static bool is_cut(const struct rights *rs, const struct cap_arg *cap, size_t bo
            mw_of_w(w_of_mw(b->limits.default_mw) * cap->percent / 100) < mw;
 }
 
+/* A percentage is below the range of all boards: with the values of the first one. */
+static int fail_percent(const struct rights *rs, const struct node_job *ask,
+                        uw_error *err)
+{
+    size_t at = ask->reg.boards ? (size_t)__builtin_ctzll(ask->reg.boards) : 0;
+    const struct board_view *b = board_view(boards_at(rs->boards, at));
+    struct caps_view v;
+
+    caps_look(rs->caps, at, &v);
+    return fail(err, -ERANGE,
+                "GPU %u (%s): %g %% of the default limit, %g W, is outside %g..%g W, as "
+                "on all boards",
+                b->info->index, b->info->uuid, ask->cap.percent,
+                w_of_mw(b->limits.default_mw) * ask->cap.percent / 100,
+                w_of_mw(v.range.min_mw ? v.range.min_mw : b->limits.min_mw),
+                w_of_mw(v.range.max_mw ? v.range.max_mw : b->limits.max_mw));
+}
+
 /* Checks a cap by name on each board that the job may use. */
 static int check_job_cap(const struct rights *rs, const struct node_who *who,
                          const struct node_job *ask, uw_error *err)
@@ -350,9 +368,7 @@ static int check_job_cap(const struct rights *rs, const struct node_who *who,
         r = rights_limit(rs, who, &as, i, &mw, err);
     }
     if (r == 0 && cut == n && n > 0)
-        return fail(err, -ERANGE,
-                    "%g %% of the default limit is below the range of all boards",
-                    ask->cap.percent);
+        return fail_percent(rs, ask, err);
     return r;
 }
 

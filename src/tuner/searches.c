@@ -569,6 +569,8 @@ static int tick_asked(struct job_search *t, uint64_t now)
  */
 static bool given_back(struct job_search *t, uint64_t now)
 {
+    if (t->all->o.once)
+        return false;
     for (size_t i = 0; i < t->n; i++) {
         struct caps_view v;
         caps_look(t->all->o.caps, board_view(t->board[i])->at, &v);
@@ -807,6 +809,16 @@ static void take_in_force(struct job_search *t, size_t i, const struct caps_what
     }
     if (down && t->page)
         t->down_steps = job_progress_steps(t->page)->mark.steps;
+}
+
+void searches_no_actuator(struct searches *ts, const char *text)
+{
+    struct actuator_reply gone = {.result = ACTUATOR_GONE};
+
+    (void)snprintf(gone.text, sizeof gone.text, "%s", text);
+    for (struct job_search *t = ts->first; t; t = t->next)
+        if (t->tuner)
+            (void)tuner_on_event(t->tuner, ACTUATOR_EVENT_ENDED, &gone);
 }
 
 void searches_on_caps(struct searches *ts, const struct caps_what *what)

@@ -26,6 +26,7 @@ struct searches_opts {
     int gap_checks;
     double slack;
     bool clocks;
+    bool once; /* a search that had to leave a board to others ends for good */
     /* Saves the job's state (one line of JSON) after a change. */
     void (*save)(uint64_t job, const char *state, void *user);
     void (*note)(uint64_t job, const char *text, bool important, void *user);
@@ -70,6 +71,8 @@ int searches_on_job(struct searches *ts, enum roster_event event,
  * has no caps while it is barred on one of its boards; its measurements are kept.
  */
 void searches_bar(struct searches *ts, uint64_t job, size_t board, bool barred);
+/* The actuator has ended and will not come back: no more caps. */
+void searches_no_actuator(struct searches *ts, const char *text);
 /* Call for each event of caps. */
 void searches_on_caps(struct searches *ts, const struct caps_what *what);
 

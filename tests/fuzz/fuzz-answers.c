@@ -13,7 +13,7 @@
 #include "chart/canvas.h"
 #include "cli/cap-read.h"
 #include "cli/cap-target.h"
-#include "cli/job-daemon.h"
+#include "cli/job-node.h"
 #include "cli/jobs-text.h"
 #include "cli/list-daemon.h"
 #include "cli/report.h"

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/auto.h"
-#include "cli/job-run.h"
+#include "cli/job-report.h"
 #include "gpu/gpu.h"
 #include "tap.h"
 
@@ -15,15 +15,15 @@ static char *report_of(uint32_t first, uint32_t second)
     const struct job_run run = {.cmd = &cmd};
     struct meter_result figure = {
         .energy_j = 1000, .power_w = 100, .half_j = 20, .method = METER_COUNTER};
-    struct session_board board[] = {{&info[0], true, figure}, {&info[1], true, figure}};
-    struct session_result result = {.measured = true,
-                                    .time_s = 10,
-                                    .energy_j = 2000,
-                                    .half_j = 28,
-                                    .power_w = 200,
-                                    .n = 2,
-                                    .n_used = 2,
-                                    .board = board};
+    struct job_board board[] = {{&info[0], true, figure}, {&info[1], true, figure}};
+    struct job_result result = {.measured = true,
+                                .time_s = 10,
+                                .energy_j = 2000,
+                                .half_j = 28,
+                                .power_w = 200,
+                                .n = 2,
+                                .n_used = 2,
+                                .board = board};
     char *text = NULL;
     size_t size = 0;
 

@@ -1,21 +1,23 @@
-/* `underwatt run` as a client of the daemon.  The daemon holds the job, its search and
- * its caps; this part starts CMD, makes its progress page, hands it over and shows the
- * result.
+/* `underwatt run` and `underwatt measure` as clients of a node, the daemon or one in this
+ * process.  The node holds the job, its search and its caps; this part starts CMD, makes
+ * its progress page, hands it over and shows the result.
  */
-#ifndef CLI_JOB_DAEMON_H
-#define CLI_JOB_DAEMON_H
+#ifndef CLI_JOB_NODE_H
+#define CLI_JOB_NODE_H
 
-#include "cli/job-run.h"
+#include "cli/job-opts.h"
 #include "io/httpc.h"
 #include "io/json.h"
 
-/* Runs CMD with the daemon; takes daemon; returns the exit code of the command. */
-int job_daemon_run(struct job_run *j, const struct opts_rest *rest, struct httpc *daemon);
+/* Runs CMD with the daemon, or (NULL) with a node in this process; takes daemon; returns
+ * the exit code of the command.
+ */
+int job_node_run(struct job_run *j, const struct opts_rest *rest, struct httpc *daemon);
 
 /* ---- job-answer.c: the daemon's words as a session's result ---- */
 
 struct job_answer {
-    struct session_result result;
+    struct job_result result;
     struct tuner_report report;
     struct tuner_cap cap[TUNER_CAPS_MAX];
 };

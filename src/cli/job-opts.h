@@ -1,0 +1,51 @@
+/* What the user asks of `measure` and `run`, and the options that both have. */
+#ifndef CLI_JOB_OPTS_H
+#define CLI_JOB_OPTS_H
+
+#include "cli/cmd.h"
+#include "cli/inject.h"
+#include "cli/job-result.h"
+#include "cli/options.h"
+#include "jobs/roster.h"
+
+struct job_run {
+    const struct cmd *cmd;
+    const struct cli_env *env;
+    const char *boards, *gpus, *json, *report;
+    bool quiet;
+    double carbon_g_per_kwh; /* 0: unknown */
+    double price_per_kwh;
+    const char *currency;
+    /* what is wanted */
+    enum job_caps caps;
+    struct goal goal;
+    struct cap_arg cap;
+    double window_s;
+    bool count_launches; /* --count-launches */
+    struct inject inject;
+    /* for the daemon */
+    bool local; /* --local: do not use it */
+    bool no_history;
+    const char *name, *cls;
+    struct job_labels {
+        struct label label[LABELS_MAX];
+        size_t n;
+    } labels;
+};
+
+#define JOB_RUN_OPTS(j)                                                               \
+    OPT_GPUS(&(j).gpus), OPT_JSON(&(j).json), OPT_BOARDS(&(j).boards),                \
+        {"report", 0,          "FILE", "write the report there instead of to stderr", \
+         opt_text, &(j).report},                                                      \
+        {"quiet",  'q',                                                               \
+         NULL,     "nothing on stderr: no live line, no notes, no report",            \
+         opt_flag, &(j).quiet},                                                       \
+        {"carbon",   0,                                                               \
+         "G",        "the grid's gCO2e per kWh, for the report",                      \
+         opt_double, &(j).carbon_g_per_kwh},                                          \
+    {                                                                                 \
+        "price", 0, "P", "price of a kWh, for the report", opt_double,                \
+            &(j).price_per_kwh                                                        \
+    }
+
+#endif

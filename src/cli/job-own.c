@@ -1,0 +1,662 @@
+/* `underwatt run` and `underwatt measure` with a node in this process: opens it with the
+ * boards that CMD uses, proves the right to cap before CMD starts, and completes the
+ * report from an energy window.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
+#include "base/names.h"
+#include "base/units.h"
+#include "cli/job-inside.h"
+#include "cli/take.h"
+#include "local/final-read.h"
+
+enum {
+    PAUSE_MS = 25,    /* between queries while CMD waits */
+    HELD_MS = 15000,  /* longest wait until the boards are held */
+    BACK_MS = 2000,   /* longest wait until they are given back */
+    SETTLED_MS = 3000 /* without a new board until CMD's boards count as known */
+};
+
+/* ---- waiting ---- */
+
+static int on_pause(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct remote *r = user;
+    (void)timer;
+    (void)now_ns;
+
+    loop_stop(r->loop, 0);
+    return 0;
+}
+
+/* False: the user ends the command. */
+static bool wait_ms(struct remote *r, double ms)
+{
+    struct loop_timer *timer = NULL;
+    uint64_t at = loop_now_ns(r->loop) + job_wall_ms(r, ms);
+
+    if (!r->hurried && loop_timer_new(r->loop, at, 0, on_pause, r, &timer, NULL) == 0)
+        (void)loop_run(r->loop, NULL);
+    loop_timer_free(timer);
+    return !r->hurried;
+}
+
+static int interrupted(uw_error *err)
+{
+    return fail(err, -EINTR, "interrupted");
+}
+
+/* ---- boards ---- */
+
+static size_t n_boards(const struct remote *r)
+{
+    struct boards *set = own_node_boards(r->own);
+
+    return set ? boards_count(set) : 0;
+}
+
+static const struct gpu_info *info_of(const struct remote *r, size_t i)
+{
+    return board_view(boards_at(own_node_boards(r->own), i))->info;
+}
+
+static bool is_used(const struct remote *r, size_t i)
+{
+    unsigned index = info_of(r, i)->index;
+
+    return r->named || (index < 64 && (r->so_far >> index & 1));
+}
+
+/* The boards that the job names: all of the node, or those that CMD was found on.  By
+ * index, as the UUID of a board that does not answer is unknown.
+ */
+static void name_boards(struct remote *r)
+{
+    r->boards.n = 0;
+    for (size_t i = 0; i < n_boards(r) && r->boards.n < JOB_BOARDS_MAX; i++) {
+        r->boards.simulated |= info_of(r, i)->simulated;
+        if (is_used(r, i))
+            (void)snprintf(r->boards.uuid[r->boards.n++], sizeof r->boards.uuid[0], "%u",
+                           info_of(r, i)->index);
+    }
+}
+
+static const struct json_value *by_index(const struct json *doc, uint64_t index)
+{
+    const struct json_value *gpus = doc ? json_get(json_root(doc), "gpus") : NULL;
+
+    for (size_t i = 0; i < json_count(gpus); i++)
+        if (take_u64(json_at(gpus, i), "gpu") == index)
+            return json_at(gpus, i);
+    return NULL;
+}
+
+static const struct json_value *board_of(const struct remote *r, const struct json *doc,
+                                         size_t i)
+{
+    return by_index(doc, info_of(r, i)->index);
+}
+
+static const char *state_of(const struct json_value *gpu)
+{
+    return take_text(json_get(gpu, "cap"), "state");
+}
+
+static bool is_state(const struct json_value *gpu, enum caps_state state)
+{
+    return strcmp(state_of(gpu), names_word(NAMES_CAP_STATE, state)) == 0;
+}
+
+/* The original as it was when the board was held first. */
+static void note_originals(struct remote *r, const struct json *gpus)
+{
+    for (size_t i = 0; i < n_boards(r) && i < BOARDS_MAX; i++) {
+        const struct json_value *gpu = board_of(r, gpus, i);
+        if (!r->original_mw[i] && is_state(gpu, CAPS_HELD))
+            r->original_mw[i] =
+                (uint32_t)take_u64(json_get(gpu, "limits"), "original_mw");
+    }
+}
+
+/* ---- the right to cap ---- */
+
+/* 1: held; 0: not yet; < 0: it will not be. */
+static int is_held(const struct json_value *gpu, uw_error *err)
+{
+    const char *text = take_text(json_get(gpu, "cap"), "text");
+
+    if (!take_bool(gpu, "can_cap"))
+        return fail(err, -ENOTSUP, "%s: the board cannot be capped",
+                    take_text(gpu, "uuid"));
+    if (is_state(gpu, CAPS_HELD))
+        return 1;
+    if (is_state(gpu, CAPS_FREE) || is_state(gpu, CAPS_HOLDING))
+        return 0;
+    return fail(err, -EPERM, "%s", *text ? text : state_of(gpu));
+}
+
+/* Waits until the board with this index is held, or (< 0) all are. */
+static int await_held(struct remote *r, int64_t only, uw_error *err)
+{
+    for (int ms = 0; ms < HELD_MS; ms += PAUSE_MS) {
+        auto_(json_free) struct json *gpus = NULL;
+        int got = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &gpus, err);
+        size_t held = 0, n = 0;
+        for (size_t i = 0; i < n_boards(r) && got >= 0; i++) {
+            if (only >= 0 && info_of(r, i)->index != only)
+                continue;
+            got = is_held(board_of(r, gpus, i), err);
+            held += got == 1;
+            n++;
+        }
+        if (got < 0)
+            return got;
+        note_originals(r, gpus);
+        if (held == n)
+            return 0;
+        if (!wait_ms(r, PAUSE_MS))
+            return interrupted(err);
+    }
+    return fail(err, -ETIMEDOUT, "the actuator does not answer");
+}
+
+static uint64_t made_id(const struct json *doc)
+{
+    return take_u64(doc ? json_root(doc) : NULL, "id");
+}
+
+/* Claims the limit that is set, so that the board is held. */
+static struct json_out *probe_body(const struct json_value *gpu)
+{
+    struct json_out *o = json_out_new();
+    char cap[48];
+
+    (void)snprintf(cap, sizeof cap, "%.10g W",
+                   w_of_mw((uint32_t)take_u64(json_get(gpu, "limits"), "original_mw")));
+    json_out_object(o, NULL);
+    json_out_text(o, "gpu", take_text(gpu, "uuid"));
+    json_out_text(o, "cap", cap);
+    json_out_text(o, "kind", names_word(NAMES_CLAIM_KIND, CLAIM_SOFT));
+    json_out_bool(o, "at_once", true);
+    json_out_text(o, "why", "the limit that was found: proves the right to set it");
+    json_out_end(o);
+    return o;
+}
+
+static void let_go(struct remote *r);
+
+static int probe(struct remote *r, const struct json_value *gpu, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    char path[64];
+    int got = ask_wait(r->daemon, "POST", "/v1/claims", probe_body(gpu), &doc, err);
+
+    if (got < 0)
+        return got;
+    got = await_held(r, (int64_t)take_u64(gpu, "gpu"), err);
+    (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, made_id(doc));
+    (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
+    if (got == 0)
+        let_go(r);
+    return got;
+}
+
+/* No board is named: proves the right on one that no other process holds. */
+static int probe_any(struct remote *r, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL;
+    int got = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &doc, err);
+    const struct json_value *gpus = doc ? json_get(json_root(doc), "gpus") : NULL;
+    int r_first = 0;
+
+    for (size_t i = 0; i < json_count(gpus) && got >= 0; i++) {
+        uw_error why = {""};
+        if (!take_bool(json_at(gpus, i), "can_cap"))
+            continue;
+        got = probe(r, json_at(gpus, i), &why);
+        if (got == 0 || got == -EINTR)
+            return got == 0 ? 0 : fail(err, got, "%s", why.text);
+        if (r_first == 0)
+            r_first = fail(err, got, "%s", why.text);
+        got = 0;
+    }
+    memset(r->original_mw, 0, sizeof r->original_mw);
+    if (got < 0 || r_first < 0)
+        return got < 0 ? got : r_first;
+    return fail(err, -ENOTSUP, "no board here can be capped");
+}
+
+/* Whether another user computes on a board that was named: asks for a job of this
+ * process there, which would have to wait.
+ */
+static int check_foreign(struct remote *r, uw_error *err)
+{
+    auto_(json_free) struct json *doc = NULL, *job = NULL;
+    char path[64], text[300];
+
+    int got = ask_wait(r->daemon, "POST", "/v1/jobs", job_describe(r, getpid(), false),
+                       &doc, err);
+    if (got < 0)
+        return got;
+    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, made_id(doc));
+    got = ask_wait(r->daemon, "GET", path, NULL, &job, err);
+    if (got >= 0)
+        got = ask_wait(r->daemon, "DELETE", path, NULL, NULL, err);
+    const char *held = job ? take_text(json_root(job), "held") : "";
+    if (got < 0 || !*held)
+        return got;
+    (void)snprintf(text, sizeof text, "%.200s: CMD runs without a cap", held);
+    job_say(r, text);
+    r->capped = false; /* other users never keep CMD from running */
+    return 0;
+}
+
+static int need_caps(struct remote *r, uw_error *err)
+{
+    int got = own_node_actuator(r->own, err);
+
+    if (got < 0)
+        return r->hurried ? interrupted(err) : got;
+    if (!r->named)
+        return probe_any(r, err);
+    own_node_hold(r->own, true);
+    return await_held(r, -1, err);
+}
+
+/* ---- the node ---- */
+
+static void on_note(uint64_t job, const char *text, bool important, void *user)
+{
+    (void)job;
+
+    if (important)
+        job_say(user, text);
+}
+
+static int open_node(struct remote *r, uw_error *err)
+{
+    const struct job_run *j = r->j;
+    struct gpu_about about = {0};
+    (void)gpu_boards_look(j->boards, &about, NULL); /* opening tells what is wrong */
+    struct node_opts node = {
+        .loop = r->loop,
+        .backend = &gpu_boards,
+        .gpu = {.source = j->boards, .clock = cli_loop_clock(r->loop)},
+        .version = "",
+        .window_s = j->window_s,
+        .simulated = about.simulated};
+    struct own_node_opts opts = {.node = &node,
+                                 .only = j->gpus,
+                                 .visible = &j->env->visible,
+                                 .runs_job = true,
+                                 .note = on_note,
+                                 .note_user = r};
+
+    log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
+    int got = own_node_new(&opts, &r->own, err);
+    if (got == 0)
+        r->daemon = own_node_ask(r->own);
+    return got;
+}
+
+int job_own_open(struct remote *r)
+{
+    const struct job_run *j = r->j;
+    const char *name = j->cmd->name;
+    uw_error err = {""};
+
+    r->named = j->gpus || j->env->visible.name;
+    r->capped = j->caps != JOB_CAPS_NONE;
+    int got = open_node(r, &err);
+    if (r->hurried)
+        return cli_fail(EXIT_BEFORE, "%s: interrupted", name);
+    if (got == -EINVAL)
+        return cli_fail(EXIT_USAGE, "%s: %s", name, err.text);
+    if (got < 0)
+        return cli_fail(EXIT_BEFORE, "%s: %s; `underwatt doctor` shows what is missing",
+                        name, err.text);
+    name_boards(r);
+    if (!r->boards.simulated)
+        (void)job_cpu_new(r->loop, j->boards, cli_loop_clock(r->loop), &r->cpu);
+    got = own_node_feed(r->own, &err);
+    if (got == 0 && r->capped && r->named)
+        got = check_foreign(r, &err);
+    if (got == 0 && r->capped)
+        got = need_caps(r, &err);
+    return got < 0 ? cli_fail(EXIT_BEFORE, "%s: %s", name, err.text) : EXIT_OK;
+}
+
+void job_own_close(struct remote *r)
+{
+    job_cpu_free(r->cpu);
+    own_node_free(r->own);
+    final_read_free(r->reread);
+}
+
+/* ---- CMD starts ---- */
+
+static void give_page(struct remote *r)
+{
+    uw_error why = {""};
+    int fd = r->page_fd >= 0 ? dup(r->page_fd) : -1;
+
+    if (fd >= 0 && own_node_page(r->own, r->id, fd, &why) < 0) {
+        (void)close(fd);
+        job_say(r, why.text);
+    }
+}
+
+/* What CMD reports is read here until the node has a search that reads it. */
+static void read_page(struct remote *r)
+{
+    const struct job_progress_opts opts = {.loop = r->loop};
+
+    if (r->page && job_progress_new(&opts, r->page, &r->steps, NULL) == 0)
+        r->page = NULL;
+}
+
+int job_own_begin(struct remote *r, uw_error *err)
+{
+    auto_(json_free) struct json *job = NULL, *window = NULL;
+    bool at_once = r->capped && r->named;
+
+    int got = ask_wait(r->daemon, "POST", "/v1/jobs",
+                       job_describe(r, loop_child_pid(r->child), at_once), &job, err);
+    if (got < 0)
+        return got;
+    r->id = made_id(job);
+    r->asked = at_once;
+    if (at_once)
+        give_page(r);
+    else
+        read_page(r);
+    got = ask_wait(r->daemon, "POST", "/v1/windows", NULL, &window, err);
+    r->window = made_id(window);
+    job_cpu_mark(r->cpu, loop_now_ns(r->loop));
+    return got;
+}
+
+/* ---- while CMD runs ---- */
+
+static int on_gpus(struct ask_answer *answer, void *user)
+{
+    struct remote *r = user;
+    double sum_w = 0;
+
+    if (answer->r < 0)
+        return 0;
+    note_originals(r, answer->doc);
+    for (size_t i = 0; i < n_boards(r); i++) {
+        const struct json_value *gpu = board_of(r, answer->doc, i);
+        double w = take_number(gpu, "power_w");
+        sum_w += is_used(r, i) && isfinite(w) ? w : 0;
+    }
+    r->power_w = sum_w;
+    return 0;
+}
+
+/* CMD's boards are known: another job, with the search, takes the place of the first. */
+static int on_searched(struct ask_answer *answer, void *user)
+{
+    struct remote *r = user;
+
+    if (answer->r < 0) { /* CMD runs already: it stays uncapped */
+        job_say(r, answer->error.text);
+        return 0;
+    }
+    r->id = made_id(answer->doc);
+    give_page(r);
+    return 0;
+}
+
+static int on_dropped(struct ask_answer *answer, void *user)
+{
+    (void)answer;
+    (void)user;
+    return 0;
+}
+
+static int search_found(struct remote *r, const struct json_value *job)
+{
+    uw_error err = {""};
+    char path[64];
+
+    if (take_bool(job, "foreign")) {
+        if (!r->foreign)
+            job_say(r, "another user's process shares a board of CMD: it is not capped");
+        r->foreign = true;
+        return 0;
+    }
+    r->asked = true;
+    name_boards(r);
+    (void)snprintf(path, sizeof path, "/v1/jobs/%" PRIu64, r->id);
+    int got = ask_request(r->daemon, "DELETE", path, NULL, on_dropped, NULL, &err);
+    if (got >= 0)
+        got = ask_request(r->daemon, "POST", "/v1/jobs",
+                          job_describe(r, loop_child_pid(r->child), true), on_searched, r,
+                          &err);
+    return got;
+}
+
+static void take_so_far(struct remote *r, const struct json_value *job, uint64_t now)
+{
+    const struct json_value *gpus = json_get(job, "gpus_so_far");
+    uint64_t had = r->so_far;
+
+    for (size_t i = 0; i < json_count(gpus); i++) {
+        uint64_t index = 0;
+        if (json_as_u64(json_at(gpus, i), &index) && index < 64)
+            r->so_far |= 1ull << index;
+    }
+    if (r->so_far != had)
+        r->so_far_ns = now;
+}
+
+int job_own_see(struct remote *r)
+{
+    const struct json_value *job = r->doc ? json_root(r->doc) : NULL;
+    uint64_t now = loop_now_ns(r->loop);
+    bool settled = s_between(r->so_far_ns, now) * 1e3 >= SETTLED_MS;
+
+    take_so_far(r, job, now);
+    if (r->capped && !r->asked && r->so_far && settled && !r->ended)
+        return search_found(r, job);
+    return r->ended ? 0
+                    : ask_request(r->daemon, "GET", "/v1/gpus", NULL, on_gpus, r, NULL);
+}
+
+/* ---- CMD has ended ---- */
+
+static int on_energy(struct ask_answer *answer, void *user)
+{
+    struct remote *r = user;
+
+    r->energy_over = true;
+    r->energy = take(answer->doc);
+    if (answer->r < 0)
+        r->energy_error = answer->error;
+    return 0;
+}
+
+int job_own_end(struct remote *r)
+{
+    char path[64];
+
+    (void)snprintf(path, sizeof path, "/v1/windows/%" PRIu64 "/end", r->window);
+    int got = ask_request(r->daemon, "POST", path, NULL, on_energy, r, &r->energy_error);
+    r->energy_over = got < 0;
+    job_cpu_mark(r->cpu, r->end_ns);
+    return r->steps ? job_progress_end(r->steps) : 0;
+}
+
+static bool is_any_held(struct remote *r, bool *ret_sure)
+{
+    auto_(json_free) struct json *gpus = NULL;
+    bool held = false;
+
+    *ret_sure = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &gpus, NULL) == 0;
+    for (size_t i = 0; i < n_boards(r) && i < BOARDS_MAX; i++) {
+        const struct json_value *gpu = board_of(r, gpus, i);
+        held |= is_state(gpu, CAPS_HELD) || is_state(gpu, CAPS_HOLDING);
+        *ret_sure &= is_state(gpu, CAPS_FREE) || !r->original_mw[i];
+    }
+    return held;
+}
+
+/* Gives all boards back. */
+static void let_go(struct remote *r)
+{
+    own_node_hold(r->own, false);
+    for (int ms = 0; is_any_held(r, &r->sure) && ms < BACK_MS; ms += PAUSE_MS)
+        if (!wait_ms(r, PAUSE_MS))
+            return;
+}
+
+static void take_board(const struct json_value *v, struct meter_result *ret)
+{
+    char why[160], *rest = why;
+    int method = names_number(NAMES_METER_METHOD, take_text(v, "method"));
+
+    *ret = (struct meter_result){.energy_j = take_number(v, "energy_j"),
+                                 .half_j = take_number(v, "half_j"),
+                                 .power_w = take_number(v, "power_w"),
+                                 .method =
+                                     method < 0 ? METER_NONE : (enum meter_method)method};
+    take_copy(v, "why", why, sizeof why);
+    for (char *word; (word = strsep(&rest, ", "));) {
+        int n = names_number(NAMES_METER_WHY, word);
+        if (n >= 0)
+            ret->why |= 1u << n;
+    }
+}
+
+/* The energy of the boards that CMD used. */
+static void take_energy_of(struct remote *r, struct job_result *ret)
+{
+    double half2 = 0;
+
+    ret->n = n_boards(r) < BOARDS_MAX ? n_boards(r) : BOARDS_MAX;
+    ret->board = r->out;
+    ret->measured = r->energy != NULL;
+    ret->error = r->energy_error;
+    ret->energy_j = 0;
+    for (size_t i = 0; i < ret->n; i++) {
+        const struct json_value *v = board_of(r, r->energy, i);
+        struct job_board *out = &r->out[i];
+        *out = (struct job_board){.info = info_of(r, i), .used = is_used(r, i)};
+        if (!out->used)
+            continue;
+        take_board(v, &out->energy);
+        ret->n_used++;
+        if (ret->measured && !isfinite(out->energy.energy_j)) {
+            ret->measured = false;
+            (void)fail(&ret->error, 0, "%.160s", take_text(v, "why"));
+        }
+        ret->energy_j += out->energy.energy_j;
+        half2 += out->energy.half_j * out->energy.half_j;
+        ret->why |= out->energy.why;
+    }
+    ret->half_j = sqrt(half2);
+    if (ret->n_used == 0) {
+        ret->measured = false;
+        (void)fail(&ret->error, 0,
+                   "no GPU was named and CMD used none: nothing to measure");
+    }
+}
+
+static int on_reread(bool restored, const char *text, void *user)
+{
+    struct remote *r = user;
+
+    r->reread_over = true;
+    r->restored = restored;
+    (void)snprintf(r->force, sizeof r->force, "%s", text);
+    loop_stop(r->loop, 0);
+    return 0;
+}
+
+/* Reads the limits in force. */
+static void reread(struct remote *r)
+{
+    struct final_read_board boards[BOARDS_MAX];
+    struct boards *set = own_node_boards(r->own);
+    size_t n = 0;
+
+    for (size_t i = 0; i < n_boards(r) && i < BOARDS_MAX; i++)
+        if (r->original_mw[i])
+            boards[n++] = (struct final_read_board){boards_at(set, i), r->original_mw[i]};
+    const struct final_read_opts opts = {.loop = r->loop,
+                                         .lib = set ? boards_lib(set) : NULL,
+                                         .boards = boards,
+                                         .n = n,
+                                         .fn = on_reread,
+                                         .user = r};
+    (void)snprintf(r->force, sizeof r->force, "could not be verified");
+    int got = set && !r->hurried ? final_read_start(&opts, &r->reread, NULL) : -EINTR;
+    while (got == 0 && !r->reread_over && !r->hurried)
+        got = loop_run(r->loop, NULL);
+    if (r->hurried && !r->reread_over)
+        (void)snprintf(r->force, sizeof r->force,
+                       "could not be verified: interrupted before it was read");
+}
+
+/* Whether each board was read as it was given back. */
+static bool is_sure(const struct remote *r, const struct tuner_report *t)
+{
+    const struct json_value *search =
+        r->doc ? json_get(json_root(r->doc), "search") : NULL;
+    const struct json_value *details = json_get(search, "details");
+    int status = names_number(NAMES_SEARCH_STATUS, take_text(search, "status"));
+
+    return r->sure && status == SEARCH_IS_OVER && t->restored && !t->ended[0] &&
+           !take_bool(details, "unconfirmed");
+}
+
+static void complete_tuner(struct remote *r, struct tuner_report *t)
+{
+    const struct json_value *search = json_get(json_root(r->doc), "search");
+    double ended_s = take_number(json_get(search, "details"), "ended_s");
+
+    if (isfinite(ended_s))
+        t->ended_ns = loop_now_ns(r->loop) - ns_of_s(ended_s);
+    if (is_sure(r, t))
+        return;
+    reread(r);
+    t->restored = r->restored;
+    (void)snprintf(t->after, sizeof t->after, "%s", r->force);
+    (void)snprintf(t->restore, sizeof t->restore, "%s", r->restored ? "" : r->force);
+}
+
+void job_own_finish(struct remote *r, struct job_answer *a)
+{
+    struct job_result *s = &a->result;
+    const struct json_value *window = r->energy ? json_root(r->energy) : NULL;
+    double time_s = take_number(window, "time_s");
+
+    if (r->capped)
+        let_go(r);
+    if (isfinite(time_s))
+        s->time_s = time_s; /* of the energy */
+    take_energy_of(r, s);
+    s->n_cpu =
+        r->hurried ? 0 : job_cpu_energy(r->cpu, s->begin_ns, s->end_ns, r->cpu_out);
+    s->cpu = r->cpu_out;
+    s->power_w = s->measured && s->time_s > 0 ? s->energy_j / s->time_s : 0;
+    if (r->steps) {
+        s->steps = job_progress_steps(r->steps)->mark.steps;
+        job_progress_launches(r->steps, s->launches);
+    }
+    s->silent = r->capped && s->steps == 0;
+    if (!r->asked)
+        s->tuner = NULL;
+    if (s->tuner)
+        complete_tuner(r, &a->report);
+}

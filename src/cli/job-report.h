@@ -1,0 +1,17 @@
+/* The report of one run of CMD. */
+#ifndef CLI_JOB_REPORT_H
+#define CLI_JOB_REPORT_H
+
+#include <stdio.h>
+
+#include "cli/job-opts.h"
+
+/* Writes the requested reports. */
+void job_reports(struct job_run *j, const struct job_result *result,
+                 const char *const *argv);
+/* The report as text and as JSON. */
+void job_report_text(const struct job_run *j, const struct job_result *r, FILE *to);
+int job_report_json(const struct job_run *j, const struct job_result *r,
+                    const char *const *argv, const char *path, uw_error *err);
+
+#endif

@@ -1,0 +1,201 @@
+#!/usr/bin/python3
+"""`underwatt run` and `underwatt measure` with a node of their own, as no daemon runs: who
+asks sudo and how often, which processes are started, boards that are found by CMD's
+processes, two commands at once, another's limit.
+"""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import uwtest
+
+SIM = uwtest.program("underwatt-sim")
+NOBODY = 65534
+SPEED = 8
+V100 = 300000
+
+
+def train(boards, steps, phases="load=1s,train"):
+    return [SIM, "train", "--workload", "resnet50", "--gpus", ",".join(map(str, boards)),
+            "--steps", str(steps), "--phases", phases]
+
+
+def nobody():
+    os.setgroups([])
+    os.setgid(NOBODY)
+    os.setuid(NOBODY)
+
+
+def children(pid):
+    """Names of the processes below pid."""
+    found = []
+    try:
+        below = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        return found
+    for p in below:
+        try:
+            found.append(pathlib.Path(f"/proc/{p}/comm").read_text().strip())
+        except OSError:
+            continue
+        found += children(p)
+    return found
+
+
+def limits(node, boards):
+    all_of = node.status()["boards"]
+    return [all_of[i]["limit_mw"] for i in boards]
+
+
+def report(node, name):
+    return json.loads((pathlib.Path(node.tmp) / name).read_text())
+
+
+# ---- sudo ----
+
+class Open(uwtest.Node):
+    """A node that another user can see."""
+
+    def __enter__(self):
+        self.home = tempfile.mkdtemp(prefix="uw-")
+        os.chmod(self.home, 0o777)
+        self.state = os.path.join(self.home, "world")
+        super().__enter__()
+        os.chmod(self.tmp, 0o777)
+        return self
+
+    def __exit__(self, *exc):
+        super().__exit__(*exc)
+        shutil.rmtree(self.home, ignore_errors=True)
+
+
+def real_library(node):
+    """The simulated library without the symbol that tells so: its boards count as real."""
+    path = pathlib.Path(node.state, "lib", "libreal.so")
+    path.write_bytes(pathlib.Path(node.state, "lib", "libnvidia-ml.so.1").read_bytes()
+                     .replace(b"\0uw_sim_info\0", b"\0uw_xim_info\0"))
+    path.chmod(0o755)
+    return path
+
+
+def sudo_is_asked(t):
+    """Once by `run`, before CMD; never by `measure`, which needs no right."""
+    with Open(count=2) as node:
+        boards = ["--boards", f"nvml={real_library(node)}"]
+        tools = pathlib.Path(tempfile.mkdtemp(dir=node.home))
+        tools.chmod(0o777)
+        asked = tools / "asked"
+        sudo = tools / "sudo"
+        sudo.write_text(f"#!/bin/sh\necho \"$@\" >>{asked}\nexit 1\n")
+        sudo.chmod(0o755)
+        env = {"PATH": f"{tools}:{uwtest.programs_path()}"}
+        who = {"preexec_fn": nobody} if os.geteuid() == 0 else {}
+        times = lambda: len(asked.read_text().splitlines()) if asked.exists() else 0
+        mark = tools / "started"
+        for gpus in (["--gpus", "0"], []):
+            p = node.run("underwatt", "measure", *boards, *gpus, "--", "sh", "-c", "sleep 0.5; exit 6", env=env, **who)
+            t.ok(p.returncode == 6 and times() == 0, f"measure {' '.join(gpus)} never asks sudo", f"{p.returncode} {p.stderr}")
+        for gpus in (["--gpus", "0"], []):
+            before = times()
+            p = node.run("underwatt", "run", "--cap", "200", *boards, *gpus, "--", "touch", mark, env=env, **who)
+            t.ok(p.returncode == 125 and times() == before + 1 and not mark.exists() and "sudo" in p.stderr
+                 and len(p.stderr.splitlines()) == 1, f"run {' '.join(gpus)} asks sudo once; refused: one line, 125, CMD not started",
+                 f"{p.returncode} {times()} {p.stderr}")
+
+
+# ---- measure reads alone ----
+
+def reads_alone(t, node):
+    p = node.popen("underwatt", "measure", "--gpus", "0", "--", "sh", "-c", "echo ready; sleep 1; exit 4")
+    p.stdout.readline()
+    below = set()
+    while p.poll() is None:
+        below |= set(children(p.pid))
+        time.sleep(0.05)
+    t.ok(p.returncode == 4 and "sleep" in below and not any("actuator" in name for name in below) and not
+         os.path.exists(os.path.join(node.state, "actuator")), "measure starts no actuator", f"{p.returncode} {below}")
+
+
+# ---- boards that nobody named ----
+
+def found(t, node, i):
+    """CMD's processes show where it computes; the cap comes then."""
+    p = node.popen("underwatt", "run", "--cap", "200", "--window", "2s", "--json", os.path.join(node.tmp, f"found-{i}"), "--",
+                   "sh", "-c", " ".join(train([i], 500)) + "; exit 9")
+    low = uwtest.wait_for(lambda: limits(node, [i]) == [200000] or p.poll() is not None, 60, 0.1)
+    low = low and limits(node, [i]) == [200000]
+    _, err = p.communicate(timeout=90)
+    d = report(node, f"found-{i}")
+    t.ok(low and p.returncode == 9 and [b["index"] for b in d["boards"]] == [i], "boards found by CMD's processes are capped", f"{p.returncode} {d} {err}")
+    t.ok(d["restored"] and d["held_mw"] == 200000 and d["steps"] == 500 and d["energy_j"] > 0 and limits(node, [i]) == [V100],
+         "… with the report, and the original is back", f"{d} {err}")
+
+
+# ---- two at once, and another's limit ----
+
+def two(t, node, boards):
+    """Each opens its own board alone: neither is in the other's way."""
+    runs = [node.popen("underwatt", "run", "--cap", "220", "--window", "2s", "--gpus", str(i), "--json",
+                       os.path.join(node.tmp, f"two-{i}"), "--", *train([i], 350)) for i in boards]
+    both = uwtest.wait_for(lambda: limits(node, boards) == [220000] * 2, 60, 0.1)
+    third = node.run("underwatt", "measure", "--gpus", ",".join(map(str, boards)), "--", "true")
+    said = [p.communicate(timeout=90)[1] for p in runs]
+    t.ok(both and third.returncode == 0 and [p.returncode for p in runs] == [0, 0], "two at once on two boards, and a measure of both",
+         f"{said} {third.stderr}")
+    t.ok(limits(node, boards) == [V100] * 2 and all(report(node, f"two-{i}")["restored"] for i in boards), "… both originals are back", said)
+
+
+def yielded(t, node, i):
+    """Somebody else sets the limit: no more caps, theirs stays, CMD runs on."""
+    p = node.popen("underwatt", "run", "--cap", "230", "--window", "2s", "--gpus", str(i), "--json", os.path.join(node.tmp, "yielded"), "--",
+                   "sh", "-c", " ".join(train([i], 600)) + "; exit 12")
+    low = uwtest.wait_for(lambda: limits(node, [i]) == [230000], 60, 0.1)
+    node.fault(i, "limit", "210W")
+    time.sleep(80 / SPEED)
+    going = p.poll() is None and limits(node, [i]) == [210000]
+    _, err = p.communicate(timeout=90)
+    d = report(node, "yielded")
+    t.ok(low and going and p.returncode == 12 and limits(node, [i]) == [210000], "another's limit stays, CMD runs on", f"{p.returncode} {err}")
+    t.ok(f"no more caps: GPU {i}: " in err and "210000 mW" in err and "in 31536000 s" not in err and d["ended"] and d["ended_s"] > 0
+         and d["restored"] is True, "… said when and why, and what is in force at the end", f"{d} {err}")
+    node.fault(i, "limit", "300W")
+
+
+# ---- signals ----
+
+def before_cmd(t, node, i):
+    """^C while the boards are opened and held: nothing is started, nothing is left."""
+    mark = pathlib.Path(node.tmp) / "before"
+    for wait_s in (0.0, 0.01, 0.03, 0.06, 0.1):
+        p = node.popen("underwatt", "run", "--cap", "200", "--gpus", str(i), "--", "sh", "-c", f"touch {mark}; exec sleep 30")
+        time.sleep(wait_s)
+        p.send_signal(signal.SIGINT)
+        try:
+            _, err = p.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            err = "it goes on"
+        t.ok(p.returncode in (125, 130, -signal.SIGINT) and (not mark.exists() or p.returncode == 130), f"^C after {wait_s} s",
+             f"{p.returncode} {mark.exists()} {err}")
+        mark.unlink(missing_ok=True)
+    t.ok(uwtest.wait_for(lambda: limits(node, [i]) == [V100]), "the original is in force")
+
+
+def main():
+    t = uwtest.Tap()
+    with uwtest.Node(count=8, speed=SPEED) as node, uwtest.Node(count=2) as slow:
+        def quiet():
+            reads_alone(t, slow)
+            before_cmd(t, slow, 1)
+        uwtest.together(lambda: sudo_is_asked(t), quiet, lambda: found(t, node, 1),
+                        lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
+    t.done()
+
+
+if __name__ == "__main__":
+    main()
