@@ -15,7 +15,7 @@
 
 enum caps_others { CAP_OTHERS(NAME_ENUM) };
 
-#define CAPS_YIELD_FOREVER_NS (365 * 86400 * NS_PER_S)
+#define CAPS_YIELD_FOREVER_NS (UINT64_C(365) * 86400 * NS_PER_S)
 
 struct caps_conf {
     struct cap_class cls; /* of jobs that name none */

@@ -20,6 +20,7 @@ struct job_answer {
     struct job_result result;
     struct tuner_report report;
     struct tuner_cap cap[TUNER_CAPS_MAX];
+    struct savings account; /* of the last regime: the reference alone */
 };
 /* doc: the answer to GET /v1/jobs/ID; NULL: nothing is known.  Writes all of *ret. */
 void job_answer(const struct json *doc, struct job_answer *ret);

@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import threading
 import time
 
 import uwtest
@@ -121,6 +122,43 @@ def reads_alone(t, node):
          os.path.exists(os.path.join(node.state, "actuator")), "measure starts no actuator", f"{p.returncode} {below}")
 
 
+class Counters(threading.Thread):
+    """A processor's counter in a powercap tree of our own: 50 W, until it is stopped."""
+
+    def __init__(self, path):
+        super().__init__(daemon=True)
+        self.folder = pathlib.Path(path, "intel-rapl:0")
+        self.folder.mkdir(parents=True)
+        (self.folder / "name").write_text("package-0\n")
+        (self.folder / "max_energy_range_uj").write_text("262143328850\n")
+        (self.folder / "energy_uj").write_text("%020d\n" % 5000000)
+        self.ending = threading.Event()
+
+    def run(self):
+        began = time.monotonic()
+        with open(self.folder / "energy_uj", "r+b", buffering=0) as f:
+            while not self.ending.wait(0.01):
+                os.pwrite(f.fileno(), b"%020d\n" % int(5e6 + 50e6 * (time.monotonic() - began)), 0)
+
+
+def processors(t):
+    """Real boards are reported with the energy of the processors beside them."""
+    with Open(count=1) as node, tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        os.chmod(folder, 0o755)
+        tree = os.path.join(folder, "powercap")
+        who = {"preexec_fn": nobody} if os.geteuid() == 0 else {}  # root loads no library of a folder that is open to all
+        counters = Counters(tree)
+        counters.start()
+        p = node.run("underwatt", "measure", "--boards", f"nvml={real_library(node)},rapl={tree}", "--gpus", "0", "--json", "-",
+                     "-q", "--", "sleep", "2", **who)
+        counters.ending.set()
+        counters.join()
+        d = json.loads(p.stdout) if p.returncode == 0 else {"cpu": []}
+        cpu = d["cpu"][0] if d["cpu"] else {"power_w": 0, "domain": ""}
+        t.ok(len(d["cpu"]) == 1 and "package-0" in cpu["domain"] and 35 < cpu["power_w"] < 65,
+             "the processors' energy beside the boards'", f"{d} {p.stderr}")
+
+
 # ---- boards that nobody named ----
 
 def found(t, node, i):
@@ -192,7 +230,7 @@ def main():
         def quiet():
             reads_alone(t, slow)
             before_cmd(t, slow, 1)
-        uwtest.together(lambda: sudo_is_asked(t), quiet, lambda: found(t, node, 1),
+        uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), quiet, lambda: found(t, node, 1),
                         lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
     t.done()
 

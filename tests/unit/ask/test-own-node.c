@@ -2,6 +2,7 @@
  * what their claims may do, and two of them at once.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <string.h>
 
 #include "ask/own-node.h"
@@ -45,8 +46,8 @@ static void fault(const char *text)
         printf("# fault %s: %s\n", text, err.text);
 }
 
-static int open_own(const char *only, const struct actuator_virtual *service,
-                    struct own_node **ret, uw_error *err)
+static int open_for(const char *only, const struct actuator_virtual *service,
+                    bool runs_job, struct own_node **ret, uw_error *err)
 {
     struct node_opts node = {.loop = w.loop,
                              .backend = &virtual_backend,
@@ -57,9 +58,15 @@ static int open_own(const char *only, const struct actuator_virtual *service,
                              .service = service,
                              .read = virtual_world_proc,
                              .read_user = w.sim};
-    const struct own_node_opts opts = {.node = &node, .only = only};
+    const struct own_node_opts opts = {.node = &node, .only = only, .runs_job = runs_job};
 
     return own_node_new(&opts, ret, err);
+}
+
+static int open_own(const char *only, const struct actuator_virtual *service,
+                    struct own_node **ret, uw_error *err)
+{
+    return open_for(only, service, false, ret, err);
 }
 
 static struct json *get(struct own_node *own, const char *path)
@@ -200,6 +207,51 @@ static void refused(void)
     ok(own_node_actuator(own, &again) == -EPERM, "nor by who asks for it");
 }
 
+static bool has_state(struct own_node *own, const char *path, const char *want)
+{
+    auto_(json_free) struct json *doc = get(own, path);
+    const struct json_value *cap = doc ? json_get(json_root(doc), "cap") : NULL;
+    const char *state = json_as_text(json_get(cap, "state"));
+
+    return state && strcmp(state, want) == 0;
+}
+
+/* What `underwatt run` needs beside claims. */
+static void job(void)
+{
+    auto_(own_node_free) struct own_node *own = NULL;
+    auto_(json_free) struct json *begun = NULL, *ended = NULL;
+    uw_error err = {""};
+    uint64_t id = 0;
+    char path[64];
+
+    ok(open_for("2", NULL, true, &own, &err) == 0, "a node for a job: %s", err.text);
+    if (!own)
+        return;
+    ok(own_node_feed(own, &err) == 0 && !actuator_is_up(own), "it reads: %s", err.text);
+    ok(own_node_actuator(own, &err) == 0, "an actuator: %s", err.text);
+    own_node_hold(own, true);
+    run_s(0.5);
+    ok(has_state(own, "/v1/gpus/2/explain", "held"), "its board is held without a claim");
+    own_node_hold(own, false);
+    run_s(0.5);
+    ok(has_state(own, "/v1/gpus/2/explain", "free"), "and given back");
+    ok(ask_wait(own_node_ask(own), "POST", "/v1/windows", NULL, &begun, &err) == 0,
+       "a window: %s", err.text);
+    fault("all reload");
+    run_s(300);
+    (void)json_get_u64(begun ? json_root(begun) : NULL, "id", &id, NULL);
+    (void)snprintf(path, sizeof path, "/v1/windows/%" PRIu64 "/end", id);
+    ok(ask_wait(own_node_ask(own), "POST", path, NULL, &ended, &err) == 0,
+       "the driver is loaded anew: the window stays: %s", err.text);
+    ok(claim(own, "2", "200 W", true, &err) == 0, "a claim: %s", err.text);
+    run_s(1);
+    fault("2 limit 220W");
+    run_s(3600);
+    ok(has_state(own, "/v1/gpus/2/explain", "yielded"),
+       "another's limit is left alone for good");
+}
+
 int main(void)
 {
     struct own_node *none = NULL;
@@ -220,6 +272,7 @@ int main(void)
     ramp_and_raise();
     driver_loaded_anew();
     refused();
+    job();
     virtual_world_free(w.sim);
     loop_timer_free(w.timer);
     loop_free(w.loop);
