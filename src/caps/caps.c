@@ -588,6 +588,8 @@ void caps_look(const struct caps *c, size_t board, struct caps_view *ret)
     ret->enforced_mw = b->enforced_mw;
     ret->ramping = walks && !ramp_arrived(&b->ramp);
     ret->waiting = walks && b->ramp.waiting;
+    for (size_t i = 0; i < ASKS_MAX; i++)
+        ret->asking |= b->ask[i].mw != 0;
     ret->failed = b->failed;
     ret->share_mw = b->share.share_mw;
     ret->plan_mw = b->share.plan_mw;

@@ -208,6 +208,7 @@ struct caps_view {
     bool waiting;         /* at the first cap, until the job is seen to continue */
     uint32_t share_mw;    /* an equal share of the budget; 0: no budget */
     uint32_t plan_mw;     /* the share granted once all answers have come */
+    bool asking;          /* a write of a limit is not answered yet */
     bool failed;          /* the last requested limit was not set: text */
     double rate_mw_s;     /* of the ramp; 0: at once */
     struct caps_clock_view clock;

@@ -68,7 +68,7 @@ static int on_probe(struct sweeper *s, const struct claim_told *told,
     if (!told->claimed)
         return 0;
     if (v->state == CAPS_HELD) {
-        s->held[i] = true; /* until it is given back: on_back() */
+        s->held[i] = true; /* until it is given back: on_look() */
         claimant_drop(s->claims, i);
         return 0;
     }
@@ -166,6 +166,8 @@ static int on_cap(struct sweeper *s, size_t i, const struct claim_told *told,
 {
     char text[sizeof v->text + 64];
 
+    if (v->asking) /* however long the driver takes: on_moved() */
+        return 0;
     if (told->progress == CLAIM_CLAMPED && v->failed)
         return cannot(s, v->text);
     if (told->progress == CLAIM_CLAMPED) {
@@ -246,6 +248,23 @@ static int on_told(size_t i, const struct claim_told *told, const char *text, vo
     return s->held[i] && s->use[i] ? on_used(s, i, told, &v) : 0;
 }
 
+/* ---- what no claim tells ---- */
+
+/* That a write was answered: a claim at another limit than the target's, told before. */
+static int look_at_caps(struct sweeper *s)
+{
+    struct claim_told told;
+    int r = 0;
+
+    for (size_t i = 0; i < s->n && r == 0 && s->stage == SWEEPER_S_CAP; i++) {
+        if (!s->use[i] || s->set[i])
+            continue;
+        claimant_look(s->claims, i, &told);
+        r = on_told(i, &told, "", s);
+    }
+    return r;
+}
+
 /* ---- boards that are given back ---- */
 
 /* Of a board without a claim: any other state is one of its hold, or of its release. */
@@ -257,12 +276,14 @@ static bool is_held(const struct sweeper *s, size_t i)
     return v.state != CAPS_FREE;
 }
 
-static int on_back(struct loop_timer *timer, uint64_t now_ns, void *user)
+static int on_look(struct loop_timer *timer, uint64_t now_ns, void *user)
 {
     struct sweeper *s = user;
     (void)timer;
     (void)now_ns;
 
+    if (s->stage == SWEEPER_S_CAP)
+        return look_at_caps(s);
     if (s->stage == SWEEPER_S_RELEASE)
         return sweeper_is_back(s) ? sweeper_finish(s) : 0;
     bool probed = s->stage == SWEEPER_S_RIGHT && !s->named && s->held[s->probe];
@@ -277,8 +298,9 @@ static void on_moved(size_t board, void *user)
     struct sweeper *s = user;
     (void)board;
 
-    if (s->stage == SWEEPER_S_RIGHT || s->stage == SWEEPER_S_RELEASE)
-        loop_timer_set(s->back, loop_now_ns(s->loop), 0);
+    if (s->stage == SWEEPER_S_RIGHT || s->stage == SWEEPER_S_CAP ||
+        s->stage == SWEEPER_S_RELEASE)
+        loop_timer_set(s->again, loop_now_ns(s->loop), 0);
 }
 
 static void on_over(size_t board, uint64_t id, void *user)
@@ -290,7 +312,7 @@ static void on_over(size_t board, uint64_t id, void *user)
 
 static int listen_to_caps(struct sweeper *s, uw_error *err)
 {
-    int r = loop_timer_new(s->loop, UINT64_MAX, 0, on_back, s, &s->back, err);
+    int r = loop_timer_new(s->loop, UINT64_MAX, 0, on_look, s, &s->again, err);
 
     s->listener = (struct caps_listener){.moved = on_moved, .over = on_over, .user = s};
     if (r == 0)
@@ -301,9 +323,9 @@ static int listen_to_caps(struct sweeper *s, uw_error *err)
 void sweeper_forget_caps(struct sweeper *s)
 {
     claimant_free(take(s->claims));
-    if (s->back)
+    if (s->again)
         caps_unlisten(node_caps(node_of(s)), &s->listener);
-    loop_timer_free(take(s->back));
+    loop_timer_free(take(s->again));
 }
 
 int sweeper_start_right(struct sweeper *s)

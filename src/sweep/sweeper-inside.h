@@ -34,8 +34,8 @@ struct sweeper {
     enum sweeper_stage stage;
     struct own_node *own;
     struct claimant *claims;
-    struct caps_listener listener; /* of boards that are given back, as no claim tells */
-    struct loop_timer *back;       /* … looks at them */
+    struct caps_listener listener; /* hears of answers that no claim tells … */
+    struct loop_timer *again;      /* … and looks at the boards */
     struct board *all[BOARDS_MAX]; /* the node's */
     bool use[BOARDS_MAX];          /* used by CMD */
     bool held[BOARDS_MAX];         /* for our claim; they are to be given back */
@@ -67,6 +67,7 @@ struct sweeper {
     uint64_t begin_ns, end_ns;
     bool spoilt;       /* the present run does not count */
     unsigned failures; /* runs in a row without a known energy */
+    bool opening;      /* sweeper_start() runs the loop */
     bool stop;         /* end as soon as no request is pending */
     bool started;      /* CMD was started at least once */
     bool found_run;    /* the last run found CMD's boards */

@@ -342,8 +342,8 @@ int sweeper_stop(struct sweeper *s, enum sweeper_end end)
         loop_timer_set(s->kill, loop_now_ns(s->loop) + wait_ns, 0);
         return 0;
     }
-    if (s->stage == SWEEPER_S_OPEN)
-        loop_stop(s->loop, 0); /* sweeper_start() runs it */
+    if (s->opening)
+        loop_stop(s->loop, 0);
     bool waits =
         s->stage == SWEEPER_S_OPEN || (s->stage == SWEEPER_S_RIGHT && !s->right_known);
     return waits ? 0 : sweeper_end_with(s, end);
@@ -436,8 +436,9 @@ void sweeper_start(struct sweeper *s)
                                        .user = s,
                                        .runtime_dir = s->o.runtime_dir,
                                        .world = s->o.world};
+    s->opening = true;
     int r = own_node_new(&opts, &s->own, &s->result.error);
-
+    s->opening = false;
     if (r < 0 && !s->stop)
         s->result.end = r == -EINVAL  ? SWEEPER_USAGE
                         : r == -EINTR ? SWEEPER_INTERRUPTED

@@ -107,6 +107,7 @@ struct setting {
     uint32_t from_mw, step_mw, limit_mw;
     unsigned runs;
     uint64_t seed;
+    uint64_t set_latency_ns; /* of the driver; 0: the machine's own */
     struct core_rules rules;
 };
 
@@ -136,6 +137,8 @@ static bool play(struct world *w, const struct setting *set)
         machine.board[i].ideal = true;
         machine.board[i].limit_mw = set->limit_mw;
     }
+    if (r >= 0 && set->set_latency_ns)
+        machine.set_latency_ns = set->set_latency_ns;
     if (r >= 0)
         r = virtual_world_new(w->loop, &machine, 1, &w->sim, &err);
     if (r >= 0)
@@ -292,6 +295,23 @@ static void test_trouble(void)
                cases[i].name);
         close_world(&w);
     }
+}
+
+static void test_slow_driver(void)
+{
+    struct world w = {0};
+    struct setting set = {.gpus = "1", .set_latency_ns = 19 * NS_PER_S / 10};
+
+    ok(play(&w, &set) && w.result.end == SWEEPER_DONE && w.result.n_done == 5,
+       "a driver that takes 1.9 s for each limit: the whole sweep");
+    ok(w.result.restored && limit_of(&w, 1) == 300000, "and the original is back");
+    close_world(&w);
+    w = (struct world){.at_run = 2, .signo = SIGINT, .then_s = 1};
+    ok(play(&w, &set) && w.result.end == SWEEPER_INTERRUPTED,
+       "^C while such a driver writes");
+    ok(w.result.restored && limit_of(&w, 1) == 300000,
+       "the original is back all the same");
+    close_world(&w);
 }
 
 static void test_cmd(void)
@@ -467,6 +487,7 @@ int main(void)
     test_allowed();
     test_found();
     test_trouble();
+    test_slow_driver();
     test_cmd();
     test_state();
     return done();

@@ -211,9 +211,33 @@ def test_side_by_side(node, tmp):
     t.ok(limits(node) == [300000] * 4, "all limits are as found")
 
 
+def hears(pid, signo):
+    """Whether the process has a handler of its own for the signal."""
+    for line in pathlib.Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("SigCgt:"):
+            return int(line.split()[1], 16) >> (signo - 1) & 1
+    return False
+
+
+def test_opening(tmp):
+    """^C while a board hangs that is being opened, as they all are where none is named."""
+    with uwtest.Node(board="v100", count=2, may_set="anyone") as node:
+        node.fault("0", "hang")
+        child = node.popen("underwatt", "sweep", *RANGE, "--", "touch", tmp / "opened")
+        t.ok(uwtest.wait_for(lambda: hears(child.pid, signal.SIGINT), 30), "a sweep opens boards, one of them hangs")
+        child.send_signal(signal.SIGINT)
+        out, err = child.communicate(timeout=30)
+        t.ok(child.returncode == 130 and "interrupted by signal 2" in err and not (tmp / "opened").exists(),
+             "^C: it ends, and CMD was not started", f"{child.returncode} {err}")
+
+
 def test_slow_driver():
-    """A driver that takes 2 s for each limit, and ^C in the middle of a write: the release waits for it."""
-    with uwtest.Node(machine="set_latency: 2 s\nboards: [{model: v100, count: 2}]", may_set="anyone") as node:
+    """A driver that takes 8 s of this world for each limit; ^C in the middle of a write: the release waits."""
+    with uwtest.Node(machine="set_latency: 8 s\nboards: [{model: v100, count: 2}]", speed=SPEED,
+                     may_set="anyone") as node:
+        p = node.run("underwatt", "sweep", "--gpus", "1", "--from", "200", "--to", "300", "--step", "100", "--runs", "1",
+                     "--", *TRAIN)
+        t.ok(p.returncode == 0, "a write counts as under way for as long as the driver takes", p.stderr)
         child = node.popen("underwatt", "sweep", "--gpus", "1", "--from", "150", "--to", "200", "--step", "50", "--runs",
                            "1", "--settle", "0.1 s", "--", "true")
         t.ok(uwtest.wait_for(lambda: node.board(1)["limit_mw"] < 300000, 60), "a sweep under a slow driver")
@@ -279,6 +303,7 @@ def rights():
     with tempfile.TemporaryDirectory(prefix="uw-") as where:
         os.chmod(where, 0o777)
         test_rights(pathlib.Path(where))
+        test_opening(pathlib.Path(where))
 
 
 uwtest.together(lambda: play(test_whole, test_found), lambda: play(test_aborts, test_killed, test_terminal),
