@@ -55,7 +55,9 @@ int own_node_actuator(struct own_node *own, uw_error *err);
  * can.  GET /v1/gpus tells which boards are held.  false: gives them back.
  */
 void own_node_hold(struct own_node *own, bool hold);
-/* Runs the loop until energy windows may begin, 4 s at most.  -EINTR. */
+/* Runs the loop until energy windows may begin and the processes on the boards are known,
+ * for some seconds where a board does not answer.  -EINTR.
+ */
 int own_node_feed(struct own_node *own, uw_error *err);
 /* Adopts a job's progress page; takes fd on success only.  As searches_page(). */
 int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err);

@@ -42,7 +42,8 @@ struct roster_board {
     struct board *board;
     struct seen *proc;
     size_t n, room;
-    bool known; /* the list is complete, as of known_ns */
+    bool looked; /* the list was read, or could not be */
+    bool known;  /* the list is complete, as of known_ns */
     uint64_t known_ns;
     uint64_t next_ns, last_ns; /* next and last read of the process list */
     unsigned calls;            /* under way */

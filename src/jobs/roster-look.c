@@ -330,6 +330,7 @@ static int on_procs(struct board *b, int result, const struct gpu_proc *procs, s
         return 0;
     struct roster *r = s->roster;
     struct seen *fresh = r->fresh;
+    s->looked = true;
     r->counts.looks++;
     if (result == 0) {
         s->known = n < BOARD_PROCS_MAX; /* more may be there */
@@ -364,10 +365,12 @@ void roster_board_look(struct roster_board *s)
     if (s->calls > 0)
         return; /* the last call is still under way */
     s->last_ns = now;
-    if (board_procs(s->board, on_procs, s) == 0)
+    if (board_procs(s->board, on_procs, s) == 0) {
         s->calls++;
-    else
+    } else {
         s->known = false;
+        s->looked = true;
+    }
 }
 
 void roster_board_free(struct roster_board *s)

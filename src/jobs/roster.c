@@ -478,6 +478,14 @@ const struct job_entry *roster_at(const struct roster *r, size_t i)
     return i < r->n ? &r->job[i]->e : NULL;
 }
 
+bool roster_has_looked(const struct roster *r)
+{
+    for (size_t i = 0; i < r->n_boards; i++)
+        if (!r->board[i]->looked)
+            return false;
+    return true;
+}
+
 bool roster_in_use(const struct roster *r, size_t board)
 {
     if (board >= r->n_boards)

@@ -165,6 +165,8 @@ bool roster_keeps_claim(const struct roster *r, uid_t uid, size_t board);
 
 /* Reads the board's process list soon: its power rose, or its users were asked for. */
 void roster_look(struct roster *r, size_t board);
+/* Whether the process list of each board was read, or could not be. */
+bool roster_has_looked(const struct roster *r);
 /* Whether a process is on the board or a job has it. */
 bool roster_in_use(const struct roster *r, size_t board);
 

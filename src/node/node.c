@@ -391,7 +391,7 @@ bool node_is_fed(const struct node *node)
     for (size_t i = 0; i < node->n; i++)
         if (!sampler_fed(node->sampler[i], now))
             return false;
-    return node->open;
+    return node->open && roster_has_looked(node->roster);
 }
 
 struct boards *node_boards(const struct node *node)

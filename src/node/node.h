@@ -77,7 +77,7 @@ DEFINE_AUTO(struct node *, node_free);
 int node_need_actuator(struct node *node, caps_done_fn fn, void *user, uw_error *err);
 /* Of a private node: holds all boards without a claim, or no longer. */
 void node_hold(struct node *node, bool hold);
-/* sampler_fed() of all boards. */
+/* Whether an energy window may begin and the users of all boards are known. */
 bool node_is_fed(const struct node *node);
 
 /* What a private node's own command uses: claimants (caps/claimant.h), calls to boards,
