@@ -111,7 +111,7 @@ struct tuner_activity {
     uint32_t (*board_mw)(const void *self, size_t i, uint32_t mw);
     /* The cap is at its target.  hold: it is held, and the job runs. */
     enum activity_way (*walk)(void *self, bool hold, uint64_t now_ns);
-    void (*see)(void *self);            /* often, while a window is open */
+    void (*see)(void *self);            /* for each read of the steps in an open window */
     bool (*moved)(const void *self);    /* caps or locks differ from those of the hold */
     bool (*measures)(const void *self); /* other measurements must wait */
     bool (*on_news)(void *self, enum activity_news news);

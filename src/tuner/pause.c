@@ -82,11 +82,20 @@ void pause_mend(const struct pause *p, struct steps *steps)
         steps->phase_ns = p->forgiven_ns;
 }
 
+static double longest_s(const struct steps *steps, double speed)
+{
+    return fmax(HALT_S, fmax(HALT_WALL_S * speed, HALT_STEPS * steps->step_s));
+}
+
+uint64_t pause_long_ns(const struct pause *p, const struct steps *steps, double speed)
+{
+    bool told = p->phase != UW_PHASE_TRAIN && p->phase != UW_PHASE_UNKNOWN;
+
+    return told ? UINT64_MAX : p->last.at_ns + ns_of_s(longest_s(steps, speed));
+}
+
 double pause_is_long(const struct pause *p, const struct steps *steps, uint64_t now_ns,
                      double speed)
 {
-    double most_s = fmax(HALT_S, fmax(HALT_WALL_S * speed, HALT_STEPS * steps->step_s));
-    bool told = p->phase != UW_PHASE_TRAIN && p->phase != UW_PHASE_UNKNOWN;
-
-    return told || s_between(p->last.at_ns, now_ns) < most_s ? 0 : most_s;
+    return now_ns < pause_long_ns(p, steps, speed) ? 0 : longest_s(steps, speed);
 }

@@ -45,5 +45,7 @@ void pause_forgive(struct pause *p, struct steps *steps, uint64_t now_ns);
  */
 double pause_is_long(const struct pause *p, const struct steps *steps, uint64_t now_ns,
                      double speed);
+/* When it will be; UINT64_MAX: the job reports the reason. */
+uint64_t pause_long_ns(const struct pause *p, const struct steps *steps, double speed);
 
 #endif

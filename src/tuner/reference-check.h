@@ -28,6 +28,7 @@ struct reference_check {
 
 /* Whether the check takes too long, because of a pause of the job or long steps. */
 bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns);
+uint64_t reference_check_late_ns(const struct reference_check *c);
 /* Ends the check under way, with or without a window. */
 void reference_check_end(struct reference_check *c, uint64_t now_ns);
 

@@ -160,7 +160,8 @@ int do_go(struct tuner *t, const void *what)
             now);
     t->first_seen = false;
     progress_period_rest(t->o.period);
-    loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
+    t->step_ns = now;
+    loop_timer_set(t->timer, now, 0);
     return 0;
 }
 
@@ -197,6 +198,7 @@ int do_split(struct tuner *t, const void *what)
 
     tuner_hold_anew(t);
     t->first_seen = false;
+    tuner_arm(t);
     if (s->walks) {
         ramp_init(&t->ramp, s->from_mw, MW_PER_W, now);
         ramp_to(&t->ramp, s->to_mw, 0, tuner_ramp_rate(t), false, now);
@@ -215,7 +217,8 @@ int tuner_hold_unseen(struct tuner *t, const struct search_step *step, const cha
     t->step = *step;
     t->report.held_mw = step->cap_mw;
     ramp_to(&t->ramp, step->cap_mw, 0, step->ramp_mw_s, false, now);
-    loop_timer_set(t->timer, now, TICK_MS * NS_PER_MS);
+    t->step_ns = now;
+    loop_timer_set(t->timer, now, 0);
     return 0;
 }
 
@@ -328,6 +331,8 @@ int tuner_command(struct tuner *t, uint32_t mw)
     for (size_t i = 0; i < t->caps.n; i++)
         each[i] = hold ? activities_board_mw(t->activity, i, mw) : mw;
     board_caps_set(&t->caps, mw, each);
+    if (t->caps.refused)
+        tuner_arm(t);
     return 0;
 }
 
@@ -336,8 +341,10 @@ static int on_set(struct tuner *t, const struct actuator_reply *reply)
     pause_on_in_force(&t->pause, t->caps.commanded_mw, &t->steps.mark);
     if (reply->result == ACTUATOR_CLAMPED && reply->text[0])
         tuner_note(&t->notes, true, "%s", reply->text);
-    if (board_caps_is_refusal(reply->result))
+    if (board_caps_is_refusal(reply->result)) {
         board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
+        tuner_arm(t);
+    }
     return t->state == TUNER_OVER ? tuner_maybe_done(t) : 0;
 }
 
@@ -428,8 +435,8 @@ static int on_rehold(struct tuner *t, const struct actuator_reply *reply)
         return 0;
     if (reply->result != ACTUATOR_DONE) {
         board_caps_reply_text(&t->caps, reply, t->report.ended, sizeof t->report.ended);
-        t->report.board_lost =
-            reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED;
+        if (reply->result == ACTUATOR_GONE || reply->result == ACTUATOR_YIELDED)
+            t->left_for = TUNER_LEFT_FOR_BOARDS;
         return tuner_event(t, ON_UNMET, NULL);
     }
     if (t->caps.pending > 0)

@@ -21,6 +21,7 @@ const struct tuner_report *tuner_report(struct tuner *t)
     t->report.by = t->source;
     t->report.started = t->started;
     t->report.holding = t->holding;
+    t->report.board_lost = t->left_for == TUNER_LEFT_FOR_BOARDS;
     t->report.n_regimes = t->regimes.n;
     t->report.n_caps = t->regimes.n_caps;
     t->report.checks = t->check.checks;

@@ -32,7 +32,6 @@
 
 enum { LEAST_STEPS = 5 }; /* of a window */
 enum { VOID_MOST = 8 };   /* successive windows without a result */
-enum { TICK_MS = 250 };
 
 /* name, what the tuner waits for */
 #define TUNER_STATES(X)                                                        \
@@ -89,6 +88,12 @@ struct tuner_moved {
     uint32_t was_mw, enforced_mw;
 };
 
+/* Why caps ended early, for whoever makes the next tuner. */
+enum tuner_left_for {
+    TUNER_LEFT_FOR_CAPS = 0, /* they cannot be set, or the job stalls under them */
+    TUNER_LEFT_FOR_BOARDS, /* a board is lost or controlled by others; it may come back */
+};
+
 struct tuner {
     struct tuner_opts o;
     enum tuner_state state;      /* changed by tuner_event() alone */
@@ -96,14 +101,16 @@ struct tuner {
     enum activity_id at, out_of; /* at work; what the next hold comes out of */
     enum tuner_by source;        /* what counts as a step now; NOTHING: listens for it */
     enum tuner_by unit;          /* of the steps measured in this regime */
-    unsigned left_alone;         /* events without a row */
-    bool stopped;                /* the job's processes are, whatever its steps say */
-    bool started;                /* steps, or what stands for them, were certain once */
-    bool holding;                /* a cap was chosen or resumed, report.held_mw */
+    enum tuner_left_for left_for;
+    unsigned left_alone; /* events without a row */
+    bool stopped;        /* the job's processes are, whatever its steps say */
+    bool started;        /* steps, or what stands for them, were certain once */
+    bool holding;        /* a cap was chosen or resumed, report.held_mw */
     struct tuner_notes notes;
     struct loop_timer *timer;
     struct search *search; /* NULL: a cap asked for by name */
     struct search_step step;
+    uint64_t step_ns; /* begin of the way to it; ticks are counted from there */
 
     /* Caps: */
     struct board_caps caps;
@@ -195,6 +202,8 @@ int do_end(struct tuner *t, const void *what);
 int do_end_left(struct tuner *t, const void *what);
 
 int tuner_maybe_done(struct tuner *t);
+/* tuner.c: sets the timer to what the state waits for. */
+void tuner_arm(struct tuner *t);
 /* The highest cap that is possible now, the reference cap. */
 uint32_t tuner_reference_mw(const struct tuner *t);
 /* Ramps to the cap of a step and holds it, without known progress. */

@@ -35,6 +35,7 @@ int do_measure(struct tuner *t, const void *what)
     window_arm(&t->window, &rule, now);
     if (is_inferred(t->source) || t->at == ACTIVITY_SAFE)
         tuner_listen_window(t, now);
+    tuner_arm(t);
     return 0;
 }
 

@@ -10,8 +10,9 @@
 #include "tuner/tuner-table.h"
 
 enum { WARM_STEPS = 3 };
-#define CHECK_S 10.0   /* time at the first cap, if steps are launches */
-#define UNSEEN_S 120.0 /* longest time without steps while a cap is in force */
+enum { TICK_MS = 250 }; /* of a ramp; all that is due is served at a tick */
+#define CHECK_S 10.0    /* time at the first cap, if steps are launches */
+#define UNSEEN_S 120.0  /* longest time without steps while a cap is in force */
 #define STALL_FACTOR 8.0
 #define STALL_LEAST_S 15.0 /* and 2 s of real time, for a faster simulation */
 
@@ -78,12 +79,14 @@ static bool walk(struct tuner *t, uint64_t now, int *ret)
     return way == ACTIVITY_THERE;
 }
 
-static bool is_stalled(const struct tuner *t, uint64_t now)
+/* Seconds by which the next step is late under a cap; 0: no step is awaited. */
+static double late_by(const struct tuner *t, uint64_t now)
 {
     double least_s = fmax(STALL_LEAST_S, 2 * loop_speed(t->o.loop));
 
-    return t->ramp.at_mw < t->report.original_mw &&
-           steps_late_s(&t->steps, now, STALL_FACTOR, least_s) > 0;
+    if (t->ramp.at_mw >= t->report.original_mw)
+        return 0;
+    return steps_late_s(&t->steps, now, STALL_FACTOR, least_s);
 }
 
 /* A step is late: whether it is so late that the originals must be restored. */
@@ -94,12 +97,56 @@ static int on_late(struct tuner *t, uint64_t now)
     return long_s > 0 ? tuner_event(t, ON_DUE, &long_s) : 0;
 }
 
-static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
+static uint64_t earlier(uint64_t a, uint64_t b)
 {
-    struct tuner *t = user;
+    return a < b ? a : b;
+}
+
+/* The first tick of the step that is not before at_ns. */
+static uint64_t next_tick_ns(const struct tuner *t, uint64_t at_ns)
+{
+    uint64_t every = TICK_MS * NS_PER_MS;
+
+    return t->step_ns + (at_ns - t->step_ns + every - 1) / every * every;
+}
+
+/* What the state waits for besides events: when that can have come at the earliest. */
+static uint64_t due_ns(const struct tuner *t, uint64_t now)
+{
+    uint64_t due = UINT64_MAX;
+
+    if (t->state == TUNER_WALK || t->caps.refused)
+        return now; /* a step of the ramp or the lock; the end */
+    if (needs_steps(t) && !steps_seen(&t->steps))
+        due = t->seen_ns + ns_of_s(UNSEEN_S);
+    if (t->state == TUNER_LATE)
+        due = earlier(due, pause_long_ns(&t->pause, &t->steps, loop_speed(t->o.loop)));
+    if (t->state != TUNER_MEASURE)
+        return due;
+    if (t->at == ACTIVITY_CHECK)
+        due = earlier(due, reference_check_late_ns(&t->check));
+    double late_s = late_by(t, now);
+    return late_s < 0 ? earlier(due, now + ns_of_s(-late_s)) : late_s > 0 ? now : due;
+}
+
+void tuner_arm(struct tuner *t)
+{
+    uint64_t now = loop_now_ns(t->o.loop);
+    bool waits = t->state == TUNER_WALK || t->state == TUNER_MEASURE ||
+                 t->state == TUNER_LATE || t->state == TUNER_PAUSED;
+    uint64_t due = waits && !t->stopped ? due_ns(t, now) : UINT64_MAX;
+
+    if (due == UINT64_MAX) {
+        loop_timer_set(t->timer, UINT64_MAX, 0);
+        return;
+    }
+    loop_timer_set(t->timer, next_tick_ns(t, due > now ? due : now + 1), 0);
+}
+
+static int on_due(struct tuner *t, uint64_t now)
+{
     bool works = t->state == TUNER_WALK || t->state == TUNER_MEASURE;
     int r = 0;
-    (void)timer;
 
     if (t->stopped || (!works && t->state != TUNER_LATE && t->state != TUNER_PAUSED))
         return 0;
@@ -113,9 +160,19 @@ static int tuner_on_tick(struct loop_timer *timer, uint64_t now, void *user)
         return tuner_event(t, ON_DUE, NULL);
     if (t->state == TUNER_WALK && t->caps.pending == 0 && (walk(t, now, &r) || r < 0))
         return r;
-    if (t->window.state == WINDOW_OPEN)
-        activities_see(t->activity);
-    return is_stalled(t, now) ? tuner_event(t, ON_LATE, NULL) : 0;
+    return late_by(t, now) > 0 ? tuner_event(t, ON_LATE, NULL) : 0;
+}
+
+static int tuner_on_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct tuner *t = user;
+    (void)timer;
+
+    tuner_arm(t); /* a new step sets the timer itself */
+    int r = on_due(t, now);
+    if (t->state != TUNER_WALK)
+        tuner_arm(t);
+    return r;
 }
 
 /* ---- steps ---- */
@@ -160,7 +217,7 @@ static int on_goes_on(struct tuner *t)
     return tuner_event(t, ON_GOES_ON, NULL);
 }
 
-int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
+static int take_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
 {
     /* A search by launch rate ignores steps that are estimated from launches later (an
      * epoch's pauses, recurring clumps): they are no more accurate.
@@ -187,10 +244,21 @@ int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
     case TUNER_WAIT:
         return begin_when_warm(t, now_ns);
     case TUNER_MEASURE:
+        if (t->window.state == WINDOW_OPEN)
+            activities_see(t->activity);
         return tuner_on_window(t, now_ns);
     default:
         return 0;
     }
+}
+
+int tuner_on_steps(struct tuner *t, const struct steps *steps, uint64_t now_ns)
+{
+    int r = take_steps(t, steps, now_ns);
+
+    if (t->state != TUNER_WALK) /* what was due may be so at another time */
+        tuner_arm(t);
+    return r;
 }
 
 /* ---- what the caller tells ---- */
@@ -295,7 +363,8 @@ int tuner_on_event(struct tuner *t, enum actuator_event event,
     if (event == ACTUATOR_EVENT_LEASE)
         return tuner_lease_over(t, what->text);
     board_caps_reply_text(&t->caps, what, t->report.ended, sizeof t->report.ended);
-    t->report.board_lost = what->result == ACTUATOR_YIELDED;
+    if (what->result == ACTUATOR_YIELDED)
+        t->left_for = TUNER_LEFT_FOR_BOARDS;
     return tuner_event(t, ON_UNMET, NULL);
 }
 
@@ -503,7 +572,7 @@ int tuner_new(const struct tuner_opts *opts, struct tuner **ret, uw_error *err)
     ramp_init(&t->ramp, t->report.original_mw, MW_PER_W, loop_now_ns(opts->loop));
     t->caps.commanded_mw = t->report.original_mw;
     change_init(&t->change, 0);
-    r = loop_timer_new(opts->loop, UINT64_MAX, 0, tuner_on_tick, t, &t->timer, err);
+    r = loop_timer_new(opts->loop, UINT64_MAX, 0, tuner_on_timer, t, &t->timer, err);
     if (r < 0)
         return r;
     *ret = take(t);
