@@ -167,7 +167,7 @@ int main(int argc, char **argv)
     }
     b.heard = strcmp(rates[rate], "listen") == 0;
     for (size_t i = 0; b.heard && i < BOARDS_MAX; i++)
-        b.ear[i].fn = on_heard;
+        b.ear[i] = (struct sampler_ear){.fn = on_heard, .listens = true};
     b.rate = b.heard ? SAMPLER_SEARCH : (enum sampler_rate)rate;
     b.name = rates[rate];
     int r = loop_new_real((struct loop_clock){0, 1}, &b.loop, &err);

@@ -13,6 +13,7 @@ enum {
     FED_MAX_S = 4, /* see sampler_fed(); a board may never answer */
     REST_MS = 1000,
     SEARCH_MS = 100,
+    LISTEN_MS = 50, /* for a period in the power of a job that reports no steps */
     METER_PERIOD_MS = 50,
     GRID_MS = 50,
     HEARD_MS = 500,     /* longest interval of the counter with a listener */
@@ -80,15 +81,35 @@ struct sampler {
 static int answer_waits(struct sampler *s);
 static int on_folded(struct window_ask *ask, void *user);
 
-static uint64_t period_of(const struct sampler *s, enum sampler_rate rate)
+static bool is_heard(const struct probe *p)
 {
-    uint64_t rest = s->opts.rest_ns, search = s->opts.search_ns, own = s->opts.period_ns;
+    bool heard = false;
 
-    if (rate == SAMPLER_REST)
-        return rest ? rest : REST_MS * NS_PER_MS;
-    if (rate == SAMPLER_SEARCH)
-        return search ? search : SEARCH_MS * NS_PER_MS;
-    return own ? own : METER_PERIOD_MS * NS_PER_MS;
+    for (const struct sampler_ear *e = p->ears; e; e = e->next)
+        heard |= !e->overhears;
+    return heard;
+}
+
+static bool is_listened(const struct probe *p)
+{
+    bool listened = false;
+
+    for (const struct sampler_ear *e = p->ears; e; e = e->next)
+        listened |= e->listens;
+    return listened;
+}
+
+static uint64_t period_of(const struct probe *p)
+{
+    const struct sampler_opts *o = &p->sampler->opts;
+    uint64_t search = o->search_ns ? o->search_ns : SEARCH_MS * NS_PER_MS;
+
+    if (p->rate == SAMPLER_REST)
+        return o->rest_ns ? o->rest_ns : REST_MS * NS_PER_MS;
+    if (p->rate == SAMPLER_SEARCH)
+        return is_listened(p) && search > LISTEN_MS * NS_PER_MS ? LISTEN_MS * NS_PER_MS
+                                                                : search;
+    return o->period_ns ? o->period_ns : METER_PERIOD_MS * NS_PER_MS;
 }
 
 /* Hash of k. */
@@ -117,16 +138,18 @@ static uint64_t shared_moment(uint64_t at, uint64_t n)
 }
 
 /* Replaces the meter's sampling time by a shared one if the meter uses the counter, which
- * loses nothing between samples, and does not search for a counter edge.
+ * loses nothing between samples, and does not search for a counter edge.  A listener
+ * needs uneven times: the shared ones lie on a grid, against which a sensor's updates
+ * beat.
  */
 static uint64_t align(const struct probe *p, uint64_t now, uint64_t at)
 {
-    uint64_t period = period_of(p->sampler, p->rate), n = period / (GRID_MS * NS_PER_MS);
+    uint64_t period = period_of(p), n = period / (GRID_MS * NS_PER_MS);
     struct meter_state state;
 
     meter_state(p->meter, &state);
-    if (p->rate == SAMPLER_ALL || !state.counter_used || state.counter_stuck || n == 0 ||
-        state.intent)
+    if (p->rate == SAMPLER_ALL || is_listened(p) || !state.counter_used ||
+        state.counter_stuck || n == 0 || state.intent)
         return at;
     return shared_moment(now + period - n * GRID_MS * NS_PER_MS * 11 / 20, n);
 }
@@ -243,15 +266,6 @@ static int probe_on_sample(struct board *b, int r, const struct gpu_sample *g,
     return answer_waits(p->sampler);
 }
 
-static bool is_heard(const struct probe *p)
-{
-    bool heard = false;
-
-    for (const struct sampler_ear *e = p->ears; e; e = e->next)
-        heard |= !e->overhears;
-    return heard;
-}
-
 static bool due(struct probe *p, enum group g, uint64_t now_ns)
 {
     if (now_ns < p->due_ns[g])
@@ -276,9 +290,11 @@ static uint32_t wanted(struct probe *p, uint64_t now_ns)
     else {
         meter_state(p->meter, &state);
         bool counts = state.counter_used && !state.counter_stuck;
-        /* The plain reading is a call per round for listeners: read the counter rarely.
+        /* The plain reading is a call per round for listeners: read the counter rarely,
+         * except while power stands for steps: windows end where nobody foresaw it.
          */
-        bool spare = is_heard(p) && counts && !p->instant && !state.intent;
+        bool spare =
+            is_heard(p) && !is_listened(p) && counts && !p->instant && !state.intent;
         if ((!state.counter_fed && !spare) || due(p, GROUP_ENERGY, now_ns))
             want |= GPU_HAS_ENERGY;
         /* Instant and average power come with the counter's call; the plain one does not.
@@ -604,6 +620,14 @@ void sampler_count_in(struct sampler *s, size_t i, bool in)
         s->probe[i]->out = !in;
 }
 
+/* After a change of rate, periods or listeners. */
+static void pace(struct probe *p)
+{
+    meter_pace(p->meter, period_of(p));
+    if (!p->busy)
+        schedule(p);
+}
+
 void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held)
 {
     if (i >= s->n || (s->probe[i]->rate == rate && s->probe[i]->held == held))
@@ -613,9 +637,7 @@ void sampler_rate(struct sampler *s, size_t i, enum sampler_rate rate, bool held
     p->held = held;
     for (size_t g = 0; g < GROUPS; g++) /* times planned at the old rate may be far off */
         p->due_ns[g] = 0;
-    meter_pace(p->meter, period_of(s, rate));
-    if (!p->busy)
-        schedule(p);
+    pace(p);
 }
 
 void sampler_watch_clock(struct sampler *s, size_t i, bool watch)
@@ -630,12 +652,8 @@ void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
     s->opts.period_ns = period_ns;
     s->opts.rest_ns = rest_ns;
     s->opts.search_ns = search_ns;
-    for (size_t i = 0; i < s->n; i++) {
-        struct probe *p = s->probe[i];
-        meter_pace(p->meter, period_of(s, p->rate));
-        if (!p->busy)
-            schedule(p);
-    }
+    for (size_t i = 0; i < s->n; i++)
+        pace(s->probe[i]);
 }
 
 void sampler_refresh(struct sampler *s, size_t i)
@@ -691,6 +709,17 @@ void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear)
 {
     ear->next = s->probe[i]->ears;
     s->probe[i]->ears = ear;
+    if (s->probe[i]->rate == SAMPLER_SEARCH)
+        pace(s->probe[i]);
+}
+
+void sampler_listen(struct sampler *s, size_t i, struct sampler_ear *ear, bool listens)
+{
+    if (ear->listens == listens)
+        return;
+    ear->listens = listens;
+    if (s->probe[i]->rate == SAMPLER_SEARCH)
+        pace(s->probe[i]);
 }
 
 void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear)
@@ -698,8 +727,10 @@ void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear)
     for (struct sampler_ear **e = &s->probe[i]->ears; *e; e = &(*e)->next)
         if (*e == ear) {
             *e = ear->next;
-            return;
+            break;
         }
+    if (s->probe[i]->rate == SAMPLER_SEARCH)
+        pace(s->probe[i]);
 }
 
 size_t sampler_count(const struct sampler *s)

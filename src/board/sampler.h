@@ -19,7 +19,8 @@ enum sampler_rate {
     SAMPLER_ALL,    /* all values each time, limits and clocks once a second: commands */
     SAMPLER_REST,   /* idle board: at most 2 driver calls a second */
     SAMPLER_JOB,    /* a job computes */
-    SAMPLER_SEARCH, /* the search for a cap runs: at most 15 driver calls a second */
+    SAMPLER_SEARCH, /* the search for a cap runs: at most 15 driver calls a second, or 45
+                     * while a listener `listens` */
 };
 
 struct sampler_opts {
@@ -114,6 +115,7 @@ struct sampler_ear {
     void *user;
     size_t board;
     bool overhears;
+    bool listens;             /* see sampler_listen() */
     struct sampler_ear *next; /* for sampler.c */
 };
 /* Model of the power reading that listeners get: the instant one if the board has it,
@@ -123,6 +125,10 @@ const struct sensor *sampler_sensor(const struct sampler *s, size_t i);
 /* Adds a listener; ear is borrowed until sampler_deaf() or sampler_free(). */
 void sampler_hear(struct sampler *s, size_t i, struct sampler_ear *ear);
 void sampler_deaf(struct sampler *s, size_t i, struct sampler_ear *ear);
+/* While a listener listens, power and energy of a board at SAMPLER_SEARCH are read every
+ * 50 ms, at uneven times: a slower reader cannot resolve the training steps of most jobs.
+ */
+void sampler_listen(struct sampler *s, size_t i, struct sampler_ear *ear, bool listens);
 
 size_t sampler_count(const struct sampler *s);
 const struct sampler_now *sampler_board(const struct sampler *s, size_t i);

@@ -69,7 +69,7 @@ int node_config_init(struct node_config *ret, const char *world, uw_error *err)
     c.boards.rapl_ns = 2 * NS_PER_S;
     c.sampling.rest_ns = 3 * NS_PER_S;
     c.sampling.job_ns = 500 * NS_PER_MS;
-    c.sampling.search_ns = 200 * NS_PER_MS;
+    c.sampling.search_ns = 100 * NS_PER_MS;
     c.history_ns = 90 * DAY_NS;
     c.reference_share = VISITS_SHARE;
     c.gap_checks = LOOKS;

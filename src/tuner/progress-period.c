@@ -183,6 +183,16 @@ static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, v
     return 0;
 }
 
+/* Boards are read often only until steps are reported, and while their power stands for
+ * steps.
+ */
+static void set_listening(struct progress_period *p, bool listening)
+{
+    p->listening = listening;
+    for (size_t i = 0; i < p->n; i++)
+        sampler_listen(p->board[i].sampler, p->board[i].at, &p->ear[i], listening);
+}
+
 void progress_period_listen(struct progress_period *p,
                             const struct progress_period_want *want)
 {
@@ -192,7 +202,7 @@ void progress_period_listen(struct progress_period *p,
         period_forget(p->period);
     p->want = *want;
     p->serial++;
-    p->listening = true;
+    set_listening(p, true);
     p->util_sum = 0;
     p->util_n = 0;
     loop_timer_set(p->timer, first > now ? first : now, 0);
@@ -202,7 +212,7 @@ void progress_period_rest(struct progress_period *p)
 {
     if (!p)
         return;
-    p->listening = false;
+    set_listening(p, false);
     loop_timer_set(p->timer, UINT64_MAX, 0);
 }
 
@@ -252,7 +262,8 @@ int progress_period_new(const struct progress_period_opts *opts,
         return r;
     for (size_t i = 0; i < n; i++) {
         p->board[i] = opts->board[i];
-        p->ear[i] = (struct sampler_ear){.fn = hear, .user = p, .board = i};
+        p->ear[i] =
+            (struct sampler_ear){.fn = hear, .user = p, .board = i, .listens = true};
         sampler_hear(p->board[i].sampler, p->board[i].at, &p->ear[i]);
         p->n++;
     }

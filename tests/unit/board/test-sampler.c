@@ -90,6 +90,19 @@ static double limits_age(void)
                      loop_now_ns(w.world.loop));
 }
 
+struct heard {
+    unsigned power, energy;
+};
+
+static void on_sample(size_t board, const struct gpu_sample *s, void *user)
+{
+    struct heard *h = user;
+    (void)board;
+
+    h->power += (s->has & (GPU_HAS_POWER | GPU_HAS_INSTANT)) != 0;
+    h->energy += (s->has & GPU_HAS_ENERGY) != 0;
+}
+
 static void rates(const char *model, double allowed)
 {
     double rest, job, search, age = 0;
@@ -147,6 +160,37 @@ static void rates(const char *model, double allowed)
     end();
 }
 
+/* In a search a board whose power stands for steps is read more often. */
+static void listens(const char *model)
+{
+    struct heard h = {0};
+    struct sampler_ear ear = {.fn = on_sample, .user = &h};
+
+    if (!begin(model, 180)) {
+        end();
+        return;
+    }
+    train();
+    sampler_rate(w.sampler, 0, SAMPLER_SEARCH, false);
+    wait_s(20);
+    double before = count(20);
+    sampler_hear(w.sampler, 0, &ear);
+    double heard = count(20);
+    sampler_listen(w.sampler, 0, &ear, true);
+    h = (struct heard){0};
+    wait_s(20);
+    ok(h.power >= 18 * 20 && h.energy >= 18 * 20,
+       "%s: while it is listened to, power is read %u and energy %u times in 20 s", model,
+       h.power, h.energy);
+    sampler_listen(w.sampler, 0, &ear, false);
+    double after = count(20);
+    ok(heard <= 14 && after <= 14 && before <= 14,
+       "%s: %.2f a second before, %.2f overheard, %.2f after", model, before, heard,
+       after);
+    sampler_deaf(w.sampler, 0, &ear);
+    end();
+}
+
 /* Commands see everything once a second, as ever. */
 static void all(void)
 {
@@ -167,6 +211,8 @@ int main(void)
     rates("h100", 0.01);
     rates("rtx6000", 0.01);
     rates("a100", 0.03);
+    listens("v100");
+    listens("rtx6000");
     all();
     return done();
 }

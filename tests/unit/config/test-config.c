@@ -36,7 +36,7 @@ static const struct {
     {"boards.powercap", "boards: {powercap: /opt/powercap}", true},
     {"sampling.rest", "sampling: {rest: 4 s}", false},
     {"sampling.job", "sampling: {job: 300 ms}", false},
-    {"sampling.search", "sampling: {search: 100 ms}", false},
+    {"sampling.search", "sampling: {search: 50 ms}", false},
     {"caps.users.from", "caps: {users: {from: 50 %}}", false},
     {"caps.users.to", "caps: {users: {to: 250 W}}", false},
     {"caps.users.longest", "caps: {users: {longest: 2 h}}", false},
