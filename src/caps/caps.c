@@ -292,7 +292,8 @@ static void drop_claim(struct caps_board *b, const struct claim *claim)
     const struct claim gone = *claim;
 
     (void)claims_drop(&b->claims, gone.id);
-    if (gone.kind != CLAIM_SOFT)
+    bool yields = b->state == CAPS_YIELDED && b->claims.n == 0;
+    if (gone.kind != CLAIM_SOFT && !yields) /* another's limit is left for its time */
         caps_hurry(b);
     if (gone.mhz)
         clock_lock_hurry(&b->clock);

@@ -169,7 +169,15 @@ static bool answered(struct tuner_claims *c, const struct claims_ask *a,
     }
     if (a->kind == ASK_HOLD)
         return hold_answered(c, a, reply);
-    return a->told && set_answered(s, reply);
+    if (!a->told)
+        return false;
+    bool left = a->kind == ASK_RELEASE && v.unrestored; /* the actuator keeps trying */
+    if (!set_answered(s, reply) && !(left && v.state == CAPS_FREE))
+        return false;
+    if (left)
+        reply_text(reply, ACTUATOR_UNKNOWN,
+                   s->text[0] ? s->text : "the actuator has not restored the limit yet");
+    return true;
 }
 
 /* Sends one reply that is due.  True: fn was called, c may have been freed. */
