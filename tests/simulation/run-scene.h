@@ -1,5 +1,7 @@
-/* One `underwatt run` in virtual time: the very session, tuner, meter and actuator code
- * on simulated boards, and what an oracle of the training loop would have held.
+/* One job on a private node in virtual time, as `underwatt run` plays one where no daemon
+ * runs: the node with its searches, caps, meters and actuator on simulated boards, and
+ * what an oracle of the training loop would have held.  Programs that use this are linked
+ * with scene_link (meson.build), which wraps log_event().
  */
 #ifndef RUN_SCENE_H
 #define RUN_SCENE_H
@@ -9,13 +11,13 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "actuator/client.h"
 #include "base/auto.h"
+#include "base/error.h"
+#include "base/log.h"
 #include "base/units.h"
 #include "core/optimum/goal.h"
-#include "io/file.h"
 #include "jobs/job.h"
-#include "local/session.h"
+#include "node/node.h"
 #include "plant/plant.h"
 #include "sim/virtual.h"
 #include "tap.h"
@@ -23,71 +25,136 @@
 
 static bool verbose;
 #define JOB_S 1200.0 /* simulated time of a job at the default limit */
+#define LOOK_NS (NS_PER_S / 4)
+
+enum {
+    FEED_S = 1,    /* the boards are sampled for so long before CMD starts */
+    SETTLE_S = 60, /* longest wait for the job's energy and its boards after its end */
+};
+
+/* What the command is told. */
+struct play {
+    const char *const *argv;
+    uint64_t boards; /* a mask */
+    bool search;     /* for goal; else a cap by name, or no cap at all */
+    struct goal goal;
+    struct cap_arg cap;
+};
+
+/* What is known at the end. */
+struct outcome {
+    uw_error error;
+    int status;      /* of waitpid() */
+    bool measured;   /* the energy is known */
+    double time_s;   /* of the job, as the node has it */
+    double energy_j; /* booked to the job */
+    double window_j; /* of its boards in a window of the client's, and … */
+    double window_half_j;
+    uint32_t why;                     /* … enum meter_why */
+    uint64_t steps;                   /* that CMD told; 0: none */
+    const struct tuner_report *tuner; /* NULL: no caps were wanted */
+};
 
 struct world {
     struct loop *loop;
     struct virtual_world *sim;
-    struct session *session;
-    struct session_result result;
+    struct loop_timer *timer;
+    struct node_config config;
+    struct node *node;
+    struct job *job;
+    uint64_t id, window; /* of the job; of the client's window */
+    const struct play *play;
+    bool capped;       /* of play: a search, or a cap by name */
+    bool running;      /* CMD was started */
+    uint64_t ended_ns; /* when CMD ended; 0: it runs */
+    bool told_window;
+    int waited; /* result of what start_node() waits for; 1: it has not come */
+    struct outcome result;
     bool done;
     char dir[64];
-    double checks_share; /* of opts; 0: the tuner's own */
+    double checks_share; /* of the configuration; 0: its default; < 0: none */
     int looks;           /* same */
     bool mute;           /* the job has no page: it tells of no steps */
     double dark_s;       /* its page cannot be read from then on; 0: it can */
     struct loop_timer *dark;
-    const char *inject; /* of opts */
+    const char *inject; /* of job_opts */
     double
         blur_s; /* its sensor shows means of so long, one after the other; 0: its own */
     const char *const *more; /* further arguments of the job, up to NULL, 8 at most */
-    char noted[4096];        /* all notes, as far as they fit */
+    char noted[4096];        /* all notes of the search, as far as they fit */
 };
+
+static struct world *noting; /* the world whose node logs */
+
+static const struct node_who self
+    __attribute__((unused)) = {.admin = true, .may_claim = true, .name = "user root"};
 
 static uint64_t clock_of(void *user)
 {
     return loop_now_ns(user);
 }
 
-static int on_done(struct session *s, const struct session_result *r, void *user)
+/* A folder in memory: a node takes pages from no other. */
+static inline bool open_dir(struct world *w)
 {
-    struct world *w = user;
-    (void)s;
-
-    w->result = *r;
-    w->done = true;
-    loop_stop(w->loop, 0);
-    return 0;
+    (void)snprintf(w->dir, sizeof w->dir, "/dev/shm/underwatt-test-XXXXXX");
+    return mkdtemp(w->dir) != NULL;
 }
 
-static void on_note(const char *text, bool important, void *user)
+static void note(struct world *w, const char *text)
 {
-    struct world *w = user;
     size_t n = strlen(w->noted);
-    (void)important;
 
     (void)snprintf(w->noted + n, sizeof w->noted - n, "%s\n", text);
     if (verbose)
         printf("# %8.1f s  %s\n", (double)loop_now_ns(w->loop) * 1e-9, text);
 }
 
+void __wrap_log_event(enum log_level level, enum log_word event, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The notes of searches; nothing else of the node's log. */
+void __wrap_log_event(enum log_level level, enum log_word event, const char *format, ...)
+{
+    char text[512];
+    va_list args;
+    (void)level;
+
+    if (event != LOG_EVENT_SEARCH || !noting)
+        return;
+    va_start(args, format);
+    (void)vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    note(noting, text);
+}
+
+/* ---- the job's page ---- */
+
+/* -1: there is none. */
+static int open_page(const struct world *w, int flags)
+{
+    DIR *dir = opendir(w->dir);
+    int fd = -1;
+
+    for (struct dirent *e; dir && fd < 0 && (e = readdir(dir));)
+        if (strncmp(e->d_name, PROGRESS_PREFIX, strlen(PROGRESS_PREFIX)) == 0)
+            fd = openat(dirfd(dir), e->d_name, flags | O_CLOEXEC);
+    if (dir)
+        (void)closedir(dir);
+    return fd;
+}
+
 static inline int on_dark(struct loop_timer *timer, uint64_t now, void *user)
 {
     static const char none[8] = "";
-    struct world *w = user;
-    DIR *dir = opendir(w->dir);
-    unsigned pages = 0;
+    int fd = open_page(user, O_RDWR);
     (void)timer;
     (void)now;
 
-    for (struct dirent *e; dir && (e = readdir(dir));) {
-        int fd = openat(dirfd(dir), e->d_name, O_RDWR | O_CLOEXEC);
-        pages += fd >= 0 && pwrite(fd, none, sizeof none, 0) == (ssize_t)sizeof none;
-        if (fd >= 0)
-            (void)close(fd);
-    }
-    if (dir)
-        (void)closedir(dir);
-    ok(pages == 1, "(its page cannot be read any more)");
+    ok(fd >= 0 && pwrite(fd, none, sizeof none, 0) == (ssize_t)sizeof none,
+       "(its page cannot be read any more)");
+    if (fd >= 0)
+        (void)close(fd);
     return 0;
 }
 
@@ -124,29 +191,248 @@ static inline struct verdict judge(const char *board_key, const char *workload,
     return v;
 }
 
+/* ---- the end ---- */
+
+static void on_window(int r, const struct client_window_result *result, const char *text,
+                      void *user)
+{
+    struct world *w = user;
+    struct outcome *o = &w->result;
+    double half2 = 0;
+
+    w->told_window = true;
+    if (r < 0)
+        (void)fail(&o->error, r, "%s", text);
+    o->measured = r == 0;
+    for (size_t i = 0; r == 0 && i < result->n; i++) {
+        const struct client_window_board *b = &result->board[i];
+        if (!(w->play->boards >> i & 1))
+            continue;
+        if (b->r < 0)
+            (void)fail(&o->error, b->r, "%s", b->error.text);
+        o->measured &= b->r == 0;
+        o->window_j += b->energy_j;
+        half2 += b->half_j * b->half_j;
+        o->why |= b->why;
+    }
+    o->window_half_j = sqrt(half2);
+}
+
+static const struct view_job *view_of(const struct world *w)
+{
+    const struct node_view *v = node_look(w->node);
+
+    for (size_t i = 0; i < v->n_jobs; i++)
+        if (v->job[i].job->id == w->id)
+            return &v->job[i];
+    return NULL;
+}
+
+/* Registers the job and hands over its page; anew where the node has lost it with its
+ * boards: the driver was loaded anew, and no ledger keeps jobs.
+ */
+static int register_job(struct world *w, uw_error *err)
+{
+    const struct play *p = w->play;
+    struct node_job ask = {
+        .reg = {.source = JOB_RUN,
+                .name = p->argv[0],
+                .boards = p->boards,
+                .pid = job_pid(w->job)},
+        .search = p->search,
+        .goal = p->goal,
+        .cap = p->cap,
+        .page_fd = w->capped && !w->mute ? open_page(w, O_RDONLY) : -1,
+    };
+
+    return node_job_begin(w->node, &self, &ask, &w->id, err);
+}
+
+static bool is_over(const struct view_job *j)
+{
+    return j && (!j->search.on || j->search.status == SEARCH_IS_OVER);
+}
+
+static void take_result(struct world *w, const struct view_job *j)
+{
+    if (is_over(j)) {
+        w->result.time_s = j->time_s;
+        w->result.energy_j = j->energy_j;
+        w->result.tuner = j->search.on ? j->search.report : NULL;
+    }
+    w->done = true;
+    loop_stop(w->loop, 0);
+}
+
+/* Ends the play when the job's energy is booked and its boards are released. */
+static int on_timer(struct loop_timer *timer, uint64_t now, void *user)
+{
+    struct world *w = user;
+    const struct view_job *j = w->running ? view_of(w) : NULL;
+    (void)timer;
+
+    if (!w->running) { /* start_node() waits */
+        loop_stop(w->loop, 0);
+    } else if (!w->ended_ns && !j) {
+        (void)register_job(w, NULL); /* the boards may be closed: tried again */
+    } else if (w->ended_ns) {
+        bool over = is_over(j) && j->settled && w->told_window;
+        if (over || s_between(w->ended_ns, now) > SETTLE_S)
+            take_result(w, j);
+    }
+    return 0;
+}
+
+static int on_exit_of_job(struct job *job, int status, void *user)
+{
+    struct world *w = user;
+    uw_error err = {""};
+
+    w->result.status = status;
+    w->result.steps = job_steps(job)->mark.steps;
+    w->ended_ns = loop_now_ns(w->loop);
+    w->told_window =
+        node_window_end(w->node, &self, w->window, on_window, w, &w->result.error) < 0;
+    int r = node_job_end(w->node, &self, w->id, &err);
+    if (r < 0)
+        printf("# end: %s\n", err.text);
+    loop_timer_set(w->timer, w->ended_ns, LOOK_NS);
+    return 0;
+}
+
+/* ---- the beginning ---- */
+
 /* A virtual loop and these boards. */
 static int open_world(struct world *w, const struct sim_machine *machine, uw_error *err)
 {
     int r = loop_new_virtual(1000000000, 1700000000, &w->loop, err);
 
     w->noted[0] = '\0';
+    w->result = (struct outcome){.time_s = 0};
+    noting = w;
+    if (r >= 0)
+        r = loop_timer_new(w->loop, UINT64_MAX, 0, on_timer, w, &w->timer, err);
     return r < 0 ? r : virtual_world_new(w->loop, machine, 1, &w->sim, err);
 }
 
-/* The session of these options there, to its end. */
-static int play(struct world *w, struct session_opts *opts, uw_error *err)
+static int on_ready(struct node *node, int r, const uw_error *err, void *user)
 {
-    opts->loop = w->loop;
-    opts->backend = trace_backend();
-    opts->gpu =
-        (struct gpu_open_opts){.clock = {clock_of, w->loop}, .backend_user = w->sim};
-    opts->runtime_dir = w->mute ? NULL : w->dir;
-    opts->checks_share = w->checks_share;
-    opts->gap_checks = w->looks;
-    opts->inject = w->inject;
-    opts->note = on_note;
-    opts->user = w;
-    int r = session_start(opts, on_done, &w->session, err);
+    struct world *w = user;
+    (void)node;
+
+    if (r < 0)
+        printf("# not ready: %s\n", err->text);
+    w->waited = r;
+    loop_stop(w->loop, 0);
+    return 0;
+}
+
+static void on_actuator(int r, const char *text, void *user)
+{
+    struct world *w = user;
+
+    if (r < 0)
+        printf("# actuator: %s\n", text);
+    w->waited = r;
+    loop_stop(w->loop, 0);
+}
+
+/* Runs the loop until something has come. */
+static int await(struct world *w, uw_error *err)
+{
+    int r = loop_run(w->loop, err);
+
+    return r < 0 ? r : w->waited;
+}
+
+static void configure(struct world *w)
+{
+    struct node_config *c = &w->config;
+
+    c->ledger.path[0] = '\0';
+    c->history_ns = 0;
+    c->jobs.discover = c->jobs.phases = false;
+    if (w->checks_share)
+        c->reference_share = fmax(w->checks_share, 0);
+    if (w->looks)
+        c->gap_checks = w->looks > 0 ? (uint64_t)w->looks : 0;
+}
+
+/* The node of a command (ask/own-node.c), its boards, and its actuator where caps are
+ * wanted.
+ */
+static int start_node(struct world *w, uw_error *err)
+{
+    struct node_opts opts = {
+        .loop = w->loop,
+        .config = &w->config,
+        .backend = trace_backend(),
+        .gpu = {.clock = {clock_of, w->loop}, .backend_user = w->sim},
+        .version = "test",
+        .simulated = true,
+        .private = true,
+        .virtual_actuator = true,
+        .read = virtual_world_proc,
+        .read_user = w->sim,
+        .on_ready = on_ready,
+        .user = w};
+    int r = node_config_init(&w->config, NULL, err);
+
+    if (r == 0)
+        configure(w);
+    w->waited = 1;
+    if (r == 0)
+        r = node_new(&opts, &w->node, err);
+    if (r == 0)
+        r = await(w, err);
+    if (r == 0 && w->capped) {
+        w->waited = 1;
+        r = node_need_actuator(w->node, on_actuator, w, err);
+        r = r == 0 ? await(w, err) : r < 0 ? r : 0;
+    }
+    if (r < 0)
+        return r;
+    loop_timer_set(w->timer, loop_now_ns(w->loop) + FEED_S * NS_PER_S, 0);
+    return loop_run(w->loop, err);
+}
+
+static void on_uncounted(const char *why, void *user)
+{
+    note(user, why);
+}
+
+static int start_job(struct world *w, uw_error *err)
+{
+    struct job_opts job = {
+        .argv = w->play->argv,
+        .runtime_dir = w->mute ? NULL : w->dir,
+        .inject = w->inject,
+        .poll_ns = w->capped ? 24 * 3600 * NS_PER_S : 0, /* else the node reads it */
+        .on_uncounted = on_uncounted,
+        .on_exit = on_exit_of_job,
+        .user = w,
+    };
+    int r = job_start(w->loop, &job, &w->job, err);
+
+    if (r >= 0)
+        r = node_window_begin(w->node, &self, &w->window, err);
+    if (r >= 0)
+        r = register_job(w, err);
+    if (r < 0)
+        return r;
+    w->running = true;
+    loop_timer_set(w->timer, loop_now_ns(w->loop) + LOOK_NS, LOOK_NS);
+    return 0;
+}
+
+/* One command there, to its end. */
+static int play(struct world *w, const struct play *p, uw_error *err)
+{
+    w->play = p;
+    w->capped = p->search || p->cap.mw || p->cap.percent > 0;
+    int r = start_node(w, err);
+    if (r >= 0)
+        r = start_job(w, err);
     return r < 0 ? r : loop_run(w->loop, err);
 }
 
@@ -160,7 +446,7 @@ static inline bool run_for(struct world *w, const char *board, const char *workl
     const struct plant_board *b = plant_board_find(board);
     const struct plant_workload *work = plant_workload_find(b, workload);
     struct sim_machine machine;
-    struct session_opts opts = {.gpus = "0", .argv = argv, .caps = SESSION_SEARCH};
+    struct play p = {.argv = argv, .boards = 1, .search = true};
     uw_error err = {{0}};
 
     trace_case("%s %s %s%s%s", board, workload, goal_text, change ? " change " : "",
@@ -180,27 +466,28 @@ static inline bool run_for(struct world *w, const char *board, const char *workl
     if (r >= 0)
         r = open_world(w, &machine, &err);
     if (r >= 0)
-        r = goal_parse(goal_text, &opts.goal, &err);
+        r = goal_parse(goal_text, &p.goal, &err);
     if (r >= 0 && w->dark_s > 0)
         r = loop_timer_new(w->loop, loop_now_ns(w->loop) + ns_of_s(w->dark_s), 0, on_dark,
                            w, &w->dark, &err);
     if (r >= 0)
-        r = play(w, &opts, &err);
+        r = play(w, &p, &err);
     if (r < 0)
         printf("# %s\n", err.text);
-    return r >= 0 && w->done && w->result.end == SESSION_RAN && w->result.tuner;
+    return r >= 0 && w->done && w->result.tuner;
 }
 
 static void close_world(struct world *w)
 {
-    session_free(w->session);
+    noting = NULL;
+    node_free(take(w->node));
+    job_free(take(w->job));
     loop_timer_free(take(w->dark));
-    virtual_world_free(w->sim);
-    loop_free(w->loop);
-    w->session = NULL;
-    w->sim = NULL;
-    w->loop = NULL;
-    w->done = false;
+    loop_timer_free(take(w->timer));
+    virtual_world_free(take(w->sim));
+    loop_free(take(w->loop));
+    w->ended_ns = w->id = w->window = 0;
+    w->running = w->told_window = w->done = false;
 }
 
 /* `make soak` plays every pair of workload and goal, `make check` one in three: each

@@ -57,9 +57,8 @@ int main(int argc, char **argv)
     double none = 0;
 
     verbose = argc > 2;
-    (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
-    if (!mkdtemp(w.dir))
-        return skip_all("no temporary directory");
+    if (!open_dir(&w))
+        return skip_all("no folder in memory");
     for (size_t i = 0; i < n_elements(works); i++)
         for (size_t g = 0; g < n_elements(wanted); g++)
             for (size_t s = 0; s < n_elements(shapes); s++)

@@ -65,9 +65,8 @@ int main(int argc, char **argv)
     struct world w = {.inject = VIRTUAL_LAUNCHES "=1000:40", .blur_s = 10};
 
     verbose = argc > 1;
-    (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
-    if (!mkdtemp(w.dir))
-        return skip_all("no temporary directory");
+    if (!open_dir(&w))
+        return skip_all("no folder in memory");
     one_by_one(&w, argc, argv, one);
     printf("# %u runs, %u by their launches: %u within 2 %%, %u with a false alarm\n",
            runs, by_launches, good, alarms);

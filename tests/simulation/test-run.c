@@ -1,6 +1,6 @@
-/* `underwatt run` in virtual time: the very session, tuner, meter and actuator code on
- * simulated boards.  For each workload and goal the cap it holds is compared with the
- * oracle of that workload's training loop (0.1 W grid over what the search may use).
+/* `underwatt run` on a private node in virtual time (run-scene.h).  For each workload and
+ * goal the cap it holds is compared with the oracle of that workload's training loop
+ * (0.1 W grid over what the search may use).
  *
  * Usage: test-run [BOARD [WORKLOAD [GOAL]]]: those of run-scene.h without.
  */
@@ -195,9 +195,8 @@ int main(int argc, char **argv)
     struct world w = {0};
 
     verbose = argc > 1;
-    (void)snprintf(w.dir, sizeof w.dir, "/tmp/underwatt-test-XXXXXX");
-    if (!mkdtemp(w.dir))
-        return skip_all("no temporary directory");
+    if (!open_dir(&w))
+        return skip_all("no folder in memory");
     one_by_one(&w, argc, argv, one);
     if (argc == 1 || strcmp(argv[1], "change") == 0) {
         changes(&w, "2000:1.08:1", 1, 1);
