@@ -196,8 +196,9 @@ static void set_listening(struct progress_period *p, bool listening)
 void progress_period_listen(struct progress_period *p,
                             const struct progress_period_want *want)
 {
+    if (!p)
+        return;
     uint64_t first = want->from_ns + ns_of_s(want->first_s), now = loop_now_ns(p->loop);
-
     if (want->anew)
         period_forget(p->period);
     p->want = *want;

@@ -65,8 +65,9 @@ struct progress_period_want {
     progress_period_fn fn;
     void *user;
 };
+/* p may be NULL, here and below: nothing is heard. */
 void progress_period_listen(struct progress_period *p,
                             const struct progress_period_want *want);
-void progress_period_rest(struct progress_period *p); /* p may be NULL */
+void progress_period_rest(struct progress_period *p);
 
 #endif

@@ -92,8 +92,7 @@ int do_listen(struct tuner *t, const void *what)
         (void)tuner_blind(t);
     t->source = TUNER_BY_NOTHING;
     t->period.since_ns = loop_now_ns(t->o.loop);
-    if (t->o.period)
-        listen(t, false, POLL_S);
+    listen(t, false, POLL_S);
     return 0;
 }
 

@@ -580,15 +580,128 @@ static void ranges(void)
     use_range = (struct actuator_range){0};
 }
 
+/* ---- any event in any state ---- */
+
+/* The next of a fixed sequence of numbers below n. */
+static unsigned draw(uint64_t *seed, unsigned n)
+{
+    *seed = *seed * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((*seed >> 33) % n);
+}
+
+static bool has_row(enum tuner_state state, enum tuner_event event)
+{
+    size_t n;
+    const struct tuner_row *rows = tuner_rows(&n);
+
+    for (size_t i = 0; i < n; i++)
+        if (rows[i].on == event && rows[i].in & (1u << state))
+            return true;
+    return false;
+}
+
+/* The event with what comes with it. */
+static int send(struct bench *b, enum tuner_event event)
+{
+    struct tuner_moved moved = {true, b->cap_mw, b->cap_mw};
+    struct search_window window = {.cap_mw = b->cap_mw,
+                                   .time_s = 0.5,
+                                   .energy_j = 100,
+                                   .time_rse = 0.003,
+                                   .energy_rse = 0.003,
+                                   .length = 1};
+    struct energy_sum_window peak = {.peak_w = 250};
+    struct progress_period_heard heard = {
+        .known = true, .period_s = 0.5, .rse = 0.001, .confidence = 0.9};
+    struct activity_shift shift = {.commands = true};
+    struct actuator_reply reply = {.result = ACTUATOR_GONE, .text = "lost"};
+    double long_s = 60;
+
+    switch (event) {
+    case ON_STOPPED:
+        return tuner_on_stopped(b->tuner, true);
+    case ON_CONTINUED:
+        return tuner_on_stopped(b->tuner, false);
+    case ON_BOARDS_LOST:
+        return tuner_on_event(b->tuner, ACTUATOR_EVENT_LEASE, &reply);
+    case ON_MOVED:
+        return tuner_event(b->tuner, event, &moved);
+    case ON_JOULES:
+        return tuner_event(b->tuner, event, &window);
+    case ON_PEAK:
+        return tuner_event(b->tuner, event, &peak);
+    case ON_SURE:
+        return tuner_event(b->tuner, event, &heard);
+    case ON_SPLIT:
+        return tuner_event(b->tuner, event, &shift);
+    default:
+        return tuner_event(b->tuner, event, &long_s);
+    }
+}
+
+static int when_done(struct tuner *t, void *user)
+{
+    bool *done = user;
+    (void)t;
+
+    *done = true;
+    return 0;
+}
+
+/* Each pair of the table, as often as chance has it: the tuner goes on, and ends at the
+ * original.
+ */
+static void any_event(void)
+{
+    static bool met[TUNER_STATES_N][TUNER_EVENTS_N];
+    uint64_t seed = 1;
+    unsigned n = 0, wrong = 0, left_high = 0;
+
+    for (unsigned life = 0; life < 24; life++) {
+        struct bench b;
+        bool done = false;
+        if (!bench_open(&b, life % 2 ? "edp" : "slowdown:1.2"))
+            return;
+        pass(&b.s, draw(&seed, 60));
+        for (unsigned i = 0; i < 80; i++) {
+            enum tuner_event event = draw(&seed, TUNER_EVENTS_N);
+            enum tuner_state was = b.tuner->state;
+            for (int k = 0; k < 3 && !has_row(was, event); k++) /* rather one that has */
+                event = draw(&seed, TUNER_EVENTS_N);
+            if (event == ON_END || (event == ON_UNMET && i < 70) ||
+                (event == ON_LATE && draw(&seed, 2)))
+                continue;
+            b.still = draw(&seed, 8) == 0;
+            int r = send(&b, event);
+            met[was][event] = true;
+            wrong += r < 0 || (!has_row(was, event) && b.tuner->state != was);
+            if (draw(&seed, 3))
+                pass(&b.s, draw(&seed, 12) ? draw(&seed, 3) : draw(&seed, 80));
+        }
+        (void)tuner_finish(b.tuner, when_done, &done);
+        pass(&b.s, 30);
+        left_high += b.cap_mw != 300000 || b.mhz || !done;
+        bench_close(&b);
+    }
+    for (unsigned state = 0; state < TUNER_OVER; state++)
+        for (unsigned event = 0; event < TUNER_EVENTS_N; event++)
+            n += met[state][event] && has_row(state, event);
+    ok(wrong == 0, "%u events were answered with another state than the table has",
+       wrong);
+    ok(left_high == 0, "every tuner ends, and at the original: %u do not", left_high);
+    ok(n >= 40, "%u pairs that have a row were met", n);
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {
-        {"stopped", stopped}, {"unmeasured", unmeasured}, {"why", why},
-        {"gaps", gaps},       {"restless", restless},     {"many_changes", many_changes},
-        {"locks", locks},     {"no locks", no_locks},     {"ranges", ranges}};
+    } cases[] = {{"stopped", stopped},   {"unmeasured", unmeasured},
+                 {"why", why},           {"gaps", gaps},
+                 {"restless", restless}, {"many_changes", many_changes},
+                 {"locks", locks},       {"no locks", no_locks},
+                 {"ranges", ranges},     {"any event", any_event}};
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)
