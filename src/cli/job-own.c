@@ -15,6 +15,7 @@
 #include "base/names.h"
 #include "base/units.h"
 #include "cli/job-inside.h"
+#include "cli/own-place.h"
 #include "cli/take.h"
 #include "local/final-read.h"
 
@@ -293,7 +294,11 @@ static int open_node(struct remote *r, uw_error *err)
         .version = "",
         .window_s = j->window_s,
         .simulated = about.simulated};
+    struct own_place place;
+    own_place_open(j->env, j->boards, &place);
     struct own_node_opts opts = {.node = &node,
+                                 .runtime_dir = place.dir[0] ? place.dir : NULL,
+                                 .world = place.world[0] ? place.world : NULL,
                                  .only = j->gpus,
                                  .visible = &j->env->visible,
                                  .runs_job = true,

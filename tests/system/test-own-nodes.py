@@ -77,11 +77,31 @@ def ends(node, runtime, cap, sweep):
     t.ok(p.returncode == 1 and "needs the daemon" in p.stderr, "then there is none", p.stderr)
 
 
+def of_run(node, runtime):
+    """A job of `run` and one of `measure`."""
+    env = {"XDG_RUNTIME_DIR": runtime}
+    jobs = [node.popen("underwatt", *what, "--gpus", gpu, "--", "underwatt-sim", "train", "--gpus", gpu, "--steps", "4000",
+                       env=env)
+            for gpu, what in (("2", ("run", "--cap", "200")), ("3", ("measure",)))]
+
+    def both():
+        p = ask(node, runtime, "jobs")
+        return p.returncode == 0 and p.stdout.count("underwatt-sim") == 2
+    t.ok(uwtest.wait_for(both, step=0.5), "jobs: of run and measure", ask(node, runtime, "jobs"))
+    p = ask(node, runtime, "explain", "2")
+    t.ok(p.returncode == 0 and "cap 200 W" in p.stdout, "explain: of run's cap", p.stdout + p.stderr)
+    for job in jobs:
+        job.send_signal(signal.SIGTERM)
+        job.wait(30)
+    t.ok(sockets(runtime) == [], "they take their sockets along", sockets(runtime))
+
+
 runtime = tempfile.mkdtemp(prefix="uw-run-")
 try:
     with uwtest.Node(board="v100", count=4, may_set="anyone") as node, \
             uwtest.Node(board="v100", count=1, may_set="anyone") as other:
         ends(node, runtime, *together(node, other, runtime))
+        of_run(node, runtime)
 finally:
     shutil.rmtree(runtime)
 t.done()
