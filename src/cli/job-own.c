@@ -285,15 +285,12 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
 static int open_node(struct remote *r, uw_error *err)
 {
     const struct job_run *j = r->j;
-    struct gpu_about about = {0};
-    (void)gpu_boards_look(j->boards, &about, NULL); /* opening tells what is wrong */
     struct node_opts node = {
         .loop = r->loop,
         .backend = &gpu_boards,
         .gpu = {.source = j->boards, .clock = cli_loop_clock(r->loop)},
         .version = "",
-        .window_s = j->window_s,
-        .simulated = about.simulated};
+        .window_s = j->window_s};
     struct own_place place;
     own_place_open(j->env, j->boards, &place);
     struct own_node_opts opts = {.node = &node,
