@@ -682,14 +682,6 @@ void sampler_detach(struct sampler *s, size_t i, bool away)
     sampler_refresh(s, i); /* all values may have changed */
 }
 
-void sampler_rest(struct sampler *s, size_t i)
-{
-    if (i >= s->n)
-        return;
-    s->probe[i]->out = s->probe[i]->rest = true;
-    loop_timer_set(s->probe[i]->timer, UINT64_MAX, 0);
-}
-
 bool sampler_fed(const struct sampler *s, uint64_t now_ns)
 {
     if (s_between(s->began_ns, now_ns) >= FED_MAX_S * loop_speed(s->loop))

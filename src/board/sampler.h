@@ -98,8 +98,6 @@ void sampler_periods(struct sampler *s, uint64_t period_ns, uint64_t rest_ns,
 void sampler_refresh(struct sampler *s, size_t i);
 /* Board i is detached (away) or attached again; it is not sampled while detached. */
 void sampler_detach(struct sampler *s, size_t i, bool away);
-/* Permanently excludes board i from sampling and windows. */
-void sampler_rest(struct sampler *s, size_t i);
 
 /* Whether a window may begin: each board that is sampled has a sample, or 4 s of real
  * time have passed since sampler_new().

@@ -139,25 +139,6 @@ const struct steps *job_steps(const struct job *j)
     return j->page ? job_progress_steps(j->page) : &none;
 }
 
-void job_launches(const struct job *j, char ret[JOB_PROGRESS_LAUNCHES])
-{
-    ret[0] = '\0';
-    if (j->page)
-        job_progress_launches(j->page, ret);
-}
-
-struct rate *job_rate(const struct job *j)
-{
-    return j->page ? job_progress_rate(j->page) : NULL;
-}
-
-bool job_stopped(const struct job *j)
-{
-    if (!j->running || !j->page)
-        return false;
-    return job_progress_stopped(j->page, job_pid(j));
-}
-
 bool job_owns(const struct job *j, pid_t pid)
 {
     return job_progress_owns(j->loop, job_pid(j), pid);

@@ -47,20 +47,10 @@ int job_kill(struct job *job, int signo);
 bool job_running(const struct job *job);
 const struct steps *job_steps(const struct job *job);
 
-/* See job_progress_launches(). */
-void job_launches(const struct job *job, char ret[JOB_PROGRESS_LAUNCHES]);
-/* See job_progress_rate(). */
-struct rate *job_rate(const struct job *job);
-
 /* Returns whether pid is the job's process or a descendant of that process.  Reads
  * /proc; on a virtual loop, compares with the job's own pid only.
  */
 bool job_owns(const struct job *job, pid_t pid);
-
-/* Returns whether every process that reports on the page is stopped (state T), or CMD's
- * own process if no process reports.  Reads /proc; false on a virtual loop.
- */
-bool job_stopped(const struct job *job);
 
 /* The shell's exit code for a wait status: 0..255, 128+N for signal N. */
 int job_exit_code(int status);

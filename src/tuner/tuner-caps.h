@@ -1,6 +1,5 @@
-/* Table of functions by which a tuner sets caps, so that the same tuner serves the
- * command in local mode (its own actuator: tuner-local.c) and the daemon (claims:
- * tuner-claims.c).  A board is given by its index in tuner_opts.boards.
+/* Table of functions by which a tuner sets caps: claims (tuner-claims.c), or a made-up
+ * world (bench/savingsplay.c).  A board is given by its index in tuner_opts.boards.
  */
 #ifndef TUNER_TUNER_CAPS_H
 #define TUNER_TUNER_CAPS_H
@@ -44,21 +43,7 @@ struct tuner_caps {
     void (*split)(void *caps, const uint32_t *mw);
     /* The implementation ramps down to a cap by name: the tuner requests it once. */
     bool walks;
-    const char *lease_over; /* text for a lease that ran out; NULL: the event's text */
 };
-
-/* ---- local mode ---- */
-
-struct tuner_local {
-    struct actuator *actuator; /* holds all of these */
-    struct sampler *sampler;   /* of all boards of their set */
-    struct board *const *boards;
-    const uint32_t *original_mw;
-    size_t n;
-};
-extern const struct tuner_caps tuner_local_caps; /* caps: struct tuner_local * */
-
-/* ---- the daemon ---- */
 
 struct tuner;
 struct tuner_claims;

@@ -308,8 +308,6 @@ static int tuner_lease_over(struct tuner *t, const char *text)
     if (++t->leases_over < t->caps.n)
         return 0;
     t->leases_over = 0;
-    if (t->caps.table->lease_over)
-        text = t->caps.table->lease_over;
     tuner_note(&t->notes, true, "%s: the search goes down from the original cap again",
                text);
     return tuner_event(t, ON_BOARDS_LOST, NULL);
@@ -393,15 +391,6 @@ int tuner_finish(struct tuner *t, tuner_done_fn done, void *user)
     t->done_user = user;
     int r = tuner_event(t, ON_END, NULL);
     return r < 0 ? r : tuner_maybe_done(t);
-}
-
-void tuner_verified(struct tuner *t, bool restored, const char *text)
-{
-    t->report.restored = restored;
-    t->report.unsure = false;
-    (void)snprintf(t->report.after, sizeof t->report.after, "%s", text);
-    (void)snprintf(t->report.restore, sizeof t->report.restore, "%s",
-                   restored ? "" : text);
 }
 
 /* Takes over the regimes of an earlier tuner, and the caps measured on these boards, the

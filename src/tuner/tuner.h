@@ -200,14 +200,10 @@ struct tuner_report {
     bool board_lost;          /* ended because a board is lost or others control it; may
                                * come back */
     bool restored;            /* every board is back at its original */
-    bool unsure;              /* a board did not confirm it, see tuner_verified() */
+    bool unsure;              /* a board did not confirm it */
     char restore[TUNER_TEXT]; /* not restored: which board, and why */
-    char after[TUNER_TEXT];   /* text of tuner_verified(); "": not called */
+    char after[TUNER_TEXT];   /* what a command read afterwards; "": nothing */
 };
-/* The boards were read after tuner_finish(): they are restored, or text says which limit
- * is in force.
- */
-void tuner_verified(struct tuner *t, bool restored, const char *text);
 /* Borrowed until tuner_free(). */
 const struct tuner_report *tuner_report(struct tuner *t);
 
