@@ -66,7 +66,7 @@ def starts():
 # Every key, changed: the log says what is in force and what waits for a restart, and the
 # doors do as they are told.  (What a reload does inside the node: test-node-reload.c.)
 KEYS = """node/interval 7 s|node/hostname other|boards/only [0]|boards/library /lib/x.so|boards/rapl false
-sampling/rest 2 s|sampling/job 300 ms|sampling/search 100 ms|node/dry_run true
+sampling/rest 2 s|sampling/job 300 ms|sampling/search 150 ms|node/dry_run true
 caps/users/from 60 %|caps/users/to 90 %|caps/users/longest 2 h|caps/other_writers reassert|caps/reassert_after 20 s
 caps/yield_for 5 min|caps/clocks true|caps/always_hold true|caps/classes {a: {floor: 60 %}}|jobs/discover false|jobs/look 5 s
 search/found_jobs edp|ledger/path /tmp/l.sqlite|ledger/keep/fine 3 d|ledger/keep/minute 20 d|ledger/keep/hour 500 d
