@@ -26,7 +26,9 @@ struct loop;
 /* n: boards of the caps.  -ENOMEM. */
 int budget_new(struct loop *loop, struct caps *caps, size_t n, struct budget **ret,
                uw_error *err);
-/* Withdraws its claims: the actuator must be gone before, or limits rise. */
+/* Its claims stay: limits never rise because a node ends.  budget_configure() with 0
+ * withdraws them.
+ */
 void budget_free(struct budget *b);
 DEFINE_AUTO(struct budget *, budget_free);
 

@@ -518,16 +518,22 @@ int claimant_new(struct loop *loop, struct caps *caps, const struct claimant_who
     return 0;
 }
 
+static void withdraw_all(struct claimant *c)
+{
+    claimant_split(c, NULL);
+    for (size_t i = 0; i < BOARDS_MAX; i++) {
+        claimant_drop_clock(c, i);
+        claimant_drop(c, i);
+    }
+}
+
 void claimant_free(struct claimant *c)
 {
     if (!c)
         return;
     if (c->listener.user) {
-        claimant_split(c, NULL);
-        for (size_t i = 0; i < BOARDS_MAX; i++) {
-            claimant_drop_clock(c, i);
-            claimant_drop(c, i);
-        }
+        if (claim_source_row(c->who.source)->at_end != LEASE_KEEP)
+            withdraw_all(c);
         caps_unlisten(c->caps, &c->listener);
     }
     loop_timer_free(c->timer);

@@ -103,7 +103,9 @@ struct claimant;
 /* 0 or -ENOMEM.  Claims of an earlier daemon: claimant_adopt(). */
 int claimant_new(struct loop *loop, struct caps *caps, const struct claimant_who *who,
                  struct claimant **ret, uw_error *err);
-/* Withdraws its claims.  Call it before caps_free(). */
+/* Withdraws its claims; those of a source with LEASE_KEEP stay.  Call it before
+ * caps_free().
+ */
 void claimant_free(struct claimant *c);
 DEFINE_AUTO(struct claimant *, claimant_free);
 

@@ -139,7 +139,7 @@ static void test_life(void)
     scene_free(s);
 }
 
-/* A claimant like any other: its claims go with it. */
+/* A claimant like any other, whose claims stay without it. */
 static void test_freed(void)
 {
     struct scene *s = node_of("a budget that is freed", 800);
@@ -161,8 +161,10 @@ static void test_freed(void)
        "%s", err.text);
     budget_free(take(s->budget));
     pass(s, 1);
-    ok(!claim_of_budget(s, 0) && !claim_of_budget(s, 3), "freed: no claim is left");
-    are_limits(s, (double[]){300, 300, 300, 300}, "and the originals are back");
+    c = claim_of_budget(s, 2);
+    ok(c && c->id == id && claim_of_budget(s, 0) && claim_of_budget(s, 3),
+       "freed: its claims stay");
+    are_limits(s, (double[]){180, 180, 180, 180}, "and so do the limits");
     scene_free(s);
 }
 
