@@ -49,7 +49,7 @@ static bool needs_steps(const struct tuner *t)
 
 bool tuner_waits(const struct tuner *t)
 {
-    return t->state == TUNER_WAIT && t->source == TUNER_BY_STEPS;
+    return t->state == TUNER_WAIT && t->source == TUNER_BY_STEPS && !t->stopped;
 }
 
 /* On the way to the cap: moves ramp and lock.  Returns whether the timer has done its
@@ -320,8 +320,9 @@ int tuner_on_stopped(struct tuner *t, bool stopped)
     if (stopped == t->stopped || t->state == TUNER_LEFT || t->state == TUNER_OVER)
         return 0;
     t->stopped = stopped;
-    if (!t->started && !t->holding)
-        return 0;
+    if (t->state == TUNER_WAIT && !t->started && !t->holding)
+        return 0; /* no cap of ours; in other states one was there, and may be due again
+                   */
     if (stopped) {
         tuner_note(&t->notes, true, "the job is stopped: no cap until it continues");
         return tuner_event(t, ON_STOPPED, NULL);

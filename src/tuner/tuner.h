@@ -139,7 +139,9 @@ int tuner_on_force(struct tuner *t, uint32_t ceiling_mw, uint32_t enforced_mw);
  * on.  False: not waiting for steps, no struct progress_period or no search.
  */
 bool tuner_listen(struct tuner *t);
-/* Whether the tuner waits for the first training steps and does not infer any. */
+/* Whether the tuner waits for the first training steps of a job that is not stopped, and
+ * does not infer any.
+ */
 bool tuner_waits(const struct tuner *t);
 /* Sets a cap that was held before at once; call it before any steps are reported. */
 int tuner_resume(struct tuner *t, uint32_t held_mw);

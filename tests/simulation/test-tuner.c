@@ -34,6 +34,7 @@ struct bench {
     bool watched;
     double done; /* steps */
     bool still;  /* the job makes none */
+    bool mute;   /* … and reports none */
     double pace; /* more or fewer of them; 1 */
     struct steps steps;
     uint64_t looked_ns;
@@ -213,6 +214,8 @@ static int bench_on_look(struct loop_timer *timer, uint64_t now, void *user)
     if (!b->still)
         b->done += s_between(b->looked_ns, now) * rate;
     b->looked_ns = now;
+    if (b->mute)
+        return 0;
     struct step_slot slot = {.pid = 1,
                              .steps = (uint64_t)b->done,
                              .last_step_ns = now - ns_of_s(fmod(b->done, 1) / rate),
@@ -235,7 +238,8 @@ static int start_work(struct scene *s, uw_error *err)
     return got < 0 ? got : start_program(s, r, &play, err);
 }
 
-static bool use_clocks; /* of the next tuner */
+static bool use_clocks;    /* of the next tuner */
+static uint32_t use_named; /* its cap by name; 0: it searches */
 
 static bool bench_open(struct bench *b, const char *goal)
 {
@@ -256,7 +260,8 @@ static bool bench_open(struct bench *b, const char *goal)
                               .original_mw = original_mw,
                               .range = use_range.max_mw ? &use_range : NULL,
                               .n = 1,
-                              .search = true,
+                              .cap.mw = use_named,
+                              .search = !use_named,
                               .clocks = use_clocks,
                               .checks_share = use_clocks ? 0.05 : -1,
                               .gap_checks = -1,
@@ -430,6 +435,36 @@ static void gaps(void)
            r->changes);
     }
     bench_close(&b);
+}
+
+/* A cap by name of a job that reports nothing: a stop of the job does not end it. */
+static void mute(void)
+{
+    struct actuator_reply lost = {.result = ACTUATOR_GONE, .text = "lost"};
+    struct bench b;
+
+    use_named = 200000;
+    if (bench_open(&b, "edp")) {
+        b.mute = true;
+        (void)tuner_on_stopped(b.tuner, true);
+        ok(!tuner_waits(b.tuner), "a stopped job is not one that reports no steps");
+        (void)tuner_on_stopped(b.tuner, false);
+        ok(tuner_waits(b.tuner), "… until it continues");
+        (void)tuner_cap_now(b.tuner);
+        pass(&b.s, 120);
+        is_int(b.cap_mw, 200000, "its cap is set");
+        (void)tuner_on_stopped(b.tuner, true);
+        pass(&b.s, 1);
+        is_int(b.cap_mw, 300000, "stopped: the original");
+        (void)tuner_on_event(b.tuner, ACTUATOR_EVENT_LEASE, &lost);
+        pass(&b.s, 1);
+        is_int(b.cap_mw, 300000, "… still, when its boards are back");
+        (void)tuner_on_stopped(b.tuner, false);
+        pass(&b.s, 120);
+        is_int(b.cap_mw, 200000, "it continues, and has its cap again: %s", b.why);
+    }
+    bench_close(&b);
+    use_named = 0;
 }
 
 /* Pauses in every window: no bound is held blind. */
@@ -697,11 +732,17 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = {{"stopped", stopped},   {"unmeasured", unmeasured},
-                 {"why", why},           {"gaps", gaps},
-                 {"restless", restless}, {"many_changes", many_changes},
-                 {"locks", locks},       {"no locks", no_locks},
-                 {"ranges", ranges},     {"any event", any_event}};
+    } cases[] = {{"stopped", stopped},
+                 {"unmeasured", unmeasured},
+                 {"why", why},
+                 {"gaps", gaps},
+                 {"mute", mute},
+                 {"restless", restless},
+                 {"many_changes", many_changes},
+                 {"locks", locks},
+                 {"no locks", no_locks},
+                 {"ranges", ranges},
+                 {"any event", any_event}};
 
     verbose = argc > 1;
     for (size_t i = 0; i < n_elements(cases); i++)
