@@ -26,6 +26,12 @@ static bool if_walked(const struct tuner *t)
     return t->started || t->step.cap_mw > 0;
 }
 
+/* A search that has had no step that counts. */
+static bool if_unbegun(const struct tuner *t)
+{
+    return t->search && !t->started;
+}
+
 static bool if_named(const struct tuner *t)
 {
     return !t->search;
@@ -134,6 +140,7 @@ static const struct tuner_row rows[] = {
     ROW(LIVE,                 BOARDS_LOST,  if_walked,          do_rehold,       BOARDS),
     ROW(S(WAIT),              BOARDS_LOST,  ALWAYS,             do_rehold,       WAIT),
     ROW(S(BOARDS),            BOARDS,       if_listens,         do_listen_again, WAIT),
+    ROW(S(BOARDS),            BOARDS,       if_unbegun,         NOTHING,         WAIT),
     ROW(S(BOARDS),            BOARDS,       if_stopped,         NOTHING,         PAUSED),
     ROW(S(BOARDS),            BOARDS,       if_late,            NOTHING,         PAUSED),
     ROW(S(BOARDS),            BOARDS,       if_started,         do_go,           WALK),

@@ -143,6 +143,26 @@ static void interruptions(void)
     }
 }
 
+/* Boards were away while a search waited for steps, after the safe cap: it waits on, and
+ * holds no cap that nobody named.
+ */
+static void unbegun(void)
+{
+    static int somewhere;
+    static struct tuner t;
+
+    for (int stopped = 0; stopped < 2; stopped++) {
+        t = (struct tuner){.state = TUNER_BOARDS,
+                           .from = TUNER_WAIT,
+                           .search = (struct search *)&somewhere,
+                           .step.cap_mw = 240000,
+                           .stopped = stopped};
+        (void)tuner_event(&t, ON_BOARDS, NULL);
+        ok(t.state == TUNER_WAIT && !t.holding, "a search without a step%s: %s",
+           stopped ? ", stopped" : "", state_names[t.state]);
+    }
+}
+
 int main(void)
 {
     rows = tuner_rows(&n_rows);
@@ -151,5 +171,6 @@ int main(void)
     reachable_states();
     left_alone();
     interruptions();
+    unbegun();
     return done();
 }
