@@ -341,7 +341,7 @@ const struct node_view *node_look(struct node *node)
     if (fresh_ns < FRESH_S * NS_PER_S)
         fresh_ns = FRESH_S * NS_PER_S;
     viewer_look(node->viewer, fresh_ns, v);
-    if (node->caps)
+    if (node->budget)
         budget_look(node->budget, &v->budget);
     v->rapl = processors_look(node->processors, &v->n_rapl);
     (void)snprintf(v->actuator, sizeof v->actuator, "%s",

@@ -482,6 +482,28 @@ static void is_claimed(size_t board, uint32_t mw, const char *why)
     is_str(c->n == 1 ? c->claim[0].why : "(no claim)", why, "and says what it is of");
 }
 
+static void looks(enum node_event event, const void *what, void *user)
+{
+    (void)what;
+    (void)user;
+    w.told[event] += node_look(w.node)->budget.budget_mw > 0;
+}
+
+/* Boards are opened anew under a budget, while somebody follows what happens. */
+static void followed(void)
+{
+    w.config.budget_mw = 800000;
+    ok(start_node(), "a budget: a node");
+    run_s(5);
+    is_int(in_force(0), 200000, "its share is in force");
+    node_listen(w.node, looks, NULL);
+    fault("reload");
+    run_s(30);
+    is_int(in_force(0), 200000, "… and again when the driver was loaded anew");
+    ok(w.told[NODE_EVENT_CAPS] > 0, "somebody looked at the node at each event");
+    node_listen(w.node, NULL, NULL);
+}
+
 static void mixed(void)
 {
     ok(start_node(), "boards that differ: a node");
@@ -509,8 +531,8 @@ static void mixed(void)
 
 int main(void)
 {
-    static void (*const parts[])(void) = {rights, books_and_restart, damaged, trouble,
-                                          calls,  settings,          mixed};
+    static void (*const parts[])(void) = {rights, books_and_restart, damaged,  trouble,
+                                          calls,  settings,          followed, mixed};
 
     log_set_level((enum log_level)0);
     for (size_t i = 0; i < n_elements(parts); i++) {
