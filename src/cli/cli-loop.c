@@ -1,6 +1,7 @@
 #include "cli/cli-loop.h"
 
 #include <signal.h>
+#include <stddef.h>
 
 #include "base/error.h"
 
@@ -24,6 +25,17 @@ struct gpu_clock cli_loop_clock(struct loop *loop)
     return (struct gpu_clock){now_of, loop};
 }
 
+/* Under nohup(1) a hangup must reach neither this command nor CMD, which is to find it
+ * ignored, too.
+ */
+static bool is_left(int signo)
+{
+    struct sigaction was;
+
+    return signo == SIGHUP && sigaction(signo, NULL, &was) == 0 &&
+           was.sa_handler == SIG_IGN;
+}
+
 int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
                     struct cli_signals *ret, uw_error *err)
 {
@@ -31,7 +43,8 @@ int cli_signals_new(struct loop *loop, size_t n, loop_signal_fn fn, void *user,
     int r = 0;
 
     for (size_t i = 0; i < n && r == 0; i++)
-        r = loop_signal_new(loop, signals[i], fn, user, &ret->source[i], err);
+        if (!is_left(signals[i]))
+            r = loop_signal_new(loop, signals[i], fn, user, &ret->source[i], err);
     return r;
 }
 

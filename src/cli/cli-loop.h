@@ -11,8 +11,8 @@ int cli_loop_new(const struct cli_env *env, struct loop **ret, uw_error *err);
 /* For gpu_open_opts: the time of the loop. */
 struct gpu_clock cli_loop_clock(struct loop *loop);
 
-/* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT.  After a failure the
- * caller must still free *ret.
+/* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT, but no SIGHUP that is
+ * ignored.  After a failure the caller must still free *ret.
  */
 enum { CLI_SIGNALS = 4 };
 struct cli_signals {

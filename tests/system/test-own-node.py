@@ -224,12 +224,23 @@ def before_cmd(t, node, i):
     t.ok(uwtest.wait_for(lambda: limits(node, [i]) == [V100]), "the original is in force")
 
 
+def under_nohup(t, node, i):
+    """A hangup that the caller ignores ends neither the command nor CMD."""
+    p = node.popen("underwatt", "measure", "--gpus", str(i), "-q", "--", "sh", "-c", "echo ready; kill -HUP $$; sleep 1; exit 3",
+                   preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+    p.stdout.readline()
+    p.send_signal(signal.SIGHUP)
+    _, err = p.communicate(timeout=20)
+    t.ok(p.returncode == 3, "an ignored hangup stays ignored, by CMD too", f"{p.returncode} {err}")
+
+
 def main():
     t = uwtest.Tap()
     with uwtest.Node(count=8, speed=SPEED) as node, uwtest.Node(count=2) as slow:
         def quiet():
             reads_alone(t, slow)
             before_cmd(t, slow, 1)
+            under_nohup(t, slow, 0)
         uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), quiet, lambda: found(t, node, 1),
                         lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
     t.done()
