@@ -205,9 +205,12 @@ static int probe(struct remote *r, const struct json_value *gpu, uw_error *err)
     got = await_held(r, (int64_t)take_u64(gpu, "gpu"), err);
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, made_id(doc));
     (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
-    if (got == 0)
-        let_go(r);
-    return got;
+    if (got < 0)
+        return got;
+    let_go(r);
+    if (r->sure) /* the board is anybody's again: its limit may change */
+        memset(r->original_mw, 0, sizeof r->original_mw);
+    return 0;
 }
 
 /* No board is named: proves the right on one that no other process holds. */
@@ -229,7 +232,6 @@ static int probe_any(struct remote *r, uw_error *err)
             r_first = fail(err, got, "%s", why.text);
         got = 0;
     }
-    memset(r->original_mw, 0, sizeof r->original_mw);
     if (got < 0 || r_first < 0)
         return got < 0 ? got : r_first;
     return fail(err, -ENOTSUP, "no board here can be capped");
@@ -262,14 +264,28 @@ static int check_foreign(struct remote *r, uw_error *err)
 
 static int need_caps(struct remote *r, uw_error *err)
 {
-    int got = own_node_actuator(r->own, err);
+    int got = r->hurried ? -EINTR : own_node_actuator(r->own, err);
 
     if (got < 0)
-        return r->hurried ? interrupted(err) : got;
+        return got;
     if (!r->named)
         return probe_any(r, err);
     own_node_hold(r->own, true);
     return await_held(r, -1, err);
+}
+
+/* What CMD needs before it starts.  A signal stops the loop once: where another stop was
+ * under way, or nothing asked what ended the wait, r->hurried alone tells of it.
+ */
+static int prepare(struct remote *r, uw_error *err)
+{
+    int got = r->hurried ? -EINTR : own_node_feed(r->own, err);
+
+    if (got == 0 && r->capped && r->named)
+        got = check_foreign(r, err);
+    if (got == 0 && r->capped)
+        got = need_caps(r, err);
+    return r->hurried ? interrupted(err) : got;
 }
 
 /* ---- the node ---- */
@@ -328,11 +344,7 @@ int job_own_open(struct remote *r)
     name_boards(r);
     if (!r->boards.simulated)
         (void)job_cpu_new(r->loop, j->boards, cli_loop_clock(r->loop), &r->cpu);
-    got = own_node_feed(r->own, &err);
-    if (got == 0 && r->capped && r->named)
-        got = check_foreign(r, &err);
-    if (got == 0 && r->capped)
-        got = need_caps(r, &err);
+    got = prepare(r, &err);
     return got < 0 ? cli_fail(EXIT_BEFORE, "%s: %s", name, err.text) : EXIT_OK;
 }
 
@@ -505,6 +517,7 @@ static bool is_any_held(struct remote *r, bool *ret_sure)
     bool held = false;
 
     *ret_sure = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &gpus, NULL) == 0;
+    note_originals(r, gpus);
     for (size_t i = 0; i < n_boards(r) && i < BOARDS_MAX; i++) {
         const struct json_value *gpu = board_of(r, gpus, i);
         held |= is_state(gpu, CAPS_HELD) || is_state(gpu, CAPS_HOLDING);
@@ -646,6 +659,8 @@ void job_own_finish(struct remote *r, struct job_answer *a)
     const struct json_value *window = r->energy ? json_root(r->energy) : NULL;
     double time_s = take_number(window, "time_s");
 
+    /* what the answers since the last one before the end have shown */
+    take_so_far(r, r->doc ? json_root(r->doc) : NULL, r->end_ns);
     if (r->capped)
         let_go(r);
     if (isfinite(time_s))

@@ -224,6 +224,30 @@ def before_cmd(t, node, i):
     t.ok(uwtest.wait_for(lambda: limits(node, [i]) == [V100]), "the original is in force")
 
 
+def while_counters_open(t):
+    """^C while a processor's counter is opened, which hangs here: CMD is not started."""
+    with Open(count=1) as node, tempfile.TemporaryDirectory(prefix="uw-") as folder:
+        os.chmod(folder, 0o755)
+        zone = pathlib.Path(folder, "powercap", "intel-rapl:0")
+        zone.mkdir(parents=True)
+        (zone / "name").write_text("package-0\n")
+        (zone / "max_energy_range_uj").write_text("262143328850\n")
+        os.mkfifo(zone / "energy_uj", 0o644)
+        who = {"preexec_fn": nobody} if os.geteuid() == 0 else {}
+        p = node.popen("underwatt", "measure", "--boards", f"nvml={real_library(node)},rapl={zone.parent}", "--gpus", "0", "--",
+                       "sh", "-c", "echo started", **who)
+        time.sleep(1)
+        opening = p.poll() is None
+        p.send_signal(signal.SIGINT)
+        try:
+            out, err = p.communicate(timeout=20)
+        except subprocess.TimeoutExpired:
+            p.kill()
+            out, err = "", "it goes on"
+        t.ok(opening and p.returncode == 125 and out == "" and "interrupted" in err, "^C while counters are opened: CMD is not started",
+             f"{opening} {p.returncode} {out} {err}")
+
+
 def under_nohup(t, node, i):
     """A hangup that the caller ignores ends neither the command nor CMD."""
     p = node.popen("underwatt", "measure", "--gpus", str(i), "-q", "--", "sh", "-c", "echo ready; kill -HUP $$; sleep 1; exit 3",
@@ -241,7 +265,7 @@ def main():
             reads_alone(t, slow)
             before_cmd(t, slow, 1)
             under_nohup(t, slow, 0)
-        uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), quiet, lambda: found(t, node, 1),
+        uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), lambda: while_counters_open(t), quiet, lambda: found(t, node, 1),
                         lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
     t.done()
 
