@@ -69,6 +69,7 @@ static int on_probe(struct sweeper *s, const struct claim_told *told,
         return 0;
     if (v->state == CAPS_HELD) {
         s->held[i] = true; /* until it is given back: on_look() */
+        s->original_mw[i] = v->bounds.original_mw;
         claimant_drop(s->claims, i);
         return 0;
     }
@@ -289,7 +290,11 @@ static int on_look(struct loop_timer *timer, uint64_t now_ns, void *user)
     bool probed = s->stage == SWEEPER_S_RIGHT && !s->named && s->held[s->probe];
     if (!probed || claimant_claim(s->claims, s->probe) || is_held(s, s->probe))
         return 0;
+    struct caps_view v;
+    look(s, s->probe, &v);
     s->held[s->probe] = false;
+    if (!v.unrestored) /* the board is anybody's again: its limit may change */
+        s->original_mw[s->probe] = 0;
     return sweeper_start_sampling(s);
 }
 

@@ -361,7 +361,8 @@ int sweeper_signal(struct sweeper *s, int signo)
         (void)job_kill(s->job, SIGKILL);
         return 0;
     }
-    if (s->stage >= SWEEPER_S_RELEASE) /* a third signal: the release has a deadline */
+    if (s->opening ||                  /* its loop ends: on_open() goes on */
+        s->stage >= SWEEPER_S_RELEASE) /* a third signal: the release has a deadline */
         return 0;
     return sweeper_end_with(s, s->result.end);
 }
