@@ -108,6 +108,22 @@ static int write_text(const char *json, const struct json *doc, uw_error *err)
     return file_write(json, text, strlen(text), FILE_MODE_UMASK, err);
 }
 
+static bool has_claims(const struct json *doc)
+{
+    return json_count(json_get(json_root(doc), "claims")) > 0;
+}
+
+/* Of one board (/explain) the node tells that claims something there. */
+static int join(struct json **all, struct json **doc)
+{
+    if (!has_claims(*all) && has_claims(*doc)) {
+        struct json *first = *all;
+        *all = *doc;
+        *doc = first;
+    }
+    return json_extend(*all, *doc);
+}
+
 int nodes_get(struct nodes *n, const char *path, const char *json, struct json **ret,
               uw_error *err)
 {
@@ -122,7 +138,7 @@ int nodes_get(struct nodes *n, const char *path, const char *json, struct json *
         uw_error why = {""};
         int got = httpc_ask(n->own[i], "GET", path, NULL, &doc, &why);
         if (got == 0 && doc && all)
-            r = json_extend(all, doc);
+            r = join(&all, &doc);
         else if (got == 0 && doc)
             all = take(doc);
         else if (!all)

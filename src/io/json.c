@@ -97,38 +97,58 @@ int json_make_plain(struct json *doc)
     return make_plain_value(doc->root);
 }
 
-static bool has_uuid(const json_t *list, const json_t *like)
+/* The first of n items with the UUID of like; n: none. */
+static size_t find_uuid(const json_t *list, size_t n, const json_t *like)
 {
     const char *uuid = json_string_value(json_object_get(like, "uuid"));
-    const char *other;
-    size_t i;
+    size_t i = uuid ? 0 : n;
+
+    for (; i < n; i++) {
+        const json_t *item = json_array_get(list, i);
+        const char *other = json_string_value(json_object_get(item, "uuid"));
+        if (other && strcmp(uuid, other) == 0)
+            break;
+    }
+    return i;
+}
+
+static json_int_t claims_of(const json_t *item)
+{
+    return json_integer_value(json_object_get(item, "claims"));
+}
+
+static int extend_list(json_t *to, json_t *list)
+{
+    size_t i, n = json_array_size(to); /* the items of list may share a UUID */
     json_t *item;
+    int r = 0;
 
     json_array_foreach(list, i, item)
     {
-        other = json_string_value(json_object_get(item, "uuid"));
-        if (uuid && other && strcmp(uuid, other) == 0)
-            return true;
+        size_t at = find_uuid(to, n, item);
+        if (at == n)
+            r = json_array_append(to, item);
+        else if (claims_of(item) > claims_of(json_array_get(to, at)))
+            r = json_array_set(to, at, item);
+        if (r < 0)
+            return -ENOMEM;
     }
-    return false;
+    return 0;
 }
 
 int json_extend(struct json *doc, const struct json *more)
 {
     const char *key;
-    json_t *list, *to, *item;
-    size_t i;
+    json_t *list, *to;
+    int r = 0;
 
     json_object_foreach(more->root, key, list)
     {
         to = json_object_get(doc->root, key);
-        if (!json_is_array(list) || !json_is_array(to))
-            continue;
-        json_array_foreach(list, i,
-                           item) if (!has_uuid(to, item) &&
-                                     json_array_append(to, item) < 0) return -ENOMEM;
+        if (r == 0 && json_is_array(list) && json_is_array(to))
+            r = extend_list(to, list);
     }
-    return 0;
+    return r;
 }
 
 char *json_text(const struct json *doc)

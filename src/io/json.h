@@ -74,8 +74,9 @@ const struct json_value *json_root(const struct json *doc);
  */
 int json_make_plain(struct json *doc);
 
-/* Appends the items of each array of more's root to the array of the same key in doc's,
- * but objects whose "uuid" is there already.  -ENOMEM.
+/* Appends the items of each array of more's root to the array of the same key in doc's.
+ * Of two objects with one "uuid" the one with more "claims" stays, else the one that was
+ * there.  -ENOMEM.
  */
 int json_extend(struct json *doc, const struct json *more);
 /* The text of a document, on one line; free() it.  NULL: out of memory. */

@@ -96,12 +96,27 @@ def of_run(node, runtime):
     t.ok(sockets(runtime) == [], "they take their sockets along", sockets(runtime))
 
 
+def both_open_all(node, runtime):
+    """Two that name no board open all: each board is told of by the one that caps it."""
+    env = {"XDG_RUNTIME_DIR": runtime}
+    jobs = [node.popen("underwatt", "run", "--cap", "200", "--window", "1s", "--", "underwatt-sim", "train", "--gpus", gpu,
+                       "--steps", "40000", env=env) for gpu in ("2", "3")]
+    t.ok(uwtest.wait_for(lambda: all(node.board(i)["limit_mw"] < 300000 for i in (2, 3)), 90, 0.2), "both cap their boards")
+    for gpu in ("2", "3"):
+        p = ask(node, runtime, "explain", gpu)
+        t.ok(p.returncode == 0 and "  state      held" in p.stdout, f"explain {gpu}: of the one that caps it", p.stdout + p.stderr)
+    for job in jobs:
+        job.send_signal(signal.SIGTERM)
+        job.wait(30)
+
+
 runtime = tempfile.mkdtemp(prefix="uw-run-")
 try:
     with uwtest.Node(board="v100", count=4, may_set="anyone") as node, \
             uwtest.Node(board="v100", count=1, may_set="anyone") as other:
         ends(node, runtime, *together(node, other, runtime))
         of_run(node, runtime)
+        both_open_all(node, runtime)
 finally:
     shutil.rmtree(runtime)
 t.done()

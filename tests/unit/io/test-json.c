@@ -377,9 +377,11 @@ static void plain(void)
 static void extends(void)
 {
     static const char mine[] =
-        "{\"gpus\":[{\"uuid\":\"a\",\"w\":1}],\"n\":1,\"jobs\":[1]}";
+        "{\"gpus\":[{\"uuid\":\"a\",\"w\":1},{\"uuid\":\"c\",\"claims\":0}],\"n\":1,"
+        "\"jobs\":[1]}";
     static const char more[] =
-        "{\"gpus\":[{\"uuid\":\"a\",\"w\":2},{\"uuid\":\"b\",\"w\":3}],\"n\":2,"
+        "{\"gpus\":[{\"uuid\":\"a\",\"w\":2},{\"uuid\":\"b\",\"w\":3},"
+        "{\"uuid\":\"b\",\"w\":4},{\"uuid\":\"c\",\"claims\":1}],\"n\":2,"
         "\"jobs\":[1,{}],\"new\":[7]}";
     auto_(json_free) struct json *doc = NULL, *with = NULL;
     uw_error err = {""};
@@ -390,9 +392,10 @@ static void extends(void)
        "a document extended by another: %s", err.text);
     auto_(mem_free) char *text = json_text(doc);
     is_str(text,
-           "{\"gpus\":[{\"uuid\":\"a\",\"w\":1},{\"uuid\":\"b\",\"w\":3}],\"n\":1,"
-           "\"jobs\":[1,1,{}]}",
-           "its lists have all items, a UUID once; the rest stays");
+           "{\"gpus\":[{\"uuid\":\"a\",\"w\":1},{\"uuid\":\"c\",\"claims\":1},"
+           "{\"uuid\":\"b\",\"w\":3},"
+           "{\"uuid\":\"b\",\"w\":4}],\"n\":1,\"jobs\":[1,1,{}]}",
+           "its lists have all items, of a board that both have the claimed one");
 }
 
 int main(void)
