@@ -231,6 +231,24 @@ def test_opening(tmp):
              "^C: it ends, and CMD was not started", f"{child.returncode} {err}")
 
 
+def test_two_signals():
+    """Two signals at once at moments of the start: the sweep ends, whichever turn of the loop they share."""
+    hung = 0
+    with uwtest.Node(board="v100", count=1) as node:
+        for i in range(100):
+            child = node.popen("underwatt", "sweep", "--gpus", "0", "--runs", "1", "--", "sleep", "5")
+            time.sleep(i * 0.08 / 100)
+            child.send_signal(signal.SIGTERM)
+            child.send_signal(signal.SIGHUP)
+            try:
+                child.communicate(timeout=20)
+            except uwtest.subprocess.TimeoutExpired:
+                hung += 1
+                child.kill()
+                child.communicate()
+    t.equal(hung, 0, "two signals at once while a sweep starts: it ends, 100 times")
+
+
 def test_slow_driver():
     """A driver that takes 8 s of this world for each limit; ^C in the middle of a write: the release waits."""
     with uwtest.Node(machine="set_latency: 8 s\nboards: [{model: v100, count: 2}]", speed=SPEED,
@@ -308,5 +326,5 @@ def rights():
 
 uwtest.together(lambda: play(test_whole, test_found), lambda: play(test_aborts, test_killed, test_terminal),
                 lambda: play(test_state, test_command, test_two),
-                lambda: play(test_second_signal, test_stopped, test_side_by_side), test_slow_driver, rights)
+                lambda: play(test_second_signal, test_stopped, test_side_by_side), test_slow_driver, rights, test_two_signals)
 t.done()
