@@ -283,11 +283,6 @@ static void on_answer(struct remote_hold *g, const struct query *l)
         loop_stop(g->loop, 0);
 }
 
-static uint64_t wall_ms(const struct remote_hold *g, double ms)
-{
-    return (uint64_t)(ms * 1e6 * loop_speed(g->loop));
-}
-
 /* ---- a query ---- */
 
 static int query_over(struct remote_hold *g, int r, const char *text)
@@ -305,7 +300,7 @@ static int query_over(struct remote_hold *g, int r, const char *text)
     json_free(take(l->claims));
     json_free(take(l->gpus));
     if (!g->ending)
-        loop_timer_set(g->tick, loop_now_ns(g->loop) + wall_ms(g, ms), 0);
+        loop_timer_set(g->tick, loop_now_ns(g->loop) + cli_wall_ns(g->loop, ms), 0);
     return 0;
 }
 
@@ -434,17 +429,6 @@ static bool is_back(struct ask *daemon, const struct cap_target *t, bool sure)
                         : cap_read_back(json_root(doc), sure);
 }
 
-/* Waits; a signal ends the wait. */
-static void pause_ms(struct remote_hold *g, double ms)
-{
-    struct loop_timer *timer = NULL;
-    uint64_t at = loop_now_ns(g->loop) + wall_ms(g, ms);
-
-    if (loop_timer_new(g->loop, at, 0, on_enough, g, &timer, NULL) == 0)
-        (void)loop_run(g->loop, NULL);
-    loop_timer_free(timer);
-}
-
 static void give_back_one(struct remote_hold *g, struct ask *daemon, size_t i)
 {
     struct cap_target *t = &g->h->target[i];
@@ -458,7 +442,7 @@ static void give_back_one(struct remote_hold *g, struct ask *daemon, size_t i)
     for (int ms = 0; !t->restored && !g->again && ms < BACK_MS; ms += BACK_QUERY_MS) {
         t->restored = is_back(daemon, t, ms > BACK_MS / 4);
         if (!t->restored)
-            pause_ms(g, BACK_QUERY_MS);
+            cli_loop_wait(g->loop, BACK_QUERY_MS);
     }
     if (!t->restored)
         cli_say("cap: GPU %u: it is not confirmed that %s", t->index,
@@ -510,7 +494,7 @@ static void give_back_own(struct remote_hold *g)
     bool was_held[BOARDS_MAX] = {false};
 
     for (int ms = 0; look_again(g) && !g->again && ms < ANSWER_MS; ms += OWN_QUERY_MS)
-        pause_ms(g, OWN_QUERY_MS);
+        cli_loop_wait(g->loop, OWN_QUERY_MS);
     for (size_t i = 0; i < g->h->n; i++) {
         was_held[i] = g->h->target[i].claim > 0;
         if (was_held[i])
@@ -519,7 +503,7 @@ static void give_back_own(struct remote_hold *g)
     for (size_t i = 0; i < g->h->n; i++)
         for (int ms = 0; was_held[i] && !g->again && ms < BACK_MS && !is_own_back(g, i);
              ms += OWN_QUERY_MS)
-            pause_ms(g, OWN_QUERY_MS);
+            cli_loop_wait(g->loop, OWN_QUERY_MS);
 }
 
 static void give_back(struct remote_hold *g)
@@ -614,8 +598,9 @@ static int start(struct remote_hold *g, uw_error *err)
     uint64_t now = loop_now_ns(g->loop);
 
     g->begin_ns = now;
-    int r = loop_timer_new(g->loop, now + wall_ms(g, g->own ? 0 : FIRST_QUERY_MS), 0,
-                           on_tick, g, &g->tick, err);
+    int r =
+        loop_timer_new(g->loop, now + cli_wall_ns(g->loop, g->own ? 0 : FIRST_QUERY_MS),
+                       0, on_tick, g, &g->tick, err);
     if (r == 0 && g->h->for_ns)
         r = loop_timer_new(g->loop, now + g->h->for_ns, 0, on_enough, g, &g->enough, err);
     return r;

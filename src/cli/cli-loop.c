@@ -25,6 +25,29 @@ struct gpu_clock cli_loop_clock(struct loop *loop)
     return (struct gpu_clock){now_of, loop};
 }
 
+uint64_t cli_wall_ns(const struct loop *loop, double ms)
+{
+    return (uint64_t)(ms * 1e6 * loop_speed(loop));
+}
+
+static int on_waited(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    (void)timer;
+    (void)now_ns;
+    loop_stop(user, 0);
+    return 0;
+}
+
+void cli_loop_wait(struct loop *loop, double ms)
+{
+    struct loop_timer *timer = NULL;
+    uint64_t at = loop_now_ns(loop) + cli_wall_ns(loop, ms);
+
+    if (loop_timer_new(loop, at, 0, on_waited, loop, &timer, NULL) == 0)
+        (void)loop_run(loop, NULL);
+    loop_timer_free(timer);
+}
+
 /* Under nohup(1) a hangup must reach neither this command nor CMD, which is to find it
  * ignored, too.
  */

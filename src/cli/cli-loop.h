@@ -11,6 +11,11 @@ int cli_loop_new(const struct cli_env *env, struct loop **ret, uw_error *err);
 /* For gpu_open_opts: the time of the loop. */
 struct gpu_clock cli_loop_clock(struct loop *loop);
 
+/* The loop's time in which ms of the wall's pass. */
+uint64_t cli_wall_ns(const struct loop *loop, double ms);
+/* Runs the loop for ms of the wall's time; loop_stop() ends the wait. */
+void cli_loop_wait(struct loop *loop, double ms);
+
 /* Watches the first n of SIGINT, SIGTERM, SIGHUP and SIGQUIT, but no SIGHUP that is
  * ignored.  After a failure the caller must still free *ret.
  */

@@ -74,7 +74,6 @@ struct remote {
 /* ---- job-node.c ---- */
 
 void job_say(struct remote *r, const char *text);
-uint64_t job_wall_ms(const struct remote *r, double ms);
 /* The body of POST /v1/jobs.  capped: with the goal or the cap. */
 struct json_out *job_describe(const struct remote *r, pid_t pid, bool capped);
 

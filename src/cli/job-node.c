@@ -36,11 +36,6 @@ void job_say(struct remote *r, const char *text)
     cli_say("%s", text);
 }
 
-uint64_t job_wall_ms(const struct remote *r, double ms)
-{
-    return (uint64_t)(ms * 1e6 * loop_speed(r->loop));
-}
-
 /* ---- what the daemon is asked ---- */
 
 /* Identifies runs of the same job, unless the user disabled history. */
@@ -203,7 +198,7 @@ static void live_line(struct remote *r, uint64_t now)
         (void)fflush(stderr);
         r->line_there = true;
     } else {
-        r->next_line_ns = now + job_wall_ms(r, LINE_S * 1e3);
+        r->next_line_ns = now + cli_wall_ns(r->loop, LINE_S * 1e3);
         cli_say("%s", text);
     }
 }
@@ -346,7 +341,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
         return 0;
     live_line(r, now_ns);
     double wait_s = r->own ? OWN_LAST_S : !r->id ? 0 : r->lost ? LOST_S : LAST_S;
-    if (r->ended && now_ns - r->end_ns >= job_wall_ms(r, wait_s * 1e3))
+    if (r->ended && now_ns - r->end_ns >= cli_wall_ns(r->loop, wait_s * 1e3))
         loop_stop(r->loop, 0);
     return r->looking ? 0 : query(r);
 }
@@ -354,7 +349,7 @@ static int on_timer(struct loop_timer *timer, uint64_t now_ns, void *user)
 /* CMD has ended, and whether it was executed is known: query for the last time. */
 int job_at_end(struct remote *r)
 {
-    uint64_t period = job_wall_ms(r, r->own ? OWN_LAST_LOOK_MS : LAST_LOOK_MS);
+    uint64_t period = cli_wall_ns(r->loop, r->own ? OWN_LAST_LOOK_MS : LAST_LOOK_MS);
 
     if (r->exec_errno)
         loop_stop(r->loop, 0);
@@ -445,7 +440,7 @@ static int before(struct remote *r, int got, const uw_error *err)
 
 static int start(struct remote *r, uw_error *err)
 {
-    uint64_t period = job_wall_ms(r, r->own ? OWN_LOOK_MS : LOOK_MS);
+    uint64_t period = cli_wall_ns(r->loop, r->own ? OWN_LOOK_MS : LOOK_MS);
     uint64_t now = loop_now_ns(r->loop);
 
     int got =
@@ -456,7 +451,7 @@ static int start(struct remote *r, uw_error *err)
         got = r->own ? job_own_begin(r, err) : begin(r, err);
     if (got >= 0)
         got = job_child_go(r, err);
-    r->next_line_ns = r->begin_ns + job_wall_ms(r, LINE_S * 1e3);
+    r->next_line_ns = r->begin_ns + cli_wall_ns(r->loop, LINE_S * 1e3);
     return got;
 }
 

@@ -28,25 +28,11 @@ enum {
 
 /* ---- waiting ---- */
 
-static int on_pause(struct loop_timer *timer, uint64_t now_ns, void *user)
-{
-    struct remote *r = user;
-    (void)timer;
-    (void)now_ns;
-
-    loop_stop(r->loop, 0);
-    return 0;
-}
-
 /* False: the user ends the command. */
 static bool wait_ms(struct remote *r, double ms)
 {
-    struct loop_timer *timer = NULL;
-    uint64_t at = loop_now_ns(r->loop) + job_wall_ms(r, ms);
-
-    if (!r->hurried && loop_timer_new(r->loop, at, 0, on_pause, r, &timer, NULL) == 0)
-        (void)loop_run(r->loop, NULL);
-    loop_timer_free(timer);
+    if (!r->hurried)
+        cli_loop_wait(r->loop, ms);
     return !r->hurried;
 }
 
@@ -262,6 +248,28 @@ static int check_foreign(struct remote *r, uw_error *err)
     return 0;
 }
 
+/* Before CMD's boards are known: whether any board takes the cap in watts. */
+static int check_cap(const struct remote *r, uw_error *err)
+{
+    uint32_t mw = r->j->caps == JOB_CAPS_NAMED ? r->j->cap.mw : 0;
+    const struct gpu_limits *one = NULL;
+    unsigned index = 0;
+
+    for (size_t i = 0; mw && i < n_boards(r); i++) {
+        const struct board_view *v = board_view(boards_at(own_node_boards(r->own), i));
+        if (!v->has_limits || (mw >= v->limits.min_mw && mw <= v->limits.max_mw))
+            return 0;
+        one = &v->limits;
+        index = v->info->index;
+    }
+    if (!one)
+        return 0;
+    return fail(err, -ERANGE,
+                "a cap of %g W is outside the range of every board; GPU %u takes "
+                "%g..%g W",
+                w_of_mw(mw), index, w_of_mw(one->min_mw), w_of_mw(one->max_mw));
+}
+
 static int need_caps(struct remote *r, uw_error *err)
 {
     int got = r->hurried ? -EINTR : own_node_actuator(r->own, err);
@@ -281,8 +289,8 @@ static int prepare(struct remote *r, uw_error *err)
 {
     int got = r->hurried ? -EINTR : own_node_feed(r->own, err);
 
-    if (got == 0 && r->capped && r->named)
-        got = check_foreign(r, err);
+    if (got == 0 && r->capped)
+        got = r->named ? check_foreign(r, err) : check_cap(r, err);
     if (got == 0 && r->capped)
         got = need_caps(r, err);
     return r->hurried ? interrupted(err) : got;
@@ -345,7 +353,10 @@ int job_own_open(struct remote *r)
     if (!r->boards.simulated)
         (void)job_cpu_new(r->loop, j->boards, cli_loop_clock(r->loop), &r->cpu);
     got = prepare(r, &err);
-    return got < 0 ? cli_fail(EXIT_BEFORE, "%s: %s", name, err.text) : EXIT_OK;
+    if (got < 0)
+        return cli_fail(got == -ERANGE ? EXIT_USAGE : EXIT_BEFORE, "%s: %s", name,
+                        err.text);
+    return EXIT_OK;
 }
 
 void job_own_close(struct remote *r)

@@ -224,6 +224,15 @@ def before_cmd(t, node, i):
     t.ok(uwtest.wait_for(lambda: limits(node, [i]) == [V100]), "the original is in force")
 
 
+def cap_of_no_board(t, node):
+    """A cap that no board takes is refused before CMD, although CMD's boards are not known; one that some take is not."""
+    p = node.run("underwatt", "run", "--cap", "999", "--", "sh", "-c", "echo started")
+    t.ok(p.returncode == 2 and p.stdout == "" and p.stderr.count("\n") == 1 and "999 W" in p.stderr and "150..300 W" in p.stderr,
+         "999 W without --gpus: one line, CMD is not started", f"{p.returncode} {p.stdout} {p.stderr}")
+    p = node.run("underwatt", "run", "--cap", "200", "-q", "--", "sh", "-c", "exit 4")
+    t.equal(p.returncode, 4, "200 W without --gpus: CMD is started")
+
+
 def while_counters_open(t):
     """^C while a processor's counter is opened, which hangs here: CMD is not started."""
     with Open(count=1) as node, tempfile.TemporaryDirectory(prefix="uw-") as folder:
@@ -265,6 +274,7 @@ def main():
             reads_alone(t, slow)
             before_cmd(t, slow, 1)
             under_nohup(t, slow, 0)
+            cap_of_no_board(t, slow)
         uwtest.together(lambda: sudo_is_asked(t), lambda: processors(t), lambda: while_counters_open(t), quiet, lambda: found(t, node, 1),
                         lambda: two(t, node, [3, 4]), lambda: yielded(t, node, 5))
     t.done()
