@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/rng.h"
 #include "tuner/tuner-table.h"
+#include "virtual/virtual-loop.h"
 
 enum { ANSWERS = 64, LOG_MAX = 1 << 22 };
 #define STEP_S 1.0 /* at the reference cap */

@@ -7,7 +7,8 @@
 
 #include "base/units.h"
 #include "board/boards.h"
-#include "sim/virtual.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 struct world {
     struct loop *loop;

@@ -1,11 +1,9 @@
 #include "io/loop.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -41,49 +39,14 @@ int loop_clock_parse(const char *text, struct loop_clock *ret, uw_error *err)
     return 0;
 }
 
-static uint64_t read_clock(clockid_t id)
-{
-    struct timespec t = {0};
-
-    (void)clock_gettime(id, &t);
-    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
-}
-
-uint64_t loop_kernel_ns(void)
-{
-    return read_clock(CLOCK_BOOTTIME);
-}
-
-static uint64_t simulated_ns(const struct loop_clock *clock, uint64_t kernel_ns)
-{
-    if (clock->speed == 1)
-        return kernel_ns;
-    long double since = (long double)kernel_ns - (long double)clock->t0_ns;
-    long double t = (long double)clock->t0_ns + since * (long double)clock->speed;
-    return t > 0 ? (uint64_t)t : 0;
-}
-
 uint64_t loop_now_ns(const struct loop *loop)
 {
-    if (loop_is_virtual(loop))
-        return atomic_load(&loop->now_ns) + (loop->spending ? loop->spent_ns : 0);
-    return simulated_ns(&loop->clock, loop_kernel_ns());
+    return loop->ops->now_ns(loop);
 }
 
 int64_t loop_utc_ns(const struct loop *loop)
 {
-    if (loop_is_virtual(loop))
-        return loop->start_utc_ns + (int64_t)(loop_now_ns(loop) - loop->start_ns);
-
-    uint64_t kernel = loop_kernel_ns();
-    uint64_t ahead = simulated_ns(&loop->clock, kernel) - kernel; /* wraps below 0 */
-    return (int64_t)(read_clock(CLOCK_REALTIME) + ahead);
-}
-
-void loop_shift_utc(struct loop *loop, int64_t by_ns)
-{
-    assert(loop_is_virtual(loop));
-    loop->start_utc_ns += by_ns;
+    return loop->ops->utc_ns(loop);
 }
 
 double loop_speed(const struct loop *loop)
@@ -93,27 +56,7 @@ double loop_speed(const struct loop *loop)
 
 bool loop_is_virtual(const struct loop *loop)
 {
-    return loop->ops == &loop_virtual_ops;
-}
-
-void loop_spend(struct loop *loop, uint64_t ns)
-{
-    if (loop_is_virtual(loop)) {
-        if (loop->spending)
-            loop->spent_ns = loop->spent_ns + ns < ns ? LOOP_NEVER : loop->spent_ns + ns;
-        return;
-    }
-    struct timespec until;
-    (void)clock_gettime(CLOCK_MONOTONIC, &until);
-    uint64_t real = (uint64_t)((long double)ns / (long double)loop->clock.speed);
-    until.tv_sec += (time_t)(real / NS_PER_S);
-    until.tv_nsec += (long)(real % NS_PER_S);
-    if (until.tv_nsec >= (long)NS_PER_S) {
-        until.tv_nsec -= (long)NS_PER_S;
-        until.tv_sec++;
-    }
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
-        ;
+    return loop->ops->is_virtual;
 }
 
 void loop_took(struct loop *loop, int r)
@@ -146,9 +89,9 @@ int loop_run(struct loop *loop, uw_error *err)
     return r < 0 ? fail(err, r, "%s", strerror(-r)) : r;
 }
 
-struct loop *loop_alloc(const struct loop_ops *ops)
+struct loop *loop_alloc(const struct loop_ops *ops, size_t size)
 {
-    struct loop *loop = calloc(1, sizeof *loop);
+    struct loop *loop = calloc(1, size);
 
     if (!loop)
         return NULL;

@@ -1,9 +1,10 @@
-/* The loop: one class in three files; no other file includes this.
+/* The loop: one class in two files, and the virtual kind that tests have; no other file
+ * includes this.
  *
- * loop-common.c has the parts common to both kinds, loop-real.c and loop-virtual.c a
- * table of functions each.  Parts of the loop: timers.h (due times of both kinds),
- * workers.h (queues, deadlines and results of calls), lanes.h (threads of the real loop's
- * workers), spawn.h (fork and exec).
+ * loop-common.c has the parts common to both kinds, loop-real.c and the tests'
+ * tests/virtual/virtual-loop.c a table of functions each.  Parts of the loop: timers.h
+ * (due times of both kinds), workers.h (queues, deadlines and results of calls), lanes.h
+ * (threads of the real loop's workers), spawn.h (fork and exec).
  */
 #ifndef IO_LOOP_INSIDE_H
 #define IO_LOOP_INSIDE_H
@@ -52,6 +53,9 @@ struct loop_child {
 };
 
 struct loop_ops {
+    bool is_virtual;
+    uint64_t (*now_ns)(const struct loop *loop);
+    int64_t (*utc_ns)(const struct loop *loop);
     int (*run)(struct loop *loop, uw_error *err);
     void (*close)(struct loop *loop);
     /* The earliest due time or the number of counting timers has changed. */
@@ -68,8 +72,6 @@ struct loop_ops {
     void (*child_close)(struct loop_child *child); /* frees it, now or later */
     const struct worker_ops *workers;
 };
-
-extern const struct loop_ops loop_real_ops, loop_virtual_ops;
 
 struct loop {
     const struct loop_ops *ops;
@@ -89,17 +91,9 @@ struct loop {
     uint64_t armed_ns; /* time that timer_fd is set to; LOOP_NEVER: none */
     uv_prepare_t before_wait;
     struct lanes lanes;
-
-    /* virtual */
-    _Atomic uint64_t now_ns;
-    uint64_t start_ns;
-    int64_t start_utc_ns;
-    bool spending; /* inside a loop_work_fn */
-    uint64_t spent_ns;
-    struct loop_virtual_programs programs;
-    pid_t last_pid;
 };
 
-struct loop *loop_alloc(const struct loop_ops *ops); /* or NULL */
+/* Of size bytes, which begin with a struct loop; or NULL. */
+struct loop *loop_alloc(const struct loop_ops *ops, size_t size);
 
 #endif

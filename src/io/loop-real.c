@@ -15,6 +15,43 @@
 #include "io/loop-inside.h"
 #include "io/spawn.h"
 
+/* ---- clock ---- */
+
+static uint64_t read_clock(clockid_t id)
+{
+    struct timespec t = {0};
+
+    (void)clock_gettime(id, &t);
+    return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+uint64_t loop_kernel_ns(void)
+{
+    return read_clock(CLOCK_BOOTTIME);
+}
+
+static uint64_t simulated_ns(const struct loop_clock *clock, uint64_t kernel_ns)
+{
+    if (clock->speed == 1)
+        return kernel_ns;
+    long double since = (long double)kernel_ns - (long double)clock->t0_ns;
+    long double t = (long double)clock->t0_ns + since * (long double)clock->speed;
+    return t > 0 ? (uint64_t)t : 0;
+}
+
+static uint64_t real_now_ns(const struct loop *loop)
+{
+    return simulated_ns(&loop->clock, loop_kernel_ns());
+}
+
+static int64_t real_utc_ns(const struct loop *loop)
+{
+    uint64_t kernel = loop_kernel_ns();
+    uint64_t ahead = simulated_ns(&loop->clock, kernel) - kernel; /* wraps below 0 */
+
+    return (int64_t)(read_clock(CLOCK_REALTIME) + ahead);
+}
+
 /* ---- timers ---- */
 
 /* The kernel's time at which the loop's clock shows at_ns, rounded up. */
@@ -326,7 +363,9 @@ static int real_open(struct loop *loop)
     return 0;
 }
 
-const struct loop_ops loop_real_ops = {
+static const struct loop_ops real_ops = {
+    .now_ns = real_now_ns,
+    .utc_ns = real_utc_ns,
     .run = real_run,
     .close = real_close,
     .rearm = real_rearm,
@@ -343,7 +382,7 @@ const struct loop_ops loop_real_ops = {
 
 int loop_new_real(struct loop_clock clock, struct loop **ret, uw_error *err)
 {
-    struct loop *loop = loop_alloc(&loop_real_ops);
+    struct loop *loop = loop_alloc(&real_ops, sizeof(struct loop));
 
     if (!loop)
         return fail(err, -ENOMEM, "loop: out of memory");

@@ -2,8 +2,9 @@
  *
  * One thread runs it.  There are two kinds behind one interface: the real one
  * (libuv; simulated time = t0 + speed x (BOOTTIME - t0), speed 1 unless a
- * simulated world says otherwise) and the virtual one (an event queue: time
- * jumps from event to event, deterministic).  Callers cannot tell them apart.
+ * simulated world says otherwise) and the virtual one of tests
+ * (tests/virtual/virtual-loop.h: time jumps from event to event).  Callers cannot tell
+ * them apart.
  *
  * Callbacks run in the loop's thread and never block.  A callback returns 0, or
  * a negative result that ends loop_run(), which returns it.  Every source may
@@ -32,9 +33,6 @@ struct loop_clock {
 int loop_clock_parse(const char *text, struct loop_clock *ret, uw_error *err);
 
 int loop_new_real(struct loop_clock clock, struct loop **ret, uw_error *err);
-/* Time starts at start_ns; UTC is start_utc_s at that moment. */
-int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,
-                     uw_error *err);
 /* Frees every source still there, workers first (see loop_worker_free()).  Threads
  * that hang in a call are left: they may go on using the loop's clock.  Not from a
  * callback.
@@ -46,8 +44,6 @@ DEFINE_AUTO(struct loop *, loop_free);
 uint64_t loop_now_ns(const struct loop *loop);
 /* UTC in ns since 1970, for what goes to disk or over the wire. */
 int64_t loop_utc_ns(const struct loop *loop);
-/* Shifts the UTC of a virtual loop, as setting the clock does. */
-void loop_shift_utc(struct loop *loop, int64_t by_ns);
 double loop_speed(const struct loop *loop); /* 1 for real and virtual ones */
 bool loop_is_virtual(const struct loop *loop);
 
@@ -92,11 +88,9 @@ void loop_fd_free(struct loop_fd *source);
 
 struct loop_signal;
 typedef int (*loop_signal_fn)(struct loop_signal *source, int signo, void *user);
-/* On a virtual loop only loop_virtual_raise() raises a signal. */
 int loop_signal_new(struct loop *loop, int signo, loop_signal_fn fn, void *user,
                     struct loop_signal **ret, uw_error *err);
 void loop_signal_free(struct loop_signal *source);
-void loop_virtual_raise(struct loop *loop, int signo);
 
 /* ---- children ---- */
 
@@ -119,8 +113,7 @@ void loop_child_keep_inherited(void);
 /* -ENOENT or -EACCES as from execvp() (127 and 126 in a shell), with argv[0] in *err. The
  * child gets no other descriptors of this process than those above, whatever library
  * opened them.  Signals that we handle have their default there, those that our caller
- * ignores (nohup) stay ignored, except SIGPIPE.  On a virtual loop the program is the one
- * of loop_virtual_programs(); pids there are above any real one.
+ * ignores (nohup) stay ignored, except SIGPIPE.
  */
 int loop_child_new(struct loop *loop, const struct loop_child_opts *opts,
                    loop_child_fn fn, void *user, struct loop_child **ret, uw_error *err);
@@ -128,20 +121,6 @@ pid_t loop_child_pid(const struct loop_child *child);
 int loop_child_kill(struct loop_child *child, int signo); /* 0, or -ESRCH after its end */
 /* Forgets the child, which continues and is still reaped while the loop runs. */
 void loop_child_free(struct loop_child *child);
-
-/* A program of a virtual world.  start: starts it with this pid; it ends when it calls
- * loop_virtual_exit(loop, pid, status), also inside start; the child's fn is called from
- * the loop after that.  kill: gets the signals sent to it.
- */
-struct loop_virtual_programs {
-    int (*start)(const struct loop_child_opts *opts, pid_t pid, void *user,
-                 uw_error *err);
-    int (*kill)(pid_t pid, int signo, void *user);
-    void *user;
-};
-void loop_virtual_programs(struct loop *loop,
-                           const struct loop_virtual_programs *programs);
-void loop_virtual_exit(struct loop *loop, pid_t pid, int status);
 
 /* ---- workers: calls that may block or hang ---- */
 
@@ -165,9 +144,8 @@ struct loop_work {
 };
 
 /* A worker with a thread and a queue of its own (64 calls at most, including the running
- * one).  On a virtual loop fn runs in the loop's thread, at once when the worker is idle,
- * and done is called after the virtual time that fn spent with loop_spend(), or with
- * -ETIMEDOUT past its deadline.  Only the first 15 bytes of name are kept.
+ * one).  On a virtual loop fn runs in the loop's thread.  Only the first 15 bytes of name
+ * are kept.
  */
 int loop_worker_new(struct loop *loop, const char *name, struct loop_worker **ret,
                     uw_error *err);
@@ -193,12 +171,5 @@ bool loop_worker_hangs(const struct loop_worker *worker);
  * must never be freed); the rest get -ECANCELED.
  */
 void loop_worker_free(struct loop_worker *worker);
-
-/* Within a loop_work_fn: this call takes ns of the loop's time.  Sleeps on a
- * real loop, counts on a virtual one: there loop_now_ns() shows it until fn returns,
- * so another worker's call may then see an earlier time than this one did.
- * UINT64_MAX on a virtual loop: the call never returns.
- */
-void loop_spend(struct loop *loop, uint64_t ns);
 
 #endif

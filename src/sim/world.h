@@ -7,7 +7,7 @@
  * Explained in: docs/architecture.md; docs/machine-file.md for machines and faults.
  *
  * Two things run a world: underwatt-sim in real time (server.h), and the virtual
- * backend in a virtual loop (virtual.h).
+ * backend of tests in a virtual loop (tests/virtual/virtual-world.h).
  */
 #ifndef SIM_WORLD_H
 #define SIM_WORLD_H

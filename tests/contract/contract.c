@@ -16,8 +16,9 @@
 #include "gpu/nvml/nvml.h"
 #include "io/loop.h"
 #include "sim/machine.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 enum { N_BOARDS = 4 };
 

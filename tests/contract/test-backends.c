@@ -14,8 +14,9 @@
 #include "gpu/rapl/rapl.h"
 #include "gpu/replay/replay.h"
 #include "io/loop.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 #define WANT_ALL 0x3ffu
 

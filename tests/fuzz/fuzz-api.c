@@ -11,6 +11,7 @@
 #include "base/error.h"
 #include "fuzz.h"
 #include "http-try.h"
+#include "virtual/virtual-loop.h"
 
 static struct gpu_info info = {.index = 0, .uuid = "GPU-1", .name = "x"};
 static struct claims none;

@@ -10,6 +10,7 @@
 #include "fuzz.h"
 #include "http-try.h"
 #include "io/http.h"
+#include "virtual/virtual-loop.h"
 
 static struct gpu_info info[2] = {{.index = 0, .name = "a\"b\\"},
                                   {.index = 63, .name = "c"}};

@@ -24,6 +24,7 @@
 #include "fuzz.h"
 #include "io/launches.h"
 #include "jobs/job-progress.h"
+#include "virtual/virtual-loop.h"
 
 enum {
     SCRIPT_OPS = 4000,   /* lines that are played, again and again … */

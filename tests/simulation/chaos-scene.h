@@ -26,8 +26,9 @@
 #include "base/units.h"
 #include "io/progress.h"
 #include "node/node.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 enum {
     ANNA = 1000,

@@ -23,6 +23,7 @@
 #include "base/names.h"
 #include "base/rng.h"
 #include "simulation/chaos-scene.h"
+#include "virtual/virtual-loop.h"
 
 enum { WORDS_MAX = 7, MOMENTS_MAX = 512 };
 

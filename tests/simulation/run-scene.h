@@ -19,9 +19,10 @@
 #include "jobs/job.h"
 #include "node/node.h"
 #include "plant/plant.h"
-#include "sim/virtual.h"
 #include "tap.h"
 #include "trace.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 static bool verbose;
 #define JOB_S 1200.0 /* simulated time of a job at the default limit */

@@ -8,6 +8,7 @@
 #include "unit/ledger/fault.h"
 #undef fault
 #include "simulation/chaos-scene.h"
+#include "virtual/virtual-loop.h"
 
 static struct round r;
 

@@ -16,9 +16,10 @@
 #include "base/units.h"
 #include "node/node.h"
 #include "plant/plant.h"
-#include "sim/virtual.h"
 #include "sweep/sweeper.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 enum { BOARDS = 2 };
 

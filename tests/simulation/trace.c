@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "sim/virtual.h"
 #include "tuner/tuner-table.h"
+#include "virtual/virtual-world.h"
 
 enum { TRACE_BOARDS = 64, TRACE_TUNERS = 64, TRACE_CASES = 1024, TRACE_NAME = 96 };
 

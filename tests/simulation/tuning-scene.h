@@ -14,10 +14,11 @@
 #include "caps/budget.h"
 #include "io/progress.h"
 #include "plant/plant.h"
-#include "sim/virtual.h"
 #include "tap.h"
 #include "trace.h"
 #include "tuner/searches.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 enum { BOARDS = 8, JOBS = 3, STATE = 65536 };
 static bool verbose;

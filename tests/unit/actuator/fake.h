@@ -9,6 +9,7 @@
 #include "base/error.h"
 #include "gpu/gpu.h"
 #include "io/loop.h"
+#include "virtual/virtual-loop.h"
 
 struct gpu_dev { // NOLINT(clang-analyzer-optin.performance.Padding)
     struct gpu_info info;

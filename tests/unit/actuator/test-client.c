@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
+#include "virtual/virtual-loop.h"
 
 struct seen {
     struct loop *loop;

@@ -13,6 +13,7 @@
 #include "base/units.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
+#include "virtual/virtual-loop.h"
 
 enum {
     ROUNDS = 500,

@@ -8,6 +8,7 @@
 #include "oom.h"
 #include "tap.h"
 #include "unit/actuator/fake.h"
+#include "virtual/virtual-loop.h"
 
 static const struct guard_client client = {.pid = 1};
 static char top[] = "/tmp/test-oom-XXXXXX";

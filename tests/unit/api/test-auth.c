@@ -12,6 +12,7 @@
 #include "http-try.h"
 #include "io/file.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 /* ---- rates ---- */
 

@@ -10,6 +10,7 @@
 #include "http-try.h"
 #include "made.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 struct rig {
     struct loop *loop;

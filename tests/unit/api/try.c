@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/error.h"
+#include "virtual/virtual-loop.h"
 
 static const struct node_view *look(void *node)
 {

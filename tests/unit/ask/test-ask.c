@@ -5,6 +5,7 @@
 #include "ask/ask.h"
 #include "base/units.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 static struct {
     struct loop *loop;

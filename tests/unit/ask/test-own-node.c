@@ -8,8 +8,9 @@
 #include "ask/own-node.h"
 #include "base/log.h"
 #include "base/units.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 static struct {
     struct loop *loop;

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 #define S(x) ((uint64_t)((x)*1e9))
 enum { ASKS = 6 };

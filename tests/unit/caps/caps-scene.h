@@ -11,8 +11,9 @@
 #include "base/units.h"
 #include "caps/budget.h"
 #include "caps/caps.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 #define W(x) ((uint32_t)((x)*1000))
 

@@ -9,6 +9,7 @@
 #include "io/http-exchange.h"
 #include "io/http-refuse.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 /* ---- targets ---- */
 

@@ -13,6 +13,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 #define MS(n) ((uint64_t)(n)*NS_PER_MS)
 
@@ -244,7 +245,8 @@ static int on_raise(struct loop_timer *timer, uint64_t now_ns, void *user)
 
     if (!loop_is_virtual(rig->loop))
         (void)kill(getpid(), SIGUSR1);
-    loop_virtual_raise(rig->loop, SIGUSR1);
+    else
+        loop_virtual_raise(rig->loop, SIGUSR1);
     return 0;
 }
 
@@ -435,7 +437,8 @@ static void run_case(size_t i, bool is_virtual)
                    cases[i].name);
     if (!ok(r == 0, "%s: a loop", name))
         return;
-    loop_virtual_programs(rig.loop, &programs);
+    if (is_virtual)
+        loop_virtual_programs(rig.loop, &programs);
     rig.began_ns = loop_now_ns(rig.loop);
     cases[i].run(&rig);
     is_str(rig.log, cases[i].want, name);

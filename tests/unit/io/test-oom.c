@@ -13,6 +13,7 @@
 #include "io/loop.h"
 #include "io/progress.h"
 #include "io/yaml.h"
+#include "virtual/virtual-loop.h"
 
 static char dir[64] = "/tmp/uw-test-oom.XXXXXX";
 static char file[128];

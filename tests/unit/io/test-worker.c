@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "io/loop.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 #define MS(n) ((uint64_t)(n)*NS_PER_MS)
 

@@ -15,6 +15,7 @@
 #include "io/proc.h"
 #include "jobs/roster.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 enum { FAKES = 4, FAKE_PIDS = 64 };
 

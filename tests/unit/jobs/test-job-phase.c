@@ -5,8 +5,9 @@
 
 #include "base/units.h"
 #include "plant/plant.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 enum { BOARDS = 2 };
 

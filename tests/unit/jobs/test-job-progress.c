@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "io/launches.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 static char dir[64] = "/tmp/uw-test-page.XXXXXX";
 

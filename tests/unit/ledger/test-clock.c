@@ -7,6 +7,7 @@
 #include "io/ledger-queue.h"
 #include "io/store/clock.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 #define H_MS INT64_C(3600000)
 #define D_MS (24 * H_MS)

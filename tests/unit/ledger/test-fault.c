@@ -10,6 +10,7 @@
 #include "io/file.h"
 #include "io/ledger-queue.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 enum { INTERVALS = 12, PART_J = 100 };
 

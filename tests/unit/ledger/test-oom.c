@@ -4,6 +4,7 @@
 #include "help.h"
 #include "io/ledger-queue.h"
 #include "oom.h"
+#include "virtual/virtual-loop.h"
 
 static int op_batch(void *user)
 {

@@ -6,6 +6,7 @@
 #include "help.h"
 #include "io/ledger-queue.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 struct world {
     struct loop *loop;

@@ -12,8 +12,9 @@
 #include "base/units.h"
 #include "gpu/rapl/rapl.h"
 #include "node/node.h"
-#include "sim/virtual.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 enum { BOARDS = 4 };
 #define ORIGINAL_MW 300000u /* a V100's; its minimum is 150 W */

@@ -8,8 +8,9 @@
 
 #include "base/units.h"
 #include "sim/report.h"
-#include "sim/virtual.h"
 #include "sim/world.h"
+#include "virtual/virtual-loop.h"
+#include "virtual/virtual-world.h"
 
 static struct sim_machine machine;
 

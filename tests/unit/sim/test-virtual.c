@@ -1,5 +1,5 @@
 /* The virtual node: a job runs, is capped, reports, is killed; faults happen. */
-#include "sim/virtual.h"
+#include "virtual/virtual-world.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -9,6 +9,7 @@
 #include "base/units.h"
 #include "sim/report.h"
 #include "tap.h"
+#include "virtual/virtual-loop.h"
 
 struct scene {
     struct loop *loop;

@@ -3,8 +3,8 @@
  * the boards, without a pause, while the job trains or validates.  A kernel in validation
  * takes three quarters of its time in training.
  */
-#ifndef SIM_LAUNCHING_H
-#define SIM_LAUNCHING_H
+#ifndef VIRTUAL_LAUNCHING_H
+#define VIRTUAL_LAUNCHING_H
 
 #include <stdint.h>
 

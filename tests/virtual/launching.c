@@ -1,4 +1,4 @@
-#include "sim/launching.h"
+#include "virtual/launching.h"
 
 #include <errno.h>
 #include <fcntl.h>

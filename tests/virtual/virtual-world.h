@@ -15,10 +15,10 @@
  * the pid of this process, so that a reader finds the process alive; the driver's list
  * of processes has the virtual pid.  The job's environment may set the user (VIRTUAL_UID,
  * else root) and the cgroup (VIRTUAL_CGROUP, a path, else "/").  A job with
- * VIRTUAL_LAUNCHES (sim/launching.h) reports no steps; the page counts its launches.
+ * VIRTUAL_LAUNCHES (launching.h) reports no steps; the page counts its launches.
  */
-#ifndef SIM_VIRTUAL_H
-#define SIM_VIRTUAL_H
+#ifndef VIRTUAL_VIRTUAL_WORLD_H
+#define VIRTUAL_VIRTUAL_WORLD_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -30,6 +30,7 @@
 #include "sim/machine.h"
 #include "underwatt/error.h"
 #include "underwatt/progress.h"
+#include "virtual/virtual-loop.h"
 
 struct virtual_world;
 

@@ -1,9 +1,13 @@
 /* The virtual loop: time jumps to the next timer.  What happens elsewhere (a
  * signal, the end of a program, a worker's return) is a timer here.
  */
+#include "virtual/virtual-loop.h"
+
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/error.h"
 #include "base/units.h"
@@ -12,15 +16,83 @@
 /* Above any pid of the kernel: a real kill(2) by mistake hits no process. */
 enum { FIRST_PID = 5000000 };
 
+struct virtual_loop {
+    struct loop loop;
+    _Atomic uint64_t now_ns;
+    uint64_t start_ns;
+    int64_t start_utc_ns;
+    bool spending; /* inside a loop_work_fn */
+    uint64_t spent_ns;
+    struct loop_virtual_programs programs;
+    pid_t last_pid;
+};
+
+static struct virtual_loop *virtual_of(struct loop *loop)
+{
+    assert(loop_is_virtual(loop));
+    return (struct virtual_loop *)(void *)loop;
+}
+
+/* ---- clock ---- */
+
+static uint64_t virtual_now_ns(const struct loop *loop)
+{
+    const struct virtual_loop *v = (const struct virtual_loop *)(const void *)loop;
+
+    return atomic_load(&v->now_ns) + (v->spending ? v->spent_ns : 0);
+}
+
+static int64_t virtual_utc_ns(const struct loop *loop)
+{
+    const struct virtual_loop *v = (const struct virtual_loop *)(const void *)loop;
+
+    return v->start_utc_ns + (int64_t)(virtual_now_ns(loop) - v->start_ns);
+}
+
+void loop_shift_utc(struct loop *loop, int64_t by_ns)
+{
+    virtual_of(loop)->start_utc_ns += by_ns;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+    struct timespec until;
+
+    (void)clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_sec += (time_t)(ns / NS_PER_S);
+    until.tv_nsec += (long)(ns % NS_PER_S);
+    if (until.tv_nsec >= (long)NS_PER_S) {
+        until.tv_nsec -= (long)NS_PER_S;
+        until.tv_sec++;
+    }
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL) == EINTR)
+        ;
+}
+
+void loop_spend(struct loop *loop, uint64_t ns)
+{
+    if (!loop_is_virtual(loop)) {
+        sleep_ns((uint64_t)((long double)ns / (long double)loop_speed(loop)));
+        return;
+    }
+    struct virtual_loop *v = virtual_of(loop);
+    if (v->spending)
+        v->spent_ns = v->spent_ns + ns < ns ? LOOP_NEVER : v->spent_ns + ns;
+}
+
+/* ---- the loop ---- */
+
 static int virtual_run(struct loop *loop, uw_error *err)
 {
+    struct virtual_loop *v = virtual_of(loop);
     (void)err;
+
     while (!loop->stopping && loop->heap.n_counting > 0) {
         struct loop_timer *timer = loop_timer_first(loop);
-        uint64_t now = atomic_load(&loop->now_ns);
+        uint64_t now = atomic_load(&v->now_ns);
         if (timer->due_ns > now) {
             now = timer->due_ns;
-            atomic_store(&loop->now_ns, now);
+            atomic_store(&v->now_ns, now);
         }
         loop_timer_fire(timer, now);
     }
@@ -80,8 +152,7 @@ static void virtual_signal_close(struct loop_signal *source)
 
 void loop_virtual_raise(struct loop *loop, int signo)
 {
-    if (!loop_is_virtual(loop))
-        return;
+    assert(loop_is_virtual(loop));
     for (struct loop_link *l = loop->signals.next; l != &loop->signals; l = l->next) {
         struct loop_signal *source = (struct loop_signal *)(void *)l;
         if (source->signo == signo && source->raised.at == 0)
@@ -113,16 +184,16 @@ static int on_ended(struct loop_timer *timer, uint64_t now_ns, void *user)
 static int virtual_child_open(struct loop_child *child,
                               const struct loop_child_opts *opts, uw_error *err)
 {
-    struct loop *loop = child->loop;
-    int r = loop_timer_init(&child->ended_at, loop, on_ended, child);
+    struct virtual_loop *v = virtual_of(child->loop);
+    int r = loop_timer_init(&child->ended_at, child->loop, on_ended, child);
 
-    child->pid = ++loop->last_pid;
+    child->pid = ++v->last_pid;
     if (r < 0)
         (void)fail(err, r, "%s: out of memory", opts->argv[0]);
-    else if (!loop->programs.start)
+    else if (!v->programs.start)
         r = fail(err, -ENOENT, "%s: this virtual world has no programs", opts->argv[0]);
     else
-        r = loop->programs.start(opts, child->pid, loop->programs.user, err);
+        r = v->programs.start(opts, child->pid, v->programs.user, err);
     if (r < 0) {
         loop_link_remove(&child->link);
         virtual_child_close(child);
@@ -132,11 +203,11 @@ static int virtual_child_open(struct loop_child *child,
 
 static int virtual_child_kill(struct loop_child *child, int signo)
 {
-    struct loop *loop = child->loop;
+    const struct loop_virtual_programs *programs = &virtual_of(child->loop)->programs;
 
-    if (child->ended_at.at > 0 || !loop->programs.kill)
+    if (child->ended_at.at > 0 || !programs->kill)
         return -ESRCH;
-    return loop->programs.kill(child->pid, signo, loop->programs.user);
+    return programs->kill(child->pid, signo, programs->user);
 }
 
 static void virtual_child_forget(struct loop_child *child)
@@ -147,7 +218,7 @@ static void virtual_child_forget(struct loop_child *child)
 void loop_virtual_programs(struct loop *loop,
                            const struct loop_virtual_programs *programs)
 {
-    loop->programs = programs ? *programs : (struct loop_virtual_programs){0};
+    virtual_of(loop)->programs = programs ? *programs : (struct loop_virtual_programs){0};
 }
 
 void loop_virtual_exit(struct loop *loop, pid_t pid, int status)
@@ -172,16 +243,16 @@ static int virtual_worker_open(struct loop_worker *worker, uw_error *err)
 
 static void virtual_worker_start(struct loop_worker *worker)
 {
-    struct loop *loop = worker->loop;
+    struct virtual_loop *v = virtual_of(worker->loop);
     const struct loop_work *work = &worker->queue[worker->head];
-    uint64_t now = atomic_load(&loop->now_ns);
+    uint64_t now = atomic_load(&v->now_ns);
 
-    loop->spending = true;
-    loop->spent_ns = 0;
-    worker->r = work->fn(loop, work->work);
-    loop->spending = false;
+    v->spending = true;
+    v->spent_ns = 0;
+    worker->r = work->fn(worker->loop, work->work);
+    v->spending = false;
 
-    uint64_t spent = loop->spent_ns;
+    uint64_t spent = v->spent_ns;
     worker->ends_ns = now + spent < now ? LOOP_NEVER : now + spent;
     worker->returns.weak = false;
     if (work->deadline_ns > 0 && spent > work->deadline_ns)
@@ -216,7 +287,10 @@ static const struct worker_ops virtual_workers = {
     .close = virtual_worker_close,
 };
 
-const struct loop_ops loop_virtual_ops = {
+static const struct loop_ops virtual_ops = {
+    .is_virtual = true,
+    .now_ns = virtual_now_ns,
+    .utc_ns = virtual_utc_ns,
     .run = virtual_run,
     .close = virtual_close,
     .rearm = virtual_rearm,
@@ -234,14 +308,15 @@ const struct loop_ops loop_virtual_ops = {
 int loop_new_virtual(uint64_t start_ns, int64_t start_utc_s, struct loop **ret,
                      uw_error *err)
 {
-    struct loop *loop = loop_alloc(&loop_virtual_ops);
+    struct loop *loop = loop_alloc(&virtual_ops, sizeof(struct virtual_loop));
 
     if (!loop)
         return fail(err, -ENOMEM, "loop: out of memory");
-    atomic_store(&loop->now_ns, start_ns);
-    loop->start_ns = start_ns;
-    loop->start_utc_ns = start_utc_s * (int64_t)NS_PER_S;
-    loop->last_pid = FIRST_PID;
+    struct virtual_loop *v = virtual_of(loop);
+    atomic_store(&v->now_ns, start_ns);
+    v->start_ns = start_ns;
+    v->start_utc_ns = start_utc_s * (int64_t)NS_PER_S;
+    v->last_pid = FIRST_PID;
     *ret = loop;
     return 0;
 }

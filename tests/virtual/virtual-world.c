@@ -1,4 +1,4 @@
-#include "sim/virtual.h"
+#include "virtual/virtual-world.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -11,9 +11,10 @@
 #include "base/units.h"
 #include "gpu/nvml/nvml.h"
 #include "sim/job.h"
-#include "sim/launching.h"
 #include "sim/report.h"
 #include "sim/world.h"
+#include "virtual/launching.h"
+#include "virtual/virtual-loop.h"
 
 enum {
     PROGRAMS_MAX = SIM_JOBS_MAX,
