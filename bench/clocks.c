@@ -31,9 +31,9 @@
 #include "base/units.h"
 #include "csvfile.h"
 #include "found.h"
-#include "plant/vf.h"
 #include "stats.h"
 #include "vfboards.h"
+#include "virtual/vf.h"
 
 enum { BOUNDS = 3, JOBS_MAX = 32, POINTS_MAX = 4096, STAGES_MAX = 16, PLANTS = 200 };
 

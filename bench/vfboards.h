@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/rng.h"
-#include "plant/vf.h"
+#include "virtual/vf.h"
 
 enum { VFBOARDS = 3 };
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 
 #include "core/optimum/goal.h"
-#include "plant/vf.h"
 #include "underwatt/error.h"
+#include "virtual/vf.h"
 
 struct vfplay {
     const struct plant_vf *vf;

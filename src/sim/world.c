@@ -293,11 +293,6 @@ void sim_world_advance(struct sim_world *world, uint64_t now_ns)
         advance_boards(world, now_ns);
 }
 
-uint64_t sim_world_now_ns(const struct sim_world *world)
-{
-    return world->now_ns;
-}
-
 uint64_t sim_world_next_ns(const struct sim_world *world)
 {
     uint64_t next = UINT64_MAX;

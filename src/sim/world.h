@@ -35,7 +35,6 @@ DEFINE_AUTO(struct sim_world *, sim_world_free);
 
 /* Advances the world to now_ns; an earlier time is ignored. */
 void sim_world_advance(struct sim_world *world, uint64_t now_ns);
-uint64_t sim_world_now_ns(const struct sim_world *world);
 /* When a job next changes phase or ends a step, or a fault is due; UINT64_MAX: never. */
 uint64_t sim_world_next_ns(const struct sim_world *world);
 bool sim_world_busy(const struct sim_world *world);

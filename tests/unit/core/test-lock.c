@@ -7,8 +7,8 @@
 #include "base/auto.h"
 #include "base/rng.h"
 #include "base/units.h"
-#include "plant/vf.h"
 #include "tap.h"
+#include "virtual/vf.h"
 
 enum { MOST_MW = 400000, MIN_MW = 100000 };
 

@@ -1,5 +1,5 @@
 /* The plant whose clocks mean what they say. */
-#include "plant/vf.h"
+#include "virtual/vf.h"
 
 #include <math.h>
 

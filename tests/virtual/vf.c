@@ -1,4 +1,4 @@
-#include "plant/vf.h"
+#include "virtual/vf.h"
 
 #include <math.h>
 

@@ -14,8 +14,8 @@
  * alternate faster get one clock, at which their mean power meets the cap; slower parts
  * get a clock each.  A lock holds for all parts.
  */
-#ifndef PLANT_VF_H
-#define PLANT_VF_H
+#ifndef VIRTUAL_VF_H
+#define VIRTUAL_VF_H
 
 #include <stdbool.h>
 #include <stdint.h>
