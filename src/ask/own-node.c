@@ -26,6 +26,7 @@ struct own_node {
     void (*note)(uint64_t job, const char *text, bool important, void *user);
     void *note_user;
     struct loop_timer *feeding; /* of own_node_feed() */
+    bool waiting_for_caps;      /* in own_node_wait() */
     bool over;                  /* what a function of own-node.h waits for has come: */
     int r;
     uw_error error;
@@ -149,6 +150,14 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
         own->note(job, text, important, own->note_user);
 }
 
+static void on_caps(void *user)
+{
+    struct own_node *own = user;
+
+    if (own->waiting_for_caps)
+        loop_stop(own->loop, 0);
+}
+
 /* Runs the loop until something has come. */
 static int await(struct own_node *own, uw_error *err)
 {
@@ -173,6 +182,7 @@ static int open_node(struct own_node *own, const struct own_node_opts *opts,
     node.visible = opts->visible;
     node.runs_job = opts->runs_job;
     node.note = on_note;
+    node.on_caps = on_caps;
     node.on_ready = on_ready;
     node.user = own;
     int r = node_new(&node, &own->node, err);
@@ -274,6 +284,28 @@ int own_node_feed(struct own_node *own, uw_error *err)
     loop_timer_free(own->feeding);
     own->feeding = NULL;
     return r;
+}
+
+static int on_waited(struct loop_timer *timer, uint64_t now_ns, void *user)
+{
+    struct own_node *own = user;
+    (void)timer;
+    (void)now_ns;
+
+    loop_stop(own->loop, 0);
+    return 0;
+}
+
+void own_node_wait(struct own_node *own, uint64_t until_ns)
+{
+    struct loop_timer *timer = NULL;
+
+    if (loop_timer_new(own->loop, until_ns, 0, on_waited, own, &timer, NULL) < 0)
+        return;
+    own->waiting_for_caps = true;
+    (void)loop_run(own->loop, NULL);
+    own->waiting_for_caps = false;
+    loop_timer_free(timer);
 }
 
 int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err)

@@ -59,6 +59,10 @@ void own_node_hold(struct own_node *own, bool hold);
  * for some seconds where a board does not answer.  -EINTR.
  */
 int own_node_feed(struct own_node *own, uw_error *err);
+/* Runs the loop until the cap of a board changes (its state, claims or limit), or until
+ * until_ns; what else stops the loop ends the wait, too.
+ */
+void own_node_wait(struct own_node *own, uint64_t until_ns);
 /* Adopts a job's progress page; takes fd on success only.  As searches_page(). */
 int own_node_page(struct own_node *own, uint64_t job, int fd, uw_error *err);
 /* The open boards, for what no request tells; borrowed until control returns to the loop.

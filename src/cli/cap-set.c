@@ -500,10 +500,11 @@ static void give_back_own(struct remote_hold *g)
         if (was_held[i])
             (void)withdraw(g->o->daemon, g->h->target[i].claim, NULL);
     }
+    uint64_t until = loop_now_ns(g->loop) + cli_wall_ns(g->loop, BACK_MS);
     for (size_t i = 0; i < g->h->n; i++)
-        for (int ms = 0; was_held[i] && !g->again && ms < BACK_MS && !is_own_back(g, i);
-             ms += OWN_QUERY_MS)
-            cli_loop_wait(g->loop, OWN_QUERY_MS);
+        while (was_held[i] && !is_own_back(g, i) && !g->again &&
+               loop_now_ns(g->loop) < until)
+            own_node_wait(g->own, until);
 }
 
 static void give_back(struct remote_hold *g)

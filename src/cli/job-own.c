@@ -20,21 +20,10 @@
 #include "local/final-read.h"
 
 enum {
-    PAUSE_MS = 25,    /* between queries while CMD waits */
     HELD_MS = 15000,  /* longest wait until the boards are held */
     BACK_MS = 2000,   /* longest wait until they are given back */
     SETTLED_MS = 3000 /* without a new board until CMD's boards count as known */
 };
-
-/* ---- waiting ---- */
-
-/* False: the user ends the command. */
-static bool wait_ms(struct remote *r, double ms)
-{
-    if (!r->hurried)
-        cli_loop_wait(r->loop, ms);
-    return !r->hurried;
-}
 
 static int interrupted(uw_error *err)
 {
@@ -76,82 +65,57 @@ static void name_boards(struct remote *r)
     }
 }
 
-static const struct json_value *by_index(const struct json *doc, uint64_t index)
+static void look(const struct remote *r, size_t i, struct caps_view *ret)
 {
-    const struct json_value *gpus = doc ? json_get(json_root(doc), "gpus") : NULL;
-
-    for (size_t i = 0; i < json_count(gpus); i++)
-        if (take_u64(json_at(gpus, i), "gpu") == index)
-            return json_at(gpus, i);
-    return NULL;
-}
-
-static const struct json_value *board_of(const struct remote *r, const struct json *doc,
-                                         size_t i)
-{
-    return by_index(doc, info_of(r, i)->index);
-}
-
-static const char *state_of(const struct json_value *gpu)
-{
-    return take_text(json_get(gpu, "cap"), "state");
-}
-
-static bool is_state(const struct json_value *gpu, enum caps_state state)
-{
-    return strcmp(state_of(gpu), names_word(NAMES_CAP_STATE, state)) == 0;
+    caps_look(node_caps(own_node_node(r->own)), i, ret);
 }
 
 /* The original as it was when the board was held first. */
-static void note_originals(struct remote *r, const struct json *gpus)
+static void note_originals(struct remote *r)
 {
-    for (size_t i = 0; i < n_boards(r) && i < BOARDS_MAX; i++) {
-        const struct json_value *gpu = board_of(r, gpus, i);
-        if (!r->original_mw[i] && is_state(gpu, CAPS_HELD))
-            r->original_mw[i] =
-                (uint32_t)take_u64(json_get(gpu, "limits"), "original_mw");
+    struct caps_view cap;
+
+    for (size_t i = 0; i < n_boards(r); i++) {
+        look(r, i, &cap);
+        if (!r->original_mw[i] && cap.state == CAPS_HELD)
+            r->original_mw[i] = cap.bounds.original_mw;
     }
 }
 
 /* ---- the right to cap ---- */
 
 /* 1: held; 0: not yet; < 0: it will not be. */
-static int is_held(const struct json_value *gpu, uw_error *err)
+static int is_held(const struct remote *r, size_t i, uw_error *err)
 {
-    const char *text = take_text(json_get(gpu, "cap"), "text");
+    struct caps_view cap;
 
-    if (!take_bool(gpu, "can_cap"))
-        return fail(err, -ENOTSUP, "%s: the board cannot be capped",
-                    take_text(gpu, "uuid"));
-    if (is_state(gpu, CAPS_HELD))
+    look(r, i, &cap);
+    if (!cap.can_cap)
+        return fail(err, -ENOTSUP, "%s: the board cannot be capped", info_of(r, i)->uuid);
+    if (cap.state == CAPS_HELD)
         return 1;
-    if (is_state(gpu, CAPS_FREE) || is_state(gpu, CAPS_HOLDING))
+    if (cap.state == CAPS_FREE || cap.state == CAPS_HOLDING)
         return 0;
-    return fail(err, -EPERM, "%s", *text ? text : state_of(gpu));
+    return fail(err, -EPERM, "%s",
+                cap.text[0] ? cap.text : names_word(NAMES_CAP_STATE, cap.state));
 }
 
-/* Waits until the board with this index is held, or (< 0) all are. */
-static int await_held(struct remote *r, int64_t only, uw_error *err)
+/* Waits until the boards from first to end - 1 are held. */
+static int await_held(struct remote *r, size_t first, size_t end, uw_error *err)
 {
-    for (int ms = 0; ms < HELD_MS; ms += PAUSE_MS) {
-        auto_(json_free) struct json *gpus = NULL;
-        int got = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &gpus, err);
-        size_t held = 0, n = 0;
-        for (size_t i = 0; i < n_boards(r) && got >= 0; i++) {
-            if (only >= 0 && info_of(r, i)->index != only)
-                continue;
-            got = is_held(board_of(r, gpus, i), err);
-            held += got == 1;
-            n++;
-        }
-        if (got < 0)
-            return got;
-        note_originals(r, gpus);
-        if (held == n)
-            return 0;
-        if (!wait_ms(r, PAUSE_MS))
-            return interrupted(err);
+    uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, HELD_MS);
+
+    while (!r->hurried && loop_now_ns(r->loop) < until) {
+        int got = 1;
+        for (size_t i = first; i < end && got == 1; i++)
+            got = is_held(r, i, err);
+        note_originals(r);
+        if (got != 0)
+            return got < 0 ? got : 0;
+        own_node_wait(r->own, until);
     }
+    if (r->hurried)
+        return interrupted(err);
     return fail(err, -ETIMEDOUT, "the actuator does not answer");
 }
 
@@ -161,15 +125,14 @@ static uint64_t made_id(const struct json *doc)
 }
 
 /* Claims the limit that is set, so that the board is held. */
-static struct json_out *probe_body(const struct json_value *gpu)
+static struct json_out *probe_body(const char *uuid, uint32_t mw)
 {
     struct json_out *o = json_out_new();
     char cap[48];
 
-    (void)snprintf(cap, sizeof cap, "%.10g W",
-                   w_of_mw((uint32_t)take_u64(json_get(gpu, "limits"), "original_mw")));
+    (void)snprintf(cap, sizeof cap, "%.10g W", w_of_mw(mw));
     json_out_object(o, NULL);
-    json_out_text(o, "gpu", take_text(gpu, "uuid"));
+    json_out_text(o, "gpu", uuid);
     json_out_text(o, "cap", cap);
     json_out_text(o, "kind", names_word(NAMES_CLAIM_KIND, CLAIM_SOFT));
     json_out_bool(o, "at_once", true);
@@ -180,15 +143,16 @@ static struct json_out *probe_body(const struct json_value *gpu)
 
 static void let_go(struct remote *r);
 
-static int probe(struct remote *r, const struct json_value *gpu, uw_error *err)
+static int probe(struct remote *r, size_t i, uint32_t mw, uw_error *err)
 {
     auto_(json_free) struct json *doc = NULL;
     char path[64];
-    int got = ask_wait(r->daemon, "POST", "/v1/claims", probe_body(gpu), &doc, err);
+    int got = ask_wait(r->daemon, "POST", "/v1/claims",
+                       probe_body(info_of(r, i)->uuid, mw), &doc, err);
 
     if (got < 0)
         return got;
-    got = await_held(r, (int64_t)take_u64(gpu, "gpu"), err);
+    got = await_held(r, i, i + 1, err);
     (void)snprintf(path, sizeof path, "/v1/claims/%" PRIu64, made_id(doc));
     (void)ask_wait(r->daemon, "DELETE", path, NULL, NULL, NULL);
     if (got < 0)
@@ -202,25 +166,21 @@ static int probe(struct remote *r, const struct json_value *gpu, uw_error *err)
 /* No board is named: proves the right on one that no other process holds. */
 static int probe_any(struct remote *r, uw_error *err)
 {
-    auto_(json_free) struct json *doc = NULL;
-    int got = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &doc, err);
-    const struct json_value *gpus = doc ? json_get(json_root(doc), "gpus") : NULL;
-    int r_first = 0;
+    struct caps_view cap;
+    int first = 0;
 
-    for (size_t i = 0; i < json_count(gpus) && got >= 0; i++) {
+    for (size_t i = 0; i < n_boards(r); i++) {
         uw_error why = {""};
-        if (!take_bool(json_at(gpus, i), "can_cap"))
+        look(r, i, &cap);
+        if (!cap.can_cap)
             continue;
-        got = probe(r, json_at(gpus, i), &why);
+        int got = probe(r, i, cap.bounds.original_mw, &why);
         if (got == 0 || got == -EINTR)
             return got == 0 ? 0 : fail(err, got, "%s", why.text);
-        if (r_first == 0)
-            r_first = fail(err, got, "%s", why.text);
-        got = 0;
+        if (first == 0)
+            first = fail(err, got, "%s", why.text);
     }
-    if (got < 0 || r_first < 0)
-        return got < 0 ? got : r_first;
-    return fail(err, -ENOTSUP, "no board here can be capped");
+    return first < 0 ? first : fail(err, -ENOTSUP, "no board here can be capped");
 }
 
 /* Whether another user computes on a board that was named: asks for a job of this
@@ -279,7 +239,7 @@ static int need_caps(struct remote *r, uw_error *err)
     if (!r->named)
         return probe_any(r, err);
     own_node_hold(r->own, true);
-    return await_held(r, -1, err);
+    return await_held(r, 0, n_boards(r), err);
 }
 
 /* What CMD needs before it starts.  A signal stops the loop once: where another stop was
@@ -411,21 +371,16 @@ int job_own_begin(struct remote *r, uw_error *err)
 
 /* ---- while CMD runs ---- */
 
-static int on_gpus(struct ask_answer *answer, void *user)
+static void see_boards(struct remote *r)
 {
-    struct remote *r = user;
-    double sum_w = 0;
+    const struct node_view *v = node_look(own_node_node(r->own));
 
-    if (answer->r < 0)
-        return 0;
-    note_originals(r, answer->doc);
+    note_originals(r);
+    r->power_w = 0;
     for (size_t i = 0; i < n_boards(r); i++) {
-        const struct json_value *gpu = board_of(r, answer->doc, i);
-        double w = take_number(gpu, "power_w");
-        sum_w += is_used(r, i) && isfinite(w) ? w : 0;
+        const struct maybe *power = &v->board[i].power_w;
+        r->power_w += is_used(r, i) && power->known ? power->v : 0;
     }
-    r->power_w = sum_w;
-    return 0;
 }
 
 /* CMD's boards are known: another job, with the search, takes the place of the first. */
@@ -494,8 +449,9 @@ int job_own_see(struct remote *r)
     take_so_far(r, job, now);
     if (r->capped && !r->asked && r->so_far && settled && !r->ended)
         return search_found(r, job);
-    return r->ended ? 0
-                    : ask_request(r->daemon, "GET", "/v1/gpus", NULL, on_gpus, r, NULL);
+    if (!r->ended)
+        see_boards(r);
+    return 0;
 }
 
 /* ---- CMD has ended ---- */
@@ -524,15 +480,15 @@ int job_own_end(struct remote *r)
 
 static bool is_any_held(struct remote *r, bool *ret_sure)
 {
-    auto_(json_free) struct json *gpus = NULL;
+    struct caps_view cap;
     bool held = false;
 
-    *ret_sure = ask_wait(r->daemon, "GET", "/v1/gpus", NULL, &gpus, NULL) == 0;
-    note_originals(r, gpus);
-    for (size_t i = 0; i < n_boards(r) && i < BOARDS_MAX; i++) {
-        const struct json_value *gpu = board_of(r, gpus, i);
-        held |= is_state(gpu, CAPS_HELD) || is_state(gpu, CAPS_HOLDING);
-        *ret_sure &= is_state(gpu, CAPS_FREE) || !r->original_mw[i];
+    *ret_sure = true;
+    note_originals(r);
+    for (size_t i = 0; i < n_boards(r); i++) {
+        look(r, i, &cap);
+        held |= cap.state == CAPS_HELD || cap.state == CAPS_HOLDING;
+        *ret_sure &= cap.state == CAPS_FREE || !r->original_mw[i];
     }
     return held;
 }
@@ -540,10 +496,23 @@ static bool is_any_held(struct remote *r, bool *ret_sure)
 /* Gives all boards back. */
 static void let_go(struct remote *r)
 {
+    uint64_t until = loop_now_ns(r->loop) + cli_wall_ns(r->loop, BACK_MS);
+
     own_node_hold(r->own, false);
-    for (int ms = 0; is_any_held(r, &r->sure) && ms < BACK_MS; ms += PAUSE_MS)
-        if (!wait_ms(r, PAUSE_MS))
-            return;
+    while (is_any_held(r, &r->sure) && !r->hurried && loop_now_ns(r->loop) < until)
+        own_node_wait(r->own, until);
+}
+
+/* Board i in the energy window's answer. */
+static const struct json_value *energy_of(const struct remote *r, size_t i)
+{
+    const struct json_value *gpus =
+        r->energy ? json_get(json_root(r->energy), "gpus") : NULL;
+
+    for (size_t k = 0; k < json_count(gpus); k++)
+        if (take_u64(json_at(gpus, k), "gpu") == info_of(r, i)->index)
+            return json_at(gpus, k);
+    return NULL;
 }
 
 static void take_board(const struct json_value *v, struct meter_result *ret)
@@ -578,7 +547,7 @@ static void take_energy_of(struct remote *r, struct job_result *ret)
                    r->hurried ? "interrupted" : "it was not known in time");
     ret->energy_j = 0;
     for (size_t i = 0; i < ret->n; i++) {
-        const struct json_value *v = board_of(r, r->energy, i);
+        const struct json_value *v = energy_of(r, i);
         struct job_board *out = &r->out[i];
         *out = (struct job_board){.info = info_of(r, i), .used = is_used(r, i)};
         if (!out->used)

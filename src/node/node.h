@@ -48,6 +48,8 @@ struct node_opts {
     bool runs_job;
     double window_s; /* length of a search's window; 0: the tuner's default */
     void (*note)(uint64_t job, const char *text, bool important, void *user);
+    void (*on_caps)(
+        void *user); /* of a private node: a board's cap has changed; or NULL */
     /* A virtual world's actuator over the open boards; false: connect to the service. */
     bool virtual_actuator;
     const struct actuator_virtual *service; /* a virtual service; NULL: none */

@@ -105,6 +105,8 @@ static void on_caps(const struct caps_what *what, void *user)
         searches_on_caps(node->searches, what);
     tell_phases(node, what);
     node_tell(node, NODE_EVENT_CAPS, &told);
+    if (node->opts.on_caps)
+        node->opts.on_caps(node->opts.user);
 }
 
 void node_withdraw_claim(struct node *node, uint64_t id, enum claim_end how)

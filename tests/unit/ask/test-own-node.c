@@ -165,6 +165,37 @@ static void ramp_and_raise(void)
     ok(state && strcmp(state, "yielded") == 0, "another's limit is left: %s", state);
 }
 
+/* What a command waits for: its boards held, and given back. */
+static void wait_for_caps(void)
+{
+    auto_(own_node_free) struct own_node *own = NULL;
+    uint64_t began_ns, most_ns = 60 * NS_PER_S;
+    struct caps_view cap;
+    uw_error err = {""};
+
+    if (!ok(open_own("3", NULL, &own, &err) == 0 && own_node_actuator(own, &err) == 0,
+            "a node and its actuator: %s", err.text))
+        return;
+    const struct caps *caps = node_caps(own_node_node(own));
+    for (int hold = 1; hold >= 0; hold--) {
+        enum caps_state want = hold ? CAPS_HELD : CAPS_FREE;
+        unsigned waits = 0;
+        own_node_hold(own, hold == 1);
+        began_ns = loop_now_ns(w.loop);
+        for (caps_look(caps, 0, &cap); cap.state != want && waits < 10; waits++) {
+            own_node_wait(own, began_ns + most_ns);
+            caps_look(caps, 0, &cap);
+        }
+        ok(cap.state == want && waits < 10 &&
+               loop_now_ns(w.loop) < began_ns + most_ns / 10,
+           "%s after %.3f s, %u waits", hold ? "held" : "given back",
+           s_between(began_ns, loop_now_ns(w.loop)), waits);
+    }
+    began_ns = loop_now_ns(w.loop);
+    own_node_wait(own, began_ns + most_ns);
+    ok(loop_now_ns(w.loop) == began_ns + most_ns, "without a change it ends in time");
+}
+
 static size_t claims_of(struct own_node *own)
 {
     auto_(json_free) struct json *doc = get(own, "/v1/claims");
@@ -271,6 +302,7 @@ int main(void)
     ok(open_own("7", NULL, &none, &err) < 0 && !none, "no such board: %s", err.text);
     first_claim();
     ramp_and_raise();
+    wait_for_caps();
     driver_loaded_anew();
     refused();
     job();
