@@ -87,7 +87,7 @@ static int write_file(const struct output *o, const struct view *v, uw_error *er
     return r < 0 ? r : file_write(o->path, text, len, 0644, err);
 }
 
-int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
+static int write_outputs(const struct sweep_args *args, const struct view *v)
 {
     struct output all[OUTPUTS];
     bool to_stdout = args->sim != NULL;
@@ -115,4 +115,32 @@ int sweep_outputs_write(const struct sweep_args *args, const struct view *v)
     if (table && view_table(v, to_stdout ? stdout : stderr, &err) < 0)
         code = cli_fail(EXIT_FAIL, "sweep: %s", err.text);
     return code;
+}
+
+int sweep_show(const struct sweep_args *args, uint32_t default_mw, struct sweep_run *runs,
+               size_t n, bool noisy, const struct view *v)
+{
+    auto_(sweep_free) struct sweep *sweep = NULL;
+    struct view all = *v;
+    struct sweep_drift drift;
+    char method[800];
+    uw_error err;
+
+    sweep_drift(runs, n, default_mw, &drift);
+    if (args->correct)
+        sweep_correct(runs, n, default_mw, &drift);
+    int r = sweep_fold(runs, n, default_mw, &sweep, &err);
+    if (r < 0)
+        return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
+    all.sweep = sweep;
+    all.drift = noisy ? &drift : NULL;
+    all.corrected = args->correct;
+    all.runs = runs;
+    all.n_runs = n;
+    (void)snprintf(method, sizeof method, "%s%s", v->method,
+                   noisy && args->correct && drift.known
+                       ? " A drift of the reference was taken out of all figures."
+                       : "");
+    all.method = method;
+    return write_outputs(args, &all);
 }

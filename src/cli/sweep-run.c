@@ -137,20 +137,11 @@ static int show(const struct running *r)
 {
     const struct sweeper_result *res = &r->result;
     auto_(mem_free) struct sweep_run *runs = calloc(res->n_done + 1, sizeof *runs);
-    auto_(sweep_free) struct sweep *sweep = NULL;
-    struct sweep_drift drift;
     char words[4096], label[160], note[120] = "", method[600];
-    uw_error err;
 
     if (!runs)
         return cli_fail(EXIT_FAIL, "sweep: out of memory");
     memcpy(runs, res->done, res->n_done * sizeof *runs);
-    sweep_drift(runs, res->n_done, res->range.default_mw, &drift);
-    if (r->args->correct)
-        sweep_correct(runs, res->n_done, res->range.default_mw, &drift);
-    int got = sweep_fold(runs, res->n_done, res->range.default_mw, &sweep, &err);
-    if (got < 0)
-        return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
     join_words(r->argv, words, sizeof words);
     view_label(words, label, sizeof label);
     if (res->unlike)
@@ -161,18 +152,10 @@ static int show(const struct running *r)
         "default limit (the reference) before every %d of them and at the end. "
         "Time from start to end; energy of the GPU%s from the driver's energy "
         "counter or power readings; CPU and the rest of the machine are not in "
-        "it.%s",
+        "it.",
         res->simulated ? "Boards, times and energies are simulated. " : "",
-        SWEEP_REF_EVERY, res->n_boards == 1 ? "" : "s, all together,",
-        r->args->correct && drift.known ? " A drift of the reference was taken "
-                                          "out of all figures."
-                                        : "");
-    struct view v = {
-        .sweep = sweep,
-        .drift = &drift,
-        .corrected = r->args->correct,
-        .runs = runs,
-        .n_runs = res->n_done,
+        SWEEP_REF_EVERY, res->n_boards == 1 ? "" : "s, all together,");
+    const struct view v = {
         .simulated = res->simulated,
         .board = res->board_name ? res->board_name : "unknown board",
         .board_note = note,
@@ -183,7 +166,7 @@ static int show(const struct running *r)
         .boards = res->n_boards,
         .method = method,
     };
-    return sweep_outputs_write(r->args, &v);
+    return sweep_show(r->args, res->range.default_mw, runs, res->n_done, true, &v);
 }
 
 static void say_rest(const struct running *r)

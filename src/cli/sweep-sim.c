@@ -95,17 +95,8 @@ static void play(const struct simulated *sim, const uint32_t *plan, size_t n,
 static int show(const struct simulated *sim, struct sweep_run *runs, size_t n)
 {
     const struct plant_board *board = sim->board;
-    auto_(sweep_free) struct sweep *sweep = NULL;
-    struct sweep_drift drift;
     char note[160], method[700];
-    uw_error err;
 
-    sweep_drift(runs, n, board->default_mw, &drift);
-    if (sim->args->correct)
-        sweep_correct(runs, n, board->default_mw, &drift);
-    int r = sweep_fold(runs, n, board->default_mw, &sweep, &err);
-    if (r < 0)
-        return cli_fail(EXIT_FAIL, "sweep: %s", err.text);
     (void)snprintf(note, sizeof note, "%s, %s", board->name,
                    board->calibrated ? "calibrated" : "NOT calibrated");
     (void)snprintf(
@@ -121,12 +112,7 @@ static int show(const struct simulated *sim, struct sweep_run *runs, size_t n)
               "and Proficz (ICCS 2022, Tables 2 and 3)."
             : "No measurements of this board stand behind it: its range is the maker's, "
               "its curves are typical ones.");
-    struct view v = {
-        .sweep = sweep,
-        .drift = sim->args->noise > 0 ? &drift : NULL,
-        .corrected = sim->args->correct,
-        .runs = runs,
-        .n_runs = n,
+    const struct view v = {
         .simulated = true,
         .board = board->key,
         .board_note = note,
@@ -137,7 +123,7 @@ static int show(const struct simulated *sim, struct sweep_run *runs, size_t n)
         .boards = 1,
         .method = method,
     };
-    return sweep_outputs_write(sim->args, &v);
+    return sweep_show(sim->args, board->default_mw, runs, n, sim->args->noise > 0, &v);
 }
 
 int sweep_simulated(const struct sweep_args *args)

@@ -40,10 +40,12 @@ int sweep_check_daemon(const struct sweep_args *args);
  * use standard output; EXIT_FAIL: a folder is absent or not writable.
  */
 int sweep_outputs_check(const struct sweep_args *args);
-/* Writes the requested files and the table: to args->report, else to standard output, or
- * to standard error if CMD or a file uses standard output.  EXIT_OK, or EXIT_FAIL after
- * a line for each failed file.
+/* Folds the runs and writes the requested files and the table: to args->report, else to
+ * standard output, or to standard error if CMD or a file uses standard output.  noisy: a
+ * drift is looked for.  v: all that does not follow from the runs.  EXIT_OK, or EXIT_FAIL
+ * after a line for each failed file.
  */
-int sweep_outputs_write(const struct sweep_args *args, const struct view *v);
+int sweep_show(const struct sweep_args *args, uint32_t default_mw, struct sweep_run *runs,
+               size_t n, bool noisy, const struct view *v);
 
 #endif
