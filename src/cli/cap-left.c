@@ -8,7 +8,7 @@
 #include "base/auto.h"
 #include "base/units.h"
 #include "cli/cap-ask.h"
-#include "io/loop.h"
+#include "cli/cli-loop.h"
 #include "local/end-state.h"
 
 enum { WAIT_MS = 5000, LOOK_MS = 250 };
@@ -24,25 +24,6 @@ struct seen {
     enum end_state left;
     bool moving, known; /* report it */
 };
-
-static int on_pause(struct loop_timer *timer, uint64_t now, void *user)
-{
-    (void)timer;
-    (void)now;
-    loop_stop(user, 0);
-    return 0;
-}
-
-static void pause_for(unsigned ms)
-{
-    auto_(loop_free) struct loop *loop = NULL;
-    struct loop_timer *timer = NULL;
-
-    if (loop_new_real((struct loop_clock){.speed = 1}, &loop, NULL) == 0 &&
-        loop_timer_new(loop, loop_now_ns(loop) + ms * NS_PER_MS, 0, on_pause, loop,
-                       &timer, NULL) == 0)
-        (void)loop_run(loop, NULL);
-}
 
 static const struct survey_board *board_of(const struct survey *s, const char *uuid)
 {
@@ -88,9 +69,9 @@ static void look(struct seen *b, size_t n, const struct cli_env *env, const char
             judge(&b[i], s);
             moving = moving || b[i].moving;
         }
-        if (!moving || ms >= WAIT_MS)
+        if (!moving || !s || ms >= WAIT_MS)
             return;
-        pause_for(LOOK_MS);
+        cli_loop_wait(s->loop, LOOK_MS);
     }
 }
 

@@ -13,7 +13,6 @@
 #include "ask/own-node.h"
 #include "base/auto.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "cli/cap-read.h"
 #include "cli/cli-loop.h"
 #include "cli/daemon.h"
@@ -93,15 +92,6 @@ static int claim(const struct cap_remote *o, const struct cap_hold *h, size_t i,
         return r;
     *ret = made_id(doc);
     return *ret ? 0 : fail(err, -EPROTO, "the daemon's answer has no claim id");
-}
-
-static const struct json_value *by_key(const struct json_value *array, const char *key,
-                                       uint64_t value)
-{
-    for (size_t i = 0; i < json_count(array); i++)
-        if (take_u64(json_at(array, i), key) == value)
-            return json_at(array, i);
-    return NULL;
 }
 
 /* ---- what is seen ---- */
@@ -218,7 +208,7 @@ static void tell(struct remote_hold *g, const struct json_value *gpus)
     clear_line(g);
     for (size_t i = 0; i < g->h->n; i++) {
         const struct cap_target *t = &g->h->target[i];
-        const struct json_value *gpu = by_key(gpus, "gpu", t->index);
+        const struct json_value *gpu = take_entry(gpus, "gpu", t->index);
         const struct json_value *cap = json_get(gpu, "cap");
         bool ours = take_u64(cap, "claim") == t->claim || t->enforced_mw == t->cap_mw;
         n += t->claim > 0;
@@ -270,9 +260,9 @@ static void on_answer(struct remote_hold *g, const struct query *l)
         if (!t->claim)
             continue;
         t->claim = l->claim[i];
-        const struct json_value *claim = by_key(claims, "id", t->claim);
+        const struct json_value *claim = take_entry(claims, "id", t->claim);
         if (claim)
-            see(g, i, by_key(gpus, "gpu", t->index), claim);
+            see(g, i, take_entry(gpus, "gpu", t->index), claim);
         else
             lose(g, i, "its claim was withdrawn or has ended");
         left += t->claim > 0;
@@ -350,7 +340,8 @@ static int claim_next(struct remote_hold *g)
     const struct json_value *claims = json_get(json_root(l->claims), "claims");
     uw_error err = {""};
 
-    while (l->at < g->h->n && (!l->claim[l->at] || by_key(claims, "id", l->claim[l->at])))
+    while (l->at < g->h->n &&
+           (!l->claim[l->at] || take_entry(claims, "id", l->claim[l->at])))
         l->at++;
     if (l->at == g->h->n)
         return query_ask(g, "/v1/claims", on_claims);
@@ -565,26 +556,17 @@ static int claim_all(struct remote_hold *g)
 static int open_own(struct remote_hold *g)
 {
     const struct cap_hold *h = g->h;
-    struct node_opts node = {
-        .loop = g->loop,
-        .backend = &gpu_boards,
-        .gpu = {.source = h->library, .clock = cli_loop_clock(g->loop)},
-        .version = "",
-        .simulated = h->simulated};
     char only[BOARDS_MAX * 12] = "";
-    struct own_place place;
-    struct own_node_opts opts = {.node = &node, .only = h->n > 0 ? only : NULL};
+    struct own_setup setup;
     uw_error err = {""};
     size_t at = 0;
 
+    own_setup(h->env, h->library, g->loop, &setup);
     for (size_t i = 0; i < h->n; i++)
         at += (size_t)snprintf(only + at, sizeof only - at, "%s%u", i ? "," : "",
                                h->target[i].index);
-    own_place_open(h->env, h->library, &place);
-    opts.runtime_dir = place.dir[0] ? place.dir : NULL;
-    opts.world = place.world[0] ? place.world : NULL;
-    log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
-    int r = own_node_new(&opts, &g->own, &err);
+    setup.own.only = h->n > 0 ? only : NULL;
+    int r = own_node_new(&setup.own, &g->own, &err);
     if (r == 0) {
         g->o->daemon = own_node_ask(g->own);
         r = own_node_actuator(g->own, &err);

@@ -12,7 +12,6 @@
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/survey.h"
-#include "gpu/select.h"
 #include "io/json.h"
 
 struct cap {
@@ -189,22 +188,6 @@ static int find_daemon(const struct cap *c, const char *what, struct loop *loop,
 
 /* ---- ---- */
 
-static int choose(struct cap *c)
-{
-    const struct gpu_info *infos[BOARDS_MAX];
-    struct selection sel = {0};
-    uw_error err = {""};
-
-    for (size_t i = 0; i < c->s->n; i++)
-        infos[i] = &c->s->board[i].info;
-    int r = select_list(c->gpus ? c->gpus : "all", infos, c->s->n, &sel, &err);
-    if (r < 0)
-        return cli_fail(EXIT_USAGE, "cap: --gpus: %s", err.text);
-    memcpy(c->at, sel.at, sel.n * sizeof *sel.at);
-    c->n = sel.n;
-    return EXIT_OK;
-}
-
 static int act(struct cap *c, const char *what, const char *value)
 {
     struct cap_arg arg = {.mw = 0};
@@ -239,7 +222,7 @@ static int act(struct cap *c, const char *what, const char *value)
     if (s->r != 0)
         return absent_say(&cmd_cap, s, c->boards);
     c->s = s;
-    r = choose(c);
+    r = survey_select(s, &cmd_cap, c->gpus, c->at, &c->n);
     if (r != EXIT_OK)
         return r;
     if (strcmp(what, "show") == 0)

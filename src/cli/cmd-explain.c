@@ -80,14 +80,9 @@ static void print_jobs(const struct json_value *jobs)
 {
     for (size_t i = 0; i < json_count(jobs); i++) {
         const struct json_value *j = json_at(jobs, i);
-        const char *user = take_text(j, "user"), *goal = take_text(j, "goal");
-        const char *state = take_text(j, "state");
+        const char *goal = take_text(j, "goal"), *state = take_text(j, "state");
         char who[80], text[400];
-        if (*user)
-            (void)snprintf(who, sizeof who, "%s", user);
-        else
-            (void)snprintf(who, sizeof who, "uid %llu",
-                           (unsigned long long)take_u64(j, "uid"));
+        take_owner(j, who, sizeof who);
         (void)snprintf(text, sizeof text, "%llu %s: %s%s%.250s",
                        (unsigned long long)take_u64(j, "id"), who, goal,
                        *goal ? ": " : "", *state ? state : "measured only");

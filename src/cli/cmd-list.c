@@ -11,7 +11,6 @@
 #include "cli/options.h"
 #include "cli/survey.h"
 #include "cli/take.h"
-#include "gpu/select.h"
 #include "io/json.h"
 
 struct list {
@@ -314,27 +313,11 @@ static int write_json(const struct list *l)
 
 /* ---- ---- */
 
-static int choose(struct list *l)
-{
-    const struct gpu_info *infos[BOARDS_MAX];
-    struct selection sel;
-    uw_error err = {{0}};
-
-    for (size_t i = 0; i < l->s->n; i++)
-        infos[i] = &l->s->board[i].info;
-    int r = select_list(l->gpus ? l->gpus : "all", infos, l->s->n, &sel, &err);
-    if (r < 0)
-        return cli_fail(EXIT_USAGE, "list: --gpus: %s", err.text);
-    memcpy(l->at, sel.at, sel.n * sizeof *sel.at);
-    l->n = sel.n;
-    return EXIT_OK;
-}
-
 static int show(struct list *l)
 {
     size_t answer = 0;
 
-    int code = choose(l);
+    int code = survey_select(l->s, &cmd_list, l->gpus, l->at, &l->n);
     if (code != EXIT_OK)
         return code;
     if (!l->json || strcmp(l->json, "-") != 0)

@@ -11,7 +11,6 @@
 
 #include "base/auto.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/names.h"
 #include "base/units.h"
 #include "cli/job-inside.h"
@@ -269,25 +268,16 @@ static void on_note(uint64_t job, const char *text, bool important, void *user)
 static int open_node(struct remote *r, uw_error *err)
 {
     const struct job_run *j = r->j;
-    struct node_opts node = {
-        .loop = r->loop,
-        .backend = &gpu_boards,
-        .gpu = {.source = j->boards, .clock = cli_loop_clock(r->loop)},
-        .version = "",
-        .window_s = j->window_s};
-    struct own_place place;
-    own_place_open(j->env, j->boards, &place);
-    struct own_node_opts opts = {.node = &node,
-                                 .runtime_dir = place.dir[0] ? place.dir : NULL,
-                                 .world = place.world[0] ? place.world : NULL,
-                                 .only = j->gpus,
-                                 .visible = &j->env->visible,
-                                 .runs_job = true,
-                                 .note = on_note,
-                                 .note_user = r};
+    struct own_setup setup;
 
-    log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
-    int got = own_node_new(&opts, &r->own, err);
+    own_setup(j->env, j->boards, r->loop, &setup);
+    setup.node.window_s = j->window_s;
+    setup.own.only = j->gpus;
+    setup.own.visible = &j->env->visible;
+    setup.own.runs_job = true;
+    setup.own.note = on_note;
+    setup.own.note_user = r;
+    int got = own_node_new(&setup.own, &r->own, err);
     if (got == 0)
         r->daemon = own_node_ask(r->own);
     return got;
@@ -509,10 +499,7 @@ static const struct json_value *energy_of(const struct remote *r, size_t i)
     const struct json_value *gpus =
         r->energy ? json_get(json_root(r->energy), "gpus") : NULL;
 
-    for (size_t k = 0; k < json_count(gpus); k++)
-        if (take_u64(json_at(gpus, k), "gpu") == info_of(r, i)->index)
-            return json_at(gpus, k);
-    return NULL;
+    return take_entry(gpus, "gpu", info_of(r, i)->index);
 }
 
 static void take_board(const struct json_value *v, struct meter_result *ret)

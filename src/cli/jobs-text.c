@@ -38,12 +38,9 @@ static struct figure saved_of(const struct json_value *saved)
 
 static double cap_of_board(const struct json_value *gpus, uint64_t index)
 {
-    const struct json_value *list = json_get(gpus, "gpus");
+    const struct json_value *gpu = take_entry(json_get(gpus, "gpus"), "gpu", index);
 
-    for (size_t i = 0; i < json_count(list); i++)
-        if (take_u64(json_at(list, i), "gpu") == index)
-            return take_mw(json_get(json_at(list, i), "limits"), "enforced_mw");
-    return (double)NAN;
+    return take_mw(json_get(gpu, "limits"), "enforced_mw");
 }
 
 /* The cap in force on the boards: "184 W", or "150-184 W" if they differ. */
@@ -105,12 +102,12 @@ static void row(FILE *to, const char *name, const char *const cells[6])
 /* The daemon hides the names of other users' jobs. */
 static void name_of(const struct json_value *job, char *ret, size_t size)
 {
-    const char *name = take_text(job, "name"), *user = take_text(job, "user");
-    int n = *user ? snprintf(ret, size, "%s", user)
-                  : snprintf(ret, size, "uid %" PRIu64, take_u64(job, "uid"));
+    const char *name = take_text(job, "name");
 
-    if (*name && n > 0 && (size_t)n < size)
-        (void)snprintf(ret + n, size - (size_t)n, ": %s", name);
+    take_owner(job, ret, size);
+    size_t n = strlen(ret);
+    if (*name)
+        (void)snprintf(ret + n, size - n, ": %s", name);
 }
 
 /* ", validates for 12 s (seen, 66 % sure)" */

@@ -65,16 +65,6 @@ bool list_daemon_cap(const struct json_value *board, char *ret, size_t size)
     return true;
 }
 
-static const struct json_value *job_of(const struct list_daemon *d, uint64_t id)
-{
-    const struct json_value *jobs = json_get(json_root(d->jobs), "jobs");
-
-    for (size_t i = 0; i < json_count(jobs); i++)
-        if (take_u64(json_at(jobs, i), "id") == id)
-            return json_at(jobs, i);
-    return NULL;
-}
-
 void list_daemon_jobs(const struct list_daemon *d, const struct json_value *board,
                       char *ret, size_t size)
 {
@@ -86,13 +76,10 @@ void list_daemon_jobs(const struct list_daemon *d, const struct json_value *boar
         uint64_t id = 0;
         if (!json_as_u64(json_at(ids, i), &id))
             continue;
-        const struct json_value *job = job_of(d, id);
-        const char *user = take_text(job, "user");
+        const struct json_value *job =
+            take_entry(json_get(json_root(d->jobs), "jobs"), "id", id);
         char who[48];
-        if (*user)
-            (void)snprintf(who, sizeof who, "%s", user);
-        else
-            (void)snprintf(who, sizeof who, "uid %" PRIu64, take_u64(job, "uid"));
+        take_owner(job, who, sizeof who);
         int n = snprintf(ret + at, size - at, "%sjob %" PRIu64 " (%s)", at ? ", " : "",
                          id, job ? who : "?");
         if (n < 0 || (size_t)n >= size - at)

@@ -8,7 +8,9 @@
 #include <unistd.h>
 
 #include "base/auto.h"
+#include "base/log.h"
 #include "base/units.h"
+#include "cli/cli-loop.h"
 #include "io/file.h"
 
 /* A world that is made anew in the same folder is another one. */
@@ -78,4 +80,19 @@ void own_place_open(const struct cli_env *env, const char *boards, struct own_pl
     }
     name_world(boards, ret);
     own_place_each(ret, NULL, NULL);
+}
+
+void own_setup(const struct cli_env *env, const char *boards, struct loop *loop,
+               struct own_setup *ret)
+{
+    *ret = (struct own_setup){
+        .node = {.loop = loop,
+                 .backend = &gpu_boards,
+                 .gpu = {.source = boards, .clock = cli_loop_clock(loop)},
+                 .version = ""},
+        .own = {.node = &ret->node}};
+    own_place_open(env, boards, &ret->place);
+    ret->own.runtime_dir = ret->place.dir[0] ? ret->place.dir : NULL;
+    ret->own.world = ret->place.world[0] ? ret->place.world : NULL;
+    log_set_level(LOG_LEVEL_NONE);
 }

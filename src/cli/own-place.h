@@ -6,6 +6,7 @@
 
 #include <stddef.h>
 
+#include "ask/own-node.h"
 #include "cli/cmd.h"
 #include "underwatt/error.h"
 
@@ -16,6 +17,18 @@ struct own_place {
 
 /* Makes the folder, and removes the sockets of commands that were killed. */
 void own_place_open(const struct cli_env *env, const char *boards, struct own_place *ret);
+
+/* What each command gives a node of its own: the boards' source, the loop, the place;
+ * further options are the command's.  Borrowed by the node while own_node_new() runs.
+ */
+struct own_setup {
+    struct node_opts node;
+    struct own_node_opts own;
+    struct own_place place;
+};
+/* Turns logging off: the command says what its user has to know. */
+void own_setup(const struct cli_env *env, const char *boards, struct loop *loop,
+               struct own_setup *ret);
 
 /* Calls fn with the socket's path and the process of each node there. */
 typedef void (*own_place_fn)(const char *path, int pid, void *user);

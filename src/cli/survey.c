@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
+#include "gpu/select.h"
 
 static struct survey_board *entry_of(struct survey *s, struct board *b)
 {
@@ -117,6 +118,23 @@ void survey_free(struct survey *s)
         free(s->board[i].procs);
     free(s->board);
     free(s);
+}
+
+int survey_select(const struct survey *s, const struct cmd *cmd, const char *gpus,
+                  size_t ret_at[static BOARDS_MAX], size_t *ret_n)
+{
+    const struct gpu_info *infos[BOARDS_MAX];
+    struct selection sel = {0};
+    uw_error err = {{0}};
+
+    for (size_t i = 0; i < s->n; i++)
+        infos[i] = &s->board[i].info;
+    int r = select_list(gpus ? gpus : "all", infos, s->n, &sel, &err);
+    if (r < 0)
+        return cli_fail(EXIT_USAGE, "%s: --gpus: %s", cmd->name, err.text);
+    memcpy(ret_at, sel.at, sel.n * sizeof *sel.at);
+    *ret_n = sel.n;
+    return EXIT_OK;
 }
 
 size_t survey_answering(const struct survey *s)

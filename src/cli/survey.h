@@ -53,6 +53,11 @@ int survey_new(const struct cmd *cmd, const struct cli_env *env, const char *boa
 void survey_free(struct survey *s);
 DEFINE_AUTO(struct survey *, survey_free);
 
+/* Writes the positions of the boards that --gpus selects (NULL: all).  EXIT_OK, or
+ * EXIT_USAGE after a line on stderr.
+ */
+int survey_select(const struct survey *s, const struct cmd *cmd, const char *gpus,
+                  size_t ret_at[static BOARDS_MAX], size_t *ret_n);
 /* The number of boards that answer. */
 size_t survey_answering(const struct survey *s);
 /* Says on stdout that these boards are not real; nothing where they are. */

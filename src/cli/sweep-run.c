@@ -10,7 +10,6 @@
 
 #include "base/auto.h"
 #include "base/error.h"
-#include "base/log.h"
 #include "base/units.h"
 #include "cli/cli-loop.h"
 #include "cli/own-place.h"
@@ -242,17 +241,12 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
     if (res < 0)
         return cli_fail(res == -EINVAL ? EXIT_USAGE : EXIT_BEFORE, "sweep: %s", err.text);
     r.loop = loop;
-    struct own_place place;
-    own_place_open(args->env, args->boards, &place);
-    const struct node_opts node = {
-        .loop = loop,
-        .backend = &gpu_boards,
-        .gpu = {.source = args->boards, .clock = cli_loop_clock(loop)},
-        .version = ""};
+    struct own_setup setup;
+    own_setup(args->env, args->boards, loop, &setup);
     struct sweeper_opts opts = {
-        .node = &node,
-        .runtime_dir = place.dir[0] ? place.dir : NULL,
-        .world = place.world[0] ? place.world : NULL,
+        .node = &setup.node,
+        .runtime_dir = setup.own.runtime_dir,
+        .world = setup.own.world,
         .gpus = args->gpus,
         .visible = &args->env->visible,
         .argv = argv,
@@ -268,7 +262,6 @@ int sweep_command(const struct sweep_args *args, const char *const *argv)
         .on_run = on_run,
         .user = &r,
     };
-    log_set_level(LOG_LEVEL_NONE); /* the command says what its user has to know */
     res = go(&r, &opts, &err);
     int code;
     if (res < 0) {

@@ -1,5 +1,6 @@
 #include "cli/take.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,22 @@ const char *take_text(const struct json_value *v, const char *key)
 void take_copy(const struct json_value *v, const char *key, char *ret, size_t size)
 {
     (void)snprintf(ret, size, "%s", take_text(v, key));
+}
+
+const struct json_value *take_entry(const struct json_value *array, const char *key,
+                                    uint64_t number)
+{
+    for (size_t i = 0; i < json_count(array); i++)
+        if (take_u64(json_at(array, i), key) == number)
+            return json_at(array, i);
+    return NULL;
+}
+
+void take_owner(const struct json_value *job, char *ret, size_t size)
+{
+    take_copy(job, "user", ret, size);
+    if (!ret[0])
+        (void)snprintf(ret, size, "uid %" PRIu64, take_u64(job, "uid"));
 }
 
 /* Appends "0-3" or "5", after a comma.  False: no room. */

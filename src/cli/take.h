@@ -20,6 +20,11 @@ bool take_bool(const struct json_value *v, const char *key);    /* false unknown
 const char *take_text(const struct json_value *v, const char *key);
 /* Copied, cut to fit; "" unknown. */
 void take_copy(const struct json_value *v, const char *key, char *ret, size_t size);
+/* The first value of the array whose key has this number; NULL: none. */
+const struct json_value *take_entry(const struct json_value *array, const char *key,
+                                    uint64_t number);
+/* The owner of a job: the name, or "uid 1000". */
+void take_owner(const struct json_value *job, char *ret, size_t size);
 /* An array of board indices as "0-3,5"; "-" none. */
 void take_boards(const struct json_value *array, char *ret, size_t size);
 
