@@ -35,79 +35,7 @@ struct api {
     void *reload_user;
 };
 
-/* ---- the node as routes see it ---- */
-
-static const struct node_view *look(void *user)
-{
-    const struct api *api = user;
-    return node_look(api->node);
-}
-
-static int board(void *user, const char *name, size_t *ret, uw_error *err)
-{
-    const struct api *api = user;
-    return node_board(api->node, name, ret, err);
-}
-
-static int claim(void *user, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err)
-{
-    const struct api *api = user;
-    return node_claim(api->node, who, ask, ret_id, err);
-}
-
-static int withdraw(void *user, const struct node_who *who, uint64_t id, uw_error *err)
-{
-    const struct api *api = user;
-    return node_withdraw(api->node, who, id, err);
-}
-
-static int job_begin(void *user, const struct node_who *who, const struct node_job *ask,
-                     uint64_t *ret_id, uw_error *err)
-{
-    const struct api *api = user;
-    return node_job_begin(api->node, who, ask, ret_id, err);
-}
-
-static int job_end(void *user, const struct node_who *who, uint64_t id, uw_error *err)
-{
-    const struct api *api = user;
-    return node_job_end(api->node, who, id, err);
-}
-
-static int release(void *user, const struct node_who *who, const char *name,
-                   uint64_t hold_off_ns, caps_done_fn fn, void *fn_user, uw_error *err)
-{
-    const struct api *api = user;
-    return node_release(api->node, who, name, hold_off_ns, fn, fn_user, err);
-}
-
-static int take_back(void *user, const struct node_who *who, const char *name,
-                     uw_error *err)
-{
-    const struct api *api = user;
-    return node_take_back(api->node, who, name, err);
-}
-
-static int window_begin(void *user, const struct node_who *who, uint64_t *ret_id,
-                        uw_error *err)
-{
-    const struct api *api = user;
-    return node_window_begin(api->node, who, ret_id, err);
-}
-
-static int window_end(void *user, const struct node_who *who, uint64_t id,
-                      client_window_fn fn, void *fn_user, uw_error *err)
-{
-    const struct api *api = user;
-    return node_window_end(api->node, who, id, fn, fn_user, err);
-}
-
-static int window_drop(void *user, const struct node_who *who, uint64_t id, uw_error *err)
-{
-    const struct api *api = user;
-    return node_window_drop(api->node, who, id, err);
-}
+/* ---- what routes ask of the api ---- */
 
 static int read_query(const struct routes_report *ask, int64_t now_ns,
                       struct ledger_query *q, uw_error *err)
@@ -187,23 +115,14 @@ static void ask_who(void *user, struct http_exchange *x, auth_fn fn, void *fn_us
         own_who(api, x, fn, fn_user);
 }
 
-static struct routes_opts routes_opts(struct api *api, const struct node_config *config)
+static struct routes_opts routes_opts(struct api *api, struct node *node,
+                                      const struct node_config *config)
 {
     return (struct routes_opts){.loop = api->loop,
-                                .node = {.look = look,
-                                         .board = board,
-                                         .claim = claim,
-                                         .withdraw = withdraw,
-                                         .job_begin = job_begin,
-                                         .job_end = job_end,
-                                         .release = release,
-                                         .take_back = take_back,
-                                         .window_begin = window_begin,
-                                         .window_end = window_end,
-                                         .window_drop = window_drop,
-                                         .report = report,
-                                         .reload = reload,
-                                         .node = api},
+                                .node = node,
+                                .report = report,
+                                .reload = reload,
+                                .api = api,
                                 .ask = ask_who,
                                 .auth = api,
                                 .metrics = config->metrics.on,
@@ -311,12 +230,10 @@ static int open_server(struct api *api, const struct config_limits *l, uw_error 
     return r;
 }
 
-static int open_zeusd(struct api *api, const char *path, uw_error *err)
+static int open_zeusd(struct api *api, struct node *node, const char *path, uw_error *err)
 {
-    struct zeusd_node node = {
-        .look = look, .claim = claim, .withdraw = withdraw, .node = api};
     struct http_unix at = {.path = path, .mode = 0666, .id = LISTENER_ZEUSD};
-    int r = zeusd_new(api->loop, &node, &api->zeusd, err);
+    int r = zeusd_new(api->loop, node, &api->zeusd, err);
 
     if (r == 0)
         r = http_listen_unix(api->server, &at, err);
@@ -345,7 +262,7 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
         return fail(err, -ENOMEM, "out of memory");
     api->loop = loop;
     struct auth_opts auth = auth_opts(api, config);
-    struct routes_opts routes = routes_opts(api, config);
+    struct routes_opts routes = routes_opts(api, node, config);
     int r = auth_new(&auth, &api->auth, err);
     if (r == 0)
         r = routes_new(&routes, &api->routes, err);
@@ -356,7 +273,7 @@ int api_new(struct loop *loop, struct node *node, const struct node_config *conf
     if (r == 0)
         r = open_listener(api, &config->api, err);
     if (r == 0 && config->zeusd_socket[0])
-        r = open_zeusd(api, config->zeusd_socket, err);
+        r = open_zeusd(api, node, config->zeusd_socket, err);
     if (r < 0)
         return r;
     api->node = node;
@@ -378,7 +295,7 @@ int api_new_private(struct loop *loop, struct node *node,
         (void)snprintf(api->own_name, sizeof api->own_name, "user %.64s", user->pw_name);
     else
         (void)snprintf(api->own_name, sizeof api->own_name, "uid %u", geteuid());
-    struct routes_opts routes = routes_opts(api, config);
+    struct routes_opts routes = routes_opts(api, node, config);
     int r = routes_new(&routes, &api->routes, err);
     if (r == 0 && config->api.socket[0])
         r = open_server(api, &config->api.limits, err);
@@ -409,7 +326,7 @@ void api_free(struct api *api)
 
 int api_configure(struct api *api, const struct node_config *config, uw_error *err)
 {
-    struct routes_opts routes = routes_opts(api, config);
+    struct routes_opts routes = routes_opts(api, api->node, config);
     int r = api->tcp ? http_load_tls(api->server, err) : 0;
 
     struct auth_opts auth = auth_opts(api, config);

@@ -270,8 +270,8 @@ static int labels(const struct json_value *v, struct body_job *ret, uw_error *er
     return r < 0 ? -EINVAL : 0;
 }
 
-static int one_board(const struct json_value *v, body_board_fn board, void *node,
-                     uint64_t *ret, uw_error *err)
+static int one_board(const struct json_value *v, struct node *node, uint64_t *ret,
+                     uw_error *err)
 {
     const char *name = json_as_text(v);
     uint64_t index = 0;
@@ -284,7 +284,7 @@ static int one_board(const struct json_value *v, body_board_fn board, void *node
     }
     if (!name || !*name || strlen(name) >= BODY_BOARD)
         return fail(err, -EINVAL, "'gpus' must list boards by index or UUID: [0, 1]");
-    int r = board(node, name, &at, err);
+    int r = node_board(node, name, &at, err);
     if (r < 0)
         return fail_in(err, r, "'gpus'");
     if (at >= BODY_BOARDS_MAX)
@@ -296,8 +296,8 @@ static int one_board(const struct json_value *v, body_board_fn board, void *node
     return 0;
 }
 
-static int boards(const struct json_value *v, body_board_fn board, void *node,
-                  uint64_t *ret, uw_error *err)
+static int boards(const struct json_value *v, struct node *node, uint64_t *ret,
+                  uw_error *err)
 {
     const struct json_value *list = json_get(v, "gpus");
     size_t n = json_count(list);
@@ -309,7 +309,7 @@ static int boards(const struct json_value *v, body_board_fn board, void *node,
         return fail(err, -EINVAL, "'gpus' must be a list of 1 to %d boards",
                     BODY_BOARDS_MAX);
     for (size_t i = 0; i < n && r == 0; i++)
-        r = one_board(json_at(list, i), board, node, ret, err);
+        r = one_board(json_at(list, i), node, ret, err);
     return r;
 }
 
@@ -345,7 +345,7 @@ static int wish(const struct json_value *v, struct node_job *ret, uw_error *err)
     return r < 0 ? fail_in(err, r, "'goal'") : 0;
 }
 
-int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *node,
+int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err)
 {
     static const char *const keys[] = {"name",  "source",  "gpus", "pid",
@@ -372,7 +372,7 @@ int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *n
     if (r == 0)
         r = text(v, "command", 127, &j.ask.command, err);
     if (r == 0)
-        r = boards(v, board, node, &j.ask.reg.boards, err);
+        r = boards(v, node, &j.ask.reg.boards, err);
     if (r < 0)
         return r;
     j.ask.reg.uid = (uid_t)other;

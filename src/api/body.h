@@ -19,15 +19,13 @@ struct body_claim {
 /* -EINVAL or -ERANGE.  After an error, *ret is unchanged; so for all functions here. */
 int body_claim(const struct json_value *v, struct body_claim *ret, uw_error *err);
 
-/* Looks up a board by name; results as node_board(). */
-typedef int (*body_board_fn)(void *node, const char *name, size_t *ret, uw_error *err);
 struct body_job {
     struct node_job ask; /* reg.uid and reg.label too; page_fd -1 */
     struct label label[LABELS_MAX];
     bool has_uid;
 };
 /* ret->ask.reg.uid is uid where the body has no "uid". */
-int body_job(const struct json_value *v, uid_t uid, body_board_fn board, void *node,
+int body_job(const struct json_value *v, uid_t uid, struct node *node,
              struct body_job *ret, uw_error *err);
 
 /* {"for": "10 min"}; 0 where the key is missing. */

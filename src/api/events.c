@@ -271,7 +271,7 @@ static const char *samples(struct events *e, uint64_t now_ns, uint64_t age_ns)
 {
     if (e->samples && now_ns - e->samples_ns < age_ns)
         return e->samples;
-    char *text = samples_text(e->opts.look(e->opts.node));
+    char *text = samples_text(node_look(e->opts.node));
     if (text) {
         free(e->samples);
         e->samples = text;
@@ -352,7 +352,7 @@ int events_follow(struct events *e, struct http_exchange *x, uint32_t kinds,
 
 static void tell_caps(struct events *e, const struct caps_what *what)
 {
-    const struct node_view *v = e->opts.look(e->opts.node);
+    const struct node_view *v = node_look(e->opts.node);
     bool claim = what->event <= CAPS_EVENT_EXPIRE;
     enum events_kind kind = claim ? EVENTS_CLAIM : EVENTS_CAP;
 
@@ -367,7 +367,7 @@ static void tell_caps(struct events *e, const struct caps_what *what)
 
 static void tell_job(struct events *e, const struct job_entry *job)
 {
-    auto_(mem_free) char *text = job_text(e, e->opts.look(e->opts.node), job);
+    auto_(mem_free) char *text = job_text(e, node_look(e->opts.node), job);
 
     if (text)
         send_all(e, EVENTS_JOB, text);

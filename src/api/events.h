@@ -22,8 +22,7 @@ int events_kinds_parse(const char *text, uint32_t *ret, uw_error *err);
 
 struct events_opts {
     struct loop *loop;
-    const struct node_view *(*look)(void *node);
-    void *node;
+    struct node *node;
 };
 int events_new(const struct events_opts *opts, struct events **ret, uw_error *err);
 /* Open streams belong to the server, which must be freed first. */

@@ -25,10 +25,9 @@ struct ask {
 };
 typedef void (*route_fn)(struct ask *a);
 
-/* The node's function table; its node member is the first argument of each function. */
-static inline const struct routes_node *ask_node(const struct ask *a)
+static inline struct node *ask_node(const struct ask *a)
 {
-    return &a->r->opts.node;
+    return a->r->opts.node;
 }
 
 /* The board or id in the path.  false: x has been answered with an error. */

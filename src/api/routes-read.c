@@ -9,11 +9,6 @@
 #include "base/error.h"
 #include "base/units.h"
 
-static const struct node_view *look(struct ask *a)
-{
-    return ask_node(a)->look(ask_node(a)->node);
-}
-
 static struct metrics_http figures(const struct routes *r)
 {
     struct http_stats s = http_stats(r->server);
@@ -45,7 +40,7 @@ void route_metrics(struct ask *a)
         http_fail(a->x, 404, "metrics are switched off (metrics.enabled)");
         return;
     }
-    int r = metrics_render(a->r->metrics, look(a), &m, &text, &len, &err);
+    int r = metrics_render(a->r->metrics, node_look(ask_node(a)), &m, &text, &len, &err);
     if (r < 0)
         http_fail_r(a->x, r, &err);
     else
@@ -61,14 +56,14 @@ void route_node(struct ask *a)
 {
     struct json_out *o = json_out_new();
 
-    show_node(o, look(a), a->who);
+    show_node(o, node_look(ask_node(a)), a->who);
     http_reply_json(a->x, 200, o);
 }
 
 void route_gpus(struct ask *a)
 {
     struct json_out *o = json_out_new();
-    const struct node_view *v = look(a);
+    const struct node_view *v = node_look(ask_node(a));
 
     json_out_object(o, NULL);
     json_out_bool(o, "simulated", v->simulated);
@@ -87,7 +82,7 @@ void route_gpu(struct ask *a)
     if (!ask_board(a, &i))
         return;
     struct json_out *o = json_out_new();
-    show_gpu(o, NULL, look(a), i);
+    show_gpu(o, NULL, node_look(ask_node(a)), i);
     http_reply_json(a->x, 200, o);
 }
 
@@ -98,7 +93,7 @@ void route_explain(struct ask *a)
     if (!ask_board(a, &i))
         return;
     struct json_out *o = json_out_new();
-    show_explain(o, look(a), i);
+    show_explain(o, node_look(ask_node(a)), i);
     http_reply_json(a->x, 200, o);
 }
 
@@ -117,7 +112,7 @@ static int narrow(struct ask *a, struct narrow *ret, uw_error *err)
     if (gpu && !*gpu)
         return fail(err, -EINVAL, "gpu: neither an index nor a UUID");
     if (gpu) {
-        r = ask_node(a)->board(ask_node(a)->node, gpu, &ret->at, err);
+        r = node_board(ask_node(a), gpu, &ret->at, err);
         ret->board = r == 0;
     }
     if (r == 0 && job) {
@@ -141,7 +136,7 @@ void route_claims(struct ask *a)
         return;
     }
     struct json_out *o = json_out_new();
-    const struct node_view *v = look(a);
+    const struct node_view *v = node_look(ask_node(a));
     json_out_object(o, NULL);
     json_out_array(o, "claims");
     for (size_t i = 0; i < v->n_boards; i++) {
@@ -158,7 +153,7 @@ void route_claims(struct ask *a)
 void route_jobs(struct ask *a)
 {
     struct json_out *o = json_out_new();
-    const struct node_view *v = look(a);
+    const struct node_view *v = node_look(ask_node(a));
 
     json_out_object(o, NULL);
     json_out_bool(o, "simulated", v->simulated);
@@ -172,7 +167,7 @@ void route_jobs(struct ask *a)
 
 void route_job(struct ask *a)
 {
-    const struct node_view *v = look(a);
+    const struct node_view *v = node_look(ask_node(a));
     uint64_t id = 0;
 
     if (!ask_id(a, "job", &id))

@@ -49,7 +49,7 @@ void route_claim(struct ask *a)
         http_fail_r(a->x, r, &err);
         return;
     }
-    r = ask_node(a)->claim(ask_node(a)->node, a->who, &c.ask, &id, &err);
+    r = node_claim(ask_node(a), a->who, &c.ask, &id, &err);
     if (r < 0)
         node_failed(a->x, r, &err);
     else
@@ -62,7 +62,7 @@ void route_withdraw(struct ask *a)
     uw_error err = {""};
 
     if (ask_id(a, "claim", &id))
-        reply_empty(a, ask_node(a)->withdraw(ask_node(a)->node, a->who, id, &err), &err);
+        reply_empty(a, node_withdraw(ask_node(a), a->who, id, &err), &err);
 }
 
 /* ---- jobs ---- */
@@ -72,8 +72,7 @@ void route_job_begin(struct ask *a)
     struct body_job j;
     uint64_t id = 0;
     uw_error err = {""};
-    int r =
-        body_job(a->body, a->who->uid, ask_node(a)->board, ask_node(a)->node, &j, &err);
+    int r = body_job(a->body, a->who->uid, ask_node(a), &j, &err);
 
     if (r == 0)
         r = check_pid(a, j.ask.reg.pid, &err);
@@ -86,7 +85,7 @@ void route_job_begin(struct ask *a)
         http_fail_r(a->x, r, &err);
         return;
     }
-    r = ask_node(a)->job_begin(ask_node(a)->node, a->who, &j.ask, &id, &err);
+    r = node_job_begin(ask_node(a), a->who, &j.ask, &id, &err);
     if (r < 0)
         node_failed(a->x, r, &err);
     else
@@ -99,7 +98,7 @@ void route_job_end(struct ask *a)
     uw_error err = {""};
 
     if (ask_id(a, "job", &id))
-        reply_empty(a, ask_node(a)->job_end(ask_node(a)->node, a->who, id, &err), &err);
+        reply_empty(a, node_job_end(ask_node(a), a->who, id, &err), &err);
 }
 
 /* ---- answers that come later ---- */
@@ -147,7 +146,7 @@ static void later_cancel(struct later *l, int r, const uw_error *err)
 
 static void reply_state(struct routes *r, struct http_exchange *x, size_t board)
 {
-    const struct node_view *v = r->opts.node.look(r->opts.node.node);
+    const struct node_view *v = node_look(r->opts.node);
     struct json_out *o = json_out_new();
 
     if (board >= v->n_boards) {
@@ -198,8 +197,7 @@ void route_release(struct ask *a)
     struct later *l = later_new(a, board);
     if (!l)
         return;
-    r = ask_node(a)->release(ask_node(a)->node, a->who, a->part, for_ns, on_released, l,
-                             &err);
+    r = node_release(ask_node(a), a->who, a->part, for_ns, on_released, l, &err);
     if (r < 0)
         later_cancel(l, r, &err);
 }
@@ -211,7 +209,7 @@ void route_take_back(struct ask *a)
 
     if (!ask_board(a, &board))
         return;
-    int r = ask_node(a)->take_back(ask_node(a)->node, a->who, a->part, &err);
+    int r = node_take_back(ask_node(a), a->who, a->part, &err);
     if (r < 0)
         node_failed(a->x, r, &err);
     else
@@ -252,14 +250,10 @@ void route_report(struct ask *a)
                                 .uid = a->who->uid};
     uw_error err = {""};
 
-    if (!ask_node(a)->report) {
-        http_fail(a->x, 422, "this node keeps no ledger");
-        return;
-    }
     struct later *l = later_new(a, 0);
     if (!l)
         return;
-    int r = ask_node(a)->report(ask_node(a)->node, &ask, on_report, l, &err);
+    int r = a->r->opts.report(a->r->opts.api, &ask, on_report, l, &err);
     if (r < 0)
         later_cancel(l, r, &err);
 }
@@ -270,7 +264,7 @@ void route_window_begin(struct ask *a)
 {
     uint64_t id = 0;
     uw_error err = {""};
-    int r = ask_node(a)->window_begin(ask_node(a)->node, a->who, &id, &err);
+    int r = node_window_begin(ask_node(a), a->who, &id, &err);
 
     if (r < 0)
         http_fail_r(a->x, r, &err);
@@ -295,7 +289,7 @@ static void on_window(int r, const struct client_window_result *result, const ch
         return;
     }
     struct json_out *o = json_out_new();
-    show_window(o, routes->opts.node.look(routes->opts.node.node), result);
+    show_window(o, node_look(routes->opts.node), result);
     http_reply_json(x, 200, o);
 }
 
@@ -309,7 +303,7 @@ void route_window_end(struct ask *a)
     struct later *l = later_new(a, 0);
     if (!l)
         return;
-    int r = ask_node(a)->window_end(ask_node(a)->node, a->who, id, on_window, l, &err);
+    int r = node_window_end(ask_node(a), a->who, id, on_window, l, &err);
     if (r < 0)
         later_cancel(l, r, &err);
 }
@@ -320,8 +314,7 @@ void route_window_drop(struct ask *a)
     uw_error err = {""};
 
     if (ask_id(a, "window", &id))
-        reply_empty(a, ask_node(a)->window_drop(ask_node(a)->node, a->who, id, &err),
-                    &err);
+        reply_empty(a, node_window_drop(ask_node(a), a->who, id, &err), &err);
 }
 
 void route_reload(struct ask *a)
@@ -334,11 +327,7 @@ void route_reload(struct ask *a)
                   a->who->name);
         return;
     }
-    if (!ask_node(a)->reload) {
-        http_fail(a->x, 422, "this node cannot reload its configuration");
-        return;
-    }
-    int r = ask_node(a)->reload(ask_node(a)->node, &err);
+    int r = a->r->opts.reload(a->r->opts.api, &err);
     if (r < 0) {
         http_told(a->x); /* logged as config-refused */
         http_fail_r(a->x, r, &err);

@@ -178,7 +178,7 @@ void routes_handle(struct http_exchange *x, void *routes)
 bool ask_board(struct ask *a, size_t *ret)
 {
     uw_error err = {""};
-    int r = ask_node(a)->board(ask_node(a)->node, a->part, ret, &err);
+    int r = node_board(ask_node(a), a->part, ret, &err);
 
     if (r < 0)
         http_fail_r(a->x, r, &err);
@@ -209,7 +209,7 @@ void ask_made(struct ask *a, const char *under, uint64_t id)
 
 int routes_new(const struct routes_opts *opts, struct routes **ret, uw_error *err)
 {
-    struct events_opts events = {opts->loop, opts->node.look, opts->node.node};
+    struct events_opts events = {opts->loop, opts->node};
     auto_(routes_free) struct routes *r = calloc(1, sizeof *r);
 
     if (!r)

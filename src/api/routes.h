@@ -1,6 +1,5 @@
 /* The HTTP/JSON interface of docs/openapi.yaml: maps paths and methods to requests to the
- * node.  Handlers call the node through a function table, so that tests can supply their
- * own.
+ * node (node.h).
  */
 #ifndef API_ROUTES_H
 #define API_ROUTES_H
@@ -23,39 +22,14 @@ struct routes_report {
     bool exact; /* processors' energy at full resolution, for administrators */
 };
 
-/* The node as routes see it: node.h's functions, or a test's.  Mandatory but for the
- * optional ones.
- */
-struct routes_node {
-    const struct node_view *(*look)(void *node);
-    int (*board)(void *node, const char *name, size_t *ret, uw_error *err);
-    int (*claim)(void *node, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err);
-    int (*withdraw)(void *node, const struct node_who *who, uint64_t id, uw_error *err);
-    int (*job_begin)(void *node, const struct node_who *who, const struct node_job *ask,
-                     uint64_t *ret_id, uw_error *err);
-    int (*job_end)(void *node, const struct node_who *who, uint64_t id, uw_error *err);
-    int (*release)(void *node, const struct node_who *who, const char *board,
-                   uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err);
-    int (*take_back)(void *node, const struct node_who *who, const char *board,
-                     uw_error *err);
-    int (*window_begin)(void *node, const struct node_who *who, uint64_t *ret_id,
-                        uw_error *err);
-    int (*window_end)(void *node, const struct node_who *who, uint64_t id,
-                      client_window_fn fn, void *user, uw_error *err);
-    int (*window_drop)(void *node, const struct node_who *who, uint64_t id,
-                       uw_error *err);
-    /* Optional. */
-    int (*report)(void *node, const struct routes_report *ask, ledger_report_fn fn,
-                  void *user, uw_error *err);
-    int (*reload)(void *node,
-                  uw_error *err); /* implemented by the program that runs the node */
-    void *node;
-};
-
 struct routes_opts {
     struct loop *loop;
-    struct routes_node node;
+    struct node *node;
+    /* What the program around the node does. */
+    int (*report)(void *api, const struct routes_report *ask, ledger_report_fn fn,
+                  void *user, uw_error *err);
+    int (*reload)(void *api, uw_error *err);
+    void *api;
     /* Authenticates the client: auth_ask(), or a test's. */
     void (*ask)(void *auth, struct http_exchange *x, auth_fn fn, void *user);
     void *auth;

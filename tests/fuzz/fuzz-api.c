@@ -20,13 +20,13 @@ static struct job_entry entry = {.id = 3, .source = JOB_RUN, .name = "n", .uid =
 static struct view_job jobs[1];
 static struct node_view view;
 
-static const struct node_view *look(void *node)
+const struct node_view *node_look(struct node *node)
 {
     (void)node;
     return &view;
 }
 
-static int board(void *node, const char *name, size_t *ret, uw_error *err)
+int node_board(struct node *node, const char *name, size_t *ret, uw_error *err)
 {
     (void)node;
     must(*name && strlen(name) < 256);
@@ -56,8 +56,8 @@ static void must_claim(const struct node_claim *ask)
         must_cap(&ask->cap);
 }
 
-static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err)
+int node_claim(struct node *node, const struct node_who *who,
+               const struct node_claim *ask, uint64_t *ret_id, uw_error *err)
 {
     (void)node;
     (void)who;
@@ -72,7 +72,8 @@ static int claim(void *node, const struct node_who *who, const struct node_claim
     return 0;
 }
 
-static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
+                  uw_error *err)
 {
     (void)node;
     (void)who;
@@ -81,8 +82,19 @@ static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_erro
     return id & 1 ? 0 : -ENOENT;
 }
 
-static int job_begin(void *node, const struct node_who *who, const struct node_job *ask,
-                     uint64_t *ret_id, uw_error *err)
+int node_job_end(struct node *node, const struct node_who *by, uint64_t id, uw_error *err)
+{
+    return node_withdraw(node, by, id, err);
+}
+
+int node_window_drop(struct node *node, const struct node_who *by, uint64_t id,
+                     uw_error *err)
+{
+    return node_withdraw(node, by, id, err);
+}
+
+int node_job_begin(struct node *node, const struct node_who *who,
+                   const struct node_job *ask, uint64_t *ret_id, uw_error *err)
 {
     const struct roster_register *reg = &ask->reg;
     (void)node;
@@ -103,8 +115,8 @@ static int job_begin(void *node, const struct node_who *who, const struct node_j
     return 0;
 }
 
-static int release(void *node, const struct node_who *who, const char *name,
-                   uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
+int node_release(struct node *node, const struct node_who *who, const char *name,
+                 uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
 {
     (void)node;
     (void)who;
@@ -114,8 +126,8 @@ static int release(void *node, const struct node_who *who, const char *name,
     return 0;
 }
 
-static int take_back(void *node, const struct node_who *who, const char *name,
-                     uw_error *err)
+int node_take_back(struct node *node, const struct node_who *who, const char *name,
+                   uw_error *err)
 {
     (void)node;
     (void)who;
@@ -131,8 +143,8 @@ static struct {
     void *user;
 } waits;
 
-static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id,
-                        uw_error *err)
+int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
+                      uw_error *err)
 {
     (void)node;
     (void)who;
@@ -141,8 +153,8 @@ static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id
     return 0;
 }
 
-static int window_end(void *node, const struct node_who *who, uint64_t id,
-                      client_window_fn fn, void *user, uw_error *err)
+int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
+                    client_window_fn fn, void *user, uw_error *err)
 {
     (void)node;
     (void)who;
@@ -234,21 +246,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const struct http_field json[] = {{"Content-Type", "application/json"},
                                              {NULL, NULL}};
-    static const struct routes_node node = {.look = look,
-                                            .board = board,
-                                            .claim = claim,
-                                            .withdraw = withdraw,
-                                            .job_begin = job_begin,
-                                            .job_end = withdraw,
-                                            .release = release,
-                                            .window_begin = window_begin,
-                                            .window_end = window_end,
-                                            .window_drop = withdraw,
-                                            .report = report,
-                                            .reload = reload,
-                                            .take_back = take_back};
     auto_(loop_free) struct loop *loop = NULL;
-    struct routes_opts opts = {.node = node, .ask = ask, .metrics = true, .max_jobs = 4};
+    struct routes_opts opts = {
+        .report = report, .reload = reload, .ask = ask, .metrics = true, .max_jobs = 4};
     struct routes *routes = NULL;
     struct http_try *t = NULL;
 

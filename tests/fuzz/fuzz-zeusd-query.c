@@ -17,14 +17,14 @@ static struct gpu_info info[2] = {{.index = 0, .name = "a\"b\\"},
 static struct view_board board[2];
 static struct node_view view = {.board = board, .n_boards = 2};
 
-static const struct node_view *look(void *node)
+const struct node_view *node_look(struct node *node)
 {
     (void)node;
     return &view;
 }
 
-static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err)
+int node_claim(struct node *node, const struct node_who *who,
+               const struct node_claim *ask, uint64_t *ret_id, uw_error *err)
 {
     (void)node, (void)who, (void)err;
     assert(strcmp(ask->board, "0") == 0 || strcmp(ask->board, "63") == 0);
@@ -32,7 +32,8 @@ static int claim(void *node, const struct node_who *who, const struct node_claim
     return ask->cap.mw % 2 ? -EPERM : 0;
 }
 
-static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
+                  uw_error *err)
 {
     (void)node, (void)who, (void)id, (void)err;
     return 0;
@@ -49,7 +50,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct loop *loop;
     static struct zeusd *z;
-    struct zeusd_node node = {look, claim, withdraw, NULL};
     char text[2048];
     struct http_try *t = NULL;
 
@@ -59,7 +59,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         board[0].power_w = (struct maybe){.known = true, .v = 200};
         board[0].last = (struct gpu_sample){.has = GPU_HAS_ENERGY, .energy_mj = 5000};
         if (loop_new_virtual(1, 0, &loop, NULL) < 0 ||
-            zeusd_new(loop, &node, &z, NULL) < 0)
+            zeusd_new(loop, NULL, &z, NULL) < 0)
             abort();
     }
     if (size >= sizeof text)

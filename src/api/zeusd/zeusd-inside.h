@@ -44,7 +44,7 @@ struct zeusd_energy {
 
 struct zeusd {
     struct loop *loop;
-    struct zeusd_node node;
+    struct node *node;
     struct zeusd_claim claim[ZEUSD_CLAIMS];
     struct zeusd_follower follower[ZEUSD_STREAMS];
     struct zeusd_wait wait[ZEUSD_WAITS];

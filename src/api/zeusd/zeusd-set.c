@@ -162,12 +162,12 @@ static int claim_one(struct zeusd *z, const struct http_exchange *x,
     uint64_t id = 0;
 
     (void)snprintf(board, sizeof board, "%u", gpu);
-    int r = z->node.claim(z->node.node, who, &ask, &id, err);
+    int r = node_claim(z->node, who, &ask, &id, err);
     if (r < 0)
         return r;
     struct zeusd_claim *c = place_for(z, who->uid, gpu);
     if (c->id) /* after the new claim is made, so that one is always in force */
-        (void)z->node.withdraw(z->node.node, who, c->id, NULL);
+        (void)node_withdraw(z->node, who, c->id, NULL);
     c->id = id;
     c->made_ns = loop_now_ns(z->loop);
     return 0;

@@ -88,7 +88,7 @@ void zeusd_errors_reply(struct http_exchange *x, struct zeusd_errors *e)
 
 const struct node_view *zeusd_look(struct zeusd *z)
 {
-    return z->node.look(z->node.node);
+    return node_look(z->node);
 }
 
 size_t zeusd_place(const struct node_view *v, unsigned gpu)
@@ -228,15 +228,14 @@ void zeusd_tell(struct zeusd *z, enum node_event event)
 
 /* ---- beginning and end ---- */
 
-int zeusd_new(struct loop *loop, const struct zeusd_node *node, struct zeusd **ret,
-              uw_error *err)
+int zeusd_new(struct loop *loop, struct node *node, struct zeusd **ret, uw_error *err)
 {
     auto_(zeusd_free) struct zeusd *z = calloc(1, sizeof *z);
 
     if (!z)
         return fail(err, -ENOMEM, "out of memory");
     z->loop = loop;
-    z->node = *node;
+    z->node = node;
     int r = loop_timer_new(loop, UINT64_MAX, 0, zeusd_on_timer, z, &z->timer, err);
     if (r < 0)
         return r;

@@ -21,17 +21,7 @@
 
 struct zeusd;
 
-/* The node as these routes see it: node.h's functions, or a test's. */
-struct zeusd_node {
-    const struct node_view *(*look)(void *node);
-    int (*claim)(void *node, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err);
-    int (*withdraw)(void *node, const struct node_who *who, uint64_t id, uw_error *err);
-    void *node;
-};
-
-int zeusd_new(struct loop *loop, const struct zeusd_node *node, struct zeusd **ret,
-              uw_error *err);
+int zeusd_new(struct loop *loop, struct node *node, struct zeusd **ret, uw_error *err);
 /* Ends its streams and answers the requests that wait for a limit. */
 void zeusd_free(struct zeusd *z);
 DEFINE_AUTO(struct zeusd *, zeusd_free);

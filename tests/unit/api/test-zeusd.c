@@ -29,19 +29,19 @@ struct rig {
     uint64_t withdrawn;
 };
 
-static const struct node_view *look(void *node)
+const struct node_view *node_look(struct node *node)
 {
-    struct rig *rig = node;
+    struct rig *rig = (struct rig *)(void *)node;
 
     rig->made->view.now_ns = loop_now_ns(rig->loop);
     rig->made->view.utc_ns = loop_utc_ns(rig->loop);
     return &rig->made->view;
 }
 
-static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err)
+int node_claim(struct node *node, const struct node_who *who,
+               const struct node_claim *ask, uint64_t *ret_id, uw_error *err)
 {
-    struct rig *rig = node;
+    struct rig *rig = (struct rig *)(void *)node;
 
     if (rig->r < 0) {
         (void)snprintf(err->text, sizeof err->text, "no: %s", ask->board);
@@ -58,9 +58,10 @@ static int claim(void *node, const struct node_who *who, const struct node_claim
     return 0;
 }
 
-static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
+                  uw_error *err)
 {
-    struct rig *rig = node;
+    struct rig *rig = (struct rig *)(void *)node;
     (void)who, (void)err;
 
     rig->withdrawn = id;
@@ -404,7 +405,6 @@ static void test_cpus(struct rig *rig)
 int main(void)
 {
     struct rig rig = {.who = {.uid = 1000, .may_claim = true, .name = "user u"}};
-    struct zeusd_node node = {look, claim, withdraw, &rig};
     uw_error err;
 
     rig.made = calloc(1, sizeof *rig.made);
@@ -426,7 +426,7 @@ int main(void)
     rig.made->board[0].last.energy_mj = 5000000;
     rig.made->board[0].last.energy_at_ns = NS_PER_S;
     if (loop_new_virtual(NS_PER_S, 1700000000, &rig.loop, &err) < 0 ||
-        zeusd_new(rig.loop, &node, &rig.z, &err) < 0)
+        zeusd_new(rig.loop, (struct node *)(void *)&rig, &rig.z, &err) < 0)
         return 1;
     test_answers(&rig);
     test_set(&rig);

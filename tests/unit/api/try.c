@@ -7,15 +7,22 @@
 #include "base/error.h"
 #include "virtual/virtual-loop.h"
 
-static const struct node_view *look(void *node)
+/* ---- node.h, in place of the node's own ---- */
+
+static struct fake *fake_of(struct node *node)
 {
-    struct fake *f = node;
+    return (struct fake *)(void *)node;
+}
+
+const struct node_view *node_look(struct node *node)
+{
+    struct fake *f = fake_of(node);
     return &f->made.view;
 }
 
-static int board(void *node, const char *name, size_t *ret, uw_error *err)
+int node_board(struct node *node, const char *name, size_t *ret, uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     char index[24];
 
     for (size_t i = 0; i < f->made.view.n_boards; i++) {
@@ -41,10 +48,10 @@ static void keep(char *to, size_t size, const char *from)
     (void)snprintf(to, size, "%s", from ? from : "");
 }
 
-static int claim(void *node, const struct node_who *who, const struct node_claim *ask,
-                 uint64_t *ret_id, uw_error *err)
+int node_claim(struct node *node, const struct node_who *who,
+               const struct node_claim *ask, uint64_t *ret_id, uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     f->claim = *ask;
@@ -54,19 +61,20 @@ static int claim(void *node, const struct node_who *who, const struct node_claim
     return called(f, "claim", err);
 }
 
-static int withdraw(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+int node_withdraw(struct node *node, const struct node_who *who, uint64_t id,
+                  uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     f->id = id;
     return called(f, "withdraw", err);
 }
 
-static int job_begin(void *node, const struct node_who *who, const struct node_job *ask,
-                     uint64_t *ret_id, uw_error *err)
+int node_job_begin(struct node *node, const struct node_who *who,
+                   const struct node_job *ask, uint64_t *ret_id, uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     f->job = *ask;
@@ -76,19 +84,20 @@ static int job_begin(void *node, const struct node_who *who, const struct node_j
     return called(f, "job_begin", err);
 }
 
-static int job_end(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+int node_job_end(struct node *node, const struct node_who *who, uint64_t id,
+                 uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     f->id = id;
     return called(f, "job_end", err);
 }
 
-static int release(void *node, const struct node_who *who, const char *name,
-                   uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
+int node_release(struct node *node, const struct node_who *who, const char *name,
+                 uint64_t hold_off_ns, caps_done_fn fn, void *user, uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     keep(f->board, sizeof f->board, name);
@@ -103,10 +112,10 @@ static int release(void *node, const struct node_who *who, const char *name,
     return r;
 }
 
-static int take_back(void *node, const struct node_who *who, const char *name,
-                     uw_error *err)
+int node_take_back(struct node *node, const struct node_who *who, const char *name,
+                   uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     keep(f->board, sizeof f->board, name);
@@ -114,10 +123,10 @@ static int take_back(void *node, const struct node_who *who, const char *name,
     return called(f, "take_back", err);
 }
 
-static int report(void *node, const struct routes_report *ask, ledger_report_fn fn,
+static int report(void *api, const struct routes_report *ask, ledger_report_fn fn,
                   void *user, uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = api;
 
     f->report = *ask;
     keep(f->report_by, sizeof f->report_by, ask->by);
@@ -134,19 +143,19 @@ static int report(void *node, const struct routes_report *ask, ledger_report_fn 
     return r;
 }
 
-static int window_begin(void *node, const struct node_who *who, uint64_t *ret_id,
-                        uw_error *err)
+int node_window_begin(struct node *node, const struct node_who *who, uint64_t *ret_id,
+                      uw_error *err)
 {
     (void)who;
     *ret_id = 99;
-    return called(node, "window_begin", err);
+    return called(fake_of(node), "window_begin", err);
 }
 
 /* Of 40 s before the view's time; what the last board did is not known. */
-static int window_end(void *node, const struct node_who *who, uint64_t id,
-                      client_window_fn fn, void *user, uw_error *err)
+int node_window_end(struct node *node, const struct node_who *who, uint64_t id,
+                    client_window_fn fn, void *user, uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     struct client_window_board board[MADE_BOARDS] = {{.r = 0}};
     struct client_window_result result = {
         .begin_ns = 50000000000, .end_ns = 90000000000, .n = f->made.view.n_boards};
@@ -169,18 +178,19 @@ static int window_end(void *node, const struct node_who *who, uint64_t id,
     return r;
 }
 
-static int window_drop(void *node, const struct node_who *who, uint64_t id, uw_error *err)
+int node_window_drop(struct node *node, const struct node_who *who, uint64_t id,
+                     uw_error *err)
 {
-    struct fake *f = node;
+    struct fake *f = fake_of(node);
     (void)who;
 
     f->id = id;
     return called(f, "window_drop", err);
 }
 
-static int reload(void *node, uw_error *err)
+static int reload(void *api, uw_error *err)
 {
-    return called(node, "reload", err);
+    return called(api, "reload", err);
 }
 
 static void ask(void *auth, struct http_exchange *x, auth_fn fn, void *user)
@@ -219,20 +229,10 @@ void fake_as(struct fake *f, enum fake_who who)
 
 int fake_new(struct fake *f, size_t boards, size_t jobs)
 {
-    struct routes_opts opts = {.node = {.look = look,
-                                        .board = board,
-                                        .claim = claim,
-                                        .withdraw = withdraw,
-                                        .job_begin = job_begin,
-                                        .job_end = job_end,
-                                        .release = release,
-                                        .take_back = take_back,
-                                        .window_begin = window_begin,
-                                        .window_end = window_end,
-                                        .window_drop = window_drop,
-                                        .report = report,
-                                        .reload = reload,
-                                        .node = f},
+    struct routes_opts opts = {.node = (struct node *)(void *)f,
+                               .report = report,
+                               .reload = reload,
+                               .api = f,
                                .ask = ask,
                                .auth = f,
                                .metrics = true,
