@@ -67,5 +67,7 @@ void cli_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 int cli_fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* EXIT_USAGE for -EINVAL and -ERANGE (bad values), else EXIT_FAIL. */
 int cli_exit_of(int r);
+/* The shell's exit code for a wait status: 0..255, 128+N for signal N. */
+int cli_exit_of_status(int status);
 
 #endif

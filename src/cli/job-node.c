@@ -20,7 +20,6 @@
 #include "cli/job-report.h"
 #include "cli/take.h"
 #include "jobs/job-key.h"
-#include "jobs/job.h"
 #include "jobs/page-socket.h"
 
 enum { LOOK_MS = 1000, LAST_LOOK_MS = 200, LAST_S = 8, LOST_S = 2, LINE_S = 15 };
@@ -476,7 +475,7 @@ static int run(struct remote *r)
     r->reporting = true; /* what is still asked must not stop the loop any more */
     loop_timer_set(r->timer, UINT64_MAX, 0);
     write_reports(r);
-    return job_exit_code(r->status);
+    return cli_exit_of_status(r->status);
 }
 
 static void close_all(struct remote *r)

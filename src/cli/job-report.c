@@ -11,7 +11,6 @@
 #include "base/units.h"
 #include "cli/figures.h"
 #include "io/json.h"
-#include "jobs/job.h"
 #include "tuner/tuner-json.h"
 
 #define J_PER_KWH 3.6e6
@@ -353,7 +352,7 @@ int job_report_json(const struct job_run *j, const struct job_result *r,
         json_out_text(o, NULL, argv[i]);
     json_out_end(o);
     json_when(o, r);
-    json_out_int(o, "exit", job_exit_code(r->status));
+    json_out_int(o, "exit", cli_exit_of_status(r->status));
     json_out_double(o, "time_s", r->time_s);
     json_out_double(o, "energy_j", r->measured ? r->energy_j : NAN);
     json_out_double(o, "half_j", r->measured ? r->half_j : NAN);

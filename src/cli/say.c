@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/wait.h>
 
 #include "cli/cmd.h"
 
@@ -36,4 +37,11 @@ int cli_exit_of(int r)
     if (r >= 0)
         return EXIT_OK;
     return r == -EINVAL || r == -ERANGE ? EXIT_USAGE : EXIT_FAIL;
+}
+
+int cli_exit_of_status(int status)
+{
+    if (WIFEXITED(status))
+        return WEXITSTATUS(status);
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1;
 }

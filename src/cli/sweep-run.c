@@ -15,7 +15,6 @@
 #include "cli/own-place.h"
 #include "cli/sweep.h"
 #include "gpu/backends.h"
-#include "jobs/job.h"
 #include "node/node.h"
 #include "sweep/sweeper.h"
 
@@ -195,7 +194,7 @@ static int end_code(const struct running *r)
     case SWEEPER_CANNOT_RUN:
         return cli_fail(EXIT_CANNOT_RUN, "sweep: %s", res->error.text);
     case SWEEPER_CMD:
-        return cli_fail(job_exit_code(res->status), "sweep: %s", res->error.text);
+        return cli_fail(cli_exit_of_status(res->status), "sweep: %s", res->error.text);
     case SWEEPER_INTERRUPTED:
         return cli_fail(128 + res->signo, "sweep: interrupted by signal %d", res->signo);
     case SWEEPER_FAILED:

@@ -237,11 +237,6 @@ void job_progress_free(struct job_progress *p)
     free(p);
 }
 
-const char *job_progress_path(const struct job_progress *p)
-{
-    return p->file ? progress_page_path(p->file) : "";
-}
-
 const struct steps *job_progress_steps(const struct job_progress *p)
 {
     return &p->steps;

@@ -7,7 +7,7 @@
 #include "board/energy-sum.h"
 #include "caps/caps.h"
 #include "caps/claimant.h"
-#include "jobs/job.h"
+#include "io/loop.h"
 #include "local/final-read.h"
 #include "sweep/sweep-state.h"
 #include "sweep/sweeper.h"
@@ -54,10 +54,11 @@ struct sweeper {
     struct final_read *reread; /* at the end, if a release was not confirmed */
     bool final_read_over;
     struct energy_sum *energy; /* of CMD's boards, or of all until those are known */
-    struct job *job;
-    uint64_t node_job;        /* its number at the node; 0: none */
-    struct loop_timer *timer; /* of the present stage */
-    struct loop_timer *kill;  /* deadline for CMD to end */
+    struct loop_child *child;  /* CMD; NULL: not started yet */
+    bool running;              /* it has not ended */
+    uint64_t node_job;         /* its number at the node; 0: none */
+    struct loop_timer *timer;  /* of the present stage */
+    struct loop_timer *kill;   /* deadline for CMD to end */
 
     struct sweep_state *state; /* the wanted sweep and its runs so far */
     uint32_t *plan;

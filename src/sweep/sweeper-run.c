@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/units.h"
 #include "board/selection.h"
+#include "jobs/job-progress.h"
 #include "sweep/sweeper-inside.h"
 
 enum { FAILURES_MOST = 2 };
@@ -59,7 +60,7 @@ static int on_look(struct board *b, int r, const struct gpu_proc *procs, size_t 
     if (r != 0 || s->stage != SWEEPER_S_RUN || s->named)
         return 0;
     for (size_t k = 0; k < n; k++)
-        ours |= job_owns(s->job, procs[k].pid);
+        ours |= job_progress_owns(s->loop, loop_child_pid(s->child), procs[k].pid);
     if (!ours)
         return 0;
     s->use[board_view(b)->at] = true;
@@ -199,7 +200,7 @@ static void tell_node(struct sweeper *s, bool runs)
     struct node_job ask = {.reg = {.source = JOB_RUN,
                                    .name = slash ? slash + 1 : s->o.argv[0],
                                    .uid = s->o.uid,
-                                   .pid = runs ? job_pid(s->job) : 0},
+                                   .pid = runs ? loop_child_pid(s->child) : 0},
                            .page_fd = -1};
 
     if (s->node_job)
@@ -211,11 +212,12 @@ static void tell_node(struct sweeper *s, bool runs)
         (void)node_job_begin(node, &self, &ask, &s->node_job, NULL);
 }
 
-static int on_exit_of_cmd(struct job *job, int status, void *user)
+static int on_exit_of_cmd(struct loop_child *child, int status, void *user)
 {
     struct sweeper *s = user;
-    (void)job;
+    (void)child;
 
+    s->running = false;
     s->end_ns = loop_now_ns(s->loop);
     energy_sum_mark(s->energy, s->end_ns);
     tell_node(s, false);
@@ -242,23 +244,26 @@ static int on_exit_of_cmd(struct job *job, int status, void *user)
 
 int sweeper_start_cmd(struct sweeper *s)
 {
-    struct job_opts opts = {.argv = s->o.argv, .on_exit = on_exit_of_cmd, .user = s};
+    const struct loop_child_opts cmd = {.argv = s->o.argv,
+                                        .inherit = true,
+                                        .stdin_fd = -1,
+                                        .stdout_fd = -1,
+                                        .stderr_fd = -1};
 
     if (s->stop)
         return sweeper_end_with(s, s->result.end);
     if (s->spoilt && s->named)
         return sweeper_next_run(s);
-    job_free(s->job);
-    s->job = NULL;
+    loop_child_free(take(s->child));
     s->begin_ns = loop_now_ns(s->loop);
     energy_sum_mark(s->energy, s->begin_ns);
-    int r = job_start(s->loop, &opts, &s->job, &s->result.error);
+    int r = loop_child_new(s->loop, &cmd, on_exit_of_cmd, s, &s->child, &s->result.error);
     if (r < 0)
         return sweeper_end_with(s, r == -ENOENT   ? SWEEPER_NOT_FOUND
                                    : r == -EACCES ? SWEEPER_CANNOT_RUN
                                    : s->started   ? SWEEPER_FAILED
                                                   : SWEEPER_BEFORE);
-    s->started = true;
+    s->started = s->running = true;
     s->stage = SWEEPER_S_RUN;
     tell_node(s, true);
     sweeper_begin_looking(s);

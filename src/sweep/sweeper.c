@@ -336,8 +336,8 @@ int sweeper_stop(struct sweeper *s, enum sweeper_end end)
         return 0;
     s->result.end = end;
     s->stop = true;
-    if (s->job && job_running(s->job)) {
-        (void)job_kill(s->job, s->result.signo ? s->result.signo : SIGTERM);
+    if (s->running) {
+        (void)loop_child_kill(s->child, s->result.signo ? s->result.signo : SIGTERM);
         uint64_t wait_ns = ns_of_s(10 * loop_speed(s->loop));
         loop_timer_set(s->kill, loop_now_ns(s->loop) + wait_ns, 0);
         return 0;
@@ -357,8 +357,8 @@ int sweeper_signal(struct sweeper *s, int signo)
         (void)fail(&s->result.error, 0, "interrupted");
         return sweeper_stop(s, SWEEPER_INTERRUPTED);
     }
-    if (s->job && job_running(s->job)) {
-        (void)job_kill(s->job, SIGKILL);
+    if (s->running) {
+        (void)loop_child_kill(s->child, SIGKILL);
         return 0;
     }
     if (s->opening ||                  /* its loop ends: on_open() goes on */
@@ -373,8 +373,8 @@ static int sweeper_on_kill(struct loop_timer *timer, uint64_t now_ns, void *user
     (void)timer;
     (void)now_ns;
 
-    if (s->job)
-        (void)job_kill(s->job, SIGKILL);
+    if (s->running)
+        (void)loop_child_kill(s->child, SIGKILL);
     return 0;
 }
 
@@ -594,7 +594,7 @@ void sweeper_free(struct sweeper *s)
 {
     if (!s)
         return;
-    job_free(s->job);
+    loop_child_free(s->child);
     energy_sum_free(s->energy);
     sweeper_forget_caps(s);
     own_node_free(s->own);

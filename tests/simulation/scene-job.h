@@ -1,8 +1,8 @@
-/* A job started by `underwatt run`: the child process, its progress page and the steps
- * read from that page.
+/* A training job of a scene: the child process, its progress page and the steps read from
+ * that page.
  */
-#ifndef JOBS_JOB_H
-#define JOBS_JOB_H
+#ifndef TESTS_SIMULATION_SCENE_JOB_H
+#define TESTS_SIMULATION_SCENE_JOB_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -23,9 +23,6 @@ struct job_opts {
     const char *inject;      /* "NAME=value" that makes CMD count launches; or NULL */
     const char *const *env;  /* more "NAME=value" for CMD, ends with NULL; or NULL */
     uint64_t poll_ns;        /* interval between reads of the page; 0: 100 ms */
-    /* Called after each read of the page; may be NULL. */
-    int (*on_steps)(struct job *job, const struct steps *steps, uint64_t now_ns,
-                    void *user);
     /* CMD will run, but its launches cannot be counted.  May be NULL. */
     void (*on_uncounted)(const char *why, void *user);
     /* CMD has ended; status: see waitpid().  Called after the last read of the page;
@@ -44,15 +41,6 @@ DEFINE_AUTO(struct job *, job_free);
 
 pid_t job_pid(const struct job *job);
 int job_kill(struct job *job, int signo);
-bool job_running(const struct job *job);
 const struct steps *job_steps(const struct job *job);
-
-/* Returns whether pid is the job's process or a descendant of that process.  Reads
- * /proc; on a virtual loop, compares with the job's own pid only.
- */
-bool job_owns(const struct job *job, pid_t pid);
-
-/* The shell's exit code for a wait status: 0..255, 128+N for signal N. */
-int job_exit_code(int status);
 
 #endif

@@ -1,10 +1,9 @@
-#include "jobs/job.h"
+#include "scene-job.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #include "base/error.h"
 #include "io/launches.h"
@@ -16,14 +15,9 @@ struct job {
     struct job_opts opts;
     struct loop_child *child;
     struct job_progress *page; /* NULL: none */
+    char page_env[4200];       /* "UNDERWATT_PROGRESS=PATH" */
     bool running;
 };
-
-static int job_on_look(const struct steps *steps, uint64_t now_ns, void *user)
-{
-    struct job *j = user;
-    return j->opts.on_steps ? j->opts.on_steps(j, steps, now_ns, j->opts.user) : 0;
-}
 
 static int job_on_child(struct loop_child *child, int status, void *user)
 {
@@ -40,7 +34,6 @@ static int job_on_child(struct loop_child *child, int status, void *user)
 static int start_child(struct job *j, uw_error *err)
 {
     const char *env[ENV_MAX + 3] = {NULL};
-    char page[4200];
     size_t n = 0;
 
     for (; j->opts.env && j->opts.env[n]; n++) {
@@ -49,11 +42,7 @@ static int start_child(struct job *j, uw_error *err)
         env[n] = j->opts.env[n];
     }
     if (j->page) {
-        int len = snprintf(page, sizeof page, "UNDERWATT_PROGRESS=%s",
-                           job_progress_path(j->page));
-        if (len < 0 || (size_t)len >= sizeof page)
-            return fail(err, -ENAMETOOLONG, "the path of the progress page is too long");
-        env[n++] = page;
+        env[n++] = j->page_env;
         env[n++] = j->opts.inject;
     }
     struct loop_child_opts child = {
@@ -69,7 +58,7 @@ static int start_child(struct job *j, uw_error *err)
 
 static int make_page(struct job *j, uw_error *err)
 {
-    struct job_progress_opts opts = {j->loop, j->opts.poll_ns, job_on_look, j, NULL};
+    struct job_progress_opts opts = {.loop = j->loop, .poll_ns = j->opts.poll_ns};
     struct progress_page *file;
     uw_error why = {""};
 
@@ -82,6 +71,8 @@ static int make_page(struct job *j, uw_error *err)
         if (j->opts.on_uncounted)
             j->opts.on_uncounted(why.text, j->opts.user);
     }
+    (void)snprintf(j->page_env, sizeof j->page_env, "UNDERWATT_PROGRESS=%s",
+                   progress_page_path(file));
     r = job_progress_new(&opts, file, &j->page, err);
     if (r < 0)
         progress_page_free(file);
@@ -128,25 +119,8 @@ int job_kill(struct job *j, int signo)
     return j->running ? loop_child_kill(j->child, signo) : -ESRCH;
 }
 
-bool job_running(const struct job *j)
-{
-    return j->running;
-}
-
 const struct steps *job_steps(const struct job *j)
 {
     static const struct steps none;
     return j->page ? job_progress_steps(j->page) : &none;
-}
-
-bool job_owns(const struct job *j, pid_t pid)
-{
-    return job_progress_owns(j->loop, job_pid(j), pid);
-}
-
-int job_exit_code(int status)
-{
-    if (WIFEXITED(status))
-        return WEXITSTATUS(status);
-    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : 1;
 }
