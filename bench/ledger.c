@@ -294,7 +294,7 @@ static int report(struct year *y, const char *by, int64_t days, double *ret_s,
     ledger_query_init(&q, T0 + days * 86400 * S);
     int r = ledger_query_set(&q, "by", by, T0, &y->err);
     if (r >= 0)
-        r = ledger_report(y->l, &q, o, NULL, &y->err);
+        r = ledger_report(y->l, &q, o, &y->err);
     if (r >= 0)
         r = json_out_string(o, &text, &y->err);
     *ret_s = s_of_ns(loop_now_ns(y->loop) - began);

@@ -61,7 +61,7 @@ int watch_trace(const struct activity *a, size_t n, const struct truths *t,
     for (size_t i = 0; r == 0 && i < n; i++) {
         if (i > 0)
             say(&s, a, i, phases_now(p), t, &at);
-        if (phases_feed(p, &a[i], 0))
+        if (phases_feed(p, &a[i]))
             r = take_events(p, &s);
     }
     if (r < 0) {

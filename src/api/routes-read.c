@@ -57,7 +57,7 @@ void route_node(struct ask *a)
     struct json_out *o = json_out_new();
 
     show_node(o, node_look(ask_node(a)), a->who);
-    http_reply_json(a->x, 200, o);
+    http_reply_json(a->x, o);
 }
 
 void route_gpus(struct ask *a)
@@ -69,10 +69,10 @@ void route_gpus(struct ask *a)
     json_out_bool(o, "simulated", v->simulated);
     json_out_array(o, "gpus");
     for (size_t i = 0; i < v->n_boards; i++)
-        show_gpu(o, NULL, v, i);
+        show_gpu(o, v, i);
     json_out_end(o);
     json_out_end(o);
-    http_reply_json(a->x, 200, o);
+    http_reply_json(a->x, o);
 }
 
 void route_gpu(struct ask *a)
@@ -82,8 +82,8 @@ void route_gpu(struct ask *a)
     if (!ask_board(a, &i))
         return;
     struct json_out *o = json_out_new();
-    show_gpu(o, NULL, node_look(ask_node(a)), i);
-    http_reply_json(a->x, 200, o);
+    show_gpu(o, node_look(ask_node(a)), i);
+    http_reply_json(a->x, o);
 }
 
 void route_explain(struct ask *a)
@@ -94,7 +94,7 @@ void route_explain(struct ask *a)
         return;
     struct json_out *o = json_out_new();
     show_explain(o, node_look(ask_node(a)), i);
-    http_reply_json(a->x, 200, o);
+    http_reply_json(a->x, o);
 }
 
 /* The filter of GET /v1/claims. */
@@ -147,7 +147,7 @@ void route_claims(struct ask *a)
     }
     json_out_end(o);
     json_out_end(o);
-    http_reply_json(a->x, 200, o);
+    http_reply_json(a->x, o);
 }
 
 void route_jobs(struct ask *a)
@@ -159,10 +159,10 @@ void route_jobs(struct ask *a)
     json_out_bool(o, "simulated", v->simulated);
     json_out_array(o, "jobs");
     for (size_t i = 0; i < v->n_jobs; i++)
-        show_job(o, NULL, v, &v->job[i], a->who);
+        show_job(o, v, &v->job[i], a->who);
     json_out_end(o);
     json_out_end(o);
-    http_reply_json(a->x, 200, o);
+    http_reply_json(a->x, o);
 }
 
 void route_job(struct ask *a)
@@ -176,7 +176,7 @@ void route_job(struct ask *a)
         if (v->job[i].job->id == id) {
             struct json_out *o = json_out_new();
             show_whole_job(o, v, &v->job[i], a->who);
-            http_reply_json(a->x, 200, o);
+            http_reply_json(a->x, o);
             return;
         }
     http_fail(a->x, 404, "job %" PRIu64 " does not run here: see GET /v1/report", id);

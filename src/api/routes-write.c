@@ -159,7 +159,7 @@ static void reply_state(struct routes *r, struct http_exchange *x, size_t board)
     json_out_text(o, "uuid", v->board[board].info->uuid);
     json_out_text(o, "state", names_word(NAMES_CAP_STATE, v->board[board].cap.state));
     json_out_end(o);
-    http_reply_json(x, 200, o);
+    http_reply_json(x, o);
 }
 
 static void on_released(int r, const char *text, void *user)
@@ -290,7 +290,7 @@ static void on_window(int r, const struct client_window_result *result, const ch
     }
     struct json_out *o = json_out_new();
     show_window(o, node_look(routes->opts.node), result);
-    http_reply_json(x, 200, o);
+    http_reply_json(x, o);
 }
 
 void route_window_end(struct ask *a)

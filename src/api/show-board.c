@@ -83,12 +83,12 @@ static void readings(struct json_out *o, const struct view_board *b)
     reasons(o, b);
 }
 
-void show_gpu(struct json_out *o, const char *key, const struct node_view *v, size_t i)
+void show_gpu(struct json_out *o, const struct node_view *v, size_t i)
 {
     const struct view_board *b = &v->board[i];
     const struct gpu_info *info = b->info;
 
-    json_out_object(o, key);
+    json_out_object(o, NULL);
     json_out_int(o, "gpu", info->index);
     json_out_text(o, "uuid", info->uuid);
     json_out_text(o, "name", info->name);

@@ -132,12 +132,12 @@ static void phase(struct json_out *o, const struct node_view *v,
     show_value(o, "phase_confidence", &p->confidence);
 }
 
-static void put_job(struct json_out *o, const char *key, const struct node_view *v,
+static void put_job(struct json_out *o, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who, bool whole)
 {
     const struct job_entry *e = j->job;
 
-    json_out_object(o, key);
+    json_out_object(o, NULL);
     json_out_int(o, "id", (int64_t)e->id);
     whose(o, e, who);
     show_boards(o, "gpus", v, e->boards);
@@ -162,14 +162,14 @@ static void put_job(struct json_out *o, const char *key, const struct node_view 
     json_out_end(o);
 }
 
-void show_job(struct json_out *o, const char *key, const struct node_view *v,
-              const struct view_job *j, const struct node_who *who)
+void show_job(struct json_out *o, const struct node_view *v, const struct view_job *j,
+              const struct node_who *who)
 {
-    put_job(o, key, v, j, who, false);
+    put_job(o, v, j, who, false);
 }
 
 void show_whole_job(struct json_out *o, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who)
 {
-    put_job(o, NULL, v, j, who, true);
+    put_job(o, v, j, who, true);
 }

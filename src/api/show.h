@@ -39,15 +39,15 @@ struct maybe show_power(const struct node_view *v);
 /* ---- bodies: an object under key (NULL: the root, or an item of an array) ---- */
 
 void show_node(struct json_out *o, const struct node_view *v, const struct node_who *who);
-void show_gpu(struct json_out *o, const char *key, const struct node_view *v, size_t i);
+void show_gpu(struct json_out *o, const struct node_view *v, size_t i);
 void show_explain(struct json_out *o, const struct node_view *v, size_t i);
 /* The energy of a board whose meter has no result is null, with the reason. */
 void show_window(struct json_out *o, const struct node_view *v,
                  const struct client_window_result *w);
 void show_claim(struct json_out *o, const struct node_view *v, size_t i,
                 const struct claim *c);
-void show_job(struct json_out *o, const char *key, const struct node_view *v,
-              const struct view_job *j, const struct node_who *who);
+void show_job(struct json_out *o, const struct node_view *v, const struct view_job *j,
+              const struct node_who *who);
 /* The same with the details of the job's search. */
 void show_whole_job(struct json_out *o, const struct node_view *v,
                     const struct view_job *j, const struct node_who *who);

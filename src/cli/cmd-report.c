@@ -82,7 +82,7 @@ static int from_file(const struct args *a, const struct ledger_query *q, char **
     int r = ledger_open(&opts, &l, err);
     if (r < 0)
         return r;
-    r = ledger_report(l, q, o, NULL, err);
+    r = ledger_report(l, q, o, err);
     return r < 0 ? r : json_out_rows(o, ret, err);
 }
 

@@ -42,7 +42,6 @@ struct cli_env {
     struct gpu_visible visible; /* boards that the environment leaves to a job */
     const char *cuda_injection; /* CUDA_INJECTION64_PATH */
     const char *runtime_dir;    /* XDG_RUNTIME_DIR */
-    const char *home;           /* HOME */
     const char *socket;         /* UNDERWATT_SOCKET: the daemon's */
     bool no_color;              /* NO_COLOR is set, to anything */
     bool root;                  /* runs as root (never through sudo) */

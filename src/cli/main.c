@@ -81,7 +81,6 @@ static void read_environment(struct cli_env *env)
     gpu_visible_read(getenv, &env->visible);
     env->cuda_injection = getenv("CUDA_INJECTION64_PATH");
     env->runtime_dir = getenv("XDG_RUNTIME_DIR");
-    env->home = getenv("HOME");
     env->socket = getenv("UNDERWATT_SOCKET");
     const char *no_color = getenv("NO_COLOR");
     env->no_color = no_color && *no_color;

@@ -31,7 +31,6 @@ static void put(struct entry *e, enum attribution_kind kind, const struct part *
         if (job) {
             job->energy_j += row.energy_j;
             job->half2_j2 += row.half_j * row.half_j;
-            job->board_s += s_between(row.begin_ns, row.end_ns);
         }
         sum->attributed_j += energy_j;
     } else if (kind == ATTRIBUTION_IDLE) {

@@ -66,7 +66,6 @@ struct attribution_board {
 struct attribution_job {
     uint64_t job;
     double energy_j, half2_j2; /* half2_j2: sum of squared half widths */
-    double board_s;            /* board-seconds booked */
 };
 
 #define ATTRIBUTION_NOBODY 0

@@ -48,10 +48,10 @@ int ledger_query_set(struct ledger_query *q, const char *key, const char *value,
 /* Checks a query before its use: from < to, and so on. */
 int ledger_query_check(const struct ledger_query *q, uw_error *err);
 
-/* Writes the report as JSON (docs/ledger.md names the keys), an object into `o` under
- * `key` (NULL for the root).  The ledger may be read_only.  On -errno `o` is incomplete.
+/* Writes the report as JSON (docs/ledger.md names the keys), the root object of
+ * `o`.  The ledger may be read_only.  On -errno `o` is incomplete.
  */
 int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_out *o,
-                  const char *key, uw_error *err);
+                  uw_error *err);
 
 #endif

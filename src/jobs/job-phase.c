@@ -60,7 +60,7 @@ static void end_round(struct job_phase *f, uint64_t at_ns)
     a.power_w /= n;
     if (at_ns < f->deaf_until_ns)
         return;
-    (void)phases_feed(f->phases, &a, 0);
+    (void)phases_feed(f->phases, &a);
     enum phase_kind kind = phases_now(f->phases);
     if (kind != f->kind || phases_since(f->phases) != f->since_ns)
         f->known_ns = loop_now_ns(f->loop);

@@ -123,7 +123,6 @@ struct meter_result {
     double energy_j;
     double power_w;  /* energy_j over the window's length */
     double half_j;   /* half width of the 95 % interval of energy_j, without gain error */
-    double half_w;   /* the same for power_w */
     double period_s; /* the load's period used for folding; 0: none found */
     enum meter_method method;
     uint32_t why; /* enum meter_why */
@@ -151,8 +150,7 @@ struct meter_state {
     bool counter_fed;    /* it sums the sensor's readings */
     bool counter_stuck, sensor_stuck;
     double counter_update_s; /* as observed; 0: not yet known */
-    double sensor_update_s;
-    double period_s; /* the load's, last found; 0: none */
+    double period_s;         /* the load's, last found; 0: none */
     double mismatch; /* counter against integrated readings, (c - i) / i; 0 unknown */
     uint64_t resets, wraps, refused, gaps;
     uint64_t last_ns;  /* of the last sample taken */

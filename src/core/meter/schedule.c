@@ -128,7 +128,6 @@ void meter_state(struct meter *m, struct meter_state *ret)
         .counter_stuck = m->c_stuck,
         .sensor_stuck = m->r_stuck,
         .counter_update_s = m->c_edges.locked ? m->c_edges.period_s : 0,
-        .sensor_update_s = m->r_edges.locked ? m->r_edges.period_s : 0,
         .period_s = m->period_s,
         .mismatch = m->mismatch,
         .resets = m->resets,

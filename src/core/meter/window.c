@@ -605,7 +605,6 @@ int meter_window(struct meter *m, uint64_t begin_ns, uint64_t end_ns,
         .energy_j = p.e,
         .power_w = p.e / (b - a),
         .half_j = half,
-        .half_w = half / (b - a),
         .period_s = p.period_s,
         .method = counter    ? METER_COUNTER
                   : p.folded ? METER_FOLDED

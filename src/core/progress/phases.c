@@ -53,7 +53,7 @@ struct phases {
     uint64_t begin;   /* first sample of this stay that counts */
     uint64_t begin_ns;
     unsigned pending;
-    uint64_t pending_ns, jump_ns;
+    uint64_t pending_ns;
     struct breach breach; /* the largest one while pending */
     uint64_t next_guess_ns;
     struct stay stay[STAYS]; /* newest last */
@@ -498,14 +498,13 @@ static bool still_moving(const struct phases *p)
                                  history_value(h, CHANNEL_POWER, h->n - 1));
 }
 
-static void watch_sample(struct phases *p, double period_s)
+static void watch_sample(struct phases *p)
 {
     struct history *h = &p->history;
     uint64_t i = h->n - 1, now = history_at_ns(h, i);
     struct regime *g = &p->regime[p->now];
     bool training = g->kind == PHASE_TRAIN || g->kind == PHASE_CHANGE;
-    if (period_s <= 0)
-        period_s = g->cycle_s > 0 ? g->cycle_s : training ? p->cycle_s : 0;
+    double period_s = g->cycle_s > 0 ? g->cycle_s : training ? p->cycle_s : 0;
     struct breach b = envelope_test(&g->envelope, h, i, !p->trial, period_s);
 
     bool early = p->n_stays == 1 && s_of_ns(now - p->begin_ns) < FIRST_S;
@@ -595,7 +594,7 @@ static void relearn(struct phases *p)
     restart_sums(p, from);
 }
 
-bool phases_feed(struct phases *p, const struct activity *a, double period_s)
+bool phases_feed(struct phases *p, const struct activity *a)
 {
     struct history *h = &p->history;
     uint64_t before = h->n ? history_at_ns(h, h->n - 1) : 0;
@@ -623,9 +622,8 @@ bool phases_feed(struct phases *p, const struct activity *a, double period_s)
         begin_stay(p);
         return p->corrected;
     }
-    watch_sample(p, period_s);
-    if (p->trial && !p->settling &&
-        s_of_ns(a->at_ns - p->begin_ns) >= fmax(TRIAL_S, 2 * period_s))
+    watch_sample(p);
+    if (p->trial && !p->settling && s_of_ns(a->at_ns - p->begin_ns) >= TRIAL_S)
         p->trial = false;
     if (!p->settling)
         guess_later(p, a->at_ns);

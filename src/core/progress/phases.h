@@ -48,10 +48,10 @@ int phases_new(struct phases **ret);
 void phases_free(struct phases *p);
 DEFINE_AUTO(struct phases *, phases_free);
 
-/* Feeds a sample; ignored if not later than the last one or without power. period_s: of
- * an iteration, 0 unknown.  True: events were added or corrected.
+/* Feeds a sample; ignored if not later than the last one or without power.  True: events
+ * were added or corrected.
  */
-bool phases_feed(struct phases *p, const struct activity *a, double period_s);
+bool phases_feed(struct phases *p, const struct activity *a);
 
 /* Number of events so far; the newest PHASES_EVENTS of them can be read. */
 uint64_t phases_events(const struct phases *p);

@@ -676,5 +676,4 @@ void slack_result(const struct slack *s, struct slack_result *ret)
     if (!ret->known)
         return;
     ret->time_ratio = exp(ratio_log(&s->kept, &s->first));
-    ret->time_ratio_se = ratio_se(&s->kept, &s->first);
 }

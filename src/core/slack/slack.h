@@ -103,9 +103,8 @@ struct slack_result {
     unsigned gave_back;     /* how often caps were raised to keep the allowance */
     unsigned restarts;      /* since slack_new() */
     unsigned hold_windows;  /* windows until the first hold; 0: no hold yet */
-    bool known;             /* time_ratio and time_ratio_se are set */
+    bool known;             /* time_ratio is set */
     double time_ratio;      /* time at the kept caps / time at the first caps */
-    double time_ratio_se;   /* its relative standard error */
     int64_t watts_mw;       /* sum of the kept caps less that of the first caps */
 };
 void slack_result(const struct slack *s, struct slack_result *ret);

@@ -69,7 +69,6 @@ static struct sweep_point point_of(const struct sweep_run *runs, unsigned n)
     point.power_w = point.energy_j / point.time_s;
     point.time_se_s = point.time_sd_s / root;
     point.energy_se_j = point.energy_sd_j / root;
-    point.power_se_w = point.power_sd_w / root;
     return point;
 }
 

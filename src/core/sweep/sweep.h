@@ -69,7 +69,7 @@ struct sweep_point {
     unsigned runs;
     double time_s, energy_j, power_w; /* means of the runs; power: energy / time */
     double time_sd_s, energy_sd_j, power_sd_w; /* of one run; 0 if runs == 1 */
-    double time_se_s, energy_se_j, power_se_w; /* of the mean; 0 if runs == 1 */
+    double time_se_s, energy_se_j;             /* of the mean; 0 if runs == 1 */
     bool pareto; /* on the Pareto front of time and energy */
 };
 

@@ -21,7 +21,6 @@ struct gpu_dev {
     struct gpu_info info;
     uw_error error;    /* "", or why handle or a part of info is missing */
     bool reasons_old;  /* use throttle_reasons() */
-    bool limit_v2;     /* use set_limit_v2() */
     bool field_limits; /* the two limits can be read as fields */
     bool field_energy; /* the energy counter can be read as a field */
 

@@ -150,7 +150,6 @@ static void probe_power(struct gpu_dev *dev)
     probe_fields(dev, mj);
     if (abi->constraints && (abi->enforced_limit || abi->requested_limit))
         probe(dev, GPU_CAN_LIMIT, abi->constraints(dev->handle, &a, &b));
-    dev->limit_v2 = !abi->set_limit;
     if (dev->info.abilities & GPU_CAN_LIMIT && (abi->set_limit || abi->set_limit_v2))
         dev->info.abilities |= GPU_CAN_SET_LIMIT;
 }

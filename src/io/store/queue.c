@@ -403,7 +403,7 @@ static int make_report(struct loop *loop, void *user)
                         &w->err);
     if (r < 0)
         return r;
-    return ledger_report(l, &w->query, w->out, NULL, &w->err);
+    return ledger_report(l, &w->query, w->out, &w->err);
 }
 
 static int report_done(struct loop *loop, void *user, int r)

@@ -343,7 +343,7 @@ static int put_caps(const struct report *rep, uw_error *err)
 }
 
 /* The whole report at one moment: the transaction keeps the daemon's writes out. */
-static int put_report(struct report *rep, const char *key, uw_error *err)
+static int put_report(struct report *rep, uw_error *err)
 {
     struct totals boards, domains;
 
@@ -359,7 +359,7 @@ static int put_report(struct report *rep, const char *key, uw_error *err)
             &domains, err);
     if (r < 0)
         return r;
-    json_out_object(rep->o, key);
+    json_out_object(rep->o, NULL);
     put_head(rep);
     put_totals(rep, false, &boards);
     put_totals(rep, true, &domains);
@@ -378,7 +378,7 @@ static int put_report(struct report *rep, const char *key, uw_error *err)
 }
 
 int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_out *o,
-                  const char *key, uw_error *err)
+                  uw_error *err)
 {
     struct report rep = {.l = l, .q = q, .o = o};
 
@@ -388,7 +388,7 @@ int ledger_report(struct ledger *l, const struct ledger_query *q, struct json_ou
     r = db_exec(l, "BEGIN", err);
     if (r < 0)
         return r;
-    r = put_report(&rep, key, err);
+    r = put_report(&rep, err);
     db_rollback(l); /* the temporary tables go with it */
     free(rep.caps.piece);
     return r < 0 ? r : 0;

@@ -46,7 +46,7 @@ static void handler(struct http_exchange *x, void *user)
         json_out_object(o, NULL);
         json_out_text(o, "b", text);
         json_out_end(o);
-        http_reply_json(x, 200, o);
+        http_reply_json(x, o);
         json_free(doc);
     } else {
         http_fail(x, 404, "there is no %s", http_path(x));

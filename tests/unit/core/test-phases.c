@@ -39,7 +39,7 @@ static void run(struct bench *b, double seconds)
         double w =
             (part < b->duty ? b->high_w : b->low_w) * (1 + 0.01 * rng_normal(&b->rng));
         struct activity a = {(uint64_t)llround(b->now_s * 1e9), w, b->sm, NAN, NAN};
-        (void)phases_feed(b->p, &a, 0);
+        (void)phases_feed(b->p, &a);
     }
     b->now_s = from + seconds;
 }
@@ -177,7 +177,7 @@ static void test_input(void)
     run(&b, 30);
     struct activity back = {1, 500, NAN, NAN, NAN};
     struct activity none = {(uint64_t)(31e9), NAN, 50, 50, NAN};
-    ok(!phases_feed(b.p, &back, 0) && !phases_feed(b.p, &none, 0),
+    ok(!phases_feed(b.p, &back) && !phases_feed(b.p, &none),
        "a sample of the past or without power is no news");
     b.now_s = 500;
     run(&b, 30);

@@ -363,7 +363,7 @@ static void handler(struct http_exchange *x, void *user)
     json_out_text(o, "peer", http_peer(x)->name);
     json_out_text(o, "accept", http_header(x, "accept"));
     json_out_end(o);
-    http_reply_json(x, 200, o);
+    http_reply_json(x, o);
 }
 
 static const struct http_field json_type[] = {

@@ -57,7 +57,7 @@ static void look(const char *path, unsigned *good, unsigned *bad)
     ledger_query_init(&q, T0 + DAY);
     int r = ledger_open(&(struct ledger_opts){.path = path, .read_only = true}, &l, &err);
     if (r >= 0)
-        r = ledger_report(l, &q, o, NULL, &err);
+        r = ledger_report(l, &q, o, &err);
     (void)(r >= 0 ? (*good)++ : (*bad)++);
 }
 

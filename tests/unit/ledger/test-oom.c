@@ -98,7 +98,7 @@ static int op_report(void *user)
     int r = ledger_open(&(struct ledger_opts){.path = help_path(user), .read_only = true},
                         &l, &err);
     if (r >= 0)
-        r = ledger_report(l, &q, o, NULL, &err);
+        r = ledger_report(l, &q, o, &err);
     if (r >= 0)
         r = json_out_string(o, &text, &err);
     free(text);

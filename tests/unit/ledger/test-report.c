@@ -57,7 +57,7 @@ static void get(struct ledger *l, const struct ledger_query *q, struct got *ret)
     uw_error err = {{0}};
 
     *ret = (struct got){0};
-    int r = ledger_report(l, q, o, NULL, &err);
+    int r = ledger_report(l, q, o, &err);
     if (r >= 0)
         r = json_out_string(o, &text, &err);
     if (r >= 0)
