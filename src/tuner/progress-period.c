@@ -23,8 +23,7 @@ struct progress_period {
     struct loop_timer *timer;
     struct period *period;
     struct progress_period_want want;
-    uint64_t serial; /* counts calls to progress_period_listen() */
-    bool listening;
+    uint64_t serial;           /* counts calls to progress_period_listen() and _rest() */
     struct analysis *analysis; /* under way */
     double util_sum;           /* percent, since listening began */
     unsigned util_n;           /* number of readings in util_sum */
@@ -156,7 +155,7 @@ static int analysis_done(struct loop *loop, void *work, int r)
 
     if (r == -ETIMEDOUT) /* the thread still uses *l: leak it */
         return 0;
-    bool told = p && r >= 0 && p->listening && l->serial == p->serial;
+    bool told = p && r >= 0 && l->serial == p->serial;
     if (p)
         p->analysis = NULL;
     analysis_free(l);
@@ -188,7 +187,7 @@ static int progress_period_on_timer(struct loop_timer *timer, uint64_t now_ns, v
  */
 static void set_listening(struct progress_period *p, bool listening)
 {
-    p->listening = listening;
+    p->serial++;
     for (size_t i = 0; i < p->n; i++)
         sampler_listen(p->board[i].sampler, p->board[i].at, &p->ear[i], listening);
 }
@@ -202,7 +201,6 @@ void progress_period_listen(struct progress_period *p,
     if (want->anew)
         period_forget(p->period);
     p->want = *want;
-    p->serial++;
     set_listening(p, true);
     p->util_sum = 0;
     p->util_n = 0;
@@ -279,7 +277,7 @@ void progress_period_free(struct progress_period *p)
         return;
     for (size_t i = 0; i < p->n; i++)
         sampler_deaf(p->board[i].sampler, p->board[i].at, &p->ear[i]);
-    p->listening = false;
+    p->serial++;
     loop_worker_free(p->own); /* may call analysis_done(), which calls no fn now */
     if (p->analysis)
         p->analysis->period = NULL;

@@ -79,11 +79,6 @@ uint64_t reference_check_late_ns(const struct reference_check *c)
     return c->since_ns + ns_of_s(TAKES_MOST * c->takes_s);
 }
 
-bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns)
-{
-    return s_between(c->since_ns, now_ns) > TAKES_MOST * c->takes_s;
-}
-
 void reference_check_end(struct reference_check *c, uint64_t now_ns)
 {
     visits_made(&c->checks, s_between(c->since_ns, now_ns));

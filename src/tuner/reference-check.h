@@ -26,8 +26,7 @@ struct reference_check {
     struct reference_checks checks; /* checks made so far */
 };
 
-/* Whether the check takes too long, because of a pause of the job or long steps. */
-bool reference_check_is_late(const struct reference_check *c, uint64_t now_ns);
+/* When the check takes too long, because of a pause of the job or long steps. */
 uint64_t reference_check_late_ns(const struct reference_check *c);
 /* Ends the check under way, with or without a window. */
 void reference_check_end(struct reference_check *c, uint64_t now_ns);

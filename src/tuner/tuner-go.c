@@ -158,7 +158,6 @@ int do_go(struct tuner *t, const void *what)
     }
     ramp_to(&t->ramp, target(t), t->step.first_mw, t->step.ramp_mw_s, t->step.urgent,
             now);
-    t->first_seen = false;
     progress_period_rest(t->o.period);
     t->step_ns = now;
     loop_timer_set(t->timer, now, 0);
@@ -197,7 +196,6 @@ int do_split(struct tuner *t, const void *what)
     uint64_t now = loop_now_ns(t->o.loop);
 
     tuner_hold_anew(t);
-    t->first_seen = false;
     tuner_arm(t);
     if (s->walks) {
         ramp_init(&t->ramp, s->from_mw, MW_PER_W, now);
@@ -231,6 +229,7 @@ int do_named(struct tuner *t, const void *what)
     };
 
     (void)what;
+    t->void_windows = 0;
     window_cancel(&t->window);
     return tuner_hold_unseen(t, &step, "asked for");
 }

@@ -139,7 +139,7 @@ int do_blind(struct tuner *t, const void *what)
     t->holding = false;
     (void)snprintf(t->report.unknown, sizeof t->report.unknown,
                    "the job's steps cannot be followed any more");
-    t->has_begun = false;
+    t->waits_ns = loop_now_ns(t->o.loop);
     int r = tuner_to_original(t);
     return r < 0 ? r : do_listen(t, what);
 }
@@ -364,13 +364,6 @@ static int missed(struct tuner *t, const struct progress_period_heard *h)
 bool tuner_missed_many(const struct tuner *t)
 {
     return t->period.missed >= (t->step.kind == SEARCH_HOLD ? MISSED_MOST : 2);
-}
-
-int do_end_check(struct tuner *t, const void *what)
-{
-    tuner_end_check(t);
-    window_cancel(&t->window);
-    return do_go(t, what);
 }
 
 int do_listen_on(struct tuner *t, const void *what)

@@ -114,19 +114,18 @@ struct tuner {
 
     /* Caps: */
     struct board_caps caps;
-    struct ramp ramp;    /* of the highest cap of the boards */
-    uint32_t ceiling_mw; /* highest cap that others' claims allow; UINT32_MAX: any */
-    bool first_seen;     /* the first cap is in force since first, first_ns */
-    struct step_mark first;
-    uint64_t first_ns;
-    size_t leases_over; /* boards whose lease ran out */
+    struct ramp ramp;       /* of the highest cap of the boards */
+    uint32_t ceiling_mw;    /* highest cap that others' claims allow; UINT32_MAX: any */
+    struct step_mark first; /* when the first cap came into force, */
+    uint64_t first_ns;      /* if after step_ns */
+    size_t leases_over;     /* boards whose lease ran out */
 
     /* Progress: */
     struct steps steps;
-    uint64_t seen_ns; /* when steps were last seen */
-    bool has_begun;   /* training has begun, at begun and begun_ns */
-    struct step_mark begun;
-    uint64_t begun_ns;
+    uint64_t seen_ns;       /* when steps were last seen */
+    uint64_t waits_ns;      /* begin of the last wait for steps that are certain */
+    struct step_mark begun; /* when training had begun, */
+    uint64_t begun_ns;      /* if after waits_ns */
     struct pause pause;
     struct launch_rate rate;
     struct period_window period;
@@ -194,7 +193,7 @@ int do_halt(struct tuner *t, const void *what);
 /* No progress under the cap: goes up; no cap by name any more. */
 int do_stall(struct tuner *t, const void *what);
 int do_stuck(struct tuner *t, const void *what);
-/* The reference check takes too long. */
+/* The reference check takes too long, or has no period. */
 int do_give_up(struct tuner *t, const void *what);
 int do_rehold(struct tuner *t, const void *what);
 int do_leave(struct tuner *t, const void *what);
@@ -245,7 +244,6 @@ int do_judge(struct tuner *t, const void *what);
 int do_void(struct tuner *t, const void *what);
 int do_again(struct tuner *t, const void *what);
 int do_again_anew(struct tuner *t, const void *what);
-int do_named_anew(struct tuner *t, const void *what);
 /* Nothing can be measured at this cap: the original for a while. */
 int do_rest(struct tuner *t, const void *what);
 
@@ -277,9 +275,8 @@ int do_ask_peak(struct tuner *t, const void *what);
 int do_safe(struct tuner *t, const void *what);
 int do_unsafe(struct tuner *t, const void *what);
 int do_begin_inferred(struct tuner *t, const void *what);
-/* A window without a period: listens on; ends the check; goes up; gives the period up. */
+/* A window without a period: listens on; goes up; gives the period up. */
 int do_listen_on(struct tuner *t, const void *what);
-int do_end_check(struct tuner *t, const void *what);
 int do_deaf_stall(struct tuner *t, const void *what);
 int do_unheard(struct tuner *t, const void *what);
 /* The job's steps cannot be followed any more. */

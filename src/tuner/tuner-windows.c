@@ -222,7 +222,7 @@ int do_rest(struct tuner *t, const void *what)
     tuner_end_check(t);
     regimes_turn(&t->regimes, STRETCH_SEARCH);
     t->holding = false;
-    t->has_begun = false;
+    t->waits_ns = loop_now_ns(t->o.loop);
     if (is_inferred(t->source))
         tuner_infer_no_more(t);
     t->at = ACTIVITY_REST;
@@ -250,12 +250,6 @@ int do_again_anew(struct tuner *t, const void *what)
 {
     t->void_windows = 0;
     return do_measure(t, what);
-}
-
-int do_named_anew(struct tuner *t, const void *what)
-{
-    t->void_windows = 0;
-    return do_named(t, what);
 }
 
 /* The energy of all pieces is known: evaluates the window. */

@@ -25,8 +25,8 @@ static void check_first(struct tuner *t, uint64_t now)
         return;
     const struct step_mark *mark = &t->steps.mark;
     bool inferred = is_inferred(t->source);
-    if (!t->first_seen || (!inferred && mark->generation != t->first.generation)) {
-        t->first_seen = true;
+    if (t->first_ns < t->step_ns ||
+        (!inferred && mark->generation != t->first.generation)) {
         t->first = *mark;
         t->first_ns = now;
         return;
@@ -156,7 +156,7 @@ static int on_due(struct tuner *t, uint64_t now)
         return tuner_event(t, ON_LOST, NULL);
     if (!works)
         return t->state == TUNER_LATE ? on_late(t, now) : 0;
-    if (t->at == ACTIVITY_CHECK && reference_check_is_late(&t->check, now))
+    if (t->at == ACTIVITY_CHECK && now > reference_check_late_ns(&t->check))
         return tuner_event(t, ON_DUE, NULL);
     if (t->state == TUNER_WALK && t->caps.pending == 0 && (walk(t, now, &r) || r < 0))
         return r;
@@ -198,8 +198,7 @@ static int begin_when_warm(struct tuner *t, uint64_t now)
 
     if (!steps_known(&t->steps) || !steps_training(&t->steps) || tuner_rests(t))
         return 0;
-    if (!t->has_begun || t->begun.generation != t->steps.mark.generation) {
-        t->has_begun = true;
+    if (t->begun_ns < t->waits_ns || t->begun.generation != t->steps.mark.generation) {
         t->begun = t->steps.mark;
         t->begun_ns = now;
         return 0;
